@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Cleanup attributes: what a function opened is closed at every return, unless it is handed on with take(). */
+#pragma once
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static inline void closep(int *fd)
+{
+    if (*fd >= 0) {
+        int saved = errno;
+        (void)close(*fd);
+        errno = saved;
+    }
+    *fd = -1;
+}
+
+static inline void freep(void *p)
+{
+    free(*(void **)p);
+}
+
+static inline void fclosep(FILE **file)
+{
+    if (*file)
+        (void)fclose(*file);
+}
+
+static inline void closedirp(DIR **dir)
+{
+    if (*dir)
+        (void)closedir(*dir);
+}
+
+#define autofd __attribute__((cleanup(closep))) int
+#define autofree __attribute__((cleanup(freep)))
+#define autofile __attribute__((cleanup(fclosep))) FILE *
+#define autodir __attribute__((cleanup(closedirp))) DIR *
+#define autoptr(T) __attribute__((cleanup(T##_freep))) struct T *
+#define DEFINE_AUTOPTR(T)                                                                          \
+    static inline void T##_freep(struct T **p)                                                     \
+    {                                                                                              \
+        T##_free(*p);                                                                              \
+    }
+#define take(p)                                                                                    \
+    ({                                                                                             \
+        __typeof__(p) taken_ = (p);                                                                \
+        (p) = NULL;                                                                                \
+        taken_;                                                                                    \
+    })
+#define take_fd(fd)                                                                                \
+    ({                                                                                             \
+        int taken_ = (fd);                                                                         \
+        (fd) = -1;                                                                                 \
+        taken_;                                                                                    \
+    })
+#define ARRAY_SIZE(a) (sizeof(a) / sizeof *(a))

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The runner behind test.h. */
+#include "test.h"
+
+#include <stdarg.h>
+
+struct test *test_list;
+
+static jmp_buf end_of_test;
+static char verdict[1024];
+enum { OUTCOME_FAILED = 1, OUTCOME_SKIPPED };
+
+void test_register(struct test *test)
+{
+    struct test **at = &test_list;
+    while (*at)
+        at = &(*at)->next;
+    *at = test;
+}
+
+void test_fail(const char *file, int line, const char *format, ...)
+{
+    va_list args;
+    int used = snprintf(verdict, sizeof verdict, "%s:%d: ", file, line);
+    va_start(args, format);
+    (void)vsnprintf(verdict + used, sizeof verdict - (size_t)used, format, args);
+    va_end(args);
+    longjmp(end_of_test, OUTCOME_FAILED);
+}
+
+void test_skip(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(verdict, sizeof verdict, format, args);
+    va_end(args);
+    longjmp(end_of_test, OUTCOME_SKIPPED);
+}
+
+static void print_title(const char *name)
+{
+    for (; *name; name++)
+        putchar(*name == '_' ? ' ' : *name);
+}
+
+static bool run_one(struct test *test, int number)
+{
+    int outcome = setjmp(end_of_test);
+    if (outcome == 0)
+        test->run();
+    printf("%sok %d - ", outcome == OUTCOME_FAILED ? "not " : "", number);
+    print_title(test->name);
+    if (outcome == OUTCOME_SKIPPED)
+        printf(" # SKIP %s", verdict);
+    putchar('\n');
+    if (outcome == OUTCOME_FAILED) {
+        for (char *line = strtok(verdict, "\n"); line; line = strtok(NULL, "\n"))
+            printf("# %s\n", line);
+    }
+    (void)fflush(stdout);
+    return outcome != OUTCOME_FAILED;
+}
+
+int main(int argc, char **argv)
+{
+    const char *wanted = argc > 1 ? argv[1] : "";
+    int count = 0;
+    int number = 0;
+    int failed = 0;
+
+    for (struct test *test = test_list; test; test = test->next)
+        count += strstr(test->name, wanted) != NULL;
+    printf("TAP version 13\n1..%d\n", count);
+    (void)fflush(stdout);
+    for (struct test *test = test_list; test; test = test->next) {
+        if (strstr(test->name, wanted))
+            failed += !run_one(test, ++number);
+    }
+    return failed > 0;
+}
