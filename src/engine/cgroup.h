@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A box's control group: where its CPU, memory and process limits live, and the handle by which
+ * all of it is measured, frozen or killed at once.
+ * One contract over three worlds: pure v2; hybrid (limits in v1, and a v2 tree beside it for freeze, kill
+ * and CLONE_INTO_CGROUP); pure v1. Calls block for file writes; none logs; one thread per object.
+ *
+ * The tree of a box (decision 4):  <root>/<box>        carries the limits
+ *                                  <root>/<box>/init   PID 1
+ *                                  <root>/<box>/run/N  one leaf per process, only when asked for
+ * On hybrid this tree is in v2 and each v1 hierarchy has <box> only; on pure v1 leaves are freezer groups.
+ * A box made with `is_flat` has no init/ and run/: everything is in <box> itself (one-shot boxes).
+ */
+#pragma once
+#include "base/auto.h"
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+enum cgroup_mode { CGROUP_V2, CGROUP_HYBRID, CGROUP_V1 };
+
+struct cgroup_root; /* burrow's own place in every hierarchy it uses */
+struct cgroup;      /* one box */
+
+struct cgroup_limits {
+    uint64_t memory_bytes; // 0: none. Swap is never more than none
+    uint32_t cpu_milli;    // thousandths of one CPU; 0: none
+    uint32_t max_procs;    // 0: none
+};
+
+struct cgroup_usage {
+    uint64_t memory_bytes;
+    uint64_t memory_peak_bytes;
+    uint64_t cpu_usec;
+    uint64_t throttled_usec;
+    uint64_t oom_kills; // processes the kernel killed for the memory limit
+    uint64_t procs;
+    uint64_t procs_refused; // forks refused by max_procs
+};
+
+/* What a child needs to put itself into a group. All fds stay the group's. */
+#define CGROUP_MAX_TASKS 4
+struct cgroup_entry {
+    int into_fd;                 // v2 directory for CLONE_INTO_CGROUP, or -1
+    int tasks[CGROUP_MAX_TASKS]; // v1 'tasks' files: the single-threaded child writes "0" to each
+    unsigned n_tasks;
+};
+
+/* One process's leaf. fds are the caller's (close them with cgroup_leaf_close). -1 where the mode has none. */
+struct cgroup_leaf {
+    int into_fd;    // v2: directory for CLONE_INTO_CGROUP
+    int kill_fd;    // v2: cgroup.kill, opened for writing: write "1"
+    int tasks_fd;   // v1: freezer 'tasks': the child writes "0"
+    int freezer_fd; // v1: freezer.state, read and write
+    int procs_fd;   // v1: cgroup.procs, for reading
+};
+
+/*
+ * Finds the hierarchies in /proc/self/mountinfo and makes `name` below our own group in each (on v2, below the
+ * delegated or root group, enabling cpu, memory and pids; a process of ours standing in the way of
+ * "no internal processes" is moved to a sibling leaf first). ERROR_UNAVAILABLE names what is missing and how to get it.
+ */
+int cgroup_root_open(const char *name, struct cgroup_root **out, struct error *err);
+void cgroup_root_free(struct cgroup_root *root); /* forgets; directories stay */
+/* Removes the (empty) directories of the root. Groups still in it are an error. */
+int cgroup_root_remove(struct cgroup_root *root, struct error *err);
+enum cgroup_mode cgroup_root_mode(const struct cgroup_root *root);
+
+/*
+ * Makes the group of box `name` with its limits. Whatever stood there under that name is killed and removed
+ * first (the caller owns the name). Unless is_flat, the files a process with uid `owner` needs for moving its
+ * children into leaves (v2 cgroup.procs of <box>, run/) are given to `owner`.
+ * On failure nothing of it remains.
+ */
+int cgroup_create(struct cgroup_root *root, const char *name, const struct cgroup_limits *limits,
+                  bool is_flat, uid_t owner, struct cgroup **out, struct error *err);
+
+/* Opens an existing group again, after a restart. ERROR_NOT_FOUND when it is gone. */
+int cgroup_open(struct cgroup_root *root, const char *name, struct cgroup **out,
+                struct error *err);
+
+/* Changes limits of a living group. Zero fields are lifted. */
+int cgroup_set_limits(struct cgroup *group, const struct cgroup_limits *limits, struct error *err);
+
+/* Where PID 1 is born: init/, or the box itself when flat. */
+const struct cgroup_entry *cgroup_entry(const struct cgroup *group);
+
+/* A leaf run/<name>, its v2 cgroup.procs given to the owner. */
+int cgroup_leaf_create(struct cgroup *group, const char *name, struct cgroup_leaf *out,
+                       struct error *err);
+void cgroup_leaf_close(struct cgroup_leaf *leaf);
+/* Kills what is left in the leaf and removes it. Missing is fine. */
+int cgroup_leaf_remove(struct cgroup *group, const char *name, struct error *err);
+
+int cgroup_usage(struct cgroup *group, struct cgroup_usage *out, struct error *err);
+/* v1 and hybrid cannot tell per leaf; then ERROR_UNAVAILABLE (cpu_usec is known on v2 and hybrid). */
+int cgroup_leaf_usage(struct cgroup *group, const char *name, struct cgroup_usage *out,
+                      struct error *err);
+
+/* Freezes run/ (a flat box: everything) and returns once frozen; thaw likewise. */
+int cgroup_freeze(struct cgroup *group, struct error *err);
+int cgroup_thaw(struct cgroup *group, struct error *err);
+
+/* Kills every process in the group, frozen or not, and returns once it is empty (10 s at most: ERROR_TIMEOUT). */
+int cgroup_kill(struct cgroup *group, struct error *err);
+
+/* Kills, then removes the directories. The handle can only be freed afterwards. */
+int cgroup_remove(struct cgroup *group, struct error *err);
+void cgroup_free(struct cgroup *group); /* forgets the handle */
+
+/* Calls `is_owned(name, data)` for each box group that exists; false: it is killed and removed. */
+int cgroup_sweep(struct cgroup_root *root, bool (*is_owned)(const char *name, void *data),
+                 void *data, struct error *err);
+
+DEFINE_AUTOPTR(cgroup_root)
+DEFINE_AUTOPTR(cgroup)

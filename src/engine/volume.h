@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where boxes write: a volume with hard limits per scratch. Found by probing, best first: btrfs under the
+ * data directory; XFS or ext4 with project quota there; a sparse file with btrfs on a loop device; tmpfs.
+ * Attached once at <data>/volume and kept (decision 11). Calls block; none logs; one thread per object, many
+ * processes per data directory.
+ */
+#pragma once
+#include "base/auto.h"
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum volume_scheme {
+    VOLUME_AUTO,
+    VOLUME_BTRFS,      // the data directory is on btrfs (or a btrfs is mounted at <data>/volume)
+    VOLUME_XFS,        // project quota
+    VOLUME_EXT4,       // project quota
+    VOLUME_LOOP_BTRFS, // <data>/volume.img on a loop device
+    VOLUME_TMPFS,      // memory; limits by size= and nr_inodes=
+};
+
+struct volume;
+
+struct volume_options {
+    enum volume_scheme scheme; // VOLUME_AUTO probes
+    uint64_t size_bytes;       // of a new loop file, sparse; 0: 90 % of what is free, at most 1 TiB
+};
+
+struct volume_limits {
+    uint64_t bytes;  // 0: none
+    uint64_t inodes; // 0: none; where the scheme cannot count inodes, ignored (volume_counts_inodes)
+};
+
+struct volume_space {
+    uint64_t total_bytes;
+    uint64_t free_bytes; // the smaller of the volume's and of the disk behind a loop file
+};
+
+/* Attaches (and makes, the first time) the volume of a data directory, under a lock shared by all burrow processes. */
+int volume_open(const char *data_dir, const struct volume_options *options, struct volume **out,
+                struct error *err);
+void volume_free(struct volume *volume); /* forgets the handle; the volume stays attached */
+/* Detaches: unmounts and frees the loop device. Not attached is fine. */
+int volume_detach(const char *data_dir, struct error *err);
+
+enum volume_scheme volume_scheme(const struct volume *volume);
+const char *volume_scheme_name(enum volume_scheme scheme); /* "loop-btrfs" … */
+bool volume_counts_inodes(const struct volume *volume);
+int volume_space(struct volume *volume, struct volume_space *out, struct error *err);
+
+/*
+ * A fresh scratch `name` (our own name: letters, digits, '-') with directories `upper` and `work` on one file
+ * system, limited hard. *dir_fd is the scratch's directory, the caller's. What stood there under that name is
+ * removed first. `upper` is 0755 and owned by root. On failure nothing remains.
+ */
+int volume_scratch_create(struct volume *volume, const char *name,
+                          const struct volume_limits *limits, int *dir_fd, struct error *err);
+/* Opens an existing one; ERROR_NOT_FOUND when gone. tmpfs scratches live only as long as their fds. */
+int volume_scratch_open(struct volume *volume, const char *name, int *dir_fd, struct error *err);
+int volume_scratch_limit(struct volume *volume, const char *name,
+                         const struct volume_limits *limits, struct error *err);
+/* Bytes used; may trail by a commit. is_exact waits for one. */
+int volume_scratch_usage(struct volume *volume, const char *name, bool is_exact, uint64_t *bytes,
+                         struct error *err);
+/* Returns when the name is free again; space may come back a moment later. Missing is fine. */
+int volume_scratch_remove(struct volume *volume, const char *name, struct error *err);
+
+/* Calls `is_owned(name, data)` for each scratch that exists; false: it is removed. */
+int volume_sweep(struct volume *volume, bool (*is_owned)(const char *name, void *data), void *data,
+                 struct error *err);
+
+DEFINE_AUTOPTR(volume)
