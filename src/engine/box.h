@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The engine's face: boxes are launched, run processes, are frozen, measured and ended.
+ * A box is what the kernel holds: namespaces, control group, mounts, and a PID 1 of ours (burrow-init).
+ * Calls block; none logs; a box belongs to one thread at a time, different boxes to different threads.
+ * The engine starts no threads. Structs passed in are borrowed for the call.
+ */
+#pragma once
+#include "base/auto.h"
+#include "base/error.h"
+#include "engine/cgroup.h"
+#include "engine/volume.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct engine;
+struct box;
+
+struct engine_options {
+    const char *data_dir;        // made when missing
+    struct volume_options volume;
+    bool is_long_lived;          // a server or benchmark: prepares what pays off only over many launches
+    const char *fail_step;       // tests: the launch step of this name fails
+};
+
+int engine_open(const struct engine_options *options, struct engine **out, struct error *err);
+void engine_free(struct engine *engine);
+
+/* Makes ready network namespaces until `count` wait; each launch takes one (or makes its own). */
+int engine_fill_networks(struct engine *engine, unsigned count, struct error *err);
+
+/* Ends and removes what dead owners left of boxes in this data directory. */
+int engine_sweep(struct engine *engine, struct error *err);
+
+struct volume *engine_volume(struct engine *engine);
+struct cgroup_root *engine_cgroups(struct engine *engine);
+
+/* Names of all launch steps, NULL-terminated, in order: what fail_step may name. */
+const char *const *engine_launch_steps(void);
+
+enum box_owner_loss {
+    BOX_END,  // its owner gone, everything in it ends
+    BOX_STAY, // goes on; another process may box_adopt it
+};
+
+/* A host directory seen read-only in the box, as it is (not idmapped: what is not for everybody stays closed). */
+struct box_bind {
+    const char *host;
+    const char *box;
+};
+
+struct box_spec {
+    const char *const *layers; // host directories, top first: the read-only root
+    size_t n_layers;
+    const struct box_bind *binds;
+    size_t n_binds;
+    int hold_fd;                 // PID 1 keeps a copy open (a runtime's lock); -1: none
+    struct cgroup_limits limits; // zero fields: none
+    struct volume_limits disk;
+    uint32_t max_files;          // per process; 0: 4096
+    const char *hostname;        // NULL: "burrow"
+    enum box_owner_loss owner_loss;
+    bool is_one_shot;            // one process, then the end: no leaves, no care for fsync
+    const char *scratch;         // name of a scratch to keep; NULL: a fresh one, removed with the box
+};
+
+/* Starts a box: when it returns, PID 1 serves. On failure nothing of it is left. */
+int box_launch(struct engine *engine, const struct box_spec *spec, struct box **out,
+               struct error *err);
+
+/* Takes over a living BOX_STAY box by its slot after a restart. ERROR_NOT_FOUND when it is gone. */
+int box_adopt(struct engine *engine, unsigned slot, struct box **out, struct error *err);
+unsigned box_slot(const struct box *box);
+
+/* Ends everything in the box and removes it from the kernel (a kept scratch stays). The handle can only be freed. */
+int box_end(struct box *box, struct error *err);
+/* Forgets the handle. A BOX_END box that was not ended is ended by that, and its rest swept later. */
+void box_free(struct box *box);
+DEFINE_AUTOPTR(engine)
+DEFINE_AUTOPTR(box)
+
+enum process_output {
+    OUTPUT_PIPE,  // stdout/stderr_fd are write ends of pipes of ours; the reader relays
+    OUTPUT_SPOOL, // stdout/stderr_fd are files PID 1 appends to
+    OUTPUT_TTY,   // a terminal made in the box; box_spawn gives its other end
+};
+
+struct process_spec {
+    uint32_t id; // chosen by the caller, unique in the box while it is not collected; not 0
+    const char *const *argv; // NULL-terminated; argv[0] is looked up in the PATH of env
+    const char *const *env;  // NULL-terminated KEY=VALUE; HOME, USER and PATH are added where missing
+    const char *cwd;         // absolute; made when missing; NULL: the user's home
+    const char *user;        // name, uid, name:group or uid:gid of the box; NULL: root
+    enum process_output output;
+    int stdin_fd;  // read end of a pipe or socket of ours; -1: /dev/null
+    int stdout_fd; // -1: /dev/null
+    int stderr_fd; // may equal stdout_fd; -1: /dev/null
+    uint16_t rows, cols;      // OUTPUT_TTY
+    bool has_timestamps;      // OUTPUT_SPOOL: each line is prefixed with its time
+    uint64_t output_cap_bytes; // OUTPUT_SPOOL: per stream, the rest is dropped and counted; 0: none
+    uint64_t timeout_ms;      // then everything it started is killed; 0: none
+};
+
+enum process_cause {
+    CAUSE_EXIT,       // ended by itself or by a signal
+    CAUSE_TIMEOUT,    // its timeout passed
+    CAUSE_MEMORY,     // the kernel killed it for the box's memory limit
+    CAUSE_NOT_FOUND,  // no such command: code 127
+    CAUSE_NOT_RUN,    // could not be executed, or cwd or user was refused: code 126
+    CAUSE_BOX_ENDED,  // the box ended under it
+};
+
+struct process_exit {
+    uint32_t id;
+    enum process_cause cause;
+    int code;   // by convention: 0..255; 128+n by signal; 124 timeout; 126; 127; 137 memory
+    int signal; // or 0
+    int sys;    // errno of CAUSE_NOT_FOUND and CAUSE_NOT_RUN
+    char text[200]; // a sentence for causes other than CAUSE_EXIT
+    uint64_t cpu_user_us, cpu_system_us, max_rss_bytes;
+    uint64_t duration_us;
+    uint64_t stdout_bytes, stderr_bytes; // OUTPUT_SPOOL: as produced, dropped ones included
+    bool is_truncated;
+};
+
+/*
+ * Starts a process. The fds in spec stay the caller's (close the pipe ends afterwards). *tty_fd gets the
+ * terminal's master for OUTPUT_TTY; NULL otherwise. A command that cannot be executed is not an error here:
+ * it ends at once with CAUSE_NOT_FOUND or CAUSE_NOT_RUN.
+ */
+int box_spawn(struct box *box, const struct process_spec *spec, int *tty_fd, struct error *err);
+
+/* Readable when box_next has something to say. */
+int box_event_fd(const struct box *box);
+
+enum box_event_kind {
+    BOX_EVENT_NONE,   // nothing within timeout_ms
+    BOX_EVENT_EXIT,   // `exit` holds it; reported until box_collect
+    BOX_EVENT_OUTPUT, // OUTPUT_SPOOL grew
+    BOX_EVENT_ENDED,  // PID 1 is gone
+};
+
+struct box_event {
+    enum box_event_kind kind;
+    struct process_exit exit; // BOX_EVENT_EXIT
+    uint32_t id;              // BOX_EVENT_OUTPUT
+    uint64_t stdout_bytes, stderr_bytes;
+};
+
+/* The next event; waits up to timeout_ms (-1: for ever). */
+int box_next(struct box *box, struct box_event *out, int timeout_ms, struct error *err);
+
+/* Waits for one process's end and collects it; other events meanwhile are dropped. */
+int box_wait(struct box *box, uint32_t id, int timeout_ms, struct process_exit *out,
+             struct error *err);
+
+/* Forgets an ended process; its leaf goes. */
+int box_collect(struct box *box, uint32_t id, struct error *err);
+
+/* To the process's group, or (is_whole_tree) to all it started. SIGKILL to the whole tree cannot be escaped. */
+int box_signal(struct box *box, uint32_t id, int signal, bool is_whole_tree, struct error *err);
+int box_resize(struct box *box, uint32_t id, uint16_t rows, uint16_t cols, struct error *err);
+
+int box_freeze(struct box *box, struct error *err);
+int box_thaw(struct box *box, struct error *err);
+int box_usage(struct box *box, struct cgroup_usage *out, struct error *err);
+int box_set_limits(struct box *box, const struct cgroup_limits *limits,
+                   const struct volume_limits *disk, struct error *err);
+
+/* Opens a conversation about files inside, with `user`'s rights (engine/files.h speaks it). */
+int box_files(struct box *box, const char *user, int *out_fd, struct error *err);
