@@ -70,8 +70,9 @@ struct box_spec {
 int box_launch(struct engine *engine, const struct box_spec *spec, struct box **out,
                struct error *err);
 
-/* Takes over a living BOX_STAY box by its slot after a restart. ERROR_NOT_FOUND when it is gone. */
-int box_adopt(struct engine *engine, unsigned slot, struct box **out, struct error *err);
+/* Takes over a living BOX_STAY box by its slot after a restart; `scratch` as at launch. ERROR_NOT_FOUND when it is gone. */
+int box_adopt(struct engine *engine, unsigned slot, const char *scratch, struct box **out,
+              struct error *err);
 unsigned box_slot(const struct box *box);
 
 /* Ends everything in the box and removes it from the kernel (a kept scratch stays). The handle can only be freed. */
@@ -169,5 +170,9 @@ int box_usage(struct box *box, struct cgroup_usage *out, struct error *err);
 int box_set_limits(struct box *box, const struct cgroup_limits *limits,
                    const struct volume_limits *disk, struct error *err);
 
-/* Opens a conversation about files inside, with `user`'s rights (engine/files.h speaks it). */
-int box_files(struct box *box, const char *user, int *out_fd, struct error *err);
+/*
+ * Opens a conversation about files inside, with `user`'s rights (NULL: root); relative paths start at `base`
+ * (NULL: the user's home). engine/files.h speaks it.
+ */
+int box_files(struct box *box, const char *user, const char *base, int *out_fd,
+              struct error *err);

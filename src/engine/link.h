@@ -16,7 +16,8 @@
 #define LINK_MAX_FDS 8
 
 enum link_type {
-    LINK_HELLO = 1, // init: PID 1 is up (payload: struct link_hello)
+    LINK_BOOT = 1,  // engine, once, before PID 1 runs: struct link_boot
+    LINK_HELLO,     // init: PID 1 is up (struct link_hello)
     LINK_SPAWN,     // engine: start a process (struct link_spawn + strings)
     LINK_STARTED,   // init: answer to a SPAWN with LINK_WANT_STARTED (the terminal's fd is attached)
     LINK_EXITED,    // init: struct link_exit
@@ -37,6 +38,25 @@ struct link_header {
 };
 #define LINK_IN_MEMFD 1u     // the payload is in the last attached fd
 #define LINK_WANT_STARTED 2u // SPAWN: answer with STARTED
+
+/* The fds burrow-init is born with. */
+enum boot_fd {
+    BOOT_CONTROL = 3, // the engine's socket
+    BOOT_LISTENER,    // where another engine may come (BOX_STAY)
+    BOOT_SLOT,        // locked while the box lives
+    BOOT_HOLD,        // something else to keep open
+    BOOT_OOM,         // the box's count of processes killed for memory
+    BOOT_OOM_ADJ,     // PID 1's own oom_score_adj
+    BOOT_FDS_END
+};
+
+struct link_boot {
+    uint64_t secret; // lets clone3 through the filter
+    uint32_t fds;    // bit per enum boot_fd
+    uint32_t is_one_shot;
+    uint32_t owner_loss; // enum box_owner_loss
+    uint32_t max_files;
+};
 
 struct link_hello {
     uint32_t version;

@@ -1,0 +1,441 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is done with a living box; launch.c starts it. See box.h. */
+#include "engine/box.h"
+
+#include "base/buffer.h"
+#include "base/mem.h"
+#include "engine/kernel.h"
+#include "engine/launch.h"
+#include "engine/link.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+
+#define EVENT_BUFFER 1024 // what PID 1 sends is small
+
+static int gone(struct box *box, struct error *err)
+{
+    box->has_ended = true;
+    error_set(err, ERROR_GONE, "box '%s' has ended", box->name);
+    return error_about(err, "box", "ended");
+}
+
+static int tell(struct box *box, uint16_t type, uint16_t flags, uint32_t process,
+                const void *payload, uint32_t length, const int *fds, unsigned n_fds,
+                struct error *err)
+{
+    if (link_send(box->control, type, flags, process, payload, length, fds, n_fds) == 0)
+        return 0;
+    if (errno == EPIPE || errno == ECONNRESET || errno == ENOTCONN)
+        return gone(box, err);
+    return error_sys(err, "write to PID 1 of box '%s'", box->name);
+}
+
+static void leaf_name(uint32_t id, char *name, size_t size)
+{
+    (void)snprintf(name, size, "%" PRIu32, id);
+}
+
+/* The fds of a SPAWN in the order of enum link_spawn_fd, and the bits that say which are there. */
+static unsigned gather_fds(const struct process_spec *spec, const struct cgroup_leaf *leaf,
+                           int *fds, uint32_t *bits)
+{
+    const int wanted[SPAWN_FDS] = {
+        [SPAWN_STDIN] = spec->stdin_fd,
+        [SPAWN_STDOUT] = spec->stdout_fd,
+        [SPAWN_STDERR] = spec->stderr_fd == spec->stdout_fd ? -1 : spec->stderr_fd,
+        [SPAWN_LEAF_INTO] = leaf->into_fd,
+        [SPAWN_LEAF_KILL] = leaf->kill_fd,
+        [SPAWN_LEAF_TASKS] = leaf->tasks_fd,
+        [SPAWN_LEAF_FREEZER] = leaf->freezer_fd,
+        [SPAWN_LEAF_PROCS] = leaf->procs_fd,
+    };
+    unsigned count = 0;
+    *bits = 0;
+    for (unsigned i = 0; i < SPAWN_FDS; i++) {
+        if (spec->output == OUTPUT_TTY && i <= SPAWN_STDERR)
+            continue;
+        if (wanted[i] >= 0) {
+            fds[count++] = wanted[i];
+            *bits |= 1u << i;
+        }
+    }
+    return count;
+}
+
+static int add_strings(struct buffer *payload, const char *const *list, uint32_t *count,
+                       struct error *err)
+{
+    *count = 0;
+    for (; list && *list; list++, (*count)++) {
+        if (buffer_add(payload, *list, strlen(*list) + 1, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int describe_spawn(struct box *box, const struct process_spec *spec, uint32_t fd_bits,
+                          struct buffer *payload, struct error *err)
+{
+    struct link_spawn spawn = {
+        .fds = fd_bits,
+        .output = spec->output,
+        .rows = spec->rows,
+        .cols = spec->cols,
+        .timeout_ms = spec->timeout_ms,
+        .output_cap_bytes = spec->output_cap_bytes,
+        .max_files = box->max_files,
+    };
+    const char *user = spec->user ? spec->user : "";
+    const char *cwd = spec->cwd ? spec->cwd : "";
+
+    spawn.flags |= spec->has_timestamps ? SPAWN_TIMESTAMPS : 0;
+    spawn.flags |= spec->stderr_fd >= 0 && spec->stderr_fd == spec->stdout_fd ? SPAWN_ONE_OUTPUT : 0;
+    if (buffer_add(payload, &spawn, sizeof spawn, err) < 0 ||
+        buffer_add(payload, user, strlen(user) + 1, err) < 0 ||
+        buffer_add(payload, cwd, strlen(cwd) + 1, err) < 0 ||
+        add_strings(payload, spec->argv, &spawn.n_argv, err) < 0 ||
+        add_strings(payload, spec->env, &spawn.n_env, err) < 0)
+        return error_wrap(err, "the command with its environment is too long");
+    spawn.strings = (uint32_t)(payload->length - sizeof spawn);
+    memcpy(payload->data, &spawn, sizeof spawn);
+    return 0;
+}
+
+/* PID 1's answer to a SPAWN that asked for one; other messages meanwhile cannot be: it is the first for this box. */
+static int receive_started(struct box *box, uint32_t id, int *tty_fd, struct error *err)
+{
+    char buffer[EVENT_BUFFER] __attribute__((aligned(16)));
+    struct link_message message;
+
+    int got = link_receive(box->control, buffer, sizeof buffer, &message, 0);
+    if (got == 0)
+        return gone(box, err);
+    if (got < 0)
+        return error_sys(err, "read from PID 1 of box '%s'", box->name);
+    if (message.header.type != LINK_STARTED || message.header.process != id) {
+        link_message_clear(&message);
+        return error_set(err, ERROR_SYSTEM, "PID 1 of box '%s' gave an unexpected answer",
+                         box->name);
+    }
+    *tty_fd = -1;
+    if (message.n_fds > 0) {
+        *tty_fd = message.fds[0];
+        message.fds[0] = -1;
+    }
+    link_message_clear(&message);
+    return 0;
+}
+
+int box_spawn(struct box *box, const struct process_spec *spec, int *tty_fd, struct error *err)
+{
+    struct cgroup_leaf leaf = {-1, -1, -1, -1, -1};
+    autobuffer payload = {.maximum = LINK_MAX_PAYLOAD};
+    char name[16];
+    int fds[SPAWN_FDS];
+    uint32_t bits = 0;
+
+    if (!spec->argv || !spec->argv[0] || !*spec->argv[0])
+        return error_set(err, ERROR_INVALID, "the command is empty");
+    if (spec->id == 0)
+        return error_set(err, ERROR_INVALID, "a process needs an id other than 0");
+    leaf_name(spec->id, name, sizeof name);
+    if (!box->is_one_shot && cgroup_leaf_create(box->cgroup, name, &leaf, err) < 0)
+        return -1;
+    unsigned n_fds = gather_fds(spec, &leaf, fds, &bits);
+    bool has_tty = spec->output == OUTPUT_TTY;
+    int result = describe_spawn(box, spec, bits, &payload, err);
+    if (result == 0)
+        result = tell(box, LINK_SPAWN, has_tty ? LINK_WANT_STARTED : 0, spec->id, payload.data,
+                      (uint32_t)payload.length, fds, n_fds, err);
+    cgroup_leaf_close(&leaf);
+    if (result == 0 && has_tty)
+        result = receive_started(box, spec->id, tty_fd, err);
+    if (result < 0 && !box->is_one_shot) {
+        struct error ignored = {0};
+        (void)cgroup_leaf_remove(box->cgroup, name, &ignored);
+    }
+    return result < 0 ? error_wrap(err, "start '%s'", spec->argv[0]) : 0;
+}
+
+int box_event_fd(const struct box *box)
+{
+    return box->control;
+}
+
+static void read_exit(const struct link_message *message, struct process_exit *out)
+{
+    struct link_exit exit;
+    memcpy(&exit, message->payload, sizeof exit);
+    exit.text[sizeof exit.text - 1] = '\0';
+    *out = (struct process_exit){
+        .id = message->header.process,
+        .cause = exit.cause <= CAUSE_BOX_ENDED ? exit.cause : CAUSE_EXIT,
+        .code = exit.code & 0xff,
+        .signal = exit.signal & 0x7f,
+        .sys = exit.sys,
+        .cpu_user_us = exit.cpu_user_us,
+        .cpu_system_us = exit.cpu_system_us,
+        .max_rss_bytes = exit.max_rss_bytes,
+        .duration_us = exit.duration_us,
+        .stdout_bytes = exit.stdout_bytes,
+        .stderr_bytes = exit.stderr_bytes,
+        .is_truncated = exit.is_truncated,
+    };
+    (void)snprintf(out->text, sizeof out->text, "%s", exit.text);
+}
+
+/* False for messages that say nothing to the caller. */
+static bool read_event(const struct link_message *message, struct box_event *out)
+{
+    switch (message->header.type) {
+    case LINK_EXITED:
+        if (message->header.length != sizeof(struct link_exit))
+            return false;
+        out->kind = BOX_EVENT_EXIT;
+        read_exit(message, &out->exit);
+        return true;
+    case LINK_OUTPUT: {
+        struct link_output output;
+        if (message->header.length != sizeof output)
+            return false;
+        memcpy(&output, message->payload, sizeof output);
+        *out = (struct box_event){.kind = BOX_EVENT_OUTPUT,
+                                  .id = message->header.process,
+                                  .stdout_bytes = output.stdout_bytes,
+                                  .stderr_bytes = output.stderr_bytes};
+        return true;
+    }
+    default:
+        return false;
+    }
+}
+
+int box_next(struct box *box, struct box_event *out, int timeout_ms, struct error *err)
+{
+    char buffer[EVENT_BUFFER] __attribute__((aligned(16)));
+    struct link_message message;
+
+    for (;;) {
+        if (timeout_ms >= 0) {
+            struct pollfd ready = {.fd = box->control, .events = POLLIN};
+            int count = poll(&ready, 1, timeout_ms);
+            if (count < 0 && errno == EINTR)
+                continue;
+            if (count == 0) {
+                out->kind = BOX_EVENT_NONE;
+                return 0;
+            }
+        }
+        int got = link_receive(box->control, buffer, sizeof buffer, &message, 0);
+        if (got == 0) {
+            box->has_ended = true;
+            out->kind = BOX_EVENT_ENDED;
+            return 0;
+        }
+        if (got < 0)
+            return error_sys(err, "read from PID 1 of box '%s'", box->name);
+        bool is_event = read_event(&message, out);
+        link_message_clear(&message);
+        if (is_event)
+            return 0;
+    }
+}
+
+int box_wait(struct box *box, uint32_t id, int timeout_ms, struct process_exit *out,
+             struct error *err)
+{
+    struct box_event event;
+    for (;;) {
+        if (box_next(box, &event, timeout_ms, err) < 0)
+            return -1;
+        if (event.kind == BOX_EVENT_NONE)
+            return error_set(err, ERROR_TIMEOUT, "process %" PRIu32 " has not ended yet", id);
+        if (event.kind == BOX_EVENT_ENDED)
+            return gone(box, err);
+        if (event.kind == BOX_EVENT_EXIT && event.exit.id == id) {
+            *out = event.exit;
+            return box->is_one_shot ? 0 : box_collect(box, id, err);
+        }
+    }
+}
+
+int box_collect(struct box *box, uint32_t id, struct error *err)
+{
+    char name[16];
+    leaf_name(id, name, sizeof name);
+    if (tell(box, LINK_COLLECT, 0, id, NULL, 0, NULL, 0, err) < 0)
+        return -1;
+    return box->is_one_shot ? 0 : cgroup_leaf_remove(box->cgroup, name, err);
+}
+
+int box_signal(struct box *box, uint32_t id, int signal, bool is_whole_tree, struct error *err)
+{
+    struct link_signal request = {.signal = signal, .is_whole_tree = is_whole_tree};
+    if (signal <= 0 || signal > 64)
+        return error_set(err, ERROR_INVALID, "there is no signal %d", signal);
+    return tell(box, LINK_SIGNAL, 0, id, &request, sizeof request, NULL, 0, err);
+}
+
+int box_resize(struct box *box, uint32_t id, uint16_t rows, uint16_t cols, struct error *err)
+{
+    struct link_resize request = {.rows = rows, .cols = cols};
+    return tell(box, LINK_RESIZE, 0, id, &request, sizeof request, NULL, 0, err);
+}
+
+int box_freeze(struct box *box, struct error *err)
+{
+    return cgroup_freeze(box->cgroup, err);
+}
+
+int box_thaw(struct box *box, struct error *err)
+{
+    return cgroup_thaw(box->cgroup, err);
+}
+
+int box_usage(struct box *box, struct cgroup_usage *out, struct error *err)
+{
+    return cgroup_usage(box->cgroup, out, err);
+}
+
+int box_set_limits(struct box *box, const struct cgroup_limits *limits,
+                   const struct volume_limits *disk, struct error *err)
+{
+    if (cgroup_set_limits(box->cgroup, limits, err) < 0)
+        return -1;
+    return volume_scratch_limit(box->engine->volume, box->scratch, disk, err);
+}
+
+int box_files(struct box *box, const char *user, const char *base, int *out_fd,
+              struct error *err)
+{
+    int pair[2];
+    autobuffer who = {.maximum = 8192};
+
+    if (buffer_add(&who, user ? user : "", user ? strlen(user) + 1 : 1, err) < 0 ||
+        buffer_add(&who, base ? base : "", base ? strlen(base) + 1 : 1, err) < 0)
+        return error_wrap(err, "user and directory are too long");
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+        return error_sys(err, "make a socket pair");
+    autofd own = pair[0];
+    autofd peer = pair[1];
+    if (tell(box, LINK_FILES, 0, 0, who.data, (uint32_t)who.length, &peer, 1, err) < 0)
+        return -1;
+    *out_fd = take_fd(own);
+    return 0;
+}
+
+unsigned box_slot(const struct box *box)
+{
+    return box->slot;
+}
+
+/* PID 1 greets whoever comes, and hands over the slot's lock, so that the slot stays ours until the box is removed. */
+static int receive_hello(struct box *box, struct error *err)
+{
+    char buffer[EVENT_BUFFER] __attribute__((aligned(16)));
+    struct link_message message;
+    struct link_hello hello = {0};
+
+    int got = link_receive(box->control, buffer, sizeof buffer, &message, 0);
+    if (got > 0 && message.header.type == LINK_HELLO && message.n_fds == 1 &&
+        message.header.length == sizeof hello) {
+        memcpy(&hello, message.payload, sizeof hello);
+        box->slot_fd = message.fds[0];
+        message.fds[0] = -1;
+    }
+    if (got > 0)
+        link_message_clear(&message);
+    if (box->slot_fd < 0)
+        return gone(box, err);
+    if (hello.version != LINK_VERSION)
+        return error_set(err, ERROR_CONFLICT, "box '%s' speaks version %u of the link, not %u",
+                         box->name, hello.version, LINK_VERSION);
+    return 0;
+}
+
+int box_adopt(struct engine *engine, unsigned slot, const char *scratch, struct box **out,
+              struct error *err)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    autoptr(box) box = xnew(struct box);
+
+    *box = (struct box){.engine = engine, .slot = slot, .slot_fd = -1, .control = -1, .pidfd = -1,
+                        .owner_loss = BOX_STAY, .max_files = 4096,
+                        .is_scratch_kept = scratch != NULL};
+    (void)snprintf(box->name, sizeof box->name, "%u", slot);
+    if (scratch)
+        (void)snprintf(box->scratch, sizeof box->scratch, "%s", scratch);
+    else
+        (void)snprintf(box->scratch, sizeof box->scratch, "run-%u", slot);
+    (void)snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/%u",
+                   engine->run_fd, slot);
+    box->control = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    if (box->control < 0)
+        return error_sys(err, "make a socket");
+    if (connect(box->control, (struct sockaddr *)&address, sizeof address) < 0) {
+        error_set(err, ERROR_NOT_FOUND, "no box lives in slot %u", slot);
+        return error_about(err, "box", "gone");
+    }
+    if (receive_hello(box, err) < 0 ||
+        cgroup_open(engine->cgroups, box->name, &box->cgroup, err) < 0)
+        return error_wrap(err, "adopt box '%u'", slot);
+    *out = take(box);
+    return 0;
+}
+
+/* Waits until PID 1, and with it everything in its process namespace, is gone. */
+static int await_end(struct box *box, struct error *err)
+{
+    if (box->is_child) {
+        siginfo_t info;
+        while (waitid(P_PIDFD, (id_t)box->pidfd, &info, WEXITED | __WALL) < 0) {
+            if (errno != EINTR)
+                return errno == ECHILD ? 0 : error_sys(err, "wait for box '%s'", box->name);
+        }
+        box->is_child = false;
+    }
+    return 0;
+}
+
+int box_end(struct box *box, struct error *err)
+{
+    struct error first = {0};
+
+    box->has_ended = true;
+    if (box->pidfd >= 0)
+        (void)sys_pidfd_send_signal(box->pidfd, SIGKILL);
+    if (box->is_child && await_end(box, &first) < 0)
+        *err = first;
+    struct error later = {0};
+    if (box->cgroup && cgroup_remove(box->cgroup, &later) < 0 && !first.kind)
+        first = later;
+    if (!box->is_scratch_kept &&
+        volume_scratch_remove(box->engine->volume, box->scratch, &later) < 0 && !first.kind)
+        first = later;
+    if (box->owner_loss == BOX_STAY)
+        (void)unlinkat(box->engine->run_fd, box->name, 0);
+    closep(&box->slot_fd);
+    if (first.kind) {
+        *err = first;
+        return error_wrap(err, "end box '%s'", box->name);
+    }
+    return 0;
+}
+
+void box_free(struct box *box)
+{
+    if (!box)
+        return;
+    closep(&box->control);
+    closep(&box->slot_fd);
+    closep(&box->pidfd);
+    cgroup_free(box->cgroup);
+    free(box);
+}

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Opens and closes an engine: what launches share; see box.h. */
+#include "engine/launch.h"
+
+#include "base/fd.h"
+#include "base/mem.h"
+#include "engine/fixtures.h"
+#include "engine/init_blob.h"
+#include "engine/kernel.h"
+#include "engine/network.h"
+#include "engine/slot.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+
+#define RUN_DIR "/run/burrow"
+
+/* Sealed, so nobody can change what runs as PID 1; executable but not readable, so PID 1 starts undumpable. */
+static int make_init(int *out, struct error *err)
+{
+    const unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
+    autofd fd = memfd_create("burrow-init", flags | MFD_EXEC);
+    if (fd < 0 && errno == EINVAL)
+        fd = memfd_create("burrow-init", flags);
+    if (fd < 0)
+        return error_sys(err, "make a memory file for burrow-init (is vm.memfd_noexec 2?)");
+    if (fd_write_all(fd, init_blob_start, (size_t)(init_blob_end - init_blob_start)) < 0)
+        return error_sys(err, "write burrow-init");
+    if (fchmod(fd, 0111) < 0 ||
+        fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) < 0)
+        return error_sys(err, "seal burrow-init");
+    *out = take_fd(fd);
+    return 0;
+}
+
+struct nest {
+    int mounts_fd;
+    int out;
+    int code;
+};
+
+/* In a child that shares memory and fds: a mount namespace holding only the fixtures' mounts/. */
+static int build_nest(void *data)
+{
+    struct nest *nest = data;
+    int tree = -1;
+
+    if (fchdir(nest->mounts_fd) == 0 && unshare(CLONE_NEWNS) == 0 &&
+        mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+        (tree = sys_open_tree(AT_FDCWD, ".", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC)) >= 0 &&
+        (nest->out = open("/proc/thread-self/ns/mnt", O_RDONLY | O_CLOEXEC)) >= 0 &&
+        sys_move_mount(tree, "", AT_FDCWD, ".", MOVE_MOUNT_F_EMPTY_PATH) == 0 &&
+        fchdir(tree) == 0 && syscall(SYS_pivot_root, ".", ".") == 0 &&
+        umount2(".", MNT_DETACH) == 0)
+        nest->code = 0;
+    else
+        nest->code = errno;
+    if (tree >= 0)
+        (void)close(tree);
+    _exit(0);
+}
+
+static int make_nest(struct engine *engine, struct error *err)
+{
+    struct nest nest = {.mounts_fd = engine->fixtures->mounts_fd, .out = -1, .code = EIO};
+    autofree char *stack = xcalloc(1, 65536);
+    sigset_t all;
+    sigset_t before;
+
+    sigfillset(&all);
+    sigprocmask(SIG_BLOCK, &all, &before);
+    pid_t child = clone(build_nest, stack + 65536, CLONE_VM | CLONE_VFORK | CLONE_FILES, &nest);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    if (child < 0)
+        return error_sys(err, "start the maker of a mount namespace");
+    while (waitpid(child, NULL, __WCLONE) < 0 && errno == EINTR)
+        ;
+    if (nest.code != 0) {
+        closep(&nest.out);
+        return error_sys_code(err, nest.code, "make a mount namespace to launch from");
+    }
+    engine->nest_fd = nest.out;
+    return 0;
+}
+
+/* Tells data directories apart wherever the machine has one namespace for names. */
+static int name_engine(struct engine *engine, int data_fd, struct error *err)
+{
+    struct stat info;
+    if (fstat(data_fd, &info) < 0)
+        return error_sys(err, "look at '%s'", engine->data_dir);
+    (void)snprintf(engine->name, sizeof engine->name, "burrow-%llx-%llx",
+                   (unsigned long long)info.st_dev, (unsigned long long)info.st_ino);
+    return 0;
+}
+
+static bool kernel_is_at_least(unsigned major, unsigned minor)
+{
+    struct utsname name;
+    unsigned have_major = 0;
+    unsigned have_minor = 0;
+    if (uname(&name) < 0 || sscanf(name.release, "%u.%u", &have_major, &have_minor) != 2)
+        return false;
+    return have_major > major || (have_major == major && have_minor >= minor);
+}
+
+static int open_run_dir(struct engine *engine, struct error *err)
+{
+    char path[80];
+    (void)snprintf(path, sizeof path, RUN_DIR "/%s", engine->name);
+    engine->run_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (engine->run_fd < 0 && errno == ENOENT) {
+        if (fd_make_dirs(path, 0700, err) < 0)
+            return -1;
+        engine->run_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    }
+    return engine->run_fd < 0 ? error_sys(err, "open '%s'", path) : 0;
+}
+
+static int open_data_dir(const char *path, int *out, struct error *err)
+{
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0 && errno == ENOENT) {
+        if (fd_make_dirs(path, 0700, err) < 0)
+            return -1;
+        fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    }
+    if (fd < 0)
+        return error_sys(err, "open the data directory '%s'", path);
+    *out = fd;
+    return 0;
+}
+
+int engine_open(const struct engine_options *options, struct engine **out, struct error *err)
+{
+    if (geteuid() != 0)
+        return error_set(err, ERROR_DENIED,
+                         "burrow makes sandboxes as root; run it as root (sudo burrow ...)");
+    autoptr(engine) engine = xnew(struct engine);
+    engine->data_dir = xstrdup(options->data_dir);
+    engine->slots_fd = engine->run_fd = engine->init_fd = engine->nest_fd = -1;
+    engine->fail_step = options->fail_step;
+    engine->has_layer_fds = kernel_is_at_least(6, 13);
+
+    autofd data_fd = -1;
+    if (open_data_dir(options->data_dir, &data_fd, err) < 0 ||
+        name_engine(engine, data_fd, err) < 0 || fixtures_open(data_fd, &engine->fixtures, err) < 0)
+        return error_wrap(err, "prepare the data directory '%s'", options->data_dir);
+    if (slots_open(&engine->slots_fd, err) < 0 || open_run_dir(engine, err) < 0 ||
+        make_init(&engine->init_fd, err) < 0 ||
+        cgroup_root_open(engine->name, &engine->cgroups, err) < 0 ||
+        volume_open(options->data_dir, &options->volume, &engine->volume, err) < 0)
+        return -1;
+    if (options->is_long_lived && make_nest(engine, err) < 0)
+        return -1;
+    *out = take(engine);
+    return 0;
+}
+
+void engine_free(struct engine *engine)
+{
+    if (!engine)
+        return;
+    for (unsigned i = 0; i < engine->n_networks; i++)
+        (void)close(engine->networks[i]);
+    closep(&engine->slots_fd);
+    closep(&engine->run_fd);
+    closep(&engine->init_fd);
+    closep(&engine->nest_fd);
+    fixtures_free(engine->fixtures);
+    cgroup_root_free(engine->cgroups);
+    volume_free(engine->volume);
+    free(engine->data_dir);
+    free(engine);
+}
+
+int engine_fill_networks(struct engine *engine, unsigned count, struct error *err)
+{
+    while (engine->n_networks < count && engine->n_networks < ARRAY_SIZE(engine->networks)) {
+        if (network_create(&engine->networks[engine->n_networks], err) < 0)
+            return -1;
+        engine->n_networks++;
+    }
+    return 0;
+}
+
+struct sweep {
+    struct engine *engine;
+    int held; // the slot of what is being removed, so that nobody starts a box there meanwhile
+};
+
+static bool slot_name_is_owned(const char *name, void *data)
+{
+    struct sweep *sweep = data;
+    unsigned slot = 0;
+
+    closep(&sweep->held);
+    if (strncmp(name, "run-", 4) == 0)
+        name += 4;
+    if (!slot_parse(name, &slot))
+        return true;
+    sweep->held = slot_try(sweep->engine->slots_fd, slot);
+    return sweep->held < 0;
+}
+
+int engine_sweep(struct engine *engine, struct error *err)
+{
+    struct sweep sweep = {engine, -1};
+    int result = cgroup_sweep(engine->cgroups, slot_name_is_owned, &sweep, err);
+    if (result == 0)
+        result = volume_sweep(engine->volume, slot_name_is_owned, &sweep, err);
+    closep(&sweep.held);
+    return result;
+}
+
+struct volume *engine_volume(struct engine *engine)
+{
+    return engine->volume;
+}
+
+struct cgroup_root *engine_cgroups(struct engine *engine)
+{
+    return engine->cgroups;
+}

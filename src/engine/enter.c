@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The box half of a launch: from a child in fresh namespaces to burrow-init; see launch.h and docs/internals/launch.md. */
+#include "engine/launch.h"
+
+#include "engine/capabilities.h"
+#include "engine/kernel.h"
+#include "engine/link.h"
+#include "engine/seccomp.h"
+
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+static int join_cgroups(struct launch *l)
+{
+    const struct cgroup_entry *entry = cgroup_entry(l->box->cgroup);
+    for (unsigned i = 0; i < entry->n_tasks; i++) {
+        if (write(entry->tasks[i], "0", 1) != 1)
+            return -1;
+    }
+    return 0;
+}
+
+static int enter_network(struct launch *l)
+{
+    return setns(l->network_fd, CLONE_NEWNET);
+}
+
+/* A mount namespace of its own, nothing in it shared with the host, the working directory at the fixtures' mounts/. */
+static int leave_mounts(struct launch *l)
+{
+    if (l->engine->nest_fd >= 0) {
+        if (setns(l->engine->nest_fd, CLONE_NEWNS) < 0)
+            return -1;
+        return unshare(CLONE_NEWNS | CLONE_NEWCGROUP);
+    }
+    if (unshare(CLONE_NEWNS | CLONE_NEWCGROUP) < 0)
+        return -1;
+    return mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL);
+}
+
+/* Overlay keeps its mounter's credentials: the box's root on disk, with all capabilities of ours. */
+static int become_mounter(struct launch *l, bool is_mounter)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct data[2];
+    uint32_t id = is_mounter ? l->first_id : 0;
+
+    if (syscall(SYS_capget, &header, data) < 0)
+        return -1;
+    (void)syscall(SYS_setfsgid, id);
+    (void)syscall(SYS_setfsuid, id);
+    data[0].effective = data[0].permitted;
+    data[1].effective = data[1].permitted;
+    return (int)syscall(SYS_capset, &header, data);
+}
+
+/* Gives overlay the layers by path: attached in this mount namespace only. */
+static int layers_by_path(struct launch *l, int overlay)
+{
+    char name[8];
+    for (unsigned i = 0; i < l->n_layers; i++) {
+        (void)snprintf(name, sizeof name, "l%u", i);
+        if (sys_move_mount(l->layers[i], "", AT_FDCWD, name, MOVE_MOUNT_F_EMPTY_PATH) < 0)
+            return -1;
+    }
+    if (sys_move_mount(l->upper, "", AT_FDCWD, "up", MOVE_MOUNT_F_EMPTY_PATH) < 0)
+        return -1;
+
+    char lower[LAUNCH_MAX_LAYERS * 5 + 1];
+    size_t used = 0;
+    for (unsigned i = 0; i < l->n_layers; i++)
+        used += (size_t)snprintf(lower + used, sizeof lower - used, "%sl%u", i ? ":" : "", i);
+    if (sys_fsconfig(overlay, FSCONFIG_SET_STRING, "lowerdir", lower, 0) < 0 ||
+        sys_fsconfig(overlay, FSCONFIG_SET_STRING, "upperdir", "up/upper", 0) < 0)
+        return -1;
+    return sys_fsconfig(overlay, FSCONFIG_SET_STRING, "workdir", "up/work", 0);
+}
+
+static int set_dir(int overlay, const char *key, int base, const char *name)
+{
+    int fd = openat(base, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return -1;
+    return sys_fsconfig(overlay, FSCONFIG_SET_FD, key, NULL, fd);
+}
+
+static int layers_by_fd(struct launch *l, int overlay)
+{
+    for (unsigned i = 0; i < l->n_layers; i++) {
+        if (sys_fsconfig(overlay, FSCONFIG_SET_FD, "lowerdir+", NULL, l->layers[i]) < 0)
+            return -1;
+    }
+    if (set_dir(overlay, "upperdir", l->upper, "upper") < 0)
+        return -1;
+    return set_dir(overlay, "workdir", l->upper, "work");
+}
+
+static int mount_root(struct launch *l)
+{
+    int overlay = sys_fsopen("overlay", FSOPEN_CLOEXEC);
+    if (overlay < 0 || become_mounter(l, true) < 0)
+        return -1;
+    if ((l->engine->has_layer_fds ? layers_by_fd(l, overlay) : layers_by_path(l, overlay)) < 0)
+        return -1;
+    if (sys_fsconfig(overlay, FSCONFIG_SET_STRING, "redirect_dir", "on", 0) < 0)
+        return -1;
+    if (l->spec->is_one_shot && sys_fsconfig(overlay, FSCONFIG_SET_FLAG, "volatile", NULL, 0) < 0)
+        return -1;
+    if (sys_fsconfig(overlay, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
+        return -1;
+    if (become_mounter(l, false) < 0)
+        return -1;
+    int root = sys_fsmount(overlay, FSMOUNT_CLOEXEC, MOUNT_ATTR_NODEV | MOUNT_ATTR_NOSUID);
+    if (root < 0 || sys_move_mount(root, "", AT_FDCWD, "root", MOVE_MOUNT_F_EMPTY_PATH) < 0)
+        return -1;
+    return fchdir(root);
+}
+
+static int leave_root(struct launch *l)
+{
+    (void)l;
+    if (syscall(SYS_pivot_root, ".", ".") < 0)
+        return -1;
+    if (umount2(".", MNT_DETACH) < 0)
+        return -1;
+    return chdir("/");
+}
+
+/* Puts a detached mount on a directory or file of the new root; a link anywhere in its path is refused. */
+static int attach(int mount_fd, const char *path, int extra)
+{
+    int target = sys_openat2(AT_FDCWD, path, (uint64_t)(O_PATH | O_CLOEXEC | O_NOFOLLOW | extra), 0,
+                             RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+    if (target < 0)
+        return -1;
+    int result = sys_move_mount(mount_fd, "", target, "",
+                                MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH);
+    (void)close(target);
+    return result;
+}
+
+static int attach_binds(struct launch *l)
+{
+    for (unsigned i = 0; i < l->n_binds; i++) {
+        if (attach(l->binds[i], l->spec->binds[i].box, 0) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int new_mount(const char *type, const char *const *options, unsigned attributes)
+{
+    int context = sys_fsopen(type, FSOPEN_CLOEXEC);
+    if (context < 0)
+        return -1;
+    for (; *options; options += 2) {
+        if (sys_fsconfig(context, FSCONFIG_SET_STRING, options[0], options[1], 0) < 0)
+            return -1;
+    }
+    if (sys_fsconfig(context, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
+        return -1;
+    int fd = sys_fsmount(context, FSMOUNT_CLOEXEC, attributes);
+    (void)close(context);
+    return fd;
+}
+
+#define CLOSED (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC)
+
+static int mount_proc(struct launch *l)
+{
+    static const char *const none[] = {NULL};
+    (void)l;
+    int proc = new_mount("proc", none, CLOSED);
+    if (proc < 0 || attach(proc, "/proc", O_DIRECTORY) < 0)
+        return -1;
+    (void)close(proc);
+    return 0;
+}
+
+static int mount_dev(struct launch *l)
+{
+    char gid[16];
+    const char *const terminals[] = {"mode",     "0620", "ptmxmode", "0666", "gid", gid,
+                                     NULL};
+    static const char *const shared[] = {"mode", "1777", "size", "50%", NULL};
+
+    if (attach(l->dev, "/dev", O_DIRECTORY) < 0)
+        return -1;
+    (void)snprintf(gid, sizeof gid, "%u", l->first_id + 5); // group tty inside
+    int pts = new_mount("devpts", terminals, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
+    if (pts < 0 || attach(pts, "/dev/pts", O_DIRECTORY) < 0)
+        return -1;
+    int shm = new_mount("tmpfs", shared, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+    if (shm < 0 || attach(shm, "/dev/shm", O_DIRECTORY) < 0)
+        return -1;
+    (void)close(pts);
+    (void)close(shm);
+    return 0;
+}
+
+static int mount_views(struct launch *l)
+{
+    if (attach(l->sys, "/sys", O_DIRECTORY) < 0)
+        return -1;
+    return l->meminfo < 0 ? 0 : attach(l->meminfo, "/proc/meminfo", 0);
+}
+
+/* Kernel files that tell about the host or change it. Most are closed to the box's root anyway: it is nobody to them. */
+static const char *const masked_files[] = {
+    "/proc/kcore",       "/proc/keys",     "/proc/key-users", "/proc/timer_list",
+    "/proc/sysrq-trigger", "/proc/kmsg",   "/proc/kallsyms",  "/proc/modules",
+    "/proc/cmdline",     "/proc/config.gz", "/proc/interrupts", "/proc/sched_debug",
+    "/proc/latency_stats", "/proc/diskstats", "/proc/partitions", "/proc/swaps",
+    "/proc/iomem", "/proc/ioports", "/proc/softirqs", "/proc/locks", "/proc/vmallocinfo",
+    "/proc/slabinfo", "/proc/pagetypeinfo", "/proc/zoneinfo", "/proc/buddyinfo",
+    "/proc/kpagecount", "/proc/kpageflags", "/proc/kpagecgroup",
+};
+static const char *const masked_dirs[] = {
+    "/proc/acpi", "/proc/scsi", "/proc/bus", "/proc/irq", "/proc/driver", "/proc/fs",
+    "/proc/asound", "/proc/pressure", "/proc/dynamic_debug", "/proc/tty",
+};
+
+static int mask_kernel(struct launch *l)
+{
+    (void)l;
+    struct mount_attr read_only = {.attr_set = MOUNT_ATTR_RDONLY | CLOSED};
+
+    for (unsigned i = 0; i < ARRAY_SIZE(masked_files); i++) {
+        if (mount("/dev/null", masked_files[i], NULL, MS_BIND, NULL) < 0 && errno != ENOENT)
+            return -1;
+    }
+    for (unsigned i = 0; i < ARRAY_SIZE(masked_dirs); i++) {
+        if (mount("/sys/empty", masked_dirs[i], NULL, MS_BIND, NULL) < 0 && errno != ENOENT)
+            return -1;
+    }
+    int settings = sys_open_tree(AT_FDCWD, "/proc/sys", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+    if (settings < 0 || sys_mount_setattr(settings, "", AT_EMPTY_PATH, &read_only) < 0)
+        return -1;
+    return attach(settings, "/proc/sys", O_DIRECTORY);
+}
+
+static int set_hostname(struct launch *l)
+{
+    return sethostname(l->hostname, strlen(l->hostname));
+}
+
+static int lower_limit(int resource, rlim_t value)
+{
+    struct rlimit limit;
+    if (getrlimit(resource, &limit) < 0)
+        return -1;
+    if (value < limit.rlim_max)
+        limit.rlim_max = value;
+    limit.rlim_cur = limit.rlim_max;
+    return setrlimit(resource, &limit);
+}
+
+static int set_cpus(struct launch *l)
+{
+    cpu_set_t before;
+    cpu_set_t set;
+    unsigned have = 0;
+    unsigned wanted = 0;
+
+    if (l->n_cpus == 0)
+        return 0;
+    if (sched_getaffinity(0, sizeof before, &before) < 0)
+        return -1;
+    CPU_ZERO(&set);
+    unsigned total = (unsigned)CPU_COUNT(&before);
+    for (unsigned cpu = 0; cpu < CPU_SETSIZE && wanted < l->n_cpus; cpu++) {
+        if (!CPU_ISSET(cpu, &before))
+            continue;
+        if ((have++ + total - l->first_cpu % total) % total < l->n_cpus) {
+            CPU_SET(cpu, &set);
+            wanted++;
+        }
+    }
+    return wanted ? sched_setaffinity(0, sizeof set, &set) : 0;
+}
+
+/* A core limit of one byte, not zero, also keeps the host's core_pattern program from being started (core(5)). */
+static int set_limits(struct launch *l)
+{
+    struct rlimit core = {1, 1};
+    if (setrlimit(RLIMIT_CORE, &core) < 0 || lower_limit(RLIMIT_NOFILE, l->max_files) < 0 ||
+        lower_limit(RLIMIT_MEMLOCK, 64 << 20) < 0 || lower_limit(RLIMIT_MSGQUEUE, 1 << 20) < 0)
+        return -1;
+    l->oom_adj_fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+    if (l->oom_adj_fd < 0)
+        return -1;
+    return set_cpus(l);
+}
+
+/* Last, so that every namespace but the user namespace is the host's: root inside rules over none of them. */
+static int enter_user(struct launch *l)
+{
+    if (setns(l->userns_fd, CLONE_NEWUSER) < 0)
+        return -1;
+    if (syscall(SYS_setgroups, 0, NULL) < 0 || syscall(SYS_setresgid, 0, 0, 0) < 0)
+        return -1;
+    return (int)syscall(SYS_setresuid, 0, 0, 0);
+}
+
+static int drop_rights(struct launch *l)
+{
+    (void)l;
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+        return -1;
+    return capabilities_drop();
+}
+
+static int filter_calls(struct launch *l)
+{
+    return seccomp_load(l->secret);
+}
+
+/* Moves each fd PID 1 is born with to its number; everything else closes by itself. */
+static int arrange_fds(struct launch *l)
+{
+    int wanted[BOOT_FDS_END] = {
+        [BOOT_CONTROL] = l->control_peer, [BOOT_LISTENER] = l->listener_fd,
+        [BOOT_SLOT] = l->box->slot_fd,    [BOOT_HOLD] = l->spec->hold_fd,
+        [BOOT_OOM] = l->oom_fd,           [BOOT_OOM_ADJ] = l->oom_adj_fd,
+    };
+    int high[BOOT_FDS_END];
+
+    for (int i = BOOT_CONTROL; i < BOOT_FDS_END; i++)
+        high[i] = wanted[i] < 0 ? -1 : fcntl(wanted[i], F_DUPFD_CLOEXEC, 64);
+    int init = fcntl(l->engine->init_fd, F_DUPFD_CLOEXEC, 64);
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (init < 0 || null < 0)
+        return -1;
+    for (int i = 0; i < BOOT_CONTROL; i++) {
+        if (null != i && dup2(null, i) < 0)
+            return -1;
+    }
+    for (int i = BOOT_CONTROL; i < BOOT_FDS_END; i++) {
+        if (high[i] >= 0 && dup2(high[i], i) < 0)
+            return -1;
+    }
+    return init;
+}
+
+static int execute_init(struct launch *l)
+{
+    static char *const argv[] = {(char *)"burrow-init", NULL};
+    static char *const env[] = {NULL};
+    int init = arrange_fds(l);
+    if (init < 0)
+        return -1;
+    return (int)syscall(SYS_execveat, init, "", argv, env, AT_EMPTY_PATH);
+}
+
+static const struct {
+    const char *name;
+    int (*run)(struct launch *launch);
+} steps[] = {
+    {"cgroup.join", join_cgroups},     {"network.enter", enter_network},
+    {"mounts.leave", leave_mounts},    {"root.mount", mount_root},
+    {"root.leave", leave_root},        {"proc.mount", mount_proc},
+    {"dev.mount", mount_dev},          {"views.mount", mount_views},
+    {"binds.mount", attach_binds},     {"kernel.mask", mask_kernel},
+    {"hostname.set", set_hostname},    {"limits.set", set_limits},
+    {"user.enter", enter_user},        {"rights.drop", drop_rights},
+    {"calls.filter", filter_calls},    {"init.execute", execute_init},
+};
+
+const char *const *launch_enter_steps(void)
+{
+    static const char *names[ARRAY_SIZE(steps) + 1];
+    for (unsigned i = 0; i < ARRAY_SIZE(steps); i++)
+        names[i] = steps[i].name;
+    return names;
+}
+
+void launch_enter(struct launch *l)
+{
+    const char *wanted = l->engine->fail_step;
+    for (unsigned i = 0; i < ARRAY_SIZE(steps); i++) {
+        bool is_made_to_fail = wanted && strcmp(wanted, steps[i].name) == 0;
+        errno = is_made_to_fail ? EIO : 0;
+        if (is_made_to_fail || steps[i].run(l) < 0) {
+            l->failed_errno = errno;
+            l->failed_step = steps[i].name;
+            break;
+        }
+    }
+    _exit(70);
+}

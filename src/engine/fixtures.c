@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Makes and opens the fixtures of a data directory; see fixtures.h. */
+#include "engine/fixtures.h"
+
+#include "base/fd.h"
+#include "base/mem.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#define FIXTURES "fixtures-1" // another number for another content
+
+enum { DIRECTORY, NODE, LINK, TEXT };
+
+struct item {
+    const char *path;
+    int kind;
+    mode_t mode;
+    const char *text; // of LINK and TEXT
+    unsigned major, minor;
+};
+
+static const struct item items[] = {
+    {"root", DIRECTORY, 0755},
+    {"root/proc", DIRECTORY, 0555},
+    {"root/sys", DIRECTORY, 0555},
+    {"root/dev", DIRECTORY, 0755},
+    {"root/run", DIRECTORY, 0755},
+    {"root/tmp", DIRECTORY, 01777},
+    {"root/workspace", DIRECTORY, 0777},
+    {"dev", DIRECTORY, 0755},
+    {"dev/null", NODE, 0666, NULL, 1, 3},
+    {"dev/zero", NODE, 0666, NULL, 1, 5},
+    {"dev/full", NODE, 0666, NULL, 1, 7},
+    {"dev/random", NODE, 0666, NULL, 1, 8},
+    {"dev/urandom", NODE, 0666, NULL, 1, 9},
+    {"dev/tty", NODE, 0666, NULL, 5, 0},
+    {"dev/ptmx", LINK, 0, "pts/ptmx"},
+    {"dev/fd", LINK, 0, "/proc/self/fd"},
+    {"dev/stdin", LINK, 0, "/proc/self/fd/0"},
+    {"dev/stdout", LINK, 0, "/proc/self/fd/1"},
+    {"dev/stderr", LINK, 0, "/proc/self/fd/2"},
+    {"dev/pts", DIRECTORY, 0755},
+    {"dev/shm", DIRECTORY, 01777},
+    {"views", DIRECTORY, 0755},
+    {"mounts", DIRECTORY, 0755},
+    {"mounts/root", DIRECTORY, 0755},
+    {"mounts/up", DIRECTORY, 0755},
+};
+
+static int make_item(int dir_fd, const struct item *item, struct error *err)
+{
+    int result = 0;
+    switch (item->kind) {
+    case DIRECTORY:
+        result = mkdirat(dir_fd, item->path, 0700);
+        break;
+    case NODE:
+        result = mknodat(dir_fd, item->path, S_IFCHR | 0600, makedev(item->major, item->minor));
+        break;
+    case LINK:
+        result = symlinkat(item->text, dir_fd, item->path);
+        break;
+    case TEXT: {
+        autofd fd = openat(dir_fd, item->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+        result = fd < 0 ? -1 : fd_write_all(fd, item->text, strlen(item->text));
+        break;
+    }
+    }
+    if (result == 0 && item->kind != LINK)
+        result = fchmodat(dir_fd, item->path, item->mode, 0); // mkdir's own mode would be masked
+    return result < 0 ? error_sys(err, "make '%s'", item->path) : 0;
+}
+
+/* Makes a directory whole or not at all: under another name, then renamed. Losing a race to another maker is fine. */
+static int publish(int dir_fd, const char *name,
+                   int (*fill)(int fd, const void *data, struct error *err), const void *data,
+                   struct error *err)
+{
+    char temporary[96];
+    (void)snprintf(temporary, sizeof temporary, ".%s.%d", name, (int)getpid());
+    if (fd_remove_tree(dir_fd, temporary, err) < 0)
+        return -1;
+    if (mkdirat(dir_fd, temporary, 0755) < 0)
+        return error_sys(err, "make '%s'", temporary);
+    autofd fd = openat(dir_fd, temporary, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int result = fd < 0 ? error_sys(err, "open '%s'", temporary) : fill(fd, data, err);
+    if (result == 0 && renameat(dir_fd, temporary, dir_fd, name) < 0 && errno != ENOTEMPTY &&
+        errno != EEXIST)
+        result = error_sys(err, "name '%s'", name);
+    struct error ignored = {0};
+    (void)fd_remove_tree(dir_fd, temporary, &ignored); // ours, when another was faster or it failed
+    return result;
+}
+
+static int fill_fixtures(int fd, const void *unused, struct error *err)
+{
+    (void)unused;
+    for (unsigned i = 0; i < ARRAY_SIZE(items); i++) {
+        if (make_item(fd, &items[i], err) < 0)
+            return -1;
+    }
+    for (unsigned i = 0; i < 128; i++) {
+        char path[24];
+        (void)snprintf(path, sizeof path, "mounts/l%u", i);
+        struct item place = {path, DIRECTORY, 0755};
+        if (make_item(fd, &place, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int open_dir(int dir_fd, const char *name, int *out, struct error *err)
+{
+    *out = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return *out < 0 ? error_sys(err, "open '%s'", name) : 0;
+}
+
+int fixtures_open(int data_fd, struct fixtures **out, struct error *err)
+{
+    autoptr(fixtures) fixtures = xnew(struct fixtures);
+    *fixtures = (struct fixtures){-1, -1, -1, -1};
+    autofd dir = openat(data_fd, FIXTURES, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (dir < 0 && errno == ENOENT) {
+        if (publish(data_fd, FIXTURES, fill_fixtures, NULL, err) < 0)
+            return -1;
+        dir = openat(data_fd, FIXTURES, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    }
+    if (dir < 0)
+        return error_sys(err, "open '%s'", FIXTURES);
+    if (open_dir(dir, "root", &fixtures->root_fd, err) < 0 ||
+        open_dir(dir, "dev", &fixtures->dev_fd, err) < 0 ||
+        open_dir(dir, "mounts", &fixtures->mounts_fd, err) < 0 ||
+        open_dir(dir, "views", &fixtures->views_fd, err) < 0)
+        return -1;
+    *out = take(fixtures);
+    return 0;
+}
+
+void fixtures_free(struct fixtures *fixtures)
+{
+    if (!fixtures)
+        return;
+    closep(&fixtures->root_fd);
+    closep(&fixtures->dev_fd);
+    closep(&fixtures->mounts_fd);
+    closep(&fixtures->views_fd);
+    free(fixtures);
+}
+
+struct view {
+    uint64_t memory_bytes;
+    unsigned n_cpus;
+};
+
+static int make_text(int fd, const char *path, const char *text, struct error *err)
+{
+    struct item item = {path, TEXT, 0444, text};
+    return make_item(fd, &item, err);
+}
+
+static int fill_cpus(int fd, unsigned n_cpus, struct error *err)
+{
+    char range[32];
+    (void)snprintf(range, sizeof range, n_cpus > 1 ? "0-%u\n" : "0\n", n_cpus - 1);
+    static const char *const names[] = {"online", "possible", "present"};
+    for (unsigned i = 0; i < ARRAY_SIZE(names); i++) {
+        char path[64];
+        (void)snprintf(path, sizeof path, "sys/devices/system/cpu/%s", names[i]);
+        if (make_text(fd, path, range, err) < 0)
+            return -1;
+    }
+    for (unsigned i = 0; i < n_cpus && i < 1024; i++) {
+        char path[64];
+        (void)snprintf(path, sizeof path, "sys/devices/system/cpu/cpu%u", i);
+        struct item item = {path, DIRECTORY, 0555};
+        if (make_item(fd, &item, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* Where runtimes (JVM, Node, .NET, Go) look for their memory, in the words of both cgroup versions. */
+static int fill_memory(int fd, uint64_t bytes, struct error *err)
+{
+    char text[512];
+    (void)snprintf(text, sizeof text, "%" PRIu64 "\n", bytes);
+    if (make_text(fd, "sys/fs/cgroup/memory.max", text, err) < 0 ||
+        make_text(fd, "sys/fs/cgroup/memory/memory.limit_in_bytes", text, err) < 0)
+        return -1;
+    uint64_t kib = bytes / 1024;
+    (void)snprintf(text, sizeof text,
+                   "MemTotal:       %8" PRIu64 " kB\nMemFree:        %8" PRIu64 " kB\n"
+                   "MemAvailable:   %8" PRIu64 " kB\nBuffers:               0 kB\n"
+                   "Cached:                0 kB\nSwapCached:            0 kB\n"
+                   "SwapTotal:             0 kB\nSwapFree:              0 kB\n"
+                   "Shmem:                 0 kB\nSReclaimable:          0 kB\n",
+                   kib, kib, kib);
+    return make_text(fd, "meminfo", text, err);
+}
+
+static int fill_view(int fd, const void *data, struct error *err)
+{
+    static const char *const dirs[] = {
+        "sys",        "sys/empty",        "sys/devices", "sys/devices/system", "sys/devices/system/cpu",
+        "sys/kernel", "sys/kernel/mm",    "sys/fs",      "sys/fs/cgroup",      "sys/fs/cgroup/memory",
+        "sys/class",  "sys/class/net",    "sys/block",
+    };
+    const struct view *view = data;
+    for (unsigned i = 0; i < ARRAY_SIZE(dirs); i++) {
+        struct item item = {dirs[i], DIRECTORY, 0755};
+        if (make_item(fd, &item, err) < 0)
+            return -1;
+    }
+    if (fill_cpus(fd, view->n_cpus, err) < 0)
+        return -1;
+    return view->memory_bytes ? fill_memory(fd, view->memory_bytes, err) : 0;
+}
+
+int fixtures_view(struct fixtures *fixtures, uint64_t memory_bytes, unsigned n_cpus, int *out_fd,
+                  struct error *err)
+{
+    struct view view = {memory_bytes, n_cpus};
+    char name[64];
+    (void)snprintf(name, sizeof name, "m%" PRIu64 "-c%u", memory_bytes, n_cpus);
+    int fd = openat(fixtures->views_fd, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0 && errno == ENOENT) {
+        if (publish(fixtures->views_fd, name, fill_view, &view, err) < 0)
+            return -1;
+        fd = openat(fixtures->views_fd, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    }
+    if (fd < 0)
+        return error_sys(err, "open the view '%s'", name);
+    *out_fd = fd;
+    return 0;
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Makes user namespaces with maps; see idmap.h. */
+#include "engine/idmap.h"
+
+#include "base/auto.h"
+#include "base/fd.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+
+/* The child only exists, so that its namespace does; it never returns and touches no memory of ours. */
+static int exist(void *unused)
+{
+    (void)unused;
+    for (;;)
+        (void)pause();
+}
+
+static int write_map(int proc_fd, const char *name, const char *map, struct error *err)
+{
+    return fd_write_knob(proc_fd, name, map, err);
+}
+
+static int fill(pid_t child, const char *map, int *out, struct error *err)
+{
+    char path[32];
+    (void)snprintf(path, sizeof path, "/proc/%d", (int)child);
+    autofd proc_fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (proc_fd < 0)
+        return error_sys(err, "open %s", path);
+    if (write_map(proc_fd, "uid_map", map, err) < 0 || write_map(proc_fd, "gid_map", map, err) < 0)
+        return -1;
+    int fd = openat(proc_fd, "ns/user", O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return error_sys(err, "open the user namespace");
+    *out = fd;
+    return 0;
+}
+
+int idmap_create(uint32_t first_id, uint32_t count, int *out, struct error *err)
+{
+    char stack[4096] __attribute__((aligned(16)));
+    char map[48];
+    sigset_t all;
+    sigset_t before;
+
+    (void)snprintf(map, sizeof map, "0 %u %u\n", first_id, count);
+    // The child shares our memory: a handler must not run in it.
+    sigfillset(&all);
+    sigprocmask(SIG_BLOCK, &all, &before);
+    pid_t child = clone(exist, stack + sizeof stack, CLONE_VM | CLONE_NEWUSER, NULL);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    if (child < 0)
+        return error_sys(err, "make a user namespace (is user.max_user_namespaces 0?)");
+    int result = fill(child, map, out, err);
+    (void)kill(child, SIGKILL);
+    while (waitpid(child, NULL, __WCLONE) < 0 && errno == EINTR)
+        ;
+    return result < 0 ? error_wrap(err, "map ids from %u", first_id) : 0;
+}

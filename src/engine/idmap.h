@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A user namespace held by an fd: box ids 0..65535 on a range of host ids. For idmapped mounts, and to live in. */
+#pragma once
+#include "base/error.h"
+
+#include <stdint.h>
+
+/* Blocks for a short-lived child of ours. *out is the namespace's fd, the caller's. */
+int idmap_create(uint32_t first_id, uint32_t count, int *out, struct error *err);

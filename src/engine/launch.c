@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The host half of starting a box: steps in a list, undone in reverse; see launch.h and docs/internals/launch.md. */
+#include "engine/launch.h"
+
+#include "base/fd.h"
+#include "base/mem.h"
+#include "engine/fixtures.h"
+#include "engine/idmap.h"
+#include "engine/kernel.h"
+#include "engine/link.h"
+#include "engine/network.h"
+#include "engine/slot.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+
+static int check_spec(struct launch *l, struct error *err)
+{
+    const struct box_spec *spec = l->spec;
+    const char *hostname = spec->hostname ? spec->hostname : "burrow";
+
+    if (spec->n_layers == 0 || spec->n_layers > LAUNCH_MAX_LAYERS - 1)
+        return error_set(err, ERROR_INVALID, "a box has 1 to %d layers, not %zu",
+                         LAUNCH_MAX_LAYERS - 1, spec->n_layers);
+    if (spec->n_binds > LAUNCH_MAX_BINDS)
+        return error_set(err, ERROR_INVALID, "a box has at most %d binds, not %zu",
+                         LAUNCH_MAX_BINDS, spec->n_binds);
+    if (!*hostname || strlen(hostname) > 63)
+        return error_set(err, ERROR_INVALID, "hostname '%.80s' must have 1 to 63 characters",
+                         hostname);
+    l->hostname = hostname;
+    l->max_files = spec->max_files ? spec->max_files : 4096;
+    l->box->max_files = l->max_files;
+    return 0;
+}
+
+static int take_slot(struct launch *l, struct error *err)
+{
+    struct box *box = l->box;
+    if (slot_take(l->engine->slots_fd, &box->slot, &box->slot_fd, err) < 0)
+        return -1;
+    l->first_id = slot_first_id(box->slot);
+    (void)snprintf(box->name, sizeof box->name, "%u", box->slot);
+    if (box->is_scratch_kept)
+        (void)snprintf(box->scratch, sizeof box->scratch, "%s", l->spec->scratch);
+    else
+        (void)snprintf(box->scratch, sizeof box->scratch, "run-%u", box->slot);
+    return 0;
+}
+
+static void drop_slot(struct launch *l)
+{
+    closep(&l->box->slot_fd);
+}
+
+static int make_cgroup(struct launch *l, struct error *err)
+{
+    if (cgroup_create(l->engine->cgroups, l->box->name, &l->spec->limits, l->spec->is_one_shot,
+                      l->first_id, &l->box->cgroup, err) < 0)
+        return -1;
+    l->oom_fd = cgroup_oom_fd(l->box->cgroup);
+    return 0;
+}
+
+static void remove_cgroup(struct launch *l)
+{
+    struct error ignored = {0};
+    if (!l->box->cgroup)
+        return;
+    (void)cgroup_remove(l->box->cgroup, &ignored); // swept later
+    cgroup_free(take(l->box->cgroup));
+}
+
+static int make_scratch(struct launch *l, struct error *err)
+{
+    struct box *box = l->box;
+    if (box->is_scratch_kept) {
+        if (volume_scratch_open(l->engine->volume, box->scratch, &l->scratch_fd, err) == 0)
+            return 0;
+        if (err->kind != ERROR_NOT_FOUND)
+            return -1;
+    }
+    return volume_scratch_create(l->engine->volume, box->scratch, &l->spec->disk, &l->scratch_fd,
+                                 err);
+}
+
+static void remove_scratch(struct launch *l)
+{
+    struct error ignored = {0};
+    closep(&l->scratch_fd);
+    if (!l->box->is_scratch_kept)
+        (void)volume_scratch_remove(l->engine->volume, l->box->scratch, &ignored); // swept later
+}
+
+static int make_ids(struct launch *l, struct error *err)
+{
+    return idmap_create(l->first_id, SLOT_IDS, &l->userns_fd, err);
+}
+
+static void close_ids(struct launch *l)
+{
+    closep(&l->userns_fd);
+}
+
+static int take_network(struct launch *l, struct error *err)
+{
+    if (l->engine->n_networks > 0) {
+        l->network_fd = l->engine->networks[--l->engine->n_networks];
+        return 0;
+    }
+    return network_create(&l->network_fd, err);
+}
+
+static void close_network(struct launch *l)
+{
+    closep(&l->network_fd);
+}
+
+/* A detached mount of a directory (or file) of the host. userns_fd < 0: ids as they are. */
+static int clone_mount(int dir_fd, const char *path, uint64_t set, uint64_t clear, int userns_fd,
+                       int *out, struct error *err)
+{
+    struct mount_attr attr = {.attr_set = set, .attr_clr = clear};
+    unsigned flags = OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | (*path ? 0 : AT_EMPTY_PATH);
+    autofd fd = sys_open_tree(dir_fd, path, flags);
+    if (fd < 0)
+        return error_sys(err, "open '%s'", path);
+    if (userns_fd >= 0) {
+        attr.attr_set |= MOUNT_ATTR_IDMAP;
+        attr.userns_fd = (uint64_t)userns_fd;
+    }
+    if (sys_mount_setattr(fd, "", AT_EMPTY_PATH, &attr) < 0) {
+        if (errno == EINVAL && userns_fd >= 0)
+            return error_set(err, ERROR_UNAVAILABLE,
+                             "the file system of '%s' cannot map ids; put the data directory on "
+                             "ext4, XFS or btrfs ('burrow doctor' tells more)",
+                             path);
+        return error_sys(err, "map the ids of '%s'", path);
+    }
+    *out = take_fd(fd);
+    return 0;
+}
+
+#define LAYER_FLAGS (MOUNT_ATTR_RDONLY | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOSUID)
+#define BARE_FLAGS (MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC)
+
+static int clone_layers(struct launch *l, struct error *err)
+{
+    if (clone_mount(l->engine->fixtures->root_fd, "", LAYER_FLAGS, 0, l->userns_fd, &l->layers[0],
+                    err) < 0)
+        return -1;
+    l->n_layers = 1;
+    for (size_t i = 0; i < l->spec->n_layers; i++) {
+        if (clone_mount(AT_FDCWD, l->spec->layers[i], LAYER_FLAGS, 0, l->userns_fd,
+                        &l->layers[l->n_layers], err) < 0)
+            return -1;
+        l->n_layers++;
+    }
+    return clone_mount(l->scratch_fd, "", MOUNT_ATTR_NODEV | MOUNT_ATTR_NOSUID, 0, l->userns_fd,
+                       &l->upper, err);
+}
+
+static int clone_views(struct launch *l, struct error *err)
+{
+    unsigned have = (unsigned)sysconf(_SC_NPROCESSORS_ONLN);
+    unsigned wanted = (l->spec->limits.cpu_milli + 999) / 1000;
+    autofd view = -1;
+
+    if (wanted > 0 && wanted < have) {
+        l->n_cpus = wanted;
+        l->first_cpu = l->box->slot * wanted;
+    }
+    if (fixtures_view(l->engine->fixtures, l->spec->limits.memory_bytes,
+                      l->n_cpus ? l->n_cpus : have, &view, err) < 0)
+        return -1;
+    if (clone_mount(l->engine->fixtures->dev_fd, "", BARE_FLAGS, MOUNT_ATTR_NODEV, l->userns_fd,
+                    &l->dev, err) < 0 ||
+        clone_mount(view, "sys", BARE_FLAGS | MOUNT_ATTR_NODEV, 0, l->userns_fd, &l->sys, err) < 0)
+        return -1;
+    if (l->spec->limits.memory_bytes == 0)
+        return 0;
+    return clone_mount(view, "meminfo", BARE_FLAGS | MOUNT_ATTR_NODEV, 0, -1, &l->meminfo, err);
+}
+
+static int clone_binds(struct launch *l, struct error *err)
+{
+    for (size_t i = 0; i < l->spec->n_binds; i++) {
+        if (clone_mount(AT_FDCWD, l->spec->binds[i].host, LAYER_FLAGS, 0, -1, &l->binds[i], err) < 0)
+            return -1;
+        l->n_binds++;
+    }
+    return 0;
+}
+
+static void close_mounts(struct launch *l)
+{
+    while (l->n_layers > 0)
+        closep(&l->layers[--l->n_layers]);
+    while (l->n_binds > 0)
+        closep(&l->binds[--l->n_binds]);
+    closep(&l->upper);
+    closep(&l->dev);
+    closep(&l->sys);
+    closep(&l->meminfo);
+}
+
+/* The socket another engine finds after a restart. */
+static int listen_for_others(struct launch *l, struct error *err)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    autofd sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (sock < 0)
+        return error_sys(err, "make a socket");
+    (void)snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/%s",
+                   l->engine->run_fd, l->box->name);
+    (void)unlinkat(l->engine->run_fd, l->box->name, 0); // the slot is ours: stale
+    if (bind(sock, (struct sockaddr *)&address, sizeof address) < 0 || listen(sock, 8) < 0)
+        return error_sys(err, "listen for box '%s'", l->box->name);
+    l->listener_fd = take_fd(sock);
+    return 0;
+}
+
+static int make_link(struct launch *l, struct error *err)
+{
+    int pair[2];
+    struct link_boot boot = {
+        .is_one_shot = l->spec->is_one_shot,
+        .owner_loss = l->spec->owner_loss,
+        .max_files = l->max_files,
+    };
+
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+        return error_sys(err, "make a socket pair");
+    l->box->control = pair[0];
+    l->control_peer = pair[1];
+    if (l->spec->owner_loss == BOX_STAY && listen_for_others(l, err) < 0)
+        return -1;
+    if (getrandom(&l->secret, sizeof l->secret, 0) != sizeof l->secret)
+        return error_sys(err, "get random bytes");
+    boot.secret = l->secret;
+    boot.fds = 1u << BOOT_CONTROL | 1u << BOOT_SLOT | 1u << BOOT_OOM_ADJ;
+    boot.fds |= l->listener_fd >= 0 ? 1u << BOOT_LISTENER : 0;
+    boot.fds |= l->spec->hold_fd >= 0 ? 1u << BOOT_HOLD : 0;
+    boot.fds |= l->oom_fd >= 0 ? 1u << BOOT_OOM : 0;
+    if (link_send(l->box->control, LINK_BOOT, 0, 0, &boot, sizeof boot, NULL, 0) < 0)
+        return error_sys(err, "write to PID 1's socket");
+    return 0;
+}
+
+static void close_link(struct launch *l)
+{
+    if (l->listener_fd >= 0)
+        (void)unlinkat(l->engine->run_fd, l->box->name, 0);
+    closep(&l->listener_fd);
+    closep(&l->control_peer);
+    closep(&l->box->control);
+}
+
+/* Returns in the parent once the child has executed burrow-init or given up. */
+__attribute__((noinline)) static long clone_child(struct launch *l, int *pidfd)
+{
+    const struct cgroup_entry *entry = cgroup_entry(l->box->cgroup);
+    struct clone_args args = {
+        .flags = CLONE_VM | CLONE_VFORK | CLONE_PIDFD | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS,
+        .pidfd = (uint64_t)(uintptr_t)pidfd,
+    };
+    if (entry->into_fd >= 0) {
+        args.flags |= CLONE_INTO_CGROUP;
+        args.cgroup = (uint64_t)entry->into_fd;
+    }
+    long pid = sys_clone3_vfork(&args);
+    if (pid == 0)
+        launch_enter(l);
+    return pid;
+}
+
+static void reap(int pidfd)
+{
+    siginfo_t info;
+    while (waitid(P_PIDFD, (id_t)pidfd, &info, WEXITED | __WALL) < 0 && errno == EINTR)
+        ;
+}
+
+static int start_child(struct launch *l, struct error *err)
+{
+    sigset_t all;
+    sigset_t before;
+    int pidfd = -1;
+    autofd own_dir = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+    // Without a nest the child attaches mounts relative to its working directory, which it inherits from here.
+    if (l->engine->nest_fd < 0 && fchdir(l->engine->fixtures->mounts_fd) < 0)
+        return error_sys(err, "enter the mounts directory");
+    sigfillset(&all);
+    sigprocmask(SIG_BLOCK, &all, &before);
+    long pid = clone_child(l, &pidfd);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    if (l->engine->nest_fd < 0 && (own_dir < 0 || fchdir(own_dir) < 0))
+        (void)chdir("/");
+    if (pid < 0)
+        return error_sys_code(err, (int)-pid, "start a process in new namespaces");
+    if (l->failed_step) {
+        reap(pidfd);
+        closep(&pidfd);
+        return error_sys_code(err, l->failed_errno, "launch step '%s'", l->failed_step);
+    }
+    l->box->pid = (pid_t)pid;
+    l->box->pidfd = pidfd;
+    l->box->is_child = true;
+    return 0;
+}
+
+static const struct step {
+    const char *name;
+    int (*run)(struct launch *launch, struct error *err);
+    void (*undo)(struct launch *launch); // of this step, whole or half done; may be NULL
+} steps[] = {
+    {"spec.check", check_spec, NULL},
+    {"slot.take", take_slot, drop_slot},
+    {"cgroup.make", make_cgroup, remove_cgroup},
+    {"scratch.make", make_scratch, remove_scratch},
+    {"ids.make", make_ids, close_ids},
+    {"network.take", take_network, close_network},
+    {"layers.clone", clone_layers, close_mounts},
+    {"views.clone", clone_views, NULL},
+    {"binds.clone", clone_binds, NULL},
+    {"link.make", make_link, close_link},
+    {"child.start", start_child, NULL},
+};
+
+static int run_steps(struct launch *l, struct error *err)
+{
+    const char *wanted = l->engine->fail_step;
+    for (unsigned i = 0; i < ARRAY_SIZE(steps); i++) {
+        bool is_made_to_fail = wanted && strcmp(wanted, steps[i].name) == 0;
+        int result = is_made_to_fail
+                         ? error_set(err, ERROR_SYSTEM, "step '%s' was made to fail", wanted)
+                         : steps[i].run(l, err);
+        if (result == 0)
+            continue;
+        for (unsigned left = i + 1; left > 0; left--) {
+            if (steps[left - 1].undo)
+                steps[left - 1].undo(l);
+        }
+        return -1;
+    }
+    return 0;
+}
+
+int box_launch(struct engine *engine, const struct box_spec *spec, struct box **out,
+               struct error *err)
+{
+    struct box *box = xnew(struct box);
+    struct launch l = {
+        .engine = engine, .spec = spec, .box = box, .userns_fd = -1, .network_fd = -1,
+        .scratch_fd = -1, .control_peer = -1, .listener_fd = -1, .oom_fd = -1, .oom_adj_fd = -1,
+        .upper = -1, .dev = -1, .sys = -1, .meminfo = -1,
+    };
+
+    *box = (struct box){
+        .engine = engine, .slot_fd = -1, .control = -1, .pidfd = -1,
+        .is_one_shot = spec->is_one_shot, .owner_loss = spec->owner_loss,
+        .is_scratch_kept = spec->scratch != NULL,
+    };
+    if (run_steps(&l, err) < 0) {
+        free(box);
+        return error_wrap(err, "start box");
+    }
+    close_mounts(&l);
+    close_network(&l);
+    close_ids(&l);
+    closep(&l.scratch_fd);
+    closep(&l.listener_fd);
+    closep(&l.control_peer);
+    cgroup_entry_done(box->cgroup);
+    *out = box;
+    return 0;
+}
+
+const char *const *engine_launch_steps(void)
+{
+    static const char *names[64];
+    unsigned n = 0;
+    for (unsigned i = 0; i < ARRAY_SIZE(steps); i++)
+        names[n++] = steps[i].name;
+    for (const char *const *inner = launch_enter_steps(); *inner; inner++)
+        names[n++] = *inner;
+    return names;
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Private to the engine: what is known of a box while it is being started. The host half (launch.c) prepares
+ * everything that needs the host's view; the box half (enter.c) runs in a child that shares this memory until it executes
+ * burrow-init, so it may only make async-signal-safe calls and answers through `failed_*`.
+ */
+#pragma once
+#include "engine/box.h"
+
+#include <sys/types.h>
+
+#define LAUNCH_MAX_LAYERS 128
+#define LAUNCH_MAX_BINDS 16
+
+struct fixtures;
+
+struct engine {
+    char *data_dir;
+    char name[32]; // of our control groups: "burrow-" and what tells data directories apart
+    struct volume *volume;
+    struct cgroup_root *cgroups;
+    struct fixtures *fixtures;
+    int slots_fd;
+    int run_fd;       // /run/burrow/<name>: sockets of BOX_STAY boxes
+    int init_fd;      // burrow-init, sealed
+    int nest_fd;      // a mount namespace with next to nothing in it, or -1
+    int networks[64]; // made ahead
+    unsigned n_networks;
+    bool has_layer_fds; // overlay takes layers by fd (Linux 6.13)
+    const char *fail_step;
+};
+
+struct box {
+    struct engine *engine;
+    unsigned slot;
+    int slot_fd;
+    char name[16];    // the slot as text: its control group
+    char scratch[80]; // its scratch
+    bool is_scratch_kept;
+    bool is_one_shot;
+    enum box_owner_loss owner_loss;
+    uint32_t max_files;
+    struct cgroup *cgroup;
+    int control; // to PID 1
+    pid_t pid;
+    int pidfd;
+    bool is_child; // of this process: must be reaped
+    bool has_ended;
+};
+
+struct launch {
+    struct engine *engine;
+    const struct box_spec *spec;
+    struct box *box;
+    uint32_t first_id;
+    int userns_fd;
+    int network_fd;
+    int scratch_fd;
+    int control_peer; // PID 1's end
+    int listener_fd;
+    int oom_fd;
+    int oom_adj_fd; // opened by the box half
+    int layers[LAUNCH_MAX_LAYERS]; // detached idmapped mounts, top first
+    unsigned n_layers;
+    int upper; // the same of the scratch
+    int dev, sys, meminfo;
+    int binds[LAUNCH_MAX_BINDS];
+    unsigned n_binds;
+    uint64_t secret;
+    const char *hostname;
+    uint32_t max_files;
+    unsigned first_cpu, n_cpus; // to run on; 0: all
+    const char *volatile failed_step;
+    volatile int failed_errno;
+};
+
+/* The box half: never returns. */
+_Noreturn void launch_enter(struct launch *launch);
+
+/* Names of its steps, NULL-terminated. */
+const char *const *launch_enter_steps(void);

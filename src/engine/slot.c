@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Locked files as slots; see slot.h. */
+#include "engine/slot.h"
+
+#include "base/auto.h"
+#include "base/fd.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/file.h>
+
+#define SLOTS_DIR "/run/burrow/slots"
+
+int slots_open(int *dir_fd, struct error *err)
+{
+    int fd = open(SLOTS_DIR, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0 && errno == ENOENT) {
+        if (fd_make_dirs(SLOTS_DIR, 0700, err) < 0)
+            return -1;
+        fd = open(SLOTS_DIR, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    }
+    if (fd < 0)
+        return error_sys(err, "open '%s'", SLOTS_DIR);
+    *dir_fd = fd;
+    return 0;
+}
+
+static int open_slot(int dir_fd, unsigned slot, int flags)
+{
+    char name[16];
+    (void)snprintf(name, sizeof name, "%u", slot);
+    return openat(dir_fd, name, flags | O_RDONLY | O_CLOEXEC | O_NOFOLLOW, 0600);
+}
+
+int slot_try(int dir_fd, unsigned slot)
+{
+    autofd fd = open_slot(dir_fd, slot, O_CREAT);
+    if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0)
+        return -1;
+    return take_fd(fd);
+}
+
+int slot_take(int dir_fd, unsigned *slot, int *lock_fd, struct error *err)
+{
+    for (unsigned i = 0; i < SLOT_COUNT; i++) {
+        int fd = slot_try(dir_fd, i);
+        if (fd >= 0) {
+            *slot = i;
+            *lock_fd = fd;
+            return 0;
+        }
+        if (errno != EWOULDBLOCK)
+            return error_sys(err, "lock slot %u in '%s'", i, SLOTS_DIR);
+    }
+    return error_set(err, ERROR_LIMIT, "all %u places for boxes on this machine are taken",
+                     SLOT_COUNT);
+}
+
+bool slot_parse(const char *name, unsigned *slot)
+{
+    char *end = NULL;
+    if (*name < '0' || *name > '9' || strlen(name) > 4)
+        return false;
+    unsigned long number = strtoul(name, &end, 10);
+    if (*end || number >= SLOT_COUNT)
+        return false;
+    *slot = (unsigned)number;
+    return true;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A slot is a number a box owns while it lives: its range of host user ids and the name of everything the kernel
+ * holds for it. Owned means: the slot's file is locked. The lock is on an open file that PID 1 of the box
+ * inherits, so a slot is free exactly when owner and box are both gone, however they went.
+ * Slots are the machine's, not a data directory's.
+ */
+#pragma once
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define SLOT_COUNT 4096u
+#define SLOT_IDS 65536u
+#define SLOT_FIRST_ID 0x70000000u // above what systemd and subuid files give out
+
+/* Opens (makes) the machine's directory of slots. */
+int slots_open(int *dir_fd, struct error *err);
+
+/* Takes the lowest free slot; *lock_fd holds it. ERROR_LIMIT when all are taken. */
+int slot_take(int dir_fd, unsigned *slot, int *lock_fd, struct error *err);
+
+/* Takes this slot if nobody holds it: the lock's fd, or -1. */
+int slot_try(int dir_fd, unsigned slot);
+
+static inline uint32_t slot_first_id(unsigned slot)
+{
+    return SLOT_FIRST_ID + slot * SLOT_IDS;
+}
+
+/* "17" → 17; false for any other name. */
+bool slot_parse(const char *name, unsigned *slot);

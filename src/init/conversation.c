@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Threads for conversations about files; see conversation.h. */
+#include "init/conversation.h"
+
+#include "base/auto.h"
+#include "init/files.h"
+#include "init/users.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_CONVERSATIONS 64
+#define STACK_SIZE (128 * 1024)
+
+static atomic_int n_conversations;
+
+struct conversation {
+    int sock;
+    struct user_info user;
+    char base[4096];
+    char name[320];
+};
+
+/* The user is looked up here, not in PID 1's loop: the file may be a guest's trap. */
+static void *converse(void *data)
+{
+    struct conversation *c = data;
+    char message[160];
+
+    if (users_find(*c->name ? c->name : "0", &c->user, message, sizeof message) == 0) {
+        struct files_user who = {
+            .uid = c->user.uid,
+            .gid = c->user.gid,
+            .groups = c->user.groups,
+            .n_groups = c->user.n_groups,
+            .base = *c->base ? c->base : c->user.home,
+        };
+        files_serve(c->sock, &who);
+    } else {
+        (void)close(c->sock);
+    }
+    free(c);
+    atomic_fetch_sub(&n_conversations, 1);
+    return NULL;
+}
+
+void conversation_start(int sock, const char *user, const char *base)
+{
+    pthread_attr_t attributes;
+    pthread_t thread;
+    struct conversation *c = NULL;
+
+    if (strlen(user) >= sizeof c->name || strlen(base) >= sizeof c->base ||
+        atomic_fetch_add(&n_conversations, 1) >= MAX_CONVERSATIONS || !(c = calloc(1, sizeof *c))) {
+        atomic_fetch_sub(&n_conversations, 1);
+        (void)close(sock);
+        return;
+    }
+    c->sock = sock;
+    (void)strcpy(c->name, user);
+    (void)strcpy(c->base, base);
+    (void)pthread_attr_init(&attributes);
+    (void)pthread_attr_setstacksize(&attributes, STACK_SIZE);
+    (void)pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    if (pthread_create(&thread, &attributes, converse, c) != 0) {
+        (void)close(sock);
+        free(c);
+        atomic_fetch_sub(&n_conversations, 1);
+    }
+    (void)pthread_attr_destroy(&attributes);
+}

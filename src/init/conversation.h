@@ -1,0 +1,6 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Starts a thread of PID 1 for each conversation about files. */
+#pragma once
+
+/* Takes the socket. `base` is what relative paths start from ("": the user's home). Refusal closes the socket. */
+void conversation_start(int sock, const char *user, const char *base);

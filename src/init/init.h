@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * burrow-init, PID 1 of every box: starts processes, keeps their ends, appends their output to spools, kills them
+ * when their time is over, and reaps whatever is orphaned. One thread and one ppoll loop; conversations about files have a thread each.
+ * It runs as root of the box under the same filter and capabilities as its guests, and is protected from them by
+ * being PID 1 (signals) and not dumpable (ptrace, /proc/1). It never waits for a guest.
+ */
+#pragma once
+#include "engine/box.h"
+#include "engine/link.h"
+
+#include <poll.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/resource.h>
+#include <sys/types.h>
+
+#define INIT_MAX_PROCESSES 4096
+
+/* Bytes of one of a process's outputs on their way from a pipe to a spool file. */
+struct output {
+    int pipe_fd;  // read end, not blocking; -1: closed
+    int spool_fd; // -1: nowhere
+    uint64_t offset; // where the next byte goes in the spool
+    uint64_t produced;
+    uint64_t cap; // 0: none
+    uint64_t written; // of the cap
+    bool has_timestamps;
+    bool is_inside_line;
+    bool is_truncated;
+};
+
+struct spawn; // spawn.c: what a child reads until it executes
+
+struct process {
+    struct process *next;
+    uint32_t id;
+    pid_t pid;
+    uint64_t started_us;
+    uint64_t deadline_us; // 0: none
+    struct output outputs[2];
+    int terminal_fd;            // our copy of the master, for resizing; -1: none
+    int kill_fd;                // v2 leaf
+    int freezer_fd, procs_fd;   // v1 leaf
+    struct spawn *spawn;        // until it has executed or ended
+    bool is_timed_out;
+    bool has_ended;
+    bool is_reported; // the end was sent over the current connection
+    bool is_output_news;
+    struct link_exit end;
+};
+
+struct init {
+    int control; // -1: nobody there
+    int listener;
+    int oom_fd, oom_adj_fd;
+    uint64_t secret;
+    uint64_t oom_kills; // seen so far
+    bool is_one_shot;
+    bool is_staying;
+    unsigned n_processes;
+    struct process *processes;
+    uint64_t output_told_us; // when OUTPUT was last sent
+    struct spawn *spare;
+};
+
+/* main.c */
+uint64_t init_now_us(void);
+
+/* spawn.c */
+/* Starts what a SPAWN message asks for; takes the fds it uses. What fails is in process->end, and has_ended is set. */
+void spawn_start(struct init *init, struct process *process, struct link_message *message,
+                 const struct link_spawn_view *view);
+/* Once the child is reaped: true when it could not execute, and process->end says why. Gives the memory back. */
+bool spawn_finish(struct init *init, struct process *process);
+/* Gives back the memory of those that have executed since. */
+void spawn_release(struct init *init);
+
+/* output.c */
+/* Moves what is there, within bounds; false when the pipe has ended. */
+bool output_pump(struct output *output);
+void output_drain(struct output *output);
+void output_close(struct output *output);
+
+/* process.c */
+struct process *process_find(struct init *init, uint32_t id);
+void process_remove(struct init *init, struct process *process);
+/* Kills all it started: its leaf, or (without one) everything in the box. */
+void process_kill_tree(struct init *init, struct process *process);
+void process_signal(struct init *init, struct process *process, int signal, bool is_whole_tree);
+/* Reaps all that has ended. */
+void process_reap(struct init *init);
+
+/* serve.c */
+/* One message from the engine. False: the connection has ended. */
+bool serve_control(struct init *init);
+/* Tells the engine what it has not been told yet. */
+void serve_news(struct init *init);
+void serve_hello(struct init *init);

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * System calls without libc, for a child that shares PID 1's memory: nothing here touches errno or any other
+ * memory of PID 1. All return -errno on failure.
+ */
+#pragma once
+#include <stdint.h>
+#include <sys/syscall.h>
+
+#include <linux/sched.h>
+
+static inline long raw_call(long number, long a, long b, long c, long d, long e)
+{
+    long result;
+    register long r10 __asm__("r10") = d;
+    register long r8 __asm__("r8") = e;
+    __asm__ volatile("syscall"
+                     : "=a"(result)
+                     : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8)
+                     : "rcx", "r11", "memory");
+    return result;
+}
+
+#define RAW(number, a, b, c, d, e)                                                                 \
+    raw_call((number), (long)(a), (long)(b), (long)(c), (long)(d), (long)(e))
+
+/* clone3 on a stack of its own: the child calls run(data), which never returns. `secret` is for the filter only. */
+static inline long raw_clone3(struct clone_args *args, uint64_t secret, void (*run)(void *),
+                              void *data)
+{
+    long result;
+    register void *r12 __asm__("r12") = data;
+    register void (*r13)(void *) __asm__("r13") = run;
+    __asm__ volatile("syscall\n\t"
+                     "test %%rax, %%rax\n\t"
+                     "jnz 1f\n\t"
+                     "xor %%ebp, %%ebp\n\t"
+                     "mov %%r12, %%rdi\n\t"
+                     "call *%%r13\n\t"
+                     "hlt\n"
+                     "1:"
+                     : "=a"(result)
+                     : "a"(SYS_clone3), "D"(args), "S"(sizeof *args), "d"(secret), "r"(r12), "r"(r13)
+                     : "rcx", "r11", "memory");
+    return result;
+}

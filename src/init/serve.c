@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The conversation with the engine: its requests, and the news for it. */
+#include "init/init.h"
+
+#include "base/auto.h"
+#include "init/conversation.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <termios.h>
+
+#define NEWS_EVERY_US 5000 // about growing output, at most
+
+static struct process *new_process(struct init *init, uint32_t id)
+{
+    struct process *process = calloc(1, sizeof *process);
+    if (!process)
+        return NULL;
+    process->id = id;
+    process->terminal_fd = process->kill_fd = process->freezer_fd = process->procs_fd = -1;
+    for (int i = 0; i < 2; i++)
+        process->outputs[i] = (struct output){.pipe_fd = -1, .spool_fd = -1};
+    process->next = init->processes;
+    init->processes = process;
+    init->n_processes++;
+    return process;
+}
+
+/* The engine's end of a terminal: a copy of the master goes with the answer. */
+static void answer_started(struct init *init, struct process *process)
+{
+    (void)link_send(init->control, LINK_STARTED, 0, process->id, NULL, 0, &process->terminal_fd,
+                    process->terminal_fd >= 0 ? 1 : 0);
+}
+
+static void on_spawn(struct init *init, struct link_message *message)
+{
+    struct link_spawn_view view;
+    if (!link_spawn_parse(message, &view) || process_find(init, message->header.process))
+        return;
+    spawn_release(init);
+    struct process *process =
+        init->n_processes < INIT_MAX_PROCESSES ? new_process(init, message->header.process) : NULL;
+    if (!process) {
+        struct link_exit end = {.cause = CAUSE_NOT_RUN, .code = 126, .sys = ENOMEM,
+                                .text = "the box has too many processes that were not collected"};
+        (void)link_send(init->control, LINK_EXITED, 0, message->header.process, &end, sizeof end,
+                        NULL, 0);
+        return;
+    }
+    spawn_start(init, process, message, &view);
+    if (view.spawn->timeout_ms && !process->has_ended)
+        process->deadline_us = process->started_us + view.spawn->timeout_ms * 1000;
+    if (message->header.flags & LINK_WANT_STARTED)
+        answer_started(init, process);
+}
+
+static void on_signal(struct init *init, const struct link_message *message)
+{
+    struct link_signal request;
+    struct process *process = process_find(init, message->header.process);
+    if (!process || message->header.length != sizeof request)
+        return;
+    memcpy(&request, message->payload, sizeof request);
+    process_signal(init, process, request.signal, request.is_whole_tree);
+}
+
+static void on_resize(struct init *init, const struct link_message *message)
+{
+    struct link_resize request;
+    struct process *process = process_find(init, message->header.process);
+    if (!process || process->terminal_fd < 0 || message->header.length != sizeof request)
+        return;
+    memcpy(&request, message->payload, sizeof request);
+    struct winsize size = {.ws_row = request.rows, .ws_col = request.cols};
+    (void)ioctl(process->terminal_fd, TIOCSWINSZ, &size);
+}
+
+static void on_collect(struct init *init, const struct link_message *message)
+{
+    struct process *process = process_find(init, message->header.process);
+    if (process && process->has_ended)
+        process_remove(init, process);
+}
+
+static void on_files(struct link_message *message)
+{
+    const char *user = message->payload;
+    const char *end = user + message->header.length;
+    const char *base = message->header.length ? memchr(user, '\0', message->header.length) : NULL;
+
+    if (message->n_fds != 1 || !base || ++base >= end || end[-1] != '\0')
+        return;
+    int sock = message->fds[0];
+    message->fds[0] = -1;
+    conversation_start(sock, user, base);
+}
+
+bool serve_control(struct init *init)
+{
+    static char buffer[LINK_MAX_MESSAGE + sizeof(struct link_header)] __attribute__((aligned(16)));
+    struct link_message message;
+
+    int got = link_receive(init->control, buffer, sizeof buffer, &message, MSG_DONTWAIT);
+    if (got == 0)
+        return false;
+    if (got < 0)
+        return errno == EAGAIN || errno == EPROTO;
+    switch (message.header.type) {
+    case LINK_SPAWN:
+        on_spawn(init, &message);
+        break;
+    case LINK_SIGNAL:
+        on_signal(init, &message);
+        break;
+    case LINK_RESIZE:
+        on_resize(init, &message);
+        break;
+    case LINK_COLLECT:
+        on_collect(init, &message);
+        break;
+    case LINK_FILES:
+        on_files(&message);
+        break;
+    default:
+        break;
+    }
+    link_message_clear(&message);
+    return true;
+}
+
+void serve_hello(struct init *init)
+{
+    struct link_hello hello = {.version = LINK_VERSION, .n_processes = init->n_processes};
+    int slot = BOOT_SLOT;
+    (void)link_send(init->control, LINK_HELLO, 0, 0, &hello, sizeof hello, &slot, 1);
+    for (struct process *process = init->processes; process; process = process->next) {
+        process->is_reported = false;
+        process->is_output_news = true;
+    }
+}
+
+static bool tell_output(struct init *init, struct process *process)
+{
+    struct link_output output = {process->outputs[0].produced, process->outputs[1].produced};
+    if (link_send(init->control, LINK_OUTPUT, 0, process->id, &output, sizeof output, NULL, 0) < 0)
+        return false;
+    process->is_output_news = false;
+    return true;
+}
+
+void serve_news(struct init *init)
+{
+    uint64_t now = init_now_us();
+    bool may_tell_output = now - init->output_told_us >= NEWS_EVERY_US;
+
+    if (init->control < 0)
+        return;
+    for (struct process *process = init->processes; process; process = process->next) {
+        if (process->is_output_news && (may_tell_output || process->has_ended)) {
+            if (!tell_output(init, process))
+                return;
+            init->output_told_us = now;
+        }
+        if (process->has_ended && !process->is_reported) {
+            if (link_send(init->control, LINK_EXITED, 0, process->id, &process->end,
+                          sizeof process->end, NULL, 0) < 0)
+                return;
+            process->is_reported = true;
+        }
+    }
+}

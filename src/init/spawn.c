@@ -1,0 +1,455 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Starts processes. The child shares PID 1's memory on a stack of its own until it executes, so it costs no
+ * page-table copy; PID 1 does not wait for that, so a child that a guest stops half-way stalls nobody.
+ */
+#include "init/init.h"
+
+#include "base/auto.h"
+#include "engine/kernel.h"
+#include "init/raw.h"
+#include "init/users.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <termios.h>
+
+#define STACK_SIZE 16384
+#define MAX_PATH 4096
+
+/* All a child needs, in one mapping that stays until the child has executed or ended. */
+struct spawn {
+    char stack[STACK_SIZE] __attribute__((aligned(16)));
+    volatile int alive; // the kernel clears it when the child leaves our memory
+    volatile int failed_sys;
+    const char *volatile failed_what;
+    const char **argv;
+    const char **env;
+    const char *path; // PATH
+    void *strings;    // backs argv, env and cwd
+    const char *cwd;
+    struct user_info user;
+    int stdio[3];
+    int tasks_fd; // v1 leaf
+    bool has_terminal;
+    char candidate[MAX_PATH];
+};
+
+_Noreturn static void give_up(struct spawn *s, const char *what, long code)
+{
+    s->failed_what = what;
+    s->failed_sys = (int)-code;
+    for (;;)
+        (void)RAW(SYS_exit, 127, 0, 0, 0, 0);
+}
+
+static void arrange_stdio(struct spawn *s)
+{
+    long code = 0;
+    if (s->has_terminal) {
+        code = RAW(SYS_ioctl, s->stdio[0], TIOCSCTTY, 0, 0, 0);
+        if (code < 0)
+            give_up(s, "take the terminal", code);
+    }
+    // None of the three is below 3: PID 1 keeps those numbers for itself.
+    for (int i = 0; i < 3; i++) {
+        code = RAW(SYS_dup3, s->stdio[i], i, 0, 0, 0);
+        if (code < 0)
+            give_up(s, "arrange standard input and output", code);
+    }
+    code = RAW(SYS_close_range, 3, ~0u, 0, 0, 0);
+    if (code < 0)
+        give_up(s, "close files", code);
+}
+
+static void become_user(struct spawn *s)
+{
+    long code = RAW(SYS_setgroups, s->user.n_groups, s->user.groups, 0, 0, 0);
+    if (code >= 0)
+        code = RAW(SYS_setresgid, s->user.gid, s->user.gid, s->user.gid, 0, 0);
+    if (code >= 0)
+        code = RAW(SYS_setresuid, s->user.uid, s->user.uid, s->user.uid, 0, 0);
+    if (code < 0)
+        give_up(s, "become the user", code);
+}
+
+static long open_dir(const char *path)
+{
+    struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
+                           .resolve = RESOLVE_NO_MAGICLINKS};
+    return RAW(SYS_openat2, AT_FDCWD, path, &how, sizeof how, 0);
+}
+
+/* Makes the missing directories of cwd, as the user and with the user's rights. */
+static void make_dirs(struct spawn *s)
+{
+    size_t i = 0;
+    for (; s->cwd[i] && i < MAX_PATH - 1; i++) {
+        if (i > 0 && s->cwd[i] == '/') {
+            s->candidate[i] = '\0';
+            (void)RAW(SYS_mkdir, s->candidate, 0755, 0, 0, 0);
+        }
+        s->candidate[i] = s->cwd[i];
+    }
+    s->candidate[i] = '\0';
+    (void)RAW(SYS_mkdir, s->candidate, 0755, 0, 0, 0);
+}
+
+static void enter_cwd(struct spawn *s)
+{
+    long fd = open_dir(s->cwd);
+    if (fd == -ENOENT) {
+        make_dirs(s);
+        fd = open_dir(s->cwd);
+    }
+    long code = fd < 0 ? fd : RAW(SYS_fchdir, fd, 0, 0, 0, 0);
+    if (code < 0)
+        give_up(s, "enter the working directory", code);
+    (void)RAW(SYS_close, fd, 0, 0, 0, 0);
+}
+
+/* Puts directory[0..length) + '/' + name into candidate. */
+static bool join(struct spawn *s, const char *directory, size_t length, const char *name)
+{
+    size_t at = 0;
+    if (length + strlen(name) + 2 > MAX_PATH)
+        return false;
+    for (; at < length; at++)
+        s->candidate[at] = directory[at];
+    if (length > 0)
+        s->candidate[at++] = '/';
+    while (*name)
+        s->candidate[at++] = *name++;
+    s->candidate[at] = '\0';
+    return true;
+}
+
+static long execute_in_path(struct spawn *s)
+{
+    long worst = -ENOENT;
+    for (const char *at = s->path;; at++) {
+        const char *end = at;
+        while (*end && *end != ':')
+            end++;
+        if (join(s, at, (size_t)(end - at), s->argv[0])) {
+            long code = RAW(SYS_execve, s->candidate, s->argv, s->env, 0, 0);
+            if (code != -ENOENT && code != -ENOTDIR && code != -EACCES)
+                return code;
+            if (code == -EACCES)
+                worst = code;
+        }
+        if (!*end)
+            return worst;
+        at = end;
+    }
+}
+
+static void child_main(void *data)
+{
+    struct spawn *s = data;
+    uint64_t no_signals = 0;
+
+    (void)RAW(SYS_setsid, 0, 0, 0, 0, 0);
+    if (s->tasks_fd >= 0 && RAW(SYS_write, s->tasks_fd, "0", 1, 0, 0) != 1)
+        give_up(s, "enter its control group", -EIO);
+    arrange_stdio(s);
+    become_user(s);
+    enter_cwd(s);
+    (void)RAW(SYS_rt_sigprocmask, SIG_SETMASK, &no_signals, NULL, 8, 0);
+    long code = strchr(s->argv[0], '/') ? RAW(SYS_execve, s->argv[0], s->argv, s->env, 0, 0)
+                                        : execute_in_path(s);
+    give_up(s, "execute", code);
+}
+
+static struct spawn *take_memory(struct init *init)
+{
+    struct spawn *s = init->spare;
+    if (s) {
+        init->spare = NULL;
+        return s;
+    }
+    s = mmap(NULL, sizeof *s, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return s == MAP_FAILED ? NULL : s;
+}
+
+static void give_memory(struct init *init, struct spawn *s)
+{
+    free(s->strings);
+    free(s->argv);
+    if (!init->spare)
+        init->spare = s;
+    else
+        (void)munmap(s, sizeof *s);
+}
+
+static const char *find_env(const char *const *env, const char *name)
+{
+    size_t length = strlen(name);
+    for (; *env; env++) {
+        if (strncmp(*env, name, length) == 0 && (*env)[length] == '=')
+            return *env + length + 1;
+    }
+    return NULL;
+}
+
+/* argv, env and the defaults the user expects, as pointers into a copy of the message's strings. */
+static bool copy_strings(struct spawn *s, const struct link_spawn_view *view)
+{
+    static const char default_path[] =
+        "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+    const struct link_spawn *spawn = view->spawn;
+    size_t extra = sizeof s->user.home + sizeof s->user.name + 16;
+    char *strings = malloc(spawn->strings + extra);
+    const char **list = malloc(sizeof *list * (spawn->n_argv + spawn->n_env + 6));
+
+    s->strings = strings;
+    s->argv = list;
+    if (!strings || !list)
+        return false;
+    memcpy(strings, view->user, spawn->strings);
+    char *at = strings + strlen(strings) + 1;
+    s->cwd = *at ? at : s->user.home;
+    at += strlen(at) + 1;
+    for (uint32_t i = 0; i < spawn->n_argv; i++, at += strlen(at) + 1)
+        *list++ = at;
+    *list++ = NULL;
+    s->env = list;
+    for (uint32_t i = 0; i < spawn->n_env; i++, at += strlen(at) + 1)
+        *list++ = at;
+    *list = NULL;
+    char *more = strings + spawn->strings;
+    if (!find_env(s->env, "HOME")) {
+        *list++ = more;
+        *list = NULL;
+        more += sprintf(more, "HOME=%s", s->user.home) + 1;
+    }
+    if (!find_env(s->env, "USER")) {
+        *list++ = more;
+        *list = NULL;
+        (void)sprintf(more, "USER=%s", s->user.name);
+    }
+    if (!find_env(s->env, "PATH")) {
+        *list++ = default_path;
+        *list = NULL;
+    }
+    s->path = find_env(s->env, "PATH");
+    return true;
+}
+
+static void end_at_once(struct process *process, enum process_cause cause, int code, int sys,
+                        const char *format, const char *what)
+{
+    process->has_ended = true;
+    process->end = (struct link_exit){.cause = cause, .code = code, .sys = sys};
+    (void)snprintf(process->end.text, sizeof process->end.text, format, what);
+}
+
+/* Root needs no look at files a guest may have changed. */
+static int find_user(const char *text, struct user_info *out, char *message, size_t size)
+{
+    if (*text)
+        return users_find(text, out, message, size);
+    *out = (struct user_info){.home = "/root", .name = "root"};
+    return 0;
+}
+
+/* Takes the fd of one kind out of the message; -1 when it is not there. */
+static int take_attached(struct link_message *message, uint32_t bits, enum link_spawn_fd kind)
+{
+    if (!(bits & (1u << kind)))
+        return -1;
+    unsigned index = (unsigned)__builtin_popcount(bits & ((1u << kind) - 1));
+    int fd = message->fds[index];
+    message->fds[index] = -1;
+    return fd;
+}
+
+static int open_terminal(struct process *process, const struct link_spawn *spawn, uid_t uid)
+{
+    struct winsize size = {.ws_row = spawn->rows, .ws_col = spawn->cols};
+    int unlock = 0;
+    autofd master = open("/dev/pts/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC);
+    if (master < 0 || ioctl(master, TIOCSPTLCK, &unlock) < 0)
+        return -1;
+    if (size.ws_row && size.ws_col)
+        (void)ioctl(master, TIOCSWINSZ, &size);
+    int slave = ioctl(master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
+    if (slave < 0)
+        return -1;
+    if (uid != 0)
+        (void)fchown(slave, uid, (gid_t)-1);
+    process->terminal_fd = take_fd(master);
+    return slave;
+}
+
+/* A pipe whose read end PID 1 pumps into the spool; the write end, or -1. */
+static int spool_through_pipe(struct output *output, const struct link_spawn *spawn, int spool_fd)
+{
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) < 0) {
+        (void)close(spool_fd);
+        return -1;
+    }
+    (void)fcntl(ends[0], F_SETFL, O_NONBLOCK);
+    (void)fcntl(ends[1], F_SETPIPE_SZ, 1 << 20);
+    off_t end = lseek(spool_fd, 0, SEEK_END);
+    *output = (struct output){
+        .pipe_fd = ends[0],
+        .spool_fd = spool_fd,
+        .offset = end < 0 ? 0 : (uint64_t)end,
+        .cap = spawn->output_cap_bytes,
+        .has_timestamps = spawn->flags & SPAWN_TIMESTAMPS,
+    };
+    return ends[1];
+}
+
+static bool open_stdio(struct process *process, struct link_message *message,
+                       const struct link_spawn *spawn, struct spawn *s)
+{
+    s->stdio[0] = take_attached(message, spawn->fds, SPAWN_STDIN);
+    if (spawn->output == OUTPUT_TTY) {
+        closep(&s->stdio[0]);
+        s->has_terminal = true;
+        s->stdio[0] = open_terminal(process, spawn, s->user.uid);
+        s->stdio[1] = fcntl(s->stdio[0], F_DUPFD_CLOEXEC, 3);
+        s->stdio[2] = fcntl(s->stdio[0], F_DUPFD_CLOEXEC, 3);
+        return s->stdio[2] >= 0;
+    }
+    for (int i = 1; i < 3; i++) {
+        int fd = take_attached(message, spawn->fds, i == 1 ? SPAWN_STDOUT : SPAWN_STDERR);
+        if (fd >= 0 && spawn->output == OUTPUT_SPOOL) {
+            fd = spool_through_pipe(&process->outputs[i - 1], spawn, fd);
+            if (fd < 0)
+                return false;
+        }
+        s->stdio[i] = fd;
+    }
+    if (spawn->flags & SPAWN_ONE_OUTPUT)
+        s->stdio[2] = fcntl(s->stdio[1], F_DUPFD_CLOEXEC, 3);
+    for (int i = 0; i < 3; i++) {
+        if (s->stdio[i] < 0)
+            s->stdio[i] = open("/dev/null", (i ? O_WRONLY : O_RDONLY) | O_CLOEXEC);
+        if (s->stdio[i] < 0)
+            return false;
+    }
+    return true;
+}
+
+/* Children begin life as the kernel's first choice when the box runs out of memory; PID 1 stays its last. */
+static void set_oom_rank(struct init *init, const char *rank)
+{
+    if (init->oom_adj_fd >= 0)
+        (void)!pwrite(init->oom_adj_fd, rank, strlen(rank), 0);
+}
+
+static long clone_child(struct init *init, struct spawn *s, int into_fd)
+{
+    struct clone_args args = {
+        .flags = CLONE_VM | CLONE_CHILD_CLEARTID,
+        .exit_signal = SIGCHLD,
+        .stack = (uint64_t)(uintptr_t)s->stack,
+        .stack_size = STACK_SIZE,
+        .child_tid = (uint64_t)(uintptr_t)&s->alive,
+    };
+    if (into_fd >= 0) {
+        args.flags |= CLONE_INTO_CGROUP;
+        args.cgroup = (uint64_t)into_fd;
+    }
+    s->alive = 1;
+    set_oom_rank(init, "500");
+    long pid = raw_clone3(&args, init->secret, child_main, s);
+    set_oom_rank(init, "0");
+    if (pid < 0)
+        s->alive = 0;
+    return pid;
+}
+
+void spawn_start(struct init *init, struct process *process, struct link_message *message,
+                 const struct link_spawn_view *view)
+{
+    const struct link_spawn *spawn = view->spawn;
+    autofd into_fd = take_attached(message, spawn->fds, SPAWN_LEAF_INTO);
+    autofd tasks_fd = take_attached(message, spawn->fds, SPAWN_LEAF_TASKS);
+    struct spawn *s = take_memory(init);
+    char text[160];
+
+    process->kill_fd = take_attached(message, spawn->fds, SPAWN_LEAF_KILL);
+    process->freezer_fd = take_attached(message, spawn->fds, SPAWN_LEAF_FREEZER);
+    process->procs_fd = take_attached(message, spawn->fds, SPAWN_LEAF_PROCS);
+    if (!s) {
+        end_at_once(process, CAUSE_NOT_RUN, 126, ENOMEM, "%s", "the box is out of memory");
+        return;
+    }
+    memset((char *)s + STACK_SIZE, 0, sizeof *s - STACK_SIZE - MAX_PATH);
+    s->stdio[0] = s->stdio[1] = s->stdio[2] = -1;
+    s->tasks_fd = tasks_fd;
+    if (find_user(view->user, &s->user, text, sizeof text) < 0)
+        end_at_once(process, CAUSE_NOT_RUN, 126, EINVAL, "%s", text);
+    else if (!copy_strings(s, view))
+        end_at_once(process, CAUSE_NOT_RUN, 126, ENOMEM, "%s", "the box is out of memory");
+    else if (!open_stdio(process, message, spawn, s))
+        end_at_once(process, CAUSE_NOT_RUN, 126, errno, "%s", "cannot open standard input and output");
+    else {
+        process->started_us = init_now_us();
+        long pid = clone_child(init, s, into_fd);
+        if (pid < 0)
+            end_at_once(process, CAUSE_NOT_RUN, 126, (int)-pid,
+                        pid == -EAGAIN ? "%s: the box has reached its process limit"
+                                       : "%s: cannot start a process",
+                        s->argv[0]);
+        else
+            process->pid = (pid_t)pid;
+    }
+    for (int i = 0; i < 3; i++)
+        closep(&s->stdio[i]);
+    if (process->has_ended)
+        give_memory(init, s);
+    else
+        process->spawn = s;
+}
+
+static void explain(struct process *process, const struct spawn *s)
+{
+    int sys = s->failed_sys;
+    bool is_missing = strcmp(s->failed_what, "execute") == 0 && (sys == ENOENT || sys == ENOTDIR);
+    struct link_exit *end = &process->end;
+
+    end->sys = sys;
+    end->cause = is_missing ? CAUSE_NOT_FOUND : CAUSE_NOT_RUN;
+    end->code = is_missing ? 127 : 126;
+    if (is_missing)
+        (void)snprintf(end->text, sizeof end->text, "command '%.120s' not found in the sandbox",
+                       s->argv[0]);
+    else if (strcmp(s->failed_what, "execute") == 0)
+        (void)snprintf(end->text, sizeof end->text, "cannot execute '%.120s': %s", s->argv[0],
+                       strerror(sys));
+    else
+        (void)snprintf(end->text, sizeof end->text, "cannot %s (working directory '%.90s'): %s",
+                       s->failed_what, s->cwd, strerror(sys));
+}
+
+bool spawn_finish(struct init *init, struct process *process)
+{
+    struct spawn *s = take(process->spawn);
+    bool has_failed = s && s->failed_sys;
+
+    if (has_failed)
+        explain(process, s);
+    if (s)
+        give_memory(init, s);
+    return has_failed;
+}
+
+void spawn_release(struct init *init)
+{
+    for (struct process *process = init->processes; process; process = process->next) {
+        if (process->spawn && !process->spawn->alive && !process->spawn->failed_sys)
+            give_memory(init, take(process->spawn));
+    }
+}
