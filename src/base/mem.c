@@ -47,7 +47,7 @@ char *xasprintf(const char *format, ...)
     va_start(args, format);
     int length = vsnprintf(NULL, 0, format, args);
     va_end(args);
-    size_t size = (size_t)(length < 0 ? 0 : length) + 1;
+    size_t size = length < 0 ? 1 : (size_t)length + 1;
     char *text = xcalloc(1, size);
     va_start(args, format);
     (void)vsnprintf(text, size, format, args);
