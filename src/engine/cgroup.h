@@ -2,14 +2,16 @@
 /*
  * A box's control group: where its CPU, memory and process limits live, and the handle by which
  * all of it is measured, frozen or killed at once.
- * One contract over three worlds: pure v2; hybrid (limits in v1, and a v2 tree beside it for freeze, kill
- * and CLONE_INTO_CGROUP); pure v1. Calls block for file writes; none logs; one thread per object.
+ * One contract over three worlds: pure v2; hybrid (limits in v1, and a v2 tree beside it for
+ * freeze, kill and CLONE_INTO_CGROUP); pure v1. Calls block for file writes; none logs; one thread
+ * per object.
  *
  * The tree of a box (decision 4):  <root>/<box>        carries the limits
  *                                  <root>/<box>/init   PID 1
  *                                  <root>/<box>/run/N  one leaf per process, only when asked for
- * On hybrid this tree is in v2 and each v1 hierarchy has <box> only; on pure v1 leaves are freezer groups.
- * A box made with `is_flat` has no init/ and run/: everything is in <box> itself (one-shot boxes).
+ * On hybrid this tree is in v2 and each v1 hierarchy has <box> only; on pure v1 leaves are freezer
+ * groups. A box made with `is_flat` has no init/ and run/: everything is in <box> itself (one-shot
+ * boxes).
  */
 #pragma once
 #include "base/auto.h"
@@ -40,15 +42,22 @@ struct cgroup_usage {
     uint64_t procs_refused; // forks refused by max_procs
 };
 
-/* What a child needs to put itself into a group. All fds stay the group's. */
-#define CGROUP_MAX_TASKS 4
+/*
+ * What a child needs to put itself into a group. All fds stay the group's.
+ * A cgroup2 mounted with nsdelegate (systemd does) refuses a process to clone into a group outside
+ * its own cgroup namespace: who starts processes in leaves stays in the host's cgroup namespace,
+ * and the started unshare theirs.
+ */
+#define CGROUP_MAX_TASKS 5
 struct cgroup_entry {
     int into_fd;                 // v2 directory for CLONE_INTO_CGROUP, or -1
-    int tasks[CGROUP_MAX_TASKS]; // v1 'tasks' files: the single-threaded child writes "0" to each
+    int tasks[CGROUP_MAX_TASKS]; // v1 'tasks' files: the single-threaded child writes "0" to each,
+                                 // in order
     unsigned n_tasks;
 };
 
-/* One process's leaf. fds are the caller's (close them with cgroup_leaf_close). -1 where the mode has none. */
+/* One process's leaf. fds are the caller's (close them with cgroup_leaf_close). -1 where the mode
+ * has none. */
 struct cgroup_leaf {
     int into_fd;    // v2: directory for CLONE_INTO_CGROUP
     int kill_fd;    // v2: cgroup.kill, opened for writing: write "1"
@@ -58,34 +67,42 @@ struct cgroup_leaf {
 };
 
 /*
- * Finds the hierarchies in /proc/self/mountinfo and makes `name` below our own group in each (on v2, below the
- * delegated or root group, enabling cpu, memory and pids; a process of ours standing in the way of
- * "no internal processes" is moved to a sibling leaf first). ERROR_UNAVAILABLE names what is missing and how to get it.
+ * Finds the hierarchies in /proc/self/mountinfo and makes `name` below our own group in each. On
+ * pure v2, below our own group where it was delegated to us (systemd's Delegate=yes), else below
+ * the top of the mount; cpu, memory and pids are enabled there, and the processes that stand in the
+ * way of "no internal processes" are moved to the leaf `supervisor` beside it. ERROR_UNAVAILABLE
+ * names what is missing and how to get it.
  */
 int cgroup_root_open(const char *name, struct cgroup_root **out, struct error *err);
+/* The same with this mode or not at all. */
+int cgroup_root_open_as(const char *name, enum cgroup_mode mode, struct cgroup_root **out,
+                        struct error *err);
 void cgroup_root_free(struct cgroup_root *root); /* forgets; directories stay */
 /* Removes the (empty) directories of the root. Groups still in it are an error. */
 int cgroup_root_remove(struct cgroup_root *root, struct error *err);
 enum cgroup_mode cgroup_root_mode(const struct cgroup_root *root);
+const char *cgroup_mode_name(enum cgroup_mode mode); /* "v2", "hybrid", "v1" */
 
 /*
- * Makes the group of box `name` with its limits. Whatever stood there under that name is killed and removed
- * first (the caller owns the name). Unless is_flat, the files a process with uid `owner` needs for moving its
- * children into leaves (v2 cgroup.procs of <box>, run/) are given to `owner`.
+ * Makes the group of box `name` with its limits. Whatever stood there under that name is killed and
+ * removed first (the caller owns the name). Unless is_flat, the files a process with uid `owner`
+ * needs for moving its children into leaves (v2 cgroup.procs of <box>, run/) are given to `owner`.
  * On failure nothing of it remains.
  */
 int cgroup_create(struct cgroup_root *root, const char *name, const struct cgroup_limits *limits,
                   bool is_flat, uid_t owner, struct cgroup **out, struct error *err);
 
-/* Opens an existing group again, after a restart. ERROR_NOT_FOUND when it is gone. */
-int cgroup_open(struct cgroup_root *root, const char *name, struct cgroup **out,
-                struct error *err);
+/* Opens an existing group again, after a restart; its entry is empty. ERROR_NOT_FOUND when it is
+ * gone. */
+int cgroup_open(struct cgroup_root *root, const char *name, struct cgroup **out, struct error *err);
 
 /* Changes limits of a living group. Zero fields are lifted. */
 int cgroup_set_limits(struct cgroup *group, const struct cgroup_limits *limits, struct error *err);
 
 /* Where PID 1 is born: init/, or the box itself when flat. */
 const struct cgroup_entry *cgroup_entry(const struct cgroup *group);
+/* PID 1 is born: closes the entry's fds. From here on a group holds no fd at all. */
+void cgroup_entry_done(struct cgroup *group);
 
 /* A leaf run/<name>, its v2 cgroup.procs given to the owner. */
 int cgroup_leaf_create(struct cgroup *group, const char *name, struct cgroup_leaf *out,
@@ -95,7 +112,8 @@ void cgroup_leaf_close(struct cgroup_leaf *leaf);
 int cgroup_leaf_remove(struct cgroup *group, const char *name, struct error *err);
 
 int cgroup_usage(struct cgroup *group, struct cgroup_usage *out, struct error *err);
-/* v1 and hybrid cannot tell per leaf; then ERROR_UNAVAILABLE (cpu_usec is known on v2 and hybrid). */
+/* A leaf has no limits of its own: memory, oom_kills, cpu_usec and procs are told on v2, cpu_usec
+ * and procs on hybrid (the rest is 0), nothing on v1 (ERROR_UNAVAILABLE). */
 int cgroup_leaf_usage(struct cgroup *group, const char *name, struct cgroup_usage *out,
                       struct error *err);
 
@@ -103,7 +121,12 @@ int cgroup_leaf_usage(struct cgroup *group, const char *name, struct cgroup_usag
 int cgroup_freeze(struct cgroup *group, struct error *err);
 int cgroup_thaw(struct cgroup *group, struct error *err);
 
-/* Kills every process in the group, frozen or not, and returns once it is empty (10 s at most: ERROR_TIMEOUT). */
+/*
+ * Kills every process in the group, frozen or not, and returns once it is empty (10 s at most:
+ * ERROR_TIMEOUT). Nobody can be let in afterwards: kernels that know cgroup.kill's sequence number
+ * (seen on 6.18) also kill who is cloned into a group that was killed before. The same goes for a
+ * leaf.
+ */
 int cgroup_kill(struct cgroup *group, struct error *err);
 
 /* Kills, then removes the directories. The handle can only be freed afterwards. */

@@ -1,0 +1,429 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Boxes and their leaves, over whichever hierarchies the root found; see cgroup.h. */
+#include "engine/cgroup_impl.h"
+
+#include "base/mem.h"
+
+#include <assert.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/*
+ * Below one CPU the period is 50 ms instead of the kernel's 100: a box that used up its quota
+ * stands still for less than 50 ms at a time, and the 5 ms slices in which the kernel hands quota
+ * to CPUs are still small against it. The kernel takes no quota under 1 ms; very small shares get a
+ * longer period instead.
+ */
+struct cpu_share cpu_share_of(uint32_t cpu_milli)
+{
+    struct cpu_share share = {.period_usec = cpu_milli < 1000 ? 50000 : 100000};
+
+    if (cpu_milli == 0)
+        return share;
+    if (cpu_milli < 20)
+        share.period_usec = 1000000 / cpu_milli;
+    share.quota_usec = share.period_usec * cpu_milli / 1000;
+    if (share.quota_usec < 1000)
+        share.quota_usec = 1000;
+    return share;
+}
+
+static bool is_v1(const struct cgroup *group)
+{
+    return group->root->mode == CGROUP_V1;
+}
+
+static int tree_fd(const struct cgroup *group)
+{
+    return group->root->trees[0].fd;
+}
+
+/* Names are checked, so that their paths always fit. */
+static void join(char path[CGROUP_PATH_MAX], const char *group, const char *child)
+{
+    assert(strlen(group) + strlen(child) + 2 <= CGROUP_PATH_MAX);
+    (void)stpcpy(stpcpy(stpcpy(path, group), *child ? "/" : ""), child);
+}
+
+static struct cgroup *group_new(struct cgroup_root *root, const char *name)
+{
+    struct cgroup *group = xnew(struct cgroup);
+    group->root = root;
+    group->name = xstrdup(name);
+    group->entry.into_fd = -1;
+    return group;
+}
+
+void cgroup_free(struct cgroup *group)
+{
+    if (!group)
+        return;
+    cgroup_entry_done(group);
+    free(group->name);
+    free(group);
+}
+
+void cgroup_entry_done(struct cgroup *group)
+{
+    closep(&group->entry.into_fd);
+    for (unsigned i = 0; i < group->entry.n_tasks; i++)
+        closep(&group->entry.tasks[i]);
+    group->entry.n_tasks = 0;
+}
+
+const struct cgroup_entry *cgroup_entry(const struct cgroup *group)
+{
+    return &group->entry;
+}
+
+/* Kills and removes what is there under this name, in every tree. */
+static int clear_box(struct cgroup_root *root, const char *name, struct error *err)
+{
+    int64_t deadline_ms = cgroup_now_ms() + CGROUP_DEADLINE_MS;
+    int fd = root->trees[0].fd;
+
+    // most boxes are empty by now, and then one call tells
+    if (unlinkat(fd, name, AT_REMOVEDIR) < 0 && errno != ENOENT) {
+        int killed =
+            root->mode == CGROUP_V1 ? v1_kill(fd, name, NULL, err) : v2_kill(fd, name, err);
+        if (killed < 0 && err->kind != ERROR_NOT_FOUND)
+            return error_wrap(err, "kill box '%s'", name);
+    }
+    for (unsigned i = 0; i < root->n_trees; i++) {
+        if (group_remove(root->trees[i].fd, name, deadline_ms, err) < 0)
+            return error_wrap(err, "remove box '%s' in '%s'", name, root->trees[i].path);
+    }
+    return 0;
+}
+
+static int make_dirs(struct cgroup_root *root, const char *name, struct error *err)
+{
+    for (unsigned i = 0; i < root->n_trees; i++) {
+        int fd = root->trees[i].fd;
+        if (mkdirat(fd, name, 0755) == 0)
+            continue;
+        if (errno != EEXIST)
+            return error_sys(err, "make control group '%s/%s'", root->trees[i].path, name);
+        // a leftover: start over with a clean slate
+        if (clear_box(root, name, err) < 0)
+            return -1;
+        for (unsigned j = 0; j <= i; j++) {
+            if (mkdirat(root->trees[j].fd, name, 0755) < 0)
+                return error_sys(err, "make control group '%s/%s'", root->trees[j].path, name);
+        }
+    }
+    return 0;
+}
+
+/* Who may write to the cgroup.procs of a group and of the one above both may clone into it. */
+static int give_to_owner(struct cgroup *group, const char *where, struct error *err)
+{
+    char path[CGROUP_PATH_MAX];
+    join(path, where, "cgroup.procs");
+    if (!is_v1(group) && fchownat(tree_fd(group), path, group->owner, (gid_t)-1, 0) < 0)
+        return error_sys(err, "give %s to user %u", path, (unsigned)group->owner);
+    return 0;
+}
+
+/*
+ * Only memory is counted per leaf: before 6.11 the kernel counts a refused fork in the group of the
+ * one who forks, so pids below the box would hide it from the box.
+ */
+static int count_memory_below(struct cgroup *group, const char *where, struct error *err)
+{
+    if (group->root->mode != CGROUP_V2)
+        return 0;
+    return knob_write(tree_fd(group), where, "cgroup.subtree_control", "+memory", err);
+}
+
+static int make_branches(struct cgroup *group, struct error *err)
+{
+    char init[CGROUP_PATH_MAX], run[CGROUP_PATH_MAX];
+
+    join(init, group->name, "init");
+    join(run, group->name, "run");
+    if (mkdirat(tree_fd(group), init, 0755) < 0)
+        return error_sys(err, "make control group '%s'", init);
+    if (mkdirat(tree_fd(group), run, 0755) < 0)
+        return error_sys(err, "make control group '%s'", run);
+    if (give_to_owner(group, group->name, err) < 0 || give_to_owner(group, run, err) < 0)
+        return -1;
+    if (count_memory_below(group, group->name, err) < 0)
+        return -1;
+    return count_memory_below(group, run, err);
+}
+
+static int open_entry(struct cgroup *group, struct error *err)
+{
+    char path[CGROUP_PATH_MAX];
+    struct cgroup_entry *entry = &group->entry;
+    bool is_v2_tree = !is_v1(group);
+
+    if (is_v2_tree) {
+        join(path, group->name, group->is_flat ? "" : "init");
+        entry->into_fd = openat(tree_fd(group), path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        if (entry->into_fd < 0)
+            return error_sys(err, "open control group '%s'", path);
+    }
+    for (unsigned i = is_v2_tree; i < group->root->n_trees; i++) {
+        join(path, group->name, i == 0 && !group->is_flat ? "init/tasks" : "tasks");
+        int fd = openat(group->root->trees[i].fd, path, O_WRONLY | O_CLOEXEC);
+        if (fd < 0)
+            return error_sys(err, "open %s", path);
+        assert(entry->n_tasks < CGROUP_MAX_TASKS);
+        entry->tasks[entry->n_tasks++] = fd;
+    }
+    return 0;
+}
+
+static int set_limits(struct cgroup *group, const struct cgroup_limits *limits, bool is_fresh,
+                      struct error *err)
+{
+    int set = group->root->mode == CGROUP_V2
+                  ? v2_set_limits(group->root, group->name, limits, is_fresh, err)
+                  : v1_set_limits(group->root, group->name, limits, is_fresh, err);
+    return set < 0 ? error_wrap(err, "limit box '%s'", group->name) : 0;
+}
+
+int cgroup_set_limits(struct cgroup *group, const struct cgroup_limits *limits, struct error *err)
+{
+    return set_limits(group, limits, false, err);
+}
+
+static int fill_box(struct cgroup *group, const struct cgroup_limits *limits, struct error *err)
+{
+    if (set_limits(group, limits, true, err) < 0)
+        return -1;
+    if (!group->is_flat && make_branches(group, err) < 0)
+        return -1;
+    return open_entry(group, err);
+}
+
+int cgroup_create(struct cgroup_root *root, const char *name, const struct cgroup_limits *limits,
+                  bool is_flat, uid_t owner, struct cgroup **out, struct error *err)
+{
+    struct error ignored;
+
+    if (cgroup_check_name(name, err) < 0)
+        return -1;
+    autoptr(cgroup) group = group_new(root, name);
+    group->is_flat = is_flat;
+    group->owner = owner;
+    if (make_dirs(root, name, err) < 0 || fill_box(group, limits, err) < 0) {
+        (void)clear_box(root, name, &ignored); // nobody was let in yet
+        return -1;
+    }
+    *out = take(group);
+    return 0;
+}
+
+int cgroup_open(struct cgroup_root *root, const char *name, struct cgroup **out, struct error *err)
+{
+    char path[CGROUP_PATH_MAX];
+    struct stat info;
+
+    if (cgroup_check_name(name, err) < 0)
+        return -1;
+    if (fstatat(root->trees[0].fd, name, &info, 0) < 0)
+        return error_sys(err, "open box '%s'", name);
+    autoptr(cgroup) group = group_new(root, name);
+    join(path, name, "run/cgroup.procs");
+    group->is_flat = fstatat(root->trees[0].fd, path, &info, 0) < 0;
+    group->owner = group->is_flat ? 0 : info.st_uid;
+    *out = take(group);
+    return 0;
+}
+
+int cgroup_remove(struct cgroup *group, struct error *err)
+{
+    cgroup_entry_done(group);
+    return clear_box(group->root, group->name, err);
+}
+
+int cgroup_kill(struct cgroup *group, struct error *err)
+{
+    int killed = is_v1(group) ? v1_kill(tree_fd(group), group->name, NULL, err)
+                              : v2_kill(tree_fd(group), group->name, err);
+    return killed < 0 ? error_wrap(err, "kill box '%s'", group->name) : 0;
+}
+
+static int set_frozen(struct cgroup *group, bool is_frozen, struct error *err)
+{
+    char path[CGROUP_PATH_MAX];
+    int fd = tree_fd(group);
+
+    join(path, group->name, group->is_flat ? "" : "run");
+    if (!is_v1(group))
+        return v2_set_frozen(fd, path, is_frozen, err);
+    return is_frozen ? v1_freeze(fd, path, err) : v1_thaw(fd, path, err);
+}
+
+int cgroup_freeze(struct cgroup *group, struct error *err)
+{
+    return set_frozen(group, true, err) < 0 ? error_wrap(err, "freeze box '%s'", group->name) : 0;
+}
+
+int cgroup_thaw(struct cgroup *group, struct error *err)
+{
+    return set_frozen(group, false, err) < 0 ? error_wrap(err, "thaw box '%s'", group->name) : 0;
+}
+
+int cgroup_usage(struct cgroup *group, struct cgroup_usage *out, struct error *err)
+{
+    struct cgroup_usage usage = {0};
+    int read = group->root->mode == CGROUP_V2 ? v2_usage(group->root, group->name, &usage, err)
+                                              : v1_usage(group->root, group->name, &usage, err);
+    if (read < 0)
+        return error_wrap(err, "measure box '%s'", group->name);
+    *out = usage;
+    return 0;
+}
+
+static int leaf_path(struct cgroup *group, const char *name, char *path, struct error *err)
+{
+    if (cgroup_check_name(name, err) < 0)
+        return -1;
+    if (group->is_flat)
+        return error_set(err, ERROR_INVALID, "box '%s' is flat: it has no leaf '%s'", group->name,
+                         name);
+    join(path, group->name, "run/");
+    (void)strcat(path, name); // 128 + 5 + 128 at most
+    return 0;
+}
+
+static int open_in_leaf(struct cgroup *group, const char *leaf, const char *file, int flags,
+                        int *out, struct error *err)
+{
+    char path[CGROUP_PATH_MAX];
+    join(path, leaf, file);
+    *out = openat(tree_fd(group), path, flags | O_CLOEXEC);
+    return *out < 0 ? error_sys(err, "open %s", path) : 0;
+}
+
+static int open_leaf(struct cgroup *group, const char *path, struct cgroup_leaf *leaf,
+                     struct error *err)
+{
+    if (!is_v1(group)) {
+        if (give_to_owner(group, path, err) < 0 ||
+            open_in_leaf(group, path, ".", O_PATH | O_DIRECTORY, &leaf->into_fd, err) < 0)
+            return -1;
+        return open_in_leaf(group, path, "cgroup.kill", O_WRONLY, &leaf->kill_fd, err);
+    }
+    if (open_in_leaf(group, path, "tasks", O_WRONLY, &leaf->tasks_fd, err) < 0 ||
+        open_in_leaf(group, path, "freezer.state", O_RDWR, &leaf->freezer_fd, err) < 0)
+        return -1;
+    return open_in_leaf(group, path, "cgroup.procs", O_RDONLY, &leaf->procs_fd, err);
+}
+
+int cgroup_leaf_create(struct cgroup *group, const char *name, struct cgroup_leaf *out,
+                       struct error *err)
+{
+    char path[CGROUP_PATH_MAX];
+    struct cgroup_leaf leaf = {-1, -1, -1, -1, -1};
+
+    if (leaf_path(group, name, path, err) < 0)
+        return -1;
+    if (mkdirat(tree_fd(group), path, 0755) < 0)
+        return error_sys(err, "make control group '%s'", path);
+    if (open_leaf(group, path, &leaf, err) < 0) {
+        cgroup_leaf_close(&leaf);
+        (void)unlinkat(tree_fd(group), path, AT_REMOVEDIR); // nobody was let in yet
+        return -1;
+    }
+    *out = leaf;
+    return 0;
+}
+
+void cgroup_leaf_close(struct cgroup_leaf *leaf)
+{
+    closep(&leaf->into_fd);
+    closep(&leaf->kill_fd);
+    closep(&leaf->tasks_fd);
+    closep(&leaf->freezer_fd);
+    closep(&leaf->procs_fd);
+}
+
+static int kill_leaf(struct cgroup *group, const char *path, struct error *err)
+{
+    char run[CGROUP_PATH_MAX];
+    uint64_t is_frozen = 0;
+
+    if (!is_v1(group))
+        return v2_kill(tree_fd(group), path, err);
+    join(run, group->name, "run");
+    if (knob_read_number(tree_fd(group), run, "freezer.self_freezing", &is_frozen, err) < 0)
+        return -1;
+    return v1_kill(tree_fd(group), path, is_frozen ? group->name : NULL, err);
+}
+
+int cgroup_leaf_remove(struct cgroup *group, const char *name, struct error *err)
+{
+    char path[CGROUP_PATH_MAX];
+
+    if (leaf_path(group, name, path, err) < 0)
+        return -1;
+    if (unlinkat(tree_fd(group), path, AT_REMOVEDIR) == 0 || errno == ENOENT)
+        return 0;
+    if (kill_leaf(group, path, err) < 0 && err->kind != ERROR_NOT_FOUND)
+        return error_wrap(err, "kill leaf '%s'", path);
+    return group_remove(tree_fd(group), path, cgroup_now_ms() + CGROUP_DEADLINE_MS, err);
+}
+
+int cgroup_leaf_usage(struct cgroup *group, const char *name, struct cgroup_usage *out,
+                      struct error *err)
+{
+    char path[CGROUP_PATH_MAX];
+    struct cgroup_usage usage = {0};
+
+    if (leaf_path(group, name, path, err) < 0)
+        return -1;
+    if (is_v1(group))
+        return error_set(err, ERROR_UNAVAILABLE,
+                         "version 1 control groups do not measure single processes");
+    if (v2_leaf_usage(group->root, path, &usage, err) < 0)
+        return error_wrap(err, "measure leaf '%s'", path);
+    *out = usage;
+    return 0;
+}
+
+struct names {
+    char **items;
+    size_t count;
+};
+
+static int collect_name(int dir_fd, const char *child, void *data, struct error *err)
+{
+    struct names *names = data;
+    for (size_t i = 0; i < names->count; i++) { // the other trees have mostly the same
+        if (strcmp(names->items[i], child) == 0)
+            return 0;
+    }
+    names->items = xrealloc(names->items, names->count + 1, sizeof *names->items);
+    names->items[names->count++] = xstrdup(child);
+    return 0;
+}
+
+static void names_clear(struct names *names)
+{
+    for (size_t i = 0; i < names->count; i++)
+        free(names->items[i]);
+    free(names->items);
+}
+
+int cgroup_sweep(struct cgroup_root *root, bool (*is_owned)(const char *name, void *data),
+                 void *data, struct error *err)
+{
+    __attribute__((cleanup(names_clear))) struct names names = {0};
+    int result = 0;
+
+    for (unsigned i = 0; i < root->n_trees; i++) {
+        if (group_each_child(root->trees[i].fd, "", collect_name, &names, err) < 0)
+            return -1;
+    }
+    for (size_t i = 0; i < names.count; i++) { // one that resists does not save the others
+        if (!is_owned(names.items[i], data) && clear_box(root, names.items[i], err) < 0)
+            result = -1;
+    }
+    return result;
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the files behind cgroup.h share. Not for anybody else.
+ * A group is always named by the directory fd of a tree and a path below it, so that a box holds no
+ * fds.
+ */
+#pragma once
+#include "engine/cgroup.h"
+
+#include <stdint.h>
+
+enum controller {
+    CONTROLLER_CPU,
+    CONTROLLER_MEMORY,
+    CONTROLLER_PIDS,
+    CONTROLLER_FREEZER,
+    CONTROLLER_CPUACCT,
+    CONTROLLER_COUNT,
+};
+
+/* One hierarchy and our directory in it. */
+struct cgroup_tree {
+    char *path; // of the directory, for messages and its removal
+    int fd;     // of the directory
+};
+
+struct cgroup_root {
+    enum cgroup_mode mode;
+    struct cgroup_tree trees[CONTROLLER_COUNT + 1]; // [0] is the one with init/ and run/
+    unsigned n_trees;
+    int knobs[CONTROLLER_COUNT]; // fd of the tree that has the controller's files (not owned), or
+                                 // -1
+    bool has_swap_limit;         // the kernel accounts swap
+};
+
+struct cgroup {
+    struct cgroup_root *root; // not owned
+    char *name;
+    bool is_flat;
+    uid_t owner;
+    struct cgroup_entry entry;
+};
+
+#define CGROUP_PATH_MAX 512 // <box>/run/<leaf>/<knob>
+#define CGROUP_DEADLINE_MS 10000
+
+/* A CPU limit as the kernel takes it. */
+struct cpu_share {
+    uint64_t quota_usec; // 0: none
+    uint64_t period_usec;
+};
+struct cpu_share cpu_share_of(uint32_t cpu_milli);
+
+/* Letters, digits, '-' and '_': never a path, nor a file of the kernel's. */
+int cgroup_check_name(const char *name, struct error *err);
+
+int64_t cgroup_now_ms(void);
+/* Sleeps a little, longer each time: for what the kernel announces to nobody. */
+void cgroup_pause(unsigned *turn);
+
+/* A file of a group; `group` may be "" for the tree's directory itself. */
+int knob_write(int dir_fd, const char *group, const char *knob, const char *text,
+               struct error *err);
+int knob_write_number(int dir_fd, const char *group, const char *knob, uint64_t number,
+                      struct error *err);
+int knob_read_number(int dir_fd, const char *group, const char *knob, uint64_t *out,
+                     struct error *err);
+/* The number behind `key` in a file of "key number" lines; a missing key is 0. */
+int knob_read_field(int dir_fd, const char *group, const char *knob, const char *key, uint64_t *out,
+                    struct error *err);
+uint64_t knob_field(const char *text, const char *key);
+bool knob_exists(int dir_fd, const char *group, const char *knob);
+
+/* Calls `visit` for each number in a file of pids; the count of lines, or -1. */
+int knob_each_pid(int dir_fd, const char *group, const char *knob,
+                  void (*visit)(pid_t pid, void *data), void *data, struct error *err);
+/* Calls `visit` with the path of each group right below `group`, until one fails. */
+int group_each_child(int dir_fd, const char *group,
+                     int (*visit)(int dir_fd, const char *child, void *data, struct error *err),
+                     void *data, struct error *err);
+/* Removes an empty group and those below it; waits for the dying until the deadline. Missing is
+ * fine. */
+int group_remove(int dir_fd, const char *group, int64_t deadline_ms, struct error *err);
+
+/* is_fresh: the group was made just now, so nothing has to be lifted first. */
+int v1_set_limits(struct cgroup_root *root, const char *box, const struct cgroup_limits *limits,
+                  bool is_fresh, struct error *err);
+int v1_usage(struct cgroup_root *root, const char *box, struct cgroup_usage *out,
+             struct error *err);
+int v1_freeze(int dir_fd, const char *group, struct error *err);
+int v1_thaw(int dir_fd, const char *group, struct error *err);
+/* `refuge` is a group above a frozen parent of `group`, where the dying can be thawed; or NULL. */
+int v1_kill(int dir_fd, const char *group, const char *refuge, struct error *err);
+
+int v2_set_limits(struct cgroup_root *root, const char *box, const struct cgroup_limits *limits,
+                  bool is_fresh, struct error *err);
+int v2_usage(struct cgroup_root *root, const char *box, struct cgroup_usage *out,
+             struct error *err);
+int v2_leaf_usage(struct cgroup_root *root, const char *leaf, struct cgroup_usage *out,
+                  struct error *err);
+int v2_set_frozen(int dir_fd, const char *group, bool is_frozen, struct error *err);
+int v2_kill(int dir_fd, const char *group, struct error *err);
