@@ -269,6 +269,15 @@ int cgroup_thaw(struct cgroup *group, struct error *err)
     return set_frozen(group, false, err) < 0 ? error_wrap(err, "thaw box '%s'", group->name) : 0;
 }
 
+int cgroup_oom_open(const struct cgroup *group)
+{
+    const struct cgroup_root *root = group->root;
+    char path[CGROUP_PATH_MAX];
+    (void)snprintf(path, sizeof path, "%s/%s", group->name,
+                   root->mode == CGROUP_V2 ? "memory.events" : "memory.oom_control");
+    return openat(root->knobs[CONTROLLER_MEMORY], path, O_RDONLY | O_CLOEXEC);
+}
+
 int cgroup_usage(struct cgroup *group, struct cgroup_usage *out, struct error *err)
 {
     struct cgroup_usage usage = {0};

@@ -104,6 +104,9 @@ const struct cgroup_entry *cgroup_entry(const struct cgroup *group);
 /* PID 1 is born: closes the entry's fds. From here on a group holds no fd at all. */
 void cgroup_entry_done(struct cgroup *group);
 
+/* A file that says how many processes were killed for memory ("oom_kill N"); for reading, the caller's. -1: none. */
+int cgroup_oom_open(const struct cgroup *group);
+
 /* A leaf run/<name>, its v2 cgroup.procs given to the owner. */
 int cgroup_leaf_create(struct cgroup *group, const char *name, struct cgroup_leaf *out,
                        struct error *err);

@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 
 /* The child only exists, so that its namespace does; it never returns and touches no memory of ours. */
-static int exist(void *unused)
+_Noreturn static int exist(void *unused)
 {
     (void)unused;
     for (;;)

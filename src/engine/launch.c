@@ -64,13 +64,14 @@ static int make_cgroup(struct launch *l, struct error *err)
     if (cgroup_create(l->engine->cgroups, l->box->name, &l->spec->limits, l->spec->is_one_shot,
                       l->first_id, &l->box->cgroup, err) < 0)
         return -1;
-    l->oom_fd = cgroup_oom_fd(l->box->cgroup);
+    l->oom_fd = cgroup_oom_open(l->box->cgroup);
     return 0;
 }
 
 static void remove_cgroup(struct launch *l)
 {
     struct error ignored = {0};
+    closep(&l->oom_fd);
     if (!l->box->cgroup)
         return;
     (void)cgroup_remove(l->box->cgroup, &ignored); // swept later
@@ -378,6 +379,7 @@ int box_launch(struct engine *engine, const struct box_spec *spec, struct box **
     closep(&l.scratch_fd);
     closep(&l.listener_fd);
     closep(&l.control_peer);
+    closep(&l.oom_fd);
     cgroup_entry_done(box->cgroup);
     *out = box;
     return 0;

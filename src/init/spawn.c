@@ -406,8 +406,10 @@ void spawn_start(struct init *init, struct process *process, struct link_message
         else
             process->pid = (pid_t)pid;
     }
-    for (int i = 0; i < 3; i++)
-        closep(&s->stdio[i]);
+    for (int i = 0; i < 3; i++) {
+        if (s->stdio[i] >= 0)
+            (void)close(s->stdio[i]); // the child has copies, and reads the numbers from this memory
+    }
     if (process->has_ended)
         give_memory(init, s);
     else

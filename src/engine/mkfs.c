@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Runs mkfs.btrfs; see mkfs.h. */
+#include "engine/mkfs.h"
+
+#include "base/auto.h"
+#include "base/fd.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <string.h>
+#include <sys/wait.h>
+
+static const char *const places[] = {
+    "/usr/sbin/mkfs.btrfs", "/sbin/mkfs.btrfs",           "/usr/bin/mkfs.btrfs",
+    "/bin/mkfs.btrfs",      "/usr/local/sbin/mkfs.btrfs",
+};
+
+static const char *find_program(void)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
+        if (access(places[i], X_OK) == 0)
+            return places[i];
+    }
+    return "mkfs.btrfs";
+}
+
+/* Starts it with its errors going to `errors` and nothing else; 0 or an errno. */
+static int spawn(const char *program, const char *path, int errors, pid_t *pid)
+{
+    // metadata once: below it is a file system that has its own ways to guard a file
+    char *const argv[] = {(char *)"mkfs.btrfs", (char *)"--quiet", (char *)"--nodiscard",
+                          (char *)"--metadata", (char *)"single",  (char *)"--label",
+                          (char *)"burrow",     (char *)"--",      (char *)path,
+                          NULL};
+    char *const env[] = {(char *)"PATH=/usr/sbin:/usr/bin:/sbin:/bin", (char *)"LC_ALL=C", NULL};
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    sigset_t none, all;
+
+    (void)sigemptyset(&none);
+    (void)sigfillset(&all);
+    posix_spawnattr_init(&attributes);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    posix_spawnattr_setsigmask(&attributes, &none);
+    posix_spawnattr_setsigdefault(&attributes, &all);
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDWR, 0);
+    posix_spawn_file_actions_adddup2(&actions, 0, 1);
+    posix_spawn_file_actions_adddup2(&actions, errors, 2);
+    int code = posix_spawn(pid, program, &actions, &attributes, argv, env);
+    posix_spawn_file_actions_destroy(&actions);
+    posix_spawnattr_destroy(&attributes);
+    return code;
+}
+
+/* The first line, with nothing in it that a terminal would act on. */
+static void read_complaint(int fd, char *text, size_t size)
+{
+    char rest[256];
+    ssize_t got = fd_read_full(fd, text, size - 1);
+    text[got > 0 ? got : 0] = '\0';
+    while (fd_read_full(fd, rest, sizeof rest) > 0)
+        ; // or it would block on a full pipe
+    text[strcspn(text, "\n")] = '\0';
+    for (char *at = text; *at; at++) {
+        if ((unsigned char)*at < ' ' || *at == 127)
+            *at = '?';
+    }
+}
+
+static int wait_for(pid_t pid)
+{
+    int status;
+    while (waitpid(pid, &status, 0) < 0) {
+        if (errno != EINTR)
+            return -1;
+    }
+    return status;
+}
+
+int mkfs_btrfs(const char *program, const char *path, struct error *err)
+{
+    char complaint[300];
+    int ends[2];
+    pid_t pid;
+
+    if (!program)
+        program = find_program();
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return error_sys(err, "make a pipe");
+    autofd reading = ends[0];
+    autofd writing = ends[1];
+    int code = spawn(program, path, writing, &pid);
+    if (code == ENOENT)
+        return error_set(err, ERROR_UNAVAILABLE,
+                         "'%s' is not installed: install the package btrfs-progs, or use the tmpfs scheme",
+                         program);
+    if (code)
+        return error_sys_code(err, code, "run '%s'", program);
+    closep(&writing);
+    read_complaint(reading, complaint, sizeof complaint);
+    int status = wait_for(pid);
+    if (status == 0)
+        return 0;
+    return error_set(err, ERROR_SYSTEM, "'%s' failed on '%s': %s", program, path,
+                     complaint[0] ? complaint : "it said nothing");
+}
