@@ -20,8 +20,9 @@ enum controller {
 
 /* One hierarchy and our directory in it. */
 struct cgroup_tree {
-    char *path; // of the directory, for messages and its removal
-    int fd;     // of the directory
+    char *path;  // of the directory, for messages and its removal
+    int fd;      // of the directory
+    bool is_new; // it was made when the root was opened
 };
 
 struct cgroup_root {

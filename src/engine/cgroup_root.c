@@ -242,7 +242,8 @@ static int add_tree(struct cgroup_root *root, const char *parent, const char *na
         if (strcmp(root->trees[i].path, path) == 0)
             return root->trees[i].fd; // controllers mounted together
     }
-    if (mkdir(path, 0755) < 0 && errno != EEXIST) {
+    bool is_new = mkdir(path, 0755) == 0;
+    if (!is_new && errno != EEXIST) {
         if (errno == EROFS || errno == EACCES || errno == EPERM) {
             error_sys(err, "make control group '%s'", path);
             return error_wrap(err, "burrow needs root and a writable control group tree");
@@ -250,9 +251,14 @@ static int add_tree(struct cgroup_root *root, const char *parent, const char *na
         return error_sys(err, "make control group '%s'", path);
     }
     autofd fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0)
-        return error_sys(err, "open control group '%s'", path);
+    if (fd < 0) {
+        error_sys(err, "open control group '%s'", path);
+        if (is_new)
+            (void)rmdir(path); // it is empty
+        return -1;
+    }
     struct cgroup_tree *tree = &root->trees[root->n_trees++];
+    tree->is_new = is_new;
     tree->path = take(path);
     tree->fd = take_fd(fd);
     return tree->fd;
@@ -412,10 +418,12 @@ static int open_as(enum cgroup_mode mode, const struct survey *survey, const cha
                                   struct error *) = {
         [CGROUP_V2] = open_v2, [CGROUP_HYBRID] = open_hybrid, [CGROUP_V1] = open_v1};
     autoptr(cgroup_root) root = root_new(mode);
-    struct error ignored;
 
     if (openers[mode](root, survey, name, err) < 0) {
-        (void)cgroup_root_remove(root, &ignored); // what another process uses stays, being busy
+        for (unsigned i = 0; i < root->n_trees; i++) {
+            if (root->trees[i].is_new)
+                (void)rmdir(root->trees[i].path); // fails where another process has a box by now
+        }
         return error_wrap(err, "set up control groups (%s)", cgroup_mode_name(mode));
     }
     *out = take(root);
@@ -435,18 +443,24 @@ int cgroup_root_open_as(const char *name, enum cgroup_mode mode, struct cgroup_r
 int cgroup_root_open(const char *name, struct cgroup_root **out, struct error *err)
 {
     __attribute__((cleanup(survey_clear))) struct survey survey = {0};
-    bool has_v1 = true;
+    unsigned v1_controllers = 0;
 
     if (cgroup_check_name(name, err) < 0 || survey_machine(&survey, err) < 0)
         return -1;
+    bool has_v2 = survey.mounts[V2].own != NULL;
     for (unsigned i = 0; i < CONTROLLER_COUNT; i++)
-        has_v1 = has_v1 && (!(LIMITS & 1u << i) || survey.mounts[i].own);
-    if ((survey.v2_controllers & LIMITS) == LIMITS)
+        v1_controllers |= survey.mounts[i].own ? 1u << i : 0;
+    v1_controllers &= LIMITS;
+    if (!v1_controllers && !has_v2)
+        return error_set(err, ERROR_UNAVAILABLE,
+                         "no control groups are mounted: mount -t cgroup2 cgroup2 /sys/fs/cgroup");
+    if (!v1_controllers || (survey.v2_controllers & LIMITS) == LIMITS)
         return open_as(CGROUP_V2, &survey, name, out, err);
-    if (!has_v1 && survey.mounts[V2].own && !survey.mounts[CONTROLLER_CPU].own &&
-        !survey.mounts[CONTROLLER_MEMORY].own)
-        return open_as(CGROUP_V2, &survey, name, out, err); // says what the v2 tree lacks
-    if (has_v1 && survey.mounts[V2].own && open_as(CGROUP_HYBRID, &survey, name, out, err) == 0)
-        return 0;
+    if (v1_controllers == LIMITS && has_v2) {
+        if (open_as(CGROUP_HYBRID, &survey, name, out, err) == 0)
+            return 0;
+        if (err->kind != ERROR_UNAVAILABLE)
+            return -1; // the mode is the machine's, not the moment's
+    }
     return open_as(CGROUP_V1, &survey, name, out, err);
 }

@@ -117,6 +117,29 @@ TEST_MODES(killing_a_box_reaches_every_descendant)
     CHECK(!box_exists("b1"));
 }
 
+static void bomb(void *count)
+{
+    (void)signal(SIGCHLD, SIG_IGN);
+    for (;;) {
+        if (fork() == 0)
+            atomic_fetch_add((atomic_ullong *)count, 1);
+    }
+}
+
+TEST_MODES(a_fork_bomb_does_not_outrun_the_kill)
+{
+    struct cgroup_limits limits = {.max_procs = 60};
+    struct error err;
+    autoptr(cgroup) group = make("b1", &limits, true);
+    struct witness witness = witness_open();
+
+    (void)start(group, bomb, &shared->counts[0]);
+    CHECK(counts_on(&shared->counts[0], 50));
+    CHECK_OK(cgroup_remove(group, &err), err);
+    CHECK(all_gone(&witness));
+    CHECK(!box_exists("b1"));
+}
+
 TEST_MODES(removing_a_leaf_kills_what_is_in_it_and_nothing_else)
 {
     struct error err;
