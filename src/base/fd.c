@@ -2,8 +2,11 @@
 /* File idioms; see fd.h. */
 #include "base/fd.h"
 
+#include "base/mem.h"
+
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -125,54 +128,169 @@ int fd_make_dirs(const char *path, mode_t mode, struct error *err)
     }
 }
 
-static int remove_entries(int fd, dev_t device, struct error *err);
+/*
+ * Removing a tree that a stranger made: however deep it is, memory stays small, and so does the
+ * number of open files. Only the deepest levels are open; one further up is found again by ".." and
+ * known by its inode.
+ */
+enum { OPEN_LEVELS = 32, MAX_RELISTS = 1000 };
 
-static int remove_below(int dir_fd, const char *name, dev_t device, struct error *err)
+struct open_level {
+    DIR *dir; // NULL: closed, or never opened
+    char name[NAME_MAX +
+              1]; // in its parent; empty: forgotten, the parent is listed again and finds it
+};
+
+struct removal {
+    int dir_fd;
+    const char *top; // the only name that is ours, so the only one for messages
+    dev_t device;
+    ino_t *inodes;                       // of every level
+    size_t depth;                        // levels entered
+    size_t capacity;                     // of inodes
+    unsigned relists;                    // directories that were not empty after all
+    struct open_level open[OPEN_LEVELS]; // level i at i % OPEN_LEVELS
+};
+
+static struct open_level *level_at(struct removal *removal, size_t level)
 {
-    if (unlinkat(dir_fd, name, 0) == 0 || errno == ENOENT)
+    return &removal->open[level % OPEN_LEVELS];
+}
+
+static void close_level(struct open_level *level)
+{
+    if (level->dir)
+        (void)closedir(level->dir);
+    level->dir = NULL;
+}
+
+/* Takes fd. */
+static int open_listing(struct removal *removal, struct open_level *level, int fd,
+                        struct error *err)
+{
+    level->dir = fdopendir(fd);
+    if (level->dir)
         return 0;
-    if (errno != EISDIR && errno != EPERM)
-        return error_sys(err, "remove '%s'", name);
-    autofd fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0)
-        return error_sys(err, "open '%s'", name);
+    error_sys(err, "list a directory in '%s'", removal->top);
+    (void)close(fd);
+    return -1;
+}
+
+static int enter_directory(struct removal *removal, int parent_fd, const char *name,
+                           struct error *err)
+{
     struct stat info;
+    autofd fd = openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 && errno == ENOENT)
+        return 0;
+    if (fd < 0)
+        return error_sys(err, "open a directory in '%s'", removal->top);
     if (fstat(fd, &info) < 0)
-        return error_sys(err, "look at '%s'", name);
-    if (device && info.st_dev != device)
-        return error_set(err, ERROR_CONFLICT, "remove '%s': something is mounted there", name);
-    if (remove_entries(fd, info.st_dev, err) < 0)
+        return error_sys(err, "look at a directory in '%s'", removal->top);
+    if (removal->depth == 0)
+        removal->device = info.st_dev;
+    if (info.st_dev != removal->device)
+        return error_set(err, ERROR_CONFLICT, "something is mounted in '%s'", removal->top);
+
+    if (removal->depth == removal->capacity) {
+        removal->capacity = removal->capacity ? 2 * removal->capacity : 64;
+        removal->inodes = xrealloc(removal->inodes, removal->capacity, sizeof *removal->inodes);
+    }
+    struct open_level *level = level_at(removal, removal->depth);
+    close_level(level);
+    if (open_listing(removal, level, take_fd(fd), err) < 0)
         return -1;
-    if (unlinkat(dir_fd, name, AT_REMOVEDIR) < 0 && errno != ENOENT)
-        return error_sys(err, "remove directory '%s'", name);
+    if (name != level->name)
+        (void)snprintf(level->name, sizeof level->name, "%s", name);
+    removal->inodes[removal->depth++] = info.st_ino;
     return 0;
 }
 
-static int remove_entries(int fd, dev_t device, struct error *err)
+static int remove_entry(struct removal *removal, int parent_fd, const char *name, bool is_directory,
+                        struct error *err)
 {
-    int copy = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-    if (copy < 0)
-        return error_sys(err, "copy a file descriptor");
-    autodir dir = fdopendir(copy);
-    if (!dir) {
-        (void)close(copy);
-        return error_sys(err, "list a directory");
+    if (!is_directory) {
+        if (unlinkat(parent_fd, name, 0) == 0 || errno == ENOENT)
+            return 0;
+        if (errno != EISDIR)
+            return error_sys(err, "remove a file in '%s'", removal->top);
     }
-    for (;;) {
+    if (unlinkat(parent_fd, name, AT_REMOVEDIR) == 0 || errno == ENOENT)
+        return 0;
+    if (errno != ENOTEMPTY && errno != EEXIST)
+        return error_sys(err, "remove a directory in '%s'", removal->top);
+    return enter_directory(removal, parent_fd, name, err);
+}
+
+static int reopen_parent(struct removal *removal, size_t parent, struct error *err)
+{
+    struct stat info;
+    struct open_level *child = level_at(removal, parent + 1);
+    autofd fd = openat(dirfd(child->dir), "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &info) < 0)
+        return error_sys(err, "open a parent directory in '%s'", removal->top);
+    if (info.st_dev != removal->device || info.st_ino != removal->inodes[parent])
+        return error_set(err, ERROR_CONFLICT, "'%s' is being changed by somebody else",
+                         removal->top);
+    struct open_level *level = level_at(removal, parent);
+    level->name[0] = '\0';
+    return open_listing(removal, level, take_fd(fd), err);
+}
+
+/* The current directory has been listed to its end: it goes, and the one above is current again. */
+static int leave_directory(struct removal *removal, struct error *err)
+{
+    size_t current = removal->depth - 1;
+    struct open_level *level = level_at(removal, current);
+    struct open_level *above = current > 0 ? level_at(removal, current - 1) : NULL;
+
+    if (above && !above->dir && reopen_parent(removal, current - 1, err) < 0)
+        return -1;
+    close_level(level);
+    removal->depth--;
+    if (above && !level->name[0])
+        return 0;
+    int parent_fd = above ? dirfd(above->dir) : removal->dir_fd;
+    const char *name = above ? level->name : removal->top;
+    if (unlinkat(parent_fd, name, AT_REMOVEDIR) == 0 || errno == ENOENT)
+        return 0;
+    if ((errno != ENOTEMPTY && errno != EEXIST) || ++removal->relists > MAX_RELISTS)
+        return error_sys(err, "remove a directory in '%s'", removal->top);
+    return enter_directory(removal, parent_fd, name, err);
+}
+
+static int remove_levels(struct removal *removal, struct error *err)
+{
+    while (removal->depth > 0) {
+        DIR *dir = level_at(removal, removal->depth - 1)->dir;
         errno = 0;
         struct dirent *entry = readdir(dir);
-        if (!entry)
-            return errno ? error_sys(err, "list a directory") : 0;
+        if (!entry && errno)
+            return error_sys(err, "list a directory in '%s'", removal->top);
+        if (!entry) {
+            if (leave_directory(removal, err) < 0)
+                return -1;
+            continue;
+        }
         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
             continue;
-        if (remove_below(fd, entry->d_name, device, err) < 0)
+        if (remove_entry(removal, dirfd(dir), entry->d_name, entry->d_type == DT_DIR, err) < 0)
             return -1;
     }
+    return 0;
 }
 
 int fd_remove_tree(int dir_fd, const char *name, struct error *err)
 {
-    return remove_below(dir_fd, name, 0, err);
+    struct removal removal = {.dir_fd = dir_fd, .top = name};
+
+    int result = remove_entry(&removal, dir_fd, name, false, err);
+    if (result == 0)
+        result = remove_levels(&removal, err);
+    for (size_t i = 0; i < OPEN_LEVELS; i++)
+        close_level(&removal.open[i]);
+    free(removal.inodes);
+    return result;
 }
 
 int fd_replace_file(int dir_fd, const char *name, const void *data, size_t length, mode_t mode,
@@ -180,7 +298,8 @@ int fd_replace_file(int dir_fd, const char *name, const void *data, size_t lengt
 {
     char temporary[300];
     (void)snprintf(temporary, sizeof temporary, ".%s.%d.new", name, (int)getpid());
-    autofd fd = openat(dir_fd, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, mode);
+    autofd fd =
+        openat(dir_fd, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, mode);
     if (fd < 0)
         return error_sys(err, "create '%s'", name);
     if (fd_write_all(fd, data, length) < 0 || fsync(fd) < 0 ||

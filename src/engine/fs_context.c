@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fsopen(2) and its family as plain system calls, since musl has no wrappers; see fs_context.h. */
+/* fsopen(2) and its family; see fs_context.h. */
 #include "engine/fs_context.h"
 
 #include "base/auto.h"
+#include "engine/kernel.h"
 
-#include <linux/mount.h>
 #include <string.h>
-#include <sys/syscall.h>
 
-/* The kernel's own words about what it did not like, after errno's; see "message retrieval" in fsopen(2). */
+/* The kernel's own words about what it did not like, after errno's; see "message retrieval" in
+ * fsopen(2). */
 static int refused(struct error *err, int context, const char *what, const char *type)
 {
     char message[256];
@@ -28,7 +28,7 @@ static int set_options(int context, const char *type, const struct fs_option *op
 {
     for (; options->key; options++) {
         int command = options->value ? FSCONFIG_SET_STRING : FSCONFIG_SET_FLAG;
-        if (syscall(SYS_fsconfig, context, command, options->key, options->value, 0) == 0)
+        if (sys_fsconfig(context, command, options->key, options->value, 0) == 0)
             continue;
         char what[64];
         (void)snprintf(what, sizeof what, "set option '%s' of", options->key);
@@ -40,17 +40,17 @@ static int set_options(int context, const char *type, const struct fs_option *op
 int fs_context_mount(const char *type, const struct fs_option *options, int *mount_fd,
                      struct error *err)
 {
-    autofd context = (int)syscall(SYS_fsopen, type, FSOPEN_CLOEXEC);
+    autofd context = sys_fsopen(type, FSOPEN_CLOEXEC);
     if (context < 0 && errno == ENODEV)
         return error_set(err, ERROR_UNAVAILABLE, "this kernel has no %s", type);
     if (context < 0)
         return error_sys(err, "open a context for %s", type);
     if (set_options(context, type, options, err) < 0)
         return -1;
-    if (syscall(SYS_fsconfig, context, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
+    if (sys_fsconfig(context, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
         return refused(err, context, "mount", type);
-    int fd = (int)syscall(SYS_fsmount, context, FSMOUNT_CLOEXEC,
-                          MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOATIME);
+    int fd = sys_fsmount(context, FSMOUNT_CLOEXEC,
+                         MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOATIME);
     if (fd < 0)
         return refused(err, context, "mount", type);
     *mount_fd = fd;
@@ -59,20 +59,19 @@ int fs_context_mount(const char *type, const struct fs_option *options, int *mou
 
 int fs_context_change(int mount_fd, const struct fs_option *options, struct error *err)
 {
-    autofd context =
-        (int)syscall(SYS_fspick, mount_fd, "", FSPICK_CLOEXEC | FSPICK_EMPTY_PATH);
+    autofd context = (int)syscall(SYS_fspick, mount_fd, "", FSPICK_CLOEXEC | FSPICK_EMPTY_PATH);
     if (context < 0)
         return error_sys(err, "open a context for changing a file system");
     if (set_options(context, "the file system", options, err) < 0)
         return -1;
-    if (syscall(SYS_fsconfig, context, FSCONFIG_CMD_RECONFIGURE, NULL, NULL, 0) < 0)
+    if (sys_fsconfig(context, FSCONFIG_CMD_RECONFIGURE, NULL, NULL, 0) < 0)
         return refused(err, context, "change", "the file system");
     return 0;
 }
 
 int fs_context_attach(int mount_fd, int dir_fd, const char *name, struct error *err)
 {
-    if (syscall(SYS_move_mount, mount_fd, "", dir_fd, name, MOVE_MOUNT_F_EMPTY_PATH) < 0)
+    if (sys_move_mount(mount_fd, "", dir_fd, name, MOVE_MOUNT_F_EMPTY_PATH) < 0)
         return error_sys(err, "mount at '%s'", name);
     return 0;
 }

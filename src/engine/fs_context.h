@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* File systems made by fsopen(2) and held by an fd: nobody sees such a mount before it is complete. */
+/* File systems made by fsopen(2) and held by an fd: nobody sees such a mount before it is complete.
+ */
 #pragma once
 #include "base/error.h"
 
@@ -9,9 +10,9 @@ struct fs_option {
 };
 
 /*
- * A new mount of file system `type` that is attached nowhere; *mount_fd (O_PATH, the root of it) is the
- * caller's. It ends with its last fd unless it is attached. `options` end with a NULL key. No device nodes
- * and no set-user-id programs are honoured in it, and no access times are kept.
+ * A new mount of file system `type` that is attached nowhere; *mount_fd (O_PATH, the root of it) is
+ * the caller's. It ends with its last fd unless it is attached. `options` end with a NULL key. No
+ * device nodes and no set-user-id programs are honoured in it, and no access times are kept.
  */
 int fs_context_mount(const char *type, const struct fs_option *options, int *mount_fd,
                      struct error *err);

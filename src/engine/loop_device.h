@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A file as a block device. The device frees itself when nothing holds it any more: neither an fd nor a mount.
- * So a process that dies between attaching and mounting leaves nothing behind.
+ * A file as a block device. The device frees itself when nothing holds it any more: neither an fd
+ * nor a mount. So a process that dies between attaching and mounting leaves nothing behind.
  */
 #pragma once
 #include "base/error.h"
@@ -14,9 +14,10 @@ struct loop_device {
 };
 
 /*
- * Attaches the file behind `image_fd` (open for reading and writing), with direct I/O where its file system can.
- * A device that has the file already, also one attached by somebody else, is taken instead of a second one: two
- * devices over one file would not know of each other's writes. Callers exclude each other per file.
+ * Attaches the file behind `image_fd` (open for reading and writing), with direct I/O where its
+ * file system can. A device that has the file already, also one attached by somebody else, is taken
+ * instead of a second one: two devices over one file would not know of each other's writes. Callers
+ * exclude each other per file.
  */
 int loop_device_attach(int image_fd, struct loop_device *out, struct error *err);
 

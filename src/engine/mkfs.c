@@ -29,10 +29,11 @@ static const char *find_program(void)
 static int spawn(const char *program, const char *path, int errors, pid_t *pid)
 {
     // metadata once: below it is a file system that has its own ways to guard a file
-    char *const argv[] = {(char *)"mkfs.btrfs", (char *)"--quiet", (char *)"--nodiscard",
-                          (char *)"--metadata", (char *)"single",  (char *)"--label",
-                          (char *)"burrow",     (char *)"--",      (char *)path,
-                          NULL};
+    char *const argv[] = {(char *)"mkfs.btrfs",  (char *)"--quiet",
+                          (char *)"--nodiscard", (char *)"--metadata",
+                          (char *)"single",      (char *)"--label",
+                          (char *)"burrow",      (char *)"--",
+                          (char *)path,          NULL};
     char *const env[] = {(char *)"PATH=/usr/sbin:/usr/bin:/sbin:/bin", (char *)"LC_ALL=C", NULL};
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
@@ -93,9 +94,10 @@ int mkfs_btrfs(const char *program, const char *path, struct error *err)
     autofd writing = ends[1];
     int code = spawn(program, path, writing, &pid);
     if (code == ENOENT)
-        return error_set(err, ERROR_UNAVAILABLE,
-                         "'%s' is not installed: install the package btrfs-progs, or use the tmpfs scheme",
-                         program);
+        return error_set(
+            err, ERROR_UNAVAILABLE,
+            "'%s' is not installed: install the package btrfs-progs, or use the tmpfs scheme",
+            program);
     if (code)
         return error_sys_code(err, code, "run '%s'", program);
     closep(&writing);

@@ -18,14 +18,14 @@
 #define XFS_MAGIC 0x58465342 // not in linux/magic.h before 6.6
 
 /*
- * A volume that is set up says so in the target of a symbolic link at its top: "loop-btrfs simple". It is made
- * last, so one readlink tells all that volume_open has to know.
+ * A volume that is set up says so in the target of a symbolic link at its top: "loop-btrfs simple".
+ * It is made last, so one readlink tells all that volume_open has to know.
  */
 #define MARK "scheme"
 
 static const struct {
     const char *name;
-    long magic;
+    unsigned long magic;
     const struct volume_ops *ops;
 } schemes[] = {
     [VOLUME_AUTO] = {"auto", 0, NULL},
@@ -89,7 +89,7 @@ static void set_scheme(struct volume *volume, enum volume_scheme scheme)
 static bool is_on(int fd, enum volume_scheme scheme)
 {
     struct statfs info;
-    return fstatfs(fd, &info) == 0 && info.f_type == schemes[scheme].magic;
+    return fstatfs(fd, &info) == 0 && (unsigned long)info.f_type == schemes[scheme].magic;
 }
 
 /* Setting up */
@@ -111,7 +111,8 @@ static int open_scratch_top(struct volume *volume, struct error *err)
     return volume->scratch_fd < 0 ? error_sys(err, "open the volume's directory 'scratch'") : 0;
 }
 
-/* From an empty file system, or directory of one, to a marked volume. Every step may have been done before. */
+/* From an empty file system, or directory of one, to a marked volume. Every step may have been done
+ * before. */
 static int set_up(struct volume *volume, bool may_enable, struct error *err)
 {
     if (volume->ops == &volume_btrfs_ops && volume_btrfs_prepare(volume, may_enable, err) < 0)
@@ -156,7 +157,7 @@ static int check_attached(struct volume *volume, const char *data_dir, enum volu
     struct statfs info;
     if (fstatfs(volume->dir_fd, &info) < 0)
         return error_sys(err, "look at the file system of '%s/volume'", data_dir);
-    if (info.f_type != schemes[volume->scheme].magic)
+    if ((unsigned long)info.f_type != schemes[volume->scheme].magic)
         return error_set(err, ERROR_CONFLICT,
                          "'%s/volume' is marked as a volume on %s, but is on another file system: "
                          "was it copied? move it away",
@@ -339,7 +340,7 @@ int volume_detach(const char *data_dir, struct error *err)
         return error_wrap(err, "detach the volume of '%s'", data_dir);
     int dir_fd = openat(data_fd, "volume", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     bool is_mounted = dir_fd >= 0 && read_mark(dir_fd, &scheme, &is_simple) != 0 &&
-                      scheme == VOLUME_LOOP_BTRFS;
+                      scheme == VOLUME_LOOP_BTRFS && is_on(dir_fd, scheme);
     closep(&dir_fd); // it would keep the mount busy
     if (volume_image_detach(data_fd, data_dir, is_mounted, err) < 0)
         return error_wrap(err, "detach the volume of '%s'", data_dir);

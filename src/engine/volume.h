@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where boxes write: a volume with hard limits per scratch. Found by probing, best first: btrfs under the
- * data directory; XFS or ext4 with project quota there; a sparse file with btrfs on a loop device; tmpfs.
- * Attached once at <data>/volume and kept (decision 11).
- * Calls block; none logs. Many processes may use one data directory, and several threads one volume, as long as
- * no two of them work on the same scratch. An open volume keeps the file system busy: free it before detaching.
+ * Where boxes write: a volume with hard limits per scratch. Found by probing, best first: btrfs
+ * under the data directory; XFS or ext4 with project quota there; a sparse file with btrfs on a
+ * loop device; tmpfs. Attached once at <data>/volume and kept (decision 11). Calls block; none
+ * logs. Many processes may use one data directory, and several threads one volume, as long as no
+ * two of them work on the same scratch. An open volume keeps the file system busy: free it before
+ * detaching.
  *
- * A limit binds whoever lacks CAP_SYS_RESOURCE: ext4 (not btrfs, XFS or tmpfs) lets a process through that has
- * it. A guest writes with the rights of whoever mounted its overlay, so an overlay is mounted without it.
+ * A limit binds whoever lacks CAP_SYS_RESOURCE: ext4 (not btrfs, XFS or tmpfs) lets a process
+ * through that has it. A guest writes with the rights of whoever mounted its overlay, so an overlay
+ * is mounted without it.
  */
 #pragma once
 #include "base/auto.h"
@@ -29,18 +31,21 @@ struct volume;
 
 struct volume_options {
     /*
-     * VOLUME_AUTO takes what is attached, else probes. It never changes a file system that is not burrow's own:
-     * a btrfs that holds other things too is taken only when quotas are on there already, and VOLUME_BTRFS turns them
-     * on. It comes to tmpfs only when this machine lacks something a loop volume needs (volume_fallback_reason).
+     * VOLUME_AUTO takes what is attached, else probes. It never changes a file system that is not
+     * burrow's own: a btrfs that holds other things too is taken only when quotas are on there
+     * already, and VOLUME_BTRFS turns them on. It comes to tmpfs only when this machine lacks
+     * something a loop volume needs (volume_fallback_reason).
      */
     enum volume_scheme scheme;
-    uint64_t size_bytes; // of a new loop file, sparse, at least 256 MiB; 0: 90 % of what is free, at most 1 TiB
+    uint64_t size_bytes; // of a new loop file, sparse, at least 256 MiB; 0: 90 % of what is free,
+                         // at most 1 TiB
     const char *mkfs;    // the program that makes a btrfs; NULL: mkfs.btrfs where systems have it
 };
 
 struct volume_limits {
-    uint64_t bytes;  // 0: none (tmpfs: half of the memory)
-    uint64_t inodes; // 0: none; where the scheme cannot count inodes, ignored (volume_counts_inodes)
+    uint64_t bytes; // 0: none (tmpfs: half of the memory)
+    uint64_t
+        inodes; // 0: none; where the scheme cannot count inodes, ignored (volume_counts_inodes)
 };
 
 struct volume_space {
@@ -49,15 +54,15 @@ struct volume_space {
 };
 
 /*
- * Attaches (and makes, the first time) the volume of a data directory, under a lock shared by all burrow processes.
- * Once attached, this is a handful of system calls and no lock.
+ * Attaches (and makes, the first time) the volume of a data directory, under a lock shared by all
+ * burrow processes. Once attached, this is a handful of system calls and no lock.
  */
 int volume_open(const char *data_dir, const struct volume_options *options, struct volume **out,
                 struct error *err);
 void volume_free(struct volume *volume); /* forgets the handle; the volume stays attached */
 /*
- * Detaches: unmounts and frees the loop device. Not attached is fine. ERROR_CONFLICT, naming who, while it is
- * in use.
+ * Detaches: unmounts and frees the loop device. Not attached is fine. ERROR_CONFLICT, naming who,
+ * while it is in use.
  */
 int volume_detach(const char *data_dir, struct error *err);
 
@@ -69,14 +74,15 @@ bool volume_counts_inodes(const struct volume *volume);
 int volume_space(struct volume *volume, struct volume_space *out, struct error *err);
 
 /*
- * A fresh scratch `name` (our own name: letters, digits, '-', at most 64) with directories `upper` and `work` on
- * one file system, limited hard. *dir_fd is the scratch's directory, the caller's, for calls relative to it
- * (it may be O_PATH). What stood there under that name is removed first. `upper` is 0755 and owned by root. On failure
- * nothing remains.
+ * A fresh scratch `name` (our own name: letters, digits, '-', at most 64) with directories `upper`
+ * and `work` on one file system, limited hard. *dir_fd is the scratch's directory, the caller's,
+ * for calls relative to it (it may be O_PATH). What stood there under that name is removed first.
+ * `upper` is 0755 and owned by root. On failure nothing remains.
  */
 int volume_scratch_create(struct volume *volume, const char *name,
                           const struct volume_limits *limits, int *dir_fd, struct error *err);
-/* Opens an existing one; ERROR_NOT_FOUND when gone. tmpfs: only those made by this very volume object. */
+/* Opens an existing one; ERROR_NOT_FOUND when gone. tmpfs: only those made by this very volume
+ * object. */
 int volume_scratch_open(struct volume *volume, const char *name, int *dir_fd, struct error *err);
 int volume_scratch_limit(struct volume *volume, const char *name,
                          const struct volume_limits *limits, struct error *err);
@@ -84,14 +90,14 @@ int volume_scratch_limit(struct volume *volume, const char *name,
 int volume_scratch_usage(struct volume *volume, const char *name, bool is_exact, uint64_t *bytes,
                          struct error *err);
 /*
- * Returns when the name is free again; space may come back a moment later (tmpfs: when the last fd and mount of
- * it goes). Missing is fine.
+ * Returns when the name is free again; space may come back a moment later (tmpfs: when the last fd
+ * and mount of it goes). Missing is fine.
  */
 int volume_scratch_remove(struct volume *volume, const char *name, struct error *err);
 
 /*
- * Calls `is_owned(name, data)` for each scratch that exists; false: it is removed. Goes on after a failure and
- * reports the first. tmpfs: those of this volume object.
+ * Calls `is_owned(name, data)` for each scratch that exists; false: it is removed. Goes on after a
+ * failure and reports the first. tmpfs: those of this volume object.
  */
 int volume_sweep(struct volume *volume, bool (*is_owned)(const char *name, void *data), void *data,
                  struct error *err);

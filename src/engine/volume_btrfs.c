@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Scratches as btrfs subvolumes with a quota group each, by ioctl; the host's btrfs or ours on a loop device. */
+/* Scratches as btrfs subvolumes with a quota group each, by ioctl; the host's btrfs or ours on a
+ * loop device. */
 #include "base/fd.h"
 #include "engine/volume_impl.h"
 
@@ -24,7 +25,8 @@ struct search {
     unsigned char room[1024];
 };
 
-/* The first item with a key in objectid, type, [min_offset, max_offset]: 1 and *item, 0 when there is none. */
+/* The first item with a key in objectid, type, [min_offset, max_offset]: 1 and *item, 0 when there
+ * is none. */
 static int search_first(int fd, const struct btrfs_ioctl_search_key *key, struct search *search,
                         struct btrfs_ioctl_search_header *header, const void **item)
 {
@@ -112,8 +114,9 @@ static int set_limit(int dir_fd, uint64_t bytes, struct error *err)
     if (ioctl(dir_fd, BTRFS_IOC_QGROUP_LIMIT, &args) == 0)
         return 0;
     if (errno == ENOTCONN)
-        return error_set(err, ERROR_UNAVAILABLE, "btrfs quotas have been turned off: turn them on with "
-                                                 "'btrfs quota enable' on the volume");
+        return error_set(err, ERROR_UNAVAILABLE,
+                         "btrfs quotas have been turned off: turn them on with "
+                         "'btrfs quota enable' on the volume");
     return error_sys(err, "set its limit");
 }
 

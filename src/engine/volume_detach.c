@@ -60,10 +60,12 @@ static void add_user(char *text, size_t size, int proc_fd, const char *pid)
     size_t used = strlen(text);
 
     (void)fd_read_knob(proc_fd, "comm", command, sizeof command, &ignored);
-    (void)snprintf(text + used, size - used, "%sprocess %.10s ('%.16s')", used ? ", " : "", pid, command);
+    (void)snprintf(text + used, size - used, "%sprocess %.10s ('%.16s')", used ? ", " : "", pid,
+                   command);
 }
 
-/* Processes with files or a place below `top`, at most MAX_NAMED of them, as text; empty when none is seen. */
+/* Processes with files or a place below `top`, at most MAX_NAMED of them, as text; empty when none
+ * is seen. */
 static void name_users(const char *top, char *text, size_t size)
 {
     struct dirent *entry;
@@ -104,8 +106,9 @@ static int unmount(const char *data_dir, struct error *err)
 }
 
 /*
- * The device goes with its last user, usually our unmount itself. A program that looks at every block device (udev)
- * may hold it a moment longer; a box, or a mount in another mount namespace, as long as it lives.
+ * The device goes with its last user, usually our unmount itself. A program that looks at every
+ * block device (udev) may hold it a moment longer; a box, or a mount in another mount namespace, as
+ * long as it lives.
  */
 static int wait_for_device(int image_fd, struct error *err)
 {
@@ -119,10 +122,11 @@ static int wait_for_device(int image_fd, struct error *err)
         closep(&device.fd);
         (void)nanosleep(&step, NULL);
     }
-    error_set(err, ERROR_CONFLICT,
-              "it is not mounted here any more, but %s still serves a box or another mount namespace and "
-              "goes when that ends",
-              device.path);
+    error_set(
+        err, ERROR_CONFLICT,
+        "it is not mounted here any more, but %s still serves a box or another mount namespace and "
+        "goes when that ends",
+        device.path);
     return error_about(err, "volume", "busy");
 }
 

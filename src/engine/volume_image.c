@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * <data>/volume.img: a sparse file with btrfs in it. Made under another name and renamed when complete, so under its own
- * name it is always whole. All calls are made under the lock of the data directory.
+ * <data>/volume.img: a sparse file with btrfs in it. Made under another name and renamed when
+ * complete, so under its own name it is always whole. All calls are made under the lock of the data
+ * directory.
  */
 #include "base/fd.h"
 #include "engine/fs_context.h"
@@ -28,7 +29,8 @@ bool volume_image_exists(int data_fd)
     return faccessat(data_fd, IMAGE, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-/* Files of makers that were killed; each has a name of its own, so a mkfs that outlived its burrow hits nobody. */
+/* Files of makers that were killed; each has a name of its own, so a mkfs that outlived its burrow
+ * hits nobody. */
 static void remove_half_made(int data_fd)
 {
     int fd = openat(data_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -54,11 +56,13 @@ static int choose_size(int data_fd, const char *data_dir, uint64_t wanted, uint6
     uint64_t available = info.f_bavail * (uint64_t)info.f_bsize;
     if (available < MIN_BYTES)
         return error_set(err, ERROR_LIMIT,
-                         "a volume needs at least 256 MiB, and %" PRIu64 " MiB are free on the disk of '%s': "
+                         "a volume needs at least 256 MiB, and %" PRIu64
+                         " MiB are free on the disk of '%s': "
                          "free some space, choose another data directory, or use the tmpfs scheme",
                          available / MIB, data_dir);
     if (wanted && wanted < MIN_BYTES)
-        return error_set(err, ERROR_INVALID, "a volume of %" PRIu64 " MiB is too small: 256 MiB at least",
+        return error_set(err, ERROR_INVALID,
+                         "a volume of %" PRIu64 " MiB is too small: 256 MiB at least",
                          wanted / MIB);
     uint64_t bytes = wanted ? wanted : available / 10 * 9;
     if (!wanted && bytes < MIN_BYTES)
@@ -69,7 +73,8 @@ static int choose_size(int data_fd, const char *data_dir, uint64_t wanted, uint6
     return 0;
 }
 
-/* On a btrfs host: one copy-on-write below another would only fragment. Elsewhere there is no such flag. */
+/* On a btrfs host: one copy-on-write below another would only fragment. Elsewhere there is no such
+ * flag. */
 static void forbid_cow(int fd)
 {
     int flags = 0;
@@ -127,7 +132,9 @@ static int mount_device(const struct loop_device *device, int *mount_fd, struct 
     if (fs_context_mount("btrfs", options, mount_fd, err) == 0)
         return 0;
     if (err->sys == EINVAL)
-        return error_wrap(err, "mount '" IMAGE "' (made by a newer kernel, or damaged; move it away for a new one)");
+        return error_wrap(err,
+                          "mount '" IMAGE
+                          "' (made by a newer kernel, or damaged; move it away for a new one)");
     return error_wrap(err, "mount '" IMAGE "'");
 }
 

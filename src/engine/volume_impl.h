@@ -15,10 +15,10 @@ struct volume_names {
 struct volume {
     const struct volume_ops *ops;
     enum volume_scheme scheme;
-    int dir_fd;               // the volume's top directory; -1: tmpfs
-    int scratch_fd;           // 'scratch' in it; -1: tmpfs
-    bool has_simple_quota;    // btrfs: else full qgroups
-    char *fallback_reason;    // or NULL
+    int dir_fd;                    // the volume's top directory; -1: tmpfs
+    int scratch_fd;                // 'scratch' in it; -1: tmpfs
+    bool has_simple_quota;         // btrfs: else full qgroups
+    char *fallback_reason;         // or NULL
     struct tmpfs_scratches *tmpfs; // or NULL
 };
 
@@ -35,15 +35,17 @@ struct volume_ops {
     int (*remove)(struct volume *volume, const char *name, struct error *err);
     int (*space)(struct volume *volume, struct volume_space *out, struct error *err);
     int (*list)(struct volume *volume, struct volume_names *out, struct error *err);
-    int (*sweep_rest)(struct volume *volume, struct error *err); // what belongs to no scratch; or NULL
-    void (*clear)(struct volume *volume);                        // or NULL
+    int (*sweep_rest)(struct volume *volume,
+                      struct error *err); // what belongs to no scratch; or NULL
+    void (*clear)(struct volume *volume); // or NULL
 };
 
 extern const struct volume_ops volume_btrfs_ops;
 extern const struct volume_ops volume_project_ops;
 extern const struct volume_ops volume_tmpfs_ops;
 
-/* Quotas on, turned on when `may_enable`; sets has_simple_quota. ERROR_UNAVAILABLE when they are off. */
+/* Quotas on, turned on when `may_enable`; sets has_simple_quota. ERROR_UNAVAILABLE when they are
+ * off. */
 int volume_btrfs_prepare(struct volume *volume, bool may_enable, struct error *err);
 
 /* Accounting and enforcement of project quota are on; ERROR_UNAVAILABLE says how to get them. */
@@ -53,7 +55,8 @@ int volume_project_prepare(struct volume *volume, struct error *err);
 /* Turns a new volume into one of memory. */
 void volume_tmpfs_init(struct volume *volume);
 
-/* <data>/volume.img: is it there; make it if not and mount it, attached nowhere yet; unmount and free it. */
+/* <data>/volume.img: is it there; make it if not and mount it, attached nowhere yet; unmount and
+ * free it. */
 bool volume_image_exists(int data_fd);
 int volume_image_mount(int data_fd, const char *data_dir, const struct volume_options *options,
                        int *mount_fd, struct error *err);
@@ -63,8 +66,8 @@ void volume_names_add(struct volume_names *names, const char *name);
 void volume_names_clear(struct volume_names *names);
 
 /*
- * For the schemes: 'upper' and 'work' in a scratch; and what is the same wherever a scratch is a directory below
- * scratch_fd.
+ * For the schemes: 'upper' and 'work' in a scratch; and what is the same wherever a scratch is a
+ * directory below scratch_fd.
  */
 int volume_make_places(int dir_fd, struct error *err);
 int volume_list_dirs(struct volume *volume, struct volume_names *out, struct error *err);

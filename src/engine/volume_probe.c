@@ -10,8 +10,8 @@
 enum { PROBE_LIMIT = 4 << 20, PROBE_WRITE = 16 << 20 };
 
 /*
- * Takes CAP_SYS_RESOURCE out of this thread's effective set, since ext4 lets whoever has it write past any
- * limit. What was there before goes to *saved, for set_capabilities.
+ * Takes CAP_SYS_RESOURCE out of this thread's effective set, since ext4 lets whoever has it write
+ * past any limit. What was there before goes to *saved, for set_capabilities.
  */
 static int drop_sys_resource(struct __user_cap_data_struct saved[2])
 {
@@ -63,7 +63,8 @@ int volume_probe_limit(struct volume *volume, struct error *err)
     if (code)
         return error_sys_code(err, code, "try the disk limit of %s",
                               volume_scheme_name(volume->scheme));
-    return error_set(err, ERROR_UNAVAILABLE,
-                     "%s takes a disk limit and then lets a write pass it: its quota is not enforced",
-                     volume_scheme_name(volume->scheme));
+    return error_set(
+        err, ERROR_UNAVAILABLE,
+        "%s takes a disk limit and then lets a write pass it: its quota is not enforced",
+        volume_scheme_name(volume->scheme));
 }

@@ -2,11 +2,12 @@
 /*
  * Scratches as directories of the host's XFS or ext4, each a quota project of its own.
  *
- * Project ids are a resource of the whole file system, which others use too. Ours lie in one range; the id of a
- * scratch is looked for from a hash of its name on. The link <volume>/projects/<id> -> <scratch> claims an id
- * atomically; an id that has usage or limits without a claim of ours is somebody else's and left alone. A claim is
- * made after its scratch's directory and removed after it, so a claim without a directory is free for the sweep.
- * Claims change under a lock on their directory.
+ * Project ids are a resource of the whole file system, which others use too. Ours lie in one range;
+ * the id of a scratch is looked for from a hash of its name on. The link <volume>/projects/<id> ->
+ * <scratch> claims an id atomically; an id that has usage or limits without a claim of ours is
+ * somebody else's and left alone. A claim is made after its scratch's directory and removed after
+ * it, so a claim without a directory is free for the sweep. Claims change under a lock on their
+ * directory.
  */
 #include "base/fd.h"
 #include "engine/volume_impl.h"
@@ -52,7 +53,8 @@ int volume_project_check(int dir_fd, enum volume_scheme scheme, struct error *er
         return error_set(err, ERROR_UNAVAILABLE,
                          "project quota is off on this XFS: mount it with the option 'prjquota'");
     return error_set(err, ERROR_UNAVAILABLE,
-                     "project quota is off on this ext4: 'tune2fs -O project,quota -Q prjquota' on the unmounted "
+                     "project quota is off on this ext4: 'tune2fs -O project,quota -Q prjquota' on "
+                     "the unmounted "
                      "device, then mount it with the option 'prjquota'");
 }
 
@@ -162,7 +164,8 @@ static void release_claim(int projects, uint32_t id)
     (void)unlinkat(projects, claim, 0);
 }
 
-/* Best effort, the sweep comes back to it. An id that is not the scratch's any more is left alone. */
+/* Best effort, the sweep comes back to it. An id that is not the scratch's any more is left alone.
+ */
 static void release_id(struct volume *volume, uint32_t id, const char *scratch)
 {
     struct error ignored;
@@ -334,8 +337,8 @@ static void sweep_claim(struct volume *volume, int projects, const char *claim)
     if (length < 0 || *end || id > UINT32_MAX || !is_ours((uint32_t)id))
         return;
     scratch[length] = '\0';
-    autofd dir = openat(volume->scratch_fd, scratch,
-                        O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    autofd dir =
+        openat(volume->scratch_fd, scratch, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     uint32_t real = dir < 0 ? 0 : read_id(dir);
     bool is_gone = dir < 0 && errno == ENOENT;
     if (is_gone || (real && real != id)) // no id yet: it is being made

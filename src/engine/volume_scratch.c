@@ -105,24 +105,16 @@ void volume_names_clear(struct volume_names *names)
     *names = (struct volume_names){0};
 }
 
-/* The umask may have taken bits away, and a box whose root is 0700 is useless to all but its root. */
-static int make_place(int dir_fd, const char *name, mode_t mode, struct error *err)
-{
-    struct stat info;
-    if (mkdirat(dir_fd, name, mode) < 0)
-        return error_sys(err, "make directory '%s'", name);
-    if (fstatat(dir_fd, name, &info, AT_SYMLINK_NOFOLLOW) < 0)
-        return error_sys(err, "look at directory '%s'", name);
-    if ((info.st_mode & 07777) != mode && fchmodat(dir_fd, name, mode, 0) < 0)
-        return error_sys(err, "change the mode of directory '%s'", name);
-    return 0;
-}
-
 int volume_make_places(int dir_fd, struct error *err)
 {
-    if (make_place(dir_fd, "upper", 0755, err) < 0)
-        return -1;
-    return make_place(dir_fd, "work", 0700, err);
+    struct stat info;
+    if (mkdirat(dir_fd, "upper", 0755) < 0 || mkdirat(dir_fd, "work", 0700) < 0)
+        return error_sys(err, "make its directories");
+    // the umask may have taken bits away, and a box whose top is 0700 serves nobody but its root
+    if (fstatat(dir_fd, "upper", &info, AT_SYMLINK_NOFOLLOW) < 0 ||
+        ((info.st_mode & 07777) != 0755 && fchmodat(dir_fd, "upper", 0755, 0) < 0))
+        return error_sys(err, "open its directory 'upper' for everybody");
+    return 0;
 }
 
 int volume_open_scratch_dir(struct volume *volume, const char *name, int *dir_fd, struct error *err)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Scratches in memory: each a tmpfs of its own, attached nowhere, alive as long as an fd or an overlay holds it. */
+/* Scratches in memory: each a tmpfs of its own, attached nowhere, alive as long as an fd or an
+ * overlay holds it. */
 #include "base/auto.h"
 #include "base/mem.h"
 #include "engine/fs_context.h"
@@ -135,7 +136,8 @@ static int tmpfs_create(struct volume *volume, const char *name, const struct vo
 
     write_limits(limits, &texts);
     const struct fs_option options[] = {
-        {"source", "burrow"}, {"mode", "0700"}, {"size", texts.bytes}, {"nr_inodes", texts.inodes}, {NULL, NULL},
+        {"source", "burrow"},        {"mode", "0700"}, {"size", texts.bytes},
+        {"nr_inodes", texts.inodes}, {NULL, NULL},
     };
     if (fs_context_mount("tmpfs", options, &mount_fd, err) < 0)
         return -1;
