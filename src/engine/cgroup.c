@@ -126,32 +126,16 @@ static int give_to_owner(struct cgroup *group, const char *where, struct error *
     return 0;
 }
 
-/*
- * Only memory is counted per leaf: before 6.11 the kernel counts a refused fork in the group of the
- * one who forks, so pids below the box would hide it from the box.
- */
-static int count_memory_below(struct cgroup *group, const char *where, struct error *err)
-{
-    if (group->root->mode != CGROUP_V2)
-        return 0;
-    return knob_write(tree_fd(group), where, "cgroup.subtree_control", "+memory", err);
-}
-
 static int make_branches(struct cgroup *group, struct error *err)
 {
-    char init[CGROUP_PATH_MAX], run[CGROUP_PATH_MAX];
+    char run[CGROUP_PATH_MAX];
 
-    join(init, group->name, "init");
     join(run, group->name, "run");
-    if (mkdirat(tree_fd(group), init, 0755) < 0)
-        return error_sys(err, "make control group '%s'", init);
     if (mkdirat(tree_fd(group), run, 0755) < 0)
         return error_sys(err, "make control group '%s'", run);
-    if (give_to_owner(group, group->name, err) < 0 || give_to_owner(group, run, err) < 0)
+    if (give_to_owner(group, group->name, err) < 0)
         return -1;
-    if (count_memory_below(group, group->name, err) < 0)
-        return -1;
-    return count_memory_below(group, run, err);
+    return give_to_owner(group, run, err);
 }
 
 static int open_entry(struct cgroup *group, struct error *err)
@@ -161,13 +145,13 @@ static int open_entry(struct cgroup *group, struct error *err)
     bool is_v2_tree = !is_v1(group);
 
     if (is_v2_tree) {
-        join(path, group->name, group->is_flat ? "" : "init");
+        join(path, group->name, "");
         entry->into_fd = openat(tree_fd(group), path, O_PATH | O_DIRECTORY | O_CLOEXEC);
         if (entry->into_fd < 0)
             return error_sys(err, "open control group '%s'", path);
     }
     for (unsigned i = is_v2_tree; i < group->root->n_trees; i++) {
-        join(path, group->name, i == 0 && !group->is_flat ? "init/tasks" : "tasks");
+        join(path, group->name, "tasks");
         int fd = openat(group->root->trees[i].fd, path, O_WRONLY | O_CLOEXEC);
         if (fd < 0)
             return error_sys(err, "open %s", path);

@@ -6,12 +6,13 @@
  * freeze, kill and CLONE_INTO_CGROUP); pure v1. Calls block for file writes; none logs; one thread
  * per object.
  *
- * The tree of a box (decision 4):  <root>/<box>        carries the limits
- *                                  <root>/<box>/init   PID 1
- *                                  <root>/<box>/run/N  one leaf per process, only when asked for
+ * The tree of a box:  <root>/<box>        carries the limits; PID 1 is in it
+ *                     <root>/<box>/run/N  one leaf per process, only when asked for
  * On hybrid this tree is in v2 and each v1 hierarchy has <box> only; on pure v1 leaves are freezer
- * groups. A box made with `is_flat` has no init/ and run/: everything is in <box> itself (one-shot
- * boxes).
+ * groups. A box made with `is_flat` has no run/: everything is in <box> itself (one-shot boxes).
+ * PID 1 makes its cgroup namespace while in <box>, so that its leaves are inside of it: a cgroup2 mounted with
+ * nsdelegate (systemd does) refuses to clone into groups outside one's own namespace. No controller is enabled
+ * below <box>, so v2's rule against processes in inner groups does not apply.
  */
 #pragma once
 #include "base/auto.h"
@@ -44,9 +45,6 @@ struct cgroup_usage {
 
 /*
  * What a child needs to put itself into a group. All fds stay the group's.
- * A cgroup2 mounted with nsdelegate (systemd does) refuses a process to clone into a group outside
- * its own cgroup namespace: who starts processes in leaves stays in the host's cgroup namespace,
- * and the started unshare theirs.
  */
 #define CGROUP_MAX_TASKS 5
 struct cgroup_entry {
@@ -99,7 +97,7 @@ int cgroup_open(struct cgroup_root *root, const char *name, struct cgroup **out,
 /* Changes limits of a living group. Zero fields are lifted. */
 int cgroup_set_limits(struct cgroup *group, const struct cgroup_limits *limits, struct error *err);
 
-/* Where PID 1 is born: init/, or the box itself when flat. */
+/* Where PID 1 is born. */
 const struct cgroup_entry *cgroup_entry(const struct cgroup *group);
 /* PID 1 is born: closes the entry's fds. From here on a group holds no fd at all. */
 void cgroup_entry_done(struct cgroup *group);
@@ -115,8 +113,8 @@ void cgroup_leaf_close(struct cgroup_leaf *leaf);
 int cgroup_leaf_remove(struct cgroup *group, const char *name, struct error *err);
 
 int cgroup_usage(struct cgroup *group, struct cgroup_usage *out, struct error *err);
-/* A leaf has no limits of its own: memory, oom_kills, cpu_usec and procs are told on v2, cpu_usec
- * and procs on hybrid (the rest is 0), nothing on v1 (ERROR_UNAVAILABLE). */
+/* A leaf has no limits of its own: cpu_usec and procs are told on v2 and hybrid, nothing on v1
+ * (ERROR_UNAVAILABLE). */
 int cgroup_leaf_usage(struct cgroup *group, const char *name, struct cgroup_usage *out,
                       struct error *err);
 

@@ -69,8 +69,6 @@ int v2_leaf_usage(struct cgroup_root *root, const char *leaf, struct cgroup_usag
 {
     int fd = root->trees[0].fd;
 
-    if (root->mode == CGROUP_V2 && read_memory(fd, leaf, out, err) < 0)
-        return -1;
     if (knob_read_field(fd, leaf, "cpu.stat", "usage_usec", &out->cpu_usec, err) < 0)
         return -1;
     int threads = knob_each_pid(fd, leaf, "cgroup.threads", NULL, NULL, err);

@@ -146,17 +146,21 @@ int engine_open(const struct engine_options *options, struct engine **out, struc
     autoptr(engine) engine = xnew(struct engine);
     engine->data_dir = xstrdup(options->data_dir);
     engine->slots_fd = engine->run_fd = engine->init_fd = engine->nest_fd = -1;
+    for (unsigned i = 0; i < ENGINE_CACHED_IDS; i++)
+        engine->ids[i] = -1;
+    engine->keeps_ids = options->is_long_lived;
     engine->fail_step = options->fail_step;
     engine->has_layer_fds = kernel_is_at_least(6, 13);
 
     autofd data_fd = -1;
     if (open_data_dir(options->data_dir, &data_fd, err) < 0 ||
-        name_engine(engine, data_fd, err) < 0 || fixtures_open(data_fd, &engine->fixtures, err) < 0)
+        name_engine(engine, data_fd, err) < 0 ||
+        volume_open(options->data_dir, &options->volume, &engine->volume, err) < 0 ||
+        fixtures_open(data_fd, volume_own_dir(engine->volume), &engine->fixtures, err) < 0)
         return error_wrap(err, "prepare the data directory '%s'", options->data_dir);
     if (slots_open(&engine->slots_fd, err) < 0 || open_run_dir(engine, err) < 0 ||
         make_init(&engine->init_fd, err) < 0 ||
-        cgroup_root_open(engine->name, &engine->cgroups, err) < 0 ||
-        volume_open(options->data_dir, &options->volume, &engine->volume, err) < 0)
+        cgroup_root_open(engine->name, &engine->cgroups, err) < 0)
         return -1;
     if (options->is_long_lived && make_nest(engine, err) < 0)
         return -1;
@@ -174,6 +178,8 @@ void engine_free(struct engine *engine)
     closep(&engine->run_fd);
     closep(&engine->init_fd);
     closep(&engine->nest_fd);
+    for (unsigned i = 0; i < ENGINE_CACHED_IDS; i++)
+        closep(&engine->ids[i]);
     fixtures_free(engine->fixtures);
     cgroup_root_free(engine->cgroups);
     volume_free(engine->volume);

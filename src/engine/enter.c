@@ -205,41 +205,38 @@ static int mount_dev(struct launch *l)
     return 0;
 }
 
-static int mount_views(struct launch *l)
+static int mount_meminfo(struct launch *l)
 {
-    if (attach(l->sys, "/sys", O_DIRECTORY) < 0)
-        return -1;
     return l->meminfo < 0 ? 0 : attach(l->meminfo, "/proc/meminfo", 0);
 }
 
-/* Kernel files that tell about the host or change it. Most are closed to the box's root anyway: it is nobody to them. */
+/*
+ * Kernel files that tell everybody about the host. What is for the host's root only needs no mask: to the kernel,
+ * root of the box is nobody.
+ */
 static const char *const masked_files[] = {
-    "/proc/kcore",       "/proc/keys",     "/proc/key-users", "/proc/timer_list",
-    "/proc/sysrq-trigger", "/proc/kmsg",   "/proc/kallsyms",  "/proc/modules",
-    "/proc/cmdline",     "/proc/config.gz", "/proc/interrupts", "/proc/sched_debug",
-    "/proc/latency_stats", "/proc/diskstats", "/proc/partitions", "/proc/swaps",
-    "/proc/iomem", "/proc/ioports", "/proc/softirqs", "/proc/locks", "/proc/vmallocinfo",
-    "/proc/slabinfo", "/proc/pagetypeinfo", "/proc/zoneinfo", "/proc/buddyinfo",
-    "/proc/kpagecount", "/proc/kpageflags", "/proc/kpagecgroup",
+    "/proc/cmdline", "/proc/keys",       "/proc/key-users", "/proc/kallsyms",
+    "/proc/modules", "/proc/interrupts", "/proc/diskstats", "/proc/partitions",
 };
-static const char *const masked_dirs[] = {
-    "/proc/acpi", "/proc/scsi", "/proc/bus", "/proc/irq", "/proc/driver", "/proc/fs",
-    "/proc/asound", "/proc/pressure", "/proc/dynamic_debug", "/proc/tty",
-};
+static const char *const masked_dirs[] = {"/proc/acpi", "/proc/asound", "/proc/scsi"};
+
+static int mask(const char *const *paths, unsigned count, const char *by)
+{
+    for (unsigned i = 0; i < count; i++) {
+        if (mount(by, paths[i], NULL, MS_BIND, NULL) < 0 && errno != ENOENT)
+            return -1;
+    }
+    return 0;
+}
 
 static int mask_kernel(struct launch *l)
 {
-    (void)l;
     struct mount_attr read_only = {.attr_set = MOUNT_ATTR_RDONLY | CLOSED};
 
-    for (unsigned i = 0; i < ARRAY_SIZE(masked_files); i++) {
-        if (mount("/dev/null", masked_files[i], NULL, MS_BIND, NULL) < 0 && errno != ENOENT)
-            return -1;
-    }
-    for (unsigned i = 0; i < ARRAY_SIZE(masked_dirs); i++) {
-        if (mount("/sys/empty", masked_dirs[i], NULL, MS_BIND, NULL) < 0 && errno != ENOENT)
-            return -1;
-    }
+    (void)l;
+    if (mask(masked_files, ARRAY_SIZE(masked_files), "/dev/null") < 0 ||
+        mask(masked_dirs, ARRAY_SIZE(masked_dirs), "/dev/.empty") < 0)
+        return -1;
     int settings = sys_open_tree(AT_FDCWD, "/proc/sys", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
     if (settings < 0 || sys_mount_setattr(settings, "", AT_EMPTY_PATH, &read_only) < 0)
         return -1;
@@ -262,28 +259,27 @@ static int lower_limit(int resource, rlim_t value)
     return setrlimit(resource, &limit);
 }
 
+/* A box with less than all CPUs runs on that many, so that programs see how many they have. From the one it is on. */
 static int set_cpus(struct launch *l)
 {
-    cpu_set_t before;
-    cpu_set_t set;
-    unsigned have = 0;
-    unsigned wanted = 0;
+    cpu_set_t have;
+    cpu_set_t wanted;
+    unsigned left = l->n_cpus;
+    unsigned here = 0;
 
-    if (l->n_cpus == 0)
+    if (left == 0)
         return 0;
-    if (sched_getaffinity(0, sizeof before, &before) < 0)
+    CPU_ZERO(&wanted);
+    if (sched_getaffinity(0, sizeof have, &have) < 0 || syscall(SYS_getcpu, &here, NULL, NULL) < 0)
         return -1;
-    CPU_ZERO(&set);
-    unsigned total = (unsigned)CPU_COUNT(&before);
-    for (unsigned cpu = 0; cpu < CPU_SETSIZE && wanted < l->n_cpus; cpu++) {
-        if (!CPU_ISSET(cpu, &before))
-            continue;
-        if ((have++ + total - l->first_cpu % total) % total < l->n_cpus) {
-            CPU_SET(cpu, &set);
-            wanted++;
+    for (unsigned i = 0; i < CPU_SETSIZE && left > 0; i++) {
+        unsigned cpu = (here + i) % CPU_SETSIZE;
+        if (CPU_ISSET(cpu, &have)) {
+            CPU_SET(cpu, &wanted);
+            left--;
         }
     }
-    return wanted ? sched_setaffinity(0, sizeof set, &set) : 0;
+    return sched_setaffinity(0, sizeof wanted, &wanted);
 }
 
 /* A core limit of one byte, not zero, also keeps the host's core_pattern program from being started (core(5)). */
@@ -366,7 +362,7 @@ static const struct {
     {"cgroup.join", join_cgroups},     {"network.enter", enter_network},
     {"mounts.leave", leave_mounts},    {"root.mount", mount_root},
     {"root.leave", leave_root},        {"proc.mount", mount_proc},
-    {"dev.mount", mount_dev},          {"views.mount", mount_views},
+    {"dev.mount", mount_dev},          {"meminfo.mount", mount_meminfo},
     {"binds.mount", attach_binds},     {"kernel.mask", mask_kernel},
     {"hostname.set", set_hostname},    {"limits.set", set_limits},
     {"user.enter", enter_user},        {"rights.drop", drop_rights},

@@ -13,6 +13,7 @@
 #include <sys/sysmacros.h>
 
 #define FIXTURES "fixtures-1" // another number for another content
+#define MOUNTS "mounts-1"
 
 enum { DIRECTORY, NODE, LINK, TEXT };
 
@@ -24,14 +25,7 @@ struct item {
     unsigned major, minor;
 };
 
-static const struct item items[] = {
-    {"root", DIRECTORY, 0755},
-    {"root/proc", DIRECTORY, 0555},
-    {"root/sys", DIRECTORY, 0555},
-    {"root/dev", DIRECTORY, 0755},
-    {"root/run", DIRECTORY, 0755},
-    {"root/tmp", DIRECTORY, 01777},
-    {"root/workspace", DIRECTORY, 0777},
+static const struct item fixture_items[] = {
     {"dev", DIRECTORY, 0755},
     {"dev/null", NODE, 0666, NULL, 1, 3},
     {"dev/zero", NODE, 0666, NULL, 1, 5},
@@ -46,10 +40,29 @@ static const struct item items[] = {
     {"dev/stderr", LINK, 0, "/proc/self/fd/2"},
     {"dev/pts", DIRECTORY, 0755},
     {"dev/shm", DIRECTORY, 01777},
+    {"dev/.empty", DIRECTORY, 0555},
     {"views", DIRECTORY, 0755},
-    {"mounts", DIRECTORY, 0755},
-    {"mounts/root", DIRECTORY, 0755},
-    {"mounts/up", DIRECTORY, 0755},
+};
+
+static const struct item view_items[] = {
+    {"root", DIRECTORY, 0755},
+    {"root/proc", DIRECTORY, 0555},
+    {"root/dev", DIRECTORY, 0755},
+    {"root/run", DIRECTORY, 0755},
+    {"root/tmp", DIRECTORY, 01777},
+    {"root/workspace", DIRECTORY, 0777},
+    {"root/sys", DIRECTORY, 0755},
+    {"root/sys/block", DIRECTORY, 0755},
+    {"root/sys/class", DIRECTORY, 0755},
+    {"root/sys/class/net", DIRECTORY, 0755},
+    {"root/sys/devices", DIRECTORY, 0755},
+    {"root/sys/devices/system", DIRECTORY, 0755},
+    {"root/sys/devices/system/cpu", DIRECTORY, 0755},
+    {"root/sys/fs", DIRECTORY, 0755},
+    {"root/sys/fs/cgroup", DIRECTORY, 0755},
+    {"root/sys/fs/cgroup/memory", DIRECTORY, 0755},
+    {"root/sys/kernel", DIRECTORY, 0755},
+    {"root/sys/kernel/mm", DIRECTORY, 0755},
 };
 
 static int make_item(int dir_fd, const struct item *item, struct error *err)
@@ -97,21 +110,33 @@ static int publish(int dir_fd, const char *name,
     return result;
 }
 
-static int fill_fixtures(int fd, const void *unused, struct error *err)
+static int make_items(int fd, const struct item *items, size_t count, struct error *err)
 {
-    (void)unused;
-    for (unsigned i = 0; i < ARRAY_SIZE(items); i++) {
+    for (size_t i = 0; i < count; i++) {
         if (make_item(fd, &items[i], err) < 0)
             return -1;
     }
+    return 0;
+}
+
+static int fill_fixtures(int fd, const void *unused, struct error *err)
+{
+    (void)unused;
+    return make_items(fd, fixture_items, ARRAY_SIZE(fixture_items), err);
+}
+
+static int fill_mounts(int fd, const void *unused, struct error *err)
+{
+    static const struct item places[] = {{"root", DIRECTORY, 0755}, {"up", DIRECTORY, 0755}};
+    (void)unused;
     for (unsigned i = 0; i < 128; i++) {
         char path[24];
-        (void)snprintf(path, sizeof path, "mounts/l%u", i);
+        (void)snprintf(path, sizeof path, "l%u", i);
         struct item place = {path, DIRECTORY, 0755};
         if (make_item(fd, &place, err) < 0)
             return -1;
     }
-    return 0;
+    return make_items(fd, places, ARRAY_SIZE(places), err);
 }
 
 static int open_dir(int dir_fd, const char *name, int *out, struct error *err)
@@ -120,21 +145,32 @@ static int open_dir(int dir_fd, const char *name, int *out, struct error *err)
     return *out < 0 ? error_sys(err, "open '%s'", name) : 0;
 }
 
-int fixtures_open(int data_fd, struct fixtures **out, struct error *err)
+/* Opens a directory of ours, making it the first time. */
+static int open_made(int dir_fd, const char *name,
+                     int (*fill)(int fd, const void *data, struct error *err), const void *data,
+                     int *out, struct error *err)
+{
+    int fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0 && errno == ENOENT) {
+        if (publish(dir_fd, name, fill, data, err) < 0)
+            return -1;
+        fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    }
+    if (fd < 0)
+        return error_sys(err, "open '%s'", name);
+    *out = fd;
+    return 0;
+}
+
+int fixtures_open(int data_fd, int own_fd, struct fixtures **out, struct error *err)
 {
     autoptr(fixtures) fixtures = xnew(struct fixtures);
-    *fixtures = (struct fixtures){-1, -1, -1, -1};
-    autofd dir = openat(data_fd, FIXTURES, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (dir < 0 && errno == ENOENT) {
-        if (publish(data_fd, FIXTURES, fill_fixtures, NULL, err) < 0)
-            return -1;
-        dir = openat(data_fd, FIXTURES, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    }
-    if (dir < 0)
-        return error_sys(err, "open '%s'", FIXTURES);
-    if (open_dir(dir, "root", &fixtures->root_fd, err) < 0 ||
+    autofd dir = -1;
+
+    *fixtures = (struct fixtures){-1, -1, -1};
+    if (open_made(own_fd < 0 ? data_fd : own_fd, FIXTURES, fill_fixtures, NULL, &dir, err) < 0 ||
+        open_made(data_fd, MOUNTS, fill_mounts, NULL, &fixtures->mounts_fd, err) < 0 ||
         open_dir(dir, "dev", &fixtures->dev_fd, err) < 0 ||
-        open_dir(dir, "mounts", &fixtures->mounts_fd, err) < 0 ||
         open_dir(dir, "views", &fixtures->views_fd, err) < 0)
         return -1;
     *out = take(fixtures);
@@ -145,7 +181,6 @@ void fixtures_free(struct fixtures *fixtures)
 {
     if (!fixtures)
         return;
-    closep(&fixtures->root_fd);
     closep(&fixtures->dev_fd);
     closep(&fixtures->mounts_fd);
     closep(&fixtures->views_fd);
@@ -170,13 +205,13 @@ static int fill_cpus(int fd, unsigned n_cpus, struct error *err)
     static const char *const names[] = {"online", "possible", "present"};
     for (unsigned i = 0; i < ARRAY_SIZE(names); i++) {
         char path[64];
-        (void)snprintf(path, sizeof path, "sys/devices/system/cpu/%s", names[i]);
+        (void)snprintf(path, sizeof path, "root/sys/devices/system/cpu/%s", names[i]);
         if (make_text(fd, path, range, err) < 0)
             return -1;
     }
     for (unsigned i = 0; i < n_cpus && i < 1024; i++) {
         char path[64];
-        (void)snprintf(path, sizeof path, "sys/devices/system/cpu/cpu%u", i);
+        (void)snprintf(path, sizeof path, "root/sys/devices/system/cpu/cpu%u", i);
         struct item item = {path, DIRECTORY, 0555};
         if (make_item(fd, &item, err) < 0)
             return -1;
@@ -189,8 +224,8 @@ static int fill_memory(int fd, uint64_t bytes, struct error *err)
 {
     char text[512];
     (void)snprintf(text, sizeof text, "%" PRIu64 "\n", bytes);
-    if (make_text(fd, "sys/fs/cgroup/memory.max", text, err) < 0 ||
-        make_text(fd, "sys/fs/cgroup/memory/memory.limit_in_bytes", text, err) < 0)
+    if (make_text(fd, "root/sys/fs/cgroup/memory.max", text, err) < 0 ||
+        make_text(fd, "root/sys/fs/cgroup/memory/memory.limit_in_bytes", text, err) < 0)
         return -1;
     uint64_t kib = bytes / 1024;
     (void)snprintf(text, sizeof text,
@@ -205,18 +240,9 @@ static int fill_memory(int fd, uint64_t bytes, struct error *err)
 
 static int fill_view(int fd, const void *data, struct error *err)
 {
-    static const char *const dirs[] = {
-        "sys",        "sys/empty",        "sys/devices", "sys/devices/system", "sys/devices/system/cpu",
-        "sys/kernel", "sys/kernel/mm",    "sys/fs",      "sys/fs/cgroup",      "sys/fs/cgroup/memory",
-        "sys/class",  "sys/class/net",    "sys/block",
-    };
     const struct view *view = data;
-    for (unsigned i = 0; i < ARRAY_SIZE(dirs); i++) {
-        struct item item = {dirs[i], DIRECTORY, 0755};
-        if (make_item(fd, &item, err) < 0)
-            return -1;
-    }
-    if (fill_cpus(fd, view->n_cpus, err) < 0)
+    if (make_items(fd, view_items, ARRAY_SIZE(view_items), err) < 0 ||
+        fill_cpus(fd, view->n_cpus, err) < 0)
         return -1;
     return view->memory_bytes ? fill_memory(fd, view->memory_bytes, err) : 0;
 }
@@ -227,14 +253,5 @@ int fixtures_view(struct fixtures *fixtures, uint64_t memory_bytes, unsigned n_c
     struct view view = {memory_bytes, n_cpus};
     char name[64];
     (void)snprintf(name, sizeof name, "m%" PRIu64 "-c%u", memory_bytes, n_cpus);
-    int fd = openat(fixtures->views_fd, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0 && errno == ENOENT) {
-        if (publish(fixtures->views_fd, name, fill_view, &view, err) < 0)
-            return -1;
-        fd = openat(fixtures->views_fd, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    }
-    if (fd < 0)
-        return error_sys(err, "open the view '%s'", name);
-    *out_fd = fd;
-    return 0;
+    return open_made(fixtures->views_fd, name, fill_view, &view, out_fd, err);
 }

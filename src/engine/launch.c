@@ -59,6 +59,22 @@ static void drop_slot(struct launch *l)
     closep(&l->box->slot_fd);
 }
 
+/* What programs in the box will take for the machine. */
+static int open_view(struct launch *l, struct error *err)
+{
+    unsigned have = (unsigned)sysconf(_SC_NPROCESSORS_ONLN);
+    unsigned wanted = (l->spec->limits.cpu_milli + 999) / 1000;
+
+    l->n_cpus = wanted < have ? wanted : 0;
+    return fixtures_view(l->engine->fixtures, l->spec->limits.memory_bytes,
+                         l->n_cpus ? l->n_cpus : have, &l->view, err);
+}
+
+static void close_view(struct launch *l)
+{
+    closep(&l->view);
+}
+
 static int make_cgroup(struct launch *l, struct error *err)
 {
     if (cgroup_create(l->engine->cgroups, l->box->name, &l->spec->limits, l->spec->is_one_shot,
@@ -101,11 +117,23 @@ static void remove_scratch(struct launch *l)
 
 static int make_ids(struct launch *l, struct error *err)
 {
+    struct engine *engine = l->engine;
+    unsigned slot = l->box->slot;
+
+    if (slot < ENGINE_CACHED_IDS && engine->ids[slot] >= 0) {
+        l->userns_fd = take_fd(engine->ids[slot]);
+        return 0;
+    }
     return idmap_create(l->first_id, SLOT_IDS, &l->userns_fd, err);
 }
 
 static void close_ids(struct launch *l)
 {
+    struct engine *engine = l->engine;
+    unsigned slot = l->box->slot;
+
+    if (engine->keeps_ids && slot < ENGINE_CACHED_IDS && engine->ids[slot] < 0)
+        engine->ids[slot] = take_fd(l->userns_fd);
     closep(&l->userns_fd);
 }
 
@@ -153,8 +181,7 @@ static int clone_mount(int dir_fd, const char *path, uint64_t set, uint64_t clea
 
 static int clone_layers(struct launch *l, struct error *err)
 {
-    if (clone_mount(l->engine->fixtures->root_fd, "", LAYER_FLAGS, 0, l->userns_fd, &l->layers[0],
-                    err) < 0)
+    if (clone_mount(l->view, "root", LAYER_FLAGS, 0, l->userns_fd, &l->layers[0], err) < 0)
         return -1;
     l->n_layers = 1;
     for (size_t i = 0; i < l->spec->n_layers; i++) {
@@ -167,26 +194,14 @@ static int clone_layers(struct launch *l, struct error *err)
                        &l->upper, err);
 }
 
-static int clone_views(struct launch *l, struct error *err)
+static int clone_fixtures(struct launch *l, struct error *err)
 {
-    unsigned have = (unsigned)sysconf(_SC_NPROCESSORS_ONLN);
-    unsigned wanted = (l->spec->limits.cpu_milli + 999) / 1000;
-    autofd view = -1;
-
-    if (wanted > 0 && wanted < have) {
-        l->n_cpus = wanted;
-        l->first_cpu = l->box->slot * wanted;
-    }
-    if (fixtures_view(l->engine->fixtures, l->spec->limits.memory_bytes,
-                      l->n_cpus ? l->n_cpus : have, &view, err) < 0)
-        return -1;
     if (clone_mount(l->engine->fixtures->dev_fd, "", BARE_FLAGS, MOUNT_ATTR_NODEV, l->userns_fd,
-                    &l->dev, err) < 0 ||
-        clone_mount(view, "sys", BARE_FLAGS | MOUNT_ATTR_NODEV, 0, l->userns_fd, &l->sys, err) < 0)
+                    &l->dev, err) < 0)
         return -1;
     if (l->spec->limits.memory_bytes == 0)
         return 0;
-    return clone_mount(view, "meminfo", BARE_FLAGS | MOUNT_ATTR_NODEV, 0, -1, &l->meminfo, err);
+    return clone_mount(l->view, "meminfo", BARE_FLAGS | MOUNT_ATTR_NODEV, 0, -1, &l->meminfo, err);
 }
 
 static int clone_binds(struct launch *l, struct error *err)
@@ -207,7 +222,6 @@ static void close_mounts(struct launch *l)
         closep(&l->binds[--l->n_binds]);
     closep(&l->upper);
     closep(&l->dev);
-    closep(&l->sys);
     closep(&l->meminfo);
 }
 
@@ -324,12 +338,13 @@ static const struct step {
 } steps[] = {
     {"spec.check", check_spec, NULL},
     {"slot.take", take_slot, drop_slot},
+    {"view.open", open_view, close_view},
     {"cgroup.make", make_cgroup, remove_cgroup},
     {"scratch.make", make_scratch, remove_scratch},
     {"ids.make", make_ids, close_ids},
     {"network.take", take_network, close_network},
     {"layers.clone", clone_layers, close_mounts},
-    {"views.clone", clone_views, NULL},
+    {"fixtures.clone", clone_fixtures, NULL},
     {"binds.clone", clone_binds, NULL},
     {"link.make", make_link, close_link},
     {"child.start", start_child, NULL},
@@ -361,7 +376,7 @@ int box_launch(struct engine *engine, const struct box_spec *spec, struct box **
     struct launch l = {
         .engine = engine, .spec = spec, .box = box, .userns_fd = -1, .network_fd = -1,
         .scratch_fd = -1, .control_peer = -1, .listener_fd = -1, .oom_fd = -1, .oom_adj_fd = -1,
-        .upper = -1, .dev = -1, .sys = -1, .meminfo = -1,
+        .upper = -1, .dev = -1, .meminfo = -1, .view = -1,
     };
 
     *box = (struct box){
@@ -376,6 +391,7 @@ int box_launch(struct engine *engine, const struct box_spec *spec, struct box **
     close_mounts(&l);
     close_network(&l);
     close_ids(&l);
+    close_view(&l);
     closep(&l.scratch_fd);
     closep(&l.listener_fd);
     closep(&l.control_peer);

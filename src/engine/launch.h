@@ -11,6 +11,7 @@
 
 #define LAUNCH_MAX_LAYERS 128
 #define LAUNCH_MAX_BINDS 16
+#define ENGINE_CACHED_IDS 256
 
 struct fixtures;
 
@@ -26,6 +27,9 @@ struct engine {
     int nest_fd;      // a mount namespace with next to nothing in it, or -1
     int networks[64]; // made ahead
     unsigned n_networks;
+    // User namespaces by slot, kept from box to box: they hold nothing but the map.
+    int ids[ENGINE_CACHED_IDS];
+    bool keeps_ids;
     bool has_layer_fds; // overlay takes layers by fd (Linux 6.13)
     const char *fail_step;
 };
@@ -63,13 +67,14 @@ struct launch {
     int layers[LAUNCH_MAX_LAYERS]; // detached idmapped mounts, top first
     unsigned n_layers;
     int upper; // the same of the scratch
-    int dev, sys, meminfo;
+    int dev, meminfo;
     int binds[LAUNCH_MAX_BINDS];
     unsigned n_binds;
     uint64_t secret;
     const char *hostname;
     uint32_t max_files;
-    unsigned first_cpu, n_cpus; // to run on; 0: all
+    int view;        // directory of the fixtures' view
+    unsigned n_cpus; // to run on; 0: all
     const char *volatile failed_step;
     volatile int failed_errno;
 };

@@ -41,6 +41,11 @@ const char *volume_scheme_name(enum volume_scheme scheme)
     return (unsigned)scheme < ARRAY_SIZE(schemes) ? schemes[scheme].name : "unknown";
 }
 
+int volume_own_dir(const struct volume *volume)
+{
+    return volume->scheme == VOLUME_LOOP_BTRFS ? volume->dir_fd : -1;
+}
+
 enum volume_scheme volume_scheme(const struct volume *volume)
 {
     return volume->scheme;

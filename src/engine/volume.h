@@ -66,6 +66,9 @@ void volume_free(struct volume *volume); /* forgets the handle; the volume stays
  */
 int volume_detach(const char *data_dir, struct error *err);
 
+/* Its top directory when it is a file system of its own, so that paths in it tell nothing of the host; else -1. */
+int volume_own_dir(const struct volume *volume);
+
 enum volume_scheme volume_scheme(const struct volume *volume);
 const char *volume_scheme_name(enum volume_scheme scheme); /* "loop-btrfs" … */
 /* Why VOLUME_AUTO came to tmpfs, as a sentence with the way out; NULL when it did not. */
