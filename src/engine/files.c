@@ -1,0 +1,517 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The asking end of conversations about files; see files.h. */
+#include "engine/files.h"
+#include "base/auto.h"
+#include "base/fd.h"
+#include "base/mem.h"
+
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+
+/* One question and what its answer is fed to. */
+struct ask {
+    int conv;
+    uint16_t type;
+    uint64_t bytes_left; // that DATA may still bring
+    uint64_t items_left; // that ITEM may still bring
+    uint64_t allowed;    // EXPORT: bytes of all further records
+    files_on_item on_item;
+    files_on_data on_data;
+    void *data;
+    struct files_total total;
+    uint8_t *buffer; // of the receiver
+    uint8_t *out;    // of the sender, for WRITE and IMPORT
+};
+
+static void ask_clear(struct ask *ask)
+{
+    free(ask->buffer);
+    free(ask->out);
+}
+#define autoask __attribute__((cleanup(ask_clear))) struct ask
+
+int files_set_timeout(int conv, unsigned timeout_ms, struct error *err)
+{
+    struct timeval value = {timeout_ms / 1000, timeout_ms % 1000 * 1000};
+    if (setsockopt(conv, SOL_SOCKET, SO_RCVTIMEO, &value, sizeof value) < 0 ||
+        setsockopt(conv, SOL_SOCKET, SO_SNDTIMEO, &value, sizeof value) < 0)
+        return error_sys(err, "set a timeout for file work");
+    return 0;
+}
+
+/* No frame after this can be trusted to belong to what is asked next. */
+static void end_conversation(const struct ask *ask)
+{
+    (void)shutdown(ask->conv, SHUT_RDWR);
+}
+
+static int broken(const struct ask *ask, struct error *err)
+{
+    end_conversation(ask);
+    return error_set(err, ERROR_GONE, "the box sent an answer about files that makes no sense");
+}
+
+static int lost(const struct ask *ask, struct error *err)
+{
+    int code = errno;
+    end_conversation(ask);
+    if (code == EAGAIN || code == EWOULDBLOCK)
+        return error_set(err, ERROR_TIMEOUT, "the box took too long to answer about files");
+    if (code == EPROTO)
+        return broken(ask, err);
+    return error_set(err, ERROR_GONE, "the box ended while it was asked about files");
+}
+
+static int send_frame(const struct ask *ask, uint16_t type, const void *data, size_t length,
+                      struct error *err)
+{
+    struct iovec part = {(void *)data, length};
+    return files_frame_send(ask->conv, type, 0, &part, 1) < 0 ? lost(ask, err) : 0;
+}
+
+static int receive(const struct ask *ask, struct files_frame *frame, struct error *err)
+{
+    int got = files_frame_receive(ask->conv, ask->buffer, frame, 0);
+    if (got == 0)
+        errno = ECONNRESET;
+    return got <= 0 ? lost(ask, err) : 0;
+}
+
+static int check_path(const char *path, struct error *err)
+{
+    size_t length = strlen(path);
+    if (length == 0)
+        return error_set(err, ERROR_INVALID, "a path in the box is empty");
+    if (length >= FILES_MAX_PATH)
+        return error_set(err, ERROR_INVALID, "path '%.64s...' is longer than %u bytes", path,
+                         FILES_MAX_PATH - 1);
+    return 0;
+}
+
+static int ask_begin(struct ask *ask, const struct files_request_wire *request, unsigned flags,
+                     const char *path, const char *second, struct error *err)
+{
+    struct files_request_wire fixed = *request;
+    if (check_path(path, err) < 0 || (second && check_path(second, err) < 0))
+        return -1;
+    if (!second)
+        second = "";
+    fixed.path_size = (uint16_t)(strlen(path) + 1);
+    fixed.second_size = (uint16_t)(strlen(second) + 1);
+    struct iovec parts[] = {
+        {&fixed, sizeof fixed},
+        {(void *)path, fixed.path_size},
+        {(void *)second, fixed.second_size},
+    };
+    ask->buffer = xcalloc(1, FILES_MAX_FRAME);
+    if (files_frame_send(ask->conv, ask->type, (uint16_t)flags, parts, 3) < 0)
+        return lost(ask, err);
+    return 0;
+}
+
+/* The sentence came from the box: control characters would reach a terminal. */
+static int take_error(const struct ask *ask, const struct files_frame *frame, struct error *err)
+{
+    struct files_failure failure;
+    const char *text = NULL;
+    if (!files_failure_parse(frame, &failure, &text))
+        return broken(ask, err);
+    bool is_known = failure.kind > ERROR_NONE && failure.kind <= ERROR_SYSTEM;
+    error_set(err, is_known ? failure.kind : ERROR_SYSTEM, "%s", text);
+    err->sys = failure.sys > 0 && failure.sys < 4096 ? failure.sys : 0;
+    for (char *c = err->text; *c; c++)
+        if ((unsigned char)*c < 0x20 || *c == 0x7f)
+            *c = '?';
+    return -1;
+}
+
+static int stopped(const struct ask *ask)
+{
+    end_conversation(ask);
+    return -1;
+}
+
+/* EXPORT: what is made of it elsewhere must not be led astray by names or types. */
+static bool is_good_record(const struct files_item *item)
+{
+    mode_t type = item->mode & S_IFMT;
+    if (!files_path_is_plain(item->path) || item->is_hard_link)
+        return false;
+    if (type == S_IFLNK)
+        return item->size == 0 && item->target[0];
+    return !item->target[0] && (type == S_IFREG || (type == S_IFDIR && item->size == 0));
+}
+
+static bool is_good_item(const struct ask *ask, const struct files_item *item)
+{
+    switch (ask->type) {
+    case FILES_EXPORT: // not before the last one's data is complete
+        return ask->bytes_left == 0 && item->size <= ask->allowed && is_good_record(item);
+    case FILES_LIST:
+        return files_path_is_plain(item->path);
+    default:
+        return item->path[0] == '\0';
+    }
+}
+
+static int take_items(struct ask *ask, const struct files_frame *frame, struct error *err)
+{
+    for (size_t at = 0; at < frame->length;) {
+        struct files_item item;
+        if (!files_item_next(frame, &at, &item) || !ask->on_item || ask->items_left == 0 ||
+            !is_good_item(ask, &item))
+            return broken(ask, err);
+        ask->items_left--;
+        ask->total.items++;
+        if (ask->type == FILES_EXPORT) {
+            ask->bytes_left = item.size;
+            ask->allowed -= item.size;
+        }
+        if (ask->on_item(ask->data, &item, err) < 0)
+            return stopped(ask);
+    }
+    return 0;
+}
+
+static int take_data(struct ask *ask, const struct files_frame *frame, struct error *err)
+{
+    if (!ask->on_data || frame->length == 0 || frame->length > ask->bytes_left)
+        return broken(ask, err);
+    ask->bytes_left -= frame->length;
+    ask->total.bytes += frame->length;
+    if (ask->on_data(ask->data, frame->payload, frame->length, err) < 0)
+        return stopped(ask);
+    return 0;
+}
+
+static int take_end(struct ask *ask, const struct files_frame *frame, struct error *err)
+{
+    struct files_total said;
+    if (!files_total_parse(frame, &said) || (ask->type == FILES_EXPORT && ask->bytes_left))
+        return broken(ask, err);
+    ask->total.skipped = said.skipped;
+    ask->total.is_truncated = said.is_truncated != 0;
+    return 0;
+}
+
+/* Feeds everything up to the answer's end to the callbacks. */
+static int ask_finish(struct ask *ask, struct error *err)
+{
+    for (;;) {
+        struct files_frame frame;
+        if (receive(ask, &frame, err) < 0)
+            return -1;
+        int result = 0;
+        switch (frame.type) {
+        case FILES_ITEM:
+            result = take_items(ask, &frame, err);
+            break;
+        case FILES_DATA:
+            result = take_data(ask, &frame, err);
+            break;
+        case FILES_END:
+            return take_end(ask, &frame, err);
+        case FILES_ERROR:
+            return take_error(ask, &frame, err);
+        default:
+            result = broken(ask, err);
+        }
+        if (result < 0)
+            return -1;
+    }
+}
+
+static int ask_simple(int conv, uint16_t type, const struct files_request_wire *request,
+                      unsigned flags, const char *path, const char *second, struct error *err)
+{
+    autoask ask = {.conv = conv, .type = type};
+    if (ask_begin(&ask, request, flags, path, second, err) < 0)
+        return -1;
+    return ask_finish(&ask, err);
+}
+
+struct one_item {
+    struct files_item item;
+    char *target;
+    files_on_data on_data;
+    void *data;
+};
+
+static int keep_item(void *data, const struct files_item *item, struct error *err)
+{
+    struct one_item *one = data;
+    one->item = *item;
+    if (one->target)
+        memcpy(one->target, item->target, strlen(item->target) + 1);
+    one->item.path = one->item.target = "";
+    return 0;
+}
+
+static int pass_data(void *data, const void *bytes, size_t length, struct error *err)
+{
+    struct one_item *one = data;
+    return one->on_data(one->data, bytes, length, err);
+}
+
+int files_read(int conv, const char *path, uint64_t offset, uint64_t maximum,
+               struct files_item *item, files_on_data on_data, void *data,
+               struct files_total *total, struct error *err)
+{
+    struct one_item one = {.on_data = on_data, .data = data};
+    autoask ask = {.conv = conv, .type = FILES_READ, .bytes_left = maximum, .items_left = 1};
+    ask.on_item = keep_item;
+    ask.on_data = pass_data;
+    ask.data = &one;
+    struct files_request_wire request = {.offset = offset, .maximum = maximum};
+    if (ask_begin(&ask, &request, 0, path, NULL, err) < 0 || ask_finish(&ask, err) < 0)
+        return -1;
+    if (ask.items_left)
+        return broken(&ask, err);
+    if (item)
+        *item = one.item;
+    if (total)
+        *total = ask.total;
+    return 0;
+}
+
+static int data_to_fd(void *data, const void *bytes, size_t length, struct error *err)
+{
+    const int *fd = data;
+    return fd_write_all(*fd, bytes, length) < 0 ? error_sys(err, "write what the box sent") : 0;
+}
+
+int files_read_to_fd(int conv, const char *path, uint64_t offset, uint64_t maximum, int fd,
+                     struct files_item *item, struct files_total *total, struct error *err)
+{
+    return files_read(conv, path, offset, maximum, item, data_to_fd, &fd, total, err);
+}
+
+int files_list(int conv, const char *path, bool is_recursive, uint64_t maximum,
+               files_on_item on_item, void *data, struct files_total *total, struct error *err)
+{
+    autoask ask = {.conv = conv, .type = FILES_LIST, .items_left = maximum};
+    ask.on_item = on_item;
+    ask.data = data;
+    struct files_request_wire request = {.maximum = maximum};
+    unsigned flags = is_recursive ? FILES_RECURSIVE : 0;
+    if (ask_begin(&ask, &request, flags, path, NULL, err) < 0 || ask_finish(&ask, err) < 0)
+        return -1;
+    if (total)
+        *total = ask.total;
+    return 0;
+}
+
+int files_stat(int conv, const char *path, bool is_followed, struct files_item *item, char *target,
+               struct error *err)
+{
+    struct one_item one = {.target = target};
+    autoask ask = {.conv = conv, .type = FILES_STAT, .items_left = 1};
+    ask.on_item = keep_item;
+    ask.data = &one;
+    struct files_request_wire request = {0};
+    unsigned flags = is_followed ? FILES_FOLLOW : 0;
+    if (ask_begin(&ask, &request, flags, path, NULL, err) < 0 || ask_finish(&ask, err) < 0)
+        return -1;
+    if (ask.items_left)
+        return broken(&ask, err);
+    if (item)
+        *item = one.item;
+    return 0;
+}
+
+int files_mkdir(int conv, const char *path, uint32_t mode, unsigned flags, struct error *err)
+{
+    struct files_request_wire request = {.mode = mode};
+    return ask_simple(conv, FILES_MKDIR, &request, flags, path, NULL, err);
+}
+
+int files_remove(int conv, const char *path, unsigned flags, struct error *err)
+{
+    struct files_request_wire request = {0};
+    return ask_simple(conv, FILES_REMOVE, &request, flags, path, NULL, err);
+}
+
+int files_rename(int conv, const char *from, const char *to, unsigned flags, struct error *err)
+{
+    struct files_request_wire request = {0};
+    return ask_simple(conv, FILES_RENAME, &request, flags, from, to, err);
+}
+
+int files_chmod(int conv, const char *path, uint32_t mode, struct error *err)
+{
+    struct files_request_wire request = {.mode = mode};
+    return ask_simple(conv, FILES_CHMOD, &request, 0, path, NULL, err);
+}
+
+int files_chown(int conv, const char *path, uint32_t uid, uint32_t gid, unsigned flags,
+                struct error *err)
+{
+    struct files_request_wire request = {.uid = uid, .gid = gid};
+    return ask_simple(conv, FILES_CHOWN, &request, flags, path, NULL, err);
+}
+
+int files_export(int conv, const char *path, uint64_t maximum, files_on_item on_item,
+                 files_on_data on_data, void *data, struct files_total *total, struct error *err)
+{
+    autoask ask = {
+        .conv = conv, .type = FILES_EXPORT, .items_left = UINT64_MAX, .allowed = maximum};
+    ask.on_item = on_item;
+    ask.on_data = on_data;
+    ask.data = data;
+    struct files_request_wire request = {.maximum = maximum};
+    if (ask_begin(&ask, &request, 0, path, NULL, err) < 0 || ask_finish(&ask, err) < 0)
+        return -1;
+    if (total)
+        *total = ask.total;
+    return 0;
+}
+
+/* True when PID 1 answered before we were through: it refused, the rest need not be sent. */
+static bool has_early_answer(const struct ask *ask)
+{
+    uint8_t byte;
+    return recv(ask->conv, &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0;
+}
+
+/* Says how it ended and takes the one answer. An error of ours is kept over the one that follows
+ * from it. */
+static int finish_sending(struct ask *ask, int result, struct error *err)
+{
+    struct error answer = {0};
+    uint16_t type = result == 0 ? FILES_COMMIT : FILES_ABORT;
+    if (send_frame(ask, type, NULL, 0, &answer) == 0 && ask_finish(ask, &answer) == 0)
+        return result;
+    if (result == 0)
+        *err = answer;
+    return -1;
+}
+
+/* Sends what `fill` gives, `size` bytes or to its end. 0: all of it; 1: PID 1 has answered
+ * meanwhile. */
+static int send_data(struct ask *ask, files_fill fill, void *data, uint64_t size, bool is_exact,
+                     struct error *err)
+{
+    if (!ask->out)
+        ask->out = xcalloc(1, FILES_MAX_DATA);
+    while (size > 0) {
+        if (has_early_answer(ask))
+            return 1;
+        size_t room = size < FILES_MAX_DATA ? (size_t)size : FILES_MAX_DATA;
+        ssize_t got = fill(data, ask->out, room, err);
+        if (got < 0)
+            return -1;
+        if (got == 0 && is_exact)
+            return error_set(err, ERROR_INVALID, "the data of a record ends too early");
+        if (got == 0)
+            return 0;
+        if (send_frame(ask, FILES_DATA, ask->out, (size_t)got, err) < 0)
+            return -1;
+        size -= (uint64_t)got;
+    }
+    return 0;
+}
+
+int files_write(int conv, const char *path, uint32_t mode, unsigned flags, files_fill fill,
+                void *data, struct error *err)
+{
+    autoask ask = {.conv = conv, .type = FILES_WRITE};
+    struct files_request_wire request = {.mode = mode};
+    if (ask_begin(&ask, &request, flags, path, NULL, err) < 0)
+        return -1;
+    int result = send_data(&ask, fill, data, UINT64_MAX, false, err);
+    return finish_sending(&ask, result < 0 ? -1 : 0, err);
+}
+
+struct bytes {
+    const char *at;
+    size_t left;
+};
+
+static ssize_t fill_from_bytes(void *data, void *bytes, size_t size, struct error *err)
+{
+    struct bytes *from = data;
+    size_t take = from->left < size ? from->left : size;
+    memcpy(bytes, from->at, take);
+    from->at += take;
+    from->left -= take;
+    return (ssize_t)take;
+}
+
+int files_write_buffer(int conv, const char *path, uint32_t mode, unsigned flags, const void *bytes,
+                       size_t length, struct error *err)
+{
+    struct bytes from = {bytes, length};
+    return files_write(conv, path, mode, flags, fill_from_bytes, &from, err);
+}
+
+static ssize_t fill_from_fd(void *data, void *bytes, size_t size, struct error *err)
+{
+    const int *fd = data;
+    for (;;) {
+        ssize_t got = read(*fd, bytes, size);
+        if (got >= 0 || errno != EINTR)
+            return got < 0 ? error_sys(err, "read what goes into the box") : got;
+    }
+}
+
+int files_write_from_fd(int conv, const char *path, uint32_t mode, unsigned flags, int fd,
+                        struct error *err)
+{
+    return files_write(conv, path, mode, flags, fill_from_fd, &fd, err);
+}
+
+static int send_record(struct ask *ask, const struct files_item *item, struct error *err)
+{
+    bool is_link = item->is_hard_link || S_ISLNK(item->mode);
+    struct files_item record = *item;
+    if (!is_link)
+        record.target = "";
+    size_t maximum = item->is_hard_link ? FILES_MAX_RECORD_PATH : FILES_MAX_PATH;
+    if (!files_path_is_plain(record.path))
+        return error_set(err, ERROR_INVALID, "'%.300s' would lead out of the directory",
+                         record.path);
+    if (strlen(record.target) >= maximum)
+        return error_set(err, ERROR_INVALID, "the target of link '%.300s' is too long",
+                         record.path);
+    return send_frame(ask, FILES_ITEM, ask->out, files_item_write(&record, ask->out), err);
+}
+
+static int send_records(struct ask *ask, files_next_item next_item, files_fill fill, void *data,
+                        struct error *err)
+{
+    ask->out = xcalloc(1, FILES_MAX_DATA);
+    for (;;) {
+        struct files_item item = {.path = "", .target = ""};
+        if (has_early_answer(ask))
+            return 0;
+        int got = next_item(data, &item, err);
+        if (got <= 0)
+            return got;
+        if (send_record(ask, &item, err) < 0)
+            return -1;
+        ask->total.items++;
+        if (!S_ISREG(item.mode) || item.is_hard_link)
+            continue;
+        int result = send_data(ask, fill, data, item.size, true, err);
+        if (result)
+            return result < 0 ? -1 : 0;
+        ask->total.bytes += item.size;
+    }
+}
+
+int files_import(int conv, const char *path, unsigned flags, files_next_item next_item,
+                 files_fill fill, void *data, struct files_total *total, struct error *err)
+{
+    autoask ask = {.conv = conv, .type = FILES_IMPORT};
+    struct files_request_wire request = {0};
+    if (ask_begin(&ask, &request, flags, path, NULL, err) < 0)
+        return -1;
+    int result = send_records(&ask, next_item, fill, data, err);
+    if (finish_sending(&ask, result, err) < 0)
+        return -1;
+    if (total)
+        *total = ask.total;
+    return 0;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Serves one conversation about files (engine/files_wire.h) inside the box, with a user's rights.
+ * Blocks, so it runs on a thread of its own; slow disks never hold up PID 1's loop.
+ */
+#pragma once
+#include <stddef.h>
+#include <stdint.h>
+
+struct files_user {
+    uint32_t uid, gid;
+    const uint32_t *groups; // supplementary
+    size_t n_groups;
+    const char *base; // absolute: what relative paths start from
+};
+
+/*
+ * Serves until the other end is gone, then closes the socket, which it takes. Everything in `who`
+ * is borrowed until it returns. The calling thread is changed for good: own umask and working
+ * directory, file access as `who`, for a uid other than 0 without capabilities. It can only end
+ * afterwards. Other threads keep their rights; signals must be blocked.
+ */
+void files_serve(int sock, const struct files_user *who);
