@@ -16,6 +16,7 @@ struct ask {
     uint16_t type;
     uint64_t bytes_left; // that DATA may still bring
     uint64_t items_left; // that ITEM may still bring
+    uint64_t allowed;    // EXPORT: bytes of all further records
     files_on_item on_item;
     files_on_data on_data;
     void *data;
@@ -147,7 +148,7 @@ static bool is_good_item(const struct ask *ask, const struct files_item *item)
 {
     switch (ask->type) {
     case FILES_EXPORT: // not before the last one's data is complete
-        return ask->bytes_left == 0 && is_good_record(item);
+        return ask->bytes_left == 0 && item->size <= ask->allowed && is_good_record(item);
     case FILES_LIST:
         return files_path_is_plain(item->path);
     default:
@@ -164,8 +165,10 @@ static int take_items(struct ask *ask, const struct files_frame *frame, struct e
             return broken(ask, err);
         ask->items_left--;
         ask->total.items++;
-        if (ask->type == FILES_EXPORT)
+        if (ask->type == FILES_EXPORT) {
             ask->bytes_left = item.size;
+            ask->allowed -= item.size;
+        }
         if (ask->on_item(ask->data, &item, err) < 0)
             return stopped(ask);
     }
@@ -352,7 +355,8 @@ int files_chown(int conv, const char *path, uint32_t uid, uint32_t gid, unsigned
 int files_export(int conv, const char *path, uint64_t maximum, files_on_item on_item,
                  files_on_data on_data, void *data, struct files_total *total, struct error *err)
 {
-    autoask ask = {.conv = conv, .type = FILES_EXPORT, .items_left = UINT64_MAX};
+    autoask ask = {
+        .conv = conv, .type = FILES_EXPORT, .items_left = UINT64_MAX, .allowed = maximum};
     ask.on_item = on_item;
     ask.on_data = on_data;
     ask.data = data;
@@ -371,7 +375,8 @@ static bool has_early_answer(const struct ask *ask)
     return recv(ask->conv, &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0;
 }
 
-/* Says how it ended and takes the one answer. An error of ours is kept over the one that follows from it. */
+/* Says how it ended and takes the one answer. An error of ours is kept over the one that follows
+ * from it. */
 static int finish_sending(struct ask *ask, int result, struct error *err)
 {
     struct error answer = {0};
@@ -383,7 +388,8 @@ static int finish_sending(struct ask *ask, int result, struct error *err)
     return -1;
 }
 
-/* Sends what `fill` gives, `size` bytes or to its end. 0: all of it; 1: PID 1 has answered meanwhile. */
+/* Sends what `fill` gives, `size` bytes or to its end. 0: all of it; 1: PID 1 has answered
+ * meanwhile. */
 static int send_data(struct ask *ask, files_fill fill, void *data, uint64_t size, bool is_exact,
                      struct error *err)
 {
@@ -433,8 +439,8 @@ static ssize_t fill_from_bytes(void *data, void *bytes, size_t size, struct erro
     return (ssize_t)take;
 }
 
-int files_write_buffer(int conv, const char *path, uint32_t mode, unsigned flags,
-                       const void *bytes, size_t length, struct error *err)
+int files_write_buffer(int conv, const char *path, uint32_t mode, unsigned flags, const void *bytes,
+                       size_t length, struct error *err)
 {
     struct bytes from = {bytes, length};
     return files_write(conv, path, mode, flags, fill_from_bytes, &from, err);

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Files inside a box, seen from outside: the asking end of a conversation that box_files opened.
- * PID 1 does the work in the box with the user's rights; what it answers is taken for hostile (lengths, names and
- * sizes are checked), so a box that was broken into can lie about its files and nothing else.
+ * PID 1 does the work in the box with the user's rights; what it answers is taken for hostile
+ * (lengths, names and sizes are checked), so a box that was broken into can lie about its files and
+ * nothing else.
  *
- * `conv` is borrowed. Calls block; one at a time for a conversation. Paths are those of the box, relative ones
- * start at the conversation's base; links inside are followed inside. After an error of kind GONE or TIMEOUT, or
- * when a callback stopped a call, the conversation is over: close it and open another.
+ * `conv` is borrowed. Calls block; one at a time for a conversation. Paths are those of the box,
+ * relative ones start at the conversation's base; links inside are followed inside. After an error
+ * of kind GONE or TIMEOUT, or when a callback stopped a call, the conversation is over: close it
+ * and open another.
  */
 #pragma once
 #include "base/error.h"
@@ -17,17 +19,20 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Nothing sensible fits between two frames: waits for PID 1 end after this. Without it, they last. */
+/* Nothing sensible fits between two frames: waits for PID 1 end after this. Without it, they last.
+ */
 int files_set_timeout(int conv, unsigned timeout_ms, struct error *err);
 
-/* Callbacks return 0 to go on, or -1 with *err filled to stop. What they are given is valid during the call. */
+/* Callbacks return 0 to go on, or -1 with *err filled to stop. What they are given is valid during
+ * the call. */
 typedef int (*files_on_item)(void *data, const struct files_item *item, struct error *err);
 typedef int (*files_on_data)(void *data, const void *bytes, size_t length, struct error *err);
 
 /* Gives up to `size` bytes; 0 at the end, -1 with *err. */
 typedef ssize_t (*files_fill)(void *data, void *bytes, size_t size, struct error *err);
 
-/* *item is filled (its strings are ""); total->is_truncated when the file has more than `maximum` from offset. */
+/* *item is filled (its strings are ""); total->is_truncated when the file has more than `maximum`
+ * from offset. */
 int files_read(int conv, const char *path, uint64_t offset, uint64_t maximum,
                struct files_item *item, files_on_data on_data, void *data,
                struct files_total *total, struct error *err);
@@ -36,27 +41,31 @@ int files_read_to_fd(int conv, const char *path, uint64_t offset, uint64_t maxim
                      struct files_item *item, struct files_total *total, struct error *err);
 
 /*
- * Writes in place: an existing file keeps owner, mode and hard links; a new one gets `mode` and the user.
- * Flags: FILES_PARENTS, FILES_EXCLUSIVE. Cut off by an error, a new file is removed again, an existing one holds what came.
+ * Writes in place: an existing file keeps owner, mode and hard links; a new one gets `mode` and the
+ * user. Flags: FILES_PARENTS, FILES_EXCLUSIVE. Cut off by an error, a new file is removed again, an
+ * existing one holds what came.
  */
 int files_write(int conv, const char *path, uint32_t mode, unsigned flags, files_fill fill,
                 void *data, struct error *err);
-int files_write_buffer(int conv, const char *path, uint32_t mode, unsigned flags,
-                       const void *bytes, size_t length, struct error *err);
+int files_write_buffer(int conv, const char *path, uint32_t mode, unsigned flags, const void *bytes,
+                       size_t length, struct error *err);
 int files_write_from_fd(int conv, const char *path, uint32_t mode, unsigned flags, int fd,
                         struct error *err);
 
-/* Entries in no order, without "." and ".."; with is_recursive, paths relative to `path`. At most `maximum` are given. */
+/* Entries in no order, without "." and ".."; with is_recursive, paths relative to `path`. At most
+ * `maximum` are given. */
 int files_list(int conv, const char *path, bool is_recursive, uint64_t maximum,
                files_on_item on_item, void *data, struct files_total *total, struct error *err);
 
-/* Of the link itself unless is_followed. `target` (FILES_MAX_PATH bytes, or NULL) gets where a link leads, else "". */
+/* Of the link itself unless is_followed. `target` (FILES_MAX_PATH bytes, or NULL) gets where a link
+ * leads, else "". */
 int files_stat(int conv, const char *path, bool is_followed, struct files_item *item, char *target,
                struct error *err);
 
 /* An existing directory is fine unless FILES_EXCLUSIVE. Flags: FILES_PARENTS, FILES_EXCLUSIVE. */
 int files_mkdir(int conv, const char *path, uint32_t mode, unsigned flags, struct error *err);
-/* A file, link or empty directory; with FILES_RECURSIVE, any directory. Flags: FILES_RECURSIVE, FILES_MISSING_OK. */
+/* A file, link or empty directory; with FILES_RECURSIVE, any directory. Flags: FILES_RECURSIVE,
+ * FILES_MISSING_OK. */
 int files_remove(int conv, const char *path, unsigned flags, struct error *err);
 /* Flags: FILES_PARENTS, FILES_EXCLUSIVE. */
 int files_rename(int conv, const char *from, const char *to, unsigned flags, struct error *err);
@@ -66,19 +75,21 @@ int files_chown(int conv, const char *path, uint32_t uid, uint32_t gid, unsigned
                 struct error *err);
 
 /*
- * Everything below a directory, or one file, as records: directories before what is in them; files, directories
- * and links only. on_data comes item->size bytes in all after each file. Paths are plain (files_path_is_plain).
- * ERROR_LIMIT when there are more than `maximum` bytes.
+ * Everything below a directory, or one file, as records: directories before what is in them; files,
+ * directories and links only. on_data comes item->size bytes in all after each file. Paths are
+ * plain (files_path_is_plain). ERROR_LIMIT when there are more than `maximum` bytes.
  */
 int files_export(int conv, const char *path, uint64_t maximum, files_on_item on_item,
                  files_on_data on_data, void *data, struct files_total *total, struct error *err);
 
-/* The next record into *item (strings stay valid until the next call): 1, 0 at the end, -1 with *err. */
+/* The next record into *item (strings stay valid until the next call): 1, 0 at the end, -1 with
+ * *err. */
 typedef int (*files_next_item)(void *data, struct files_item *item, struct error *err);
 
 /*
- * Unpacks records below a directory; `fill` is asked for item->size bytes after each file. What stands in a file's place is
- * replaced. Stops at the first record that is refused. Flags: FILES_PARENTS (make the directory), FILES_OWNERS.
+ * Unpacks records below a directory; `fill` is asked for item->size bytes after each file. What
+ * stands in a file's place is replaced. Stops at the first record that is refused. Flags:
+ * FILES_PARENTS (make the directory), FILES_OWNERS.
  */
 int files_import(int conv, const char *path, unsigned flags, files_next_item next_item,
                  files_fill fill, void *data, struct files_total *total, struct error *err);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How the engine and burrow-init talk about files: frames over a SOCK_SEQPACKET socket; both ends compile this file.
- * One frame is one packet: a header, then a payload. Each end takes the other's frames for hostile: every
- * length is checked here, every string ends in a NUL that is counted and holds no other. Nothing here allocates.
+ * How the engine and burrow-init talk about files: frames over a SOCK_SEQPACKET socket; both ends
+ * compile this file. One frame is one packet: a header, then a payload. Each end takes the other's
+ * frames for hostile: every length is checked here, every string ends in a NUL that is counted and
+ * holds no other. Nothing here allocates.
  *
  * A request is answered by exactly one END or ERROR, which comes last:
  *   READ            ITEM, DATA..., END
@@ -11,7 +12,8 @@
  *   EXPORT          ITEM (one record), DATA... (item.size bytes), ITEM, ..., END
  *   WRITE, IMPORT   the asker sends DATA..., or ITEM and its DATA..., then COMMIT or ABORT; END
  *   others          END
- * An ERROR for WRITE and IMPORT may come early; the asker's frames are then dropped until COMMIT or ABORT.
+ * An ERROR for WRITE and IMPORT may come early; the asker's frames are then dropped until COMMIT or
+ * ABORT.
  */
 #pragma once
 #include <stdbool.h>
@@ -49,12 +51,13 @@ enum files_type {
 };
 
 /* Flags of requests. */
-#define FILES_PARENTS 1u    // WRITE, MKDIR, RENAME, IMPORT: make missing directories
-#define FILES_EXCLUSIVE 2u  // WRITE: the file must be new; RENAME: nothing may stand there; MKDIR: must be new
-#define FILES_RECURSIVE 4u  // LIST, REMOVE: with everything below
-#define FILES_FOLLOW 8u     // STAT, CHOWN: of what a link leads to
+#define FILES_PARENTS 1u // WRITE, MKDIR, RENAME, IMPORT: make missing directories
+#define FILES_EXCLUSIVE                                                                            \
+    2u // WRITE: the file must be new; RENAME: nothing may stand there; MKDIR: must be new
+#define FILES_RECURSIVE 4u   // LIST, REMOVE: with everything below
+#define FILES_FOLLOW 8u      // STAT, CHOWN: of what a link leads to
 #define FILES_MISSING_OK 16u // REMOVE
-#define FILES_OWNERS 32u    // IMPORT: give files to the ids in the records
+#define FILES_OWNERS 32u     // IMPORT: give files to the ids in the records
 
 struct files_header {
     uint16_t type;
@@ -81,15 +84,15 @@ struct files_item_wire {
     uint32_t uid;
     uint32_t gid;
     uint32_t links;
-    uint16_t path_size; // with NUL
-    uint16_t target_size; // with NUL
+    uint16_t path_size;    // with NUL
+    uint16_t target_size;  // with NUL
     uint32_t is_hard_link; // a record for a file seen earlier: the target is its path
 };
 
 struct files_total {
     uint64_t bytes;
     uint64_t items;
-    uint64_t skipped;     // things of other types, unreadable, or too deep to name
+    uint64_t skipped;      // things of other types, unreadable, or too deep to name
     uint32_t is_truncated; // there was more than `maximum`
     uint32_t pad;
 };
@@ -122,7 +125,8 @@ struct files_item {
     const char *target; // of a link; else ""
 };
 
-/* Sends one frame made of the parts. -1 with errno (EMSGSIZE when too large). Never raises SIGPIPE. */
+/* Sends one frame made of the parts. -1 with errno (EMSGSIZE when too large). Never raises SIGPIPE.
+ */
 int files_frame_send(int sock, uint16_t type, uint16_t flags, const struct iovec *parts,
                      unsigned n_parts);
 
@@ -140,12 +144,14 @@ bool files_total_parse(const struct files_frame *frame, struct files_total *out)
 bool files_failure_parse(const struct files_frame *frame, struct files_failure *out,
                          const char **text);
 
-/* The item at *at, which then stands behind it. False when malformed; call while *at < frame->length. */
+/* The item at *at, which then stands behind it. False when malformed; call while *at <
+ * frame->length. */
 bool files_item_next(const struct files_frame *frame, size_t *at, struct files_item *out);
 
 /* Bytes the item needs in a frame, and its writing there (`room` must be enough). */
 size_t files_item_size(const struct files_item *item);
 size_t files_item_write(const struct files_item *item, uint8_t *room);
 
-/* A path that stays below where it starts by its spelling: relative, no empty, "." or ".." part, not too long. */
+/* A path that stays below where it starts by its spelling: relative, no empty, "." or ".." part,
+ * not too long. */
 bool files_path_is_plain(const char *path);

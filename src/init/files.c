@@ -179,11 +179,11 @@ static int do_chown(struct talk *talk, struct error *err)
 }
 
 static const talk_verb verbs[FILES_TYPES] = {
-    [FILES_READ] = do_read,          [FILES_WRITE] = files_do_write,
-    [FILES_LIST] = files_do_list,    [FILES_STAT] = do_stat,
-    [FILES_MKDIR] = do_mkdir,        [FILES_REMOVE] = files_do_remove,
-    [FILES_RENAME] = do_rename,      [FILES_CHMOD] = do_chmod,
-    [FILES_CHOWN] = do_chown,        [FILES_EXPORT] = files_do_export,
+    [FILES_READ] = do_read,           [FILES_WRITE] = files_do_write,
+    [FILES_LIST] = files_do_list,     [FILES_STAT] = do_stat,
+    [FILES_MKDIR] = do_mkdir,         [FILES_REMOVE] = files_do_remove,
+    [FILES_RENAME] = do_rename,       [FILES_CHMOD] = do_chmod,
+    [FILES_CHOWN] = do_chown,         [FILES_EXPORT] = files_do_export,
     [FILES_IMPORT] = files_do_import,
 };
 

@@ -15,8 +15,9 @@ struct files_user {
 };
 
 /*
- * Serves until the other end is gone, then closes the socket, which it takes. Everything in `who` is borrowed until it returns.
- * The calling thread is changed for good: own umask and working directory, file access as `who`, for a uid other
- * than 0 without capabilities. It can only end afterwards. Other threads keep their rights; signals must be blocked.
+ * Serves until the other end is gone, then closes the socket, which it takes. Everything in `who`
+ * is borrowed until it returns. The calling thread is changed for good: own umask and working
+ * directory, file access as `who`, for a uid other than 0 without capabilities. It can only end
+ * afterwards. Other threads keep their rights; signals must be blocked.
  */
 void files_serve(int sock, const struct files_user *who);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Unpacking a stream of records below a directory. A record's path is plain (no "..", not absolute) and is walked
- * without following any link, so nothing lands outside, whatever links the stream or a guest plants. Files, directories, links and
- * hard links within are made; devices, FIFOs and sockets are refused. Set-id bits are dropped, directories stay
- * open to their owner so that what follows can be put in, what stands in a file's place is replaced.
+ * Unpacking a stream of records below a directory. A record's path is plain (no "..", not absolute)
+ * and is walked without following any link, so nothing lands outside, whatever links the stream or
+ * a guest plants. Files, directories, links and hard links within are made; devices, FIFOs and
+ * sockets are refused. Set-id bits are dropped, directories stay open to their owner so that what
+ * follows can be put in, what stands in a file's place is replaced.
  */
 #include "base/auto.h"
 #include "base/fd.h"
@@ -16,8 +17,8 @@
 #include <string.h>
 
 #define BELOW (RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS)
-#define CHUNK 4000        // of a path, for one system call
-#define REPLACE_TRIES 16  // somebody else makes the same name again
+#define CHUNK 4000       // of a path, for one system call
+#define REPLACE_TRIES 16 // somebody else makes the same name again
 
 struct import {
     struct talk *talk;
@@ -123,8 +124,8 @@ static int find_parent(struct import *import, const char *path, struct error *er
 {
     char *kept = import->talk->item_path;
     size_t length = parent_length(path);
-    bool is_same = import->parent >= 0 && import->parent_length == length &&
-                   memcmp(kept, path, length) == 0;
+    bool is_same =
+        import->parent >= 0 && import->parent_length == length && memcmp(kept, path, length) == 0;
 
     memcpy(kept, path, strlen(path) + 1);
     import->item.path = kept;
@@ -221,8 +222,7 @@ static int make_hard_link(struct import *import, const char *name)
     autofd dir = open_below(import->root, target, parent_length(target), false);
     if (dir < 0)
         return -1;
-    if (inside_is_kernel(dir) ||
-        fstatat(dir, base_name(target), &info, AT_SYMLINK_NOFOLLOW) < 0)
+    if (inside_is_kernel(dir) || fstatat(dir, base_name(target), &info, AT_SYMLINK_NOFOLLOW) < 0)
         return -1;
     if (!S_ISREG(info.st_mode)) {
         errno = EPERM;
@@ -234,7 +234,8 @@ static int make_hard_link(struct import *import, const char *name)
 static int import_hard_link(struct import *import, struct error *err)
 {
     if (!files_path_is_plain(import->item.target))
-        return error_set(err, ERROR_INVALID, "'%.300s' is a hard link to '%.300s', which is not in the archive",
+        return error_set(err, ERROR_INVALID,
+                         "'%.300s' is a hard link to '%.300s', which is not in the archive",
                          import->item.path, import->item.target);
     if (strcmp(import->item.path, import->item.target) == 0)
         return 0;
@@ -243,8 +244,8 @@ static int import_hard_link(struct import *import, struct error *err)
 
 static int make_file(struct import *import, const char *name)
 {
-    import->file = inside_openat(import->parent, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW,
-                                 0600, BELOW);
+    import->file =
+        inside_openat(import->parent, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600, BELOW);
     return import->file < 0 ? -1 : 0;
 }
 
@@ -287,7 +288,8 @@ static int check_record(const struct import *import, const struct files_item *it
     if (!files_path_is_plain(item->path))
         return error_set(err, ERROR_INVALID, "'%.300s' would lead out of the directory",
                          item->path);
-    if (import->talk->flags & FILES_OWNERS && (item->uid > FILES_MAX_ID || item->gid > FILES_MAX_ID))
+    if (import->talk->flags & FILES_OWNERS &&
+        (item->uid > FILES_MAX_ID || item->gid > FILES_MAX_ID))
         return error_set(err, ERROR_INVALID, "'%.300s' belongs to %u:%u; a box has 0 to %u",
                          item->path, item->uid, item->gid, FILES_MAX_ID);
     return 0;

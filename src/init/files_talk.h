@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the parts of the file server share: a conversation, its buffers, how it answers. Private to src/init/files*.c. */
+/* What the parts of the file server share: a conversation, its buffers, how it answers. Private to
+ * src/init/files*.c. */
 #pragma once
 #include "base/error.h"
 #include "engine/files_wire.h"
@@ -45,7 +46,8 @@ int talk_receive(struct talk *talk, struct files_frame *out);
 int talk_send(struct talk *talk, uint16_t type, const void *data, size_t length);
 int talk_send_error(struct talk *talk, const struct error *error);
 
-/* Fills an item; a link's target is read from the entry `name` of `dir` (or of `dir` itself, when "") into talk->target. */
+/* Fills an item; a link's target is read from the entry `name` of `dir` (or of `dir` itself, when
+ * "") into talk->target. */
 void talk_describe(struct talk *talk, int dir, const char *name, const char *path,
                    const struct stat *info, struct files_item *out);
 

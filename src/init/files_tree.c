@@ -132,11 +132,11 @@ static int export_entry(struct talk *talk, struct walk *walk, struct error *err)
         return 0; // gone meanwhile
     if (S_ISREG(info.st_mode))
         return export_opened(talk, walk, err);
-    if (!S_ISDIR(info.st_mode) && !S_ISLNK(info.st_mode)) {
+    talk_describe(talk, walk_dir(walk), walk_name(walk), walk->path, &info, &item);
+    if (!S_ISDIR(info.st_mode) && !item.target[0]) { // neither directory nor link
         talk->total.skipped++;
         return 0;
     }
-    talk_describe(talk, walk_dir(walk), walk_name(walk), walk->path, &info, &item);
     item.size = 0;
     if (talk_item(talk, &item) < 0 || talk_flush(talk) < 0)
         return TALK_OVER;
@@ -239,8 +239,8 @@ static int remove_walk(struct talk *talk, struct walk *walk, dev_t device, struc
             return walk_broke(talk, "remove", err);
         if (step == WALK_END)
             return 0;
-        int result = step == WALK_LEAVE ? remove_left(walk, &tries, err)
-                                        : remove_entry(walk, device, err);
+        int result =
+            step == WALK_LEAVE ? remove_left(walk, &tries, err) : remove_entry(walk, device, err);
         if (result < 0)
             return result;
         if (++count % CHECK_EVERY == 0 && talk_is_over(talk))

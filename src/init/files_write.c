@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writing one file, in place: hard links, owner, mode and watchers of an existing file stay, and it needs no right
- * to write to the directory. A write that is cut off leaves what had arrived in an existing file and removes
- * a new one. Who wants all or nothing writes a new file beside it and renames.
+ * Writing one file, in place: hard links, owner, mode and watchers of an existing file stay, and it
+ * needs no right to write to the directory. A write that is cut off leaves what had arrived in an
+ * existing file and removes a new one. Who wants all or nothing writes a new file beside it and
+ * renames.
  */
 #include "base/auto.h"
 #include "base/fd.h"
@@ -17,7 +18,7 @@
 
 struct target {
     int fd;
-    int parent;     // of a new file; else -1
+    int parent; // of a new file; else -1
     char name[256];
 };
 
@@ -40,8 +41,8 @@ static int create(struct talk *talk, struct target *target, struct error *err)
 static int create_through_link(struct talk *talk, struct target *target, struct error *err)
 {
     struct stat info;
-    autofd fd = inside_openat(talk->base, talk->path, O_WRONLY | O_CREAT,
-                              talk->request.mode & 07777, 0);
+    autofd fd =
+        inside_openat(talk->base, talk->path, O_WRONLY | O_CREAT, talk->request.mode & 07777, 0);
     if (fd < 0)
         return error_sys(err, "create " INSIDE_SHOWN, talk->path);
     if (inside_check(fd, S_IFREG, talk->path, &info, err) < 0)

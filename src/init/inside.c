@@ -37,11 +37,11 @@
 #define DIR_FLAGS (O_PATH | O_DIRECTORY)
 
 static const uint32_t kernel_file_systems[] = {
-    PROC_SUPER_MAGIC,    SYSFS_MAGIC,        CGROUP_SUPER_MAGIC,   CGROUP2_SUPER_MAGIC,
-    DEVPTS_SUPER_MAGIC,  DEBUGFS_MAGIC,      TRACEFS_MAGIC,        SECURITYFS_MAGIC,
-    BPF_FS_MAGIC,        PSTOREFS_MAGIC,     EFIVARFS_MAGIC,       SELINUX_MAGIC,
-    SMACK_MAGIC,         NSFS_MAGIC,         SOCKFS_MAGIC,         PIPEFS_MAGIC,
-    ANON_INODE_FS_MAGIC, BINFMTFS_MAGIC,     MQUEUE_MAGIC,         FUSE_CTL_SUPER_MAGIC,
+    PROC_SUPER_MAGIC,    SYSFS_MAGIC,          CGROUP_SUPER_MAGIC,   CGROUP2_SUPER_MAGIC,
+    DEVPTS_SUPER_MAGIC,  DEBUGFS_MAGIC,        TRACEFS_MAGIC,        SECURITYFS_MAGIC,
+    BPF_FS_MAGIC,        PSTOREFS_MAGIC,       EFIVARFS_MAGIC,       SELINUX_MAGIC,
+    SMACK_MAGIC,         NSFS_MAGIC,           SOCKFS_MAGIC,         PIPEFS_MAGIC,
+    ANON_INODE_FS_MAGIC, BINFMTFS_MAGIC,       MQUEUE_MAGIC,         FUSE_CTL_SUPER_MAGIC,
     CONFIGFS_MAGIC,      RDTGROUP_SUPER_MAGIC, BINDERFS_SUPER_MAGIC, PID_FS_MAGIC,
 };
 
@@ -169,7 +169,8 @@ static int make_dirs(int dir, const char *path, struct error *err)
     return take_fd(at);
 }
 
-int inside_dir(int dir, const char *path, bool is_made, struct error *err)
+/* `shown` is what the caller asked for, for error sentences. */
+static int open_dir(int dir, const char *path, bool is_made, const char *shown, struct error *err)
 {
     autofd fd = inside_openat(dir, path, DIR_FLAGS, 0, 0);
     if (fd < 0 && is_made && errno == ENOENT) {
@@ -178,10 +179,15 @@ int inside_dir(int dir, const char *path, bool is_made, struct error *err)
             return -1;
     }
     if (fd < 0)
-        return error_sys(err, "open " INSIDE_SHOWN, path);
-    if (check_place(fd, path, err) < 0)
+        return error_sys(err, "open " INSIDE_SHOWN, shown);
+    if (check_place(fd, shown, err) < 0)
         return -1;
     return take_fd(fd);
+}
+
+int inside_dir(int dir, const char *path, bool is_made, struct error *err)
+{
+    return open_dir(dir, path, is_made, path, err);
 }
 
 int inside_parent(int dir, const char *path, bool is_made, char *name, struct error *err)
@@ -202,10 +208,10 @@ int inside_parent(int dir, const char *path, bool is_made, char *name, struct er
         return error_set(err, ERROR_INVALID,
                          INSIDE_SHOWN " does not end in the name of a file or directory", path);
     if (start == 0)
-        return inside_dir(dir, ".", false, err);
+        return open_dir(dir, ".", false, path, err);
     memcpy(above, path, start);
     above[start] = '\0';
-    return inside_dir(dir, above, is_made, err);
+    return open_dir(dir, above, is_made, path, err);
 }
 
 /* Kernels before 6.6: an O_PATH fd is reached by its own name in a proc that really is one. */

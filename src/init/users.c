@@ -169,7 +169,8 @@ static void copy_home(struct user_info *out, struct piece home)
     out->home[home.length] = '\0';
 }
 
-/* The first line that is meant counts, as for everybody else who reads these files. 1: found, 0: not. */
+/* The first line that is meant counts, as for everybody else who reads these files. 1: found, 0:
+ * not. */
 static int find_user(struct piece text, const struct reference *user, struct user_info *out,
                      struct error *err)
 {

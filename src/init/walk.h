@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goes through a directory and, where the caller enters them, those below; any depth, with bounded memory, file
- * descriptors and stack. Never follows a link. A directory moved away meanwhile ends the walk with ESTALE
- * when its way back is no longer known, so that it never leaves the tree.
+ * Goes through a directory and, where the caller enters them, those below; any depth, with bounded
+ * memory, file descriptors and stack. Never follows a link. A directory moved away meanwhile ends
+ * the walk with ESTALE when its way back is no longer known, so that it never leaves the tree.
  */
 #pragma once
 #include "base/error.h"
@@ -22,8 +22,8 @@ struct walk {
     size_t capacity;
     char *path; // of what walk_next gave last, relative to the start
     size_t path_capacity;
-    size_t name_at;        // where its last part begins
-    bool is_removing;      // what was seen is gone: a directory opened again is read from its start
+    size_t name_at;   // where its last part begins
+    bool is_removing; // what was seen is gone: a directory opened again is read from its start
 };
 
 enum walk_step {
@@ -39,7 +39,8 @@ void walk_clear(struct walk *walk);
 
 enum walk_step walk_next(struct walk *walk);
 
-/* Goes into the entry walk_next gave last. -1 with errno (ENOTDIR, EACCES, …), and the walk goes on without. */
+/* Goes into the entry walk_next gave last. -1 with errno (ENOTDIR, EACCES, …), and the walk goes on
+ * without. */
 int walk_enter(struct walk *walk);
 
 /* The directory in which walk->path's last part is an entry. */
