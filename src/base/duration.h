@@ -13,6 +13,6 @@
 /* Whole milliseconds, rounded up, so that only nothing is 0. */
 int duration_parse(const char *text, const char *what, uint64_t *out_ms, struct error *err);
 
-/* "1h30m", "250ms", "1m0.5s"; "0s" for nothing. duration_parse reads it back. */
+/* "1h30m", "250ms", "1m30s500ms"; "0s" for nothing. duration_parse reads it back. */
 #define DURATION_TEXT 40
 const char *duration_format(uint64_t ms, char text[DURATION_TEXT]);
