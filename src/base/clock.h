@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What time it is: monotonic for measuring and deadlines, wall for people. */
+#pragma once
+#include <stdint.h>
+
+uint64_t clock_monotonic_us(void);
+uint64_t clock_monotonic_ms(void);
+uint64_t clock_wall_us(void); // since 1970, UTC
+uint64_t clock_wall_ms(void);
+
+/* RFC 3339 in UTC with milliseconds: "2026-01-02T03:04:05.678Z". Years past 9999 are cut to 9999.
+ */
+#define CLOCK_TEXT 25
+const char *clock_format(uint64_t wall_ms, char text[CLOCK_TEXT]);

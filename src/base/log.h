@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One line, one event, facts as fields, to stderr: log_info("sandbox started", F("id", id), F("ms",
+ * ms)). Each line is one write, so lines of several threads do not mix. The settings are the
+ * logger's only state: set them once, before threads start.
+ */
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+
+enum log_level {
+    LOG_LEVEL_ERROR, // someone should act
+    LOG_LEVEL_WARN,  // went on without, and says so
+    LOG_LEVEL_INFO,  // lifecycle
+    LOG_LEVEL_DEBUG,
+};
+
+enum log_format { LOG_FORMAT_TEXT, LOG_FORMAT_JSON };
+
+struct log_field {
+    const char *name; // NULL ends the list
+    enum { LOG_FIELD_TEXT, LOG_FIELD_SIGNED, LOG_FIELD_UNSIGNED, LOG_FIELD_BOOL } type;
+    union {
+        const char *text; // NULL is written as null
+        int64_t number;
+        uint64_t natural;
+        bool is_true;
+    };
+};
+
+/* Lines above `level` are dropped. Starts as info, text, to fd 2. */
+void log_configure(enum log_level level, enum log_format format, int fd);
+bool log_is_on(enum log_level level);
+
+/* "error", "warn", "info", "debug"; -1 for any other word. */
+int log_level_parse(const char *name, enum log_level *out);
+
+void log_write(enum log_level level, const char *message, const struct log_field *fields);
+
+static inline struct log_field log_field_text(const char *name, const char *text)
+{
+    return (struct log_field){.name = name, .type = LOG_FIELD_TEXT, .text = text};
+}
+
+static inline struct log_field log_field_signed(const char *name, int64_t number)
+{
+    return (struct log_field){.name = name, .type = LOG_FIELD_SIGNED, .number = number};
+}
+
+static inline struct log_field log_field_unsigned(const char *name, uint64_t natural)
+{
+    return (struct log_field){.name = name, .type = LOG_FIELD_UNSIGNED, .natural = natural};
+}
+
+static inline struct log_field log_field_bool(const char *name, bool is_true)
+{
+    return (struct log_field){.name = name, .type = LOG_FIELD_BOOL, .is_true = is_true};
+}
+
+#define F(name, value)                                                                             \
+    _Generic((value),                                                                              \
+             char *: log_field_text,                                                               \
+             const char *: log_field_text,                                                         \
+             bool: log_field_bool,                                                                 \
+             unsigned: log_field_unsigned,                                                         \
+             unsigned long: log_field_unsigned,                                                    \
+             unsigned long long: log_field_unsigned,                                               \
+             default: log_field_signed)(name, value)
+
+#define log_line(level, message, ...)                                                              \
+    do {                                                                                           \
+        if (log_is_on(level))                                                                      \
+            log_write(level, message, (const struct log_field[]){__VA_ARGS__ __VA_OPT__(, ){0}});  \
+    } while (0)
+
+#define log_error(...) log_line(LOG_LEVEL_ERROR, __VA_ARGS__)
+#define log_warn(...) log_line(LOG_LEVEL_WARN, __VA_ARGS__)
+#define log_info(...) log_line(LOG_LEVEL_INFO, __VA_ARGS__)
+#define log_debug(...) log_line(LOG_LEVEL_DEBUG, __VA_ARGS__)

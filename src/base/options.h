@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Command-line options from a table: parsing, help, and a dump for completion and manual-page
+ * tests.
+ * `--name value`, `--name=value`, `-n value`, `-nvalue`, letters of flags together; names are
+ * exact, never abbreviated. Options end at "--" or at the first word that is none. Re-entrant,
+ * unlike getopt.
+ */
+#pragma once
+#include "base/error.h"
+
+#include <stdint.h>
+#include <stddef.h>
+#include <stdio.h>
+
+enum option_type {   // what the row's field in the command's struct is:
+    OPTION_FLAG,     // bool
+    OPTION_COUNT,    // unsigned, one more each time
+    OPTION_TEXT,     // const char *, borrowed from argv or the environment
+    OPTION_LIST,     // struct option_list
+    OPTION_SIZE,     // uint64_t, bytes
+    OPTION_DURATION, // uint64_t, milliseconds
+    OPTION_CPU,      // uint32_t, thousandths
+    OPTION_INTEGER,  // int64_t
+};
+
+struct option_list {
+    const char **items; // borrowed texts in an array of ours
+    size_t count;
+};
+void option_list_clear(struct option_list *list);
+
+struct option_row {
+    const char *name; // without dashes; NULL ends the table
+    char letter;      // or 0
+    enum option_type type;
+    size_t offset;           // offsetof the field
+    const char *argument;    // its name in the help ("SIZE"); NULL for flags and counts
+    const char *help;        // lower case, no full stop; says the default
+    const char *environment; // gives the value where the option is absent; or NULL
+    int64_t minimum;         // for numbers of all types, in the field's unit
+    int64_t maximum;         // 0: no range
+};
+
+struct option_set {
+    const char *command;           // "burrow run"
+    const char *usage;             // "[options] -- command [argument ...]"
+    const char *summary;           // one line
+    const char *description;       // paragraphs, or NULL
+    const struct option_row *rows; // NULL: none but --help
+    const char *const *examples;   // "$ burrow run -- true" lines, NULL at the end; or NULL
+};
+
+/*
+ * Fills the fields of `into` whose options are given; preset defaults stay otherwise. argv[0] is
+ * skipped. 0, and *out_operands is the index of the first word behind the options; OPTIONS_HELP
+ * where --help or -h came first and nothing else counts; -1 with ERROR_INVALID.
+ */
+#define OPTIONS_HELP 1
+int options_parse(const struct option_set *set, int argc, char **argv, void *into,
+                  int *out_operands, struct error *err);
+
+/* Usage, description, options and examples for people. */
+void options_help(const struct option_set *set, FILE *out);
+
+/* One line an option, fields with tabs between: command, --name, -letter or empty, argument or
+ * empty, help. */
+void options_dump(const struct option_set *set, FILE *out);

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Paths inside a sandbox, as texts: checked and joined here, walked only by burrow-init inside the
+ * box. So ".." and links mean nothing here and are kept as they are.
+ */
+#pragma once
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define PATH_TEXT 4096 // with its NUL, the kernel's own limit
+#define PATH_NAME 255  // one name between slashes
+
+/* Not empty, no NUL within `length`, no longer than the kernel takes. The error starts with `what`.
+ */
+int path_check(const char *path, size_t length, const char *what, struct error *err);
+
+/* The same, and begins with a slash. */
+int path_check_absolute(const char *path, size_t length, const char *what, struct error *err);
+
+/*
+ * `path` seen from `base` (absolute): itself when it is absolute, else below base. Doubled slashes,
+ * "." and a slash at the end are dropped; "/" stays.
+ */
+int path_join(const char *base, const char *path, char out[PATH_TEXT], struct error *err);

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Text between quotes, so that it can be read back and never breaks the line it is in. */
+#pragma once
+#include "base/buffer.h"
+
+/* A JSON string with its quotes. What is not UTF-8 becomes U+FFFD. */
+int quote_json(struct buffer *to, const char *text, size_t length, struct error *err);
+
+/* The inside only, for a string that comes in pieces (cut between characters). */
+int quote_json_part(struct buffer *to, const char *text, size_t length, struct error *err);
+
+/* As quote_json_part, but lone surrogates in their three-byte form come out as \uD800 ... \uDFFF.
+ */
+int quote_json_exact(struct buffer *to, const char *text, size_t length, struct error *err);

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A strict reader of JSON (RFC 8259) into the tree of value.h.
+ * Lossless: numbers keep their text as written, and a lone surrogate ("\ud800") is kept in its
+ * three-byte form, as if it were a character (WTF-8), so that json_writer.h can give both back
+ * exactly. Refused, with line and column: what is not UTF-8, a byte order mark, anything behind the
+ * value, the same key twice.
+ */
+#pragma once
+#include "data/value.h"
+
+struct json_limits {
+    size_t bytes;   // of text; 0: JSON_MAX_BYTES
+    size_t memory;  // the tree may take; 0: JSON_MAX_MEMORY
+    unsigned depth; // of lists and maps in each other; 0: JSON_MAX_DEPTH
+};
+#define JSON_MAX_BYTES ((size_t)16 << 20)
+#define JSON_MAX_MEMORY ((size_t)64 << 20)
+#define JSON_MAX_DEPTH 64
+
+/*
+ * Reads `length` bytes. `name` is put in front of errors ("" for none); `limits` may be NULL.
+ * ERROR_LIMIT for more than the limits, ERROR_INVALID for all else.
+ */
+int json_read(const char *name, const char *text, size_t length, const struct json_limits *limits,
+              struct data_document **out, struct error *err);

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tests src/base/log.c. */
+#include "base/auto.h"
+#include "base/log.h"
+#include "test.h"
+
+#include <fcntl.h>
+
+static int sink = -1;
+static char lines[64 << 10];
+
+static void log_to_pipe(enum log_level level, enum log_format format)
+{
+    int ends[2];
+    CHECK(pipe2(ends, O_CLOEXEC | O_NONBLOCK) == 0);
+    (void)fcntl(ends[1], F_SETPIPE_SZ, 64 << 10);
+    log_configure(level, format, ends[1]);
+    sink = ends[0];
+    // the writing end stays open until the process ends
+}
+
+/* All that was logged, with the time (24 characters) of the first line replaced. */
+static const char *logged(void)
+{
+    ssize_t got = read(sink, lines, sizeof lines - 1);
+    log_configure(LOG_LEVEL_INFO, LOG_FORMAT_TEXT, STDERR_FILENO);
+    (void)close(sink);
+    lines[got > 0 ? got : 0] = '\0';
+    char *time = lines[0] == '{' ? lines + strlen("{\"time\":\"") : lines;
+    if (got > 33)
+        memcpy(time, "2026-01-02T03:04:05.678Z", 24);
+    return lines;
+}
+
+TEST(a_text_line_has_time_level_message_and_fields)
+{
+    size_t size = 12;
+    bool is_warm = true;
+    const char *nothing = NULL;
+    log_to_pipe(LOG_LEVEL_INFO, LOG_FORMAT_TEXT);
+    log_info("sandbox started", F("id", "sbx_7"), F("ms", size), F("code", -1), F("warm", is_warm),
+             F("why", "two words"), F("owner", nothing));
+    CHECK_STR(logged(), "2026-01-02T03:04:05.678Z info sandbox started id=sbx_7 ms=12 code=-1 "
+                        "warm=true why=\"two words\" owner=null\n");
+}
+
+TEST(a_json_line_is_one_object)
+{
+    log_to_pipe(LOG_LEVEL_INFO, LOG_FORMAT_JSON);
+    log_error("no \"room\"", F("left", 0x8000000000000000ULL), F("path", "/a\nb"));
+    CHECK_STR(logged(), "{\"time\":\"2026-01-02T03:04:05.678Z\",\"level\":\"error\","
+                        "\"message\":\"no \\\"room\\\"\",\"left\":9223372036854775808,"
+                        "\"path\":\"/a\\nb\"}\n");
+}
+
+TEST(a_field_cannot_forge_a_line)
+{
+    log_to_pipe(LOG_LEVEL_INFO, LOG_FORMAT_TEXT);
+    log_warn("odd\nname", F("name", "x\n2026-01-02T03:04:05.678Z error forged"), F("empty", ""));
+    CHECK_STR(logged(), "2026-01-02T03:04:05.678Z warn odd\\nname "
+                        "name=\"x\\n2026-01-02T03:04:05.678Z error forged\" empty=\"\"\n");
+}
+
+TEST(lines_above_the_level_are_dropped)
+{
+    log_to_pipe(LOG_LEVEL_WARN, LOG_FORMAT_TEXT);
+    log_info("not seen");
+    log_debug("nor this", F("id", 1));
+    CHECK_STR(logged(), "");
+    CHECK(log_is_on(LOG_LEVEL_INFO) && !log_is_on(LOG_LEVEL_DEBUG));
+}
+
+TEST(a_field_that_is_too_long_is_left_out_and_the_line_stays_whole)
+{
+    static char longer[40000];
+    memset(longer, 'x', sizeof longer - 1);
+    log_to_pipe(LOG_LEVEL_INFO, LOG_FORMAT_JSON);
+    log_info("large", F("id", 1), F("body", longer));
+    CHECK_STR(logged(), "{\"time\":\"2026-01-02T03:04:05.678Z\",\"level\":\"info\","
+                        "\"message\":\"large\",\"id\":1}\n");
+}
+
+TEST(level_names_are_read)
+{
+    enum log_level level = LOG_LEVEL_INFO;
+    CHECK_INT(log_level_parse("debug", &level), 0);
+    CHECK_INT(level, LOG_LEVEL_DEBUG);
+    CHECK_INT(log_level_parse("loud", &level), -1);
+}
