@@ -1,4 +1,4 @@
-# Thin names over meson; see CONTRIBUTING.md.
+# Thin names over meson and tools/; see CONTRIBUTING.md.
 BUILD ?= build
 
 all: $(BUILD)/build.ninja
@@ -7,7 +7,27 @@ all: $(BUILD)/build.ninja
 $(BUILD)/build.ninja:
 	meson setup --cross-file tools/musl.cross $(BUILD)
 
+# The suites that need no virtual machine. ./test runs all that gates.
 test: all
-	meson test -C $(BUILD) --print-errorlogs
+	meson test -C $(BUILD) --print-errorlogs --no-suite vm
 
-.PHONY: all test
+check:
+	tools/check
+
+fuzz:
+	tools/fuzz
+
+bench: all
+	tools/setup bench
+	bench/run
+
+format:
+	git ls-files '*.[ch]' | xargs clang-format -i
+
+install: all
+	meson install -C $(BUILD) --no-rebuild
+
+clean:
+	rm -rf build build-*
+
+.PHONY: all test check fuzz bench format install clean
