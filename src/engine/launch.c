@@ -62,7 +62,7 @@ static void drop_slot(struct launch *l)
 /* What programs in the box will take for the machine. */
 static int open_view(struct launch *l, struct error *err)
 {
-    unsigned have = (unsigned)sysconf(_SC_NPROCESSORS_ONLN);
+    unsigned have = l->engine->n_cpus;
     unsigned wanted = (l->spec->limits.cpu_milli + 999) / 1000;
 
     l->n_cpus = wanted < have ? wanted : 0;

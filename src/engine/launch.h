@@ -30,6 +30,7 @@ struct engine {
     // User namespaces by slot, kept from box to box: they hold nothing but the map.
     int ids[ENGINE_CACHED_IDS];
     bool keeps_ids;
+    unsigned n_cpus;    // of the machine
     bool has_layer_fds; // overlay takes layers by fd (Linux 6.13)
     const char *fail_step;
 };
