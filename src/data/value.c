@@ -103,7 +103,8 @@ const char *value_kind_name(enum value_kind kind)
 
 // ---- errors with a place ----
 
-// Appends the path of `value` below the root: "build.packages[3]". Readers bound the depth; a long path is cut.
+// Appends the path of `value` below the root: "build.packages[3]". Readers bound the depth; a long
+// path is cut.
 static void add_path(const struct data_value *value, char *text, size_t size)
 {
     char rest[256];
@@ -286,8 +287,8 @@ int value_get_map(const struct data_value *map, const char *key, bool needed,
     return 0;
 }
 
-int value_get_strings(const struct data_value *map, const char *key, bool needed,
-                      const char ***out, struct error *err)
+int value_get_strings(const struct data_value *map, const char *key, bool needed, const char ***out,
+                      struct error *err)
 {
     struct data_value *member;
 

@@ -51,8 +51,8 @@ void yaml_next_line(struct yaml *y)
 bool yaml_at_marker(const struct yaml *y)
 {
     const char *at = y->pos.at;
-    return at == y->pos.line_start &&
-           (strncmp(at, "---", 3) == 0 || strncmp(at, "...", 3) == 0) && yaml_is_blank(at[3]);
+    return at == y->pos.line_start && (strncmp(at, "---", 3) == 0 || strncmp(at, "...", 3) == 0) &&
+           yaml_is_blank(at[3]);
 }
 
 static bool may_start_comment(const struct yaml *y)
@@ -327,7 +327,8 @@ static bool at_dash(const struct yaml *y)
     return *y->pos.at == '-' && yaml_is_blank(y->pos.at[1]);
 }
 
-// The value behind "key:" or "- ", on this line or indented below it. A list may stand right under its key.
+// The value behind "key:" or "- ", on this line or indented below it. A list may stand right under
+// its key.
 static int read_block_value(struct yaml *y, const struct yaml_slot *slot, int indent)
 {
     bool same_line = !at_line_end(y);

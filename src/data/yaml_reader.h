@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by the halves of the YAML reader: the structure (yaml.c) and the scalars in it (yaml_scalar.c). */
+/* Shared by the halves of the YAML reader: the structure (yaml.c) and the scalars in it
+ * (yaml_scalar.c). */
 #pragma once
 #include "base/buffer.h"
 #include "data/value.h"

@@ -115,7 +115,8 @@ static void add_fold(struct yaml *y, size_t breaks)
         add_repeated(y, '\n', breaks - 1);
 }
 
-// Over the end of this line and blank ones, to the first text after them; how many breaks that were.
+// Over the end of this line and blank ones, to the first text after them; how many breaks that
+// were.
 static size_t skip_breaks(struct yaml *y)
 {
     size_t breaks = 0;
@@ -183,10 +184,10 @@ static int read_escape(struct yaml *y)
         char letter;
         const char *text;
     } escapes[] = {
-        {'a', "\a"}, {'b', "\b"},       {'t', "\t"},           {'\t', "\t"},
-        {'n', "\n"}, {'v', "\v"},       {'f', "\f"},           {'r', "\r"},
-        {'e', "\33"}, {' ', " "},       {'"', "\""},           {'/', "/"},
-        {'\\', "\\"}, {'N', "\xc2\x85"}, {'_', "\xc2\xa0"},    {'L', "\xe2\x80\xa8"},
+        {'a', "\a"},           {'b', "\b"},       {'t', "\t"},       {'\t', "\t"},
+        {'n', "\n"},           {'v', "\v"},       {'f', "\f"},       {'r', "\r"},
+        {'e', "\33"},          {' ', " "},        {'"', "\""},       {'/', "/"},
+        {'\\', "\\"},          {'N', "\xc2\x85"}, {'_', "\xc2\xa0"}, {'L', "\xe2\x80\xa8"},
         {'P', "\xe2\x80\xa9"},
     };
     struct yaml_mark mark = y->pos;
@@ -273,8 +274,7 @@ static void read_plain_line(struct yaml *y, bool in_flow)
 {
     const char *start = y->pos.at, *stop = start;
 
-    while (!ends_plain(y->pos.at, in_flow,
-                       y->pos.at > start && yaml_is_space(y->pos.at[-1]))) {
+    while (!ends_plain(y->pos.at, in_flow, y->pos.at > start && yaml_is_space(y->pos.at[-1]))) {
         if (!yaml_is_space(*y->pos.at))
             stop = y->pos.at + 1;
         y->pos.at++;
@@ -309,8 +309,8 @@ int yaml_read_plain(struct yaml *y, bool in_flow, bool one_line, int parent_inde
 
 struct block_style {
     bool is_folded;
-    char chomp;  // '-' no last break, '+' all of them, else one
-    int indent;  // column of the text; -1: that of its first line
+    char chomp; // '-' no last break, '+' all of them, else one
+    int indent; // column of the text; -1: that of its first line
 };
 
 static int read_block_header(struct yaml *y, int parent_indent, struct block_style *style)
@@ -361,7 +361,8 @@ static int find_block_indent(struct yaml *y, int parent_indent, int *out)
     return 0;
 }
 
-// Moves to the text of the next line of the block. False at the block's end, with the position before that line.
+// Moves to the text of the next line of the block. False at the block's end, with the position
+// before that line.
 static bool next_block_line(struct yaml *y, int indent, size_t *blank)
 {
     for (*blank = 0;; ++*blank) {
@@ -455,7 +456,8 @@ static bool is_number(const char *text)
     return *at == '\0';
 }
 
-// A number to some readers of YAML and something else to others: 0777, 0x1f, 0o17, +1, .5, 5., 1_000, .inf, .nan
+// A number to some readers of YAML and something else to others: 0777, 0x1f, 0o17, +1, .5, 5.,
+// 1_000, .inf, .nan
 static bool is_unclear_number(const char *text)
 {
     const char *at = text + (*text == '-' || *text == '+');

@@ -94,10 +94,11 @@ static int check_space(const struct making *making, const char *dir, struct erro
         return error_sys(err, "look at '%s'", dir);
     uint64_t available = (uint64_t)space.f_bavail * space.f_frsize;
     if (available < bytes)
-        return error_set(err, ERROR_LIMIT,
-                         "it needs %llu MiB while it is made and '%s' has %llu MiB left; free some, or "
-                         "choose another data directory",
-                         (unsigned long long)bytes >> 20, dir, (unsigned long long)available >> 20);
+        return error_set(
+            err, ERROR_LIMIT,
+            "it needs %llu MiB while it is made and '%s' has %llu MiB left; free some, or "
+            "choose another data directory",
+            (unsigned long long)bytes >> 20, dir, (unsigned long long)available >> 20);
     if (space.f_files && space.f_favail < inodes)
         return error_set(err, ERROR_LIMIT, "it needs %llu inodes and '%s' has %llu left",
                          (unsigned long long)inodes, dir, (unsigned long long)space.f_favail);
@@ -224,8 +225,7 @@ static bool is_current(const struct runtime_definition *definition, const struct
 }
 
 int runtime_build(const struct runtime_definition *definition,
-                  const struct runtime_build_options *options, bool *was_ready,
-                  struct error *err)
+                  const struct runtime_build_options *options, bool *was_ready, struct error *err)
 {
     autoptr(shelf) shelf = shelf_new(options->data_dir, definition->name);
     autofd lock_fd = -1;
@@ -273,8 +273,9 @@ static int compare(const struct manifest *manifest, const struct tree_sum *sum, 
         manifest->digest == sum->digest)
         return 0;
     if (manifest->files == sum->files && manifest->bytes == sum->bytes)
-        return error_set(err, ERROR_CONFLICT,
-                         "the contents, modes or owners of its files have changed since it was built");
+        return error_set(
+            err, ERROR_CONFLICT,
+            "the contents, modes or owners of its files have changed since it was built");
     return error_set(err, ERROR_CONFLICT,
                      "it has %llu files of %llu bytes, and had %llu of %llu when it was built",
                      (unsigned long long)sum->files, (unsigned long long)sum->bytes,
@@ -296,8 +297,7 @@ static int verify(const struct shelf *shelf, const char *tag, struct runtime_sta
         return error_sys(err, "open '%s'", root);
     if (tree_measure(root_fd, &sum, err) < 0 || compare(manifest, &sum, err) < 0)
         return -1;
-    *out = (struct runtime_status){
-        .state = RUNTIME_READY, .files = sum.files, .bytes = sum.bytes};
+    *out = (struct runtime_status){.state = RUNTIME_READY, .files = sum.files, .bytes = sum.bytes};
     (void)snprintf(out->made, sizeof out->made, "%s", manifest->made);
     return 0;
 }
@@ -312,8 +312,8 @@ int runtime_verify(const char *data_dir, const struct runtime_reference *referen
     if (err->kind == ERROR_NOT_FOUND)
         return error_set(err, ERROR_NOT_FOUND, "runtime '%s:%s' is not built", reference->name,
                          reference->tag);
-    return error_wrap(err, "verify runtime '%s:%s'; build it again with --force",
-                      reference->name, reference->tag);
+    return error_wrap(err, "verify runtime '%s:%s'; build it again with --force", reference->name,
+                      reference->tag);
 }
 
 int runtime_remove(const char *data_dir, const struct runtime_reference *reference,

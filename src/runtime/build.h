@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Makes, checks and removes runtimes under <data>/runtimes. A build happens in .building-NAME-TAG, is measured, synced and
- * moved to NAME/.TAG-ID; then the tags (links) point at it: it is there whole or not at all. Package files are kept
- * in <data>/cache/apt, so an interrupted build goes on where it was. Two builds of one runtime wait for each other.
- * Blocks; forks (single-threaded callers); silent but for the callbacks.
+ * Makes, checks and removes runtimes under <data>/runtimes. A build happens in .building-NAME-TAG,
+ * is measured, synced and moved to NAME/.TAG-ID; then the tags (links) point at it: it is there
+ * whole or not at all. Package files are kept in <data>/cache/apt, so an interrupted build goes on
+ * where it was. Two builds of one runtime wait for each other. Blocks; forks (single-threaded
+ * callers); silent but for the callbacks.
  */
 #pragma once
 #include "runtime/catalog.h"
@@ -23,8 +24,7 @@ struct runtime_build_options {
 
 /* *was_ready (may be NULL): nothing had to be done. */
 int runtime_build(const struct runtime_definition *definition,
-                  const struct runtime_build_options *options, bool *was_ready,
-                  struct error *err);
+                  const struct runtime_build_options *options, bool *was_ready, struct error *err);
 
 /* Where the output of the last build's programs is kept. The caller frees it. */
 char *runtime_log_path(const char *data_dir, const struct runtime_definition *definition);

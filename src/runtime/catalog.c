@@ -93,8 +93,7 @@ static int check_words(const struct data_value *map, const char *key, const char
 static int read_debian(const struct data_value *build, struct runtime_definition *definition,
                        struct error *err)
 {
-    static const char *const known[] = {"kind",       "suite",  "packages",
-                                        "components", "mirror", NULL};
+    static const char *const known[] = {"kind", "suite", "packages", "components", "mirror", NULL};
     static const char *main_only[] = {"main", NULL};
     static const char *none[] = {NULL};
     const char *letters = LOWER UPPER "._-+:=~";
@@ -142,7 +141,8 @@ static int read_env(const struct data_value *root, struct runtime_definition *de
         if (value_get_string(env, v->key, true, &text, err) < 0)
             return -1;
         if (!*v->key || strpbrk(v->key, "=\n") || strchr(text, '\n'))
-            return value_error(v, err, "a name needs to be without '=', and both without line breaks");
+            return value_error(v, err,
+                               "a name needs to be without '=', and both without line breaks");
         size_t size = v->key_length + strlen(text) + 2;
         char *pair = value_alloc(root->document, size);
         (void)snprintf(pair, size, "%s=%s", v->key, text);
@@ -238,8 +238,8 @@ static void add_definition(struct catalog *catalog, struct runtime_definition *d
         }
         at += compare(old, definition) < 0;
     }
-    catalog->definitions = xrealloc(catalog->definitions, catalog->n_definitions + 1,
-                                    sizeof *catalog->definitions);
+    catalog->definitions =
+        xrealloc(catalog->definitions, catalog->n_definitions + 1, sizeof *catalog->definitions);
     memmove(catalog->definitions + at + 1, catalog->definitions + at,
             (catalog->n_definitions - at) * sizeof *catalog->definitions);
     catalog->definitions[at] = definition;
@@ -268,7 +268,8 @@ static void add_fault(struct catalog *catalog, const struct error *err)
 static int is_yaml(const struct dirent *entry)
 {
     size_t length = strlen(entry->d_name);
-    return length > 5 && entry->d_name[0] != '.' && strcmp(entry->d_name + length - 5, ".yaml") == 0;
+    return length > 5 && entry->d_name[0] != '.' &&
+           strcmp(entry->d_name + length - 5, ".yaml") == 0;
 }
 
 static void add_directory(struct catalog *catalog, const char *dir)
@@ -293,8 +294,7 @@ static void add_directory(struct catalog *catalog, const char *dir)
     free(entries);
 }
 
-int catalog_load(const char *data_dir, const char *etc_dir, struct catalog **out,
-                 struct error *err)
+int catalog_load(const char *data_dir, const char *etc_dir, struct catalog **out, struct error *err)
 {
     autoptr(catalog) catalog = xnew(struct catalog);
     autofree char *own = xasprintf("%s/catalog", data_dir);
@@ -363,7 +363,7 @@ static void find_nearest(const struct catalog *catalog, const struct runtime_ref
             const char *name = catalog->definitions[i]->name;
             size_t names = value_text_distance(wanted->name, strlen(wanted->name), name);
             size_t tags = value_text_distance(wanted->tag, strlen(wanted->tag), *tag);
-            size_t away = names * 2 < strlen(name) ? names + (tags > 1) : best;
+            size_t away = names * 2 <= strlen(name) ? names + (tags > 1) : best;
             if (away < best) {
                 best = away;
                 (void)snprintf(text, size, "%s:%s", name, *tag);
@@ -385,7 +385,7 @@ int catalog_find(const struct catalog *catalog, const struct runtime_reference *
     }
     list_known(catalog, known, sizeof known);
     find_nearest(catalog, reference, near, sizeof near);
-    error_set(err, ERROR_NOT_FOUND, "unknown runtime '%s:%s'%s%s%s; known: %s", reference->name,
-              reference->tag, *near ? "; did you mean '" : "", near, *near ? "'?" : "", known);
+    error_set(err, ERROR_NOT_FOUND, "unknown runtime '%s:%s'; %s%s%sknown: %s", reference->name,
+              reference->tag, *near ? "did you mean '" : "", near, *near ? "'? " : "", known);
     return error_about(err, "runtime", "unknown");
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What runtimes there are and how each is made: small YAML files carried in the program, and those of the
- * machine in /etc/burrow/runtimes and <data>/catalog, read in that order; a later one replaces an earlier
- * one of the same name and tag. Adding a runtime is adding a file.
- * Not needed to start from a runtime that is built: see runtime/image.h.
+ * What runtimes there are and how each is made: small YAML files carried in the program, and those
+ * of the machine in /etc/burrow/runtimes and <data>/catalog, read in that order; a later one
+ * replaces an earlier one of the same name and tag. Adding a runtime is adding a file. Not needed
+ * to start from a runtime that is built: see runtime/image.h.
  */
 #pragma once
 #include "base/auto.h"
@@ -31,9 +31,9 @@ struct runtime_definition {
     const char *name;
     const char **tags; // at least one; the first names the build, the others point at it
     const char *description;
-    const char *file;   // where it is written down
-    uint64_t hash;      // of what decides the result; differs when the definition was changed in earnest
-    const char **env;   // KEY=VALUE, NULL-terminated
+    const char *file; // where it is written down
+    uint64_t hash; // of what decides the result; differs when the definition was changed in earnest
+    const char **env; // KEY=VALUE, NULL-terminated
     enum runtime_kind kind;
     const char *suite; // the rest is for RUNTIME_DEBIAN
     const char **components;
@@ -43,7 +43,8 @@ struct runtime_definition {
 
 struct catalog;
 
-/* `etc_dir` NULL is /etc/burrow/runtimes. A file that cannot be read is left out and told by catalog_faults. */
+/* `etc_dir` NULL is /etc/burrow/runtimes. A file that cannot be read is left out and told by
+ * catalog_faults. */
 int catalog_load(const char *data_dir, const char *etc_dir, struct catalog **out,
                  struct error *err);
 void catalog_free(struct catalog *catalog);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runtimes of Debian packages: mmdebstrap makes the root, then it is cleaned and fitted to live in a box. */
+/* Runtimes of Debian packages: mmdebstrap makes the root, then it is cleaned and fitted to live in
+ * a box. */
 #include "base/buffer.h"
 #include "base/fd.h"
 #include "base/mem.h"
@@ -37,7 +38,8 @@ struct watching {
     char line[200];                    // that brought it
 };
 
-#define WAY_OUT "name a mirror with --mirror or BURROW_DEBIAN_MIRROR, or use the runtime host:latest"
+#define WAY_OUT                                                                                    \
+    "name a mirror with --mirror or BURROW_DEBIAN_MIRROR, or use the runtime host:latest"
 
 static const struct complaint {
     const char *text; // in a line of output
@@ -49,13 +51,15 @@ static const struct complaint {
      "the mirror's signature cannot be checked; install the package debian-archive-keyring"},
     {"is not signed", ERROR_UNAVAILABLE,
      "the mirror's signature cannot be checked; install the package debian-archive-keyring"},
-    {"is not valid yet", ERROR_UNAVAILABLE, "this machine's clock is behind; set it and build again"},
+    {"is not valid yet", ERROR_UNAVAILABLE,
+     "this machine's clock is behind; set it and build again"},
     {"Release file for", ERROR_UNAVAILABLE, "the mirror is out of date; " WAY_OUT},
     {"Unable to locate package", ERROR_NOT_FOUND, "a package of the runtime does not exist"},
     {"does not have a Release file", ERROR_UNAVAILABLE,
      "the mirror does not have this suite; " WAY_OUT},
     {"Could not resolve", ERROR_UNAVAILABLE, "no package mirror can be reached; " WAY_OUT},
-    {"Temporary failure resolving", ERROR_UNAVAILABLE, "no package mirror can be reached; " WAY_OUT},
+    {"Temporary failure resolving", ERROR_UNAVAILABLE,
+     "no package mirror can be reached; " WAY_OUT},
     {"Could not connect", ERROR_UNAVAILABLE, "no package mirror can be reached; " WAY_OUT},
     {"Cannot initiate the connection", ERROR_UNAVAILABLE,
      "no package mirror can be reached; " WAY_OUT},
@@ -121,7 +125,10 @@ static void put_arguments(struct arguments *arguments, const char *program,
                           const struct making *making)
 {
     static const char *const fixed[] = {
-        "--verbose", "--mode=root", "--format=directory", "--variant=minbase",
+        "--verbose",
+        "--mode=root",
+        "--format=directory",
+        "--variant=minbase",
         // the root holds the mounted cache of packages already, and that is to stay as it is
         "--skip=check/empty,essential/unlink,cleanup/apt/cache",
         "--aptopt=Acquire::http::Timeout \"30\"",
@@ -145,7 +152,8 @@ static void put_arguments(struct arguments *arguments, const char *program,
 static int bootstrap(struct making *making, const char *program, const char *sources,
                      struct error *err)
 {
-    static const struct tree_entry place[] = {{"var/cache/apt/archives", S_IFDIR | 0755, NULL}, {0}};
+    static const struct tree_entry place[] = {{"var/cache/apt/archives", S_IFDIR | 0755, NULL},
+                                              {0}};
     autofree char *cache = xasprintf("%s/cache/apt", making->options->data_dir);
     autofree char *lock = xasprintf("%s.lock", cache);
     autofree char *archives = xasprintf("%s/%s", making->root, place[0].path);
@@ -202,8 +210,8 @@ static int copy_keys(int root_fd, const char *sources, struct error *err)
 
 static int fit(struct making *making, const char *sources, struct error *err)
 {
-    static const char *const emptied[] = {"var/cache/apt", "var/lib/apt/lists", "var/cache/ldconfig",
-                                          "var/cache/debconf"};
+    static const char *const emptied[] = {"var/cache/apt", "var/lib/apt/lists",
+                                          "var/cache/ldconfig", "var/cache/debconf"};
     autofree char *apt = join_lines(apt_options, ARRAY_SIZE(apt_options), ";");
     autofree char *dpkg = join_lines(dpkg_options, ARRAY_SIZE(dpkg_options), "");
     const struct tree_entry entries[] = {
@@ -247,9 +255,10 @@ int make_debian(struct making *making, struct error *err)
     autobuffer sources = {0};
 
     if (tool_find("mmdebstrap", program, sizeof program) < 0)
-        return error_set(err, ERROR_UNAVAILABLE,
-                         "mmdebstrap is not installed; run 'apt-get install mmdebstrap', or use the "
-                         "runtime host:latest");
+        return error_set(
+            err, ERROR_UNAVAILABLE,
+            "mmdebstrap is not installed; run 'apt-get install mmdebstrap', or use the "
+            "runtime host:latest");
     if (find_sources(making, &sources, err) < 0)
         return -1;
     if (bootstrap(making, program, sources.data, err) < 0)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The runtime that is this machine's own /usr, seen read-only, with an /etc that holds what programs need and
- * nothing that is the machine's own business: no keys, no accounts, no /home, /root or /var.
+ * The runtime that is this machine's own /usr, seen read-only, with an /etc that holds what
+ * programs need and nothing that is the machine's own business: no keys, no accounts, no /home,
+ * /root or /var.
  */
 #include "runtime/make.h"
 #include "runtime/skeleton.h"
@@ -16,9 +17,9 @@
 
 // Below /etc; patterns. What is here is world-readable on every system and the same for everybody.
 static const char *const copied[] = {
-    "ld.so.cache",  "ld.so.conf",     "ld.so.conf.d", "alternatives", "ca-certificates.conf",
-    "localtime",    "timezone",       "mime.types",   "services",     "protocols",
-    "magic",        "debian_version", "os-release",   "inputrc",      "perl",
+    "ld.so.cache",     "ld.so.conf",     "ld.so.conf.d", "alternatives", "ca-certificates.conf",
+    "localtime",       "timezone",       "mime.types",   "services",     "protocols",
+    "magic",           "debian_version", "os-release",   "inputrc",      "perl",
     "ssl/openssl.cnf", "python3*",
 };
 
@@ -41,7 +42,8 @@ static int copy_settings(int slash_fd, int root_fd, struct error *err)
 
 // ---- certificates ----
 
-// Links into /usr/share are certificates that everybody has; files of /etc/ssl/certs may be the machine's own.
+// Links into /usr/share are certificates that everybody has; files of /etc/ssl/certs may be the
+// machine's own.
 static bool is_public_certificate(int certs_fd, const char *name, int out_fd)
 {
     char target[PATH_MAX];

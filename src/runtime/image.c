@@ -38,8 +38,8 @@ static struct runtime_image *make_image(const struct shelf *shelf, struct manife
         xasprintf("%s/%s/%s/rootfs", shelf->path, shelf->name, manifest->dir);
     image->binds = xcalloc(manifest->n_binds + 1, sizeof *image->binds);
     for (; image->n_binds < manifest->n_binds; image->n_binds++)
-        image->binds[image->n_binds] = (struct runtime_bind){
-            manifest->binds[image->n_binds].host, manifest->binds[image->n_binds].box};
+        image->binds[image->n_binds] = (struct runtime_bind){manifest->binds[image->n_binds].host,
+                                                             manifest->binds[image->n_binds].box};
     return image;
 }
 

@@ -48,8 +48,7 @@ static int open_locked(const char *path, int lock, int *out_fd, struct stat *inf
     return 0;
 }
 
-int manifest_open(const char *path, int lock, int *out_fd, struct manifest **out,
-                  struct error *err)
+int manifest_open(const char *path, int lock, int *out_fd, struct manifest **out, struct error *err)
 {
     autofd fd = -1;
     struct stat info;
@@ -90,8 +89,7 @@ static bool read_bind(struct manifest *manifest, char *text)
     if (!tab)
         return false;
     *tab = '\0';
-    manifest->binds =
-        xrealloc(manifest->binds, manifest->n_binds + 1, sizeof *manifest->binds);
+    manifest->binds = xrealloc(manifest->binds, manifest->n_binds + 1, sizeof *manifest->binds);
     manifest->binds[manifest->n_binds++] = (struct manifest_bind){.host = text, .box = tab + 1};
     return true;
 }
@@ -128,14 +126,10 @@ static bool read_line(struct manifest *manifest, const char *word, char *text)
         uint64_t *number;
         int base;
     } fields[] = {
-        {"name", &manifest->name, NULL, 0},
-        {"tag", &manifest->tag, NULL, 0},
-        {"kind", &manifest->kind, NULL, 0},
-        {"dir", &manifest->dir, NULL, 0},
-        {"made", &manifest->made, NULL, 0},
-        {"definition", NULL, &manifest->definition, 16},
-        {"files", NULL, &manifest->files, 10},
-        {"bytes", NULL, &manifest->bytes, 10},
+        {"name", &manifest->name, NULL, 0},      {"tag", &manifest->tag, NULL, 0},
+        {"kind", &manifest->kind, NULL, 0},      {"dir", &manifest->dir, NULL, 0},
+        {"made", &manifest->made, NULL, 0},      {"definition", NULL, &manifest->definition, 16},
+        {"files", NULL, &manifest->files, 10},   {"bytes", NULL, &manifest->bytes, 10},
         {"digest", NULL, &manifest->digest, 16},
     };
 

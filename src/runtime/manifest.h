@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is known of a built runtime, in the file "manifest" next to its rootfs: lines of "word text", read at each
- * launch, so it needs no parser of data files. Its file is also what users of the runtime hold a lock on.
+ * What is known of a built runtime, in the file "manifest" next to its rootfs: lines of "word
+ * text", read at each launch, so it needs no parser of data files. Its file is also what users of
+ * the runtime hold a lock on.
  */
 #pragma once
 #include "base/auto.h"
@@ -44,8 +45,9 @@ struct manifest {
 };
 
 /*
- * Opens and reads a manifest. With `lock` (LOCK_SH, LOCK_EX, perhaps LOCK_NB; 0: none) the file is locked first; one that
- * was removed meanwhile counts as missing. ERROR_NOT_FOUND; ERROR_CONFLICT when LOCK_NB would wait.
+ * Opens and reads a manifest. With `lock` (LOCK_SH, LOCK_EX, perhaps LOCK_NB; 0: none) the file is
+ * locked first; one that was removed meanwhile counts as missing. ERROR_NOT_FOUND; ERROR_CONFLICT
+ * when LOCK_NB would wait.
  */
 int manifest_open(const char *path, int lock, int *out_fd, struct manifest **out,
                   struct error *err);

@@ -97,8 +97,8 @@ bool progress_read(struct progress_reader *reader, const char *line)
     if (reader->done < reader->total)
         reader->done++;
     unsigned from = phases[reader->phase].permille;
-    unsigned to = reader->phase + 1 < ARRAY_SIZE(phases) ? phases[reader->phase + 1].permille
-                                                         : LAST_PERMILLE;
+    unsigned to =
+        reader->phase + 1 < ARRAY_SIZE(phases) ? phases[reader->phase + 1].permille : LAST_PERMILLE;
     if (reader->total)
         reader->now.permille = from + (to - from) * reader->done / reader->total;
     return true;

@@ -11,9 +11,9 @@ struct runtime_progress {
 
 struct progress_reader {
     struct runtime_progress now;
-    unsigned phase;           // row in the table of phases
-    unsigned total, done;     // steps in this phase: downloads, unpackings, settings up
-    unsigned packages;        // apt said it would install so many
+    unsigned phase;       // row in the table of phases
+    unsigned total, done; // steps in this phase: downloads, unpackings, settings up
+    unsigned packages;    // apt said it would install so many
     char name[80];
 };
 

@@ -163,8 +163,8 @@ static int lock_build(const struct shelf *shelf, int dir_fd, const char *tag, ch
     autofree char *path = xasprintf("%s/manifest", dir);
     autofd fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC);
     if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0) {
-        error_set(err, ERROR_CONFLICT,
-                  "runtime '%s:%s' is in use by a sandbox; end that first", shelf->name, tag);
+        error_set(err, ERROR_CONFLICT, "runtime '%s:%s' is in use by a sandbox; end that first",
+                  shelf->name, tag);
         return error_about(err, "runtime", "busy");
     }
     *out_fd = take_fd(fd);

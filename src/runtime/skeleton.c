@@ -18,8 +18,8 @@ static const struct tree_entry users[] = {
      "root:x:0:0:root:/root:/bin/bash\n" USER_LINE
      "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"},
     {"etc/group", S_IFREG | 0644,
-     "root:x:0:\nadm:x:4:\ntty:x:5:\nmail:x:8:\nshadow:x:42:\nutmp:x:43:\nstaff:x:50:\nusers:x:100:\n" GROUP_LINE
-     "nogroup:x:65534:\n"},
+     "root:x:0:\nadm:x:4:\ntty:x:5:\nmail:x:8:\nshadow:x:42:\nutmp:x:43:\nstaff:x:50:\nusers:x:100:"
+     "\n" GROUP_LINE "nogroup:x:65534:\n"},
     {"etc/shadow", S_IFREG | 0640,
      "root:*:19000:0:99999:7:::\n" SHADOW_LINE "nobody:*:19000:0:99999:7:::\n"},
     {"etc/gshadow", S_IFREG | 0640, "root:*::\nburrow:*::\nnogroup:*::\n"},

@@ -16,7 +16,7 @@
 
 struct entry {
     char *uri, *suite;
-    char *signed_by; // a path, or NULL
+    char *signed_by;    // a path, or NULL
     bool has_other_key; // signed by something that is not a path: a fingerprint, a key in the text
     bool is_trusted;
     bool has_main;
@@ -101,7 +101,8 @@ static void read_one_line(struct entries *to, char *line)
         if (!close)
             return;
         *close = '\0';
-        for (char *word = strtok_r(line + 1, " \t", &rest); word; word = strtok_r(NULL, " \t", &rest)) {
+        for (char *word = strtok_r(line + 1, " \t", &rest); word;
+             word = strtok_r(NULL, " \t", &rest)) {
             if (strncmp(word, "signed-by=", 10) == 0)
                 signed_by = word + 10;
             if (strcmp(word, "trusted=yes") == 0)
@@ -124,9 +125,9 @@ static char **find_field(struct stanza *stanza, const char *name)
         const char *name;
         char **field;
     } fields[] = {
-        {"types", &stanza->types},           {"uris", &stanza->uris},
-        {"suites", &stanza->suites},         {"components", &stanza->components},
-        {"signed-by", &stanza->signed_by},   {"trusted", &stanza->trusted},
+        {"types", &stanza->types},         {"uris", &stanza->uris},
+        {"suites", &stanza->suites},       {"components", &stanza->components},
+        {"signed-by", &stanza->signed_by}, {"trusted", &stanza->trusted},
         {"enabled", &stanza->enabled},
     };
     for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
@@ -141,8 +142,7 @@ static void end_stanza(struct entries *to, struct stanza *stanza)
 
     if (!is_off && has_word(stanza->types, "deb") && stanza->uris && stanza->suites)
         add_entries(to, stanza->uris, stanza->suites, stanza->components ? stanza->components : "",
-                    stanza->signed_by,
-                    stanza->trusted && strcasecmp(stanza->trusted, "yes") == 0);
+                    stanza->signed_by, stanza->trusted && strcasecmp(stanza->trusted, "yes") == 0);
     free(stanza->types);
     free(stanza->uris);
     free(stanza->suites);
@@ -296,7 +296,7 @@ static const char *part_of(const char *suite, const char *wanted)
     if (strncmp(suite, wanted, length) != 0)
         return NULL;
     return *rest == '\0' || strcmp(rest, "-updates") == 0 || strcmp(rest, "-security") == 0 ? rest
-                                                                                          : NULL;
+                                                                                            : NULL;
 }
 
 // ---- writing ----
@@ -372,10 +372,11 @@ static int check_url(const char *url, size_t length, struct error *err)
 
     if ((is_http || is_https) && strcspn(url, " \t\n[]'\"") >= length)
         return 0;
-    return error_set(err, ERROR_INVALID,
-                     "mirror '%.*s' is not an address; write http://host/debian, and behind a comma that "
-                     "of the security archive if there is one",
-                     (int)length, url);
+    return error_set(
+        err, ERROR_INVALID,
+        "mirror '%.*s' is not an address; write http://host/debian, and behind a comma that "
+        "of the security archive if there is one",
+        (int)length, url);
 }
 
 int sources_of_mirror(const struct sources_place *place, const char *mirror, const char *suite,

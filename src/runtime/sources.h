@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where Debian's packages come from: the machine's own apt sources, or a mirror that was named.
- * Reads sources.list and sources.list.d (one-line and deb822 style). Entries of other vendors are left out: an entry is
- * Debian's when apt's lists say so (Origin: Debian), else when it is signed by a Debian keyring or by no named one and has
- * the component main.
+ * Reads sources.list and sources.list.d (one-line and deb822 style). Entries of other vendors are
+ * left out: an entry is Debian's when apt's lists say so (Origin: Debian), else when it is signed
+ * by a Debian keyring or by no named one and has the component main.
  */
 #pragma once
 #include "base/buffer.h"
@@ -17,7 +17,8 @@ struct sources_place {
 
 /*
  * Adds one-line entries for the suite, its -updates and -security, with these components, to `out`.
- * Where the machine knows Debian by other suites only, their addresses are used. ERROR_UNAVAILABLE when it knows none.
+ * Where the machine knows Debian by other suites only, their addresses are used. ERROR_UNAVAILABLE
+ * when it knows none.
  */
 int sources_of_machine(const struct sources_place *place, const char *suite,
                        const char *const *components, struct buffer *out, struct error *err);

@@ -53,8 +53,8 @@ static char **clean_environment(void)
     static const char *const kept[] = {"http_proxy", "https_proxy", "no_proxy",
                                        "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"};
     static char proxies[ARRAY_SIZE(kept)][512];
-    static char *env[16] = {
-        "PATH=" TOOL_PATH, "HOME=/root", "LC_ALL=C.UTF-8", "DEBIAN_FRONTEND=noninteractive", NULL};
+    static char *env[16] = {"PATH=" TOOL_PATH, "HOME=/root", "LC_ALL=C.UTF-8",
+                            "DEBIAN_FRONTEND=noninteractive", NULL};
     size_t used = 4;
 
     for (size_t i = 0; i < ARRAY_SIZE(kept); i++) {
@@ -81,7 +81,8 @@ static void execute(const struct tool_spec *spec)
 }
 
 // PID 1 of the namespace: reaps everybody, ends with the program, and the kernel kills the rest.
-// It cannot see its parent; `alive_fd` hangs up when that died before the death signal was asked for.
+// It cannot see its parent; `alive_fd` hangs up when that died before the death signal was asked
+// for.
 static void serve_namespace(const struct tool_spec *spec, int alive_fd)
 {
     struct pollfd alive = {.fd = alive_fd, .events = POLLIN};
@@ -161,7 +162,8 @@ static void feed_lines(struct lines *lines, const char *data, size_t length)
     }
 }
 
-// Reads until the output ends. 1 when cancelled: the child is killed then, and the output read to its end.
+// Reads until the output ends. 1 when cancelled: the child is killed then, and the output read to
+// its end.
 static int relay(const struct tool_spec *spec, int output_fd, pid_t child)
 {
     struct lines lines = {.spec = spec};
@@ -185,7 +187,8 @@ static int relay(const struct tool_spec *spec, int output_fd, pid_t child)
         if (got <= 0)
             return is_cancelled;
         if (spec->log_fd >= 0)
-            (void)fd_write_all(spec->log_fd, chunk, (size_t)got); // a full disk shows in the program itself
+            (void)fd_write_all(spec->log_fd, chunk,
+                               (size_t)got); // a full disk shows in the program itself
         if (!is_cancelled)
             feed_lines(&lines, chunk, (size_t)got);
     }
@@ -207,7 +210,8 @@ static int open_input(const char *text, struct error *err)
 
 int tool_run(const struct tool_spec *spec, struct error *err)
 {
-    const char *name = strrchr(spec->argv[0], '/') ? strrchr(spec->argv[0], '/') + 1 : spec->argv[0];
+    const char *name =
+        strrchr(spec->argv[0], '/') ? strrchr(spec->argv[0], '/') + 1 : spec->argv[0];
     pid_t self = getpid();
     int ends[2], status = 0;
     autofd input = open_input(spec->input, err);
@@ -232,6 +236,7 @@ int tool_run(const struct tool_spec *spec, struct error *err)
     if (WIFSIGNALED(status))
         return error_set(err, ERROR_SYSTEM, "%s was killed by signal %d", name, WTERMSIG(status));
     if (WEXITSTATUS(status))
-        return error_set(err, ERROR_SYSTEM, "%s failed with exit code %d", name, WEXITSTATUS(status));
+        return error_set(err, ERROR_SYSTEM, "%s failed with exit code %d", name,
+                         WEXITSTATUS(status));
     return 0;
 }

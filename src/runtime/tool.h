@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs a program of the machine to its end, with a clean environment and in process and mount namespaces of its own: when
- * it ends, is cancelled, or we die, all it started and mounted is gone. For single-threaded callers: it forks.
+ * Runs a program of the machine to its end, with a clean environment and in process and mount
+ * namespaces of its own: when it ends, is cancelled, or we die, all it started and mounted is gone.
+ * For single-threaded callers: it forks.
  */
 #pragma once
 #include "base/error.h"
@@ -13,8 +14,8 @@ struct tool_spec {
     const char *input;       // its standard input; NULL: empty
     const char *bind_from;   // seen at bind_to while it runs; NULL: nothing
     const char *bind_to;
-    int log_fd;              // gets all its output; -1: none
-    int cancel_fd;           // readable: kill it and fail with ERROR_GONE; -1: never
+    int log_fd;    // gets all its output; -1: none
+    int cancel_fd; // readable: kill it and fail with ERROR_GONE; -1: never
     void (*on_line)(void *data, const char *line); // each line of output, without its end
     void *data;
 };

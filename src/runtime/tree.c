@@ -87,8 +87,8 @@ static int measure_entry(int dir_fd, const char *name, struct measuring *m, stru
         if (add_target(dir_fd, name, m, &digest, err) < 0)
             return -1;
     } else if (!S_ISDIR(info.st_mode)) {
-        return error_set(err, ERROR_INVALID, "'%s' is a device, socket or pipe, which no runtime may hold",
-                         m->path);
+        return error_set(err, ERROR_INVALID,
+                         "'%s' is a device, socket or pipe, which no runtime may hold", m->path);
     }
     m->sum.digest += digest_end(&digest);
     m->sum.files++;
@@ -186,7 +186,8 @@ static int write_entry(int dir_fd, const struct tree_entry *entry, struct error 
     else if (S_ISLNK(entry->mode))
         result = write_link(dir_fd, entry->path, entry->text, err);
     else
-        result = write_file(dir_fd, entry->path, entry->mode, entry->text, strlen(entry->text), err);
+        result =
+            write_file(dir_fd, entry->path, entry->mode, entry->text, strlen(entry->text), err);
     if (result < 0)
         return -1;
     if (fchownat(dir_fd, entry->path, entry->owner, entry->owner, AT_SYMLINK_NOFOLLOW) < 0)

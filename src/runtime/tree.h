@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whole trees of files: measured, written from tables, copied, emptied. Links are never followed below the given directory. */
+/* Whole trees of files: measured, written from tables, copied, emptied. Links are never followed
+ * below the given directory. */
 #pragma once
 #include "base/error.h"
 
@@ -24,14 +25,16 @@ struct tree_entry {
     uid_t owner;      // and group
 };
 
-/* Writes them in order, replacing files and links that are there; existing directories get the mode. */
+/* Writes them in order, replacing files and links that are there; existing directories get the
+ * mode. */
 int tree_write(int dir_fd, const struct tree_entry *entries, struct error *err);
 
 /* Removes everything in the directory `path`, which stays (and is made when missing). */
 int tree_empty(int dir_fd, const char *path, struct error *err);
 
 /*
- * Copies `path` (file, link or directory with all in it) from below one directory to the same place below another.
- * Only what everybody may read is taken, no file over 8 MiB, none that holds a private key, no devices. Missing is fine.
+ * Copies `path` (file, link or directory with all in it) from below one directory to the same place
+ * below another. Only what everybody may read is taken, no file over 8 MiB, none that holds a
+ * private key, no devices. Missing is fine.
  */
 int tree_copy_public(int from_fd, int to_fd, const char *path, struct error *err);

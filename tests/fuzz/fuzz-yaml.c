@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fuzz target: any bytes are read as YAML or refused with a sentence; a tree that was made is whole. */
+/* Fuzz target: any bytes are read as YAML or refused with a sentence; a tree that was made is
+ * whole. */
 #include "data/yaml.h"
 
 #include <string.h>
