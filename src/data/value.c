@@ -103,7 +103,8 @@ const char *value_kind_name(enum value_kind kind)
 
 // ---- errors with a place ----
 
-// Appends the path of `value` below the root: "build.packages[3]". Readers bound the depth; a long path is cut.
+// Appends the path of `value` below the root: "build.packages[3]". Readers bound the depth; a long
+// path is cut.
 static void add_path(const struct data_value *value, char *text, size_t size)
 {
     char rest[256];
@@ -146,8 +147,7 @@ int value_expect(const struct data_value *value, enum value_kind kind, struct er
                        value_kind_name(value->kind));
 }
 
-// How many letters differ (insert, remove, replace); names longer than the table are never near.
-static size_t distance(const char *a, size_t a_length, const char *b)
+size_t value_text_distance(const char *a, size_t a_length, const char *b)
 {
     size_t row[64], b_length = strlen(b);
 
@@ -181,7 +181,7 @@ int value_check_keys(const struct data_value *map, const char *const *known, str
         bool found = false;
 
         for (const char *const *name = known; *name && !found; name++) {
-            size_t away = distance(member->key, member->key_length, *name);
+            size_t away = value_text_distance(member->key, member->key_length, *name);
             found = strlen(*name) == member->key_length && away == 0;
             if (away < nearest) {
                 nearest = away;
@@ -287,8 +287,8 @@ int value_get_map(const struct data_value *map, const char *key, bool needed,
     return 0;
 }
 
-int value_get_strings(const struct data_value *map, const char *key, bool needed,
-                      const char ***out, struct error *err)
+int value_get_strings(const struct data_value *map, const char *key, bool needed, const char ***out,
+                      struct error *err)
 {
     struct data_value *member;
 

@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Makes runtimes, whole or not at all; see build.h. */
+#include "runtime/build.h"
+
+#include "base/fd.h"
+#include "base/mem.h"
+#include "runtime/make.h"
+#include "runtime/shelf.h"
+#include "runtime/tree.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <time.h>
+
+static const struct {
+    int (*make)(struct making *making, struct error *err);
+    uint64_t needed_bytes;
+    uint64_t needed_inodes;
+} kinds[] = {
+    [RUNTIME_DEBIAN] = {make_debian, 1200ULL << 20, 50000},
+    [RUNTIME_HOST] = {make_host, 32ULL << 20, 4000},
+};
+
+// ---- for makers ----
+
+void making_tell(const struct making *making, const char *phase, unsigned permille)
+{
+    struct runtime_progress progress = {.phase = phase, .detail = "", .permille = permille};
+
+    if (making->options->on_progress)
+        making->options->on_progress(making->options->data, &progress);
+}
+
+void making_bind(struct making *making, const char *host, const char *box)
+{
+    struct manifest *manifest = making->manifest;
+
+    manifest->binds = xrealloc(manifest->binds, manifest->n_binds + 1, sizeof *manifest->binds);
+    manifest->binds[manifest->n_binds++] = (struct manifest_bind){(char *)host, (char *)box};
+}
+
+void making_watch(struct making *making, const char *path)
+{
+    struct manifest *manifest = making->manifest;
+    struct manifest_watch watch = {.path = (char *)path};
+
+    manifest_watch_look(path, &watch);
+    manifest->watches =
+        xrealloc(manifest->watches, manifest->n_watches + 1, sizeof *manifest->watches);
+    manifest->watches[manifest->n_watches++] = watch;
+}
+
+static bool is_cancelled(const struct runtime_build_options *options, int wait_ms)
+{
+    struct pollfd cancel = {.fd = options->cancel_fd, .events = POLLIN};
+    return poll(&cancel, 1, wait_ms) > 0;
+}
+
+int making_lock(const struct runtime_build_options *options, const char *path, int *out_fd,
+                struct error *err)
+{
+    autofd fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+    if (fd < 0)
+        return error_sys(err, "open '%s'", path);
+    for (bool is_told = false; flock(fd, LOCK_EX | LOCK_NB) < 0;) {
+        if (errno != EWOULDBLOCK)
+            return error_sys(err, "lock '%s'", path);
+        if (!is_told && options->on_wait)
+            options->on_wait(options->data);
+        is_told = true;
+        if (is_cancelled(options, 200))
+            return error_set(err, ERROR_GONE, "cancelled");
+    }
+    *out_fd = take_fd(fd);
+    return 0;
+}
+
+// ---- steps ----
+
+static int check_space(const struct making *making, const char *dir, struct error *err)
+{
+    uint64_t bytes = kinds[making->definition->kind].needed_bytes;
+    uint64_t inodes = kinds[making->definition->kind].needed_inodes;
+    struct statvfs space;
+
+    if (statvfs(dir, &space) < 0)
+        return error_sys(err, "look at '%s'", dir);
+    uint64_t available = (uint64_t)space.f_bavail * space.f_frsize;
+    if (available < bytes)
+        return error_set(
+            err, ERROR_LIMIT,
+            "it needs %llu MiB while it is made and '%s' has %llu MiB left; free some, or "
+            "choose another data directory",
+            (unsigned long long)bytes >> 20, dir, (unsigned long long)available >> 20);
+    if (space.f_files && space.f_favail < inodes)
+        return error_set(err, ERROR_LIMIT, "it needs %llu inodes and '%s' has %llu left",
+                         (unsigned long long)inodes, dir, (unsigned long long)space.f_favail);
+    return 0;
+}
+
+static void fill_manifest(struct making *making, char made[32], char dir[RUNTIME_NAME + 32])
+{
+    const struct runtime_definition *definition = making->definition;
+    struct manifest *manifest = making->manifest;
+    time_t now = time(NULL);
+    uint64_t id = 0;
+    struct tm utc;
+
+    (void)strftime(made, 32, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
+    (void)!getrandom(&id, sizeof id, 0); // only has to differ from the build it replaces
+    (void)snprintf(dir, RUNTIME_NAME + 32, ".%s-%016llx", definition->tags[0],
+                   (unsigned long long)id);
+    manifest->name = definition->name;
+    manifest->tag = definition->tags[0];
+    manifest->kind = runtime_kind_name(definition->kind);
+    manifest->definition = definition->hash;
+    manifest->made = made;
+    manifest->dir = dir;
+    for (const char **pair = definition->env; *pair; pair++) {
+        manifest->env = xrealloc(manifest->env, manifest->n_env + 1, sizeof *manifest->env);
+        manifest->env[manifest->n_env++] = (char *)*pair;
+    }
+}
+
+// Measured, written down and on disk: from here on a power cut finds it whole.
+static int seal(struct making *making, int work_fd, struct error *err)
+{
+    struct tree_sum sum;
+    autobuffer text = {0};
+
+    making_tell(making, "measuring", 990);
+    if (tree_measure(making->root_fd, &sum, err) < 0)
+        return -1;
+    making->manifest->files = sum.files;
+    making->manifest->bytes = sum.bytes;
+    making->manifest->digest = sum.digest;
+    if (manifest_format(making->manifest, &text, err) < 0 ||
+        fd_replace_file(work_fd, "manifest", text.data, text.length, 0600, err) < 0)
+        return -1;
+    if (making->definition->kind != RUNTIME_HOST && syncfs(work_fd) < 0)
+        return error_sys(err, "sync");
+    return 0;
+}
+
+static int make_in(struct making *making, const char *work, const struct shelf *shelf,
+                   struct error *err)
+{
+    char made[32], dir[RUNTIME_NAME + 32];
+    autofree char *root = xasprintf("%s/rootfs", work);
+
+    if (fd_make_dirs(root, 0755, err) < 0)
+        return -1;
+    autofd work_fd = open(work, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    autofd root_fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (work_fd < 0 || root_fd < 0 || fchmod(root_fd, 0755) < 0)
+        return error_sys(err, "open '%s'", root);
+    making->root = root;
+    making->root_fd = root_fd;
+    fill_manifest(making, made, dir);
+    if (kinds[making->definition->kind].make(making, err) < 0 || seal(making, work_fd, err) < 0)
+        return -1;
+    if (is_cancelled(making->options, 0))
+        return error_set(err, ERROR_GONE, "cancelled");
+    return shelf_put(shelf, work, dir, making->definition->tags, err);
+}
+
+static int open_log(const struct making *making, struct error *err)
+{
+    autofree char *path = runtime_log_path(making->options->data_dir, making->definition);
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+    return fd < 0 ? error_sys(err, "open '%s'", path) : fd;
+}
+
+static int build_locked(const struct runtime_definition *definition,
+                        const struct runtime_build_options *options, const struct shelf *shelf,
+                        struct error *err)
+{
+    autofree char *name = xasprintf(".building-%s-%s", definition->name, definition->tags[0]);
+    autofree char *work = xasprintf("%s/%s", shelf->path, name);
+    autoptr(manifest) manifest = xnew(struct manifest);
+    struct making making = {
+        .definition = definition, .options = options, .manifest = manifest, .root_fd = -1};
+
+    if (fd_remove_tree(AT_FDCWD, work, err) < 0 || check_space(&making, shelf->path, err) < 0)
+        return -1;
+    autofd log_fd = open_log(&making, err);
+    if (log_fd < 0)
+        return -1;
+    making.log_fd = log_fd;
+    int result = make_in(&making, work, shelf, err);
+    if (result < 0) {
+        struct error ignored; // what is left is removed by the next build
+        (void)fd_remove_tree(AT_FDCWD, work, &ignored);
+    }
+    return result;
+}
+
+// ---- the face ----
+
+char *runtime_log_path(const char *data_dir, const struct runtime_definition *definition)
+{
+    return xasprintf("%s/runtimes/%s-%s.log", data_dir, definition->name, definition->tags[0]);
+}
+
+static bool is_current(const struct runtime_definition *definition, const struct shelf *shelf)
+{
+    for (const char **tag = definition->tags; *tag; tag++) {
+        autoptr(manifest) manifest = NULL;
+        autofd fd = -1;
+        struct error err;
+
+        if (shelf_open(shelf, *tag, 0, &fd, &manifest, &err) < 0 ||
+            manifest->definition != definition->hash || manifest_is_stale(manifest))
+            return false;
+    }
+    return true;
+}
+
+int runtime_build(const struct runtime_definition *definition,
+                  const struct runtime_build_options *options, bool *was_ready, struct error *err)
+{
+    autoptr(shelf) shelf = shelf_new(options->data_dir, definition->name);
+    autofd lock_fd = -1;
+    bool is_ready = !options->is_forced && is_current(definition, shelf);
+
+    if (!is_ready) {
+        if (fd_make_dirs(shelf->path, 0755, err) < 0 ||
+            making_lock(options, shelf->lock_path, &lock_fd, err) < 0)
+            return error_wrap(err, "build runtime '%s:%s'", definition->name, definition->tags[0]);
+        // Whoever had the lock may have built it.
+        is_ready = !options->is_forced && is_current(definition, shelf);
+    }
+    if (!is_ready && build_locked(definition, options, shelf, err) < 0)
+        return error_wrap(err, "build runtime '%s:%s'", definition->name, definition->tags[0]);
+    if (!is_ready)
+        shelf_sweep(shelf);
+    if (was_ready)
+        *was_ready = is_ready;
+    return 0;
+}
+
+void runtime_status(const char *data_dir, const struct runtime_definition *definition,
+                    struct runtime_status *out)
+{
+    autoptr(shelf) shelf = shelf_new(data_dir, definition->name);
+    autoptr(manifest) manifest = NULL;
+    autofd fd = -1;
+    struct error err;
+
+    *out = (struct runtime_status){0};
+    if (shelf_open(shelf, definition->tags[0], 0, &fd, &manifest, &err) < 0) {
+        out->state = err.kind == ERROR_NOT_FOUND ? RUNTIME_ABSENT : RUNTIME_DAMAGED;
+        return;
+    }
+    out->state = manifest->definition == definition->hash ? RUNTIME_READY : RUNTIME_OUTDATED;
+    out->is_used = flock(fd, LOCK_EX | LOCK_NB) < 0;
+    out->files = manifest->files;
+    out->bytes = manifest->bytes;
+    (void)snprintf(out->made, sizeof out->made, "%s", manifest->made);
+}
+
+static int compare(const struct manifest *manifest, const struct tree_sum *sum, struct error *err)
+{
+    if (manifest->files == sum->files && manifest->bytes == sum->bytes &&
+        manifest->digest == sum->digest)
+        return 0;
+    if (manifest->files == sum->files && manifest->bytes == sum->bytes)
+        return error_set(
+            err, ERROR_CONFLICT,
+            "the contents, modes or owners of its files have changed since it was built");
+    return error_set(err, ERROR_CONFLICT,
+                     "it has %llu files of %llu bytes, and had %llu of %llu when it was built",
+                     (unsigned long long)sum->files, (unsigned long long)sum->bytes,
+                     (unsigned long long)manifest->files, (unsigned long long)manifest->bytes);
+}
+
+static int verify(const struct shelf *shelf, const char *tag, struct runtime_status *out,
+                  struct error *err)
+{
+    autoptr(manifest) manifest = NULL;
+    autofd fd = -1;
+    struct tree_sum sum;
+
+    if (shelf_open(shelf, tag, LOCK_SH, &fd, &manifest, err) < 0)
+        return -1;
+    autofree char *root = xasprintf("%s/%s/%s/rootfs", shelf->path, shelf->name, manifest->dir);
+    autofd root_fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (root_fd < 0)
+        return error_sys(err, "open '%s'", root);
+    if (tree_measure(root_fd, &sum, err) < 0 || compare(manifest, &sum, err) < 0)
+        return -1;
+    *out = (struct runtime_status){.state = RUNTIME_READY, .files = sum.files, .bytes = sum.bytes};
+    (void)snprintf(out->made, sizeof out->made, "%s", manifest->made);
+    return 0;
+}
+
+int runtime_verify(const char *data_dir, const struct runtime_reference *reference,
+                   struct runtime_status *out, struct error *err)
+{
+    autoptr(shelf) shelf = shelf_new(data_dir, reference->name);
+
+    if (verify(shelf, reference->tag, out, err) == 0)
+        return 0;
+    if (err->kind == ERROR_NOT_FOUND)
+        return error_set(err, ERROR_NOT_FOUND, "runtime '%s:%s' is not built", reference->name,
+                         reference->tag);
+    return error_wrap(err, "verify runtime '%s:%s'; build it again with --force", reference->name,
+                      reference->tag);
+}
+
+int runtime_remove(const char *data_dir, const struct runtime_reference *reference,
+                   struct error *err)
+{
+    autoptr(shelf) shelf = shelf_new(data_dir, reference->name);
+
+    return shelf_remove(shelf, reference->tag, err);
+}

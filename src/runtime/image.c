@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Opens runtimes for boxes; see image.h. */
+#include "runtime/image.h"
+
+#include "base/mem.h"
+#include "runtime/build.h"
+#include "runtime/manifest.h"
+#include "runtime/shelf.h"
+
+#include <sys/file.h>
+
+void runtime_image_free(struct runtime_image *image)
+{
+    if (!image)
+        return;
+    closep(&image->lock_fd);
+    for (size_t i = 0; i < image->n_layers; i++)
+        free(image->layers[i]);
+    free(image->layers);
+    free(image->binds);
+    manifest_free(image->memory);
+    free(image);
+}
+
+// Takes the manifest and the lock.
+static struct runtime_image *make_image(const struct shelf *shelf, struct manifest *manifest,
+                                        int lock_fd)
+{
+    struct runtime_image *image = xnew(struct runtime_image);
+
+    image->memory = manifest;
+    image->lock_fd = lock_fd;
+    image->name = (char *)manifest->name;
+    image->tag = (char *)manifest->tag;
+    image->env = manifest->env;
+    image->layers = xcalloc(1, sizeof *image->layers);
+    image->layers[image->n_layers++] =
+        xasprintf("%s/%s/%s/rootfs", shelf->path, shelf->name, manifest->dir);
+    image->binds = xcalloc(manifest->n_binds + 1, sizeof *image->binds);
+    for (; image->n_binds < manifest->n_binds; image->n_binds++)
+        image->binds[image->n_binds] = (struct runtime_bind){manifest->binds[image->n_binds].host,
+                                                             manifest->binds[image->n_binds].box};
+    return image;
+}
+
+// ERROR_NOT_FOUND when it is not built, or was made from files that have changed since.
+static int open_built(const struct shelf *shelf, const char *tag, struct runtime_image **out,
+                      struct error *err)
+{
+    autoptr(manifest) manifest = NULL;
+    autofd fd = -1;
+
+    if (shelf_open(shelf, tag, LOCK_SH, &fd, &manifest, err) < 0)
+        return -1;
+    if (manifest_is_stale(manifest))
+        return error_set(err, ERROR_NOT_FOUND, "out of date");
+    *out = make_image(shelf, take(manifest), take_fd(fd));
+    return 0;
+}
+
+static int make_ready(const char *data_dir, const struct runtime_reference *reference,
+                      struct error *err)
+{
+    struct runtime_build_options options = {.data_dir = data_dir, .cancel_fd = -1};
+    const struct runtime_definition *definition;
+    autoptr(catalog) catalog = NULL;
+
+    if (catalog_load(data_dir, NULL, &catalog, err) < 0 ||
+        catalog_find(catalog, reference, &definition, err) < 0)
+        return -1;
+    if (definition->kind == RUNTIME_HOST)
+        return runtime_build(definition, &options, NULL, err);
+    error_set(err, ERROR_UNAVAILABLE,
+              "runtime '%s:%s' is not built yet; run 'burrow runtime build %s:%s' once, or use the "
+              "runtime host:latest",
+              reference->name, reference->tag, reference->name, reference->tag);
+    return error_about(err, "runtime", "not built");
+}
+
+int runtime_image_open(const char *data_dir, const char *reference, struct runtime_image **out,
+                       struct error *err)
+{
+    struct runtime_reference parsed;
+
+    if (runtime_reference_parse(reference, &parsed, err) < 0)
+        return -1;
+    autoptr(shelf) shelf = shelf_new(data_dir, parsed.name);
+    if (open_built(shelf, parsed.tag, out, err) == 0)
+        return 0;
+    if (err->kind != ERROR_NOT_FOUND)
+        return error_wrap(err, "open runtime '%s:%s'", parsed.name, parsed.tag);
+    if (make_ready(data_dir, &parsed, err) < 0)
+        return -1;
+    return open_built(shelf, parsed.tag, out, err);
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A runtime as a box needs it: layers, binds, environment, and a lock that keeps it there.
+ * Opening one that is built costs a handful of system calls and reads no catalog.
+ */
+#pragma once
+#include "base/auto.h"
+#include "base/error.h"
+
+#include <stddef.h>
+
+/* A host directory shown read-only (nosuid, nodev, not idmapped) in the box: what is not for
+ * everybody stays closed. */
+struct runtime_bind {
+    char *host;
+    char *box;
+};
+
+struct runtime_image {
+    char *name;
+    char *tag;
+    char **layers; // host directories, top first
+    size_t n_layers;
+    struct runtime_bind *binds; // over the root the layers make
+    size_t n_binds;
+    char **env;   // KEY=VALUE, NULL-terminated
+    int lock_fd;  // the runtime stays while this, or a copy of it, is open
+    void *memory; // owns the texts
+};
+
+/*
+ * `reference` is name or name:tag. A runtime of kind host is made when it is missing or the machine
+ * has changed. Others must be built: ERROR_UNAVAILABLE, reason "not built", says how. Unknown ones:
+ * ERROR_NOT_FOUND with the known ones.
+ */
+int runtime_image_open(const char *data_dir, const char *reference, struct runtime_image **out,
+                       struct error *err);
+void runtime_image_free(struct runtime_image *image);
+DEFINE_AUTOPTR(runtime_image)

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Between build.c and the ways to make a runtime: one function a kind fills an empty root. */
+#pragma once
+#include "runtime/build.h"
+#include "runtime/manifest.h"
+
+struct making {
+    const struct runtime_definition *definition;
+    const struct runtime_build_options *options;
+    const char *root; // the directory to fill, and its fd
+    int root_fd;
+    int log_fd;
+    struct manifest *manifest; // makers add binds and watches; texts there must be literals
+};
+
+int make_debian(struct making *making, struct error *err);
+int make_host(struct making *making, struct error *err);
+
+/* Tells the caller's callback, if there is one. */
+void making_tell(const struct making *making, const char *phase, unsigned permille);
+
+void making_bind(struct making *making, const char *host, const char *box);
+void making_watch(struct making *making, const char *path);
+
+/* Waits for an exclusive lock on `path`, telling once; ERROR_GONE when cancelled. */
+int making_lock(const struct runtime_build_options *options, const char *path, int *out_fd,
+                struct error *err);

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reads and writes manifests of built runtimes; see manifest.h. */
+#include "runtime/manifest.h"
+
+#include "base/mem.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#define HEAD "burrow-runtime 1"
+
+void manifest_free(struct manifest *manifest)
+{
+    if (!manifest)
+        return;
+    free(manifest->env);
+    free(manifest->binds);
+    free(manifest->watches);
+    free(manifest->text);
+    free(manifest);
+}
+
+// ---- opening ----
+
+// 1 when the file was removed between opening and locking it: look again.
+static int open_locked(const char *path, int lock, int *out_fd, struct stat *info,
+                       struct error *err)
+{
+    autofd fd = open(path, O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0)
+        return error_sys(err, "open '%s'", path);
+    while (lock && flock(fd, lock) < 0) {
+        if (errno == EWOULDBLOCK)
+            return error_set(err, ERROR_CONFLICT, "'%s' is in use", path);
+        if (errno != EINTR)
+            return error_sys(err, "lock '%s'", path);
+    }
+    if (fstat(fd, info) < 0)
+        return error_sys(err, "look at '%s'", path);
+    if (info->st_nlink == 0)
+        return 1;
+    *out_fd = take_fd(fd);
+    return 0;
+}
+
+int manifest_open(const char *path, int lock, int *out_fd, struct manifest **out, struct error *err)
+{
+    autofd fd = -1;
+    struct stat info;
+    int again;
+
+    while ((again = open_locked(path, lock, &fd, &info, err)) == 1)
+        continue;
+    if (again < 0)
+        return -1;
+    if (info.st_size > MANIFEST_MAX)
+        return error_set(err, ERROR_INVALID, "'%s' is too long to be a manifest", path);
+    char *text = xcalloc(1, (size_t)info.st_size + 1);
+    if (read(fd, text, (size_t)info.st_size) != info.st_size) {
+        free(text);
+        return error_set(err, ERROR_SYSTEM, "read '%s': it was cut short", path);
+    }
+    if (manifest_parse(text, out, err) < 0)
+        return error_wrap(err, "read '%s'", path);
+    *out_fd = take_fd(fd);
+    return 0;
+}
+
+// ---- reading ----
+
+static bool read_number(const char *text, int base, uint64_t *out)
+{
+    char *end = NULL;
+
+    errno = 0;
+    *out = strtoull(text, &end, base);
+    return !errno && end != text && *end == '\0';
+}
+
+static bool read_bind(struct manifest *manifest, char *text)
+{
+    char *tab = strchr(text, '\t');
+
+    if (!tab)
+        return false;
+    *tab = '\0';
+    manifest->binds = xrealloc(manifest->binds, manifest->n_binds + 1, sizeof *manifest->binds);
+    manifest->binds[manifest->n_binds++] = (struct manifest_bind){.host = text, .box = tab + 1};
+    return true;
+}
+
+static bool read_watch(struct manifest *manifest, char *text)
+{
+    struct manifest_watch watch = {0};
+    int path = 0;
+
+    if (sscanf(text, "%" SCNu64 " %" SCNu64 " %" SCNd64 " %n", &watch.inode, &watch.size,
+               &watch.mtime_ns, &path) != 3 ||
+        path == 0)
+        return false;
+    watch.path = text + path;
+    manifest->watches =
+        xrealloc(manifest->watches, manifest->n_watches + 1, sizeof *manifest->watches);
+    manifest->watches[manifest->n_watches++] = watch;
+    return true;
+}
+
+static bool read_env(struct manifest *manifest, char *text)
+{
+    manifest->env = xrealloc(manifest->env, manifest->n_env + 2, sizeof *manifest->env);
+    manifest->env[manifest->n_env++] = text;
+    manifest->env[manifest->n_env] = NULL;
+    return strchr(text, '=') != NULL;
+}
+
+static bool read_line(struct manifest *manifest, const char *word, char *text)
+{
+    const struct {
+        const char *word;
+        const char **text;
+        uint64_t *number;
+        int base;
+    } fields[] = {
+        {"name", &manifest->name, NULL, 0},      {"tag", &manifest->tag, NULL, 0},
+        {"kind", &manifest->kind, NULL, 0},      {"dir", &manifest->dir, NULL, 0},
+        {"made", &manifest->made, NULL, 0},      {"definition", NULL, &manifest->definition, 16},
+        {"files", NULL, &manifest->files, 10},   {"bytes", NULL, &manifest->bytes, 10},
+        {"digest", NULL, &manifest->digest, 16},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(fields); i++) {
+        if (strcmp(word, fields[i].word) != 0)
+            continue;
+        if (fields[i].text)
+            *fields[i].text = text;
+        return fields[i].text || read_number(text, fields[i].base, fields[i].number);
+    }
+    if (strcmp(word, "env") == 0)
+        return read_env(manifest, text);
+    if (strcmp(word, "bind") == 0)
+        return read_bind(manifest, text);
+    return strcmp(word, "watch") == 0 && read_watch(manifest, text);
+}
+
+int manifest_parse(char *text, struct manifest **out, struct error *err)
+{
+    autoptr(manifest) manifest = xnew(struct manifest);
+    char *line = text, *rest = NULL;
+    unsigned number = 1;
+
+    manifest->text = text;
+    line = strtok_r(line, "\n", &rest);
+    if (!line || strcmp(line, HEAD) != 0)
+        return error_set(err, ERROR_INVALID, "the manifest does not start with '%s'", HEAD);
+    while ((line = strtok_r(NULL, "\n", &rest))) {
+        char *space = strchr(line, ' ');
+        number++;
+        if (space)
+            *space++ = '\0';
+        if (!space || !read_line(manifest, line, space))
+            return error_set(err, ERROR_INVALID, "line %u of the manifest is damaged", number);
+    }
+    if (!manifest->name || !manifest->tag || !manifest->kind || !manifest->dir || !manifest->made)
+        return error_set(err, ERROR_INVALID, "the manifest is cut short");
+    if (!manifest->env)
+        manifest->env = xcalloc(1, sizeof *manifest->env);
+    *out = take(manifest);
+    return 0;
+}
+
+// ---- writing ----
+
+int manifest_format(const struct manifest *manifest, struct buffer *out, struct error *err)
+{
+    if (buffer_addf(out, err,
+                    HEAD "\nname %s\ntag %s\nkind %s\ndir %s\nmade %s\ndefinition %016" PRIx64
+                         "\nfiles %" PRIu64 "\nbytes %" PRIu64 "\ndigest %016" PRIx64 "\n",
+                    manifest->name, manifest->tag, manifest->kind, manifest->dir, manifest->made,
+                    manifest->definition, manifest->files, manifest->bytes, manifest->digest) < 0)
+        return -1;
+    for (size_t i = 0; i < manifest->n_env; i++)
+        if (buffer_addf(out, err, "env %s\n", manifest->env[i]) < 0)
+            return -1;
+    for (size_t i = 0; i < manifest->n_binds; i++)
+        if (buffer_addf(out, err, "bind %s\t%s\n", manifest->binds[i].host,
+                        manifest->binds[i].box) < 0)
+            return -1;
+    for (size_t i = 0; i < manifest->n_watches; i++) {
+        const struct manifest_watch *watch = &manifest->watches[i];
+        if (buffer_addf(out, err, "watch %" PRIu64 " %" PRIu64 " %" PRId64 " %s\n", watch->inode,
+                        watch->size, watch->mtime_ns, watch->path) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+// ---- watched files ----
+
+void manifest_watch_look(const char *path, struct manifest_watch *out)
+{
+    struct stat info = {0};
+
+    out->inode = out->size = 0;
+    out->mtime_ns = 0;
+    if (stat(path, &info) < 0)
+        return;
+    out->inode = info.st_ino;
+    out->size = (uint64_t)info.st_size;
+    out->mtime_ns = (int64_t)info.st_mtim.tv_sec * 1000000000 + info.st_mtim.tv_nsec;
+}
+
+bool manifest_is_stale(const struct manifest *manifest)
+{
+    for (size_t i = 0; i < manifest->n_watches; i++) {
+        const struct manifest_watch *then = &manifest->watches[i];
+        struct manifest_watch now;
+
+        manifest_watch_look(then->path, &now);
+        if (now.inode != then->inode || now.size != then->size || now.mtime_ns != then->mtime_ns)
+            return true;
+    }
+    return false;
+}

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The builds of one runtime's name on disk; see shelf.h. */
+#include "runtime/shelf.h"
+
+#include "base/fd.h"
+#include "base/mem.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+struct shelf *shelf_new(const char *data_dir, const char *name)
+{
+    struct shelf *shelf = xnew(struct shelf);
+
+    shelf->path = xasprintf("%s/runtimes", data_dir);
+    shelf->name = xstrdup(name);
+    shelf->lock_path = xasprintf("%s/.lock-%s", shelf->path, name);
+    return shelf;
+}
+
+void shelf_free(struct shelf *shelf)
+{
+    if (!shelf)
+        return;
+    free(shelf->path);
+    free(shelf->name);
+    free(shelf->lock_path);
+    free(shelf);
+}
+
+int shelf_open(const struct shelf *shelf, const char *tag, int lock, int *out_fd,
+               struct manifest **out, struct error *err)
+{
+    char path[PATH_MAX];
+
+    (void)snprintf(path, sizeof path, "%s/%s/%s/manifest", shelf->path, shelf->name, tag);
+    return manifest_open(path, lock, out_fd, out, err);
+}
+
+static int open_dir(const struct shelf *shelf)
+{
+    autofree char *path = xasprintf("%s/%s", shelf->path, shelf->name);
+    return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+// ---- putting ----
+
+static int point_tag(int dir_fd, const char *tag, const char *target, struct error *err)
+{
+    autofree char *fresh = xasprintf(".new-%s", tag);
+
+    (void)unlinkat(dir_fd, fresh, 0);
+    if (symlinkat(target, dir_fd, fresh) < 0 || renameat(dir_fd, fresh, dir_fd, tag) < 0)
+        return error_sys(err, "point the tag '%s' at '%s'", tag, target);
+    return 0;
+}
+
+int shelf_put(const struct shelf *shelf, const char *work, const char *dir, const char **tags,
+              struct error *err)
+{
+    autofree char *path = xasprintf("%s/%s", shelf->path, shelf->name);
+
+    if (fd_make_dirs(path, 0755, err) < 0)
+        return -1;
+    autofd dir_fd = open_dir(shelf);
+    if (dir_fd < 0)
+        return error_sys(err, "open '%s'", path);
+    if (renameat(AT_FDCWD, work, dir_fd, dir) < 0)
+        return error_sys(err, "move '%s' to '%s/%s'", work, path, dir);
+    for (; *tags; tags++)
+        if (point_tag(dir_fd, *tags, dir, err) < 0)
+            return -1;
+    (void)fsync(dir_fd); // without it a power cut may bring back the old one, which is as good
+    return 0;
+}
+
+// ---- removing ----
+
+static bool points_at(int dir_fd, const char *tag, const char *dir)
+{
+    char target[PATH_MAX];
+    ssize_t length = readlinkat(dir_fd, tag, target, sizeof target - 1);
+
+    if (length < 0)
+        return false;
+    target[length] = '\0';
+    return strcmp(target, dir) == 0;
+}
+
+// Calls for every tag that points at `dir`, until one call is not 0.
+static int for_tags(int dir_fd, const char *dir, int (*call)(int dir_fd, const char *tag))
+{
+    int copy = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), result = 0;
+    autodir list = copy < 0 ? NULL : fdopendir(copy);
+
+    for (struct dirent *entry; list && result == 0 && (entry = readdir(list));)
+        if (entry->d_name[0] != '.' && points_at(dir_fd, entry->d_name, dir))
+            result = call(dir_fd, entry->d_name);
+    return result;
+}
+
+static int unlink_tag(int dir_fd, const char *tag)
+{
+    return unlinkat(dir_fd, tag, 0);
+}
+
+static int say_yes(int dir_fd, const char *tag)
+{
+    return 1;
+}
+
+// The manifest goes first: whoever waits for its lock sees that the build is gone.
+static int remove_build(int dir_fd, const char *dir, struct error *err)
+{
+    autofree char *manifest = xasprintf("%s/manifest", dir);
+
+    if (unlinkat(dir_fd, manifest, 0) < 0 && errno != ENOENT)
+        return error_sys(err, "remove '%s'", manifest);
+    return fd_remove_tree(dir_fd, dir, err);
+}
+
+static void sweep_build(int dir_fd, const char *dir)
+{
+    autofree char *path = xasprintf("%s/manifest", dir);
+    struct error ignored;
+
+    if (unlinkat(dir_fd, dir, 0) == 0 || for_tags(dir_fd, dir, say_yes))
+        return; // a link that was to become a tag; or a build that has tags
+    autofd fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC);
+    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0)
+        return;
+    (void)remove_build(dir_fd, dir, &ignored);
+}
+
+void shelf_sweep(const struct shelf *shelf)
+{
+    autofd dir_fd = open_dir(shelf);
+    int copy = dir_fd < 0 ? -1 : openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    autodir list = copy < 0 ? NULL : fdopendir(copy);
+
+    for (struct dirent *entry; list && (entry = readdir(list));)
+        if (entry->d_name[0] == '.' && strcmp(entry->d_name, ".") != 0 &&
+            strcmp(entry->d_name, "..") != 0)
+            sweep_build(dir_fd, entry->d_name);
+}
+
+// What the tag points at, locked against users.
+static int lock_build(const struct shelf *shelf, int dir_fd, const char *tag, char *dir,
+                      size_t size, int *out_fd, struct error *err)
+{
+    ssize_t length = dir_fd < 0 ? -1 : readlinkat(dir_fd, tag, dir, size - 1);
+
+    if (length < 0)
+        return error_set(err, ERROR_NOT_FOUND, "runtime '%s:%s' is not built", shelf->name, tag);
+    dir[length] = '\0';
+    if (strchr(dir, '/'))
+        return error_set(err, ERROR_INVALID, "the tag '%s' of runtime '%s' points elsewhere", tag,
+                         shelf->name);
+    autofree char *path = xasprintf("%s/manifest", dir);
+    autofd fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC);
+    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0) {
+        error_set(err, ERROR_CONFLICT, "runtime '%s:%s' is in use by a sandbox; end that first",
+                  shelf->name, tag);
+        return error_about(err, "runtime", "busy");
+    }
+    *out_fd = take_fd(fd);
+    return 0;
+}
+
+int shelf_remove(const struct shelf *shelf, const char *tag, struct error *err)
+{
+    char dir[NAME_MAX + 1];
+    autofd dir_fd = open_dir(shelf);
+    autofd lock_fd = open(shelf->lock_path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    autofd manifest_fd = -1;
+
+    if (lock_fd >= 0 && flock(lock_fd, LOCK_EX | LOCK_NB) < 0)
+        return error_set(err, ERROR_CONFLICT,
+                         "runtime '%s:%s' is being built or removed; wait for that", shelf->name,
+                         tag);
+    if (lock_build(shelf, dir_fd, tag, dir, sizeof dir, &manifest_fd, err) < 0)
+        return -1;
+    if (for_tags(dir_fd, dir, unlink_tag) < 0)
+        return error_sys(err, "remove the tags of runtime '%s:%s'", shelf->name, tag);
+    if (remove_build(dir_fd, dir, err) < 0)
+        return error_wrap(err, "remove runtime '%s:%s'", shelf->name, tag);
+    autofree char *path = xasprintf("%s/%s", shelf->path, shelf->name);
+    (void)rmdir(path); // stays when another tag is there
+    return 0;
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What every runtime's root has, however it was made: directories, the user 'burrow', names, no
+ * traces of the machine. */
+#pragma once
+#include "base/error.h"
+
+/* Users, groups and shells of a root that has none yet. */
+int skeleton_write_users(int root_fd, struct error *err);
+
+/* Adds the user 'burrow' (1000) to a root that has users. */
+int skeleton_add_user(int root_fd, struct error *err);
+
+/* Everything else; empties dev, run, tmp and var/tmp. */
+int skeleton_write(int root_fd, struct error *err);
