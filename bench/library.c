@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The engine called as a library: cold and warm runs, runs a second, memory of a parked box. */
+#include "bench.h"
+
+#include "base/auto.h"
+#include "base/fd.h"
+#include "base/mem.h"
+#include "engine/box.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#define MIB (1ULL << 20)
+#define READY_NETWORKS 4
+
+static const char *const program[] = {"/bin/true", NULL};
+static const char *const no_environment[] = {NULL};
+static const struct box_bind host_usr = {.host = "/usr", .box = "/usr"};
+
+struct library {
+    struct engine *engine;
+    const struct bench *bench;
+    unsigned users; // rows that share it
+};
+
+static int open_engine(const struct bench *bench, bool is_long_lived, struct engine **out,
+                       struct error *err)
+{
+    struct engine_options options = {.data_dir = bench->data_dir, .is_long_lived = is_long_lived};
+    options.volume.size_bytes = 16384 * MIB;
+    return engine_open(&options, out, err);
+}
+
+static int launch(struct engine *engine, const struct bench *bench, bool is_one_shot,
+                  struct box **out, struct error *err)
+{
+    struct box_spec spec = {
+        .layers = &bench->root,
+        .n_layers = 1,
+        .binds = &host_usr,
+        .n_binds = bench->has_host_usr,
+        .hold_fd = -1,
+        .limits = {.memory_bytes = 256 * MIB, .cpu_milli = 1000, .max_procs = 256},
+        .disk = {.bytes = 256 * MIB, .inodes = 65536},
+        .owner_loss = BOX_END,
+        .is_one_shot = is_one_shot,
+    };
+    return box_launch(engine, &spec, out, err);
+}
+
+static int run_program(struct box *box, struct error *err)
+{
+    struct process_spec spec = {.id = 1,
+                                .argv = program,
+                                .env = no_environment,
+                                .cwd = "/",
+                                .output = OUTPUT_PIPE,
+                                .stdin_fd = -1,
+                                .stdout_fd = -1,
+                                .stderr_fd = -1};
+    struct process_exit end;
+    if (box_spawn(box, &spec, NULL, err) < 0 || box_wait(box, spec.id, -1, &end, err) < 0)
+        return -1;
+    if (end.code)
+        return error_set(err, ERROR_SYSTEM, "the program ended with %d %s", end.code, end.text);
+    return 0;
+}
+
+static int end_box(struct box **box, struct error *err)
+{
+    int failed = *box ? box_end(*box, err) : 0;
+    box_freep(box);
+    *box = NULL;
+    return failed;
+}
+
+struct library_row {
+    struct library *library;
+    struct box *box;
+    bool is_warm;
+};
+
+static int library_prepare(struct row *row, struct error *err)
+{
+    struct library_row *own = row->data;
+    struct library *library = own->library;
+    if (engine_fill_networks(library->engine, READY_NETWORKS, err) < 0)
+        return -1;
+    return own->is_warm ? launch(library->engine, library->bench, true, &own->box, err) : 0;
+}
+
+static int library_run(struct row *row, struct error *err)
+{
+    struct library_row *own = row->data;
+    if (!own->is_warm &&
+        launch(own->library->engine, own->library->bench, true, &own->box, err) < 0)
+        return -1;
+    return run_program(own->box, err);
+}
+
+static int library_settle(struct row *row, struct error *err)
+{
+    struct library_row *own = row->data;
+    return end_box(&own->box, err);
+}
+
+static void library_clear(struct row *row)
+{
+    struct library_row *own = row->data;
+    struct error err = {0};
+
+    (void)end_box(&own->box, &err);
+    if (--own->library->users == 0) {
+        engine_free(own->library->engine);
+        free(own->library);
+    }
+    free(own);
+}
+
+static void add_row(struct rows *rows, struct library *library, const char *name, bool is_warm)
+{
+    struct row *row = rows_add(rows, name);
+    struct library_row *own = xnew(struct library_row);
+
+    *own = (struct library_row){.library = library, .is_warm = is_warm};
+    library->users++;
+    row->prepare = library_prepare;
+    row->run = library_run;
+    row->settle = library_settle;
+    row->clear = library_clear;
+    row->data = own;
+}
+
+int library_add(struct rows *rows, const struct bench *bench, struct error *err)
+{
+    struct engine *engine = NULL;
+    if (!bench->data_dir || !bench->root)
+        return 0;
+    if (open_engine(bench, true, &engine, err) < 0)
+        return error_wrap(err, "open the engine");
+    struct library *library = xnew(struct library);
+    *library = (struct library){.engine = engine, .bench = bench};
+    add_row(rows, library, "library cold", false);
+    add_row(rows, library, "library warm", true);
+    return 0;
+}
+
+/* One process's share of the sustained load: the number of runs until the deadline. */
+static int work(const struct bench *bench, uint64_t deadline, uint64_t *runs, struct error *err)
+{
+    autoptr(engine) engine = NULL;
+    if (open_engine(bench, true, &engine, err) < 0)
+        return -1;
+    while (bench_now_ns() < deadline && !bench_is_stopped()) {
+        struct box *box = NULL;
+        if (engine_fill_networks(engine, READY_NETWORKS, err) < 0 ||
+            launch(engine, bench, true, &box, err) < 0)
+            return -1;
+        int failed = run_program(box, err);
+        if (end_box(&box, err) < 0 || failed)
+            return -1;
+        (*runs)++;
+    }
+    return 0;
+}
+
+static _Noreturn void work_and_exit(const struct bench *bench, uint64_t deadline, int report)
+{
+    struct error err = {0};
+    uint64_t runs = 0;
+    if (work(bench, deadline, &runs, &err) < 0) {
+        (void)fprintf(stderr, "bench-launch: %s\n", err.text);
+        _exit(1);
+    }
+    _exit(write(report, &runs, sizeof runs) != sizeof runs);
+}
+
+int bench_sustained(const struct bench *bench, struct error *err)
+{
+    int fds[2];
+    uint64_t total = 0;
+    uint64_t runs = 0;
+    int failed = 0;
+
+    if (pipe2(fds, O_CLOEXEC) < 0)
+        return error_sys(err, "make a pipe");
+    autofd reports = fds[0];
+    autofd report = fds[1];
+    uint64_t start = bench_now_ns();
+    for (unsigned i = 0; i < bench->workers; i++) {
+        pid_t pid = fork();
+        if (pid == 0)
+            work_and_exit(bench, start + bench->seconds * 1000000000ULL, report);
+        if (pid < 0)
+            return error_sys(err, "start a worker");
+    }
+    closep(&report);
+    for (unsigned i = 0; i < bench->workers; i++) {
+        int status = 0;
+        failed |= wait(&status) < 0 || status;
+    }
+    double seconds = (double)(bench_now_ns() - start) / 1e9;
+    if (failed)
+        return error_set(err, ERROR_SYSTEM, "a worker failed");
+    while (read(reports, &runs, sizeof runs) == sizeof runs)
+        total += runs;
+    printf("sustained\t%llu\t%.1f\t%.1f\n", (unsigned long long)total, seconds,
+           (double)total / seconds);
+    return 0;
+}
+
+static int read_available_bytes(uint64_t *out, struct error *err)
+{
+    char text[4096];
+    if (fd_read_knob(AT_FDCWD, "/proc/meminfo", text, sizeof text, err) < 0)
+        return -1;
+    const char *line = strstr(text, "MemAvailable:");
+    if (!line)
+        return error_set(err, ERROR_SYSTEM, "/proc/meminfo has no MemAvailable");
+    *out = strtoull(line + strlen("MemAvailable:"), NULL, 10) << 10;
+    return 0;
+}
+
+static int launch_many(struct engine *engine, const struct bench *bench, struct box **boxes,
+                       struct error *err)
+{
+    for (unsigned i = 0; i < bench->boxes && !bench_is_stopped(); i++) {
+        if (engine_fill_networks(engine, READY_NETWORKS, err) < 0 ||
+            launch(engine, bench, false, &boxes[i], err) < 0)
+            return error_wrap(err, "box %u", i);
+    }
+    return 0;
+}
+
+static int measure_memory(struct engine *engine, const struct bench *bench, struct box **boxes,
+                          struct error *err)
+{
+    uint64_t before = 0;
+    uint64_t after = 0;
+    struct box *first = NULL;
+
+    // the first box makes what all share; networks and dead superblocks are freed a moment later
+    if (launch(engine, bench, false, &first, err) < 0 || end_box(&first, err) < 0)
+        return -1;
+    bench_sleep_ms(2000);
+    if (read_available_bytes(&before, err) < 0 || launch_many(engine, bench, boxes, err) < 0)
+        return -1;
+    bench_sleep_ms(2000);
+    if (read_available_bytes(&after, err) < 0)
+        return -1;
+    printf("memory\t%u\t%.3f\n", bench->boxes,
+           ((double)before - (double)after) / (double)bench->boxes / MIB);
+    return 0;
+}
+
+int bench_memory(const struct bench *bench, struct error *err)
+{
+    autoptr(engine) engine = NULL;
+    autofree struct box **boxes = xcalloc(bench->boxes + 1, sizeof *boxes);
+    struct error ignored = {0};
+
+    if (open_engine(bench, true, &engine, err) < 0)
+        return -1;
+    int failed = measure_memory(engine, bench, boxes, err);
+    for (unsigned i = 0; i < bench->boxes; i++)
+        (void)end_box(&boxes[i], failed ? &ignored : err);
+    return failed;
+}
+
+int bench_detach(const struct bench *bench, struct error *err)
+{
+    autoptr(engine) engine = NULL;
+    if (open_engine(bench, false, &engine, err) < 0 || engine_sweep(engine, err) < 0 ||
+        cgroup_root_remove(engine_cgroups(engine), err) < 0)
+        return -1;
+    engine_freep(&engine);
+    engine = NULL;
+    return volume_detach(bench->data_dir, err);
+}
