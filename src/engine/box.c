@@ -7,6 +7,7 @@
 #include "engine/kernel.h"
 #include "engine/launch.h"
 #include "engine/link.h"
+#include "engine/slot.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -421,6 +422,8 @@ int box_end(struct box *box, struct error *err)
         first = later;
     if (box->owner_loss == BOX_STAY)
         (void)unlinkat(box->engine->run_fd, box->name, 0);
+    if (!first.kind)
+        slot_is_clean(box->slot_fd);
     closep(&box->slot_fd);
     if (first.kind) {
         *err = first;

@@ -33,6 +33,8 @@ int engine_fill_networks(struct engine *engine, unsigned count, struct error *er
 
 /* Ends and removes what dead owners left of boxes in this data directory. */
 int engine_sweep(struct engine *engine, struct error *err);
+/* A launch has met traces of an owner that died: time to sweep. */
+bool engine_has_leftovers(const struct engine *engine);
 
 struct volume *engine_volume(struct engine *engine);
 struct cgroup_root *engine_cgroups(struct engine *engine);

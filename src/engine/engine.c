@@ -224,7 +224,14 @@ int engine_sweep(struct engine *engine, struct error *err)
     if (result == 0)
         result = volume_sweep(engine->volume, slot_name_is_owned, &sweep, err);
     closep(&sweep.held);
+    if (result == 0)
+        engine->has_leftovers = false;
     return result;
+}
+
+bool engine_has_leftovers(const struct engine *engine)
+{
+    return engine->has_leftovers;
 }
 
 struct volume *engine_volume(struct engine *engine)

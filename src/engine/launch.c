@@ -43,8 +43,10 @@ static int check_spec(struct launch *l, struct error *err)
 static int take_slot(struct launch *l, struct error *err)
 {
     struct box *box = l->box;
-    if (slot_take(l->engine->slots_fd, &box->slot, &box->slot_fd, err) < 0)
+    bool is_dirty = false;
+    if (slot_take(l->engine->slots_fd, &box->slot, &box->slot_fd, &is_dirty, err) < 0)
         return -1;
+    l->engine->has_leftovers |= is_dirty;
     l->first_id = slot_first_id(box->slot);
     (void)snprintf(box->name, sizeof box->name, "%u", box->slot);
     if (box->is_scratch_kept)
@@ -56,6 +58,8 @@ static int take_slot(struct launch *l, struct error *err)
 
 static void drop_slot(struct launch *l)
 {
+    if (!l->has_leftovers)
+        slot_is_clean(l->box->slot_fd);
     closep(&l->box->slot_fd);
 }
 
@@ -90,7 +94,7 @@ static void remove_cgroup(struct launch *l)
     closep(&l->oom_fd);
     if (!l->box->cgroup)
         return;
-    (void)cgroup_remove(l->box->cgroup, &ignored); // swept later
+    l->has_leftovers |= cgroup_remove(l->box->cgroup, &ignored) < 0; // swept later
     cgroup_free(take(l->box->cgroup));
 }
 
@@ -111,8 +115,8 @@ static void remove_scratch(struct launch *l)
 {
     struct error ignored = {0};
     closep(&l->scratch_fd);
-    if (!l->box->is_scratch_kept)
-        (void)volume_scratch_remove(l->engine->volume, l->box->scratch, &ignored); // swept later
+    if (!l->box->is_scratch_kept) // swept later
+        l->has_leftovers |= volume_scratch_remove(l->engine->volume, l->box->scratch, &ignored) < 0;
 }
 
 static int make_ids(struct launch *l, struct error *err)

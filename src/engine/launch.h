@@ -32,6 +32,7 @@ struct engine {
     bool keeps_ids;
     unsigned n_cpus;    // of the machine
     bool has_layer_fds; // overlay takes layers by fd (Linux 6.13)
+    bool has_leftovers; // a slot was found dirty
     const char *fail_step;
 };
 
@@ -76,6 +77,7 @@ struct launch {
     uint32_t max_files;
     int view;        // directory of the fixtures' view
     unsigned n_cpus; // to run on; 0: all
+    bool has_leftovers; // undoing failed
     const char *volatile failed_step;
     volatile int failed_errno;
 };

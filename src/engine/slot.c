@@ -8,8 +8,13 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 
 #define SLOTS_DIR "/run/burrow/slots"
+
+/* The mark is a bit of the file's mode: PID 1, which holds the file too, may not change it. */
+#define CLEAN 0600
+#define DIRTY 0601
 
 int slots_open(int *dir_fd, struct error *err)
 {
@@ -29,7 +34,7 @@ static int open_slot(int dir_fd, unsigned slot, int flags)
 {
     char name[16];
     (void)snprintf(name, sizeof name, "%u", slot);
-    return openat(dir_fd, name, flags | O_RDONLY | O_CLOEXEC | O_NOFOLLOW, 0600);
+    return openat(dir_fd, name, flags | O_RDONLY | O_CLOEXEC | O_NOFOLLOW, CLEAN);
 }
 
 int slot_try(int dir_fd, unsigned slot)
@@ -40,13 +45,29 @@ int slot_try(int dir_fd, unsigned slot)
     return take_fd(fd);
 }
 
-int slot_take(int dir_fd, unsigned *slot, int *lock_fd, struct error *err)
+static bool mark_dirty(int fd)
+{
+    struct stat info;
+    bool was_dirty = fstat(fd, &info) < 0 || (info.st_mode & 07777) == DIRTY;
+    if (!was_dirty)
+        (void)fchmod(fd, DIRTY);
+    return was_dirty;
+}
+
+void slot_is_clean(int lock_fd)
+{
+    if (lock_fd >= 0)
+        (void)fchmod(lock_fd, CLEAN);
+}
+
+int slot_take(int dir_fd, unsigned *slot, int *lock_fd, bool *is_dirty, struct error *err)
 {
     for (unsigned i = 0; i < SLOT_COUNT; i++) {
         int fd = slot_try(dir_fd, i);
         if (fd >= 0) {
             *slot = i;
             *lock_fd = fd;
+            *is_dirty = mark_dirty(fd);
             return 0;
         }
         if (errno != EWOULDBLOCK)

@@ -18,8 +18,14 @@
 /* Opens (makes) the machine's directory of slots. */
 int slots_open(int *dir_fd, struct error *err);
 
-/* Takes the lowest free slot; *lock_fd holds it. ERROR_LIMIT when all are taken. */
-int slot_take(int dir_fd, unsigned *slot, int *lock_fd, struct error *err);
+/*
+ * Takes the lowest free slot; *lock_fd holds it. ERROR_LIMIT when all are taken. *is_dirty: who had it before did
+ * not say slot_is_clean, so something of it, and perhaps of others, may be left.
+ */
+int slot_take(int dir_fd, unsigned *slot, int *lock_fd, bool *is_dirty, struct error *err);
+
+/* Says that nothing of a box is left in the slot. Its lock is still held. */
+void slot_is_clean(int lock_fd);
 
 /* Takes this slot if nobody holds it: the lock's fd, or -1. */
 int slot_try(int dir_fd, unsigned slot);
