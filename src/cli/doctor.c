@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* burrow doctor: runs the engine's probes and prints a table for people, or JSON. */
-#include "cli/doctor.h"
+#include "cli/commands.h"
 
 #include "base/auto.h"
 #include "base/buffer.h"

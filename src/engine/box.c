@@ -305,6 +305,11 @@ int box_usage(struct box *box, struct cgroup_usage *out, struct error *err)
     return cgroup_usage(box->cgroup, out, err);
 }
 
+int box_disk_usage(struct box *box, uint64_t *bytes, struct error *err)
+{
+    return volume_scratch_usage(box->engine->volume, box->scratch, false, bytes, err);
+}
+
 int box_set_limits(struct box *box, const struct cgroup_limits *limits,
                    const struct volume_limits *disk, struct error *err)
 {

@@ -169,6 +169,8 @@ int box_resize(struct box *box, uint32_t id, uint16_t rows, uint16_t cols, struc
 int box_freeze(struct box *box, struct error *err);
 int box_thaw(struct box *box, struct error *err);
 int box_usage(struct box *box, struct cgroup_usage *out, struct error *err);
+/* Bytes its files take; may trail by a moment. */
+int box_disk_usage(struct box *box, uint64_t *bytes, struct error *err);
 int box_set_limits(struct box *box, const struct cgroup_limits *limits,
                    const struct volume_limits *disk, struct error *err);
 

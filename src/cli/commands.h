@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The commands of burrow: each takes its own argv (argv[0] is its name) and returns the exit code. */
+#pragma once
+
+int cli_run(int argc, char **argv);
+int cli_runtime(int argc, char **argv);
+int cli_doctor(int argc, char **argv);
+
+/* Where everything is kept unless --data or BURROW_DATA says otherwise. */
+#define CLI_DEFAULT_DATA "/var/lib/burrow"

@@ -1,0 +1,457 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* burrow run: one command in a fresh box, no server: output relayed, the exit code its own. */
+#include "cli/commands.h"
+
+#include "base/auto.h"
+#include "base/clock.h"
+#include "base/path.h"
+#include "cli/exit.h"
+#include "cli/relay.h"
+#include "cli/run_report.h"
+#include "cli/terminal.h"
+#include "engine/box.h"
+#include "engine/files.h"
+#include "runtime/image.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define PROCESS_ID 1
+#define PIPE_BYTES (1 << 20)
+#define PATIENCE 3 // as many interrupts end a command that ignores them
+
+static const struct option_row rows[] = {
+    {"memory", 'm', OPTION_SIZE, offsetof(struct run_options, memory_bytes), "SIZE",
+     "memory limit, for example 256Mi (default 1Gi; 0: none)", NULL, 0, 0},
+    {"cpu", 0, OPTION_CPU, offsetof(struct run_options, cpu_milli), "CPU",
+     "CPU limit: 500m is half of one, 2 is two (default: all)", NULL, 0, 0},
+    {"disk", 0, OPTION_SIZE, offsetof(struct run_options, disk_bytes), "SIZE",
+     "limit on what it writes (default 4Gi; 0: none)", NULL, 0, 0},
+    {"pids", 0, OPTION_INTEGER, offsetof(struct run_options, max_procs), "N",
+     "limit on processes and threads (default 1024; 0: none)", NULL, 0, 4000000},
+    {"timeout", 0, OPTION_DURATION, offsetof(struct run_options, timeout_ms), "DURATION",
+     "end it, and all it started, after this long: 30s, 5m (default: never)", NULL, 0, 0},
+    {"runtime", 'r', OPTION_TEXT, offsetof(struct run_options, runtime), "NAME",
+     "what it starts from (default base:latest; 'burrow runtime list')", "BURROW_RUNTIME", 0, 0},
+    {"env", 'e', OPTION_LIST, offsetof(struct run_options, env), "KEY=VALUE",
+     "set a variable; KEY alone takes yours (repeatable)", NULL, 0, 0},
+    {"file", 'f', OPTION_LIST, offsetof(struct run_options, files), "PATH:LOCAL",
+     "put the local file LOCAL at PATH in the sandbox first (repeatable)", NULL, 0, 0},
+    {"workdir", 'w', OPTION_TEXT, offsetof(struct run_options, workdir), "PATH",
+     "working directory (default /workspace)", NULL, 0, 0},
+    {"user", 'u', OPTION_TEXT, offsetof(struct run_options, user), "USER[:GROUP]",
+     "run as this user of the sandbox (default root)", NULL, 0, 0},
+    {"tty", 't', OPTION_FLAG, offsetof(struct run_options, has_tty), NULL,
+     "give it a terminal", NULL, 0, 0},
+    {"quiet", 'q', OPTION_FLAG, offsetof(struct run_options, is_quiet), NULL,
+     "show no output of the command", NULL, 0, 0},
+    {"json", 0, OPTION_FLAG, offsetof(struct run_options, is_json), NULL,
+     "print one JSON object at the end instead of the output", NULL, 0, 0},
+    {"timestamps", 0, OPTION_FLAG, offsetof(struct run_options, has_timestamps), NULL,
+     "begin each line with its time", NULL, 0, 0},
+    {"output-cap", 0, OPTION_SIZE, offsetof(struct run_options, output_cap_bytes), "SIZE",
+     "drop what each of stdout and stderr has beyond (default: none; 64Mi with --json)", NULL, 0,
+     0},
+    {"data", 0, OPTION_TEXT, offsetof(struct run_options, data_dir), "DIR",
+     "where burrow keeps things (default " CLI_DEFAULT_DATA ")", "BURROW_DATA", 0, 0},
+    {0},
+};
+
+static const char *const examples[] = {
+    "$ burrow run -- python3 -c 'print(6 * 7)'",
+    "$ burrow run --runtime host:latest --memory 256Mi --timeout 10s -- make test",
+    "$ burrow run --file /workspace/a.py:./a.py -- python3 a.py",
+    "$ echo hello | burrow run -- tr a-z A-Z",
+    "$ burrow run --json -- uname -a",
+    NULL,
+};
+
+static const struct option_set option_set = {
+    .command = "burrow run",
+    .usage = "[options] [--] COMMAND [ARGUMENT...]",
+    .summary = "run one command in a fresh sandbox, then remove it",
+    .description =
+        "The command sees its own file system, processes and loopback network, and nothing else of\n"
+        "this machine. Its exit code becomes burrow's: 124 when the time limit ended it, 125 when\n"
+        "burrow itself failed, 126 and 127 when it could not be executed or found, 128+n when\n"
+        "signal n ended it (137 at the memory limit).",
+    .rows = rows,
+    .examples = examples,
+};
+
+/* One run, from the first check to the last report. */
+struct run {
+    struct run_options options;
+    struct engine *engine;
+    struct runtime_image *image;
+    struct box *box;
+    struct relay relay;
+    bool has_relay;
+    struct terminal terminal;
+    unsigned n_interrupts;
+    struct run_result result;
+};
+
+static int check_options(struct run_options *o, struct error *err)
+{
+    if (path_check_absolute(o->workdir, strlen(o->workdir), "the working directory", err) < 0)
+        return -1;
+    if (o->has_tty && (o->is_json || o->has_timestamps))
+        return error_set(err, ERROR_INVALID, "--tty goes with neither --json nor --timestamps");
+    for (size_t i = 0; i < o->env.count; i++) {
+        if (!*o->env.items[i] || *o->env.items[i] == '=')
+            return error_set(err, ERROR_INVALID, "--env '%s' has no name: use KEY=VALUE",
+                             o->env.items[i]);
+    }
+    for (size_t i = 0; i < o->files.count; i++) {
+        const char *colon = strchr(o->files.items[i], ':');
+        if (!colon || colon == o->files.items[i] || !colon[1])
+            return error_set(err, ERROR_INVALID,
+                             "--file '%s' is not PATH:LOCAL (path in the sandbox, colon, local file)",
+                             o->files.items[i]);
+    }
+    if (o->is_json && o->output_cap_bytes == 0)
+        o->output_cap_bytes = 64 << 20;
+    return 0;
+}
+
+/* Local files are opened before anything is started: a missing one costs nothing. */
+static int check_files(const struct run_options *o, struct error *err)
+{
+    for (size_t i = 0; i < o->files.count; i++) {
+        const char *local = strchr(o->files.items[i], ':') + 1;
+        autofd fd = open(local, O_RDONLY | O_CLOEXEC);
+        if (fd < 0)
+            return error_sys(err, "read the file '%s'", local);
+    }
+    return 0;
+}
+
+static int launch(struct run *run, struct error *err)
+{
+    const struct run_options *o = &run->options;
+    struct engine_options engine = {.data_dir = o->data_dir};
+    struct runtime_image *image = run->image;
+    struct box_bind binds[16];
+    struct box_spec spec = {
+        .layers = (const char *const *)image->layers,
+        .n_layers = image->n_layers,
+        .binds = binds,
+        .n_binds = image->n_binds,
+        .hold_fd = image->lock_fd,
+        .limits = {.memory_bytes = o->memory_bytes,
+                   .cpu_milli = o->cpu_milli,
+                   .max_procs = (uint32_t)o->max_procs},
+        .disk = {.bytes = o->disk_bytes},
+        .owner_loss = BOX_END,
+        .is_one_shot = true,
+    };
+
+    if (image->n_binds > ARRAY_SIZE(binds))
+        return error_set(err, ERROR_INVALID, "the runtime '%s' has too many binds", o->runtime);
+    for (size_t i = 0; i < image->n_binds; i++)
+        binds[i] = (struct box_bind){image->binds[i].host, image->binds[i].box};
+    if (engine_open(&engine, &run->engine, err) < 0)
+        return -1;
+    return box_launch(run->engine, &spec, &run->box, err);
+}
+
+static int put_files(struct run *run, struct error *err)
+{
+    const struct run_options *o = &run->options;
+    autofd conversation = -1;
+
+    if (o->files.count == 0)
+        return 0;
+    if (box_files(run->box, o->user, o->workdir, &conversation, err) < 0)
+        return -1;
+    for (size_t i = 0; i < o->files.count; i++) {
+        const char *colon = strchr(o->files.items[i], ':');
+        char path[PATH_TEXT];
+        (void)snprintf(path, sizeof path, "%.*s", (int)(colon - o->files.items[i]),
+                       o->files.items[i]);
+        autofd local = open(colon + 1, O_RDONLY | O_CLOEXEC);
+        if (local < 0)
+            return error_sys(err, "read the file '%s'", colon + 1);
+        struct stat info;
+        uint32_t mode = fstat(local, &info) == 0 && info.st_mode & 0100 ? 0755 : 0644;
+        if (files_write_from_fd(conversation, path, mode, FILES_PARENTS, local, err) < 0)
+            return error_wrap(err, "put '%s' into the sandbox", colon + 1);
+    }
+    return 0;
+}
+
+/* The environment is the runtime's and what --env says; nothing of the caller's reaches the box unasked. */
+static const char **make_env(const struct run *run)
+{
+    const struct run_options *o = &run->options;
+    size_t n_image = 0;
+    while (run->image->env && run->image->env[n_image])
+        n_image++;
+    const char **env = calloc(n_image + o->env.count + 3, sizeof *env);
+    size_t n = 0;
+
+    if (!env)
+        return NULL;
+    for (size_t i = 0; i < o->env.count; i++) {
+        const char *item = o->env.items[i];
+        if (strchr(item, '=')) {
+            env[n++] = item;
+            continue;
+        }
+        for (char **own = environ; *own; own++) {
+            size_t length = strlen(item);
+            if (strncmp(*own, item, length) == 0 && (*own)[length] == '=')
+                env[n++] = *own;
+        }
+    }
+    for (size_t i = 0; i < n_image; i++) {
+        const char *equals = strchr(run->image->env[i], '=');
+        size_t length = equals ? (size_t)(equals - run->image->env[i]) + 1 : 0;
+        bool is_set = false;
+        for (size_t j = 0; j < n && !is_set; j++)
+            is_set = strncmp(env[j], run->image->env[i], length) == 0;
+        if (!is_set)
+            env[n++] = run->image->env[i];
+    }
+    for (char **own = environ; o->has_tty && *own; own++) {
+        if (strncmp(*own, "TERM=", 5) == 0)
+            env[n++] = *own;
+    }
+    return env;
+}
+
+static int on_event(void *context, struct error *err)
+{
+    struct run *run = context;
+    struct box_event event;
+
+    if (box_next(run->box, &event, 0, err) < 0)
+        return -1;
+    if (event.kind == BOX_EVENT_EXIT) {
+        run->result.exit = event.exit;
+        run->result.has_exit = true;
+        return 1;
+    }
+    if (event.kind == BOX_EVENT_ENDED)
+        return error_set(err, ERROR_GONE, "the sandbox ended before the command did");
+    return 0;
+}
+
+static int on_signal(void *context, int signal, struct error *err)
+{
+    struct run *run = context;
+    uint16_t rows_now = 0;
+    uint16_t cols_now = 0;
+
+    if (signal == SIGWINCH) {
+        if (!run->options.has_tty)
+            return 0;
+        terminal_size(STDIN_FILENO, &rows_now, &cols_now);
+        return box_resize(run->box, PROCESS_ID, rows_now, cols_now, err);
+    }
+    if (++run->n_interrupts >= PATIENCE)
+        return box_signal(run->box, PROCESS_ID, SIGKILL, true, err);
+    return box_signal(run->box, PROCESS_ID, signal, false, err);
+}
+
+static int make_pipe(int ends[2], struct error *err)
+{
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return error_sys(err, "make a pipe");
+    (void)fcntl(ends[1], F_SETPIPE_SZ, PIPE_BYTES); // a smaller one is slower, no more
+    return 0;
+}
+
+static void set_output(struct run *run, int index, int from)
+{
+    const struct run_options *o = &run->options;
+    struct pump *pump = &run->relay.out[index];
+    int to = o->is_json ? -1 : index ? STDERR_FILENO : STDOUT_FILENO;
+
+    if (o->is_quiet && !o->is_json)
+        to = run->result.null_fd;
+    (void)fcntl(from, F_SETFL, O_NONBLOCK);
+    pump_init(pump, from, to, index ? "standard error" : "standard output");
+    pump->owns_from = true;
+    pump->cap_bytes = o->output_cap_bytes;
+    if (o->is_json)
+        pump->shape = PUMP_CAPTURED;
+    else if (o->has_timestamps)
+        pump->shape = PUMP_STAMPED;
+}
+
+static void set_input(struct run *run, int to)
+{
+    (void)fcntl(to, F_SETFL, O_NONBLOCK);
+    pump_init(&run->relay.in, STDIN_FILENO, to, "standard input");
+    run->relay.in.owns_to = true;
+}
+
+static int spawn_with_pipes(struct run *run, struct process_spec *process, struct error *err)
+{
+    int in[2] = {-1, -1};
+    int out[2] = {-1, -1};
+    int errors[2] = {-1, -1};
+
+    int result = make_pipe(in, err);
+    if (result == 0)
+        result = make_pipe(out, err);
+    if (result == 0)
+        result = make_pipe(errors, err);
+    process->output = OUTPUT_PIPE;
+    process->stdin_fd = in[0];
+    process->stdout_fd = out[1];
+    process->stderr_fd = errors[1];
+    if (result == 0)
+        result = box_spawn(run->box, process, NULL, err);
+    closep(&in[0]);
+    closep(&out[1]);
+    closep(&errors[1]);
+    if (result < 0) {
+        closep(&in[1]);
+        closep(&out[0]);
+        closep(&errors[0]);
+        return -1;
+    }
+    set_input(run, in[1]);
+    set_output(run, 0, out[0]);
+    set_output(run, 1, errors[0]);
+    return 0;
+}
+
+static int spawn_with_terminal(struct run *run, struct process_spec *process, struct error *err)
+{
+    int master = -1;
+
+    process->output = OUTPUT_TTY;
+    terminal_size(STDIN_FILENO, &process->rows, &process->cols);
+    if (box_spawn(run->box, process, &master, err) < 0)
+        return -1;
+    if (master < 0)
+        return 0; // it could not be started; its end says why
+    int copy = fcntl(master, F_DUPFD_CLOEXEC, 3);
+    if (copy < 0) {
+        closep(&master);
+        return error_sys(err, "copy the terminal");
+    }
+    if (terminal_make_raw(&run->terminal, STDIN_FILENO, err) < 0) {
+        closep(&copy);
+        closep(&master);
+        return -1;
+    }
+    set_input(run, copy);
+    run->relay.in.last_words = "\x04"; // as Ctrl-D
+    set_output(run, 0, master);
+    return 0;
+}
+
+static int execute(struct run *run, char **command, struct error *err)
+{
+    const struct run_options *o = &run->options;
+    autofree const char **env = make_env(run);
+    struct process_spec process = {
+        .id = PROCESS_ID,
+        .argv = (const char *const *)command,
+        .env = env,
+        .cwd = o->workdir,
+        .user = o->user,
+        .stdin_fd = -1,
+        .stdout_fd = -1,
+        .stderr_fd = -1,
+        .timeout_ms = o->timeout_ms,
+    };
+
+    if (put_files(run, err) < 0)
+        return -1;
+    run->result.started_us = clock_monotonic_us();
+    if ((o->has_tty ? spawn_with_terminal : spawn_with_pipes)(run, &process, err) < 0)
+        return -1;
+    run->relay.event_fd = box_event_fd(run->box);
+    run->relay.on_event = on_event;
+    run->relay.on_signal = on_signal;
+    run->relay.context = run;
+    int result = relay_run(&run->relay, err);
+    run->result.duration_us = clock_monotonic_us() - run->result.started_us;
+    return run->result.has_exit ? 0 : result;
+}
+
+static int do_run(struct run *run, char **command, struct error *err)
+{
+    if (check_files(&run->options, err) < 0)
+        return -1;
+    if (relay_init(&run->relay, err) < 0) // from here on signals are ours to forward
+        return -1;
+    run->has_relay = true;
+    if (runtime_image_open(run->options.data_dir, run->options.runtime, &run->image, err) < 0)
+        return -1;
+    if (launch(run, err) < 0)
+        return -1;
+    return execute(run, command, err);
+}
+
+/* Whatever happened: nothing of the run stays. */
+static void end_run(struct run *run)
+{
+    struct error err = {0};
+
+    terminal_restore(&run->terminal);
+    if (run->box && box_end(run->box, &err) < 0)
+        exit_tell(&err);
+    if (run->engine && engine_has_leftovers(run->engine) && engine_sweep(run->engine, &err) < 0)
+        exit_tell(&err);
+}
+
+static void free_run(struct run *run)
+{
+    box_free(run->box);
+    engine_free(run->engine);
+    runtime_image_free(run->image);
+    if (run->has_relay)
+        relay_clear(&run->relay);
+    closep(&run->result.null_fd);
+    option_list_clear(&run->options.env);
+    option_list_clear(&run->options.files);
+}
+
+int cli_run(int argc, char **argv)
+{
+    struct run run = {
+        .options = {.memory_bytes = 1ull << 30,
+                    .disk_bytes = 4ull << 30,
+                    .max_procs = 1024,
+                    .runtime = "base:latest",
+                    .workdir = "/workspace",
+                    .data_dir = CLI_DEFAULT_DATA},
+        .terminal = {.fd = -1},
+        .result = {.null_fd = -1},
+    };
+    struct error err = {0};
+    int operands = 0;
+
+    int parsed = options_parse(&option_set, argc, argv, &run.options, &operands, &err);
+    if (parsed == OPTIONS_HELP) {
+        options_help(&option_set, stdout);
+        return EXIT_DONE;
+    }
+    if (parsed == 0 && operands >= argc)
+        parsed = error_set(&err, ERROR_INVALID,
+                           "run needs a command: burrow run [options] -- COMMAND [ARGUMENT...]");
+    if (parsed < 0 || check_options(&run.options, &err) < 0) {
+        exit_tell(&err);
+        return EXIT_USAGE;
+    }
+    if (run.options.is_quiet)
+        run.result.null_fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    (void)id_make(run.result.id);
+    int result = do_run(&run, argv + operands, &err);
+    if (run.box && result == 0)
+        run_measure(&run.options, run.box, &run.result);
+    end_run(&run);
+    int code = run_report(&run.options, &run.result, &run.relay, result < 0 ? &err : NULL);
+    free_run(&run);
+    return code;
+}

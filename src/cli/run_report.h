@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What `burrow run` was asked and what it says at the end: a sentence, or one JSON object, and the exit code. */
+#pragma once
+#include "base/id.h"
+#include "base/options.h"
+#include "cli/relay.h"
+#include "engine/box.h"
+
+struct run_options {
+    uint64_t memory_bytes, disk_bytes, timeout_ms, output_cap_bytes;
+    uint32_t cpu_milli;
+    int64_t max_procs;
+    const char *runtime, *workdir, *user, *data_dir;
+    struct option_list env, files;
+    bool has_tty, is_quiet, is_json, has_timestamps;
+};
+
+struct run_result {
+    char id[ID_TEXT];
+    int null_fd; // where a quiet run's output goes
+    uint64_t started_us, duration_us;
+    bool has_exit;
+    struct process_exit exit;
+    bool has_usage;
+    struct cgroup_usage usage;
+    uint64_t disk_bytes;
+};
+
+/* Reads what the box has used, while it exists; only where it will be told. */
+void run_measure(const struct run_options *options, struct box *box, struct run_result *result);
+
+/* Tells how it ended and gives the exit code. `failure`: burrow itself failed; else NULL. */
+int run_report(const struct run_options *options, const struct run_result *result,
+               const struct relay *relay, const struct error *failure);
