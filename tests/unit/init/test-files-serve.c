@@ -461,3 +461,25 @@ TEST(paths_of_any_bytes_work_and_too_long_ones_are_refused)
     CHECK(files_remove(rig.conv, "", 0, &err) < 0);
     CHECK_STR(err.text, "a path in the box is empty");
 }
+
+static void *refuse(void *data)
+{
+    files_refuse(*(int *)data, "no user 'nobody' in the box's /etc/passwd");
+    return NULL;
+}
+
+TEST(a_refused_conversation_says_why_to_each_request)
+{
+    struct error err = {0};
+    pthread_t thread;
+    int pair[2];
+    CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0);
+    CHECK(pthread_create(&thread, NULL, refuse, &pair[1]) == 0);
+    for (int i = 0; i < 2; i++) {
+        CHECK(files_mkdir(pair[0], "x", 0700, 0, &err) < 0);
+        CHECK_STR(err.text, "no user 'nobody' in the box's /etc/passwd");
+        CHECK(files_write_buffer(pair[0], "x", 0700, 0, "x", 1, &err) < 0);
+    }
+    (void)close(pair[0]);
+    (void)pthread_join(thread, NULL);
+}
