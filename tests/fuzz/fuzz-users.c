@@ -11,7 +11,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static char place[] = "/tmp/burrow-fuzz-users-XXXXXX";
+static char place[] = "/dev/shm/burrow-fuzz-users-XXXXXX";
 static int root = -1;
 
 static void sweep(void)
