@@ -39,7 +39,7 @@ static void *converse(void *data)
         };
         files_serve(c->sock, &who);
     } else {
-        (void)close(c->sock);
+        files_refuse(c->sock, message);
     }
     free(c);
     atomic_fetch_sub(&n_conversations, 1);

@@ -200,27 +200,52 @@ static int answer(struct talk *talk, int result, const struct error *error)
     return sent;
 }
 
-static void serve(struct talk *talk, const struct files_user *who)
+/* A `reason` why nothing can be done is the answer to everything. */
+static void serve(struct talk *talk, const struct error *reason)
 {
-    struct error begun = {0}, err;
-    int can = begin(talk, who, &begun);
     while (talk_next(talk) == 0) {
-        err = begun;
-        int result = can < 0 ? -1 : verbs[talk->type](talk, &err);
+        struct error err = *reason;
+        int result = err.kind ? -1 : verbs[talk->type](talk, &err);
         if (result == TALK_OVER || answer(talk, result, &err) < 0)
             return;
     }
 }
 
-void files_serve(int sock, const struct files_user *who)
+static struct talk *talk_new(int sock)
 {
-    struct talk *talk = malloc(sizeof *talk);
+    struct talk *talk = malloc(sizeof *talk); // not cleared: most of it is buffers
     if (talk) {
         talk->sock = sock;
         talk->base = -1;
-        serve(talk, who);
-        closep(&talk->base);
-        free(talk);
     }
-    (void)close(sock);
+    return talk;
+}
+
+static void talk_free(struct talk *talk)
+{
+    if (talk)
+        closep(&talk->base);
+    free(talk);
+}
+DEFINE_AUTOPTR(talk)
+
+void files_serve(int sock, const struct files_user *who)
+{
+    autofd own = sock;
+    autoptr(talk) talk = talk_new(sock);
+    struct error reason = {0};
+    if (!talk)
+        return;
+    (void)begin(talk, who, &reason); // what fails is in `reason`
+    serve(talk, &reason);
+}
+
+void files_refuse(int sock, const char *sentence)
+{
+    autofd own = sock;
+    autoptr(talk) talk = talk_new(sock);
+    struct error reason;
+    (void)error_set(&reason, ERROR_INVALID, "%s", sentence);
+    if (talk)
+        serve(talk, &reason);
 }

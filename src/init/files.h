@@ -21,3 +21,6 @@ struct files_user {
  * afterwards. Other threads keep their rights; signals must be blocked.
  */
 void files_serve(int sock, const struct files_user *who);
+
+/* Answers every request with this sentence instead ("no user 'x' ..."), until the other end is gone. Takes the socket. */
+void files_refuse(int sock, const char *sentence);

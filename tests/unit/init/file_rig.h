@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* For tests of the file server: it runs in a thread over a socket pair, on a temporary directory. */
+/* For tests of the file server: it runs in a thread over a socket pair, on a temporary directory.
+ */
 #pragma once
 #include "base/auto.h"
 #include "base/fd.h"

@@ -134,7 +134,8 @@ TEST(a_conversation_cut_off_takes_a_new_file_back)
     RIG(rig);
     const char path[] = "new";
     struct files_request_wire request = {.mode = 0600, .path_size = sizeof path, .second_size = 1};
-    struct iovec parts[] = {{&request, sizeof request}, {(void *)path, sizeof path}, {(void *)"", 1}};
+    struct iovec parts[] = {
+        {&request, sizeof request}, {(void *)path, sizeof path}, {(void *)"", 1}};
     struct iovec data = {(void *)"abc", 3};
     CHECK(files_frame_send(rig.conv, FILES_WRITE, 0, parts, 3) == 0);
     CHECK(files_frame_send(rig.conv, FILES_DATA, 0, &data, 1) == 0);
@@ -459,4 +460,26 @@ TEST(paths_of_any_bytes_work_and_too_long_ones_are_refused)
     CHECK_INT(err.sys, ENAMETOOLONG);
     CHECK(files_remove(rig.conv, "", 0, &err) < 0);
     CHECK_STR(err.text, "a path in the box is empty");
+}
+
+static void *refuse(void *data)
+{
+    files_refuse(*(int *)data, "no user 'nobody' in the box's /etc/passwd");
+    return NULL;
+}
+
+TEST(a_refused_conversation_says_why_to_each_request)
+{
+    struct error err = {0};
+    pthread_t thread;
+    int pair[2];
+    CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0);
+    CHECK(pthread_create(&thread, NULL, refuse, &pair[1]) == 0);
+    for (int i = 0; i < 2; i++) {
+        CHECK(files_mkdir(pair[0], "x", 0700, 0, &err) < 0);
+        CHECK_STR(err.text, "no user 'nobody' in the box's /etc/passwd");
+        CHECK(files_write_buffer(pair[0], "x", 0700, 0, "x", 1, &err) < 0);
+    }
+    (void)close(pair[0]);
+    (void)pthread_join(thread, NULL);
 }
