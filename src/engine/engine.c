@@ -7,7 +7,6 @@
 #include "engine/fixtures.h"
 #include "engine/init_blob.h"
 #include "engine/kernel.h"
-#include "engine/network.h"
 #include "engine/slot.h"
 
 #include <fcntl.h>
@@ -153,6 +152,14 @@ int engine_open(const struct engine_options *options, struct engine **out, struc
     engine->n_cpus = (unsigned)sysconf(_SC_NPROCESSORS_ONLN);
     engine->has_layer_fds = kernel_is_at_least(6, 13);
 
+    // For one launch, the first network is made while everything else is.
+    if (!options->is_long_lived) {
+        engine->first_network = xnew(struct network_maker);
+        if (network_start(engine->first_network, err) < 0) {
+            free(take(engine->first_network));
+            return -1;
+        }
+    }
     autofd data_fd = -1;
     if (open_data_dir(options->data_dir, &data_fd, err) < 0 ||
         name_engine(engine, data_fd, err) < 0 ||
@@ -173,6 +180,11 @@ void engine_free(struct engine *engine)
 {
     if (!engine)
         return;
+    struct error ignored = {0};
+    int unused = -1;
+    if (engine->first_network && network_finish(engine->first_network, &unused, &ignored) == 0)
+        (void)close(unused);
+    free(engine->first_network);
     for (unsigned i = 0; i < engine->n_networks; i++)
         (void)close(engine->networks[i]);
     closep(&engine->slots_fd);

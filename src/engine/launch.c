@@ -8,7 +8,6 @@
 #include "engine/idmap.h"
 #include "engine/kernel.h"
 #include "engine/link.h"
-#include "engine/network.h"
 #include "engine/slot.h"
 
 #include <fcntl.h>
@@ -143,9 +142,15 @@ static void close_ids(struct launch *l)
 
 static int take_network(struct launch *l, struct error *err)
 {
-    if (l->engine->n_networks > 0) {
-        l->network_fd = l->engine->networks[--l->engine->n_networks];
+    struct engine *engine = l->engine;
+
+    if (engine->n_networks > 0) {
+        l->network_fd = engine->networks[--engine->n_networks];
         return 0;
+    }
+    if (engine->first_network) {
+        autofree struct network_maker *maker = take(engine->first_network);
+        return network_finish(maker, &l->network_fd, err);
     }
     return network_create(&l->network_fd, err);
 }
@@ -346,11 +351,11 @@ static const struct step {
     {"cgroup.make", make_cgroup, remove_cgroup},
     {"scratch.make", make_scratch, remove_scratch},
     {"ids.make", make_ids, close_ids},
-    {"network.take", take_network, close_network},
     {"layers.clone", clone_layers, close_mounts},
     {"fixtures.clone", clone_fixtures, NULL},
     {"binds.clone", clone_binds, NULL},
     {"link.make", make_link, close_link},
+    {"network.take", take_network, close_network},
     {"child.start", start_child, NULL},
 };
 

@@ -6,6 +6,7 @@
  */
 #pragma once
 #include "engine/box.h"
+#include "engine/network.h"
 
 #include <sys/types.h>
 
@@ -27,6 +28,7 @@ struct engine {
     int nest_fd;      // a mount namespace with next to nothing in it, or -1
     int networks[64]; // made ahead
     unsigned n_networks;
+    struct network_maker *first_network; // being made since engine_open; or NULL
     // User namespaces by slot, kept from box to box: they hold nothing but the map.
     int ids[ENGINE_CACHED_IDS];
     bool keeps_ids;

@@ -7,7 +7,7 @@
 
 #include "base/auto.h"
 #include "engine/kernel.h"
-#include "init/raw.h"
+#include "engine/raw.h"
 #include "init/users.h"
 
 #include <fcntl.h>

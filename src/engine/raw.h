@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * System calls without libc, for a child that shares PID 1's memory: nothing here touches errno or any other
- * memory of PID 1. All return -errno on failure.
+ * System calls without libc, for a child that shares its parent's memory and runs beside it: nothing here touches
+ * errno or any other memory of the parent. All return -errno on failure.
  */
 #pragma once
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/syscall.h>
 
@@ -24,7 +25,7 @@ static inline long raw_call(long number, long a, long b, long c, long d, long e)
 #define RAW(number, a, b, c, d, e)                                                                 \
     raw_call((number), (long)(a), (long)(b), (long)(c), (long)(d), (long)(e))
 
-/* clone3 on a stack of its own: the child calls run(data), which never returns. `secret` is for the filter only. */
+/* clone3 on a stack of its own: the child calls run(data), which never returns. `secret` is for a seccomp filter only. */
 static inline long raw_clone3(struct clone_args *args, uint64_t secret, void (*run)(void *),
                               void *data)
 {
