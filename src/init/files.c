@@ -7,7 +7,6 @@
 
 #include <fcntl.h>
 #include <linux/capability.h>
-#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -44,9 +43,6 @@ static int become(const struct files_user *who)
 
 static int begin(struct talk *talk, const struct files_user *who, struct error *err)
 {
-    if (unshare(CLONE_FS) < 0)
-        return error_sys(err, "separate the file thread");
-    (void)umask(0);
     if (become(who) < 0)
         return error_sys(err, "become user %u of group %u", who->uid, who->gid);
     talk->base = inside_dir(AT_FDCWD, who->base, false, err);
@@ -109,6 +105,19 @@ static int do_stat(struct talk *talk, struct error *err)
     return talk_flush(talk);
 }
 
+/* PID 1's umask took bits away, and no thread has its own. */
+static int restore_mode(struct talk *talk, int parent, const char *name, struct error *err)
+{
+    struct stat info;
+    autofd fd = inside_openat(parent, name, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0, 0);
+    if (fd < 0 || fstat(fd, &info) < 0)
+        return error_sys(err, "make directory " INSIDE_SHOWN, talk->path);
+    mode_t missing = talk->request.mode & 07777 & ~info.st_mode;
+    if (missing && inside_chmod(fd, (info.st_mode & 07777) | missing) < 0)
+        return error_sys(err, "set the mode of " INSIDE_SHOWN, talk->path);
+    return 0;
+}
+
 static int do_mkdir(struct talk *talk, struct error *err)
 {
     char name[256];
@@ -118,7 +127,7 @@ static int do_mkdir(struct talk *talk, struct error *err)
     if (parent < 0)
         return -1;
     if (mkdirat(parent, name, talk->request.mode & 07777) == 0)
-        return 0;
+        return restore_mode(talk, parent, name, err);
     if (errno == EEXIST && !(talk->flags & FILES_EXCLUSIVE)) {
         autofd there = inside_openat(parent, name, O_PATH | O_DIRECTORY, 0, 0);
         if (there >= 0)

@@ -16,11 +16,12 @@ struct files_user {
 
 /*
  * Serves until the other end is gone, then closes the socket, which it takes. Everything in `who`
- * is borrowed until it returns. The calling thread is changed for good: own umask and working
- * directory, file access as `who`, for a uid other than 0 without capabilities. It can only end
- * afterwards. Other threads keep their rights; signals must be blocked.
+ * is borrowed until it returns. The calling thread is changed for good: its file access is that of
+ * `who`, for a uid other than 0 without capabilities, so it can only end afterwards. Other threads
+ * keep their rights; umask and working directory, which they share, stay as they are.
  */
 void files_serve(int sock, const struct files_user *who);
 
-/* Answers every request with this sentence instead ("no user 'x' ..."), until the other end is gone. Takes the socket. */
+/* Answers every request with this sentence ("no user 'x' ...") until the other end is gone. Takes
+ * the socket. */
 void files_refuse(int sock, const char *sentence);

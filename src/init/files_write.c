@@ -34,6 +34,8 @@ static int create(struct talk *talk, struct target *target, struct error *err)
     if (target->fd < 0)
         return error_sys(err, "create " INSIDE_SHOWN, talk->path);
     target->parent = take_fd(parent);
+    (void)fchmod(target->fd,
+                 talk->request.mode & 07777); // past PID 1's umask, which is no thread's own
     return 0;
 }
 

@@ -55,6 +55,8 @@ TEST(links_to_the_servers_own_fds_lead_nowhere)
                                         "/proc/self/task/../fd/%d"};
     for (size_t i = 0; i < ARRAY_SIZE(forms) * 2; i++) {
         int fd = i % 2 ? outside.fd : file;
+        if (i / 2 == 2 && access("/dev/fd", F_OK) < 0)
+            continue; // not every machine has it
         (void)snprintf(link, sizeof link, forms[i / 2], fd);
         check_all_refused(&rig, link);
         CHECK(symlinkat(link, rig.fd, "link") == 0);
