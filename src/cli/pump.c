@@ -12,6 +12,7 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 enum {
     SPLICE_BYTES = 1 << 20,
@@ -21,12 +22,14 @@ enum {
     ROUNDS = 16,           // moves in a row before others get their turn
 };
 
-/* A terminal that was stopped (Ctrl-S) must not block us: a description of our own can be
- * non-blocking. */
-static int reopen_terminal(int fd)
+/*
+ * A terminal that was stopped (Ctrl-S) must not block us: a description of our own can be
+ * non-blocking. Not so the master of a terminal, since opening that makes another one: pts(4).
+ */
+static int reopen_terminal(int fd, dev_t device)
 {
     char path[32];
-    if (!isatty(fd))
+    if (device == makedev(5, 2) || !isatty(fd))
         return -1;
     (void)snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     return open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
@@ -52,7 +55,7 @@ void pump_init(struct pump *pump, int from, int to, const char *what)
     pump->can_splice = pump->from_pipe ? S_ISFIFO(target.st_mode) || pump->to_file
                                        : S_ISREG(source.st_mode) && S_ISFIFO(target.st_mode);
     if (pump->to_device)
-        pump->reopened = reopen_terminal(to);
+        pump->reopened = reopen_terminal(to, target.st_rdev);
 }
 
 static void let_go(struct pump *pump)
