@@ -4,8 +4,10 @@
 #include "cli/commands.h"
 #include "cli/exit.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static const struct command {
     const char *name;
@@ -66,8 +68,18 @@ static int help_about(const char *name)
     return command ? command->run(2, argv) : refuse(name);
 }
 
+/* A caller may have closed stdin, stdout or stderr; nothing else may come to be fd 0, 1 or 2. */
+static void fill_standard_fds(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+        if (fcntl(fd, F_GETFD) < 0)
+            (void)open("/dev/null", O_RDWR); // the lowest free one is this one
+    }
+}
+
 int main(int argc, char **argv)
 {
+    fill_standard_fds();
     if (argc < 2) {
         print_help(stderr);
         return EXIT_USAGE;

@@ -12,6 +12,7 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 enum {
     SPLICE_BYTES = 1 << 20,
@@ -21,12 +22,14 @@ enum {
     ROUNDS = 16,           // moves in a row before others get their turn
 };
 
-/* A terminal that was stopped (Ctrl-S) must not block us: a description of our own can be
- * non-blocking. */
-static int reopen_terminal(int fd)
+/*
+ * A terminal that was stopped (Ctrl-S) must not block us: a description of our own can be
+ * non-blocking. Not so the master of a terminal, since opening that makes another one: pts(4).
+ */
+static int reopen_terminal(int fd, dev_t device)
 {
     char path[32];
-    if (!isatty(fd))
+    if (device == makedev(5, 2) || !isatty(fd))
         return -1;
     (void)snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     return open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
@@ -52,7 +55,7 @@ void pump_init(struct pump *pump, int from, int to, const char *what)
     pump->can_splice = pump->from_pipe ? S_ISFIFO(target.st_mode) || pump->to_file
                                        : S_ISREG(source.st_mode) && S_ISFIFO(target.st_mode);
     if (pump->to_device)
-        pump->reopened = reopen_terminal(to);
+        pump->reopened = reopen_terminal(to, target.st_rdev);
 }
 
 static void let_go(struct pump *pump)
@@ -83,9 +86,11 @@ static size_t n_pending(const struct pump *pump)
     return pump->shape == PUMP_CAPTURED ? 0 : pump->held.length - pump->held_at;
 }
 
-/* How much may be taken at once; 0 means that the rest has to be dropped. */
+/* How much may be taken at once; 0 means that it has to be dropped. */
 static size_t room(const struct pump *pump, size_t at_most)
 {
+    if (pump->shape == PUMP_DROPPED)
+        return 0;
     uint64_t allowed = pump->left < at_most ? pump->left : at_most;
     if (pump->cap_bytes) {
         uint64_t rest = pump->cap_bytes > pump->bytes ? pump->cap_bytes - pump->bytes : 0;
@@ -167,15 +172,23 @@ static int flush(struct pump *pump, struct error *err)
     return 0;
 }
 
+/* Only pipes of our own; a smaller one is slower, no more. */
+static void enlarge_pipes(struct pump *pump)
+{
+    pump->is_large = true;
+    if (pump->owns_from && pump->from_pipe)
+        (void)fcntl(pump->from, F_SETPIPE_SZ, LARGE_PIPE);
+    if (pump->owns_to)
+        (void)fcntl(pump->to, F_SETPIPE_SZ, LARGE_PIPE);
+}
+
 static void take_bytes(struct pump *pump, size_t count)
 {
     pump->bytes += count;
     if (pump->left != UINT64_MAX)
         pump->left -= count;
-    if (pump->from_pipe && !pump->is_large && count >= BUSY_BYTES) {
-        pump->is_large = true;
-        (void)fcntl(pump->from, F_SETPIPE_SZ, LARGE_PIPE); // best effort: only slower without
-    }
+    if (!pump->is_large && count >= BUSY_BYTES)
+        enlarge_pipes(pump);
 }
 
 static void end_input(struct pump *pump)
@@ -204,7 +217,7 @@ static int read_nothing(struct pump *pump, ssize_t got, struct error *err)
     return -1;
 }
 
-/* Past the cap: the writer goes on, its bytes do not. */
+/* Past the cap, or all of it: the writer goes on, its bytes do not. */
 static int drop_some(struct pump *pump, struct error *err)
 {
     char bin[COPY_BYTES];
@@ -214,7 +227,7 @@ static int drop_some(struct pump *pump, struct error *err)
     if (got <= 0)
         return read_nothing(pump, got, err);
     pump->can_read = pump->owns_from;
-    pump->is_truncated = true;
+    pump->is_truncated |= pump->shape != PUMP_DROPPED;
     take_bytes(pump, (size_t)got);
     return 0;
 }

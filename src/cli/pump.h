@@ -16,6 +16,7 @@ enum pump_shape {
     PUMP_PLAIN,
     PUMP_STAMPED,  // each line begins with the time its first byte came
     PUMP_CAPTURED, // kept in `held`; `to` is -1
+    PUMP_DROPPED,  // read and forgotten
 };
 
 struct pump {

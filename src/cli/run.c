@@ -18,9 +18,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #define PROCESS_ID 1
-#define PIPE_BYTES (1 << 20)
 #define PATIENCE 3 // as many interrupts end a command that ignores them
 
 static const struct option_row rows[] = {
@@ -258,28 +258,20 @@ static int on_signal(void *context, int signal, struct error *err)
     return box_signal(run->box, PROCESS_ID, signal, false, err);
 }
 
-static int make_pipe(int ends[2], struct error *err)
-{
-    if (pipe2(ends, O_CLOEXEC) < 0)
-        return error_sys(err, "make a pipe");
-    (void)fcntl(ends[1], F_SETPIPE_SZ, PIPE_BYTES); // a smaller one is slower, no more
-    return 0;
-}
-
 static void set_output(struct run *run, int index, int from)
 {
     const struct run_options *o = &run->options;
     struct pump *pump = &run->relay.out[index];
-    int to = o->is_json ? -1 : index ? STDERR_FILENO : STDOUT_FILENO;
+    int to = index ? STDERR_FILENO : STDOUT_FILENO;
 
-    if (o->is_quiet && !o->is_json)
-        to = run->result.null_fd;
     (void)fcntl(from, F_SETFL, O_NONBLOCK);
-    pump_init(pump, from, to, index ? "standard error" : "standard output");
+    pump_init(pump, from, o->is_json ? -1 : to, index ? "standard error" : "standard output");
     pump->owns_from = true;
     pump->cap_bytes = o->output_cap_bytes;
     if (o->is_json)
         pump->shape = PUMP_CAPTURED;
+    else if (o->is_quiet)
+        pump->shape = PUMP_DROPPED;
     else if (o->has_timestamps)
         pump->shape = PUMP_STAMPED;
 }
@@ -291,35 +283,64 @@ static void set_input(struct run *run, int to)
     run->relay.in.owns_to = true;
 }
 
+/* What is not read or shown anyway gets the box's own /dev/null, which costs nothing. */
+static bool needs_pipe(const struct run_options *o, int fd)
+{
+    struct stat info;
+    bool is_null = fstat(fd, &info) == 0 && S_ISCHR(info.st_mode) &&
+                   info.st_rdev == makedev(1, 3);
+    if (fd == STDIN_FILENO)
+        return !is_null;
+    return o->is_json || !(o->is_quiet || is_null);
+}
+
+struct pipes {
+    int box[3];  // the command's ends of stdin, stdout, stderr; -1: it has none
+    int ours[3]; // and the relay's
+};
+
+static void close_three(int fds[3])
+{
+    for (int i = 0; i < 3; i++)
+        closep(&fds[i]);
+}
+
+static int make_pipes(const struct run_options *o, struct pipes *pipes, struct error *err)
+{
+    for (int i = 0; i < 3; i++) {
+        int ends[2];
+        if (!needs_pipe(o, i))
+            continue;
+        if (pipe2(ends, O_CLOEXEC) < 0)
+            return error_sys(err, "make a pipe");
+        pipes->box[i] = ends[i == STDIN_FILENO ? 0 : 1];
+        pipes->ours[i] = ends[i == STDIN_FILENO ? 1 : 0];
+    }
+    return 0;
+}
+
 static int spawn_with_pipes(struct run *run, struct process_spec *process, struct error *err)
 {
-    int in[2] = {-1, -1};
-    int out[2] = {-1, -1};
-    int errors[2] = {-1, -1};
+    struct pipes pipes = {{-1, -1, -1}, {-1, -1, -1}};
 
-    int result = make_pipe(in, err);
-    if (result == 0)
-        result = make_pipe(out, err);
-    if (result == 0)
-        result = make_pipe(errors, err);
+    int result = make_pipes(&run->options, &pipes, err);
     process->output = OUTPUT_PIPE;
-    process->stdin_fd = in[0];
-    process->stdout_fd = out[1];
-    process->stderr_fd = errors[1];
+    process->stdin_fd = pipes.box[0];
+    process->stdout_fd = pipes.box[1];
+    process->stderr_fd = pipes.box[2];
     if (result == 0)
         result = box_spawn(run->box, process, NULL, err);
-    closep(&in[0]);
-    closep(&out[1]);
-    closep(&errors[1]);
+    close_three(pipes.box);
     if (result < 0) {
-        closep(&in[1]);
-        closep(&out[0]);
-        closep(&errors[0]);
+        close_three(pipes.ours);
         return -1;
     }
-    set_input(run, in[1]);
-    set_output(run, 0, out[0]);
-    set_output(run, 1, errors[0]);
+    if (pipes.ours[0] >= 0)
+        set_input(run, pipes.ours[0]);
+    for (int i = 1; i < 3; i++) {
+        if (pipes.ours[i] >= 0)
+            set_output(run, i - 1, pipes.ours[i]);
+    }
     return 0;
 }
 
@@ -376,7 +397,7 @@ static int execute(struct run *run, char **command, struct error *err)
     run->relay.context = run;
     int result = relay_run(&run->relay, err);
     run->result.duration_us = clock_monotonic_us() - run->result.started_us;
-    return run->result.has_exit ? 0 : result;
+    return result;
 }
 
 static int do_run(struct run *run, char **command, struct error *err)
@@ -412,7 +433,6 @@ static void free_run(struct run *run)
     runtime_image_free(run->image);
     if (run->has_relay)
         relay_clear(&run->relay);
-    closep(&run->result.null_fd);
     option_list_clear(&run->options.env);
     option_list_clear(&run->options.files);
 }
@@ -427,7 +447,6 @@ int cli_run(int argc, char **argv)
                     .workdir = "/workspace",
                     .data_dir = CLI_DEFAULT_DATA},
         .terminal = {.fd = -1},
-        .result = {.null_fd = -1},
     };
     struct error err = {0};
     int operands = 0;
@@ -444,8 +463,6 @@ int cli_run(int argc, char **argv)
         exit_tell(&err);
         return EXIT_USAGE;
     }
-    if (run.options.is_quiet)
-        run.result.null_fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
     (void)id_make(run.result.id);
     int result = do_run(&run, argv + operands, &err);
     if (run.box && result == 0)

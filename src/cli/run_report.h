@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `burrow run` was asked and what it says at the end: a sentence, or one JSON object, and the exit code. */
+/* What `burrow run` was asked and what it says at the end: a sentence, or one JSON object, and the
+ * exit code. */
 #pragma once
 #include "base/id.h"
 #include "base/options.h"
@@ -17,7 +18,6 @@ struct run_options {
 
 struct run_result {
     char id[ID_TEXT];
-    int null_fd; // where a quiet run's output goes
     uint64_t started_us, duration_us;
     bool has_exit;
     struct process_exit exit;

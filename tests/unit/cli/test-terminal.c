@@ -91,9 +91,11 @@ static int start_on_terminal(int *pidfd)
         ssize_t got;
         (void)setsid();
         (void)ioctl(slave, TIOCSCTTY, 0);
-        (void)close(master);
-        while ((got = read(slave, line, sizeof line)) > 0)
-            (void)dprintf(slave, "[%.*s]\n", (int)strcspn(line, "\n"), line);
+        (void)dup2(slave, 0);
+        for (int fd = 3; fd < 64; fd++)
+            (void)close(fd); // the pipe whose end of file is waited for is among them
+        while ((got = read(0, line, sizeof line)) > 0)
+            (void)dprintf(0, "[%.*s]\n", (int)strcspn(line, "\n"), line);
         _exit(got == 0 ? 0 : 3);
     }
     (void)close(slave);
