@@ -86,8 +86,8 @@ static int compare(const void *left, const void *right)
 
 static double percentile_us(const struct row *row, unsigned percent)
 {
-    unsigned at = (row->n_samples - 1) * percent / 100;
-    return (double)row->samples[at] / 1000;
+    unsigned rank = (row->n_samples * percent + 99) / 100; // the nearest at or above
+    return (double)row->samples[rank ? rank - 1 : 0] / 1000;
 }
 
 static void print_row(const char *mode, struct row *row)
