@@ -61,19 +61,29 @@ static bool run_one(struct test *test, int number)
     return outcome != OUTCOME_FAILED;
 }
 
+static bool is_wanted(const struct test *test, char **words)
+{
+    for (; *words; words++) {
+        bool is_unwanted = **words == '!';
+        if ((strstr(test->name, *words + is_unwanted) != NULL) == is_unwanted)
+            return false;
+    }
+    return true;
+}
+
 int main(int argc, char **argv)
 {
-    const char *wanted = argc > 1 ? argv[1] : "";
+    char **words = argv + (argc > 0);
     int count = 0;
     int number = 0;
     int failed = 0;
 
     for (struct test *test = test_list; test; test = test->next)
-        count += strstr(test->name, wanted) != NULL;
+        count += is_wanted(test, words);
     printf("TAP version 13\n1..%d\n", count);
     (void)fflush(stdout);
     for (struct test *test = test_list; test; test = test->next) {
-        if (strstr(test->name, wanted))
+        if (is_wanted(test, words))
             failed += !run_one(test, ++number);
     }
     return failed > 0;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Unit tests: TEST(a_sentence_about_behaviour) { CHECK(...); } Prints TAP.
- * A failed CHECK ends its test; SKIP says what is missing. With an argument, only tests whose name contains it run.
+ * A failed CHECK ends its test; SKIP says what is missing. With arguments, only tests run whose name contains all
+ * of them, and none of those written as '!word'.
  */
 #pragma once
 #include <setjmp.h>

@@ -214,6 +214,13 @@ TEST_MODES(a_share_above_the_parents_is_no_error)
     CHECK_OK(cgroup_set_limits(group, &limits, &err), err);
 }
 
+static void use_memory_and_count_up(void *count)
+{
+    size_t size = 1 << 20;
+    use_memory(&size);
+    count_up(count);
+}
+
 TEST_MODES(a_leaf_is_measured_where_the_mode_can)
 {
     struct cgroup_usage usage;
@@ -222,7 +229,7 @@ TEST_MODES(a_leaf_is_measured_where_the_mode_can)
     autoptr(cgroup) group = make("b1", &no_limits, false);
 
     CHECK_OK(cgroup_leaf_create(group, "p1", &leaf, &err), err);
-    (void)start_in(group, &leaf, count_up, &shared->counts[0]);
+    (void)start_in(group, &leaf, use_memory_and_count_up, &shared->counts[0]);
     cgroup_leaf_close(&leaf);
     CHECK(counts_on(&shared->counts[0], 100000));
     int measured = cgroup_leaf_usage(group, "p1", &usage, &err);

@@ -3,7 +3,7 @@
  * PID 1 of the test machine (see run): loads modules, mounts the root disk and the control groups asked for, runs each
  * test program, and powers off. Speaks over the second serial port, where no kernel message comes between: the programs'
  * own TAP, and lines that begin with '@'.
- * Asked by the kernel command line: cgroups=v2|v1|hybrid programs=NAME,NAME...
+ * Asked by the kernel command line: cgroups=v2|v1|hybrid programs=NAME,NAME... without=WORD,WORD...
  */
 #include <dirent.h>
 #include <errno.h>
@@ -23,6 +23,7 @@
 
 #define PROGRAM_SECONDS 120
 #define GRACE_TRIES 50 // of 100 ms
+#define MAX_WORDS 32
 
 static void power_off(void)
 {
@@ -192,7 +193,7 @@ static void reap(void)
         continue;
 }
 
-static void report_leftovers(bool is_v2, unsigned mounts_before)
+static void report_leftovers(const char *cgroups, unsigned mounts_before)
 {
     char name[1024];
     for (int tries = 0; find_stray_process(name) && tries < GRACE_TRIES; tries++) {
@@ -201,22 +202,41 @@ static void report_leftovers(bool is_v2, unsigned mounts_before)
     }
     if (find_stray_process(name))
         printf("@left the process '%s'\n", name);
-    if (find_stray_cgroup("/sys/fs/cgroup", is_v2 ? 0 : 1, name))
+    if (find_stray_cgroup("/sys/fs/cgroup", strcmp(cgroups, "v2") == 0 ? 0 : 1, name))
         printf("@left the cgroup '%s'\n", name);
     unsigned mounts = count_lines("/proc/self/mountinfo");
     if (mounts != mounts_before)
         printf("@left %u mounts where %u were\n", mounts, mounts_before);
 }
 
-static void exec_program(const char *name)
+/* What the program is not to run: tests for worlds of control groups that are not this machine's, and those in without=. */
+static void add_unwanted(const char *cgroups, const char *argv[MAX_WORDS])
 {
+    static const char *const worlds[] = {"v2", "v1", "hybrid"};
+    static char words[MAX_WORDS][128];
+    char *without = getenv("without");
+    size_t n = 0;
+    for (size_t i = 0; i < sizeof worlds / sizeof *worlds; i++) {
+        if (strcmp(worlds[i], cgroups) != 0)
+            (void)snprintf(words[n++], sizeof *words, "!_on_%s", worlds[i]);
+    }
+    for (char *word = strtok(without, ","); word && n < MAX_WORDS - 2; word = strtok(NULL, ","))
+        (void)snprintf(words[n++], sizeof *words, "!%s", word);
+    for (size_t i = 0; i < n; i++)
+        argv[i + 1] = words[i];
+}
+
+static void exec_program(const char *name, const char *cgroups)
+{
+    const char *argv[MAX_WORDS] = {name};
     char path[256];
+    add_unwanted(cgroups, argv);
     sigset_t none;
     sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
     (void)snprintf(path, sizeof path, "/tests/%s", name);
     (void)setsid();
-    execl(path, name, (char *)NULL);
+    execv(path, (char *const *)argv);
     fprintf(stderr, "cannot execute %s: %s\n", path, strerror(errno));
     _exit(127);
 }
@@ -242,14 +262,14 @@ static int wait_for(pid_t child)
     return -1;
 }
 
-static void run_program(const char *name, bool is_v2)
+static void run_program(const char *name, const char *cgroups)
 {
     unsigned mounts = count_lines("/proc/self/mountinfo");
     printf("@begin %s\n", name);
     (void)fflush(stdout);
     pid_t child = fork();
     if (child == 0)
-        exec_program(name);
+        exec_program(name, cgroups);
     int status = wait_for(child);
     printf("\n");
     if (status == -1)
@@ -258,7 +278,7 @@ static void run_program(const char *name, bool is_v2)
         printf("@end exit %d\n", WEXITSTATUS(status));
     else
         printf("@end signal %d\n", WTERMSIG(status));
-    report_leftovers(is_v2, mounts);
+    report_leftovers(cgroups, mounts);
     (void)kill(-1, SIGKILL);
     reap();
 }
@@ -271,14 +291,16 @@ int main(void)
     sigemptyset(&chld);
     sigaddset(&chld, SIGCHLD);
     (void)sigprocmask(SIG_BLOCK, &chld, NULL);
-    bring_up(cgroups ? cgroups : "v2");
+    if (!cgroups || !programs)
+        give_up("cgroups= and programs= are not on the kernel's command line");
+    bring_up(cgroups);
     (void)setenv("PATH", "/usr/sbin:/usr/bin:/sbin:/bin", 1);
     (void)setenv("HOME", "/root", 1);
     (void)setenv("TMPDIR", "/tmp", 1);
     (void)setenv("BURROW_IN_VM", "1", 1);
     printf("@up\n");
     for (char *name = strtok(programs, ","); name; name = strtok(NULL, ","))
-        run_program(name, !cgroups || strcmp(cgroups, "v2") == 0);
+        run_program(name, cgroups);
     printf("@done\n");
     power_off();
 }
