@@ -263,23 +263,56 @@ static const struct seccomp_question seccomp_core_old = {
     .otherwise = SECCOMP_REFUSED,
 };
 
-static const struct seccomp_question seccomp_core_new_high = {
-    .arg = 2,
-    .is_high = true,
-    .answers = {{0, SECCOMP_RET_ALLOW}},
-    .otherwise_ask = &seccomp_core_old,
-};
-
-static const struct seccomp_question seccomp_core_new = {
-    .arg = 2,
-    .answers = {{0, .next = &seccomp_core_new_high}},
-    .otherwise_ask = &seccomp_core_old,
-};
-
 static const struct seccomp_question seccomp_prlimit_resource = {
     .arg = 1,
-    .answers = {{RLIMIT_CORE, .next = &seccomp_core_new}},
+    .answers = {{RLIMIT_CORE, .next = &seccomp_core_old}},
     .otherwise = SECCOMP_RET_ALLOW,
+};
+
+/* To the kernel, PID 1 and its threads are just processes of the same user: root inside could take their files away. */
+static const struct seccomp_question seccomp_prlimit_pid = {
+    .arg = 0,
+    .answers = {{0 /* oneself */, .next = &seccomp_prlimit_resource}},
+    .otherwise = SECCOMP_REFUSED,
+};
+
+static const struct seccomp_question seccomp_prlimit_new_high = {
+    .arg = 2,
+    .is_high = true,
+    .answers = {{0 /* reads only */, SECCOMP_RET_ALLOW}},
+    .otherwise_ask = &seccomp_prlimit_pid,
+};
+
+static const struct seccomp_question seccomp_prlimit_new = {
+    .arg = 2,
+    .answers = {{0, .next = &seccomp_prlimit_new_high}},
+    .otherwise_ask = &seccomp_prlimit_pid,
+};
+
+/* The same for its share of the CPU: PID 1 keeps the time of others. */
+static const struct seccomp_question seccomp_schedule_pid = {
+    .arg = 0,
+    .answers = {{1, SECCOMP_REFUSED}},
+    .otherwise = SECCOMP_RET_ALLOW,
+};
+
+static const struct seccomp_question seccomp_priority_who = {
+    .arg = 1,
+    .answers = {{1, SECCOMP_REFUSED}},
+    .otherwise = SECCOMP_RET_ALLOW,
+};
+
+/* By process only: groups and users may hold PID 1. */
+static const struct seccomp_question seccomp_setpriority_which = {
+    .arg = 0,
+    .answers = {{PRIO_PROCESS, .next = &seccomp_priority_who}},
+    .otherwise = SECCOMP_REFUSED,
+};
+
+static const struct seccomp_question seccomp_ioprio_which = {
+    .arg = 0,
+    .answers = {{1 /* IOPRIO_WHO_PROCESS */, .next = &seccomp_priority_who}},
+    .otherwise = SECCOMP_REFUSED,
 };
 
 #define ALLOW(call)                                                                                \
@@ -349,13 +382,15 @@ static const struct seccomp_rule seccomp_table[] = {
     ALLOW(setsid), ALLOW(getsid), ALLOW(set_tid_address), ALLOW(futex), ALLOW(futex_waitv),
     ALLOW(futex_wake), ALLOW(futex_wait), ALLOW(futex_requeue), ALLOW(set_robust_list),
     ALLOW(get_robust_list), ALLOW(rseq), ALLOW(arch_prctl), ALLOW(prctl), ALLOW(pidfd_open),
-    ALLOW(sched_yield), ALLOW(sched_setparam), ALLOW(sched_getparam), ALLOW(sched_setscheduler),
-    ALLOW(sched_getscheduler), ALLOW(sched_get_priority_max), ALLOW(sched_get_priority_min),
-    ALLOW(sched_rr_get_interval), ALLOW(sched_setaffinity), ALLOW(sched_getaffinity),
-    ALLOW(sched_setattr), ALLOW(sched_getattr), ALLOW(getpriority), ALLOW(setpriority),
-    ALLOW(ioprio_set), ALLOW(ioprio_get), ALLOW(getcpu), ALLOW(getrusage), ALLOW(times),
+    ALLOW(sched_yield), ASK(sched_setparam, seccomp_schedule_pid), ALLOW(sched_getparam),
+    ASK(sched_setscheduler, seccomp_schedule_pid), ALLOW(sched_getscheduler),
+    ALLOW(sched_get_priority_max), ALLOW(sched_get_priority_min), ALLOW(sched_rr_get_interval),
+    ASK(sched_setaffinity, seccomp_schedule_pid), ALLOW(sched_getaffinity),
+    ASK(sched_setattr, seccomp_schedule_pid), ALLOW(sched_getattr), ALLOW(getpriority),
+    ASK(setpriority, seccomp_setpriority_which), ASK(ioprio_set, seccomp_ioprio_which),
+    ALLOW(ioprio_get), ALLOW(getcpu), ALLOW(getrusage), ALLOW(times),
     ALLOW(getrlimit), ASK(setrlimit, seccomp_setrlimit_resource),
-    ASK(prlimit64, seccomp_prlimit_resource), ALLOW(sysinfo), ALLOW(uname), ALLOW(getrandom),
+    ASK(prlimit64, seccomp_prlimit_new), ALLOW(sysinfo), ALLOW(uname), ALLOW(getrandom),
     ALLOW(restart_syscall), ASK(personality, seccomp_personality),
 
     // Debuggers: the kernel's ptrace rules decide, and they keep PID 1 (not dumpable) and other

@@ -430,14 +430,46 @@ TEST(inet_sockets_are_tcp_udp_and_ping)
     CHECK_INT(verdict(SECRET, __NR_setsockopt, 3, SOL_SOCKET, TCP_ULP), SECCOMP_RET_ALLOW);
 }
 
-static uint32_t prlimit_verdict(uint64_t resource, uint64_t new_limit, uint64_t old_limit)
+static uint32_t prlimit_of(uint64_t pid, uint64_t resource, uint64_t new_limit, uint64_t old_limit)
 {
     struct sock_filter code[SECCOMP_PROGRAM_MAX];
     struct machine m = armed_machine(code, SECRET);
     struct seccomp_data data = {.nr = __NR_prlimit64,
                                 .arch = AUDIT_ARCH_X86_64,
-                                .args = {0, resource, new_limit, old_limit, SECRET, SECRET}};
+                                .args = {pid, resource, new_limit, old_limit, SECRET, SECRET}};
     return run(&m, &data);
+}
+
+static uint32_t prlimit_verdict(uint64_t resource, uint64_t new_limit, uint64_t old_limit)
+{
+    return prlimit_of(0, resource, new_limit, old_limit);
+}
+
+TEST(limits_and_priorities_of_pid_1_stay)
+{
+    const uint64_t high = 1ULL << 32, low = 0x1000;
+    static const uint32_t calls[] = {__NR_sched_setparam, __NR_sched_setscheduler,
+                                     __NR_sched_setaffinity, __NR_sched_setattr};
+    for (uint64_t pid = 1; pid < 100; pid++) {
+        CHECK_INT(prlimit_of(pid, RLIMIT_NOFILE, low, 0), ERRNO(EPERM));
+        CHECK_INT(prlimit_of(pid | high, RLIMIT_CORE, high, low), ERRNO(EPERM));
+        CHECK_INT(prlimit_of(pid, RLIMIT_NOFILE, 0, low), SECCOMP_RET_ALLOW);
+    }
+    CHECK_INT(prlimit_of(0, RLIMIT_NOFILE, low, low), SECCOMP_RET_ALLOW);
+    for (size_t i = 0; i < ARRAY_SIZE(calls); i++) {
+        CHECK_INT(verdict(SECRET, calls[i], 1, 0, 0), ERRNO(EPERM));
+        CHECK_INT(verdict(SECRET, calls[i], 1 | high, 0, 0), ERRNO(EPERM));
+        CHECK_INT(verdict(SECRET, calls[i], 0, 0, 0), SECCOMP_RET_ALLOW);
+        CHECK_INT(verdict(SECRET, calls[i], 2, 1, 1), SECCOMP_RET_ALLOW);
+    }
+    CHECK_INT(verdict(SECRET, __NR_setpriority, PRIO_PROCESS, 1, 19), ERRNO(EPERM));
+    CHECK_INT(verdict(SECRET, __NR_setpriority, PRIO_PROCESS, 0, 19), SECCOMP_RET_ALLOW);
+    CHECK_INT(verdict(SECRET, __NR_setpriority, PRIO_PROCESS, 7, 19), SECCOMP_RET_ALLOW);
+    CHECK_INT(verdict(SECRET, __NR_setpriority, PRIO_PGRP, 0, 19), ERRNO(EPERM));
+    CHECK_INT(verdict(SECRET, __NR_setpriority, PRIO_USER, 0, 19), ERRNO(EPERM));
+    CHECK_INT(verdict(SECRET, __NR_ioprio_set, 1, 1, 0), ERRNO(EPERM));
+    CHECK_INT(verdict(SECRET, __NR_ioprio_set, 1, 0, 0), SECCOMP_RET_ALLOW);
+    CHECK_INT(verdict(SECRET, __NR_ioprio_set, 3, 0, 0), ERRNO(EPERM));
 }
 
 TEST(the_core_limit_is_read_but_never_set)
