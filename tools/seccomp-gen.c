@@ -156,12 +156,13 @@ static unsigned emit_comparisons(struct program *p, const struct seccomp_questio
         labels[count] = emit_outcome(p, &question->answers[count]);
         count++;
     }
-    unsigned next = emit_action(p, question->otherwise);
+    unsigned next = question->otherwise_ask ? emit_question(p, question->otherwise_ask)
+                                            : emit_action(p, question->otherwise);
     while (count-- > 0)
         next = emit_jump(p, BPF_JEQ, question->answers[count].value, labels[count], next);
     if (question->mask)
         emit(p, (struct sock_filter)BPF_STMT(BPF_ALU | BPF_AND | BPF_K, question->mask));
-    return emit_load(p, low_half(question->arg));
+    return emit_load(p, question->is_high ? high_half(question->arg) : low_half(question->arg));
 }
 
 static unsigned emit_question(struct program *p, const struct seccomp_question *question)

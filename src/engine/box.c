@@ -134,6 +134,16 @@ static int receive_started(struct box *box, uint32_t id, int *tty_fd, struct err
     return 0;
 }
 
+static int check_env(const char *const *env, struct error *err)
+{
+    for (; env && *env; env++) {
+        if (**env == '=' || !strchr(*env, '='))
+            return error_set(err, ERROR_INVALID, "environment entry '%.80s' is not NAME=VALUE",
+                             *env);
+    }
+    return 0;
+}
+
 int box_spawn(struct box *box, const struct process_spec *spec, int *tty_fd, struct error *err)
 {
     struct cgroup_leaf leaf = {-1, -1, -1, -1, -1};
@@ -146,6 +156,8 @@ int box_spawn(struct box *box, const struct process_spec *spec, int *tty_fd, str
         return error_set(err, ERROR_INVALID, "the command is empty");
     if (spec->id == 0)
         return error_set(err, ERROR_INVALID, "a process needs an id other than 0");
+    if (check_env(spec->env, err) < 0)
+        return -1;
     leaf_name(spec->id, name, sizeof name);
     if (!box->is_one_shot && cgroup_leaf_create(box->cgroup, name, &leaf, err) < 0)
         return -1;

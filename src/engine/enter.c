@@ -9,6 +9,7 @@
 
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <linux/close_range.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
@@ -340,9 +341,14 @@ static int arrange_fds(struct launch *l)
             return -1;
     }
     for (int i = BOOT_CONTROL; i < BOOT_FDS_END; i++) {
-        if (high[i] >= 0 && dup2(high[i], i) < 0)
+        if (high[i] < 0)
+            (void)close(i);
+        else if (dup2(high[i], i) < 0)
             return -1;
     }
+    // Not every fd of whoever uses the engine is close-on-exec.
+    if (sys_close_range(BOOT_FDS_END, ~0u, CLOSE_RANGE_CLOEXEC) < 0)
+        return -1;
     return init;
 }
 

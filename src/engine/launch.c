@@ -19,6 +19,15 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 
+/* Letters, digits and, inside, '-' and '.': it ends up in prompts, logs and other programs' files. */
+static bool is_hostname(const char *text)
+{
+    size_t length = strlen(text);
+    const char *inner = "-.ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+    return length > 0 && length <= 63 && strspn(text, inner) == length && !strchr("-.", text[0]) &&
+           !strchr("-.", text[length - 1]);
+}
+
 static int check_spec(struct launch *l, struct error *err)
 {
     const struct box_spec *spec = l->spec;
@@ -30,8 +39,10 @@ static int check_spec(struct launch *l, struct error *err)
     if (spec->n_binds > LAUNCH_MAX_BINDS)
         return error_set(err, ERROR_INVALID, "a box has at most %d binds, not %zu",
                          LAUNCH_MAX_BINDS, spec->n_binds);
-    if (!*hostname || strlen(hostname) > 63)
-        return error_set(err, ERROR_INVALID, "hostname '%.80s' must have 1 to 63 characters",
+    if (!is_hostname(hostname))
+        return error_set(err, ERROR_INVALID,
+                         "hostname '%.80s' must be 1 to 63 letters, digits, '-' or '.', the first "
+                         "and the last a letter or digit",
                          hostname);
     l->hostname = hostname;
     l->max_files = spec->max_files ? spec->max_files : 4096;

@@ -9,9 +9,9 @@
  * brings stays shut until somebody adds it. Calls of another architecture (int 0x80, x32) end the
  * process: their numbers mean other things.
  *
- * Questions look at the low 32 bits of an argument only, so they may be asked only where the kernel
+ * Questions look at the low 32 bits of an argument, so they may be asked alone only where the kernel
  * does the same (int, unsigned int, or cut as clone's flags are). Junk in the upper half then
- * changes nothing (CVE-2019-10063).
+ * changes nothing (CVE-2019-10063). A pointer needs a second question about its upper half.
  */
 #pragma once
 #include <errno.h>
@@ -25,6 +25,7 @@
 #include <stdint.h>
 #include <sys/ioctl.h>
 #include <sys/personality.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <asm/unistd.h>
 
@@ -124,9 +125,11 @@ struct seccomp_answer {
 struct seccomp_question {
     unsigned arg;
     uint32_t mask;  // bits that count; 0: all 32
+    bool is_high;   // its upper 32 bits instead: for pointers, of which all 64 count
     bool is_secret; // instead: are all 64 bits the secret of this launch? Then the first answer
     struct seccomp_answer answers[8];
-    uint32_t otherwise;
+    uint32_t otherwise;                            // unless there is a
+    const struct seccomp_question *otherwise_ask; // further question
 };
 
 struct seccomp_rule {
@@ -234,6 +237,84 @@ static const struct seccomp_question seccomp_personality = {
     .otherwise = SECCOMP_REFUSED,
 };
 
+/*
+ * A core limit of one byte keeps the host's core_pattern program from being started, which zero would not, so
+ * guests keep the one. They are told that it worked: daemons set zero and give up when they cannot.
+ */
+#define SECCOMP_PRETENDED (SECCOMP_RET_ERRNO | 0)
+
+static const struct seccomp_question seccomp_setrlimit_resource = {
+    .arg = 0,
+    .answers = {{RLIMIT_CORE, SECCOMP_PRETENDED}},
+    .otherwise = SECCOMP_RET_ALLOW,
+};
+
+/* Who wants the old value with the new one would get neither, and is told so. */
+static const struct seccomp_question seccomp_core_old_high = {
+    .arg = 3,
+    .is_high = true,
+    .answers = {{0, SECCOMP_PRETENDED}},
+    .otherwise = SECCOMP_REFUSED,
+};
+
+static const struct seccomp_question seccomp_core_old = {
+    .arg = 3,
+    .answers = {{0, .next = &seccomp_core_old_high}},
+    .otherwise = SECCOMP_REFUSED,
+};
+
+static const struct seccomp_question seccomp_prlimit_resource = {
+    .arg = 1,
+    .answers = {{RLIMIT_CORE, .next = &seccomp_core_old}},
+    .otherwise = SECCOMP_RET_ALLOW,
+};
+
+/* To the kernel, PID 1 and its threads are just processes of the same user: root inside could take their files away. */
+static const struct seccomp_question seccomp_prlimit_pid = {
+    .arg = 0,
+    .answers = {{0 /* oneself */, .next = &seccomp_prlimit_resource}},
+    .otherwise = SECCOMP_REFUSED,
+};
+
+static const struct seccomp_question seccomp_prlimit_new_high = {
+    .arg = 2,
+    .is_high = true,
+    .answers = {{0 /* reads only */, SECCOMP_RET_ALLOW}},
+    .otherwise_ask = &seccomp_prlimit_pid,
+};
+
+static const struct seccomp_question seccomp_prlimit_new = {
+    .arg = 2,
+    .answers = {{0, .next = &seccomp_prlimit_new_high}},
+    .otherwise_ask = &seccomp_prlimit_pid,
+};
+
+/* The same for its share of the CPU: PID 1 keeps the time of others. */
+static const struct seccomp_question seccomp_schedule_pid = {
+    .arg = 0,
+    .answers = {{1, SECCOMP_REFUSED}},
+    .otherwise = SECCOMP_RET_ALLOW,
+};
+
+static const struct seccomp_question seccomp_priority_who = {
+    .arg = 1,
+    .answers = {{1, SECCOMP_REFUSED}},
+    .otherwise = SECCOMP_RET_ALLOW,
+};
+
+/* By process only: groups and users may hold PID 1. */
+static const struct seccomp_question seccomp_setpriority_which = {
+    .arg = 0,
+    .answers = {{PRIO_PROCESS, .next = &seccomp_priority_who}},
+    .otherwise = SECCOMP_REFUSED,
+};
+
+static const struct seccomp_question seccomp_ioprio_which = {
+    .arg = 0,
+    .answers = {{1 /* IOPRIO_WHO_PROCESS */, .next = &seccomp_priority_who}},
+    .otherwise = SECCOMP_REFUSED,
+};
+
 #define ALLOW(call)                                                                                \
     {                                                                                              \
 #call, __NR_##call, SECCOMP_RET_ALLOW, NULL                                                \
@@ -301,13 +382,16 @@ static const struct seccomp_rule seccomp_table[] = {
     ALLOW(setsid), ALLOW(getsid), ALLOW(set_tid_address), ALLOW(futex), ALLOW(futex_waitv),
     ALLOW(futex_wake), ALLOW(futex_wait), ALLOW(futex_requeue), ALLOW(set_robust_list),
     ALLOW(get_robust_list), ALLOW(rseq), ALLOW(arch_prctl), ALLOW(prctl), ALLOW(pidfd_open),
-    ALLOW(sched_yield), ALLOW(sched_setparam), ALLOW(sched_getparam), ALLOW(sched_setscheduler),
-    ALLOW(sched_getscheduler), ALLOW(sched_get_priority_max), ALLOW(sched_get_priority_min),
-    ALLOW(sched_rr_get_interval), ALLOW(sched_setaffinity), ALLOW(sched_getaffinity),
-    ALLOW(sched_setattr), ALLOW(sched_getattr), ALLOW(getpriority), ALLOW(setpriority),
-    ALLOW(ioprio_set), ALLOW(ioprio_get), ALLOW(getcpu), ALLOW(getrusage), ALLOW(times),
-    ALLOW(getrlimit), ALLOW(setrlimit), ALLOW(prlimit64), ALLOW(sysinfo), ALLOW(uname),
-    ALLOW(getrandom), ALLOW(restart_syscall), ASK(personality, seccomp_personality),
+    ALLOW(sched_yield), ASK(sched_setparam, seccomp_schedule_pid), ALLOW(sched_getparam),
+    ASK(sched_setscheduler, seccomp_schedule_pid), ALLOW(sched_getscheduler),
+    ALLOW(sched_get_priority_max), ALLOW(sched_get_priority_min), ALLOW(sched_rr_get_interval),
+    ASK(sched_setaffinity, seccomp_schedule_pid), ALLOW(sched_getaffinity),
+    ASK(sched_setattr, seccomp_schedule_pid), ALLOW(sched_getattr), ALLOW(getpriority),
+    ASK(setpriority, seccomp_setpriority_which), ASK(ioprio_set, seccomp_ioprio_which),
+    ALLOW(ioprio_get), ALLOW(getcpu), ALLOW(getrusage), ALLOW(times),
+    ALLOW(getrlimit), ASK(setrlimit, seccomp_setrlimit_resource),
+    ASK(prlimit64, seccomp_prlimit_new), ALLOW(sysinfo), ALLOW(uname), ALLOW(getrandom),
+    ALLOW(restart_syscall), ASK(personality, seccomp_personality),
 
     // Debuggers: the kernel's ptrace rules decide, and they keep PID 1 (not dumpable) and other
     // users' processes shut.

@@ -30,11 +30,15 @@ uint64_t init_now_us(void)
     return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
 }
 
+/* Whatever the engine's user ignores (servers ignore SIGPIPE) would be ignored by every guest. */
 static void set_signals(void)
 {
     struct sigaction action = {.sa_handler = on_child};
+    struct sigaction usual = {.sa_handler = SIG_DFL};
     sigset_t all;
 
+    for (int signal = 1; signal < 32; signal++)
+        (void)sigaction(signal, &usual, NULL);
     sigfillset(&all);
     (void)sigprocmask(SIG_SETMASK, &all, NULL);
     (void)sigaction(SIGCHLD, &action, NULL);

@@ -193,6 +193,26 @@ TEST(terminal_input_cannot_be_faked)
     CHECK_INT(harmless, 0);
 }
 
+TEST(setting_the_core_limit_changes_nothing)
+{
+    pid_t child = fork();
+    if (child == 0) {
+        struct rlimit one = {1, 1}, none = {0}, now = {7, 7};
+        (void)setrlimit(RLIMIT_CORE, &one);
+        if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || seccomp_load(SECRET) < 0)
+            _exit(LOAD_FAILED);
+        if (setrlimit(RLIMIT_CORE, &none) != 0 || syscall(SYS_setrlimit, RLIMIT_CORE, &none) != 0 ||
+            syscall(SYS_prlimit64, 0, RLIMIT_CORE, &none, NULL) != 0)
+            _exit(1);
+        if (prlimit(0, RLIMIT_CORE, &none, &now) != -1 || errno != EPERM || now.rlim_cur != 7)
+            _exit(2);
+        if (getrlimit(RLIMIT_CORE, &now) != 0 || now.rlim_cur != 1 || now.rlim_max != 1)
+            _exit(3);
+        _exit(0);
+    }
+    CHECK_INT(wait_for(child), 0);
+}
+
 static long call_32bit_getpid(void)
 {
     long result = 20; // getpid's number there

@@ -81,11 +81,15 @@ static uint32_t answer(const struct seccomp_question *ask, const uint64_t *args,
     uint64_t arg = args[ask->arg];
     if (ask->is_secret)
         return secret && arg == secret ? ask->answers[0].action : ask->otherwise;
+    if (ask->is_high)
+        arg >>= 32;
     uint32_t value = (uint32_t)arg & (ask->mask ? ask->mask : UINT32_MAX);
     for (const struct seccomp_answer *at = ask->answers; at->action || at->next; at++) {
         if (at->value == value)
             return at->next ? answer(at->next, args, secret) : at->action;
     }
+    if (ask->otherwise_ask)
+        return answer(ask->otherwise_ask, args, secret);
     return ask->otherwise;
 }
 
@@ -166,7 +170,9 @@ static size_t interesting_values(uint64_t *out)
 
 static void check_arguments(struct machine *m, uint32_t number, uint64_t secret)
 {
-    static const uint64_t few[] = {0, 1, 2, 6, 10, 16, SOCK_RAW, AF_NETLINK | 1ULL << 40};
+    static const uint64_t few[] = {0,  1,        RLIMIT_CORE, 2,
+                                   6,  SOCK_RAW, 10,          AF_NETLINK | 1ULL << 40,
+                                   16, 1ULL << 32};
     uint64_t values[512];
     size_t n = interesting_values(values);
     CHECK(n <= ARRAY_SIZE(values));
@@ -179,6 +185,8 @@ static void check_arguments(struct machine *m, uint32_t number, uint64_t secret)
                            secret);
                 check_call(m, AUDIT_ARCH_X86_64, number, (uint64_t[6]){few[j], few[k], values[i]},
                            secret);
+                check_call(m, AUDIT_ARCH_X86_64, number,
+                           (uint64_t[6]){0, few[j], few[k], values[i]}, secret);
             }
         }
     }
@@ -420,6 +428,68 @@ TEST(inet_sockets_are_tcp_udp_and_ping)
     CHECK_INT(verdict(SECRET, __NR_setsockopt, 3, IPPROTO_TCP, TCP_ULP), ERRNO(ENOPROTOOPT));
     CHECK_INT(verdict(SECRET, __NR_setsockopt, 3, IPPROTO_TCP, TCP_NODELAY), SECCOMP_RET_ALLOW);
     CHECK_INT(verdict(SECRET, __NR_setsockopt, 3, SOL_SOCKET, TCP_ULP), SECCOMP_RET_ALLOW);
+}
+
+static uint32_t prlimit_of(uint64_t pid, uint64_t resource, uint64_t new_limit, uint64_t old_limit)
+{
+    struct sock_filter code[SECCOMP_PROGRAM_MAX];
+    struct machine m = armed_machine(code, SECRET);
+    struct seccomp_data data = {.nr = __NR_prlimit64,
+                                .arch = AUDIT_ARCH_X86_64,
+                                .args = {pid, resource, new_limit, old_limit, SECRET, SECRET}};
+    return run(&m, &data);
+}
+
+static uint32_t prlimit_verdict(uint64_t resource, uint64_t new_limit, uint64_t old_limit)
+{
+    return prlimit_of(0, resource, new_limit, old_limit);
+}
+
+TEST(limits_and_priorities_of_pid_1_stay)
+{
+    const uint64_t high = 1ULL << 32, low = 0x1000;
+    static const uint32_t calls[] = {__NR_sched_setparam, __NR_sched_setscheduler,
+                                     __NR_sched_setaffinity, __NR_sched_setattr};
+    for (uint64_t pid = 1; pid < 100; pid++) {
+        CHECK_INT(prlimit_of(pid, RLIMIT_NOFILE, low, 0), ERRNO(EPERM));
+        CHECK_INT(prlimit_of(pid | high, RLIMIT_CORE, high, low), ERRNO(EPERM));
+        CHECK_INT(prlimit_of(pid, RLIMIT_NOFILE, 0, low), SECCOMP_RET_ALLOW);
+    }
+    CHECK_INT(prlimit_of(0, RLIMIT_NOFILE, low, low), SECCOMP_RET_ALLOW);
+    for (size_t i = 0; i < ARRAY_SIZE(calls); i++) {
+        CHECK_INT(verdict(SECRET, calls[i], 1, 0, 0), ERRNO(EPERM));
+        CHECK_INT(verdict(SECRET, calls[i], 1 | high, 0, 0), ERRNO(EPERM));
+        CHECK_INT(verdict(SECRET, calls[i], 0, 0, 0), SECCOMP_RET_ALLOW);
+        CHECK_INT(verdict(SECRET, calls[i], 2, 1, 1), SECCOMP_RET_ALLOW);
+    }
+    CHECK_INT(verdict(SECRET, __NR_setpriority, PRIO_PROCESS, 1, 19), ERRNO(EPERM));
+    CHECK_INT(verdict(SECRET, __NR_setpriority, PRIO_PROCESS, 0, 19), SECCOMP_RET_ALLOW);
+    CHECK_INT(verdict(SECRET, __NR_setpriority, PRIO_PROCESS, 7, 19), SECCOMP_RET_ALLOW);
+    CHECK_INT(verdict(SECRET, __NR_setpriority, PRIO_PGRP, 0, 19), ERRNO(EPERM));
+    CHECK_INT(verdict(SECRET, __NR_setpriority, PRIO_USER, 0, 19), ERRNO(EPERM));
+    CHECK_INT(verdict(SECRET, __NR_ioprio_set, 1, 1, 0), ERRNO(EPERM));
+    CHECK_INT(verdict(SECRET, __NR_ioprio_set, 1, 0, 0), SECCOMP_RET_ALLOW);
+    CHECK_INT(verdict(SECRET, __NR_ioprio_set, 3, 0, 0), ERRNO(EPERM));
+}
+
+TEST(the_core_limit_is_read_but_never_set)
+{
+    const uint64_t high = 1ULL << 32, low = 0x1000;
+    for (uint64_t resource = 0; resource < 16; resource++) {
+        bool is_core = resource == RLIMIT_CORE;
+        CHECK_INT(verdict(SECRET, __NR_setrlimit, resource, low, 0),
+                  is_core ? ERRNO(0) : SECCOMP_RET_ALLOW);
+        CHECK_INT(verdict(SECRET, __NR_setrlimit, resource | high, low, 0),
+                  is_core ? ERRNO(0) : SECCOMP_RET_ALLOW);
+        CHECK_INT(prlimit_verdict(resource, low, 0), is_core ? ERRNO(0) : SECCOMP_RET_ALLOW);
+        CHECK_INT(prlimit_verdict(resource | high, high, 0), is_core ? ERRNO(0) : SECCOMP_RET_ALLOW);
+        CHECK_INT(prlimit_verdict(resource, low, low), is_core ? ERRNO(EPERM) : SECCOMP_RET_ALLOW);
+        CHECK_INT(prlimit_verdict(resource, high, high), is_core ? ERRNO(EPERM) : SECCOMP_RET_ALLOW);
+        CHECK_INT(prlimit_verdict(resource, 0, low), SECCOMP_RET_ALLOW);
+        CHECK_INT(prlimit_verdict(resource, 0, high), SECCOMP_RET_ALLOW);
+        CHECK_INT(prlimit_verdict(resource, 0, 0), SECCOMP_RET_ALLOW);
+        CHECK_INT(verdict(SECRET, __NR_getrlimit, resource, low, 0), SECCOMP_RET_ALLOW);
+    }
 }
 
 TEST(personality_is_asked_or_made_steady_only)
