@@ -38,6 +38,12 @@ static int tell(struct box *box, uint16_t type, uint16_t flags, uint32_t process
     return error_sys(err, "write to PID 1 of box '%s'", box->name);
 }
 
+void box_close_spent(struct box *box)
+{
+    while (box->n_spent > 0)
+        closep(&box->spent[--box->n_spent]);
+}
+
 static void leaf_name(uint32_t id, char *name, size_t size)
 {
     (void)snprintf(name, size, "%" PRIu32, id);
@@ -168,6 +174,7 @@ int box_spawn(struct box *box, const struct process_spec *spec, int *tty_fd, str
         result = tell(box, LINK_SPAWN, has_tty ? LINK_WANT_STARTED : 0, spec->id, payload.data,
                       (uint32_t)payload.length, fds, n_fds, err);
     cgroup_leaf_close(&leaf);
+    box_close_spent(box);
     if (result == 0 && has_tty)
         result = receive_started(box, spec->id, tty_fd, err);
     if (result < 0 && !box->is_one_shot) {
@@ -427,6 +434,7 @@ int box_end(struct box *box, struct error *err)
     struct error first = {0};
 
     box->has_ended = true;
+    box_close_spent(box);
     if (box->pidfd >= 0)
         (void)sys_pidfd_send_signal(box->pidfd, SIGKILL);
     if (box->is_child && await_end(box, &first) < 0)
@@ -453,6 +461,7 @@ void box_free(struct box *box)
 {
     if (!box)
         return;
+    box_close_spent(box);
     closep(&box->control);
     closep(&box->slot_fd);
     closep(&box->pidfd);

@@ -389,6 +389,34 @@ static int run_steps(struct launch *l, struct error *err)
     return 0;
 }
 
+/* Hands an fd over to be closed later; right away when there is no place for it. */
+static void spend(struct box *box, int *fd)
+{
+    if (*fd >= 0 && box->n_spent < BOX_SPENT_FDS)
+        box->spent[box->n_spent++] = take_fd(*fd);
+    closep(fd);
+}
+
+static void spend_all(struct launch *l)
+{
+    struct box *box = l->box;
+
+    spend(box, &l->upper);
+    spend(box, &l->dev);
+    spend(box, &l->meminfo);
+    spend(box, &l->network_fd);
+    for (unsigned i = 0; i < l->n_layers; i++)
+        spend(box, &l->layers[i]);
+    for (unsigned i = 0; i < l->n_binds; i++)
+        spend(box, &l->binds[i]);
+    spend(box, &l->scratch_fd);
+    spend(box, &l->listener_fd);
+    spend(box, &l->control_peer);
+    spend(box, &l->oom_fd);
+    spend(box, &l->view);
+    close_ids(l);
+}
+
 int box_launch(struct engine *engine, const struct box_spec *spec, struct box **out,
                struct error *err)
 {
@@ -408,14 +436,7 @@ int box_launch(struct engine *engine, const struct box_spec *spec, struct box **
         free(box);
         return error_wrap(err, "start box");
     }
-    close_mounts(&l);
-    close_network(&l);
-    close_ids(&l);
-    close_view(&l);
-    closep(&l.scratch_fd);
-    closep(&l.listener_fd);
-    closep(&l.control_peer);
-    closep(&l.oom_fd);
+    spend_all(&l);
     cgroup_entry_done(box->cgroup);
     *out = box;
     return 0;

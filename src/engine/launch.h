@@ -13,6 +13,7 @@
 #define LAUNCH_MAX_LAYERS 128
 #define LAUNCH_MAX_BINDS 16
 #define ENGINE_CACHED_IDS 256
+#define BOX_SPENT_FDS 16
 
 struct fixtures;
 
@@ -54,7 +55,13 @@ struct box {
     int pidfd;
     bool is_child; // of this process: must be reaped
     bool has_ended;
+    // Of the launch. Closing them takes the kernel longer than starting a process, so it is done beside one.
+    int spent[BOX_SPENT_FDS];
+    unsigned n_spent;
 };
+
+/* Closes what the launch left over. */
+void box_close_spent(struct box *box);
 
 struct launch {
     struct engine *engine;

@@ -3,6 +3,7 @@
 #include "engine/park.h"
 
 #include "base/mem.h"
+#include "engine/launch.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -107,6 +108,7 @@ int park_fill(struct park *park, unsigned at_most, unsigned *made, struct error 
             box_free(box);
             return -1;
         }
+        box_close_spent(box);
         park->waiting[park->n_waiting++] = box;
         (*made)++;
     }
