@@ -7,6 +7,9 @@
  * two of them work on the same scratch. An open volume keeps the file system busy: free it before
  * detaching.
  *
+ * A tmpfs scratch is a mount attached nowhere. Before Linux 6.15 neither open_tree(2) nor overlay
+ * takes such a mount: it is attached first (move_mount(2)). Before 6.3 it cannot be idmapped.
+ *
  * A limit binds whoever lacks CAP_SYS_RESOURCE: ext4 (not btrfs, XFS or tmpfs) lets a process
  * through that has it. A guest writes with the rights of whoever mounted its overlay, so an overlay
  * is mounted without it.

@@ -2,6 +2,8 @@
 /* What tests of volumes share; see volume_fixture.h. */
 #include "engine/volume_fixture.h"
 
+#include "engine/fs_context.h"
+
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <signal.h>
@@ -22,6 +24,10 @@ static void clean(void)
     if (!places.base[0])
         return;
     (void)syscall(SYS_close_range, 3, ~0U, 0);
+    (void)snprintf(inner, sizeof inner, "%s/merged", places.base);
+    (void)umount2(inner, UMOUNT_NOFOLLOW);
+    (void)snprintf(inner, sizeof inner, "%s/up", places.base);
+    (void)umount2(inner, UMOUNT_NOFOLLOW);
     (void)snprintf(inner, sizeof inner, "%s/data", places.disk);
     const char *const volumes[] = {places.data, places.other, inner};
     for (size_t i = 0; i < ARRAY_SIZE(volumes); i++) {
@@ -281,6 +287,39 @@ static void check_rubbish(struct volume *volume)
     CHECK(access(places.base, F_OK) == 0 && access(places.disk, F_OK) == 0);
 }
 
+/* As a box sees it: what is written to the overlay is written with its mounter's rights. */
+static void check_overlay(struct volume *volume)
+{
+    char merged[200], up[200], options[600];
+    struct error err = {0};
+    int why = 0;
+
+    drop_sys_resource();
+    (void)snprintf(merged, sizeof merged, "%s/merged", places.base);
+    (void)snprintf(up, sizeof up, "%s/up", places.base);
+    CHECK(mkdir(merged, 0700) == 0 || errno == EEXIST);
+    CHECK(mkdir(up, 0700) == 0 || errno == EEXIST);
+    autofd dir = make_scratch(volume, "s1", 16 * MIB, 0);
+    if (volume_scheme(volume) == VOLUME_TMPFS)
+        CHECK_OK(fs_context_attach(dir, AT_FDCWD, up, &err), err);
+    else
+        (void)snprintf(up, sizeof up, "/proc/self/fd/%d", dir);
+    (void)snprintf(options, sizeof options, "lowerdir=/etc,upperdir=%s/upper,workdir=%s/work", up,
+                   up);
+    CHECK(mount("overlay", merged, "overlay", MS_NODEV | MS_NOSUID, options) == 0);
+    autofd top = open(merged, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    uint64_t wrote = write_file(top, "big", 32 * MIB, &why);
+    CHECK(why == EDQUOT || why == ENOSPC);
+    CHECK(wrote <= 16 * MIB && wrote >= 14 * MIB);
+    CHECK(unlinkat(top, "big", 0) == 0 && unlinkat(top, "passwd", 0) == 0);
+    CHECK(write_file(top, "again", MIB, &why) == MIB);
+    closep(&top);
+    CHECK(umount2(merged, UMOUNT_NOFOLLOW) == 0);
+    closep(&dir);
+    CHECK_OK(volume_scratch_remove(volume, "s1", &err), err);
+    (void)umount2(up, UMOUNT_NOFOLLOW);
+}
+
 static void check_space(struct volume *volume)
 {
     struct volume_space space = {0};
@@ -296,7 +335,7 @@ static const struct {
 } promises[] = {
     {"limits", check_limits},     {"names", check_names},     {"places", check_places},
     {"recreate", check_recreate}, {"missing", check_missing}, {"sweep", check_sweep},
-    {"rubbish", check_rubbish},   {"space", check_space},
+    {"overlay", check_overlay},   {"rubbish", check_rubbish}, {"space", check_space},
 };
 
 void check_promises(struct volume *volume)
