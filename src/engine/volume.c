@@ -70,6 +70,7 @@ static struct volume *volume_new(void)
 {
     struct volume *volume = xnew(struct volume);
     volume->dir_fd = volume->scratch_fd = -1;
+    volume->spares = 1; // another process may have left one
     return volume;
 }
 

@@ -7,6 +7,9 @@
  * two of them work on the same scratch. An open volume keeps the file system busy: free it before
  * detaching.
  *
+ * A tmpfs scratch is a mount attached nowhere. Before Linux 6.15 neither open_tree(2) nor overlay
+ * takes such a mount: it is attached first (move_mount(2)). Before 6.3 it cannot be idmapped.
+ *
  * A limit binds whoever lacks CAP_SYS_RESOURCE: ext4 (not btrfs, XFS or tmpfs) lets a process
  * through that has it. A guest writes with the rights of whoever mounted its overlay, so an overlay
  * is mounted without it.
@@ -66,7 +69,8 @@ void volume_free(struct volume *volume); /* forgets the handle; the volume stays
  */
 int volume_detach(const char *data_dir, struct error *err);
 
-/* Its top directory when it is a file system of its own, so that paths in it tell nothing of the host; else -1. */
+/* Its top directory when it is a file system of its own, so that paths in it tell nothing of the
+ * host; else -1. */
 int volume_own_dir(const struct volume *volume);
 
 enum volume_scheme volume_scheme(const struct volume *volume);
@@ -97,6 +101,13 @@ int volume_scratch_usage(struct volume *volume, const char *name, bool is_exact,
  * and mount of it goes). Missing is fine.
  */
 int volume_scratch_remove(struct volume *volume, const char *name, struct error *err);
+
+/*
+ * Makes spare scratches until `count` wait (64 at most); volume_scratch_create takes one and only
+ * sets its limit. Worth it off the path of a launch, most of all before Linux 6.5, where making a
+ * subvolume waits for the disk. Does nothing where making a scratch is cheap.
+ */
+int volume_fill_scratches(struct volume *volume, unsigned count, struct error *err);
 
 /*
  * Calls `is_owned(name, data)` for each scratch that exists; false: it is removed. Goes on after a

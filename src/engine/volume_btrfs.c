@@ -5,10 +5,16 @@
 #include "engine/volume_impl.h"
 
 #include <endian.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <linux/fs.h>
 #include <linux/btrfs.h>
 #include <linux/btrfs_tree.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 
 // linux 6.7
 #define QUOTA_ENABLE_SIMPLE 4
@@ -129,11 +135,11 @@ static int read_subvolume_id(int dir_fd, uint64_t *id)
     return 0;
 }
 
-static int make_subvolume(struct volume *volume, const char *name)
+static int make_subvolume(int parent_fd, const char *name)
 {
     struct btrfs_ioctl_vol_args_v2 args = {0};
     (void)snprintf(args.name, sizeof args.name, "%s", name);
-    return ioctl(volume->scratch_fd, BTRFS_IOC_SUBVOL_CREATE_V2, &args);
+    return ioctl(parent_fd, BTRFS_IOC_SUBVOL_CREATE_V2, &args);
 }
 
 static void remove_quota_group(int fd, uint64_t id)
@@ -142,11 +148,11 @@ static void remove_quota_group(int fd, uint64_t id)
     (void)ioctl(fd, BTRFS_IOC_QGROUP_CREATE, &args); // best effort: the sweep comes back to it
 }
 
-static int destroy_subvolume(struct volume *volume, const char *name)
+static int destroy_subvolume(int parent_fd, const char *name)
 {
     struct btrfs_ioctl_vol_args_v2 args = {0};
     (void)snprintf(args.name, sizeof args.name, "%s", name);
-    return ioctl(volume->scratch_fd, BTRFS_IOC_SNAP_DESTROY_V2, &args);
+    return ioctl(parent_fd, BTRFS_IOC_SNAP_DESTROY_V2, &args);
 }
 
 static int btrfs_remove(struct volume *volume, const char *name, struct error *err)
@@ -158,7 +164,7 @@ static int btrfs_remove(struct volume *volume, const char *name, struct error *e
     // simple quota groups are the kernel's to remove, others stay unless told
     if (!volume->has_simple_quota && volume_open_scratch_dir(volume, name, &dir_fd, &ignored) == 0)
         (void)read_subvolume_id(dir_fd, &id);
-    if (destroy_subvolume(volume, name) == 0) {
+    if (destroy_subvolume(volume->scratch_fd, name) == 0) {
         if (id)
             remove_quota_group(volume->dir_fd, id);
         return 0;
@@ -170,15 +176,98 @@ static int btrfs_remove(struct volume *volume, const char *name, struct error *e
     return error_sys(err, "destroy the subvolume");
 }
 
-static int fill_scratch(struct volume *volume, const char *name, const struct volume_limits *limits,
-                        int *dir_fd, struct error *err)
+/* Spare scratches stand complete as spare/0, spare/1, …; a rename takes one, whichever process made
+ * it. */
+enum { MAX_SPARES = 64 };
+
+static int rename_new(int from_fd, const char *from, int to_fd, const char *to)
+{
+    return (int)syscall(SYS_renameat2, from_fd, from, to_fd, to, RENAME_NOREPLACE);
+}
+
+static int make_spare(int spare_fd, const char *slot, struct error *err)
+{
+    uint64_t random = 0;
+    char name[32];
+
+    (void)getrandom(&random, sizeof random, 0);
+    (void)snprintf(name, sizeof name, "new-%016" PRIx64, random);
+    if (make_subvolume(spare_fd, name) < 0)
+        return error_sys(err, "make a subvolume");
+    autofd fd = openat(spare_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int result = fd < 0 ? error_sys(err, "open a subvolume") : volume_make_places(fd, err);
+    if (result == 0 && rename_new(spare_fd, name, spare_fd, slot) == 0)
+        return 0;
+    // another process filled the slot, or swept this for something left over: just as well
+    if (result == 0 && errno != EEXIST && errno != ENOENT)
+        result = error_sys(err, "put a spare scratch in its place");
+    (void)destroy_subvolume(spare_fd, name);
+    return result;
+}
+
+static int open_spares(struct volume *volume)
+{
+    return openat(volume->dir_fd, "spare", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+static int btrfs_fill(struct volume *volume, unsigned count, struct error *err)
+{
+    char slot[16];
+
+    if (mkdirat(volume->dir_fd, "spare", 0700) < 0 && errno != EEXIST)
+        return error_sys(err, "make the volume's directory 'spare'");
+    autofd spare_fd = open_spares(volume);
+    if (spare_fd < 0)
+        return error_sys(err, "open the volume's directory 'spare'");
+    if (count > MAX_SPARES)
+        count = MAX_SPARES;
+    for (unsigned i = 0; i < count; i++) {
+        (void)snprintf(slot, sizeof slot, "%u", i);
+        if (faccessat(spare_fd, slot, F_OK, AT_SYMLINK_NOFOLLOW) < 0 &&
+            make_spare(spare_fd, slot, err) < 0)
+            return -1;
+    }
+    if (volume->spares < count)
+        volume->spares = count;
+    return 0;
+}
+
+/* 0 when a spare is now the scratch; -1 with errno, ENOENT when there is none. */
+static int take_spare(struct volume *volume, const char *name)
+{
+    char slot[24];
+
+    for (unsigned i = volume->spares; i-- > 0;) {
+        (void)snprintf(slot, sizeof slot, "spare/%u", i);
+        if (rename_new(volume->dir_fd, slot, volume->scratch_fd, name) == 0) {
+            volume->spares = i ? i : 1;
+            return 0;
+        }
+        if (errno != ENOENT)
+            return -1;
+    }
+    volume->spares = 1;
+    errno = ENOENT;
+    return -1;
+}
+
+static int take_or_make(struct volume *volume, const char *name, bool *is_spare)
+{
+    *is_spare = take_spare(volume, name) == 0;
+    if (*is_spare)
+        return 0;
+    return errno == ENOENT ? make_subvolume(volume->scratch_fd, name) : -1;
+}
+
+static int open_limited(struct volume *volume, const char *name, const struct volume_limits *limits,
+                        bool is_spare, int *dir_fd, struct error *err)
 {
     autofd fd = -1;
     if (volume_open_scratch_dir(volume, name, &fd, err) < 0)
         return -1;
     if (limits->bytes && set_limit(fd, limits->bytes, err) < 0)
         return -1;
-    if (volume_make_places(fd, err) < 0)
+    if (!is_spare && volume_make_places(fd, err) < 0)
         return -1;
     *dir_fd = take_fd(fd);
     return 0;
@@ -188,15 +277,17 @@ static int btrfs_create(struct volume *volume, const char *name, const struct vo
                         int *dir_fd, struct error *err)
 {
     struct error ignored;
-    int made = make_subvolume(volume, name);
+    bool is_spare;
+
+    int made = take_or_make(volume, name, &is_spare);
     if (made < 0 && errno == EEXIST) {
         if (btrfs_remove(volume, name, err) < 0)
             return -1;
-        made = make_subvolume(volume, name);
+        made = take_or_make(volume, name, &is_spare);
     }
     if (made < 0)
         return error_sys(err, "make a subvolume");
-    if (fill_scratch(volume, name, limits, dir_fd, err) == 0)
+    if (open_limited(volume, name, limits, is_spare, dir_fd, err) == 0)
         return 0;
     (void)btrfs_remove(volume, name, &ignored);
     return -1;
@@ -258,27 +349,70 @@ static bool has_subvolume(int fd, uint64_t id)
     return search_first(fd, &key, &search, &header, &item) != 0;
 }
 
-static int btrfs_sweep_rest(struct volume *volume, struct error *err)
+/* The first quota group of a subvolume that does not exist, from *id on up to `last`: 1, or 0 when
+ * there is none. */
+static int find_orphan(int fd, uint64_t *id, uint64_t last)
 {
     struct search search;
     struct btrfs_ioctl_search_header header;
     const void *item;
-    uint64_t next = BTRFS_FIRST_FREE_OBJECTID;
-    const uint64_t last = (1ULL << BTRFS_QGROUP_LEVEL_SHIFT) - 1; // level 0: those of subvolumes
+
+    for (; *id <= last; *id = header.offset + 1) {
+        int found = search_quota(fd, BTRFS_QGROUP_INFO_KEY, *id, last, &search, &header, &item);
+        if (found <= 0)
+            return found;
+        *id = header.offset;
+        if (!has_subvolume(fd, *id))
+            return 1;
+    }
+    return 0;
+}
+
+/*
+ * A subvolume that is just being made has its quota group first. So what looks orphaned is looked
+ * at again after a commit, which waits for whoever is making one; ids only grow.
+ */
+static int sweep_quota_groups(struct volume *volume, struct error *err)
+{
+    const uint64_t end = (1ULL << BTRFS_QGROUP_LEVEL_SHIFT) - 1; // level 0: those of subvolumes
+    uint64_t id = BTRFS_FIRST_FREE_OBJECTID, last = 0;
+    int found;
 
     if (volume->scheme != VOLUME_LOOP_BTRFS)
         return 0;
-    for (; next <= last; next = header.offset + 1) {
-        int found = search_quota(volume->dir_fd, BTRFS_QGROUP_INFO_KEY, next, last, &search,
-                                 &header, &item);
-        if (found < 0)
-            return error_sys(err, "list quota groups");
-        if (found == 0)
-            return 0;
-        if (!has_subvolume(volume->dir_fd, header.offset))
-            remove_quota_group(volume->dir_fd, header.offset);
+    while ((found = find_orphan(volume->dir_fd, &id, end)) > 0)
+        last = id++;
+    if (found < 0 || (last && ioctl(volume->dir_fd, BTRFS_IOC_SYNC) < 0))
+        return error_sys(err, "list quota groups");
+    id = BTRFS_FIRST_FREE_OBJECTID;
+    while (find_orphan(volume->dir_fd, &id, last) > 0)
+        remove_quota_group(volume->dir_fd, id++);
+    return 0;
+}
+
+/* Spares that were never finished. One that is being finished right now is only made once more. */
+static int sweep_spares(struct volume *volume, struct error *err)
+{
+    struct dirent *entry;
+    int fd = open_spares(volume);
+    if (fd < 0 && errno == ENOENT)
+        return 0;
+    autodir dir = fd < 0 ? NULL : fdopendir(fd);
+    if (!dir) {
+        error_sys(err, "list the spare scratches");
+        closep(&fd);
+        return -1;
+    }
+    while ((entry = readdir(dir))) {
+        if (strncmp(entry->d_name, "new-", 4) == 0)
+            (void)destroy_subvolume(fd, entry->d_name);
     }
     return 0;
+}
+
+static int btrfs_sweep_rest(struct volume *volume, struct error *err)
+{
+    return sweep_spares(volume, err) < 0 ? -1 : sweep_quota_groups(volume, err);
 }
 
 const struct volume_ops volume_btrfs_ops = {
@@ -289,5 +423,6 @@ const struct volume_ops volume_btrfs_ops = {
     .remove = btrfs_remove,
     .space = volume_fs_space,
     .list = volume_list_dirs,
+    .fill = btrfs_fill,
     .sweep_rest = btrfs_sweep_rest,
 };

@@ -17,6 +17,7 @@ struct volume {
     enum volume_scheme scheme;
     int dir_fd;                    // the volume's top directory; -1: tmpfs
     int scratch_fd;                // 'scratch' in it; -1: tmpfs
+    _Atomic unsigned spares;       // btrfs: slots of spare scratches worth a try, those below this
     bool has_simple_quota;         // btrfs: else full qgroups
     char *fallback_reason;         // or NULL
     struct tmpfs_scratches *tmpfs; // or NULL
@@ -35,6 +36,7 @@ struct volume_ops {
     int (*remove)(struct volume *volume, const char *name, struct error *err);
     int (*space)(struct volume *volume, struct volume_space *out, struct error *err);
     int (*list)(struct volume *volume, struct volume_names *out, struct error *err);
+    int (*fill)(struct volume *volume, unsigned count, struct error *err); // or NULL
     int (*sweep_rest)(struct volume *volume,
                       struct error *err); // what belongs to no scratch; or NULL
     void (*clear)(struct volume *volume); // or NULL

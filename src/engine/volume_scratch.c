@@ -70,6 +70,13 @@ int volume_scratch_remove(struct volume *volume, const char *name, struct error 
     return 0;
 }
 
+int volume_fill_scratches(struct volume *volume, unsigned count, struct error *err)
+{
+    if (!volume->ops->fill || volume->ops->fill(volume, count, err) == 0)
+        return 0;
+    return error_wrap(err, "make spare scratches");
+}
+
 int volume_sweep(struct volume *volume, bool (*is_owned)(const char *name, void *data), void *data,
                  struct error *err)
 {
