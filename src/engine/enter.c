@@ -46,7 +46,10 @@ static int leave_mounts(struct launch *l)
     return mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL);
 }
 
-/* Overlay keeps its mounter's credentials: the box's root on disk, with all capabilities of ours. */
+/*
+ * Overlay keeps its mounter's credentials: the box's root on disk, with all capabilities of ours but the one that
+ * ext4 takes as leave to write past a quota.
+ */
 static int become_mounter(struct launch *l, bool is_mounter)
 {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -59,6 +62,8 @@ static int become_mounter(struct launch *l, bool is_mounter)
     (void)syscall(SYS_setfsuid, id);
     data[0].effective = data[0].permitted;
     data[1].effective = data[1].permitted;
+    if (is_mounter)
+        data[0].effective &= ~(1u << CAP_SYS_RESOURCE);
     return (int)syscall(SYS_capset, &header, data);
 }
 

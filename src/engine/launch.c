@@ -199,6 +199,21 @@ static int clone_mount(int dir_fd, const char *path, uint64_t set, uint64_t clea
 #define LAYER_FLAGS (MOUNT_ATTR_RDONLY | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOSUID)
 #define BARE_FLAGS (MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC)
 
+/* A scratch in memory is a mount of its own already, attached nowhere: its ids are mapped where it is. */
+static int map_scratch(struct launch *l, struct error *err)
+{
+    struct mount_attr attr = {.attr_set = MOUNT_ATTR_NODEV | MOUNT_ATTR_NOSUID | MOUNT_ATTR_IDMAP,
+                              .userns_fd = (uint64_t)l->userns_fd};
+    if (sys_mount_setattr(l->scratch_fd, "", AT_EMPTY_PATH, &attr) < 0) {
+        if (errno == EINVAL)
+            return error_set(err, ERROR_UNAVAILABLE,
+                             "files in memory need Linux 6.3; install btrfs-progs for a volume on disk");
+        return error_sys(err, "map the ids of the scratch");
+    }
+    l->upper = take_fd(l->scratch_fd);
+    return 0;
+}
+
 static int clone_layers(struct launch *l, struct error *err)
 {
     if (clone_mount(l->view, "root", LAYER_FLAGS, 0, l->userns_fd, &l->layers[0], err) < 0)
@@ -210,6 +225,8 @@ static int clone_layers(struct launch *l, struct error *err)
             return -1;
         l->n_layers++;
     }
+    if (volume_scheme(l->engine->volume) == VOLUME_TMPFS)
+        return map_scratch(l, err);
     return clone_mount(l->scratch_fd, "", MOUNT_ATTR_NODEV | MOUNT_ATTR_NOSUID, 0, l->userns_fd,
                        &l->upper, err);
 }
