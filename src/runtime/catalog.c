@@ -4,6 +4,7 @@
 
 #include "base/embedded.h"
 #include "base/mem.h"
+#include "base/suggest.h"
 #include "data/yaml.h"
 #include "runtime/digest.h"
 
@@ -351,24 +352,25 @@ static void list_known(const struct catalog *catalog, char *text, size_t size)
                                      catalog->definitions[i]->name, *tag);
 }
 
-// The known reference nearest to the wanted one, or "" when none is near.
+// The known reference nearest to the wanted one, or "" when no name is near.
 static void find_nearest(const struct catalog *catalog, const struct runtime_reference *wanted,
                          char *text, size_t size)
 {
-    size_t best = 4;
+    struct suggestion near = {.wanted = wanted->name};
+    const struct runtime_definition *best = NULL;
 
     *text = '\0';
     for (size_t i = 0; i < catalog->n_definitions; i++)
-        for (const char **tag = catalog->definitions[i]->tags; *tag; tag++) {
-            const char *name = catalog->definitions[i]->name;
-            size_t names = value_text_distance(wanted->name, strlen(wanted->name), name);
-            size_t tags = value_text_distance(wanted->tag, strlen(wanted->tag), *tag);
-            size_t away = names * 2 <= strlen(name) ? names + (tags > 1) : best;
-            if (away < best) {
-                best = away;
-                (void)snprintf(text, size, "%s:%s", name, *tag);
-            }
-        }
+        suggestion_consider(&near, catalog->definitions[i]->name);
+    for (size_t i = 0; i < catalog->n_definitions && near.nearest; i++) {
+        const struct runtime_definition *definition = catalog->definitions[i];
+        if (strcmp(definition->name, near.nearest) == 0 &&
+            (!best || has_tag(definition, wanted->tag)))
+            best = definition;
+    }
+    if (best)
+        (void)snprintf(text, size, "%s:%s", best->name,
+                       has_tag(best, wanted->tag) ? wanted->tag : best->tags[0]);
 }
 
 int catalog_find(const struct catalog *catalog, const struct runtime_reference *reference,
