@@ -301,8 +301,9 @@ int catalog_load(const char *data_dir, const char *etc_dir, struct catalog **out
     autofree char *own = xasprintf("%s/catalog", data_dir);
 
     for (const struct embedded_file *file = runtime_embedded; file->name; file++) {
+        autofree char *name = xasprintf("runtimes/%s", file->name);
         struct data_document *document = NULL;
-        if (yaml_read(file->name, file->data, file->length, &document, err) < 0 ||
+        if (yaml_read(name, file->data, file->length, &document, err) < 0 ||
             add_document(catalog, document, err) < 0)
             return -1;
     }

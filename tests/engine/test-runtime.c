@@ -189,6 +189,18 @@ TEST(host_is_made_anew_when_the_machine_changed_and_the_old_one_stays_while_used
     CHECK(exists_in(fresh, "etc/passwd"));
 }
 
+TEST(host_is_made_anew_after_a_boot)
+{
+    autodata data = make_data();
+    autoptr(runtime_image) old = open_image(data.dir, "host");
+    autofree char *path = xasprintf("%s/runtimes/host/latest/manifest", data.dir);
+    const struct timespec long_ago[2] = {{.tv_sec = 1000}, {.tv_sec = 1000}};
+
+    CHECK(utimensat(AT_FDCWD, path, long_ago, 0) == 0);
+    autoptr(runtime_image) fresh = open_image(data.dir, "host");
+    CHECK(strcmp(old->layers[0], fresh->layers[0]) != 0);
+}
+
 TEST(a_runtime_in_use_is_not_removed)
 {
     autodata data = make_data();
