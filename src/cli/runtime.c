@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* burrow runtime and its commands; see runtime.h. */
-#include "cli/runtime.h"
+/* burrow runtime: lists, builds, verifies, shows and removes what sandboxes start from. */
+#include "cli/commands.h"
 
 #include "base/auto.h"
 #include "base/buffer.h"
@@ -30,7 +30,7 @@ struct request {
 #define DATA_ROW                                                                                   \
     {                                                                                              \
         "data", 0, OPTION_TEXT, offsetof(struct request, data_dir), "DIR",                         \
-            "data directory (default: /var/lib/burrow)", "BURROW_DATA"                             \
+            "where burrow keeps things (default " CLI_DEFAULT_DATA ")", "BURROW_DATA"              \
     }
 #define JSON_ROW                                                                                   \
     {                                                                                              \
@@ -371,7 +371,7 @@ static int run_command(const struct command *command, struct request *request, i
 
 int cli_runtime(int argc, char **argv)
 {
-    struct request request = {.data_dir = "/var/lib/burrow"};
+    struct request request = {.data_dir = CLI_DEFAULT_DATA};
     struct error err = {0};
     int code = 0;
 
