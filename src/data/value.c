@@ -136,8 +136,12 @@ int value_error(const struct data_value *value, struct error *err, const char *f
     (void)vsnprintf(text, sizeof text, format, args);
     va_end(args);
     add_path(value, path, sizeof path);
-    return error_set(err, ERROR_INVALID, "%s%s%s%s%s", name, *name ? ": " : "", path,
-                     *path ? ": " : "", text);
+    error_set(err, ERROR_INVALID, "%s%s%s%s%s", name, *name ? ": " : "", path, *path ? ": " : "",
+              text);
+    for (char *c = err->text; *c; c++)
+        if ((unsigned char)*c < ' ')
+            *c = '?'; // one line, whatever the keys hold
+    return -1;
 }
 
 int value_expect(const struct data_value *value, enum value_kind kind, struct error *err)

@@ -295,7 +295,7 @@ static int read_block_header(struct yaml *y, int parent_indent, struct block_sty
         if ((c == '-' || c == '+') && !style->chomp)
             style->chomp = c;
         else if (c >= '1' && c <= '9' && style->indent < 0)
-            style->indent = (parent_indent < 0 ? 0 : parent_indent) + (c - '0');
+            style->indent = parent_indent + (c - '0');
         else
             return yaml_fail(y, y->pos, "the text of '|' and '>' starts on the next line");
     }
@@ -325,6 +325,8 @@ static int find_block_indent(struct yaml *y, int parent_indent, int *out)
         yaml_next_line(y);
     }
     int column = yaml_column(y);
+    if (*y->pos.at == '\0' && column > longest)
+        longest = column;
     if (*y->pos.at == '\t' && column <= parent_indent)
         return yaml_fail(y, y->pos, "a tab indents this line; use spaces");
     bool is_empty = *y->pos.at == '\0' || column <= parent_indent || yaml_at_marker(y);
@@ -370,9 +372,11 @@ static void add_block_breaks(struct yaml *y, bool is_folded, bool is_first, size
 int yaml_read_block(struct yaml *y, int parent_indent)
 {
     struct block_style style;
-    bool is_first = true, was_indented = false;
+    bool is_first = true, was_indented = false, has_break = false;
     size_t blank = 0;
 
+    if (parent_indent < 0)
+        parent_indent = 0; // at the left edge it would be told apart from comments by nothing
     if (read_block_header(y, parent_indent, &style) < 0)
         return -1;
     start_scratch(y);
@@ -386,13 +390,14 @@ int yaml_read_block(struct yaml *y, int parent_indent)
         while (!yaml_is_break(*y->pos.at))
             y->pos.at++;
         add(y, start, (size_t)(y->pos.at - start));
+        has_break = *y->pos.at != '\0';
         yaml_next_line(y);
         is_first = false;
         was_indented = is_indented;
     }
     if (style.chomp == '+')
-        add_repeated(y, '\n', blank + !is_first);
-    else if (style.chomp == 0 && !is_first)
+        add_repeated(y, '\n', blank + has_break);
+    else if (style.chomp == 0 && has_break)
         add(y, "\n", 1);
     return 0;
 }
