@@ -15,7 +15,7 @@ static const struct command {
     const char *help;
 } commands[] = {
     {"run", cli_run, "run one command in a fresh sandbox, then remove it"},
-    // {"runtime", cli_runtime, "list, build, check and remove what sandboxes start from"},
+    {"runtime", cli_runtime, "list, build, check and remove what sandboxes start from"},
     {"doctor", cli_doctor, "say what this machine can do, and how to mend the rest"},
 };
 

@@ -3,6 +3,7 @@
 #include "data/value.h"
 
 #include "base/mem.h"
+#include "base/suggest.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -135,8 +136,12 @@ int value_error(const struct data_value *value, struct error *err, const char *f
     (void)vsnprintf(text, sizeof text, format, args);
     va_end(args);
     add_path(value, path, sizeof path);
-    return error_set(err, ERROR_INVALID, "%s%s%s%s%s", name, *name ? ": " : "", path,
-                     *path ? ": " : "", text);
+    error_set(err, ERROR_INVALID, "%s%s%s%s%s", name, *name ? ": " : "", path, *path ? ": " : "",
+              text);
+    for (char *c = err->text; *c; c++)
+        if ((unsigned char)*c < ' ')
+            *c = '?'; // one line, whatever the keys hold
+    return -1;
 }
 
 int value_expect(const struct data_value *value, enum value_kind kind, struct error *err)
@@ -147,50 +152,21 @@ int value_expect(const struct data_value *value, enum value_kind kind, struct er
                        value_kind_name(value->kind));
 }
 
-size_t value_text_distance(const char *a, size_t a_length, const char *b)
-{
-    size_t row[64], b_length = strlen(b);
-
-    if (a_length >= ARRAY_SIZE(row) || b_length >= ARRAY_SIZE(row))
-        return ARRAY_SIZE(row);
-    for (size_t j = 0; j <= b_length; j++)
-        row[j] = j;
-    for (size_t i = 1; i <= a_length; i++) {
-        size_t diagonal = row[0];
-        row[0] = i;
-        for (size_t j = 1; j <= b_length; j++) {
-            size_t best = diagonal + (a[i - 1] != b[j - 1]);
-            diagonal = row[j];
-            if (row[j] + 1 < best)
-                best = row[j] + 1;
-            if (row[j - 1] + 1 < best)
-                best = row[j - 1] + 1;
-            row[j] = best;
-        }
-    }
-    return row[b_length];
-}
-
 int value_check_keys(const struct data_value *map, const char *const *known, struct error *err)
 {
     if (value_expect(map, VALUE_MAP, err) < 0)
         return -1;
     for (const struct data_value *member = map->first; member; member = member->next) {
-        const char *near = NULL;
-        size_t nearest = 3;
-        bool found = false;
+        struct suggestion near = {.wanted = member->key};
+        bool is_known = false;
 
-        for (const char *const *name = known; *name && !found; name++) {
-            size_t away = value_text_distance(member->key, member->key_length, *name);
-            found = strlen(*name) == member->key_length && away == 0;
-            if (away < nearest) {
-                nearest = away;
-                near = *name;
-            }
+        for (const char *const *name = known; *name && !is_known; name++) {
+            is_known = strlen(*name) == member->key_length && strcmp(member->key, *name) == 0;
+            suggestion_consider(&near, *name);
         }
-        if (!found && near)
-            return value_error(member, err, "unknown field; did you mean '%s'?", near);
-        if (!found)
+        if (!is_known && near.nearest)
+            return value_error(member, err, "unknown field; did you mean '%s'?", near.nearest);
+        if (!is_known)
             return value_error(member, err, "unknown field");
     }
     return 0;

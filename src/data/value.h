@@ -60,9 +60,6 @@ struct data_value *value_add(struct data_document *document, struct data_value *
 /* The member `key` of a map; NULL when it is not there, or `map` is NULL or not a map. */
 struct data_value *value_get(const struct data_value *map, const char *key);
 
-/* How many letters differ between two names (insert, remove, replace); long ones are never near. */
-size_t value_text_distance(const char *a, size_t a_length, const char *b);
-
 /* "a string", "a list" … for sentences. */
 const char *value_kind_name(enum value_kind kind);
 

@@ -3,6 +3,7 @@
 #include "data/yaml.h"
 
 #include "base/fd.h"
+#include "base/utf8.h"
 #include "data/yaml_reader.h"
 
 #include <fcntl.h>
@@ -28,6 +29,9 @@ int yaml_fail(struct yaml *y, struct yaml_mark mark, const char *format, ...)
     va_start(args, format);
     (void)vsnprintf(text, sizeof text, format, args);
     va_end(args);
+    for (char *c = text; *c; c++)
+        if ((unsigned char)*c < ' ')
+            *c = '?'; // one line, whatever the file holds
     return error_set(y->err, ERROR_INVALID, "%s%sline %u, column %u: %s", name, *name ? ": " : "",
                      mark.line, column, text);
 }
@@ -105,8 +109,8 @@ static int expect_line_end(struct yaml *y)
         return 0;
     if (*y->pos.at == ':')
         return yaml_fail(y, y->pos, "a second ': ' on this line; put the value in quotes");
-    return yaml_fail(y, y->pos, "unexpected '%.1s' behind the value; put the value in quotes",
-                     y->pos.at);
+    return yaml_fail(y, y->pos, "unexpected '%.*s' behind the value; put the value in quotes",
+                     (int)utf8_length(y->pos.at, UTF8_MAX), y->pos.at);
 }
 
 // ---- limits ----

@@ -1,46 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The scalars of YAML: plain, quoted, literal and folded text, and what a plain one means. */
 #include "base/mem.h"
+#include "base/utf8.h"
 #include "data/yaml_reader.h"
 
 #include <string.h>
 
 // ---- characters ----
 
-// The length of the UTF-8 character at `at`, its code point in `*code`; 0 when it is not one.
-static size_t decode(const unsigned char *at, size_t room, uint32_t *code)
+static uint32_t code_of(const char *at, size_t length)
 {
-    static const uint32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};
-    size_t length = at[0] < 0x80 ? 1 : at[0] < 0xc2 ? 0 : at[0] < 0xe0 ? 2 : at[0] < 0xf0 ? 3 : 4;
+    uint32_t code = (unsigned char)at[0] & (length == 1 ? 0x7fU : 0x7fU >> length);
 
-    if (length == 0 || length > room || at[0] > 0xf4)
-        return 0;
-    if (length == 1) {
-        *code = at[0];
-        return 1;
-    }
-    *code = at[0] & (0x7fU >> length);
-    for (size_t i = 1; i < length; i++) {
-        if ((at[i] & 0xc0) != 0x80)
-            return 0;
-        *code = *code << 6 | (at[i] & 0x3f);
-    }
-    if (*code < smallest[length] || *code > 0x10ffff || (*code >= 0xd800 && *code <= 0xdfff))
-        return 0;
-    return length;
-}
-
-static size_t encode(uint32_t code, char *out)
-{
-    if (code < 0x80) {
-        out[0] = (char)code;
-        return 1;
-    }
-    size_t length = code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
-    for (size_t i = length - 1; i > 0; i--, code >>= 6)
-        out[i] = (char)(0x80 | (code & 0x3f));
-    out[0] = (char)((0xf00U >> length & 0xff) | code);
-    return length;
+    for (size_t i = 1; i < length; i++)
+        code = code << 6 | ((unsigned char)at[i] & 0x3f);
+    return code;
 }
 
 static bool is_allowed(uint32_t code, unsigned char next)
@@ -56,10 +30,10 @@ static bool is_allowed(uint32_t code, unsigned char next)
 int yaml_check_text(struct yaml *y, const char *text, size_t length)
 {
     struct yaml_mark mark = {.at = text, .line_start = text, .line = 1};
-    uint32_t code = 0;
 
     while (length > 0) {
-        size_t step = decode((const unsigned char *)mark.at, length, &code);
+        size_t step = utf8_length(mark.at, length);
+        uint32_t code = code_of(mark.at, step);
         if (step == 0)
             return yaml_fail(y, mark, "not UTF-8 text; save the file as UTF-8");
         if (!is_allowed(code, length > 1 ? (unsigned char)mark.at[1] : 0))
@@ -161,7 +135,7 @@ static int read_hex(struct yaml *y, size_t digits, uint32_t *out)
 static int read_code_escape(struct yaml *y, size_t digits, struct yaml_mark mark)
 {
     uint32_t code = 0, low = 0;
-    char bytes[4];
+    char bytes[UTF8_MAX];
 
     if (read_hex(y, digits, &code) < 0)
         return -1;
@@ -174,7 +148,7 @@ static int read_code_escape(struct yaml *y, size_t digits, struct yaml_mark mark
     }
     if (code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff))
         return yaml_fail(y, mark, "this escape is not a character");
-    add(y, bytes, encode(code, bytes));
+    add(y, bytes, utf8_encode(code, bytes));
     return 0;
 }
 
@@ -321,7 +295,7 @@ static int read_block_header(struct yaml *y, int parent_indent, struct block_sty
         if ((c == '-' || c == '+') && !style->chomp)
             style->chomp = c;
         else if (c >= '1' && c <= '9' && style->indent < 0)
-            style->indent = (parent_indent < 0 ? 0 : parent_indent) + (c - '0');
+            style->indent = parent_indent + (c - '0');
         else
             return yaml_fail(y, y->pos, "the text of '|' and '>' starts on the next line");
     }
@@ -351,6 +325,8 @@ static int find_block_indent(struct yaml *y, int parent_indent, int *out)
         yaml_next_line(y);
     }
     int column = yaml_column(y);
+    if (*y->pos.at == '\0' && column > longest)
+        longest = column;
     if (*y->pos.at == '\t' && column <= parent_indent)
         return yaml_fail(y, y->pos, "a tab indents this line; use spaces");
     bool is_empty = *y->pos.at == '\0' || column <= parent_indent || yaml_at_marker(y);
@@ -396,9 +372,11 @@ static void add_block_breaks(struct yaml *y, bool is_folded, bool is_first, size
 int yaml_read_block(struct yaml *y, int parent_indent)
 {
     struct block_style style;
-    bool is_first = true, was_indented = false;
+    bool is_first = true, was_indented = false, has_break = false;
     size_t blank = 0;
 
+    if (parent_indent < 0)
+        parent_indent = 0; // at the left edge it would be told apart from comments by nothing
     if (read_block_header(y, parent_indent, &style) < 0)
         return -1;
     start_scratch(y);
@@ -412,13 +390,14 @@ int yaml_read_block(struct yaml *y, int parent_indent)
         while (!yaml_is_break(*y->pos.at))
             y->pos.at++;
         add(y, start, (size_t)(y->pos.at - start));
+        has_break = *y->pos.at != '\0';
         yaml_next_line(y);
         is_first = false;
         was_indented = is_indented;
     }
     if (style.chomp == '+')
-        add_repeated(y, '\n', blank + !is_first);
-    else if (style.chomp == 0 && !is_first)
+        add_repeated(y, '\n', blank + has_break);
+    else if (style.chomp == 0 && has_break)
         add(y, "\n", 1);
     return 0;
 }

@@ -135,7 +135,7 @@ static int seal(struct making *making, int work_fd, struct error *err)
     struct tree_sum sum;
     autobuffer text = {0};
 
-    making_tell(making, "measuring", 990);
+    making_tell(making, "measuring", 870);
     if (tree_measure(making->root_fd, &sum, err) < 0)
         return -1;
     making->manifest->files = sum.files;
@@ -144,9 +144,10 @@ static int seal(struct making *making, int work_fd, struct error *err)
     if (manifest_format(making->manifest, &text, err) < 0 ||
         fd_replace_file(work_fd, "manifest", text.data, text.length, 0600, err) < 0)
         return -1;
-    if (making->definition->kind != RUNTIME_HOST && syncfs(work_fd) < 0)
-        return error_sys(err, "sync");
-    return 0;
+    if (making->definition->kind == RUNTIME_HOST)
+        return 0; // made in a moment, and anew after each boot
+    making_tell(making, "writing to disk", 900);
+    return syncfs(work_fd) < 0 ? error_sys(err, "write to disk") : 0;
 }
 
 static int make_in(struct making *making, const char *work, const struct shelf *shelf,

@@ -4,6 +4,7 @@
 
 #include "base/embedded.h"
 #include "base/mem.h"
+#include "base/suggest.h"
 #include "data/yaml.h"
 #include "runtime/digest.h"
 
@@ -300,8 +301,9 @@ int catalog_load(const char *data_dir, const char *etc_dir, struct catalog **out
     autofree char *own = xasprintf("%s/catalog", data_dir);
 
     for (const struct embedded_file *file = runtime_embedded; file->name; file++) {
+        autofree char *name = xasprintf("runtimes/%s", file->name);
         struct data_document *document = NULL;
-        if (yaml_read(file->name, file->data, file->length, &document, err) < 0 ||
+        if (yaml_read(name, file->data, file->length, &document, err) < 0 ||
             add_document(catalog, document, err) < 0)
             return -1;
     }
@@ -351,24 +353,25 @@ static void list_known(const struct catalog *catalog, char *text, size_t size)
                                      catalog->definitions[i]->name, *tag);
 }
 
-// The known reference nearest to the wanted one, or "" when none is near.
+// The known reference nearest to the wanted one, or "" when no name is near.
 static void find_nearest(const struct catalog *catalog, const struct runtime_reference *wanted,
                          char *text, size_t size)
 {
-    size_t best = 4;
+    struct suggestion near = {.wanted = wanted->name};
+    const struct runtime_definition *best = NULL;
 
     *text = '\0';
     for (size_t i = 0; i < catalog->n_definitions; i++)
-        for (const char **tag = catalog->definitions[i]->tags; *tag; tag++) {
-            const char *name = catalog->definitions[i]->name;
-            size_t names = value_text_distance(wanted->name, strlen(wanted->name), name);
-            size_t tags = value_text_distance(wanted->tag, strlen(wanted->tag), *tag);
-            size_t away = names * 2 <= strlen(name) ? names + (tags > 1) : best;
-            if (away < best) {
-                best = away;
-                (void)snprintf(text, size, "%s:%s", name, *tag);
-            }
-        }
+        suggestion_consider(&near, catalog->definitions[i]->name);
+    for (size_t i = 0; i < catalog->n_definitions && near.nearest; i++) {
+        const struct runtime_definition *definition = catalog->definitions[i];
+        if (strcmp(definition->name, near.nearest) == 0 &&
+            (!best || has_tag(definition, wanted->tag)))
+            best = definition;
+    }
+    if (best)
+        (void)snprintf(text, size, "%s:%s", best->name,
+                       has_tag(best, wanted->tag) ? wanted->tag : best->tags[0]);
 }
 
 int catalog_find(const struct catalog *catalog, const struct runtime_reference *reference,

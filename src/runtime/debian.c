@@ -83,10 +83,12 @@ static void on_line(void *data, const char *line)
 
 static int explain(const struct watching *watching, struct error *err)
 {
-    if (err->kind == ERROR_GONE || !watching->complaint)
+    if (err->kind == ERROR_GONE)
         return -1;
-    return error_set(err, watching->complaint->kind, "%s (%s)", watching->complaint->sentence,
-                     watching->line);
+    if (watching->complaint)
+        error_set(err, watching->complaint->kind, "%s (%s)", watching->complaint->sentence,
+                  watching->line);
+    return error_about(err, "runtime", "tool");
 }
 
 // ---- mmdebstrap ----
@@ -263,6 +265,6 @@ int make_debian(struct making *making, struct error *err)
         return -1;
     if (bootstrap(making, program, sources.data, err) < 0)
         return -1;
-    making_tell(making, "fitting it to a box", 985);
+    making_tell(making, "fitting it to a box", 860);
     return fit(making, sources.data, err);
 }

@@ -17,10 +17,10 @@
 
 // Below /etc; patterns. What is here is world-readable on every system and the same for everybody.
 static const char *const copied[] = {
-    "ld.so.cache",     "ld.so.conf",     "ld.so.conf.d", "alternatives", "ca-certificates.conf",
-    "localtime",       "timezone",       "mime.types",   "services",     "protocols",
-    "magic",           "debian_version", "os-release",   "inputrc",      "perl",
-    "ssl/openssl.cnf", "python3*",
+    "ld.so.cache", "ld.so.conf", "ld.so.conf.d",    "ca-certificates.conf",
+    "localtime",   "timezone",   "mime.types",      "services",
+    "protocols",   "magic",      "debian_version",  "os-release",
+    "inputrc",     "perl",       "ssl/openssl.cnf", "python3*",
 };
 
 static int copy_settings(int slash_fd, int root_fd, struct error *err)
@@ -38,6 +38,24 @@ static int copy_settings(int slash_fd, int root_fd, struct error *err)
         globfree(&found);
     }
     return result;
+}
+
+// Those of manual pages are most of them, and there are no manual pages in a box.
+static int copy_alternatives(int slash_fd, int root_fd, struct error *err)
+{
+    autodir links = opendir("/etc/alternatives");
+
+    if (!links)
+        return errno == ENOENT ? 0 : error_sys(err, "list '/etc/alternatives'");
+    for (struct dirent *entry; (entry = readdir(links));) {
+        const char *dot = strrchr(entry->d_name, '.');
+        char path[PATH_MAX];
+        (void)snprintf(path, sizeof path, "etc/alternatives/%s", entry->d_name);
+        if (entry->d_name[0] != '.' && !(dot && strcmp(dot, ".gz") == 0) &&
+            tree_copy_public(slash_fd, root_fd, path, err) < 0)
+            return -1;
+    }
+    return 0;
 }
 
 // ---- certificates ----
@@ -123,6 +141,7 @@ int make_host(struct making *making, struct error *err)
         if (place_directory(making, places[i], err) < 0)
             return -1;
     if (copy_settings(slash_fd, making->root_fd, err) < 0 ||
+        copy_alternatives(slash_fd, making->root_fd, err) < 0 ||
         copy_certificates(slash_fd, making->root_fd, err) < 0 ||
         skeleton_write_users(making->root_fd, err) < 0)
         return -1;

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #define HEAD "burrow-runtime 1"
 
@@ -67,6 +68,7 @@ int manifest_open(const char *path, int lock, int *out_fd, struct manifest **out
     }
     if (manifest_parse(text, out, err) < 0)
         return error_wrap(err, "read '%s'", path);
+    (*out)->written_s = info.st_mtim.tv_sec;
     *out_fd = take_fd(fd);
     return 0;
 }
@@ -214,8 +216,19 @@ void manifest_watch_look(const char *path, struct manifest_watch *out)
     out->mtime_ns = (int64_t)info.st_mtim.tv_sec * 1000000000 + info.st_mtim.tv_nsec;
 }
 
+static int64_t boot_time_s(void)
+{
+    struct timespec now, up;
+
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    (void)clock_gettime(CLOCK_BOOTTIME, &up);
+    return (int64_t)now.tv_sec - up.tv_sec;
+}
+
 bool manifest_is_stale(const struct manifest *manifest)
 {
+    if (manifest->n_watches && manifest->written_s < boot_time_s())
+        return true;
     for (size_t i = 0; i < manifest->n_watches; i++) {
         const struct manifest_watch *then = &manifest->watches[i];
         struct manifest_watch now;

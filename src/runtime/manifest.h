@@ -28,7 +28,8 @@ struct manifest_bind {
 };
 
 struct manifest {
-    char *text; // owns all the texts
+    char *text;        // owns all the texts
+    int64_t written_s; // when its file was, since 1970; 0 when it was not opened from one
     const char *name;
     const char *tag;  // the first one
     const char *kind; // as in the catalog
@@ -62,5 +63,8 @@ int manifest_format(const struct manifest *manifest, struct buffer *out, struct 
 /* Looks at the file as it is now; a missing one is all zeroes. `path` is left alone. */
 void manifest_watch_look(const char *path, struct manifest_watch *out);
 
-/* Whether a watched file has changed. One system call for each. */
+/*
+ * Whether a watched file has changed, or there are any and the machine was started since (such
+ * runtimes are not synced to disk). One system call for each watched file.
+ */
 bool manifest_is_stale(const struct manifest *manifest);

@@ -15,14 +15,14 @@ static const struct {
 } phases[] = {
     {"", "starting", 0, 0},
     {"I: running apt-get update", "reading package lists", 10, 0},
-    {"I: downloading packages", "downloading essential packages", 80, 1},
-    {"I: extracting archives", "extracting essential packages", 160, 0},
-    {"I: installing essential packages", "installing essential packages", 200, 2},
-    {"I: installing remaining packages", "installing packages", 480, 3},
-    {"I: cleaning package lists", "cleaning up", 960, 0},
+    {"I: downloading packages", "downloading essential packages", 50, 1},
+    {"I: extracting archives", "extracting essential packages", 110, 0},
+    {"I: installing essential packages", "installing essential packages", 220, 2},
+    {"I: installing remaining packages", "installing packages", 420, 3},
+    {"I: cleaning package lists", "cleaning up", 850, 0},
 };
 
-#define LAST_PERMILLE 980
+#define LAST_PERMILLE 860
 
 void progress_start(struct progress_reader *reader)
 {

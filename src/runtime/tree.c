@@ -228,9 +228,10 @@ static int copy_file(int from_fd, int to_fd, const char *path, mode_t mode, stru
         return error_sys(err, "open '/%s'", path);
     if (fd_read_buffer(fd, &text, err) < 0)
         return error_wrap(err, "copy '/%s'", path);
-    if (text.length && memmem(text.data, text.length, "PRIVATE KEY", strlen("PRIVATE KEY")))
+    const char *data = text.data ? text.data : "";
+    if (memmem(data, text.length, "PRIVATE KEY", strlen("PRIVATE KEY")))
         return 0;
-    return write_file(to_fd, path, mode & 0755, text.data ? text.data : "", text.length, err);
+    return write_file(to_fd, path, mode & 0755, data, text.length, err);
 }
 
 static int copy_link(int from_fd, int to_fd, const char *path, struct error *err)

@@ -138,7 +138,8 @@ TEST(literal_and_folded_blocks_follow_their_headers)
              "[\"# not a comment\\nx\\n\", \"y\"]");
     reads_as("a: | # why\n  x\n", "{a: \"x\\n\"}");
     reads_as("a: |\nb: |-\n\n", "{a: \"\", b: \"\"}");
-    reads_as("|\nx\n y\n", "\"x\\n y\\n\"");
+    reads_as("|\n x\n  y\n", "\"x\\n y\\n\"");
+    reads_as("a: |\n  x", "{a: \"x\"}"); // no line break in the file, none in the text
     fails_with("a: | x", "line 1, column 6: the text of '|' and '>' starts on the next line");
     fails_with("a: |\n     \n  x",
                "line 3, column 3: a blank line above is indented more than this first line");

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Builds a runtime while somebody watches: a bar on a terminal, a line a phase elsewhere, JSON
+ * lines where asked. Ctrl-C ends the build cleanly.
+ */
+#pragma once
+#include "runtime/build.h"
+
+#include <stdbool.h>
+
+struct build_view {
+    const char *data_dir;
+    const char *mirror; // or NULL
+    bool is_forced;
+    bool is_json;  // progress and result as JSON lines on stdout
+    bool is_quiet; // no progress, no result
+};
+
+/*
+ * Progress and the last words of a failed tool go to stderr, the result to stdout. 0; or -1 with an
+ * error to tell, and in *out_signal the signal that cancelled it, or 0.
+ */
+int build_view_run(const struct build_view *view, const struct runtime_definition *definition,
+                   int *out_signal, struct error *err);

@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* burrow runtime: lists, builds, verifies, shows and removes what sandboxes start from. */
+#include "cli/commands.h"
+
+#include "base/auto.h"
+#include "base/buffer.h"
+#include "base/options.h"
+#include "base/suggest.h"
+#include "cli/build_view.h"
+#include "cli/exit.h"
+#include "data/json_writer.h"
+#include "runtime/catalog.h"
+
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+struct request {
+    const char *data_dir;
+    const char *mirror;
+    bool is_json;
+    bool is_forced;
+    struct runtime_reference reference;          // of the runtime that was named
+    const struct runtime_definition *definition; // when the catalog has it, else NULL
+    struct catalog *catalog;
+};
+
+#define DATA_ROW                                                                                   \
+    {                                                                                              \
+        "data", 0, OPTION_TEXT, offsetof(struct request, data_dir), "DIR",                         \
+            "where burrow keeps things (default " CLI_DEFAULT_DATA ")", "BURROW_DATA"              \
+    }
+#define JSON_ROW                                                                                   \
+    {                                                                                              \
+        "json", 0, OPTION_FLAG, offsetof(struct request, is_json), NULL, "print JSON instead",     \
+            NULL                                                                                   \
+    }
+
+static const struct option_row plain_rows[] = {DATA_ROW, {0}};
+static const struct option_row json_rows[] = {JSON_ROW, DATA_ROW, {0}};
+static const struct option_row build_rows[] = {
+    {"mirror", 0, OPTION_TEXT, offsetof(struct request, mirror), "URL",
+     "Debian mirror to use (default: the machine's own); behind a comma its security archive",
+     "BURROW_DEBIAN_MIRROR"},
+    {"force", 'f', OPTION_FLAG, offsetof(struct request, is_forced), NULL,
+     "build it also when it is ready", NULL},
+    {"json", 0, OPTION_FLAG, offsetof(struct request, is_json), NULL,
+     "print progress and result as JSON lines", NULL},
+    DATA_ROW,
+    {0},
+};
+
+// ---- list and show ----
+
+static const char *state_name(const struct runtime_status *status)
+{
+    static const char *const names[] = {
+        [RUNTIME_ABSENT] = "not built",
+        [RUNTIME_READY] = "ready",
+        [RUNTIME_OUTDATED] = "outdated",
+        [RUNTIME_DAMAGED] = "damaged",
+    };
+    return names[status->state];
+}
+
+static void write_texts(struct json_writer *json, const char *key, const char **texts)
+{
+    json_key(json, key);
+    json_list_begin(json);
+    for (; texts && *texts; texts++)
+        json_string(json, *texts);
+    json_list_end(json);
+}
+
+static void write_definition(struct json_writer *json, const struct runtime_definition *definition,
+                             const struct runtime_status *status)
+{
+    json_map_begin(json);
+    json_key(json, "name");
+    json_string(json, definition->name);
+    write_texts(json, "tags", definition->tags);
+    json_key(json, "description");
+    json_string(json, definition->description);
+    json_key(json, "kind");
+    json_string(json, runtime_kind_name(definition->kind));
+    json_key(json, "state");
+    json_string(json, state_name(status));
+    json_key(json, "inUse");
+    json_bool(json, status->is_used);
+    json_key(json, "sizeBytes");
+    json_natural(json, status->bytes);
+    json_key(json, "files");
+    json_natural(json, status->files);
+    json_key(json, "made");
+    json_string(json, *status->made ? status->made : NULL);
+    json_key(json, "definedIn");
+    json_string(json, definition->file);
+    write_texts(json, "packages", definition->packages);
+    write_texts(json, "env", definition->env);
+    json_map_end(json);
+}
+
+static int list_json(const struct request *request, struct error *err)
+{
+    const struct runtime_definition *definition;
+    struct runtime_status status;
+    autobuffer text = {0};
+    struct json_writer json;
+
+    json_writer_init(&json, &text);
+    json_list_begin(&json);
+    for (size_t i = 0; (definition = catalog_at(request->catalog, i)); i++) {
+        runtime_status(request->data_dir, definition, &status);
+        write_definition(&json, definition, &status);
+    }
+    json_list_end(&json);
+    if (json_writer_finish(&json, err) < 0)
+        return -1;
+    puts(text.data);
+    return 0;
+}
+
+static int list(struct request *request, int *code, struct error *err)
+{
+    const struct runtime_definition *definition;
+    struct runtime_status status;
+
+    if (request->is_json)
+        return list_json(request, err);
+    printf("%-20s %-10s %9s  %-10s  %s\n", "RUNTIME", "STATE", "SIZE", "MADE", "DESCRIPTION");
+    for (size_t i = 0; (definition = catalog_at(request->catalog, i)); i++) {
+        char name[2 * RUNTIME_NAME], size[32] = "";
+
+        runtime_status(request->data_dir, definition, &status);
+        (void)snprintf(name, sizeof name, "%s:%s", definition->name, definition->tags[0]);
+        if (status.bytes)
+            (void)snprintf(size, sizeof size, "%.1f MiB", (double)status.bytes / (1 << 20));
+        printf("%-20s %-10s %9s  %-10.10s  %s\n", name, state_name(&status), size, status.made,
+               definition->description);
+    }
+    return 0;
+}
+
+static void print_texts(const char *name, const char **texts)
+{
+    if (!texts || !*texts)
+        return;
+    printf("%-12s", name);
+    for (; *texts; texts++)
+        printf(" %s", *texts);
+    putchar('\n');
+}
+
+static void print_text(const char *name, const char *text)
+{
+    if (text && *text)
+        printf("%-12s %s\n", name, text);
+}
+
+static int show_json(const struct request *request, const struct runtime_status *status,
+                     struct error *err)
+{
+    autobuffer text = {0};
+    struct json_writer json;
+
+    json_writer_init(&json, &text);
+    write_definition(&json, request->definition, status);
+    if (json_writer_finish(&json, err) < 0)
+        return -1;
+    puts(text.data);
+    return 0;
+}
+
+static int show(struct request *request, int *code, struct error *err)
+{
+    const struct runtime_definition *definition = request->definition;
+    struct runtime_status status;
+
+    runtime_status(request->data_dir, definition, &status);
+    if (request->is_json)
+        return show_json(request, &status, err);
+    print_text("name", definition->name);
+    print_texts("tags", definition->tags);
+    print_text("description", definition->description);
+    print_text("defined in", definition->file);
+    print_text("kind", runtime_kind_name(definition->kind));
+    print_text("suite", definition->suite);
+    print_texts("packages", definition->packages);
+    print_texts("env", definition->env);
+    printf("%-12s %s%s\n", "state", state_name(&status), status.is_used ? ", in use" : "");
+    if (status.state == RUNTIME_READY || status.state == RUNTIME_OUTDATED)
+        printf("%-12s %" PRIu64 " MiB in %" PRIu64
+               " files\n%-12s %s\n%-12s %s/runtimes/%s/%s/rootfs\n",
+               "size", status.bytes >> 20, status.files, "made", status.made, "path",
+               request->data_dir, definition->name, definition->tags[0]);
+    return 0;
+}
+
+// ---- build, verify, remove ----
+
+static int need_root(const char *what, struct error *err)
+{
+    if (geteuid() == 0)
+        return 0;
+    return error_set(err, ERROR_DENIED, "%s needs root; run it with sudo", what);
+}
+
+static int build(struct request *request, int *code, struct error *err)
+{
+    struct build_view view = {
+        .data_dir = request->data_dir,
+        .mirror = request->mirror && *request->mirror ? request->mirror : NULL,
+        .is_forced = request->is_forced,
+        .is_json = request->is_json,
+    };
+    int signal;
+
+    if (need_root("building a runtime", err) < 0)
+        return -1;
+    if (build_view_run(&view, request->definition, &signal, err) == 0)
+        return 0;
+    if (err->kind == ERROR_GONE && signal)
+        *code = EXIT_SIGNAL + signal;
+    return -1;
+}
+
+static int verify(struct request *request, int *code, struct error *err)
+{
+    struct runtime_status status;
+
+    if (runtime_verify(request->data_dir, &request->reference, &status, err) < 0)
+        return -1;
+    printf("%s:%s is as it was built: %" PRIu64 " MiB in %" PRIu64 " files\n",
+           request->reference.name, request->reference.tag, status.bytes >> 20, status.files);
+    return 0;
+}
+
+static int remove_it(struct request *request, int *code, struct error *err)
+{
+    if (need_root("removing a runtime", err) < 0)
+        return -1;
+    return runtime_remove(request->data_dir, &request->reference, err);
+}
+
+// ---- the commands ----
+
+static const char *const list_examples[] = {"$ burrow runtime list",
+                                            "$ burrow runtime list --json | jq '.[].name'", NULL};
+static const char *const build_examples[] = {
+    "$ sudo burrow runtime build base",
+    "$ sudo burrow runtime build --mirror http://mirror.example/debian base:latest",
+    "$ sudo burrow runtime build --force host", NULL};
+static const char *const show_examples[] = {"$ burrow runtime show base", NULL};
+static const char *const verify_examples[] = {"$ sudo burrow runtime verify base", NULL};
+static const char *const remove_examples[] = {"$ sudo burrow runtime remove base:latest", NULL};
+
+static const struct command {
+    const char *name;
+    int (*run)(struct request *request, int *code, struct error *err);
+    bool takes_name;
+    bool needs_definition; // else a runtime that left the catalog will do
+    struct option_set options;
+} commands[] = {
+    {"list",
+     list,
+     false,
+     false,
+     {"burrow runtime list", "[options]", "list the runtimes there are, and whether they are built",
+      NULL, json_rows, list_examples}},
+    {"show",
+     show,
+     true,
+     true,
+     {"burrow runtime show", "[options] NAME[:TAG]", "say what a runtime is made of", NULL,
+      json_rows, show_examples}},
+    {"build",
+     build,
+     true,
+     true,
+     {"burrow runtime build", "[options] NAME[:TAG]", "make a runtime ready to use",
+      "Packages come from the machine's own Debian mirror and are kept, so that an interrupted\n"
+      "build goes on where it was. A build replaces the old one when it is whole; sandboxes that\n"
+      "use the old one keep it.",
+      build_rows, build_examples}},
+    {"verify",
+     verify,
+     true,
+     false,
+     {"burrow runtime verify", "[options] NAME[:TAG]",
+      "compare every file of a runtime with what was built", NULL, plain_rows, verify_examples}},
+    {"remove",
+     remove_it,
+     true,
+     false,
+     {"burrow runtime remove", "[options] NAME[:TAG]", "remove a built runtime, unless it is used",
+      NULL, plain_rows, remove_examples}},
+};
+
+static void print_help(FILE *out)
+{
+    (void)fprintf(
+        out, "usage: burrow runtime COMMAND [options] [NAME[:TAG]]\n\n"
+             "What sandboxes start from: a catalog of small files, each saying how one is made.\n"
+             "Your own go into /etc/burrow/runtimes/NAME.yaml.\n\ncommands:\n");
+    for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
+        (void)fprintf(out, "  %-8s %s\n", commands[i].name, commands[i].options.summary);
+    (void)fprintf(out, "\nburrow runtime COMMAND --help says more.\n");
+}
+
+static const struct command *find_command(const char *name, struct error *err)
+{
+    struct suggestion near = {.wanted = name};
+
+    for (size_t i = 0; i < ARRAY_SIZE(commands); i++) {
+        if (strcmp(commands[i].name, name) == 0)
+            return &commands[i];
+        suggestion_consider(&near, commands[i].name);
+    }
+    error_set(err, ERROR_INVALID, "burrow runtime has no command '%.60s'%s%s%s", name,
+              near.nearest ? "; did you mean '" : ": see burrow runtime --help",
+              near.nearest ? near.nearest : "", near.nearest ? "'?" : "");
+    return NULL;
+}
+
+// Options may stand before and behind the runtime's name. 0, OPTIONS_HELP or -1.
+static int read_arguments(const struct command *command, struct request *request, int argc,
+                          char **argv, struct error *err)
+{
+    const char *name = command->options.command, *operand = NULL;
+
+    for (;;) {
+        int at = 0;
+        int parsed = options_parse(&command->options, argc, argv, request, &at, err);
+        if (parsed != 0)
+            return parsed;
+        if (at >= argc)
+            break;
+        if (operand || !command->takes_name)
+            return error_set(err, ERROR_INVALID, "%s does not take '%.100s': see %s --help", name,
+                             argv[at], name);
+        operand = argv[at];
+        argc -= at;
+        argv += at;
+    }
+    if (!command->takes_name)
+        return 0;
+    if (!operand)
+        return error_set(err, ERROR_INVALID, "%s needs the name of a runtime, such as base:latest",
+                         name);
+    return runtime_reference_parse(operand, &request->reference, err);
+}
+
+static int run_command(const struct command *command, struct request *request, int *code,
+                       struct error *err)
+{
+    autoptr(catalog) catalog = NULL;
+
+    if (catalog_load(request->data_dir, NULL, &catalog, err) < 0)
+        return -1;
+    for (size_t i = 0; catalog_fault_at(catalog, i); i++)
+        (void)fprintf(stderr, "burrow: left out of the catalog: %s\n",
+                      catalog_fault_at(catalog, i));
+    request->catalog = catalog;
+    if (command->needs_definition &&
+        catalog_find(catalog, &request->reference, &request->definition, err) < 0)
+        return -1;
+    return command->run(request, code, err);
+}
+
+int cli_runtime(int argc, char **argv)
+{
+    struct request request = {.data_dir = CLI_DEFAULT_DATA};
+    struct error err = {0};
+    int code = 0;
+
+    if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+        print_help(argc < 2 ? stderr : stdout);
+        return argc < 2 ? EXIT_USAGE : EXIT_DONE;
+    }
+    const struct command *command = find_command(argv[1], &err);
+    int read = command ? read_arguments(command, &request, argc - 1, argv + 1, &err) : -1;
+    if (read == OPTIONS_HELP) {
+        options_help(&command->options, stdout);
+        return EXIT_DONE;
+    }
+    if (read < 0) {
+        exit_tell(&err);
+        return EXIT_USAGE;
+    }
+    if (run_command(command, &request, &code, &err) == 0)
+        return EXIT_DONE;
+    exit_tell(&err);
+    return code ? code : exit_code_of(err.kind);
+}
