@@ -23,6 +23,7 @@ struct engine_options {
     struct volume_options volume;
     bool is_long_lived;          // a server or benchmark: prepares what pays off only over many launches
     const char *fail_step;       // tests: the launch step of this name fails
+    const enum cgroup_mode *cgroup_mode; // tests: this one or none; NULL: what the machine has
 };
 
 int engine_open(const struct engine_options *options, struct engine **out, struct error *err);
