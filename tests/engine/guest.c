@@ -352,6 +352,21 @@ static int run_count(int argc, char **argv)
     }
 }
 
+/* Until a file begins with the text. */
+static int run_await(int argc, char **argv)
+{
+    struct timespec tick = {0, 1000000};
+    for (;;) {
+        char text[256] = "";
+        int fd = open(argv[1], O_RDONLY);
+        if (fd >= 0 && read(fd, text, sizeof text - 1) > 0 &&
+            strncmp(text, argv[2], strlen(argv[2])) == 0)
+            return 0;
+        (void)close(fd);
+        (void)nanosleep(&tick, NULL);
+    }
+}
+
 static int run_tty(int argc, char **argv)
 {
     struct winsize size = {0};
@@ -419,6 +434,7 @@ static const struct command plain_commands[] = {
     {"linger", run_linger, ""},
     {"ps", run_ps, ""},
     {"count", run_count, "FILE"},
+    {"await", run_await, "FILE TEXT"},
     {"tty", run_tty, ""},
     {"write", run_write, "FILE LINE"},
     {"unlink", run_unlink, "FILE"},
