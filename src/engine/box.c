@@ -17,6 +17,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #define EVENT_BUFFER 1024 // what PID 1 sends is small
 
@@ -51,7 +52,7 @@ static void leaf_name(uint32_t id, char *name, size_t size)
 
 /* The fds of a SPAWN in the order of enum link_spawn_fd, and the bits that say which are there. */
 static unsigned gather_fds(const struct process_spec *spec, const struct cgroup_leaf *leaf,
-                           int *fds, uint32_t *bits)
+                           int answer, int *fds, uint32_t *bits)
 {
     const int wanted[SPAWN_FDS] = {
         [SPAWN_STDIN] = spec->stdin_fd,
@@ -62,6 +63,7 @@ static unsigned gather_fds(const struct process_spec *spec, const struct cgroup_
         [SPAWN_LEAF_TASKS] = leaf->tasks_fd,
         [SPAWN_LEAF_FREEZER] = leaf->freezer_fd,
         [SPAWN_LEAF_PROCS] = leaf->procs_fd,
+        [SPAWN_ANSWER] = answer,
     };
     unsigned count = 0;
     *bits = 0;
@@ -97,7 +99,6 @@ static int describe_spawn(struct box *box, const struct process_spec *spec, uint
         .cols = spec->cols,
         .timeout_ms = spec->timeout_ms,
         .output_cap_bytes = spec->output_cap_bytes,
-        .max_files = box->max_files,
     };
     const char *user = spec->user ? spec->user : "";
     const char *cwd = spec->cwd ? spec->cwd : "";
@@ -115,13 +116,13 @@ static int describe_spawn(struct box *box, const struct process_spec *spec, uint
     return 0;
 }
 
-/* PID 1's answer to a SPAWN that asked for one; other messages meanwhile cannot be: it is the first for this box. */
-static int receive_started(struct box *box, uint32_t id, int *tty_fd, struct error *err)
+/* PID 1's answer to a SPAWN that asked for one. */
+static int receive_started(struct box *box, int sock, uint32_t id, int *tty_fd, struct error *err)
 {
     char buffer[EVENT_BUFFER] __attribute__((aligned(16)));
     struct link_message message;
 
-    int got = link_receive(box->control, buffer, sizeof buffer, &message, 0);
+    int got = link_receive(sock, buffer, sizeof buffer, &message, 0);
     if (got == 0)
         return gone(box, err);
     if (got < 0)
@@ -150,13 +151,33 @@ static int check_env(const char *const *env, struct error *err)
     return 0;
 }
 
+/* Sends the SPAWN, and takes the answer on a socket of its own when there is a terminal to get. */
+static int request_spawn(struct box *box, const struct process_spec *spec,
+                         const struct cgroup_leaf *leaf, int *tty_fd, struct error *err)
+{
+    autobuffer payload = {.maximum = LINK_MAX_PAYLOAD};
+    int fds[SPAWN_FDS];
+    uint32_t bits = 0;
+    int pair[2] = {-1, -1};
+
+    if (spec->output == OUTPUT_TTY && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+        return error_sys(err, "make a socket pair");
+    autofd own = pair[0];
+    autofd peer = pair[1];
+    unsigned n_fds = gather_fds(spec, leaf, peer, fds, &bits);
+    if (describe_spawn(box, spec, bits, &payload, err) < 0 ||
+        tell(box, LINK_SPAWN, 0, spec->id, payload.data, (uint32_t)payload.length, fds, n_fds,
+             err) < 0)
+        return -1;
+    closep(&peer);
+    box_close_spent(box);
+    return own < 0 ? 0 : receive_started(box, own, spec->id, tty_fd, err);
+}
+
 int box_spawn(struct box *box, const struct process_spec *spec, int *tty_fd, struct error *err)
 {
     struct cgroup_leaf leaf = {-1, -1, -1, -1, -1};
-    autobuffer payload = {.maximum = LINK_MAX_PAYLOAD};
     char name[16];
-    int fds[SPAWN_FDS];
-    uint32_t bits = 0;
 
     if (!spec->argv || !spec->argv[0] || !*spec->argv[0])
         return error_set(err, ERROR_INVALID, "the command is empty");
@@ -167,16 +188,8 @@ int box_spawn(struct box *box, const struct process_spec *spec, int *tty_fd, str
     leaf_name(spec->id, name, sizeof name);
     if (!box->is_one_shot && cgroup_leaf_create(box->cgroup, name, &leaf, err) < 0)
         return -1;
-    unsigned n_fds = gather_fds(spec, &leaf, fds, &bits);
-    bool has_tty = spec->output == OUTPUT_TTY;
-    int result = describe_spawn(box, spec, bits, &payload, err);
-    if (result == 0)
-        result = tell(box, LINK_SPAWN, has_tty ? LINK_WANT_STARTED : 0, spec->id, payload.data,
-                      (uint32_t)payload.length, fds, n_fds, err);
+    int result = request_spawn(box, spec, &leaf, tty_fd, err);
     cgroup_leaf_close(&leaf);
-    box_close_spent(box);
-    if (result == 0 && has_tty)
-        result = receive_started(box, spec->id, tty_fd, err);
     if (result < 0 && !box->is_one_shot) {
         struct error ignored = {0};
         (void)cgroup_leaf_remove(box->cgroup, name, &ignored);
@@ -237,15 +250,25 @@ static bool read_event(const struct link_message *message, struct box_event *out
     }
 }
 
-int box_next(struct box *box, struct box_event *out, int timeout_ms, struct error *err)
+static int64_t now_ms(void)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* The next message that says something, until the deadline (-1: none). */
+static int receive_event(struct box *box, struct box_event *out, int64_t deadline_ms,
+                         struct error *err)
 {
     char buffer[EVENT_BUFFER] __attribute__((aligned(16)));
     struct link_message message;
 
     for (;;) {
-        if (timeout_ms >= 0) {
+        if (deadline_ms >= 0) {
+            int64_t left_ms = deadline_ms - now_ms();
             struct pollfd ready = {.fd = box->control, .events = POLLIN};
-            int count = poll(&ready, 1, timeout_ms);
+            int count = poll(&ready, 1, left_ms > 0 ? (int)left_ms : 0);
             if (count < 0 && errno == EINTR)
                 continue;
             if (count == 0) {
@@ -268,22 +291,71 @@ int box_next(struct box *box, struct box_event *out, int timeout_ms, struct erro
     }
 }
 
-int box_wait(struct box *box, uint32_t id, int timeout_ms, struct process_exit *out,
-             struct error *err)
+static void keep_exit(struct box *box, const struct process_exit *exit)
 {
+    struct kept_exit **at = &box->exits;
+    while (*at)
+        at = &(*at)->next;
+    *at = xnew(struct kept_exit);
+    (*at)->exit = *exit;
+}
+
+/* Takes the kept end of process `id` (0: the oldest of all). */
+static bool take_exit(struct box *box, uint32_t id, struct process_exit *out)
+{
+    for (struct kept_exit **at = &box->exits; *at; at = &(*at)->next) {
+        struct kept_exit *kept = *at;
+        if (id != 0 && kept->exit.id != id)
+            continue;
+        *out = kept->exit;
+        *at = kept->next;
+        free(kept);
+        return true;
+    }
+    return false;
+}
+
+int box_next(struct box *box, struct box_event *out, int timeout_ms, struct error *err)
+{
+    if (take_exit(box, 0, &out->exit)) {
+        out->kind = BOX_EVENT_EXIT;
+        return 0;
+    }
+    return receive_event(box, out, timeout_ms < 0 ? -1 : now_ms() + timeout_ms, err);
+}
+
+static int await_exit(struct box *box, uint32_t id, int timeout_ms, struct process_exit *out,
+                      struct error *err)
+{
+    int64_t deadline_ms = timeout_ms < 0 ? -1 : now_ms() + timeout_ms;
     struct box_event event;
+
+    if (take_exit(box, id, out))
+        return 0;
     for (;;) {
-        if (box_next(box, &event, timeout_ms, err) < 0)
+        if (receive_event(box, &event, deadline_ms, err) < 0)
             return -1;
-        if (event.kind == BOX_EVENT_NONE)
-            return error_set(err, ERROR_TIMEOUT, "process %" PRIu32 " has not ended yet", id);
         if (event.kind == BOX_EVENT_ENDED)
             return gone(box, err);
         if (event.kind == BOX_EVENT_EXIT && event.exit.id == id) {
             *out = event.exit;
-            return box->is_one_shot ? 0 : box_collect(box, id, err);
+            return 0;
         }
+        if (event.kind == BOX_EVENT_EXIT)
+            keep_exit(box, &event.exit);
+        if (event.kind == BOX_EVENT_NONE || (deadline_ms >= 0 && now_ms() > deadline_ms))
+            return error_set(err, ERROR_TIMEOUT, "process %" PRIu32 " has not ended yet", id);
     }
+}
+
+int box_wait(struct box *box, uint32_t id, int timeout_ms, struct process_exit *out,
+             struct error *err)
+{
+    struct process_exit exit;
+    if (await_exit(box, id, timeout_ms, &exit, err) < 0)
+        return -1;
+    *out = exit;
+    return box->is_one_shot ? 0 : box_collect(box, id, err);
 }
 
 int box_collect(struct box *box, uint32_t id, struct error *err)
@@ -298,9 +370,15 @@ int box_collect(struct box *box, uint32_t id, struct error *err)
 int box_signal(struct box *box, uint32_t id, int signal, bool is_whole_tree, struct error *err)
 {
     struct link_signal request = {.signal = signal, .is_whole_tree = is_whole_tree};
+    char name[16];
+    autofd list = -1;
+
     if (signal <= 0 || signal > 64)
         return error_set(err, ERROR_INVALID, "there is no signal %d", signal);
-    return tell(box, LINK_SIGNAL, 0, id, &request, sizeof request, NULL, 0, err);
+    leaf_name(id, name, sizeof name);
+    if (is_whole_tree && signal != SIGKILL && !box->is_one_shot)
+        list = cgroup_leaf_procs_open(box->cgroup, name);
+    return tell(box, LINK_SIGNAL, 0, id, &request, sizeof request, &list, list >= 0, err);
 }
 
 int box_resize(struct box *box, uint32_t id, uint16_t rows, uint16_t cols, struct error *err)
@@ -372,6 +450,7 @@ static int receive_hello(struct box *box, struct error *err)
     if (got > 0 && message.header.type == LINK_HELLO && message.n_fds == 1 &&
         message.header.length == sizeof hello) {
         memcpy(&hello, message.payload, sizeof hello);
+        box->is_one_shot = hello.is_one_shot;
         box->slot_fd = message.fds[0];
         message.fds[0] = -1;
     }
@@ -392,7 +471,7 @@ int box_adopt(struct engine *engine, unsigned slot, const char *scratch, struct 
     autoptr(box) box = xnew(struct box);
 
     *box = (struct box){.engine = engine, .slot = slot, .slot_fd = -1, .control = -1, .pidfd = -1,
-                        .owner_loss = BOX_STAY, .max_files = 4096,
+                        .owner_loss = BOX_STAY,
                         .is_scratch_kept = scratch != NULL};
     (void)snprintf(box->name, sizeof box->name, "%u", slot);
     if (scratch)
@@ -457,14 +536,27 @@ int box_end(struct box *box, struct error *err)
     return 0;
 }
 
+/* Reaps a child that ends by losing its owner; a BOX_STAY box goes on, as our child until we end. */
+static void let_go(struct box *box)
+{
+    struct error ignored = {0};
+    if (box->is_child && box->owner_loss == BOX_END) {
+        (void)sys_pidfd_send_signal(box->pidfd, SIGKILL);
+        (void)await_end(box, &ignored);
+    }
+}
+
 void box_free(struct box *box)
 {
     if (!box)
         return;
+    let_go(box);
     box_close_spent(box);
     closep(&box->control);
     closep(&box->slot_fd);
     closep(&box->pidfd);
+    for (struct process_exit ignored; take_exit(box, 0, &ignored);)
+        ;
     cgroup_free(box->cgroup);
     free(box);
 }

@@ -23,6 +23,7 @@ struct engine_options {
     struct volume_options volume;
     bool is_long_lived;          // a server or benchmark: prepares what pays off only over many launches
     const char *fail_step;       // tests: the launch step of this name fails
+    const enum cgroup_mode *cgroup_mode; // tests: this one or none; NULL: what the machine has
 };
 
 int engine_open(const struct engine_options *options, struct engine **out, struct error *err);
@@ -130,12 +131,12 @@ struct process_exit {
 
 /*
  * Starts a process. The fds in spec stay the caller's (close the pipe ends afterwards). *tty_fd gets the
- * terminal's master for OUTPUT_TTY; NULL otherwise. A command that cannot be executed is not an error here:
+ * terminal's master for OUTPUT_TTY (-1 where the user or the terminal could not be had); NULL otherwise. A command that cannot be executed is not an error here:
  * it ends at once with CAUSE_NOT_FOUND or CAUSE_NOT_RUN.
  */
 int box_spawn(struct box *box, const struct process_spec *spec, int *tty_fd, struct error *err);
 
-/* Readable when box_next has something to say. */
+/* Readable when box_next has something to say, beside ends that box_wait kept. */
 int box_event_fd(const struct box *box);
 
 enum box_event_kind {
@@ -155,7 +156,7 @@ struct box_event {
 /* The next event; waits up to timeout_ms (-1: for ever). */
 int box_next(struct box *box, struct box_event *out, int timeout_ms, struct error *err);
 
-/* Waits for one process's end and collects it; other events meanwhile are dropped. */
+/* Waits for one process's end and collects it; ends of others meanwhile are kept for box_next and box_wait. */
 int box_wait(struct box *box, uint32_t id, int timeout_ms, struct process_exit *out,
              struct error *err);
 

@@ -337,6 +337,13 @@ void cgroup_leaf_close(struct cgroup_leaf *leaf)
     closep(&leaf->procs_fd);
 }
 
+int cgroup_leaf_procs_open(const struct cgroup *group, const char *name)
+{
+    char path[CGROUP_PATH_MAX];
+    (void)snprintf(path, sizeof path, "%s/run/%s/cgroup.procs", group->name, name);
+    return openat(tree_fd(group), path, O_RDONLY | O_CLOEXEC);
+}
+
 static int kill_leaf(struct cgroup *group, const char *path, struct error *err)
 {
     char run[CGROUP_PATH_MAX];

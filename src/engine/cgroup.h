@@ -109,6 +109,8 @@ int cgroup_oom_open(const struct cgroup *group);
 int cgroup_leaf_create(struct cgroup *group, const char *name, struct cgroup_leaf *out,
                        struct error *err);
 void cgroup_leaf_close(struct cgroup_leaf *leaf);
+/* A list of the leaf's processes, as the reader's process namespace numbers them; for reading, the caller's. -1: none. */
+int cgroup_leaf_procs_open(const struct cgroup *group, const char *name);
 /* Kills what is left in the leaf and removes it. Missing is fine. */
 int cgroup_leaf_remove(struct cgroup *group, const char *name, struct error *err);
 

@@ -9,6 +9,7 @@
 #include "engine/kernel.h"
 #include "engine/slot.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
@@ -137,6 +138,14 @@ static int open_data_dir(const char *path, int *out, struct error *err)
     return 0;
 }
 
+static int open_cgroups(struct engine *engine, const struct engine_options *options,
+                        struct error *err)
+{
+    if (options->cgroup_mode)
+        return cgroup_root_open_as(engine->name, *options->cgroup_mode, &engine->cgroups, err);
+    return cgroup_root_open(engine->name, &engine->cgroups, err);
+}
+
 int engine_open(const struct engine_options *options, struct engine **out, struct error *err)
 {
     if (geteuid() != 0)
@@ -167,8 +176,7 @@ int engine_open(const struct engine_options *options, struct engine **out, struc
         fixtures_open(data_fd, volume_own_dir(engine->volume), &engine->fixtures, err) < 0)
         return error_wrap(err, "prepare the data directory '%s'", options->data_dir);
     if (slots_open(&engine->slots_fd, err) < 0 || open_run_dir(engine, err) < 0 ||
-        make_init(&engine->init_fd, err) < 0 ||
-        cgroup_root_open(engine->name, &engine->cgroups, err) < 0)
+        make_init(&engine->init_fd, err) < 0 || open_cgroups(engine, options, err) < 0)
         return -1;
     if (options->is_long_lived && make_nest(engine, err) < 0)
         return -1;
@@ -212,6 +220,7 @@ int engine_fill_networks(struct engine *engine, unsigned count, struct error *er
 
 struct sweep {
     struct engine *engine;
+    const char *prefix; // of names that tell a slot; all others are somebody's
     int held; // the slot of what is being removed, so that nobody starts a box there meanwhile
 };
 
@@ -221,18 +230,34 @@ static bool slot_name_is_owned(const char *name, void *data)
     unsigned slot = 0;
 
     closep(&sweep->held);
-    if (strncmp(name, "run-", 4) == 0)
-        name += 4;
-    if (!slot_parse(name, &slot))
+    size_t length = strlen(sweep->prefix);
+    if (strncmp(name, sweep->prefix, length) != 0 || !slot_parse(name + length, &slot))
         return true;
     sweep->held = slot_try(sweep->engine->slots_fd, slot);
     return sweep->held < 0;
 }
 
+/* Sockets of boxes that are gone. */
+static int sweep_sockets(struct sweep *sweep, struct error *err)
+{
+    int fd = openat(sweep->engine->run_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    autodir dir = fd < 0 ? NULL : fdopendir(fd);
+    if (!dir)
+        return error_sys(err, "list the sockets of boxes");
+    for (struct dirent *entry; (entry = readdir(dir));) {
+        if (!slot_name_is_owned(entry->d_name, sweep))
+            (void)unlinkat(sweep->engine->run_fd, entry->d_name, 0); // the next box there does it too
+    }
+    return 0;
+}
+
 int engine_sweep(struct engine *engine, struct error *err)
 {
-    struct sweep sweep = {engine, -1};
+    struct sweep sweep = {engine, "", -1};
     int result = cgroup_sweep(engine->cgroups, slot_name_is_owned, &sweep, err);
+    if (result == 0)
+        result = sweep_sockets(&sweep, err);
+    sweep.prefix = "run-";
     if (result == 0)
         result = volume_sweep(engine->volume, slot_name_is_owned, &sweep, err);
     closep(&sweep.held);

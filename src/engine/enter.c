@@ -8,6 +8,7 @@
 #include "engine/seccomp.h"
 
 #include <fcntl.h>
+#include <inttypes.h>
 #include <linux/capability.h>
 #include <linux/close_range.h>
 #include <sched.h>
@@ -178,6 +179,7 @@ static int new_mount(const char *type, const char *const *options, unsigned attr
     return fd;
 }
 
+#define PID1_FILES 65536
 #define CLOSED (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC)
 
 static int mount_proc(struct launch *l)
@@ -196,11 +198,14 @@ static int mount_dev(struct launch *l)
     char gid[16];
     const char *const terminals[] = {"mode",     "0620", "ptmxmode", "0666", "gid", gid,
                                      NULL};
-    static const char *const shared[] = {"mode", "1777", "size", "50%", NULL};
+    char size[32] = "50%";
+    const char *const shared[] = {"mode", "1777", "size", size, NULL};
 
     if (attach(l->dev, "/dev", O_DIRECTORY) < 0)
         return -1;
     (void)snprintf(gid, sizeof gid, "%u", l->first_id + 5); // group tty inside
+    if (l->spec->limits.memory_bytes) // or what is left there could fill the box for good
+        (void)snprintf(size, sizeof size, "%" PRIu64, l->spec->limits.memory_bytes / 2);
     int pts = new_mount("devpts", terminals, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
     if (pts < 0 || attach(pts, "/dev/pts", O_DIRECTORY) < 0)
         return -1;
@@ -266,6 +271,16 @@ static int lower_limit(int resource, rlim_t value)
     return setrlimit(resource, &limit);
 }
 
+/* PID 1 holds up to five files for each of its processes; what these may open it limits itself. */
+static int raise_files(rlim_t max_files)
+{
+    rlim_t wanted = max_files > PID1_FILES ? max_files : PID1_FILES;
+    struct rlimit limit = {wanted, wanted};
+    if (setrlimit(RLIMIT_NOFILE, &limit) == 0)
+        return 0;
+    return lower_limit(RLIMIT_NOFILE, wanted);
+}
+
 /* A box with less than all CPUs runs on that many, so that programs see how many they have. From the one it is on. */
 static int set_cpus(struct launch *l)
 {
@@ -293,7 +308,7 @@ static int set_cpus(struct launch *l)
 static int set_limits(struct launch *l)
 {
     struct rlimit core = {1, 1};
-    if (setrlimit(RLIMIT_CORE, &core) < 0 || lower_limit(RLIMIT_NOFILE, l->max_files) < 0 ||
+    if (setrlimit(RLIMIT_CORE, &core) < 0 || raise_files(l->max_files) < 0 ||
         lower_limit(RLIMIT_MEMLOCK, 64 << 20) < 0 || lower_limit(RLIMIT_MSGQUEUE, 1 << 20) < 0)
         return -1;
     l->oom_adj_fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);

@@ -46,7 +46,6 @@ static int check_spec(struct launch *l, struct error *err)
                          hostname);
     l->hostname = hostname;
     l->max_files = spec->max_files ? spec->max_files : 4096;
-    l->box->max_files = l->max_files;
     return 0;
 }
 

@@ -39,6 +39,12 @@ struct engine {
     const char *fail_step;
 };
 
+/* The end of a process that box_wait met while it waited for another. */
+struct kept_exit {
+    struct kept_exit *next;
+    struct process_exit exit;
+};
+
 struct box {
     struct engine *engine;
     unsigned slot;
@@ -48,13 +54,13 @@ struct box {
     bool is_scratch_kept;
     bool is_one_shot;
     enum box_owner_loss owner_loss;
-    uint32_t max_files;
     struct cgroup *cgroup;
     int control; // to PID 1
     pid_t pid;
     int pidfd;
     bool is_child; // of this process: must be reaped
     bool has_ended;
+    struct kept_exit *exits;
     // Of the launch. Closing them takes the kernel longer than starting a process, so it is done beside one.
     int spent[BOX_SPENT_FDS];
     unsigned n_spent;

@@ -234,3 +234,13 @@ bool link_spawn_parse(const struct link_message *message, struct link_spawn_view
     return last == end && (unsigned)__builtin_popcount(spawn->fds) == message->n_fds &&
            spawn->fds < (1u << SPAWN_FDS);
 }
+
+int link_spawn_take(struct link_message *message, uint32_t bits, enum link_spawn_fd kind)
+{
+    if (!(bits & (1u << kind)))
+        return -1;
+    unsigned index = (unsigned)__builtin_popcount(bits & ((1u << kind) - 1));
+    int fd = message->fds[index];
+    message->fds[index] = -1;
+    return fd;
+}

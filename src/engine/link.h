@@ -19,10 +19,10 @@ enum link_type {
     LINK_BOOT = 1,  // engine, once, before PID 1 runs: struct link_boot
     LINK_HELLO,     // init: PID 1 is up (struct link_hello)
     LINK_SPAWN,     // engine: start a process (struct link_spawn + strings)
-    LINK_STARTED,   // init: answer to a SPAWN with LINK_WANT_STARTED (the terminal's fd is attached)
+    LINK_STARTED,   // init: answer to a SPAWN on its SPAWN_ANSWER (the terminal's fd is attached)
     LINK_EXITED,    // init: struct link_exit
     LINK_OUTPUT,    // init: struct link_output
-    LINK_SIGNAL,    // engine: struct link_signal
+    LINK_SIGNAL,    // engine: struct link_signal (a list of the leaf's processes may be attached)
     LINK_RESIZE,    // engine: struct link_resize
     LINK_COLLECT,   // engine: forget process
     LINK_FILES,     // engine: serve files on the attached socket (payload: user)
@@ -37,7 +37,6 @@ struct link_header {
     uint32_t pad;
 };
 #define LINK_IN_MEMFD 1u     // the payload is in the last attached fd
-#define LINK_WANT_STARTED 2u // SPAWN: answer with STARTED
 
 /* The fds burrow-init is born with. */
 enum boot_fd {
@@ -61,6 +60,7 @@ struct link_boot {
 struct link_hello {
     uint32_t version;
     uint32_t n_processes; // EXITED and OUTPUT messages about them follow, after an adoption
+    uint32_t is_one_shot;
 };
 
 /* Which fds are attached to a SPAWN, in this order. */
@@ -73,6 +73,7 @@ enum link_spawn_fd {
     SPAWN_LEAF_TASKS,   // v1
     SPAWN_LEAF_FREEZER, // v1
     SPAWN_LEAF_PROCS,   // v1
+    SPAWN_ANSWER,       // a socket for LINK_STARTED, with OUTPUT_TTY instead of the first three
     SPAWN_FDS
 };
 
@@ -83,7 +84,6 @@ struct link_spawn {
     uint16_t rows, cols;
     uint64_t timeout_ms;
     uint64_t output_cap_bytes;
-    uint32_t max_files;
     uint32_t n_argv;
     uint32_t n_env;
     uint32_t strings; // bytes of NUL-terminated strings behind: user, cwd, argv..., env...
@@ -147,3 +147,5 @@ struct link_spawn_view {
 };
 /* False when lengths, counts or terminators do not fit. */
 bool link_spawn_parse(const struct link_message *message, struct link_spawn_view *out);
+/* Takes the fd of one kind out of a SPAWN with these bits; -1 when it is not there. */
+int link_spawn_take(struct link_message *message, uint32_t bits, enum link_spawn_fd kind);

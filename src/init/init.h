@@ -44,7 +44,9 @@ struct process {
     int kill_fd;                // v2 leaf
     int freezer_fd, procs_fd;   // v1 leaf
     struct spawn *spawn;        // until it has executed or ended
+    uint64_t oom_kills; // of the box, when it was started
     bool is_timed_out;
+    bool is_killed; // by the engine's wish
     bool has_ended;
     bool is_reported; // the end was sent over the current connection
     bool is_output_news;
@@ -57,7 +59,12 @@ struct init {
     int oom_fd, oom_adj_fd;
     uint64_t secret;
     uint64_t oom_kills; // seen so far
+    uint64_t oom_ends;  // explained by them
+    bool is_rank_raised; // PID 1 stands where its children begin, for the kernel's choice when memory runs out
+    uint64_t settle_us;  // until the next look whether that can end
+    uint32_t max_files;
     bool is_one_shot;
+    bool is_control_full; // wait until the engine has read
     bool is_staying;
     unsigned n_processes;
     struct process *processes;
@@ -74,8 +81,8 @@ void spawn_start(struct init *init, struct process *process, struct link_message
                  const struct link_spawn_view *view);
 /* Once the child is reaped: true when it could not execute, and process->end says why. Gives the memory back. */
 bool spawn_finish(struct init *init, struct process *process);
-/* Gives back the memory of those that have executed since. */
-void spawn_release(struct init *init);
+/* Gives back the memory of those that have executed since, and PID 1 its own rank once all have. */
+void spawn_settle(struct init *init);
 
 /* output.c */
 /* Moves what is there, within bounds; false when the pipe has ended. */
@@ -88,7 +95,11 @@ struct process *process_find(struct init *init, uint32_t id);
 void process_remove(struct init *init, struct process *process);
 /* Kills all it started: its leaf, or (without one) everything in the box. */
 void process_kill_tree(struct init *init, struct process *process);
-void process_signal(struct init *init, struct process *process, int signal, bool is_whole_tree);
+/* procs_fd lists its leaf's processes for is_whole_tree; -1: its group, or (one-shot) everything in the box. */
+void process_signal(struct init *init, struct process *process, int signal, bool is_whole_tree,
+                    int procs_fd);
+/* How many processes of the box the kernel has killed for memory. */
+uint64_t process_count_oom_kills(struct init *init);
 /* Reaps all that has ended. */
 void process_reap(struct init *init);
 

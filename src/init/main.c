@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#define MAX_POLLED 4096
+#define MAX_POLLED (2 * INIT_MAX_PROCESSES + 2)
 
 static volatile sig_atomic_t has_dead_children;
 
@@ -37,7 +37,7 @@ static void set_signals(void)
     struct sigaction usual = {.sa_handler = SIG_DFL};
     sigset_t all;
 
-    for (int signal = 1; signal < 32; signal++)
+    for (int signal = 1; signal < NSIG; signal++)
         (void)sigaction(signal, &usual, NULL);
     sigfillset(&all);
     (void)sigprocmask(SIG_SETMASK, &all, NULL);
@@ -62,6 +62,7 @@ static bool read_boot(struct init *init)
         .oom_fd = boot.fds & (1u << BOOT_OOM) ? BOOT_OOM : -1,
         .oom_adj_fd = boot.fds & (1u << BOOT_OOM_ADJ) ? BOOT_OOM_ADJ : -1,
         .secret = boot.secret,
+        .max_files = boot.max_files,
         .is_one_shot = boot.is_one_shot,
         .is_staying = boot.owner_loss == BOX_STAY,
     };
@@ -79,6 +80,7 @@ static void accept_engine(struct init *init)
         return;
     closep(&init->control);
     init->control = sock;
+    init->is_control_full = false;
     serve_hello(init);
 }
 
@@ -99,22 +101,10 @@ static void watch(struct polled *p, int fd, short events, struct process *owner,
     p->outputs[p->count++] = output;
 }
 
-static bool has_unsent_news(const struct init *init)
-{
-    for (const struct process *process = init->processes; process; process = process->next) {
-        if (process->has_ended && !process->is_reported)
-            return true;
-    }
-    return false;
-}
-
 static void gather(struct init *init, struct polled *p)
 {
     p->count = 0;
-    short events = POLLIN;
-    if (has_unsent_news(init))
-        events |= POLLOUT;
-    watch(p, init->control, events, NULL, NULL);
+    watch(p, init->control, init->is_control_full ? POLLIN | POLLOUT : POLLIN, NULL, NULL);
     watch(p, init->listener, POLLIN, NULL, NULL);
     for (struct process *process = init->processes; process; process = process->next) {
         for (int i = 0; i < 2; i++)
@@ -125,16 +115,19 @@ static void gather(struct init *init, struct polled *p)
 /* Until the next deadline or the next turn to tell of output. */
 static bool next_turn(struct init *init, struct timespec *out)
 {
+    bool may_tell = init->control >= 0 && !init->is_control_full;
     uint64_t first = UINT64_MAX;
     for (struct process *process = init->processes; process; process = process->next) {
         if (process->deadline_us && process->deadline_us < first)
             first = process->deadline_us;
-        if (process->is_output_news && init->output_told_us + 5000 < first)
+        if (process->is_output_news && may_tell && init->output_told_us + 5000 < first)
             first = init->output_told_us + 5000;
     }
-    if (first == UINT64_MAX)
+    if (first == UINT64_MAX && !init->is_rank_raised)
         return false;
     uint64_t now = init_now_us();
+    if (init->is_rank_raised && now + init->settle_us < first)
+        first = now + init->settle_us;
     uint64_t wait = first > now ? first - now : 0;
     *out = (struct timespec){(time_t)(wait / 1000000), (long)(wait % 1000000) * 1000};
     return true;
@@ -165,10 +158,10 @@ static void pump(struct polled *p)
     }
 }
 
-static bool is_ready(const struct polled *p, int fd)
+static bool is_ready(const struct polled *p, int fd, short events)
 {
     for (unsigned i = 0; i < p->count && i < 2; i++) {
-        if (p->fds[i].fd == fd && p->fds[i].revents & (POLLIN | POLLHUP | POLLERR))
+        if (p->fds[i].fd == fd && p->fds[i].revents & (events | POLLHUP | POLLERR))
             return true;
     }
     return false;
@@ -190,13 +183,17 @@ static void turn(struct init *init, struct polled *p)
         has_dead_children = 0;
         process_reap(init);
     }
+    spawn_settle(init);
     enforce_deadlines(init);
-    if (ready > 0 && init->control >= 0 && is_ready(p, init->control) && !serve_control(init)) {
+    if (ready > 0 && init->control >= 0 && is_ready(p, init->control, POLLOUT))
+        init->is_control_full = false;
+    if (ready > 0 && init->control >= 0 && is_ready(p, init->control, POLLIN) &&
+        !serve_control(init)) {
         closep(&init->control);
         if (!init->is_staying)
             _exit(0); // with PID 1 everything in the box ends
     }
-    if (ready > 0 && init->listener >= 0 && is_ready(p, init->listener))
+    if (ready > 0 && init->listener >= 0 && is_ready(p, init->listener, POLLIN))
         accept_engine(init);
     serve_news(init);
 }

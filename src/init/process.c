@@ -89,28 +89,26 @@ void process_kill_tree(struct init *init, struct process *process)
         kill_v1_leaf(process);
     else if (init->is_one_shot)
         (void)kill(-1, SIGKILL); // everything in our process namespace but us
-    else if (process->pid > 0)
-        (void)kill(-process->pid, SIGKILL);
+    if (process->pid > 0 && !process->has_ended)
+        (void)kill(process->pid, SIGKILL); // on v1 it enters its leaf by itself and may be on its way
 }
 
-void process_signal(struct init *init, struct process *process, int signal, bool is_whole_tree)
+void process_signal(struct init *init, struct process *process, int signal, bool is_whole_tree,
+                    int procs_fd)
 {
-    if (is_whole_tree && signal == SIGKILL) {
+    process->is_killed |= signal == SIGKILL;
+    if (is_whole_tree && signal == SIGKILL)
         process_kill_tree(init, process);
-        return;
-    }
-    if (process->has_ended && !is_whole_tree)
-        return;
-    if (is_whole_tree && process->procs_fd >= 0)
-        (void)signal_listed(process->procs_fd, signal);
+    else if (is_whole_tree && procs_fd >= 0)
+        (void)signal_listed(procs_fd, signal);
     else if (is_whole_tree && init->is_one_shot)
         (void)kill(-1, signal);
-    else if (process->pid > 0 && kill(-process->pid, signal) < 0)
+    else if (process->pid > 0 && !process->has_ended && kill(-process->pid, signal) < 0)
         (void)kill(process->pid, signal); // it has not made its own session yet
 }
 
-/* How many processes of the box the kernel has killed for memory: "oom_kill N" in either version's file. */
-static uint64_t read_oom_kills(struct init *init)
+/* "oom_kill N" in either version's file. */
+uint64_t process_count_oom_kills(struct init *init)
 {
     char text[512];
     if (init->oom_fd < 0)
@@ -123,9 +121,21 @@ static uint64_t read_oom_kills(struct init *init)
         if (*at == '\n')
             at++;
         if (strncmp(at, "oom_kill ", 9) == 0)
-            return strtoull(at + 9, NULL, 10);
+            init->oom_kills = strtoull(at + 9, NULL, 10);
     }
     return init->oom_kills;
+}
+
+/* The kernel tells how many it killed, not whom: one that was killed, by nobody's wish, since the count went up. */
+static bool was_killed_for_memory(struct init *init, const struct process *process)
+{
+    if (process->end.code != 128 + SIGKILL || process->is_killed)
+        return false;
+    uint64_t kills = process_count_oom_kills(init);
+    if (kills <= process->oom_kills || kills <= init->oom_ends)
+        return false;
+    init->oom_ends++;
+    return true;
 }
 
 static void describe_end(struct init *init, struct process *process, int status,
@@ -145,13 +155,8 @@ static void describe_end(struct init *init, struct process *process, int status,
         (void)snprintf(end->text, sizeof end->text, "the time limit was reached");
         return;
     }
-    if (end->code != 128 + SIGKILL && end->code == 0)
-        return;
-    uint64_t kills = read_oom_kills(init);
-    if (kills > init->oom_kills) {
-        init->oom_kills = kills;
+    if (was_killed_for_memory(init, process)) {
         end->cause = CAUSE_MEMORY;
-        end->code = 128 + SIGKILL;
         (void)snprintf(end->text, sizeof end->text, "the memory limit was reached");
     }
 }

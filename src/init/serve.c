@@ -29,10 +29,10 @@ static struct process *new_process(struct init *init, uint32_t id)
     return process;
 }
 
-/* The engine's end of a terminal: a copy of the master goes with the answer. */
-static void answer_started(struct init *init, struct process *process)
+/* The engine's end of a terminal: a copy of the master goes with the answer, on a socket of its own. */
+static void answer_started(struct process *process, int sock)
 {
-    (void)link_send(init->control, LINK_STARTED, 0, process->id, NULL, 0, &process->terminal_fd,
+    (void)link_send(sock, LINK_STARTED, 0, process->id, NULL, 0, &process->terminal_fd,
                     process->terminal_fd >= 0 ? 1 : 0);
 }
 
@@ -41,7 +41,7 @@ static void on_spawn(struct init *init, struct link_message *message)
     struct link_spawn_view view;
     if (!link_spawn_parse(message, &view) || process_find(init, message->header.process))
         return;
-    spawn_release(init);
+    autofd answer = link_spawn_take(message, view.spawn->fds, SPAWN_ANSWER);
     struct process *process =
         init->n_processes < INIT_MAX_PROCESSES ? new_process(init, message->header.process) : NULL;
     if (!process) {
@@ -54,10 +54,11 @@ static void on_spawn(struct init *init, struct link_message *message)
     spawn_start(init, process, message, &view);
     if (view.spawn->timeout_ms && !process->has_ended)
         process->deadline_us = process->started_us + view.spawn->timeout_ms * 1000;
-    if (message->header.flags & LINK_WANT_STARTED)
-        answer_started(init, process);
+    if (answer >= 0)
+        answer_started(process, answer);
 }
 
+/* With the list of the leaf's processes attached where the engine has one. */
 static void on_signal(struct init *init, const struct link_message *message)
 {
     struct link_signal request;
@@ -65,7 +66,8 @@ static void on_signal(struct init *init, const struct link_message *message)
     if (!process || message->header.length != sizeof request)
         return;
     memcpy(&request, message->payload, sizeof request);
-    process_signal(init, process, request.signal, request.is_whole_tree);
+    process_signal(init, process, request.signal, request.is_whole_tree,
+                   message->n_fds ? message->fds[0] : -1);
 }
 
 static void on_resize(struct init *init, const struct link_message *message)
@@ -134,7 +136,9 @@ bool serve_control(struct init *init)
 
 void serve_hello(struct init *init)
 {
-    struct link_hello hello = {.version = LINK_VERSION, .n_processes = init->n_processes};
+    struct link_hello hello = {.version = LINK_VERSION,
+                               .n_processes = init->n_processes,
+                               .is_one_shot = init->is_one_shot};
     int slot = BOOT_SLOT;
     (void)link_send(init->control, LINK_HELLO, 0, 0, &hello, sizeof hello, &slot, 1);
     for (struct process *process = init->processes; process; process = process->next) {
@@ -157,18 +161,22 @@ void serve_news(struct init *init)
     uint64_t now = init_now_us();
     bool may_tell_output = now - init->output_told_us >= NEWS_EVERY_US;
 
-    if (init->control < 0)
+    if (init->control < 0 || init->is_control_full)
         return;
     for (struct process *process = init->processes; process; process = process->next) {
         if (process->is_output_news && (may_tell_output || process->has_ended)) {
-            if (!tell_output(init, process))
+            if (!tell_output(init, process)) {
+                init->is_control_full = true;
                 return;
+            }
             init->output_told_us = now;
         }
         if (process->has_ended && !process->is_reported) {
             if (link_send(init->control, LINK_EXITED, 0, process->id, &process->end,
-                          sizeof process->end, NULL, 0) < 0)
+                          sizeof process->end, NULL, 0) < 0) {
+                init->is_control_full = true;
                 return;
+            }
             process->is_reported = true;
         }
     }

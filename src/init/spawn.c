@@ -22,6 +22,8 @@
 
 #define STACK_SIZE 16384
 #define MAX_PATH 4096
+#define SETTLE_FIRST_US 1000 // after a spawn; then twice as long each time, while a guest stops a child half-way
+#define SETTLE_LAST_US 100000
 
 /* All a child needs, in one mapping that stays until the child has executed or ended. */
 struct spawn {
@@ -37,6 +39,7 @@ struct spawn {
     struct user_info user;
     int stdio[3];
     int tasks_fd; // v1 leaf
+    uint32_t max_files;
     bool has_terminal;
     char candidate[MAX_PATH];
 };
@@ -66,6 +69,14 @@ static void arrange_stdio(struct spawn *s)
     code = RAW(SYS_close_range, 3, ~0u, 0, 0, 0);
     if (code < 0)
         give_up(s, "close files", code);
+}
+
+static void limit_files(struct spawn *s)
+{
+    struct rlimit limit = {s->max_files, s->max_files};
+    long code = RAW(SYS_prlimit64, 0, RLIMIT_NOFILE, &limit, NULL, 0);
+    if (code < 0 && code != -EPERM) // where not even PID 1 may have as many
+        give_up(s, "limit open files", code);
 }
 
 static void become_user(struct spawn *s)
@@ -159,6 +170,7 @@ static void child_main(void *data)
     if (s->tasks_fd >= 0 && RAW(SYS_write, s->tasks_fd, "0", 1, 0, 0) != 1)
         give_up(s, "enter its control group", -EIO);
     arrange_stdio(s);
+    limit_files(s);
     become_user(s);
     enter_cwd(s);
     (void)RAW(SYS_rt_sigprocmask, SIG_SETMASK, &no_signals, NULL, 8, 0);
@@ -259,17 +271,6 @@ static int find_user(const char *text, struct user_info *out, char *message, siz
     return 0;
 }
 
-/* Takes the fd of one kind out of the message; -1 when it is not there. */
-static int take_attached(struct link_message *message, uint32_t bits, enum link_spawn_fd kind)
-{
-    if (!(bits & (1u << kind)))
-        return -1;
-    unsigned index = (unsigned)__builtin_popcount(bits & ((1u << kind) - 1));
-    int fd = message->fds[index];
-    message->fds[index] = -1;
-    return fd;
-}
-
 static int open_terminal(struct process *process, const struct link_spawn *spawn, uid_t uid)
 {
     struct winsize size = {.ws_row = spawn->rows, .ws_col = spawn->cols};
@@ -312,7 +313,7 @@ static int spool_through_pipe(struct output *output, const struct link_spawn *sp
 static bool open_stdio(struct process *process, struct link_message *message,
                        const struct link_spawn *spawn, struct spawn *s)
 {
-    s->stdio[0] = take_attached(message, spawn->fds, SPAWN_STDIN);
+    s->stdio[0] = link_spawn_take(message, spawn->fds, SPAWN_STDIN);
     if (spawn->output == OUTPUT_TTY) {
         closep(&s->stdio[0]);
         s->has_terminal = true;
@@ -322,7 +323,7 @@ static bool open_stdio(struct process *process, struct link_message *message,
         return s->stdio[2] >= 0;
     }
     for (int i = 1; i < 3; i++) {
-        int fd = take_attached(message, spawn->fds, i == 1 ? SPAWN_STDOUT : SPAWN_STDERR);
+        int fd = link_spawn_take(message, spawn->fds, i == 1 ? SPAWN_STDOUT : SPAWN_STDERR);
         if (fd >= 0 && spawn->output == OUTPUT_SPOOL) {
             fd = spool_through_pipe(&process->outputs[i - 1], spawn, fd);
             if (fd < 0)
@@ -341,7 +342,10 @@ static bool open_stdio(struct process *process, struct link_message *message,
     return true;
 }
 
-/* Children begin life as the kernel's first choice when the box runs out of memory; PID 1 stays its last. */
+/*
+ * Children begin life as the kernel's first choice when the box runs out of memory; PID 1 stays its last. All that share a
+ * memory share this rank (__set_oom_adj in fs/proc/base.c), so PID 1 has theirs until they have executed.
+ */
 static void set_oom_rank(struct init *init, const char *rank)
 {
     if (init->oom_adj_fd >= 0)
@@ -362,9 +366,11 @@ static long clone_child(struct init *init, struct spawn *s, int into_fd)
         args.cgroup = (uint64_t)into_fd;
     }
     s->alive = 1;
-    set_oom_rank(init, "500");
+    if (!init->is_rank_raised)
+        set_oom_rank(init, "500");
+    init->is_rank_raised = true;
+    init->settle_us = SETTLE_FIRST_US;
     long pid = raw_clone3(&args, init->secret, child_main, s);
-    set_oom_rank(init, "0");
     if (pid < 0)
         s->alive = 0;
     return pid;
@@ -374,14 +380,14 @@ void spawn_start(struct init *init, struct process *process, struct link_message
                  const struct link_spawn_view *view)
 {
     const struct link_spawn *spawn = view->spawn;
-    autofd into_fd = take_attached(message, spawn->fds, SPAWN_LEAF_INTO);
-    autofd tasks_fd = take_attached(message, spawn->fds, SPAWN_LEAF_TASKS);
+    autofd into_fd = link_spawn_take(message, spawn->fds, SPAWN_LEAF_INTO);
+    autofd tasks_fd = link_spawn_take(message, spawn->fds, SPAWN_LEAF_TASKS);
     struct spawn *s = take_memory(init);
     char text[160];
 
-    process->kill_fd = take_attached(message, spawn->fds, SPAWN_LEAF_KILL);
-    process->freezer_fd = take_attached(message, spawn->fds, SPAWN_LEAF_FREEZER);
-    process->procs_fd = take_attached(message, spawn->fds, SPAWN_LEAF_PROCS);
+    process->kill_fd = link_spawn_take(message, spawn->fds, SPAWN_LEAF_KILL);
+    process->freezer_fd = link_spawn_take(message, spawn->fds, SPAWN_LEAF_FREEZER);
+    process->procs_fd = link_spawn_take(message, spawn->fds, SPAWN_LEAF_PROCS);
     if (!s) {
         end_at_once(process, CAUSE_NOT_RUN, 126, ENOMEM, "%s", "the box is out of memory");
         return;
@@ -389,6 +395,8 @@ void spawn_start(struct init *init, struct process *process, struct link_message
     memset((char *)s + STACK_SIZE, 0, sizeof *s - STACK_SIZE - MAX_PATH);
     s->stdio[0] = s->stdio[1] = s->stdio[2] = -1;
     s->tasks_fd = tasks_fd;
+    s->max_files = init->max_files;
+    process->oom_kills = process_count_oom_kills(init);
     if (find_user(view->user, &s->user, text, sizeof text) < 0)
         end_at_once(process, CAUSE_NOT_RUN, 126, EINVAL, "%s", text);
     else if (!copy_strings(s, view))
@@ -448,10 +456,20 @@ bool spawn_finish(struct init *init, struct process *process)
     return has_failed;
 }
 
-void spawn_release(struct init *init)
+void spawn_settle(struct init *init)
 {
+    bool has_any = false;
+    if (!init->is_rank_raised)
+        return;
     for (struct process *process = init->processes; process; process = process->next) {
         if (process->spawn && !process->spawn->alive && !process->spawn->failed_sys)
             give_memory(init, take(process->spawn));
+        has_any |= process->spawn && process->spawn->alive;
     }
+    if (has_any) {
+        init->settle_us = init->settle_us < SETTLE_LAST_US ? init->settle_us * 2 : SETTLE_LAST_US;
+        return;
+    }
+    set_oom_rank(init, "0");
+    init->is_rank_raised = false;
 }

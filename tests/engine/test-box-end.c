@@ -1,0 +1,3 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "box_fixture.h"
+NOTHING_IS_LEFT_TEST

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Starting boxes, and failing to: every step once, and nothing of it may stay. */
+#include "base/mem.h"
+#include "box_fixture.h"
+#include "box_stock.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* A launch on `failing` must fail and name `step`; one on `working` must then do. */
+static void fail_once(struct engine *failing, struct engine *working, const struct box_spec *spec,
+                      const char *step)
+{
+    struct error err = {0};
+    struct box *box = NULL;
+    autofree char *before = take_stock(failing);
+
+    CHECK(box_launch(failing, spec, &box, &err) < 0);
+    CHECK(box == NULL);
+    if (!strstr(err.text, step))
+        test_fail(__FILE__, __LINE__, "'%s' does not name '%s'", err.text, step);
+    autofree char *after = take_stock(failing);
+    CHECK_STR(after, before);
+    CHECK_OK(box_launch(working, spec, &box, &err), err);
+    own(box);
+    if (spec->is_one_shot)
+        run_well(box, "exit 0");
+    end(box);
+}
+
+/* The first of both fills caches (user namespaces, the fixtures' view), which is not what is looked for. */
+static void warm(struct engine *one, const struct box_spec *spec)
+{
+    struct box *box = NULL;
+    struct error err = {0};
+    if (box_launch(one, spec, &box, &err) == 0)
+        end(own(box));
+}
+
+static void fail_every_step(const struct box_spec *spec, bool is_long_lived)
+{
+    struct engine *working = open_engine(&(struct engine_options){.is_long_lived = is_long_lived});
+    for (const char *const *step = engine_launch_steps(); *step; step++) {
+        struct engine *failing = open_engine(
+            &(struct engine_options){.is_long_lived = is_long_lived, .fail_step = *step});
+        warm(failing, spec);
+        fail_once(failing, working, spec, *step);
+        close_engine(failing);
+    }
+    close_engine(working);
+}
+
+/* Everything a box can have, so that every step has something to do and to undo. */
+static struct box_spec full_spec(void)
+{
+    static const struct box_bind binds[] = {{"/usr", "/home"}};
+    struct box_spec spec = plain_spec();
+    spec.binds = binds;
+    spec.n_binds = 1;
+    spec.hostname = "full";
+    spec.limits = (struct cgroup_limits){256 << 20, 500, 100};
+    spec.disk.bytes = 64 << 20;
+    return spec;
+}
+
+BOX_TEST(each_step_may_fail_and_leaves_nothing_of_a_one_shot_box)
+{
+    struct box_spec spec = full_spec();
+    spec.is_one_shot = true;
+    fail_every_step(&spec, false);
+}
+
+BOX_TEST(each_step_may_fail_and_leaves_nothing_of_a_kept_box)
+{
+    struct box_spec spec = full_spec();
+    spec.owner_loss = BOX_STAY;
+    fail_every_step(&spec, false);
+}
+
+BOX_TEST(each_step_may_fail_and_leaves_nothing_of_a_one_shot_box_of_a_server)
+{
+    struct box_spec spec = full_spec();
+    spec.is_one_shot = true;
+    fail_every_step(&spec, true);
+}
+
+BOX_TEST(each_step_may_fail_and_leaves_nothing_of_a_kept_box_of_a_server)
+{
+    struct box_spec spec = full_spec();
+    spec.owner_loss = BOX_STAY;
+    fail_every_step(&spec, true);
+}
+
+static void check_refused(const struct box_spec *spec, const char *words)
+{
+    struct error err = {0};
+    struct box *box = NULL;
+    autofree char *before = take_stock(engine);
+    CHECK(box_launch(engine, spec, &box, &err) < 0);
+    if (!strstr(err.text, words))
+        test_fail(__FILE__, __LINE__, "'%s' does not say '%s'", err.text, words);
+    autofree char *after = take_stock(engine);
+    CHECK_STR(after, before);
+}
+
+BOX_TEST(a_spec_that_cannot_be_is_refused_by_a_sentence_and_leaves_nothing)
+{
+    struct box_spec spec = plain_spec();
+    static const char *const missing[] = {"/nowhere/at/all"};
+    static const struct box_bind no_host[] = {{"/nowhere/at/all", "/home"}};
+    static const struct box_bind no_target[] = {{"/usr", "/no/such/place"}};
+    char name[80];
+
+    warm(engine, &spec);
+    spec.layers = missing;
+    check_refused(&spec, "'/nowhere/at/all'");
+    spec = plain_spec();
+    spec.n_layers = 0;
+    check_refused(&spec, "layers");
+    spec = plain_spec();
+    spec.binds = no_host;
+    spec.n_binds = 1;
+    check_refused(&spec, "'/nowhere/at/all'");
+    spec.binds = no_target;
+    check_refused(&spec, "binds.mount");
+    spec = plain_spec();
+    memset(name, 'x', sizeof name);
+    name[79] = '\0';
+    spec.hostname = name;
+    check_refused(&spec, "hostname");
+    spec.hostname = "";
+    check_refused(&spec, "hostname");
+}
+
+BOX_TEST(a_box_too_small_for_its_own_start_says_so)
+{
+    struct box_spec spec = plain_spec();
+    struct error err = {0};
+    struct box *box = NULL;
+    spec.limits.memory_bytes = 64 << 10;
+    autofree char *before = take_stock(engine);
+    if (box_launch(engine, &spec, &box, &err) == 0) { // where PID 1 fits after all, it serves
+        own(box);
+        (void)run(box, "exit 0");
+        end(box);
+        return;
+    }
+    CHECK(err.text[0] != '\0');
+    autofree char *after = take_stock(engine);
+    CHECK_STR(after, before);
+}
+
+BOX_TEST(a_bind_shows_a_directory_of_the_host_read_only)
+{
+    struct box_spec spec = plain_spec();
+    char path[256];
+    struct box_bind bind = {path, "/home"};
+    (void)snprintf(path, sizeof path, "%s/shown", data_dir);
+    CHECK(mkdir(path, 0755) == 0);
+    (void)snprintf(path, sizeof path, "%s/shown/words", data_dir);
+    CHECK(close(open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644)) == 0);
+    (void)snprintf(path, sizeof path, "%s/shown", data_dir);
+    spec.binds = &bind;
+    spec.n_binds = 1;
+    struct box *box = launch(&spec);
+    run_well(box, "cat /home/words");
+    CHECK_INT(run(box, "write /home/words more").code, 1);
+    CHECK_INT(run(box, "write /home/new more").code, 1);
+}
+
+BOX_TEST(a_box_has_its_hostname_and_files_of_its_own)
+{
+    struct box_spec spec = plain_spec();
+    spec.hostname = "burrow-7";
+    struct box *one = launch(&spec);
+    struct box *two = launch_plain();
+    run_well(one, "hostname");
+    CHECK_STR(last_output(), "burrow-7\n");
+    run_well(two, "hostname");
+    CHECK_STR(last_output(), "burrow\n");
+    run_well(one, "write /etc/passwd x");
+    run_well(one, "write /new x");
+    run_well(two, "cat /etc/passwd");
+    CHECK(!strstr(last_output(), "x\nx"));
+    CHECK_INT(run(two, "cat /new").code, 1);
+}
+
+BOX_TEST(two_hundred_boxes_at_once)
+{
+    struct box_spec spec = full_spec();
+    unsigned count = is_in_vm() ? 20 : 200;
+    struct box *many[200];
+    uint32_t ids[200];
+
+    warm(engine, &spec);
+    autofree char *before = take_stock(engine);
+    for (unsigned i = 0; i < count; i++)
+        many[i] = launch(&spec);
+    for (unsigned i = 0; i < count; i++) {
+        char command[64];
+        (void)snprintf(command, sizeof command, "echo I am %u", i);
+        ids[i] = start(many[i], NULL, command);
+    }
+    for (unsigned i = 0; i < count; i++) {
+        char want[64];
+        (void)snprintf(want, sizeof want, "I am %u\n", i);
+        CHECK_INT(finish(many[i], ids[i]).code, 0);
+        CHECK_STR(output_of(ids[i]), want);
+    }
+    for (unsigned i = 0; i < count; i++)
+        end(many[i]);
+    forget_outputs();
+    autofree char *after = take_stock(engine);
+    CHECK_STR(after, before);
+}
+
+BOX_TEST(networks_made_ahead_are_used_up_and_closed)
+{
+    struct error err = {0};
+    int before = count_fds();
+    CHECK_OK(engine_fill_networks(engine, 3, &err), err);
+    CHECK_INT(count_fds(), before + 3);
+    struct box_spec spec = plain_spec();
+    struct box *box = launch(&spec);
+    run_well(box, "exit 0");
+    end(box);
+    forget_outputs();
+    CHECK_INT(count_fds(), before + 2);
+}
+
+BOX_TEST(a_kept_scratch_outlives_its_box)
+{
+    struct box_spec spec = plain_spec();
+    struct error err = {0};
+    spec.scratch = "kept";
+    struct box *box = launch(&spec);
+    run_well(box, "write /root/diary day-one");
+    end(box);
+    CHECK_OK(engine_sweep(engine, &err), err);
+    box = launch(&spec);
+    run_well(box, "cat /root/diary");
+    CHECK_STR(last_output(), "day-one\n");
+    end(box);
+    CHECK_OK(volume_scratch_remove(engine_volume(engine), "kept", &err), err);
+}
+
+BOX_TEST(a_kept_scratch_whose_name_is_a_number_is_nobodys_slot)
+{
+    struct box_spec spec = plain_spec();
+    struct error err = {0};
+    int fd = -1;
+    spec.scratch = "4000"; // as a slot it would be free
+    struct box *box = launch(&spec);
+    end(box);
+    CHECK_OK(engine_sweep(engine, &err), err);
+    CHECK_OK(volume_scratch_open(engine_volume(engine), "4000", &fd, &err), err);
+    (void)close(fd);
+    CHECK_OK(volume_scratch_remove(engine_volume(engine), "4000", &err), err);
+}
+
+BOX_TEST(two_engines_on_two_data_directories_know_nothing_of_each_other)
+{
+    char other_dir[160];
+    struct box *box = NULL;
+    struct error err = {0};
+    struct box_spec spec = plain_spec();
+
+    (void)snprintf(other_dir, sizeof other_dir, "%s/other", data_dir);
+    struct engine *other = open_engine(&(struct engine_options){
+        .data_dir = other_dir, .volume.scheme = VOLUME_TMPFS, .is_long_lived = true});
+    struct box *mine = launch_plain();
+    CHECK_OK(box_launch(other, &spec, &box, &err), err);
+    CHECK(box_slot(box) != box_slot(mine));
+    CHECK_OK(engine_sweep(engine, &err), err);
+    CHECK_OK(engine_sweep(other, &err), err);
+    run_well(mine, "write /root/x mine");
+    run_well(box, "write /root/x other");
+    run_well(mine, "cat /root/x");
+    CHECK_STR(last_output(), "mine\n");
+    run_well(box, "cat /root/x");
+    CHECK_STR(last_output(), "other\n");
+    end(own(box));
+    run_well(mine, "exit 0");
+    CHECK_OK(cgroup_root_remove(engine_cgroups(other), &err), err);
+    remove_run_dir(other);
+    close_engine(other);
+}
+
+NOTHING_IS_LEFT_TEST
