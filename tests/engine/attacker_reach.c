@@ -121,6 +121,19 @@ static void kill_all(int argc, char **argv)
     (void)kill(1, SIGSTOP);
 }
 
+/* Nobody but PID 1 and itself is left. */
+static void alone(int argc, char **argv)
+{
+    DIR *dir = opendir("/proc");
+    (void)argc;
+    (void)argv;
+    for (struct dirent *entry; dir && (entry = readdir(dir));) {
+        pid_t pid = atoi(entry->d_name);
+        if (pid > 1 && pid != getpid())
+            complain("process %d is there", pid);
+    }
+}
+
 static void wait_for_signal(int argc, char **argv)
 {
     (void)argc;
@@ -277,6 +290,7 @@ const struct attack reach_attacks[] = {
     {"guessed", guessed},
     {"visible", visible},
     {"kill-all", kill_all},
+    {"alone", alone},
     {"wait", wait_for_signal},
     {"leave", leave},
     {"find-left", find_left},
