@@ -229,8 +229,13 @@ static int mount_meminfo(struct launch *l)
 static const char *const masked_files[] = {
     "/proc/cmdline", "/proc/keys",       "/proc/key-users", "/proc/kallsyms",
     "/proc/modules", "/proc/interrupts", "/proc/diskstats", "/proc/partitions",
+    "/proc/swaps",
 };
-static const char *const masked_dirs[] = {"/proc/acpi", "/proc/asound", "/proc/scsi"};
+static const char *const masked_dirs[] = {
+    "/proc/acpi", "/proc/asound", "/proc/scsi", "/proc/bus", // devices
+    "/proc/irq",  "/proc/fs",                                // mount options, by device
+    "/proc/pressure",                                        // of the host, and everybody may write there
+};
 
 static int mask(const char *const *paths, unsigned count, const char *by)
 {

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Attacks of a guest on whoever works with its files from outside: exchanged directories, links, special files. */
+#include "threat_fixture.h"
+
+#include "engine/files.h"
+
+#define ROUNDS 400
+
+struct gathered {
+    uint64_t bytes;
+    uint64_t items;
+    bool has_canary;
+};
+
+static int on_data(void *data, const void *bytes, size_t length, struct error *err)
+{
+    struct gathered *got = data;
+    (void)err;
+    got->bytes += length;
+    got->has_canary |= memmem(bytes, length, CANARY_TEXT, strlen(CANARY_TEXT)) != NULL;
+    return 0;
+}
+
+static int on_item(void *data, const struct files_item *item, struct error *err)
+{
+    (void)item;
+    (void)err;
+    ((struct gathered *)data)->items++;
+    return 0;
+}
+
+static int talk_to(struct box *box, const char *user)
+{
+    struct error err = {0};
+    int conv = -1;
+    CHECK_OK(box_files(box, user, "/workspace", &conv, &err), err);
+    CHECK_OK(files_set_timeout(conv, PATIENCE_MS, &err), err);
+    return conv;
+}
+
+/* Every verb there is, on paths that lead through `way`; what works and what does not changes from one to the next. */
+static void use_all_verbs(int conv, const char *way, struct gathered *got)
+{
+    struct error err = {0};
+    char path[128], other[128];
+    (void)snprintf(path, sizeof path, "%s/file", way);
+    (void)snprintf(other, sizeof other, "%s/other", way);
+    (void)files_write_buffer(conv, path, 0666, FILES_PARENTS, "planted", 7, &err);
+    (void)files_read(conv, path, 0, 4096, NULL, on_data, got, NULL, &err);
+    (void)files_list(conv, way, true, 1000, on_item, got, NULL, &err);
+    (void)files_stat(conv, path, true, NULL, NULL, &err);
+    (void)files_chmod(conv, path, 0777, &err);
+    (void)files_chown(conv, path, 1000, 1000, FILES_FOLLOW, &err);
+    (void)files_mkdir(conv, other, 0777, FILES_PARENTS, &err);
+    (void)files_rename(conv, path, other, 0, &err);
+    (void)files_export(conv, way, 1 << 20, on_item, on_data, got, NULL, &err);
+    (void)files_remove(conv, other, FILES_RECURSIVE, &err);
+}
+
+/* CVE-2018-15664, CVE-2026-42306 and the audit of file APIs: a directory that is a link every other moment. */
+BOX_TEST(a_directory_exchanged_with_a_link_leads_no_verb_out)
+{
+    const char *canary = canary_dir();
+    uint64_t before = inventory(canary);
+    const char *const targets[] = {canary, "/proc/1/root", "/proc/self/fd/3",
+                                   "../../../../../../../../../../.."};
+    struct box *box = launch_plain();
+    struct gathered got = {0};
+    for (size_t i = 0; i < ARRAY_SIZE(targets); i++) {
+        static const char *const argv[] = {"/attacker", "exchange", "/workspace/way",
+                                           "/workspace/link", NULL};
+        struct error err = {0};
+        struct process_exit exit;
+        autofd conv = talk_to(box, i % 2 ? "guest" : NULL);
+        CHECK_OK(files_mkdir(conv, "/workspace/way", 0777, 0, &err), err);
+        ATTACK(box, "plant-links", "/workspace/link", targets[i]);
+        uint32_t racer = start_command(box, NULL, argv);
+        for (int round = 0; round < ROUNDS; round++) {
+            use_all_verbs(conv, "/workspace/way", &got);
+            use_all_verbs(conv, "/workspace/link", &got);
+        }
+        CHECK_OK(box_signal(box, racer, 9, true, &err), err);
+        CHECK_OK(box_wait(box, racer, PATIENCE_MS, &exit, &err), err);
+        autofd root = talk_to(box, NULL);
+        (void)files_remove(root, "/workspace/way", FILES_RECURSIVE, &err);
+        (void)files_remove(root, "/workspace/link", FILES_RECURSIVE, &err);
+    }
+    CHECK(!got.has_canary);
+    CHECK(got.items > 0 && got.bytes > 0); // some of it worked
+    check_serves(box);
+    end(box);
+    CHECK(inventory(canary) == before);
+}
+
+/* Read of a FIFO, a device, a kernel file, links to PID 1: refused at once; of a file of any size: as far as asked. */
+BOX_TEST(special_files_are_refused_or_bounded)
+{
+    static const char *const refused[] = {"fifo", "zero", "kmsg", "environ", "fd", "root/passwd",
+                                          "/dev/zero", "/dev/urandom", "/proc/kmsg", "/proc/1/mem",
+                                          "/proc/self/mem", "/dev/pts/ptmx", "/proc/1/fd/3"};
+    struct box *box = launch_plain();
+    struct gathered got = {0};
+    struct error err = {0};
+    struct files_total total = {0};
+    ATTACK(box, "plant-special");
+    autofd conv = talk_to(box, NULL);
+    for (size_t i = 0; i < ARRAY_SIZE(refused); i++) {
+        if (files_read(conv, refused[i], 0, 1 << 20, NULL, on_data, &got, NULL, &err) == 0)
+            test_fail(__FILE__, __LINE__, "'%s' was read", refused[i]);
+        if (files_write_buffer(conv, refused[i], 0600, 0, "x", 1, &err) == 0)
+            test_fail(__FILE__, __LINE__, "'%s' was written", refused[i]);
+    }
+    CHECK_INT(got.bytes, 0);
+    CHECK_OK(files_read(conv, "sparse", 0, 1 << 20, NULL, on_data, &got, &total, &err), err);
+    CHECK_INT(got.bytes, 1 << 20);
+    CHECK(total.is_truncated);
+    check_serves(box);
+}
+
+/* isolate 2.5, Judge0: work on files is the user's own, with the user's rights, in the box. */
+BOX_TEST(files_are_worked_on_with_the_rights_of_the_user)
+{
+    struct box *box = launch_plain();
+    struct error err = {0}, missing = {0};
+    struct gathered got = {0};
+    autofd root = talk_to(box, NULL);
+    CHECK_OK(files_mkdir(root, "/secret", 0700, 0, &err), err);
+    CHECK_OK(files_write_buffer(root, "/secret/there", 0600, 0, "x", 1, &err), err);
+    autofd guest = talk_to(box, "guest");
+    CHECK(files_read(guest, "/secret/there", 0, 10, NULL, on_data, &got, NULL, &err) < 0);
+    CHECK(files_read(guest, "/secret/absent", 0, 10, NULL, on_data, &got, NULL, &missing) < 0);
+    CHECK_INT(err.kind, ERROR_DENIED);
+    CHECK_INT(missing.kind, err.kind); // one cannot tell which of the two is there
+    CHECK(files_write_buffer(guest, "/secret/new", 0600, 0, "x", 1, &err) < 0);
+    CHECK(files_chown(guest, "/workspace", 1000, 1000, 0, &err) < 0);
+    CHECK(files_list(guest, "/secret", true, 10, on_item, &got, NULL, &err) < 0);
+    CHECK_INT(got.bytes + got.items, 0);
+    CHECK_OK(files_write_buffer(guest, "own", 0600, 0, "x", 1, &err), err);
+    struct files_item item;
+    CHECK_OK(files_stat(root, "/workspace/own", false, &item, NULL, &err), err);
+    CHECK_INT(item.uid, 1000);
+    CHECK_INT(item.gid, 1000);
+}

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Attacks from inside a plain box on the kernel and on what it shows of the host. */
+#include "threat_fixture.h"
+
+#include <fnmatch.h>
+#include <signal.h>
+#include <sys/utsname.h>
+
+extern const char golden_blob_start[] __attribute__((visibility("hidden")));
+
+/* CVE-2021-41133 and all calls to come: the kernel's answer inside is the table's, for every number. */
+BOX_TEST(every_call_is_answered_as_the_table_says)
+{
+    struct box *box = launch_plain();
+    ATTACK(box, "all-calls");
+    ATTACK_AS(box, "guest", "all-calls");
+    check_serves(box);
+}
+
+BOX_TEST(other_entries_to_the_kernel_are_shut)
+{
+    struct box *box = launch_plain();
+    ATTACK(box, "other-entries");
+    ATTACK_AS(box, "guest", "other-entries");
+}
+
+/* CVE-2020-14386, CVE-2021-22600, vsock, crypto sockets. */
+BOX_TEST(only_plain_socket_families_open)
+{
+    struct box *box = launch_plain();
+    ATTACK(box, "sockets");
+    ATTACK_AS(box, "guest", "sockets");
+}
+
+/* CVE-2022-0185 and the nf_tables family need a user namespace first. */
+BOX_TEST(no_namespace_is_made_or_entered)
+{
+    struct box *box = launch_plain();
+    ATTACK(box, "namespaces");
+    ATTACK_AS(box, "guest", "namespaces");
+}
+
+/* CVE-2022-0492: a cgroup v1 mounted from inside has a release_agent. */
+BOX_TEST(nothing_is_mounted_moved_or_unmounted)
+{
+    struct box *box = launch_plain();
+    ATTACK(box, "mounting");
+    ATTACK(box, "mounts");
+}
+
+BOX_TEST(clock_names_modules_keys_and_log_are_the_machines)
+{
+    struct utsname before, after;
+    struct box *box = launch_plain();
+    CHECK(uname(&before) == 0);
+    ATTACK(box, "machine");
+    ATTACK_AS(box, "guest", "machine");
+    CHECK(uname(&after) == 0);
+    CHECK_STR(after.nodename, before.nodename);
+    CHECK_STR(after.domainname, before.domainname);
+}
+
+/* CVE-2017-5226, CVE-2019-10063, CVE-2023-28100. */
+BOX_TEST(terminal_input_cannot_be_faked_in_a_box)
+{
+    static const char *const argv[] = {"/attacker", "terminal", NULL};
+    struct box *box = launch_plain();
+    struct command command = {.cwd = "/", .argv = argv, .output = OUTPUT_TTY};
+    struct outcome outcome = run_command(box, &command);
+    CHECK_STR(outcome.output, "");
+    CHECK_INT(outcome.exit.code, 0);
+    command.user = "guest";
+    outcome = run_command(box, &command);
+    CHECK_STR(outcome.output, "");
+    CHECK_INT(outcome.exit.code, 0);
+}
+
+BOX_TEST(a_process_without_a_terminal_finds_none)
+{
+    struct box *box = launch_plain();
+    ATTACK(box, "no-terminal");
+    ATTACK_AS(box, "guest", "no-terminal");
+}
+
+BOX_TEST(a_crash_starts_no_helper_and_leaves_no_core)
+{
+    struct box *box = launch_plain();
+    ATTACK(box, "core");
+    ATTACK_AS(box, "guest", "core");
+    struct outcome outcome = RUN(box, "/attacker", "crash");
+    CHECK_INT(outcome.exit.signal, SIGSEGV);
+    CHECK_INT(outcome.exit.code, 128 + SIGSEGV);
+}
+
+static void write_core_pattern(const char *text)
+{
+    autofd fd = open("/proc/sys/kernel/core_pattern", O_WRONLY | O_CLOEXEC);
+    CHECK(fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text));
+}
+
+/* The whole machine's setting: changed only where the machine is the test's own. */
+BOX_TEST(a_crash_does_not_reach_the_hosts_core_handler)
+{
+    char before[256], pattern[200];
+    struct error err = {0};
+    if (!getenv("BURROW_IN_VM"))
+        SKIP("core_pattern is changed in the virtual machine only");
+    CHECK_OK(fd_read_knob(AT_FDCWD, "/proc/sys/kernel/core_pattern", before, sizeof before, &err),
+             err);
+    const char *seen = place("core-seen");
+    const char *script = place("core-handler");
+    char text[300];
+    (void)snprintf(text, sizeof text, "#!/bin/sh\necho $1 >> %s\n", seen);
+    put_file(AT_FDCWD, script, text, 0755);
+    (void)snprintf(pattern, sizeof pattern, "|%s %%e", script);
+    struct box *box = launch_plain();
+    write_core_pattern(pattern);
+    struct outcome first = RUN(box, "/attacker", "crash");
+    struct outcome second = RUN_AS(box, "guest", "/attacker", "core");
+    write_core_pattern(before);
+    CHECK_INT(first.exit.signal, SIGSEGV);
+    CHECK_INT(second.exit.code, 0);
+    CHECK(access(seen, F_OK) < 0);
+}
+
+BOX_TEST(pid_1_is_unreadable_and_out_of_reach)
+{
+    struct box *box = launch_plain();
+    ATTACK(box, "first-process");
+    ATTACK_AS(box, "guest", "first-process");
+    ATTACK(box, "first");
+    ATTACK_AS(box, "guest", "first");
+    check_serves(box);
+}
+
+/* CVE-2023-25809, CVE-2025-52881: no kernel file opens for writing, for root neither. */
+BOX_TEST(no_kernel_file_opens_for_writing)
+{
+    struct box *box = launch_plain();
+    ATTACK(box, "writable");
+    ATTACK_AS(box, "guest", "writable");
+}
+
+/* What looks like a control group is a copy: writing to it changes the box's own file and no limit. */
+BOX_TEST(limits_that_a_guest_sees_are_not_the_limits)
+{
+    struct box_spec spec = spec_with(NULL);
+    spec.limits = (struct cgroup_limits){.memory_bytes = 64 << 20, .max_procs = 32};
+    struct box *box = launch(&spec);
+    struct outcome outcome = RUN(box, "/attacker", "cat", "/sys/fs/cgroup/memory.max");
+    CHECK_STR(outcome.output, "67108864\n");
+    ATTACK(box, "storm", "/sys/fs/cgroup/memory.max");
+    outcome = RUN(box, "/attacker", "eat-memory", "heap");
+    CHECK_INT(outcome.exit.cause, CAUSE_MEMORY);
+}
+
+static void check_absent(const char *text, const char *secret, const char *where)
+{
+    if (*secret && strstr(text, secret))
+        test_fail(__FILE__, __LINE__, "'%s' is in %s: %.600s", secret, where, text);
+}
+
+BOX_TEST(no_path_or_name_of_the_host_is_shown)
+{
+    static const char *const files[] = {"/proc/self/mountinfo", "/proc/self/mounts", "/proc/mounts",
+                                        "/proc/self/mountstats", "/proc/1/mountinfo",
+                                        "/proc/self/cgroup", "/proc/1/cgroup", "/proc/1/cmdline",
+                                        "/proc/swaps", "/proc/cmdline", "/proc/sys/kernel/hostname",
+                                        "/proc/self/environ", "/proc/net/unix", "/proc/locks"};
+    struct utsname host;
+    struct box *box = launch_plain();
+    const char *home = getenv("HOME");
+    char own[256] = "";
+    CHECK(uname(&host) == 0);
+    (void)!readlink("/proc/self/cwd", own, sizeof own - 1);
+    for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
+        struct outcome outcome = RUN(box, "/attacker", "cat", files[i]);
+        CHECK_INT(outcome.exit.code, 0);
+        check_absent(outcome.output, "burrow-threat-", files[i]);
+        check_absent(outcome.output, "/var/tmp", files[i]);
+        check_absent(outcome.output, strlen(own) > 1 ? own : "", files[i]);
+        if (strlen(host.nodename) > 3 && strcmp(host.nodename, "(none)") != 0)
+            check_absent(outcome.output, host.nodename, files[i]);
+        if (home && strlen(home) > 5 && strcmp(files[i], "/proc/self/environ") != 0)
+            check_absent(outcome.output, home, files[i]);
+        if (strstr(files[i], "cgroup"))
+            check_absent(outcome.output, "..", files[i]);
+    }
+}
+
+static bool is_golden(const char *path)
+{
+    char list[16384];
+    CHECK(strlen(golden_blob_start) < sizeof list);
+    (void)strcpy(list, golden_blob_start);
+    char *rest = list;
+    for (char *line; (line = strsep(&rest, "\n"));) {
+        char *word = strsep(&line, " \t#");
+        if (*word && fnmatch(word, path, 0) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void check_golden(struct box *box, const char *user)
+{
+    struct outcome outcome = RUN_AS(box, user, "/attacker", "readable");
+    unsigned strange = 0;
+    CHECK_INT(outcome.exit.code, 0);
+    CHECK(strstr(outcome.output, "/proc/self/status\n"));
+    char *rest = outcome.output;
+    for (char *line; (line = strsep(&rest, "\n"));) {
+        if (*line && !is_golden(line)) {
+            if (strange++ < 20)
+                printf("# readable: %s\n", line);
+        }
+    }
+    if (strange > 0)
+        test_fail(__FILE__, __LINE__,
+                  "%u kernel files are readable that golden-proc.txt does not name", strange);
+}
+
+BOX_TEST(only_known_kernel_files_are_readable)
+{
+    struct box_spec spec = spec_with(NULL);
+    check_golden(launch_plain(), "guest");
+    check_golden(launch_plain(), NULL);
+    spec.limits = (struct cgroup_limits){.memory_bytes = 64 << 20, .cpu_milli = 500};
+    check_golden(launch(&spec), NULL);
+}
+
+BOX_TEST(kernel_files_about_the_host_are_shut_or_empty)
+{
+    static const char *const shut[] = {
+        "/proc/kcore",      "/proc/kmsg",      "/proc/timer_list",    "/proc/sched_debug",
+        "/proc/slabinfo",   "/proc/vmallocinfo", "/proc/pagetypeinfo", "/proc/kpagecount",
+        "/proc/kpageflags", "/proc/kallsyms",  "/proc/modules",       "/proc/keys",
+        "/proc/key-users",  "/proc/cmdline",   "/proc/interrupts",    "/proc/diskstats",
+        "/proc/partitions", "/proc/swaps",     "/sys/firmware/acpi/tables/DSDT",
+        "/sys/kernel/notes", "/sys/kernel/debug/sched/debug", "/proc/mtd", "/proc/mdstat",
+    };
+    struct box *box = launch_plain();
+    for (size_t i = 0; i < ARRAY_SIZE(shut); i++) {
+        struct outcome outcome = RUN(box, "/attacker", "cat", shut[i]);
+        if (outcome.length > 0)
+            test_fail(__FILE__, __LINE__, "%s says %.100s", shut[i], outcome.output);
+    }
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * For tests of attacks: an engine on a data directory of its own, a layer with the attacker (attacker.c) in it, boxes
+ * that are ended however a test ends, and a host directory whose every change is noticed. Needs root.
+ */
+#pragma once
+#include "base/auto.h"
+#include "base/fd.h"
+#include "engine/box.h"
+#include "engine/files.h"
+#include "test.h"
+
+#include <fcntl.h>
+#include <stdint.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+
+#define PATIENCE_MS 120000
+#define CANARY_TEXT "burrow-canary-5f1d9c"
+
+extern struct engine *engine;
+
+/* One test on an engine that the tests of a program share: BOX_TEST(title) { ... } */
+#define BOX_TEST(title)                                                                            \
+    static void title##_body(void);                                                                \
+    TEST(title)                                                                                    \
+    {                                                                                              \
+        begin_threat_test();                                                                       \
+        title##_body();                                                                            \
+        end_threat_test();                                                                         \
+    }                                                                                              \
+    static void title##_body(void)
+
+/* Skips without root; opens `engine` the first time; ends the boxes that a failed test left. */
+void begin_threat_test(void);
+void end_threat_test(void);
+
+/* An absolute path below this run's directory; kept until the next test begins. */
+const char *place(const char *name);
+
+/* What the attacker needs, as a layer: /attacker, /etc/passwd, /etc/group. */
+const char *attacker_layer(void);
+/* A fresh, empty directory for a hostile layer; *fd is it, open. */
+const char *hostile_layer(int *fd);
+
+/* A host directory with a file `canary` and more in it, the target of attacks. Fresh in each test. */
+const char *canary_dir(void);
+/* A sum over every name, mode, owner, time and byte below a host directory. */
+uint64_t inventory(const char *dir);
+uint64_t file_sum(const char *path);
+
+void put_file(int dir_fd, const char *path, const char *text, mode_t mode);
+void put_attacker(int dir_fd, const char *path, mode_t mode);
+
+/* A spec with `top` (NULL: none) over the attacker's layer, and no limits. */
+struct box_spec spec_with(const char *top);
+struct box *launch(const struct box_spec *spec);
+struct box *launch_plain(void);
+void end(struct box *box);
+pid_t box_pid(const struct box *box); // PID 1, as the host numbers it
+
+struct outcome {
+    struct process_exit exit;
+    char *output; // stdout and stderr; NUL-terminated, kept until the next test begins
+    size_t length;
+};
+
+struct command {
+    const char *user, *cwd;
+    const char *const *env;
+    const char *const *argv;
+    enum process_output output; // OUTPUT_PIPE or OUTPUT_TTY
+};
+
+/* Runs a command to its end. */
+struct outcome run_command(struct box *box, const struct command *command);
+struct outcome run_attacker_as(struct box *box, const char *user, const char *const *argv);
+#define RUN(box, ...) run_attacker_as(box, NULL, (const char *const[]){__VA_ARGS__, NULL})
+#define RUN_AS(box, user, ...) run_attacker_as(box, user, (const char *const[]){__VA_ARGS__, NULL})
+
+/* Starts a command whose output nobody reads, and does not wait; its id. */
+uint32_t start_command(struct box *box, const char *user, const char *const *argv);
+
+/* Runs the attacker: it tells what was not refused as promised, and then the test fails with its words. */
+void attack_as(const char *file, int line, struct box *box, const char *user,
+               const char *const *argv);
+#define ATTACK(box, ...)                                                                           \
+    attack_as(__FILE__, __LINE__, box, NULL, (const char *const[]){"/attacker", __VA_ARGS__, NULL})
+#define ATTACK_AS(box, user, ...)                                                                  \
+    attack_as(__FILE__, __LINE__, box, user, (const char *const[]){"/attacker", __VA_ARGS__, NULL})
+
+/* What a box must not learn or show. */
+void check_no_canary(const struct outcome *outcome);
+/* PID 1 still does its work. */
+void check_serves(struct box *box);
