@@ -34,11 +34,11 @@ static inline void closedirp(DIR **dir)
         (void)closedir(*dir);
 }
 
-#define autofd __attribute__((cleanup(closep))) int
-#define autofree __attribute__((cleanup(freep)))
-#define autofile __attribute__((cleanup(fclosep))) FILE *
-#define autodir __attribute__((cleanup(closedirp))) DIR *
-#define autoptr(T) __attribute__((cleanup(T##_freep))) struct T *
+#define autofd __attribute__((cleanup(closep), unused)) int
+#define autofree __attribute__((cleanup(freep), unused))
+#define autofile __attribute__((cleanup(fclosep), unused)) FILE *
+#define autodir __attribute__((cleanup(closedirp), unused)) DIR *
+#define autoptr(T) __attribute__((cleanup(T##_freep), unused)) struct T *
 #define DEFINE_AUTOPTR(T)                                                                          \
     static inline void T##_freep(struct T **p)                                                     \
     {                                                                                              \

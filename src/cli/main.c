@@ -16,6 +16,7 @@ static const struct command {
 } commands[] = {
     {"run", cli_run, "run one command in a fresh sandbox, then remove it"},
     {"runtime", cli_runtime, "list, build, check and remove what sandboxes start from"},
+    {"detach", cli_detach, "unmount the volume and let go of the rest; files stay"},
     {"doctor", cli_doctor, "say what this machine can do, and how to mend the rest"},
 };
 

@@ -473,6 +473,8 @@ int box_adopt(struct engine *engine, unsigned slot, const char *scratch, struct 
     *box = (struct box){.engine = engine, .slot = slot, .slot_fd = -1, .control = -1, .pidfd = -1,
                         .owner_loss = BOX_STAY,
                         .is_scratch_kept = scratch != NULL};
+    if (engine_open_run_dir(engine, err) < 0)
+        return -1;
     (void)snprintf(box->name, sizeof box->name, "%u", slot);
     if (scratch)
         (void)snprintf(box->scratch, sizeof box->scratch, "%s", scratch);

@@ -37,6 +37,13 @@ int engine_sweep(struct engine *engine, struct error *err);
 /* A launch has met traces of an owner that died: time to sweep. */
 bool engine_has_leftovers(const struct engine *engine);
 
+/*
+ * Lets go of what this machine's kernel keeps for a data directory between runs: sweeps, removes the control groups
+ * and the run directory, unmounts the volume. Files stay. ERROR_CONFLICT while boxes live. Other engines on
+ * the same data directory must be gone.
+ */
+int engine_detach(const char *data_dir, struct error *err);
+
 struct volume *engine_volume(struct engine *engine);
 struct cgroup_root *engine_cgroups(struct engine *engine);
 

@@ -111,9 +111,11 @@ static bool kernel_is_at_least(unsigned major, unsigned minor)
     return have_major > major || (have_major == major && have_minor >= minor);
 }
 
-static int open_run_dir(struct engine *engine, struct error *err)
+int engine_open_run_dir(struct engine *engine, struct error *err)
 {
     char path[80];
+    if (engine->run_fd >= 0)
+        return 0;
     (void)snprintf(path, sizeof path, RUN_DIR "/%s", engine->name);
     engine->run_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (engine->run_fd < 0 && errno == ENOENT) {
@@ -175,7 +177,8 @@ int engine_open(const struct engine_options *options, struct engine **out, struc
         volume_open(options->data_dir, &options->volume, &engine->volume, err) < 0 ||
         fixtures_open(data_fd, volume_own_dir(engine->volume), &engine->fixtures, err) < 0)
         return error_wrap(err, "prepare the data directory '%s'", options->data_dir);
-    if (slots_open(&engine->slots_fd, err) < 0 || open_run_dir(engine, err) < 0 ||
+    if (slots_open(&engine->slots_fd, err) < 0 ||
+        (options->is_long_lived && engine_open_run_dir(engine, err) < 0) ||
         make_init(&engine->init_fd, err) < 0 || open_cgroups(engine, options, err) < 0)
         return -1;
     if (options->is_long_lived && make_nest(engine, err) < 0)
@@ -279,4 +282,36 @@ struct volume *engine_volume(struct engine *engine)
 struct cgroup_root *engine_cgroups(struct engine *engine)
 {
     return engine->cgroups;
+}
+
+static int release(struct engine *engine, struct error *err)
+{
+    struct error ignored = {0};
+
+    if (engine_sweep(engine, err) < 0)
+        return -1;
+    if (cgroup_root_remove(engine->cgroups, err) < 0) {
+        if (err->kind == ERROR_CONFLICT)
+            error_wrap(err, "sandboxes are still running");
+        return -1;
+    }
+    closep(&engine->run_fd);
+    autofd runs = open(RUN_DIR, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (runs >= 0)
+        (void)fd_remove_tree(runs, engine->name, &ignored); // sockets of dead boxes
+    return 0;
+}
+
+int engine_detach(const char *data_dir, struct error *err)
+{
+    struct engine_options options = {.data_dir = data_dir};
+    struct engine *engine = NULL;
+
+    if (access(data_dir, F_OK) < 0)
+        return error_sys(err, "open the data directory '%s'", data_dir);
+    if (engine_open(&options, &engine, err) < 0)
+        return -1;
+    int result = release(engine, err);
+    engine_free(engine);
+    return result < 0 ? -1 : volume_detach(data_dir, err);
 }

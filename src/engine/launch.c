@@ -268,6 +268,8 @@ static int listen_for_others(struct launch *l, struct error *err)
     autofd sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (sock < 0)
         return error_sys(err, "make a socket");
+    if (engine_open_run_dir(l->engine, err) < 0)
+        return -1;
     (void)snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/%s",
                    l->engine->run_fd, l->box->name);
     (void)unlinkat(l->engine->run_fd, l->box->name, 0); // the slot is ours: stale

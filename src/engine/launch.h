@@ -24,7 +24,7 @@ struct engine {
     struct cgroup_root *cgroups;
     struct fixtures *fixtures;
     int slots_fd;
-    int run_fd;       // /run/burrow/<name>: sockets of BOX_STAY boxes
+    int run_fd;       // /run/burrow/<name>: sockets of BOX_STAY boxes; -1 until it is needed
     int init_fd;      // burrow-init, sealed
     int nest_fd;      // a mount namespace with next to nothing in it, or -1
     int networks[64]; // made ahead
@@ -96,6 +96,9 @@ struct launch {
     const char *volatile failed_step;
     volatile int failed_errno;
 };
+
+/* Opens (makes) the directory of sockets, unless it is open. */
+int engine_open_run_dir(struct engine *engine, struct error *err);
 
 /* The box half: never returns. */
 _Noreturn void launch_enter(struct launch *launch);

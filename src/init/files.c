@@ -240,7 +240,7 @@ DEFINE_AUTOPTR(talk)
 
 void files_serve(int sock, const struct files_user *who)
 {
-    autofd own __attribute__((unused)) = sock;
+    autofd own = sock;
     autoptr(talk) talk = talk_new(sock);
     struct error reason = {0};
     if (!talk)
@@ -251,7 +251,7 @@ void files_serve(int sock, const struct files_user *who)
 
 void files_refuse(int sock, const char *sentence)
 {
-    autofd own __attribute__((unused)) = sock;
+    autofd own = sock;
     autoptr(talk) talk = talk_new(sock);
     struct error reason;
     (void)error_set(&reason, ERROR_INVALID, "%s", sentence);

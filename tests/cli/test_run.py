@@ -29,6 +29,7 @@ pytestmark = [
 def data(tmp_path_factory):
     directory = tmp_path_factory.mktemp("data")
     yield directory
+    subprocess.run([BURROW, "detach", "--data", directory], check=False)
     subprocess.run([ROOT / "tools/check-leftovers", "--clear", directory], check=True)
 
 

@@ -66,7 +66,7 @@ TEST(more_than_the_maximum_is_refused_before_it_is_sent)
     int pair[2];
     make_pair(pair);
     autofd left = pair[0];
-    autofd right __attribute__((unused)) = pair[1];
+    autofd right = pair[1];
     CHECK(link_send(left, LINK_FILES, 0, 1, "", LINK_MAX_PAYLOAD + 1, NULL, 0) < 0);
     CHECK_INT(errno, E2BIG);
 }

@@ -423,7 +423,6 @@ TEST(exchanging_a_directory_and_a_link_never_leads_trees_astray)
     RIG(rig);
     struct error err = {0};
     struct swapper swapper = {.dir = rig.fd};
-    autogathered got = {0};
     pthread_t thread;
     static const struct record records[] = {{"x/sub/f", S_IFREG | 0600, "mine"}};
     CHECK(mkdirat(rig.fd, "victim", 0700) == 0);
