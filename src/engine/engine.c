@@ -111,12 +111,17 @@ static bool kernel_is_at_least(unsigned major, unsigned minor)
     return have_major > major || (have_major == major && have_minor >= minor);
 }
 
+static void run_dir_path(const struct engine *engine, char *path, size_t size)
+{
+    (void)snprintf(path, size, RUN_DIR "/%s", engine->name);
+}
+
 int engine_open_run_dir(struct engine *engine, struct error *err)
 {
     char path[80];
     if (engine->run_fd >= 0)
         return 0;
-    (void)snprintf(path, sizeof path, RUN_DIR "/%s", engine->name);
+    run_dir_path(engine, path, sizeof path);
     engine->run_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (engine->run_fd < 0 && errno == ENOENT) {
         if (fd_make_dirs(path, 0700, err) < 0)
@@ -243,13 +248,14 @@ static bool slot_name_is_owned(const char *name, void *data)
 /* Sockets of boxes that are gone. */
 static int sweep_sockets(struct sweep *sweep, struct error *err)
 {
-    int fd = openat(sweep->engine->run_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    autodir dir = fd < 0 ? NULL : fdopendir(fd);
+    char path[80];
+    run_dir_path(sweep->engine, path, sizeof path);
+    autodir dir = opendir(path);
     if (!dir)
-        return error_sys(err, "list the sockets of boxes");
+        return errno == ENOENT ? 0 : error_sys(err, "list the sockets of boxes");
     for (struct dirent *entry; (entry = readdir(dir));) {
         if (!slot_name_is_owned(entry->d_name, sweep))
-            (void)unlinkat(sweep->engine->run_fd, entry->d_name, 0); // the next box there does it too
+            (void)unlinkat(dirfd(dir), entry->d_name, 0); // the next box there does it too
     }
     return 0;
 }
