@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The manual pages tell of every command and every option there is."""
+import os
+import pathlib
+import re
+import subprocess
+
+import pytest
+
+TOP = pathlib.Path(__file__).resolve().parents[2]
+BURROW = pathlib.Path(os.environ.get("BURROW", TOP / "build/src/burrow"))
+MAN = TOP / "docs/man"
+
+pytestmark = pytest.mark.skipif(not BURROW.exists(), reason="burrow is not built")
+
+
+def help_of(*words):
+    return subprocess.run([BURROW, *words, "--help"], capture_output=True, text=True, check=True).stdout
+
+
+def commands():
+    block = help_of().split("Commands:")[1].split("Options:")[0]
+    return re.findall(r"^  (\S+)", block, re.M)
+
+
+def options(*words):
+    return set(re.findall(r"^ +(?:-\w, )?(--[a-z-]+)", help_of(*words), re.M))
+
+
+def page(name):
+    return (MAN / f"{name}.1.scd").read_text()
+
+
+def test_every_command_is_in_the_manual():
+    assert commands()
+    for command in commands():
+        assert f"*{command}*" in page("burrow")
+        assert (MAN / f"burrow-{command}.1.scd").exists()
+
+
+@pytest.mark.parametrize("command", ["run", "doctor", "detach"])
+def test_every_option_is_in_its_page(command):
+    missing = {option for option in options(command) if option not in page(f"burrow-{command}")}
+    assert not missing
+
+
+@pytest.mark.parametrize("action", ["list", "show", "build", "verify", "remove"])
+def test_every_option_of_runtime_is_in_its_page(action):
+    missing = {option for option in options("runtime", action) if option not in page("burrow-runtime")}
+    assert not missing
+
+
+def test_pages_are_ones_scdoc_takes():
+    for path in MAN.glob("*.scd"):
+        done = subprocess.run(["scdoc"], stdin=path.open(), capture_output=True, text=True)
+        assert done.returncode == 0, f"{path.name}: {done.stderr}"
