@@ -4,6 +4,7 @@
 
 #include "base/fd.h"
 #include "base/mem.h"
+#include "engine/fs_context.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -254,4 +255,39 @@ int fixtures_view(struct fixtures *fixtures, uint64_t memory_bytes, unsigned n_c
     char name[64];
     (void)snprintf(name, sizeof name, "m%" PRIu64 "-c%u", memory_bytes, n_cpus);
     return open_made(fixtures->views_fd, name, fill_view, &view, out_fd, err);
+}
+
+static int make_dev_items(int dir_fd, uint32_t owner, struct error *err)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(fixture_items); i++) {
+        struct item item = fixture_items[i];
+        if (strncmp(item.path, "dev/", 4) != 0)
+            continue;
+        item.path += 4;
+        if (make_item(dir_fd, &item, err) < 0)
+            return -1;
+        if (fchownat(dir_fd, item.path, owner, owner, AT_SYMLINK_NOFOLLOW) < 0)
+            return error_sys(err, "give '/dev/%s' to the box", item.path);
+    }
+    return 0;
+}
+
+int fixtures_make_dev(int view_fd, uint32_t owner, int *out_fd, struct error *err)
+{
+    char id[16];
+    char text[512];
+    struct error ignored = {0};
+    const struct fs_option options[] = {{"mode", "0755"}, {"uid", id},       {"gid", id},
+                                        {"size", "64k"},  {"nr_inodes", "64"}, {NULL, NULL}};
+    autofd dir = -1;
+
+    (void)snprintf(id, sizeof id, "%" PRIu32, owner);
+    if (fs_context_mount("tmpfs", options, &dir, err) < 0 || make_dev_items(dir, owner, err) < 0)
+        return -1;
+    // Without a limit there is none.
+    if (fd_read_knob(view_fd, "meminfo", text, sizeof text - 1, &ignored) == 0 &&
+        make_text(dir, ".meminfo", strcat(text, "\n"), err) < 0)
+        return -1;
+    *out_fd = take_fd(dir);
+    return 0;
 }

@@ -25,4 +25,10 @@ void fixtures_free(struct fixtures *fixtures);
 int fixtures_view(struct fixtures *fixtures, uint64_t memory_bytes, unsigned n_cpus, int *out_fd,
                   struct error *err);
 
+/*
+ * A /dev for one box whose root is `owner`, in memory, attached nowhere; with the view's meminfo as '.meminfo'. For where
+ * the fixtures share a file system with the host: a mount of those would tell their path there.
+ */
+int fixtures_make_dev(int view_fd, uint32_t owner, int *out_fd, struct error *err);
+
 DEFINE_AUTOPTR(fixtures)

@@ -230,8 +230,20 @@ static int clone_layers(struct launch *l, struct error *err)
                        &l->upper, err);
 }
 
+static int make_dev(struct launch *l, struct error *err)
+{
+    struct mount_attr attr = {.attr_set = BARE_FLAGS, .attr_clr = MOUNT_ATTR_NODEV};
+    if (fixtures_make_dev(l->view, l->first_id, &l->dev, err) < 0)
+        return -1;
+    if (sys_mount_setattr(l->dev, "", AT_EMPTY_PATH, &attr) < 0)
+        return error_sys(err, "make /dev read-only");
+    return 0;
+}
+
 static int clone_fixtures(struct launch *l, struct error *err)
 {
+    if (volume_own_dir(l->engine->volume) < 0)
+        return make_dev(l, err);
     if (clone_mount(l->engine->fixtures->dev_fd, "", BARE_FLAGS, MOUNT_ATTR_NODEV, l->userns_fd,
                     &l->dev, err) < 0)
         return -1;

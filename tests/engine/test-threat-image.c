@@ -353,3 +353,5 @@ BOX_TEST(no_helper_runs_or_loads_anything_of_an_image)
     struct outcome outcome = RUN(box, "/attacker", "probe", "/planted/suid");
     CHECK_STR(outcome.output, "/planted/suid: No such file or directory\n");
 }
+
+NOTHING_IS_LEFT_TEST

@@ -2,6 +2,7 @@
 /* The engine, layers and boxes of tests of attacks; see threat_fixture.h. */
 #include "threat_fixture.h"
 
+#include "base/mem.h"
 #include "engine/launch.h"
 
 #include <dirent.h>
@@ -15,116 +16,13 @@
 extern const char attacker_blob_start[] __attribute__((visibility("hidden")));
 extern const char attacker_blob_end[] __attribute__((visibility("hidden")));
 
-#define MAX_BOXES 256
-#define MAX_TEXTS 4096
 #define MAX_OUTPUT ((size_t)4 << 20)
-
-struct engine *engine;
-
-static char base[128];
-static struct box *boxes[MAX_BOXES];
-static char *texts[MAX_TEXTS]; // freed when the next test begins
-static unsigned n_texts;
-static unsigned n_layers;
-static uint32_t next_id;
-
-static char *keep(char *text)
-{
-    CHECK(text && n_texts < MAX_TEXTS);
-    texts[n_texts++] = text;
-    return text;
-}
-
-static void end_boxes(void)
-{
-    struct error err = {0};
-    for (unsigned i = 0; i < MAX_BOXES; i++) {
-        if (!boxes[i])
-            continue;
-        if (box_end(boxes[i], &err) < 0)
-            printf("# %s\n", err.text);
-        box_free(boxes[i]);
-        boxes[i] = NULL;
-    }
-}
-
-static void remove_run_dir(const char *data)
-{
-    struct stat info;
-    char path[128];
-    if (stat(data, &info) < 0)
-        return;
-    (void)snprintf(path, sizeof path, "/run/burrow/burrow-%llx-%llx",
-                   (unsigned long long)info.st_dev, (unsigned long long)info.st_ino);
-    (void)rmdir(path);
-}
-
-static void clean_up(void)
-{
-    struct error err = {0};
-    char data[160];
-
-    if (!base[0])
-        return;
-    end_boxes();
-    (void)snprintf(data, sizeof data, "%s/data", base);
-    if (engine && cgroup_root_remove(engine_cgroups(engine), &err) < 0)
-        printf("# %s\n", err.text);
-    engine_free(engine);
-    engine = NULL;
-    remove_run_dir(data);
-    if (volume_detach(data, &err) < 0)
-        printf("# %s\n", err.text);
-    if (fd_remove_tree(AT_FDCWD, base, &err) < 0)
-        printf("# %s\n", err.text);
-    base[0] = '\0';
-}
-
-static void clean_up_and_end(int number)
-{
-    clean_up();
-    _exit(128 + number);
-}
-
-static void open_engine(void)
-{
-    const char *where = getenv("BURROW_TEST_DIR");
-    struct error err = {0};
-    char data[160];
-
-    (void)atexit(clean_up);
-    (void)signal(SIGTERM, clean_up_and_end);
-    (void)signal(SIGINT, clean_up_and_end);
-    (void)umask(022);
-    (void)snprintf(base, sizeof base, "%s/burrow-threat-XXXXXX", where ? where : "/var/tmp");
-    CHECK(mkdtemp(base));
-    (void)snprintf(data, sizeof data, "%s/data", base);
-    struct engine_options options = {.data_dir = data,
-                                     .volume = {.size_bytes = (uint64_t)1 << 30}};
-    CHECK_OK(engine_open(&options, &engine, &err), err);
-}
-
-void begin_threat_test(void)
-{
-    if (geteuid() != 0)
-        SKIP("needs root");
-    end_boxes();
-    while (n_texts > 0)
-        free(texts[--n_texts]);
-    if (!base[0])
-        open_engine();
-}
-
-void end_threat_test(void)
-{
-    end_boxes();
-}
 
 const char *place(const char *name)
 {
     char *path = NULL;
-    CHECK(asprintf(&path, "%s/%s", base, name) > 0);
-    return keep(path);
+    CHECK(asprintf(&path, "%s/threat-%s", data_dir, name) > 0);
+    return path;
 }
 
 void put_file(int dir_fd, const char *path, const char *text, mode_t mode)
@@ -164,8 +62,9 @@ const char *attacker_layer(void)
 
 const char *hostile_layer(int *fd)
 {
+    static unsigned count;
     char name[32];
-    (void)snprintf(name, sizeof name, "layer-%u", n_layers++);
+    (void)snprintf(name, sizeof name, "layer-%u", count++);
     const char *path = place(name);
     CHECK(mkdir(path, 0755) == 0);
     *fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -259,41 +158,17 @@ uint64_t file_sum(const char *path)
 
 struct box_spec spec_with(const char *top)
 {
-    const char **layers = (const char **)(void *)keep(calloc(2, sizeof *layers));
+    const char **layers = xcalloc(2, sizeof *layers);
     struct box_spec spec = {.layers = layers, .n_layers = top ? 2 : 1, .hold_fd = -1};
     layers[0] = top ? top : attacker_layer();
     layers[1] = attacker_layer();
     return spec;
 }
 
-struct box *launch(const struct box_spec *spec)
-{
-    struct error err = {0};
-    for (unsigned i = 0; i < MAX_BOXES; i++) {
-        if (boxes[i])
-            continue;
-        CHECK_OK(box_launch(engine, spec, &boxes[i], &err), err);
-        return boxes[i];
-    }
-    test_fail(__FILE__, __LINE__, "too many boxes");
-}
-
-struct box *launch_plain(void)
+struct box *launch_attacker(void)
 {
     struct box_spec spec = spec_with(NULL);
     return launch(&spec);
-}
-
-void end(struct box *box)
-{
-    struct error err = {0};
-    for (unsigned i = 0; i < MAX_BOXES; i++) {
-        if (boxes[i] == box)
-            boxes[i] = NULL;
-    }
-    int result = box_end(box, &err);
-    box_free(box);
-    CHECK_OK(result, err);
 }
 
 pid_t box_pid(const struct box *box)
@@ -304,10 +179,9 @@ pid_t box_pid(const struct box *box)
 /* Reads until nobody can write any more. A terminal says that with EIO. */
 static char *read_all(int fd, size_t *length)
 {
-    char *text = malloc(MAX_OUTPUT + 1);
+    char *text = xcalloc(1, MAX_OUTPUT + 1);
     size_t used = 0;
 
-    CHECK(text);
     for (;;) {
         struct pollfd ready = {.fd = fd, .events = POLLIN};
         if (poll(&ready, 1, PATIENCE_MS) == 0) {
@@ -319,9 +193,8 @@ static char *read_all(int fd, size_t *length)
             break;
         used += (size_t)got;
     }
-    text[used] = '\0';
     *length = used;
-    return keep(text);
+    return xrealloc(text, used + 1, 1);
 }
 
 struct outcome run_command(struct box *box, const struct command *command)
@@ -331,7 +204,7 @@ struct outcome run_command(struct box *box, const struct command *command)
     int ends[2] = {-1, -1};
     int tty = -1;
     struct process_spec spec = {
-        .id = ++next_id,
+        .id = next_id(),
         .argv = command->argv,
         .env = command->env,
         .cwd = command->cwd,
@@ -364,7 +237,7 @@ struct outcome run_attacker_as(struct box *box, const char *user, const char *co
 uint32_t start_command(struct box *box, const char *user, const char *const *argv)
 {
     struct error err = {0};
-    struct process_spec spec = {.id = ++next_id,
+    struct process_spec spec = {.id = next_id(),
                                 .argv = argv,
                                 .user = user,
                                 .cwd = "/",

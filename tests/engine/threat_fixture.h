@@ -1,41 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For tests of attacks: an engine on a data directory of its own, a layer with the attacker (attacker.c) in it, boxes
- * that are ended however a test ends, and a host directory whose every change is noticed. Needs root.
+ * For tests of attacks, on top of box_fixture.h: a layer with the attacker (attacker.c) in it, layers made by hand,
+ * commands run to their end, and host directories whose every change is noticed. What is returned as text or path
+ * stays until the program ends.
  */
 #pragma once
 #include "base/auto.h"
 #include "base/fd.h"
-#include "engine/box.h"
+#include "box_fixture.h"
 #include "engine/files.h"
-#include "test.h"
 
 #include <fcntl.h>
 #include <stdint.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 
-#define PATIENCE_MS 120000
 #define CANARY_TEXT "burrow-canary-5f1d9c"
 
-extern struct engine *engine;
-
-/* One test on an engine that the tests of a program share: BOX_TEST(title) { ... } */
-#define BOX_TEST(title)                                                                            \
-    static void title##_body(void);                                                                \
-    TEST(title)                                                                                    \
-    {                                                                                              \
-        begin_threat_test();                                                                       \
-        title##_body();                                                                            \
-        end_threat_test();                                                                         \
-    }                                                                                              \
-    static void title##_body(void)
-
-/* Skips without root; opens `engine` the first time; ends the boxes that a failed test left. */
-void begin_threat_test(void);
-void end_threat_test(void);
-
-/* An absolute path below this run's directory; kept until the next test begins. */
+/* An absolute path below this run's directory. */
 const char *place(const char *name);
 
 /* What the attacker needs, as a layer: /attacker, /etc/passwd, /etc/group. */
@@ -54,14 +36,13 @@ void put_attacker(int dir_fd, const char *path, mode_t mode);
 
 /* A spec with `top` (NULL: none) over the attacker's layer, and no limits. */
 struct box_spec spec_with(const char *top);
-struct box *launch(const struct box_spec *spec);
-struct box *launch_plain(void);
-void end(struct box *box);
+/* A box with just the attacker's layer. */
+struct box *launch_attacker(void);
 pid_t box_pid(const struct box *box); // PID 1, as the host numbers it
 
 struct outcome {
     struct process_exit exit;
-    char *output; // stdout and stderr; NUL-terminated, kept until the next test begins
+    char *output; // stdout and stderr; NUL-terminated
     size_t length;
 };
 
