@@ -18,6 +18,7 @@
 
 #define MAX_BOXES 512
 #define MAX_ENGINES 8
+#define MAX_GROUPS 32
 #define MODES 3
 
 struct engine *engine;
@@ -28,6 +29,7 @@ static char engine_name[32];
 static pid_t tester;
 static struct box *boxes[MAX_BOXES];
 static struct engine *engines[MAX_ENGINES];
+static char *groups[MAX_GROUPS + 1]; // directories of engines' control groups
 
 bool is_in_vm(void)
 {
@@ -223,6 +225,26 @@ static void prepare(void)
         make_data_dir();
 }
 
+/* The first network is made beside everything else; here its maker is waited for, so that fds can be counted. */
+static void await_network(const struct engine *opened)
+{
+    siginfo_t info;
+    if (opened->first_network)
+        CHECK(waitid(P_PID, (id_t)opened->first_network->child, &info,
+                     WEXITED | WNOWAIT | __WALL) == 0);
+}
+
+static void note_groups(const struct cgroup_root *root)
+{
+    for (unsigned i = 0; i < root->n_trees; i++) {
+        unsigned at = 0;
+        while (groups[at] && strcmp(groups[at], root->trees[i].path) != 0)
+            CHECK(++at < MAX_GROUPS);
+        if (!groups[at])
+            groups[at] = xstrdup(root->trees[i].path);
+    }
+}
+
 struct engine *open_engine(const struct engine_options *more)
 {
     struct engine_options options = more ? *more : (struct engine_options){0};
@@ -239,11 +261,13 @@ struct engine *open_engine(const struct engine_options *more)
     }
     if (options.data_dir == data_dir)
         (void)snprintf(engine_name, sizeof engine_name, "%s", opened->name);
-    for (unsigned i = 0; i < MAX_ENGINES; i++) {
-        if (!engines[i])
-            return engines[i] = opened;
-    }
-    test_fail(__FILE__, __LINE__, "more than %d engines", MAX_ENGINES);
+    unsigned place = 0;
+    while (engines[place])
+        CHECK(++place < MAX_ENGINES);
+    engines[place] = opened;
+    note_groups(opened->cgroups);
+    await_network(opened);
+    return opened;
 }
 
 void close_engine(struct engine *other)
@@ -274,7 +298,7 @@ void check_nothing_is_left(void)
     (void)strcpy(dir, data_dir);
     remove_everything();
     *data_dir = '\0';
-    autofree char *left = find_leftovers(dir, engine_name);
+    autofree char *left = find_leftovers(dir, engine_name, groups);
     CHECK_STR(left, "");
 }
 

@@ -95,22 +95,6 @@ char *take_stock(struct engine *engine)
     return text;
 }
 
-/* Groups of this name, at most `depth` below a directory. */
-static void find_groups(FILE *out, const char *path, const char *name, int depth)
-{
-    autodir dir = opendir(path);
-    for (struct dirent *entry; dir && (entry = readdir(dir));) {
-        char below[1024];
-        if (entry->d_type != DT_DIR || entry->d_name[0] == '.' ||
-            snprintf(below, sizeof below, "%s/%s", path, entry->d_name) >= (int)sizeof below)
-            continue;
-        if (strcmp(entry->d_name, name) == 0)
-            (void)fprintf(out, "group %s; ", below);
-        else if (depth > 0)
-            find_groups(out, below, name, depth - 1);
-    }
-}
-
 static void find_loops(FILE *out, const char *data_dir)
 {
     autodir dir = opendir("/sys/block");
@@ -125,7 +109,7 @@ static void find_loops(FILE *out, const char *data_dir)
     }
 }
 
-char *find_leftovers(const char *data_dir, const char *engine_name)
+char *find_leftovers(const char *data_dir, const char *engine_name, char **paths)
 {
     char *text = NULL;
     size_t size = 0;
@@ -136,7 +120,10 @@ char *find_leftovers(const char *data_dir, const char *engine_name)
     if (mounts)
         (void)fprintf(out, "%u mounts; ", mounts);
     find_loops(out, data_dir);
-    find_groups(out, "/sys/fs/cgroup", engine_name, 5);
+    for (; *paths; paths++) {
+        if (access(*paths, F_OK) == 0)
+            (void)fprintf(out, "%s; ", *paths);
+    }
     (void)snprintf(path, sizeof path, "/run/burrow/%s", engine_name);
     if (access(path, F_OK) == 0)
         (void)fprintf(out, "%s; ", path);

@@ -6,5 +6,8 @@
 /* Mounts below the data directory, fds, children, boxes' groups, scratches, sockets, slot locks of this process. Malloc'd. */
 char *take_stock(struct engine *engine);
 
-/* What remains of a data directory whose engines are closed and whose volume is detached; "" when nothing does. Malloc'd. */
-char *find_leftovers(const char *data_dir, const char *engine_name);
+/*
+ * What remains of a data directory whose engines are closed and whose volume is detached, and of other paths
+ * (NULL-terminated); "" when nothing does. Malloc'd.
+ */
+char *find_leftovers(const char *data_dir, const char *engine_name, char **paths);

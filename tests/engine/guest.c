@@ -256,6 +256,26 @@ static int run_catch(int argc, char **argv)
     return 0;
 }
 
+/* A parent, and a child in a session of its own; both tell the first signal they get. */
+static int run_tree(int argc, char **argv)
+{
+    sigset_t all;
+    int got = 0;
+    sigfillset(&all);
+    sigdelset(&all, SIGCHLD);
+    (void)sigprocmask(SIG_SETMASK, &all, NULL);
+    pid_t child = fork();
+    if (child == 0) {
+        (void)setsid();
+        say("child ready");
+    }
+    (void)sigwait(&all, &got);
+    say("%s got %d", child ? "parent" : "child", got);
+    if (child)
+        (void)waitpid(child, NULL, 0);
+    return 0;
+}
+
 static int run_ignore(int argc, char **argv)
 {
     for (int i = 1; i < 65; i++)
@@ -428,6 +448,7 @@ static const struct command plain_commands[] = {
     {"die", run_die, "SIGNAL"},
     {"crash", run_crash, ""},
     {"catch", run_catch, "COUNT"},
+    {"tree", run_tree, ""},
     {"ignore", run_ignore, ""},
     {"stop", run_stop, ""},
     {"daemon", run_daemon, "NAME [stay]"},

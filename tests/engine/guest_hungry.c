@@ -94,6 +94,18 @@ static int run_fill(int argc, char **argv)
     return 0;
 }
 
+/* Reads a file to its end. */
+static int run_digest(int argc, char **argv)
+{
+    static char data[65536];
+    unsigned long long total = 0;
+    int fd = open(argv[1], O_RDONLY);
+    for (ssize_t got; (got = read(fd, data, sizeof data)) > 0;)
+        total += (unsigned long long)got;
+    say("%llu", total);
+    return 0;
+}
+
 static int run_make_files(int argc, char **argv)
 {
     for (int i = 0; i < atoi(argv[2]); i++) {
@@ -190,6 +202,7 @@ const struct command hungry_commands[] = {
     {"feed", run_feed, "MIB: a child eats"},
     {"share", run_share, "MIB of System V memory that outlives us"},
     {"fill", run_fill, "FILE MIB [deleted]"},
+    {"digest", run_digest, "FILE"},
     {"make-files", run_make_files, "PREFIX COUNT"},
     {"open-many", run_open_many, ""},
     {"spin", run_spin, "CPU-MS"},
