@@ -21,7 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PROGRAM_SECONDS 120
+#define PROGRAM_SECONDS 150
 #define GRACE_TRIES 50 // of 100 ms
 #define MAX_WORDS 32
 
@@ -187,6 +187,21 @@ static bool find_stray_cgroup(const char *root, int depth, char name[1024])
     return is_found;
 }
 
+/* So that what one program left is not held against the next. */
+static void remove_cgroup(const char *path)
+{
+    DIR *dir = opendir(path);
+    for (struct dirent *entry; dir && (entry = readdir(dir));) {
+        char below[1024];
+        if (entry->d_type == DT_DIR && entry->d_name[0] != '.' &&
+            snprintf(below, sizeof below, "%s/%s", path, entry->d_name) < (int)sizeof below)
+            remove_cgroup(below);
+    }
+    if (dir)
+        (void)closedir(dir);
+    (void)rmdir(path);
+}
+
 static void reap(void)
 {
     while (waitpid(-1, NULL, WNOHANG) > 0)
@@ -196,14 +211,17 @@ static void reap(void)
 static void report_leftovers(const char *cgroups, unsigned mounts_before)
 {
     char name[1024];
+    int depth = strcmp(cgroups, "v2") == 0 ? 0 : 1; // of the hierarchies' roots
     for (int tries = 0; find_stray_process(name) && tries < GRACE_TRIES; tries++) {
         pause_briefly();
         reap();
     }
     if (find_stray_process(name))
         printf("@left the process '%s'\n", name);
-    if (find_stray_cgroup("/sys/fs/cgroup", strcmp(cgroups, "v2") == 0 ? 0 : 1, name))
+    for (int i = 0; i < 10 && find_stray_cgroup("/sys/fs/cgroup", depth, name); i++) {
         printf("@left the cgroup '%s'\n", name);
+        remove_cgroup(name);
+    }
     unsigned mounts = count_lines("/proc/self/mountinfo");
     if (mounts != mounts_before)
         printf("@left %u mounts where %u were\n", mounts, mounts_before);
