@@ -20,6 +20,7 @@
 #include <time.h>
 
 #define EVENT_BUFFER 1024 // what PID 1 sends is small
+#define FROZEN_PATIENCE_MS 200
 
 static int gone(struct box *box, struct error *err)
 {
@@ -389,12 +390,18 @@ int box_resize(struct box *box, uint32_t id, uint16_t rows, uint16_t cols, struc
 
 int box_freeze(struct box *box, struct error *err)
 {
-    return cgroup_freeze(box->cgroup, err);
+    if (cgroup_freeze(box->cgroup, err) < 0)
+        return -1;
+    box->is_frozen = true;
+    return 0;
 }
 
 int box_thaw(struct box *box, struct error *err)
 {
-    return cgroup_thaw(box->cgroup, err);
+    if (cgroup_thaw(box->cgroup, err) < 0)
+        return -1;
+    box->is_frozen = false;
+    return 0;
 }
 
 int box_usage(struct box *box, struct cgroup_usage *out, struct error *err)
@@ -496,10 +503,27 @@ int box_adopt(struct engine *engine, unsigned slot, const char *scratch, struct 
     return 0;
 }
 
+/*
+ * PID 1 ends after everything in its process namespace, and on v1 what is frozen does not: then the whole group is
+ * killed, which thaws.
+ */
+static void await_namespace(struct box *box)
+{
+    struct error ignored = {0};
+    struct pollfd end = {.fd = box->pidfd, .events = POLLIN};
+    bool is_v1 = cgroup_root_mode(box->engine->cgroups) == CGROUP_V1;
+
+    if (!is_v1)
+        return;
+    if (box->is_frozen || poll(&end, 1, FROZEN_PATIENCE_MS) == 0)
+        (void)cgroup_kill(box->cgroup, &ignored);
+}
+
 /* Waits until PID 1, and with it everything in its process namespace, is gone. */
 static int await_end(struct box *box, struct error *err)
 {
     if (box->is_child) {
+        await_namespace(box);
         siginfo_t info;
         while (waitid(P_PIDFD, (id_t)box->pidfd, &info, WEXITED | __WALL) < 0) {
             if (errno != EINTR)

@@ -60,6 +60,7 @@ struct box {
     int pidfd;
     bool is_child; // of this process: must be reaped
     bool has_ended;
+    bool is_frozen; // by this handle
     struct kept_exit *exits;
     // Of the launch. Closing them takes the kernel longer than starting a process, so it is done beside one.
     int spent[BOX_SPENT_FDS];

@@ -144,8 +144,10 @@ static void clean_up(void)
     if (!engine)
         return;
     end_boxes();
+    if (cgroup_sweep(engine->cgroups, owns_nothing, NULL, &err) < 0)
+        printf("# left behind: %s\n", err.text);
     kill_children();
-    if (cgroup_sweep(engine->cgroups, owns_nothing, NULL, &err) < 0 || engine_sweep(engine, &err) < 0)
+    if (engine_sweep(engine, &err) < 0)
         printf("# left behind: %s\n", err.text);
     engine = NULL;
     for (unsigned i = 0; i < MAX_ENGINES; i++)

@@ -182,7 +182,9 @@ BOX_TEST(a_signal_that_is_none_is_refused_and_one_for_nobody_harmless)
 
 BOX_TEST_MODES(the_end_of_a_box_ends_everything_in_it)
 {
-    struct box *box = launch_plain();
+    struct box_spec spec = plain_spec();
+    spec.limits.max_procs = 100;
+    struct box *box = launch(&spec);
     struct error err = {0};
     struct process_exit exit;
     (void)start_ready(box, NULL, "daemon away stay");
