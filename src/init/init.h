@@ -104,8 +104,8 @@ uint64_t process_count_oom_kills(struct init *init);
 void process_reap(struct init *init);
 
 /* serve.c */
-/* One message from the engine. False: the connection has ended. */
-bool serve_control(struct init *init);
+/* One message from the engine: 1; 0: none is there; -1: the connection has ended. */
+int serve_control(struct init *init);
 /* Tells the engine what it has not been told yet. */
 void serve_news(struct init *init);
 void serve_hello(struct init *init);

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#define LAST_WISHES 1024
 #define MAX_POLLED (2 * INIT_MAX_PROCESSES + 2)
 
 static volatile sig_atomic_t has_dead_children;
@@ -72,12 +73,14 @@ static bool read_boot(struct init *init)
     return true;
 }
 
-/* Another engine has come; it is the one to talk to now. */
+/* Another engine has come; it is the one to talk to now. What the one before asked for is still done. */
 static void accept_engine(struct init *init)
 {
     int sock = accept4(init->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (sock < 0)
         return;
+    for (unsigned i = 0; i < LAST_WISHES && init->control >= 0 && serve_control(init) > 0; i++)
+        ;
     closep(&init->control);
     init->control = sock;
     init->is_control_full = false;
@@ -188,7 +191,7 @@ static void turn(struct init *init, struct polled *p)
     if (ready > 0 && init->control >= 0 && is_ready(p, init->control, POLLOUT))
         init->is_control_full = false;
     if (ready > 0 && init->control >= 0 && is_ready(p, init->control, POLLIN) &&
-        !serve_control(init)) {
+        serve_control(init) < 0) {
         closep(&init->control);
         if (!init->is_staying)
             _exit(0); // with PID 1 everything in the box ends

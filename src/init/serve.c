@@ -101,16 +101,16 @@ static void on_files(struct link_message *message)
     conversation_start(sock, user, base);
 }
 
-bool serve_control(struct init *init)
+int serve_control(struct init *init)
 {
     static char buffer[LINK_MAX_MESSAGE + sizeof(struct link_header)] __attribute__((aligned(16)));
     struct link_message message;
 
     int got = link_receive(init->control, buffer, sizeof buffer, &message, MSG_DONTWAIT);
     if (got == 0)
-        return false;
+        return -1;
     if (got < 0)
-        return errno == EAGAIN || errno == EPROTO;
+        return errno == EAGAIN ? 0 : errno == EPROTO ? 1 : -1;
     switch (message.header.type) {
     case LINK_SPAWN:
         on_spawn(init, &message);
@@ -131,7 +131,7 @@ bool serve_control(struct init *init)
         break;
     }
     link_message_clear(&message);
-    return true;
+    return 1;
 }
 
 void serve_hello(struct init *init)

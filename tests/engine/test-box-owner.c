@@ -1,3 +1,376 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Boxes whose owner is killed: they end, or stay and are adopted; in every cgroup mode. */
+#include "base/auto.h"
 #include "box_fixture.h"
+#include "engine/launch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define IDS 100 // of processes that an owner started: its first
+
+/* What an owner tells of its box before it is killed. */
+struct deed {
+    unsigned slot;
+    pid_t init;
+};
+
+/*
+ * A process that opens an engine of its own, launches a box, starts commands in it (ids 100, 101, ...) with these
+ * spools, and waits to be killed.
+ */
+struct owner {
+    struct box_spec spec;
+    const char *commands[4];
+    int spools[4];
+    int stdin_fd; // of the first; 0: none
+    pid_t pid;
+    struct deed deed;
+};
+
+static void own_box(struct owner *o, int out)
+{
+    enum cgroup_mode mode = cgroup_root_mode(engine_cgroups(engine));
+    struct engine_options options = {.data_dir = data_dir, .cgroup_mode = &mode};
+    struct engine *mine = NULL;
+    struct box *box = NULL;
+    struct error err = {0};
+
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (engine_open(&options, &mine, &err) < 0 || box_launch(mine, &o->spec, &box, &err) < 0)
+        _exit(1);
+    for (uint32_t i = 0; i < 4 && o->commands[i]; i++) {
+        char text[256];
+        const char *argv[64];
+        (void)snprintf(text, sizeof text, "%s", o->commands[i]);
+        split_words(text, argv);
+        struct process_spec spec = {.id = IDS + i, .argv = argv, .output = OUTPUT_SPOOL,
+                                    .stdin_fd = i == 0 && o->stdin_fd ? o->stdin_fd : -1,
+                                    .stdout_fd = o->spools[i], .stderr_fd = -1};
+        if (box_spawn(box, &spec, NULL, &err) < 0)
+            _exit(2);
+    }
+    struct deed deed = {box->slot, box->pid};
+    if (write(out, &deed, sizeof deed) != sizeof deed)
+        _exit(3);
+    for (;;)
+        (void)pause();
+}
+
+static void start_owner(struct owner *o)
+{
+    int ends[2];
+    for (unsigned i = 0; i < 4; i++) {
+        if (o->commands[i])
+            o->spools[i] = memfd_create("spool", MFD_CLOEXEC);
+    }
+    CHECK(pipe2(ends, O_CLOEXEC) == 0);
+    o->pid = fork();
+    CHECK(o->pid >= 0);
+    if (o->pid == 0)
+        own_box(o, ends[1]);
+    (void)close(ends[1]);
+    ssize_t got = read(ends[0], &o->deed, sizeof o->deed);
+    (void)close(ends[0]);
+    CHECK_INT(got, sizeof o->deed);
+}
+
+static const char *spooled(const struct owner *o, unsigned index)
+{
+    static char text[1 << 20];
+    ssize_t got = pread(o->spools[index], text, sizeof text - 1, 0);
+    CHECK(got >= 0);
+    text[got] = '\0';
+    return text;
+}
+
+static void kill_owner(struct owner *o)
+{
+    CHECK(kill(o->pid, SIGKILL) == 0);
+    CHECK_INT(waitpid(o->pid, NULL, 0), o->pid);
+}
+
+static void close_spools(struct owner *o)
+{
+    for (unsigned i = 0; i < 4; i++) {
+        if (o->spools[i] > 0)
+            (void)close(o->spools[i]);
+    }
+}
+
+static bool has_scratch(unsigned slot)
+{
+    char name[32];
+    int fd = -1;
+    struct error err = {0};
+    (void)snprintf(name, sizeof name, "run-%u", slot);
+    bool is_there = volume_scratch_open(engine_volume(engine), name, &fd, &err) == 0;
+    if (is_there)
+        (void)close(fd);
+    return is_there;
+}
+
+static bool has_group(unsigned slot)
+{
+    char name[32];
+    struct error err = {0};
+    autoptr(cgroup) group = NULL;
+    (void)snprintf(name, sizeof name, "%u", slot);
+    return cgroup_open(engine_cgroups(engine), name, &group, &err) == 0;
+}
+
+BOX_TEST_MODES(a_killed_owner_ends_its_box_and_a_sweep_removes_the_rest)
+{
+    struct error err = {0};
+    struct owner o = {.spec = plain_spec(), .commands = {"daemon away stay", "ignore", "bomb"}};
+    o.spec.limits.max_procs = 100;
+    start_owner(&o);
+    AWAIT(strstr(spooled(&o, 0), "ready") && strstr(spooled(&o, 1), "ready"));
+    CHECK_OK(engine_sweep(engine, &err), err);
+    CHECK(has_group(o.deed.slot) && has_scratch(o.deed.slot)); // it lives: nobody's to sweep
+    kill_owner(&o);
+    // we are its reaper now: it is gone when everything in its namespace is
+    CHECK_INT(waitpid(o.deed.init, NULL, __WALL), o.deed.init);
+    CHECK_OK(engine_sweep(engine, &err), err);
+    CHECK(!has_group(o.deed.slot));
+    CHECK(!has_scratch(o.deed.slot));
+    close_spools(&o);
+}
+
+BOX_TEST_MODES(a_killed_owner_ends_its_one_shot_box)
+{
+    struct error err = {0};
+    struct owner o = {.spec = plain_spec(), .commands = {"daemon away stay"}};
+    o.spec.is_one_shot = true;
+    start_owner(&o);
+    kill_owner(&o);
+    CHECK_INT(waitpid(o.deed.init, NULL, __WALL), o.deed.init);
+    CHECK_OK(engine_sweep(engine, &err), err);
+    CHECK(!has_group(o.deed.slot));
+    CHECK(!has_scratch(o.deed.slot));
+    close_spools(&o);
+}
+
+BOX_TEST_MODES(what_a_dead_owner_left_frozen_is_swept)
+{
+    struct error err = {0};
+    struct owner o = {.spec = plain_spec(), .commands = {"daemon away stay"}};
+    char name[32];
+    autoptr(cgroup) group = NULL;
+    start_owner(&o);
+    AWAIT(strstr(spooled(&o, 0), "ready"));
+    (void)snprintf(name, sizeof name, "%u", o.deed.slot);
+    CHECK_OK(cgroup_open(engine_cgroups(engine), name, &group, &err), err);
+    CHECK_OK(cgroup_freeze(group, &err), err);
+    kill_owner(&o);
+    int64_t end = now_ms() + PATIENCE_MS;
+    while (has_group(o.deed.slot) && now_ms() < end) {
+        CHECK_OK(engine_sweep(engine, &err), err);
+        nap();
+    }
+    CHECK(!has_group(o.deed.slot));
+    CHECK_INT(waitpid(o.deed.init, NULL, __WALL), o.deed.init);
+    close_spools(&o);
+}
+
+static struct box *adopt(const struct owner *o)
+{
+    struct box *box = NULL;
+    struct error err = {0};
+    CHECK_OK(box_adopt(engine, o->deed.slot, o->spec.scratch, &box, &err), err);
+    CHECK_INT(box_slot(box), o->deed.slot);
+    return own(box);
+}
+
+static void feed(int fd, uint64_t count)
+{
+    for (uint64_t at = 0; at < count;) {
+        unsigned char data[4096];
+        size_t part = count - at < sizeof data ? (size_t)(count - at) : sizeof data;
+        for (size_t i = 0; i < part; i++)
+            data[i] = (unsigned char)('a' + (at + i) % 26);
+        ssize_t wrote = write(fd, data, part);
+        CHECK(wrote > 0);
+        at += (uint64_t)wrote;
+    }
+}
+
+BOX_TEST_MODES(a_box_that_stays_loses_no_byte_and_no_end_and_can_be_adopted)
+{
+    struct error err = {0};
+    struct owner o = {.spec = plain_spec(), .commands = {"cat", "exit 7", "catch 1", "lines 3"}};
+    int in[2];
+    CHECK(pipe2(in, O_CLOEXEC) == 0);
+    o.spec.owner_loss = BOX_STAY;
+    o.stdin_fd = in[0];
+    start_owner(&o);
+    (void)close(in[0]);
+    feed(in[1], 1000);
+    kill_owner(&o);
+    feed(in[1], 500000);
+    (void)close(in[1]);
+    AWAIT(strlen(spooled(&o, 0)) == 501000);
+    CHECK_OK(engine_sweep(engine, &err), err);
+    struct box *newer = launch_plain();
+    CHECK(box_slot(newer) != o.deed.slot);
+
+    struct box *box = adopt(&o);
+    struct process_exit exit = finish(box, IDS);
+    CHECK_INT(exit.code, 0);
+    CHECK_INT(exit.stdout_bytes, 501000);
+    CHECK_INT(finish(box, IDS + 1).code, 7);
+    CHECK_INT(finish(box, IDS + 3).stdout_bytes, 21);
+    CHECK_STR(spooled(&o, 3), "line 0\nline 1\nline 2\n");
+    AWAIT(strstr(spooled(&o, 2), "ready"));
+    CHECK_OK(box_signal(box, IDS + 2, SIGTERM, true, &err), err);
+    CHECK_INT(finish(box, IDS + 2).code, 0);
+    run_well(box, "write /root/x adopted");
+    CHECK_OK(box_freeze(box, &err), err);
+    CHECK_OK(box_thaw(box, &err), err);
+    end(box);
+    CHECK_INT(waitpid(o.deed.init, NULL, __WALL), o.deed.init);
+    CHECK(!has_group(o.deed.slot));
+    CHECK(!has_scratch(o.deed.slot));
+    close_spools(&o);
+}
+
+BOX_TEST_MODES(PID_1_waits_quietly_for_the_next_owner)
+{
+    struct error err = {0};
+    struct owner o = {.spec = plain_spec(), .commands = {"cat"}};
+    struct cgroup_usage before;
+    struct cgroup_usage after;
+    int in[2];
+    CHECK(pipe2(in, O_CLOEXEC) == 0);
+    o.spec.owner_loss = BOX_STAY;
+    o.stdin_fd = in[0];
+    start_owner(&o);
+    (void)close(in[0]);
+    kill_owner(&o);
+    feed(in[1], 1000); // news that nobody takes
+    AWAIT(strlen(spooled(&o, 0)) == 1000);
+    struct box *box = adopt(&o);
+    CHECK_OK(box_usage(box, &before, &err), err);
+    disown(box);
+    box_free(box);
+    feed(in[1], 1000);
+    for (int64_t pause = now_ms() + 1000; now_ms() < pause;)
+        nap();
+    box = adopt(&o);
+    CHECK_OK(box_usage(box, &after, &err), err);
+    CHECK(after.cpu_usec - before.cpu_usec < 300000);
+    (void)close(in[1]);
+    CHECK_INT(finish(box, IDS).stdout_bytes, 2000);
+    end(box);
+    close_spools(&o);
+}
+
+BOX_TEST_MODES(owners_follow_each_other_and_the_last_one_is_heard)
+{
+    struct error err = {0};
+    struct owner o = {.spec = plain_spec(), .commands = {"exit 7", "sleep 1000"}};
+    struct box_event event;
+    o.spec.owner_loss = BOX_STAY;
+    start_owner(&o);
+    kill_owner(&o);
+    struct box *first = adopt(&o);
+    struct box *second = adopt(&o);
+    do
+        CHECK_OK(box_next(first, &event, PATIENCE_MS, &err), err);
+    while (event.kind == BOX_EVENT_OUTPUT || event.kind == BOX_EVENT_EXIT);
+    CHECK_INT(event.kind, BOX_EVENT_ENDED); // for the first, not for the box
+    disown(first);
+    box_free(first);
+    // an end that was told and not collected is told again
+    do
+        CHECK_OK(box_next(second, &event, PATIENCE_MS, &err), err);
+    while (event.kind == BOX_EVENT_OUTPUT);
+    CHECK_INT(event.kind, BOX_EVENT_EXIT);
+    CHECK_INT(event.exit.code, 7);
+    disown(second);
+    box_free(second);
+    struct box *third = adopt(&o);
+    CHECK_INT(finish(third, IDS).code, 7);
+    run_well(third, "exit 0");
+    CHECK_OK(box_signal(third, IDS + 1, SIGKILL, true, &err), err);
+    CHECK_INT(finish(third, IDS + 1).code, 137);
+    end(third);
+    close_spools(&o);
+}
+
+BOX_TEST_MODES(a_one_shot_box_that_stays_is_adopted_as_one)
+{
+    struct owner o = {.spec = plain_spec(), .commands = {"exit 9"}};
+    o.spec.owner_loss = BOX_STAY;
+    o.spec.is_one_shot = true;
+    start_owner(&o);
+    kill_owner(&o);
+    struct box *box = adopt(&o);
+    CHECK_INT(finish(box, IDS).code, 9);
+    end(box);
+    close_spools(&o);
+}
+
+BOX_TEST(limits_and_a_kept_scratch_hold_after_adoption)
+{
+    struct error err = {0};
+    struct owner o = {.spec = plain_spec(), .commands = {"write /root/x one"}};
+    o.spec.owner_loss = BOX_STAY;
+    o.spec.scratch = "kept";
+    o.spec.max_files = 20;
+    o.spec.limits.memory_bytes = 32 << 20;
+    start_owner(&o);
+    kill_owner(&o);
+    struct box *box = adopt(&o);
+    CHECK_INT(finish(box, IDS).code, 0);
+    run_well(box, "open-many");
+    CHECK_STR(last_output(), "20 24\n");
+    CHECK_INT(run(box, "eat 100").cause, CAUSE_MEMORY);
+    end(box);
+    struct box_spec spec = plain_spec();
+    spec.scratch = "kept";
+    box = launch(&spec);
+    run_well(box, "cat /root/x");
+    CHECK_STR(last_output(), "one\n");
+    end(box);
+    CHECK_OK(volume_scratch_remove(engine_volume(engine), "kept", &err), err);
+    close_spools(&o);
+}
+
+BOX_TEST(nobody_can_be_adopted_from_a_slot_without_a_box)
+{
+    struct error err = {0};
+    struct box *box = NULL;
+    CHECK(box_adopt(engine, 4095, NULL, &box, &err) < 0);
+    CHECK_INT(err.kind, ERROR_NOT_FOUND);
+    struct box *mine = launch_plain(); // lives, and does not stay
+    CHECK(box_adopt(engine, box_slot(mine), NULL, &box, &err) < 0);
+    CHECK_INT(err.kind, ERROR_NOT_FOUND);
+}
+
+BOX_TEST_MODES(a_box_that_stayed_and_died_is_swept_with_its_socket)
+{
+    struct error err = {0};
+    struct owner o = {.spec = plain_spec(), .commands = {"sleep 1000"}};
+    struct box *box = NULL;
+    char name[16];
+    o.spec.owner_loss = BOX_STAY;
+    start_owner(&o);
+    kill_owner(&o);
+    CHECK(kill(o.deed.init, SIGKILL) == 0);
+    CHECK_INT(waitpid(o.deed.init, NULL, __WALL), o.deed.init);
+    CHECK(box_adopt(engine, o.deed.slot, NULL, &box, &err) < 0);
+    CHECK_INT(err.kind, ERROR_NOT_FOUND);
+    CHECK_OK(engine_sweep(engine, &err), err);
+    (void)snprintf(name, sizeof name, "%u", o.deed.slot);
+    CHECK(faccessat(engine->run_fd, name, F_OK, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT);
+    CHECK(!has_group(o.deed.slot));
+    close_spools(&o);
+}
+
 NOTHING_IS_LEFT_TEST
