@@ -147,7 +147,9 @@ static void files_under_way(int argc, char **argv)
     union {
         struct cmsghdr header;
         char space[CMSG_SPACE(sizeof fds)];
-    } control = {.header = {CMSG_LEN(sizeof fds), 0, SOL_SOCKET, SCM_RIGHTS}};
+    } control = {.header = {.cmsg_len = CMSG_LEN(sizeof fds),
+                            .cmsg_level = SOL_SOCKET,
+                            .cmsg_type = SCM_RIGHTS}};
     struct msghdr message = {.msg_iov = &part,
                              .msg_iovlen = 1,
                              .msg_control = &control,
