@@ -17,6 +17,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <termios.h>
 
@@ -86,6 +87,9 @@ static void become_user(struct spawn *s)
         code = RAW(SYS_setresgid, s->user.gid, s->user.gid, s->user.gid, 0, 0);
     if (code >= 0)
         code = RAW(SYS_setresuid, s->user.uid, s->user.uid, s->user.uid, 0, 0);
+    // Other credentials reset it, for all who share this memory, to the host's fs.suid_dumpable.
+    if (code >= 0)
+        code = RAW(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0);
     if (code < 0)
         give_up(s, "become the user", code);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The program that attacks a box from inside: one sub-command per attack. Each tries the thing for real and complains
- * about what was not refused as promised; it ends with 1 when there was a complaint. Static, needs nothing of an image.
+ * The program that attacks a box from inside: one sub-command per attack. Each tries the thing for
+ * real and complains about what was not refused as promised; it ends with 1 when there was a
+ * complaint. Static, needs nothing of an image.
  */
 #pragma once
 #include <errno.h>

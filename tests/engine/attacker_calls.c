@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attacks by system call: every number, other entries to the kernel, socket families, terminals, namespaces. */
+/* Attacks by system call: every number, other entries to the kernel, socket families, terminals,
+ * namespaces. */
 #include "attacker.h"
 #include "engine/seccomp_table.h"
 
@@ -38,7 +39,8 @@ static int call_zeroes(void *data)
 static void check_number(long number)
 {
     const struct seccomp_rule *rule = find_rule(number);
-    // The traps of probes: since 6.14 no filter is asked, and who calls them from elsewhere is ended.
+    // The traps of probes: since 6.14 no filter is asked, and who calls them from elsewhere is
+    // ended.
     if (number == __NR_uretprobe || number == __NR_uprobe)
         return;
     int got = in_child(call_zeroes, &number);
@@ -79,7 +81,8 @@ static int call_x32(void *data)
     return 0;
 }
 
-/* Other entries to the kernel have other numbers: none is answered. A kernel without them faults instead. */
+/* Other entries to the kernel have other numbers: none is answered. A kernel without them faults
+ * instead. */
 static void other_entries(int argc, char **argv)
 {
     static long old_numbers[] = {20 /* getpid */, 102 /* socketcall */, 359 /* socket */, 310, 120};
@@ -293,10 +296,15 @@ static void crash_now(int argc, char **argv)
 }
 
 const struct attack call_attacks[] = {
-    {"all-calls", all_calls},   {"other-entries", other_entries},
-    {"sockets", sockets},       {"terminal", terminal},
-    {"no-terminal", no_terminal}, {"namespaces", namespaces},
-    {"mounting", mounting},     {"machine", machine},
-    {"core", core},             {"crash", crash_now},
+    {"all-calls", all_calls},
+    {"other-entries", other_entries},
+    {"sockets", sockets},
+    {"terminal", terminal},
+    {"no-terminal", no_terminal},
+    {"namespaces", namespaces},
+    {"mounting", mounting},
+    {"machine", machine},
+    {"core", core},
+    {"crash", crash_now},
     {0},
 };

@@ -159,7 +159,8 @@ static void readable(int argc, char **argv)
     list_readable("/proc/self", 0);
 }
 
-/* Every file of the kernel's that opens for writing. The process's own and what is in the overlay do not count. */
+/* Every file of the kernel's that opens for writing. The process's own and what is in the overlay
+ * do not count. */
 static void list_writable(const char *dir_path, int depth)
 {
     DIR *dir = opendir(dir_path);
@@ -280,10 +281,11 @@ static void probe(int argc, char **argv)
 static void first_process(int argc, char **argv)
 {
     static const char *const shut[] = {
-        "environ", "auxv",  "maps",      "smaps",     "mem",   "pagemap", "numa_maps", "io",
-        "syscall", "stack", "clear_refs", "map_files", "personality", "timers", "fdinfo",
+        "environ", "auxv",  "maps",       "smaps",     "mem",         "pagemap", "numa_maps", "io",
+        "syscall", "stack", "clear_refs", "map_files", "personality", "timers",  "fdinfo",
     };
-    static const char *const links[] = {"exe", "cwd", "root", "fd/3", "ns/mnt", "ns/user", "ns/net"};
+    static const char *const links[] = {"exe",    "cwd",     "root",  "fd/3",
+                                        "ns/mnt", "ns/user", "ns/net"};
     char path[64], target[256];
     (void)argc;
     (void)argv;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attacks on others: processes in and out of the box, shared memory and queues, sockets, the network. */
+/* Attacks on others: processes in and out of the box, shared memory and queues, sockets, the
+ * network. */
 #include "attacker.h"
 
 #include <arpa/inet.h>
@@ -78,7 +79,8 @@ static void guessed(int argc, char **argv)
         REFUSED(kill(pid, SIGKILL), ESRCH);
         REFUSED(syscall(SYS_pidfd_open, pid, 0), ESRCH);
         REFUSED(syscall(SYS_tgkill, pid, pid, SIGKILL), ESRCH);
-        REFUSED(syscall(SYS_rt_sigqueueinfo, pid, SIGKILL, &(siginfo_t){.si_code = SI_QUEUE}), ESRCH);
+        REFUSED(syscall(SYS_rt_sigqueueinfo, pid, SIGKILL, &(siginfo_t){.si_code = SI_QUEUE}),
+                ESRCH);
     }
     for (pid_t pid = 64; pid < 70000; pid++) {
         if (kill(pid, 0) == 0)
@@ -90,7 +92,8 @@ static void guessed(int argc, char **argv)
     }
 }
 
-/* Every process that can be seen but itself; sleepers of other users and of its own were started before. */
+/* Every process that can be seen but itself; sleepers of other users and of its own were started
+ * before. */
 static void visible(int argc, char **argv)
 {
     DIR *dir = opendir("/proc");
@@ -134,6 +137,42 @@ static void alone(int argc, char **argv)
     }
 }
 
+/* Sends files to itself and never takes them, until the kernel says that its user has too many
+ * under way. */
+static void files_under_way(int argc, char **argv)
+{
+    int pair[2], fds[200];
+    char byte = 'x';
+    struct iovec part = {&byte, 1};
+    union {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(sizeof fds)];
+    } control = {.header = {.cmsg_len = CMSG_LEN(sizeof fds),
+                            .cmsg_level = SOL_SOCKET,
+                            .cmsg_type = SCM_RIGHTS}};
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = &control,
+                             .msg_controllen = sizeof control.space};
+    (void)argc;
+    (void)argv;
+    for (size_t i = 0; i < COUNT(fds); i++)
+        fds[i] = STDOUT_FILENO;
+    memcpy(CMSG_DATA(&control.header), fds, sizeof fds);
+    for (int i = 0; i < 1000; i++) {
+        if (socketpair(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair) < 0)
+            break;
+        while (sendmsg(pair[0], &message, 0) > 0)
+            ;
+        if (errno == ETOOMANYREFS)
+            break;
+    }
+    (void)puts(errno == ETOOMANYREFS ? "full" : strerror(errno));
+    (void)fflush(stdout);
+    for (;;)
+        (void)pause();
+}
+
 static void wait_for_signal(int argc, char **argv)
 {
     (void)argc;
@@ -164,8 +203,8 @@ static void leave(int argc, char **argv)
     int messages = msgget(KEY, IPC_CREAT | 0666);
     int semaphores = semget(KEY, 1, IPC_CREAT | 0666);
     int sock = listen_abstract("left-by-a-box");
-    if (shm < 0 || tmp < 0 || queue == (mqd_t)-1 || segment < 0 || messages < 0 ||
-        semaphores < 0 || sock < 0)
+    if (shm < 0 || tmp < 0 || queue == (mqd_t)-1 || segment < 0 || messages < 0 || semaphores < 0 ||
+        sock < 0)
         complain("could not leave everything");
     (void)puts("left");
     (void)fflush(stdout);
@@ -252,7 +291,8 @@ static void network(int argc, char **argv)
     WORKS(try_connect("127.0.0.1", 9, SOCK_DGRAM)); // loopback itself is up
 }
 
-/* Races for the runtime's program: opens what any new process runs from, for writing, for the time of many starts. */
+/* Races for the runtime's program: opens what any new process runs from, for writing, for the time
+ * of many starts. */
 static void race_for_exe(int argc, char **argv)
 {
     char path[64];
@@ -291,6 +331,7 @@ const struct attack reach_attacks[] = {
     {"visible", visible},
     {"kill-all", kill_all},
     {"alone", alone},
+    {"files-under-way", files_under_way},
     {"wait", wait_for_signal},
     {"leave", leave},
     {"find-left", find_left},

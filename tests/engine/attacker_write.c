@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attacks that change or use up things: shared read-only files, devices, privileges of files, memory, processes. */
+/* Attacks that change or use up things: shared read-only files, devices, privileges of files,
+ * memory, processes. */
 #include "attacker.h"
 
 #include <fcntl.h>
@@ -18,7 +19,8 @@
 #define RENAME_EXCHANGE 2
 #endif
 
-/* Through a pipe whose pages are the file's own (CVE-2022-0847): bytes put in behind must not land in the file. */
+/* Through a pipe whose pages are the file's own (CVE-2022-0847): bytes put in behind must not land
+ * in the file. */
 static void write_by_pipe(int fd)
 {
     int ends[2];
@@ -82,7 +84,8 @@ static void write_by_memory(int fd)
     (void)munmap(own, 4096);
 }
 
-/* argv: a file to write to by its name, which goes to the box's own copy, if at all; "-" as first word: it is read-only. */
+/* argv: a file to write to by its name, which goes to the box's own copy, if at all; "-" as first
+ * word: it is read-only. */
 static void storm(int argc, char **argv)
 {
     bool is_read_only = argc > 0 && strcmp(argv[0], "-") == 0;
@@ -295,7 +298,8 @@ static void open_many(int argc, char **argv)
         complain("%s", strerror(errno));
 }
 
-/* A tree of processes hard to kill: deaf to TERM, stopped, in sessions of their own, orphaned, holding the output. */
+/* A tree of processes hard to kill: deaf to TERM, stopped, in sessions of their own, orphaned,
+ * holding the output. */
 static void hydra(int argc, char **argv)
 {
     (void)argc;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attacks of a guest on whoever works with its files from outside: exchanged directories, links, special files. */
+/* Attacks of a guest on whoever works with its files from outside: exchanged directories, links,
+ * special files. */
 #include "threat_fixture.h"
 
 #include "engine/files.h"
@@ -36,7 +37,8 @@ static int talk_to(struct box *box, const char *user)
     return conv;
 }
 
-/* Every verb there is, on paths that lead through `way`; what works and what does not changes from one to the next. */
+/* Every verb there is, on paths that lead through `way`; what works and what does not changes from
+ * one to the next. */
 static void use_all_verbs(int conv, const char *way, struct gathered *got)
 {
     struct error err = {0};
@@ -55,7 +57,8 @@ static void use_all_verbs(int conv, const char *way, struct gathered *got)
     (void)files_remove(conv, other, FILES_RECURSIVE, &err);
 }
 
-/* CVE-2018-15664, CVE-2026-42306 and the audit of file APIs: a directory that is a link every other moment. */
+/* CVE-2018-15664, CVE-2026-42306 and the audit of file APIs: a directory that is a link every other
+ * moment. */
 BOX_TEST(a_directory_exchanged_with_a_link_leads_no_verb_out)
 {
     const char *canary = canary_dir();
@@ -91,12 +94,14 @@ BOX_TEST(a_directory_exchanged_with_a_link_leads_no_verb_out)
     CHECK(inventory(canary) == before);
 }
 
-/* Read of a FIFO, a device, a kernel file, links to PID 1: refused at once; of a file of any size: as far as asked. */
+/* Read of a FIFO, a device, a kernel file, links to PID 1: refused at once; of a file of any size:
+ * as far as asked. */
 BOX_TEST(special_files_are_refused_or_bounded)
 {
-    static const char *const refused[] = {"fifo", "zero", "kmsg", "environ", "fd", "root/passwd",
-                                          "/dev/zero", "/dev/urandom", "/proc/kmsg", "/proc/1/mem",
-                                          "/proc/self/mem", "/dev/pts/ptmx", "/proc/1/fd/3"};
+    static const char *const refused[] = {
+        "fifo",           "zero",          "kmsg",         "environ",    "fd",
+        "root/passwd",    "/dev/zero",     "/dev/urandom", "/proc/kmsg", "/proc/1/mem",
+        "/proc/self/mem", "/dev/pts/ptmx", "/proc/1/fd/3"};
     struct box *box = launch_attacker();
     struct gathered got = {0};
     struct error err = {0};

@@ -1,11 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attacks by the files of an image: links, devices, privileges and attributes where a launch or PID 1 will look. */
+/* Attacks by the files of an image: links, devices, privileges and attributes where a launch or PID
+ * 1 will look. */
 #include "threat_fixture.h"
 
 #include <dirent.h>
 #include <inttypes.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
+#include <sys/wait.h>
 #include <sys/xattr.h>
+
+#ifndef RENAME_EXCHANGE
+#define RENAME_EXCHANGE 2
+#endif
 
 static const char *const mount_points[] = {"dev", "proc", "sys", "tmp", "run", "workspace"};
 
@@ -17,9 +26,9 @@ static void check_box(const char *layer, const char *canary, const char *user)
     struct box *box = launch(&spec);
     ATTACK(box, "places");
     ATTACK_AS(box, user, "hello");
-    struct outcome outcome = RUN(box, "/attacker", "probe", canary, "/dev/canary", "/proc/canary",
-                                 "/sys/canary", "/tmp/canary", "/run/canary", "/workspace/canary",
-                                 "/etc/canary");
+    struct outcome outcome =
+        RUN(box, "/attacker", "probe", canary, "/dev/canary", "/proc/canary", "/sys/canary",
+            "/tmp/canary", "/run/canary", "/workspace/canary", "/etc/canary");
     check_no_canary(&outcome);
     static const char *const argv[] = {"/attacker", "hello", NULL};
     struct command command = {.cwd = "/", .argv = argv, .output = OUTPUT_TTY};
@@ -34,7 +43,8 @@ static void relative(const char *path, char *out, size_t size)
     (void)snprintf(out, size, "../../../../../../../../../../../../../../../..%s", path);
 }
 
-/* CVE-2026-41579, CVE-2026-47766, CVE-2019-19921, CVE-2023-27561, CVE-2023-28642, CVE-2019-16884. */
+/* CVE-2026-41579, CVE-2026-47766, CVE-2019-19921, CVE-2023-27561, CVE-2023-28642, CVE-2019-16884.
+ */
 BOX_TEST(mount_points_that_are_links_lead_nowhere)
 {
     for (unsigned is_relative = 0; is_relative < 2; is_relative++) {
@@ -70,12 +80,13 @@ BOX_TEST(mount_points_that_are_no_directories_are_replaced)
     }
 }
 
-/* CVE-2025-31133 (/dev/null), CVE-2025-52565 (/dev/pts, console): inside /dev the image has no say. */
+/* CVE-2025-31133 (/dev/null), CVE-2025-52565 (/dev/pts, console): inside /dev the image has no say.
+ */
 BOX_TEST(links_below_dev_are_never_followed)
 {
-    static const char *const names[] = {"null", "zero",  "full", "random", "urandom", "tty", "ptmx",
-                                        "pts",  "shm",   "fd",   "console", ".empty", "stdin",
-                                        "stdout", "stderr", "mqueue"};
+    static const char *const names[] = {"null",  "zero",   "full",   "random", "urandom", "tty",
+                                        "ptmx",  "pts",    "shm",    "fd",     "console", ".empty",
+                                        "stdin", "stdout", "stderr", "mqueue"};
     const char *canary = canary_dir();
     char target[512];
     int fd = -1;
@@ -90,9 +101,11 @@ BOX_TEST(links_below_dev_are_never_followed)
     closep(&fd);
     char before[256], after[256];
     struct error err = {0};
-    CHECK_OK(fd_read_knob(AT_FDCWD, "/proc/sys/kernel/core_pattern", before, sizeof before, &err), err);
+    CHECK_OK(fd_read_knob(AT_FDCWD, "/proc/sys/kernel/core_pattern", before, sizeof before, &err),
+             err);
     check_box(layer, canary, "1000");
-    CHECK_OK(fd_read_knob(AT_FDCWD, "/proc/sys/kernel/core_pattern", after, sizeof after, &err), err);
+    CHECK_OK(fd_read_knob(AT_FDCWD, "/proc/sys/kernel/core_pattern", after, sizeof after, &err),
+             err);
     CHECK_STR(after, before);
 }
 
@@ -124,8 +137,8 @@ BOX_TEST(a_proc_in_the_image_is_covered_by_the_real_one)
 /* CVE-2025-24965, CVE-2022-21682: files a helper might write are links. */
 BOX_TEST(links_at_every_helper_path_stay_unfollowed)
 {
-    static const char *const names[] = {"etc", "root", "home", "var", "usr", "bin", "lib", "opt",
-                                        "mnt", "burrow-init", "init"};
+    static const char *const names[] = {"etc", "root", "home", "var",         "usr", "bin",
+                                        "lib", "opt",  "mnt",  "burrow-init", "init"};
     const char *canary = canary_dir();
     int fd = -1;
     const char *layer = hostile_layer(&fd);
@@ -158,8 +171,8 @@ BOX_TEST(links_planted_in_a_kept_scratch_are_not_followed_at_the_next_launch)
     spec.scratch = "kept-by-a-test";
     box = launch(&spec);
     ATTACK(box, "hide-places");
-    ATTACK(box, "plant-links", "/opt", canary, "/run", canary, "/workspace", canary, "/root", canary,
-           "/mnt", "/proc/1/root");
+    ATTACK(box, "plant-links", "/opt", canary, "/run", canary, "/workspace", canary, "/root",
+           canary, "/mnt", "/proc/1/root");
     end(box);
 
     box = launch(&spec);
@@ -178,6 +191,45 @@ BOX_TEST(links_planted_in_a_kept_scratch_are_not_followed_at_the_next_launch)
     CHECK(box_launch(engine, &spec, &box, &err) < 0);
     CHECK(inventory(canary) == before);
     CHECK_OK(volume_scratch_remove(engine_volume(engine), spec.scratch, &err), err);
+}
+
+/* CVE-2021-30465: the place of a bind is a directory, or a link, when it is looked at and when it
+ * is used. */
+BOX_TEST(a_mount_point_exchanged_with_a_link_during_launches_leads_nowhere)
+{
+    const char *canary = canary_dir();
+    uint64_t before = inventory(canary);
+    int fd = -1;
+    const char *layer = hostile_layer(&fd);
+    unsigned worked = 0;
+    CHECK(mkdirat(fd, "opt", 0755) == 0 && symlinkat(canary, fd, "link") == 0);
+    CHECK(mkdirat(fd, "dev", 0755) == 0 && symlinkat(canary, fd, "dev-link") == 0);
+    pid_t racer = fork();
+    if (racer == 0) {
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+        for (;;) {
+            (void)syscall(SYS_renameat2, fd, "opt", fd, "link", RENAME_EXCHANGE);
+            (void)syscall(SYS_renameat2, fd, "dev", fd, "dev-link", RENAME_EXCHANGE);
+        }
+    }
+    for (int i = 0; i < (is_in_vm() ? 20 : 300); i++) {
+        struct box_bind bind = {.host = attacker_layer(), .box = "/opt"};
+        struct box_spec spec = spec_with(layer);
+        struct box *box = NULL;
+        struct error err = {0};
+        spec.binds = &bind;
+        spec.n_binds = 1;
+        spec.is_one_shot = true;
+        if (box_launch(engine, &spec, &box, &err) < 0)
+            continue;
+        worked++;
+        end(own(box));
+    }
+    (void)kill(racer, SIGKILL);
+    (void)waitpid(racer, NULL, 0);
+    closep(&fd);
+    CHECK(worked > 0);
+    CHECK(inventory(canary) == before);
 }
 
 BOX_TEST(devices_in_an_image_do_not_open)
@@ -231,13 +283,15 @@ static void set_attribute(int dir_fd, const char *name, const char *attribute, c
     CHECK(fd >= 0 && fsetxattr(fd, attribute, value, strlen(value), 0) == 0);
 }
 
-/* Overlay's own marks in a layer: they may hide files of the image and must not show any of the host. */
+/* Overlay's own marks in a layer: they may hide files of the image and must not show any of the
+ * host. */
 BOX_TEST(overlay_marks_in_a_layer_lead_nowhere_outside)
 {
     const char *canary = canary_dir();
     uint64_t before = inventory(canary);
-    const char *const targets[] = {canary, "../../../../../../..", "/../../../..", "..", "/..", "/.",
-                                   "/etc", "/", "//", "a/../../b"};
+    const char *const targets[] = {
+        canary,     "../../../../../../..", "/../../../..", "..", "/..", "/.", "/etc", "/", "//",
+        "a/../../b"};
     int fd = -1;
     const char *layer = hostile_layer(&fd);
     char name[32], up[512];
@@ -286,13 +340,27 @@ BOX_TEST(user_files_that_are_traps_are_refused_in_bounded_time)
         for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
             const char *name = names[i];
             switch (trap) {
-            case 0: CHECK(mknodat(fd, name, S_IFIFO | 0666, 0) == 0); break;
-            case 1: CHECK(symlinkat(target, fd, name) == 0); break;
-            case 2: CHECK(symlinkat("/proc/self/fd/0", fd, name) == 0); break;
-            case 3: CHECK(symlinkat("/dev/zero", fd, name) == 0); break;
-            case 4: CHECK(symlinkat(name + 4, fd, name) == 0); break; // to itself
-            case 5: CHECK(mkdirat(fd, name, 0755) == 0); break;
-            case 6: CHECK(symlinkat("/proc/kmsg", fd, name) == 0); break;
+            case 0:
+                CHECK(mknodat(fd, name, S_IFIFO | 0666, 0) == 0);
+                break;
+            case 1:
+                CHECK(symlinkat(target, fd, name) == 0);
+                break;
+            case 2:
+                CHECK(symlinkat("/proc/self/fd/0", fd, name) == 0);
+                break;
+            case 3:
+                CHECK(symlinkat("/dev/zero", fd, name) == 0);
+                break;
+            case 4:
+                CHECK(symlinkat(name + 4, fd, name) == 0);
+                break; // to itself
+            case 5:
+                CHECK(mkdirat(fd, name, 0755) == 0);
+                break;
+            case 6:
+                CHECK(symlinkat("/proc/kmsg", fd, name) == 0);
+                break;
             default: {
                 autofd file = openat(fd, name, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
                 CHECK(file >= 0 && ftruncate(file, (off_t)1 << 40) == 0);
@@ -314,12 +382,19 @@ BOX_TEST(user_files_that_are_traps_are_refused_in_bounded_time)
     }
 }
 
-/* CVE-2024-0132, CVE-2025-23266, CVE-2019-14271: nothing outside, and not PID 1, runs or loads what an image brings. */
+/* CVE-2024-0132, CVE-2025-23266, CVE-2019-14271: nothing outside, and not PID 1, runs or loads what
+ * an image brings. */
 BOX_TEST(no_helper_runs_or_loads_anything_of_an_image)
 {
-    static const char *const planted[] = {"init", "burrow-init", "sbin/init", "bin/sh", "sbin/modprobe",
-                                          "usr/bin/newuidmap", "lib/ld-musl-x86_64.so.1",
-                                          "lib/libnss_files.so.2", "etc/ld.so.preload"};
+    static const char *const planted[] = {"init",
+                                          "burrow-init",
+                                          "sbin/init",
+                                          "bin/sh",
+                                          "sbin/modprobe",
+                                          "usr/bin/newuidmap",
+                                          "lib/ld-musl-x86_64.so.1",
+                                          "lib/libnss_files.so.2",
+                                          "etc/ld.so.preload"};
     int fd = -1;
     const char *layer = hostile_layer(&fd);
     static const char *const dirs[] = {"sbin", "bin", "usr", "usr/bin", "lib", "etc"};

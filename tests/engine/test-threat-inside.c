@@ -11,7 +11,8 @@
 
 extern const char golden_blob_start[] __attribute__((visibility("hidden")));
 
-/* CVE-2021-41133 and all calls to come: the kernel's answer inside is the table's, for every number. */
+/* CVE-2021-41133 and all calls to come: the kernel's answer inside is the table's, for every
+ * number. */
 BOX_TEST(every_call_is_answered_as_the_table_says)
 {
     struct box *box = launch_attacker();
@@ -154,6 +155,28 @@ BOX_TEST(pid_1_is_unreadable_and_out_of_reach)
     check_serves(box);
 }
 
+/* With this setting whoever changes its user becomes readable, and PID 1 does that for every
+ * process it starts. */
+BOX_TEST(pid_1_stays_unreadable_where_the_host_dumps_everything)
+{
+    struct error err = {0};
+    if (!is_in_vm())
+        SKIP("fs.suid_dumpable is changed in the virtual machine only");
+    CHECK_OK(fd_write_knob(AT_FDCWD, "/proc/sys/fs/suid_dumpable", "1", &err), err);
+    struct box *box = launch_attacker();
+    int conv = -1;
+    CHECK_OK(box_files(box, "guest", "/", &conv, &err), err);
+    autofd talk = conv;
+    CHECK_OK(files_stat(talk, "/", false, NULL, NULL, &err), err);
+    struct outcome user = RUN_AS(box, "guest", "/attacker", "first-process");
+    struct outcome root = RUN(box, "/attacker", "first-process");
+    struct outcome reach = RUN(box, "/attacker", "first");
+    CHECK_OK(fd_write_knob(AT_FDCWD, "/proc/sys/fs/suid_dumpable", "0", &err), err);
+    CHECK_STR(user.output, "");
+    CHECK_STR(root.output, "");
+    CHECK_STR(reach.output, "");
+}
+
 /* CVE-2023-25809, CVE-2025-52881: no kernel file opens for writing, for root neither. */
 BOX_TEST(no_kernel_file_opens_for_writing)
 {
@@ -162,7 +185,8 @@ BOX_TEST(no_kernel_file_opens_for_writing)
     ATTACK_AS(box, "guest", "writable");
 }
 
-/* What looks like a control group is a copy: writing to it changes the box's own file and no limit. */
+/* What looks like a control group is a copy: writing to it changes the box's own file and no limit.
+ */
 BOX_TEST(limits_that_a_guest_sees_are_not_the_limits)
 {
     struct box_spec spec = spec_with(NULL);
@@ -183,11 +207,20 @@ static void check_absent(const char *text, const char *secret, const char *where
 
 BOX_TEST(no_path_or_name_of_the_host_is_shown)
 {
-    static const char *const files[] = {"/proc/self/mountinfo", "/proc/self/mounts", "/proc/mounts",
-                                        "/proc/self/mountstats", "/proc/1/mountinfo",
-                                        "/proc/self/cgroup", "/proc/1/cgroup", "/proc/1/cmdline",
-                                        "/proc/swaps", "/proc/cmdline", "/proc/sys/kernel/hostname",
-                                        "/proc/self/environ", "/proc/net/unix", "/proc/locks"};
+    static const char *const files[] = {"/proc/self/mountinfo",
+                                        "/proc/self/mounts",
+                                        "/proc/mounts",
+                                        "/proc/self/mountstats",
+                                        "/proc/1/mountinfo",
+                                        "/proc/self/cgroup",
+                                        "/proc/1/cgroup",
+                                        "/proc/1/cmdline",
+                                        "/proc/swaps",
+                                        "/proc/cmdline",
+                                        "/proc/sys/kernel/hostname",
+                                        "/proc/self/environ",
+                                        "/proc/net/unix",
+                                        "/proc/locks"};
     struct utsname host;
     struct box *box = launch_attacker();
     const char *home = getenv("HOME");
@@ -253,12 +286,29 @@ BOX_TEST(only_known_kernel_files_are_readable)
 BOX_TEST(kernel_files_about_the_host_are_shut_or_empty)
 {
     static const char *const shut[] = {
-        "/proc/kcore",      "/proc/kmsg",      "/proc/timer_list",    "/proc/sched_debug",
-        "/proc/slabinfo",   "/proc/vmallocinfo", "/proc/pagetypeinfo", "/proc/kpagecount",
-        "/proc/kpageflags", "/proc/kallsyms",  "/proc/modules",       "/proc/keys",
-        "/proc/key-users",  "/proc/cmdline",   "/proc/interrupts",    "/proc/diskstats",
-        "/proc/partitions", "/proc/swaps",     "/sys/firmware/acpi/tables/DSDT",
-        "/sys/kernel/notes", "/sys/kernel/debug/sched/debug", "/proc/mtd", "/proc/mdstat",
+        "/proc/kcore",
+        "/proc/kmsg",
+        "/proc/timer_list",
+        "/proc/sched_debug",
+        "/proc/slabinfo",
+        "/proc/vmallocinfo",
+        "/proc/pagetypeinfo",
+        "/proc/kpagecount",
+        "/proc/kpageflags",
+        "/proc/kallsyms",
+        "/proc/modules",
+        "/proc/keys",
+        "/proc/key-users",
+        "/proc/cmdline",
+        "/proc/interrupts",
+        "/proc/diskstats",
+        "/proc/partitions",
+        "/proc/swaps",
+        "/sys/firmware/acpi/tables/DSDT",
+        "/sys/kernel/notes",
+        "/sys/kernel/debug/sched/debug",
+        "/proc/mtd",
+        "/proc/mdstat",
     };
     struct box *box = launch_attacker();
     for (size_t i = 0; i < ARRAY_SIZE(shut); i++) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attacks that use things up or do not end: what stops them, and that PID 1, the engine and others go on. */
+/* Attacks that use things up or do not end: what stops them, and that PID 1, the engine and others
+ * go on. */
 #include "threat_fixture.h"
 
 #include <errno.h>
@@ -23,8 +24,8 @@ static int start_reading(struct box *box, uint32_t id, const char *name, const c
     char text[32] = "";
     int ends[2];
     CHECK(pipe2(ends, O_CLOEXEC) == 0);
-    struct process_spec spec = {.id = id, .argv = argv, .cwd = "/", .stdin_fd = -1,
-                                .stdout_fd = ends[1], .stderr_fd = -1};
+    struct process_spec spec = {
+        .id = id, .argv = argv, .cwd = "/", .stdin_fd = -1, .stdout_fd = ends[1], .stderr_fd = -1};
     int result = box_spawn(box, &spec, NULL, &err);
     (void)close(ends[1]);
     CHECK_OK(result, err);
@@ -118,21 +119,28 @@ BOX_TEST(a_process_opens_as_many_files_as_it_may)
     check_serves(box);
 }
 
-/* Deaf, stopped, orphaned, in sessions of their own, holding the output: a timeout takes them all. */
+/* Deaf, stopped, orphaned, in sessions of their own, holding the output: a timeout takes them all.
+ */
 BOX_TEST(a_timeout_leaves_no_process_of_the_tree)
 {
     struct box *box = launch_attacker();
     uint32_t other = start_command(box, NULL, (const char *const[]){"/attacker", "wait", NULL});
     static const char *const argv[] = {"/attacker", "hydra", NULL};
-    struct process_spec spec = {.id = 700001, .argv = argv, .cwd = "/", .stdin_fd = -1,
-                                .stdout_fd = -1, .stderr_fd = -1, .timeout_ms = 300};
+    struct process_spec spec = {.id = 700001,
+                                .argv = argv,
+                                .cwd = "/",
+                                .stdin_fd = -1,
+                                .stdout_fd = -1,
+                                .stderr_fd = -1,
+                                .timeout_ms = 300};
     struct process_exit exit;
     struct error err = {0};
     CHECK_OK(box_spawn(box, &spec, NULL, &err), err);
     CHECK_OK(box_wait(box, spec.id, PATIENCE_MS, &exit, &err), err);
     CHECK_INT(exit.cause, CAUSE_TIMEOUT);
     CHECK_INT(exit.code, 124);
-    CHECK(box_wait(box, other, 0, &exit, &err) < 0 && err.kind == ERROR_TIMEOUT); // another leaf lives
+    CHECK(box_wait(box, other, 0, &exit, &err) < 0 &&
+          err.kind == ERROR_TIMEOUT); // another leaf lives
     kill_tree(box, other);
     ATTACK(box, "alone");
 }
@@ -191,8 +199,13 @@ BOX_TEST(a_flood_of_output_is_cut_and_counted_and_blocks_nobody)
     autofd spool = open(place("spool"), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     check_serves(box);
     uint64_t own_before = resident_pages(getpid()), before = resident_pages(box_pid(box));
-    struct process_spec spec = {.id = 700005, .argv = argv, .cwd = "/", .output = OUTPUT_SPOOL,
-                                .stdin_fd = -1, .stdout_fd = spool, .stderr_fd = -1,
+    struct process_spec spec = {.id = 700005,
+                                .argv = argv,
+                                .cwd = "/",
+                                .output = OUTPUT_SPOOL,
+                                .stdin_fd = -1,
+                                .stdout_fd = spool,
+                                .stderr_fd = -1,
                                 .output_cap_bytes = MIB};
     CHECK_OK(box_spawn(box, &spec, NULL, &err), err);
     CHECK_OK(box_wait(box, spec.id, PATIENCE_MS, &exit, &err), err);

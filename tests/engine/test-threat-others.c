@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attacks on others: sibling boxes, the host's processes and sockets, shared read-only files, host users. */
+/* Attacks on others: sibling boxes, the host's processes and sockets, shared read-only files, host
+ * users. */
 #include "threat_fixture.h"
 
 #include <arpa/inet.h>
@@ -26,8 +27,12 @@ static void start_and_await(struct box *box, const char *name, const char *line)
     CHECK(pipe2(ends, O_CLOEXEC) == 0);
     autofd reader = ends[0];
     autofd writer = ends[1];
-    struct process_spec spec = {.id = 800000, .argv = argv, .cwd = "/", .stdin_fd = -1,
-                                .stdout_fd = writer, .stderr_fd = writer};
+    struct process_spec spec = {.id = 800000,
+                                .argv = argv,
+                                .cwd = "/",
+                                .stdin_fd = -1,
+                                .stdout_fd = writer,
+                                .stderr_fd = writer};
     CHECK_OK(box_spawn(box, &spec, NULL, &err), err);
     closep(&writer);
     CHECK(read(reader, text, sizeof text - 1) > 0);
@@ -105,6 +110,19 @@ BOX_TEST(a_guest_that_kills_all_it_can_ends_neither_pid_1_nor_a_sibling)
     check_serves(killer);
     CHECK(box_wait(sibling, waiter, 0, &exit, &err) < 0 && err.kind == ERROR_TIMEOUT);
     check_serves(sibling);
+}
+
+/* The kernel counts files that are under way between sockets by user, and PID 1 has the user of the
+ * box's root. */
+BOX_TEST(a_guest_that_fills_the_count_of_files_under_way_does_not_stop_pid_1)
+{
+    static const char *const argv[] = {"/attacker", "hello", NULL};
+    struct box *box = launch_attacker();
+    start_and_await(box, "files-under-way", "full\n");
+    struct command command = {.cwd = "/", .argv = argv, .output = OUTPUT_TTY};
+    struct outcome outcome = run_command(box, &command);
+    CHECK_STR(outcome.output, "hello\r\n");
+    check_serves(box);
 }
 
 /* The first address of the machine that is not loopback; "" when it has none. */
@@ -218,7 +236,8 @@ static bool is_found_by(uid_t uid, const char *dir)
     return WEXITSTATUS(status) == 3;
 }
 
-/* CVE-2021-41091: what guests make is root's on disk, so nobody else may come near it, whatever the directory above says. */
+/* CVE-2021-41091: what guests make is root's on disk, so nobody else may come near it, whatever the
+ * directory above says. */
 BOX_TEST(users_of_the_host_cannot_reach_what_a_guest_makes)
 {
     struct box *box = launch_attacker();

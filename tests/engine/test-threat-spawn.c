@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attacks on the way a process is started in a box: working directory, user, arguments, interpreter, environment. */
+/* Attacks on the way a process is started in a box: working directory, user, arguments,
+ * interpreter, environment. */
 #include "threat_fixture.h"
 
 #include "engine/capabilities.h"
@@ -24,7 +25,8 @@ static void check_cwd_refused(struct box *box, const char *cwd)
                   outcome.exit.code, outcome.output);
 }
 
-/* CVE-2024-21626: a directory the runtime left open is a way out. One is open here, for good measure. */
+/* CVE-2024-21626: a directory the runtime left open is a way out. One is open here, for good
+ * measure. */
 BOX_TEST(no_open_directory_serves_as_working_directory)
 {
     const char *canary = canary_dir();
@@ -45,10 +47,20 @@ BOX_TEST(no_open_directory_serves_as_working_directory)
 BOX_TEST(no_magic_link_serves_as_working_directory)
 {
     static const char *const ways[] = {
-        "/proc/self/cwd",       "/proc/self/root",     "/proc/self/root/etc", "/proc/1/cwd",
-        "/proc/1/root",         "/proc/1/fd/3",        "/dev/fd/3",           "/proc/thread-self/fd/3",
-        "/proc/1/task/1/cwd",   "/link-to-fd",         "/link-to-root",       "/link-to-fd/sub",
-        "/proc/self/fd/3/../..", "/proc/self/fd/../fd/3",
+        "/proc/self/cwd",
+        "/proc/self/root",
+        "/proc/self/root/etc",
+        "/proc/1/cwd",
+        "/proc/1/root",
+        "/proc/1/fd/3",
+        "/dev/fd/3",
+        "/proc/thread-self/fd/3",
+        "/proc/1/task/1/cwd",
+        "/link-to-fd",
+        "/link-to-root",
+        "/link-to-fd/sub",
+        "/proc/self/fd/3/../..",
+        "/proc/self/fd/../fd/3",
     };
     int fd = -1;
     const char *layer = hostile_layer(&fd);
@@ -134,11 +146,31 @@ BOX_TEST(a_user_is_exactly_who_is_named_or_refused)
         {"guest:extra", "1000 1000 1000 2000 2000 2000\n"},
         {"0:65535", "0 0 0 65535 65535 65535\n"},
         {"65535", "65535 65535 65535 65535 65535 65535\n"},
-        {"0x0", NULL}, {" 1", NULL}, {"1 ", NULL}, {"1:", NULL}, {":0", NULL}, {":", NULL},
-        {"4294967295", NULL}, {"4294967296", NULL}, {"65536", NULL}, {"-1", NULL}, {"+1", NULL},
-        {"00", NULL}, {"01", NULL}, {"1e3", NULL}, {"1.0", NULL}, {"nobody-here", NULL},
-        {"guest:nobody-here", NULL}, {"guest:0:0", NULL}, {"guest\n", NULL}, {"\troot", NULL},
-        {"root:x", NULL}, {"root:x:0:0", NULL}, {"../root", NULL}, {"-root", NULL}, {"%s", NULL},
+        {"0x0", NULL},
+        {" 1", NULL},
+        {"1 ", NULL},
+        {"1:", NULL},
+        {":0", NULL},
+        {":", NULL},
+        {"4294967295", NULL},
+        {"4294967296", NULL},
+        {"65536", NULL},
+        {"-1", NULL},
+        {"+1", NULL},
+        {"00", NULL},
+        {"01", NULL},
+        {"1e3", NULL},
+        {"1.0", NULL},
+        {"nobody-here", NULL},
+        {"guest:nobody-here", NULL},
+        {"guest:0:0", NULL},
+        {"guest\n", NULL},
+        {"\troot", NULL},
+        {"root:x", NULL},
+        {"root:x:0:0", NULL},
+        {"../root", NULL},
+        {"-root", NULL},
+        {"%s", NULL},
         {"٣", NULL},
     };
     static const char *const argv[] = {"/attacker", "who", NULL};
@@ -146,9 +178,10 @@ BOX_TEST(a_user_is_exactly_who_is_named_or_refused)
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         struct command command = {.user = cases[i].user, .cwd = "/", .argv = argv};
         struct outcome outcome = run_command(box, &command);
-        bool is_right = cases[i].is ? outcome.exit.code == 0 && strcmp(outcome.output, cases[i].is) == 0
-                                    : outcome.exit.cause == CAUSE_NOT_RUN &&
-                                          outcome.exit.code == 126 && outcome.length == 0;
+        bool is_right = cases[i].is
+                            ? outcome.exit.code == 0 && strcmp(outcome.output, cases[i].is) == 0
+                            : outcome.exit.cause == CAUSE_NOT_RUN && outcome.exit.code == 126 &&
+                                  outcome.length == 0;
         if (!is_right)
             test_fail(__FILE__, __LINE__, "user '%s': code %d '%s' '%s'", cases[i].user,
                       outcome.exit.code, outcome.output, outcome.exit.text);
@@ -226,9 +259,13 @@ BOX_TEST(the_program_of_pid_1_cannot_be_opened_while_processes_start)
     autofd reader = ends[0];
     autofd writer = ends[1];
     for (uint32_t i = 0; i < 2; i++) {
-        struct process_spec racer = {.id = 900000 + i, .argv = argv, .cwd = "/",
-                                     .user = i ? "guest" : NULL, .stdin_fd = -1,
-                                     .stdout_fd = writer, .stderr_fd = -1};
+        struct process_spec racer = {.id = 900000 + i,
+                                     .argv = argv,
+                                     .cwd = "/",
+                                     .user = i ? "guest" : NULL,
+                                     .stdin_fd = -1,
+                                     .stdout_fd = writer,
+                                     .stderr_fd = -1};
         CHECK_OK(box_spawn(box, &racer, NULL, &err), err);
         char line[16] = "";
         CHECK(read(reader, line, sizeof line - 1) > 0);
@@ -250,10 +287,17 @@ BOX_TEST(the_program_of_pid_1_cannot_be_opened_while_processes_start)
 /* CVE-2021-21261: what a caller sets for a process reaches that process only. */
 BOX_TEST(the_environment_of_a_process_reaches_nothing_outside)
 {
-    static const char *const env[] = {"LD_PRELOAD=/evil.so", "BASH_ENV=/evil", "ENV=/evil",
-                                      "PATH=/evil:/nowhere", "http_proxy=http://evil",
-                                      "LD_LIBRARY_PATH=/evil", "GCONV_PATH=/evil", "HOME=/evil",
-                                      "USER=evil", "MALLOC_CONF=evil", NULL};
+    static const char *const env[] = {"LD_PRELOAD=/evil.so",
+                                      "BASH_ENV=/evil",
+                                      "ENV=/evil",
+                                      "PATH=/evil:/nowhere",
+                                      "http_proxy=http://evil",
+                                      "LD_LIBRARY_PATH=/evil",
+                                      "GCONV_PATH=/evil",
+                                      "HOME=/evil",
+                                      "USER=evil",
+                                      "MALLOC_CONF=evil",
+                                      NULL};
     static const char *const argv[] = {"/attacker", "environment", NULL};
     struct box *box = launch_attacker();
     struct command command = {.cwd = "/", .env = env, .argv = argv};
@@ -280,9 +324,10 @@ BOX_TEST(the_environment_of_a_process_reaches_nothing_outside)
 /* CVE-2022-0811: what is pasted together with other text holds no separators. */
 BOX_TEST(names_given_to_the_kernel_have_a_grammar)
 {
-    static const char *const hostnames[] = {"a b", "a\nb", "a/b", "../a", "a+b=c", "-a", ".a", "a;b",
-                                            "\x1b[31m", "a\"b"};
-    static const char *const scratches[] = {"../evil", "a/b", "", ".", "..", "a b", "a\nb", "run-0/../x"};
+    static const char *const hostnames[] = {"a b", "a\nb", "a/b", "../a",     "a+b=c",
+                                            "-a",  ".a",   "a;b", "\x1b[31m", "a\"b"};
+    static const char *const scratches[] = {"../evil", "a/b", "",     ".",
+                                            "..",      "a b", "a\nb", "run-0/../x"};
     for (size_t i = 0; i < ARRAY_SIZE(hostnames); i++) {
         struct box_spec spec = spec_with(NULL);
         struct error err = {0};
@@ -314,8 +359,8 @@ BOX_TEST(environment_entries_are_names_with_values)
     for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
         struct error err = {0};
         const char *env[] = {"A=1", bad[i], NULL};
-        struct process_spec spec = {.id = 7, .argv = hello, .env = env, .stdin_fd = -1,
-                                    .stdout_fd = -1, .stderr_fd = -1};
+        struct process_spec spec = {
+            .id = 7, .argv = hello, .env = env, .stdin_fd = -1, .stdout_fd = -1, .stderr_fd = -1};
         CHECK(box_spawn(box, &spec, NULL, &err) < 0);
         CHECK_INT(err.kind, ERROR_INVALID);
     }

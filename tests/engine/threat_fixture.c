@@ -125,9 +125,14 @@ static uint64_t sum_entry(int dir_fd, const char *name)
     struct stat info;
     uint64_t sum = UINT64_C(0xcbf29ce484222325);
     CHECK(fstatat(dir_fd, name, &info, AT_SYMLINK_NOFOLLOW) == 0);
-    uint64_t facts[] = {info.st_mode, info.st_uid, info.st_gid, (uint64_t)info.st_size,
-                        info.st_nlink, (uint64_t)info.st_mtim.tv_sec,
-                        (uint64_t)info.st_mtim.tv_nsec, (uint64_t)info.st_ctim.tv_sec,
+    uint64_t facts[] = {info.st_mode,
+                        info.st_uid,
+                        info.st_gid,
+                        (uint64_t)info.st_size,
+                        info.st_nlink,
+                        (uint64_t)info.st_mtim.tv_sec,
+                        (uint64_t)info.st_mtim.tv_nsec,
+                        (uint64_t)info.st_ctim.tv_sec,
                         (uint64_t)info.st_ctim.tv_nsec};
     add(&sum, facts, sizeof facts);
     add(&sum, name, strlen(name));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For tests of attacks, on top of box_fixture.h: a layer with the attacker (attacker.c) in it, layers made by hand,
- * commands run to their end, and host directories whose every change is noticed. What is returned as text or path
- * stays until the program ends.
+ * For tests of attacks, on top of box_fixture.h: a layer with the attacker (attacker.c) in it,
+ * layers made by hand, commands run to their end, and host directories whose every change is
+ * noticed. What is returned as text or path stays until the program ends.
  */
 #pragma once
 #include "base/auto.h"
@@ -25,7 +25,8 @@ const char *attacker_layer(void);
 /* A fresh, empty directory for a hostile layer; *fd is it, open. */
 const char *hostile_layer(int *fd);
 
-/* A host directory with a file `canary` and more in it, the target of attacks. Fresh in each test. */
+/* A host directory with a file `canary` and more in it, the target of attacks. Fresh in each test.
+ */
 const char *canary_dir(void);
 /* A sum over every name, mode, owner, time and byte below a host directory. */
 uint64_t inventory(const char *dir);
@@ -62,7 +63,8 @@ struct outcome run_attacker_as(struct box *box, const char *user, const char *co
 /* Starts a command whose output nobody reads, and does not wait; its id. */
 uint32_t start_command(struct box *box, const char *user, const char *const *argv);
 
-/* Runs the attacker: it tells what was not refused as promised, and then the test fails with its words. */
+/* Runs the attacker: it tells what was not refused as promised, and then the test fails with its
+ * words. */
 void attack_as(const char *file, int line, struct box *box, const char *user,
                const char *const *argv);
 #define ATTACK(box, ...)                                                                           \
