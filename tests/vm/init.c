@@ -40,7 +40,8 @@ static void give_up(const char *what)
     power_off();
 }
 
-static void must_mount(const char *type, const char *source, const char *target, const char *options)
+static void must_mount(const char *type, const char *source, const char *target,
+                       const char *options)
 {
     (void)mkdir(target, 0755); // is there, or the mount says what is wrong
     if (mount(source, target, type, 0, options) < 0)
