@@ -5,7 +5,7 @@
 #include "base/auto.h"
 #include "base/fd.h"
 #include "base/mem.h"
-#include "engine/box.h"
+#include "engine/park.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -20,6 +20,7 @@ static const struct box_bind host_usr = {.host = "/usr", .box = "/usr"};
 
 struct library {
     struct engine *engine;
+    struct park *park;
     const struct bench *bench;
     unsigned users; // rows that share it
 };
@@ -32,10 +33,9 @@ static int open_engine(const struct bench *bench, bool is_long_lived, struct eng
     return engine_open(&options, out, err);
 }
 
-static int launch(struct engine *engine, const struct bench *bench, bool is_one_shot,
-                  struct box **out, struct error *err)
+static struct box_spec make_spec(const struct bench *bench, bool is_one_shot)
 {
-    struct box_spec spec = {
+    return (struct box_spec){
         .layers = &bench->root,
         .n_layers = 1,
         .binds = &host_usr,
@@ -46,7 +46,21 @@ static int launch(struct engine *engine, const struct bench *bench, bool is_one_
         .owner_loss = BOX_END,
         .is_one_shot = is_one_shot,
     };
+}
+
+static int launch(struct engine *engine, const struct bench *bench, struct box **out,
+                  struct error *err)
+{
+    struct box_spec spec = make_spec(bench, true);
     return box_launch(engine, &spec, out, err);
+}
+
+static int open_park(struct engine *engine, const struct bench *bench, bool is_one_shot,
+                     unsigned count, struct park **out, struct error *err)
+{
+    struct box_spec spec = make_spec(bench, is_one_shot);
+    struct park_options options = {.spec = &spec, .count = count, .warm_up = program};
+    return park_new(engine, &options, out, err);
 }
 
 static int run_program(struct box *box, struct error *err)
@@ -85,17 +99,22 @@ static int library_prepare(struct row *row, struct error *err)
 {
     struct library_row *own = row->data;
     struct library *library = own->library;
+    unsigned made = 0;
     if (engine_fill_networks(library->engine, READY_NETWORKS, err) < 0)
         return -1;
-    return own->is_warm ? launch(library->engine, library->bench, true, &own->box, err) : 0;
+    return own->is_warm ? park_fill(library->park, 1, &made, err) : 0;
 }
 
 static int library_run(struct row *row, struct error *err)
 {
     struct library_row *own = row->data;
-    if (!own->is_warm &&
-        launch(own->library->engine, own->library->bench, true, &own->box, err) < 0)
+    struct box_spec spec = make_spec(own->library->bench, true);
+    if (own->is_warm)
+        own->box = park_take(own->library->park, &spec.limits, &spec.disk);
+    else if (launch(own->library->engine, own->library->bench, &own->box, err) < 0)
         return -1;
+    if (!own->box)
+        return error_set(err, ERROR_SYSTEM, "no box was waiting");
     return run_program(own->box, err);
 }
 
@@ -112,6 +131,7 @@ static void library_clear(struct row *row)
 
     (void)end_box(&own->box, &err);
     if (--own->library->users == 0) {
+        park_free(own->library->park);
         engine_free(own->library->engine);
         free(own->library);
     }
@@ -141,6 +161,11 @@ int library_add(struct rows *rows, const struct bench *bench, struct error *err)
         return error_wrap(err, "open the engine");
     struct library *library = xnew(struct library);
     *library = (struct library){.engine = engine, .bench = bench};
+    if (open_park(engine, bench, true, 1, &library->park, err) < 0) {
+        engine_free(engine);
+        free(library);
+        return -1;
+    }
     add_row(rows, library, "library cold", false);
     add_row(rows, library, "library warm", true);
     return 0;
@@ -155,7 +180,7 @@ static int work(const struct bench *bench, uint64_t deadline, uint64_t *runs, st
     while (bench_now_ns() < deadline && !bench_is_stopped()) {
         struct box *box = NULL;
         if (engine_fill_networks(engine, READY_NETWORKS, err) < 0 ||
-            launch(engine, bench, true, &box, err) < 0)
+            launch(engine, bench, &box, err) < 0)
             return -1;
         int failed = run_program(box, err);
         if (end_box(&box, err) < 0 || failed)
@@ -222,18 +247,18 @@ static int read_available_bytes(uint64_t *out, struct error *err)
     return 0;
 }
 
-static int launch_many(struct engine *engine, const struct bench *bench, struct box **boxes,
-                       struct error *err)
+static int fill(struct engine *engine, struct park *park, unsigned count, struct error *err)
 {
-    for (unsigned i = 0; i < bench->boxes && !bench_is_stopped(); i++) {
+    unsigned made = 0;
+    while (park_waiting(park) < count && !bench_is_stopped()) {
         if (engine_fill_networks(engine, READY_NETWORKS, err) < 0 ||
-            launch(engine, bench, false, &boxes[i], err) < 0)
-            return error_wrap(err, "box %u", i);
+            park_fill(park, READY_NETWORKS, &made, err) < 0)
+            return error_wrap(err, "box %u", park_waiting(park));
     }
     return 0;
 }
 
-static int measure_memory(struct engine *engine, const struct bench *bench, struct box **boxes,
+static int measure_memory(struct engine *engine, const struct bench *bench, struct park *park,
                           struct error *err)
 {
     uint64_t before = 0;
@@ -241,10 +266,10 @@ static int measure_memory(struct engine *engine, const struct bench *bench, stru
     struct box *first = NULL;
 
     // the first box makes what all share; networks and dead superblocks are freed a moment later
-    if (launch(engine, bench, false, &first, err) < 0 || end_box(&first, err) < 0)
+    if (launch(engine, bench, &first, err) < 0 || end_box(&first, err) < 0)
         return -1;
     bench_sleep_ms(2000);
-    if (read_available_bytes(&before, err) < 0 || launch_many(engine, bench, boxes, err) < 0)
+    if (read_available_bytes(&before, err) < 0 || fill(engine, park, bench->boxes, err) < 0)
         return -1;
     bench_sleep_ms(2000);
     if (read_available_bytes(&after, err) < 0)
@@ -257,15 +282,12 @@ static int measure_memory(struct engine *engine, const struct bench *bench, stru
 int bench_memory(const struct bench *bench, struct error *err)
 {
     autoptr(engine) engine = NULL;
-    autofree struct box **boxes = xcalloc(bench->boxes + 1, sizeof *boxes);
-    struct error ignored = {0};
+    autoptr(park) park = NULL;
 
-    if (open_engine(bench, true, &engine, err) < 0)
+    if (open_engine(bench, true, &engine, err) < 0 ||
+        open_park(engine, bench, false, bench->boxes, &park, err) < 0)
         return -1;
-    int failed = measure_memory(engine, bench, boxes, err);
-    for (unsigned i = 0; i < bench->boxes; i++)
-        (void)end_box(&boxes[i], failed ? &ignored : err);
-    return failed;
+    return measure_memory(engine, bench, park, err);
 }
 
 int bench_detach(const struct bench *bench, struct error *err)
