@@ -44,6 +44,7 @@ static const struct {
     {"launch", bench_launch, "time of one run, all rows in turn"},
     {"sustained", bench_sustained, "library runs a second, with refill and teardown"},
     {"memory", bench_memory, "memory of a parked box"},
+    {"steps", bench_steps, "where the time of a cold launch goes"},
     {"throughput", bench_throughput, "bytes a second through pipelines"},
     {"detach", bench_detach, "sweeps the data directory and lets go of volume and control groups"},
 };

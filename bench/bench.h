@@ -65,6 +65,7 @@ int bench_launch(const struct bench *bench, struct error *err);
 int bench_throughput(const struct bench *bench, struct error *err);
 int bench_sustained(const struct bench *bench, struct error *err);
 int bench_memory(const struct bench *bench, struct error *err);
+int bench_steps(const struct bench *bench, struct error *err);
 int bench_detach(const struct bench *bench, struct error *err);
 
 /* Starts a program with these as 0 and 1 (stderr stays); the pid, or -1. */

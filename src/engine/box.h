@@ -23,6 +23,7 @@ struct engine_options {
     struct volume_options volume;
     bool is_long_lived;          // a server or benchmark: prepares what pays off only over many launches
     const char *fail_step;       // tests: the launch step of this name fails
+    uint64_t *step_ns;           // benchmarks: gets when each of engine_launch_steps() began; or NULL
     const enum cgroup_mode *cgroup_mode; // tests: this one or none; NULL: what the machine has
 };
 

@@ -415,9 +415,8 @@ const char *const *launch_enter_steps(void)
 
 void launch_enter(struct launch *l)
 {
-    const char *wanted = l->engine->fail_step;
     for (unsigned i = 0; i < ARRAY_SIZE(steps); i++) {
-        bool is_made_to_fail = wanted && strcmp(wanted, steps[i].name) == 0;
+        bool is_made_to_fail = launch_step_begins(l, steps[i].name, launch_host_steps + i);
         errno = is_made_to_fail ? EIO : 0;
         if (is_made_to_fail || steps[i].run(l) < 0) {
             l->failed_errno = errno;

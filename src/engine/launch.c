@@ -18,6 +18,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
+#include <time.h>
 
 /* Letters, digits and, inside, '-' and '.': it ends up in prompts, logs and other programs' files. */
 static bool is_hostname(const char *text)
@@ -400,13 +401,23 @@ static const struct step {
     {"child.start", start_child, NULL},
 };
 
+const unsigned launch_host_steps = ARRAY_SIZE(steps);
+
+bool launch_step_begins(struct launch *l, const char *name, unsigned index)
+{
+    struct timespec now;
+    if (l->engine->step_ns) {
+        (void)clock_gettime(CLOCK_MONOTONIC, &now);
+        l->engine->step_ns[index] = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+    }
+    return l->engine->fail_step && strcmp(l->engine->fail_step, name) == 0;
+}
+
 static int run_steps(struct launch *l, struct error *err)
 {
-    const char *wanted = l->engine->fail_step;
     for (unsigned i = 0; i < ARRAY_SIZE(steps); i++) {
-        bool is_made_to_fail = wanted && strcmp(wanted, steps[i].name) == 0;
-        int result = is_made_to_fail
-                         ? error_set(err, ERROR_SYSTEM, "step '%s' was made to fail", wanted)
+        int result = launch_step_begins(l, steps[i].name, i)
+                         ? error_set(err, ERROR_SYSTEM, "step '%s' was made to fail", steps[i].name)
                          : steps[i].run(l, err);
         if (result == 0)
             continue;

@@ -37,6 +37,7 @@ struct engine {
     bool has_layer_fds; // overlay takes layers by fd (Linux 6.13)
     bool has_leftovers; // a slot was found dirty
     const char *fail_step;
+    uint64_t *step_ns;
 };
 
 /* The end of a process that box_wait met while it waited for another. */
@@ -97,6 +98,12 @@ struct launch {
     const char *volatile failed_step;
     volatile int failed_errno;
 };
+
+/* What every step begins with: true when it was made to fail. `index` counts through both halves. */
+bool launch_step_begins(struct launch *launch, const char *name, unsigned index);
+
+/* How many steps the host half has. */
+extern const unsigned launch_host_steps;
 
 /* Opens (makes) the directory of sockets, unless it is open. */
 int engine_open_run_dir(struct engine *engine, struct error *err);
