@@ -25,7 +25,11 @@ struct engine *engine;
 char data_dir[128];
 char layer_dir[160];
 
-static char engine_name[32];
+/* Data directories that engines were opened on, with their names; the first is the tests' own. */
+static struct place {
+    char dir[160];
+    char name[32];
+} places[MAX_ENGINES];
 static pid_t tester;
 static struct box *boxes[MAX_BOXES];
 static struct engine *engines[MAX_ENGINES];
@@ -164,38 +168,45 @@ static void remove_run(const char *name)
         printf("# left behind: %s\n", err.text);
 }
 
-void remove_run_dir(const struct engine *other)
-{
-    remove_run(other->name);
-}
-
-static void remove_groups(void)
+static void remove_groups(const char *name)
 {
     struct error err = {0};
     for (enum cgroup_mode mode = 0; mode < MODES; mode++) {
         autoptr(cgroup_root) root = NULL;
-        if (cgroup_root_open_as(engine_name, mode, &root, &err) == 0 &&
+        if (cgroup_root_open_as(name, mode, &root, &err) == 0 &&
             cgroup_root_remove(root, &err) < 0)
             printf("# left behind: %s\n", err.text);
     }
 }
 
-/* After the last test: the volume, the groups and the data directory go. */
+/* The kernel lets go of mount namespaces a moment after their last process. */
+static void detach(const char *dir)
+{
+    struct error err = {0};
+    for (int tries = 0; volume_detach(dir, &err) < 0; tries++) {
+        if (tries == 200) {
+            printf("# left behind: %s\n", err.text);
+            return;
+        }
+        nap();
+    }
+}
+
+/* After the last test: volumes, groups and data directories go. */
 static void remove_everything(void)
 {
     struct error err = {0};
     clean_up();
-    if (!*data_dir)
-        return;
-    if (*engine_name)
-        remove_groups();
-    // the kernel lets go of mount namespaces a moment after their last process
-    for (int tries = 0; volume_detach(data_dir, &err) < 0 && tries < 200; tries++)
-        nap();
-    if (volume_detach(data_dir, &err) < 0 || fd_remove_tree(AT_FDCWD, data_dir, &err) < 0)
+    for (unsigned i = MAX_ENGINES; i > 0; i--) { // one may be inside of the first
+        struct place *place = &places[i - 1];
+        if (!*place->name)
+            continue;
+        remove_groups(place->name);
+        detach(place->dir);
+        remove_run(place->name);
+    }
+    if (*data_dir && fd_remove_tree(AT_FDCWD, data_dir, &err) < 0)
         printf("# left behind: %s\n", err.text);
-    if (*engine_name)
-        remove_run(engine_name);
 }
 
 static void at_exit(void)
@@ -247,6 +258,15 @@ static void note_groups(const struct cgroup_root *root)
     }
 }
 
+static void note_place(const char *dir, const char *name)
+{
+    unsigned at = 0;
+    while (*places[at].name && strcmp(places[at].name, name) != 0)
+        CHECK(++at < MAX_ENGINES);
+    (void)snprintf(places[at].dir, sizeof places[at].dir, "%s", dir);
+    (void)snprintf(places[at].name, sizeof places[at].name, "%s", name);
+}
+
 struct engine *open_engine(const struct engine_options *more)
 {
     struct engine_options options = more ? *more : (struct engine_options){0};
@@ -261,8 +281,7 @@ struct engine *open_engine(const struct engine_options *more)
             SKIP("%s", err.text);
         test_fail(__FILE__, __LINE__, "%s", err.text);
     }
-    if (options.data_dir == data_dir)
-        (void)snprintf(engine_name, sizeof engine_name, "%s", opened->name);
+    note_place(options.data_dir, opened->name);
     unsigned place = 0;
     while (engines[place])
         CHECK(++place < MAX_ENGINES);
@@ -300,7 +319,7 @@ void check_nothing_is_left(void)
     (void)strcpy(dir, data_dir);
     remove_everything();
     *data_dir = '\0';
-    autofree char *left = find_leftovers(dir, engine_name, groups);
+    autofree char *left = find_leftovers(dir, places[0].name, groups);
     CHECK_STR(left, "");
 }
 

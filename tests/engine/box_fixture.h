@@ -68,8 +68,6 @@ struct box *own(struct box *box);
 /* Another engine, on the same data directory unless `more` names one. */
 struct engine *open_engine(const struct engine_options *more);
 void close_engine(struct engine *other);
-/* Its directory of sockets, when it is not on the tests' data directory. */
-void remove_run_dir(const struct engine *other);
 
 /* All but id, argv and outputs is taken from `how` (NULL: nothing special); a stdin_fd of 0 stands for none. */
 uint32_t start(struct box *box, const struct process_spec *how, const char *command);

@@ -268,7 +268,8 @@ BOX_TEST(files_stop_at_the_limit_of_inodes_where_these_are_counted)
     int code = 0;
     CHECK_INT(sscanf(last_output(), "%d %d", &count, &code), 2);
     CHECK(code == ENOSPC || code == EDQUOT);
-    CHECK(count <= 200);
+    if (count < 180 || count > 220) // what overlay itself takes is allowed for
+        test_fail(__FILE__, __LINE__, "%d files where 200 fit", count);
 }
 
 NOTHING_IS_LEFT_TEST

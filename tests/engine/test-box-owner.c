@@ -126,20 +126,23 @@ static bool has_group(unsigned slot)
 
 BOX_TEST_MODES(a_killed_owner_ends_its_box_and_a_sweep_removes_the_rest)
 {
+    static const char *const commands[] = {"daemon away stay", "ignore", "bomb"};
     struct error err = {0};
-    struct owner o = {.spec = plain_spec(), .commands = {"daemon away stay", "ignore", "bomb"}};
-    o.spec.limits.max_procs = 100;
-    start_owner(&o);
-    AWAIT(strstr(spooled(&o, 0), "ready") && strstr(spooled(&o, 1), "ready"));
-    CHECK_OK(engine_sweep(engine, &err), err);
-    CHECK(has_group(o.deed.slot) && has_scratch(o.deed.slot)); // it lives: nobody's to sweep
-    kill_owner(&o);
-    // we are its reaper now: it is gone when everything in its namespace is
-    CHECK_INT(waitpid(o.deed.init, NULL, __WALL), o.deed.init);
-    CHECK_OK(engine_sweep(engine, &err), err);
-    CHECK(!has_group(o.deed.slot));
-    CHECK(!has_scratch(o.deed.slot));
-    close_spools(&o);
+    for (unsigned i = 0; i < ARRAY_SIZE(commands); i++) {
+        struct owner o = {.spec = plain_spec(), .commands = {commands[i]}};
+        o.spec.limits.max_procs = 100;
+        start_owner(&o);
+        AWAIT(strstr(spooled(&o, 0), "ready"));
+        CHECK_OK(engine_sweep(engine, &err), err);
+        CHECK(has_group(o.deed.slot) && has_scratch(o.deed.slot)); // it lives: nobody's to sweep
+        kill_owner(&o);
+        // we are its reaper now: it is gone when everything in its namespace is
+        CHECK_INT(waitpid(o.deed.init, NULL, __WALL), o.deed.init);
+        CHECK_OK(engine_sweep(engine, &err), err);
+        CHECK(!has_group(o.deed.slot));
+        CHECK(!has_scratch(o.deed.slot));
+        close_spools(&o);
+    }
 }
 
 BOX_TEST_MODES(a_killed_owner_ends_its_one_shot_box)
