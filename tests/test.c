@@ -2,6 +2,7 @@
 /* The runner behind test.h. */
 #include "test.h"
 
+#include <signal.h>
 #include <stdarg.h>
 
 struct test *test_list;
@@ -71,6 +72,17 @@ static bool is_wanted(const struct test *test, char **words)
     return true;
 }
 
+/* However the tests were started (nohup, in the background of a script), signals work in them. */
+static void reset_signals(void)
+{
+    static const int signals[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE, SIGCHLD};
+    sigset_t none;
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
+        (void)signal(signals[i], SIG_DFL);
+    (void)sigemptyset(&none);
+    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
 int main(int argc, char **argv)
 {
     char **words = argv + (argc > 0);
@@ -78,6 +90,7 @@ int main(int argc, char **argv)
     int number = 0;
     int failed = 0;
 
+    reset_signals();
     for (struct test *test = test_list; test; test = test->next)
         count += is_wanted(test, words);
     printf("TAP version 13\n1..%d\n", count);
