@@ -15,6 +15,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -152,6 +153,17 @@ static int check_env(const char *const *env, struct error *err)
     return 0;
 }
 
+/* Pipes are made private to us; the guest must be able to open its own again, as /dev/stdout. */
+static void open_pipes(const struct process_spec *spec)
+{
+    const int fds[] = {spec->stdin_fd, spec->stdout_fd, spec->stderr_fd};
+    struct stat info;
+    for (unsigned i = 0; i < ARRAY_SIZE(fds); i++) {
+        if (fds[i] >= 0 && fstat(fds[i], &info) == 0 && S_ISFIFO(info.st_mode))
+            (void)fchmod(fds[i], 0666);
+    }
+}
+
 /* Sends the SPAWN, and takes the answer on a socket of its own when there is a terminal to get. */
 static int request_spawn(struct box *box, const struct process_spec *spec,
                          const struct cgroup_leaf *leaf, int *tty_fd, struct error *err)
@@ -165,6 +177,7 @@ static int request_spawn(struct box *box, const struct process_spec *spec,
         return error_sys(err, "make a socket pair");
     autofd own = pair[0];
     autofd peer = pair[1];
+    open_pipes(spec);
     unsigned n_fds = gather_fds(spec, leaf, peer, fds, &bits);
     if (describe_spawn(box, spec, bits, &payload, err) < 0 ||
         tell(box, LINK_SPAWN, 0, spec->id, payload.data, (uint32_t)payload.length, fds, n_fds,

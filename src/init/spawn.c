@@ -301,6 +301,7 @@ static int spool_through_pipe(struct output *output, const struct link_spawn *sp
         (void)close(spool_fd);
         return -1;
     }
+    (void)fchmod(ends[0], 0666); // whoever it runs as can open it again, as /dev/stdout
     (void)fcntl(ends[0], F_SETFL, O_NONBLOCK);
     (void)fcntl(ends[1], F_SETPIPE_SZ, 1 << 20);
     off_t end = lseek(spool_fd, 0, SEEK_END);

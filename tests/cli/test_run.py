@@ -80,6 +80,12 @@ def test_the_output_and_the_exit_code_are_the_commands(burrow):
     assert (done.stdout, done.stderr, done.returncode) == (b"out\n", b"err\n", 3)
 
 
+@pytest.mark.parametrize("user", ["root", "1000"])
+def test_a_command_can_open_its_own_output_again(burrow, user):
+    done = burrow("--user", user, "--", "sh", "-c", "echo a >/dev/stdout; echo b >/dev/stderr; cat /dev/stdin", input=b"c")
+    assert (done.stdout, done.stderr, done.returncode) == (b"a\nc", b"b\n", 0)
+
+
 def test_binary_output_is_exact(burrow):
     done = burrow("--", "python3", "-c", "import os; os.write(1, bytes(range(256)) * 4000)")
     assert done.stdout == bytes(range(256)) * 4000
