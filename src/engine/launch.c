@@ -14,6 +14,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -363,10 +364,14 @@ static int start_child(struct launch *l, struct error *err)
     // Without a nest the child attaches mounts relative to its working directory, which it inherits from here.
     if (l->engine->nest_fd < 0 && fchdir(l->engine->fixtures->mounts_fd) < 0)
         return error_sys(err, "enter the mounts directory");
+    int is_dumpable = prctl(PR_GET_DUMPABLE);
     sigfillset(&all);
     sigprocmask(SIG_BLOCK, &all, &before);
     long pid = clone_child(l, &pidfd);
     sigprocmask(SIG_SETMASK, &before, NULL);
+    // The child changed its ids while it shared our memory, which closed that to debuggers.
+    if (is_dumpable == 1)
+        (void)prctl(PR_SET_DUMPABLE, 1);
     if (l->engine->nest_fd < 0 && (own_dir < 0 || fchdir(own_dir) < 0))
         (void)chdir("/");
     if (pid < 0)

@@ -55,6 +55,7 @@ const struct probe probe_table[] = {
     {"open-files", "how many boxes one server can hold", probe_files},
     {"inotify", "watching files in boxes", probe_inotify},
     {"core-dumps", "where a crash in a box would go", probe_core_pattern},
+    {"suid-dumpable", "keeping PID 1 of a box out of its guests' reach", probe_suid_dumpable},
     {"mmdebstrap", "builds base:latest and other runtimes", probe_mmdebstrap},
     {"apt-sources", "where packages of runtimes come from", probe_apt_sources},
     {0},

@@ -224,8 +224,29 @@ void probe_core_pattern(const struct probe *probe, const struct probe_context *c
 
     if (fd_read_knob(AT_FDCWD, "/proc/sys/kernel/core_pattern", text, sizeof text, &err) < 0)
         probe_say(result, PROBE_UNCHECKED, "nobody knows yet", "mount /proc", "%s", err.text);
+    else if (text[0] == '@')
+        probe_say(result, PROBE_DEGRADED, "a crash in a box may reach a handler of the machine's",
+                  "sysctl kernel.core_pattern=core, or a pattern that begins with '|'",
+                  "the machine sends crashes to the socket '%.120s'", text + 1);
     else if (text[0] == '|')
         probe_fine(result, "the machine pipes crashes to '%.120s'", text + 1);
     else
         probe_fine(result, "a file named '%.120s' where the program ran", text);
+}
+
+/* 1 means that processes which changed their ids can be traced by others of those ids: PID 1 of a box among them. */
+void probe_suid_dumpable(const struct probe *probe, const struct probe_context *context,
+                         struct probe_result *result)
+{
+    uint64_t value = 0;
+    struct error err = {0};
+
+    if (fd_read_knob_number(AT_FDCWD, "/proc/sys/fs/suid_dumpable", &value, &err) < 0)
+        probe_say(result, PROBE_UNCHECKED, "nobody knows yet", "mount /proc", "%s", err.text);
+    else if (value == 1)
+        probe_say(result, PROBE_DEGRADED,
+                  "whenever a process is started, a guest has a microsecond to stop PID 1 of its box",
+                  "sysctl fs.suid_dumpable=0", "1, for debugging");
+    else
+        probe_fine(result, "%u", (unsigned)value);
 }
