@@ -401,7 +401,6 @@ void spawn_start(struct init *init, struct process *process, struct link_message
     s->stdio[0] = s->stdio[1] = s->stdio[2] = -1;
     s->tasks_fd = tasks_fd;
     s->max_files = init->max_files;
-    process->oom_kills = process_count_oom_kills(init);
     if (find_user(view->user, &s->user, text, sizeof text) < 0)
         end_at_once(process, CAUSE_NOT_RUN, 126, EINVAL, "%s", text);
     else if (!copy_strings(s, view))
@@ -418,6 +417,7 @@ void spawn_start(struct init *init, struct process *process, struct link_message
                         s->argv[0]);
         else
             process->pid = (pid_t)pid;
+        process->oom_kills = process_count_oom_kills(init); // beside the child's first steps
     }
     for (int i = 0; i < 3; i++) {
         if (s->stdio[i] >= 0)

@@ -173,8 +173,7 @@ static void remove_groups(const char *name)
     struct error err = {0};
     for (enum cgroup_mode mode = 0; mode < MODES; mode++) {
         autoptr(cgroup_root) root = NULL;
-        if (cgroup_root_open_as(name, mode, &root, &err) == 0 &&
-            cgroup_root_remove(root, &err) < 0)
+        if (cgroup_root_open_as(name, mode, &root, &err) == 0 && cgroup_root_remove(root, &err) < 0)
             printf("# left behind: %s\n", err.text);
     }
 }

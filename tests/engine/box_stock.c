@@ -104,7 +104,8 @@ static void find_loops(FILE *out, const char *data_dir)
         struct error ignored;
         (void)snprintf(path, sizeof path, "/sys/block/%s/loop/backing_file", entry->d_name);
         if (strncmp(entry->d_name, "loop", 4) == 0 &&
-            fd_read_knob(AT_FDCWD, path, text, sizeof text, &ignored) == 0 && strstr(text, data_dir))
+            fd_read_knob(AT_FDCWD, path, text, sizeof text, &ignored) == 0 &&
+            strstr(text, data_dir))
             (void)fprintf(out, "loop device %s; ", entry->d_name);
     }
 }

@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static int run_kill_init(int argc, char **argv)
@@ -56,16 +57,18 @@ static void try_files(const char *pid)
     static const struct {
         const char *name;
         int flags;
-    } files[] = {{"mem", O_RDONLY},  {"mem", O_WRONLY},     {"environ", O_RDONLY}, {"maps", O_RDONLY},
-                 {"auxv", O_RDONLY}, {"pagemap", O_RDONLY}, {"exe", O_RDONLY},     {"syscall", O_RDONLY},
-                 {"stack", O_RDONLY}, {"io", O_RDONLY},     {"smaps", O_RDONLY}};
+    } files[] = {{"mem", O_RDONLY},  {"mem", O_WRONLY},     {"environ", O_RDONLY},
+                 {"maps", O_RDONLY}, {"auxv", O_RDONLY},    {"pagemap", O_RDONLY},
+                 {"exe", O_RDONLY},  {"syscall", O_RDONLY}, {"stack", O_RDONLY},
+                 {"io", O_RDONLY},   {"smaps", O_RDONLY}};
     char path[128];
     char target[256];
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         (void)snprintf(path, sizeof path, "/proc/%s/%s", pid, files[i].name);
         verdict(path, read_some(path, files[i].flags));
     }
-    static const char *const links[] = {"exe", "cwd", "root", "fd/0", "fd/3", "fd/5", "ns/mnt", "ns/user"};
+    static const char *const links[] = {"exe",  "cwd",  "root",   "fd/0",
+                                        "fd/3", "fd/5", "ns/mnt", "ns/user"};
     for (size_t i = 0; i < sizeof links / sizeof *links; i++) {
         (void)snprintf(path, sizeof path, "/proc/%s/%s", pid, links[i]);
         verdict(path, readlink(path, target, sizeof target));
@@ -82,6 +85,23 @@ static void try_files(const char *pid)
         (void)close(fd);
 }
 
+/* Lets go again: what has executed meanwhile is a fellow guest, and may be traced. */
+static void try_trace(pid_t pid)
+{
+    long result = ptrace(PTRACE_ATTACH, pid, NULL, NULL);
+    verdict("ptrace attach", result);
+    if (result < 0) {
+        result = ptrace(PTRACE_SEIZE, pid, NULL, NULL);
+        verdict("ptrace seize", result);
+        if (result >= 0)
+            (void)ptrace(PTRACE_INTERRUPT, pid, NULL, NULL);
+    }
+    if (result >= 0) {
+        (void)waitpid(pid, NULL, __WALL);
+        (void)ptrace(PTRACE_DETACH, pid, NULL, NULL);
+    }
+}
+
 static void try_calls(pid_t pid)
 {
     char byte;
@@ -89,8 +109,7 @@ static void try_calls(pid_t pid)
     struct iovec there = {(void *)0x400000, 1};
     struct rlimit limit = {0, 0};
 
-    verdict("ptrace attach", ptrace(PTRACE_ATTACH, pid, NULL, NULL));
-    verdict("ptrace seize", ptrace(PTRACE_SEIZE, pid, NULL, NULL));
+    try_trace(pid);
     verdict("process_vm_readv", process_vm_readv(pid, &here, 1, &there, 1, 0));
     verdict("process_vm_writev", process_vm_writev(pid, &here, 1, &there, 1, 0));
     verdict("prlimit", prlimit(pid, RLIMIT_NOFILE, &limit, NULL));
@@ -125,16 +144,24 @@ static int run_stop_storm(int argc, char **argv)
     return 0;
 }
 
-static bool is_newborn(pid_t pid)
+static void read_name(pid_t pid, char name[32])
 {
     char path[64];
-    char name[32] = "";
     (void)snprintf(path, sizeof path, "/proc/%d/comm", (int)pid);
     int fd = open(path, O_RDONLY);
-    if (fd >= 0)
-        (void)!read(fd, name, sizeof name - 1);
+    ssize_t got = fd < 0 ? 0 : read(fd, name, 31);
+    name[got > 0 ? got : 0] = '\0';
     (void)close(fd);
-    return strncmp(name, "burrow-init", 11) == 0;
+}
+
+/* Has PID 1's name still. */
+static bool is_newborn(pid_t pid)
+{
+    char name[32];
+    char parent[32];
+    read_name(pid, name);
+    read_name(1, parent);
+    return *name && strcmp(name, parent) == 0;
 }
 
 /* Goes for processes that PID 1 has begun to start: they share its memory and fds until they execute. */

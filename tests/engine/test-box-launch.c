@@ -269,8 +269,8 @@ BOX_TEST(two_engines_on_two_data_directories_know_nothing_of_each_other)
     struct box_spec spec = plain_spec();
 
     (void)snprintf(other_dir, sizeof other_dir, "%s/other", data_dir);
-    struct engine *other = open_engine(&(struct engine_options){
-        .data_dir = other_dir, .is_long_lived = true});
+    struct engine *other =
+        open_engine(&(struct engine_options){.data_dir = other_dir, .is_long_lived = true});
     struct box *mine = launch_plain();
     CHECK_OK(box_launch(other, &spec, &box, &err), err);
     CHECK(box_slot(box) != box_slot(mine));

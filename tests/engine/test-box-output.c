@@ -199,7 +199,8 @@ BOX_TEST(a_full_disk_behind_a_spool_loses_output_and_nothing_else)
     int spool = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     (void)umount2(dir, MNT_DETACH); // the file keeps it until closed
     CHECK(spool > 0);
-    struct process_exit exit = run_as(box, &(struct process_spec){.stdout_fd = spool}, "bytes 1000000");
+    struct process_exit exit =
+        run_as(box, &(struct process_spec){.stdout_fd = spool}, "bytes 1000000");
     CHECK_INT(exit.code, 0);
     CHECK_INT(exit.stdout_bytes, 1000000);
     CHECK(exit.is_truncated);
@@ -218,7 +219,8 @@ BOX_TEST(an_engine_that_does_not_listen_stops_nobody)
     for (unsigned i = 0; i < 60; i++)
         ids[i] = start(box, &(struct process_spec){.output_cap_bytes = 10}, "bytes 3000000");
     // thousands of news that nobody takes: the socket is full, and PID 1 has to wait, not to spin
-    uint32_t noisy = start(box, &(struct process_spec){.output_cap_bytes = 10}, "bytes 100000000000");
+    uint32_t noisy =
+        start(box, &(struct process_spec){.output_cap_bytes = 10}, "bytes 100000000000");
     for (int64_t end = now_ms() + 3000; now_ms() < end;)
         nap();
     CHECK_OK(box_signal(box, noisy, SIGKILL, true, &err), err);

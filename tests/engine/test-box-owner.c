@@ -49,9 +49,12 @@ static void own_box(struct owner *o, int out)
         const char *argv[64];
         (void)snprintf(text, sizeof text, "%s", o->commands[i]);
         split_words(text, argv);
-        struct process_spec spec = {.id = IDS + i, .argv = argv, .output = OUTPUT_SPOOL,
+        struct process_spec spec = {.id = IDS + i,
+                                    .argv = argv,
+                                    .output = OUTPUT_SPOOL,
                                     .stdin_fd = i == 0 && o->stdin_fd ? o->stdin_fd : -1,
-                                    .stdout_fd = o->spools[i], .stderr_fd = -1};
+                                    .stdout_fd = o->spools[i],
+                                    .stderr_fd = -1};
         if (box_spawn(box, &spec, NULL, &err) < 0)
             _exit(2);
     }

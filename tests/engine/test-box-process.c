@@ -62,9 +62,11 @@ static void check_not_run(struct process_exit exit, enum process_cause cause, in
 BOX_TEST(a_command_that_is_not_there_is_127_and_named)
 {
     struct box *box = launch_plain();
-    check_not_run(run_program(box, "nothing-here", NULL), CAUSE_NOT_FOUND, ENOENT, "'nothing-here'");
+    check_not_run(run_program(box, "nothing-here", NULL), CAUSE_NOT_FOUND, ENOENT,
+                  "'nothing-here'");
     check_not_run(run_program(box, "/no/such", NULL), CAUSE_NOT_FOUND, ENOENT, "'/no/such'");
-    check_not_run(run_program(box, "/bin/guest/x", NULL), CAUSE_NOT_FOUND, ENOTDIR, "'/bin/guest/x'");
+    check_not_run(run_program(box, "/bin/guest/x", NULL), CAUSE_NOT_FOUND, ENOTDIR,
+                  "'/bin/guest/x'");
     const char *const env[] = {"PATH=", NULL};
     check_not_run(run_program(box, "guest", &(struct process_spec){.env = env}), CAUSE_NOT_FOUND,
                   ENOENT, "'guest'");
@@ -94,7 +96,8 @@ BOX_TEST(a_command_without_a_name_is_refused)
     struct error err = {0};
     const char *const none[] = {NULL};
     const char *const empty[] = {"", NULL};
-    struct process_spec spec = {.id = 1, .argv = none, .stdin_fd = -1, .stdout_fd = -1, .stderr_fd = -1};
+    struct process_spec spec = {
+        .id = 1, .argv = none, .stdin_fd = -1, .stdout_fd = -1, .stderr_fd = -1};
     CHECK(box_spawn(box, &spec, NULL, &err) < 0);
     spec.argv = empty;
     CHECK(box_spawn(box, &spec, NULL, &err) < 0);
@@ -128,9 +131,11 @@ BOX_TEST(the_working_directory_is_made_where_missing_and_is_the_users_home_by_de
     CHECK_STR(last_output(), "/a/b/c 0\n");
     CHECK_INT(run_as(box, &(struct process_spec){.user = "kim"}, "cwd").code, 0);
     CHECK_STR(last_output(), "/home/kim 1000\n");
-    CHECK_INT(run_as(box, &(struct process_spec){.user = "kim", .cwd = "/home/kim/x/y/"}, "cwd").code, 0);
+    CHECK_INT(
+        run_as(box, &(struct process_spec){.user = "kim", .cwd = "/home/kim/x/y/"}, "cwd").code, 0);
     CHECK_STR(last_output(), "/home/kim/x/y 1000\n");
-    CHECK_INT(run_as(box, &(struct process_spec){.user = "kim", .cwd = "/workspace"}, "cwd").code, 0);
+    CHECK_INT(run_as(box, &(struct process_spec){.user = "kim", .cwd = "/workspace"}, "cwd").code,
+              0);
 }
 
 BOX_TEST(users_are_who_was_asked_for_with_their_groups)
@@ -162,7 +167,9 @@ BOX_TEST(a_user_loses_the_capabilities_that_root_has)
 {
     struct box *box = launch_plain();
     CHECK_INT(run_as(box, &(struct process_spec){.user = "kim"},
-                     "grep /proc/self/status CapPrm CapEff CapAmb NoNewPrivs").code, 0);
+                     "grep /proc/self/status CapPrm CapEff CapAmb NoNewPrivs")
+                  .code,
+              0);
     CHECK_STR(last_output(), "CapPrm:\t0000000000000000\nCapEff:\t0000000000000000\n"
                              "CapAmb:\t0000000000000000\nNoNewPrivs:\t1\n");
 }
@@ -257,7 +264,8 @@ BOX_TEST(a_command_longer_than_the_kernel_takes_is_126_and_one_longer_than_ours_
     check_not_run(exit, CAUSE_NOT_RUN, E2BIG, "guest");
     for (int i = 2; i < 22; i++)
         argv[i] = word;
-    struct process_spec spec = {.id = 999, .argv = argv, .stdin_fd = -1, .stdout_fd = -1, .stderr_fd = -1};
+    struct process_spec spec = {
+        .id = 999, .argv = argv, .stdin_fd = -1, .stdout_fd = -1, .stderr_fd = -1};
     CHECK(box_spawn(box, &spec, NULL, &err) < 0);
     CHECK_INT(err.kind, ERROR_LIMIT);
     run_well(box, "exit 0");
@@ -278,8 +286,12 @@ static struct pipes start_piped(struct box *box, uint32_t id, const char *comman
     (void)snprintf(text, sizeof text, "%s", command);
     split_words(text, argv);
     CHECK(pipe2(in, O_CLOEXEC) == 0 && pipe2(out, O_CLOEXEC) == 0 && pipe2(errors, O_CLOEXEC) == 0);
-    struct process_spec spec = {.id = id, .argv = argv, .output = OUTPUT_PIPE,
-                                .stdin_fd = in[0], .stdout_fd = out[1], .stderr_fd = errors[1]};
+    struct process_spec spec = {.id = id,
+                                .argv = argv,
+                                .output = OUTPUT_PIPE,
+                                .stdin_fd = in[0],
+                                .stdout_fd = out[1],
+                                .stderr_fd = errors[1]};
     CHECK_OK(box_spawn(box, &spec, NULL, &err), err);
     (void)close(in[0]);
     (void)close(out[1]);
@@ -337,8 +349,12 @@ BOX_TEST(without_files_a_process_has_dev_null)
     struct box *box = launch_plain();
     struct error err = {0};
     const char *const argv[] = {"guest", "cat", NULL};
-    struct process_spec spec = {.id = 5, .argv = argv, .output = OUTPUT_SPOOL,
-                                .stdin_fd = -1, .stdout_fd = -1, .stderr_fd = -1};
+    struct process_spec spec = {.id = 5,
+                                .argv = argv,
+                                .output = OUTPUT_SPOOL,
+                                .stdin_fd = -1,
+                                .stdout_fd = -1,
+                                .stderr_fd = -1};
     CHECK_OK(box_spawn(box, &spec, NULL, &err), err);
     CHECK_INT(finish(box, 5).code, 0);
 }
@@ -348,7 +364,8 @@ BOX_TEST(an_id_in_use_is_refused_and_free_again_once_collected)
     struct box *box = launch_plain();
     struct error err = {0};
     const char *const argv[] = {"guest", "exit", "3", NULL};
-    struct process_spec spec = {.id = 5, .argv = argv, .stdin_fd = -1, .stdout_fd = -1, .stderr_fd = -1};
+    struct process_spec spec = {
+        .id = 5, .argv = argv, .stdin_fd = -1, .stdout_fd = -1, .stderr_fd = -1};
     CHECK_OK(box_spawn(box, &spec, NULL, &err), err);
     CHECK(box_spawn(box, &spec, NULL, &err) < 0);
     CHECK_INT(err.kind, ERROR_CONFLICT);

@@ -25,9 +25,15 @@ static struct terminal open_terminal(struct box *box, const char *user, const ch
     struct terminal t = {.id = next_id(), .fd = -1};
     (void)snprintf(words, sizeof words, "%s", command);
     split_words(words, argv);
-    struct process_spec spec = {.id = t.id, .argv = argv, .user = user, .output = OUTPUT_TTY,
-                                .stdin_fd = -1, .stdout_fd = -1, .stderr_fd = -1,
-                                .rows = 30, .cols = 100};
+    struct process_spec spec = {.id = t.id,
+                                .argv = argv,
+                                .user = user,
+                                .output = OUTPUT_TTY,
+                                .stdin_fd = -1,
+                                .stdout_fd = -1,
+                                .stderr_fd = -1,
+                                .rows = 30,
+                                .cols = 100};
     CHECK_OK(box_spawn(box, &spec, &t.fd, &err), err);
     CHECK(t.fd >= 0);
     return t;
@@ -175,7 +181,8 @@ BOX_TEST(a_terminal_for_nobody_is_no_terminal)
     struct box *box = launch_plain();
     struct error err = {0};
     const char *const argv[] = {"guest", "tty", NULL};
-    struct process_spec spec = {.id = 7, .argv = argv, .user = "nobody-known", .output = OUTPUT_TTY};
+    struct process_spec spec = {
+        .id = 7, .argv = argv, .user = "nobody-known", .output = OUTPUT_TTY};
     int fd = 99;
     CHECK_OK(box_spawn(box, &spec, &fd, &err), err);
     CHECK_INT(fd, -1);
