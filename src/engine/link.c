@@ -163,12 +163,15 @@ int link_receive(int sock, void *buffer, size_t size, struct link_message *out, 
                              .msg_controllen = sizeof control.bytes};
     int fds[LINK_MAX_FDS + 1];
     unsigned n_fds = 0;
-    ssize_t got;
+    ssize_t got = 0;
 
     *out = (struct link_message){0};
-    do
+    // A peer that died without reading all we sent is told once as a reset; what it sent before is still there.
+    bool was_reset = false;
+    do {
+        was_reset |= got < 0 && errno == ECONNRESET;
         got = recvmsg(sock, &message, recv_flags | MSG_CMSG_CLOEXEC);
-    while (got < 0 && errno == EINTR);
+    } while (got < 0 && (errno == EINTR || (errno == ECONNRESET && !was_reset)));
     if (got < 0)
         return errno == ECONNRESET ? 0 : -1;
     take_fds(&message, fds, &n_fds);

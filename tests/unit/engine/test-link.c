@@ -180,3 +180,23 @@ TEST(the_end_of_the_other_side_is_an_end_and_not_an_error)
     CHECK(link_send(right, LINK_HELLO, 0, 0, NULL, 0, NULL, 0) < 0);
     CHECK_INT(errno, EPIPE);
 }
+
+TEST(what_a_dead_peer_sent_is_received_though_it_read_nothing)
+{
+    int pair[2];
+    struct link_message message;
+    make_pair(pair);
+    autofd left = pair[0];
+    autofd right = pair[1];
+
+    for (uint32_t i = 1; i <= 3; i++)
+        CHECK(link_send(left, LINK_COLLECT, 0, i, NULL, 0, NULL, 0) == 0);
+    CHECK(link_send(right, LINK_COLLECT, 0, 9, NULL, 0, NULL, 0) == 0);
+    closep(&left);
+    for (uint32_t i = 1; i <= 3; i++) {
+        CHECK_INT(link_receive(right, buffer, sizeof buffer, &message, 0), 1);
+        CHECK_INT(message.header.process, i);
+        link_message_clear(&message);
+    }
+    CHECK_INT(link_receive(right, buffer, sizeof buffer, &message, 0), 0);
+}
