@@ -159,12 +159,13 @@ static void select_sandboxes(struct query *query, const struct sandbox_filter *f
     if (filter->created_from)
         query_where(query, "created_at >=", sql_number(filter->created_from));
     // By what the indexes know, where that says the same.
+    if (filter->states == SANDBOX_ALIVE) {
+        query_where_that(query, "ended_at = 0");
+        return;
+    }
     if (!(filter->states & sandbox_in(SANDBOX_DELETED)))
         query_where_that(query, "deleted_at = 0");
-    if (filter->states == SANDBOX_ALIVE)
-        query_where_that(query, "ended_at = 0");
-    else
-        query_where_names(query, "state", state_names, filter->states);
+    query_where_names(query, "state", state_names, filter->states);
 }
 
 int store_sandbox_list(struct store *store, const struct sandbox_filter *filter,

@@ -17,10 +17,8 @@
 #define TIDY_PAGES 1000           // 4 MiB of log: copy back
 #define CROWDED_PAGES 16384       // 64 MiB of log: make readers wait so that it can begin anew
 
-static enum error_kind kind_of(const struct sql *sql, int code)
+static enum error_kind kind_of(int code, int sys)
 {
-    int sys = sqlite3_system_errno(sql->handle);
-
     switch (code & 0xff) {
     case SQLITE_FULL:
     case SQLITE_TOOBIG:
@@ -58,18 +56,22 @@ static const char *way_out(enum error_kind kind, int code)
 
 int sqlite_error(struct error *err, const struct sql *sql, int code, const char *doing)
 {
-    enum error_kind kind = kind_of(sql, code);
-    int sys = sqlite3_system_errno(sql->handle);
+    int last = errno; // SQLite keeps it only on some ways out
+    bool is_io = (code & 0xff) == SQLITE_IOERR || (code & 0xff) == SQLITE_CANTOPEN;
+    int kept = sqlite3_system_errno(sql->handle);
+    int sys = is_io ? kept ? kept : last : 0;
+    enum error_kind kind = kind_of(code, sys);
 
-    error_set(err, kind, "%s database '%s': %s%s", doing, sql->database->path,
-              sqlite3_errmsg(sql->handle), way_out(kind, code));
-    if ((code & 0xff) == SQLITE_IOERR || (code & 0xff) == SQLITE_CANTOPEN)
-        err->sys = sys;
+    error_set(err, kind, "%s database '%s': %s%s%s%s", doing, sql->database->path,
+              sqlite3_errmsg(sql->handle), sys ? ": " : "", sys ? strerror(sys) : "",
+              way_out(kind, code));
+    err->sys = sys;
     return -1;
 }
 
 int sqlite_script(struct sql *sql, const char *text, struct error *err)
 {
+    errno = 0;
     int code = sqlite3_exec(sql->handle, text, NULL, NULL, NULL);
     return code == SQLITE_OK ? 0 : sqlite_error(err, sql, code, "use");
 }

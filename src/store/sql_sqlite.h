@@ -41,7 +41,10 @@ struct sql {
     struct statement statements[STATEMENTS];
 };
 
-/* Makes a sentence of what SQLite said last on this connection; `code` is what the call returned. Returns -1. */
+/*
+ * Makes a sentence of what SQLite said last on this connection; `code` is what the call returned, before which errno
+ * was set to 0. Returns -1.
+ */
 int sqlite_error(struct error *err, const struct sql *sql, int code, const char *doing);
 
 /* Runs `text`, of several statements and without rows. */

@@ -5,6 +5,7 @@
 #include "base/utf8.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <string.h>
 
 #define COLUMNS 64
@@ -37,6 +38,7 @@ static int prepare(struct sql *sql, struct statement *statement, const char *tex
 {
     (void)sqlite3_finalize(statement->handle);
     *statement = (struct statement){0};
+    errno = 0;
     int code = sqlite3_prepare_v3(sql->handle, text, -1, SQLITE_PREPARE_PERSISTENT,
                                   &statement->handle, NULL);
     if (code != SQLITE_OK)
@@ -163,6 +165,7 @@ static int step_through(struct sql *sql, sqlite3_stmt *handle, sql_on_row on_row
 {
     int code;
 
+    errno = 0;
     while ((code = sqlite3_step(handle)) == SQLITE_ROW)
         if (on_row && give_row(handle, on_row, data, err) < 0)
             return -1;

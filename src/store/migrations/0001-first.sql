@@ -95,7 +95,7 @@ CREATE TABLE sandboxes (
     CHECK ((deleted_at <> 0) = (state = 'deleted'))
 );
 CREATE INDEX sandboxes_by_organisation ON sandboxes (organisation, deleted_at, created_at, id);
-CREATE INDEX sandboxes_alive ON sandboxes (created_at, id) WHERE ended_at = 0;
+CREATE INDEX sandboxes_alive ON sandboxes (organisation, created_at, id) WHERE ended_at = 0;
 CREATE INDEX sandboxes_ended ON sandboxes (ended_at) WHERE ended_at <> 0;
 
 -- Executions and jobs; `number` is the process's number in its box.
@@ -171,7 +171,7 @@ CREATE TABLE streams (
 CREATE INDEX streams_by_organisation ON streams (organisation, created_at, id);
 CREATE INDEX streams_by_sandbox ON streams (sandbox_id) WHERE sandbox_id IS NOT NULL;
 CREATE INDEX streams_open ON streams (created_at, id) WHERE completed_at = 0;
-CREATE INDEX streams_expiring ON streams (expires_at) WHERE expires_at <> 0;
+CREATE INDEX streams_expiring ON streams (expires_at, id) WHERE expires_at <> 0;
 
 -- Metadata that lists can be filtered by.
 CREATE TABLE stream_labels (
