@@ -96,8 +96,9 @@ int store_ssh_key_put(struct store *store, const struct ssh_key_record *record, 
                       struct error *err)
 {
     struct sql_value args[] = {
-        sql_text(record->organisation), sql_text(record->fingerprint), sql_text(record->type),
-        sql_text(record->comment),      sql_text(record->public_key),  sql_number(record->created_at),
+        sql_text(record->organisation), sql_text(record->fingerprint),
+        sql_text(record->type),         sql_text(record->comment),
+        sql_text(record->public_key),   sql_number(record->created_at),
     };
     autocall call = {0};
     int64_t added = 0;

@@ -45,10 +45,11 @@ static int take_number(struct store_call *call, const char *sandbox_id, int64_t 
     struct sql_value arg = sql_text(sandbox_id);
 
     *number = 0;
-    return store_run(call,
-                     "SELECT 1 + coalesce((SELECT max(number) FROM events WHERE sandbox_id = $1), 0) "
-                     "FROM sandboxes WHERE id = $1",
-                     &arg, 1, store_take_number, number, NULL, err);
+    return store_run(
+        call,
+        "SELECT 1 + coalesce((SELECT max(number) FROM events WHERE sandbox_id = $1), 0) "
+        "FROM sandboxes WHERE id = $1",
+        &arg, 1, store_take_number, number, NULL, err);
 }
 
 int store_event_add(struct store *store, struct event_record *record, struct error *err)

@@ -81,12 +81,11 @@ struct execution_record {
     int64_t updated_at; // every update writes it
 };
 void execution_record_clear(struct execution_record *record);
-#define autoexecution                                                                              \
-    __attribute__((cleanup(execution_record_clear))) struct execution_record
+#define autoexecution __attribute__((cleanup(execution_record_clear))) struct execution_record
 
 /*
- * Gives the record its number and counts it in its sandbox. ERROR_NOT_FOUND, noun "sandbox", without one;
- * ERROR_CONFLICT when the id is taken.
+ * Gives the record its number and counts it in its sandbox. ERROR_NOT_FOUND, noun "sandbox",
+ * without one; ERROR_CONFLICT when the id is taken.
  */
 int store_execution_add(struct store *store, struct execution_record *record, struct error *err);
 int store_execution_get(struct store *store, const char *id, struct execution_record *out,

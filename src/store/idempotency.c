@@ -51,20 +51,18 @@ static int insert_pending(struct store_call *call, const struct idempotency_reco
                           bool *is_new, struct error *err)
 {
     struct sql_value args[] = {
-        sql_text(record->organisation),
-        sql_text(record->realm),
-        sql_text(record->key),
-        sql_bytes(record->request_hash, REQUEST_HASH),
-        sql_text(record->subject_id),
-        sql_number(record->created_at),
+        sql_text(record->organisation), sql_text(record->realm),
+        sql_text(record->key),          sql_bytes(record->request_hash, REQUEST_HASH),
+        sql_text(record->subject_id),   sql_number(record->created_at),
     };
     int64_t added = 0;
 
-    if (store_run(call,
-                  "INSERT INTO idempotency (organisation, realm, key, request_hash, state, "
-                  "subject_id, answer, created_at) VALUES ($1, $2, $3, $4, 'pending', $5, NULL, $6) "
-                  "ON CONFLICT (organisation, realm, key) DO NOTHING",
-                  args, ARRAY_SIZE(args), NULL, NULL, &added, err) < 0)
+    if (store_run(
+            call,
+            "INSERT INTO idempotency (organisation, realm, key, request_hash, state, "
+            "subject_id, answer, created_at) VALUES ($1, $2, $3, $4, 'pending', $5, NULL, $6) "
+            "ON CONFLICT (organisation, realm, key) DO NOTHING",
+            args, ARRAY_SIZE(args), NULL, NULL, &added, err) < 0)
         return error_wrap(err, "take idempotency key '%s'", record->key);
     *is_new = added > 0;
     return 0;
@@ -158,10 +156,11 @@ int store_idempotency_purge(struct store *store, int64_t before, int64_t limit, 
     autocall call = {0};
 
     if (store_call_begin(store, STORE_FAST, &call, err) < 0 ||
-        store_run(&call,
-                  "DELETE FROM idempotency WHERE (organisation, realm, key) IN (SELECT organisation, "
-                  "realm, key FROM idempotency WHERE created_at < $1 ORDER BY created_at LIMIT $2)",
-                  args, ARRAY_SIZE(args), NULL, NULL, removed, err) < 0)
+        store_run(
+            &call,
+            "DELETE FROM idempotency WHERE (organisation, realm, key) IN (SELECT organisation, "
+            "realm, key FROM idempotency WHERE created_at < $1 ORDER BY created_at LIMIT $2)",
+            args, ARRAY_SIZE(args), NULL, NULL, removed, err) < 0)
         return error_wrap(err, "forget old idempotency keys");
     return store_call_done(&call, err);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Requests that carry a key of their own so that they happen once, however often they are sent.
- * Claim and finish belong into the transaction that writes what the request makes: then either both are there or
- * neither. Where the work takes long, claim first, finish with its record, and release when it failed.
+ * Claim and finish belong into the transaction that writes what the request makes: then either both
+ * are there or neither. Where the work takes long, claim first, finish with its record, and release
+ * when it failed.
  */
 #pragma once
 #include "store/store.h"
@@ -25,17 +26,18 @@ struct idempotency_record {
     int64_t created_at;
 };
 void idempotency_record_clear(struct idempotency_record *record);
-#define autoidempotency                                                                            \
-    __attribute__((cleanup(idempotency_record_clear))) struct idempotency_record
+#define autoidempotency __attribute__((cleanup(idempotency_record_clear))) struct idempotency_record
 
 /*
- * Takes the key: *is_new, and the work is the caller's. Otherwise `out` is what is known of the earlier request (*is_new
- * false): done, or still pending. ERROR_CONFLICT with reason "mismatch" when that one asked for something else.
+ * Takes the key: *is_new, and the work is the caller's. Otherwise `out` is what is known of the
+ * earlier request (*is_new false): done, or still pending. ERROR_CONFLICT with reason "mismatch"
+ * when that one asked for something else.
  */
 int store_idempotency_claim(struct store *store, const struct idempotency_record *record,
                             bool *is_new, struct idempotency_record *out, struct error *err);
 
-/* Pending becomes done, with the record's subject and answer. ERROR_CONFLICT when it was done already. */
+/* Pending becomes done, with the record's subject and answer. ERROR_CONFLICT when it was done
+ * already. */
 int store_idempotency_finish(struct store *store, const struct idempotency_record *record,
                              struct error *err);
 

@@ -18,9 +18,10 @@ static int take_row(void *data, const struct sql_value *row, size_t n_columns, s
     const struct embedded_file *known = &history->migrations[history->count];
 
     if (!known->name)
-        return error_set(err, ERROR_UNAVAILABLE,
-                         "it was last used by a newer burrow (it has migration '%s'): install that one",
-                         row[1].data);
+        return error_set(
+            err, ERROR_UNAVAILABLE,
+            "it was last used by a newer burrow (it has migration '%s'): install that one",
+            row[1].data);
     if (row[0].number != history->count + 1 || strcmp(row[1].data, known->name) != 0)
         return error_set(err, ERROR_CONFLICT,
                          "it has migration '%s' where this burrow has '%s': it belongs to another "
@@ -50,7 +51,8 @@ static int make_history(struct store *store, struct error *err)
     return store_call_done(&call, err);
 }
 
-// Runs the next one; another process may have been quicker, so it looks again under the lock. *is_done: there is none.
+// Runs the next one; another process may have been quicker, so it looks again under the lock.
+// *is_done: there is none.
 static int run_next(struct store *store, struct history *history, bool *is_done, struct error *err)
 {
     autocall call = {0};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A statement being written: its text and the parameters it names. Only our own words become text; what a user gave is
- * always a parameter. Private to the store.
+ * A statement being written: its text and the parameters it names. Only our own words become text;
+ * what a user gave is always a parameter. Private to the store.
  */
 #pragma once
 #include "store/sql.h"

@@ -264,8 +264,9 @@ static int explain_no_update(struct store_call *call, const struct record *recor
     return error_about(err, record->noun, "state");
 }
 
-int record_update(struct store *store, enum store_durability durability, const struct record *record,
-                  const void *object, unsigned parts, unsigned from, struct error *err)
+int record_update(struct store *store, enum store_durability durability,
+                  const struct record *record, const void *object, unsigned parts, unsigned from,
+                  struct error *err)
 {
     const char *id = id_of(record, object);
     autocall call = {0};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Records as tables of fields: from one table come the columns of a statement, its parameters, reading a row and
- * freeing what was read. Private to the store.
+ * Records as tables of fields: from one table come the columns of a statement, its parameters,
+ * reading a row and freeing what was read. Private to the store.
  */
 #pragma once
 #include "store/query.h"
@@ -50,9 +50,11 @@ int record_get(struct store *store, const struct record *record, const char *whe
 /* ERROR_NOT_FOUND for a record by its id. Returns -1. */
 int record_missing(const struct record *record, const char *id, struct error *err);
 
-/* Writes the fields in `parts` where the stored state is in `from` (0: any); see store_sandbox_update. */
-int record_update(struct store *store, enum store_durability durability, const struct record *record,
-                  const void *object, unsigned parts, unsigned from, struct error *err);
+/* Writes the fields in `parts` where the stored state is in `from` (0: any); see
+ * store_sandbox_update. */
+int record_update(struct store *store, enum store_durability durability,
+                  const struct record *record, const void *object, unsigned parts, unsigned from,
+                  struct error *err);
 
 struct record_rows {
     void *rows; // an array of the record's structs

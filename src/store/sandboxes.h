@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sandboxes: what a user owns, with everything asked for, the state it is in and what it has used. */
+/* Sandboxes: what a user owns, with everything asked for, the state it is in and what it has used.
+ */
 #pragma once
 #include "store/store.h"
 
@@ -176,8 +177,8 @@ int store_sandbox_count(struct store *store, const struct store_owner *owner,
                         int64_t counts[SANDBOX_STATES], struct error *err);
 
 /*
- * Forgets up to `limit` sandboxes that ended before `before`, with their executions and events. Those whose streams are
- * still kept are left for later. *removed is how many went.
+ * Forgets up to `limit` sandboxes that ended before `before`, with their executions and events.
+ * Those whose streams are still kept are left for later. *removed is how many went.
  */
 int store_sandbox_purge(struct store *store, int64_t before, int64_t limit, int64_t *removed,
                         struct error *err);

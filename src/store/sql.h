@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The six functions a database must have, and the only ones that know which it is: sql_NAME.c fills them in.
- * Texts are written so that SQLite and PostgreSQL both take them, with parameters $1, $2, …
- * Everything blocks. A database may be used by many threads, a connection by one at a time.
+ * The six functions a database must have, and the only ones that know which it is: sql_NAME.c fills
+ * them in. Texts are written so that SQLite and PostgreSQL both take them, with parameters $1, $2,
+ * … Everything blocks. A database may be used by many threads, a connection by one at a time.
  */
 #pragma once
 #include "base/auto.h"
@@ -17,7 +17,7 @@ struct sql;          // one connection
 enum sql_type {
     SQL_NULL,
     SQL_NUMBER,
-    SQL_TEXT,  // UTF-8 without NUL
+    SQL_TEXT, // UTF-8 without NUL
     SQL_BYTES,
 };
 
@@ -51,14 +51,16 @@ int sql_connect(struct sql_database *database, struct sql **out, struct error *e
 void sql_disconnect(struct sql *sql);
 
 /*
- * Writers wait for each other at SQL_BEGIN. A failed SQL_COMMIT has rolled back.
+ * Writers wait for each other at SQL_BEGIN. A failed SQL_COMMIT has rolled back, but for one case:
+ * where the disk fails to take a durable one, it may be there or not after a power cut.
  */
 int sql_transaction(struct sql *sql, enum sql_step step, struct error *err);
 
 /*
- * Runs one statement, kept prepared for the next time; without parameters `text` may hold several. *changed (may be
- * NULL) is how many rows were inserted, updated or deleted. ERROR_CONFLICT: what must be unique is not, or something
- * still refers to it; ERROR_INVALID: a check of the schema refused it; ERROR_LIMIT: no room on the disk.
+ * Runs one statement, kept prepared for the next time; without parameters `text` may hold several.
+ * *changed (may be NULL) is how many rows were inserted, updated or deleted. ERROR_CONFLICT: what
+ * must be unique is not, or something still refers to it; ERROR_INVALID: a check of the schema
+ * refused it; ERROR_LIMIT: no room on the disk.
  */
 int sql_run(struct sql *sql, const char *text, const struct sql_value *args, size_t n_args,
             sql_on_row on_row, void *data, int64_t *changed, struct error *err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * SQLite behind sql.h: the file, its connections and their transactions. A thread of its own copies the write-ahead log
- * back into the file, so that no caller's commit pays for that.
+ * SQLite behind sql.h: the file, its connections and their transactions. A thread of its own copies
+ * the write-ahead log back into the file, so that no caller's commit pays for that.
  */
 #include "store/sql_sqlite.h"
 
@@ -30,8 +30,9 @@ static enum error_kind kind_of(int code, int sys)
     case SQLITE_LOCKED:
         return ERROR_UNAVAILABLE;
     case SQLITE_CONSTRAINT:
-        return code == SQLITE_CONSTRAINT_CHECK || code == SQLITE_CONSTRAINT_NOTNULL ? ERROR_INVALID
-                                                                                    : ERROR_CONFLICT;
+        return code == SQLITE_CONSTRAINT_CHECK || code == SQLITE_CONSTRAINT_NOTNULL
+                   ? ERROR_INVALID
+                   : ERROR_CONFLICT;
     case SQLITE_READONLY:
     case SQLITE_PERM:
         return ERROR_DENIED;
@@ -45,7 +46,8 @@ static const char *way_out(enum error_kind kind, int code)
     switch (code & 0xff) {
     case SQLITE_NOTADB:
     case SQLITE_CORRUPT:
-        return "; the file is damaged or is not a database: put back a copy, or move it away to begin "
+        return "; the file is damaged or is not a database: put back a copy, or move it away to "
+               "begin "
                "anew";
     case SQLITE_BUSY:
         return "; another process holds it: try again";
@@ -187,8 +189,9 @@ static int check_file(struct sql_database *database, struct error *err)
     return failed;
 }
 
-// SQLite itself would make it readable to others; its log takes over the mode. An existing one is not opened here:
-// closing it again would drop the locks of other connections of this process (fcntl(2), advisory locks).
+// SQLite itself would make it readable to others; its log takes over the mode. An existing one is
+// not opened here: closing it again would drop the locks of other connections of this process
+// (fcntl(2), advisory locks).
 static int make_file(const char *place, struct error *err)
 {
     autofd fd = open(place, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -245,10 +248,11 @@ int sql_connect(struct sql_database *database, struct sql **out, struct error *e
     }
     (void)sqlite3_extended_result_codes(sql->handle, 1);
     (void)sqlite3_busy_timeout(sql->handle, BUSY_MS);
-    if (sqlite_script(sql,
-                      "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON; "
-                      "PRAGMA trusted_schema = OFF; PRAGMA journal_size_limit = 67108864",
-                      err) < 0) {
+    if (sqlite_script(
+            sql,
+            "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON; "
+            "PRAGMA trusted_schema = OFF; PRAGMA journal_size_limit = 67108864",
+            err) < 0) {
         sql_disconnect(sql);
         return -1;
     }
@@ -278,16 +282,22 @@ static void let_others_write(struct sql *sql)
     sql->is_writing = false;
 }
 
+static void roll_back(struct sql *sql)
+{
+    struct error ignored;
+
+    // Some failures have done it already. It cannot fail in a way that matters: what is not
+    // committed is gone at the latest with the connection.
+    if (!sqlite3_get_autocommit(sql->handle))
+        (void)sql_run(sql, "ROLLBACK", NULL, 0, NULL, NULL, NULL, &ignored);
+    let_others_write(sql);
+}
+
 static int begin_writing(struct sql *sql, bool is_durable, struct error *err)
 {
-    if (is_durable != sql->is_durable) { // cannot be changed inside a transaction
-        if (sqlite_script(sql, is_durable ? "PRAGMA synchronous = FULL" : "PRAGMA synchronous = NORMAL",
-                          err) < 0)
-            return -1;
-        sql->is_durable = is_durable;
-    }
     pthread_mutex_lock(&sql->database->writer);
     sql->is_writing = true;
+    sql->is_durable = is_durable;
     if (sql_run(sql, "BEGIN IMMEDIATE", NULL, 0, NULL, NULL, NULL, err) < 0) {
         let_others_write(sql);
         return -1;
@@ -295,15 +305,30 @@ static int begin_writing(struct sql *sql, bool is_durable, struct error *err)
     return 0;
 }
 
-static void roll_back(struct sql *sql)
+// What PRAGMA synchronous = FULL would do inside the commit, done after it: others write meanwhile,
+// and several who wait for the disk wait for the same one.
+static int sync_log(struct sql *sql, struct error *err)
 {
-    struct error ignored;
+    sqlite3_file *log = NULL;
 
-    // Some failures have done it already. It cannot fail in a way that matters: what is not committed is gone at
-    // the latest with the connection.
-    if (!sqlite3_get_autocommit(sql->handle))
-        (void)sql_run(sql, "ROLLBACK", NULL, 0, NULL, NULL, NULL, &ignored);
+    errno = 0;
+    int code = sqlite3_file_control(sql->handle, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log);
+    if (code == SQLITE_OK && log && log->pMethods)
+        code = log->pMethods->xSync(log, SQLITE_SYNC_NORMAL);
+    if (code == SQLITE_OK)
+        return 0;
+    return error_sys(err, "bring database '%s' to the disk", sql->database->path);
+}
+
+static int commit(struct sql *sql, struct error *err)
+{
+    if (sql_run(sql, "COMMIT", NULL, 0, NULL, NULL, NULL, err) < 0) {
+        roll_back(sql);
+        return -1;
+    }
+    bool is_wanted = sql->is_writing && sql->is_durable;
     let_others_write(sql);
+    return is_wanted ? sync_log(sql, err) : 0;
 }
 
 int sql_transaction(struct sql *sql, enum sql_step step, struct error *err)
@@ -315,12 +340,7 @@ int sql_transaction(struct sql *sql, enum sql_step step, struct error *err)
     case SQL_BEGIN_DURABLE:
         return begin_writing(sql, step == SQL_BEGIN_DURABLE, err);
     case SQL_COMMIT:
-        if (sql_run(sql, "COMMIT", NULL, 0, NULL, NULL, NULL, err) < 0) {
-            roll_back(sql);
-            return -1;
-        }
-        let_others_write(sql);
-        return 0;
+        return commit(sql, err);
     case SQL_ROLLBACK:
         break;
     }

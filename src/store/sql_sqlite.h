@@ -9,14 +9,14 @@
 
 struct sql_database {
     char *path;
-    // Writers of this process queue here instead of polling SQLite's own lock; held from begin to end of a
-    // transaction.
+    // Writers of this process queue here instead of polling SQLite's own lock; held from begin to
+    // end of a transaction.
     pthread_mutex_t writer;
     pthread_mutex_t lock; // guards what follows
     pthread_cond_t news;
     bool is_closing;
-    int wal_pages;     // in the write-ahead log, as of the last commit that asked for a checkpoint
-    bool is_wanted;    // a checkpoint
+    int wal_pages;  // in the write-ahead log, as of the last commit that asked for a checkpoint
+    bool is_wanted; // a checkpoint
     pthread_t tidier;
     bool has_tidier;
 };
@@ -35,15 +35,15 @@ struct sql {
     struct sql_database *database;
     sqlite3 *handle;
     bool is_writing; // holds database->writer
-    bool is_durable; // what PRAGMA synchronous is set to
+    bool is_durable; // the transaction in which it is
     uint64_t runs;
     uint64_t hashes[STATEMENTS]; // of the statements' texts
     struct statement statements[STATEMENTS];
 };
 
 /*
- * Makes a sentence of what SQLite said last on this connection; `code` is what the call returned, before which errno
- * was set to 0. Returns -1.
+ * Makes a sentence of what SQLite said last on this connection; `code` is what the call returned,
+ * before which errno was set to 0. Returns -1.
  */
 int sqlite_error(struct error *err, const struct sql *sql, int code, const char *doing);
 

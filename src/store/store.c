@@ -7,7 +7,8 @@
 #include <assert.h>
 #include <pthread.h>
 
-// A thread's own; reached through the store's key, and by the list for those that outlive the store.
+// A thread's own; reached through the store's key, and by the list for those that outlive the
+// store.
 struct connection {
     struct store *store;
     struct sql *sql;
@@ -19,7 +20,7 @@ struct connection {
 struct store {
     struct sql_database *database;
     pthread_key_t key;
-    pthread_mutex_t lock;           // guards the list
+    pthread_mutex_t lock; // guards the list
     struct connection *connections;
 };
 

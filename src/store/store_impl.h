@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the store share and nobody else sees: this thread's connection, and writing through it. */
+/* What the files of the store share and nobody else sees: this thread's connection, and writing
+ * through it. */
 #pragma once
 #include "base/embedded.h"
 #include "store/sql.h"
@@ -9,8 +10,8 @@
 int store_connection(struct store *store, struct sql **out, struct error *err);
 
 /*
- * A transaction around one call: does nothing where the thread is in one already, which then takes the call in.
- * Ended by store_call_done, or rolled back by its cleanup.
+ * A transaction around one call: does nothing where the thread is in one already, which then takes
+ * the call in. Ended by store_call_done, or rolled back by its cleanup.
  */
 struct store_call {
     struct store *store;
@@ -35,8 +36,9 @@ int store_take_number(void *data, const struct sql_value *row, size_t n_columns,
 int store_open_bare(const char *path, struct store **out, struct error *err);
 
 /*
- * Runs those of `migrations` (NNNN-name.sql in order of number, from 1 without gaps) that have not been run, each in its
- * own durable transaction. ERROR_UNAVAILABLE when the database is of a newer burrow, ERROR_CONFLICT when of another.
+ * Runs those of `migrations` (NNNN-name.sql in order of number, from 1 without gaps) that have not
+ * been run, each in its own durable transaction. ERROR_UNAVAILABLE when the database is of a newer
+ * burrow, ERROR_CONFLICT when of another.
  */
 int store_migrate(struct store *store, const struct embedded_file *migrations, struct error *err);
 

@@ -5,12 +5,8 @@
 #include "store/tables.h"
 
 static const char *const kind_names[] = {
-    [STREAM_STDIN] = "stdin",
-    [STREAM_STDOUT] = "stdout",
-    [STREAM_STDERR] = "stderr",
-    [STREAM_COMBINED] = "combined",
-    [STREAM_USER] = "user",
-    NULL,
+    [STREAM_STDIN] = "stdin",       [STREAM_STDOUT] = "stdout", [STREAM_STDERR] = "stderr",
+    [STREAM_COMBINED] = "combined", [STREAM_USER] = "user",     NULL,
 };
 static const char *const state_names[] = {
     [STREAM_OPEN] = "open",
@@ -67,8 +63,8 @@ static int put_label(struct store_call *call, const char *id, const struct strea
 {
     struct sql_value args[] = {sql_text(id), sql_text(label->name), sql_text(label->value)};
 
-    if (store_run(call, "INSERT INTO stream_labels (stream_id, name, value) VALUES ($1, $2, $3)", args,
-                  ARRAY_SIZE(args), NULL, NULL, NULL, err) < 0)
+    if (store_run(call, "INSERT INTO stream_labels (stream_id, name, value) VALUES ($1, $2, $3)",
+                  args, ARRAY_SIZE(args), NULL, NULL, NULL, err) < 0)
         return error_wrap(err, "label stream '%s'", id);
     return 0;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Streams: where the bytes of an output or of a user's own stream are kept, and whether more will come. */
+/* Streams: where the bytes of an output or of a user's own stream are kept, and whether more will
+ * come. */
 #pragma once
 #include "store/store.h"
 

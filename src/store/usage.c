@@ -18,8 +18,9 @@ int usage_count(struct store_call *call, const char *organisation, const char *p
                 const struct usage_total *more, struct error *err)
 {
     struct sql_value args[] = {
-        sql_text(organisation),      sql_text(project ? project : ""), sql_number(minute_of(now)),
-        sql_number(more->executions), sql_number(more->cpu_ms),         sql_number(more->memory_mib_ms),
+        sql_text(organisation),         sql_text(project ? project : ""),
+        sql_number(minute_of(now)),     sql_number(more->executions),
+        sql_number(more->cpu_ms),       sql_number(more->memory_mib_ms),
         sql_number(more->egress_bytes),
     };
 
@@ -60,19 +61,17 @@ static int charge_sandbox(struct store_call *call, const struct usage_sample *sa
                           struct payer *payer, struct error *err)
 {
     struct sql_value args[] = {
-        sql_text(sample->sandbox_id),
-        sql_number(sample->more.cpu_ms),
-        sql_number(sample->more.memory_mib_ms),
-        sql_number(sample->more.egress_bytes),
-        sql_number(sample->counted_cpu_ms),
-        sql_number(sample->now),
+        sql_text(sample->sandbox_id),           sql_number(sample->more.cpu_ms),
+        sql_number(sample->more.memory_mib_ms), sql_number(sample->more.egress_bytes),
+        sql_number(sample->counted_cpu_ms),     sql_number(sample->now),
     };
 
-    return store_run(call,
-                     "UPDATE sandboxes SET cpu_ms = cpu_ms + $2, memory_mib_ms = memory_mib_ms + $3, "
-                     "egress_bytes = egress_bytes + $4, counted_cpu_ms = $5, counted_at = $6 "
-                     "WHERE id = $1 RETURNING organisation, project",
-                     args, ARRAY_SIZE(args), take_payer, payer, NULL, err);
+    return store_run(
+        call,
+        "UPDATE sandboxes SET cpu_ms = cpu_ms + $2, memory_mib_ms = memory_mib_ms + $3, "
+        "egress_bytes = egress_bytes + $4, counted_cpu_ms = $5, counted_at = $6 "
+        "WHERE id = $1 RETURNING organisation, project",
+        args, ARRAY_SIZE(args), take_payer, payer, NULL, err);
 }
 
 int store_usage_add(struct store *store, const struct usage_sample *sample, struct error *err)

@@ -11,7 +11,8 @@
 #define ORGANISATION "org1"
 #define NOW 1767323045678 // 2026
 
-/* A fresh directory; the one before, and what was opened in it, goes, also after a failed test and at the end. */
+/* A fresh directory; the one before, and what was opened in it, goes, also after a failed test and
+ * at the end. */
 const char *fixture_fresh(void);
 /* The database file in it. */
 const char *fixture_path(void);

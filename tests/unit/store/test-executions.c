@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests of src/store/executions.c, events.c and usage.c: what happens in a sandbox, in order, and what it adds up to. */
+/* Tests of src/store/executions.c, events.c and usage.c: what happens in a sandbox, in order, and
+ * what it adds up to. */
 #include "store/executions.h"
 
 #include "base/mem.h"
@@ -202,7 +203,8 @@ TEST(an_event_needs_its_sandbox)
 TEST(usage_adds_up_in_the_sandbox_and_for_its_organisation)
 {
     struct store *store = store_with_sandbox();
-    struct usage_sample sample = {"s", {.cpu_ms = 10, .memory_mib_ms = 500, .egress_bytes = 7}, 10, NOW};
+    struct usage_sample sample = {
+        "s", {.cpu_ms = 10, .memory_mib_ms = 500, .egress_bytes = 7}, 10, NOW};
     struct store_owner owner = {.organisation = ORGANISATION};
     autosandbox sandbox = {0};
     struct usage_total total;

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests of src/store/migrate.c: from nothing, from each earlier version, and what must not happen halfway. */
+/* Tests of src/store/migrate.c: from nothing, from each earlier version, and what must not happen
+ * halfway. */
 #include "fixture.h"
 #include "store/store_impl.h"
 #include "test.h"
 
 #include <pthread.h>
 
-#define FILE_OF(name, text) {name, text, sizeof text - 1}
+#define FILE_OF(name, text)                                                                        \
+    {                                                                                              \
+        name, text, sizeof text - 1                                                                \
+    }
 
 static const struct embedded_file three[] = {
     FILE_OF("0001-a.sql", "CREATE TABLE a (x BIGINT); INSERT INTO a (x) VALUES (1);"),

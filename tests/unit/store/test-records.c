@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests of src/store/record.c with every record there is: its fields are the table's columns, and come back as they went. */
+/* Tests of src/store/record.c with every record there is: its fields are the table's columns, and
+ * come back as they went. */
 #include "base/mem.h"
 #include "fixture.h"
 #include "store/keys.h"

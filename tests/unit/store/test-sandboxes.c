@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests of src/store/sandboxes.c: states, lists and forgetting; and of transactions in src/store/store.c. */
+/* Tests of src/store/sandboxes.c: states, lists and forgetting; and of transactions in
+ * src/store/store.c. */
 #include "base/mem.h"
 #include "fixture.h"
 #include "test.h"
@@ -59,8 +60,8 @@ TEST(a_state_changes_only_from_where_it_was_expected)
     record.state = SANDBOX_IDLE;
     record.started_at = NOW + 1;
     record.updated_at = NOW + 1;
-    CHECK_OK(store_sandbox_update(store, &record, SANDBOX_PART_STATE,
-                                  sandbox_in(SANDBOX_CREATING), &err),
+    CHECK_OK(store_sandbox_update(store, &record, SANDBOX_PART_STATE, sandbox_in(SANDBOX_CREATING),
+                                  &err),
              err);
     record.state = SANDBOX_RUNNING;
     record.updated_at = NOW + 2;
@@ -219,8 +220,8 @@ static void walk(struct store *store, enum sandbox_sort sort, bool is_descending
                 CHECK(is_descending ? list.rows[i].created_at <= last.created_at
                                     : list.rows[i].created_at >= last.created_at);
             if (sort == SANDBOX_BY_NAME && (offset || i)) {
-                int order = strcmp(list.rows[i].name ? list.rows[i].name : "",
-                                   last.name ? last.name : "");
+                int order =
+                    strcmp(list.rows[i].name ? list.rows[i].name : "", last.name ? last.name : "");
                 CHECK(is_descending ? order <= 0 : order >= 0);
             }
             sandbox_record_clear(&last);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A writer killed at any moment: what it was told is kept is there, and nothing is there by halves. */
+/* A writer killed at any moment: what it was told is kept is there, and nothing is there by halves.
+ */
 #include "base/id.h"
 #include "base/mem.h"
 #include "fixture.h"
@@ -46,7 +47,8 @@ static void write_for_ever(int out)
             _exit(3);
 }
 
-// Starts a writer and kills it after `count` answers, which is somewhere in its next writes. *ids: all it has answered.
+// Starts a writer and kills it after `count` answers, which is somewhere in its next writes. *ids:
+// all it has answered.
 static void kill_writer(int count, char **ids, size_t *n_ids)
 {
     int ends[2];
@@ -156,7 +158,8 @@ TEST(two_servers_worth_of_connections_survive_while_a_third_process_is_killed)
     check_answered(store, ids, n_ids);
 }
 
-// Copies the database and the first `length` bytes of its log to `into`, as a power cut might leave them.
+// Copies the database and the first `length` bytes of its log to `into`, as a power cut might leave
+// them.
 static void cut_short(const char *from, const char *into, off_t length)
 {
     autofree char *log = xasprintf("%s-wal", from), *cut = xasprintf("%s-wal", into);

@@ -59,7 +59,8 @@ TEST(a_file_that_may_not_grow_is_a_limit_and_nothing_is_lost)
     CHECK_INT(fixture_number(fixture_open(), "SELECT count(*) FROM sandboxes"), kept + 1);
 }
 
-// In a mount namespace of its own: fills a small file system, gives it room, goes on. A sentence when something is not so.
+// In a mount namespace of its own: fills a small file system, gives it room, goes on. A sentence
+// when something is not so.
 static const char *fill_small_disk(const char *directory, char *text)
 {
     struct store *store = NULL;
@@ -84,7 +85,8 @@ static const char *fill_small_disk(const char *directory, char *text)
     if (write_one(store, &err) < 0)
         return strcpy(text, err.text);
     store_free(store);
-    if (store_open(fixture_path(), &store, &err) < 0 || store_sandbox_list(store, &all, &list, &err) < 0)
+    if (store_open(fixture_path(), &store, &err) < 0 ||
+        store_sandbox_list(store, &all, &list, &err) < 0)
         return strcpy(text, err.text);
     store_free(store);
     return list.total == kept + 1 ? "ok" : "not all there after opening again";

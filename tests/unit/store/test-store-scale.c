@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A hundred thousand sandboxes: lists use their indexes. Times are printed for people; none decides. */
+/* A hundred thousand sandboxes: lists use their indexes. Times are printed for people; none
+ * decides. */
 #include "base/clock.h"
 #include "base/id.h"
 #include "base/mem.h"
@@ -108,8 +109,7 @@ TEST(a_hundred_thousand_rows_are_listed_by_index)
                "SELECT * FROM sandboxes WHERE organisation = 'o' AND deleted_at = 0 "
                "ORDER BY created_at DESC, id DESC LIMIT 50",
                "INDEX sandboxes_by_organisation");
-    check_plan(store,
-               "SELECT count(*) FROM sandboxes WHERE organisation = 'o' AND deleted_at = 0",
+    check_plan(store, "SELECT count(*) FROM sandboxes WHERE organisation = 'o' AND deleted_at = 0",
                "COVERING INDEX sandboxes_by_organisation");
     check_plan(store,
                "SELECT * FROM sandboxes WHERE organisation = 'o' AND ended_at = 0 "
@@ -122,8 +122,9 @@ TEST(a_hundred_thousand_rows_are_listed_by_index)
                "SELECT * FROM executions WHERE sandbox_id = 's' AND kind = 'job' "
                "ORDER BY number DESC LIMIT 50",
                "INDEX sqlite_autoindex_executions");
-    check_plan(store, "SELECT * FROM streams WHERE expires_at <> 0 AND expires_at < 5 "
-                      "ORDER BY expires_at, id LIMIT 10",
+    check_plan(store,
+               "SELECT * FROM streams WHERE expires_at <> 0 AND expires_at < 5 "
+               "ORDER BY expires_at, id LIMIT 10",
                "INDEX streams_expiring");
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Eight threads on one store: nothing is lost, nothing happens twice, and lists are always of one moment. */
+/* Eight threads on one store: nothing is lost, nothing happens twice, and lists are always of one
+ * moment. */
 #include "base/id.h"
 #include "base/mem.h"
 #include "fixture.h"
@@ -79,9 +80,8 @@ static bool want_shared(struct worker *worker)
 // The page fits the total, although others write between the two statements.
 static bool look(struct worker *worker)
 {
-    struct sandbox_filter filter = {.owner.organisation = ORGANISATION,
-                                    .is_descending = true,
-                                    .page = {100, 0}};
+    struct sandbox_filter filter = {
+        .owner.organisation = ORGANISATION, .is_descending = true, .page = {100, 0}};
     autosandboxes list = {0};
 
     if (store_sandbox_list(worker->store, &filter, &list, &worker->err) < 0)
@@ -134,9 +134,11 @@ TEST(eight_threads_write_and_read_at_once)
     CHECK_INT(fixture_number(store, "SELECT count(*) FROM events"), kept);
     CHECK_INT(fixture_number(store, "SELECT count(*) FROM executions"), kept + wins);
     CHECK_INT(fixture_number(store, "SELECT sum(executions) FROM usage"), kept + wins);
-    CHECK_INT(fixture_number(store, "SELECT process_count FROM sandboxes WHERE id = 'shared'"), wins);
-    CHECK_INT(fixture_number(store, "SELECT max(number) FROM executions WHERE sandbox_id = 'shared'"),
+    CHECK_INT(fixture_number(store, "SELECT process_count FROM sandboxes WHERE id = 'shared'"),
               wins);
+    CHECK_INT(
+        fixture_number(store, "SELECT max(number) FROM executions WHERE sandbox_id = 'shared'"),
+        wins);
 }
 
 static void *claim(void *data)

@@ -60,7 +60,8 @@ TEST(labels_have_bounds)
     labels[1].name = names[1];
     CHECK_OK(store_stream_put(store, &record, labels, STREAM_LABELS_MAX, &err), err);
     autostreams list = {0};
-    struct stream_filter filter = {.labels = labels, .n_labels = STREAM_FILTER_LABELS, .page = {1, 0}};
+    struct stream_filter filter = {
+        .labels = labels, .n_labels = STREAM_FILTER_LABELS, .page = {1, 0}};
     CHECK_OK(store_stream_list(store, &filter, &list, &err), err);
     CHECK_INT(list.count, 1);
     filter.n_labels++;
