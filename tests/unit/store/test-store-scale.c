@@ -8,6 +8,9 @@
 #include "store/store_impl.h"
 #include "test.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
+
 #define ROWS 100000
 #define SAMPLES 1000
 
@@ -158,4 +161,58 @@ TEST(one_row_at_a_time)
         samples[i] = clock_monotonic_us() - start;
     }
     report("read by id", samples, SAMPLES);
+}
+
+struct crowd {
+    struct store *store;
+    atomic_bool *is_over;
+    int writes;
+    bool has_failed;
+};
+
+static void *write_durably(void *data)
+{
+    struct crowd *crowd = data;
+    struct error err = {0};
+    char id[ID_TEXT];
+
+    while (!atomic_load(crowd->is_over) && !crowd->has_failed) {
+        struct sandbox_record record = fixture_sandbox(id_make(id));
+        crowd->has_failed = store_sandbox_put(crowd->store, &record, &err) < 0;
+        crowd->writes++;
+    }
+    return NULL;
+}
+
+TEST(quick_writes_beside_durable_ones)
+{
+    struct store *store = fixture_store();
+    struct crowd crowd[4];
+    pthread_t threads[ARRAY_SIZE(crowd)];
+    atomic_bool is_over = false;
+    uint64_t samples[SAMPLES];
+    struct error err = {0};
+    int writes = 0;
+
+    for (size_t i = 0; i < ARRAY_SIZE(crowd); i++) {
+        crowd[i] = (struct crowd){store, &is_over, 0, false};
+        CHECK(pthread_create(&threads[i], NULL, write_durably, &crowd[i]) == 0);
+    }
+    uint64_t begin = clock_monotonic_us();
+    for (int i = 0; i < SAMPLES; i++) {
+        struct sandbox_record record = fixture_sandbox(id_make(ids[i]));
+        record.mode = SANDBOX_ONE_SHOT;
+        uint64_t start = clock_monotonic_us();
+        CHECK_OK(store_sandbox_put(store, &record, &err), err);
+        samples[i] = clock_monotonic_us() - start;
+    }
+    uint64_t took = clock_monotonic_us() - begin;
+    atomic_store(&is_over, true);
+    for (size_t i = 0; i < ARRAY_SIZE(crowd); i++) {
+        pthread_join(threads[i], NULL);
+        CHECK(!crowd[i].has_failed);
+        writes += crowd[i].writes;
+    }
+    report("fast write beside four durable writers", samples, SAMPLES);
+    printf("# durable writes meanwhile: %.0f/s\n", writes * 1e6 / (double)took);
 }
