@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tables of organisations and of SSH keys; see accounts.h. */
+#include "store/accounts.h"
+
+#include "store/tables.h"
+
+#define AT(member) offsetof(struct organisation_record, member)
+static const struct field organisation_fields[] = {
+    {"id", FIELD_TEXT, 0, AT(id)},
+    {"name", FIELD_TEXT, 0, AT(name)},
+    {"created_at", FIELD_NUMBER, 0, AT(created_at)},
+};
+#undef AT
+
+const struct record organisation_table = {
+    .noun = "organisation",
+    .table = "organisations",
+    .size = sizeof(struct organisation_record),
+    .fields = organisation_fields,
+    .n_fields = ARRAY_SIZE(organisation_fields),
+};
+
+#define AT(member) offsetof(struct ssh_key_record, member)
+static const struct field ssh_key_fields[] = {
+    {"fingerprint", FIELD_TEXT, 0, AT(fingerprint)},
+    {"organisation", FIELD_TEXT, 0, AT(organisation)},
+    {"type", FIELD_TEXT, 0, AT(type)},
+    {"comment", FIELD_TEXT, 0, AT(comment)},
+    {"public_key", FIELD_TEXT, 0, AT(public_key)},
+    {"created_at", FIELD_NUMBER, 0, AT(created_at)},
+};
+
+const struct record ssh_key_table = {
+    .noun = "ssh key",
+    .table = "ssh_keys",
+    .size = sizeof(struct ssh_key_record),
+    .fields = ssh_key_fields,
+    .n_fields = ARRAY_SIZE(ssh_key_fields),
+};
+
+void organisation_record_clear(struct organisation_record *record)
+{
+    record_clear(&organisation_table, record);
+}
+
+void organisation_list_clear(struct organisation_list *list)
+{
+    record_rows_clear(&organisation_table, list->rows, list->count);
+    *list = (struct organisation_list){0};
+}
+
+int store_organisation_put(struct store *store, const struct organisation_record *record,
+                           struct error *err)
+{
+    autocall call = {0};
+
+    if (store_call_begin(store, STORE_DURABLE, &call, err) < 0 ||
+        record_insert(&call, &organisation_table, record, err) < 0)
+        return -1;
+    return store_call_done(&call, err);
+}
+
+int store_organisation_get(struct store *store, const char *id, struct organisation_record *out,
+                           struct error *err)
+{
+    struct sql_value arg = sql_text(id);
+    return record_get(store, &organisation_table, "id = $1", &arg, 1, id, out, err);
+}
+
+int store_organisation_list(struct store *store, const struct store_page *page,
+                            struct organisation_list *out, struct error *err)
+{
+    struct record_rows rows;
+    struct query where;
+
+    query_init(&where);
+    if (record_list(store, &organisation_table, &where, "created_at, id", page, STORE_PAGE_MAX,
+                    &rows, err) < 0)
+        return -1;
+    *out = (struct organisation_list){rows.rows, rows.count, rows.total};
+    return 0;
+}
+
+void ssh_key_record_clear(struct ssh_key_record *record)
+{
+    record_clear(&ssh_key_table, record);
+}
+
+void ssh_key_list_clear(struct ssh_key_list *list)
+{
+    record_rows_clear(&ssh_key_table, list->rows, list->count);
+    *list = (struct ssh_key_list){0};
+}
+
+int store_ssh_key_put(struct store *store, const struct ssh_key_record *record, bool *is_new,
+                      struct error *err)
+{
+    struct sql_value args[] = {
+        sql_text(record->organisation), sql_text(record->fingerprint),
+        sql_text(record->type),         sql_text(record->comment),
+        sql_text(record->public_key),   sql_number(record->created_at),
+    };
+    autocall call = {0};
+    int64_t added = 0;
+
+    if (store_call_begin(store, STORE_DURABLE, &call, err) < 0 ||
+        store_run(&call,
+                  "INSERT INTO ssh_keys (organisation, fingerprint, type, comment, public_key, "
+                  "created_at) VALUES ($1, $2, $3, $4, $5, $6) "
+                  "ON CONFLICT (organisation, fingerprint) DO NOTHING",
+                  args, ARRAY_SIZE(args), NULL, NULL, &added, err) < 0)
+        return error_wrap(err, "keep ssh key '%s'", record->fingerprint);
+    if (store_call_done(&call, err) < 0)
+        return -1;
+    *is_new = added > 0;
+    return 0;
+}
+
+int store_ssh_key_remove(struct store *store, const char *organisation, const char *fingerprint,
+                         bool *found, struct error *err)
+{
+    struct sql_value args[] = {sql_text(organisation), sql_text(fingerprint)};
+    autocall call = {0};
+    int64_t removed = 0;
+
+    if (store_call_begin(store, STORE_DURABLE, &call, err) < 0 ||
+        store_run(&call, "DELETE FROM ssh_keys WHERE organisation = $1 AND fingerprint = $2", args,
+                  ARRAY_SIZE(args), NULL, NULL, &removed, err) < 0)
+        return error_wrap(err, "remove ssh key '%s'", fingerprint);
+    if (store_call_done(&call, err) < 0)
+        return -1;
+    *found = removed > 0;
+    return 0;
+}
+
+int store_ssh_key_list(struct store *store, const char *organisation, const struct store_page *page,
+                       struct ssh_key_list *out, struct error *err)
+{
+    struct record_rows rows;
+    struct query where;
+
+    query_init(&where);
+    query_where_text(&where, "organisation", organisation);
+    if (record_list(store, &ssh_key_table, &where, "created_at, fingerprint", page, STORE_PAGE_MAX,
+                    &rows, err) < 0)
+        return -1;
+    *out = (struct ssh_key_list){rows.rows, rows.count, rows.total};
+    return 0;
+}
+
+int store_ssh_key_find(struct store *store, const char *fingerprint, struct ssh_key_list *out,
+                       struct error *err)
+{
+    struct record_rows rows;
+    struct query tail;
+
+    query_init(&tail);
+    query_where_text(&tail, "fingerprint", fingerprint);
+    query_add(&tail, " ORDER BY created_at, organisation");
+    if (record_list_all(store, &ssh_key_table, &tail, &rows, err) < 0)
+        return -1;
+    *out = (struct ssh_key_list){rows.rows, rows.count, rows.total};
+    return 0;
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Organisations, and the public keys their people log in with. All writes are durable. */
+#pragma once
+#include "store/store.h"
+
+struct organisation_record {
+    const char *id;
+    const char *name;
+    int64_t created_at;
+};
+void organisation_record_clear(struct organisation_record *record);
+#define autoorganisation                                                                           \
+    __attribute__((cleanup(organisation_record_clear))) struct organisation_record
+
+int store_organisation_put(struct store *store, const struct organisation_record *record,
+                           struct error *err);
+int store_organisation_get(struct store *store, const char *id, struct organisation_record *out,
+                           struct error *err);
+
+struct organisation_list {
+    struct organisation_record *rows;
+    size_t count;
+    int64_t total;
+};
+void organisation_list_clear(struct organisation_list *list);
+#define autoorganisations __attribute__((cleanup(organisation_list_clear))) struct organisation_list
+
+/* Oldest first. */
+int store_organisation_list(struct store *store, const struct store_page *page,
+                            struct organisation_list *out, struct error *err);
+
+struct ssh_key_record {
+    const char *organisation; // must exist
+    const char *fingerprint;
+    const char *type;
+    const char *comment;
+    const char *public_key;
+    int64_t created_at;
+};
+void ssh_key_record_clear(struct ssh_key_record *record);
+
+struct ssh_key_list {
+    struct ssh_key_record *rows;
+    size_t count;
+    int64_t total;
+};
+void ssh_key_list_clear(struct ssh_key_list *list);
+#define autosshkeys __attribute__((cleanup(ssh_key_list_clear))) struct ssh_key_list
+
+/* *is_new: it was not there before. */
+int store_ssh_key_put(struct store *store, const struct ssh_key_record *record, bool *is_new,
+                      struct error *err);
+/* *found: it was there. */
+int store_ssh_key_remove(struct store *store, const char *organisation, const char *fingerprint,
+                         bool *found, struct error *err);
+/* Oldest first. */
+int store_ssh_key_list(struct store *store, const char *organisation, const struct store_page *page,
+                       struct ssh_key_list *out, struct error *err);
+/* Everywhere the fingerprint is known: whom a login may be. */
+int store_ssh_key_find(struct store *store, const char *fingerprint, struct ssh_key_list *out,
+                       struct error *err);

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of executions and jobs; see executions.h. */
+#include "store/executions.h"
+
+#include "store/record.h"
+#include "store/tables.h"
+#include "store/usage_impl.h"
+
+static const char *const kind_names[] = {
+    [EXECUTION_COMMAND] = "execution",
+    [EXECUTION_JOB] = "job",
+    NULL,
+};
+static const char *const state_names[] = {
+    [EXECUTION_QUEUED] = "queued",
+    [EXECUTION_RUNNING] = "running",
+    [EXECUTION_COMPLETED] = "completed",
+    [EXECUTION_FAILED] = "failed",
+    [EXECUTION_TIMED_OUT] = "timed_out",
+    [EXECUTION_CANCELLED] = "cancelled",
+    NULL,
+};
+static const char *const cause_names[] = {
+    [EXECUTION_NOT_ENDED] = "none",
+    [EXECUTION_EXITED] = "exit",
+    [EXECUTION_TIMEOUT] = "timeout",
+    [EXECUTION_MEMORY] = "memory",
+    [EXECUTION_NOT_FOUND] = "not_found",
+    [EXECUTION_NOT_RUN] = "not_run",
+    [EXECUTION_BOX_ENDED] = "box_ended",
+    [EXECUTION_STOPPED] = "cancelled",
+    NULL,
+};
+
+#define AT(member) offsetof(struct execution_record, member)
+static const struct field fields[] = {
+    {"id", FIELD_TEXT, 0, AT(id)},
+    {"state", FIELD_NAME, EXECUTION_PART_STATE, AT(state), state_names},
+    {"sandbox_id", FIELD_TEXT, 0, AT(sandbox_id)},
+    {"kind", FIELD_NAME, 0, AT(kind), kind_names},
+    {"number", FIELD_NUMBER, 0, AT(number)},
+    {"organisation", FIELD_TEXT, 0, AT(owner.organisation)},
+    {"tenant", FIELD_TEXT, 0, AT(owner.tenant)},
+    {"scope", FIELD_TEXT, 0, AT(owner.scope)},
+    {"project", FIELD_TEXT, 0, AT(owner.project)},
+    {"command", FIELD_TEXT, 0, AT(command)},
+    {"env", FIELD_TEXT, 0, AT(env)},
+    {"box_user", FIELD_TEXT, 0, AT(box_user)},
+    {"working_directory", FIELD_TEXT, 0, AT(working_directory)},
+    {"metadata", FIELD_TEXT, 0, AT(metadata)},
+    {"asked", FIELD_TEXT, 0, AT(asked)},
+    {"timeout_ms", FIELD_NUMBER, 0, AT(timeout_ms)},
+    {"output_cap_bytes", FIELD_NUMBER, 0, AT(output_cap_bytes)},
+    {"has_timestamps", FIELD_FLAG, 0, AT(has_timestamps)},
+    {"stdin_stream", FIELD_TEXT, 0, AT(stdin_stream)},
+    {"stdout_stream", FIELD_TEXT, 0, AT(stdout_stream)},
+    {"stderr_stream", FIELD_TEXT, 0, AT(stderr_stream)},
+    {"cause", FIELD_NAME, EXECUTION_PART_STATE, AT(cause), cause_names},
+    {"exit_code", FIELD_NUMBER, EXECUTION_PART_STATE, AT(exit_code)},
+    {"signal", FIELD_NUMBER, EXECUTION_PART_STATE, AT(signal)},
+    {"error", FIELD_TEXT, EXECUTION_PART_STATE, AT(error)},
+    {"started_at", FIELD_NUMBER, EXECUTION_PART_STATE, AT(started_at)},
+    {"ended_at", FIELD_NUMBER, EXECUTION_PART_STATE, AT(ended_at)},
+    {"stop_at", FIELD_NUMBER, EXECUTION_PART_STOP, AT(stop_at)},
+    {"stop_reason", FIELD_TEXT, EXECUTION_PART_STOP, AT(stop_reason)},
+    {"stdout_bytes", FIELD_NUMBER, EXECUTION_PART_RESULT, AT(stdout_bytes)},
+    {"stderr_bytes", FIELD_NUMBER, EXECUTION_PART_RESULT, AT(stderr_bytes)},
+    {"is_truncated", FIELD_FLAG, EXECUTION_PART_RESULT, AT(is_truncated)},
+    {"cpu_user_us", FIELD_NUMBER, EXECUTION_PART_RESULT, AT(cpu_user_us)},
+    {"cpu_system_us", FIELD_NUMBER, EXECUTION_PART_RESULT, AT(cpu_system_us)},
+    {"max_rss_bytes", FIELD_NUMBER, EXECUTION_PART_RESULT, AT(max_rss_bytes)},
+    {"duration_us", FIELD_NUMBER, EXECUTION_PART_RESULT, AT(duration_us)},
+    {"created_at", FIELD_NUMBER, 0, AT(created_at)},
+    {"updated_at", FIELD_NUMBER, EVERY_PART, AT(updated_at)},
+};
+
+const struct record execution_table = {
+    .noun = "execution",
+    .table = "executions",
+    .size = sizeof(struct execution_record),
+    .fields = fields,
+    .n_fields = ARRAY_SIZE(fields),
+    .id = 0,
+    .state = 1,
+};
+
+const char *execution_state_name(enum execution_state state)
+{
+    return (unsigned)state < EXECUTION_STATES ? state_names[state] : NULL;
+}
+
+void execution_record_clear(struct execution_record *record)
+{
+    record_clear(&execution_table, record);
+}
+
+void execution_list_clear(struct execution_list *list)
+{
+    record_rows_clear(&execution_table, list->rows, list->count);
+    *list = (struct execution_list){0};
+}
+
+// The next number of the sandbox's processes; 0 when there is no such sandbox.
+static int take_number(struct store_call *call, const struct execution_record *record,
+                       int64_t *number, struct error *err)
+{
+    struct sql_value args[] = {sql_text(record->sandbox_id),
+                               sql_number(record->kind == EXECUTION_COMMAND)};
+
+    *number = 0;
+    return store_run(call,
+                     "UPDATE sandboxes SET process_count = process_count + 1, "
+                     "execution_count = execution_count + $2 WHERE id = $1 RETURNING process_count",
+                     args, ARRAY_SIZE(args), store_take_number, number, NULL, err);
+}
+
+int store_execution_add(struct store *store, struct execution_record *record, struct error *err)
+{
+    struct execution_record added = *record;
+    struct usage_total one = {.executions = 1};
+    autocall call = {0};
+
+    if (store_call_begin(store, STORE_FAST, &call, err) < 0 ||
+        take_number(&call, record, &added.number, err) < 0)
+        return error_wrap(err, "keep execution '%s'", record->id);
+    if (added.number == 0)
+        return record_missing(&sandbox_table, record->sandbox_id, err);
+    if (record_insert(&call, &execution_table, &added, err) < 0)
+        return -1;
+    if (record->kind == EXECUTION_COMMAND &&
+        usage_count(&call, record->owner.organisation, record->owner.project, record->created_at,
+                    &one, err) < 0)
+        return -1;
+    if (store_call_done(&call, err) < 0)
+        return -1;
+    record->number = added.number;
+    return 0;
+}
+
+int store_execution_get(struct store *store, const char *id, struct execution_record *out,
+                        struct error *err)
+{
+    struct sql_value arg = sql_text(id);
+    return record_get(store, &execution_table, "id = $1", &arg, 1, id, out, err);
+}
+
+int store_execution_update(struct store *store, const struct execution_record *record,
+                           unsigned parts, unsigned from, struct error *err)
+{
+    return record_update(store, STORE_FAST, &execution_table, record, parts, from, err);
+}
+
+// In one sandbox the numbers tell which was first; elsewhere the time does.
+static const char *order_of(const struct execution_filter *filter)
+{
+    if (filter->sandbox_id)
+        return filter->is_ascending ? "number" : "number DESC";
+    return filter->is_ascending ? "created_at, id" : "created_at DESC, id DESC";
+}
+
+int store_execution_list(struct store *store, const struct execution_filter *filter,
+                         struct execution_list *out, struct error *err)
+{
+    struct record_rows rows;
+    struct query where;
+
+    query_init(&where);
+    query_where_text(&where, "sandbox_id", filter->sandbox_id);
+    query_where_owner(&where, &filter->owner);
+    query_where_text(&where, "kind", filter->kind ? kind_names[*filter->kind] : NULL);
+    query_where_names(&where, "state", state_names, filter->states);
+    if (record_list(store, &execution_table, &where, order_of(filter), &filter->page,
+                    STORE_PAGE_MAX, &rows, err) < 0)
+        return -1;
+    *out = (struct execution_list){rows.rows, rows.count, rows.total};
+    return 0;
+}
+
+int store_execution_list_open(struct store *store, struct execution_list *out, struct error *err)
+{
+    struct record_rows rows;
+    struct query tail;
+
+    query_init(&tail);
+    query_where_that(&tail, "ended_at = 0");
+    query_add(&tail, " ORDER BY created_at, id");
+    if (record_list_all(store, &execution_table, &tail, &rows, err) < 0)
+        return -1;
+    *out = (struct execution_list){rows.rows, rows.count, rows.total};
+    return 0;
+}
+
+int store_execution_count(struct store *store, const struct store_owner *owner, int64_t since,
+                          int64_t counts[EXECUTION_STATES], struct error *err)
+{
+    struct record_counts into = {&fields[execution_table.state], counts};
+    struct query query;
+    struct sql *sql = NULL;
+
+    for (unsigned i = 0; i < EXECUTION_STATES; i++)
+        counts[i] = 0;
+    query_init(&query);
+    query_add(&query, "SELECT state, count(*) FROM executions");
+    query_where_owner(&query, owner);
+    query_where(&query, "created_at >=", sql_number(since));
+    query_add(&query, " GROUP BY state");
+    if (store_connection(store, &sql, err) < 0)
+        return -1;
+    return sql_run(sql, query.text, query.args, query.n_args, record_take_count, &into, NULL, err);
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Executions and jobs: commands a user ran, how they ended and what they took. */
+#pragma once
+#include "store/store.h"
+
+enum execution_kind {
+    EXECUTION_COMMAND,
+    EXECUTION_JOB, // outlives its caller, does not make the sandbox busy
+    EXECUTION_KINDS,
+};
+
+enum execution_state {
+    EXECUTION_QUEUED,
+    EXECUTION_RUNNING,
+    EXECUTION_COMPLETED, // from here on ended_at is set
+    EXECUTION_FAILED,
+    EXECUTION_TIMED_OUT,
+    EXECUTION_CANCELLED,
+    EXECUTION_STATES,
+};
+
+static inline unsigned execution_in(enum execution_state state)
+{
+    return 1u << state;
+}
+#define EXECUTION_OPEN ((1u << EXECUTION_QUEUED) | (1u << EXECUTION_RUNNING))
+
+/* In the store's spelling; NULL when there is no such state. */
+const char *execution_state_name(enum execution_state state);
+
+/* Why it ended. */
+enum execution_cause {
+    EXECUTION_NOT_ENDED,
+    EXECUTION_EXITED,
+    EXECUTION_TIMEOUT,
+    EXECUTION_MEMORY,
+    EXECUTION_NOT_FOUND,
+    EXECUTION_NOT_RUN,
+    EXECUTION_BOX_ENDED,
+    EXECUTION_STOPPED,
+};
+
+struct execution_record {
+    const char *id;
+    const char *sandbox_id;
+    enum execution_kind kind;
+    int64_t number; // its process in the box; from store_execution_add
+    struct store_owner owner;
+
+    // As asked for, never changed.
+    const char *command; // JSON, argv
+    const char *env;     // JSON, beside the sandbox's
+    const char *box_user;
+    const char *working_directory;
+    const char *metadata; // JSON
+    const char *asked;    // JSON: what a front says back
+    int64_t timeout_ms;
+    int64_t output_cap_bytes;
+    bool has_timestamps;
+    const char *stdin_stream; // NULL: none
+    const char *stdout_stream;
+    const char *stderr_stream;
+
+    // EXECUTION_PART_STATE
+    enum execution_state state;
+    enum execution_cause cause;
+    int64_t exit_code; // -1 until it has one
+    int64_t signal;
+    const char *error;
+    int64_t started_at, ended_at;
+    // EXECUTION_PART_STOP
+    int64_t stop_at; // when it was asked to stop
+    const char *stop_reason;
+    // EXECUTION_PART_RESULT
+    int64_t stdout_bytes, stderr_bytes;
+    bool is_truncated;
+    int64_t cpu_user_us, cpu_system_us, max_rss_bytes;
+    int64_t duration_us;
+
+    int64_t created_at;
+    int64_t updated_at; // every update writes it
+};
+void execution_record_clear(struct execution_record *record);
+#define autoexecution __attribute__((cleanup(execution_record_clear))) struct execution_record
+
+/*
+ * Gives the record its number and counts it in its sandbox. ERROR_NOT_FOUND, noun "sandbox",
+ * without one; ERROR_CONFLICT when the id is taken.
+ */
+int store_execution_add(struct store *store, struct execution_record *record, struct error *err);
+int store_execution_get(struct store *store, const char *id, struct execution_record *out,
+                        struct error *err);
+
+enum execution_part {
+    EXECUTION_PART_STATE = 1 << 0,
+    EXECUTION_PART_STOP = 1 << 1,
+    EXECUTION_PART_RESULT = 1 << 2,
+};
+
+/* As store_sandbox_update. */
+int store_execution_update(struct store *store, const struct execution_record *record,
+                           unsigned parts, unsigned from, struct error *err);
+
+struct execution_filter {
+    const char *sandbox_id;
+    struct store_owner owner;
+    const enum execution_kind *kind; // NULL: both
+    unsigned states;                 // 0: all
+    bool is_ascending;               // else newest first
+    struct store_page page;
+};
+
+struct execution_list {
+    struct execution_record *rows;
+    size_t count;
+    int64_t total;
+};
+void execution_list_clear(struct execution_list *list);
+#define autoexecutions __attribute__((cleanup(execution_list_clear))) struct execution_list
+
+int store_execution_list(struct store *store, const struct execution_filter *filter,
+                         struct execution_list *out, struct error *err);
+
+/* All that had not ended, oldest first. Not paged. */
+int store_execution_list_open(struct store *store, struct execution_list *out, struct error *err);
+
+/* How many of the owner's made at or after `since` are in each state. */
+int store_execution_count(struct store *store, const struct store_owner *owner, int64_t since,
+                          int64_t counts[EXECUTION_STATES], struct error *err);

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* API keys: hashes of secrets, whose they are and what they allow. All writes but store_key_used
+ * are durable. */
+#pragma once
+#include "store/store.h"
+
+#define KEY_HASH 32 // SHA-256
+
+struct key_record {
+    const char *id;
+    unsigned char hash[KEY_HASH];
+    const char *prefix; // what lists show of the key
+    const char *name;
+    const char *organisation; // must exist
+    const char *scopes;       // opaque, never NULL
+    int64_t created_at;
+    int64_t used_at;    // to the minute
+    int64_t expires_at; // 0: never
+    int64_t revoked_at; // 0: valid
+};
+void key_record_clear(struct key_record *record);
+#define autokey __attribute__((cleanup(key_record_clear))) struct key_record
+
+int store_key_put(struct store *store, const struct key_record *record, struct error *err);
+int store_key_get(struct store *store, const char *id, struct key_record *out, struct error *err);
+/* Revoked and expired ones are found too: the caller looks. */
+int store_key_find(struct store *store, const unsigned char hash[KEY_HASH], struct key_record *out,
+                   struct error *err);
+
+/* ERROR_CONFLICT when it is already. */
+int store_key_revoke(struct store *store, const char *id, int64_t now, struct error *err);
+/* Notes the time, unless less than a minute has passed since the last one. */
+int store_key_used(struct store *store, const char *id, int64_t now, struct error *err);
+
+struct key_list {
+    struct key_record *rows;
+    size_t count;
+    int64_t total;
+};
+void key_list_clear(struct key_list *list);
+#define autokeys __attribute__((cleanup(key_list_clear))) struct key_list
+
+/* Oldest first; organisation NULL: of all. `total` is 0 where no key was ever made. */
+int store_key_list(struct store *store, const char *organisation, const struct store_page *page,
+                   struct key_list *out, struct error *err);

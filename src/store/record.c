@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reads and writes records by their tables of fields; see record.h. */
+#include "store/record.h"
+
+#include "base/mem.h"
+
+#include <assert.h>
+#include <string.h>
+
+#define HASH_LENGTH 32
+
+static const void *place_in(const void *object, const struct field *field)
+{
+    return (const char *)object + field->offset;
+}
+
+static const char *text_in(const void *object, const struct field *field)
+{
+    return *(const char *const *)place_in(object, field);
+}
+
+static const char *id_of(const struct record *record, const void *object)
+{
+    return text_in(object, &record->fields[record->id]);
+}
+
+static struct sql_value value_of(const struct field *field, const void *object)
+{
+    const void *place = place_in(object, field);
+
+    switch (field->kind) {
+    case FIELD_TEXT:
+        return sql_text(*(const char *const *)place);
+    case FIELD_NUMBER:
+        return sql_number(*(const int64_t *)place);
+    case FIELD_FLAG:
+        return sql_number(*(const bool *)place);
+    case FIELD_NAME:
+        return sql_text(field->names[*(const unsigned *)place]);
+    case FIELD_HASH:
+        break;
+    }
+    return sql_bytes(place, HASH_LENGTH);
+}
+
+static int unreadable(const struct field *field, struct error *err)
+{
+    return error_set(err, ERROR_SYSTEM,
+                     "the database holds something in column '%s' that does not belong there",
+                     field->column);
+}
+
+static int read_name(const struct field *field, const struct sql_value *value, unsigned *out,
+                     struct error *err)
+{
+    for (unsigned i = 0; value->type == SQL_TEXT && field->names[i]; i++) {
+        if (strcmp(field->names[i], value->data) == 0) {
+            *out = i;
+            return 0;
+        }
+    }
+    return unreadable(field, err);
+}
+
+static int read_field(const struct field *field, void *object, const struct sql_value *value,
+                      struct error *err)
+{
+    void *place = (char *)object + field->offset;
+
+    switch (field->kind) {
+    case FIELD_TEXT:
+        if (value->type == SQL_NULL)
+            return 0;
+        if (value->type != SQL_TEXT || memchr(value->data, '\0', value->length))
+            return unreadable(field, err);
+        *(char **)place = xstrndup(value->data, value->length);
+        return 0;
+    case FIELD_NUMBER:
+    case FIELD_FLAG:
+        if (value->type != SQL_NUMBER)
+            return unreadable(field, err);
+        if (field->kind == FIELD_FLAG)
+            *(bool *)place = value->number != 0;
+        else
+            *(int64_t *)place = value->number;
+        return 0;
+    case FIELD_NAME:
+        return read_name(field, value, place, err);
+    case FIELD_HASH:
+        break;
+    }
+    if (value->type != SQL_BYTES || value->length != HASH_LENGTH)
+        return unreadable(field, err);
+    memcpy(place, value->data, HASH_LENGTH);
+    return 0;
+}
+
+// What was read before a failure is freed.
+static int read_row(const struct record *record, void *object, const struct sql_value *row,
+                    struct error *err)
+{
+    memset(object, 0, record->size);
+    for (size_t i = 0; i < record->n_fields; i++) {
+        if (read_field(&record->fields[i], object, &row[i], err) < 0) {
+            record_clear(record, object);
+            return error_about(err, record->noun, NULL);
+        }
+    }
+    return 0;
+}
+
+void record_clear(const struct record *record, void *object)
+{
+    for (size_t i = 0; i < record->n_fields; i++)
+        if (record->fields[i].kind == FIELD_TEXT)
+            free((char *)text_in(object, &record->fields[i]));
+    memset(object, 0, record->size);
+}
+
+void record_rows_clear(const struct record *record, void *rows, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        record_clear(record, (char *)rows + i * record->size);
+    free(rows);
+}
+
+void record_columns(const struct record *record, struct query *query)
+{
+    for (size_t i = 0; i < record->n_fields; i++) {
+        if (i)
+            query_add(query, ", ");
+        query_add(query, record->fields[i].column);
+    }
+}
+
+static void start_select(const struct record *record, struct query *query)
+{
+    query_init(query);
+    query_add(query, "SELECT ");
+    record_columns(record, query);
+    query_add(query, " FROM ");
+    query_add(query, record->table);
+}
+
+// In the record's words instead of the database's.
+static int explain(const struct record *record, const char *id, struct error *err)
+{
+    if (err->kind == ERROR_CONFLICT) {
+        error_set(err, ERROR_CONFLICT, "%s '%s' is there already, or what it refers to is not",
+                  record->noun, id);
+        return error_about(err, record->noun, "exists");
+    }
+    error_wrap(err, "keep %s '%s'", record->noun, id);
+    return error_about(err, record->noun, NULL);
+}
+
+int record_insert(struct store_call *call, const struct record *record, const void *object,
+                  struct error *err)
+{
+    struct query query;
+
+    query_init(&query);
+    query_add(&query, "INSERT INTO ");
+    query_add(&query, record->table);
+    query_add(&query, " (");
+    record_columns(record, &query);
+    query_add(&query, ") VALUES (");
+    for (size_t i = 0; i < record->n_fields; i++) {
+        if (i)
+            query_add(&query, ", ");
+        query_add_value(&query, value_of(&record->fields[i], object));
+    }
+    query_add(&query, ")");
+    if (store_run(call, query.text, query.args, query.n_args, NULL, NULL, NULL, err) < 0)
+        return explain(record, id_of(record, object), err);
+    return 0;
+}
+
+struct one {
+    const struct record *record;
+    void *object;
+    bool is_found;
+};
+
+static int take_one(void *data, const struct sql_value *row, size_t n_columns, struct error *err)
+{
+    struct one *one = data;
+
+    assert(!one->is_found);
+    if (read_row(one->record, one->object, row, err) < 0)
+        return -1;
+    one->is_found = true;
+    return 0;
+}
+
+int record_missing(const struct record *record, const char *id, struct error *err)
+{
+    error_set(err, ERROR_NOT_FOUND, "there is no %s '%s'", record->noun, id);
+    return error_about(err, record->noun, NULL);
+}
+
+int record_get(struct store *store, const struct record *record, const char *where,
+               const struct sql_value *args, size_t n_args, const char *id, void *out,
+               struct error *err)
+{
+    struct one one = {record, out, false};
+    struct query query;
+    struct sql *sql = NULL;
+
+    start_select(record, &query);
+    query_add(&query, " WHERE ");
+    query_add(&query, where);
+    if (store_connection(store, &sql, err) < 0 ||
+        sql_run(sql, query.text, args, n_args, take_one, &one, NULL, err) < 0)
+        return error_wrap(err, "look for %s '%s'", record->noun, id);
+    return one.is_found ? 0 : record_missing(record, id, err);
+}
+
+static void write_update(struct query *query, const struct record *record, const void *object,
+                         unsigned parts, unsigned from)
+{
+    const char *comma = " SET ";
+
+    query_init(query);
+    query_add(query, "UPDATE ");
+    query_add(query, record->table);
+    for (size_t i = 0; i < record->n_fields; i++) {
+        const struct field *field = &record->fields[i];
+        if (!(field->parts & parts))
+            continue;
+        query_add(query, comma);
+        query_add(query, field->column);
+        query_add(query, " = ");
+        query_add_value(query, value_of(field, object));
+        comma = ", ";
+    }
+    query_where(query, "id =", sql_text(id_of(record, object)));
+    query_where_names(query, "state", record->fields[record->state].names, from);
+}
+
+static int take_state(void *data, const struct sql_value *row, size_t n_columns, struct error *err)
+{
+    (void)snprintf(data, 32, "%s", row[0].data ? row[0].data : "");
+    return 0;
+}
+
+// Nothing was updated: either there is none, or it is in another state.
+static int explain_no_update(struct store_call *call, const struct record *record, const char *id,
+                             struct error *err)
+{
+    struct sql_value arg = sql_text(id);
+    struct query query;
+    char state[32] = "";
+
+    query_init(&query);
+    query_add(&query, "SELECT state FROM ");
+    query_add(&query, record->table);
+    query_add(&query, " WHERE id = $1");
+    if (store_run(call, query.text, &arg, 1, take_state, state, NULL, err) < 0)
+        return -1;
+    if (!*state)
+        return record_missing(record, id, err);
+    error_set(err, ERROR_CONFLICT, "%s '%s' is %s", record->noun, id, state);
+    return error_about(err, record->noun, "state");
+}
+
+int record_update(struct store *store, enum store_durability durability,
+                  const struct record *record, const void *object, unsigned parts, unsigned from,
+                  struct error *err)
+{
+    const char *id = id_of(record, object);
+    autocall call = {0};
+    struct query query;
+    int64_t changed = 0;
+
+    assert(parts);
+    write_update(&query, record, object, parts, from);
+    if (store_call_begin(store, durability, &call, err) < 0 ||
+        store_run(&call, query.text, query.args, query.n_args, NULL, NULL, &changed, err) < 0)
+        return error_wrap(err, "update %s '%s'", record->noun, id);
+    if (changed == 0)
+        return explain_no_update(&call, record, id, err);
+    return store_call_done(&call, err);
+}
+
+struct growing {
+    const struct record *record;
+    struct record_rows *rows;
+    size_t capacity;
+};
+
+static int take_row(void *data, const struct sql_value *row, size_t n_columns, struct error *err)
+{
+    struct growing *growing = data;
+    struct record_rows *rows = growing->rows;
+    size_t size = growing->record->size;
+
+    if (rows->count == growing->capacity) {
+        growing->capacity = growing->capacity ? growing->capacity * 2 : 16;
+        rows->rows = xrealloc(rows->rows, growing->capacity, size);
+    }
+    if (read_row(growing->record, (char *)rows->rows + rows->count * size, row, err) < 0)
+        return -1;
+    rows->count++;
+    return 0;
+}
+
+static int select_rows(struct store_call *call, const struct record *record,
+                       const struct query *query, struct record_rows *out, struct error *err)
+{
+    struct growing growing = {.record = record, .rows = out};
+
+    if (store_run(call, query->text, query->args, query->n_args, take_row, &growing, NULL, err) ==
+        0)
+        return 0;
+    record_rows_clear(record, out->rows, out->count);
+    *out = (struct record_rows){0};
+    return -1;
+}
+
+// SELECT … FROM table, then the tail with its parameters.
+static void finish_select(const struct record *record, const struct query *tail,
+                          struct query *query)
+{
+    start_select(record, query);
+    query_add(query, tail->text);
+    memcpy(query->args, tail->args, tail->n_args * sizeof *tail->args);
+    query->n_args = tail->n_args;
+    query->has_where = tail->has_where;
+}
+
+static int count_rows(struct store_call *call, const struct record *record,
+                      const struct query *where, int64_t *total, struct error *err)
+{
+    struct query query;
+
+    query_init(&query);
+    query_add(&query, "SELECT count(*) FROM ");
+    query_add(&query, record->table);
+    query_add(&query, where->text);
+    return store_run(call, query.text, where->args, where->n_args, store_take_number, total, NULL,
+                     err);
+}
+
+static int select_page(struct store_call *call, const struct record *record,
+                       const struct query *where, const char *order, const struct store_page *page,
+                       int64_t maximum, struct record_rows *rows, struct error *err)
+{
+    int64_t limit = page->limit < 0 ? 0 : page->limit > maximum ? maximum : page->limit;
+    int64_t offset = page->offset < 0 ? 0 : page->offset;
+    struct query query;
+
+    if (limit == 0 || offset >= rows->total)
+        return 0;
+    finish_select(record, where, &query);
+    query_add(&query, " ORDER BY ");
+    query_add(&query, order);
+    query_add(&query, " LIMIT ");
+    query_add_value(&query, sql_number(limit));
+    query_add(&query, " OFFSET ");
+    query_add_value(&query, sql_number(offset));
+    return select_rows(call, record, &query, rows, err);
+}
+
+int record_list(struct store *store, const struct record *record, const struct query *where,
+                const char *order, const struct store_page *page, int64_t maximum,
+                struct record_rows *out, struct error *err)
+{
+    autocall call = {0};
+    struct record_rows rows = {0};
+
+    // Both of one moment, so that the total fits the page.
+    if (store_call_read(store, &call, err) < 0 ||
+        count_rows(&call, record, where, &rows.total, err) < 0 ||
+        select_page(&call, record, where, order, page, maximum, &rows, err) < 0)
+        return error_wrap(err, "list %s", record->table);
+    store_call_clear(&call); // read only: nothing to commit
+    *out = rows;
+    return 0;
+}
+
+int record_list_all(struct store *store, const struct record *record, const struct query *tail,
+                    struct record_rows *out, struct error *err)
+{
+    autocall call = {0};
+    struct record_rows rows = {0};
+    struct query query;
+
+    finish_select(record, tail, &query);
+    if (store_call_read(store, &call, err) < 0 ||
+        select_rows(&call, record, &query, &rows, err) < 0)
+        return error_wrap(err, "list %s", record->table);
+    rows.total = (int64_t)rows.count;
+    *out = rows;
+    return 0;
+}
+
+int record_take_count(void *data, const struct sql_value *row, size_t n_columns, struct error *err)
+{
+    struct record_counts *counts = data;
+    unsigned state = 0;
+
+    if (read_name(counts->state, &row[0], &state, err) < 0)
+        return -1;
+    counts->counts[state] += row[1].number;
+    return 0;
+}

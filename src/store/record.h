@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Records as tables of fields: from one table come the columns of a statement, its parameters,
+ * reading a row and freeing what was read. Private to the store.
+ */
+#pragma once
+#include "store/query.h"
+#include "store/store_impl.h"
+
+enum field_kind {
+    FIELD_TEXT,   // const char *; NULL is NULL
+    FIELD_NUMBER, // int64_t
+    FIELD_FLAG,   // bool, 0 or 1
+    FIELD_NAME,   // an enum, by its names
+    FIELD_HASH,   // unsigned char[32]
+};
+
+struct field {
+    const char *column;
+    enum field_kind kind;
+    unsigned parts; // updates that write it
+    size_t offset;
+    const char *const *names; // FIELD_NAME; ended by NULL
+};
+
+struct record {
+    const char *noun;
+    const char *table; // also the plural of its noun in sentences
+    size_t size;
+    const struct field *fields;
+    size_t n_fields;
+    size_t id;    // the field that names one in errors
+    size_t state; // the field record_update compares
+};
+
+#define EVERY_PART (~0u)
+
+/* All columns, separated by commas. */
+void record_columns(const struct record *record, struct query *query);
+
+/* ERROR_CONFLICT: it is there already. */
+int record_insert(struct store_call *call, const struct record *record, const void *object,
+                  struct error *err);
+
+/* The one row of "WHERE " + where. ERROR_NOT_FOUND says `id`. */
+int record_get(struct store *store, const struct record *record, const char *where,
+               const struct sql_value *args, size_t n_args, const char *id, void *out,
+               struct error *err);
+
+/* ERROR_NOT_FOUND for a record by its id. Returns -1. */
+int record_missing(const struct record *record, const char *id, struct error *err);
+
+/* Writes the fields in `parts` where the stored state is in `from` (0: any); see
+ * store_sandbox_update. */
+int record_update(struct store *store, enum store_durability durability,
+                  const struct record *record, const void *object, unsigned parts, unsigned from,
+                  struct error *err);
+
+struct record_rows {
+    void *rows; // an array of the record's structs
+    size_t count;
+    int64_t total;
+};
+
+/* Of the rows of `where`: how many there are, and those of the page in `order`. */
+int record_list(struct store *store, const struct record *record, const struct query *where,
+                const char *order, const struct store_page *page, int64_t maximum,
+                struct record_rows *out, struct error *err);
+/* All of them, without counting. */
+int record_list_all(struct store *store, const struct record *record, const struct query *tail,
+                    struct record_rows *out, struct error *err);
+
+void record_clear(const struct record *record, void *object);
+void record_rows_clear(const struct record *record, void *rows, size_t count);
+
+/* An on_row for "SELECT state, count(*)": adds to the numbers at data->counts. */
+struct record_counts {
+    const struct field *state;
+    int64_t *counts;
+};
+int record_take_count(void *data, const struct sql_value *row, size_t n_columns, struct error *err);

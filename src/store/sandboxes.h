@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sandboxes: what a user owns, with everything asked for, the state it is in and what it has used.
+ */
+#pragma once
+#include "store/store.h"
+
+enum sandbox_mode {
+    SANDBOX_INTERACTIVE, // stays for further commands
+    SANDBOX_ONE_SHOT,    // ends with its command
+};
+
+enum sandbox_state {
+    SANDBOX_CREATING,
+    SANDBOX_IDLE,
+    SANDBOX_RUNNING, // an execution is in progress
+    SANDBOX_PAUSING,
+    SANDBOX_PAUSED,
+    SANDBOX_RESUMING,
+    SANDBOX_STOPPING,
+    SANDBOX_ENDED, // from here on ended_at is set
+    SANDBOX_FAILED,
+    SANDBOX_DELETED, // deleted_at too
+    SANDBOX_STATES,
+};
+
+/* A set of states: sandbox_in(SANDBOX_IDLE) | sandbox_in(SANDBOX_RUNNING). 0 is any. */
+static inline unsigned sandbox_in(enum sandbox_state state)
+{
+    return 1u << state;
+}
+#define SANDBOX_ANY ((1u << SANDBOX_STATES) - 1)
+#define SANDBOX_OVER ((1u << SANDBOX_ENDED) | (1u << SANDBOX_FAILED) | (1u << SANDBOX_DELETED))
+#define SANDBOX_ALIVE (SANDBOX_ANY & ~SANDBOX_OVER)
+
+/* In the store's spelling; NULL when there is no such state. */
+const char *sandbox_state_name(enum sandbox_state state);
+
+enum sandbox_on_idle {
+    SANDBOX_IDLE_ENDS,
+    SANDBOX_IDLE_DROPS_BOX, // the files are kept, the next command gets a new box
+    SANDBOX_IDLE_PAUSES,
+};
+
+#define SANDBOX_NO_SLOT (-1)
+#define NO_EXIT_CODE (-1)
+
+struct sandbox_record {
+    const char *id;
+    struct store_owner owner;
+    const char *key_id; // by which it was made
+
+    // As asked for. SANDBOX_ABOUT
+    const char *name;
+    const char *description;
+    const char *metadata; // JSON
+    // As asked for, never changed.
+    const char *scopes;       // JSON
+    const char *dependencies; // JSON
+    const char *packages;     // JSON
+    const char *asked;        // JSON: what a front says back word for word (sizes, durations)
+    enum sandbox_mode mode;
+    const char *runtime;
+    const char *snapshot;
+    const char *command;      // JSON, argv of the first execution
+    const char *execution_id; // the first execution
+    int64_t max_executions;   // at once; 0: any number
+    const char *box_user;
+    const char *home;
+    const char *working_directory;
+
+    // SANDBOX_LIMITS; 0: none
+    int64_t memory_bytes;
+    int64_t cpu_millicores;
+    int64_t disk_bytes;
+    int64_t max_processes;
+    // SANDBOX_ENV
+    const char *env; // JSON, never NULL
+    // SANDBOX_NETWORK
+    bool has_network;
+    int64_t port; // 0: none
+
+    // SANDBOX_DEADLINES; timeouts of 0: never
+    int64_t idle_timeout_ms;
+    int64_t execution_timeout_ms;
+    int64_t paused_timeout_ms;
+    enum sandbox_on_idle on_idle;
+    int64_t active_at;   // when it was last used
+    int64_t expires_at;  // fixed end of its time
+    int64_t deadline_at; // when somebody must look after it next
+
+    // SANDBOX_STATE
+    enum sandbox_state state;
+    const char *reason; // a word: why it is in this state
+    const char *error;  // a sentence, of a failed one
+    int64_t exit_code;  // NO_EXIT_CODE until it has one
+    int64_t started_at, paused_at, ended_at, deleted_at;
+    // SANDBOX_BOX
+    int64_t box_slot;    // SANDBOX_NO_SLOT: has no box
+    const char *scratch; // where its files are
+
+    // Counted by store_execution_add and store_usage_add; updates leave them alone.
+    int64_t execution_count; // executions, without jobs
+    int64_t process_count;   // executions and jobs
+    int64_t cpu_ms;
+    int64_t memory_mib_ms; // MiB × ms: the integral of memory in use over time
+    int64_t egress_bytes;
+    int64_t counted_cpu_ms; // how much of its present box's own counter is in cpu_ms
+    int64_t counted_at;
+
+    int64_t created_at;
+    int64_t updated_at; // every update writes it
+};
+void sandbox_record_clear(struct sandbox_record *record);
+#define autosandbox __attribute__((cleanup(sandbox_record_clear))) struct sandbox_record
+
+/* Durable, unless it is one-shot. ERROR_CONFLICT when the id is taken. */
+int store_sandbox_put(struct store *store, const struct sandbox_record *record, struct error *err);
+int store_sandbox_get(struct store *store, const char *id, struct sandbox_record *out,
+                      struct error *err);
+
+/* Groups of fields that are written together. */
+enum sandbox_part {
+    SANDBOX_PART_STATE = 1 << 0,
+    SANDBOX_PART_BOX = 1 << 1,
+    SANDBOX_PART_DEADLINES = 1 << 2,
+    SANDBOX_PART_ENV = 1 << 3,
+    SANDBOX_PART_LIMITS = 1 << 4,
+    SANDBOX_PART_NETWORK = 1 << 5,
+    SANDBOX_PART_ABOUT = 1 << 6,
+};
+
+/*
+ * Writes `parts` of the record, if the stored one is in one of the states `from` (0: any).
+ * ERROR_CONFLICT with reason "state" else; nothing is written then.
+ */
+int store_sandbox_update(struct store *store, const struct sandbox_record *record, unsigned parts,
+                         unsigned from, struct error *err);
+
+enum sandbox_sort {
+    SANDBOX_BY_CREATED,
+    SANDBOX_BY_UPDATED,
+    SANDBOX_BY_NAME,
+    SANDBOX_BY_STATE,
+    SANDBOX_BY_MODE,
+    SANDBOX_BY_EXECUTIONS,
+};
+
+struct sandbox_filter {
+    struct store_owner owner;
+    const char *name;
+    const char *runtime;
+    const char *snapshot;
+    const enum sandbox_mode *mode; // NULL: both
+    unsigned states;               // 0: all but deleted
+    int64_t created_from;          // at or after; 0: from the beginning
+    enum sandbox_sort sort;
+    bool is_descending;
+    struct store_page page;
+};
+
+struct sandbox_list {
+    struct sandbox_record *rows;
+    size_t count;
+    int64_t total; // of all pages
+};
+void sandbox_list_clear(struct sandbox_list *list);
+#define autosandboxes __attribute__((cleanup(sandbox_list_clear))) struct sandbox_list
+
+int store_sandbox_list(struct store *store, const struct sandbox_filter *filter,
+                       struct sandbox_list *out, struct error *err);
+
+/* All that had not ended, oldest first: what a server that starts must look for. Not paged. */
+int store_sandbox_list_alive(struct store *store, struct sandbox_list *out, struct error *err);
+
+/* How many of the owner's there are in each state. */
+int store_sandbox_count(struct store *store, const struct store_owner *owner,
+                        int64_t counts[SANDBOX_STATES], struct error *err);
+
+/*
+ * Forgets up to `limit` sandboxes that ended before `before`, with their executions and events.
+ * Those whose streams are still kept are left for later. *removed is how many went.
+ */
+int store_sandbox_purge(struct store *store, int64_t before, int64_t limit, int64_t *removed,
+                        struct error *err);

@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * SQLite behind sql.h: the file, its connections and their transactions. A thread of its own copies
+ * the write-ahead log back into the file, so that no caller's commit pays for that.
+ */
+#include "store/sql_sqlite.h"
+
+#include "base/mem.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+
+#define APPLICATION_ID 0x42757277 // in the file's header: "Burw"
+#define BUSY_MS 10000             // other processes, such as a key being made, are quick
+#define TIDY_PAGES 1000           // 4 MiB of log: copy back
+#define CROWDED_PAGES 16384       // 64 MiB of log: make readers wait so that it can begin anew
+
+static enum error_kind kind_of(int code, int sys)
+{
+    switch (code & 0xff) {
+    case SQLITE_FULL:
+    case SQLITE_TOOBIG:
+        return ERROR_LIMIT;
+    case SQLITE_IOERR:
+    case SQLITE_CANTOPEN:
+        return sys == ENOSPC || sys == EDQUOT || sys == EFBIG ? ERROR_LIMIT : ERROR_SYSTEM;
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+        return ERROR_UNAVAILABLE;
+    case SQLITE_CONSTRAINT:
+        return code == SQLITE_CONSTRAINT_CHECK || code == SQLITE_CONSTRAINT_NOTNULL
+                   ? ERROR_INVALID
+                   : ERROR_CONFLICT;
+    case SQLITE_READONLY:
+    case SQLITE_PERM:
+        return ERROR_DENIED;
+    default:
+        return ERROR_SYSTEM;
+    }
+}
+
+static const char *way_out(enum error_kind kind, int code)
+{
+    switch (code & 0xff) {
+    case SQLITE_NOTADB:
+    case SQLITE_CORRUPT:
+        return "; the file is damaged or is not a database: put back a copy, or move it away to "
+               "begin "
+               "anew";
+    case SQLITE_BUSY:
+        return "; another process holds it: try again";
+    default:
+        return kind == ERROR_LIMIT ? "; make room on its disk" : "";
+    }
+}
+
+int sqlite_error(struct error *err, const struct sql *sql, int code, const char *doing)
+{
+    int last = errno; // SQLite keeps it only on some ways out
+    bool is_io = (code & 0xff) == SQLITE_IOERR || (code & 0xff) == SQLITE_CANTOPEN;
+    int kept = sqlite3_system_errno(sql->handle);
+    int sys = is_io ? kept ? kept : last : 0;
+    enum error_kind kind = kind_of(code, sys);
+
+    error_set(err, kind, "%s database '%s': %s%s%s%s", doing, sql->database->path,
+              sqlite3_errmsg(sql->handle), sys ? ": " : "", sys ? strerror(sys) : "",
+              way_out(kind, code));
+    err->sys = sys;
+    return -1;
+}
+
+int sqlite_script(struct sql *sql, const char *text, struct error *err)
+{
+    errno = 0;
+    int code = sqlite3_exec(sql->handle, text, NULL, NULL, NULL);
+    return code == SQLITE_OK ? 0 : sqlite_error(err, sql, code, "use");
+}
+
+// After a commit: wakes the tidier each time the log has grown by another TIDY_PAGES.
+static int on_wal(void *data, sqlite3 *handle, const char *name, int pages)
+{
+    struct sql_database *database = data;
+
+    if (pages < TIDY_PAGES)
+        return SQLITE_OK;
+    pthread_mutex_lock(&database->lock);
+    if (pages < database->wal_pages) // it has begun anew
+        database->wal_pages = 0;
+    if (pages >= database->wal_pages + TIDY_PAGES) {
+        database->wal_pages = pages;
+        database->is_wanted = true;
+        pthread_cond_signal(&database->news);
+    }
+    pthread_mutex_unlock(&database->lock);
+    return SQLITE_OK;
+}
+
+// Waits until there is something to tidy, and says how many pages; -1 at the end.
+static int wait_for_pages(struct sql_database *database)
+{
+    pthread_mutex_lock(&database->lock);
+    while (!database->is_wanted && !database->is_closing)
+        pthread_cond_wait(&database->news, &database->lock);
+    int pages = database->is_closing ? -1 : database->wal_pages;
+    database->is_wanted = false;
+    pthread_mutex_unlock(&database->lock);
+    return pages;
+}
+
+static void *tidy(void *data)
+{
+    struct sql *sql = data;
+
+    for (;;) {
+        int pages = wait_for_pages(sql->database);
+        if (pages < 0)
+            break;
+        int mode = pages < CROWDED_PAGES ? SQLITE_CHECKPOINT_PASSIVE : SQLITE_CHECKPOINT_RESTART;
+        // What fails here (a full disk) fails again, with a sentence, in somebody's commit.
+        (void)sqlite3_wal_checkpoint_v2(sql->handle, "main", mode, NULL, NULL);
+    }
+    sql_disconnect(sql);
+    return NULL;
+}
+
+static int start_tidier(struct sql_database *database, struct error *err)
+{
+    struct sql *sql = NULL;
+    sigset_t all, before;
+
+    if (sql_connect(database, &sql, err) < 0)
+        return -1;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before); // signals are the program's
+    int code = pthread_create(&database->tidier, NULL, tidy, sql);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (code != 0) {
+        sql_disconnect(sql);
+        return error_sys_code(err, code, "start a thread for database '%s'", database->path);
+    }
+    database->has_tidier = true;
+    return 0;
+}
+
+static int read_number(struct sql *sql, const char *text, int64_t *out, struct error *err)
+{
+    sqlite3_stmt *statement = NULL;
+    int code = sqlite3_prepare_v2(sql->handle, text, -1, &statement, NULL);
+
+    if (code == SQLITE_OK)
+        code = sqlite3_step(statement);
+    if (code == SQLITE_ROW)
+        *out = sqlite3_column_int64(statement, 0);
+    int failed = code == SQLITE_ROW ? 0 : sqlite_error(err, sql, code, "read");
+    (void)sqlite3_finalize(statement);
+    return failed;
+}
+
+// The file is ours, or empty and becomes so.
+static int claim_file(struct sql *sql, struct error *err)
+{
+    int64_t application = 0, tables = 0;
+
+    if (read_number(sql, "PRAGMA application_id", &application, err) < 0)
+        return -1;
+    if (application == APPLICATION_ID)
+        return 0;
+    if (read_number(sql, "SELECT count(*) FROM sqlite_master", &tables, err) < 0)
+        return -1;
+    if (application != 0 || tables != 0)
+        return error_set(err, ERROR_INVALID,
+                         "'%s' is the database of another program; name another file",
+                         sql->database->path);
+    char text[64];
+    (void)snprintf(text, sizeof text, "PRAGMA application_id = %d", APPLICATION_ID);
+    return sqlite_script(sql, text, err);
+}
+
+static int check_file(struct sql_database *database, struct error *err)
+{
+    struct sql *sql = NULL;
+
+    if (sql_connect(database, &sql, err) < 0)
+        return -1;
+    int failed = claim_file(sql, err);
+    sql_disconnect(sql);
+    return failed;
+}
+
+// SQLite itself would make it readable to others; its log takes over the mode. An existing one is
+// not opened here: closing it again would drop the locks of other connections of this process
+// (fcntl(2), advisory locks).
+static int make_file(const char *place, struct error *err)
+{
+    autofd fd = open(place, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0 && errno != EEXIST)
+        return error_sys(err, "make database '%s'", place);
+    return 0;
+}
+
+int sql_open(const char *place, struct sql_database **out, struct error *err)
+{
+    if (make_file(place, err) < 0)
+        return -1;
+    struct sql_database *database = xnew(struct sql_database);
+    database->path = xstrdup(place);
+    pthread_mutex_init(&database->writer, NULL);
+    pthread_mutex_init(&database->lock, NULL);
+    pthread_cond_init(&database->news, NULL);
+    if (check_file(database, err) < 0 || start_tidier(database, err) < 0) {
+        sql_close(database);
+        return -1;
+    }
+    *out = database;
+    return 0;
+}
+
+void sql_close(struct sql_database *database)
+{
+    if (!database)
+        return;
+    if (database->has_tidier) {
+        pthread_mutex_lock(&database->lock);
+        database->is_closing = true;
+        pthread_cond_signal(&database->news);
+        pthread_mutex_unlock(&database->lock);
+        pthread_join(database->tidier, NULL);
+    }
+    pthread_cond_destroy(&database->news);
+    pthread_mutex_destroy(&database->lock);
+    pthread_mutex_destroy(&database->writer);
+    free(database->path);
+    free(database);
+}
+
+int sql_connect(struct sql_database *database, struct sql **out, struct error *err)
+{
+    struct sql *sql = xnew(struct sql);
+    sql->database = database;
+    int code = sqlite3_open_v2(database->path, &sql->handle,
+                               SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
+    if (code != SQLITE_OK) {
+        sqlite_error(err, sql, code, "open");
+        sql_disconnect(sql);
+        return -1;
+    }
+    (void)sqlite3_extended_result_codes(sql->handle, 1);
+    (void)sqlite3_busy_timeout(sql->handle, BUSY_MS);
+    if (sqlite_script(
+            sql,
+            "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON; "
+            "PRAGMA trusted_schema = OFF; PRAGMA journal_size_limit = 67108864",
+            err) < 0) {
+        sql_disconnect(sql);
+        return -1;
+    }
+    (void)sqlite3_wal_hook(sql->handle, on_wal, database);
+    *out = sql;
+    return 0;
+}
+
+void sql_disconnect(struct sql *sql)
+{
+    struct error ignored;
+
+    if (!sql)
+        return;
+    if (sql->handle)
+        (void)sql_transaction(sql, SQL_ROLLBACK, &ignored);
+    for (size_t i = 0; i < STATEMENTS; i++)
+        (void)sqlite3_finalize(sql->statements[i].handle);
+    (void)sqlite3_close(sql->handle);
+    free(sql);
+}
+
+static void let_others_write(struct sql *sql)
+{
+    if (sql->is_writing)
+        pthread_mutex_unlock(&sql->database->writer);
+    sql->is_writing = false;
+}
+
+static void roll_back(struct sql *sql)
+{
+    struct error ignored;
+
+    // Some failures have done it already. It cannot fail in a way that matters: what is not
+    // committed is gone at the latest with the connection.
+    if (!sqlite3_get_autocommit(sql->handle))
+        (void)sql_run(sql, "ROLLBACK", NULL, 0, NULL, NULL, NULL, &ignored);
+    let_others_write(sql);
+}
+
+static int begin_writing(struct sql *sql, bool is_durable, struct error *err)
+{
+    pthread_mutex_lock(&sql->database->writer);
+    sql->is_writing = true;
+    sql->is_durable = is_durable;
+    if (sql_run(sql, "BEGIN IMMEDIATE", NULL, 0, NULL, NULL, NULL, err) < 0) {
+        let_others_write(sql);
+        return -1;
+    }
+    return 0;
+}
+
+// What PRAGMA synchronous = FULL would do inside the commit, done after it: others write meanwhile,
+// and several who wait for the disk wait for the same one.
+static int sync_log(struct sql *sql, struct error *err)
+{
+    sqlite3_file *log = NULL;
+
+    errno = 0;
+    int code = sqlite3_file_control(sql->handle, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log);
+    if (code == SQLITE_OK && log && log->pMethods)
+        code = log->pMethods->xSync(log, SQLITE_SYNC_NORMAL);
+    if (code == SQLITE_OK)
+        return 0;
+    return error_sys(err, "bring database '%s' to the disk", sql->database->path);
+}
+
+static int commit(struct sql *sql, struct error *err)
+{
+    if (sql_run(sql, "COMMIT", NULL, 0, NULL, NULL, NULL, err) < 0) {
+        roll_back(sql);
+        return -1;
+    }
+    bool is_wanted = sql->is_writing && sql->is_durable;
+    let_others_write(sql);
+    return is_wanted ? sync_log(sql, err) : 0;
+}
+
+int sql_transaction(struct sql *sql, enum sql_step step, struct error *err)
+{
+    switch (step) {
+    case SQL_BEGIN_READ:
+        return sql_run(sql, "BEGIN", NULL, 0, NULL, NULL, NULL, err);
+    case SQL_BEGIN:
+    case SQL_BEGIN_DURABLE:
+        return begin_writing(sql, step == SQL_BEGIN_DURABLE, err);
+    case SQL_COMMIT:
+        return commit(sql, err);
+    case SQL_ROLLBACK:
+        break;
+    }
+    roll_back(sql);
+    return 0;
+}

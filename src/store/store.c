@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Opens the store, gives every thread its connection, and holds transactions; see store.h. */
+#include "store/store_impl.h"
+
+#include "base/mem.h"
+
+#include <assert.h>
+#include <pthread.h>
+
+// A thread's own; reached through the store's key, and by the list for those that outlive the
+// store.
+struct connection {
+    struct store *store;
+    struct sql *sql;
+    bool is_open;   // a transaction of the caller
+    bool is_broken; // in which something has failed
+    struct connection *next, **link;
+};
+
+struct store {
+    struct sql_database *database;
+    pthread_key_t key;
+    pthread_mutex_t lock; // guards the list
+    struct connection *connections;
+};
+
+static void connection_free(struct connection *connection)
+{
+    sql_disconnect(connection->sql);
+    free(connection);
+}
+
+// The thread ends.
+static void on_thread_end(void *data)
+{
+    struct connection *connection = data;
+    struct store *store = connection->store;
+
+    pthread_mutex_lock(&store->lock);
+    *connection->link = connection->next;
+    if (connection->next)
+        connection->next->link = connection->link;
+    pthread_mutex_unlock(&store->lock);
+    connection_free(connection);
+}
+
+int store_open_bare(const char *path, struct store **out, struct error *err)
+{
+    struct sql_database *database = NULL;
+
+    if (sql_open(path, &database, err) < 0)
+        return -1;
+    struct store *store = xnew(struct store);
+    store->database = database;
+    pthread_mutex_init(&store->lock, NULL);
+    int code = pthread_key_create(&store->key, on_thread_end);
+    if (code != 0) {
+        pthread_mutex_destroy(&store->lock);
+        sql_close(database);
+        free(store);
+        return error_sys_code(err, code, "open store '%s': no more thread keys", path);
+    }
+    *out = store;
+    return 0;
+}
+
+int store_open(const char *path, struct store **out, struct error *err)
+{
+    autoptr(store) store = NULL;
+
+    if (store_open_bare(path, &store, err) < 0)
+        return -1;
+    if (store_migrate(store, store_migrations, err) < 0)
+        return error_wrap(err, "bring database '%s' up to date", path);
+    *out = take(store);
+    return 0;
+}
+
+void store_free(struct store *store)
+{
+    if (!store)
+        return;
+    (void)pthread_key_delete(store->key); // no on_thread_end from here on
+    while (store->connections) {
+        struct connection *connection = store->connections;
+        store->connections = connection->next;
+        connection_free(connection);
+    }
+    sql_close(store->database);
+    pthread_mutex_destroy(&store->lock);
+    free(store);
+}
+
+static int get_connection(struct store *store, struct connection **out, struct error *err)
+{
+    struct connection *connection = pthread_getspecific(store->key);
+    struct sql *sql = NULL;
+
+    if (connection) {
+        *out = connection;
+        return 0;
+    }
+    if (sql_connect(store->database, &sql, err) < 0)
+        return -1;
+    connection = xnew(struct connection);
+    connection->store = store;
+    connection->sql = sql;
+    int code = pthread_setspecific(store->key, connection);
+    if (code != 0) {
+        connection_free(connection);
+        return error_sys_code(err, code, "keep a connection for this thread");
+    }
+    pthread_mutex_lock(&store->lock);
+    connection->next = store->connections;
+    connection->link = &store->connections;
+    if (connection->next)
+        connection->next->link = &connection->next;
+    store->connections = connection;
+    pthread_mutex_unlock(&store->lock);
+    *out = connection;
+    return 0;
+}
+
+int store_connection(struct store *store, struct sql **out, struct error *err)
+{
+    struct connection *connection = NULL;
+
+    if (get_connection(store, &connection, err) < 0)
+        return -1;
+    *out = connection->sql;
+    return 0;
+}
+
+static enum sql_step begin_of(enum store_durability durability)
+{
+    return durability == STORE_DURABLE ? SQL_BEGIN_DURABLE : SQL_BEGIN;
+}
+
+int store_begin(struct store *store, enum store_durability durability,
+                struct store_transaction *out, struct error *err)
+{
+    struct connection *connection = NULL;
+
+    if (get_connection(store, &connection, err) < 0)
+        return -1;
+    assert(!connection->is_open); // one at a time
+    if (sql_transaction(connection->sql, begin_of(durability), err) < 0)
+        return -1;
+    connection->is_open = true;
+    connection->is_broken = false;
+    out->store = store;
+    return 0;
+}
+
+int store_commit(struct store_transaction *transaction, struct error *err)
+{
+    struct connection *connection = pthread_getspecific(transaction->store->key);
+
+    assert(connection && connection->is_open);
+    if (connection->is_broken) {
+        store_rollback(transaction);
+        return error_set(err, ERROR_CONFLICT,
+                         "a step of the transaction has failed, so all of it is undone");
+    }
+    connection->is_open = false;
+    transaction->store = NULL;
+    return sql_transaction(connection->sql, SQL_COMMIT, err);
+}
+
+void store_rollback(struct store_transaction *transaction)
+{
+    struct error ignored;
+
+    if (!transaction->store)
+        return;
+    struct connection *connection = pthread_getspecific(transaction->store->key);
+    assert(connection && connection->is_open);
+    connection->is_open = false;
+    transaction->store = NULL;
+    (void)sql_transaction(connection->sql, SQL_ROLLBACK, &ignored);
+}
+
+static int call_begin(struct store *store, enum sql_step step, struct store_call *out,
+                      struct error *err)
+{
+    struct connection *connection = NULL;
+
+    if (get_connection(store, &connection, err) < 0)
+        return -1;
+    if (!connection->is_open && sql_transaction(connection->sql, step, err) < 0)
+        return -1;
+    *out = (struct store_call){store, connection->sql, !connection->is_open};
+    return 0;
+}
+
+int store_call_begin(struct store *store, enum store_durability durability, struct store_call *out,
+                     struct error *err)
+{
+    return call_begin(store, begin_of(durability), out, err);
+}
+
+int store_call_read(struct store *store, struct store_call *out, struct error *err)
+{
+    return call_begin(store, SQL_BEGIN_READ, out, err);
+}
+
+int store_call_done(struct store_call *call, struct error *err)
+{
+    bool is_own = call->is_own;
+
+    call->is_own = false;
+    return is_own ? sql_transaction(call->sql, SQL_COMMIT, err) : 0;
+}
+
+void store_call_clear(struct store_call *call)
+{
+    struct error ignored;
+
+    if (call->is_own)
+        (void)sql_transaction(call->sql, SQL_ROLLBACK, &ignored);
+    call->is_own = false;
+}
+
+int store_run(struct store_call *call, const char *text, const struct sql_value *args,
+              size_t n_args, sql_on_row on_row, void *data, int64_t *changed, struct error *err)
+{
+    if (sql_run(call->sql, text, args, n_args, on_row, data, changed, err) == 0)
+        return 0;
+    struct connection *connection = pthread_getspecific(call->store->key);
+    connection->is_broken = true;
+    return -1;
+}
+
+int store_take_number(void *data, const struct sql_value *row, size_t n_columns, struct error *err)
+{
+    *(int64_t *)data = row[0].number;
+    return 0;
+}

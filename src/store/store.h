@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the server remembers: opens the database, brings its tables up to date, and holds
+ * transactions. The records are in the headers beside this one, one per kind, as plain structs;
+ * JSON in them is text the store does not read. All calls block for the disk; none logs. Every
+ * thread has its own connection, made at its first call and closed when the thread ends, so any
+ * thread may call anything at any time.
+ *
+ * A record that a store function filled owns its texts (its x_record_clear frees them); texts of a
+ * record passed in are borrowed for the call. Texts must be UTF-8: ERROR_INVALID else. Times are
+ * milliseconds since 1970, 0 for never.
+ *
+ * Errors: NOT_FOUND with the record's noun, CONFLICT (already there, or not in this state), LIMIT
+ * (disk full), UNAVAILABLE (another process holds the database for too long), SYSTEM.
+ */
+#pragma once
+#include "base/auto.h"
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct store;
+
+/* Opens the database file, makes it (mode 0600) and its tables where missing. Its directory must
+ * exist. */
+int store_open(const char *path, struct store **out, struct error *err);
+/* No thread may be in a call, and those that have used it must have ended or stay until it is done.
+ */
+void store_free(struct store *store);
+DEFINE_AUTOPTR(store)
+
+enum store_durability {
+    STORE_FAST,    // what was committed survives the death of the process
+    STORE_DURABLE, // and a power cut
+};
+
+/*
+ * Several calls of this thread as one: all or nothing.
+ *
+ *     autotransaction together = {0};
+ *     if (store_begin(store, STORE_DURABLE, &together, err) < 0 || store_sandbox_put(...) < 0 ||
+ * ...) return -1; // rolled back return store_commit(&together, err);
+ *
+ * Other writers wait meanwhile: nothing slow belongs in between. Its durability counts for all
+ * calls in it; outside of one, each call is a transaction of its own with the durability its header
+ * names (STORE_FAST where it does not). NOT_FOUND, and the CONFLICT of an expected state, leave it
+ * usable; after any other failure it can only be rolled back, and store_commit says so.
+ */
+struct store_transaction {
+    struct store *store; // NULL: ended
+};
+int store_begin(struct store *store, enum store_durability durability,
+                struct store_transaction *out, struct error *err);
+int store_commit(struct store_transaction *transaction, struct error *err);
+void store_rollback(struct store_transaction *transaction);
+#define autotransaction __attribute__((cleanup(store_rollback))) struct store_transaction
+
+/* Whose a row is. Organisation is never NULL; the others may be. As a filter, NULL matches all. */
+struct store_owner {
+    const char *organisation;
+    const char *tenant;
+    const char *scope;
+    const char *project;
+};
+
+/* Which part of a list. Rows that compare equal come in order of their ids, so pages never overlap.
+ */
+struct store_page {
+    int64_t limit; // clamped to the list's maximum; 0: none, for the total alone
+    int64_t offset;
+};
+#define STORE_PAGE_MAX 100

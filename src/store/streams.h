@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Streams: where the bytes of an output or of a user's own stream are kept, and whether more will
+ * come. */
+#pragma once
+#include "store/store.h"
+
+enum stream_kind {
+    STREAM_STDIN,
+    STREAM_STDOUT,
+    STREAM_STDERR,
+    STREAM_COMBINED,
+    STREAM_USER,
+};
+
+enum stream_state {
+    STREAM_OPEN,
+    STREAM_COMPLETE, // completed_at is set
+    STREAM_STATES,
+};
+
+static inline unsigned stream_in(enum stream_state state)
+{
+    return 1u << state;
+}
+
+struct stream_record {
+    const char *id;
+    const char *sandbox_id;   // NULL: a stream of its own
+    const char *execution_id; // likewise
+    struct store_owner owner;
+    enum stream_kind kind;
+    const char *name;
+    const char *metadata; // JSON
+    const char *headers;  // JSON
+    const char *file;     // in the spool
+
+    // STREAM_PART_STATE
+    enum stream_state state;
+    int64_t completed_at;
+    // STREAM_PART_SIZE
+    int64_t size_bytes;
+    bool is_truncated;
+    // STREAM_PART_EXPIRY
+    int64_t expires_at;
+    // STREAM_PART_PLACE: given to an execution after it was made
+    // (sandbox_id, execution_id, kind)
+
+    int64_t created_at;
+    int64_t updated_at; // every update writes it
+};
+void stream_record_clear(struct stream_record *record);
+#define autostream __attribute__((cleanup(stream_record_clear))) struct stream_record
+
+/* What store_stream_list can look for. */
+struct stream_label {
+    const char *name;
+    const char *value;
+};
+#define STREAM_LABELS_MAX 64
+
+/* ERROR_LIMIT with more than STREAM_LABELS_MAX labels; ERROR_CONFLICT when one comes twice. */
+int store_stream_put(struct store *store, const struct stream_record *record,
+                     const struct stream_label *labels, size_t n_labels, struct error *err);
+int store_stream_get(struct store *store, const char *id, struct stream_record *out,
+                     struct error *err);
+
+enum stream_part {
+    STREAM_PART_STATE = 1 << 0,
+    STREAM_PART_SIZE = 1 << 1,
+    STREAM_PART_EXPIRY = 1 << 2,
+    STREAM_PART_PLACE = 1 << 3,
+};
+
+/* As store_sandbox_update. */
+int store_stream_update(struct store *store, const struct stream_record *record, unsigned parts,
+                        unsigned from, struct error *err);
+
+/* Remove its file first: what is left of a crash in between is then found again by its row. */
+int store_stream_remove(struct store *store, const char *id, struct error *err);
+
+enum stream_sort {
+    STREAM_BY_CREATED,
+    STREAM_BY_UPDATED,
+    STREAM_BY_NAME,
+    STREAM_BY_SIZE,
+};
+
+struct stream_filter {
+    struct store_owner owner;
+    const char *sandbox_id;
+    const char *name;
+    const enum stream_kind *kind;      // NULL: all
+    const struct stream_label *labels; // all must match; at most STREAM_FILTER_LABELS
+    size_t n_labels;
+    enum stream_sort sort;
+    bool is_descending;
+    struct store_page page;
+};
+#define STREAM_FILTER_LABELS 16
+#define STREAM_PAGE_MAX 1000
+
+struct stream_list {
+    struct stream_record *rows;
+    size_t count;
+    int64_t total;
+};
+void stream_list_clear(struct stream_list *list);
+#define autostreams __attribute__((cleanup(stream_list_clear))) struct stream_list
+
+int store_stream_list(struct store *store, const struct stream_filter *filter,
+                      struct stream_list *out, struct error *err);
+
+/* All that were not complete, oldest first. Not paged. */
+int store_stream_list_open(struct store *store, struct stream_list *out, struct error *err);
+
+/* Up to `limit` whose time was up before `now`, longest first. */
+int store_stream_list_expired(struct store *store, int64_t now, int64_t limit,
+                              struct stream_list *out, struct error *err);
+
+/* Lets all complete streams of a sandbox expire at that time. */
+int store_stream_expire(struct store *store, const char *sandbox_id, int64_t expires_at,
+                        struct error *err);

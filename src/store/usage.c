@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What was used, added up; see usage.h. */
+#include "store/usage.h"
+
+#include "store/tables.h"
+#include "store/usage_impl.h"
+
+#include <string.h>
+
+#define MINUTE_MS 60000
+
+static int64_t minute_of(int64_t ms)
+{
+    return ms - ms % MINUTE_MS;
+}
+
+int usage_count(struct store_call *call, const char *organisation, const char *project, int64_t now,
+                const struct usage_total *more, struct error *err)
+{
+    struct sql_value args[] = {
+        sql_text(organisation),         sql_text(project ? project : ""),
+        sql_number(minute_of(now)),     sql_number(more->executions),
+        sql_number(more->cpu_ms),       sql_number(more->memory_mib_ms),
+        sql_number(more->egress_bytes),
+    };
+
+    if (store_run(call,
+                  "INSERT INTO usage (organisation, project, minute_at, executions, cpu_ms, "
+                  "memory_mib_ms, egress_bytes) VALUES ($1, $2, $3, $4, $5, $6, $7) "
+                  "ON CONFLICT (organisation, project, minute_at) DO UPDATE SET "
+                  "executions = usage.executions + excluded.executions, "
+                  "cpu_ms = usage.cpu_ms + excluded.cpu_ms, "
+                  "memory_mib_ms = usage.memory_mib_ms + excluded.memory_mib_ms, "
+                  "egress_bytes = usage.egress_bytes + excluded.egress_bytes",
+                  args, ARRAY_SIZE(args), NULL, NULL, NULL, err) < 0)
+        return error_wrap(err, "count usage");
+    return 0;
+}
+
+// Whose the sandbox is.
+struct payer {
+    char organisation[128];
+    char project[256];
+    bool is_found;
+};
+
+static int take_payer(void *data, const struct sql_value *row, size_t n_columns, struct error *err)
+{
+    struct payer *payer = data;
+
+    if (row[0].length >= sizeof payer->organisation || row[1].length >= sizeof payer->project)
+        return error_set(err, ERROR_SYSTEM, "an organisation or project with too long a name");
+    memcpy(payer->organisation, row[0].data, row[0].length + 1);
+    if (row[1].type == SQL_TEXT)
+        memcpy(payer->project, row[1].data, row[1].length + 1);
+    payer->is_found = true;
+    return 0;
+}
+
+static int charge_sandbox(struct store_call *call, const struct usage_sample *sample,
+                          struct payer *payer, struct error *err)
+{
+    struct sql_value args[] = {
+        sql_text(sample->sandbox_id),           sql_number(sample->more.cpu_ms),
+        sql_number(sample->more.memory_mib_ms), sql_number(sample->more.egress_bytes),
+        sql_number(sample->counted_cpu_ms),     sql_number(sample->now),
+    };
+
+    return store_run(
+        call,
+        "UPDATE sandboxes SET cpu_ms = cpu_ms + $2, memory_mib_ms = memory_mib_ms + $3, "
+        "egress_bytes = egress_bytes + $4, counted_cpu_ms = $5, counted_at = $6 "
+        "WHERE id = $1 RETURNING organisation, project",
+        args, ARRAY_SIZE(args), take_payer, payer, NULL, err);
+}
+
+int store_usage_add(struct store *store, const struct usage_sample *sample, struct error *err)
+{
+    struct payer payer = {0};
+    autocall call = {0};
+
+    if (store_call_begin(store, STORE_FAST, &call, err) < 0 ||
+        charge_sandbox(&call, sample, &payer, err) < 0)
+        return error_wrap(err, "count usage of sandbox '%s'", sample->sandbox_id);
+    if (!payer.is_found)
+        return record_missing(&sandbox_table, sample->sandbox_id, err);
+    if (usage_count(&call, payer.organisation, payer.project, sample->now, &sample->more, err) < 0)
+        return -1;
+    return store_call_done(&call, err);
+}
+
+static int take_total(void *data, const struct sql_value *row, size_t n_columns, struct error *err)
+{
+    *(struct usage_total *)data = (struct usage_total){
+        .executions = row[0].number,
+        .cpu_ms = row[1].number,
+        .memory_mib_ms = row[2].number,
+        .egress_bytes = row[3].number,
+    };
+    return 0;
+}
+
+int store_usage_sum(struct store *store, const struct store_owner *owner, int64_t from, int64_t to,
+                    struct usage_total *out, struct error *err)
+{
+    struct query query;
+    struct sql *sql = NULL;
+
+    query_init(&query);
+    query_add(&query, "SELECT CAST(coalesce(sum(executions), 0) AS BIGINT), "
+                      "CAST(coalesce(sum(cpu_ms), 0) AS BIGINT), "
+                      "CAST(coalesce(sum(memory_mib_ms), 0) AS BIGINT), "
+                      "CAST(coalesce(sum(egress_bytes), 0) AS BIGINT) FROM usage");
+    query_where_text(&query, "organisation", owner->organisation);
+    query_where_text(&query, "project", owner->project);
+    query_where(&query, "minute_at >=", sql_number(minute_of(from)));
+    if (to)
+        query_where(&query, "minute_at <", sql_number(to));
+    if (store_connection(store, &sql, err) < 0)
+        return -1;
+    return sql_run(sql, query.text, query.args, query.n_args, take_total, out, NULL, err);
+}
+
+int store_usage_purge(struct store *store, int64_t before, int64_t *removed, struct error *err)
+{
+    struct sql_value arg = sql_number(before);
+    autocall call = {0};
+
+    if (store_call_begin(store, STORE_FAST, &call, err) < 0 ||
+        store_run(&call, "DELETE FROM usage WHERE minute_at < $1", &arg, 1, NULL, NULL, removed,
+                  err) < 0)
+        return error_wrap(err, "forget old usage");
+    return store_call_done(&call, err);
+}

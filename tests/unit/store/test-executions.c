@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tests of src/store/executions.c, events.c and usage.c: what happens in a sandbox, in order, and
+ * what it adds up to. */
+#include "store/executions.h"
+
+#include "base/mem.h"
+#include "fixture.h"
+#include "store/usage.h"
+#include "test.h"
+
+static struct store *store_with_sandbox(void)
+{
+    struct store *store = fixture_store();
+    struct sandbox_record sandbox = fixture_sandbox("s");
+    struct error err = {0};
+
+    sandbox.owner.project = "p";
+    CHECK_OK(store_sandbox_put(store, &sandbox, &err), err);
+    return store;
+}
+
+static void add(struct store *store, const char *id, enum execution_kind kind)
+{
+    struct execution_record record = fixture_execution(id, "s");
+    struct error err = {0};
+
+    record.kind = kind;
+    CHECK_OK(store_execution_add(store, &record, &err), err);
+    CHECK(record.number > 0);
+}
+
+TEST(processes_of_a_sandbox_are_numbered_and_counted)
+{
+    struct store *store = store_with_sandbox();
+    struct execution_record record = fixture_execution("e3", "s");
+    autosandbox sandbox = {0};
+    struct error err = {0};
+
+    add(store, "e1", EXECUTION_COMMAND);
+    add(store, "j2", EXECUTION_JOB);
+    CHECK_OK(store_execution_add(store, &record, &err), err);
+    CHECK_INT(record.number, 3);
+    CHECK_OK(store_sandbox_get(store, "s", &sandbox, &err), err);
+    CHECK_INT(sandbox.execution_count, 2);
+    CHECK_INT(sandbox.process_count, 3);
+}
+
+TEST(an_execution_needs_its_sandbox_and_an_id_of_its_own)
+{
+    struct store *store = store_with_sandbox();
+    struct execution_record record = fixture_execution("e", "nobody");
+    struct error err = {0};
+
+    CHECK(store_execution_add(store, &record, &err) < 0);
+    CHECK_INT(err.kind, ERROR_NOT_FOUND);
+    CHECK_STR(err.noun, "sandbox");
+    add(store, "e", EXECUTION_COMMAND);
+    record.sandbox_id = "s";
+    CHECK(store_execution_add(store, &record, &err) < 0);
+    CHECK_INT(err.kind, ERROR_CONFLICT);
+    CHECK_STR(err.noun, "execution");
+    CHECK_INT(record.number, 0);
+    CHECK_INT(fixture_number(store, "SELECT process_count FROM sandboxes"), 1); // not counted
+}
+
+TEST(an_execution_ends_once)
+{
+    struct store *store = store_with_sandbox();
+    struct execution_record record = fixture_execution("e", "s");
+    autoexecution got = {0};
+    struct error err = {0};
+
+    CHECK_OK(store_execution_add(store, &record, &err), err);
+    record.state = EXECUTION_COMPLETED;
+    record.cause = EXECUTION_EXITED;
+    record.exit_code = 3;
+    record.ended_at = NOW + 5;
+    record.stdout_bytes = 12;
+    record.is_truncated = true;
+    CHECK_OK(store_execution_update(store, &record, EXECUTION_PART_STATE | EXECUTION_PART_RESULT,
+                                    EXECUTION_OPEN, &err),
+             err);
+    record.state = EXECUTION_CANCELLED;
+    CHECK(store_execution_update(store, &record, EXECUTION_PART_STATE, EXECUTION_OPEN, &err) < 0);
+    CHECK_INT(err.kind, ERROR_CONFLICT);
+    CHECK_STR(err.text, "execution 'e' is completed");
+    CHECK_OK(store_execution_get(store, "e", &got, &err), err);
+    CHECK_INT(got.exit_code, 3);
+    CHECK_INT(got.stdout_bytes, 12);
+    CHECK(got.is_truncated);
+}
+
+TEST(executions_and_jobs_are_listed_apart_newest_first)
+{
+    struct store *store = store_with_sandbox();
+    enum execution_kind job = EXECUTION_JOB, command = EXECUTION_COMMAND;
+    struct error err = {0};
+
+    for (int i = 0; i < 12; i++) {
+        autofree char *id = xasprintf("x%02d", 20 - i); // all of the same millisecond
+        add(store, id, i % 3 ? EXECUTION_COMMAND : EXECUTION_JOB);
+    }
+    autoexecutions jobs = {0}, commands = {0}, oldest = {0};
+    struct execution_filter filter = {.sandbox_id = "s", .kind = &job, .page = {50, 0}};
+    CHECK_OK(store_execution_list(store, &filter, &jobs, &err), err);
+    CHECK_INT(jobs.total, 4);
+    CHECK_STR(jobs.rows[0].id, "x11");
+    CHECK_STR(jobs.rows[3].id, "x20");
+    filter.kind = &command;
+    filter.page = (struct store_page){3, 6};
+    CHECK_OK(store_execution_list(store, &filter, &commands, &err), err);
+    CHECK_INT(commands.total, 8);
+    CHECK_INT(commands.count, 2);
+    filter = (struct execution_filter){.sandbox_id = "s", .is_ascending = true, .page = {1, 0}};
+    CHECK_OK(store_execution_list(store, &filter, &oldest, &err), err);
+    CHECK_STR(oldest.rows[0].id, "x20");
+    CHECK_INT(oldest.total, 12);
+}
+
+TEST(those_that_had_not_ended_are_found_again)
+{
+    struct store *store = store_with_sandbox();
+    struct execution_record ended = fixture_execution("b", "s");
+    autoexecutions open = {0};
+    struct error err = {0};
+
+    add(store, "a", EXECUTION_COMMAND);
+    CHECK_OK(store_execution_add(store, &ended, &err), err);
+    add(store, "c", EXECUTION_JOB);
+    ended.state = EXECUTION_FAILED;
+    ended.ended_at = NOW;
+    CHECK_OK(store_execution_update(store, &ended, EXECUTION_PART_STATE, 0, &err), err);
+    CHECK_OK(store_execution_list_open(fixture_open(), &open, &err), err);
+    CHECK_INT(open.count, 2);
+    CHECK_STR(open.rows[0].id, "a");
+    CHECK_STR(open.rows[1].id, "c");
+}
+
+TEST(executions_are_counted_by_owner_time_and_state)
+{
+    struct store *store = store_with_sandbox();
+    struct store_owner owner = {.organisation = ORGANISATION, .tenant = "t"};
+    int64_t counts[EXECUTION_STATES];
+    struct error err = {0};
+
+    for (int i = 0; i < 10; i++) {
+        autofree char *id = xasprintf("e%d", i);
+        struct execution_record record = fixture_execution(id, "s");
+        record.owner.tenant = i < 8 ? "t" : "u";
+        record.created_at = NOW + i;
+        record.state = i % 2 ? EXECUTION_TIMED_OUT : EXECUTION_RUNNING;
+        record.ended_at = i % 2 ? NOW : 0;
+        CHECK_OK(store_execution_add(store, &record, &err), err);
+    }
+    CHECK_OK(store_execution_count(store, &owner, NOW + 3, counts, &err), err);
+    CHECK_INT(counts[EXECUTION_TIMED_OUT], 3);
+    CHECK_INT(counts[EXECUTION_RUNNING], 2);
+    CHECK_INT(counts[EXECUTION_QUEUED], 0);
+}
+
+TEST(events_keep_the_order_in_which_they_happened)
+{
+    struct store *store = store_with_sandbox();
+    struct event_filter filter = {.sandbox_id = "s", .page = {100, 0}};
+    autoevents all = {0}, last = {0}, after = {0};
+    struct error err = {0};
+
+    for (int i = 0; i < 7; i++) {
+        autofree char *id = xasprintf("v%d", 9 - i); // ids say nothing about order
+        struct event_record event = fixture_event(id, "s");
+        event.created_at = NOW - i; // nor does a clock that is set back
+        event.detail = "{\"a\":1}";
+        CHECK_OK(store_event_add(store, &event, &err), err);
+        CHECK_INT(event.number, i + 1);
+    }
+    CHECK_OK(store_event_list(store, &filter, &all, &err), err);
+    CHECK_INT(all.count, 7);
+    for (int i = 0; i < 7; i++)
+        CHECK_INT(all.rows[i].number, i + 1);
+    CHECK_STR(all.rows[0].detail, "{\"a\":1}");
+    filter.is_descending = true;
+    filter.page.limit = 2;
+    CHECK_OK(store_event_list(store, &filter, &last, &err), err);
+    CHECK_INT(last.rows[0].number, 7);
+    CHECK_INT(last.total, 7);
+    filter = (struct event_filter){.sandbox_id = "s", .after = 5, .page = {100, 0}};
+    CHECK_OK(store_event_list(store, &filter, &after, &err), err);
+    CHECK_INT(after.count, 2);
+    CHECK_INT(after.rows[0].number, 6);
+}
+
+TEST(an_event_needs_its_sandbox)
+{
+    struct store *store = store_with_sandbox();
+    struct event_record event = fixture_event("v", "nobody");
+    struct error err = {0};
+
+    CHECK(store_event_add(store, &event, &err) < 0);
+    CHECK_INT(err.kind, ERROR_NOT_FOUND);
+    CHECK_STR(err.noun, "sandbox");
+}
+
+TEST(usage_adds_up_in_the_sandbox_and_for_its_organisation)
+{
+    struct store *store = store_with_sandbox();
+    struct usage_sample sample = {
+        "s", {.cpu_ms = 10, .memory_mib_ms = 500, .egress_bytes = 7}, 10, NOW};
+    struct store_owner owner = {.organisation = ORGANISATION};
+    autosandbox sandbox = {0};
+    struct usage_total total;
+    struct error err = {0};
+
+    CHECK_OK(store_usage_add(store, &sample, &err), err);
+    sample.now = NOW + 61000;
+    sample.counted_cpu_ms = 20;
+    CHECK_OK(store_usage_add(store, &sample, &err), err);
+    CHECK_OK(store_usage_add(store, &sample, &err), err);
+    CHECK_OK(store_sandbox_get(store, "s", &sandbox, &err), err);
+    CHECK_INT(sandbox.cpu_ms, 30);
+    CHECK_INT(sandbox.memory_mib_ms, 1500);
+    CHECK_INT(sandbox.egress_bytes, 21);
+    CHECK_INT(sandbox.counted_cpu_ms, 20);
+    CHECK_INT(sandbox.counted_at, NOW + 61000);
+
+    CHECK_OK(store_usage_sum(store, &owner, 0, 0, &total, &err), err);
+    CHECK_INT(total.cpu_ms, 30);
+    CHECK_OK(store_usage_sum(store, &owner, NOW + 61000, 0, &total, &err), err);
+    CHECK_INT(total.cpu_ms, 20);
+    CHECK_OK(store_usage_sum(store, &owner, 0, NOW + 1, &total, &err), err);
+    CHECK_INT(total.memory_mib_ms, 500);
+    owner.project = "p";
+    CHECK_OK(store_usage_sum(store, &owner, 0, 0, &total, &err), err);
+    CHECK_INT(total.egress_bytes, 21);
+    owner.project = "q";
+    CHECK_OK(store_usage_sum(store, &owner, 0, 0, &total, &err), err);
+    CHECK_INT(total.egress_bytes, 0);
+}
+
+TEST(usage_counts_executions_and_outlives_sandboxes)
+{
+    struct store *store = store_with_sandbox();
+    struct store_owner owner = {.organisation = ORGANISATION};
+    struct sandbox_record ended = fixture_sandbox("s");
+    struct usage_total total;
+    int64_t removed = 0;
+    struct error err = {0};
+
+    add(store, "e1", EXECUTION_COMMAND);
+    add(store, "e2", EXECUTION_COMMAND);
+    add(store, "j1", EXECUTION_JOB);
+    ended.state = SANDBOX_ENDED;
+    ended.ended_at = NOW;
+    CHECK_OK(store_sandbox_update(store, &ended, SANDBOX_PART_STATE, 0, &err), err);
+    CHECK_OK(store_sandbox_purge(store, NOW + 1, 1, &removed, &err), err);
+    CHECK_INT(removed, 1);
+    CHECK_OK(store_usage_sum(store, &owner, 0, 0, &total, &err), err);
+    CHECK_INT(total.executions, 2);
+    CHECK_OK(store_usage_purge(store, NOW + 60000, &removed, &err), err);
+    CHECK_INT(removed, 1);
+}
+
+TEST(usage_of_an_unknown_sandbox_is_not_found)
+{
+    struct store *store = store_with_sandbox();
+    struct usage_sample sample = {.sandbox_id = "nobody", .now = NOW};
+    struct error err = {0};
+
+    CHECK(store_usage_add(store, &sample, &err) < 0);
+    CHECK_INT(err.kind, ERROR_NOT_FOUND);
+    CHECK_STR(err.noun, "sandbox");
+}

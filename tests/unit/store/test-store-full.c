@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A disk without room: a clear refusal, nothing lost, and work goes on once there is room again. */
+#include "base/id.h"
+#include "base/mem.h"
+#include "fixture.h"
+#include "test.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static char filler[20000];
+
+static int write_one(struct store *store, struct error *err)
+{
+    char id[ID_TEXT];
+    struct sandbox_record sandbox = fixture_sandbox(id_make(id));
+
+    memset(filler, 'm', sizeof filler - 1);
+    sandbox.metadata = filler;
+    sandbox.mode = SANDBOX_ONE_SHOT;
+    return store_sandbox_put(store, &sandbox, err);
+}
+
+static void limit_files(rlim_t bytes)
+{
+    struct rlimit limit;
+
+    CHECK(getrlimit(RLIMIT_FSIZE, &limit) == 0);
+    limit.rlim_cur = bytes == RLIM_INFINITY ? limit.rlim_max : bytes;
+    CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+}
+
+TEST(a_file_that_may_not_grow_is_a_limit_and_nothing_is_lost)
+{
+    struct store *store = fixture_store();
+    struct error err = {0};
+    int kept = 0, refused = 0;
+
+    (void)signal(SIGXFSZ, SIG_IGN); // as the server does: then it is EFBIG
+    limit_files(2 << 20);
+    while (kept < 1000 && write_one(store, &err) == 0)
+        kept++;
+    for (int i = 0; i < 20; i++)
+        refused += write_one(store, &err) < 0;
+    limit_files(RLIM_INFINITY);
+    CHECK(kept > 10 && kept < 1000);
+    CHECK_INT(refused, 20);
+    CHECK_INT(err.kind, ERROR_LIMIT);
+    CHECK_INT(err.sys, EFBIG);
+    CHECK(strstr(err.text, "make room on its disk"));
+    CHECK_INT(fixture_number(store, "SELECT count(*) FROM sandboxes"), kept);
+    CHECK_OK(write_one(store, &err), err);
+    CHECK_INT(fixture_number(fixture_open(), "SELECT count(*) FROM sandboxes"), kept + 1);
+}
+
+// In a mount namespace of its own: fills a small file system, gives it room, goes on. A sentence
+// when something is not so.
+static const char *fill_small_disk(const char *directory, char *text)
+{
+    struct store *store = NULL;
+    struct error err = {0};
+    int kept = 0;
+
+    if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+        mount("small", directory, "tmpfs", 0, "size=3m") < 0)
+        return "skip";
+    if (store_open(fixture_path(), &store, &err) < 0)
+        return strcpy(text, err.text);
+    while (kept < 1000 && write_one(store, &err) == 0)
+        kept++;
+    if (kept < 10 || kept == 1000 || err.kind != ERROR_LIMIT)
+        return strcpy(text, err.text);
+    autosandboxes list = {0};
+    struct sandbox_filter all = {0};
+    if (store_sandbox_list(store, &all, &list, &err) < 0 || list.total != kept)
+        return "what was kept is not all there";
+    if (mount("small", directory, "tmpfs", MS_REMOUNT, "size=30m") < 0)
+        return "cannot make room";
+    if (write_one(store, &err) < 0)
+        return strcpy(text, err.text);
+    store_free(store);
+    if (store_open(fixture_path(), &store, &err) < 0 ||
+        store_sandbox_list(store, &all, &list, &err) < 0)
+        return strcpy(text, err.text);
+    store_free(store);
+    return list.total == kept + 1 ? "ok" : "not all there after opening again";
+}
+
+TEST(a_full_disk_is_a_limit_and_work_goes_on_when_there_is_room)
+{
+    char text[sizeof((struct error *)0)->text] = "";
+    int ends[2];
+
+    if (geteuid() != 0)
+        SKIP("needs root, to mount a small file system");
+    const char *directory = fixture_fresh();
+    CHECK(pipe(ends) == 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        const char *said = fill_small_disk(directory, text);
+        (void)!write(ends[1], said, strlen(said));
+        _exit(0);
+    }
+    (void)close(ends[1]);
+    char said[sizeof text] = "";
+    (void)!read(ends[0], said, sizeof said - 1);
+    (void)close(ends[0]);
+    CHECK(waitpid(pid, NULL, 0) == pid);
+    if (strcmp(said, "skip") == 0)
+        SKIP("may not mount here");
+    CHECK_STR(said, "ok");
+}
+
+TEST(a_database_that_may_not_be_written_says_so)
+{
+    struct store *store = NULL;
+    struct error err = {0};
+
+    if (geteuid() == 0)
+        SKIP("root may write everywhere");
+    fixture_store();
+    fixture_close();
+    CHECK(chmod(fixture_path(), 0400) == 0);
+    CHECK(store_open(fixture_path(), &store, &err) < 0);
+    CHECK(strstr(err.text, fixture_path()));
+}
