@@ -44,8 +44,8 @@ static enum scanned scan_line(struct http1 *http, const char *data, size_t lengt
         ++*used;
         return end_line(http);
     }
-    if (http->line_length == 0 && http->lines > 0 && (*at == ' ' || *at == '\t'))
-        return SCAN_BAD; // folded
+    if (http->line_length == 0 && http->lines > 0 && (*at == ' ' || *at == '\t' || *at == ':'))
+        return SCAN_BAD; // folded, or without a name
     const char *lf = memchr(at, '\n', (size_t)(end - at));
     const char *cr = memchr(at, '\r', (size_t)((lf ? lf : end) - at));
     const char *stop = cr ? cr : end;
@@ -66,7 +66,7 @@ static enum scanned scan_lines(struct http1 *http, const char *data, size_t leng
     while (result == SCAN_MORE && *used < length)
         result = scan_line(http, data, length, used);
     if (result == SCAN_BAD)
-        (void)fail(http, 400, "lines end with CR LF, and headers are not folded");
+        (void)fail(http, 400, "lines end with CR LF, headers have names and are not folded");
     return result;
 }
 

@@ -25,6 +25,8 @@ static bool begins_with_method(const struct http1_head *head)
 
 void http1_head_fault(const struct http1_head *head, llhttp_errno_t code, struct http1_fault *fault)
 {
+    if (head->length > 5 && memcmp(head->text, "PRI *", 5) == 0)
+        code = HPE_PAUSED_H2_UPGRADE;
     switch (code) {
     case HPE_INVALID_METHOD:
         *fault = begins_with_method(head) ? bad(501, "the method is not known here")

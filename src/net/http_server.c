@@ -50,14 +50,25 @@ static void end_drain(void *data)
         fn(server->drain_data);
 }
 
+static void resume(struct http_server *server)
+{
+    if (!server->is_paused)
+        return;
+    server->is_paused = false;
+    for (size_t i = 0; i < server->listener_count; i++)
+        listener_resume(server->listeners[i]);
+}
+
 static void on_idle(struct connection_home *home, struct connection *connection, bool is_idle)
 {
     struct http_server *server = server_of(home);
 
-    if (is_idle)
-        connection_list_add(&server->idle, connection, CONNECTION_IDLE);
-    else
+    if (!is_idle) {
         connection_list_remove(&server->idle, connection, CONNECTION_IDLE);
+        return;
+    }
+    connection_list_add(&server->idle, connection, CONNECTION_IDLE);
+    resume(server); // it can make room
 }
 
 static void on_close(struct connection_home *home, struct connection *connection)
@@ -65,33 +76,32 @@ static void on_close(struct connection_home *home, struct connection *connection
     struct http_server *server = server_of(home);
 
     connection_list_remove(&server->connections, connection, CONNECTION_ALL);
-    if (server->is_paused) {
-        server->is_paused = false;
-        for (size_t i = 0; i < server->listener_count; i++)
-            listener_resume(server->listeners[i]);
-    }
+    resume(server);
     if (home->is_draining && server->connections.count == 0 && server->on_drained)
         loop_post(home->loop, end_drain, server);
+}
+
+static bool is_at_limit(const struct http_server *server)
+{
+    return server->connections.count >= server->home.limits.connections;
 }
 
 static bool may_accept(void *owner)
 {
     struct http_server *server = owner;
 
-    if (server->connections.count < server->home.limits.connections)
-        return true;
-    if (server->idle.first) {
-        connection_close(server->idle.first);
-        return true;
-    }
-    server->is_paused = true;
-    return false;
+    server->is_paused = is_at_limit(server) && !server->idle.first;
+    return !server->is_paused;
 }
 
 static void on_accept(void *owner, int fd)
 {
+    struct http_server *server = owner;
     struct error err;
-    if (http_server_adopt(owner, fd, &err) < 0)
+
+    if (is_at_limit(server) && server->idle.first)
+        connection_close(server->idle.first);
+    if (http_server_adopt(server, fd, &err) < 0)
         (void)close(fd);
 }
 
