@@ -19,6 +19,7 @@ struct lane {
     struct work *ring;
     size_t capacity, first, count;
     size_t running;
+    size_t waiting; // threads with nothing to do
     pthread_t *threads;
     unsigned thread_count;
 };
@@ -45,8 +46,11 @@ static void *serve_lane(void *data)
 
     (void)pthread_mutex_lock(&workers->lock);
     for (;;) {
-        while (!lane->count && !workers->is_ending)
+        while (!lane->count && !workers->is_ending) {
+            lane->waiting++;
             (void)pthread_cond_wait(&lane->has_work, &workers->lock);
+            lane->waiting--;
+        }
         if (!lane->count)
             break;
         struct work work = take_work(lane);
@@ -113,11 +117,12 @@ int workers_submit(struct workers *workers, enum workers_lane which, void (*fn)(
 
     (void)pthread_mutex_lock(&workers->lock);
     bool is_full = lane->count == lane->capacity;
-    if (!is_full) {
+    bool is_to_wake = !is_full && lane->waiting > 0;
+    if (!is_full)
         lane->ring[(lane->first + lane->count++) % lane->capacity] = (struct work){fn, data};
-        (void)pthread_cond_signal(&lane->has_work);
-    }
     (void)pthread_mutex_unlock(&workers->lock);
+    if (is_to_wake)
+        (void)pthread_cond_signal(&lane->has_work);
     if (!is_full)
         return 0;
     (void)error_set(err, ERROR_LIMIT,

@@ -44,7 +44,7 @@ struct connection {
     struct http_request *request; // while its body is gathered
     struct body *body;            // while it is streamed
     uint64_t body_limit, body_bytes;
-    uint64_t body_since_ms;
+    uint64_t since_ms; // gathering, or confirming
     struct output output;
     char *pending; // read, but of the next request
     size_t pending_length;
@@ -102,6 +102,14 @@ static void wait_for(struct connection *connection, enum waiting what, uint64_t 
         loop_timer_clear(&connection->timer);
     else
         loop_timer_set(&connection->timer, ms);
+}
+
+/* A little longer than was promised, so that a client that uses the time to its end is not met by a
+ * reset. */
+static void wait_for_request(struct connection *connection)
+{
+    uint64_t idle_ms = connection->home->limits.idle_ms;
+    wait_for(connection, WAITING_REQUEST, idle_ms + idle_ms / 5);
 }
 
 static void set_idle(struct connection *connection, bool is_idle)
@@ -253,7 +261,7 @@ static int start_gathering(struct connection *connection, struct http_request *r
     if (request->body_length && !gather_budget_take(request->budget, request->body_length))
         return set_fault(fault, 429, no_memory);
     request->body_counted = request->body_length;
-    connection->body_since_ms = loop_now_ms(connection->home->loop);
+    connection->since_ms = loop_now_ms(connection->home->loop);
     wait_for(connection, WAITING_BODY, connection->home->limits.body_ms);
     return 0;
 }
@@ -377,7 +385,7 @@ static void start_request(struct connection *connection)
         autofree char *data = take(connection->pending);
         size_t length = connection->pending_length;
         connection->pending_length = 0;
-        wait_for(connection, WAITING_REQUEST, connection->home->limits.idle_ms);
+        wait_for_request(connection);
         feed(connection, data, length);
         if (connection->response)
             return;
@@ -389,7 +397,7 @@ static void start_request(struct connection *connection)
     if (connection->waiting == WAITING_HEAD)
         return;
     set_idle(connection, true);
-    wait_for(connection, WAITING_REQUEST, connection->home->limits.idle_ms);
+    wait_for_request(connection);
     watch(connection);
 }
 
@@ -422,8 +430,8 @@ static void confirm(struct connection *connection)
         unsent > 0) {
         uint64_t now = loop_now_ms(connection->home->loop);
         if (connection->waiting != WAITING_CONFIRM)
-            connection->body_since_ms = now;
-        if (now - connection->body_since_ms < connection->home->limits.linger_ms) {
+            connection->since_ms = now;
+        if (now - connection->since_ms < connection->home->limits.linger_ms) {
             connection->is_ended = true;
             wait_for(connection, WAITING_CONFIRM, CONFIRM_EVERY_MS);
             watch(connection);
@@ -601,7 +609,7 @@ static void on_socket(void *data, unsigned events)
 static void on_slow_body(struct connection *connection)
 {
     static const struct http1_fault fault = {.status = 408, .text = "the body came too slowly"};
-    uint64_t taken_ms = loop_now_ms(connection->home->loop) - connection->body_since_ms;
+    uint64_t taken_ms = loop_now_ms(connection->home->loop) - connection->since_ms;
     uint64_t allowed_ms =
         connection->home->limits.body_ms + connection->body_bytes * 1000 / SLOW_BODY_BYTES_A_SECOND;
 

@@ -32,6 +32,12 @@ static enum scanned end_line(struct http1 *http)
     return SCAN_MORE;
 }
 
+static bool is_line_too_long(const struct http1 *http)
+{
+    return http->part == HTTP1_HEAD && http->lines == 0 &&
+           http->line_length > http->limits->target_bytes + REQUEST_LINE_REST;
+}
+
 /* One line, or what there is of it. *used grows by what was looked at. */
 static enum scanned scan_line(struct http1 *http, const char *data, size_t length, size_t *used)
 {
@@ -52,6 +58,10 @@ static enum scanned scan_line(struct http1 *http, const char *data, size_t lengt
     if ((lf && lf != stop + 1) || (!lf && cr && cr + 1 != end))
         return SCAN_BAD; // an LF without its CR, or a CR without its LF
     http->line_length += (unsigned)(stop - at);
+    if (is_line_too_long(http)) {
+        (void)fail(http, 414, "the request target is too long");
+        return SCAN_BAD;
+    }
     *used = (size_t)((lf ? lf + 1 : end) - data);
     if (lf)
         return end_line(http);
@@ -65,7 +75,7 @@ static enum scanned scan_lines(struct http1 *http, const char *data, size_t leng
 
     while (result == SCAN_MORE && *used < length)
         result = scan_line(http, data, length, used);
-    if (result == SCAN_BAD)
+    if (result == SCAN_BAD && !http->fault.status)
         (void)fail(http, 400, "lines end with CR LF, headers have names and are not folded");
     return result;
 }
@@ -247,8 +257,6 @@ static int feed_head(struct http1 *http, const char *data, size_t length, size_t
         return ++http->line_bytes > MAX_BLANK_LINES ? fail(http, 400, "the request line is missing")
                                                     : 0;
     }
-    if (http->lines == 0 && http->line_length > http->limits->target_bytes + REQUEST_LINE_REST)
-        return fail(http, 414, "the request target is too long");
     if (buffer_add(&http->head, data, end, &err) < 0)
         return fail(http, 431, "the headers are too large");
     return result == SCAN_END ? finish_head(http) : 0;

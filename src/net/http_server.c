@@ -78,7 +78,7 @@ static void on_close(struct connection_home *home, struct connection *connection
     connection_list_remove(&server->connections, connection, CONNECTION_ALL);
     resume(server);
     if (home->is_draining && server->connections.count == 0 && server->on_drained)
-        loop_post(home->loop, end_drain, server);
+        loop_timer_set(&server->drain_timer, 0); // not from inside a connection's end
 }
 
 static bool is_at_limit(const struct http_server *server)

@@ -23,7 +23,7 @@ struct http_limits {
     uint64_t gather_bytes; // of all bodies that are being gathered together: 429
     uint64_t head_ms;      // from the first byte of a head to its end: 408
     uint64_t body_ms;      // for gathering a body: this, and a second more for each 16 KiB: 408
-    uint64_t idle_ms;      // between requests
+    uint64_t idle_ms;      // between requests: told to the client, closed a fifth later
     uint64_t write_ms;     // without any progress while there is something to send
     uint64_t linger_ms;    // reading on after an early answer, so that it is not lost
 };
@@ -77,6 +77,6 @@ void http_server_drain(struct http_server *server, uint64_t within_ms,
                        void (*on_drained)(void *data), void *data);
 
 /* Cuts all connections. Responses may still be held elsewhere: they are gone, and stay valid until
- * freed there, as long as the loop exists. */
+ * freed there, as long as the loop exists. Not from a callback of the server. */
 void http_server_free(struct http_server *server);
 DEFINE_AUTOPTR(http_server)

@@ -3,7 +3,6 @@
 #include "net/listener.h"
 
 #include "base/mem.h"
-#include "net/peer.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -111,6 +110,22 @@ static int parse_address(const char *text, struct sockaddr_storage *out, socklen
     return 0;
 }
 
+/* Inherited by what is accepted: a follower whose machine vanished is found out in about two
+ * minutes. */
+static void keep_alive(int fd)
+{
+    static const struct {
+        int level, name, value;
+    } options[] = {
+        {SOL_SOCKET, SO_KEEPALIVE, 1},
+        {IPPROTO_TCP, TCP_KEEPIDLE, 60},
+        {IPPROTO_TCP, TCP_KEEPINTVL, 15},
+        {IPPROTO_TCP, TCP_KEEPCNT, 4},
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(options); i++)
+        (void)setsockopt(fd, options[i].level, options[i].name, &options[i].value, sizeof(int));
+}
+
 static int open_socket(const struct sockaddr_storage *address, socklen_t length, struct error *err)
 {
     int on = 1;
@@ -121,6 +136,7 @@ static int open_socket(const struct sockaddr_storage *address, socklen_t length,
     (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     if (address->ss_family == AF_INET6)
         (void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+    keep_alive(fd);
     // Inherited by what is accepted: answers are written whole, so waiting to fill a packet only
     // delays them.
     (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the paths do: /hello on the loop, /worker by a worker, /echo the body, /stream an uploaded
- * body counted by a worker, /park, /flood?MIB in pieces, /file by sendfile, /early before its body
- * ends, /drop no answer, /half a part of one, /refuse in the plan. */
+ * body counted by a worker, /park, /flood?MIB in pieces, /file by sendfile, /follow parts of it in
+ * chunks, /early before its body ends, /drop no answer, /half a part of one, /refuse in the plan.
+ */
 #include "unit/net/net_fixture.h"
 
 #include "base/clock.h"
@@ -81,6 +82,8 @@ static void work_stream(void *data)
 
     while ((length = body_read(job->request->stream, piece, sizeof piece, 10000, &err)) > 0)
         total += (size_t)length;
+    if (length < 0)
+        atomic_fetch_add(&job->fixture->read_failed, 1);
     if (length < 0)
         (void)snprintf(text, sizeof text, "%s", error_kind_name(err.kind));
     else
@@ -181,6 +184,24 @@ static void answer_half(struct job *job)
     job_free(job);
 }
 
+/* Parts of the file and bytes in turn, as a follower of growing output gets them. */
+static void follow(struct job *job)
+{
+    struct fixture *fixture = job->fixture;
+
+    (void)response_begin(job->response, 200, NULL, RESPONSE_LENGTH_UNKNOWN);
+    for (unsigned i = 0; i < RESPONSE_RANGES; i++) {
+        struct file_range range = {.fd = dup(fixture->file_fd),
+                                   .is_owned = true,
+                                   .offset = i * 1000000,
+                                   .length = 1000000};
+        CHECK(response_append_file(job->response, &range) == RESPONSE_TAKEN);
+        CHECK(response_append(job->response, "|", 1) == RESPONSE_TAKEN);
+    }
+    response_finish(job->response, true);
+    job_free(job);
+}
+
 static void hand_to_worker(struct job *job, enum workers_lane lane, void (*fn)(void *))
 {
     struct error err;
@@ -212,6 +233,10 @@ static void on_request(void *owner, struct http_request *request, struct respons
     }
     if (strcmp(path, "/park") == 0) {
         park(job);
+        return;
+    }
+    if (strcmp(path, "/follow") == 0) {
+        follow(job);
         return;
     }
     if (strcmp(path, "/half") == 0) {

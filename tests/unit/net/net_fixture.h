@@ -24,7 +24,7 @@ struct fixture {
     char *file; // of FILE_BYTES, served by /file
     int file_fd;
     // What happened, counted on the loop; waited for by fixture_wait.
-    atomic_int gone, delivered, undelivered, requests, bad, produced_mib;
+    atomic_int gone, delivered, undelivered, requests, bad, produced_mib, read_failed;
     pthread_mutex_t lock; // guards the list
     struct parked *parked;
     atomic_int parked_count;
@@ -67,3 +67,16 @@ void fixture_release(struct fixture *fixture, int count);
 void fixture_wait(atomic_int *counter, int value);
 
 size_t memory_kib(void); // resident set of this process
+
+/* Whether freed memory is given back soon enough for that to say something. */
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define MEMORY_IS_KEPT 1
+#endif
+#endif
+#ifdef __SANITIZE_ADDRESS__
+#define MEMORY_IS_KEPT 1
+#endif
+#ifndef MEMORY_IS_KEPT
+#define MEMORY_IS_KEPT 0
+#endif

@@ -9,12 +9,6 @@
 
 #define HOST "Host: x\r\n"
 
-static int on_fixture(struct fixture *fixture, void (*fn)(void *), void *data)
-{
-    loop_post(fixture->loop, fn, data);
-    return 0;
-}
-
 TEST(malformed_requests_are_answered_by_the_owner_and_the_connection_closes)
 {
     static const struct {
@@ -170,14 +164,11 @@ TEST(a_client_that_leaves_in_the_middle_of_its_body_ends_the_reader)
 {
     autoptr(fixture) fixture = fixture_new(NULL);
     autofd fd = client_connect(fixture);
-    struct http_stats stats;
 
     client_say(fd, "PUT /stream HTTP/1.1\r\n" HOST "Content-Length: 100\r\n\r\nabc");
     fixture_wait(&fixture->requests, 1);
     (void)close(take_fd(fd));
-    workers_free(take(fixture->workers)); // waits for the reader
-    http_server_stats(fixture->server, &stats);
-    CHECK_INT(stats.requests, 1);
+    fixture_wait(&fixture->read_failed, 1);
 }
 
 TEST(malformed_chunks_of_a_streamed_body_reach_its_reader_as_an_error)
@@ -263,7 +254,7 @@ TEST(a_slow_reader_of_a_hundred_mebibytes_costs_no_memory_and_holds_up_its_produ
         CHECK(part > 0);
         got += (size_t)part;
     }
-    CHECK(memory_kib() < before + (16 << 10));
+    CHECK(MEMORY_IS_KEPT || memory_kib() < before + (16 << 10));
     fixture_wait(&fixture->produced_mib, 100);
 }
 
@@ -296,7 +287,7 @@ static void read_gauge(void *data)
 static struct http_stats stats_of(struct fixture *fixture)
 {
     struct gauge gauge = {.fixture = fixture};
-    on_fixture(fixture, read_gauge, &gauge);
+    loop_post(fixture->loop, read_gauge, &gauge);
     fixture_wait(&gauge.done, 1);
     return gauge.stats;
 }
