@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Two rings of work, each with its own threads. */
+#include "loop/workers.h"
+
+#include "base/mem.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+
+struct work {
+    void (*fn)(void *data);
+    void *data;
+};
+
+struct lane {
+    struct workers *workers;
+    pthread_cond_t has_work;
+    struct work *ring;
+    size_t capacity, first, count;
+    size_t running;
+    size_t waiting; // threads with nothing to do
+    pthread_t *threads;
+    unsigned thread_count;
+};
+
+struct workers {
+    pthread_mutex_t lock; // guards all of the lanes but what is set once
+    pthread_cond_t is_idle;
+    bool is_ending;
+    struct lane lanes[WORKERS_LANES];
+};
+
+static struct work take_work(struct lane *lane)
+{
+    struct work work = lane->ring[lane->first];
+    lane->first = (lane->first + 1) % lane->capacity;
+    lane->count--;
+    return work;
+}
+
+static void *serve_lane(void *data)
+{
+    struct lane *lane = data;
+    struct workers *workers = lane->workers;
+
+    (void)pthread_mutex_lock(&workers->lock);
+    for (;;) {
+        while (!lane->count && !workers->is_ending) {
+            lane->waiting++;
+            (void)pthread_cond_wait(&lane->has_work, &workers->lock);
+            lane->waiting--;
+        }
+        if (!lane->count)
+            break;
+        struct work work = take_work(lane);
+        lane->running++;
+        (void)pthread_mutex_unlock(&workers->lock);
+        work.fn(work.data);
+        (void)pthread_mutex_lock(&workers->lock);
+        if (--lane->running == 0 && lane->count == 0)
+            (void)pthread_cond_broadcast(&workers->is_idle);
+    }
+    (void)pthread_mutex_unlock(&workers->lock);
+    return NULL;
+}
+
+static int start_lane(struct lane *lane, unsigned threads, struct error *err)
+{
+    for (; lane->thread_count < threads; lane->thread_count++) {
+        int code = pthread_create(&lane->threads[lane->thread_count], NULL, serve_lane, lane);
+        if (code != 0)
+            return error_sys_code(err, code, "start worker %u", lane->thread_count + 1);
+    }
+    return 0;
+}
+
+static int start_threads(struct workers *workers, const struct workers_settings *settings,
+                         struct error *err)
+{
+    sigset_t all;
+    sigset_t before;
+    int status = 0;
+
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
+    for (int i = 0; i < WORKERS_LANES && status == 0; i++)
+        status = start_lane(&workers->lanes[i], settings->lane[i].threads, err);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return status;
+}
+
+int workers_new(const struct workers_settings *settings, struct workers **out, struct error *err)
+{
+    autoptr(workers) workers = xnew(struct workers);
+
+    (void)pthread_mutex_init(&workers->lock, NULL);
+    (void)pthread_cond_init(&workers->is_idle, NULL);
+    for (int i = 0; i < WORKERS_LANES; i++) {
+        struct lane *lane = &workers->lanes[i];
+        lane->workers = workers;
+        lane->capacity = settings->lane[i].queue ? settings->lane[i].queue : 1;
+        lane->ring = xcalloc(lane->capacity, sizeof *lane->ring);
+        lane->threads = xcalloc(settings->lane[i].threads, sizeof *lane->threads);
+        (void)pthread_cond_init(&lane->has_work, NULL);
+    }
+    if (start_threads(workers, settings, err) < 0)
+        return -1;
+    *out = take(workers);
+    return 0;
+}
+
+int workers_submit(struct workers *workers, enum workers_lane which, void (*fn)(void *data),
+                   void *data, struct error *err)
+{
+    struct lane *lane = &workers->lanes[which];
+
+    (void)pthread_mutex_lock(&workers->lock);
+    bool is_full = lane->count == lane->capacity;
+    bool is_to_wake = !is_full && lane->waiting > 0;
+    if (!is_full)
+        lane->ring[(lane->first + lane->count++) % lane->capacity] = (struct work){fn, data};
+    (void)pthread_mutex_unlock(&workers->lock);
+    if (is_to_wake)
+        (void)pthread_cond_signal(&lane->has_work);
+    if (!is_full)
+        return 0;
+    (void)error_set(err, ERROR_LIMIT,
+                    "the server is busy: %zu requests are waiting already, try again shortly",
+                    lane->capacity);
+    return error_about(err, "queue", "full");
+}
+
+size_t workers_waiting(struct workers *workers, enum workers_lane which)
+{
+    (void)pthread_mutex_lock(&workers->lock);
+    size_t count = workers->lanes[which].count;
+    (void)pthread_mutex_unlock(&workers->lock);
+    return count;
+}
+
+static bool is_busy(const struct workers *workers)
+{
+    for (int i = 0; i < WORKERS_LANES; i++) {
+        if (workers->lanes[i].count || workers->lanes[i].running)
+            return true;
+    }
+    return false;
+}
+
+void workers_free(struct workers *workers)
+{
+    if (!workers)
+        return;
+    (void)pthread_mutex_lock(&workers->lock);
+    while (is_busy(workers) && !workers->is_ending)
+        (void)pthread_cond_wait(&workers->is_idle, &workers->lock);
+    workers->is_ending = true;
+    for (int i = 0; i < WORKERS_LANES; i++)
+        (void)pthread_cond_broadcast(&workers->lanes[i].has_work);
+    (void)pthread_mutex_unlock(&workers->lock);
+
+    for (int i = 0; i < WORKERS_LANES; i++) {
+        struct lane *lane = &workers->lanes[i];
+        for (unsigned t = 0; t < lane->thread_count; t++)
+            (void)pthread_join(lane->threads[t], NULL);
+        (void)pthread_cond_destroy(&lane->has_work);
+        free(lane->threads);
+        free(lane->ring);
+    }
+    (void)pthread_cond_destroy(&workers->is_idle);
+    (void)pthread_mutex_destroy(&workers->lock);
+    free(workers);
+}

@@ -1,0 +1,673 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reading requests, handing them out, writing answers, and ending without losing what was written.
+ */
+#include "net/connection.h"
+
+#include "base/mem.h"
+#include "net/body_impl.h"
+#include "net/response_impl.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <linux/sockios.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+#define CONFIRM_EVERY_MS 20 // looking whether a half-closed client took its answer
+#define SLOW_BODY_BYTES_A_SECOND 16384
+
+/* What the timer is set for. */
+enum waiting {
+    WAITING_NOTHING,
+    WAITING_REQUEST,  // idle
+    WAITING_HEAD,     // the rest of one
+    WAITING_BODY,     // the rest of one that is gathered
+    WAITING_DEADLINE, // of a parked answer
+    WAITING_WRITE,    // until the client takes more
+    WAITING_LINGER,   // for the client to close
+    WAITING_CONFIRM,  // for the client's machine to take the last bytes
+};
+
+struct connection {
+    struct connection_home *home;
+    struct connection_place places[CONNECTION_ORDERS];
+    int fd;
+    struct loop_watch *watch;
+    struct loop_timer timer;
+    enum waiting waiting;
+    struct http1 http;
+    struct peer peer;
+
+    struct response *response;    // of the request under way; NULL: none
+    struct http_request *request; // while its body is gathered
+    struct body *body;            // while it is streamed
+    uint64_t body_limit, body_bytes;
+    uint64_t since_ms; // gathering, or confirming
+    struct output output;
+    char *pending; // read, but of the next request
+    size_t pending_length;
+
+    bool is_idle;
+    bool is_complete;    // the request has been read to its end
+    bool is_handed_out;  // somebody is to answer it
+    bool is_bad;         // and that is on_bad_request
+    bool is_last;        // close after the answer
+    bool is_body_full;   // the consumer is behind
+    bool is_half_closed; // the client sends no more
+    bool is_hung_up;     // the same, but there may still be bytes to read
+    bool is_blocked;     // the client takes no more for now
+    bool is_finished;    // the answer is in the output as a whole
+    bool is_cut;         // as far as it goes, that is
+    bool ends_by_close;
+    bool is_ended; // the answer was sent; lingering or confirming
+};
+
+void connection_list_add(struct connection_list *list, struct connection *connection,
+                         enum connection_order order)
+{
+    struct connection_place *place = &connection->places[order];
+
+    *place = (struct connection_place){.before = list->last};
+    if (list->last)
+        list->last->places[order].after = connection;
+    else
+        list->first = connection;
+    list->last = connection;
+    list->count++;
+}
+
+void connection_list_remove(struct connection_list *list, struct connection *connection,
+                            enum connection_order order)
+{
+    struct connection_place *place = &connection->places[order];
+
+    if (place->before)
+        place->before->places[order].after = place->after;
+    else
+        list->first = place->after;
+    if (place->after)
+        place->after->places[order].before = place->before;
+    else
+        list->last = place->before;
+    *place = (struct connection_place){0};
+    list->count--;
+}
+
+static void wait_for(struct connection *connection, enum waiting what, uint64_t ms)
+{
+    connection->waiting = what;
+    if (what == WAITING_NOTHING)
+        loop_timer_clear(&connection->timer);
+    else
+        loop_timer_set(&connection->timer, ms);
+}
+
+/* A little longer than was promised, so that a client that uses the time to its end is not met by a
+ * reset. */
+static void wait_for_request(struct connection *connection)
+{
+    uint64_t idle_ms = connection->home->limits.idle_ms;
+    wait_for(connection, WAITING_REQUEST, idle_ms + idle_ms / 5);
+}
+
+static void set_idle(struct connection *connection, bool is_idle)
+{
+    if (connection->is_idle == is_idle)
+        return;
+    connection->is_idle = is_idle;
+    connection->home->on_idle(connection->home, connection, is_idle);
+}
+
+/* Asks the loop for what the connection can use now. */
+static void watch(struct connection *connection)
+{
+    unsigned events = 0;
+    bool has_no_room = connection->pending_length > 0 || connection->is_body_full;
+
+    if (!connection->is_half_closed && !has_no_room)
+        events |= LOOP_READABLE;
+    else if (connection->pending_length > 0 && !connection->is_half_closed &&
+             !connection->is_hung_up)
+        events |= LOOP_HANGUP;
+    if (connection->is_blocked)
+        events |= LOOP_WRITABLE;
+    loop_watch_set(connection->watch, events);
+}
+
+static void drop_body(struct connection *connection, enum error_kind kind, const char *text)
+{
+    if (!connection->body)
+        return;
+    body_end(connection->body, kind, text);
+    body_free(take(connection->body));
+    connection->is_body_full = false;
+}
+
+static void end_response(struct connection *connection, bool is_delivered)
+{
+    drop_body(connection, ERROR_GONE, "the request has been answered");
+    if (connection->response)
+        response_end(take(connection->response), is_delivered);
+}
+
+void connection_close(struct connection *connection)
+{
+    set_idle(connection, false);
+    drop_body(connection, ERROR_GONE, "the client went away");
+    end_response(connection, false);
+    connection->home->on_close(connection->home, connection);
+    loop_timer_clear(&connection->timer);
+    loop_watch_free(connection->watch);
+    (void)close(connection->fd);
+    http1_clear(&connection->http);
+    http_request_free(connection->request);
+    output_clear(&connection->output);
+    free(connection->pending);
+    free(connection);
+}
+
+/* So that the client cannot take what it has for the whole. */
+static void cut(struct connection *connection)
+{
+    struct linger reset = {.l_onoff = 1};
+    (void)setsockopt(connection->fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+    connection_close(connection);
+}
+
+static void on_response_change(void *data);
+static const struct response_link response_link = {.on_change = on_response_change};
+
+static void start_response(struct connection *connection, const struct http_request *request)
+{
+    assert(!connection->response);
+    set_idle(connection, false);
+    connection->response = response_new(connection->home->loop, &response_link, connection);
+    connection->is_complete = connection->is_handed_out = connection->is_bad = false;
+    connection->is_finished = connection->is_cut = connection->ends_by_close = false;
+    connection->body_bytes = 0;
+    if (request)
+        response_set_request(connection->response, request);
+}
+
+static void answer_plainly(struct response *response, int status, const char *text)
+{
+    static const struct http_header headers[] = {{"Content-Type", "text/plain"}, {0}};
+    (void)response_send(response, status, headers, text, strlen(text));
+    response_free(response);
+}
+
+static void hand_out_bad(struct connection *connection, int status, const char *text)
+{
+    struct connection_home *home = connection->home;
+
+    home->bad_requests++;
+    connection->is_last = connection->is_handed_out = connection->is_bad = true;
+    struct response *response = response_ref(connection->response);
+    if (home->handler->on_bad_request)
+        home->handler->on_bad_request(home->owner, response, status, text);
+    else
+        answer_plainly(response, status, text);
+}
+
+/* No more is read. An answer that was begun cannot be taken back: it goes on. */
+static void refuse(struct connection *connection, const struct http1_fault *fault)
+{
+    enum error_kind kind = fault->status == 413 ? ERROR_LIMIT : ERROR_INVALID;
+
+    drop_body(connection, kind, fault->text);
+    wait_for(connection, WAITING_NOTHING, 0);
+    http_request_free(take(connection->request));
+    connection->is_last = true;
+    if (connection->response && connection->is_handed_out)
+        return; // a streamed body went bad: its reader knows, and answers
+    if (!connection->response)
+        start_response(connection, NULL);
+    hand_out_bad(connection, fault->status, fault->text);
+}
+
+static void hand_out(struct connection *connection, struct http_request *request)
+{
+    struct connection_home *home = connection->home;
+
+    home->requests++;
+    connection->is_handed_out = true;
+    wait_for(connection, WAITING_NOTHING, 0);
+    request->peer = connection->peer;
+    home->handler->on_request(home->owner, request, response_ref(connection->response));
+}
+
+static int set_fault(struct http1_fault *fault, int status, const char *text)
+{
+    *fault = (struct http1_fault){.status = status, .text = text};
+    return -1;
+}
+
+static const char too_large[] = "the body is too large";
+static const char no_memory[] = "too many large bodies are being sent at once, try again shortly";
+
+static void on_body_resume(void *data)
+{
+    struct connection *connection = data;
+    connection->is_body_full = false;
+    watch(connection);
+}
+
+static int start_gathering(struct connection *connection, struct http_request *request,
+                           struct http1_fault *fault)
+{
+    request->budget = connection->home->budget;
+    if (request->body_length && !gather_budget_take(request->budget, request->body_length))
+        return set_fault(fault, 429, no_memory);
+    request->body_counted = request->body_length;
+    connection->since_ms = loop_now_ms(connection->home->loop);
+    wait_for(connection, WAITING_BODY, connection->home->limits.body_ms);
+    return 0;
+}
+
+static int on_head(void *owner, struct http_request *taken, struct http1_fault *fault)
+{
+    struct connection *connection = owner;
+    struct connection_home *home = connection->home;
+    autoptr(http_request) request = taken;
+    struct http_plan plan = {.body_bytes = home->limits.body_bytes};
+
+    start_response(connection, request);
+    connection->is_last = !request->keeps_alive || home->is_draining;
+    if (home->handler->on_head)
+        home->handler->on_head(home->owner, request, &plan);
+    connection->body_limit = plan.body_bytes;
+
+    int status = 0;
+    if (plan.refuse_status)
+        status = set_fault(fault, plan.refuse_status, plan.refuse_text);
+    else if (request->body_length > plan.body_bytes)
+        status = set_fault(fault, 413, too_large);
+    else if (!plan.is_streamed && request->has_body)
+        status = start_gathering(connection, request, fault);
+    if (status < 0) {
+        connection->request = take(request);
+        return -1;
+    }
+    if (request->expects_continue)
+        output_add_copy(&connection->output, "HTTP/1.1 100 Continue\r\n\r\n", 25);
+    if (plan.is_streamed) {
+        connection->body = body_new(home->loop, on_body_resume, connection);
+        request->stream = body_ref(connection->body);
+        hand_out(connection, take(request));
+    } else {
+        connection->request = take(request);
+    }
+    return 0;
+}
+
+static int gather(struct connection *connection, const char *data, size_t length,
+                  struct http1_fault *fault)
+{
+    struct http_request *request = connection->request;
+    struct error err;
+
+    if (request->is_chunked) {
+        if (!gather_budget_take(request->budget, length))
+            return set_fault(fault, 429, no_memory);
+        request->body_counted += length;
+    }
+    return buffer_add(&request->body, data, length, &err) < 0 ? set_fault(fault, 413, too_large)
+                                                              : 0;
+}
+
+static int on_body(void *owner, const char *data, size_t length, struct http1_fault *fault)
+{
+    struct connection *connection = owner;
+
+    connection->body_bytes += length;
+    if (connection->body_bytes > connection->body_limit)
+        return set_fault(fault, 413, too_large);
+    if (connection->request)
+        return gather(connection, data, length, fault);
+    if (connection->body && !body_put(connection->body, data, length))
+        connection->is_body_full = true;
+    return 0;
+}
+
+static void on_end(void *owner)
+{
+    struct connection *connection = owner;
+
+    connection->is_complete = true;
+    drop_body(connection, ERROR_NONE, NULL);
+    if (connection->request)
+        hand_out(connection, take(connection->request));
+}
+
+static const struct http1_events parse_events = {
+    .on_head = on_head, .on_body = on_body, .on_end = on_end};
+
+/* Keeps what belongs to the next request. */
+static void keep(struct connection *connection, const char *data, size_t length)
+{
+    char *kept = length ? xrealloc(NULL, length, 1) : NULL;
+
+    if (length)
+        memcpy(kept, data, length);
+    free(connection->pending);
+    connection->pending = kept;
+    connection->pending_length = length;
+}
+
+static void feed(struct connection *connection, const char *data, size_t length)
+{
+    struct http1_fault fault = {0};
+    ssize_t used = http1_feed(&connection->http, data, length, &fault);
+
+    if (used < 0) {
+        keep(connection, NULL, 0);
+        connection->is_complete = false;
+        refuse(connection, &fault);
+    } else {
+        keep(connection, data + used, length - (size_t)used);
+    }
+    if (connection->http.part == HTTP1_HEAD && connection->waiting == WAITING_REQUEST) {
+        set_idle(connection, false);
+        wait_for(connection, WAITING_HEAD, connection->home->limits.head_ms);
+    }
+    connection->is_blocked |=
+        connection->output.first != NULL; // 100 Continue goes out in the next turn
+    watch(connection);
+}
+
+/* Ready for a request, which may have come already. */
+static void start_request(struct connection *connection)
+{
+    connection->is_ended = connection->is_hung_up = false;
+    if (connection->pending_length) {
+        autofree char *data = take(connection->pending);
+        size_t length = connection->pending_length;
+        connection->pending_length = 0;
+        wait_for_request(connection);
+        feed(connection, data, length);
+        if (connection->response)
+            return;
+    }
+    if (connection->is_half_closed) {
+        connection_close(connection);
+        return;
+    }
+    if (connection->waiting == WAITING_HEAD)
+        return;
+    set_idle(connection, true);
+    wait_for_request(connection);
+    watch(connection);
+}
+
+/* Closing a socket with unread bytes in it would reset it and might take the answer along. */
+static void linger(struct connection *connection)
+{
+    (void)shutdown(connection->fd, SHUT_WR);
+    connection->is_ended = true;
+    if (connection->is_half_closed) {
+        connection_close(connection);
+        return;
+    }
+    keep(connection, NULL, 0);
+    wait_for(connection, WAITING_LINGER, connection->home->limits.linger_ms);
+    watch(connection);
+}
+
+/*
+ * A client that closed its side may have closed both; then the last bytes meet a reset. The answer
+ * counts as delivered when the other machine has acknowledged it.
+ */
+static void confirm(struct connection *connection)
+{
+    int unsent = 0;
+    int code = 0;
+    socklen_t size = sizeof code;
+
+    (void)getsockopt(connection->fd, SOL_SOCKET, SO_ERROR, &code, &size);
+    if (code == 0 && !connection->peer.is_local && ioctl(connection->fd, SIOCOUTQ, &unsent) == 0 &&
+        unsent > 0) {
+        uint64_t now = loop_now_ms(connection->home->loop);
+        if (connection->waiting != WAITING_CONFIRM)
+            connection->since_ms = now;
+        if (now - connection->since_ms < connection->home->limits.linger_ms) {
+            connection->is_ended = true;
+            wait_for(connection, WAITING_CONFIRM, CONFIRM_EVERY_MS);
+            watch(connection);
+            return;
+        }
+        code = ETIMEDOUT;
+    }
+    end_response(connection, code == 0);
+    if (code == 0 && connection->pending_length && !connection->is_last)
+        start_request(connection);
+    else
+        connection_close(connection);
+}
+
+/* The last byte of an answer was written. */
+static void end_answer(struct connection *connection)
+{
+    wait_for(connection, WAITING_NOTHING, 0);
+    if (connection->is_cut && connection->ends_by_close) {
+        cut(connection);
+        return;
+    }
+    if (connection->is_cut) {
+        connection_close(connection); // its length or last chunk is missing
+        return;
+    }
+    if (connection->is_half_closed || connection->is_hung_up) {
+        confirm(connection);
+        return;
+    }
+    bool is_complete = connection->is_complete;
+    end_response(connection, true);
+    if (connection->is_last || !is_complete)
+        linger(connection);
+    else
+        start_request(connection);
+}
+
+/* Puts the answer's head in front, once it is known whether the connection stays. */
+static void add_head(struct connection *connection, struct segment *head)
+{
+    char line[96];
+    int length;
+
+    connection->is_last |=
+        connection->ends_by_close || !connection->is_complete || connection->home->is_draining;
+    if (connection->is_last)
+        length = snprintf(line, sizeof line, "Connection: close\r\n\r\n");
+    else
+        length = snprintf(line, sizeof line,
+                          "Connection: keep-alive\r\nKeep-Alive: timeout=%llu\r\n\r\n",
+                          (unsigned long long)connection->home->limits.idle_ms / 1000);
+    output_add(&connection->output, head);
+    output_add_copy(&connection->output, line, (size_t)length);
+}
+
+/* Nobody is left to answer: ask once more for a word about that, else cut what there is. */
+static void replace_answer(struct connection *connection, bool is_parked)
+{
+    if (is_parked && !connection->is_bad)
+        hand_out_bad(connection, 500, "no answer was given");
+    else
+        connection->is_finished = connection->is_cut = true;
+}
+
+static void collect(struct connection *connection)
+{
+    struct output added = {0};
+    struct response_news news;
+
+    response_collect(connection->response, &added, &news);
+    connection->is_finished = news.is_finished;
+    connection->is_cut = news.is_cut;
+    connection->ends_by_close = news.ends_by_close;
+    if (news.head)
+        add_head(connection, news.head);
+    output_move(&connection->output, &added);
+    if (news.is_abandoned && connection->is_handed_out)
+        replace_answer(connection, news.is_parked);
+    if (news.deadline_ms && news.is_parked)
+        wait_for(connection, WAITING_DEADLINE, news.deadline_ms);
+    else if (!news.is_parked && connection->waiting == WAITING_DEADLINE)
+        wait_for(connection, WAITING_NOTHING, 0);
+}
+
+static void on_written(struct connection *connection, enum output_result result, bool has_progress)
+{
+    connection->is_blocked = result == OUTPUT_BLOCKED;
+    if (connection->is_blocked && (has_progress || connection->waiting != WAITING_WRITE))
+        wait_for(connection, WAITING_WRITE, connection->home->limits.write_ms);
+    else if (!connection->is_blocked && connection->waiting == WAITING_WRITE)
+        wait_for(connection, WAITING_NOTHING, 0);
+}
+
+/* Moves the answer along as far as it goes. */
+static void pump(struct connection *connection)
+{
+    if (connection->response)
+        collect(connection);
+    uint64_t sent = connection->output.sent;
+    enum output_result result = output_write(&connection->output, connection->fd);
+    if (result == OUTPUT_BROKEN) {
+        connection_close(connection);
+        return;
+    }
+    on_written(connection, result, connection->output.sent != sent);
+    if (result == OUTPUT_DONE && connection->response && connection->is_finished) {
+        end_answer(connection);
+        return;
+    }
+    if (connection->response)
+        response_set_waiting(connection->response, &connection->output);
+    watch(connection);
+}
+
+static void on_response_change(void *data)
+{
+    struct connection *connection = data;
+    if (!connection->is_ended)
+        pump(connection);
+}
+
+static void on_no_more(struct connection *connection)
+{
+    bool is_answering = connection->response && (connection->is_complete || connection->is_bad);
+
+    connection->is_half_closed = true;
+    if (!is_answering) {
+        connection_close(connection); // idle, or in the middle of a request
+        return;
+    }
+    response_set_gone(connection->response);
+    watch(connection);
+}
+
+static void read_some(struct connection *connection)
+{
+    char *scratch = connection->home->scratch;
+    ssize_t length = recv(connection->fd, scratch, CONNECTION_SCRATCH, MSG_DONTWAIT);
+
+    if (length < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (length < 0 || (length == 0 && connection->is_ended)) {
+        connection_close(connection);
+    } else if (length == 0) {
+        on_no_more(connection);
+    } else if (connection->is_ended || connection->http.part == HTTP1_DEAD) {
+        return; // of no use any more
+    } else if (connection->response && connection->is_complete) {
+        keep(connection, scratch, (size_t)length);
+        watch(connection);
+    } else {
+        feed(connection, scratch, (size_t)length);
+    }
+}
+
+static void on_socket(void *data, unsigned events)
+{
+    struct connection *connection = data;
+
+    if (events & LOOP_FAILED) {
+        connection_close(connection);
+    } else if (events & LOOP_WRITABLE) {
+        pump(connection); // what can be read is told again in the next turn
+    } else if (events & LOOP_READABLE) {
+        read_some(connection);
+    } else if (events & LOOP_HANGUP) {
+        connection->is_hung_up = true;
+        if (connection->response)
+            response_set_gone(connection->response);
+        watch(connection);
+    }
+}
+
+static void on_slow_body(struct connection *connection)
+{
+    static const struct http1_fault fault = {.status = 408, .text = "the body came too slowly"};
+    uint64_t taken_ms = loop_now_ms(connection->home->loop) - connection->since_ms;
+    uint64_t allowed_ms =
+        connection->home->limits.body_ms + connection->body_bytes * 1000 / SLOW_BODY_BYTES_A_SECOND;
+
+    if (taken_ms < allowed_ms) {
+        wait_for(connection, WAITING_BODY, allowed_ms - taken_ms);
+        return;
+    }
+    connection->http.part = HTTP1_DEAD;
+    refuse(connection, &fault);
+}
+
+static void on_time(void *data)
+{
+    static const struct http1_fault slow_head = {.status = 408,
+                                                 .text = "the head of the request came too slowly"};
+    struct connection *connection = data;
+
+    switch (connection->waiting) {
+    case WAITING_HEAD:
+        connection->http.part = HTTP1_DEAD;
+        refuse(connection, &slow_head);
+        break;
+    case WAITING_BODY:
+        on_slow_body(connection);
+        break;
+    case WAITING_DEADLINE:
+        connection->waiting = WAITING_NOTHING;
+        response_call_deadline(connection->response);
+        break;
+    case WAITING_CONFIRM:
+        confirm(connection);
+        break;
+    case WAITING_WRITE:
+        cut(connection);
+        break;
+    case WAITING_REQUEST:
+    case WAITING_LINGER:
+    case WAITING_NOTHING:
+        connection_close(connection);
+        break;
+    }
+}
+
+int connection_open(struct connection_home *home, int fd, struct connection **out,
+                    struct error *err)
+{
+    struct connection *connection = xnew(struct connection);
+
+    if (loop_watch_new(home->loop, fd, on_socket, connection, &connection->watch, err) < 0) {
+        free(connection);
+        return -1;
+    }
+    connection->home = home;
+    connection->fd = fd;
+    peer_init(&connection->peer, fd);
+    http1_init(&connection->http, &home->parse_limits, &parse_events, connection);
+    loop_timer_init(&connection->timer, home->loop, on_time, connection);
+    *out = connection;
+    start_request(connection);
+    return 0;
+}

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Listeners, and the connections that came through them. */
+#include "net/http_server.h"
+
+#include "base/mem.h"
+#include "net/connection.h"
+#include "net/listener.h"
+
+#define MAX_LISTENERS 8
+
+const struct http_limits http_limits_default = {
+    .connections = 16384,
+    .head_bytes = 32 << 10,
+    .target_bytes = 8 << 10,
+    .headers = 100,
+    .body_bytes = 64 << 20,
+    .gather_bytes = 512 << 20,
+    .head_ms = 10 * 1000,
+    .body_ms = 30 * 1000,
+    .idle_ms = 5 * 1000,
+    .write_ms = 60 * 1000,
+    .linger_ms = 2 * 1000,
+};
+
+struct http_server {
+    struct connection_home home; // first: what connections have is the server
+    struct listener *listeners[MAX_LISTENERS];
+    size_t listener_count;
+    bool is_paused; // for want of room
+    struct connection_list connections;
+    struct connection_list idle; // the longest first
+    struct loop_timer drain_timer;
+    void (*on_drained)(void *data);
+    void *drain_data;
+};
+
+static struct http_server *server_of(struct connection_home *home)
+{
+    return (struct http_server *)home;
+}
+
+static void end_drain(void *data)
+{
+    struct http_server *server = data;
+    void (*fn)(void *) = server->on_drained;
+
+    loop_timer_clear(&server->drain_timer);
+    server->on_drained = NULL;
+    if (fn)
+        fn(server->drain_data);
+}
+
+static void resume(struct http_server *server)
+{
+    if (!server->is_paused)
+        return;
+    server->is_paused = false;
+    for (size_t i = 0; i < server->listener_count; i++)
+        listener_resume(server->listeners[i]);
+}
+
+static void on_idle(struct connection_home *home, struct connection *connection, bool is_idle)
+{
+    struct http_server *server = server_of(home);
+
+    if (!is_idle) {
+        connection_list_remove(&server->idle, connection, CONNECTION_IDLE);
+        return;
+    }
+    connection_list_add(&server->idle, connection, CONNECTION_IDLE);
+    resume(server); // it can make room
+}
+
+static void on_close(struct connection_home *home, struct connection *connection)
+{
+    struct http_server *server = server_of(home);
+
+    connection_list_remove(&server->connections, connection, CONNECTION_ALL);
+    resume(server);
+    if (home->is_draining && server->connections.count == 0 && server->on_drained)
+        loop_timer_set(&server->drain_timer, 0); // not from inside a connection's end
+}
+
+static bool is_at_limit(const struct http_server *server)
+{
+    return server->connections.count >= server->home.limits.connections;
+}
+
+static bool may_accept(void *owner)
+{
+    struct http_server *server = owner;
+
+    server->is_paused = is_at_limit(server) && !server->idle.first;
+    return !server->is_paused;
+}
+
+static void on_accept(void *owner, int fd)
+{
+    struct http_server *server = owner;
+    struct error err;
+
+    if (is_at_limit(server) && server->idle.first)
+        connection_close(server->idle.first);
+    if (http_server_adopt(server, fd, &err) < 0)
+        (void)close(fd);
+}
+
+static const struct listener_events listener_events = {.on_accept = on_accept,
+                                                       .may_accept = may_accept};
+
+int http_server_adopt(struct http_server *server, int fd, struct error *err)
+{
+    struct connection *connection;
+
+    if (connection_open(&server->home, fd, &connection, err) < 0)
+        return -1;
+    connection_list_add(&server->connections, connection, CONNECTION_ALL);
+    return 0;
+}
+
+int http_server_new(struct loop *loop, const struct http_limits *limits,
+                    const struct http_handler *handler, void *owner, struct http_server **out,
+                    struct error *err)
+{
+    if (limits->headers > HTTP1_MAX_HEADERS)
+        return error_set(err, ERROR_INVALID, "at most %d headers can be allowed",
+                         HTTP1_MAX_HEADERS);
+    struct http_server *server = xnew(struct http_server);
+    server->home = (struct connection_home){
+        .loop = loop,
+        .limits = *limits,
+        .parse_limits = {limits->head_bytes, limits->target_bytes, limits->headers},
+        .handler = handler,
+        .owner = owner,
+        .budget = gather_budget_new(limits->gather_bytes),
+        .scratch = xcalloc(1, CONNECTION_SCRATCH),
+        .on_idle = on_idle,
+        .on_close = on_close,
+    };
+    loop_timer_init(&server->drain_timer, loop, end_drain, server);
+    *out = server;
+    return 0;
+}
+
+static int has_room(const struct http_server *server, struct error *err)
+{
+    if (server->listener_count < MAX_LISTENERS)
+        return 0;
+    return error_set(err, ERROR_LIMIT, "a server listens on at most %d addresses", MAX_LISTENERS);
+}
+
+int http_server_listen_tcp(struct http_server *server, const char *address,
+                           const char **address_out, struct error *err)
+{
+    struct listener **place = &server->listeners[server->listener_count];
+
+    if (has_room(server, err) < 0 ||
+        listener_open_tcp(server->home.loop, address, &listener_events, server, place, err) < 0)
+        return -1;
+    server->listener_count++;
+    if (address_out)
+        *address_out = listener_address(*place);
+    return 0;
+}
+
+int http_server_listen_unix(struct http_server *server, const char *path, mode_t mode,
+                            struct error *err)
+{
+    struct listener **place = &server->listeners[server->listener_count];
+
+    if (has_room(server, err) < 0 ||
+        listener_open_unix(server->home.loop, path, mode, &listener_events, server, place, err) < 0)
+        return -1;
+    server->listener_count++;
+    return 0;
+}
+
+void http_server_stats(const struct http_server *server, struct http_stats *out)
+{
+    *out = (struct http_stats){
+        .connections = server->connections.count,
+        .idle = server->idle.count,
+        .requests = server->home.requests,
+        .bad_requests = server->home.bad_requests,
+        .gathered_bytes = gather_budget_used(server->home.budget),
+    };
+}
+
+static void close_listeners(struct http_server *server)
+{
+    while (server->listener_count)
+        listener_free(server->listeners[--server->listener_count]);
+}
+
+void http_server_drain(struct http_server *server, uint64_t within_ms,
+                       void (*on_drained)(void *data), void *data)
+{
+    close_listeners(server);
+    server->home.is_draining = true;
+    server->on_drained = on_drained;
+    server->drain_data = data;
+    while (server->idle.first)
+        connection_close(server->idle.first);
+    // Told later also when nothing is left already: a caller is never called from its own call.
+    loop_timer_set(&server->drain_timer, server->connections.count ? within_ms : 0);
+}
+
+void http_server_free(struct http_server *server)
+{
+    if (!server)
+        return;
+    close_listeners(server);
+    server->on_drained = NULL;
+    while (server->connections.first)
+        connection_close(server->connections.first);
+    loop_timer_clear(&server->drain_timer);
+    gather_budget_free(server->home.budget);
+    free(server->home.scratch);
+    free(server);
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Connections that speak HTTP/1.1: requests in, answers out, in order. Knows no route and no
+ * format. All calls on the loop, and so are all callbacks.
+ */
+#pragma once
+#include "base/auto.h"
+#include "base/error.h"
+#include "loop/loop.h"
+#include "net/request.h"
+#include "net/response.h"
+
+struct http_server;
+
+/* http_limits_default is where to start from. */
+struct http_limits {
+    size_t connections;    // at once; past it the longest idle one is closed, else new ones wait in
+                           // the backlog
+    size_t head_bytes;     // request line and headers: 431
+    size_t target_bytes;   // 414
+    size_t headers;        // their number: 431
+    uint64_t body_bytes;   // 413
+    uint64_t gather_bytes; // of all bodies that are being gathered together: 429
+    uint64_t head_ms;      // from the first byte of a head to its end: 408
+    uint64_t body_ms;      // for gathering a body: this, and a second more for each 16 KiB: 408
+    uint64_t idle_ms;      // between requests: told to the client, closed a fifth later
+    uint64_t write_ms;     // without any progress while there is something to send
+    uint64_t linger_ms;    // reading on after an early answer, so that it is not lost
+};
+extern const struct http_limits http_limits_default;
+
+/* What to do with a body, decided when the head is there. */
+struct http_plan {
+    bool is_streamed; // on_request comes at once, with request->stream, also when there is no body
+    uint64_t body_bytes; // as the limit says, unless changed here
+    int refuse_status;   // not 0: no further; on_bad_request is called with these
+    const char *refuse_text;
+};
+
+struct http_handler {
+    /* A head has come. May change the plan; NULL leaves it. */
+    void (*on_head)(void *owner, const struct http_request *request, struct http_plan *plan);
+    /* A request to answer. Takes both: request and response are freed by the owner when it wants,
+     * on any thread. */
+    void (*on_request)(void *owner, struct http_request *request, struct response *response);
+    /* Nothing that can be handled came (malformed, too large, too slow, no answer given). Takes the
+     * response; should answer at once with the status. The connection closes afterwards, whatever
+     * it says. NULL: plain text. */
+    void (*on_bad_request)(void *owner, struct response *response, int status, const char *text);
+};
+
+int http_server_new(struct loop *loop, const struct http_limits *limits,
+                    const struct http_handler *handler, void *owner, struct http_server **out,
+                    struct error *err);
+
+/* Any number of both. address_out, when not NULL, is valid as long as the server. */
+int http_server_listen_tcp(struct http_server *server, const char *address,
+                           const char **address_out, struct error *err);
+int http_server_listen_unix(struct http_server *server, const char *path, mode_t mode,
+                            struct error *err);
+
+/* Serves one connected socket, which it takes. */
+int http_server_adopt(struct http_server *server, int fd, struct error *err);
+
+struct http_stats {
+    size_t connections;
+    size_t idle; // of them, between two requests
+    uint64_t requests;
+    uint64_t bad_requests;
+    uint64_t gathered_bytes; // held in bodies now
+};
+void http_server_stats(const struct http_server *server, struct http_stats *out);
+
+/* Accepts no more, closes what is idle and each connection after its answer. on_drained comes when
+ * none is left, or after the time (then with connections still open). */
+void http_server_drain(struct http_server *server, uint64_t within_ms,
+                       void (*on_drained)(void *data), void *data);
+
+/* Cuts all connections. Responses may still be held elsewhere: they are gone, and stay valid until
+ * freed there, as long as the loop exists. Not from a callback of the server. */
+void http_server_free(struct http_server *server);
+DEFINE_AUTOPTR(http_server)

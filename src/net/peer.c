@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Peer credentials and addresses. */
+#include "net/peer.h"
+
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+static void map_address(struct peer *peer, const struct sockaddr_storage *from)
+{
+    if (from->ss_family == AF_INET6) {
+        const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)from;
+        peer->address = in6->sin6_addr;
+        peer->port = ntohs(in6->sin6_port);
+    } else if (from->ss_family == AF_INET) {
+        const struct sockaddr_in *in4 = (const struct sockaddr_in *)from;
+        peer->address.s6_addr[10] = peer->address.s6_addr[11] = 0xff;
+        memcpy(&peer->address.s6_addr[12], &in4->sin_addr, 4);
+        peer->port = ntohs(in4->sin_port);
+    }
+}
+
+void peer_init(struct peer *peer, int fd)
+{
+    struct sockaddr_storage from = {0};
+    socklen_t length = sizeof from;
+
+    *peer = (struct peer){.uid = (uid_t)-1};
+    if (getpeername(fd, (struct sockaddr *)&from, &length) < 0)
+        return;
+    if (from.ss_family != AF_UNIX) {
+        map_address(peer, &from);
+        return;
+    }
+    struct ucred who;
+    length = sizeof who;
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &length) < 0)
+        return;
+    peer->is_local = true;
+    peer->uid = who.uid;
+    peer->pid = who.pid;
+}
+
+const char *peer_format(const struct peer *peer, char text[PEER_TEXT])
+{
+    char address[INET6_ADDRSTRLEN] = "?";
+
+    if (peer->is_local) {
+        (void)snprintf(text, PEER_TEXT, "uid %u pid %d", peer->uid, peer->pid);
+        return text;
+    }
+    bool is_v4 = IN6_IS_ADDR_V4MAPPED(&peer->address);
+    (void)inet_ntop(is_v4 ? AF_INET : AF_INET6, &peer->address.s6_addr[is_v4 ? 12 : 0], address,
+                    sizeof address);
+    (void)snprintf(text, PEER_TEXT, is_v4 ? "%s:%u" : "[%s]:%u", address, peer->port);
+    return text;
+}

@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Answers: filled on any thread under a lock, collected by the connection on the loop. */
+#include "net/response.h"
+#include "net/response_impl.h"
+
+#include "base/mem.h"
+#include "net/response_head.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+enum stage { STAGE_PARKED, STAGE_BEGUN, STAGE_FINISHED };
+
+struct response {
+    struct loop *loop;
+    const struct response_link *link;
+    void *connection; // loop only; NULL once ended
+    atomic_int refs;
+    atomic_int holders; // references that could still answer
+    uint8_t minor;      // these two: set once
+    bool is_head;
+
+    pthread_mutex_t lock; // guards all below
+    enum stage stage;
+    bool is_posted;
+    bool is_chunked;
+    bool ends_by_close;
+    bool is_muted; // bytes are counted and dropped: HEAD, 304
+    bool is_cut;
+    bool is_full;
+    bool is_gone, has_told_gone;
+    bool has_ended, has_told_end, is_delivered;
+    uint64_t left; // of a promised length
+    uint64_t deadline_ms;
+    struct segment *head;
+    struct output added;  // not yet collected
+    size_t waiting_bytes; // collected, not yet sent
+    unsigned waiting_ranges;
+    const struct response_events *events;
+    void *data;
+};
+
+struct response *response_new(struct loop *loop, const struct response_link *link, void *connection)
+{
+    struct response *response = xnew(struct response);
+
+    response->loop = loop;
+    response->link = link;
+    response->connection = connection;
+    response->minor = 1;
+    atomic_init(&response->refs, 1);
+    (void)pthread_mutex_init(&response->lock, NULL);
+    return response;
+}
+
+void response_set_request(struct response *response, const struct http_request *request)
+{
+    response->minor = request->minor;
+    response->is_head = request->is_head;
+}
+
+static void let_go(struct response *response)
+{
+    if (atomic_fetch_sub(&response->refs, 1) != 1)
+        return;
+    output_clear(&response->added);
+    free(response->head);
+    (void)pthread_mutex_destroy(&response->lock);
+    free(response);
+}
+
+struct response *response_ref(struct response *response)
+{
+    atomic_fetch_add(&response->refs, 1);
+    atomic_fetch_add(&response->holders, 1);
+    return response;
+}
+
+/* Calls what is due. The events are set once, so they may be read without the lock afterwards. */
+static void tell(struct response *response)
+{
+    (void)pthread_mutex_lock(&response->lock);
+    const struct response_events *events = response->events;
+    bool is_gone = events && response->is_gone && !response->has_told_gone;
+    bool has_ended = events && response->has_ended && !response->has_told_end;
+    response->has_told_gone |= is_gone;
+    response->has_told_end |= has_ended;
+    bool is_delivered = response->is_delivered;
+    void *data = response->data;
+    (void)pthread_mutex_unlock(&response->lock);
+
+    if (is_gone && events->on_gone)
+        events->on_gone(data);
+    if (has_ended && events->on_end)
+        events->on_end(data, is_delivered);
+}
+
+static void on_posted(void *data)
+{
+    struct response *response = data;
+
+    (void)pthread_mutex_lock(&response->lock);
+    response->is_posted = false;
+    (void)pthread_mutex_unlock(&response->lock);
+    tell(response);
+    if (response->connection)
+        response->link->on_change(response->connection);
+    let_go(response);
+}
+
+/* With the lock held: has the loop look at it. */
+static void post(struct response *response)
+{
+    if (response->is_posted)
+        return;
+    response->is_posted = true;
+    atomic_fetch_add(&response->refs, 1);
+    loop_post(response->loop, on_posted, response);
+}
+
+void response_free(struct response *response)
+{
+    if (!response)
+        return;
+    if (atomic_fetch_sub(&response->holders, 1) == 1) {
+        (void)pthread_mutex_lock(&response->lock);
+        if (response->stage != STAGE_FINISHED && !response->has_ended)
+            post(response);
+        (void)pthread_mutex_unlock(&response->lock);
+    }
+    let_go(response);
+}
+
+void response_watch(struct response *response, const struct response_events *events, void *data)
+{
+    (void)pthread_mutex_lock(&response->lock);
+    assert(!response->events);
+    response->events = events;
+    response->data = data;
+    if (response->is_gone || response->has_ended)
+        post(response);
+    (void)pthread_mutex_unlock(&response->lock);
+}
+
+void response_set_deadline(struct response *response, uint64_t after_ms)
+{
+    (void)pthread_mutex_lock(&response->lock);
+    response->deadline_ms = after_ms ? after_ms : 1;
+    post(response);
+    (void)pthread_mutex_unlock(&response->lock);
+}
+
+/* With the lock held: makes the head, unless somebody was faster. */
+static bool begin(struct response *response, int status, const struct http_header *headers,
+                  uint64_t length)
+{
+    if (response->stage != STAGE_PARKED)
+        return false;
+    bool has_body = response_status_has_body(status);
+    bool is_open = has_body && length == RESPONSE_LENGTH_UNKNOWN;
+    response->stage = STAGE_BEGUN;
+    response->is_muted = response->is_head || !has_body;
+    response->is_chunked = is_open && response->minor > 0;
+    response->ends_by_close = is_open && response->minor == 0 && !response->is_head;
+    response->left = length;
+    if (response->has_ended)
+        return true;
+    response->head = response_head_new(&(struct response_head){
+        .status = status,
+        .headers = headers,
+        .length = has_body || status == 304 ? length : RESPONSE_LENGTH_UNKNOWN,
+        .is_chunked = response->is_chunked,
+    });
+    return true;
+}
+
+/* With the lock held. Drops what nobody reads. */
+static void add_bytes(struct response *response, const void *data, size_t length)
+{
+    char line[24];
+
+    if (response->is_muted || response->has_ended || length == 0)
+        return;
+    if (!response->is_chunked) {
+        output_add_copy(&response->added, data, length);
+        return;
+    }
+    size_t used = (size_t)snprintf(line, sizeof line, "%zx\r\n", length);
+    struct segment *chunk = segment_new(used + length + 2);
+    char *at = segment_data(chunk);
+    memcpy(at, line, used);
+    memcpy(at + used, data, length);
+    memcpy(at + used + length, "\r\n", 2);
+    output_add(&response->added, chunk);
+}
+
+static void add_range(struct response *response, const struct file_range *range)
+{
+    char line[24];
+
+    if (response->is_muted || response->has_ended || range->length == 0) {
+        if (range->is_owned)
+            (void)close(range->fd);
+        return;
+    }
+    if (response->is_chunked) {
+        int used = snprintf(line, sizeof line, "%llx\r\n", (unsigned long long)range->length);
+        output_add_copy(&response->added, line, (size_t)used);
+    }
+    output_add_range(&response->added, range);
+    if (response->is_chunked)
+        output_add_copy(&response->added, "\r\n", 2);
+}
+
+static void finish(struct response *response, bool is_whole)
+{
+    bool is_short = response->left != RESPONSE_LENGTH_UNKNOWN && response->left > 0;
+
+    response->stage = STAGE_FINISHED;
+    response->is_cut = (!is_whole || is_short) && !response->is_muted;
+    if (response->is_chunked && !response->is_cut && !response->is_muted && !response->has_ended)
+        output_add_copy(&response->added, "0\r\n\r\n", 5);
+    post(response);
+}
+
+bool response_send(struct response *response, int status, const struct http_header *headers,
+                   const void *body, size_t length)
+{
+    (void)pthread_mutex_lock(&response->lock);
+    bool is_first = begin(response, status, headers, length);
+    if (is_first) {
+        add_bytes(response, body, length);
+        response->left = 0;
+        finish(response, true);
+    }
+    (void)pthread_mutex_unlock(&response->lock);
+    return is_first;
+}
+
+bool response_send_file(struct response *response, int status, const struct http_header *headers,
+                        const struct file_range *range)
+{
+    (void)pthread_mutex_lock(&response->lock);
+    bool is_first = begin(response, status, headers, range->length);
+    if (is_first) {
+        add_range(response, range);
+        response->left = 0;
+        finish(response, true);
+    }
+    (void)pthread_mutex_unlock(&response->lock);
+    return is_first;
+}
+
+bool response_begin(struct response *response, int status, const struct http_header *headers,
+                    uint64_t length)
+{
+    (void)pthread_mutex_lock(&response->lock);
+    bool is_first = begin(response, status, headers, length);
+    if (is_first)
+        post(response);
+    (void)pthread_mutex_unlock(&response->lock);
+    return is_first;
+}
+
+/* With the lock held: is there room for so much? */
+static enum response_room look_for_room(struct response *response, size_t bytes, unsigned ranges)
+{
+    size_t waiting = response->waiting_bytes + response->added.bytes;
+    unsigned waiting_ranges = response->waiting_ranges + response->added.ranges;
+
+    if (response->has_ended || response->stage != STAGE_BEGUN)
+        return RESPONSE_GONE;
+    if ((waiting && waiting + bytes > RESPONSE_BUFFER) ||
+        waiting_ranges + ranges > RESPONSE_RANGES) {
+        response->is_full = true;
+        return RESPONSE_FULL;
+    }
+    return RESPONSE_TAKEN;
+}
+
+/* A client never gets more than it was promised. */
+static uint64_t count_promised(struct response *response, uint64_t length)
+{
+    if (response->left == RESPONSE_LENGTH_UNKNOWN)
+        return length;
+    if (length > response->left)
+        length = response->left;
+    response->left -= length;
+    return length;
+}
+
+enum response_room response_append(struct response *response, const void *data, size_t length)
+{
+    (void)pthread_mutex_lock(&response->lock);
+    enum response_room room = look_for_room(response, length, 0);
+    if (room == RESPONSE_TAKEN && length) {
+        add_bytes(response, data, (size_t)count_promised(response, length));
+        post(response);
+    }
+    (void)pthread_mutex_unlock(&response->lock);
+    return room;
+}
+
+enum response_room response_append_file(struct response *response, const struct file_range *range)
+{
+    (void)pthread_mutex_lock(&response->lock);
+    enum response_room room = look_for_room(response, 0, 1);
+    if (room == RESPONSE_TAKEN) {
+        struct file_range part = *range;
+        part.length = count_promised(response, range->length);
+        add_range(response, &part);
+        post(response);
+    }
+    (void)pthread_mutex_unlock(&response->lock);
+    return room;
+}
+
+void response_finish(struct response *response, bool is_whole)
+{
+    (void)pthread_mutex_lock(&response->lock);
+    if (response->stage == STAGE_BEGUN)
+        finish(response, is_whole);
+    (void)pthread_mutex_unlock(&response->lock);
+}
+
+void response_collect(struct response *response, struct output *to, struct response_news *news)
+{
+    (void)pthread_mutex_lock(&response->lock);
+    *news = (struct response_news){
+        .head = take(response->head),
+        .is_finished = response->stage == STAGE_FINISHED,
+        .is_cut = response->is_cut,
+        .is_parked = response->stage == STAGE_PARKED,
+        .is_abandoned = atomic_load(&response->holders) == 0 && response->stage != STAGE_FINISHED,
+        .ends_by_close = response->ends_by_close,
+        .deadline_ms = response->deadline_ms,
+    };
+    response->deadline_ms = 0;
+    response->waiting_bytes += response->added.bytes;
+    response->waiting_ranges += response->added.ranges;
+    output_move(to, &response->added);
+    (void)pthread_mutex_unlock(&response->lock);
+}
+
+void response_set_waiting(struct response *response, const struct output *output)
+{
+    (void)pthread_mutex_lock(&response->lock);
+    const struct response_events *events = response->events;
+    void *data = response->data;
+    response->waiting_bytes = output->bytes;
+    response->waiting_ranges = output->ranges;
+    bool has_room = response->is_full && events &&
+                    output->bytes + response->added.bytes <= RESPONSE_BUFFER / 2 &&
+                    output->ranges + response->added.ranges <= RESPONSE_RANGES / 2;
+    if (has_room)
+        response->is_full = false;
+    (void)pthread_mutex_unlock(&response->lock);
+    if (has_room && events->on_room)
+        events->on_room(data);
+}
+
+void response_call_deadline(struct response *response)
+{
+    (void)pthread_mutex_lock(&response->lock);
+    const struct response_events *events = response->events;
+    bool is_due = response->stage == STAGE_PARKED && events;
+    void *data = response->data;
+    (void)pthread_mutex_unlock(&response->lock);
+    if (is_due && events->on_deadline)
+        events->on_deadline(data);
+}
+
+void response_set_gone(struct response *response)
+{
+    (void)pthread_mutex_lock(&response->lock);
+    response->is_gone = true;
+    (void)pthread_mutex_unlock(&response->lock);
+    tell(response);
+}
+
+void response_end(struct response *response, bool is_delivered)
+{
+    response->connection = NULL;
+    (void)pthread_mutex_lock(&response->lock);
+    response->has_ended = true;
+    response->is_delivered = is_delivered;
+    response->is_gone |= !is_delivered;
+    output_clear(&response->added);
+    (void)pthread_mutex_unlock(&response->lock);
+    tell(response);
+    let_go(response);
+}

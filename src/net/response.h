@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The answer to one request. Every call may come from any thread, never blocks, and does nothing
+ * when the client is gone. A response that nobody has answered yet is parked: it costs memory and
+ * no thread, and whoever comes first answers it. Callbacks run on the loop.
+ */
+#pragma once
+#include "base/auto.h"
+#include "net/request.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct response;
+
+struct response_events {
+    /* The client closed its side, or the connection broke, before the answer was complete. At most
+     * once. Whatever is still sent is tried all the same: a client may only have closed its sending
+     * side. */
+    void (*on_gone)(void *data);
+    /* There is room again after RESPONSE_FULL. */
+    void (*on_room)(void *data);
+    /* The time of response_set_deadline came, and there was no answer yet. */
+    void (*on_deadline)(void *data);
+    /* The last of all, exactly once: nothing of `data` or of a borrowed file is touched any more.
+     * Delivered means that all bytes went to the client's machine as far as this one can tell. */
+    void (*on_end)(void *data, bool is_delivered);
+};
+
+/* Whom to tell. Once per response; what happened before is told as well. Any of the four may be
+ * NULL; `events` must stay. */
+void response_watch(struct response *response, const struct response_events *events, void *data);
+
+/* Calls on_deadline after this time unless somebody has begun to answer by then. */
+void response_set_deadline(struct response *response, uint64_t after_ms);
+
+/*
+ * The whole answer, copied. `headers` may be NULL; Date, Content-Length, Connection, Keep-Alive and
+ * Transfer-Encoding are made here. False, without any effect: somebody was faster.
+ */
+bool response_send(struct response *response, int status, const struct http_header *headers,
+                   const void *body, size_t length);
+
+/* A part of a regular file that does not shrink meanwhile. Borrowed until on_end, unless owned. */
+struct file_range {
+    int fd;
+    bool is_owned; // goes with the answer once that is taken, and is closed when sent
+    uint64_t offset;
+    uint64_t length;
+};
+
+/* The whole answer is this part of a file, sent without copying it through memory. */
+bool response_send_file(struct response *response, int status, const struct http_header *headers,
+                        const struct file_range *range);
+
+/* Begins an answer that comes in pieces and sends its head at once. With a length, exactly that
+ * many bytes must be appended; without, it is chunked (HTTP/1.1) or ends with the connection
+ * (HTTP/1.0). False: somebody was faster. */
+#define RESPONSE_LENGTH_UNKNOWN UINT64_MAX
+bool response_begin(struct response *response, int status, const struct http_header *headers,
+                    uint64_t length);
+
+enum response_room {
+    RESPONSE_GONE = -1, // nobody will read it; nothing was taken
+    RESPONSE_FULL = 0,  // the client is behind; nothing was taken; on_room will be called
+    RESPONSE_TAKEN = 1,
+};
+
+/* At most RESPONSE_BUFFER bytes wait in memory, and at most RESPONSE_RANGES parts of files. A
+ * single larger piece is taken when nothing else waits. An empty piece only asks. */
+#define RESPONSE_BUFFER (256u << 10)
+#define RESPONSE_RANGES 4
+enum response_room response_append(struct response *response, const void *data, size_t length);
+enum response_room response_append_file(struct response *response, const struct file_range *range);
+
+/* The answer is complete. After fewer bytes than promised, or with is_whole false, the connection
+ * is cut so that the client can tell. */
+void response_finish(struct response *response, bool is_whole);
+
+struct response *response_ref(struct response *response);
+
+/* Gives up one reference. With the last, a response without an answer gets a 500, an unfinished one
+ * is cut. */
+void response_free(struct response *response);
+DEFINE_AUTOPTR(response)

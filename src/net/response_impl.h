@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a connection does with the response it is to send. All on the loop. */
+#pragma once
+#include "loop/loop.h"
+#include "net/output.h"
+#include "net/response.h"
+
+struct response_link {
+    /* Something was added, finished, cut or given a deadline. */
+    void (*on_change)(void *connection);
+};
+
+/* With one reference for the connection, which does not count as somebody who could still answer.
+ */
+struct response *response_new(struct loop *loop, const struct response_link *link,
+                              void *connection);
+
+/* How the answer has to look; set before anybody else has the response. */
+void response_set_request(struct response *response, const struct http_request *request);
+
+struct response_news {
+    struct segment *head; // of the answer, to be followed by a Connection line; taken by the caller
+    bool is_finished;     // nothing more will come
+    bool is_cut;          // the client must not take it for complete
+    bool is_parked;       // no answer yet
+    bool is_abandoned;    // and nobody is left to go on with it
+    bool ends_by_close;   // no length and no chunks
+    uint64_t deadline_ms; // 0: no new one
+};
+
+/* Moves what was added to `to`, behind the head, which is not in it. */
+void response_collect(struct response *response, struct output *to, struct response_news *news);
+
+/* How much of it still waits in the connection. May call on_room. */
+void response_set_waiting(struct response *response, const struct output *output);
+
+void response_call_deadline(struct response *response);
+void response_set_gone(struct response *response);
+
+/* The connection lets go of it. */
+void response_end(struct response *response, bool is_delivered);

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "loop/workers.h"
+
+#include "test.h"
+
+#include <semaphore.h>
+#include <stdatomic.h>
+
+static const struct workers_settings small = {.lane = {{2, 4}, {1, 2}}};
+
+struct gate {
+    sem_t has_started, may_end;
+    atomic_int done;
+};
+
+static void gate_init(struct gate *gate)
+{
+    (void)sem_init(&gate->has_started, 0, 0);
+    (void)sem_init(&gate->may_end, 0, 0);
+    atomic_init(&gate->done, 0);
+}
+
+static void hold(void *data)
+{
+    struct gate *gate = data;
+    (void)sem_post(&gate->has_started);
+    (void)sem_wait(&gate->may_end);
+    atomic_fetch_add(&gate->done, 1);
+}
+
+static void pass(void *data)
+{
+    struct gate *gate = data;
+    atomic_fetch_add(&gate->done, 1);
+    (void)sem_post(&gate->has_started);
+}
+
+TEST(a_full_lane_is_an_error_at_once_and_the_other_lane_goes_on)
+{
+    autoptr(workers) workers = NULL;
+    struct error err = {0};
+    struct gate slow;
+    struct gate quick;
+
+    gate_init(&slow);
+    gate_init(&quick);
+    CHECK_OK(workers_new(&small, &workers, &err), err);
+    CHECK_OK(workers_submit(workers, WORKERS_SLOW, hold, &slow, &err), err);
+    (void)sem_wait(&slow.has_started); // runs, so the queue is empty
+    CHECK_OK(workers_submit(workers, WORKERS_SLOW, hold, &slow, &err), err);
+    CHECK_OK(workers_submit(workers, WORKERS_SLOW, hold, &slow, &err), err);
+    CHECK_INT(workers_waiting(workers, WORKERS_SLOW), 2);
+    CHECK(workers_submit(workers, WORKERS_SLOW, hold, &slow, &err) < 0);
+    CHECK_INT(err.kind, ERROR_LIMIT);
+    CHECK_STR(err.reason, "full");
+
+    CHECK_OK(workers_submit(workers, WORKERS_QUICK, pass, &quick, &err), err);
+    (void)sem_wait(&quick.has_started);
+    for (int i = 0; i < 3; i++)
+        (void)sem_post(&slow.may_end);
+    workers_free(take(workers));
+    CHECK_INT(atomic_load(&slow.done), 3);
+    CHECK_INT(atomic_load(&quick.done), 1);
+}
+
+struct chain {
+    struct workers *workers;
+    int left;
+};
+
+static void go_on(void *data)
+{
+    struct chain *chain = data;
+    struct error err;
+    if (--chain->left > 0)
+        (void)workers_submit(chain->workers, WORKERS_QUICK, go_on, chain, &err);
+}
+
+TEST(freeing_the_pool_finishes_what_is_queued_and_what_that_queues)
+{
+    autoptr(workers) workers = NULL;
+    struct error err = {0};
+    struct chain chain = {.left = 100};
+
+    CHECK_OK(workers_new(&small, &workers, &err), err);
+    chain.workers = workers;
+    CHECK_OK(workers_submit(workers, WORKERS_QUICK, go_on, &chain, &err), err);
+    workers_free(take(workers));
+    CHECK_INT(chain.left, 0);
+}
