@@ -4,6 +4,10 @@ BUILD ?= build
 all: $(BUILD)/build.ninja
 	ninja -C $(BUILD)
 
+# The programs alone, without tests and benchmarks.
+burrow: $(BUILD)/build.ninja
+	ninja -C $(BUILD) src/burrow
+
 $(BUILD)/build.ninja:
 	meson setup --cross-file tools/musl.cross $(BUILD)
 
@@ -30,4 +34,4 @@ install: all
 clean:
 	rm -rf build build-*
 
-.PHONY: all test check fuzz bench format install clean
+.PHONY: all burrow test check fuzz bench format install clean
