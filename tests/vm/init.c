@@ -281,8 +281,16 @@ static int wait_for(pid_t child)
     return -1;
 }
 
+static double now(void)
+{
+    struct timespec time;
+    (void)clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
 static void run_program(const char *name, const char *cgroups)
 {
+    double began = now();
     unsigned mounts = count_lines("/proc/self/mountinfo");
     printf("@begin %s\n", name);
     (void)fflush(stdout);
@@ -297,6 +305,7 @@ static void run_program(const char *name, const char *cgroups)
         printf("@end exit %d\n", WEXITSTATUS(status));
     else
         printf("@end signal %d\n", WTERMSIG(status));
+    printf("@took %.1f\n", now() - began);
     report_leftovers(cgroups, mounts);
     (void)kill(-1, SIGKILL);
     reap();
