@@ -27,7 +27,7 @@ def as_nobody():
 @pytest.fixture
 def open_copy():
     """A copy of the program where everybody can reach it."""
-    with tempfile.TemporaryDirectory() as directory:
+    with tempfile.TemporaryDirectory(dir="/tmp") as directory:  # TMPDIR may be closed to others
         os.chmod(directory, 0o755)
         copy = pathlib.Path(directory) / "burrow"
         copy.write_bytes(BURROW.read_bytes())
