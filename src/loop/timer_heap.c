@@ -38,7 +38,7 @@ void timer_heap_put(struct timer_heap *heap, struct loop_timer *timer)
     if (!timer->place) {
         if (heap->count + 1 >= heap->capacity) {
             heap->capacity = heap->capacity ? heap->capacity * 2 : 64;
-            heap->at = xrealloc(heap->at, heap->capacity, sizeof *heap->at);
+            heap->at = xrealloc(heap->at, heap->capacity, sizeof(void *));
         }
         place(heap, timer, ++heap->count);
     }

@@ -120,6 +120,7 @@ static int on_value(llhttp_t *parser, const char *at, size_t length)
 
 static int on_headers(llhttp_t *parser)
 {
+    (void)parser;
     return HPE_PAUSED;
 }
 
@@ -133,6 +134,7 @@ static int on_extension(llhttp_t *parser, const char *at, size_t length)
 {
     struct http1 *http = parser->data;
 
+    (void)at;
     http->line_bytes += (unsigned)length;
     if (http->line_bytes <= MAX_EXTENSION_BYTES)
         return 0;

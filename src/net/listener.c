@@ -38,6 +38,7 @@ static void on_connection(void *data, unsigned events)
 {
     struct listener *listener = data;
 
+    (void)events; // readable, or broken: accept tells which
     for (int i = 0; i < ACCEPTS_A_TURN; i++) {
         if (listener->events->may_accept && !listener->events->may_accept(listener->owner)) {
             loop_watch_set(listener->watch, 0);
@@ -147,24 +148,26 @@ static int open_socket(const struct sockaddr_storage *address, socklen_t length,
 
 static char *bound_address(int fd)
 {
-    struct sockaddr_storage bound = {0};
+    union {
+        struct sockaddr any;
+        struct sockaddr_in in4;
+        struct sockaddr_in6 in6;
+    } bound = {0};
     socklen_t length = sizeof bound;
     char host[INET6_ADDRSTRLEN] = "";
 
-    (void)getsockname(fd, (struct sockaddr *)&bound, &length);
-    if (bound.ss_family == AF_INET6) {
-        const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)&bound;
-        (void)inet_ntop(AF_INET6, &in6->sin6_addr, host, sizeof host);
-        return xasprintf("[%s]:%u", host, ntohs(in6->sin6_port));
+    (void)getsockname(fd, &bound.any, &length);
+    if (bound.any.sa_family == AF_INET6) {
+        (void)inet_ntop(AF_INET6, &bound.in6.sin6_addr, host, sizeof host);
+        return xasprintf("[%s]:%u", host, ntohs(bound.in6.sin6_port));
     }
-    const struct sockaddr_in *in4 = (const struct sockaddr_in *)&bound;
-    (void)inet_ntop(AF_INET, &in4->sin_addr, host, sizeof host);
-    return xasprintf("%s:%u", host, ntohs(in4->sin_port));
+    (void)inet_ntop(AF_INET, &bound.in4.sin_addr, host, sizeof host);
+    return xasprintf("%s:%u", host, ntohs(bound.in4.sin_port));
 }
 
-/* Takes fd. */
-static int start(struct loop *loop, int bound_fd, const struct listener_events *events, void *owner,
-                 struct listener **out, struct error *err)
+/* Takes fd. NULL: it failed. */
+static struct listener *start(struct loop *loop, int bound_fd, const struct listener_events *events,
+                              void *owner, struct error *err)
 {
     autoptr(listener) listener = xnew(struct listener);
 
@@ -173,27 +176,30 @@ static int start(struct loop *loop, int bound_fd, const struct listener_events *
     listener->owner = owner;
     listener->fd = bound_fd;
     loop_timer_init(&listener->retry, loop, on_retry, listener);
-    if (listen(bound_fd, BACKLOG) < 0)
-        return error_sys(err, "listen");
+    if (listen(bound_fd, BACKLOG) < 0) {
+        (void)error_sys(err, "listen");
+        return NULL;
+    }
     if (loop_watch_new(loop, bound_fd, on_connection, listener, &listener->watch, err) < 0)
-        return -1;
+        return NULL;
     loop_watch_set(listener->watch, LOOP_READABLE);
-    *out = take(listener);
-    return 0;
+    return take(listener);
 }
 
 int listener_open_tcp(struct loop *loop, const char *address, const struct listener_events *events,
                       void *owner, struct listener **out, struct error *err)
 {
-    struct sockaddr_storage where;
+    struct sockaddr_storage where = {0};
     socklen_t length = 0;
 
     if (parse_address(address, &where, &length, err) < 0)
         return -1;
     int fd = open_socket(&where, length, err);
-    if (fd < 0 || start(loop, fd, events, owner, out, err) < 0)
+    struct listener *listener = fd < 0 ? NULL : start(loop, fd, events, owner, err);
+    if (!listener)
         return error_wrap(err, "listen on '%s'", address);
-    (*out)->address = bound_address((*out)->fd);
+    listener->address = bound_address(listener->fd);
+    *out = listener;
     return 0;
 }
 
@@ -235,9 +241,9 @@ int listener_open_unix(struct loop *loop, const char *path, mode_t mode,
     int fd = open_socket((struct sockaddr_storage *)&first, sizeof first, err);
     if (fd < 0)
         return error_wrap(err, "listen on '%s'", path);
-    autoptr(listener) listener = NULL;
     (void)chmod(first.sun_path, mode); // nobody can connect yet; looked at below
-    if (start(loop, fd, events, owner, &listener, err) < 0) {
+    autoptr(listener) listener = start(loop, fd, events, owner, err);
+    if (!listener) {
         (void)unlink(first.sun_path);
         return error_wrap(err, "listen on '%s'", path);
     }

@@ -177,29 +177,30 @@ static bool begin(struct response *response, int status, const struct http_heade
     return true;
 }
 
+#define CHUNK_LINE 24 // its length in hexadecimal and CR LF, at the longest
+
 /* With the lock held. Drops what nobody reads. */
 static void add_bytes(struct response *response, const void *data, size_t length)
 {
-    char line[24];
-
     if (response->is_muted || response->has_ended || length == 0)
         return;
     if (!response->is_chunked) {
         output_add_copy(&response->added, data, length);
         return;
     }
-    size_t used = (size_t)snprintf(line, sizeof line, "%zx\r\n", length);
-    struct segment *chunk = segment_new(used + length + 2);
+    struct segment *chunk = segment_new(CHUNK_LINE + length + 2);
     char *at = segment_data(chunk);
-    memcpy(at, line, used);
+    size_t used = (size_t)snprintf(at, CHUNK_LINE, "%zx\r\n", length);
     memcpy(at + used, data, length);
-    memcpy(at + used + length, "\r\n", 2);
+    at[used + length] = '\r';
+    at[used + length + 1] = '\n';
+    segment_trim(chunk, used + length + 2);
     output_add(&response->added, chunk);
 }
 
 static void add_range(struct response *response, const struct file_range *range)
 {
-    char line[24];
+    char line[CHUNK_LINE];
 
     if (response->is_muted || response->has_ended || range->length == 0) {
         if (range->is_owned)

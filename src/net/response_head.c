@@ -66,13 +66,6 @@ static const char *reason_of(int status)
     return "Other";
 }
 
-static char *put(char *at, const char *text)
-{
-    size_t length = strlen(text);
-    memcpy(at, text, length);
-    return at + length;
-}
-
 /* Nothing in a header may end its line. */
 static char *put_clean(char *at, const char *text)
 {
@@ -108,14 +101,14 @@ struct segment *response_head_new(const struct response_head *head)
     char *at = start + sprintf(start, "HTTP/1.1 %d %s\r\n", head->status, reason_of(head->status));
     at = put_date(at);
     if (head->is_chunked)
-        at = put(at, "Transfer-Encoding: chunked\r\n");
+        at = stpcpy(at, "Transfer-Encoding: chunked\r\n");
     else if (head->length != RESPONSE_LENGTH_UNKNOWN)
         at += sprintf(at, "Content-Length: %llu\r\n", (unsigned long long)head->length);
     for (const struct http_header *h = head->headers; h && h->name; h++) {
         at = put_clean(at, h->name);
-        at = put(at, ": ");
+        at = stpcpy(at, ": ");
         at = put_clean(at, h->value);
-        at = put(at, "\r\n");
+        at = stpcpy(at, "\r\n");
     }
     segment_trim(segment, (size_t)(at - start));
     return segment;
