@@ -102,11 +102,16 @@ int error_about(struct error *err, const char *noun, const char *reason)
 const char *error_kind_name(enum error_kind kind)
 {
     static const char *const names[] = {
-        [ERROR_NONE] = "none",         [ERROR_INVALID] = "invalid",
-        [ERROR_NOT_FOUND] = "not found", [ERROR_DENIED] = "denied",
-        [ERROR_CONFLICT] = "conflict", [ERROR_LIMIT] = "limit",
-        [ERROR_TIMEOUT] = "timeout",   [ERROR_GONE] = "gone",
-        [ERROR_UNAVAILABLE] = "unavailable", [ERROR_SYSTEM] = "system",
+        [ERROR_NONE] = "none",
+        [ERROR_INVALID] = "invalid",
+        [ERROR_NOT_FOUND] = "not found",
+        [ERROR_DENIED] = "denied",
+        [ERROR_CONFLICT] = "conflict",
+        [ERROR_LIMIT] = "limit",
+        [ERROR_TIMEOUT] = "timeout",
+        [ERROR_GONE] = "gone",
+        [ERROR_UNAVAILABLE] = "unavailable",
+        [ERROR_SYSTEM] = "system",
     };
     return (unsigned)kind < sizeof names / sizeof *names ? names[kind] : "unknown";
 }

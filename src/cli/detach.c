@@ -31,7 +31,8 @@ static const struct option_set option_set = {
     .summary = "unmount the volume and let go of the rest; files stay",
     .description =
         "Between runs burrow keeps its volume mounted and a few empty control groups, so that the\n"
-        "next run is fast. This gives them back, for example before the data directory is moved or\n"
+        "next run is fast. This gives them back, for example before the data directory is moved "
+        "or\n"
         "removed. The next run attaches everything again. Refused while sandboxes run.",
     .rows = rows,
     .examples = examples,

@@ -44,8 +44,8 @@ static const struct option_row rows[] = {
      "working directory (default /workspace)", NULL, 0, 0},
     {"user", 'u', OPTION_TEXT, offsetof(struct run_options, user), "USER[:GROUP]",
      "run as this user of the sandbox (default root)", NULL, 0, 0},
-    {"tty", 't', OPTION_FLAG, offsetof(struct run_options, has_tty), NULL,
-     "give it a terminal", NULL, 0, 0},
+    {"tty", 't', OPTION_FLAG, offsetof(struct run_options, has_tty), NULL, "give it a terminal",
+     NULL, 0, 0},
     {"quiet", 'q', OPTION_FLAG, offsetof(struct run_options, is_quiet), NULL,
      "show no output of the command", NULL, 0, 0},
     {"json", 0, OPTION_FLAG, offsetof(struct run_options, is_json), NULL,
@@ -74,7 +74,8 @@ static const struct option_set option_set = {
     .usage = "[options] [--] COMMAND [ARGUMENT...]",
     .summary = "run one command in a fresh sandbox, then remove it",
     .description =
-        "The command sees its own file system, processes and loopback network, and nothing else of\n"
+        "The command sees its own file system, processes and loopback network, and nothing else "
+        "of\n"
         "this machine. Its exit code becomes burrow's: 124 when the time limit ended it, 125 when\n"
         "burrow itself failed, 126 and 127 when it could not be executed or found, 128+n when\n"
         "signal n ended it (137 at the memory limit).",
@@ -109,9 +110,10 @@ static int check_options(struct run_options *o, struct error *err)
     for (size_t i = 0; i < o->files.count; i++) {
         const char *colon = strchr(o->files.items[i], ':');
         if (!colon || colon == o->files.items[i] || !colon[1])
-            return error_set(err, ERROR_INVALID,
-                             "--file '%s' is not PATH:LOCAL (path in the sandbox, colon, local file)",
-                             o->files.items[i]);
+            return error_set(
+                err, ERROR_INVALID,
+                "--file '%s' is not PATH:LOCAL (path in the sandbox, colon, local file)",
+                o->files.items[i]);
     }
     if (o->is_json && o->output_cap_bytes == 0)
         o->output_cap_bytes = 64 << 20;
@@ -287,8 +289,7 @@ static void set_input(struct run *run, int to)
 static bool needs_pipe(const struct run_options *o, int fd)
 {
     struct stat info;
-    bool is_null = fstat(fd, &info) == 0 && S_ISCHR(info.st_mode) &&
-                   info.st_rdev == makedev(1, 3);
+    bool is_null = fstat(fd, &info) == 0 && S_ISCHR(info.st_mode) && info.st_rdev == makedev(1, 3);
     if (fd == STDIN_FILENO)
         return !is_null;
     return o->is_json || !(o->is_quiet || is_null);

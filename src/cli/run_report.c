@@ -64,9 +64,9 @@ static void explain(const struct run_options *options, const struct run_result *
 static const char *cause_name(enum process_cause cause)
 {
     static const char *const names[] = {
-        [CAUSE_EXIT] = "exit",           [CAUSE_TIMEOUT] = "timeout",
-        [CAUSE_MEMORY] = "memory",       [CAUSE_NOT_FOUND] = "not_found",
-        [CAUSE_NOT_RUN] = "not_run",     [CAUSE_BOX_ENDED] = "sandbox_ended",
+        [CAUSE_EXIT] = "exit",       [CAUSE_TIMEOUT] = "timeout",
+        [CAUSE_MEMORY] = "memory",   [CAUSE_NOT_FOUND] = "not_found",
+        [CAUSE_NOT_RUN] = "not_run", [CAUSE_BOX_ENDED] = "sandbox_ended",
     };
     return names[cause];
 }

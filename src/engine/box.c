@@ -106,7 +106,8 @@ static int describe_spawn(struct box *box, const struct process_spec *spec, uint
     const char *cwd = spec->cwd ? spec->cwd : "";
 
     spawn.flags |= spec->has_timestamps ? SPAWN_TIMESTAMPS : 0;
-    spawn.flags |= spec->stderr_fd >= 0 && spec->stderr_fd == spec->stdout_fd ? SPAWN_ONE_OUTPUT : 0;
+    spawn.flags |=
+        spec->stderr_fd >= 0 && spec->stderr_fd == spec->stdout_fd ? SPAWN_ONE_OUTPUT : 0;
     if (buffer_add(payload, &spawn, sizeof spawn, err) < 0 ||
         buffer_add(payload, user, strlen(user) + 1, err) < 0 ||
         buffer_add(payload, cwd, strlen(cwd) + 1, err) < 0 ||
@@ -173,7 +174,8 @@ static int request_spawn(struct box *box, const struct process_spec *spec,
     uint32_t bits = 0;
     int pair[2] = {-1, -1};
 
-    if (spec->output == OUTPUT_TTY && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+    if (spec->output == OUTPUT_TTY &&
+        socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
         return error_sys(err, "make a socket pair");
     autofd own = pair[0];
     autofd peer = pair[1];
@@ -435,8 +437,7 @@ int box_set_limits(struct box *box, const struct cgroup_limits *limits,
     return volume_scratch_limit(box->engine->volume, box->scratch, disk, err);
 }
 
-int box_files(struct box *box, const char *user, const char *base, int *out_fd,
-              struct error *err)
+int box_files(struct box *box, const char *user, const char *base, int *out_fd, struct error *err)
 {
     int pair[2];
     autobuffer who = {.maximum = 8192};
@@ -490,7 +491,11 @@ int box_adopt(struct engine *engine, unsigned slot, const char *scratch, struct 
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     autoptr(box) box = xnew(struct box);
 
-    *box = (struct box){.engine = engine, .slot = slot, .slot_fd = -1, .control = -1, .pidfd = -1,
+    *box = (struct box){.engine = engine,
+                        .slot = slot,
+                        .slot_fd = -1,
+                        .control = -1,
+                        .pidfd = -1,
                         .owner_loss = BOX_STAY,
                         .is_scratch_kept = scratch != NULL};
     if (engine_open_run_dir(engine, err) < 0)
@@ -500,8 +505,8 @@ int box_adopt(struct engine *engine, unsigned slot, const char *scratch, struct 
         (void)snprintf(box->scratch, sizeof box->scratch, "%s", scratch);
     else
         (void)snprintf(box->scratch, sizeof box->scratch, "run-%u", slot);
-    (void)snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/%u",
-                   engine->run_fd, slot);
+    (void)snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/%u", engine->run_fd,
+                   slot);
     box->control = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     if (box->control < 0)
         return error_sys(err, "make a socket");

@@ -19,11 +19,11 @@ struct engine;
 struct box;
 
 struct engine_options {
-    const char *data_dir;        // made when missing
+    const char *data_dir; // made when missing
     struct volume_options volume;
-    bool is_long_lived;          // a server or benchmark: prepares what pays off only over many launches
-    const char *fail_step;       // tests: the launch step of this name fails
-    uint64_t *step_ns;           // benchmarks: gets when each of engine_launch_steps() began; or NULL
+    bool is_long_lived;    // a server or benchmark: prepares what pays off only over many launches
+    const char *fail_step; // tests: the launch step of this name fails
+    uint64_t *step_ns;     // benchmarks: gets when each of engine_launch_steps() began; or NULL
     const enum cgroup_mode *cgroup_mode; // tests: this one or none; NULL: what the machine has
 };
 
@@ -70,11 +70,11 @@ struct box_spec {
     int hold_fd;                 // PID 1 keeps a copy open (a runtime's lock); -1: none
     struct cgroup_limits limits; // zero fields: none
     struct volume_limits disk;
-    uint32_t max_files;          // per process; 0: 4096
-    const char *hostname;        // NULL: "burrow"
+    uint32_t max_files;   // per process; 0: 4096
+    const char *hostname; // NULL: "burrow"
     enum box_owner_loss owner_loss;
-    bool is_one_shot;            // one process, then the end: no leaves, no care for fsync
-    const char *scratch;         // name of a scratch to keep; NULL: a fresh one, removed with the box
+    bool is_one_shot;    // one process, then the end: no leaves, no care for fsync
+    const char *scratch; // name of a scratch to keep; NULL: a fresh one, removed with the box
 };
 
 /* Starts a box: when it returns, PID 1 serves. On failure nothing of it is left. */
@@ -102,34 +102,35 @@ enum process_output {
 struct process_spec {
     uint32_t id; // chosen by the caller, unique in the box while it is not collected; not 0
     const char *const *argv; // NULL-terminated; argv[0] is looked up in the PATH of env
-    const char *const *env;  // NULL-terminated KEY=VALUE; HOME, USER and PATH are added where missing
-    const char *cwd;         // absolute; made when missing; NULL: the user's home
-    const char *user;        // name, uid, name:group or uid:gid of the box; NULL: root
+    const char *const
+        *env;         // NULL-terminated KEY=VALUE; HOME, USER and PATH are added where missing
+    const char *cwd;  // absolute; made when missing; NULL: the user's home
+    const char *user; // name, uid, name:group or uid:gid of the box; NULL: root
     enum process_output output;
-    int stdin_fd;  // read end of a pipe or socket of ours; -1: /dev/null
-    int stdout_fd; // -1: /dev/null
-    int stderr_fd; // may equal stdout_fd; -1: /dev/null
-    uint16_t rows, cols;      // OUTPUT_TTY
-    bool has_timestamps;      // OUTPUT_SPOOL: each line is prefixed with its time
+    int stdin_fd;              // read end of a pipe or socket of ours; -1: /dev/null
+    int stdout_fd;             // -1: /dev/null
+    int stderr_fd;             // may equal stdout_fd; -1: /dev/null
+    uint16_t rows, cols;       // OUTPUT_TTY
+    bool has_timestamps;       // OUTPUT_SPOOL: each line is prefixed with its time
     uint64_t output_cap_bytes; // OUTPUT_SPOOL: per stream, the rest is dropped and counted; 0: none
-    uint64_t timeout_ms;      // then everything it started is killed; 0: none
+    uint64_t timeout_ms;       // then everything it started is killed; 0: none
 };
 
 enum process_cause {
-    CAUSE_EXIT,       // ended by itself or by a signal
-    CAUSE_TIMEOUT,    // its timeout passed
-    CAUSE_MEMORY,     // the kernel killed it for the box's memory limit
-    CAUSE_NOT_FOUND,  // no such command: code 127
-    CAUSE_NOT_RUN,    // could not be executed, or cwd or user was refused: code 126
-    CAUSE_BOX_ENDED,  // the box ended under it
+    CAUSE_EXIT,      // ended by itself or by a signal
+    CAUSE_TIMEOUT,   // its timeout passed
+    CAUSE_MEMORY,    // the kernel killed it for the box's memory limit
+    CAUSE_NOT_FOUND, // no such command: code 127
+    CAUSE_NOT_RUN,   // could not be executed, or cwd or user was refused: code 126
+    CAUSE_BOX_ENDED, // the box ended under it
 };
 
 struct process_exit {
     uint32_t id;
     enum process_cause cause;
-    int code;   // by convention: 0..255; 128+n by signal; 124 timeout; 126; 127; 137 memory
-    int signal; // or 0
-    int sys;    // errno of CAUSE_NOT_FOUND and CAUSE_NOT_RUN
+    int code;       // by convention: 0..255; 128+n by signal; 124 timeout; 126; 127; 137 memory
+    int signal;     // or 0
+    int sys;        // errno of CAUSE_NOT_FOUND and CAUSE_NOT_RUN
     char text[200]; // a sentence for causes other than CAUSE_EXIT
     uint64_t cpu_user_us, cpu_system_us, max_rss_bytes;
     uint64_t duration_us;
@@ -187,5 +188,4 @@ int box_set_limits(struct box *box, const struct cgroup_limits *limits,
  * Opens a conversation about files inside, with `user`'s rights (NULL: root); relative paths start at `base`
  * (NULL: the user's home). engine/files.h speaks it.
  */
-int box_files(struct box *box, const char *user, const char *base, int *out_fd,
-              struct error *err);
+int box_files(struct box *box, const char *user, const char *base, int *out_fd, struct error *err);

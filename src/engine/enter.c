@@ -148,8 +148,8 @@ static int attach(int mount_fd, const char *path, int extra)
                              RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
     if (target < 0)
         return -1;
-    int result = sys_move_mount(mount_fd, "", target, "",
-                                MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH);
+    int result =
+        sys_move_mount(mount_fd, "", target, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH);
     (void)close(target);
     return result;
 }
@@ -196,8 +196,7 @@ static int mount_proc(struct launch *l)
 static int mount_dev(struct launch *l)
 {
     char gid[16];
-    const char *const terminals[] = {"mode",     "0620", "ptmxmode", "0666", "gid", gid,
-                                     NULL};
+    const char *const terminals[] = {"mode", "0620", "ptmxmode", "0666", "gid", gid, NULL};
     char size[32] = "50%";
     const char *const shared[] = {"mode", "1777", "size", size, NULL};
 
@@ -231,14 +230,13 @@ static int mount_meminfo(struct launch *l)
  * root of the box is nobody.
  */
 static const char *const masked_files[] = {
-    "/proc/cmdline", "/proc/keys",       "/proc/key-users", "/proc/kallsyms",
-    "/proc/modules", "/proc/interrupts", "/proc/diskstats", "/proc/partitions",
-    "/proc/swaps",
+    "/proc/cmdline",    "/proc/keys",      "/proc/key-users",  "/proc/kallsyms", "/proc/modules",
+    "/proc/interrupts", "/proc/diskstats", "/proc/partitions", "/proc/swaps",
 };
 static const char *const masked_dirs[] = {
-    "/proc/acpi", "/proc/asound", "/proc/scsi", "/proc/bus", // devices
-    "/proc/irq",  "/proc/fs",                                // mount options, by device
-    "/proc/pressure",                                        // of the host, and everybody may write there
+    "/proc/acpi",     "/proc/asound", "/proc/scsi", "/proc/bus", // devices
+    "/proc/irq",      "/proc/fs",                                // mount options, by device
+    "/proc/pressure", // of the host, and everybody may write there
 };
 
 static int mask(const char *const *paths, unsigned count, const char *by)
@@ -395,14 +393,14 @@ static const struct {
     const char *name;
     int (*run)(struct launch *launch);
 } steps[] = {
-    {"cgroup.join", join_cgroups},     {"network.enter", enter_network},
-    {"mounts.leave", leave_mounts},    {"root.mount", mount_root},
-    {"root.leave", leave_root},        {"proc.mount", mount_proc},
-    {"dev.mount", mount_dev},          {"meminfo.mount", mount_meminfo},
-    {"binds.mount", attach_binds},     {"kernel.mask", mask_kernel},
-    {"hostname.set", set_hostname},    {"limits.set", set_limits},
-    {"user.enter", enter_user},        {"rights.drop", drop_rights},
-    {"calls.filter", filter_calls},    {"init.execute", execute_init},
+    {"cgroup.join", join_cgroups},  {"network.enter", enter_network},
+    {"mounts.leave", leave_mounts}, {"root.mount", mount_root},
+    {"root.leave", leave_root},     {"proc.mount", mount_proc},
+    {"dev.mount", mount_dev},       {"meminfo.mount", mount_meminfo},
+    {"binds.mount", attach_binds},  {"kernel.mask", mask_kernel},
+    {"hostname.set", set_hostname}, {"limits.set", set_limits},
+    {"user.enter", enter_user},     {"rights.drop", drop_rights},
+    {"calls.filter", filter_calls}, {"init.execute", execute_init},
 };
 
 const char *const *launch_enter_steps(void)

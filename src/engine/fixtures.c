@@ -277,7 +277,7 @@ int fixtures_make_dev(int view_fd, uint32_t owner, int *out_fd, struct error *er
     char id[16];
     char text[512];
     struct error ignored = {0};
-    const struct fs_option options[] = {{"mode", "0755"}, {"uid", id},       {"gid", id},
+    const struct fs_option options[] = {{"mode", "0755"}, {"uid", id},         {"gid", id},
                                         {"size", "64k"},  {"nr_inodes", "64"}, {NULL, NULL}};
     autofd dir = -1;
 

@@ -55,7 +55,8 @@ int idmap_create(uint32_t first_id, uint32_t count, int *out, struct error *err)
     pid_t child = clone(exist, stack + sizeof stack, CLONE_VM | CLONE_NEWUSER, NULL);
     sigprocmask(SIG_SETMASK, &before, NULL);
     if (child < 0)
-        return error_sys(err, "make a user namespace (is user.max_user_namespaces 0, or is this a chroot?)");
+        return error_sys(
+            err, "make a user namespace (is user.max_user_namespaces 0, or is this a chroot?)");
     int result = fill(child, map, out, err);
     (void)kill(child, SIGKILL);
     while (waitpid(child, NULL, __WCLONE) < 0 && errno == EINTR)

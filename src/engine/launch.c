@@ -207,8 +207,9 @@ static int map_scratch(struct launch *l, struct error *err)
                               .userns_fd = (uint64_t)l->userns_fd};
     if (sys_mount_setattr(l->scratch_fd, "", AT_EMPTY_PATH, &attr) < 0) {
         if (errno == EINVAL)
-            return error_set(err, ERROR_UNAVAILABLE,
-                             "files in memory need Linux 6.3; install btrfs-progs for a volume on disk");
+            return error_set(
+                err, ERROR_UNAVAILABLE,
+                "files in memory need Linux 6.3; install btrfs-progs for a volume on disk");
         return error_sys(err, "map the ids of the scratch");
     }
     l->upper = take_fd(l->scratch_fd);
@@ -257,7 +258,8 @@ static int clone_fixtures(struct launch *l, struct error *err)
 static int clone_binds(struct launch *l, struct error *err)
 {
     for (size_t i = 0; i < l->spec->n_binds; i++) {
-        if (clone_mount(AT_FDCWD, l->spec->binds[i].host, LAYER_FLAGS, 0, -1, &l->binds[i], err) < 0)
+        if (clone_mount(AT_FDCWD, l->spec->binds[i].host, LAYER_FLAGS, 0, -1, &l->binds[i], err) <
+            0)
             return -1;
         l->n_binds++;
     }
@@ -468,14 +470,29 @@ int box_launch(struct engine *engine, const struct box_spec *spec, struct box **
 {
     struct box *box = xnew(struct box);
     struct launch l = {
-        .engine = engine, .spec = spec, .box = box, .userns_fd = -1, .network_fd = -1,
-        .scratch_fd = -1, .control_peer = -1, .listener_fd = -1, .oom_fd = -1, .oom_adj_fd = -1,
-        .upper = -1, .dev = -1, .meminfo = -1, .view = -1,
+        .engine = engine,
+        .spec = spec,
+        .box = box,
+        .userns_fd = -1,
+        .network_fd = -1,
+        .scratch_fd = -1,
+        .control_peer = -1,
+        .listener_fd = -1,
+        .oom_fd = -1,
+        .oom_adj_fd = -1,
+        .upper = -1,
+        .dev = -1,
+        .meminfo = -1,
+        .view = -1,
     };
 
     *box = (struct box){
-        .engine = engine, .slot_fd = -1, .control = -1, .pidfd = -1,
-        .is_one_shot = spec->is_one_shot, .owner_loss = spec->owner_loss,
+        .engine = engine,
+        .slot_fd = -1,
+        .control = -1,
+        .pidfd = -1,
+        .is_one_shot = spec->is_one_shot,
+        .owner_loss = spec->owner_loss,
         .is_scratch_kept = spec->scratch != NULL,
     };
     if (run_steps(&l, err) < 0) {

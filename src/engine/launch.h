@@ -82,7 +82,7 @@ struct launch {
     int control_peer; // PID 1's end
     int listener_fd;
     int oom_fd;
-    int oom_adj_fd; // opened by the box half
+    int oom_adj_fd;                // opened by the box half
     int layers[LAUNCH_MAX_LAYERS]; // detached idmapped mounts, top first
     unsigned n_layers;
     int upper; // the same of the scratch
@@ -92,8 +92,8 @@ struct launch {
     uint64_t secret;
     const char *hostname;
     uint32_t max_files;
-    int view;        // directory of the fixtures' view
-    unsigned n_cpus; // to run on; 0: all
+    int view;           // directory of the fixtures' view
+    unsigned n_cpus;    // to run on; 0: all
     bool has_leftovers; // undoing failed
     const char *volatile failed_step;
     volatile int failed_errno;

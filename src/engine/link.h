@@ -11,21 +11,21 @@
 #include <sys/types.h>
 
 #define LINK_VERSION 1
-#define LINK_MAX_MESSAGE 65536  // larger payloads travel in a memfd
+#define LINK_MAX_MESSAGE 65536 // larger payloads travel in a memfd
 #define LINK_MAX_PAYLOAD (4u << 20)
 #define LINK_MAX_FDS 8
 
 enum link_type {
-    LINK_BOOT = 1,  // engine, once, before PID 1 runs: struct link_boot
-    LINK_HELLO,     // init: PID 1 is up (struct link_hello)
-    LINK_SPAWN,     // engine: start a process (struct link_spawn + strings)
-    LINK_STARTED,   // init: answer to a SPAWN on its SPAWN_ANSWER (the terminal's fd is attached)
-    LINK_EXITED,    // init: struct link_exit
-    LINK_OUTPUT,    // init: struct link_output
-    LINK_SIGNAL,    // engine: struct link_signal (a list of the leaf's processes may be attached)
-    LINK_RESIZE,    // engine: struct link_resize
-    LINK_COLLECT,   // engine: forget process
-    LINK_FILES,     // engine: serve files on the attached socket (payload: user)
+    LINK_BOOT = 1, // engine, once, before PID 1 runs: struct link_boot
+    LINK_HELLO,    // init: PID 1 is up (struct link_hello)
+    LINK_SPAWN,    // engine: start a process (struct link_spawn + strings)
+    LINK_STARTED,  // init: answer to a SPAWN on its SPAWN_ANSWER (the terminal's fd is attached)
+    LINK_EXITED,   // init: struct link_exit
+    LINK_OUTPUT,   // init: struct link_output
+    LINK_SIGNAL,   // engine: struct link_signal (a list of the leaf's processes may be attached)
+    LINK_RESIZE,   // engine: struct link_resize
+    LINK_COLLECT,  // engine: forget process
+    LINK_FILES,    // engine: serve files on the attached socket (payload: user)
     LINK_TYPES
 };
 
@@ -36,7 +36,7 @@ struct link_header {
     uint32_t length;  // of the payload behind it (or in the memfd)
     uint32_t pad;
 };
-#define LINK_IN_MEMFD 1u     // the payload is in the last attached fd
+#define LINK_IN_MEMFD 1u // the payload is in the last attached fd
 
 /* The fds burrow-init is born with. */
 enum boot_fd {

@@ -11,7 +11,8 @@ struct park;
 struct park_options {
     const struct box_spec *spec; // copied; its limits are those of a waiting box
     unsigned count;              // to keep waiting
-    const char *const *warm_up;  // a command run once in each before it waits (fills caches); NULL: none
+    const char *const
+        *warm_up; // a command run once in each before it waits (fills caches); NULL: none
 };
 
 int park_new(struct engine *engine, const struct park_options *options, struct park **out,

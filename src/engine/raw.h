@@ -41,7 +41,8 @@ static inline long raw_clone3(struct clone_args *args, uint64_t secret, void (*r
                      "hlt\n"
                      "1:"
                      : "=a"(result)
-                     : "a"(SYS_clone3), "D"(args), "S"(sizeof *args), "d"(secret), "r"(r12), "r"(r13)
+                     : "a"(SYS_clone3), "D"(args), "S"(sizeof *args), "d"(secret), "r"(r12),
+                       "r"(r13)
                      : "rcx", "r11", "memory");
     return result;
 }

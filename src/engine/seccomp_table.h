@@ -128,7 +128,7 @@ struct seccomp_question {
     bool is_high;   // its upper 32 bits instead: for pointers, of which all 64 count
     bool is_secret; // instead: are all 64 bits the secret of this launch? Then the first answer
     struct seccomp_answer answers[8];
-    uint32_t otherwise;                            // unless there is a
+    uint32_t otherwise;                           // unless there is a
     const struct seccomp_question *otherwise_ask; // further question
 };
 

@@ -20,11 +20,11 @@
 
 /* Bytes of one of a process's outputs on their way from a pipe to a spool file. */
 struct output {
-    int pipe_fd;  // read end, not blocking; -1: closed
-    int spool_fd; // -1: nowhere
+    int pipe_fd;     // read end, not blocking; -1: closed
+    int spool_fd;    // -1: nowhere
     uint64_t offset; // where the next byte goes in the spool
     uint64_t produced;
-    uint64_t cap; // 0: none
+    uint64_t cap;     // 0: none
     uint64_t written; // of the cap
     bool has_timestamps;
     bool is_inside_line;
@@ -40,11 +40,11 @@ struct process {
     uint64_t started_us;
     uint64_t deadline_us; // 0: none
     struct output outputs[2];
-    int terminal_fd;            // our copy of the master, for resizing; -1: none
-    int kill_fd;                // v2 leaf
-    int freezer_fd, procs_fd;   // v1 leaf
-    struct spawn *spawn;        // until it has executed or ended
-    uint64_t oom_kills; // of the box, when it was started
+    int terminal_fd;          // our copy of the master, for resizing; -1: none
+    int kill_fd;              // v2 leaf
+    int freezer_fd, procs_fd; // v1 leaf
+    struct spawn *spawn;      // until it has executed or ended
+    uint64_t oom_kills;       // of the box, when it was started
     bool is_timed_out;
     bool is_killed; // by the engine's wish
     bool has_ended;
@@ -60,8 +60,9 @@ struct init {
     uint64_t secret;
     uint64_t oom_kills; // seen so far
     uint64_t oom_ends;  // explained by them
-    bool is_rank_raised; // PID 1 stands where its children begin, for the kernel's choice when memory runs out
-    uint64_t settle_us;  // until the next look whether that can end
+    bool
+        is_rank_raised; // PID 1 stands where its children begin, for the kernel's choice when memory runs out
+    uint64_t settle_us; // until the next look whether that can end
     uint32_t max_files;
     bool is_one_shot;
     bool is_control_full; // wait until the engine has read

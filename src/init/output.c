@@ -55,8 +55,8 @@ static void append_stamp(struct output *output)
     (void)clock_gettime(CLOCK_REALTIME, &now);
     (void)gmtime_r(&now.tv_sec, &parts);
     size_t length = strftime(stamp, sizeof stamp, "%Y-%m-%dT%H:%M:%S", &parts);
-    length += (size_t)snprintf(stamp + length, sizeof stamp - length, ".%03ldZ ",
-                               now.tv_nsec / 1000000);
+    length +=
+        (size_t)snprintf(stamp + length, sizeof stamp - length, ".%03ldZ ", now.tv_nsec / 1000000);
     append(output, stamp, length);
 }
 

@@ -90,7 +90,8 @@ void process_kill_tree(struct init *init, struct process *process)
     else if (init->is_one_shot)
         (void)kill(-1, SIGKILL); // everything in our process namespace but us
     if (process->pid > 0 && !process->has_ended)
-        (void)kill(process->pid, SIGKILL); // on v1 it enters its leaf by itself and may be on its way
+        (void)kill(process->pid,
+                   SIGKILL); // on v1 it enters its leaf by itself and may be on its way
 }
 
 void process_signal(struct init *init, struct process *process, int signal, bool is_whole_tree,
@@ -147,7 +148,8 @@ static void describe_end(struct init *init, struct process *process, int status,
     end->cause = CAUSE_EXIT;
     end->duration_us = init_now_us() - process->started_us;
     end->cpu_user_us = (uint64_t)used->ru_utime.tv_sec * 1000000 + (uint64_t)used->ru_utime.tv_usec;
-    end->cpu_system_us = (uint64_t)used->ru_stime.tv_sec * 1000000 + (uint64_t)used->ru_stime.tv_usec;
+    end->cpu_system_us =
+        (uint64_t)used->ru_stime.tv_sec * 1000000 + (uint64_t)used->ru_stime.tv_usec;
     end->max_rss_bytes = (uint64_t)used->ru_maxrss * 1024;
     if (process->is_timed_out) {
         end->cause = CAUSE_TIMEOUT;

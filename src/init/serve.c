@@ -45,7 +45,9 @@ static void on_spawn(struct init *init, struct link_message *message)
     struct process *process =
         init->n_processes < INIT_MAX_PROCESSES ? new_process(init, message->header.process) : NULL;
     if (!process) {
-        struct link_exit end = {.cause = CAUSE_NOT_RUN, .code = 126, .sys = ENOMEM,
+        struct link_exit end = {.cause = CAUSE_NOT_RUN,
+                                .code = 126,
+                                .sys = ENOMEM,
                                 .text = "the box has too many processes that were not collected"};
         (void)link_send(init->control, LINK_EXITED, 0, message->header.process, &end, sizeof end,
                         NULL, 0);

@@ -23,7 +23,8 @@
 
 #define STACK_SIZE 16384
 #define MAX_PATH 4096
-#define SETTLE_FIRST_US 1000 // after a spawn; then twice as long each time, while a guest stops a child half-way
+#define SETTLE_FIRST_US                                                                            \
+    1000 // after a spawn; then twice as long each time, while a guest stops a child half-way
 #define SETTLE_LAST_US 100000
 
 /* All a child needs, in one mapping that stays until the child has executed or ended. */
@@ -406,7 +407,8 @@ void spawn_start(struct init *init, struct process *process, struct link_message
     else if (!copy_strings(s, view))
         end_at_once(process, CAUSE_NOT_RUN, 126, ENOMEM, "%s", "the box is out of memory");
     else if (!open_stdio(process, message, spawn, s))
-        end_at_once(process, CAUSE_NOT_RUN, 126, errno, "%s", "cannot open standard input and output");
+        end_at_once(process, CAUSE_NOT_RUN, 126, errno, "%s",
+                    "cannot open standard input and output");
     else {
         process->started_us = init_now_us();
         long pid = clone_child(init, s, into_fd);
@@ -421,7 +423,8 @@ void spawn_start(struct init *init, struct process *process, struct link_message
     }
     for (int i = 0; i < 3; i++) {
         if (s->stdio[i] >= 0)
-            (void)close(s->stdio[i]); // the child has copies, and reads the numbers from this memory
+            (void)close(
+                s->stdio[i]); // the child has copies, and reads the numbers from this memory
     }
     if (process->has_ended)
         give_memory(init, s);

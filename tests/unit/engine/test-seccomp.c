@@ -170,9 +170,8 @@ static size_t interesting_values(uint64_t *out)
 
 static void check_arguments(struct machine *m, uint32_t number, uint64_t secret)
 {
-    static const uint64_t few[] = {0,  1,        RLIMIT_CORE, 2,
-                                   6,  SOCK_RAW, 10,          AF_NETLINK | 1ULL << 40,
-                                   16, 1ULL << 32};
+    static const uint64_t few[] = {
+        0, 1, RLIMIT_CORE, 2, 6, SOCK_RAW, 10, AF_NETLINK | 1ULL << 40, 16, 1ULL << 32};
     uint64_t values[512];
     size_t n = interesting_values(values);
     CHECK(n <= ARRAY_SIZE(values));
@@ -482,9 +481,11 @@ TEST(the_core_limit_is_read_but_never_set)
         CHECK_INT(verdict(SECRET, __NR_setrlimit, resource | high, low, 0),
                   is_core ? ERRNO(0) : SECCOMP_RET_ALLOW);
         CHECK_INT(prlimit_verdict(resource, low, 0), is_core ? ERRNO(0) : SECCOMP_RET_ALLOW);
-        CHECK_INT(prlimit_verdict(resource | high, high, 0), is_core ? ERRNO(0) : SECCOMP_RET_ALLOW);
+        CHECK_INT(prlimit_verdict(resource | high, high, 0),
+                  is_core ? ERRNO(0) : SECCOMP_RET_ALLOW);
         CHECK_INT(prlimit_verdict(resource, low, low), is_core ? ERRNO(EPERM) : SECCOMP_RET_ALLOW);
-        CHECK_INT(prlimit_verdict(resource, high, high), is_core ? ERRNO(EPERM) : SECCOMP_RET_ALLOW);
+        CHECK_INT(prlimit_verdict(resource, high, high),
+                  is_core ? ERRNO(EPERM) : SECCOMP_RET_ALLOW);
         CHECK_INT(prlimit_verdict(resource, 0, low), SECCOMP_RET_ALLOW);
         CHECK_INT(prlimit_verdict(resource, 0, high), SECCOMP_RET_ALLOW);
         CHECK_INT(prlimit_verdict(resource, 0, 0), SECCOMP_RET_ALLOW);
