@@ -186,7 +186,6 @@ static void turn(struct init *init, struct polled *p)
         has_dead_children = 0;
         process_reap(init);
     }
-    spawn_settle(init);
     enforce_deadlines(init);
     if (ready > 0 && init->control >= 0 && is_ready(p, init->control, POLLOUT))
         init->is_control_full = false;
@@ -199,6 +198,7 @@ static void turn(struct init *init, struct polled *p)
     if (ready > 0 && init->listener >= 0 && is_ready(p, init->listener, POLLIN))
         accept_engine(init);
     serve_news(init);
+    spawn_settle(init);
 }
 
 int main(void)

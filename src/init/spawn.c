@@ -26,6 +26,7 @@
 #define SETTLE_FIRST_US                                                                            \
     1000 // after a spawn; then twice as long each time, while a guest stops a child half-way
 #define SETTLE_LAST_US 100000
+#define FORKED_ONLY 0x40u // PF_FORKNOEXEC in /proc/PID/stat
 
 /* All a child needs, in one mapping that stays until the child has executed or ended. */
 struct spawn {
@@ -464,15 +465,39 @@ bool spawn_finish(struct init *init, struct process *process)
     return has_failed;
 }
 
+/*
+ * True once nothing of ours is the child's any more. `alive` is cleared a moment before that; the kernel's flag of those
+ * that forked and did not execute goes a moment after (begin_new_exec in fs/exec.c).
+ */
+static bool has_left(const struct process *process)
+{
+    char path[32];
+    char text[256];
+    unsigned flags = 0;
+
+    if (process->spawn->alive)
+        return false;
+    (void)snprintf(path, sizeof path, "/proc/%d/stat", (int)process->pid);
+    autofd fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t got = fd < 0 ? 0 : read(fd, text, sizeof text - 1);
+    text[got > 0 ? got : 0] = '\0';
+    char *end = strrchr(text, ')'); // of its name, which it chooses
+    return !end || sscanf(end + 1, " %*c %*d %*d %*d %*d %*d %u", &flags) != 1 ||
+           !(flags & FORKED_ONLY);
+}
+
 void spawn_settle(struct init *init)
 {
     bool has_any = false;
     if (!init->is_rank_raised)
         return;
     for (struct process *process = init->processes; process; process = process->next) {
-        if (process->spawn && !process->spawn->alive && !process->spawn->failed_sys)
+        if (!process->spawn)
+            continue;
+        if (!has_left(process))
+            has_any = true;
+        else if (!process->spawn->failed_sys)
             give_memory(init, take(process->spawn));
-        has_any |= process->spawn && process->spawn->alive;
     }
     if (has_any) {
         init->settle_us = init->settle_us < SETTLE_LAST_US ? init->settle_us * 2 : SETTLE_LAST_US;
