@@ -335,21 +335,33 @@ static int run_linger(int argc, char **argv)
     return 0;
 }
 
+/* The name of a process, or "" when it is gone or a zombie. */
+static void read_living(int pid, char name[64])
+{
+    char path[64];
+    char text[256] = "";
+    char state = 'Z';
+    (void)snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    *name = '\0';
+    int fd = open(path, O_RDONLY);
+    if (fd >= 0 && read(fd, text, sizeof text - 1) > 0 &&
+        sscanf(text, "%*d (%63[^)]) %c", name, &state) == 2 && (state == 'Z' || state == 'X'))
+        *name = '\0';
+    (void)close(fd);
+}
+
 /* Names of all processes but PID 1 and this one. */
 static int run_ps(int argc, char **argv)
 {
     DIR *proc = opendir("/proc");
     for (struct dirent *entry; proc && (entry = readdir(proc));) {
-        char path[300];
-        char name[64] = "";
+        char name[64];
         int pid = atoi(entry->d_name);
         if (pid <= 1 || pid == getpid())
             continue;
-        (void)snprintf(path, sizeof path, "/proc/%d/comm", pid);
-        int fd = open(path, O_RDONLY);
-        if (fd >= 0 && read(fd, name, sizeof name - 1) > 0)
-            printf("%s", name);
-        (void)close(fd);
+        read_living(pid, name);
+        if (*name)
+            printf("%s\n", name);
     }
     say("end");
     return 0;
