@@ -36,6 +36,13 @@ def start(*arguments, data):
                             stderr=subprocess.PIPE)
 
 
+@pytest.fixture
+def boxes(tmp_path):
+    """A data directory in which sandboxes are started; lets go of it afterwards."""
+    yield tmp_path
+    subprocess.run(**command("detach", data=tmp_path), check=True)
+
+
 def entries(data):
     return {row["name"]: row for row in json.loads(runtime("list", "--json", data=data).stdout)}
 
@@ -125,15 +132,15 @@ def test_verify_and_remove(tmp_path):
     assert runtime("remove", "host", data=tmp_path).stderr == "burrow: runtime 'host:latest' is not built\n"
 
 
-def test_a_runtime_in_use_by_a_sandbox_is_not_removed(tmp_path):
-    box = start("run", "--runtime", "host:latest", "--", "cat", data=tmp_path)
+def test_a_runtime_in_use_by_a_sandbox_is_not_removed(boxes):
+    box = start("run", "--runtime", "host:latest", "--", "cat", data=boxes)
     try:
         box.stdin.write("here\n")
         box.stdin.flush()
         if box.stdout.readline() != "here\n":
             pytest.skip("no sandbox can be started: " + box.stderr.read())
-        assert entries(tmp_path)["host"]["inUse"]
-        done = runtime("remove", "host", data=tmp_path)
+        assert entries(boxes)["host"]["inUse"]
+        done = runtime("remove", "host", data=boxes)
         assert (done.returncode, done.stderr) == (
             1, "burrow: runtime 'host:latest' is in use by a sandbox; end that first\n")
     finally:
@@ -228,10 +235,10 @@ def test_two_builds_at_once_wait_for_each_other(base):
         assert process.returncode == 128 + signal.SIGTERM
 
 
-def test_base_is_whole_and_works_in_a_sandbox(base, tmp_path):
+def test_base_is_whole_and_works_in_a_sandbox(base, boxes):
     assert "is as it was built" in runtime("verify", "base:bookworm", data=base).stdout
-    (tmp_path / "runtimes").symlink_to(base / "runtimes")  # what a sandbox needs besides goes with tmp_path
+    (boxes / "runtimes").symlink_to(base / "runtimes")  # what a sandbox needs besides goes with boxes
     script = "python3 -c 'import ssl, venv' && git --version && apt-get check -qq && dpkg --audit && id -un 1000"
-    done = subprocess.run(**command("run", "--", "bash", "-c", script, data=tmp_path), capture_output=True, timeout=120)
+    done = subprocess.run(**command("run", "--", "bash", "-c", script, data=boxes), capture_output=True, timeout=120)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("git version") and done.stdout.endswith("\nburrow\n")
