@@ -145,7 +145,7 @@ def test_a_runtime_in_use_by_a_sandbox_is_not_removed(boxes):
             1, "burrow: runtime 'host:latest' is in use by a sandbox; end that first\n")
     finally:
         box.communicate()
-    assert runtime("remove", "host", data=tmp_path).returncode == 0
+    assert runtime("remove", "host", data=boxes).returncode == 0
 
 
 # ---- base:latest ----
