@@ -21,7 +21,7 @@ int park_new(struct engine *engine, const struct park_options *options, struct p
 /* Launches until `count` wait, at most `at_most` now; *made tells how many it were. */
 int park_fill(struct park *park, unsigned at_most, unsigned *made, struct error *err);
 
-/* Gives a waiting box, limited as asked; NULL when none waits (then launch one). Dead ones are thrown away on the way. */
+/* Gives a waiting box, limited as asked (programs inside still see the limits it was made with); NULL when none waits (then launch one). Dead ones are thrown away on the way. */
 struct box *park_take(struct park *park, const struct cgroup_limits *limits,
                       const struct volume_limits *disk);
 

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Boxes made ahead: filled, taken, limited as asked, and gone with their park. */
+#include "base/auto.h"
+#include "box_fixture.h"
+#include "engine/park.h"
+
+static struct park *make_park(bool is_one_shot, unsigned count)
+{
+    static const char *const warm_up[] = {"/bin/guest", "exit", "0", NULL};
+    struct box_spec spec = plain_spec();
+    struct park_options options = {.spec = &spec, .count = count, .warm_up = warm_up};
+    struct park *park = NULL;
+    struct error err = {0};
+
+    spec.is_one_shot = is_one_shot;
+    CHECK_OK(park_new(engine, &options, &park, &err), err);
+    return park;
+}
+
+static struct box *take_from(struct park *park, const struct cgroup_limits *limits)
+{
+    struct volume_limits no_limit = {0};
+    return park_take(park, limits, &no_limit);
+}
+
+BOX_TEST(a_park_fills_up_to_its_count_and_gives_boxes_that_work)
+{
+    struct cgroup_limits no_limits = {0};
+    struct error err = {0};
+    unsigned made = 0;
+
+    for (int is_one_shot = 0; is_one_shot < 2; is_one_shot++) {
+        autoptr(park) park = make_park(is_one_shot, 3);
+        CHECK_OK(park_fill(park, 2, &made, &err), err);
+        CHECK_INT(made, 2);
+        CHECK_OK(park_fill(park, 5, &made, &err), err);
+        CHECK_INT(made, 1);
+        CHECK_INT(park_waiting(park), 3);
+        struct box *box = take_from(park, &no_limits);
+        CHECK(box);
+        (void)own(box);
+        CHECK_INT(park_waiting(park), 2);
+        run_well(box, "exit 0");
+        end(box);
+    }
+}
+
+BOX_TEST(a_box_that_is_taken_has_the_limits_that_were_asked_for)
+{
+    struct cgroup_limits limits = {.max_procs = 5};
+    struct error err = {0};
+    struct cgroup_usage usage;
+    unsigned made = 0;
+    autoptr(park) park = make_park(false, 1);
+
+    CHECK_OK(park_fill(park, 1, &made, &err), err);
+    struct box *box = own(take_from(park, &limits));
+    uint32_t id = start(box, &(struct process_spec){.timeout_ms = 500}, "bomb");
+    (void)finish(box, id);
+    CHECK_OK(box_usage(box, &usage, &err), err);
+    CHECK(usage.procs_refused > 0);
+}
+
+BOX_TEST(an_empty_park_gives_nothing_and_a_named_scratch_is_refused)
+{
+    struct cgroup_limits no_limits = {0};
+    struct box_spec spec = plain_spec();
+    struct park_options options = {.spec = &spec, .count = 1};
+    struct park *refused = NULL;
+    struct error err = {0};
+    autoptr(park) park = make_park(true, 1);
+
+    CHECK(take_from(park, &no_limits) == NULL);
+    spec.scratch = "kept";
+    CHECK(park_new(engine, &options, &refused, &err) < 0);
+    CHECK_INT(err.kind, ERROR_INVALID);
+}
+
+NOTHING_IS_LEFT_TEST
