@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who is asking: by which key, for which organisation, seeing how much of it. A value; copy it freely. */
+#pragma once
+#include "base/id.h"
+#include "store/store.h"
+
+#include <stdbool.h>
+
+struct actor {
+    char key_id[ID_TEXT]; // "": no key (the machine's own root, over the local socket)
+    char organisation[ID_TEXT];
+    bool is_admin;       // may manage keys
+    const char *tenant;  // NULL: sees all of the organisation; else exactly these. Borrowed
+    const char *scope;   //
+    const char *project; // given to what it makes; never hides anything
+};
+
+/* Whether a row of this owner exists for the actor. */
+bool actor_sees(const struct actor *actor, const struct store_owner *owner);
+
+/* Whose its new rows are. Texts are borrowed from the actor. */
+struct store_owner actor_owner(const struct actor *actor);
+
+/* What lists of the actor may contain. */
+struct store_owner actor_filter(const struct actor *actor);

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of the core share and nobody else sees. */
+#pragma once
+#include "core/core.h"
+#include "core/streams.h"
+#include "engine/box.h"
+#include "loop/loop.h"
+#include "loop/workers.h"
+#include "store/store.h"
+
+struct pool;    // pool.h: boxes made ahead
+struct images;  // images.h: runtimes opened once
+struct keeper;  // keeper.h: the core's own loop and thread
+struct registry; // sandboxes.h: the living ones
+
+struct core {
+    struct core_settings settings; // texts are ours
+    int lock_fd;                   // one server per data directory
+    struct store *store;
+    struct engine *engine;
+    struct hub *hub;
+    struct keys *keys;
+    struct streams *streams;
+    struct images *images;
+    struct pool *pool;
+    struct registry *registry;
+    struct keeper *keeper;
+    struct workers *crew; // the core's own: ending boxes, filling the pool
+};
+
+/*
+ * Opens a conversation about files in the sandbox's box (engine/files.h speaks it), counted as activity. `out_user_base`
+ * semantics are the sandbox's: its user, its working directory. Waits while it is being created.
+ */
+int core_files(struct core *core, const struct actor *actor, const char *sandbox_id, int *conversation,
+               struct error *err);

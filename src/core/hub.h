@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Who waits for news of what: sandboxes, executions and streams, all by id. Watching costs memory and no
+ * thread. All calls from any thread.
+ *
+ * To wait for a condition: watch first, look at the thing, and if the condition does not hold yet, wait for fn.
+ */
+#pragma once
+#include "base/auto.h"
+
+struct hub;
+struct watch;
+
+struct hub *hub_new(void);
+void hub_free(struct hub *hub); // all watches must be gone
+DEFINE_AUTOPTR(hub)
+
+/*
+ * Calls fn(data) every time there is news of `id` (which need not exist). fn runs on whatever thread has the
+ * news, must be quick (post to a loop), and must call neither hub nor core.
+ */
+struct watch *hub_watch(struct hub *hub, const char *id, void (*fn)(void *data), void *data);
+
+/* When it returns, fn is not running and will not be called again. */
+void watch_free(struct watch *watch);
+DEFINE_AUTOPTR(watch)
+
+void hub_tell(struct hub *hub, const char *id);

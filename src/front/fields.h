@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * JSON bodies and query strings by tables: name, type, where it goes, whether it is needed. All faults of a body are
+ * collected, with their paths, into one sentence: "command[2]: must be a string, not a number; timeout.idle: ...".
+ */
+#pragma once
+#include "base/error.h"
+#include "data/value.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum field_type {    // what the struct's member is:
+    FIELD_TEXT,      // const char *; no NUL in it; NULL: absent
+    FIELD_TEXTS,     // const char ** ended by NULL; NULL: absent
+    FIELD_BOOL,      // bool
+    FIELD_INTEGER,   // int64_t within minimum … maximum (equal: any)
+    FIELD_DURATION,  // struct duration_field: as written, and in ms
+    FIELD_SIZE,      // struct size_field: as written, and in bytes
+    FIELD_CPU,       // struct size_field: as written, and in thousandths
+    FIELD_MAP,       // a struct inside the struct, by `fields`; a bool member `has_<name>` is not needed: see has_offset
+    FIELD_LIST,      // struct field_list of structs by `fields`
+    FIELD_TEXT_MAP,  // struct field_list of struct text_pair (value NULL for null where is_nullable)
+    FIELD_BYTES,     // struct bytes_field: standard base64 with padding, decoded
+    FIELD_VALUE,     // const struct data_value *: any JSON
+    FIELD_OBJECT,    // const struct data_value *: a JSON object
+};
+
+struct duration_field {
+    const char *text; // NULL: absent
+    uint64_t ms;
+};
+struct size_field {
+    const char *text; // NULL: absent
+    uint64_t value;
+};
+struct bytes_field {
+    const void *data;
+    size_t length;
+};
+struct text_pair {
+    const char *name;
+    const char *value;
+};
+struct field_list {
+    void *items;
+    size_t count;
+};
+
+struct field {
+    const char *name; // NULL ends a table
+    enum field_type type;
+    size_t offset;
+    bool is_needed;
+    bool is_nullable;           // null counts as absent (FIELD_TEXT_MAP: values may be null)
+    const struct field *fields; // of FIELD_MAP and of FIELD_LIST's items
+    size_t item_size;           // of FIELD_LIST's items
+    int64_t minimum, maximum;   // integers: range; texts: at most maximum bytes; lists: at most maximum items (0: default)
+    size_t has_offset;          // offsetof a bool that says whether it was there; 0: none (put no such bool first)
+    const char *const *words;   // FIELD_TEXT: one of these, NULL-terminated; NULL: any
+    const char *help;           // for the OpenAPI document; may be NULL
+};
+
+/*
+ * Fills `into` (zeroed or preset by the caller) from a JSON object. Unknown members are ignored. Memory is the
+ * document's, taken with value_alloc. ERROR_INVALID names every fault, at most 16.
+ */
+int fields_read(const struct data_value *body, const struct field *fields, void *into, struct error *err);
+
+enum parameter_type { PARAMETER_TEXT, PARAMETER_INTEGER, PARAMETER_BOOL, PARAMETER_DURATION, PARAMETER_WORD };
+
+struct parameter {
+    const char *name; // NULL ends a table
+    enum parameter_type type;
+    const char *const *words; // PARAMETER_WORD: one of these
+    const char *help;
+};
+
+/* A query string, decoded. */
+struct query;
+int query_parse(const char *text, struct data_document *memory, struct query **out, struct error *err); // text may be NULL
+/* ERROR_INVALID for values that are not of their parameter's type; unknown names are ignored. */
+int query_check(const struct query *query, const struct parameter *parameters, struct error *err);
+const char *query_text(const struct query *query, const char *name); // NULL: absent or empty
+int64_t query_integer(const struct query *query, const char *name, int64_t absent);
+bool query_bool(const struct query *query, const char *name, bool absent);
+/* Go's spelling; -1 when absent. */
+int64_t query_duration_ms(const struct query *query, const char *name);

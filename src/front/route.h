@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A front's routes: one row each, from which dispatch, checks of bodies and parameters, and the OpenAPI document are derived.
+ */
+#pragma once
+#include "base/error.h"
+#include "front/fields.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct call;
+
+enum route_lane {
+    ROUTE_QUICK, // on a worker of the quick lane: milliseconds
+    ROUTE_SLOW,  // uploads, downloads, launches that may wait
+    ROUTE_LOOP,  // tried on the loop first (must not block): CALL_ELSEWHERE moves it to the quick lane
+};
+
+enum route_access {
+    ACCESS_KEY,  // a valid key, or the local socket
+    ACCESS_OPEN, // no key is looked at; what is named in the path is the right
+};
+
+enum route_body {
+    BODY_NONE,   // whatever comes is read and dropped (at most 1 MiB)
+    BODY_JSON,   // call->body; an empty one is an empty map
+    BODY_STREAM, // call->request->stream, as it comes; a limit of route->body_limit (0: none)
+};
+
+#define ROUTE_PARAMETERS 4
+
+/* Handled: 0, having answered or parked the call. -1 with *err: the front answers with its envelope. */
+#define CALL_ELSEWHERE 1 // ROUTE_LOOP: not without blocking
+typedef int (*route_handler)(struct call *call, struct error *err);
+
+struct route {
+    const char *method;  // NULL ends a table
+    const char *pattern; // "/sandbox/{id}/execute"; words win over parameters whatever the order of rows
+    enum route_lane lane;
+    enum route_access access;
+    enum route_body body;
+    route_handler handle;
+    const char *summary;              // "starts a command"
+    const struct field *fields;       // of a JSON body; NULL: not described
+    const struct parameter *query;    // described and checked before the handler; NULL: none
+    uint64_t body_limit;              // 0: the server's
+};
+
+/* A protocol over the core. */
+struct front {
+    const char *name; // "agentuity"
+    const char *title;
+    const struct route *routes;
+    /* Answers a failed call, or (call NULL) a request for which there is no call. Any thread. */
+    void (*on_error)(struct call *call, const struct error *err);
+    void *settings; // the front's own; call->settings
+};
