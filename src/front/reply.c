@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Answers; see reply.h. */
+#include "front/reply.h"
+
+#include <string.h>
+
+static const int statuses[] = {
+    [ERROR_INVALID] = 400, [ERROR_NOT_FOUND] = 404, [ERROR_DENIED] = 403,      [ERROR_CONFLICT] = 409, [ERROR_LIMIT] = 429,
+    [ERROR_TIMEOUT] = 500, [ERROR_GONE] = 404,      [ERROR_UNAVAILABLE] = 500, [ERROR_SYSTEM] = 500,
+};
+
+static const struct {
+    const char *reason;
+    int status;
+} exceptions[] = {
+    {"unauthorized", 401},
+    {"full", 429},
+    {"too large", 413},
+    {"restarting", 503},
+};
+
+int reply_status(const struct error *err)
+{
+    for (unsigned i = 0; err->reason && i < sizeof exceptions / sizeof *exceptions; i++) {
+        if (strcmp(exceptions[i].reason, err->reason) == 0)
+            return exceptions[i].status;
+    }
+    return err->kind > ERROR_NONE && err->kind <= ERROR_SYSTEM ? statuses[err->kind] : 500;
+}
+
+#define REPLY_MAX ((size_t)64 << 20)
+
+void reply_init(struct reply *reply)
+{
+    buffer_init(&reply->text, REPLY_MAX);
+    json_writer_init(&reply->json, &reply->text);
+}
+
+void reply_send(struct reply *reply, struct response *response, int status)
+{
+    static const struct http_header headers[] = {{"Content-Type", "application/json"}, {0}};
+    static const char failed[] = "{\"success\":false,\"code\":\"INTERNAL\",\"message\":\"the answer is too long\"}";
+    struct error err = {0};
+
+    if (json_writer_finish(&reply->json, &err) < 0)
+        (void)response_send(response, 500, headers, failed, sizeof failed - 1);
+    else
+        (void)response_send(response, status, headers, reply->text.data, reply->text.length);
+}
+
+void reply_clear(struct reply *reply)
+{
+    buffer_clear(&reply->text);
+}
