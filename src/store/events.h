@@ -10,7 +10,7 @@ struct event_record {
     struct store_owner owner;
     const char *type;
     const char *reason; // a word, or NULL
-    const char *detail; // JSON, or NULL
+    const char *detail; // packed texts NAME=VALUE, or NULL
     int64_t created_at;
 };
 void event_record_clear(struct event_record *record);

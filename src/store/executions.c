@@ -94,24 +94,35 @@ void execution_record_clear(struct execution_record *record)
     record_clear(&execution_table, record);
 }
 
+void execution_record_copy(struct execution_record *to, const struct execution_record *from)
+{
+    record_copy(&execution_table, from, to);
+}
+
 void execution_list_clear(struct execution_list *list)
 {
     record_rows_clear(&execution_table, list->rows, list->count);
     *list = (struct execution_list){0};
 }
 
-// The next number of the sandbox's processes; 0 when there is no such sandbox.
+// The record's own number, or the next one of the sandbox's processes; 0 when there is no such sandbox.
 static int take_number(struct store_call *call, const struct execution_record *record,
                        int64_t *number, struct error *err)
 {
     struct sql_value args[] = {sql_text(record->sandbox_id),
-                               sql_number(record->kind == EXECUTION_COMMAND)};
+                               sql_number(record->kind == EXECUTION_COMMAND),
+                               sql_number(record->number)};
 
     *number = 0;
-    return store_run(call,
-                     "UPDATE sandboxes SET process_count = process_count + 1, "
-                     "execution_count = execution_count + $2 WHERE id = $1 RETURNING process_count",
-                     args, ARRAY_SIZE(args), store_take_number, number, NULL, err);
+    if (store_run(call,
+                  "UPDATE sandboxes SET process_count = CASE WHEN $3 > process_count THEN $3 "
+                  "ELSE process_count + 1 END, execution_count = execution_count + $2 "
+                  "WHERE id = $1 RETURNING process_count",
+                  args, ARRAY_SIZE(args), store_take_number, number, NULL, err) < 0)
+        return -1;
+    if (*number != 0 && record->number != 0)
+        *number = record->number;
+    return 0;
 }
 
 int store_execution_add(struct store *store, struct execution_record *record, struct error *err)

@@ -44,12 +44,12 @@ struct execution_record {
     const char *id;
     const char *sandbox_id;
     enum execution_kind kind;
-    int64_t number; // its process in the box; from store_execution_add
+    int64_t number; // its process in the box; 0: store_execution_add gives the next one
     struct store_owner owner;
 
     // As asked for, never changed.
-    const char *command; // JSON, argv
-    const char *env;     // JSON, beside the sandbox's
+    const char *command; // packed texts, argv
+    const char *env;     // packed texts, beside the sandbox's
     const char *box_user;
     const char *working_directory;
     const char *metadata; // JSON
@@ -81,10 +81,12 @@ struct execution_record {
     int64_t updated_at; // every update writes it
 };
 void execution_record_clear(struct execution_record *record);
+/* A copy with texts of its own; `to` is written over. */
+void execution_record_copy(struct execution_record *to, const struct execution_record *from);
 #define autoexecution __attribute__((cleanup(execution_record_clear))) struct execution_record
 
 /*
- * Gives the record its number and counts it in its sandbox. ERROR_NOT_FOUND, noun "sandbox",
+ * Gives the record a number where it has none, and counts it in its sandbox. ERROR_NOT_FOUND, noun "sandbox",
  * without one; ERROR_CONFLICT when the id is taken.
  */
 int store_execution_add(struct store *store, struct execution_record *record, struct error *err);

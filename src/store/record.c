@@ -117,6 +117,16 @@ void record_clear(const struct record *record, void *object)
     memset(object, 0, record->size);
 }
 
+void record_copy(const struct record *record, const void *from, void *to)
+{
+    memcpy(to, from, record->size);
+    for (size_t i = 0; i < record->n_fields; i++) {
+        const char *text = record->fields[i].kind == FIELD_TEXT ? text_in(from, &record->fields[i]) : NULL;
+        if (text)
+            *(char **)((char *)to + record->fields[i].offset) = xstrdup(text);
+    }
+}
+
 void record_rows_clear(const struct record *record, void *rows, size_t count)
 {
     for (size_t i = 0; i < count; i++)

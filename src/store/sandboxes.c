@@ -109,6 +109,11 @@ void sandbox_record_clear(struct sandbox_record *record)
     record_clear(&sandbox_table, record);
 }
 
+void sandbox_record_copy(struct sandbox_record *to, const struct sandbox_record *from)
+{
+    record_copy(&sandbox_table, from, to);
+}
+
 void sandbox_list_clear(struct sandbox_list *list)
 {
     record_rows_clear(&sandbox_table, list->rows, list->count);

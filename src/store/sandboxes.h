@@ -61,7 +61,7 @@ struct sandbox_record {
     enum sandbox_mode mode;
     const char *runtime;
     const char *snapshot;
-    const char *command;      // JSON, argv of the first execution
+    const char *command;      // packed texts, argv of the first execution
     const char *execution_id; // the first execution
     int64_t max_executions;   // at once; 0: any number
     const char *box_user;
@@ -74,7 +74,7 @@ struct sandbox_record {
     int64_t disk_bytes;
     int64_t max_processes;
     // SANDBOX_ENV
-    const char *env; // JSON, never NULL
+    const char *env; // packed texts, never NULL
     // SANDBOX_NETWORK
     bool has_network;
     int64_t port; // 0: none
@@ -111,6 +111,8 @@ struct sandbox_record {
     int64_t updated_at; // every update writes it
 };
 void sandbox_record_clear(struct sandbox_record *record);
+/* A copy with texts of its own; `to` is written over. */
+void sandbox_record_copy(struct sandbox_record *to, const struct sandbox_record *from);
 #define autosandbox __attribute__((cleanup(sandbox_record_clear))) struct sandbox_record
 
 /* Durable, unless it is one-shot. ERROR_CONFLICT when the id is taken. */
