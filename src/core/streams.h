@@ -27,14 +27,14 @@ struct stream_place {
  * made, nothing else.
  */
 int streams_prepare(struct streams *streams, const struct stream_place *place, struct stream **out, struct error *err);
-/* Writes its row, in the caller's transaction. */
+/* Writes its row, or the place of one that was taken, in the caller's transaction. */
 int streams_put(struct streams *streams, struct stream *stream, struct error *err);
 /* It was never put: readers end, the file goes. Takes the reference. */
 void streams_discard(struct streams *streams, struct stream *stream);
 
 /*
- * Takes a user's open stream for a command (STREAM_STDIN: it is read; else written), in the caller's transaction or one of
- * its own. Once taken nobody else may write an output; a stdin is still appended to. ERROR_INVALID, noun "stream": unknown, not
+ * Takes a user's open stream for a command (STREAM_STDIN: it is read; else written), in memory: streams_put writes it down, since
+ * the sandbox may not be in the store yet. Once taken nobody else may write an output; a stdin is still appended to. ERROR_INVALID, noun "stream": unknown, not
  * the actor's, complete, or taken.
  */
 int streams_take(struct streams *streams, const struct actor *actor, const char *id, const struct stream_place *place,

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How sandboxes end, for whatever reason. Private to the core. */
+#pragma once
+#include "core/lifecycle.h"
+#include "core/live.h"
+
+/*
+ * Ends it: kills everything in it, removes the box, records the end, tells everybody. Blocks. `step` is STEP_END or
+ * STEP_DELETE. One that somebody else is ending is waited for.
+ */
+int ending_run(struct live *live, enum lifecycle_step step, const char *reason, struct error *err);
+
+/* The same in the background, as STEP_END. Does not block. */
+void ending_start(struct live *live, const char *reason); // a literal
+
+/* The end of a one-shot sandbox is recorded with its command's: only the box is left to be removed. Does not block. */
+void ending_start_box(struct live *live);
+
+/*
+ * Rows of a sandbox's end, in the caller's transaction and turn: state, event, streams' expiry. *next (a copy of the record) is
+ * what is in the store then; give it to live_change after the commit.
+ */
+int ending_put(struct live *live, enum lifecycle_step step, const char *reason, int64_t exit_code, int64_t now,
+               struct sandbox_record *next, struct error *err);
+
+/* It could not be made: its box goes, and what had got a row becomes failed. */
+void ending_bury(struct live *live, bool is_put, bool is_known, const char *why);
+
+/* Its state, for those who only need to know that. */
+bool live_is_over(struct live *live);

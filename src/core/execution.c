@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What can be asked of executions and jobs; see execution.h. */
+#include "core/execution.h"
+
+#include "base/clock.h"
+#include "core/command.h"
+#include "core/ending.h"
+#include "core/lookup.h"
+#include "core/note.h"
+#include "core/once.h"
+#include "engine/files.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define STOP_PATIENCE_MS 5000
+#define FILE_TIMEOUT_MS 60000
+
+static const char *noun_of(const enum execution_kind *kind)
+{
+    return kind && *kind == EXECUTION_JOB ? "job" : "execution";
+}
+
+/* Takes a place in the sandbox, or says why there is none. */
+static int reserve(struct live *live, enum execution_kind kind, struct error *err)
+{
+    (void)pthread_mutex_lock(&live->lock);
+    int64_t maximum = live->record.max_executions;
+    int result = lifecycle_check(&live->record, STEP_BEGIN, err);
+    if (result == 0 && kind == EXECUTION_COMMAND && maximum > 0 && live->n_executions >= maximum) {
+        error_set(err, ERROR_CONFLICT, "the sandbox is busy: a command is running in it; wait for it or stop it");
+        result = error_about(err, "sandbox", "busy");
+    } else if (result == 0 && kind == EXECUTION_COMMAND && live->record.mode == SANDBOX_ONE_SHOT) {
+        error_set(err, ERROR_CONFLICT, "a one-shot sandbox runs one command only");
+        result = error_about(err, "sandbox", "busy");
+    }
+    if (result == 0) {
+        live->n_executions += kind == EXECUTION_COMMAND;
+        live->n_jobs += kind == EXECUTION_JOB;
+    }
+    (void)pthread_mutex_unlock(&live->lock);
+    return result;
+}
+
+static void give_back(struct live *live, enum execution_kind kind)
+{
+    (void)pthread_mutex_lock(&live->lock);
+    live->n_executions -= kind == EXECUTION_COMMAND;
+    live->n_jobs -= kind == EXECUTION_JOB;
+    (void)pthread_mutex_unlock(&live->lock);
+}
+
+static int write_files(struct live *live, const struct execution_request *request, struct error *err)
+{
+    autofd conversation = -1;
+
+    if (request->n_files == 0)
+        return 0;
+    if (live_files(live, &conversation, err) < 0 || files_set_timeout(conversation, FILE_TIMEOUT_MS, err) < 0)
+        return -1;
+    for (size_t i = 0; i < request->n_files; i++) {
+        const struct sandbox_file *file = &request->files[i];
+        if (files_write_buffer(conversation, file->path, 0644, FILES_PARENTS, file->data, file->length, err) < 0) {
+            error_wrap(err, "write '%.200s'", file->path);
+            return error_about(err, "file", NULL);
+        }
+    }
+    return 0;
+}
+
+struct start {
+    struct live *live;
+    const struct actor *actor;
+    const struct execution_request *request;
+    struct running *running;
+};
+
+/* The caller has the turn. */
+static int put_start(const struct start *start, struct sandbox_record *next, struct error *err)
+{
+    struct core *core = start->live->core;
+    bool is_job = start->request->kind == EXECUTION_JOB;
+    struct note note = {
+        .type = EVENT_STARTED, .reason = is_job ? "job" : "execution", .now = start->running->record.started_at};
+    autotransaction together = {0};
+
+    note_fact(&note, is_job ? "job" : "execution", start->running->id);
+    live_copy(start->live, next);
+    if (!is_job && lifecycle_take(next, STEP_BEGIN, NULL, note.now, err) < 0)
+        return -1;
+    next->updated_at = next->active_at = note.now;
+    if (store_begin(core->store, STORE_FAST, &together, err) < 0 ||
+        store_sandbox_update(core->store, next, SANDBOX_PART_STATE | SANDBOX_PART_DEADLINES, SANDBOX_ALIVE, err) < 0 ||
+        command_put(start->live, start->running, err) < 0 || note_put(start->live, &note, err) < 0 ||
+        once_finish(core, start->actor, start->request->once, start->running->id, err) < 0)
+        return -1;
+    return store_commit(&together, err);
+}
+
+static int record_start(const struct start *start, struct execution_record *out, struct error *err)
+{
+    struct live *live = start->live;
+    autosandbox next = {0};
+
+    (void)pthread_mutex_lock(&live->turn);
+    // Whoever ends the sandbox has been here before or comes after; in between there is no third.
+    int result = lifecycle_check(&live->record, STEP_BEGIN, err);
+    if (result == 0)
+        result = put_start(start, &next, err);
+    if (result < 0) {
+        (void)pthread_mutex_unlock(&live->turn);
+        return -1;
+    }
+    live_change(live, &next);
+    running_copy(start->running, out);
+    command_recorded(live, start->running); // gives the turn back
+    hub_tell(live->core->hub, live->id);
+    return 0;
+}
+
+static int run(struct start *start, struct execution_record *out, struct error *err)
+{
+    if (command_prepare(start->live, start->actor, start->request, &start->running, err) < 0)
+        return -1;
+    if (write_files(start->live, start->request, err) == 0 &&
+        command_spawn(start->live, start->running, err) == 0 && record_start(start, out, err) == 0)
+        return 0;
+    command_abort(start->live, start->running);
+    return -1;
+}
+
+static int start_command(struct core *core, const struct actor *actor, const char *sandbox_id,
+                         const struct execution_request *request, struct execution_record *out, struct error *err)
+{
+    autoptr(live) live = NULL;
+
+    if (lookup_live(core, actor, sandbox_id, &live, err) < 0 || reserve(live, request->kind, err) < 0)
+        return -1;
+    live_touch(live);
+    struct start start = {live, actor, request, NULL};
+    int result = run(&start, out, err);
+    running_free(start.running);
+    if (result < 0)
+        give_back(live, request->kind);
+    return result;
+}
+
+int execution_start(struct core *core, const struct actor *actor, const char *sandbox_id,
+                    const struct execution_request *request, struct execution_record *out, struct error *err)
+{
+    char earlier[ID_TEXT];
+    bool is_new = false;
+
+    if (once_claim(core, actor, request->once, &is_new, earlier, err) < 0)
+        return -1;
+    if (!is_new)
+        return execution_get(core, actor, earlier, &request->kind, out, err);
+    if (start_command(core, actor, sandbox_id, request, out, err) == 0)
+        return 0;
+    once_release(core, actor, request->once);
+    return -1;
+}
+
+static bool is_visible(const struct execution_record *record, const struct actor *actor,
+                       const enum execution_kind *kind)
+{
+    return actor_sees(actor, &record->owner) && (!kind || *kind == record->kind);
+}
+
+int execution_get_quick(struct core *core, const struct actor *actor, const char *id,
+                        const enum execution_kind *kind, struct execution_record *out, struct error *err)
+{
+    autoptr(running) running = registry_find_command(core->registry, id);
+
+    if (!running)
+        return 0;
+    (void)pthread_mutex_lock(&running->lock);
+    bool is_seen = is_visible(&running->record, actor, kind);
+    if (is_seen)
+        execution_record_copy(out, &running->record);
+    (void)pthread_mutex_unlock(&running->lock);
+    return is_seen ? 1 : lookup_missing(noun_of(kind), id, err);
+}
+
+int execution_get(struct core *core, const struct actor *actor, const char *id, const enum execution_kind *kind,
+                  struct execution_record *out, struct error *err)
+{
+    autoexecution record = {0};
+
+    int known = execution_get_quick(core, actor, id, kind, out, err);
+    if (known != 0)
+        return known == 1 ? 0 : -1;
+    if (store_execution_get(core->store, id, &record, err) < 0)
+        return err->kind == ERROR_NOT_FOUND ? lookup_missing(noun_of(kind), id, err) : -1;
+    if (!is_visible(&record, actor, kind))
+        return lookup_missing(noun_of(kind), id, err);
+    *out = record;
+    record = (struct execution_record){0};
+    return 0;
+}
+
+int execution_list(struct core *core, const struct actor *actor, const struct execution_filter *filter,
+                   struct execution_list *out, struct error *err)
+{
+    struct execution_filter own = *filter;
+    autosandbox sandbox = {0};
+
+    if (filter->sandbox_id && lookup_record(core, actor, filter->sandbox_id, &sandbox, err) < 0)
+        return -1;
+    own.owner = actor_filter(actor);
+    own.owner.project = filter->owner.project;
+    return store_execution_list(core->store, &own, out, err);
+}
+
+/* That somebody asked for it is written down first: whatever happens then, it was cancelled. The caller has the turn. */
+static int put_stop(struct live *live, struct running *running, const char *reason, struct error *err)
+{
+    struct execution_record next = running->record;
+
+    next.stop_at = next.updated_at = (int64_t)clock_wall_ms();
+    next.stop_reason = reason;
+    if (store_execution_update(live->core->store, &next, EXECUTION_PART_STOP, EXECUTION_OPEN, err) < 0)
+        return -1;
+    (void)pthread_mutex_lock(&running->lock);
+    running->record.stop_at = next.stop_at;
+    free((char *)running->record.stop_reason);
+    running->record.stop_reason = reason ? strdup(reason) : NULL;
+    (void)pthread_mutex_unlock(&running->lock);
+    return 0;
+}
+
+static int stop_running(struct live *live, struct running *running, bool is_forced, const char *reason,
+                        struct error *err)
+{
+    (void)pthread_mutex_lock(&live->turn);
+    int result = execution_is_over(&running->record) || running->record.stop_at ? 0
+                                                                                 : put_stop(live, running, reason, err);
+    bool is_over = execution_is_over(&running->record);
+    (void)pthread_mutex_unlock(&live->turn);
+    if (result < 0 || is_over)
+        return result;
+    if (!is_forced && running->kill_at == 0)
+        running->kill_at = (int64_t)clock_wall_ms() + STOP_PATIENCE_MS;
+    if (live_lock_box(live, err) < 0)
+        return 0; // it ends with its sandbox
+    result = box_signal(live->box, running->number, is_forced ? SIGKILL : SIGTERM, is_forced, err);
+    live_unlock_box(live);
+    return result;
+}
+
+int execution_stop(struct core *core, const struct actor *actor, const char *id, const enum execution_kind *kind,
+                   bool is_forced, const char *reason, struct execution_record *out, struct error *err)
+{
+    autoexecution record = {0};
+
+    if (execution_get(core, actor, id, kind, &record, err) < 0)
+        return -1;
+    autoptr(live) live = registry_find(core->registry, record.sandbox_id);
+    autoptr(running) running = registry_find_command(core->registry, id);
+    if (live && running && !execution_is_over(&record) && stop_running(live, running, is_forced, reason, err) < 0)
+        return -1;
+    return execution_get(core, actor, id, kind, out, err);
+}

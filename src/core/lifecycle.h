@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The state machine of sandboxes: which step leads from which state to which. The only file that changes a sandbox's state.
+ * Pure: it changes the record it is given; who calls writes it to the store.
+ */
+#pragma once
+#include "base/error.h"
+#include "store/sandboxes.h"
+
+enum lifecycle_step {
+    STEP_READY, // its box is up
+    STEP_BEGIN, // an execution begins
+    STEP_REST,  // the last execution has ended
+    STEP_STOP,  // everything in it is being killed
+    STEP_END,   // it is over
+    STEP_FAIL,  // it could not be made
+    STEP_DELETE,
+    LIFECYCLE_STEPS,
+};
+
+/* Whether the step can be taken. ERROR_GONE, reason "ended", for a sandbox that is over; ERROR_CONFLICT, reason "state", else. */
+int lifecycle_check(const struct sandbox_record *record, enum lifecycle_step step, struct error *err);
+
+/*
+ * Takes it: state, reason (copied; the record must own its texts) and the times that go with the state.
+ */
+int lifecycle_take(struct sandbox_record *record, enum lifecycle_step step, const char *reason, int64_t now,
+                   struct error *err);
+
+/* The states from which the step may be taken, as a set: for store_sandbox_update. */
+unsigned lifecycle_from(enum lifecycle_step step);

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Living sandboxes and their commands, as objects; see live.h. */
+#include "core/live.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "core/feed.h"
+#include "core/keeper.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+struct running *running_new(const char *id)
+{
+    struct running *running = xnew(struct running);
+    running->refs = 1;
+    (void)snprintf(running->id, sizeof running->id, "%s", id);
+    (void)pthread_mutex_init(&running->lock, NULL);
+    return running;
+}
+
+struct running *running_ref(struct running *running)
+{
+    running->refs++;
+    return running;
+}
+
+void running_free(struct running *running)
+{
+    if (!running || --running->refs > 0)
+        return;
+    if (running->error != running->output)
+        stream_free(running->error);
+    stream_free(running->output);
+    stream_free(running->input);
+    if (running->feed)
+        feed_stop(running->feed);
+    execution_record_clear(&running->record);
+    (void)pthread_mutex_destroy(&running->lock);
+    free(running);
+}
+
+void running_copy(struct running *running, struct execution_record *out)
+{
+    (void)pthread_mutex_lock(&running->lock);
+    execution_record_copy(out, &running->record);
+    (void)pthread_mutex_unlock(&running->lock);
+}
+
+struct live *live_new(struct core *core, const struct sandbox_record *record)
+{
+    struct live *live = xnew(struct live);
+    live->refs = 1;
+    live->core = core;
+    (void)snprintf(live->id, sizeof live->id, "%s", record->id);
+    (void)pthread_mutex_init(&live->box_lock, NULL);
+    (void)pthread_mutex_init(&live->turn, NULL);
+    (void)pthread_mutex_init(&live->lock, NULL);
+    (void)pthread_cond_init(&live->changed, NULL);
+    sandbox_record_copy(&live->record, record);
+    live->last_number = (uint32_t)record->process_count;
+    live->active_at = record->active_at;
+    live->counted_cpu_ms = record->counted_cpu_ms;
+    return live;
+}
+
+struct live *live_ref(struct live *live)
+{
+    live->refs++;
+    return live;
+}
+
+void live_free(struct live *live)
+{
+    if (!live || --live->refs > 0)
+        return;
+    assert(!live->is_watched);
+    while (live->commands) {
+        struct running *running = live->commands;
+        live->commands = running->next;
+        running_free(running);
+    }
+    box_free(live->box);
+    for (char **entry = live->runtime_env; entry && *entry; entry++)
+        free(*entry);
+    free(live->runtime_env);
+    sandbox_record_clear(&live->record);
+    (void)pthread_cond_destroy(&live->changed);
+    (void)pthread_mutex_destroy(&live->lock);
+    (void)pthread_mutex_destroy(&live->turn);
+    (void)pthread_mutex_destroy(&live->box_lock);
+    free(live);
+}
+
+int live_lock_box(struct live *live, struct error *err)
+{
+    (void)pthread_mutex_lock(&live->box_lock);
+    if (live->box && !live->is_box_over)
+        return 0;
+    (void)pthread_mutex_unlock(&live->box_lock);
+    error_set(err, ERROR_GONE, "the sandbox has ended");
+    return error_about(err, "sandbox", "ended");
+}
+
+bool live_try_box(struct live *live)
+{
+    if (pthread_mutex_trylock(&live->box_lock) != 0)
+        return false;
+    if (live->box && !live->is_box_over)
+        return true;
+    (void)pthread_mutex_unlock(&live->box_lock);
+    return false;
+}
+
+void live_unlock_box(struct live *live)
+{
+    (void)pthread_mutex_unlock(&live->box_lock);
+    if (atomic_exchange(&live->has_news, false))
+        keeper_arm(live->core->keeper, live);
+}
+
+void live_touch(struct live *live)
+{
+    live->active_at = (int64_t)clock_wall_ms();
+}
+
+void live_copy(struct live *live, struct sandbox_record *out)
+{
+    (void)pthread_mutex_lock(&live->lock);
+    sandbox_record_copy(out, &live->record);
+    (void)pthread_mutex_unlock(&live->lock);
+}
+
+/* What a change of state changes. All other texts of a record stay where they are as long as it lives. */
+static void move_state(struct sandbox_record *to, struct sandbox_record *from)
+{
+    const char *texts[] = {to->reason, to->error};
+
+    to->state = from->state;
+    to->reason = from->reason;
+    to->error = from->error;
+    to->exit_code = from->exit_code;
+    to->started_at = from->started_at;
+    to->paused_at = from->paused_at;
+    to->ended_at = from->ended_at;
+    to->deleted_at = from->deleted_at;
+    to->box_slot = from->box_slot;
+    to->active_at = from->active_at;
+    to->updated_at = from->updated_at;
+    from->reason = texts[0];
+    from->error = texts[1];
+}
+
+void live_change(struct live *live, struct sandbox_record *next)
+{
+    (void)pthread_mutex_lock(&live->lock);
+    bool was_over = (sandbox_in(live->record.state) & SANDBOX_OVER) != 0;
+    bool is_over = (sandbox_in(next->state) & SANDBOX_OVER) != 0;
+    move_state(&live->record, next);
+    (void)pthread_cond_broadcast(&live->changed);
+    (void)pthread_mutex_unlock(&live->lock);
+    sandbox_record_clear(next);
+    if (is_over && !was_over)
+        registry_end(live->core->registry, live, false);
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Sandboxes that are alive, and the commands running in them, as the core has them in memory. Private to the core.
+ *
+ * Three locks of a living sandbox, taken in this order where several are needed:
+ *   box_lock  the right to use the box (a box belongs to one thread at a time); held across calls of the engine
+ *   turn      whose turn it is to change its records; held across the transaction and the change in memory, so that both see
+ *             all changes in one order
+ *   lock      guards what readers look at; held for memory work only
+ */
+#pragma once
+#include "core/core_impl.h"
+#include "core/execution.h"
+#include "core/sandbox.h"
+#include "core/streams.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+struct feed;
+struct live;
+
+/* A command that has not ended, or has ended not long ago. Counted. */
+struct running {
+    _Atomic unsigned refs;
+    struct running *next_known; // registry's
+    struct running *next;       // in its sandbox
+    char id[ID_TEXT];
+    uint32_t number; // its process in the box
+    pthread_mutex_t lock;
+    struct execution_record record; // under the lock
+
+    // Under the sandbox's turn.
+    bool is_recorded; // is in the store
+    bool has_exit;    // ended before it was recorded
+    struct process_exit exit;
+    struct stream *input, *output, *error; // held; error may be output. Changed under the sandbox's lock too
+    struct feed *feed;
+    bool is_output_new, is_error_new; // made for it, not a user's own
+    bool is_spawned;
+    bool is_input_cut; // a restart of the server cut its input
+
+    _Atomic int64_t kill_at; // asked to stop: when patience ends; 0: not asked, or done
+};
+
+struct running *running_new(const char *id);
+struct running *running_ref(struct running *running);
+void running_free(struct running *running); // gives up one reference
+DEFINE_AUTOPTR(running)
+
+struct live {
+    _Atomic unsigned refs;
+    struct live *next_known; // registry's
+    struct core *core;
+    char id[ID_TEXT];
+
+    pthread_mutex_t box_lock;
+    struct box *box;       // NULL: none (yet, or any more)
+    _Atomic bool has_news; // the keeper found the box in use: whoever gives it back arms the watch again
+    bool is_watched;       // in the keeper's set
+    bool is_box_over;      // it has been ended or has died
+
+    pthread_mutex_t turn;
+    uint32_t last_number;
+
+    pthread_mutex_t lock;
+    pthread_cond_t changed;       // the state
+    struct sandbox_record record; // texts are ours; those that no state changes (id, owner, command …) are read freely
+    struct running *commands;     // not ended; each holds a reference. Changed in turn only
+    unsigned n_executions;        // begun or about to, without jobs
+    unsigned n_jobs;
+
+    char **runtime_env; // of its runtime; never changed
+    _Atomic int64_t active_at;
+    _Atomic int64_t sample_at;  // when its use is measured next
+    uint64_t sampled_memory;    // bytes at the last sample; under box_lock
+    int64_t sampled_at;         // likewise, and
+    int64_t counted_cpu_ms;     // of the box's own counter
+    _Atomic bool is_being_ended; // somebody is at it
+    const char *_Atomic end_reason; // why, of the last try
+};
+
+/* Makes one for a record, which is copied. */
+struct live *live_new(struct core *core, const struct sandbox_record *record);
+struct live *live_ref(struct live *live);
+void live_free(struct live *live); // gives up one reference
+DEFINE_AUTOPTR(live)
+
+/* The right to use the box. live_lock_box fails, ERROR_GONE noun "sandbox" reason "ended", when there is none. */
+int live_lock_box(struct live *live, struct error *err);
+bool live_try_box(struct live *live); // false: in use, or none
+void live_unlock_box(struct live *live);
+
+void live_touch(struct live *live); // it was used just now
+
+/* Its state becomes that of `next`, which is cleared; readers are told by whoever calls. The caller has the turn. */
+void live_change(struct live *live, struct sandbox_record *next);
+
+/* What a reader may have: a copy, under the lock. */
+void live_copy(struct live *live, struct sandbox_record *out);
+void running_copy(struct running *running, struct execution_record *out);
+
+/* Living ones, and those that ended not long ago, by id. All calls from any thread, for memory work only. */
+struct registry *registry_new(void);
+void registry_free(struct registry *registry);
+
+/* Adds one that is alive. ERROR_LIMIT, noun "sandbox", reason "full", when there are `maximum` already. */
+int registry_add(struct registry *registry, struct live *live, unsigned maximum, struct error *err);
+/* It is over: no longer counted; found for some time still. is_forgotten: not even that. */
+void registry_end(struct registry *registry, struct live *live, bool is_forgotten);
+struct live *registry_find(struct registry *registry, const char *id); // a reference, or NULL
+unsigned registry_count(struct registry *registry);                    // alive
+/* References to all that are alive; the caller frees each, and the array. */
+size_t registry_all(struct registry *registry, struct live ***out);
+
+void registry_add_command(struct registry *registry, struct running *running);
+void registry_end_command(struct registry *registry, struct running *running, bool is_forgotten);
+struct running *registry_find_command(struct registry *registry, const char *id); // a reference, or NULL

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Boxes for sandboxes: made ahead where the shape is a common one, launched else. Private to the core; any thread. */
+#pragma once
+#include "core/core_impl.h"
+
+#include <stdbool.h>
+
+struct pool;
+
+struct pool *pool_new(struct core *core);
+/* Ends all that wait. */
+void pool_free(struct pool *pool);
+
+struct pool_request {
+    const char *runtime; // name:tag
+    bool is_one_shot;
+    struct cgroup_limits limits;
+    struct volume_limits disk;
+};
+
+struct pooled {
+    struct box *box;
+    char scratch[80]; // "": goes with the box
+    char **env;       // of the runtime, NULL-terminated; the caller frees with pooled_clear
+};
+
+/* The box is the caller's. Blocks for a launch where none waits, and for a build where the runtime is not built. */
+int pool_take(struct pool *pool, const struct pool_request *request, struct pooled *out, struct error *err);
+void pooled_clear(struct pooled *pooled); // all but the box
+
+/* Has boxes made until enough wait; does not block. */
+void pool_look_after(struct pool *pool);
+unsigned pool_waiting(struct pool *pool);
+
+/* Prefix of scratches that sandboxes keep. */
+#define POOL_SCRATCH "box"
