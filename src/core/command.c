@@ -133,19 +133,13 @@ static void add_to_list(struct live *live, struct running *running)
     (void)pthread_mutex_unlock(&live->turn);
 }
 
-/* A stream made for the command goes; one of the user's ends, since a command may have written to it. */
+/* A stream made for the command goes; one of the user's is the user's again. */
 static void drop_stream(struct live *live, struct stream *stream, bool is_new)
 {
-    struct error ignored = {0};
-    if (!stream)
-        return;
-    if (is_new) {
+    if (stream && is_new)
         streams_discard(live->core->streams, stream);
-        return;
-    }
-    (void)streams_put_end(live->core->streams, stream, false, (int64_t)clock_wall_ms(), &ignored);
-    streams_end(live->core->streams, stream);
-    stream_free(stream);
+    else if (stream)
+        streams_give_back(live->core->streams, stream);
 }
 
 static void drop_streams(struct live *live, struct running *running)
@@ -255,11 +249,9 @@ int command_put(struct live *live, struct running *running, struct error *err)
 
     if (store_execution_add(core->store, &running->record, err) < 0)
         return -1;
-    if (running->output && streams_put(core->streams, running->output, err) < 0)
+    if (running->is_output_new && streams_put(core->streams, running->output, err) < 0)
         return -1;
-    if (running->error && running->error != running->output && streams_put(core->streams, running->error, err) < 0)
-        return -1;
-    return running->input ? streams_put(core->streams, running->input, err) : 0;
+    return running->is_error_new ? streams_put(core->streams, running->error, err) : 0;
 }
 
 static void remove_from_list(struct live *live, struct running *running)
