@@ -459,6 +459,11 @@ unsigned box_slot(const struct box *box)
     return box->slot;
 }
 
+const char *box_scratch(const struct box *box)
+{
+    return box->scratch;
+}
+
 /* PID 1 greets whoever comes, and hands over the slot's lock, so that the slot stays ours until the box is removed. */
 static int receive_hello(struct box *box, struct error *err)
 {

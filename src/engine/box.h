@@ -47,6 +47,13 @@ int engine_sweep(struct engine *engine, struct error *err);
 bool engine_has_leftovers(const struct engine *engine);
 
 /*
+ * Slots of living BOX_STAY boxes of this data directory, whoever owns them; *slots is the caller's to free. For a server
+ * that starts: it adopts those it knows, and adopts and ends those it does not. One may end meanwhile: then box_adopt
+ * says ERROR_NOT_FOUND. Boxes that other threads are launching may be among them.
+ */
+int engine_list_staying(struct engine *engine, unsigned **slots, size_t *count, struct error *err);
+
+/*
  * Lets go of what this machine's kernel keeps for a data directory between runs: sweeps, removes the control groups
  * and the run directory, unmounts the volume. Files stay. ERROR_CONFLICT while boxes live. Other engines on
  * the same data directory must be gone.
@@ -99,6 +106,8 @@ int box_launch(struct engine *engine, const struct box_spec *spec, struct box **
 int box_adopt(struct engine *engine, unsigned slot, const char *scratch, struct box **out,
               struct error *err);
 unsigned box_slot(const struct box *box);
+/* The name of its scratch, a kept or a fresh one; the box's. */
+const char *box_scratch(const struct box *box);
 
 /*
  * Ends everything in the box and removes it from the kernel. A kept scratch stays (volume_scratch_remove, by any thread).

@@ -307,6 +307,40 @@ int engine_sweep(struct engine *engine, struct error *err)
     return result;
 }
 
+/* Its slot is held, by PID 1 if nobody else; and a group of this data directory stands there. */
+static bool is_living(struct engine *engine, unsigned slot)
+{
+    char name[16];
+    struct error ignored = {0};
+    autoptr(cgroup) group = NULL;
+    autofd held = slot_try(engine->slots_fd, slot);
+
+    (void)snprintf(name, sizeof name, "%u", slot);
+    return held < 0 && cgroup_open(engine->cgroups, name, &group, &ignored) == 0;
+}
+
+int engine_list_staying(struct engine *engine, unsigned **slots, size_t *count, struct error *err)
+{
+    char path[80];
+    autofree unsigned *found = NULL;
+    size_t n_found = 0;
+
+    run_dir_path(engine, path, sizeof path);
+    autodir dir = opendir(path);
+    if (!dir && errno != ENOENT)
+        return error_sys(err, "list the sockets of boxes");
+    for (struct dirent *entry; dir && (entry = readdir(dir));) {
+        unsigned slot = 0;
+        if (!slot_parse(entry->d_name, &slot) || !is_living(engine, slot))
+            continue;
+        found = xrealloc(found, n_found + 1, sizeof *found);
+        found[n_found++] = slot;
+    }
+    *slots = take(found);
+    *count = n_found;
+    return 0;
+}
+
 bool engine_has_leftovers(const struct engine *engine)
 {
     return engine->has_leftovers;
