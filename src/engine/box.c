@@ -22,10 +22,10 @@
 
 #define EVENT_BUFFER 1024 // what PID 1 sends is small
 #define FROZEN_PATIENCE_MS 200
+#define HELLO_PATIENCE_MS 10000
 
-static int gone(struct box *box, struct error *err)
+static int gone(const struct box *box, struct error *err)
 {
-    box->has_ended = true;
     error_set(err, ERROR_GONE, "box '%s' has ended", box->name);
     return error_about(err, "box", "ended");
 }
@@ -43,8 +43,8 @@ static int tell(struct box *box, uint16_t type, uint16_t flags, uint32_t process
 
 void box_close_spent(struct box *box)
 {
-    while (box->n_spent > 0)
-        closep(&box->spent[--box->n_spent]);
+    for (unsigned left = atomic_exchange(&box->n_spent, 0); left > 0; left--)
+        closep(&box->spent[left - 1]);
 }
 
 static void leaf_name(uint32_t id, char *name, size_t size)
@@ -294,7 +294,6 @@ static int receive_event(struct box *box, struct box_event *out, int64_t deadlin
         }
         int got = link_receive(box->control, buffer, sizeof buffer, &message, 0);
         if (got == 0) {
-            box->has_ended = true;
             out->kind = BOX_EVENT_ENDED;
             return 0;
         }
@@ -460,13 +459,25 @@ unsigned box_slot(const struct box *box)
     return box->slot;
 }
 
+const char *box_scratch(const struct box *box)
+{
+    return box->scratch;
+}
+
 /* PID 1 greets whoever comes, and hands over the slot's lock, so that the slot stays ours until the box is removed. */
 static int receive_hello(struct box *box, struct error *err)
 {
     char buffer[EVENT_BUFFER] __attribute__((aligned(16)));
     struct link_message message;
     struct link_hello hello = {0};
+    struct pollfd ready = {.fd = box->control, .events = POLLIN};
 
+    int n_ready = 0;
+    do
+        n_ready = poll(&ready, 1, HELLO_PATIENCE_MS);
+    while (n_ready < 0 && errno == EINTR);
+    if (n_ready == 0)
+        return error_set(err, ERROR_TIMEOUT, "PID 1 of box '%s' does not answer", box->name);
     int got = link_receive(box->control, buffer, sizeof buffer, &message, 0);
     if (got > 0 && message.header.type == LINK_HELLO && message.n_fds == 1 &&
         message.header.length == sizeof hello) {
@@ -556,7 +567,6 @@ int box_end(struct box *box, struct error *err)
 {
     struct error first = {0};
 
-    box->has_ended = true;
     box_close_spent(box);
     if (box->pidfd >= 0)
         (void)sys_pidfd_send_signal(box->pidfd, SIGKILL);

@@ -2,8 +2,16 @@
 /*
  * The engine's face: boxes are launched, run processes, are frozen, measured and ended.
  * A box is what the kernel holds: namespaces, control group, mounts, and a PID 1 of ours (burrow-init).
- * Calls block; none logs; a box belongs to one thread at a time, different boxes to different threads.
- * The engine starts no threads. Structs passed in are borrowed for the call.
+ * Calls block; none logs. The engine starts no threads. Structs passed in are borrowed for the call.
+ *
+ * Threads. An engine is for all threads of a program at once: any of them launches, adopts, fills, lists and sweeps
+ * while others do; only engine_open, engine_free and engine_detach want to be alone with their data directory's engine.
+ * Of one box, one thread at a time reads the news (box_next, box_wait). Meanwhile others may start, signal, resize and
+ * collect processes (no two the same one), freeze, thaw and limit it (one of them at a time), measure it and open files.
+ * box_end and box_free come last: nobody else is in a call on that box, or begins one. Any thread may do that, also
+ * when the one that launched the box is gone.
+ * The engine changes nothing of the process: not its working directory, umask or signal handlers; it waits only for
+ * its own children, by pid.
  */
 #pragma once
 #include "base/auto.h"
@@ -23,20 +31,27 @@ struct engine_options {
     struct volume_options volume;
     bool is_long_lived;    // a server or benchmark: prepares what pays off only over many launches
     const char *fail_step; // tests: the launch step of this name fails
-    uint64_t *step_ns;     // benchmarks: gets when each of engine_launch_steps() began; or NULL
+    uint64_t *step_ns; // benchmarks, one thread: when each of engine_launch_steps() began; or NULL
     const enum cgroup_mode *cgroup_mode; // tests: this one or none; NULL: what the machine has
 };
 
 int engine_open(const struct engine_options *options, struct engine **out, struct error *err);
 void engine_free(struct engine *engine);
 
-/* Makes ready network namespaces until `count` wait; each launch takes one (or makes its own). */
+/* Makes ready network namespaces until `count` wait (64 at most); each launch takes one (or makes its own). */
 int engine_fill_networks(struct engine *engine, unsigned count, struct error *err);
 
 /* Ends and removes what dead owners left of boxes in this data directory. */
 int engine_sweep(struct engine *engine, struct error *err);
 /* A launch has met traces of an owner that died: time to sweep. */
 bool engine_has_leftovers(const struct engine *engine);
+
+/*
+ * Slots of living BOX_STAY boxes of this data directory, whoever owns them; *slots is the caller's to free. For a server
+ * that starts: it adopts those it knows, and adopts and ends those it does not. One may end meanwhile: then box_adopt
+ * says ERROR_NOT_FOUND. Boxes that other threads are launching may be among them.
+ */
+int engine_list_staying(struct engine *engine, unsigned **slots, size_t *count, struct error *err);
 
 /*
  * Lets go of what this machine's kernel keeps for a data directory between runs: sweeps, removes the control groups
@@ -77,16 +92,27 @@ struct box_spec {
     const char *scratch; // name of a scratch to keep; NULL: a fresh one, removed with the box
 };
 
-/* Starts a box: when it returns, PID 1 serves. On failure nothing of it is left. */
+/*
+ * Starts a box: when it returns, PID 1 serves. On failure nothing of it is left, but for a scratch that was there
+ * before.
+ */
 int box_launch(struct engine *engine, const struct box_spec *spec, struct box **out,
                struct error *err);
 
-/* Takes over a living BOX_STAY box by its slot after a restart; `scratch` as at launch. ERROR_NOT_FOUND when it is gone. */
+/*
+ * Takes over a living BOX_STAY box by its slot after a restart; `scratch` as at launch (NULL also for one nobody knows: a
+ * kept scratch then stays where it is). ERROR_NOT_FOUND when it is gone; ERROR_TIMEOUT when its PID 1 does not answer.
+ */
 int box_adopt(struct engine *engine, unsigned slot, const char *scratch, struct box **out,
               struct error *err);
 unsigned box_slot(const struct box *box);
+/* The name of its scratch, a kept or a fresh one; the box's. */
+const char *box_scratch(const struct box *box);
 
-/* Ends everything in the box and removes it from the kernel (a kept scratch stays). The handle can only be freed. */
+/*
+ * Ends everything in the box and removes it from the kernel. A kept scratch stays (volume_scratch_remove, by any thread).
+ * The handle can only be freed.
+ */
 int box_end(struct box *box, struct error *err);
 /* Forgets the handle. A BOX_END box that was not ended is ended by that, and its rest swept later. */
 void box_free(struct box *box);

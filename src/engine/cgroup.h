@@ -3,8 +3,8 @@
  * A box's control group: where its CPU, memory and process limits live, and the handle by which
  * all of it is measured, frozen or killed at once.
  * One contract over three worlds: pure v2; hybrid (limits in v1, and a v2 tree beside it for
- * freeze, kill and CLONE_INTO_CGROUP); pure v1. Calls block for file writes; none logs; one thread
- * per object.
+ * freeze, kill and CLONE_INTO_CGROUP); pure v1. Calls block for file writes; none logs. Threads may share a root, and
+ * a group too after cgroup_entry_done, but for its removal.
  *
  * The tree of a box:  <root>/<box>        carries the limits; PID 1 is in it
  *                     <root>/<box>/run/N  one leaf per process, only when asked for

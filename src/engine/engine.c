@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
@@ -75,9 +76,9 @@ static int make_nest(struct engine *engine, struct error *err)
     sigset_t before;
 
     sigfillset(&all);
-    sigprocmask(SIG_BLOCK, &all, &before);
+    (void)pthread_sigmask(SIG_BLOCK, &all, &before);
     pid_t child = clone(build_nest, stack + 65536, CLONE_VM | CLONE_VFORK | CLONE_FILES, &nest);
-    sigprocmask(SIG_SETMASK, &before, NULL);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (child < 0)
         return error_sys(err, "start the maker of a mount namespace");
     while (waitpid(child, NULL, __WCLONE) < 0 && errno == EINTR)
@@ -119,16 +120,22 @@ static void run_dir_path(const struct engine *engine, char *path, size_t size)
 int engine_open_run_dir(struct engine *engine, struct error *err)
 {
     char path[80];
+    int none = -1;
     if (engine->run_fd >= 0)
         return 0;
     run_dir_path(engine, path, sizeof path);
-    engine->run_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (engine->run_fd < 0 && errno == ENOENT) {
+    autofd fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0 && errno == ENOENT) {
         if (fd_make_dirs(path, 0700, err) < 0)
             return -1;
-        engine->run_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     }
-    return engine->run_fd < 0 ? error_sys(err, "open '%s'", path) : 0;
+    if (fd < 0)
+        return error_sys(err, "open '%s'", path);
+    // else another thread was faster
+    if (atomic_compare_exchange_strong(&engine->run_fd, &none, fd))
+        (void)take_fd(fd);
+    return 0;
 }
 
 static int open_data_dir(const char *path, int *out, struct error *err)
@@ -159,8 +166,10 @@ int engine_open(const struct engine_options *options, struct engine **out, struc
         return error_set(err, ERROR_DENIED,
                          "burrow makes sandboxes as root; run it as root (sudo burrow ...)");
     autoptr(engine) engine = xnew(struct engine);
+    (void)pthread_mutex_init(&engine->lock, NULL);
     engine->data_dir = xstrdup(options->data_dir);
     engine->slots_fd = engine->run_fd = engine->init_fd = engine->nest_fd = -1;
+    engine->is_dumpable = prctl(PR_GET_DUMPABLE) == 1;
     for (unsigned i = 0; i < ENGINE_CACHED_IDS; i++)
         engine->ids[i] = -1;
     engine->keeps_ids = options->is_long_lived;
@@ -193,6 +202,12 @@ int engine_open(const struct engine_options *options, struct engine **out, struc
     return 0;
 }
 
+static void close_atomic(_Atomic int *fd)
+{
+    int taken = atomic_exchange(fd, -1);
+    closep(&taken);
+}
+
 void engine_free(struct engine *engine)
 {
     if (!engine)
@@ -205,24 +220,39 @@ void engine_free(struct engine *engine)
     for (unsigned i = 0; i < engine->n_networks; i++)
         (void)close(engine->networks[i]);
     closep(&engine->slots_fd);
-    closep(&engine->run_fd);
+    close_atomic(&engine->run_fd);
     closep(&engine->init_fd);
     closep(&engine->nest_fd);
     for (unsigned i = 0; i < ENGINE_CACHED_IDS; i++)
-        closep(&engine->ids[i]);
+        close_atomic(&engine->ids[i]);
     fixtures_free(engine->fixtures);
     cgroup_root_free(engine->cgroups);
     volume_free(engine->volume);
     free(engine->data_dir);
+    (void)pthread_mutex_destroy(&engine->lock);
     free(engine);
+}
+
+static bool wants_network(struct engine *engine, unsigned count)
+{
+    (void)pthread_mutex_lock(&engine->lock);
+    bool is_wanted = engine->n_networks < count;
+    (void)pthread_mutex_unlock(&engine->lock);
+    return is_wanted;
 }
 
 int engine_fill_networks(struct engine *engine, unsigned count, struct error *err)
 {
-    while (engine->n_networks < count && engine->n_networks < ARRAY_SIZE(engine->networks)) {
-        if (network_create(&engine->networks[engine->n_networks], err) < 0)
+    if (count > ARRAY_SIZE(engine->networks))
+        count = ARRAY_SIZE(engine->networks);
+    while (wants_network(engine, count)) {
+        autofd made = -1;
+        if (network_create(&made, err) < 0)
             return -1;
-        engine->n_networks++;
+        (void)pthread_mutex_lock(&engine->lock);
+        if (engine->n_networks < count) // another thread may fill too
+            engine->networks[engine->n_networks++] = take_fd(made);
+        (void)pthread_mutex_unlock(&engine->lock);
     }
     return 0;
 }
@@ -264,6 +294,7 @@ static int sweep_sockets(struct sweep *sweep, struct error *err)
 int engine_sweep(struct engine *engine, struct error *err)
 {
     struct sweep sweep = {engine, "", -1};
+    engine->has_leftovers = false; // a launch that meets some from here on may mean others
     int result = cgroup_sweep(engine->cgroups, slot_name_is_owned, &sweep, err);
     if (result == 0)
         result = sweep_sockets(&sweep, err);
@@ -271,9 +302,43 @@ int engine_sweep(struct engine *engine, struct error *err)
     if (result == 0)
         result = volume_sweep(engine->volume, slot_name_is_owned, &sweep, err);
     closep(&sweep.held);
-    if (result == 0)
-        engine->has_leftovers = false;
+    if (result < 0)
+        engine->has_leftovers = true;
     return result;
+}
+
+/* Its slot is held, by PID 1 if nobody else; and a group of this data directory stands there. */
+static bool is_living(struct engine *engine, unsigned slot)
+{
+    char name[16];
+    struct error ignored = {0};
+    autoptr(cgroup) group = NULL;
+    autofd held = slot_try(engine->slots_fd, slot);
+
+    (void)snprintf(name, sizeof name, "%u", slot);
+    return held < 0 && cgroup_open(engine->cgroups, name, &group, &ignored) == 0;
+}
+
+int engine_list_staying(struct engine *engine, unsigned **slots, size_t *count, struct error *err)
+{
+    char path[80];
+    autofree unsigned *found = NULL;
+    size_t n_found = 0;
+
+    run_dir_path(engine, path, sizeof path);
+    autodir dir = opendir(path);
+    if (!dir && errno != ENOENT)
+        return error_sys(err, "list the sockets of boxes");
+    for (struct dirent *entry; dir && (entry = readdir(dir));) {
+        unsigned slot = 0;
+        if (!slot_parse(entry->d_name, &slot) || !is_living(engine, slot))
+            continue;
+        found = xrealloc(found, n_found + 1, sizeof *found);
+        found[n_found++] = slot;
+    }
+    *slots = take(found);
+    *count = n_found;
+    return 0;
 }
 
 bool engine_has_leftovers(const struct engine *engine)
@@ -302,7 +367,7 @@ static int release(struct engine *engine, struct error *err)
             error_wrap(err, "sandboxes are still running");
         return -1;
     }
-    closep(&engine->run_fd);
+    close_atomic(&engine->run_fd);
     autofd runs = open(RUN_DIR, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (runs >= 0)
         (void)fd_remove_tree(runs, engine->name, &ignored); // sockets of dead boxes

@@ -3,8 +3,10 @@
 #include "engine/launch.h"
 
 #include "engine/capabilities.h"
+#include "engine/fixtures.h"
 #include "engine/kernel.h"
 #include "engine/link.h"
+#include "engine/raw.h"
 #include "engine/seccomp.h"
 
 #include <fcntl.h>
@@ -42,7 +44,8 @@ static int leave_mounts(struct launch *l)
             return -1;
         return unshare(CLONE_NEWNS | CLONE_NEWCGROUP);
     }
-    if (unshare(CLONE_NEWNS | CLONE_NEWCGROUP) < 0)
+    // The working directory is this child's own; in the copied namespace it is the copy of the same mount.
+    if (fchdir(l->engine->fixtures->mounts_fd) < 0 || unshare(CLONE_NEWNS | CLONE_NEWCGROUP) < 0)
         return -1;
     return mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL);
 }
@@ -379,7 +382,7 @@ static int arrange_fds(struct launch *l)
     return init;
 }
 
-static int execute_init(struct launch *l)
+RUNS_IN_CHILD static int execute_init(struct launch *l)
 {
     static char *const argv[] = {(char *)"burrow-init", NULL};
     static char *const env[] = {NULL};
@@ -411,7 +414,7 @@ const char *const *launch_enter_steps(void)
     return names;
 }
 
-void launch_enter(struct launch *l)
+RUNS_IN_CHILD void launch_enter(struct launch *l)
 {
     for (unsigned i = 0; i < ARRAY_SIZE(steps); i++) {
         bool is_made_to_fail = launch_step_begins(l, steps[i].name, launch_host_steps + i);

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 
 #define FIXTURES "fixtures-1" // another number for another content
@@ -96,7 +97,7 @@ static int publish(int dir_fd, const char *name,
                    struct error *err)
 {
     char temporary[96];
-    (void)snprintf(temporary, sizeof temporary, ".%s.%d", name, (int)getpid());
+    (void)snprintf(temporary, sizeof temporary, ".%s.%ld", name, syscall(SYS_gettid));
     if (fd_remove_tree(dir_fd, temporary, err) < 0)
         return -1;
     if (mkdirat(dir_fd, temporary, 0755) < 0)

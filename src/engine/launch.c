@@ -57,7 +57,8 @@ static int take_slot(struct launch *l, struct error *err)
     bool is_dirty = false;
     if (slot_take(l->engine->slots_fd, &box->slot, &box->slot_fd, &is_dirty, err) < 0)
         return -1;
-    l->engine->has_leftovers |= is_dirty;
+    if (is_dirty)
+        l->engine->has_leftovers = true;
     l->first_id = slot_first_id(box->slot);
     (void)snprintf(box->name, sizeof box->name, "%u", box->slot);
     if (box->is_scratch_kept)
@@ -118,15 +119,18 @@ static int make_scratch(struct launch *l, struct error *err)
         if (err->kind != ERROR_NOT_FOUND)
             return -1;
     }
-    return volume_scratch_create(l->engine->volume, box->scratch, &l->spec->disk, &l->scratch_fd,
-                                 err);
+    if (volume_scratch_create(l->engine->volume, box->scratch, &l->spec->disk, &l->scratch_fd,
+                              err) < 0)
+        return -1;
+    l->is_scratch_made = true;
+    return 0;
 }
 
 static void remove_scratch(struct launch *l)
 {
     struct error ignored = {0};
     closep(&l->scratch_fd);
-    if (!l->box->is_scratch_kept) // swept later
+    if (l->is_scratch_made) // swept later
         l->has_leftovers |= volume_scratch_remove(l->engine->volume, l->box->scratch, &ignored) < 0;
 }
 
@@ -135,10 +139,10 @@ static int make_ids(struct launch *l, struct error *err)
     struct engine *engine = l->engine;
     unsigned slot = l->box->slot;
 
-    if (slot < ENGINE_CACHED_IDS && engine->ids[slot] >= 0) {
-        l->userns_fd = take_fd(engine->ids[slot]);
+    if (slot < ENGINE_CACHED_IDS)
+        l->userns_fd = atomic_exchange(&engine->ids[slot], -1);
+    if (l->userns_fd >= 0)
         return 0;
-    }
     return idmap_create(l->first_id, SLOT_IDS, &l->userns_fd, err);
 }
 
@@ -147,23 +151,26 @@ static void close_ids(struct launch *l)
     struct engine *engine = l->engine;
     unsigned slot = l->box->slot;
 
-    if (engine->keeps_ids && slot < ENGINE_CACHED_IDS && engine->ids[slot] < 0)
-        engine->ids[slot] = take_fd(l->userns_fd);
+    if (engine->keeps_ids && slot < ENGINE_CACHED_IDS)
+        l->userns_fd = atomic_exchange(&engine->ids[slot], l->userns_fd);
     closep(&l->userns_fd);
 }
 
 static int take_network(struct launch *l, struct error *err)
 {
     struct engine *engine = l->engine;
+    autofree struct network_maker *maker = NULL;
 
-    if (engine->n_networks > 0) {
+    (void)pthread_mutex_lock(&engine->lock);
+    if (engine->n_networks > 0)
         l->network_fd = engine->networks[--engine->n_networks];
+    else
+        maker = take(engine->first_network);
+    (void)pthread_mutex_unlock(&engine->lock);
+    if (l->network_fd >= 0)
         return 0;
-    }
-    if (engine->first_network) {
-        autofree struct network_maker *maker = take(engine->first_network);
+    if (maker)
         return network_finish(maker, &l->network_fd, err);
-    }
     return network_create(&l->network_fd, err);
 }
 
@@ -361,21 +368,15 @@ static int start_child(struct launch *l, struct error *err)
     sigset_t all;
     sigset_t before;
     int pidfd = -1;
-    autofd own_dir = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
 
-    // Without a nest the child attaches mounts relative to its working directory, which it inherits from here.
-    if (l->engine->nest_fd < 0 && fchdir(l->engine->fixtures->mounts_fd) < 0)
-        return error_sys(err, "enter the mounts directory");
-    int is_dumpable = prctl(PR_GET_DUMPABLE);
     sigfillset(&all);
-    sigprocmask(SIG_BLOCK, &all, &before);
+    (void)pthread_sigmask(SIG_BLOCK, &all, &before);
     long pid = clone_child(l, &pidfd);
-    sigprocmask(SIG_SETMASK, &before, NULL);
-    // The child changed its ids while it shared our memory, which closed that to debuggers.
-    if (is_dumpable == 1)
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    // The child changed its ids while it shared our memory, which closed that to debuggers. Children of other threads may
+    // do so right now: each thread opens it again after its own, so the last one leaves it open.
+    if (l->engine->is_dumpable)
         (void)prctl(PR_SET_DUMPABLE, 1);
-    if (l->engine->nest_fd < 0 && (own_dir < 0 || fchdir(own_dir) < 0))
-        (void)chdir("/");
     if (pid < 0)
         return error_sys_code(err, (int)-pid, "start a process in new namespaces");
     if (l->failed_step) {

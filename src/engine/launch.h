@@ -8,6 +8,8 @@
 #include "engine/box.h"
 #include "engine/network.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <sys/types.h>
 
 #define LAUNCH_MAX_LAYERS 128
@@ -17,6 +19,7 @@
 
 struct fixtures;
 
+/* Threads share it: what is neither atomic nor guarded does not change once it is open. */
 struct engine {
     char *data_dir;
     char name[32]; // of our control groups: "burrow-" and what tells data directories apart
@@ -24,18 +27,20 @@ struct engine {
     struct cgroup_root *cgroups;
     struct fixtures *fixtures;
     int slots_fd;
-    int run_fd;       // /run/burrow/<name>: sockets of BOX_STAY boxes; -1 until it is needed
-    int init_fd;      // burrow-init, sealed
-    int nest_fd;      // a mount namespace with next to nothing in it, or -1
-    int networks[64]; // made ahead
+    _Atomic int run_fd;   // /run/burrow/<name>: sockets of BOX_STAY boxes; -1 until it is needed
+    int init_fd;          // burrow-init, sealed
+    int nest_fd;          // a mount namespace with next to nothing in it, or -1
+    pthread_mutex_t lock; // guards these three; held for memory work only
+    int networks[64];     // made ahead
     unsigned n_networks;
     struct network_maker *first_network; // being made since engine_open; or NULL
-    // User namespaces by slot, kept from box to box: they hold nothing but the map.
-    int ids[ENGINE_CACHED_IDS];
+    // User namespaces by slot, kept from box to box: they hold nothing but the map. Who takes one puts -1.
+    _Atomic int ids[ENGINE_CACHED_IDS];
     bool keeps_ids;
-    unsigned n_cpus;    // of the machine
-    bool has_layer_fds; // overlay takes layers by fd (Linux 6.13)
-    bool has_leftovers; // a slot was found dirty
+    unsigned n_cpus;            // of the machine
+    bool has_layer_fds;         // overlay takes layers by fd (Linux 6.13)
+    bool is_dumpable;           // this process was, when the engine was opened
+    _Atomic bool has_leftovers; // a slot was found dirty
     const char *fail_step;
     uint64_t *step_ns;
 };
@@ -59,13 +64,12 @@ struct box {
     int control; // to PID 1
     pid_t pid;
     int pidfd;
-    bool is_child; // of this process: must be reaped
-    bool has_ended;
-    bool is_frozen; // by this handle
-    struct kept_exit *exits;
+    bool is_child;           // of this process: must be reaped
+    _Atomic bool is_frozen;  // by this handle
+    struct kept_exit *exits; // of whoever reads events
     // Of the launch. Closing them takes the kernel longer than starting a process, so it is done beside one.
     int spent[BOX_SPENT_FDS];
-    unsigned n_spent;
+    _Atomic unsigned n_spent; // who takes them puts 0
 };
 
 /* Closes what the launch left over. */
@@ -79,7 +83,8 @@ struct launch {
     int userns_fd;
     int network_fd;
     int scratch_fd;
-    int control_peer; // PID 1's end
+    bool is_scratch_made; // by this launch
+    int control_peer;     // PID 1's end
     int listener_fd;
     int oom_fd;
     int oom_adj_fd;                // opened by the box half

@@ -15,7 +15,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-static long raise_loopback(void)
+RUNS_IN_CHILD static long raise_loopback(void)
 {
     struct ifreq request = {.ifr_name = "lo", .ifr_flags = IFF_UP};
     long sock = RAW(SYS_socket, AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0, 0, 0);
@@ -26,7 +26,7 @@ static long raise_loopback(void)
     return code;
 }
 
-static long write_setting(const char *path, const char *text, size_t length)
+RUNS_IN_CHILD static long write_setting(const char *path, const char *text, size_t length)
 {
     long fd = RAW(SYS_open, path, O_WRONLY | O_CLOEXEC, 0, 0, 0);
     if (fd < 0)
@@ -39,7 +39,7 @@ static long write_setting(const char *path, const char *text, size_t length)
 #define SETTING(path, text) write_setting("/proc/sys/net/ipv4/" path, text, sizeof(text) - 1)
 
 /* Runs beside its parent, in the same memory: raw calls only. */
-static void make(void *data)
+RUNS_IN_CHILD static void make(void *data)
 {
     struct network_maker *maker = data;
     long code = RAW(SYS_unshare, CLONE_NEWNET, 0, 0, 0, 0);
@@ -79,9 +79,9 @@ int network_start(struct network_maker *maker, struct error *err)
     maker->code = EIO;
     maker->step = "make a network namespace";
     sigfillset(&all); // no handler of ours may run in the child
-    sigprocmask(SIG_BLOCK, &all, &before);
+    (void)pthread_sigmask(SIG_BLOCK, &all, &before);
     long child = raw_clone3(&args, 0, make, maker);
-    sigprocmask(SIG_SETMASK, &before, NULL);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (child < 0)
         return error_sys_code(err, (int)-child, "start the maker of a network namespace");
     maker->child = (pid_t)child;

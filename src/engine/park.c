@@ -2,22 +2,28 @@
 /* Boxes made ahead; see park.h. */
 #include "engine/park.h"
 
+#include "base/id.h"
 #include "base/mem.h"
 #include "engine/launch.h"
 
 #include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
 #include <string.h>
 
 #define WARM_UP_ID UINT32_MAX
 #define WARM_UP_MS 10000
+#define MAX_PREFIX 32
 
 struct park {
     struct engine *engine;
     struct box_spec spec; // every pointer in it is ours
     unsigned count;
+    char *scratch_prefix; // or NULL
     char **warm_up;
+    pthread_mutex_t lock; // guards all below; held for memory work only
     struct box **waiting;
-    unsigned n_waiting;
+    unsigned n_waiting, n_coming; // together `count` at most
 };
 
 static char **copy_list(const char *const *list, size_t count)
@@ -59,7 +65,12 @@ int park_new(struct engine *engine, const struct park_options *options, struct p
 
     if (options->spec->scratch)
         return error_set(err, ERROR_INVALID, "boxes made ahead cannot have a scratch of a name");
+    if (options->scratch_prefix && strlen(options->scratch_prefix) > MAX_PREFIX)
+        return error_set(err, ERROR_INVALID, "prefix '%.80s' of scratches is longer than %d",
+                         options->scratch_prefix, MAX_PREFIX);
     struct park *park = xnew(struct park);
+    (void)pthread_mutex_init(&park->lock, NULL);
+    park->scratch_prefix = options->scratch_prefix ? xstrdup(options->scratch_prefix) : NULL;
     park->engine = engine;
     park->count = options->count;
     park->waiting = xcalloc(options->count, sizeof *park->waiting);
@@ -95,24 +106,78 @@ static int warm_up(struct park *park, struct box *box, struct error *err)
     return park->spec.is_one_shot ? box_collect(box, WARM_UP_ID, err) : 0;
 }
 
+static void throw_away(struct park *park, struct box *box)
+{
+    struct error ignored = {0};
+    (void)box_end(box, &ignored); // swept later
+    if (park->scratch_prefix)
+        (void)volume_scratch_remove(engine_volume(park->engine), box_scratch(box), &ignored);
+    box_free(box);
+}
+
+static int make_one(struct park *park, struct box **out, struct error *err)
+{
+    struct box_spec spec = park->spec;
+    char id[ID_TEXT];
+    char scratch[MAX_PREFIX + 1 + ID_TEXT];
+    struct box *box = NULL;
+
+    if (park->scratch_prefix) {
+        (void)snprintf(scratch, sizeof scratch, "%s-%s", park->scratch_prefix, id_make(id));
+        spec.scratch = scratch;
+    }
+    if (box_launch(park->engine, &spec, &box, err) < 0)
+        return -1;
+    if (warm_up(park, box, err) < 0) {
+        throw_away(park, box);
+        return -1;
+    }
+    box_close_spent(box);
+    *out = box;
+    return 0;
+}
+
+/* Takes a place for one that is coming; false when there is none. */
+static bool take_place(struct park *park)
+{
+    (void)pthread_mutex_lock(&park->lock);
+    bool has_place = park->n_waiting + park->n_coming < park->count;
+    park->n_coming += has_place;
+    (void)pthread_mutex_unlock(&park->lock);
+    return has_place;
+}
+
+/* Puts the one that came into its place; NULL: it did not come. */
+static void fill_place(struct park *park, struct box *box)
+{
+    (void)pthread_mutex_lock(&park->lock);
+    park->n_coming--;
+    if (box)
+        park->waiting[park->n_waiting++] = box;
+    (void)pthread_mutex_unlock(&park->lock);
+}
+
 int park_fill(struct park *park, unsigned at_most, unsigned *made, struct error *err)
 {
-    *made = 0;
-    while (park->n_waiting < park->count && *made < at_most) {
+    unsigned count = 0;
+    int result = 0;
+
+    while (result == 0 && count < at_most && take_place(park)) {
         struct box *box = NULL;
-        if (box_launch(park->engine, &park->spec, &box, err) < 0)
-            return -1;
-        if (warm_up(park, box, err) < 0) {
-            struct error ignored = {0};
-            (void)box_end(box, &ignored);
-            box_free(box);
-            return -1;
-        }
-        box_close_spent(box);
-        park->waiting[park->n_waiting++] = box;
-        (*made)++;
+        result = make_one(park, &box, err);
+        fill_place(park, box);
+        count += box != NULL;
     }
-    return 0;
+    *made = count;
+    return result;
+}
+
+static struct box *take_waiting(struct park *park)
+{
+    (void)pthread_mutex_lock(&park->lock);
+    struct box *box = park->n_waiting > 0 ? park->waiting[--park->n_waiting] : NULL;
+    (void)pthread_mutex_unlock(&park->lock);
+    return box;
 }
 
 static bool has_limits(const struct park *park, const struct cgroup_limits *limits,
@@ -124,39 +189,46 @@ static bool has_limits(const struct park *park, const struct cgroup_limits *limi
            disk->inodes == park->spec.disk.inodes;
 }
 
-static void throw_away(struct box *box)
+/* PID 1 holds the other end of its socket until it ends. */
+static bool is_alive(const struct box *box)
 {
-    struct error ignored = {0};
-    (void)box_end(box, &ignored); // swept later
-    box_free(box);
+    struct pollfd end = {.fd = box_event_fd(box)};
+    return poll(&end, 1, 0) == 0;
 }
 
 struct box *park_take(struct park *park, const struct cgroup_limits *limits,
                       const struct volume_limits *disk)
 {
     struct error ignored = {0};
+    struct box *box = NULL;
 
-    while (park->n_waiting > 0) {
-        struct box *box = park->waiting[--park->n_waiting];
-        if (has_limits(park, limits, disk) || box_set_limits(box, limits, disk, &ignored) == 0)
+    while ((box = take_waiting(park))) {
+        bool is_ready = is_alive(box) && (has_limits(park, limits, disk) ||
+                                          box_set_limits(box, limits, disk, &ignored) == 0);
+        if (is_ready)
             return box;
-        throw_away(box);
+        throw_away(park, box);
     }
     return NULL;
 }
 
-unsigned park_waiting(const struct park *park)
+unsigned park_waiting(struct park *park)
 {
-    return park->n_waiting;
+    (void)pthread_mutex_lock(&park->lock);
+    unsigned count = park->n_waiting;
+    (void)pthread_mutex_unlock(&park->lock);
+    return count;
 }
 
 void park_free(struct park *park)
 {
     if (!park)
         return;
-    while (park->n_waiting > 0)
-        throw_away(park->waiting[--park->n_waiting]);
+    for (struct box *box = NULL; (box = take_waiting(park));)
+        throw_away(park, box);
+    (void)pthread_mutex_destroy(&park->lock);
     free(park->waiting);
+    free(park->scratch_prefix);
     free_list((char **)park->spec.layers);
     for (size_t i = 0; i < park->spec.n_binds; i++) {
         free((char *)park->spec.binds[i].host);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Boxes made ahead: all of one shape, launched, warmed and waiting, so that taking one costs microseconds.
- * Filling happens when and where the caller says; one thread per park.
+ * Filling happens when and where the caller says. All calls but park_free may be made by several threads at once.
  */
 #pragma once
 #include "engine/box.h"
@@ -11,6 +11,7 @@ struct park;
 struct park_options {
     const struct box_spec *spec; // copied; its limits are those of a waiting box
     unsigned count;              // to keep waiting
+    const char *scratch_prefix;  // scratches to keep, named '<prefix>-<random id>'; NULL: fresh ones
     const char *const
         *warm_up; // a command run once in each before it waits (fills caches); NULL: none
 };
@@ -18,15 +19,18 @@ struct park_options {
 int park_new(struct engine *engine, const struct park_options *options, struct park **out,
              struct error *err);
 
-/* Launches until `count` wait, at most `at_most` now; *made tells how many it were. */
+/* Launches until `count` wait or are being launched, at most `at_most` now; *made tells how many it were. */
 int park_fill(struct park *park, unsigned at_most, unsigned *made, struct error *err);
 
-/* Gives a waiting box, limited as asked (programs inside still see the limits it was made with); NULL when none waits (then launch one). Dead ones are thrown away on the way. */
+/*
+ * Gives a waiting box, limited as asked (programs inside still see the limits it was made with); NULL when none waits (then
+ * launch one): it never waits for a launch. Dead ones are thrown away on the way.
+ */
 struct box *park_take(struct park *park, const struct cgroup_limits *limits,
                       const struct volume_limits *disk);
 
-unsigned park_waiting(const struct park *park);
+unsigned park_waiting(struct park *park);
 
-/* Ends all that wait. */
+/* Ends all that wait; their scratches go too. */
 void park_free(struct park *park);
 DEFINE_AUTOPTR(park)

@@ -10,7 +10,15 @@
 
 #include <linux/sched.h>
 
-static inline long raw_call(long number, long a, long b, long c, long d, long e)
+/* A function that a child runs in its parent's memory: sanitizers would count what it does as the parent thread's. */
+#if defined __clang__
+#define RUNS_IN_CHILD __attribute__((disable_sanitizer_instrumentation))
+#else
+#define RUNS_IN_CHILD __attribute__((no_sanitize("thread", "address", "undefined")))
+#endif
+
+__attribute__((always_inline)) static inline long raw_call(long number, long a, long b, long c,
+                                                           long d, long e)
 {
     long result;
     register long r10 __asm__("r10") = d;
@@ -26,8 +34,8 @@ static inline long raw_call(long number, long a, long b, long c, long d, long e)
     raw_call((number), (long)(a), (long)(b), (long)(c), (long)(d), (long)(e))
 
 /* clone3 on a stack of its own: the child calls run(data), which never returns. `secret` is for a seccomp filter only. */
-static inline long raw_clone3(struct clone_args *args, uint64_t secret, void (*run)(void *),
-                              void *data)
+__attribute__((always_inline)) static inline long
+raw_clone3(struct clone_args *args, uint64_t secret, void (*run)(void *), void *data)
 {
     long result;
     register void *r12 __asm__("r12") = data;

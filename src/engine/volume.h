@@ -4,7 +4,7 @@
  * under the data directory; XFS or ext4 with project quota there; a sparse file with btrfs on a
  * loop device; tmpfs. Attached once at <data>/volume and kept (decision 11). Calls block; none
  * logs. Many processes may use one data directory, and several threads one volume, as long as no
- * two of them work on the same scratch. An open volume keeps the file system busy: free it before
+ * two of them work on the same scratch (measuring it beside another call is fine). An open volume keeps the file system busy: free it before
  * detaching.
  *
  * A tmpfs scratch is a mount attached nowhere. Before Linux 6.15 neither open_tree(2) nor overlay

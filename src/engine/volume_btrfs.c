@@ -196,9 +196,11 @@ static int make_spare(int spare_fd, const char *slot, struct error *err)
         return error_sys(err, "make a subvolume");
     autofd fd = openat(spare_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     int result = fd < 0 ? error_sys(err, "open a subvolume") : volume_make_places(fd, err);
+    if (result < 0 && err->sys == ENOENT) // a sweep took it for something left over
+        return 0;
     if (result == 0 && rename_new(spare_fd, name, spare_fd, slot) == 0)
         return 0;
-    // another process filled the slot, or swept this for something left over: just as well
+    // another process or thread filled the slot, or swept this for something left over: just as well
     if (result == 0 && errno != EEXIST && errno != ENOENT)
         result = error_sys(err, "put a spare scratch in its place");
     (void)destroy_subvolume(spare_fd, name);

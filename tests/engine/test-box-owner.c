@@ -379,4 +379,66 @@ BOX_TEST_MODES(a_box_that_stayed_and_died_is_swept_with_its_socket)
     close_spools(&o);
 }
 
+static bool is_listed(unsigned slot, size_t *count)
+{
+    struct error err = {0};
+    autofree unsigned *slots = NULL;
+    bool is_there = false;
+    CHECK_OK(engine_list_staying(engine, &slots, count, &err), err);
+    for (size_t i = 0; i < *count; i++)
+        is_there |= slots[i] == slot;
+    return is_there;
+}
+
+BOX_TEST_MODES(boxes_that_stay_are_listed_and_one_nobody_knows_is_ended)
+{
+    struct error err = {0};
+    struct owner known = {.spec = plain_spec(), .commands = {"sleep 1000"}};
+    struct owner unknown = known;
+    size_t count = 1;
+    struct box *stranger = NULL;
+
+    CHECK(!is_listed(0, &count) && count == 0);
+    known.spec.owner_loss = unknown.spec.owner_loss = BOX_STAY;
+    known.spec.scratch = "kept";
+    start_owner(&known);
+    start_owner(&unknown);
+    (void)launch_plain(); // lives, and does not stay
+    kill_owner(&known);
+    kill_owner(&unknown);
+    CHECK(is_listed(known.deed.slot, &count));
+    CHECK(is_listed(unknown.deed.slot, &count));
+    CHECK_INT(count, 2);
+
+    CHECK(has_scratch(unknown.deed.slot));
+    CHECK_OK(box_adopt(engine, unknown.deed.slot, NULL, &stranger, &err), err);
+    end(own(stranger));
+    CHECK_INT(waitpid(unknown.deed.init, NULL, __WALL), unknown.deed.init);
+    CHECK(!has_scratch(unknown.deed.slot) && !has_group(unknown.deed.slot));
+    CHECK(!is_listed(unknown.deed.slot, &count) && count == 1);
+
+    struct box *box = adopt(&known);
+    CHECK_STR(box_scratch(box), "kept");
+    run_well(box, "exit 0");
+    end(box);
+    CHECK(!is_listed(known.deed.slot, &count) && count == 0);
+    CHECK_OK(volume_scratch_remove(engine_volume(engine), "kept", &err), err);
+    close_spools(&known);
+    close_spools(&unknown);
+}
+
+BOX_TEST(a_box_that_stayed_and_died_is_not_listed)
+{
+    struct owner o = {.spec = plain_spec(), .commands = {"sleep 1000"}};
+    size_t count = 0;
+    o.spec.owner_loss = BOX_STAY;
+    start_owner(&o);
+    kill_owner(&o);
+    CHECK(is_listed(o.deed.slot, &count));
+    CHECK(kill(o.deed.init, SIGKILL) == 0);
+    CHECK_INT(waitpid(o.deed.init, NULL, __WALL), o.deed.init);
+    CHECK(!is_listed(o.deed.slot, &count));
+    close_spools(&o);
+}
+
 NOTHING_IS_LEFT_TEST

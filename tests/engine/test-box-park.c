@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Boxes made ahead: filled, taken, limited as asked, and gone with their park. */
 #include "base/auto.h"
+#include "base/fd.h"
 #include "box_fixture.h"
 #include "engine/park.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static struct park *make_park(bool is_one_shot, unsigned count)
 {
@@ -74,6 +80,89 @@ BOX_TEST(an_empty_park_gives_nothing_and_a_named_scratch_is_refused)
     spec.scratch = "kept";
     CHECK(park_new(engine, &options, &refused, &err) < 0);
     CHECK_INT(err.kind, ERROR_INVALID);
+}
+
+BOX_TEST(scratches_of_parked_boxes_can_be_kept_under_a_prefix)
+{
+    struct box_spec spec = plain_spec();
+    struct park_options options = {.spec = &spec, .count = 2, .scratch_prefix = "sandbox"};
+    struct cgroup_limits no_limits = {0};
+    struct error err = {0};
+    unsigned made = 0;
+    autoptr(park) park = NULL;
+    int fd = -1;
+
+    CHECK_OK(park_new(engine, &options, &park, &err), err);
+    CHECK_OK(park_fill(park, 2, &made, &err), err);
+    struct box *box = own(take_from(park, &no_limits));
+    char name[80];
+    (void)snprintf(name, sizeof name, "%s", box_scratch(box));
+    CHECK(strncmp(name, "sandbox-", 8) == 0 && strlen(name) > 8 + 20);
+    run_well(box, "write /root/x kept");
+    end(box);
+
+    spec.scratch = name;
+    box = launch(&spec);
+    run_well(box, "cat /root/x");
+    CHECK_STR(last_output(), "kept\n");
+    end(box);
+    CHECK_OK(volume_scratch_remove(engine_volume(engine), name, &err), err);
+
+    box = own(take_from(park, &no_limits));
+    (void)snprintf(name, sizeof name, "%s", box_scratch(box));
+    CHECK_OK(volume_scratch_open(engine_volume(engine), name, &fd, &err), err);
+    (void)close(fd);
+    end(box);
+    CHECK_OK(volume_scratch_remove(engine_volume(engine), name, &err), err);
+}
+
+static bool is_fresh(const char *name, void *n_kept)
+{
+    *(unsigned *)n_kept += strncmp(name, "sandbox-", 8) == 0;
+    return true; // all stay
+}
+
+BOX_TEST(a_park_that_goes_and_a_launch_that_fails_leave_no_scratch)
+{
+    struct box_spec spec = plain_spec();
+    struct park_options options = {.spec = &spec, .count = 2, .scratch_prefix = "sandbox"};
+    struct error err = {0};
+    unsigned made = 0;
+    unsigned n_kept = 0;
+    struct park *park = NULL;
+
+    CHECK_OK(park_new(engine, &options, &park, &err), err);
+    CHECK_OK(park_fill(park, 2, &made, &err), err);
+    park_free(park);
+    struct engine *failing = open_engine(&(struct engine_options){.fail_step = "link.make"});
+    CHECK_OK(park_new(failing, &options, &park, &err), err);
+    CHECK(park_fill(park, 2, &made, &err) < 0);
+    CHECK_INT(made, 0);
+    park_free(park);
+    CHECK_OK(volume_sweep(engine_volume(engine), is_fresh, &n_kept, &err), err);
+    CHECK_INT(n_kept, 0);
+}
+
+BOX_TEST(a_parked_box_that_died_is_not_given)
+{
+    struct cgroup_limits no_limits = {0};
+    struct error err = {0};
+    unsigned made = 0;
+    char path[64];
+    char children[64];
+    siginfo_t info;
+    autoptr(park) park = make_park(false, 1);
+
+    CHECK_OK(park_fill(park, 1, &made, &err), err);
+    (void)snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)getpid());
+    CHECK_OK(fd_read_knob(AT_FDCWD, path, children, sizeof children, &err), err);
+    char *rest = NULL;
+    pid_t init = (pid_t)strtol(children, &rest, 10);
+    CHECK(init > 1 && rest[strspn(rest, " ")] == '\0'); // the only one: PID 1 of the box
+    CHECK(kill(init, SIGKILL) == 0);
+    CHECK(waitid(P_PID, (id_t)init, &info, WEXITED | WNOWAIT | __WALL) == 0);
+    CHECK(take_from(park, &no_limits) == NULL);
+    CHECK_INT(park_waiting(park), 0);
 }
 
 NOTHING_IS_LEFT_TEST
