@@ -54,6 +54,17 @@ size_t utf8_length(const char *text, size_t length)
     return fitting(text, length, &size) == size ? size : 0;
 }
 
+bool utf8_is_valid(const char *text, size_t length)
+{
+    for (size_t at = 0; at < length;) {
+        size_t step = (unsigned char)text[at] < 0x80 ? 1 : utf8_length(text + at, length - at);
+        if (step == 0)
+            return false;
+        at += step;
+    }
+    return true;
+}
+
 size_t utf8_skip(const char *text, size_t length)
 {
     size_t size;

@@ -14,6 +14,9 @@
  */
 size_t utf8_length(const char *text, size_t length);
 
+/* Whether all of it is well-formed. */
+bool utf8_is_valid(const char *text, size_t length);
+
 /* How many bytes of an ill-formed start one U+FFFD stands for (Unicode's "maximal subpart"), at
  * least 1. */
 size_t utf8_skip(const char *text, size_t length);

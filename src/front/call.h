@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One request on its way through a front: who asks, what for, and the way to answer. Its memory goes with it. A handler answers
- * once (reply.h), or parks the call: takes the response and answers later from anywhere.
+ * One request on its way through a front: who asks, what for, and the way to answer. A handler answers once (reply.h), or parks:
+ * takes a reference of its own to the response (response_ref) and answers later from anywhere. When the handler returns, the call,
+ * its request, its memory and its own reference to the response go: who parks copies what it needs.
  */
 #pragma once
 #include "core/actor.h"
@@ -14,6 +15,7 @@
 #include "net/response.h"
 
 struct router;
+struct once; // core/execution.h
 
 struct call {
     struct router *router;
@@ -21,7 +23,7 @@ struct call {
     const struct route *route; // NULL: none was found
     void *settings;            // of the front
     struct core *core;
-    struct http_request *request;
+    struct http_request *request; // NULL: what came was none, see front->on_error. Its body is gone once call->body was read
     struct response *response; // a reference of the call's; reply_* use it
     struct actor actor;        // all zero with ACCESS_OPEN
     const char *parameters[ROUTE_PARAMETERS]; // of the path, in order, decoded, without NUL or '/' unless given as %2F

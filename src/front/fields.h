@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * JSON bodies and query strings by tables: name, type, where it goes, whether it is needed. All faults of a body are
- * collected, with their paths, into one sentence: "command[2]: must be a string, not a number; timeout.idle: ...".
+ * JSON bodies by tables: name, type, where it goes, whether it is needed. All faults of a body are collected, with their
+ * paths, into one sentence: "command.exec[2]: must be a string, not a number; timeout.idle: ...". Texts are UTF-8 without NUL.
  */
 #pragma once
 #include "base/error.h"
@@ -56,34 +56,19 @@ struct field {
     bool is_nullable;           // null counts as absent (FIELD_TEXT_MAP: values may be null)
     const struct field *fields; // of FIELD_MAP and of FIELD_LIST's items
     size_t item_size;           // of FIELD_LIST's items
-    int64_t minimum, maximum;   // integers: range; texts: at most maximum bytes; lists: at most maximum items (0: default)
+    int64_t minimum, maximum;   // integers: range; texts: at most maximum bytes; lists: at most maximum items (0: default);
+                                // bytes: at most maximum of them (0: as the body has)
     size_t has_offset;          // offsetof a bool that says whether it was there; 0: none (put no such bool first)
     const char *const *words;   // FIELD_TEXT: one of these, NULL-terminated; NULL: any
     const char *help;           // for the OpenAPI document; may be NULL
 };
 
+#define FIELD_TEXT_MAXIMUM (1 << 20) // bytes
+#define FIELD_LIST_MAXIMUM 10000     // items, also of maps and lists of texts
+
 /*
  * Fills `into` (zeroed or preset by the caller) from a JSON object. Unknown members are ignored. Memory is the
- * document's, taken with value_alloc. ERROR_INVALID names every fault, at most 16.
+ * document's, taken with value_alloc. ERROR_INVALID names every fault, at most 16 and as many as the error's text has room
+ * for, and says how many more there are. `into` is of no use then.
  */
 int fields_read(const struct data_value *body, const struct field *fields, void *into, struct error *err);
-
-enum parameter_type { PARAMETER_TEXT, PARAMETER_INTEGER, PARAMETER_BOOL, PARAMETER_DURATION, PARAMETER_WORD };
-
-struct parameter {
-    const char *name; // NULL ends a table
-    enum parameter_type type;
-    const char *const *words; // PARAMETER_WORD: one of these
-    const char *help;
-};
-
-/* A query string, decoded. */
-struct query;
-int query_parse(const char *text, struct data_document *memory, struct query **out, struct error *err); // text may be NULL
-/* ERROR_INVALID for values that are not of their parameter's type; unknown names are ignored. */
-int query_check(const struct query *query, const struct parameter *parameters, struct error *err);
-const char *query_text(const struct query *query, const char *name); // NULL: absent or empty
-int64_t query_integer(const struct query *query, const char *name, int64_t absent);
-bool query_bool(const struct query *query, const char *name, bool absent);
-/* Go's spelling; -1 when absent. */
-int64_t query_duration_ms(const struct query *query, const char *name);

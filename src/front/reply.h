@@ -9,6 +9,9 @@
  * with reason "too large"), 503 UNAVAILABLE with reason "restarting" only, 500 else. */
 int reply_status(const struct error *err);
 
+/* The other way round, for what has a status already: an error that reply_status gives this status for. Returns -1. */
+int reply_error(int status, const char *text, struct error *err);
+
 /* A JSON answer being written. The writer's memory is its own; at most 64 MiB. */
 struct reply {
     struct buffer text;

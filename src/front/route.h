@@ -5,6 +5,7 @@
 #pragma once
 #include "base/error.h"
 #include "front/fields.h"
+#include "front/query.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -26,7 +27,7 @@ enum route_access {
 enum route_body {
     BODY_NONE,   // whatever comes is read and dropped (at most 1 MiB)
     BODY_JSON,   // call->body; an empty one is an empty map
-    BODY_STREAM, // call->request->stream, as it comes; a limit of route->body_limit (0: none)
+    BODY_STREAM, // call->request->stream, as it comes
 };
 
 #define ROUTE_PARAMETERS 4
@@ -37,7 +38,7 @@ typedef int (*route_handler)(struct call *call, struct error *err);
 
 struct route {
     const char *method;  // NULL ends a table
-    const char *pattern; // "/sandbox/{id}/execute"; words win over parameters whatever the order of rows
+    const char *pattern; // "/sandbox/{id}/execute"; words win over parameters whatever the order of rows. A segment is one or the other
     enum route_lane lane;
     enum route_access access;
     enum route_body body;
@@ -45,7 +46,7 @@ struct route {
     const char *summary;              // "starts a command"
     const struct field *fields;       // of a JSON body; NULL: not described
     const struct parameter *query;    // described and checked before the handler; NULL: none
-    uint64_t body_limit;              // 0: the server's
+    uint64_t body_limit; // in bytes; 0: 64 MiB of JSON, or as long as a stream is
 };
 
 /* A protocol over the core. */
@@ -53,7 +54,10 @@ struct front {
     const char *name; // "agentuity"
     const char *title;
     const struct route *routes;
-    /* Answers a failed call, or (call NULL) a request for which there is no call. Any thread. */
+    /*
+     * Answers a failed call, at once. Any thread. The first front also gets what no route was found for (call->route is NULL) and
+     * what could not be read as a request at all (call->request is NULL too).
+     */
     void (*on_error)(struct call *call, const struct error *err);
     void *settings; // the front's own; call->settings
 };

@@ -9,7 +9,7 @@
 #include "net/http_server.h"
 
 struct router_settings {
-    struct core *core;
+    struct core *core; // NULL: none; then is_open
     struct loop *loop;       // of the http server
     struct workers *workers; // for handlers
     const struct front *const *fronts; // NULL-terminated; routes of all are one space, the first match by words wins
@@ -19,7 +19,7 @@ struct router_settings {
 
 struct router;
 
-/* Fails on two rows for one thing. */
+/* Fails on two rows for one thing, and on patterns that are none. */
 int router_new(const struct router_settings *settings, struct router **out, struct error *err);
 void router_free(struct router *router); // no call may be under way
 DEFINE_AUTOPTR(router)
@@ -27,7 +27,7 @@ DEFINE_AUTOPTR(router)
 /* For http_server_new, with the router as owner. Runs of slashes at the start of a path count as one. */
 extern const struct http_handler router_handler;
 
-/* From now on new calls get 503 (ERROR_UNAVAILABLE, reason "restarting"). */
+/* From now on new calls get 503 (ERROR_UNAVAILABLE, reason "restarting") and their connection is closed. Any thread. */
 void router_drain(struct router *router);
 /* How many calls are with workers now. */
 size_t router_running(const struct router *router);

@@ -234,7 +234,6 @@ static void hand_out(struct connection *connection, struct http_request *request
     home->requests++;
     connection->is_handed_out = true;
     wait_for(connection, WAITING_NOTHING, 0);
-    request->peer = connection->peer;
     home->handler->on_request(home->owner, request, response_ref(connection->response));
 }
 
@@ -273,6 +272,7 @@ static int on_head(void *owner, struct http_request *taken, struct http1_fault *
     autoptr(http_request) request = taken;
     struct http_plan plan = {.body_bytes = home->limits.body_bytes};
 
+    request->peer = connection->peer;
     start_response(connection, request);
     connection->is_last = !request->keeps_alive || home->is_draining;
     if (home->handler->on_head)

@@ -35,6 +35,7 @@ struct response {
     bool has_ended, has_told_end, is_delivered;
     uint64_t left; // of a promised length
     uint64_t deadline_ms;
+    const struct http_header *headers; // besides those of the answer
     struct segment *head;
     struct output added;  // not yet collected
     size_t waiting_bytes; // collected, not yet sent
@@ -153,6 +154,13 @@ void response_set_deadline(struct response *response, uint64_t after_ms)
     (void)pthread_mutex_unlock(&response->lock);
 }
 
+void response_set_headers(struct response *response, const struct http_header *headers)
+{
+    (void)pthread_mutex_lock(&response->lock);
+    response->headers = headers;
+    (void)pthread_mutex_unlock(&response->lock);
+}
+
 /* With the lock held: makes the head, unless somebody was faster. */
 static bool begin(struct response *response, int status, const struct http_header *headers,
                   uint64_t length)
@@ -171,6 +179,7 @@ static bool begin(struct response *response, int status, const struct http_heade
     response->head = response_head_new(&(struct response_head){
         .status = status,
         .headers = headers,
+        .more_headers = response->headers,
         .length = has_body || status == 304 ? length : RESPONSE_LENGTH_UNKNOWN,
         .is_chunked = response->is_chunked,
     });

@@ -42,6 +42,10 @@ void response_set_deadline(struct response *response, uint64_t after_ms);
 bool response_send(struct response *response, int status, const struct http_header *headers,
                    const void *body, size_t length);
 
+/* Headers that the answer gets beside its own, whoever gives it. Borrowed until it has begun; NULL
+ * takes them back. */
+void response_set_headers(struct response *response, const struct http_header *headers);
+
 /* A part of a regular file that does not shrink meanwhile. Borrowed until on_end, unless owned. */
 struct file_range {
     int fd;

@@ -88,14 +88,31 @@ static char *put_date(char *at)
                         day.tm_min, day.tm_sec);
 }
 
+static size_t measure_headers(const struct http_header *headers)
+{
+    size_t room = 0;
+
+    for (const struct http_header *h = headers; h && h->name; h++)
+        room += strlen(h->name) + strlen(h->value) + 4;
+    return room;
+}
+
+static char *put_headers(char *at, const struct http_header *headers)
+{
+    for (const struct http_header *h = headers; h && h->name; h++) {
+        at = put_clean(at, h->name);
+        at = stpcpy(at, ": ");
+        at = put_clean(at, h->value);
+        at = stpcpy(at, "\r\n");
+    }
+    return at;
+}
+
 #define FIXED_PART 256 // status line, Date and framing at their longest
 
 struct segment *response_head_new(const struct response_head *head)
 {
-    size_t room = FIXED_PART;
-    for (const struct http_header *h = head->headers; h && h->name; h++)
-        room += strlen(h->name) + strlen(h->value) + 4;
-
+    size_t room = FIXED_PART + measure_headers(head->headers) + measure_headers(head->more_headers);
     struct segment *segment = segment_new(room);
     char *start = segment_data(segment);
     char *at = start + sprintf(start, "HTTP/1.1 %d %s\r\n", head->status, reason_of(head->status));
@@ -104,12 +121,8 @@ struct segment *response_head_new(const struct response_head *head)
         at = stpcpy(at, "Transfer-Encoding: chunked\r\n");
     else if (head->length != RESPONSE_LENGTH_UNKNOWN)
         at += sprintf(at, "Content-Length: %llu\r\n", (unsigned long long)head->length);
-    for (const struct http_header *h = head->headers; h && h->name; h++) {
-        at = put_clean(at, h->name);
-        at = stpcpy(at, ": ");
-        at = put_clean(at, h->value);
-        at = stpcpy(at, "\r\n");
-    }
+    at = put_headers(at, head->headers);
+    at = put_headers(at, head->more_headers);
     segment_trim(segment, (size_t)(at - start));
     return segment;
 }

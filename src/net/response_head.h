@@ -8,7 +8,8 @@ bool response_status_has_body(int status);
 
 struct response_head {
     int status;
-    const struct http_header *headers; // NULL: none
+    const struct http_header *headers;      // NULL: none
+    const struct http_header *more_headers; // NULL: none
     uint64_t length;                   // RESPONSE_LENGTH_UNKNOWN: none is told
     bool is_chunked;
 };

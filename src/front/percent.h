@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* %XX in paths and queries. */
+#pragma once
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/*
+ * Decodes `length` bytes to `out` (as many and a NUL) and returns how long that is. `is_form`: a '+' is a blank. ERROR_INVALID,
+ * starting with `what`, for an escape that is none, a NUL, and what is not UTF-8.
+ */
+int percent_decode(const char *text, size_t length, bool is_form, const char *what, char *out,
+                   size_t *out_length, struct error *err);

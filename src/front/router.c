@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Requests find their route and their thread; see router.h. */
+#include "front/router.h"
+
+#include "base/buffer.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "data/json.h"
+#include "front/auth.h"
+#include "front/call_impl.h"
+#include "front/openapi.h"
+#include "front/reply.h"
+#include "front/route_tree.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#define JSON_BODY_BYTES ((uint64_t)64 << 20)
+#define JSON_BODY_MEMORY ((size_t)256 << 20)
+#define DROPPED_BODY_BYTES ((uint64_t)1 << 20)
+
+struct router {
+    struct router_settings settings;
+    struct route_tree *tree;
+    struct buffer openapi;
+    atomic_bool is_draining;
+    atomic_size_t running;
+    struct buffer scratch; // for a path; on the loop only
+};
+
+static const char restarting[] = "the server is restarting, try again shortly";
+
+/* ---- one call ---- */
+
+static struct call_work *work_new(struct router *router, struct http_request *request,
+                                  struct response *response)
+{
+    struct data_document *memory = data_document_new("");
+    struct call_work *work = value_alloc(memory, sizeof *work);
+
+    work->settings = &router->settings;
+    work->call = (struct call){.router = router,
+                               .front = router->settings.fronts[0],
+                               .settings = router->settings.fronts[0]->settings,
+                               .core = router->settings.core,
+                               .request = request,
+                               .response = response,
+                               .memory = memory};
+    if (log_is_on(LOG_LEVEL_DEBUG))
+        work->started_us = clock_monotonic_us();
+    return work;
+}
+
+/* The work itself is in the call's memory. */
+static void work_free(struct call_work *work)
+{
+    struct data_document *memory = work->call.memory;
+
+    http_request_free(work->call.request);
+    response_free(work->call.response);
+    data_document_free(work->body_memory);
+    data_document_free(memory);
+}
+
+static const char *method_of(const struct http_request *request)
+{
+    return request->is_head ? "GET" : request->method;
+}
+
+/* Paths are not told: some of them are what a stream is known by. */
+static void log_call(const struct call_work *work, const struct error *err)
+{
+    const struct call *call = &work->call;
+    const char *method = call->request ? call->request->method : NULL;
+    const char *pattern = call->route ? call->route->pattern : NULL;
+
+    if (err && reply_status(err) == 500)
+        log_error("request failed", F("method", method), F("route", pattern),
+                  F("error", (const char *)err->text));
+    else if (log_is_on(LOG_LEVEL_DEBUG))
+        log_debug("request", F("method", method), F("route", pattern),
+                  F("us", clock_monotonic_us() - work->started_us),
+                  F("error", err ? (const char *)err->text : NULL));
+}
+
+static void end_call(struct call_work *work, const struct error *err)
+{
+    static const struct http_header challenge[] = {{"WWW-Authenticate", "Bearer"}, {0}};
+
+    log_call(work, err);
+    if (err && reply_status(err) == 401)
+        response_set_headers(work->call.response, challenge);
+    if (err)
+        work->call.front->on_error(&work->call, err);
+    work_free(work);
+}
+
+/* ---- finding the route, on the loop ---- */
+
+static int find_nothing(struct call *call, const struct route_match *match, struct error *err)
+{
+    const struct http_request *request = call->request;
+
+    if (!match->other) {
+        error_set(err, ERROR_NOT_FOUND, "there is nothing at '%.200s'", request->path);
+        return error_about(err, "route", NULL);
+    }
+    call->front = match->other->rows->front;
+    call->settings = call->front->settings;
+    response_set_headers(call->response, match->other->allow);
+    error_set(err, ERROR_INVALID, "'%.200s' takes %s, not %s", request->path,
+              match->other->allow[0].value, request->method);
+    return error_about(err, "route", "method");
+}
+
+static int find_route(struct router *router, struct call *call, struct error *err)
+{
+    const char *path = call->request->path;
+    struct route_path pieces;
+    struct route_match match;
+
+    if (route_path_read(path, call_alloc(call, strlen(path) + 1), &pieces, err) < 0)
+        return -1;
+    route_tree_match(router->tree, method_of(call->request), &pieces, &match);
+    if (!match.row)
+        return find_nothing(call, &match, err);
+    call->front = match.row->front;
+    call->settings = call->front->settings;
+    call->route = match.row->route;
+    memcpy(call->parameters, match.parameters, sizeof call->parameters);
+    return 0;
+}
+
+/* Everything that can be said without waiting: whoever is refused here has not been read from. */
+static int prepare(struct router *router, struct call_work *work, struct error *err)
+{
+    struct call *call = &work->call;
+
+    if (atomic_load_explicit(&router->is_draining, memory_order_relaxed))
+        return reply_error(503, restarting, err);
+    if (find_route(router, call, err) < 0)
+        return -1;
+    work->has_actor = call->route->access == ACCESS_OPEN;
+    if (!work->has_actor && !router->settings.is_open && !auth_is_possible(call->request))
+        return auth_missing(err);
+    if (query_parse(call->request->query, call->memory, &call->query, err) < 0)
+        return -1;
+    return query_check(call->query, call->route->query, err);
+}
+
+/* ---- running it ---- */
+
+static int read_json(struct call_work *work, struct error *err)
+{
+    static const struct json_limits limits = {.bytes = JSON_BODY_BYTES, .memory = JSON_BODY_MEMORY};
+    struct buffer *text = &work->call.request->body;
+
+    if (text->length == 0) {
+        work->body_memory = data_document_new("");
+        work->call.body = value_add(work->body_memory, NULL, VALUE_MAP, NULL, 0);
+        return 0;
+    }
+    if (json_read("", text->data, text->length, &limits, &work->body_memory, err) < 0) {
+        error_wrap(err, "the body is not JSON");
+        return err->kind == ERROR_LIMIT ? error_about(err, "body", "too large") : -1;
+    }
+    work->call.body = work->body_memory->root;
+    buffer_clear(text); // large ones would be in memory twice
+    if (work->call.body->kind != VALUE_MAP)
+        return error_set(err, ERROR_INVALID, "the body must be a JSON object");
+    return 0;
+}
+
+static void be_anybody(struct call_work *work)
+{
+    if (work->settings->core)
+        keys_local_actor(core_keys(work->settings->core), &work->call.actor);
+    work->has_actor = true;
+}
+
+static int run(struct call_work *work, struct error *err)
+{
+    struct call *call = &work->call;
+
+    if (!work->has_actor && work->settings->is_open)
+        be_anybody(work);
+    if (!work->has_actor && auth_check(core_keys(call->core), call->request, &call->actor, err) < 0)
+        return -1;
+    if (call_header(call, "Idempotency-Key"))
+        call_hash_request(call->request, work->request_hash);
+    if (call->route->body == BODY_JSON && read_json(work, err) < 0)
+        return -1;
+    return call->route->handle(call, err);
+}
+
+static void on_work(void *data)
+{
+    struct call_work *work = data;
+    struct router *router = work->call.router;
+    struct error err = {0};
+
+    end_call(work, run(work, &err) < 0 ? &err : NULL);
+    atomic_fetch_sub(&router->running, 1);
+}
+
+/* Without leaving the loop: CALL_ELSEWHERE when that cannot be. */
+static int run_here(struct call_work *work, struct error *err)
+{
+    struct call *call = &work->call;
+
+    if (call->route->lane != ROUTE_LOOP || call->route->body != BODY_NONE)
+        return CALL_ELSEWHERE;
+    if (!work->has_actor && work->settings->is_open)
+        be_anybody(work);
+    if (!work->has_actor)
+        work->has_actor = auth_check_quick(core_keys(call->core), call->request, &call->actor);
+    return work->has_actor ? call->route->handle(call, err) : CALL_ELSEWHERE;
+}
+
+static void on_request(void *owner, struct http_request *request, struct response *response)
+{
+    struct router *router = owner;
+    struct call_work *work = work_new(router, request, response);
+    struct error err = {0};
+
+    int status = prepare(router, work, &err);
+    if (status == 0)
+        status = run_here(work, &err);
+    if (status == CALL_ELSEWHERE) {
+        bool is_slow = work->call.route->lane == ROUTE_SLOW;
+        atomic_fetch_add(&router->running, 1);
+        if (workers_submit(router->settings.workers, is_slow ? WORKERS_SLOW : WORKERS_QUICK,
+                           on_work, work, &err) == 0)
+            return;
+        atomic_fetch_sub(&router->running, 1);
+        status = -1;
+    }
+    end_call(work, status < 0 ? &err : NULL);
+}
+
+/* ---- what to do with a body ---- */
+
+/* The row of a request that will not be refused for what its head says; NULL else. */
+static const struct route *plan_route(struct router *router, const struct http_request *request)
+{
+    struct route_path pieces;
+    struct route_match match;
+    struct error err;
+
+    router->scratch.length = 0;
+    if (buffer_reserve(&router->scratch, strlen(request->path) + 1, &err) < 0 ||
+        route_path_read(request->path, router->scratch.data, &pieces, &err) < 0)
+        return NULL;
+    route_tree_match(router->tree, method_of(request), &pieces, &match);
+    if (!match.row)
+        return NULL;
+    bool is_anybody = router->settings.is_open || match.row->route->access == ACCESS_OPEN;
+    return is_anybody || auth_is_possible(request) ? match.row->route : NULL;
+}
+
+static void on_head(void *owner, const struct http_request *request, struct http_plan *plan)
+{
+    struct router *router = owner;
+
+    if (atomic_load_explicit(&router->is_draining, memory_order_relaxed)) {
+        plan->refuse_status = 503;
+        plan->refuse_text = restarting;
+        return;
+    }
+    const struct route *route = plan_route(router, request);
+    if (!route) {
+        plan->is_streamed = true; // so that the refusal does not wait for the body
+        plan->body_bytes = UINT64_MAX;
+    } else if (route->body == BODY_STREAM) {
+        plan->is_streamed = true;
+        plan->body_bytes = route->body_limit ? route->body_limit : UINT64_MAX;
+    } else if (route->body == BODY_JSON) {
+        plan->body_bytes = route->body_limit ? route->body_limit : JSON_BODY_BYTES;
+    } else {
+        plan->body_bytes = DROPPED_BODY_BYTES;
+    }
+}
+
+static void on_bad_request(void *owner, struct response *response, int status, const char *text)
+{
+    struct call_work *work = work_new(owner, NULL, response);
+    struct error err;
+
+    (void)reply_error(status, text, &err);
+    end_call(work, &err);
+}
+
+const struct http_handler router_handler = {
+    .on_head = on_head, .on_request = on_request, .on_bad_request = on_bad_request};
+
+/* ---- the router ---- */
+
+int router_new(const struct router_settings *settings, struct router **out, struct error *err)
+{
+    autoptr(router) router = xnew(struct router);
+
+    router->settings = *settings;
+    router->tree = route_tree_new();
+    for (const struct front *const *front = settings->fronts; *front; front++) {
+        if (route_tree_add(router->tree, *front, err) < 0)
+            return -1;
+    }
+    if (openapi_write(settings->fronts, router->tree, &router->openapi, err) < 0)
+        return -1;
+    *out = take(router);
+    return 0;
+}
+
+void router_free(struct router *router)
+{
+    if (!router)
+        return;
+    route_tree_free(router->tree);
+    buffer_clear(&router->openapi);
+    buffer_clear(&router->scratch);
+    free(router);
+}
+
+void router_drain(struct router *router)
+{
+    atomic_store(&router->is_draining, true);
+}
+
+size_t router_running(const struct router *router)
+{
+    return atomic_load(&router->running);
+}
+
+const char *router_openapi(const struct router *router, size_t *length)
+{
+    *length = router->openapi.length;
+    return router->openapi.data;
+}
