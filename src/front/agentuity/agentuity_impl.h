@@ -8,6 +8,7 @@
 #include "front/route.h"
 
 /* One table a file, each ended by an empty row; routes.c joins them. */
+extern const struct route agentuity_create_routes[];
 extern const struct route agentuity_sandbox_routes[];
 extern const struct route agentuity_execution_routes[];
 extern const struct route agentuity_job_routes[];
@@ -15,6 +16,7 @@ extern const struct route agentuity_event_routes[];
 extern const struct route agentuity_runtime_routes[];
 extern const struct route agentuity_stats_routes[];
 extern const struct route agentuity_account_routes[];
+extern const struct route agentuity_ssh_key_routes[];
 extern const struct route agentuity_stream_routes[];
 extern const struct route agentuity_file_routes[];
 extern const struct route agentuity_later_routes[];
