@@ -1,18 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Long-polls: a parked response, a watch at the hub, and looks on the loop or a worker, one at a time; see poll.h. */
 #include "front/poll.h"
+
+#include "base/log.h"
 #include "base/mem.h"
+#include "front/parked.h"
+#include "front/reply.h"
 
 #include <stdatomic.h>
 #include <string.h>
 
 #define RETRY_MS 25 // before asking again for a worker when all are busy
 
-struct parked {
-    struct poll poll;
-    struct call call;
+struct waiter {
+    struct parked parked;
     const struct poll_kind *kind;
-    struct loop *loop;
+    char *id;
+    void *data;
+    char *base_url;
     struct watch *watch;
     atomic_uint refs;      // the response until its end, a post, a worker
     atomic_bool is_posted; // a wake-up is on its way to the loop
@@ -32,153 +37,137 @@ const char *poll_base_url(const struct poll *poll)
     return poll->base_url ? poll->base_url : call_base_url(poll->call);
 }
 
-static char *copy_text(const char *text)
-{
-    return text ? xstrdup(text) : NULL;
-}
-
-static void *copy_data(const void *data, size_t size)
-{
-    void *copy = size ? xcalloc(1, size) : NULL;
-
-    if (copy)
-        memcpy(copy, data, size);
-    return copy;
-}
-
-static struct actor copy_actor(const struct actor *actor)
-{
-    struct actor copy = *actor;
-
-    copy.tenant = copy_text(actor->tenant);
-    copy.scope = copy_text(actor->scope);
-    copy.project = copy_text(actor->project);
-    return copy;
-}
-
-static struct parked *parked_new(struct call *call, const struct poll_kind *kind, const char *id,
+static struct waiter *waiter_new(struct call *call, const struct poll_kind *kind, const char *id,
                                  const void *data, size_t size)
 {
-    struct parked *parked = xnew(struct parked);
+    struct waiter *waiter = xnew(struct waiter);
 
-    parked->call = (struct call){
-        .router = call->router,
-        .front = call->front,
-        .route = call->route,
-        .settings = call->settings,
-        .core = call->core,
-        .response = response_ref(call->response),
-        .actor = copy_actor(&call->actor),
-    };
-    parked->poll = (struct poll){
-        .call = &parked->call,
-        .id = xstrdup(id),
-        .data = copy_data(data, size),
-        .base_url = xstrdup(call_base_url(call)),
-    };
-    parked->kind = kind;
-    parked->loop = call_loop(call);
-    atomic_init(&parked->refs, 1);
-    return parked;
+    parked_init(&waiter->parked, call);
+    waiter->kind = kind;
+    waiter->id = xstrdup(id);
+    waiter->base_url = xstrdup(call_base_url(call));
+    if (size) {
+        waiter->data = xcalloc(1, size);
+        memcpy(waiter->data, data, size);
+    }
+    atomic_init(&waiter->refs, 1);
+    return waiter;
 }
 
-static void drop(const void *memory)
+static void waiter_ref(struct waiter *waiter)
 {
-    free((void *)(uintptr_t)memory);
+    atomic_fetch_add(&waiter->refs, 1);
 }
 
-static void parked_unref(struct parked *parked)
+static void waiter_unref(struct waiter *waiter)
 {
-    if (atomic_fetch_sub(&parked->refs, 1) != 1)
+    if (atomic_fetch_sub(&waiter->refs, 1) != 1)
         return;
-    response_free(parked->call.response);
-    drop(parked->call.actor.tenant);
-    drop(parked->call.actor.scope);
-    drop(parked->call.actor.project);
-    drop(parked->poll.id);
-    drop(parked->poll.data);
-    drop(parked->poll.base_url);
-    free(parked);
+    parked_clear(&waiter->parked);
+    free(waiter->id);
+    free(waiter->data);
+    free(waiter->base_url);
+    free(waiter);
 }
 
-static void look_again(struct parked *parked);
+static struct poll poll_of(const struct waiter *waiter, struct call *call)
+{
+    *call = parked_call(&waiter->parked);
+    return (struct poll){
+        .call = call, .id = waiter->id, .data = waiter->data, .base_url = waiter->base_url};
+}
+
+static void look_again(struct waiter *waiter);
 
 /* A worker is done with it. */
 static void on_looked(void *data)
 {
-    struct parked *parked = data;
+    struct waiter *waiter = data;
 
-    parked->is_looking = false;
-    parked->is_over |= parked->seen == POLL_ANSWERED;
-    if (parked->is_told)
-        look_again(parked);
-    parked_unref(parked);
+    waiter->is_looking = false;
+    waiter->is_over |= waiter->seen == POLL_ANSWERED;
+    if (waiter->is_told)
+        look_again(waiter);
+    waiter_unref(waiter);
+}
+
+static int fail(const struct waiter *waiter, const struct error *err)
+{
+    if (reply_status(err) == 500)
+        log_error("request failed", F("route", waiter->parked.route->pattern),
+                  F("error", (const char *)err->text));
+    parked_fail(&waiter->parked, err);
+    return POLL_ANSWERED;
 }
 
 static void on_worker(void *data)
 {
-    struct parked *parked = data;
+    struct waiter *waiter = data;
     struct error err = {0};
+    struct call call;
+    struct poll poll = poll_of(waiter, &call);
 
-    parked->seen = parked->kind->look(&parked->poll, parked->is_last_look, &err);
-    if (parked->seen < 0) {
-        parked->call.front->on_error(&parked->call, &err);
-        parked->seen = POLL_ANSWERED;
-    }
-    loop_post(parked->loop, on_looked, parked);
+    waiter->seen = waiter->kind->look(&poll, waiter->is_last_look, &err);
+    if (waiter->seen < 0)
+        waiter->seen = fail(waiter, &err);
+    loop_post(waiter->parked.loop, on_looked, waiter);
 }
 
-static void look_elsewhere(struct parked *parked)
+static void look_elsewhere(struct waiter *waiter)
 {
     struct error err = {0};
 
-    atomic_fetch_add(&parked->refs, 1);
-    parked->is_looking = true;
-    parked->is_last_look = parked->is_last;
-    if (workers_submit(call_workers(&parked->call), WORKERS_QUICK, on_worker, parked, &err) == 0)
+    waiter_ref(waiter);
+    waiter->is_looking = true;
+    waiter->is_last_look = waiter->is_last;
+    if (workers_submit(waiter->parked.workers, WORKERS_QUICK, on_worker, waiter, &err) == 0)
         return;
     // Full: the condition will still hold in a moment, and a refusal would cost the client its command's result.
-    parked->is_looking = false;
-    loop_timer_set(&parked->retry, RETRY_MS);
-    parked_unref(parked);
+    waiter->is_looking = false;
+    loop_timer_set(&waiter->retry, RETRY_MS);
+    waiter_unref(waiter);
+}
+
+static enum poll_look look_here(struct waiter *waiter)
+{
+    struct call call;
+    struct poll poll = poll_of(waiter, &call);
+
+    if (!waiter->kind->look_quick)
+        return POLL_ELSEWHERE;
+    return waiter->kind->look_quick(&poll, waiter->is_last);
 }
 
 /* On the loop: there is news, or the time is up. */
-static void look_again(struct parked *parked)
+static void look_again(struct waiter *waiter)
 {
-    enum poll_look seen = POLL_ELSEWHERE;
-
-    if (parked->is_over)
+    waiter->is_told = waiter->is_looking;
+    if (waiter->is_over || waiter->is_looking)
         return;
-    parked->is_told = parked->is_looking;
-    if (parked->is_looking)
-        return;
-    if (parked->kind->look_quick)
-        seen = parked->kind->look_quick(&parked->poll, parked->is_last);
+    enum poll_look seen = look_here(waiter);
+    waiter->is_over = seen == POLL_ANSWERED;
     if (seen == POLL_ELSEWHERE)
-        look_elsewhere(parked);
-    else
-        parked->is_over = seen == POLL_ANSWERED;
+        look_elsewhere(waiter);
 }
 
 static void on_wake(void *data)
 {
-    struct parked *parked = data;
+    struct waiter *waiter = data;
 
-    atomic_store(&parked->is_posted, false);
-    look_again(parked);
-    parked_unref(parked);
+    atomic_store(&waiter->is_posted, false);
+    look_again(waiter);
+    waiter_unref(waiter);
 }
 
 /* From the hub, on any thread. */
 static void on_news(void *data)
 {
-    struct parked *parked = data;
+    struct waiter *waiter = data;
 
-    if (atomic_exchange(&parked->is_posted, true))
+    if (atomic_exchange(&waiter->is_posted, true))
         return;
-    atomic_fetch_add(&parked->refs, 1);
-    loop_post(parked->loop, on_wake, parked);
+    waiter_ref(waiter);
+    loop_post(waiter->parked.loop, on_wake, waiter);
 }
 
 static void on_retry(void *data)
@@ -189,42 +178,40 @@ static void on_retry(void *data)
 /* The time is up; or the client sends no more, which mostly means that it is gone: whatever it is told now ends the poll. */
 static void on_last(void *data)
 {
-    struct parked *parked = data;
+    struct waiter *waiter = data;
 
-    parked->is_last = true;
-    look_again(parked);
+    waiter->is_last = true;
+    look_again(waiter);
 }
 
 static void on_end(void *data, bool is_delivered)
 {
-    struct parked *parked = data;
+    struct waiter *waiter = data;
 
-    (void)is_delivered;
-    parked->is_over = true;
-    loop_timer_clear(&parked->retry);
-    watch_free(parked->watch);
-    parked_unref(parked);
+    waiter->is_over = true;
+    loop_timer_clear(&waiter->retry);
+    watch_free(waiter->watch);
+    waiter_unref(waiter);
 }
 
-static const struct response_events parked_events = {
+static const struct response_events waiter_events = {
     .on_gone = on_last,
     .on_deadline = on_last,
     .on_end = on_end,
 };
 
-/* Watches first and then looks, so that no news is missed. */
-static void park(struct parked *parked, uint64_t wait_ms)
+/* Watches first and then looks, so that no news is missed. From response_watch on, the loop may be done with it at any time. */
+static void park(struct waiter *waiter, uint64_t wait_ms)
 {
-    struct response *response = parked->call.response;
+    struct response *response = waiter->parked.response;
 
-    loop_timer_init(&parked->retry, parked->loop, on_retry, parked);
-    parked->watch = hub_watch(core_hub(parked->call.core), parked->poll.id, on_news, parked);
-    atomic_fetch_add(&parked->refs,
-                     1); // from response_watch on, the loop may be done with it at any time
-    response_watch(response, &parked_events, parked);
+    waiter_ref(waiter);
+    loop_timer_init(&waiter->retry, waiter->parked.loop, on_retry, waiter);
+    waiter->watch = hub_watch(core_hub(waiter->parked.core), waiter->id, on_news, waiter);
+    response_watch(response, &waiter_events, waiter);
     response_set_deadline(response, wait_ms);
-    on_news(parked);
-    parked_unref(parked);
+    on_news(waiter);
+    waiter_unref(waiter);
 }
 
 static int look_first(const struct poll *poll, const struct poll_kind *kind, bool is_last,
@@ -246,7 +233,7 @@ int poll_call(struct call *call, const struct poll_kind *kind, const char *id, i
     if (seen == POLL_ELSEWHERE)
         return CALL_ELSEWHERE;
     if (seen == POLL_WAITS)
-        park(parked_new(call, kind, id, data, size),
+        park(waiter_new(call, kind, id, data, size),
              (uint64_t)(wait_ms < POLL_MAX_MS ? wait_ms : POLL_MAX_MS));
     return 0;
 }

@@ -8,12 +8,12 @@
 
 #define POLL_MAX_MS 290000 // a client gives up on an answer that has no head after 300 s
 
-/* What the looks below are given: as long as the poll waits, all of it is the poll's own. */
+/* What the looks below are given, for as long as they run. */
 struct poll {
-    struct call *call;    // of a parked one: without request, parameters, query, body and memory
+    struct call *call;    // of a parked one: what parked_call gives
     const char *id;       // what is waited for, as the hub knows it
     const void *data;     // the kind's own; NULL: none
-    const char *base_url; // of a parked one; see poll_base_url
+    const char *base_url; // of a parked one; use poll_base_url
 };
 
 /* call_base_url of the call, also when it is parked. */
@@ -25,7 +25,9 @@ enum poll_look {
     POLL_ELSEWHERE, // cannot be told without blocking
 };
 
-/* How one kind of thing is looked at. Both answer the call themselves. `is_last`: the time is up, what is now is the answer. */
+/*
+ * How one kind of thing is looked at. Both answer the call themselves. `is_last`: the time is up, what is now is the answer.
+ */
 struct poll_kind {
     /* On the loop: must not block. NULL: always elsewhere. */
     enum poll_look (*look_quick)(const struct poll *poll, bool is_last);
@@ -34,8 +36,8 @@ struct poll_kind {
 };
 
 /*
- * Looks at once, and parks the call when it has to wait (wait_ms > 0; at most POLL_MAX_MS). Returns what the handler has to return.
- * On the loop only the quick look is taken. `id` and `size` bytes of data are copied.
+ * Looks at once, and parks the call when it has to wait (wait_ms > 0; at most POLL_MAX_MS). Returns what the handler has to
+ * return. On the loop only the quick look is taken. `id` and `size` bytes of data are copied.
  */
 int poll_call(struct call *call, const struct poll_kind *kind, const char *id, int64_t wait_ms,
               const void *data, size_t size, struct error *err);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Envelopes; see envelope.h. */
 #include "front/agentuity/envelope.h"
-#include "base/log.h"
 
 #include <ctype.h>
 #include <string.h>
@@ -93,11 +92,7 @@ void envelope_error(struct call *call, const struct error *err)
 {
     autoreply reply;
     char code[ENVELOPE_CODE];
-    int status = reply_status(err);
 
-    if (status == 500)
-        log_error("call failed", F("route", call->route ? call->route->pattern : NULL),
-                  F("error", err->text));
     reply_init(&reply);
     json_map_begin(&reply.json);
     json_key(&reply.json, "success");
@@ -106,5 +101,5 @@ void envelope_error(struct call *call, const struct error *err)
     json_string(&reply.json, envelope_code(err, code));
     json_key(&reply.json, "message");
     json_string(&reply.json, err->text[0] ? err->text : "something went wrong in the server");
-    envelope_send(&reply, call->response, status);
+    envelope_send(&reply, call->response, reply_status(err));
 }
