@@ -2,6 +2,9 @@
 /* Envelopes; see envelope.h. */
 #include "front/agentuity/envelope.h"
 
+#include "base/id.h"
+#include "front/agentuity/agentuity_impl.h"
+
 #include <ctype.h>
 #include <string.h>
 
@@ -42,6 +45,7 @@ static const struct {
     const char *code;
 } codes[] = {
     {ERROR_INVALID, NULL, "too large", "TOO_LARGE"},
+    {ERROR_INVALID, NULL, "method", "METHOD_NOT_ALLOWED"},
     {ERROR_INVALID, NULL, NULL, "INVALID_ARGUMENT"},
     {ERROR_DENIED, NULL, "unauthorized", "UNAUTHORIZED"},
     {ERROR_DENIED, NULL, NULL, "FORBIDDEN"},
@@ -53,6 +57,7 @@ static const struct {
     {ERROR_LIMIT, "file", NULL, "FILE_LIMIT"},
     {ERROR_LIMIT, "stream", NULL, "STREAM_LIMIT"},
     {ERROR_LIMIT, NULL, NULL, "CAPACITY"},
+    {ERROR_TIMEOUT, NULL, "slow", "TIMEOUT"},
     {ERROR_UNAVAILABLE, NULL, "restarting", "RESTARTING"},
 };
 
@@ -88,6 +93,51 @@ const char *envelope_code(const struct error *err, char text[ENVELOPE_CODE])
     return "INTERNAL";
 }
 
+static const struct {
+    const char *noun;
+    const char *prefix;
+} prefixes[] = {
+    {"sandbox", SANDBOX_PREFIX}, {"execution", EXECUTION_PREFIX}, {"job", JOB_PREFIX},
+    {"stream", STREAM_PREFIX},   {"runtime", RUNTIME_PREFIX},
+};
+
+static const char *prefix_of(const char *noun)
+{
+    for (size_t i = 0; noun && i < ARRAY_SIZE(prefixes); i++) {
+        if (strcmp(prefixes[i].noun, noun) == 0)
+            return prefixes[i].prefix;
+    }
+    return "";
+}
+
+/* Whether an id of the core, in quotes, begins here. */
+static bool is_quoted_id(const char *text)
+{
+    char id[ID_TEXT];
+
+    if (text[0] != '\'' || strnlen(text, ID_LENGTH + 2) < ID_LENGTH + 2 ||
+        text[ID_LENGTH + 1] != '\'')
+        return false;
+    memcpy(id, text + 1, ID_LENGTH);
+    id[ID_LENGTH] = '\0';
+    return id_is_valid(id);
+}
+
+/* The core's sentence, with ids as the client knows them. */
+static void write_message(struct json_writer *json, const struct error *err)
+{
+    const char *prefix = prefix_of(err->noun);
+    const char *text = err->text[0] ? err->text : "something went wrong in the server";
+
+    json_string_begin(json);
+    for (; *text; text++) {
+        json_string_piece(json, text, 1);
+        if (is_quoted_id(text))
+            json_string_piece(json, prefix, strlen(prefix));
+    }
+    json_string_end(json);
+}
+
 void envelope_error(struct call *call, const struct error *err)
 {
     autoreply reply;
@@ -100,6 +150,6 @@ void envelope_error(struct call *call, const struct error *err)
     json_key(&reply.json, "code");
     json_string(&reply.json, envelope_code(err, code));
     json_key(&reply.json, "message");
-    json_string(&reply.json, err->text[0] ? err->text : "something went wrong in the server");
+    write_message(&reply.json, err);
     envelope_send(&reply, call->response, reply_status(err));
 }
