@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Envelopes; see envelope.h. */
+#include "front/agentuity/envelope.h"
+
+#include "base/id.h"
+#include "front/agentuity/agentuity_impl.h"
+
+#include <ctype.h>
+#include <string.h>
+
+void envelope_flat(struct reply *reply)
+{
+    reply_init(reply);
+    json_map_begin(&reply->json);
+    json_key(&reply->json, "success");
+    json_bool(&reply->json, true);
+}
+
+void envelope_data(struct reply *reply)
+{
+    envelope_flat(reply);
+    json_key(&reply->json, "data");
+}
+
+int envelope_send(struct reply *reply, struct response *response, int status)
+{
+    json_map_end(&reply->json);
+    reply_send(reply, response, status);
+    return 0;
+}
+
+int envelope_bare(struct call *call)
+{
+    autoreply reply;
+
+    envelope_flat(&reply);
+    return envelope_send(&reply, call->response, 200);
+}
+
+/* The first row that fits; NULL fits all. */
+static const struct {
+    enum error_kind kind;
+    const char *noun;
+    const char *reason;
+    const char *code;
+} codes[] = {
+    {ERROR_INVALID, NULL, "too large", "TOO_LARGE"},
+    {ERROR_INVALID, NULL, "method", "METHOD_NOT_ALLOWED"},
+    {ERROR_INVALID, NULL, NULL, "INVALID_ARGUMENT"},
+    {ERROR_DENIED, NULL, "unauthorized", "UNAUTHORIZED"},
+    {ERROR_DENIED, NULL, NULL, "FORBIDDEN"},
+    {ERROR_GONE, "sandbox", NULL, "SANDBOX_TERMINATED"},
+    {ERROR_CONFLICT, "sandbox", "busy", "SANDBOX_BUSY"},
+    {ERROR_CONFLICT, NULL, "mismatch", "IDEMPOTENCY_MISMATCH"},
+    {ERROR_CONFLICT, NULL, NULL, "INVALID_STATE"},
+    {ERROR_LIMIT, NULL, "too large", "TOO_LARGE"},
+    {ERROR_LIMIT, "file", NULL, "FILE_LIMIT"},
+    {ERROR_LIMIT, "stream", NULL, "STREAM_LIMIT"},
+    {ERROR_LIMIT, NULL, NULL, "CAPACITY"},
+    {ERROR_TIMEOUT, NULL, "slow", "TIMEOUT"},
+    {ERROR_UNAVAILABLE, NULL, "restarting", "RESTARTING"},
+};
+
+static bool fits(const char *wanted, const char *is)
+{
+    return !wanted || (is && strcmp(wanted, is) == 0);
+}
+
+/* "snapshot" → "SNAPSHOT_NOT_FOUND" */
+static const char *not_found(const char *noun, char text[ENVELOPE_CODE])
+{
+    static const char end[] = "_NOT_FOUND";
+    size_t length = 0;
+
+    if (!noun)
+        return &end[1];
+    for (; noun[length] && length < ENVELOPE_CODE - sizeof end; length++)
+        text[length] =
+            isalnum((unsigned char)noun[length]) ? (char)toupper((unsigned char)noun[length]) : '_';
+    memcpy(text + length, end, sizeof end);
+    return text;
+}
+
+const char *envelope_code(const struct error *err, char text[ENVELOPE_CODE])
+{
+    for (size_t i = 0; i < ARRAY_SIZE(codes); i++) {
+        if (codes[i].kind == err->kind && fits(codes[i].noun, err->noun) &&
+            fits(codes[i].reason, err->reason))
+            return codes[i].code;
+    }
+    if (err->kind == ERROR_NOT_FOUND || err->kind == ERROR_GONE)
+        return not_found(err->noun, text);
+    return "INTERNAL";
+}
+
+static const struct {
+    const char *noun;
+    const char *prefix;
+} prefixes[] = {
+    {"sandbox", SANDBOX_PREFIX}, {"execution", EXECUTION_PREFIX}, {"job", JOB_PREFIX},
+    {"stream", STREAM_PREFIX},   {"runtime", RUNTIME_PREFIX},
+};
+
+static const char *prefix_of(const char *noun)
+{
+    for (size_t i = 0; noun && i < ARRAY_SIZE(prefixes); i++) {
+        if (strcmp(prefixes[i].noun, noun) == 0)
+            return prefixes[i].prefix;
+    }
+    return "";
+}
+
+/* Whether an id of the core, in quotes, begins here. */
+static bool is_quoted_id(const char *text)
+{
+    char id[ID_TEXT];
+
+    if (text[0] != '\'' || strnlen(text, ID_LENGTH + 2) < ID_LENGTH + 2 ||
+        text[ID_LENGTH + 1] != '\'')
+        return false;
+    memcpy(id, text + 1, ID_LENGTH);
+    id[ID_LENGTH] = '\0';
+    return id_is_valid(id);
+}
+
+/* The core's sentence, with ids as the client knows them. */
+static void write_message(struct json_writer *json, const struct error *err)
+{
+    const char *prefix = prefix_of(err->noun);
+    const char *text = err->text[0] ? err->text : "something went wrong in the server";
+
+    json_string_begin(json);
+    for (; *text; text++) {
+        json_string_piece(json, text, 1);
+        if (is_quoted_id(text))
+            json_string_piece(json, prefix, strlen(prefix));
+    }
+    json_string_end(json);
+}
+
+void envelope_error(struct call *call, const struct error *err)
+{
+    autoreply reply;
+    char code[ENVELOPE_CODE];
+
+    reply_init(&reply);
+    json_map_begin(&reply.json);
+    json_key(&reply.json, "success");
+    json_bool(&reply.json, false);
+    json_key(&reply.json, "code");
+    json_string(&reply.json, envelope_code(err, code));
+    json_key(&reply.json, "message");
+    write_message(&reply.json, err);
+    envelope_send(&reply, call->response, reply_status(err));
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Jobs: commands in the background, any number beside an execution. */
+#include "core/execution.h"
+#include "front/agentuity/agentuity_impl.h"
+#include "front/agentuity/body.h"
+#include "front/agentuity/page.h"
+#include "front/agentuity/render.h"
+#include "front/poll.h"
+
+#include <string.h>
+
+static const enum execution_kind job_kind = EXECUTION_JOB;
+
+struct job_body {
+    const char **command;
+    struct stream_body streams;
+};
+static const struct field job_fields[] = {
+    {"command", FIELD_TEXTS, offsetof(struct job_body, command), .is_needed = true,
+     .help = "program and arguments; no shell"},
+    {"streams", FIELD_MAP, offsetof(struct job_body, streams), .fields = body_job_stream_fields},
+    {0},
+};
+
+static int answer(struct response *response, int status, const struct execution_record *record,
+                  const char *base_url)
+{
+    autoreply reply;
+
+    envelope_data(&reply);
+    render_job(&reply.json, record, base_url);
+    return envelope_send(&reply, response, status);
+}
+
+/* POST /sandbox/sandboxes/{id}/jobs */
+static int create(struct call *call, struct error *err)
+{
+    struct job_body body = {0};
+    struct execution_request want = {
+        .kind = EXECUTION_JOB}; // without a time limit: the sandbox's is for executions
+    autoexecution record = {0};
+    const char *id;
+
+    if (call_id(call, 0, SANDBOX_PREFIX, "sandbox", &id, err) < 0 ||
+        fields_read(call->body, job_fields, &body, err) < 0)
+        return -1;
+    want.argv = (const char *const *)body.command;
+    if (body_check_command(want.argv, "command", err) < 0 ||
+        body_streams(&body.streams, "streams", &want, err) < 0 ||
+        call_once(call, &want.once, err) < 0 ||
+        execution_start(call->core, &call->actor, id, &want, &record, err) < 0)
+        return -1;
+    return answer(call->response, 201, &record, call_base_url(call));
+}
+
+/* GET /sandbox/sandboxes/{id}/jobs */
+static int list(struct call *call, struct error *err)
+{
+    struct execution_filter filter = {.kind = &job_kind};
+    autoexecutions found = {0};
+    autoreply reply;
+
+    if (call_id(call, 0, SANDBOX_PREFIX, "sandbox", &filter.sandbox_id, err) < 0 ||
+        page_read(call->query, &filter.page, err) < 0 ||
+        execution_list(call->core, &call->actor, &filter, &found, err) < 0)
+        return -1;
+    envelope_data(&reply);
+    json_map_begin(&reply.json);
+    json_key(&reply.json, "jobs");
+    json_list_begin(&reply.json);
+    for (size_t i = 0; i < found.count; i++)
+        render_job(&reply.json, &found.rows[i], call_base_url(call));
+    json_list_end(&reply.json);
+    json_map_end(&reply.json);
+    return envelope_send(&reply, call->response, 200);
+}
+
+/* The job of the path, which must be of the sandbox of the path. */
+static int find(struct call *call, struct execution_record *out, struct error *err)
+{
+    autoexecution record = {0};
+    const char *sandbox, *id;
+
+    if (call_id(call, 0, SANDBOX_PREFIX, "sandbox", &sandbox, err) < 0 ||
+        call_id(call, 1, JOB_PREFIX, "job", &id, err) < 0 ||
+        execution_get(call->core, &call->actor, id, &job_kind, &record, err) < 0)
+        return -1;
+    if (strcmp(record.sandbox_id, sandbox) != 0) {
+        error_set(err, ERROR_NOT_FOUND,
+                  "job '" JOB_PREFIX "%s' not found in sandbox '" SANDBOX_PREFIX "%s'", id,
+                  sandbox);
+        return error_about(err, "job", NULL);
+    }
+    *out = record;
+    record = (struct execution_record){0};
+    return 0;
+}
+
+/* GET /sandbox/sandboxes/{id}/jobs/{jobId} */
+static int get(struct call *call, struct error *err)
+{
+    autoexecution record = {0};
+
+    if (find(call, &record, err) < 0)
+        return -1;
+    return answer(call->response, 200, &record, call_base_url(call));
+}
+
+static enum poll_look tell(const struct poll *poll, bool is_last,
+                           const struct execution_record *record)
+{
+    if (!is_last && !execution_is_over(record))
+        return POLL_WAITS;
+    answer(poll->call->response, 200, record, poll_base_url(poll));
+    return POLL_ANSWERED;
+}
+
+static int look(const struct poll *poll, bool is_last, struct error *err)
+{
+    autoexecution record = {0};
+
+    if (execution_get(poll->call->core, &poll->call->actor, poll->id, &job_kind, &record, err) < 0)
+        return -1;
+    return tell(poll, is_last, &record);
+}
+
+static enum poll_look look_quick(const struct poll *poll, bool is_last)
+{
+    autoexecution record = {0};
+    struct error err = {0};
+
+    if (execution_get_quick(poll->call->core, &poll->call->actor, poll->id, &job_kind, &record,
+                            &err) != 1)
+        return POLL_ELSEWHERE;
+    return tell(poll, is_last, &record);
+}
+
+static const struct poll_kind job_poll = {.look_quick = look_quick, .look = look};
+
+#define STOP_MS 15000 // longer than a job that does not want to go is given
+
+/* DELETE /sandbox/sandboxes/{id}/jobs/{jobId}: the answer is the job as it ended. */
+static int stop(struct call *call, struct error *err)
+{
+    bool is_forced = query_bool(call->query, "force", false);
+    autoexecution record = {0}, stopped = {0};
+
+    if (find(call, &record, err) < 0 ||
+        execution_stop(call->core, &call->actor, record.id, &job_kind, is_forced, "stopped",
+                       &stopped, err) < 0)
+        return -1;
+    return poll_call(call, &job_poll, record.id, STOP_MS, NULL, 0, err);
+}
+
+static const struct parameter list_parameters[] = {
+    PAGE_LIMIT_PARAMETER, PAGE_OFFSET_PARAMETER, {0}};
+static const struct parameter stop_parameters[] = {
+    {"force", PARAMETER_BOOL, NULL, "kill it at once instead of asking it to end first"},
+    {0},
+};
+
+const struct route agentuity_job_routes[] = {
+    {"POST", "/sandbox/sandboxes/{id}/jobs", ROUTE_SLOW, ACCESS_KEY, BODY_JSON, create,
+     "starts a command in the background", .fields = job_fields},
+    {"GET", "/sandbox/sandboxes/{id}/jobs", ROUTE_QUICK, ACCESS_KEY, BODY_NONE, list,
+     "jobs of a sandbox, the newest first", .query = list_parameters},
+    {"GET", "/sandbox/sandboxes/{id}/jobs/{jobId}", ROUTE_QUICK, ACCESS_KEY, BODY_NONE, get,
+     "a job's state"},
+    {"DELETE", "/sandbox/sandboxes/{id}/jobs/{jobId}", ROUTE_QUICK, ACCESS_KEY, BODY_NONE, stop,
+     "ends a job", .query = stop_parameters},
+    {0},
+};

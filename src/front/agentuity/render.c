@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sandboxes as JSON; see render.h. Commands and events are in render_execution.c and render_event.c. */
+#include "front/agentuity/render.h"
+#include "base/duration.h"
+#include "base/size.h"
+#include "core/runtime.h"
+#include "data/json.h"
+#include "front/agentuity/agentuity_impl.h"
+
+#include <string.h>
+
+static const char *const statuses[SANDBOX_STATES] = {
+    [SANDBOX_CREATING] = "creating", [SANDBOX_IDLE] = "idle",       [SANDBOX_RUNNING] = "running",
+    [SANDBOX_PAUSING] = "paused", // on its way there or back
+    [SANDBOX_PAUSED] = "suspended",  [SANDBOX_RESUMING] = "paused", [SANDBOX_STOPPING] = "stopping",
+    [SANDBOX_ENDED] = "terminated",  [SANDBOX_FAILED] = "failed",   [SANDBOX_DELETED] = "deleted",
+};
+
+const char *const render_statuses[] = {
+    "creating",  "idle",       "running", "paused",  "stopping",
+    "suspended", "terminated", "failed",  "deleted", NULL,
+};
+
+const char *render_status(enum sandbox_state state)
+{
+    return statuses[state];
+}
+
+unsigned render_states(const char *status)
+{
+    unsigned states = 0;
+
+    for (unsigned i = 0; i < SANDBOX_STATES; i++) {
+        if (strcmp(statuses[i], status) == 0)
+            states |= sandbox_in(i);
+    }
+    return states;
+}
+
+#define EXIT_FAILED 1
+#define EXIT_KILLED 137
+
+int64_t render_exit_code(enum sandbox_mode mode, enum sandbox_state state, int64_t exit_code)
+{
+    if (!(SANDBOX_OVER & sandbox_in(state)))
+        return NO_EXIT_CODE;
+    if (mode != SANDBOX_ONE_SHOT || exit_code != NO_EXIT_CODE)
+        return exit_code;
+    return state == SANDBOX_FAILED ? EXIT_FAILED : EXIT_KILLED;
+}
+
+int64_t render_byte_seconds(int64_t mib_ms)
+{
+    const int64_t mib = 1 << 20;
+
+    return mib_ms / 1000 * mib + mib_ms % 1000 * mib / 1000;
+}
+
+void render_organisation(struct json_writer *json, const struct organisation_record *record,
+                         const char *name)
+{
+    json_map_begin(json);
+    member_id(json, "id", ORGANISATION_PREFIX, record->id);
+    member_text(json, "name", name ? name : record->name);
+    json_map_end(json);
+}
+
+/* What was asked for, as it was spelled. */
+struct asked {
+    struct data_document *document; // NULL: nothing
+};
+
+static void asked_clear(struct asked *asked)
+{
+    data_document_free(asked->document);
+}
+
+static const char *asked_text(const struct asked *asked, const char *name)
+{
+    const struct data_value *value =
+        asked->document ? value_get(asked->document->root, name) : NULL;
+
+    return value && value->kind == VALUE_STRING ? value->text : NULL;
+}
+
+static void asked_read(const char *text, struct asked *asked)
+{
+    struct error err = {0};
+
+    *asked = (struct asked){0};
+    if (text && json_read("", text, strlen(text), NULL, &asked->document, &err) < 0)
+        asked->document = NULL;
+}
+
+static void write_duration(struct json_writer *json, const char *name, const char *spelled,
+                           int64_t ms)
+{
+    char text[DURATION_TEXT];
+
+    if (!spelled && ms > 0)
+        spelled = duration_format((uint64_t)ms, text);
+    member_text(json, name, spelled);
+}
+
+static void write_size(struct json_writer *json, const char *name, const char *spelled,
+                       int64_t bytes)
+{
+    char text[SIZE_TEXT];
+
+    if (!spelled && bytes > 0)
+        spelled = size_format((uint64_t)bytes, text);
+    member_text(json, name, spelled);
+}
+
+static void write_cpu(struct json_writer *json, const char *name, const char *spelled,
+                      int64_t millicores)
+{
+    char text[SIZE_TEXT];
+
+    if (!spelled && millicores > 0) {
+        (void)snprintf(text, sizeof text, "%lldm", (long long)millicores);
+        spelled = text;
+    }
+    member_text(json, name, spelled);
+}
+
+static void write_timeouts(struct json_writer *json, const struct sandbox_record *record,
+                           const struct asked *asked)
+{
+    json_key(json, "timeout");
+    json_map_begin(json);
+    write_duration(json, "idle", asked_text(asked, "idle"), record->idle_timeout_ms);
+    write_duration(json, "execution", asked_text(asked, "execution"), record->execution_timeout_ms);
+    write_duration(json, "paused", asked_text(asked, "paused"), record->paused_timeout_ms);
+    json_map_end(json);
+}
+
+static void write_resources(struct json_writer *json, const struct sandbox_record *record,
+                            const struct asked *asked)
+{
+    json_key(json, "resources");
+    json_map_begin(json);
+    write_size(json, "memory", asked_text(asked, "memory"), record->memory_bytes);
+    write_cpu(json, "cpu", asked_text(asked, "cpu"), record->cpu_millicores);
+    write_size(json, "disk", asked_text(asked, "disk"), record->disk_bytes);
+    json_map_end(json);
+}
+
+static const char *mode_name(enum sandbox_mode mode)
+{
+    return mode == SANDBOX_ONE_SHOT ? "oneshot" : "interactive";
+}
+
+static void write_runtime(struct json_writer *json, const char *name)
+{
+    char id[24];
+
+    if (!name)
+        return;
+    runtime_id(name, id);
+    json_key(json, "runtime");
+    json_map_begin(json);
+    member_id(json, "id", RUNTIME_PREFIX, id);
+    member_text(json, "name", name);
+    json_map_end(json);
+}
+
+static void write_command(struct json_writer *json, const struct sandbox_record *record)
+{
+    if (!record->command)
+        return;
+    json_key(json, "command");
+    json_map_begin(json);
+    member_texts(json, "exec", record->command);
+    member_text(json, "mode", mode_name(record->mode));
+    json_map_end(json);
+}
+
+#define IDENTIFIER 12 // letters and digits of the id
+
+static void write_names(struct json_writer *json, const struct sandbox_record *record)
+{
+    char identifier[IDENTIFIER + 1];
+
+    (void)snprintf(identifier, sizeof identifier, "%.*s", IDENTIFIER, record->id);
+    member_text(json, "identifier", identifier);
+    member_text(json, "name", record->name);
+    member_text(json, "description", record->description);
+}
+
+/* What lists and single ones have in common. */
+static void write_common(struct json_writer *json, const struct sandbox_view *view,
+                         const struct asked *asked)
+{
+    const struct sandbox_record *record = view->record;
+
+    member_id(json, "sandboxId", SANDBOX_PREFIX, record->id);
+    member_text(json, "status", render_status(record->state));
+    member_time(json, "createdAt", record->created_at);
+    member_integer(json, "executions", record->execution_count);
+    write_names(json, record);
+    member_text(json, "mode", mode_name(record->mode));
+    member_text(json, "region", view->region);
+    write_runtime(json, record->runtime);
+    if (view->first)
+        render_stream_urls(json, view->first, view->base_url);
+    member_bool(json, "networkEnabled", record->has_network);
+    if (record->port)
+        member_integer(json, "networkPort", record->port);
+    write_timeouts(json, record, asked);
+    write_command(json, record);
+    if (view->organisation) {
+        json_key(json, "org");
+        render_organisation(json, view->organisation, view->organisation_name);
+    }
+}
+
+static void write_user(struct json_writer *json, const char *key_id)
+{
+    json_key(json, "user");
+    json_map_begin(json);
+    member_id(json, "id", USER_PREFIX, key_id && *key_id ? key_id : "local");
+    json_map_end(json);
+}
+
+static void write_project(struct json_writer *json, const char *project)
+{
+    if (!project)
+        return;
+    json_key(json, "project");
+    json_map_begin(json);
+    member_text(json, "id", project);
+    member_text(json, "name", project);
+    json_map_end(json);
+}
+
+static void write_rest(struct json_writer *json, const struct sandbox_record *record,
+                       const struct asked *asked)
+{
+    int64_t exit_code = render_exit_code(record->mode, record->state, record->exit_code);
+
+    if (exit_code != NO_EXIT_CODE)
+        member_integer(json, "exitCode", exit_code);
+    member_json(json, "metadata", record->metadata);
+    member_json(json, "scopes", record->scopes);
+    write_resources(json, record, asked);
+    member_json(json, "dependencies", record->dependencies);
+    member_json(json, "packages", record->packages);
+    member_integer(json, "cpuTimeMs", record->cpu_ms);
+    member_integer(json, "memoryByteSec", render_byte_seconds(record->memory_mib_ms));
+    member_integer(json, "networkEgressBytes", record->egress_bytes);
+    write_user(json, record->key_id);
+    write_project(json, record->owner.project);
+}
+
+void render_sandbox_entry(struct json_writer *json, const struct sandbox_view *view)
+{
+    __attribute__((cleanup(asked_clear))) struct asked asked;
+
+    asked_read(view->record->asked, &asked);
+    json_map_begin(json);
+    write_common(json, view, &asked);
+    json_map_end(json);
+}
+
+void render_sandbox(struct json_writer *json, const struct sandbox_view *view)
+{
+    __attribute__((cleanup(asked_clear))) struct asked asked;
+
+    asked_read(view->record->asked, &asked);
+    json_map_begin(json);
+    write_common(json, view, &asked);
+    write_rest(json, view->record, &asked);
+    json_map_end(json);
+}

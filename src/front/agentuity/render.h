@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The core's records as the clients want to read them. Pure: records in, JSON out. Each writes one object. */
+#pragma once
+#include "core/account.h"
+#include "core/event.h"
+#include "core/sandbox.h"
+#include "data/json_writer.h"
+
+/* The protocol's word for a state. */
+const char *render_status(enum sandbox_state state);
+/* The states that are called so; 0: no such word. */
+unsigned render_states(const char *status);
+/* All words, NULL-terminated. */
+extern const char *const render_statuses[];
+
+/*
+ * The exit code that may be told of a sandbox, or NO_EXIT_CODE. A one-shot one has it as soon as, and only when, it has
+ * ended; clients take a missing one for 0, so there always is one then.
+ */
+int64_t render_exit_code(enum sandbox_mode mode, enum sandbox_state state, int64_t exit_code);
+
+struct sandbox_view {
+    const struct sandbox_record *record;
+    const struct execution_record *first; // its first execution; NULL: none
+    const struct organisation_record *organisation;
+    const char *organisation_name; // instead of the record's; or NULL
+    const char *region;
+    const char *base_url;
+};
+void render_sandbox_entry(struct json_writer *json, const struct sandbox_view *view); // of a list
+void render_sandbox(struct json_writer *json, const struct sandbox_view *view);
+
+void render_organisation(struct json_writer *json, const struct organisation_record *record,
+                         const char *name);
+
+/* Where the outputs of a command can be read: stdoutStreamUrl, stderrStreamUrl. Members, not an object. */
+void render_stream_urls(struct json_writer *json, const struct execution_record *record,
+                        const char *base_url);
+
+/* In the words for executions; see render_job for those for jobs. */
+const char *render_execution_status(enum execution_state state);
+void render_execution(struct json_writer *json, const struct execution_record *record,
+                      const char *base_url);
+void render_job(struct json_writer *json, const struct execution_record *record,
+                const char *base_url);
+
+void render_event(struct json_writer *json, const struct event_record *record);
+
+/* MiB × ms as bytes × seconds. */
+int64_t render_byte_seconds(int64_t mib_ms);

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Events as JSON; see render.h. */
+#include "core/texts.h"
+#include "front/agentuity/agentuity_impl.h"
+#include "front/agentuity/render.h"
+
+#include <ctype.h>
+#include <string.h>
+
+static const struct {
+    const char *type;
+    const char *name;
+} types[] = {
+    {EVENT_CREATE, "create"},
+    {EVENT_DESTROY, "destroy"},
+    {EVENT_PAUSE, "pause"},
+    {EVENT_RESUME, "resume"},
+    {EVENT_STARTED, "lifecycle:started"},
+    {EVENT_COMPLETED, "lifecycle:completed"},
+    {EVENT_FAILED, "lifecycle:failed"},
+    {EVENT_TERMINATED, "lifecycle:terminated"},
+};
+
+static const char *type_name(const char *type)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(types); i++) {
+        if (strcmp(types[i].type, type) == 0)
+            return types[i].name;
+    }
+    return type;
+}
+
+#define FACT_NAME 64
+
+/* "exit_code" → "exitCode" */
+static void spell_name(const char *name, size_t length, char out[FACT_NAME])
+{
+    size_t used = 0;
+    bool is_word_start = false;
+
+    for (size_t i = 0; i < length && used < FACT_NAME - 1; i++) {
+        if (name[i] == '_') {
+            is_word_start = true;
+            continue;
+        }
+        out[used++] = is_word_start ? (char)toupper((unsigned char)name[i]) : name[i];
+        is_word_start = false;
+    }
+    out[used] = '\0';
+}
+
+/* Facts that are ids of something. */
+static const struct {
+    const char *name;
+    const char *prefix;
+} id_facts[] = {
+    {"executionId", EXECUTION_PREFIX}, {"jobId", JOB_PREFIX}, {"streamId", STREAM_PREFIX}};
+
+static bool is_number(const char *text)
+{
+    size_t digits = strspn(text + (*text == '-'), "0123456789");
+
+    return digits > 0 && digits <= 15 && text[digits + (*text == '-')] == '\0';
+}
+
+static void write_fact(struct json_writer *json, const char *fact)
+{
+    char name[FACT_NAME];
+    const char *end = strchr(fact, '=');
+
+    if (!end)
+        return;
+    spell_name(fact, (size_t)(end - fact), name);
+    for (size_t i = 0; i < ARRAY_SIZE(id_facts); i++) {
+        if (strcmp(id_facts[i].name, name) == 0) {
+            member_id(json, name, id_facts[i].prefix, end + 1);
+            return;
+        }
+    }
+    if (is_number(end + 1))
+        member_integer(json, name, strtoll(end + 1, NULL, 10));
+    else
+        member_text(json, name, end + 1);
+}
+
+void render_event(struct json_writer *json, const struct event_record *record)
+{
+    autotexts facts = {0};
+
+    texts_unpack(record->detail, &facts);
+    json_map_begin(json);
+    member_id(json, "eventId", EVENT_PREFIX, record->id);
+    member_id(json, "sandboxId", SANDBOX_PREFIX, record->sandbox_id);
+    member_text(json, "type", type_name(record->type));
+    json_key(json, "event");
+    json_map_begin(json);
+    member_text(json, "reason", record->reason);
+    for (size_t i = 0; i < facts.count; i++)
+        write_fact(json, facts.items[i]);
+    json_map_end(json);
+    member_time(json, "createdAt", record->created_at);
+    json_map_end(json);
+}

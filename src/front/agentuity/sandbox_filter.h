@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which sandboxes a list asks for, by the query of GET /sandbox and of GET /cli/sandbox. */
+#pragma once
+#include "core/sandbox.h"
+#include "front/call.h"
+
+extern const struct parameter sandbox_filter_parameters[];
+
+/* The list that the call's query asks for. */
+int sandbox_filter_list(struct call *call, struct sandbox_list *out, struct error *err);
