@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What answers of this protocol are wrapped in. Each endpoint has one shape:
+ *
+ *     data  {"success":true,"data":…}         autoreply reply; envelope_data(&reply); …one value…
+ *     flat  {"success":true, …members…}       autoreply reply; envelope_flat(&reply); …members…
+ *     bare  {"success":true}                  return envelope_bare(call);
+ *     none  of its own (streams)              autoreply reply; reply_init(&reply); …one value…; reply_send(…)
+ *
+ * The first two end with `return envelope_send(&reply, call->response, 200);`, which returns 0. Any thread.
+ */
+#pragma once
+#include "front/call.h"
+#include "front/reply.h"
+
+void envelope_data(struct reply *reply);
+void envelope_flat(struct reply *reply);
+int envelope_send(struct reply *reply, struct response *response, int status);
+int envelope_bare(struct call *call);
+
+/* The word for programs: "SANDBOX_NOT_FOUND". `text` holds those that are made from the noun. */
+#define ENVELOPE_CODE 48
+const char *envelope_code(const struct error *err, char text[ENVELOPE_CODE]);
+
+/* {"success":false,"code":…,"message":…} with the status of the kind. For struct front's on_error. */
+void envelope_error(struct call *call, const struct error *err);
