@@ -13,6 +13,7 @@
 #include "net/request.h"
 #include "net/response.h"
 
+struct once;
 struct router;
 
 struct call {
