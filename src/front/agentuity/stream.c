@@ -25,8 +25,10 @@ int stream_id_of(const struct call *call, const char **out, struct error *err)
     bool is_at_root = strncmp(call->route->pattern, "/stream/", 8) != 0;
     const char *id = call->parameters[0];
 
-    if (is_at_root && strncmp(id, STREAM_PREFIX, strlen(STREAM_PREFIX)) != 0)
-        return error_set(err, ERROR_NOT_FOUND, "there is nothing at '%s'", call->request->path);
+    if (is_at_root && strncmp(id, STREAM_PREFIX, strlen(STREAM_PREFIX)) != 0) {
+        (void)error_set(err, ERROR_NOT_FOUND, "there is nothing at '%.200s'", call->request->path);
+        return error_about(err, "route", NULL);
+    }
     return call_id(call, 0, STREAM_PREFIX, "stream", out, err);
 }
 
