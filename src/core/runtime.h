@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What sandboxes can be started from, for callers; and runtimes opened once for all boxes. */
+/* What sandboxes can be started from, for callers. Calls block for the disk. */
 #pragma once
 #include "core/actor.h"
-#include "runtime/image.h"
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 struct core;
 
@@ -26,6 +27,12 @@ void runtime_list_clear(struct runtime_list *list);
 enum runtime_sort { RUNTIME_BY_CREATED, RUNTIME_BY_NAME };
 int runtime_list(struct core *core, enum runtime_sort sort, bool is_descending, const struct store_page *page,
                  struct runtime_list *out, struct error *err);
+
+/*
+ * Whether a sandbox may be started from the runtime of this name: 0 where it may. ERROR_INVALID for one that there will be,
+ * ERROR_NOT_FOUND for others, both noun "runtime".
+ */
+int runtime_check(struct core *core, const char *name, struct error *err);
 
 /* The name of a runtime given by its id; ERROR_NOT_FOUND, noun "runtime". `name` is of RUNTIME_REFERENCE_TEXT bytes. */
 #define RUNTIME_REFERENCE_TEXT 136

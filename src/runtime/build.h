@@ -3,8 +3,8 @@
  * Makes, checks and removes runtimes under <data>/runtimes. A build happens in .building-NAME-TAG,
  * is measured, synced and moved to NAME/.TAG-ID; then the tags (links) point at it: it is there
  * whole or not at all. Package files are kept in <data>/cache/apt, so an interrupted build goes on
- * where it was. Two builds of one runtime wait for each other. Blocks; forks (single-threaded
- * callers); silent but for the callbacks.
+ * where it was. Two builds of one runtime wait for each other. Blocks; forks (see tool.h); silent but
+ * for the callbacks.
  */
 #pragma once
 #include "runtime/catalog.h"

@@ -7,6 +7,8 @@
 #include "runtime/manifest.h"
 #include "runtime/shelf.h"
 
+#include <limits.h>
+#include <string.h>
 #include <sys/file.h>
 
 void runtime_image_free(struct runtime_image *image)
@@ -92,4 +94,22 @@ int runtime_image_open(const char *data_dir, const char *reference, struct runti
     if (make_ready(data_dir, &parsed, err) < 0)
         return -1;
     return open_built(shelf, parsed.tag, out, err);
+}
+
+bool runtime_image_is_current(const char *data_dir, const char *reference,
+                              const struct runtime_image *image)
+{
+    const struct manifest *manifest = image->memory;
+    struct runtime_reference parsed;
+    char path[PATH_MAX], dir[NAME_MAX + 1];
+    struct error err;
+
+    if (runtime_reference_parse(reference, &parsed, &err) < 0)
+        return false;
+    (void)snprintf(path, sizeof path, "%s/runtimes/%s/%s", data_dir, parsed.name, parsed.tag);
+    ssize_t length = readlink(path, dir, sizeof dir - 1);
+    if (length < 0)
+        return false;
+    dir[length] = '\0';
+    return strcmp(dir, manifest->dir) == 0 && !manifest_is_stale(manifest);
 }

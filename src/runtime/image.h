@@ -7,6 +7,7 @@
 #include "base/auto.h"
 #include "base/error.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* A host directory shown read-only (nosuid, nodev, not idmapped) in the box: what is not for
@@ -36,4 +37,8 @@ struct runtime_image {
 int runtime_image_open(const char *data_dir, const char *reference, struct runtime_image **out,
                        struct error *err);
 void runtime_image_free(struct runtime_image *image);
+
+/* Whether opening `reference` again would give the same: it was not rebuilt and the machine is as it was. A few system calls. */
+bool runtime_image_is_current(const char *data_dir, const char *reference,
+                              const struct runtime_image *image);
 DEFINE_AUTOPTR(runtime_image)

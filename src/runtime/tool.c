@@ -112,6 +112,8 @@ static void run_child(const struct tool_spec *spec, pid_t parent, int input_fd, 
     follow_parent(parent);
     if (dup2(input_fd, 0) < 0 || dup2(output_fd, 1) < 0 || dup2(output_fd, 2) < 0)
         _exit(125);
+    // The caller may be a server: its sockets and locks must not stay open for as long as the program runs.
+    (void)syscall(SYS_close_range, 3U, ~0U, 0U);
     (void)setsid();
     if (chdir("/") < 0)
         die("chdir /");
@@ -131,9 +133,8 @@ static void run_child(const struct tool_spec *spec, pid_t parent, int input_fd, 
         (void)close(alive[1]);
         serve_namespace(spec, alive[0]);
     }
-    const int ends[] = {1, 2, output_fd}; // so that the output ends when the namespace does
-    for (size_t i = 0; i < ARRAY_SIZE(ends); i++)
-        (void)close(ends[i]);
+    (void)close(1); // so that the output ends when the namespace does
+    (void)close(2);
     while (waitpid(init, &status, 0) < 0 && errno == EINTR)
         continue;
     _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));

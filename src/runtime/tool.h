@@ -2,7 +2,8 @@
 /*
  * Runs a program of the machine to its end, with a clean environment and in process and mount
  * namespaces of its own: when it ends, is cancelled, or we die, all it started and mounted is gone.
- * For single-threaded callers: it forks.
+ * It forks; what it does before it executes is safe in a process with threads. The calling thread must stay: the
+ * program ends with it.
  */
 #pragma once
 #include "base/error.h"

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* As much of a core as calls need that only use the store and the data directory: a real store, no boxes. */
+#pragma once
+#include "../store/fixture.h"
+#include "core/core_impl.h"
+#include "core/key.h"
+#include "test.h"
+
+/* A core over a fresh store in a directory of its own; the rig's. */
+static inline struct core *rig_core(void)
+{
+    static struct core core;
+    static char data_dir[160];
+
+    core = (struct core){.store = fixture_store()};
+    (void)snprintf(data_dir, sizeof data_dir, "%.*s",
+                   (int)(strrchr(fixture_path(), '/') - fixture_path()), fixture_path());
+    core.settings.data_dir = data_dir;
+    return &core;
+}
+
+/* Somebody of the fixture's organisation. */
+static inline struct actor rig_actor(void)
+{
+    return (struct actor){.organisation = ORGANISATION};
+}
