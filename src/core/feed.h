@@ -15,5 +15,6 @@ struct feed;
  */
 struct feed *feed_new(struct loop *loop, struct hub *hub, struct stream *stream, int pipe_fd);
 
-/* Stops; any thread, does not block. The feed frees itself on the loop, which must run on. */
+/* Stops, where it has not come to its end by itself, and frees; once for every feed. Any thread, does not block: it happens on
+ * the loop, which must run on. */
 void feed_stop(struct feed *feed);

@@ -24,11 +24,14 @@ struct stream_request {
     int64_t ttl_ms; // 0: as long as such streams are kept
 };
 
-int stream_create(struct core *core, const struct actor *actor, const struct stream_request *request,
-                  struct stream_record *out, struct error *err);
-int stream_get(struct core *core, const struct actor *actor, const char *id, struct stream_record *out,
-               struct error *err);
-int stream_list(struct core *core, const struct stream_filter *filter, struct stream_list *out, struct error *err);
+int stream_create(struct core *core, const struct actor *actor,
+                  const struct stream_request *request, struct stream_record *out,
+                  struct error *err);
+int stream_get(struct core *core, const struct actor *actor, const char *id,
+               struct stream_record *out, struct error *err);
+/* Sizes are those of now, but the order by size takes open streams as empty. */
+int stream_list(struct core *core, const struct stream_filter *filter, struct stream_list *out,
+                struct error *err);
 /* Ends readers; the file goes. ERROR_CONFLICT, reason "busy", while a command writes to it or reads it. */
 int stream_remove(struct core *core, const struct actor *actor, const char *id, struct error *err);
 
@@ -42,7 +45,8 @@ DEFINE_AUTOPTR(stream)
 
 /* None of these blocks. */
 const char *stream_id(const struct stream *stream);
-int stream_fd(const struct stream *stream); // for reading at offsets; valid as long as the stream is held
+int stream_fd(
+    const struct stream *stream); // for reading at offsets; valid as long as the stream is held
 struct stream_progress {
     uint64_t size_bytes; // readable now
     bool is_complete;    // no more will come. Complete and size are of one moment
@@ -50,11 +54,13 @@ struct stream_progress {
 void stream_progress(struct stream *stream, struct stream_progress *out);
 
 /*
- * Appends, one caller after the other. ERROR_GONE, reason "complete", when the stream has ended (a command that read it is
+ * Appends, one caller after the other; readers see all of it or nothing. Whoever appends several times does well to hold the stream
+ * (stream_open) meanwhile: then neither store nor directory is asked each time. ERROR_GONE, reason "complete", when the stream has ended (a command that read it is
  * done: for the writer that is success). ERROR_LIMIT past the stream's or the disk's limit. ERROR_CONFLICT when a command
  * writes to it.
  */
-int stream_append(struct core *core, const struct actor *actor, const char *id, const void *data, size_t length,
-                  struct error *err);
+int stream_append(struct core *core, const struct actor *actor, const char *id, const void *data,
+                  size_t length, struct error *err);
 /* Again is no error. */
-int stream_complete(struct core *core, const struct actor *actor, const char *id, struct error *err);
+int stream_complete(struct core *core, const struct actor *actor, const char *id,
+                    struct error *err);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the rest of the core does with streams: gives them to commands and ends them. Private to the core; stream.h is for callers.
- * A stream object exists while it is open or somebody reads it. Any thread.
+ * A stream is in memory, with its file open, while somebody holds it: a command's is held until it has ended. Any thread. Full
+ * disks and RLIMIT_FSIZE are errors, as long as the program ignores SIGXFSZ.
  */
 #pragma once
 #include "core/core.h"
@@ -9,8 +10,8 @@
 
 struct streams;
 
-int streams_open(struct store *store, struct hub *hub, const struct core_settings *settings, struct streams **out,
-                 struct error *err);
+int streams_open(struct store *store, struct hub *hub, const struct core_settings *settings,
+                 struct streams **out, struct error *err);
 void streams_free(struct streams *streams); // all streams must be given up
 DEFINE_AUTOPTR(streams)
 
@@ -26,31 +27,45 @@ struct stream_place {
  * Makes the file of a command's output; open, known to readers, but without a row yet. On the path of every run: a file is
  * made, nothing else.
  */
-int streams_prepare(struct streams *streams, const struct stream_place *place, struct stream **out, struct error *err);
+int streams_prepare(struct streams *streams, const struct stream_place *place, struct stream **out,
+                    struct error *err);
 /* Writes its row, in the caller's transaction. */
 int streams_put(struct streams *streams, struct stream *stream, struct error *err);
 /* It was never put: readers end, the file goes. Takes the reference. */
 void streams_discard(struct streams *streams, struct stream *stream);
 
 /*
- * Takes a user's open stream for a command (STREAM_STDIN: it is read; else written), in the caller's transaction or one of
- * its own. Once taken nobody else may write an output; a stdin is still appended to. ERROR_INVALID, noun "stream": unknown, not
- * the actor's, complete, or taken.
+ * Takes a user's stream for a command (STREAM_STDIN: it is read; else written), in the caller's transaction or one of its own.
+ * Once taken nobody else may write an output; a stdin is still appended to. The same execution may take a stream for both its
+ * outputs. It stays the user's: it expires at its own time, not with the sandbox. ERROR_INVALID, noun "stream": unknown, not the
+ * actor's, taken, or complete (which is fine for a stdin).
  */
-int streams_take(struct streams *streams, const struct actor *actor, const char *id, const struct stream_place *place,
-                 struct stream **out, struct error *err);
+int streams_take(struct streams *streams, const struct actor *actor, const char *id,
+                 const struct stream_place *place, struct stream **out, struct error *err);
+/* The command did not come to be, whether the transaction was committed or not: the stream is the user's again. Takes the
+ * reference. */
+void streams_give_back(struct streams *streams, struct stream *stream);
 
 int stream_write_fd(const struct stream *stream); // what PID 1 is given: O_APPEND; borrowed
 
-/* The command has ended: the row, in the caller's transaction. Then, once that is committed, the object: no more comes, the hub is
- * told. */
-int streams_put_end(struct streams *streams, struct stream *stream, bool is_truncated, int64_t now, struct error *err);
+/*
+ * The command has ended: the row, in the caller's transaction; from here on what is written to the file is not part of the stream.
+ * Then, once that is committed, the object: no more comes, the hub is told. Nothing happens to one that is complete. Neither takes
+ * the reference.
+ */
+int streams_put_end(struct streams *streams, struct stream *stream, bool is_truncated, int64_t now,
+                    struct error *err);
 void streams_end(struct streams *streams, struct stream *stream);
 /* It may have grown: tells the hub. Does not block. */
 void streams_news(struct streams *streams, struct stream *stream);
 
-/* After a restart: opens one that was not complete, by its row. */
-int streams_reopen(struct streams *streams, const struct stream_record *record, struct stream **out, struct error *err);
+/* After a restart: opens one that was not complete, by its row; without its file, as an empty one. */
+int streams_reopen(struct streams *streams, const struct stream_record *record, struct stream **out,
+                   struct error *err);
 
-/* Removes files and rows whose time is up, and files without a row (made more than an hour ago); at most `limit`. */
-int streams_purge(struct streams *streams, int64_t now, unsigned limit, unsigned *removed, struct error *err);
+/*
+ * Removes files and rows whose time is up, and files without a row (written more than an hour ago; some of the spool at a time);
+ * at most `limit`. Those that a command uses are kept for longer. One that cannot be removed does not keep the others.
+ */
+int streams_purge(struct streams *streams, int64_t now, unsigned limit, unsigned *removed,
+                  struct error *err);
