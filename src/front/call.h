@@ -14,6 +14,7 @@
 #include "net/request.h"
 #include "net/response.h"
 
+struct once;
 struct router;
 struct once; // core/execution.h
 

@@ -328,6 +328,15 @@ enum response_room response_append_file(struct response *response, const struct 
     return room;
 }
 
+bool response_is_drained(struct response *response)
+{
+    (void)pthread_mutex_lock(&response->lock);
+    bool is_drained = response->waiting_bytes + response->added.bytes == 0 &&
+                      response->waiting_ranges + response->added.ranges == 0;
+    (void)pthread_mutex_unlock(&response->lock);
+    return is_drained;
+}
+
 void response_finish(struct response *response, bool is_whole)
 {
     (void)pthread_mutex_lock(&response->lock);

@@ -78,6 +78,9 @@ enum response_room {
 enum response_room response_append(struct response *response, const void *data, size_t length);
 enum response_room response_append_file(struct response *response, const struct file_range *range);
 
+/* Whether all that was appended so far has gone to the socket. */
+bool response_is_drained(struct response *response);
+
 /* The answer is complete. After fewer bytes than promised, or with is_whole false, the connection
  * is cut so that the client can tell. */
 void response_finish(struct response *response, bool is_whole);

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * PUT of a stream's whole content, which is most often the standard input of a command: for as long as the client likes, without
+ * a thread while nothing comes. Answered when the body ends, or as soon as the stream is complete because the command
+ * that reads it has ended: the client waits for that (8.5 of the protocol).
+ *
+ * A client that goes away in the middle leaves the stream open: what came stays, and a command that reads it sees no end. Since
+ * the content is always sent as a whole, it cannot be tried again once something was taken.
+ */
+#include "base/mem.h"
+#include "core/stream.h"
+#include "front/agentuity/stream_impl.h"
+#include "front/drain.h"
+#include "front/parked.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+struct put {
+    struct parked parked;
+    char id[ID_TEXT];
+    struct stream *stream;
+    struct watch *watch;
+    atomic_bool is_posted; // on_news is on its way
+    bool is_over;          // loop only: nothing but on_news has it any more
+};
+
+static void put_free(struct put *put)
+{
+    if (!put)
+        return;
+    watch_free(put->watch);
+    stream_free(put->stream);
+    parked_clear(&put->parked);
+    free(put);
+}
+DEFINE_AUTOPTR(put)
+
+static void succeed(const struct put *put)
+{
+    struct call call = parked_call(&put->parked);
+    (void)envelope_bare(&call);
+}
+
+static void on_news(void *data)
+{
+    struct put *put = data;
+    struct stream_progress progress;
+
+    atomic_store(&put->is_posted, false);
+    if (put->is_over) {
+        put_free(put);
+        return;
+    }
+    stream_progress(put->stream, &progress);
+    if (progress.is_complete)
+        succeed(put); // that ends the body, and so the drain
+}
+
+/* From the hub, on any thread. */
+static void on_hub(void *data)
+{
+    struct put *put = data;
+
+    if (!atomic_exchange(&put->is_posted, true))
+        loop_post(put->parked.loop, on_news, put);
+}
+
+static void on_over(void *data)
+{
+    struct put *put = data;
+
+    watch_free(take(put->watch));
+    put->is_over = true;
+    if (!atomic_load(&put->is_posted))
+        put_free(put);
+}
+
+static int on_bytes(void *data, const void *bytes, size_t length, struct error *err)
+{
+    struct put *put = data;
+    return stream_append(put->parked.core, &put->parked.actor, put->id, bytes, length, err);
+}
+
+static bool is_complete(const struct error *err)
+{
+    return err->kind == ERROR_GONE && err->reason && strcmp(err->reason, "complete") == 0;
+}
+
+static void on_end(void *data, const struct error *failure)
+{
+    struct put *put = data;
+    struct error err = {0};
+
+    if (!failure && stream_complete(put->parked.core, &put->parked.actor, put->id, &err) < 0)
+        failure = &err;
+    if (!failure || is_complete(failure))
+        succeed(put);
+    else
+        parked_fail(&put->parked, failure);
+    loop_post(put->parked.loop, on_over, put);
+}
+
+static const struct drain_sink sink = {.on_bytes = on_bytes, .on_end = on_end};
+
+/* Whether it takes a whole content; *is_done when it needs none any more. */
+static int check(struct call *call, const char *id, struct stream *stream, bool *is_done,
+                 struct error *err)
+{
+    autostream record = {0};
+    struct stream_progress progress;
+
+    if (stream_get(call->core, &call->actor, id, &record, err) < 0)
+        return -1;
+    stream_progress(stream, &progress);
+    *is_done = progress.is_complete && record.kind == STREAM_STDIN;
+    if (*is_done)
+        return 0;
+    if (progress.is_complete) {
+        (void)error_set(err, ERROR_CONFLICT, "stream '" STREAM_PREFIX "%s' is complete", id);
+        return error_about(err, "stream", "complete");
+    }
+    if (progress.size_bytes > 0) {
+        (void)error_set(
+            err, ERROR_CONFLICT,
+            "stream '" STREAM_PREFIX "%s' has content already; append to it, or make another", id);
+        return error_about(err, "stream", "state");
+    }
+    return 0;
+}
+
+int stream_put(struct call *call, struct error *err)
+{
+    const char *id = NULL;
+    bool is_done = false;
+    autoptr(put) put = xnew(struct put);
+
+    if (stream_id_of(call, &id, err) < 0 || stream_open(call->core, id, &put->stream, err) < 0 ||
+        check(call, id, put->stream, &is_done, err) < 0)
+        return -1;
+    if (is_done)
+        return envelope_bare(call);
+    parked_init(&put->parked, call);
+    (void)snprintf(put->id, sizeof put->id, "%s", id);
+    put->watch = hub_watch(core_hub(call->core), id, on_hub, put);
+    on_hub(put); // it may have become complete before it was watched
+    struct drain_request request = {
+        .loop = put->parked.loop,
+        .workers = put->parked.workers,
+        .body = put->parked.body,
+        .sink = &sink,
+        .data = put,
+    };
+    (void)take(put);
+    drain_start(&request);
+    return 0;
+}
