@@ -44,6 +44,11 @@ static void drop_parks(struct pool *pool)
     image_free(take(pool->image));
 }
 
+void pool_stop(struct pool *pool)
+{
+    pool->is_ending = true;
+}
+
 void pool_free(struct pool *pool)
 {
     if (!pool)

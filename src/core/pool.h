@@ -8,6 +8,8 @@
 struct pool;
 
 struct pool *pool_new(struct core *core);
+/* Makes no more. */
+void pool_stop(struct pool *pool);
 /* Ends all that wait. */
 void pool_free(struct pool *pool);
 

@@ -454,6 +454,11 @@ int box_files(struct box *box, const char *user, const char *base, int *out_fd, 
     return 0;
 }
 
+unsigned box_process_count(const struct box *box)
+{
+    return box->n_processes;
+}
+
 unsigned box_slot(const struct box *box)
 {
     return box->slot;
@@ -483,6 +488,7 @@ static int receive_hello(struct box *box, struct error *err)
         message.header.length == sizeof hello) {
         memcpy(&hello, message.payload, sizeof hello);
         box->is_one_shot = hello.is_one_shot;
+        box->n_processes = hello.n_processes;
         box->slot_fd = message.fds[0];
         message.fds[0] = -1;
     }

@@ -106,6 +106,8 @@ int box_launch(struct engine *engine, const struct box_spec *spec, struct box **
 int box_adopt(struct engine *engine, unsigned slot, const char *scratch, struct box **out,
               struct error *err);
 unsigned box_slot(const struct box *box);
+/* Of an adopted box: how many processes it had then that were not collected. An OUTPUT or EXIT comes for each. */
+unsigned box_process_count(const struct box *box);
 /* The name of its scratch, a kept or a fresh one; the box's. */
 const char *box_scratch(const struct box *box);
 

@@ -65,6 +65,7 @@ struct box {
     pid_t pid;
     int pidfd;
     bool is_child;           // of this process: must be reaped
+    unsigned n_processes;    // when it was adopted
     _Atomic bool is_frozen;  // by this handle
     struct kept_exit *exits; // of whoever reads events
     // Of the launch. Closing them takes the kernel longer than starting a process, so it is done beside one.

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Takes over what an earlier server left; see adopt.h. */
+#include "core/adopt.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "core/command.h"
+#include "core/ending.h"
+#include "core/images.h"
+#include "core/keeper.h"
+#include "core/pool.h"
+#include "store/idempotency.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#define ROLL_CALL_MS 5000
+
+struct adoption {
+    struct core *core;
+    struct sandbox_list sandboxes;
+    struct execution_list commands;
+    unsigned *slots; // of boxes that live
+    size_t n_slots;
+    size_t adopted, ended, failed;
+};
+
+static void adoption_clear(struct adoption *adoption)
+{
+    sandbox_list_clear(&adoption->sandboxes);
+    execution_list_clear(&adoption->commands);
+    free(adoption->slots);
+}
+
+static bool has_slot(const struct adoption *adoption, int64_t slot)
+{
+    for (size_t i = 0; i < adoption->n_slots; i++) {
+        if (adoption->slots[i] == slot)
+            return true;
+    }
+    return false;
+}
+
+static int reopen(struct core *core, const char *id, struct stream **out, struct error *err)
+{
+    autostream record = {0};
+
+    if (!id)
+        return 0;
+    if (store_stream_get(core->store, id, &record, err) < 0)
+        return err->kind == ERROR_NOT_FOUND ? 0 : -1;
+    if (record.state == STREAM_COMPLETE)
+        return 0;
+    return streams_reopen(core->streams, &record, out, err);
+}
+
+static bool is_same(const char *a, const char *b)
+{
+    return a && b && strcmp(a, b) == 0;
+}
+
+/* A command that had not ended, as it is in the store. */
+static int revive(struct live *live, const struct execution_record *record, struct error *err)
+{
+    autoptr(running) running = running_new(record->id);
+
+    execution_record_copy(&running->record, record);
+    running->number = (uint32_t)record->number;
+    running->is_recorded = running->is_spawned = true;
+    if (reopen(live->core, record->stdout_stream, &running->output, err) < 0)
+        return -1;
+    if (is_same(record->stdout_stream, record->stderr_stream))
+        running->error = running->output;
+    else if (reopen(live->core, record->stderr_stream, &running->error, err) < 0)
+        return -1;
+    // Its pipe went with the earlier server: whatever had not been fed by then never will be.
+    if (reopen(live->core, record->stdin_stream, &running->input, err) < 0)
+        return -1;
+    running->is_input_cut = running->input != NULL;
+    if (record->stop_at)
+        running->kill_at = (int64_t)clock_wall_ms();
+    if (record->kind == EXECUTION_JOB)
+        live->n_jobs++;
+    else
+        live->n_executions++;
+    running->next = live->commands;
+    live->commands = running_ref(running);
+    registry_add_command(live->core->registry, running);
+    return 0;
+}
+
+static int revive_commands(struct adoption *adoption, struct live *live, struct error *err)
+{
+    for (size_t i = 0; i < adoption->commands.count; i++) {
+        const struct execution_record *record = &adoption->commands.rows[i];
+        if (strcmp(record->sandbox_id, live->id) == 0 && revive(live, record, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* What PID 1 says of the processes it knows. */
+struct roll {
+    struct process_exit *exits;
+    size_t n_exits;
+    uint32_t *present; // running or ended
+    size_t n_present;
+};
+
+static void roll_clear(struct roll *roll)
+{
+    free(roll->exits);
+    free(roll->present);
+}
+
+static bool roll_has(const struct roll *roll, uint32_t number)
+{
+    for (size_t i = 0; i < roll->n_present; i++) {
+        if (roll->present[i] == number)
+            return true;
+    }
+    return false;
+}
+
+static void roll_note(struct roll *roll, const struct box_event *event)
+{
+    uint32_t number = event->kind == BOX_EVENT_EXIT ? event->exit.id : event->id;
+
+    if (event->kind == BOX_EVENT_EXIT) {
+        roll->exits = xrealloc(roll->exits, roll->n_exits + 1, sizeof *roll->exits);
+        roll->exits[roll->n_exits++] = event->exit;
+    }
+    if (roll_has(roll, number))
+        return;
+    roll->present = xrealloc(roll->present, roll->n_present + 1, sizeof *roll->present);
+    roll->present[roll->n_present++] = number;
+}
+
+/* After an adoption PID 1 tells of every process it has. */
+static int call_roll(struct box *box, struct roll *roll, struct error *err)
+{
+    struct box_event event = {0};
+    unsigned expected = box_process_count(box);
+
+    while (roll->n_present < expected) {
+        if (box_next(box, &event, ROLL_CALL_MS, err) < 0)
+            return -1;
+        if (event.kind == BOX_EVENT_ENDED || event.kind == BOX_EVENT_NONE)
+            return error_set(err, ERROR_GONE, "the box did not tell what runs in it");
+        roll_note(roll, &event);
+    }
+    return 0;
+}
+
+/* Processes that were started but never recorded: nobody was told of them. */
+static void end_strangers(struct live *live, const struct roll *roll)
+{
+    struct error ignored = {0};
+
+    for (size_t i = 0; i < roll->n_present; i++) {
+        struct running *running = live->commands;
+        while (running && running->number != roll->present[i])
+            running = running->next;
+        if (!running)
+            (void)box_signal(live->box, roll->present[i], SIGKILL, true, &ignored);
+        if (live->last_number < roll->present[i])
+            live->last_number = roll->present[i];
+    }
+}
+
+/* Commands that are recorded but were never started, or whose box lost them. */
+static void end_missing(struct live *live, const struct roll *roll)
+{
+    for (;;) {
+        struct running *running = live->commands;
+        while (running && roll_has(roll, running->number))
+            running = running->next;
+        if (!running)
+            return;
+        struct process_exit exit = {.id = running->number, .cause = CAUSE_NOT_RUN, .code = 126};
+        (void)snprintf(exit.text, sizeof exit.text, "the server stopped before it was started");
+        size_t before = live->n_executions + live->n_jobs;
+        command_ended(live, &exit);
+        if (live->n_executions + live->n_jobs == before)
+            return; // could not be recorded: the keeper tries again
+    }
+}
+
+static void set_runtime_env(struct live *live)
+{
+    autoptr(image) image = NULL;
+    struct error ignored = {0};
+
+    if (!images_is_ready(live->core->images, live->record.runtime) ||
+        image_get(live->core->images, live->record.runtime, &image, &ignored) < 0)
+        return; // gone since: commands do without its variables
+    size_t count = 0;
+    char **env = image_runtime(image)->env;
+    while (env && env[count])
+        count++;
+    live->runtime_env = xcalloc(count + 1, sizeof *live->runtime_env);
+    for (size_t i = 0; i < count; i++)
+        live->runtime_env[i] = xstrdup(env[i]);
+}
+
+static int take_over(struct adoption *adoption, struct live *live, struct error *err)
+{
+    __attribute__((cleanup(roll_clear))) struct roll roll = {0};
+    const struct sandbox_record *record = &live->record;
+
+    if (record->box_slot == SANDBOX_NO_SLOT || !has_slot(adoption, record->box_slot))
+        return error_set(err, ERROR_GONE, "its box is gone");
+    if (box_adopt(adoption->core->engine, (unsigned)record->box_slot, record->scratch, &live->box, err) < 0)
+        return -1;
+    if (call_roll(live->box, &roll, err) < 0)
+        return -1;
+    set_runtime_env(live);
+    end_strangers(live, &roll);
+    end_missing(live, &roll);
+    for (size_t i = 0; i < roll.n_exits; i++)
+        command_ended(live, &roll.exits[i]);
+    (void)pthread_mutex_lock(&live->box_lock);
+    int result = live->box && !live->is_box_over ? keeper_watch(adoption->core->keeper, live, err) : 0;
+    (void)pthread_mutex_unlock(&live->box_lock);
+    return result;
+}
+
+/* Records say running while nothing runs: a crash between two commits. */
+static void settle_state(struct live *live)
+{
+    if (live->record.state == SANDBOX_RUNNING && live->n_executions == 0)
+        live->record.state = SANDBOX_IDLE;
+}
+
+static int adopt_one(struct adoption *adoption, const struct sandbox_record *record, struct error *err)
+{
+    struct core *core = adoption->core;
+    struct error why = {0};
+    autoptr(live) live = live_new(core, record);
+
+    live_touch(live);
+    if (registry_add(core->registry, live, UINT32_MAX, err) < 0 || revive_commands(adoption, live, err) < 0)
+        return -1;
+    if (record->state == SANDBOX_CREATING) {
+        ending_bury(live, true, true, "the server stopped while it was being created");
+        adoption->failed++;
+        return 0;
+    }
+    if (take_over(adoption, live, &why) == 0) {
+        settle_state(live);
+        adoption->adopted++;
+        return 0;
+    }
+    log_warn("a sandbox's box is gone", F("sandbox", record->id), F("why", (const char *)why.text));
+    adoption->ended++;
+    return ending_run(live, STEP_END, "box_ended", err);
+}
+
+static bool is_known_slot(const struct adoption *adoption, unsigned slot)
+{
+    for (size_t i = 0; i < adoption->sandboxes.count; i++) {
+        if (adoption->sandboxes.rows[i].box_slot == slot)
+            return true;
+    }
+    return false;
+}
+
+/* Boxes made ahead, and those whose create was never recorded. */
+static void end_unowned(struct adoption *adoption)
+{
+    struct error err = {0};
+
+    for (size_t i = 0; i < adoption->n_slots; i++) {
+        autoptr(box) box = NULL;
+        if (is_known_slot(adoption, adoption->slots[i]))
+            continue;
+        if (box_adopt(adoption->core->engine, adoption->slots[i], NULL, &box, &err) < 0 || box_end(box, &err) < 0)
+            log_warn("a box that nobody owns could not be ended", F("slot", adoption->slots[i]),
+                     F("error", (const char *)err.text));
+        else
+            adoption->ended++;
+    }
+}
+
+/* Scratches of sandboxes are named after nobody: those of the living ones are owned. */
+static bool is_scratch_owned(const char *name, void *data)
+{
+    const struct adoption *adoption = data;
+
+    if (strncmp(name, POOL_SCRATCH "-", sizeof POOL_SCRATCH) != 0)
+        return true;
+    for (size_t i = 0; i < adoption->sandboxes.count; i++) {
+        if (is_same(adoption->sandboxes.rows[i].scratch, name))
+            return true; // one that ended just now has removed its own
+    }
+    return false;
+}
+
+static int sweep(struct adoption *adoption, struct error *err)
+{
+    int64_t released = 0;
+
+    if (engine_sweep(adoption->core->engine, err) < 0 ||
+        volume_sweep(engine_volume(adoption->core->engine), is_scratch_owned, adoption, err) < 0)
+        log_warn("traces of dead boxes could not be removed", F("error", (const char *)err->text));
+    return store_idempotency_release_all(adoption->core->store, &released, err);
+}
+
+int adopt_all(struct core *core, struct error *err)
+{
+    __attribute__((cleanup(adoption_clear))) struct adoption adoption = {.core = core};
+
+    if (store_sandbox_list_alive(core->store, &adoption.sandboxes, err) < 0 ||
+        store_execution_list_open(core->store, &adoption.commands, err) < 0 ||
+        engine_list_staying(core->engine, &adoption.slots, &adoption.n_slots, err) < 0)
+        return error_wrap(err, "look for what is still running");
+    for (size_t i = 0; i < adoption.sandboxes.count; i++) {
+        if (adopt_one(&adoption, &adoption.sandboxes.rows[i], err) < 0)
+            return error_wrap(err, "take over sandbox '%s'", adoption.sandboxes.rows[i].id);
+    }
+    end_unowned(&adoption);
+    if (sweep(&adoption, err) < 0)
+        return -1;
+    if (adoption.adopted + adoption.ended + adoption.failed > 0)
+        log_info("took over from an earlier server", F("sandboxes", adoption.adopted), F("ended", adoption.ended),
+                 F("failed", adoption.failed));
+    return 0;
+}

@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Taking over what an earlier server left: living boxes, running commands, and traces of what did not get finished. Private to
+ * the core. */
+#pragma once
+#include "core/core_impl.h"
+
+/* Called once, before anybody asks anything; the keeper runs. */
+int adopt_all(struct core *core, struct error *err);

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Opens and closes the core; see core.h. */
+#include "core/core.h"
+
+#include "base/mem.h"
+#include "core/adopt.h"
+#include "core/images.h"
+#include "core/keeper.h"
+#include "core/live.h"
+#include "core/pool.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#define MIB ((int64_t)1 << 20)
+#define GIB ((int64_t)1 << 30)
+#define HOUR_MS ((int64_t)3600 * 1000)
+
+const struct core_settings core_settings_default = {
+    .data_dir = "/var/lib/burrow",
+    .default_runtime = "base:latest",
+    .memory_bytes = 512 * MIB,
+    .cpu_millicores = 1000,
+    .disk_bytes = 2 * GIB,
+    .max_processes = 512,
+    .idle_timeout_ms = 10 * 60 * 1000,
+    .execution_timeout_ms = 0,
+    .output_cap_bytes = 64 * MIB,
+    .stream_limit_bytes = GIB,
+    .file_limit_bytes = GIB,
+    .keep_ms = 24 * HOUR_MS,
+    .max_sandboxes = 2000,
+    .parked_one_shot = 16,
+    .parked_kept = 4,
+};
+
+#define CREW_QUEUE 65536
+
+static void copy_settings(struct core *core, const struct core_settings *settings)
+{
+    core->settings = *settings;
+    core->settings.data_dir = xstrdup(settings->data_dir);
+    core->settings.default_runtime = xstrdup(settings->default_runtime);
+    core->settings.archive_program = settings->archive_program ? xstrdup(settings->archive_program) : NULL;
+    core->settings.fail_step = settings->fail_step ? xstrdup(settings->fail_step) : NULL;
+}
+
+/* One server per data directory; its pid is in the lock's file for whoever comes second. */
+static int lock_data_dir(struct core *core, struct error *err)
+{
+    autofree char *path = xasprintf("%s/server.lock", core->settings.data_dir);
+    char pid[32] = "";
+
+    autofd fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return error_sys(err, "open '%s'", path);
+    if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+        ssize_t length = pread(fd, pid, sizeof pid - 1, 0);
+        pid[length > 0 ? length : 0] = '\0';
+        return error_set(err, ERROR_CONFLICT,
+                         "another server (pid %s) has the data directory '%s'; stop it, or use another with --data",
+                         *pid ? pid : "unknown", core->settings.data_dir);
+    }
+    int length = snprintf(pid, sizeof pid, "%d", (int)getpid());
+    if (ftruncate(fd, 0) < 0 || pwrite(fd, pid, (size_t)length, 0) != length)
+        return error_sys(err, "write '%s'", path);
+    core->lock_fd = take_fd(fd);
+    return 0;
+}
+
+static int open_store(struct core *core, struct error *err)
+{
+    autofree char *path = xasprintf("%s/burrow.db", core->settings.data_dir);
+    return store_open(path, &core->store, err);
+}
+
+static int open_parts(struct core *core, struct error *err)
+{
+    const struct engine_options engine = {
+        .data_dir = core->settings.data_dir, .is_long_lived = true, .fail_step = core->settings.fail_step};
+    const struct workers_settings crew = {.lane = {[WORKERS_QUICK] = {2, CREW_QUEUE}, [WORKERS_SLOW] = {2, CREW_QUEUE}}};
+
+    if (engine_open(&engine, &core->engine, err) < 0) // makes the data directory
+        return -1;
+    if (lock_data_dir(core, err) < 0 || open_store(core, err) < 0 || keys_open(core->store, &core->keys, err) < 0)
+        return -1;
+    core->hub = hub_new();
+    core->registry = registry_new();
+    core->pool = pool_new(core);
+    if (streams_open(core->store, core->hub, &core->settings, &core->streams, err) < 0 ||
+        images_open(core->settings.data_dir, &core->images, err) < 0 || workers_new(&crew, &core->crew, err) < 0)
+        return -1;
+    return keeper_start(core, &core->keeper, err);
+}
+
+int core_open(const struct core_settings *settings, struct core **out, struct error *err)
+{
+    autoptr(core) core = xnew(struct core);
+
+    core->lock_fd = -1;
+    copy_settings(core, settings);
+    if (open_parts(core, err) < 0 || adopt_all(core, err) < 0)
+        return -1;
+    images_prefetch(core->images, core->settings.default_runtime);
+    *out = take(core);
+    return 0;
+}
+
+void core_free(struct core *core)
+{
+    if (!core)
+        return;
+    if (core->pool)
+        pool_stop(core->pool);
+    workers_free(core->crew); // finishes what it has begun, so that nothing is left half ended
+    keeper_stop(core->keeper);
+    pool_free(core->pool);
+    registry_free(core->registry);
+    streams_free(core->streams);
+    images_free(core->images);
+    keys_free(core->keys);
+    hub_free(core->hub);
+    store_free(core->store);
+    engine_free(core->engine);
+    closep(&core->lock_fd);
+    free((char *)core->settings.data_dir);
+    free((char *)core->settings.default_runtime);
+    free((char *)core->settings.archive_program);
+    free((char *)core->settings.fail_step);
+    free(core);
+}
+
+struct hub *core_hub(struct core *core)
+{
+    return core->hub;
+}
+
+struct keys *core_keys(struct core *core)
+{
+    return core->keys;
+}
+
+const struct core_settings *core_settings(const struct core *core)
+{
+    return &core->settings;
+}
+
+void core_health(struct core *core, struct core_health *out)
+{
+    *out = (struct core_health){
+        .sandboxes = registry_count(core->registry),
+        .parked = pool_waiting(core->pool),
+        .is_default_runtime_ready = images_is_ready(core->images, core->settings.default_runtime),
+    };
+}
