@@ -366,7 +366,7 @@ int sandbox_create(struct core *core, const struct actor *actor, const struct sa
     char earlier[ID_TEXT];
     bool is_new = false;
 
-    if (check(request, err) < 0 || runtime_check(core, request->runtime, err) < 0 ||
+    if (check(request, err) < 0 || (request->runtime && runtime_check(core, request->runtime, err) < 0) ||
         once_claim(core, actor, request->once, &is_new, earlier, err) < 0)
         return -1;
     if (!is_new)

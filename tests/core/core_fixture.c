@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See core_fixture.h. */
+#include "core_fixture.h"
+
+#include "base/fd.h"
+#include "core/hub.h"
+#include "engine/box.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PATIENCE_S 60
+
+struct core *core;
+struct actor actor;
+char core_data_dir[200];
+
+static void clean_up(void)
+{
+    struct error err = {0};
+    if (!core_data_dir[0])
+        return;
+    core_free(core);
+    core = NULL;
+    // Whatever still lives is ended by an engine of its own.
+    struct engine_options options = {.data_dir = core_data_dir};
+    struct engine *engine = NULL;
+    unsigned *slots = NULL;
+    size_t count = 0;
+    if (engine_open(&options, &engine, &err) == 0 && engine_list_staying(engine, &slots, &count, &err) == 0) {
+        for (size_t i = 0; i < count; i++) {
+            struct box *box = NULL;
+            if (box_adopt(engine, slots[i], NULL, &box, &err) == 0)
+                (void)box_end(box, &err);
+            box_free(box);
+        }
+    }
+    free(slots);
+    engine_free(engine);
+    if (engine_detach(core_data_dir, &err) < 0)
+        (void)fprintf(stderr, "# %s\n", err.text);
+    (void)fd_remove_tree(AT_FDCWD, core_data_dir, &err);
+    core_data_dir[0] = '\0';
+}
+
+static void open_core(void)
+{
+    struct core_settings settings = core_settings_default;
+    struct error err = {0};
+
+    settings.data_dir = core_data_dir;
+    settings.default_runtime = "host:latest";
+    settings.parked_one_shot = 2;
+    settings.parked_kept = 1;
+    CHECK_OK(core_open(&settings, &core, &err), err);
+    keys_local_actor(core_keys(core), &actor);
+}
+
+void begin_core_test(void)
+{
+    static bool is_first = true;
+    const char *base = getenv("BURROW_TEST_DIR");
+
+    if (geteuid() != 0)
+        SKIP("sandboxes need root");
+    clean_up();
+    if (is_first) {
+        (void)atexit(clean_up);
+        (void)signal(SIGPIPE, SIG_IGN);
+        is_first = false;
+    }
+    (void)snprintf(core_data_dir, sizeof core_data_dir, "%s/core-XXXXXX", base ? base : "/tmp");
+    CHECK(mkdtemp(core_data_dir) != NULL);
+    open_core();
+}
+
+void end_core_test(void)
+{
+    clean_up();
+}
+
+void reopen_core(void)
+{
+    core_free(core);
+    core = NULL;
+    open_core();
+}
+
+static struct sandbox_request plain_request(void)
+{
+    return (struct sandbox_request){
+        .mode = SANDBOX_INTERACTIVE,
+        .home = "/home/me",
+        .working_directory = "/home/me",
+        .max_executions = 1,
+        .idle_timeout_ms = SANDBOX_DEFAULT,
+        .execution_timeout_ms = SANDBOX_DEFAULT,
+        .paused_timeout_ms = SANDBOX_DEFAULT,
+    };
+}
+
+void make_sandbox(char id[ID_TEXT])
+{
+    struct sandbox_request request = plain_request();
+    autosandbox made = {0};
+    struct error err = {0};
+
+    CHECK_OK(sandbox_create(core, &actor, &request, &made, NULL, &err), err);
+    (void)snprintf(id, ID_TEXT, "%s", made.id);
+}
+
+void run_once(const char *script, struct sandbox_record *sandbox, struct execution_record *execution)
+{
+    const char *argv[] = {"sh", "-c", script, NULL};
+    struct execution_request command = {.argv = argv, .timeout_ms = EXECUTION_DEFAULT};
+    struct sandbox_request request = plain_request();
+    struct error err = {0};
+
+    request.mode = SANDBOX_ONE_SHOT;
+    request.command = &command;
+    CHECK_OK(sandbox_create(core, &actor, &request, sandbox, execution, &err), err);
+}
+
+void start_in(const char *sandbox, enum execution_kind kind, const char *script, struct execution_record *out)
+{
+    const char *argv[] = {"sh", "-c", script, NULL};
+    struct execution_request request = {.kind = kind, .argv = argv, .timeout_ms = EXECUTION_DEFAULT};
+    struct error err = {0};
+
+    CHECK_OK(execution_start(core, &actor, sandbox, &request, out, &err), err);
+}
+
+struct news {
+    pthread_mutex_t lock;
+    pthread_cond_t cond;
+    unsigned count;
+};
+
+static void on_news(void *data)
+{
+    struct news *news = data;
+    (void)pthread_mutex_lock(&news->lock);
+    news->count++;
+    (void)pthread_cond_signal(&news->cond);
+    (void)pthread_mutex_unlock(&news->lock);
+}
+
+/* Looks whenever there is news of `id`, until it is so. */
+static bool await(const char *id, bool (*is_so)(void *data), void *data)
+{
+    struct news news = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0};
+    struct watch *watch = hub_watch(core_hub(core), id, on_news, &news);
+    struct timespec deadline;
+    unsigned seen = 0;
+    bool is_done = false;
+    int code = 0;
+
+    (void)clock_gettime(CLOCK_REALTIME, &deadline);
+    deadline.tv_sec += PATIENCE_S;
+    while (!(is_done = is_so(data)) && code == 0) {
+        (void)pthread_mutex_lock(&news.lock);
+        while (news.count == seen && code == 0)
+            code = pthread_cond_timedwait(&news.cond, &news.lock, &deadline);
+        seen = news.count;
+        (void)pthread_mutex_unlock(&news.lock);
+    }
+    watch_free(watch);
+    return is_done;
+}
+
+struct waited {
+    const char *id;
+    enum sandbox_state state;
+    struct execution_record execution;
+};
+
+static bool has_ended(void *data)
+{
+    struct waited *waited = data;
+    struct error err = {0};
+    execution_record_clear(&waited->execution);
+    CHECK_OK(execution_get(core, &actor, waited->id, NULL, &waited->execution, &err), err);
+    return execution_is_over(&waited->execution);
+}
+
+void await_execution(const char *id, struct execution_record *out)
+{
+    struct waited waited = {.id = id};
+    CHECK(await(id, has_ended, &waited));
+    *out = waited.execution;
+}
+
+static bool has_state(void *data)
+{
+    struct waited *waited = data;
+    struct sandbox_status status;
+    struct error err = {0};
+    CHECK_OK(sandbox_status(core, &actor, waited->id, &status, &err), err);
+    return status.state == waited->state;
+}
+
+void await_state(const char *sandbox, enum sandbox_state state)
+{
+    struct waited waited = {.id = sandbox, .state = state};
+    CHECK(await(sandbox, has_state, &waited));
+}
+
+const char *content_of(const char *id)
+{
+    static char text[1 << 16];
+    autoptr(stream) stream = NULL;
+    struct stream_progress progress;
+    struct error err = {0};
+
+    CHECK_OK(stream_open(core, id, &stream, &err), err);
+    stream_progress(stream, &progress);
+    CHECK(progress.is_complete);
+    ssize_t length = pread(stream_fd(stream), text, sizeof text - 1, 0);
+    CHECK(length >= 0);
+    text[length] = '\0';
+    return text;
+}

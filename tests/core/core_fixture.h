@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * For tests of the whole core: a core with real boxes of host:latest on a data directory of its own, and short ways to make
+ * sandboxes and wait for them. What a test leaves is removed before the next one and at exit. Needs root.
+ */
+#pragma once
+#include "core/core.h"
+#include "core/event.h"
+#include "core/execution.h"
+#include "core/sandbox.h"
+#include "core/stream.h"
+#include "test.h"
+
+extern struct core *core;   // of the running test
+extern struct actor actor;  // its administrator
+extern char core_data_dir[];
+
+#define CORE_TEST(title)                                                                                               \
+    static void title##_body(void);                                                                                    \
+    TEST(title)                                                                                                        \
+    {                                                                                                                  \
+        begin_core_test();                                                                                             \
+        title##_body();                                                                                                \
+        end_core_test();                                                                                               \
+    }                                                                                                                  \
+    static void title##_body(void)
+
+void begin_core_test(void);
+void end_core_test(void);
+/* As after a restart of the server: the core is closed and opened again. */
+void reopen_core(void);
+
+/* Interactive, without a command; *id gets its id. */
+void make_sandbox(char id[ID_TEXT]);
+/* One-shot: `sh -c script`. */
+void run_once(const char *script, struct sandbox_record *sandbox, struct execution_record *execution);
+/* `sh -c script` in a sandbox. */
+void start_in(const char *sandbox, enum execution_kind kind, const char *script, struct execution_record *out);
+/* Waits for the end. */
+void await_execution(const char *id, struct execution_record *out);
+void await_state(const char *sandbox, enum sandbox_state state);
+/* All of a complete stream; NUL-terminated, valid until the next call. */
+const char *content_of(const char *stream);

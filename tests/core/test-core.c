@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The core as a whole: sandboxes, commands, ends, and what survives a restart. */
+#include "core_fixture.h"
+
+#include "core/texts.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+CORE_TEST(a_one_shot_sandbox_ends_with_its_command)
+{
+    autosandbox sandbox = {0};
+    autoexecution first = {0};
+    autoexecution end = {0};
+
+    run_once("echo out; echo err >&2; exit 7", &sandbox, &first);
+    CHECK_INT(first.state, EXECUTION_RUNNING);
+    await_execution(first.id, &end);
+    CHECK_INT(end.state, EXECUTION_COMPLETED);
+    CHECK_INT(end.exit_code, 7);
+    CHECK_STR(content_of(end.stdout_stream), "out\n");
+    CHECK_STR(content_of(end.stderr_stream), "err\n");
+    await_state(sandbox.id, SANDBOX_ENDED);
+    struct sandbox_status status;
+    struct error err = {0};
+    CHECK_OK(sandbox_status(core, &actor, sandbox.id, &status, &err), err);
+    CHECK_INT(status.exit_code, 7);
+}
+
+CORE_TEST(executions_follow_each_other_and_two_at_once_are_refused)
+{
+    char id[ID_TEXT];
+    autoexecution first = {0};
+    autoexecution end = {0};
+    autoexecution second = {0};
+    autoexecution refused = {0};
+    autoexecution job = {0};
+    struct error err = {0};
+    const char *argv[] = {"true", NULL};
+    struct execution_request request = {.argv = argv};
+
+    make_sandbox(id);
+    start_in(id, EXECUTION_COMMAND, "echo $HOME; pwd; while [ ! -e go ]; do sleep 0.02; done", &first);
+    CHECK(execution_start(core, &actor, id, &request, &refused, &err) < 0);
+    CHECK_INT(err.kind, ERROR_CONFLICT);
+    CHECK_STR(err.reason, "busy");
+    start_in(id, EXECUTION_JOB, "touch go", &job);
+    await_execution(first.id, &end);
+    CHECK_STR(content_of(end.stdout_stream), "/home/me\n/home/me\n");
+    await_state(id, SANDBOX_IDLE);
+    execution_record_clear(&end);
+    start_in(id, EXECUTION_COMMAND, "echo again", &second);
+    await_execution(second.id, &end);
+    CHECK_STR(content_of(end.stdout_stream), "again\n");
+}
+
+CORE_TEST(jobs_run_beside_executions_and_are_stopped)
+{
+    char id[ID_TEXT];
+    autoexecution job = {0};
+    autoexecution other = {0};
+    autoexecution stopped = {0};
+    autoexecution end = {0};
+    struct error err = {0};
+    const enum execution_kind kind = EXECUTION_JOB;
+
+    make_sandbox(id);
+    start_in(id, EXECUTION_JOB, "trap 'exit 0' TERM; echo up; while :; do sleep 0.05; done", &job);
+    start_in(id, EXECUTION_COMMAND, "echo beside", &other);
+    await_execution(other.id, &end);
+    CHECK_STR(content_of(end.stdout_stream), "beside\n");
+    execution_record_clear(&end);
+    CHECK_OK(execution_stop(core, &actor, job.id, &kind, false, "asked", &stopped, &err), err);
+    await_execution(job.id, &end);
+    CHECK_INT(end.state, EXECUTION_CANCELLED);
+}
+
+CORE_TEST(deleting_ends_everything_in_it)
+{
+    char id[ID_TEXT];
+    autoexecution first = {0};
+    autoexecution end = {0};
+    autosandbox gone = {0};
+    struct error err = {0};
+
+    make_sandbox(id);
+    start_in(id, EXECUTION_COMMAND, "echo begun; sleep 600", &first);
+    CHECK_OK(sandbox_delete(core, &actor, id, &err), err);
+    await_execution(first.id, &end);
+    CHECK_INT(end.state, EXECUTION_CANCELLED);
+    CHECK_INT(end.exit_code, 137);
+    (void)content_of(end.stdout_stream); // complete
+    CHECK(sandbox_get(core, &actor, id, false, &gone, &err) < 0);
+    CHECK_INT(err.kind, ERROR_NOT_FOUND);
+    CHECK(sandbox_delete(core, &actor, id, &err) < 0);
+    CHECK_OK(sandbox_get(core, &actor, id, true, &gone, &err), err);
+    CHECK_INT(gone.state, SANDBOX_DELETED);
+}
+
+CORE_TEST(an_idle_sandbox_ends_and_says_why)
+{
+    struct sandbox_request request = {.idle_timeout_ms = 300, .home = "/h", .working_directory = "/h"};
+    autosandbox made = {0};
+    autosandbox ended = {0};
+    struct error err = {0};
+
+    CHECK_OK(sandbox_create(core, &actor, &request, &made, NULL, &err), err);
+    await_state(made.id, SANDBOX_ENDED);
+    CHECK_OK(sandbox_get(core, &actor, made.id, false, &ended, &err), err);
+    CHECK_STR(ended.reason, "idle");
+    struct event_filter filter = {.sandbox_id = made.id, .page = {.limit = 10}};
+    autoevents events = {0};
+    CHECK_OK(event_list(core, &actor, &filter, &events, &err), err);
+    CHECK_STR(events.rows[0].type, EVENT_CREATE);
+    CHECK_STR(events.rows[events.count - 1].type, EVENT_TERMINATED);
+    CHECK_STR(events.rows[events.count - 1].reason, "idle");
+}
+
+CORE_TEST(commands_go_on_while_the_server_restarts)
+{
+    char id[ID_TEXT];
+    autoexecution first = {0};
+    autoexecution job = {0};
+    autoexecution end = {0};
+
+    make_sandbox(id);
+    start_in(id, EXECUTION_COMMAND, "for i in 1 2 3 4 5; do echo $i; sleep 0.1; done; exit 3", &first);
+    start_in(id, EXECUTION_JOB, "echo job; while :; do sleep 0.05; done", &job);
+    reopen_core();
+    await_execution(first.id, &end);
+    CHECK_INT(end.exit_code, 3);
+    CHECK_STR(content_of(end.stdout_stream), "1\n2\n3\n4\n5\n");
+    await_state(id, SANDBOX_IDLE);
+    execution_record_clear(&end);
+    struct error err = {0};
+    CHECK_OK(execution_get(core, &actor, job.id, NULL, &end, &err), err);
+    CHECK_INT(end.state, EXECUTION_RUNNING);
+    CHECK_OK(sandbox_delete(core, &actor, id, &err), err);
+}
+
+static void *hammer(void *data)
+{
+    unsigned *ended = data;
+    for (int i = 0; i < 12; i++) {
+        autosandbox sandbox = {0};
+        autoexecution first = {0};
+        autoexecution end = {0};
+        run_once("echo x", &sandbox, &first);
+        await_execution(first.id, &end);
+        if (end.exit_code == 0 && strcmp(end.state == EXECUTION_COMPLETED ? "ok" : "bad", "ok") == 0)
+            (*ended)++;
+    }
+    return NULL;
+}
+
+CORE_TEST(many_threads_run_and_nothing_is_lost)
+{
+    pthread_t threads[6];
+    unsigned ended[6] = {0};
+
+    for (int i = 0; i < 6; i++)
+        CHECK_INT(pthread_create(&threads[i], NULL, hammer, &ended[i]), 0);
+    for (int i = 0; i < 6; i++)
+        (void)pthread_join(threads[i], NULL);
+    for (int i = 0; i < 6; i++)
+        CHECK_INT(ended[i], 12);
+}
