@@ -9,12 +9,13 @@
 #include "base/quote.h"
 
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <string.h>
 
 enum { LINE_MAX_BYTES = 16 << 10 }; // fields behind it are left out
 
 static struct {
-    enum log_level level;
+    atomic_int level; // an enum log_level
     enum log_format format;
     int fd;
 } logger = {LOG_LEVEL_INFO, LOG_FORMAT_TEXT, STDERR_FILENO};
@@ -26,16 +27,21 @@ static const char *const level_names[] = {
     [LOG_LEVEL_DEBUG] = "debug",
 };
 
+void log_set_level(enum log_level level)
+{
+    atomic_store_explicit(&logger.level, (int)level, memory_order_relaxed);
+}
+
 void log_configure(enum log_level level, enum log_format format, int fd)
 {
-    logger.level = level;
+    log_set_level(level);
     logger.format = format;
     logger.fd = fd;
 }
 
 bool log_is_on(enum log_level level)
 {
-    return level <= logger.level;
+    return (int)level <= atomic_load_explicit(&logger.level, memory_order_relaxed);
 }
 
 int log_level_parse(const char *name, enum log_level *out)

@@ -30,6 +30,7 @@ struct log_field {
 
 /* Lines above `level` are dropped. Starts as info, text, to fd 2. */
 void log_configure(enum log_level level, enum log_format format, int fd);
+void log_set_level(enum log_level level); // at any time
 bool log_is_on(enum log_level level);
 
 /* "error", "warn", "info", "debug"; -1 for any other word. */

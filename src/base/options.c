@@ -154,6 +154,15 @@ static int store_environment(const struct option_set *set, void *into, struct er
     return 0;
 }
 
+int options_set(const struct option_set *set, const char *environment, const char *value,
+                void *into, struct error *err)
+{
+    for (const struct option_row *row = rows_of(set); row->name; row++)
+        if (row->environment && strcmp(row->environment, environment) == 0)
+            return store(row, takes_value(row) ? value : NULL, into, err);
+    return error_set(err, ERROR_NOT_FOUND, "there is no setting '%s'", environment);
+}
+
 static int refuse_unknown(const struct option_set *set, const char *name, size_t length,
                           struct error *err)
 {

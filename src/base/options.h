@@ -60,6 +60,13 @@ struct option_set {
 int options_parse(const struct option_set *set, int argc, char **argv, void *into,
                   int *out_operands, struct error *err);
 
+/*
+ * Sets one field as its environment variable would: for files of settings, whose names are the same. ERROR_NOT_FOUND when no row
+ * has this variable. Texts are borrowed.
+ */
+int options_set(const struct option_set *set, const char *environment, const char *value,
+                void *into, struct error *err);
+
 /* Usage, description, options and examples for people. */
 void options_help(const struct option_set *set, FILE *out);
 

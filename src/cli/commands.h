@@ -6,6 +6,8 @@ int cli_run(int argc, char **argv);
 int cli_runtime(int argc, char **argv);
 int cli_doctor(int argc, char **argv);
 int cli_detach(int argc, char **argv);
+int cli_serve(int argc, char **argv);
+int cli_key(int argc, char **argv);
 
 /* Where everything is kept unless --data or BURROW_DATA says otherwise. */
 #define CLI_DEFAULT_DATA "/var/lib/burrow"

@@ -15,6 +15,8 @@ static const struct command {
     const char *help;
 } commands[] = {
     {"run", cli_run, "run one command in a fresh sandbox, then remove it"},
+    {"serve", cli_serve, "serve sandboxes over HTTP, to the SDKs of others"},
+    {"key", cli_key, "make, list and revoke the keys of a server"},
     {"runtime", cli_runtime, "list, build, check and remove what sandboxes start from"},
     {"detach", cli_detach, "unmount the volume and let go of the rest; files stay"},
     {"doctor", cli_doctor, "say what this machine can do, and how to mend the rest"},

@@ -234,6 +234,11 @@ int key_create(struct keys *keys, const struct key_request *request, char *text,
     return result;
 }
 
+bool key_is_admin(const struct key_record *key)
+{
+    return strcmp(key->scopes, SCOPES_ADMIN) == 0;
+}
+
 // ---- revoking, listing ----
 
 // The id of the one key that can still be used and is shown so.
@@ -345,7 +350,7 @@ static int ask(struct keys *keys, struct answer *answer, bool *is_good, bool *is
                strcmp(key.organisation, keys->organisation) == 0;
     *is_use_new = key.used_at + USED_EVERY_MS <= now;
     answer->expires_at = *is_good ? key.expires_at : 0;
-    answer->is_admin = strcmp(key.scopes, SCOPES_ADMIN) == 0;
+    answer->is_admin = key_is_admin(&key);
     (void)snprintf(answer->key_id, sizeof answer->key_id, "%s", key.id);
     return 0;
 }

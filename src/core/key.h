@@ -29,6 +29,7 @@ struct key_request {
  * already is no error. */
 int key_create(struct keys *keys, const struct key_request *request, char *text, struct key_record *out,
                struct error *err);
+bool key_is_admin(const struct key_record *key);
 /* By id or by an unambiguous prefix as lists show it. ERROR_NOT_FOUND, ERROR_CONFLICT when ambiguous or revoked. */
 int key_revoke(struct keys *keys, const char *id, struct error *err);
 int key_list(struct keys *keys, const struct store_page *page, struct key_list *out, struct error *err);

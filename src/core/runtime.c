@@ -48,6 +48,9 @@ int runtime_check(struct core *core, const char *name, struct error *err)
     struct runtime_reference reference;
     autoptr(catalog) catalog = NULL;
 
+    if (!name ||
+        (core->settings.default_runtime && strcmp(name, core->settings.default_runtime) == 0))
+        return 0;
     if (runtime_reference_parse(name, &reference, err) < 0)
         return -1;
     if (is_among(reference.name, promised, ARRAY_SIZE(promised)))

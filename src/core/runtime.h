@@ -29,7 +29,7 @@ int runtime_list(struct core *core, enum runtime_sort sort, bool is_descending, 
                  struct runtime_list *out, struct error *err);
 
 /*
- * Whether a sandbox may be started from the runtime of this name: 0 where it may. ERROR_INVALID for one that there will be,
+ * Whether a sandbox may be started from the runtime of this name (NULL: the server's own choice, which always may). ERROR_INVALID for one that there will be,
  * ERROR_NOT_FOUND for others, both noun "runtime".
  */
 int runtime_check(struct core *core, const char *name, struct error *err);

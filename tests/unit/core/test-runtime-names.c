@@ -52,6 +52,17 @@ TEST(a_runtime_that_is_not_offered_is_refused_with_the_way_out)
     }
 }
 
+TEST(the_servers_own_choice_is_always_offered)
+{
+    struct core *core = rig_core();
+    struct error err = {0};
+
+    core->settings.default_runtime = "node:lts";
+    CHECK_OK(runtime_check(core, NULL, &err), err);
+    CHECK_OK(runtime_check(core, "node:lts", &err), err);
+    CHECK(runtime_check(core, "node:latest", &err) < 0);
+}
+
 TEST(an_id_is_made_from_the_name_alone)
 {
     char one[24], other[24], host[24];

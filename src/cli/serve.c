@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* burrow serve and burrow key: become the program burrow-server, which has the libraries that burrow does without. */
+#include "cli/commands.h"
+
+#include "base/auto.h"
+#include "base/mem.h"
+#include "cli/exit.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PROGRAM "burrow-server"
+
+// Next to burrow, as it is built; or where it is installed.
+static const char *const places[] = {"", "../libexec/burrow/"};
+
+static int find_directory(char directory[PATH_MAX], struct error *err)
+{
+    ssize_t length = readlink("/proc/self/exe", directory, PATH_MAX - 1);
+
+    if (length < 0)
+        return error_sys(err, "find out where burrow is: read '/proc/self/exe'");
+    directory[length] = '\0';
+    char *slash = strrchr(directory, '/');
+    slash[slash == directory] = '\0';
+    return 0;
+}
+
+// Returns only when it cannot.
+static int become_server(int argc, char **argv, struct error *err)
+{
+    autofree char **words = xcalloc((size_t)argc + 2, sizeof *words);
+    char directory[PATH_MAX];
+
+    if (find_directory(directory, err) < 0)
+        return -1;
+    words[0] = (char *)PROGRAM;
+    memcpy(words + 1, argv, (size_t)argc * sizeof *words);
+    for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
+        autofree char *path = xasprintf("%s/%s" PROGRAM, directory, places[i]);
+        (void)execv(path, words);
+        if (errno != ENOENT && errno != ENOTDIR)
+            return error_sys(err, "start '%s'", path);
+    }
+    return error_set(
+        err, ERROR_UNAVAILABLE,
+        "the server's program, " PROGRAM
+        ", is neither in '%s' nor in '%s/../libexec/burrow'; install burrow as a whole",
+        directory, directory);
+}
+
+int cli_serve(int argc, char **argv)
+{
+    struct error err = {0};
+
+    (void)become_server(argc, argv, &err);
+    exit_tell(&err);
+    return exit_code_of(err.kind);
+}
+
+int cli_key(int argc, char **argv)
+{
+    return cli_serve(argc, argv);
+}

@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the server is told; see config.h. */
+#include "serve/config.h"
+
+#include "base/mem.h"
+#include "data/yaml.h"
+#include "net/http_server.h"
+#include "runtime/catalog.h"
+
+#include <arpa/inet.h>
+#include <pwd.h>
+#include <stddef.h>
+#include <string.h>
+
+#define YEAR_MS (365LL * 24 * 3600 * 1000)
+#define TIB (1LL << 40)
+
+#define ROW(name, type, member, argument, variable, minimum, maximum, help)                        \
+    {                                                                                              \
+        name, 0, type, offsetof(struct config, member), argument, help, variable, minimum, maximum \
+    }
+
+static const struct option_row rows[] = {
+    ROW("listen", OPTION_TEXT, listen, "ADDR:PORT", "BURROW_LISTEN", 0, 0,
+        "where to listen, several with commas between; port 0 takes a free one (default "
+        "127.0.0.1:4747)"),
+    ROW("data", OPTION_TEXT, data_dir, "DIR", "BURROW_DATA", 0, 0,
+        "where burrow keeps things (default /var/lib/burrow for root, else ~/.local/share/burrow)"),
+    ROW("config", OPTION_TEXT, file, "FILE", "BURROW_CONFIG", 0, 0,
+        "read settings from this file (default " CONFIG_FILE " where it exists)"),
+    ROW("public-url", OPTION_TEXT, public_url, "URL", "BURROW_PUBLIC_URL", 0, 0,
+        "under which clients reach the server, for links in answers (default: as each request "
+        "came)"),
+    ROW("region", OPTION_TEXT, region, "NAME", "BURROW_REGION", 0, 0,
+        "what this machine is called where a protocol wants a region (default local)"),
+    ROW("log", OPTION_TEXT, log, "FORMAT", "BURROW_LOG", 0, 0,
+        "lines of text or json, on stderr (default text)"),
+    ROW("log-level", OPTION_TEXT, log_level, "LEVEL", "BURROW_LOG_LEVEL", 0, 0,
+        "how much is logged: error, warn, info or debug (default info)"),
+    ROW("runtime", OPTION_TEXT, runtime, "NAME", "BURROW_RUNTIME", 0, 0,
+        "what sandboxes start from that name no runtime; built at the start if need be (default "
+        "base:latest)"),
+    ROW("memory", OPTION_SIZE, memory_bytes, "SIZE", "BURROW_MEMORY", 0, TIB,
+        "memory of a sandbox that asks for none; 0 is no limit (default 512Mi)"),
+    ROW("cpu", OPTION_CPU, cpu_millicores, "CPUS", "BURROW_CPU", 0, 1024000,
+        "processors of a sandbox that asks for none; 0 is no limit (default 1)"),
+    ROW("disk", OPTION_SIZE, disk_bytes, "SIZE", "BURROW_DISK", 0, TIB,
+        "disk of a sandbox that asks for none; 0 is no limit (default 2Gi)"),
+    ROW("max-processes", OPTION_INTEGER, max_processes, "N", "BURROW_MAX_PROCESSES", 0, 1000000,
+        "processes in a sandbox; 0 is no limit (default 512)"),
+    ROW("idle-timeout", OPTION_DURATION, idle_timeout_ms, "TIME", "BURROW_IDLE_TIMEOUT", 0, YEAR_MS,
+        "a sandbox that asks for no other time ends after so long without use; 0 is never (default "
+        "10m)"),
+    ROW("execution-timeout", OPTION_DURATION, execution_timeout_ms, "TIME",
+        "BURROW_EXECUTION_TIMEOUT", 0, YEAR_MS,
+        "a command that asks for no other time is ended after so long; 0 is never (default 0)"),
+    ROW("output-limit", OPTION_SIZE, output_bytes, "SIZE", "BURROW_OUTPUT_LIMIT", 4096, 1024 * TIB,
+        "how much of each output of a command is kept (default 64Mi)"),
+    ROW("stream-limit", OPTION_SIZE, stream_bytes, "SIZE", "BURROW_STREAM_LIMIT", 4096, 1024 * TIB,
+        "how large a stream of a user may become (default 1Gi)"),
+    ROW("file-limit", OPTION_SIZE, file_bytes, "SIZE", "BURROW_FILE_LIMIT", 4096, 1024 * TIB,
+        "the largest file or archive that is read or written in one request (default 1Gi)"),
+    ROW("keep", OPTION_DURATION, keep_ms, "TIME", "BURROW_KEEP", 60000, 100 * YEAR_MS,
+        "how long records and streams of ended sandboxes are kept (default 24h)"),
+    ROW("max-sandboxes", OPTION_INTEGER, max_sandboxes, "N", "BURROW_MAX_SANDBOXES", 1, 100000,
+        "how many may be alive at once; more are refused with 429 (default 2000)"),
+    ROW("parked-one-shot", OPTION_INTEGER, parked_one_shot, "N", "BURROW_PARKED_ONE_SHOT", 0, 10000,
+        "boxes made ahead for one-shot runs; 0 is none (default 16)"),
+    ROW("parked-kept", OPTION_INTEGER, parked_kept, "N", "BURROW_PARKED_KEPT", 0, 10000,
+        "boxes made ahead for sandboxes that stay; 0 is none (default 4)"),
+    ROW("max-connections", OPTION_INTEGER, max_connections, "N", "BURROW_MAX_CONNECTIONS", 16,
+        1000000, "connections at once; past it the longest idle one is closed (default 16384)"),
+    ROW("workers", OPTION_INTEGER, workers, "N", "BURROW_WORKERS", 1, 1024,
+        "threads for short work (default 8)"),
+    ROW("slow-workers", OPTION_INTEGER, slow_workers, "N", "BURROW_SLOW_WORKERS", 1, 1024,
+        "threads for work that takes its time: starting sandboxes, transfers (default 32)"),
+    {0},
+};
+
+static const struct option_row secret_rows[] = {
+    ROW("api-key", OPTION_TEXT, api_key, "KEY", "BURROW_API_KEY", 0, 0,
+        "a key of at least 20 characters that clients may use; replaces the one it was before"),
+    {0},
+};
+
+static const char *const examples[] = {
+    "$ burrow serve",
+    "$ burrow serve --listen 127.0.0.1:8080 --data /srv/burrow --log json",
+    "$ BURROW_API_KEY=$(cat key) burrow serve --listen 0.0.0.0:4747 --public-url "
+    "https://sandbox.example.com",
+    NULL,
+};
+
+const struct option_set config_options = {
+    .command = "burrow serve",
+    .usage = "[options]",
+    .summary = "serve sandboxes over HTTP",
+    .description = "Listens on TCP and on the socket burrow.sock in the data directory, which root "
+                   "may use without a key.\n"
+                   "The first start makes a key and prints it once; BURROW_API_KEY sets one "
+                   "instead, and 'burrow key' manages\n"
+                   "them. Sandboxes live on when the server stops; the next one takes them over.\n"
+                   "\n"
+                   "Every option has a variable, named in brackets, and the same name is its key "
+                   "in the file: 'BURROW_LISTEN:\n"
+                   "127.0.0.1:8080'. Options win over variables, variables over the file.",
+    .rows = rows,
+    .examples = examples,
+};
+
+const struct option_set config_secrets = {.command = "burrow serve", .rows = secret_rows};
+
+// ---- defaults ----
+
+static char *default_data_dir(void)
+{
+    const char *data = getenv("XDG_DATA_HOME"), *home = getenv("HOME");
+
+    if (geteuid() == 0)
+        return xstrdup("/var/lib/burrow");
+    if (data && *data == '/')
+        return xasprintf("%s/burrow", data);
+    const struct passwd *user = home && *home ? NULL : getpwuid(geteuid());
+    return xasprintf("%s/.local/share/burrow", user ? user->pw_dir : home);
+}
+
+void config_init(struct config *config)
+{
+    const struct core_settings *core = &core_settings_default;
+
+    *config = (struct config){
+        .listen = "127.0.0.1:4747",
+        .region = "local",
+        .log = "text",
+        .log_level = "info",
+        .runtime = core->default_runtime,
+        .memory_bytes = (uint64_t)core->memory_bytes,
+        .cpu_millicores = (uint32_t)core->cpu_millicores,
+        .disk_bytes = (uint64_t)core->disk_bytes,
+        .max_processes = core->max_processes,
+        .idle_timeout_ms = (uint64_t)core->idle_timeout_ms,
+        .execution_timeout_ms = (uint64_t)core->execution_timeout_ms,
+        .output_bytes = (uint64_t)core->output_cap_bytes,
+        .stream_bytes = (uint64_t)core->stream_limit_bytes,
+        .file_bytes = (uint64_t)core->file_limit_bytes,
+        .keep_ms = (uint64_t)core->keep_ms,
+        .max_sandboxes = core->max_sandboxes,
+        .parked_one_shot = core->parked_one_shot,
+        .parked_kept = core->parked_kept,
+        .max_connections = (int64_t)http_limits_default.connections,
+        .workers = 8,
+        .slow_workers = 32,
+        .default_data_dir = default_data_dir(),
+    };
+    config->data_dir = config->default_data_dir;
+}
+
+void config_clear(struct config *config)
+{
+    data_document_free(config->document);
+    free(config->default_data_dir);
+    *config = (struct config){0};
+}
+
+// ---- the file ----
+
+#define MAX_ROWS 64
+
+static size_t add_variables(const struct option_row *from, const char **names)
+{
+    size_t count = 0;
+
+    for (; from->name; from++)
+        names[count++] = from->environment;
+    return count;
+}
+
+static int take_member(const struct data_value *member, struct config *config, struct error *err)
+{
+    static const struct option_set *const sets[] = {&config_options, &config_secrets};
+    const char *value =
+        member->kind == VALUE_NUMBER || member->kind == VALUE_STRING ? member->text : NULL;
+
+    if (member->kind == VALUE_NULL)
+        return 0;
+    if (!value || strlen(value) != member->length)
+        return value_error(member, err, "must be a text or a number, not %s",
+                           value_kind_name(member->kind));
+    for (size_t i = 0; i < ARRAY_SIZE(sets); i++) {
+        struct error why = {0};
+        if (options_set(sets[i], member->key, value, config, &why) == 0)
+            return 0;
+        if (why.kind != ERROR_NOT_FOUND)
+            return value_error(member, err, "%s", why.text);
+    }
+    return value_error(member, err, "unknown field");
+}
+
+static int read_file(struct config *config, const char *path, struct error *err)
+{
+    const char *known[MAX_ROWS + 1] = {0};
+    size_t count = add_variables(rows, known);
+
+    _Static_assert(ARRAY_SIZE(rows) + ARRAY_SIZE(secret_rows) < MAX_ROWS, "no room for the names");
+    (void)add_variables(secret_rows, known + count);
+    if (yaml_read_file(path, &config->document, err) < 0)
+        return -1;
+    const struct data_value *root = config->document->root;
+    if (root->kind == VALUE_NULL)
+        return 0;
+    if (value_check_keys(root, known, err) < 0)
+        return -1;
+    for (const struct data_value *member = root->first; member; member = member->next)
+        if (take_member(member, config, err) < 0)
+            return -1;
+    return 0;
+}
+
+// ---- checks ----
+
+static int check_word(const char *name, const char *value, const char *const *words,
+                      struct error *err)
+{
+    char known[80] = "";
+
+    for (size_t i = 0; words[i]; i++) {
+        if (strcmp(value, words[i]) == 0)
+            return 0;
+        (void)snprintf(known + strlen(known), sizeof known - strlen(known), "%s%s", i ? ", " : "",
+                       words[i]);
+    }
+    return error_set(err, ERROR_INVALID, "%s '%.80s' is none of: %s", name, value, known);
+}
+
+// Splits "127.0.0.1:80" and "[::1]:80"; the host of ":80" is empty.
+static bool split_address(const char *address, char host[CONFIG_ADDRESS], const char **port)
+{
+    const char *colon = strrchr(address, ':');
+    size_t length = colon ? (size_t)(colon - address) : 0;
+
+    if (!colon || length >= CONFIG_ADDRESS || !colon[1] ||
+        colon[1 + strspn(colon + 1, "0123456789")])
+        return false;
+    bool has_brackets = length >= 2 && address[0] == '[' && address[length - 1] == ']';
+    (void)snprintf(host, CONFIG_ADDRESS, "%.*s", (int)(length - 2 * has_brackets),
+                   address + has_brackets);
+    *port = colon + 1;
+    unsigned char ignored[16];
+    return !*host || inet_pton(has_brackets ? AF_INET6 : AF_INET, host, ignored) == 1;
+}
+
+static int check_listen(const struct config *config, struct error *err)
+{
+    char address[CONFIG_ADDRESS], host[CONFIG_ADDRESS];
+    const char *port;
+    size_t i = 0;
+
+    for (; config_address(config, i, address); i++)
+        if (!split_address(address, host, &port) || strtoul(port, NULL, 10) > 65535)
+            return error_set(err, ERROR_INVALID,
+                             "listen '%.100s' is no address: write 127.0.0.1:4747, [::1]:4747 or "
+                             ":4747 for all addresses",
+                             address);
+    return i ? 0 : error_set(err, ERROR_INVALID, "listen names no address: write 127.0.0.1:4747");
+}
+
+static int check_url(const char *url, struct error *err)
+{
+    size_t length = strlen(url);
+
+    if ((strncmp(url, "http://", 7) != 0 && strncmp(url, "https://", 8) != 0) ||
+        strpbrk(url, " \t\r\n\"<>"))
+        return error_set(err, ERROR_INVALID,
+                         "public-url '%.200s' must begin with http:// or https://", url);
+    if (url[length - 1] == '/')
+        return error_set(err, ERROR_INVALID, "public-url '%.200s' must not end with a slash", url);
+    return 0;
+}
+
+static int check(const struct config *config, struct error *err)
+{
+    static const char *const formats[] = {"text", "json", NULL};
+    static const char *const levels[] = {"error", "warn", "info", "debug", NULL};
+    struct runtime_reference reference;
+
+    if (check_word("log", config->log, formats, err) < 0 ||
+        check_word("log-level", config->log_level, levels, err) < 0 ||
+        check_listen(config, err) < 0 ||
+        (config->public_url && check_url(config->public_url, err) < 0) ||
+        runtime_reference_parse(config->runtime, &reference, err) < 0)
+        return -1;
+    if (!*config->region || !*config->data_dir)
+        return error_set(err, ERROR_INVALID, "%s must not be empty",
+                         *config->region ? "data" : "region");
+    return 0;
+}
+
+// ---- reading ----
+
+static int parse(int argc, char **argv, struct config *config, struct error *err)
+{
+    int operands = argc;
+
+    // Secrets have variables and no options.
+    if (options_parse(&config_secrets, 1, argv, config, &operands, err) < 0)
+        return -1;
+    int parsed = options_parse(&config_options, argc, argv, config, &operands, err);
+    if (parsed == 0 && operands < argc)
+        return error_set(err, ERROR_INVALID, "serve takes no '%s'", argv[operands]);
+    return parsed;
+}
+
+int config_read(int argc, char **argv, struct config *config, struct error *err)
+{
+    config_init(config);
+    int parsed = parse(argc, argv, config, err); // first for the file's name
+    if (parsed != 0)
+        return parsed;
+    const char *file = config->file                     ? config->file
+                       : access(CONFIG_FILE, F_OK) == 0 ? CONFIG_FILE
+                                                        : NULL;
+    config_clear(config);
+    config_init(config);
+    if (file && read_file(config, file, err) < 0)
+        return -1;
+    if (parse(argc, argv, config, err) < 0)
+        return -1;
+    config->file = file;
+    return check(config, err);
+}
+
+// ---- what others want of it ----
+
+void config_core(const struct config *config, struct core_settings *out)
+{
+    *out = core_settings_default;
+    out->data_dir = config->data_dir;
+    out->default_runtime = config->runtime;
+    out->memory_bytes = (int64_t)config->memory_bytes;
+    out->cpu_millicores = config->cpu_millicores;
+    out->disk_bytes = (int64_t)config->disk_bytes;
+    out->max_processes = config->max_processes;
+    out->idle_timeout_ms = (int64_t)config->idle_timeout_ms;
+    out->execution_timeout_ms = (int64_t)config->execution_timeout_ms;
+    out->output_cap_bytes = (int64_t)config->output_bytes;
+    out->stream_limit_bytes = (int64_t)config->stream_bytes;
+    out->file_limit_bytes = (int64_t)config->file_bytes;
+    out->keep_ms = (int64_t)config->keep_ms;
+    out->max_sandboxes = (unsigned)config->max_sandboxes;
+    out->parked_one_shot = (unsigned)config->parked_one_shot;
+    out->parked_kept = (unsigned)config->parked_kept;
+}
+
+enum log_format config_log_format(const struct config *config)
+{
+    return strcmp(config->log, "json") == 0 ? LOG_FORMAT_JSON : LOG_FORMAT_TEXT;
+}
+
+enum log_level config_log_level(const struct config *config)
+{
+    enum log_level level = LOG_LEVEL_INFO;
+
+    (void)log_level_parse(config->log_level, &level);
+    return level;
+}
+
+bool config_address(const struct config *config, size_t index, char out[CONFIG_ADDRESS])
+{
+    const char *at = config->listen;
+
+    for (;; at += strcspn(at, ",")) {
+        at += strspn(at, ", ");
+        if (!*at)
+            return false;
+        if (index-- == 0)
+            break;
+    }
+    (void)snprintf(out, CONFIG_ADDRESS, "%.*s", (int)strcspn(at, ", "), at);
+    return true;
+}
+
+bool config_is_loopback(const char *address)
+{
+    char host[CONFIG_ADDRESS];
+    struct in6_addr six;
+    const char *port;
+
+    if (!split_address(address, host, &port))
+        return false;
+    return strncmp(host, "127.", 4) == 0 ||
+           (inet_pton(AF_INET6, host, &six) == 1 && IN6_IS_ADDR_LOOPBACK(&six));
+}

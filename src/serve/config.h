@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the server is told: by options, by environment variables of the same meaning, and by a file whose keys are those
+ * variables. The option wins over the variable, the variable over the file, the file over the default. One table holds them
+ * all; help, checks and the manual's test come from it.
+ */
+#pragma once
+#include "base/auto.h"
+#include "base/log.h"
+#include "base/options.h"
+#include "core/core.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define CONFIG_FILE "/etc/burrow/burrow.yaml" // read where it exists and no other is named
+
+struct config {
+    const char *file;
+    const char *data_dir;
+    const char *listen; // addresses, with commas between
+    const char *api_key;
+    const char *public_url;
+    const char *region;
+    const char *log;
+    const char *log_level;
+    const char *runtime;
+    uint64_t memory_bytes; // of a sandbox that asks for nothing else; 0: no limit. Likewise:
+    uint32_t cpu_millicores;
+    uint64_t disk_bytes;
+    int64_t max_processes;
+    uint64_t idle_timeout_ms;
+    uint64_t execution_timeout_ms;
+    uint64_t output_bytes;
+    uint64_t stream_bytes;
+    uint64_t file_bytes;
+    uint64_t keep_ms;
+    int64_t max_sandboxes;
+    int64_t parked_one_shot;
+    int64_t parked_kept;
+    int64_t max_connections;
+    int64_t workers;
+    int64_t slow_workers;
+    struct data_document *document; // owns the file's texts
+    char *default_data_dir;
+};
+
+/* All defaults. The data directory is /var/lib/burrow for root, below the user's home for others. */
+void config_init(struct config *config);
+void config_clear(struct config *config);
+#define autoconfig __attribute__((cleanup(config_clear))) struct config
+
+/* 0; OPTIONS_HELP; -1 with what is wrong and where it was said. `config` need not be initialised, and is to be cleared. */
+int config_read(int argc, char **argv, struct config *config, struct error *err);
+
+/* The options and variables; what comes from variables and the file alone (secrets: other users see command lines). */
+extern const struct option_set config_options;
+extern const struct option_set config_secrets;
+
+/* As the core and the logger want them. Texts are borrowed. */
+void config_core(const struct config *config, struct core_settings *out);
+enum log_format config_log_format(const struct config *config);
+enum log_level config_log_level(const struct config *config);
+
+/* The address at `index` of the comma-separated list, in `out` (which is cut, never overrun); false behind the last. */
+#define CONFIG_ADDRESS 128
+bool config_address(const struct config *config, size_t index, char out[CONFIG_ADDRESS]);
+/* Whether only this machine can reach it. */
+bool config_is_loopback(const char *address);

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Keys at the start of a server; see first_key.h. */
+#include "serve/first_key.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+
+#include <string.h>
+
+#define CONFIGURED "BURROW_API_KEY" // the name of keys that came from there
+
+static bool is_in_use(const struct key_record *key)
+{
+    return !key->revoked_at && (!key->expires_at || key->expires_at > (int64_t)clock_wall_ms());
+}
+
+// What the tour over all keys finds.
+struct survey {
+    const char *current; // id of the configured key; NULL: none is configured
+    int64_t total;
+    int64_t in_use;
+    char outdated[8][ID_TEXT]; // configured earlier, by their ids
+    size_t n_outdated;
+};
+
+static void look_at(struct survey *survey, const struct key_record *key)
+{
+    if (!is_in_use(key))
+        return;
+    bool is_outdated = survey->current && strcmp(key->id, survey->current) != 0 && key->name &&
+                       strcmp(key->name, CONFIGURED) == 0;
+    if (!is_outdated)
+        survey->in_use++;
+    else if (survey->n_outdated < ARRAY_SIZE(survey->outdated))
+        (void)snprintf(survey->outdated[survey->n_outdated++], ID_TEXT, "%s", key->id);
+}
+
+static int take_survey(struct keys *keys, struct survey *survey, struct error *err)
+{
+    struct store_page page = {.limit = STORE_PAGE_MAX};
+
+    do {
+        autokeys list = {0};
+        if (key_list(keys, &page, &list, err) < 0)
+            return -1;
+        for (size_t i = 0; i < list.count; i++)
+            look_at(survey, &list.rows[i]);
+        survey->total = list.total;
+        page.offset += page.limit;
+    } while (page.offset < survey->total);
+    return 0;
+}
+
+// The variable says which key there is; what it said before is over.
+static int put_configured(struct keys *keys, const char *api_key, struct error *err)
+{
+    struct key_request request = {.name = CONFIGURED, .text = api_key, .is_admin = true};
+    autokey key = {0};
+
+    if (key_create(keys, &request, NULL, &key, err) < 0)
+        return error_wrap(err, CONFIGURED);
+    struct survey survey = {.current = key.id};
+    if (take_survey(keys, &survey, err) < 0)
+        return -1;
+    for (size_t i = 0; i < survey.n_outdated; i++) {
+        if (key_revoke(keys, survey.outdated[i], err) < 0 && err->kind != ERROR_CONFLICT)
+            return -1;
+        log_info("key revoked", F("id", survey.outdated[i]),
+                 F("why", CONFIGURED " is another one now"));
+    }
+    return 0;
+}
+
+static const char *find_open_address(const struct config *config, char address[CONFIG_ADDRESS])
+{
+    for (size_t i = 0; config_address(config, i, address); i++)
+        if (!config_is_loopback(address))
+            return address;
+    return NULL;
+}
+
+static int make_first(struct keys *keys, char *text, struct error *err)
+{
+    struct key_request request = {.name = "first", .is_admin = true};
+    autokey key = {0};
+
+    return key_create(keys, &request, text, &key, err);
+}
+
+int first_key_prepare(struct keys *keys, const struct config *config, char *text, struct error *err)
+{
+    struct survey survey = {0};
+    char address[CONFIG_ADDRESS];
+
+    *text = '\0';
+    if (config->api_key)
+        return put_configured(keys, config->api_key, err);
+    if (take_survey(keys, &survey, err) < 0)
+        return -1;
+    if (!survey.in_use && find_open_address(config, address)) {
+        error_set(err, ERROR_DENIED,
+                  "will not listen on '%s', which others can reach, without a key: set "
+                  "BURROW_API_KEY, or make one with 'burrow "
+                  "key create', or listen on 127.0.0.1",
+                  address);
+        return error_about(err, "key", NULL);
+    }
+    if (survey.total == 0)
+        return make_first(keys, text, err);
+    if (!survey.in_use)
+        log_warn("no key is in use: only the local socket lets anybody in; make one with 'burrow "
+                 "key create'");
+    return 0;
+}

@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* burrow key: makes, lists and revokes API keys, in the database itself, so it works with and without a server running. */
+#include "serve/serve.h"
+
+#include "base/clock.h"
+#include "base/duration.h"
+#include "base/fd.h"
+#include "base/mem.h"
+#include "base/options.h"
+#include "base/suggest.h"
+#include "core/key.h"
+#include "data/json_writer.h"
+#include "serve/config.h"
+
+#include <inttypes.h>
+#include <stddef.h>
+#include <string.h>
+
+struct request {
+    const char *data_dir;
+    const char *name;
+    const char *expires;
+    const char *which; // revoke: the operand
+    bool is_admin;
+    bool is_json;
+    bool with_revoked;
+};
+
+#define ROW(name, type, member, argument, variable, help)                                          \
+    {                                                                                              \
+        name, 0, type, offsetof(struct request, member), argument, help, variable                  \
+    }
+#define DATA_ROW                                                                                   \
+    ROW("data", OPTION_TEXT, data_dir, "DIR", "BURROW_DATA",                                       \
+        "the data directory of the server (default /var/lib/burrow for root, else "                \
+        "~/.local/share/burrow)")
+#define JSON_ROW ROW("json", OPTION_FLAG, is_json, NULL, NULL, "print JSON instead")
+
+static const struct option_row create_rows[] = {
+    ROW("name", OPTION_TEXT, name, "NAME", NULL, "what lists call it"),
+    ROW("expires", OPTION_TEXT, expires, "TIME", NULL,
+        "stops working after this time, such as 30d, 12h or 90m (default never)"),
+    ROW("admin", OPTION_FLAG, is_admin, NULL, NULL, "may also manage keys"),
+    JSON_ROW,
+    DATA_ROW,
+    {0},
+};
+static const struct option_row list_rows[] = {
+    ROW("all", OPTION_FLAG, with_revoked, NULL, NULL,
+        "also those that are revoked or have expired"),
+    JSON_ROW,
+    DATA_ROW,
+    {0},
+};
+static const struct option_row revoke_rows[] = {JSON_ROW, DATA_ROW, {0}};
+
+static bool is_in_use(const struct key_record *key)
+{
+    return !key->revoked_at && (!key->expires_at || key->expires_at > (int64_t)clock_wall_ms());
+}
+
+// ---- JSON ----
+
+static void write_time(struct json_writer *json, const char *name, int64_t when)
+{
+    char text[CLOCK_TEXT];
+
+    json_key(json, name);
+    json_string(json, when ? clock_format((uint64_t)when, text) : NULL);
+}
+
+static void write_text(struct json_writer *json, const char *name, const char *text)
+{
+    json_key(json, name);
+    json_string(json, text);
+}
+
+// `text` is the key itself, or NULL.
+static void write_key(struct json_writer *json, const struct key_record *key, const char *text)
+{
+    json_map_begin(json);
+    write_text(json, "id", key->id);
+    if (text)
+        write_text(json, "key", text);
+    write_text(json, "prefix", key->prefix);
+    write_text(json, "name", key->name && *key->name ? key->name : NULL);
+    json_key(json, "admin");
+    json_bool(json, key_is_admin(key));
+    json_key(json, "inUse");
+    json_bool(json, is_in_use(key));
+    write_time(json, "createdAt", key->created_at);
+    write_time(json, "usedAt", key->used_at);
+    write_time(json, "expiresAt", key->expires_at);
+    write_time(json, "revokedAt", key->revoked_at);
+    json_map_end(json);
+}
+
+static int print_json(struct json_writer *json, struct buffer *text, struct error *err)
+{
+    if (json_writer_finish(json, err) < 0)
+        return -1;
+    (void)puts(text->data);
+    return 0;
+}
+
+// ---- create ----
+
+// As durations are written, and whole days, which people give keys.
+static int parse_expiry(const char *text, int64_t *out, struct error *err)
+{
+    size_t digits = strspn(text, "0123456789");
+    uint64_t ms = 0;
+
+    if (digits && digits < 7 && strcmp(text + digits, "d") == 0)
+        ms = strtoull(text, NULL, 10) * 24 * 3600 * 1000;
+    else if (duration_parse(text, "expires", &ms, err) < 0)
+        return -1;
+    if (ms == 0 || ms > DURATION_MAX_MS)
+        return error_set(err, ERROR_INVALID, "expires '%.80s' must be between 1ms and 100 years",
+                         text);
+    *out = (int64_t)(clock_wall_ms() + ms);
+    return 0;
+}
+
+static int create_key(struct keys *keys, const struct request *request, struct error *err)
+{
+    struct key_request wanted = {.name = request->name, .is_admin = request->is_admin};
+    char text[KEY_TEXT];
+    autokey key = {0};
+
+    if (request->expires && parse_expiry(request->expires, &wanted.expires_at, err) < 0)
+        return -1;
+    if (key_create(keys, &wanted, text, &key, err) < 0)
+        return -1;
+    if (!request->is_json) {
+        (void)puts(text);
+        (void)fflush(stdout);
+        (void)fprintf(stderr, "burrow: this is the only time the key is shown; its id is %s\n",
+                      key.id);
+        return 0;
+    }
+    autobuffer out = {0};
+    struct json_writer json;
+    json_writer_init(&json, &out);
+    write_key(&json, &key, text);
+    return print_json(&json, &out, err);
+}
+
+// ---- list ----
+
+struct listing {
+    const struct request *request;
+    struct json_writer *json; // NULL: a table
+};
+
+static const char *day_of(int64_t when, char text[CLOCK_TEXT])
+{
+    if (!when)
+        return "-";
+    (void)clock_format((uint64_t)when, text);
+    text[16] = '\0'; // to the minute
+    text[10] = ' ';
+    return text;
+}
+
+static void show(const struct listing *listing, const struct key_record *key)
+{
+    char created[CLOCK_TEXT], used[CLOCK_TEXT], expires[CLOCK_TEXT];
+    const char *state = key->revoked_at ? "revoked" : is_in_use(key) ? "in use" : "expired";
+
+    if (!listing->request->with_revoked && !is_in_use(key))
+        return;
+    if (listing->json)
+        write_key(listing->json, key, NULL);
+    else
+        (void)printf("%-26s  %-12s  %-7s  %-16s  %-16s  %-16s  %s\n", key->id, key->prefix, state,
+                     day_of(key->created_at, created), day_of(key->used_at, used),
+                     day_of(key->expires_at, expires), key->name ? key->name : "");
+}
+
+static int show_all(struct keys *keys, const struct listing *listing, struct error *err)
+{
+    struct store_page page = {.limit = STORE_PAGE_MAX};
+    int64_t total;
+
+    do {
+        autokeys list = {0};
+        if (key_list(keys, &page, &list, err) < 0)
+            return -1;
+        for (size_t i = 0; i < list.count; i++)
+            show(listing, &list.rows[i]);
+        total = list.total;
+        page.offset += page.limit;
+    } while (page.offset < total);
+    return 0;
+}
+
+static int list_keys(struct keys *keys, const struct request *request, struct error *err)
+{
+    struct listing listing = {.request = request};
+    autobuffer out = {0};
+    struct json_writer json;
+
+    if (!request->is_json) {
+        (void)printf("%-26s  %-12s  %-7s  %-16s  %-16s  %-16s  %s\n", "ID", "KEY", "STATE", "MADE",
+                     "USED", "EXPIRES", "NAME");
+        return show_all(keys, &listing, err);
+    }
+    listing.json = &json;
+    json_writer_init(&json, &out);
+    json_list_begin(&json);
+    if (show_all(keys, &listing, err) < 0)
+        return -1;
+    json_list_end(&json);
+    return print_json(&json, &out, err);
+}
+
+// ---- revoke ----
+
+static int revoke_key(struct keys *keys, const struct request *request, struct error *err)
+{
+    autobuffer out = {0};
+    struct json_writer json;
+
+    if (key_revoke(keys, request->which, err) < 0)
+        return -1;
+    if (!request->is_json)
+        return 0;
+    json_writer_init(&json, &out);
+    json_map_begin(&json);
+    json_key(&json, "revoked");
+    json_string(&json, request->which);
+    json_map_end(&json);
+    return print_json(&json, &out, err);
+}
+
+// ---- commands ----
+
+#define EXAMPLES(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+static const struct action {
+    const char *name;
+    int (*run)(struct keys *keys, const struct request *request, struct error *err);
+    bool has_operand;
+    bool makes_database;
+    struct option_set options;
+} actions[] = {
+    {"create",
+     create_key,
+     false,
+     true,
+     {"burrow key create", "[options]", "make a key and print it, this once", NULL, create_rows,
+      EXAMPLES("$ burrow key create --name laptop",
+               "$ export AGENTUITY_SDK_KEY=$(burrow key create --name ci --expires 30d)")}},
+    {"list",
+     list_keys,
+     false,
+     false,
+     {"burrow key list", "[options]", "show the keys there are, by id and beginning", NULL,
+      list_rows, EXAMPLES("$ burrow key list", "$ burrow key list --all --json")}},
+    {"revoke",
+     revoke_key,
+     true,
+     false,
+     {"burrow key revoke", "[options] KEY",
+      "end a key; a running server refuses it within a second",
+      "KEY is the id or the beginning that 'burrow key list' shows.", revoke_rows,
+      EXAMPLES("$ burrow key revoke brw_3k7q9x2m")}},
+};
+
+static void print_help(FILE *out)
+{
+    (void)fputs("burrow key: make, list and revoke the keys of a server\n\n"
+                "usage: burrow key COMMAND [options]\n\ncommands:\n",
+                out);
+    for (size_t i = 0; i < ARRAY_SIZE(actions); i++)
+        (void)fprintf(out, "  %-8s %s\n", actions[i].name, actions[i].options.summary);
+    (void)fputs("\nA key is 256 random bits. The server stores its hash alone, so nobody can show "
+                "it a second time.\n"
+                "'burrow key COMMAND --help' tells more.\n",
+                out);
+}
+
+static const struct action *find_action(const char *name, struct error *err)
+{
+    struct suggestion near = {.wanted = name};
+
+    for (size_t i = 0; i < ARRAY_SIZE(actions); i++) {
+        if (strcmp(actions[i].name, name) == 0)
+            return &actions[i];
+        suggestion_consider(&near, actions[i].name);
+    }
+    if (near.nearest)
+        error_set(err, ERROR_INVALID, "burrow key has no command '%s'; did you mean '%s'?", name,
+                  near.nearest);
+    else
+        error_set(err, ERROR_INVALID,
+                  "burrow key has no command '%s'; 'burrow key --help' lists them", name);
+    return NULL;
+}
+
+static int check_operands(const struct action *action, int argc, char **argv, int at,
+                          struct request *request, struct error *err)
+{
+    const char *command = action->options.command;
+
+    if (action->has_operand && at >= argc)
+        return error_set(err, ERROR_INVALID,
+                         "%s needs the id or the beginning of a key: see 'burrow key list'",
+                         command);
+    if (action->has_operand)
+        request->which = argv[at++];
+    if (at < argc)
+        return error_set(err, ERROR_INVALID, "%s does not take '%s': see %s --help", command,
+                         argv[at], command);
+    return 0;
+}
+
+static int run(const struct action *action, const struct request *request, struct error *err)
+{
+    autofree char *path = xasprintf("%s/burrow.db", request->data_dir);
+    autoptr(store) store = NULL;
+
+    if (action->makes_database && fd_make_dirs(request->data_dir, 0700, err) < 0)
+        return -1;
+    if (!action->makes_database && access(path, F_OK) < 0)
+        return error_set(
+            err, ERROR_NOT_FOUND,
+            "no server has been started with the data directory '%s' yet; name another with --data",
+            request->data_dir);
+    if (store_open(path, &store, err) < 0)
+        return -1;
+    autoptr(keys) keys = NULL; // goes before the store does
+    if (keys_open(store, &keys, err) < 0)
+        return -1;
+    return action->run(keys, request, err);
+}
+
+int key_command(int argc, char **argv)
+{
+    struct error err = {0};
+    autoconfig config = {0};
+    int operands = 0;
+
+    if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+        print_help(argc < 2 ? stderr : stdout);
+        return argc < 2 ? 2 : 0;
+    }
+    const struct action *action = find_action(argv[1], &err);
+    if (!action)
+        return serve_fail(&err);
+    config_init(&config);
+    struct request request = {.data_dir = config.data_dir};
+    int parsed = options_parse(&action->options, argc - 1, argv + 1, &request, &operands, &err);
+    if (parsed == OPTIONS_HELP) {
+        options_help(&action->options, stdout);
+        return 0;
+    }
+    if (parsed < 0 || check_operands(action, argc - 1, argv + 1, operands, &request, &err) < 0 ||
+        run(action, &request, &err) < 0)
+        return serve_fail(&err);
+    return 0;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Program burrow-server: what of burrow needs libraries. People call it as 'burrow serve' and 'burrow key'. */
+#include "serve/serve.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static const struct command {
+    const char *name;
+    int (*run)(int argc, char **argv);
+} commands[] = {
+    {"serve", serve_command},
+    {"key", key_command},
+};
+
+int serve_fail(const struct error *err)
+{
+    (void)fprintf(stderr, "burrow: %s\n", err->text);
+    return err->kind == ERROR_INVALID ? 2 : 1;
+}
+
+/* Nothing else may come to be fd 0, 1 or 2. */
+static void fill_standard_fds(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0)
+            (void)open("/dev/null", O_RDWR);
+}
+
+int main(int argc, char **argv)
+{
+    fill_standard_fds();
+    for (size_t i = 0; argc > 1 && i < sizeof commands / sizeof *commands; i++)
+        if (strcmp(argv[1], commands[i].name) == 0)
+            return commands[i].run(argc - 1, argv + 1);
+    if (argc > 1 && strcmp(argv[1], "--version") == 0) {
+        (void)printf("burrow %s\n", BURROW_VERSION);
+        return 0;
+    }
+    (void)fputs("burrow-server is part of burrow: use 'burrow serve' and 'burrow key'\n", stderr);
+    return 2;
+}

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* burrow serve: opens the core, puts the fronts and the network over it, and runs until it is told to stop. */
+#include "serve/serve.h"
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "core/core.h"
+#include "front/agentuity/agentuity.h"
+#include "front/ops/ops.h"
+#include "front/router.h"
+#include "loop/loop.h"
+#include "loop/workers.h"
+#include "net/http_server.h"
+#include "serve/config.h"
+#include "serve/first_key.h"
+#include "serve/notify.h"
+
+#include <limits.h>
+#include <openssl/crypto.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+
+#define DRAIN_MS 10000
+#define GIVE_UP_S                                                                                  \
+    30 // after the drain: a handler that does not end must not keep the next server out
+#define QUICK_QUEUE 4096
+#define SLOW_QUEUE 1024
+
+struct server {
+    int argc; // for reading the settings again
+    char **argv;
+    struct config config;
+    char data_dir[PATH_MAX];
+    struct core *core;
+    struct loop *loop;
+    struct workers *workers;
+    struct agentuity_settings agentuity_settings;
+    struct front agentuity;
+    const struct front *fronts[3];
+    struct router *router;
+    struct http_server *http;
+    int signal_fd;
+    struct loop_watch *signals;
+    bool is_draining;
+};
+
+// ---- the process ----
+
+static void raise_file_limit(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+        limit.rlim_cur = limit.rlim_max;
+        (void)setrlimit(RLIMIT_NOFILE, &limit); // then connections wait in the backlog sooner
+    }
+}
+
+// Before there are threads: they inherit the mask, and signals come by the descriptor alone.
+static int prepare_signals(struct server *server, struct error *err)
+{
+    sigset_t set;
+
+    (void)signal(SIGPIPE, SIG_IGN);
+    (void)signal(SIGXFSZ, SIG_IGN);
+    (void)sigemptyset(&set);
+    (void)sigaddset(&set, SIGTERM);
+    (void)sigaddset(&set, SIGINT);
+    (void)sigaddset(&set, SIGHUP);
+    (void)sigprocmask(SIG_BLOCK, &set, NULL);
+    server->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    return server->signal_fd < 0 ? error_sys(err, "make a signal file") : 0;
+}
+
+static int prepare_data_dir(struct server *server, struct error *err)
+{
+    if (fd_make_dirs(server->config.data_dir, 0700, err) < 0)
+        return -1;
+    if (!realpath(server->config.data_dir, server->data_dir))
+        return error_sys(err, "open the data directory '%s'", server->config.data_dir);
+    server->config.data_dir = server->data_dir;
+    return 0;
+}
+
+// ---- stopping and reloading ----
+
+static void on_drained(void *data)
+{
+    struct server *server = data;
+    loop_stop(server->loop);
+}
+
+static void stop(struct server *server, const char *why)
+{
+    if (server->is_draining) {
+        log_warn("stopping at once", F("signal", why));
+        _exit(1);
+    }
+    server->is_draining = true;
+    log_info("stopping", F("signal", why));
+    notify_send("STOPPING=1");
+    router_drain(server->router);
+    http_server_drain(server->http, DRAIN_MS, on_drained, server);
+}
+
+// How much is logged can be changed while running; the rest at the next start.
+static void reload(struct server *server)
+{
+    autoconfig fresh = {0};
+    struct error err = {0};
+
+    notify_reloading();
+    keys_forget(core_keys(server->core));
+    if (config_read(server->argc, server->argv, &fresh, &err) < 0) {
+        log_warn("settings not read again", F("error", err.text));
+    } else {
+        log_set_level(config_log_level(&fresh));
+        log_info("settings read again", F("logLevel", fresh.log_level));
+    }
+    notify_send("READY=1");
+}
+
+static void on_signal(void *data, unsigned events)
+{
+    struct server *server = data;
+    struct signalfd_siginfo info;
+
+    while (read(server->signal_fd, &info, sizeof info) == (ssize_t)sizeof info) {
+        if (info.ssi_signo == SIGHUP)
+            reload(server);
+        else
+            stop(server, info.ssi_signo == SIGINT ? "SIGINT" : "SIGTERM");
+    }
+}
+
+static void on_alarm(int number)
+{
+    static const char text[] = "burrow: gave up waiting for requests under way\n";
+
+    (void)number;
+    (void)!write(STDERR_FILENO, text, sizeof text - 1);
+    _exit(1);
+}
+
+// ---- putting it together ----
+
+static int open_front(struct server *server, struct error *err)
+{
+    struct workers_settings crew = {0};
+    struct router_settings routing = {
+        .core = server->core,
+        .loop = server->loop,
+        .fronts = server->fronts,
+        .public_url = server->config.public_url,
+    };
+
+    crew.lane[WORKERS_QUICK].threads = (unsigned)server->config.workers;
+    crew.lane[WORKERS_QUICK].queue = QUICK_QUEUE;
+    crew.lane[WORKERS_SLOW].threads = (unsigned)server->config.slow_workers;
+    crew.lane[WORKERS_SLOW].queue = SLOW_QUEUE;
+    if (workers_new(&crew, &server->workers, err) < 0)
+        return -1;
+    routing.workers = server->workers;
+    server->agentuity_settings = agentuity_settings_default;
+    server->agentuity_settings.region = server->config.region;
+    agentuity_front_init(&server->agentuity, &server->agentuity_settings);
+    server->fronts[0] = &server->agentuity; // answers in its words also what is nobody's
+    server->fronts[1] = &ops_front;
+    return router_new(&routing, &server->router, err);
+}
+
+static int open_network(struct server *server, struct error *err)
+{
+    struct http_limits limits = http_limits_default;
+    char address[CONFIG_ADDRESS], path[PATH_MAX + 16];
+    const char *bound;
+
+    limits.connections = (size_t)server->config.max_connections;
+    if (http_server_new(server->loop, &limits, &router_handler, server->router, &server->http,
+                        err) < 0)
+        return -1;
+    (void)snprintf(path, sizeof path, "%s/burrow.sock", server->data_dir);
+    if (http_server_listen_unix(server->http, path, 0600, err) < 0)
+        return -1;
+    log_info("listening", F("socket", path));
+    for (size_t i = 0; config_address(&server->config, i, address); i++) {
+        if (http_server_listen_tcp(server->http, address, &bound, err) < 0)
+            return -1;
+        log_info("listening", F("address", bound));
+    }
+    return 0;
+}
+
+static int open_server(struct server *server, char first_key[KEY_TEXT], struct error *err)
+{
+    struct core_settings settings;
+
+    if (prepare_data_dir(server, err) < 0)
+        return -1;
+    config_core(&server->config, &settings);
+    if (core_open(&settings, &server->core, err) < 0 ||
+        first_key_prepare(core_keys(server->core), &server->config, first_key, err) < 0 ||
+        loop_new(&server->loop, err) < 0 || open_front(server, err) < 0 ||
+        open_network(server, err) < 0 ||
+        loop_watch_new(server->loop, server->signal_fd, on_signal, server, &server->signals, err) <
+            0)
+        return -1;
+    loop_watch_set(server->signals, LOOP_READABLE);
+    return 0;
+}
+
+// What answers and ends of connections left to be done on the loop is done before the things go that it is done to.
+static void run_leftovers(struct server *server)
+{
+    for (int turn = 0; server->loop && turn < 8; turn++) {
+        loop_stop(server->loop);
+        loop_run(server->loop);
+    }
+}
+
+static void close_server(struct server *server)
+{
+    (void)signal(SIGALRM, on_alarm);
+    (void)alarm(GIVE_UP_S);
+    loop_watch_free(server->signals);
+    http_server_free(server->http);
+    run_leftovers(server);
+    workers_free(server->workers);
+    run_leftovers(server);
+    router_free(server->router);
+    agentuity_front_clear(&server->agentuity);
+    core_free(server->core);
+    loop_free(server->loop);
+    closep(&server->signal_fd);
+    config_clear(&server->config);
+    (void)alarm(0);
+}
+
+// ---- the command ----
+
+static void print_first_key(const char *key)
+{
+    (void)printf("The first key of this server, shown only this once:\n\n    %s\n\n"
+                 "Send it as 'Authorization: Bearer KEY'. 'burrow key create' makes more.\n",
+                 key);
+    (void)fflush(stdout);
+}
+
+static int run(struct server *server, struct error *err)
+{
+    char first_key[KEY_TEXT] = "";
+    uint64_t since = clock_monotonic_ms();
+
+    raise_file_limit();
+    if (prepare_signals(server, err) < 0)
+        return -1;
+    int result = open_server(server, first_key, err);
+    // Also where the rest failed: it is in the database now, and nobody else will ever show it.
+    if (*first_key)
+        print_first_key(first_key);
+    OPENSSL_cleanse(first_key, sizeof first_key);
+    if (result < 0)
+        return -1;
+    log_info("ready", F("version", BURROW_VERSION), F("data", server->data_dir),
+             F("pid", (int64_t)getpid()), F("ms", clock_monotonic_ms() - since));
+    notify_send("READY=1");
+    loop_run(server->loop);
+    return 0;
+}
+
+int serve_command(int argc, char **argv)
+{
+    struct server server = {.argc = argc, .argv = argv, .signal_fd = -1};
+    struct error err = {0};
+
+    int parsed = config_read(argc, argv, &server.config, &err);
+    if (parsed == OPTIONS_HELP)
+        options_help(&config_options, stdout);
+    if (parsed != 0) {
+        config_clear(&server.config);
+        return parsed < 0 ? serve_fail(&err) : 0;
+    }
+    (void)umask(022);
+    log_configure(config_log_level(&server.config), config_log_format(&server.config),
+                  STDERR_FILENO);
+    int result = run(&server, &err);
+    close_server(&server);
+    if (result < 0)
+        return serve_fail(&err);
+    log_info("stopped");
+    return 0;
+}

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The commands of program burrow-server: each takes its own argv (argv[0] is its name) and returns the exit code. */
+#pragma once
+#include "base/error.h"
+
+int serve_command(int argc, char **argv);
+int key_command(int argc, char **argv);
+
+/* Prints "burrow: <sentence>" to stderr; the exit code: 2 for a wrong command line or settings, else 1. */
+int serve_fail(const struct error *err);
