@@ -7,6 +7,7 @@
 #include "engine/fixtures.h"
 #include "engine/init_blob.h"
 #include "engine/kernel.h"
+#include "engine/raw.h"
 #include "engine/slot.h"
 
 #include <dirent.h>
@@ -22,6 +23,7 @@
 #include <sys/wait.h>
 
 #define RUN_DIR "/run/burrow"
+#define NEST_STACK 65536
 
 /* Sealed, so nobody can change what runs as PID 1; executable but not readable, so PID 1 starts undumpable. */
 static int make_init(int *out, struct error *err)
@@ -48,7 +50,7 @@ struct nest {
 };
 
 /* In a child that shares memory and fds: a mount namespace holding only the fixtures' mounts/. */
-static int build_nest(void *data)
+RUNS_IN_CHILD static void build_nest(void *data)
 {
     struct nest *nest = data;
     int tree = -1;
@@ -65,22 +67,28 @@ static int build_nest(void *data)
         nest->code = errno;
     if (tree >= 0)
         (void)close(tree);
-    _exit(0);
+    for (;;)
+        (void)RAW(SYS_exit, 0, 0, 0, 0, 0);
 }
 
 static int make_nest(struct engine *engine, struct error *err)
 {
     struct nest nest = {.mounts_fd = engine->fixtures->mounts_fd, .out = -1, .code = EIO};
-    autofree char *stack = xcalloc(1, 65536);
+    autofree char *stack = xcalloc(1, NEST_STACK);
+    struct clone_args args = {
+        .flags = CLONE_VM | CLONE_VFORK | CLONE_FILES,
+        .stack = (uint64_t)(uintptr_t)stack,
+        .stack_size = NEST_STACK,
+    };
     sigset_t all;
     sigset_t before;
 
     sigfillset(&all);
     (void)pthread_sigmask(SIG_BLOCK, &all, &before);
-    pid_t child = clone(build_nest, stack + 65536, CLONE_VM | CLONE_VFORK | CLONE_FILES, &nest);
+    pid_t child = (pid_t)raw_clone3(&args, 0, build_nest, &nest);
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (child < 0)
-        return error_sys(err, "start the maker of a mount namespace");
+        return error_sys_code(err, -child, "start the maker of a mount namespace");
     while (waitpid(child, NULL, __WCLONE) < 0 && errno == EINTR)
         ;
     if (nest.code != 0) {
@@ -168,7 +176,8 @@ int engine_open(const struct engine_options *options, struct engine **out, struc
     autoptr(engine) engine = xnew(struct engine);
     (void)pthread_mutex_init(&engine->lock, NULL);
     engine->data_dir = xstrdup(options->data_dir);
-    engine->slots_fd = engine->run_fd = engine->init_fd = engine->nest_fd = -1;
+    engine->slots_fd = engine->init_fd = engine->nest_fd = -1;
+    engine->run_fd = -1;
     engine->is_dumpable = prctl(PR_GET_DUMPABLE) == 1;
     for (unsigned i = 0; i < ENGINE_CACHED_IDS; i++)
         engine->ids[i] = -1;

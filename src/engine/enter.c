@@ -95,7 +95,7 @@ static int layers_by_path(struct launch *l, int overlay)
 
 static int set_dir(int overlay, const char *key, int base, const char *name)
 {
-    int fd = openat(base, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int fd = sys_openat(base, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
         return -1;
     return sys_fsconfig(overlay, FSCONFIG_SET_FD, key, NULL, fd);
@@ -153,7 +153,7 @@ static int attach(int mount_fd, const char *path, int extra)
         return -1;
     int result =
         sys_move_mount(mount_fd, "", target, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH);
-    (void)close(target);
+    (void)sys_close(target);
     return result;
 }
 
@@ -178,7 +178,7 @@ static int new_mount(const char *type, const char *const *options, unsigned attr
     if (sys_fsconfig(context, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
         return -1;
     int fd = sys_fsmount(context, FSMOUNT_CLOEXEC, attributes);
-    (void)close(context);
+    (void)sys_close(context);
     return fd;
 }
 
@@ -192,7 +192,7 @@ static int mount_proc(struct launch *l)
     int proc = new_mount("proc", none, CLOSED);
     if (proc < 0 || attach(proc, "/proc", O_DIRECTORY) < 0)
         return -1;
-    (void)close(proc);
+    (void)sys_close(proc);
     return 0;
 }
 
@@ -214,8 +214,8 @@ static int mount_dev(struct launch *l)
     int shm = new_mount("tmpfs", shared, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
     if (shm < 0 || attach(shm, "/dev/shm", O_DIRECTORY) < 0)
         return -1;
-    (void)close(pts);
-    (void)close(shm);
+    (void)sys_close(pts);
+    (void)sys_close(shm);
     return 0;
 }
 
@@ -321,7 +321,7 @@ static int set_limits(struct launch *l)
     if (setrlimit(RLIMIT_CORE, &core) < 0 || raise_files(l->max_files) < 0 ||
         lower_limit(RLIMIT_MEMLOCK, 64 << 20) < 0 || lower_limit(RLIMIT_MSGQUEUE, 1 << 20) < 0)
         return -1;
-    l->oom_adj_fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+    l->oom_adj_fd = sys_openat(AT_FDCWD, "/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
     if (l->oom_adj_fd < 0)
         return -1;
     return set_cpus(l);
@@ -363,17 +363,17 @@ static int arrange_fds(struct launch *l)
     for (int i = BOOT_CONTROL; i < BOOT_FDS_END; i++)
         high[i] = wanted[i] < 0 ? -1 : fcntl(wanted[i], F_DUPFD_CLOEXEC, 64);
     int init = fcntl(l->engine->init_fd, F_DUPFD_CLOEXEC, 64);
-    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    int null = sys_openat(AT_FDCWD, "/dev/null", O_RDWR | O_CLOEXEC);
     if (init < 0 || null < 0)
         return -1;
     for (int i = 0; i < BOOT_CONTROL; i++) {
-        if (null != i && dup2(null, i) < 0)
+        if (null != i && sys_dup2(null, i) < 0)
             return -1;
     }
     for (int i = BOOT_CONTROL; i < BOOT_FDS_END; i++) {
         if (high[i] < 0)
-            (void)close(i);
-        else if (dup2(high[i], i) < 0)
+            (void)sys_close(i);
+        else if (sys_dup2(high[i], i) < 0)
             return -1;
     }
     // Not every fd of whoever uses the engine is close-on-exec.
@@ -425,5 +425,6 @@ RUNS_IN_CHILD void launch_enter(struct launch *l)
             break;
         }
     }
-    _exit(70);
+    for (;;)
+        (void)RAW(SYS_exit_group, 70, 0, 0, 0, 0);
 }

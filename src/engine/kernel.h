@@ -83,6 +83,25 @@ static inline int sys_close_range(unsigned first, unsigned last, unsigned flags)
 }
 
 /*
+ * For a child that shares its parent's memory but has fds of its own: what wraps libc's calls (sanitizers do) would
+ * take them for the parent's.
+ */
+static inline int sys_openat(int dir_fd, const char *path, int flags)
+{
+    return (int)syscall(SYS_openat, dir_fd, path, flags, 0);
+}
+
+static inline int sys_close(int fd)
+{
+    return (int)syscall(SYS_close, fd);
+}
+
+static inline int sys_dup2(int fd, int wanted)
+{
+    return (int)syscall(SYS_dup2, fd, wanted);
+}
+
+/*
  * clone3 with CLONE_VM | CLONE_VFORK and no stack of its own: the child goes on in the caller's frame while the
  * caller is suspended, so it must never return from the function that inlined this. Returns -errno.
  */

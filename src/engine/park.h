@@ -11,7 +11,7 @@ struct park;
 struct park_options {
     const struct box_spec *spec; // copied; its limits are those of a waiting box
     unsigned count;              // to keep waiting
-    const char *scratch_prefix;  // scratches to keep, named '<prefix>-<random id>'; NULL: fresh ones
+    const char *scratch_prefix; // scratches to keep, named '<prefix>-<random id>'; NULL: fresh ones
     const char *const
         *warm_up; // a command run once in each before it waits (fills caches); NULL: none
 };

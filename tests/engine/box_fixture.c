@@ -324,8 +324,7 @@ void check_nothing_is_left(void)
 
 struct box_spec plain_spec(void)
 {
-    static const char *layers[1];
-    layers[0] = layer_dir;
+    static const char *const layers[] = {layer_dir};
     return (struct box_spec){.layers = layers, .n_layers = 1, .hold_fd = -1};
 }
 
