@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Streams under many threads: appends stay whole, ends are exact, and objects come and go. */
+#include "core/stream.h"
+
+#include "stream_fixture.h"
+#include "test.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+
+#define THREADS 4
+#define RECORD 1000
+#define ROUNDS 60
+
+struct worker {
+    struct core *core;
+    const char *id;
+    int number;
+    atomic_int *taken; // appends that were answered
+    const char *fault; // NULL: all was well
+    pthread_t thread;
+};
+
+static void run_all(struct worker *workers, size_t n, void *(*const *fns)(void *))
+{
+    for (size_t i = 0; i < n; i++)
+        CHECK(pthread_create(&workers[i].thread, NULL, fns[i], &workers[i]) == 0);
+    for (size_t i = 0; i < n; i++)
+        (void)pthread_join(workers[i].thread, NULL);
+    for (size_t i = 0; i < n; i++)
+        CHECK_STR(workers[i].fault ? workers[i].fault : "", "");
+}
+
+/* Appends until the stream is complete. */
+static void *append_records(void *data)
+{
+    struct worker *worker = data;
+    char record[RECORD];
+    struct error err = {0};
+
+    memset(record, 'a' + worker->number, sizeof record);
+    for (int i = 0; i < ROUNDS; i++) {
+        if (stream_append(worker->core, &one_of_us, worker->id, record, sizeof record, &err) == 0)
+            atomic_fetch_add(worker->taken, 1);
+        else if (err.kind == ERROR_GONE && strcmp(err.reason, "complete") == 0)
+            return NULL;
+        else
+            worker->fault = "an append failed";
+    }
+    return NULL;
+}
+
+static const char *check_whole(struct stream *stream, uint64_t from, uint64_t to)
+{
+    char record[RECORD];
+
+    for (; from < to; from += RECORD) {
+        if (pread(stream_fd(stream), record, RECORD, (off_t)from) != RECORD)
+            return "less is there than was said";
+        for (int i = 1; i < RECORD; i++)
+            if (record[i] != record[0])
+                return "two appends are mixed";
+    }
+    return NULL;
+}
+
+/* Reads until the stream is complete. */
+static void *read_records(void *data)
+{
+    struct worker *worker = data;
+    struct stream_progress progress = {0};
+    struct error err = {0};
+    uint64_t seen = 0;
+    autoptr(stream) stream = NULL;
+
+    if (stream_open(worker->core, worker->id, &stream, &err) < 0) {
+        worker->fault = "the stream cannot be opened";
+        return NULL;
+    }
+    while (!progress.is_complete && !worker->fault) {
+        stream_progress(stream, &progress);
+        if (progress.size_bytes < seen || progress.size_bytes % RECORD != 0)
+            worker->fault = "the size is none";
+        else
+            worker->fault = check_whole(stream, seen, progress.size_bytes);
+        seen = progress.size_bytes;
+        (void)sched_yield();
+    }
+    if (seen != (uint64_t)atomic_load(worker->taken) * RECORD)
+        worker->number = -1; // the last appends are answered after they are seen: looked at later
+    stream_progress(stream, &progress);
+    if (progress.size_bytes != seen)
+        worker->fault = "it grew after its end";
+    return NULL;
+}
+
+static void *complete_soon(void *data)
+{
+    struct worker *worker = data;
+    struct error err = {0};
+
+    while (atomic_load(worker->taken) < ROUNDS)
+        (void)sched_yield();
+    if (stream_complete(worker->core, &one_of_us, worker->id, &err) < 0)
+        worker->fault = "it cannot be completed";
+    return NULL;
+}
+
+TEST(appends_stay_whole_and_the_end_is_exact)
+{
+    static void *(*const fns[])(void *) = {append_records, append_records, append_records,
+                                           read_records,   read_records,   complete_soon,
+                                           complete_soon};
+    struct core *core = stream_core();
+    struct worker workers[ARRAY_SIZE(fns)] = {0};
+    const char *id = new_stream(core);
+    atomic_int counted = 0;
+
+    for (size_t i = 0; i < ARRAY_SIZE(fns); i++)
+        workers[i] = (struct worker){.core = core, .id = id, .number = (int)i, .taken = &counted};
+    run_all(workers, ARRAY_SIZE(fns), fns);
+    CHECK_INT(row_number(core, "size_bytes", id), counted * RECORD);
+    CHECK(!stream_open_quick(core, id));
+    stream_core_end();
+}
+
+/* Opens, looks and lets go, so that the object is made and unmade all the time. */
+static void *come_and_go(void *data)
+{
+    struct worker *worker = data;
+    struct stream_progress progress, last = {0};
+    struct error err = {0};
+
+    for (int i = 0; i < 500 && !worker->fault; i++) {
+        autoptr(stream) stream = i % 2 ? stream_open_quick(worker->core, worker->id) : NULL;
+        if (!stream && stream_open(worker->core, worker->id, &stream, &err) < 0) {
+            worker->fault = "the stream cannot be opened";
+            break;
+        }
+        stream_progress(stream, &progress);
+        if (progress.size_bytes < last.size_bytes || (last.is_complete && !progress.is_complete))
+            worker->fault = "something was forgotten";
+        last = progress;
+    }
+    return NULL;
+}
+
+TEST(nothing_is_forgotten_when_objects_come_and_go)
+{
+    static void *(*const fns[])(void *) = {come_and_go, come_and_go, append_records, complete_soon};
+    struct core *core = stream_core();
+    struct worker workers[ARRAY_SIZE(fns)] = {0};
+    const char *id = new_stream(core);
+    atomic_int counted = 0;
+
+    for (size_t i = 0; i < ARRAY_SIZE(fns); i++)
+        workers[i] = (struct worker){.core = core, .id = id, .number = (int)i, .taken = &counted};
+    run_all(workers, ARRAY_SIZE(fns), fns);
+    CHECK_INT(row_number(core, "size_bytes", id), counted * RECORD);
+    CHECK_INT(row_number(core, "completed_at <> 0", id), 1);
+    stream_core_end();
+}
+
+/* Takes and gives back; only one at a time may have it. */
+static void *take_and_return(void *data)
+{
+    struct worker *worker = data;
+    struct stream_place place = place_of(worker->number % 2 ? STREAM_STDIN : STREAM_STDOUT);
+    char execution[16];
+    struct error err = {0};
+
+    (void)snprintf(execution, sizeof execution, "e%d", worker->number);
+    place.execution_id = execution;
+    for (int i = 0; i < 50; i++) {
+        struct stream *stream = NULL;
+        if (streams_take(worker->core->streams, &one_of_us, worker->id, &place, &stream, &err) <
+            0) {
+            if (err.kind != ERROR_INVALID)
+                worker->fault = "taking failed";
+            continue;
+        }
+        if (atomic_fetch_add(worker->taken, 1) != 0)
+            worker->fault = "two have it";
+        atomic_fetch_sub(worker->taken, 1);
+        streams_give_back(worker->core->streams, stream);
+    }
+    return NULL;
+}
+
+TEST(a_stream_is_taken_by_one_at_a_time)
+{
+    static void *(*const fns[])(void *) = {take_and_return, take_and_return, take_and_return};
+    struct core *core = stream_core();
+    struct worker workers[ARRAY_SIZE(fns)] = {0};
+    const char *id = new_stream(core);
+    atomic_int holders = 0;
+
+    for (size_t i = 0; i < ARRAY_SIZE(fns); i++)
+        workers[i] = (struct worker){.core = core, .id = id, .number = (int)i, .taken = &holders};
+    run_all(workers, ARRAY_SIZE(fns), fns);
+    append(core, id, "free again");
+    stream_core_end();
+}
+
+static void *remove_it(void *data)
+{
+    struct worker *worker = data;
+    struct error err = {0};
+
+    if (stream_remove(worker->core, &one_of_us, worker->id, &err) == 0)
+        atomic_fetch_add(worker->taken, 1);
+    else if (err.kind != ERROR_NOT_FOUND)
+        worker->fault = "removing failed";
+    return NULL;
+}
+
+static void *use_it(void *data)
+{
+    struct worker *worker = data;
+    struct error err = {0};
+    autoptr(stream) stream = NULL;
+
+    for (;;) {
+        if (stream_append(worker->core, &one_of_us, worker->id, "x", 1, &err) < 0) {
+            if (err.kind != ERROR_NOT_FOUND)
+                worker->fault = "an append failed in another way";
+            return NULL;
+        }
+    }
+}
+
+TEST(a_stream_that_is_in_use_is_removed_once)
+{
+    static void *(*const fns[])(void *) = {use_it, use_it, remove_it, remove_it};
+    struct core *core = stream_core();
+    struct error err = {0};
+    unsigned removed;
+
+    for (int round = 0; round < 10; round++) {
+        struct worker workers[ARRAY_SIZE(fns)] = {0};
+        const char *id = new_stream(core);
+        atomic_int counted = 0;
+
+        for (size_t i = 0; i < ARRAY_SIZE(fns); i++)
+            workers[i] = (struct worker){.core = core, .id = id, .taken = &counted};
+        run_all(workers, ARRAY_SIZE(fns), fns);
+        CHECK_INT(counted, 1);
+        CHECK(access(stream_file(id), F_OK) < 0);
+    }
+    CHECK_INT(fixture_number(core->store, "SELECT count(*) FROM streams"), 0);
+    CHECK_OK(streams_purge(core->streams, INT64_MAX / 2, 10, &removed, &err), err);
+    CHECK_INT(removed, 0); // not even a file
+    stream_core_end();
+}
