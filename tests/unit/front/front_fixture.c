@@ -175,7 +175,7 @@ static int whoami(struct call *call, struct error *err)
     const struct actor *actor = &call->actor;
 
     return answer_text(
-        call, call_print(call, "%s %s", *actor->key_id ? "key" : "local", actor->organisation));
+        call, call_print(call, "%s of %s", *actor->key_id ? "key" : "local", actor->organisation));
 }
 
 static const struct parameter list_query[] = {

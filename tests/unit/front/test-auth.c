@@ -126,7 +126,7 @@ TEST(the_machines_own_need_no_key_over_the_local_socket)
     stage_init(&stage);
     check_local(&stage, "GET /whoami HTTP/1.1\r\nHost: a\r\n\r\n", 200, "{\"text\":\"local of ");
     check_local(&stage,
-                "POST /name HTTP/1.1\r\nHost: a\r\nContent-Length: 12\r\n\r\n{\"name\":\"ab\"}",
+                "POST /name HTTP/1.1\r\nHost: a\r\nContent-Length: 13\r\n\r\n{\"name\":\"ab\"}",
                 200, "\"ab 0\"");
     check_local(&stage, "GET /whoami HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer wrong\r\n\r\n",
                 401, "unauthorized");
@@ -140,7 +140,5 @@ TEST(open_routes_look_at_no_key)
     stage_init(&stage);
     CHECK_INT(ask(stage.fixture, "GET /quick", "Authorization: Bearer wrong\r\n", NULL, &answer),
               200);
-    CHECK_INT(ask(stage.fixture, "GET /health", NULL, NULL, &answer), 200);
-    CHECK(strstr(answer.body.data, "\"status\":\"ok\""));
-    CHECK(strstr(answer.body.data, "\"sandboxes\":"));
+    CHECK_INT(ask(stage.fixture, "GET /version", NULL, NULL, &answer), 200);
 }
