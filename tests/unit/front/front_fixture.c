@@ -175,7 +175,7 @@ static int whoami(struct call *call, struct error *err)
     const struct actor *actor = &call->actor;
 
     return answer_text(
-        call, call_print(call, "%s %s", *actor->key_id ? "key" : "local", actor->organisation));
+        call, call_print(call, "%s of %s", *actor->key_id ? "key" : "local", actor->organisation));
 }
 
 static const struct parameter list_query[] = {
@@ -387,18 +387,24 @@ static bool read_head(int fd, struct buffer *head)
     return true;
 }
 
-void client_read(int fd, struct answer *answer)
+void client_read_head(int fd, struct answer *answer)
 {
     struct buffer head = {0};
-    struct error err;
 
     answer_clear(answer);
-    bool is_whole = read_head(fd, &head);
-    answer->status = is_whole ? atoi(head.data + 9) : -1;
+    answer->status = read_head(fd, &head) ? atoi(head.data + 9) : -1;
     answer->head = head.data;
-    const char *length = is_whole ? strcasestr(head.data, "\r\nContent-Length: ") : NULL;
+}
+
+void client_read(int fd, struct answer *answer)
+{
+    struct error err;
+
+    client_read_head(fd, answer);
+    bool is_whole = answer->status > 0;
+    const char *length = is_whole ? strcasestr(answer->head, "\r\nContent-Length: ") : NULL;
     size_t left = length ? strtoul(length + 18, NULL, 10) : 0;
-    answer->is_closing = is_whole && strcasestr(head.data, "\r\nConnection: close");
+    answer->is_closing = is_whole && strcasestr(answer->head, "\r\nConnection: close");
     CHECK(buffer_reserve(&answer->body, left + 1, &err) == 0);
     while (left > 0) {
         ssize_t got = recv(fd, answer->body.data + answer->body.length, left, 0);

@@ -57,6 +57,7 @@ void client_send(int fd, const void *data, size_t length);
 void client_say(int fd, const char *text);
 /* Status -1 when the connection ended before the answer was complete. */
 void client_read(int fd, struct answer *answer);
+void client_read_head(int fd, struct answer *answer); // and no body, whatever it says
 
 /* One request on a connection of its own: "GET /path" and extra header lines, each ended by CR LF; body may be NULL. The answer's
  * status. */
