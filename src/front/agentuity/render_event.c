@@ -51,10 +51,13 @@ static void spell_name(const char *name, size_t length, char out[FACT_NAME])
 
 /* Facts that are ids of something. */
 static const struct {
+    const char *fact;
     const char *name;
     const char *prefix;
 } id_facts[] = {
-    {"executionId", EXECUTION_PREFIX}, {"jobId", JOB_PREFIX}, {"streamId", STREAM_PREFIX}};
+    {"execution", "executionId", EXECUTION_PREFIX},
+    {"job", "jobId", JOB_PREFIX},
+};
 
 static bool is_number(const char *text)
 {
@@ -72,8 +75,8 @@ static void write_fact(struct json_writer *json, const char *fact)
         return;
     spell_name(fact, (size_t)(end - fact), name);
     for (size_t i = 0; i < ARRAY_SIZE(id_facts); i++) {
-        if (strcmp(id_facts[i].name, name) == 0) {
-            member_id(json, name, id_facts[i].prefix, end + 1);
+        if (strcmp(id_facts[i].fact, name) == 0) {
+            member_id(json, id_facts[i].name, id_facts[i].prefix, end + 1);
             return;
         }
     }
