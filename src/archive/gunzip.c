@@ -9,10 +9,11 @@
 
 #define ROOM 65536
 #define MAGIC 4
+#define ZIP_END 22 // bytes of a zip without entries
 
 struct gunzip {
     int fd;
-    bool is_compressed, is_zip;
+    bool is_compressed, is_zip, is_empty_zip;
     bool is_over;
     z_stream stream;
     uint8_t in[ROOM], out[ROOM];
@@ -29,11 +30,12 @@ int gunzip_open(int fd, struct gunzip **out, struct error *err)
     gunzip->fd = fd;
     if (lseek(fd, 0, SEEK_SET) < 0)
         return error_sys(err, "begin with the archive");
-    ssize_t got = fd_read_full(fd, gunzip->in, MAGIC);
+    ssize_t got = fd_read_full(fd, gunzip->in, ZIP_END + 1);
     if (got < 0 || lseek(fd, 0, SEEK_SET) < 0)
         return error_sys(err, "read the archive");
-    gunzip->is_zip = got == MAGIC && (memcmp(gunzip->in, "PK\3\4", MAGIC) == 0 ||
-                                      memcmp(gunzip->in, "PK\5\6", MAGIC) == 0);
+    gunzip->is_empty_zip = got == ZIP_END && memcmp(gunzip->in, "PK\5\6", MAGIC) == 0;
+    gunzip->is_zip =
+        gunzip->is_empty_zip || (got > MAGIC && memcmp(gunzip->in, "PK\3\4", MAGIC) == 0);
     gunzip->is_compressed = is_gzip(gunzip->in, (size_t)got);
     if (gunzip->is_compressed && inflateInit2(&gunzip->stream, 16 + MAX_WBITS) != Z_OK)
         return error_set(err, ERROR_LIMIT, "not enough memory to read the archive");
@@ -49,6 +51,11 @@ bool gunzip_is_compressed(const struct gunzip *gunzip)
 bool gunzip_is_zip(const struct gunzip *gunzip)
 {
     return gunzip->is_zip;
+}
+
+bool gunzip_is_empty_zip(const struct gunzip *gunzip)
+{
+    return gunzip->is_empty_zip;
 }
 
 static ssize_t read_some(struct gunzip *gunzip, struct error *err)

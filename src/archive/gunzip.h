@@ -17,6 +17,7 @@ struct gunzip;
 int gunzip_open(int fd, struct gunzip **out, struct error *err);
 bool gunzip_is_compressed(const struct gunzip *gunzip);
 bool gunzip_is_zip(const struct gunzip *gunzip); // by its first bytes
+bool gunzip_is_empty_zip(const struct gunzip *gunzip);
 
 /* The next bytes, valid until the next call: their number, 0 at the end, -1 with *err. */
 ssize_t gunzip_next(struct gunzip *gunzip, const void **bytes, struct error *err);

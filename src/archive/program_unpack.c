@@ -254,6 +254,8 @@ int program_unpack(struct program *program, struct error *err)
     if (gunzip_open(PROGRAM_ARCHIVE, &gunzip, err) < 0)
         return -1;
     source.gunzip = gunzip;
+    if (gunzip_is_empty_zip(gunzip) && program->format != ARCHIVE_TAR_GZIP)
+        return 0; // libarchive does not take it for one
     struct archive *archive = archive_read_new();
     if (!archive)
         return error_set(err, ERROR_LIMIT, "not enough memory to read the archive");
