@@ -3,16 +3,19 @@
 #include "archive/program.h"
 #include "archive/records.h"
 #include "base/fd.h"
+#include "base/utf8.h"
 
 #include <archive.h>
 #include <archive_entry.h>
+#include <locale.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #define LEVEL "3" // of compression: most of what 6 saves, in half its time
 
 struct sink {
-    uint64_t room; // bytes that may still be written
+    uint64_t room;  // bytes that may still be written
+    locale_t plain; // of names that are no text
     struct error err;
 };
 
@@ -73,13 +76,36 @@ static void describe(struct archive_entry *entry, const struct files_item *item)
         archive_entry_copy_symlink(entry, item->target);
 }
 
+static bool is_utf8(const char *text)
+{
+    size_t left = strlen(text), length = 1;
+    for (; left && length; left -= length, text += length)
+        length = utf8_length(text, left);
+    return !left;
+}
+
+/*
+ * libarchive marks names in zip files as UTF-8 when the locale has that, whatever they are; some readers then refuse the whole
+ * file for one name that is not.
+ */
+static int write_header(struct archive *archive, struct archive_entry *entry,
+                        const struct sink *sink, const char *path)
+{
+    bool is_text = is_utf8(path);
+    locale_t before = is_text ? (locale_t)0 : uselocale(sink->plain);
+    int result = archive_write_header(archive, entry);
+    if (!is_text)
+        (void)uselocale(before);
+    return result;
+}
+
 static int take_frame(struct archive *archive, struct archive_entry *entry, struct sink *sink,
                       struct records *records, const struct files_frame *frame, struct error *err)
 {
     struct files_item item;
     if (frame->type == FILES_ITEM && records_take_item(records, frame, &item)) {
         describe(entry, &item);
-        int result = archive_write_header(archive, entry);
+        int result = write_header(archive, entry, sink, item.path);
         return result == ARCHIVE_OK || result == ARCHIVE_WARN ? 0 : failed(archive, sink, err);
     }
     if (frame->type == FILES_DATA && records_take_data(records, frame)) {
@@ -107,7 +133,8 @@ static int take_records(struct program *program, struct archive *archive,
 
 int program_pack(struct program *program, struct error *err)
 {
-    struct sink sink = {.room = program->max_bytes};
+    struct sink sink = {.room = program->max_bytes,
+                        .plain = newlocale(LC_ALL_MASK, "C", (locale_t)0)};
     struct archive *archive = archive_write_new();
     struct archive_entry *entry = archive_entry_new();
     int result = -1;

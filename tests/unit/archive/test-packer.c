@@ -183,7 +183,7 @@ TEST(long_and_odd_names_survive)
         add_record(packer, "zlink", S_IFLNK | 0777, path);
         finish(packer, &archive);
         unpack(&task, &archive, &out);
-        CHECK_INT(out.result, 0);
+        CHECK_OK(out.result, out.err);
         CHECK(strstr(out.text.data, "100644 latin \xfc: 1\n"));
         CHECK(strstr(out.text.data, "100644 new\nline: 2\n"));
         CHECK(strstr(out.text.data, path));
