@@ -6,6 +6,7 @@
  * where a file is needed, and the like), CONFLICT (exists), LIMIT (disk full or larger than allowed).
  */
 #pragma once
+#include "archive/archive.h"
 #include "core/actor.h"
 #include "core/execution.h"
 #include "engine/files_wire.h"
@@ -52,12 +53,6 @@ enum file_removal {
 /* Missing is no error: *found tells. */
 int file_remove(struct core *core, const struct actor *actor, const char *sandbox_id, const char *path,
                 enum file_removal removal, bool *found, struct error *err);
-
-enum archive_format {
-    ARCHIVE_ANY, // unpacking: by its first bytes
-    ARCHIVE_TAR_GZIP,
-    ARCHIVE_ZIP,
-};
 
 /* A directory as an archive in an unnamed file of the server's (the caller's fd); names are relative to `path`. */
 int file_pack(struct core *core, const struct actor *actor, const char *sandbox_id, const char *path,

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What all of this folder shares. An archive is parsed and made by the program burrow-archive, a process without rights that
+ * lives as long as one archive; this side (unpacker.h, packer.h) speaks records with it and takes what it says for
+ * hostile. How the two talk is in records.h.
+ */
+#pragma once
+#include <stdint.h>
+
+enum archive_format {
+    ARCHIVE_ANY,      // unpacking: by its first bytes
+    ARCHIVE_TAR_GZIP, // unpacking: also a tar that is not compressed
+    ARCHIVE_ZIP,
+};
+
+/* One archive to be unpacked or made. */
+struct archive_task {
+    const char *program; // absolute path of burrow-archive
+    enum archive_format format;
+    uint64_t max_bytes;   // of all contents together, and of an archive that is made
+    uint64_t max_entries; //
+    unsigned timeout_ms;  // without any progress
+};

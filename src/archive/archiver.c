@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Starting burrow-archive and speaking with it; see archiver.h. */
+#include "archive/archiver.h"
+#include "archive/records.h"
+#include "base/auto.h"
+#include "base/mem.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <spawn.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+
+static const char *const format_names[] = {
+    [ARCHIVE_ANY] = "any",
+    [ARCHIVE_TAR_GZIP] = "tar.gz",
+    [ARCHIVE_ZIP] = "zip",
+};
+
+/* Above the three that the child gets, so that no dup2 of its start overwrites another's source. */
+static int lift(int fd)
+{
+    if (fd < 0 || fd > 2)
+        return fd;
+    int lifted = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+    closep(&fd);
+    return lifted;
+}
+
+/* The same file with a position of its own, and only the rights that the mode needs. */
+static int open_again(int fd, int flags, struct error *err)
+{
+    char name[40];
+    (void)snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
+    int again = lift(open(name, flags | O_CLOEXEC));
+    return again < 0 ? error_sys(err, "open the archive once more") : again;
+}
+
+static int make_pair(const struct archive_task *task, int pair[2], struct error *err)
+{
+    struct timeval patience = {task->timeout_ms / 1000, task->timeout_ms % 1000 * 1000};
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+        return error_sys(err, "make a socket for burrow-archive");
+    pair[0] = lift(pair[0]);
+    pair[1] = lift(pair[1]);
+    if (pair[0] < 0 || pair[1] < 0 ||
+        setsockopt(pair[0], SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) < 0 ||
+        setsockopt(pair[0], SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience) < 0)
+        return error_sys(err, "make a socket for burrow-archive");
+    return 0;
+}
+
+/* 0 or an error number. The child has these three files, no environment, and signals as they are by default. */
+static int spawn(const char *program, char *const *argv, int sock, int archive_fd, pid_t *pid)
+{
+    posix_spawn_file_actions_t files;
+    posix_spawnattr_t attributes;
+    sigset_t none, all;
+    char *env[] = {NULL};
+
+    (void)sigemptyset(&none);
+    (void)sigfillset(&all);
+    int code = posix_spawn_file_actions_init(&files);
+    if (code)
+        return code;
+    code = posix_spawnattr_init(&attributes);
+    if (!code) {
+        (void)posix_spawnattr_setsigmask(&attributes, &none);
+        (void)posix_spawnattr_setsigdefault(&attributes, &all);
+        (void)posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+        code = posix_spawn_file_actions_adddup2(&files, sock, 0);
+        if (!code)
+            code = posix_spawn_file_actions_adddup2(&files, archive_fd, 1);
+        if (!code)
+            code = posix_spawn_file_actions_addopen(&files, 2, "/dev/null", O_WRONLY, 0);
+        if (!code)
+            code = posix_spawn(pid, program, &files, &attributes, argv, env);
+        (void)posix_spawnattr_destroy(&attributes);
+    }
+    (void)posix_spawn_file_actions_destroy(&files);
+    return code;
+}
+
+static int await_ready(struct archiver *archiver, struct error *err)
+{
+    struct files_frame frame;
+    if (archiver_receive(archiver, &frame, err) < 0) {
+        // nothing of the archive was read yet: it is not to blame
+        err->kind = ERROR_UNAVAILABLE;
+        (void)error_about(err, NULL, NULL);
+        return error_wrap(err, "make burrow-archive give up its rights");
+    }
+    return frame.type == RECORDS_READY && !frame.length ? 0 : archiver_lied(err);
+}
+
+int archiver_start(struct archiver *archiver, const char *mode, const struct archive_task *task,
+                   int archive_fd, struct error *err)
+{
+    bool is_unpacking = strcmp(mode, "unpack") == 0;
+    char bytes[24], entries[24];
+    int pair[2] = {-1, -1};
+    autofd file = open_again(archive_fd, is_unpacking ? O_RDONLY : O_WRONLY, err);
+    if (file < 0)
+        return -1;
+    int made = make_pair(task, pair, err);
+    archiver->sock = pair[0];
+    autofd theirs = pair[1];
+    if (made < 0)
+        return -1;
+    (void)snprintf(bytes, sizeof bytes, "%" PRIu64, task->max_bytes);
+    (void)snprintf(entries, sizeof entries, "%" PRIu64, task->max_entries);
+    char *argv[] = {(char *)"burrow-archive",
+                    (char *)mode,
+                    (char *)format_names[task->format],
+                    bytes,
+                    entries,
+                    NULL};
+    int code = spawn(task->program, argv, theirs, file, &archiver->pid);
+    if (code) {
+        archiver->pid = 0;
+        (void)error_sys_code(err, code, "start '%s'", task->program);
+        err->kind = ERROR_UNAVAILABLE;
+        return -1;
+    }
+    closep(&theirs); // or its end would never be seen
+    archiver->buffer = xcalloc(1, FILES_MAX_FRAME);
+    return await_ready(archiver, err);
+}
+
+int archiver_lied(struct error *err)
+{
+    (void)error_set(err, ERROR_INVALID,
+                    "the archive made burrow-archive say what makes no sense: it is damaged");
+    return error_about(err, "archive", "damaged");
+}
+
+/* It sees what strangers wrote: of its kinds those are believed that it may have, of its text no control character. */
+static int take_error(const struct files_frame *frame, struct error *err)
+{
+    struct files_failure failure;
+    const char *text = NULL;
+    if (!files_failure_parse(frame, &failure, &text))
+        return archiver_lied(err);
+    bool is_limit = failure.kind == ERROR_LIMIT, is_ours = failure.kind == ERROR_SYSTEM;
+    enum error_kind kind = is_limit ? ERROR_LIMIT : is_ours ? ERROR_SYSTEM : ERROR_INVALID;
+    (void)error_set(err, kind, "%s", text);
+    for (char *c = err->text; *c; c++)
+        if ((unsigned char)*c < 0x20 || *c == 0x7f)
+            *c = '?';
+    return error_about(err, "archive", is_limit ? "too large" : is_ours ? NULL : "refused");
+}
+
+static int lost(int code, struct error *err)
+{
+    if (code == EAGAIN || code == EWOULDBLOCK) {
+        (void)error_set(err, ERROR_LIMIT, "the archive takes too long to be worked through");
+        return error_about(err, "archive", "too large");
+    }
+    if (code == EPROTO)
+        return archiver_lied(err);
+    (void)error_set(err, ERROR_INVALID,
+                    "the archive could not be worked through: it is damaged, or needs more memory "
+                    "or time than is given");
+    return error_about(err, "archive", "damaged");
+}
+
+int archiver_receive(struct archiver *archiver, struct files_frame *out, struct error *err)
+{
+    int got = files_frame_receive(archiver->sock, archiver->buffer, out, 0);
+    // where it went with frames of ours unread, that is said before its own last frame
+    if (got == 0)
+        got = files_frame_receive(archiver->sock, archiver->buffer, out, 0);
+    if (got <= 0)
+        return lost(got == 0 ? ECONNRESET : errno, err);
+    return out->type == FILES_ERROR ? take_error(out, err) : 0;
+}
+
+int archiver_send(struct archiver *archiver, uint16_t type, const void *data, size_t length,
+                  struct error *err)
+{
+    struct iovec part = {(void *)data, length};
+    struct files_frame frame;
+    if (files_frame_send(archiver->sock, type, 0, &part, 1) == 0)
+        return 0;
+    if (errno != EPIPE && errno != ECONNRESET)
+        return lost(errno, err);
+    return archiver_receive(archiver, &frame, err) < 0 ? -1 : archiver_lied(err);
+}
+
+void archiver_clear(struct archiver *archiver)
+{
+    if (!archiver)
+        return;
+    if (archiver->pid > 0) {
+        (void)kill(archiver->pid, SIGKILL); // it has nothing left to do, or must not do it
+        while (waitpid(archiver->pid, NULL, 0) < 0 && errno == EINTR)
+            ;
+    }
+    closep(&archiver->sock);
+    free(archiver->buffer);
+    *archiver = (struct archiver){.sock = -1};
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A running burrow-archive, seen from the server: started, spoken with, ended. Calls block, at most task->timeout_ms for a
+ * frame; one thread at a time. Errors about the archive have the noun "archive".
+ */
+#pragma once
+#include "archive/archive.h"
+#include "base/error.h"
+#include "engine/files_wire.h"
+
+#include <stddef.h>
+#include <sys/types.h>
+
+struct archiver {
+    pid_t pid; // 0: none
+    int sock;
+    uint8_t *buffer; // of the frame received last
+};
+
+/*
+ * Starts the program in a mode ("unpack", "pack") with a copy of `archive_fd` that is open only as the mode needs it, from its
+ * beginning; returns when it has given up its rights. ERROR_UNAVAILABLE when it cannot be started.
+ */
+int archiver_start(struct archiver *archiver, const char *mode, const struct archive_task *task,
+                   int archive_fd, struct error *err);
+
+/* The next frame, in archiver->buffer; an ERROR of the program becomes ours. */
+int archiver_receive(struct archiver *archiver, struct files_frame *out, struct error *err);
+/* Where it is no longer listened to, its reason is the error. */
+int archiver_send(struct archiver *archiver, uint16_t type, const void *data, size_t length,
+                  struct error *err);
+
+/* What it says makes no sense. */
+int archiver_lied(struct error *err);
+
+/* Kills and buries it; NULL and what was never started are fine. */
+void archiver_clear(struct archiver *archiver);

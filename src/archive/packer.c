@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The server's end of packing; see packer.h. */
+#include "archive/packer.h"
+#include "archive/archiver.h"
+#include "archive/records.h"
+#include "base/buffer.h"
+#include "base/fd.h"
+#include "base/mem.h"
+
+#include <string.h>
+#include <sys/stat.h>
+
+#define MAX_TEXT_BYTES ((size_t)256 << 20) // of all names together
+
+struct entry {
+    uint64_t size, offset; // of its content in the spool
+    int64_t mtime_ns;
+    uint32_t mode;
+    size_t path; // where it begins in `texts`; its target stands behind it
+};
+
+struct packer {
+    const struct archive_task *task;
+    int spool;
+    uint64_t spooled;
+    struct entry *entries;
+    size_t count, capacity;
+    struct buffer texts;
+};
+
+struct packer *packer_new(const struct archive_task *task, int spool_fd)
+{
+    struct packer *packer = xnew(struct packer);
+    packer->task = task;
+    packer->spool = spool_fd;
+    buffer_init(&packer->texts, MAX_TEXT_BYTES);
+    return packer;
+}
+
+static int too_large(struct error *err)
+{
+    return error_about(err, "archive", "too large");
+}
+
+static int add_texts(struct packer *packer, const struct files_item *item, struct error *err)
+{
+    if (buffer_add(&packer->texts, item->path, strlen(item->path) + 1, err) < 0 ||
+        buffer_add(&packer->texts, item->target, strlen(item->target) + 1, err) < 0)
+        return too_large(err);
+    return 0;
+}
+
+int packer_item(void *data, const struct files_item *item, struct error *err)
+{
+    struct packer *packer = data;
+    if (packer->count == packer->task->max_entries) {
+        (void)error_set(err, ERROR_LIMIT, "more than %llu files for one archive",
+                        (unsigned long long)packer->count);
+        return too_large(err);
+    }
+    if (packer->count == packer->capacity) {
+        packer->capacity = packer->capacity ? packer->capacity * 2 : 64;
+        packer->entries = xrealloc(packer->entries, packer->capacity, sizeof *packer->entries);
+    }
+    struct entry entry = {
+        .size = item->size,
+        .offset = packer->spooled,
+        .mtime_ns = item->mtime_ns,
+        .mode = item->mode & (S_IFMT | 0777), // set-id bits are no use outside
+        .path = packer->texts.length,
+    };
+    if (add_texts(packer, item, err) < 0)
+        return -1;
+    packer->entries[packer->count++] = entry;
+    return 0;
+}
+
+int packer_data(void *data, const void *bytes, size_t length, struct error *err)
+{
+    struct packer *packer = data;
+    if (fd_write_all(packer->spool, bytes, length) < 0)
+        return error_sys(err, "keep what goes into an archive");
+    packer->spooled += length;
+    return 0;
+}
+
+/* A slash before all other characters: what is in a directory comes right behind it. */
+static int compare_paths(const char *a, const char *b)
+{
+    while (*a && *a == *b) {
+        a++;
+        b++;
+    }
+    int left = *a == '/' ? 1 : *a ? (unsigned char)*a + 1 : 0;
+    int right = *b == '/' ? 1 : *b ? (unsigned char)*b + 1 : 0;
+    return left - right;
+}
+
+static int compare_entries(const void *a, const void *b, void *texts)
+{
+    const struct entry *left = a, *right = b;
+    return compare_paths((char *)texts + left->path, (char *)texts + right->path);
+}
+
+static int send_content(struct packer *packer, struct archiver *archiver, const struct entry *entry,
+                        uint8_t *room, struct error *err)
+{
+    for (uint64_t done = 0; done < entry->size;) {
+        uint64_t left = entry->size - done;
+        size_t want = left < FILES_MAX_DATA ? (size_t)left : FILES_MAX_DATA;
+        ssize_t got = pread(packer->spool, room, want, (off_t)(entry->offset + done));
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return error_sys_code(err, got < 0 ? errno : EIO, "read what goes into an archive");
+        if (archiver_send(archiver, FILES_DATA, room, (size_t)got, err) < 0)
+            return -1;
+        done += (uint64_t)got;
+    }
+    return 0;
+}
+
+static int send_entry(struct packer *packer, struct archiver *archiver, const struct entry *entry,
+                      uint8_t *room, struct error *err)
+{
+    const char *path = packer->texts.data + entry->path;
+    struct files_item item = {
+        .size = entry->size,
+        .mtime_ns = entry->mtime_ns,
+        .mode = entry->mode,
+        .path = path,
+        .target = path + strlen(path) + 1,
+    };
+    if (archiver_send(archiver, FILES_ITEM, room, files_item_write(&item, room), err) < 0)
+        return -1;
+    return send_content(packer, archiver, entry, room, err);
+}
+
+static int send_all(struct packer *packer, struct archiver *archiver, struct error *err)
+{
+    autofree uint8_t *room = xcalloc(1, FILES_MAX_DATA);
+    struct records none = {0};
+    struct files_frame frame;
+    for (size_t i = 0; i < packer->count; i++)
+        if (send_entry(packer, archiver, &packer->entries[i], room, err) < 0)
+            return -1;
+    if (archiver_send(archiver, FILES_COMMIT, NULL, 0, err) < 0 ||
+        archiver_receive(archiver, &frame, err) < 0)
+        return -1;
+    return records_take_end(&none, &frame) ? 0 : archiver_lied(err);
+}
+
+int packer_finish(struct packer *packer, int archive_fd, uint64_t *size, struct error *err)
+{
+    struct archiver archiver = {.sock = -1};
+    struct stat info;
+    if (packer->count)
+        qsort_r(packer->entries, packer->count, sizeof *packer->entries, compare_entries,
+                packer->texts.data);
+    int result = archiver_start(&archiver, "pack", packer->task, archive_fd, err);
+    if (result == 0)
+        result = send_all(packer, &archiver, err);
+    archiver_clear(&archiver);
+    if (result < 0)
+        return -1;
+    if (fstat(archive_fd, &info) < 0)
+        return error_sys(err, "look at the archive that was made");
+    *size = (uint64_t)info.st_size;
+    return 0;
+}
+
+void packer_free(struct packer *packer)
+{
+    if (!packer)
+        return;
+    closep(&packer->spool);
+    free(packer->entries);
+    buffer_clear(&packer->texts);
+    free(packer);
+}

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* burrow-archive unpack: libarchive's entries become records. Names are made plain or refused; what is no file, directory or link is refused. */
+#include "archive/gunzip.h"
+#include "archive/program.h"
+#include "archive/records.h"
+
+#include <archive.h>
+#include <archive_entry.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+struct source {
+    struct gunzip *gunzip;
+    struct error err; // why reading failed; kind ERROR_NONE: it did not
+};
+
+static la_ssize_t on_read(struct archive *archive, void *data, const void **bytes)
+{
+    struct source *source = data;
+    ssize_t got = gunzip_next(source->gunzip, bytes, &source->err);
+    if (got < 0)
+        archive_set_error(archive, -1, "%s", source->err.text);
+    return got < 0 ? ARCHIVE_FATAL : got;
+}
+
+static la_int64_t on_seek(struct archive *archive, void *data, la_int64_t offset, int whence)
+{
+    struct source *source = data;
+    int64_t at = gunzip_seek(source->gunzip, offset, whence);
+    return at < 0 ? ARCHIVE_FATAL : at;
+}
+
+/* What libarchive says went wrong, unless it was the reading below it. */
+static int damaged(struct archive *archive, const struct source *source, struct error *err)
+{
+    const char *why = archive_error_string(archive);
+    if (source->err.kind) {
+        *err = source->err;
+        return -1;
+    }
+    if (archive_errno(archive) == ENOMEM)
+        return error_set(err, ERROR_LIMIT, "the archive needs too much memory");
+    return error_set(err, ERROR_INVALID, "the archive is damaged: %.300s",
+                     why ? why : "unreadable");
+}
+
+static int refuse(const char *name, const char *why, struct error *err)
+{
+    return error_set(err, ERROR_INVALID, "entry '%.300s' of the archive %s", name, why);
+}
+
+/* Writes `name` as a plain path: no empty or "." parts. "" for the directory itself. */
+static int make_plain(const char *name, const char *entry, char out[FILES_MAX_RECORD_PATH],
+                      struct error *err)
+{
+    size_t used = 0;
+    if (name[0] == '/')
+        return refuse(entry, "has an absolute path", err);
+    for (const char *part = name; *part;) {
+        size_t length = strcspn(part, "/");
+        if (length == 2 && memcmp(part, "..", 2) == 0)
+            return refuse(entry, "would lead out of the directory", err);
+        if (length > 255 || used + length + 2 > FILES_MAX_RECORD_PATH)
+            return refuse(entry, "has too long a name", err);
+        if (length > 0 && !(length == 1 && part[0] == '.')) {
+            if (used)
+                out[used++] = '/';
+            memcpy(out + used, part, length);
+            used += length;
+        }
+        part += length + (part[length] == '/');
+    }
+    out[used] = '\0';
+    return 0;
+}
+
+static int64_t time_of(struct archive_entry *entry)
+{
+    int64_t ns;
+    int64_t seconds = archive_entry_mtime_is_set(entry) ? archive_entry_mtime(entry) : time(NULL);
+    if (__builtin_mul_overflow(seconds, (int64_t)1000000000, &ns) ||
+        __builtin_add_overflow(ns, (int64_t)(archive_entry_mtime_nsec(entry) % 1000000000), &ns))
+        return 0;
+    return ns;
+}
+
+struct names {
+    char path[FILES_MAX_RECORD_PATH];
+    char target[FILES_MAX_RECORD_PATH];
+};
+
+static int describe_link(struct archive_entry *entry, struct files_item *item, const char *name,
+                         struct error *err)
+{
+    const char *target = archive_entry_symlink(entry);
+    if (!target || !target[0] || strlen(target) >= FILES_MAX_PATH)
+        return refuse(name, "is a link without a target that can be", err);
+    item->mode = S_IFLNK | 0777;
+    item->target = target;
+    return 0;
+}
+
+static int describe_hard_link(const char *target, struct files_item *item, struct names *names,
+                              const char *name, struct error *err)
+{
+    if (make_plain(target, name, names->target, err) < 0)
+        return -1;
+    if (!names->target[0])
+        return refuse(name, "is a hard link to the directory itself", err);
+    item->mode = S_IFREG | (item->mode & 07777);
+    item->is_hard_link = true;
+    item->target = names->target;
+    return 0;
+}
+
+static int describe_file(const struct program *program, struct archive_entry *entry,
+                         struct files_item *item, const char *name, struct error *err)
+{
+    int64_t size = archive_entry_size(entry);
+    if (archive_entry_is_data_encrypted(entry))
+        return refuse(name, "is encrypted", err);
+    if (!archive_entry_size_is_set(entry) || size < 0)
+        return refuse(name, "does not say how long it is", err);
+    if ((uint64_t)size > program->max_bytes - program->total.bytes)
+        return error_set(err, ERROR_LIMIT, "the archive unpacks to more than %llu bytes",
+                         (unsigned long long)program->max_bytes);
+    item->size = (uint64_t)size;
+    return 0;
+}
+
+/* item->path is "" for an entry that stands for the directory itself. */
+static int describe(const struct program *program, struct archive_entry *entry,
+                    struct files_item *item, struct names *names, struct error *err)
+{
+    const char *name = archive_entry_pathname(entry), *hard = archive_entry_hardlink(entry);
+    if (!name || !name[0])
+        return refuse("", "has no name that can be read", err);
+    if (make_plain(name, name, names->path, err) < 0)
+        return -1;
+    *item = (struct files_item){.path = names->path, .target = "", .links = 1};
+    item->mtime_ns = time_of(entry);
+    item->mode = archive_entry_filetype(entry) | archive_entry_perm(entry);
+    if (!names->path[0] && (hard || !S_ISDIR(item->mode)))
+        return refuse(name, "has the name of the directory itself", err);
+    if (hard)
+        return describe_hard_link(hard, item, names, name, err);
+    switch (item->mode & S_IFMT) {
+    case S_IFDIR:
+        return 0;
+    case S_IFREG:
+        return describe_file(program, entry, item, name, err);
+    case S_IFLNK:
+        return describe_link(entry, item, name, err);
+    default:
+        return refuse(name, "is neither file, directory nor link", err);
+    }
+}
+
+/* Exactly as many bytes as were announced; the one asked for beyond them makes libarchive check the sum. */
+static int send_content(struct program *program, struct archive *archive, struct source *source,
+                        uint64_t size, struct error *err)
+{
+    for (uint64_t left = size;;) {
+        size_t want = left < FILES_MAX_DATA ? (size_t)left : FILES_MAX_DATA;
+        la_ssize_t got = archive_read_data(archive, program->out, want ? want : 1);
+        if (got < 0)
+            return damaged(archive, source, err);
+        if ((uint64_t)got > left || (got == 0 && left))
+            return error_set(err, ERROR_INVALID,
+                             "the archive is damaged: an entry is not as long as it says");
+        if (got == 0)
+            return 0;
+        program_send(FILES_DATA, program->out, (size_t)got);
+        left -= (uint64_t)got;
+        program->total.bytes += (uint64_t)got;
+    }
+}
+
+static int send_entry(struct program *program, struct archive *archive, struct source *source,
+                      struct archive_entry *entry, struct names *names, struct error *err)
+{
+    struct files_item item;
+    if (describe(program, entry, &item, names, err) < 0)
+        return -1;
+    if (!item.path[0])
+        return 0;
+    if (program->total.items == program->max_entries)
+        return error_set(err, ERROR_LIMIT, "the archive has more than %llu entries",
+                         (unsigned long long)program->max_entries);
+    program->total.items++;
+    program_send(FILES_ITEM, program->out, files_item_write(&item, program->out));
+    if (!S_ISREG(item.mode) || item.is_hard_link)
+        return 0;
+    return send_content(program, archive, source, item.size, err);
+}
+
+static int send_entries(struct program *program, struct archive *archive, struct source *source,
+                        struct error *err)
+{
+    struct names names;
+    for (uint64_t seen = 0;; seen++) {
+        struct archive_entry *entry = NULL;
+        int result = archive_read_next_header(archive, &entry);
+        if (result == ARCHIVE_EOF)
+            return 0;
+        if (result != ARCHIVE_OK && result != ARCHIVE_WARN && seen == 0 && !source->err.kind)
+            return error_set(err, ERROR_INVALID, "this is neither a tar nor a zip archive");
+        if (result != ARCHIVE_OK && result != ARCHIVE_WARN)
+            return damaged(archive, source, err);
+        if (send_entry(program, archive, source, entry, &names, err) < 0)
+            return -1;
+    }
+}
+
+/* Behind the last entry of a tar, to where the compressed data has its sum. */
+static int read_rest(struct program *program, struct source *source, struct error *err)
+{
+    const void *bytes;
+    if (!gunzip_is_compressed(source->gunzip))
+        return 0;
+    for (uint64_t more = 0; more <= program->max_bytes;) {
+        ssize_t got = gunzip_next(source->gunzip, &bytes, err);
+        if (got <= 0)
+            return (int)got;
+        more += (uint64_t)got;
+    }
+    return error_set(err, ERROR_LIMIT, "the archive goes on long after its last entry");
+}
+
+static int open_reader(struct program *program, struct archive *archive, struct source *source,
+                       struct error *err)
+{
+    bool is_zip = program->format == ARCHIVE_ZIP ||
+                  (program->format == ARCHIVE_ANY && gunzip_is_zip(source->gunzip));
+    // a zip is what its directory at the end says, as all other readers of zip see it
+    int result = is_zip ? archive_read_support_format_zip_seekable(archive)
+                        : archive_read_support_format_tar(archive);
+    if (result != ARCHIVE_OK || archive_read_set_read_callback(archive, on_read) != ARCHIVE_OK ||
+        archive_read_set_seek_callback(archive, on_seek) != ARCHIVE_OK ||
+        archive_read_set_callback_data(archive, source) != ARCHIVE_OK)
+        return error_set(err, ERROR_SYSTEM, "libarchive reads neither tar nor zip");
+    if (archive_read_open1(archive) != ARCHIVE_OK)
+        return source->err.kind
+                   ? damaged(archive, source, err)
+                   : error_set(err, ERROR_INVALID, "this is neither a tar nor a zip archive");
+    return 0;
+}
+
+int program_unpack(struct program *program, struct error *err)
+{
+    autoptr(gunzip) gunzip = NULL;
+    struct source source = {0};
+    if (gunzip_open(PROGRAM_ARCHIVE, &gunzip, err) < 0)
+        return -1;
+    source.gunzip = gunzip;
+    if (gunzip_is_empty_zip(gunzip) && program->format != ARCHIVE_TAR_GZIP)
+        return 0; // libarchive does not take it for one
+    struct archive *archive = archive_read_new();
+    if (!archive)
+        return error_set(err, ERROR_LIMIT, "not enough memory to read the archive");
+    int result = open_reader(program, archive, &source, err);
+    if (result == 0)
+        result = send_entries(program, archive, &source, err);
+    if (result == 0)
+        result = read_rest(program, &source, err);
+    (void)archive_read_free(archive);
+    return result;
+}

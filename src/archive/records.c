@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Checks of received records; see records.h. */
+#include "archive/records.h"
+
+#include <sys/stat.h>
+
+bool record_is_good(const struct files_item *item)
+{
+    mode_t type = item->mode & S_IFMT;
+    if (!files_path_is_plain(item->path) || item->mode & ~(S_IFMT | 07777u))
+        return false;
+    if (item->is_hard_link)
+        return type == S_IFREG && item->size == 0 && files_path_is_plain(item->target);
+    if (type == S_IFLNK)
+        return item->size == 0 && item->target[0];
+    return !item->target[0] && (type == S_IFREG || (type == S_IFDIR && item->size == 0));
+}
+
+bool records_take_item(struct records *records, const struct files_frame *frame,
+                       struct files_item *out)
+{
+    struct files_item item;
+    size_t at = 0;
+    if (frame->type != FILES_ITEM || records->data_left || !records->entries)
+        return false;
+    if (!files_item_next(frame, &at, &item) || at != frame->length || !record_is_good(&item))
+        return false;
+    if (item.size > records->bytes)
+        return false;
+    records->entries--;
+    records->bytes -= item.size;
+    records->data_left = item.size;
+    *out = item;
+    return true;
+}
+
+bool records_take_data(struct records *records, const struct files_frame *frame)
+{
+    if (frame->type != FILES_DATA || !frame->length || frame->length > records->data_left)
+        return false;
+    records->data_left -= frame->length;
+    return true;
+}
+
+bool records_take_end(const struct records *records, const struct files_frame *frame)
+{
+    struct files_total total;
+    return !records->data_left && files_total_parse(frame, &total);
+}
+
+bool records_take_commit(const struct records *records, const struct files_frame *frame)
+{
+    return frame->type == FILES_COMMIT && !frame->length && !records->data_left;
+}

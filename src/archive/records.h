@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The stream of records between the server and burrow-archive: frames of engine/files_wire.h over a socket pair, one record a
+ * frame. burrow-archive has the socket as fd 0 and the archive as fd 1.
+ *
+ *   burrow-archive  READY, once it has given up its rights; before that it touches no input
+ *   unpacking       burrow-archive sends ITEM, DATA... (item.size bytes), ITEM, ..., END
+ *   packing         the server sends ITEM, DATA..., ITEM, ..., COMMIT; burrow-archive answers END
+ *   an ERROR        of burrow-archive's may come at any time and is the last frame
+ *
+ * Each end checks what it receives with a struct records, so that neither can be led to more than was agreed on.
+ */
+#pragma once
+#include "engine/files_wire.h"
+
+#define RECORDS_READY FILES_COMMIT
+
+/* What may still come. */
+struct records {
+    uint64_t entries;   // records
+    uint64_t bytes;     // of all further records
+    uint64_t data_left; // of the file under way
+};
+
+/* A plain path; a file, directory, link or hard link, with nothing that its type does not have. */
+bool record_is_good(const struct files_item *item);
+
+/* Each takes one frame of its type; false when it is malformed, not in its place, or more than may come. */
+bool records_take_item(struct records *records, const struct files_frame *frame,
+                       struct files_item *out);
+bool records_take_data(struct records *records, const struct files_frame *frame);
+bool records_take_end(const struct records *records, const struct files_frame *frame);
+bool records_take_commit(const struct records *records, const struct files_frame *frame);

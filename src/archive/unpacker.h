@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * An archive as records, ready for files_import: names are plain, links are kept as links, owners are nobody's. Whatever
+ * burrow-archive says is checked again. Calls block; one thread at a time; no more than one record is in memory.
+ */
+#pragma once
+#include "archive/archive.h"
+#include "base/auto.h"
+#include "base/error.h"
+#include "engine/files_wire.h"
+
+#include <stddef.h>
+#include <sys/types.h>
+
+struct unpacker;
+
+/*
+ * Starts on `archive_fd` (borrowed for the call, seekable, read from its beginning) and reads up to the first entry, so that what
+ * is no archive is refused here. Errors have the noun "archive": ERROR_INVALID reason "damaged" or "refused" (an
+ * entry that would lead out, a device, encryption), ERROR_LIMIT reason "too large". ERROR_UNAVAILABLE when
+ * burrow-archive cannot run.
+ */
+int unpacker_open(const struct archive_task *task, int archive_fd, struct unpacker **out,
+                  struct error *err);
+
+/* A files_next_item and a files_fill, whose data is the unpacker. */
+int unpacker_next(void *unpacker, struct files_item *item, struct error *err);
+ssize_t unpacker_fill(void *unpacker, void *bytes, size_t size, struct error *err);
+
+pid_t unpacker_pid(const struct unpacker *unpacker); // of its burrow-archive
+void unpacker_free(struct unpacker *unpacker);
+DEFINE_AUTOPTR(unpacker)

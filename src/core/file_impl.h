@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What file.c and file_archive.c share. */
+#pragma once
+#include "base/error.h"
+#include "core/core_impl.h"
+
+/* core_files, and no wait for its PID 1 that lasts. */
+int file_converse(struct core *core, const struct actor *actor, const char *sandbox_id,
+                  int *conversation, struct error *err);
+
+/* Gives an error of such a conversation the kind and noun that file.h promises; -1. One that has a noun keeps it. */
+int file_failed(struct error *err);
