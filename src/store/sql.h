@@ -47,6 +47,9 @@ int sql_open(const char *place, struct sql_database **out, struct error *err);
 void sql_close(struct sql_database *database);
 
 int sql_connect(struct sql_database *database, struct sql **out, struct error *err);
+/* The same with room to keep what it has read: for one that all writes go through. Several threads may use it for writing, each from
+ * its SQL_BEGIN to its end, during which the others wait. */
+int sql_connect_writer(struct sql_database *database, struct sql **out, struct error *err);
 /* Rolls an open transaction back. */
 void sql_disconnect(struct sql *sql);
 

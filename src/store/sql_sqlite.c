@@ -251,12 +251,27 @@ int sql_connect(struct sql_database *database, struct sql **out, struct error *e
     if (sqlite_script(
             sql,
             "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON; "
-            "PRAGMA trusted_schema = OFF; PRAGMA journal_size_limit = 67108864",
+            "PRAGMA trusted_schema = OFF; PRAGMA journal_size_limit = 67108864; "
+            "PRAGMA cache_size = -256",
             err) < 0) {
         sql_disconnect(sql);
         return -1;
     }
     (void)sqlite3_wal_hook(sql->handle, on_wal, database);
+    *out = sql;
+    return 0;
+}
+
+int sql_connect_writer(struct sql_database *database, struct sql **out, struct error *err)
+{
+    struct sql *sql = NULL;
+
+    if (sql_connect(database, &sql, err) < 0)
+        return -1;
+    if (sqlite_script(sql, "PRAGMA cache_size = -16384", err) < 0) {
+        sql_disconnect(sql);
+        return -1;
+    }
     *out = sql;
     return 0;
 }
@@ -277,9 +292,11 @@ void sql_disconnect(struct sql *sql)
 
 static void let_others_write(struct sql *sql)
 {
-    if (sql->is_writing)
-        pthread_mutex_unlock(&sql->database->writer);
+    bool is_writing = sql->is_writing;
+
     sql->is_writing = false;
+    if (is_writing)
+        pthread_mutex_unlock(&sql->database->writer);
 }
 
 static void roll_back(struct sql *sql)
@@ -305,19 +322,16 @@ static int begin_writing(struct sql *sql, bool is_durable, struct error *err)
     return 0;
 }
 
-// What PRAGMA synchronous = FULL would do inside the commit, done after it: others write meanwhile,
-// and several who wait for the disk wait for the same one.
-static int sync_log(struct sql *sql, struct error *err)
+// What PRAGMA synchronous = FULL would do inside the commit, done after it and without the connection: others write meanwhile,
+// also on this one, and several who wait for the disk wait for the same one.
+static int sync_log(struct sql_database *database, struct error *err)
 {
-    sqlite3_file *log = NULL;
+    autofree char *path = xasprintf("%s-wal", database->path);
+    autofd fd = open(path, O_RDONLY | O_CLOEXEC);
 
-    errno = 0;
-    int code = sqlite3_file_control(sql->handle, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log);
-    if (code == SQLITE_OK && log && log->pMethods)
-        code = log->pMethods->xSync(log, SQLITE_SYNC_NORMAL);
-    if (code == SQLITE_OK)
-        return 0;
-    return error_sys(err, "bring database '%s' to the disk", sql->database->path);
+    if (fd < 0 || fdatasync(fd) < 0)
+        return error_sys(err, "bring database '%s' to the disk", database->path);
+    return 0;
 }
 
 static int commit(struct sql *sql, struct error *err)
@@ -326,9 +340,10 @@ static int commit(struct sql *sql, struct error *err)
         roll_back(sql);
         return -1;
     }
+    struct sql_database *database = sql->database;
     bool is_wanted = sql->is_writing && sql->is_durable;
-    let_others_write(sql);
-    return is_wanted ? sync_log(sql, err) : 0;
+    let_others_write(sql); // from here on the connection may be another thread's
+    return is_wanted ? sync_log(database, err) : 0;
 }
 
 int sql_transaction(struct sql *sql, enum sql_step step, struct error *err)

@@ -11,14 +11,18 @@
 // store.
 struct connection {
     struct store *store;
-    struct sql *sql;
-    bool is_open;   // a transaction of the caller
-    bool is_broken; // in which something has failed
+    struct sql *sql; // for reading; NULL until it is needed
+    bool is_open;    // a transaction of the caller, on the store's writer
+    bool is_in_call; // one of a single call, likewise
+    bool is_broken;  // in which something has failed
     struct connection *next, **link;
 };
 
 struct store {
     struct sql_database *database;
+    // All writes go through one connection, a transaction at a time: one that alone writes keeps its pages and statements,
+    // where a connection to each thread would read them again after every commit of another.
+    struct sql *writer;
     pthread_key_t key;
     pthread_mutex_t lock; // guards the list
     struct connection *connections;
@@ -50,12 +54,19 @@ int store_open_bare(const char *path, struct store **out, struct error *err)
 
     if (sql_open(path, &database, err) < 0)
         return -1;
+    struct sql *writer = NULL;
+    if (sql_connect_writer(database, &writer, err) < 0) {
+        sql_close(database);
+        return -1;
+    }
     struct store *store = xnew(struct store);
     store->database = database;
+    store->writer = writer;
     pthread_mutex_init(&store->lock, NULL);
     int code = pthread_key_create(&store->key, on_thread_end);
     if (code != 0) {
         pthread_mutex_destroy(&store->lock);
+        sql_disconnect(writer);
         sql_close(database);
         free(store);
         return error_sys_code(err, code, "open store '%s': no more thread keys", path);
@@ -86,6 +97,7 @@ void store_free(struct store *store)
         store->connections = connection->next;
         connection_free(connection);
     }
+    sql_disconnect(store->writer);
     sql_close(store->database);
     pthread_mutex_destroy(&store->lock);
     free(store);
@@ -94,17 +106,13 @@ void store_free(struct store *store)
 static int get_connection(struct store *store, struct connection **out, struct error *err)
 {
     struct connection *connection = pthread_getspecific(store->key);
-    struct sql *sql = NULL;
 
     if (connection) {
         *out = connection;
         return 0;
     }
-    if (sql_connect(store->database, &sql, err) < 0)
-        return -1;
     connection = xnew(struct connection);
     connection->store = store;
-    connection->sql = sql;
     int code = pthread_setspecific(store->key, connection);
     if (code != 0) {
         connection_free(connection);
@@ -121,14 +129,26 @@ static int get_connection(struct store *store, struct connection **out, struct e
     return 0;
 }
 
+/* Where this thread reads now: in its transaction, or on a connection of its own. */
+static int get_reader(struct store *store, struct connection *connection, struct sql **out, struct error *err)
+{
+    if (connection->is_open || connection->is_in_call) {
+        *out = store->writer;
+        return 0;
+    }
+    if (!connection->sql && sql_connect(store->database, &connection->sql, err) < 0)
+        return -1;
+    *out = connection->sql;
+    return 0;
+}
+
 int store_connection(struct store *store, struct sql **out, struct error *err)
 {
     struct connection *connection = NULL;
 
     if (get_connection(store, &connection, err) < 0)
         return -1;
-    *out = connection->sql;
-    return 0;
+    return get_reader(store, connection, out, err);
 }
 
 static enum sql_step begin_of(enum store_durability durability)
@@ -144,7 +164,7 @@ int store_begin(struct store *store, enum store_durability durability,
     if (get_connection(store, &connection, err) < 0)
         return -1;
     assert(!connection->is_open); // one at a time
-    if (sql_transaction(connection->sql, begin_of(durability), err) < 0)
+    if (sql_transaction(store->writer, begin_of(durability), err) < 0)
         return -1;
     connection->is_open = true;
     connection->is_broken = false;
@@ -162,9 +182,10 @@ int store_commit(struct store_transaction *transaction, struct error *err)
         return error_set(err, ERROR_CONFLICT,
                          "a step of the transaction has failed, so all of it is undone");
     }
+    struct store *store = transaction->store;
     connection->is_open = false;
     transaction->store = NULL;
-    return sql_transaction(connection->sql, SQL_COMMIT, err);
+    return sql_transaction(store->writer, SQL_COMMIT, err);
 }
 
 void store_rollback(struct store_transaction *transaction)
@@ -175,40 +196,53 @@ void store_rollback(struct store_transaction *transaction)
         return;
     struct connection *connection = pthread_getspecific(transaction->store->key);
     assert(connection && connection->is_open);
+    struct store *store = transaction->store;
     connection->is_open = false;
     transaction->store = NULL;
-    (void)sql_transaction(connection->sql, SQL_ROLLBACK, &ignored);
-}
-
-static int call_begin(struct store *store, enum sql_step step, struct store_call *out,
-                      struct error *err)
-{
-    struct connection *connection = NULL;
-
-    if (get_connection(store, &connection, err) < 0)
-        return -1;
-    if (!connection->is_open && sql_transaction(connection->sql, step, err) < 0)
-        return -1;
-    *out = (struct store_call){store, connection->sql, !connection->is_open};
-    return 0;
+    (void)sql_transaction(store->writer, SQL_ROLLBACK, &ignored);
 }
 
 int store_call_begin(struct store *store, enum store_durability durability, struct store_call *out,
                      struct error *err)
 {
-    return call_begin(store, begin_of(durability), out, err);
+    struct connection *connection = NULL;
+
+    if (get_connection(store, &connection, err) < 0)
+        return -1;
+    if (!connection->is_open && sql_transaction(store->writer, begin_of(durability), err) < 0)
+        return -1;
+    *out = (struct store_call){store, store->writer, !connection->is_open};
+    connection->is_in_call = out->is_own;
+    return 0;
 }
 
 int store_call_read(struct store *store, struct store_call *out, struct error *err)
 {
-    return call_begin(store, SQL_BEGIN_READ, out, err);
+    struct connection *connection = NULL;
+    struct sql *sql = NULL;
+
+    if (get_connection(store, &connection, err) < 0 || get_reader(store, connection, &sql, err) < 0)
+        return -1;
+    if (!connection->is_open && sql_transaction(sql, SQL_BEGIN_READ, err) < 0)
+        return -1;
+    *out = (struct store_call){store, sql, !connection->is_open};
+    return 0;
+}
+
+static void end_call(struct store_call *call)
+{
+    struct connection *connection = pthread_getspecific(call->store->key);
+
+    if (call->is_own)
+        connection->is_in_call = false;
+    call->is_own = false;
 }
 
 int store_call_done(struct store_call *call, struct error *err)
 {
     bool is_own = call->is_own;
 
-    call->is_own = false;
+    end_call(call);
     return is_own ? sql_transaction(call->sql, SQL_COMMIT, err) : 0;
 }
 
@@ -216,9 +250,10 @@ void store_call_clear(struct store_call *call)
 {
     struct error ignored;
 
-    if (call->is_own)
-        (void)sql_transaction(call->sql, SQL_ROLLBACK, &ignored);
-    call->is_own = false;
+    if (!call->is_own)
+        return;
+    end_call(call);
+    (void)sql_transaction(call->sql, SQL_ROLLBACK, &ignored);
 }
 
 int store_run(struct store_call *call, const char *text, const struct sql_value *args,

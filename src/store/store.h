@@ -3,8 +3,8 @@
  * What the server remembers: opens the database, brings its tables up to date, and holds
  * transactions. The records are in the headers beside this one, one per kind, as plain structs;
  * JSON in them is text the store does not read. All calls block for the disk; none logs. Every
- * thread has its own connection, made at its first call and closed when the thread ends, so any
- * thread may call anything at any time.
+ * thread that reads has its own connection, made at its first read and closed when the thread ends;
+ * writes go through one, in turn. Any thread may call anything at any time.
  *
  * A record that a store function filled owns its texts (its x_record_clear frees them); texts of a
  * record passed in are borrowed for the call. Texts must be UTF-8: ERROR_INVALID else. Times are
