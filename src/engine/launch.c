@@ -21,6 +21,8 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#define BUSY_TRIES 20000 // 10 s
+
 /* Letters, digits and, inside, '-' and '.': it ends up in prompts, logs and other programs' files. */
 static bool is_hostname(const char *text)
 {
@@ -240,14 +242,28 @@ static int clone_layers(struct launch *l, struct error *err)
                        &l->upper, err);
 }
 
-static int make_dev(struct launch *l, struct error *err)
+/*
+ * The file that was written there is closed, but a child of another thread's launch may hold a copy of its fd until
+ * it executes; so long the mount is busy.
+ */
+static int close_dev(int dev, struct error *err)
 {
     struct mount_attr attr = {.attr_set = BARE_FLAGS, .attr_clr = MOUNT_ATTR_NODEV};
+    const struct timespec pause = {.tv_nsec = 500000};
+
+    for (unsigned tries = 0; sys_mount_setattr(dev, "", AT_EMPTY_PATH, &attr) < 0; tries++) {
+        if (errno != EBUSY || tries == BUSY_TRIES)
+            return error_sys(err, "make /dev read-only");
+        (void)nanosleep(&pause, NULL);
+    }
+    return 0;
+}
+
+static int make_dev(struct launch *l, struct error *err)
+{
     if (fixtures_make_dev(l->view, l->first_id, &l->dev, err) < 0)
         return -1;
-    if (sys_mount_setattr(l->dev, "", AT_EMPTY_PATH, &attr) < 0)
-        return error_sys(err, "make /dev read-only");
-    return 0;
+    return close_dev(l->dev, err);
 }
 
 static int clone_fixtures(struct launch *l, struct error *err)

@@ -233,13 +233,13 @@ static struct park *make_park(struct engine *shared)
     return park;
 }
 
-static void test_engine(bool is_long_lived, unsigned rounds)
+static void test_engine(const struct engine_options *options, unsigned rounds)
 {
     struct error err = {0};
     char before_dir[256];
     char after_dir[256];
     char fault[300] = "";
-    struct engine *shared = open_engine(&(struct engine_options){.is_long_lived = is_long_lived});
+    struct engine *shared = open_engine(options);
 
     struct box_spec spec = plain_spec();
     struct box *first = NULL;
@@ -264,12 +264,24 @@ static void test_engine(bool is_long_lived, unsigned rounds)
 
 BOX_TEST(threads_share_an_engine_and_leave_nothing)
 {
-    test_engine(true, is_in_vm() ? 4 : 20);
+    test_engine(&(struct engine_options){.is_long_lived = true}, is_in_vm() ? 4 : 20);
 }
 
 BOX_TEST(threads_share_an_engine_that_prepared_nothing)
 {
-    test_engine(false, is_in_vm() ? 4 : 8);
+    test_engine(&(struct engine_options){0}, is_in_vm() ? 4 : 8);
+}
+
+BOX_TEST(threads_share_an_engine_without_a_volume)
+{
+    char dir[160];
+    if (is_in_vm())
+        SKIP("files in memory need Linux 6.3");
+    (void)snprintf(dir, sizeof dir, "%s/memory", data_dir);
+    test_engine(&(struct engine_options){.data_dir = dir,
+                                         .is_long_lived = true,
+                                         .volume = {.scheme = VOLUME_TMPFS}},
+                8);
 }
 
 /* One box: threads start processes in it and measure it, while one reads the news. */
