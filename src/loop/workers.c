@@ -13,13 +13,21 @@ struct work {
     void *data;
 };
 
+/* A thread with nothing to do; on its own stack. */
+struct idler {
+    pthread_cond_t call;
+    bool is_called;
+    struct idler *before; // who became idle before it
+};
+
 struct lane {
     struct workers *workers;
-    pthread_cond_t has_work;
     struct work *ring;
     size_t capacity, first, count;
     size_t running;
-    size_t waiting; // threads with nothing to do
+    // The last one that became idle is called first: what it used is still in the caches, and with little to do few threads
+    // do it all.
+    struct idler *idle;
     pthread_t *threads;
     unsigned thread_count;
 };
@@ -39,6 +47,29 @@ static struct work take_work(struct lane *lane)
     return work;
 }
 
+/* With the lock held. */
+static void await_call(struct lane *lane)
+{
+    struct idler self = {.call = PTHREAD_COND_INITIALIZER, .before = lane->idle};
+
+    lane->idle = &self;
+    while (!self.is_called)
+        (void)pthread_cond_wait(&self.call, &lane->workers->lock);
+    (void)pthread_cond_destroy(&self.call);
+}
+
+/* With the lock held, which keeps the idler where it is until the signal is out. */
+static void call_one(struct lane *lane)
+{
+    struct idler *idler = lane->idle;
+
+    if (!idler)
+        return;
+    lane->idle = idler->before;
+    idler->is_called = true;
+    (void)pthread_cond_signal(&idler->call);
+}
+
 static void *serve_lane(void *data)
 {
     struct lane *lane = data;
@@ -46,11 +77,8 @@ static void *serve_lane(void *data)
 
     (void)pthread_mutex_lock(&workers->lock);
     for (;;) {
-        while (!lane->count && !workers->is_ending) {
-            lane->waiting++;
-            (void)pthread_cond_wait(&lane->has_work, &workers->lock);
-            lane->waiting--;
-        }
+        while (!lane->count && !workers->is_ending)
+            await_call(lane);
         if (!lane->count)
             break;
         struct work work = take_work(lane);
@@ -102,7 +130,6 @@ int workers_new(const struct workers_settings *settings, struct workers **out, s
         lane->capacity = settings->lane[i].queue ? settings->lane[i].queue : 1;
         lane->ring = xcalloc(lane->capacity, sizeof *lane->ring);
         lane->threads = xcalloc(settings->lane[i].threads, sizeof *lane->threads);
-        (void)pthread_cond_init(&lane->has_work, NULL);
     }
     if (start_threads(workers, settings, err) < 0)
         return -1;
@@ -117,12 +144,11 @@ int workers_submit(struct workers *workers, enum workers_lane which, void (*fn)(
 
     (void)pthread_mutex_lock(&workers->lock);
     bool is_full = lane->count == lane->capacity;
-    bool is_to_wake = !is_full && lane->waiting > 0;
-    if (!is_full)
+    if (!is_full) {
         lane->ring[(lane->first + lane->count++) % lane->capacity] = (struct work){fn, data};
+        call_one(lane);
+    }
     (void)pthread_mutex_unlock(&workers->lock);
-    if (is_to_wake)
-        (void)pthread_cond_signal(&lane->has_work);
     if (!is_full)
         return 0;
     (void)error_set(err, ERROR_LIMIT,
@@ -156,15 +182,16 @@ void workers_free(struct workers *workers)
     while (is_busy(workers) && !workers->is_ending)
         (void)pthread_cond_wait(&workers->is_idle, &workers->lock);
     workers->is_ending = true;
-    for (int i = 0; i < WORKERS_LANES; i++)
-        (void)pthread_cond_broadcast(&workers->lanes[i].has_work);
+    for (int i = 0; i < WORKERS_LANES; i++) {
+        while (workers->lanes[i].idle)
+            call_one(&workers->lanes[i]);
+    }
     (void)pthread_mutex_unlock(&workers->lock);
 
     for (int i = 0; i < WORKERS_LANES; i++) {
         struct lane *lane = &workers->lanes[i];
         for (unsigned t = 0; t < lane->thread_count; t++)
             (void)pthread_join(lane->threads[t], NULL);
-        (void)pthread_cond_destroy(&lane->has_work);
         free(lane->threads);
         free(lane->ring);
     }
