@@ -52,7 +52,7 @@ struct loop *call_loop(const struct call *call);
 struct workers *call_workers(const struct call *call);
 
 /*
- * The Idempotency-Key of the request as the core wants it, its hash being of method, path and body; NULL when there is none.
- * ERROR_INVALID for one of more than 255 bytes.
+ * The Idempotency-Key of the request as the core wants it, its hash being of method, path, query and body (not of one that is
+ * streamed); NULL when there is none. ERROR_INVALID for one of more than 255 bytes.
  */
 int call_once(struct call *call, const struct once **out, struct error *err);

@@ -14,9 +14,10 @@
 struct call;
 
 enum route_lane {
-    ROUTE_QUICK, // on a worker of the quick lane: milliseconds
+    ROUTE_QUICK, // on a worker of the quick lane: milliseconds. With a body of more than 1 MiB, of the slow one
     ROUTE_SLOW,  // uploads, downloads, launches that may wait
-    ROUTE_LOOP,  // tried on the loop first (must not block): CALL_ELSEWHERE moves it to the quick lane
+    ROUTE_LOOP,  // tried on the loop first (must not block): CALL_ELSEWHERE moves it to the quick lane. So does a JSON body, and
+                 // a key that is not in memory
 };
 
 enum route_access {
