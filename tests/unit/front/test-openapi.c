@@ -3,6 +3,8 @@
 
 #include "base/mem.h"
 #include "data/json.h"
+#include "front/agentuity/agentuity.h"
+#include "front/ops/ops.h"
 #include "test.h"
 #include "unit/front/front_fixture.h"
 
@@ -120,6 +122,22 @@ TEST(every_route_is_in_the_document)
     autoptr(data_document) document = read_document(fixture->router);
 
     check_document(document->root, fixture->fronts);
+}
+
+TEST(the_fronts_of_the_server_have_a_document_together)
+{
+    struct front agentuity;
+    const struct front *const fronts[] = {&agentuity, &ops_front, NULL};
+    autoptr(router) router = NULL;
+    struct error err = {0};
+
+    agentuity_front_init(&agentuity, &agentuity_settings_default);
+    CHECK_OK(
+        router_new(&(struct router_settings){.fronts = fronts, .is_open = true}, &router, &err),
+        err);
+    autoptr(data_document) document = read_document(router);
+    check_document(document->root, fronts);
+    agentuity_front_clear(&agentuity);
 }
 
 TEST(operations_have_ids_of_their_own)
