@@ -111,7 +111,10 @@ int call_once(struct call *call, const struct once **out, struct error *err)
     once->realm =
         call_print(call, "%s %s %s", call->front->name, call->route->method, call->route->pattern);
     once->key = header;
-    memcpy(once->request_hash, work_of(call)->request_hash, sizeof once->request_hash);
+    if (call->route->body == BODY_JSON)
+        memcpy(once->request_hash, work_of(call)->request_hash, sizeof once->request_hash);
+    else
+        call_hash_request(call->request, once->request_hash);
     *out = once;
     return 0;
 }

@@ -24,10 +24,12 @@ struct call {
     const struct route *route; // NULL: none was found
     void *settings;            // of the front
     struct core *core;
-    struct http_request *request; // NULL: what came was none, see front->on_error. Its body is gone once call->body was read
+    struct http_request *
+        request; // NULL: what came was none, see front->on_error. Its body is gone once call->body was read
     struct response *response; // a reference of the call's; reply_* use it
     struct actor actor;        // all zero with ACCESS_OPEN
-    const char *parameters[ROUTE_PARAMETERS]; // of the path, in order, decoded, without NUL or '/' unless given as %2F
+    const char *parameters
+        [ROUTE_PARAMETERS]; // of the path, in order, decoded, without NUL or '/' unless given as %2F
     struct query *query;
     struct data_value *body; // BODY_JSON: a map
     struct data_document *memory;
@@ -38,8 +40,8 @@ char *call_print(struct call *call, const char *format, ...) __attribute__((form
 
 /* A path parameter without the prefix that the front renders ids with: "sbx_abc" → "abc". ERROR_NOT_FOUND, noun as given, when it is
  * spelled otherwise (so an impossible id is just unknown). */
-int call_id(const struct call *call, unsigned index, const char *prefix, const char *noun, const char **out,
-            struct error *err);
+int call_id(const struct call *call, unsigned index, const char *prefix, const char *noun,
+            const char **out, struct error *err);
 
 /* "http://host:port" under which the client reached us, or the configured public URL; without a slash at the end. */
 const char *call_base_url(struct call *call);
@@ -52,7 +54,7 @@ struct loop *call_loop(const struct call *call);
 struct workers *call_workers(const struct call *call);
 
 /*
- * The Idempotency-Key of the request as the core wants it, its hash being of method, path and body; NULL when there is none.
- * ERROR_INVALID for one of more than 255 bytes.
+ * The Idempotency-Key of the request as the core wants it, its hash being of method, path, query and body (not of one that is
+ * streamed); NULL when there is none. ERROR_INVALID for one of more than 255 bytes.
  */
 int call_once(struct call *call, const struct once **out, struct error *err);

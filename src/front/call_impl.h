@@ -11,7 +11,8 @@ struct call_work {
     struct data_document *body_memory; // of a JSON body
     uint64_t started_us;
     bool has_actor;
-    unsigned char request_hash[32]; // once the body was read, if there is an Idempotency-Key
+    unsigned char
+        request_hash[32]; // with an Idempotency-Key and a JSON body, which is gone once it was read
 };
 
 /* Of what was asked: method, path, query and body. */

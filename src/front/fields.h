@@ -11,20 +11,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum field_type {    // what the struct's member is:
-    FIELD_TEXT,      // const char *; no NUL in it; NULL: absent
-    FIELD_TEXTS,     // const char ** ended by NULL; NULL: absent
-    FIELD_BOOL,      // bool
-    FIELD_INTEGER,   // int64_t within minimum … maximum (equal: any)
-    FIELD_DURATION,  // struct duration_field: as written, and in ms
-    FIELD_SIZE,      // struct size_field: as written, and in bytes
-    FIELD_CPU,       // struct size_field: as written, and in thousandths
-    FIELD_MAP,       // a struct inside the struct, by `fields`; a bool member `has_<name>` is not needed: see has_offset
-    FIELD_LIST,      // struct field_list of structs by `fields`
-    FIELD_TEXT_MAP,  // struct field_list of struct text_pair (value NULL for null where is_nullable)
-    FIELD_BYTES,     // struct bytes_field: standard base64 with padding, decoded
-    FIELD_VALUE,     // const struct data_value *: any JSON
-    FIELD_OBJECT,    // const struct data_value *: a JSON object
+enum field_type {   // what the struct's member is:
+    FIELD_TEXT,     // const char *; no NUL in it; NULL: absent
+    FIELD_TEXTS,    // const char ** ended by NULL; NULL: absent
+    FIELD_BOOL,     // bool
+    FIELD_INTEGER,  // int64_t within minimum … maximum (equal: any)
+    FIELD_DURATION, // struct duration_field: as written, and in ms
+    FIELD_SIZE,     // struct size_field: as written, and in bytes
+    FIELD_CPU,      // struct size_field: as written, and in thousandths
+    FIELD_MAP, // a struct inside the struct, by `fields`; a bool member `has_<name>` is not needed: see has_offset
+    FIELD_LIST,     // struct field_list of structs by `fields`
+    FIELD_TEXT_MAP, // struct field_list of struct text_pair (value NULL for null where is_nullable)
+    FIELD_BYTES,    // struct bytes_field: standard base64 with padding, decoded
+    FIELD_VALUE,    // const struct data_value *: any JSON
+    FIELD_OBJECT,   // const struct data_value *: a JSON object
 };
 
 struct duration_field {
@@ -56,11 +56,13 @@ struct field {
     bool is_nullable;           // null counts as absent (FIELD_TEXT_MAP: values may be null)
     const struct field *fields; // of FIELD_MAP and of FIELD_LIST's items
     size_t item_size;           // of FIELD_LIST's items
-    int64_t minimum, maximum;   // integers: range; texts: at most maximum bytes; lists: at most maximum items (0: default);
-                                // bytes: at most maximum of them (0: as the body has)
-    size_t has_offset;          // offsetof a bool that says whether it was there; 0: none (put no such bool first)
-    const char *const *words;   // FIELD_TEXT: one of these, NULL-terminated; NULL: any
-    const char *help;           // for the OpenAPI document; may be NULL
+    int64_t minimum,
+        maximum; // integers: range; texts: at most maximum bytes; lists: at most maximum items (0: default);
+                 // bytes: at most maximum of them (0: as the body has)
+    size_t
+        has_offset; // offsetof a bool that says whether it was there; 0: none (put no such bool first)
+    const char *const *words; // FIELD_TEXT: one of these, NULL-terminated; NULL: any
+    const char *help;         // for the OpenAPI document; may be NULL
 };
 
 #define FIELD_TEXT_MAXIMUM (1 << 20) // bytes
@@ -71,4 +73,5 @@ struct field {
  * document's, taken with value_alloc. ERROR_INVALID names every fault, at most 16 and as many as the error's text has room
  * for, and says how many more there are. `into` is of no use then.
  */
-int fields_read(const struct data_value *body, const struct field *fields, void *into, struct error *err);
+int fields_read(const struct data_value *body, const struct field *fields, void *into,
+                struct error *err);

@@ -37,7 +37,7 @@ static void put_operation_id(struct json_writer *json, const struct route *route
     for (const char *at = pattern; *at && used < sizeof id; at++) {
         if (isalnum((unsigned char)*at))
             id[used++] = *at;
-        else if (id[used - 1] != '_' && at[1])
+        else if (used && id[used - 1] != '_' && at[1])
             id[used++] = '_';
     }
     put_name(json, "operationId", id, used);

@@ -2,6 +2,8 @@
 /* Tables as JSON Schema; see openapi_schema.h. */
 #include "front/openapi_schema.h"
 
+#include "base/auto.h"
+
 static void put_text(struct json_writer *json, const char *key, const char *text)
 {
     json_key(json, key);
@@ -78,12 +80,26 @@ static void put_text_limits(struct json_writer *json, const struct field *field)
         put_integer(json, "maxLength", field->maximum);
 }
 
-/* How a text is spelled. */
-static const char *const formats[] = {
-    [FIELD_DURATION] = "duration in Go's spelling, such as 30s or 1h30m",
-    [FIELD_SIZE] = "bytes, or a number with k M G T or Ki Mi Gi Ti, such as 512Mi",
-    [FIELD_CPU] = "processors or thousandths of one, such as 2, 0.5 or 500m",
+/* How a text is spelled; base/duration.h and base/size.h have the last word. */
+static const struct {
+    const char *pattern;
+    const char *examples[3];
+} spellings[] = {
+    [FIELD_DURATION] = {"^(0|([0-9]+(\\.[0-9]+)?(ns|us|\xc2\xb5s|ms|s|m|h))+)$",
+                        {"30s", "1h30m", "250ms"}},
+    [FIELD_SIZE] = {"^[0-9]+(\\.[0-9]+)?([kMGTPE]|[KMGTPE]i)?$", {"512Mi", "1.5G", "4096"}},
+    [FIELD_CPU] = {"^[0-9]+(\\.[0-9]+)?m?$", {"500m", "2", "0.5"}},
 };
+
+static void put_spelling(struct json_writer *json, enum field_type type)
+{
+    put_text(json, "pattern", spellings[type].pattern);
+    json_key(json, "examples");
+    json_list_begin(json);
+    for (size_t i = 0; i < ARRAY_SIZE(spellings[type].examples); i++)
+        json_string(json, spellings[type].examples[i]);
+    json_list_end(json);
+}
 
 static const char *const type_names[] = {
     [FIELD_TEXT] = "string",     [FIELD_TEXTS] = "array",     [FIELD_BOOL] = "boolean",
@@ -105,7 +121,7 @@ static void put_details(struct json_writer *json, const struct field *field)
     case FIELD_DURATION:
     case FIELD_SIZE:
     case FIELD_CPU:
-        put_text(json, "format", formats[field->type]);
+        put_spelling(json, field->type);
         break;
     case FIELD_MAP:
         put_members(json, field->fields);
@@ -190,7 +206,7 @@ void openapi_parameter(struct json_writer *json, const struct parameter *paramet
     if (parameter->type == PARAMETER_WORD)
         put_words(json, parameter->words);
     if (parameter->type == PARAMETER_DURATION)
-        put_text(json, "format", formats[FIELD_DURATION]);
+        put_spelling(json, FIELD_DURATION);
     if (parameter->type == PARAMETER_INTEGER)
         put_range(json, parameter->minimum, parameter->maximum);
     json_map_end(json);

@@ -14,9 +14,10 @@
 struct call;
 
 enum route_lane {
-    ROUTE_QUICK, // on a worker of the quick lane: milliseconds
-    ROUTE_SLOW,  // uploads, downloads, launches that may wait
-    ROUTE_LOOP,  // tried on the loop first (must not block): CALL_ELSEWHERE moves it to the quick lane
+    ROUTE_QUICK, // on a worker of the quick lane: milliseconds. With a body of more than 1 MiB, of the slow one
+    ROUTE_SLOW, // uploads, downloads, launches that may wait
+    ROUTE_LOOP, // tried on the loop first (must not block): CALL_ELSEWHERE moves it to the quick lane. So does a JSON body, and
+                // a key that is not in memory
 };
 
 enum route_access {
@@ -37,16 +38,17 @@ enum route_body {
 typedef int (*route_handler)(struct call *call, struct error *err);
 
 struct route {
-    const char *method;  // NULL ends a table
-    const char *pattern; // "/sandbox/{id}/execute"; words win over parameters whatever the order of rows. A segment is one or the other
+    const char *method; // NULL ends a table
+    const char *
+        pattern; // "/sandbox/{id}/execute"; words win over parameters whatever the order of rows. A segment is one or the other
     enum route_lane lane;
     enum route_access access;
     enum route_body body;
     route_handler handle;
-    const char *summary;              // "starts a command"
-    const struct field *fields;       // of a JSON body; NULL: not described
-    const struct parameter *query;    // described and checked before the handler; NULL: none
-    uint64_t body_limit; // in bytes; 0: 64 MiB of JSON, or as long as a stream is
+    const char *summary;           // "starts a command"
+    const struct field *fields;    // of a JSON body; NULL: not described
+    const struct parameter *query; // described and checked before the handler; NULL: none
+    uint64_t body_limit;           // in bytes; 0: 64 MiB of JSON, or as long as a stream is
 };
 
 /* A protocol over the core. */

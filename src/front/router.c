@@ -19,6 +19,8 @@
 #define JSON_BODY_BYTES ((uint64_t)64 << 20)
 #define JSON_BODY_MEMORY ((size_t)256 << 20)
 #define DROPPED_BODY_BYTES ((uint64_t)1 << 20)
+#define LARGE_BODY_BYTES                                                                           \
+    ((size_t)1 << 20) // reading it takes longer than the quick lane should wait
 
 struct router {
     struct router_settings settings;
@@ -156,6 +158,8 @@ static int read_json(struct call_work *work, struct error *err)
     static const struct json_limits limits = {.bytes = JSON_BODY_BYTES, .memory = JSON_BODY_MEMORY};
     struct buffer *text = &work->call.request->body;
 
+    if (call_header(&work->call, "Idempotency-Key"))
+        call_hash_request(work->call.request, work->request_hash);
     if (text->length == 0) {
         work->body_memory = data_document_new("");
         work->call.body = value_add(work->body_memory, NULL, VALUE_MAP, NULL, 0);
@@ -166,7 +170,7 @@ static int read_json(struct call_work *work, struct error *err)
         return err->kind == ERROR_LIMIT ? error_about(err, "body", "too large") : -1;
     }
     work->call.body = work->body_memory->root;
-    buffer_clear(text); // large ones would be in memory twice
+    buffer_clear(text); // a large one would be in memory twice
     if (work->call.body->kind != VALUE_MAP)
         return error_set(err, ERROR_INVALID, "the body must be a JSON object");
     return 0;
@@ -187,8 +191,6 @@ static int run(struct call_work *work, struct error *err)
         be_anybody(work);
     if (!work->has_actor && auth_check(core_keys(call->core), call->request, &call->actor, err) < 0)
         return -1;
-    if (call_header(call, "Idempotency-Key"))
-        call_hash_request(call->request, work->request_hash);
     if (call->route->body == BODY_JSON && read_json(work, err) < 0)
         return -1;
     return call->route->handle(call, err);
@@ -209,13 +211,20 @@ static int run_here(struct call_work *work, struct error *err)
 {
     struct call *call = &work->call;
 
-    if (call->route->lane != ROUTE_LOOP || call->route->body != BODY_NONE)
+    if (call->route->lane != ROUTE_LOOP || call->route->body == BODY_JSON)
         return CALL_ELSEWHERE;
     if (!work->has_actor && work->settings->is_open)
         be_anybody(work);
     if (!work->has_actor)
         work->has_actor = auth_check_quick(core_keys(call->core), call->request, &call->actor);
     return work->has_actor ? call->route->handle(call, err) : CALL_ELSEWHERE;
+}
+
+static enum workers_lane choose_lane(const struct call *call)
+{
+    bool is_slow = call->route->lane == ROUTE_SLOW || call->request->body.length > LARGE_BODY_BYTES;
+
+    return is_slow ? WORKERS_SLOW : WORKERS_QUICK;
 }
 
 static void on_request(void *owner, struct http_request *request, struct response *response)
@@ -228,10 +237,9 @@ static void on_request(void *owner, struct http_request *request, struct respons
     if (status == 0)
         status = run_here(work, &err);
     if (status == CALL_ELSEWHERE) {
-        bool is_slow = work->call.route->lane == ROUTE_SLOW;
         atomic_fetch_add(&router->running, 1);
-        if (workers_submit(router->settings.workers, is_slow ? WORKERS_SLOW : WORKERS_QUICK,
-                           on_work, work, &err) == 0)
+        if (workers_submit(router->settings.workers, choose_lane(&work->call), on_work, work,
+                           &err) == 0)
             return;
         atomic_fetch_sub(&router->running, 1);
         status = -1;

@@ -9,12 +9,13 @@
 #include "net/http_server.h"
 
 struct router_settings {
-    struct core *core; // NULL: none; then is_open
+    struct core *core;       // NULL: none; then is_open
     struct loop *loop;       // of the http server
     struct workers *workers; // for handlers
-    const struct front *const *fronts; // NULL-terminated; routes of all are one space, the first match by words wins
+    const struct front *const
+        *fronts; // NULL-terminated; routes of all are one space, the first match by words wins
     const char *public_url; // or NULL
-    bool is_open; // no key is asked for (tests only; never beyond loopback)
+    bool is_open;           // no key is asked for (tests only; never beyond loopback)
 };
 
 struct router;

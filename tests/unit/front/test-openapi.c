@@ -3,6 +3,8 @@
 
 #include "base/mem.h"
 #include "data/json.h"
+#include "front/agentuity/agentuity.h"
+#include "front/ops/ops.h"
 #include "test.h"
 #include "unit/front/front_fixture.h"
 
@@ -26,12 +28,12 @@ static const struct data_value *find(const struct data_value *value, const char 
     return value;
 }
 
-static struct data_document *read_document(struct front_fixture *fixture)
+static struct data_document *read_document(struct router *router)
 {
     struct data_document *document = NULL;
     struct error err = {0};
     size_t length;
-    const char *text = router_openapi(fixture->router, &length);
+    const char *text = router_openapi(router, &length);
 
     CHECK_OK(json_read("", text, length, NULL, &document, &err), err);
     return document;
@@ -84,37 +86,64 @@ static const struct data_value *find_path(const struct data_value *paths, const 
     return NULL;
 }
 
-TEST(every_route_is_in_the_document)
+static void check_route(const struct data_value *paths, const struct route *route)
 {
-    autoptr(front_fixture) fixture = front_fixture_new(&(struct front_options){.is_open = true});
-    autoptr(data_document) document = read_document(fixture);
-    const struct data_value *paths = find(document->root, "paths", NULL);
+    const struct data_value *path = find_path(paths, route->pattern);
+    char method[16] = "";
+
+    CHECK(path);
+    for (size_t i = 0; route->method[i]; i++)
+        method[i] = (char)(route->method[i] | 0x20);
+    check_operation(find(path, method, NULL), path->key);
+    CHECK_STR(find(path, method, "summary", NULL)->text, route->summary);
+    CHECK((value_get(value_get(path, method), "security") == NULL) ==
+          (route->access == ACCESS_KEY));
+}
+
+static void check_document(const struct data_value *root, const struct front *const *fronts)
+{
+    const struct data_value *paths = find(root, "paths", NULL);
     size_t operations = 0, rows = 0;
 
-    CHECK_STR(find(document->root, "openapi", NULL)->text, "3.1.0");
-    for (const struct front **front = fixture->fronts; *front; front++) {
-        for (const struct route *route = (*front)->routes; route->method; route++, rows++) {
-            const struct data_value *path = find_path(paths, route->pattern);
-            char method[16] = "";
-            CHECK(path);
-            for (size_t i = 0; route->method[i]; i++)
-                method[i] = (char)(route->method[i] | 0x20);
-            check_operation(find(path, method, NULL), path->key);
-            CHECK_STR(find(path, method, "summary", NULL)->text, route->summary);
-            CHECK((value_get(value_get(path, method), "security") == NULL) ==
-                  (route->access == ACCESS_KEY));
-        }
+    CHECK_STR(find(root, "openapi", NULL)->text, "3.1.0");
+    for (; *fronts; fronts++) {
+        for (const struct route *route = (*fronts)->routes; route->method; route++, rows++)
+            check_route(paths, route);
     }
     for (const struct data_value *path = paths->first; path; path = path->next)
         operations += path->count;
     CHECK_INT(operations, rows);
-    check_no_reference(document->root);
+    check_no_reference(root);
+}
+
+TEST(every_route_is_in_the_document)
+{
+    autoptr(front_fixture) fixture = front_fixture_new(&(struct front_options){.is_open = true});
+    autoptr(data_document) document = read_document(fixture->router);
+
+    check_document(document->root, fixture->fronts);
+}
+
+TEST(the_fronts_of_the_server_have_a_document_together)
+{
+    struct front agentuity;
+    const struct front *const fronts[] = {&agentuity, &ops_front, NULL};
+    autoptr(router) router = NULL;
+    struct error err = {0};
+
+    agentuity_front_init(&agentuity, &agentuity_settings_default);
+    CHECK_OK(
+        router_new(&(struct router_settings){.fronts = fronts, .is_open = true}, &router, &err),
+        err);
+    autoptr(data_document) document = read_document(router);
+    check_document(document->root, fronts);
+    agentuity_front_clear(&agentuity);
 }
 
 TEST(operations_have_ids_of_their_own)
 {
     autoptr(front_fixture) fixture = front_fixture_new(&(struct front_options){.is_open = true});
-    autoptr(data_document) document = read_document(fixture);
+    autoptr(data_document) document = read_document(fixture->router);
     const struct data_value *paths = find(document->root, "paths", NULL);
     const char *seen[100];
     size_t count = 0;
@@ -135,7 +164,7 @@ TEST(operations_have_ids_of_their_own)
 TEST(bodies_and_queries_are_described_by_their_tables)
 {
     autoptr(front_fixture) fixture = front_fixture_new(&(struct front_options){.is_open = true});
-    autoptr(data_document) document = read_document(fixture);
+    autoptr(data_document) document = read_document(fixture->router);
     const struct data_value *paths = find(document->root, "paths", NULL);
     const struct data_value *schema =
         find(paths, "/name", "post", "requestBody", "content", "application/json", "schema", NULL);

@@ -40,9 +40,10 @@ TEST(parts_of_a_thing_are_cut_to_what_is_there)
 
 TEST(what_is_no_single_range_means_the_whole)
 {
-    static const char *const texts[] = {"",          "bytes",         "bytes=",      "bytes=-",    "bytes=4",
-                                        "bytes=4-2", "bytes=0-1,4-5", "bytes= 0-1",  "bytes=a-b",  "lines=0-1",
-                                        "bytes=0-1 ", "bytes=0--1",   "bytes=+1-2", "bytes=0x1-2"};
+    static const char *const texts[] = {"",           "bytes",      "bytes=",        "bytes=-",
+                                        "bytes=4",    "bytes=4-2",  "bytes=0-1,4-5", "bytes= 0-1",
+                                        "bytes=a-b",  "lines=0-1",  "bytes=0-1 ",    "bytes=0--1",
+                                        "bytes=+1-2", "bytes=0x1-2"};
     uint64_t first = 0, length = 0;
 
     CHECK_INT(range_read(NULL, 10, &first, &length), RANGE_NONE);

@@ -112,6 +112,32 @@ TEST(bodies_are_read_by_workers_and_faults_are_told)
           "be\"}");
 }
 
+TEST(a_large_body_does_not_take_the_quick_lane)
+{
+    autoptr(front_fixture) fixture = front_fixture_new(&open_options);
+    autofd fd = client_connect(fixture);
+    autofree char *content = xcalloc(1, (2 << 20) + 1);
+    autoanswer answer = {0};
+
+    client_say(fd, "GET /block HTTP/1.1\r\nHost: a\r\n\r\n"); // takes the only slow worker
+    fixture_wait(&fixture->blocked, 1);
+    memset(content, 'A', 2 << 20);
+    autofree char *body = xasprintf("{\"name\":\"x\",\"files\":[{\"content\":\"%s\"}]}", content);
+    autofree char *head =
+        xasprintf("POST /name HTTP/1.1\r\nHost: a\r\nContent-Length: %zu\r\n\r\n", strlen(body));
+    autofd large = client_connect(fixture);
+    client_say(large, head);
+    client_say(large, body);
+    while (router_running(fixture->router) < 2)
+        (void)sched_yield();
+    check(fixture, "POST /name", "{\"name\":\"x\"}", 200, "{\"text\":\"x 0\"}");
+    CHECK_INT(atomic_load(&fixture->handled), 1); // and not the large one, which came first
+    (void)sem_post(&fixture->unblock);
+    client_read(fd, &answer);
+    client_read(large, &answer);
+    CHECK_STR(answer.body.data, "{\"text\":\"x 1572864\"}");
+}
+
 TEST(queries_are_checked_before_the_handler)
 {
     autoptr(front_fixture) fixture = front_fixture_new(&open_options);
