@@ -104,27 +104,42 @@ struct effect {
     struct sandbox_record next;
 };
 
-static int put_effect(struct live *live, const struct running *running, const struct execution_record *ended,
-                      struct effect *effect, struct error *err)
+static int foresee(struct live *live, struct running *running, const struct execution_record *ended,
+                   struct effect *effect, struct error *err)
 {
-    struct note note = {
-        .type = EVENT_COMPLETED, .reason = ended->kind == EXECUTION_JOB ? "job" : "execution", .now = ended->ended_at};
+    if (running->told_at == 0) {
+        running->is_sandbox_over = live->record.mode == SANDBOX_ONE_SHOT && ended->kind == EXECUTION_COMMAND;
+        running->is_sandbox_idle =
+            !running->is_sandbox_over && is_last(live, running) && live->record.state == SANDBOX_RUNNING;
+    }
+    effect->is_over = running->is_sandbox_over;
+    effect->has_rest = running->is_sandbox_idle;
+    if (running->told_at != 0) { // it has happened already
+        live_copy(live, &effect->next);
+        return 0;
+    }
+    if (effect->is_over)
+        return ending_foresee(live, STEP_END, "one_shot", ended->exit_code, ended->ended_at, &effect->next, err);
+    live_copy(live, &effect->next);
+    effect->next.updated_at = effect->next.active_at = ended->ended_at;
+    return effect->has_rest ? lifecycle_take(&effect->next, STEP_REST, NULL, ended->ended_at, err) : 0;
+}
 
-    note_fact(&note, ended->kind == EXECUTION_JOB ? "job" : "execution", ended->id);
+static int put_effect(struct live *live, const struct execution_record *ended, const struct effect *effect,
+                      struct error *err)
+{
+    const char *noun = ended->kind == EXECUTION_JOB ? "job" : "execution";
+    struct note note = {.type = EVENT_COMPLETED, .reason = noun, .now = ended->ended_at};
+
+    note_fact(&note, noun, ended->id);
     note_number(&note, "exit_code", ended->exit_code);
     note_fact(&note, "state", execution_state_name(ended->state));
     if (note_put(live, &note, err) < 0)
         return -1;
-    effect->is_over = live->record.mode == SANDBOX_ONE_SHOT && ended->kind == EXECUTION_COMMAND;
     if (effect->is_over)
-        return ending_put(live, STEP_END, "one_shot", ended->exit_code, ended->ended_at, &effect->next, err);
-    if (!is_last(live, running) || live->record.state != SANDBOX_RUNNING)
+        return ending_put(live, STEP_END, &effect->next, err);
+    if (!effect->has_rest)
         return 0;
-    effect->has_rest = true;
-    live_copy(live, &effect->next);
-    if (lifecycle_take(&effect->next, STEP_REST, NULL, ended->ended_at, err) < 0)
-        return -1;
-    effect->next.updated_at = effect->next.active_at = ended->ended_at;
     return store_sandbox_update(live->core->store, &effect->next, SANDBOX_PART_STATE | SANDBOX_PART_DEADLINES,
                                 lifecycle_from(STEP_REST), err);
 }
@@ -147,6 +162,13 @@ static void unlink_command(struct live *live, struct running *running)
         at = &(*at)->next;
     if (*at)
         *at = running->next;
+    (void)pthread_mutex_unlock(&live->lock);
+}
+
+/* Its place in the sandbox is free. */
+static void leave(struct live *live, struct running *running)
+{
+    (void)pthread_mutex_lock(&live->lock);
     if (running->record.kind == EXECUTION_JOB)
         live->n_jobs--;
     else
@@ -154,32 +176,46 @@ static void unlink_command(struct live *live, struct running *running)
     (void)pthread_mutex_unlock(&live->lock);
 }
 
-/* Everybody who waits learns that its streams, then it, have ended. Takes the list's reference. */
-static void finish_object(struct live *live, struct running *running)
+static void effect_clear(struct effect *effect)
 {
-    struct core *core = live->core;
+    sandbox_record_clear(&effect->next);
+}
+
+/* Everybody who waits learns that its streams, then it, have ended. */
+static void tell_end(struct live *live, struct running *running)
+{
+    struct streams *streams = live->core->streams;
+
+    if (running->output)
+        streams_end(streams, running->output);
+    if (running->error && running->error != running->output)
+        streams_end(streams, running->error);
+    if (running->input)
+        streams_end(streams, running->input);
+    hub_tell(live->core->hub, running->id);
+}
+
+/* Nobody will look for it here any more. Takes the list's reference. */
+static void let_go(struct live *live, struct running *running)
+{
     struct command_streams held = command_take_streams(live, running);
 
     if (running->feed)
         feed_stop(take(running->feed));
-    struct stream *all[] = {held.output, held.error, held.input};
-    for (unsigned i = 0; i < ARRAY_SIZE(all); i++) {
-        if (all[i])
-            streams_end(core->streams, all[i]);
-        stream_free(all[i]);
-    }
-    hub_tell(core->hub, running->id);
-    registry_end_command(core->registry, running, false);
+    stream_free(held.output);
+    stream_free(held.error);
+    stream_free(held.input);
+    registry_end_command(live->core->registry, running, false);
     running_free(running);
 }
 
 static int record_end(struct live *live, struct running *running, const struct execution_record *ended,
-                      struct effect *effect, struct error *err)
+                      const struct effect *effect, struct error *err)
 {
     autotransaction together = {0};
 
     if (store_begin(live->core->store, STORE_FAST, &together, err) < 0 || put_end(live, running, ended, err) < 0 ||
-        put_effect(live, running, ended, effect, err) < 0)
+        put_effect(live, ended, effect, err) < 0)
         return -1;
     return store_commit(&together, err);
 }
@@ -193,34 +229,55 @@ static void collect(struct live *live, uint32_t number)
     live_unlock_box(live);
 }
 
-/* The caller has the turn and gives it up here. */
+/* The end as everybody sees it from now on. */
+static void show_end(struct live *live, struct running *running, const struct execution_record *ended,
+                     struct effect *effect)
+{
+    bool is_changed = effect->is_over || effect->has_rest;
+
+    set_record(running, ended);
+    leave(live, running);
+    live_touch(live);
+    if (is_changed)
+        live_change(live, &effect->next);
+    tell_end(live, running);
+    if (is_changed)
+        hub_tell(live->core->hub, live->id);
+}
+
+/*
+ * Whoever waits is told first and the store afterwards: until the end is recorded PID 1 still has it, so it is not lost, and those
+ * who wait do not wait for the database. The caller has the turn and gives it up here.
+ */
 static void finish(struct live *live, struct running *running, const struct process_exit *exit)
 {
     struct execution_record ended = running->record;
-    struct effect effect = {0};
+    __attribute__((cleanup(effect_clear))) struct effect effect = {0};
+    struct effect shown = {0};
     struct error err = {0};
 
-    apply_exit(running, exit, (int64_t)clock_wall_ms(), &ended);
-    if (record_end(live, running, &ended, &effect, &err) < 0) {
-        // PID 1 still has it, also after a restart; until then it is tried again.
-        log_error("the end of a command could not be recorded", F("execution", (const char *)running->id),
-                  F("error", (const char *)err.text));
+    apply_exit(running, exit, running->told_at ? running->told_at : (int64_t)clock_wall_ms(), &ended);
+    int result = foresee(live, running, &ended, &effect, &err);
+    if (result == 0 && running->told_at == 0) {
+        running->told_at = ended.ended_at;
+        shown = effect;
+        sandbox_record_copy(&shown.next, &effect.next);
+        show_end(live, running, &ended, &shown);
+        sandbox_record_clear(&shown.next);
+        ended = running->record; // whose texts are where they will stay
+    }
+    if (result < 0 || record_end(live, running, &ended, &effect, &err) < 0) {
+        log_error("the end of a command could not be recorded; it is tried again",
+                  F("execution", (const char *)running->id), F("error", (const char *)err.text));
         running->exit = *exit;
         running->has_exit = true;
-        sandbox_record_clear(&effect.next);
         (void)pthread_mutex_unlock(&live->turn);
         return;
     }
     uint32_t number = running->number;
-    set_record(running, &ended);
     unlink_command(live, running);
-    live_touch(live);
-    if (effect.is_over || effect.has_rest)
-        live_change(live, &effect.next);
     (void)pthread_mutex_unlock(&live->turn);
-    finish_object(live, running);
-    if (effect.is_over || effect.has_rest)
-        hub_tell(live->core->hub, live->id);
+    let_go(live, running);
     if (effect.is_over)
         ending_start_box(live);
     else
@@ -329,11 +386,23 @@ int command_put_ends(struct live *live, enum execution_state state, const char *
         struct execution_record ended = running->record;
         if (!running->is_recorded)
             continue;
-        apply_end(state, error, now, &ended);
+        if (running->told_at == 0) // else it has ended by itself, and only the store does not know yet
+            apply_end(state, error, now, &ended);
         if (put_end(live, running, &ended, err) < 0)
             return -1;
     }
     return 0;
+}
+
+static void end_with_sandbox(struct live *live, struct running *running, enum execution_state state, const char *error,
+                             int64_t now)
+{
+    struct execution_record ended = running->record;
+
+    apply_end(state, error, now, &ended);
+    set_record(running, &ended);
+    leave(live, running);
+    tell_end(live, running);
 }
 
 void command_end_all(struct live *live, enum execution_state state, const char *error, int64_t now)
@@ -342,11 +411,10 @@ void command_end_all(struct live *live, enum execution_state state, const char *
     while (running) {
         struct running *next = running->next;
         if (running->is_recorded) {
-            struct execution_record ended = running->record;
-            apply_end(state, error, now, &ended);
-            set_record(running, &ended);
+            if (running->told_at == 0)
+                end_with_sandbox(live, running, state, error, now);
             unlink_command(live, running);
-            finish_object(live, running);
+            let_go(live, running);
         }
         running = next;
     }

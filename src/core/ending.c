@@ -39,11 +39,9 @@ static int put_event(struct live *live, enum lifecycle_step step, const struct s
     return note_put(live, &note, err);
 }
 
-int ending_put(struct live *live, enum lifecycle_step step, const char *reason, int64_t exit_code, int64_t now,
-               struct sandbox_record *next, struct error *err)
+int ending_foresee(struct live *live, enum lifecycle_step step, const char *reason, int64_t exit_code, int64_t now,
+                   struct sandbox_record *next, struct error *err)
 {
-    struct core *core = live->core;
-
     live_copy(live, next);
     if (lifecycle_take(next, step, reason, now, err) < 0)
         return -1;
@@ -51,10 +49,17 @@ int ending_put(struct live *live, enum lifecycle_step step, const char *reason, 
         next->exit_code = exit_code == NO_EXIT_CODE ? KILLED : exit_code;
     next->box_slot = SANDBOX_NO_SLOT;
     next->updated_at = now;
+    return 0;
+}
+
+int ending_put(struct live *live, enum lifecycle_step step, const struct sandbox_record *next, struct error *err)
+{
+    struct core *core = live->core;
+
     if (store_sandbox_update(core->store, next, SANDBOX_PART_STATE | SANDBOX_PART_BOX, lifecycle_from(step), err) < 0 ||
         put_event(live, step, next, err) < 0)
         return -1;
-    return store_stream_expire(core->store, live->id, now + core->settings.keep_ms, err);
+    return store_stream_expire(core->store, live->id, next->updated_at + core->settings.keep_ms, err);
 }
 
 /* In memory only: after a crash it is as it was before. */
@@ -134,7 +139,8 @@ static int put_all(struct live *live, enum lifecycle_step step, const char *reas
 
     if (store_begin(live->core->store, step == STEP_DELETE ? STORE_DURABLE : STORE_FAST, &together, err) < 0 ||
         command_put_ends(live, state, error, now, err) < 0 ||
-        ending_put(live, step, reason, NO_EXIT_CODE, now, next, err) < 0)
+        ending_foresee(live, step, reason, NO_EXIT_CODE, now, next, err) < 0 ||
+        ending_put(live, step, next, err) < 0)
         return -1;
     if (store_commit(&together, err) < 0)
         return -1;
@@ -262,7 +268,8 @@ static int put_failure(struct live *live, const char *why, struct sandbox_record
     live->record.error = xstrdup(why);
     (void)pthread_mutex_unlock(&live->lock);
     if (store_begin(live->core->store, STORE_FAST, &together, err) < 0 ||
-        ending_put(live, STEP_FAIL, "not_started", NO_EXIT_CODE, (int64_t)clock_wall_ms(), next, err) < 0)
+        ending_foresee(live, STEP_FAIL, "not_started", NO_EXIT_CODE, (int64_t)clock_wall_ms(), next, err) < 0 ||
+        ending_put(live, STEP_FAIL, next, err) < 0)
         return -1;
     return store_commit(&together, err);
 }

@@ -16,12 +16,11 @@ void ending_start(struct live *live, const char *reason); // a literal
 /* The end of a one-shot sandbox is recorded with its command's: only the box is left to be removed. Does not block. */
 void ending_start_box(struct live *live);
 
-/*
- * Rows of a sandbox's end, in the caller's transaction and turn: state, event, streams' expiry. *next (a copy of the record) is
- * what is in the store then; give it to live_change after the commit.
- */
-int ending_put(struct live *live, enum lifecycle_step step, const char *reason, int64_t exit_code, int64_t now,
-               struct sandbox_record *next, struct error *err);
+/* What the record will be; a copy in *next, the caller's. In turn. */
+int ending_foresee(struct live *live, enum lifecycle_step step, const char *reason, int64_t exit_code, int64_t now,
+                   struct sandbox_record *next, struct error *err);
+/* Rows of that, in the caller's transaction and turn: state, event, streams' expiry. */
+int ending_put(struct live *live, enum lifecycle_step step, const struct sandbox_record *next, struct error *err);
 
 /* It could not be made: its box goes, and what had got a row becomes failed. */
 void ending_bury(struct live *live, bool is_put, bool is_known, const char *why);

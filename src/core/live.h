@@ -34,6 +34,8 @@ struct running {
     bool is_recorded; // is in the store
     bool has_exit;    // ended before it was recorded
     struct process_exit exit;
+    int64_t told_at; // everybody knows that it has ended; 0: not yet
+    bool is_sandbox_over, is_sandbox_idle; // through that
     struct stream *input, *output, *error; // held; error may be output. Changed under the sandbox's lock too
     struct feed *feed;
     bool is_output_new, is_error_new; // made for it, not a user's own

@@ -2,6 +2,7 @@
 /* Where boxes come from; see pool.h. */
 #include "core/pool.h"
 
+#include "base/clock.h"
 #include "base/id.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -14,6 +15,7 @@
 #include <string.h>
 
 #define AT_A_TIME 4     // launches of one turn of filling
+#define CALM_MS 10
 #define NETWORKS_AHEAD 16
 #define SCRATCHES_AHEAD 16
 
@@ -27,6 +29,7 @@ struct pool {
     _Atomic bool is_filling;  // a turn of filling is queued or under way
     _Atomic bool has_failed;  // the last one: told once
     _Atomic bool is_ending;
+    _Atomic uint64_t taken_ms; // when somebody last took a box
 };
 
 struct pool *pool_new(struct core *core)
@@ -135,6 +138,7 @@ int pool_take(struct pool *pool, const struct pool_request *request, struct pool
     if (!take_parked(pool, image, request, out) && launch(pool, image_runtime(image), request, out, err) < 0)
         return -1;
     out->env = copy_env(image_runtime(image)->env);
+    pool->taken_ms = clock_monotonic_ms();
     pool_look_after(pool);
     return 0;
 }
@@ -190,6 +194,9 @@ static int fill_once(struct pool *pool, bool *is_full, struct error *err)
     unsigned made = 0;
 
     *is_full = true;
+    (void)streams_stash(pool->core->streams);
+    if (!images_is_ready(pool->core->images, pool->core->settings.default_runtime))
+        return 0; // it is being built; the keeper comes by again
     if (make_parks(pool, err) < 0 || engine_fill_networks(pool->core->engine, NETWORKS_AHEAD, err) < 0 ||
         volume_fill_scratches(engine_volume(pool->core->engine), SCRATCHES_AHEAD, err) < 0)
         return -1;
@@ -223,14 +230,28 @@ static bool wants_filling(struct pool *pool)
 {
     const struct core_settings *settings = &pool->core->settings;
     unsigned wanted = settings->parked_one_shot + settings->parked_kept;
-    return wanted > 0 && images_is_ready(pool->core->images, settings->default_runtime) && pool_waiting(pool) < wanted;
+    return (wanted > 0 && images_is_ready(pool->core->images, settings->default_runtime) &&
+            pool_waiting(pool) < wanted) ||
+           streams_wants_stash(pool->core->streams);
+}
+
+/*
+ * Launching takes a processor from whoever is being served just now. So the pool is filled when nobody has taken from it for a
+ * moment, or when it has run low.
+ */
+static bool is_good_time(struct pool *pool, unsigned left)
+{
+    const struct core_settings *settings = &pool->core->settings;
+    unsigned wanted = settings->parked_one_shot + settings->parked_kept;
+    return left <= wanted / 4 || clock_monotonic_ms() - pool->taken_ms >= CALM_MS;
 }
 
 void pool_look_after(struct pool *pool)
 {
     struct error ignored = {0};
 
-    if (pool->is_ending || !wants_filling(pool) || atomic_exchange(&pool->is_filling, true))
+    if (pool->is_ending || !wants_filling(pool) || !is_good_time(pool, pool_waiting(pool)) ||
+        atomic_exchange(&pool->is_filling, true))
         return;
     if (workers_submit(pool->core->crew, WORKERS_SLOW, fill, pool, &ignored) < 0)
         pool->is_filling = false;

@@ -4,6 +4,7 @@
  * knows beyond the row is how much of the file readers may see. Private to stream.c and streams.c; docs/internals/streams.md.
  */
 #pragma once
+#include "base/id.h"
 #include "core/id_table.h"
 #include "core/streams.h"
 
@@ -31,6 +32,17 @@ struct stream {
 };
 
 #define STREAM_SHARDS 16
+#define STREAM_STASH 64
+
+/* Files made ahead, so that starting a command makes none. */
+struct stream_stash {
+    pthread_mutex_t lock;
+    unsigned count;
+    struct {
+        char id[ID_TEXT];
+        int fd;
+    } files[STREAM_STASH];
+};
 
 struct streams {
     struct store *store;
@@ -39,6 +51,7 @@ struct streams {
     uint64_t limit_bytes; // of a user's stream
     int64_t keep_ms;
     atomic_uint sweep_place;
+    struct stream_stash stash;
     struct stream_shard {
         pthread_mutex_t lock;  // guards the table
         pthread_cond_t loaded; // one that was loading is there, or is not to be had

@@ -31,6 +31,7 @@ int streams_open(struct store *store, struct hub *hub, const struct core_setting
     streams->spool_fd = spool_fd;
     streams->limit_bytes = (uint64_t)settings->stream_limit_bytes;
     streams->keep_ms = settings->keep_ms;
+    (void)pthread_mutex_init(&streams->stash.lock, NULL);
     for (size_t i = 0; i < STREAM_SHARDS; i++) {
         (void)pthread_mutex_init(&streams->shards[i].lock, NULL);
         (void)pthread_cond_init(&streams->shards[i].loaded, NULL);
@@ -39,10 +40,82 @@ int streams_open(struct store *store, struct hub *hub, const struct core_setting
     return 0;
 }
 
+/* One that was made ahead: its file, or -1. */
+static int unstash(struct streams *streams, char id[ID_TEXT])
+{
+    struct stream_stash *stash = &streams->stash;
+    int fd = -1;
+
+    (void)pthread_mutex_lock(&stash->lock);
+    if (stash->count > 0) {
+        stash->count--;
+        memcpy(id, stash->files[stash->count].id, ID_TEXT);
+        fd = stash->files[stash->count].fd;
+    }
+    (void)pthread_mutex_unlock(&stash->lock);
+    return fd;
+}
+
+static int make_file(struct streams *streams, char id[ID_TEXT], int *fd, struct error *err)
+{
+    return spool_open_file(streams->spool_fd, id_make(id), O_CREAT | O_EXCL | O_APPEND, fd, err);
+}
+
+static bool stash_one(struct streams *streams)
+{
+    struct stream_stash *stash = &streams->stash;
+    struct error ignored;
+    char id[ID_TEXT];
+    autofd fd = -1;
+
+    if (make_file(streams, id, &fd, &ignored) < 0)
+        return false; // whoever needs one says why
+    (void)pthread_mutex_lock(&stash->lock);
+    bool has_room = stash->count < STREAM_STASH;
+    if (has_room) {
+        memcpy(stash->files[stash->count].id, id, ID_TEXT);
+        stash->files[stash->count++].fd = take_fd(fd);
+    }
+    (void)pthread_mutex_unlock(&stash->lock);
+    if (!has_room)
+        (void)spool_remove_file(streams->spool_fd, id, &ignored);
+    return has_room;
+}
+
+bool streams_wants_stash(struct streams *streams)
+{
+    (void)pthread_mutex_lock(&streams->stash.lock);
+    bool is_low = streams->stash.count < STREAM_STASH / 2;
+    (void)pthread_mutex_unlock(&streams->stash.lock);
+    return is_low;
+}
+
+bool streams_stash(struct streams *streams)
+{
+    bool has_made = false;
+
+    for (unsigned i = 0; i < STREAM_STASH && stash_one(streams); i++)
+        has_made = true;
+    return has_made;
+}
+
+static void drop_stash(struct streams *streams)
+{
+    struct error ignored;
+    char id[ID_TEXT];
+
+    for (int fd = -1; (fd = unstash(streams, id)) >= 0;) {
+        (void)close(fd);
+        (void)spool_remove_file(streams->spool_fd, id, &ignored);
+    }
+    (void)pthread_mutex_destroy(&streams->stash.lock);
+}
+
 void streams_free(struct streams *streams)
 {
     if (!streams)
         return;
+    drop_stash(streams);
     for (size_t i = 0; i < STREAM_SHARDS; i++) {
         id_table_clear(&streams->shards[i].table);
         (void)pthread_cond_destroy(&streams->shards[i].loaded);
@@ -83,9 +156,9 @@ int streams_prepare(struct streams *streams, const struct stream_place *place, s
                     struct error *err)
 {
     char id[ID_TEXT];
-    int fd = -1;
+    int fd = unstash(streams, id);
 
-    if (spool_open_file(streams->spool_fd, id_make(id), O_CREAT | O_EXCL | O_APPEND, &fd, err) < 0)
+    if (fd < 0 && make_file(streams, id, &fd, err) < 0)
         return -1;
     struct stream_record record = record_of(id, place);
     struct stream *stream = stream_new(streams, &record, fd);
@@ -263,15 +336,13 @@ int streams_put_end(struct streams *streams, struct stream *stream, bool is_trun
     struct stream_record row;
 
     (void)pthread_mutex_lock(&stream->lock);
-    bool is_known = stream->is_complete;
     stream_freeze(stream);
     stream->is_ending = true;
     describe_end(stream, is_truncated, now, &row);
     (void)pthread_mutex_unlock(&stream->lock);
-    if (is_known ||
-        store_stream_update(streams->store, &row, parts, stream_in(STREAM_OPEN), err) == 0)
+    if (store_stream_update(streams->store, &row, parts, stream_in(STREAM_OPEN), err) == 0)
         return 0;
-    return is_over(err) ? 0 : -1;
+    return is_over(err) ? 0 : -1; // its user completed it before
 }
 
 void streams_end(struct streams *streams, struct stream *stream)

@@ -29,6 +29,9 @@ struct stream_place {
  */
 int streams_prepare(struct streams *streams, const struct stream_place *place, struct stream **out,
                     struct error *err);
+/* Makes files ahead for it, until enough wait. False: nothing was left to do. */
+bool streams_stash(struct streams *streams);
+bool streams_wants_stash(struct streams *streams); // does not block
 /* Writes its row, in the caller's transaction. */
 int streams_put(struct streams *streams, struct stream *stream, struct error *err);
 /* It was never put: readers end, the file goes. Takes the reference. */
