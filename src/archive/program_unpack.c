@@ -180,7 +180,7 @@ static int send_content(struct program *program, struct archive *archive, struct
 static int send_entry(struct program *program, struct archive *archive, struct source *source,
                       struct archive_entry *entry, struct names *names, struct error *err)
 {
-    struct files_item item;
+    struct files_item item = {.path = "", .target = ""};
     if (describe(program, entry, &item, names, err) < 0)
         return -1;
     if (!item.path[0])
@@ -198,7 +198,7 @@ static int send_entry(struct program *program, struct archive *archive, struct s
 static int send_entries(struct program *program, struct archive *archive, struct source *source,
                         struct error *err)
 {
-    struct names names;
+    struct names names = {.path = ""};
     for (uint64_t seen = 0;; seen++) {
         struct archive_entry *entry = NULL;
         int result = archive_read_next_header(archive, &entry);

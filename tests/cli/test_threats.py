@@ -27,7 +27,7 @@ def titles(name):
         return re.findall(r"^def (test_\w+)", path.read_text(), re.MULTILINE)
     paths = list(TESTS.rglob(f"{name}.c"))
     assert len(paths) == 1, f"'{name}.c' is there {len(paths)} times"
-    found = re.findall(r"^(?:BOX_)?TEST(?:_MODES)?\((\w+)\)", paths[0].read_text(), re.MULTILINE)
+    found = re.findall(r"^(?:BOX_|CORE_)?TEST(?:_MODES)?\((\w+)\)", paths[0].read_text(), re.MULTILINE)
     return [title.replace("_", " ") for title in found]
 
 

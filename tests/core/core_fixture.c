@@ -55,6 +55,7 @@ static void open_core(void)
     settings.default_runtime = "host:latest";
     settings.parked_one_shot = 2;
     settings.parked_kept = 1;
+    settings.archive_program = getenv("BURROW_ARCHIVE");
     CHECK_OK(core_open(&settings, &core, &err), err);
     keys_local_actor(core_keys(core), &actor);
 }
