@@ -226,6 +226,7 @@ static void collect(struct live *live, uint32_t number)
     if (live_lock_box(live, &ignored) < 0)
         return;
     (void)box_collect(live->box, number, &ignored);
+    box_prepare(live->box, live_next_number(live));
     live_unlock_box(live);
 }
 

@@ -44,6 +44,7 @@ static void copy_settings(struct core *core, const struct core_settings *setting
     core->settings = *settings;
     core->settings.data_dir = xstrdup(settings->data_dir);
     core->settings.default_runtime = xstrdup(settings->default_runtime);
+    core->settings.parked_directory = settings->parked_directory ? xstrdup(settings->parked_directory) : NULL;
     core->settings.archive_program = settings->archive_program ? xstrdup(settings->archive_program) : NULL;
     core->settings.fail_step = settings->fail_step ? xstrdup(settings->fail_step) : NULL;
 }
@@ -128,6 +129,7 @@ void core_free(struct core *core)
     closep(&core->lock_fd);
     free((char *)core->settings.data_dir);
     free((char *)core->settings.default_runtime);
+    free((char *)core->settings.parked_directory);
     free((char *)core->settings.archive_program);
     free((char *)core->settings.fail_step);
     free(core);

@@ -188,6 +188,8 @@ static int take_box(struct birth *birth, struct error *err)
     live->box = pooled.box;
     live->runtime_env = pooled.env;
     int result = keeper_watch(birth->core->keeper, live, err);
+    if (!birth->running)
+        box_prepare(live->box, live_next_number(live));
     (void)pthread_mutex_unlock(&live->box_lock);
     (void)pthread_mutex_lock(&live->lock);
     live->record.box_slot = box_slot(pooled.box);

@@ -120,6 +120,14 @@ void live_unlock_box(struct live *live)
         keeper_arm(live->core->keeper, live);
 }
 
+uint32_t live_next_number(struct live *live)
+{
+    (void)pthread_mutex_lock(&live->lock);
+    uint32_t next = live->last_number + 1;
+    (void)pthread_mutex_unlock(&live->lock);
+    return next;
+}
+
 void live_touch(struct live *live)
 {
     live->active_at = (int64_t)clock_wall_ms();

@@ -63,12 +63,12 @@ struct live {
     bool is_box_over;      // it has been ended or has died
 
     pthread_mutex_t turn;
-    uint32_t last_number;
 
     pthread_mutex_t lock;
     pthread_cond_t changed;       // the state
     struct sandbox_record record; // texts are ours; those that no state changes (id, owner, command …) are read freely
     struct running *commands;     // not ended; each holds a reference. Changed in turn only
+    uint32_t last_number;         // of a command
     unsigned n_executions;        // begun or about to, without jobs
     unsigned n_jobs;
 
@@ -92,6 +92,9 @@ DEFINE_AUTOPTR(live)
 int live_lock_box(struct live *live, struct error *err);
 bool live_try_box(struct live *live); // false: in use, or none
 void live_unlock_box(struct live *live);
+
+/* What the next command will be called in the box. */
+uint32_t live_next_number(struct live *live);
 
 void live_touch(struct live *live); // it was used just now
 

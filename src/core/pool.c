@@ -159,6 +159,7 @@ static int make_park(struct pool *pool, struct image *image, unsigned which, uns
         .spec = &spec,
         .count = count,
         .warm_up = warm_up,
+        .directory = settings->parked_directory,
         .scratch_prefix = which == PARK_KEPT ? POOL_SCRATCH : NULL,
     };
     return count ? park_new(pool->core->engine, &options, &pool->parks[which], err) : 0;

@@ -13,6 +13,7 @@
 #include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -190,6 +191,36 @@ static int request_spawn(struct box *box, const struct process_spec *spec,
     return own < 0 ? 0 : receive_started(box, own, spec->id, tty_fd, err);
 }
 
+void box_prepare(struct box *box, uint32_t id)
+{
+    struct error ignored = {0};
+    char name[16];
+
+    leaf_name(id, name, sizeof name);
+    if (!box->is_one_shot && box->ahead_id == 0 &&
+        cgroup_leaf_create(box->cgroup, name, &box->ahead, &ignored) == 0)
+        box->ahead_id = id;
+}
+
+/* The leaf made ahead if it is for this process; one for another goes. */
+static bool take_ahead(struct box *box, uint32_t id, struct cgroup_leaf *leaf)
+{
+    struct error ignored = {0};
+    char name[16];
+
+    uint32_t ahead = atomic_exchange(&box->ahead_id, 0);
+    if (ahead == id) {
+        *leaf = box->ahead;
+        return true;
+    }
+    if (ahead != 0) {
+        cgroup_leaf_close(&box->ahead);
+        leaf_name(ahead, name, sizeof name);
+        (void)cgroup_leaf_remove(box->cgroup, name, &ignored); // goes with the box at the latest
+    }
+    return false;
+}
+
 int box_spawn(struct box *box, const struct process_spec *spec, int *tty_fd, struct error *err)
 {
     struct cgroup_leaf leaf = {-1, -1, -1, -1, -1};
@@ -202,7 +233,8 @@ int box_spawn(struct box *box, const struct process_spec *spec, int *tty_fd, str
     if (check_env(spec->env, err) < 0)
         return -1;
     leaf_name(spec->id, name, sizeof name);
-    if (!box->is_one_shot && cgroup_leaf_create(box->cgroup, name, &leaf, err) < 0)
+    if (!box->is_one_shot && !take_ahead(box, spec->id, &leaf) &&
+        cgroup_leaf_create(box->cgroup, name, &leaf, err) < 0)
         return -1;
     int result = request_spawn(box, spec, &leaf, tty_fd, err);
     cgroup_leaf_close(&leaf);
@@ -612,6 +644,8 @@ void box_free(struct box *box)
         return;
     let_go(box);
     box_close_spent(box);
+    if (box->ahead_id)
+        cgroup_leaf_close(&box->ahead);
     closep(&box->control);
     closep(&box->slot_fd);
     closep(&box->pidfd);

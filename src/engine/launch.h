@@ -68,6 +68,8 @@ struct box {
     unsigned n_processes;    // when it was adopted
     _Atomic bool is_frozen;  // by this handle
     struct kept_exit *exits; // of whoever reads events
+    struct cgroup_leaf ahead;   // of box_prepare
+    _Atomic uint32_t ahead_id;  // its process; 0: none. Who takes the leaf puts 0
     // Of the launch. Closing them takes the kernel longer than starting a process, so it is done beside one.
     int spent[BOX_SPENT_FDS];
     _Atomic unsigned n_spent; // who takes them puts 0

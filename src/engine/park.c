@@ -21,6 +21,7 @@ struct park {
     unsigned count;
     char *scratch_prefix; // or NULL
     char **warm_up;
+    char *directory; // of the warm-up
     pthread_mutex_t lock; // guards all below; held for memory work only
     struct box **waiting;
     unsigned n_waiting, n_coming; // together `count` at most
@@ -79,6 +80,7 @@ int park_new(struct engine *engine, const struct park_options *options, struct p
         n_warm_up++;
     if (n_warm_up > 0)
         park->warm_up = copy_list(options->warm_up, n_warm_up);
+    park->directory = xstrdup(options->directory ? options->directory : "/");
     *out = park;
     return 0;
 }
@@ -90,7 +92,7 @@ static int warm_up(struct park *park, struct box *box, struct error *err)
         .id = WARM_UP_ID,
         .argv = (const char *const *)park->warm_up,
         .env = no_env,
-        .cwd = "/",
+        .cwd = park->directory,
         .stdin_fd = -1,
         .stdout_fd = -1,
         .stderr_fd = -1,
@@ -238,5 +240,6 @@ void park_free(struct park *park)
     free((char *)park->spec.hostname);
     closep(&park->spec.hold_fd);
     free_list(park->warm_up);
+    free(park->directory);
     free(park);
 }

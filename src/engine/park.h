@@ -14,6 +14,7 @@ struct park_options {
     const char *scratch_prefix; // scratches to keep, named '<prefix>-<random id>'; NULL: fresh ones
     const char *const
         *warm_up; // a command run once in each before it waits (fills caches); NULL: none
+    const char *directory; // where it runs, made when missing; NULL: "/"
 };
 
 int park_new(struct engine *engine, const struct park_options *options, struct park **out,

@@ -18,6 +18,7 @@
 
 #include <limits.h>
 #include <openssl/crypto.h>
+#include <malloc.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -195,6 +196,15 @@ static int open_network(struct server *server, struct error *err)
     return 0;
 }
 
+/* Many threads that each do a little: few arenas, which grow and shrink in larger steps. */
+static void tune_memory(void)
+{
+    (void)mallopt(M_ARENA_MAX, 4);
+    (void)mallopt(M_TOP_PAD, 256 << 10);
+    (void)mallopt(M_TRIM_THRESHOLD, 4 << 20);
+    (void)mallopt(M_MMAP_THRESHOLD, 1 << 20);
+}
+
 static int open_server(struct server *server, char first_key[KEY_TEXT], struct error *err)
 {
     struct core_settings settings;
@@ -202,6 +212,8 @@ static int open_server(struct server *server, char first_key[KEY_TEXT], struct e
     if (prepare_data_dir(server, err) < 0)
         return -1;
     config_core(&server->config, &settings);
+    settings.parked_directory = AGENTUITY_HOME;
+    tune_memory();
     if (core_open(&settings, &server->core, err) < 0 ||
         first_key_prepare(core_keys(server->core), &server->config, first_key, err) < 0 ||
         loop_new(&server->loop, err) < 0 || open_front(server, err) < 0 ||

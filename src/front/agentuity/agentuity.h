@@ -6,6 +6,8 @@
 #pragma once
 #include "front/route.h"
 
+#define AGENTUITY_HOME "/home/agentuity" // where commands start
+
 /* Texts are borrowed for as long as the front is used; agentuity_settings_default is where to start from. */
 struct agentuity_settings {
     const char *region; // the one region there is; never empty

@@ -9,8 +9,6 @@
 
 #include <string.h>
 
-#define HOME "/home/agentuity"
-
 struct resources_body {
     struct size_field memory, cpu, disk;
 };
@@ -241,8 +239,8 @@ static int fill_request(struct call *call, const struct create_body *body,
         .description = body->description,
         .asked = write_asked(call, body),
         .mode = is_one_shot ? SANDBOX_ONE_SHOT : SANDBOX_INTERACTIVE,
-        .home = HOME,
-        .working_directory = HOME,
+        .home = AGENTUITY_HOME,
+        .working_directory = AGENTUITY_HOME,
     };
     fill_limits(body, out);
     body_files(call, &body->files, &body->command.files, &out->files, &out->n_files);
