@@ -25,6 +25,9 @@ struct key_request {
     int64_t expires_at; // 0: never
 };
 
+/* Whether a person may choose this one: ERROR_INVALID, noun "key". */
+int key_check_chosen(const char *text, struct error *err);
+
 /* `text` (KEY_TEXT bytes) gets the key when it was made; it is told nowhere else. A chosen one that exists
  * already is no error. */
 int key_create(struct keys *keys, const struct key_request *request, char *text, struct key_record *out,
