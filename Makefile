@@ -6,7 +6,7 @@ all: $(BUILD)/build.ninja
 
 # The programs alone, without tests and benchmarks.
 burrow: $(BUILD)/build.ninja
-	ninja -C $(BUILD) src/burrow
+	ninja -C $(BUILD) src/burrow src/burrow-server src/burrow-archive
 
 $(BUILD)/build.ninja:
 	meson setup --cross-file tools/musl.cross $(BUILD)

@@ -154,7 +154,7 @@ static void make_text(char text[KEY_TEXT])
     OPENSSL_cleanse(halves, sizeof halves);
 }
 
-static int check_chosen(const char *text, struct error *err)
+int key_check_chosen(const char *text, struct error *err)
 {
     size_t length = strlen(text);
 
@@ -216,7 +216,7 @@ int key_create(struct keys *keys, const struct key_request *request, char *text,
         .expires_at = request->expires_at,
     };
 
-    if (request->text && check_chosen(request->text, err) < 0)
+    if (request->text && key_check_chosen(request->text, err) < 0)
         return -1;
     make_text(made);
     const char *key = request->text ? request->text : made;

@@ -25,8 +25,8 @@ void runtime_list_clear(struct runtime_list *list);
 #define autoruntimes __attribute__((cleanup(runtime_list_clear))) struct runtime_list
 
 enum runtime_sort { RUNTIME_BY_CREATED, RUNTIME_BY_NAME };
-int runtime_list(struct core *core, enum runtime_sort sort, bool is_descending, const struct store_page *page,
-                 struct runtime_list *out, struct error *err);
+int runtime_list(struct core *core, enum runtime_sort sort, bool is_descending,
+                 const struct store_page *page, struct runtime_list *out, struct error *err);
 
 /*
  * Whether a sandbox may be started from the runtime of this name (NULL: the server's own choice, which always may). ERROR_INVALID for one that there will be,

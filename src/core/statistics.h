@@ -11,5 +11,5 @@ struct statistics {
     struct usage_total used;                 // within the time asked for
 };
 /* to 0: until now. */
-int statistics_get(struct core *core, const struct actor *actor, int64_t from, int64_t to, struct statistics *out,
-                   struct error *err);
+int statistics_get(struct core *core, const struct actor *actor, int64_t from, int64_t to,
+                   struct statistics *out, struct error *err);

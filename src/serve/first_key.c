@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/mem.h"
 
 #include <string.h>
 
@@ -87,24 +88,57 @@ static int make_first(struct keys *keys, char *text, struct error *err)
     return key_create(keys, &request, text, &key, err);
 }
 
+// ---- before the core is open ----
+
+static int count_in_use(const struct config *config, int64_t *out, struct error *err)
+{
+    autofree char *path = xasprintf("%s/burrow.db", config->data_dir);
+    struct survey survey = {0};
+    autoptr(store) store = NULL;
+
+    if (access(path, F_OK) < 0)
+        return 0;
+    if (store_open(path, &store, err) < 0)
+        return -1;
+    autoptr(keys) keys = NULL; // goes before the store does
+    if (keys_open(store, &keys, err) < 0 || take_survey(keys, &survey, err) < 0)
+        return -1;
+    *out = survey.in_use;
+    return 0;
+}
+
+int first_key_check(const struct config *config, struct error *err)
+{
+    char address[CONFIG_ADDRESS];
+    int64_t in_use = 0;
+
+    if (config->api_key)
+        return key_check_chosen(config->api_key, err) < 0 ? error_wrap(err, CONFIGURED) : 0;
+    if (!find_open_address(config, address))
+        return 0;
+    if (count_in_use(config, &in_use, err) < 0)
+        return -1;
+    if (in_use)
+        return 0;
+    error_set(err, ERROR_DENIED,
+              "will not listen on '%s', which others can reach, without a key: set BURROW_API_KEY, "
+              "or make one with 'burrow key create', "
+              "or listen on 127.0.0.1",
+              address);
+    return error_about(err, "key", NULL);
+}
+
+// ---- once it is ----
+
 int first_key_prepare(struct keys *keys, const struct config *config, char *text, struct error *err)
 {
     struct survey survey = {0};
-    char address[CONFIG_ADDRESS];
 
     *text = '\0';
     if (config->api_key)
         return put_configured(keys, config->api_key, err);
     if (take_survey(keys, &survey, err) < 0)
         return -1;
-    if (!survey.in_use && find_open_address(config, address)) {
-        error_set(err, ERROR_DENIED,
-                  "will not listen on '%s', which others can reach, without a key: set "
-                  "BURROW_API_KEY, or make one with 'burrow "
-                  "key create', or listen on 127.0.0.1",
-                  address);
-        return error_about(err, "key", NULL);
-    }
     if (survey.total == 0)
         return make_first(keys, text, err);
     if (!survey.in_use)

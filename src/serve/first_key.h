@@ -5,8 +5,14 @@
 #include "serve/config.h"
 
 /*
+ * Before anything is touched: whether BURROW_API_KEY is one (ERROR_INVALID), and, where the server would listen beyond this machine,
+ * whether there is a key (ERROR_DENIED). Looks at a database that exists, and changes nothing in it.
+ */
+int first_key_check(const struct config *config, struct error *err);
+
+/*
  * Puts BURROW_API_KEY among the keys, in place of the one it was before. Where there is none and never was any key, makes the first one, whose
- * text comes out in `text` (KEY_TEXT bytes; else ""). ERROR_DENIED when the server would listen beyond this machine and no key is in use.
+ * text comes out in `text` (KEY_TEXT bytes; else "").
  */
 int first_key_prepare(struct keys *keys, const struct config *config, char *text,
                       struct error *err);

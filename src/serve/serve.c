@@ -16,6 +16,7 @@
 #include "serve/first_key.h"
 #include "serve/notify.h"
 
+#include <fcntl.h>
 #include <limits.h>
 #include <openssl/crypto.h>
 #include <malloc.h>
@@ -44,6 +45,7 @@ struct server {
     const struct front *fronts[3];
     struct router *router;
     struct http_server *http;
+    int data_fd; // where the local socket's path is too long, else -1
     int signal_fd;
     struct loop_watch *signals;
     bool is_draining;
@@ -174,20 +176,38 @@ static int open_front(struct server *server, struct error *err)
     return router_new(&routing, &server->router, err);
 }
 
+// The name of a socket has room for 107 bytes only; a longer one is reached through the directory's descriptor.
+static int listen_locally(struct server *server, struct error *err)
+{
+    char path[PATH_MAX + 16], shorter[64];
+    const char *name = path;
+
+    (void)snprintf(path, sizeof path, "%s/burrow.sock", server->data_dir);
+    if (strlen(path) > 96) { // the listener makes a name next to it first
+        server->data_fd = open(server->data_dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        if (server->data_fd < 0)
+            return error_sys(err, "open the data directory '%s'", server->data_dir);
+        (void)snprintf(shorter, sizeof shorter, "/proc/self/fd/%d/burrow.sock", server->data_fd);
+        name = shorter;
+    }
+    if (http_server_listen_unix(server->http, name, 0600, err) < 0)
+        return -1;
+    log_info("listening", F("socket", path));
+    return 0;
+}
+
 static int open_network(struct server *server, struct error *err)
 {
     struct http_limits limits = http_limits_default;
-    char address[CONFIG_ADDRESS], path[PATH_MAX + 16];
+    char address[CONFIG_ADDRESS];
     const char *bound;
 
     limits.connections = (size_t)server->config.max_connections;
     if (http_server_new(server->loop, &limits, &router_handler, server->router, &server->http,
                         err) < 0)
         return -1;
-    (void)snprintf(path, sizeof path, "%s/burrow.sock", server->data_dir);
-    if (http_server_listen_unix(server->http, path, 0600, err) < 0)
+    if (listen_locally(server, err) < 0)
         return -1;
-    log_info("listening", F("socket", path));
     for (size_t i = 0; config_address(&server->config, i, address); i++) {
         if (http_server_listen_tcp(server->http, address, &bound, err) < 0)
             return -1;
@@ -209,7 +229,7 @@ static int open_server(struct server *server, char first_key[KEY_TEXT], struct e
 {
     struct core_settings settings;
 
-    if (prepare_data_dir(server, err) < 0)
+    if (first_key_check(&server->config, err) < 0 || prepare_data_dir(server, err) < 0)
         return -1;
     config_core(&server->config, &settings);
     settings.parked_directory = AGENTUITY_HOME;
@@ -248,6 +268,7 @@ static void close_server(struct server *server)
     core_free(server->core);
     loop_free(server->loop);
     closep(&server->signal_fd);
+    closep(&server->data_fd);
     config_clear(&server->config);
     (void)alarm(0);
 }
@@ -286,7 +307,7 @@ static int run(struct server *server, struct error *err)
 
 int serve_command(int argc, char **argv)
 {
-    struct server server = {.argc = argc, .argv = argv, .signal_fd = -1};
+    struct server server = {.argc = argc, .argv = argv, .data_fd = -1, .signal_fd = -1};
     struct error err = {0};
 
     int parsed = config_read(argc, argv, &server.config, &err);

@@ -38,7 +38,7 @@ def test_every_command_is_in_the_manual():
         assert (MAN / f"burrow-{command}.1.scd").exists()
 
 
-@pytest.mark.parametrize("command", ["run", "doctor", "detach"])
+@pytest.mark.parametrize("command", ["run", "doctor", "detach", "serve"])
 def test_every_option_is_in_its_page(command):
     missing = {option for option in options(command) if option not in page(f"burrow-{command}")}
     assert not missing
@@ -48,6 +48,23 @@ def test_every_option_is_in_its_page(command):
 def test_every_option_of_runtime_is_in_its_page(action):
     missing = {option for option in options("runtime", action) if option not in page("burrow-runtime")}
     assert not missing
+
+
+@pytest.mark.parametrize("action", ["create", "list", "revoke"])
+def test_every_option_of_key_is_in_its_page(action):
+    missing = {option for option in options("key", action) if option not in page("burrow-key")}
+    assert not missing
+
+
+def test_every_setting_of_the_server_is_in_its_page_with_its_variable_and_default():
+    text = help_of("serve").split("options:")[1].split("examples:")[0]
+    settings = re.findall(r"(--[a-z-]+) [A-Z:]+\s+(.*?)\[(BURROW_[A-Z_]+)\]", re.sub(r"\s+", " ", text))
+    assert len(settings) > 20
+    for option, words, variable in settings:
+        assert f"*{option}*" in page("burrow-serve")
+        assert f"*{variable}*" in page("burrow-serve")
+        for default in re.findall(r"\(default (\S+)\)", words):
+            assert re.search(rf"(_{re.escape(default)}_|The default, {re.escape(default)},)", page("burrow-serve")), option
 
 
 def test_pages_are_ones_scdoc_takes():
