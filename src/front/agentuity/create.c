@@ -188,21 +188,28 @@ static int64_t timeout_of(const struct duration_field *field)
     return field->text ? (int64_t)field->ms : SANDBOX_DEFAULT;
 }
 
+static int no_runtime(const char *id, struct error *err)
+{
+    error_set(err, ERROR_NOT_FOUND, "runtimeId: there is no runtime '%.64s'", id);
+    return error_about(err, "runtime", NULL);
+}
+
 static int fill_runtime(struct call *call, const struct create_body *body,
                         struct sandbox_request *out, struct error *err)
 {
     const size_t length = strlen(RUNTIME_PREFIX);
+    const char *id = body->runtime_id;
 
     out->runtime = body->runtime;
-    if (!body->runtime_id)
+    if (!id)
         return 0;
-    if (strncmp(body->runtime_id, RUNTIME_PREFIX, length) != 0) {
-        error_set(err, ERROR_NOT_FOUND, "runtime '%.64s' not found", body->runtime_id);
-        return error_about(err, "runtime", NULL);
-    }
     char *name = call_alloc(call, RUNTIME_REFERENCE_TEXT);
     out->runtime = name;
-    return runtime_resolve(call->core, body->runtime_id + length, name, err);
+    if (strncmp(id, RUNTIME_PREFIX, length) != 0)
+        return no_runtime(id, err);
+    if (runtime_resolve(call->core, id + length, name, err) == 0)
+        return 0;
+    return err->kind == ERROR_NOT_FOUND ? no_runtime(id, err) : -1;
 }
 
 static void fill_limits(const struct create_body *body, struct sandbox_request *out)

@@ -59,6 +59,15 @@ static const struct {
     {"job", "jobId", JOB_PREFIX},
 };
 
+/* How a command ended, in the words for executions. */
+static void write_status(struct json_writer *json, const char *state)
+{
+    for (unsigned i = 0; i < EXECUTION_STATES; i++) {
+        if (strcmp(execution_state_name(i), state) == 0)
+            member_text(json, "status", render_execution_status(i));
+    }
+}
+
 static bool is_number(const char *text)
 {
     size_t digits = strspn(text + (*text == '-'), "0123456789");
@@ -80,7 +89,9 @@ static void write_fact(struct json_writer *json, const char *fact)
             return;
         }
     }
-    if (is_number(end + 1))
+    if (strcmp(name, "state") == 0)
+        write_status(json, end + 1);
+    else if (is_number(end + 1))
         member_integer(json, name, strtoll(end + 1, NULL, 10));
     else
         member_text(json, name, end + 1);

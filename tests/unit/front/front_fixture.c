@@ -254,6 +254,8 @@ static void start_router(struct front_fixture *fixture, const struct front_optio
                             .routes = routes,
                             .on_error = on_error,
                             .settings = fixture};
+    if (options->front)
+        *front = *options->front;
     fronts[0] = front;
     fronts[1] = &ops_front;
     fixture->fronts = fronts;

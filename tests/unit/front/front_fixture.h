@@ -32,6 +32,7 @@ struct front_fixture {
 
 struct front_options {
     struct core *core;
+    const struct front *front; // instead of the fixture's own; copied
     const char *public_url;
     bool is_open;
 };

@@ -249,7 +249,7 @@ TEST(an_event_without_facts_has_an_empty_object)
 TEST(facts_of_an_event_are_spelled_as_clients_spell)
 {
     static const char *const facts[] = {
-        "execution=" EXE,         "job=" ID, "exit_code=-1", "state=completed", "run_time_name=a=b",
+        "execution=" EXE,         "job=" ID, "exit_code=-1", "state=timed_out", "run_time_name=a=b",
         "large=1234567890123456", NULL};
     autofree char *detail = texts_pack(facts);
     struct event_record record = {.id = "e",
@@ -263,7 +263,7 @@ TEST(facts_of_an_event_are_spelled_as_clients_spell)
         render_event(json, &record),
         "{\"eventId\":\"evt_e\",\"sandboxId\":\"sbx_" ID "\",\"type\":\"lifecycle:terminated\","
         "\"event\":{\"reason\":\"idle\",\"executionId\":\"exe_" EXE "\",\"jobId\":\"job_" ID "\","
-        "\"exitCode\":-1,\"state\":\"completed\",\"runTimeName\":\"a=b\",\"large\":"
+        "\"exitCode\":-1,\"status\":\"timeout\",\"runTimeName\":\"a=b\",\"large\":"
         "\"1234567890123456\"},"
         "\"createdAt\":\"1970-01-01T00:00:00.001Z\"}");
 }
