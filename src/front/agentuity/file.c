@@ -5,6 +5,7 @@
 #include "core/file.h"
 #include "core/sandbox.h"
 #include "front/agentuity/agentuity_impl.h"
+#include "front/agentuity/body.h"
 #include "front/collect.h"
 
 #include <stddef.h>
@@ -39,24 +40,13 @@ static const char *path_or_here(const struct call *call)
     return path ? path : ".";
 }
 
-struct file_body {
-    const char *path;
-    struct bytes_field content;
-};
 struct write_body {
     struct field_list files; // of struct file_body
 };
 
-static const struct field file_fields[] = {
-    {"path", FIELD_TEXT, offsetof(struct file_body, path), .is_needed = true,
-     .maximum = PATH_MAX_BYTES},
-    {"content", FIELD_BYTES, offsetof(struct file_body, content), .is_needed = true,
-     .help = "base64"},
-    {0},
-};
 static const struct field write_fields[] = {
     {"files", FIELD_LIST, offsetof(struct write_body, files), .is_needed = true,
-     .fields = file_fields, .item_size = sizeof(struct file_body), .maximum = 10000},
+     .fields = body_file_fields, .item_size = sizeof(struct file_body), .maximum = BODY_FILES_MAX},
     {0},
 };
 
@@ -64,19 +54,18 @@ static const struct field write_fields[] = {
 static int write_files(struct call *call, struct error *err)
 {
     struct write_body body = {0};
+    const struct sandbox_file *files = NULL;
     const char *id = NULL;
-    size_t written = 0;
+    size_t count = 0, written = 0;
 
     if (sandbox_id_of(call, &id, err) < 0 || fields_read(call->body, write_fields, &body, err) < 0)
         return -1;
-    const struct file_body *items = body.files.items;
-    struct sandbox_file *files = call_alloc(call, (body.files.count + 1) * sizeof *files);
-    for (size_t i = 0; i < body.files.count; i++) {
-        files[i] = (struct sandbox_file){.path = items[i].path,
-                                         .data = items[i].content.data,
-                                         .length = items[i].content.length};
+    body_files(call, &body.files, NULL, &files, &count);
+    for (size_t i = 0; i < count; i++) {
+        if (!files[i].path[0])
+            return error_set(err, ERROR_INVALID, "files[%zu].path: must not be empty", i);
     }
-    if (file_write(call->core, &call->actor, id, files, body.files.count, &written, err) < 0)
+    if (file_write(call->core, &call->actor, id, files, count, &written, err) < 0)
         return refuse(err);
 
     autoreply reply = {0};
@@ -138,13 +127,21 @@ static const struct field tree_fields[] = {
     {0},
 };
 
+static int read_path(struct call *call, const struct field *fields, struct path_body *body,
+                     struct error *err)
+{
+    if (fields_read(call->body, fields, body, err) < 0)
+        return -1;
+    return body->path[0] ? 0 : error_set(err, ERROR_INVALID, "path: must not be empty");
+}
+
 /* POST /fs/mkdir/{id} */
 static int make_directory(struct call *call, struct error *err)
 {
     struct path_body body = {0};
     const char *id = NULL;
 
-    if (sandbox_id_of(call, &id, err) < 0 || fields_read(call->body, tree_fields, &body, err) < 0)
+    if (sandbox_id_of(call, &id, err) < 0 || read_path(call, tree_fields, &body, err) < 0)
         return -1;
     if (file_mkdir(call->core, &call->actor, id, body.path, body.is_recursive, err) < 0) {
         if (err->kind == ERROR_NOT_FOUND && err->noun && strcmp(err->noun, "file") == 0)
@@ -175,7 +172,7 @@ static int remove_file(struct call *call, struct error *err)
 {
     struct path_body body = {0};
 
-    if (fields_read(call->body, path_fields, &body, err) < 0)
+    if (read_path(call, path_fields, &body, err) < 0)
         return -1;
     return remove_at(call, body.path, FILE_REMOVE_FILE, err);
 }
@@ -185,7 +182,7 @@ static int remove_directory(struct call *call, struct error *err)
 {
     struct path_body body = {0};
 
-    if (fields_read(call->body, tree_fields, &body, err) < 0)
+    if (read_path(call, tree_fields, &body, err) < 0)
         return -1;
     return remove_at(call, body.path, body.is_recursive ? FILE_REMOVE_TREE : FILE_REMOVE_DIRECTORY,
                      err);

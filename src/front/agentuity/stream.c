@@ -43,7 +43,7 @@ struct create_body {
 static const struct field create_fields[] = {
     {"name", FIELD_TEXT, offsetof(struct create_body, name), .is_needed = true, .maximum = 1024,
      .help = "for lists"},
-    {"metadata", FIELD_TEXT_MAP, offsetof(struct create_body, metadata), .is_nullable = false,
+    {"metadata", FIELD_TEXT_MAP, offsetof(struct create_body, metadata),
      .maximum = STREAM_LABELS_MAX, .help = "texts by name; lists can be narrowed by them"},
     {"headers", FIELD_TEXT_MAP, offsetof(struct create_body, headers), .maximum = 64,
      .help = "kept, not used"},
@@ -138,8 +138,6 @@ static int read_stream(struct call *call, struct error *err)
 
     if (stream_id_of(call, &id, err) < 0)
         return -1;
-    if (offset < 0)
-        return error_set(err, ERROR_INVALID, "offset: must not be negative");
     autoptr(stream) stream = stream_open_quick(call->core, id);
     if (!stream && loop_is_here(loop))
         return CALL_ELSEWHERE;
@@ -367,7 +365,7 @@ static int list(struct call *call, struct error *err)
 }
 
 static const struct parameter read_query[] = {
-    {"offset", PARAMETER_INTEGER, NULL, "begin at this byte"},
+    {"offset", PARAMETER_INTEGER, NULL, "begin at this byte", .minimum = 0, .maximum = INT64_MAX},
     {0},
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Streams over HTTP for tests; see stream_fixture.h. */
-#include "unit/front/stream_fixture.h"
+/* Streams over HTTP for tests; see stage.h. */
+#include "unit/front/stage.h"
 
 #include "base/fd.h"
 #include "base/mem.h"
@@ -8,10 +8,13 @@
 #include "test.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <fcntl.h>
+#include <semaphore.h>
 #include <stdarg.h>
 #include <strings.h>
 #include <sys/socket.h>
+#include <time.h>
 
 static char left_behind[64]; // the directory of a test that failed
 
@@ -56,8 +59,7 @@ static void open_server(struct stage *stage)
     stage->front = (struct front){.name = "agentuity",
                                   .title = "streams",
                                   .routes = agentuity_stream_routes,
-                                  .on_error = envelope_error,
-                                  .settings = (void *)(uintptr_t)&agentuity_settings_default};
+                                  .on_error = envelope_error};
     stage->fronts[0] = &stage->front;
     limits.linger_ms = 100;
     limits.connections = 20000;
@@ -69,9 +71,9 @@ static void open_server(struct stage *stage)
                                      .fronts = stage->fronts,
                                      .is_open = true};
     CHECK_OK(router_new(&router, &stage->router, &err), err);
-    CHECK_OK(http_server_new(stage->loop, &limits, &router_handler, stage->router, &stage->server,
-                             &err),
-             err);
+    CHECK_OK(
+        http_server_new(stage->loop, &limits, &router_handler, stage->router, &stage->server, &err),
+        err);
     CHECK_OK(http_server_listen_tcp(stage->server, "127.0.0.1:0", &address, &err), err);
     stage->port = atoi(strchr(address, ':') + 1);
 }
@@ -180,6 +182,29 @@ static struct stream_progress progress_of(struct stage *stage, const char *id)
 uint64_t stage_size(struct stage *stage, const char *id)
 {
     return progress_of(stage, id).size_bytes;
+}
+
+static void on_told(void *data)
+{
+    (void)sem_post(data);
+}
+
+/* Until the stream has so many bytes; fails the test after ten seconds. */
+void stage_wait_size(struct stage *stage, const char *id, uint64_t size)
+{
+    struct timespec until;
+    sem_t told;
+
+    (void)clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += 10;
+    (void)sem_init(&told, 0, 0);
+    struct watch *watch = hub_watch(stage->core.hub, id, on_told, &told);
+    bool is_late = false;
+    while (stage_size(stage, id) < size && !is_late)
+        is_late = sem_timedwait(&told, &until) != 0 && errno == ETIMEDOUT;
+    watch_free(watch);
+    (void)sem_destroy(&told);
+    CHECK(!is_late);
 }
 
 bool stage_is_complete(struct stage *stage, const char *id)

@@ -40,6 +40,7 @@ void stage_complete(struct stage *stage, const char *id);
 struct stream *stage_take(struct stage *stage, const char *id);
 void stage_end_command(struct stage *stage, struct stream *stream);
 uint64_t stage_size(struct stage *stage, const char *id);
+void stage_wait_size(struct stage *stage, const char *id, uint64_t size);
 bool stage_is_complete(struct stage *stage, const char *id);
 
 /* One connection and the answer that comes over it. */
