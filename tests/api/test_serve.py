@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """burrow serve and burrow key as a program: starting, settings, keys, refusing, stopping."""
 import http.client
+import json
 import os
 import re
 import signal
@@ -90,34 +91,50 @@ def test_a_first_start_makes_a_key_and_shows_it_once(own_server):
     server.end()
 
 
-def test_settings_come_from_a_file_and_the_environment(tmp_path):
+def test_settings_come_from_a_file(tmp_path):
     config = tmp_path / "burrow.yaml"
-    data = tmp_path / "data"
-    config.write_text(f"listen: 127.0.0.1:0\ndata: {data}\n")
-    server = servers.Server(data, environment={"BURROW_CONFIG": str(config)})
-    server.launch_words = None
+    server = servers.Server(tmp_path / "data")
+    config.write_text(f"BURROW_LISTEN: 127.0.0.1:0\nBURROW_DATA: {server.data}\nBURROW_API_KEY: {KEY}\nBURROW_LOG: json\n")
     clean = {name: value for name, value in os.environ.items() if not name.startswith("BURROW_")}
-    with (tmp_path / "log").open("wb") as log:
-        process = subprocess.Popen([servers.BURROW, "serve", "--config", config], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                                   env={**clean, "BURROW_API_KEY": KEY})
+    with server.log_path.open("wb") as log:
+        server.process = subprocess.Popen([servers.BURROW, "serve", "--config", config], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                                          env=clean)
     try:
-        found = until(lambda: process.poll() is not None or servers.LISTENING.search((tmp_path / "log").read_text()), "it to listen")
-        assert found is not True, (tmp_path / "log").read_text()
-        assert Client(int(found[1]), KEY).get("/sandbox").status == 200
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(PATIENCE) == 0
+        until(server.is_listening, "it to listen")
+        assert server.client.get("/sandbox").status == 200
+        assert all(json.loads(line) for line in server.log.splitlines())
+        assert server.stop() == 0
         server.detach()
     finally:
-        process.kill()
-        process.wait()
+        server.abandon()
 
 
-@pytest.mark.parametrize("text", ["listen: [1, 2]\n", "nonsense: 1\n", "listen: 127.0.0.1:0\nlisten: 127.0.0.1:0\n", "\tx: y\n", "{"])
+@pytest.mark.parametrize("text", ["BURROW_LISTEN: [1, 2]\n", "BURROW_NONSENSE: 1\n", "BURROW_LISTEN: a\nBURROW_LISTEN: b\n", "\tx: y\n", "{",
+                                  "BURROW_MEMORY: lots\n"])
 def test_a_bad_file_is_refused_with_its_place(tmp_path, text):
     config = tmp_path / "burrow.yaml"
     config.write_text(text)
     done = serve("--config", config, "--data", tmp_path / "d", environment={"BURROW_API_KEY": KEY})
     assert done.returncode != 0 and "burrow.yaml" in done.stderr
+    assert not (tmp_path / "d").exists()
+
+
+def test_limits_come_from_settings(own_server):
+    server = own_server(options=["--max-sandboxes", "3", "--output-limit", "64Ki", "--idle-timeout", "1h", "--region", "here", "--memory", "100Mi",
+                                 "--public-url", "https://sandboxes.example"])
+    made = [server.client.create() for _ in range(3)]
+    answer = server.client.post("/sandbox", {})
+    check_error(answer, 429, "CAPACITY")
+    assert "retry-after" not in answer.headers
+    made[0].delete()
+    started = server.client.create_one_shot("head", "-c", "200000", "/dev/zero")
+    assert started.made["stdoutStreamUrl"].startswith("https://sandboxes.example/stream/stream_")
+    state = server.client.wait_execution(started.execution_id)
+    assert state["outputTruncated"] is True
+    assert len(server.client.read("/stream/" + started.made["stdoutStreamUrl"].rsplit("/", 1)[1])) == 64 << 10
+    assert server.client.get("/cli/region").data[0]["region"] == "here"
+    assert made[1].run("python3", "-c", "x = bytearray(200 << 20)").exit_code == 137
+    server.end()
 
 
 # ---- the local socket ----
@@ -253,8 +270,7 @@ def test_it_tells_systemd_when_it_is_ready(tmp_path):
 
 
 def test_logs_can_be_json(own_server):
-    import json
-    server = own_server(environment={"BURROW_LOG_FORMAT": "json"})
-    lines = [json.loads(line) for line in server.log.splitlines() if line.startswith("{")]
-    assert lines and all("time" in line or "ts" in line for line in lines)
+    server = own_server(environment={"BURROW_LOG": "json"})
+    lines = [json.loads(line) for line in server.log.splitlines()]
+    assert lines and all(isinstance(line, dict) for line in lines)
     server.end()

@@ -10,8 +10,8 @@ import time
 from client import PATIENCE, Client, until
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
-BURROW = pathlib.Path(os.environ.get("BURROW", TOP / "build/src/burrow"))
-CACHE = pathlib.Path(os.environ.get("BURROW_TEST_CACHE", TOP / "build/test-cache"))
+BURROW = pathlib.Path(os.environ.get("BURROW", TOP / "build/src/burrow")).absolute()
+CACHE = pathlib.Path(os.environ.get("BURROW_TEST_CACHE", TOP / "build/test-cache")).absolute()
 KEY = "brw_tests_0123456789abcdefghijklmnopqrstuvwxyz"
 LISTENING = re.compile(r"127\.0\.0\.1:([1-9]\d*)")
 
