@@ -25,6 +25,14 @@ def server(tmp_path_factory):
         server.abandon()
 
 
+@pytest.fixture(autouse=True)
+def unharmed(server):
+    """No test may end the server; if one does, the next ones meet another."""
+    yield
+    log = server.log_path
+    assert server.is_alive(), f"the server has died:\n{log.read_text(errors='replace')[-8000:]}"
+
+
 @pytest.fixture(scope="session")
 def api(server):
     return server.client

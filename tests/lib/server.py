@@ -40,6 +40,7 @@ class Server:
         self.environment, self.options, self.wrapper = environment or {}, list(options), list(wrapper)
         self.process = None
         self.port = None
+        self.listen = "127.0.0.1:0"
         self.starts = 0
         if not (self.data / "runtimes").exists():
             borrow_runtimes(self.data)
@@ -59,7 +60,7 @@ class Server:
         environment = {name: value for name, value in os.environ.items() if not name.startswith("BURROW_")}
         if self.key:
             environment["BURROW_API_KEY"] = self.key
-        words = [*self.wrapper, BURROW, "serve", "--listen", "127.0.0.1:0", "--data", self.data, *self.options]
+        words = [*self.wrapper, BURROW, "serve", "--listen", self.listen, "--data", self.data, *self.options]
         with self.log_path.open("wb") as log:
             self.process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                                             env={**environment, **self.environment})
@@ -96,6 +97,14 @@ class Server:
         """As if it had crashed."""
         self.process.kill()
         self.process.wait(PATIENCE)
+
+    def is_alive(self):
+        """False once after it has died, which it may not: it is there again then, at the same address."""
+        if self.process.poll() is None:
+            return True
+        self.listen = f"127.0.0.1:{self.port}"
+        self.start()
+        return False
 
     def stop(self):
         """As a person or systemd stops it; boxes live on."""
