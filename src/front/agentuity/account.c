@@ -20,7 +20,7 @@ static int get_user(struct call *call, struct error *err)
 {
     const struct agentuity_settings *settings = agentuity_settings_of(call);
     autoorganisation organisation = {0};
-    autoreply reply;
+    autoreply reply = {0};
 
     if (account_organisation(call->core, &call->actor, &organisation, err) < 0)
         return -1;
@@ -38,7 +38,7 @@ static int get_user(struct call *call, struct error *err)
 static int list_organisations(struct call *call, struct error *err)
 {
     autoorganisation organisation = {0};
-    autoreply reply;
+    autoreply reply = {0};
 
     if (account_organisation(call->core, &call->actor, &organisation, err) < 0)
         return -1;
@@ -51,7 +51,7 @@ static int list_organisations(struct call *call, struct error *err)
 static int list_regions(struct call *call, struct error *err)
 {
     const struct agentuity_settings *settings = agentuity_settings_of(call);
-    autoreply reply;
+    autoreply reply = {0};
 
     envelope_data(&reply);
     json_list_begin(&reply.json);
@@ -81,7 +81,7 @@ static int list_sandboxes(struct call *call, struct error *err)
     const char *name = agentuity_settings_of(call)->organisation_name;
     autoorganisation organisation = {0};
     autosandboxes found = {0};
-    autoreply reply;
+    autoreply reply = {0};
 
     if (account_organisation(call->core, &call->actor, &organisation, err) < 0 ||
         sandbox_filter_list(call, &found, err) < 0)
@@ -108,7 +108,7 @@ static int list_sandboxes(struct call *call, struct error *err)
 static int get_sandbox(struct call *call, struct error *err)
 {
     autosandbox record = {0};
-    autoreply reply;
+    autoreply reply = {0};
     const char *id;
 
     if (call_id(call, 0, SANDBOX_PREFIX, "sandbox", &id, err) < 0 ||
@@ -131,7 +131,7 @@ static int get_project(struct call *call, struct error *err)
 /* GET /cli/project */
 static int list_projects(struct call *call, struct error *err)
 {
-    autoreply reply;
+    autoreply reply = {0};
 
     envelope_data(&reply);
     json_list_begin(&reply.json);
@@ -151,7 +151,7 @@ static const struct field packages_fields[] = {
 static int validate_packages(struct call *call, struct error *err)
 {
     struct packages_body body = {0};
-    autoreply reply;
+    autoreply reply = {0};
 
     if (fields_read(call->body, packages_fields, &body, err) < 0)
         return -1;

@@ -282,7 +282,7 @@ static void watch_delivery(struct call *call, const char *id)
 static int answer(struct call *call, const struct sandbox_record *record,
                   const struct execution_record *first)
 {
-    autoreply reply;
+    autoreply reply = {0};
     // One that was made by an earlier sending of the same request may be gone by now; the client knows no such answer.
     enum sandbox_state state = record->state == SANDBOX_DELETED ? SANDBOX_ENDED : record->state;
 

@@ -31,7 +31,7 @@ int envelope_send(struct reply *reply, struct response *response, int status)
 
 int envelope_bare(struct call *call)
 {
-    autoreply reply;
+    autoreply reply = {0};
 
     envelope_flat(&reply);
     return envelope_send(&reply, call->response, 200);
@@ -140,7 +140,7 @@ static void write_message(struct json_writer *json, const struct error *err)
 
 void envelope_error(struct call *call, const struct error *err)
 {
-    autoreply reply;
+    autoreply reply = {0};
     char code[ENVELOPE_CODE];
 
     reply_init(&reply);

@@ -2,10 +2,10 @@
 /*
  * What answers of this protocol are wrapped in. Each endpoint has one shape:
  *
- *     data  {"success":true,"data":…}         autoreply reply; envelope_data(&reply); …one value…
- *     flat  {"success":true, …members…}       autoreply reply; envelope_flat(&reply); …members…
+ *     data  {"success":true,"data":…}         autoreply reply = {0}; envelope_data(&reply); …one value…
+ *     flat  {"success":true, …members…}       autoreply reply = {0}; envelope_flat(&reply); …members…
  *     bare  {"success":true}                  return envelope_bare(call);
- *     none  of its own (streams)              autoreply reply; reply_init(&reply); …one value…; reply_send(…)
+ *     none  of its own (streams)              autoreply reply = {0}; reply_init(&reply); …one value…; reply_send(…)
  *
  * The first two end with `return envelope_send(&reply, call->response, 200);`, which returns 0. Any thread.
  */

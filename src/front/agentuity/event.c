@@ -10,7 +10,7 @@ static int list(struct call *call, struct error *err)
 {
     struct event_filter filter = {.is_descending = page_is_descending(call->query, false)};
     autoevents found = {0};
-    autoreply reply;
+    autoreply reply = {0};
 
     if (call_id(call, 0, SANDBOX_PREFIX, "sandbox", &filter.sandbox_id, err) < 0 ||
         page_read(call->query, &filter.page, err) < 0 ||

@@ -42,7 +42,7 @@ static int fill_request(struct call *call, const struct execute_body *body,
 static int answer(struct response *response, const struct execution_record *record,
                   const char *base_url)
 {
-    autoreply reply;
+    autoreply reply = {0};
 
     envelope_data(&reply);
     render_execution(&reply.json, record, base_url);
@@ -115,7 +115,7 @@ static int list(struct call *call, struct error *err)
 {
     struct execution_filter filter = {.kind = &command_kind};
     autoexecutions found = {0};
-    autoreply reply;
+    autoreply reply = {0};
 
     if (call_id(call, 0, SANDBOX_PREFIX, "sandbox", &filter.sandbox_id, err) < 0 ||
         page_read(call->query, &filter.page, err) < 0 ||

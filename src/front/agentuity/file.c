@@ -79,7 +79,7 @@ static int write_files(struct call *call, struct error *err)
     if (file_write(call->core, &call->actor, id, files, body.files.count, &written, err) < 0)
         return refuse(err);
 
-    autoreply reply;
+    autoreply reply = {0};
     envelope_data(&reply);
     json_map_begin(&reply.json);
     member_integer(&reply.json, "filesWritten", (int64_t)written);
@@ -164,7 +164,7 @@ static int remove_at(struct call *call, const char *path, enum file_removal remo
         return -1;
     if (file_remove(call->core, &call->actor, id, path, removal, &is_found, err) < 0)
         return refuse(err);
-    autoreply reply;
+    autoreply reply = {0};
     envelope_flat(&reply);
     member_bool(&reply.json, "found", is_found);
     return envelope_send(&reply, call->response, 200);
@@ -222,7 +222,7 @@ static int list(struct call *call, struct error *err)
     if (file_list(call->core, &call->actor, id, path_or_here(call), LIST_MAX, &files, err) < 0)
         return refuse(err);
 
-    autoreply reply;
+    autoreply reply = {0};
     envelope_data(&reply);
     json_map_begin(&reply.json);
     json_key(&reply.json, "files");

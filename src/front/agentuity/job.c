@@ -25,7 +25,7 @@ static const struct field job_fields[] = {
 static int answer(struct response *response, int status, const struct execution_record *record,
                   const char *base_url)
 {
-    autoreply reply;
+    autoreply reply = {0};
 
     envelope_data(&reply);
     render_job(&reply.json, record, base_url);
@@ -58,7 +58,7 @@ static int list(struct call *call, struct error *err)
 {
     struct execution_filter filter = {.kind = &job_kind};
     autoexecutions found = {0};
-    autoreply reply;
+    autoreply reply = {0};
 
     if (call_id(call, 0, SANDBOX_PREFIX, "sandbox", &filter.sandbox_id, err) < 0 ||
         page_read(call->query, &filter.page, err) < 0 ||

@@ -19,7 +19,7 @@ static int refuse_snapshot(struct call *call, struct error *err)
 
 static int write_none(struct call *call, const char *name)
 {
-    autoreply reply;
+    autoreply reply = {0};
 
     envelope_data(&reply);
     json_map_begin(&reply.json);

@@ -27,7 +27,7 @@ static int list(struct call *call, struct error *err)
     bool is_by_name = sort && strcmp(sort, "name") == 0;
     struct store_page page;
     autoruntimes found = {0};
-    autoreply reply;
+    autoreply reply = {0};
 
     if (page_read(call->query, &page, err) < 0 ||
         runtime_list(call->core, is_by_name ? RUNTIME_BY_NAME : RUNTIME_BY_CREATED,

@@ -47,7 +47,7 @@ static int list(struct call *call, struct error *err)
 {
     autoorganisation organisation = {0};
     autosandboxes found = {0};
-    autoreply reply;
+    autoreply reply = {0};
 
     if (account_organisation(call->core, &call->actor, &organisation, err) < 0 ||
         sandbox_filter_list(call, &found, err) < 0)
@@ -113,7 +113,7 @@ static int answer_get(const struct poll *poll, const struct sandbox_record *reco
                       struct error *err)
 {
     autoorganisation organisation = {0};
-    autoreply reply;
+    autoreply reply = {0};
 
     if (account_organisation(poll->call->core, &poll->call->actor, &organisation, err) < 0)
         return -1;
@@ -166,7 +166,7 @@ static int get(struct call *call, struct error *err)
 static enum poll_look tell_status(const struct poll *poll, bool is_last,
                                   const struct sandbox_status *status)
 {
-    autoreply reply;
+    autoreply reply = {0};
 
     if (!is_last && !is_reached(poll->data, status->state))
         return POLL_WAITS;
@@ -275,7 +275,7 @@ static int set_env(struct call *call, struct error *err)
     struct env_body body = {0};
     struct env_change *changes;
     autosandbox record = {0};
-    autoreply reply;
+    autoreply reply = {0};
     const char *id;
 
     if (call_id(call, 0, SANDBOX_PREFIX, "sandbox", &id, err) < 0 ||

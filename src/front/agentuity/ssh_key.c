@@ -23,7 +23,7 @@ static void write_page(struct json_writer *json, const struct ssh_key_list *keys
 static int list(struct call *call, struct error *err)
 {
     struct store_page page = {.limit = STORE_PAGE_MAX};
-    autoreply reply;
+    autoreply reply = {0};
     bool is_last = false;
 
     envelope_data(&reply);
@@ -57,7 +57,7 @@ static int add(struct call *call, struct error *err)
     struct add_body body = {0};
     autosshkey key = {0};
     bool is_new = false;
-    autoreply reply;
+    autoreply reply = {0};
 
     if (fields_read(call->body, add_fields, &body, err) < 0 ||
         account_ssh_key_add(call->core, &call->actor, body.public_key, &key, &is_new, err) < 0)
@@ -84,7 +84,7 @@ static int remove_key(struct call *call, struct error *err)
 {
     struct remove_body body = {0};
     bool found = false;
-    autoreply reply;
+    autoreply reply = {0};
 
     if (fields_read(call->body, remove_fields, &body, err) < 0 ||
         account_ssh_key_remove(call->core, &call->actor, body.fingerprint, &found, err) < 0)

@@ -35,7 +35,7 @@ static int get(struct call *call, struct error *err)
     const char *service = query_text(call->query, "service");
     struct statistics now = {0};
     int64_t from = 0, to = 0;
-    autoreply reply;
+    autoreply reply = {0};
 
     if (read_time(call->query, "start", &from, err) < 0 ||
         read_time(call->query, "end", &to, err) < 0 ||

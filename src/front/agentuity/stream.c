@@ -120,7 +120,7 @@ static int create(struct call *call, struct error *err)
     if (stream_create(call->core, &call->actor, &request, &record, err) < 0)
         return -1;
 
-    autoreply reply;
+    autoreply reply = {0};
     reply_init(&reply);
     json_map_begin(&reply.json);
     member_id(&reply.json, "id", STREAM_PREFIX, record.id);
@@ -291,7 +291,7 @@ static int info(struct call *call, struct error *err)
     if (stream_id_of(call, &id, err) < 0 ||
         stream_get(call->core, &call->actor, id, &record, err) < 0)
         return -1;
-    autoreply reply;
+    autoreply reply = {0};
     reply_init(&reply);
     describe(&reply.json, call, &record);
     reply_send(&reply, call->response, 200);
@@ -355,7 +355,7 @@ static int list(struct call *call, struct error *err)
     if (stream_list(call->core, &filter, &streams, err) < 0)
         return -1;
 
-    autoreply reply;
+    autoreply reply = {0};
     envelope_flat(&reply);
     json_key(&reply.json, "streams");
     json_list_begin(&reply.json);

@@ -28,7 +28,7 @@ static void put_core(struct reply *reply, struct core *core)
 /* GET /health */
 static int get_health(struct call *call, struct error *err)
 {
-    autoreply reply;
+    autoreply reply = {0};
 
     reply_init(&reply);
     json_map_begin(&reply.json);
@@ -44,7 +44,7 @@ static int get_health(struct call *call, struct error *err)
 /* GET /version */
 static int get_version(struct call *call, struct error *err)
 {
-    autoreply reply;
+    autoreply reply = {0};
 
     reply_init(&reply);
     json_map_begin(&reply.json);
@@ -67,7 +67,7 @@ static int get_openapi(struct call *call, struct error *err)
 
 static void on_error(struct call *call, const struct error *err)
 {
-    autoreply reply;
+    autoreply reply = {0};
 
     reply_init(&reply);
     json_map_begin(&reply.json);
