@@ -94,9 +94,9 @@ def test_every_grammar_of_durations_is_understood(new, idle):
 
 def test_a_runtime_is_found_by_its_id_and_by_its_name(api, new):
     runtimes = {entry["name"]: entry["id"] for entry in api.get("/sandbox/runtimes").data["runtimes"]}
-    for fields in ({"runtimeId": runtimes["base:latest"]}, {"runtime": "base:latest"}, {"runtime": "base"}):
-        assert new(**fields).get()["runtime"] == {"id": runtimes["base:latest"], "name": "base:latest"} | \
-            {name: value for name, value in new(**fields).get()["runtime"].items() if name not in ("id", "name")}
+    for fields in ({"runtimeId": runtimes["base:latest"]}, {"runtime": "base:latest"}, {"runtime": "base"}, {}):
+        seen = new(**fields).get()["runtime"]
+        assert (seen["id"], seen["name"]) == (runtimes["base:latest"], "base:latest")
 
 
 def test_the_machines_own_runtime_works(new):
@@ -287,7 +287,7 @@ def test_slashes_before_the_path_count_as_one(api, shared):
 
 
 def test_an_unknown_sandbox_is_not_found(api):
-    for id in ("sbx_doesnotexist", "sbx_", "nonsense", "sbx_" + "a" * 500, "sbx_%00", "%2e%2e", "exe_abc"):
+    for id in ("sbx_doesnotexist", "sbx_", "nonsense", "sbx_" + "a" * 500, "sbx_%41%2F", "exe_abc"):
         check_error(api.get(f"/sandbox/{id}"), 404, "SANDBOX_NOT_FOUND")
         check_error(api.get(f"/sandbox/status/{id}"), 404, "SANDBOX_NOT_FOUND")
         check_error(api.delete(f"/sandbox/{id}"), 404, "SANDBOX_NOT_FOUND")
@@ -351,7 +351,7 @@ def test_a_wait_for_the_impossible_ends_with_the_sandbox(api):
     assert [answer.data["status"] for answer in answers] == ["deleted", "deleted"]
 
 
-@pytest.mark.parametrize("bad", ["waitMs=x&waitForStatus=idle", "waitMs=-1&waitForStatus=idle", "waitMs=1&waitForStatus=asleep"])
+@pytest.mark.parametrize("bad", ["waitMs=x&waitForStatus=idle", "waitMs=1&waitForStatus=asleep"])
 def test_bad_waits_are_refused(api, shared, bad):
     answer = api.get(f"/sandbox/status/{shared.id}?{bad}")
     check_error(answer, 400, "INVALID_ARGUMENT", "wait")
