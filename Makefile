@@ -25,6 +25,10 @@ bench: all
 	tools/setup bench
 	bench/run
 
+# The server under load; see tests/load/soak.
+soak: all
+	BURROW_TEST_CACHE=$(BUILD)/test-cache tests/load/soak
+
 format:
 	git ls-files '*.[ch]' | xargs clang-format -i
 
@@ -34,4 +38,4 @@ install: all
 clean:
 	rm -rf build build-*
 
-.PHONY: all burrow test check fuzz bench format install clean
+.PHONY: all burrow test check fuzz bench soak format install clean

@@ -80,8 +80,18 @@ static int64_t either(int64_t wanted, int64_t standard)
     return wanted == SANDBOX_DEFAULT ? standard : wanted;
 }
 
+/* One name for one thing: "base" is "base:latest". */
+static char *name_runtime(const struct birth *birth)
+{
+    const char *asked = birth->request->runtime;
+    const char *name = asked ? asked : birth->core->settings.default_runtime;
+
+    return xasprintf("%s%s", name, strchr(name, ':') ? "" : ":latest");
+}
+
 /* Texts are borrowed from request and actor, but for those in `own`. */
-static struct sandbox_record describe(const struct birth *birth, const char *id, char *own_env, char *own_command)
+static struct sandbox_record describe(const struct birth *birth, const char *id, char *own_env, char *own_command,
+                                      char *own_runtime)
 {
     const struct sandbox_request *request = birth->request;
     const struct core_settings *settings = &birth->core->settings;
@@ -97,7 +107,7 @@ static struct sandbox_record describe(const struct birth *birth, const char *id,
         .scopes = request->scopes,
         .asked = request->asked,
         .mode = request->mode,
-        .runtime = request->runtime ? request->runtime : settings->default_runtime,
+        .runtime = own_runtime,
         .command = own_command,
         .max_executions = request->max_executions,
         .box_user = request->box_user,
@@ -127,8 +137,9 @@ static int conceive(struct birth *birth, struct error *err)
     char id[ID_TEXT];
     autofree char *env = texts_pack(request->env);
     autofree char *command = request->command ? texts_pack(request->command->argv) : NULL;
+    autofree char *runtime = name_runtime(birth);
 
-    struct sandbox_record record = describe(birth, id_make(id), env, command);
+    struct sandbox_record record = describe(birth, id_make(id), env, command, runtime);
     birth->live = live_new(birth->core, &record);
     if (registry_add(birth->core->registry, birth->live, birth->core->settings.max_sandboxes, err) < 0)
         return -1;

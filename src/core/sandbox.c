@@ -16,6 +16,7 @@
 #include <time.h>
 
 #define CREATING_PATIENCE_S 300
+#define FILE_TIMEOUT_MS 60000
 #define ENV_MAX (256u << 10)
 
 int lookup_missing(const char *noun, const char *id, struct error *err)
@@ -240,6 +241,23 @@ int live_files(struct live *live, int *conversation, struct error *err)
     return result;
 }
 
+/* A one-shot sandbox gets its directory with its command, and the command may not have come to that yet. */
+static int make_working_directory(struct live *live, struct error *err)
+{
+    const char *path = live->record.working_directory;
+    autofd conversation = -1;
+
+    if (live->record.mode != SANDBOX_ONE_SHOT || !path)
+        return 0;
+    if (live_lock_box(live, err) < 0)
+        return -1;
+    int result = box_files(live->box, live->record.box_user, "/", &conversation, err);
+    live_unlock_box(live);
+    if (result < 0 || files_set_timeout(conversation, FILE_TIMEOUT_MS, err) < 0)
+        return -1;
+    return files_mkdir(conversation, path, 0755, FILES_PARENTS, err);
+}
+
 int core_files(struct core *core, const struct actor *actor, const char *sandbox_id, int *conversation,
                struct error *err)
 {
@@ -248,5 +266,7 @@ int core_files(struct core *core, const struct actor *actor, const char *sandbox
     if (lookup_live(core, actor, sandbox_id, &live, err) < 0)
         return -1;
     live_touch(live);
+    if (make_working_directory(live, err) < 0)
+        return -1;
     return live_files(live, conversation, err);
 }

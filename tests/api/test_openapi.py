@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The OpenAPI document, and what it says about the server that serves it."""
+import re
+
+import pytest
+from client import check_error
+
+ROUTES = {
+    "/sandbox": {"get", "post"}, "/sandbox/{id}": {"get", "delete"}, "/sandbox/status/{id}": {"get"}, "/sandbox/env/{id}": {"patch"},
+    "/sandbox/{id}/execute": {"post"}, "/sandbox/execution/{executionId}": {"get"}, "/sandbox/sandboxes/{id}/executions": {"get"},
+    "/sandbox/sandboxes/{id}/events": {"get"}, "/sandbox/sandboxes/{id}/jobs": {"get", "post"},
+    "/sandbox/sandboxes/{id}/jobs/{jobId}": {"get", "delete"}, "/sandbox/runtimes": {"get"}, "/services/stats/{orgId}": {"get"},
+    "/fs/{id}": {"get", "post"}, "/fs/mkdir/{id}": {"post"}, "/fs/rm/{id}": {"post"}, "/fs/rmdir/{id}": {"post"},
+    "/fs/list/{id}": {"get"}, "/fs/download/{id}": {"get"}, "/fs/upload/{id}": {"post"}, "/stream": {"post"},
+    "/stream/{id}": {"get", "put", "delete"}, "/stream/{id}/append": {"post"}, "/stream/{id}/complete": {"post"},
+    "/stream/{id}/info": {"post"}, "/stream/list": {"post"}, "/cli/auth/user": {"get"}, "/cli/organization": {"get"},
+    "/cli/region": {"get"}, "/cli/sandbox": {"get"}, "/cli/sandbox/{id}": {"get"}, "/cli/validate/apt-dependencies": {"post"},
+    "/cli/auth/ssh-keys": {"get", "post", "delete"}, "/health": {"get"},
+}
+METHODS = {"get", "post", "put", "patch", "delete", "head", "options"}
+
+
+@pytest.fixture(scope="module")
+def document(api):
+    return api.get("/openapi.json").json
+
+
+def shape(path):
+    return re.sub(r"\{\w+\}", "{}", path)
+
+
+def test_it_is_an_openapi_document(document):
+    assert document["openapi"].startswith("3.1")
+    assert document["info"]["title"] and document["info"]["version"]
+
+
+def test_every_route_of_the_protocol_is_described(document):
+    described = {shape(path): set(item) & METHODS for path, item in document["paths"].items()}
+    for path, methods in ROUTES.items():
+        assert methods <= described.get(shape(path), set()), path
+
+
+def test_every_operation_says_what_it_does(document):
+    for path, item in document["paths"].items():
+        for method in set(item) & METHODS:
+            operation = item[method]
+            assert operation["summary"], (method, path)
+            assert operation["responses"], (method, path)
+            named = set(re.findall(r"\{(\w+)\}", path))
+            given = [*operation.get("parameters", []), *item.get("parameters", [])]
+            assert named == {parameter["name"] for parameter in given if parameter["in"] == "path"}, (method, path)
+
+
+def test_names_of_operations_are_their_own(document):
+    ids = [operation["operationId"] for item in document["paths"].values() for method, operation in item.items()
+           if method in METHODS and "operationId" in operation]
+    assert len(set(ids)) == len(ids)
+
+
+def test_references_lead_somewhere(document):
+    def references(value):
+        if isinstance(value, dict):
+            if isinstance(value.get("$ref"), str):
+                yield value["$ref"]
+            for item in value.values():
+                yield from references(item)
+        elif isinstance(value, list):
+            for item in value:
+                yield from references(item)
+    for reference in references(document):
+        target = document
+        for part in reference.removeprefix("#/").split("/"):
+            target = target[part.replace("~1", "/").replace("~0", "~")]
+
+
+def test_bodies_are_described_as_they_are_read(document):
+    schema = document["paths"]["/sandbox"]["post"]["requestBody"]["content"]["application/json"]["schema"]
+    while "$ref" in schema:
+        schema = document
+        for part in document["paths"]["/sandbox"]["post"]["requestBody"]["content"]["application/json"]["schema"]["$ref"][2:].split("/"):
+            schema = schema[part]
+    assert {"runtime", "name", "resources", "env", "timeout", "command", "files", "metadata", "scopes"} <= set(schema["properties"])
+
+
+def is_open(document, operation):
+    return operation.get("security", document.get("security")) in ([], [{}], None)
+
+
+OPEN = {("get", "/stream/{}"), ("get", "/{}"), ("get", "/health"), ("get", "/openapi.json"),
+        ("post", "/cli/validate/apt-dependencies"), ("get", "/sandbox/snapshots/public"), ("get", "/sandbox/snapshots/public/{}"),
+        ("put", "/sandbox/snapshots/{}/upload"), ("get", "/cli/auth/start"), ("post", "/cli/auth/check"),
+        ("get", "/cli/auth/setup-token/{}")}
+
+
+def test_only_what_must_be_is_open(document):
+    for path, item in document["paths"].items():
+        for method in set(item) & METHODS:
+            if is_open(document, item[method]):
+                assert (method, shape(path)) in OPEN, f"{method} {path} needs no key"
+
+
+def test_every_route_that_needs_a_key_asks_for_it(document, api):
+    """Whatever is in the document, not only what this file knows."""
+    asked = 0
+    for path, item in document["paths"].items():
+        for method in set(item) & METHODS:
+            if (method, shape(path)) in OPEN:
+                continue
+            target = re.sub(r"\{\w+\}", "stream_x" if "stream" in path or path.startswith("/{") else "sbx_x", path)
+            for key in (None, "brw_wrong_wrong_wrong_wrong"):
+                answer = api.call(method.upper(), target, key=key)
+                check_error(answer, 401, "UNAUTHORIZED")
+                asked += 1
+    assert asked > 50
+
+
+def test_health_needs_no_key(api):
+    answer = api.get("/health", key=None)
+    assert answer.status == 200 and answer.json

@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The stock command line of Agentuity, unmodified, against burrow: each command as a person types it.
+
+Started by ../run, which sets the variables that a user sets; commands of parts that do not exist yet must fail with a sentence.
+"""
+import io
+import json
+import os
+import pathlib
+import subprocess
+import tarfile
+import zipfile
+
+import pytest
+
+PLACE = pathlib.Path(os.environ.get("BURROW_CLI_PLACE", "/nonexistent"))
+BUN = next(PLACE.glob("node_modules/@oven/bun-linux-*/bin/bun"), PLACE / "node_modules/.bin/bun")
+CLI = PLACE / "node_modules/@agentuity/cli/bin/cli.ts"
+
+pytestmark = pytest.mark.skipif(not CLI.exists(), reason="the command line is not installed: start ../run cli")
+
+
+def agentuity(*words, stdin=subprocess.DEVNULL, cwd=None, group=("cloud", "sandbox"), **kwargs):
+    if "input" in kwargs:
+        stdin = None
+    return subprocess.run([BUN, CLI, *group, *words], capture_output=True, timeout=120, cwd=cwd,
+                          **({"stdin": stdin} if stdin is not None else {}), **kwargs)
+
+
+def ok(*words, **kwargs):
+    done = agentuity(*words, **kwargs)
+    assert done.returncode == 0, done
+    return done.stdout.decode()
+
+
+def as_json(*words, **kwargs):
+    return json.loads(ok("--json", *words, **kwargs) if False else ok(*words, "--json", **kwargs))
+
+
+def create(*words):
+    made = as_json("create", *words)
+    return made["sandboxId"]
+
+
+@pytest.fixture(scope="module")
+def sandbox():
+    id = create("--name", "cli")
+    yield id
+    agentuity("delete", id, "--confirm")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "tree/sub").mkdir(parents=True)
+    (tmp_path / "tree/a.txt").write_text("alpha")
+    (tmp_path / "tree/sub/b.txt").write_text("beta")
+    return tmp_path
+
+
+# ---- run ----
+
+def test_run_prints_the_output_and_ends_with_the_code():
+    done = agentuity("run", "--", "sh", "-c", "echo out; echo err >&2; exit 3")
+    assert done.returncode == 3, done
+    assert b"out\n" in done.stdout and b"err\n" in done.stderr
+
+
+def test_run_sends_its_input():
+    done = agentuity("run", "--", "cat", input=b"through the pipe")
+    assert done.returncode == 0 and b"through the pipe" in done.stdout, done
+
+
+def test_run_ends_while_its_input_stays_open():
+    read, write = os.pipe()
+    try:
+        done = agentuity("run", "--", "echo", "done", stdin=read)
+        assert done.returncode == 0 and b"done\n" in done.stdout
+    finally:
+        os.close(read)
+        os.close(write)
+
+
+def test_run_takes_every_option(tmp_path):
+    local = tmp_path / "local.txt"
+    local.write_text("from here")
+    done = agentuity("run", "--runtime", "base:latest", "--name", "all", "--description", "options", "--memory", "256Mi", "--cpu", "500m",
+                     "--disk", "1Gi", "--timeout", "30s", "--env", "WORD=set", "--file", f"in/remote.txt:{local}", "--project-id", "proj_cli",
+                     "--scope", "services:read", "--", "sh", "-c", "cat in/remote.txt; echo $WORD")
+    assert done.returncode == 0, done
+    assert b"from hereset\n" in done.stdout
+
+
+def test_run_with_timestamps_and_quietly():
+    assert agentuity("run", "--timestamps", "--", "echo", "stamped").stdout.strip().endswith(b"Z stamped")
+    assert b"silent" not in agentuity("run", "--quiet", "--", "echo", "silent").stdout
+
+
+def test_run_tells_what_is_not_there():
+    done = agentuity("run", "--", "no-such-command")
+    assert done.returncode == 127
+    done = agentuity("run", "--timeout", "300ms", "--", "sleep", "60")
+    assert done.returncode == 124
+    done = agentuity("run", "--runtime", "nonsense:1", "--", "true")
+    assert done.returncode == 1 and b"nonsense" in done.stderr
+    done = agentuity("run", "--network", "--", "true")
+    assert done.returncode == 1 and b"network" in done.stderr
+
+
+# ---- sandboxes ----
+
+def test_create_get_list_and_delete():
+    id = create("--name", "made-by-cli", "--idle-timeout", "10m", "--paused-timeout", "24h", "--metadata", '{"a":1}', "--memory", "256Mi",
+                "--env", "A=b", "--wait", "--project-id", "proj_list")
+    seen = as_json("get", id)
+    assert (seen["sandboxId"], seen["name"], seen["status"]) == (id, "made-by-cli", "idle")
+    assert b"made-by-cli" in agentuity("list", "--project-id", "proj_list").stdout
+    assert [entry["id"] if "id" in entry else entry["sandboxId"] for entry in sandboxes(as_json("list", "--name", "made-by-cli", "--all"))] == [id]
+    for words in (["--sort", "name", "--direction", "asc"], ["--status", "idle"], ["--mode", "interactive"], ["--limit", "1", "--offset", "0"]):
+        ok("list", *words)
+    assert agentuity("delete", id, "--confirm").returncode == 0
+    assert as_json("get", id)["status"] == "deleted"
+    assert agentuity("delete", id, "--confirm").returncode == 1
+
+
+def sandboxes(listed):
+    return listed["sandboxes"] if isinstance(listed, dict) else listed
+
+
+def test_get_waits_for_a_status(sandbox):
+    assert as_json("get", sandbox, "--wait-for-status", "idle", "--wait-ms", "1000")["status"] == "idle"
+
+
+def test_an_unknown_sandbox_is_an_error_with_a_sentence():
+    done = agentuity("get", "sbx_doesnotexist")
+    assert done.returncode == 1 and b"not found" in (done.stderr + done.stdout).lower()
+
+
+# ---- commands ----
+
+def test_exec_prints_the_output_and_ends_with_the_code(sandbox):
+    done = agentuity("exec", sandbox, "--", "sh", "-c", "echo out; echo err >&2; exit 4")
+    assert done.returncode == 4, done
+    assert b"out\n" in done.stdout and b"err\n" in done.stderr
+
+
+def test_exec_without_output_and_with_options(sandbox):
+    assert agentuity("exec", sandbox, "--", "true").returncode == 0
+    assert agentuity("exec", sandbox, "--", "false").returncode == 1
+    assert agentuity("exec", sandbox, "--timeout", "300ms", "--", "sleep", "60").returncode == 124
+    assert agentuity("exec", sandbox, "--timestamps", "--", "echo", "x").stdout.strip().endswith(b"Z x")
+    assert b"hush" not in agentuity("exec", sandbox, "--quiet", "--", "echo", "hush").stdout
+
+
+def test_executions_are_listed_and_shown(sandbox):
+    agentuity("exec", sandbox, "--", "true")
+    listed = as_json("execution", "list", sandbox, "--limit", "5")
+    entries = listed["executions"] if isinstance(listed, dict) else listed
+    assert entries
+    shown = as_json("execution", "get", entries[0]["executionId"])
+    assert shown["executionId"] == entries[0]["executionId"] and shown["status"] == "completed"
+
+
+def test_env_is_set_and_deleted(sandbox):
+    ok("env", sandbox, "CLI_WORD=value", "OTHER=x")
+    assert b"value" in agentuity("exec", sandbox, "--", "sh", "-c", "echo $CLI_WORD").stdout
+    ok("env", sandbox, "--delete", "CLI_WORD", "-d", "OTHER")
+    assert b"value" not in agentuity("exec", sandbox, "--", "sh", "-c", "echo $CLI_WORD").stdout
+
+
+def test_events_and_statistics(sandbox):
+    assert "create" in ok("events", sandbox)
+    assert "create" in ok("events", sandbox, "--reverse", "--limit", "100")
+    assert as_json("stats")
+    ok("stats", "--start", "2024-01-01T00:00:00Z", "--end", "2034-01-01T00:00:00Z")
+
+
+def test_jobs_from_start_to_end(sandbox):
+    job = as_json("job", "create", sandbox, "--", "sh", "-c", "echo started; sleep 600")["jobId"]
+    assert job in ok("job", "list", sandbox, "--limit", "10")
+    assert as_json("job", "get", sandbox, job)["status"] == "running"
+    ok("job", "destroy", sandbox, job, "--force")
+    assert "started" in ok("job", "logs", sandbox, job)
+    assert as_json("job", "get", sandbox, job)["status"] == "cancelled"
+
+
+def test_runtimes_are_listed():
+    assert "base:latest" in ok("runtime", "list")
+    ok("runtime", "list", "--limit", "1", "--offset", "0", "--sort", "name", "--direction", "asc", "--json")
+
+
+# ---- files ----
+
+def test_fs_makes_lists_and_removes(sandbox):
+    ok("fs", "mkdir", sandbox, "made/deep", "-p")
+    assert "deep" in ok("fs", "ls", sandbox, "made")
+    assert "deep" in ok("fs", "ls", sandbox, "made", "-l")
+    ok("fs", "ls", sandbox)
+    agentuity("exec", sandbox, "--", "touch", "made/file")
+    ok("fs", "rm", sandbox, "made/file")
+    ok("fs", "rmdir", sandbox, "made", "-r")
+    assert agentuity("fs", "ls", sandbox, "made").returncode == 1
+
+
+def test_fs_copies_files_and_directories_both_ways(sandbox, folder):
+    ok("fs", "cp", str(folder / "tree/a.txt"), f"{sandbox}:copied.txt")
+    ok("fs", "cp", f"{sandbox}:copied.txt", str(folder / "back.txt"))
+    assert (folder / "back.txt").read_text() == "alpha"
+    ok("fs", "cp", "-r", str(folder / "tree"), f"{sandbox}:tree")
+    assert b"beta" in agentuity("exec", sandbox, "--", "sh", "-c", "cat $(find tree -name b.txt)").stdout
+    ok("fs", "cp", "-r", f"{sandbox}:tree", str(folder / "out"))
+    assert [path.read_text() for path in folder.glob("out/**/b.txt")] == ["beta"]
+    ok("fs", "cp", "--strict", str(folder / "tree/a.txt"), f"{sandbox}:/workspace/strict.txt")
+    assert agentuity("fs", "cp", "--strict", str(folder / "tree/a.txt"), f"{sandbox}:/no/such/place/x.txt").returncode != 0
+
+
+@pytest.mark.parametrize("format", ["tar.gz", "zip"])
+def test_fs_downloads_and_uploads_archives(sandbox, folder, format):
+    agentuity("exec", sandbox, "--", "sh", "-c", "mkdir -p arch/sub; echo one >arch/x; echo two >arch/sub/y")
+    file = folder / f"arch.{format}"
+    ok("fs", "download", sandbox, str(file), "--path", "arch", "--format", format)
+    if format == "zip":
+        with zipfile.ZipFile(file) as archive:
+            assert archive.read("sub/y") == b"two\n"
+    else:
+        with tarfile.open(file) as archive:
+            assert any(name.removeprefix("./") == "sub/y" for name in archive.getnames())
+    ok("fs", "upload", sandbox, str(file), "--path", f"again-{format}", "--format", format)
+    assert b"two" in agentuity("exec", sandbox, "--", "cat", f"again-{format}/sub/y").stdout
+
+
+# ---- account ----
+
+def test_whoami_and_ssh_keys(tmp_path):
+    assert agentuity("whoami", group=("auth",)).returncode == 0
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "cli-test", "-f", tmp_path / "id"], check=True)
+    added = agentuity("ssh", "add", "--file", str(tmp_path / "id.pub"), group=("auth",))
+    assert added.returncode == 0, added
+    listed = agentuity("ssh", "list", group=("auth",))
+    assert b"cli-test" in listed.stdout + listed.stderr
+    fingerprint = subprocess.run(["ssh-keygen", "-l", "-f", tmp_path / "id.pub"], capture_output=True, text=True, check=True).stdout.split()[1]
+    assert agentuity("ssh", "delete", fingerprint, "--confirm", group=("auth",)).returncode == 0
+
+
+# ---- not there yet ----
+
+@pytest.mark.parametrize("words", [["pause"], ["resume"], ["checkpoint", "list"], ["snapshot", "create"]])
+def test_what_does_not_exist_yet_is_an_error_with_a_sentence(sandbox, words):
+    done = agentuity(*words, sandbox)
+    assert done.returncode == 1
+    assert b"not available yet" in done.stderr + done.stdout

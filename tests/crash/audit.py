@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What must be true of a server's data directory and of the machine whenever nothing is under way."""
+import pathlib
+import sqlite3
+import time
+
+ALIVE = ("creating", "idle", "running", "pausing", "paused", "resuming", "stopping")
+SECONDS = 20
+
+
+def rows(server, text):
+    with sqlite3.connect(f"file:{server.data}/burrow.db?mode=ro", uri=True, timeout=20) as database:
+        return database.execute(text).fetchall()
+
+
+def faults(server):
+    """Everything that does not fit together."""
+    found = []
+    health = server.client.get("/health").json
+    alive = rows(server, f"SELECT id, box_slot, state FROM sandboxes WHERE state IN {ALIVE}")
+    boxes = server.boxes()
+    parked = health["parked"]
+    if len(boxes) != len(alive) + parked:
+        found.append(f"{len(boxes)} boxes for {len(alive)} sandboxes and {parked} made ahead: {sorted(boxes)}")
+    slots = [slot for _, slot, _ in alive if slot >= 0]
+    if len(set(slots)) != len(slots):
+        found.append(f"two sandboxes share a box: {alive}")
+    for id, state in rows(server, "SELECT sandbox_id, state FROM executions WHERE ended_at = 0"):
+        if id not in [row[0] for row in alive]:
+            found.append(f"a command is {state} in sandbox {id}, which is over")
+    for id, sandbox in rows(server, "SELECT id, sandbox_id FROM streams WHERE completed_at = 0 AND sandbox_id IS NOT NULL"):
+        if sandbox not in [row[0] for row in alive]:
+            found.append(f"stream {id} is open, its sandbox {sandbox} is over")
+    known = {row[0] for row in rows(server, "SELECT file FROM streams")}
+    files = {path.name for path in (server.data / "spool").rglob("*") if path.is_file()}
+    found += [f"spool file {name} has no row" for name in files - {name.rsplit("/", 1)[-1] for name in known}]
+    found += [f"stream file {name} is missing" for name in {name.rsplit("/", 1)[-1] for name in known} - files]
+    sockets = list(pathlib.Path("/run/burrow", server.group).iterdir())
+    if len(sockets) > len(boxes):
+        found.append(f"{len(sockets)} entries in /run/burrow for {len(boxes)} boxes: {sockets}")
+    found += [f"mount {point}" for point in server.mounts() if not point.startswith(f"{server.data}/volume")
+              and not point.startswith(f"{server.data}/mounts")]
+    scratches = scratch_names(server)
+    if len(scratches) > len(boxes):
+        found.append(f"{len(scratches)} scratches for {len(boxes)} boxes: {sorted(scratches)}")
+    for id in rows(server, "SELECT realm FROM idempotency WHERE state = 'pending'"):
+        found.append(f"a request is pending for ever: {id}")
+    return found
+
+
+def scratch_names(server):
+    """Directories on the volume in which boxes keep their files."""
+    volume = server.data / "volume"
+    return [path.name for folder in volume.iterdir() if folder.is_dir() and folder.name.startswith("scratch") for path in folder.iterdir()]
+
+
+def check(server):
+    """Gives everything the time to settle, then nothing may be wrong."""
+    deadline = time.monotonic() + SECONDS
+    while (found := faults(server)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not found, found

@@ -1,0 +1,527 @@
+# SPDX-License-Identifier: Apache-2.0
+"""kill -9 of the server at many points, on one data directory: what was answered is there, what runs is adopted, nothing is left."""
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import threading
+import time
+import uuid
+
+import audit
+import pytest
+from client import PATIENCE, Client, Raw, base64_of, together, until, waiting_for
+
+SEED = int(os.environ.get("BURROW_CRASH_SEED", "20260131"))
+ROUNDS = int(os.environ.get("BURROW_CRASH_ROUNDS", "6"))
+
+
+def crash(server):
+    server.kill()
+    server.start()
+    return server.client
+
+
+def local(url):
+    """A stream's path: the port is another one after a restart."""
+    return re.sub(r"^http://[^/]+", "", url)
+
+
+# ---- what runs is adopted ----
+
+def test_a_command_lives_on_with_every_byte_and_its_code(server):
+    sandbox = server.client.create()
+    started = sandbox.execute("sh", "-c", f"seq 1 50000; seq 1 50000 >&2; {waiting_for()}; seq 50001 100000; exit 7")
+    for _ in range(3):
+        sandbox.client = crash(server)
+        assert sandbox.status()["status"] == "running"
+        assert server.client.execution(started["executionId"])["status"] == "running"
+    sandbox.release()
+    state = server.client.wait_execution(started["executionId"])
+    assert (state["status"], state["exitCode"]) == ("completed", 7)
+    assert server.client.read(local(started["stdoutStreamUrl"])) == "".join(f"{n}\n" for n in range(1, 100001)).encode()
+    assert server.client.read(local(started["stderrStreamUrl"])) == "".join(f"{n}\n" for n in range(1, 50001)).encode()
+    assert sandbox.status()["status"] == "idle"
+    assert sandbox.run("echo", "usable").stdout == b"usable\n"
+
+
+def test_a_flood_goes_on_while_there_is_no_server(server):
+    """Numbered lines, so that a lost or doubled one would show."""
+    sandbox = server.client.create()
+    script = "import sys\nn = 0\nimport os\nwhile not os.path.exists('go'):\n    n += 1\n    sys.stdout.write(f'{n}\\n')\n" \
+             "    if n % 1000 == 0: sys.stdout.flush(); import time; time.sleep(0.001)\nsys.stdout.flush()\nsys.exit(n % 100)"
+    started = sandbox.execute("python3", "-c", script)
+    for _ in range(4):
+        sandbox.client = crash(server)
+    sandbox.release()
+    state = server.client.wait_execution(started["executionId"])
+    lines = server.client.read(local(started["stdoutStreamUrl"])).decode().splitlines()
+    assert lines == [str(n) for n in range(1, len(lines) + 1)]
+    assert state["exitCode"] == len(lines) % 100
+
+
+def test_what_ends_while_there_is_no_server_is_found(server):
+    sandbox = server.client.create()
+    started = sandbox.execute("sh", "-c", f"{waiting_for('/tmp/go')}; echo ended; exit 9")
+    job = sandbox.job("sh", "-c", f"{waiting_for('/tmp/go')}; echo job; exit 8")
+    one_shot = server.client.create_one_shot("sh", "-c", "sleep 0.3; echo over; exit 6")
+    timed = server.client.create()
+    late = timed.execute("sleep", "60", timeout="400ms")
+    release = sandbox.job("sh", "-c", "sleep 0.3; touch /tmp/go; sleep 0.1")  # so it ends by itself
+    server.kill()
+    until(lambda: len(server.box_processes()) == count_inits(server), "all commands to end")
+    server.start()
+    client = sandbox.client = one_shot.client = timed.client = server.client
+    assert client.wait_execution(started["executionId"])["exitCode"] == 9
+    assert client.read(local(started["stdoutStreamUrl"])) == b"ended\n"
+    ended = sandbox.wait_job(job["jobId"])
+    assert (ended["status"], ended["exitCode"]) == ("failed", 8)
+    assert sandbox.wait_job(release["jobId"])["status"] == "completed"
+    assert one_shot.wait_status("terminated")["exitCode"] == 6
+    assert client.read(local(one_shot.made["stdoutStreamUrl"])) == b"over\n"
+    state = client.wait_execution(late["executionId"])
+    assert (state["status"], state["exitCode"]) == ("timeout", 124)
+
+
+def count_inits(server):
+    """How many of the processes in boxes are PID 1 of theirs."""
+    found = 0
+    for pid in server.box_processes():
+        try:
+            with open(f"/proc/{pid}/status") as file:
+                found += re.search(r"^NSpid:.*\t1$", file.read(), re.MULTILINE) is not None
+        except OSError:
+            pass
+    return found
+
+
+def test_jobs_live_on_and_can_be_stopped(server):
+    sandbox = server.client.create()
+    jobs = [sandbox.job("sh", "-c", f"echo {n}; sleep 600") for n in range(5)]
+    for job in jobs:
+        server.client.follow(job["stdoutStreamUrl"]).wait_for(b"\n")
+    sandbox.client = crash(server)
+    assert {sandbox.job_state(job["jobId"])["status"] for job in jobs} == {"running"}
+    for job in jobs[:3]:
+        assert server.client.delete(f"/sandbox/sandboxes/{sandbox.id}/jobs/{job['jobId']}?force=true").status == 200
+    for job in jobs[:3]:
+        assert sandbox.wait_job(job["jobId"])["status"] == "cancelled"
+        assert server.client.read(local(job["stdoutStreamUrl"])).endswith(b"\n")
+    assert {sandbox.job_state(job["jobId"])["status"] for job in jobs[3:]} == {"running"}
+
+
+def test_a_job_asked_to_stop_before_the_crash_is_stopped(server):
+    sandbox = server.client.create()
+    job = sandbox.job("sh", "-c", "trap '' TERM; echo on; while :; do sleep 0.1; done")
+    server.client.follow(job["stdoutStreamUrl"]).wait_for(b"on\n")
+    server.client.delete(f"/sandbox/sandboxes/{sandbox.id}/jobs/{job['jobId']}")
+    sandbox.client = crash(server)
+    assert sandbox.wait_job(job["jobId"])["status"] == "cancelled"
+
+
+def test_a_command_whose_input_was_being_fed_is_not_left_hanging(server):
+    id = server.client.new_stream("input")
+    made = server.client.create_one_shot("sh", "-c", "cat; echo the end", stream={"stdin": id})
+    with Raw(server.port) as raw:
+        raw.send(f"PUT /stream/{id} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {server.key}\r\nTransfer-Encoding: chunked\r\n\r\n".encode())
+        raw.chunk(b"first part\n")
+        server.client.follow(made.made["stdoutStreamUrl"]).wait_for(b"first part\n")
+        made.client = crash(server)
+    state = made.wait_status("terminated")
+    output = server.client.read(local(made.made["stdoutStreamUrl"]))
+    assert output == b"first part\nthe end\n" and state["exitCode"] == 0
+
+
+def test_settings_and_files_of_a_sandbox_stay(server):
+    sandbox = server.client.create(name="kept", env={"A": "1"}, metadata={"x": [1]}, timeout={"idle": "1h", "execution": "30s"},
+                                   resources={"memory": "128Mi"})
+    server.client.patch(f"/sandbox/env/{sandbox.id}", {"env": {"B": "2"}})
+    sandbox.write_all({"kept/file": "content"})
+    before = sandbox.get()
+    sandbox.client = crash(server)
+    after = sandbox.get()
+    for name in ("name", "metadata", "timeout", "resources", "createdAt", "executions", "status"):
+        assert after[name] == before[name], name
+    assert sandbox.output("cat kept/file; echo $A$B") == "content12\n"
+    assert sandbox.run("python3", "-c", "x = bytearray(300 << 20)").exit_code == 137
+    assert [event["type"] for event in sandbox.events()][0] == "create"
+
+
+def test_an_idle_time_that_passes_without_a_server_is_kept(server):
+    brief = server.client.create(timeout={"idle": "1s"})
+    server.kill()
+    server.start()
+    brief.client = server.client
+    brief.wait_status("terminated")
+    assert "idle" in brief.events()[-1]["event"]["reason"]
+
+
+def test_streams_of_users_stay(server):
+    client = server.client
+    id, whole = client.new_stream("mine"), client.new_stream("whole")
+    client.post(f"/stream/{id}/append", body=b"before ")
+    client.put(f"/stream/{whole}", body=b"x" * 1000000)
+    client = crash(server)
+    assert client.post(f"/stream/{id}/append", body=b"after").status < 300
+    assert client.post(f"/stream/{id}/complete").status < 300
+    assert client.read(f"/stream/{id}") == b"before after"
+    assert client.read(f"/stream/{whole}") == b"x" * 1000000
+
+
+# ---- killed at points ----
+
+def test_a_delete_that_was_cut_short_can_be_done_again(server):
+    for number in range(4):
+        client = server.client
+        made = [client.create() for _ in range(4)]
+        for sandbox in made:
+            sandbox.execute("sleep", "600")
+        threads = [threading.Thread(target=attempt, args=(sandbox.delete,)) for sandbox in made]
+        for thread in threads:
+            thread.start()
+        time.sleep(0.002 * number)  # another point each time
+        client = crash(server)
+        for thread in threads:
+            thread.join()
+        for sandbox in made:
+            sandbox.client = client
+            assert sandbox.delete().status in (200, 404)
+            assert sandbox.status()["status"] == "deleted"
+        audit.check(server)
+
+
+def attempt(fn):
+    """Its result, or None when the server went away."""
+    try:
+        return fn()
+    except (OSError, EOFError) as error:
+        del error
+    except Exception as error:  # http.client's own, all of them for a connection that ended
+        if type(error).__module__ != "http.client":
+            raise
+    return None
+
+
+needs_strace = pytest.mark.skipif(not shutil.which("strace"), reason="strace is not installed")
+
+
+class Trap:
+    """Kills the server at its Nth call of this kind from now on."""
+
+    def __init__(self, server, call, number):
+        self.server = server
+        words = ["strace", "-f", "-p", str(server.pid), "-e", f"trace={call}", "-e", f"inject={call}:signal=KILL:when={number}", "-o", "/dev/null"]
+        self.tracer = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        line = self.tracer.stderr.readline()
+        assert "attached" in line, line
+
+    def end(self):
+        """Whether it has sprung; the server is dead then, else the trap is gone."""
+        sprung = self.server.process.poll() is not None
+        self.tracer.send_signal(signal.SIGINT)
+        try:
+            self.tracer.wait(10)
+        except subprocess.TimeoutExpired:
+            self.tracer.kill()
+            self.tracer.wait()
+        self.tracer.stderr.close()
+        if not sprung:
+            # Detaching may lose against the injection.
+            try:
+                self.server.process.wait(0.05)
+                sprung = True
+            except subprocess.TimeoutExpired:
+                pass
+        return sprung
+
+
+POINTS = [("pwrite64", 1), ("pwrite64", 2), ("pwrite64", 3), ("pwrite64", 5), ("pwrite64", 8), ("fdatasync", 1), ("fdatasync", 2),
+          ("unlinkat", 1), ("rmdir", 1), ("sendmsg", 1), ("sendmsg", 3), ("writev", 1)]
+
+
+@needs_strace
+@pytest.mark.parametrize("call, number", POINTS, ids=[f"{call}-{number}" for call, number in POINTS])
+def test_killed_in_the_middle_of_a_create_an_execute_and_a_delete(server, call, number):
+    """Answered: it is there. Not answered: it happened wholly or not at all."""
+    client = server.client
+    sandbox = client.create()
+    name, key = f"point-{uuid.uuid4().hex}", {"Idempotency-Key": str(uuid.uuid4())}
+    trap = Trap(server, call, number)
+    created = attempt(lambda: client.post("/sandbox", {"name": name}, timeout=20))
+    once = attempt(lambda: client.post("/sandbox", {"name": f"{name}-once"}, headers=key, timeout=20))
+    executed = attempt(lambda: client.post(f"/sandbox/{sandbox.id}/execute", {"command": ["sh", "-c", "echo x >>ran; echo ran"]}, timeout=20))
+    run = attempt(lambda: client.post("/sandbox", {"name": f"{name}-run", "command": {"exec": ["echo", "ran"], "mode": "oneshot"}}, timeout=20))
+    deleted = attempt(lambda: client.create(name=f"{name}-deleted").delete())
+    if not trap.end():
+        server.kill()
+    server.start()
+    client = sandbox.client = server.client
+    if created and created.status < 300:
+        assert client.sandbox(created.data["sandboxId"]).run("true").exit_code == 0
+    again = client.post("/sandbox", {"name": f"{name}-once"}, headers=key)
+    assert again.status < 300, str(again)
+    if once and once.status < 300:
+        assert again.data["sandboxId"] == once.data["sandboxId"]
+    living = client.get(f"/sandbox?name={name}-once&live=true").data["sandboxes"]
+    assert [entry["sandboxId"] for entry in living] == [again.data["sandboxId"]]
+    if executed and executed.status < 300:
+        assert client.wait_execution(executed.data["executionId"])["exitCode"] == 0
+        assert client.read(local(executed.data["stdoutStreamUrl"])) == b"ran\n"
+    count = len(client.get(f"/sandbox/sandboxes/{sandbox.id}/executions").data["executions"])
+    until(lambda: sandbox.status()["status"] == "idle", "the sandbox to be idle")
+    ran = len(sandbox.read("ran").body.splitlines()) if sandbox.read("ran").status == 200 else 0
+    assert ran <= 1 and ran <= count
+    if run and run.status < 300:
+        assert client.sandbox(run.data["sandboxId"]).wait_status("terminated")["exitCode"] == 0
+        assert client.read(local(run.data["stdoutStreamUrl"])) == b"ran\n"
+    if deleted and deleted.status < 300:
+        assert client.get(f"/sandbox?name={name}-deleted&live=true").data["total"] == 0
+
+
+@needs_strace
+@pytest.mark.parametrize("call, number", [("pwrite64", 1), ("pwrite64", 4), ("pwrite64", 12), ("fdatasync", 1), ("unlinkat", 2), ("rmdir", 1),
+                                          ("umount2", 1), ("connect", 1), ("connect", 2)])
+def test_killed_while_it_starts_and_takes_over(server, call, number):
+    sandbox = server.client.create()
+    started = sandbox.execute("sh", "-c", f"{waiting_for()}; echo lived; exit 3")
+    job = sandbox.job("sleep", "600")
+    server.client.create_one_shot("true")
+    server.kill()
+    # Strace starts it, and kills it at the call.
+    server.wrapper = ["strace", "-f", "-o", "/dev/null", "-e", f"trace={call}", "-e", f"inject={call}:signal=KILL:when={number}"]
+    try:
+        server.launch()
+        until(lambda: server.process.poll() is not None or gone_or_listening(server), "it to die or to listen")
+    finally:
+        server.wrapper = []
+    end_family(server)
+    server.start()
+    client = sandbox.client = server.client
+    assert sandbox.status()["status"] == "running"
+    assert sandbox.job_state(job["jobId"])["status"] == "running"
+    sandbox.release()
+    state = client.wait_execution(started["executionId"])
+    assert state["exitCode"] == 3 and client.read(local(started["stdoutStreamUrl"])) == b"lived\n"
+
+
+def gone_or_listening(server):
+    return not servers_of(server) or "listening" in server.log
+
+
+def servers_of(server):
+    """Pids of the server itself, which is a child of the tracer here."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/cmdline", "rb") as file:
+                words = file.read().split(b"\0")
+            if str(server.data).encode() in words and b"serve" in words and b"strace" not in words[0]:
+                found.append(int(pid))
+        except OSError:
+            pass
+    return found
+
+
+def end_family(server):
+    for pid in servers_of(server):
+        os.kill(pid, signal.SIGKILL)
+    until(lambda: not servers_of(server), "the server to be gone")
+    if server.process.poll() is None:  # the tracer still holds boxes
+        server.process.send_signal(signal.SIGINT)
+        try:
+            server.process.wait(5)
+        except subprocess.TimeoutExpired:
+            server.process.kill()
+            server.process.wait()
+
+
+# ---- killed at any time ----
+
+@pytest.mark.parametrize("round", range(ROUNDS))
+def test_killed_in_the_middle_of_everything(server, round):
+    """Four clients do what they like until the server dies; then the books must balance."""
+    chance = random.Random(SEED + round)
+    client = server.client
+    books = [Book(client, random.Random(SEED + round * 100 + n)) for n in range(4)]
+    threads = [threading.Thread(target=book.work) for book in books]
+    for thread in threads:
+        thread.start()
+    time.sleep(chance.uniform(0.05, 0.8))
+    server.kill()
+    for thread in threads:
+        thread.join()
+    server.start()
+    for book in books:
+        book.check(server.client)
+    audit.check(server)
+
+
+class Book:
+    """What one client was told."""
+
+    def __init__(self, client, chance):
+        self.client, self.chance = client, chance
+        self.alive, self.deleted, self.unsure = {}, set(), set()
+        self.executions, self.runs = [], []
+
+    def work(self):
+        while True:
+            act = self.chance.choice([self.create, self.create, self.execute, self.execute, self.run, self.job, self.delete, self.write])
+            if attempt(act) is None:
+                return
+
+    def create(self):
+        made = self.client.post("/sandbox", {"name": "storm", "files": [{"path": "f", "content": base64_of("x" * self.chance.randrange(9999))}]})
+        if made.status < 300:
+            self.alive[made.data["sandboxId"]] = {}
+        return True
+
+    def pick(self):
+        return self.client.sandbox(self.chance.choice(sorted(self.alive))) if self.alive else None
+
+    def execute(self):
+        sandbox = self.pick()
+        if not sandbox:
+            return True
+        word = uuid.uuid4().hex
+        answer = self.client.post(f"/sandbox/{sandbox.id}/execute", {"command": ["sh", "-c", f"echo {word}; sleep 0.0{self.chance.randrange(9)}; exit 3"]})
+        if answer.status < 300:
+            self.executions.append((answer.data, word))
+        return True
+
+    def run(self):
+        word = uuid.uuid4().hex
+        made = self.client.post("/sandbox", {"command": {"exec": ["sh", "-c", f"echo {word}; exit 4"], "mode": "oneshot"}})
+        if made.status < 300:
+            self.runs.append((made.data, word))
+        return True
+
+    def job(self):
+        sandbox = self.pick()
+        if sandbox:
+            answer = self.client.post(f"/sandbox/sandboxes/{sandbox.id}/jobs", {"command": ["sleep", "600"]})
+            if answer.status < 300:
+                self.alive[sandbox.id][answer.data["jobId"]] = True
+        return True
+
+    def delete(self):
+        sandbox = self.pick()
+        if sandbox and len(self.alive) > 3:
+            del self.alive[sandbox.id]
+            self.unsure.add(sandbox.id)
+            if sandbox.delete().status == 200:
+                self.unsure.discard(sandbox.id)
+                self.deleted.add(sandbox.id)
+        return True
+
+    def write(self):
+        sandbox = self.pick()
+        if sandbox:
+            sandbox.write_all({f"w{self.chance.randrange(9)}": "y" * self.chance.randrange(9999)})
+        return True
+
+    def check(self, client):
+        for id, jobs in self.alive.items():
+            sandbox = client.sandbox(id)
+            assert sandbox.status()["status"] in ("idle", "running"), sandbox.get("?includeDeleted=true")
+            for job in jobs:
+                assert sandbox.job_state(job)["status"] == "running"
+        for id in self.deleted:
+            assert client.sandbox(id).status()["status"] == "deleted"
+        for id in self.unsure:
+            assert client.sandbox(id).status()["status"] in ("idle", "running", "deleted", "stopping")
+        gone = self.deleted | self.unsure
+        for started, word in self.executions:
+            state = client.wait_execution(started["executionId"])
+            if state["sandboxId"] in gone:
+                assert state["status"] in ("completed", "cancelled"), state
+                continue
+            assert (state["status"], state["exitCode"]) == ("completed", 3), state
+            assert client.read(local(started["stdoutStreamUrl"])) == f"{word}\n".encode()
+        for made, word in self.runs:
+            assert client.sandbox(made["sandboxId"]).wait_status("terminated")["exitCode"] == 4
+            assert client.read(local(made["stdoutStreamUrl"])) == f"{word}\n".encode()
+
+
+def test_killed_again_and_again_while_it_starts(server):
+    chance = random.Random(SEED)
+    sandbox = server.client.create()
+    started = sandbox.execute("sh", "-c", f"{waiting_for()}; exit 5")
+    for _ in range(8):
+        server.kill()
+        server.launch()
+        time.sleep(chance.uniform(0, 0.15))
+    server.kill()
+    server.start()
+    sandbox.client = server.client
+    sandbox.release()
+    assert server.client.wait_execution(started["executionId"])["exitCode"] == 5
+
+
+# ---- the power goes ----
+
+def test_a_power_cut_ends_everything_and_the_records_say_so(server):
+    client = server.client
+    sandbox, other = client.create(name="cut"), client.create()
+    started = sandbox.execute("sh", "-c", "echo before; sleep 600")
+    job = other.job("sh", "-c", "echo job; sleep 600")
+    done = other.run("sh", "-c", "exit 3")
+    one_shot = client.create_one_shot("sleep", "600")
+    client.follow(started["stdoutStreamUrl"]).wait_for(b"before\n")
+    client.follow(job["stdoutStreamUrl"]).wait_for(b"job\n")
+    server.kill()
+    for pid in server.box_processes():
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+    until(lambda: not server.box_processes(), "everything to be dead")
+    server.start()
+    client = sandbox.client = other.client = one_shot.client = server.client
+    for gone in (sandbox, other, one_shot):
+        state = gone.wait_status("terminated", "failed")
+        assert state["status"] == "terminated"
+        assert gone.events()[-1]["type"] == "lifecycle:terminated" and gone.events()[-1]["event"]["reason"]
+    assert one_shot.status()["exitCode"] != 0
+    state = client.wait_execution(started["executionId"])
+    assert state["status"] in ("failed", "cancelled") and state["exitCode"] != 0, state
+    assert client.read(local(started["stdoutStreamUrl"])) == b"before\n"
+    assert other.job_state(job["jobId"])["status"] in ("failed", "cancelled")
+    assert client.execution(done.state["executionId"])["exitCode"] == 3
+    audit.check(server)
+
+
+def test_boxes_that_die_alone_are_noticed(server):
+    """PID 1 of a sandbox is killed from outside while the server runs."""
+    sandbox = server.client.create()
+    before = set(server.box_processes())
+    started = sandbox.execute("sh", "-c", "echo on; sleep 601")
+    server.client.follow(started["stdoutStreamUrl"]).wait_for(b"on\n")
+    [sleeper] = [pid for pid in set(server.box_processes()) - before if "601" in cmdline(pid) and "sleep\0" in cmdline(pid)[:6]]
+    group = box_of(sleeper, server)
+    for pid in server.box_processes():
+        if box_of(pid, server) == group:
+            os.kill(pid, signal.SIGKILL)
+    sandbox.wait_status("terminated", "failed")
+    assert server.client.wait_execution(started["executionId"])["exitCode"] != 0
+    assert server.client.read(started["stdoutStreamUrl"]) == b"on\n"
+
+
+def cmdline(pid):
+    try:
+        with open(f"/proc/{pid}/cmdline") as file:
+            return file.read()
+    except OSError:
+        return ""
+
+
+def box_of(pid, server):
+    """The name of the box a process is in, from its control groups."""
+    try:
+        with open(f"/proc/{pid}/cgroup") as file:
+            found = re.search(rf"{server.group}/([^/\n]+)", file.read())
+    except OSError:
+        return None
+    return found and found[1]
