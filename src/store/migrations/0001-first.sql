@@ -170,7 +170,6 @@ CREATE TABLE streams (
 );
 CREATE INDEX streams_by_organisation ON streams (organisation, created_at, id);
 CREATE INDEX streams_by_sandbox ON streams (sandbox_id) WHERE sandbox_id IS NOT NULL;
-CREATE INDEX streams_open ON streams (created_at, id) WHERE completed_at = 0;
 CREATE INDEX streams_expiring ON streams (expires_at, id) WHERE expires_at <> 0;
 
 -- Metadata that lists can be filtered by.
@@ -182,7 +181,7 @@ CREATE TABLE stream_labels (
 );
 
 CREATE TABLE events (
-    id TEXT NOT NULL PRIMARY KEY,
+    id TEXT NOT NULL,
     sandbox_id TEXT NOT NULL REFERENCES sandboxes (id) ON DELETE CASCADE,
     number BIGINT NOT NULL,
     organisation TEXT NOT NULL,
@@ -193,7 +192,7 @@ CREATE TABLE events (
     reason TEXT,
     detail TEXT,
     created_at BIGINT NOT NULL,
-    UNIQUE (sandbox_id, number)
+    PRIMARY KEY (sandbox_id, number)
 );
 
 -- What was used, by the minute; outlives the sandboxes that used it.
