@@ -255,10 +255,16 @@ static int parse_letters(struct cursor *cursor, const char *letters, struct erro
 int options_parse(const struct option_set *set, int argc, char **argv, void *into,
                   int *out_operands, struct error *err)
 {
-    struct cursor cursor = {.set = set, .argc = argc, .argv = argv, .at = 1, .into = into};
-
     if (store_environment(set, into, err) < 0)
         return -1;
+    return options_parse_more(set, argc, argv, into, out_operands, err);
+}
+
+int options_parse_more(const struct option_set *set, int argc, char **argv, void *into,
+                       int *out_operands, struct error *err)
+{
+    struct cursor cursor = {.set = set, .argc = argc, .argv = argv, .at = 1, .into = into};
+
     while (cursor.at < argc) {
         const char *word = argv[cursor.at];
         if (word[0] != '-' || word[1] == '\0')

@@ -60,6 +60,10 @@ struct option_set {
 int options_parse(const struct option_set *set, int argc, char **argv, void *into,
                   int *out_operands, struct error *err);
 
+/* The same for options behind an operand, which is argv[0]: variables are not looked at again, so options before it stay as they are. */
+int options_parse_more(const struct option_set *set, int argc, char **argv, void *into,
+                       int *out_operands, struct error *err);
+
 /*
  * Sets one field as its environment variable would: for files of settings, whose names are the same. ERROR_NOT_FOUND when no row
  * has this variable. Texts are borrowed.

@@ -332,7 +332,8 @@ static int read_arguments(const struct command *command, struct request *request
 
     for (;;) {
         int at = 0;
-        int parsed = options_parse(&command->options, argc, argv, request, &at, err);
+        int parsed = operand ? options_parse_more(&command->options, argc, argv, request, &at, err)
+                             : options_parse(&command->options, argc, argv, request, &at, err);
         if (parsed != 0)
             return parsed;
         if (at >= argc)

@@ -299,20 +299,29 @@ static const struct action *find_action(const char *name, struct error *err)
     return NULL;
 }
 
-static int check_operands(const struct action *action, int argc, char **argv, int at,
+// Options may stand before and behind the operand. 0, OPTIONS_HELP or -1.
+static int read_arguments(const struct action *action, int argc, char **argv,
                           struct request *request, struct error *err)
 {
     const char *command = action->options.command;
+    int at = 0;
 
-    if (action->has_operand && at >= argc)
-        return error_set(err, ERROR_INVALID,
-                         "%s needs the id or the beginning of a key: see 'burrow key list'",
-                         command);
-    if (action->has_operand)
-        request->which = argv[at++];
+    int parsed = options_parse(&action->options, argc, argv, request, &at, err);
+    if (parsed == 0 && action->has_operand && at < argc) {
+        request->which = argv[at];
+        argc -= at;
+        argv += at;
+        parsed = options_parse_more(&action->options, argc, argv, request, &at, err);
+    }
+    if (parsed != 0)
+        return parsed;
     if (at < argc)
         return error_set(err, ERROR_INVALID, "%s does not take '%s': see %s --help", command,
                          argv[at], command);
+    if (action->has_operand && !request->which)
+        return error_set(err, ERROR_INVALID,
+                         "%s needs the id or the beginning of a key: see 'burrow key list'",
+                         command);
     return 0;
 }
 
@@ -340,7 +349,6 @@ int key_command(int argc, char **argv)
 {
     struct error err = {0};
     autoconfig config = {0};
-    int operands = 0;
 
     if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
         print_help(argc < 2 ? stderr : stdout);
@@ -351,13 +359,12 @@ int key_command(int argc, char **argv)
         return serve_fail(&err);
     config_init(&config);
     struct request request = {.data_dir = config.data_dir};
-    int parsed = options_parse(&action->options, argc - 1, argv + 1, &request, &operands, &err);
+    int parsed = read_arguments(action, argc - 1, argv + 1, &request, &err);
     if (parsed == OPTIONS_HELP) {
         options_help(&action->options, stdout);
         return 0;
     }
-    if (parsed < 0 || check_operands(action, argc - 1, argv + 1, operands, &request, &err) < 0 ||
-        run(action, &request, &err) < 0)
+    if (parsed < 0 || run(action, &request, &err) < 0)
         return serve_fail(&err);
     return 0;
 }

@@ -193,6 +193,34 @@ TEST(the_environment_gives_what_the_line_does_not)
     (void)unsetenv("TEST_RUNTIME");
 }
 
+TEST(options_behind_an_operand_leave_those_before_it)
+{
+    char *argv[] = {"test", "--runtime", "before", "operand", "--cpu", "2", "rest", NULL};
+    struct wishes w = {0};
+    struct error err = {0};
+    int at = 0;
+
+    (void)setenv("TEST_RUNTIME", "from-environment", 1);
+    CHECK_OK(options_parse(&set, 7, argv, &w, &at, &err), err);
+    CHECK_INT(at, 3);
+    CHECK_OK(options_parse_more(&set, 4, argv + 3, &w, &at, &err), err);
+    CHECK_INT(at, 3);
+    CHECK_STR(w.runtime, "before");
+    CHECK_INT(w.cpu_millis, 2000);
+    (void)unsetenv("TEST_RUNTIME");
+}
+
+TEST(a_setting_is_made_by_the_name_of_its_variable)
+{
+    struct wishes w = {0};
+    struct error err = {0};
+
+    CHECK_OK(options_set(&set, "TEST_RUNTIME", "from-a-file", &w, &err), err);
+    CHECK_STR(w.runtime, "from-a-file");
+    CHECK(options_set(&set, "runtime", "x", &w, &err) < 0);
+    CHECK_INT(err.kind, ERROR_NOT_FOUND);
+}
+
 static char *printed(void (*print)(const struct option_set *, FILE *), const struct option_set *of)
 {
     char *text = NULL;
