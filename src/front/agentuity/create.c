@@ -212,11 +212,19 @@ static int fill_runtime(struct call *call, const struct create_body *body,
     return err->kind == ERROR_NOT_FOUND ? no_runtime(id, err) : -1;
 }
 
+/* An explicit 0 is too little; in a request to the core 0 means that nothing was said. */
+static int64_t limit_of(const struct size_field *field)
+{
+    if (!field->text)
+        return 0;
+    return field->value ? (int64_t)field->value : -1;
+}
+
 static void fill_limits(const struct create_body *body, struct sandbox_request *out)
 {
-    out->memory_bytes = (int64_t)body->resources.memory.value;
-    out->cpu_millicores = (int64_t)body->resources.cpu.value;
-    out->disk_bytes = (int64_t)body->resources.disk.value;
+    out->memory_bytes = limit_of(&body->resources.memory);
+    out->cpu_millicores = limit_of(&body->resources.cpu);
+    out->disk_bytes = limit_of(&body->resources.disk);
     out->idle_timeout_ms = timeout_of(&body->timeout.idle);
     out->execution_timeout_ms = timeout_of(&body->timeout.execution);
     out->paused_timeout_ms = timeout_of(&body->timeout.paused);
@@ -284,6 +292,20 @@ static void watch_delivery(struct call *call, const char *id)
     response_watch(call->response, &delivery_events, delivery);
 }
 
+/* The core knows limits by their bare names: "memory: a sandbox needs at least 4Mi". */
+static int fail_create(struct error *err)
+{
+    static const char *const limits[] = {"memory: ", "cpu: ", "disk: "};
+
+    for (size_t i = 0; err->kind == ERROR_INVALID && i < ARRAY_SIZE(limits); i++) {
+        if (strncmp(err->text, limits[i], strlen(limits[i])) == 0) {
+            struct error bare = *err;
+            return error_set(err, ERROR_INVALID, "resources.%s", bare.text);
+        }
+    }
+    return -1;
+}
+
 static int answer(struct call *call, const struct sandbox_record *record,
                   const struct execution_record *first)
 {
@@ -323,7 +345,7 @@ static int create(struct call *call, struct error *err)
     want.command = body.has_command ? &command : NULL;
     call->actor.project = body.project;
     if (sandbox_create(call->core, &call->actor, &want, &record, &first, err) < 0)
-        return -1;
+        return fail_create(err);
     if (!want.once)
         watch_delivery(call, record.id);
     return answer(call, &record, want.command ? &first : NULL);

@@ -135,14 +135,20 @@ static void write_timeouts(struct json_writer *json, const struct sandbox_record
     json_map_end(json);
 }
 
+/* As asked for, no more and no less; one that asked for nothing is told what it got. */
 static void write_resources(struct json_writer *json, const struct sandbox_record *record,
                             const struct asked *asked)
 {
+    const char *memory = asked_text(asked, "memory");
+    const char *cpu = asked_text(asked, "cpu");
+    const char *disk = asked_text(asked, "disk");
+    bool is_told = !memory && !cpu && !disk;
+
     json_key(json, "resources");
     json_map_begin(json);
-    write_size(json, "memory", asked_text(asked, "memory"), record->memory_bytes);
-    write_cpu(json, "cpu", asked_text(asked, "cpu"), record->cpu_millicores);
-    write_size(json, "disk", asked_text(asked, "disk"), record->disk_bytes);
+    write_size(json, "memory", memory, is_told ? record->memory_bytes : 0);
+    write_cpu(json, "cpu", cpu, is_told ? record->cpu_millicores : 0);
+    write_size(json, "disk", disk, is_told ? record->disk_bytes : 0);
     json_map_end(json);
 }
 

@@ -99,9 +99,28 @@ TEST(a_sandbox_says_back_what_was_asked_as_it_was_spelled)
         "\"command\":{\"exec\":[\"sh\",\"-c\",\"echo \\\"a\\nb\\\"\"],\"mode\":\"oneshot\"},"
         "\"org\":{\"id\":\"org_acme\",\"name\":\"Mine\"},\"exitCode\":3,"
         "\"metadata\":{\"big\":12345678901234567890,\"deep\":[{}]},\"scopes\":[\"a\",\"b\"],"
-        "\"resources\":{\"memory\":\"1.5Gi\",\"cpu\":\"0.5\",\"disk\":\"2Gi\"},"
+        "\"resources\":{\"memory\":\"1.5Gi\",\"cpu\":\"0.5\"},"
         "\"cpuTimeMs\":7,\"memoryByteSec\":1572864,\"networkEgressBytes\":9,"
         "\"user\":{\"id\":\"user_k\"},\"project\":{\"id\":\"proj_1\",\"name\":\"proj_1\"}}");
+}
+
+TEST(a_sandbox_that_asked_for_no_limits_says_what_it_got)
+{
+    struct sandbox_record record = plain_record();
+    struct sandbox_view view = {.record = &record, .region = "local", .base_url = BASE};
+    autobuffer text = {0};
+    struct json_writer json;
+
+    record.asked = "{}";
+    record.memory_bytes = 536870912;
+    record.cpu_millicores = 1000;
+    record.disk_bytes = 2147483648;
+    record.idle_timeout_ms = 600000;
+    json_writer_init(&json, &text);
+    render_sandbox(&json, &view);
+    CHECK(strstr(text.data,
+                 "\"resources\":{\"memory\":\"512Mi\",\"cpu\":\"1000m\",\"disk\":\"2Gi\"}"));
+    CHECK(strstr(text.data, "\"timeout\":{\"idle\":\"10m\"}"));
 }
 
 TEST(a_sandbox_says_what_runtime_it_has)
