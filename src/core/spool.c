@@ -25,16 +25,6 @@ static const char *folder_name(unsigned index, char name[3])
     return name;
 }
 
-static int make_folders(int spool_fd, struct error *err)
-{
-    char name[3];
-
-    for (unsigned i = 0; i < FOLDERS; i++)
-        if (mkdirat(spool_fd, folder_name(i, name), 0700) < 0 && errno != EEXIST)
-            return error_sys(err, "make directory '%s'", name);
-    return 0;
-}
-
 int spool_open(const char *data_dir, int *out_fd, struct error *err)
 {
     char path[4096];
@@ -46,8 +36,6 @@ int spool_open(const char *data_dir, int *out_fd, struct error *err)
     autofd fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         return error_sys(err, "open directory '%s'", path);
-    if (make_folders(fd, err) < 0)
-        return error_wrap(err, "in '%s'", path);
     *out_fd = take_fd(fd);
     return 0;
 }
@@ -66,9 +54,15 @@ static int about_disk(struct error *err)
 
 int spool_open_file(int spool_fd, const char *id, int flags, int *out_fd, struct error *err)
 {
-    char path[SPOOL_PATH];
-    int fd = openat(spool_fd, spool_path(id, path), O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, 0600);
+    char path[SPOOL_PATH], folder[] = {id[0], id[1], '\0'};
 
+    flags |= O_RDWR | O_CLOEXEC | O_NOFOLLOW;
+    int fd = openat(spool_fd, spool_path(id, path), flags, 0600);
+    // Its directory is made with the first file in it: making all at once would take a while.
+    if (fd < 0 && errno == ENOENT && flags & O_CREAT) {
+        (void)mkdirat(spool_fd, folder, 0700); // or the next call says why not
+        fd = openat(spool_fd, path, flags, 0600);
+    }
     if (fd < 0) {
         error_sys(err, "%s the file of stream '%s'", flags & O_CREAT ? "make" : "open", id);
         return about_disk(err);
@@ -112,6 +106,8 @@ static int sweep_folder(int spool_fd, const char *name, const struct spool_sweep
                         unsigned *looked, unsigned *removed, struct error *err)
 {
     autofd fd = openat(spool_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0 && errno == ENOENT)
+        return 0; // there never was a file in it
     autodir folder = fd < 0 ? NULL : fdopendir(fd);
     struct dirent *file;
 

@@ -12,7 +12,7 @@
 
 #define SPOOL_PATH (ID_TEXT + 3)
 
-/* Opens <data_dir>/spool, and makes it and the directories in it where missing. */
+/* Opens <data_dir>/spool, and makes it where missing; the directories in it are made as they are needed. */
 int spool_open(const char *data_dir, int *out_fd, struct error *err);
 
 /* Relative to the spool. */

@@ -297,6 +297,7 @@ int stream_complete(struct core *core, const struct actor *actor, const char *id
     if (result == 0)
         stream_finish(stream, false);
     (void)pthread_mutex_lock(&stream->lock);
+    stream->is_recorded |= result == 0;
     stream->enders--;
     (void)pthread_mutex_unlock(&stream->lock);
     return result;

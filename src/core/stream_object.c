@@ -189,7 +189,7 @@ static int load(struct stream *stream, struct error *err)
     if (stream->is_removed)
         return 0;
     stream->size_bytes = file_size(stream);
-    stream->is_complete = record.state == STREAM_COMPLETE;
+    stream->is_complete = stream->is_recorded = record.state == STREAM_COMPLETE;
     // What came after the end is not part of it; what a power cut took is not there.
     if (stream->is_complete && (uint64_t)record.size_bytes < stream->size_bytes)
         stream->size_bytes = (uint64_t)record.size_bytes;

@@ -4,7 +4,6 @@
  * knows beyond the row is how much of the file readers may see. Private to stream.c and streams.c; docs/internals/streams.md.
  */
 #pragma once
-#include "base/id.h"
 #include "core/id_table.h"
 #include "core/streams.h"
 
@@ -28,20 +27,19 @@ struct stream {
     bool is_ending;  // streams_put_end has fixed the size
     unsigned enders; // calls of stream_complete that are fixing it
     bool is_complete;
-    bool is_removed; // complete, and unknown from now on
+    bool is_recorded; // its row says that it is complete
+    bool is_removed;  // complete, and unknown from now on
 };
 
 #define STREAM_SHARDS 16
 #define STREAM_STASH 64
 
-/* Files made ahead, so that starting a command makes none. */
+/* Streams made ahead, file and all, so that starting a command makes none. They are in the table like others: known to no reader, but
+ * to the sweep. */
 struct stream_stash {
-    pthread_mutex_t lock;
+    pthread_mutex_t lock; // guards both
     unsigned count;
-    struct {
-        char id[ID_TEXT];
-        int fd;
-    } files[STREAM_STASH];
+    struct stream *streams[STREAM_STASH];
 };
 
 struct streams {

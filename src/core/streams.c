@@ -40,129 +40,102 @@ int streams_open(struct store *store, struct hub *hub, const struct core_setting
     return 0;
 }
 
-/* One that was made ahead: its file, or -1. */
-static int unstash(struct streams *streams, char id[ID_TEXT])
+static char *copy(const char *text)
 {
-    struct stream_stash *stash = &streams->stash;
-    int fd = -1;
-
-    (void)pthread_mutex_lock(&stash->lock);
-    if (stash->count > 0) {
-        stash->count--;
-        memcpy(id, stash->files[stash->count].id, ID_TEXT);
-        fd = stash->files[stash->count].fd;
-    }
-    (void)pthread_mutex_unlock(&stash->lock);
-    return fd;
+    return text ? xstrdup(text) : NULL;
 }
 
-static int make_file(struct streams *streams, char id[ID_TEXT], int *fd, struct error *err)
+/* All texts of the record are its own; it has its id. */
+static void describe(struct stream_record *record, const struct stream_place *place)
 {
-    return spool_open_file(streams->spool_fd, id_make(id), O_CREAT | O_EXCL | O_APPEND, fd, err);
+    char path[SPOOL_PATH];
+
+    record->sandbox_id = copy(place->sandbox_id);
+    record->execution_id = copy(place->execution_id);
+    record->owner.organisation = copy(place->owner.organisation);
+    record->owner.tenant = copy(place->owner.tenant);
+    record->owner.scope = copy(place->owner.scope);
+    record->owner.project = copy(place->owner.project);
+    record->kind = place->kind;
+    record->name = xstrdup(names[place->kind]);
+    record->file = xstrdup(spool_path(record->id, path));
+    record->created_at = record->updated_at = (int64_t)clock_wall_ms();
+}
+
+/* With a file and in the table, but nobody's yet. */
+static int make(struct streams *streams, struct stream **out, struct error *err)
+{
+    char id[ID_TEXT];
+    int fd = -1;
+
+    if (spool_open_file(streams->spool_fd, id_make(id), O_CREAT | O_EXCL | O_APPEND, &fd, err) < 0)
+        return -1;
+    struct stream_record record = {.id = xstrdup(id), .kind = STREAM_STDOUT};
+    *out = stream_new(streams, &record, fd);
+    streams_add(streams, *out);
+    return 0;
+}
+
+static struct stream *unstash(struct streams *streams)
+{
+    struct stream_stash *stash = &streams->stash;
+
+    (void)pthread_mutex_lock(&stash->lock);
+    struct stream *stream = stash->count ? stash->streams[--stash->count] : NULL;
+    (void)pthread_mutex_unlock(&stash->lock);
+    return stream;
+}
+
+static unsigned stashed(struct streams *streams)
+{
+    (void)pthread_mutex_lock(&streams->stash.lock);
+    unsigned count = streams->stash.count;
+    (void)pthread_mutex_unlock(&streams->stash.lock);
+    return count;
 }
 
 static bool stash_one(struct streams *streams)
 {
     struct stream_stash *stash = &streams->stash;
     struct error ignored;
-    char id[ID_TEXT];
-    autofd fd = -1;
+    struct stream *stream = NULL;
 
-    if (make_file(streams, id, &fd, &ignored) < 0)
+    if (make(streams, &stream, &ignored) < 0)
         return false; // whoever needs one says why
     (void)pthread_mutex_lock(&stash->lock);
     bool has_room = stash->count < STREAM_STASH;
-    if (has_room) {
-        memcpy(stash->files[stash->count].id, id, ID_TEXT);
-        stash->files[stash->count++].fd = take_fd(fd);
-    }
+    if (has_room)
+        stash->streams[stash->count++] = stream;
     (void)pthread_mutex_unlock(&stash->lock);
-    if (!has_room)
-        (void)spool_remove_file(streams->spool_fd, id, &ignored);
+    if (!has_room) // another thread was filling it too
+        streams_discard(streams, stream);
     return has_room;
 }
 
 bool streams_wants_stash(struct streams *streams)
 {
-    (void)pthread_mutex_lock(&streams->stash.lock);
-    bool is_low = streams->stash.count < STREAM_STASH / 2;
-    (void)pthread_mutex_unlock(&streams->stash.lock);
-    return is_low;
+    return stashed(streams) < STREAM_STASH / 2;
 }
 
 bool streams_stash(struct streams *streams)
 {
     bool has_made = false;
 
-    for (unsigned i = 0; i < STREAM_STASH && stash_one(streams); i++)
+    for (unsigned i = stashed(streams); i < STREAM_STASH && stash_one(streams); i++)
         has_made = true;
     return has_made;
-}
-
-static void drop_stash(struct streams *streams)
-{
-    struct error ignored;
-    char id[ID_TEXT];
-
-    for (int fd = -1; (fd = unstash(streams, id)) >= 0;) {
-        (void)close(fd);
-        (void)spool_remove_file(streams->spool_fd, id, &ignored);
-    }
-    (void)pthread_mutex_destroy(&streams->stash.lock);
-}
-
-void streams_free(struct streams *streams)
-{
-    if (!streams)
-        return;
-    drop_stash(streams);
-    for (size_t i = 0; i < STREAM_SHARDS; i++) {
-        id_table_clear(&streams->shards[i].table);
-        (void)pthread_cond_destroy(&streams->shards[i].loaded);
-        (void)pthread_mutex_destroy(&streams->shards[i].lock);
-    }
-    (void)close(streams->spool_fd);
-    free(streams);
-}
-
-static char *copy(const char *text)
-{
-    return text ? xstrdup(text) : NULL;
-}
-
-/* All texts of the record are its own. */
-static struct stream_record record_of(const char *id, const struct stream_place *place)
-{
-    char path[SPOOL_PATH];
-    int64_t now = (int64_t)clock_wall_ms();
-
-    return (struct stream_record){
-        .id = xstrdup(id),
-        .sandbox_id = copy(place->sandbox_id),
-        .execution_id = copy(place->execution_id),
-        .owner.organisation = copy(place->owner.organisation),
-        .owner.tenant = copy(place->owner.tenant),
-        .owner.scope = copy(place->owner.scope),
-        .owner.project = copy(place->owner.project),
-        .kind = place->kind,
-        .name = xstrdup(names[place->kind]),
-        .file = xstrdup(spool_path(id, path)),
-        .created_at = now,
-        .updated_at = now,
-    };
 }
 
 int streams_prepare(struct streams *streams, const struct stream_place *place, struct stream **out,
                     struct error *err)
 {
-    char id[ID_TEXT];
-    int fd = unstash(streams, id);
+    struct stream *stream = unstash(streams);
 
-    if (fd < 0 && make_file(streams, id, &fd, err) < 0)
+    if (!stream && make(streams, &stream, err) < 0)
         return -1;
-    struct stream_record record = record_of(id, place);
-    struct stream *stream = stream_new(streams, &record, fd);
-    streams_add(streams, stream);
+    (void)pthread_mutex_lock(&stream->lock);
+    describe(&stream->record, place);
+    (void)pthread_mutex_unlock(&stream->lock);
     *out = stream;
     return 0;
 }
@@ -179,6 +152,22 @@ void streams_discard(struct streams *streams, struct stream *stream)
 
     (void)stream_erase(stream, false, &ignored); // else swept later
     stream_free(stream);
+}
+
+void streams_free(struct streams *streams)
+{
+    if (!streams)
+        return;
+    for (struct stream *stream; (stream = unstash(streams));)
+        streams_discard(streams, stream);
+    (void)pthread_mutex_destroy(&streams->stash.lock);
+    for (size_t i = 0; i < STREAM_SHARDS; i++) {
+        id_table_clear(&streams->shards[i].table);
+        (void)pthread_cond_destroy(&streams->shards[i].loaded);
+        (void)pthread_mutex_destroy(&streams->shards[i].lock);
+    }
+    (void)close(streams->spool_fd);
+    free(streams);
 }
 
 static int unfit(const char *id, const char *why, struct error *err)
@@ -329,6 +318,14 @@ static void describe_end(struct stream *stream, bool is_truncated, int64_t now,
         row->expires_at = expires_at;
 }
 
+static bool is_removed(struct stream *stream)
+{
+    (void)pthread_mutex_lock(&stream->lock);
+    bool is_so = stream->is_removed;
+    (void)pthread_mutex_unlock(&stream->lock);
+    return is_so;
+}
+
 int streams_put_end(struct streams *streams, struct stream *stream, bool is_truncated, int64_t now,
                     struct error *err)
 {
@@ -336,13 +333,15 @@ int streams_put_end(struct streams *streams, struct stream *stream, bool is_trun
     struct stream_record row;
 
     (void)pthread_mutex_lock(&stream->lock);
+    bool is_recorded = stream->is_recorded;
     stream_freeze(stream);
     stream->is_ending = true;
     describe_end(stream, is_truncated, now, &row);
     (void)pthread_mutex_unlock(&stream->lock);
-    if (store_stream_update(streams->store, &row, parts, stream_in(STREAM_OPEN), err) == 0)
+    if (is_recorded ||
+        store_stream_update(streams->store, &row, parts, stream_in(STREAM_OPEN), err) == 0)
         return 0;
-    return is_over(err) ? 0 : -1; // its user completed it before
+    return is_over(err) || is_removed(stream) ? 0 : -1; // its user was faster
 }
 
 void streams_end(struct streams *streams, struct stream *stream)

@@ -29,7 +29,7 @@ struct stream_place {
  */
 int streams_prepare(struct streams *streams, const struct stream_place *place, struct stream **out,
                     struct error *err);
-/* Makes files ahead for it, until enough wait. False: nothing was left to do. */
+/* Makes files ahead for streams_prepare, until enough wait. False: there was nothing to do. */
 bool streams_stash(struct streams *streams);
 bool streams_wants_stash(struct streams *streams); // does not block
 /* Writes its row, in the caller's transaction. */
@@ -52,9 +52,10 @@ void streams_give_back(struct streams *streams, struct stream *stream);
 int stream_write_fd(const struct stream *stream); // what PID 1 is given: O_APPEND; borrowed
 
 /*
- * The command has ended: the row, in the caller's transaction; from here on what is written to the file is not part of the stream.
- * Then, once that is committed, the object: no more comes, the hub is told. Nothing happens to one that is complete. Neither takes
- * the reference.
+ * The command has ended, in two steps and in either order: the row, in the caller's transaction, and the object: no more
+ * comes, the hub is told. With the first of them the size is final: what is written to the file afterwards is not part of the stream.
+ * Until the row is committed the caller holds the stream. Neither does anything to one that its user has completed or removed, and
+ * neither takes the reference.
  */
 int streams_put_end(struct streams *streams, struct stream *stream, bool is_truncated, int64_t now,
                     struct error *err);

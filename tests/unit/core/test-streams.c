@@ -65,6 +65,48 @@ TEST(a_prepared_stream_is_read_before_it_has_a_row)
     stream_core_end();
 }
 
+/* How many files are in the spool. */
+static unsigned files_in(const char *data_dir)
+{
+    char command[256];
+    unsigned count = 0;
+
+    (void)snprintf(command, sizeof command, "find %s/spool -type f | wc -l", data_dir);
+    FILE *pipe = popen(command, "r");
+    CHECK(pipe && fscanf(pipe, "%u", &count) == 1);
+    (void)pclose(pipe);
+    return count;
+}
+
+TEST(files_made_ahead_are_used_and_do_not_get_lost)
+{
+    struct core *core = stream_core();
+    char directory[128];
+    struct error err = {0};
+    unsigned removed = 0;
+
+    (void)snprintf(directory, sizeof directory, "%s", core->settings.data_dir);
+    CHECK(streams_wants_stash(core->streams));
+    CHECK(streams_stash(core->streams));
+    CHECK(!streams_stash(core->streams));
+    CHECK(!streams_wants_stash(core->streams));
+    unsigned ahead = files_in(directory);
+    CHECK(ahead > 0);
+    // However old they are.
+    int64_t later = (int64_t)clock_wall_ms() + 24LL * KEEP_MS;
+    CHECK_OK(streams_purge(core->streams, later, 1000, &removed, &err), err);
+    CHECK_INT(removed, 0);
+    autoptr(stream) stream = prepare(core, STREAM_STDERR);
+    CHECK_INT(files_in(directory), ahead);
+    write_to(stream, "kept");
+    CHECK_OK(streams_put(core->streams, stream, &err), err);
+    CHECK_INT(row_number(core, "kind = 'stderr' AND sandbox_id = 's'", stream_id(stream)), 1);
+    CHECK_STR(content_of(stream), "kept");
+    stream_free(take(stream));
+    stream_core_end();
+    CHECK_INT(files_in(directory), 1);
+}
+
 TEST(two_streams_begin_and_end_in_a_transaction_each)
 {
     struct core *core = stream_core();
@@ -135,6 +177,37 @@ TEST(what_comes_after_the_end_is_not_part_of_the_stream)
     CHECK_STR(content_of(later), "the output");
     CHECK(progress_of(later).is_complete);
     stream_free(take(later));
+    stream_core_end();
+}
+
+TEST(an_end_may_be_told_before_it_is_recorded)
+{
+    struct core *core = stream_core();
+    autoptr(stream) stream = prepare(core, STREAM_STDOUT);
+    autoptr(stream) gone = prepare(core, STREAM_STDERR);
+    struct error err = {0};
+
+    CHECK_OK(streams_put(core->streams, stream, &err), err);
+    CHECK_OK(streams_put(core->streams, gone, &err), err);
+    write_to(stream, "all");
+    streams_end(core->streams, stream);
+    streams_end(core->streams, gone);
+    CHECK(progress_of(stream).is_complete);
+    write_to(stream, " and more");
+    CHECK(stream_append(core, &one_of_us, stream_id(stream), "x", 1, &err) < 0);
+    CHECK_INT(err.kind, ERROR_GONE);
+    CHECK_OK(stream_remove(core, &one_of_us, stream_id(gone), &err), err);
+    {
+        autotransaction together = {0};
+        CHECK_OK(store_begin(core->store, STORE_FAST, &together, &err), err);
+        CHECK_OK(streams_put_end(core->streams, gone, false, NOW, &err), err);
+        CHECK_OK(streams_put_end(core->streams, stream, false, NOW, &err), err);
+        CHECK_OK(store_commit(&together, &err), err);
+    }
+    CHECK_INT(row_number(core, "size_bytes", stream_id(stream)), 3);
+    CHECK_INT(row_number(core, "completed_at", stream_id(stream)), NOW);
+    stream_free(take(stream));
+    stream_free(take(gone));
     stream_core_end();
 }
 
