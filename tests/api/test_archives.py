@@ -53,9 +53,8 @@ def download(api, sandbox, path=".", format=None):
 
 
 def shown(sandbox, path="in"):
-    """What is there: name → content, of plain files."""
-    return dict(line.split("\t") for line in sandbox.output(
-        f"cd {path} && find . -type f -printf '%P\\t' -exec sha1sum '{{}}' \\; | cut -d' ' -f1").splitlines())
+    """What is there: content and name of plain files."""
+    return sandbox.output(f"cd {path} && find . -type f -exec sha1sum '{{}}' + | sort")
 
 
 def names_in(sandbox, path="in"):

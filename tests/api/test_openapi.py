@@ -86,7 +86,7 @@ def is_open(document, operation):
     return operation.get("security", document.get("security")) in ([], [{}], None)
 
 
-OPEN = {("get", "/stream/{}"), ("get", "/{}"), ("get", "/health"), ("get", "/openapi.json"),
+OPEN = {("get", "/stream/{}"), ("get", "/{}"), ("get", "/health"), ("get", "/openapi.json"), ("get", "/version"),
         ("post", "/cli/validate/apt-dependencies"), ("get", "/sandbox/snapshots/public"), ("get", "/sandbox/snapshots/public/{}"),
         ("put", "/sandbox/snapshots/{}/upload"), ("get", "/cli/auth/start"), ("post", "/cli/auth/check"),
         ("get", "/cli/auth/setup-token/{}")}

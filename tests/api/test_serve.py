@@ -23,7 +23,8 @@ def serve(*words, environment=None, timeout=60):
 
 def key(data, *words):
     clean = {name: value for name, value in os.environ.items() if not name.startswith("BURROW_")}
-    return subprocess.run([servers.BURROW, "key", *words, "--data", data], capture_output=True, text=True, timeout=60, env=clean)
+    verb, *rest = words
+    return subprocess.run([servers.BURROW, "key", verb, "--data", data, *rest], capture_output=True, text=True, timeout=60, env=clean)
 
 
 # ---- refusals ----
@@ -89,6 +90,18 @@ def test_a_first_start_makes_a_key_and_shows_it_once(own_server):
     assert Client(server.port, shown).get("/sandbox").status == 200
     server.key = shown
     server.end()
+
+
+def test_a_data_directory_it_makes_is_its_own(tmp_path):
+    server = servers.Server(tmp_path / "first", options=["--runtime", "host:latest"])
+    server.data = tmp_path / "made"
+    try:
+        server.start()
+        assert server.data.stat().st_mode & 0o777 == 0o700
+        assert server.client.create_one_shot("echo", "x").first().stdout == b"x\n"
+        server.end()
+    finally:
+        server.abandon()
 
 
 def test_settings_come_from_a_file(tmp_path):

@@ -3,6 +3,7 @@
 import base64
 import concurrent.futures
 import http.client
+import io
 import json
 import socket
 import threading
@@ -231,11 +232,22 @@ class Follower:
         self.raw.close()
 
 
+class Reader(io.BufferedReader):
+    """What http.client reads one answer from; not closed with it, since the next one may be in its buffer."""
+
+    def makefile(self, _mode):
+        return self
+
+    def close(self):
+        pass
+
+
 class Raw:
     """A connection that may be used wrongly."""
 
     def __init__(self, port, host="127.0.0.1", timeout=PATIENCE):
         self.socket = socket.create_connection((host, port), timeout=timeout)
+        self.reader = Reader(self.socket.makefile("rb", buffering=0))
 
     def send(self, data):
         self.socket.sendall(data)
@@ -250,7 +262,7 @@ class Raw:
 
     def response(self, method="GET"):
         """The next answer's head; the body can be read from it."""
-        response = http.client.HTTPResponse(self.socket, method=method)
+        response = http.client.HTTPResponse(self.reader, method=method)
         response.begin()
         return response
 
@@ -262,7 +274,7 @@ class Raw:
         """Everything until the other side closes, or resets."""
         seen = b""
         try:
-            while piece := self.socket.recv(65536):
+            while piece := self.reader.read1(65536):
                 seen += piece
         except ConnectionResetError:
             pass
@@ -277,9 +289,10 @@ class Raw:
     def reset(self):
         """Gone without a word."""
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
-        self.socket.close()
+        self.close()
 
     def close(self):
+        self.reader.raw.close()
         self.socket.close()
 
     def __enter__(self):
