@@ -122,6 +122,12 @@ void watch_free(struct watch *watch)
     free(watch);
 }
 
+static void tell_subject(const struct subject *subject)
+{
+    for (struct watch *watch = subject->watches; watch; watch = watch->next)
+        watch->fn(watch->data);
+}
+
 void hub_tell(struct hub *hub, const char *id)
 {
     uint64_t hash = id_hash(id);
@@ -129,7 +135,20 @@ void hub_tell(struct hub *hub, const char *id)
 
     (void)pthread_mutex_lock(&shard->lock);
     struct subject *subject = find(shard, id, hash);
-    for (struct watch *watch = subject ? subject->watches : NULL; watch; watch = watch->next)
-        watch->fn(watch->data);
+    if (subject)
+        tell_subject(subject);
     (void)pthread_mutex_unlock(&shard->lock);
+}
+
+void hub_tell_all(struct hub *hub)
+{
+    for (size_t i = 0; i < SHARDS; i++) {
+        struct shard *shard = &hub->shards[i];
+        (void)pthread_mutex_lock(&shard->lock);
+        for (size_t b = 0; b < shard->subjects.n_buckets; b++) {
+            for (struct id_entry *entry = shard->subjects.buckets[b]; entry; entry = entry->next)
+                tell_subject((struct subject *)entry);
+        }
+        (void)pthread_mutex_unlock(&shard->lock);
+    }
 }

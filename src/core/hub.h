@@ -26,3 +26,5 @@ void watch_free(struct watch *watch);
 DEFINE_AUTOPTR(watch)
 
 void hub_tell(struct hub *hub, const char *id);
+/* Everybody, whatever they wait for. */
+void hub_tell_all(struct hub *hub);

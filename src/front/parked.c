@@ -14,6 +14,7 @@ void parked_init(struct parked *parked, const struct call *call)
     struct body *body = call->request->stream;
 
     *parked = (struct parked){
+        .router = call->router,
         .front = call->front,
         .route = call->route,
         .core = call->core,
@@ -41,6 +42,7 @@ void parked_clear(struct parked *parked)
 struct call parked_call(const struct parked *parked)
 {
     return (struct call){
+        .router = parked->router,
         .front = parked->front,
         .route = parked->route,
         .settings = parked->front->settings,

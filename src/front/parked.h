@@ -5,6 +5,7 @@
 #include "net/body.h"
 
 struct parked {
+    struct router *router;
     const struct front *front;
     const struct route *route;
     struct core *core;

@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "front/parked.h"
 #include "front/reply.h"
+#include "front/router.h"
 
 #include <stdatomic.h>
 #include <string.h>
@@ -155,6 +156,7 @@ static void on_wake(void *data)
     struct waiter *waiter = data;
 
     atomic_store(&waiter->is_posted, false);
+    waiter->is_last |= router_is_draining(waiter->parked.router);
     look_again(waiter);
     waiter_unref(waiter);
 }

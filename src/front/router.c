@@ -139,7 +139,7 @@ static int prepare(struct router *router, struct call_work *work, struct error *
 {
     struct call *call = &work->call;
 
-    if (atomic_load_explicit(&router->is_draining, memory_order_relaxed))
+    if (router_is_draining(router))
         return reply_error(503, restarting, err);
     if (find_route(router, call, err) < 0)
         return -1;
@@ -271,7 +271,7 @@ static void on_head(void *owner, const struct http_request *request, struct http
 {
     struct router *router = owner;
 
-    if (atomic_load_explicit(&router->is_draining, memory_order_relaxed)) {
+    if (router_is_draining(router)) {
         plan->refuse_status = 503;
         plan->refuse_text = restarting;
         return;
@@ -333,6 +333,13 @@ void router_free(struct router *router)
 void router_drain(struct router *router)
 {
     atomic_store(&router->is_draining, true);
+    if (router->settings.core)
+        hub_tell_all(core_hub(router->settings.core));
+}
+
+bool router_is_draining(const struct router *router)
+{
+    return atomic_load_explicit(&router->is_draining, memory_order_relaxed);
 }
 
 size_t router_running(const struct router *router)
