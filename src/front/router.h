@@ -29,7 +29,8 @@ DEFINE_AUTOPTR(router)
 extern const struct http_handler router_handler;
 
 /* From now on new calls get 503 (ERROR_UNAVAILABLE, reason "restarting") and their connection is closed. Any thread. */
-void router_drain(struct router *router);
+void router_drain(struct router *router); // long-polls are answered with what is
+bool router_is_draining(const struct router *router);
 /* How many calls are with workers now. */
 size_t router_running(const struct router *router);
 
