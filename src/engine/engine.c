@@ -49,15 +49,18 @@ struct nest {
     int code;
 };
 
-/* In a child that shares memory and fds: a mount namespace holding only the fixtures' mounts/. */
+/* In a child that shares memory and fds: a mount namespace holding only the fixtures' mounts/, to mount on. */
 RUNS_IN_CHILD static void build_nest(void *data)
 {
     struct nest *nest = data;
+    struct mount_attr shut = {.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
+                                          MOUNT_ATTR_NOEXEC};
     int tree = -1;
 
     if (fchdir(nest->mounts_fd) == 0 && unshare(CLONE_NEWNS) == 0 &&
         mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
         (tree = sys_open_tree(AT_FDCWD, ".", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC)) >= 0 &&
+        sys_mount_setattr(tree, "", AT_EMPTY_PATH, &shut) == 0 &&
         (nest->out = open("/proc/thread-self/ns/mnt", O_RDONLY | O_CLOEXEC)) >= 0 &&
         sys_move_mount(tree, "", AT_FDCWD, ".", MOVE_MOUNT_F_EMPTY_PATH) == 0 &&
         fchdir(tree) == 0 && syscall(SYS_pivot_root, ".", ".") == 0 &&

@@ -50,6 +50,12 @@ static int leave_mounts(struct launch *l)
     return mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL);
 }
 
+/* The mount namespace was copied from the nest, and no layer is attached in it. */
+static bool is_nest_bare(const struct launch *l)
+{
+    return l->engine->nest_fd >= 0 && l->engine->has_layer_fds;
+}
+
 /*
  * Overlay keeps its mounter's credentials: the box's root on disk, with all capabilities of ours but the one that
  * ext4 takes as leave to write past a quota.
@@ -129,14 +135,20 @@ static int mount_root(struct launch *l)
     if (become_mounter(l, false) < 0)
         return -1;
     int root = sys_fsmount(overlay, FSMOUNT_CLOEXEC, MOUNT_ATTR_NODEV | MOUNT_ATTR_NOSUID);
-    if (root < 0 || sys_move_mount(root, "", AT_FDCWD, "root", MOVE_MOUNT_F_EMPTY_PATH) < 0)
+    const char *where = is_nest_bare(l) ? "/" : "root";
+    if (root < 0 || sys_move_mount(root, "", AT_FDCWD, where, MOVE_MOUNT_F_EMPTY_PATH) < 0)
         return -1;
     return fchdir(root);
 }
 
+/*
+ * Over a root with nothing in it the new one just stays: no path leads below a mount on the root of all (choose_mountpoint
+ * in fs/namei.c). pivot_root would look at every process of the machine, and taking away what was there waits for all CPUs.
+ */
 static int leave_root(struct launch *l)
 {
-    (void)l;
+    if (is_nest_bare(l))
+        return chroot(".");
     if (syscall(SYS_pivot_root, ".", ".") < 0)
         return -1;
     if (umount2(".", MNT_DETACH) < 0)
