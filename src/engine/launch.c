@@ -57,7 +57,7 @@ static int take_slot(struct launch *l, struct error *err)
 {
     struct box *box = l->box;
     bool is_dirty = false;
-    if (slot_take(l->engine->slots_fd, &box->slot, &box->slot_fd, &is_dirty, err) < 0)
+    if (slot_take(l->engine->slots_fd, l->engine->mark, &box->slot, &box->slot_fd, &is_dirty, err) < 0)
         return -1;
     if (is_dirty)
         l->engine->has_leftovers = true;

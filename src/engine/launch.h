@@ -23,6 +23,7 @@ struct fixtures;
 struct engine {
     char *data_dir;
     char name[32]; // of our control groups: "burrow-" and what tells data directories apart
+    uint32_t mark; // the same as a number, nearly always another for another
     struct volume *volume;
     struct cgroup_root *cgroups;
     struct fixtures *fixtures;

@@ -12,7 +12,7 @@
 
 #define SLOTS_DIR "/run/burrow/slots"
 
-/* The mark is a bit of the file's mode: PID 1, which holds the file too, may not change it. */
+/* The marks are the file's mode and group: PID 1, which holds the file too, may not change them. */
 #define CLEAN 0600
 #define DIRTY 0601
 
@@ -45,36 +45,57 @@ int slot_try(int dir_fd, unsigned slot)
     return take_fd(fd);
 }
 
-static bool mark_dirty(int fd)
-{
-    struct stat info;
-    bool was_dirty = fstat(fd, &info) < 0 || (info.st_mode & 07777) == DIRTY;
-    if (!was_dirty)
-        (void)fchmod(fd, DIRTY);
-    return was_dirty;
-}
-
 void slot_is_clean(int lock_fd)
 {
     if (lock_fd >= 0)
         (void)fchmod(lock_fd, CLEAN);
 }
 
-int slot_take(int dir_fd, unsigned *slot, int *lock_fd, bool *is_dirty, struct error *err)
+/*
+ * Makes a slot that is locked the owner's, unless another data directory has something to sweep there and it is not
+ * needed. *is_dirty as for slot_take.
+ */
+static bool make_own(int fd, uint32_t owner, bool is_needed, bool *is_dirty)
+{
+    struct stat info = {0};
+    bool is_known = fstat(fd, &info) == 0;
+    bool was_dirty = !is_known || (info.st_mode & 07777) == DIRTY;
+
+    if (was_dirty && !is_needed && info.st_gid != 0 && info.st_gid != owner)
+        return false;
+    if (!is_known || info.st_gid != owner)
+        (void)fchown(fd, (uid_t)-1, owner); // at worst it is taken for another's
+    if (!was_dirty)
+        (void)fchmod(fd, DIRTY);
+    *is_dirty = was_dirty;
+    return true;
+}
+
+/* 1; 0: there is none. */
+static int take_lowest(int dir_fd, uint32_t owner, bool is_needed, unsigned *slot, int *lock_fd, bool *is_dirty,
+                       struct error *err)
 {
     for (unsigned i = 0; i < SLOT_COUNT; i++) {
-        int fd = slot_try(dir_fd, i);
-        if (fd >= 0) {
-            *slot = i;
-            *lock_fd = fd;
-            *is_dirty = mark_dirty(fd);
-            return 0;
-        }
-        if (errno != EWOULDBLOCK)
+        autofd fd = slot_try(dir_fd, i);
+        if (fd < 0 && errno != EWOULDBLOCK)
             return error_sys(err, "lock slot %u in '%s'", i, SLOTS_DIR);
+        if (fd >= 0 && make_own(fd, owner, is_needed, is_dirty)) {
+            *slot = i;
+            *lock_fd = take_fd(fd);
+            return 1;
+        }
     }
-    return error_set(err, ERROR_LIMIT, "all %u places for boxes on this machine are taken",
-                     SLOT_COUNT);
+    return 0;
+}
+
+int slot_take(int dir_fd, uint32_t owner, unsigned *slot, int *lock_fd, bool *is_dirty, struct error *err)
+{
+    int taken = take_lowest(dir_fd, owner, false, slot, lock_fd, is_dirty, err);
+    if (taken == 0)
+        taken = take_lowest(dir_fd, owner, true, slot, lock_fd, is_dirty, err);
+    if (taken == 0)
+        return error_set(err, ERROR_LIMIT, "all %u places for boxes on this machine are taken", SLOT_COUNT);
+    return taken < 0 ? -1 : 0;
 }
 
 bool slot_parse(const char *name, unsigned *slot)

@@ -20,9 +20,10 @@ int slots_open(int *dir_fd, struct error *err);
 
 /*
  * Takes the lowest free slot; *lock_fd holds it. ERROR_LIMIT when all are taken. *is_dirty: who had it before did
- * not say slot_is_clean, so something of it, and perhaps of others, may be left.
+ * not say slot_is_clean, so something of it, and perhaps of others, may be left. `owner` (not 0) tells data directories
+ * apart: dirty slots of others are left for them to sweep, as long as there are enough.
  */
-int slot_take(int dir_fd, unsigned *slot, int *lock_fd, bool *is_dirty, struct error *err);
+int slot_take(int dir_fd, uint32_t owner, unsigned *slot, int *lock_fd, bool *is_dirty, struct error *err);
 
 /* Says that nothing of a box is left in the slot. Its lock is still held. */
 void slot_is_clean(int lock_fd);
