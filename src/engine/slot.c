@@ -12,7 +12,7 @@
 
 #define SLOTS_DIR "/run/burrow/slots"
 
-/* The mark is a bit of the file's mode: PID 1, which holds the file too, may not change it. */
+/* The marks are the file's mode and group: PID 1, which holds the file too, may not change them. */
 #define CLEAN 0600
 #define DIRTY 0601
 
@@ -45,15 +45,6 @@ int slot_try(int dir_fd, unsigned slot)
     return take_fd(fd);
 }
 
-static bool mark_dirty(int fd)
-{
-    struct stat info;
-    bool was_dirty = fstat(fd, &info) < 0 || (info.st_mode & 07777) == DIRTY;
-    if (!was_dirty)
-        (void)fchmod(fd, DIRTY);
-    return was_dirty;
-}
-
 void slot_is_clean(int lock_fd)
 {
     if (lock_fd >= 0)
@@ -70,54 +61,91 @@ void slot_add(struct slot_set *own, unsigned slot)
     (void)atomic_fetch_or(&own->held[slot / 64], bit_of(slot));
 }
 
-/* -1 when none that was left is free. */
-static int take_left(int dir_fd, struct slot_set *own, unsigned *slot)
+/*
+ * Makes a slot that is locked the owner's, unless another data directory has something to sweep there and it is not
+ * needed. *is_dirty as for slot_take.
+ */
+static bool make_own(int fd, uint32_t owner, bool is_needed, bool *is_dirty)
 {
-    for (unsigned i = 0; i < SLOT_COUNT / 64; i++) {
-        for (uint64_t left = 0; (left = atomic_load(&own->left[i]));) {
-            unsigned at = i * 64 + (unsigned)__builtin_ctzll(left);
-            if (!(atomic_fetch_and(&own->left[i], ~bit_of(at)) & bit_of(at)))
-                continue; // another thread was faster
-            int fd = slot_try(dir_fd, at);
-            if (fd < 0)
-                continue;
-            *slot = at;
-            return fd;
-        }
-    }
-    return -1;
+    struct stat info = {0};
+    bool is_known = fstat(fd, &info) == 0;
+    bool was_dirty = !is_known || (info.st_mode & 07777) == DIRTY;
+
+    if (was_dirty && !is_needed && info.st_gid != 0 && info.st_gid != owner)
+        return false;
+    if (!is_known || info.st_gid != owner)
+        (void)fchown(fd, (uid_t)-1, owner); // at worst it is taken for another's
+    if (!was_dirty)
+        (void)fchmod(fd, DIRTY);
+    *is_dirty = was_dirty;
+    return true;
 }
 
-static int take_lowest(int dir_fd, struct slot_set *own, unsigned *slot, struct error *err)
+/* A slot that is being looked for, and what is known of it when it is found. */
+struct find {
+    int dir_fd;
+    struct slot_set *own;
+    unsigned slot;
+    int fd;
+    bool is_dirty;
+};
+
+static bool try_one(struct find *find, unsigned slot, bool is_needed)
+{
+    autofd fd = slot_try(find->dir_fd, slot);
+    if (fd < 0 || !make_own(fd, find->own->owner, is_needed, &find->is_dirty))
+        return false;
+    find->slot = slot;
+    find->fd = take_fd(fd);
+    return true;
+}
+
+static bool take_left(struct find *find)
+{
+    for (unsigned i = 0; i < SLOT_COUNT / 64; i++) {
+        for (uint64_t left = 0; (left = atomic_load(&find->own->left[i]));) {
+            unsigned at = i * 64 + (unsigned)__builtin_ctzll(left);
+            if (!(atomic_fetch_and(&find->own->left[i], ~bit_of(at)) & bit_of(at)))
+                continue; // another thread was faster
+            if (try_one(find, at, false))
+                return true;
+        }
+    }
+    return false;
+}
+
+/* 1; 0: there is none. */
+static int take_lowest(struct find *find, bool is_needed, struct error *err)
 {
     for (unsigned i = 0; i < SLOT_COUNT; i++) {
-        if (atomic_load(&own->held[i / 64]) & bit_of(i))
+        if (atomic_load(&find->own->held[i / 64]) & bit_of(i))
             continue;
-        int fd = slot_try(dir_fd, i);
-        if (fd >= 0) {
-            *slot = i;
-            return fd;
-        }
+        errno = EWOULDBLOCK;
+        if (try_one(find, i, is_needed))
+            return 1;
         if (errno != EWOULDBLOCK)
             return error_sys(err, "lock slot %u in '%s'", i, SLOTS_DIR);
     }
-    return error_set(err, ERROR_LIMIT, "all %u places for boxes on this machine are taken",
-                     SLOT_COUNT);
+    return 0;
 }
 
 int slot_take(int dir_fd, struct slot_set *own, unsigned *slot, int *lock_fd, bool *is_dirty,
               struct error *err)
 {
-    unsigned taken = 0;
-    int fd = take_left(dir_fd, own, &taken);
-    if (fd < 0)
-        fd = take_lowest(dir_fd, own, &taken, err);
-    if (fd < 0)
+    struct find find = {.dir_fd = dir_fd, .own = own, .fd = -1};
+    int taken = take_left(&find);
+    if (taken == 0)
+        taken = take_lowest(&find, false, err);
+    if (taken == 0)
+        taken = take_lowest(&find, true, err);
+    if (taken == 0)
+        return error_set(err, ERROR_LIMIT, "all %u places for boxes on this machine are taken", SLOT_COUNT);
+    if (taken < 0)
         return -1;
-    slot_add(own, taken);
-    *slot = taken;
-    *lock_fd = fd;
-    *is_dirty = mark_dirty(fd);
+    slot_add(own, find.slot);
+    *slot = find.slot;
+    *lock_fd = find.fd;
+    *is_dirty = find.is_dirty;
     return 0;
 }
 
