@@ -63,11 +63,13 @@ static int see_to_the_end(struct caller *caller, struct error *err)
     if (client_send(&caller->clients[POLLS], "GET", path, caller->key, NULL, err) < 0 ||
         client_send(&caller->clients[OUTPUTS], "GET", output, caller->key, NULL, err) < 0 ||
         client_send(&caller->clients[ERRORS], "GET", errors, caller->key, NULL, err) < 0 ||
-        client_receive(&caller->clients[OUTPUTS], err) < 0 || client_receive(&caller->clients[ERRORS], err) < 0 ||
+        client_receive(&caller->clients[OUTPUTS], err) < 0 ||
+        client_receive(&caller->clients[ERRORS], err) < 0 ||
         client_receive(&caller->clients[POLLS], err) < 0)
         return -1;
     if (!strstr(caller->clients[POLLS].body, "\"exitCode\":0"))
-        return error_set(err, ERROR_SYSTEM, "it did not end well: %.300s", caller->clients[POLLS].body);
+        return error_set(err, ERROR_SYSTEM, "it did not end well: %.300s",
+                         caller->clients[POLLS].body);
     return 0;
 }
 
@@ -95,7 +97,8 @@ static int run_one_shot(struct caller *caller, struct error *err)
 {
     char body[256];
     (void)snprintf(body, sizeof body,
-                   "{\"runtime\":\"%s\",\"command\":{\"exec\":[\"/bin/true\"],\"mode\":\"oneshot\"},\"stream\":{}}",
+                   "{\"runtime\":\"%s\",\"command\":{\"exec\":[\"/bin/"
+                   "true\"],\"mode\":\"oneshot\"},\"stream\":{}}",
                    caller->runtime);
     if (call(caller, "/sandbox", body, err) < 0)
         return -1;
@@ -110,7 +113,8 @@ static int run_execute(struct caller *caller, struct error *err)
         char body[128];
         (void)snprintf(body, sizeof body, "{\"runtime\":\"%s\"}", caller->runtime);
         if (call(caller, "/sandbox", body, err) < 0 ||
-            client_field(&caller->clients[CALLS], "sandboxId", caller->sandbox, sizeof caller->sandbox, err) < 0)
+            client_field(&caller->clients[CALLS], "sandboxId", caller->sandbox,
+                         sizeof caller->sandbox, err) < 0)
             return -1;
     }
     (void)snprintf(path, sizeof path, "/sandbox/%s/execute", caller->sandbox);
@@ -128,7 +132,8 @@ static const struct row {
     {"execute", run_execute},
 };
 
-static int rounds(struct caller *caller, unsigned count, unsigned gap_ms, const char *only, struct error *err)
+static int rounds(struct caller *caller, unsigned count, unsigned gap_ms, const char *only,
+                  struct error *err)
 {
     const struct timespec gap = {gap_ms / 1000, (long)(gap_ms % 1000) * 1000000};
 
@@ -142,7 +147,8 @@ static int rounds(struct caller *caller, unsigned count, unsigned gap_ms, const 
             if (rows[i].run(caller, err) < 0)
                 return error_wrap(err, "%s", rows[i].name);
             if (round >= 2) // the first ones warm up
-                (void)printf("round\t%s\t%llu\n", rows[i].name, (unsigned long long)(now_ns() - start));
+                (void)printf("round\t%s\t%llu\n", rows[i].name,
+                             (unsigned long long)(now_ns() - start));
         }
     }
     return 0;
@@ -174,8 +180,8 @@ static void *run_load(void *data)
     return NULL;
 }
 
-static int sustained(const struct caller *like, const char *address, unsigned seconds, unsigned callers,
-                     struct error *err)
+static int sustained(const struct caller *like, const char *address, unsigned seconds,
+                     unsigned callers, struct error *err)
 {
     autofree struct load *loads = xcalloc(callers, sizeof *loads);
     autofree pthread_t *threads = xcalloc(callers, sizeof *threads);
@@ -183,7 +189,9 @@ static int sustained(const struct caller *like, const char *address, unsigned se
     uint64_t start = now_ns();
 
     for (unsigned i = 0; i < callers; i++) {
-        loads[i] = (struct load){.caller = *like, .address = address, .runs = &runs,
+        loads[i] = (struct load){.caller = *like,
+                                 .address = address,
+                                 .runs = &runs,
                                  .until_ns = start + (uint64_t)seconds * 1000000000u};
         (void)pthread_create(&threads[i], NULL, run_load, &loads[i]);
     }
@@ -206,7 +214,9 @@ int main(int argc, char **argv)
     int result = -1;
 
     if (argc != 7 && argc != 8) {
-        (void)fputs("usage: bench-server rounds|sustained ADDRESS KEY ROUNDS|SECONDS GAP_MS|CALLERS RUNTIME [ROW]\n", stderr);
+        (void)fputs("usage: bench-server rounds|sustained ADDRESS KEY ROUNDS|SECONDS "
+                    "GAP_MS|CALLERS RUNTIME [ROW]\n",
+                    stderr);
         return 2;
     }
     caller.key = argv[3];

@@ -20,7 +20,8 @@ int client_open(struct client *client, const char *address, struct error *err)
     unsigned port = 0;
 
     *client = (struct client){.fd = -1};
-    if (sscanf(address, "%63[0-9.]:%u", host, &port) != 2 || inet_pton(AF_INET, host, &to.sin_addr) != 1)
+    if (sscanf(address, "%63[0-9.]:%u", host, &port) != 2 ||
+        inet_pton(AF_INET, host, &to.sin_addr) != 1)
         return error_set(err, ERROR_INVALID, "'%s' is not an address and a port", address);
     to.sin_port = htons((uint16_t)port);
     client->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -39,8 +40,8 @@ void client_close(struct client *client)
     client->data = NULL;
 }
 
-int client_send(struct client *client, const char *method, const char *path, const char *key, const char *body,
-                struct error *err)
+int client_send(struct client *client, const char *method, const char *path, const char *key,
+                const char *body, struct error *err)
 {
     char head[4096];
     int length = snprintf(head, sizeof head,
@@ -60,9 +61,11 @@ static int read_more(struct client *client, struct error *err)
         client->capacity *= 2;
         client->data = xrealloc(client->data, client->capacity + 1, 1);
     }
-    ssize_t got = recv(client->fd, client->data + client->length, client->capacity - client->length, 0);
+    ssize_t got =
+        recv(client->fd, client->data + client->length, client->capacity - client->length, 0);
     if (got <= 0)
-        return got < 0 ? error_sys(err, "receive an answer") : error_set(err, ERROR_GONE, "the server hung up");
+        return got < 0 ? error_sys(err, "receive an answer")
+                       : error_set(err, ERROR_GONE, "the server hung up");
     client->length += (size_t)got;
     client->data[client->length] = '\0';
     return 0;
@@ -72,7 +75,8 @@ static int read_more(struct client *client, struct error *err)
 static int read_head(struct client *client, size_t *end, struct error *err)
 {
     for (;;) {
-        char *found = client->length > client->used ? strstr(client->data + client->used, "\r\n\r\n") : NULL;
+        char *found =
+            client->length > client->used ? strstr(client->data + client->used, "\r\n\r\n") : NULL;
         if (found) {
             *end = (size_t)(found - client->data) + 4;
             return 0;
@@ -146,13 +150,16 @@ int client_receive(struct client *client, struct error *err)
         return -1;
     client->status = atoi(client->data + client->used + 9);
     const char *length = find_header(client, end, "content-length");
-    int result = length ? read_plain(client, end, strtoul(length, NULL, 10), err) : read_chunks(client, end, err);
+    int result = length ? read_plain(client, end, strtoul(length, NULL, 10), err)
+                        : read_chunks(client, end, err);
     if (result == 0 && client->status >= 300)
-        return error_set(err, ERROR_SYSTEM, "answered with %d: %.300s", client->status, client->body);
+        return error_set(err, ERROR_SYSTEM, "answered with %d: %.300s", client->status,
+                         client->body);
     return result;
 }
 
-int client_field(const struct client *client, const char *name, char *out, size_t size, struct error *err)
+int client_field(const struct client *client, const char *name, char *out, size_t size,
+                 struct error *err)
 {
     char pattern[64];
     (void)snprintf(pattern, sizeof pattern, "\"%s\":\"", name);

@@ -11,8 +11,8 @@ static bool matches(const char *wanted, const char *is)
 
 bool actor_sees(const struct actor *actor, const struct store_owner *owner)
 {
-    return matches(actor->organisation, owner->organisation) && matches(actor->tenant, owner->tenant) &&
-           matches(actor->scope, owner->scope);
+    return matches(actor->organisation, owner->organisation) &&
+           matches(actor->tenant, owner->tenant) && matches(actor->scope, owner->scope);
 }
 
 struct store_owner actor_owner(const struct actor *actor)

@@ -212,7 +212,8 @@ static int take_over(struct adoption *adoption, struct live *live, struct error 
 
     if (record->box_slot == SANDBOX_NO_SLOT || !has_slot(adoption, record->box_slot))
         return error_set(err, ERROR_GONE, "its box is gone");
-    if (box_adopt(adoption->core->engine, (unsigned)record->box_slot, record->scratch, &live->box, err) < 0)
+    if (box_adopt(adoption->core->engine, (unsigned)record->box_slot, record->scratch, &live->box,
+                  err) < 0)
         return -1;
     if (call_roll(live->box, &roll, err) < 0)
         return -1;
@@ -223,7 +224,8 @@ static int take_over(struct adoption *adoption, struct live *live, struct error 
     for (size_t i = 0; i < roll.n_exits; i++)
         command_ended(live, &roll.exits[i]);
     (void)pthread_mutex_lock(&live->box_lock);
-    int result = live->box && !live->is_box_over ? keeper_watch(adoption->core->keeper, live, err) : 0;
+    int result =
+        live->box && !live->is_box_over ? keeper_watch(adoption->core->keeper, live, err) : 0;
     live_unlock_box(live);
     return result;
 }
@@ -235,14 +237,16 @@ static void settle_state(struct live *live)
         live->record.state = SANDBOX_IDLE;
 }
 
-static int adopt_one(struct adoption *adoption, const struct sandbox_record *record, struct error *err)
+static int adopt_one(struct adoption *adoption, const struct sandbox_record *record,
+                     struct error *err)
 {
     struct core *core = adoption->core;
     struct error why = {0};
     autoptr(live) live = live_new(core, record);
 
     live_touch(live);
-    if (registry_add(core->registry, live, UINT32_MAX, err) < 0 || revive_commands(adoption, live, err) < 0)
+    if (registry_add(core->registry, live, UINT32_MAX, err) < 0 ||
+        revive_commands(adoption, live, err) < 0)
         return -1;
     if (record->state == SANDBOX_CREATING) {
         ending_bury(live, true, true, "the server stopped while it was being created");
@@ -277,7 +281,8 @@ static void end_unowned(struct adoption *adoption)
         autoptr(box) box = NULL;
         if (is_known_slot(adoption, adoption->slots[i]))
             continue;
-        if (box_adopt(adoption->core->engine, adoption->slots[i], NULL, &box, &err) < 0 || box_end(box, &err) < 0)
+        if (box_adopt(adoption->core->engine, adoption->slots[i], NULL, &box, &err) < 0 ||
+            box_end(box, &err) < 0)
             log_warn("a box that nobody owns could not be ended", F("slot", adoption->slots[i]),
                      F("error", (const char *)err.text));
         else
@@ -325,7 +330,7 @@ int adopt_all(struct core *core, struct error *err)
     if (sweep(&adoption, err) < 0)
         return -1;
     if (adoption.adopted + adoption.ended + adoption.failed > 0)
-        log_info("took over from an earlier server", F("sandboxes", adoption.adopted), F("ended", adoption.ended),
-                 F("failed", adoption.failed));
+        log_info("took over from an earlier server", F("sandboxes", adoption.adopted),
+                 F("ended", adoption.ended), F("failed", adoption.failed));
     return 0;
 }

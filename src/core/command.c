@@ -22,7 +22,8 @@ static int check(const struct execution_request *request, struct error *err)
         return error_set(err, ERROR_INVALID, "the command is empty");
     for (const char *const *entry = request->env; entry && *entry; entry++) {
         if (**entry == '=' || !strchr(*entry, '='))
-            return error_set(err, ERROR_INVALID, "environment entry '%.80s' is not NAME=VALUE", *entry);
+            return error_set(err, ERROR_INVALID, "environment entry '%.80s' is not NAME=VALUE",
+                             *entry);
     }
     if (request->timeout_ms > MAX_TIMEOUT_MS)
         return error_set(err, ERROR_INVALID, "a command's timeout is at most a year");
@@ -35,7 +36,8 @@ static const char *copy(const char *text)
 }
 
 /* The record as it will be stored. Its texts are its own. */
-static void describe(struct live *live, const struct execution_request *request, struct execution_record *out)
+static void describe(struct live *live, const struct execution_request *request,
+                     struct execution_record *out)
 {
     const struct sandbox_record *sandbox = &live->record;
     const struct core_settings *settings = &live->core->settings;
@@ -44,16 +46,18 @@ static void describe(struct live *live, const struct execution_request *request,
     *out = (struct execution_record){
         .sandbox_id = xstrdup(live->id),
         .kind = request->kind,
-        .owner = {copy(sandbox->owner.organisation), copy(sandbox->owner.tenant), copy(sandbox->owner.scope),
-                  copy(sandbox->owner.project)},
+        .owner = {copy(sandbox->owner.organisation), copy(sandbox->owner.tenant),
+                  copy(sandbox->owner.scope), copy(sandbox->owner.project)},
         .command = texts_pack(request->argv),
         .env = request->env && request->env[0] ? texts_pack(request->env) : NULL,
         .box_user = copy(request->box_user),
         .working_directory = copy(request->working_directory),
         .metadata = copy(request->metadata),
         .asked = copy(request->asked),
-        .timeout_ms = request->timeout_ms == EXECUTION_DEFAULT ? sandbox->execution_timeout_ms : request->timeout_ms,
-        .output_cap_bytes = request->output_cap_bytes ? request->output_cap_bytes : settings->output_cap_bytes,
+        .timeout_ms = request->timeout_ms == EXECUTION_DEFAULT ? sandbox->execution_timeout_ms
+                                                               : request->timeout_ms,
+        .output_cap_bytes =
+            request->output_cap_bytes ? request->output_cap_bytes : settings->output_cap_bytes,
         .has_timestamps = request->has_timestamps,
         .state = EXECUTION_RUNNING,
         .exit_code = NO_EXIT_CODE,
@@ -63,8 +67,9 @@ static void describe(struct live *live, const struct execution_request *request,
     };
 }
 
-static int open_output(struct live *live, const struct actor *actor, const struct output_request *request,
-                       const struct stream_place *place, struct stream **out, struct error *err)
+static int open_output(struct live *live, const struct actor *actor,
+                       const struct output_request *request, const struct stream_place *place,
+                       struct stream **out, struct error *err)
 {
     switch (request->target) {
     case OUTPUT_TO_NONE:
@@ -95,12 +100,15 @@ static bool is_same_stream(const struct execution_request *request)
            strcmp(request->standard_output.stream_id, request->standard_error.stream_id) == 0;
 }
 
-static int open_streams(struct live *live, const struct actor *actor, const struct execution_request *request,
-                        struct running *running, struct error *err)
+static int open_streams(struct live *live, const struct actor *actor,
+                        const struct execution_request *request, struct running *running,
+                        struct error *err)
 {
     struct execution_record *record = &running->record;
-    struct stream_place place = {
-        .owner = record->owner, .sandbox_id = live->id, .execution_id = running->id, .kind = STREAM_STDOUT};
+    struct stream_place place = {.owner = record->owner,
+                                 .sandbox_id = live->id,
+                                 .execution_id = running->id,
+                                 .kind = STREAM_STDOUT};
 
     if (is_same_stream(request))
         place.kind = STREAM_COMBINED;
@@ -112,8 +120,8 @@ static int open_streams(struct live *live, const struct actor *actor, const stru
     else if (open_output(live, actor, &request->standard_error, &place, &running->error, err) < 0)
         return -1;
     place.kind = STREAM_STDIN;
-    if (request->stdin_stream &&
-        streams_take(live->core->streams, actor, request->stdin_stream, &place, &running->input, err) < 0)
+    if (request->stdin_stream && streams_take(live->core->streams, actor, request->stdin_stream,
+                                              &place, &running->input, err) < 0)
         return -1;
     record->stdout_stream = running->output ? xstrdup(stream_id(running->output)) : NULL;
     record->stderr_stream = running->error ? xstrdup(stream_id(running->error)) : NULL;
@@ -150,8 +158,9 @@ static void drop_streams(struct live *live, struct running *running)
     drop_stream(live, streams.input, false);
 }
 
-int command_prepare(struct live *live, const struct actor *actor, const struct execution_request *request,
-                    struct running **out, struct error *err)
+int command_prepare(struct live *live, const struct actor *actor,
+                    const struct execution_request *request, struct running **out,
+                    struct error *err)
 {
     char id[ID_TEXT];
 
@@ -203,7 +212,8 @@ static int open_input(struct live *live, struct running *running, int *read_end,
     if (pipe2(ends, O_CLOEXEC) < 0)
         return error_sys(err, "make a pipe");
     *read_end = ends[0];
-    running->feed = feed_new(keeper_loop(live->core->keeper), live->core->hub, running->input, ends[1]);
+    running->feed =
+        feed_new(keeper_loop(live->core->keeper), live->core->hub, running->input, ends[1]);
     return 0;
 }
 

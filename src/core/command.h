@@ -10,8 +10,9 @@
  * Checks the request and makes everything but the process: record, streams, input. *out is in the sandbox's list, not recorded
  * yet; the caller's reference.
  */
-int command_prepare(struct live *live, const struct actor *actor, const struct execution_request *request,
-                    struct running **out, struct error *err);
+int command_prepare(struct live *live, const struct actor *actor,
+                    const struct execution_request *request, struct running **out,
+                    struct error *err);
 
 /* Starts it in the box. */
 int command_spawn(struct live *live, struct running *running, struct error *err);
@@ -36,7 +37,8 @@ void command_look_after(struct live *live, int64_t now);
 
 /* All that have not ended are over with the sandbox: rows in the caller's transaction and turn; once that is committed,
  * command_end_all, still in turn. */
-int command_put_ends(struct live *live, enum execution_state state, const char *error, int64_t now, struct error *err);
+int command_put_ends(struct live *live, enum execution_state state, const char *error, int64_t now,
+                     struct error *err);
 void command_end_all(struct live *live, enum execution_state state, const char *error, int64_t now);
 
 /* Each is there once, and the caller's. */

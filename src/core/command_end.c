@@ -17,8 +17,9 @@
 #define KILLED 137
 
 static const enum execution_cause causes[] = {
-    [CAUSE_EXIT] = EXECUTION_EXITED,       [CAUSE_TIMEOUT] = EXECUTION_TIMEOUT, [CAUSE_MEMORY] = EXECUTION_MEMORY,
-    [CAUSE_NOT_FOUND] = EXECUTION_NOT_FOUND, [CAUSE_NOT_RUN] = EXECUTION_NOT_RUN, [CAUSE_BOX_ENDED] = EXECUTION_BOX_ENDED,
+    [CAUSE_EXIT] = EXECUTION_EXITED,     [CAUSE_TIMEOUT] = EXECUTION_TIMEOUT,
+    [CAUSE_MEMORY] = EXECUTION_MEMORY,   [CAUSE_NOT_FOUND] = EXECUTION_NOT_FOUND,
+    [CAUSE_NOT_RUN] = EXECUTION_NOT_RUN, [CAUSE_BOX_ENDED] = EXECUTION_BOX_ENDED,
 };
 
 static enum execution_state state_of(const struct running *running, const struct process_exit *exit)
@@ -52,7 +53,8 @@ static void apply_exit(const struct running *running, const struct process_exit 
     // A command that was cancelled or starved has not succeeded, whatever it said.
     if (record->exit_code == 0 && record->state == EXECUTION_FAILED)
         record->exit_code = 1;
-    if (record->exit_code == 0 && record->state == EXECUTION_CANCELLED && record->kind == EXECUTION_COMMAND)
+    if (record->exit_code == 0 && record->state == EXECUTION_CANCELLED &&
+        record->kind == EXECUTION_COMMAND)
         record->exit_code = KILLED;
     record->ended_at = now;
     record->updated_at = now;
@@ -65,7 +67,8 @@ static void apply_exit(const struct running *running, const struct process_exit 
     record->duration_us = (int64_t)exit->duration_us;
 }
 
-static int put_streams(struct live *live, struct running *running, bool is_truncated, int64_t now, struct error *err)
+static int put_streams(struct live *live, struct running *running, bool is_truncated, int64_t now,
+                       struct error *err)
 {
     struct streams *streams = live->core->streams;
 
@@ -77,9 +80,11 @@ static int put_streams(struct live *live, struct running *running, bool is_trunc
     return running->input ? streams_put_end(streams, running->input, false, now, err) : 0;
 }
 
-static int put_end(struct live *live, struct running *running, const struct execution_record *ended, struct error *err)
+static int put_end(struct live *live, struct running *running, const struct execution_record *ended,
+                   struct error *err)
 {
-    if (store_execution_update(live->core->store, ended, EXECUTION_PART_STATE | EXECUTION_PART_RESULT, EXECUTION_OPEN,
+    if (store_execution_update(live->core->store, ended,
+                               EXECUTION_PART_STATE | EXECUTION_PART_RESULT, EXECUTION_OPEN,
                                err) < 0)
         return -1;
     return put_streams(live, running, ended->is_truncated, ended->ended_at, err);
@@ -108,9 +113,10 @@ static int foresee(struct live *live, struct running *running, const struct exec
                    struct effect *effect, struct error *err)
 {
     if (running->told_at == 0) {
-        running->is_sandbox_over = live->record.mode == SANDBOX_ONE_SHOT && ended->kind == EXECUTION_COMMAND;
-        running->is_sandbox_idle =
-            !running->is_sandbox_over && is_last(live, running) && live->record.state == SANDBOX_RUNNING;
+        running->is_sandbox_over =
+            live->record.mode == SANDBOX_ONE_SHOT && ended->kind == EXECUTION_COMMAND;
+        running->is_sandbox_idle = !running->is_sandbox_over && is_last(live, running) &&
+                                   live->record.state == SANDBOX_RUNNING;
     }
     effect->is_over = running->is_sandbox_over;
     effect->has_rest = running->is_sandbox_idle;
@@ -119,14 +125,16 @@ static int foresee(struct live *live, struct running *running, const struct exec
         return 0;
     }
     if (effect->is_over)
-        return ending_foresee(live, STEP_END, "one_shot", ended->exit_code, ended->ended_at, &effect->next, err);
+        return ending_foresee(live, STEP_END, "one_shot", ended->exit_code, ended->ended_at,
+                              &effect->next, err);
     live_copy(live, &effect->next);
     effect->next.updated_at = effect->next.active_at = ended->ended_at;
-    return effect->has_rest ? lifecycle_take(&effect->next, STEP_REST, NULL, ended->ended_at, err) : 0;
+    return effect->has_rest ? lifecycle_take(&effect->next, STEP_REST, NULL, ended->ended_at, err)
+                            : 0;
 }
 
-static int put_effect(struct live *live, const struct execution_record *ended, const struct effect *effect,
-                      struct error *err)
+static int put_effect(struct live *live, const struct execution_record *ended,
+                      const struct effect *effect, struct error *err)
 {
     const char *noun = ended->kind == EXECUTION_JOB ? "job" : "execution";
     struct note note = {.type = EVENT_COMPLETED, .reason = noun, .now = ended->ended_at};
@@ -140,7 +148,8 @@ static int put_effect(struct live *live, const struct execution_record *ended, c
         return ending_put(live, STEP_END, &effect->next, err);
     if (!effect->has_rest)
         return 0;
-    return store_sandbox_update(live->core->store, &effect->next, SANDBOX_PART_STATE | SANDBOX_PART_DEADLINES,
+    return store_sandbox_update(live->core->store, &effect->next,
+                                SANDBOX_PART_STATE | SANDBOX_PART_DEADLINES,
                                 lifecycle_from(STEP_REST), err);
 }
 
@@ -208,13 +217,14 @@ static void let_go(struct live *live, struct running *running)
     running_free(running);
 }
 
-static int record_end(struct live *live, struct running *running, const struct execution_record *ended,
-                      const struct effect *effect, struct error *err)
+static int record_end(struct live *live, struct running *running,
+                      const struct execution_record *ended, const struct effect *effect,
+                      struct error *err)
 {
     autotransaction together = {0};
 
-    if (store_begin(live->core->store, STORE_FAST, &together, err) < 0 || put_end(live, running, ended, err) < 0 ||
-        put_effect(live, ended, effect, err) < 0)
+    if (store_begin(live->core->store, STORE_FAST, &together, err) < 0 ||
+        put_end(live, running, ended, err) < 0 || put_effect(live, ended, effect, err) < 0)
         return -1;
     return store_commit(&together, err);
 }
@@ -230,8 +240,8 @@ void command_collect(struct live *live, uint32_t number)
 }
 
 /* The end as everybody sees it from now on. */
-static void show_end(struct live *live, struct running *running, const struct execution_record *ended,
-                     struct effect *effect)
+static void show_end(struct live *live, struct running *running,
+                     const struct execution_record *ended, struct effect *effect)
 {
     bool is_changed = effect->is_over || effect->has_rest;
 
@@ -257,7 +267,8 @@ static void finish(struct live *live, struct running *running, const struct proc
     struct effect shown = {0};
     struct error err = {0};
 
-    apply_exit(running, exit, running->told_at ? running->told_at : (int64_t)clock_wall_ms(), &ended);
+    apply_exit(running, exit, running->told_at ? running->told_at : (int64_t)clock_wall_ms(),
+               &ended);
     int result = foresee(live, running, &ended, &effect, &err);
     if (result == 0 && running->told_at == 0) {
         running->told_at = ended.ended_at;
@@ -370,7 +381,8 @@ void command_look_after(struct live *live, int64_t now)
 }
 
 /* What the end of the whole sandbox makes of a command's record. Texts are borrowed. */
-static void apply_end(enum execution_state state, const char *error, int64_t now, struct execution_record *record)
+static void apply_end(enum execution_state state, const char *error, int64_t now,
+                      struct execution_record *record)
 {
     record->state = state;
     record->cause = state == EXECUTION_CANCELLED ? EXECUTION_STOPPED : EXECUTION_BOX_ENDED;
@@ -381,13 +393,15 @@ static void apply_end(enum execution_state state, const char *error, int64_t now
     record->duration_us = (now - record->started_at) * 1000;
 }
 
-int command_put_ends(struct live *live, enum execution_state state, const char *error, int64_t now, struct error *err)
+int command_put_ends(struct live *live, enum execution_state state, const char *error, int64_t now,
+                     struct error *err)
 {
     for (struct running *running = live->commands; running; running = running->next) {
         struct execution_record ended = running->record;
         if (!running->is_recorded)
             continue;
-        if (running->told_at == 0) // else it has ended by itself, and only the store does not know yet
+        if (running->told_at ==
+            0) // else it has ended by itself, and only the store does not know yet
             apply_end(state, error, now, &ended);
         if (put_end(live, running, &ended, err) < 0)
             return -1;
@@ -395,8 +409,8 @@ int command_put_ends(struct live *live, enum execution_state state, const char *
     return 0;
 }
 
-static void end_with_sandbox(struct live *live, struct running *running, enum execution_state state, const char *error,
-                             int64_t now)
+static void end_with_sandbox(struct live *live, struct running *running, enum execution_state state,
+                             const char *error, int64_t now)
 {
     struct execution_record ended = running->record;
 

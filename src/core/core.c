@@ -49,8 +49,10 @@ static void copy_settings(struct core *core, const struct core_settings *setting
     core->settings = *settings;
     core->settings.data_dir = xstrdup(settings->data_dir);
     core->settings.default_runtime = xstrdup(settings->default_runtime);
-    core->settings.parked_directory = settings->parked_directory ? xstrdup(settings->parked_directory) : NULL;
-    core->settings.archive_program = settings->archive_program ? xstrdup(settings->archive_program) : NULL;
+    core->settings.parked_directory =
+        settings->parked_directory ? xstrdup(settings->parked_directory) : NULL;
+    core->settings.archive_program =
+        settings->archive_program ? xstrdup(settings->archive_program) : NULL;
     core->settings.fail_step = settings->fail_step ? xstrdup(settings->fail_step) : NULL;
 }
 
@@ -86,7 +88,8 @@ static int lock_data_dir(struct core *core, struct error *err)
         return error_sys(err, "open '%s'", path);
     if (wait_for_lock(fd, pid) < 0)
         return error_set(err, ERROR_CONFLICT,
-                         "another server (pid %s) has the data directory '%s'; stop it, or use another with --data",
+                         "another server (pid %s) has the data directory '%s'; stop it, or use "
+                         "another with --data",
                          *pid ? pid : "unknown", core->settings.data_dir);
     int length = snprintf(pid, sizeof pid, "%d", (int)getpid());
     if (ftruncate(fd, 0) < 0 || pwrite(fd, pid, (size_t)length, 0) != length)
@@ -103,19 +106,23 @@ static int open_store(struct core *core, struct error *err)
 
 static int open_parts(struct core *core, struct error *err)
 {
-    const struct engine_options engine = {
-        .data_dir = core->settings.data_dir, .is_long_lived = true, .fail_step = core->settings.fail_step};
-    const struct workers_settings crew = {.lane = {[WORKERS_QUICK] = {2, CREW_QUEUE}, [WORKERS_SLOW] = {2, CREW_QUEUE}}};
+    const struct engine_options engine = {.data_dir = core->settings.data_dir,
+                                          .is_long_lived = true,
+                                          .fail_step = core->settings.fail_step};
+    const struct workers_settings crew = {
+        .lane = {[WORKERS_QUICK] = {2, CREW_QUEUE}, [WORKERS_SLOW] = {2, CREW_QUEUE}}};
 
     if (engine_open(&engine, &core->engine, err) < 0) // makes the data directory
         return -1;
-    if (lock_data_dir(core, err) < 0 || open_store(core, err) < 0 || keys_open(core->store, &core->keys, err) < 0)
+    if (lock_data_dir(core, err) < 0 || open_store(core, err) < 0 ||
+        keys_open(core->store, &core->keys, err) < 0)
         return -1;
     core->hub = hub_new();
     core->registry = registry_new();
     core->pool = pool_new(core);
     if (streams_open(core->store, core->hub, &core->settings, &core->streams, err) < 0 ||
-        images_open(core->settings.data_dir, &core->images, err) < 0 || workers_new(&crew, &core->crew, err) < 0)
+        images_open(core->settings.data_dir, &core->images, err) < 0 ||
+        workers_new(&crew, &core->crew, err) < 0)
         return -1;
     return keeper_new(core, &core->keeper, err);
 }
@@ -126,7 +133,8 @@ int core_open(const struct core_settings *settings, struct core **out, struct er
 
     core->lock_fd = -1;
     copy_settings(core, settings);
-    if (open_parts(core, err) < 0 || adopt_all(core, err) < 0 || keeper_start(core->keeper, err) < 0)
+    if (open_parts(core, err) < 0 || adopt_all(core, err) < 0 ||
+        keeper_start(core->keeper, err) < 0)
         return -1;
     images_prefetch(core->images, core->settings.default_runtime);
     *out = take(core);

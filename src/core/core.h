@@ -31,7 +31,8 @@ struct core_settings {
     unsigned max_sandboxes;       // alive at once
     unsigned parked_one_shot;     // boxes made ahead; 0: none
     unsigned parked_kept;
-    const char *parked_directory; // made ahead in them: where the fronts' commands start; NULL: none
+    const char
+        *parked_directory;       // made ahead in them: where the fronts' commands start; NULL: none
     const char *archive_program; // path of burrow-archive; NULL: next to this program
     const char *fail_step;       // tests; NULL
 };

@@ -8,9 +8,9 @@
 #include "loop/workers.h"
 #include "store/store.h"
 
-struct pool;    // pool.h: boxes made ahead
-struct images;  // images.h: runtimes opened once
-struct keeper;  // keeper.h: the core's own loop and thread
+struct pool;     // pool.h: boxes made ahead
+struct images;   // images.h: runtimes opened once
+struct keeper;   // keeper.h: the core's own loop and thread
 struct registry; // sandboxes.h: the living ones
 
 struct core {
@@ -32,5 +32,5 @@ struct core {
  * Opens a conversation about files in the sandbox's box (engine/files.h speaks it), counted as activity. `out_user_base`
  * semantics are the sandbox's: its user, its working directory. Waits while it is being created.
  */
-int core_files(struct core *core, const struct actor *actor, const char *sandbox_id, int *conversation,
-               struct error *err);
+int core_files(struct core *core, const struct actor *actor, const char *sandbox_id,
+               int *conversation, struct error *err);

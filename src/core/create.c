@@ -56,7 +56,8 @@ static int check_limits(const struct sandbox_request *request, struct error *err
         return error_set(err, ERROR_INVALID, "memory: a sandbox needs at least 4Mi");
     if (request->disk_bytes < 0 || (request->disk_bytes && request->disk_bytes < MIN_DISK))
         return error_set(err, ERROR_INVALID, "disk: a sandbox needs at least 1Mi");
-    if (request->cpu_millicores < 0 || (request->cpu_millicores && request->cpu_millicores < MIN_CPU))
+    if (request->cpu_millicores < 0 ||
+        (request->cpu_millicores && request->cpu_millicores < MIN_CPU))
         return error_set(err, ERROR_INVALID, "cpu: a sandbox needs at least 10m");
     return 0;
 }
@@ -65,7 +66,8 @@ static int check(const struct sandbox_request *request, struct error *err)
 {
     for (const char *const *entry = request->env; entry && *entry; entry++) {
         if (**entry == '=' || !strchr(*entry, '='))
-            return error_set(err, ERROR_INVALID, "environment entry '%.80s' is not NAME=VALUE", *entry);
+            return error_set(err, ERROR_INVALID, "environment entry '%.80s' is not NAME=VALUE",
+                             *entry);
     }
     if (request->mode == SANDBOX_ONE_SHOT && !request->command)
         return error_set(err, ERROR_INVALID, "a one-shot sandbox needs a command");
@@ -90,8 +92,8 @@ static char *name_runtime(const struct birth *birth)
 }
 
 /* Texts are borrowed from request and actor, but for those in `own`. */
-static struct sandbox_record describe(const struct birth *birth, const char *id, char *own_env, char *own_command,
-                                      char *own_runtime)
+static struct sandbox_record describe(const struct birth *birth, const char *id, char *own_env,
+                                      char *own_command, char *own_runtime)
 {
     const struct sandbox_request *request = birth->request;
     const struct core_settings *settings = &birth->core->settings;
@@ -114,12 +116,14 @@ static struct sandbox_record describe(const struct birth *birth, const char *id,
         .home = request->home,
         .working_directory = request->working_directory,
         .memory_bytes = request->memory_bytes ? request->memory_bytes : settings->memory_bytes,
-        .cpu_millicores = request->cpu_millicores ? request->cpu_millicores : settings->cpu_millicores,
+        .cpu_millicores =
+            request->cpu_millicores ? request->cpu_millicores : settings->cpu_millicores,
         .disk_bytes = request->disk_bytes ? request->disk_bytes : settings->disk_bytes,
         .max_processes = request->max_processes ? request->max_processes : settings->max_processes,
         .env = own_env,
         .idle_timeout_ms = either(request->idle_timeout_ms, settings->idle_timeout_ms),
-        .execution_timeout_ms = either(request->execution_timeout_ms, settings->execution_timeout_ms),
+        .execution_timeout_ms =
+            either(request->execution_timeout_ms, settings->execution_timeout_ms),
         .paused_timeout_ms = either(request->paused_timeout_ms, 0),
         .on_idle = request->on_idle,
         .active_at = now,
@@ -141,7 +145,8 @@ static int conceive(struct birth *birth, struct error *err)
 
     struct sandbox_record record = describe(birth, id_make(id), env, command, runtime);
     birth->live = live_new(birth->core, &record);
-    if (registry_add(birth->core->registry, birth->live, birth->core->settings.max_sandboxes, err) < 0)
+    if (registry_add(birth->core->registry, birth->live, birth->core->settings.max_sandboxes, err) <
+        0)
         return -1;
     birth->is_known = true;
     if (!request->command)
@@ -190,7 +195,8 @@ static int take_box(struct birth *birth, struct error *err)
     const struct pool_request wanted = {
         .runtime = record->runtime,
         .is_one_shot = record->mode == SANDBOX_ONE_SHOT,
-        .limits = {(uint64_t)record->memory_bytes, (uint32_t)record->cpu_millicores, (uint32_t)record->max_processes},
+        .limits = {(uint64_t)record->memory_bytes, (uint32_t)record->cpu_millicores,
+                   (uint32_t)record->max_processes},
         .disk = {.bytes = (uint64_t)record->disk_bytes},
     };
     struct pooled pooled = {0};
@@ -230,10 +236,12 @@ static int make_box(struct birth *birth, struct error *err)
     return result;
 }
 
-static int write_files(int conversation, const struct sandbox_file *files, size_t count, struct error *err)
+static int write_files(int conversation, const struct sandbox_file *files, size_t count,
+                       struct error *err)
 {
     for (size_t i = 0; i < count; i++) {
-        if (files_write_buffer(conversation, files[i].path, 0644, FILES_PARENTS, files[i].data, files[i].length, err) < 0) {
+        if (files_write_buffer(conversation, files[i].path, 0644, FILES_PARENTS, files[i].data,
+                               files[i].length, err) < 0) {
             error_wrap(err, "write '%.200s'", files[i].path);
             return error_about(err, "file", NULL);
         }
@@ -267,7 +275,8 @@ static int furnish(struct birth *birth, struct error *err)
     if (request->n_files + n_more == 0)
         return 0;
     closep(&conversation);
-    if (live_files(birth->live, &conversation, err) < 0 || files_set_timeout(conversation, FILE_TIMEOUT_MS, err) < 0 ||
+    if (live_files(birth->live, &conversation, err) < 0 ||
+        files_set_timeout(conversation, FILE_TIMEOUT_MS, err) < 0 ||
         write_files(conversation, request->files, request->n_files, err) < 0)
         return -1;
     return n_more ? write_files(conversation, request->command->files, n_more, err) : 0;
@@ -298,18 +307,20 @@ static int put_all(struct birth *birth, struct sandbox_record *next, struct erro
         store_begin(core->store, STORE_FAST, &together, err) < 0)
         return -1;
     next->updated_at = next->active_at = now;
-    if ((birth->is_put ? store_sandbox_update(core->store, next, SANDBOX_PART_STATE | SANDBOX_PART_BOX,
-                                              sandbox_in(SANDBOX_CREATING), err)
-                       : store_sandbox_put(core->store, next, err)) < 0)
+    if ((birth->is_put
+             ? store_sandbox_update(core->store, next, SANDBOX_PART_STATE | SANDBOX_PART_BOX,
+                                    sandbox_in(SANDBOX_CREATING), err)
+             : store_sandbox_put(core->store, next, err)) < 0)
         return -1;
-    if (put_events(birth, now, err) < 0 || (birth->running && command_put(birth->live, birth->running, err) < 0) ||
+    if (put_events(birth, now, err) < 0 ||
+        (birth->running && command_put(birth->live, birth->running, err) < 0) ||
         once_finish(core, birth->actor, birth->request->once, birth->live->id, err) < 0)
         return -1;
     return store_commit(&together, err);
 }
 
-static int record_all(struct birth *birth, struct sandbox_record *out, struct execution_record *first,
-                      struct error *err)
+static int record_all(struct birth *birth, struct sandbox_record *out,
+                      struct execution_record *first, struct error *err)
 {
     autosandbox next = {0};
 
@@ -331,8 +342,8 @@ static int record_all(struct birth *birth, struct sandbox_record *out, struct ex
     return 0;
 }
 
-static int give_birth(struct birth *birth, struct sandbox_record *out, struct execution_record *first,
-                      struct error *err)
+static int give_birth(struct birth *birth, struct sandbox_record *out,
+                      struct execution_record *first, struct error *err)
 {
     if (conceive(birth, err) < 0 || make_box(birth, err) < 0 || furnish(birth, err) < 0)
         return -1;
@@ -360,28 +371,32 @@ static void birth_clear(struct birth *birth)
 }
 
 /* The same request was answered before. */
-static int recall(struct core *core, const struct actor *actor, const char *id, struct sandbox_record *out,
-                  struct execution_record *first, struct error *err)
+static int recall(struct core *core, const struct actor *actor, const char *id,
+                  struct sandbox_record *out, struct execution_record *first, struct error *err)
 {
     autosandbox record = {0};
 
     if (sandbox_get(core, actor, id, true, &record, err) < 0)
         return -1;
-    if (first && record.execution_id && execution_get(core, actor, record.execution_id, NULL, first, err) < 0)
+    if (first && record.execution_id &&
+        execution_get(core, actor, record.execution_id, NULL, first, err) < 0)
         return -1;
     *out = record;
     record = (struct sandbox_record){0};
     return 0;
 }
 
-int sandbox_create(struct core *core, const struct actor *actor, const struct sandbox_request *request,
-                   struct sandbox_record *out, struct execution_record *first, struct error *err)
+int sandbox_create(struct core *core, const struct actor *actor,
+                   const struct sandbox_request *request, struct sandbox_record *out,
+                   struct execution_record *first, struct error *err)
 {
-    __attribute__((cleanup(birth_clear))) struct birth birth = {.core = core, .actor = actor, .request = request};
+    __attribute__((cleanup(birth_clear))) struct birth birth = {
+        .core = core, .actor = actor, .request = request};
     char earlier[ID_TEXT];
     bool is_new = false;
 
-    if (check(request, err) < 0 || (request->runtime && runtime_check(core, request->runtime, err) < 0) ||
+    if (check(request, err) < 0 ||
+        (request->runtime && runtime_check(core, request->runtime, err) < 0) ||
         once_claim(core, actor, request->once, &is_new, earlier, err) < 0)
         return -1;
     if (!is_new)

@@ -34,7 +34,8 @@ static bool is_creating(struct live *live)
     return is_so;
 }
 
-static int put_event(struct live *live, enum lifecycle_step step, const struct sandbox_record *next, struct error *err)
+static int put_event(struct live *live, enum lifecycle_step step, const struct sandbox_record *next,
+                     struct error *err)
 {
     static const char *const types[LIFECYCLE_STEPS] = {
         [STEP_END] = EVENT_TERMINATED, [STEP_DELETE] = EVENT_DESTROY, [STEP_FAIL] = EVENT_FAILED};
@@ -47,8 +48,8 @@ static int put_event(struct live *live, enum lifecycle_step step, const struct s
     return note_put(live, &note, err);
 }
 
-int ending_foresee(struct live *live, enum lifecycle_step step, const char *reason, int64_t exit_code, int64_t now,
-                   struct sandbox_record *next, struct error *err)
+int ending_foresee(struct live *live, enum lifecycle_step step, const char *reason,
+                   int64_t exit_code, int64_t now, struct sandbox_record *next, struct error *err)
 {
     live_copy(live, next);
     if (lifecycle_take(next, step, reason, now, err) < 0)
@@ -60,14 +61,17 @@ int ending_foresee(struct live *live, enum lifecycle_step step, const char *reas
     return 0;
 }
 
-int ending_put(struct live *live, enum lifecycle_step step, const struct sandbox_record *next, struct error *err)
+int ending_put(struct live *live, enum lifecycle_step step, const struct sandbox_record *next,
+               struct error *err)
 {
     struct core *core = live->core;
 
-    if (store_sandbox_update(core->store, next, SANDBOX_PART_STATE | SANDBOX_PART_BOX, lifecycle_from(step), err) < 0 ||
+    if (store_sandbox_update(core->store, next, SANDBOX_PART_STATE | SANDBOX_PART_BOX,
+                             lifecycle_from(step), err) < 0 ||
         put_event(live, step, next, err) < 0)
         return -1;
-    return store_stream_expire(core->store, live->id, next->updated_at + core->settings.keep_ms, err);
+    return store_stream_expire(core->store, live->id, next->updated_at + core->settings.keep_ms,
+                               err);
 }
 
 /* In memory only: after a crash it is as it was before. */
@@ -75,9 +79,10 @@ static int mark_stopping(struct live *live, const char *reason, struct error *er
 {
     (void)pthread_mutex_lock(&live->turn);
     (void)pthread_mutex_lock(&live->lock);
-    int result = live->record.state == SANDBOX_STOPPING
-                     ? 0 // an earlier try got no further
-                     : lifecycle_take(&live->record, STEP_STOP, reason, (int64_t)clock_wall_ms(), err);
+    int result =
+        live->record.state == SANDBOX_STOPPING
+            ? 0 // an earlier try got no further
+            : lifecycle_take(&live->record, STEP_STOP, reason, (int64_t)clock_wall_ms(), err);
     (void)pthread_mutex_unlock(&live->lock);
     (void)pthread_mutex_unlock(&live->turn);
     return result;
@@ -119,7 +124,8 @@ static void remove_box(struct live *live, struct last_words *words)
         box_free(take(live->box));
     }
     // Also of a box that died by itself, or was gone before this server came.
-    (void)snprintf(words->scratch, sizeof words->scratch, "%s", live->record.scratch ? live->record.scratch : "");
+    (void)snprintf(words->scratch, sizeof words->scratch, "%s",
+                   live->record.scratch ? live->record.scratch : "");
     live_unlock_box(live);
 }
 
@@ -129,9 +135,10 @@ static void end_box(struct live *live)
     struct error err = {0};
 
     remove_box(live, words);
-    if (words->scratch[0] && volume_scratch_remove(engine_volume(live->core->engine), words->scratch, &err) < 0)
-        log_warn("the files of an ended sandbox could not be removed", F("sandbox", (const char *)live->id),
-                 F("error", (const char *)err.text));
+    if (words->scratch[0] &&
+        volume_scratch_remove(engine_volume(live->core->engine), words->scratch, &err) < 0)
+        log_warn("the files of an ended sandbox could not be removed",
+                 F("sandbox", (const char *)live->id), F("error", (const char *)err.text));
     for (unsigned i = 0; i < words->count; i++)
         command_ended(live, &words->exits[i]);
     if (words->has_measure && measure_put(live, &words->measure, &err) < 0)
@@ -140,13 +147,15 @@ static void end_box(struct live *live)
 }
 
 /* Commands that did not end by themselves, and the sandbox. The caller has the turn. */
-static int put_all(struct live *live, enum lifecycle_step step, const char *reason, enum execution_state state,
-                   const char *error, struct sandbox_record *next, struct error *err)
+static int put_all(struct live *live, enum lifecycle_step step, const char *reason,
+                   enum execution_state state, const char *error, struct sandbox_record *next,
+                   struct error *err)
 {
     autotransaction together = {0};
     int64_t now = (int64_t)clock_wall_ms();
 
-    if (store_begin(live->core->store, step == STEP_DELETE ? STORE_DURABLE : STORE_FAST, &together, err) < 0 ||
+    if (store_begin(live->core->store, step == STEP_DELETE ? STORE_DURABLE : STORE_FAST, &together,
+                    err) < 0 ||
         command_put_ends(live, state, error, now, err) < 0 ||
         ending_foresee(live, step, reason, NO_EXIT_CODE, now, next, err) < 0 ||
         ending_put(live, step, next, err) < 0)
@@ -158,7 +167,8 @@ static int put_all(struct live *live, enum lifecycle_step step, const char *reas
     return 0;
 }
 
-static int record_end(struct live *live, enum lifecycle_step step, const char *reason, struct error *err)
+static int record_end(struct live *live, enum lifecycle_step step, const char *reason,
+                      struct error *err)
 {
     bool is_failure = strcmp(reason, "box_ended") == 0 || strcmp(reason, "restart") == 0;
     enum execution_state state = is_failure ? EXECUTION_FAILED : EXECUTION_CANCELLED;
@@ -184,11 +194,13 @@ static int await_end(struct live *live, struct error *err)
     (void)clock_gettime(CLOCK_REALTIME, &deadline);
     deadline.tv_sec += PATIENCE_S;
     (void)pthread_mutex_lock(&live->lock);
-    while (!(sandbox_in(live->record.state) & SANDBOX_OVER) && live->is_being_ended && code != ETIMEDOUT)
+    while (!(sandbox_in(live->record.state) & SANDBOX_OVER) && live->is_being_ended &&
+           code != ETIMEDOUT)
         code = pthread_cond_timedwait(&live->changed, &live->lock, &deadline);
     bool is_over = (sandbox_in(live->record.state) & SANDBOX_OVER) != 0;
     (void)pthread_mutex_unlock(&live->lock);
-    return is_over ? 0 : error_set(err, ERROR_TIMEOUT, "the sandbox has not ended in time; try again");
+    return is_over ? 0
+                   : error_set(err, ERROR_TIMEOUT, "the sandbox has not ended in time; try again");
 }
 
 static void give_up(struct live *live)
@@ -199,7 +211,8 @@ static void give_up(struct live *live)
     (void)pthread_mutex_unlock(&live->lock);
 }
 
-static int end_now(struct live *live, enum lifecycle_step step, const char *reason, struct error *err)
+static int end_now(struct live *live, enum lifecycle_step step, const char *reason,
+                   struct error *err)
 {
     live->end_reason = reason;
     if (mark_stopping(live, reason, err) < 0 && !live_is_over(live))
@@ -232,8 +245,8 @@ static void run_task(void *data)
     struct error err = {0};
 
     if (end_now(task->live, STEP_END, task->reason, &err) < 0) {
-        log_error("a sandbox could not be ended; it is tried again", F("sandbox", (const char *)task->live->id),
-                  F("error", (const char *)err.text));
+        log_error("a sandbox could not be ended; it is tried again",
+                  F("sandbox", (const char *)task->live->id), F("error", (const char *)err.text));
         give_up(task->live);
     }
     live_free(task->live);
@@ -273,7 +286,8 @@ void ending_start_box(struct live *live)
         run_end_box(live); // slower for whoever is here, but nothing is left
 }
 
-static int put_failure(struct live *live, const char *why, struct sandbox_record *next, struct error *err)
+static int put_failure(struct live *live, const char *why, struct sandbox_record *next,
+                       struct error *err)
 {
     autotransaction together = {0};
 
@@ -282,7 +296,8 @@ static int put_failure(struct live *live, const char *why, struct sandbox_record
     live->record.error = xstrdup(why);
     (void)pthread_mutex_unlock(&live->lock);
     if (store_begin(live->core->store, STORE_FAST, &together, err) < 0 ||
-        ending_foresee(live, STEP_FAIL, "not_started", NO_EXIT_CODE, (int64_t)clock_wall_ms(), next, err) < 0 ||
+        ending_foresee(live, STEP_FAIL, "not_started", NO_EXIT_CODE, (int64_t)clock_wall_ms(), next,
+                       err) < 0 ||
         ending_put(live, STEP_FAIL, next, err) < 0)
         return -1;
     return store_commit(&together, err);

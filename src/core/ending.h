@@ -17,10 +17,11 @@ void ending_start(struct live *live, const char *reason); // a literal
 void ending_start_box(struct live *live);
 
 /* What the record will be; a copy in *next, the caller's. In turn. */
-int ending_foresee(struct live *live, enum lifecycle_step step, const char *reason, int64_t exit_code, int64_t now,
-                   struct sandbox_record *next, struct error *err);
+int ending_foresee(struct live *live, enum lifecycle_step step, const char *reason,
+                   int64_t exit_code, int64_t now, struct sandbox_record *next, struct error *err);
 /* Rows of that, in the caller's transaction and turn: state, event, streams' expiry. */
-int ending_put(struct live *live, enum lifecycle_step step, const struct sandbox_record *next, struct error *err);
+int ending_put(struct live *live, enum lifecycle_step step, const struct sandbox_record *next,
+               struct error *err);
 
 /* It could not be made: its box goes, and what had got a row becomes failed. */
 void ending_bury(struct live *live, bool is_put, bool is_known, const char *why);

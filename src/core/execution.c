@@ -29,7 +29,8 @@ static int reserve(struct live *live, enum execution_kind kind, struct error *er
     int64_t maximum = live->record.max_executions;
     int result = lifecycle_check(&live->record, STEP_BEGIN, err);
     if (result == 0 && kind == EXECUTION_COMMAND && maximum > 0 && live->n_executions >= maximum) {
-        error_set(err, ERROR_CONFLICT, "the sandbox is busy: a command is running in it; wait for it or stop it");
+        error_set(err, ERROR_CONFLICT,
+                  "the sandbox is busy: a command is running in it; wait for it or stop it");
         result = error_about(err, "sandbox", "busy");
     } else if (result == 0 && kind == EXECUTION_COMMAND && live->record.mode == SANDBOX_ONE_SHOT) {
         error_set(err, ERROR_CONFLICT, "a one-shot sandbox runs one command only");
@@ -51,17 +52,20 @@ static void give_back(struct live *live, enum execution_kind kind)
     (void)pthread_mutex_unlock(&live->lock);
 }
 
-static int write_files(struct live *live, const struct execution_request *request, struct error *err)
+static int write_files(struct live *live, const struct execution_request *request,
+                       struct error *err)
 {
     autofd conversation = -1;
 
     if (request->n_files == 0)
         return 0;
-    if (live_files(live, &conversation, err) < 0 || files_set_timeout(conversation, FILE_TIMEOUT_MS, err) < 0)
+    if (live_files(live, &conversation, err) < 0 ||
+        files_set_timeout(conversation, FILE_TIMEOUT_MS, err) < 0)
         return -1;
     for (size_t i = 0; i < request->n_files; i++) {
         const struct sandbox_file *file = &request->files[i];
-        if (files_write_buffer(conversation, file->path, 0644, FILES_PARENTS, file->data, file->length, err) < 0) {
+        if (files_write_buffer(conversation, file->path, 0644, FILES_PARENTS, file->data,
+                               file->length, err) < 0) {
             error_wrap(err, "write '%.200s'", file->path);
             return error_about(err, "file", NULL);
         }
@@ -81,8 +85,9 @@ static int put_start(const struct start *start, struct sandbox_record *next, str
 {
     struct core *core = start->live->core;
     bool is_job = start->request->kind == EXECUTION_JOB;
-    struct note note = {
-        .type = EVENT_STARTED, .reason = is_job ? "job" : "execution", .now = start->running->record.started_at};
+    struct note note = {.type = EVENT_STARTED,
+                        .reason = is_job ? "job" : "execution",
+                        .now = start->running->record.started_at};
     autotransaction together = {0};
 
     note_fact(&note, is_job ? "job" : "execution", start->running->id);
@@ -91,8 +96,10 @@ static int put_start(const struct start *start, struct sandbox_record *next, str
         return -1;
     next->updated_at = next->active_at = note.now;
     if (store_begin(core->store, STORE_FAST, &together, err) < 0 ||
-        store_sandbox_update(core->store, next, SANDBOX_PART_STATE | SANDBOX_PART_DEADLINES, SANDBOX_ALIVE, err) < 0 ||
-        command_put(start->live, start->running, err) < 0 || note_put(start->live, &note, err) < 0 ||
+        store_sandbox_update(core->store, next, SANDBOX_PART_STATE | SANDBOX_PART_DEADLINES,
+                             SANDBOX_ALIVE, err) < 0 ||
+        command_put(start->live, start->running, err) < 0 ||
+        note_put(start->live, &note, err) < 0 ||
         once_finish(core, start->actor, start->request->once, start->running->id, err) < 0)
         return -1;
     return store_commit(&together, err);
@@ -131,11 +138,13 @@ static int run(struct start *start, struct execution_record *out, struct error *
 }
 
 static int start_command(struct core *core, const struct actor *actor, const char *sandbox_id,
-                         const struct execution_request *request, struct execution_record *out, struct error *err)
+                         const struct execution_request *request, struct execution_record *out,
+                         struct error *err)
 {
     autoptr(live) live = NULL;
 
-    if (lookup_live(core, actor, sandbox_id, &live, err) < 0 || reserve(live, request->kind, err) < 0)
+    if (lookup_live(core, actor, sandbox_id, &live, err) < 0 ||
+        reserve(live, request->kind, err) < 0)
         return -1;
     live_touch(live);
     struct start start = {live, actor, request, NULL};
@@ -147,7 +156,8 @@ static int start_command(struct core *core, const struct actor *actor, const cha
 }
 
 int execution_start(struct core *core, const struct actor *actor, const char *sandbox_id,
-                    const struct execution_request *request, struct execution_record *out, struct error *err)
+                    const struct execution_request *request, struct execution_record *out,
+                    struct error *err)
 {
     char earlier[ID_TEXT];
     bool is_new = false;
@@ -169,7 +179,8 @@ static bool is_visible(const struct execution_record *record, const struct actor
 }
 
 int execution_get_quick(struct core *core, const struct actor *actor, const char *id,
-                        const enum execution_kind *kind, struct execution_record *out, struct error *err)
+                        const enum execution_kind *kind, struct execution_record *out,
+                        struct error *err)
 {
     autoptr(running) running = registry_find_command(core->registry, id);
 
@@ -183,8 +194,8 @@ int execution_get_quick(struct core *core, const struct actor *actor, const char
     return is_seen ? 1 : lookup_missing(noun_of(kind), id, err);
 }
 
-int execution_get(struct core *core, const struct actor *actor, const char *id, const enum execution_kind *kind,
-                  struct execution_record *out, struct error *err)
+int execution_get(struct core *core, const struct actor *actor, const char *id,
+                  const enum execution_kind *kind, struct execution_record *out, struct error *err)
 {
     autoexecution record = {0};
 
@@ -200,8 +211,9 @@ int execution_get(struct core *core, const struct actor *actor, const char *id, 
     return 0;
 }
 
-int execution_list(struct core *core, const struct actor *actor, const struct execution_filter *filter,
-                   struct execution_list *out, struct error *err)
+int execution_list(struct core *core, const struct actor *actor,
+                   const struct execution_filter *filter, struct execution_list *out,
+                   struct error *err)
 {
     struct execution_filter own = *filter;
     autosandbox sandbox = {0};
@@ -216,13 +228,15 @@ int execution_list(struct core *core, const struct actor *actor, const struct ex
 }
 
 /* That somebody asked for it is written down first: whatever happens then, it was cancelled. The caller has the turn. */
-static int put_stop(struct live *live, struct running *running, const char *reason, struct error *err)
+static int put_stop(struct live *live, struct running *running, const char *reason,
+                    struct error *err)
 {
     struct execution_record next = running->record;
 
     next.stop_at = next.updated_at = (int64_t)clock_wall_ms();
     next.stop_reason = reason;
-    if (store_execution_update(live->core->store, &next, EXECUTION_PART_STOP, EXECUTION_OPEN, err) < 0)
+    if (store_execution_update(live->core->store, &next, EXECUTION_PART_STOP, EXECUTION_OPEN, err) <
+        0)
         return -1;
     (void)pthread_mutex_lock(&running->lock);
     running->record.stop_at = next.stop_at;
@@ -232,12 +246,13 @@ static int put_stop(struct live *live, struct running *running, const char *reas
     return 0;
 }
 
-static int stop_running(struct live *live, struct running *running, bool is_forced, const char *reason,
-                        struct error *err)
+static int stop_running(struct live *live, struct running *running, bool is_forced,
+                        const char *reason, struct error *err)
 {
     (void)pthread_mutex_lock(&live->turn);
-    int result = execution_is_over(&running->record) || running->record.stop_at ? 0
-                                                                                 : put_stop(live, running, reason, err);
+    int result = execution_is_over(&running->record) || running->record.stop_at
+                     ? 0
+                     : put_stop(live, running, reason, err);
     bool is_over = execution_is_over(&running->record);
     (void)pthread_mutex_unlock(&live->turn);
     if (result < 0 || is_over)
@@ -251,8 +266,9 @@ static int stop_running(struct live *live, struct running *running, bool is_forc
     return result;
 }
 
-int execution_stop(struct core *core, const struct actor *actor, const char *id, const enum execution_kind *kind,
-                   bool is_forced, const char *reason, struct execution_record *out, struct error *err)
+int execution_stop(struct core *core, const struct actor *actor, const char *id,
+                   const enum execution_kind *kind, bool is_forced, const char *reason,
+                   struct execution_record *out, struct error *err)
 {
     autoexecution record = {0};
 
@@ -260,7 +276,8 @@ int execution_stop(struct core *core, const struct actor *actor, const char *id,
         return -1;
     autoptr(live) live = registry_find(core->registry, record.sandbox_id);
     autoptr(running) running = registry_find_command(core->registry, id);
-    if (live && running && !execution_is_over(&record) && stop_running(live, running, is_forced, reason, err) < 0)
+    if (live && running && !execution_is_over(&record) &&
+        stop_running(live, running, is_forced, reason, err) < 0)
         return -1;
     return execution_get(core, actor, id, kind, out, err);
 }

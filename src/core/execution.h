@@ -42,10 +42,10 @@ struct once {
 
 struct execution_request {
     enum execution_kind kind;
-    const char *const *argv; // NULL-terminated
-    const char *const *env;  // NAME=VALUE beside the sandbox's; or NULL
-    const char *working_directory; // NULL: the sandbox's
-    const char *box_user;          // NULL: the sandbox's
+    const char *const *argv;          // NULL-terminated
+    const char *const *env;           // NAME=VALUE beside the sandbox's; or NULL
+    const char *working_directory;    // NULL: the sandbox's
+    const char *box_user;             // NULL: the sandbox's
     const struct sandbox_file *files; // written before it starts
     size_t n_files;
     int64_t timeout_ms; // 0: none; EXECUTION_DEFAULT: the sandbox's
@@ -64,25 +64,29 @@ struct execution_request {
  * allows, reason "state" when it cannot in its state; ERROR_INVALID noun "stream" for a stream that is not there or not open.
  */
 int execution_start(struct core *core, const struct actor *actor, const char *sandbox_id,
-                    const struct execution_request *request, struct execution_record *out, struct error *err);
+                    const struct execution_request *request, struct execution_record *out,
+                    struct error *err);
 
 /* ERROR_NOT_FOUND, noun "execution" or "job". `kind` NULL: any. */
-int execution_get(struct core *core, const struct actor *actor, const char *id, const enum execution_kind *kind,
-                  struct execution_record *out, struct error *err);
+int execution_get(struct core *core, const struct actor *actor, const char *id,
+                  const enum execution_kind *kind, struct execution_record *out, struct error *err);
 /* The same from memory alone, without blocking: 1, or 0 where the store would have to be asked, or -1. */
 int execution_get_quick(struct core *core, const struct actor *actor, const char *id,
-                        const enum execution_kind *kind, struct execution_record *out, struct error *err);
+                        const enum execution_kind *kind, struct execution_record *out,
+                        struct error *err);
 
 /* Of one sandbox, or (filter->sandbox_id NULL) of all the actor sees. ERROR_NOT_FOUND, noun "sandbox". */
-int execution_list(struct core *core, const struct actor *actor, const struct execution_filter *filter,
-                   struct execution_list *out, struct error *err);
+int execution_list(struct core *core, const struct actor *actor,
+                   const struct execution_filter *filter, struct execution_list *out,
+                   struct error *err);
 
 /*
  * Ends it: SIGTERM to its process group and, after a few seconds, SIGKILL to all it started; is_forced: that at once. It
  * ends as cancelled whatever it does then. *out is as it is now. One that has ended is returned unchanged.
  */
-int execution_stop(struct core *core, const struct actor *actor, const char *id, const enum execution_kind *kind,
-                   bool is_forced, const char *reason, struct execution_record *out, struct error *err);
+int execution_stop(struct core *core, const struct actor *actor, const char *id,
+                   const enum execution_kind *kind, bool is_forced, const char *reason,
+                   struct execution_record *out, struct error *err);
 
 static inline bool execution_is_over(const struct execution_record *record)
 {

@@ -29,7 +29,8 @@ struct keeper {
     struct loop *loop;
     struct loop_watch *watch; // of the set
     struct loop_timer tick, tidy;
-    uint64_t tidy_ms; // until the next time: soon after the start, when an earlier server's things are still ending, then longer
+    uint64_t
+        tidy_ms; // until the next time: soon after the start, when an earlier server's things are still ending, then longer
     // Boxes that are listened to. An epoll set of its own, because any thread may change one of those.
     int set;
     pthread_t thread;
@@ -198,7 +199,8 @@ static int64_t idle_deadline(struct live *live)
 {
     (void)pthread_mutex_lock(&live->lock);
     int64_t timeout_ms = live->record.idle_timeout_ms;
-    bool is_idle = live->record.state == SANDBOX_IDLE && live->n_executions == 0 && live->n_jobs == 0;
+    bool is_idle =
+        live->record.state == SANDBOX_IDLE && live->n_executions == 0 && live->n_jobs == 0;
     (void)pthread_mutex_unlock(&live->lock);
     return is_idle && timeout_ms > 0 ? live->active_at + timeout_ms : 0;
 }
@@ -241,7 +243,8 @@ static void tidy(void *data)
     unsigned streams = 0;
 
     if (streams_purge(core->streams, now, PURGE_AT_ONCE, &streams, &err) < 0 ||
-        store_sandbox_purge(core->store, now - core->settings.keep_ms, PURGE_AT_ONCE, &removed, &err) < 0 ||
+        store_sandbox_purge(core->store, now - core->settings.keep_ms, PURGE_AT_ONCE, &removed,
+                            &err) < 0 ||
         store_idempotency_purge(core->store, now - DAY_MS, PURGE_AT_ONCE, &removed, &err) < 0 ||
         store_usage_purge(core->store, now - USAGE_KEPT_DAYS * DAY_MS, &removed, &err) < 0)
         log_warn("old records could not be removed", F("error", (const char *)err.text));
@@ -254,7 +257,8 @@ static void on_tidy(void *data)
 {
     struct keeper *keeper = data;
     struct error ignored = {0};
-    (void)workers_submit(keeper->tidier, WORKERS_SLOW, tidy, keeper->core, &ignored); // else it is still at it
+    (void)workers_submit(keeper->tidier, WORKERS_SLOW, tidy, keeper->core,
+                         &ignored); // else it is still at it
     keeper->tidy_ms = keeper->tidy_ms * 2 < TIDY_MS ? keeper->tidy_ms * 2 : TIDY_MS;
     loop_timer_set(&keeper->tidy, keeper->tidy_ms);
 }

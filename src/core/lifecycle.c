@@ -26,12 +26,17 @@ static const enum sandbox_state table[SANDBOX_STATES][LIFECYCLE_STEPS] = {
 };
 
 static const char *const doing[LIFECYCLE_STEPS] = {
-    [STEP_READY] = "become ready", [STEP_BEGIN] = "run a command", [STEP_REST] = "rest",
-    [STEP_STOP] = "be stopped",    [STEP_END] = "end",             [STEP_FAIL] = "fail",
+    [STEP_READY] = "become ready",
+    [STEP_BEGIN] = "run a command",
+    [STEP_REST] = "rest",
+    [STEP_STOP] = "be stopped",
+    [STEP_END] = "end",
+    [STEP_FAIL] = "fail",
     [STEP_DELETE] = "be deleted",
 };
 
-int lifecycle_check(const struct sandbox_record *record, enum lifecycle_step step, struct error *err)
+int lifecycle_check(const struct sandbox_record *record, enum lifecycle_step step,
+                    struct error *err)
 {
     if (table[record->state][step] != NO)
         return 0;
@@ -40,7 +45,8 @@ int lifecycle_check(const struct sandbox_record *record, enum lifecycle_step ste
                   record->reason ? record->reason : "");
         return error_about(err, "sandbox", "ended");
     }
-    error_set(err, ERROR_CONFLICT, "a sandbox that is %s cannot %s", sandbox_state_name(record->state), doing[step]);
+    error_set(err, ERROR_CONFLICT, "a sandbox that is %s cannot %s",
+              sandbox_state_name(record->state), doing[step]);
     return error_about(err, "sandbox", "state");
 }
 
@@ -52,8 +58,8 @@ static void set_reason(struct sandbox_record *record, const char *reason)
     record->reason = reason ? strdup(reason) : NULL;
 }
 
-int lifecycle_take(struct sandbox_record *record, enum lifecycle_step step, const char *reason, int64_t now,
-                   struct error *err)
+int lifecycle_take(struct sandbox_record *record, enum lifecycle_step step, const char *reason,
+                   int64_t now, struct error *err)
 {
     if (lifecycle_check(record, step, err) < 0)
         return -1;

@@ -19,13 +19,14 @@ enum lifecycle_step {
 };
 
 /* Whether the step can be taken. ERROR_GONE, reason "ended", for a sandbox that is over; ERROR_CONFLICT, reason "state", else. */
-int lifecycle_check(const struct sandbox_record *record, enum lifecycle_step step, struct error *err);
+int lifecycle_check(const struct sandbox_record *record, enum lifecycle_step step,
+                    struct error *err);
 
 /*
  * Takes it: state, reason (copied; the record must own its texts) and the times that go with the state.
  */
-int lifecycle_take(struct sandbox_record *record, enum lifecycle_step step, const char *reason, int64_t now,
-                   struct error *err);
+int lifecycle_take(struct sandbox_record *record, enum lifecycle_step step, const char *reason,
+                   int64_t now, struct error *err);
 
 /* The states from which the step may be taken, as a set: for store_sandbox_update. */
 unsigned lifecycle_from(enum lifecycle_step step);

@@ -34,9 +34,10 @@ struct running {
     bool is_recorded; // is in the store
     bool has_exit;    // ended before it was recorded
     struct process_exit exit;
-    int64_t told_at; // everybody knows that it has ended; 0: not yet
+    int64_t told_at;                       // everybody knows that it has ended; 0: not yet
     bool is_sandbox_over, is_sandbox_idle; // through that
-    struct stream *input, *output, *error; // held; error may be output. Changed under the sandbox's lock too
+    struct stream *input, *output,
+        *error; // held; error may be output. Changed under the sandbox's lock too
     struct feed *feed;
     bool is_output_new, is_error_new; // made for it, not a user's own
     bool is_spawned;
@@ -57,28 +58,30 @@ struct live {
     char id[ID_TEXT];
 
     pthread_mutex_t box_lock;
-    struct box *box;       // NULL: none (yet, or any more)
-    _Atomic bool has_news; // the keeper found the box in use: whoever gives it back arms the watch again
-    bool is_watched;       // in the keeper's set
-    bool is_box_over;      // it has been ended or has died
+    struct box *box; // NULL: none (yet, or any more)
+    _Atomic bool
+        has_news;     // the keeper found the box in use: whoever gives it back arms the watch again
+    bool is_watched;  // in the keeper's set
+    bool is_box_over; // it has been ended or has died
 
     pthread_mutex_t turn;
 
     pthread_mutex_t lock;
-    pthread_cond_t changed;       // the state
-    struct sandbox_record record; // texts are ours; those that no state changes (id, owner, command …) are read freely
-    struct running *commands;     // not ended; each holds a reference. Changed in turn only
-    uint32_t last_number;         // of a command
-    unsigned n_executions;        // begun or about to, without jobs
+    pthread_cond_t changed; // the state
+    struct sandbox_record
+        record; // texts are ours; those that no state changes (id, owner, command …) are read freely
+    struct running *commands; // not ended; each holds a reference. Changed in turn only
+    uint32_t last_number;     // of a command
+    unsigned n_executions;    // begun or about to, without jobs
     unsigned n_jobs;
 
     char **runtime_env; // of its runtime; never changed
     _Atomic int64_t active_at;
-    _Atomic int64_t sample_at;  // when its use is measured next
-    uint64_t sampled_memory;    // bytes at the last sample; under box_lock
-    int64_t sampled_at;         // likewise, and
-    int64_t counted_cpu_ms;     // of the box's own counter
-    _Atomic bool is_being_ended; // somebody is at it
+    _Atomic int64_t sample_at;      // when its use is measured next
+    uint64_t sampled_memory;        // bytes at the last sample; under box_lock
+    int64_t sampled_at;             // likewise, and
+    int64_t counted_cpu_ms;         // of the box's own counter
+    _Atomic bool is_being_ended;    // somebody is at it
     const char *_Atomic end_reason; // why, of the last try
 };
 
@@ -123,4 +126,5 @@ size_t registry_all(struct registry *registry, struct live ***out);
 
 void registry_add_command(struct registry *registry, struct running *running);
 void registry_end_command(struct registry *registry, struct running *running, bool is_forgotten);
-struct running *registry_find_command(struct registry *registry, const char *id); // a reference, or NULL
+struct running *registry_find_command(struct registry *registry,
+                                      const char *id); // a reference, or NULL

@@ -19,7 +19,8 @@ static int64_t integral(const struct live *live, const struct cgroup_usage *usag
     double before = (double)live->sampled_memory;
     if (live->sampled_memory == 0)
         before = (double)usage->memory_peak_bytes;
-    return (int64_t)((before + (double)usage->memory_bytes) / 2 / MIB * (double)(now - live->sampled_at));
+    return (int64_t)((before + (double)usage->memory_bytes) / 2 / MIB *
+                     (double)(now - live->sampled_at));
 }
 
 static int64_t birth_of(struct live *live)
@@ -41,7 +42,8 @@ int measure_take(struct live *live, struct measure *out, struct error *err)
         live->sampled_at = birth_of(live);
     int64_t cpu_ms = (int64_t)(usage.cpu_usec / 1000);
     *out = (struct measure){
-        .more = {.cpu_ms = cpu_ms - live->counted_cpu_ms, .memory_mib_ms = integral(live, &usage, now)},
+        .more = {.cpu_ms = cpu_ms - live->counted_cpu_ms,
+                 .memory_mib_ms = integral(live, &usage, now)},
         .counted_cpu_ms = cpu_ms,
         .now = now,
     };
@@ -72,8 +74,8 @@ static void sample(void *data)
         int result = measure_take(live, &measure, &err);
         live_unlock_box(live);
         if (result == 0 && measure_put(live, &measure, &err) < 0)
-            log_warn("what a sandbox uses could not be recorded", F("sandbox", (const char *)live->id),
-                     F("error", (const char *)err.text));
+            log_warn("what a sandbox uses could not be recorded",
+                     F("sandbox", (const char *)live->id), F("error", (const char *)err.text));
     }
     live_free(live);
 }

@@ -18,7 +18,8 @@ void note_number(struct note *note, const char *name, int64_t value)
         (void)snprintf(note->facts[note->n_facts++], NOTE_FACT, "%s=%" PRId64, name, value);
 }
 
-int note_put_record(struct core *core, const struct sandbox_record *sandbox, const struct note *note, struct error *err)
+int note_put_record(struct core *core, const struct sandbox_record *sandbox,
+                    const struct note *note, struct error *err)
 {
     const char *facts[NOTE_FACTS + 1] = {0};
     char id[ID_TEXT];

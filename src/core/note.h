@@ -22,4 +22,5 @@ void note_number(struct note *note, const char *name, int64_t value);
 /* Writes it, in the caller's transaction. */
 int note_put(struct live *live, const struct note *note, struct error *err);
 /* The same for a sandbox that is not in memory. */
-int note_put_record(struct core *core, const struct sandbox_record *sandbox, const struct note *note, struct error *err);
+int note_put_record(struct core *core, const struct sandbox_record *sandbox,
+                    const struct note *note, struct error *err);

@@ -34,15 +34,16 @@ int once_claim(struct core *core, const struct actor *actor, const struct once *
     if (*is_new)
         return 0;
     if (earlier.state == IDEMPOTENCY_PENDING || !earlier.subject_id) {
-        error_set(err, ERROR_CONFLICT, "a request with the idempotency key '%s' is still under way", once->key);
+        error_set(err, ERROR_CONFLICT, "a request with the idempotency key '%s' is still under way",
+                  once->key);
         return error_about(err, "request", "pending");
     }
     (void)snprintf(subject, ID_TEXT, "%s", earlier.subject_id);
     return 0;
 }
 
-int once_finish(struct core *core, const struct actor *actor, const struct once *once, const char *subject,
-                struct error *err)
+int once_finish(struct core *core, const struct actor *actor, const struct once *once,
+                const char *subject, struct error *err)
 {
     if (!once)
         return 0;
@@ -55,5 +56,6 @@ void once_release(struct core *core, const struct actor *actor, const struct onc
 {
     struct error ignored = {0};
     if (once)
-        (void)store_idempotency_release(core->store, actor->organisation, once->realm, once->key, &ignored);
+        (void)store_idempotency_release(core->store, actor->organisation, once->realm, once->key,
+                                        &ignored);
 }

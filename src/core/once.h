@@ -11,7 +11,7 @@
 int once_claim(struct core *core, const struct actor *actor, const struct once *once, bool *is_new,
                char subject[ID_TEXT], struct error *err);
 /* In the transaction that records what was made. */
-int once_finish(struct core *core, const struct actor *actor, const struct once *once, const char *subject,
-                struct error *err);
+int once_finish(struct core *core, const struct actor *actor, const struct once *once,
+                const char *subject, struct error *err);
 /* It failed: the key is free again. */
 void once_release(struct core *core, const struct actor *actor, const struct once *once);

@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define AT_A_TIME 4     // launches of one turn of filling
+#define AT_A_TIME 4 // launches of one turn of filling
 #define CALM_MS 10
 #define NETWORKS_AHEAD 16
 #define SCRATCHES_AHEAD 16
@@ -23,11 +23,11 @@ enum { PARK_ONE_SHOT, PARK_KEPT, PARKS };
 
 struct pool {
     struct core *core;
-    pthread_mutex_t lock;     // guards the parks' pointers
-    struct image *image;      // what the parks are made from
+    pthread_mutex_t lock; // guards the parks' pointers
+    struct image *image;  // what the parks are made from
     struct park *parks[PARKS];
-    _Atomic bool is_filling;  // a turn of filling is queued or under way
-    _Atomic bool has_failed;  // the last one: told once
+    _Atomic bool is_filling; // a turn of filling is queued or under way
+    _Atomic bool has_failed; // the last one: told once
     _Atomic bool is_ending;
     _Atomic uint64_t taken_ms; // when somebody last took a box
 };
@@ -62,8 +62,8 @@ void pool_free(struct pool *pool)
 }
 
 /* The box of this request; its layers and binds are borrowed from the image, and the binds from `binds`. */
-static struct box_spec describe(const struct runtime_image *image, const struct pool_request *request,
-                                const struct box_bind *binds)
+static struct box_spec describe(const struct runtime_image *image,
+                                const struct pool_request *request, const struct box_bind *binds)
 {
     return (struct box_spec){
         .layers = (const char *const *)image->layers,
@@ -86,8 +86,8 @@ static struct box_bind *borrow_binds(const struct runtime_image *image)
     return binds;
 }
 
-static int launch(struct pool *pool, const struct runtime_image *image, const struct pool_request *request,
-                  struct pooled *out, struct error *err)
+static int launch(struct pool *pool, const struct runtime_image *image,
+                  const struct pool_request *request, struct pooled *out, struct error *err)
 {
     autofree struct box_bind *binds = borrow_binds(image);
     struct box_spec spec = describe(image, request, binds);
@@ -116,7 +116,8 @@ static bool take_parked(struct pool *pool, struct image *image, const struct poo
                         struct pooled *out)
 {
     (void)pthread_mutex_lock(&pool->lock);
-    struct park *park = pool->image == image ? pool->parks[request->is_one_shot ? PARK_ONE_SHOT : PARK_KEPT] : NULL;
+    struct park *park =
+        pool->image == image ? pool->parks[request->is_one_shot ? PARK_ONE_SHOT : PARK_KEPT] : NULL;
     out->box = park ? park_take(park, &request->limits, &request->disk) : NULL;
     (void)pthread_mutex_unlock(&pool->lock);
     if (!out->box)
@@ -137,7 +138,8 @@ static char **copy_env(char *const *env)
     return copy;
 }
 
-int pool_take(struct pool *pool, const struct pool_request *request, struct pooled *out, struct error *err)
+int pool_take(struct pool *pool, const struct pool_request *request, struct pooled *out,
+              struct error *err)
 {
     autoptr(image) image = NULL;
 
@@ -152,7 +154,8 @@ int pool_take(struct pool *pool, const struct pool_request *request, struct pool
     return 0;
 }
 
-static int make_park(struct pool *pool, struct image *image, unsigned which, unsigned count, struct error *err)
+static int make_park(struct pool *pool, struct image *image, unsigned which, unsigned count,
+                     struct error *err)
 {
     const struct core_settings *settings = &pool->core->settings;
     const struct pool_request shape = {
@@ -207,7 +210,8 @@ static int fill_once(struct pool *pool, bool *is_full, struct error *err)
     (void)streams_stash(pool->core->streams);
     if (!images_is_ready(pool->core->images, pool->core->settings.default_runtime))
         return 0; // it is being built; the keeper comes by again
-    if (make_parks(pool, err) < 0 || engine_fill_networks(pool->core->engine, NETWORKS_AHEAD, err) < 0 ||
+    if (make_parks(pool, err) < 0 ||
+        engine_fill_networks(pool->core->engine, NETWORKS_AHEAD, err) < 0 ||
         volume_fill_scratches(engine_volume(pool->core->engine), SCRATCHES_AHEAD, err) < 0)
         return -1;
     for (unsigned i = 0; i < PARKS; i++) {
@@ -227,7 +231,8 @@ static void fill(void *data)
 
     if (fill_once(pool, &is_full, &err) < 0) {
         if (!atomic_exchange(&pool->has_failed, true))
-            log_warn("boxes could not be made ahead; sandboxes start slower", F("error", (const char *)err.text));
+            log_warn("boxes could not be made ahead; sandboxes start slower",
+                     F("error", (const char *)err.text));
     } else {
         pool->has_failed = false;
     }

@@ -27,7 +27,8 @@ struct pooled {
 };
 
 /* The box is the caller's. Blocks for a launch where none waits, and for a build where the runtime is not built. */
-int pool_take(struct pool *pool, const struct pool_request *request, struct pooled *out, struct error *err);
+int pool_take(struct pool *pool, const struct pool_request *request, struct pooled *out,
+              struct error *err);
 void pooled_clear(struct pooled *pooled); // all but the box
 
 /* Has boxes made until enough wait; does not block. */

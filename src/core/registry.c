@@ -86,8 +86,10 @@ int registry_add(struct registry *registry, struct live *live, unsigned maximum,
     (void)pthread_mutex_unlock(&registry->lock);
     if (!is_full)
         return 0;
-    error_set(err, ERROR_LIMIT, "%u sandboxes are alive, which is as many as this server allows; end one and try again",
-              maximum);
+    error_set(
+        err, ERROR_LIMIT,
+        "%u sandboxes are alive, which is as many as this server allows; end one and try again",
+        maximum);
     return error_about(err, "sandbox", "full");
 }
 

@@ -25,8 +25,8 @@ int lookup_missing(const char *noun, const char *id, struct error *err)
     return error_about(err, noun, NULL);
 }
 
-int lookup_record(struct core *core, const struct actor *actor, const char *id, struct sandbox_record *out,
-                  struct error *err)
+int lookup_record(struct core *core, const struct actor *actor, const char *id,
+                  struct sandbox_record *out, struct error *err)
 {
     autosandbox record = {0};
 
@@ -41,14 +41,16 @@ int lookup_record(struct core *core, const struct actor *actor, const char *id, 
 
 void lookup_settle(struct core *core, const char *id)
 {
-    autoptr(live) live = core->registry ? registry_find(core->registry, id) : NULL; // without boxes there is none
+    autoptr(live) live =
+        core->registry ? registry_find(core->registry, id) : NULL; // without boxes there is none
 
     if (live)
         live_settle(live);
 }
 
 /* It is not alive: why? */
-static int not_alive(struct core *core, const struct actor *actor, const char *id, struct error *err)
+static int not_alive(struct core *core, const struct actor *actor, const char *id,
+                     struct error *err)
 {
     autosandbox record = {0};
 
@@ -87,7 +89,8 @@ static int check_alive(struct live *live, struct error *err)
     return is_deleted ? lookup_missing("sandbox", live->id, err) : result;
 }
 
-int lookup_live(struct core *core, const struct actor *actor, const char *id, struct live **out, struct error *err)
+int lookup_live(struct core *core, const struct actor *actor, const char *id, struct live **out,
+                struct error *err)
 {
     autoptr(live) live = registry_find(core->registry, id);
 
@@ -125,7 +128,8 @@ int sandbox_get(struct core *core, const struct actor *actor, const char *id, bo
     return 0;
 }
 
-int sandbox_status_quick(struct core *core, const struct actor *actor, const char *id, struct sandbox_status *out)
+int sandbox_status_quick(struct core *core, const struct actor *actor, const char *id,
+                         struct sandbox_status *out)
 {
     autoptr(live) live = registry_find(core->registry, id);
 
@@ -137,8 +141,8 @@ int sandbox_status_quick(struct core *core, const struct actor *actor, const cha
     return 1;
 }
 
-int sandbox_status(struct core *core, const struct actor *actor, const char *id, struct sandbox_status *out,
-                   struct error *err)
+int sandbox_status(struct core *core, const struct actor *actor, const char *id,
+                   struct sandbox_status *out, struct error *err)
 {
     autosandbox record = {0};
 
@@ -160,9 +164,11 @@ int sandbox_list(struct core *core, const struct actor *actor, const struct sand
 }
 
 /* One that has ended: only the record is left. */
-static int delete_record(struct core *core, const struct actor *actor, const char *id, struct error *err)
+static int delete_record(struct core *core, const struct actor *actor, const char *id,
+                         struct error *err)
 {
-    struct note note = {.type = EVENT_DESTROY, .reason = "deleted", .now = (int64_t)clock_wall_ms()};
+    struct note note = {
+        .type = EVENT_DESTROY, .reason = "deleted", .now = (int64_t)clock_wall_ms()};
     autosandbox record = {0};
     autotransaction together = {0};
 
@@ -175,7 +181,8 @@ static int delete_record(struct core *core, const struct actor *actor, const cha
     record.updated_at = note.now;
     record.box_slot = SANDBOX_NO_SLOT;
     if (store_begin(core->store, STORE_FAST, &together, err) < 0 ||
-        store_sandbox_update(core->store, &record, SANDBOX_PART_STATE | SANDBOX_PART_BOX, SANDBOX_OVER, err) < 0 ||
+        store_sandbox_update(core->store, &record, SANDBOX_PART_STATE | SANDBOX_PART_BOX,
+                             SANDBOX_OVER, err) < 0 ||
         note_put_record(core, &record, &note, err) < 0)
         return -1;
     return store_commit(&together, err);
@@ -201,15 +208,16 @@ void sandbox_abandon(struct core *core, const char *id)
         ending_start(live, "undelivered");
 }
 
-static int change_env(const char *packed, const struct env_change *changes, size_t n_changes, char **out,
-                      struct error *err)
+static int change_env(const char *packed, const struct env_change *changes, size_t n_changes,
+                      char **out, struct error *err)
 {
     autotexts env = {0};
 
     texts_unpack(packed, &env);
     for (size_t i = 0; i < n_changes; i++) {
         if (!*changes[i].name || strchr(changes[i].name, '='))
-            return error_set(err, ERROR_INVALID, "'%.80s' cannot be the name of a variable", changes[i].name);
+            return error_set(err, ERROR_INVALID, "'%.80s' cannot be the name of a variable",
+                             changes[i].name);
         texts_set(&env, changes[i].name, changes[i].value);
     }
     autofree char *changed = texts_pack((const char *const *)env.items);
@@ -219,8 +227,9 @@ static int change_env(const char *packed, const struct env_change *changes, size
     return 0;
 }
 
-int sandbox_set_env(struct core *core, const struct actor *actor, const char *id, const struct env_change *changes,
-                    size_t n_changes, struct sandbox_record *out, struct error *err)
+int sandbox_set_env(struct core *core, const struct actor *actor, const char *id,
+                    const struct env_change *changes, size_t n_changes, struct sandbox_record *out,
+                    struct error *err)
 {
     autoptr(live) live = NULL;
     autosandbox next = {0};
@@ -254,7 +263,8 @@ int live_files(struct live *live, int *conversation, struct error *err)
 {
     if (live_lock_box(live, err) < 0)
         return -1;
-    int result = box_files(live->box, live->record.box_user, live->record.working_directory, conversation, err);
+    int result = box_files(live->box, live->record.box_user, live->record.working_directory,
+                           conversation, err);
     live_unlock_box(live);
     if (result < 0 && err->kind == ERROR_GONE)
         error_about(err, "sandbox", "ended");
@@ -278,8 +288,8 @@ static int make_working_directory(struct live *live, struct error *err)
     return files_mkdir(conversation, path, 0755, FILES_PARENTS, err);
 }
 
-int core_files(struct core *core, const struct actor *actor, const char *sandbox_id, int *conversation,
-               struct error *err)
+int core_files(struct core *core, const struct actor *actor, const char *sandbox_id,
+               int *conversation, struct error *err)
 {
     autoptr(live) live = NULL;
 

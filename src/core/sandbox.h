@@ -29,15 +29,16 @@ struct sandbox_request {
     int64_t cpu_millicores;
     int64_t disk_bytes;
     int64_t max_processes;
-    int64_t max_executions; // at once; 0: any number
+    int64_t max_executions;  // at once; 0: any number
     int64_t idle_timeout_ms; // 0: never; SANDBOX_DEFAULT: the server's
     int64_t execution_timeout_ms;
     int64_t paused_timeout_ms;
     enum sandbox_on_idle on_idle;
     const struct sandbox_file *files;
     size_t n_files;
-    const struct execution_request *command; // the first execution; NULL: none. Needed for SANDBOX_ONE_SHOT
-    const struct once *once;                 // or NULL
+    const struct execution_request
+        *command;            // the first execution; NULL: none. Needed for SANDBOX_ONE_SHOT
+    const struct once *once; // or NULL
 };
 
 /*
@@ -45,8 +46,9 @@ struct sandbox_request {
  * `first` is filled when there is a command (may be NULL). On failure nothing is left but, where it had got a record, that
  * with state FAILED. ERROR_INVALID; ERROR_NOT_FOUND, noun "runtime"; ERROR_LIMIT, noun "sandbox", reason "full".
  */
-int sandbox_create(struct core *core, const struct actor *actor, const struct sandbox_request *request,
-                   struct sandbox_record *out, struct execution_record *first, struct error *err);
+int sandbox_create(struct core *core, const struct actor *actor,
+                   const struct sandbox_request *request, struct sandbox_record *out,
+                   struct execution_record *first, struct error *err);
 
 /* ERROR_NOT_FOUND, noun "sandbox"; deleted ones only with with_deleted. */
 int sandbox_get(struct core *core, const struct actor *actor, const char *id, bool with_deleted,
@@ -59,10 +61,11 @@ struct sandbox_status {
     int64_t exit_code; // NO_EXIT_CODE while it has none
 };
 /* Deleted ones too. */
-int sandbox_status(struct core *core, const struct actor *actor, const char *id, struct sandbox_status *out,
-                   struct error *err);
+int sandbox_status(struct core *core, const struct actor *actor, const char *id,
+                   struct sandbox_status *out, struct error *err);
 /* The same from memory alone, without blocking: 1, or 0 where the store would have to be asked. */
-int sandbox_status_quick(struct core *core, const struct actor *actor, const char *id, struct sandbox_status *out);
+int sandbox_status_quick(struct core *core, const struct actor *actor, const char *id,
+                         struct sandbox_status *out);
 
 /* filter->owner is filled in from the actor, but for its project. */
 int sandbox_list(struct core *core, const struct actor *actor, const struct sandbox_filter *filter,
@@ -80,5 +83,6 @@ struct env_change {
     const char *value; // NULL: removed
 };
 /* For commands started afterwards. out->env is what it is then (packed texts). */
-int sandbox_set_env(struct core *core, const struct actor *actor, const char *id, const struct env_change *changes,
-                    size_t n_changes, struct sandbox_record *out, struct error *err);
+int sandbox_set_env(struct core *core, const struct actor *actor, const char *id,
+                    const struct env_change *changes, size_t n_changes, struct sandbox_record *out,
+                    struct error *err);

@@ -21,7 +21,7 @@ struct park {
     unsigned count;
     char *scratch_prefix; // or NULL
     char **warm_up;
-    char *directory; // of the warm-up
+    char *directory;      // of the warm-up
     pthread_mutex_t lock; // guards all below; held for memory work only
     struct box **waiting;
     unsigned n_waiting, n_coming; // together `count` at most

@@ -13,7 +13,7 @@ struct park_options {
     unsigned count;              // to keep waiting
     const char *scratch_prefix; // scratches to keep, named '<prefix>-<random id>'; NULL: fresh ones
     const char *const
-        *warm_up; // a command run once in each before it waits (fills caches); NULL: none
+        *warm_up;          // a command run once in each before it waits (fills caches); NULL: none
     const char *directory; // where it runs, made when missing; NULL: "/"
 };
 

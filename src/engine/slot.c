@@ -139,7 +139,8 @@ int slot_take(int dir_fd, struct slot_set *own, unsigned *slot, int *lock_fd, bo
     if (taken == 0)
         taken = take_lowest(&find, true, err);
     if (taken == 0)
-        return error_set(err, ERROR_LIMIT, "all %u places for boxes on this machine are taken", SLOT_COUNT);
+        return error_set(err, ERROR_LIMIT, "all %u places for boxes on this machine are taken",
+                         SLOT_COUNT);
     if (taken < 0)
         return -1;
     slot_add(own, find.slot);

@@ -10,7 +10,7 @@ struct response_head {
     int status;
     const struct http_header *headers;      // NULL: none
     const struct http_header *more_headers; // NULL: none
-    uint64_t length;                   // RESPONSE_LENGTH_UNKNOWN: none is told
+    uint64_t length;                        // RESPONSE_LENGTH_UNKNOWN: none is told
     bool is_chunked;
 };
 

@@ -121,7 +121,8 @@ void record_copy(const struct record *record, const void *from, void *to)
 {
     memcpy(to, from, record->size);
     for (size_t i = 0; i < record->n_fields; i++) {
-        const char *text = record->fields[i].kind == FIELD_TEXT ? text_in(from, &record->fields[i]) : NULL;
+        const char *text =
+            record->fields[i].kind == FIELD_TEXT ? text_in(from, &record->fields[i]) : NULL;
         if (text)
             *(char **)((char *)to + record->fields[i].offset) = xstrdup(text);
     }

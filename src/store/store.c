@@ -130,7 +130,8 @@ static int get_connection(struct store *store, struct connection **out, struct e
 }
 
 /* Where this thread reads now: in its transaction, or on a connection of its own. */
-static int get_reader(struct store *store, struct connection *connection, struct sql **out, struct error *err)
+static int get_reader(struct store *store, struct connection *connection, struct sql **out,
+                      struct error *err)
 {
     if (connection->is_open || connection->is_in_call) {
         *out = store->writer;

@@ -30,7 +30,8 @@ static void clean_up(void)
     struct engine *engine = NULL;
     unsigned *slots = NULL;
     size_t count = 0;
-    if (engine_open(&options, &engine, &err) == 0 && engine_list_staying(engine, &slots, &count, &err) == 0) {
+    if (engine_open(&options, &engine, &err) == 0 &&
+        engine_list_staying(engine, &slots, &count, &err) == 0) {
         for (size_t i = 0; i < count; i++) {
             struct box *box = NULL;
             if (box_adopt(engine, slots[i], NULL, &box, &err) == 0)
@@ -113,7 +114,8 @@ void make_sandbox(char id[ID_TEXT])
     (void)snprintf(id, ID_TEXT, "%s", made.id);
 }
 
-void run_once(const char *script, struct sandbox_record *sandbox, struct execution_record *execution)
+void run_once(const char *script, struct sandbox_record *sandbox,
+              struct execution_record *execution)
 {
     const char *argv[] = {"sh", "-c", script, NULL};
     struct execution_request command = {.argv = argv, .timeout_ms = EXECUTION_DEFAULT};
@@ -125,10 +127,12 @@ void run_once(const char *script, struct sandbox_record *sandbox, struct executi
     CHECK_OK(sandbox_create(core, &actor, &request, sandbox, execution, &err), err);
 }
 
-void start_in(const char *sandbox, enum execution_kind kind, const char *script, struct execution_record *out)
+void start_in(const char *sandbox, enum execution_kind kind, const char *script,
+              struct execution_record *out)
 {
     const char *argv[] = {"sh", "-c", script, NULL};
-    struct execution_request request = {.kind = kind, .argv = argv, .timeout_ms = EXECUTION_DEFAULT};
+    struct execution_request request = {
+        .kind = kind, .argv = argv, .timeout_ms = EXECUTION_DEFAULT};
     struct error err = {0};
 
     CHECK_OK(execution_start(core, &actor, sandbox, &request, out, &err), err);

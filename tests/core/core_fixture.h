@@ -11,18 +11,18 @@
 #include "core/stream.h"
 #include "test.h"
 
-extern struct core *core;   // of the running test
-extern struct actor actor;  // its administrator
+extern struct core *core;  // of the running test
+extern struct actor actor; // its administrator
 extern char core_data_dir[];
 
-#define CORE_TEST(title)                                                                                               \
-    static void title##_body(void);                                                                                    \
-    TEST(title)                                                                                                        \
-    {                                                                                                                  \
-        begin_core_test();                                                                                             \
-        title##_body();                                                                                                \
-        end_core_test();                                                                                               \
-    }                                                                                                                  \
+#define CORE_TEST(title)                                                                           \
+    static void title##_body(void);                                                                \
+    TEST(title)                                                                                    \
+    {                                                                                              \
+        begin_core_test();                                                                         \
+        title##_body();                                                                            \
+        end_core_test();                                                                           \
+    }                                                                                              \
     static void title##_body(void)
 
 void begin_core_test(void);
@@ -33,9 +33,11 @@ void reopen_core(void);
 /* Interactive, without a command; *id gets its id. */
 void make_sandbox(char id[ID_TEXT]);
 /* One-shot: `sh -c script`. */
-void run_once(const char *script, struct sandbox_record *sandbox, struct execution_record *execution);
+void run_once(const char *script, struct sandbox_record *sandbox,
+              struct execution_record *execution);
 /* `sh -c script` in a sandbox. */
-void start_in(const char *sandbox, enum execution_kind kind, const char *script, struct execution_record *out);
+void start_in(const char *sandbox, enum execution_kind kind, const char *script,
+              struct execution_record *out);
 /* Waits for the end. */
 void await_execution(const char *id, struct execution_record *out);
 void await_state(const char *sandbox, enum sandbox_state state);

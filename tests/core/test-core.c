@@ -42,7 +42,8 @@ CORE_TEST(executions_follow_each_other_and_two_at_once_are_refused)
     struct execution_request request = {.argv = argv};
 
     make_sandbox(id);
-    start_in(id, EXECUTION_COMMAND, "echo $HOME; pwd; while [ ! -e go ]; do sleep 0.02; done", &first);
+    start_in(id, EXECUTION_COMMAND, "echo $HOME; pwd; while [ ! -e go ]; do sleep 0.02; done",
+             &first);
     CHECK(execution_start(core, &actor, id, &request, &refused, &err) < 0);
     CHECK_INT(err.kind, ERROR_CONFLICT);
     CHECK_STR(err.reason, "busy");
@@ -101,7 +102,8 @@ CORE_TEST(deleting_ends_everything_in_it)
 
 CORE_TEST(an_idle_sandbox_ends_and_says_why)
 {
-    struct sandbox_request request = {.idle_timeout_ms = 300, .home = "/h", .working_directory = "/h"};
+    struct sandbox_request request = {
+        .idle_timeout_ms = 300, .home = "/h", .working_directory = "/h"};
     autosandbox made = {0};
     autosandbox ended = {0};
     struct error err = {0};
@@ -127,7 +129,8 @@ CORE_TEST(commands_go_on_while_the_server_restarts)
     autoexecution end = {0};
 
     make_sandbox(id);
-    start_in(id, EXECUTION_COMMAND, "for i in 1 2 3 4 5; do echo $i; sleep 0.1; done; exit 3", &first);
+    start_in(id, EXECUTION_COMMAND, "for i in 1 2 3 4 5; do echo $i; sleep 0.1; done; exit 3",
+             &first);
     start_in(id, EXECUTION_JOB, "echo job; while :; do sleep 0.05; done", &job);
     reopen_core();
     await_execution(first.id, &end);
@@ -139,7 +142,8 @@ CORE_TEST(commands_go_on_while_the_server_restarts)
     CHECK_OK(execution_get(core, &actor, job.id, NULL, &end, &err), err);
     CHECK_INT(end.state, EXECUTION_RUNNING);
     execution_record_clear(&end);
-    start_in(id, EXECUTION_COMMAND, "exit 5", &again); // what the earlier server made ahead does not stand in the way
+    start_in(id, EXECUTION_COMMAND, "exit 5",
+             &again); // what the earlier server made ahead does not stand in the way
     await_execution(again.id, &end);
     CHECK_INT(end.exit_code, 5);
     CHECK_OK(sandbox_delete(core, &actor, id, &err), err);
@@ -154,7 +158,8 @@ static void *hammer(void *data)
         autoexecution end = {0};
         run_once("echo x", &sandbox, &first);
         await_execution(first.id, &end);
-        if (end.exit_code == 0 && strcmp(end.state == EXECUTION_COMPLETED ? "ok" : "bad", "ok") == 0)
+        if (end.exit_code == 0 &&
+            strcmp(end.state == EXECUTION_COMPLETED ? "ok" : "bad", "ok") == 0)
             (*ended)++;
     }
     return NULL;

@@ -553,7 +553,8 @@ TEST(files_that_no_row_knows_are_swept_after_an_hour)
     CHECK_OK(streams_purge(core->streams, soon, 100, &removed, &err), err);
     CHECK_INT(removed, 0);
     unsigned total = 0;
-    for (int i = 0; i < 64 && access(stream_file(id), F_OK) == 0; i++) { // each looks through some of the directories
+    for (int i = 0; i < 64 && access(stream_file(id), F_OK) == 0;
+         i++) { // each looks through some of the directories
         CHECK_OK(streams_purge(core->streams, late, 100, &removed, &err), err);
         total += removed;
     }

@@ -113,5 +113,6 @@ TEST(names_of_slots_are_numbers)
 
     CHECK(slot_parse("0", &slot) && slot == 0);
     CHECK(slot_parse("4095", &slot) && slot == 4095);
-    CHECK(!slot_parse("4096", &slot) && !slot_parse("-1", &slot) && !slot_parse("1x", &slot) && !slot_parse("", &slot));
+    CHECK(!slot_parse("4096", &slot) && !slot_parse("-1", &slot) && !slot_parse("1x", &slot) &&
+          !slot_parse("", &slot));
 }
