@@ -21,6 +21,10 @@ check:
 fuzz:
 	tools/fuzz
 
+# The stock clients of others, with the long suite of their command line.
+compat: all
+	meson test -C $(BUILD) --print-errorlogs --suite compat --suite compat-cli
+
 bench: all
 	tools/setup bench
 	bench/run
@@ -38,4 +42,4 @@ install: all
 clean:
 	rm -rf build build-*
 
-.PHONY: all burrow test check fuzz bench soak format install clean
+.PHONY: all burrow test check compat fuzz bench soak format install clean
