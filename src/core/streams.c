@@ -10,6 +10,7 @@
 
 #include <fcntl.h>
 #include <string.h>
+#include <time.h>
 
 #define ORPHAN_MS (60 * 60 * 1000) // longer than any launch takes
 
@@ -17,6 +18,15 @@ static const char *const names[] = {
     [STREAM_STDIN] = "stdin",       [STREAM_STDOUT] = "stdout", [STREAM_STDERR] = "stderr",
     [STREAM_COMBINED] = "combined", [STREAM_USER] = "stream",
 };
+
+/* What files made now are dated with: behind the clock by up to a tick. */
+static int64_t file_clock_ms(void)
+{
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_REALTIME_COARSE, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
 
 int streams_open(struct store *store, struct hub *hub, const struct core_settings *settings,
                  struct streams **out, struct error *err)
@@ -31,7 +41,7 @@ int streams_open(struct store *store, struct hub *hub, const struct core_setting
     streams->spool_fd = spool_fd;
     streams->limit_bytes = (uint64_t)settings->stream_limit_bytes;
     streams->keep_ms = settings->keep_ms;
-    streams->opened_at = (int64_t)clock_wall_ms();
+    streams->opened_at = file_clock_ms();
     (void)pthread_mutex_init(&streams->stash.lock, NULL);
     for (size_t i = 0; i < STREAM_SHARDS; i++) {
         (void)pthread_mutex_init(&streams->shards[i].lock, NULL);
@@ -399,9 +409,8 @@ static int is_wanted(void *data, const char *id, struct error *err)
 static int sweep(struct streams *streams, int64_t now, unsigned limit, unsigned *removed,
                  struct error *err)
 {
-    // What an earlier server left without a row will never get one. A file's time lags the clock's by a few milliseconds.
-    int64_t opened_at = streams->opened_at - 1000;
-    int64_t before = now - ORPHAN_MS > opened_at ? now - ORPHAN_MS : opened_at;
+    // What an earlier server left without a row will never get one.
+    int64_t before = now - ORPHAN_MS > streams->opened_at ? now - ORPHAN_MS : streams->opened_at;
     struct spool_sweep orphans = {before, is_wanted, streams, limit};
     unsigned place = atomic_load(&streams->sweep_place);
     int result = spool_sweep(streams->spool_fd, &orphans, &place, removed, err);
