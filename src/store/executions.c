@@ -245,18 +245,23 @@ int store_execution_outcomes(struct store *store, const struct store_owner *owne
     query_init(&query);
     query_add(
         &query,
-        "SELECT count(*), " COUNT_THAT("state = 'completed' AND exit_code = 0") ", " COUNT_THAT("st"
-                                                                                                "at"
-                                                                                                "e "
-                                                                                                "= "
-                                                                                                "'t"
-                                                                                                "im"
-                                                                                                "ed"
-                                                                                                "_o"
-                                                                                                "ut"
-                                                                                                "'") ", " COUNT_THAT(
-            "state = 'failed' AND cause = 'box_ended'") ", " COUNT_THAT("state = 'cancelled'") ","
-                                                                                               " " COUNT_THAT("ended_at = 0") " FROM executions");
+        "SELECT count(*), " COUNT_THAT("state = 'completed' AND exit_code = 0") ", " COUNT_THAT(
+            "st"
+            "at"
+            "e "
+            "= "
+            "'t"
+            "im"
+            "ed"
+            "_o"
+            "ut"
+            "'") ", " COUNT_THAT("state = 'failed' AND cause = 'box_ended'") ", " COUNT_THAT("state"
+                                                                                             " = "
+                                                                                             "'canc"
+                                                                                             "elled"
+                                                                                             "'") ","
+                                                                                                  " " COUNT_THAT(
+                                                                                                      "ended_at = 0") " FROM executions");
     query_where_owner(&query, owner);
     query_where(&query, "created_at >=", sql_number(since));
     if (store_connection(store, &sql, err) < 0)
