@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Measures a running server over HTTP, as bench/server asks. Prints lines of tab-separated fields.
- * usage: bench-server rounds|sustained ADDRESS KEY ROUNDS|SECONDS GAP_MS|CALLERS RUNTIME [ROW]
+ * usage: bench-server rounds|sustained|sync ADDRESS KEY ROUNDS|SECONDS GAP_MS|CALLERS RUNTIME [ROW]
  * ROW: rounds of this one alone, for looking into the server meanwhile.
  */
 #include "base/auto.h"
 #include "base/mem.h"
 #include "client.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <spawn.h>
 #include <stdatomic.h>
@@ -16,6 +17,7 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 extern char **environ;
 
@@ -154,8 +156,56 @@ static int rounds(struct caller *caller, unsigned count, unsigned gap_ms, const 
     return 0;
 }
 
+/* Aionis: one call is the whole run. */
+static int run_sync(struct caller *caller, struct error *err)
+{
+    char body[256];
+
+    if (!caller->sandbox[0] && (call(caller, "/v1/memory/sandbox/sessions", "{}", err) < 0 ||
+                                client_field(&caller->clients[CALLS], "session_id", caller->sandbox,
+                                             sizeof caller->sandbox, err) < 0))
+        return -1;
+    (void)snprintf(body, sizeof body,
+                   "{\"session_id\":\"%s\",\"mode\":\"sync\",\"action\":{\"kind\":\"command\","
+                   "\"argv\":[\"echo\",\"hi\"]}}",
+                   caller->sandbox);
+    if (call(caller, "/v1/memory/sandbox/execute", body, err) < 0)
+        return -1;
+    if (!strstr(caller->clients[CALLS].body, "\"stdout\":\"hi\\n\""))
+        return error_set(err, ERROR_SYSTEM, "it did not end well: %.300s",
+                         caller->clients[CALLS].body);
+    return 0;
+}
+
+/* What a program does that wants the output of another: starts it with a pipe, reads that to its end, waits. */
+static int run_spawn_echo(struct caller *caller, struct error *err)
+{
+    char *argv[] = {(char *)"/bin/echo", (char *)"hi", NULL};
+    posix_spawn_file_actions_t actions;
+    int ends[2], status = 0;
+    char text[16];
+    pid_t pid = 0;
+
+    (void)caller;
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return error_sys(err, "make a pipe");
+    (void)posix_spawn_file_actions_init(&actions);
+    (void)posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
+    int code = posix_spawn(&pid, argv[0], &actions, NULL, argv, environ);
+    (void)posix_spawn_file_actions_destroy(&actions);
+    (void)close(ends[1]);
+    while (code == 0 && read(ends[0], text, sizeof text) > 0)
+        ;
+    (void)close(ends[0]);
+    if (code != 0)
+        return error_sys_code(err, code, "start /bin/echo");
+    return waitpid(pid, &status, 0) < 0 ? error_sys(err, "wait for /bin/echo") : 0;
+}
+
 struct load {
     struct caller caller;
+    int (*run)(struct caller *caller, struct error *err);
+    const char *row; // whose times are printed; NULL: none are
     const char *address;
     uint64_t until_ns;
     atomic_uint *runs;
@@ -171,17 +221,18 @@ static void *run_load(void *data)
         load->has_failed = true;
         return NULL;
     }
-    while (now_ns() < load->until_ns && !load->has_failed) {
-        if (run_one_shot(&load->caller, &load->err) < 0)
+    for (uint64_t start; (start = now_ns()) < load->until_ns && !load->has_failed;) {
+        if (load->run(&load->caller, &load->err) < 0)
             load->has_failed = true;
         else
             (*load->runs)++;
+        if (load->row)
+            (void)printf("call\t%s\t%llu\n", load->row, (unsigned long long)(now_ns() - start));
     }
     return NULL;
 }
 
-static int sustained(const struct caller *like, const char *address, unsigned seconds,
-                     unsigned callers, struct error *err)
+static int sustained(const struct load *like, unsigned seconds, unsigned callers, struct error *err)
 {
     autofree struct load *loads = xcalloc(callers, sizeof *loads);
     autofree pthread_t *threads = xcalloc(callers, sizeof *threads);
@@ -189,10 +240,9 @@ static int sustained(const struct caller *like, const char *address, unsigned se
     uint64_t start = now_ns();
 
     for (unsigned i = 0; i < callers; i++) {
-        loads[i] = (struct load){.caller = *like,
-                                 .address = address,
-                                 .runs = &runs,
-                                 .until_ns = start + (uint64_t)seconds * 1000000000u};
+        loads[i] = *like;
+        loads[i].runs = &runs;
+        loads[i].until_ns = start + (uint64_t)seconds * 1000000000u;
         (void)pthread_create(&threads[i], NULL, run_load, &loads[i]);
     }
     for (unsigned i = 0; i < callers; i++)
@@ -203,18 +253,32 @@ static int sustained(const struct caller *like, const char *address, unsigned se
             return -1;
         }
     }
-    (void)printf("sustained\t%u\t%.1f\n", callers, runs / ((double)(now_ns() - start) / 1e9));
+    (void)printf("%s\t%u\t%.1f\n", like->row ? like->row : "sustained", callers,
+                 runs / ((double)(now_ns() - start) / 1e9));
     return 0;
+}
+
+/* Both with as many callers, one after the other. */
+static int sync_runs(struct load *load, unsigned seconds, unsigned callers, struct error *err)
+{
+    load->run = run_spawn_echo;
+    load->row = "posix_spawn";
+    if (sustained(load, seconds, callers, err) < 0)
+        return -1;
+    load->run = run_sync;
+    load->row = "sync execute";
+    return sustained(load, seconds, callers, err);
 }
 
 int main(int argc, char **argv)
 {
     struct caller caller = {0};
+    struct load load = {.run = run_one_shot};
     struct error err = {0};
     int result = -1;
 
     if (argc != 7 && argc != 8) {
-        (void)fputs("usage: bench-server rounds|sustained ADDRESS KEY ROUNDS|SECONDS "
+        (void)fputs("usage: bench-server rounds|sustained|sync ADDRESS KEY ROUNDS|SECONDS "
                     "GAP_MS|CALLERS RUNTIME [ROW]\n",
                     stderr);
         return 2;
@@ -223,8 +287,12 @@ int main(int argc, char **argv)
     caller.runtime = argv[6];
     unsigned first = (unsigned)atoi(argv[4]);
     unsigned second = (unsigned)atoi(argv[5]);
+    load.caller = caller;
+    load.address = argv[2];
     if (strcmp(argv[1], "sustained") == 0)
-        result = sustained(&caller, argv[2], first, second, &err);
+        result = sustained(&load, first, second, &err);
+    else if (strcmp(argv[1], "sync") == 0)
+        result = sync_runs(&load, first, second, &err);
     else if (caller_open(&caller, argv[2], &err) == 0)
         result = rounds(&caller, first, second, argv[7], &err);
     if (result < 0)

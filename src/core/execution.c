@@ -139,14 +139,6 @@ static int run(struct start *start, struct execution_record *out, struct error *
     return -1;
 }
 
-static bool is_cancelled(struct running *running)
-{
-    (void)pthread_mutex_lock(&running->lock);
-    bool is_so = running->record.stop_at != 0;
-    (void)pthread_mutex_unlock(&running->lock);
-    return is_so;
-}
-
 int command_start_queued(struct live *live, struct running *running, struct error *err)
 {
     const struct execution_request request = {.kind = running->record.kind};
@@ -155,13 +147,13 @@ int command_start_queued(struct live *live, struct running *running, struct erro
 
     if (command_equip(live, running, err) < 0)
         return -1;
-    if (is_cancelled(running) || command_spawn(live, running, err) < 0 ||
+    if (running_is_cancelled(running) || command_spawn(live, running, err) < 0 ||
         record_start(&start, &started, err) < 0) {
         command_abort(live, running);
         return -1;
     }
     // Whoever cancelled it before it was recorded has left that to us; whoever does now finds it in the box.
-    if (is_cancelled(running))
+    if (running_is_cancelled(running))
         command_kill(live, running);
     return 0;
 }

@@ -83,6 +83,14 @@ void running_set(struct running *running, const struct execution_record *record)
     execution_record_clear(&before);
 }
 
+bool running_is_cancelled(struct running *running)
+{
+    (void)pthread_mutex_lock(&running->lock);
+    bool is_so = running->record.stop_at != 0;
+    (void)pthread_mutex_unlock(&running->lock);
+    return is_so;
+}
+
 struct live *live_new(struct core *core, const struct sandbox_record *record)
 {
     struct live *live = xnew(struct live);

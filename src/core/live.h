@@ -115,6 +115,7 @@ void live_copy(struct live *live, struct sandbox_record *out);
 void running_copy(struct running *running, struct execution_record *out);
 /* Its record becomes a copy of this one. The caller has the turn, where its sandbox is alive. */
 void running_set(struct running *running, const struct execution_record *record);
+bool running_is_cancelled(struct running *running); // somebody has asked for its end
 
 /* Returns when the store knows what everybody was told already: an end is told first and recorded then. Blocks; not in turn. */
 void live_settle(struct live *live);

@@ -117,22 +117,36 @@ void queue_end(struct queue *queue, struct running *running, enum execution_stat
 
 // ---- starting ----
 
+static int start(struct queue *queue, struct running *running, struct error *err)
+{
+    autoptr(live) live = registry_find(queue->core->registry, running->record.sandbox_id);
+
+    if (live && !live_is_over(live))
+        return command_start_queued(live, running, err);
+    return error_set(err, ERROR_GONE, "its sandbox has ended");
+}
+
+/* Its sandbox has ended, or is just about to. */
+static bool is_sandbox_gone(const struct error *err)
+{
+    return err->kind == ERROR_GONE ||
+           (err->kind == ERROR_CONFLICT && err->reason && strcmp(err->reason, "state") == 0);
+}
+
 static void start_one(void *data)
 {
     autoptr(running) running = data;
-    autoptr(live) live = NULL;
+    struct queue *queue = running->queue;
     struct error err = {0};
 
-    struct queue *queue = running->queue;
-    live = registry_find(queue->core->registry, running->record.sandbox_id);
     if (running->record.error)
         queue_end(queue, running, EXECUTION_FAILED, NULL); // refused when it was asked for
-    else if (!live || live_is_over(live))
-        queue_end(queue, running, EXECUTION_CANCELLED, "its sandbox has ended");
-    else if (command_start_queued(live, running, &err) == 0)
+    else if (start(queue, running, &err) == 0)
         return; // its end makes room
-    else if (running->record.stop_at)
+    else if (running_is_cancelled(running))
         queue_end(queue, running, EXECUTION_CANCELLED, NULL);
+    else if (is_sandbox_gone(&err))
+        queue_end(queue, running, EXECUTION_CANCELLED, "its sandbox has ended");
     else
         queue_end(queue, running, EXECUTION_FAILED, err.text);
     queue_left(queue);

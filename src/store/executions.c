@@ -269,10 +269,13 @@ int store_execution_outcomes(struct store *store, const struct store_owner *owne
     return sql_run(sql, query.text, query.args, query.n_args, take_outcomes, out, NULL, err);
 }
 
+// Old enough to be looked at by their index, then by what their own sandbox says.
 #define OLD_ONES                                                                                   \
     "SELECT executions.id FROM executions JOIN sandboxes ON sandboxes.id = "                       \
-    "executions.sandbox_id WHERE sandboxes.keep_ms > 0 AND sandboxes.ended_at = 0 AND "            \
-    "executions.ended_at > 0 AND executions.ended_at < $1 - sandboxes.keep_ms"
+    "executions.sandbox_id WHERE executions.organisation IN (SELECT id FROM organisations) AND "   \
+    "executions.created_at < $1 - (SELECT min(keep_ms) FROM sandboxes WHERE keep_ms > 0) AND "     \
+    "sandboxes.keep_ms > 0 AND sandboxes.ended_at = 0 AND executions.ended_at > 0 AND "            \
+    "executions.ended_at < $1 - sandboxes.keep_ms"
 
 int store_execution_purge(struct store *store, int64_t now, int64_t limit, int64_t *removed,
                           struct error *err)

@@ -269,3 +269,116 @@ TEST(usage_of_an_unknown_sandbox_is_not_found)
     CHECK_INT(err.kind, ERROR_NOT_FOUND);
     CHECK_STR(err.noun, "sandbox");
 }
+
+static void end(struct store *store, const char *id, enum execution_state state,
+                enum execution_cause cause, int64_t exit_code)
+{
+    struct execution_record record = fixture_execution(id, "s");
+    struct error err = {0};
+
+    add(store, id, EXECUTION_COMMAND);
+    record.state = state;
+    record.cause = cause;
+    record.exit_code = exit_code;
+    record.ended_at = NOW + 10;
+    CHECK_OK(store_execution_update(store, &record, EXECUTION_PART_STATE, 0, &err), err);
+}
+
+TEST(outcomes_are_told_apart)
+{
+    struct store *store = store_with_sandbox();
+    struct store_owner owner = {.organisation = ORGANISATION};
+    struct execution_outcomes outcomes;
+    struct error err = {0};
+
+    end(store, "e1", EXECUTION_COMPLETED, EXECUTION_EXITED, 0);
+    end(store, "e2", EXECUTION_COMPLETED, EXECUTION_EXITED, 0);
+    end(store, "e3", EXECUTION_COMPLETED, EXECUTION_EXITED, 3);
+    end(store, "e4", EXECUTION_TIMED_OUT, EXECUTION_TIMEOUT, 124);
+    end(store, "e5", EXECUTION_FAILED, EXECUTION_BOX_ENDED, 137);
+    end(store, "e6", EXECUTION_FAILED, EXECUTION_NOT_RUN, -1);
+    end(store, "e7", EXECUTION_CANCELLED, EXECUTION_STOPPED, 137);
+    add(store, "e8", EXECUTION_COMMAND);
+    CHECK_OK(store_execution_outcomes(store, &owner, NOW, &outcomes, &err), err);
+    CHECK_INT(outcomes.total, 8);
+    CHECK_INT(outcomes.succeeded, 2);
+    CHECK_INT(outcomes.timed_out, 1);
+    CHECK_INT(outcomes.lost, 1);
+    CHECK_INT(outcomes.cancelled, 1);
+    CHECK_INT(outcomes.open, 1);
+    CHECK_OK(store_execution_outcomes(store, &owner, NOW + 1, &outcomes, &err), err);
+    CHECK_INT(outcomes.total, 0);
+    owner.tenant = "somebody";
+    CHECK_OK(store_execution_outcomes(store, &owner, 0, &outcomes, &err), err);
+    CHECK_INT(outcomes.total, 0);
+}
+
+static void put_sandbox_that_keeps(struct store *store, int64_t keep_ms)
+{
+    struct sandbox_record sandbox = fixture_sandbox("s");
+    struct error err = {0};
+
+    sandbox.keep_ms = keep_ms;
+    CHECK_OK(store_sandbox_put(store, &sandbox, &err), err);
+}
+
+TEST(the_past_of_a_sandbox_that_lives_goes_when_it_is_old)
+{
+    struct store *store = fixture_store();
+    struct stream_record stream = fixture_stream("t");
+    autostream expiring = {0};
+    int64_t removed = -1;
+    struct error err = {0};
+
+    put_sandbox_that_keeps(store, 1000);
+    end(store, "old", EXECUTION_COMPLETED, EXECUTION_EXITED, 0);
+    add(store, "open", EXECUTION_COMMAND);
+    stream.sandbox_id = "s";
+    stream.execution_id = "old";
+    stream.kind = STREAM_STDOUT;
+    stream.state = STREAM_COMPLETE;
+    stream.completed_at = NOW + 10;
+    stream.expires_at = 0;
+    CHECK_OK(store_stream_put(store, &stream, NULL, 0, &err), err);
+
+    CHECK_OK(store_execution_purge(store, NOW + 1010, 10, &removed, &err), err);
+    CHECK_INT(removed, 0);
+    // First its stream expires, then it goes.
+    CHECK_OK(store_execution_purge(store, NOW + 1011, 10, &removed, &err), err);
+    CHECK_INT(removed, 0);
+    CHECK_OK(store_stream_get(store, "t", &expiring, &err), err);
+    CHECK_INT(expiring.expires_at, NOW + 1011);
+    CHECK_OK(store_stream_remove(store, "t", &err), err);
+    CHECK_OK(store_execution_purge(store, NOW + 1011, 10, &removed, &err), err);
+    CHECK_INT(removed, 1);
+    CHECK_INT(fixture_number(store, "SELECT count(*) FROM executions"), 1);
+}
+
+TEST(the_past_of_a_sandbox_that_says_nothing_stays_as_long_as_it_lives)
+{
+    struct store *store = fixture_store();
+    int64_t removed = -1;
+    struct error err = {0};
+
+    put_sandbox_that_keeps(store, 0);
+    end(store, "old", EXECUTION_COMPLETED, EXECUTION_EXITED, 0);
+    CHECK_OK(store_execution_purge(store, NOW * 2, 10, &removed, &err), err);
+    CHECK_INT(removed, 0);
+}
+
+TEST(an_ended_sandbox_is_kept_for_its_own_time)
+{
+    struct store *store = fixture_store();
+    struct sandbox_record ended = fixture_sandbox("s");
+    int64_t removed = -1;
+    struct error err = {0};
+
+    put_sandbox_that_keeps(store, 1000);
+    ended.state = SANDBOX_ENDED;
+    ended.ended_at = NOW;
+    CHECK_OK(store_sandbox_update(store, &ended, SANDBOX_PART_STATE, 0, &err), err);
+    CHECK_OK(store_sandbox_purge(store, NOW + 1000, 1, 10, &removed, &err), err);
+    CHECK_INT(removed, 0);
+    CHECK_OK(store_sandbox_purge(store, NOW + 1001, 1, 10, &removed, &err), err);
+    CHECK_INT(removed, 1);
+}

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tests of src/core/queue.c, and of cancelling in every state: with real boxes. */
+#include "base/clock.h"
+#include "core_fixture.h"
+
+#include <pthread.h>
+#include <time.h>
+
+static void pause_ms(long ms)
+{
+    (void)nanosleep(&(struct timespec){0, ms * 1000000}, NULL);
+}
+
+/* Any number of commands at once. */
+static void make_wide_sandbox(char id[ID_TEXT])
+{
+    const struct sandbox_request request = {
+        .mode = SANDBOX_INTERACTIVE, .working_directory = "/workspace", .idle_timeout_ms = 0};
+    autosandbox made = {0};
+    struct error err = {0};
+
+    CHECK_OK(sandbox_create(core, &actor, &request, &made, NULL, &err), err);
+    (void)snprintf(id, ID_TEXT, "%s", made.id);
+}
+
+static void enqueue(const char *sandbox, const char *script, struct execution_record *out)
+{
+    const char *const argv[] = {"sh", "-c", script, NULL};
+    const struct execution_request request = {.argv = argv, .timeout_ms = 60000};
+    struct error err = {0};
+
+    CHECK_OK(execution_enqueue(core, &actor, sandbox, &request, out, &err), err);
+    CHECK_INT(out->state, EXECUTION_QUEUED);
+    CHECK_INT(out->started_at, 0);
+}
+
+static void cancel(const char *id, const char *reason, struct execution_record *out)
+{
+    struct error err = {0};
+
+    CHECK_OK(execution_cancel(core, &actor, id, reason, out, &err), err);
+    CHECK(out->stop_at > 0);
+}
+
+static void await_running(const char *id)
+{
+    for (;;) {
+        autoexecution now = {0};
+        struct error err = {0};
+        CHECK_OK(execution_get(core, &actor, id, NULL, &now, &err), err);
+        if (now.state != EXECUTION_QUEUED)
+            return;
+        pause_ms(5);
+    }
+}
+
+#define WAIT "until [ -e go ]; do sleep 0.02; done; "
+
+static void release(const char *sandbox)
+{
+    autoexecution made = {0};
+    autoexecution ended = {0};
+
+    start_in(sandbox, EXECUTION_COMMAND, "touch go", &made);
+    await_execution(made.id, &ended);
+}
+
+CORE_TEST(commands_wait_for_their_turn_and_all_come_to_it)
+{
+    struct execution_record waiting[8] = {0};
+    char sandbox[ID_TEXT];
+    struct core_health health;
+
+    make_wide_sandbox(sandbox);
+    for (int i = 0; i < 8; i++)
+        enqueue(sandbox, WAIT "echo done", &waiting[i]);
+    await_running(waiting[0].id);
+    await_running(waiting[1].id);
+    do {
+        core_health(core, &health);
+    } while (health.commands < 2); // they are seen a moment before they are counted
+    CHECK_INT(health.commands, 2);
+    CHECK_INT(health.queued, 6);
+    release(sandbox);
+    for (int i = 0; i < 8; i++) {
+        autoexecution ended = {0};
+        await_execution(waiting[i].id, &ended);
+        CHECK_INT(ended.state, EXECUTION_COMPLETED);
+        CHECK(ended.started_at >= ended.created_at);
+        CHECK_STR(content_of(ended.stdout_stream), "done\n");
+        execution_record_clear(&waiting[i]);
+    }
+    core_health(core, &health);
+    CHECK_INT(health.queued, 0);
+}
+
+CORE_TEST(a_restart_loses_none_that_wait)
+{
+    struct execution_record waiting[5] = {0};
+    autoexecution cancelled = {0};
+    char sandbox[ID_TEXT];
+
+    make_wide_sandbox(sandbox);
+    for (int i = 0; i < 5; i++)
+        enqueue(sandbox, WAIT "echo done", &waiting[i]);
+    await_running(waiting[0].id);
+    await_running(waiting[1].id);
+    cancel(waiting[3].id, "no", &cancelled);
+    CHECK_INT(cancelled.state, EXECUTION_CANCELLED);
+    reopen_core();
+    release(sandbox);
+    for (int i = 0; i < 5; i++) {
+        autoexecution ended = {0};
+        await_execution(waiting[i].id, &ended);
+        CHECK_INT(ended.state, i == 3 ? EXECUTION_CANCELLED : EXECUTION_COMPLETED);
+        CHECK_INT(ended.started_at > 0, i != 3);
+        execution_record_clear(&waiting[i]);
+    }
+}
+
+CORE_TEST(a_command_that_waits_for_a_sandbox_that_ends_is_cancelled)
+{
+    struct execution_record waiting[4] = {0};
+    char sandbox[ID_TEXT];
+    struct error err = {0};
+
+    make_wide_sandbox(sandbox);
+    for (int i = 0; i < 4; i++)
+        enqueue(sandbox, "sleep 60", &waiting[i]);
+    CHECK_OK(sandbox_delete(core, &actor, sandbox, &err), err);
+    for (int i = 0; i < 4; i++) {
+        autoexecution ended = {0};
+        await_execution(waiting[i].id, &ended);
+        CHECK_INT(ended.state, EXECUTION_CANCELLED);
+        execution_record_clear(&waiting[i]);
+    }
+}
+
+CORE_TEST(what_may_not_run_is_recorded_and_never_started)
+{
+    const char *const argv[] = {"touch", "ran", NULL};
+    const struct execution_request request = {.argv = argv, .refused = "not here"};
+    autoexecution at_once = {0}, later = {0}, ended = {0}, look = {0}, looked = {0};
+    char sandbox[ID_TEXT];
+    struct error err = {0};
+
+    make_wide_sandbox(sandbox);
+    CHECK_OK(execution_start(core, &actor, sandbox, &request, &at_once, &err), err);
+    CHECK_INT(at_once.state, EXECUTION_FAILED);
+    CHECK_STR(at_once.error, "not here");
+    CHECK_OK(execution_enqueue(core, &actor, sandbox, &request, &later, &err), err);
+    await_execution(later.id, &ended);
+    CHECK_INT(ended.state, EXECUTION_FAILED);
+    CHECK_STR(ended.error, "not here");
+    CHECK(ended.started_at > 0 && !ended.stdout_stream);
+    start_in(sandbox, EXECUTION_COMMAND, "ls ran", &look);
+    await_execution(look.id, &looked);
+    CHECK(looked.exit_code != 0);
+}
+
+CORE_TEST(one_that_has_ended_gets_a_mark_and_stays_as_it_is)
+{
+    autoexecution made = {0}, ended = {0}, marked = {0}, again = {0}, stored = {0};
+    char sandbox[ID_TEXT];
+    struct error err = {0};
+
+    make_wide_sandbox(sandbox);
+    start_in(sandbox, EXECUTION_COMMAND, "exit 3", &made);
+    await_execution(made.id, &ended);
+    cancel(made.id, "late", &marked);
+    CHECK_INT(marked.state, EXECUTION_COMPLETED);
+    CHECK_INT(marked.exit_code, 3);
+    CHECK_INT(marked.ended_at, ended.ended_at);
+    CHECK_STR(marked.stop_reason, "late");
+    cancel(made.id, NULL, &again);
+    CHECK_STR(again.stop_reason, "late");
+    CHECK_INT(again.stop_at, marked.stop_at);
+    reopen_core();
+    CHECK_OK(execution_get(core, &actor, made.id, NULL, &stored, &err), err);
+    CHECK_STR(stored.stop_reason, "late");
+    CHECK_INT(stored.exit_code, 3);
+}
+
+/* However it meets the start. */
+CORE_TEST(a_cancel_is_never_lost)
+{
+    char sandbox[ID_TEXT];
+
+    make_wide_sandbox(sandbox);
+    for (int i = 0; i < 100; i++) {
+        autoexecution made = {0}, asked = {0}, ended = {0};
+        enqueue(sandbox, "sleep 60 & sleep 60", &made);
+        if (i % 3 == 1)
+            pause_ms(1);
+        cancel(made.id, NULL, &asked);
+        await_execution(made.id, &ended);
+        CHECK_INT(ended.state, EXECUTION_CANCELLED);
+    }
+}
+
+struct storm {
+    const char *sandbox;
+    pthread_t thread;
+};
+
+static void *run_storm(void *data)
+{
+    struct storm *storm = data;
+
+    for (int i = 0; i < 15; i++) {
+        autoexecution made = {0}, asked = {0}, ended = {0};
+        enqueue(storm->sandbox, i % 2 ? "sleep 60" : "echo hi", &made);
+        if (i % 2)
+            cancel(made.id, "storm", &asked);
+        await_execution(made.id, &ended);
+        CHECK_INT(ended.state, i % 2 ? EXECUTION_CANCELLED : EXECUTION_COMPLETED);
+    }
+    return NULL;
+}
+
+CORE_TEST(many_at_once)
+{
+    struct storm storms[6];
+    char sandboxes[3][ID_TEXT];
+    struct core_health health;
+
+    for (int i = 0; i < 3; i++)
+        make_wide_sandbox(sandboxes[i]);
+    for (int i = 0; i < 6; i++) {
+        storms[i].sandbox = sandboxes[i % 3];
+        CHECK_INT(pthread_create(&storms[i].thread, NULL, run_storm, &storms[i]), 0);
+    }
+    for (int i = 0; i < 6; i++)
+        (void)pthread_join(storms[i].thread, NULL);
+    core_health(core, &health);
+    CHECK_INT(health.queued, 0);
+}
+
+CORE_TEST(a_sandbox_ends_when_its_time_is_up_and_its_last_command_with_it)
+{
+    const struct sandbox_request request = {.mode = SANDBOX_INTERACTIVE,
+                                            .working_directory = "/workspace",
+                                            .idle_timeout_ms = 0,
+                                            .expires_at = (int64_t)clock_wall_ms() + 3000};
+    autosandbox made = {0}, over = {0};
+    autoexecution started = {0}, ended = {0};
+    struct error err = {0};
+
+    CHECK_OK(sandbox_create(core, &actor, &request, &made, NULL, &err), err);
+    enqueue(made.id, "sleep 4; echo done", &started);
+    await_execution(started.id, &ended);
+    CHECK_INT(ended.state, EXECUTION_COMPLETED);
+    await_state(made.id, SANDBOX_ENDED);
+    CHECK_OK(sandbox_get(core, &actor, made.id, false, &over, &err), err);
+    CHECK_STR(over.reason, "expired");
+}
