@@ -21,6 +21,7 @@
 #define TIDY_MS 60000
 #define FIRST_TIDY_MS 1000
 #define BATCH 64
+#define EXPIRY_GRACE_MS 1000
 #define PURGE_AT_ONCE 500
 #define DAY_MS ((int64_t)24 * 3600 * 1000)
 #define USAGE_KEPT_DAYS 400
@@ -206,13 +207,13 @@ static int64_t idle_deadline(struct live *live)
     return is_idle && timeout_ms > 0 ? live->active_at + timeout_ms : 0;
 }
 
-/* A command that still runs may finish. */
+/* A command that still runs may finish; one that was let in at the last moment has its place when the grace is over. */
 static bool has_expired(struct live *live, int64_t now)
 {
     (void)pthread_mutex_lock(&live->lock);
     int64_t expires_at = live->record.expires_at;
-    bool is_due =
-        expires_at > 0 && expires_at <= now && live->n_executions == 0 && live->n_jobs == 0;
+    bool is_due = expires_at > 0 && expires_at + EXPIRY_GRACE_MS <= now &&
+                  live->n_executions == 0 && live->n_jobs == 0;
     (void)pthread_mutex_unlock(&live->lock);
     return is_due;
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tests of src/core/queue.c, and of cancelling in every state: with real boxes. */
-#include "base/clock.h"
 #include "core_fixture.h"
 
 #include <pthread.h>
@@ -236,18 +235,20 @@ CORE_TEST(many_at_once)
     CHECK_INT(health.queued, 0);
 }
 
-CORE_TEST(a_sandbox_ends_when_its_time_is_up_and_its_last_command_with_it)
+CORE_TEST(a_sandbox_ends_when_its_time_is_up_and_its_last_command_has_ended)
 {
+    const char *const argv[] = {"sh", "-c", "sleep 2; echo done", NULL};
+    const struct execution_request command = {.argv = argv};
     const struct sandbox_request request = {.mode = SANDBOX_INTERACTIVE,
                                             .working_directory = "/workspace",
                                             .idle_timeout_ms = 0,
-                                            .expires_at = (int64_t)clock_wall_ms() + 3000};
+                                            .expires_at = 1,
+                                            .command = &command};
     autosandbox made = {0}, over = {0};
     autoexecution started = {0}, ended = {0};
     struct error err = {0};
 
-    CHECK_OK(sandbox_create(core, &actor, &request, &made, NULL, &err), err);
-    enqueue(made.id, "sleep 4; echo done", &started);
+    CHECK_OK(sandbox_create(core, &actor, &request, &made, &started, &err), err);
     await_execution(started.id, &ended);
     CHECK_INT(ended.state, EXECUTION_COMPLETED);
     await_state(made.id, SANDBOX_ENDED);
