@@ -4,8 +4,6 @@
 #include "front/aionis/answer.h"
 #include "front/aionis/health.h"
 
-#include <string.h>
-
 static const struct route *const tables[] = {
     aionis_session_routes,
     aionis_execute_routes,
@@ -43,11 +41,11 @@ static int preflight(struct call *call, struct error *err)
     return 0;
 }
 
-/* Behind each row of the protocol's own, one that answers a preflight. */
-static size_t add_row(struct route *routes, size_t count, const struct route *row)
+/* Where pages may call: behind each row of the protocol's own, one that answers a preflight. */
+static size_t add_row(struct route *routes, size_t count, const struct route *row, bool has_pages)
 {
     routes[count++] = *row;
-    if (strcmp(row->method, "POST") == 0 && row->body == BODY_WHOLE)
+    if (has_pages && row->body == BODY_WHOLE)
         routes[count++] = (struct route){"OPTIONS",
                                          row->pattern,
                                          ROUTE_LOOP,
@@ -58,7 +56,7 @@ static size_t add_row(struct route *routes, size_t count, const struct route *ro
     return count;
 }
 
-static struct route *join_tables(void)
+static struct route *join_tables(bool has_pages)
 {
     struct route *routes = NULL;
     size_t total = 0;
@@ -67,7 +65,7 @@ static struct route *join_tables(void)
         size_t count = count_rows(tables[i]);
         routes = xrealloc(routes, total + 2 * count + 1, sizeof *routes);
         for (size_t row = 0; row < count; row++)
-            total = add_row(routes, total, &tables[i][row]);
+            total = add_row(routes, total, &tables[i][row], has_pages);
         routes[total] = (struct route){0};
     }
     return routes;
@@ -94,7 +92,7 @@ int aionis_front_init(struct front *front, const struct aionis_settings *setting
     *front = (struct front){
         .name = "aionis",
         .title = "Aionis Lite: the sandbox routes",
-        .routes = join_tables(),
+        .routes = join_tables(settings->origins && *settings->origins),
         .on_error = answer_error,
         .on_call = on_call,
         .on_health = health_write,
