@@ -353,10 +353,10 @@ static int stop_running(struct live *live, struct running *running, bool is_forc
     int result = execution_is_over(&running->record) || running->record.stop_at
                      ? 0
                      : put_stop(live, running, reason, err);
-    bool is_over = execution_is_over(&running->record);
+    bool is_started = running->is_recorded && !execution_is_over(&running->record);
     (void)pthread_mutex_unlock(&live->turn);
-    if (result < 0 || is_over)
-        return result;
+    if (result < 0 || !is_started)
+        return result; // one that is just being started is killed by whoever starts it
     if (!is_forced && running->kill_at == 0)
         running->kill_at = (int64_t)clock_wall_ms() + STOP_PATIENCE_MS;
     if (live_lock_box(live, err) < 0)
@@ -376,10 +376,13 @@ int execution_stop(struct core *core, const struct actor *actor, const char *id,
         return -1;
     autoptr(live) live = registry_find(core->registry, record.sandbox_id);
     autoptr(running) running = registry_find_command(core->registry, id);
-    if (live && running && !execution_is_over(&record) &&
-        stop_running(live, running, is_forced, reason, err) < 0)
-        return -1;
-    return execution_get(core, actor, id, kind, out, err);
+    bool was_waiting = running && queue_remove(core->queue, running);
+    int result = 0;
+    if (live && running && !execution_is_over(&record))
+        result = stop_running(live, running, is_forced, reason, err);
+    if (was_waiting)
+        queue_end(core->queue, running, EXECUTION_CANCELLED, NULL);
+    return result < 0 ? -1 : execution_get(core, actor, id, kind, out, err);
 }
 
 /* That somebody asked for its end, whatever its state. Where it is in memory the caller has the turn. */

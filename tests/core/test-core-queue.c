@@ -180,6 +180,28 @@ CORE_TEST(one_that_has_ended_gets_a_mark_and_stays_as_it_is)
     CHECK_INT(stored.exit_code, 3);
 }
 
+CORE_TEST(one_that_waits_can_be_stopped)
+{
+    struct execution_record waiting[3] = {0};
+    autoexecution stopped = {0};
+    char sandbox[ID_TEXT];
+    struct error err = {0};
+
+    make_wide_sandbox(sandbox);
+    for (int i = 0; i < 3; i++)
+        enqueue(sandbox, WAIT "echo done", &waiting[i]);
+    CHECK_OK(execution_stop(core, &actor, waiting[2].id, NULL, false, "no", &stopped, &err), err);
+    CHECK_INT(stopped.state, EXECUTION_CANCELLED);
+    CHECK_STR(stopped.stop_reason, "no");
+    release(sandbox);
+    for (int i = 0; i < 3; i++) {
+        autoexecution ended = {0};
+        await_execution(waiting[i].id, &ended);
+        CHECK_INT(ended.state, i == 2 ? EXECUTION_CANCELLED : EXECUTION_COMPLETED);
+        execution_record_clear(&waiting[i]);
+    }
+}
+
 /* However it meets the start. */
 CORE_TEST(a_cancel_is_never_lost)
 {
