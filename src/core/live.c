@@ -71,16 +71,47 @@ void running_copy(struct running *running, struct execution_record *out)
     (void)pthread_mutex_unlock(&running->lock);
 }
 
-void running_set(struct running *running, const struct execution_record *record)
+/* A text that may be the one that is there. What goes is the caller's to free. */
+static const char *replace(const char **text, const char *next)
 {
-    struct execution_record own;
+    const char *before = *text;
 
-    execution_record_copy(&own, record);
+    if (next == before)
+        return NULL;
+    *text = next ? xstrdup(next) : NULL;
+    return before;
+}
+
+/* Nothing else is written: all other texts are read without the lock, and stay where they are as long as it is known. */
+void running_set(struct running *running, const struct execution_record *next)
+{
+    struct execution_record *own = &running->record;
+
     (void)pthread_mutex_lock(&running->lock);
-    struct execution_record before = running->record;
-    running->record = own;
+    const char *gone[] = {
+        replace(&own->error, next->error),
+        replace(&own->stop_reason, next->stop_reason),
+        replace(&own->stdout_stream, next->stdout_stream),
+        replace(&own->stderr_stream, next->stderr_stream),
+    };
+    own->state = next->state;
+    own->cause = next->cause;
+    own->exit_code = next->exit_code;
+    own->signal = next->signal;
+    own->started_at = next->started_at;
+    own->ended_at = next->ended_at;
+    own->stop_at = next->stop_at;
+    own->stdout_bytes = next->stdout_bytes;
+    own->stderr_bytes = next->stderr_bytes;
+    own->is_truncated = next->is_truncated;
+    own->cpu_user_us = next->cpu_user_us;
+    own->cpu_system_us = next->cpu_system_us;
+    own->max_rss_bytes = next->max_rss_bytes;
+    own->duration_us = next->duration_us;
+    own->updated_at = next->updated_at;
     (void)pthread_mutex_unlock(&running->lock);
-    execution_record_clear(&before);
+    for (size_t i = 0; i < ARRAY_SIZE(gone); i++)
+        free((char *)gone[i]);
 }
 
 bool running_is_cancelled(struct running *running)

@@ -113,7 +113,10 @@ void live_change(struct live *live, struct sandbox_record *next);
 /* What a reader may have: a copy, under the lock. */
 void live_copy(struct live *live, struct sandbox_record *out);
 void running_copy(struct running *running, struct execution_record *out);
-/* Its record becomes a copy of this one. The caller has the turn, where its sandbox is alive. */
+/*
+ * Its record becomes this one: numbers, states, and those texts that change (error, stop_reason, streams); texts are copied. The caller
+ * has the turn, where its sandbox is alive.
+ */
 void running_set(struct running *running, const struct execution_record *record);
 bool running_is_cancelled(struct running *running); // somebody has asked for its end
 
