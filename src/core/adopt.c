@@ -223,7 +223,7 @@ static int take_over(struct adoption *adoption, struct live *live, struct error 
         command_ended(live, &roll.exits[i]);
     (void)pthread_mutex_lock(&live->box_lock);
     int result = live->box && !live->is_box_over ? keeper_watch(adoption->core->keeper, live, err) : 0;
-    (void)pthread_mutex_unlock(&live->box_lock);
+    live_unlock_box(live);
     return result;
 }
 

@@ -181,8 +181,8 @@ static void effect_clear(struct effect *effect)
     sandbox_record_clear(&effect->next);
 }
 
-/* Everybody who waits learns that its streams, then it, have ended. */
-static void tell_end(struct live *live, struct running *running)
+/* Before the command itself: whoever sees that it has ended finds its streams complete. */
+static void end_streams(struct live *live, struct running *running)
 {
     struct streams *streams = live->core->streams;
 
@@ -192,7 +192,6 @@ static void tell_end(struct live *live, struct running *running)
         streams_end(streams, running->error);
     if (running->input)
         streams_end(streams, running->input);
-    hub_tell(live->core->hub, running->id);
 }
 
 /* Nobody will look for it here any more. Takes the list's reference. */
@@ -236,12 +235,13 @@ static void show_end(struct live *live, struct running *running, const struct ex
 {
     bool is_changed = effect->is_over || effect->has_rest;
 
+    end_streams(live, running);
     set_record(running, ended);
     leave(live, running);
     live_touch(live);
     if (is_changed)
         live_change(live, &effect->next);
-    tell_end(live, running);
+    hub_tell(live->core->hub, running->id);
     if (is_changed)
         hub_tell(live->core->hub, live->id);
 }
@@ -401,9 +401,10 @@ static void end_with_sandbox(struct live *live, struct running *running, enum ex
     struct execution_record ended = running->record;
 
     apply_end(state, error, now, &ended);
+    end_streams(live, running);
     set_record(running, &ended);
     leave(live, running);
-    tell_end(live, running);
+    hub_tell(live->core->hub, running->id);
 }
 
 void command_end_all(struct live *live, enum execution_state state, const char *error, int64_t now)

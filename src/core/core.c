@@ -94,7 +94,7 @@ static int open_parts(struct core *core, struct error *err)
     if (streams_open(core->store, core->hub, &core->settings, &core->streams, err) < 0 ||
         images_open(core->settings.data_dir, &core->images, err) < 0 || workers_new(&crew, &core->crew, err) < 0)
         return -1;
-    return keeper_start(core, &core->keeper, err);
+    return keeper_new(core, &core->keeper, err);
 }
 
 int core_open(const struct core_settings *settings, struct core **out, struct error *err)
@@ -103,7 +103,7 @@ int core_open(const struct core_settings *settings, struct core **out, struct er
 
     core->lock_fd = -1;
     copy_settings(core, settings);
-    if (open_parts(core, err) < 0 || adopt_all(core, err) < 0)
+    if (open_parts(core, err) < 0 || adopt_all(core, err) < 0 || keeper_start(core->keeper, err) < 0)
         return -1;
     images_prefetch(core->images, core->settings.default_runtime);
     *out = take(core);
@@ -116,10 +116,11 @@ void core_free(struct core *core)
         return;
     if (core->pool)
         pool_stop(core->pool);
-    workers_free(core->crew); // finishes what it has begun, so that nothing is left half ended
-    keeper_stop(core->keeper);
+    keeper_stop(core->keeper); // first, since it gives the crew work
+    workers_free(core->crew);  // finishes what it has begun, so that nothing is left half ended
     pool_free(core->pool);
     registry_free(core->registry);
+    keeper_free(core->keeper); // what was posted to its loop is run here
     streams_free(core->streams);
     images_free(core->images);
     keys_free(core->keys);

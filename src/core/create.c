@@ -148,8 +148,10 @@ static int conceive(struct birth *birth, struct error *err)
         return 0;
     if (command_prepare(birth->live, birth->actor, request->command, &birth->running, err) < 0)
         return -1;
+    (void)pthread_mutex_lock(&birth->live->lock); // the keeper sees it already
     birth->live->n_executions = 1;
     birth->live->record.execution_id = xstrdup(birth->running->id);
+    (void)pthread_mutex_unlock(&birth->live->lock);
     return 0;
 }
 
@@ -201,7 +203,7 @@ static int take_box(struct birth *birth, struct error *err)
     int result = keeper_watch(birth->core->keeper, live, err);
     if (!birth->running)
         box_prepare(live->box, live_next_number(live));
-    (void)pthread_mutex_unlock(&live->box_lock);
+    live_unlock_box(live);
     (void)pthread_mutex_lock(&live->lock);
     live->record.box_slot = box_slot(pooled.box);
     live->record.scratch = pooled.scratch[0] ? xstrdup(pooled.scratch) : NULL;

@@ -26,6 +26,14 @@ bool live_is_over(struct live *live)
     return is_over;
 }
 
+static bool is_creating(struct live *live)
+{
+    (void)pthread_mutex_lock(&live->lock);
+    bool is_so = live->record.state == SANDBOX_CREATING;
+    (void)pthread_mutex_unlock(&live->lock);
+    return is_so;
+}
+
 static int put_event(struct live *live, enum lifecycle_step step, const struct sandbox_record *next, struct error *err)
 {
     static const char *const types[LIFECYCLE_STEPS] = {
@@ -234,6 +242,11 @@ void ending_start(struct live *live, const char *reason)
 {
     struct error err = {0};
 
+    // Nothing can be recorded of one that is still being made. Whoever makes it may fail over the same; else the keeper comes by.
+    if (is_creating(live)) {
+        live->end_reason = reason;
+        return;
+    }
     if (atomic_exchange(&live->is_being_ended, true))
         return;
     struct task *task = xnew(struct task);

@@ -281,8 +281,10 @@ static int prepare(struct keeper *keeper, struct error *err)
     return 0;
 }
 
-static void keeper_free(struct keeper *keeper)
+void keeper_free(struct keeper *keeper)
 {
+    if (!keeper)
+        return;
     workers_free(keeper->tidier);
     if (keeper->loop) {
         loop_timer_clear(&keeper->tick);
@@ -294,7 +296,7 @@ static void keeper_free(struct keeper *keeper)
     free(keeper);
 }
 
-int keeper_start(struct core *core, struct keeper **out, struct error *err)
+int keeper_new(struct core *core, struct keeper **out, struct error *err)
 {
     struct keeper *keeper = xnew(struct keeper);
     keeper->core = core;
@@ -303,13 +305,15 @@ int keeper_start(struct core *core, struct keeper **out, struct error *err)
         keeper_free(keeper);
         return -1;
     }
-    *out = keeper; // callbacks look for it
+    *out = keeper;
+    return 0;
+}
+
+int keeper_start(struct keeper *keeper, struct error *err)
+{
     int code = pthread_create(&keeper->thread, NULL, run, keeper);
-    if (code != 0) {
-        *out = NULL;
-        keeper_free(keeper);
+    if (code != 0)
         return error_sys_code(err, code, "start the keeper's thread");
-    }
     keeper->has_thread = true;
     return 0;
 }
@@ -320,8 +324,11 @@ void keeper_stop(struct keeper *keeper)
 
     if (!keeper)
         return;
-    loop_stop(keeper->loop);
-    (void)pthread_join(keeper->thread, NULL);
+    if (keeper->has_thread) {
+        loop_stop(keeper->loop);
+        (void)pthread_join(keeper->thread, NULL);
+        keeper->has_thread = false;
+    }
     size_t count = registry_all(keeper->core->registry, &all);
     for (size_t i = 0; i < count; i++) {
         (void)pthread_mutex_lock(&all[i]->box_lock);
@@ -330,7 +337,6 @@ void keeper_stop(struct keeper *keeper)
         live_free(all[i]);
     }
     free(all);
-    keeper_free(keeper);
 }
 
 struct loop *keeper_loop(struct keeper *keeper)

@@ -9,9 +9,14 @@
 
 struct keeper;
 
-int keeper_start(struct core *core, struct keeper **out, struct error *err);
-/* Ends the thread; boxes are not touched. */
+/* Boxes can be watched from here on; nobody listens yet. */
+int keeper_new(struct core *core, struct keeper **out, struct error *err);
+/* Starts the thread: once everything that an earlier server left is in its place. */
+int keeper_start(struct keeper *keeper, struct error *err);
+/* Ends the thread and lets go of all boxes, which are not touched. Its loop still takes posts. */
 void keeper_stop(struct keeper *keeper);
+/* Once it was stopped and nobody posts any more: after the last command, whose feed does. */
+void keeper_free(struct keeper *keeper);
 
 /* For feeds. */
 struct loop *keeper_loop(struct keeper *keeper);

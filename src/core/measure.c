@@ -22,6 +22,14 @@ static int64_t integral(const struct live *live, const struct cgroup_usage *usag
     return (int64_t)((before + (double)usage->memory_bytes) / 2 / MIB * (double)(now - live->sampled_at));
 }
 
+static int64_t birth_of(struct live *live)
+{
+    (void)pthread_mutex_lock(&live->lock);
+    int64_t when = live->record.started_at ? live->record.started_at : live->record.created_at;
+    (void)pthread_mutex_unlock(&live->lock);
+    return when;
+}
+
 int measure_take(struct live *live, struct measure *out, struct error *err)
 {
     struct cgroup_usage usage = {0};
@@ -30,7 +38,7 @@ int measure_take(struct live *live, struct measure *out, struct error *err)
     if (box_usage(live->box, &usage, err) < 0)
         return -1;
     if (live->sampled_at == 0)
-        live->sampled_at = live->record.started_at ? live->record.started_at : live->record.created_at;
+        live->sampled_at = birth_of(live);
     int64_t cpu_ms = (int64_t)(usage.cpu_usec / 1000);
     *out = (struct measure){
         .more = {.cpu_ms = cpu_ms - live->counted_cpu_ms, .memory_mib_ms = integral(live, &usage, now)},

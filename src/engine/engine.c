@@ -49,15 +49,18 @@ struct nest {
     int code;
 };
 
-/* In a child that shares memory and fds: a mount namespace holding only the fixtures' mounts/. */
+/* In a child that shares memory and fds: a mount namespace holding only the fixtures' mounts/, to mount on. */
 RUNS_IN_CHILD static void build_nest(void *data)
 {
     struct nest *nest = data;
+    struct mount_attr shut = {.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
+                                          MOUNT_ATTR_NOEXEC};
     int tree = -1;
 
     if (fchdir(nest->mounts_fd) == 0 && unshare(CLONE_NEWNS) == 0 &&
         mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
         (tree = sys_open_tree(AT_FDCWD, ".", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC)) >= 0 &&
+        sys_mount_setattr(tree, "", AT_EMPTY_PATH, &shut) == 0 &&
         (nest->out = open("/proc/thread-self/ns/mnt", O_RDONLY | O_CLOEXEC)) >= 0 &&
         sys_move_mount(tree, "", AT_FDCWD, ".", MOVE_MOUNT_F_EMPTY_PATH) == 0 &&
         fchdir(tree) == 0 && syscall(SYS_pivot_root, ".", ".") == 0 &&
@@ -176,7 +179,7 @@ int engine_open(const struct engine_options *options, struct engine **out, struc
     autoptr(engine) engine = xnew(struct engine);
     (void)pthread_mutex_init(&engine->lock, NULL);
     engine->data_dir = xstrdup(options->data_dir);
-    engine->slots_fd = engine->init_fd = engine->nest_fd = -1;
+    engine->slots_fd = engine->init_fd = engine->nest_fd = engine->nursery_fd = -1;
     engine->run_fd = -1;
     engine->is_dumpable = prctl(PR_GET_DUMPABLE) == 1;
     for (unsigned i = 0; i < ENGINE_CACHED_IDS; i++)
@@ -190,7 +193,7 @@ int engine_open(const struct engine_options *options, struct engine **out, struc
     // For one launch, the first network is made while everything else is.
     if (!options->is_long_lived) {
         engine->first_network = xnew(struct network_maker);
-        if (network_start(engine->first_network, err) < 0) {
+        if (network_start(engine->first_network, -1, err) < 0) {
             free(take(engine->first_network));
             return -1;
         }
@@ -205,7 +208,8 @@ int engine_open(const struct engine_options *options, struct engine **out, struc
         (options->is_long_lived && engine_open_run_dir(engine, err) < 0) ||
         make_init(&engine->init_fd, err) < 0 || open_cgroups(engine, options, err) < 0)
         return -1;
-    if (options->is_long_lived && make_nest(engine, err) < 0)
+    if (options->is_long_lived &&
+        (make_nest(engine, err) < 0 || network_make_nursery(&engine->nursery_fd, err) < 0))
         return -1;
     *out = take(engine);
     return 0;
@@ -232,6 +236,7 @@ void engine_free(struct engine *engine)
     close_atomic(&engine->run_fd);
     closep(&engine->init_fd);
     closep(&engine->nest_fd);
+    closep(&engine->nursery_fd);
     for (unsigned i = 0; i < ENGINE_CACHED_IDS; i++)
         close_atomic(&engine->ids[i]);
     fixtures_free(engine->fixtures);
@@ -256,7 +261,7 @@ int engine_fill_networks(struct engine *engine, unsigned count, struct error *er
         count = ARRAY_SIZE(engine->networks);
     while (wants_network(engine, count)) {
         autofd made = -1;
-        if (network_create(&made, err) < 0)
+        if (network_create(engine->nursery_fd, &made, err) < 0)
             return -1;
         (void)pthread_mutex_lock(&engine->lock);
         if (engine->n_networks < count) // another thread may fill too

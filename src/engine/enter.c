@@ -50,6 +50,12 @@ static int leave_mounts(struct launch *l)
     return mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL);
 }
 
+/* The mount namespace was copied from the nest, and no layer is attached in it. */
+static bool is_nest_bare(const struct launch *l)
+{
+    return l->engine->nest_fd >= 0 && l->engine->has_layer_fds;
+}
+
 /*
  * Overlay keeps its mounter's credentials: the box's root on disk, with all capabilities of ours but the one that
  * ext4 takes as leave to write past a quota.
@@ -129,14 +135,20 @@ static int mount_root(struct launch *l)
     if (become_mounter(l, false) < 0)
         return -1;
     int root = sys_fsmount(overlay, FSMOUNT_CLOEXEC, MOUNT_ATTR_NODEV | MOUNT_ATTR_NOSUID);
-    if (root < 0 || sys_move_mount(root, "", AT_FDCWD, "root", MOVE_MOUNT_F_EMPTY_PATH) < 0)
+    const char *where = is_nest_bare(l) ? "/" : "root";
+    if (root < 0 || sys_move_mount(root, "", AT_FDCWD, where, MOVE_MOUNT_F_EMPTY_PATH) < 0)
         return -1;
     return fchdir(root);
 }
 
+/*
+ * Over a root with nothing in it the new one just stays: no path leads below a mount on the root of all (choose_mountpoint
+ * in fs/namei.c). pivot_root would look at every process of the machine, and taking away what was there waits for all CPUs.
+ */
 static int leave_root(struct launch *l)
 {
-    (void)l;
+    if (is_nest_bare(l))
+        return chroot(".");
     if (syscall(SYS_pivot_root, ".", ".") < 0)
         return -1;
     if (umount2(".", MNT_DETACH) < 0)
@@ -193,6 +205,31 @@ static int mount_proc(struct launch *l)
     if (proc < 0 || attach(proc, "/proc", O_DIRECTORY) < 0)
         return -1;
     (void)sys_close(proc);
+    return 0;
+}
+
+static int write_setting(int dir, const char *name, const char *text)
+{
+    int fd = sys_openat(dir, name, O_WRONLY | O_CLOEXEC);
+    if (fd < 0)
+        return -1;
+    bool is_written = write(fd, text, strlen(text)) == (ssize_t)strlen(text);
+    (void)sys_close(fd);
+    return is_written ? 0 : -1;
+}
+
+/*
+ * What root in a box cannot do for lack of capabilities over its network, everybody in it may. By the box's own /proc:
+ * in a shared one, looking up a setting takes a step for each network there is.
+ */
+static int open_network(struct launch *l)
+{
+    (void)l;
+    int dir = sys_openat(AT_FDCWD, "/proc/sys/net/ipv4", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (dir < 0 || write_setting(dir, "ip_unprivileged_port_start", "0") < 0)
+        return -1;
+    (void)write_setting(dir, "ping_group_range", "0 2147483647");
+    (void)sys_close(dir);
     return 0;
 }
 
@@ -396,14 +433,15 @@ static const struct {
     const char *name;
     int (*run)(struct launch *launch);
 } steps[] = {
-    {"cgroup.join", join_cgroups},  {"network.enter", enter_network},
-    {"mounts.leave", leave_mounts}, {"root.mount", mount_root},
-    {"root.leave", leave_root},     {"proc.mount", mount_proc},
-    {"dev.mount", mount_dev},       {"meminfo.mount", mount_meminfo},
-    {"binds.mount", attach_binds},  {"kernel.mask", mask_kernel},
-    {"hostname.set", set_hostname}, {"limits.set", set_limits},
-    {"user.enter", enter_user},     {"rights.drop", drop_rights},
-    {"calls.filter", filter_calls}, {"init.execute", execute_init},
+    {"cgroup.join", join_cgroups},    {"network.enter", enter_network},
+    {"mounts.leave", leave_mounts},   {"root.mount", mount_root},
+    {"root.leave", leave_root},       {"proc.mount", mount_proc},
+    {"network.open", open_network},   {"dev.mount", mount_dev},
+    {"meminfo.mount", mount_meminfo}, {"binds.mount", attach_binds},
+    {"kernel.mask", mask_kernel},     {"hostname.set", set_hostname},
+    {"limits.set", set_limits},       {"user.enter", enter_user},
+    {"rights.drop", drop_rights},     {"calls.filter", filter_calls},
+    {"init.execute", execute_init},
 };
 
 const char *const *launch_enter_steps(void)

@@ -30,6 +30,7 @@ struct engine {
     _Atomic int run_fd;   // /run/burrow/<name>: sockets of BOX_STAY boxes; -1 until it is needed
     int init_fd;          // burrow-init, sealed
     int nest_fd;          // a mount namespace with next to nothing in it, or -1
+    int nursery_fd;       // a network namespace to make others from, or -1
     pthread_mutex_t lock; // guards these three; held for memory work only
     int networks[64];     // made ahead
     unsigned n_networks;
@@ -64,12 +65,12 @@ struct box {
     int control; // to PID 1
     pid_t pid;
     int pidfd;
-    bool is_child;           // of this process: must be reaped
-    unsigned n_processes;    // when it was adopted
-    _Atomic bool is_frozen;  // by this handle
-    struct kept_exit *exits; // of whoever reads events
-    struct cgroup_leaf ahead;   // of box_prepare
-    _Atomic uint32_t ahead_id;  // its process; 0: none. Who takes the leaf puts 0
+    bool is_child;             // of this process: must be reaped
+    unsigned n_processes;      // when it was adopted
+    _Atomic bool is_frozen;    // by this handle
+    struct kept_exit *exits;   // of whoever reads events
+    struct cgroup_leaf ahead;  // of box_prepare
+    _Atomic uint32_t ahead_id; // its process; 0: none. Who takes the leaf puts 0
     // Of the launch. Closing them takes the kernel longer than starting a process, so it is done beside one.
     int spent[BOX_SPENT_FDS];
     _Atomic unsigned n_spent; // who takes them puts 0

@@ -1,28 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Network namespaces for boxes: loopback up, nothing else. Owned by the host, so root in a box rules nothing in
- * them. Making one takes longer than all else of a launch, so it can be done beside the rest: by a child that
+ * them; what it expects to be allowed there, the launch allows everybody. Making one takes longer than all else of a launch, so it can be done beside the rest: by a child that
  * shares our memory and fds for as long as it lives.
  */
 #pragma once
 #include "base/error.h"
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 #define NETWORK_STACK 4096
 
 struct network_maker {
     char stack[NETWORK_STACK] __attribute__((aligned(16)));
+    int nursery; // its owner's
+    bool is_nursery;
     pid_t child;
     int fd;
     int code; // errno, or 0
     const char *step;
 };
 
-/* Begins; the maker must stay where it is until network_finish. */
-int network_start(struct network_maker *maker, struct error *err);
+/* Begins, from a nursery (-1: none), which makes the end of a namespace cheaper; the maker must stay where it is until
+ * network_finish. */
+int network_start(struct network_maker *maker, int nursery, struct error *err);
 /* Waits, and gives the namespace's fd, the caller's. Must be called once after a network_start that went well. */
 int network_finish(struct network_maker *maker, int *out, struct error *err);
 
 /* Both. */
-int network_create(int *out, struct error *err);
+int network_create(int nursery, int *out, struct error *err);
+
+/* A namespace for nobody but to make others from. */
+int network_make_nursery(int *out, struct error *err);

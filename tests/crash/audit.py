@@ -21,7 +21,9 @@ def faults(server):
     boxes = server.boxes()
     parked = health["parked"]
     if len(boxes) != len(alive) + parked:
-        found.append(f"{len(boxes)} boxes for {len(alive)} sandboxes and {parked} made ahead: {sorted(boxes)}")
+        lived_in = {box for box in boxes if any(f"{server.group}/{box}" in cgroup for cgroup in cgroups_of(server.box_processes()))}
+        found.append(f"{len(boxes)} boxes for {len(alive)} sandboxes and {parked} made ahead: {sorted(boxes)}, "
+                     f"without a process: {sorted(boxes - lived_in)}")
     slots = [slot for _, slot, _ in alive if slot >= 0]
     if len(set(slots)) != len(slots):
         found.append(f"two sandboxes share a box: {alive}")
@@ -46,6 +48,14 @@ def faults(server):
     for id in rows(server, "SELECT realm FROM idempotency WHERE state = 'pending'"):
         found.append(f"a request is pending for ever: {id}")
     return found
+
+
+def cgroups_of(pids):
+    for pid in pids:
+        try:
+            yield pathlib.Path(f"/proc/{pid}/cgroup").read_text()
+        except OSError:
+            pass
 
 
 def scratch_names(server):

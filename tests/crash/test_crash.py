@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """kill -9 of the server at many points, on one data directory: what was answered is there, what runs is adopted, nothing is left."""
 import os
+import pathlib
 import random
 import re
 import shutil
@@ -12,6 +13,7 @@ import uuid
 
 import audit
 import pytest
+import server as servers
 from client import PATIENCE, Client, Raw, base64_of, together, until, waiting_for
 
 SEED = int(os.environ.get("BURROW_CRASH_SEED", "20260131"))
@@ -131,7 +133,8 @@ def test_a_command_whose_input_was_being_fed_is_not_left_hanging(server):
         made.client = crash(server)
     state = made.wait_status("terminated")
     output = server.client.read(local(made.made["stdoutStreamUrl"]))
-    assert output == b"first part\nthe end\n" and state["exitCode"] == 0
+    assert output == b"first part\nthe end\n"
+    assert state["exitCode"] == 0, server.client.execution(made.execution_id)
 
 
 def test_settings_and_files_of_a_sandbox_stay(server):
@@ -289,14 +292,17 @@ def test_killed_while_it_starts_and_takes_over(server, call, number):
     job = sandbox.job("sleep", "600")
     server.client.create_one_shot("true")
     server.kill()
-    # Strace starts it, and kills it at the call.
-    server.wrapper = ["strace", "-f", "-o", "/dev/null", "-e", f"trace={call}", "-e", f"inject={call}:signal=KILL:when={number}"]
+    server.wrapper = ["sh", "-c", "kill -STOP $$; exec \"$@\"", "sh"]  # so that the trap is set before it does anything
     try:
         server.launch()
-        until(lambda: server.process.poll() is not None or gone_or_listening(server), "it to die or to listen")
     finally:
         server.wrapper = []
-    end_family(server)
+    until(lambda: servers.state_of(pathlib.Path("/proc", str(server.pid))) == "T", "it to wait")
+    trap = Trap(server, call, number)
+    os.kill(server.pid, signal.SIGCONT)
+    until(lambda: server.process.poll() is not None or "listening" in server.log and server.is_listening(), "it to die or to listen")
+    if not trap.end():
+        server.kill()
     server.start()
     client = sandbox.client = server.client
     assert sandbox.status()["status"] == "running"
@@ -304,37 +310,6 @@ def test_killed_while_it_starts_and_takes_over(server, call, number):
     sandbox.release()
     state = client.wait_execution(started["executionId"])
     assert state["exitCode"] == 3 and client.read(local(started["stdoutStreamUrl"])) == b"lived\n"
-
-
-def gone_or_listening(server):
-    return not servers_of(server) or "listening" in server.log
-
-
-def servers_of(server):
-    """Pids of the server itself, which is a child of the tracer here."""
-    found = []
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{pid}/cmdline", "rb") as file:
-                words = file.read().split(b"\0")
-            if str(server.data).encode() in words and b"serve" in words and b"strace" not in words[0]:
-                found.append(int(pid))
-        except OSError:
-            pass
-    return found
-
-
-def end_family(server):
-    for pid in servers_of(server):
-        os.kill(pid, signal.SIGKILL)
-    until(lambda: not servers_of(server), "the server to be gone")
-    if server.process.poll() is None:  # the tracer still holds boxes
-        server.process.send_signal(signal.SIGINT)
-        try:
-            server.process.wait(5)
-        except subprocess.TimeoutExpired:
-            server.process.kill()
-            server.process.wait()
 
 
 # ---- killed at any time ----

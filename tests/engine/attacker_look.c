@@ -263,6 +263,27 @@ static void places(int argc, char **argv)
     REFUSED(mkdir("/proc/made", 0700), ENOENT);
 }
 
+/* From a directory held open, up and up, with the own root out of the way. */
+static void climb(int argc, char **argv)
+{
+    struct stat top, here;
+    (void)argc;
+    (void)argv;
+    int held = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    WORKS(fstat(held, &top));
+    WORKS(mkdir("/tmp/cell", 0700));
+    WORKS(chroot("/tmp/cell"));
+    WORKS(fchdir(held));
+    for (int i = 0; i < 64; i++)
+        WORKS(chdir(".."));
+    WORKS(chroot("."));
+    WORKS(stat("/", &here));
+    if (here.st_dev != top.st_dev || here.st_ino != top.st_ino || access("/l0", F_OK) == 0 ||
+        access("/up", F_OK) == 0)
+        complain("above the root is another one");
+}
+
 /* argv: a directory and its parts, as an attacker would find them. None leads out. */
 static void probe(int argc, char **argv)
 {
@@ -321,6 +342,7 @@ const struct attack look_attacks[] = {
     {"writable", writable},
     {"mounts", mounts},
     {"places", places},
+    {"climb", climb},
     {"probe", probe},
     {"first-process", first_process},
     {0},

@@ -205,7 +205,7 @@ static void check_absent(const char *text, const char *secret, const char *where
         test_fail(__FILE__, __LINE__, "'%s' is in %s: %.600s", secret, where, text);
 }
 
-BOX_TEST(no_path_or_name_of_the_host_is_shown)
+static void check_shows_nothing(struct box *box)
 {
     static const char *const files[] = {"/proc/self/mountinfo",
                                         "/proc/self/mounts",
@@ -222,7 +222,6 @@ BOX_TEST(no_path_or_name_of_the_host_is_shown)
                                         "/proc/net/unix",
                                         "/proc/locks"};
     struct utsname host;
-    struct box *box = launch_attacker();
     const char *home = getenv("HOME");
     char own[256] = "";
     CHECK(uname(&host) == 0);
@@ -272,6 +271,26 @@ static void check_golden(struct box *box, const char *user)
     if (strange > 0)
         test_fail(__FILE__, __LINE__,
                   "%u kernel files are readable that golden-proc.txt does not name", strange);
+}
+
+BOX_TEST(no_path_or_name_of_the_host_is_shown)
+{
+    check_shows_nothing(launch_attacker());
+    engine = open_engine(&(struct engine_options){.is_long_lived = true});
+    check_shows_nothing(launch_attacker());
+}
+
+/* Engines that stay launch from a mount namespace they keep, whose root lies below the box's. */
+BOX_TEST(no_way_up_leads_out_of_the_root)
+{
+    ATTACK(launch_attacker(), "climb");
+    engine = open_engine(&(struct engine_options){.is_long_lived = true});
+    struct box *box = launch_attacker();
+    ATTACK(box, "climb");
+    ATTACK(box, "namespaces");
+    ATTACK(box, "mounting");
+    ATTACK(box, "mounts");
+    check_golden(box, NULL);
 }
 
 BOX_TEST(only_known_kernel_files_are_readable)

@@ -238,7 +238,7 @@ test('A, interactive sandboxes (sh and python3 for bun; without network)', async
 		assert.equal(execution.exitCode, 0);
 		assert.equal(await readOutputUrl(execution.stdoutStreamUrl), 'Ada');
 		const info = await sandbox.get();
-		assert.deepEqual(info.resources, { memory: '1Gi', cpu: '1000m' });
+		assert.deepEqual([info.resources.memory, info.resources.cpu], ['1Gi', '1000m']);
 		assert.equal(info.executions, 3);
 	} finally {
 		await sandbox.destroy();

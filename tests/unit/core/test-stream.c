@@ -327,7 +327,7 @@ TEST(an_append_that_does_not_fit_leaves_nothing)
 static const char *fill_small_spool(const char *spool)
 {
     static char bytes[2 << 20];
-    autostream record = {0}, full = {0};
+    autostream record = {0};
     struct error err = {0};
 
     if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||

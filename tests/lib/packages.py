@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Packages of a lock file, from npm's registry, installed once below the build directory."""
+import hashlib
+import os
+import pathlib
+import shutil
+import subprocess
+
+TOP = pathlib.Path(__file__).resolve().parents[2]
+COMPAT = pathlib.Path(os.environ.get("BURROW_COMPAT_DIR", TOP / "build/compat"))
+FILES = ("package.json", "package-lock.json", ".npmrc")
+
+
+def install(source, name):
+    """Installs where they are not what `source` asks for, and gives the directory. RuntimeError has npm's words."""
+    place = COMPAT / name
+    wanted = hashlib.sha256(b"".join((source / file).read_bytes() for file in FILES[:2])).hexdigest()
+    stamp = place / "installed"
+    if stamp.exists() and stamp.read_text() == wanted:
+        return place
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir(parents=True)
+    for file in FILES:
+        shutil.copy(source / file, place / file)
+    done = subprocess.run(["npm", "ci", "--no-progress"], cwd=place, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(done.stdout + done.stderr)
+    stamp.write_text(wanted)
+    return place
