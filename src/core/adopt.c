@@ -9,6 +9,7 @@
 #include "core/ending.h"
 #include "core/images.h"
 #include "core/keeper.h"
+#include "core/note.h"
 #include "core/pool.h"
 #include "store/idempotency.h"
 
@@ -234,6 +235,28 @@ static void settle_state(struct live *live)
         live->record.state = SANDBOX_IDLE;
 }
 
+/* A paused sandbox whose processes went with the machine still has its files; waking it gives it a new box. */
+static int reduce_to_files(struct adoption *adoption, struct live *live, struct error *err)
+{
+    struct note note = {.type = EVENT_PAUSE, .reason = "processes_lost", .now = (int64_t)clock_wall_ms()};
+    const char *why = "its processes were lost when the machine restarted";
+    autotransaction together = {0};
+
+    (void)pthread_mutex_lock(&live->turn);
+    live->record.box_slot = SANDBOX_NO_SLOT;
+    int result = store_begin(adoption->core->store, STORE_DURABLE, &together, err);
+    if (result == 0 &&
+        (store_sandbox_update(adoption->core->store, &live->record, SANDBOX_PART_BOX, 0, err) < 0 ||
+         command_put_ends(live, EXECUTION_FAILED, why, note.now, err) < 0 || note_put(live, &note, err) < 0 ||
+         store_commit(&together, err) < 0))
+        result = -1;
+    if (result == 0)
+        command_end_all(live, EXECUTION_FAILED, why, note.now);
+    (void)pthread_mutex_unlock(&live->turn);
+    adoption->adopted += result == 0;
+    return result;
+}
+
 static int adopt_one(struct adoption *adoption, const struct sandbox_record *record, struct error *err)
 {
     struct core *core = adoption->core;
@@ -254,6 +277,8 @@ static int adopt_one(struct adoption *adoption, const struct sandbox_record *rec
         return 0;
     }
     log_warn("a sandbox's box is gone", F("sandbox", record->id), F("why", (const char *)why.text));
+    if (record->state == SANDBOX_PAUSED)
+        return reduce_to_files(adoption, live, err);
     adoption->ended++;
     return ending_run(live, STEP_END, "box_ended", err);
 }

@@ -186,13 +186,7 @@ static int await_put(struct birth *birth, struct put *put, struct error *err)
 static int take_box(struct birth *birth, struct error *err)
 {
     struct live *live = birth->live;
-    const struct sandbox_record *record = &live->record;
-    const struct pool_request wanted = {
-        .runtime = record->runtime,
-        .is_one_shot = record->mode == SANDBOX_ONE_SHOT,
-        .limits = {(uint64_t)record->memory_bytes, (uint32_t)record->cpu_millicores, (uint32_t)record->max_processes},
-        .disk = {.bytes = (uint64_t)record->disk_bytes},
-    };
+    const struct pool_request wanted = pool_request_of(&live->record);
     struct pooled pooled = {0};
 
     if (pool_take(birth->core->pool, &wanted, &pooled, err) < 0)

@@ -66,6 +66,11 @@ struct execution_request {
 int execution_start(struct core *core, const struct actor *actor, const char *sandbox_id,
                     const struct execution_request *request, struct execution_record *out, struct error *err);
 
+/* The same; a paused sandbox is woken either way, and this tells. */
+int execution_start_awake(struct core *core, const struct actor *actor, const char *sandbox_id,
+                          const struct execution_request *request, struct execution_record *out, bool *was_paused,
+                          struct error *err);
+
 /* ERROR_NOT_FOUND, noun "execution" or "job". `kind` NULL: any. */
 int execution_get(struct core *core, const struct actor *actor, const char *id, const enum execution_kind *kind,
                   struct execution_record *out, struct error *err);

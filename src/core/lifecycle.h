@@ -11,6 +11,9 @@ enum lifecycle_step {
     STEP_READY, // its box is up
     STEP_BEGIN, // an execution begins
     STEP_REST,  // the last execution has ended
+    STEP_PAUSE,  // everything in it is being stopped where it is
+    STEP_PAUSED, // it is
+    STEP_RESUME, // it is being woken; READY or BEGIN follows
     STEP_STOP,  // everything in it is being killed
     STEP_END,   // it is over
     STEP_FAIL,  // it could not be made

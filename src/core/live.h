@@ -93,6 +93,18 @@ int live_lock_box(struct live *live, struct error *err);
 bool live_try_box(struct live *live); // false: in use, or none
 void live_unlock_box(struct live *live);
 
+bool live_is_in(struct live *live, unsigned states); // a set, as sandbox_in makes
+
+/* Waits while it is between two states that last (creating, pausing, resuming). */
+int live_await_calm(struct live *live, struct error *err);
+/* Wakes one that is paused; pause.c. ERROR_CONFLICT, noun "sandbox", reason "state", unless it is. */
+int live_wake(struct live *live, struct error *err);
+/* The same for whoever needs it awake, however it is now. */
+int live_awake(struct live *live, bool *was_paused, struct error *err);
+
+/* A paused one that has only its files left gets a box, so that they can be talked about. */
+int live_ensure_box(struct live *live, struct error *err);
+
 /* What the next command will be called in the box. */
 uint32_t live_next_number(struct live *live);
 
