@@ -117,8 +117,9 @@ static void remove_box(struct live *live, struct last_words *words)
                       F("error", (const char *)err.text));
         live->is_box_over = true;
         box_free(take(live->box));
-        (void)snprintf(words->scratch, sizeof words->scratch, "%s", live->record.scratch ? live->record.scratch : "");
     }
+    // Also of a box that died by itself, or was gone before this server came.
+    (void)snprintf(words->scratch, sizeof words->scratch, "%s", live->record.scratch ? live->record.scratch : "");
     live_unlock_box(live);
 }
 

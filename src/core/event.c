@@ -3,6 +3,7 @@
 #include "core/event.h"
 
 #include "core/core_impl.h"
+#include "core/lookup.h"
 #include "store/sandboxes.h"
 
 int event_list(struct core *core, const struct actor *actor, const struct event_filter *filter,
@@ -10,6 +11,7 @@ int event_list(struct core *core, const struct actor *actor, const struct event_
 {
     autosandbox sandbox = {0};
 
+    lookup_settle(core, filter->sandbox_id);
     if (store_sandbox_get(core->store, filter->sandbox_id, &sandbox, err) < 0)
         return -1;
     if (!actor_sees(actor, &sandbox.owner)) {

@@ -218,6 +218,8 @@ int execution_list(struct core *core, const struct actor *actor, const struct ex
     struct execution_filter own = *filter;
     autosandbox sandbox = {0};
 
+    if (filter->sandbox_id)
+        lookup_settle(core, filter->sandbox_id);
     if (filter->sandbox_id && lookup_record(core, actor, filter->sandbox_id, &sandbox, err) < 0)
         return -1;
     own.owner = actor_filter(actor);

@@ -18,6 +18,7 @@
 
 #define TICK_MS 200
 #define TIDY_MS 60000
+#define FIRST_TIDY_MS 1000
 #define BATCH 64
 #define PURGE_AT_ONCE 500
 #define DAY_MS ((int64_t)24 * 3600 * 1000)
@@ -289,7 +290,7 @@ static int prepare(struct keeper *keeper, struct error *err)
     loop_timer_init(&keeper->tick, keeper->loop, on_tick, keeper);
     loop_timer_init(&keeper->tidy, keeper->loop, on_tidy, keeper);
     loop_timer_set(&keeper->tick, TICK_MS);
-    loop_timer_set(&keeper->tidy, TIDY_MS);
+    loop_timer_set(&keeper->tidy, FIRST_TIDY_MS);
     return 0;
 }
 

@@ -45,6 +45,29 @@ void running_free(struct running *running)
     free(running);
 }
 
+/* Whether there is an end in memory that is not in the store: such a command is still in the list. */
+static bool is_ahead(struct live *live)
+{
+    bool is_any = false;
+
+    (void)pthread_mutex_lock(&live->lock);
+    for (struct running *running = live->commands; running && !is_any; running = running->next) {
+        (void)pthread_mutex_lock(&running->lock);
+        is_any = execution_is_over(&running->record);
+        (void)pthread_mutex_unlock(&running->lock);
+    }
+    (void)pthread_mutex_unlock(&live->lock);
+    return is_any;
+}
+
+void live_settle(struct live *live)
+{
+    if (!is_ahead(live))
+        return;
+    (void)pthread_mutex_lock(&live->turn); // which is held until it is recorded
+    (void)pthread_mutex_unlock(&live->turn);
+}
+
 void running_copy(struct running *running, struct execution_record *out)
 {
     (void)pthread_mutex_lock(&running->lock);

@@ -117,6 +117,9 @@ void live_change(struct live *live, struct sandbox_record *next);
 void live_copy(struct live *live, struct sandbox_record *out);
 void running_copy(struct running *running, struct execution_record *out);
 
+/* Returns when the store knows what everybody was told already: an end is told first and recorded then. Blocks; not in turn. */
+void live_settle(struct live *live);
+
 /* Living ones, and those that ended not long ago, by id. All calls from any thread, for memory work only. */
 struct registry *registry_new(void);
 void registry_free(struct registry *registry);

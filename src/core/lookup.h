@@ -10,6 +10,9 @@ int lookup_missing(const char *noun, const char *id, struct error *err);
 int lookup_record(struct core *core, const struct actor *actor, const char *id, struct sandbox_record *out,
                   struct error *err);
 
+/* Lets the store come up with what was told of the sandbox, for calls that read of it there. Not in turn. */
+void lookup_settle(struct core *core, const char *id);
+
 /* One that is up (waits while it is being created); a reference. ERROR_GONE, noun "sandbox", reason "ended", when it has ended. */
 int lookup_live(struct core *core, const struct actor *actor, const char *id, struct live **out, struct error *err);
 

@@ -38,6 +38,14 @@ int lookup_record(struct core *core, const struct actor *actor, const char *id, 
     return 0;
 }
 
+void lookup_settle(struct core *core, const char *id)
+{
+    autoptr(live) live = core->registry ? registry_find(core->registry, id) : NULL; // without boxes there is none
+
+    if (live)
+        live_settle(live);
+}
+
 /* It is not alive: why? */
 static int not_alive(struct core *core, const struct actor *actor, const char *id, struct error *err)
 {
@@ -73,6 +81,7 @@ int sandbox_get(struct core *core, const struct actor *actor, const char *id, bo
 {
     autosandbox record = {0};
 
+    lookup_settle(core, id);
     if (lookup_record(core, actor, id, &record, err) < 0)
         return -1;
     if (record.state == SANDBOX_DELETED && !with_deleted)

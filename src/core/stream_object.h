@@ -48,6 +48,7 @@ struct streams {
     int spool_fd;
     uint64_t limit_bytes; // of a user's stream
     int64_t keep_ms;
+    int64_t opened_at;
     atomic_uint sweep_place;
     struct stream_stash stash;
     struct stream_shard {

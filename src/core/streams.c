@@ -31,6 +31,7 @@ int streams_open(struct store *store, struct hub *hub, const struct core_setting
     streams->spool_fd = spool_fd;
     streams->limit_bytes = (uint64_t)settings->stream_limit_bytes;
     streams->keep_ms = settings->keep_ms;
+    streams->opened_at = (int64_t)clock_wall_ms();
     (void)pthread_mutex_init(&streams->stash.lock, NULL);
     for (size_t i = 0; i < STREAM_SHARDS; i++) {
         (void)pthread_mutex_init(&streams->shards[i].lock, NULL);
@@ -398,7 +399,9 @@ static int is_wanted(void *data, const char *id, struct error *err)
 static int sweep(struct streams *streams, int64_t now, unsigned limit, unsigned *removed,
                  struct error *err)
 {
-    struct spool_sweep orphans = {now - ORPHAN_MS, is_wanted, streams, limit};
+    // What an earlier server left without a row will never get one.
+    int64_t before = now - ORPHAN_MS > streams->opened_at ? now - ORPHAN_MS : streams->opened_at;
+    struct spool_sweep orphans = {before, is_wanted, streams, limit};
     unsigned place = atomic_load(&streams->sweep_place);
     int result = spool_sweep(streams->spool_fd, &orphans, &place, removed, err);
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What must be true of a server's data directory and of the machine whenever nothing is under way."""
+import fcntl
 import pathlib
 import sqlite3
 import time
@@ -18,7 +19,7 @@ def faults(server):
     found = []
     health = server.client.get("/health").json
     alive = rows(server, f"SELECT id, box_slot, state FROM sandboxes WHERE state IN {ALIVE}")
-    boxes = server.boxes()
+    boxes = {box for box in server.boxes() if is_ours(server, box)}
     parked = health["parked"]
     if len(boxes) != len(alive) + parked:
         lived_in = {box for box in boxes if any(f"{server.group}/{box}" in cgroup for cgroup in cgroups_of(server.box_processes()))}
@@ -33,11 +34,12 @@ def faults(server):
     for id, sandbox in rows(server, "SELECT id, sandbox_id FROM streams WHERE completed_at = 0 AND sandbox_id IS NOT NULL"):
         if sandbox not in [row[0] for row in alive]:
             found.append(f"stream {id} is open, its sandbox {sandbox} is over")
-    known = {row[0] for row in rows(server, "SELECT file FROM streams")}
-    files = {path.name for path in (server.data / "spool").rglob("*") if path.is_file()}
-    found += [f"spool file {name} has no row" for name in files - {name.rsplit("/", 1)[-1] for name in known}]
-    found += [f"stream file {name} is missing" for name in {name.rsplit("/", 1)[-1] for name in known} - files]
-    sockets = list(pathlib.Path("/run/burrow", server.group).iterdir())
+    known = {row[0].rsplit("/", 1)[-1] for row in rows(server, "SELECT file FROM streams")}
+    files = {path.name: mtime(path) for path in (server.data / "spool").rglob("*") if path.is_file()}
+    # Files are made ahead; those of an earlier server are nobody's.
+    found += [f"spool file {name} has no row" for name in set(files) - known if files[name] < server.started_at]
+    found += [f"stream file {name} is missing" for name in known - set(files)]
+    sockets = [path for path in pathlib.Path("/run/burrow", server.group).iterdir() if is_ours(server, path.name)]
     if len(sockets) > len(boxes):
         found.append(f"{len(sockets)} entries in /run/burrow for {len(boxes)} boxes: {sockets}")
     found += [f"mount {point}" for point in server.mounts() if not point.startswith(f"{server.data}/volume")
@@ -48,6 +50,26 @@ def faults(server):
     for id in rows(server, "SELECT realm FROM idempotency WHERE state = 'pending'"):
         found.append(f"a request is pending for ever: {id}")
     return found
+
+
+def is_ours(server, box):
+    """Numbers of boxes are the machine's. What a dead one left is swept when its number is free, which it is not while a box of
+    another data directory has it."""
+    if any(f"{server.group}/{box}" in cgroup for cgroup in cgroups_of(server.box_processes())):
+        return True
+    try:
+        with open(f"/run/burrow/slots/{box}") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def mtime(path):
+    try:
+        return path.stat().st_mtime
+    except OSError:  # gone since
+        return float("inf")
 
 
 def cgroups_of(pids):

@@ -132,9 +132,10 @@ def test_a_command_whose_input_was_being_fed_is_not_left_hanging(server):
         server.client.follow(made.made["stdoutStreamUrl"]).wait_for(b"first part\n")
         made.client = crash(server)
     state = made.wait_status("terminated")
-    output = server.client.read(local(made.made["stdoutStreamUrl"]))
-    assert output == b"first part\nthe end\n"
-    assert state["exitCode"] == 0, server.client.execution(made.execution_id)
+    assert server.client.read(local(made.made["stdoutStreamUrl"])) == b"first part\nthe end\n"
+    execution = server.client.execution(made.execution_id)
+    assert execution["status"] == "failed" and "input" in execution["error"]  # it did not get all of it, and that is said
+    assert execution["exitCode"] == state["exitCode"] != 0
 
 
 def test_settings_and_files_of_a_sandbox_stay(server):
@@ -240,6 +241,19 @@ class Trap:
         return sprung
 
 
+def start_again(server):
+    """A child that the tracer held between clone and exec has the lock of the data directory for a moment longer."""
+    deadline = time.monotonic() + 10
+    while True:
+        server.launch()
+        until(lambda: server.process.poll() is not None or "listening" in server.log, "it to listen or to end")
+        if server.process.poll() is None:
+            break
+        assert "another server" in server.log and time.monotonic() < deadline, server.log
+    until(server.is_listening, "it to listen")
+    until(server.is_healthy, "it to be healthy")
+
+
 POINTS = [("pwrite64", 1), ("pwrite64", 2), ("pwrite64", 3), ("pwrite64", 5), ("pwrite64", 8), ("fdatasync", 1), ("fdatasync", 2),
           ("unlinkat", 1), ("rmdir", 1), ("sendmsg", 1), ("sendmsg", 3), ("writev", 1)]
 
@@ -259,7 +273,7 @@ def test_killed_in_the_middle_of_a_create_an_execute_and_a_delete(server, call, 
     deleted = attempt(lambda: client.create(name=f"{name}-deleted").delete())
     if not trap.end():
         server.kill()
-    server.start()
+    start_again(server)
     client = sandbox.client = server.client
     if created and created.status < 300:
         assert client.sandbox(created.data["sandboxId"]).run("true").exit_code == 0
@@ -303,7 +317,7 @@ def test_killed_while_it_starts_and_takes_over(server, call, number):
     until(lambda: server.process.poll() is not None or "listening" in server.log and server.is_listening(), "it to die or to listen")
     if not trap.end():
         server.kill()
-    server.start()
+    start_again(server)
     client = sandbox.client = server.client
     assert sandbox.status()["status"] == "running"
     assert sandbox.job_state(job["jobId"])["status"] == "running"
@@ -406,12 +420,12 @@ class Book:
         for id in self.deleted:
             assert client.sandbox(id).status()["status"] == "deleted"
         for id in self.unsure:
-            assert client.sandbox(id).status()["status"] in ("idle", "running", "deleted", "stopping")
+            assert client.sandbox(id).status()["status"] in ("idle", "running", "deleted", "stopping", "terminated")
         gone = self.deleted | self.unsure
         for started, word in self.executions:
             state = client.wait_execution(started["executionId"])
             if state["sandboxId"] in gone:
-                assert state["status"] in ("completed", "cancelled"), state
+                assert state["status"] in ("completed", "cancelled", "failed"), state
                 continue
             assert (state["status"], state["exitCode"]) == ("completed", 3), state
             assert client.read(local(started["stdoutStreamUrl"])) == f"{word}\n".encode()
@@ -474,7 +488,7 @@ def test_boxes_that_die_alone_are_noticed(server):
     before = set(server.box_processes())
     started = sandbox.execute("sh", "-c", "echo on; sleep 601")
     server.client.follow(started["stdoutStreamUrl"]).wait_for(b"on\n")
-    [sleeper] = [pid for pid in set(server.box_processes()) - before if "601" in cmdline(pid) and "sleep\0" in cmdline(pid)[:6]]
+    [sleeper] = until(lambda: [pid for pid in set(server.box_processes()) - before if cmdline(pid) == "sleep\000601\0"], "it to sleep")
     group = box_of(sleeper, server)
     for pid in server.box_processes():
         if box_of(pid, server) == group:

@@ -56,6 +56,7 @@ class Server:
     def launch(self):
         """Starts it without waiting."""
         self.starts += 1
+        self.started_at = time.time()
         self.port = None
         environment = {name: value for name, value in os.environ.items() if not name.startswith("BURROW_")}
         if self.key:

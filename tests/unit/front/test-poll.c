@@ -290,7 +290,8 @@ TEST(busy_workers_delay_an_answer_and_do_not_refuse_it)
     fixture_wait(&rig.quick_looks, 2);
     for (int i = 0; i < BLOCKED; i++) {
         fds[i] = say(&rig, "/block");
-        fixture_wait(&rig.fixture->blocked, i < 2 ? i + 1 : 2); // the workers first, then their queue
+        fixture_wait(&rig.fixture->blocked,
+                     i < 2 ? i + 1 : 2); // the workers first, then their queue
     }
     while (workers_waiting(rig.fixture->workers, WORKERS_QUICK) < 100)
         (void)sched_yield();
