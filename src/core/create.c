@@ -7,12 +7,15 @@
 #include "core/command.h"
 #include "core/ending.h"
 #include "core/keeper.h"
+#include "core/layers.h"
 #include "core/lookup.h"
 #include "core/note.h"
 #include "core/once.h"
 #include "core/pool.h"
 #include "core/runtime.h"
+#include "core/snapshot_impl.h"
 #include "core/texts.h"
+#include "store/checkpoints.h"
 #include "engine/files.h"
 
 #include <semaphore.h>
@@ -28,6 +31,7 @@ struct birth {
     struct core *core;
     const struct actor *actor;
     const struct sandbox_request *request;
+    struct snapshot_record snapshot; // what it starts from; id NULL: nothing but its runtime
     struct live *live;
     struct running *running; // of the first command, or NULL
     bool is_known;           // in the registry
@@ -131,11 +135,44 @@ static struct sandbox_record describe(const struct birth *birth, const char *id,
     };
 }
 
+/* A snapshot's variables, and over them those asked for. */
+static char *merge_env(const char *below, const char *const *over)
+{
+    autotexts env = {0};
+
+    texts_unpack(below, &env);
+    for (const char *const *entry = over; entry && *entry; entry++) {
+        const char *equals = strchr(*entry, '=');
+        autofree char *name = xstrndup(*entry, (size_t)(equals - *entry));
+        texts_set(&env, name, equals + 1);
+    }
+    return texts_pack((const char *const *)env.items);
+}
+
+/* From here on its layers stay, whatever becomes of the snapshot. */
+static int hold_layers(struct birth *birth, struct error *err)
+{
+    struct core *core = birth->core;
+    autosnapshot now = {0};
+    autotransaction together = {0};
+
+    if (!birth->snapshot.id)
+        return 0;
+    if (store_begin(core->store, STORE_DURABLE, &together, err) < 0 ||
+        store_snapshot_get(core->store, birth->snapshot.id, &now, err) < 0)
+        return -1;
+    if (now.state != SNAPSHOT_READY)
+        return lookup_missing("snapshot", now.id, err);
+    if (layers_use(core, now.layers, birth->live->id, err) < 0)
+        return -1;
+    return store_commit(&together, err);
+}
+
 static int conceive(struct birth *birth, struct error *err)
 {
     const struct sandbox_request *request = birth->request;
     char id[ID_TEXT];
-    autofree char *env = texts_pack(request->env);
+    autofree char *env = merge_env(birth->snapshot.env, request->env);
     autofree char *command = request->command ? texts_pack(request->command->argv) : NULL;
     autofree char *runtime = name_runtime(birth);
 
@@ -144,6 +181,8 @@ static int conceive(struct birth *birth, struct error *err)
     if (registry_add(birth->core->registry, birth->live, birth->core->settings.max_sandboxes, err) < 0)
         return -1;
     birth->is_known = true;
+    if (hold_layers(birth, err) < 0)
+        return -1;
     if (!request->command)
         return 0;
     if (command_prepare(birth->live, birth->actor, request->command, &birth->running, err) < 0)
@@ -339,18 +378,22 @@ static int give_birth(struct birth *birth, struct sandbox_record *out, struct ex
 static void bury(struct birth *birth, const struct error *why)
 {
     struct live *live = birth->live;
+    struct error ignored = {0};
 
     if (!live)
         return;
     if (birth->running)
         command_abort(live, birth->running);
     ending_bury(live, birth->is_put, birth->is_known, why->text);
+    if (birth->snapshot.id && store_layer_release(birth->core->store, live->id, &ignored) == 0)
+        layers_tidy(birth->core);
 }
 
 static void birth_clear(struct birth *birth)
 {
     running_free(birth->running);
     live_free(birth->live);
+    snapshot_record_clear(&birth->snapshot);
 }
 
 /* The same request was answered before. */
@@ -380,6 +423,10 @@ int sandbox_create(struct core *core, const struct actor *actor, const struct sa
         return -1;
     if (!is_new)
         return recall(core, actor, earlier, out, first, err);
+    if (request->snapshot && snapshot_find_ready(core, actor, request->snapshot, &birth.snapshot, err) < 0) {
+        once_release(core, actor, request->once);
+        return -1;
+    }
     if (give_birth(&birth, out, first, err) == 0)
         return 0;
     bury(&birth, err);

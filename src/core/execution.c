@@ -137,7 +137,7 @@ static int start_command(struct core *core, const struct actor *actor, const cha
     autoptr(live) live = NULL;
 
     if (lookup_live(core, actor, sandbox_id, &live, err) < 0 || live_awake(live, was_paused, err) < 0 ||
-        reserve(live, request->kind, err) < 0)
+        live_ensure_box(live, err) < 0 || reserve(live, request->kind, err) < 0)
         return -1;
     live_touch(live);
     struct start start = {live, actor, request, NULL};

@@ -11,6 +11,7 @@
 #pragma once
 #include "core/core_impl.h"
 #include "core/execution.h"
+#include "core/lifecycle.h"
 #include "core/sandbox.h"
 #include "core/streams.h"
 
@@ -102,7 +103,11 @@ int live_wake(struct live *live, struct error *err);
 /* The same for whoever needs it awake, however it is now. */
 int live_awake(struct live *live, bool *was_paused, struct error *err);
 
-/* A paused one that has only its files left gets a box, so that they can be talked about. */
+/* A state that is only passed through, in memory; after a crash it is as it was before. */
+int live_pass(struct live *live, enum lifecycle_step step, struct error *err);
+/* A new box over its own files, where it has none: its processes went with the machine, or were ended. */
+int live_bring_back(struct live *live, struct error *err);
+/* The same for whoever needs a box, unless it is over. */
 int live_ensure_box(struct live *live, struct error *err);
 
 /* What the next command will be called in the box. */

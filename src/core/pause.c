@@ -11,7 +11,7 @@
 #include "core/pool.h"
 
 /* A state that is only passed through: in memory, so after a crash it is as it was before. */
-static int pass_through(struct live *live, enum lifecycle_step step, struct error *err)
+int live_pass(struct live *live, enum lifecycle_step step, struct error *err)
 {
     (void)pthread_mutex_lock(&live->turn);
     (void)pthread_mutex_lock(&live->lock);
@@ -85,12 +85,12 @@ static int put_to_sleep(struct live *live, struct error *err)
     struct note note = {.type = EVENT_PAUSE, .reason = "asked", .now = (int64_t)clock_wall_ms()};
     struct error later = {0};
 
-    if (pass_through(live, STEP_PAUSE, err) < 0)
+    if (live_pass(live, STEP_PAUSE, err) < 0)
         return -1;
     if (freeze(live, err) == 0 && settle(live, STEP_PAUSED, &note, err) == 0)
         return 0;
     (void)thaw(live, &later);
-    (void)pass_through(live, awake_step(live), &later);
+    (void)live_pass(live, awake_step(live), &later);
     return error_wrap(err, "pause the sandbox");
 }
 
@@ -111,11 +111,20 @@ int sandbox_pause(struct core *core, const struct actor *actor, const char *id, 
     return 0;
 }
 
-/* Its processes went with the machine: a new box over its files. */
-static int bring_back(struct live *live, struct error *err)
+static bool has_box(struct live *live)
+{
+    (void)pthread_mutex_lock(&live->box_lock);
+    bool has_box = live->box != NULL;
+    (void)pthread_mutex_unlock(&live->box_lock);
+    return has_box;
+}
+
+int live_bring_back(struct live *live, struct error *err)
 {
     struct pooled pooled = {0};
 
+    if (has_box(live))
+        return 0;
     if (pool_launch_record(live->core->pool, &live->record, &pooled, err) < 0)
         return -1;
     (void)pthread_mutex_lock(&live->box_lock);
@@ -134,17 +143,9 @@ static int bring_back(struct live *live, struct error *err)
     return result;
 }
 
-static bool has_box(struct live *live)
-{
-    (void)pthread_mutex_lock(&live->box_lock);
-    bool has_box = live->box != NULL;
-    (void)pthread_mutex_unlock(&live->box_lock);
-    return has_box;
-}
-
 int live_ensure_box(struct live *live, struct error *err)
 {
-    return has_box(live) || !live_is_in(live, sandbox_in(SANDBOX_PAUSED)) ? 0 : bring_back(live, err);
+    return live->record.scratch && !live_is_over(live) ? live_bring_back(live, err) : 0;
 }
 
 int live_wake(struct live *live, struct error *err)
@@ -153,13 +154,13 @@ int live_wake(struct live *live, struct error *err)
     struct note note = {.type = EVENT_RESUME, .reason = had_box ? "asked" : "files_only", .now = (int64_t)clock_wall_ms()};
     struct error later = {0};
 
-    if (pass_through(live, STEP_RESUME, err) < 0)
+    if (live_pass(live, STEP_RESUME, err) < 0)
         return -1;
-    if ((had_box ? thaw(live, err) : bring_back(live, err)) == 0 && settle(live, awake_step(live), &note, err) == 0)
+    if ((had_box ? thaw(live, err) : live_bring_back(live, err)) == 0 && settle(live, awake_step(live), &note, err) == 0)
         return 0;
     if (had_box)
         (void)freeze(live, &later);
-    (void)pass_through(live, STEP_PAUSED, &later);
+    (void)live_pass(live, STEP_PAUSED, &later);
     return error_wrap(err, "resume the sandbox");
 }
 

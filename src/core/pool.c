@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "core/images.h"
+#include "core/texts.h"
 #include "engine/park.h"
 
 #include <pthread.h>
@@ -91,9 +92,13 @@ static int launch(struct pool *pool, const struct runtime_image *image, const st
 {
     autofree struct box_bind *binds = borrow_binds(image);
     struct box_spec spec = describe(image, request, binds);
+    autotexts saved = {0};
     char scratch[80] = "";
     char id[ID_TEXT];
 
+    texts_unpack(request->layers, &saved);
+    spec.saved = (const char *const *)saved.items;
+    spec.n_saved = saved.count;
     if (request->scratch) {
         (void)snprintf(scratch, sizeof scratch, "%s", request->scratch);
         spec.scratch = scratch;

@@ -21,6 +21,7 @@ struct sandbox_request {
     const char *asked;
     enum sandbox_mode mode;
     const char *runtime;           // name or name:tag; NULL: the server's
+    const char *snapshot;          // an id; its runtime and environment count then. NULL: none
     const char *box_user;          // NULL: root
     const char *home;              // absolute; becomes HOME; made
     const char *working_directory; // absolute; made

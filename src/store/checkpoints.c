@@ -130,6 +130,29 @@ int store_layer_release(struct store *store, const char *user, struct error *err
     return run(store, "DELETE FROM layer_uses WHERE user_id = $1", user, NULL, NULL, err);
 }
 
+int store_layer_forget_users(struct store *store, struct error *err)
+{
+    autocall call = {0};
+
+    if (store_call_begin(store, STORE_DURABLE, &call, err) < 0 ||
+        store_run(&call,
+                  "DELETE FROM layer_uses WHERE "
+                  "NOT EXISTS (SELECT 1 FROM sandboxes WHERE id = user_id AND ended_at = 0) AND "
+                  "NOT EXISTS (SELECT 1 FROM snapshots WHERE id = user_id AND deleted_at = 0) AND "
+                  "NOT EXISTS (SELECT 1 FROM checkpoints WHERE id = user_id)",
+                  NULL, 0, NULL, NULL, NULL, err) < 0)
+        return error_wrap(err, "find who needs which layer");
+    return store_call_done(&call, err);
+}
+
+int store_checkpoint_remove_all(struct store *store, const char *sandbox_id, struct error *err)
+{
+    if (run(store, "DELETE FROM layer_uses WHERE user_id IN (SELECT id FROM checkpoints WHERE sandbox_id = $1)",
+            sandbox_id, NULL, NULL, err) < 0)
+        return -1;
+    return run(store, "DELETE FROM checkpoints WHERE sandbox_id = $1", sandbox_id, NULL, NULL, err);
+}
+
 int store_layer_remove(struct store *store, const char *name, struct error *err)
 {
     return run(store, "DELETE FROM layers WHERE name = $1", name, NULL, NULL, err);

@@ -25,6 +25,8 @@ void checkpoint_list_clear(struct checkpoint_list *list);
 
 /* ERROR_CONFLICT, noun "checkpoint", when the name is taken. */
 int store_checkpoint_put(struct store *store, const struct checkpoint_record *record, struct error *err);
+/* Of all of a sandbox: their layers are not needed by them any more, and they are gone. */
+int store_checkpoint_remove_all(struct store *store, const char *sandbox_id, struct error *err);
 /* By id or by name. ERROR_NOT_FOUND, noun "checkpoint". */
 int store_checkpoint_get(struct store *store, const char *sandbox_id, const char *reference,
                          struct checkpoint_record *out, struct error *err);
@@ -38,6 +40,8 @@ int store_layer_put(struct store *store, const char *name, int64_t size_bytes, i
 int store_layer_use(struct store *store, const char *name, const char *user, struct error *err);
 /* `user` needs no layer any more. */
 int store_layer_release(struct store *store, const char *user, struct error *err);
+/* After a restart: those who are no more (ended sandboxes, deleted snapshots, removed checkpoints) need nothing. */
+int store_layer_forget_users(struct store *store, struct error *err);
 /* ERROR_CONFLICT while somebody needs it. */
 int store_layer_remove(struct store *store, const char *name, struct error *err);
 
