@@ -81,21 +81,27 @@ int file_pack(struct core *core, const struct actor *actor, const char *sandbox_
     return 0;
 }
 
-int file_unpack(struct core *core, const struct actor *actor, const char *sandbox_id,
-                const char *path, enum archive_format format, int archive_fd, struct error *err)
+int file_unpack_here(struct core *core, int conversation, const char *path, enum archive_format format, int archive_fd,
+                     struct error *err)
 {
     char program[PATH_MAX];
-    autofd conv = -1;
     autoptr(unpacker) unpacker = NULL;
     if (find_program(core, program, err) < 0)
         return -1;
     struct archive_task task = task_of(core, program, format);
     // what is no archive leaves no trace in the sandbox
-    if (file_converse(core, actor, sandbox_id, &conv, err) < 0 ||
-        unpacker_open(&task, archive_fd, &unpacker, err) < 0)
+    if (unpacker_open(&task, archive_fd, &unpacker, err) < 0)
         return -1;
-    if (files_import(conv, path, FILES_PARENTS, unpacker_next, unpacker_fill, unpacker, NULL, err) <
-        0)
+    if (files_import(conversation, path, FILES_PARENTS, unpacker_next, unpacker_fill, unpacker, NULL, err) < 0)
         return file_failed(err);
     return 0;
+}
+
+int file_unpack(struct core *core, const struct actor *actor, const char *sandbox_id,
+                const char *path, enum archive_format format, int archive_fd, struct error *err)
+{
+    autofd conv = -1;
+    if (file_converse(core, actor, sandbox_id, &conv, err) < 0)
+        return -1;
+    return file_unpack_here(core, conv, path, format, archive_fd, err);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What file.c and file_archive.c share. */
 #pragma once
+#include "archive/archive.h"
 #include "base/error.h"
 #include "core/core_impl.h"
 
@@ -10,3 +11,7 @@ int file_converse(struct core *core, const struct actor *actor, const char *sand
 
 /* Gives an error of such a conversation the kind and noun that file.h promises; -1. One that has a noun keeps it. */
 int file_failed(struct error *err);
+
+/* file_unpack over a conversation. */
+int file_unpack_here(struct core *core, int conversation, const char *path, enum archive_format format, int archive_fd,
+                     struct error *err);
