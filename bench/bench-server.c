@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Measures a running server over HTTP, as bench/server asks. Prints lines of tab-separated fields.
- * usage: bench-server rounds|sustained ADDRESS KEY ROUNDS|SECONDS GAP_MS|CALLERS RUNTIME
+ * usage: bench-server rounds|sustained ADDRESS KEY ROUNDS|SECONDS GAP_MS|CALLERS RUNTIME [ROW]
+ * ROW: rounds of this one alone, for looking into the server meanwhile.
  */
 #include "base/auto.h"
 #include "base/mem.h"
@@ -127,12 +128,14 @@ static const struct row {
     {"execute", run_execute},
 };
 
-static int rounds(struct caller *caller, unsigned count, unsigned gap_ms, struct error *err)
+static int rounds(struct caller *caller, unsigned count, unsigned gap_ms, const char *only, struct error *err)
 {
     const struct timespec gap = {gap_ms / 1000, (long)(gap_ms % 1000) * 1000000};
 
     for (unsigned round = 0; round < count + 2; round++) {
         for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++) {
+            if (only && strcmp(only, rows[i].name) != 0)
+                continue;
             if (gap_ms)
                 (void)nanosleep(&gap, NULL);
             uint64_t start = now_ns();
@@ -202,8 +205,8 @@ int main(int argc, char **argv)
     struct error err = {0};
     int result = -1;
 
-    if (argc != 7) {
-        (void)fputs("usage: bench-server rounds|sustained ADDRESS KEY ROUNDS|SECONDS GAP_MS|CALLERS RUNTIME\n", stderr);
+    if (argc != 7 && argc != 8) {
+        (void)fputs("usage: bench-server rounds|sustained ADDRESS KEY ROUNDS|SECONDS GAP_MS|CALLERS RUNTIME [ROW]\n", stderr);
         return 2;
     }
     caller.key = argv[3];
@@ -213,7 +216,7 @@ int main(int argc, char **argv)
     if (strcmp(argv[1], "sustained") == 0)
         result = sustained(&caller, argv[2], first, second, &err);
     else if (caller_open(&caller, argv[2], &err) == 0)
-        result = rounds(&caller, first, second, &err);
+        result = rounds(&caller, first, second, argv[7], &err);
     if (result < 0)
         (void)fprintf(stderr, "bench-server: %s\n", err.text);
     return result < 0;

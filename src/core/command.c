@@ -283,4 +283,6 @@ void command_abort(struct live *live, struct running *running)
     }
     drop_streams(live, running);
     remove_from_list(live, running);
+    if (running->has_exit) // else it comes when nobody knows it any more, and is collected then
+        command_collect(live, running->number);
 }

@@ -28,6 +28,9 @@ void command_abort(struct live *live, struct running *running);
 /* PID 1 says so. Records it, tells everybody. Any thread without locks. */
 void command_ended(struct live *live, const struct process_exit *exit);
 
+/* PID 1 may forget it. Takes the right to use the box; any thread without locks. */
+void command_collect(struct live *live, uint32_t number);
+
 /* Deadlines: stops that were not heeded, ends that could not be recorded. On the keeper. */
 void command_look_after(struct live *live, int64_t now);
 

@@ -219,7 +219,7 @@ static int record_end(struct live *live, struct running *running, const struct e
     return store_commit(&together, err);
 }
 
-static void collect(struct live *live, uint32_t number)
+void command_collect(struct live *live, uint32_t number)
 {
     struct error ignored = {0};
     if (live_lock_box(live, &ignored) < 0)
@@ -282,7 +282,7 @@ static void finish(struct live *live, struct running *running, const struct proc
     if (effect.is_over)
         ending_start_box(live);
     else
-        collect(live, number);
+        command_collect(live, number);
 }
 
 void command_recorded(struct live *live, struct running *running)
@@ -314,7 +314,7 @@ void command_ended(struct live *live, const struct process_exit *exit)
     }
     (void)pthread_mutex_unlock(&live->turn);
     if (!running)
-        collect(live, exit->id);
+        command_collect(live, exit->id);
 }
 
 static void kill_now(struct live *live, struct running *running)

@@ -9,11 +9,14 @@
 #include "core/live.h"
 #include "core/pool.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define MIB ((int64_t)1 << 20)
 #define GIB ((int64_t)1 << 30)
@@ -38,6 +41,8 @@ const struct core_settings core_settings_default = {
 };
 
 #define CREW_QUEUE 65536
+#define LOCK_PATIENCE_MS 5000
+#define LOCK_STEP_MS 10
 
 static void copy_settings(struct core *core, const struct core_settings *settings)
 {
@@ -49,6 +54,27 @@ static void copy_settings(struct core *core, const struct core_settings *setting
     core->settings.fail_step = settings->fail_step ? xstrdup(settings->fail_step) : NULL;
 }
 
+/* Whether the one who wrote this into the lock's file is there; one who has not written yet is. */
+static bool is_alive(const char *pid)
+{
+    long number = strtol(pid, NULL, 10);
+
+    return number <= 0 || kill((pid_t)number, 0) == 0 || errno == EPERM;
+}
+
+/* A server that was killed may leave a child between clone and exec, which has the lock for a moment longer. */
+static int wait_for_lock(int fd, char pid[32])
+{
+    for (unsigned waited_ms = 0; flock(fd, LOCK_EX | LOCK_NB) < 0; waited_ms += LOCK_STEP_MS) {
+        ssize_t length = pread(fd, pid, 31, 0);
+        pid[length > 0 ? length : 0] = '\0';
+        if (waited_ms >= LOCK_PATIENCE_MS || is_alive(pid))
+            return -1;
+        (void)usleep(LOCK_STEP_MS * 1000);
+    }
+    return 0;
+}
+
 /* One server per data directory; its pid is in the lock's file for whoever comes second. */
 static int lock_data_dir(struct core *core, struct error *err)
 {
@@ -58,13 +84,10 @@ static int lock_data_dir(struct core *core, struct error *err)
     autofd fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (fd < 0)
         return error_sys(err, "open '%s'", path);
-    if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
-        ssize_t length = pread(fd, pid, sizeof pid - 1, 0);
-        pid[length > 0 ? length : 0] = '\0';
+    if (wait_for_lock(fd, pid) < 0)
         return error_set(err, ERROR_CONFLICT,
                          "another server (pid %s) has the data directory '%s'; stop it, or use another with --data",
                          *pid ? pid : "unknown", core->settings.data_dir);
-    }
     int length = snprintf(pid, sizeof pid, "%d", (int)getpid());
     if (ftruncate(fd, 0) < 0 || pwrite(fd, pid, (size_t)length, 0) != length)
         return error_sys(err, "write '%s'", path);

@@ -29,6 +29,7 @@ struct keeper {
     struct loop *loop;
     struct loop_watch *watch; // of the set
     struct loop_timer tick, tidy;
+    uint64_t tidy_ms; // until the next time: soon after the start, when an earlier server's things are still ending, then longer
     // Boxes that are listened to. An epoll set of its own, because any thread may change one of those.
     int set;
     pthread_t thread;
@@ -256,7 +257,8 @@ static void tidy(void *data)
         store_idempotency_purge(core->store, now - DAY_MS, PURGE_AT_ONCE, &removed, &err) < 0 ||
         store_usage_purge(core->store, now - USAGE_KEPT_DAYS * DAY_MS, &removed, &err) < 0)
         log_warn("old records could not be removed", F("error", (const char *)err.text));
-    if (engine_has_leftovers(core->engine) && engine_sweep(core->engine, &err) < 0)
+    // Also of boxes that were still dying when the server came.
+    if (engine_sweep(core->engine, &err) < 0)
         log_warn("traces of dead boxes could not be removed", F("error", (const char *)err.text));
 }
 
@@ -265,7 +267,8 @@ static void on_tidy(void *data)
     struct keeper *keeper = data;
     struct error ignored = {0};
     (void)workers_submit(keeper->tidier, WORKERS_SLOW, tidy, keeper->core, &ignored); // else it is still at it
-    loop_timer_set(&keeper->tidy, TIDY_MS);
+    keeper->tidy_ms = keeper->tidy_ms * 2 < TIDY_MS ? keeper->tidy_ms * 2 : TIDY_MS;
+    loop_timer_set(&keeper->tidy, keeper->tidy_ms);
 }
 
 static void *run(void *data)
@@ -290,7 +293,8 @@ static int prepare(struct keeper *keeper, struct error *err)
     loop_timer_init(&keeper->tick, keeper->loop, on_tick, keeper);
     loop_timer_init(&keeper->tidy, keeper->loop, on_tidy, keeper);
     loop_timer_set(&keeper->tick, TICK_MS);
-    loop_timer_set(&keeper->tidy, FIRST_TIDY_MS);
+    keeper->tidy_ms = FIRST_TIDY_MS;
+    loop_timer_set(&keeper->tidy, keeper->tidy_ms);
     return 0;
 }
 

@@ -112,6 +112,14 @@ static int launch(struct pool *pool, const struct runtime_image *image, const st
     return 0;
 }
 
+/* Files in a box's memory may take half of what it was made with: with less, they alone could fill it for good. */
+static bool is_roomy(const struct pool *pool, const struct pool_request *request)
+{
+    uint64_t wanted = request->limits.memory_bytes;
+    uint64_t made_with = (uint64_t)pool->core->settings.memory_bytes;
+    return wanted == 0 || (made_with != 0 && wanted >= made_with);
+}
+
 static bool take_parked(struct pool *pool, struct image *image, const struct pool_request *request,
                         struct pooled *out)
 {
@@ -143,8 +151,9 @@ int pool_take(struct pool *pool, const struct pool_request *request, struct pool
 
     if (image_get(pool->core->images, request->runtime, &image, err) < 0)
         return -1;
-    bool is_common = !request->layers && !request->scratch;
-    if (!(is_common && take_parked(pool, image, request, out)) && launch(pool, image_runtime(image), request, out, err) < 0)
+    bool is_common = !request->layers && !request->scratch && is_roomy(pool, request);
+    if (!(is_common && take_parked(pool, image, request, out)) &&
+        launch(pool, image_runtime(image), request, out, err) < 0)
         return -1;
     out->env = copy_env(image_runtime(image)->env);
     pool->taken_ms = clock_monotonic_ms();

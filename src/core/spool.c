@@ -6,8 +6,10 @@
 #include "base/fd.h"
 
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 
 // What ids are made of (base/id.h).
@@ -25,6 +27,21 @@ static const char *folder_name(unsigned index, char name[3])
     return name;
 }
 
+/*
+ * Has ext4 spread the directories over the disk (chattr(1), attribute T). All of them in one block group share its inodes, and an
+ * ext4 without a journal walks over each that was freed in the last minutes before it takes one: where files come and go that
+ * makes a new file cost half a millisecond instead of 10 µs.
+ */
+static void spread_folders(int spool_fd)
+{
+    int flags = 0;
+
+    if (ioctl(spool_fd, FS_IOC_GETFLAGS, &flags) < 0 || flags & FS_TOPDIR_FL)
+        return;
+    flags |= FS_TOPDIR_FL;
+    (void)ioctl(spool_fd, FS_IOC_SETFLAGS, &flags); // others do not know it and need it not
+}
+
 int spool_open(const char *data_dir, int *out_fd, struct error *err)
 {
     char path[4096];
@@ -36,6 +53,7 @@ int spool_open(const char *data_dir, int *out_fd, struct error *err)
     autofd fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         return error_sys(err, "open directory '%s'", path);
+    spread_folders(fd);
     *out_fd = take_fd(fd);
     return 0;
 }

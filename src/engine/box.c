@@ -531,6 +531,7 @@ static int receive_hello(struct box *box, struct error *err)
         box->is_one_shot = hello.is_one_shot;
         box->n_processes = hello.n_processes;
         box->slot_fd = message.fds[0];
+        slot_add(&box->engine->own_slots, box->slot);
         message.fds[0] = -1;
     }
     if (got > 0)
@@ -629,7 +630,7 @@ int box_end(struct box *box, struct error *err)
         (void)unlinkat(box->engine->run_fd, box->name, 0);
     if (!first.kind)
         slot_is_clean(box->slot_fd);
-    closep(&box->slot_fd);
+    slot_drop(&box->engine->own_slots, box->slot, &box->slot_fd);
     if (first.kind) {
         *err = first;
         return error_wrap(err, "end box '%s'", box->name);
@@ -656,7 +657,7 @@ void box_free(struct box *box)
     if (box->ahead_id)
         cgroup_leaf_close(&box->ahead);
     closep(&box->control);
-    closep(&box->slot_fd);
+    slot_drop(&box->engine->own_slots, box->slot, &box->slot_fd);
     closep(&box->pidfd);
     for (struct process_exit ignored; take_exit(box, 0, &ignored);)
         ;

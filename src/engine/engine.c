@@ -110,6 +110,8 @@ static int name_engine(struct engine *engine, int data_fd, struct error *err)
         return error_sys(err, "look at '%s'", engine->data_dir);
     (void)snprintf(engine->name, sizeof engine->name, "burrow-%llx-%llx",
                    (unsigned long long)info.st_dev, (unsigned long long)info.st_ino);
+    uint64_t number = ((uint64_t)info.st_dev << 32 ^ (uint64_t)info.st_ino) * 0x9e3779b97f4a7c15u;
+    engine->own_slots.owner = (uint32_t)(number >> 33) | 1; // a group id: neither 0 nor -1
     return 0;
 }
 

@@ -25,7 +25,7 @@ static int join_cgroups(struct launch *l)
 {
     const struct cgroup_entry *entry = cgroup_entry(l->box->cgroup);
     for (unsigned i = 0; i < entry->n_tasks; i++) {
-        if (write(entry->tasks[i], "0", 1) != 1)
+        if (sys_write(entry->tasks[i], "0", 1) != 1)
             return -1;
     }
     return 0;
@@ -216,7 +216,7 @@ static int write_setting(int dir, const char *name, const char *text)
     int fd = sys_openat(dir, name, O_WRONLY | O_CLOEXEC);
     if (fd < 0)
         return -1;
-    bool is_written = write(fd, text, strlen(text)) == (ssize_t)strlen(text);
+    bool is_written = sys_write(fd, text, strlen(text)) == (ssize_t)strlen(text);
     (void)sys_close(fd);
     return is_written ? 0 : -1;
 }

@@ -96,6 +96,11 @@ static inline int sys_close(int fd)
     return (int)syscall(SYS_close, fd);
 }
 
+static inline ssize_t sys_write(int fd, const void *data, size_t length)
+{
+    return syscall(SYS_write, fd, data, length);
+}
+
 static inline int sys_dup2(int fd, int wanted)
 {
     return (int)syscall(SYS_dup2, fd, wanted);

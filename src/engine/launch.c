@@ -59,7 +59,8 @@ static int take_slot(struct launch *l, struct error *err)
 {
     struct box *box = l->box;
     bool is_dirty = false;
-    if (slot_take(l->engine->slots_fd, &box->slot, &box->slot_fd, &is_dirty, err) < 0)
+    if (slot_take(l->engine->slots_fd, &l->engine->own_slots, &box->slot, &box->slot_fd, &is_dirty,
+                  err) < 0)
         return -1;
     if (is_dirty)
         l->engine->has_leftovers = true;
@@ -76,7 +77,7 @@ static void drop_slot(struct launch *l)
 {
     if (!l->has_leftovers)
         slot_is_clean(l->box->slot_fd);
-    closep(&l->box->slot_fd);
+    slot_drop(&l->engine->own_slots, l->box->slot, &l->box->slot_fd);
 }
 
 /* What programs in the box will take for the machine. */

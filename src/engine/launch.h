@@ -7,6 +7,7 @@
 #pragma once
 #include "engine/box.h"
 #include "engine/network.h"
+#include "engine/slot.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -27,6 +28,7 @@ struct engine {
     struct cgroup_root *cgroups;
     struct fixtures *fixtures;
     int slots_fd;
+    struct slot_set own_slots;
     _Atomic int run_fd;   // /run/burrow/<name>: sockets of BOX_STAY boxes; -1 until it is needed
     int init_fd;          // burrow-init, sealed
     int nest_fd;          // a mount namespace with next to nothing in it, or -1

@@ -13,7 +13,7 @@
 #define SLOTS_DIR "/run/burrow/slots"
 #define MAX_NOTES 32768
 
-/* The mark is a bit of the file's mode: PID 1, which holds the file too, may not change it. */
+/* The marks are the file's mode and group: PID 1, which holds the file too, may not change them. */
 #define CLEAN 0600
 #define DIRTY 0601
 
@@ -46,39 +46,121 @@ int slot_try(int dir_fd, unsigned slot)
     return take_fd(fd);
 }
 
-static bool mark_dirty(int dir_fd, unsigned slot, int fd)
-{
-    struct stat info = {0};
-    bool was_dirty = fstat(fd, &info) < 0 || (info.st_mode & 07777) == DIRTY;
-    if (info.st_size > 0) { // notes of the one before
-        autofd old = open_slot(dir_fd, slot, O_WRONLY | O_TRUNC);
-    }
-    if (!was_dirty)
-        (void)fchmod(fd, DIRTY);
-    return was_dirty;
-}
-
 void slot_is_clean(int lock_fd)
 {
     if (lock_fd >= 0)
         (void)fchmod(lock_fd, CLEAN);
 }
 
-int slot_take(int dir_fd, unsigned *slot, int *lock_fd, bool *is_dirty, struct error *err)
+static uint64_t bit_of(unsigned slot)
+{
+    return UINT64_C(1) << slot % 64;
+}
+
+void slot_add(struct slot_set *own, unsigned slot)
+{
+    (void)atomic_fetch_or(&own->held[slot / 64], bit_of(slot));
+}
+
+/* A slot that is being looked for, and what is known of it when it is found. */
+struct find {
+    int dir_fd;
+    struct slot_set *own;
+    unsigned slot;
+    int fd;
+    bool is_dirty;
+};
+
+/*
+ * Makes a slot that is locked the owner's, unless another data directory has something to sweep there and it is not
+ * needed. *is_dirty as for slot_take.
+ */
+static bool make_own(const struct find *find, unsigned slot, int fd, bool is_needed, bool *is_dirty)
+{
+    uint32_t owner = find->own->owner;
+    struct stat info = {0};
+    bool is_known = fstat(fd, &info) == 0;
+    bool was_dirty = !is_known || (info.st_mode & 07777) == DIRTY;
+
+    if (was_dirty && !is_needed && info.st_gid != 0 && info.st_gid != owner)
+        return false;
+    if (!is_known || info.st_gid != owner)
+        (void)fchown(fd, (uid_t)-1, owner); // at worst it is taken for another's
+    if (info.st_size > 0) { // notes of the one before
+        autofd old = open_slot(find->dir_fd, slot, O_WRONLY | O_TRUNC);
+    }
+    if (!was_dirty)
+        (void)fchmod(fd, DIRTY);
+    *is_dirty = was_dirty;
+    return true;
+}
+
+static bool try_one(struct find *find, unsigned slot, bool is_needed)
+{
+    autofd fd = slot_try(find->dir_fd, slot);
+    if (fd < 0 || !make_own(find, slot, fd, is_needed, &find->is_dirty))
+        return false;
+    find->slot = slot;
+    find->fd = take_fd(fd);
+    return true;
+}
+
+static bool take_left(struct find *find)
+{
+    for (unsigned i = 0; i < SLOT_COUNT / 64; i++) {
+        for (uint64_t left = 0; (left = atomic_load(&find->own->left[i]));) {
+            unsigned at = i * 64 + (unsigned)__builtin_ctzll(left);
+            if (!(atomic_fetch_and(&find->own->left[i], ~bit_of(at)) & bit_of(at)))
+                continue; // another thread was faster
+            if (try_one(find, at, false))
+                return true;
+        }
+    }
+    return false;
+}
+
+/* 1; 0: there is none. */
+static int take_lowest(struct find *find, bool is_needed, struct error *err)
 {
     for (unsigned i = 0; i < SLOT_COUNT; i++) {
-        int fd = slot_try(dir_fd, i);
-        if (fd >= 0) {
-            *slot = i;
-            *lock_fd = fd;
-            *is_dirty = mark_dirty(dir_fd, i, fd);
-            return 0;
-        }
+        if (atomic_load(&find->own->held[i / 64]) & bit_of(i))
+            continue;
+        errno = EWOULDBLOCK;
+        if (try_one(find, i, is_needed))
+            return 1;
         if (errno != EWOULDBLOCK)
             return error_sys(err, "lock slot %u in '%s'", i, SLOTS_DIR);
     }
-    return error_set(err, ERROR_LIMIT, "all %u places for boxes on this machine are taken",
-                     SLOT_COUNT);
+    return 0;
+}
+
+int slot_take(int dir_fd, struct slot_set *own, unsigned *slot, int *lock_fd, bool *is_dirty,
+              struct error *err)
+{
+    struct find find = {.dir_fd = dir_fd, .own = own, .fd = -1};
+    int taken = take_left(&find);
+    if (taken == 0)
+        taken = take_lowest(&find, false, err);
+    if (taken == 0)
+        taken = take_lowest(&find, true, err);
+    if (taken == 0)
+        return error_set(err, ERROR_LIMIT, "all %u places for boxes on this machine are taken", SLOT_COUNT);
+    if (taken < 0)
+        return -1;
+    slot_add(own, find.slot);
+    *slot = find.slot;
+    *lock_fd = find.fd;
+    *is_dirty = find.is_dirty;
+    return 0;
+}
+
+void slot_drop(struct slot_set *own, unsigned slot, int *lock_fd)
+{
+    if (*lock_fd < 0)
+        return;
+    (void)atomic_fetch_and(&own->held[slot / 64], ~bit_of(slot));
+    closep(lock_fd);
+    (void)atomic_fetch_or(&own->left[slot / 64], bit_of(slot));
 }
 
 int slot_note(int dir_fd, unsigned slot, const char *const *names, size_t count, struct error *err)

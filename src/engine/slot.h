@@ -8,6 +8,7 @@
 #pragma once
 #include "base/error.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -20,10 +21,28 @@
 int slots_open(int *dir_fd, struct error *err);
 
 /*
- * Takes the lowest free slot; *lock_fd holds it. ERROR_LIMIT when all are taken. *is_dirty: who had it before did
- * not say slot_is_clean, so something of it, and perhaps of others, may be left.
+ * What this process knows of slots, to open few files of others: those it holds need no try, those it let go are likely
+ * free. Only the locks count. All zero but the owner: nothing is known. Threads share it.
  */
-int slot_take(int dir_fd, unsigned *slot, int *lock_fd, bool *is_dirty, struct error *err);
+struct slot_set {
+    uint32_t owner; // not 0: tells data directories apart
+    _Atomic uint64_t held[SLOT_COUNT / 64];
+    _Atomic uint64_t left[SLOT_COUNT / 64];
+};
+
+/*
+ * Takes a free slot, one that was left before or the lowest, and adds it to `own`; *lock_fd holds it. ERROR_LIMIT when all are taken. *is_dirty: who
+ * had it before did not say slot_is_clean, so something of it, and perhaps of others, may be left. Dirty slots of other owners are
+ * left for them to sweep, as long as there are enough.
+ */
+int slot_take(int dir_fd, struct slot_set *own, unsigned *slot, int *lock_fd, bool *is_dirty,
+              struct error *err);
+
+/* Adds a slot whose lock was handed over. */
+void slot_add(struct slot_set *own, unsigned slot);
+
+/* Lets go of a slot, in `own` or not; nothing when *lock_fd is -1. PID 1 may still hold it. */
+void slot_drop(struct slot_set *own, unsigned slot, int *lock_fd);
 
 /* Says that nothing of a box is left in the slot. Its lock is still held. */
 void slot_is_clean(int lock_fd);

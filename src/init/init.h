@@ -62,7 +62,8 @@ struct init {
     uint64_t oom_ends;  // explained by them
     bool
         is_rank_raised; // PID 1 stands where its children begin, for the kernel's choice when memory runs out
-    uint64_t settle_us; // until the next look whether that can end
+    uint64_t settle_us,
+        settle_at_us; // the next look whether that can end: how long it waits, and when it is
     uint32_t max_files;
     bool is_one_shot;
     bool is_control_full; // wait until the engine has read

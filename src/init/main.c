@@ -129,8 +129,8 @@ static bool next_turn(struct init *init, struct timespec *out)
     if (first == UINT64_MAX && !init->is_rank_raised)
         return false;
     uint64_t now = init_now_us();
-    if (init->is_rank_raised && now + init->settle_us < first)
-        first = now + init->settle_us;
+    if (init->is_rank_raised && init->settle_at_us < first)
+        first = init->settle_at_us;
     uint64_t wait = first > now ? first - now : 0;
     *out = (struct timespec){(time_t)(wait / 1000000), (long)(wait % 1000000) * 1000};
     return true;

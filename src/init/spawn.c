@@ -23,8 +23,11 @@
 
 #define STACK_SIZE 16384
 #define MAX_PATH 4096
-#define SETTLE_FIRST_US                                                                            \
-    1000 // after a spawn; then twice as long each time, while a guest stops a child half-way
+/*
+ * After a spawn; then twice as long each time, while a guest stops a child half-way. Not sooner: the look ends with a
+ * write for which the kernel goes through all processes of the machine, and most one-shot boxes have ended by then.
+ */
+#define SETTLE_FIRST_US 5000
 #define SETTLE_LAST_US 100000
 #define FORKED_ONLY 0x40u // PF_FORKNOEXEC in /proc/PID/stat
 
@@ -377,6 +380,7 @@ static long clone_child(struct init *init, struct spawn *s, int into_fd)
         set_oom_rank(init, "500");
     init->is_rank_raised = true;
     init->settle_us = SETTLE_FIRST_US;
+    init->settle_at_us = init_now_us() + SETTLE_FIRST_US;
     long pid = raw_clone3(&args, init->secret, child_main, s);
     if (pid < 0)
         s->alive = 0;
@@ -489,7 +493,8 @@ static bool has_left(const struct process *process)
 void spawn_settle(struct init *init)
 {
     bool has_any = false;
-    if (!init->is_rank_raised)
+    uint64_t now = init->is_rank_raised ? init_now_us() : 0;
+    if (!init->is_rank_raised || now < init->settle_at_us)
         return;
     for (struct process *process = init->processes; process; process = process->next) {
         if (!process->spawn)
@@ -501,6 +506,7 @@ void spawn_settle(struct init *init)
     }
     if (has_any) {
         init->settle_us = init->settle_us < SETTLE_LAST_US ? init->settle_us * 2 : SETTLE_LAST_US;
+        init->settle_at_us = now + init->settle_us;
         return;
     }
     set_oom_rank(init, "0");

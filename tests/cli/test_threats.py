@@ -23,8 +23,8 @@ def rows():
 def titles(name):
     """What the tests of a file are called, as they print it."""
     if name.endswith(".py"):
-        [path] = TESTS.rglob(name)
-        return re.findall(r"^def (test_\w+)", path.read_text(), re.MULTILINE)
+        text = "".join(path.read_text() for path in TESTS.rglob(name)) # suites may have files of one name
+        return re.findall(r"^def (test_\w+)", text, re.MULTILINE)
     paths = list(TESTS.rglob(f"{name}.c"))
     assert len(paths) == 1, f"'{name}.c' is there {len(paths)} times"
     found = re.findall(r"^(?:BOX_|CORE_)?TEST(?:_MODES)?\((\w+)\)", paths[0].read_text(), re.MULTILINE)

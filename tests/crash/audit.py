@@ -91,4 +91,4 @@ def check(server):
     deadline = time.monotonic() + SECONDS
     while (found := faults(server)) and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert not found, found
+    assert not found, f"{found}\n{''.join(line for line in server.log.splitlines(True) if ' info request' not in line)[-3000:]}"

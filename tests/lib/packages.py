@@ -11,6 +11,10 @@ COMPAT = pathlib.Path(os.environ.get("BURROW_COMPAT_DIR", TOP / "build/compat"))
 FILES = ("package.json", "package-lock.json", ".npmrc")
 
 
+def npm(place, *words):
+    return subprocess.run(["npm", *words, "--no-progress"], cwd=place, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+
+
 def install(source, name):
     """Installs where they are not what `source` asks for, and gives the directory. RuntimeError has npm's words."""
     place = COMPAT / name
@@ -22,7 +26,10 @@ def install(source, name):
     place.mkdir(parents=True)
     for file in FILES:
         shutil.copy(source / file, place / file)
-    done = subprocess.run(["npm", "ci", "--no-progress"], cwd=place, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    done = npm(place, "ci")
+    if done.returncode and "EUSAGE" in done.stderr:
+        # npm writes no entry for optional packages of other platforms where it leaves addresses out, and then misses them.
+        done = npm(place, "install", "--no-save")
     if done.returncode:
         raise RuntimeError(done.stdout + done.stderr)
     stamp.write_text(wanted)

@@ -34,7 +34,8 @@ def ok(*words, **kwargs):
 
 
 def as_json(*words, **kwargs):
-    return json.loads(ok("--json", *words, **kwargs) if False else ok(*words, "--json", **kwargs))
+    end = words.index("--") if "--" in words else len(words)
+    return json.loads(ok(*words[:end], "--json", *words[end:], **kwargs))
 
 
 def create(*words):

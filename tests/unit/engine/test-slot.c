@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tests src/engine/slot.c in a directory of its own. */
+#include "engine/slot.h"
+
+#include "base/auto.h"
+#include "base/fd.h"
+#include "test.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#define US 1001u
+#define THEM 1003u
+
+static char dir[] = "/tmp/burrow-slots-XXXXXX";
+
+static int make_slots(void)
+{
+    (void)strcpy(dir, "/tmp/burrow-slots-XXXXXX");
+    CHECK(mkdtemp(dir) != NULL);
+    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    CHECK(fd >= 0);
+    return fd;
+}
+
+static void remove_slots(void)
+{
+    struct error ignored = {0};
+    (void)fd_remove_tree(AT_FDCWD, dir, &ignored);
+}
+
+static unsigned take_one(int slots, uint32_t owner, int *lock, bool *is_dirty)
+{
+    struct slot_set own = {.owner = owner}; // as a process that has just started
+    struct error err = {0};
+    unsigned slot = SLOT_COUNT;
+
+    CHECK_OK(slot_take(slots, &own, &slot, lock, is_dirty, &err), err);
+    return slot;
+}
+
+TEST(the_lowest_free_slot_is_taken)
+{
+    autofd slots = make_slots();
+    autofd first = -1, second = -1, third = -1;
+    bool is_dirty = true;
+
+    CHECK_INT(take_one(slots, US, &first, &is_dirty), 0);
+    CHECK(!is_dirty);
+    CHECK_INT(take_one(slots, THEM, &second, &is_dirty), 1);
+    slot_is_clean(first);
+    closep(&first);
+    CHECK_INT(take_one(slots, THEM, &third, &is_dirty), 0);
+    CHECK(!is_dirty);
+    remove_slots();
+}
+
+TEST(a_dirty_slot_is_taken_again_by_whose_it_was)
+{
+    autofd slots = make_slots();
+    autofd lock = -1;
+    bool is_dirty = true;
+
+    CHECK_INT(take_one(slots, US, &lock, &is_dirty), 0);
+    closep(&lock); // died without a word
+    CHECK_INT(take_one(slots, US, &lock, &is_dirty), 0);
+    CHECK(is_dirty);
+    remove_slots();
+}
+
+TEST(a_dirty_slot_is_left_to_those_who_have_to_sweep_it)
+{
+    if (geteuid() != 0)
+        SKIP("only root may say whose a slot is");
+    autofd slots = make_slots();
+    autofd lock = -1, other = -1;
+    bool is_dirty = true;
+
+    CHECK_INT(take_one(slots, US, &lock, &is_dirty), 0);
+    closep(&lock);
+    CHECK_INT(take_one(slots, THEM, &other, &is_dirty), 1);
+    CHECK(!is_dirty);
+    autofd held = slot_try(slots, 0);
+    CHECK(held >= 0);
+    slot_is_clean(held); // swept
+    closep(&held);
+    CHECK_INT(take_one(slots, THEM, &lock, &is_dirty), 0);
+    remove_slots();
+}
+
+TEST(dirty_slots_of_others_are_better_than_none)
+{
+    if (geteuid() != 0)
+        SKIP("only root may say whose a slot is");
+    autofd slots = make_slots();
+    autofd lock = -1;
+    bool is_dirty = false;
+
+    for (unsigned i = 0; i < SLOT_COUNT; i++) { // all of them, as if everything of ours had died
+        char name[16];
+        (void)snprintf(name, sizeof name, "%u", i);
+        autofd fd = openat(slots, name, O_RDONLY | O_CREAT | O_CLOEXEC, 0601);
+        CHECK(fd >= 0 && fchmod(fd, 0601) == 0 && fchown(fd, (uid_t)-1, US) == 0);
+    }
+    CHECK_INT(take_one(slots, THEM, &lock, &is_dirty), 0);
+    CHECK(is_dirty);
+    remove_slots();
+}
+
+TEST(names_of_slots_are_numbers)
+{
+    unsigned slot = 7;
+
+    CHECK(slot_parse("0", &slot) && slot == 0);
+    CHECK(slot_parse("4095", &slot) && slot == 4095);
+    CHECK(!slot_parse("4096", &slot) && !slot_parse("-1", &slot) && !slot_parse("1x", &slot) && !slot_parse("", &slot));
+}
