@@ -57,6 +57,10 @@ int layer_open_all(struct volume *volume, bool is_made, struct error *err)
         if (is_made && fd_make_dirs(volume->data_dir, 0700, err) < 0)
             return -1;
         data = open(volume->data_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (data < 0 && errno == ENOENT)
+            return error_set(err, ERROR_NOT_FOUND, "there are no layers");
+        if (data < 0)
+            return error_sys(err, "open '%s'", volume->data_dir);
         base = data;
     }
     int fd = openat(base, "layers", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -65,9 +69,19 @@ int layer_open_all(struct volume *volume, bool is_made, struct error *err)
             return error_sys(err, "make the directory 'layers'");
         fd = openat(base, "layers", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     }
-    if (fd < 0 && (errno == ENOENT || errno == EBADF))
+    if (fd < 0 && errno == ENOENT)
         return error_set(err, ERROR_NOT_FOUND, "there are no layers");
     return fd < 0 ? error_sys(err, "open the directory 'layers'") : fd;
+}
+
+int layer_prefix(int layers_fd, char prefix[LAYER_PREFIX_SIZE], struct error *err)
+{
+    struct stat info;
+    if (fstat(layers_fd, &info) < 0)
+        return error_sys(err, "look at the directory 'layers'");
+    (void)snprintf(prefix, LAYER_PREFIX_SIZE, "%llx:%llx/", (unsigned long long)info.st_dev,
+                   (unsigned long long)info.st_ino);
+    return 0;
 }
 
 /* 1, 0 when there are no layers at all, -1. */
@@ -144,7 +158,11 @@ static int finish(struct volume *volume, int layers_fd, const char *temporary, c
         return -1;
     if (syscall(SYS_renameat2, layers_fd, temporary, layers_fd, name, RENAME_NOREPLACE) < 0)
         return errno == EEXIST ? conflict(name, err) : error_sys(err, "name the layer");
-    return fsync(layers_fd) < 0 ? error_sys(err, "write to the disk") : 0;
+    if (fsync(layers_fd) == 0)
+        return 0;
+    error_sys(err, "write to the disk");
+    (void)renameat(layers_fd, name, layers_fd, temporary); // to be discarded
+    return -1;
 }
 
 /* A layer from trees, top first. */
@@ -175,8 +193,7 @@ static int make_from(struct volume *volume, int layers_fd, const char *name, con
     return result;
 }
 
-int layer_open_scratch(struct volume *volume, const char *scratch, int *dir_fd,
-                             struct error *err)
+int layer_open_scratch(struct volume *volume, const char *scratch, int *dir_fd, struct error *err)
 {
     autofd top = -1;
     if (volume_scratch_open(volume, scratch, &top, err) < 0)
@@ -268,7 +285,8 @@ static int copy_to_scratch(struct volume *volume, int layers_fd, const char *nam
     struct layer_copy *copy = xnew(struct layer_copy);
     top = openat(dir, LAYER_UPPER, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     copy->top_fd = top;
-    int result = top < 0 ? error_sys(err, "open the scratch") : layer_copy_tree(copy, tree, top, err);
+    int result =
+        top < 0 ? error_sys(err, "open the scratch") : layer_copy_tree(copy, tree, top, err);
     if (result == 0 && volume->scratch_fd >= 0 && syncfs(top) < 0)
         result = error_sys(err, "write to the disk");
     layer_copy_clear(copy);
@@ -294,10 +312,9 @@ static int restore(struct volume *volume, const char *name, uint64_t layer_bytes
     if (faccessat(all, name, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
         return errno == ENOENT ? no_layer(name, err) : error_sys(err, "look for it");
     (void)snprintf(temporary, sizeof temporary, NEW_SCRATCH "%s", id_make(id));
-    int result = volume->ops->layers
-                     ? volume->ops->layers->branch(volume, all, name, layer_bytes, temporary,
-                                                   limits, err)
-                     : copy_to_scratch(volume, all, name, temporary, limits, err);
+    int result = volume->ops->layers ? volume->ops->layers->branch(volume, all, name, layer_bytes,
+                                                                   temporary, limits, err)
+                                     : copy_to_scratch(volume, all, name, temporary, limits, err);
     if (result < 0)
         return -1;
     result = volume->ops->replace(volume, temporary, scratch, err);
@@ -328,7 +345,12 @@ static int free_gone(struct volume *volume, int layers_fd, int slots_fd, const c
                      unsigned *n_used, struct error *err)
 {
     const char *name = strchr(gone + strlen(GONE), '.');
-    int used = name ? slots_have_note(slots_fd, name + 1, err) : 0;
+    char note[LAYER_PREFIX_SIZE + 80];
+
+    if (layer_prefix(layers_fd, note, err) < 0)
+        return -1;
+    (void)snprintf(note + strlen(note), sizeof note - strlen(note), "%s", name ? name + 1 : "");
+    int used = name ? slots_have_note(slots_fd, note, err) : 0;
     if (used < 0)
         return -1;
     *n_used += used > 0;
@@ -354,8 +376,8 @@ static int reclaim(struct volume *volume, int layers_fd, unsigned *n_used, struc
             result = -1;
             break;
         }
-        if (free_gone(volume, layers_fd, slots, names.names[i], n_used,
-                      result < 0 ? &later : err) < 0)
+        if (free_gone(volume, layers_fd, slots, names.names[i], n_used, result < 0 ? &later : err) <
+            0)
             result = -1;
     }
     layer_names_clear(&names);
@@ -385,6 +407,7 @@ static int hide(int layers_fd, const char *name, char gone[128], struct error *e
 
 int layer_remove(struct volume *volume, const char *name, struct error *err)
 {
+    struct error ignored;
     char gone[128];
     unsigned n_used = 0;
     autofd all = -1, slots = -1;
@@ -396,9 +419,10 @@ int layer_remove(struct volume *volume, const char *name, struct error *err)
         return any;
     if (faccessat(all, name, F_OK, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT)
         return 0;
-    if (hide(all, name, gone, err) < 0 || slots_open(&slots, err) < 0 ||
-        free_gone(volume, all, slots, gone, &n_used, err) < 0)
+    if (hide(all, name, gone, err) < 0)
         return error_wrap(err, "remove layer '%s'", name);
+    if (slots_open(&slots, &ignored) == 0) // what cannot be freed now is layer_reclaim's
+        (void)free_gone(volume, all, slots, gone, &n_used, &ignored);
     return 0;
 }
 

@@ -107,8 +107,7 @@ static int read_attributes(int fd, struct buffer *out, struct error *err)
         if (buffer_add(out, at, strlen(at) + 1, err) < 0 ||
             buffer_reserve(out, sizeof(ssize_t) + MAX_ATTRIBUTES, err) < 0)
             return -1;
-        ssize_t length =
-            fgetxattr(fd, at, out->data + out->length + sizeof length, MAX_ATTRIBUTES);
+        ssize_t length = fgetxattr(fd, at, out->data + out->length + sizeof length, MAX_ATTRIBUTES);
         memcpy(out->data + out->length, &length, sizeof length);
         buffer_grew(out, sizeof length + (length > 0 ? (size_t)length : 0));
     }

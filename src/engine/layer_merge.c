@@ -21,13 +21,13 @@ static int mark_dir(int fd, const struct layer_dir *parent, const struct layer_d
                     const char *name, struct error *err)
 {
     size_t length = parent->below ? strlen(parent->below) : 0;
-    bool is_plain = parent->below && dir->below && strncmp(dir->below, parent->below, length) == 0 &&
-                    dir->below[length] == '/' && strcmp(dir->below + length + 1, name) == 0;
+    bool is_plain = parent->below && dir->below &&
+                    strncmp(dir->below, parent->below, length) == 0 && dir->below[length] == '/' &&
+                    strcmp(dir->below + length + 1, name) == 0;
     if (is_plain || (!parent->below && !dir->below))
         return 0;
-    int result = dir->below
-                     ? fsetxattr(fd, LAYER_REDIRECT, dir->below, strlen(dir->below), 0)
-                     : fsetxattr(fd, LAYER_OPAQUE, "y", 1, 0);
+    int result = dir->below ? fsetxattr(fd, LAYER_REDIRECT, dir->below, strlen(dir->below), 0)
+                            : fsetxattr(fd, LAYER_OPAQUE, "y", 1, 0);
     return result < 0 ? error_sys(err, "mark a directory") : 0;
 }
 
@@ -50,8 +50,8 @@ static int merge_subdir(struct merge *merge, const struct layer_dir *parent,
 }
 
 static int merge_entry(struct merge *merge, const struct layer_dir *parent,
-                       const struct layer_entry *entry, const char *name, int to_fd,
-                       unsigned depth, struct error *err)
+                       const struct layer_entry *entry, const char *name, int to_fd, unsigned depth,
+                       struct error *err)
 {
     if (entry->kind == ENTRY_DIR)
         return merge_subdir(merge, parent, entry, name, to_fd, depth, err);

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 
 #define SLOTS_DIR "/run/burrow/slots"
-#define MAX_NOTES 32768
+#define MAX_NOTES 65536
 
 /* The marks are the file's mode and group: PID 1, which holds the file too, may not change them. */
 #define CLEAN 0600
@@ -46,10 +46,23 @@ int slot_try(int dir_fd, unsigned slot)
     return take_fd(fd);
 }
 
+/* The lock's own fd cannot write: PID 1 has it too. */
+static void clear_notes(int lock_fd)
+{
+    char path[32];
+    (void)snprintf(path, sizeof path, "/proc/self/fd/%d", lock_fd);
+    autofd notes = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
+}
+
 void slot_is_clean(int lock_fd)
 {
-    if (lock_fd >= 0)
-        (void)fchmod(lock_fd, CLEAN);
+    struct stat info;
+
+    if (lock_fd < 0)
+        return;
+    if (fstat(lock_fd, &info) == 0 && info.st_size > 0)
+        clear_notes(lock_fd);
+    (void)fchmod(lock_fd, CLEAN);
 }
 
 static uint64_t bit_of(unsigned slot)
@@ -62,6 +75,28 @@ void slot_add(struct slot_set *own, unsigned slot)
     (void)atomic_fetch_or(&own->held[slot / 64], bit_of(slot));
 }
 
+/*
+ * Makes a slot that is locked the owner's, unless another data directory has something to sweep there and it is not
+ * needed. *is_dirty as for slot_take.
+ */
+static bool make_own(int fd, uint32_t owner, bool is_needed, bool *is_dirty)
+{
+    struct stat info = {0};
+    bool is_known = fstat(fd, &info) == 0;
+    bool was_dirty = !is_known || (info.st_mode & 07777) == DIRTY;
+
+    if (was_dirty && !is_needed && info.st_gid != 0 && info.st_gid != owner)
+        return false;
+    if (!is_known || info.st_gid != owner)
+        (void)fchown(fd, (uid_t)-1, owner); // at worst it is taken for another's
+    if (info.st_size > 0)
+        clear_notes(fd);
+    if (!was_dirty)
+        (void)fchmod(fd, DIRTY);
+    *is_dirty = was_dirty;
+    return true;
+}
+
 /* A slot that is being looked for, and what is known of it when it is found. */
 struct find {
     int dir_fd;
@@ -71,34 +106,10 @@ struct find {
     bool is_dirty;
 };
 
-/*
- * Makes a slot that is locked the owner's, unless another data directory has something to sweep there and it is not
- * needed. *is_dirty as for slot_take.
- */
-static bool make_own(const struct find *find, unsigned slot, int fd, bool is_needed, bool *is_dirty)
-{
-    uint32_t owner = find->own->owner;
-    struct stat info = {0};
-    bool is_known = fstat(fd, &info) == 0;
-    bool was_dirty = !is_known || (info.st_mode & 07777) == DIRTY;
-
-    if (was_dirty && !is_needed && info.st_gid != 0 && info.st_gid != owner)
-        return false;
-    if (!is_known || info.st_gid != owner)
-        (void)fchown(fd, (uid_t)-1, owner); // at worst it is taken for another's
-    if (info.st_size > 0) { // notes of the one before
-        autofd old = open_slot(find->dir_fd, slot, O_WRONLY | O_TRUNC);
-    }
-    if (!was_dirty)
-        (void)fchmod(fd, DIRTY);
-    *is_dirty = was_dirty;
-    return true;
-}
-
 static bool try_one(struct find *find, unsigned slot, bool is_needed)
 {
     autofd fd = slot_try(find->dir_fd, slot);
-    if (fd < 0 || !make_own(find, slot, fd, is_needed, &find->is_dirty))
+    if (fd < 0 || !make_own(fd, find->own->owner, is_needed, &find->is_dirty))
         return false;
     find->slot = slot;
     find->fd = take_fd(fd);
@@ -163,12 +174,12 @@ void slot_drop(struct slot_set *own, unsigned slot, int *lock_fd)
     (void)atomic_fetch_or(&own->left[slot / 64], bit_of(slot));
 }
 
-int slot_note(int dir_fd, unsigned slot, const char *const *names, size_t count, struct error *err)
+int slot_note(int dir_fd, unsigned slot, const char *prefix, const char *const *names, size_t count,
+              struct error *err)
 {
     autobuffer text = {.maximum = MAX_NOTES};
     for (size_t i = 0; i < count; i++) {
-        if (buffer_add(&text, names[i], strlen(names[i]), err) < 0 ||
-            buffer_add(&text, "\n", 1, err) < 0)
+        if (buffer_addf(&text, err, "%s%s\n", prefix, names[i]) < 0)
             return -1;
     }
     autofd fd = open_slot(dir_fd, slot, O_WRONLY | O_TRUNC);
@@ -189,14 +200,11 @@ static bool has_line(const char *text, const char *line)
 
 static int slot_has_note(int dir_fd, unsigned slot, const char *name, struct error *err)
 {
-    struct stat info;
     autobuffer text = {.maximum = MAX_NOTES + 1};
     autofd fd = open_slot(dir_fd, slot, O_RDONLY);
 
-    if (fd < 0 || fstat(fd, &info) < 0)
+    if (fd < 0)
         return errno == ENOENT ? 0 : error_sys(err, "read slot %u in '%s'", slot, SLOTS_DIR);
-    if (info.st_size == 0)
-        return 0;
     if (fd_read_buffer(fd, &text, err) < 0)
         return -1;
     if (!text.data || !has_line(text.data, name))
@@ -207,6 +215,7 @@ static int slot_has_note(int dir_fd, unsigned slot, const char *name, struct err
 int slots_have_note(int dir_fd, const char *name, struct error *err)
 {
     struct dirent *entry;
+    struct stat info;
     unsigned slot;
     int found = 0;
     int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -218,7 +227,8 @@ int slots_have_note(int dir_fd, const char *name, struct error *err)
         return -1;
     }
     while (found == 0 && (entry = readdir(dir))) {
-        if (slot_parse(entry->d_name, &slot))
+        if (slot_parse(entry->d_name, &slot) && fstatat(fd, entry->d_name, &info, 0) == 0 &&
+            info.st_size > 0)
             found = slot_has_note(dir_fd, slot, name, err);
     }
     return found;

@@ -474,8 +474,11 @@ static int btrfs_replace(struct volume *volume, const char *from, const char *to
     if (!is_new && (errno != EEXIST || syscall(SYS_renameat2, volume->scratch_fd, from,
                                                volume->scratch_fd, to, RENAME_EXCHANGE) < 0))
         return error_sys(err, "put it in its place");
-    if (commit(volume->dir_fd, err) < 0)
+    if (commit(volume->dir_fd, err) < 0) {
+        (void)syscall(SYS_renameat2, volume->scratch_fd, to, volume->scratch_fd, from,
+                      is_new ? RENAME_NOREPLACE : RENAME_EXCHANGE);
         return -1;
+    }
     if (!is_new)
         (void)btrfs_remove(volume, from, &ignored); // swept at the latest
     return 0;

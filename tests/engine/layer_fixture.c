@@ -83,7 +83,8 @@ static void put_file(int top_fd, const char *path, unsigned *seed)
     unsigned length = chance(seed, sizeof text);
     for (unsigned i = 0; i < length; i++)
         text[i] = (char)('a' + chance(seed, 26));
-    autofd fd = openat(top_fd, path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0644);
+    autofd fd =
+        openat(top_fd, path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0644);
     if (fd < 0)
         return;
     if (chance(seed, 8) == 0)
@@ -312,7 +313,7 @@ char *tell_difference(const char *from, const char *to)
 
 static int note_change(void *data, const struct layer_change *change, struct error *err)
 {
-    return buffer_addf(data, err, "%c%s\n", "+~-"[change->kind], change->item.path);
+    return buffer_addf(data, err, "%c%s\n", "+~-"[change->kind], change -> item.path);
 }
 
 char *tell_diff(struct volume *volume, const struct layer_stack *from, const struct layer_stack *to)
