@@ -185,6 +185,12 @@ int snapshot_get(struct core *core, const struct actor *actor, const char *id, s
     return 0;
 }
 
+int snapshot_look(struct core *core, const struct actor *actor, const char *id, struct snapshot_record *out,
+                  struct error *err)
+{
+    return snapshot_find(core, actor, id, out, err);
+}
+
 /* name, tag or both, of this owner (organisation NULL: public ones). 1: found. */
 static int search(struct core *core, const struct store_owner *owner, const char *name, const char *tag,
                   struct snapshot_record *out, struct error *err)
