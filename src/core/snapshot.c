@@ -177,6 +177,8 @@ int snapshot_get(struct core *core, const struct actor *actor, const char *id, s
 
     if (snapshot_find(core, actor, id, &record, err) < 0)
         return -1;
+    if (record.state == SNAPSHOT_DELETED)
+        return lookup_missing("snapshot", id, err);
     if (record.state == SNAPSHOT_READY && record.file_count == SNAPSHOT_NOT_COUNTED &&
         snapshot_count(core, &record, err) < 0)
         return -1;
