@@ -91,6 +91,7 @@ struct snapshot_content {
     const char *metadata;    // JSON
 };
 /* ERROR_CONFLICT, noun "snapshot", reason "state": nothing was uploaded, or it is finished. ERROR_INVALID, noun "archive": what was
- * uploaded is none, or refused; it is FAILED then. */
+ * uploaded is none, or damaged, or
+ * refused (ERROR_DENIED where a link is in the way); another can be uploaded. */
 int snapshot_build_finish(struct core *core, const struct actor *actor, const char *id,
                           const struct snapshot_content *content, struct snapshot_record *out, struct error *err);
