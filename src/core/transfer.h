@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Snapshots on their way from one machine to another, each as one file: a tar, compressed with zstd, holding
+ * Snapshots on their way from one machine to another, each as one file: a tar, compressed with zstd (with zstd's own sum, which covers what is
+ * between the files too), holding
  *
  *   burrow-snapshot   the first entry, text: a line "burrow-snapshot 1", then one "name: value" a line, values packed as core/texts.h packs an
  *                     item: name, tag, description, message, metadata, runtime, runtime-hash, created, files, bytes, and as often as needed
  *                     env, removed (a path below the runtime that is not there any more), replaced (a directory that hides all of
  *                     the runtime's) and attribute (path, name and value of an extended attribute)
- *   SHA256SUMS        a line for each plain file, as sha256sum(1) writes and checks them
+ *   SHA256SUMS        the second: a line for burrow-snapshot and for each plain file below, as sha256sum(1) writes and checks them
  *   files/...         all that lies above the runtime, the layers merged: files, directories, links, hard links; owners as in the sandbox
  *
  * So no kernel's way of hiding a file, and nothing that only root can make, is in the archive. The runtime itself does not travel: it
