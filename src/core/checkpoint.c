@@ -26,12 +26,15 @@ static int check_name(const char *name, struct error *err)
     return 0;
 }
 
-static int not_while_paused(struct live *live, struct error *err)
+static int refuse_paused(struct error *err)
 {
-    if (!live_is_in(live, sandbox_in(SANDBOX_PAUSED)))
-        return 0;
     error_set(err, ERROR_CONFLICT, "the sandbox is paused; resume it first");
     return error_about(err, "sandbox", "state");
+}
+
+static int not_while_paused(struct live *live, struct error *err)
+{
+    return live_is_in(live, sandbox_in(SANDBOX_PAUSED)) ? refuse_paused(err) : 0;
 }
 
 static int find(struct core *core, const char *sandbox_id, const char *reference, struct checkpoint_record *out,
@@ -129,6 +132,8 @@ int checkpoint_remove(struct core *core, const struct actor *actor, const char *
 
     if (lookup_record(core, actor, sandbox_id, &sandbox, err) < 0 || find(core, sandbox_id, reference, &record, err) < 0)
         return -1;
+    if (sandbox.state == SANDBOX_PAUSED)
+        return refuse_paused(err);
     if (store_begin(core->store, STORE_DURABLE, &together, err) < 0 ||
         store_layer_release(core->store, record.id, err) < 0 ||
         store_checkpoint_remove(core->store, record.id, err) < 0 || store_commit(&together, err) < 0)

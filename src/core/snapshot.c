@@ -102,17 +102,20 @@ static int put_all(struct live *live, const struct actor *actor, const struct sn
     return store_commit(&together, err);
 }
 
-static int64_t size_below(struct core *core, const char *snapshot)
+/* What its sandbox was made from, deleted or not; left alone when it was a runtime. */
+static void find_parent(struct core *core, const char *snapshot, struct snapshot_record *out)
 {
-    autosnapshot parent = {0};
     struct error ignored = {0};
-    return snapshot && store_snapshot_get(core->store, snapshot, &parent, &ignored) == 0 ? parent.size_bytes : 0;
+
+    if (snapshot)
+        (void)store_snapshot_get(core->store, snapshot, out, &ignored);
 }
 
 static int take_snapshot(struct live *live, const struct actor *actor, const struct snapshot_request *request,
                          const char *id, struct error *err)
 {
     const struct sandbox_record *sandbox = &live->record;
+    autosnapshot parent = {0};
     struct error ignored = {0};
     char layer[LAYER_NAME];
     char made_up[32];
@@ -121,6 +124,7 @@ static int take_snapshot(struct live *live, const struct actor *actor, const str
     if (layers_save(live, layers_name(layer), &bytes, err) < 0)
         return error_wrap(err, "keep the files of the sandbox");
     autofree char *chain = chain_of(layer, sandbox->layers);
+    find_parent(live->core, sandbox->snapshot, &parent);
     int64_t now = (int64_t)clock_wall_ms();
     (void)snprintf(made_up, sizeof made_up, "snapshot-%.8s", id);
     struct snapshot_record record = {
@@ -135,9 +139,9 @@ static int take_snapshot(struct live *live, const struct actor *actor, const str
         .description = request->description,
         .is_public = request->is_public,
         .layers = chain,
-        .env = "",
+        .env = parent.env ? parent.env : "",
         .state = SNAPSHOT_READY,
-        .size_bytes = (int64_t)bytes + size_below(live->core, sandbox->snapshot),
+        .size_bytes = (int64_t)bytes + parent.size_bytes,
         .file_count = SNAPSHOT_NOT_COUNTED,
         .created_at = now,
         .updated_at = now,
@@ -177,12 +181,20 @@ int snapshot_get(struct core *core, const struct actor *actor, const char *id, s
 
     if (snapshot_find(core, actor, id, &record, err) < 0)
         return -1;
+    if (record.state == SNAPSHOT_DELETED)
+        return lookup_missing("snapshot", id, err);
     if (record.state == SNAPSHOT_READY && record.file_count == SNAPSHOT_NOT_COUNTED &&
         snapshot_count(core, &record, err) < 0)
         return -1;
     *out = record;
     record = (struct snapshot_record){0};
     return 0;
+}
+
+int snapshot_look(struct core *core, const struct actor *actor, const char *id, struct snapshot_record *out,
+                  struct error *err)
+{
+    return snapshot_find(core, actor, id, out, err);
 }
 
 /* name, tag or both, of this owner (organisation NULL: public ones). 1: found. */

@@ -26,6 +26,10 @@ int snapshot_create(struct core *core, const struct actor *actor, const char *sa
 int snapshot_get(struct core *core, const struct actor *actor, const char *id, struct snapshot_record *out,
                  struct error *err);
 
+/* What is remembered of it, deleted or not, counted or not: for telling what a sandbox was made from. ERROR_NOT_FOUND, noun "snapshot". */
+int snapshot_look(struct core *core, const struct actor *actor, const char *id, struct snapshot_record *out,
+                  struct error *err);
+
 /* By id, name:tag, @organisation/name:tag, tag (the newest), name (the newest); in this order. Public ones of others too. */
 int snapshot_resolve(struct core *core, const struct actor *actor, const char *reference, struct snapshot_record *out,
                      struct error *err);
@@ -74,6 +78,10 @@ struct snapshot_build {
 /* *is_unchanged: one of this name with the same hash exists; *out is that one. Else *out is a new one, with an upload_secret. */
 int snapshot_build_begin(struct core *core, const struct actor *actor, const struct snapshot_build *build,
                          bool *is_unchanged, struct snapshot_record *out, struct error *err);
+/* Whether snapshot_build_upload would take an archive, before one is received. ERROR_NOT_FOUND, noun "snapshot": there is none, or the
+ * secret is not its own; ERROR_CONFLICT, noun "snapshot", reason "state": it is not being built any more. */
+int snapshot_build_check(struct core *core, const struct actor *actor, const char *id, const char *secret,
+                         struct error *err);
 /* By the actor (secret NULL), or by whoever knows the secret (actor NULL). `archive_fd` is a tar.gz. */
 int snapshot_build_upload(struct core *core, const struct actor *actor, const char *id, const char *secret,
                           int archive_fd, struct error *err);
@@ -82,5 +90,8 @@ struct snapshot_content {
     const char *const *env;  // NAME=VALUE; or NULL
     const char *metadata;    // JSON
 };
+/* ERROR_CONFLICT, noun "snapshot", reason "state": nothing was uploaded, or it is finished. ERROR_INVALID, noun "archive": what was
+ * uploaded is none, or damaged, or
+ * refused (ERROR_DENIED where a link is in the way); another can be uploaded. */
 int snapshot_build_finish(struct core *core, const struct actor *actor, const char *id,
                           const struct snapshot_content *content, struct snapshot_record *out, struct error *err);

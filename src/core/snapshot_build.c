@@ -118,6 +118,13 @@ static int copy_file(int from, int to, struct error *err)
     return fdatasync(to) < 0 ? error_sys(err, "bring the upload to the disk") : 0;
 }
 
+int snapshot_build_check(struct core *core, const struct actor *actor, const char *id, const char *secret,
+                         struct error *err)
+{
+    autosnapshot record = {0};
+    return find_building(core, actor, id, secret, &record, err);
+}
+
 int snapshot_build_upload(struct core *core, const struct actor *actor, const char *id, const char *secret,
                           int archive_fd, struct error *err)
 {

@@ -53,21 +53,34 @@ static int walk(struct core *core, const struct snapshot_record *record, layer_o
     return layer_diff(engine_volume(core->engine), &stack.base, &stack.full, &options, on_change, data, &total, err);
 }
 
+struct tally {
+    int64_t files;
+    int64_t bytes; // on the disk
+};
+
 static int count_one(void *data, const struct layer_change *change, struct error *err)
 {
-    int64_t *count = data;
+    struct tally *tally = data;
+    struct stat info;
+
     (void)err;
-    *count += change->kind != LAYER_REMOVED && S_ISREG(change->item.mode);
+    if (change->kind == LAYER_REMOVED || !S_ISREG(change->item.mode))
+        return 0;
+    tally->files++;
+    if (change->fd >= 0 && !change->item.is_hard_link && fstat(change->fd, &info) == 0)
+        tally->bytes += (int64_t)info.st_blocks * 512;
     return 0;
 }
 
 int snapshot_count(struct core *core, struct snapshot_record *record, struct error *err)
 {
-    int64_t count = 0;
+    struct tally tally = {0};
 
-    if (walk(core, record, count_one, &count, err) < 0)
+    if (walk(core, record, count_one, &tally, err) < 0)
         return error_wrap(err, "count the files of snapshot '%s'", record->id);
-    record->file_count = count;
+    record->file_count = tally.files;
+    // The quota told more: with simple quotas a sandbox pays for what older layers of its own still hold.
+    record->size_bytes = tally.bytes;
     record->updated_at = (int64_t)clock_wall_ms();
     return store_snapshot_update(core->store, record, SNAPSHOT_PART_COUNT, snapshot_in(SNAPSHOT_READY), err);
 }
