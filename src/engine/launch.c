@@ -253,13 +253,13 @@ static int clone_all_saved(struct launch *l, struct error *err)
 {
     const struct box_spec *spec = l->spec;
     struct engine *engine = l->engine;
+    char prefix[LAYER_PREFIX_SIZE];
 
     if (spec->n_saved == 0)
         return 0;
-    if (slot_note(engine->slots_fd, l->box->slot, spec->saved, spec->n_saved, err) < 0)
-        return -1;
     autofd all = layer_open_all(engine->volume, false, err);
-    if (all < 0)
+    if (all < 0 || layer_prefix(all, prefix, err) < 0 ||
+        slot_note(engine->slots_fd, l->box->slot, prefix, spec->saved, spec->n_saved, err) < 0)
         return -1;
     if (engine->has_layer_fds &&
         clone_mount(all, "", LAYER_FLAGS, 0, l->userns_fd, &l->saved, err) < 0)

@@ -70,6 +70,16 @@ int layer_open_all(struct volume *volume, bool is_made, struct error *err)
     return fd < 0 ? error_sys(err, "open the directory 'layers'") : fd;
 }
 
+int layer_prefix(int layers_fd, char prefix[LAYER_PREFIX_SIZE], struct error *err)
+{
+    struct stat info;
+    if (fstat(layers_fd, &info) < 0)
+        return error_sys(err, "look at the directory 'layers'");
+    (void)snprintf(prefix, LAYER_PREFIX_SIZE, "%llx:%llx/", (unsigned long long)info.st_dev,
+                   (unsigned long long)info.st_ino);
+    return 0;
+}
+
 /* 1, 0 when there are no layers at all, -1. */
 static int open_all_if_any(struct volume *volume, int *fd, struct error *err)
 {
@@ -328,7 +338,12 @@ static int free_gone(struct volume *volume, int layers_fd, int slots_fd, const c
                      unsigned *n_used, struct error *err)
 {
     const char *name = strchr(gone + strlen(GONE), '.');
-    int used = name ? slots_have_note(slots_fd, name + 1, err) : 0;
+    char note[LAYER_PREFIX_SIZE + 80];
+
+    if (layer_prefix(layers_fd, note, err) < 0)
+        return -1;
+    (void)snprintf(note + strlen(note), sizeof note - strlen(note), "%s", name ? name + 1 : "");
+    int used = name ? slots_have_note(slots_fd, note, err) : 0;
     if (used < 0)
         return -1;
     *n_used += used > 0;

@@ -99,5 +99,9 @@ void layer_entry_clear(struct layer_entry *entry);
 
 /* The directory layers lie in; made when `is_made`. -1 with ERROR_NOT_FOUND when there are none. */
 int layer_open_all(struct volume *volume, bool is_made, struct error *err);
+/* What tells the layers of one directory from those of another, in slots: a prefix to their names. */
+#define LAYER_PREFIX_SIZE 48
+int layer_prefix(int layers_fd, char prefix[LAYER_PREFIX_SIZE], struct error *err);
+
 /* What the box of a scratch wrote, as layer_open gives it of a layer. */
 int layer_open_scratch(struct volume *volume, const char *scratch, int *dir_fd, struct error *err);

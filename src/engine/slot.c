@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 
 #define SLOTS_DIR "/run/burrow/slots"
-#define MAX_NOTES 32768
+#define MAX_NOTES 65536
 
 /* The mark is a bit of the file's mode: PID 1, which holds the file too, may not change it. */
 #define CLEAN 0600
@@ -60,8 +60,16 @@ static bool mark_dirty(int dir_fd, unsigned slot, int fd)
 
 void slot_is_clean(int lock_fd)
 {
-    if (lock_fd >= 0)
-        (void)fchmod(lock_fd, CLEAN);
+    struct stat info;
+    char path[32];
+
+    if (lock_fd < 0)
+        return;
+    if (fstat(lock_fd, &info) == 0 && info.st_size > 0) {
+        (void)snprintf(path, sizeof path, "/proc/self/fd/%d", lock_fd);
+        autofd notes = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
+    }
+    (void)fchmod(lock_fd, CLEAN);
 }
 
 int slot_take(int dir_fd, unsigned *slot, int *lock_fd, bool *is_dirty, struct error *err)
@@ -81,12 +89,12 @@ int slot_take(int dir_fd, unsigned *slot, int *lock_fd, bool *is_dirty, struct e
                      SLOT_COUNT);
 }
 
-int slot_note(int dir_fd, unsigned slot, const char *const *names, size_t count, struct error *err)
+int slot_note(int dir_fd, unsigned slot, const char *prefix, const char *const *names, size_t count,
+              struct error *err)
 {
     autobuffer text = {.maximum = MAX_NOTES};
     for (size_t i = 0; i < count; i++) {
-        if (buffer_add(&text, names[i], strlen(names[i]), err) < 0 ||
-            buffer_add(&text, "\n", 1, err) < 0)
+        if (buffer_addf(&text, err, "%s%s\n", prefix, names[i]) < 0)
             return -1;
     }
     autofd fd = open_slot(dir_fd, slot, O_WRONLY | O_TRUNC);

@@ -32,10 +32,11 @@ void slot_is_clean(int lock_fd);
 int slot_try(int dir_fd, unsigned slot);
 
 /*
- * Notes names, one a line, in a slot that is held: what its box uses. They are gone when the slot is taken again. Who holds a copy
- * of the lock, as PID 1 does, cannot change them.
+ * Notes names, each behind the prefix and one a line, in a slot that is held: what its box uses. They are gone when the slot
+ * is clean or taken again. Who holds a copy of the lock, as PID 1 does, cannot change them.
  */
-int slot_note(int dir_fd, unsigned slot, const char *const *names, size_t count, struct error *err);
+int slot_note(int dir_fd, unsigned slot, const char *prefix, const char *const *names, size_t count,
+              struct error *err);
 
 /* Whether a slot that somebody holds has this note. Looks at all slots. -1 with *err when it cannot be told. */
 int slots_have_note(int dir_fd, const char *name, struct error *err);

@@ -2,6 +2,7 @@
 /* Tests of layers on every kind of volume, with the kernel's overlay as the judge. Needs root. */
 #include "base/mem.h"
 #include "engine/layer_fixture.h"
+#include "engine/layer_impl.h"
 #include "engine/slot.h"
 
 #include <fcntl.h>
@@ -224,7 +225,10 @@ static void check_use(struct volume *volume)
     CHECK_OK(layer_open(volume, "used", &kept, &err), err);
     CHECK_OK(slots_open(&slots, &err), err);
     CHECK_OK(slot_take(slots, &slot, &lock, &is_dirty, &err), err);
-    CHECK_OK(slot_note(slots, slot, used, 2, &err), err);
+    char prefix[LAYER_PREFIX_SIZE];
+    autofd all = layer_open_all(volume, false, &err);
+    CHECK_OK(layer_prefix(all, prefix, &err), err);
+    CHECK_OK(slot_note(slots, slot, prefix, used, 2, &err), err);
     CHECK_OK(layer_remove(volume, "used", &err), err);
     CHECK_OK(layer_remove(volume, "use", &err), err);
     CHECK(!layer_exists(volume, "used") && exists(kept, "file"));
