@@ -19,6 +19,11 @@
 
 #define BUILD_DIRECTORY "builds"
 
+char *snapshot_build_directory(struct core *core)
+{
+    return xasprintf("%s/" BUILD_DIRECTORY, core->settings.data_dir);
+}
+
 static char *archive_path(struct core *core, const char *id)
 {
     return xasprintf("%s/" BUILD_DIRECTORY "/%s", core->settings.data_dir, id);
@@ -119,7 +124,7 @@ static int copy_file(int from, int to, struct error *err)
 int snapshot_build_upload(struct core *core, const struct actor *actor, const char *id, const char *secret,
                           int archive_fd, struct error *err)
 {
-    autofree char *directory = xasprintf("%s/" BUILD_DIRECTORY, core->settings.data_dir);
+    autofree char *directory = snapshot_build_directory(core);
     autofree char *path = archive_path(core, id);
     autofree char *partial = xasprintf("%s.new", path);
     autosnapshot record = {0};
