@@ -87,7 +87,7 @@ static int64_t either(int64_t wanted, int64_t standard)
 /* One name for one thing: "base" is "base:latest". */
 static char *name_runtime(const struct birth *birth)
 {
-    const char *asked = birth->request->runtime;
+    const char *asked = birth->snapshot.id ? birth->snapshot.runtime : birth->request->runtime;
     const char *name = asked ? asked : birth->core->settings.default_runtime;
 
     return xasprintf("%s%s", name, strchr(name, ':') ? "" : ":latest");
@@ -112,6 +112,8 @@ static struct sandbox_record describe(const struct birth *birth, const char *id,
         .asked = request->asked,
         .mode = request->mode,
         .runtime = own_runtime,
+        .snapshot = birth->snapshot.id,
+        .layers = birth->snapshot.layers,
         .command = own_command,
         .max_executions = request->max_executions,
         .box_user = request->box_user,

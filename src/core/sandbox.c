@@ -60,6 +60,17 @@ static int not_alive(struct core *core, const struct actor *actor, const char *i
                : error_set(err, ERROR_SYSTEM, "sandbox '%s' is not under this server's care", id);
 }
 
+/* What it is in memory counts: the store may hear of an end a moment later. */
+static int check_alive(struct live *live, struct error *err)
+{
+    (void)pthread_mutex_lock(&live->lock);
+    bool is_over = (sandbox_in(live->record.state) & SANDBOX_OVER) != 0;
+    bool is_deleted = live->record.state == SANDBOX_DELETED;
+    int result = is_over && !is_deleted ? lifecycle_check(&live->record, STEP_STOP, err) : 0;
+    (void)pthread_mutex_unlock(&live->lock);
+    return is_deleted ? lookup_missing("sandbox", live->id, err) : result;
+}
+
 int lookup_live(struct core *core, const struct actor *actor, const char *id, struct live **out, struct error *err)
 {
     autoptr(live) live = registry_find(core->registry, id);
@@ -70,8 +81,8 @@ int lookup_live(struct core *core, const struct actor *actor, const char *id, st
         return lookup_missing("sandbox", id, err);
     if (live_await_calm(live, err) < 0)
         return -1;
-    if (live_is_over(live))
-        return not_alive(core, actor, id, err);
+    if (check_alive(live, err) < 0)
+        return -1;
     *out = take(live);
     return 0;
 }

@@ -221,6 +221,16 @@ static bool take_ahead(struct box *box, uint32_t id, struct cgroup_leaf *leaf)
     return false;
 }
 
+/* One that is there already was made ahead by an owner that is no more: nobody has been in it. */
+static int make_leaf(struct box *box, const char *name, struct cgroup_leaf *leaf, struct error *err)
+{
+    if (cgroup_leaf_create(box->cgroup, name, leaf, err) == 0)
+        return 0;
+    if (err->sys != EEXIST || cgroup_leaf_remove(box->cgroup, name, err) < 0)
+        return -1;
+    return cgroup_leaf_create(box->cgroup, name, leaf, err);
+}
+
 int box_spawn(struct box *box, const struct process_spec *spec, int *tty_fd, struct error *err)
 {
     struct cgroup_leaf leaf = {-1, -1, -1, -1, -1};
@@ -233,8 +243,7 @@ int box_spawn(struct box *box, const struct process_spec *spec, int *tty_fd, str
     if (check_env(spec->env, err) < 0)
         return -1;
     leaf_name(spec->id, name, sizeof name);
-    if (!box->is_one_shot && !take_ahead(box, spec->id, &leaf) &&
-        cgroup_leaf_create(box->cgroup, name, &leaf, err) < 0)
+    if (!box->is_one_shot && !take_ahead(box, spec->id, &leaf) && make_leaf(box, name, &leaf, err) < 0)
         return -1;
     int result = request_spawn(box, spec, &leaf, tty_fd, err);
     cgroup_leaf_close(&leaf);

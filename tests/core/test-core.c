@@ -123,6 +123,7 @@ CORE_TEST(commands_go_on_while_the_server_restarts)
     char id[ID_TEXT];
     autoexecution first = {0};
     autoexecution job = {0};
+    autoexecution again = {0};
     autoexecution end = {0};
 
     make_sandbox(id);
@@ -137,6 +138,10 @@ CORE_TEST(commands_go_on_while_the_server_restarts)
     struct error err = {0};
     CHECK_OK(execution_get(core, &actor, job.id, NULL, &end, &err), err);
     CHECK_INT(end.state, EXECUTION_RUNNING);
+    execution_record_clear(&end);
+    start_in(id, EXECUTION_COMMAND, "exit 5", &again); // what the earlier server made ahead does not stand in the way
+    await_execution(again.id, &end);
+    CHECK_INT(end.exit_code, 5);
     CHECK_OK(sandbox_delete(core, &actor, id, &err), err);
 }
 

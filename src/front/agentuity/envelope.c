@@ -138,18 +138,24 @@ static void write_message(struct json_writer *json, const struct error *err)
     json_string_end(json);
 }
 
+void envelope_failure(struct reply *reply, const struct error *err)
+{
+    char code[ENVELOPE_CODE];
+
+    reply_init(reply);
+    json_map_begin(&reply->json);
+    json_key(&reply->json, "success");
+    json_bool(&reply->json, false);
+    json_key(&reply->json, "code");
+    json_string(&reply->json, envelope_code(err, code));
+    json_key(&reply->json, "message");
+    write_message(&reply->json, err);
+}
+
 void envelope_error(struct call *call, const struct error *err)
 {
     autoreply reply = {0};
-    char code[ENVELOPE_CODE];
 
-    reply_init(&reply);
-    json_map_begin(&reply.json);
-    json_key(&reply.json, "success");
-    json_bool(&reply.json, false);
-    json_key(&reply.json, "code");
-    json_string(&reply.json, envelope_code(err, code));
-    json_key(&reply.json, "message");
-    write_message(&reply.json, err);
+    envelope_failure(&reply, err);
     envelope_send(&reply, call->response, reply_status(err));
 }

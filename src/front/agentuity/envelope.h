@@ -22,5 +22,7 @@ int envelope_bare(struct call *call);
 #define ENVELOPE_CODE 48
 const char *envelope_code(const struct error *err, char text[ENVELOPE_CODE]);
 
+/* {"success":false,"code":…,"message":… of a failure, for envelope_send. */
+void envelope_failure(struct reply *reply, const struct error *err);
 /* {"success":false,"code":…,"message":…} with the status of the kind. For struct front's on_error. */
 void envelope_error(struct call *call, const struct error *err);
