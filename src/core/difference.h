@@ -56,7 +56,7 @@ void difference_clear(struct difference *difference);
 
 /*
  * A file that was written with what it had before is not CHANGED, as far as sizes and contents up to 1 MiB can tell. Works on a paused sandbox. "now" is
- * as consistent as after a power cut. ERROR_NOT_FOUND, noun "sandbox" or "checkpoint"; ERROR_GONE, noun "sandbox", reason
+ * as consistent as after a power cut where layers are cheap (engine/layer.h), and else each file as it was when it was looked at. ERROR_NOT_FOUND, noun "sandbox" or "checkpoint"; ERROR_GONE, noun "sandbox", reason
  * "ended". Any two moments will do, in either order.
  */
 int difference_get(struct core *core, const struct actor *actor, const char *sandbox_id,

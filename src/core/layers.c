@@ -68,8 +68,32 @@ int layers_use(struct core *core, const char *packed, const char *user, struct e
     return 0;
 }
 
+int layers_hold(struct layers_hold *hold, const char *packed, struct error *err)
+{
+    autotransaction together = {0};
+
+    if (!hold->user[0])
+        (void)id_make(hold->user);
+    if (store_begin(hold->core->store, STORE_FAST, &together, err) < 0)
+        return -1;
+    if (layers_use(hold->core, packed, hold->user, err) < 0)
+        return err->kind == ERROR_CONFLICT ? error_set(err, ERROR_NOT_FOUND, "files were removed meanwhile") : -1;
+    return store_commit(&together, err);
+}
+
+void layers_let_go(struct layers_hold *hold)
+{
+    struct error ignored = {0};
+
+    if (!hold->user[0])
+        return;
+    (void)store_layer_release(hold->core->store, hold->user, &ignored); // else the next start does
+    hold->user[0] = '\0';
+    layers_tidy(hold->core);
+}
+
 /* The row goes first, which fails when somebody has come to need it since; files without a row are swept at the next start. */
-static int remove_unused(struct core *core, struct error *err)
+int layers_remove_unused(struct core *core, struct layers_freed *freed, struct error *err)
 {
     struct volume *volume = engine_volume(core->engine);
     autolayers unused = {0};
@@ -84,14 +108,18 @@ static int remove_unused(struct core *core, struct error *err)
         }
         if (layer_remove(volume, unused.rows[i].name, err) < 0)
             return -1;
+        freed->count++;
+        freed->bytes += (uint64_t)unused.rows[i].size_bytes;
     }
     return layer_reclaim(volume, NULL, err);
 }
 
 static void tidy(void *data)
 {
+    struct layers_freed freed = {0};
     struct error err = {0};
-    if (remove_unused(data, &err) < 0)
+
+    if (layers_remove_unused(data, &freed, &err) < 0)
         log_warn("files of removed snapshots could not be removed; it is tried again at the next start",
                  F("error", (const char *)err.text));
 }
@@ -114,10 +142,11 @@ static bool is_known(const char *name, void *data)
 
 int layers_sweep(struct core *core, struct error *err)
 {
+    struct layers_freed freed = {0};
     autolayers known = {0};
 
     if (store_layer_forget_users(core->store, err) < 0 || store_layer_list(core->store, false, &known, err) < 0 ||
         layer_sweep(engine_volume(core->engine), is_known, &known, err) < 0)
         return error_wrap(err, "look through the layers");
-    return remove_unused(core, err);
+    return layers_remove_unused(core, &freed, err);
 }

@@ -6,10 +6,9 @@
 #include "core/file_impl.h"
 #include "core/layers.h"
 #include "core/lookup.h"
-#include "core/pool.h"
 #include "core/runtime.h"
 #include "core/snapshot_impl.h"
-#include "engine/files.h"
+#include "core/workshop.h"
 #include "store/checkpoints.h"
 
 #include <fcntl.h>
@@ -19,7 +18,11 @@
 #include <sys/stat.h>
 
 #define BUILD_DIRECTORY "builds"
-#define FILE_TIMEOUT_MS 60000
+
+char *snapshot_build_directory(struct core *core)
+{
+    return xasprintf("%s/" BUILD_DIRECTORY, core->settings.data_dir);
+}
 
 static char *archive_path(struct core *core, const char *id)
 {
@@ -128,7 +131,7 @@ int snapshot_build_check(struct core *core, const struct actor *actor, const cha
 int snapshot_build_upload(struct core *core, const struct actor *actor, const char *id, const char *secret,
                           int archive_fd, struct error *err)
 {
-    autofree char *directory = xasprintf("%s/" BUILD_DIRECTORY, core->settings.data_dir);
+    autofree char *directory = snapshot_build_directory(core);
     autofree char *path = archive_path(core, id);
     autofree char *partial = xasprintf("%s.new", path);
     autosnapshot record = {0};
@@ -145,36 +148,6 @@ int snapshot_build_upload(struct core *core, const struct actor *actor, const ch
     return 0;
 }
 
-/* Where the files are unpacked: a box of its own over the runtime, which nobody else sees. */
-struct workshop {
-    struct core *core;
-    struct pooled pooled;
-};
-
-static void workshop_close(struct workshop *workshop)
-{
-    struct error ignored = {0};
-
-    if (workshop->pooled.box) {
-        (void)box_end(workshop->pooled.box, &ignored);
-        box_free(take(workshop->pooled.box));
-    }
-    if (workshop->pooled.scratch[0])
-        (void)volume_scratch_remove(engine_volume(workshop->core->engine), workshop->pooled.scratch, &ignored);
-    pooled_clear(&workshop->pooled);
-}
-
-static int workshop_open(struct workshop *workshop, const char *runtime, struct error *err)
-{
-    const struct core_settings *settings = &workshop->core->settings;
-    const struct pool_request request = {
-        .runtime = runtime,
-        .limits = {(uint64_t)settings->memory_bytes, 0, (uint32_t)settings->max_processes},
-        .disk = {.bytes = (uint64_t)settings->disk_bytes},
-    };
-    return pool_take(workshop->core->pool, &request, &workshop->pooled, err);
-}
-
 static int unpack(struct workshop *workshop, const char *id, const char *directory, struct error *err)
 {
     autofree char *path = archive_path(workshop->core, id);
@@ -187,8 +160,7 @@ static int unpack(struct workshop *workshop, const char *id, const char *directo
     }
     if (archive < 0)
         return error_sys(err, "open the upload");
-    if (box_files(workshop->pooled.box, NULL, "/", &conversation, err) < 0 ||
-        files_set_timeout(conversation, FILE_TIMEOUT_MS, err) < 0)
+    if (workshop_files(workshop, &conversation, err) < 0)
         return -1;
     return file_unpack_here(workshop->core, conversation, directory, ARCHIVE_TAR_GZIP, archive, err);
 }
@@ -217,8 +189,9 @@ static int build(struct workshop *workshop, struct snapshot_record *record, cons
     uint64_t bytes = 0;
     struct error ignored = {0};
 
-    if (workshop_open(workshop, record->runtime, err) < 0 || unpack(workshop, record->id, content->directory, err) < 0 ||
-        layer_save(volume, workshop->pooled.scratch, layers_name(layer), &bytes, err) < 0)
+    if (workshop_open(workshop, record->runtime, (uint64_t)workshop->core->settings.disk_bytes, err) < 0 ||
+        unpack(workshop, record->id, content->directory, err) < 0 ||
+        workshop_save(workshop, layers_name(layer), &bytes, err) < 0)
         return error_wrap(err, "build snapshot '%s'", record->name);
     chain[0] = layer;
     free((char *)record->layers);
@@ -238,7 +211,7 @@ static int build(struct workshop *workshop, struct snapshot_record *record, cons
 int snapshot_build_finish(struct core *core, const struct actor *actor, const char *id,
                           const struct snapshot_content *content, struct snapshot_record *out, struct error *err)
 {
-    __attribute__((cleanup(workshop_close))) struct workshop workshop = {.core = core};
+    autoworkshop workshop = {.core = core};
     autofree char *path = archive_path(core, id);
     autosnapshot record = {0};
 

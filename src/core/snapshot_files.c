@@ -4,51 +4,24 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "core/images.h"
-#include "core/layers.h"
 #include "core/snapshot_impl.h"
+#include "core/stack.h"
+#include "core/sum.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <openssl/evp.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
-/* The stack of a snapshot, opened: layers over its runtime. */
-struct stack {
-    struct texts saved;
-    struct image *image;
-    struct layer_stack full, base;
-};
-
-static void stack_clear(struct stack *stack)
-{
-    texts_clear(&stack->saved);
-    image_free(stack->image);
-}
-
-static int stack_open(struct core *core, const struct snapshot_record *record, struct stack *out, struct error *err)
-{
-    texts_unpack(record->layers, &out->saved);
-    if (image_get(core->images, record->runtime, &out->image, err) < 0)
-        return -1;
-    const struct runtime_image *image = image_runtime(out->image);
-    out->base = (struct layer_stack){.base = (const char *const *)image->layers, .n_base = image->n_layers};
-    out->full = out->base;
-    out->full.saved = (const char *const *)out->saved.items;
-    out->full.n_saved = out->saved.count;
-    return 0;
-}
-
 static int walk(struct core *core, const struct snapshot_record *record, layer_on_change on_change, void *data,
                 struct error *err)
 {
-    __attribute__((cleanup(stack_clear))) struct stack stack = {0};
+    autostack stack = {0};
     const struct layer_diff_options options = {0};
     struct layer_diff_total total = {0};
 
-    if (stack_open(core, record, &stack, err) < 0)
+    if (stack_open(core, record->runtime, record->layers, &stack, err) < 0)
         return -1;
     return layer_diff(engine_volume(core->engine), &stack.base, &stack.full, &options, on_change, data, &total, err);
 }
@@ -114,26 +87,6 @@ void snapshot_count_start(struct core *core, const char *id)
         free(counting);
 }
 
-static int hash_file(int fd, char hex[65], struct error *err)
-{
-    unsigned char digest[EVP_MAX_MD_SIZE];
-    char piece[65536];
-    unsigned length = 0;
-    ssize_t got = 0;
-    EVP_MD_CTX *context = EVP_MD_CTX_new();
-
-    (void)EVP_DigestInit_ex(context, EVP_sha256(), NULL);
-    for (off_t at = 0; (got = pread(fd, piece, sizeof piece, at)) > 0; at += got)
-        (void)EVP_DigestUpdate(context, piece, (size_t)got);
-    (void)EVP_DigestFinal_ex(context, digest, &length);
-    EVP_MD_CTX_free(context);
-    if (got < 0)
-        return error_sys(err, "read a file of the snapshot");
-    for (unsigned i = 0; i < length; i++)
-        (void)snprintf(hex + 2 * i, 3, "%02x", digest[i]);
-    return 0;
-}
-
 static int list_one(void *data, const struct layer_change *change, struct error *err)
 {
     struct snapshot_files *files = data;
@@ -141,7 +94,7 @@ static int list_one(void *data, const struct layer_change *change, struct error 
 
     if (change->kind == LAYER_REMOVED || !S_ISREG(change->item.mode) || change->fd < 0)
         return 0;
-    if (hash_file(change->fd, file.sha256, err) < 0)
+    if (sum_file(change->fd, file.sha256, err) < 0)
         return -1;
     file.path = xstrdup(change->item.path);
     files->files = xrealloc(files->files, files->count + 1, sizeof *files->files);

@@ -19,6 +19,9 @@ int snapshot_find_own(struct core *core, const struct actor *actor, const char *
 int snapshot_put(struct core *core, const struct snapshot_record *record, const char *layer, uint64_t bytes,
                  struct error *err);
 
+/* Where uploads of builds wait; each is called as its snapshot, with ".new" while it comes. The caller frees it. */
+char *snapshot_build_directory(struct core *core);
+
 /* Counts its files, and remembers that; record->file_count is set. */
 int snapshot_count(struct core *core, struct snapshot_record *record, struct error *err);
 void snapshot_count_start(struct core *core, const char *id); // in the background

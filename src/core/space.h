@@ -21,7 +21,7 @@ enum space_part {
 
 struct space_use {
     uint64_t count;
-    uint64_t bytes; // on the disk, so a layer that is shared is there once
+    uint64_t bytes; // of a layer, what its files took when it was kept: blocks that two layers share count in both
 };
 
 struct space {
@@ -30,7 +30,7 @@ struct space {
     struct space_use parts[SPACE_PARTS];
 };
 
-/* From the quotas and the database; no tree is walked. ERROR_DENIED unless the actor is an admin. */
+/* From the quotas, manifests and the database; no tree is walked. ERROR_DENIED unless the actor is an admin. */
 int space_get(struct core *core, const struct actor *actor, struct space *out, struct error *err);
 
 struct space_pruning {

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Snapshots on their way from one machine to another, each as one file: a tar, compressed with zstd (with zstd's own sum, which covers what is
- * between the files too), holding
+ * Snapshots on their way from one machine to another, each as one file: a tar, compressed with zstd, holding
  *
  *   burrow-snapshot   the first entry, text: a line "burrow-snapshot 1", then one "name: value" a line, values packed as core/texts.h packs an
  *                     item: name, tag, description, message, metadata, runtime, runtime-hash, created, files, bytes, and as often as needed
- *                     env, removed (a path below the runtime that is not there any more), replaced (a directory that hides all of
- *                     the runtime's) and attribute (path, name and value of an extended attribute)
- *   SHA256SUMS        the second: a line for burrow-snapshot and for each plain file below, as sha256sum(1) writes and checks them
- *   files/...         all that lies above the runtime, the layers merged: files, directories, links, hard links; owners as in the sandbox
+ *                     env and removed (a path of the runtime that goes before files/ comes)
+ *   SHA256SUMS        a line for each plain file, as sha256sum(1) writes and checks them, in the order of the entries
+ *   files/...         all that lies above the runtime, the layers merged: files, directories, links, hard links; owners, modes and files'
+ *                     times as in the sandbox. Extended attributes, holes in files and times of directories do not travel
  *
  * So no kernel's way of hiding a file, and nothing that only root can make, is in the archive. The runtime itself does not travel: it
  * must be there on the other machine. Calls block; any thread.
@@ -27,7 +26,7 @@ uint64_t transfer_room(struct core *core);
 
 /*
  * The snapshot as such a file: unnamed, of the server's (*fd is the caller's), the same bytes for the same snapshot. ERROR_NOT_FOUND,
- * noun "snapshot"; ERROR_LIMIT, noun "snapshot", when it would be larger than `maximum` or the disk is full.
+ * noun "snapshot"; ERROR_LIMIT, noun "snapshot", when it or all files in it together would be larger than `maximum`, or the disk is full.
  */
 int transfer_export(struct core *core, const struct actor *actor, const char *id, uint64_t maximum, int *fd,
                     uint64_t *size, struct error *err);
@@ -42,8 +41,9 @@ struct transfer_request {
 /*
  * A new snapshot of the actor's from such a file (seekable, read from its beginning; gzip or no compression at all will do). Nothing is
  * left of one that fails. It takes over a name:tag in use, and has no parent. ERROR_INVALID, noun "archive": reason "damaged" (no such archive, cut off,
- * or a sum that does not agree), "refused" (an entry that would lead out, a device, a format of later times). ERROR_NOT_FOUND, noun "runtime": not
- * on this machine; ERROR_CONFLICT, noun "runtime", reason "differs": another build of it. ERROR_LIMIT, noun "snapshot": no room.
+ * or a sum that does not agree), "refused" (an entry that would lead out, a device, what the box cannot have, a format of later times). ERROR_NOT_FOUND, noun "runtime": not
+ * on this machine; ERROR_CONFLICT, noun "runtime", reason "differs": another build of it. ERROR_LIMIT, noun "snapshot": more than half of what is free
+ * on the volume.
  */
 int transfer_import(struct core *core, const struct actor *actor, const struct transfer_request *request,
                     int archive_fd, struct snapshot_record *out, struct error *err);
