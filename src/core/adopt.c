@@ -220,6 +220,7 @@ static int take_over(struct adoption *adoption, struct live *live, struct error 
         return -1;
     set_runtime_env(live);
     end_strangers(live, &roll);
+    box_unprepare(live->box, live_next_number(live));
     end_missing(live, &roll);
     for (size_t i = 0; i < roll.n_exits; i++)
         command_ended(live, &roll.exits[i]);

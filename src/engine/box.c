@@ -23,6 +23,7 @@
 
 #define EVENT_BUFFER 1024 // what PID 1 sends is small
 #define FROZEN_PATIENCE_MS 200
+#define SKIPPED_IDS 8 // of processes that were never started
 #define HELLO_PATIENCE_MS 10000
 
 static int gone(const struct box *box, struct error *err)
@@ -221,14 +222,15 @@ static bool take_ahead(struct box *box, uint32_t id, struct cgroup_leaf *leaf)
     return false;
 }
 
-/* One that is there already was made ahead by an owner that is no more: nobody has been in it. */
-static int make_leaf(struct box *box, const char *name, struct cgroup_leaf *leaf, struct error *err)
+void box_unprepare(struct box *box, uint32_t id)
 {
-    if (cgroup_leaf_create(box->cgroup, name, leaf, err) == 0)
-        return 0;
-    if (err->sys != EEXIST || cgroup_leaf_remove(box->cgroup, name, err) < 0)
-        return -1;
-    return cgroup_leaf_create(box->cgroup, name, leaf, err);
+    struct error ignored = {0};
+    char name[16];
+
+    for (uint32_t i = id; i < id + SKIPPED_IDS && !box->is_one_shot; i++) {
+        leaf_name(i, name, sizeof name);
+        (void)cgroup_leaf_remove(box->cgroup, name, &ignored); // missing is fine
+    }
 }
 
 int box_spawn(struct box *box, const struct process_spec *spec, int *tty_fd, struct error *err)
@@ -243,7 +245,8 @@ int box_spawn(struct box *box, const struct process_spec *spec, int *tty_fd, str
     if (check_env(spec->env, err) < 0)
         return -1;
     leaf_name(spec->id, name, sizeof name);
-    if (!box->is_one_shot && !take_ahead(box, spec->id, &leaf) && make_leaf(box, name, &leaf, err) < 0)
+    if (!box->is_one_shot && !take_ahead(box, spec->id, &leaf) &&
+        cgroup_leaf_create(box->cgroup, name, &leaf, err) < 0)
         return -1;
     int result = request_spawn(box, spec, &leaf, tty_fd, err);
     cgroup_leaf_close(&leaf);

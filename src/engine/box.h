@@ -177,6 +177,8 @@ int box_spawn(struct box *box, const struct process_spec *spec, int *tty_fd, str
 /* Makes ahead what a process with this id will need, so that starting it takes less time. One at a time; of another id it is undone by
  * the next box_spawn. A failure costs nothing but that. */
 void box_prepare(struct box *box, uint32_t id);
+/* After an adoption: what the owner before made ahead goes. No process has had `id` or one of the next few. */
+void box_unprepare(struct box *box, uint32_t id);
 
 /* Readable when box_next has something to say, beside ends that box_wait kept. */
 int box_event_fd(const struct box *box);

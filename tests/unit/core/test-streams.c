@@ -552,8 +552,12 @@ TEST(files_that_no_row_knows_are_swept_after_an_hour)
              err);
     CHECK_OK(streams_purge(core->streams, soon, 100, &removed, &err), err);
     CHECK_INT(removed, 0);
-    CHECK_OK(streams_purge(core->streams, late, 100, &removed, &err), err);
-    CHECK_INT(removed, 1);
+    unsigned total = 0;
+    for (int i = 0; i < 64 && access(stream_file(id), F_OK) == 0; i++) { // each looks through some of the directories
+        CHECK_OK(streams_purge(core->streams, late, 100, &removed, &err), err);
+        total += removed;
+    }
+    CHECK_INT(total, 1);
     CHECK(access(stream_file(id), F_OK) < 0);
     CHECK(access(stream_file(known), F_OK) == 0);
     CHECK(access(stream_file(stream_id(held)), F_OK) == 0);
