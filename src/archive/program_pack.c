@@ -60,11 +60,10 @@ static int set_format(struct archive *archive, enum archive_format format)
             return -1;
         return archive_write_set_format_option(archive, "zip", "compression-level", LEVEL);
     }
-    if (archive_write_set_format_pax_restricted(archive) != ARCHIVE_OK)
-        return -1;
-    if (format == ARCHIVE_TAR_ZSTD)
-        return archive_write_add_filter_zstd(archive);
-    if (archive_write_add_filter_gzip(archive) != ARCHIVE_OK ||
+    if (format == ARCHIVE_TAR_ZSTD) // the restricted form has no parts of a second
+        return archive_write_set_format_pax(archive) == ARCHIVE_OK ? archive_write_add_filter_zstd(archive) : -1;
+    if (archive_write_set_format_pax_restricted(archive) != ARCHIVE_OK ||
+        archive_write_add_filter_gzip(archive) != ARCHIVE_OK ||
         archive_write_set_filter_option(archive, "gzip", "timestamp", NULL) != ARCHIVE_OK)
         return -1;
     return archive_write_set_filter_option(archive, "gzip", "compression-level", LEVEL);

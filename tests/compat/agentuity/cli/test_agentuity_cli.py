@@ -266,16 +266,16 @@ def test_pause_tells_when_it_ends_and_exec_wakes():
 def test_checkpoints(sandbox):
     agentuity("exec", sandbox, "--", "sh", "-c", "echo then >state")
     made = as_json("checkpoint", "create", sandbox, "my-checkpoint")
-    assert made["id"].startswith("ckpt_") and made["name"] == "my-checkpoint"
+    assert made["checkpointId"].startswith("ckpt_") and made["name"] == "my-checkpoint"
     assert "my-checkpoint" in ok("checkpoint", "list", sandbox)
-    for reference in (made["id"], "my-checkpoint"):
+    for reference in (made["checkpointId"], "my-checkpoint"):
         agentuity("exec", sandbox, "--", "sh", "-c", "echo now >state")
         ok("ckpt", "restore", sandbox, reference)
         assert b"then" in agentuity("exec", sandbox, "--", "cat", "state").stdout
     done = agentuity("checkpoint", "create", sandbox, "my-checkpoint")
     assert done.returncode == 1 and b"my-checkpoint" in done.stderr + done.stdout
-    ok("checkpoint", "delete", sandbox, made["id"], "--confirm")
-    assert agentuity("checkpoint", "restore", sandbox, made["id"]).returncode == 1
+    ok("checkpoint", "delete", sandbox, made["checkpointId"], "--confirm")
+    assert agentuity("checkpoint", "restore", sandbox, made["checkpointId"]).returncode == 1
 
 
 # ---- snapshots ----
@@ -376,7 +376,7 @@ def test_a_build_file_is_built_and_not_built_again(project):
 
 def test_a_public_build_with_other_names(project):
     (project / "custom.yaml").write_text("version: 1\nruntime: base:latest\nfiles:\n  - other.txt\n")
-    built = as_json("snapshot", "build", str(project), "--file", "custom.yaml", "--name", "renamed", "--tag", "v9", "--description", "over",
+    built = as_json("snapshot", "build", str(project), "--file", str(project / "custom.yaml"), "--name", "renamed", "--tag", "v9", "--description", "over",
                     "--message", "why", "--public", "--confirm")
     shown = as_json("snapshot", "get", built["snapshotId"])
     assert (shown["name"], shown["tag"], shown["description"], shown["public"]) == ("renamed", "v9", "over", True)
@@ -386,15 +386,15 @@ def test_a_public_build_with_other_names(project):
 
 def test_a_build_without_files_and_one_with_packages(project):
     (project / "empty.yaml").write_text("version: 1\nruntime: base:latest\nname: empty\nenv:\n  ONLY: env\n")
-    built = as_json("snapshot", "build", str(project), "--file", "empty.yaml")
+    built = as_json("snapshot", "build", str(project), "--file", str(project / "empty.yaml"))
     assert "env\n" in run_in("empty", "echo $ONLY")
     ok("snapshot", "delete", built["snapshotId"], "--confirm")
     (project / "packages.yaml").write_text("version: 1\nruntime: base:latest\nname: packages\ndependencies:\n  - curl\n  - ffmpeg\nfiles:\n  - other.txt\n")
-    done = agentuity("snapshot", "build", str(project), "--file", "packages.yaml")
+    done = agentuity("snapshot", "build", str(project), "--file", str(project / "packages.yaml"))
     assert done.returncode == 1 and b"not available yet" in done.stderr + done.stdout
 
 
 def test_a_dry_run_and_a_template(project):
-    ok("snapshot", "build", str(project), "--env", "SECRET_KEY=s", "--env", "VERSION=1", "--dry-run")
+    ok("snapshot", "build", str(project), "--env", "SECRET_KEY=s", "--metadata", "VERSION=1", "--dry-run")
     assert "runtime:" in ok("snapshot", "generate")
     assert json.loads(ok("snapshot", "generate", "--format", "json"))
