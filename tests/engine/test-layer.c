@@ -224,7 +224,8 @@ static void check_use(struct volume *volume)
     autofd kept = -1;
     CHECK_OK(layer_open(volume, "used", &kept, &err), err);
     CHECK_OK(slots_open(&slots, &err), err);
-    CHECK_OK(slot_take(slots, &slot, &lock, &is_dirty, &err), err);
+    struct slot_set own = {.owner = 1};
+    CHECK_OK(slot_take(slots, &own, &slot, &lock, &is_dirty, &err), err);
     char prefix[LAYER_PREFIX_SIZE];
     autofd all = layer_open_all(volume, false, &err);
     CHECK_OK(layer_prefix(all, prefix, &err), err);
