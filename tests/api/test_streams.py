@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Streams of the users' own: made, written, read live and again, listed, removed, below both mount points."""
+import time
 import re
 
 import pytest
@@ -146,7 +147,10 @@ def test_info_tells_what_there_is(api, mount):
 
 
 def test_lists_are_newest_first_and_filtered(api):
-    ids = [create(api, name=name, metadata={"suite": "lists", "n": str(n)}) for n, name in enumerate(["b", "a", "b"])]
+    ids = []
+    for n, name in enumerate(["b", "a", "b"]):
+        ids.append(create(api, name=name, metadata={"suite": "lists", "n": str(n)}))
+        time.sleep(0.002)  # times are told in milliseconds
     listed = api.post("/stream/list", {"metadata": {"suite": "lists"}}).json
     assert listed["success"] is True and listed["total"] == 3
     assert [stream["id"] for stream in listed["streams"]] == ids[::-1]
