@@ -119,8 +119,7 @@ static void run(struct box *box)
 static void fill_bytes(int dir_fd, const char *name, uint64_t bytes)
 {
     autofree char *chunk = xcalloc(1, MIB);
-    (void)unlinkat(dir_fd, name, 0); // truncating would have it written back when it is closed
-    autofd fd = openat(dir_fd, name, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    autofd fd = openat(dir_fd, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     for (uint64_t done = 0; done < bytes; done += MIB) {
         memset(chunk, (int)(done >> 20) + 1, MIB);
         if (fd_write_all(fd, chunk, MIB) < 0) {
@@ -380,10 +379,6 @@ int main(int argc, char **argv)
     measure_chains();
     measure_saves();
     engine_free(engine);
-    // the kernel lets go of mount namespaces a moment after their last process
-    const struct timespec moment = {.tv_nsec = 100000000};
-    for (unsigned i = 0; i < 50 && engine_detach(argv[1], &err) < 0; i++)
-        (void)nanosleep(&moment, NULL);
     DO(engine_detach(argv[1], &err));
     return 0;
 }

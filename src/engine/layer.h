@@ -101,6 +101,8 @@ struct layer_change {
      * names of one file are is_hard_link with `target` the first path given. `inode` is 0.
      */
     struct files_item item;
+    uint32_t before_mode; // as in `from`, with its type; 0: not there
+    uint64_t before_size; // of a regular file
     int fd; // of a regular file in `to`, for reading, borrowed for the call; else -1
 };
 

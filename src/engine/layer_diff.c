@@ -227,12 +227,18 @@ static int describe(struct diff *diff, const struct layer_entry *entry, struct f
     return 1;
 }
 
-static int tell(struct diff *diff, enum layer_change_kind kind, bool is_type_changed,
+static bool has_same_type(const struct layer_entry *a, const struct layer_entry *b)
+{
+    return (a->info.st_mode & S_IFMT) == (b->info.st_mode & S_IFMT);
+}
+
+/* `before` is NULL for what was not there. */
+static int tell(struct diff *diff, enum layer_change_kind kind, const struct layer_entry *before,
                 const struct layer_entry *entry, struct error *err)
 {
     uint64_t *const counts[] = {&diff->total.n_added, &diff->total.n_changed,
                                 &diff->total.n_removed};
-    struct layer_change change = {.kind = kind, .is_type_changed = is_type_changed, .fd = -1};
+    struct layer_change change = {.kind = kind, .fd = -1};
     autofd fd = -1;
 
     if (kind != LAYER_REMOVED && !is_told(entry->info.st_mode)) {
@@ -241,6 +247,11 @@ static int tell(struct diff *diff, enum layer_change_kind kind, bool is_type_cha
     }
     if (!describe(diff, entry, &change.item))
         return 0;
+    if (before) {
+        change.is_type_changed = !has_same_type(before, entry);
+        change.before_mode = before->info.st_mode;
+        change.before_size = S_ISREG(before->info.st_mode) ? (uint64_t)before->info.st_size : 0;
+    }
     if (kind != LAYER_REMOVED && S_ISREG(entry->info.st_mode)) {
         if (entry->info.st_nlink > 1) {
             const char *first = layer_links_meet(&diff->links, &entry->info, diff->path);
@@ -268,19 +279,19 @@ static int diff_entries(struct diff *diff, struct layer_entry *a, struct layer_e
     bool is_told_dir = b->kind == ENTRY_DIR;
 
     if (b->kind == ENTRY_NONE)
-        return a->kind == ENTRY_NONE ? 0 : tell(diff, LAYER_REMOVED, false, a, err);
+        return a->kind == ENTRY_NONE ? 0 : tell(diff, LAYER_REMOVED, a, a, err);
     if (a->kind == ENTRY_NONE) {
-        if (tell(diff, LAYER_ADDED, false, b, err) < 0)
+        if (tell(diff, LAYER_ADDED, NULL, b, err) < 0)
             return -1;
         return is_told_dir ? diff_dir(diff, &nothing, &b->dir, depth, err) : 0;
     }
-    if ((a->info.st_mode & S_IFMT) != (b->info.st_mode & S_IFMT)) {
-        if (tell(diff, LAYER_CHANGED, true, b, err) < 0)
+    if (!has_same_type(a, b)) {
+        if (tell(diff, LAYER_CHANGED, a, b, err) < 0)
             return -1;
         return is_told_dir ? diff_dir(diff, &nothing, &b->dir, depth, err) : 0;
     }
     int differs = is_told_dir ? compare_dirs(a, b, err) : compare_files(diff, a, b, err);
-    if (differs < 0 || (differs && tell(diff, LAYER_CHANGED, false, b, err) < 0))
+    if (differs < 0 || (differs && tell(diff, LAYER_CHANGED, a, b, err) < 0))
         return -1;
     return is_told_dir ? diff_dir(diff, &a->dir, &b->dir, depth, err) : 0;
 }
