@@ -5,9 +5,9 @@
  *   burrow-snapshot   the first entry, text: a line "burrow-snapshot 1", then one "name: value" a line, values packed as core/texts.h packs an
  *                     item: name, tag, description, message, metadata, runtime, runtime-hash, created, files, bytes, and as often as needed
  *                     env and removed (a path of the runtime that goes before files/ comes)
- *   SHA256SUMS        a line for each plain file, as sha256sum(1) writes and checks them, in the order of the entries
- *   files/...         all that lies above the runtime, the layers merged: files, directories, links, hard links; owners, modes and files'
- *                     times as in the sandbox. Extended attributes, holes in files and times of directories do not travel
+ *   SHA256SUMS        a line for burrow-snapshot and for each plain file, as sha256sum(1) writes and checks them
+ *   files/...         all that lies above the runtime, the layers merged: files, directories, links, hard links; owners, modes and times
+ *                     as in the sandbox. Extended attributes do not travel, and of directories that the runtime has too no times
  *
  * So no kernel's way of hiding a file, and nothing that only root can make, is in the archive. The runtime itself does not travel: it
  * must be there on the other machine. Calls block; any thread.
@@ -42,8 +42,8 @@ struct transfer_request {
  * A new snapshot of the actor's from such a file (seekable, read from its beginning; gzip or no compression at all will do). Nothing is
  * left of one that fails. It takes over a name:tag in use, and has no parent. ERROR_INVALID, noun "archive": reason "damaged" (no such archive, cut off,
  * or a sum that does not agree), "refused" (an entry that would lead out, a device, what the box cannot have, a format of later times). ERROR_NOT_FOUND, noun "runtime": not
- * on this machine; ERROR_CONFLICT, noun "runtime", reason "differs": another build of it. ERROR_LIMIT, noun "snapshot": more than half of what is free
- * on the volume.
+ * on this machine; ERROR_CONFLICT, noun "runtime", reason "differs": another build of it. ERROR_LIMIT, noun "snapshot": more files than a
+ * sandbox may write by default and 16 times the archive, or no room.
  */
 int transfer_import(struct core *core, const struct actor *actor, const struct transfer_request *request,
                     int archive_fd, struct snapshot_record *out, struct error *err);

@@ -179,11 +179,27 @@ static int write_change(void *data, const struct layer_change *change, struct er
     return S_ISREG(item.mode) && !item.is_hard_link ? write_content(exporting, change, err) : 0;
 }
 
+/* Of the first text too; its line is the first. */
+static int sum_about(struct exporting *exporting, const struct buffer *about, struct buffer *sums, struct error *err)
+{
+    struct sum sum = {0};
+    char text[SUM_TEXT];
+
+    sum_begin(&sum);
+    sum_add(&sum, about->data, about->length);
+    sum_end(&sum, text);
+    if (transfer_sums_add(sums, text, TRANSFER_ABOUT, err) < 0)
+        return -1;
+    return exporting->sums.length ? buffer_add(sums, exporting->sums.data, exporting->sums.length, err) : 0;
+}
+
 static int write_all(struct exporting *exporting, const struct buffer *about, const struct archive_task *task, int fd,
                      struct error *err)
 {
-    if (writer_open(task, fd, &exporting->writer, err) < 0 || write_text(exporting, TRANSFER_ABOUT, about, err) < 0 ||
-        write_text(exporting, TRANSFER_SUMS, &exporting->sums, err) < 0 || walk(exporting, write_change, err) < 0)
+    autobuffer sums = {.maximum = TRANSFER_SUMS_MAX};
+
+    if (sum_about(exporting, about, &sums, err) < 0 || writer_open(task, fd, &exporting->writer, err) < 0 ||
+        write_text(exporting, TRANSFER_ABOUT, about, err) < 0 || write_text(exporting, TRANSFER_SUMS, &sums, err) < 0 || walk(exporting, write_change, err) < 0)
         return -1;
     return writer_finish(exporting->writer, err);
 }

@@ -18,12 +18,14 @@
 #include "engine/files.h"
 #include "store/checkpoints.h"
 
+#include <inttypes.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #define PREFIX TRANSFER_FILES "/"
 #define VALUE_MAX ((size_t)64 << 10)   // of a line that is kept
 #define MODES_MAX ((size_t)16 << 20)
+#define USUAL_RATIO 16
 #define IMPORT_MODE 0777u               // what files_import sets by itself
 #define IMPORT_DIR_MODE 01777u
 
@@ -31,12 +33,14 @@ struct importing {
     struct core *core;
     struct unpacker *unpacker;
     struct texts about;
-    struct buffer sums;
-    size_t checked;   // of the sums
+    struct buffer sums_text;
+    struct transfer_sums sums;
     struct sum sum;   // of the file under way
     uint64_t left;    // of its bytes
     char *path;       // its path in the archive
     struct buffer modes; // packed texts: mode and path of what gets its mode at last
+    struct texts dirs;   // packed records of directories, which get their times at last
+    size_t n_dirs_left;
     struct workshop workshop;
 };
 
@@ -44,7 +48,9 @@ static void importing_clear(struct importing *importing)
 {
     unpacker_free(importing->unpacker);
     texts_clear(&importing->about);
-    buffer_clear(&importing->sums);
+    buffer_clear(&importing->sums_text);
+    transfer_sums_clear(&importing->sums);
+    texts_clear(&importing->dirs);
     sum_clear(&importing->sum);
     free(importing->path);
     buffer_clear(&importing->modes);
@@ -109,14 +115,28 @@ static int check_values(const struct texts *about, struct error *err)
                : damaged(err, "it does not say what its snapshot is");
 }
 
+static int check_about(struct importing *importing, const struct buffer *about, struct error *err)
+{
+    struct sum sum = {0};
+    char text[SUM_TEXT];
+
+    sum_begin(&sum);
+    sum_add(&sum, about->data, about->length);
+    sum_end(&sum, text);
+    return transfer_sums_use(&importing->sums, text, TRANSFER_ABOUT)
+               ? 0
+               : damaged(err, "'" TRANSFER_ABOUT "' does not have the sum it should have");
+}
+
 static int read_texts(struct importing *importing, struct error *err)
 {
     autobuffer about = {.maximum = TRANSFER_ABOUT_MAX};
 
     if (read_entry(importing, TRANSFER_ABOUT, &about, err) < 0 || transfer_about_read(&about, &importing->about, err) < 0 ||
-        check_values(&importing->about, err) < 0)
+        check_values(&importing->about, err) < 0 || read_entry(importing, TRANSFER_SUMS, &importing->sums_text, err) < 0)
         return -1;
-    return read_entry(importing, TRANSFER_SUMS, &importing->sums, err);
+    transfer_sums_read(&importing->sums_text, &importing->sums);
+    return check_about(importing, &about, err);
 }
 
 static int no_runtime(const char *name, struct error *err)
@@ -147,21 +167,13 @@ static int check_runtime(struct importing *importing, bool is_forced, struct err
 
 static int check_sum(struct importing *importing, struct error *err)
 {
-    autobuffer line = {.maximum = TRANSFER_SUMS_MAX};
-    const struct buffer *sums = &importing->sums;
     char sum[SUM_TEXT];
 
     sum_end(&importing->sum, sum);
-    if (transfer_sums_add(&line, sum, importing->path, err) < 0)
-        return -1;
-    if (line.length > sums->length - importing->checked ||
-        memcmp(sums->data + importing->checked, line.data, line.length) != 0) {
-        error_set(err, ERROR_INVALID, "the archive is damaged: '%.300s' does not have the sum it should have",
-                  importing->path);
-        return error_about(err, "archive", "damaged");
-    }
-    importing->checked += line.length;
-    return 0;
+    if (transfer_sums_use(&importing->sums, sum, importing->path))
+        return 0;
+    error_set(err, ERROR_INVALID, "the archive is damaged: '%.300s' does not have the sum it should have", importing->path);
+    return error_about(err, "archive", "damaged");
 }
 
 /* Set-id bits, and directories closed to their owner, come when everything is in. */
@@ -176,6 +188,12 @@ static int note_mode(struct importing *importing, const struct files_item *item,
     const char *one[] = {line, NULL};
     autofree char *packed = texts_pack(one);
     return buffer_add_text(&importing->modes, packed, err);
+}
+
+static void note_dir(struct importing *importing, const struct files_item *item)
+{
+    autofree char *line = xasprintf("%o %u %u %" PRId64 " %s", item->mode, item->uid, item->gid, item->mtime_ns, item->path);
+    texts_add(&importing->dirs, line);
 }
 
 static int begin_file(struct importing *importing, const struct files_item *item, struct error *err)
@@ -200,6 +218,8 @@ static int take_item(struct importing *importing, struct files_item *item, struc
         item->target += length;
     if (note_mode(importing, item, err) < 0)
         return -1;
+    if (S_ISDIR(item->mode))
+        note_dir(importing, item);
     return S_ISREG(item->mode) && !item->is_hard_link ? begin_file(importing, item, err) : 0;
 }
 
@@ -209,7 +229,7 @@ static int next_item(void *data, struct files_item *item, struct error *err)
 
     for (;;) {
         int more = unpacker_next(importing->unpacker, item, err);
-        if (more == 0 && importing->checked != importing->sums.length)
+        if (more == 0 && importing->sums.n_used != importing->sums.count)
             return damaged(err, "it has fewer files than sums");
         if (more <= 0)
             return more;
@@ -260,12 +280,31 @@ static int set_modes(struct importing *importing, int conversation, struct error
     return 0;
 }
 
+/* The directories once more, those within others before these: nothing comes into them any more. */
+static int next_dir(void *data, struct files_item *item, struct error *err)
+{
+    struct importing *importing = data;
+    int at = 0;
+
+    (void)err;
+    if (importing->n_dirs_left == 0)
+        return 0;
+    const char *line = importing->dirs.items[--importing->n_dirs_left];
+    *item = (struct files_item){.target = "", .links = 1};
+    (void)sscanf(line, "%o %u %u %" SCNd64 "%n", &item->mode, &item->uid, &item->gid, &item->mtime_ns, &at);
+    item->path = line + at + 1;
+    return 1;
+}
+
 static int fill_box(struct importing *importing, struct error *err)
 {
     autofd conversation = -1;
 
     if (workshop_files(&importing->workshop, &conversation, err) < 0 || remove_paths(importing, conversation, err) < 0 ||
         files_import(conversation, "/", FILES_OWNERS, next_item, fill, importing, NULL, err) < 0)
+        return -1;
+    importing->n_dirs_left = importing->dirs.count;
+    if (files_import(conversation, "/", FILES_OWNERS, next_dir, fill, importing, NULL, err) < 0)
         return -1;
     return set_modes(importing, conversation, err);
 }
@@ -358,15 +397,36 @@ static int record_it(struct importing *importing, const struct actor *actor, con
     return -1;
 }
 
+/*
+ * How much may come out of the archive: what a sandbox may write, and for large ones as much as files are usually compressed to; never more
+ * than leaves others room.
+ */
+static int measure_room(struct core *core, int archive_fd, uint64_t *room, struct error *err)
+{
+    uint64_t usual = (uint64_t)core->settings.disk_bytes;
+    struct volume_space space;
+    struct stat info;
+
+    if (fstat(archive_fd, &info) < 0)
+        return error_sys(err, "look at the archive");
+    if (volume_space(engine_volume(core->engine), &space, err) < 0)
+        return -1;
+    uint64_t large = (uint64_t)info.st_size * USUAL_RATIO, most = space.free_bytes / 2;
+    *room = large > usual ? large : usual;
+    if (*room > most || usual == 0)
+        *room = most;
+    return 0;
+}
+
 /* The archive's first entries, and a box that can take the others. */
 static int begin(struct importing *importing, const struct transfer_request *request, int archive_fd, struct error *err)
 {
-    struct volume_space space;
     struct archive_task task;
     char program[PATH_MAX];
+    uint64_t room = 0;
 
-    if (volume_space(engine_volume(importing->core->engine), &space, err) < 0 ||
-        file_archive_task(importing->core, ARCHIVE_TAR_ZSTD, space.free_bytes / 2, program, &task, err) < 0 ||
+    if (measure_room(importing->core, archive_fd, &room, err) < 0 ||
+        file_archive_task(importing->core, ARCHIVE_TAR_ZSTD, room, program, &task, err) < 0 ||
         unpacker_open(&task, archive_fd, &importing->unpacker, err) < 0 || read_texts(importing, err) < 0 ||
         snapshot_check_words(transfer_about_get(&importing->about, "name"), transfer_about_get(&importing->about, "tag"),
                              err) < 0)
@@ -374,7 +434,7 @@ static int begin(struct importing *importing, const struct transfer_request *req
     const char *runtime = transfer_about_get(&importing->about, "runtime");
     if (runtime_check(importing->core, runtime, err) < 0)
         return no_runtime(runtime, err);
-    if (workshop_open(&importing->workshop, runtime, space.free_bytes / 2, err) < 0)
+    if (workshop_open(&importing->workshop, runtime, room, err) < 0)
         return -1;
     return check_runtime(importing, request->is_forced, err);
 }
@@ -385,7 +445,7 @@ int transfer_import(struct core *core, const struct actor *actor, const struct t
     __attribute__((cleanup(importing_clear))) struct importing importing = {.core = core, .workshop = {.core = core}};
     char id[ID_TEXT];
 
-    buffer_init(&importing.sums, TRANSFER_SUMS_MAX);
+    buffer_init(&importing.sums_text, TRANSFER_SUMS_MAX);
     buffer_init(&importing.modes, MODES_MAX);
     if (snapshot_check_words(request->name, request->tag, err) < 0)
         return -1;

@@ -4,7 +4,7 @@
 
 #include "base/mem.h"
 
-#include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define FIRST_LINE "burrow-snapshot 1"
@@ -76,4 +76,58 @@ int transfer_sums_add(struct buffer *sums, const char *sum, const char *path, st
             return -1;
     }
     return buffer_add_text(sums, "\n", err);
+}
+
+struct transfer_sum {
+    const char *at;
+    size_t length; // with its newline
+    bool is_used;
+};
+
+static int compare(const void *left, const void *right)
+{
+    const struct transfer_sum *a = left, *b = right;
+    int order = memcmp(a->at, b->at, a->length < b->length ? a->length : b->length);
+    return order ? order : (a->length > b->length) - (a->length < b->length);
+}
+
+void transfer_sums_read(const struct buffer *text, struct transfer_sums *out)
+{
+    const char *at = text->data, *end = at + text->length;
+    size_t capacity = 0;
+
+    while (text->length && at < end) {
+        const char *newline = memchr(at, '\n', (size_t)(end - at));
+        const char *next = newline ? newline + 1 : end;
+        if (out->count == capacity) {
+            capacity = capacity ? capacity * 2 : 64;
+            out->lines = xrealloc(out->lines, capacity, sizeof *out->lines);
+        }
+        out->lines[out->count++] = (struct transfer_sum){.at = at, .length = (size_t)(next - at)};
+        at = next;
+    }
+    if (out->count)
+        qsort(out->lines, out->count, sizeof *out->lines, compare);
+}
+
+bool transfer_sums_use(struct transfer_sums *sums, const char *sum, const char *path)
+{
+    autobuffer line = {0};
+    struct error ignored = {0};
+
+    if (!sums->count || transfer_sums_add(&line, sum, path, &ignored) < 0)
+        return false;
+    const struct transfer_sum wanted = {.at = line.data, .length = line.length};
+    struct transfer_sum *found = bsearch(&wanted, sums->lines, sums->count, sizeof wanted, compare);
+    if (!found || found->is_used)
+        return false;
+    found->is_used = true;
+    sums->n_used++;
+    return true;
+}
+
+void transfer_sums_clear(struct transfer_sums *sums)
+{
+    free(sums->lines);
+    *sums = (struct transfer_sums){0};
 }

@@ -4,6 +4,8 @@
 #include "base/buffer.h"
 #include "core/texts.h"
 
+#include <stdbool.h>
+
 #define TRANSFER_ABOUT "burrow-snapshot"
 #define TRANSFER_SUMS "SHA256SUMS"
 #define TRANSFER_FILES "files"
@@ -22,5 +24,16 @@ int transfer_about_read(const struct buffer *about, struct texts *lines, struct 
 const char *transfer_about_next(const struct texts *lines, const char *name, size_t *at);
 const char *transfer_about_get(const struct texts *lines, const char *name);
 
-/* A line of the second text, as sha256sum(1) writes it. */
+/* A line of the second text, as sha256sum(1) writes it. The first text has one too. */
 int transfer_sums_add(struct buffer *sums, const char *sum, const char *path, struct error *err);
+
+/* The lines of such a text, to be found in any order. */
+struct transfer_sums {
+    struct transfer_sum *lines; // sorted
+    size_t count, n_used;
+};
+/* `text` must outlive it. */
+void transfer_sums_read(const struct buffer *text, struct transfer_sums *out);
+/* Whether there is such a line that was not used yet; it is now. */
+bool transfer_sums_use(struct transfer_sums *sums, const char *sum, const char *path);
+void transfer_sums_clear(struct transfer_sums *sums);

@@ -32,7 +32,7 @@ static int try_import(int fd, struct error *err)
 /* Everything in the sandbox's own files that travels, as text. */
 #define LOOK                                                                                                           \
     "cd / && ls -A etc; find home etc/passwd -type f -printf '%p %m %U:%G %n %T@\\n' | LC_ALL=C sort; "               \
-    "find home etc/passwd ! -type f -printf '%p %y %m %U:%G %l\\n' | LC_ALL=C sort; "                                \
+    "find home/me etc/passwd ! -type f -printf '%p %y %m %U:%G %l %T@\\n' | LC_ALL=C sort; du -k home/me/sparse; "       \
     "find home -type f -exec sha256sum {} + | LC_ALL=C sort"
 
 CORE_TEST(a_snapshot_comes_back_as_it_was)
@@ -47,7 +47,7 @@ CORE_TEST(a_snapshot_comes_back_as_it_was)
                           "mkdir sticky; chmod 1777 sticky; mkdir setgid; chmod 2750 setgid; echo in > closed/in; "
                           "chmod 0555 closed; printf x > \"$(printf 'new\\nline')\"; printf y > 'back\\slash'; "
                           "printf z > \"$(printf 'latin-\\344')\"; rm /etc/passwd; mkdir /etc/passwd; echo in > /etc/passwd/in; "
-                          "rm -f /etc/hosts /etc/group; head -c 300000 /dev/urandom > random; chown -h 5:6 link");
+                          "rm -f /etc/hosts /etc/group; head -c 300000 /dev/urandom > random; chown -h 5:6 link; truncate -s 9M sparse; echo end >> sparse; touch -d 2001-02-03 setgid");
     autofree char *before = strdup(shell_in(first, LOOK));
     keep_snapshot(first, "original", snapshot);
     autofd archive = export(snapshot, &size);
@@ -122,6 +122,13 @@ static int finish(struct made *made, const char *about)
 {
     struct error err = {0};
 
+    struct sum sum = {0};
+    char hex[SUM_TEXT];
+
+    sum_begin(&sum);
+    sum_add(&sum, about, strlen(about));
+    sum_end(&sum, hex);
+    CHECK_OK(buffer_addf(&made->sums, &err, "%s  burrow-snapshot\n", hex), err);
     tar_add_file(&made->tar, "burrow-snapshot", about);
     tar_add_file(&made->tar, "SHA256SUMS", made->sums.length ? made->sums.data : "");
     if (made->files.length)
