@@ -199,7 +199,8 @@ static int write_all(struct exporting *exporting, const struct buffer *about, co
     autobuffer sums = {.maximum = TRANSFER_SUMS_MAX};
 
     if (sum_about(exporting, about, &sums, err) < 0 || writer_open(task, fd, &exporting->writer, err) < 0 ||
-        write_text(exporting, TRANSFER_ABOUT, about, err) < 0 || write_text(exporting, TRANSFER_SUMS, &sums, err) < 0 || walk(exporting, write_change, err) < 0)
+        write_text(exporting, TRANSFER_ABOUT, about, err) < 0 ||
+        write_text(exporting, TRANSFER_SUMS, &sums, err) < 0 || walk(exporting, write_change, err) < 0)
         return -1;
     return writer_finish(exporting->writer, err);
 }

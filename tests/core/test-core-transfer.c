@@ -32,7 +32,7 @@ static int try_import(int fd, struct error *err)
 /* Everything in the sandbox's own files that travels, as text. */
 #define LOOK                                                                                                           \
     "cd / && ls -A etc; find home etc/passwd -type f -printf '%p %m %U:%G %n %T@\\n' | LC_ALL=C sort; "               \
-    "find home/me etc/passwd ! -type f -printf '%p %y %m %U:%G %l %T@\\n' | LC_ALL=C sort; du -k home/me/sparse; "       \
+    "find home/me etc/passwd ! -type f -printf '%p %y %m %U:%G %l %T@\\n' | LC_ALL=C sort; "                         \
     "find home -type f -exec sha256sum {} + | LC_ALL=C sort"
 
 CORE_TEST(a_snapshot_comes_back_as_it_was)
@@ -67,7 +67,7 @@ CORE_TEST(a_snapshot_comes_back_as_it_was)
     CHECK_INT(count_stray_scratches(), 0);
     make_sandbox_from(copy.id, second);
     CHECK_STR(shell_in(second, LOOK), before);
-    CHECK_STR(shell_in(second, "test text -ef hard && test text -ef a/hard && cat text"), "text\n");
+    CHECK_STR(shell_in(second, "test text -ef hard && test text -ef a/hard && test $(du -k sparse | cut -f1) -lt 200 && cat text"), "text\n");
 }
 
 CORE_TEST(layers_and_environments_of_chains_are_merged)
