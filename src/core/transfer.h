@@ -3,9 +3,10 @@
  * Snapshots on their way from one machine to another, each as one file: a tar, compressed with zstd, holding
  *
  *   burrow-snapshot   the first entry, text: a line "burrow-snapshot 1", then one "name: value" a line, values packed as core/texts.h packs an
- *                     item: name, tag, description, message, metadata, runtime, runtime-hash, created, files, bytes, and as often as needed
+ *                     item: name, tag, description, message, metadata, runtime, runtime-hash, entries (the sum of what is told of all
+ *                     entries beside their contents), created, files, bytes, and as often as needed
  *                     env and removed (a path of the runtime that goes before files/ comes)
- *   SHA256SUMS        a line for each plain file, as sha256sum(1) writes and checks them, in the order of the entries
+ *   SHA256SUMS        a line for burrow-snapshot and for each plain file, as sha256sum(1) writes and checks them, in the order of the entries
  *   files/...         all that lies above the runtime, the layers merged: files, directories, links, hard links; owners, modes and files'
  *                     times as in the sandbox. Extended attributes, holes in files and times of directories do not travel
  *

@@ -35,6 +35,7 @@ struct exporting {
     struct stack stack;
     struct buffer changes; // lines about what is not there any more
     struct buffer sums;
+    struct sum entries; // of all that is told of entries
     uint64_t files, bytes;
     struct writer *writer;
 };
@@ -44,6 +45,7 @@ static void exporting_clear(struct exporting *exporting)
     stack_clear(&exporting->stack);
     buffer_clear(&exporting->changes);
     buffer_clear(&exporting->sums);
+    sum_clear(&exporting->entries);
     writer_free(exporting->writer);
 }
 
@@ -69,7 +71,10 @@ static int note_change(void *data, const struct layer_change *change, struct err
     if ((change->kind == LAYER_REMOVED || change->is_type_changed) &&
         transfer_about_add(&exporting->changes, "removed", change->item.path, err) < 0)
         return -1;
-    if (change->kind == LAYER_REMOVED || !S_ISREG(change->item.mode))
+    if (change->kind == LAYER_REMOVED)
+        return 0;
+    transfer_entry_add(&exporting->entries, change->item.path, &change->item);
+    if (!S_ISREG(change->item.mode))
         return 0;
     exporting->files++;
     if (change->item.is_hard_link)
@@ -81,12 +86,14 @@ static int note_change(void *data, const struct layer_change *change, struct err
 
 static int describe_numbers(struct exporting *exporting, struct buffer *about, struct error *err)
 {
-    char created[24], files[24], bytes[24];
+    char created[24], files[24], bytes[24], entries[SUM_TEXT];
 
     (void)snprintf(created, sizeof created, "%" PRId64, exporting->record->created_at);
     (void)snprintf(files, sizeof files, "%" PRIu64, exporting->files);
     (void)snprintf(bytes, sizeof bytes, "%" PRIu64, exporting->bytes);
-    if (transfer_about_add(about, "created", created, err) < 0 || transfer_about_add(about, "files", files, err) < 0)
+    sum_end(&exporting->entries, entries);
+    if (transfer_about_add(about, "entries", entries, err) < 0 ||
+        transfer_about_add(about, "created", created, err) < 0 || transfer_about_add(about, "files", files, err) < 0)
         return -1;
     return transfer_about_add(about, "bytes", bytes, err);
 }
@@ -179,11 +186,24 @@ static int write_change(void *data, const struct layer_change *change, struct er
     return S_ISREG(item.mode) && !item.is_hard_link ? write_content(exporting, change, err) : 0;
 }
 
+/* The sum of the first text comes before those of the files. */
+static int write_sums(struct exporting *exporting, const struct buffer *about, struct error *err)
+{
+    autobuffer sums = {.maximum = TRANSFER_SUMS_MAX};
+    char sum[SUM_TEXT];
+
+    sum_of(about->data, about->length, sum);
+    if (transfer_sums_add(&sums, sum, TRANSFER_ABOUT, err) < 0 ||
+        (exporting->sums.length && buffer_add_text(&sums, exporting->sums.data, err) < 0))
+        return -1;
+    return write_text(exporting, TRANSFER_SUMS, &sums, err);
+}
+
 static int write_all(struct exporting *exporting, const struct buffer *about, const struct archive_task *task, int fd,
                      struct error *err)
 {
     if (writer_open(task, fd, &exporting->writer, err) < 0 || write_text(exporting, TRANSFER_ABOUT, about, err) < 0 ||
-        write_text(exporting, TRANSFER_SUMS, &exporting->sums, err) < 0 || walk(exporting, write_change, err) < 0)
+        write_sums(exporting, about, err) < 0 || walk(exporting, write_change, err) < 0)
         return -1;
     return writer_finish(exporting->writer, err);
 }
@@ -197,6 +217,7 @@ static int export_to(struct exporting *exporting, uint64_t maximum, int fd, stru
 
     buffer_init(&exporting->changes, TRANSFER_ABOUT_MAX);
     buffer_init(&exporting->sums, TRANSFER_SUMS_MAX);
+    sum_begin(&exporting->entries);
     if (file_archive_task(exporting->core, ARCHIVE_TAR_ZSTD, maximum, program, &task, err) < 0 ||
         stack_open(exporting->core, record->runtime, record->layers, &exporting->stack, err) < 0 ||
         walk(exporting, note_change, err) < 0 || describe(exporting, &about, err) < 0 ||

@@ -34,6 +34,7 @@ struct importing {
     struct buffer sums;
     size_t checked;   // of the sums
     struct sum sum;   // of the file under way
+    struct sum entries; // of what was told of entries so far
     uint64_t left;    // of its bytes
     char *path;       // its path in the archive
     struct buffer modes; // packed texts: mode and path of what gets its mode at last
@@ -46,6 +47,7 @@ static void importing_clear(struct importing *importing)
     texts_clear(&importing->about);
     buffer_clear(&importing->sums);
     sum_clear(&importing->sum);
+    sum_clear(&importing->entries);
     free(importing->path);
     buffer_clear(&importing->modes);
     workshop_close(&importing->workshop);
@@ -109,6 +111,31 @@ static int check_values(const struct texts *about, struct error *err)
                : damaged(err, "it does not say what its snapshot is");
 }
 
+/* The next of the sums must be this one. */
+static int expect_sum(struct importing *importing, const char *sum, const char *path, struct error *err)
+{
+    autobuffer line = {.maximum = TRANSFER_SUMS_MAX};
+    const struct buffer *sums = &importing->sums;
+
+    if (transfer_sums_add(&line, sum, path, err) < 0)
+        return -1;
+    if (line.length > sums->length - importing->checked ||
+        memcmp(sums->data + importing->checked, line.data, line.length) != 0) {
+        error_set(err, ERROR_INVALID, "the archive is damaged: '%.300s' does not have the sum it should have", path);
+        return error_about(err, "archive", "damaged");
+    }
+    importing->checked += line.length;
+    return 0;
+}
+
+static int check_about(struct importing *importing, const struct buffer *about, struct error *err)
+{
+    char sum[SUM_TEXT];
+
+    sum_of(about->data, about->length, sum);
+    return expect_sum(importing, sum, TRANSFER_ABOUT, err);
+}
+
 static int read_texts(struct importing *importing, struct error *err)
 {
     autobuffer about = {.maximum = TRANSFER_ABOUT_MAX};
@@ -116,7 +143,7 @@ static int read_texts(struct importing *importing, struct error *err)
     if (read_entry(importing, TRANSFER_ABOUT, &about, err) < 0 || transfer_about_read(&about, &importing->about, err) < 0 ||
         check_values(&importing->about, err) < 0)
         return -1;
-    return read_entry(importing, TRANSFER_SUMS, &importing->sums, err);
+    return read_entry(importing, TRANSFER_SUMS, &importing->sums, err) < 0 ? -1 : check_about(importing, &about, err);
 }
 
 static int no_runtime(const char *name, struct error *err)
@@ -147,21 +174,22 @@ static int check_runtime(struct importing *importing, bool is_forced, struct err
 
 static int check_sum(struct importing *importing, struct error *err)
 {
-    autobuffer line = {.maximum = TRANSFER_SUMS_MAX};
-    const struct buffer *sums = &importing->sums;
     char sum[SUM_TEXT];
 
     sum_end(&importing->sum, sum);
-    if (transfer_sums_add(&line, sum, importing->path, err) < 0)
-        return -1;
-    if (line.length > sums->length - importing->checked ||
-        memcmp(sums->data + importing->checked, line.data, line.length) != 0) {
-        error_set(err, ERROR_INVALID, "the archive is damaged: '%.300s' does not have the sum it should have",
-                  importing->path);
-        return error_about(err, "archive", "damaged");
-    }
-    importing->checked += line.length;
-    return 0;
+    return expect_sum(importing, sum, importing->path, err);
+}
+
+/* The end of the archive: all that was promised came, as it was promised. */
+static int check_end(struct importing *importing, struct error *err)
+{
+    const char *promised = transfer_about_get(&importing->about, "entries");
+    char sum[SUM_TEXT];
+
+    if (importing->checked != importing->sums.length)
+        return damaged(err, "it has fewer files than sums");
+    sum_end(&importing->entries, sum);
+    return promised && strcmp(promised, sum) == 0 ? 0 : damaged(err, "its entries are not those it was made of");
 }
 
 /* Set-id bits, and directories closed to their owner, come when everything is in. */
@@ -198,6 +226,7 @@ static int take_item(struct importing *importing, struct files_item *item, struc
     item->path += length;
     if (item->is_hard_link)
         item->target += length;
+    transfer_entry_add(&importing->entries, item->path, item);
     if (note_mode(importing, item, err) < 0)
         return -1;
     return S_ISREG(item->mode) && !item->is_hard_link ? begin_file(importing, item, err) : 0;
@@ -209,10 +238,8 @@ static int next_item(void *data, struct files_item *item, struct error *err)
 
     for (;;) {
         int more = unpacker_next(importing->unpacker, item, err);
-        if (more == 0 && importing->checked != importing->sums.length)
-            return damaged(err, "it has fewer files than sums");
         if (more <= 0)
-            return more;
+            return more < 0 || check_end(importing, err) < 0 ? -1 : 0;
         if (strcmp(item->path, TRANSFER_FILES) == 0 && S_ISDIR(item->mode))
             continue;
         return take_item(importing, item, err) < 0 ? -1 : 1;
@@ -387,6 +414,7 @@ int transfer_import(struct core *core, const struct actor *actor, const struct t
 
     buffer_init(&importing.sums, TRANSFER_SUMS_MAX);
     buffer_init(&importing.modes, MODES_MAX);
+    sum_begin(&importing.entries);
     if (snapshot_check_words(request->name, request->tag, err) < 0)
         return -1;
     if (begin(&importing, request, archive_fd, err) < 0)

@@ -2,7 +2,9 @@
 /* The two texts in a snapshot's archive: what it is, and the sums of its files; see transfer.h. Private to the core. */
 #pragma once
 #include "base/buffer.h"
+#include "core/sum.h"
 #include "core/texts.h"
+#include "engine/files_wire.h"
 
 #define TRANSFER_ABOUT "burrow-snapshot"
 #define TRANSFER_SUMS "SHA256SUMS"
@@ -21,6 +23,9 @@ int transfer_about_read(const struct buffer *about, struct texts *lines, struct 
 /* The value of the first line of this name from *at on, which then stands behind it; NULL: none. */
 const char *transfer_about_next(const struct texts *lines, const char *name, size_t *at);
 const char *transfer_about_get(const struct texts *lines, const char *name);
+
+/* Adds an entry to the sum of all: what the archive says of it beside its content. */
+void transfer_entry_add(struct sum *sum, const char *path, const struct files_item *item);
 
 /* A line of the second text, as sha256sum(1) writes it. */
 int transfer_sums_add(struct buffer *sums, const char *sum, const char *path, struct error *err);
