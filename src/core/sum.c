@@ -42,6 +42,15 @@ void sum_clear(struct sum *sum)
     sum->context = NULL;
 }
 
+void sum_of(const void *bytes, size_t length, char text[SUM_TEXT])
+{
+    struct sum sum;
+
+    sum_begin(&sum);
+    sum_add(&sum, bytes, length);
+    sum_end(&sum, text);
+}
+
 int sum_file(int fd, char text[SUM_TEXT], struct error *err)
 {
     struct sum sum = {0};

@@ -36,8 +36,10 @@ def forge(members, name, data):
     info.size = len(data)
     members[name] = (info, data)
     info, sums = members["SHA256SUMS"]
-    lines = [line for line in sums.splitlines() if not line.endswith(b"  " + name.encode())]
-    sums = b"\n".join([*lines, hashlib.sha256(data).hexdigest().encode() + b"  " + name.encode(), b""])
+    lines, own = sums.splitlines(), hashlib.sha256(data).hexdigest().encode() + b"  " + name.encode()
+    at = [i for i, line in enumerate(lines) if line.endswith(b"  " + name.encode())] or [len(lines)]
+    lines[at[0]:at[0] + 1] = [own]
+    sums = b"\n".join([*lines, b""])
     info.size = len(sums)
     members["SHA256SUMS"] = (info, sums)
 
@@ -75,8 +77,9 @@ line"; rm -rf /usr/share/doc; rm -rf /etc/apt; mkdir /etc/apt; echo only >/etc/a
     return snapshot
 
 
-TREE = ("cd /home/agentuity; find . -printf '%P %y %m %n %s %l %U %G %T@\\n' | sort; find /etc/apt; test ! -e /usr/share/doc && echo gone; cat tree/hard;"
-        "du -k sparse | cut -f1")
+# Holes in files and times of directories do not travel.
+TREE = ("cd /home/agentuity; find . ! -type d -printf '%P %y %m %n %s %l %U %G %T@\\n' | sort; find . -type d -printf '%P %m %U %G\\n' | sort;"
+        "find /etc/apt; test ! -e /usr/share/doc && echo gone; cat tree/hard")
 
 
 def bring_ok(api, made, body, **fields):
