@@ -236,6 +236,18 @@ static void add_exact(struct json_writer *writer, const char *text, size_t lengt
     add(writer, "\"", 1);
 }
 
+void json_exact(struct json_writer *writer, const char *text, size_t length)
+{
+    separate(writer);
+    add_exact(writer, text, length);
+}
+
+void json_raw(struct json_writer *writer, const char *text, size_t length)
+{
+    separate(writer);
+    add(writer, text, length);
+}
+
 static void add_children(struct json_writer *writer, const struct data_value *parent)
 {
     begin(writer, parent->kind == VALUE_MAP);
@@ -261,12 +273,10 @@ void json_value(struct json_writer *writer, const struct data_value *value)
         json_bool(writer, value->truth);
         return;
     case VALUE_NUMBER:
-        separate(writer);
-        add(writer, value->text, value->length);
+        json_raw(writer, value->text, value->length);
         return;
     case VALUE_STRING:
-        separate(writer);
-        add_exact(writer, value->text, value->length);
+        json_exact(writer, value->text, value->length);
         return;
     case VALUE_LIST:
     case VALUE_MAP:

@@ -57,5 +57,11 @@ void json_string_begin(struct json_writer *writer);
 void json_string_piece(struct json_writer *writer, const char *text, size_t length);
 void json_string_end(struct json_writer *writer);
 
+/* A string whose lone surrogates, in their three-byte form, become escapes; exactly as JavaScript writes it. */
+void json_exact(struct json_writer *writer, const char *text, size_t length);
+
+/* A value that is JSON already. */
+void json_raw(struct json_writer *writer, const char *text, size_t length);
+
 /* A tree as it was read: numbers as written, lone surrogates as escapes. */
 void json_value(struct json_writer *writer, const struct data_value *value);
