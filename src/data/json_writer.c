@@ -248,16 +248,19 @@ void json_raw(struct json_writer *writer, const char *text, size_t length)
     add(writer, text, length);
 }
 
+void json_key_exact(struct json_writer *writer, const char *key, size_t length)
+{
+    json_exact(writer, key, length);
+    add(writer, ":", 1);
+    writer->is_after_key = true;
+}
+
 static void add_children(struct json_writer *writer, const struct data_value *parent)
 {
     begin(writer, parent->kind == VALUE_MAP);
     for (const struct data_value *child = parent->first; child; child = child->next) {
-        if (parent->kind == VALUE_MAP) {
-            separate(writer);
-            add_exact(writer, child->key, child->key_length);
-            add(writer, ":", 1);
-            writer->is_after_key = true;
-        }
+        if (parent->kind == VALUE_MAP)
+            json_key_exact(writer, child->key, child->key_length);
         json_value(writer, child);
     }
     end(writer, parent->kind == VALUE_MAP);

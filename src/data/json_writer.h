@@ -44,6 +44,8 @@ void json_list_end(struct json_writer *writer);
 
 /* The name of the next value of a map. */
 void json_key(struct json_writer *writer, const char *key);
+/* The same with lone surrogates and NULs; see json_exact. */
+void json_key_exact(struct json_writer *writer, const char *key, size_t length);
 
 void json_null(struct json_writer *writer);
 void json_bool(struct json_writer *writer, bool truth);
