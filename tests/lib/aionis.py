@@ -29,9 +29,9 @@ class Aionis:
         """The same server for another tenant or scope."""
         return Aionis(self.http.port, self.http.key, **identity)
 
-    def post(self, route, body=MISSING, **kwargs):
+    def post(self, route, json=MISSING, **kwargs):
         """One call as it is; every answer has the protocol's headers."""
-        answer = self.http.post(TOP + route, body, may_fail=True, **kwargs)
+        answer = self.http.post(TOP + route, json, may_fail=True, **kwargs)
         assert answer.headers["content-type"] == "application/json; charset=utf-8", str(answer)
         assert answer.headers["x-request-id"], str(answer)
         return answer

@@ -206,7 +206,7 @@ static const char **real_argv(struct call *call, const char **argv)
     const char **real = call_alloc(call, (count + 1) * sizeof *real);
     for (size_t i = 0; i < count; i++) {
         autobuffer text = {0};
-        wide_decode(argv[i], strlen(argv[i]), &text);
+        wide_well_formed((struct wide_text){argv[i], strlen(argv[i])}, &text);
         real[i] = call_print(call, "%s", text.data);
     }
     const char *name = request_trim(call, real[0]);

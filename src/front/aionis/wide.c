@@ -176,6 +176,18 @@ void wide_decode(const char *bytes, size_t length, struct buffer *out)
     }
 }
 
+void wide_well_formed(struct wide_text text, struct buffer *out)
+{
+    uint32_t code;
+
+    while (text.length > 0) {
+        size_t size = look(text, &code);
+        bool is_half = code >= 0xd800 && code <= 0xdfff;
+        add(out, is_half ? UTF8_REPLACEMENT : text.text, is_half ? strlen(UTF8_REPLACEMENT) : size);
+        text = behind(text, size);
+    }
+}
+
 void wide_tail(struct wide_text text, size_t bytes, struct buffer *out)
 {
     if (text.length > bytes)

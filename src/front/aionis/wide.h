@@ -32,6 +32,8 @@ void wide_clip(struct wide_text text, size_t units, struct buffer *out);
 
 /* Bytes as UTF-8: U+FFFD for what is none. */
 void wide_decode(const char *bytes, size_t length, struct buffer *out);
+/* Halves of pairs become U+FFFD: what is left when JavaScript hands a text to others. */
+void wide_well_formed(struct wide_text text, struct buffer *out);
 /* The last so many bytes of well-formed text; each byte of a character that is cut by that becomes U+FFFD. */
 void wide_tail(struct wide_text text, size_t bytes, struct buffer *out);
 /* How many bytes are left of `length` when a character that is cut at their end goes. */

@@ -74,6 +74,6 @@ def refused_start(tmp_path):
     def start(options=(), **settings):
         server = servers.Server(tmp_path / "data", environment={**SETTINGS, **settings}, options=options)
         server.launch()
-        assert server.process.wait(servers.PATIENCE) == 1, server.log
+        assert server.process.wait(servers.PATIENCE) == 2, server.log
         return server.log
     return start
