@@ -39,7 +39,8 @@ bool auth_is_possible(const struct http_request *request)
 
 int auth_missing(struct error *err)
 {
-    error_set(err, ERROR_DENIED, "this needs a key: send it as 'Authorization: Bearer KEY' or as 'X-Api-Key: KEY'");
+    error_set(err, ERROR_DENIED,
+              "this needs a key: send it as 'Authorization: Bearer KEY' or as 'X-Api-Key: KEY'");
     return error_about(err, "key", "unauthorized");
 }
 

@@ -21,7 +21,7 @@
 struct reader {
     struct data_document *memory;
     struct field_faults *list; // NULL: nobody wants them one by one
-    char path[256]; // of what is being read: "command.exec[2]"
+    char path[256];            // of what is being read: "command.exec[2]"
     size_t path_length;
     size_t faults; // so far
     size_t named;  // of them, in `text`
@@ -389,7 +389,8 @@ static void read_text_map(struct reader *reader, const struct data_value *value,
     struct text_pair *pairs = value_alloc(reader->memory, (value->count + 1) * sizeof *pairs);
     for (const struct data_value *member = value->first; member; member = member->next) {
         size_t before = enter_name(reader, member->key, member->key_length);
-        pairs[index].name = is_text(reader, member->key, member->key_length, false) ? member->key : NULL;
+        pairs[index].name =
+            is_text(reader, member->key, member->key_length, false) ? member->key : NULL;
         if (member->kind != VALUE_NULL || !field->is_nullable)
             pairs[index].value = get_text(reader, member, &any);
         index++;

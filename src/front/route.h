@@ -38,7 +38,8 @@ enum route_body {
 
 /* Handled: 0, having answered or parked the call. -1 with *err: the front answers with its envelope. */
 #define CALL_ELSEWHERE 1 // ROUTE_LOOP: not without blocking
-#define CALL_AGAIN 2     // off the loop: the handler is called once more after call->again_ms, with the call as it is then
+#define CALL_AGAIN                                                                                 \
+    2 // off the loop: the handler is called once more after call->again_ms, with the call as it is then
 typedef int (*route_handler)(struct call *call, struct error *err);
 
 struct route {

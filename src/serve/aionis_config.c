@@ -16,12 +16,13 @@
 #define DAY_MS (24 * HOUR_MS)
 #define RATE_MAX 1000000000
 
-#define ROW(name, type, member, argument, variable, minimum, maximum, help)                                            \
-    {                                                                                                                  \
-        "aionis-" name, 0, type, offsetof(struct config, aionis.member), argument, help, "BURROW_AIONIS_" variable,    \
-            minimum, maximum                                                                                           \
+#define ROW(name, type, member, argument, variable, minimum, maximum, help)                        \
+    {                                                                                              \
+        "aionis-" name, 0, type, offsetof(struct config, aionis.member), argument, help,           \
+            "BURROW_AIONIS_" variable, minimum, maximum                                            \
     }
-#define TEXT(name, member, variable, help) ROW(name, OPTION_TEXT, member, "TEXT", variable, 0, 0, help)
+#define TEXT(name, member, variable, help)                                                         \
+    ROW(name, OPTION_TEXT, member, "TEXT", variable, 0, 0, help)
 
 static const struct option_row rows[] = {
     TEXT("enabled", enabled, "ENABLED", "whether there is a sandbox at all"),
@@ -31,28 +32,39 @@ static const struct option_row rows[] = {
     TEXT("preset", preset, "PRESET", "a named choice of settings: local_process_echo"),
     TEXT("commands", commands, "COMMANDS", "what may be run: a JSON array of names"),
     TEXT("directory", directory, "DIRECTORY", "where commands start, in their session"),
-    ROW("timeout", OPTION_DURATION, timeout_ms, "TIME", "TIMEOUT", 1, 600 * SECOND_MS, "of a run that asks for none"),
-    ROW("output-limit", OPTION_SIZE, output_bytes, "SIZE", "OUTPUT_LIMIT", 1, 1 << 20, "kept of each output"),
+    ROW("timeout", OPTION_DURATION, timeout_ms, "TIME", "TIMEOUT", 1, 600 * SECOND_MS,
+        "of a run that asks for none"),
+    ROW("output-limit", OPTION_SIZE, output_bytes, "SIZE", "OUTPUT_LIMIT", 1, 1 << 20,
+        "kept of each output"),
     TEXT("object-store", object_store, "OBJECT_STORE", "the beginning of artifacts' URIs"),
-    ROW("concurrency", OPTION_INTEGER, queue_at_once, "N", "CONCURRENCY", 1, 16, "async runs at once"),
-    ROW("queue", OPTION_INTEGER, queue_length, "N", "QUEUE", 1, 1000000, "async runs that may wait"),
-    ROW("max-runs", OPTION_INTEGER, max_sync, "N", "MAX_RUNS", 1, 100000, "runs under way past which no sync one starts"),
-    ROW("heartbeat", OPTION_DURATION, heartbeat_ms, "TIME", "HEARTBEAT", 0, 60 * SECOND_MS, "0 is none"),
-    ROW("stale-after", OPTION_DURATION, stale_ms, "TIME", "STALE_AFTER", 1, DAY_MS, "said of runs that were lost"),
-    ROW("recovery-poll", OPTION_DURATION, recovery_poll_ms, "TIME", "RECOVERY_POLL", 0, 300 * SECOND_MS, "0 is none"),
+    ROW("concurrency", OPTION_INTEGER, queue_at_once, "N", "CONCURRENCY", 1, 16,
+        "async runs at once"),
+    ROW("queue", OPTION_INTEGER, queue_length, "N", "QUEUE", 1, 1000000,
+        "async runs that may wait"),
+    ROW("max-runs", OPTION_INTEGER, max_sync, "N", "MAX_RUNS", 1, 100000,
+        "runs under way past which no sync one starts"),
+    ROW("heartbeat", OPTION_DURATION, heartbeat_ms, "TIME", "HEARTBEAT", 0, 60 * SECOND_MS,
+        "0 is none"),
+    ROW("stale-after", OPTION_DURATION, stale_ms, "TIME", "STALE_AFTER", 1, DAY_MS,
+        "said of runs that were lost"),
+    ROW("recovery-poll", OPTION_DURATION, recovery_poll_ms, "TIME", "RECOVERY_POLL", 0,
+        300 * SECOND_MS, "0 is none"),
     ROW("keep", OPTION_DURATION, keep_ms, "TIME", "KEEP", HOUR_MS, 36500 * DAY_MS,
         "how long runs, and sessions that nobody uses, are kept"),
-    ROW("budget-window", OPTION_DURATION, budget_window_ms, "TIME", "BUDGET_WINDOW", HOUR_MS, 168 * HOUR_MS,
-        "the time that budgets are for"),
+    ROW("budget-window", OPTION_DURATION, budget_window_ms, "TIME", "BUDGET_WINDOW", HOUR_MS,
+        168 * HOUR_MS, "the time that budgets are for"),
     TEXT("budgets", budgets, "BUDGETS", "caps by tenant: a JSON object"),
-    TEXT("rate-limited", rate_limited, "RATE_LIMITED", "whether clients other than loopback are held back"),
+    TEXT("rate-limited", rate_limited, "RATE_LIMITED",
+         "whether clients other than loopback are held back"),
     ROW("write-rate", OPTION_CPU, write_rate, "RATE", "WRITE_RATE", 1, RATE_MAX, "writes a second"),
-    ROW("write-burst", OPTION_INTEGER, write_burst, "N", "WRITE_BURST", 1, RATE_MAX, "writes at once"),
+    ROW("write-burst", OPTION_INTEGER, write_burst, "N", "WRITE_BURST", 1, RATE_MAX,
+        "writes at once"),
     ROW("read-rate", OPTION_CPU, read_rate, "RATE", "READ_RATE", 1, RATE_MAX, "reads a second"),
     ROW("read-burst", OPTION_INTEGER, read_burst, "N", "READ_BURST", 1, RATE_MAX, "reads at once"),
     ROW("write-wait", OPTION_DURATION, write_wait_ms, "TIME", "WRITE_WAIT", 0, 5 * SECOND_MS,
         "how long a write over the limit is held back before it is refused"),
-    ROW("rate-ttl", OPTION_DURATION, rate_ttl_ms, "TIME", "RATE_TTL", SECOND_MS, DAY_MS, "after which a client is forgotten"),
+    ROW("rate-ttl", OPTION_DURATION, rate_ttl_ms, "TIME", "RATE_TTL", SECOND_MS, DAY_MS,
+        "after which a client is forgotten"),
     TEXT("tenant", tenant, "TENANT", "of calls that name none"),
     TEXT("scope", scope, "SCOPE", "of calls that name none"),
     TEXT("origins", origins, "ORIGINS", "whose pages may call"),
@@ -158,7 +170,8 @@ static int respell(const struct vendor_row *row, const char *value, char **out, 
     return 0;
 }
 
-static int take_row(const struct vendor_row *row, const char *value, struct config *config, struct error *err)
+static int take_row(const struct vendor_row *row, const char *value, struct config *config,
+                    struct error *err)
 {
     char name[64];
     char *text = NULL;

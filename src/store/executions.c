@@ -243,9 +243,20 @@ int store_execution_outcomes(struct store *store, const struct store_owner *owne
     struct sql *sql = NULL;
 
     query_init(&query);
-    query_add(&query, "SELECT count(*), " COUNT_THAT("state = 'completed' AND exit_code = 0") ", "
-              COUNT_THAT("state = 'timed_out'") ", " COUNT_THAT("state = 'failed' AND cause = 'box_ended'") ", "
-              COUNT_THAT("state = 'cancelled'") ", " COUNT_THAT("ended_at = 0") " FROM executions");
+    query_add(
+        &query,
+        "SELECT count(*), " COUNT_THAT("state = 'completed' AND exit_code = 0") ", " COUNT_THAT("st"
+                                                                                                "at"
+                                                                                                "e "
+                                                                                                "= "
+                                                                                                "'t"
+                                                                                                "im"
+                                                                                                "ed"
+                                                                                                "_o"
+                                                                                                "ut"
+                                                                                                "'") ", " COUNT_THAT(
+            "state = 'failed' AND cause = 'box_ended'") ", " COUNT_THAT("state = 'cancelled'") ","
+                                                                                               " " COUNT_THAT("ended_at = 0") " FROM executions");
     query_where_owner(&query, owner);
     query_where(&query, "created_at >=", sql_number(since));
     if (store_connection(store, &sql, err) < 0)
@@ -267,12 +278,15 @@ int store_execution_purge(struct store *store, int64_t now, int64_t limit, int64
     if (store_call_begin(store, STORE_FAST, &call, err) < 0 ||
         store_run(&call,
                   "UPDATE streams SET expires_at = $1 WHERE expires_at = 0 AND completed_at <> 0 "
-                  "AND kind <> 'user' AND execution_id IN (" OLD_ONES " ORDER BY executions.ended_at LIMIT $2)",
+                  "AND kind <> 'user' AND execution_id IN (" OLD_ONES
+                  " ORDER BY executions.ended_at LIMIT $2)",
                   args, ARRAY_SIZE(args), NULL, NULL, NULL, err) < 0 ||
-        store_run(&call,
-                  "DELETE FROM events WHERE type IN ('started', 'completed') AND sandbox_id IN (SELECT id FROM "
-                  "sandboxes WHERE keep_ms > 0 AND ended_at = 0 AND events.created_at < $1 - keep_ms)",
-                  args, 1, NULL, NULL, NULL, err) < 0 ||
+        store_run(
+            &call,
+            "DELETE FROM events WHERE type IN ('started', 'completed') AND sandbox_id IN (SELECT "
+            "id FROM "
+            "sandboxes WHERE keep_ms > 0 AND ended_at = 0 AND events.created_at < $1 - keep_ms)",
+            args, 1, NULL, NULL, NULL, err) < 0 ||
         store_run(&call,
                   "DELETE FROM executions WHERE id IN (" OLD_ONES
                   " AND NOT EXISTS (SELECT 1 FROM streams WHERE streams.sandbox_id = "

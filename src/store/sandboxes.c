@@ -229,7 +229,8 @@ int store_sandbox_purge(struct store *store, int64_t now, int64_t keep_ms, int64
     if (store_call_begin(store, STORE_FAST, &call, err) < 0 ||
         store_run(&call,
                   "DELETE FROM sandboxes WHERE id IN (SELECT id FROM sandboxes WHERE ended_at <> 0 "
-                  "AND ended_at < $1 - CASE WHEN keep_ms > 0 THEN keep_ms ELSE $3 END AND NOT EXISTS (SELECT 1 FROM streams WHERE "
+                  "AND ended_at < $1 - CASE WHEN keep_ms > 0 THEN keep_ms ELSE $3 END AND NOT "
+                  "EXISTS (SELECT 1 FROM streams WHERE "
                   "streams.sandbox_id = sandboxes.id) ORDER BY ended_at LIMIT $2)",
                   args, ARRAY_SIZE(args), NULL, NULL, removed, err) < 0)
         return error_wrap(err, "forget old sandboxes");

@@ -84,9 +84,10 @@ struct sandbox_record {
     int64_t execution_timeout_ms;
     int64_t paused_timeout_ms;
     enum sandbox_on_idle on_idle;
-    int64_t active_at;   // when it was last used
-    int64_t expires_at;  // fixed end of its time
-    int64_t keep_ms;     // how long its records and streams are kept once they are of the past; 0: the server's
+    int64_t active_at;  // when it was last used
+    int64_t expires_at; // fixed end of its time
+    int64_t
+        keep_ms; // how long its records and streams are kept once they are of the past; 0: the server's
     int64_t deadline_at; // when somebody must look after it next
 
     // SANDBOX_STATE

@@ -2,14 +2,15 @@
 """A client of the Aionis sandbox routes, of the same shape as the vendor's: memory.sandbox.sessions.create(...) and so on."""
 import json
 import re
+import uuid
 
 from client import MISSING, Client, until
 
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 TOP = "/v1/memory/sandbox/"
+LETTERS = "0123456789abcdefghjkmnpqrstvwxyz"
 ROUTES = ["sessions", "execute", "runs/get", "runs/logs", "runs/artifact", "runs/cancel"]
-OPEN = ("queued", "running")
 
 
 class Refused(Exception):
@@ -22,6 +23,8 @@ class Refused(Exception):
 
 
 class Aionis:
+    made = []  # sessions, of all clients
+
     def __init__(self, port, key, **identity):
         self.http, self.identity = Client(port, key), identity
 
@@ -42,6 +45,8 @@ class Aionis:
             check_envelope(answer)
             raise Refused(answer)
         assert list(answer.json)[:2] == ["tenant_id", "scope"], str(answer)
+        if route == "sessions":
+            self.made.append(answer.json["session"]["session_id"])
         return answer.json
 
     def session(self, **body):
@@ -82,6 +87,22 @@ class Aionis:
 
     def health(self):
         return self.http.get("/health", key=None).json["sandbox"]
+
+
+def sandbox_of(session):
+    """The same identity as the other protocol spells it."""
+    number, letters = int(session.replace("-", ""), 16), ""
+    for _ in range(26):
+        letters = LETTERS[number & 31] + letters
+        number >>= 5
+    return f"sbx_{letters}"
+
+
+def session_of(sandbox):
+    number = 0
+    for letter in sandbox.removeprefix("sbx_"):
+        number = number * 32 + LETTERS.index(letter)
+    return str(uuid.UUID(int=number))
 
 
 def check_envelope(answer):

@@ -25,11 +25,11 @@ struct aionis_settings {
     const char *preset;   // a name, or NULL
     const char *commands; // JSON: what may be run; NULL: the preset's, or echo
     const char *directory;
-    uint64_t timeout_ms; // of a run that asks for none
-    uint64_t output_bytes; // kept of each output
-    const char *object_store; // base of the URIs of artifacts; NULL: none
+    uint64_t timeout_ms;                 // of a run that asks for none
+    uint64_t output_bytes;               // kept of each output
+    const char *object_store;            // base of the URIs of artifacts; NULL: none
     int64_t queue_at_once, queue_length; // for the core
-    int64_t max_sync;         // runs at once past which no more are started
+    int64_t max_sync;                    // runs at once past which no more are started
     uint64_t heartbeat_ms, stale_ms, recovery_poll_ms;
     uint64_t keep_ms; // how long runs, and sessions that nobody uses, are kept
     uint64_t budget_window_ms;
@@ -39,10 +39,10 @@ struct aionis_settings {
     int64_t write_burst, read_burst;
     uint64_t write_wait_ms; // how long one that is over the limit is held back first
     uint64_t rate_ttl_ms;
-    const char *tenant, *scope;  // of calls that name none
-    const char *origins;         // whose pages may call, with commas between; NULL: nobody's
+    const char *tenant, *scope; // of calls that name none
+    const char *origins;        // whose pages may call, with commas between; NULL: nobody's
     const char *proxy_trusted;
-    const char *proxies;         // networks, with commas between
+    const char *proxies; // networks, with commas between
 };
 extern const struct aionis_settings aionis_settings_default;
 
@@ -53,5 +53,6 @@ int aionis_flag(const char *name, const char *text, bool *out, struct error *err
 int aionis_settings_check(const struct aionis_settings *settings, struct error *err);
 
 /* `settings` stays the caller's and must live as long as the front; they must have passed the check. */
-int aionis_front_init(struct front *front, const struct aionis_settings *settings, struct error *err);
+int aionis_front_init(struct front *front, const struct aionis_settings *settings,
+                      struct error *err);
 void aionis_front_clear(struct front *front); // no router may use it any more

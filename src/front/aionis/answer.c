@@ -69,7 +69,8 @@ const char *keep_json(struct call *call, struct json_writer *json, const struct 
 static void read_request_id(const struct call *call, char out[ANSWER_ID])
 {
     const char *header = call_header(call, "X-Request-Id");
-    struct wide_text text = wide_trim((struct wide_text){header ? header : "", header ? strlen(header) : 0});
+    struct wide_text text =
+        wide_trim((struct wide_text){header ? header : "", header ? strlen(header) : 0});
     char id[ID_TEXT], uuid[ID_UUID_TEXT];
 
     if (text.length > 0 && text.length < ANSWER_ID)
@@ -120,8 +121,8 @@ struct visit *visit_of(struct call *call)
 
 // ---- sending ----
 
-static void send_text(struct response *response, int status, const struct answer_head *head, int64_t retry_after_s,
-                      const struct buffer *text)
+static void send_text(struct response *response, int status, const struct answer_head *head,
+                      int64_t retry_after_s, const struct buffer *text)
 {
     struct http_header headers[8] = {{"Content-Type", "application/json; charset=utf-8"},
                                      {"X-Request-Id", head->request_id}};
@@ -150,7 +151,8 @@ void answer_begin(struct reply *reply, const struct actor *actor)
 
 int answer_send(struct reply *reply, struct response *response, const struct answer_head *head)
 {
-    static char failed[] = "{\"status\":500,\"error\":\"internal_error\",\"message\":\"the answer is too long\"}";
+    static char failed[] =
+        "{\"status\":500,\"error\":\"internal_error\",\"message\":\"the answer is too long\"}";
     struct buffer instead = {.data = failed, .length = sizeof failed - 1};
     struct error err = {0};
 
@@ -162,7 +164,8 @@ int answer_send(struct reply *reply, struct response *response, const struct ans
 
 // ---- failures ----
 
-int refuse(struct call *call, const struct refusal *refusal, struct error *err, const char *format, ...)
+int refuse(struct call *call, const struct refusal *refusal, struct error *err, const char *format,
+           ...)
 {
     char text[sizeof err->text];
     va_list args;
@@ -201,7 +204,8 @@ static bool fits(const char *wanted, const char *is)
 static const char *code_of(const struct error *err)
 {
     for (size_t i = 0; i < ARRAY_SIZE(codes); i++) {
-        if (codes[i].kind == err->kind && fits(codes[i].noun, err->noun) && fits(codes[i].reason, err->reason))
+        if (codes[i].kind == err->kind && fits(codes[i].noun, err->noun) &&
+            fits(codes[i].reason, err->reason))
             return codes[i].code;
     }
     return "internal_error";

@@ -40,8 +40,8 @@ void answer_begin(struct reply *reply, const struct actor *actor);
 /*
  * The call fails with this; returns -1 and sets *err to the sentence. `details` is JSON or NULL, borrowed until the call ends.
  */
-int refuse(struct call *call, const struct refusal *refusal, struct error *err, const char *format, ...)
-    __attribute__((format(printf, 4, 5)));
+int refuse(struct call *call, const struct refusal *refusal, struct error *err, const char *format,
+           ...) __attribute__((format(printf, 4, 5)));
 
 /* For the front: on_error. */
 void answer_error(struct call *call, const struct error *err);

@@ -20,8 +20,9 @@ struct bundle {
 };
 
 static const char *const names[PARTS] = {
-    [PART_ACTION] = "action.json",   [PART_OUTPUT] = "output.json",     [PART_RESULT] = "result.json",
-    [PART_SUMMARY] = "summary.json", [PART_METADATA] = "metadata.json", [PART_RUN] = "run.json",
+    [PART_ACTION] = "action.json",     [PART_OUTPUT] = "output.json",
+    [PART_RESULT] = "result.json",     [PART_SUMMARY] = "summary.json",
+    [PART_METADATA] = "metadata.json", [PART_RUN] = "run.json",
 };
 
 static void bundle_clear(struct bundle *bundle)
@@ -42,7 +43,8 @@ static void write_output(struct json_writer *json, const struct run_view *view, 
 }
 
 /* From "project_id" to "timeout_ms"; `actor` adds whose it is. */
-static void put_about(struct json_writer *json, const struct run_view *view, const struct actor *actor)
+static void put_about(struct json_writer *json, const struct run_view *view,
+                      const struct actor *actor)
 {
     put_text(json, "project_id", view->stored.project_id);
     if (actor) {
@@ -106,8 +108,8 @@ static void make_parts(struct bundle *bundle)
 {
     const struct artifact_options *options = bundle->options;
     const bool wanted[PARTS] = {
-        [PART_ACTION] = options->has_action, [PART_OUTPUT] = options->has_output,
-        [PART_RESULT] = options->has_result, [PART_SUMMARY] = true,
+        [PART_ACTION] = options->has_action,     [PART_OUTPUT] = options->has_output,
+        [PART_RESULT] = options->has_result,     [PART_SUMMARY] = true,
         [PART_METADATA] = options->has_metadata, [PART_RUN] = true,
     };
 
@@ -122,7 +124,8 @@ static void make_parts(struct bundle *bundle)
 /* encodeURIComponent */
 static void add_encoded(struct buffer *out, const char *text)
 {
-    static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.!~*'()";
+    static const char plain[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.!~*'()";
     struct error ignored = {0};
 
     for (; *text; text++) {
@@ -157,7 +160,8 @@ static void put_hash(struct json_writer *json, const struct buffer *text)
     put_text(json, "sha256", hex);
 }
 
-static void put_uri(struct json_writer *json, const char *base, const struct buffer *prefix, const char *name)
+static void put_uri(struct json_writer *json, const char *base, const struct buffer *prefix,
+                    const char *name)
 {
     autobuffer uri = {0};
     struct error ignored = {0};
@@ -219,9 +223,11 @@ static void put_address(struct json_writer *json, const struct bundle *bundle)
     put_text(json, "uri", uri.data);
 }
 
-void artifact_write(struct json_writer *json, const struct run_view *view, const struct artifact_options *options)
+void artifact_write(struct json_writer *json, const struct run_view *view,
+                    const struct artifact_options *options)
 {
-    __attribute__((cleanup(bundle_clear))) struct bundle bundle = {.view = view, .options = options};
+    __attribute__((cleanup(bundle_clear))) struct bundle bundle = {.view = view,
+                                                                   .options = options};
 
     make_parts(&bundle);
     json_map_begin(json);

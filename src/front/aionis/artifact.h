@@ -12,4 +12,5 @@ struct artifact_options {
 };
 
 /* Writes one object. */
-void artifact_write(struct json_writer *json, const struct run_view *view, const struct artifact_options *options);
+void artifact_write(struct json_writer *json, const struct run_view *view,
+                    const struct artifact_options *options);

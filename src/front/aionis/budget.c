@@ -29,14 +29,17 @@ struct budgets {
     struct entering *entering;
 };
 
-static int read_cap(const struct data_value *policy, const char *name, int64_t *out, struct error *err)
+static int read_cap(const struct data_value *policy, const char *name, int64_t *out,
+                    struct error *err)
 {
     const struct data_value *value = value_get(policy, name);
 
     if (!value || value->kind == VALUE_NULL)
         return 0;
-    if (value->kind != VALUE_NUMBER || value->length > 15 || value->text[strspn(value->text, "0123456789")])
-        return error_set(err, ERROR_INVALID, "the budget of '%.64s': %s must be a whole number of at least 0",
+    if (value->kind != VALUE_NUMBER || value->length > 15 ||
+        value->text[strspn(value->text, "0123456789")])
+        return error_set(err, ERROR_INVALID,
+                         "the budget of '%.64s': %s must be a whole number of at least 0",
                          policy->key, name);
     *out = strtoll(value->text, NULL, 10);
     return 0;
@@ -45,7 +48,8 @@ static int read_cap(const struct data_value *policy, const char *name, int64_t *
 static int read_policy(const struct data_value *policy, struct tenant *out, struct error *err)
 {
     if (policy->kind != VALUE_MAP)
-        return error_set(err, ERROR_INVALID, "the budget of '%.64s' must be an object", policy->key);
+        return error_set(err, ERROR_INVALID, "the budget of '%.64s' must be an object",
+                         policy->key);
     if (read_cap(policy, "daily_run_cap", &out->budget.runs, err) < 0 ||
         read_cap(policy, "daily_timeout_cap", &out->budget.timeouts, err) < 0 ||
         read_cap(policy, "daily_failure_cap", &out->budget.failures, err) < 0)

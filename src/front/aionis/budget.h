@@ -13,7 +13,8 @@ struct budgets;
 /* JSON: {"tenant": {"daily_run_cap": 10, "daily_timeout_cap": …, "daily_failure_cap": …}, "*": …}; ERROR_INVALID. */
 int budgets_read(const char *text, struct budgets **out, struct error *err);
 void budgets_free(struct budgets *budgets);
-size_t budgets_tenants(const struct budgets *budgets); // that have a policy of their own, the default one counted
+size_t budgets_tenants(
+    const struct budgets *budgets); // that have a policy of their own, the default one counted
 
 /* What applies to a tenant; NULL: nothing. */
 struct budget {

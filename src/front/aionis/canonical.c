@@ -37,7 +37,7 @@ static void place_point(const char *digits, int n_digits, int point, char *out)
     } else {
         int exponent = point - 1;
         (void)snprintf(out, room, "%c%s%se%c%d", digits[0], n_digits > 1 ? "." : "", digits + 1,
-                      exponent < 0 ? '-' : '+', abs(exponent));
+                       exponent < 0 ? '-' : '+', abs(exponent));
     }
 }
 
@@ -75,7 +75,8 @@ static double index_of(const struct data_value *member)
     const char *key = member->key;
 
     if (member->key_length == 0 || member->key_length > 10 ||
-        strspn(key, "0123456789") != member->key_length || (key[0] == '0' && member->key_length > 1))
+        strspn(key, "0123456789") != member->key_length ||
+        (key[0] == '0' && member->key_length > 1))
         return -1;
     double number = strtod(key, NULL);
     return number <= INDEX_MAX ? number : -1;

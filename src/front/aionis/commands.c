@@ -11,9 +11,11 @@
 /* "[echo,python3]": names of a few characters only, with commas between. */
 static bool is_bare(const char *text, size_t length)
 {
-    static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._/+:-, \t";
+    static const char allowed[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._/+:-, \t";
 
-    return length >= 2 && text[0] == '[' && text[length - 1] == ']' && strspn(text + 1, allowed) == length - 2;
+    return length >= 2 && text[0] == '[' && text[length - 1] == ']' &&
+           strspn(text + 1, allowed) == length - 2;
 }
 
 static void add(struct commands *commands, const char *name, size_t length)
@@ -63,13 +65,16 @@ int commands_read(const char *text, struct commands *out, struct error *err)
     struct error why = {0};
 
     *out = (struct commands){.memory = data_document_new("")};
-    if (json_read("", bare.text, bare.length, NULL, &document, &why) == 0 && document->root->kind == VALUE_LIST)
+    if (json_read("", bare.text, bare.length, NULL, &document, &why) == 0 &&
+        document->root->kind == VALUE_LIST)
         return read_list(document->root, out);
     autofree char *copy = xasprintf("%.*s", (int)bare.length, bare.text);
     if (is_bare(copy, bare.length))
         return read_bare(copy, out);
     commands_clear(out);
-    return error_set(err, ERROR_INVALID, "the commands that may be run must be a JSON array of names, not '%.80s'", text);
+    return error_set(err, ERROR_INVALID,
+                     "the commands that may be run must be a JSON array of names, not '%.80s'",
+                     text);
 }
 
 void commands_clear(struct commands *commands)

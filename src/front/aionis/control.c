@@ -25,11 +25,14 @@ static int refuse_control(struct call *call, struct error *err)
     return refuse(call, &refusal, err, "this is not part of the Lite edition");
 }
 
-#define ROW(method, below)                                                                                             \
-    {                                                                                                                  \
-        method, "/v1/admin/control" below, ROUTE_QUICK, ACCESS_KEY, BODY_NONE, refuse_control, "not available"         \
+#define ROW(method, below)                                                                         \
+    {                                                                                              \
+        method, "/v1/admin/control" below, ROUTE_QUICK, ACCESS_KEY, BODY_NONE, refuse_control,     \
+            "not available"                                                                        \
     }
-#define ROWS(below) ROW("GET", below), ROW("POST", below), ROW("PUT", below), ROW("PATCH", below), ROW("DELETE", below)
+#define ROWS(below)                                                                                \
+    ROW("GET", below), ROW("POST", below), ROW("PUT", below), ROW("PATCH", below),                 \
+        ROW("DELETE", below)
 
 const struct route aionis_control_routes[] = {
     ROWS(""), ROWS("/{group}"), ROWS("/{group}/{name}"), ROWS("/{group}/{name}/{part}"), {0},

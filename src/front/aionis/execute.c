@@ -39,8 +39,9 @@ static const char *const modes[] = {"async", "sync", NULL};
 static const char *const kinds[] = {"command", NULL};
 static const struct field action_fields[] = {
     {"kind", FIELD_TEXT, offsetof(struct action_body, kind), .is_needed = true, .words = kinds},
-    {"argv", FIELD_TEXTS, offsetof(struct action_body, argv), .is_needed = true, .minimum = 1, .maximum = ARGV_MAX,
-     .is_filled = true, .takes_surrogates = true, .help = "program and arguments; no shell"},
+    {"argv", FIELD_TEXTS, offsetof(struct action_body, argv), .is_needed = true, .minimum = 1,
+     .maximum = ARGV_MAX, .is_filled = true, .takes_surrogates = true,
+     .help = "program and arguments; no shell"},
     {0},
 };
 static const struct field execute_fields[] = {
@@ -52,20 +53,24 @@ static const struct field execute_fields[] = {
      .check = request_check_uuid},
     {"planner_run_id", FIELD_TEXT, offsetof(struct execute_body, planner_run_id), .minimum = 1,
      .maximum = AIONIS_BODY_MAX, .help = "kept and given back"},
-    {"decision_id", FIELD_TEXT, offsetof(struct execute_body, decision_id), .check = request_check_uuid,
-     .help = "kept and given back"},
+    {"decision_id", FIELD_TEXT, offsetof(struct execute_body, decision_id),
+     .check = request_check_uuid, .help = "kept and given back"},
     {"mode", FIELD_TEXT, offsetof(struct execute_body, mode), .words = modes,
      .help = "sync: the answer is the end of it; default async"},
-    {"timeout_ms", FIELD_INTEGER, offsetof(struct execute_body, timeout_ms), .minimum = 1, .maximum = 600000},
-    {"action", FIELD_MAP, offsetof(struct execute_body, action), .is_needed = true, .fields = action_fields},
-    {"metadata", FIELD_OBJECT, offsetof(struct execute_body, metadata), .help = "kept and given back"},
+    {"timeout_ms", FIELD_INTEGER, offsetof(struct execute_body, timeout_ms), .minimum = 1,
+     .maximum = 600000},
+    {"action", FIELD_MAP, offsetof(struct execute_body, action), .is_needed = true,
+     .fields = action_fields},
+    {"metadata", FIELD_OBJECT, offsetof(struct execute_body, metadata),
+     .help = "kept and given back"},
     {0},
 };
 
 // ---- budgets ----
 
-static int refuse_budget(struct call *call, const struct request *request, const struct budget *budget,
-                         const struct budget_excess *excess, struct error *err)
+static int refuse_budget(struct call *call, const struct request *request,
+                         const struct budget *budget, const struct budget_excess *excess,
+                         struct error *err)
 {
     const struct aionis_settings *settings = aionis_of(call)->settings;
     const char *scope = request_text(call, request, "scope");
@@ -83,7 +88,8 @@ static int refuse_budget(struct call *call, const struct request *request, const
     put_text(&json, "scope", scope ? scope : settings->scope);
     put_null(&json, "scope_filter");
     put_null(&json, "project_filter");
-    put_text(&json, "policy_source", budget->is_default ? "env_global_default" : "env_tenant_default");
+    put_text(&json, "policy_source",
+             budget->is_default ? "env_global_default" : "env_tenant_default");
     json_map_end(&json);
     const struct refusal refusal = {
         .status = 429,
@@ -91,8 +97,8 @@ static int refuse_budget(struct call *call, const struct request *request, const
         .details = keep_json(call, &json, &text),
         .retry_after_s = 60,
     };
-    return refuse(call, &refusal, err, "the tenant's budget is used up: %lld of %lld %s", (long long)excess->used,
-                  (long long)excess->cap, excess->metric);
+    return refuse(call, &refusal, err, "the tenant's budget is used up: %lld of %lld %s",
+                  (long long)excess->used, (long long)excess->cap, excess->metric);
 }
 
 /* A place among the tenant's runs that are about to be recorded. */
@@ -112,7 +118,8 @@ static void entrance_clear(struct entrance *entrance)
  * Whoever entered before is either recorded by now, and counted below, or may yet be: then the last run of a budget may be
  * theirs, and it is looked at again.
  */
-static int check_budget(struct call *call, const struct request *request, struct entrance *entrance, struct error *err)
+static int check_budget(struct call *call, const struct request *request, struct entrance *entrance,
+                        struct error *err)
 {
     struct aionis *aionis = aionis_of(call);
     const char *tenant = request_tenant(call, request);
@@ -126,7 +133,8 @@ static int check_budget(struct call *call, const struct request *request, struct
     int64_t before = budgets_enter(aionis->budgets, tenant);
     struct actor actor = call->actor;
     actor.tenant = tenant;
-    if (execution_count(call->core, &actor, (int64_t)(clock_wall_ms() - aionis->settings->budget_window_ms), &outcomes,
+    if (execution_count(call->core, &actor,
+                        (int64_t)(clock_wall_ms() - aionis->settings->budget_window_ms), &outcomes,
                         err) < 0)
         return -1;
     if (budget_is_used_up(budget, &outcomes, &excess))
@@ -151,8 +159,9 @@ static int no_session(struct call *call, const char *uuid, struct error *err)
     put_text(&json, "tenant_id", call->actor.tenant);
     put_text(&json, "scope", call->actor.scope);
     json_map_end(&json);
-    const struct refusal refusal = {
-        .status = 404, .code = "sandbox_session_not_found", .details = keep_json(call, &json, &text)};
+    const struct refusal refusal = {.status = 404,
+                                    .code = "sandbox_session_not_found",
+                                    .details = keep_json(call, &json, &text)};
     return refuse(call, &refusal, err, "there is no session '%s'", uuid);
 }
 
@@ -222,11 +231,12 @@ static const char *refusal_of(const struct call *call, const char *name)
     return commands_allow(&aionis_of(call)->commands, name) ? NULL : REFUSED_COMMAND;
 }
 
-static int describe(struct call *call, const struct execute_body *body, struct execution_request *out,
-                    struct error *err)
+static int describe(struct call *call, const struct execute_body *body,
+                    struct execution_request *out, struct error *err)
 {
     const struct aionis_settings *settings = aionis_of(call)->settings;
-    int64_t asked_ms = body->timeout_ms && body->timeout_ms < TIMEOUT_FLOOR_MS ? TIMEOUT_FLOOR_MS : body->timeout_ms;
+    int64_t asked_ms = body->timeout_ms && body->timeout_ms < TIMEOUT_FLOOR_MS ? TIMEOUT_FLOOR_MS
+                                                                               : body->timeout_ms;
     int64_t timeout_ms = asked_ms ? asked_ms : (int64_t)settings->timeout_ms;
     const char **argv = real_argv(call, body->action.argv);
     const struct stored_run stored = {
@@ -250,8 +260,8 @@ static int describe(struct call *call, const struct execute_body *body, struct e
     return stored_metadata(call, body->metadata, &out->metadata, err);
 }
 
-static bool answer(struct call *call, const struct answer_head *head, const struct execution_record *record,
-                   bool is_accepted, bool is_quick)
+static bool answer(struct call *call, const struct answer_head *head,
+                   const struct execution_record *record, bool is_accepted, bool is_quick)
 {
     autorun view;
     autoreply reply = {0};
@@ -268,7 +278,8 @@ static bool answer(struct call *call, const struct answer_head *head, const stru
 
 // ---- waiting for its end ----
 
-static int tell(const struct poll *poll, bool is_last, const struct execution_record *record, bool is_quick)
+static int tell(const struct poll *poll, bool is_last, const struct execution_record *record,
+                bool is_quick)
 {
     struct call call = *poll->call;
 
@@ -292,26 +303,30 @@ static enum poll_look look_quick(const struct poll *poll, bool is_last)
     autoexecution record = {0};
     struct error ignored = {0};
 
-    if (execution_get_quick(poll->call->core, &poll->call->actor, poll->id, NULL, &record, &ignored) != 1)
+    if (execution_get_quick(poll->call->core, &poll->call->actor, poll->id, NULL, &record,
+                            &ignored) != 1)
         return POLL_ELSEWHERE;
     return (enum poll_look)tell(poll, is_last, &record, true);
 }
 
-static const struct poll_kind run_poll = {.is_patient = true, .look_quick = look_quick, .look = look};
+static const struct poll_kind run_poll = {
+    .is_patient = true, .look_quick = look_quick, .look = look};
 
 // ---- the route ----
 
 /* Sync runs are outside the queue; the machine has an end all the same. */
 static int check_room(struct call *call, struct error *err)
 {
-    const struct refusal refusal = {.status = 429, .code = "sandbox_sync_capacity_exceeded", .retry_after_s = 1};
+    const struct refusal refusal = {
+        .status = 429, .code = "sandbox_sync_capacity_exceeded", .retry_after_s = 1};
     int64_t maximum = aionis_of(call)->settings->max_sync;
     struct core_health health;
 
     core_health(call->core, &health);
     if (health.commands < maximum)
         return 0;
-    return refuse(call, &refusal, err, "%u runs are under way, and no more than %lld may be; try again shortly",
+    return refuse(call, &refusal, err,
+                  "%u runs are under way, and no more than %lld may be; try again shortly",
                   health.commands, (long long)maximum);
 }
 
@@ -329,8 +344,8 @@ static int fail_start(struct call *call, const char *uuid, struct error *err)
     return no_session(call, uuid, err);
 }
 
-static int run_now(struct call *call, const char *uuid, const char *id, const struct execution_request *want,
-                   struct error *err)
+static int run_now(struct call *call, const char *uuid, const char *id,
+                   const struct execution_request *want, struct error *err)
 {
     const struct answer_head *head = &visit_of(call)->head;
     autoexecution record = {0};
@@ -346,8 +361,8 @@ static int run_now(struct call *call, const char *uuid, const char *id, const st
     return poll_call(call, &run_poll, record.id, WAIT_MS, head, sizeof *head, err);
 }
 
-static int run_later(struct call *call, const char *uuid, const char *id, const struct execution_request *want,
-                     struct error *err)
+static int run_later(struct call *call, const char *uuid, const char *id,
+                     const struct execution_request *want, struct error *err)
 {
     autoexecution record = {0};
 
@@ -382,7 +397,7 @@ static int execute(struct call *call, struct error *err)
 }
 
 const struct route aionis_execute_routes[] = {
-    {"POST", "/v1/memory/sandbox/execute", ROUTE_SLOW, ACCESS_KEY, BODY_WHOLE, execute, "runs a command",
-     .fields = execute_fields, .body_limit = AIONIS_BODY_MAX},
+    {"POST", "/v1/memory/sandbox/execute", ROUTE_SLOW, ACCESS_KEY, BODY_WHOLE, execute,
+     "runs a command", .fields = execute_fields, .body_limit = AIONIS_BODY_MAX},
     {0},
 };

@@ -79,7 +79,8 @@ static unsigned place_of(enum rate_class class, const char *client)
     return hash % BUCKETS;
 }
 
-static struct bucket *find(struct rate_limiter *limiter, enum rate_class class, const char *client, uint64_t now)
+static struct bucket *find(struct rate_limiter *limiter, enum rate_class class, const char *client,
+                           uint64_t now)
 {
     struct bucket **first = &limiter->buckets[place_of(class, client)];
 
@@ -101,7 +102,8 @@ static void fill(const struct rate_limiter *limiter, struct bucket *bucket, uint
 {
     double burst = (double)limiter->limits.of[bucket->class].burst;
 
-    bucket->tokens += (double)(now - bucket->filled_ms) / 1000 * limiter->limits.of[bucket->class].per_second;
+    bucket->tokens +=
+        (double)(now - bucket->filled_ms) / 1000 * limiter->limits.of[bucket->class].per_second;
     if (bucket->tokens > burst)
         bucket->tokens = burst;
     bucket->filled_ms = now;
@@ -130,8 +132,9 @@ int64_t rate_take(struct rate_limiter *limiter, enum rate_class class, const cha
 const char *rate_client_format(const struct in6_addr *address, char text[RATE_CLIENT])
 {
     bool is_four = IN6_IS_ADDR_V4MAPPED(address);
-    const char *done = inet_ntop(is_four ? AF_INET : AF_INET6, is_four ? &address->s6_addr[12] : &address->s6_addr[0],
-                                 text, RATE_CLIENT);
+    const char *done =
+        inet_ntop(is_four ? AF_INET : AF_INET6,
+                  is_four ? &address->s6_addr[12] : &address->s6_addr[0], text, RATE_CLIENT);
     return done ? done : "";
 }
 
@@ -150,7 +153,8 @@ bool rate_client_parse(const char *text, struct in6_addr *out)
 
 bool rate_is_loopback(const struct in6_addr *address)
 {
-    return IN6_IS_ADDR_LOOPBACK(address) || (IN6_IS_ADDR_V4MAPPED(address) && address->s6_addr[12] == 127);
+    return IN6_IS_ADDR_LOOPBACK(address) ||
+           (IN6_IS_ADDR_V4MAPPED(address) && address->s6_addr[12] == 127);
 }
 
 struct network {
@@ -194,10 +198,12 @@ int proxies_read(const char *text, struct proxies **out, struct error *err)
         if (length == 0)
             continue;
         (void)snprintf(one, sizeof one, "%.*s", (int)length, at);
-        proxies->networks = xrealloc(proxies->networks, proxies->count + 1, sizeof *proxies->networks);
+        proxies->networks =
+            xrealloc(proxies->networks, proxies->count + 1, sizeof *proxies->networks);
         if (length >= sizeof one || !read_network(one, &proxies->networks[proxies->count])) {
             proxies_free(proxies);
-            return error_set(err, ERROR_INVALID, "'%.60s' is no network: write 10.0.0.0/8 or fd00::/8", one);
+            return error_set(err, ERROR_INVALID,
+                             "'%.60s' is no network: write 10.0.0.0/8 or fd00::/8", one);
         }
         proxies->count++;
     }
@@ -219,7 +225,8 @@ static bool is_within(const struct network *network, const struct in6_addr *addr
 
     if (memcmp(&network->address, address, whole) != 0)
         return false;
-    return rest == 0 || (network->address.s6_addr[whole] ^ address->s6_addr[whole]) >> (8 - rest) == 0;
+    return rest == 0 ||
+           (network->address.s6_addr[whole] ^ address->s6_addr[whole]) >> (8 - rest) == 0;
 }
 
 bool proxies_contain(const struct proxies *proxies, const struct in6_addr *address)

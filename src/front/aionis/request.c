@@ -83,8 +83,8 @@ static int refuse_faults(struct call *call, const struct field_faults *faults, s
     };
     const struct field_fault *first = &faults->items[0];
 
-    return refuse(call, &refusal, err, "%s%s%s%s", first->path, *first->path ? ": " : "the body ", first->text,
-                  faults->count > 1 ? ", and more" : "");
+    return refuse(call, &refusal, err, "%s%s%s%s", first->path, *first->path ? ": " : "the body ",
+                  first->text, faults->count > 1 ? ", and more" : "");
 }
 
 static int refuse_body(struct call *call, const char *text, struct error *err)
@@ -108,14 +108,16 @@ static enum content content_of(const struct call *call)
         return call->request->body.length ? CONTENT_UNKNOWN : CONTENT_NONE;
     if (length == 16 && strncasecmp(type, "application/json", length) == 0)
         return CONTENT_JSON;
-    return length == 10 && strncasecmp(type, "text/plain", length) == 0 ? CONTENT_TEXT : CONTENT_UNKNOWN;
+    return length == 10 && strncasecmp(type, "text/plain", length) == 0 ? CONTENT_TEXT
+                                                                        : CONTENT_UNKNOWN;
 }
 
 /* What JavaScript programs must not be given. */
 static bool has_prototype(const struct data_value *value)
 {
     for (const struct data_value *child = value->first; child; child = child->next) {
-        if ((child->key && child->key_length == 9 && memcmp(child->key, "__proto__", 9) == 0) || has_prototype(child))
+        if ((child->key && child->key_length == 9 && memcmp(child->key, "__proto__", 9) == 0) ||
+            has_prototype(child))
             return true;
     }
     return false;
@@ -123,7 +125,8 @@ static bool has_prototype(const struct data_value *value)
 
 static int read_body(struct call *call, struct request *out, struct error *err)
 {
-    static const struct json_limits limits = {.depth = DEPTH, .memory = BODY_MEMORY, .takes_last = true};
+    static const struct json_limits limits = {
+        .depth = DEPTH, .memory = BODY_MEMORY, .takes_last = true};
     const struct refusal unknown = {.status = 415, .code = "unsupported_media_type"};
     const struct buffer *text = &call->request->body;
     enum content content = content_of(call);
@@ -173,9 +176,11 @@ static int check_admin(struct call *call, struct error *err)
     if (!aionis->is_admin_only)
         return 0;
     if (wide_is_blank(wide(aionis->settings->admin_token)))
-        return refuse(call, &not_configured, err, "only admins may use the sandbox, and this server has no admin token");
+        return refuse(call, &not_configured, err,
+                      "only admins may use the sandbox, and this server has no admin token");
     if (!is_admin(call))
-        return refuse(call, &unauthorized, err, "only admins may use the sandbox: send the token as X-Admin-Token");
+        return refuse(call, &unauthorized, err,
+                      "only admins may use the sandbox: send the token as X-Admin-Token");
     return 0;
 }
 
@@ -193,7 +198,8 @@ static struct in6_addr address_of(const struct call *call)
         return peer->address;
     if (!forwarded)
         forwarded = call_header(call, "X-Real-Ip");
-    struct wide_text text = wide_trim((struct wide_text){forwarded, forwarded ? strcspn(forwarded, ",") : 0});
+    struct wide_text text =
+        wide_trim((struct wide_text){forwarded, forwarded ? strcspn(forwarded, ",") : 0});
     (void)snprintf(first, sizeof first, "%.*s", (int)text.length, text.text ? text.text : "");
     return rate_client_parse(first, &address) ? address : peer->address;
 }
@@ -216,12 +222,13 @@ static int refuse_rate(struct call *call, enum rate_class class, int64_t wait_ms
     const struct refusal refusal = {
         .status = 429,
         .code = class == RATE_WRITE ? "rate_limited_sandbox_write" : "rate_limited_sandbox_read",
-        .details = call_print(call, "{\"retry_after_ms\":%lld,\"waited_ms\":%lld}", (long long)wait_ms,
-                              (long long)waited_ms),
+        .details = call_print(call, "{\"retry_after_ms\":%lld,\"waited_ms\":%lld}",
+                              (long long)wait_ms, (long long)waited_ms),
         .retry_after_s = (wait_ms + 999) / 1000,
     };
 
-    return refuse(call, &refusal, err, "too many requests; try again in %lld ms", (long long)wait_ms);
+    return refuse(call, &refusal, err, "too many requests; try again in %lld ms",
+                  (long long)wait_ms);
 }
 
 /* A write that is over the limit is held back once, for a moment. */
@@ -253,10 +260,12 @@ static void merge_tenant(struct call *call, struct request *request)
     if (!header || !request->body || request->body->kind != VALUE_MAP)
         return;
     struct data_value *tenant = value_get(request->body, "tenant_id");
-    if (tenant && tenant->kind == VALUE_STRING && !wide_is_blank((struct wide_text){tenant->text, tenant->length}))
+    if (tenant && tenant->kind == VALUE_STRING &&
+        !wide_is_blank((struct wide_text){tenant->text, tenant->length}))
         return;
     if (!tenant)
-        tenant = value_add(request->document, request->body, VALUE_STRING, "tenant_id", strlen("tenant_id"));
+        tenant = value_add(request->document, request->body, VALUE_STRING, "tenant_id",
+                           strlen("tenant_id"));
     tenant->kind = VALUE_STRING;
     tenant->text = header;
     tenant->length = strlen(header);
@@ -288,7 +297,8 @@ int request_open(struct call *call, enum rate_class class, struct request *out, 
 
 // ---- fields ----
 
-static int refuse_name(struct call *call, const char *code, const char *name, const char *value, struct error *err)
+static int refuse_name(struct call *call, const char *code, const char *name, const char *value,
+                       struct error *err)
 {
     autobuffer text = {0};
     struct json_writer json;
@@ -329,8 +339,8 @@ static int identify(struct call *call, const struct identity_body *body, struct 
     return 0;
 }
 
-int request_read(struct call *call, const struct request *request, const struct field *fields, void *into,
-                 struct error *err)
+int request_read(struct call *call, const struct request *request, const struct field *fields,
+                 void *into, struct error *err)
 {
     struct field_faults faults = {0};
 

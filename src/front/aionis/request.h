@@ -10,21 +10,26 @@
 struct identity_body {
     const char *tenant, *scope;
 };
-#define IDENTITY_FIELDS(type)                                                                                          \
-    {"tenant_id", FIELD_TEXT, offsetof(type, identity.tenant), .minimum = 1, .maximum = AIONIS_BODY_MAX,               \
-     .help = "whose it is; letters, digits, '.', '_', '-'"},                                                           \
-    {                                                                                                                  \
-        "scope", FIELD_TEXT, offsetof(type, identity.scope), .minimum = 1, .maximum = AIONIS_BODY_MAX,                 \
-            .help = "what of the tenant's"                                                                             \
+#define IDENTITY_FIELDS(type)                                                                      \
+    {"tenant_id",                                                                                  \
+     FIELD_TEXT,                                                                                   \
+     offsetof(type, identity.tenant),                                                              \
+     .minimum = 1,                                                                                 \
+     .maximum = AIONIS_BODY_MAX,                                                                   \
+     .help = "whose it is; letters, digits, '.', '_', '-'"},                                       \
+    {                                                                                              \
+        "scope", FIELD_TEXT, offsetof(type, identity.scope),                                       \
+            .minimum = 1, .maximum = AIONIS_BODY_MAX, .help = "what of the tenant's"               \
     }
-#define ACTOR_FIELD(type)                                                                                              \
-    {                                                                                                                  \
-        "actor", FIELD_TEXT, offsetof(type, actor), .minimum = 1, .maximum = AIONIS_BODY_MAX,                          \
-            .help = "who asks; not kept"                                                                               \
+#define ACTOR_FIELD(type)                                                                          \
+    {                                                                                              \
+        "actor", FIELD_TEXT, offsetof(type, actor), .minimum = 1, .maximum = AIONIS_BODY_MAX,      \
+                                                    .help = "who asks; not kept"                   \
     }
-#define RUN_FIELD(type)                                                                                                \
-    {                                                                                                                  \
-        "run_id", FIELD_TEXT, offsetof(type, run_id), .is_needed = true, .check = request_check_uuid                   \
+#define RUN_FIELD(type)                                                                            \
+    {                                                                                              \
+        "run_id", FIELD_TEXT, offsetof(type, run_id), .is_needed = true,                           \
+                                                      .check = request_check_uuid                  \
     }
 
 struct request {
@@ -38,8 +43,8 @@ void request_clear(struct request *request);
 int request_open(struct call *call, enum rate_class class, struct request *out, struct error *err);
 
 /* The fields, and whose it is: call->actor is complete then. `into` begins with a struct identity_body. */
-int request_read(struct call *call, const struct request *request, const struct field *fields, void *into,
-                 struct error *err);
+int request_read(struct call *call, const struct request *request, const struct field *fields,
+                 void *into, struct error *err);
 
 /* The tenant that the call will be of unless its body is refused; and other texts of the body, where they are such: NULL else. */
 const char *request_tenant(struct call *call, const struct request *request);

@@ -30,7 +30,8 @@ static int preflight(struct call *call, struct error *err)
         {"X-Request-Id", head->request_id},
         {"Access-Control-Allow-Origin", head->origin},
         {"Access-Control-Allow-Methods", "GET,POST,OPTIONS"},
-        {"Access-Control-Allow-Headers", "content-type,x-api-key,x-tenant-id,authorization,x-request-id"},
+        {"Access-Control-Allow-Headers",
+         "content-type,x-api-key,x-tenant-id,authorization,x-request-id"},
         {"Access-Control-Expose-Headers", "x-request-id"},
         {"Access-Control-Max-Age", "600"},
         {"Vary", "Origin"},
@@ -47,7 +48,12 @@ static size_t add_row(struct route *routes, size_t count, const struct route *ro
 {
     routes[count++] = *row;
     if (strcmp(row->method, "POST") == 0 && row->body == BODY_WHOLE)
-        routes[count++] = (struct route){"OPTIONS", row->pattern, ROUTE_LOOP, ACCESS_OPEN, BODY_NONE, preflight,
+        routes[count++] = (struct route){"OPTIONS",
+                                         row->pattern,
+                                         ROUTE_LOOP,
+                                         ACCESS_OPEN,
+                                         BODY_NONE,
+                                         preflight,
                                          "whether a page may ask"};
     return count;
 }
@@ -75,10 +81,12 @@ static int on_call(struct call *call, struct error *err)
     (void)visit_of(call);
     if (aionis_of(call)->is_enabled || call->route->body != BODY_WHOLE)
         return 0;
-    return refuse(call, &refusal, err, "the sandbox is turned off on this server (SANDBOX_ENABLED)");
+    return refuse(call, &refusal, err,
+                  "the sandbox is turned off on this server (SANDBOX_ENABLED)");
 }
 
-int aionis_front_init(struct front *front, const struct aionis_settings *settings, struct error *err)
+int aionis_front_init(struct front *front, const struct aionis_settings *settings,
+                      struct error *err)
 {
     struct aionis *aionis = xnew(struct aionis);
 

@@ -24,7 +24,8 @@ static int no_run(struct call *call, const char *uuid, struct error *err)
     return refuse(call, &refusal, err, "there is no run '%s'", uuid);
 }
 
-static int find_run(struct call *call, const char *uuid, struct execution_record *out, struct error *err)
+static int find_run(struct call *call, const char *uuid, struct execution_record *out,
+                    struct error *err)
 {
     char id[ID_TEXT];
 
@@ -36,7 +37,8 @@ static int find_run(struct call *call, const char *uuid, struct execution_record
 }
 
 /* With what it wrote. */
-static void open_view(struct call *call, const struct execution_record *record, struct run_view *view)
+static void open_view(struct call *call, const struct execution_record *record,
+                      struct run_view *view)
 {
     (void)run_view_init(view, call->core, aionis_of(call)->settings, record, false);
 }
@@ -47,7 +49,8 @@ struct get_body {
     struct identity_body identity; // first
     const char *run_id;
 };
-static const struct field get_fields[] = {IDENTITY_FIELDS(struct get_body), RUN_FIELD(struct get_body), {0}};
+static const struct field get_fields[] = {
+    IDENTITY_FIELDS(struct get_body), RUN_FIELD(struct get_body), {0}};
 
 /* POST /v1/memory/sandbox/runs/get */
 static int get(struct call *call, struct error *err)
@@ -61,7 +64,8 @@ static int get(struct call *call, struct error *err)
     int status = request_open(call, RATE_READ, &request, err);
     if (status != 0)
         return status;
-    if (request_read(call, &request, get_fields, &body, err) < 0 || find_run(call, body.run_id, &record, err) < 0)
+    if (request_read(call, &request, get_fields, &body, err) < 0 ||
+        find_run(call, body.run_id, &record, err) < 0)
         return -1;
     open_view(call, &record, &view);
     answer_begin(&reply, &call->actor);
@@ -72,10 +76,10 @@ static int get(struct call *call, struct error *err)
 
 // ---- logs ----
 
-#define TAIL_FIELD(type)                                                                                               \
-    {                                                                                                                  \
-        "tail_bytes", FIELD_INTEGER, offsetof(type, tail_bytes), .minimum = 1, .maximum = TAIL_MAX,                    \
-            .help = "of each output; default 65536"                                                                    \
+#define TAIL_FIELD(type)                                                                           \
+    {                                                                                              \
+        "tail_bytes", FIELD_INTEGER, offsetof(type, tail_bytes),                                   \
+            .minimum = 1, .maximum = TAIL_MAX, .help = "of each output; default 65536"             \
     }
 
 struct logs_body {
@@ -83,8 +87,10 @@ struct logs_body {
     const char *run_id;
     int64_t tail_bytes;
 };
-static const struct field logs_fields[] = {
-    IDENTITY_FIELDS(struct logs_body), RUN_FIELD(struct logs_body), TAIL_FIELD(struct logs_body), {0}};
+static const struct field logs_fields[] = {IDENTITY_FIELDS(struct logs_body),
+                                           RUN_FIELD(struct logs_body),
+                                           TAIL_FIELD(struct logs_body),
+                                           {0}};
 
 static void put_logs(struct json_writer *json, const struct run_view *view, int64_t tail_bytes)
 {
@@ -110,7 +116,8 @@ static int logs(struct call *call, struct error *err)
     int status = request_open(call, RATE_READ, &request, err);
     if (status != 0)
         return status;
-    if (request_read(call, &request, logs_fields, &body, err) < 0 || find_run(call, body.run_id, &record, err) < 0)
+    if (request_read(call, &request, logs_fields, &body, err) < 0 ||
+        find_run(call, body.run_id, &record, err) < 0)
         return -1;
     open_view(call, &record, &view);
     answer_begin(&reply, &call->actor);
@@ -132,11 +139,16 @@ static const struct field artifact_fields[] = {
     IDENTITY_FIELDS(struct artifact_body),
     RUN_FIELD(struct artifact_body),
     TAIL_FIELD(struct artifact_body),
-    {"include_action", FIELD_BOOL, offsetof(struct artifact_body, has_action), .help = "default true"},
-    {"include_output", FIELD_BOOL, offsetof(struct artifact_body, has_output), .help = "default true"},
-    {"include_result", FIELD_BOOL, offsetof(struct artifact_body, has_result), .help = "default true"},
-    {"include_metadata", FIELD_BOOL, offsetof(struct artifact_body, has_metadata), .help = "default true"},
-    {"bundle_inline", FIELD_BOOL, offsetof(struct artifact_body, is_inline), .help = "default true"},
+    {"include_action", FIELD_BOOL, offsetof(struct artifact_body, has_action),
+     .help = "default true"},
+    {"include_output", FIELD_BOOL, offsetof(struct artifact_body, has_output),
+     .help = "default true"},
+    {"include_result", FIELD_BOOL, offsetof(struct artifact_body, has_result),
+     .help = "default true"},
+    {"include_metadata", FIELD_BOOL, offsetof(struct artifact_body, has_metadata),
+     .help = "default true"},
+    {"bundle_inline", FIELD_BOOL, offsetof(struct artifact_body, is_inline),
+     .help = "default true"},
     {0},
 };
 
@@ -188,8 +200,8 @@ static const struct field cancel_fields[] = {
     IDENTITY_FIELDS(struct cancel_body),
     ACTOR_FIELD(struct cancel_body),
     RUN_FIELD(struct cancel_body),
-    {"reason", FIELD_TEXT, offsetof(struct cancel_body, reason), .minimum = 1, .check = request_check_reason,
-     .help = "at most 400 characters"},
+    {"reason", FIELD_TEXT, offsetof(struct cancel_body, reason), .minimum = 1,
+     .check = request_check_reason, .help = "at most 400 characters"},
     {0},
 };
 
@@ -205,8 +217,10 @@ static int cancel(struct call *call, struct error *err)
     int status = request_open(call, RATE_WRITE, &request, err);
     if (status != 0)
         return status;
-    if (request_read(call, &request, cancel_fields, &body, err) < 0 || find_run(call, body.run_id, &found, err) < 0 ||
-        execution_cancel(call->core, &call->actor, found.id, request_trim(call, body.reason), &record, err) < 0)
+    if (request_read(call, &request, cancel_fields, &body, err) < 0 ||
+        find_run(call, body.run_id, &found, err) < 0 ||
+        execution_cancel(call->core, &call->actor, found.id, request_trim(call, body.reason),
+                         &record, err) < 0)
         return -1;
     answer_begin(&reply, &call->actor);
     put_id(&reply.json, "run_id", record.id);
@@ -216,16 +230,17 @@ static int cancel(struct call *call, struct error *err)
     return answer_send(&reply, call->response, &visit_of(call)->head);
 }
 
-#define ROUTE(path, lane, handler, summary, table)                                                                     \
-    {                                                                                                                  \
-        "POST", "/v1/memory/sandbox/runs/" path, lane, ACCESS_KEY, BODY_WHOLE, handler, summary, .fields = table,      \
-            .body_limit = AIONIS_BODY_MAX                                                                              \
+#define ROUTE(path, lane, handler, summary, table)                                                 \
+    {                                                                                              \
+        "POST", "/v1/memory/sandbox/runs/" path, lane, ACCESS_KEY, BODY_WHOLE, handler, summary,   \
+            .fields = table, .body_limit = AIONIS_BODY_MAX                                         \
     }
 
 const struct route aionis_run_routes[] = {
     ROUTE("get", ROUTE_QUICK, get, "a run's record", get_fields),
     ROUTE("logs", ROUTE_QUICK, logs, "the end of what a run wrote", logs_fields),
-    ROUTE("artifact", ROUTE_QUICK, artifact, "a run's record as a bundle of hashed objects", artifact_fields),
+    ROUTE("artifact", ROUTE_QUICK, artifact, "a run's record as a bundle of hashed objects",
+          artifact_fields),
     ROUTE("cancel", ROUTE_SLOW, cancel, "asks for a run's end", cancel_fields),
     {0},
 };

@@ -81,7 +81,9 @@ static char *describe_error(const struct execution_record *record)
     case EXECUTION_COMPLETED:
         if (record->signal)
             return xstrdup("non_zero_exit_code:null");
-        return record->exit_code ? xasprintf("non_zero_exit_code:%lld", (long long)record->exit_code) : NULL;
+        return record->exit_code
+                   ? xasprintf("non_zero_exit_code:%lld", (long long)record->exit_code)
+                   : NULL;
     case EXECUTION_FAILED:
         return describe_failure(record);
     case EXECUTION_TIMED_OUT:
@@ -159,7 +161,8 @@ static int read_bytes(struct stream *stream, uint64_t most, struct buffer *out)
     if (buffer_reserve(out, wanted, &ignored) < 0)
         return -1;
     while (out->length < wanted) {
-        ssize_t got = pread(stream_fd(stream), out->data + out->length, wanted - out->length, (off_t)out->length);
+        ssize_t got = pread(stream_fd(stream), out->data + out->length, wanted - out->length,
+                            (off_t)out->length);
         if (got <= 0)
             break;
         buffer_grew(out, (size_t)got);
@@ -179,8 +182,8 @@ static struct stream *open_stream(struct core *core, const char *id, bool is_qui
 }
 
 /* `produced` is how much there was of it, once that is known. A character that the cap or the moment cut in two is left out. */
-static bool read_output(struct core *core, const struct execution_record *record, const char *id, int64_t produced,
-                        bool is_quick, struct buffer *out)
+static bool read_output(struct core *core, const struct execution_record *record, const char *id,
+                        int64_t produced, bool is_quick, struct buffer *out)
 {
     autobuffer bytes = {0};
 
@@ -204,12 +207,16 @@ bool run_view_init(struct run_view *view, struct core *core, const struct aionis
     struct json_writer json;
     struct error ignored = {0};
 
-    *view = (struct run_view){
-        .settings = settings, .record = record, .status = run_status(record), .exit_code = code_of(record)};
+    *view = (struct run_view){.settings = settings,
+                              .record = record,
+                              .status = run_status(record),
+                              .exit_code = code_of(record)};
     if (is_quick && record->stdout_bytes + record->stderr_bytes > QUICK_BYTES)
         return false;
-    if (!read_output(core, record, record->stdout_stream, record->stdout_bytes, is_quick, &view->standard_output) ||
-        !read_output(core, record, record->stderr_stream, record->stderr_bytes, is_quick, &view->standard_error))
+    if (!read_output(core, record, record->stdout_stream, record->stdout_bytes, is_quick,
+                     &view->standard_output) ||
+        !read_output(core, record, record->stderr_stream, record->stderr_bytes, is_quick,
+                     &view->standard_error))
         return false;
     view->is_truncated = execution_is_over(record) && record->is_truncated;
     view->error = describe_error(record);
@@ -280,7 +287,8 @@ void run_write_exit_code(struct json_writer *json, const struct run_view *view)
         put_integer(json, "exit_code", view->exit_code);
 }
 
-static void put_tail(struct json_writer *json, const char *name, const struct buffer *text, size_t bytes)
+static void put_tail(struct json_writer *json, const char *name, const struct buffer *text,
+                     size_t bytes)
 {
     autobuffer tail = {0};
 

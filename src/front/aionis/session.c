@@ -18,14 +18,16 @@ static const char *const profiles[] = {"default", "restricted", NULL};
 static const struct field session_fields[] = {
     IDENTITY_FIELDS(struct session_body),
     ACTOR_FIELD(struct session_body),
-    {"profile", FIELD_TEXT, offsetof(struct session_body, profile), .words = profiles, .help = "a label"},
-    {"ttl_seconds", FIELD_INTEGER, offsetof(struct session_body, ttl_s), .minimum = 1, .maximum = 604800,
-     .help = "ends after that; default: never"},
+    {"profile", FIELD_TEXT, offsetof(struct session_body, profile), .words = profiles,
+     .help = "a label"},
+    {"ttl_seconds", FIELD_INTEGER, offsetof(struct session_body, ttl_s), .minimum = 1,
+     .maximum = 604800, .help = "ends after that; default: never"},
     {"metadata", FIELD_OBJECT, offsetof(struct session_body, metadata)},
     {0},
 };
 
-static int answer(struct call *call, const struct sandbox_record *record, const char *profile, const char *metadata)
+static int answer(struct call *call, const struct sandbox_record *record, const char *profile,
+                  const char *metadata)
 {
     autoreply reply = {0};
 
@@ -85,7 +87,7 @@ static int create(struct call *call, struct error *err)
 }
 
 const struct route aionis_session_routes[] = {
-    {"POST", "/v1/memory/sandbox/sessions", ROUTE_SLOW, ACCESS_KEY, BODY_WHOLE, create, "makes a session",
-     .fields = session_fields, .body_limit = AIONIS_BODY_MAX},
+    {"POST", "/v1/memory/sandbox/sessions", ROUTE_SLOW, ACCESS_KEY, BODY_WHOLE, create,
+     "makes a session", .fields = session_fields, .body_limit = AIONIS_BODY_MAX},
     {0},
 };

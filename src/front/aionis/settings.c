@@ -49,21 +49,26 @@ static int check_executor(const struct aionis_settings *settings, struct error *
     if (strcmp(settings->executor, AIONIS_EXECUTOR) == 0)
         return 0;
     if (strcmp(settings->executor, "mock") == 0)
-        return error_set(err, ERROR_INVALID,
-                         "the executor 'mock' runs nothing and says that it did; burrow has a real one: leave "
-                         "SANDBOX_EXECUTOR_MODE away or set it to '" AIONIS_EXECUTOR "'");
+        return error_set(
+            err, ERROR_INVALID,
+            "the executor 'mock' runs nothing and says that it did; burrow has a real one: leave "
+            "SANDBOX_EXECUTOR_MODE away or set it to '" AIONIS_EXECUTOR "'");
     if (strcmp(settings->executor, "http_remote") == 0)
         return error_set(err, ERROR_INVALID,
-                         "the executor 'http_remote' sends commands to another server; burrow runs them itself: leave "
+                         "the executor 'http_remote' sends commands to another server; burrow runs "
+                         "them itself: leave "
                          "SANDBOX_EXECUTOR_MODE away or set it to '" AIONIS_EXECUTOR "'");
-    return error_set(err, ERROR_INVALID, "there is no executor '%.40s': use '" AIONIS_EXECUTOR "'", settings->executor);
+    return error_set(err, ERROR_INVALID, "there is no executor '%.40s': use '" AIONIS_EXECUTOR "'",
+                     settings->executor);
 }
 
-static int read_commands(const struct aionis_settings *settings, struct commands *out, struct error *err)
+static int read_commands(const struct aionis_settings *settings, struct commands *out,
+                         struct error *err)
 {
     // An unknown preset must not be taken for one that narrows nothing.
     if (settings->preset && *settings->preset && strcmp(settings->preset, AIONIS_PRESET) != 0)
-        return error_set(err, ERROR_INVALID, "there is no preset '%.60s' (LITE_SANDBOX_PROFILE): the only one is '%s'",
+        return error_set(err, ERROR_INVALID,
+                         "there is no preset '%.60s' (LITE_SANDBOX_PROFILE): the only one is '%s'",
                          settings->preset, AIONIS_PRESET);
     return commands_read(settings->commands ? settings->commands : "[\"echo\"]", out, err);
 }
@@ -83,7 +88,9 @@ static int read_limits(struct aionis *aionis, struct error *err)
         return -1;
     if (is_limited)
         aionis->limiter = rate_limiter_new(&limits);
-    return is_proxy_trusted ? proxies_read(settings->proxies ? settings->proxies : "", &aionis->proxies, err) : 0;
+    return is_proxy_trusted
+               ? proxies_read(settings->proxies ? settings->proxies : "", &aionis->proxies, err)
+               : 0;
 }
 
 static int check_rest(const struct aionis *aionis, struct error *err)
@@ -92,21 +99,26 @@ static int check_rest(const struct aionis *aionis, struct error *err)
 
     if (aionis->is_enabled && aionis->commands.count == 0)
         return error_set(err, ERROR_INVALID,
-                         "no command may be run: name some in SANDBOX_ALLOWED_COMMANDS_JSON, or turn the sandbox off with "
+                         "no command may be run: name some in SANDBOX_ALLOWED_COMMANDS_JSON, or "
+                         "turn the sandbox off with "
                          "SANDBOX_ENABLED=false");
     if (settings->heartbeat_ms >= settings->stale_ms)
-        return error_set(err, ERROR_INVALID,
-                         "SANDBOX_RUN_HEARTBEAT_INTERVAL_MS must be less than SANDBOX_RUN_STALE_AFTER_MS");
+        return error_set(
+            err, ERROR_INVALID,
+            "SANDBOX_RUN_HEARTBEAT_INTERVAL_MS must be less than SANDBOX_RUN_STALE_AFTER_MS");
     if (settings->origins && strchr(settings->origins, '*'))
         return error_set(err, ERROR_INVALID,
-                         "CORS_ALLOW_ORIGINS must name the pages that may call, such as https://app.example.com; '*' would let "
+                         "CORS_ALLOW_ORIGINS must name the pages that may call, such as "
+                         "https://app.example.com; '*' would let "
                          "every page do that");
     if (settings->object_store && !strstr(settings->object_store, "://"))
-        return error_set(err, ERROR_INVALID,
-                         "SANDBOX_ARTIFACT_OBJECT_STORE_BASE_URI '%.80s' has no scheme such as s3://",
-                         settings->object_store);
+        return error_set(
+            err, ERROR_INVALID,
+            "SANDBOX_ARTIFACT_OBJECT_STORE_BASE_URI '%.80s' has no scheme such as s3://",
+            settings->object_store);
     if (settings->directory[0] != '/')
-        return error_set(err, ERROR_INVALID, "the working directory '%.80s' is not an absolute path",
+        return error_set(err, ERROR_INVALID,
+                         "the working directory '%.80s' is not an absolute path",
                          settings->directory);
     return 0;
 }

@@ -15,7 +15,8 @@ const char *stored_session(struct call *call, const char *profile)
     return call_print(call, "{\"profile\":\"%s\"}", profile); // one of two words
 }
 
-int stored_metadata(struct call *call, const struct data_value *metadata, const char **out, struct error *err)
+int stored_metadata(struct call *call, const struct data_value *metadata, const char **out,
+                    struct error *err)
 {
     autobuffer text = {0};
 

@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PREVIEW 240      // units
+#define PREVIEW 240 // units
 #define STRING_PREVIEW 120
-#define LARGE 1024       // units
+#define LARGE 1024 // units
 #define MAX_KEYS 8
 #define PRUNED_KEYS 5
 #define PRUNED_ITEMS 3
@@ -31,7 +31,8 @@ static void put_squeezed(struct json_writer *json, struct wide_text text, size_t
 /* By code unit; keys here are ours or ASCII, where bytes say the same. */
 static int compare_keys(const void *a, const void *b)
 {
-    return strcmp((*(const struct data_value *const *)a)->key, (*(const struct data_value *const *)b)->key);
+    return strcmp((*(const struct data_value *const *)a)->key,
+                  (*(const struct data_value *const *)b)->key);
 }
 
 /* The caller frees it. */
@@ -65,7 +66,8 @@ static void prune_list(struct json_writer *json, const struct data_value *list, 
     size_t count = 0;
 
     json_list_begin(json);
-    for (const struct data_value *item = list->first; item && count < PRUNED_ITEMS; item = item->next, count++)
+    for (const struct data_value *item = list->first; item && count < PRUNED_ITEMS;
+         item = item->next, count++)
         prune(json, item, depth + 1);
     json_list_end(json);
 }
@@ -158,7 +160,8 @@ static void put_error(struct json_writer *json, const char *error)
         put_squeezed(json, text, SIZE_MAX / 2);
 }
 
-static void put_signals(struct json_writer *json, const struct summary *summary, size_t output, size_t error)
+static void put_signals(struct json_writer *json, const struct summary *summary, size_t output,
+                        size_t error)
 {
     const struct {
         const char *name;
@@ -166,7 +169,8 @@ static void put_signals(struct json_writer *json, const struct summary *summary,
     } all[] = {
         {"stderr_present", !wide_is_blank(summary->standard_error)},
         {"nonzero_exit", summary->exit_code != SUMMARY_NO_CODE && summary->exit_code != 0},
-        {"execution_error", summary->error && !wide_is_blank((struct wide_text){summary->error, strlen(summary->error)})},
+        {"execution_error", summary->error && !wide_is_blank((struct wide_text){
+                                                  summary->error, strlen(summary->error)})},
         {"output_truncated", summary->is_truncated},
         {"structured_result_object", summary->result != NULL},
         {"stdout_large", output > LARGE},

@@ -56,8 +56,8 @@ size_t wide_units(struct wide_text text)
 static bool is_space(uint32_t code)
 {
     return (code >= 0x09 && code <= 0x0d) || code == 0x20 || code == 0xa0 || code == 0x1680 ||
-           (code >= 0x2000 && code <= 0x200a) || code == 0x2028 || code == 0x2029 || code == 0x202f ||
-           code == 0x205f || code == 0x3000 || code == 0xfeff;
+           (code >= 0x2000 && code <= 0x200a) || code == 0x2028 || code == 0x2029 ||
+           code == 0x202f || code == 0x205f || code == 0x3000 || code == 0xfeff;
 }
 
 /* Where its last character begins. */

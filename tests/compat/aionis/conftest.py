@@ -32,7 +32,12 @@ def server(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def unharmed(server):
+    """No test may end the server. Its sessions go with it."""
+    before = len(protocol.Aionis.made)
     yield
+    for session in protocol.Aionis.made[before:]:
+        server.client.delete(f"/sandbox/{protocol.sandbox_of(session)}")
+    del protocol.Aionis.made[before:]
     log = server.log_path
     assert server.is_alive(), f"the server has died:\n{log.read_text(errors='replace')[-8000:]}"
 

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a server that is killed leaves, the next one has: sessions, runs, outputs, and the queue."""
+import threading
+
 import pytest
 
 from aionis import Aionis
 from client import until
+from server import end_process
 
 WAIT = "until [ -e go ]; do sleep 0.02; done"
 
@@ -75,9 +78,9 @@ def test_a_run_whose_box_is_gone_is_over(own_server):
     session = aionis.session()
     run = aionis.start(session, "sh", "-c", f"echo begun; {WAIT}")
     until(lambda: aionis.logs(run)["stdout"], "it to be under way")
+    aionis.run(session, "echo")  # what was before it in the session is on the disk by then
     server.kill()
     for pid in server.box_processes():
-        from server import end_process
         end_process(pid)
     until(lambda: not server.box_processes(), "the box to be gone")
     aionis = again(server)
@@ -90,7 +93,6 @@ def test_a_run_whose_box_is_gone_is_over(own_server):
 
 def test_a_client_of_a_server_that_stops_is_told_what_is(own_server):
     """Its run goes on; the next server knows how it ends."""
-    import threading
     server, aionis = own_server()
     session = aionis.session()
     answers = []

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from aionis import TIME, UUID, Refused, issues_of
+from aionis import TIME, UUID, Refused, issues_of, sandbox_of, session_of
 from client import until
 
 
@@ -70,15 +70,6 @@ def test_an_expired_session_runs_nothing(aionis):
 def is_alive(aionis, session):
     living = aionis.http.get("/sandbox?live=true&limit=100").data["sandboxes"]
     return sandbox_of(session) in [sandbox["sandboxId"] for sandbox in living]
-
-
-def sandbox_of(session):
-    """The same identity as the other protocol spells it."""
-    number, letters = int(session.replace("-", ""), 16), ""
-    for _ in range(26):
-        letters = "0123456789abcdefghjkmnpqrstvwxyz"[number & 31] + letters
-        number >>= 5
-    return f"sbx_{letters}"
 
 
 def test_a_run_may_outlive_its_session(aionis):
@@ -177,14 +168,8 @@ def test_a_sandbox_that_was_deleted_there_is_no_session_any_more(aionis, session
 
 def test_a_sandbox_of_the_other_protocol_is_no_session(aionis):
     sandbox = aionis.http.create()
-    letters = sandbox.id.removeprefix("sbx_")
-    number = 0
-    for letter in letters:
-        number = number * 32 + "0123456789abcdefghjkmnpqrstvwxyz".index(letter)
-    text = f"{number:032x}"
-    id_ = f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
     with pytest.raises(Refused) as refused:
-        aionis.execute(id_, "echo")
+        aionis.execute(session_of(sandbox.id), "echo")
     assert refused.value.status == 404
     sandbox.delete()
 
