@@ -43,13 +43,13 @@ static int add_surrogate(struct buffer *to, const char *text, struct error *err)
     return buffer_addf(to, err, "\\u%04x", code);
 }
 
-static int add_inside(struct buffer *to, const char *text, size_t length, bool keep_surrogates,
+static int add_inside(struct buffer *to, const char *text, size_t length, bool is_exact,
                       struct error *err)
 {
     size_t at = 0;
     while (at < length) {
         size_t from = at;
-        while (at < length && is_plain((unsigned char)text[at]))
+        while (at < length && (is_plain((unsigned char)text[at]) || (is_exact && text[at] == 0x7f)))
             at++;
         if (at > from && buffer_add(to, text + from, at - from, err) < 0)
             return -1;
@@ -61,7 +61,7 @@ static int add_inside(struct buffer *to, const char *text, size_t length, bool k
             added = add_escape(to, (unsigned char)text[at], err);
         } else if (size > 1) {
             added = buffer_add(to, text + at, size, err);
-        } else if (keep_surrogates && is_surrogate(text + at, length - at)) {
+        } else if (is_exact && is_surrogate(text + at, length - at)) {
             size = 3;
             added = add_surrogate(to, text + at, err);
         } else {

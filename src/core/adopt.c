@@ -12,6 +12,7 @@
 #include "core/layers.h"
 #include "core/note.h"
 #include "core/pool.h"
+#include "core/queue.h"
 #include "store/idempotency.h"
 
 #include <signal.h>
@@ -90,6 +91,7 @@ static int revive(struct live *live, const struct execution_record *record, stru
     running->next = live->commands;
     live->commands = running_ref(running);
     registry_add_command(live->core->registry, running);
+    live->core->n_commands++;
     return 0;
 }
 
@@ -97,7 +99,8 @@ static int revive_commands(struct adoption *adoption, struct live *live, struct 
 {
     for (size_t i = 0; i < adoption->commands.count; i++) {
         const struct execution_record *record = &adoption->commands.rows[i];
-        if (strcmp(record->sandbox_id, live->id) == 0 && revive(live, record, err) < 0)
+        if (record->state == EXECUTION_RUNNING && strcmp(record->sandbox_id, live->id) == 0 &&
+            revive(live, record, err) < 0)
             return -1;
     }
     return 0;
@@ -356,6 +359,10 @@ int adopt_all(struct core *core, struct error *err)
     for (size_t i = 0; i < adoption.sandboxes.count; i++) {
         if (adopt_one(&adoption, &adoption.sandboxes.rows[i], err) < 0)
             return error_wrap(err, "take over sandbox '%s'", adoption.sandboxes.rows[i].id);
+    }
+    for (size_t i = 0; i < adoption.commands.count; i++) {
+        if (adoption.commands.rows[i].state == EXECUTION_QUEUED)
+            queue_adopt(core->queue, &adoption.commands.rows[i]);
     }
     end_unowned(&adoption);
     if (sweep(&adoption, err) < 0 || layers_sweep(core, err) < 0)

@@ -35,7 +35,8 @@ static const char *copy(const char *text)
 }
 
 /* The record as it will be stored. Its texts are its own. */
-static void describe(struct live *live, const struct execution_request *request, struct execution_record *out)
+static void describe(struct live *live, const struct actor *actor, const struct execution_request *request,
+                     struct execution_record *out)
 {
     const struct sandbox_record *sandbox = &live->record;
     const struct core_settings *settings = &live->core->settings;
@@ -45,7 +46,7 @@ static void describe(struct live *live, const struct execution_request *request,
         .sandbox_id = xstrdup(live->id),
         .kind = request->kind,
         .owner = {copy(sandbox->owner.organisation), copy(sandbox->owner.tenant), copy(sandbox->owner.scope),
-                  copy(sandbox->owner.project)},
+                  copy(actor->project ? actor->project : sandbox->owner.project)},
         .command = texts_pack(request->argv),
         .env = request->env && request->env[0] ? texts_pack(request->env) : NULL,
         .box_user = copy(request->box_user),
@@ -98,9 +99,10 @@ static bool is_same_stream(const struct execution_request *request)
 static int open_streams(struct live *live, const struct actor *actor, const struct execution_request *request,
                         struct running *running, struct error *err)
 {
-    struct execution_record *record = &running->record;
-    struct stream_place place = {
-        .owner = record->owner, .sandbox_id = live->id, .execution_id = running->id, .kind = STREAM_STDOUT};
+    struct stream_place place = {.owner = running->record.owner, // which never changes
+                                 .sandbox_id = live->id,
+                                 .execution_id = running->id,
+                                 .kind = STREAM_STDOUT};
 
     if (is_same_stream(request))
         place.kind = STREAM_COMBINED;
@@ -112,21 +114,23 @@ static int open_streams(struct live *live, const struct actor *actor, const stru
     else if (open_output(live, actor, &request->standard_error, &place, &running->error, err) < 0)
         return -1;
     place.kind = STREAM_STDIN;
-    if (request->stdin_stream &&
-        streams_take(live->core->streams, actor, request->stdin_stream, &place, &running->input, err) < 0)
-        return -1;
+    return request->stdin_stream ? streams_take(live->core->streams, actor, request->stdin_stream, &place,
+                                                &running->input, err)
+                                 : 0;
+}
+
+static void name_outputs(const struct running *running, struct execution_record *record)
+{
     record->stdout_stream = running->output ? xstrdup(stream_id(running->output)) : NULL;
     record->stderr_stream = running->error ? xstrdup(stream_id(running->error)) : NULL;
-    record->stdin_stream = copy(request->stdin_stream);
-    return 0;
 }
 
 static void add_to_list(struct live *live, struct running *running)
 {
     (void)pthread_mutex_lock(&live->turn);
     (void)pthread_mutex_lock(&live->lock);
-    running->number = ++live->last_number;
-    running->record.number = running->number;
+    if (running->number == 0)
+        running->record.number = running->number = ++live->last_number;
     running->next = live->commands;
     live->commands = running_ref(running);
     (void)pthread_mutex_unlock(&live->lock);
@@ -158,7 +162,7 @@ int command_prepare(struct live *live, const struct actor *actor, const struct e
     if (check(request, err) < 0)
         return -1;
     autoptr(running) running = running_new(id_make(id));
-    describe(live, request, &running->record);
+    describe(live, actor, request, &running->record);
     running->record.id = xstrdup(id);
     running->is_output_new = request->standard_output.target == OUTPUT_TO_NEW;
     running->is_error_new = request->standard_error.target == OUTPUT_TO_NEW;
@@ -166,8 +170,60 @@ int command_prepare(struct live *live, const struct actor *actor, const struct e
         drop_streams(live, running);
         return -1;
     }
+    name_outputs(running, &running->record);
+    running->record.stdin_stream = copy(request->stdin_stream);
     add_to_list(live, running);
     *out = take(running);
+    return 0;
+}
+
+int command_describe(struct live *live, const struct actor *actor, const struct execution_request *request,
+                     struct running **out, struct error *err)
+{
+    char id[ID_TEXT];
+
+    if (check(request, err) < 0)
+        return -1;
+    struct running *running = running_new(id_make(id));
+    struct execution_record *record = &running->record;
+    describe(live, actor, request, record);
+    record->id = xstrdup(id);
+    record->state = EXECUTION_QUEUED;
+    record->started_at = 0;
+    record->error = copy(request->refused);
+    (void)pthread_mutex_lock(&live->lock);
+    record->number = running->number = ++live->last_number;
+    (void)pthread_mutex_unlock(&live->lock);
+    *out = running;
+    return 0;
+}
+
+/* Its record says that it runs, in memory. */
+static void begin_queued(struct live *live, struct running *running)
+{
+    autoexecution next = {0};
+
+    (void)pthread_mutex_lock(&live->turn); // it may be cancelled just now
+    running_copy(running, &next);
+    name_outputs(running, &next);
+    next.state = EXECUTION_RUNNING;
+    next.started_at = next.updated_at = (int64_t)clock_wall_ms();
+    running_set(running, &next);
+    (void)pthread_mutex_unlock(&live->turn);
+}
+
+int command_equip(struct live *live, struct running *running, struct error *err)
+{
+    static const struct execution_request outputs = {.standard_output = {.target = OUTPUT_TO_NEW},
+                                                     .standard_error = {.target = OUTPUT_TO_NEW}};
+
+    running->is_output_new = running->is_error_new = true;
+    if (open_streams(live, NULL, &outputs, running, err) < 0) {
+        drop_streams(live, running);
+        return -1;
+    }
+    begin_queued(live, running);
+    add_to_list(live, running);
     return 0;
 }
 
@@ -243,11 +299,24 @@ int command_spawn(struct live *live, struct running *running, struct error *err)
     return result;
 }
 
+void command_kill(struct live *live, struct running *running)
+{
+    struct error ignored = {0};
+
+    if (live_lock_box(live, &ignored) < 0)
+        return; // it ends with its sandbox
+    (void)box_signal(live->box, running->number, SIGKILL, true, &ignored);
+    live_unlock_box(live);
+}
+
 int command_put(struct live *live, struct running *running, struct error *err)
 {
     struct core *core = live->core;
 
-    if (store_execution_add(core->store, &running->record, err) < 0)
+    if ((running->is_queued
+             ? store_execution_update(core->store, &running->record, EXECUTION_PART_STATE | EXECUTION_PART_STREAMS,
+                                      execution_in(EXECUTION_QUEUED), err)
+             : store_execution_add(core->store, &running->record, err)) < 0)
         return -1;
     if (running->is_output_new && streams_put(core->streams, running->output, err) < 0)
         return -1;
@@ -275,12 +344,8 @@ static void remove_from_list(struct live *live, struct running *running)
 
 void command_abort(struct live *live, struct running *running)
 {
-    struct error ignored = {0};
-
-    if (running->is_spawned && live_lock_box(live, &ignored) == 0) {
-        (void)box_signal(live->box, running->number, SIGKILL, true, &ignored);
-        live_unlock_box(live);
-    }
+    if (running->is_spawned)
+        command_kill(live, running);
     drop_streams(live, running);
     remove_from_list(live, running);
     if (running->has_exit) // else it comes when nobody knows it any more, and is collected then

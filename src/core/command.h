@@ -13,6 +13,23 @@
 int command_prepare(struct live *live, const struct actor *actor, const struct execution_request *request,
                     struct running **out, struct error *err);
 
+/*
+ * A record and nothing else, for one that is not started now: queued. It has a number, is in no list and has no streams; the
+ * caller's reference.
+ */
+int command_describe(struct live *live, const struct actor *actor, const struct execution_request *request,
+                     struct running **out, struct error *err);
+
+/* Starts one that waited: what execution_start does, with its row becoming that of a running one. A cancel that came meanwhile is
+ * heeded. On failure it is as before. */
+int command_start_queued(struct live *live, struct running *running, struct error *err);
+
+/* Everything that PID 1 is to make for one that was described. */
+int command_equip(struct live *live, struct running *running, struct error *err);
+
+/* Kills all it started, at once; one that has ended meanwhile is fine. */
+void command_kill(struct live *live, struct running *running);
+
 /* Starts it in the box. */
 int command_spawn(struct live *live, struct running *running, struct error *err);
 

@@ -9,6 +9,7 @@
 #include "core/event.h"
 #include "core/feed.h"
 #include "core/note.h"
+#include "core/queue.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -144,16 +145,6 @@ static int put_effect(struct live *live, const struct execution_record *ended, c
                                 lifecycle_from(STEP_REST), err);
 }
 
-static void set_record(struct running *running, const struct execution_record *ended)
-{
-    struct execution_record own;
-    execution_record_copy(&own, ended);
-    (void)pthread_mutex_lock(&running->lock);
-    execution_record_clear(&running->record);
-    running->record = own;
-    (void)pthread_mutex_unlock(&running->lock);
-}
-
 static void unlink_command(struct live *live, struct running *running)
 {
     (void)pthread_mutex_lock(&live->lock);
@@ -174,6 +165,9 @@ static void leave(struct live *live, struct running *running)
     else
         live->n_executions--;
     (void)pthread_mutex_unlock(&live->lock);
+    live->core->n_commands--;
+    if (running->queue)
+        queue_left(running->queue);
 }
 
 static void effect_clear(struct effect *effect)
@@ -236,7 +230,7 @@ static void show_end(struct live *live, struct running *running, const struct ex
     bool is_changed = effect->is_over || effect->has_rest;
 
     end_streams(live, running);
-    set_record(running, ended);
+    running_set(running, ended);
     leave(live, running);
     live_touch(live);
     if (is_changed)
@@ -257,7 +251,8 @@ static void finish(struct live *live, struct running *running, const struct proc
     struct effect shown = {0};
     struct error err = {0};
 
-    apply_exit(running, exit, running->told_at ? running->told_at : (int64_t)clock_wall_ms(), &ended);
+    if (running->told_at == 0) // else the record says how it ended
+        apply_exit(running, exit, (int64_t)clock_wall_ms(), &ended);
     int result = foresee(live, running, &ended, &effect, &err);
     if (result == 0 && running->told_at == 0) {
         running->told_at = ended.ended_at;
@@ -288,7 +283,9 @@ static void finish(struct live *live, struct running *running, const struct proc
 void command_recorded(struct live *live, struct running *running)
 {
     running->is_recorded = true;
-    registry_add_command(live->core->registry, running);
+    live->core->n_commands++;
+    if (!running->is_queued) // which is known since it waits
+        registry_add_command(live->core->registry, running);
     if (!running->has_exit) {
         (void)pthread_mutex_unlock(&live->turn);
         return;
@@ -319,12 +316,8 @@ void command_ended(struct live *live, const struct process_exit *exit)
 
 static void kill_now(struct live *live, struct running *running)
 {
-    struct error ignored = {0};
     running->kill_at = 0;
-    if (live_lock_box(live, &ignored) < 0)
-        return;
-    (void)box_signal(live->box, running->number, SIGKILL, true, &ignored);
-    live_unlock_box(live);
+    command_kill(live, running);
 }
 
 /* A command that needs looking after now: a reference, or NULL. */
@@ -402,7 +395,7 @@ static void end_with_sandbox(struct live *live, struct running *running, enum ex
 
     apply_end(state, error, now, &ended);
     end_streams(live, running);
-    set_record(running, &ended);
+    running_set(running, &ended);
     leave(live, running);
     hub_tell(live->core->hub, running->id);
 }

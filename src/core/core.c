@@ -8,6 +8,7 @@
 #include "core/keeper.h"
 #include "core/live.h"
 #include "core/pool.h"
+#include "core/queue.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -36,6 +37,8 @@ const struct core_settings core_settings_default = {
     .file_limit_bytes = GIB,
     .keep_ms = 24 * HOUR_MS,
     .max_sandboxes = 2000,
+    .queue_at_once = 2,
+    .queue_length = 10000,
     .parked_one_shot = 16,
     .parked_kept = 4,
 };
@@ -114,6 +117,7 @@ static int open_parts(struct core *core, struct error *err)
     core->hub = hub_new();
     core->registry = registry_new();
     core->pool = pool_new(core);
+    core->queue = queue_new(core);
     if (streams_open(core->store, core->hub, &core->settings, &core->streams, err) < 0 ||
         images_open(core->settings.data_dir, &core->images, err) < 0 || workers_new(&crew, &core->crew, err) < 0)
         return -1;
@@ -128,6 +132,7 @@ int core_open(const struct core_settings *settings, struct core **out, struct er
     copy_settings(core, settings);
     if (open_parts(core, err) < 0 || adopt_all(core, err) < 0 || keeper_start(core->keeper, err) < 0)
         return -1;
+    queue_start(core->queue);
     images_prefetch(core->images, core->settings.default_runtime);
     *out = take(core);
     return 0;
@@ -139,9 +144,11 @@ void core_free(struct core *core)
         return;
     if (core->pool)
         pool_stop(core->pool);
+    queue_stop(core->queue);
     keeper_stop(core->keeper); // first, since it gives the crew work
     workers_free(core->crew);  // finishes what it has begun, so that nothing is left half ended
     pool_free(core->pool);
+    queue_free(core->queue);
     registry_free(core->registry);
     keeper_free(core->keeper); // what was posted to its loop is run here
     streams_free(core->streams);
@@ -179,6 +186,8 @@ void core_health(struct core *core, struct core_health *out)
     *out = (struct core_health){
         .sandboxes = registry_count(core->registry),
         .parked = pool_waiting(core->pool),
+        .commands = core->n_commands,
+        .queued = queue_waiting(core->queue),
         .is_default_runtime_ready = images_is_ready(core->images, core->settings.default_runtime),
     };
 }

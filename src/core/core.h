@@ -29,6 +29,8 @@ struct core_settings {
     int64_t file_limit_bytes;     // of one file or archive that is read or written over the API
     int64_t keep_ms;              // how long an ended sandbox's streams and records are kept
     unsigned max_sandboxes;       // alive at once
+    unsigned queue_at_once;       // executions from the queue that run at once
+    unsigned queue_length;        // that may wait in it
     unsigned parked_one_shot;     // boxes made ahead; 0: none
     unsigned parked_kept;
     const char *parked_directory; // made ahead in them: where the fronts' commands start; NULL: none
@@ -54,6 +56,8 @@ const struct core_settings *core_settings(const struct core *core);
 struct core_health {
     unsigned sandboxes; // alive
     unsigned parked;    // boxes made ahead
+    unsigned commands;  // that run now
+    unsigned queued;    // that wait
     bool is_default_runtime_ready;
 };
 void core_health(struct core *core, struct core_health *out); // does not block

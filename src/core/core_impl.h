@@ -11,6 +11,7 @@
 struct pool;    // pool.h: boxes made ahead
 struct images;  // images.h: runtimes opened once
 struct keeper;  // keeper.h: the core's own loop and thread
+struct queue;   // queue.h: executions that wait for their turn
 struct registry; // sandboxes.h: the living ones
 
 struct core {
@@ -25,6 +26,8 @@ struct core {
     struct pool *pool;
     struct registry *registry;
     struct keeper *keeper;
+    struct queue *queue;
+    _Atomic unsigned n_commands; // that run
     struct workers *crew; // the core's own: ending boxes, filling the pool
 };
 

@@ -81,7 +81,7 @@ int ending_put(struct live *live, enum lifecycle_step step, const struct sandbox
     if (store_sandbox_update(core->store, next, SANDBOX_PART_STATE | SANDBOX_PART_BOX, lifecycle_from(step), err) < 0 ||
         put_event(live, step, next, err) < 0 || (may_hold_layers(next) && let_go_of_layers(live, err) < 0))
         return -1;
-    return store_stream_expire(core->store, live->id, next->updated_at + core->settings.keep_ms, err);
+    return store_stream_expire(core->store, live->id, next->updated_at + (next->keep_ms ? next->keep_ms : core->settings.keep_ms), err);
 }
 
 /* In memory only: after a crash it is as it was before. */

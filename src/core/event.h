@@ -13,7 +13,7 @@ int event_list(struct core *core, const struct actor *actor, const struct event_
 /*
  * The types and when they happen; `reason` and `detail` tell the rest:
  *   create, started, completed (an execution ended; detail exit_code, cause), failed (could not be made), terminated
- *   (reason: idle, one_shot, box_ended, restart, undelivered), destroy, pause, resume
+ *   (reason: idle, expired, one_shot, box_ended, restart, undelivered), destroy, pause, resume
  */
 #define EVENT_CREATE "create"
 #define EVENT_STARTED "started"

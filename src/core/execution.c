@@ -8,6 +8,7 @@
 #include "core/lookup.h"
 #include "core/note.h"
 #include "core/once.h"
+#include "core/queue.h"
 #include "engine/files.h"
 
 #include <signal.h>
@@ -15,6 +16,7 @@
 #include <string.h>
 
 #define STOP_PATIENCE_MS 5000
+#define KILL_AGAIN_MS 500 // should the first have been lost
 #define FILE_TIMEOUT_MS 60000
 
 static const char *noun_of(const enum execution_kind *kind)
@@ -130,14 +132,75 @@ static int run(struct start *start, struct execution_record *out, struct error *
     return -1;
 }
 
+static bool is_cancelled(struct running *running)
+{
+    (void)pthread_mutex_lock(&running->lock);
+    bool is_so = running->record.stop_at != 0;
+    (void)pthread_mutex_unlock(&running->lock);
+    return is_so;
+}
+
+int command_start_queued(struct live *live, struct running *running, struct error *err)
+{
+    const struct execution_request request = {.kind = running->record.kind};
+    struct start start = {live, NULL, &request, running};
+    autoexecution started = {0};
+
+    if (command_equip(live, running, err) < 0)
+        return -1;
+    if (is_cancelled(running) || command_spawn(live, running, err) < 0 || record_start(&start, &started, err) < 0) {
+        command_abort(live, running);
+        return -1;
+    }
+    // Whoever cancelled it before it was recorded has left that to us; whoever does now finds it in the box.
+    if (is_cancelled(running))
+        command_kill(live, running);
+    return 0;
+}
+
+static int check_waiting(const struct execution_request *request, struct error *err)
+{
+    if (request->n_files || request->stdin_stream || request->once ||
+        request->standard_output.target != OUTPUT_TO_NEW || request->standard_error.target != OUTPUT_TO_NEW)
+        return error_set(err, ERROR_INVALID, "a command that waits has no files, input or streams of the user's");
+    return 0;
+}
+
+/* What may not run has a record all the same. */
+static int record_refusal(struct live *live, const struct actor *actor, const struct execution_request *request,
+                          struct execution_record *out, struct error *err)
+{
+    autoptr(running) running = NULL;
+    struct note note = {.type = EVENT_COMPLETED, .reason = "execution", .now = (int64_t)clock_wall_ms()};
+    autotransaction together = {0};
+
+    if (check_waiting(request, err) < 0 || command_describe(live, actor, request, &running, err) < 0)
+        return -1;
+    struct execution_record *record = &running->record;
+    record->state = EXECUTION_FAILED;
+    record->cause = EXECUTION_NOT_RUN;
+    record->started_at = record->ended_at = record->updated_at = note.now;
+    note_fact(&note, "execution", running->id);
+    note_fact(&note, "state", execution_state_name(record->state));
+    if (store_begin(live->core->store, STORE_FAST, &together, err) < 0 ||
+        store_execution_add(live->core->store, record, err) < 0 || note_put(live, &note, err) < 0 ||
+        store_commit(&together, err) < 0)
+        return -1;
+    running_copy(running, out);
+    return 0;
+}
+
 static int start_command(struct core *core, const struct actor *actor, const char *sandbox_id,
                          const struct execution_request *request, struct execution_record *out, bool *was_paused,
                          struct error *err)
 {
     autoptr(live) live = NULL;
 
-    if (lookup_live(core, actor, sandbox_id, &live, err) < 0 || live_awake(live, was_paused, err) < 0 ||
-        live_ensure_box(live, err) < 0 || reserve(live, request->kind, err) < 0)
+    if (lookup_live(core, actor, sandbox_id, &live, err) < 0)
+        return -1;
+    if (request->refused)
+        return record_refusal(live, actor, request, out, err);
+    if (live_awake(live, was_paused, err) < 0 || live_ensure_box(live, err) < 0 || reserve(live, request->kind, err) < 0)
         return -1;
     live_touch(live);
     struct start start = {live, actor, request, NULL};
@@ -171,6 +234,43 @@ int execution_start_awake(struct core *core, const struct actor *actor, const ch
     if (start_command(core, actor, sandbox_id, request, out, was_paused, err) == 0)
         return 0;
     once_release(core, actor, request->once);
+    return -1;
+}
+
+/* The caller has a place in the sandbox and one in the queue for it. */
+static int record_queued(struct live *live, const struct actor *actor, const struct execution_request *request,
+                         struct execution_record *out, struct error *err)
+{
+    struct core *core = live->core;
+    autoptr(running) running = NULL;
+
+    if (command_describe(live, actor, request, &running, err) < 0 ||
+        store_execution_add(core->store, &running->record, err) < 0)
+        return -1;
+    running->is_queued = true;
+    running_copy(running, out);
+    registry_add_command(core->registry, running);
+    queue_add(core->queue, running);
+    return 0;
+}
+
+int execution_enqueue(struct core *core, const struct actor *actor, const char *sandbox_id,
+                      const struct execution_request *request, struct execution_record *out, struct error *err)
+{
+    autoptr(live) live = NULL;
+
+    if (check_waiting(request, err) < 0 || lookup_live(core, actor, sandbox_id, &live, err) < 0 ||
+        queue_reserve(core->queue, err) < 0)
+        return -1;
+    if (reserve(live, request->kind, err) < 0) {
+        queue_give_back(core->queue);
+        return -1;
+    }
+    live_touch(live);
+    if (record_queued(live, actor, request, out, err) == 0)
+        return 0;
+    give_back(live, request->kind);
+    queue_give_back(core->queue);
     return -1;
 }
 
@@ -275,4 +375,65 @@ int execution_stop(struct core *core, const struct actor *actor, const char *id,
     if (live && running && !execution_is_over(&record) && stop_running(live, running, is_forced, reason, err) < 0)
         return -1;
     return execution_get(core, actor, id, kind, out, err);
+}
+
+/* That somebody asked for its end, whatever its state. Where it is in memory the caller has the turn. */
+static int put_mark(struct core *core, struct running *running, const struct execution_record *record, const char *reason,
+                    struct error *err)
+{
+    struct execution_record next = *record; // texts are borrowed
+
+    next.updated_at = (int64_t)clock_wall_ms();
+    if (next.stop_at == 0)
+        next.stop_at = next.updated_at;
+    if (reason)
+        next.stop_reason = reason;
+    if (store_execution_update(core->store, &next, EXECUTION_PART_STOP, 0, err) < 0)
+        return -1;
+    if (running)
+        running_set(running, &next);
+    return 0;
+}
+
+/* In memory, and its sandbox too. */
+static int cancel_known(struct live *live, struct running *running, const char *reason, struct error *err)
+{
+    (void)pthread_mutex_lock(&live->turn);
+    int result = put_mark(live->core, running, &running->record, reason, err);
+    bool is_started = running->is_recorded && !execution_is_over(&running->record);
+    (void)pthread_mutex_unlock(&live->turn);
+    if (result < 0 || !is_started)
+        return result; // one that is just being started is killed by whoever starts it
+    running->kill_at = (int64_t)clock_wall_ms() + KILL_AGAIN_MS;
+    command_kill(live, running);
+    return 0;
+}
+
+int execution_cancel(struct core *core, const struct actor *actor, const char *id, const char *reason,
+                     struct execution_record *out, struct error *err)
+{
+    autoexecution record = {0};
+    int result;
+
+    if (execution_get(core, actor, id, NULL, &record, err) < 0)
+        return -1;
+    autoptr(live) live = registry_find(core->registry, record.sandbox_id);
+    autoptr(running) running = registry_find_command(core->registry, id);
+    bool was_waiting = running && queue_remove(core->queue, running);
+    if (live && running)
+        result = cancel_known(live, running, reason, err);
+    else
+        result = put_mark(core, running, &record, reason, err);
+    if (was_waiting)
+        queue_end(core->queue, running, EXECUTION_CANCELLED, NULL);
+    return result < 0 ? -1 : execution_get(core, actor, id, NULL, out, err);
+}
+
+int execution_count(struct core *core, const struct actor *actor, int64_t since, struct execution_outcomes *out,
+                    struct error *err)
+{
+    struct store_owner owner = actor_filter(actor);
+
+    owner.scope = NULL;
+    return store_execution_outcomes(core->store, &owner, since, out, err);
 }

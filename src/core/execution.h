@@ -56,6 +56,7 @@ struct execution_request {
     const char *metadata;     // JSON, not read here; or NULL
     const char *asked;        // JSON: what the front wants to say back; or NULL
     const struct once *once;  // or NULL
+    const char *refused; // why it may not run: it is recorded as failed with this error, and never started; NULL: it may
 };
 
 /*
@@ -70,6 +71,14 @@ int execution_start(struct core *core, const struct actor *actor, const char *sa
 int execution_start_awake(struct core *core, const struct actor *actor, const char *sandbox_id,
                           const struct execution_request *request, struct execution_record *out, bool *was_paused,
                           struct error *err);
+
+/*
+ * The same, but it waits for its turn among all that are queued (core_settings): returns when it is recorded, as queued. A restart
+ * of the server loses none. Its outputs are streams of its own; files, an input and once are not possible: ERROR_INVALID.
+ * ERROR_LIMIT, noun "queue", reason "full".
+ */
+int execution_enqueue(struct core *core, const struct actor *actor, const char *sandbox_id,
+                      const struct execution_request *request, struct execution_record *out, struct error *err);
 
 /* ERROR_NOT_FOUND, noun "execution" or "job". `kind` NULL: any. */
 int execution_get(struct core *core, const struct actor *actor, const char *id, const enum execution_kind *kind,
@@ -88,6 +97,18 @@ int execution_list(struct core *core, const struct actor *actor, const struct ex
  */
 int execution_stop(struct core *core, const struct actor *actor, const char *id, const enum execution_kind *kind,
                    bool is_forced, const char *reason, struct execution_record *out, struct error *err);
+
+/*
+ * Ends it at once and for certain, whatever state it is in: a queued one is never started, all that a running one started is killed.
+ * That it was asked for is kept (stop_at, stop_reason; NULL keeps an earlier reason), also of one that has ended, which stays as
+ * it is otherwise. *out is as it is now: one that was running may still be.
+ */
+int execution_cancel(struct core *core, const struct actor *actor, const char *id, const char *reason,
+                     struct execution_record *out, struct error *err);
+
+/* How the actor's went that were made at or after `since`; all scopes of its tenant. */
+int execution_count(struct core *core, const struct actor *actor, int64_t since, struct execution_outcomes *out,
+                    struct error *err);
 
 static inline bool execution_is_over(const struct execution_record *record)
 {

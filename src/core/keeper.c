@@ -9,6 +9,7 @@
 #include "core/ending.h"
 #include "core/measure.h"
 #include "core/pool.h"
+#include "core/queue.h"
 #include "store/idempotency.h"
 #include "store/sandboxes.h"
 #include "store/usage.h"
@@ -213,6 +214,16 @@ static bool is_paused_too_long(struct live *live, int64_t now)
     return is_due;
 }
 
+/* A command that still runs may finish. */
+static bool has_expired(struct live *live, int64_t now)
+{
+    (void)pthread_mutex_lock(&live->lock);
+    int64_t expires_at = live->record.expires_at;
+    bool is_due = expires_at > 0 && expires_at <= now && live->n_executions == 0 && live->n_jobs == 0;
+    (void)pthread_mutex_unlock(&live->lock);
+    return is_due;
+}
+
 static void look_after(struct live *live, int64_t now)
 {
     int64_t deadline = idle_deadline(live);
@@ -220,6 +231,8 @@ static void look_after(struct live *live, int64_t now)
         ending_start(live, "idle");
     else if (is_paused_too_long(live, now))
         ending_start(live, "paused");
+    else if (has_expired(live, now))
+        ending_start(live, "expired");
     else if (live->end_reason && !live->is_being_ended)
         ending_start(live, live->end_reason); // an earlier try failed
     command_look_after(live, now);
@@ -240,6 +253,7 @@ static void on_tick(void *data)
     }
     free(all);
     pool_look_after(keeper->core->pool);
+    queue_look_after(keeper->core->queue);
     loop_timer_set(&keeper->tick, TICK_MS);
 }
 
@@ -253,7 +267,8 @@ static void tidy(void *data)
     unsigned streams = 0;
 
     if (streams_purge(core->streams, now, PURGE_AT_ONCE, &streams, &err) < 0 ||
-        store_sandbox_purge(core->store, now - core->settings.keep_ms, PURGE_AT_ONCE, &removed, &err) < 0 ||
+        store_execution_purge(core->store, now, PURGE_AT_ONCE, &removed, &err) < 0 ||
+        store_sandbox_purge(core->store, now, core->settings.keep_ms, PURGE_AT_ONCE, &removed, &err) < 0 ||
         store_idempotency_purge(core->store, now - DAY_MS, PURGE_AT_ONCE, &removed, &err) < 0 ||
         store_usage_purge(core->store, now - USAGE_KEPT_DAYS * DAY_MS, &removed, &err) < 0)
         log_warn("old records could not be removed", F("error", (const char *)err.text));

@@ -146,12 +146,14 @@ void keys_local_actor(struct keys *keys, struct actor *out)
 
 // ---- making ----
 
+#define KEY_LETTERS 52 // 260 random bits
+
 static void make_text(char text[KEY_TEXT])
 {
-    char halves[2][ID_TEXT];
+    static const char prefix[] = "brw_";
 
-    (void)snprintf(text, KEY_TEXT, "brw_%s%s", id_make(halves[0]), id_make(halves[1]));
-    OPENSSL_cleanse(halves, sizeof halves);
+    memcpy(text, prefix, sizeof prefix);
+    id_make_letters(text + sizeof prefix - 1, KEY_LETTERS);
 }
 
 int key_check_chosen(const char *text, struct error *err)

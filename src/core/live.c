@@ -75,6 +75,18 @@ void running_copy(struct running *running, struct execution_record *out)
     (void)pthread_mutex_unlock(&running->lock);
 }
 
+void running_set(struct running *running, const struct execution_record *record)
+{
+    struct execution_record own;
+
+    execution_record_copy(&own, record);
+    (void)pthread_mutex_lock(&running->lock);
+    struct execution_record before = running->record;
+    running->record = own;
+    (void)pthread_mutex_unlock(&running->lock);
+    execution_record_clear(&before);
+}
+
 struct live *live_new(struct core *core, const struct sandbox_record *record)
 {
     struct live *live = xnew(struct live);

@@ -20,6 +20,7 @@
 
 struct feed;
 struct live;
+struct queue;
 
 /* A command that has not ended, or has ended not long ago. Counted. */
 struct running {
@@ -41,6 +42,11 @@ struct running {
     struct feed *feed;
     bool is_output_new, is_error_new; // made for it, not a user's own
     bool is_spawned;
+    bool is_queued; // is in the store, as queued
+
+    struct queue *queue; // that it waited in, where its running counts; NULL: none
+    struct running *next_queued; // this and is_waiting are the queue's, under its lock
+    bool is_waiting;
     bool is_input_cut; // a restart of the server cut its input
 
     _Atomic int64_t kill_at; // asked to stop: when patience ends; 0: not asked, or done
@@ -70,7 +76,7 @@ struct live {
     struct sandbox_record record; // texts are ours; those that no state changes (id, owner, command …) are read freely
     struct running *commands;     // not ended; each holds a reference. Changed in turn only
     uint32_t last_number;         // of a command
-    unsigned n_executions;        // begun or about to, without jobs
+    unsigned n_executions;        // begun, about to or queued; without jobs
     unsigned n_jobs;
 
     char **runtime_env; // of its runtime; never changed
@@ -121,6 +127,8 @@ void live_change(struct live *live, struct sandbox_record *next);
 /* What a reader may have: a copy, under the lock. */
 void live_copy(struct live *live, struct sandbox_record *out);
 void running_copy(struct running *running, struct execution_record *out);
+/* Its record becomes a copy of this one. The caller has the turn, where its sandbox is alive. */
+void running_set(struct running *running, const struct execution_record *record);
 
 /* Returns when the store knows what everybody was told already: an end is told first and recorded then. Blocks; not in turn. */
 void live_settle(struct live *live);

@@ -116,7 +116,8 @@ int sandbox_status_quick(struct core *core, const struct actor *actor, const cha
     if (!live || !actor_sees(actor, &live->record.owner))
         return 0;
     (void)pthread_mutex_lock(&live->lock);
-    *out = (struct sandbox_status){live->record.state, live->record.mode, live->record.exit_code};
+    *out = (struct sandbox_status){live->record.state, live->record.mode, live->record.exit_code,
+                                    live->record.expires_at};
     (void)pthread_mutex_unlock(&live->lock);
     return 1;
 }
@@ -130,7 +131,7 @@ int sandbox_status(struct core *core, const struct actor *actor, const char *id,
         return 0;
     if (lookup_record(core, actor, id, &record, err) < 0)
         return -1;
-    *out = (struct sandbox_status){record.state, record.mode, record.exit_code};
+    *out = (struct sandbox_status){record.state, record.mode, record.exit_code, record.expires_at};
     return 0;
 }
 

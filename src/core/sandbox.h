@@ -35,6 +35,8 @@ struct sandbox_request {
     int64_t execution_timeout_ms;
     int64_t paused_timeout_ms;
     enum sandbox_on_idle on_idle;
+    int64_t expires_at; // ends then, or when the last command behind that has ended; 0: never
+    int64_t keep_ms;    // how long records of the past are kept; 0: as long as the server keeps those of other sandboxes
     const struct sandbox_file *files;
     size_t n_files;
     const struct execution_request *command; // the first execution; NULL: none. Needed for SANDBOX_ONE_SHOT
@@ -58,6 +60,7 @@ struct sandbox_status {
     enum sandbox_state state;
     enum sandbox_mode mode;
     int64_t exit_code; // NO_EXIT_CODE while it has none
+    int64_t expires_at;
 };
 /* Deleted ones too. */
 int sandbox_status(struct core *core, const struct actor *actor, const char *id, struct sandbox_status *out,

@@ -293,10 +293,13 @@ static int read_list(struct reader *r, struct data_value *list)
     return 0;
 }
 
-static int compare_keys(const void *a, const void *b)
+struct placed {
+    struct data_value *member;
+    size_t place;
+};
+
+static int compare_names(const struct data_value *left, const struct data_value *right)
 {
-    const struct data_value *left = *(struct data_value *const *)a;
-    const struct data_value *right = *(struct data_value *const *)b;
     size_t shorter = left->key_length < right->key_length ? left->key_length : right->key_length;
     int order = memcmp(left->key, right->key, shorter);
 
@@ -305,21 +308,65 @@ static int compare_keys(const void *a, const void *b)
     return (left->key_length > right->key_length) - (left->key_length < right->key_length);
 }
 
+static int compare_keys(const void *a, const void *b)
+{
+    const struct placed *left = a;
+    const struct placed *right = b;
+    int order = compare_names(left->member, right->member);
+
+    return order ? order : (left->place > right->place) - (left->place < right->place);
+}
+
+/* Links the members again that are left. */
+static void relink(struct data_value *map, struct data_value *const *members, size_t count)
+{
+    struct data_value **at = &map->first;
+
+    map->count = 0;
+    map->last = NULL;
+    for (size_t i = 0; i < count; i++) {
+        if (!members[i])
+            continue;
+        *at = map->last = members[i];
+        at = &members[i]->next;
+        map->count++;
+    }
+    *at = NULL;
+}
+
+static void keep_last(struct data_value *map, const struct placed *sorted, size_t count)
+{
+    autofree struct data_value **members = xcalloc(count, sizeof *members);
+
+    for (size_t i = 0; i < count; i++) {
+        size_t first = i;
+        while (i + 1 < count && compare_names(sorted[i].member, sorted[i + 1].member) == 0)
+            i++;
+        members[sorted[first].place] = sorted[i].member;
+    }
+    relink(map, members, count);
+}
+
 /* Sorts, so that a body of a hundred thousand keys takes no quadratic time. */
-static int check_keys(struct reader *r, const struct data_value *map)
+static int check_keys(struct reader *r, struct data_value *map)
 {
     if (map->count < 2)
         return 0;
-    autofree struct data_value **members = xcalloc(map->count, sizeof *members);
+    autofree struct placed *sorted = xcalloc(map->count, sizeof *sorted);
     size_t count = 0;
-    for (struct data_value *member = map->first; member; member = member->next)
-        members[count++] = member;
-    qsort(members, count, sizeof *members, compare_keys);
+    for (struct data_value *member = map->first; member; member = member->next, count++)
+        sorted[count] = (struct placed){member, count};
+    qsort(sorted, count, sizeof *sorted, compare_keys);
     for (size_t i = 1; i < count; i++) {
-        if (compare_keys(&members[i - 1], &members[i]) == 0)
-            return error_set(r->err, ERROR_INVALID,
-                             "%s%sline %u, column %u: the key '%.80s' is there twice", r->name,
-                             *r->name ? ": " : "", map->line, map->column, members[i]->key);
+        if (compare_names(sorted[i - 1].member, sorted[i].member) != 0)
+            continue;
+        if (r->limits.takes_last) {
+            keep_last(map, sorted, count);
+            return 0;
+        }
+        return error_set(r->err, ERROR_INVALID,
+                         "%s%sline %u, column %u: the key '%.80s' is there twice", r->name,
+                         *r->name ? ": " : "", map->line, map->column, sorted[i].member->key);
     }
     return 0;
 }

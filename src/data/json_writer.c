@@ -236,16 +236,31 @@ static void add_exact(struct json_writer *writer, const char *text, size_t lengt
     add(writer, "\"", 1);
 }
 
+void json_exact(struct json_writer *writer, const char *text, size_t length)
+{
+    separate(writer);
+    add_exact(writer, text, length);
+}
+
+void json_raw(struct json_writer *writer, const char *text, size_t length)
+{
+    separate(writer);
+    add(writer, text, length);
+}
+
+void json_key_exact(struct json_writer *writer, const char *key, size_t length)
+{
+    json_exact(writer, key, length);
+    add(writer, ":", 1);
+    writer->is_after_key = true;
+}
+
 static void add_children(struct json_writer *writer, const struct data_value *parent)
 {
     begin(writer, parent->kind == VALUE_MAP);
     for (const struct data_value *child = parent->first; child; child = child->next) {
-        if (parent->kind == VALUE_MAP) {
-            separate(writer);
-            add_exact(writer, child->key, child->key_length);
-            add(writer, ":", 1);
-            writer->is_after_key = true;
-        }
+        if (parent->kind == VALUE_MAP)
+            json_key_exact(writer, child->key, child->key_length);
         json_value(writer, child);
     }
     end(writer, parent->kind == VALUE_MAP);
@@ -261,12 +276,10 @@ void json_value(struct json_writer *writer, const struct data_value *value)
         json_bool(writer, value->truth);
         return;
     case VALUE_NUMBER:
-        separate(writer);
-        add(writer, value->text, value->length);
+        json_raw(writer, value->text, value->length);
         return;
     case VALUE_STRING:
-        separate(writer);
-        add_exact(writer, value->text, value->length);
+        json_exact(writer, value->text, value->length);
         return;
     case VALUE_LIST:
     case VALUE_MAP:

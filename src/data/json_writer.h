@@ -44,6 +44,8 @@ void json_list_end(struct json_writer *writer);
 
 /* The name of the next value of a map. */
 void json_key(struct json_writer *writer, const char *key);
+/* The same with lone surrogates and NULs; see json_exact. */
+void json_key_exact(struct json_writer *writer, const char *key, size_t length);
 
 void json_null(struct json_writer *writer);
 void json_bool(struct json_writer *writer, bool truth);
@@ -56,6 +58,12 @@ void json_bytes(struct json_writer *writer, const char *text, size_t length);
 void json_string_begin(struct json_writer *writer);
 void json_string_piece(struct json_writer *writer, const char *text, size_t length);
 void json_string_end(struct json_writer *writer);
+
+/* A string whose lone surrogates, in their three-byte form, become escapes; exactly as JavaScript writes it. */
+void json_exact(struct json_writer *writer, const char *text, size_t length);
+
+/* A value that is JSON already. */
+void json_raw(struct json_writer *writer, const char *text, size_t length);
 
 /* A tree as it was read: numbers as written, lone surrogates as escapes. */
 void json_value(struct json_writer *writer, const struct data_value *value);

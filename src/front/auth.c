@@ -6,7 +6,7 @@
 #include <strings.h>
 
 /* Behind "Bearer"; NULL when there is none. */
-static const char *find_key(const struct http_request *request)
+static const char *find_bearer(const struct http_request *request)
 {
     static const char scheme[] = "Bearer";
     const char *text = http_request_header(request, "Authorization");
@@ -16,6 +16,14 @@ static const char *find_key(const struct http_request *request)
     text += sizeof scheme - 1;
     const char *key = text + strspn(text, " \t");
     return key > text && *key ? key : NULL;
+}
+
+static const char *find_key(const struct http_request *request)
+{
+    const char *bearer = find_bearer(request);
+    const char *key = bearer ? bearer : http_request_header(request, "X-Api-Key");
+
+    return key && *key ? key : NULL;
 }
 
 /* The kernel says who is at the other end of a Unix socket: root, or whoever runs the server, needs no key. */
@@ -31,7 +39,8 @@ bool auth_is_possible(const struct http_request *request)
 
 int auth_missing(struct error *err)
 {
-    error_set(err, ERROR_DENIED, "this needs a key: send it as 'Authorization: Bearer KEY'");
+    error_set(err, ERROR_DENIED,
+              "this needs a key: send it as 'Authorization: Bearer KEY' or as 'X-Api-Key: KEY'");
     return error_about(err, "key", "unauthorized");
 }
 

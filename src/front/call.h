@@ -14,9 +14,8 @@
 #include "net/request.h"
 #include "net/response.h"
 
-struct once;
-struct router;
 struct once; // core/execution.h
+struct router;
 
 struct call {
     struct router *router;
@@ -33,6 +32,9 @@ struct call {
     struct query *query;
     struct data_value *body; // BODY_JSON: a map
     struct data_document *memory;
+    unsigned tries;   // how often the handler was called before; see CALL_AGAIN
+    int64_t again_ms; // what it leaves there
+    void *left;       // what the front left at its first try; NULL then
 };
 
 void *call_alloc(struct call *call, size_t size); // zeroed; goes with the call

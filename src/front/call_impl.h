@@ -11,6 +11,7 @@ struct call_work {
     struct data_document *body_memory; // of a JSON body
     uint64_t started_us;
     bool has_actor;
+    struct loop_timer again;
     unsigned char
         request_hash[32]; // with an Idempotency-Key and a JSON body, which is gone once it was read
 };

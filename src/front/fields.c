@@ -20,7 +20,8 @@
 
 struct reader {
     struct data_document *memory;
-    char path[256]; // of what is being read: "command.exec[2]"
+    struct field_faults *list; // NULL: nobody wants them one by one
+    char path[256];            // of what is being read: "command.exec[2]"
     size_t path_length;
     size_t faults; // so far
     size_t named;  // of them, in `text`
@@ -36,17 +37,35 @@ static void read_map(struct reader *reader, const struct data_value *map,
 static void fault(struct reader *reader, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+static void keep(struct reader *reader, const char *sentence)
+{
+    struct field_faults *list = reader->list;
+    size_t length = strlen(sentence);
+
+    if (list->count == FIELD_FAULTS)
+        return;
+    if (!list->items)
+        list->items = value_alloc(reader->memory, FIELD_FAULTS * sizeof *list->items);
+    char *text = value_alloc(reader->memory, reader->path_length + length + 2);
+    memcpy(text, reader->path, reader->path_length);
+    memcpy(text + reader->path_length + 1, sentence, length);
+    list->items[list->count++] =
+        (struct field_fault){.path = text, .text = text + reader->path_length + 1};
+}
+
 /* Once one has no room in the text, no later one is named, so that the order of those that are is the body's. */
 static void fault(struct reader *reader, const char *format, ...)
 {
     char sentence[320];
     va_list args;
 
-    if (reader->named < reader->faults++ || reader->named == NAMED_FAULTS)
-        return;
     va_start(args, format);
     (void)vsnprintf(sentence, sizeof sentence, format, args);
     va_end(args);
+    if (reader->list)
+        keep(reader, sentence);
+    if (reader->named < reader->faults++ || reader->named == NAMED_FAULTS)
+        return;
     size_t room = sizeof reader->text - reader->text_length;
     int used =
         snprintf(reader->text + reader->text_length, room, "%s%s%s%s", reader->named ? "; " : "",
@@ -116,23 +135,29 @@ static bool is_kind(struct reader *reader, const struct data_value *value, enum 
 
 /* ---- single values ---- */
 
-static bool is_text(struct reader *reader, const char *text, size_t length)
+static bool is_text(struct reader *reader, const char *text, size_t length, bool takes_surrogates)
 {
     if (memchr(text, '\0', length)) {
         fault(reader, "must not hold a NUL");
         return false;
     }
-    if (!utf8_is_valid(text, length)) {
+    if (!takes_surrogates && !utf8_is_valid(text, length)) {
         fault(reader, "must not hold half of a surrogate pair");
         return false;
     }
     return true;
 }
 
+struct text_limits {
+    int64_t minimum, maximum; // bytes; 0: any, FIELD_TEXT_MAXIMUM
+    bool takes_surrogates;
+};
+
 /* NULL after a fault. */
-static const char *get_text(struct reader *reader, const struct data_value *value, int64_t maximum)
+static const char *get_text(struct reader *reader, const struct data_value *value,
+                            const struct text_limits *limits)
 {
-    size_t limit = maximum > 0 ? (size_t)maximum : FIELD_TEXT_MAXIMUM;
+    size_t limit = limits->maximum > 0 ? (size_t)limits->maximum : FIELD_TEXT_MAXIMUM;
 
     if (!is_kind(reader, value, VALUE_STRING))
         return NULL;
@@ -140,7 +165,12 @@ static const char *get_text(struct reader *reader, const struct data_value *valu
         fault(reader, "has %zu bytes, at most %zu are allowed", value->length, limit);
         return NULL;
     }
-    return is_text(reader, value->text, value->length) ? value->text : NULL;
+    if ((int64_t)value->length < limits->minimum) {
+        fault(reader, value->length ? "is too short" : "must not be empty");
+        return NULL;
+    }
+    return is_text(reader, value->text, value->length, limits->takes_surrogates) ? value->text
+                                                                                 : NULL;
 }
 
 static void fault_words(struct reader *reader, const char *const *words, const char *text)
@@ -160,10 +190,16 @@ static void fault_words(struct reader *reader, const char *const *words, const c
 static void read_text(struct reader *reader, const struct data_value *value,
                       const struct field *field, void *into)
 {
-    const char *text = get_text(reader, value, field->maximum);
+    const struct text_limits limits = {.minimum = field->minimum, .maximum = field->maximum};
+    const char *text = get_text(reader, value, &limits);
 
     if (!text)
         return;
+    const char *wrong = field->check ? field->check(text) : NULL;
+    if (wrong) {
+        fault(reader, "%s", wrong);
+        return;
+    }
     for (const char *const *word = field->words; word; word++) {
         if (!*word) {
             fault_words(reader, field->words, text);
@@ -182,17 +218,34 @@ static void read_bool(struct reader *reader, const struct data_value *value,
         *(bool *)into = value->truth;
 }
 
+#define EXACT_MAX 9007199254740992.0 // up to which every whole number is a double
+
+/* "15", and also "15.0" and "1.5e1", as which some languages write it. */
+static bool get_whole(const char *text, long long *out)
+{
+    if (!text[strspn(text, "-0123456789")]) {
+        *out = strtoll(text, NULL, 10);
+        return true;
+    }
+    double number = strtod(text, NULL);
+    bool is_whole = errno == 0 && number >= -EXACT_MAX && number <= EXACT_MAX &&
+                    number == (double)(long long)number;
+    errno = 0;
+    *out = is_whole ? (long long)number : 0;
+    return is_whole;
+}
+
 static void read_integer(struct reader *reader, const struct data_value *value,
                          const struct field *field, void *into)
 {
     if (!is_kind(reader, value, VALUE_NUMBER))
         return;
-    if (value->text[strspn(value->text, "-0123456789")]) {
+    long long number = 0;
+    errno = 0;
+    if (!get_whole(value->text, &number)) {
         fault(reader, "must be a whole number, not %.40s", value->text);
         return;
     }
-    errno = 0;
-    long long number = strtoll(value->text, NULL, 10);
     bool is_bounded = field->minimum != field->maximum;
     if (errno || (is_bounded && (number < field->minimum || number > field->maximum))) {
         fault(reader, "must be between %" PRId64 " and %" PRId64 ", not %.40s",
@@ -213,7 +266,7 @@ static void read_duration(struct reader *reader, const struct data_value *value,
                           const struct field *field, void *into)
 {
     struct duration_field *duration = into;
-    const char *text = get_text(reader, value, field->maximum);
+    const char *text = get_text(reader, value, &(struct text_limits){.maximum = field->maximum});
     struct error err;
 
     if (!text)
@@ -227,7 +280,7 @@ static void read_size(struct reader *reader, const struct data_value *value,
                       const struct field *field, void *into)
 {
     struct size_field *size = into;
-    const char *text = get_text(reader, value, field->maximum);
+    const char *text = get_text(reader, value, &(struct text_limits){.maximum = field->maximum});
     uint32_t millis = 0;
     struct error err;
 
@@ -277,15 +330,21 @@ static bool has_room(struct reader *reader, const struct data_value *value,
 {
     size_t limit = field->maximum > 0 ? (size_t)field->maximum : FIELD_LIST_MAXIMUM;
 
-    if (value->count <= limit)
+    if (value->count <= limit && (int64_t)value->count >= field->minimum)
         return true;
-    fault(reader, "has %zu items, at most %zu are allowed", value->count, limit);
+    if (value->count <= limit)
+        fault(reader, "has %zu items, at least %" PRId64 " are needed", value->count,
+              field->minimum);
+    else
+        fault(reader, "has %zu items, at most %zu are allowed", value->count, limit);
     return false;
 }
 
 static void read_texts(struct reader *reader, const struct data_value *value,
                        const struct field *field, void *into)
 {
+    const struct text_limits limits = {.minimum = field->is_filled,
+                                       .takes_surrogates = field->takes_surrogates};
     size_t index = 0;
 
     if (!is_kind(reader, value, VALUE_LIST) || !has_room(reader, value, field))
@@ -293,7 +352,7 @@ static void read_texts(struct reader *reader, const struct data_value *value,
     const char **texts = value_alloc(reader->memory, (value->count + 1) * sizeof *texts);
     for (const struct data_value *item = value->first; item; item = item->next) {
         size_t before = enter(reader, "[%zu]", index);
-        texts[index++] = get_text(reader, item, 0);
+        texts[index++] = get_text(reader, item, &limits);
         leave(reader, before);
     }
     *(const char ***)into = texts;
@@ -321,6 +380,7 @@ static void read_list(struct reader *reader, const struct data_value *value,
 static void read_text_map(struct reader *reader, const struct data_value *value,
                           const struct field *field, void *into)
 {
+    static const struct text_limits any = {0};
     struct field_list *list = into;
     size_t index = 0;
 
@@ -329,9 +389,10 @@ static void read_text_map(struct reader *reader, const struct data_value *value,
     struct text_pair *pairs = value_alloc(reader->memory, (value->count + 1) * sizeof *pairs);
     for (const struct data_value *member = value->first; member; member = member->next) {
         size_t before = enter_name(reader, member->key, member->key_length);
-        pairs[index].name = is_text(reader, member->key, member->key_length) ? member->key : NULL;
+        pairs[index].name =
+            is_text(reader, member->key, member->key_length, false) ? member->key : NULL;
         if (member->kind != VALUE_NULL || !field->is_nullable)
-            pairs[index].value = get_text(reader, member, 0);
+            pairs[index].value = get_text(reader, member, &any);
         index++;
         leave(reader, before);
     }
@@ -381,14 +442,16 @@ static void read_map(struct reader *reader, const struct data_value *map,
     }
 }
 
-int fields_read(const struct data_value *body, const struct field *fields, void *into,
-                struct error *err)
+int fields_read_all(const struct data_value *body, const struct field *fields, void *into,
+                    struct field_faults *faults, struct error *err)
 {
-    struct reader reader = {.memory = body->document};
+    struct reader reader = {.memory = body->document, .list = faults};
 
-    if (body->kind != VALUE_MAP)
+    if (body->kind != VALUE_MAP) {
+        fault(&reader, "must be an object, not %s", kind_name(body->kind));
         return error_set(err, ERROR_INVALID, "the body must be an object, not %s",
                          kind_name(body->kind));
+    }
     read_map(&reader, body, fields, into);
     if (reader.faults == 0)
         return 0;
@@ -396,4 +459,10 @@ int fields_read(const struct data_value *body, const struct field *fields, void 
     if (more)
         return error_set(err, ERROR_INVALID, "%s; and %zu more", reader.text, more);
     return error_set(err, ERROR_INVALID, "%s", reader.text);
+}
+
+int fields_read(const struct data_value *body, const struct field *fields, void *into,
+                struct error *err)
+{
+    return fields_read_all(body, fields, into, NULL, err);
 }

@@ -57,16 +57,36 @@ struct field {
     const struct field *fields; // of FIELD_MAP and of FIELD_LIST's items
     size_t item_size;           // of FIELD_LIST's items
     int64_t minimum,
-        maximum; // integers: range; texts: at most maximum bytes; lists: at most maximum items (0: default);
-                 // bytes: at most maximum of them (0: as the body has)
+        maximum; // integers: range; texts: at least minimum and at most maximum bytes; lists: at least minimum and at most
+                 // maximum items (0: default); bytes: at most maximum of them (0: as the body has)
     size_t
         has_offset; // offsetof a bool that says whether it was there; 0: none (put no such bool first)
     const char *const *words; // FIELD_TEXT: one of these, NULL-terminated; NULL: any
     const char *help;         // for the OpenAPI document; may be NULL
+    bool is_filled;           // FIELD_TEXTS: no item is empty
+    bool
+        takes_surrogates; // FIELD_TEXTS: halves of surrogate pairs are kept, in three bytes (WTF-8)
+    /* FIELD_TEXT: what is wrong with it, as "must be …", or NULL. */
+    const char *(*check)(const char *text);
 };
 
 #define FIELD_TEXT_MAXIMUM (1 << 20) // bytes
 #define FIELD_LIST_MAXIMUM 10000     // items, also of maps and lists of texts
+
+/* What is wrong, and where: "command.exec[2]", "must be a string, not a number". */
+struct field_fault {
+    const char *path; // "": the body itself
+    const char *text;
+};
+struct field_faults {
+    struct field_fault *items;
+    size_t count; // at most FIELD_FAULTS are kept
+};
+#define FIELD_FAULTS 128
+
+/* As fields_read, with the faults one by one; memory is the document's. */
+int fields_read_all(const struct data_value *body, const struct field *fields, void *into,
+                    struct field_faults *faults, struct error *err);
 
 /*
  * Fills `into` (zeroed or preset by the caller) from a JSON object. Unknown members are ignored. Memory is the

@@ -83,7 +83,7 @@ static bool is_body_needed(const struct field *fields)
 
 static void put_body(struct json_writer *json, const struct route *route)
 {
-    bool is_json = route->body == BODY_JSON;
+    bool is_json = route->body == BODY_JSON || route->body == BODY_WHOLE;
 
     if (route->body == BODY_NONE)
         return;

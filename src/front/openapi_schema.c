@@ -49,6 +49,8 @@ static void put_members(struct json_writer *json, const struct field *fields);
 
 static void put_items(struct json_writer *json, const struct field *field)
 {
+    if (field->minimum > 0)
+        put_integer(json, "minItems", field->minimum);
     put_integer(json, "maxItems", field->maximum > 0 ? field->maximum : FIELD_LIST_MAXIMUM);
     json_key(json, "items");
     if (field->type == FIELD_LIST)
@@ -76,6 +78,8 @@ static void put_text_limits(struct json_writer *json, const struct field *field)
 {
     if (field->words)
         put_words(json, field->words);
+    if (field->minimum > 0)
+        put_integer(json, "minLength", field->minimum);
     if (field->maximum > 0)
         put_integer(json, "maxLength", field->maximum);
 }

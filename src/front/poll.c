@@ -236,6 +236,6 @@ int poll_call(struct call *call, const struct poll_kind *kind, const char *id, i
         return CALL_ELSEWHERE;
     if (seen == POLL_WAITS)
         park(waiter_new(call, kind, id, data, size),
-             (uint64_t)(wait_ms < POLL_MAX_MS ? wait_ms : POLL_MAX_MS));
+             (uint64_t)(wait_ms < POLL_MAX_MS || kind->is_patient ? wait_ms : POLL_MAX_MS));
     return 0;
 }

@@ -29,6 +29,7 @@ enum poll_look {
  * How one kind of thing is looked at. Both answer the call themselves. `is_last`: the time is up, what is now is the answer.
  */
 struct poll_kind {
+    bool is_patient; // the answer is waited for however long it takes, not only for POLL_MAX_MS
     /* On the loop: must not block. NULL: always elsewhere. */
     enum poll_look (*look_quick)(const struct poll *poll, bool is_last);
     /* On a worker. An enum poll_look, or -1: the front answers with the error. */

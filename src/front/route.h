@@ -12,6 +12,8 @@
 #include <stdint.h>
 
 struct call;
+struct core;
+struct json_writer;
 
 enum route_lane {
     ROUTE_QUICK, // on a worker of the quick lane: milliseconds. With a body of more than 1 MiB, of the slow one
@@ -28,6 +30,7 @@ enum route_access {
 enum route_body {
     BODY_NONE,   // whatever comes is read and dropped (at most 1 MiB)
     BODY_JSON,   // call->body; an empty one is an empty map
+    BODY_WHOLE,  // call->request->body: JSON that the handler reads itself
     BODY_STREAM, // call->request->stream, as it comes
 };
 
@@ -35,6 +38,8 @@ enum route_body {
 
 /* Handled: 0, having answered or parked the call. -1 with *err: the front answers with its envelope. */
 #define CALL_ELSEWHERE 1 // ROUTE_LOOP: not without blocking
+#define CALL_AGAIN                                                                                 \
+    2 // off the loop: the handler is called once more after call->again_ms, with the call as it is then
 typedef int (*route_handler)(struct call *call, struct error *err);
 
 struct route {
@@ -62,4 +67,8 @@ struct front {
      */
     void (*on_error)(struct call *call, const struct error *err);
     void *settings; // the front's own; call->settings
+    /* Where not NULL: before anything else of a call is looked at, its key too. On the loop. -1 refuses it. */
+    int (*on_call)(struct call *call, struct error *err);
+    /* Where not NULL: adds members to what the server says of its health. On the loop. */
+    void (*on_health)(const struct front *front, struct core *core, struct json_writer *json);
 };

@@ -143,6 +143,8 @@ static int prepare(struct router *router, struct call_work *work, struct error *
         return reply_error(503, restarting, err);
     if (find_route(router, call, err) < 0)
         return -1;
+    if (call->front->on_call && call->front->on_call(call, err) < 0)
+        return -1;
     work->has_actor = call->route->access == ACCESS_OPEN;
     if (!work->has_actor && !router->settings.is_open && !auth_is_possible(call->request))
         return auth_missing(err);
@@ -191,9 +193,50 @@ static int run(struct call_work *work, struct error *err)
         be_anybody(work);
     if (!work->has_actor && auth_check(core_keys(call->core), call->request, &call->actor, err) < 0)
         return -1;
-    if (call->route->body == BODY_JSON && read_json(work, err) < 0)
+    work->has_actor = true;
+    if (call->route->body == BODY_JSON && !call->body && read_json(work, err) < 0)
         return -1;
-    return call->route->handle(call, err);
+    int status = call->route->handle(call, err);
+    call->tries++;
+    return status;
+}
+
+static void on_work(void *data);
+
+static enum workers_lane choose_lane(const struct call *call)
+{
+    bool is_slow = call->route->lane == ROUTE_SLOW || call->request->body.length > LARGE_BODY_BYTES;
+
+    return is_slow ? WORKERS_SLOW : WORKERS_QUICK;
+}
+
+/* Gives it to a worker. On the loop. */
+static int submit(struct call_work *work, struct error *err)
+{
+    struct router *router = work->call.router;
+
+    atomic_fetch_add(&router->running, 1);
+    if (workers_submit(router->settings.workers, choose_lane(&work->call), on_work, work, err) == 0)
+        return 0;
+    atomic_fetch_sub(&router->running, 1);
+    return -1;
+}
+
+static void on_again(void *data)
+{
+    struct call_work *work = data;
+    struct error err = {0};
+
+    if (submit(work, &err) < 0)
+        end_call(work, &err);
+}
+
+static void wait_again(void *data)
+{
+    struct call_work *work = data;
+
+    loop_timer_init(&work->again, work->settings->loop, on_again, work);
+    loop_timer_set(&work->again, work->call.again_ms > 0 ? (uint64_t)work->call.again_ms : 0);
 }
 
 static void on_work(void *data)
@@ -202,8 +245,17 @@ static void on_work(void *data)
     struct router *router = work->call.router;
     struct error err = {0};
 
-    end_call(work, run(work, &err) < 0 ? &err : NULL);
+    int status = run(work, &err);
+    if (status == CALL_AGAIN)
+        loop_post(work->settings->loop, wait_again, work);
+    else
+        end_call(work, status < 0 ? &err : NULL);
     atomic_fetch_sub(&router->running, 1);
+}
+
+static bool is_read_whole(const struct route *route)
+{
+    return route->body == BODY_JSON || route->body == BODY_WHOLE;
 }
 
 /* Without leaving the loop: CALL_ELSEWHERE when that cannot be. */
@@ -211,20 +263,13 @@ static int run_here(struct call_work *work, struct error *err)
 {
     struct call *call = &work->call;
 
-    if (call->route->lane != ROUTE_LOOP || call->route->body == BODY_JSON)
+    if (call->route->lane != ROUTE_LOOP || is_read_whole(call->route))
         return CALL_ELSEWHERE;
     if (!work->has_actor && work->settings->is_open)
         be_anybody(work);
     if (!work->has_actor)
         work->has_actor = auth_check_quick(core_keys(call->core), call->request, &call->actor);
     return work->has_actor ? call->route->handle(call, err) : CALL_ELSEWHERE;
-}
-
-static enum workers_lane choose_lane(const struct call *call)
-{
-    bool is_slow = call->route->lane == ROUTE_SLOW || call->request->body.length > LARGE_BODY_BYTES;
-
-    return is_slow ? WORKERS_SLOW : WORKERS_QUICK;
 }
 
 static void on_request(void *owner, struct http_request *request, struct response *response)
@@ -236,21 +281,15 @@ static void on_request(void *owner, struct http_request *request, struct respons
     int status = prepare(router, work, &err);
     if (status == 0)
         status = run_here(work, &err);
-    if (status == CALL_ELSEWHERE) {
-        atomic_fetch_add(&router->running, 1);
-        if (workers_submit(router->settings.workers, choose_lane(&work->call), on_work, work,
-                           &err) == 0)
-            return;
-        atomic_fetch_sub(&router->running, 1);
-        status = -1;
-    }
+    if (status == CALL_ELSEWHERE && (status = submit(work, &err)) == 0)
+        return;
     end_call(work, status < 0 ? &err : NULL);
 }
 
 /* ---- what to do with a body ---- */
 
-/* The row of a request that will not be refused for what its head says; NULL else. */
-static const struct route *plan_route(struct router *router, const struct http_request *request)
+/* The row of a request by its head; NULL: none. */
+static const struct route_row *find_row(struct router *router, const struct http_request *request)
 {
     struct route_path pieces;
     struct route_match match;
@@ -261,10 +300,18 @@ static const struct route *plan_route(struct router *router, const struct http_r
         route_path_read(request->path, router->scratch.data, &pieces, &err) < 0)
         return NULL;
     route_tree_match(router->tree, method_of(request), &pieces, &match);
-    if (!match.row)
+    return match.row;
+}
+
+/* The row of a request that will not be refused for what its head says; NULL else. */
+static const struct route *plan_route(struct router *router, const struct http_request *request)
+{
+    const struct route_row *row = find_row(router, request);
+
+    if (!row)
         return NULL;
-    bool is_anybody = router->settings.is_open || match.row->route->access == ACCESS_OPEN;
-    return is_anybody || auth_is_possible(request) ? match.row->route : NULL;
+    bool is_anybody = router->settings.is_open || row->route->access == ACCESS_OPEN;
+    return is_anybody || auth_is_possible(request) ? row->route : NULL;
 }
 
 static void on_head(void *owner, const struct http_request *request, struct http_plan *plan)
@@ -283,17 +330,24 @@ static void on_head(void *owner, const struct http_request *request, struct http
     } else if (route->body == BODY_STREAM) {
         plan->is_streamed = true;
         plan->body_bytes = route->body_limit ? route->body_limit : UINT64_MAX;
-    } else if (route->body == BODY_JSON) {
+    } else if (is_read_whole(route)) {
         plan->body_bytes = route->body_limit ? route->body_limit : JSON_BODY_BYTES;
     } else {
         plan->body_bytes = DROPPED_BODY_BYTES;
     }
 }
 
-static void on_bad_request(void *owner, struct response *response, int status, const char *text)
+static void on_bad_request(void *owner, const struct http_request *request,
+                           struct response *response, int status, const char *text)
 {
     struct call_work *work = work_new(owner, NULL, response);
+    const struct route_row *row = request ? find_row(owner, request) : NULL;
     struct error err;
+
+    if (row) {
+        work->call.front = row->front;
+        work->call.settings = row->front->settings;
+    }
 
     (void)reply_error(status, text, &err);
     end_call(work, &err);
@@ -345,6 +399,11 @@ bool router_is_draining(const struct router *router)
 size_t router_running(const struct router *router)
 {
     return atomic_load(&router->running);
+}
+
+const struct front *const *router_fronts(const struct router *router)
+{
+    return router->settings.fronts;
 }
 
 const char *router_openapi(const struct router *router, size_t *length)

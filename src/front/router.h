@@ -34,5 +34,8 @@ bool router_is_draining(const struct router *router);
 /* How many calls are with workers now. */
 size_t router_running(const struct router *router);
 
+/* NULL-terminated. */
+const struct front *const *router_fronts(const struct router *router);
+
 /* The OpenAPI 3.1 document of all routes, as JSON; the router's. */
 const char *router_openapi(const struct router *router, size_t *length);

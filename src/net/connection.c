@@ -198,7 +198,8 @@ static void answer_plainly(struct response *response, int status, const char *te
     response_free(response);
 }
 
-static void hand_out_bad(struct connection *connection, int status, const char *text)
+static void hand_out_bad(struct connection *connection, const struct http_request *request,
+                         int status, const char *text)
 {
     struct connection_home *home = connection->home;
 
@@ -206,7 +207,7 @@ static void hand_out_bad(struct connection *connection, int status, const char *
     connection->is_last = connection->is_handed_out = connection->is_bad = true;
     struct response *response = response_ref(connection->response);
     if (home->handler->on_bad_request)
-        home->handler->on_bad_request(home->owner, response, status, text);
+        home->handler->on_bad_request(home->owner, request, response, status, text);
     else
         answer_plainly(response, status, text);
 }
@@ -218,13 +219,13 @@ static void refuse(struct connection *connection, const struct http1_fault *faul
 
     drop_body(connection, kind, fault->text);
     wait_for(connection, WAITING_NOTHING, 0);
-    http_request_free(take(connection->request));
+    autoptr(http_request) request = take(connection->request);
     connection->is_last = true;
     if (connection->response && connection->is_handed_out)
         return; // a streamed body went bad: its reader knows, and answers
     if (!connection->response)
         start_response(connection, NULL);
-    hand_out_bad(connection, fault->status, fault->text);
+    hand_out_bad(connection, request, fault->status, fault->text);
 }
 
 static void hand_out(struct connection *connection, struct http_request *request)
@@ -492,7 +493,7 @@ static void add_head(struct connection *connection, struct segment *head)
 static void replace_answer(struct connection *connection, bool is_parked)
 {
     if (is_parked && !connection->is_bad)
-        hand_out_bad(connection, 500, "no answer was given");
+        hand_out_bad(connection, NULL, 500, "no answer was given");
     else
         connection->is_finished = connection->is_cut = true;
 }

@@ -45,8 +45,10 @@ struct http_handler {
     void (*on_request)(void *owner, struct http_request *request, struct response *response);
     /* Nothing that can be handled came (malformed, too large, too slow, no answer given). Takes the
      * response; should answer at once with the status. The connection closes afterwards, whatever
-     * it says. NULL: plain text. */
-    void (*on_bad_request)(void *owner, struct response *response, int status, const char *text);
+     * it says. `request`: its head, for the time of the call, where that much could be read; else NULL.
+     * NULL: plain text. */
+    void (*on_bad_request)(void *owner, const struct http_request *request,
+                           struct response *response, int status, const char *text);
 };
 
 int http_server_new(struct loop *loop, const struct http_limits *limits,

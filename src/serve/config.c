@@ -3,9 +3,11 @@
 #include "serve/config.h"
 
 #include "base/mem.h"
+#include "data/json_writer.h"
 #include "data/yaml.h"
 #include "net/http_server.h"
 #include "runtime/catalog.h"
+#include "serve/aionis_config.h"
 
 #include <arpa/inet.h>
 #include <pwd.h>
@@ -150,6 +152,7 @@ void config_init(struct config *config)
         .max_connections = (int64_t)http_limits_default.connections,
         .workers = 8,
         .slow_workers = 32,
+        .aionis = aionis_settings_default,
         .default_data_dir = default_data_dir(),
     };
     config->data_dir = config->default_data_dir;
@@ -159,12 +162,21 @@ void config_clear(struct config *config)
 {
     data_document_free(config->document);
     free(config->default_data_dir);
+    for (size_t i = 0; i < config->n_kept; i++)
+        free(config->kept[i]);
+    free(config->kept);
     *config = (struct config){0};
+}
+
+void config_keep(struct config *config, char *text)
+{
+    config->kept = xrealloc(config->kept, config->n_kept + 1, sizeof *config->kept);
+    config->kept[config->n_kept++] = text;
 }
 
 // ---- the file ----
 
-#define MAX_ROWS 64
+#define MAX_ROWS 128
 
 static size_t add_variables(const struct option_row *from, const char **names)
 {
@@ -175,15 +187,38 @@ static size_t add_variables(const struct option_row *from, const char **names)
     return count;
 }
 
+// What wants JSON may be written as lists and maps of the file's own.
+static const char *print_json(const struct data_value *member, struct config *config)
+{
+    struct buffer text = {0};
+    struct json_writer json;
+    struct error ignored = {0};
+
+    json_writer_init(&json, &text);
+    json_value(&json, member);
+    (void)json_writer_finish(&json, &ignored);
+    config_keep(config, text.data);
+    return text.data;
+}
+
+static const char *text_of(const struct data_value *member, struct config *config)
+{
+    bool is_aionis = strncmp(member->key, "BURROW_AIONIS_", 14) == 0;
+
+    if (member->kind == VALUE_NUMBER || member->kind == VALUE_STRING)
+        return strlen(member->text) == member->length ? member->text : NULL;
+    return is_aionis ? print_json(member, config) : NULL;
+}
+
 static int take_member(const struct data_value *member, struct config *config, struct error *err)
 {
-    static const struct option_set *const sets[] = {&config_options, &config_secrets};
-    const char *value =
-        member->kind == VALUE_NUMBER || member->kind == VALUE_STRING ? member->text : NULL;
+    static const struct option_set *const sets[] = {&config_options, &config_secrets,
+                                                    &aionis_options};
 
     if (member->kind == VALUE_NULL)
         return 0;
-    if (!value || strlen(value) != member->length)
+    const char *value = text_of(member, config);
+    if (!value)
         return value_error(member, err, "must be a text or a number, not %s",
                            value_kind_name(member->kind));
     for (size_t i = 0; i < ARRAY_SIZE(sets); i++) {
@@ -202,7 +237,8 @@ static int read_file(struct config *config, const char *path, struct error *err)
     size_t count = add_variables(rows, known);
 
     _Static_assert(ARRAY_SIZE(rows) + ARRAY_SIZE(secret_rows) < MAX_ROWS, "no room for the names");
-    (void)add_variables(secret_rows, known + count);
+    count += add_variables(secret_rows, known + count);
+    (void)add_variables(aionis_options.rows, known + count);
     if (yaml_read_file(path, &config->document, err) < 0)
         return -1;
     const struct data_value *root = config->document->root;
@@ -292,7 +328,7 @@ static int check(const struct config *config, struct error *err)
     if (!*config->region || !*config->data_dir)
         return error_set(err, ERROR_INVALID, "%s must not be empty",
                          *config->region ? "data" : "region");
-    return 0;
+    return aionis_settings_check(&config->aionis, err);
 }
 
 // ---- reading ----
@@ -301,8 +337,10 @@ static int parse(int argc, char **argv, struct config *config, struct error *err
 {
     int operands = argc;
 
-    // Secrets have variables and no options.
-    if (options_parse(&config_secrets, 1, argv, config, &operands, err) < 0)
+    // Secrets have variables and no options; nor has what only one protocol needs.
+    if (aionis_config_read_vendor(config, err) < 0 ||
+        options_parse(&aionis_options, 1, argv, config, &operands, err) < 0 ||
+        options_parse(&config_secrets, 1, argv, config, &operands, err) < 0)
         return -1;
     int parsed = options_parse(&config_options, argc, argv, config, &operands, err);
     if (parsed == 0 && operands < argc)
@@ -347,6 +385,8 @@ void config_core(const struct config *config, struct core_settings *out)
     out->file_limit_bytes = (int64_t)config->file_bytes;
     out->keep_ms = (int64_t)config->keep_ms;
     out->max_sandboxes = (unsigned)config->max_sandboxes;
+    out->queue_at_once = (unsigned)config->aionis.queue_at_once;
+    out->queue_length = (unsigned)config->aionis.queue_length;
     out->parked_one_shot = (unsigned)config->parked_one_shot;
     out->parked_kept = (unsigned)config->parked_kept;
 }

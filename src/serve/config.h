@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/options.h"
 #include "core/core.h"
+#include "front/aionis/aionis.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -41,8 +42,11 @@ struct config {
     int64_t max_connections;
     int64_t workers;
     int64_t slow_workers;
+    struct aionis_settings aionis;
     struct data_document *document; // owns the file's texts
     char *default_data_dir;
+    char **kept; // texts that were made while reading
+    size_t n_kept;
 };
 
 /* All defaults. The data directory is /var/lib/burrow for root, below the user's home for others. */
@@ -56,6 +60,9 @@ int config_read(int argc, char **argv, struct config *config, struct error *err)
 /* The options and variables; what comes from variables and the file alone (secrets: other users see command lines). */
 extern const struct option_set config_options;
 extern const struct option_set config_secrets;
+
+/* The text goes with the settings. */
+void config_keep(struct config *config, char *text);
 
 /* As the core and the logger want them. Texts are borrowed. */
 void config_core(const struct config *config, struct core_settings *out);

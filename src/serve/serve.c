@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "core/core.h"
 #include "front/agentuity/agentuity.h"
+#include "front/aionis/aionis.h"
 #include "front/ops/ops.h"
 #include "front/router.h"
 #include "loop/loop.h"
@@ -41,8 +42,8 @@ struct server {
     struct loop *loop;
     struct workers *workers;
     struct agentuity_settings agentuity_settings;
-    struct front agentuity;
-    const struct front *fronts[3];
+    struct front agentuity, aionis;
+    const struct front *fronts[4];
     struct router *router;
     struct http_server *http;
     int data_fd; // where the local socket's path is too long, else -1
@@ -173,6 +174,9 @@ static int open_front(struct server *server, struct error *err)
     agentuity_front_init(&server->agentuity, &server->agentuity_settings);
     server->fronts[0] = &server->agentuity; // answers in its words also what is nobody's
     server->fronts[1] = &ops_front;
+    server->fronts[2] = &server->aionis;
+    if (aionis_front_init(&server->aionis, &server->config.aionis, err) < 0)
+        return -1;
     return router_new(&routing, &server->router, err);
 }
 
@@ -265,6 +269,7 @@ static void close_server(struct server *server)
     run_leftovers(server);
     router_free(server->router);
     agentuity_front_clear(&server->agentuity);
+    aionis_front_clear(&server->aionis);
     core_free(server->core);
     loop_free(server->loop);
     closep(&server->signal_fd);

@@ -53,8 +53,8 @@ static const struct field fields[] = {
     {"output_cap_bytes", FIELD_NUMBER, 0, AT(output_cap_bytes)},
     {"has_timestamps", FIELD_FLAG, 0, AT(has_timestamps)},
     {"stdin_stream", FIELD_TEXT, 0, AT(stdin_stream)},
-    {"stdout_stream", FIELD_TEXT, 0, AT(stdout_stream)},
-    {"stderr_stream", FIELD_TEXT, 0, AT(stderr_stream)},
+    {"stdout_stream", FIELD_TEXT, EXECUTION_PART_STREAMS, AT(stdout_stream)},
+    {"stderr_stream", FIELD_TEXT, EXECUTION_PART_STREAMS, AT(stderr_stream)},
     {"cause", FIELD_NAME, EXECUTION_PART_STATE, AT(cause), cause_names},
     {"exit_code", FIELD_NUMBER, EXECUTION_PART_STATE, AT(exit_code)},
     {"signal", FIELD_NUMBER, EXECUTION_PART_STATE, AT(signal)},
@@ -218,4 +218,81 @@ int store_execution_count(struct store *store, const struct store_owner *owner, 
     if (store_connection(store, &sql, err) < 0)
         return -1;
     return sql_run(sql, query.text, query.args, query.n_args, record_take_count, &into, NULL, err);
+}
+
+static int take_outcomes(void *data, const struct sql_value *row, size_t n_columns,
+                         struct error *err)
+{
+    *(struct execution_outcomes *)data = (struct execution_outcomes){
+        .total = row[0].number,
+        .succeeded = row[1].number,
+        .timed_out = row[2].number,
+        .lost = row[3].number,
+        .cancelled = row[4].number,
+        .open = row[5].number,
+    };
+    return 0;
+}
+
+#define COUNT_THAT(claim) "CAST(coalesce(sum(CASE WHEN " claim " THEN 1 ELSE 0 END), 0) AS BIGINT)"
+
+int store_execution_outcomes(struct store *store, const struct store_owner *owner, int64_t since,
+                             struct execution_outcomes *out, struct error *err)
+{
+    struct query query;
+    struct sql *sql = NULL;
+
+    query_init(&query);
+    query_add(
+        &query,
+        "SELECT count(*), " COUNT_THAT("state = 'completed' AND exit_code = 0") ", " COUNT_THAT("st"
+                                                                                                "at"
+                                                                                                "e "
+                                                                                                "= "
+                                                                                                "'t"
+                                                                                                "im"
+                                                                                                "ed"
+                                                                                                "_o"
+                                                                                                "ut"
+                                                                                                "'") ", " COUNT_THAT(
+            "state = 'failed' AND cause = 'box_ended'") ", " COUNT_THAT("state = 'cancelled'") ","
+                                                                                               " " COUNT_THAT("ended_at = 0") " FROM executions");
+    query_where_owner(&query, owner);
+    query_where(&query, "created_at >=", sql_number(since));
+    if (store_connection(store, &sql, err) < 0)
+        return -1;
+    return sql_run(sql, query.text, query.args, query.n_args, take_outcomes, out, NULL, err);
+}
+
+#define OLD_ONES                                                                                   \
+    "SELECT executions.id FROM executions JOIN sandboxes ON sandboxes.id = "                       \
+    "executions.sandbox_id WHERE sandboxes.keep_ms > 0 AND sandboxes.ended_at = 0 AND "            \
+    "executions.ended_at > 0 AND executions.ended_at < $1 - sandboxes.keep_ms"
+
+int store_execution_purge(struct store *store, int64_t now, int64_t limit, int64_t *removed,
+                          struct error *err)
+{
+    struct sql_value args[] = {sql_number(now), sql_number(limit)};
+    autocall call = {0};
+
+    if (store_call_begin(store, STORE_FAST, &call, err) < 0 ||
+        store_run(&call,
+                  "UPDATE streams SET expires_at = $1 WHERE expires_at = 0 AND completed_at <> 0 "
+                  "AND kind <> 'user' AND execution_id IN (" OLD_ONES
+                  " ORDER BY executions.ended_at LIMIT $2)",
+                  args, ARRAY_SIZE(args), NULL, NULL, NULL, err) < 0 ||
+        store_run(
+            &call,
+            "DELETE FROM events WHERE type IN ('started', 'completed') AND sandbox_id IN (SELECT "
+            "id FROM "
+            "sandboxes WHERE keep_ms > 0 AND ended_at = 0 AND events.created_at < $1 - keep_ms)",
+            args, 1, NULL, NULL, NULL, err) < 0 ||
+        store_run(&call,
+                  "DELETE FROM executions WHERE id IN (" OLD_ONES
+                  " AND NOT EXISTS (SELECT 1 FROM streams WHERE streams.sandbox_id = "
+                  "executions.sandbox_id AND streams.execution_id = executions.id) "
+                  "ORDER BY executions.ended_at LIMIT $2)",
+                  args, ARRAY_SIZE(args), NULL, NULL, removed, err) < 0)
+        return error_wrap(err, "forget old executions");
+    return store_call_done(&call, err);
 }

@@ -58,6 +58,7 @@ struct execution_record {
     int64_t output_cap_bytes;
     bool has_timestamps;
     const char *stdin_stream; // NULL: none
+    // EXECUTION_PART_STREAMS: a queued one has none yet
     const char *stdout_stream;
     const char *stderr_stream;
 
@@ -97,6 +98,7 @@ enum execution_part {
     EXECUTION_PART_STATE = 1 << 0,
     EXECUTION_PART_STOP = 1 << 1,
     EXECUTION_PART_RESULT = 1 << 2,
+    EXECUTION_PART_STREAMS = 1 << 3,
 };
 
 /* As store_sandbox_update. */
@@ -129,3 +131,22 @@ int store_execution_list_open(struct store *store, struct execution_list *out, s
 /* How many of the owner's made at or after `since` are in each state. */
 int store_execution_count(struct store *store, const struct store_owner *owner, int64_t since,
                           int64_t counts[EXECUTION_STATES], struct error *err);
+
+/* How those of the owner went that were made at or after `since`. */
+struct execution_outcomes {
+    int64_t total;
+    int64_t succeeded; // exited with 0
+    int64_t timed_out;
+    int64_t lost; // their box ended under them
+    int64_t cancelled;
+    int64_t open;
+};
+int store_execution_outcomes(struct store *store, const struct store_owner *owner, int64_t since,
+                             struct execution_outcomes *out, struct error *err);
+
+/*
+ * Of sandboxes that are alive and have a time of their own for keeping (sandbox_record.keep_ms): forgets up to `limit` that ended
+ * longer ago. Their streams expire first, and those whose streams are still there are left for later.
+ */
+int store_execution_purge(struct store *store, int64_t now, int64_t limit, int64_t *removed,
+                          struct error *err);

@@ -69,6 +69,7 @@ static const struct field fields[] = {
     {"on_idle", FIELD_NAME, SANDBOX_PART_DEADLINES, AT(on_idle), on_idle_names},
     {"active_at", FIELD_NUMBER, SANDBOX_PART_DEADLINES, AT(active_at)},
     {"expires_at", FIELD_NUMBER, SANDBOX_PART_DEADLINES, AT(expires_at)},
+    {"keep_ms", FIELD_NUMBER, 0, AT(keep_ms)},
     {"deadline_at", FIELD_NUMBER, SANDBOX_PART_DEADLINES, AT(deadline_at)},
     {"reason", FIELD_TEXT, SANDBOX_PART_STATE, AT(reason)},
     {"error", FIELD_TEXT, SANDBOX_PART_STATE, AT(error)},
@@ -220,16 +221,17 @@ int store_sandbox_count(struct store *store, const struct store_owner *owner,
     return sql_run(sql, query.text, query.args, query.n_args, record_take_count, &into, NULL, err);
 }
 
-int store_sandbox_purge(struct store *store, int64_t before, int64_t limit, int64_t *removed,
-                        struct error *err)
+int store_sandbox_purge(struct store *store, int64_t now, int64_t keep_ms, int64_t limit,
+                        int64_t *removed, struct error *err)
 {
-    struct sql_value args[] = {sql_number(before), sql_number(limit)};
+    struct sql_value args[] = {sql_number(now), sql_number(limit), sql_number(keep_ms)};
     autocall call = {0};
 
     if (store_call_begin(store, STORE_FAST, &call, err) < 0 ||
         store_run(&call,
                   "DELETE FROM sandboxes WHERE id IN (SELECT id FROM sandboxes WHERE ended_at <> 0 "
-                  "AND ended_at < $1 AND NOT EXISTS (SELECT 1 FROM streams WHERE "
+                  "AND ended_at < $1 - CASE WHEN keep_ms > 0 THEN keep_ms ELSE $3 END AND NOT "
+                  "EXISTS (SELECT 1 FROM streams WHERE "
                   "streams.sandbox_id = sandboxes.id) ORDER BY ended_at LIMIT $2)",
                   args, ARRAY_SIZE(args), NULL, NULL, removed, err) < 0)
         return error_wrap(err, "forget old sandboxes");

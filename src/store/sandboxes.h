@@ -85,8 +85,10 @@ struct sandbox_record {
     int64_t execution_timeout_ms;
     int64_t paused_timeout_ms;
     enum sandbox_on_idle on_idle;
-    int64_t active_at;   // when it was last used
-    int64_t expires_at;  // fixed end of its time
+    int64_t active_at;  // when it was last used
+    int64_t expires_at; // fixed end of its time
+    int64_t
+        keep_ms; // how long its records and streams are kept once they are of the past; 0: the server's
     int64_t deadline_at; // when somebody must look after it next
 
     // SANDBOX_STATE
@@ -180,8 +182,8 @@ int store_sandbox_count(struct store *store, const struct store_owner *owner,
                         int64_t counts[SANDBOX_STATES], struct error *err);
 
 /*
- * Forgets up to `limit` sandboxes that ended before `before`, with their executions and events.
- * Those whose streams are still kept are left for later. *removed is how many went.
+ * Forgets up to `limit` sandboxes that ended longer ago than they are kept (keep_ms where a record says nothing else), with
+ * their executions and events. Those whose streams are still kept are left for later. *removed is how many went.
  */
-int store_sandbox_purge(struct store *store, int64_t before, int64_t limit, int64_t *removed,
-                        struct error *err);
+int store_sandbox_purge(struct store *store, int64_t now, int64_t keep_ms, int64_t limit,
+                        int64_t *removed, struct error *err);

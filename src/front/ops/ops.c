@@ -37,6 +37,10 @@ static int get_health(struct call *call, struct error *err)
     put_text(&reply, "version", BURROW_VERSION);
     if (call->core)
         put_core(&reply, call->core);
+    for (const struct front *const *front = router_fronts(call->router); *front; front++) {
+        if (call->core && (*front)->on_health)
+            (*front)->on_health(*front, call->core, &reply.json);
+    }
     json_map_end(&reply.json);
     reply_send(&reply, call->response, 200);
     return 0;

@@ -77,7 +77,8 @@ TEST(a_missing_and_a_wrong_key_are_401)
         check_whoami(&stage, "Authorization: Bearer x%s\r\n", 401, "\"reason\":\"unauthorized\"");
     }
     check_whoami(&stage, "X-Key: %s\r\n", 401,
-                 "this needs a key: send it as 'Authorization: Bearer KEY'");
+                 "this needs a key: send it as 'Authorization: Bearer KEY' or as 'X-Api-Key: "
+                 "KEY'");
     check_whoami(&stage, "Authorization: %s\r\n", 401, "this needs a key");
     check_whoami(&stage, "Authorization: Bearer%s\r\n", 401, "this needs a key");
     check_whoami(&stage, "Authorization: Basic %s\r\n", 401, "this needs a key");

@@ -274,7 +274,8 @@ static void on_head(void *owner, const struct http_request *request, struct http
     }
 }
 
-static void on_bad_request(void *owner, struct response *response, int status, const char *text)
+static void on_bad_request(void *owner, const struct http_request *request,
+                           struct response *response, int status, const char *text)
 {
     struct fixture *fixture = owner;
     atomic_fetch_add(&fixture->bad, 1);

@@ -251,7 +251,7 @@ TEST(usage_counts_executions_and_outlives_sandboxes)
     ended.state = SANDBOX_ENDED;
     ended.ended_at = NOW;
     CHECK_OK(store_sandbox_update(store, &ended, SANDBOX_PART_STATE, 0, &err), err);
-    CHECK_OK(store_sandbox_purge(store, NOW + 1, 1, &removed, &err), err);
+    CHECK_OK(store_sandbox_purge(store, NOW + 1, 0, 1, &removed, &err), err);
     CHECK_INT(removed, 1);
     CHECK_OK(store_usage_sum(store, &owner, 0, 0, &total, &err), err);
     CHECK_INT(total.executions, 2);

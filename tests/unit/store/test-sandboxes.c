@@ -313,15 +313,15 @@ TEST(old_ones_are_forgotten_once_their_streams_are_gone)
     stream.sandbox_id = "s02";
     CHECK_OK(store_stream_put(store, &stream, NULL, 0, &err), err);
 
-    CHECK_OK(store_sandbox_purge(store, NOW, 100, &removed, &err), err);
+    CHECK_OK(store_sandbox_purge(store, NOW, 0, 100, &removed, &err), err);
     CHECK_INT(removed, 0); // not old enough
-    CHECK_OK(store_sandbox_purge(store, NOW + 1, 1, &removed, &err), err);
+    CHECK_OK(store_sandbox_purge(store, NOW + 1, 0, 1, &removed, &err), err);
     CHECK_INT(removed, 1);
-    CHECK_OK(store_sandbox_purge(store, NOW + 1, 100, &removed, &err), err);
+    CHECK_OK(store_sandbox_purge(store, NOW + 1, 0, 100, &removed, &err), err);
     CHECK_INT(removed, 1);
     CHECK_INT(fixture_number(store, "SELECT count(*) FROM executions"), 1);
     CHECK_OK(store_stream_remove(store, "o", &err), err);
-    CHECK_OK(store_sandbox_purge(store, NOW + 1, 100, &removed, &err), err);
+    CHECK_OK(store_sandbox_purge(store, NOW + 1, 0, 100, &removed, &err), err);
     CHECK_INT(removed, 1);
     CHECK_INT(fixture_number(store, "SELECT count(*) FROM sandboxes"), 27);
     CHECK_INT(fixture_number(store, "SELECT count(*) FROM executions"), 0);

@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What this front's clients look for in the server's health. */
+#pragma once
+#include "core/core.h"
+#include "front/route.h"
+
+/* For front.on_health. */
+void health_write(const struct front *front, struct core *core, struct json_writer *json);
