@@ -6,7 +6,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #define FIRST_LINE "burrow-snapshot 1"
 #define FIRST_WORD "burrow-snapshot "
@@ -62,17 +61,6 @@ const char *transfer_about_get(const struct texts *lines, const char *name)
 {
     size_t at = 1;
     return transfer_about_next(lines, name, &at);
-}
-
-void transfer_entry_add(struct sum *sum, const char *path, const struct files_item *item)
-{
-    const char *target = item->is_hard_link || S_ISLNK(item->mode) ? item->target : "";
-    autofree char *line = xasprintf("%o %u %u %d %lld ", item->mode, item->uid, item->gid, item->is_hard_link,
-                                    (long long)item->mtime_ns);
-
-    sum_add(sum, line, strlen(line));
-    sum_add(sum, path, strlen(path) + 1);
-    sum_add(sum, target, strlen(target) + 1);
 }
 
 /* Names with newlines and backslashes are escaped, which a backslash at the beginning of the line tells. */
