@@ -11,6 +11,7 @@ enum archive_format {
     ARCHIVE_ANY,      // unpacking: by its first bytes
     ARCHIVE_TAR_GZIP, // unpacking: also a tar that is not compressed
     ARCHIVE_ZIP,
+    ARCHIVE_TAR_ZSTD, // owners, set-id bits and parts of a second are kept; unpacking: also gzip, or not compressed
 };
 
 /* One archive to be unpacked or made. */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* burrow-archive pack: records become an archive. Modes, times and links are kept; everything belongs to root in it. */
+/*
+ * burrow-archive pack: records become an archive. Modes, times and links are kept; everything belongs to root in it, unless the format is
+ * one that keeps owners.
+ */
 #include "archive/program.h"
 #include "archive/records.h"
 #include "base/fd.h"
@@ -7,6 +10,7 @@
 
 #include <archive.h>
 #include <archive_entry.h>
+#include <errno.h>
 #include <locale.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -14,6 +18,7 @@
 #define LEVEL "3" // of compression: most of what 6 saves, in half its time
 
 struct sink {
+    bool has_owners;
     uint64_t room;  // bytes that may still be written
     locale_t plain; // of names that are no text
     struct error err;
@@ -28,7 +33,8 @@ static la_ssize_t on_write(struct archive *archive, void *data, const void *byte
     }
     if (fd_write_all(PROGRAM_ARCHIVE, bytes, length) < 0) {
         (void)error_sys(&sink->err, "write the archive");
-        sink->err.kind = ERROR_SYSTEM;
+        bool is_full = sink->err.sys == ENOSPC || sink->err.sys == EDQUOT || sink->err.sys == EFBIG;
+        sink->err.kind = is_full ? ERROR_LIMIT : ERROR_SYSTEM;
         return ARCHIVE_FATAL;
     }
     sink->room -= length;
@@ -54,6 +60,10 @@ static int set_format(struct archive *archive, enum archive_format format)
             return -1;
         return archive_write_set_format_option(archive, "zip", "compression-level", LEVEL);
     }
+    if (format == ARCHIVE_TAR_ZSTD) // the restricted form has no parts of a second
+        return archive_write_set_format_pax(archive) == ARCHIVE_OK
+                   ? archive_write_add_filter_zstd(archive)
+                   : -1;
     if (archive_write_set_format_pax_restricted(archive) != ARCHIVE_OK ||
         archive_write_add_filter_gzip(archive) != ARCHIVE_OK ||
         archive_write_set_filter_option(archive, "gzip", "timestamp", NULL) != ARCHIVE_OK)
@@ -61,15 +71,17 @@ static int set_format(struct archive *archive, enum archive_format format)
     return archive_write_set_filter_option(archive, "gzip", "compression-level", LEVEL);
 }
 
-static void describe(struct archive_entry *entry, const struct files_item *item)
+static void describe(struct archive_entry *entry, const struct files_item *item, bool has_owners)
 {
     archive_entry_clear(entry);
     archive_entry_copy_pathname(entry, item->path);
     archive_entry_set_mode(entry, item->mode);
-    archive_entry_set_mtime(entry, item->mtime_ns / 1000000000, 0);
+    archive_entry_set_mtime(entry, item->mtime_ns / 1000000000,
+                            has_owners && item->mtime_ns > 0 ? (long)(item->mtime_ns % 1000000000)
+                                                             : 0);
     archive_entry_set_size(entry, (la_int64_t)item->size);
-    archive_entry_set_uid(entry, 0);
-    archive_entry_set_gid(entry, 0);
+    archive_entry_set_uid(entry, has_owners ? item->uid : 0);
+    archive_entry_set_gid(entry, has_owners ? item->gid : 0);
     if (item->is_hard_link)
         archive_entry_copy_hardlink(entry, item->target);
     else if (S_ISLNK(item->mode))
@@ -104,7 +116,7 @@ static int take_frame(struct archive *archive, struct archive_entry *entry, stru
 {
     struct files_item item;
     if (frame->type == FILES_ITEM && records_take_item(records, frame, &item)) {
-        describe(entry, &item);
+        describe(entry, &item, sink->has_owners);
         int result = write_header(archive, entry, sink, item.path);
         return result == ARCHIVE_OK || result == ARCHIVE_WARN ? 0 : failed(archive, sink, err);
     }
@@ -133,7 +145,8 @@ static int take_records(struct program *program, struct archive *archive,
 
 int program_pack(struct program *program, struct error *err)
 {
-    struct sink sink = {.room = program->max_bytes,
+    struct sink sink = {.has_owners = program->format == ARCHIVE_TAR_ZSTD,
+                        .room = program->max_bytes,
                         .plain = newlocale(LC_ALL_MASK, "C", (locale_t)0)};
     struct archive *archive = archive_write_new();
     struct archive_entry *entry = archive_entry_new();

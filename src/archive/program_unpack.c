@@ -129,6 +129,17 @@ static int describe_file(const struct program *program, struct archive_entry *en
     return 0;
 }
 
+static int describe_owner(struct archive_entry *entry, struct files_item *item, const char *name,
+                          struct error *err)
+{
+    int64_t uid = archive_entry_uid(entry), gid = archive_entry_gid(entry);
+    if (uid < 0 || uid > FILES_MAX_ID || gid < 0 || gid > FILES_MAX_ID)
+        return refuse(name, "belongs to somebody that a box does not have", err);
+    item->uid = (uint32_t)uid;
+    item->gid = (uint32_t)gid;
+    return 0;
+}
+
 /* item->path is "" for an entry that stands for the directory itself. */
 static int describe(const struct program *program, struct archive_entry *entry,
                     struct files_item *item, struct names *names, struct error *err)
@@ -141,6 +152,8 @@ static int describe(const struct program *program, struct archive_entry *entry,
     *item = (struct files_item){.path = names->path, .target = "", .links = 1};
     item->mtime_ns = time_of(entry);
     item->mode = archive_entry_filetype(entry) | archive_entry_perm(entry);
+    if (program->format == ARCHIVE_TAR_ZSTD && describe_owner(entry, item, name, err) < 0)
+        return -1;
     if (!names->path[0] && (hard || !S_ISDIR(item->mode)))
         return refuse(name, "has the name of the directory itself", err);
     if (hard)
@@ -236,6 +249,8 @@ static int open_reader(struct program *program, struct archive *archive, struct 
     // a zip is what its directory at the end says, as all other readers of zip see it
     int result = is_zip ? archive_read_support_format_zip_seekable(archive)
                         : archive_read_support_format_tar(archive);
+    if (program->format == ARCHIVE_TAR_ZSTD && result == ARCHIVE_OK)
+        result = archive_read_support_filter_zstd(archive);
     if (result != ARCHIVE_OK || archive_read_set_read_callback(archive, on_read) != ARCHIVE_OK ||
         archive_read_set_seek_callback(archive, on_seek) != ARCHIVE_OK ||
         archive_read_set_callback_data(archive, source) != ARCHIVE_OK)
@@ -254,7 +269,8 @@ int program_unpack(struct program *program, struct error *err)
     if (gunzip_open(PROGRAM_ARCHIVE, &gunzip, err) < 0)
         return -1;
     source.gunzip = gunzip;
-    if (gunzip_is_empty_zip(gunzip) && program->format != ARCHIVE_TAR_GZIP)
+    if (gunzip_is_empty_zip(gunzip) &&
+        (program->format == ARCHIVE_ANY || program->format == ARCHIVE_ZIP))
         return 0; // libarchive does not take it for one
     struct archive *archive = archive_read_new();
     if (!archive)

@@ -9,6 +9,8 @@
 #include "core/ending.h"
 #include "core/images.h"
 #include "core/keeper.h"
+#include "core/layers.h"
+#include "core/note.h"
 #include "core/pool.h"
 #include "core/queue.h"
 #include "store/idempotency.h"
@@ -240,6 +242,39 @@ static void settle_state(struct live *live)
         live->record.state = SANDBOX_IDLE;
 }
 
+static bool has_files(struct core *core, const struct sandbox_record *record)
+{
+    struct error ignored = {0};
+    autofd dir = -1;
+    return record->mode != SANDBOX_ONE_SHOT && record->scratch &&
+           volume_scratch_open(engine_volume(core->engine), record->scratch, &dir, &ignored) == 0;
+}
+
+/* One whose processes went with the machine still has its files; whoever needs a box gives it a new one. */
+static int reduce_to_files(struct adoption *adoption, struct live *live, struct error *err)
+{
+    struct note note = {
+        .type = EVENT_PROCESSES_LOST, .reason = "restart", .now = (int64_t)clock_wall_ms()};
+    const char *why = "its sandbox lost its processes when the machine restarted";
+    autotransaction together = {0};
+
+    (void)pthread_mutex_lock(&live->turn);
+    live->record.box_slot = SANDBOX_NO_SLOT;
+    if (live->record.state == SANDBOX_RUNNING)
+        live->record.state = SANDBOX_IDLE;
+    int result = store_begin(adoption->core->store, STORE_DURABLE, &together, err);
+    if (result == 0 && (store_sandbox_update(adoption->core->store, &live->record,
+                                             SANDBOX_PART_BOX | SANDBOX_PART_STATE, 0, err) < 0 ||
+                        command_put_ends(live, EXECUTION_FAILED, why, note.now, err) < 0 ||
+                        note_put(live, &note, err) < 0 || store_commit(&together, err) < 0))
+        result = -1;
+    if (result == 0)
+        command_end_all(live, EXECUTION_FAILED, why, note.now);
+    (void)pthread_mutex_unlock(&live->turn);
+    adoption->adopted += result == 0;
+    return result;
+}
+
 static int adopt_one(struct adoption *adoption, const struct sandbox_record *record,
                      struct error *err)
 {
@@ -262,6 +297,8 @@ static int adopt_one(struct adoption *adoption, const struct sandbox_record *rec
         return 0;
     }
     log_warn("a sandbox's box is gone", F("sandbox", record->id), F("why", (const char *)why.text));
+    if (has_files(adoption->core, record))
+        return reduce_to_files(adoption, live, err);
     adoption->ended++;
     return ending_run(live, STEP_END, "box_ended", err);
 }
@@ -334,7 +371,7 @@ int adopt_all(struct core *core, struct error *err)
             queue_adopt(core->queue, &adoption.commands.rows[i]);
     }
     end_unowned(&adoption);
-    if (sweep(&adoption, err) < 0)
+    if (sweep(&adoption, err) < 0 || layers_sweep(core, err) < 0)
         return -1;
     if (adoption.adopted + adoption.ended + adoption.failed > 0)
         log_info("took over from an earlier server", F("sandboxes", adoption.adopted),

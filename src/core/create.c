@@ -7,12 +7,15 @@
 #include "core/command.h"
 #include "core/ending.h"
 #include "core/keeper.h"
+#include "core/layers.h"
 #include "core/lookup.h"
 #include "core/note.h"
 #include "core/once.h"
 #include "core/pool.h"
 #include "core/runtime.h"
+#include "core/snapshot_impl.h"
 #include "core/texts.h"
+#include "store/checkpoints.h"
 #include "engine/files.h"
 
 #include <semaphore.h>
@@ -28,6 +31,7 @@ struct birth {
     struct core *core;
     const struct actor *actor;
     const struct sandbox_request *request;
+    struct snapshot_record snapshot; // what it starts from; id NULL: nothing but its runtime
     struct live *live;
     struct running *running; // of the first command, or NULL
     bool is_known;           // in the registry
@@ -85,7 +89,7 @@ static int64_t either(int64_t wanted, int64_t standard)
 /* One name for one thing: "base" is "base:latest". */
 static char *name_runtime(const struct birth *birth)
 {
-    const char *asked = birth->request->runtime;
+    const char *asked = birth->snapshot.id ? birth->snapshot.runtime : birth->request->runtime;
     const char *name = asked ? asked : birth->core->settings.default_runtime;
 
     return xasprintf("%s%s", name, strchr(name, ':') ? "" : ":latest");
@@ -110,6 +114,8 @@ static struct sandbox_record describe(const struct birth *birth, const char *id,
         .asked = request->asked,
         .mode = request->mode,
         .runtime = own_runtime,
+        .snapshot = birth->snapshot.id,
+        .layers = birth->snapshot.layers,
         .command = own_command,
         .max_executions = request->max_executions,
         .box_user = request->box_user,
@@ -137,11 +143,44 @@ static struct sandbox_record describe(const struct birth *birth, const char *id,
     };
 }
 
+/* A snapshot's variables, and over them those asked for. */
+static char *merge_env(const char *below, const char *const *over)
+{
+    autotexts env = {0};
+
+    texts_unpack(below, &env);
+    for (const char *const *entry = over; entry && *entry; entry++) {
+        const char *equals = strchr(*entry, '=');
+        autofree char *name = xstrndup(*entry, (size_t)(equals - *entry));
+        texts_set(&env, name, equals + 1);
+    }
+    return texts_pack((const char *const *)env.items);
+}
+
+/* From here on its layers stay, whatever becomes of the snapshot. */
+static int hold_layers(struct birth *birth, struct error *err)
+{
+    struct core *core = birth->core;
+    autosnapshot now = {0};
+    autotransaction together = {0};
+
+    if (!birth->snapshot.id)
+        return 0;
+    if (store_begin(core->store, STORE_DURABLE, &together, err) < 0 ||
+        store_snapshot_get(core->store, birth->snapshot.id, &now, err) < 0)
+        return -1;
+    if (now.state != SNAPSHOT_READY)
+        return lookup_missing("snapshot", now.id, err);
+    if (layers_use(core, now.layers, birth->live->id, err) < 0)
+        return -1;
+    return store_commit(&together, err);
+}
+
 static int conceive(struct birth *birth, struct error *err)
 {
     const struct sandbox_request *request = birth->request;
     char id[ID_TEXT];
-    autofree char *env = texts_pack(request->env);
+    autofree char *env = merge_env(birth->snapshot.env, request->env);
     autofree char *command = request->command ? texts_pack(request->command->argv) : NULL;
     autofree char *runtime = name_runtime(birth);
 
@@ -151,6 +190,8 @@ static int conceive(struct birth *birth, struct error *err)
         0)
         return -1;
     birth->is_known = true;
+    if (hold_layers(birth, err) < 0)
+        return -1;
     if (!request->command)
         return 0;
     if (command_prepare(birth->live, birth->actor, request->command, &birth->running, err) < 0)
@@ -193,14 +234,7 @@ static int await_put(struct birth *birth, struct put *put, struct error *err)
 static int take_box(struct birth *birth, struct error *err)
 {
     struct live *live = birth->live;
-    const struct sandbox_record *record = &live->record;
-    const struct pool_request wanted = {
-        .runtime = record->runtime,
-        .is_one_shot = record->mode == SANDBOX_ONE_SHOT,
-        .limits = {(uint64_t)record->memory_bytes, (uint32_t)record->cpu_millicores,
-                   (uint32_t)record->max_processes},
-        .disk = {.bytes = (uint64_t)record->disk_bytes},
-    };
+    const struct pool_request wanted = pool_request_of(&live->record);
     struct pooled pooled = {0};
 
     if (pool_take(birth->core->pool, &wanted, &pooled, err) < 0)
@@ -358,18 +392,22 @@ static int give_birth(struct birth *birth, struct sandbox_record *out,
 static void bury(struct birth *birth, const struct error *why)
 {
     struct live *live = birth->live;
+    struct error ignored = {0};
 
     if (!live)
         return;
     if (birth->running)
         command_abort(live, birth->running);
     ending_bury(live, birth->is_put, birth->is_known, why->text);
+    if (birth->snapshot.id && store_layer_release(birth->core->store, live->id, &ignored) == 0)
+        layers_tidy(birth->core);
 }
 
 static void birth_clear(struct birth *birth)
 {
     running_free(birth->running);
     live_free(birth->live);
+    snapshot_record_clear(&birth->snapshot);
 }
 
 /* The same request was answered before. */
@@ -403,6 +441,11 @@ int sandbox_create(struct core *core, const struct actor *actor,
         return -1;
     if (!is_new)
         return recall(core, actor, earlier, out, first, err);
+    if (request->snapshot &&
+        snapshot_find_ready(core, actor, request->snapshot, &birth.snapshot, err) < 0) {
+        once_release(core, actor, request->once);
+        return -1;
+    }
     if (give_birth(&birth, out, first, err) == 0)
         return 0;
     bury(&birth, err);

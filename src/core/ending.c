@@ -7,8 +7,10 @@
 #include "base/mem.h"
 #include "core/command.h"
 #include "core/keeper.h"
+#include "core/layers.h"
 #include "core/measure.h"
 #include "core/note.h"
+#include "store/checkpoints.h"
 
 #include <errno.h>
 #include <string.h>
@@ -61,6 +63,18 @@ int ending_foresee(struct live *live, enum lifecycle_step step, const char *reas
     return 0;
 }
 
+static bool may_hold_layers(const struct sandbox_record *record)
+{
+    return record->mode != SANDBOX_ONE_SHOT || record->layers;
+}
+
+static int let_go_of_layers(struct live *live, struct error *err)
+{
+    if (store_checkpoint_remove_all(live->core->store, live->id, err) < 0)
+        return -1;
+    return store_layer_release(live->core->store, live->id, err);
+}
+
 int ending_put(struct live *live, enum lifecycle_step step, const struct sandbox_record *next,
                struct error *err)
 {
@@ -68,7 +82,8 @@ int ending_put(struct live *live, enum lifecycle_step step, const struct sandbox
 
     if (store_sandbox_update(core->store, next, SANDBOX_PART_STATE | SANDBOX_PART_BOX,
                              lifecycle_from(step), err) < 0 ||
-        put_event(live, step, next, err) < 0)
+        put_event(live, step, next, err) < 0 ||
+        (may_hold_layers(next) && let_go_of_layers(live, err) < 0))
         return -1;
     return store_stream_expire(
         core->store, live->id,
@@ -130,12 +145,14 @@ static void remove_box(struct live *live, struct last_words *words)
     live_unlock_box(live);
 }
 
-static void end_box(struct live *live)
+static void end_box_but(struct live *live, bool are_files_kept)
 {
     autofree struct last_words *words = xnew(struct last_words);
     struct error err = {0};
 
     remove_box(live, words);
+    if (are_files_kept)
+        words->scratch[0] = '\0';
     if (words->scratch[0] &&
         volume_scratch_remove(engine_volume(live->core->engine), words->scratch, &err) < 0)
         log_warn("the files of an ended sandbox could not be removed",
@@ -145,6 +162,16 @@ static void end_box(struct live *live)
     if (words->has_measure && measure_put(live, &words->measure, &err) < 0)
         log_warn("what a sandbox used could not be recorded", F("sandbox", (const char *)live->id),
                  F("error", (const char *)err.text));
+}
+
+static void end_box(struct live *live)
+{
+    end_box_but(live, false);
+}
+
+void ending_drop_box(struct live *live)
+{
+    end_box_but(live, true);
 }
 
 /* Commands that did not end by themselves, and the sandbox. The caller has the turn. */
@@ -183,6 +210,8 @@ static int record_end(struct live *live, enum lifecycle_step step, const char *r
     (void)pthread_mutex_unlock(&live->turn);
     if (result == 0)
         hub_tell(live->core->hub, live->id);
+    if (result == 0 && may_hold_layers(&live->record))
+        layers_tidy(live->core);
     return result;
 }
 

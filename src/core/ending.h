@@ -23,6 +23,9 @@ int ending_foresee(struct live *live, enum lifecycle_step step, const char *reas
 int ending_put(struct live *live, enum lifecycle_step step, const struct sandbox_record *next,
                struct error *err);
 
+/* Ends everything in it and removes its box; its files stay, and so does it. */
+void ending_drop_box(struct live *live);
+
 /* It could not be made: its box goes, and what had got a row becomes failed. */
 void ending_bury(struct live *live, bool is_put, bool is_known, const char *why);
 

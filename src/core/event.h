@@ -23,3 +23,6 @@ int event_list(struct core *core, const struct actor *actor, const struct event_
 #define EVENT_DESTROY "destroy"
 #define EVENT_PAUSE "pause"
 #define EVENT_RESUME "resume"
+#define EVENT_CHECKPOINT "checkpoint" // reason: created, restored
+#define EVENT_SNAPSHOT "snapshot"
+#define EVENT_PROCESSES_LOST "processes_lost" // the files are still there

@@ -197,7 +197,7 @@ static int record_refusal(struct live *live, const struct actor *actor,
 
 static int start_command(struct core *core, const struct actor *actor, const char *sandbox_id,
                          const struct execution_request *request, struct execution_record *out,
-                         struct error *err)
+                         bool *was_paused, struct error *err)
 {
     autoptr(live) live = NULL;
 
@@ -205,7 +205,8 @@ static int start_command(struct core *core, const struct actor *actor, const cha
         return -1;
     if (request->refused)
         return record_refusal(live, actor, request, out, err);
-    if (reserve(live, request->kind, err) < 0)
+    if (live_awake(live, was_paused, err) < 0 || live_ensure_box(live, err) < 0 ||
+        reserve(live, request->kind, err) < 0)
         return -1;
     live_touch(live);
     struct start start = {live, actor, request, NULL};
@@ -220,14 +221,24 @@ int execution_start(struct core *core, const struct actor *actor, const char *sa
                     const struct execution_request *request, struct execution_record *out,
                     struct error *err)
 {
+    bool was_paused = false;
+    return execution_start_awake(core, actor, sandbox_id, request, out, &was_paused, err);
+}
+
+int execution_start_awake(struct core *core, const struct actor *actor, const char *sandbox_id,
+                          const struct execution_request *request, struct execution_record *out,
+                          bool *was_paused, struct error *err)
+{
     char earlier[ID_TEXT];
     bool is_new = false;
+
+    *was_paused = false;
 
     if (once_claim(core, actor, request->once, &is_new, earlier, err) < 0)
         return -1;
     if (!is_new)
         return execution_get(core, actor, earlier, &request->kind, out, err);
-    if (start_command(core, actor, sandbox_id, request, out, err) == 0)
+    if (start_command(core, actor, sandbox_id, request, out, was_paused, err) == 0)
         return 0;
     once_release(core, actor, request->once);
     return -1;

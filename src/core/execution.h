@@ -69,6 +69,11 @@ int execution_start(struct core *core, const struct actor *actor, const char *sa
                     const struct execution_request *request, struct execution_record *out,
                     struct error *err);
 
+/* The same; a paused sandbox is woken either way, and this tells. */
+int execution_start_awake(struct core *core, const struct actor *actor, const char *sandbox_id,
+                          const struct execution_request *request, struct execution_record *out,
+                          bool *was_paused, struct error *err);
+
 /*
  * The same, but it waits for its turn among all that are queued (core_settings): returns when it is recorded, as queued. A restart
  * of the server loses none. Its outputs are streams of its own; files, an input and once are not possible: ERROR_INVALID.

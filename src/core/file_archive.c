@@ -6,7 +6,6 @@
 #include "core/file_impl.h"
 #include "engine/files.h"
 
-#include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -32,16 +31,19 @@ static int find_program(const struct core *core, char path[PATH_MAX], struct err
     return 0;
 }
 
-static struct archive_task task_of(const struct core *core, const char *program,
-                                   enum archive_format format)
+int file_archive_task(const struct core *core, enum archive_format format, uint64_t max_bytes,
+                      char program[PATH_MAX], struct archive_task *out, struct error *err)
 {
-    return (struct archive_task){
+    if (find_program(core, program, err) < 0)
+        return -1;
+    *out = (struct archive_task){
         .program = program,
         .format = format,
-        .max_bytes = (uint64_t)core->settings.file_limit_bytes,
+        .max_bytes = max_bytes,
         .max_entries = MAX_ENTRIES,
         .timeout_ms = TIMEOUT_MS,
     };
+    return 0;
 }
 
 /* The records of `path` in the packer. The conversation is over when it returns: what follows has nothing to do with the box. */
@@ -66,12 +68,11 @@ int file_pack(struct core *core, const struct actor *actor, const char *sandbox_
     char program[PATH_MAX];
     autofd spool = -1, archive = -1;
     uint64_t made;
-    if (find_program(core, program, err) < 0)
+    struct archive_task task;
+    if (file_archive_task(core, format == ARCHIVE_ANY ? ARCHIVE_TAR_GZIP : format,
+                          (uint64_t)core->settings.file_limit_bytes, program, &task, err) < 0 ||
+        file_temporary(core, &spool, err) < 0 || file_temporary(core, &archive, err) < 0)
         return -1;
-    if (file_temporary(core, &spool, err) < 0 || file_temporary(core, &archive, err) < 0)
-        return -1;
-    struct archive_task task =
-        task_of(core, program, format == ARCHIVE_ANY ? ARCHIVE_TAR_GZIP : format);
     autoptr(packer) packer = packer_new(&task, take_fd(spool));
     if (collect(core, actor, sandbox_id, path, packer, err) < 0 ||
         packer_finish(packer, archive, &made, err) < 0)
@@ -81,21 +82,29 @@ int file_pack(struct core *core, const struct actor *actor, const char *sandbox_
     return 0;
 }
 
+int file_unpack_here(struct core *core, int conversation, const char *path,
+                     enum archive_format format, int archive_fd, struct error *err)
+{
+    char program[PATH_MAX];
+    autoptr(unpacker) unpacker = NULL;
+    struct archive_task task;
+    if (file_archive_task(core, format, (uint64_t)core->settings.file_limit_bytes, program, &task,
+                          err) < 0)
+        return -1;
+    // what is no archive leaves no trace in the sandbox
+    if (unpacker_open(&task, archive_fd, &unpacker, err) < 0)
+        return -1;
+    if (files_import(conversation, path, FILES_PARENTS, unpacker_next, unpacker_fill, unpacker,
+                     NULL, err) < 0)
+        return file_failed(err);
+    return 0;
+}
+
 int file_unpack(struct core *core, const struct actor *actor, const char *sandbox_id,
                 const char *path, enum archive_format format, int archive_fd, struct error *err)
 {
-    char program[PATH_MAX];
     autofd conv = -1;
-    autoptr(unpacker) unpacker = NULL;
-    if (find_program(core, program, err) < 0)
+    if (file_converse(core, actor, sandbox_id, &conv, err) < 0)
         return -1;
-    struct archive_task task = task_of(core, program, format);
-    // what is no archive leaves no trace in the sandbox
-    if (file_converse(core, actor, sandbox_id, &conv, err) < 0 ||
-        unpacker_open(&task, archive_fd, &unpacker, err) < 0)
-        return -1;
-    if (files_import(conv, path, FILES_PARENTS, unpacker_next, unpacker_fill, unpacker, NULL, err) <
-        0)
-        return file_failed(err);
-    return 0;
+    return file_unpack_here(core, conv, path, format, archive_fd, err);
 }

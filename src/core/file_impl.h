@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What file.c and file_archive.c share. */
 #pragma once
+#include "archive/archive.h"
 #include "base/error.h"
 #include "core/core_impl.h"
+
+#include <limits.h>
 
 /* core_files, and no wait for its PID 1 that lasts. */
 int file_converse(struct core *core, const struct actor *actor, const char *sandbox_id,
@@ -10,3 +13,11 @@ int file_converse(struct core *core, const struct actor *actor, const char *sand
 
 /* Gives an error of such a conversation the kind and noun that file.h promises; -1. One that has a noun keeps it. */
 int file_failed(struct error *err);
+
+/* A task for burrow-archive as the settings have it, or in the directory of this program; `program` keeps its path. */
+int file_archive_task(const struct core *core, enum archive_format format, uint64_t max_bytes,
+                      char program[PATH_MAX], struct archive_task *out, struct error *err);
+
+/* file_unpack over a conversation. */
+int file_unpack_here(struct core *core, int conversation, const char *path,
+                     enum archive_format format, int archive_fd, struct error *err);

@@ -207,6 +207,16 @@ static int64_t idle_deadline(struct live *live)
     return is_idle && timeout_ms > 0 ? live->active_at + timeout_ms : 0;
 }
 
+static bool is_paused_too_long(struct live *live, int64_t now)
+{
+    (void)pthread_mutex_lock(&live->lock);
+    const struct sandbox_record *record = &live->record;
+    bool is_due = record->state == SANDBOX_PAUSED && record->paused_timeout_ms > 0 &&
+                  record->paused_at + record->paused_timeout_ms <= now;
+    (void)pthread_mutex_unlock(&live->lock);
+    return is_due;
+}
+
 /* A command that still runs may finish; one that was let in at the last moment has its place when the grace is over. */
 static bool has_expired(struct live *live, int64_t now)
 {
@@ -223,6 +233,8 @@ static void look_after(struct live *live, int64_t now)
     int64_t deadline = idle_deadline(live);
     if (deadline && deadline <= now)
         ending_start(live, "idle");
+    else if (is_paused_too_long(live, now))
+        ending_start(live, "paused");
     else if (has_expired(live, now))
         ending_start(live, "expired");
     else if (live->end_reason && !live->is_being_ended)

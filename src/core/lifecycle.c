@@ -11,28 +11,26 @@
 
 static const enum sandbox_state table[SANDBOX_STATES][LIFECYCLE_STEPS] = {
     // clang-format off
-    //                       READY         BEGIN            REST          STOP              END            FAIL            DELETE
-    [SANDBOX_CREATING] = {SANDBOX_IDLE, SANDBOX_RUNNING, NO,           SANDBOX_STOPPING, SANDBOX_ENDED, SANDBOX_FAILED, SANDBOX_DELETED},
-    [SANDBOX_IDLE]     = {NO,           SANDBOX_RUNNING, SANDBOX_IDLE, SANDBOX_STOPPING, SANDBOX_ENDED, NO,             SANDBOX_DELETED},
-    [SANDBOX_RUNNING]  = {NO,           SANDBOX_RUNNING, SANDBOX_IDLE, SANDBOX_STOPPING, SANDBOX_ENDED, NO,             SANDBOX_DELETED},
-    [SANDBOX_PAUSING]  = {NO,           NO,              NO,           SANDBOX_STOPPING, SANDBOX_ENDED, NO,             SANDBOX_DELETED},
-    [SANDBOX_PAUSED]   = {NO,           NO,              NO,           SANDBOX_STOPPING, SANDBOX_ENDED, NO,             SANDBOX_DELETED},
-    [SANDBOX_RESUMING] = {NO,           NO,              NO,           SANDBOX_STOPPING, SANDBOX_ENDED, NO,             SANDBOX_DELETED},
-    [SANDBOX_STOPPING] = {NO,           NO,              NO,           NO,               SANDBOX_ENDED, NO,             SANDBOX_DELETED},
-    [SANDBOX_ENDED]    = {NO,           NO,              NO,           NO,               NO,            NO,             SANDBOX_DELETED},
-    [SANDBOX_FAILED]   = {NO,           NO,              NO,           NO,               NO,            NO,             SANDBOX_DELETED},
-    [SANDBOX_DELETED]  = {NO,           NO,              NO,           NO,               NO,            NO,             NO},
+    //                    READY            BEGIN            REST             PAUSE            PAUSED           RESUME           STOP             END              FAIL             DELETE
+    [SANDBOX_CREATING]  = {SANDBOX_IDLE, SANDBOX_RUNNING, NO, NO, NO, NO, SANDBOX_STOPPING, SANDBOX_ENDED, SANDBOX_FAILED, SANDBOX_DELETED},
+    [SANDBOX_IDLE]      = {NO, SANDBOX_RUNNING, SANDBOX_IDLE, SANDBOX_PAUSING, NO, NO, SANDBOX_STOPPING, SANDBOX_ENDED, NO, SANDBOX_DELETED},
+    [SANDBOX_RUNNING]   = {NO, SANDBOX_RUNNING, SANDBOX_IDLE, SANDBOX_PAUSING, NO, NO, SANDBOX_STOPPING, SANDBOX_ENDED, NO, SANDBOX_DELETED},
+    [SANDBOX_PAUSING]   = {SANDBOX_IDLE, SANDBOX_RUNNING, NO, NO, SANDBOX_PAUSED, NO, SANDBOX_STOPPING, SANDBOX_ENDED, NO, SANDBOX_DELETED},
+    [SANDBOX_PAUSED]    = {NO, NO, NO, NO, NO, SANDBOX_RESUMING, SANDBOX_STOPPING, SANDBOX_ENDED, NO, SANDBOX_DELETED},
+    [SANDBOX_RESUMING]  = {SANDBOX_IDLE, SANDBOX_RUNNING, NO, NO, SANDBOX_PAUSED, NO, SANDBOX_STOPPING, SANDBOX_ENDED, NO, SANDBOX_DELETED},
+    [SANDBOX_STOPPING]  = {NO, NO, NO, NO, NO, NO, NO, SANDBOX_ENDED, NO, SANDBOX_DELETED},
+    [SANDBOX_ENDED]     = {NO, NO, NO, NO, NO, NO, NO, NO, NO, SANDBOX_DELETED},
+    [SANDBOX_FAILED]    = {NO, NO, NO, NO, NO, NO, NO, NO, NO, SANDBOX_DELETED},
+    [SANDBOX_DELETED]   = {NO, NO, NO, NO, NO, NO, NO, NO, NO, NO},
     // clang-format on
 };
 
 static const char *const doing[LIFECYCLE_STEPS] = {
-    [STEP_READY] = "become ready",
-    [STEP_BEGIN] = "run a command",
-    [STEP_REST] = "rest",
-    [STEP_STOP] = "be stopped",
-    [STEP_END] = "end",
-    [STEP_FAIL] = "fail",
-    [STEP_DELETE] = "be deleted",
+    [STEP_READY] = "become ready", [STEP_BEGIN] = "run a command",
+    [STEP_REST] = "rest",          [STEP_PAUSE] = "be paused",
+    [STEP_PAUSED] = "be paused",   [STEP_RESUME] = "be resumed",
+    [STEP_STOP] = "be stopped",    [STEP_END] = "end",
+    [STEP_FAIL] = "fail",          [STEP_DELETE] = "be deleted",
 };
 
 int lifecycle_check(const struct sandbox_record *record, enum lifecycle_step step,
@@ -68,6 +66,10 @@ int lifecycle_take(struct sandbox_record *record, enum lifecycle_step step, cons
         record->started_at = now;
     if (record->ended_at == 0 && (sandbox_in(next) & SANDBOX_OVER))
         record->ended_at = now;
+    if (next == SANDBOX_PAUSED && record->state == SANDBOX_PAUSING)
+        record->paused_at = now;
+    if (next == SANDBOX_IDLE || next == SANDBOX_RUNNING)
+        record->paused_at = 0;
     if (next == SANDBOX_DELETED)
         record->deleted_at = now;
     if (next != SANDBOX_DELETED || !(sandbox_in(record->state) & SANDBOX_OVER))

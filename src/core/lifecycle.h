@@ -8,12 +8,15 @@
 #include "store/sandboxes.h"
 
 enum lifecycle_step {
-    STEP_READY, // its box is up
-    STEP_BEGIN, // an execution begins
-    STEP_REST,  // the last execution has ended
-    STEP_STOP,  // everything in it is being killed
-    STEP_END,   // it is over
-    STEP_FAIL,  // it could not be made
+    STEP_READY,  // its box is up
+    STEP_BEGIN,  // an execution begins
+    STEP_REST,   // the last execution has ended
+    STEP_PAUSE,  // everything in it is being stopped where it is
+    STEP_PAUSED, // it is
+    STEP_RESUME, // it is being woken; READY or BEGIN follows
+    STEP_STOP,   // everything in it is being killed
+    STEP_END,    // it is over
+    STEP_FAIL,   // it could not be made
     STEP_DELETE,
     LIFECYCLE_STEPS,
 };

@@ -8,8 +8,12 @@
 #include "core/keeper.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
+
+#define PATIENCE_S 300
 
 struct running *running_new(const char *id)
 {
@@ -192,6 +196,34 @@ void live_unlock_box(struct live *live)
     (void)pthread_mutex_unlock(&live->box_lock);
     if (atomic_exchange(&live->has_news, false))
         keeper_arm(live->core->keeper, live);
+}
+
+bool live_is_in(struct live *live, unsigned states)
+{
+    (void)pthread_mutex_lock(&live->lock);
+    bool is_in = (sandbox_in(live->record.state) & states) != 0;
+    (void)pthread_mutex_unlock(&live->lock);
+    return is_in;
+}
+
+int live_await_calm(struct live *live, struct error *err)
+{
+    const unsigned restless =
+        sandbox_in(SANDBOX_CREATING) | sandbox_in(SANDBOX_PAUSING) | sandbox_in(SANDBOX_RESUMING);
+    struct timespec deadline;
+    int code = 0;
+
+    (void)clock_gettime(CLOCK_REALTIME, &deadline);
+    deadline.tv_sec += PATIENCE_S;
+    (void)pthread_mutex_lock(&live->lock);
+    while ((sandbox_in(live->record.state) & restless) && code != ETIMEDOUT)
+        code = pthread_cond_timedwait(&live->changed, &live->lock, &deadline);
+    enum sandbox_state state = live->record.state;
+    (void)pthread_mutex_unlock(&live->lock);
+    if (!(sandbox_in(state) & restless))
+        return 0;
+    return error_set(err, ERROR_TIMEOUT, "the sandbox is still %s; try again",
+                     sandbox_state_name(state));
 }
 
 uint32_t live_next_number(struct live *live)

@@ -11,6 +11,7 @@
 #pragma once
 #include "core/core_impl.h"
 #include "core/execution.h"
+#include "core/lifecycle.h"
 #include "core/sandbox.h"
 #include "core/streams.h"
 
@@ -101,6 +102,22 @@ DEFINE_AUTOPTR(live)
 int live_lock_box(struct live *live, struct error *err);
 bool live_try_box(struct live *live); // false: in use, or none
 void live_unlock_box(struct live *live);
+
+bool live_is_in(struct live *live, unsigned states); // a set, as sandbox_in makes
+
+/* Waits while it is between two states that last (creating, pausing, resuming). */
+int live_await_calm(struct live *live, struct error *err);
+/* Wakes one that is paused; pause.c. ERROR_CONFLICT, noun "sandbox", reason "state", unless it is. */
+int live_wake(struct live *live, struct error *err);
+/* The same for whoever needs it awake, however it is now. */
+int live_awake(struct live *live, bool *was_paused, struct error *err);
+
+/* A state that is only passed through, in memory; after a crash it is as it was before. */
+int live_pass(struct live *live, enum lifecycle_step step, struct error *err);
+/* A new box over its own files, where it has none: its processes went with the machine, or were ended. */
+int live_bring_back(struct live *live, struct error *err);
+/* The same for whoever needs a box, unless it is over. */
+int live_ensure_box(struct live *live, struct error *err);
 
 /* What the next command will be called in the box. */
 uint32_t live_next_number(struct live *live);

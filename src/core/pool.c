@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "core/images.h"
+#include "core/texts.h"
 #include "engine/park.h"
 
 #include <pthread.h>
@@ -91,10 +92,17 @@ static int launch(struct pool *pool, const struct runtime_image *image,
 {
     autofree struct box_bind *binds = borrow_binds(image);
     struct box_spec spec = describe(image, request, binds);
+    autotexts saved = {0};
     char scratch[80] = "";
     char id[ID_TEXT];
 
-    if (!request->is_one_shot) {
+    texts_unpack(request->layers, &saved);
+    spec.saved = (const char *const *)saved.items;
+    spec.n_saved = saved.count;
+    if (request->scratch) {
+        (void)snprintf(scratch, sizeof scratch, "%s", request->scratch);
+        spec.scratch = scratch;
+    } else if (!request->is_one_shot) {
         (void)snprintf(scratch, sizeof scratch, POOL_SCRATCH "-%s", id_make(id));
         spec.scratch = scratch;
     }
@@ -145,13 +153,34 @@ int pool_take(struct pool *pool, const struct pool_request *request, struct pool
 
     if (image_get(pool->core->images, request->runtime, &image, err) < 0)
         return -1;
-    if (!(is_roomy(pool, request) && take_parked(pool, image, request, out)) &&
+    bool is_common = !request->layers && !request->scratch && is_roomy(pool, request);
+    if (!(is_common && take_parked(pool, image, request, out)) &&
         launch(pool, image_runtime(image), request, out, err) < 0)
         return -1;
     out->env = copy_env(image_runtime(image)->env);
     pool->taken_ms = clock_monotonic_ms();
     pool_look_after(pool);
     return 0;
+}
+
+struct pool_request pool_request_of(const struct sandbox_record *record)
+{
+    return (struct pool_request){
+        .runtime = record->runtime,
+        .is_one_shot = record->mode == SANDBOX_ONE_SHOT,
+        .limits = {(uint64_t)record->memory_bytes, (uint32_t)record->cpu_millicores,
+                   (uint32_t)record->max_processes},
+        .disk = {.bytes = (uint64_t)record->disk_bytes},
+        .layers = record->layers,
+    };
+}
+
+int pool_launch_record(struct pool *pool, const struct sandbox_record *record, struct pooled *out,
+                       struct error *err)
+{
+    struct pool_request request = pool_request_of(record);
+    request.scratch = record->scratch;
+    return pool_take(pool, &request, out, err);
 }
 
 static int make_park(struct pool *pool, struct image *image, unsigned which, unsigned count,

@@ -2,6 +2,7 @@
 /* Boxes for sandboxes: made ahead where the shape is a common one, launched else. Private to the core; any thread. */
 #pragma once
 #include "core/core_impl.h"
+#include "store/sandboxes.h"
 
 #include <stdbool.h>
 
@@ -18,7 +19,12 @@ struct pool_request {
     bool is_one_shot;
     struct cgroup_limits limits;
     struct volume_limits disk;
+    const char *layers;  // packed texts: what lies over the runtime; NULL: nothing
+    const char *scratch; // its files are there already; NULL: a new one
 };
+
+/* What a sandbox's record asks for. Texts are borrowed. */
+struct pool_request pool_request_of(const struct sandbox_record *record);
 
 struct pooled {
     struct box *box;
@@ -29,6 +35,9 @@ struct pooled {
 /* The box is the caller's. Blocks for a launch where none waits, and for a build where the runtime is not built. */
 int pool_take(struct pool *pool, const struct pool_request *request, struct pooled *out,
               struct error *err);
+/* A new box for a sandbox that has had one: over its own files, with its limits and layers. */
+int pool_launch_record(struct pool *pool, const struct sandbox_record *record, struct pooled *out,
+                       struct error *err);
 void pooled_clear(struct pooled *pooled); // all but the box
 
 /* Has boxes made until enough wait; does not block. */

@@ -6,7 +6,9 @@
 #include "core/core_impl.h"
 #include "runtime/build.h"
 #include "runtime/catalog.h"
+#include "runtime/shelf.h"
 
+#include <inttypes.h>
 #include <openssl/sha.h>
 #include <stdio.h>
 #include <string.h>
@@ -64,6 +66,22 @@ int runtime_check(struct core *core, const char *name, struct error *err)
     return catalog_find(catalog, &reference, &definition, err) < 0
                ? refuse(ERROR_NOT_FOUND, &reference, "does not exist", err)
                : 0;
+}
+
+int runtime_digest(struct core *core, const char *name, char digest[RUNTIME_DIGEST],
+                   struct error *err)
+{
+    struct runtime_reference reference;
+    autoptr(manifest) manifest = NULL;
+    autofd fd = -1;
+
+    if (runtime_reference_parse(name, &reference, err) < 0)
+        return -1;
+    autoptr(shelf) shelf = shelf_new(core->settings.data_dir, reference.name);
+    if (shelf_open(shelf, reference.tag, 0, &fd, &manifest, err) < 0)
+        return -1;
+    (void)snprintf(digest, RUNTIME_DIGEST, "%016" PRIx64, manifest->digest);
+    return 0;
 }
 
 // ---- ids ----

@@ -9,6 +9,11 @@
 
 struct core;
 
+/* What the build of a runtime that is there (images.h) hashed its files to, as text. */
+#define RUNTIME_DIGEST 17
+int runtime_digest(struct core *core, const char *name, char digest[RUNTIME_DIGEST],
+                   struct error *err);
+
 struct runtime_entry {
     char id[24];      // the same on every machine: made from the name
     const char *name; // "base:latest"

@@ -15,7 +15,6 @@
 #include <string.h>
 #include <time.h>
 
-#define CREATING_PATIENCE_S 300
 #define FILE_TIMEOUT_MS 60000
 #define ENV_MAX (256u << 10)
 
@@ -63,21 +62,6 @@ static int not_alive(struct core *core, const struct actor *actor, const char *i
                : error_set(err, ERROR_SYSTEM, "sandbox '%s' is not under this server's care", id);
 }
 
-static int await_up(struct live *live, struct error *err)
-{
-    struct timespec deadline;
-    int code = 0;
-
-    (void)clock_gettime(CLOCK_REALTIME, &deadline);
-    deadline.tv_sec += CREATING_PATIENCE_S;
-    (void)pthread_mutex_lock(&live->lock);
-    while (live->record.state == SANDBOX_CREATING && code != ETIMEDOUT)
-        code = pthread_cond_timedwait(&live->changed, &live->lock, &deadline);
-    bool is_up = live->record.state != SANDBOX_CREATING;
-    (void)pthread_mutex_unlock(&live->lock);
-    return is_up ? 0 : error_set(err, ERROR_TIMEOUT, "the sandbox is still being created");
-}
-
 /* What it is in memory counts: the store may hear of an end a moment later. */
 static int check_alive(struct live *live, struct error *err)
 {
@@ -98,7 +82,7 @@ int lookup_live(struct core *core, const struct actor *actor, const char *id, st
         return not_alive(core, actor, id, err);
     if (!actor_sees(actor, &live->record.owner))
         return lookup_missing("sandbox", id, err);
-    if (await_up(live, err) < 0)
+    if (live_await_calm(live, err) < 0)
         return -1;
     if (check_alive(live, err) < 0)
         return -1;
@@ -197,7 +181,7 @@ int sandbox_delete(struct core *core, const struct actor *actor, const char *id,
         return delete_record(core, actor, id, err);
     if (!actor_sees(actor, &live->record.owner))
         return lookup_missing("sandbox", id, err);
-    if (await_up(live, err) < 0 || ending_run(live, STEP_DELETE, "deleted", err) < 0)
+    if (live_await_calm(live, err) < 0 || ending_run(live, STEP_DELETE, "deleted", err) < 0)
         return err->kind == ERROR_GONE ? lookup_missing("sandbox", id, err) : -1;
     return 0;
 }

@@ -21,6 +21,7 @@ struct sandbox_request {
     const char *asked;
     enum sandbox_mode mode;
     const char *runtime;           // name or name:tag; NULL: the server's
+    const char *snapshot;          // an id; its runtime and environment count then. NULL: none
     const char *box_user;          // NULL: root
     const char *home;              // absolute; becomes HOME; made
     const char *working_directory; // absolute; made
@@ -90,3 +91,12 @@ struct env_change {
 int sandbox_set_env(struct core *core, const struct actor *actor, const char *id,
                     const struct env_change *changes, size_t n_changes, struct sandbox_record *out,
                     struct error *err);
+
+/*
+ * Stops everything in it where it is, in memory, costing no processor; files stay usable. ERROR_CONFLICT, noun "sandbox", reason "state",
+ * unless it is awake. Ends after its paused timeout, if it has one.
+ */
+int sandbox_pause(struct core *core, const struct actor *actor, const char *id,
+                  struct sandbox_record *out, struct error *err);
+/* Goes on; ERROR_CONFLICT unless it is paused. After a restart of the machine only its files are left, and an event says so. */
+int sandbox_resume(struct core *core, const struct actor *actor, const char *id, struct error *err);

@@ -80,6 +80,8 @@ struct box_bind {
 struct box_spec {
     const char *const *layers; // host directories, top first: the read-only root
     size_t n_layers;
+    const char *const *saved; // names of layers of the volume (layer.h), top first, over the root
+    size_t n_saved;
     const struct box_bind *binds;
     size_t n_binds;
     int hold_fd;                 // PID 1 keeps a copy open (a runtime's lock); -1: none

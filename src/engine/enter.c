@@ -126,7 +126,10 @@ static int mount_root(struct launch *l)
     if ((l->engine->has_layer_fds ? layers_by_fd(l, overlay) : layers_by_path(l, overlay)) < 0)
         return -1;
     if (sys_fsconfig(overlay, FSCONFIG_SET_STRING, "redirect_dir", "on", 0) < 0 ||
-        sys_fsconfig(overlay, FSCONFIG_SET_STRING, "uuid", "off", 0) < 0)
+        sys_fsconfig(overlay, FSCONFIG_SET_STRING, "uuid", "off", 0) < 0 ||
+        // what a box wrote must be whole by itself: it may become a layer
+        sys_fsconfig(overlay, FSCONFIG_SET_STRING, "metacopy", "off", 0) < 0 ||
+        sys_fsconfig(overlay, FSCONFIG_SET_STRING, "index", "off", 0) < 0)
         return -1;
     if (l->spec->is_one_shot && sys_fsconfig(overlay, FSCONFIG_SET_FLAG, "volatile", NULL, 0) < 0)
         return -1;

@@ -87,9 +87,10 @@ int files_export(int conv, const char *path, uint64_t maximum, files_on_item on_
 typedef int (*files_next_item)(void *data, struct files_item *item, struct error *err);
 
 /*
- * Unpacks records below a directory; `fill` is asked for item->size bytes after each file. What
+ * Unpacks records below a directory; stretches of zeros become holes; `fill` is asked for item->size bytes after each file. What
  * stands in a file's place is replaced. Stops at the first record that is refused. Flags:
- * FILES_PARENTS (make the directory), FILES_OWNERS.
+ * FILES_PARENTS (make the directory), FILES_OWNERS (also directories get the times in their records,
+ * which last when nothing comes into them afterwards).
  */
 int files_import(int conv, const char *path, unsigned flags, files_next_item next_item,
                  files_fill fill, void *data, struct files_total *total, struct error *err);

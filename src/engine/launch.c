@@ -7,8 +7,10 @@
 #include "engine/fixtures.h"
 #include "engine/idmap.h"
 #include "engine/kernel.h"
+#include "engine/layer_impl.h"
 #include "engine/link.h"
 #include "engine/slot.h"
+#include "engine/volume_impl.h"
 
 #include <fcntl.h>
 #include <sched.h>
@@ -37,9 +39,9 @@ static int check_spec(struct launch *l, struct error *err)
     const struct box_spec *spec = l->spec;
     const char *hostname = spec->hostname ? spec->hostname : "burrow";
 
-    if (spec->n_layers == 0 || spec->n_layers > LAUNCH_MAX_LAYERS - 1)
+    if (spec->n_layers == 0 || spec->n_layers + spec->n_saved > LAUNCH_MAX_LAYERS - 1)
         return error_set(err, ERROR_INVALID, "a box has 1 to %d layers, not %zu",
-                         LAUNCH_MAX_LAYERS - 1, spec->n_layers);
+                         LAUNCH_MAX_LAYERS - 1, spec->n_layers + spec->n_saved);
     if (spec->n_binds > LAUNCH_MAX_BINDS)
         return error_set(err, ERROR_INVALID, "a box has at most %d binds, not %zu",
                          LAUNCH_MAX_BINDS, spec->n_binds);
@@ -226,11 +228,56 @@ static int map_scratch(struct launch *l, struct error *err)
     return 0;
 }
 
+static int clone_saved(struct launch *l, int all, const char *name, struct error *err)
+{
+    char path[80];
+    int *out = &l->layers[l->n_layers];
+
+    if (!volume_is_name(name))
+        return error_set(err, ERROR_INVALID, "'%.80s' names no layer", name);
+    (void)snprintf(path, sizeof path, "%s/" LAYER_UPPER, name);
+    if (!l->engine->has_layer_fds) {
+        if (clone_mount(all, path, LAYER_FLAGS, 0, l->userns_fd, out, err) < 0)
+            return -1;
+    } else if ((*out = openat(l->saved, path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)) < 0) {
+        return error_sys(err, "open layer '%s'", name);
+    }
+    l->n_layers++;
+    return 0;
+}
+
+/*
+ * Layers of the volume. What is used is noted before it is opened, so that whoever removes one sees it. One mount serves
+ * all of them, where overlay takes directories in it.
+ */
+static int clone_all_saved(struct launch *l, struct error *err)
+{
+    const struct box_spec *spec = l->spec;
+    struct engine *engine = l->engine;
+    char prefix[LAYER_PREFIX_SIZE];
+
+    if (spec->n_saved == 0)
+        return 0;
+    autofd all = layer_open_all(engine->volume, false, err);
+    if (all < 0 || layer_prefix(all, prefix, err) < 0 ||
+        slot_note(engine->slots_fd, l->box->slot, prefix, spec->saved, spec->n_saved, err) < 0)
+        return -1;
+    if (engine->has_layer_fds &&
+        clone_mount(all, "", LAYER_FLAGS, 0, l->userns_fd, &l->saved, err) < 0)
+        return -1;
+    for (size_t i = 0; i < spec->n_saved; i++) {
+        if (clone_saved(l, all, spec->saved[i], err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
 static int clone_layers(struct launch *l, struct error *err)
 {
-    if (clone_mount(l->view, "root", LAYER_FLAGS, 0, l->userns_fd, &l->layers[0], err) < 0)
+    if (clone_all_saved(l, err) < 0 || clone_mount(l->view, "root", LAYER_FLAGS, 0, l->userns_fd,
+                                                   &l->layers[l->n_layers], err) < 0)
         return -1;
-    l->n_layers = 1;
+    l->n_layers++;
     for (size_t i = 0; i < l->spec->n_layers; i++) {
         if (clone_mount(AT_FDCWD, l->spec->layers[i], LAYER_FLAGS, 0, l->userns_fd,
                         &l->layers[l->n_layers], err) < 0)
@@ -296,6 +343,7 @@ static void close_mounts(struct launch *l)
         closep(&l->layers[--l->n_layers]);
     while (l->n_binds > 0)
         closep(&l->binds[--l->n_binds]);
+    closep(&l->saved);
     closep(&l->upper);
     closep(&l->dev);
     closep(&l->meminfo);
@@ -468,6 +516,7 @@ static void spend_all(struct launch *l)
     struct box *box = l->box;
 
     spend(box, &l->upper);
+    spend(box, &l->saved);
     spend(box, &l->dev);
     spend(box, &l->meminfo);
     spend(box, &l->network_fd);
@@ -498,6 +547,7 @@ int box_launch(struct engine *engine, const struct box_spec *spec, struct box **
         .listener_fd = -1,
         .oom_fd = -1,
         .oom_adj_fd = -1,
+        .saved = -1,
         .upper = -1,
         .dev = -1,
         .meminfo = -1,

@@ -96,6 +96,7 @@ struct launch {
     int oom_adj_fd;                // opened by the box half
     int layers[LAUNCH_MAX_LAYERS]; // detached idmapped mounts, top first
     unsigned n_layers;
+    int saved; // the same of the directory the volume's layers lie in
     int upper; // the same of the scratch
     int dev, meminfo;
     int binds[LAUNCH_MAX_BINDS];

@@ -54,6 +54,7 @@ static void copy_spec(struct park *park, const struct box_spec *spec)
 {
     park->spec = *spec;
     park->spec.layers = (const char *const *)copy_list(spec->layers, spec->n_layers);
+    park->spec.saved = (const char *const *)copy_list(spec->saved, spec->n_saved);
     park->spec.binds = copy_binds(spec->binds, spec->n_binds);
     park->spec.hostname = spec->hostname ? xstrdup(spec->hostname) : NULL;
     park->spec.hold_fd = spec->hold_fd < 0 ? -1 : fcntl(spec->hold_fd, F_DUPFD_CLOEXEC, 3);
@@ -232,6 +233,7 @@ void park_free(struct park *park)
     free(park->waiting);
     free(park->scratch_prefix);
     free_list((char **)park->spec.layers);
+    free_list((char **)park->spec.saved);
     for (size_t i = 0; i < park->spec.n_binds; i++) {
         free((char *)park->spec.binds[i].host);
         free((char *)park->spec.binds[i].box);

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 
 #define SLOTS_DIR "/run/burrow/slots"
+#define MAX_NOTES 65536
 
 /* The marks are the file's mode and group: PID 1, which holds the file too, may not change them. */
 #define CLEAN 0600
@@ -34,21 +35,34 @@ static int open_slot(int dir_fd, unsigned slot, int flags)
 {
     char name[16];
     (void)snprintf(name, sizeof name, "%u", slot);
-    return openat(dir_fd, name, flags | O_RDONLY | O_CLOEXEC | O_NOFOLLOW, CLEAN);
+    return openat(dir_fd, name, flags | O_CLOEXEC | O_NOFOLLOW, CLEAN);
 }
 
 int slot_try(int dir_fd, unsigned slot)
 {
-    autofd fd = open_slot(dir_fd, slot, O_CREAT);
+    autofd fd = open_slot(dir_fd, slot, O_RDONLY | O_CREAT);
     if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0)
         return -1;
     return take_fd(fd);
 }
 
+/* The lock's own fd cannot write: PID 1 has it too. */
+static void clear_notes(int lock_fd)
+{
+    char path[32];
+    (void)snprintf(path, sizeof path, "/proc/self/fd/%d", lock_fd);
+    autofd notes = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
+}
+
 void slot_is_clean(int lock_fd)
 {
-    if (lock_fd >= 0)
-        (void)fchmod(lock_fd, CLEAN);
+    struct stat info;
+
+    if (lock_fd < 0)
+        return;
+    if (fstat(lock_fd, &info) == 0 && info.st_size > 0)
+        clear_notes(lock_fd);
+    (void)fchmod(lock_fd, CLEAN);
 }
 
 static uint64_t bit_of(unsigned slot)
@@ -75,6 +89,8 @@ static bool make_own(int fd, uint32_t owner, bool is_needed, bool *is_dirty)
         return false;
     if (!is_known || info.st_gid != owner)
         (void)fchown(fd, (uid_t)-1, owner); // at worst it is taken for another's
+    if (info.st_size > 0)
+        clear_notes(fd);
     if (!was_dirty)
         (void)fchmod(fd, DIRTY);
     *is_dirty = was_dirty;
@@ -157,6 +173,66 @@ void slot_drop(struct slot_set *own, unsigned slot, int *lock_fd)
     (void)atomic_fetch_and(&own->held[slot / 64], ~bit_of(slot));
     closep(lock_fd);
     (void)atomic_fetch_or(&own->left[slot / 64], bit_of(slot));
+}
+
+int slot_note(int dir_fd, unsigned slot, const char *prefix, const char *const *names, size_t count,
+              struct error *err)
+{
+    autobuffer text = {.maximum = MAX_NOTES};
+    for (size_t i = 0; i < count; i++) {
+        if (buffer_addf(&text, err, "%s%s\n", prefix, names[i]) < 0)
+            return -1;
+    }
+    autofd fd = open_slot(dir_fd, slot, O_WRONLY | O_TRUNC);
+    if (fd < 0 || fd_write_all(fd, text.data, text.length) < 0)
+        return error_sys(err, "write to slot %u in '%s'", slot, SLOTS_DIR);
+    return 0;
+}
+
+static bool has_line(const char *text, const char *line)
+{
+    size_t length = strlen(line);
+    for (const char *at = text; (at = strstr(at, line)); at += length) {
+        if ((at == text || at[-1] == '\n') && at[length] == '\n')
+            return true;
+    }
+    return false;
+}
+
+static int slot_has_note(int dir_fd, unsigned slot, const char *name, struct error *err)
+{
+    autobuffer text = {.maximum = MAX_NOTES + 1};
+    autofd fd = open_slot(dir_fd, slot, O_RDONLY);
+
+    if (fd < 0)
+        return errno == ENOENT ? 0 : error_sys(err, "read slot %u in '%s'", slot, SLOTS_DIR);
+    if (fd_read_buffer(fd, &text, err) < 0)
+        return -1;
+    if (!text.data || !has_line(text.data, name))
+        return 0;
+    return flock(fd, LOCK_SH | LOCK_NB) < 0; // else it is a note of one that is gone
+}
+
+int slots_have_note(int dir_fd, const char *name, struct error *err)
+{
+    struct dirent *entry;
+    struct stat info;
+    unsigned slot;
+    int found = 0;
+    int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    autodir dir = fd < 0 ? NULL : fdopendir(fd);
+
+    if (!dir) {
+        error_sys(err, "list '%s'", SLOTS_DIR);
+        closep(&fd);
+        return -1;
+    }
+    while (found == 0 && (entry = readdir(dir))) {
+        if (slot_parse(entry->d_name, &slot) && fstatat(fd, entry->d_name, &info, 0) == 0 &&
+            info.st_size > 0)
+            found = slot_has_note(dir_fd, slot, name, err);
+    }
+    return found;
 }
 
 bool slot_parse(const char *name, unsigned *slot)

@@ -10,6 +10,7 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define SLOT_COUNT 4096u
@@ -48,6 +49,16 @@ void slot_is_clean(int lock_fd);
 
 /* Takes this slot if nobody holds it: the lock's fd, or -1. */
 int slot_try(int dir_fd, unsigned slot);
+
+/*
+ * Notes names, each behind the prefix and one a line, in a slot that is held: what its box uses. They are gone when the slot
+ * is clean or taken again. Who holds a copy of the lock, as PID 1 does, cannot change them.
+ */
+int slot_note(int dir_fd, unsigned slot, const char *prefix, const char *const *names, size_t count,
+              struct error *err);
+
+/* Whether a slot that somebody holds has this note. Looks at all slots. -1 with *err when it cannot be told. */
+int slots_have_note(int dir_fd, const char *name, struct error *err);
 
 static inline uint32_t slot_first_id(unsigned slot)
 {

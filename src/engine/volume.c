@@ -83,6 +83,7 @@ void volume_free(struct volume *volume)
     closep(&volume->scratch_fd);
     closep(&volume->dir_fd);
     free(volume->fallback_reason);
+    free(volume->data_dir);
     free(volume);
 }
 
@@ -317,6 +318,7 @@ int volume_open(const char *data_dir, const struct volume_options *options, stru
         options = &defaults;
     if ((unsigned)options->scheme >= ARRAY_SIZE(schemes))
         return error_set(err, ERROR_INVALID, "no such volume scheme: %d", (int)options->scheme);
+    volume->data_dir = xstrdup(data_dir);
     if (options->scheme == VOLUME_TMPFS) {
         volume_tmpfs_init(volume);
         *out = take(volume);

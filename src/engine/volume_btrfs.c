@@ -15,6 +15,7 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/xattr.h>
 
 // linux 6.7
 #define QUOTA_ENABLE_SIMPLE 4
@@ -124,6 +125,39 @@ static int set_limit(int dir_fd, uint64_t bytes, struct error *err)
                          "btrfs quotas have been turned off: turn them on with "
                          "'btrfs quota enable' on the volume");
     return error_sys(err, "set its limit");
+}
+
+/*
+ * Bytes a scratch got from a layer. With simple quotas they are charged to whoever wrote them, so the scratch bears their
+ * number itself.
+ */
+#define BASE_ATTRIBUTE "trusted.burrow.base"
+
+static uint64_t read_base(int dir_fd)
+{
+    char text[24];
+    ssize_t length = fgetxattr(dir_fd, BASE_ATTRIBUTE, text, sizeof text - 1);
+    if (length < 0)
+        return 0;
+    text[length] = '\0';
+    return strtoull(text, NULL, 10);
+}
+
+static int write_base(int dir_fd, uint64_t bytes, struct error *err)
+{
+    char text[24];
+    int length = snprintf(text, sizeof text, "%" PRIu64, bytes);
+    if (fsetxattr(dir_fd, BASE_ATTRIBUTE, text, (size_t)length, 0) < 0)
+        return error_sys(err, "note what it starts with");
+    return 0;
+}
+
+/* What is left of a limit beside the base; enough, always, to remove things. */
+static int set_limit_over_base(int dir_fd, uint64_t bytes, struct error *err)
+{
+    const uint64_t least = 1 << 20;
+    uint64_t base = read_base(dir_fd);
+    return set_limit(dir_fd, bytes > base + least ? bytes - base : least, err);
 }
 
 static int read_subvolume_id(int dir_fd, uint64_t *id)
@@ -301,35 +335,41 @@ static int btrfs_limit(struct volume *volume, const char *name, const struct vol
     autofd fd = -1;
     if (volume_open_scratch_dir(volume, name, &fd, err) < 0)
         return -1;
-    return set_limit(fd, limits->bytes ? limits->bytes : NO_LIMIT, err);
+    if (!limits->bytes)
+        return set_limit(fd, NO_LIMIT, err);
+    return set_limit_over_base(fd, limits->bytes, err);
 }
 
-static int btrfs_usage(struct volume *volume, const char *name, bool is_exact, uint64_t *bytes,
-                       struct error *err)
+static int read_usage(int fd, uint64_t *bytes, struct error *err)
 {
     struct search search;
     struct btrfs_ioctl_search_header header;
     struct btrfs_qgroup_info_item info;
     const void *item = NULL;
     uint64_t id;
-    autofd fd = -1;
 
-    if (volume_open_scratch_dir(volume, name, &fd, err) < 0)
-        return -1;
-    if (is_exact && ioctl(fd, BTRFS_IOC_SYNC) < 0)
-        return error_sys(err, "write it back");
     if (read_subvolume_id(fd, &id) < 0)
         return error_sys(err, "find its subvolume");
     int found = search_quota(fd, BTRFS_QGROUP_INFO_KEY, id, id, &search, &header, &item);
     if (found < 0)
         return error_sys(err, "read its quota group");
-    if (found == 0 || header.len < sizeof info) { // made since the last commit
-        *bytes = 0;
+    *bytes = read_base(fd);
+    if (found == 0 || header.len < sizeof info) // made since the last commit
         return 0;
-    }
     memcpy(&info, item, sizeof info);
-    *bytes = le64toh(info.rfer);
+    *bytes += le64toh(info.rfer);
     return 0;
+}
+
+static int btrfs_usage(struct volume *volume, const char *name, bool is_exact, uint64_t *bytes,
+                       struct error *err)
+{
+    autofd fd = -1;
+    if (volume_open_scratch_dir(volume, name, &fd, err) < 0)
+        return -1;
+    if (is_exact && ioctl(fd, BTRFS_IOC_SYNC) < 0)
+        return error_sys(err, "write it back");
+    return read_usage(fd, bytes, err);
 }
 
 /* Quota groups whose subvolume is gone. Only where the whole file system is ours. */
@@ -417,6 +457,140 @@ static int btrfs_sweep_rest(struct volume *volume, struct error *err)
     return sweep_spares(volume, err) < 0 ? -1 : sweep_quota_groups(volume, err);
 }
 
+/* Names on disk: without writing back anybody's data, as BTRFS_IOC_SYNC would. */
+static int commit(int fd, struct error *err)
+{
+    uint64_t transaction = 0;
+    if (ioctl(fd, BTRFS_IOC_START_SYNC, &transaction) < 0 ||
+        ioctl(fd, BTRFS_IOC_WAIT_SYNC, &transaction) < 0)
+        return error_sys(err, "write to the disk");
+    return 0;
+}
+
+static int btrfs_replace(struct volume *volume, const char *from, const char *to, struct error *err)
+{
+    struct error ignored;
+    bool is_new = rename_new(volume->scratch_fd, from, volume->scratch_fd, to) == 0;
+    if (!is_new && (errno != EEXIST || syscall(SYS_renameat2, volume->scratch_fd, from,
+                                               volume->scratch_fd, to, RENAME_EXCHANGE) < 0))
+        return error_sys(err, "put it in its place");
+    if (commit(volume->dir_fd, err) < 0) {
+        (void)syscall(SYS_renameat2, volume->scratch_fd, to, volume->scratch_fd, from,
+                      is_new ? RENAME_NOREPLACE : RENAME_EXCHANGE);
+        return -1;
+    }
+    if (!is_new)
+        (void)btrfs_remove(volume, from, &ignored); // swept at the latest
+    return 0;
+}
+
+/* Layers: subvolumes that cannot be written to. The kernel makes one whole, under its name and on disk, or not at all. */
+
+static int snapshot(int from_fd, int parent_fd, const char *name, bool is_read_only)
+{
+    struct btrfs_ioctl_vol_args_v2 args = {
+        .fd = from_fd,
+        .flags = is_read_only ? BTRFS_SUBVOL_RDONLY : 0,
+    };
+    (void)snprintf(args.name, sizeof args.name, "%s", name);
+    return ioctl(parent_fd, BTRFS_IOC_SNAP_CREATE_V2, &args);
+}
+
+static int open_subvolume(int parent_fd, const char *name)
+{
+    return openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+static int save_layer(struct volume *volume, const char *scratch, int layers_fd, const char *name,
+                      uint64_t *bytes, struct error *err)
+{
+    autofd from = -1;
+    if (volume_open_scratch_dir(volume, scratch, &from, err) < 0)
+        return -1;
+    if (snapshot(from, layers_fd, name, true) < 0) {
+        if (errno == EEXIST)
+            return error_set(err, ERROR_CONFLICT, "there is a layer '%s' already", name);
+        return error_sys(err, "take a snapshot of the subvolume");
+    }
+    // just counted: a snapshot commits. Simple quotas charge what it holds to the scratch.
+    autofd layer = open_subvolume(layers_fd, name);
+    struct error ignored;
+    if (read_usage(volume->has_simple_quota ? from : layer, bytes, &ignored) < 0)
+        *bytes = 0;
+    return 0;
+}
+
+/* The scratch's own: what overlay left in its work directory is nobody's. */
+static int prepare_branch(struct volume *volume, int fd, uint64_t layer_bytes,
+                          const struct volume_limits *limits, struct error *err)
+{
+    if (volume->has_simple_quota && write_base(fd, layer_bytes, err) < 0)
+        return -1;
+    if (limits->bytes && set_limit_over_base(fd, limits->bytes, err) < 0)
+        return -1;
+    if (fd_remove_tree(fd, "work", err) < 0)
+        return -1;
+    return mkdirat(fd, "work", 0700) < 0 ? error_sys(err, "make its directories") : 0;
+}
+
+static int branch_layer(struct volume *volume, int layers_fd, const char *name,
+                        uint64_t layer_bytes, const char *scratch,
+                        const struct volume_limits *limits, struct error *err)
+{
+    struct error ignored;
+    autofd from = open_subvolume(layers_fd, name);
+    if (from < 0)
+        return error_sys(err, "open layer '%s'", name);
+    if (snapshot(from, volume->scratch_fd, scratch, false) < 0)
+        return error_sys(err, "take a snapshot of the subvolume");
+    autofd fd = -1;
+    if (volume_open_scratch_dir(volume, scratch, &fd, err) == 0 &&
+        prepare_branch(volume, fd, layer_bytes, limits, err) == 0)
+        return 0;
+    (void)btrfs_remove(volume, scratch, &ignored);
+    return -1;
+}
+
+static int make_layer(int layers_fd, const char *name, struct error *err)
+{
+    return make_subvolume(layers_fd, name) < 0 ? error_sys(err, "make a subvolume") : 0;
+}
+
+static int seal_layer(int layers_fd, const char *name, struct error *err)
+{
+    uint64_t flags = BTRFS_SUBVOL_RDONLY;
+    autofd fd = open_subvolume(layers_fd, name);
+    if (fd < 0 || ioctl(fd, BTRFS_IOC_SUBVOL_SETFLAGS, &flags) < 0)
+        return error_sys(err, "make it read-only");
+    return 0;
+}
+
+static int remove_layer(struct volume *volume, int layers_fd, const char *name, struct error *err)
+{
+    uint64_t id = 0;
+    autofd fd = volume->has_simple_quota ? -1 : open_subvolume(layers_fd, name);
+
+    if (fd >= 0)
+        (void)read_subvolume_id(fd, &id);
+    closep(&fd);
+    if (destroy_subvolume(layers_fd, name) < 0) {
+        if (errno == EINVAL || errno == ENOTDIR)
+            return fd_remove_tree(layers_fd, name, err);
+        return errno == ENOENT ? 0 : error_sys(err, "destroy the subvolume");
+    }
+    if (id)
+        remove_quota_group(volume->dir_fd, id);
+    return 0;
+}
+
+static const struct volume_layer_ops layer_ops = {
+    .save = save_layer,
+    .branch = branch_layer,
+    .make = make_layer,
+    .seal = seal_layer,
+    .remove = remove_layer,
+};
+
 const struct volume_ops volume_btrfs_ops = {
     .create = btrfs_create,
     .open = volume_open_scratch_dir,
@@ -427,4 +601,6 @@ const struct volume_ops volume_btrfs_ops = {
     .list = volume_list_dirs,
     .fill = btrfs_fill,
     .sweep_rest = btrfs_sweep_rest,
+    .replace = btrfs_replace,
+    .layers = &layer_ops,
 };

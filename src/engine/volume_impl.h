@@ -13,6 +13,7 @@ struct volume_names {
 };
 
 struct volume {
+    char *data_dir;
     const struct volume_ops *ops;
     enum volume_scheme scheme;
     int dir_fd;                    // the volume's top directory; -1: tmpfs
@@ -40,6 +41,23 @@ struct volume_ops {
     int (*sweep_rest)(struct volume *volume,
                       struct error *err); // what belongs to no scratch; or NULL
     void (*clear)(struct volume *volume); // or NULL
+    /* Scratch `from` takes the place of `to`, which may be missing, at one instant and for good. */
+    int (*replace)(struct volume *volume, const char *from, const char *to, struct error *err);
+    const struct volume_layer_ops *layers; // NULL: layers are plain trees, and made by copying
+};
+
+/* What layers are where they are more than plain trees. `layers_fd` is the directory they lie in. */
+struct volume_layer_ops {
+    /* A read-only copy of a whole scratch; *bytes is what it takes. EEXIST is ERROR_CONFLICT. */
+    int (*save)(struct volume *volume, const char *scratch, int layers_fd, const char *name,
+                uint64_t *bytes, struct error *err);
+    /* A new scratch from a layer, limited; `layer_bytes` count as used. */
+    int (*branch)(struct volume *volume, int layers_fd, const char *name, uint64_t layer_bytes,
+                  const char *scratch, const struct volume_limits *limits, struct error *err);
+    /* An empty layer to fill; nothing can be changed in it from `seal` on. */
+    int (*make)(int layers_fd, const char *name, struct error *err);
+    int (*seal)(int layers_fd, const char *name, struct error *err);
+    int (*remove)(struct volume *volume, int layers_fd, const char *name, struct error *err);
 };
 
 extern const struct volume_ops volume_btrfs_ops;
@@ -64,6 +82,7 @@ int volume_image_mount(int data_fd, const char *data_dir, const struct volume_op
                        int *mount_fd, struct error *err);
 int volume_image_detach(int data_fd, const char *data_dir, bool is_mounted, struct error *err);
 
+bool volume_is_name(const char *name);
 void volume_names_add(struct volume_names *names, const char *name);
 void volume_names_clear(struct volume_names *names);
 

@@ -326,6 +326,67 @@ static int project_usage(struct volume *volume, const char *name, bool is_exact,
     return 0;
 }
 
+/* Moves the claims of two scratches that have changed places. What a crash leaves is put right by the sweep. */
+static int move_claim(int projects, uint32_t id, const char *scratch)
+{
+    char claim[16], fresh[24];
+    claim_name(id, claim);
+    (void)snprintf(fresh, sizeof fresh, "new-%s", claim);
+    (void)unlinkat(projects, fresh, 0);
+    if (symlinkat(scratch, projects, fresh) < 0)
+        return -1;
+    return renameat(projects, fresh, projects, claim);
+}
+
+static int project_replace(struct volume *volume, const char *from, const char *to,
+                           struct error *err)
+{
+    struct error ignored;
+    autofd old = -1, new = -1;
+    uint32_t old_id = 0, new_id;
+
+    if (find_project(volume, from, &new, &new_id, err) < 0)
+        return -1;
+    if (volume_open_scratch_dir(volume, to, &old, &ignored) == 0)
+        old_id = read_id(old);
+    autofd projects = lock_projects(volume, err);
+    if (projects < 0)
+        return -1;
+    if (syscall(SYS_renameat2, volume->scratch_fd, from, volume->scratch_fd, to,
+                old < 0 ? RENAME_NOREPLACE : RENAME_EXCHANGE) < 0)
+        return error_sys(err, "put it in its place");
+    if (move_claim(projects, new_id, to) < 0 || (old_id && move_claim(projects, old_id, from) < 0))
+        return error_sys(err, "move its project id");
+    if (fsync(volume->scratch_fd) < 0)
+        return error_sys(err, "write to the disk");
+    closep(&projects); // removing takes it again
+    closep(&old);
+    if (old_id)
+        (void)project_remove(volume, from, &ignored); // swept at the latest
+    return 0;
+}
+
+/* The scratch that has the project id, when a claim names another: it was killed while two changed places. */
+static bool find_owner(struct volume *volume, uint32_t id, char owner[80])
+{
+    struct volume_names names = {0};
+    struct error ignored;
+    bool is_found = false;
+
+    if (volume_list_dirs(volume, &names, &ignored) < 0)
+        return true; // cannot be told: the claim stays
+    for (size_t i = 0; i < names.count && !is_found; i++) {
+        autofd dir = -1;
+        if (volume_open_scratch_dir(volume, names.names[i], &dir, &ignored) < 0)
+            continue;
+        is_found = read_id(dir) == id;
+        if (is_found)
+            (void)snprintf(owner, 80, "%s", names.names[i]);
+    }
+    volume_names_clear(&names);
+    return is_found;
+}
+
 /* Frees the claim when its scratch is gone. */
 static void sweep_claim(struct volume *volume, int projects, const char *claim)
 {
@@ -341,8 +402,13 @@ static void sweep_claim(struct volume *volume, int projects, const char *claim)
         openat(volume->scratch_fd, scratch, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     uint32_t real = dir < 0 ? 0 : read_id(dir);
     bool is_gone = dir < 0 && errno == ENOENT;
-    if (is_gone || (real && real != id)) // no id yet: it is being made
+    if (!is_gone && (!real || real == id)) // no id yet: it is being made
+        return;
+    scratch[0] = '\0';
+    if (!find_owner(volume, (uint32_t)id, scratch))
         release_claim(projects, (uint32_t)id);
+    else if (scratch[0])
+        (void)move_claim(projects, (uint32_t)id, scratch);
 }
 
 static int sweep_claims(struct volume *volume, struct error *err)
@@ -396,4 +462,5 @@ const struct volume_ops volume_project_ops = {
     .space = volume_fs_space,
     .list = volume_list_dirs,
     .sweep_rest = project_sweep_rest,
+    .replace = project_replace,
 };

@@ -11,7 +11,7 @@
 
 #define MAX_NAME 64
 
-static bool is_name(const char *name)
+bool volume_is_name(const char *name)
 {
     size_t length = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-");
     return length > 0 && length <= MAX_NAME && name[length] == '\0';
@@ -19,7 +19,7 @@ static bool is_name(const char *name)
 
 static int check_name(const char *name, struct error *err)
 {
-    if (is_name(name))
+    if (volume_is_name(name))
         return 0;
     return error_set(err, ERROR_INVALID,
                      "a scratch is named by 1 to %d letters, digits and '-', not '%.80s'", MAX_NAME,
@@ -148,7 +148,7 @@ int volume_list_dirs(struct volume *volume, struct volume_names *out, struct err
     }
     errno = 0;
     while ((entry = readdir(dir))) {
-        if (is_name(entry->d_name))
+        if (volume_is_name(entry->d_name))
             volume_names_add(out, entry->d_name);
         errno = 0;
     }

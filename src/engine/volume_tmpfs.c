@@ -189,6 +189,17 @@ static int tmpfs_list(struct volume *volume, struct volume_names *out, struct er
     return 0;
 }
 
+static int tmpfs_replace(struct volume *volume, const char *from, const char *to, struct error *err)
+{
+    struct tmpfs_scratch *scratch = take_scratch(volume, from);
+    if (!scratch)
+        return error_set(err, ERROR_NOT_FOUND, "there is no scratch '%s'", from);
+    scratch_free(take_scratch(volume, to));
+    put_scratch(volume, to, take_fd(scratch->fd));
+    scratch_free(scratch);
+    return 0;
+}
+
 static int tmpfs_space(struct volume *volume, struct volume_space *out, struct error *err)
 {
     struct sysinfo memory;
@@ -209,4 +220,5 @@ const struct volume_ops volume_tmpfs_ops = {
     .space = tmpfs_space,
     .list = tmpfs_list,
     .clear = tmpfs_clear,
+    .replace = tmpfs_replace,
 };

@@ -27,6 +27,7 @@ struct import {
     size_t parent_length; // its path is the beginning of talk->item_path
     int file;             // being filled, or -1
     uint64_t left;        // bytes still to come for it
+    bool has_holes;
     struct files_item item;
 };
 
@@ -180,6 +181,8 @@ static int import_dir(struct import *import, struct error *err)
         return 0;
     if (set_owner(import, fd, "", AT_EMPTY_PATH) < 0 || inside_chmod(fd, mode) < 0)
         return failed(import, "set owner and mode of", err);
+    if (import->talk->flags & FILES_OWNERS)
+        (void)set_time(import, fd, "", AT_EMPTY_PATH); // lasts if nothing comes into it afterwards
     return 0;
 }
 
@@ -253,6 +256,8 @@ static int make_file(struct import *import, const char *name)
 static int finish_file(struct import *import, struct error *err)
 {
     autofd fd = take_fd(import->file);
+    if (import->has_holes && ftruncate(fd, (off_t)import->item.size) < 0)
+        return failed(import, "write", err);
     if (set_owner(import, fd, "", AT_EMPTY_PATH) < 0 || fchmod(fd, safe_mode(import)) < 0)
         return failed(import, "set owner and mode of", err);
     (void)set_time(import, fd, "", AT_EMPTY_PATH); // not worth failing for
@@ -263,8 +268,18 @@ static int import_file(struct import *import, struct error *err)
 {
     if (replace(import, make_file) < 0)
         return failed(import, "create", err);
+    import->has_holes = false;
     import->left = import->item.size;
     return import->left ? 0 : finish_file(import, err);
+}
+
+/* What is nothing but zeros becomes a hole: it was one, or may well be. */
+static int write_or_skip(struct import *import, const uint8_t *bytes, size_t length)
+{
+    if (length == 0 || bytes[0] || memcmp(bytes, bytes + 1, length - 1) != 0)
+        return fd_write_all(import->file, bytes, length);
+    import->has_holes = true;
+    return lseek(import->file, (off_t)length, SEEK_CUR) < 0 ? -1 : 0;
 }
 
 static int import_data(struct import *import, const struct files_frame *frame, struct error *err)
@@ -272,7 +287,7 @@ static int import_data(struct import *import, const struct files_frame *frame, s
     if (import->file < 0 || frame->length > import->left)
         return error_set(err, ERROR_INVALID, "more data than the record '%.300s' announced",
                          import->item.path);
-    if (fd_write_all(import->file, frame->payload, frame->length) < 0)
+    if (write_or_skip(import, frame->payload, frame->length) < 0)
         return failed(import, "write", err);
     import->left -= frame->length;
     import->talk->total.bytes += frame->length;

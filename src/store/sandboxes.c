@@ -49,6 +49,7 @@ static const struct field fields[] = {
     {"mode", FIELD_NAME, 0, AT(mode), mode_names},
     {"runtime", FIELD_TEXT, 0, AT(runtime)},
     {"snapshot", FIELD_TEXT, 0, AT(snapshot)},
+    {"layers", FIELD_TEXT, 0, AT(layers)},
     {"command", FIELD_TEXT, 0, AT(command)},
     {"execution_id", FIELD_TEXT, 0, AT(execution_id)},
     {"max_executions", FIELD_NUMBER, 0, AT(max_executions)},

@@ -61,6 +61,8 @@ struct sandbox_record {
     enum sandbox_mode mode;
     const char *runtime;
     const char *snapshot;
+    const char *
+        layers; // packed texts, top first: what lies between its own files and the runtime; NULL: nothing
     const char *command;      // packed texts, argv of the first execution
     const char *execution_id; // the first execution
     int64_t max_executions;   // at once; 0: any number

@@ -9,25 +9,10 @@ import tarfile
 import zipfile
 
 import pytest
+from archives import member, tar_of
 from client import check_error, query
 
 TREE = {"a.txt": b"alpha", "sub/b.bin": bytes(range(256)), "sub/deep/c": b"", "ünï cödé": b"u"}
-
-
-def member(name, data=b"", mode=0o644, **fields):
-    info = tarfile.TarInfo(name)
-    info.size, info.mode = len(data), mode
-    for field, value in fields.items():
-        setattr(info, field, value)
-    return info, data
-
-
-def tar_of(*members, format=tarfile.PAX_FORMAT, compress=True):
-    out = io.BytesIO()
-    with tarfile.open(fileobj=out, mode="w:gz" if compress else "w", format=format) as tar:
-        for info, data in members:
-            tar.addfile(info, io.BytesIO(data))
-    return out.getvalue()
 
 
 def zip_of(entries, modes=None):

@@ -140,8 +140,6 @@ def test_a_hundred_sandboxes_have_different_ids(api):
     ({"network": {"port": 3000}}, ["port"]),
     ({"dependencies": ["git"]}, ["dependencies"]),
     ({"packages": ["typescript"]}, ["packages"]),
-    ({"snapshot": "my-env"}, ["snapshot"]),
-    ({"snapshot": "my-env", "runtime": "base:latest"}, ["snapshot"]),
 ])
 def test_what_is_not_there_yet_is_refused_with_a_sentence(api, fields, words):
     check_error(api.post("/sandbox", fields), 400, "INVALID_ARGUMENT", *words)
@@ -412,23 +410,3 @@ def test_the_environment_of_a_missing_or_ended_sandbox_cannot_change(api):
 
 def test_variables_are_needed_in_the_body(api, shared):
     check_error(api.patch(f"/sandbox/env/{shared.id}", {}), 400, "INVALID_ARGUMENT", "env")
-
-
-# ---- not there yet ----
-
-@pytest.mark.parametrize("method, path", [
-    ("POST", "/sandbox/{id}/pause"), ("POST", "/sandbox/{id}/resume"), ("POST", "/sandbox/{id}/checkpoint"),
-    ("GET", "/sandbox/checkpoints/{id}"), ("POST", "/sandbox/{id}/checkpoint/x/restore"),
-    ("DELETE", "/sandbox/{id}/checkpoint/x"), ("POST", "/sandbox/{id}/snapshot"), ("POST", "/sandbox/snapshots/build"),
-])
-def test_verbs_that_do_not_exist_yet_say_so(api, shared, method, path):
-    check_error(api.call(method, path.format(id=shared.id)), 400, "INVALID_ARGUMENT", "not available yet")
-
-
-def test_there_are_no_snapshots_yet(api):
-    assert api.get("/sandbox/snapshots").data == {"snapshots": [], "total": 0}
-    assert api.get("/sandbox/snapshots/public", key=None).data == {"snapshots": [], "total": 0}
-    for answer in (api.get("/sandbox/snapshots/snp_none"), api.get("/sandbox/snapshots/lineage?snapshot=x"),
-                   api.patch("/sandbox/snapshots/snp_none", {"tag": "x"}), api.delete("/sandbox/snapshots/snp_none"),
-                   api.get("/sandbox/snapshots/public/x", key=None), api.put("/sandbox/snapshots/snp_none/upload", key=None)):
-        check_error(answer, 404, "SNAPSHOT_NOT_FOUND")

@@ -177,3 +177,38 @@ CORE_TEST(many_threads_run_and_nothing_is_lost)
     for (int i = 0; i < 6; i++)
         CHECK_INT(ended[i], 12);
 }
+
+CORE_TEST(a_paused_sandbox_stands_still_and_goes_on)
+{
+    char id[ID_TEXT];
+    autoexecution job = {0};
+    autoexecution other = {0};
+    autoexecution end = {0};
+    autosandbox paused = {0};
+    struct error err = {0};
+    const char *argv[] = {"true", NULL};
+    struct execution_request request = {.argv = argv};
+    bool was_paused = false;
+
+    make_sandbox(id);
+    start_in(id, EXECUTION_COMMAND,
+             "i=0; while [ ! -e stop ]; do i=$((i+1)); echo $i > count; done; echo done", &job);
+    CHECK_OK(sandbox_pause(core, &actor, id, &paused, &err), err);
+    CHECK_INT(paused.state, SANDBOX_PAUSED);
+    CHECK(paused.paused_at > 0);
+    sandbox_record_clear(&paused);
+    CHECK(sandbox_pause(core, &actor, id, &paused, &err) < 0);
+    CHECK_INT(err.kind, ERROR_CONFLICT);
+    reopen_core(); // frozen processes outlive the server
+    await_state(id, SANDBOX_PAUSED);
+    CHECK_OK(sandbox_resume(core, &actor, id, &err), err);
+    await_state(id, SANDBOX_RUNNING);
+    start_in(id, EXECUTION_JOB, "touch stop", &other);
+    await_execution(job.id, &end);
+    CHECK_STR(content_of(end.stdout_stream), "done\n");
+    await_state(id, SANDBOX_IDLE);
+    CHECK_OK(sandbox_pause(core, &actor, id, &paused, &err), err);
+    execution_record_clear(&other);
+    CHECK_OK(execution_start_awake(core, &actor, id, &request, &other, &was_paused, &err), err);
+    CHECK(was_paused);
+}

@@ -13,8 +13,10 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 static int run_kill_init(int argc, char **argv)
@@ -185,10 +187,27 @@ static int run_spy_newborn(int argc, char **argv)
     return 0;
 }
 
+/* Makes marks of overlay, in every way a box could try; 0 when one can be made. */
+static int run_overlay_marks(int argc, char **argv)
+{
+    static const char *const names[] = {"trusted.overlay.opaque", "trusted.overlay.redirect",
+                                        "trusted.overlay.metacopy", "trusted.overlay.whiteout"};
+    if (mkdir(argv[1], 0755) < 0 || chdir(argv[1]) < 0)
+        return 3;
+    if (mknod("whiteout", S_IFCHR | 0600, makedev(0, 0)) == 0)
+        return 0;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (setxattr(".", names[i], "y", 1, 0) == 0)
+            return 0;
+    }
+    return 1;
+}
+
 const struct command hostile_commands[] = {
     {"kill-init", run_kill_init, ""},
     {"spy-init", run_spy_init, ""},
     {"stop-storm", run_stop_storm, ""},
     {"spy-newborn", run_spy_newborn, ""},
+    {"overlay-marks", run_overlay_marks, "DIRECTORY"},
     {0},
 };

@@ -111,46 +111,6 @@ TEST(a_tmpfs_scratch_lives_as_long_as_its_fds)
 
 /* Project quota, where this kernel and this machine's tools can make such file systems */
 
-struct project_case {
-    enum volume_scheme scheme;
-    const char *type;
-    const char *mkfs; // prints nothing
-};
-
-static const struct project_case ext4_case = {
-    VOLUME_EXT4, "ext4",
-    "mkfs.ext4 -q -F -b 4096 -O project,quota -E quotatype=prjquota '%s' >/dev/null 2>&1"};
-static const struct project_case xfs_case = {VOLUME_XFS, "xfs",
-                                             "mkfs.xfs -q -f -s size=4096 '%s' >/dev/null 2>&1"};
-
-/* A file system with project quota at `disk`; the image may be given ready-made in
- * BURROW_TEST_IMAGES. */
-static void mount_with_quota(const struct project_case *one)
-{
-    char path[256], command[512];
-    struct error err = {0};
-    struct loop_device device = {.fd = -1};
-    const char *images = getenv("BURROW_TEST_IMAGES");
-
-    (void)snprintf(path, sizeof path, "%s/%s.img", images ? images : places.base, one->type);
-    if (!images) {
-        autofd made = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-        CHECK(made >= 0 && ftruncate(made, 400 << 20) == 0);
-        (void)snprintf(command, sizeof command, one->mkfs, path);
-        if (system(command) != 0)
-            SKIP("no mkfs.%s here", one->type);
-    }
-    autofd image = open(path, O_RDWR | O_CLOEXEC);
-    CHECK(image >= 0);
-    if (loop_device_attach(image, &device, &err) < 0)
-        SKIP("%s", err.text);
-    int result = mount(device.path, places.disk, one->type, 0, "prjquota");
-    int why = errno;
-    closep(&device.fd);
-    if (result < 0)
-        SKIP("this kernel does not mount %s with project quota: %s", one->type, strerror(why));
-}
-
 static void check_project_scheme(const struct project_case *one)
 {
     const struct volume_options automatic = {0};

@@ -44,3 +44,13 @@ bool owns_even(const char *name, void *seen);
 /* What every scheme promises; and what those that count inodes do. */
 void check_promises(struct volume *volume);
 void check_inodes(struct volume *volume);
+
+/* Project quota, where this kernel and this machine's tools can make such file systems. */
+struct project_case {
+    enum volume_scheme scheme;
+    const char *type;
+    const char *mkfs; // prints nothing
+};
+extern const struct project_case ext4_case, xfs_case;
+/* A file system with project quota at `disk`; the image may be given ready-made in BURROW_TEST_IMAGES. */
+void mount_with_quota(const struct project_case *one);

@@ -4,6 +4,7 @@
 #include "front/agentuity/agentuity.h"
 #include "front/agentuity/envelope.h"
 #include "front/agentuity/member.h"
+#include "front/agentuity/reference.h"
 #include "front/call.h"
 #include "front/route.h"
 
@@ -19,13 +20,19 @@ extern const struct route agentuity_account_routes[];
 extern const struct route agentuity_ssh_key_routes[];
 extern const struct route agentuity_stream_routes[];
 extern const struct route agentuity_file_routes[];
-extern const struct route agentuity_later_routes[];
+extern const struct route agentuity_pause_routes[];
+extern const struct route agentuity_checkpoint_routes[];
+extern const struct route agentuity_snapshot_routes[];
+extern const struct route agentuity_snapshot_build_routes[];
+extern const struct route agentuity_transfer_routes[];
+extern const struct route agentuity_difference_routes[];
 
 /* The core's ids are bare; these are put in front where a client sees them (call_id takes them off again). */
 #define SANDBOX_PREFIX "sbx_"
 #define EXECUTION_PREFIX "exe_"
 #define JOB_PREFIX "job_"
 #define SNAPSHOT_PREFIX "snp_"
+#define CHECKPOINT_PREFIX "ckpt_"
 #define STREAM_PREFIX "stream_"
 #define EVENT_PREFIX "evt_"
 #define RUNTIME_PREFIX "srt_"

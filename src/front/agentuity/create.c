@@ -3,6 +3,7 @@
 #include "base/mem.h"
 #include "core/runtime.h"
 #include "core/sandbox.h"
+#include "core/snapshot.h"
 #include "front/agentuity/agentuity_impl.h"
 #include "front/agentuity/body.h"
 #include "front/agentuity/render.h"
@@ -80,7 +81,8 @@ static const struct field create_fields[] = {
     {"runtime", FIELD_TEXT, offsetof(struct create_body, runtime),
      .help = "a name from the list of runtimes"},
     {"runtimeId", FIELD_TEXT, offsetof(struct create_body, runtime_id), .help = "an id from there"},
-    {"snapshot", FIELD_TEXT, offsetof(struct create_body, snapshot), .help = "not available yet"},
+    {"snapshot", FIELD_TEXT, offsetof(struct create_body, snapshot),
+     .help = "id, name:tag, tag or name of a snapshot, instead of a runtime"},
     {"projectId", FIELD_TEXT, offsetof(struct create_body, project), .maximum = 256,
      .help = "to filter lists by"},
     {"resources", FIELD_MAP, offsetof(struct create_body, resources), .fields = resources_fields},
@@ -107,11 +109,6 @@ static const struct field create_fields[] = {
 /* What this server cannot do must not be passed over in silence: the sandbox would not be what was asked for. */
 static int refuse_unavailable(const struct create_body *body, struct error *err)
 {
-    if (body->snapshot && (body->runtime || body->runtime_id))
-        return error_set(err, ERROR_INVALID, "snapshot: cannot be given together with a runtime");
-    if (body->snapshot)
-        return error_set(err, ERROR_INVALID,
-                         "snapshot: starting from a snapshot is not available yet");
     if (body->network.is_enabled)
         return error_set(err, ERROR_INVALID,
                          "network.enabled: outbound network is not available yet");
@@ -194,6 +191,22 @@ static int no_runtime(const char *id, struct error *err)
     return error_about(err, "runtime", NULL);
 }
 
+static int fill_snapshot(struct call *call, const struct create_body *body,
+                         struct sandbox_request *out, struct error *err)
+{
+    autosnapshot record = {0};
+
+    if (body->runtime || body->runtime_id)
+        return error_set(err, ERROR_INVALID, "snapshot: cannot be given together with a runtime");
+    if (!body->snapshot[0])
+        return error_set(err, ERROR_INVALID, "snapshot: must not be empty");
+    if (snapshot_resolve(call->core, &call->actor, reference_of_snapshot(call, body->snapshot),
+                         &record, err) < 0)
+        return -1;
+    out->snapshot = call_print(call, "%s", record.id);
+    return 0;
+}
+
 static int fill_runtime(struct call *call, const struct create_body *body,
                         struct sandbox_request *out, struct error *err)
 {
@@ -263,7 +276,8 @@ static int fill_request(struct call *call, const struct create_body *body,
         write_scopes(call, body->scopes, &out->scopes, err) < 0 ||
         body_env(call, &body->env, &out->env, err) < 0)
         return -1;
-    return fill_runtime(call, body, out, err);
+    return body->snapshot ? fill_snapshot(call, body, out, err)
+                          : fill_runtime(call, body, out, err);
 }
 
 /* Without a key of its own, a request that is sent again makes another sandbox: one whose answer nobody got must not stay. */

@@ -51,11 +51,14 @@ static const struct {
     {ERROR_DENIED, NULL, NULL, "FORBIDDEN"},
     {ERROR_GONE, "sandbox", NULL, "SANDBOX_TERMINATED"},
     {ERROR_CONFLICT, "sandbox", "busy", "SANDBOX_BUSY"},
+    {ERROR_CONFLICT, "checkpoint", NULL, "CHECKPOINT_EXISTS"},
+    {ERROR_CONFLICT, "runtime", "differs", "RUNTIME_DIFFERS"},
     {ERROR_CONFLICT, NULL, "mismatch", "IDEMPOTENCY_MISMATCH"},
     {ERROR_CONFLICT, NULL, NULL, "INVALID_STATE"},
     {ERROR_LIMIT, NULL, "too large", "TOO_LARGE"},
     {ERROR_LIMIT, "file", NULL, "FILE_LIMIT"},
     {ERROR_LIMIT, "stream", NULL, "STREAM_LIMIT"},
+    {ERROR_LIMIT, "snapshot", NULL, "SNAPSHOT_LIMIT"},
     {ERROR_LIMIT, NULL, NULL, "CAPACITY"},
     {ERROR_TIMEOUT, NULL, "slow", "TIMEOUT"},
     {ERROR_UNAVAILABLE, NULL, "restarting", "RESTARTING"},
@@ -97,8 +100,13 @@ static const struct {
     const char *noun;
     const char *prefix;
 } prefixes[] = {
-    {"sandbox", SANDBOX_PREFIX}, {"execution", EXECUTION_PREFIX}, {"job", JOB_PREFIX},
-    {"stream", STREAM_PREFIX},   {"runtime", RUNTIME_PREFIX},
+    {"sandbox", SANDBOX_PREFIX},
+    {"execution", EXECUTION_PREFIX},
+    {"job", JOB_PREFIX},
+    {"stream", STREAM_PREFIX},
+    {"runtime", RUNTIME_PREFIX},
+    {"snapshot", SNAPSHOT_PREFIX},
+    {"checkpoint", CHECKPOINT_PREFIX},
 };
 
 static const char *prefix_of(const char *noun)

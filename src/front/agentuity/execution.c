@@ -40,12 +40,14 @@ static int fill_request(struct call *call, const struct execute_body *body,
 }
 
 static int answer(struct response *response, const struct execution_record *record,
-                  const char *base_url)
+                  const char *base_url, bool was_paused)
 {
     autoreply reply = {0};
 
     envelope_data(&reply);
     render_execution(&reply.json, record, base_url);
+    if (was_paused)
+        member_bool(&reply.json, "autoResumed", true);
     return envelope_send(&reply, response, 200);
 }
 
@@ -55,14 +57,15 @@ static int execute(struct call *call, struct error *err)
     struct execute_body body = {0};
     struct execution_request want;
     autoexecution record = {0};
+    bool was_paused = false;
     const char *id;
 
     if (call_id(call, 0, SANDBOX_PREFIX, "sandbox", &id, err) < 0 ||
         fields_read(call->body, execute_fields, &body, err) < 0 ||
         fill_request(call, &body, &want, err) < 0 ||
-        execution_start(call->core, &call->actor, id, &want, &record, err) < 0)
+        execution_start_awake(call->core, &call->actor, id, &want, &record, &was_paused, err) < 0)
         return -1;
-    return answer(call->response, &record, call_base_url(call));
+    return answer(call->response, &record, call_base_url(call), was_paused);
 }
 
 static const enum execution_kind command_kind = EXECUTION_COMMAND;
@@ -72,7 +75,7 @@ static enum poll_look tell(const struct poll *poll, bool is_last,
 {
     if (!is_last && !execution_is_over(record))
         return POLL_WAITS;
-    answer(poll->call->response, record, poll_base_url(poll));
+    answer(poll->call->response, record, poll_base_url(poll), false);
     return POLL_ANSWERED;
 }
 
@@ -141,7 +144,7 @@ static const struct parameter list_parameters[] = {
 
 const struct route agentuity_execution_routes[] = {
     {"POST", "/sandbox/{id}/execute", ROUTE_SLOW, ACCESS_KEY, BODY_JSON, execute,
-     "starts a command", .fields = execute_fields},
+     "starts a command; a paused sandbox is woken for it", .fields = execute_fields},
     {"GET", "/sandbox/execution/{executionId}", ROUTE_LOOP, ACCESS_KEY, BODY_NONE, get,
      "a command's state, or its end", .query = get_parameters},
     {"GET", "/sandbox/sandboxes/{id}/executions", ROUTE_QUICK, ACCESS_KEY, BODY_NONE, list,

@@ -194,6 +194,18 @@ static void write_names(struct json_writer *json, const struct sandbox_record *r
     member_text(json, "description", record->description);
 }
 
+/* Of one that is not remembered any more its id is all there is; clients want to know whose a private one is. */
+static void write_origin(struct json_writer *json, const struct sandbox_view *view)
+{
+    struct snapshot_record unknown = {.id = view->record->snapshot};
+    struct snapshot_view bare = {.record = &unknown};
+
+    if (!view->record->snapshot)
+        return;
+    json_key(json, "snapshot");
+    render_origin(json, view->snapshot ? view->snapshot : &bare);
+}
+
 /* What lists and single ones have in common. */
 static void write_common(struct json_writer *json, const struct sandbox_view *view,
                          const struct asked *asked)
@@ -208,6 +220,7 @@ static void write_common(struct json_writer *json, const struct sandbox_view *vi
     member_text(json, "mode", mode_name(record->mode));
     member_text(json, "region", view->region);
     write_runtime(json, record->runtime);
+    write_origin(json, view);
     if (view->first)
         render_stream_urls(json, view->first, view->base_url);
     member_bool(json, "networkEnabled", record->has_network);
@@ -221,9 +234,8 @@ static void write_common(struct json_writer *json, const struct sandbox_view *vi
     }
 }
 
-static void write_user(struct json_writer *json, const char *key_id)
+void render_user(struct json_writer *json, const char *key_id)
 {
-    json_key(json, "user");
     json_map_begin(json);
     member_id(json, "id", USER_PREFIX, key_id && *key_id ? key_id : "local");
     json_map_end(json);
@@ -255,8 +267,17 @@ static void write_rest(struct json_writer *json, const struct sandbox_record *re
     member_integer(json, "cpuTimeMs", record->cpu_ms);
     member_integer(json, "memoryByteSec", render_byte_seconds(record->memory_mib_ms));
     member_integer(json, "networkEgressBytes", record->egress_bytes);
-    write_user(json, record->key_id);
+    json_key(json, "user");
+    render_user(json, record->key_id);
     write_project(json, record->owner.project);
+}
+
+void render_paused(struct json_writer *json, const struct sandbox_record *record)
+{
+    member_id(json, "sandboxId", SANDBOX_PREFIX, record->id);
+    member_text(json, "status", render_status(record->state));
+    if (record->paused_timeout_ms > 0)
+        member_time(json, "terminatesAt", record->paused_at + record->paused_timeout_ms);
 }
 
 void render_sandbox_entry(struct json_writer *json, const struct sandbox_view *view)

@@ -2,8 +2,11 @@
 /* The core's records as the clients want to read them. Pure: records in, JSON out. Each writes one object. */
 #pragma once
 #include "core/account.h"
+#include "core/checkpoint.h"
+#include "core/difference.h"
 #include "core/event.h"
 #include "core/sandbox.h"
+#include "core/snapshot.h"
 #include "data/json_writer.h"
 
 /* The protocol's word for a state. */
@@ -19,8 +22,22 @@ extern const char *const render_statuses[];
  */
 int64_t render_exit_code(enum sandbox_mode mode, enum sandbox_state state, int64_t exit_code);
 
+/* A snapshot, and whose it is. */
+struct snapshot_view {
+    const struct snapshot_record *record;
+    const struct organisation_record *organisation; // its owner; or NULL
+    const char *organisation_name;                  // instead of the record's; or NULL
+    const struct snapshot_files *files;             // NULL: not told
+};
+void render_snapshot(struct json_writer *json, const struct snapshot_view *view);
+/* What of it a list of ancestors says. */
+void render_ancestor(struct json_writer *json, const struct snapshot_view *view);
+/* What a sandbox says of the one it was made from. */
+void render_origin(struct json_writer *json, const struct snapshot_view *view);
+
 struct sandbox_view {
     const struct sandbox_record *record;
+    const struct snapshot_view *snapshot; // what it was made from; NULL: not known, or a runtime
     const struct execution_record *first; // its first execution; NULL: none
     const struct organisation_record *organisation;
     const char *organisation_name; // instead of the record's; or NULL
@@ -43,6 +60,18 @@ void render_execution(struct json_writer *json, const struct execution_record *r
                       const char *base_url);
 void render_job(struct json_writer *json, const struct execution_record *record,
                 const char *base_url);
+
+/* What the answer to pausing says. Members, not an object. */
+void render_paused(struct json_writer *json, const struct sandbox_record *record);
+
+void render_checkpoint(struct json_writer *json, const struct checkpoint_record *record);
+
+/* Between two moments, as the client named them. */
+void render_difference(struct json_writer *json, const char *from, const char *to,
+                       const struct difference *difference);
+
+/* {"id":"user_…"}: the key that something was made with. */
+void render_user(struct json_writer *json, const char *key_id);
 
 void render_event(struct json_writer *json, const struct event_record *record);
 

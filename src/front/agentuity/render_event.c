@@ -57,6 +57,8 @@ static const struct {
 } id_facts[] = {
     {"execution", "executionId", EXECUTION_PREFIX},
     {"job", "jobId", JOB_PREFIX},
+    {"snapshot", "snapshotId", SNAPSHOT_PREFIX},
+    {"checkpoint", "checkpointId", CHECKPOINT_PREFIX},
 };
 
 /* How a command ended, in the words for executions. */

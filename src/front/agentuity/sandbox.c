@@ -7,18 +7,28 @@
 #include "front/agentuity/body.h"
 #include "front/agentuity/render.h"
 #include "front/agentuity/sandbox_filter.h"
+#include "front/agentuity/snapshot_impl.h"
 #include "front/poll.h"
 
 #include <string.h>
 
-/* Writes one with what belongs to it elsewhere: its first command, whose streams it names. */
+/* Writes one with what belongs to it elsewhere: its first command, whose streams it names, and what it was made from. */
 static void write_sandbox(struct json_writer *json, struct call *call, struct sandbox_view *view,
                           bool is_entry)
 {
     const char *first_id = view->record->execution_id;
     autoexecution first = {0};
+    autosnapshot origin = {0};
+    autoorganisation owner = {0};
+    struct snapshot_view origin_view;
     struct error err = {0};
 
+    if (view->record->snapshot &&
+        snapshot_look(call->core, &call->actor, view->record->snapshot, &origin, &err) == 0) {
+        snapshot_organisation(call, &origin, &owner);
+        origin_view = snapshot_view_of(call, &origin, &owner);
+        view->snapshot = &origin_view;
+    }
     // Without it the URLs of its streams are left out, which is all that can be said of one that is forgotten.
     if (first_id && execution_get(call->core, &call->actor, first_id, NULL, &first, &err) == 0)
         view->first = &first;
@@ -27,6 +37,7 @@ static void write_sandbox(struct json_writer *json, struct call *call, struct sa
     else
         render_sandbox(json, view);
     view->first = NULL;
+    view->snapshot = NULL;
 }
 
 static struct sandbox_view

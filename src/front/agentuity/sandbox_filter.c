@@ -57,9 +57,8 @@ static unsigned states_of(const struct query *query)
 static const char *snapshot_of(const struct query *query)
 {
     const char *text = query_text(query, "snapshotId");
-    const size_t length = strlen(SNAPSHOT_PREFIX);
 
-    return text && strncmp(text, SNAPSHOT_PREFIX, length) == 0 ? text + length : text;
+    return text ? reference_of(text, SNAPSHOT_PREFIX) : NULL;
 }
 
 int sandbox_filter_list(struct call *call, struct sandbox_list *out, struct error *err)

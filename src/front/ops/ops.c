@@ -3,6 +3,7 @@
 #include "front/ops/ops.h"
 
 #include "front/call.h"
+#include "front/ops/ops_impl.h"
 #include "front/reply.h"
 #include "front/router.h"
 
@@ -88,6 +89,10 @@ static const struct route routes[] = {
      .summary = "which version this is"},
     {"GET", "/openapi.json", ROUTE_LOOP, ACCESS_OPEN, BODY_NONE, get_openapi,
      .summary = "this document"},
+    {"GET", "/system/df", ROUTE_SLOW, ACCESS_KEY, BODY_NONE, ops_get_space,
+     .summary = "what runtimes, snapshots, checkpoints, sandboxes and streams take on the disk"},
+    {"POST", "/system/prune", ROUTE_SLOW, ACCESS_KEY, BODY_JSON, ops_prune,
+     .summary = "gives back what nothing uses", .fields = ops_prune_fields},
     {0},
 };
 

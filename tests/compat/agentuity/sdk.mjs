@@ -8,7 +8,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { PassThrough, Readable, Writable } from 'node:stream';
 import { after, test } from 'node:test';
-import { gunzipSync } from 'node:zlib';
+import { gunzipSync, gzipSync } from 'node:zlib';
 import * as sdk from '@agentuity/server';
 import {
 	APIClient,
@@ -71,6 +71,24 @@ async function readOutputUrl(url) {
 	const response = await fetch(url);
 	if (!response.ok || !response.body) throw new Error(`Unable to read sandbox output: ${response.status}`);
 	return readText(response.body);
+}
+
+// A tar of one file.
+function tarOf(name, content) {
+	const header = Buffer.alloc(512);
+	header.write(name);
+	header.write('0000644\0', 100);
+	header.write('0000000\0', 108);
+	header.write('0000000\0', 116);
+	header.write(`${content.length.toString(8).padStart(11, '0')}\0`, 124);
+	header.write('00000000000\0', 136);
+	header.write('        0', 148);
+	header.write('ustar\x0000', 257);
+	const sum = header.reduce((total, byte) => total + byte, 0);
+	header.write(`${sum.toString(8).padStart(6, '0')}\0 `, 148);
+	const body = Buffer.alloc(Math.ceil(content.length / 512) * 512);
+	body.write(content);
+	return Buffer.concat([header, body, Buffer.alloc(1024)]);
 }
 
 async function until(fn, what) {
@@ -451,18 +469,169 @@ test('A, lifecycle and failure checks: an idle sandbox disappears and its events
 	assert.match(JSON.stringify(events[0].event), /idle/);
 });
 
-test('A, pause, resume and checkpoints: refused with a sentence until they exist', async () => {
-	const sandbox = await create({ timeout: { idle: '10m', paused: '24h' } });
-	await assert.rejects(sandbox.pause(), (error) => error.status === 400 && /not available/.test(error.message));
-	await assert.rejects(sandbox.resume(), (error) => error.status === 400);
-	await assert.rejects(client.createDiskCheckpoint(sandbox.id, 'before-upgrade'), (error) => error.status === 400);
+test('A, pause and resume (sh for bun)', async () => {
+	const sandbox = await create({});
+	await sandbox.writeFiles([{ path: 'kept', content: Buffer.from('yes') }]);
+	await sandbox.pause();
+	assert.equal((await sandbox.get()).status, 'suspended');
+	assert.equal(await readText(await sandbox.readFile('kept')), 'yes', 'files can be read meanwhile');
+	await sandbox.resume();
+	assert.equal((await sandbox.get()).status, 'idle');
+	const execution = await sandbox.execute({ command: ['cat', 'kept'] });
+	assert.equal(await readOutputUrl(execution.stdoutStreamUrl), 'yes');
+	await client.pause(sandbox.id);
+	await client.resume(sandbox.id);
+	await assert.rejects(client.resume(sandbox.id), (error) => error.status === 409);
 });
 
-test('A, snapshots: refused with a sentence until they exist', async () => {
+test('A, pause and resume: execute wakes, and says so', async () => {
 	const sandbox = await create({});
-	await assert.rejects(client.createSnapshot(sandbox.id, { name: 'x' }), (error) => error.status === 400);
-	await assert.rejects(client.create({ snapshot: 'x' }), (error) => error.status === 400 && /snapshot/.test(error.message));
-	assert.deepEqual((await client.listSnapshots({ limit: 20 })).snapshots, []);
+	await sandbox.pause();
+	await assert.rejects(sandbox.pause(), (error) => error.status === 409);
+	const woken = await sandboxExecute(raw, { sandboxId: sandbox.id, options: { command: ['true'] } });
+	assert.equal(woken.autoResumed, true);
+	await until(async () => (await sandbox.get()).status === 'idle', 'the command to end');
+	const awake = await sandboxExecute(raw, { sandboxId: sandbox.id, options: { command: ['true'] } });
+	assert.equal(awake.autoResumed, undefined);
+	await until(async () => (await sandbox.get()).status === 'idle', 'the command to end');
+	await sandbox.pause();
+	assert.equal((await sandbox.execute({ command: ['true'] })).exitCode, 0);
+});
+
+test('A, pause and resume: terminatesAt with a paused timeout', async () => {
+	const sandbox = await client.create({ runtime: 'base:latest', timeout: { idle: '10m', paused: '24h' } });
+	try {
+		const pauseResult = await sandbox.pause();
+		assert.deepEqual([pauseResult.sandboxId, pauseResult.status], [sandbox.id, 'suspended']);
+		const hours = (Date.parse(pauseResult.terminatesAt) - Date.now()) / 3_600_000;
+		assert.ok(hours > 23.9 && hours < 24.1, pauseResult.terminatesAt);
+	} finally {
+		await sandbox.destroy();
+	}
+	const endless = await create({ timeout: { paused: '0s' } });
+	assert.equal((await endless.pause()).terminatesAt, undefined);
+});
+
+test('A, checkpoints (sh for bun)', async () => {
+	const sandbox = await create({});
+	await sandbox.writeFiles([{ path: 'package.json', content: Buffer.from('{}') }]);
+	const checkpoint = await client.createDiskCheckpoint(sandbox.id, 'before-upgrade');
+	assert.deepEqual([checkpoint.name, checkpoint.parent, checkpoint.sandboxId], ['before-upgrade', '', sandbox.id]);
+	await sandbox.execute({ command: ['sh', '-c', 'echo changed >package.json; touch added'] });
+	await checkpoint.restore();
+	assert.equal(await readText(await sandbox.readFile('package.json')), '{}');
+	assert.deepEqual((await sandbox.listFiles()).map((file) => file.path), ['package.json']);
+	const second = await client.createDiskCheckpoint(sandbox.id, 'second');
+	assert.equal(second.parent, 'before-upgrade');
+	const checkpoints = await client.listDiskCheckpoints(sandbox.id);
+	assert.deepEqual(checkpoints.map((item) => item.name), ['before-upgrade', 'second']);
+	const found = await client.getDiskCheckpoint(sandbox.id, checkpoint.id);
+	assert.equal(found.name, 'before-upgrade');
+	await found.restore();
+	await checkpoint.delete();
+	await sdk.diskCheckpointRestore(raw, { sandboxId: sandbox.id, checkpointId: second.id });
+	assert.deepEqual((await sdk.diskCheckpointList(raw, { sandboxId: sandbox.id })).map((item) => item.name), ['second']);
+	await assert.rejects(checkpoint.restore(), (error) => error.status === 404);
+	await assert.rejects(checkpoint.delete(), (error) => error.status === 404);
+	await assert.rejects(client.createDiskCheckpoint(sandbox.id, 'second'), (error) => error.status === 409);
+	await sandbox.pause();
+	await assert.rejects(client.createDiskCheckpoint(sandbox.id, 'third'), (error) => error.status === 409);
+});
+
+test('A, snapshots (git and python3 for bun; without network)', async () => {
+	const sandbox = await client.create({ runtime: 'base:latest' });
+	let snapshot;
+	try {
+		await sandbox.execute({ command: ['git', 'init', '-q', '.'] });
+		await sandbox.writeFiles([{ path: 'lib.py', content: Buffer.from('word = "zod"') }]);
+		snapshot = await client.createSnapshot(sandbox.id, { name: 'bun-zod', tag: 'bun-zod', description: 'Bun project with Zod installed' });
+		assert.match(snapshot.snapshotId, /^snp_/);
+	} finally {
+		await sandbox.destroy();
+	}
+	const next = await client.create({ snapshot: 'bun-zod', resources: { memory: '512Mi' } });
+	const execution = await next.execute({ command: ['python3', '-c', 'import lib; print(lib.word)'] });
+	assert.equal(await readOutputUrl(execution.stdoutStreamUrl), 'zod\n');
+	const info = await next.get();
+	assert.deepEqual([info.snapshot.id, info.snapshot.public, info.snapshot.tag], [snapshot.snapshotId, false, 'bun-zod']);
+	assert.match(info.snapshot.user.id, /^user_/);
+	const { sandboxes } = await client.list({ snapshotId: snapshot.snapshotId });
+	assert.deepEqual(sandboxes.map((item) => item.sandboxId), [next.id]);
+
+	const child = await client.createSnapshot(next.id);
+	assert.deepEqual([child.tag, child.parentSnapshotId], ['latest', snapshot.snapshotId]);
+	const lineage = await client.getSnapshotLineage({ snapshot: child.snapshotId });
+	assert.deepEqual(lineage.lineage.map((entry) => entry.snapshotId), [child.snapshotId, snapshot.snapshotId]);
+	assert.equal((await client.getSnapshotLineage({ name: 'bun-zod', tag: 'bun-zod', limit: 5 })).total, 1);
+	await next.destroy();
+
+	const { snapshots, total } = await client.listSnapshots({ limit: 20 });
+	assert.ok(total >= 2 && snapshots.some((item) => item.snapshotId === snapshot.snapshotId));
+	for (const sort of ['name', 'created', 'size', 'files']) await client.listSnapshots({ sort, direction: 'asc', limit: 1, offset: 0 });
+	assert.equal((await client.listSnapshots({ sandboxId: sandbox.id })).total, 1);
+	const whole = await client.getSnapshot(snapshot.snapshotId);
+	assert.equal(whole.fileCount, whole.files.length);
+	assert.ok(whole.files.some((file) => file.path.endsWith('lib.py') && file.size === 12 && /^[0-9a-f]{64}$/.test(file.sha256)));
+
+	assert.equal((await client.tagSnapshot(snapshot.snapshotId, 'v1.0')).tag, 'v1.0');
+	assert.equal((await client.tagSnapshot(snapshot.snapshotId, null)).tag, undefined);
+	await client.deleteSnapshot(snapshot.snapshotId);
+	await client.deleteSnapshot(child.snapshotId);
+	await assert.rejects(client.getSnapshot(snapshot.snapshotId), (error) => error.status === 404);
+	await assert.rejects(client.create({ snapshot: 'bun-zod' }), (error) => error.status === 404);
+	await assert.rejects(client.create({ snapshot: 'bun-zod', runtime: 'base:latest' }));
+	await assert.rejects(client.createSnapshot(sandbox.id, {}), (error) => error.status === 404);
+});
+
+test('A, snapshots: a run from one, while its sandbox is at work', async () => {
+	const sandbox = await create({});
+	await sandboxExecute(raw, { sandboxId: sandbox.id, options: { command: ['sh', '-c', 'echo busy >state; touch ready; sleep 600'] } });
+	await until(async () => (await sandbox.listFiles()).some((file) => file.path === 'ready'), 'the command to write');
+	const { snapshotId } = await client.createSnapshot(sandbox.id, { name: 'busy' });
+	const result = await client.run({ snapshot: snapshotId, command: { exec: ['cat', 'state'] } });
+	assert.deepEqual([result.exitCode, result.stdout], [0, 'busy\n']);
+	await client.deleteSnapshot(snapshotId);
+});
+
+test('A, snapshots: public ones need no key', async () => {
+	const sandbox = await create({});
+	const { snapshotId } = await client.createSnapshot(sandbox.id, { name: 'open', public: true });
+	const nobody = new APIClient(url, quiet, undefined, { maxRetries: 0 });
+	assert.ok((await sdk.snapshotPublicList(nobody, { limit: 100 })).snapshots.some((item) => item.snapshotId === snapshotId));
+	const seen = await sdk.snapshotPublicGet(nobody, { snapshotRef: snapshotId });
+	assert.equal(seen.public, true);
+	assert.equal((await sdk.snapshotPublicGet(nobody, { snapshotRef: seen.fullName })).snapshotId, snapshotId);
+	const next = await create({ snapshot: seen.fullName });
+	assert.equal((await next.get()).snapshot.org.id, seen.org.id);
+	await client.deleteSnapshot(snapshotId);
+	await assert.rejects(sdk.snapshotPublicGet(nobody, { snapshotRef: snapshotId }), (error) => error.status === 404);
+});
+
+test('A, snapshots: builds by the lower-level functions', async () => {
+	const archive = gzipSync(tarOf('index.js', 'hello'));
+	const file = { path: 'index.js', size: 5, sha256: '0'.repeat(64), contentType: 'text/javascript', mode: 420 };
+	const init = { runtime: 'base:latest', name: 'low', tag: 'v1', contentHash: 'h1' };
+	const begun = await sdk.snapshotBuildInit(raw, { ...init, encrypt: true, git: { branch: 'main' } });
+	assert.equal(begun.publicKey, undefined);
+	const put = await fetch(begun.uploadUrl, { method: 'PUT', headers: { 'Content-Type': 'application/gzip' }, body: archive });
+	assert.equal(put.status, 200);
+	const built = await sdk.snapshotBuildFinalize(raw, {
+		snapshotId: begun.snapshotId, sizeBytes: 5, fileCount: 1, files: [file], env: { WORD: 'x' }, metadata: { author: 'team' },
+	});
+	assert.deepEqual([built.name, built.tag, built.userMetadata], ['low', 'v1', { author: 'team' }]);
+	const again = await sdk.snapshotBuildInit(raw, init);
+	assert.deepEqual([again.unchanged, again.existingId, again.existingName, again.existingTag], [true, begun.snapshotId, 'low', 'v1']);
+
+	const open = await sdk.snapshotBuildInit(raw, { ...init, name: 'low-public', force: true, public: true });
+	assert.equal(open.uploadUrl, undefined);
+	const result = await sdk.snapshotUpload(raw, { snapshotId: open.snapshotId, body: archive, contentLength: archive.length });
+	assert.deepEqual([result.success, result.scanned], [true, false]);
+	await sdk.snapshotBuildFinalize(raw, { snapshotId: open.snapshotId, sizeBytes: 5, fileCount: 1, files: [file] });
+	for (const { snapshotId } of [begun, open]) {
+		const ran = await client.run({ snapshot: snapshotId, command: { exec: ['sh', '-c', 'cat index.js; printf %s "$WORD"'] } });
+		assert.equal(ran.stdout, snapshotId === begun.snapshotId ? 'hellox' : 'hello');
+		await client.deleteSnapshot(snapshotId);
+	}
 });
 
 test('A, events', async () => {

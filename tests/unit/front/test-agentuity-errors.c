@@ -50,6 +50,9 @@ TEST(an_ended_sandbox_and_a_busy_one_are_told_apart)
     check(ERROR_CONFLICT, "sandbox", "busy", 409, "SANDBOX_BUSY");
     check(ERROR_CONFLICT, "sandbox", "state", 409, "INVALID_STATE");
     check(ERROR_CONFLICT, "stream", "busy", 409, "INVALID_STATE");
+    check(ERROR_CONFLICT, "checkpoint", NULL, 409, "CHECKPOINT_EXISTS");
+    check(ERROR_CONFLICT, "snapshot", "state", 409, "INVALID_STATE");
+    check(ERROR_CONFLICT, "runtime", "differs", 409, "RUNTIME_DIFFERS");
 }
 
 TEST(full_is_not_unavailable)

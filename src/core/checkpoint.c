@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Checkpoints of a sandbox; see checkpoint.h. */
+#include "core/checkpoint.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "core/command.h"
+#include "core/ending.h"
+#include "core/keeper.h"
+#include "core/layers.h"
+#include "core/lookup.h"
+#include "core/note.h"
+
+#include <string.h>
+
+#define NAME_MAX_BYTES 128
+
+static int check_name(const char *name, struct error *err)
+{
+    if (!name || !*name)
+        return error_set(err, ERROR_INVALID, "a checkpoint needs a name");
+    if (strlen(name) > NAME_MAX_BYTES)
+        return error_set(err, ERROR_INVALID, "the name of a checkpoint has at most %d bytes",
+                         NAME_MAX_BYTES);
+    if (strchr(name, '/'))
+        return error_set(err, ERROR_INVALID, "'/' cannot be in the name of a checkpoint");
+    return 0;
+}
+
+static int refuse_paused(struct error *err)
+{
+    error_set(err, ERROR_CONFLICT, "the sandbox is paused; resume it first");
+    return error_about(err, "sandbox", "state");
+}
+
+static int not_while_paused(struct live *live, struct error *err)
+{
+    return live_is_in(live, sandbox_in(SANDBOX_PAUSED)) ? refuse_paused(err) : 0;
+}
+
+static int find(struct core *core, const char *sandbox_id, const char *reference,
+                struct checkpoint_record *out, struct error *err)
+{
+    if (store_checkpoint_get(core->store, sandbox_id, reference, out, err) == 0)
+        return 0;
+    return err->kind == ERROR_NOT_FOUND ? lookup_missing("checkpoint", reference, err) : -1;
+}
+
+/* The name of the newest one, or "". */
+static int find_parent(struct core *core, const char *sandbox_id, struct checkpoint_list *all,
+                       const char **parent, struct error *err)
+{
+    if (store_checkpoint_list(core->store, sandbox_id, all, err) < 0)
+        return -1;
+    *parent = all->count ? all->rows[all->count - 1].name : "";
+    return 0;
+}
+
+static int put(struct live *live, const struct checkpoint_record *record, struct error *err)
+{
+    struct note note = {.type = EVENT_CHECKPOINT, .reason = "created", .now = record->created_at};
+    autotransaction together = {0};
+
+    note_fact(&note, "checkpoint", record->id);
+    note_fact(&note, "name", record->name);
+    if (store_begin(live->core->store, STORE_DURABLE, &together, err) < 0 ||
+        layers_put(live->core, record->layer, (uint64_t)record->size_bytes, record->id, err) < 0)
+        return -1;
+    if (store_checkpoint_put(live->core->store, record, err) < 0) {
+        if (err->kind == ERROR_CONFLICT)
+            error_set(err, ERROR_CONFLICT, "the sandbox has a checkpoint '%s' already",
+                      record->name);
+        return error_about(err, "checkpoint", "exists");
+    }
+    if (note_put(live, &note, err) < 0)
+        return -1;
+    return store_commit(&together, err);
+}
+
+static int is_name_free(struct core *core, const char *sandbox_id, const char *name,
+                        struct error *err)
+{
+    autocheckpoint other = {0};
+
+    if (store_checkpoint_get(core->store, sandbox_id, name, &other, err) < 0)
+        return err->kind == ERROR_NOT_FOUND ? 0 : -1;
+    error_set(err, ERROR_CONFLICT, "the sandbox has a checkpoint '%s' already", name);
+    return error_about(err, "checkpoint", "exists");
+}
+
+int checkpoint_create(struct core *core, const struct actor *actor, const char *sandbox_id,
+                      const char *name, struct checkpoint_record *out, struct error *err)
+{
+    autoptr(live) live = NULL;
+    autocheckpoints all = {0};
+    char id[ID_TEXT];
+    char layer[LAYER_NAME];
+    uint64_t bytes = 0;
+    struct checkpoint_record record = {.id = id_make(id), .sandbox_id = sandbox_id, .name = name};
+
+    if (check_name(name, err) < 0 || lookup_live(core, actor, sandbox_id, &live, err) < 0 ||
+        not_while_paused(live, err) < 0 || is_name_free(core, sandbox_id, name, err) < 0 ||
+        find_parent(core, sandbox_id, &all, &record.parent, err) < 0 ||
+        live_ensure_box(live, err) < 0)
+        return -1;
+    live_touch(live);
+    if (layers_save(live, layers_name(layer), &bytes, err) < 0)
+        return error_wrap(err, "keep the files of the sandbox");
+    record.layer = layer;
+    record.size_bytes = (int64_t)bytes;
+    record.created_at = (int64_t)clock_wall_ms();
+    if (put(live, &record, err) < 0) {
+        struct error ignored = {0};
+        (void)layer_remove(engine_volume(core->engine), layer, &ignored); // else swept
+        return -1;
+    }
+    return find(core, sandbox_id, id, out, err);
+}
+
+int checkpoint_list(struct core *core, const struct actor *actor, const char *sandbox_id,
+                    struct checkpoint_list *out, struct error *err)
+{
+    autosandbox sandbox = {0};
+
+    if (lookup_record(core, actor, sandbox_id, &sandbox, err) < 0)
+        return -1;
+    return store_checkpoint_list(core->store, sandbox_id, out, err);
+}
+
+int checkpoint_remove(struct core *core, const struct actor *actor, const char *sandbox_id,
+                      const char *reference, struct error *err)
+{
+    autosandbox sandbox = {0};
+    autocheckpoint record = {0};
+    autotransaction together = {0};
+
+    if (lookup_record(core, actor, sandbox_id, &sandbox, err) < 0 ||
+        find(core, sandbox_id, reference, &record, err) < 0)
+        return -1;
+    if (sandbox.state == SANDBOX_PAUSED)
+        return refuse_paused(err);
+    if (store_begin(core->store, STORE_DURABLE, &together, err) < 0 ||
+        store_layer_release(core->store, record.id, err) < 0 ||
+        store_checkpoint_remove(core->store, record.id, err) < 0 ||
+        store_commit(&together, err) < 0)
+        return -1;
+    layers_tidy(core);
+    return 0;
+}
+
+/* Everything that ran is over; in turn and in the caller's transaction. */
+static int put_restored(struct live *live, const struct checkpoint_record *record,
+                        struct sandbox_record *next, struct error *err)
+{
+    struct note note = {
+        .type = EVENT_CHECKPOINT, .reason = "restored", .now = (int64_t)clock_wall_ms()};
+    autotransaction together = {0};
+
+    note_fact(&note, "checkpoint", record->id);
+    note_fact(&note, "name", record->name);
+    live_copy(live, next);
+    if (lifecycle_take(next, STEP_READY, NULL, note.now, err) < 0)
+        return -1;
+    next->updated_at = next->active_at = note.now;
+    if (store_begin(live->core->store, STORE_DURABLE, &together, err) < 0 ||
+        command_put_ends(live, EXECUTION_CANCELLED, "the sandbox went back to a checkpoint",
+                         note.now, err) < 0 ||
+        store_sandbox_update(live->core->store, next, SANDBOX_PART_STATE | SANDBOX_PART_BOX,
+                             SANDBOX_ALIVE, err) < 0 ||
+        note_put(live, &note, err) < 0 || store_commit(&together, err) < 0)
+        return -1;
+    command_end_all(live, EXECUTION_CANCELLED, "the sandbox went back to a checkpoint", note.now);
+    return 0;
+}
+
+static int record_restored(struct live *live, const struct checkpoint_record *record,
+                           struct error *err)
+{
+    autosandbox next = {0};
+
+    (void)pthread_mutex_lock(&live->turn);
+    int result = put_restored(live, record, &next, err);
+    if (result == 0)
+        live_change(live, &next);
+    (void)pthread_mutex_unlock(&live->turn);
+    if (result == 0)
+        hub_tell(live->core->hub, live->id);
+    return result;
+}
+
+static int exchange_files(struct live *live, const struct checkpoint_record *record,
+                          struct error *err)
+{
+    const struct volume_limits limits = {.bytes = (uint64_t)live->record.disk_bytes};
+
+    ending_drop_box(live);
+    return layer_restore(engine_volume(live->core->engine), record->layer,
+                         (uint64_t)record->size_bytes, live->record.scratch, &limits, err);
+}
+
+int checkpoint_restore(struct core *core, const struct actor *actor, const char *sandbox_id,
+                       const char *reference, struct error *err)
+{
+    autoptr(live) live = NULL;
+    autocheckpoint record = {0};
+    struct error later = {0};
+
+    if (lookup_live(core, actor, sandbox_id, &live, err) < 0 || not_while_paused(live, err) < 0 ||
+        find(core, sandbox_id, reference, &record, err) < 0)
+        return -1;
+    if (!live->record.scratch)
+        return error_set(err, ERROR_CONFLICT, "a one-shot sandbox cannot go back");
+    if (live_pass(live, STEP_PAUSE, err) < 0) // nobody else touches it until it is there again
+        return -1;
+    if (exchange_files(live, &record, err) == 0 && live_bring_back(live, err) == 0 &&
+        record_restored(live, &record, err) == 0)
+        return 0;
+    // Whatever was reached, its files are whole: it goes on with them.
+    (void)live_bring_back(live, &later);
+    (void)live_pass(live, STEP_READY, &later);
+    return error_wrap(err, "go back to checkpoint '%s'", record.name);
+}

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Pausing sandboxes and waking them; see sandbox.h. */
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "core/ending.h"
+#include "core/keeper.h"
+#include "core/live.h"
+#include "core/lookup.h"
+#include "core/note.h"
+#include "core/pool.h"
+
+/* A state that is only passed through: in memory, so after a crash it is as it was before. */
+int live_pass(struct live *live, enum lifecycle_step step, struct error *err)
+{
+    (void)pthread_mutex_lock(&live->turn);
+    (void)pthread_mutex_lock(&live->lock);
+    int result = lifecycle_take(&live->record, step, NULL, (int64_t)clock_wall_ms(), err);
+    (void)pthread_cond_broadcast(&live->changed);
+    (void)pthread_mutex_unlock(&live->lock);
+    (void)pthread_mutex_unlock(&live->turn);
+    return result;
+}
+
+static int put(struct live *live, enum lifecycle_step step, const struct note *note,
+               struct sandbox_record *next, struct error *err)
+{
+    autotransaction together = {0};
+
+    live_copy(live, next);
+    if (lifecycle_take(next, step, NULL, note->now, err) < 0)
+        return -1;
+    next->updated_at = next->active_at = note->now;
+    if (store_begin(live->core->store, STORE_DURABLE, &together, err) < 0 ||
+        store_sandbox_update(live->core->store, next,
+                             SANDBOX_PART_STATE | SANDBOX_PART_BOX | SANDBOX_PART_DEADLINES,
+                             SANDBOX_ALIVE, err) < 0 ||
+        (note->type && note_put(live, note, err) < 0))
+        return -1;
+    return store_commit(&together, err);
+}
+
+/* Writes the state down and shows it. */
+static int settle(struct live *live, enum lifecycle_step step, const struct note *note,
+                  struct error *err)
+{
+    autosandbox next = {0};
+
+    (void)pthread_mutex_lock(&live->turn);
+    int result = put(live, step, note, &next, err);
+    if (result == 0)
+        live_change(live, &next);
+    (void)pthread_mutex_unlock(&live->turn);
+    if (result == 0)
+        hub_tell(live->core->hub, live->id);
+    return result;
+}
+
+static enum lifecycle_step awake_step(struct live *live)
+{
+    (void)pthread_mutex_lock(&live->lock);
+    bool is_running = live->n_executions > 0;
+    (void)pthread_mutex_unlock(&live->lock);
+    return is_running ? STEP_BEGIN : STEP_READY;
+}
+
+static int freeze(struct live *live, struct error *err)
+{
+    if (live_lock_box(live, err) < 0)
+        return -1;
+    int result = box_freeze(live->box, err);
+    live_unlock_box(live);
+    return result;
+}
+
+static int thaw(struct live *live, struct error *err)
+{
+    if (live_lock_box(live, err) < 0)
+        return -1;
+    int result = box_thaw(live->box, err);
+    live_unlock_box(live);
+    return result;
+}
+
+static int put_to_sleep(struct live *live, struct error *err)
+{
+    struct note note = {.type = EVENT_PAUSE, .reason = "asked", .now = (int64_t)clock_wall_ms()};
+    struct error later = {0};
+
+    if (live_pass(live, STEP_PAUSE, err) < 0)
+        return -1;
+    if (freeze(live, err) == 0 && settle(live, STEP_PAUSED, &note, err) == 0)
+        return 0;
+    (void)thaw(live, &later);
+    (void)live_pass(live, awake_step(live), &later);
+    return error_wrap(err, "pause the sandbox");
+}
+
+int sandbox_pause(struct core *core, const struct actor *actor, const char *id,
+                  struct sandbox_record *out, struct error *err)
+{
+    autoptr(live) live = NULL;
+
+    if (lookup_live(core, actor, id, &live, err) < 0)
+        return -1;
+    if (live->record.mode == SANDBOX_ONE_SHOT) {
+        error_set(err, ERROR_CONFLICT, "a one-shot sandbox cannot be paused");
+        return error_about(err, "sandbox", "state");
+    }
+    if (put_to_sleep(live, err) < 0)
+        return -1;
+    live_copy(live, out);
+    return 0;
+}
+
+static bool has_box(struct live *live)
+{
+    (void)pthread_mutex_lock(&live->box_lock);
+    bool has_box = live->box != NULL;
+    (void)pthread_mutex_unlock(&live->box_lock);
+    return has_box;
+}
+
+int live_bring_back(struct live *live, struct error *err)
+{
+    struct pooled pooled = {0};
+
+    if (has_box(live))
+        return 0;
+    if (pool_launch_record(live->core->pool, &live->record, &pooled, err) < 0)
+        return -1;
+    (void)pthread_mutex_lock(&live->box_lock);
+    live->box = pooled.box;
+    live->is_box_over = false;
+    if (!live->runtime_env) {
+        live->runtime_env = pooled.env;
+        pooled.env = NULL;
+    }
+    int result = keeper_watch(live->core->keeper, live, err);
+    (void)pthread_mutex_unlock(&live->box_lock);
+    pooled_clear(&pooled);
+    (void)pthread_mutex_lock(&live->lock);
+    live->record.box_slot = box_slot(live->box);
+    (void)pthread_mutex_unlock(&live->lock);
+    return result;
+}
+
+int live_ensure_box(struct live *live, struct error *err)
+{
+    return live->record.scratch && !live_is_over(live) ? live_bring_back(live, err) : 0;
+}
+
+int live_wake(struct live *live, struct error *err)
+{
+    bool had_box = has_box(live);
+    struct note note = {.type = EVENT_RESUME,
+                        .reason = had_box ? "asked" : "files_only",
+                        .now = (int64_t)clock_wall_ms()};
+    struct error later = {0};
+
+    if (live_pass(live, STEP_RESUME, err) < 0)
+        return -1;
+    if ((had_box ? thaw(live, err) : live_bring_back(live, err)) == 0 &&
+        settle(live, awake_step(live), &note, err) == 0)
+        return 0;
+    if (had_box)
+        (void)freeze(live, &later);
+    (void)live_pass(live, STEP_PAUSED, &later);
+    return error_wrap(err, "resume the sandbox");
+}
+
+int live_awake(struct live *live, bool *was_paused, struct error *err)
+{
+    *was_paused = false;
+    for (;;) {
+        if (live_await_calm(live, err) < 0)
+            return -1;
+        if (!live_is_in(live, sandbox_in(SANDBOX_PAUSED)))
+            return 0;
+        *was_paused = true;
+        if (live_wake(live, err) < 0 && err->kind != ERROR_CONFLICT) // somebody else may be at it
+            return -1;
+    }
+}
+
+int sandbox_resume(struct core *core, const struct actor *actor, const char *id, struct error *err)
+{
+    autoptr(live) live = NULL;
+
+    if (lookup_live(core, actor, id, &live, err) < 0)
+        return -1;
+    return live_wake(live, err);
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files about snapshots share. Private to the core. */
+#pragma once
+#include "core/core_impl.h"
+#include "core/snapshot.h"
+
+int snapshot_check_words(const char *name, const char *tag,
+                         struct error *err); // either may be NULL
+
+/* One the actor sees, in any state; public ones of others when ready. */
+int snapshot_find(struct core *core, const struct actor *actor, const char *id,
+                  struct snapshot_record *out, struct error *err);
+int snapshot_find_ready(struct core *core, const struct actor *actor, const char *id,
+                        struct snapshot_record *out, struct error *err);
+/* One of the actor's own that is not deleted. */
+int snapshot_find_own(struct core *core, const struct actor *actor, const char *id,
+                      struct snapshot_record *out, struct error *err);
+
+/* Rows of a new one over a new layer, in the caller's transaction. */
+int snapshot_put(struct core *core, const struct snapshot_record *record, const char *layer,
+                 uint64_t bytes, struct error *err);
+
+/* Where uploads of builds wait; each is called as its snapshot, with ".new" while it comes. The caller frees it. */
+char *snapshot_build_directory(struct core *core);
+
+/* Counts its files, and remembers that; record->file_count is set. */
+int snapshot_count(struct core *core, struct snapshot_record *record, struct error *err);
+void snapshot_count_start(struct core *core, const char *id); // in the background
+/* The list of its files is not needed any more. */
+void snapshot_forget_files(struct core *core, const char *id);

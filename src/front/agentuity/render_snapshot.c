@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Snapshots and checkpoints as JSON; see render.h. */
+#include "core/runtime.h"
+#include "front/agentuity/agentuity_impl.h"
+#include "front/agentuity/content_type.h"
+#include "front/agentuity/render.h"
+
+#include <string.h>
+
+#define LETTERS_AND_DIGITS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+
+/* What an organisation is called in references: its name, where that can be a part of one. */
+static const char *slug_of(const struct organisation_record *organisation)
+{
+    const char *name = organisation->name;
+
+    return name && *name && name[strspn(name, LETTERS_AND_DIGITS "_-")] == '\0' ? name
+                                                                                : organisation->id;
+}
+
+static void add_piece(struct json_writer *json, const char *text)
+{
+    json_string_piece(json, text, strlen(text));
+}
+
+/* "name:tag", and "@organisation/name:tag" of a public one: under which it can be asked for. */
+static void write_full_name(struct json_writer *json, const struct snapshot_view *view)
+{
+    const struct snapshot_record *record = view->record;
+
+    if (!record->name)
+        return;
+    json_key(json, "fullName");
+    json_string_begin(json);
+    if (record->is_public && view->organisation) {
+        add_piece(json, "@");
+        add_piece(json, slug_of(view->organisation));
+        add_piece(json, "/");
+    }
+    add_piece(json, record->name);
+    if (record->tag) {
+        add_piece(json, ":");
+        add_piece(json, record->tag);
+    }
+    json_string_end(json);
+}
+
+static const char *organisation_name(const struct snapshot_view *view)
+{
+    return view->organisation_name ? view->organisation_name : view->organisation->name;
+}
+
+static void write_organisation(struct json_writer *json, const struct snapshot_view *view)
+{
+    json_key(json, "org");
+    json_map_begin(json);
+    member_id(json, "id", ORGANISATION_PREFIX, view->organisation->id);
+    member_text(json, "name", organisation_name(view));
+    member_text(json, "slug", slug_of(view->organisation));
+    json_map_end(json);
+}
+
+static void write_user(struct json_writer *json, const struct snapshot_record *record)
+{
+    json_key(json, "user");
+    render_user(json, record->key_id);
+}
+
+static void write_runtime(struct json_writer *json, const char *name)
+{
+    char id[24];
+
+    if (!name)
+        return;
+    runtime_id(name, id);
+    member_id(json, "runtimeId", RUNTIME_PREFIX, id);
+}
+
+/* Rather than no answer at all, an answer without the last of very many files; fileCount counts all. */
+#define FILES_BYTES ((size_t)48 << 20)
+#define FILE_OVERHEAD 192 // of one, beside its path
+
+static void write_file(struct json_writer *json, const struct snapshot_file *file)
+{
+    json_map_begin(json);
+    member_text(json, "path", file->path);
+    member_integer(json, "size", (int64_t)file->size);
+    member_text(json, "sha256", file->sha256);
+    member_text(json, "contentType", content_type_of(file->path));
+    member_integer(json, "mode", file->mode & 07777);
+    json_map_end(json);
+}
+
+static void write_files(struct json_writer *json, const struct snapshot_files *files)
+{
+    size_t taken = 0, i = 0;
+
+    json_key(json, "files");
+    json_list_begin(json);
+    for (; i < files->count && taken < FILES_BYTES; i++) {
+        write_file(json, &files->files[i]);
+        taken += strlen(files->files[i].path) * 2 + FILE_OVERHEAD;
+    }
+    json_list_end(json);
+    if (i < files->count)
+        member_bool(json, "filesTruncated", true);
+}
+
+/* Until somebody has counted, as create and lists do not: none. */
+static int64_t counted(int64_t number)
+{
+    return number > 0 ? number : 0;
+}
+
+static void write_names(struct json_writer *json, const struct snapshot_view *view)
+{
+    const struct snapshot_record *record = view->record;
+
+    member_text(json, "name", record->name ? record->name : "");
+    member_text(json, "tag", record->tag);
+    write_full_name(json, view);
+    member_text(json, "message", record->message);
+    member_bool(json, "public", record->is_public);
+    member_id(json, "parentSnapshotId", SNAPSHOT_PREFIX, record->parent_id);
+    member_time(json, "createdAt", record->created_at);
+    if (view->organisation)
+        write_organisation(json, view);
+    write_user(json, record);
+}
+
+void render_snapshot(struct json_writer *json, const struct snapshot_view *view)
+{
+    const struct snapshot_record *record = view->record;
+
+    json_map_begin(json);
+    member_id(json, "snapshotId", SNAPSHOT_PREFIX, record->id);
+    write_names(json, view);
+    member_text(json, "description", record->description);
+    member_integer(json, "sizeBytes", counted(record->size_bytes));
+    member_integer(json, "fileCount", counted(record->file_count));
+    write_runtime(json, record->runtime);
+    member_id(json, "sandboxId", SANDBOX_PREFIX, record->sandbox_id);
+    if (record->is_public && view->organisation) {
+        member_text(json, "orgName", organisation_name(view));
+        member_text(json, "orgSlug", slug_of(view->organisation));
+    }
+    member_json(json, "userMetadata", record->metadata);
+    member_json(json, "git", record->git);
+    if (view->files)
+        write_files(json, view->files);
+    json_map_end(json);
+}
+
+void render_ancestor(struct json_writer *json, const struct snapshot_view *view)
+{
+    json_map_begin(json);
+    member_id(json, "snapshotId", SNAPSHOT_PREFIX, view->record->id);
+    write_names(json, view);
+    if (view->record->state == SNAPSHOT_DELETED)
+        member_bool(json, "deleted", true);
+    json_map_end(json);
+}
+
+void render_origin(struct json_writer *json, const struct snapshot_view *view)
+{
+    const struct snapshot_record *record = view->record;
+    bool is_public = record->is_public && view->organisation;
+
+    json_map_begin(json);
+    member_id(json, "id", SNAPSHOT_PREFIX, record->id);
+    member_text(json, "name", record->name);
+    member_text(json, "tag", record->tag);
+    write_full_name(json, view);
+    member_bool(json, "public", is_public);
+    if (is_public)
+        write_organisation(json, view);
+    else
+        write_user(json, record);
+    json_map_end(json);
+}
+
+void render_checkpoint(struct json_writer *json, const struct checkpoint_record *record)
+{
+    json_map_begin(json);
+    member_id(json, "id", CHECKPOINT_PREFIX, record->id);
+    member_text(json, "name", record->name);
+    member_time(json, "createdAt", record->created_at);
+    member_text(json, "parent", record->parent ? record->parent : "");
+    member_integer(json, "sizeBytes", counted(record->size_bytes));
+    json_map_end(json);
+}

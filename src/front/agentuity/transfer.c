@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Snapshots from one machine to another, as one file. */
+#include "core/transfer.h"
+#include "base/mem.h"
+#include "front/agentuity/snapshot_impl.h"
+#include "front/collect.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* The id of the snapshot that the path names, by whatever it is called. */
+static int find(struct call *call, const char **id, struct error *err)
+{
+    const char *text = call->parameters[0];
+    autosnapshot record = {0};
+
+    if (reference_is_id(text, SNAPSHOT_PREFIX)) {
+        *id = reference_of(text, SNAPSHOT_PREFIX);
+        return 0;
+    }
+    if (snapshot_resolve(call->core, &call->actor, reference_of_snapshot(call, text), &record,
+                         err) < 0)
+        return -1;
+    *id = call_print(call, "%s", record.id);
+    return 0;
+}
+
+/* GET /sandbox/snapshots/{snapshotId}/export */
+static int export(struct call *call, struct error *err)
+{
+    uint64_t size = 0;
+    const char *id;
+    int fd = -1;
+
+    if (find(call, &id, err) < 0 || transfer_export(call->core, &call->actor, id,
+                                                    transfer_room(call->core), &fd, &size, err) < 0)
+        return -1;
+    const struct http_header headers[] = {
+        {"Content-Type", "application/zstd"},
+        {"Content-Disposition",
+         call_print(call, "attachment; filename=\"" SNAPSHOT_PREFIX "%s.tar.zst\"", id)},
+        {"Cache-Control", "no-store"},
+        {0},
+    };
+    struct file_range range = {.fd = fd, .is_owned = true, .length = size};
+    if (!response_send_file(call->response, 200, headers, &range))
+        (void)close(fd); // somebody has answered
+    return 0;
+}
+
+struct import {
+    struct parked parked;
+    char *name; // NULL: as the archive says
+    char *tag;
+    bool is_public, is_forced;
+};
+
+static void import_free(struct import *import)
+{
+    if (!import)
+        return;
+    parked_clear(&import->parked);
+    free(import->name);
+    free(import->tag);
+    free(import);
+}
+DEFINE_AUTOPTR(import)
+
+static void on_collected_snapshot(void *data, struct collected *body, const struct error *failure)
+{
+    autoptr(import) import = data;
+    struct parked *parked = &import->parked;
+    struct transfer_request want = {.name = import->name,
+                                    .tag = import->tag,
+                                    .is_public = import->is_public,
+                                    .is_forced = import->is_forced};
+    autosnapshot record = {0};
+    struct error err = {0};
+
+    if (!failure &&
+        transfer_import(parked->core, &parked->actor, &want, body->fd, &record, &err) < 0)
+        failure = &err;
+    if (failure) {
+        parked_fail(parked, failure);
+        return;
+    }
+    struct call call = parked_call(parked);
+    (void)snapshot_answer(&call, 201, &record);
+}
+
+/* POST /sandbox/snapshots/import */
+static int import(struct call *call, struct error *err)
+{
+    const char *name = query_text(call->query, "name");
+    const char *tag = query_text(call->query, "tag");
+    struct import *import = xnew(struct import);
+
+    parked_init(&import->parked, call);
+    import->name = name ? xstrdup(name) : NULL;
+    import->tag = tag ? xstrdup(tag) : NULL;
+    import->is_public = query_bool(call->query, "public", false);
+    import->is_forced = query_bool(call->query, "force", false);
+    collect_start(&import->parked, transfer_room(call->core), on_collected_snapshot, import);
+    return 0;
+}
+
+static const struct parameter import_parameters[] = {
+    {"name", PARAMETER_TEXT, NULL, "instead of the one it had"},
+    {"tag", PARAMETER_TEXT, NULL, "instead of the one it had"},
+    {"public", PARAMETER_BOOL, NULL, NULL},
+    {"force", PARAMETER_BOOL, NULL, "also onto another build of its runtime"},
+    {0},
+};
+
+const struct route agentuity_transfer_routes[] = {
+    {"GET", "/sandbox/snapshots/{snapshotId}/export", ROUTE_SLOW, ACCESS_KEY, BODY_NONE, export,
+     "a snapshot as one file, for another machine"},
+    {"POST", "/sandbox/snapshots/import", ROUTE_QUICK, ACCESS_KEY, BODY_STREAM, import,
+     "makes a snapshot of such a file", .query = import_parameters},
+    {0},
+};

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How many of what there are, and what they take, as far as the database knows. */
+#pragma once
+#include "store/store.h"
+
+enum layer_need { // who needs a layer; the first that fits
+    LAYER_FOR_SNAPSHOTS,
+    LAYER_FOR_CHECKPOINTS,
+    LAYER_FOR_SANDBOXES,
+    LAYER_FOR_NOBODY,
+    LAYER_NEEDS,
+};
+
+struct store_space {
+    int64_t snapshots; // ready
+    int64_t checkpoints;
+    int64_t sandboxes; // alive
+    int64_t streams, stream_bytes;
+    int64_t layers[LAYER_NEEDS], layer_bytes[LAYER_NEEDS];
+};
+
+int store_space_get(struct store *store, struct store_space *out, struct error *err);

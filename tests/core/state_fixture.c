@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See state_fixture.h. */
+#include "state_fixture.h"
+
+#include "core/core_impl.h"
+#include "engine/layer.h"
+
+const char *shell_in(const char *sandbox, const char *script)
+{
+    autoexecution started = {0};
+    autoexecution end = {0};
+
+    start_in(sandbox, EXECUTION_COMMAND, script, &started);
+    await_execution(started.id, &end);
+    if (end.exit_code != 0)
+        test_fail(__FILE__, __LINE__, "'%s' ends with %lld: %s", script, (long long)end.exit_code,
+                  content_of(end.stderr_stream));
+    await_state(sandbox, SANDBOX_IDLE);
+    return content_of(end.stdout_stream);
+}
+
+void keep_snapshot(const char *sandbox, const char *name, char id[ID_TEXT])
+{
+    const struct snapshot_request request = {.name = name};
+    autosnapshot record = {0};
+    struct error err = {0};
+
+    CHECK_OK(snapshot_create(core, &actor, sandbox, &request, &record, &err), err);
+    (void)snprintf(id, ID_TEXT, "%s", record.id);
+}
+
+void keep_checkpoint(const char *sandbox, const char *name)
+{
+    autocheckpoint record = {0};
+    struct error err = {0};
+    CHECK_OK(checkpoint_create(core, &actor, sandbox, name, &record, &err), err);
+}
+
+void make_sandbox_from(const char *snapshot, char id[ID_TEXT])
+{
+    struct sandbox_request request = {
+        .mode = SANDBOX_INTERACTIVE,
+        .snapshot = snapshot,
+        .home = "/home/me",
+        .working_directory = "/home/me",
+        .max_executions = 1,
+        .idle_timeout_ms = SANDBOX_DEFAULT,
+        .execution_timeout_ms = SANDBOX_DEFAULT,
+        .paused_timeout_ms = SANDBOX_DEFAULT,
+    };
+    autosandbox made = {0};
+    struct error err = {0};
+
+    CHECK_OK(sandbox_create(core, &actor, &request, &made, NULL, &err), err);
+    (void)snprintf(id, ID_TEXT, "%s", made.id);
+}
+
+static bool count_one(const char *name, void *data)
+{
+    (void)name;
+    ++*(unsigned *)data;
+    return true;
+}
+
+unsigned count_layers(void)
+{
+    unsigned count = 0;
+    struct error err = {0};
+    CHECK_OK(layer_sweep(engine_volume(core->engine), count_one, &count, &err), err);
+    return count;
+}
+
+static bool count_box(const char *name, void *data)
+{
+    *(unsigned *)data += strncmp(name, "box-", 4) == 0;
+    return true;
+}
+
+unsigned count_stray_scratches(void)
+{
+    struct core_health health;
+    unsigned count = 0;
+    struct error err = {0};
+
+    CHECK_OK(volume_sweep(engine_volume(core->engine), count_box, &count, &err), err);
+    core_health(core, &health);
+    unsigned owned = health.sandboxes + core->settings.parked_kept;
+    return count > owned ? count - owned : 0;
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Snapshots and checkpoints of real sandboxes. */
+#include "core_fixture.h"
+
+#include "core/checkpoint.h"
+#include "core/snapshot.h"
+#include "core/texts.h"
+
+static void run_in(const char *sandbox, const char *script, int64_t code)
+{
+    autoexecution begun = {0};
+    autoexecution end = {0};
+
+    start_in(sandbox, EXECUTION_COMMAND, script, &begun);
+    await_execution(begun.id, &end);
+    if (end.exit_code != code)
+        test_fail(__FILE__, __LINE__, "'%s' gave %lld: %s", script, (long long)end.exit_code,
+                  content_of(end.stderr_stream));
+    await_state(sandbox, SANDBOX_IDLE);
+}
+
+static void make_from(const char *snapshot, char id[ID_TEXT])
+{
+    struct sandbox_request request = {.home = "/home/me",
+                                      .working_directory = "/home/me",
+                                      .max_executions = 1,
+                                      .snapshot = snapshot};
+    autosandbox made = {0};
+    struct error err = {0};
+
+    CHECK_OK(sandbox_create(core, &actor, &request, &made, NULL, &err), err);
+    CHECK_STR(made.snapshot, snapshot);
+    (void)snprintf(id, ID_TEXT, "%s", made.id);
+}
+
+static void keep(const char *sandbox, const char *name, char id[ID_TEXT])
+{
+    struct snapshot_request request = {.name = name};
+    autosnapshot made = {0};
+    struct error err = {0};
+
+    CHECK_OK(snapshot_create(core, &actor, sandbox, &request, &made, &err), err);
+    (void)snprintf(id, ID_TEXT, "%s", made.id);
+}
+
+CORE_TEST(sandboxes_from_a_snapshot_have_its_files_and_not_each_others)
+{
+    char first[ID_TEXT], snapshot[ID_TEXT], one[ID_TEXT], two[ID_TEXT];
+
+    make_sandbox(first);
+    run_in(first, "echo kept > file; mkdir d; echo x > d/x; rm -f /etc/hostname", 0);
+    keep(first, "base", snapshot);
+    run_in(first, "echo later > later", 0);
+    make_from(snapshot, one);
+    make_from(snapshot, two);
+    run_in(one, "[ \"$(cat file)\" = kept ] && [ -e d/x ] && [ ! -e later ] && echo one > mine", 0);
+    run_in(two, "[ \"$(cat file)\" = kept ] && [ ! -e mine ] && rm -r d && echo two > file", 0);
+    run_in(one, "[ \"$(cat file)\" = kept ] && [ -e d/x ]", 0);
+}
+
+CORE_TEST(a_snapshot_of_a_snapshot_knows_its_parents_and_outlives_them)
+{
+    char first[ID_TEXT], second[ID_TEXT], third[ID_TEXT], a[ID_TEXT], b[ID_TEXT];
+    autosnapshots lineage = {0};
+    autosnapshot got = {0};
+    struct error err = {0};
+
+    make_sandbox(first);
+    run_in(first, "echo 1 > one", 0);
+    keep(first, "a", a);
+    make_from(a, second);
+    run_in(second, "echo 2 > two", 0);
+    keep(second, "b", b);
+    CHECK_OK(snapshot_delete(core, &actor, a, &err), err);
+    CHECK(snapshot_resolve(core, &actor, "a", &got, &err) < 0);
+    CHECK_OK(snapshot_resolve(core, &actor, "b:latest", &got, &err), err);
+    CHECK_STR(got.id, b);
+    make_from(b, third);
+    run_in(third, "[ -e one ] && [ -e two ]", 0);
+    run_in(second, "[ -e one ]", 0);
+    CHECK_OK(snapshot_lineage(core, &actor, b, 10, &lineage, &err), err);
+    CHECK_INT(lineage.count, 2);
+    CHECK_STR(lineage.rows[1].id, a);
+    CHECK_INT(lineage.rows[1].state, SNAPSHOT_DELETED);
+    reopen_core();
+    run_in(third, "[ -e one ] && [ -e two ]", 0);
+}
+
+CORE_TEST(the_files_of_a_snapshot_are_counted_and_hashed)
+{
+    char sandbox[ID_TEXT], id[ID_TEXT];
+    autosnapshot got = {0};
+    struct snapshot_files files = {0};
+    struct error err = {0};
+
+    make_sandbox(sandbox);
+    run_in(sandbox, "printf abc > a; printf '' > b; chmod 600 b; mkdir c; ln -s a l", 0);
+    keep(sandbox, "f", id);
+    CHECK_OK(snapshot_get(core, &actor, id, &got, &err), err);
+    CHECK_OK(snapshot_files(core, &got, &files, &err), err);
+    CHECK_INT(got.file_count, files.count);
+    bool has_abc = false;
+    for (size_t i = 0; i < files.count; i++) {
+        if (strcmp(files.files[i].path, "home/me/a") == 0) {
+            CHECK_STR(files.files[i].sha256,
+                      "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+            has_abc = true;
+        }
+    }
+    snapshot_files_clear(&files);
+    CHECK(has_abc);
+}
+
+CORE_TEST(going_back_to_a_checkpoint_brings_the_files_back_and_ends_what_runs)
+{
+    char id[ID_TEXT];
+    autocheckpoint one = {0};
+    autocheckpoint two = {0};
+    autocheckpoint again = {0};
+    autocheckpoints all = {0};
+    autoexecution job = {0};
+    autoexecution end = {0};
+    struct error err = {0};
+
+    make_sandbox(id);
+    run_in(id, "echo first > file; mkdir keep", 0);
+    CHECK_OK(checkpoint_create(core, &actor, id, "one", &one, &err), err);
+    CHECK_STR(one.parent, "");
+    run_in(id, "echo second > file; rmdir keep; echo new > new", 0);
+    CHECK_OK(checkpoint_create(core, &actor, id, "two", &two, &err), err);
+    CHECK_STR(two.parent, "one");
+    CHECK(checkpoint_create(core, &actor, id, "one", &again, &err) < 0);
+    CHECK_INT(err.kind, ERROR_CONFLICT);
+    start_in(id, EXECUTION_JOB, "sleep 600", &job);
+    CHECK_OK(checkpoint_restore(core, &actor, id, "one", &err), err);
+    await_execution(job.id, &end);
+    CHECK_INT(end.state, EXECUTION_CANCELLED);
+    run_in(id, "[ \"$(cat file)\" = first ] && [ -d keep ] && [ ! -e new ]", 0);
+    CHECK_OK(checkpoint_restore(core, &actor, id, two.id, &err), err);
+    run_in(id, "[ \"$(cat file)\" = second ] && [ ! -d keep ] && [ -e new ]", 0);
+    CHECK_OK(checkpoint_remove(core, &actor, id, "one", &err), err);
+    CHECK(checkpoint_restore(core, &actor, id, "one", &err) < 0);
+    CHECK_STR(err.noun, "checkpoint");
+    CHECK_OK(checkpoint_list(core, &actor, id, &all, &err), err);
+    CHECK_INT(all.count, 1);
+}
