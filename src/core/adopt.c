@@ -291,7 +291,8 @@ static int adopt_one(struct adoption *adoption, const struct sandbox_record *rec
         adoption->failed++;
         return 0;
     }
-    if (take_over(adoption, live, &why) == 0) {
+    bool is_resting = record->state == SANDBOX_PAUSED && record->box_slot == SANDBOX_NO_SLOT;
+    if ((is_resting && has_files(core, record)) || take_over(adoption, live, &why) == 0) {
         settle_state(live);
         adoption->adopted++;
         return 0;

@@ -144,8 +144,10 @@ int command_start_queued(struct live *live, struct running *running, struct erro
     const struct execution_request request = {.kind = running->record.kind};
     struct start start = {live, NULL, &request, running};
     autoexecution started = {0};
+    bool was_paused;
 
-    if (command_equip(live, running, err) < 0)
+    if (live_awake(live, &was_paused, err) < 0 || live_ensure_box(live, err) < 0 ||
+        command_equip(live, running, err) < 0)
         return -1;
     if (running_is_cancelled(running) || command_spawn(live, running, err) < 0 ||
         record_start(&start, &started, err) < 0) {
@@ -205,10 +207,10 @@ static int start_command(struct core *core, const struct actor *actor, const cha
         return -1;
     if (request->refused)
         return record_refusal(live, actor, request, out, err);
+    live_touch(live); // before its state is looked at: see live_rest
     if (live_awake(live, was_paused, err) < 0 || live_ensure_box(live, err) < 0 ||
         reserve(live, request->kind, err) < 0)
         return -1;
-    live_touch(live);
     struct start start = {live, actor, request, NULL};
     int result = run(&start, out, err);
     running_free(start.running);
@@ -267,15 +269,17 @@ int execution_enqueue(struct core *core, const struct actor *actor, const char *
                       struct error *err)
 {
     autoptr(live) live = NULL;
+    bool was_paused;
 
-    if (check_waiting(request, err) < 0 || lookup_live(core, actor, sandbox_id, &live, err) < 0 ||
-        queue_reserve(core->queue, err) < 0)
+    if (check_waiting(request, err) < 0 || lookup_live(core, actor, sandbox_id, &live, err) < 0)
+        return -1;
+    live_touch(live); // before its state is looked at: see live_rest
+    if (live_awake(live, &was_paused, err) < 0 || queue_reserve(core->queue, err) < 0)
         return -1;
     if (reserve(live, request->kind, err) < 0) {
         queue_give_back(core->queue);
         return -1;
     }
-    live_touch(live);
     if (record_queued(live, actor, request, out, err) == 0)
         return 0;
     give_back(live, request->kind);

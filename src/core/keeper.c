@@ -231,7 +231,9 @@ static bool has_expired(struct live *live, int64_t now)
 static void look_after(struct live *live, int64_t now)
 {
     int64_t deadline = idle_deadline(live);
-    if (deadline && deadline <= now)
+    if (deadline && deadline <= now && live->record.on_idle == SANDBOX_IDLE_DROPS_BOX)
+        live_rest(live);
+    else if (deadline && deadline <= now)
         ending_start(live, "idle");
     else if (is_paused_too_long(live, now))
         ending_start(live, "paused");

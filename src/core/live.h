@@ -89,6 +89,7 @@ struct live {
     int64_t sampled_at;             // likewise, and
     int64_t counted_cpu_ms;         // of the box's own counter
     _Atomic bool is_being_ended;    // somebody is at it
+    _Atomic bool is_dropping;       // likewise: see live_rest
     const char *_Atomic end_reason; // why, of the last try
 };
 
@@ -114,6 +115,8 @@ int live_awake(struct live *live, bool *was_paused, struct error *err);
 
 /* A state that is only passed through, in memory; after a crash it is as it was before. */
 int live_pass(struct live *live, enum lifecycle_step step, struct error *err);
+/* It is idle: its box goes, its files stay, and it is paused. In the background; does not block. */
+void live_rest(struct live *live);
 /* A new box over its own files, where it has none: its processes went with the machine, or were ended. */
 int live_bring_back(struct live *live, struct error *err);
 /* The same for whoever needs a box, unless it is over. */

@@ -10,6 +10,8 @@
 #include "core/note.h"
 #include "core/pool.h"
 
+#define ENDING (SANDBOX_OVER | sandbox_in(SANDBOX_STOPPING))
+
 /* A state that is only passed through: in memory, so after a crash it is as it was before. */
 int live_pass(struct live *live, enum lifecycle_step step, struct error *err)
 {
@@ -121,28 +123,99 @@ static bool has_box(struct live *live)
     return has_box;
 }
 
-int live_bring_back(struct live *live, struct error *err)
+/* The caller has the box_lock, and there is no box. */
+static int launch_again(struct live *live, struct error *err)
 {
     struct pooled pooled = {0};
 
-    if (has_box(live))
-        return 0;
     if (pool_launch_record(live->core->pool, &live->record, &pooled, err) < 0)
         return -1;
-    (void)pthread_mutex_lock(&live->box_lock);
     live->box = pooled.box;
     live->is_box_over = false;
+    live->sampled_at = (int64_t)clock_wall_ms(); // and its counters begin again
+    live->sampled_memory = 0;
+    live->counted_cpu_ms = 0;
     if (!live->runtime_env) {
         live->runtime_env = pooled.env;
         pooled.env = NULL;
     }
-    int result = keeper_watch(live->core->keeper, live, err);
-    (void)pthread_mutex_unlock(&live->box_lock);
     pooled_clear(&pooled);
     (void)pthread_mutex_lock(&live->lock);
     live->record.box_slot = box_slot(live->box);
     (void)pthread_mutex_unlock(&live->lock);
+    return keeper_watch(live->core->keeper, live, err);
+}
+
+static int refuse_ending(struct error *err)
+{
+    error_set(err, ERROR_GONE, "the sandbox has ended");
+    return error_about(err, "sandbox", "ended");
+}
+
+/*
+ * Many may want it at once; one of them makes it. Whoever ends the sandbox says so before it comes for the box, so none is made
+ * behind its back.
+ */
+int live_bring_back(struct live *live, struct error *err)
+{
+    int result = 0;
+
+    (void)pthread_mutex_lock(&live->box_lock);
+    if (!live->box && live_is_in(live, ENDING))
+        result = refuse_ending(err);
+    else if (!live->box)
+        result = launch_again(live, err);
+    live_unlock_box(live);
     return result;
+}
+
+/* Takes the step to sleep if it is still idle: whoever wants to use it has touched it before looking at its state. */
+static bool begin_rest(struct live *live)
+{
+    struct error ignored = {0};
+    int64_t now = (int64_t)clock_wall_ms();
+
+    (void)pthread_mutex_lock(&live->turn);
+    (void)pthread_mutex_lock(&live->lock);
+    bool is_idle = live->record.state == SANDBOX_IDLE && live->n_executions == 0 &&
+                   live->n_jobs == 0 && live->active_at + live->record.idle_timeout_ms <= now &&
+                   lifecycle_take(&live->record, STEP_PAUSE, NULL, now, &ignored) == 0;
+    (void)pthread_cond_broadcast(&live->changed);
+    (void)pthread_mutex_unlock(&live->lock);
+    (void)pthread_mutex_unlock(&live->turn);
+    return is_idle;
+}
+
+static void rest(void *data)
+{
+    autoptr(live) live = data;
+    struct note note = {.type = EVENT_PAUSE, .reason = "idle", .now = (int64_t)clock_wall_ms()};
+    struct error err = {0};
+
+    if (begin_rest(live)) {
+        ending_drop_box(live);
+        (void)pthread_mutex_lock(&live->lock);
+        live->record.box_slot = SANDBOX_NO_SLOT;
+        (void)pthread_mutex_unlock(&live->lock);
+        if (settle(live, STEP_PAUSED, &note, &err) < 0 && !live_is_in(live, ENDING)) {
+            log_warn("a sandbox without a box could not be recorded as paused",
+                     F("sandbox", (const char *)live->id), F("error", (const char *)err.text));
+            (void)live_pass(live, STEP_READY, &err); // it gets a box when it is used
+        }
+    }
+    live->is_dropping = false;
+}
+
+void live_rest(struct live *live)
+{
+    struct error full = {0};
+
+    if (atomic_exchange(&live->is_dropping, true))
+        return;
+    if (workers_submit(live->core->crew, WORKERS_SLOW, rest, live_ref(live), &full) == 0)
+        return;
+    live->is_dropping = false; // the keeper comes by again
+    live_free(live);
 }
 
 int live_ensure_box(struct live *live, struct error *err)

@@ -5,8 +5,9 @@ import json
 
 import pytest
 
-from aionis import TIME, UUID, Refused, issues_of, sandbox_of, session_of
-from client import until
+from aionis import TIME, UUID, Aionis, Refused, issues_of, sandbox_of, session_of
+from client import together, until
+from server import end_process
 
 
 def parse(text):
@@ -122,6 +123,40 @@ def test_runs_of_one_session_run_at_once(aionis, session):
     aionis.wait(run, "running")
     aionis.sh(session, "touch go")
     assert aionis.wait(run)["output"]["stdout"] == "went\n"
+
+
+# ---- rest ----
+
+def test_a_session_that_nobody_uses_keeps_its_files_and_nothing_else(own_server):
+    server, aionis = own_server(options=["--idle-timeout", "1s"])
+    session = aionis.session()
+    aionis.sh(session, "echo kept > file; sleep 600 > /dev/null 2>&1 &")
+
+    def status():
+        return aionis.http.get(f"/sandbox/status/{sandbox_of(session)}").data["status"]
+    for run in (lambda i: aionis.sh(session, "cat file"), lambda i: aionis.wait(aionis.start(session, "cat", "file"))):
+        until(lambda: status() == "suspended", "its box to go")
+        runs = together(*[lambda i=i: run(i) for i in range(6)])
+        assert {one["output"]["stdout"] for one in runs} == {"kept\n"}
+    until(lambda: status() == "suspended", "its box to go")
+    server.kill()
+    server.start()
+    aionis = Aionis(server.port, server.key)
+    assert aionis.sh(session, "cat file")["output"]["stdout"] == "kept\n"
+
+
+def test_a_session_survives_a_crash_of_the_machine(own_server):
+    server, aionis = own_server()
+    session = aionis.session()
+    aionis.sh(session, "echo kept > file; sync")
+    server.kill()
+    for pid in server.box_processes():
+        end_process(pid)
+    until(lambda: not server.box_processes(), "the box to be gone")
+    server.start()
+    aionis = Aionis(server.port, server.key)
+    runs = together(*[lambda: aionis.sh(session, "cat file") for _ in range(6)])
+    assert {run["output"]["stdout"] for run in runs} == {"kept\n"}
 
 
 # ---- the other protocol ----
