@@ -10,14 +10,21 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
-/* The child only exists, so that its namespace does. It runs beside us in the same memory and touches none of it. */
-RUNS_IN_CHILD static void exist(void *unused)
+/*
+ * The child only exists, so that its namespace does. It runs beside us in the same memory and touches none of it. It has a
+ * copy of all our descriptors, the lock of the data directory among them: should we be killed, it must not outlive us.
+ */
+RUNS_IN_CHILD static void exist(void *parent)
 {
-    (void)unused;
-    for (;;)
+    (void)RAW(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+    while (RAW(SYS_getppid, 0, 0, 0, 0, 0) == (long)(intptr_t)parent)
         (void)RAW(SYS_pause, 0, 0, 0, 0, 0);
+    for (;;)
+        (void)RAW(SYS_exit, 0, 0, 0, 0, 0);
 }
 
 static int write_map(int proc_fd, const char *name, const char *map, struct error *err)
@@ -57,7 +64,7 @@ int idmap_create(uint32_t first_id, uint32_t count, int *out, struct error *err)
     // The child shares our memory: a handler must not run in it.
     sigfillset(&all);
     (void)pthread_sigmask(SIG_BLOCK, &all, &before);
-    pid_t child = (pid_t)raw_clone3(&args, 0, exist, NULL);
+    pid_t child = (pid_t)raw_clone3(&args, 0, exist, (void *)(intptr_t)getpid());
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (child < 0)
         return error_sys_code(

@@ -255,7 +255,8 @@ def start_again(server):
 
 
 POINTS = [("pwrite64", 1), ("pwrite64", 2), ("pwrite64", 3), ("pwrite64", 5), ("pwrite64", 8), ("fdatasync", 1), ("fdatasync", 2),
-          ("unlinkat", 1), ("rmdir", 1), ("sendmsg", 1), ("sendmsg", 3), ("writev", 1)]
+          ("unlinkat", 1), ("rmdir", 1), ("sendmsg", 1), ("sendmsg", 3), ("writev", 1),
+          ("kill", 1), ("clone3", 1), ("clone3", 2), ("clone3", 3)]
 
 
 @needs_strace
