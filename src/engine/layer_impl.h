@@ -6,6 +6,8 @@
 #include <sys/stat.h>
 
 #define LAYER_MAX_DEPTH 256 // of directories; what lies deeper is not read
+#define LAYER_MAX_OPEN                                                                             \
+    8192 // real directories on the way to a file; where many layers have a deep path, they are many
 #define LAYER_OPAQUE "trusted.overlay.opaque"
 #define LAYER_REDIRECT "trusted.overlay.redirect"
 
