@@ -366,6 +366,7 @@ static int diff_name(struct diff *diff, const struct layer_dir *from, const stru
     if (length + more >= sizeof diff->path || depth > LAYER_MAX_DEPTH ||
         diff->n_open > LAYER_MAX_OPEN) {
         diff->total.skipped++;
+        diff->total.n_deep++;
         return 0;
     }
     if (layer_lookup(&diff->from, from, name, &a, err) < 0)

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #define MAX_NAMES 8000000 // of one directory
+#define MAX_LINK_BYTES ((size_t)256 << 20)
 
 /* Hard links */
 
@@ -54,6 +55,10 @@ const char *layer_links_meet(struct layer_links *links, const struct stat *info,
     struct layer_link *link = find_link(links->slots, links->capacity, info->st_dev, info->st_ino);
     if (link->path)
         return link->path;
+    links->bytes += strlen(path) + 1 + 2 * sizeof *link;
+    links->is_full |= links->bytes > MAX_LINK_BYTES;
+    if (links->is_full)
+        return NULL;
     *link = (struct layer_link){info->st_dev, info->st_ino, xstrdup(path)};
     links->count++;
     return NULL;
