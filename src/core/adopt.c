@@ -13,6 +13,7 @@
 #include "core/note.h"
 #include "core/pool.h"
 #include "core/queue.h"
+#include "core/snapshot_impl.h"
 #include "store/idempotency.h"
 
 #include <signal.h>
@@ -372,6 +373,7 @@ int adopt_all(struct core *core, struct error *err)
             queue_adopt(core->queue, &adoption.commands.rows[i]);
     }
     end_unowned(&adoption);
+    snapshot_sweep_files(core);
     if (sweep(&adoption, err) < 0 || layers_sweep(core, err) < 0)
         return -1;
     if (adoption.adopted + adoption.ended + adoption.failed > 0)

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "core/layers.h"
+#include "core/listing.h"
 #include "core/lookup.h"
 #include "core/note.h"
 #include "core/once.h"
@@ -317,7 +318,7 @@ int snapshot_delete(struct core *core, const struct actor *actor, const char *id
         store_snapshot_update(core->store, &record, SNAPSHOT_PART_STATE, 0, err) < 0 ||
         store_layer_release(core->store, id, err) < 0 || store_commit(&together, err) < 0)
         return -1;
-    snapshot_forget_files(core, id);
+    listings_forget(core->listings, id);
     layers_tidy(core);
     return 0;
 }

@@ -59,13 +59,16 @@ int snapshot_lineage(struct core *core, const struct actor *actor, const char *i
 struct snapshot_file {
     const char *path;
     uint64_t size;
-    uint32_t mode; // permissions
-    char sha256[65];
+    uint32_t mode;   // permissions
+    char sha256[65]; // "": of a file with more holes than can be hashed in time
 };
+#define SNAPSHOT_FILES_MAX ((size_t)1000000)
 struct snapshot_files {
     struct snapshot_file *files;
     size_t count;
+    bool is_cut; // there are more, too many for an answer
 };
+/* ERROR_NOT_FOUND, noun "snapshot": it was deleted meanwhile. */
 int snapshot_files(struct core *core, const struct snapshot_record *record,
                    struct snapshot_files *out, struct error *err);
 void snapshot_files_clear(struct snapshot_files *files);

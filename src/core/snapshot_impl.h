@@ -26,5 +26,5 @@ char *snapshot_build_directory(struct core *core);
 /* Counts its files, and remembers that; record->file_count is set. */
 int snapshot_count(struct core *core, struct snapshot_record *record, struct error *err);
 void snapshot_count_start(struct core *core, const char *id); // in the background
-/* The list of its files is not needed any more. */
-void snapshot_forget_files(struct core *core, const char *id);
+/* At the start: lists of files of snapshots that are no more. */
+void snapshot_sweep_files(struct core *core);

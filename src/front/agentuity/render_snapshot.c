@@ -102,7 +102,7 @@ static void write_files(struct json_writer *json, const struct snapshot_files *f
         taken += strlen(files->files[i].path) * 2 + FILE_OVERHEAD;
     }
     json_list_end(json);
-    if (i < files->count)
+    if (i < files->count || files->is_cut)
         member_bool(json, "filesTruncated", true);
 }
 
