@@ -4,11 +4,12 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "core/ending.h"
 #include "store/checkpoints.h"
 
 #include <stdio.h>
 #include <string.h>
+
+#define ENDING (SANDBOX_OVER | sandbox_in(SANDBOX_STOPPING))
 
 const char *layers_name(char name[LAYER_NAME])
 {
@@ -54,7 +55,7 @@ int layers_save(struct live *live, const char *name, uint64_t *bytes, struct err
     else
         result = layer_save(volume, scratch, name, bytes, err);
     live_unlock_box(live);
-    return result < 0 && live_is_over(live) ? refuse_ended(err) : result;
+    return result < 0 && live_is_in(live, ENDING) ? refuse_ended(err) : result;
 }
 
 int layers_put(struct core *core, const char *name, uint64_t bytes, const char *user,
