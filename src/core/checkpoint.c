@@ -33,6 +33,12 @@ static int refuse_paused(struct error *err)
     return error_about(err, "sandbox", "state");
 }
 
+static int refuse_ended(struct error *err)
+{
+    error_set(err, ERROR_GONE, "the sandbox has ended");
+    return error_about(err, "sandbox", "ended");
+}
+
 static int not_while_paused(struct live *live, struct error *err)
 {
     return live_is_in(live, sandbox_in(SANDBOX_PAUSED)) ? refuse_paused(err) : 0;
@@ -62,10 +68,8 @@ static int put_in_turn(struct live *live, const struct checkpoint_record *record
     struct note note = {.type = EVENT_CHECKPOINT, .reason = "created", .now = record->created_at};
     autotransaction together = {0};
 
-    if (live_is_over(live)) {
-        error_set(err, ERROR_GONE, "the sandbox has ended");
-        return error_about(err, "sandbox", "ended");
-    }
+    if (live_is_over(live))
+        return refuse_ended(err);
     note_fact(&note, "checkpoint", record->id);
     note_fact(&note, "name", record->name);
     if (store_begin(live->core->store, STORE_DURABLE, &together, err) < 0 ||
@@ -127,7 +131,9 @@ int checkpoint_create(struct core *core, const struct actor *actor, const char *
         (void)layer_remove(engine_volume(core->engine), layer, &ignored); // else swept
         return -1;
     }
-    return find(core, sandbox_id, id, out, err);
+    if (find(core, sandbox_id, id, out, err) == 0)
+        return 0;
+    return err->kind == ERROR_NOT_FOUND && live_is_over(live) ? refuse_ended(err) : -1;
 }
 
 int checkpoint_list(struct core *core, const struct actor *actor, const char *sandbox_id,

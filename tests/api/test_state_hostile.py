@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Attacks on snapshots, checkpoints, builds, imports and diffs by those who may use them, or hold a URL."""
 import hashlib
-import io
+import os
+import pathlib
 import shutil
 import subprocess
 import tarfile
@@ -58,7 +59,10 @@ def restore(sandbox, reference):
 
 
 def sum_line(name, data):
-    return hashlib.sha256(data).hexdigest().encode() + b"  " + name.encode() + b"\n"
+    """As sha256sum(1) writes it."""
+    plain = os.fsencode(name)
+    escaped = plain.replace(b"\\", b"\\\\").replace(b"\n", b"\\n").replace(b"\r", b"\\r")
+    return (b"\\" if escaped != plain else b"") + hashlib.sha256(data).hexdigest().encode() + b"  " + escaped + b"\n"
 
 
 def archive(about=None, files=(), sums=None, lines=()):
@@ -126,7 +130,7 @@ def test_a_list_of_sums_of_nothing_but_newlines_takes_no_memory(api, server):
 
 
 def peak(server):
-    status = (server.proc / "status" if hasattr(server, "proc") else __import__("pathlib").Path(f"/proc/{server.pid}/status")).read_text()
+    status = pathlib.Path(f"/proc/{server.pid}/status").read_text()
     return int(status.split("VmHWM:")[1].split()[0]) << 10
 
 
@@ -431,3 +435,171 @@ def test_an_organisation_in_a_reference_is_that_one(api, sandbox, made):
     for organisation in (snapshot["orgSlug"], snapshot["org"]["id"], snapshot["org"]["id"].removeprefix("org_")):
         assert look(api, f"@{organisation}/named:latest").data["snapshotId"] == snapshot["snapshotId"]
     check_error(look(api, "@other/named:latest"), 404, "SNAPSHOT_NOT_FOUND")
+
+
+# ---- guests that forge what layers are made of ----
+
+FORGE = """
+import os, stat, errno
+def tried(what, fn):
+    try:
+        fn()
+        print(what, "worked")
+    except OSError as e:
+        print(what, errno.errorcode[e.errno])
+os.makedirs("d/below", exist_ok=True)
+open("f", "w").write("f")
+tried("whiteout", lambda: os.mknod("w", stat.S_IFCHR, os.makedev(0, 0)))
+tried("device", lambda: os.mknod("v", stat.S_IFCHR, os.makedev(1, 1)))
+for name, value in (("opaque", b"y"), ("redirect", b"/etc"), ("metacopy", b""), ("whiteout", b"y"), ("origin", b"x"), ("upper", b"x")):
+    for space in ("trusted", "user", "security"):
+        for path in ("d", "f"):
+            tried(f"{space}.overlay.{name}", lambda: os.setxattr(path, f"{space}.overlay.{name}", value))
+"""
+TRY_C = "python3 - <<'END'\n%s\nEND" % FORGE
+
+
+def test_marks_that_a_guest_forges_mean_nothing(api, sandbox, new, made):
+    if sandbox.sh("command -v python3").exit_code == 0:
+        told = sandbox.output(TRY_C)
+        assert not [line for line in told.splitlines() if line.endswith(" worked") and not line.startswith("user.")], told
+    else:
+        told = sandbox.output("mknod w c 0 0 2>/dev/null && echo whiteout; mknod v c 1 1 2>/dev/null && echo device; mkdir -p d; echo f >f; echo told")
+        assert told == "told\n"
+    sandbox.output("mkdir -p d/below; touch .wh.f d/.wh.below d/.wh..wh..opq; ln -s /etc/shadow link; echo x > d/below/x")
+    checkpoint(sandbox, "c")
+    id = take(api, made, sandbox, name="forged")["snapshotId"]
+    names = {file["path"].removeprefix("home/agentuity/") for file in look(api, id).data["files"]}
+    assert {"f", ".wh.f", "d/.wh.below", "d/.wh..wh..opq", "d/below/x"} <= names
+    other = new(snapshot=id)
+    assert other.output("cat f d/below/x; ls -A d; ls / | grep -c '^etc$'") == "fx\n.wh..wh..opq\n.wh.below\nbelow\n1\n".replace("fx", other.output("cat f") + "x")
+    told = [entry["path"] for entry in diff(sandbox, **{"from": "c"}).data["entries"]]
+    assert told == []
+
+
+def test_a_diff_follows_no_link_and_opens_no_pipe(sandbox):
+    sandbox.output("mkfifo pipe; ln -s /etc/shadow link; ln -s ../../../../../../../../etc/passwd up; mkdir sub; echo a > sub/a; printf 'a\\0b' > binary;"
+                   "head -c 3000000 /dev/zero | tr '\\0' x > long; mkdir door; echo in > door/in")
+    checkpoint(sandbox, "c")
+    sandbox.output("rm link up pipe; ln -s /etc/passwd link; mkfifo up; mkfifo pipe; rm -r sub; ln -s /etc sub; printf 'a\\0c' > binary; echo y >> long;"
+                   "rm -r door; ln -s /proc/1/root door; cp /etc/passwd copied")
+    found = {entry["path"].removeprefix("/home/agentuity/"): entry for entry in diff(sandbox, **{"from": "c", "patch": 1}).data["entries"]}
+    assert found["binary"]["binary"] is True and "patch" not in found["binary"]
+    assert "patch" not in found["long"] and "patch" not in found["link"] and "patch" not in found["sub"] and "patch" not in found["door"]
+    assert found["sub"]["after"]["type"] == "link" and found["sub"]["before"]["type"] == "directory"
+    assert "root:" in found["copied"]["patch"]
+    assert all("root:" not in entry.get("patch", "") for path, entry in found.items() if path != "copied")
+
+
+def test_patches_of_one_text_with_very_many_names_are_made_in_time(sandbox):
+    sandbox.output("mkdir n; seq 1 60000 > n/f; i=0; while [ $i -lt 3000 ]; do ln n/f n/$i; i=$((i+1)); done")
+    checkpoint(sandbox, "c")
+    sandbox.output("rm -r n; mkdir n; seq 60000 -1 1 > n/f; i=0; while [ $i -lt 3000 ]; do ln n/f n/$i; i=$((i+1)); done")
+    found = diff(sandbox, **{"from": "c", "patch": 1}).data
+    assert found["changed"] + found["added"] + found["removed"] >= 3000
+
+
+# ---- more archives ----
+
+def entry(name, data=b"", **fields):
+    return member(f"files/{name}", data, **fields)
+
+
+def xattrs(made, **names):
+    info, data = made
+    info.pax_headers = {f"SCHILY.xattr.{name.replace('__', '.')}": value for name, value in names.items()}
+    info.pax_headers.update({f"LIBARCHIVE.xattr.{name.replace('__', '.')}": "eQ==" for name in names})
+    return info, data
+
+
+@needs_zstd
+def test_attributes_of_an_import_do_not_come_along(api, new, made):
+    marks = {"trusted__overlay__opaque": "y", "user__overlay__opaque": "y", "trusted__overlay__redirect": "/root", "user__overlay__redirect": "/root",
+             "security__capability": "\1\0\0\2\xff\xff\xff\xff\0\0\0\0\xff\xff\xff\xff\0\0\0\0", "trusted__overlay__metacopy": ""}
+    body = archive(files=[xattrs(entry("etc", type=tarfile.DIRTYPE, mode=0o755), **marks), xattrs(entry("home/agentuity/a", b"a", mode=0o755), **marks)])
+    answer = bring(api, body)
+    assert answer.status == 201, str(answer)
+    made.append(answer.data["snapshotId"])
+    sandbox = new(snapshot=made[-1])
+    assert sandbox.output("test -s /etc/passwd && cat a; (getcap a || getfattr -m - -d a) 2>/dev/null; true") == "a"
+
+
+@needs_zstd
+@pytest.mark.parametrize("files, is_taken", [
+    ([entry("a", b"one"), entry("a", b"two")], True),
+    ([entry("a", b"one"), entry("a", b"one")], False),
+    ([entry("a", b"one"), entry("a", type=tarfile.DIRTYPE), entry("a/b", b"b")], None),
+    ([entry("a", type=tarfile.SYMTYPE, linkname="/etc"), entry("a", b"two")], None),
+    ([entry("etc", type=tarfile.SYMTYPE, linkname="/tmp"), entry("etc/passwd", b"evil")], False),
+    ([entry("proc/sys/kernel/core_pattern", b"|/evil")], None),
+    ([entry("proc", type=tarfile.SYMTYPE, linkname="/tmp")], None),
+    ([entry("dev/null", b"x")], None),
+    ([entry("x" * 256, b"x")], False),
+    ([entry("a/" * 2000 + "b", b"x")], None),
+    ([entry("a\nb\\c", b"x")], True),
+    ([entry("\udcff\udcfe", b"x")], None),
+    ([entry("a", type=tarfile.LNKTYPE, linkname="files/etc/passwd")], None),
+    ([entry("a", type=tarfile.LNKTYPE, linkname="burrow-snapshot")], False),
+    ([entry("a", type=tarfile.LNKTYPE, linkname="files/none")], False),
+    ([entry("a", type=tarfile.LNKTYPE, linkname="files/a")], None),
+    ([entry("a", b"x", uid=70000)], False),
+    ([entry("a", b"x", uid=-5)], None),
+    ([entry("a", b"x", mtime=2**62)], None),
+    ([entry("a", b"x", mtime=-2**40)], None),
+    ([entry("a", b"x", mode=0o7777)], True),
+    ([member("SHA256SUMS", b"again")], False),
+    ([member("files", type=tarfile.SYMTYPE, linkname="/etc"), entry("evil", b"x")], False),
+    ([member("other", b"x")], False),
+])
+def test_odd_entries_are_taken_or_refused_and_never_our_fault(api, new, made, files, is_taken):
+    answer = bring(api, archive(files=files))
+    assert answer.status in ((201,) if is_taken else (400, 403) if is_taken is False else (201, 400, 403)), str(answer)
+    if answer.status == 201:
+        made.append(answer.data["snapshotId"])
+        sandbox = new(snapshot=made[-1])
+        assert sandbox.output("echo well") == "well\n"
+        assert look(api, made[-1]).status == 200
+    else:
+        assert "/tmp/" not in answer.json["message"] and "/volume" not in answer.json["message"], str(answer)
+    assert new().output("test -s /etc/passwd && test ! -e /etc/evil && echo clean") == "clean\n"
+
+
+@needs_zstd
+@pytest.mark.parametrize("lines, status", [
+    (["env: A=1", "env: A=2", "env: B"], 400), (["env: =x"], 400), (["env: " + "A" * 70000 + "=x"], 400),
+    (["env: A B=x"], 201), (["env: A\\\nB=x"], 201), (["description: " + "x" * 5000], 201), (["description: " + "x" * 70000], 400),
+    (["name: second"], 201), (["tag: -bad"], 201), (["removed: /etc"], 400), (["removed: "], 400), (["removed: ."], 400), (["removed: proc"], 400),
+    (["removed: none/none"], 201), (["removed: etc/../.."], 400), (["files: 99999999999999999999"], 201), (["unknown: x"], 201),
+])
+def test_odd_lines_of_a_manifest(api, made, lines, status):
+    answer = bring(api, archive(lines=lines))
+    assert answer.status == status, str(answer)
+    if answer.status == 201:
+        made.append(answer.data["snapshotId"])
+
+
+@needs_zstd
+@pytest.mark.parametrize("runtime", ["../../etc", "/etc/passwd", "base:latest/../../x", "", "a" * 5000, "base:latest\\\nx"])
+def test_a_runtime_that_leads_elsewhere_is_none(api, runtime):
+    answer = bring(api, archive(f"burrow-snapshot 1\nname: x\nruntime: {runtime}\n"))
+    assert answer.status in (400, 404), str(answer)
+
+
+@needs_zstd
+def test_more_environment_than_fits_is_said_to_be_too_long(api, new, made):
+    answer = bring(api, archive(lines=[f"env: A{i}=" + "x" * 60000 for i in range(60)]))
+    assert answer.status in (201, 400, 413), str(answer)
+    if answer.status == 201:
+        made.append(answer.data["snapshotId"])
+        ran = new(snapshot=made[-1]).run("echo", "well")
+        assert ran.exit_code == 0 or "Argument list too long" in ran.state["error"], ran
+
+
+@needs_zstd
+def test_a_million_directories_with_long_names_take_no_memory(api, server):
+    before = peak(server)
+    prefix = "/".join(["x" * 200] * 15)
+    body = archive(files=[entry(f"{prefix}/{i}", type=tarfile.DIRTYPE) for i in range(30000)])
+    answer = bring(api, body)
+    assert answer.status in (400, 413), str(answer)
+    assert peak(server) - before < 500 << 20
