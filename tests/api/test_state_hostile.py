@@ -603,3 +603,54 @@ def test_a_million_directories_with_long_names_take_no_memory(api, server):
     answer = bring(api, body)
     assert answer.status in (400, 413), str(answer)
     assert peak(server) - before < 500 << 20
+
+
+# ---- what goes into a snapshot, and what does not ----
+
+def test_a_restore_over_planted_links_follows_none(sandbox):
+    sandbox.output("mkdir -p deep/er; echo kept > deep/er/file")
+    checkpoint(sandbox, "before")
+    sandbox.output("rm -r deep; ln -s /etc deep; rm -rf /opt /srv; ln -s / /opt; ln -s /proc/1/root /srv; rm -rf /mnt; ln -s ../../../../../../.. /mnt")
+    checkpoint(sandbox, "planted")
+    for name in ("before", "planted", "before"):
+        answer = restore(sandbox, name)
+        assert answer.status == 200, str(answer)
+        assert sandbox.output("test -L deep && echo link || cat deep/er/file") == ("link\n" if name == "planted" else "kept\n")
+    sandbox.output("test -s /etc/passwd && test ! -e /etc/er")
+
+
+@needs_zstd
+def test_variables_and_memory_of_a_sandbox_are_not_in_its_snapshot(api, new, made):
+    secret = "hush-" + os.urandom(8).hex()
+    first = new(env={"TOKEN": secret})
+    first.job("sh", "-c", f"V={secret}-memory; while :; do sleep 1; done")
+    first.output("true")
+    id = take(api, made, first, name="secrets")["snapshotId"]
+    body = export(api, id).body
+    plain = subprocess.run(["zstd", "-q", "-dc"], input=body, stdout=subprocess.PIPE, check=True).stdout
+    assert secret.encode() not in plain and secret not in look(api, id).body.decode()
+    second = new(snapshot=id)
+    assert second.sh("env | grep TOKEN; cat /proc/[0-9]*/environ 2>/dev/null | tr '\\0' '\\n' | grep hush-; ps 2>/dev/null | grep -c '[h]ush-'").stdout.decode().strip() in ("", "0")
+
+
+def test_two_from_one_snapshot_are_not_twins(api, sandbox, new, made):
+    id = take(api, made, sandbox, name="twins")["snapshotId"]
+    script = "hostname 2>/dev/null || cat /proc/sys/kernel/hostname; head -c 16 /dev/urandom | od -An -tx1; ls /proc | grep -c '^[0-9]'"
+    one, two = new(snapshot=id), new(snapshot=id)
+    first, second = one.output(script).splitlines(), two.output(script).splitlines()
+    assert first[1] != second[1] and first[2] == second[2]
+    one.output("echo mine > shared-name")
+    assert two.read("shared-name").status == 404
+
+
+def test_nothing_of_the_machine_is_changed_by_an_import(api):
+    pattern = pathlib.Path("/proc/sys/kernel/core_pattern").read_bytes()
+    devices = sorted(os.listdir("/dev"))
+    for files in ([entry("proc/sys/kernel/core_pattern", b"|/evil")], [entry("dev/evil", b"x")], [entry("sys/evil", b"x")], [entry("run/burrow-evil", b"x")]):
+        if shutil.which("zstd"):
+            answer = bring(api, archive(files=files))
+            assert answer.status in (201, 400, 403), str(answer)
+            if answer.status == 201:
+                assert api.delete(f"/sandbox/snapshots/{answer.data['snapshotId']}").status == 200
+    assert pathlib.Path("/proc/sys/kernel/core_pattern").read_bytes() == pattern
+    assert sorted(os.listdir("/dev")) == devices and not os.path.exists("/run/burrow-evil") and not os.path.exists("/sys/evil")
