@@ -48,7 +48,8 @@ class Trap:
     def end(self):
         """Whether it has sprung; the server is dead then, else the trap is gone."""
         sprung = self.server.process.poll() is not None
-        self.tracer.send_signal(signal.SIGINT)
+        # A tracer waits for what it cannot detach from: the dying. Without it the kernel lets go of all.
+        self.tracer.send_signal(signal.SIGKILL if sprung else signal.SIGINT)
         try:
             self.tracer.wait(10)
         except subprocess.TimeoutExpired:
