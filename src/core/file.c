@@ -44,7 +44,7 @@ static enum error_kind kind_of(const struct error *err)
 static bool has_gone_on(struct core *core, const char *sandbox_id)
 {
     autoptr(live) live = registry_find(core->registry, sandbox_id);
-    return live && !live_is_in(live, SANDBOX_OVER | sandbox_in(SANDBOX_STOPPING));
+    return live && !live_is_in(live, LIVE_ENDING);
 }
 
 int file_failed(struct core *core, const char *sandbox_id, struct error *err)

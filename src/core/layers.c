@@ -9,8 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define ENDING (SANDBOX_OVER | sandbox_in(SANDBOX_STOPPING))
-
 const char *layers_name(char name[LAYER_NAME])
 {
     char id[ID_TEXT];
@@ -33,12 +31,6 @@ static int save_frozen(struct live *live, const char *scratch, const char *name,
     return result;
 }
 
-static int refuse_ended(struct error *err)
-{
-    error_set(err, ERROR_GONE, "the sandbox has ended");
-    return error_about(err, "sandbox", "ended");
-}
-
 int layers_save(struct live *live, const char *name, uint64_t *bytes, struct error *err)
 {
     struct volume *volume = engine_volume(live->core->engine);
@@ -49,13 +41,13 @@ int layers_save(struct live *live, const char *name, uint64_t *bytes, struct err
         scratch = box_scratch(live->box);
     int result = -1;
     if (!scratch)
-        refuse_ended(err);
+        live_refuse_ending(err);
     else if (live->box && !layer_is_cheap(volume))
         result = save_frozen(live, scratch, name, bytes, err);
     else
         result = layer_save(volume, scratch, name, bytes, err);
     live_unlock_box(live);
-    return result < 0 && live_is_in(live, ENDING) ? refuse_ended(err) : result;
+    return result < 0 && live_is_in(live, LIVE_ENDING) ? live_refuse_ending(err) : result;
 }
 
 int layers_put(struct core *core, const char *name, uint64_t bytes, const char *user,

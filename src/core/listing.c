@@ -5,7 +5,6 @@
 #include "base/fd.h"
 #include "base/mem.h"
 
-#include <dirent.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -29,7 +28,7 @@ struct listings *listings_new(const char *data_dir)
 {
     struct listings *listings = xnew(struct listings);
 
-    listings->directory = xasprintf("%s/snapshots", data_dir);
+    listings->directory = xasprintf("%s/" LISTINGS_DIRECTORY, data_dir);
     (void)pthread_mutex_init(&listings->lock, NULL);
     (void)pthread_cond_init(&listings->made, NULL);
     return listings;
@@ -179,16 +178,4 @@ void listings_forget(struct listings *listings, const char *id)
 {
     autofree char *path = xasprintf("%s/%s", listings->directory, id);
     (void)unlink(path);
-}
-
-void listings_sweep(struct listings *listings, bool (*is_needed)(void *data, const char *id),
-                    void *data)
-{
-    const struct dirent *entry;
-
-    autodir directory = opendir(listings->directory);
-    while (directory && (entry = readdir(directory))) {
-        if (entry->d_name[0] != '.' && !is_needed(data, entry->d_name))
-            (void)unlinkat(dirfd(directory), entry->d_name, 0);
-    }
 }

@@ -6,6 +6,8 @@
 #pragma once
 #include "core/snapshot_impl.h"
 
+#define LISTINGS_DIRECTORY "snapshots" // in the data directory
+
 struct listings;
 
 struct listings *listings_new(const char *data_dir); // borrowed
@@ -21,6 +23,3 @@ void listings_go_on(struct listings *listings, const char *id);
 
 /* It is not needed any more. */
 void listings_forget(struct listings *listings, const char *id);
-/* At the start: those go that `is_needed` does not want. */
-void listings_sweep(struct listings *listings, bool (*is_needed)(void *data, const char *id),
-                    void *data);

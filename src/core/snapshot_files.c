@@ -153,35 +153,62 @@ void snapshot_files_clear(struct snapshot_files *files)
     *files = (struct snapshot_files){0};
 }
 
-static bool is_ready(void *data, const char *id)
+static int is_of(struct core *core, const char *name, enum snapshot_state state, struct error *err)
 {
-    struct core *core = data;
-    struct error ignored = {0};
     autosnapshot record = {0};
 
-    return store_snapshot_get(core->store, id, &record, &ignored) == 0 &&
-           record.state == SNAPSHOT_READY;
-}
-
-void snapshot_sweep_files(struct core *core)
-{
-    listings_sweep(core->listings, is_ready, core);
+    if (!id_is_valid(name))
+        return 0;
+    if (store_snapshot_get(core->store, name, &record, err) < 0)
+        return err->kind == ERROR_NOT_FOUND ? 0 : -1;
+    return record.state == state;
 }
 
 static int make_list(struct core *core, const struct snapshot_record *record,
                      struct snapshot_files *out, struct error *err)
 {
     struct listing listing = {0};
+    struct error ignored = {0};
 
     if (walk(core, record, list_one, &listing, err) < 0) {
         snapshot_files_clear(&listing.files);
         return -1;
     }
     listings_keep(core->listings, record->id, &listing.files);
-    if (!is_ready(core, record->id)) // whoever deleted it has found nothing to forget
+    if (is_of(core, record->id, SNAPSHOT_READY, &ignored) <=
+        0) // who deleted it found nothing to forget
         listings_forget(core->listings, record->id);
     *out = listing.files;
     return 0;
+}
+
+/* Files that are not called as a snapshot in this state go. */
+static int sweep_directory(struct core *core, const char *path, enum snapshot_state state,
+                           struct error *err)
+{
+    const struct dirent *entry;
+
+    autodir directory = opendir(path);
+    if (!directory)
+        return errno == ENOENT ? 0 : error_sys(err, "look into '%s'", path);
+    while ((entry = readdir(directory))) {
+        int is_wanted = entry->d_name[0] == '.' ? 1 : is_of(core, entry->d_name, state, err);
+        if (is_wanted < 0)
+            return -1;
+        if (!is_wanted && unlinkat(dirfd(directory), entry->d_name, 0) < 0)
+            return error_sys(err, "remove '%s/%s'", path, entry->d_name);
+    }
+    return 0;
+}
+
+int snapshot_sweep(struct core *core, struct error *err)
+{
+    autofree char *lists = xasprintf("%s/" LISTINGS_DIRECTORY, core->settings.data_dir);
+    autofree char *uploads = snapshot_build_directory(core);
+
+    if (sweep_directory(core, lists, SNAPSHOT_READY, err) < 0)
+        return -1;
+    return sweep_directory(core, uploads, SNAPSHOT_BUILDING, err);
 }
 
 int snapshot_files(struct core *core, const struct snapshot_record *record,

@@ -30,5 +30,5 @@ void snapshot_build_forget(struct core *core, const char *id);
 /* Counts its files, and remembers that; record->file_count is set. */
 int snapshot_count(struct core *core, struct snapshot_record *record, struct error *err);
 void snapshot_count_start(struct core *core, const char *id); // in the background
-/* At the start: lists of files of snapshots that are no more. */
-void snapshot_sweep_files(struct core *core);
+/* At the start: uploads and lists whose snapshot has no use for them any more, or that were not finished, go. */
+int snapshot_sweep(struct core *core, struct error *err);
