@@ -234,7 +234,14 @@ static int take_outcomes(void *data, const struct sql_value *row, size_t n_colum
     return 0;
 }
 
-#define COUNT_THAT(claim) "CAST(coalesce(sum(CASE WHEN " claim " THEN 1 ELSE 0 END), 0) AS BIGINT)"
+// One column each, as take_outcomes reads them.
+static const char *const outcome_claims[] = {
+    "state = 'completed' AND exit_code = 0",
+    "state = 'timed_out'",
+    "state = 'failed' AND cause = 'box_ended'",
+    "state = 'cancelled'",
+    "ended_at = 0",
+};
 
 int store_execution_outcomes(struct store *store, const struct store_owner *owner, int64_t since,
                              struct execution_outcomes *out, struct error *err)
@@ -243,25 +250,13 @@ int store_execution_outcomes(struct store *store, const struct store_owner *owne
     struct sql *sql = NULL;
 
     query_init(&query);
-    query_add(
-        &query,
-        "SELECT count(*), " COUNT_THAT("state = 'completed' AND exit_code = 0") ", " COUNT_THAT(
-            "st"
-            "at"
-            "e "
-            "= "
-            "'t"
-            "im"
-            "ed"
-            "_o"
-            "ut"
-            "'") ", " COUNT_THAT("state = 'failed' AND cause = 'box_ended'") ", " COUNT_THAT("state"
-                                                                                             " = "
-                                                                                             "'canc"
-                                                                                             "elled"
-                                                                                             "'") ","
-                                                                                                  " " COUNT_THAT(
-                                                                                                      "ended_at = 0") " FROM executions");
+    query_add(&query, "SELECT count(*)");
+    for (size_t i = 0; i < ARRAY_SIZE(outcome_claims); i++) {
+        query_add(&query, ", CAST(coalesce(sum(CASE WHEN ");
+        query_add(&query, outcome_claims[i]);
+        query_add(&query, " THEN 1 ELSE 0 END), 0) AS BIGINT)");
+    }
+    query_add(&query, " FROM executions");
     query_where_owner(&query, owner);
     query_where(&query, "created_at >=", sql_number(since));
     if (store_connection(store, &sql, err) < 0)

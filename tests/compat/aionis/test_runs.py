@@ -150,7 +150,7 @@ def test_metadata_is_what_javascript_would_write(aionis, shared, text, canonical
 
 
 def test_artifacts_have_places_where_a_store_is_named(own_server):
-    _, aionis = own_server(SANDBOX_ARTIFACT_OBJECT_STORE_BASE_URI="s3://bucket/top//")
+    _, aionis = own_server(SANDBOX_ARTIFACT_OBJECT_STORE_BASE_URI=" s3://bucket/top// ")
     run = aionis.run(aionis.session(), "echo")["run_id"]
     bundle = aionis.artifact(run)["bundle"]
     assert bundle["object_store_base_uri"] == "s3://bucket/top//"

@@ -182,13 +182,41 @@ def test_runs_are_executions_of_the_other_protocol(aionis, session):
     assert len(executions) == 2
     assert executions[0]["status"] == "failed" and executions[0]["command"] == ["ls"]
     ended = executions[1]
-    assert ended["executionId"] == sandbox_of(run["run_id"]).replace("sbx_", "exe_")
+    assert ended["executionId"] == execution_of(run["run_id"])
     assert ended["exitCode"] == 3 and ended["command"] == ["sh", "-c", "echo out; echo err >&2; exit 3"]
     assert api.read(ended["stdoutStreamUrl"]) == b"out\n" and api.read(ended["stderrStreamUrl"]) == b"err\n"
     events = api.get(f"/sandbox/sandboxes/{sandbox_of(session)}/events?limit=100").data["events"]
     assert [event for event in events if ended["executionId"] in json.dumps(event)]
     assert api.get(f"/sandbox/{sandbox_of(session)}").data["executions"] == 2
     assert statistics(api) >= before + 2
+
+
+def test_a_run_in_every_state_is_an_execution(aionis, session):
+    api, wait = aionis.http, "until [ -e go ]; do sleep 0.02; done"
+
+    def status(run):
+        return api.execution(execution_of(run))["status"]
+    blockers = [aionis.start(session, "sh", "-c", wait) for _ in range(2)]
+    for run in blockers:
+        aionis.wait(run, "running")
+    queued = [aionis.start(session, "echo", "late") for _ in range(2)]
+    assert [status(run) for run in blockers + queued] == ["running", "running", "queued", "queued"]
+    aionis.cancel(queued[0])
+    aionis.sh(session, "touch go")
+    for run in blockers + queued:
+        aionis.wait(run)
+    late = aionis.run(session, "sleep", "30", timeout_ms=100)["run_id"]
+    assert [status(run) for run in [*blockers, *queued, late]] == ["completed", "completed", "cancelled", "completed", "timeout"]
+    listed = api.get(f"/sandbox/sandboxes/{sandbox_of(session)}/executions?limit=100").data["executions"]
+    assert {execution_of(run) for run in [*blockers, *queued, late]} <= {one["executionId"] for one in listed}
+    events = api.get(f"/sandbox/sandboxes/{sandbox_of(session)}/events?limit=100").data["events"]
+    for run, types in ((blockers[0], ["lifecycle:started", "lifecycle:completed"]), (queued[0], ["lifecycle:completed"]),
+                       (late, ["lifecycle:started", "lifecycle:completed"])):
+        assert [event["type"] for event in events if execution_of(run) in json.dumps(event)] == types
+
+
+def execution_of(run):
+    return sandbox_of(run).replace("sbx_", "exe_")
 
 
 def test_a_sandbox_that_was_deleted_there_is_no_session_any_more(aionis, session):
@@ -207,5 +235,3 @@ def test_a_sandbox_of_the_other_protocol_is_no_session(aionis):
         aionis.execute(session_of(sandbox.id), "echo")
     assert refused.value.status == 404
     sandbox.delete()
-
-
