@@ -161,8 +161,10 @@ static int check_budget(struct call *call, const struct request *request, struct
     if (budget_is_used_up(budget, &outcomes, &excess))
         return refuse_budget(call, request, budget, &excess, err);
     outcomes.total += before;
-    if (!budget_is_used_up(budget, &outcomes, &excess) || call->tries > BUDGET_TRIES)
+    if (!budget_is_used_up(budget, &outcomes, &excess))
         return 0;
+    if (call->tries > BUDGET_TRIES)
+        return refuse_budget(call, request, budget, &excess, err);
     call->again_ms = BUDGET_AGAIN_MS;
     return CALL_AGAIN;
 }
