@@ -262,8 +262,9 @@ void queue_adopt(struct queue *queue, const struct execution_record *record)
     autoptr(live) live = registry_find(queue->core->registry, record->sandbox_id);
 
     execution_record_copy(&running->record, record);
-    running->number = (uint32_t)record->number;
-    running->is_queued = true;
+    running->number =
+        0; // its own may have been used already: the crash may have come between its start and its record
+    running->is_queued = running->is_renumbered = true;
     registry_add_command(queue->core->registry, running);
     if (live) {
         (void)pthread_mutex_lock(&live->lock);

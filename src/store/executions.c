@@ -161,6 +161,24 @@ int store_execution_update(struct store *store, const struct execution_record *r
     return record_update(store, STORE_FAST, &execution_table, record, parts, from, err);
 }
 
+int store_execution_renumber(struct store *store, const struct execution_record *record,
+                             struct error *err)
+{
+    struct sql_value number = sql_number(record->number);
+    struct sql_value own[] = {sql_text(record->id), number};
+    struct sql_value sandbox[] = {sql_text(record->sandbox_id), number};
+    autocall call = {0};
+
+    if (store_call_begin(store, STORE_FAST, &call, err) < 0 ||
+        store_run(&call, "UPDATE executions SET number = $2 WHERE id = $1 AND state = 'queued'",
+                  own, ARRAY_SIZE(own), NULL, NULL, NULL, err) < 0 ||
+        store_run(&call,
+                  "UPDATE sandboxes SET process_count = $2 WHERE id = $1 AND process_count < $2",
+                  sandbox, ARRAY_SIZE(sandbox), NULL, NULL, NULL, err) < 0)
+        return error_wrap(err, "renumber execution '%s'", record->id);
+    return store_call_done(&call, err);
+}
+
 // In one sandbox the numbers tell which was first; elsewhere the time does.
 static const char *order_of(const struct execution_filter *filter)
 {

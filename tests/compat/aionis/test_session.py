@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from aionis import TIME, UUID, Aionis, Refused, issues_of, sandbox_of, session_of
+from aionis import PATIENT, TIME, UUID, Aionis, Refused, check_refused, issues_of, sandbox_of, session_of
 from client import together, until
 from server import end_process
 
@@ -93,6 +93,13 @@ def test_an_id_in_capitals_is_another_one(aionis, session):
     assert refused.value.status == 404
 
 
+def test_a_machine_that_is_full_says_so(own_server):
+    _, aionis = own_server(options=["--max-sandboxes", "1"])
+    session = aionis.session()
+    check_refused(aionis.post("sessions", {}), 429, "sandbox_capacity_exceeded")
+    assert aionis.run(session, "echo")["status"] == "succeeded"
+
+
 # ---- files ----
 
 def test_files_stay_from_run_to_run(aionis, session):
@@ -119,7 +126,7 @@ def sees(client, session):
 
 def test_runs_of_one_session_run_at_once(aionis, session):
     """One waits for what the other writes."""
-    run = aionis.start(session, "sh", "-c", "until [ -e go ]; do sleep 0.02; done; echo went")
+    run = aionis.start(session, "sh", "-c", "until [ -e go ]; do sleep 0.02; done; echo went", timeout_ms=PATIENT)
     aionis.wait(run, "running")
     aionis.sh(session, "touch go")
     assert aionis.wait(run)["output"]["stdout"] == "went\n"
@@ -196,7 +203,7 @@ def test_a_run_in_every_state_is_an_execution(aionis, session):
 
     def status(run):
         return api.execution(execution_of(run))["status"]
-    blockers = [aionis.start(session, "sh", "-c", wait) for _ in range(2)]
+    blockers = [aionis.start(session, "sh", "-c", wait, timeout_ms=PATIENT) for _ in range(2)]
     for run in blockers:
         aionis.wait(run, "running")
     queued = [aionis.start(session, "echo", "late") for _ in range(2)]

@@ -45,6 +45,30 @@ TEST(processes_of_a_sandbox_are_numbered_and_counted)
     CHECK_INT(sandbox.process_count, 3);
 }
 
+TEST(one_that_was_queued_gets_another_number_and_nobody_gets_that_again)
+{
+    struct store *store = store_with_sandbox();
+    struct execution_record queued = fixture_execution("q", "s");
+    struct execution_record next = fixture_execution("n", "s");
+    autoexecution stored = {0};
+    struct error err = {0};
+
+    queued.state = EXECUTION_QUEUED;
+    next.state = EXECUTION_RUNNING;
+    CHECK_OK(store_execution_add(store, &queued, &err), err);
+    queued.number = 7;
+    CHECK_OK(store_execution_renumber(store, &queued, &err), err);
+    CHECK_OK(store_execution_get(store, "q", &stored, &err), err);
+    CHECK_INT(stored.number, 7);
+    CHECK_OK(store_execution_add(store, &next, &err), err);
+    CHECK_INT(next.number, 8);
+    next.number = 9; // it is not queued
+    CHECK_OK(store_execution_renumber(store, &next, &err), err);
+    execution_record_clear(&stored);
+    CHECK_OK(store_execution_get(store, "n", &stored, &err), err);
+    CHECK_INT(stored.number, 8);
+}
+
 TEST(an_execution_needs_its_sandbox_and_an_id_of_its_own)
 {
     struct store *store = store_with_sandbox();
