@@ -527,7 +527,7 @@ def test_boxes_that_die_alone_are_noticed(server):
     group = box_of(sleeper, server)
     for pid in server.box_processes():
         if box_of(pid, server) == group:
-            os.kill(pid, signal.SIGKILL)
+            servers.end_process(pid)
     sandbox.wait_status("terminated", "failed")
     assert server.client.wait_execution(started["executionId"])["exitCode"] != 0
     assert server.client.read(started["stdoutStreamUrl"]) == b"on\n"
