@@ -276,8 +276,8 @@ void queue_adopt(struct queue *queue, const struct execution_record *record)
     autoptr(live) live = registry_find(queue->core->registry, record->sandbox_id);
 
     execution_record_copy(&running->record, record);
-    running->number =
-        0; // its own may have been used already: the crash may have come between its start and its record
+    // Its own may have been used already: a crash may have come between its start and the record of that.
+    running->number = 0;
     running->is_queued = running->is_renumbered = true;
     registry_add_command(queue->core->registry, running);
     if (live) {
