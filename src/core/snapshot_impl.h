@@ -28,3 +28,6 @@ int snapshot_count(struct core *core, struct snapshot_record *record, struct err
 void snapshot_count_start(struct core *core, const char *id); // in the background
 /* The list of its files is not needed any more. */
 void snapshot_forget_files(struct core *core, const char *id);
+
+/* At the start: uploads and lists whose snapshot has no use for them any more, or that were not finished, go. */
+int snapshot_sweep(struct core *core, struct error *err);
