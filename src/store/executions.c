@@ -2,9 +2,12 @@
 /* The table of executions and jobs; see executions.h. */
 #include "store/executions.h"
 
+#include "base/mem.h"
 #include "store/record.h"
 #include "store/tables.h"
 #include "store/usage_impl.h"
+
+#include <stdlib.h>
 
 static const char *const kind_names[] = {
     [EXECUTION_COMMAND] = "execution",
@@ -282,38 +285,103 @@ int store_execution_outcomes(struct store *store, const struct store_owner *owne
     return sql_run(sql, query.text, query.args, query.n_args, take_outcomes, out, NULL, err);
 }
 
-// Old enough to be looked at by their index, then by what their own sandbox says.
-#define OLD_ONES                                                                                   \
-    "SELECT executions.id FROM executions JOIN sandboxes ON sandboxes.id = "                       \
-    "executions.sandbox_id WHERE executions.organisation IN (SELECT id FROM organisations) AND "   \
-    "executions.created_at < $1 - (SELECT min(keep_ms) FROM sandboxes WHERE keep_ms > 0) AND "     \
-    "sandboxes.keep_ms > 0 AND sandboxes.ended_at = 0 AND executions.ended_at > 0 AND "            \
-    "executions.ended_at < $1 - sandboxes.keep_ms"
+/* A sandbox with executions that have been kept for long enough. */
+struct past {
+    char *sandbox_id;
+    int64_t before; // they ended
+    int64_t count;
+};
+struct pasts {
+    struct past *items;
+    size_t count;
+    int64_t now;
+};
+
+static void pasts_clear(struct pasts *pasts)
+{
+    for (size_t i = 0; i < pasts->count; i++)
+        free(pasts->items[i].sandbox_id);
+    free(pasts->items);
+}
+
+static int take_past(void *data, const struct sql_value *row, size_t n_columns, struct error *err)
+{
+    struct pasts *pasts = data;
+
+    pasts->items = xrealloc(pasts->items, pasts->count + 1, sizeof *pasts->items);
+    pasts->items[pasts->count++] =
+        (struct past){xstrdup(row[0].data), pasts->now - row[1].number, row[2].number};
+    return 0;
+}
+
+/* Reads alone: nobody who writes waits for it. Old enough to be looked at by their index, then by what their own sandbox says. */
+static int find_pasts(struct store *store, int64_t limit, struct pasts *out, struct error *err)
+{
+    struct sql_value args[] = {sql_number(out->now), sql_number(limit)};
+    struct sql *sql = NULL;
+
+    if (store_connection(store, &sql, err) < 0)
+        return -1;
+    return sql_run(
+        sql,
+        "SELECT sandbox_id, keep_ms, count(*) FROM (SELECT executions.sandbox_id AS sandbox_id, "
+        "sandboxes.keep_ms AS keep_ms FROM executions JOIN sandboxes ON sandboxes.id = "
+        "executions.sandbox_id WHERE executions.organisation IN (SELECT id FROM organisations) AND "
+        "executions.created_at < $1 - (SELECT min(keep_ms) FROM sandboxes WHERE keep_ms > 0) AND "
+        "sandboxes.keep_ms > 0 AND sandboxes.ended_at = 0 AND executions.ended_at > 0 AND "
+        "executions.ended_at < $1 - sandboxes.keep_ms LIMIT $2) AS old GROUP BY sandbox_id, "
+        "keep_ms",
+        args, ARRAY_SIZE(args), take_past, out, NULL, err);
+}
+
+#define OLDEST                                                                                     \
+    "(SELECT id FROM executions WHERE sandbox_id = $1 AND ended_at > 0 AND ended_at < $2 "         \
+    "ORDER BY number LIMIT $3)"
+
+/* One sandbox at a time, by its own indexes: others write in between. */
+static int purge_past(struct store *store, const struct past *past, int64_t now, int64_t *removed,
+                      struct error *err)
+{
+    struct sql_value args[] = {sql_text(past->sandbox_id), sql_number(past->before),
+                               sql_number(past->count), sql_number(now)};
+    int64_t here = 0;
+    autocall call = {0};
+
+    if (store_call_begin(store, STORE_FAST, &call, err) < 0 ||
+        store_run(
+            &call,
+            "UPDATE streams SET expires_at = $4 WHERE expires_at = 0 AND completed_at <> 0 "
+            "AND kind <> 'user' AND id IN (SELECT stdout_stream FROM executions WHERE id IN " OLDEST
+            " UNION SELECT stderr_stream FROM executions WHERE id IN " OLDEST ")",
+            args, 4, NULL, NULL, NULL, err) < 0 ||
+        store_run(&call,
+                  "DELETE FROM events WHERE sandbox_id = $1 AND number IN (SELECT number FROM "
+                  "events WHERE sandbox_id = $1 AND type IN ('started', 'completed') AND "
+                  "created_at < $2 ORDER BY number LIMIT 2 * $3)",
+                  args, 3, NULL, NULL, NULL, err) < 0 ||
+        store_run(&call,
+                  "DELETE FROM executions WHERE id IN " OLDEST " AND NOT EXISTS (SELECT 1 FROM "
+                  "streams WHERE streams.id IN (executions.stdout_stream, "
+                  "executions.stderr_stream) AND streams.kind <> 'user')",
+                  args, 3, NULL, NULL, &here, err) < 0 ||
+        store_call_done(&call, err) < 0)
+        return error_wrap(err, "forget old executions");
+    *removed += here;
+    return 0;
+}
 
 int store_execution_purge(struct store *store, int64_t now, int64_t limit, int64_t *removed,
                           struct error *err)
 {
-    struct sql_value args[] = {sql_number(now), sql_number(limit)};
-    autocall call = {0};
+    __attribute__((cleanup(pasts_clear))) struct pasts pasts = {.now = now};
+    int64_t total = 0;
 
-    if (store_call_begin(store, STORE_FAST, &call, err) < 0 ||
-        store_run(&call,
-                  "UPDATE streams SET expires_at = $1 WHERE expires_at = 0 AND completed_at <> 0 "
-                  "AND kind <> 'user' AND execution_id IN (" OLD_ONES
-                  " ORDER BY executions.ended_at LIMIT $2)",
-                  args, ARRAY_SIZE(args), NULL, NULL, NULL, err) < 0 ||
-        store_run(
-            &call,
-            "DELETE FROM events WHERE type IN ('started', 'completed') AND sandbox_id IN (SELECT "
-            "id FROM "
-            "sandboxes WHERE keep_ms > 0 AND ended_at = 0 AND events.created_at < $1 - keep_ms)",
-            args, 1, NULL, NULL, NULL, err) < 0 ||
-        store_run(&call,
-                  "DELETE FROM executions WHERE id IN (" OLD_ONES
-                  " AND NOT EXISTS (SELECT 1 FROM streams WHERE streams.sandbox_id = "
-                  "executions.sandbox_id AND streams.execution_id = executions.id) "
-                  "ORDER BY executions.ended_at LIMIT $2)",
-                  args, ARRAY_SIZE(args), NULL, NULL, removed, err) < 0)
-        return error_wrap(err, "forget old executions");
-    return store_call_done(&call, err);
+    if (find_pasts(store, limit, &pasts, err) < 0)
+        return error_wrap(err, "look for old executions");
+    for (size_t i = 0; i < pasts.count; i++) {
+        if (purge_past(store, &pasts.items[i], now, &total, err) < 0)
+            return -1;
+    }
+    *removed = total;
+    return 0;
 }

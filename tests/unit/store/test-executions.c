@@ -346,6 +346,25 @@ static void put_sandbox_that_keeps(struct store *store, int64_t keep_ms)
     CHECK_OK(store_sandbox_put(store, &sandbox, &err), err);
 }
 
+static void name_output(struct store *store, const char *id, const char *stream)
+{
+    struct execution_record record = fixture_execution(id, "s");
+    struct error err = {0};
+
+    record.stdout_stream = stream;
+    CHECK_OK(store_execution_update(store, &record, EXECUTION_PART_STREAMS, 0, &err), err);
+}
+
+static void tell(struct store *store, const char *id, const char *type, int64_t when)
+{
+    struct event_record event = fixture_event(id, "s");
+    struct error err = {0};
+
+    event.type = type;
+    event.created_at = when;
+    CHECK_OK(store_event_add(store, &event, &err), err);
+}
+
 TEST(the_past_of_a_sandbox_that_lives_goes_when_it_is_old)
 {
     struct store *store = fixture_store();
@@ -356,7 +375,12 @@ TEST(the_past_of_a_sandbox_that_lives_goes_when_it_is_old)
 
     put_sandbox_that_keeps(store, 1000);
     end(store, "old", EXECUTION_COMPLETED, EXECUTION_EXITED, 0);
+    name_output(store, "old", "t");
     add(store, "open", EXECUTION_COMMAND);
+    tell(store, "v1", "created", NOW);
+    tell(store, "v2", "started", NOW);
+    tell(store, "v3", "completed", NOW + 10);
+    tell(store, "v4", "started", NOW + 11);
     stream.sandbox_id = "s";
     stream.execution_id = "old";
     stream.kind = STREAM_STDOUT;
@@ -376,6 +400,28 @@ TEST(the_past_of_a_sandbox_that_lives_goes_when_it_is_old)
     CHECK_OK(store_execution_purge(store, NOW + 1011, 10, &removed, &err), err);
     CHECK_INT(removed, 1);
     CHECK_INT(fixture_number(store, "SELECT count(*) FROM executions"), 1);
+    CHECK_INT(fixture_number(store, "SELECT count(*) FROM events"), 2);
+    CHECK_INT(fixture_number(store, "SELECT count(*) FROM events WHERE type = 'created'"), 1);
+}
+
+TEST(so_many_at_once_are_forgotten_the_oldest_first)
+{
+    struct store *store = fixture_store();
+    int64_t removed = -1;
+    struct error err = {0};
+
+    put_sandbox_that_keeps(store, 1000);
+    for (int i = 0; i < 5; i++) {
+        char id[8];
+        (void)snprintf(id, sizeof id, "e%d", i);
+        end(store, id, EXECUTION_COMPLETED, EXECUTION_EXITED, 0);
+    }
+    CHECK_OK(store_execution_purge(store, NOW + 1011, 3, &removed, &err), err);
+    CHECK_INT(removed, 3);
+    CHECK_INT(fixture_number(store, "SELECT count(*) FROM executions WHERE number > 3"), 2);
+    CHECK_OK(store_execution_purge(store, NOW + 1011, 3, &removed, &err), err);
+    CHECK_INT(removed, 2);
+    CHECK_INT(fixture_number(store, "SELECT process_count FROM sandboxes"), 5);
 }
 
 TEST(the_past_of_a_sandbox_that_says_nothing_stays_as_long_as_it_lives)
