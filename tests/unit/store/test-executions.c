@@ -8,6 +8,8 @@
 #include "store/usage.h"
 #include "test.h"
 
+#include <pthread.h>
+
 static struct store *store_with_sandbox(void)
 {
     struct store *store = fixture_store();
@@ -422,6 +424,32 @@ TEST(so_many_at_once_are_forgotten_the_oldest_first)
     CHECK_OK(store_execution_purge(store, NOW + 1011, 3, &removed, &err), err);
     CHECK_INT(removed, 2);
     CHECK_INT(fixture_number(store, "SELECT process_count FROM sandboxes"), 5);
+}
+
+static void *purge_nothing(void *store)
+{
+    int64_t removed = -1;
+    struct error err = {0};
+
+    CHECK_OK(store_execution_purge(store, NOW + 1010, 10, &removed, &err), err);
+    CHECK_INT(removed, 0);
+    return NULL;
+}
+
+TEST(looking_for_what_is_old_needs_no_right_to_write)
+{
+    struct store *store = fixture_store();
+    struct error err = {0};
+    pthread_t other;
+
+    put_sandbox_that_keeps(store, 1000);
+    end(store, "young", EXECUTION_COMPLETED, EXECUTION_EXITED, 0);
+    autotransaction ours = {0};
+    CHECK_OK(store_begin(store, STORE_FAST, &ours, &err), err);
+    add(store, "more", EXECUTION_COMMAND);
+    CHECK_INT(pthread_create(&other, NULL, purge_nothing, store), 0);
+    (void)pthread_join(other, NULL);
+    CHECK_OK(store_commit(&ours, &err), err);
 }
 
 TEST(the_past_of_a_sandbox_that_says_nothing_stays_as_long_as_it_lives)
