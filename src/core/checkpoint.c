@@ -267,7 +267,7 @@ static int go_back(struct live *live, const struct checkpoint_record *record, st
     (void)snprintf(scratch, sizeof scratch, POOL_SCRATCH "-%s", id_make(id));
     if (layer_restore(volume, record->layer, (uint64_t)record->size_bytes, scratch, &limits, err) <
         0)
-        return -1;
+        return layers_explain(err);
     (void)pthread_mutex_lock(&live->box_lock);
     int result = exchange_files(live, record, scratch, err);
     live_unlock_box(live);
