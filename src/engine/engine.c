@@ -184,7 +184,7 @@ int engine_open(const struct engine_options *options, struct engine **out, struc
     engine->slots_fd = engine->init_fd = engine->nest_fd = engine->nursery_fd = -1;
     engine->run_fd = -1;
     engine->is_dumpable = prctl(PR_GET_DUMPABLE) == 1;
-    for (unsigned i = 0; i < ENGINE_CACHED_IDS; i++)
+    for (unsigned i = 0; i < SLOT_COUNT; i++)
         engine->ids[i] = -1;
     engine->keeps_ids = options->is_long_lived;
     engine->fail_step = options->fail_step;
@@ -239,7 +239,7 @@ void engine_free(struct engine *engine)
     closep(&engine->init_fd);
     closep(&engine->nest_fd);
     closep(&engine->nursery_fd);
-    for (unsigned i = 0; i < ENGINE_CACHED_IDS; i++)
+    for (unsigned i = 0; i < SLOT_COUNT; i++)
         close_atomic(&engine->ids[i]);
     fixtures_free(engine->fixtures);
     cgroup_root_free(engine->cgroups);

@@ -142,22 +142,22 @@ static void remove_scratch(struct launch *l)
 static int make_ids(struct launch *l, struct error *err)
 {
     struct engine *engine = l->engine;
-    unsigned slot = l->box->slot;
 
-    if (slot < ENGINE_CACHED_IDS)
-        l->userns_fd = atomic_exchange(&engine->ids[slot], -1);
-    if (l->userns_fd >= 0)
-        return 0;
-    return idmap_create(l->first_id, SLOT_IDS, &l->userns_fd, err);
+    l->userns_fd = atomic_exchange(&engine->ids[l->box->slot], -1);
+    if (l->userns_fd < 0)
+        return idmap_create(l->first_id, SLOT_IDS, &l->userns_fd, err);
+    engine->n_ids--;
+    return 0;
 }
 
 static void close_ids(struct launch *l)
 {
     struct engine *engine = l->engine;
-    unsigned slot = l->box->slot;
 
-    if (engine->keeps_ids && slot < ENGINE_CACHED_IDS)
-        l->userns_fd = atomic_exchange(&engine->ids[slot], l->userns_fd);
+    if (engine->keeps_ids && l->userns_fd >= 0 && engine->n_ids < ENGINE_KEPT_IDS) {
+        l->userns_fd = atomic_exchange(&engine->ids[l->box->slot], l->userns_fd);
+        engine->n_ids += l->userns_fd < 0; // else it took the place of one
+    }
     closep(&l->userns_fd);
 }
 

@@ -15,7 +15,7 @@
 
 #define LAUNCH_MAX_LAYERS 128
 #define LAUNCH_MAX_BINDS 16
-#define ENGINE_CACHED_IDS 256
+#define ENGINE_KEPT_IDS 256
 #define BOX_SPENT_FDS 16
 
 struct fixtures;
@@ -38,7 +38,8 @@ struct engine {
     unsigned n_networks;
     struct network_maker *first_network; // being made since engine_open; or NULL
     // User namespaces by slot, kept from box to box: they hold nothing but the map. Who takes one puts -1.
-    _Atomic int ids[ENGINE_CACHED_IDS];
+    _Atomic int ids[SLOT_COUNT];
+    _Atomic int n_ids;
     bool keeps_ids;
     unsigned n_cpus;            // of the machine
     bool has_layer_fds;         // overlay takes layers by fd (Linux 6.13)

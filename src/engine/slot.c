@@ -130,17 +130,24 @@ static bool take_left(struct find *find)
     return false;
 }
 
+/* What is looked at: nothing that was not to be had before; everything, but what others have to sweep; that too. */
+enum effort { EFFORT_LITTLE, EFFORT_MORE, EFFORT_ALL, EFFORTS };
+
 /* 1; 0: there is none. */
-static int take_lowest(struct find *find, bool is_needed, struct error *err)
+static int take_lowest(struct find *find, enum effort effort, struct error *err)
 {
+    struct slot_set *own = find->own;
+
     for (unsigned i = 0; i < SLOT_COUNT; i++) {
-        if (atomic_load(&find->own->held[i / 64]) & bit_of(i))
+        if ((atomic_load(&own->held[i / 64]) & bit_of(i)) ||
+            (effort == EFFORT_LITTLE && (atomic_load(&own->others[i / 64]) & bit_of(i))))
             continue;
         errno = EWOULDBLOCK;
-        if (try_one(find, i, is_needed))
+        if (try_one(find, i, effort == EFFORT_ALL))
             return 1;
         if (errno != EWOULDBLOCK)
             return error_sys(err, "lock slot %u in '%s'", i, SLOTS_DIR);
+        (void)atomic_fetch_or(&own->others[i / 64], bit_of(i));
     }
     return 0;
 }
@@ -150,10 +157,8 @@ int slot_take(int dir_fd, struct slot_set *own, unsigned *slot, int *lock_fd, bo
 {
     struct find find = {.dir_fd = dir_fd, .own = own, .fd = -1};
     int taken = take_left(&find);
-    if (taken == 0)
-        taken = take_lowest(&find, false, err);
-    if (taken == 0)
-        taken = take_lowest(&find, true, err);
+    for (enum effort effort = EFFORT_LITTLE; taken == 0 && effort < EFFORTS; effort++)
+        taken = take_lowest(&find, effort, err);
     if (taken == 0)
         return error_set(err, ERROR_LIMIT, "all %u places for boxes on this machine are taken",
                          SLOT_COUNT);

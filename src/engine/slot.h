@@ -22,16 +22,17 @@ int slots_open(int *dir_fd, struct error *err);
 
 /*
  * What this process knows of slots, to open few files of others: those it holds need no try, those it let go are likely
- * free. Only the locks count. All zero but the owner: nothing is known. Threads share it.
+ * free, those that were another's are likely still. Only the locks count. All zero but the owner: nothing is known. Threads share it.
  */
 struct slot_set {
     uint32_t owner; // not 0: tells data directories apart
     _Atomic uint64_t held[SLOT_COUNT / 64];
     _Atomic uint64_t left[SLOT_COUNT / 64];
+    _Atomic uint64_t others[SLOT_COUNT / 64];
 };
 
 /*
- * Takes a free slot, one that was left before or the lowest, and adds it to `own`; *lock_fd holds it. ERROR_LIMIT when all are taken. *is_dirty: who
+ * Takes a free slot, one that was left before or the lowest not known as another's, and adds it to `own`; *lock_fd holds it. ERROR_LIMIT when all are taken. *is_dirty: who
  * had it before did not say slot_is_clean, so something of it, and perhaps of others, may be left. Dirty slots of other owners are
  * left for them to sweep, as long as there are enough.
  */

@@ -107,6 +107,29 @@ TEST(dirty_slots_of_others_are_better_than_none)
     remove_slots();
 }
 
+TEST(what_was_anothers_is_tried_again_when_nothing_else_is_left)
+{
+    autofd slots = make_slots();
+    autofd theirs = -1, first = -1, second = -1, last = -1;
+    struct slot_set own = {.owner = US};
+    struct error err = {0};
+    unsigned slot = SLOT_COUNT;
+    bool is_dirty = false;
+
+    CHECK_INT(take_one(slots, THEM, &theirs, &is_dirty), 0);
+    CHECK_OK(slot_take(slots, &own, &slot, &first, &is_dirty, &err), err);
+    CHECK_INT(slot, 1);
+    slot_is_clean(theirs);
+    closep(&theirs);
+    CHECK_OK(slot_take(slots, &own, &slot, &second, &is_dirty, &err), err);
+    CHECK_INT(slot, 2); // 0 was another's
+    for (unsigned i = 3; i < SLOT_COUNT; i++)
+        slot_add(&own, i);
+    CHECK_OK(slot_take(slots, &own, &slot, &last, &is_dirty, &err), err);
+    CHECK_INT(slot, 0);
+    remove_slots();
+}
+
 TEST(names_of_slots_are_numbers)
 {
     unsigned slot = 7;
