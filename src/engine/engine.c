@@ -310,6 +310,7 @@ static int sweep_sockets(struct sweep *sweep, struct error *err)
 int engine_sweep(struct engine *engine, struct error *err)
 {
     struct sweep sweep = {engine, "", -1};
+    const struct timespec begun = slots_now();
     engine->has_leftovers = false; // a launch that meets some from here on may mean others
     int result = cgroup_sweep(engine->cgroups, slot_name_is_owned, &sweep, err);
     if (result == 0)
@@ -320,6 +321,8 @@ int engine_sweep(struct engine *engine, struct error *err)
     closep(&sweep.held);
     if (result < 0)
         engine->has_leftovers = true;
+    else
+        slots_are_clean(engine->slots_fd, engine->own_slots.owner, &begun);
     return result;
 }
 

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 #define SLOT_COUNT 4096u
 #define SLOT_IDS 65536u
@@ -47,6 +48,13 @@ void slot_drop(struct slot_set *own, unsigned slot, int *lock_fd);
 
 /* Says that nothing of a box is left in the slot. Its lock is still held. */
 void slot_is_clean(int lock_fd);
+
+/*
+ * Says so of all slots of this owner that nobody holds and that were taken before this moment, since when everything of dead boxes was
+ * swept. What cannot be said stays dirty.
+ */
+void slots_are_clean(int dir_fd, uint32_t owner, const struct timespec *before);
+struct timespec slots_now(void);
 
 /* Takes this slot if nobody holds it: the lock's fd, or -1. */
 int slot_try(int dir_fd, unsigned slot);
