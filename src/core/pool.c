@@ -19,6 +19,7 @@
 #define CALM_MS 10
 #define NETWORKS_AHEAD 16
 #define SCRATCHES_AHEAD 16
+#define RECYCLED 64 // parts of boxes
 
 enum { PARK_ONE_SHOT, PARK_KEPT, PARKS };
 
@@ -38,6 +39,7 @@ struct pool *pool_new(struct core *core)
     struct pool *pool = xnew(struct pool);
     pool->core = core;
     (void)pthread_mutex_init(&pool->lock, NULL);
+    engine_recycle(core->engine, RECYCLED);
     return pool;
 }
 

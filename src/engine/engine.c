@@ -7,6 +7,7 @@
 #include "engine/fixtures.h"
 #include "engine/init_blob.h"
 #include "engine/kernel.h"
+#include "engine/listener.h"
 #include "engine/raw.h"
 #include "engine/slot.h"
 
@@ -234,6 +235,7 @@ void engine_free(struct engine *engine)
     free(engine->first_network);
     for (unsigned i = 0; i < engine->n_networks; i++)
         (void)close(engine->networks[i]);
+    listener_close_all(engine);
     closep(&engine->slots_fd);
     close_atomic(&engine->run_fd);
     closep(&engine->init_fd);
@@ -271,6 +273,12 @@ int engine_fill_networks(struct engine *engine, unsigned count, struct error *er
         (void)pthread_mutex_unlock(&engine->lock);
     }
     return 0;
+}
+
+void engine_recycle(struct engine *engine, unsigned count)
+{
+    engine->max_recycled = count < ENGINE_RECYCLED ? count : ENGINE_RECYCLED;
+    cgroup_root_keep(engine->cgroups, engine->max_recycled);
 }
 
 struct sweep {
