@@ -237,6 +237,7 @@ static int take_box(struct birth *birth, struct error *err)
     const struct pool_request wanted = pool_request_of(&live->record);
     struct pooled pooled = {0};
 
+    ending_help(birth->core);
     if (pool_take(birth->core->pool, &wanted, &pooled, err) < 0)
         return -1;
     (void)pthread_mutex_lock(&live->box_lock);

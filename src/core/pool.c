@@ -6,6 +6,7 @@
 #include "base/id.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "core/ending.h"
 #include "core/images.h"
 #include "core/texts.h"
 #include "engine/park.h"
@@ -295,7 +296,7 @@ static bool is_good_time(struct pool *pool, unsigned left)
 {
     const struct core_settings *settings = &pool->core->settings;
     unsigned wanted = settings->parked_one_shot + settings->parked_kept;
-    return left <= wanted / 4 || is_calm(pool);
+    return (left <= wanted / 4 && !ending_is_behind(pool->core)) || is_calm(pool);
 }
 
 void pool_look_after(struct pool *pool)
