@@ -23,7 +23,7 @@ int snapshot_create(struct core *core, const struct actor *actor, const char *sa
                     const struct snapshot_request *request, struct snapshot_record *out,
                     struct error *err);
 
-/* ERROR_NOT_FOUND, noun "snapshot"; deleted ones too. Waits for the files to be counted. */
+/* ERROR_NOT_FOUND, noun "snapshot"; deleted ones too. Waits for the files to be counted. Actor NULL: of the public ones. */
 int snapshot_get(struct core *core, const struct actor *actor, const char *id,
                  struct snapshot_record *out, struct error *err);
 
@@ -71,7 +71,7 @@ struct snapshot_files {
     size_t count;
     bool is_cut; // there are more, too many for an answer
 };
-/* ERROR_NOT_FOUND, noun "snapshot": it was deleted meanwhile. */
+/* ERROR_NOT_FOUND, noun "snapshot": it was deleted meanwhile. ERROR_LIMIT, noun "snapshot", reason "full": too many ask for such lists. */
 int snapshot_files(struct core *core, const struct snapshot_record *record,
                    struct snapshot_files *out, struct error *err);
 void snapshot_files_clear(struct snapshot_files *files);

@@ -214,8 +214,11 @@ int snapshot_sweep(struct core *core, struct error *err)
 int snapshot_files(struct core *core, const struct snapshot_record *record,
                    struct snapshot_files *out, struct error *err)
 {
-    if (record->state != SNAPSHOT_READY || listings_get(core->listings, record->id, out))
+    if (record->state != SNAPSHOT_READY)
         return 0;
+    int known = listings_get(core->listings, record->id, out, err);
+    if (known != 0)
+        return known < 0 ? -1 : 0;
     int result = make_list(core, record, out, err);
     listings_go_on(core->listings, record->id);
     if (result < 0 && err->kind != ERROR_NOT_FOUND)

@@ -669,3 +669,14 @@ def test_whoever_has_no_key_gets_no_endless_list(api, sandbox, made):
     assert len(own["files"]) >= 6000 and own["fileCount"] == len(own["files"]) and "filesTruncated" not in own
     seen = api.get(f"/sandbox/snapshots/public/{snapshot['snapshotId']}", key=None).data
     assert seen["filesTruncated"] is True and seen["fileCount"] == own["fileCount"] and seen["files"] == own["files"][:len(seen["files"])]
+
+
+def test_many_who_ask_for_one_list_leave_workers_to_others(api, sandbox, made):
+    sandbox.output("head -c 300000000 /dev/zero > big; i=0; while [ $i -lt 200 ]; do echo $i > f$i; i=$((i+1)); done")
+    snapshot = take(api, made, sandbox, name="asked-for", public=True)["snapshotId"]
+    path = f"/sandbox/snapshots/public/{snapshot}"
+    *answers, other = together(*(lambda: api.get(path, key=None) for _ in range(30)), lambda: api.create())
+    other.delete()
+    assert {answer.status for answer in answers} <= {200, 429} and 200 in {answer.status for answer in answers}
+    assert len({answer.body for answer in answers if answer.status == 200}) == 1
+    assert api.get(path, key=None).status == 200
