@@ -284,7 +284,6 @@ int checkpoint_restore(struct core *core, const struct actor *actor, const char 
     autoptr(live) live = NULL;
     autocheckpoint record = {0};
     autohold hold = {.core = core}; // it may be removed meanwhile
-    struct error later = {0};
 
     if (lookup_live(core, actor, sandbox_id, &live, err) < 0 || not_while_paused(live, err) < 0 ||
         find(core, sandbox_id, reference, &record, err) < 0 || hold_layer(&hold, &record, err) < 0)
@@ -295,6 +294,6 @@ int checkpoint_restore(struct core *core, const struct actor *actor, const char 
         return -1;
     if (go_back(live, &record, err) == 0)
         return 0;
-    (void)live_pass(live, live_awake_step(live), &later);
+    live_pass_back(live);
     return error_wrap(err, "go back to checkpoint '%s'", record.name);
 }

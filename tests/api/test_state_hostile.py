@@ -231,7 +231,11 @@ def test_pausing_and_resuming_beside_everything_else(sandbox, api, made):
             failed(answer, "INVALID_STATE", "SANDBOX_BUSY")
         if answers[3].status == 201:
             made.append(answers[3].data["snapshotId"])
+        failed(api.post(f"/sandbox/{sandbox.id}/resume"), "INVALID_STATE")
+        if answers[4].status < 300:
+            api.wait_execution(answers[4].data["executionId"])
         assert sandbox.output("cat a") == "x"
+        assert sandbox.wait_status("idle")
 
 
 def test_a_snapshot_deleted_while_it_is_started_from_listed_and_exported(api, sandbox, made):
