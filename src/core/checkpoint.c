@@ -131,7 +131,8 @@ int checkpoint_create(struct core *core, const struct actor *actor, const char *
     }
     if (find(core, sandbox_id, id, out, err) == 0)
         return 0;
-    return err->kind == ERROR_NOT_FOUND && live_is_over(live) ? live_refuse_ending(err) : -1;
+    return err->kind == ERROR_NOT_FOUND && live_is_in(live, LIVE_ENDING) ? live_refuse_ending(err)
+                                                                         : -1;
 }
 
 int checkpoint_list(struct core *core, const struct actor *actor, const char *sandbox_id,
