@@ -43,7 +43,8 @@ struct running {
     struct feed *feed;
     bool is_output_new, is_error_new; // made for it, not a user's own
     bool is_spawned;
-    bool is_queued; // is in the store, as queued
+    bool is_queued;     // is in the store, as queued
+    bool is_renumbered; // and its number there is no longer its own
 
     struct queue *queue;         // that it waited in, where its running counts; NULL: none
     struct running *next_queued; // this and is_waiting are the queue's, under its lock
@@ -82,6 +83,7 @@ struct live {
     uint32_t last_number;     // of a command
     unsigned n_executions;    // begun, about to or queued; without jobs
     unsigned n_jobs;
+    uint64_t era; // how often it has begun to go back to a checkpoint; changed in turn only
 
     char **runtime_env; // of its runtime; never changed
     _Atomic int64_t active_at;
@@ -100,12 +102,16 @@ struct live *live_ref(struct live *live);
 void live_free(struct live *live); // gives up one reference
 DEFINE_AUTOPTR(live)
 
-/* The right to use the box. live_lock_box fails, ERROR_GONE noun "sandbox" reason "ended", when there is none. */
+/* The right to use the box. live_lock_box fails, ERROR_GONE noun "sandbox" reason "ended", when there is none; while it goes back to a
+ * checkpoint, ERROR_CONFLICT noun "sandbox" reason "state". */
 int live_lock_box(struct live *live, struct error *err);
 bool live_try_box(struct live *live); // false: in use, or none
 void live_unlock_box(struct live *live);
 
 bool live_is_in(struct live *live, unsigned states); // a set, as sandbox_in makes
+
+/* What came while the sandbox went back to a checkpoint has to be asked for again. Returns -1. */
+int live_went_back(struct error *err);
 
 /* Waits while it is between two states that last (creating, pausing, resuming). */
 int live_await_calm(struct live *live, struct error *err);
@@ -120,8 +126,17 @@ int live_pass(struct live *live, enum lifecycle_step step, struct error *err);
 void live_rest(struct live *live);
 /* A new box over its own files, where it has none: its processes went with the machine, or were ended. */
 int live_bring_back(struct live *live, struct error *err);
+/* The same by one that has the box_lock and has found no box. */
+int live_launch_again(struct live *live, struct error *err);
 /* The same for whoever needs a box, unless it is over. */
 int live_ensure_box(struct live *live, struct error *err);
+
+/* The step back to what it was doing, from a state that it only passes through. */
+enum lifecycle_step live_awake_step(struct live *live);
+
+/* Whoever ends it is in one of these before it comes for the box. */
+#define LIVE_ENDING (SANDBOX_OVER | sandbox_in(SANDBOX_STOPPING))
+int live_refuse_ending(struct error *err); // ERROR_GONE, noun "sandbox", reason "ended"; -1
 
 /* What the next command will be called in the box. */
 uint32_t live_next_number(struct live *live);
