@@ -315,12 +315,23 @@ static int sweep_sockets(struct sweep *sweep, struct error *err)
     return 0;
 }
 
+/* Another data directory has a box in the slot, so what is kept of ours there is not to be had by the lock. */
+static bool is_slot_others(const char *name, void *data)
+{
+    struct engine *engine = data;
+    unsigned slot = 0;
+
+    return slot_parse(name, &slot) &&
+           slot_is_others(engine->slots_fd, slot, engine->own_slots.owner);
+}
+
 int engine_sweep(struct engine *engine, struct error *err)
 {
     struct sweep sweep = {engine, "", -1};
     const struct timespec begun = slots_now();
     engine->has_leftovers = false; // a launch that meets some from here on may mean others
     int result = cgroup_sweep(engine->cgroups, slot_name_is_owned, &sweep, err);
+    cgroup_sweep_kept(engine->cgroups, is_slot_others, engine);
     if (result == 0)
         result = sweep_sockets(&sweep, err);
     sweep.prefix = "run-";
