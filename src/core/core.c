@@ -6,6 +6,7 @@
 #include "core/adopt.h"
 #include "core/images.h"
 #include "core/keeper.h"
+#include "core/listing.h"
 #include "core/live.h"
 #include "core/pool.h"
 #include "core/queue.h"
@@ -123,8 +124,9 @@ static int open_parts(struct core *core, struct error *err)
     core->hub = hub_new();
     core->registry = registry_new();
     core->pool = pool_new(core);
-    core->queue = queue_new(core);
-    if (streams_open(core->store, core->hub, &core->settings, &core->streams, err) < 0 ||
+    core->listings = listings_new(core->settings.data_dir);
+    if (queue_new(core, &core->queue, err) < 0 ||
+        streams_open(core->store, core->hub, &core->settings, &core->streams, err) < 0 ||
         images_open(core->settings.data_dir, &core->images, err) < 0 ||
         workers_new(&crew, &core->crew, err) < 0)
         return -1;
@@ -152,14 +154,15 @@ void core_free(struct core *core)
         return;
     if (core->pool)
         pool_stop(core->pool);
+    keeper_stop(core->keeper); // first, since it gives the others work
     queue_stop(core->queue);
-    keeper_stop(core->keeper); // first, since it gives the crew work
-    workers_free(core->crew);  // finishes what it has begun, so that nothing is left half ended
+    workers_free(core->crew); // finishes what it has begun, so that nothing is left half ended
     pool_free(core->pool);
     queue_free(core->queue);
     registry_free(core->registry);
     keeper_free(core->keeper); // what was posted to its loop is run here
     streams_free(core->streams);
+    listings_free(core->listings);
     images_free(core->images);
     keys_free(core->keys);
     hub_free(core->hub);

@@ -10,6 +10,7 @@
 
 struct pool;     // pool.h: boxes made ahead
 struct images;   // images.h: runtimes opened once
+struct listings; // listing.h: files of snapshots, listed once
 struct keeper;   // keeper.h: the core's own loop and thread
 struct queue;    // queue.h: executions that wait for their turn
 struct registry; // sandboxes.h: the living ones
@@ -27,6 +28,7 @@ struct core {
     struct registry *registry;
     struct keeper *keeper;
     struct queue *queue;
+    struct listings *listings;
     _Atomic unsigned n_commands; // that run
     struct workers *crew;        // the core's own: ending boxes, filling the pool
 };

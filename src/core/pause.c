@@ -141,6 +141,7 @@ int live_launch_again(struct live *live, struct error *err)
 {
     struct pooled pooled = {0};
     struct error ignored = {0};
+    bool is_paused = live_is_in(live, sandbox_in(SANDBOX_PAUSED)); // somebody wants its files
 
     if (pool_launch_record(live->core->pool, &live->record, &pooled, err) < 0)
         return -1;
@@ -154,7 +155,8 @@ int live_launch_again(struct live *live, struct error *err)
         pooled.env = NULL;
     }
     pooled_clear(&pooled);
-    if (put_box(live, err) == 0 && keeper_watch(live->core->keeper, live, err) == 0)
+    if ((!is_paused || box_freeze(live->box, err) == 0) && put_box(live, err) == 0 &&
+        keeper_watch(live->core->keeper, live, err) == 0)
         return 0;
     (void)box_end(live->box, &ignored);
     box_free(take(live->box));

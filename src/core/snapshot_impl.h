@@ -20,14 +20,15 @@ int snapshot_find_own(struct core *core, const struct actor *actor, const char *
 int snapshot_put(struct core *core, const struct snapshot_record *record, const char *layer,
                  uint64_t bytes, struct error *err);
 
-/* Where uploads of builds wait; each is called as its snapshot, with ".new" while it comes. The caller frees it. */
+/* Where uploads of builds wait; each is called as its snapshot, with a dot and something behind that while it comes. The caller frees it. */
 char *snapshot_build_directory(struct core *core);
+/* What was uploaded is not needed any more. */
+void snapshot_build_forget(struct core *core, const char *id);
+/* A build that is not finished by then is over. */
+#define SNAPSHOT_BUILD_MS ((int64_t)3600 * 1000)
 
 /* Counts its files, and remembers that; record->file_count is set. */
 int snapshot_count(struct core *core, struct snapshot_record *record, struct error *err);
 void snapshot_count_start(struct core *core, const char *id); // in the background
-/* The list of its files is not needed any more. */
-void snapshot_forget_files(struct core *core, const char *id);
-
 /* At the start: uploads and lists whose snapshot has no use for them any more, or that were not finished, go. */
 int snapshot_sweep(struct core *core, struct error *err);
