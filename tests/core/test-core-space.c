@@ -43,6 +43,12 @@ CORE_TEST(each_part_takes_what_was_put_there)
     CHECK_INT(space.parts[SPACE_SNAPSHOTS].count, 1);
 }
 
+static const char *upload_path(const char *id, char path[300])
+{
+    (void)snprintf(path, 300, "%s/builds/%s", core_data_dir, id);
+    return path;
+}
+
 static void announce(char id[ID_TEXT], int64_t ago_ms)
 {
     const struct snapshot_build build = {.runtime = "host:latest", .name = "built"};
@@ -60,7 +66,8 @@ static void announce(char id[ID_TEXT], int64_t ago_ms)
         old.id = id_make(other);
         old.created_at -= ago_ms;
         CHECK_OK(store_snapshot_put(core->store, &old, &err), err);
-        CHECK_OK(snapshot_build_upload(core, &actor, old.id, NULL, upload, &err), err);
+        char from[300], to[300]; // uploaded then, too: now it would be too late
+        CHECK_INT(link(upload_path(record.id, from), upload_path(other, to)), 0);
         (void)snprintf(id, ID_TEXT, "%s", other);
     }
 }
@@ -68,8 +75,7 @@ static void announce(char id[ID_TEXT], int64_t ago_ms)
 static bool has_upload(const char *id)
 {
     char path[300];
-    (void)snprintf(path, sizeof path, "%s/builds/%s", core_data_dir, id);
-    return access(path, F_OK) == 0;
+    return access(upload_path(id, path), F_OK) == 0;
 }
 
 CORE_TEST(builds_that_nobody_finished_are_given_up_and_others_not)
