@@ -138,6 +138,7 @@ int core_open(const struct core_settings *settings, struct core **out, struct er
     autoptr(core) core = xnew(struct core);
 
     core->lock_fd = -1;
+    (void)pthread_mutex_init(&core->endings.lock, NULL);
     copy_settings(core, settings);
     if (open_parts(core, err) < 0 || adopt_all(core, err) < 0 ||
         keeper_start(core->keeper, err) < 0)
@@ -169,6 +170,7 @@ void core_free(struct core *core)
     store_free(core->store);
     engine_free(core->engine);
     closep(&core->lock_fd);
+    (void)pthread_mutex_destroy(&core->endings.lock);
     free((char *)core->settings.data_dir);
     free((char *)core->settings.default_runtime);
     free((char *)core->settings.parked_directory);

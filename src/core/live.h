@@ -61,7 +61,8 @@ DEFINE_AUTOPTR(running)
 
 struct live {
     _Atomic unsigned refs;
-    struct live *next_known; // registry's
+    struct live *next_known;  // registry's
+    struct live *next_ending; // in the core's list of those whose box is to be removed
     struct core *core;
     char id[ID_TEXT];
 
