@@ -383,11 +383,31 @@ struct cgroup_root *engine_cgroups(struct engine *engine)
     return engine->cgroups;
 }
 
+/* Its slot is held, and it has all its groups. Those that were kept for the next box may be left where a box of another data directory is by now. */
+static bool is_whole_box(const char *name, void *data)
+{
+    const struct sweep *sweep = data;
+    struct error ignored = {0};
+    autoptr(cgroup) group = NULL;
+
+    return slot_name_is_owned(name, data) &&
+           cgroup_open(sweep->engine->cgroups, name, &group, &ignored) == 0;
+}
+
+/* Only where nothing is launched any more: a box on its way is not whole either. */
+static int sweep_kept_groups(struct engine *engine, struct error *err)
+{
+    struct sweep sweep = {engine, "", -1};
+    int result = cgroup_sweep(engine->cgroups, is_whole_box, &sweep, err);
+    closep(&sweep.held);
+    return result;
+}
+
 static int release(struct engine *engine, struct error *err)
 {
     struct error ignored = {0};
 
-    if (engine_sweep(engine, err) < 0)
+    if (engine_sweep(engine, err) < 0 || sweep_kept_groups(engine, err) < 0)
         return -1;
     if (cgroup_root_remove(engine->cgroups, err) < 0) {
         if (err->kind == ERROR_CONFLICT)
