@@ -121,7 +121,7 @@ static int remove_unused(struct core *core, const struct layer_record *layer,
     struct error ignored = {0};
 
     if (store_layer_remove(core->store, layer->name, err) < 0)
-        return err->kind == ERROR_CONFLICT ? 0 : -1;
+        return err->kind == ERROR_CONFLICT || err->kind == ERROR_NOT_FOUND ? 0 : -1; // not ours
     if (layer_remove(engine_volume(core->engine), layer->name, err) < 0) {
         (void)store_layer_put(core->store, layer->name, layer->size_bytes, layer->created_at,
                               &ignored);

@@ -202,7 +202,8 @@ int space_prune(struct core *core, const struct actor *actor, const struct space
     } else if (give_up_builds(core, err) < 0 || layers_remove_unused(core, &layers, err) < 0) {
         return -1;
     }
-    if (look_at_uploads(core, pruning->is_trial, &found[SPACE_UNUSED], err) < 0)
+    if (look_at_uploads(core, pruning->is_trial, &found[SPACE_UNUSED], err) < 0 ||
+        (!pruning->is_trial && volume_settle(engine_volume(core->engine), err) < 0))
         return -1;
     add(&found[SPACE_UNUSED], layers.count, layers.bytes);
     memcpy(freed, found, sizeof found);

@@ -414,7 +414,7 @@ static int remove_in_place(struct volume *volume, int layers_fd, const char *nam
     return discard(volume, layers_fd, name, err);
 }
 
-/* 1: it has the name `gone`. 0: there was no room for that, and it is not there any more. */
+/* 1: it has the name `gone`. 0: it is not there any more, be it that there was no room for another name. */
 static int hide(struct volume *volume, int layers_fd, const char *name, char gone[128],
                 struct error *err)
 {
@@ -422,6 +422,8 @@ static int hide(struct volume *volume, int layers_fd, const char *name, char gon
     (void)snprintf(gone, 128, GONE "%s.%s", id_make(id), name);
     if (renameat(layers_fd, name, layers_fd, gone) == 0)
         return 1;
+    if (errno == ENOENT)
+        return 0; // somebody else was faster
     if (errno == ENOSPC || errno == EDQUOT)
         return remove_in_place(volume, layers_fd, name, err);
     return error_sys(err, "rename it");

@@ -103,6 +103,12 @@ int volume_scratch_usage(struct volume *volume, const char *name, bool is_exact,
 int volume_scratch_remove(struct volume *volume, const char *name, struct error *err);
 
 /*
+ * Has the room of what was removed come back now rather than when the file system gets to it (btrfs: every half a minute). Blocks until
+ * everything written so far is on disk.
+ */
+int volume_settle(struct volume *volume, struct error *err);
+
+/*
  * Makes spare scratches until `count` wait (64 at most); volume_scratch_create takes one and only
  * sets its limit. Worth it off the path of a launch, most of all before Linux 6.5, where making a
  * subvolume waits for the disk. Does nothing where making a scratch is cheap.

@@ -39,8 +39,9 @@ struct volume_ops {
     int (*list)(struct volume *volume, struct volume_names *out, struct error *err);
     int (*fill)(struct volume *volume, unsigned count, struct error *err); // or NULL
     int (*sweep_rest)(struct volume *volume,
-                      struct error *err); // what belongs to no scratch; or NULL
-    void (*clear)(struct volume *volume); // or NULL
+                      struct error *err);                    // what belongs to no scratch; or NULL
+    int (*settle)(struct volume *volume, struct error *err); // or NULL
+    void (*clear)(struct volume *volume);                    // or NULL
     /* Scratch `from` takes the place of `to`, which may be missing, at one instant and for good. */
     int (*replace)(struct volume *volume, const char *from, const char *to, struct error *err);
     const struct volume_layer_ops *layers; // NULL: layers are plain trees, and made by copying

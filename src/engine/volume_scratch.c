@@ -70,6 +70,11 @@ int volume_scratch_remove(struct volume *volume, const char *name, struct error 
     return 0;
 }
 
+int volume_settle(struct volume *volume, struct error *err)
+{
+    return volume->ops->settle ? volume->ops->settle(volume, err) : 0;
+}
+
 int volume_fill_scratches(struct volume *volume, unsigned count, struct error *err)
 {
     if (!volume->ops->fill || volume->ops->fill(volume, count, err) == 0)

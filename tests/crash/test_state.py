@@ -133,7 +133,7 @@ def ticks(sandbox):
 
 # ---- snapshots ----
 
-@at(("ioctl", 1), ("ioctl", 2), ("pwrite64", 1), ("pwrite64", 3), ("fdatasync", 1), ("openat", 2))
+@at(("ioctl", 1), ("ioctl", 2), ("pwrite64", 1), ("pwrite64", 3), ("fdatasync", 1))
 def test_a_snapshot_is_taken(server, call, number):
     sandbox, name = with_file(server.client), f"s-{uuid.uuid4().hex}"
     job = ticking(sandbox)
@@ -188,7 +188,7 @@ def test_a_tag_moves(server, call, number):
     assert tags == new or not answer and tags == old, tags
 
 
-@at(("pwrite64", 1), ("pwrite64", 3), ("mount_setattr", 1), ("clone3", 1), ("clone3", 2), ("sendmsg", 1), ("sendmsg", 2), ("renameat2", 1), ("ioctl", 1))
+@at(("pwrite64", 1), ("pwrite64", 3), ("clone3", 1), ("clone3", 2), ("sendmsg", 1), ("renameat2", 1), ("ioctl", 1))
 def test_a_sandbox_is_made_from_a_snapshot(server, call, number):
     sandbox, name = with_file(server.client), f"c-{uuid.uuid4().hex}"
     id = snap(sandbox, name="base")
@@ -221,8 +221,8 @@ def test_a_checkpoint_is_made(server, call, number):
         assert sandbox.output("cat file") == ("one\n" if name == "a" else "two\n")
 
 
-@at(("ioctl", 1), ("ioctl", 2), ("ioctl", 3), ("ioctl", 4), ("renameat2", 1), ("pwrite64", 1), ("pwrite64", 3), ("fdatasync", 1), ("pidfd_send_signal", 1),
-    ("unlinkat", 1), ("unlinkat", 3), ("mkdirat", 1), ("clone3", 1), ("sendmsg", 1))
+@at(("ioctl", 1), ("ioctl", 2), ("ioctl", 4), ("renameat2", 1), ("pwrite64", 1), ("pwrite64", 3), ("fdatasync", 1), ("pidfd_send_signal", 1),
+    ("unlinkat", 1), ("clone3", 1), ("sendmsg", 1))
 def test_going_back_to_a_checkpoint(server, call, number):
     """Old: what ran is running, over the files as they were. New: it is over, the files are as then, and that is recorded."""
     sandbox = with_file(server.client)
@@ -270,7 +270,7 @@ def stands_still(sandbox):
     return count(sandbox) == before
 
 
-@at(("write", 1), ("write", 2), ("pread64", 1), ("pwrite64", 1), ("pwrite64", 3), ("fdatasync", 1))
+@at(("write", 1), ("write", 2), ("pwrite64", 1), ("pwrite64", 3), ("fdatasync", 1))
 def test_a_sandbox_is_paused(server, call, number):
     sandbox = server.client.create()
     started = sandbox.execute(*COUNTING)
@@ -345,8 +345,8 @@ def test_a_build_is_uploaded(server, call, number):
     assert is_built(server.client, begun)
 
 
-@at(("sendmsg", 1), ("sendmsg", 3), ("clone3", 1), ("clone3", 2), ("pidfd_send_signal", 1), ("ioctl", 1), ("ioctl", 2), ("pwrite64", 1),
-    ("pwrite64", 3), ("fdatasync", 1), ("unlink", 1), ("unlinkat", 1))
+@at(("sendmsg", 1), ("clone3", 1), ("pidfd_send_signal", 1), ("ioctl", 1), ("ioctl", 2), ("pwrite64", 1),
+    ("fdatasync", 1), ("unlink", 1), ("unlinkat", 1))
 def test_a_build_is_finished(server, call, number):
     sandbox = with_file(server.client)
     before = snap(sandbox, name="built", tag="latest")
@@ -362,7 +362,7 @@ def test_a_build_is_finished(server, call, number):
     has_file(server.client, before)
 
 
-@at(("openat", 3), ("clone3", 1), ("clone3", 2), ("sendmsg", 1), ("pwrite64", 1))
+@at(("openat", 3), ("clone3", 1), ("sendmsg", 1), ("pwrite64", 1))
 def test_a_snapshot_is_exported(server, call, number):
     id = snap(with_file(server.client), name="exported")
     killed_at(server, call, number, lambda: server.client.get(f"/sandbox/snapshots/{id}/export"))
@@ -370,8 +370,8 @@ def test_a_snapshot_is_exported(server, call, number):
     has_file(server.client, id)
 
 
-@at(("clone3", 1), ("clone3", 2), ("sendmsg", 1), ("sendmsg", 3), ("pidfd_send_signal", 1), ("ioctl", 1), ("ioctl", 2), ("pwrite64", 1),
-    ("pwrite64", 3), ("fdatasync", 1), ("unlinkat", 1))
+@at(("clone3", 1), ("sendmsg", 1), ("pidfd_send_signal", 1), ("ioctl", 1), ("ioctl", 2), ("pwrite64", 1),
+    ("fdatasync", 1), ("unlinkat", 1))
 def test_a_snapshot_is_imported(server, call, number):
     id = snap(with_file(server.client), name="moved", tag="v1")
     archive = server.client.get(f"/sandbox/snapshots/{id}/export").body
