@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "core/adopt.h"
+#include "core/chores.h"
 #include "core/images.h"
 #include "core/keeper.h"
 #include "core/live.h"
@@ -126,7 +127,7 @@ static int open_parts(struct core *core, struct error *err)
     core->queue = queue_new(core);
     if (streams_open(core->store, core->hub, &core->settings, &core->streams, err) < 0 ||
         images_open(core->settings.data_dir, &core->images, err) < 0 ||
-        workers_new(&crew, &core->crew, err) < 0)
+        workers_new(&crew, &core->crew, err) < 0 || chores_new(core, &core->chores, err) < 0)
         return -1;
     return keeper_new(core, &core->keeper, err);
 }
@@ -141,6 +142,7 @@ int core_open(const struct core_settings *settings, struct core **out, struct er
         keeper_start(core->keeper, err) < 0)
         return -1;
     queue_start(core->queue);
+    chores_start(core->chores);
     images_prefetch(core->images, core->settings.default_runtime);
     *out = take(core);
     return 0;
@@ -153,10 +155,12 @@ void core_free(struct core *core)
     if (core->pool)
         pool_stop(core->pool);
     queue_stop(core->queue);
+    chores_stop(core->chores);
     keeper_stop(core->keeper); // first, since it gives the crew work
     workers_free(core->crew);  // finishes what it has begun, so that nothing is left half ended
     pool_free(core->pool);
     queue_free(core->queue);
+    chores_free(core->chores);
     registry_free(core->registry);
     keeper_free(core->keeper); // what was posted to its loop is run here
     streams_free(core->streams);

@@ -53,7 +53,10 @@ int layers_save(struct live *live, const char *name, uint64_t *bytes, struct err
 int layers_put(struct core *core, const char *name, uint64_t bytes, const char *user,
                struct error *err)
 {
-    if (store_layer_put(core->store, name, (int64_t)bytes, (int64_t)clock_wall_ms(), err) < 0)
+    const struct layer_record record = {
+        .name = name, .size_bytes = (int64_t)bytes, .created_at = (int64_t)clock_wall_ms()};
+
+    if (store_layer_put(core->store, &record, err) < 0)
         return -1;
     return store_layer_use(core->store, name, user, err);
 }

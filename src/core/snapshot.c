@@ -174,9 +174,11 @@ int snapshot_create(struct core *core, const struct actor *actor, const char *sa
             once_release(core, actor, request->once);
             return -1;
         }
-        snapshot_count_start(core, id);
     }
-    return snapshot_find(core, actor, id, out, err);
+    if (snapshot_find(core, actor, id, out, err) < 0)
+        return -1;
+    snapshot_look_after(core, out);
+    return 0;
 }
 
 int snapshot_get(struct core *core, const struct actor *actor, const char *id,

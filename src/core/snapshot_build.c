@@ -229,6 +229,5 @@ int snapshot_build_finish(struct core *core, const struct actor *actor, const ch
         build(&workshop, &record, content, err) < 0)
         return -1;
     (void)unlink(path);
-    snapshot_count_start(core, id);
     return snapshot_get(core, actor, id, out, err);
 }

@@ -4,6 +4,9 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "core/chores.h"
+#include "core/lookup.h"
+#include "core/merge.h"
 #include "core/snapshot_impl.h"
 #include "core/stack.h"
 #include "core/sum.h"
@@ -14,11 +17,34 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static int walk(struct core *core, const struct snapshot_record *record, layer_on_change on_change,
-                void *data, struct error *err)
+int snapshot_hold(struct core *core, struct snapshot_record *record, struct layers_hold *hold,
+                  struct error *err)
+{
+    autosnapshot now = {0};
+    autotransaction together = {0};
+
+    if (!hold->user[0])
+        (void)id_make(hold->user);
+    if (store_begin(core->store, STORE_FAST, &together, err) < 0)
+        return -1;
+    if (store_snapshot_get(core->store, record->id, &now, err) < 0)
+        return err->kind == ERROR_NOT_FOUND ? lookup_missing("snapshot", record->id, err) : -1;
+    if (now.state != SNAPSHOT_READY)
+        return lookup_missing("snapshot", record->id, err);
+    if (layers_use(core, now.layers, hold->user, err) < 0 || store_commit(&together, err) < 0)
+        return -1;
+    const char *before = record->layers;
+    record->layers = now.layers;
+    now.layers = before;
+    return 0;
+}
+
+static int walk(struct core *core, const struct snapshot_record *record,
+                const atomic_bool *is_cancelled, layer_on_change on_change, void *data,
+                struct error *err)
 {
     autostack stack = {0};
-    const struct layer_diff_options options = {0};
+    const struct layer_diff_options options = {.is_cancelled = is_cancelled};
     struct layer_diff_total total = {0};
 
     if (stack_open(core, record->runtime, record->layers, &stack, err) < 0)
@@ -46,11 +72,14 @@ static int count_one(void *data, const struct layer_change *change, struct error
     return 0;
 }
 
-int snapshot_count(struct core *core, struct snapshot_record *record, struct error *err)
+static int count(struct core *core, struct snapshot_record *record, const atomic_bool *is_cancelled,
+                 struct error *err)
 {
+    autohold hold = {.core = core};
     struct tally tally = {0};
 
-    if (walk(core, record, count_one, &tally, err) < 0)
+    if (snapshot_hold(core, record, &hold, err) < 0 ||
+        walk(core, record, is_cancelled, count_one, &tally, err) < 0)
         return error_wrap(err, "count the files of snapshot '%s'", record->id);
     record->file_count = tally.files;
     // The quota told more: with simple quotas a sandbox pays for what older layers of its own still hold.
@@ -60,33 +89,29 @@ int snapshot_count(struct core *core, struct snapshot_record *record, struct err
                                  snapshot_in(SNAPSHOT_READY), err);
 }
 
-struct counting {
-    struct core *core;
-    char id[ID_TEXT];
-};
-
-static void count_in_background(void *data)
+int snapshot_count(struct core *core, struct snapshot_record *record, struct error *err)
 {
-    autofree struct counting *counting = data;
+    return count(core, record, NULL, err);
+}
+
+void snapshot_count_later(struct core *core, const char *id)
+{
+    const atomic_bool *are_over = chores_are_over(core->chores);
     autosnapshot record = {0};
     struct error err = {0};
 
-    if (store_snapshot_get(counting->core->store, counting->id, &record, &err) == 0 &&
-        record.state == SNAPSHOT_READY && record.file_count == SNAPSHOT_NOT_COUNTED &&
-        snapshot_count(counting->core, &record, &err) < 0 && err.kind != ERROR_CONFLICT)
+    if (store_snapshot_get(core->store, id, &record, &err) == 0 && record.state == SNAPSHOT_READY &&
+        record.file_count == SNAPSHOT_NOT_COUNTED && count(core, &record, are_over, &err) < 0 &&
+        err.kind != ERROR_CONFLICT && err.kind != ERROR_NOT_FOUND && !*are_over)
         log_warn("a snapshot's files could not be counted; whoever asks tries again",
                  F("snapshot", record.id), F("error", (const char *)err.text));
 }
 
-void snapshot_count_start(struct core *core, const char *id)
+void snapshot_look_after(struct core *core, const struct snapshot_record *record)
 {
-    struct counting *counting = xnew(struct counting);
-    struct error ignored = {0};
-
-    counting->core = core;
-    (void)snprintf(counting->id, sizeof counting->id, "%s", id);
-    if (workers_submit(core->crew, WORKERS_SLOW, count_in_background, counting, &ignored) < 0)
-        free(counting);
+    if (record->file_count == SNAPSHOT_NOT_COUNTED)
+        chores_ask(core->chores, snapshot_count_later, record->id);
+    merge_look_after(core, record->id, record->layers);
 }
 
 static int list_one(void *data, const struct layer_change *change, struct error *err)
@@ -172,6 +197,20 @@ void snapshot_forget_files(struct core *core, const char *id)
     (void)unlink(path);
 }
 
+static int make_list(struct core *core, const struct snapshot_record *record,
+                     struct snapshot_files *files, struct error *err)
+{
+    struct snapshot_record now = *record;
+    autohold hold = {.core = core};
+
+    now.layers = NULL;
+    if (snapshot_hold(core, &now, &hold, err) < 0)
+        return -1;
+    int result = walk(core, &now, NULL, list_one, files, err);
+    free((char *)now.layers);
+    return result;
+}
+
 int snapshot_files(struct core *core, const struct snapshot_record *record,
                    struct snapshot_files *out, struct error *err)
 {
@@ -181,7 +220,7 @@ int snapshot_files(struct core *core, const struct snapshot_record *record,
         return 0;
     if (!read_list(core, record->id, &files)) {
         snapshot_files_clear(&files);
-        if (walk(core, record, list_one, &files, err) < 0) {
+        if (make_list(core, record, &files, err) < 0) {
             snapshot_files_clear(&files);
             return error_wrap(err, "list the files of snapshot '%s'", record->id);
         }

@@ -2,6 +2,7 @@
 /* What the files about snapshots share. Private to the core. */
 #pragma once
 #include "core/core_impl.h"
+#include "core/layers.h"
 #include "core/snapshot.h"
 
 int snapshot_check_words(const char *name, const char *tag,
@@ -23,8 +24,14 @@ int snapshot_put(struct core *core, const struct snapshot_record *record, const 
 /* Where uploads of builds wait; each is called as its snapshot, with ".new" while it comes. The caller frees it. */
 char *snapshot_build_directory(struct core *core);
 
+/* Holds what its files lie in, and sets record->layers to that: merging changes it. ERROR_NOT_FOUND, noun "snapshot": it is gone. */
+int snapshot_hold(struct core *core, struct snapshot_record *record, struct layers_hold *hold,
+                  struct error *err);
+
 /* Counts its files, and remembers that; record->file_count is set. */
 int snapshot_count(struct core *core, struct snapshot_record *record, struct error *err);
-void snapshot_count_start(struct core *core, const char *id); // in the background
+void snapshot_count_later(struct core *core, const char *id); // a chore
+/* One has come into being: what can wait is done for it in the background. Does not block. */
+void snapshot_look_after(struct core *core, const struct snapshot_record *record);
 /* The list of its files is not needed any more. */
 void snapshot_forget_files(struct core *core, const char *id);
