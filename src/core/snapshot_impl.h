@@ -28,6 +28,11 @@ char *snapshot_build_directory(struct core *core);
 int snapshot_hold(struct core *core, struct snapshot_record *record, struct layers_hold *hold,
                   struct error *err);
 
+/* What is in it beside its runtime, as layer_diff tells; held as above. The record's layers are not looked at. */
+int snapshot_walk(struct core *core, const struct snapshot_record *record,
+                  const atomic_bool *is_cancelled, layer_on_change on_change, void *data,
+                  struct error *err);
+
 /* Counts its files, and remembers that; record->file_count is set. */
 int snapshot_count(struct core *core, struct snapshot_record *record, struct error *err);
 void snapshot_count_later(struct core *core, const char *id); // a chore

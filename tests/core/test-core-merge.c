@@ -287,7 +287,7 @@ CORE_TEST(differences_between_checkpoints_are_the_same_after_merging)
         keep_checkpoint(sandboxes[i], "one");
         if (i == 0)
             merge_snapshot(core, ids[LONG - 1]);
-        (void)shell_in(sandboxes[i], "cd /many; echo y > 0-1; rm 0-2; touch new");
+        (void)shell_in(sandboxes[i], "cd /many; echo yy > 0-1; rm 0-2; touch new");
         keep_checkpoint(sandboxes[i], "two");
     }
     for (unsigned i = 0; i < 2; i++) {
