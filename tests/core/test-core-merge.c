@@ -192,13 +192,15 @@ CORE_TEST(a_long_chain_becomes_short_and_shows_the_same)
     struct error err = {0};
 
     make_sandbox(sandbox);
-    (void)shell_in(sandbox, "mkdir -p dir/sub; echo 0 > dir/sub/file; echo 0 > first; ln first "
-                            "second; rm -f /etc/hostname");
+    (void)shell_in(
+        sandbox,
+        "mkdir -p dir/sub; echo 0 > dir/sub/file; echo 0 > first; echo 0 > third; ln first "
+        "second; rm -f /etc/hostname");
     keep_snapshot(sandbox, "level-0", ids[0]);
     for (unsigned i = 1; i <= LONG; i++) {
         autofree char *script =
             xasprintf("echo %u > only-%u; rm -f only-%u; mv dir renamed; mv renamed dir; "
-                      "echo %u >> dir/sub/file; chmod %u first",
+                      "echo %u >> dir/sub/file; chmod %u third",
                       i, i, i - 1, i, 600 + i % 2 * 4);
         end(sandbox);
         make_sandbox_from(ids[i - 1], sandbox);
@@ -210,11 +212,11 @@ CORE_TEST(a_long_chain_becomes_short_and_shows_the_same)
     // Its sandbox still stands on what it was started on, and another shows the same.
     autofree char *seen = xstrdup(
         shell_in(sandbox, "ls -A | sort; cat dir/sub/file first second; "
-                          "stat -c %a first; stat -c %h second; ls /etc/hostname 2>&1; true"));
+                          "stat -c %a third; stat -c %h second; ls /etc/hostname 2>&1; true"));
     end(sandbox);
     make_sandbox_from(ids[LONG], sandbox);
     CHECK_STR(shell_in(sandbox, "ls -A | sort; cat dir/sub/file first second; "
-                                "stat -c %a first; stat -c %h second; ls /etc/hostname 2>&1; true"),
+                                "stat -c %a third; stat -c %h second; ls /etc/hostname 2>&1; true"),
               seen);
     end(sandbox);
     make_sandbox_from(ids[10], sandbox);
