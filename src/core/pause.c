@@ -123,14 +123,42 @@ static bool has_box(struct live *live)
     return has_box;
 }
 
+/* Where its box is, for a server that comes after this one. The caller has the box_lock. */
+static int put_box(struct live *live, unsigned slot, struct error *err)
+{
+    autosandbox next = {0};
+
+    (void)pthread_mutex_lock(&live->turn);
+    live_copy(live, &next);
+    next.box_slot = slot;
+    int result =
+        store_sandbox_update(live->core->store, &next, SANDBOX_PART_BOX, SANDBOX_ALIVE, err);
+    if (result == 0) {
+        (void)pthread_mutex_lock(&live->lock);
+        live->record.box_slot = slot;
+        (void)pthread_mutex_unlock(&live->lock);
+    }
+    (void)pthread_mutex_unlock(&live->turn);
+    return result;
+}
+
 /* The caller has the box_lock, and there is no box. */
 static int launch_again(struct live *live, struct error *err)
 {
     struct pooled pooled = {0};
+    struct error later = {0};
+    bool is_paused = live_is_in(live, sandbox_in(SANDBOX_PAUSED)); // somebody wants its files
 
     if (pool_launch_record(live->core->pool, &live->record, &pooled, err) < 0)
         return -1;
-    live->box = pooled.box;
+    if ((is_paused && box_freeze(pooled.box, err) < 0) ||
+        put_box(live, box_slot(pooled.box), err) < 0) {
+        (void)box_end(pooled.box, &later);
+        box_free(take(pooled.box));
+        pooled_clear(&pooled);
+        return -1;
+    }
+    live->box = take(pooled.box);
     live->is_box_over = false;
     live->sampled_at = (int64_t)clock_wall_ms(); // and its counters begin again
     live->sampled_memory = 0;
@@ -140,9 +168,6 @@ static int launch_again(struct live *live, struct error *err)
         pooled.env = NULL;
     }
     pooled_clear(&pooled);
-    (void)pthread_mutex_lock(&live->lock);
-    live->record.box_slot = box_slot(live->box);
-    (void)pthread_mutex_unlock(&live->lock);
     return keeper_watch(live->core->keeper, live, err);
 }
 

@@ -281,7 +281,7 @@ int core_files(struct core *core, const struct actor *actor, const char *sandbox
     if (lookup_live(core, actor, sandbox_id, &live, err) < 0)
         return -1;
     live_touch(live);
-    if (make_working_directory(live, err) < 0)
+    if (live_ensure_box(live, err) < 0 || make_working_directory(live, err) < 0)
         return -1;
     return live_files(live, conversation, err);
 }

@@ -409,9 +409,8 @@ static int is_wanted(void *data, const char *id, struct error *err)
 static int sweep(struct streams *streams, int64_t now, unsigned limit, unsigned *removed,
                  struct error *err)
 {
-    // What an earlier server left without a row will never get one. A file's time lags the clock's by a few milliseconds.
-    int64_t opened_at = streams->opened_at - 1000;
-    int64_t before = now - ORPHAN_MS > opened_at ? now - ORPHAN_MS : opened_at;
+    // What an earlier server left without a row will never get one.
+    int64_t before = now - ORPHAN_MS > streams->opened_at ? now - ORPHAN_MS : streams->opened_at;
     struct spool_sweep orphans = {before, is_wanted, streams, limit};
     unsigned place = atomic_load(&streams->sweep_place);
     int result = spool_sweep(streams->spool_fd, &orphans, &place, removed, err);

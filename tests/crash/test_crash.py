@@ -452,35 +452,69 @@ def test_killed_again_and_again_while_it_starts(server):
 
 # ---- the power goes ----
 
-def test_a_power_cut_ends_everything_and_the_records_say_so(server):
+def cut_power(server):
+    """As far as boxes can tell: all processes are gone at once."""
+    server.kill()
+    for pid in server.box_processes():
+        servers.end_process(pid)
+    until(lambda: not server.box_processes(), "everything to be dead")
+
+
+def test_a_power_cut_leaves_files_and_records_that_say_so(server):
     client = server.client
     sandbox, other = client.create(name="cut"), client.create()
+    sandbox.write_all({"kept/file": "content"})
     started = sandbox.execute("sh", "-c", "echo before; sleep 600")
     job = other.job("sh", "-c", "echo job; sleep 600")
     done = other.run("sh", "-c", "exit 3")
     one_shot = client.create_one_shot("sleep", "600")
     client.follow(started["stdoutStreamUrl"]).wait_for(b"before\n")
     client.follow(job["stdoutStreamUrl"]).wait_for(b"job\n")
-    server.kill()
-    for pid in server.box_processes():
-        try:
-            os.kill(pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
-    until(lambda: not server.box_processes(), "everything to be dead")
+    cut_power(server)
     server.start()
     client = sandbox.client = other.client = one_shot.client = server.client
-    for gone in (sandbox, other, one_shot):
-        state = gone.wait_status("terminated", "failed")
-        assert state["status"] == "terminated"
-        assert gone.events()[-1]["type"] == "lifecycle:terminated" and gone.events()[-1]["event"]["reason"]
+    assert one_shot.wait_status("terminated", "failed")["status"] == "terminated"
     assert one_shot.status()["exitCode"] != 0
+    assert one_shot.events()[-1]["type"] == "lifecycle:terminated" and one_shot.events()[-1]["event"]["reason"]
     state = client.wait_execution(started["executionId"])
-    assert state["status"] in ("failed", "cancelled") and state["exitCode"] != 0, state
+    assert state["status"] == "failed" and state["exitCode"] != 0 and "restart" in state["error"], state
     assert client.read(local(started["stdoutStreamUrl"])) == b"before\n"
-    assert other.job_state(job["jobId"])["status"] in ("failed", "cancelled")
+    assert other.job_state(job["jobId"])["status"] == "failed"
     assert client.execution(done.state["executionId"])["exitCode"] == 3
+    for kept in (sandbox, other):
+        assert kept.status()["status"] == "idle"
+        assert kept.events()[-1]["type"] == "processes_lost"
+    assert sandbox.read("kept/file").body == b"content"
+    assert other.output("echo usable") == "usable\n"
     audit.check(server)
+
+
+def test_what_runs_again_after_a_power_cut_is_adopted_too(server):
+    sandbox = server.client.create()
+    cut_power(server)
+    server.start()
+    sandbox.client = server.client
+    started = sandbox.execute("sh", "-c", f"{waiting_for()}; exit 5")
+    sandbox.client = crash(server)
+    assert server.client.execution(started["executionId"])["status"] == "running"
+    sandbox.release()
+    assert server.client.wait_execution(started["executionId"])["exitCode"] == 5
+
+
+def test_a_paused_sandbox_keeps_its_files_through_a_power_cut(server):
+    sandbox = server.client.create()
+    sandbox.write_all({"file": "content"})
+    sandbox.execute("sleep", "600")
+    assert server.client.post(f"/sandbox/{sandbox.id}/pause").status == 200
+    cut_power(server)
+    server.start()
+    client = sandbox.client = server.client
+    assert sandbox.status()["status"] == "suspended"
+    assert sandbox.events()[-1]["type"] == "processes_lost"
+    assert sandbox.read("file").body == b"content"
+    assert sandbox.status()["status"] == "suspended"
+    assert client.post(f"/sandbox/{sandbox.id}/resume").status == 200
+    assert sandbox.output("cat file") == "content"
 
 
 def test_boxes_that_die_alone_are_noticed(server):
@@ -493,7 +527,7 @@ def test_boxes_that_die_alone_are_noticed(server):
     group = box_of(sleeper, server)
     for pid in server.box_processes():
         if box_of(pid, server) == group:
-            os.kill(pid, signal.SIGKILL)
+            servers.end_process(pid)
     sandbox.wait_status("terminated", "failed")
     assert server.client.wait_execution(started["executionId"])["exitCode"] != 0
     assert server.client.read(started["stdoutStreamUrl"]) == b"on\n"
