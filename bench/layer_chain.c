@@ -87,7 +87,7 @@ void measure_chains(void)
     set(&chains[3], "100", names, 100);
     set(&chains[4], "100 unmerged", names, 100);
     merge(&chains[3]);
-    for (unsigned round = 0; round < (is_quick ? 5 : 150); round++) {
+    for (unsigned round = 0; round < (is_quick ? 5 : 100); round++) {
         for (unsigned i = 0; i < 5; i++)
             measure(&chains[i]);
     }

@@ -62,9 +62,9 @@ static const struct content {
     void (*fill)(int dir_fd);
     unsigned rounds, dirty_rounds, copies;
 } contents[] = {
-    {"1 MiB", fill_mebibyte, 60, 20, 5},
-    {"10,000 files", fill_many, 60, 5, 3},
-    {"1 GiB", fill_gibibyte, 60, 3, 2},
+    {"1 MiB", fill_mebibyte, 40, 20, 5},
+    {"10,000 files", fill_many, 40, 5, 3},
+    {"1 GiB", fill_gibibyte, 40, 3, 2},
 };
 #define N_CONTENTS (sizeof contents / sizeof *contents)
 

@@ -83,7 +83,7 @@ static void look_for_work(struct core *core, const char *id)
 
     (void)id;
     if (store_chain_list_long(core->store, LAYER_MERGE_AT, &too_long, &err) < 0 ||
-        store_chain_list_uncounted(core->store, &uncounted, &err) < 0)
+        store_chain_list_uncounted(core->store, NULL, &uncounted, &err) < 0)
         log_warn("what is left to do for snapshots could not be found",
                  F("error", (const char *)err.text));
     ask_all(core->chores, snapshot_count_later, &uncounted);

@@ -33,9 +33,13 @@ int snapshot_walk(struct core *core, const struct snapshot_record *record,
                   const atomic_bool *is_cancelled, layer_on_change on_change, void *data,
                   struct error *err);
 
+/* Counts the files of one that has no row yet, if that is quick: else file_count stays SNAPSHOT_NOT_COUNTED. Nobody removes its layers. */
+void snapshot_count_quickly(struct core *core, struct snapshot_record *record);
 /* Counts its files, and remembers that; record->file_count is set. */
 int snapshot_count(struct core *core, struct snapshot_record *record, struct error *err);
 void snapshot_count_later(struct core *core, const char *id); // a chore
+/* Counts all of an owner's that nobody has counted; as far as it goes. */
+void snapshot_count_all(struct core *core, const struct store_owner *owner);
 /* One has come into being: what can wait is done for it in the background. Does not block. */
 void snapshot_look_after(struct core *core, const struct snapshot_record *record);
 /* The list of its files is not needed any more. */

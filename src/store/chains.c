@@ -106,10 +106,12 @@ int store_chain_list_long(struct store *store, unsigned maximum, struct chain_li
                     &arg, 1, out, err);
 }
 
-int store_chain_list_uncounted(struct store *store, struct chain_list *out, struct error *err)
+int store_chain_list_uncounted(struct store *store, const char *organisation,
+                               struct chain_list *out, struct error *err)
 {
+    struct sql_value arg = sql_text(organisation);
     return list_ids(store,
-                    "SELECT id FROM snapshots WHERE state = 'ready' AND file_count < 0 ORDER BY "
-                    "created_at, id",
-                    NULL, 0, out, err);
+                    "SELECT id FROM snapshots WHERE state = 'ready' AND file_count < 0 AND "
+                    "organisation = coalesce($1, organisation) ORDER BY created_at, id",
+                    &arg, 1, out, err);
 }

@@ -26,5 +26,6 @@ void chain_list_clear(struct chain_list *list);
 /* Ready snapshots of more layers than these. Not paged. */
 int store_chain_list_long(struct store *store, unsigned maximum, struct chain_list *out,
                           struct error *err);
-/* Ready snapshots whose files nobody has counted, oldest first. Not paged. */
-int store_chain_list_uncounted(struct store *store, struct chain_list *out, struct error *err);
+/* Ready snapshots whose files nobody has counted, oldest first; organisation NULL: of all. Not paged. */
+int store_chain_list_uncounted(struct store *store, const char *organisation,
+                               struct chain_list *out, struct error *err);
