@@ -13,6 +13,7 @@
 #include "core/note.h"
 #include "core/pool.h"
 #include "core/queue.h"
+#include "core/snapshot_impl.h"
 #include "store/idempotency.h"
 
 #include <signal.h>
@@ -210,6 +211,17 @@ static void set_runtime_env(struct live *live)
         live->runtime_env[i] = xstrdup(env[i]);
 }
 
+/* It is as its record says: a crash in the middle of a pause, or of what is done while it stands still, may have left it otherwise. */
+static void set_asleep_or_awake(struct live *live)
+{
+    struct error err = {0};
+    bool is_paused = live->record.state == SANDBOX_PAUSED;
+
+    if ((is_paused ? box_freeze(live->box, &err) : box_thaw(live->box, &err)) < 0)
+        log_warn("a sandbox's box could not be put to sleep or woken",
+                 F("sandbox", live->record.id), F("error", (const char *)err.text));
+}
+
 static int take_over(struct adoption *adoption, struct live *live, struct error *err)
 {
     __attribute__((cleanup(roll_clear))) struct roll roll = {0};
@@ -220,6 +232,7 @@ static int take_over(struct adoption *adoption, struct live *live, struct error 
     if (box_adopt(adoption->core->engine, (unsigned)record->box_slot, record->scratch, &live->box,
                   err) < 0)
         return -1;
+    set_asleep_or_awake(live);
     if (call_roll(live->box, &roll, err) < 0)
         return -1;
     set_runtime_env(live);
@@ -291,7 +304,7 @@ static int adopt_one(struct adoption *adoption, const struct sandbox_record *rec
         adoption->failed++;
         return 0;
     }
-    bool is_resting = record->state == SANDBOX_PAUSED && record->box_slot == SANDBOX_NO_SLOT;
+    bool is_resting = record->box_slot == SANDBOX_NO_SLOT && !live->commands;
     if ((is_resting && has_files(core, record)) || take_over(adoption, live, &why) == 0) {
         settle_state(live);
         adoption->adopted++;
@@ -372,7 +385,7 @@ int adopt_all(struct core *core, struct error *err)
             queue_adopt(core->queue, &adoption.commands.rows[i]);
     }
     end_unowned(&adoption);
-    if (sweep(&adoption, err) < 0 || layers_sweep(core, err) < 0)
+    if (sweep(&adoption, err) < 0 || layers_sweep(core, err) < 0 || snapshot_sweep(core, err) < 0)
         return -1;
     if (adoption.adopted + adoption.ended + adoption.failed > 0)
         log_info("took over from an earlier server", F("sandboxes", adoption.adopted),

@@ -4,16 +4,20 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/mem.h"
 #include "core/command.h"
 #include "core/ending.h"
 #include "core/keeper.h"
 #include "core/layers.h"
 #include "core/lookup.h"
 #include "core/note.h"
+#include "core/pool.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define NAME_MAX_BYTES 128
+#define GONE_BACK "the sandbox went back to a checkpoint"
 
 static int check_name(const char *name, struct error *err)
 {
@@ -148,9 +152,9 @@ int checkpoint_remove(struct core *core, const struct actor *actor, const char *
     return 0;
 }
 
-/* Everything that ran is over; in turn and in the caller's transaction. */
+/* What it will be; in turn and in the caller's transaction. */
 static int put_restored(struct live *live, const struct checkpoint_record *record,
-                        struct sandbox_record *next, struct error *err)
+                        const char *scratch, struct sandbox_record *next, struct error *err)
 {
     struct note note = {
         .type = EVENT_CHECKPOINT, .reason = "restored", .now = (int64_t)clock_wall_ms()};
@@ -161,41 +165,80 @@ static int put_restored(struct live *live, const struct checkpoint_record *recor
     live_copy(live, next);
     if (lifecycle_take(next, STEP_READY, NULL, note.now, err) < 0)
         return -1;
+    free((char *)next->scratch);
+    next->scratch = xstrdup(scratch);
+    next->box_slot = SANDBOX_NO_SLOT;
     next->updated_at = next->active_at = note.now;
     if (store_begin(live->core->store, STORE_DURABLE, &together, err) < 0 ||
-        command_put_ends(live, EXECUTION_CANCELLED, "the sandbox went back to a checkpoint",
-                         note.now, err) < 0 ||
+        command_put_ends(live, EXECUTION_CANCELLED, GONE_BACK, note.now, err) < 0 ||
         store_sandbox_update(live->core->store, next, SANDBOX_PART_STATE | SANDBOX_PART_BOX,
                              SANDBOX_ALIVE, err) < 0 ||
-        note_put(live, &note, err) < 0 || store_commit(&together, err) < 0)
+        note_put(live, &note, err) < 0)
         return -1;
-    command_end_all(live, EXECUTION_CANCELLED, "the sandbox went back to a checkpoint", note.now);
-    return 0;
+    return store_commit(&together, err);
 }
 
 static int record_restored(struct live *live, const struct checkpoint_record *record,
-                           struct error *err)
+                           const char *scratch, struct error *err)
 {
     autosandbox next = {0};
 
     (void)pthread_mutex_lock(&live->turn);
-    int result = put_restored(live, record, &next, err);
-    if (result == 0)
+    int result = put_restored(live, record, scratch, &next, err);
+    if (result == 0) {
+        command_end_all(live, EXECUTION_CANCELLED, GONE_BACK, next.updated_at);
         live_change(live, &next);
+    }
     (void)pthread_mutex_unlock(&live->turn);
-    if (result == 0)
-        hub_tell(live->core->hub, live->id);
     return result;
 }
 
+/*
+ * One commit leads from the old state to the new. Until then nothing of the old one is touched, but what runs stands still; from then on its
+ * box and its files are nobody's, and a crash leaves them to the next start. The caller has the box_lock.
+ */
 static int exchange_files(struct live *live, const struct checkpoint_record *record,
-                          struct error *err)
+                          const char *scratch, struct error *err)
+{
+    bool has_box = live->box && !live->is_box_over;
+    struct error later = {0};
+
+    if (live_is_in(live, LIVE_ENDING))
+        return live_refuse_ending(err);
+    if (has_box && box_freeze(live->box, err) < 0)
+        return -1;
+    if (record_restored(live, record, scratch, err) < 0) {
+        if (has_box)
+            (void)box_thaw(live->box, &later);
+        return -1;
+    }
+    ending_exchange_files(live, scratch);
+    if (live_launch_again(live, &later) < 0)
+        log_warn("a sandbox that went back to a checkpoint gets its box when it is used",
+                 F("sandbox", (const char *)live->id), F("error", (const char *)later.text));
+    return 0;
+}
+
+static int go_back(struct live *live, const struct checkpoint_record *record, struct error *err)
 {
     const struct volume_limits limits = {.bytes = (uint64_t)live->record.disk_bytes};
+    struct volume *volume = engine_volume(live->core->engine);
+    struct error ignored = {0};
+    char id[ID_TEXT];
+    char scratch[80];
 
-    ending_drop_box(live);
-    return layer_restore(engine_volume(live->core->engine), record->layer,
-                         (uint64_t)record->size_bytes, live->record.scratch, &limits, err);
+    (void)snprintf(scratch, sizeof scratch, POOL_SCRATCH "-%s", id_make(id));
+    if (layer_restore(volume, record->layer, (uint64_t)record->size_bytes, scratch, &limits, err) <
+        0)
+        return -1;
+    (void)pthread_mutex_lock(&live->box_lock);
+    int result = exchange_files(live, record, scratch, err);
+    live_unlock_box(live);
+    if (result < 0)
+        (void)volume_scratch_remove(volume, scratch, &ignored); // else swept
+    else
+        hub_tell(live->core->hub, live->id);
+    return result;
 }
 
 int checkpoint_restore(struct core *core, const struct actor *actor, const char *sandbox_id,
@@ -212,11 +255,8 @@ int checkpoint_restore(struct core *core, const struct actor *actor, const char 
         return error_set(err, ERROR_CONFLICT, "a one-shot sandbox cannot go back");
     if (live_pass(live, STEP_PAUSE, err) < 0) // nobody else touches it until it is there again
         return -1;
-    if (exchange_files(live, &record, err) == 0 && live_bring_back(live, err) == 0 &&
-        record_restored(live, &record, err) == 0)
+    if (go_back(live, &record, err) == 0)
         return 0;
-    // Whatever was reached, its files are whole: it goes on with them.
-    (void)live_bring_back(live, &later);
-    (void)live_pass(live, STEP_READY, &later);
+    (void)live_pass(live, live_awake_step(live), &later);
     return error_wrap(err, "go back to checkpoint '%s'", record.name);
 }

@@ -125,11 +125,11 @@ static void hear_last_words(struct live *live, struct last_words *words)
     words->has_measure = measure_take(live, &words->measure, &ignored) == 0;
 }
 
+/* The caller has the box_lock. */
 static void remove_box(struct live *live, struct last_words *words)
 {
     struct error err = {0};
 
-    (void)pthread_mutex_lock(&live->box_lock);
     if (live->box && !live->is_box_over) {
         hear_last_words(live, words);
         keeper_unwatch(live->core->keeper, live);
@@ -142,26 +142,39 @@ static void remove_box(struct live *live, struct last_words *words)
     // Also of a box that died by itself, or was gone before this server came.
     (void)snprintf(words->scratch, sizeof words->scratch, "%s",
                    live->record.scratch ? live->record.scratch : "");
-    live_unlock_box(live);
+}
+
+static void remove_files(struct live *live, const struct last_words *words)
+{
+    struct error err = {0};
+
+    if (words->scratch[0] &&
+        volume_scratch_remove(engine_volume(live->core->engine), words->scratch, &err) < 0)
+        log_warn("files of a sandbox that it has no more could not be removed",
+                 F("sandbox", (const char *)live->id), F("error", (const char *)err.text));
+}
+
+static void record_measure(struct live *live, const struct last_words *words)
+{
+    struct error err = {0};
+
+    if (words->has_measure && measure_put(live, &words->measure, &err) < 0)
+        log_warn("what a sandbox used could not be recorded", F("sandbox", (const char *)live->id),
+                 F("error", (const char *)err.text));
 }
 
 static void end_box_but(struct live *live, bool are_files_kept)
 {
     autofree struct last_words *words = xnew(struct last_words);
-    struct error err = {0};
 
+    (void)pthread_mutex_lock(&live->box_lock);
     remove_box(live, words);
-    if (are_files_kept)
-        words->scratch[0] = '\0';
-    if (words->scratch[0] &&
-        volume_scratch_remove(engine_volume(live->core->engine), words->scratch, &err) < 0)
-        log_warn("the files of an ended sandbox could not be removed",
-                 F("sandbox", (const char *)live->id), F("error", (const char *)err.text));
+    live_unlock_box(live);
+    if (!are_files_kept)
+        remove_files(live, words);
     for (unsigned i = 0; i < words->count; i++)
         command_ended(live, &words->exits[i]);
-    if (words->has_measure && measure_put(live, &words->measure, &err) < 0)
-        log_warn("what a sandbox used could not be recorded", F("sandbox", (const char *)live->id),
-                 F("error", (const char *)err.text));
+    record_measure(live, words);
 }
 
 static void end_box(struct live *live)
@@ -172,6 +185,20 @@ static void end_box(struct live *live)
 void ending_drop_box(struct live *live)
 {
     end_box_but(live, true);
+}
+
+void ending_exchange_files(struct live *live, const char *scratch)
+{
+    autofree struct last_words *words = xnew(struct last_words);
+
+    remove_box(live, words);
+    (void)pthread_mutex_lock(&live->lock);
+    autofree char *before = (char *)live->record.scratch;
+    live->record.scratch = xstrdup(scratch);
+    live->record.box_slot = SANDBOX_NO_SLOT;
+    (void)pthread_mutex_unlock(&live->lock);
+    remove_files(live, words);
+    record_measure(live, words);
 }
 
 /* Commands that did not end by themselves, and the sandbox. The caller has the turn. */

@@ -25,6 +25,8 @@ int ending_put(struct live *live, enum lifecycle_step step, const struct sandbox
 
 /* Ends everything in it and removes its box; its files stay, and so does it. */
 void ending_drop_box(struct live *live);
+/* The same, and its files go too: those in scratch `scratch` are its own from here on. Its commands are over; the caller has the box_lock. */
+void ending_exchange_files(struct live *live, const char *scratch);
 
 /* It could not be made: its box goes, and what had got a row becomes failed. */
 void ending_bury(struct live *live, bool is_put, bool is_known, const char *why);

@@ -14,6 +14,7 @@
 #include "store/sandboxes.h"
 #include "store/usage.h"
 
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/epoll.h>
 
@@ -38,6 +39,7 @@ struct keeper {
     pthread_t thread;
     bool has_thread;
     struct workers *tidier; // one thread: purging takes as long as it takes
+    atomic_bool is_behind;  // the last purge has left some for the next, which comes soon
 };
 
 static void arm(struct keeper *keeper, struct live *live, int operation)
@@ -266,7 +268,8 @@ static void on_tick(void *data)
 /* What was kept long enough goes. */
 static void tidy(void *data)
 {
-    struct core *core = data;
+    struct keeper *keeper = data;
+    struct core *core = keeper->core;
     struct error err = {0};
     int64_t now = (int64_t)clock_wall_ms();
     int64_t removed = 0;
@@ -279,6 +282,7 @@ static void tidy(void *data)
         store_idempotency_purge(core->store, now - DAY_MS, PURGE_AT_ONCE, &removed, &err) < 0 ||
         store_usage_purge(core->store, now - USAGE_KEPT_DAYS * DAY_MS, &removed, &err) < 0)
         log_warn("old records could not be removed", F("error", (const char *)err.text));
+    keeper->is_behind = streams >= PURGE_AT_ONCE;
     // Also of boxes that were still dying when the server came.
     if (engine_sweep(core->engine, &err) < 0)
         log_warn("traces of dead boxes could not be removed", F("error", (const char *)err.text));
@@ -288,9 +292,11 @@ static void on_tidy(void *data)
 {
     struct keeper *keeper = data;
     struct error ignored = {0};
-    (void)workers_submit(keeper->tidier, WORKERS_SLOW, tidy, keeper->core,
+    (void)workers_submit(keeper->tidier, WORKERS_SLOW, tidy, keeper,
                          &ignored); // else it is still at it
     keeper->tidy_ms = keeper->tidy_ms * 2 < TIDY_MS ? keeper->tidy_ms * 2 : TIDY_MS;
+    if (keeper->is_behind)
+        keeper->tidy_ms = FIRST_TIDY_MS;
     loop_timer_set(&keeper->tidy, keeper->tidy_ms);
 }
 

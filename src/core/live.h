@@ -119,8 +119,17 @@ int live_pass(struct live *live, enum lifecycle_step step, struct error *err);
 void live_rest(struct live *live);
 /* A new box over its own files, where it has none: its processes went with the machine, or were ended. */
 int live_bring_back(struct live *live, struct error *err);
+/* The same by one that has the box_lock and has found no box. */
+int live_launch_again(struct live *live, struct error *err);
 /* The same for whoever needs a box, unless it is over. */
 int live_ensure_box(struct live *live, struct error *err);
+
+/* The step back to what it was doing, from a state that it only passes through. */
+enum lifecycle_step live_awake_step(struct live *live);
+
+/* Whoever ends it is in one of these before it comes for the box. */
+#define LIVE_ENDING (SANDBOX_OVER | sandbox_in(SANDBOX_STOPPING))
+int live_refuse_ending(struct error *err); // ERROR_GONE, noun "sandbox", reason "ended"; -1
 
 /* What the next command will be called in the box. */
 uint32_t live_next_number(struct live *live);

@@ -10,8 +10,6 @@
 #include "core/note.h"
 #include "core/pool.h"
 
-#define ENDING (SANDBOX_OVER | sandbox_in(SANDBOX_STOPPING))
-
 /* A state that is only passed through: in memory, so after a crash it is as it was before. */
 int live_pass(struct live *live, enum lifecycle_step step, struct error *err)
 {
@@ -58,7 +56,7 @@ static int settle(struct live *live, enum lifecycle_step step, const struct note
     return result;
 }
 
-static enum lifecycle_step awake_step(struct live *live)
+enum lifecycle_step live_awake_step(struct live *live)
 {
     (void)pthread_mutex_lock(&live->lock);
     bool is_running = live->n_executions > 0;
@@ -94,7 +92,7 @@ static int put_to_sleep(struct live *live, struct error *err)
     if (freeze(live, err) == 0 && settle(live, STEP_PAUSED, &note, err) == 0)
         return 0;
     (void)thaw(live, &later);
-    (void)live_pass(live, awake_step(live), &later);
+    (void)live_pass(live, live_awake_step(live), &later);
     return error_wrap(err, "pause the sandbox");
 }
 
@@ -123,42 +121,31 @@ static bool has_box(struct live *live)
     return has_box;
 }
 
-/* Where its box is, for a server that comes after this one. The caller has the box_lock. */
-static int put_box(struct live *live, unsigned slot, struct error *err)
+/* From here on a restart of the server finds it. The caller has the box_lock. */
+static int put_box(struct live *live, struct error *err)
 {
     autosandbox next = {0};
 
     (void)pthread_mutex_lock(&live->turn);
+    (void)pthread_mutex_lock(&live->lock);
+    live->record.box_slot = box_slot(live->box);
+    (void)pthread_mutex_unlock(&live->lock);
     live_copy(live, &next);
-    next.box_slot = slot;
     int result =
         store_sandbox_update(live->core->store, &next, SANDBOX_PART_BOX, SANDBOX_ALIVE, err);
-    if (result == 0) {
-        (void)pthread_mutex_lock(&live->lock);
-        live->record.box_slot = slot;
-        (void)pthread_mutex_unlock(&live->lock);
-    }
     (void)pthread_mutex_unlock(&live->turn);
     return result;
 }
 
-/* The caller has the box_lock, and there is no box. */
-static int launch_again(struct live *live, struct error *err)
+int live_launch_again(struct live *live, struct error *err)
 {
     struct pooled pooled = {0};
-    struct error later = {0};
+    struct error ignored = {0};
     bool is_paused = live_is_in(live, sandbox_in(SANDBOX_PAUSED)); // somebody wants its files
 
     if (pool_launch_record(live->core->pool, &live->record, &pooled, err) < 0)
         return -1;
-    if ((is_paused && box_freeze(pooled.box, err) < 0) ||
-        put_box(live, box_slot(pooled.box), err) < 0) {
-        (void)box_end(pooled.box, &later);
-        box_free(take(pooled.box));
-        pooled_clear(&pooled);
-        return -1;
-    }
-    live->box = take(pooled.box);
+    live->box = pooled.box;
     live->is_box_over = false;
     live->sampled_at = (int64_t)clock_wall_ms(); // and its counters begin again
     live->sampled_memory = 0;
@@ -168,10 +155,15 @@ static int launch_again(struct live *live, struct error *err)
         pooled.env = NULL;
     }
     pooled_clear(&pooled);
-    return keeper_watch(live->core->keeper, live, err);
+    if ((!is_paused || box_freeze(live->box, err) == 0) && put_box(live, err) == 0 &&
+        keeper_watch(live->core->keeper, live, err) == 0)
+        return 0;
+    (void)box_end(live->box, &ignored);
+    box_free(take(live->box));
+    return -1;
 }
 
-static int refuse_ending(struct error *err)
+int live_refuse_ending(struct error *err)
 {
     error_set(err, ERROR_GONE, "the sandbox has ended");
     return error_about(err, "sandbox", "ended");
@@ -186,10 +178,10 @@ int live_bring_back(struct live *live, struct error *err)
     int result = 0;
 
     (void)pthread_mutex_lock(&live->box_lock);
-    if (!live->box && live_is_in(live, ENDING))
-        result = refuse_ending(err);
+    if (!live->box && live_is_in(live, LIVE_ENDING))
+        result = live_refuse_ending(err);
     else if (!live->box)
-        result = launch_again(live, err);
+        result = live_launch_again(live, err);
     live_unlock_box(live);
     return result;
 }
@@ -222,7 +214,7 @@ static void rest(void *data)
         (void)pthread_mutex_lock(&live->lock);
         live->record.box_slot = SANDBOX_NO_SLOT;
         (void)pthread_mutex_unlock(&live->lock);
-        if (settle(live, STEP_PAUSED, &note, &err) < 0 && !live_is_in(live, ENDING)) {
+        if (settle(live, STEP_PAUSED, &note, &err) < 0 && !live_is_in(live, LIVE_ENDING)) {
             log_warn("a sandbox without a box could not be recorded as paused",
                      F("sandbox", (const char *)live->id), F("error", (const char *)err.text));
             (void)live_pass(live, STEP_READY, &err); // it gets a box when it is used
@@ -259,7 +251,7 @@ int live_wake(struct live *live, struct error *err)
     if (live_pass(live, STEP_RESUME, err) < 0)
         return -1;
     if ((had_box ? thaw(live, err) : live_bring_back(live, err)) == 0 &&
-        settle(live, awake_step(live), &note, err) == 0)
+        settle(live, live_awake_step(live), &note, err) == 0)
         return 0;
     if (had_box)
         (void)freeze(live, &later);

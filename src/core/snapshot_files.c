@@ -94,6 +94,46 @@ void snapshot_forget_files(struct core *core, const char *id)
     (void)unlink(path);
 }
 
+static int is_of(struct core *core, const char *name, enum snapshot_state state, struct error *err)
+{
+    autosnapshot record = {0};
+
+    if (!id_is_valid(name))
+        return 0;
+    if (store_snapshot_get(core->store, name, &record, err) < 0)
+        return err->kind == ERROR_NOT_FOUND ? 0 : -1;
+    return record.state == state;
+}
+
+/* Files that are not called as a snapshot in this state go. */
+static int sweep_directory(struct core *core, const char *path, enum snapshot_state state,
+                           struct error *err)
+{
+    const struct dirent *entry;
+
+    autodir directory = opendir(path);
+    if (!directory)
+        return errno == ENOENT ? 0 : error_sys(err, "look into '%s'", path);
+    while ((entry = readdir(directory))) {
+        int is_wanted = entry->d_name[0] == '.' ? 1 : is_of(core, entry->d_name, state, err);
+        if (is_wanted < 0)
+            return -1;
+        if (!is_wanted && unlinkat(dirfd(directory), entry->d_name, 0) < 0)
+            return error_sys(err, "remove '%s/%s'", path, entry->d_name);
+    }
+    return 0;
+}
+
+int snapshot_sweep(struct core *core, struct error *err)
+{
+    autofree char *lists = xasprintf("%s/" LIST_DIRECTORY, core->settings.data_dir);
+    autofree char *uploads = snapshot_build_directory(core);
+
+    if (sweep_directory(core, lists, SNAPSHOT_READY, err) < 0)
+        return -1;
+    return sweep_directory(core, uploads, SNAPSHOT_BUILDING, err);
+}
+
 int snapshot_files(struct core *core, const struct snapshot_record *record,
                    struct snapshot_files *out, struct error *err)
 {

@@ -44,3 +44,6 @@ void snapshot_count_all(struct core *core, const struct store_owner *owner);
 void snapshot_look_after(struct core *core, const struct snapshot_record *record);
 /* The list of its files is not needed any more. */
 void snapshot_forget_files(struct core *core, const char *id);
+
+/* At the start: uploads and lists whose snapshot has no use for them any more, or that were not finished, go. */
+int snapshot_sweep(struct core *core, struct error *err);
