@@ -38,10 +38,9 @@ int snapshot_hold(struct core *core, struct snapshot_record *record, struct laye
 }
 
 int snapshot_walk(struct core *core, const struct snapshot_record *record,
-                  const atomic_bool *is_cancelled, layer_on_change on_change, void *data,
+                  const struct layer_diff_options *options, layer_on_change on_change, void *data,
                   struct error *err)
 {
-    const struct layer_diff_options options = {.is_cancelled = is_cancelled};
     struct snapshot_record now = {.id = record->id};
     autohold hold = {.core = core};
     autostack stack = {0};
@@ -52,7 +51,7 @@ int snapshot_walk(struct core *core, const struct snapshot_record *record,
     free((char *)now.layers);
     if (result < 0)
         return -1;
-    return layer_diff(engine_volume(core->engine), &stack.base, &stack.full, &options, on_change,
+    return layer_diff(engine_volume(core->engine), &stack.base, &stack.full, options, on_change,
                       data, NULL, err);
 }
 
@@ -65,22 +64,21 @@ struct tally {
 static int count_one(void *data, const struct layer_change *change, struct error *err)
 {
     struct tally *tally = data;
-    struct stat info;
 
     if (tally->left-- == 0)
         return error_set(err, ERROR_TIMEOUT, "there are too many files to be counted at once");
     if (change->kind == LAYER_REMOVED || !S_ISREG(change->item.mode))
         return 0;
     tally->files++;
-    if (change->fd >= 0 && !change->item.is_hard_link && fstat(change->fd, &info) == 0)
-        tally->bytes += (int64_t)info.st_blocks * 512;
+    if (!change->item.is_hard_link)
+        tally->bytes += (int64_t)change->disk_bytes;
     return 0;
 }
 
 void snapshot_count_quickly(struct core *core, struct snapshot_record *record)
 {
     struct tally tally = {.left = QUICK_ENTRIES};
-    const struct layer_diff_options options = {0};
+    const struct layer_diff_options options = {.is_unopened = true, .max_names = QUICK_ENTRIES};
     struct error ignored = {0};
     autostack stack = {0};
 
@@ -95,9 +93,10 @@ void snapshot_count_quickly(struct core *core, struct snapshot_record *record)
 static int count(struct core *core, struct snapshot_record *record, const atomic_bool *is_cancelled,
                  struct error *err)
 {
+    const struct layer_diff_options options = {.is_unopened = true, .is_cancelled = is_cancelled};
     struct tally tally = {.left = INT64_MAX};
 
-    if (snapshot_walk(core, record, is_cancelled, count_one, &tally, err) < 0)
+    if (snapshot_walk(core, record, &options, count_one, &tally, err) < 0)
         return err->kind == ERROR_NOT_FOUND
                    ? -1
                    : error_wrap(err, "count the files of snapshot '%s'", record->id);

@@ -137,13 +137,14 @@ int snapshot_sweep(struct core *core, struct error *err)
 int snapshot_files(struct core *core, const struct snapshot_record *record,
                    struct snapshot_files *out, struct error *err)
 {
+    const struct layer_diff_options options = {0};
     struct snapshot_files files = {0};
 
     if (record->state != SNAPSHOT_READY)
         return 0;
     if (!read_list(core, record->id, &files)) {
         snapshot_files_clear(&files);
-        if (snapshot_walk(core, record, NULL, list_one, &files, err) < 0) {
+        if (snapshot_walk(core, record, &options, list_one, &files, err) < 0) {
             snapshot_files_clear(&files);
             return error_wrap(err, "list the files of snapshot '%s'", record->id);
         }

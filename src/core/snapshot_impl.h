@@ -30,7 +30,7 @@ int snapshot_hold(struct core *core, struct snapshot_record *record, struct laye
 
 /* What is in it beside its runtime, as layer_diff tells; held as above. The record's layers are not looked at. */
 int snapshot_walk(struct core *core, const struct snapshot_record *record,
-                  const atomic_bool *is_cancelled, layer_on_change on_change, void *data,
+                  const struct layer_diff_options *options, layer_on_change on_change, void *data,
                   struct error *err);
 
 /* Counts the files of one that has no row yet, if that is quick: else file_count stays SNAPSHOT_NOT_COUNTED. Nobody removes its layers. */
