@@ -109,8 +109,8 @@ int layers_remove_unused(struct core *core, struct layers_freed *freed, struct e
         return -1;
     for (size_t i = 0; i < unused.count; i++) {
         if (store_layer_remove(core->store, unused.rows[i].name, err) < 0) {
-            if (err->kind == ERROR_CONFLICT)
-                continue;
+            if (err->kind == ERROR_CONFLICT || err->kind == ERROR_NOT_FOUND)
+                continue; // or is removed by another just now
             return -1;
         }
         if (layer_remove(volume, unused.rows[i].name, err) < 0)

@@ -160,7 +160,10 @@ int store_checkpoint_remove_all(struct store *store, const char *sandbox_id, str
 
 int store_layer_remove(struct store *store, const char *name, struct error *err)
 {
-    return run(store, "DELETE FROM layers WHERE name = $1", name, NULL, NULL, err);
+    int64_t removed = 0;
+    if (run(store, "DELETE FROM layers WHERE name = $1", name, NULL, &removed, err) < 0)
+        return -1;
+    return removed ? 0 : record_missing(&layer_table, name, err);
 }
 
 int store_layer_list(struct store *store, bool is_unused_only, struct layer_list *out,

@@ -51,7 +51,7 @@ int store_layer_use(struct store *store, const char *name, const char *user, str
 int store_layer_release(struct store *store, const char *user, struct error *err);
 /* After a restart: those who are no more (ended sandboxes, deleted snapshots, removed checkpoints) need nothing. */
 int store_layer_forget_users(struct store *store, struct error *err);
-/* ERROR_CONFLICT while somebody needs it. */
+/* ERROR_CONFLICT while somebody needs it; ERROR_NOT_FOUND when another has removed it. */
 int store_layer_remove(struct store *store, const char *name, struct error *err);
 
 struct layer_list {

@@ -12,6 +12,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -316,6 +317,41 @@ CORE_TEST(a_snapshot_that_is_deleted_while_it_is_merged_leaves_nothing)
     for (unsigned i = 0; i < LONG; i++)
         drop(ids[i]);
     await(is_empty, "", "all layers to go");
+}
+
+static void *merge_it(void *id)
+{
+    merge_snapshot(core, id);
+    return NULL;
+}
+
+CORE_TEST(others_start_from_it_list_it_and_keep_it_while_it_is_merged)
+{
+    char ids[LONG][ID_TEXT];
+    char sandbox[ID_TEXT], kept[ID_TEXT];
+    struct error err = {0};
+
+    for (unsigned round = 0; round < 3; round++) {
+        struct snapshot_files files = {0};
+        autosnapshot record = {0};
+        pthread_t merger;
+        make_chain(ids, LONG, 200);
+        CHECK(pthread_create(&merger, NULL, merge_it, ids[LONG - 1]) == 0);
+        do {
+            make_sandbox_from(ids[LONG - 1], sandbox);
+            CHECK_STR(shell_in(sandbox, "ls /many | wc -l"), "234\n");
+            keep_snapshot(sandbox, "kept", kept);
+            end(sandbox);
+        } while (!is_short(ids[LONG - 1]));
+        CHECK_OK(snapshot_get(core, &actor, kept, &record, &err), err);
+        CHECK_INT(record.file_count, 234);
+        CHECK_OK(snapshot_files(core, &record, &files, &err), err);
+        CHECK_INT(files.count, 234);
+        snapshot_files_clear(&files);
+        (void)pthread_join(merger, NULL);
+        for (unsigned i = 0; i < LONG; i++)
+            drop(ids[i]);
+    }
 }
 
 CORE_TEST(closing_in_the_middle_leaves_the_old_and_the_next_start_finishes)

@@ -4,6 +4,7 @@ import time
 
 import audit
 from client import until
+from traps import Trap, attempt, needs_strace, start_again
 
 DEEP = 32  # layers under the sandbox: with its own, one more than are left as they are
 MANY = 4000
@@ -60,6 +61,22 @@ POINTS = {
 }
 
 
+def check(server, deep, id, point):
+    """Whatever it stands on, it shows the same; soon it is merged, and nothing else is there."""
+    deep.client = client = server.client
+    wanted = f"{MANY}\n17\nlevel-{DEEP - 2}\nlevel-{DEEP - 1}\n"
+    copy = client.create(snapshot=id)
+    assert copy.output("ls many | wc -l; cat many/17; ls -d level*") == wanted, point
+    until(lambda: is_merged(server, id), f"it to be merged, after a crash {point}")
+    later = client.create(snapshot=id)
+    assert later.output("ls many | wc -l; cat many/17; ls -d level*") == wanted, point
+    assert client.delete(f"/sandbox/snapshots/{id}").status == 200
+    copy.delete()
+    later.delete()
+    until(lambda: is_tidy(server), f"nothing to be left, after a crash {point}")
+    assert len(layers(server)) == DEEP
+
+
 def test_killed_while_merging(server):
     deep = make_deep(server.client)
     for point, is_there in POINTS.items():
@@ -67,14 +84,21 @@ def test_killed_while_merging(server):
         until(lambda: is_there(server, id), point)
         server.kill()
         server.start()
-        deep.client = client = server.client
-        copy = client.create(snapshot=id)
-        assert copy.output("ls many | wc -l; cat many/17; ls -d level*") == f"{MANY}\n17\nlevel-{DEEP - 2}\nlevel-{DEEP - 1}\n", point
-        until(lambda: is_merged(server, id), f"it to be merged, after a crash '{point}'")
-        later = client.create(snapshot=id)
-        assert later.output("ls many | wc -l; cat many/17; ls -d level*") == f"{MANY}\n17\nlevel-{DEEP - 2}\nlevel-{DEEP - 1}\n", point
-        assert client.delete(f"/sandbox/snapshots/{id}").status == 200
-        copy.delete()
-        later.delete()
-        until(lambda: is_tidy(server), f"nothing to be left, after a crash '{point}'")
-        assert len(layers(server)) == DEEP
+        check(server, deep, id, point)
+
+
+@needs_strace
+def test_killed_at_calls_that_merging_makes(server):
+    deep = make_deep(server.client)
+    for call, number in [("mkdirat", 2), ("syncfs", 1), ("renameat2", 1), ("linkat,symlinkat,mknodat,fsetxattr", 1)]:
+        before = {entry["snapshotId"] for entry in server.client.get("/sandbox/snapshots?limit=100").data["snapshots"]}
+        trap = Trap(server, call, number)
+        attempt(lambda: snap(deep))
+        try:
+            until(lambda: server.process.poll() is not None, f"the server to die at {call}", 20)
+        finally:
+            trap.end()
+        start_again(server)
+        deep.client = server.client
+        made = {entry["snapshotId"] for entry in server.client.get("/sandbox/snapshots?limit=100").data["snapshots"]} - before
+        check(server, deep, made.pop() if made else snap(deep), f"at {call}")
