@@ -62,9 +62,9 @@ static const struct content {
     void (*fill)(int dir_fd);
     unsigned rounds, dirty_rounds, copies;
 } contents[] = {
-    {"1 MiB", fill_mebibyte, 40, 20, 5},
-    {"10,000 files", fill_many, 40, 5, 3},
-    {"1 GiB", fill_gibibyte, 40, 3, 2},
+    {"1 MiB", fill_mebibyte, 80, 20, 5},
+    {"10,000 files", fill_many, 80, 5, 3},
+    {"1 GiB", fill_gibibyte, 80, 3, 2},
 };
 #define N_CONTENTS (sizeof contents / sizeof *contents)
 
@@ -135,22 +135,26 @@ static void first_run(const char *const *saved, size_t n_saved, struct figure *f
     stop(box);
 }
 
-static void save_and_use(struct figure *figures, bool is_dirty)
+static void save(struct figure *figure, uint64_t *bytes)
+{
+    uint64_t begun = now_ns();
+    DO(layer_save(volume, "bench", "bench", bytes, &err));
+    figure_note(figure, begun);
+}
+
+/* A start from it in every second round, else one from the runtime: right after the same. */
+static void save_and_use(struct figure *figures, unsigned round)
 {
     static const char *const saved[] = {"bench"};
     const struct volume_limits none = {0};
+    bool is_from_it = round % 2 == 0;
     uint64_t bytes = 0;
 
+    save(&figures[SAVE], &bytes);
     uint64_t begun = now_ns();
-    DO(layer_save(volume, "bench", "bench", &bytes, &err));
-    figure_note(&figures[is_dirty ? DIRTY : SAVE], begun);
-    if (!is_dirty) {
-        begun = now_ns();
-        DO(layer_restore(volume, "bench", bytes, "bench-2", &none, &err));
-        figure_note(&figures[RESTORE], begun);
-        first_run(saved, 1, &figures[FIRST_RUN]);
-        first_run(NULL, 0, &figures[COLD]);
-    }
+    DO(layer_restore(volume, "bench", bytes, "bench-2", &none, &err));
+    figure_note(&figures[RESTORE], begun);
+    first_run(saved, is_from_it ? 1 : 0, &figures[is_from_it ? FIRST_RUN : COLD]);
     DO(layer_remove(volume, "bench", &err));
 }
 
@@ -164,7 +168,9 @@ static void measure_dirty(const struct content *content, int upper, struct figur
         (void)mkdirat(upper, "content", 0755);
         autofd dir = openat(upper, "content", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         content->fill(dir);
-        save_and_use(figures, true);
+        uint64_t bytes = 0;
+        save(&figures[DIRTY], &bytes);
+        DO(layer_remove(volume, "bench", &err));
     }
 }
 
@@ -177,7 +183,7 @@ static void measure_content(const struct content *content)
     measure_dirty(content, upper, figures);
     (void)syncfs(upper);
     for (unsigned i = 0; i < (is_quick ? 2 : content->rounds); i++)
-        save_and_use(figures, false);
+        save_and_use(figures, i);
     for (unsigned i = 0; i < (is_quick ? 1 : content->copies); i++) {
         copy("--reflink=always", upper, other, &figures[REFLINK]);
         copy("--reflink=never", upper, other, &figures[COPY]);
