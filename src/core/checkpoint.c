@@ -60,11 +60,14 @@ static int find_parent(struct core *core, const char *sandbox_id, struct checkpo
     return 0;
 }
 
-static int put(struct live *live, const struct checkpoint_record *record, struct error *err)
+/* In turn: when a sandbox ends, its checkpoints go, and none comes behind that. */
+static int put_in_turn(struct live *live, const struct checkpoint_record *record, struct error *err)
 {
     struct note note = {.type = EVENT_CHECKPOINT, .reason = "created", .now = record->created_at};
     autotransaction together = {0};
 
+    if (live_is_over(live))
+        return live_refuse_ending(err);
     note_fact(&note, "checkpoint", record->id);
     note_fact(&note, "name", record->name);
     if (store_begin(live->core->store, STORE_DURABLE, &together, err) < 0 ||
@@ -79,6 +82,14 @@ static int put(struct live *live, const struct checkpoint_record *record, struct
     if (note_put(live, &note, err) < 0)
         return -1;
     return store_commit(&together, err);
+}
+
+static int put(struct live *live, const struct checkpoint_record *record, struct error *err)
+{
+    (void)pthread_mutex_lock(&live->turn);
+    int result = put_in_turn(live, record, err);
+    (void)pthread_mutex_unlock(&live->turn);
+    return result;
 }
 
 static int is_name_free(struct core *core, const char *sandbox_id, const char *name,
@@ -118,7 +129,9 @@ int checkpoint_create(struct core *core, const struct actor *actor, const char *
         (void)layer_remove(engine_volume(core->engine), layer, &ignored); // else swept
         return -1;
     }
-    return find(core, sandbox_id, id, out, err);
+    if (find(core, sandbox_id, id, out, err) == 0)
+        return 0;
+    return err->kind == ERROR_NOT_FOUND && live_is_over(live) ? live_refuse_ending(err) : -1;
 }
 
 int checkpoint_list(struct core *core, const struct actor *actor, const char *sandbox_id,
@@ -193,6 +206,30 @@ static int record_restored(struct live *live, const struct checkpoint_record *re
     return result;
 }
 
+static int hold_layer(struct layers_hold *hold, const struct checkpoint_record *record,
+                      struct error *err)
+{
+    const char *one[] = {record->layer, NULL};
+    autofree char *packed = texts_pack(one);
+
+    if (layers_hold(hold, packed, err) == 0)
+        return 0;
+    return err->kind == ERROR_NOT_FOUND ? lookup_missing("checkpoint", record->name, err) : -1;
+}
+
+/* From here on nobody else touches it until it is there again, and no command is recorded that began before. */
+static int leave_era(struct live *live, struct error *err)
+{
+    (void)pthread_mutex_lock(&live->turn);
+    (void)pthread_mutex_lock(&live->lock);
+    int result = lifecycle_take(&live->record, STEP_PAUSE, NULL, (int64_t)clock_wall_ms(), err);
+    live->era += result == 0;
+    (void)pthread_cond_broadcast(&live->changed);
+    (void)pthread_mutex_unlock(&live->lock);
+    (void)pthread_mutex_unlock(&live->turn);
+    return result;
+}
+
 /*
  * One commit leads from the old state to the new. Until then nothing of the old one is touched, but what runs stands still; from then on its
  * box and its files are nobody's, and a crash leaves them to the next start. The caller has the box_lock.
@@ -246,14 +283,15 @@ int checkpoint_restore(struct core *core, const struct actor *actor, const char 
 {
     autoptr(live) live = NULL;
     autocheckpoint record = {0};
+    autohold hold = {.core = core}; // it may be removed meanwhile
     struct error later = {0};
 
     if (lookup_live(core, actor, sandbox_id, &live, err) < 0 || not_while_paused(live, err) < 0 ||
-        find(core, sandbox_id, reference, &record, err) < 0)
+        find(core, sandbox_id, reference, &record, err) < 0 || hold_layer(&hold, &record, err) < 0)
         return -1;
     if (!live->record.scratch)
         return error_set(err, ERROR_CONFLICT, "a one-shot sandbox cannot go back");
-    if (live_pass(live, STEP_PAUSE, err) < 0) // nobody else touches it until it is there again
+    if (leave_era(live, err) < 0)
         return -1;
     if (go_back(live, &record, err) == 0)
         return 0;

@@ -7,6 +7,7 @@
 #include "core/chores.h"
 #include "core/images.h"
 #include "core/keeper.h"
+#include "core/listing.h"
 #include "core/live.h"
 #include "core/pool.h"
 #include "core/queue.h"
@@ -125,6 +126,7 @@ static int open_parts(struct core *core, struct error *err)
     core->registry = registry_new();
     core->pool = pool_new(core);
     core->queue = queue_new(core);
+    core->listings = listings_new(core->settings.data_dir);
     if (streams_open(core->store, core->hub, &core->settings, &core->streams, err) < 0 ||
         images_open(core->settings.data_dir, &core->images, err) < 0 ||
         workers_new(&crew, &core->crew, err) < 0 || chores_new(core, &core->chores, err) < 0)
@@ -164,6 +166,7 @@ void core_free(struct core *core)
     registry_free(core->registry);
     keeper_free(core->keeper); // what was posted to its loop is run here
     streams_free(core->streams);
+    listings_free(core->listings);
     images_free(core->images);
     keys_free(core->keys);
     hub_free(core->hub);

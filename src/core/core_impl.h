@@ -11,6 +11,7 @@
 struct chores;   // chores.h: what can wait
 struct pool;     // pool.h: boxes made ahead
 struct images;   // images.h: runtimes opened once
+struct listings; // listing.h: files of snapshots, listed once
 struct keeper;   // keeper.h: the core's own loop and thread
 struct queue;    // queue.h: executions that wait for their turn
 struct registry; // sandboxes.h: the living ones
@@ -29,6 +30,7 @@ struct core {
     struct keeper *keeper;
     struct queue *queue;
     struct chores *chores;
+    struct listings *listings;
     _Atomic unsigned n_commands; // that run
     struct workers *crew;        // the core's own: ending boxes, filling the pool
 };

@@ -12,6 +12,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#define PATHS_MAX ((size_t)32 << 20)  // of all entries together: more are in no answer
+#define TEXTS_MAX ((size_t)256 << 20) // one text may have many names
+
 void difference_clear(struct difference *difference)
 {
     for (size_t i = 0; i < difference->count; i++) {
@@ -116,6 +119,8 @@ struct gathering {
     const struct layer_stack *from;
     struct difference *out;
     size_t capacity, patch_bytes;
+    size_t path_bytes; // of all entries
+    size_t text_bytes; // that were compared for patches
 };
 
 static bool is_plain_or_none(uint32_t mode)
@@ -171,9 +176,10 @@ static void add_patch(struct gathering *gathering, const struct layer_change *ch
     struct error ignored = {0};
 
     if (!is_plain_or_none(entry->before.mode) || !is_plain_or_none(entry->after.mode) ||
-        patch.maximum == 0 || !read_before(gathering, change, &old, &before) ||
-        !read_after(change, &new, &after))
+        patch.maximum == 0 || gathering->text_bytes > TEXTS_MAX ||
+        !read_before(gathering, change, &old, &before) || !read_after(change, &new, &after))
         return;
+    gathering->text_bytes += before.length + after.length;
     entry->is_binary = !patch_is_text(&before) || !patch_is_text(&after);
     if (entry->is_binary || patch_make(entry->path, &before, &after, &patch, &ignored) < 0 ||
         patch.length == 0)
@@ -202,12 +208,13 @@ static int take_change(void *data, const struct layer_change *change, struct err
 
     (void)err;
     out->totals[entry.kind]++;
-    if (out->count == gathering->request->max_entries)
+    if (out->count == gathering->request->max_entries || gathering->path_bytes > PATHS_MAX)
         return 0;
     if (change->kind != LAYER_REMOVED)
         entry.after =
             (struct difference_side){.mode = change->item.mode, .size = change->item.size};
     entry.path = xasprintf("/%s", change->item.path);
+    gathering->path_bytes += strlen(entry.path);
     if (gathering->request->has_patches)
         add_patch(gathering, change, &entry);
     if (out->count == gathering->capacity) {

@@ -43,8 +43,9 @@ struct difference_request {
     const char *from; // a checkpoint's id or name, or one of the words above
     const char *to;
     bool has_patches;
-    size_t max_entries;     // more are counted and left out
-    size_t max_patch_bytes; // of all patches together; what goes beyond has none
+    size_t max_entries; // more are counted and left out
+    size_t
+        max_patch_bytes; // of all patches together; what goes beyond has none, nor what comes after 256 MiB of texts
 };
 
 struct difference {

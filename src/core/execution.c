@@ -24,12 +24,18 @@ static const char *noun_of(const enum execution_kind *kind)
     return kind && *kind == EXECUTION_JOB ? "job" : "execution";
 }
 
-/* Takes a place in the sandbox, or says why there is none. */
-static int reserve(struct live *live, enum execution_kind kind, struct error *err)
+static bool is_restless(const struct live *live)
+{
+    return live->record.state == SANDBOX_PAUSING || live->record.state == SANDBOX_RESUMING;
+}
+
+/* Takes a place in the sandbox, or says why there is none; 1: not now, it is on its way to another state. */
+static int reserve(struct live *live, enum execution_kind kind, uint64_t *era, struct error *err)
 {
     (void)pthread_mutex_lock(&live->lock);
     int64_t maximum = live->record.max_executions;
-    int result = lifecycle_check(&live->record, STEP_BEGIN, err);
+    int result = is_restless(live) ? 1 : lifecycle_check(&live->record, STEP_BEGIN, err);
+    *era = live->era;
     if (result == 0 && kind == EXECUTION_COMMAND && maximum > 0 && live->n_executions >= maximum) {
         error_set(err, ERROR_CONFLICT,
                   "the sandbox is busy: a command is running in it; wait for it or stop it");
@@ -43,6 +49,22 @@ static int reserve(struct live *live, enum execution_kind kind, struct error *er
         live->n_jobs += kind == EXECUTION_JOB;
     }
     (void)pthread_mutex_unlock(&live->lock);
+    return result;
+}
+
+/* The same once it is awake. */
+static int enter(struct live *live, enum execution_kind kind, uint64_t *era, bool *was_paused,
+                 struct error *err)
+{
+    int result;
+
+    do {
+        bool has_slept = false;
+        if (live_awake(live, &has_slept, err) < 0)
+            return -1;
+        *was_paused |= has_slept;
+        result = reserve(live, kind, era, err);
+    } while (result > 0);
     return result;
 }
 
@@ -80,6 +102,7 @@ struct start {
     const struct actor *actor;
     const struct execution_request *request;
     struct running *running;
+    uint64_t era; // of the sandbox, when there was a place in it
 };
 
 /* The caller has the turn. */
@@ -114,7 +137,9 @@ static int record_start(const struct start *start, struct execution_record *out,
 
     (void)pthread_mutex_lock(&live->turn);
     // Whoever ends the sandbox has been here before or comes after; in between there is no third.
-    int result = lifecycle_check(&live->record, STEP_BEGIN, err);
+    // The same holds of going back to a checkpoint, which ends all that is recorded.
+    int result = live->era == start->era ? lifecycle_check(&live->record, STEP_BEGIN, err)
+                                         : live_went_back(err);
     if (result == 0)
         result = put_start(start, &next, err);
     if (result < 0) {
@@ -139,15 +164,28 @@ static int run(struct start *start, struct execution_record *out, struct error *
     return -1;
 }
 
+/* What has a place already; false: not now, as in reserve. */
+static bool note_era(struct live *live, uint64_t *era)
+{
+    (void)pthread_mutex_lock(&live->lock);
+    bool is_calm = !is_restless(live);
+    *era = live->era;
+    (void)pthread_mutex_unlock(&live->lock);
+    return is_calm;
+}
+
 int command_start_queued(struct live *live, struct running *running, struct error *err)
 {
     const struct execution_request request = {.kind = running->record.kind};
-    struct start start = {live, NULL, &request, running};
+    struct start start = {live, NULL, &request, running, 0};
     autoexecution started = {0};
     bool was_paused;
 
-    if (live_awake(live, &was_paused, err) < 0 || live_ensure_box(live, err) < 0 ||
-        command_equip(live, running, err) < 0)
+    do {
+        if (live_awake(live, &was_paused, err) < 0 || live_ensure_box(live, err) < 0)
+            return -1;
+    } while (!note_era(live, &start.era));
+    if (command_equip(live, running, err) < 0)
         return -1;
     if (running_is_cancelled(running) || command_spawn(live, running, err) < 0 ||
         record_start(&start, &started, err) < 0) {
@@ -208,11 +246,12 @@ static int start_command(struct core *core, const struct actor *actor, const cha
     if (request->refused)
         return record_refusal(live, actor, request, out, err);
     live_touch(live); // before its state is looked at: see live_rest
-    if (live_awake(live, was_paused, err) < 0 || live_ensure_box(live, err) < 0 ||
-        reserve(live, request->kind, err) < 0)
+    struct start start = {live, actor, request, NULL, 0};
+    if (enter(live, request->kind, &start.era, was_paused, err) < 0)
         return -1;
-    struct start start = {live, actor, request, NULL};
-    int result = run(&start, out, err);
+    int result = live_ensure_box(live, err);
+    if (result == 0)
+        result = run(&start, out, err);
     running_free(start.running);
     if (result < 0)
         give_back(live, request->kind);
@@ -269,14 +308,15 @@ int execution_enqueue(struct core *core, const struct actor *actor, const char *
                       struct error *err)
 {
     autoptr(live) live = NULL;
-    bool was_paused;
+    bool was_paused = false;
+    uint64_t era;
 
     if (check_waiting(request, err) < 0 || lookup_live(core, actor, sandbox_id, &live, err) < 0)
         return -1;
     live_touch(live); // before its state is looked at: see live_rest
-    if (live_awake(live, &was_paused, err) < 0 || queue_reserve(core->queue, err) < 0)
+    if (queue_reserve(core->queue, err) < 0)
         return -1;
-    if (reserve(live, request->kind, err) < 0) {
+    if (enter(live, request->kind, &era, &was_paused, err) < 0) {
         queue_give_back(core->queue);
         return -1;
     }

@@ -4,6 +4,7 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "core/file_impl.h"
+#include "core/live.h"
 #include "engine/files.h"
 
 #include <fcntl.h>
@@ -39,12 +40,20 @@ static enum error_kind kind_of(const struct error *err)
     }
 }
 
-int file_failed(struct error *err)
+/* Its box has ended, but not the sandbox. */
+static bool has_gone_on(struct core *core, const char *sandbox_id)
+{
+    autoptr(live) live = registry_find(core->registry, sandbox_id);
+    return live && !live_is_in(live, LIVE_ENDING);
+}
+
+int file_failed(struct core *core, const char *sandbox_id, struct error *err)
 {
     if (err->noun)
         return -1;
     if (err->kind == ERROR_GONE)
-        return error_about(err, "sandbox", "ended");
+        return sandbox_id && has_gone_on(core, sandbox_id) ? live_went_back(err)
+                                                           : error_about(err, "sandbox", "ended");
     err->kind = kind_of(err);
     return error_about(err, "file", NULL);
 }
@@ -70,7 +79,7 @@ int file_write(struct core *core, const struct actor *actor, const char *sandbox
             return too_large(file->path, maximum, err);
         if (files_write_buffer(conv, file->path, 0644, FILES_PARENTS, file->data, file->length,
                                err) < 0)
-            return file_failed(err);
+            return file_failed(core, sandbox_id, err);
     }
     return 0;
 }
@@ -85,7 +94,7 @@ int file_read(struct core *core, const struct actor *actor, const char *sandbox_
         return -1;
     if (files_read_to_fd(conv, path, 0, maximum, content, NULL, &total, err) < 0) {
         bool is_missing = err->kind == ERROR_NOT_FOUND;
-        (void)file_failed(err);
+        (void)file_failed(core, sandbox_id, err);
         if (is_missing) // also where something on the way is no directory
             err->kind = ERROR_NOT_FOUND;
         return -1;
@@ -161,7 +170,7 @@ int file_list(struct core *core, const struct actor *actor, const char *sandbox_
     }
     if (result < 0) {
         file_list_clear(&listing.list);
-        return file_failed(err);
+        return file_failed(core, sandbox_id, err);
     }
     if (listing.list.count)
         qsort(listing.list.entries, listing.list.count, sizeof *listing.list.entries,
@@ -196,7 +205,7 @@ int file_mkdir(struct core *core, const struct actor *actor, const char *sandbox
     // "/", "." and the like have no name to be made by
     if (is_recursive && err->kind == ERROR_INVALID && is_directory(conv, path))
         return 0;
-    return file_failed(err);
+    return file_failed(core, sandbox_id, err);
 }
 
 static int check_removal(const char *path, enum file_removal removal, uint32_t mode,
@@ -221,14 +230,14 @@ int file_remove(struct core *core, const struct actor *actor, const char *sandbo
         return -1;
     if (files_stat(conv, path, false, &item, NULL, err) < 0) {
         if (err->kind != ERROR_NOT_FOUND)
-            return file_failed(err);
+            return file_failed(core, sandbox_id, err);
         *found = false;
         return 0;
     }
     if (check_removal(path, removal, item.mode, err) < 0)
         return -1;
     if (files_remove(conv, path, flags, err) < 0)
-        return file_failed(err);
+        return file_failed(core, sandbox_id, err);
     *found = true;
     return 0;
 }

@@ -58,7 +58,7 @@ static int collect(struct core *core, const struct actor *actor, const char *san
         return 0;
     if (err->kind == ERROR_LIMIT && !err->noun)
         return error_about(err, "file", "too large");
-    return file_failed(err);
+    return file_failed(core, sandbox_id, err);
 }
 
 int file_pack(struct core *core, const struct actor *actor, const char *sandbox_id,
@@ -82,7 +82,7 @@ int file_pack(struct core *core, const struct actor *actor, const char *sandbox_
     return 0;
 }
 
-int file_unpack_here(struct core *core, int conversation, const char *path,
+int file_unpack_here(struct core *core, const char *sandbox_id, int conversation, const char *path,
                      enum archive_format format, int archive_fd, struct error *err)
 {
     char program[PATH_MAX];
@@ -96,7 +96,7 @@ int file_unpack_here(struct core *core, int conversation, const char *path,
         return -1;
     if (files_import(conversation, path, FILES_PARENTS, unpacker_next, unpacker_fill, unpacker,
                      NULL, err) < 0)
-        return file_failed(err);
+        return file_failed(core, sandbox_id, err);
     return 0;
 }
 
@@ -106,5 +106,5 @@ int file_unpack(struct core *core, const struct actor *actor, const char *sandbo
     autofd conv = -1;
     if (file_converse(core, actor, sandbox_id, &conv, err) < 0)
         return -1;
-    return file_unpack_here(core, conv, path, format, archive_fd, err);
+    return file_unpack_here(core, sandbox_id, conv, path, format, archive_fd, err);
 }

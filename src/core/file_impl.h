@@ -11,13 +11,13 @@
 int file_converse(struct core *core, const struct actor *actor, const char *sandbox_id,
                   int *conversation, struct error *err);
 
-/* Gives an error of such a conversation the kind and noun that file.h promises; -1. One that has a noun keeps it. */
-int file_failed(struct error *err);
+/* Gives an error of such a conversation the kind and noun that file.h promises; -1. One that has a noun keeps it. `sandbox_id` may be NULL. */
+int file_failed(struct core *core, const char *sandbox_id, struct error *err);
 
 /* A task for burrow-archive as the settings have it, or in the directory of this program; `program` keeps its path. */
 int file_archive_task(const struct core *core, enum archive_format format, uint64_t max_bytes,
                       char program[PATH_MAX], struct archive_task *out, struct error *err);
 
-/* file_unpack over a conversation. */
-int file_unpack_here(struct core *core, int conversation, const char *path,
+/* file_unpack over a conversation, with a sandbox or (NULL) a box that is none. */
+int file_unpack_here(struct core *core, const char *sandbox_id, int conversation, const char *path,
                      enum archive_format format, int archive_fd, struct error *err);

@@ -41,13 +41,13 @@ int layers_save(struct live *live, const char *name, uint64_t *bytes, struct err
         scratch = box_scratch(live->box);
     int result = -1;
     if (!scratch)
-        error_set(err, ERROR_GONE, "the sandbox has ended");
+        live_refuse_ending(err);
     else if (live->box && !layer_is_cheap(volume))
         result = save_frozen(live, scratch, name, bytes, err);
     else
         result = layer_save(volume, scratch, name, bytes, err);
     live_unlock_box(live);
-    return result;
+    return result < 0 && live_is_in(live, LIVE_ENDING) ? live_refuse_ending(err) : result;
 }
 
 int layers_put(struct core *core, const char *name, uint64_t bytes, const char *user,
@@ -91,10 +91,13 @@ int layers_hold(struct layers_hold *hold, const char *packed, struct error *err)
 void layers_let_go(struct layers_hold *hold)
 {
     struct error ignored = {0};
+    autotransaction together = {0};
 
     if (!hold->user[0])
         return;
-    (void)store_layer_release(hold->core->store, hold->user, &ignored); // else the next start does
+    if (store_begin(hold->core->store, STORE_FAST, &together, &ignored) == 0 &&
+        store_layer_release(hold->core->store, hold->user, &ignored) == 0)
+        (void)store_commit(&together, &ignored); // else the next start does
     hold->user[0] = '\0';
     layers_tidy(hold->core);
 }

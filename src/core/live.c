@@ -171,12 +171,20 @@ void live_free(struct live *live)
     free(live);
 }
 
+int live_went_back(struct error *err)
+{
+    error_set(err, ERROR_CONFLICT, "the sandbox has just gone back to a checkpoint; try again");
+    return error_about(err, "sandbox", "state");
+}
+
 int live_lock_box(struct live *live, struct error *err)
 {
     (void)pthread_mutex_lock(&live->box_lock);
     if (live->box && !live->is_box_over)
         return 0;
     (void)pthread_mutex_unlock(&live->box_lock);
+    if (live_is_in(live, sandbox_in(SANDBOX_PAUSING)))
+        return live_went_back(err);
     error_set(err, ERROR_GONE, "the sandbox has ended");
     return error_about(err, "sandbox", "ended");
 }

@@ -81,6 +81,7 @@ struct live {
     uint32_t last_number;     // of a command
     unsigned n_executions;    // begun, about to or queued; without jobs
     unsigned n_jobs;
+    uint64_t era; // how often it has begun to go back to a checkpoint; changed in turn only
 
     char **runtime_env; // of its runtime; never changed
     _Atomic int64_t active_at;
@@ -99,12 +100,16 @@ struct live *live_ref(struct live *live);
 void live_free(struct live *live); // gives up one reference
 DEFINE_AUTOPTR(live)
 
-/* The right to use the box. live_lock_box fails, ERROR_GONE noun "sandbox" reason "ended", when there is none. */
+/* The right to use the box. live_lock_box fails, ERROR_GONE noun "sandbox" reason "ended", when there is none; while it goes back to a
+ * checkpoint, ERROR_CONFLICT noun "sandbox" reason "state". */
 int live_lock_box(struct live *live, struct error *err);
 bool live_try_box(struct live *live); // false: in use, or none
 void live_unlock_box(struct live *live);
 
 bool live_is_in(struct live *live, unsigned states); // a set, as sandbox_in makes
+
+/* What came while the sandbox went back to a checkpoint has to be asked for again. Returns -1. */
+int live_went_back(struct error *err);
 
 /* Waits while it is between two states that last (creating, pausing, resuming). */
 int live_await_calm(struct live *live, struct error *err);

@@ -61,44 +61,29 @@ static int split(const struct patch_text *text, struct side *side, struct error 
     return 0;
 }
 
-struct numbers {
-    const struct line **slots;
-    size_t mask;
-    uint32_t next;
-};
-
-static uint32_t hash(const struct line *line)
+static int by_content(const void *left, const void *right)
 {
-    uint32_t value = 2166136261u;
-    for (uint32_t i = 0; i < line->length; i++)
-        value = (value ^ (unsigned char)line->at[i]) * 16777619u;
-    return value;
+    const struct line *a = *(struct line *const *)left, *b = *(struct line *const *)right;
+    if (a->length != b->length)
+        return a->length < b->length ? -1 : 1;
+    return memcmp(a->at, b->at, a->length);
 }
 
-static void number(struct numbers *numbers, struct side *side)
-{
-    for (size_t i = 0; i < side->count; i++) {
-        struct line *line = &side->lines[i];
-        size_t slot = hash(line) & numbers->mask;
-        const struct line *other;
-        while ((other = numbers->slots[slot]) &&
-               (other->length != line->length || memcmp(other->at, line->at, line->length) != 0))
-            slot = (slot + 1) & numbers->mask;
-        line->number = other ? other->number : numbers->next++;
-        if (!other)
-            numbers->slots[slot] = line;
-    }
-}
-
+/* By sorting, not hashing: whoever writes the lines could make all their hashes meet. */
 static void number_both(struct side *before, struct side *after)
 {
-    struct numbers numbers = {.mask = 15};
-    while (numbers.mask < 2 * (before->count + after->count))
-        numbers.mask = numbers.mask * 2 + 1;
-    numbers.slots = xcalloc(numbers.mask + 1, sizeof *numbers.slots);
-    number(&numbers, before);
-    number(&numbers, after);
-    free(numbers.slots);
+    size_t count = before->count + after->count;
+    autofree struct line **sorted = xcalloc(count + 1, sizeof(struct line *));
+    uint32_t next = 0;
+
+    for (size_t i = 0; i < count; i++)
+        sorted[i] = i < before->count ? &before->lines[i] : &after->lines[i - before->count];
+    if (count)
+        qsort(sorted, count, sizeof(struct line *), by_content);
+    for (size_t i = 0; i < count; i++) {
+        next += i > 0 && by_content(&sorted[i - 1], &sorted[i]) != 0;
+        sorted[i]->number = next;
+    }
 }
 
 // ---- the shortest way ----

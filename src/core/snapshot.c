@@ -5,10 +5,12 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "core/layers.h"
+#include "core/listing.h"
 #include "core/lookup.h"
 #include "core/note.h"
 #include "core/once.h"
 #include "core/snapshot_impl.h"
+#include "store/accounts.h"
 #include "store/checkpoints.h"
 
 #include <ctype.h>
@@ -205,18 +207,25 @@ int snapshot_look(struct core *core, const struct actor *actor, const char *id,
     return snapshot_find(core, actor, id, out, err);
 }
 
-/* name, tag or both, of this owner (organisation NULL: public ones). 1: found. */
-static int search(struct core *core, const struct store_owner *owner, const char *name,
-                  const char *tag, struct snapshot_record *out, struct error *err)
+/* Whose snapshots a reference is looked for among. */
+struct scope {
+    struct store_owner owner; // organisation NULL: everybody's
+    bool is_public_only;
+};
+
+/* name, tag or both. 1: found. */
+static int search(struct core *core, const struct scope *scope, const char *name, const char *tag,
+                  struct snapshot_record *out, struct error *err)
 {
-    const struct snapshot_search wanted = {.owner = *owner, .name = name, .tag = tag};
+    const struct snapshot_search wanted = {
+        .owner = scope->owner, .is_public_only = scope->is_public_only, .name = name, .tag = tag};
 
     if (store_snapshot_find(core->store, &wanted, out, err) == 0)
         return 1;
     return err->kind == ERROR_NOT_FOUND ? 0 : -1;
 }
 
-static int search_words(struct core *core, const struct store_owner *owner, const char *reference,
+static int search_words(struct core *core, const struct scope *scope, const char *reference,
                         struct snapshot_record *out, struct error *err)
 {
     const char *colon = strchr(reference, ':');
@@ -224,28 +233,63 @@ static int search_words(struct core *core, const struct store_owner *owner, cons
         xstrndup(reference, colon ? (size_t)(colon - reference) : strlen(reference));
 
     if (colon)
-        return search(core, owner, name, colon + 1, out, err);
-    int found = search(core, owner, NULL, reference, out, err);
-    return found == 0 ? search(core, owner, reference, NULL, out, err) : found;
+        return search(core, scope, name, colon + 1, out, err);
+    int found = search(core, scope, NULL, reference, out, err);
+    return found == 0 ? search(core, scope, reference, NULL, out, err) : found;
 }
 
+/* The organisation that is called so: by its id, or the oldest of this name. *id is the caller's; NULL: none. */
+static int find_organisation(struct core *core, const char *name, char **id, struct error *err)
+{
+    autoorganisations list = {0};
+    const struct store_page page = {.limit = STORE_PAGE_MAX};
+
+    if (store_organisation_list(core->store, &page, &list, err) < 0)
+        return -1;
+    for (unsigned round = 0; round < 2 && !*id; round++) {
+        for (size_t i = 0; i < list.count && !*id; i++) {
+            const char *is = round == 0 ? list.rows[i].id : list.rows[i].name;
+            if (is && strcmp(is, name) == 0)
+                *id = xstrdup(list.rows[i].id);
+        }
+    }
+    return 0;
+}
+
+/* "@organisation/words": of that one alone. 1: found. */
+static int search_there(struct core *core, const struct actor *actor, const char *reference,
+                        const char *slash, struct snapshot_record *out, struct error *err)
+{
+    autofree char *name = xstrndup(reference + 1, (size_t)(slash - reference) - 1);
+    autofree char *id = NULL;
+    struct scope scope = {.is_public_only = true};
+
+    if (find_organisation(core, name, &id, err) < 0)
+        return -1;
+    if (!id)
+        return 0;
+    scope.owner.organisation = id;
+    if (actor && strcmp(id, actor->organisation) == 0)
+        scope = (struct scope){.owner = actor_filter(actor)};
+    return search_words(core, &scope, slash + 1, out, err);
+}
+
+/*
+ * Words without an organisation mean the actor's own alone: else whoever publishes a snapshot under a name that is not taken yet, or no
+ * more, would be started from by those who mean theirs.
+ */
 static int resolve(struct core *core, const struct actor *actor, const char *reference,
                    struct snapshot_record *out, struct error *err)
 {
-    const struct store_owner all = {0};
+    const struct scope scope = {.owner = actor ? actor_filter(actor) : (struct store_owner){0},
+                                .is_public_only = !actor};
     const char *slash = *reference == '@' ? strchr(reference, '/') : NULL;
-    const char *words = slash ? slash + 1 : reference;
 
     if (!slash && id_is_valid(reference) &&
         snapshot_find_ready(core, actor, reference, out, err) == 0)
         return 0;
-    int found = 0;
-    if (actor) {
-        struct store_owner own = actor_filter(actor);
-        found = search_words(core, &own, words, out, err);
-    }
-    if (found == 0)
-        found = search_words(core, &all, words, out, err);
+    int found = slash ? search_there(core, actor, reference, slash, out, err)
+                      : search_words(core, &scope, reference, out, err);
     return found == 0 ? lookup_missing("snapshot", reference, err) : found < 0 ? -1 : 0;
 }
 
@@ -331,7 +375,8 @@ int snapshot_delete(struct core *core, const struct actor *actor, const char *id
         store_snapshot_update(core->store, &record, SNAPSHOT_PART_STATE, 0, err) < 0 ||
         store_layer_release(core->store, id, err) < 0 || store_commit(&together, err) < 0)
         return -1;
-    snapshot_forget_files(core, id);
+    listings_forget(core->listings, id);
+    snapshot_build_forget(core, id);
     layers_tidy(core);
     return 0;
 }

@@ -32,7 +32,10 @@ int snapshot_get(struct core *core, const struct actor *actor, const char *id,
 int snapshot_look(struct core *core, const struct actor *actor, const char *id,
                   struct snapshot_record *out, struct error *err);
 
-/* By id, name:tag, @organisation/name:tag, tag (the newest), name (the newest); in this order. Public ones of others too. */
+/*
+ * By id, name:tag, @organisation/name:tag, tag (the newest), name (the newest); in this order. Public ones of others by id or with their
+ * organisation only.
+ */
 int snapshot_resolve(struct core *core, const struct actor *actor, const char *reference,
                      struct snapshot_record *out, struct error *err);
 /* The same among the public ones, for whoever asks. */
@@ -61,13 +64,16 @@ int snapshot_lineage(struct core *core, const struct actor *actor, const char *i
 struct snapshot_file {
     const char *path;
     uint64_t size;
-    uint32_t mode; // permissions
-    char sha256[65];
+    uint32_t mode;   // permissions
+    char sha256[65]; // "": of a file with more holes than can be hashed in time
 };
+#define SNAPSHOT_FILES_MAX ((size_t)1000000)
 struct snapshot_files {
     struct snapshot_file *files;
     size_t count;
+    bool is_cut; // there are more, too many for an answer
 };
+/* ERROR_NOT_FOUND, noun "snapshot": it was deleted meanwhile. */
 int snapshot_files(struct core *core, const struct snapshot_record *record,
                    struct snapshot_files *out, struct error *err);
 void snapshot_files_clear(struct snapshot_files *files);
@@ -86,7 +92,7 @@ int snapshot_build_begin(struct core *core, const struct actor *actor,
                          const struct snapshot_build *build, bool *is_unchanged,
                          struct snapshot_record *out, struct error *err);
 /* Whether snapshot_build_upload would take an archive, before one is received. ERROR_NOT_FOUND, noun "snapshot": there is none, or the
- * secret is not its own; ERROR_CONFLICT, noun "snapshot", reason "state": it is not being built any more. */
+ * secret is not its own; ERROR_CONFLICT, noun "snapshot", reason "state": it is not being built any more, or was announced more than an hour ago. */
 int snapshot_build_check(struct core *core, const struct actor *actor, const char *id,
                          const char *secret, struct error *err);
 /* By the actor (secret NULL), or by whoever knows the secret (actor NULL). `archive_fd` is a tar.gz. */

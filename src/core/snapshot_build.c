@@ -29,6 +29,12 @@ static char *archive_path(struct core *core, const char *id)
     return xasprintf("%s/" BUILD_DIRECTORY "/%s", core->settings.data_dir, id);
 }
 
+void snapshot_build_forget(struct core *core, const char *id)
+{
+    autofree char *path = archive_path(core, id);
+    (void)unlink(path);
+}
+
 static int find_unchanged(struct core *core, const struct actor *actor,
                           const struct snapshot_build *build, bool *is_unchanged,
                           struct snapshot_record *out, struct error *err)
@@ -101,8 +107,15 @@ static int find_building(struct core *core, const struct actor *actor, const cha
                                   CRYPTO_memcmp(secret, record.upload_secret, strlen(secret)) == 0;
     if (!is_allowed)
         return lookup_missing("snapshot", id, err);
-    if (record.state != SNAPSHOT_BUILDING) {
-        error_set(err, ERROR_CONFLICT, "the snapshot has been built already");
+    if (record.state == SNAPSHOT_DELETED)
+        return lookup_missing("snapshot", id, err);
+    bool is_late = record.state == SNAPSHOT_FAILED ||
+                   (int64_t)clock_wall_ms() - record.created_at >= SNAPSHOT_BUILD_MS;
+    if (record.state != SNAPSHOT_BUILDING || is_late) {
+        error_set(err, ERROR_CONFLICT,
+                  record.state == SNAPSHOT_READY
+                      ? "the snapshot has been built already"
+                      : "the build was announced more than an hour ago and is over; begin another");
         return error_about(err, "snapshot", "state");
     }
     *out = record;
@@ -137,20 +150,25 @@ int snapshot_build_upload(struct core *core, const struct actor *actor, const ch
 {
     autofree char *directory = snapshot_build_directory(core);
     autofree char *path = archive_path(core, id);
-    autofree char *partial = xasprintf("%s.new", path);
+    char unique[ID_TEXT]; // two may come at once: the last one that is whole counts
+    autofree char *partial = xasprintf("%s.%s", path, id_make(unique));
     autosnapshot record = {0};
+    autosnapshot since = {0};
 
     if (find_building(core, actor, id, secret, &record, err) < 0 ||
         fd_make_dirs(directory, 0700, err) < 0)
         return -1;
-    autofd fd = open(partial, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    autofd fd = open(partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0)
         return error_sys(err, "keep the upload");
     if (copy_file(archive_fd, fd, err) < 0 || rename(partial, path) < 0) {
         (void)unlink(partial);
         return err->kind ? -1 : error_sys(err, "keep the upload");
     }
-    return 0;
+    if (find_building(core, actor, id, secret, &since, err) == 0)
+        return 0;
+    (void)unlink(path); // whoever finished or deleted it has not seen this one
+    return -1;
 }
 
 static int unpack(struct workshop *workshop, const char *id, const char *directory,
@@ -168,8 +186,8 @@ static int unpack(struct workshop *workshop, const char *id, const char *directo
         return error_sys(err, "open the upload");
     if (workshop_files(workshop, &conversation, err) < 0)
         return -1;
-    return file_unpack_here(workshop->core, conversation, directory, ARCHIVE_TAR_GZIP, archive,
-                            err);
+    return file_unpack_here(workshop->core, NULL, conversation, directory, ARCHIVE_TAR_GZIP,
+                            archive, err);
 }
 
 static int finish(struct workshop *workshop, struct snapshot_record *record, const char *layer,
@@ -222,12 +240,11 @@ int snapshot_build_finish(struct core *core, const struct actor *actor, const ch
                           struct error *err)
 {
     autoworkshop workshop = {.core = core};
-    autofree char *path = archive_path(core, id);
     autosnapshot record = {0};
 
     if (find_building(core, actor, id, NULL, &record, err) < 0 ||
         build(&workshop, &record, content, err) < 0)
         return -1;
-    (void)unlink(path);
+    snapshot_build_forget(core, id);
     return snapshot_get(core, actor, id, out, err);
 }

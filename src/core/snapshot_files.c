@@ -1,27 +1,58 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is in a snapshot: listed with hashes when somebody asks, and then remembered in a file. */
-#include "base/fd.h"
 #include "base/mem.h"
+#include "core/listing.h"
 #include "core/snapshot_impl.h"
 #include "core/sum.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#define HOLES_MAX ((uint64_t)1 << 30)  // bytes of all holes that are hashed
+#define TEXTS_MAX ((uint64_t)48 << 20) // bytes that a list takes, about: more are in no answer
+
+struct listing {
+    struct snapshot_files files;
+    size_t capacity;
+    uint64_t texts, holes;
+};
+
+/* A hole has no end to speak of: a file with too much of them has no hash. */
+static int hash_one(struct listing *listing, const struct layer_change *change,
+                    struct snapshot_file *file, struct error *err)
+{
+    struct stat info;
+
+    if (fstat(change->fd, &info) < 0)
+        return error_sys(err, "look at a file of the snapshot");
+    uint64_t taken = (uint64_t)info.st_blocks * 512, size = (uint64_t)info.st_size;
+    uint64_t hole = size > taken ? size - taken : 0;
+    if (hole > HOLES_MAX - listing->holes)
+        return 0;
+    listing->holes += hole;
+    return sum_file(change->fd, file->sha256, err);
+}
+
 static int list_one(void *data, const struct layer_change *change, struct error *err)
 {
-    struct snapshot_files *files = data;
+    struct listing *listing = data;
+    struct snapshot_files *files = &listing->files;
     struct snapshot_file file = {.size = change->item.size, .mode = change->item.mode & 07777};
 
     if (change->kind == LAYER_REMOVED || !S_ISREG(change->item.mode) || change->fd < 0)
         return 0;
-    if (sum_file(change->fd, file.sha256, err) < 0)
+    files->is_cut |= listing->texts > TEXTS_MAX || files->count == SNAPSHOT_FILES_MAX;
+    if (files->is_cut)
+        return 0;
+    if (hash_one(listing, change, &file, err) < 0)
         return -1;
+    if (files->count == listing->capacity) {
+        listing->capacity = listing->capacity ? listing->capacity * 2 : 64;
+        files->files = xrealloc(files->files, listing->capacity, sizeof *files->files);
+    }
     file.path = xstrdup(change->item.path);
-    files->files = xrealloc(files->files, files->count + 1, sizeof *files->files);
+    listing->texts += strlen(file.path) + sizeof file;
     files->files[files->count++] = file;
     return 0;
 }
@@ -34,66 +65,6 @@ void snapshot_files_clear(struct snapshot_files *files)
     *files = (struct snapshot_files){0};
 }
 
-#define LIST_DIRECTORY "snapshots"
-
-static char *list_path(struct core *core, const char *id)
-{
-    return xasprintf("%s/" LIST_DIRECTORY "/%s", core->settings.data_dir, id);
-}
-
-/* A line a file: hash, mode, size, path (whose newlines are escaped as in packed texts). */
-static bool read_list(struct core *core, const char *id, struct snapshot_files *out)
-{
-    autofree char *path = list_path(core, id);
-    autofile file = fopen(path, "re");
-    autofree char *line = NULL;
-    size_t size = 0;
-
-    if (!file)
-        return false;
-    while (getline(&line, &size, file) > 0) {
-        struct snapshot_file entry = {0};
-        int at = 0;
-        autotexts names = {0};
-        if (sscanf(line, "%64s %o %lu %n", entry.sha256, &entry.mode, &entry.size, &at) != 3)
-            return false;
-        texts_unpack(line + at, &names);
-        entry.path = xstrdup(names.count ? names.items[0] : "");
-        out->files = xrealloc(out->files, out->count + 1, sizeof *out->files);
-        out->files[out->count++] = entry;
-    }
-    return true;
-}
-
-static void write_list(struct core *core, const char *id, const struct snapshot_files *files)
-{
-    autofree char *directory = xasprintf("%s/" LIST_DIRECTORY, core->settings.data_dir);
-    autofree char *path = list_path(core, id);
-    autofree char *partial = xasprintf("%s.new", path);
-    struct error ignored = {0};
-
-    if (fd_make_dirs(directory, 0700, &ignored) < 0)
-        return;
-    FILE *file = fopen(partial, "we");
-    if (!file)
-        return;
-    for (size_t i = 0; i < files->count; i++) {
-        const char *one[] = {files->files[i].path, NULL};
-        autofree char *name = texts_pack(one);
-        (void)fprintf(file, "%s %o %lu %s", files->files[i].sha256, files->files[i].mode,
-                      files->files[i].size, name);
-    }
-    bool is_whole = !ferror(file);
-    if (fclose(file) != 0 || !is_whole || rename(partial, path) < 0)
-        (void)unlink(partial); // only remembered: it can be made again
-}
-
-void snapshot_forget_files(struct core *core, const char *id)
-{
-    autofree char *path = list_path(core, id);
-    (void)unlink(path);
-}
-
 static int is_of(struct core *core, const char *name, enum snapshot_state state, struct error *err)
 {
     autosnapshot record = {0};
@@ -103,6 +74,25 @@ static int is_of(struct core *core, const char *name, enum snapshot_state state,
     if (store_snapshot_get(core->store, name, &record, err) < 0)
         return err->kind == ERROR_NOT_FOUND ? 0 : -1;
     return record.state == state;
+}
+
+static int make_list(struct core *core, const struct snapshot_record *record,
+                     struct snapshot_files *out, struct error *err)
+{
+    const struct layer_diff_options options = {0};
+    struct listing listing = {0};
+    struct error ignored = {0};
+
+    if (snapshot_walk(core, record, &options, list_one, &listing, err) < 0) {
+        snapshot_files_clear(&listing.files);
+        return -1;
+    }
+    listings_keep(core->listings, record->id, &listing.files);
+    if (is_of(core, record->id, SNAPSHOT_READY, &ignored) <=
+        0) // who deleted it found nothing to forget
+        listings_forget(core->listings, record->id);
+    *out = listing.files;
+    return 0;
 }
 
 /* Files that are not called as a snapshot in this state go. */
@@ -126,7 +116,7 @@ static int sweep_directory(struct core *core, const char *path, enum snapshot_st
 
 int snapshot_sweep(struct core *core, struct error *err)
 {
-    autofree char *lists = xasprintf("%s/" LIST_DIRECTORY, core->settings.data_dir);
+    autofree char *lists = xasprintf("%s/" LISTINGS_DIRECTORY, core->settings.data_dir);
     autofree char *uploads = snapshot_build_directory(core);
 
     if (sweep_directory(core, lists, SNAPSHOT_READY, err) < 0)
@@ -137,19 +127,11 @@ int snapshot_sweep(struct core *core, struct error *err)
 int snapshot_files(struct core *core, const struct snapshot_record *record,
                    struct snapshot_files *out, struct error *err)
 {
-    const struct layer_diff_options options = {0};
-    struct snapshot_files files = {0};
-
-    if (record->state != SNAPSHOT_READY)
+    if (record->state != SNAPSHOT_READY || listings_get(core->listings, record->id, out))
         return 0;
-    if (!read_list(core, record->id, &files)) {
-        snapshot_files_clear(&files);
-        if (snapshot_walk(core, record, &options, list_one, &files, err) < 0) {
-            snapshot_files_clear(&files);
-            return error_wrap(err, "list the files of snapshot '%s'", record->id);
-        }
-        write_list(core, record->id, &files);
-    }
-    *out = files;
-    return 0;
+    int result = make_list(core, record, out, err);
+    listings_go_on(core->listings, record->id);
+    if (result < 0 && err->kind != ERROR_NOT_FOUND)
+        return error_wrap(err, "list the files of snapshot '%s'", record->id);
+    return result;
 }

@@ -21,8 +21,12 @@ int snapshot_find_own(struct core *core, const struct actor *actor, const char *
 int snapshot_put(struct core *core, const struct snapshot_record *record, const char *layer,
                  uint64_t bytes, struct error *err);
 
-/* Where uploads of builds wait; each is called as its snapshot, with ".new" while it comes. The caller frees it. */
+/* Where uploads of builds wait; each is called as its snapshot, with a dot and something behind that while it comes. The caller frees it. */
 char *snapshot_build_directory(struct core *core);
+/* What was uploaded is not needed any more. */
+void snapshot_build_forget(struct core *core, const char *id);
+/* A build that is not finished by then is over. */
+#define SNAPSHOT_BUILD_MS ((int64_t)3600 * 1000)
 
 /* Holds what its files lie in, and sets record->layers to that: merging changes it. ERROR_NOT_FOUND, noun "snapshot": it is gone. */
 int snapshot_hold(struct core *core, struct snapshot_record *record, struct layers_hold *hold,
@@ -42,8 +46,6 @@ void snapshot_count_later(struct core *core, const char *id); // a chore
 void snapshot_count_all(struct core *core, const struct store_owner *owner);
 /* One has come into being: what can wait is done for it in the background. Does not block. */
 void snapshot_look_after(struct core *core, const struct snapshot_record *record);
-/* The list of its files is not needed any more. */
-void snapshot_forget_files(struct core *core, const char *id);
 
 /* At the start: uploads and lists whose snapshot has no use for them any more, or that were not finished, go. */
 int snapshot_sweep(struct core *core, struct error *err);

@@ -15,7 +15,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define BUILD_PATIENCE_MS ((int64_t)3600 * 1000)
 #define PAGE 100
 
 static int admins_only(const struct actor *actor, struct error *err)
@@ -100,7 +99,7 @@ static void add_stored(const struct store_space *stored, struct space_use parts[
 
 // ---- uploads that nobody will finish ----
 
-/* Whether the upload `name` (an id, perhaps with ".new") is of a build that still may be finished. */
+/* Whether the upload `name` (an id, perhaps with more behind a dot) is of a build that still may be finished. */
 static int is_wanted(struct core *core, const char *name, int64_t now, struct error *err)
 {
     autofree char *id = xstrndup(name, strcspn(name, "."));
@@ -110,7 +109,7 @@ static int is_wanted(struct core *core, const char *name, int64_t now, struct er
         return 0;
     if (store_snapshot_get(core->store, id, &record, err) < 0)
         return err->kind == ERROR_NOT_FOUND ? 0 : -1;
-    return record.state == SNAPSHOT_BUILDING && now - record.created_at < BUILD_PATIENCE_MS;
+    return record.state == SNAPSHOT_BUILDING && now - record.created_at < SNAPSHOT_BUILD_MS;
 }
 
 /* Uploads without such a build; they go unless it is a trial. */
@@ -150,7 +149,7 @@ static int give_up_builds(struct core *core, struct error *err)
         return -1;
     for (size_t i = 0; i < found.count; i++) {
         struct snapshot_record record = found.rows[i];
-        if (now - record.created_at < BUILD_PATIENCE_MS)
+        if (now - record.created_at < SNAPSHOT_BUILD_MS)
             continue;
         record.state = SNAPSHOT_FAILED;
         record.error = "it was announced and not finished within an hour";

@@ -37,7 +37,7 @@ struct exporting {
     struct stack stack;
     struct buffer changes; // lines about what is not there any more
     struct buffer sums;
-    uint64_t files, bytes;
+    uint64_t maximum, files, bytes;
     struct writer *writer;
 };
 
@@ -52,8 +52,13 @@ static void exporting_clear(struct exporting *exporting)
 static int walk(struct exporting *exporting, layer_on_change on_change, struct error *err)
 {
     const struct layer_diff_options options = {0};
-    return layer_diff(engine_volume(exporting->core->engine), &exporting->stack.base,
-                      &exporting->stack.full, &options, on_change, exporting, NULL, err);
+    struct layer_diff_total total = {0};
+
+    if (layer_diff(engine_volume(exporting->core->engine), &exporting->stack.base,
+                   &exporting->stack.full, &options, on_change, exporting, &total, err) < 0)
+        return -1;
+    return total.n_deep ? error_set(err, ERROR_LIMIT, "directories are nested too deep to be moved")
+                        : 0;
 }
 
 static char *path_in_archive(const char *path)
@@ -76,6 +81,9 @@ static int note_change(void *data, const struct layer_change *change, struct err
     exporting->files++;
     if (change->item.is_hard_link)
         return 0;
+    if (change->item.size > exporting->maximum - exporting->bytes)
+        return error_set(err, ERROR_LIMIT, "its files have more than %" PRIu64 " bytes",
+                         exporting->maximum);
     exporting->bytes += change->item.size;
     autofree char *path = path_in_archive(change->item.path);
     return sum_file(change->fd, sum, err) < 0 ? -1
@@ -230,6 +238,7 @@ static int export_to(struct exporting *exporting, uint64_t maximum, int fd, stru
     struct archive_task task;
     char program[PATH_MAX];
 
+    exporting->maximum = maximum;
     buffer_init(&exporting->changes, TRANSFER_ABOUT_MAX);
     buffer_init(&exporting->sums, TRANSFER_SUMS_MAX);
     if (file_archive_task(exporting->core, ARCHIVE_TAR_ZSTD, maximum, program, &task, err) < 0 ||

@@ -25,6 +25,7 @@
 #define PREFIX TRANSFER_FILES "/"
 #define VALUE_MAX ((size_t)64 << 10) // of a line that is kept
 #define MODES_MAX ((size_t)16 << 20)
+#define DIRS_MAX ((size_t)64 << 20)
 #define USUAL_RATIO 16
 #define IMPORT_MODE 0777u // what files_import sets by itself
 #define IMPORT_DIR_MODE 01777u
@@ -39,7 +40,8 @@ struct importing {
     uint64_t left;       // of its bytes
     char *path;          // its path in the archive
     struct buffer modes; // packed texts: mode and path of what gets its mode at last
-    struct texts dirs;   // packed records of directories, which get their times at last
+    struct texts dirs;   // records of directories, which get their times at last
+    size_t dirs_bytes;   // that these take
     size_t n_dirs_left;
     struct workshop workshop;
 };
@@ -140,9 +142,9 @@ static int read_texts(struct importing *importing, struct error *err)
     if (read_entry(importing, TRANSFER_ABOUT, &about, err) < 0 ||
         transfer_about_read(&about, &importing->about, err) < 0 ||
         check_values(&importing->about, err) < 0 ||
-        read_entry(importing, TRANSFER_SUMS, &importing->sums_text, err) < 0)
+        read_entry(importing, TRANSFER_SUMS, &importing->sums_text, err) < 0 ||
+        transfer_sums_read(&importing->sums_text, &importing->sums, err) < 0)
         return -1;
-    transfer_sums_read(&importing->sums_text, &importing->sums);
     return check_about(importing, &about, err);
 }
 
@@ -203,11 +205,15 @@ static int note_mode(struct importing *importing, const struct files_item *item,
     return buffer_add_text(&importing->modes, packed, err);
 }
 
-static void note_dir(struct importing *importing, const struct files_item *item)
+static int note_dir(struct importing *importing, const struct files_item *item, struct error *err)
 {
     autofree char *line = xasprintf("%o %u %u %" PRId64 " %s", item->mode, item->uid, item->gid,
                                     item->mtime_ns, item->path);
+    importing->dirs_bytes += strlen(line) + 1;
+    if (importing->dirs_bytes > DIRS_MAX)
+        return error_set(err, ERROR_LIMIT, "the archive has too many directories");
     texts_add(&importing->dirs, line);
+    return 0;
 }
 
 static int begin_file(struct importing *importing, const struct files_item *item, struct error *err)
@@ -232,8 +238,8 @@ static int take_item(struct importing *importing, struct files_item *item, struc
         item->target += length;
     if (note_mode(importing, item, err) < 0)
         return -1;
-    if (S_ISDIR(item->mode))
-        note_dir(importing, item);
+    if (S_ISDIR(item->mode) && note_dir(importing, item, err) < 0)
+        return -1;
     return S_ISREG(item->mode) && !item->is_hard_link ? begin_file(importing, item, err) : 0;
 }
 

@@ -9,6 +9,9 @@
 
 #define FIRST_LINE "burrow-snapshot 1"
 #define FIRST_WORD "burrow-snapshot "
+#define ABOUT_MAX_LINES ((size_t)512 << 10)
+#define SUM_LENGTH 64
+#define LINE_MIN (SUM_LENGTH + 4) // with two spaces, a name of one character and the newline
 
 int transfer_about_begin(struct buffer *about, struct error *err)
 {
@@ -25,11 +28,21 @@ int transfer_about_add(struct buffer *about, const char *name, const char *value
     return buffer_add_text(about, packed, err);
 }
 
+/* Lines of nothing cost more memory than they take in the archive. */
+static bool has_fair_lines(const char *text)
+{
+    size_t lines = 0;
+
+    for (const char *at = text; (at = strchr(at, '\n')); at++)
+        lines++;
+    return lines <= ABOUT_MAX_LINES;
+}
+
 int transfer_about_read(const struct buffer *about, struct texts *lines, struct error *err)
 {
     autotexts found = {0};
 
-    if (about->length && strlen(about->data) == about->length)
+    if (about->length && strlen(about->data) == about->length && has_fair_lines(about->data))
         texts_unpack(about->data, &found);
     if (found.count == 0 || strncmp(found.items[0], FIRST_WORD, sizeof FIRST_WORD - 1) != 0) {
         error_set(err, ERROR_INVALID, "this is no archive of a snapshot");
@@ -92,23 +105,40 @@ static int compare(const void *left, const void *right)
     return order ? order : (a->length > b->length) - (a->length < b->length);
 }
 
-void transfer_sums_read(const struct buffer *text, struct transfer_sums *out)
+static bool is_sum_line(const char *at, size_t length)
+{
+    if (length && *at == '\\') {
+        at++;
+        length--;
+    }
+    return length >= LINE_MIN && strspn(at, "0123456789abcdef") == SUM_LENGTH &&
+           memcmp(at + SUM_LENGTH, "  ", 2) == 0 && at[length - 1] == '\n';
+}
+
+int transfer_sums_read(const struct buffer *text, struct transfer_sums *out, struct error *err)
 {
     const char *at = text->data, *end = at + text->length;
     size_t capacity = 0;
 
     while (text->length && at < end) {
         const char *newline = memchr(at, '\n', (size_t)(end - at));
-        const char *next = newline ? newline + 1 : end;
+        size_t length = (size_t)((newline ? newline + 1 : end) - at);
+        if (!is_sum_line(at, length)) {
+            error_set(err, ERROR_INVALID,
+                      "the archive is damaged: line %zu of '" TRANSFER_SUMS "' is no sum and name",
+                      out->count + 1);
+            return error_about(err, "archive", "damaged");
+        }
         if (out->count == capacity) {
             capacity = capacity ? capacity * 2 : 64;
             out->lines = xrealloc(out->lines, capacity, sizeof *out->lines);
         }
-        out->lines[out->count++] = (struct transfer_sum){.at = at, .length = (size_t)(next - at)};
-        at = next;
+        out->lines[out->count++] = (struct transfer_sum){.at = at, .length = length};
+        at += length;
     }
     if (out->count)
         qsort(out->lines, out->count, sizeof *out->lines, compare);
+    return 0;
 }
 
 bool transfer_sums_use(struct transfer_sums *sums, const char *sum, const char *path)

@@ -33,8 +33,8 @@ struct transfer_sums {
     struct transfer_sum *lines; // sorted
     size_t count, n_used;
 };
-/* `text` must outlive it. */
-void transfer_sums_read(const struct buffer *text, struct transfer_sums *out);
+/* `text` must outlive it. ERROR_INVALID, noun "archive", when a line is none; *out has to be cleared all the same. */
+int transfer_sums_read(const struct buffer *text, struct transfer_sums *out, struct error *err);
 /* Whether there is such a line that was not used yet; it is now. */
 bool transfer_sums_use(struct transfer_sums *sums, const char *sum, const char *path);
 void transfer_sums_clear(struct transfer_sums *sums);

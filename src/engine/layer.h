@@ -113,6 +113,7 @@ typedef int (*layer_on_change)(void *data, const struct layer_change *change, st
 struct layer_diff_total {
     uint64_t n_added, n_changed, n_removed;
     uint64_t skipped; // sockets, pipes, and what is too deep to name
+    uint64_t n_deep;  // of these, the last
 };
 
 /*

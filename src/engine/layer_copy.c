@@ -219,6 +219,8 @@ int layer_copy_entry(struct layer_copy *copy, int from_fd, const char *name,
         return copy_node(from_fd, name, info, to_fd, err);
     if (info->st_nlink > 1) {
         const char *first = layer_links_meet(&copy->links, info, copy->path);
+        if (copy->links.is_full)
+            return error_set(err, ERROR_LIMIT, "too many files have several names");
         // the first may have vanished before it was copied: then this one is it
         if (first && linkat(copy->top_fd, first, to_fd, name, 0) == 0)
             return 0;

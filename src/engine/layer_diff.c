@@ -8,6 +8,7 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "engine/layer_impl.h"
+#include "engine/volume_impl.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -16,9 +17,19 @@
 
 #define CHUNK 65536
 #define MAX_ATTRIBUTES 65536
+#define UNSURE_NS ((int64_t)30 * 1000000000) // more than writing back takes
+
+enum side { FROM, TO };
+
+struct age { // of a layer
+    dev_t device;
+    int64_t made_at; // 0: not asked yet, or not known
+};
 
 struct diff {
-    struct layer_dir from, to; // roots
+    struct layer_dir from, to;                // roots
+    const struct volume_layer_ops *layer_ops; // or NULL
+    struct age ages[2];
     const struct layer_diff_options *options;
     layer_on_change on_change;
     void *data;
@@ -26,6 +37,7 @@ struct diff {
     struct layer_links links;
     char path[FILES_MAX_RECORD_PATH];
     size_t length;
+    size_t n_open; // real directories on the way to it
     char target[FILES_MAX_PATH];
     char chunks[2][CHUNK];
 };
@@ -79,21 +91,48 @@ static int open_entry(const struct layer_entry *entry)
     return take_fd(fd);
 }
 
-/* 1 when the bytes differ. */
-static int compare_bytes(struct diff *diff, int a, int b, struct error *err)
+/* Where the next bytes are that are no hole, from `at` on; the end where there are none. */
+static off_t next_data(int fd, off_t at, off_t end)
 {
-    for (;;) {
+    off_t data = lseek(fd, at, SEEK_DATA);
+    if (data < 0)
+        return errno == ENXIO ? end : at; // or the file system does not know holes
+    return data < end ? data : end;
+}
+
+static ssize_t read_at(int fd, char *chunk, off_t at)
+{
+    size_t done = 0;
+    while (done < CHUNK) {
+        ssize_t got = pread(fd, chunk + done, CHUNK - done, at + (off_t)done);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return -1;
+        if (got == 0)
+            break;
+        done += (size_t)got;
+    }
+    return (ssize_t)done;
+}
+
+/* 1 when the bytes differ. What is a hole in both is not read: holes may be of any size. */
+static int compare_bytes(struct diff *diff, int a, int b, off_t size, struct error *err)
+{
+    for (off_t at = 0; at < size; at += CHUNK) {
         if (layer_check_cancelled(diff->options->is_cancelled, err) < 0)
             return -1;
-        ssize_t got = fd_read_full(a, diff->chunks[0], CHUNK);
-        ssize_t other = fd_read_full(b, diff->chunks[1], CHUNK);
+        off_t first = next_data(a, at, size), second = next_data(b, at, size);
+        at = first < second ? first : second;
+        if (at >= size)
+            return 0;
+        ssize_t got = read_at(a, diff->chunks[0], at), other = read_at(b, diff->chunks[1], at);
         if (got < 0 || other < 0)
             return error_sys(err, "read '%s'", diff->path);
         if (got != other || memcmp(diff->chunks[0], diff->chunks[1], (size_t)got) != 0)
             return 1;
-        if (got < CHUNK)
-            return 0;
     }
+    return 0;
 }
 
 /* Attributes that mean something to a box, one behind the other: name, NUL, length, value. */
@@ -133,14 +172,32 @@ static bool is_moment_equal(const struct timespec *a, const struct timespec *b)
     return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
 }
 
+/* When the layer that `fd` lies in was made; asked once as long as it stays the same. */
+static int64_t made_at(struct diff *diff, enum side side, int fd, dev_t device)
+{
+    struct age *age = &diff->ages[side];
+    if (!diff->layer_ops)
+        return 0;
+    if (!age->made_at || age->device != device)
+        *age = (struct age){device, diff->layer_ops->made_at(fd)};
+    return age->made_at;
+}
+
 /*
  * A file and its copy in a snapshot of a subvolume have the same number and the same time of their last change, which no guest
- * can set.
+ * can set. That time is one of ticks, though, and is on disk before what was written then: it tells nothing of a file that was written
+ * shortly before the older of the two was made.
  */
-static bool is_untouched(const struct stat *a, const struct stat *b)
+static bool is_untouched(struct diff *diff, const struct layer_entry *a, int a_fd,
+                         const struct layer_entry *b, int b_fd)
 {
-    return a->st_ino == b->st_ino && is_moment_equal(&a->st_ctim, &b->st_ctim) &&
-           a->st_size == b->st_size;
+    const struct stat *one = &a->info, *two = &b->info;
+    if (one->st_ino != two->st_ino || !is_moment_equal(&one->st_ctim, &two->st_ctim) ||
+        one->st_size != two->st_size)
+        return false;
+    int64_t changed_at = (int64_t)one->st_ctim.tv_sec * 1000000000 + one->st_ctim.tv_nsec;
+    return changed_at + UNSURE_NS < made_at(diff, FROM, a_fd, one->st_dev) &&
+           changed_at + UNSURE_NS < made_at(diff, TO, b_fd, two->st_dev);
 }
 
 static bool has_same_rights(const struct stat *a, const struct stat *b)
@@ -174,7 +231,7 @@ static int compare_files(struct diff *diff, const struct layer_entry *a,
         return one->st_rdev != two->st_rdev;
     if (one->st_size != two->st_size)
         return 1;
-    if (is_untouched(one, two))
+    if (is_untouched(diff, a, a->parent_fd, b, b->parent_fd))
         return 0;
     if (!diff->options->is_base_compared)
         return 1;
@@ -182,15 +239,16 @@ static int compare_files(struct diff *diff, const struct layer_entry *a,
     if (first < 0 || second < 0)
         return 1;
     int differs = compare_attributes(first, second, err);
-    return differs ? differs : compare_bytes(diff, first, second, err);
+    return differs ? differs : compare_bytes(diff, first, second, one->st_size, err);
 }
 
-static int compare_dirs(const struct layer_entry *a, const struct layer_entry *b, struct error *err)
+static int compare_dirs(struct diff *diff, const struct layer_entry *a, const struct layer_entry *b,
+                        struct error *err)
 {
     int first = a->dir.places[0].fd, second = b->dir.places[0].fd;
     if (!has_same_rights(&a->info, &b->info))
         return 1;
-    if (is_untouched(&a->info, &b->info))
+    if (is_untouched(diff, a, first, b, second))
         return 0;
     return compare_attributes(first, second, err);
 }
@@ -291,7 +349,7 @@ static int diff_entries(struct diff *diff, struct layer_entry *a, struct layer_e
             return -1;
         return is_told_dir ? diff_dir(diff, &nothing, &b->dir, depth, err) : 0;
     }
-    int differs = is_told_dir ? compare_dirs(a, b, err) : compare_files(diff, a, b, err);
+    int differs = is_told_dir ? compare_dirs(diff, a, b, err) : compare_files(diff, a, b, err);
     if (differs < 0 || (differs && tell(diff, LAYER_CHANGED, a, b, err) < 0))
         return -1;
     return is_told_dir ? diff_dir(diff, &a->dir, &b->dir, depth, err) : 0;
@@ -306,8 +364,10 @@ static int diff_name(struct diff *diff, const struct layer_dir *from, const stru
 
     if (layer_check_cancelled(diff->options->is_cancelled, err) < 0)
         return -1;
-    if (length + more >= sizeof diff->path || depth > LAYER_MAX_DEPTH) {
+    if (length + more >= sizeof diff->path || depth > LAYER_MAX_DEPTH ||
+        diff->n_open > LAYER_MAX_OPEN) {
         diff->total.skipped++;
+        diff->total.n_deep++;
         return 0;
     }
     if (layer_lookup(&diff->from, from, name, &a, err) < 0)
@@ -319,7 +379,10 @@ static int diff_name(struct diff *diff, const struct layer_dir *from, const stru
     (void)snprintf(diff->path + length, sizeof diff->path - length, "%s%s", length ? "/" : "",
                    name);
     diff->length += more;
+    size_t opened = a.dir.count + b.dir.count;
+    diff->n_open += opened;
     int result = diff_entries(diff, &a, &b, depth + 1, err);
+    diff->n_open -= opened;
     diff->length = length;
     diff->path[length] = '\0';
     layer_entry_clear(&a);
@@ -365,6 +428,7 @@ int layer_diff(struct volume *volume, const struct layer_stack *from, const stru
     static const struct layer_diff_options usual = {.is_base_compared = true};
     struct diff *diff = xnew(struct diff);
 
+    diff->layer_ops = volume->ops->layers;
     diff->options = options ? options : &usual;
     diff->on_change = on_change;
     diff->data = data;

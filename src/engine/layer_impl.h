@@ -6,6 +6,8 @@
 #include <sys/stat.h>
 
 #define LAYER_MAX_DEPTH 256 // of directories; what lies deeper is not read
+#define LAYER_MAX_OPEN                                                                             \
+    8192 // real directories on the way to a file; where many layers have a deep path, they are many
 #define LAYER_OPAQUE "trusted.overlay.opaque"
 #define LAYER_REDIRECT "trusted.overlay.redirect"
 
@@ -21,8 +23,10 @@ int layer_check_cancelled(const atomic_bool *is_cancelled, struct error *err);
 struct layer_links {
     struct layer_link *slots; // open addressing
     size_t count, capacity;
+    size_t bytes;
+    bool is_full; // no more are kept: such a file is one of its own under each name
 };
-/* The path kept for the file, or NULL after keeping this one. The texts are the table's. */
+/* The path kept for the file, or NULL after keeping this one, if there was room. The texts are the table's. */
 const char *layer_links_meet(struct layer_links *links, const struct stat *info, const char *path);
 void layer_links_clear(struct layer_links *links);
 

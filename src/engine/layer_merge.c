@@ -11,6 +11,7 @@
 struct merge {
     const struct layer_dir *roots;
     struct layer_copy *copy;
+    size_t n_open; // real directories on the way
 };
 
 static int merge_dir(struct merge *merge, const struct layer_dir *dir, int to_fd, unsigned depth,
@@ -38,13 +39,19 @@ static int merge_subdir(struct merge *merge, const struct layer_dir *parent,
     if (depth > LAYER_MAX_DEPTH)
         return error_set(err, ERROR_LIMIT, "directories are nested deeper than %d",
                          LAYER_MAX_DEPTH);
+    if (merge->n_open + entry->dir.count > LAYER_MAX_OPEN)
+        return error_set(err, ERROR_LIMIT, "too many layers have too deep directories");
     if (mkdirat(to_fd, name, 0700) < 0)
         return error_sys(err, "make a directory");
     autofd fd = openat(to_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
         return error_sys(err, "open a directory");
-    if (mark_dir(fd, parent, &entry->dir, name, err) < 0 ||
-        merge_dir(merge, &entry->dir, fd, depth, err) < 0)
+    merge->n_open += entry->dir.count;
+    int result = mark_dir(fd, parent, &entry->dir, name, err);
+    if (result == 0)
+        result = merge_dir(merge, &entry->dir, fd, depth, err);
+    merge->n_open -= entry->dir.count;
+    if (result < 0)
         return -1;
     return layer_copy_attributes(entry->dir.places[0].fd, fd, &entry->info, false, err);
 }
@@ -98,7 +105,7 @@ int layer_merge_into(struct layer_copy *copy, const int *fds, size_t count, int 
 {
     struct layer_dir root;
     struct stat info;
-    struct merge merge = {&root, copy};
+    struct merge merge = {&root, copy, 0};
 
     if (fstat(fds[0], &info) < 0)
         return error_sys(err, "look at a layer");

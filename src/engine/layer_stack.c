@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #define MAX_NAMES 8000000 // of one directory
+#define MAX_LINK_BYTES ((size_t)256 << 20)
 
 /* Hard links */
 
@@ -54,6 +55,10 @@ const char *layer_links_meet(struct layer_links *links, const struct stat *info,
     struct layer_link *link = find_link(links->slots, links->capacity, info->st_dev, info->st_ino);
     if (link->path)
         return link->path;
+    links->bytes += strlen(path) + 1 + 2 * sizeof *link;
+    links->is_full |= links->bytes > MAX_LINK_BYTES;
+    if (links->is_full)
+        return NULL;
     *link = (struct layer_link){info->st_dev, info->st_ino, xstrdup(path)};
     links->count++;
     return NULL;
@@ -182,11 +187,31 @@ static bool is_opaque(int fd)
     return fgetxattr(fd, LAYER_OPAQUE, value, sizeof value) == 1 && value[0] == 'y';
 }
 
-/* "name" for a directory renamed in its parent, "/path" for one from elsewhere; "" for all others. */
+/* A name, or names behind a slash each; none that leads up. */
+static bool is_redirect(const char *text)
+{
+    bool is_path = text[0] == '/';
+    const char *at = text + is_path;
+
+    for (;; at++) {
+        size_t length = strcspn(at, "/");
+        bool is_dots = (length == 1 && at[0] == '.') || (length == 2 && memcmp(at, "..", 2) == 0);
+        if (length == 0 || length > 255 || is_dots || (at[length] && !is_path))
+            return false;
+        at += length;
+        if (!*at)
+            return true;
+    }
+}
+
+/* "name" for a directory renamed in its parent, "/path" for one from elsewhere; "" for all others, and where it says what the kernel
+ * never writes. */
 static void read_redirect(int fd, char *text, size_t size)
 {
     ssize_t length = fgetxattr(fd, LAYER_REDIRECT, text, size - 1);
     text[length > 0 ? length : 0] = '\0';
+    if (*text && !is_redirect(text))
+        *text = '\0';
 }
 
 struct search {
@@ -195,49 +220,90 @@ struct search {
     struct layer_entry *out;
     char name[256]; // looked for from here down
     bool is_over;
-    unsigned detours; // a path of a renamed directory may lead over others
 };
 
-static int look(struct search *search, struct error *err);
+/* A path that a renamed directory was moved from, looked for in one layer after the other. */
+struct detour {
+    char *path;  // absolute; as it is called in the next layer
+    size_t left; // of it, from the slash before what is looked for now
+    bool is_over;
+};
 
-/* From a directory to what it has under the name, also when that is only below the stack, or nothing. */
-static int step_into(const struct search *search, struct layer_dir *dir, const char *name,
-                     struct error *err)
+/* What lay at the name that ends where `left` begins is called otherwise from the next layer on; what is left of the path stays. */
+static void change_path(struct detour *detour, size_t name_length, const char *redirect)
 {
-    struct layer_entry found = {.parent_fd = -1};
-    struct search inner = {search->roots, dir, &found, "", false, search->detours + 1};
+    size_t before = strlen(detour->path) - detour->left;
+    const char *rest = detour->path + before;
 
-    (void)snprintf(inner.name, sizeof inner.name, "%s", name);
-    int result = look(&inner, err);
-    if (result == 0 && found.kind == ENTRY_NONE && !found.is_hidden)
-        set_below(&found.dir, dir, name);
-    layer_dir_clear(dir);
-    *dir = found.dir;
-    return result;
+    if (redirect[0] == '/')
+        before = 0;
+    else
+        before -= name_length;
+    char *changed = xasprintf("%.*s%s%s", (int)before, detour->path, redirect, rest);
+    free(detour->path);
+    detour->path = changed;
 }
 
-/* Adds what an absolute path names in the layers below `layer`. */
+/* One name further down. 1, 0 when this layer does not have it, -1. */
+static int step(struct detour *detour, int *fd, struct error *err)
+{
+    char name[256], redirect[4096];
+    const char *at = detour->path + strlen(detour->path) - detour->left + 1;
+    size_t length = strcspn(at, "/");
+
+    (void)snprintf(name, sizeof name, "%.*s", (int)length, at);
+    int next = openat(*fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (next < 0 && (errno == ENOTDIR || errno == ELOOP)) // a whiteout too
+        detour->is_over = true;
+    else if (next < 0 && errno != ENOENT && errno != ENAMETOOLONG)
+        return error_sys(err, "open a directory");
+    if (next < 0)
+        return 0;
+    closep(fd);
+    *fd = next;
+    detour->left -= length + 1;
+    if (is_opaque(next)) {
+        detour->is_over = true;
+        return 1;
+    }
+    read_redirect(next, redirect, sizeof redirect);
+    if (*redirect)
+        change_path(detour, length, redirect);
+    return 1;
+}
+
+static int look_along(struct detour *detour, const struct layer_place *root, struct layer_dir *out,
+                      struct error *err)
+{
+    autofd fd = fcntl(root->fd, F_DUPFD_CLOEXEC, 3);
+    int found = 1;
+
+    if (fd < 0)
+        return error_sys(err, "open a directory");
+    detour->left = strlen(detour->path);
+    while (found > 0 && detour->left)
+        found = step(detour, &fd, err);
+    return found <= 0 ? found : add_place(out, root->layer, take_fd(fd), err);
+}
+
+/*
+ * Adds what an absolute path names in the layers below `layer`. As in the kernel each layer is gone through once, by the path as it is
+ * called there: whoever nests renamed directories in each other makes the way longer by steps, not many times longer.
+ */
 static int append_path(struct search *search, unsigned layer, const char *path, struct error *err)
 {
-    struct layer_dir dir = {.below = xstrdup("")};
+    struct detour detour = {.path = xstrdup(path)};
     struct layer_dir *out = &search->out->dir;
-    autofree char *copy = xstrdup(path);
-    char *rest = copy;
     int result = 0;
 
-    for (size_t i = 0; i < search->roots->count && result == 0; i++) {
+    for (size_t i = 0; i < search->roots->count && !detour.is_over && result == 0; i++) {
         const struct layer_place *root = &search->roots->places[i];
         if (root->layer > layer)
-            result = add_place(&dir, root->layer, fcntl(root->fd, F_DUPFD_CLOEXEC, 3), err);
+            result = look_along(&detour, root, out, err);
     }
-    for (char *part; result == 0 && (part = strsep(&rest, "/"));)
-        result = *part ? step_into(search, &dir, part, err) : 0;
-    out->places = xrealloc(out->places, out->count + dir.count + 1, sizeof *out->places);
-    for (size_t i = 0; i < dir.count; i++)
-        out->places[out->count++] = dir.places[i];
     free(out->below);
-    out->below = take(dir.below);
-    free(dir.places);
+    out->below = detour.is_over ? NULL : take(detour.path);
+    free(detour.path);
     return result;
 }
 
@@ -268,9 +334,6 @@ static int take_dir(struct search *search, const struct layer_place *at, struct 
         return 0;
     }
     search->is_over = true;
-    if (search->detours > LAYER_MAX_DEPTH)
-        return error_set(err, ERROR_LIMIT, "directories were renamed in more than %d steps",
-                         LAYER_MAX_DEPTH);
     return append_path(search, at->layer, redirect, err);
 }
 

@@ -583,12 +583,21 @@ static int remove_layer(struct volume *volume, int layers_fd, const char *name, 
     return 0;
 }
 
+static int64_t made_at(int fd)
+{
+    struct btrfs_ioctl_get_subvol_info_args info;
+    if (ioctl(fd, BTRFS_IOC_GET_SUBVOL_INFO, &info) < 0)
+        return 0;
+    return (int64_t)info.otime.sec * 1000000000 + info.otime.nsec;
+}
+
 static const struct volume_layer_ops layer_ops = {
     .save = save_layer,
     .branch = branch_layer,
     .make = make_layer,
     .seal = seal_layer,
     .remove = remove_layer,
+    .made_at = made_at,
 };
 
 const struct volume_ops volume_btrfs_ops = {

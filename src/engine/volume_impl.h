@@ -58,6 +58,8 @@ struct volume_layer_ops {
     int (*make)(int layers_fd, const char *name, struct error *err);
     int (*seal)(int layers_fd, const char *name, struct error *err);
     int (*remove)(struct volume *volume, int layers_fd, const char *name, struct error *err);
+    /* When the layer or scratch that `fd` lies in was made, in ns; 0: that is not known. */
+    int64_t (*made_at)(int fd);
 };
 
 extern const struct volume_ops volume_btrfs_ops;

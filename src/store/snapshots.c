@@ -92,7 +92,7 @@ static void select_ready(struct query *where, const struct snapshot_search *sear
 {
     query_init(where);
     query_where_that(where, "state = 'ready'");
-    if (!search->owner.organisation)
+    if (!search->owner.organisation || search->is_public_only)
         query_where_that(where, "is_public = 1");
     query_where_owner(where, &search->owner);
     query_where_text(where, "name", search->name);
@@ -127,16 +127,20 @@ int store_snapshot_find(struct store *store, const struct snapshot_search *searc
 int store_snapshot_take_tag(struct store *store, const struct snapshot_record *record,
                             struct error *err)
 {
-    struct sql_value args[] = {sql_text(record->owner.organisation), sql_text(record->name),
-                               sql_text(record->tag), sql_text(record->id),
-                               sql_number(record->updated_at)};
+    struct sql_value args[] = {sql_text(record->owner.organisation),
+                               sql_text(record->name),
+                               sql_text(record->tag),
+                               sql_text(record->id),
+                               sql_number(record->updated_at),
+                               sql_text(record->owner.tenant),
+                               sql_text(record->owner.scope)};
     autocall call = {0};
 
     if (store_call_begin(store, STORE_DURABLE, &call, err) < 0 ||
         store_run(&call,
                   "UPDATE snapshots SET tag = NULL, updated_at = $5 WHERE organisation = $1 AND "
                   "name = $2 AND tag = $3 "
-                  "AND id <> $4 AND state = 'ready'",
+                  "AND id <> $4 AND state = 'ready' AND tenant IS $6 AND scope IS $7",
                   args, ARRAY_SIZE(args), NULL, NULL, NULL, err) < 0)
         return error_wrap(err, "give snapshot '%s' its tag", record->id);
     return store_call_done(&call, err);

@@ -74,13 +74,14 @@ int store_snapshot_update(struct store *store, const struct snapshot_record *rec
 /* The newest ready one that fits; NULLs match all. ERROR_NOT_FOUND. */
 struct snapshot_search {
     struct store_owner owner; // organisation NULL: public ones of all
+    bool is_public_only;
     const char *name;
     const char *tag;
     const char *content_hash;
 };
 int store_snapshot_find(struct store *store, const struct snapshot_search *search,
                         struct snapshot_record *out, struct error *err);
-/* Takes the tag from all other ready ones of this name, since a new one has it. */
+/* Takes the tag from all other ready ones of this name and owner, since a new one has it. */
 int store_snapshot_take_tag(struct store *store, const struct snapshot_record *record,
                             struct error *err);
 

@@ -4,8 +4,12 @@
 
 #include "base/clock.h"
 #include "core/checkpoint.h"
+#include "core/core_impl.h"
+#include "core/difference.h"
 #include "core/snapshot.h"
 #include "core/texts.h"
+#include "core/transfer.h"
+#include "store/accounts.h"
 
 #include <unistd.h>
 
@@ -169,4 +173,103 @@ CORE_TEST(going_back_to_a_checkpoint_brings_the_files_back_and_ends_what_runs)
     CHECK_STR(err.noun, "checkpoint");
     CHECK_OK(checkpoint_list(core, &actor, id, &all, &err), err);
     CHECK_INT(all.count, 1);
+}
+
+/* An actor of another organisation, which is called so. */
+static struct actor make_stranger(const char *name)
+{
+    struct actor stranger = {.is_admin = true};
+    struct error err = {0};
+    const struct organisation_record other = {
+        .id = id_make(stranger.organisation), .name = name, .created_at = (int64_t)clock_wall_ms()};
+
+    CHECK_OK(store_organisation_put(core->store, &other, &err), err);
+    return stranger;
+}
+
+static void check_missing(int result, const struct error *err, const char *noun)
+{
+    CHECK(result < 0);
+    CHECK_INT(err->kind, ERROR_NOT_FOUND);
+    CHECK_STR(err->noun, noun);
+}
+
+CORE_TEST(another_organisation_reaches_no_snapshot_or_checkpoint)
+{
+    struct actor stranger = make_stranger("strangers");
+    struct difference_request diff = {.from = "base", .to = "now", .max_entries = 10};
+    char sandbox[ID_TEXT], id[ID_TEXT];
+    autocheckpoint one = {0};
+    autocheckpoints points = {0};
+    autosnapshot got = {0};
+    autosnapshots list = {0};
+    autodifference found = {0};
+    const struct snapshot_filter filter = {.page = {.limit = 10}};
+    struct snapshot_request take = {.name = "stolen"};
+    struct error err = {0};
+    uint64_t size;
+    int fd = -1;
+
+    make_sandbox(sandbox);
+    keep(sandbox, "mine", id);
+    CHECK_OK(checkpoint_create(core, &actor, sandbox, "one", &one, &err), err);
+    check_missing(snapshot_get(core, &stranger, id, &got, &err), &err, "snapshot");
+    check_missing(snapshot_resolve(core, &stranger, id, &got, &err), &err, "snapshot");
+    check_missing(snapshot_resolve(core, &stranger, "mine:latest", &got, &err), &err, "snapshot");
+    check_missing(snapshot_resolve(core, &stranger, "@default/mine", &got, &err), &err, "snapshot");
+    check_missing(snapshot_resolve_public(core, id, &got, &err), &err, "snapshot");
+    check_missing(snapshot_set_tag(core, &stranger, id, "x", &got, &err), &err, "snapshot");
+    check_missing(snapshot_delete(core, &stranger, id, &err), &err, "snapshot");
+    check_missing(transfer_export(core, &stranger, id, 1 << 20, &fd, &size, &err), &err,
+                  "snapshot");
+    check_missing(snapshot_create(core, &stranger, sandbox, &take, &got, &err), &err, "sandbox");
+    check_missing(checkpoint_list(core, &stranger, sandbox, &points, &err), &err, "sandbox");
+    check_missing(checkpoint_restore(core, &stranger, sandbox, "one", &err), &err, "sandbox");
+    check_missing(checkpoint_remove(core, &stranger, sandbox, one.id, &err), &err, "sandbox");
+    check_missing(difference_get(core, &stranger, sandbox, &diff, &found, &err), &err, "sandbox");
+    CHECK_OK(snapshot_list(core, &stranger, &filter, &list, &err), err);
+    CHECK_INT(list.count, 0);
+}
+
+/* As `keep`, of whoever it is, and public. */
+static void publish(const struct actor *who, const char *name, char id[ID_TEXT])
+{
+    const struct sandbox_request request = {
+        .home = "/home/me", .working_directory = "/home/me", .max_executions = 1};
+    const struct snapshot_request take = {.name = name, .is_public = true};
+    autosandbox made = {0};
+    autosnapshot snapshot = {0};
+    struct error err = {0};
+
+    CHECK_OK(sandbox_create(core, who, &request, &made, NULL, &err), err);
+    CHECK_OK(snapshot_create(core, who, made.id, &take, &snapshot, &err), err);
+    (void)snprintf(id, ID_TEXT, "%s", snapshot.id);
+    CHECK_OK(sandbox_delete(core, who, made.id, &err), err);
+}
+
+CORE_TEST(a_name_means_nobody_elses_snapshot)
+{
+    struct actor stranger = make_stranger("strangers");
+    char mine[ID_TEXT], theirs[ID_TEXT];
+    struct snapshot_record got[4] = {0};
+    struct error err = {0};
+
+    publish(&actor, "app", mine);
+    publish(&stranger, "app", theirs); // the newest of this name and tag
+    CHECK_OK(snapshot_resolve(core, &actor, "app:latest", &got[0], &err), err);
+    CHECK_STR(got[0].id, mine);
+    CHECK_STR(got[0].tag, "latest"); // the stranger's did not take it over
+    CHECK_OK(snapshot_resolve(core, &actor, "@strangers/app:latest", &got[1], &err), err);
+    CHECK_STR(got[1].id, theirs);
+    CHECK_OK(snapshot_resolve(core, &stranger, "@default/app", &got[2], &err), err);
+    CHECK_STR(got[2].id, mine);
+    CHECK_OK(snapshot_resolve_public(core, "@strangers/app", &got[3], &err), err);
+    CHECK_STR(got[3].id, theirs);
+    CHECK_OK(snapshot_delete(core, &actor, mine, &err), err);
+    check_missing(snapshot_resolve(core, &actor, "app:latest", &got[0], &err), &err, "snapshot");
+    check_missing(snapshot_resolve(core, &actor, "latest", &got[0], &err), &err, "snapshot");
+    check_missing(snapshot_resolve(core, &actor, "@nobody/app", &got[0], &err), &err, "snapshot");
+    CHECK_OK(snapshot_resolve(core, &actor, theirs, &got[0], &err), err);
+    for (size_t i = 0; i < ARRAY_SIZE(got); i++)
+        snapshot_record_clear(&got[i]);
 }

@@ -79,6 +79,25 @@ void member_json(struct json_writer *json, const char *name, const char *text)
     json_value(json, document->root);
 }
 
+void member_text_map(struct json_writer *json, const char *name, const char *text)
+{
+    autoptr(data_document) document = NULL;
+    struct error err = {0};
+
+    if (!text || json_read("", text, strlen(text), NULL, &document, &err) < 0 ||
+        document->root->kind != VALUE_MAP)
+        return;
+    json_key(json, name);
+    json_map_begin(json);
+    for (const struct data_value *value = document->root->first; value; value = value->next) {
+        if (value->kind == VALUE_STRING && strlen(value->key) == value->key_length) {
+            json_key(json, value->key);
+            json_value(json, value);
+        }
+    }
+    json_map_end(json);
+}
+
 void member_texts(struct json_writer *json, const char *name, const char *packed)
 {
     autotexts list = {0};

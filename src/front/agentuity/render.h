@@ -28,6 +28,7 @@ struct snapshot_view {
     const struct organisation_record *organisation; // its owner; or NULL
     const char *organisation_name;                  // instead of the record's; or NULL
     const struct snapshot_files *files;             // NULL: not told
+    bool is_own; // of who asks: what only its organisation may know is told
 };
 void render_snapshot(struct json_writer *json, const struct snapshot_view *view);
 /* What of it a list of ancestors says. */

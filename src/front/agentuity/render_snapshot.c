@@ -102,7 +102,7 @@ static void write_files(struct json_writer *json, const struct snapshot_files *f
         taken += strlen(files->files[i].path) * 2 + FILE_OVERHEAD;
     }
     json_list_end(json);
-    if (i < files->count)
+    if (i < files->count || files->is_cut)
         member_bool(json, "filesTruncated", true);
 }
 
@@ -121,11 +121,13 @@ static void write_names(struct json_writer *json, const struct snapshot_view *vi
     write_full_name(json, view);
     member_text(json, "message", record->message);
     member_bool(json, "public", record->is_public);
-    member_id(json, "parentSnapshotId", SNAPSHOT_PREFIX, record->parent_id);
+    if (view->is_own)
+        member_id(json, "parentSnapshotId", SNAPSHOT_PREFIX, record->parent_id);
     member_time(json, "createdAt", record->created_at);
     if (view->organisation)
         write_organisation(json, view);
-    write_user(json, record);
+    if (view->is_own)
+        write_user(json, record);
 }
 
 void render_snapshot(struct json_writer *json, const struct snapshot_view *view)
@@ -139,13 +141,14 @@ void render_snapshot(struct json_writer *json, const struct snapshot_view *view)
     member_integer(json, "sizeBytes", counted(record->size_bytes));
     member_integer(json, "fileCount", counted(record->file_count));
     write_runtime(json, record->runtime);
-    member_id(json, "sandboxId", SANDBOX_PREFIX, record->sandbox_id);
+    if (view->is_own)
+        member_id(json, "sandboxId", SANDBOX_PREFIX, record->sandbox_id);
     if (record->is_public && view->organisation) {
         member_text(json, "orgName", organisation_name(view));
         member_text(json, "orgSlug", slug_of(view->organisation));
     }
-    member_json(json, "userMetadata", record->metadata);
-    member_json(json, "git", record->git);
+    member_text_map(json, "userMetadata", record->metadata);
+    member_text_map(json, "git", record->git);
     if (view->files)
         write_files(json, view->files);
     json_map_end(json);

@@ -25,6 +25,7 @@ struct snapshot_view snapshot_view_of(struct call *call, const struct snapshot_r
         .record = record,
         .organisation = organisation->id ? organisation : NULL,
         .organisation_name = agentuity_settings_of(call)->organisation_name,
+        .is_own = actor_sees(&call->actor, &record->owner),
     };
 }
 
