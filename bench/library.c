@@ -103,7 +103,7 @@ static int library_prepare(struct row *row, struct error *err)
     unsigned made = 0;
     if (engine_fill_networks(library->engine, READY_NETWORKS, err) < 0)
         return -1;
-    return own->is_warm ? park_fill(library->park, 1, &made, err) : 0;
+    return own->is_warm ? park_fill(library->park, 1, false, &made, err) : 0;
 }
 
 static int library_run(struct row *row, struct error *err)
@@ -294,7 +294,7 @@ static int fill(struct engine *engine, struct park *park, unsigned count, struct
     unsigned made = 0;
     while (park_waiting(park) < count && !bench_is_stopped()) {
         if (engine_fill_networks(engine, READY_NETWORKS, err) < 0 ||
-            park_fill(park, READY_NETWORKS, &made, err) < 0)
+            park_fill(park, READY_NETWORKS, false, &made, err) < 0)
             return error_wrap(err, "box %u", park_waiting(park));
     }
     return 0;

@@ -184,7 +184,7 @@ static int put_restored(struct live *live, const struct checkpoint_record *recor
     next->updated_at = next->active_at = note.now;
     if (store_begin(live->core->store, STORE_DURABLE, &together, err) < 0 ||
         command_put_ends(live, EXECUTION_CANCELLED, GONE_BACK, note.now, err) < 0 ||
-        store_sandbox_update(live->core->store, next, SANDBOX_PART_STATE | SANDBOX_PART_BOX,
+        store_sandbox_update(live->core->store, next, SANDBOX_PART_LIVING | SANDBOX_PART_BOX,
                              SANDBOX_ALIVE, err) < 0 ||
         note_put(live, &note, err) < 0)
         return -1;
@@ -267,7 +267,7 @@ static int go_back(struct live *live, const struct checkpoint_record *record, st
     (void)snprintf(scratch, sizeof scratch, POOL_SCRATCH "-%s", id_make(id));
     if (layer_restore(volume, record->layer, (uint64_t)record->size_bytes, scratch, &limits, err) <
         0)
-        return -1;
+        return layers_explain(err);
     (void)pthread_mutex_lock(&live->box_lock);
     int result = exchange_files(live, record, scratch, err);
     live_unlock_box(live);

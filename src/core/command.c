@@ -135,8 +135,12 @@ static void add_to_list(struct live *live, struct running *running)
 {
     (void)pthread_mutex_lock(&live->turn);
     (void)pthread_mutex_lock(&live->lock);
-    if (running->number == 0)
-        running->record.number = running->number = ++live->last_number;
+    if (running->number == 0) {
+        running->number = ++live->last_number;
+        (void)pthread_mutex_lock(&running->lock); // one that was queued is known to others
+        running->record.number = running->number;
+        (void)pthread_mutex_unlock(&running->lock);
+    }
     running->next = live->commands;
     live->commands = running_ref(running);
     (void)pthread_mutex_unlock(&live->lock);
@@ -318,13 +322,21 @@ void command_kill(struct live *live, struct running *running)
     live_unlock_box(live);
 }
 
+/* It is in the store already. */
+static int put_queued(struct core *core, struct running *running, struct error *err)
+{
+    if (running->is_renumbered && store_execution_renumber(core->store, &running->record, err) < 0)
+        return -1;
+    return store_execution_update(core->store, &running->record,
+                                  EXECUTION_PART_STATE | EXECUTION_PART_STREAMS,
+                                  execution_in(EXECUTION_QUEUED), err);
+}
+
 int command_put(struct live *live, struct running *running, struct error *err)
 {
     struct core *core = live->core;
 
-    if ((running->is_queued ? store_execution_update(core->store, &running->record,
-                                                     EXECUTION_PART_STATE | EXECUTION_PART_STREAMS,
-                                                     execution_in(EXECUTION_QUEUED), err)
+    if ((running->is_queued ? put_queued(core, running, err)
                             : store_execution_add(core->store, &running->record, err)) < 0)
         return -1;
     if (running->is_output_new && streams_put(core->streams, running->output, err) < 0)

@@ -150,7 +150,7 @@ static int put_effect(struct live *live, const struct execution_record *ended,
     if (!effect->has_rest)
         return 0;
     return store_sandbox_update(live->core->store, &effect->next,
-                                SANDBOX_PART_STATE | SANDBOX_PART_DEADLINES,
+                                SANDBOX_PART_LIVING | SANDBOX_PART_DEADLINES,
                                 lifecycle_from(STEP_REST), err);
 }
 
@@ -197,6 +197,14 @@ static void end_streams(struct live *live, struct running *running)
         streams_end(streams, running->input);
 }
 
+static void give_up(struct core *core, struct stream *stream, bool is_new)
+{
+    if (is_new)
+        streams_let_linger(core->streams, stream);
+    else
+        stream_free(stream);
+}
+
 /* Nobody will look for it here any more. Takes the list's reference. */
 static void let_go(struct live *live, struct running *running)
 {
@@ -204,8 +212,8 @@ static void let_go(struct live *live, struct running *running)
 
     if (running->feed)
         feed_stop(take(running->feed));
-    stream_free(held.output);
-    stream_free(held.error);
+    give_up(live->core, held.output, running->is_output_new);
+    give_up(live->core, held.error, running->is_error_new);
     stream_free(held.input);
     registry_end_command(live->core->registry, running, false);
     running_free(running);

@@ -125,9 +125,9 @@ static int open_parts(struct core *core, struct error *err)
     core->hub = hub_new();
     core->registry = registry_new();
     core->pool = pool_new(core);
-    core->queue = queue_new(core);
     core->listings = listings_new(core->settings.data_dir);
-    if (streams_open(core->store, core->hub, &core->settings, &core->streams, err) < 0 ||
+    if (queue_new(core, &core->queue, err) < 0 ||
+        streams_open(core->store, core->hub, &core->settings, &core->streams, err) < 0 ||
         images_open(core->settings.data_dir, &core->images, err) < 0 ||
         workers_new(&crew, &core->crew, err) < 0 || chores_new(core, &core->chores, err) < 0)
         return -1;
@@ -139,6 +139,7 @@ int core_open(const struct core_settings *settings, struct core **out, struct er
     autoptr(core) core = xnew(struct core);
 
     core->lock_fd = -1;
+    (void)pthread_mutex_init(&core->endings.lock, NULL);
     copy_settings(core, settings);
     if (open_parts(core, err) < 0 || adopt_all(core, err) < 0 ||
         keeper_start(core->keeper, err) < 0)
@@ -156,10 +157,10 @@ void core_free(struct core *core)
         return;
     if (core->pool)
         pool_stop(core->pool);
+    keeper_stop(core->keeper); // first, since it gives the others work
     queue_stop(core->queue);
     chores_stop(core->chores);
-    keeper_stop(core->keeper); // first, since it gives the crew work
-    workers_free(core->crew);  // finishes what it has begun, so that nothing is left half ended
+    workers_free(core->crew); // finishes what it has begun, so that nothing is left half ended
     pool_free(core->pool);
     queue_free(core->queue);
     chores_free(core->chores);
@@ -173,6 +174,7 @@ void core_free(struct core *core)
     store_free(core->store);
     engine_free(core->engine);
     closep(&core->lock_fd);
+    (void)pthread_mutex_destroy(&core->endings.lock);
     free((char *)core->settings.data_dir);
     free((char *)core->settings.default_runtime);
     free((char *)core->settings.parked_directory);

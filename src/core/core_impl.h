@@ -33,6 +33,12 @@ struct core {
     struct listings *listings;
     _Atomic unsigned n_commands; // that run
     struct workers *crew;        // the core's own: ending boxes, filling the pool
+    // Sandboxes that are over and still have a box. The crew removes those, and whoever needs a new one when there are many.
+    struct {
+        pthread_mutex_t lock; // guards the list
+        struct live *first, *last;
+        _Atomic unsigned count;
+    } endings;
 };
 
 /*

@@ -249,6 +249,7 @@ static int take_box(struct birth *birth, struct error *err)
     const struct pool_request wanted = pool_request_of(&live->record);
     struct pooled pooled = {0};
 
+    ending_help(birth->core);
     if (pool_take(birth->core->pool, &wanted, &pooled, err) < 0)
         return -1;
     (void)pthread_mutex_lock(&live->box_lock);
@@ -356,7 +357,7 @@ static int put_all(struct birth *birth, struct sandbox_record *next, struct erro
         return -1;
     next->updated_at = next->active_at = now;
     if ((birth->is_put
-             ? store_sandbox_update(core->store, next, SANDBOX_PART_STATE | SANDBOX_PART_BOX,
+             ? store_sandbox_update(core->store, next, SANDBOX_PART_LIVING | SANDBOX_PART_BOX,
                                     sandbox_in(SANDBOX_CREATING), err)
              : store_sandbox_put(core->store, next, err)) < 0)
         return -1;

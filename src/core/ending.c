@@ -18,6 +18,7 @@
 
 #define KILLED 137
 #define PATIENCE_S 60
+#define MANY 8      // boxes that wait to be removed
 #define DRAINED 256 // ends of commands that are read before the box goes
 
 bool live_is_over(struct live *live)
@@ -329,18 +330,63 @@ void ending_start(struct live *live, const char *reason)
     }
 }
 
+static void list_ending(struct live *live)
+{
+    struct core *core = live->core;
+
+    live_ref(live);
+    (void)pthread_mutex_lock(&core->endings.lock);
+    if (core->endings.first)
+        core->endings.last->next_ending = live;
+    else
+        core->endings.first = live;
+    core->endings.last = live;
+    core->endings.count++;
+    (void)pthread_mutex_unlock(&core->endings.lock);
+}
+
+/* The one that waits for longest, or NULL. */
+static struct live *take_ending(struct core *core)
+{
+    (void)pthread_mutex_lock(&core->endings.lock);
+    struct live *live = core->endings.first;
+    if (live) {
+        core->endings.first = take(live->next_ending);
+        core->endings.count--;
+    }
+    (void)pthread_mutex_unlock(&core->endings.lock);
+    return live;
+}
+
 static void run_end_box(void *data)
 {
-    struct live *live = data;
+    struct live *live = take_ending(data);
+
+    if (!live)
+        return; // somebody has helped
     end_box(live);
     live_free(live);
 }
 
 void ending_start_box(struct live *live)
 {
+    struct core *core = live->core;
     struct error err = {0};
-    if (workers_submit(live->core->crew, WORKERS_SLOW, run_end_box, live_ref(live), &err) < 0)
-        run_end_box(live); // slower for whoever is here, but nothing is left
+
+    list_ending(live);
+    if (workers_submit(core->crew, WORKERS_SLOW, run_end_box, core, &err) < 0)
+        run_end_box(core); // slower for whoever is here, but nothing is left
+}
+
+bool ending_is_behind(struct core *core)
+{
+    return core->endings.count > MANY;
+}
+
+void ending_help(struct core *core)
+{
+    if (ending_is_behind(core))
+        run_end_box(core);
 }
 
 static int put_failure(struct live *live, const char *why, struct sandbox_record *next,

@@ -16,6 +16,11 @@ void ending_start(struct live *live, const char *reason); // a literal
 /* The end of a one-shot sandbox is recorded with its command's: only the box is left to be removed. Does not block. */
 void ending_start_box(struct live *live);
 
+/* Whether more boxes wait to be removed than should. */
+bool ending_is_behind(struct core *core);
+/* Then removes one, here: so who asks for new ones never gets far ahead of those that go. Blocks; the caller has no lock. */
+void ending_help(struct core *core);
+
 /* What the record will be; a copy in *next, the caller's. In turn. */
 int ending_foresee(struct live *live, enum lifecycle_step step, const char *reason,
                    int64_t exit_code, int64_t now, struct sandbox_record *next, struct error *err);

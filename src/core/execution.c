@@ -121,7 +121,7 @@ static int put_start(const struct start *start, struct sandbox_record *next, str
         return -1;
     next->updated_at = next->active_at = note.now;
     if (store_begin(core->store, STORE_FAST, &together, err) < 0 ||
-        store_sandbox_update(core->store, next, SANDBOX_PART_STATE | SANDBOX_PART_DEADLINES,
+        store_sandbox_update(core->store, next, SANDBOX_PART_LIVING | SANDBOX_PART_DEADLINES,
                              SANDBOX_ALIVE, err) < 0 ||
         command_put(start->live, start->running, err) < 0 ||
         note_put(start->live, &note, err) < 0 ||

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "store/checkpoints.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -47,7 +48,18 @@ int layers_save(struct live *live, const char *name, uint64_t *bytes, struct err
     else
         result = layer_save(volume, scratch, name, bytes, err);
     live_unlock_box(live);
-    return result < 0 && live_is_in(live, LIVE_ENDING) ? live_refuse_ending(err) : result;
+    if (result < 0)
+        return live_is_in(live, LIVE_ENDING) ? live_refuse_ending(err) : layers_explain(err);
+    return 0;
+}
+
+int layers_explain(struct error *err)
+{
+    if (err->sys == ENOSPC) {
+        error_set(err, ERROR_LIMIT, LAYERS_NO_ROOM);
+        err->sys = ENOSPC;
+    }
+    return -1;
 }
 
 int layers_put(struct core *core, const char *name, uint64_t bytes, const char *user,
@@ -102,26 +114,47 @@ void layers_let_go(struct layers_hold *hold)
     layers_tidy(hold->core);
 }
 
-/* The row goes first, which fails when somebody has come to need it since; files without a row are swept at the next start. */
+/*
+ * The row goes first, which fails when somebody has come to need it since; files without a row are swept at the next start. What cannot be
+ * removed now gets its row back, for the next try.
+ */
+static int remove_unused(struct core *core, const struct layer_record *layer,
+                         struct layers_freed *freed, struct error *err)
+{
+    struct error ignored = {0};
+
+    if (store_layer_remove(core->store, layer->name, err) < 0) // or is removed by another just now
+        return err->kind == ERROR_CONFLICT || err->kind == ERROR_NOT_FOUND ? 0 : -1;
+    if (layer_remove(engine_volume(core->engine), layer->name, err) < 0) {
+        (void)store_layer_put(core->store, layer, &ignored);
+        return -1;
+    }
+    freed->count++;
+    freed->bytes += (uint64_t)layer->size_bytes;
+    return 0;
+}
+
 int layers_remove_unused(struct core *core, struct layers_freed *freed, struct error *err)
 {
-    struct volume *volume = engine_volume(core->engine);
     autolayers unused = {0};
+    struct error later = {0};
+    int result = 0;
 
     if (store_layer_list(core->store, true, &unused, err) < 0)
         return -1;
     for (size_t i = 0; i < unused.count; i++) {
-        if (store_layer_remove(core->store, unused.rows[i].name, err) < 0) {
-            if (err->kind == ERROR_CONFLICT || err->kind == ERROR_NOT_FOUND)
-                continue; // or is removed by another just now
-            return -1;
-        }
-        if (layer_remove(volume, unused.rows[i].name, err) < 0)
-            return -1;
-        freed->count++;
-        freed->bytes += (uint64_t)unused.rows[i].size_bytes;
+        if (remove_unused(core, &unused.rows[i], freed, result < 0 ? &later : err) < 0)
+            result = -1;
     }
-    return layer_reclaim(volume, NULL, err);
+    if (layer_reclaim(engine_volume(core->engine), NULL, result < 0 ? &later : err) < 0)
+        result = -1;
+    return result;
+}
+
+static void warn(const struct error *err)
+{
+    log_warn("files of removed snapshots could not be removed; it is tried again with the next",
+             F("error", (const char *)err->text));
 }
 
 static void tidy(void *data)
@@ -130,9 +163,7 @@ static void tidy(void *data)
     struct error err = {0};
 
     if (layers_remove_unused(data, &freed, &err) < 0)
-        log_warn(
-            "files of removed snapshots could not be removed; it is tried again at the next start",
-            F("error", (const char *)err.text));
+        warn(&err);
 }
 
 void layers_tidy(struct core *core)
@@ -157,8 +188,10 @@ int layers_sweep(struct core *core, struct error *err)
     autolayers known = {0};
 
     if (store_layer_forget_users(core->store, err) < 0 ||
-        store_layer_list(core->store, false, &known, err) < 0 ||
-        layer_sweep(engine_volume(core->engine), is_known, &known, err) < 0)
+        store_layer_list(core->store, false, &known, err) < 0)
         return error_wrap(err, "look through the layers");
-    return layers_remove_unused(core, &freed, err);
+    if (layer_sweep(engine_volume(core->engine), is_known, &known, err) < 0 ||
+        layers_remove_unused(core, &freed, err) < 0)
+        warn(err); // a server that does not start helps nobody
+    return 0;
 }

@@ -12,6 +12,12 @@ const char *layers_name(char name[LAYER_NAME]);
 /* What a sandbox wrote, kept as a new layer; *bytes is what it takes. Commands may run. */
 int layers_save(struct live *live, const char *name, uint64_t *bytes, struct error *err);
 
+/* Where there was no room for a layer, says so and the way out. Returns -1. */
+#define LAYERS_NO_ROOM                                                                             \
+    "there is no room left on the server's volume; delete sandboxes, snapshots or checkpoints "    \
+    "that are not needed"
+int layers_explain(struct error *err);
+
 /* Rows for a new layer that `user` (an id) needs, in the caller's transaction. */
 int layers_put(struct core *core, const char *name, uint64_t bytes, const char *user,
                struct error *err);

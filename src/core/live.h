@@ -43,7 +43,8 @@ struct running {
     struct feed *feed;
     bool is_output_new, is_error_new; // made for it, not a user's own
     bool is_spawned;
-    bool is_queued; // is in the store, as queued
+    bool is_queued;     // is in the store, as queued
+    bool is_renumbered; // and its number there is no longer its own
 
     struct queue *queue;         // that it waited in, where its running counts; NULL: none
     struct running *next_queued; // this and is_waiting are the queue's, under its lock
@@ -60,7 +61,8 @@ DEFINE_AUTOPTR(running)
 
 struct live {
     _Atomic unsigned refs;
-    struct live *next_known; // registry's
+    struct live *next_known;  // registry's
+    struct live *next_ending; // in the core's list of those whose box is to be removed
     struct core *core;
     char id[ID_TEXT];
 

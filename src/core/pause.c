@@ -33,7 +33,7 @@ static int put(struct live *live, enum lifecycle_step step, const struct note *n
     next->updated_at = next->active_at = note->now;
     if (store_begin(live->core->store, STORE_DURABLE, &together, err) < 0 ||
         store_sandbox_update(live->core->store, next,
-                             SANDBOX_PART_STATE | SANDBOX_PART_BOX | SANDBOX_PART_DEADLINES,
+                             SANDBOX_PART_LIVING | SANDBOX_PART_BOX | SANDBOX_PART_DEADLINES,
                              SANDBOX_ALIVE, err) < 0 ||
         (note->type && note_put(live, note, err) < 0))
         return -1;

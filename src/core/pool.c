@@ -6,6 +6,7 @@
 #include "base/id.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "core/ending.h"
 #include "core/images.h"
 #include "core/texts.h"
 #include "engine/park.h"
@@ -19,6 +20,7 @@
 #define CALM_MS 10
 #define NETWORKS_AHEAD 16
 #define SCRATCHES_AHEAD 16
+#define RECYCLED 64 // parts of boxes
 
 enum { PARK_ONE_SHOT, PARK_KEPT, PARKS };
 
@@ -38,6 +40,7 @@ struct pool *pool_new(struct core *core)
     struct pool *pool = xnew(struct pool);
     pool->core = core;
     (void)pthread_mutex_init(&pool->lock, NULL);
+    engine_recycle(core->engine, RECYCLED);
     return pool;
 }
 
@@ -231,8 +234,14 @@ static int make_parks(struct pool *pool, struct error *err)
     return result;
 }
 
+static bool is_calm(const struct pool *pool)
+{
+    return clock_monotonic_ms() - pool->taken_ms >= CALM_MS;
+}
+
 static int fill_once(struct pool *pool, bool *is_full, struct error *err)
 {
+    bool is_hurried = !is_calm(pool); // then whoever waits needs the processor more
     unsigned made = 0;
 
     *is_full = true;
@@ -244,7 +253,7 @@ static int fill_once(struct pool *pool, bool *is_full, struct error *err)
         volume_fill_scratches(engine_volume(pool->core->engine), SCRATCHES_AHEAD, err) < 0)
         return -1;
     for (unsigned i = 0; i < PARKS; i++) {
-        if (pool->parks[i] && park_fill(pool->parks[i], AT_A_TIME, &made, err) < 0)
+        if (pool->parks[i] && park_fill(pool->parks[i], AT_A_TIME, is_hurried, &made, err) < 0)
             return -1;
         if (made > 0)
             *is_full = false;
@@ -287,7 +296,7 @@ static bool is_good_time(struct pool *pool, unsigned left)
 {
     const struct core_settings *settings = &pool->core->settings;
     unsigned wanted = settings->parked_one_shot + settings->parked_kept;
-    return left <= wanted / 4 || clock_monotonic_ms() - pool->taken_ms >= CALM_MS;
+    return (left <= wanted / 4 && !ending_is_behind(pool->core)) || is_calm(pool);
 }
 
 void pool_look_after(struct pool *pool)

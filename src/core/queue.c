@@ -11,8 +11,11 @@
 
 #include <string.h>
 
+#define STARTERS 4 // threads: a start may wait for its sandbox to wake
+
 struct queue {
     struct core *core;
+    struct workers *starters;     // of its own, so that nobody else waits for a sandbox that wakes
     pthread_mutex_t lock;         // guards all below
     struct running *first, *last; // by next_queued; each holds a reference
     unsigned n_waiting;           // with places that are reserved
@@ -20,13 +23,21 @@ struct queue {
     bool is_open;
 };
 
-struct queue *queue_new(struct core *core)
+int queue_new(struct core *core, struct queue **out, struct error *err)
 {
+    unsigned at_once = core->settings.queue_at_once;
+    const struct workers_settings starters = {
+        .lane = {[WORKERS_SLOW] = {at_once < STARTERS ? at_once : STARTERS, at_once}}};
     struct queue *queue = xnew(struct queue);
 
     queue->core = core;
     (void)pthread_mutex_init(&queue->lock, NULL);
-    return queue;
+    if (workers_new(&starters, &queue->starters, err) < 0) {
+        queue_free(queue);
+        return -1;
+    }
+    *out = queue;
+    return 0;
 }
 
 void queue_stop(struct queue *queue)
@@ -36,6 +47,8 @@ void queue_stop(struct queue *queue)
     (void)pthread_mutex_lock(&queue->lock);
     queue->is_open = false;
     (void)pthread_mutex_unlock(&queue->lock);
+    workers_free(queue->starters);
+    queue->starters = NULL;
 }
 
 void queue_free(struct queue *queue)
@@ -47,6 +60,7 @@ void queue_free(struct queue *queue)
         queue->first = running->next_queued;
         running_free(running);
     }
+    workers_free(queue->starters);
     (void)pthread_mutex_destroy(&queue->lock);
     free(queue);
 }
@@ -191,7 +205,7 @@ void queue_look_after(struct queue *queue)
     struct error full = {0};
 
     for (struct running *running; (running = next_one(queue));) {
-        if (workers_submit(queue->core->crew, WORKERS_QUICK, start_one, running, &full) < 0) {
+        if (workers_submit(queue->starters, WORKERS_SLOW, start_one, running, &full) < 0) {
             put_back(queue, running); // the keeper comes by
             return;
         }
@@ -262,8 +276,9 @@ void queue_adopt(struct queue *queue, const struct execution_record *record)
     autoptr(live) live = registry_find(queue->core->registry, record->sandbox_id);
 
     execution_record_copy(&running->record, record);
-    running->number = (uint32_t)record->number;
-    running->is_queued = true;
+    // Its own may have been used already: a crash may have come between its start and the record of that.
+    running->number = 0;
+    running->is_queued = running->is_renumbered = true;
     registry_add_command(queue->core->registry, running);
     if (live) {
         (void)pthread_mutex_lock(&live->lock);

@@ -8,10 +8,10 @@
 
 struct queue;
 
-struct queue *queue_new(struct core *core);
+int queue_new(struct core *core, struct queue **out, struct error *err);
 /* Starts what waits: once everything that an earlier server left is in its place. */
 void queue_start(struct queue *queue);
-/* Starts no more. */
+/* Starts no more, and returns when nothing is being started. The keeper must have stopped. */
 void queue_stop(struct queue *queue);
 void queue_free(struct queue *queue);
 

@@ -32,6 +32,7 @@ struct stream {
 };
 
 #define STREAM_SHARDS 16
+#define STREAM_LINGERING 64
 #define STREAM_STASH 64
 
 /* Streams made ahead, file and all, so that starting a command makes none. They are in the table like others: known to no reader, but
@@ -40,6 +41,13 @@ struct stream_stash {
     pthread_mutex_t lock; // guards both
     unsigned count;
     struct stream *streams[STREAM_STASH];
+};
+
+/* Small streams of commands that have just ended: whoever waited for the end reads them next. */
+struct stream_lingering {
+    pthread_mutex_t lock; // guards the rest
+    struct stream *streams[STREAM_LINGERING];
+    unsigned next;
 };
 
 struct streams {
@@ -51,6 +59,7 @@ struct streams {
     int64_t opened_at;
     atomic_uint sweep_place;
     struct stream_stash stash;
+    struct stream_lingering lingering;
     struct stream_shard {
         pthread_mutex_t lock;  // guards the table
         pthread_cond_t loaded; // one that was loading is there, or is not to be had

@@ -12,7 +12,8 @@
 #include <string.h>
 #include <time.h>
 
-#define ORPHAN_MS (60 * 60 * 1000) // longer than any launch takes
+#define LINGERING_BYTES (64u << 10) // one that is removed meanwhile keeps its place on the disk
+#define ORPHAN_MS (60 * 60 * 1000)  // longer than any launch takes
 
 static const char *const names[] = {
     [STREAM_STDIN] = "stdin",       [STREAM_STDOUT] = "stdout", [STREAM_STDERR] = "stderr",
@@ -43,6 +44,7 @@ int streams_open(struct store *store, struct hub *hub, const struct core_setting
     streams->keep_ms = settings->keep_ms;
     streams->opened_at = file_clock_ms();
     (void)pthread_mutex_init(&streams->stash.lock, NULL);
+    (void)pthread_mutex_init(&streams->lingering.lock, NULL);
     for (size_t i = 0; i < STREAM_SHARDS; i++) {
         (void)pthread_mutex_init(&streams->shards[i].lock, NULL);
         (void)pthread_cond_init(&streams->shards[i].loaded, NULL);
@@ -172,6 +174,9 @@ void streams_free(struct streams *streams)
     for (struct stream *stream; (stream = unstash(streams));)
         streams_discard(streams, stream);
     (void)pthread_mutex_destroy(&streams->stash.lock);
+    for (unsigned i = 0; i < STREAM_LINGERING; i++)
+        stream_free(streams->lingering.streams[i]);
+    (void)pthread_mutex_destroy(&streams->lingering.lock);
     for (size_t i = 0; i < STREAM_SHARDS; i++) {
         id_table_clear(&streams->shards[i].table);
         (void)pthread_cond_destroy(&streams->shards[i].loaded);
@@ -358,6 +363,26 @@ int streams_put_end(struct streams *streams, struct stream *stream, bool is_trun
 void streams_end(struct streams *streams, struct stream *stream)
 {
     stream_finish(stream, false);
+}
+
+void streams_let_linger(struct streams *streams, struct stream *stream)
+{
+    struct stream_lingering *lingering = &streams->lingering;
+
+    if (!stream)
+        return;
+    (void)pthread_mutex_lock(&stream->lock);
+    bool is_small = stream->size_bytes <= LINGERING_BYTES && !stream->is_removed;
+    (void)pthread_mutex_unlock(&stream->lock);
+    if (is_small) {
+        (void)pthread_mutex_lock(&lingering->lock);
+        unsigned place = lingering->next++ % STREAM_LINGERING;
+        struct stream *before = lingering->streams[place];
+        lingering->streams[place] = stream;
+        stream = before;
+        (void)pthread_mutex_unlock(&lingering->lock);
+    }
+    stream_free(stream);
 }
 
 void streams_news(struct streams *streams, struct stream *stream)

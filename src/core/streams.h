@@ -60,6 +60,11 @@ int stream_write_fd(const struct stream *stream); // what PID 1 is given: O_APPE
 int streams_put_end(struct streams *streams, struct stream *stream, bool is_truncated, int64_t now,
                     struct error *err);
 void streams_end(struct streams *streams, struct stream *stream);
+/*
+ * Gives up a stream made for a command that has ended and is recorded. If it is small it stays in memory a while: who waited for the end
+ * reads it next. Takes the reference; NULL is fine.
+ */
+void streams_let_linger(struct streams *streams, struct stream *stream);
 /* It may have grown: tells the hub. Does not block. */
 void streams_news(struct streams *streams, struct stream *stream);
 

@@ -27,6 +27,7 @@
 #define MODES_MAX ((size_t)16 << 20)
 #define DIRS_MAX ((size_t)64 << 20)
 #define USUAL_RATIO 16
+#define ROOM_MIN ((uint64_t)1 << 20)
 #define IMPORT_MODE 0777u // what files_import sets by itself
 #define IMPORT_DIR_MODE 01777u
 
@@ -440,7 +441,7 @@ static int measure_room(struct core *core, int archive_fd, uint64_t *room, struc
     *room = large > usual ? large : usual;
     if (*room > most || usual == 0)
         *room = most;
-    return 0;
+    return *room < ROOM_MIN ? error_set(err, ERROR_LIMIT, LAYERS_NO_ROOM) : 0;
 }
 
 /* The archive's first entries, and a box that can take the others. */

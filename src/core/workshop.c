@@ -2,8 +2,8 @@
 /* Boxes to unpack in; see workshop.h. */
 #include "core/workshop.h"
 
+#include "core/layers.h"
 #include "engine/files.h"
-#include "engine/layer.h"
 
 #define FILE_TIMEOUT_MS 60000
 
@@ -37,8 +37,10 @@ int workshop_save(struct workshop *workshop, const char *layer, uint64_t *bytes,
     box_free(take(workshop->pooled.box));
     if (result < 0)
         return -1;
-    return layer_save(engine_volume(workshop->core->engine), workshop->pooled.scratch, layer, bytes,
-                      err);
+    if (layer_save(engine_volume(workshop->core->engine), workshop->pooled.scratch, layer, bytes,
+                   err) < 0)
+        return layers_explain(err);
+    return 0;
 }
 
 void workshop_close(struct workshop *workshop)

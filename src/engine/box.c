@@ -7,6 +7,7 @@
 #include "engine/kernel.h"
 #include "engine/launch.h"
 #include "engine/link.h"
+#include "engine/listener.h"
 #include "engine/slot.h"
 
 #include <fcntl.h>
@@ -547,6 +548,19 @@ static int receive_hello(struct box *box, struct error *err)
     return 0;
 }
 
+/* PID 1 holds its slot; a socket that was kept for the next box is nobody's. */
+static bool is_lived_in(const struct engine *engine, unsigned slot)
+{
+    autofd held = slot_try(engine->slots_fd, slot);
+    return held < 0;
+}
+
+static int no_box(unsigned slot, struct error *err)
+{
+    error_set(err, ERROR_NOT_FOUND, "no box lives in slot %u", slot);
+    return error_about(err, "box", "gone");
+}
+
 int box_adopt(struct engine *engine, unsigned slot, const char *scratch, struct box **out,
               struct error *err)
 {
@@ -562,6 +576,8 @@ int box_adopt(struct engine *engine, unsigned slot, const char *scratch, struct 
                         .is_scratch_kept = scratch != NULL};
     if (engine_open_run_dir(engine, err) < 0)
         return -1;
+    if (!is_lived_in(engine, slot))
+        return no_box(slot, err);
     (void)snprintf(box->name, sizeof box->name, "%u", slot);
     if (scratch)
         (void)snprintf(box->scratch, sizeof box->scratch, "%s", scratch);
@@ -572,10 +588,8 @@ int box_adopt(struct engine *engine, unsigned slot, const char *scratch, struct 
     box->control = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     if (box->control < 0)
         return error_sys(err, "make a socket");
-    if (connect(box->control, (struct sockaddr *)&address, sizeof address) < 0) {
-        error_set(err, ERROR_NOT_FOUND, "no box lives in slot %u", slot);
-        return error_about(err, "box", "gone");
-    }
+    if (connect(box->control, (struct sockaddr *)&address, sizeof address) < 0)
+        return no_box(slot, err);
     if (receive_hello(box, err) < 0 ||
         cgroup_open(engine->cgroups, box->name, &box->cgroup, err) < 0)
         return error_wrap(err, "adopt box '%u'", slot);
@@ -630,7 +644,7 @@ int box_end(struct box *box, struct error *err)
         volume_scratch_remove(box->engine->volume, box->scratch, &later) < 0 && !first.kind)
         first = later;
     if (box->owner_loss == BOX_STAY)
-        (void)unlinkat(box->engine->run_fd, box->name, 0);
+        listener_drop(box->engine, box->slot);
     if (!first.kind)
         slot_is_clean(box->slot_fd);
     slot_drop(&box->engine->own_slots, box->slot, &box->slot_fd);

@@ -41,6 +41,12 @@ void engine_free(struct engine *engine);
 /* Makes ready network namespaces until `count` wait (64 at most); each launch takes one (or makes its own). */
 int engine_fill_networks(struct engine *engine, unsigned count, struct error *err);
 
+/*
+ * From now on what no guest can reach goes from box to box: the sockets on which PID 1 waits for another engine, and emptied version 1
+ * control groups; of each at most `count` (128). Those that are unused when the engine goes are for engine_sweep.
+ */
+void engine_recycle(struct engine *engine, unsigned count);
+
 /* Ends and removes what dead owners left of boxes in this data directory. */
 int engine_sweep(struct engine *engine, struct error *err);
 /* A launch has met traces of an owner that died: time to sweep. */

@@ -77,24 +77,39 @@ const struct cgroup_entry *cgroup_entry(const struct cgroup *group)
     return &group->entry;
 }
 
-/* Kills and removes what is there under this name, in every tree. */
-static int clear_box(struct cgroup_root *root, const char *name, struct error *err)
+/* Removes what is there under this name and empty, in the trees from `first` up to `end`. */
+static int clear_trees(struct cgroup_root *root, const char *name, unsigned first, unsigned end,
+                       struct error *err)
 {
     int64_t deadline_ms = cgroup_now_ms() + CGROUP_DEADLINE_MS;
-    int fd = root->trees[0].fd;
 
-    // most boxes are empty by now, and then one call tells
-    if (unlinkat(fd, name, AT_REMOVEDIR) < 0 && errno != ENOENT) {
-        int killed =
-            root->mode == CGROUP_V1 ? v1_kill(fd, name, NULL, err) : v2_kill(fd, name, err);
-        if (killed < 0 && err->kind != ERROR_NOT_FOUND)
-            return error_wrap(err, "kill box '%s'", name);
-    }
-    for (unsigned i = 0; i < root->n_trees; i++) {
+    for (unsigned i = first; i < end; i++) {
         if (group_remove(root->trees[i].fd, name, deadline_ms, err) < 0)
             return error_wrap(err, "remove box '%s' in '%s'", name, root->trees[i].path);
     }
     return 0;
+}
+
+/* Kills what is there under this name, and removes it in the tree by which it is killed. */
+static int clear_first(struct cgroup_root *root, const char *name, struct error *err)
+{
+    int fd = root->trees[0].fd;
+
+    // most boxes are empty by now, and then one call tells
+    if (unlinkat(fd, name, AT_REMOVEDIR) == 0 || errno == ENOENT)
+        return 0;
+    int killed = root->mode == CGROUP_V1 ? v1_kill(fd, name, NULL, err) : v2_kill(fd, name, err);
+    if (killed < 0 && err->kind != ERROR_NOT_FOUND)
+        return error_wrap(err, "kill box '%s'", name);
+    return clear_trees(root, name, 0, 1, err);
+}
+
+/* Kills and removes what is there under this name, in every tree. */
+static int clear_box(struct cgroup_root *root, const char *name, struct error *err)
+{
+    if (clear_first(root, name, err) < 0)
+        return -1;
+    return clear_trees(root, name, 1, root->n_trees, err);
 }
 
 static int make_dirs(struct cgroup_root *root, const char *name, struct error *err)
@@ -143,6 +158,7 @@ static int open_entry(struct cgroup *group, struct error *err)
     char path[CGROUP_PATH_MAX];
     struct cgroup_entry *entry = &group->entry;
     bool is_v2_tree = !is_v1(group);
+    struct stat info;
 
     if (is_v2_tree) {
         join(path, group->name, "");
@@ -152,11 +168,12 @@ static int open_entry(struct cgroup *group, struct error *err)
     }
     for (unsigned i = is_v2_tree; i < group->root->n_trees; i++) {
         join(path, group->name, "tasks");
-        int fd = openat(group->root->trees[i].fd, path, O_WRONLY | O_CLOEXEC);
-        if (fd < 0)
+        autofd fd = openat(group->root->trees[i].fd, path, O_WRONLY | O_CLOEXEC);
+        if (fd < 0 || fstat(fd, &info) < 0)
             return error_sys(err, "open %s", path);
         assert(entry->n_tasks < CGROUP_MAX_TASKS);
-        entry->tasks[entry->n_tasks++] = fd;
+        group->tasks[entry->n_tasks] = info.st_ino;
+        entry->tasks[entry->n_tasks++] = take_fd(fd);
     }
     return 0;
 }
@@ -172,6 +189,7 @@ static int set_limits(struct cgroup *group, const struct cgroup_limits *limits, 
 
 int cgroup_set_limits(struct cgroup *group, const struct cgroup_limits *limits, struct error *err)
 {
+    group->is_changed = true;
     return set_limits(group, limits, false, err);
 }
 
@@ -184,6 +202,43 @@ static int fill_box(struct cgroup *group, const struct cgroup_limits *limits, st
     return open_entry(group, err);
 }
 
+static bool is_same_limit(const struct cgroup_limits *a, const struct cgroup_limits *b)
+{
+    return a->memory_bytes == b->memory_bytes && a->cpu_milli == b->cpu_milli &&
+           a->max_procs == b->max_procs;
+}
+
+/* A new group in the first tree over those that were kept; these are nobody else's if their files are the same. */
+static int fill_kept(struct cgroup *group, const struct kept_group *kept,
+                     const struct cgroup_limits *limits, struct error *err)
+{
+    if (mkdirat(tree_fd(group), group->name, 0755) < 0)
+        return error_sys(err, "make control group '%s'", group->name);
+    if ((!group->is_flat && make_branches(group, err) < 0) || open_entry(group, err) < 0)
+        return -1;
+    if (memcmp(group->tasks, kept->tasks, sizeof kept->tasks) != 0)
+        return error_set(err, ERROR_CONFLICT, "another has made control group '%s' anew",
+                         group->name);
+    return is_same_limit(limits, &kept->limits) ? 0 : set_limits(group, limits, false, err);
+}
+
+/* False: there was nothing to be used again, and nothing is left of it. */
+static bool use_kept(struct cgroup *group, const struct cgroup_limits *limits)
+{
+    struct kept_group kept;
+    struct error ignored;
+
+    if (!kept_take(group->root, group->name, &kept))
+        return false;
+    bool is_used = fill_kept(group, &kept, limits, &ignored) == 0;
+    kept_clear(&kept);
+    if (is_used)
+        return true;
+    cgroup_entry_done(group);
+    (void)clear_box(group->root, group->name, &ignored); // else it is tried again
+    return false;
+}
+
 int cgroup_create(struct cgroup_root *root, const char *name, const struct cgroup_limits *limits,
                   bool is_flat, uid_t owner, struct cgroup **out, struct error *err)
 {
@@ -194,6 +249,11 @@ int cgroup_create(struct cgroup_root *root, const char *name, const struct cgrou
     autoptr(cgroup) group = group_new(root, name);
     group->is_flat = is_flat;
     group->owner = owner;
+    group->limits = *limits;
+    if (use_kept(group, limits)) {
+        *out = take(group);
+        return 0;
+    }
     if (make_dirs(root, name, err) < 0 || fill_box(group, limits, err) < 0) {
         (void)clear_box(root, name, &ignored); // nobody was let in yet
         return -1;
@@ -215,6 +275,7 @@ int cgroup_open(struct cgroup_root *root, const char *name, struct cgroup **out,
     join(path, name, "run/cgroup.procs");
     group->is_flat = fstatat(root->trees[0].fd, path, &info, 0) < 0;
     group->owner = group->is_flat ? 0 : info.st_uid;
+    group->is_changed = true;
     *out = take(group);
     return 0;
 }
@@ -222,7 +283,10 @@ int cgroup_open(struct cgroup_root *root, const char *name, struct cgroup **out,
 int cgroup_remove(struct cgroup *group, struct error *err)
 {
     cgroup_entry_done(group);
-    return clear_box(group->root, group->name, err);
+    if (clear_first(group->root, group->name, err) < 0)
+        return -1;
+    return kept_put(group) ? 0
+                           : clear_trees(group->root, group->name, 1, group->root->n_trees, err);
 }
 
 int cgroup_kill(struct cgroup *group, struct error *err)

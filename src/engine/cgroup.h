@@ -78,6 +78,12 @@ int cgroup_root_open_as(const char *name, enum cgroup_mode mode, struct cgroup_r
 void cgroup_root_free(struct cgroup_root *root); /* forgets; directories stay */
 /* Removes the (empty) directories of the root. Groups still in it are an error. */
 int cgroup_root_remove(struct cgroup_root *root, struct error *err);
+/*
+ * From now on up to `count` boxes that are removed leave their version 1 groups, empty, for the next box of the same name; only on
+ * hybrid, where making and removing them is most of what a group costs. A group that shows anything of what was in it (memory, kills, refusals)
+ * is not kept. Others who use the name remove what they find there; cgroup_sweep does too.
+ */
+void cgroup_root_keep(struct cgroup_root *root, unsigned count);
 enum cgroup_mode cgroup_root_mode(const struct cgroup_root *root);
 const char *cgroup_mode_name(enum cgroup_mode mode); /* "v2", "hybrid", "v1" */
 

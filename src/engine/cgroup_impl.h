@@ -7,6 +7,8 @@
 #pragma once
 #include "engine/cgroup.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdint.h>
 
 enum controller {
@@ -25,6 +27,14 @@ struct cgroup_tree {
     bool is_new; // it was made when the root was opened
 };
 
+/* The version 1 groups of a box that has ended, empty, for the next one of this name. */
+struct kept_group {
+    char *name;
+    ino_t tasks
+        [CGROUP_MAX_TASKS]; // of the 'tasks' files: no two groups of the machine ever have the same
+    struct cgroup_limits limits;
+};
+
 struct cgroup_root {
     enum cgroup_mode mode;
     struct cgroup_tree trees[CONTROLLER_COUNT + 1]; // [0] is the one with init/ and run/
@@ -32,6 +42,9 @@ struct cgroup_root {
     int knobs[CONTROLLER_COUNT]; // fd of the tree that has the controller's files (not owned), or
                                  // -1
     bool has_swap_limit;         // the kernel accounts swap
+    pthread_mutex_t lock;        // guards these three; held for memory work only
+    struct kept_group *kept;
+    unsigned n_kept, max_kept;
 };
 
 struct cgroup {
@@ -40,6 +53,9 @@ struct cgroup {
     bool is_flat;
     uid_t owner;
     struct cgroup_entry entry;
+    ino_t tasks[CGROUP_MAX_TASKS]; // of the entry's files
+    struct cgroup_limits limits;   // it was made with
+    _Atomic bool is_changed;       // or not made by this handle: its limits are not known
 };
 
 #define CGROUP_PATH_MAX 512 // <box>/run/<leaf>/<knob>
@@ -82,6 +98,12 @@ int group_each_child(int dir_fd, const char *group,
 /* Removes an empty group and those below it; waits for the dying until the deadline. Missing is
  * fine. */
 int group_remove(int dir_fd, const char *group, int64_t deadline_ms, struct error *err);
+
+/* Takes what is kept under this name; false: nothing is. `out` is the caller's to clear. */
+bool kept_take(struct cgroup_root *root, const char *name, struct kept_group *out);
+/* Keeps the version 1 groups of a box that is gone; false: there is no place, or they bear its traces. */
+bool kept_put(const struct cgroup *group);
+void kept_clear(struct kept_group *kept);
 
 /* is_fresh: the group was made just now, so nothing has to be lifted first. */
 int v1_set_limits(struct cgroup_root *root, const char *box, const struct cgroup_limits *limits,

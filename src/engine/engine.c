@@ -7,6 +7,7 @@
 #include "engine/fixtures.h"
 #include "engine/init_blob.h"
 #include "engine/kernel.h"
+#include "engine/listener.h"
 #include "engine/raw.h"
 #include "engine/slot.h"
 
@@ -184,7 +185,7 @@ int engine_open(const struct engine_options *options, struct engine **out, struc
     engine->slots_fd = engine->init_fd = engine->nest_fd = engine->nursery_fd = -1;
     engine->run_fd = -1;
     engine->is_dumpable = prctl(PR_GET_DUMPABLE) == 1;
-    for (unsigned i = 0; i < ENGINE_CACHED_IDS; i++)
+    for (unsigned i = 0; i < SLOT_COUNT; i++)
         engine->ids[i] = -1;
     engine->keeps_ids = options->is_long_lived;
     engine->fail_step = options->fail_step;
@@ -234,12 +235,13 @@ void engine_free(struct engine *engine)
     free(engine->first_network);
     for (unsigned i = 0; i < engine->n_networks; i++)
         (void)close(engine->networks[i]);
+    listener_close_all(engine);
     closep(&engine->slots_fd);
     close_atomic(&engine->run_fd);
     closep(&engine->init_fd);
     closep(&engine->nest_fd);
     closep(&engine->nursery_fd);
-    for (unsigned i = 0; i < ENGINE_CACHED_IDS; i++)
+    for (unsigned i = 0; i < SLOT_COUNT; i++)
         close_atomic(&engine->ids[i]);
     fixtures_free(engine->fixtures);
     cgroup_root_free(engine->cgroups);
@@ -271,6 +273,12 @@ int engine_fill_networks(struct engine *engine, unsigned count, struct error *er
         (void)pthread_mutex_unlock(&engine->lock);
     }
     return 0;
+}
+
+void engine_recycle(struct engine *engine, unsigned count)
+{
+    engine->max_recycled = count < ENGINE_RECYCLED ? count : ENGINE_RECYCLED;
+    cgroup_root_keep(engine->cgroups, engine->max_recycled);
 }
 
 struct sweep {
@@ -310,6 +318,7 @@ static int sweep_sockets(struct sweep *sweep, struct error *err)
 int engine_sweep(struct engine *engine, struct error *err)
 {
     struct sweep sweep = {engine, "", -1};
+    const struct timespec begun = slots_now();
     engine->has_leftovers = false; // a launch that meets some from here on may mean others
     int result = cgroup_sweep(engine->cgroups, slot_name_is_owned, &sweep, err);
     if (result == 0)
@@ -320,6 +329,8 @@ int engine_sweep(struct engine *engine, struct error *err)
     closep(&sweep.held);
     if (result < 0)
         engine->has_leftovers = true;
+    else
+        slots_are_clean(engine->slots_fd, engine->own_slots.owner, &begun);
     return result;
 }
 

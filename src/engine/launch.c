@@ -9,6 +9,7 @@
 #include "engine/kernel.h"
 #include "engine/layer_impl.h"
 #include "engine/link.h"
+#include "engine/listener.h"
 #include "engine/slot.h"
 #include "engine/volume_impl.h"
 
@@ -19,7 +20,6 @@
 #include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -142,22 +142,22 @@ static void remove_scratch(struct launch *l)
 static int make_ids(struct launch *l, struct error *err)
 {
     struct engine *engine = l->engine;
-    unsigned slot = l->box->slot;
 
-    if (slot < ENGINE_CACHED_IDS)
-        l->userns_fd = atomic_exchange(&engine->ids[slot], -1);
-    if (l->userns_fd >= 0)
-        return 0;
-    return idmap_create(l->first_id, SLOT_IDS, &l->userns_fd, err);
+    l->userns_fd = atomic_exchange(&engine->ids[l->box->slot], -1);
+    if (l->userns_fd < 0)
+        return idmap_create(l->first_id, SLOT_IDS, &l->userns_fd, err);
+    engine->n_ids--;
+    return 0;
 }
 
 static void close_ids(struct launch *l)
 {
     struct engine *engine = l->engine;
-    unsigned slot = l->box->slot;
 
-    if (engine->keeps_ids && slot < ENGINE_CACHED_IDS)
-        l->userns_fd = atomic_exchange(&engine->ids[slot], l->userns_fd);
+    if (engine->keeps_ids && l->userns_fd >= 0 && engine->n_ids < ENGINE_KEPT_IDS) {
+        l->userns_fd = atomic_exchange(&engine->ids[l->box->slot], l->userns_fd);
+        engine->n_ids += l->userns_fd < 0; // else it took the place of one
+    }
     closep(&l->userns_fd);
 }
 
@@ -349,24 +349,6 @@ static void close_mounts(struct launch *l)
     closep(&l->meminfo);
 }
 
-/* The socket another engine finds after a restart. */
-static int listen_for_others(struct launch *l, struct error *err)
-{
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    autofd sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (sock < 0)
-        return error_sys(err, "make a socket");
-    if (engine_open_run_dir(l->engine, err) < 0)
-        return -1;
-    (void)snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/%s",
-                   l->engine->run_fd, l->box->name);
-    (void)unlinkat(l->engine->run_fd, l->box->name, 0); // the slot is ours: stale
-    if (bind(sock, (struct sockaddr *)&address, sizeof address) < 0 || listen(sock, 8) < 0)
-        return error_sys(err, "listen for box '%s'", l->box->name);
-    l->listener_fd = take_fd(sock);
-    return 0;
-}
-
 static int make_link(struct launch *l, struct error *err)
 {
     int pair[2];
@@ -380,7 +362,8 @@ static int make_link(struct launch *l, struct error *err)
         return error_sys(err, "make a socket pair");
     l->box->control = pair[0];
     l->control_peer = pair[1];
-    if (l->spec->owner_loss == BOX_STAY && listen_for_others(l, err) < 0)
+    if (l->spec->owner_loss == BOX_STAY &&
+        listener_take(l->engine, l->box->slot, &l->listener_fd, err) < 0)
         return -1;
     if (getrandom(&l->secret, sizeof l->secret, 0) != sizeof l->secret)
         return error_sys(err, "get random bytes");
@@ -397,7 +380,7 @@ static int make_link(struct launch *l, struct error *err)
 static void close_link(struct launch *l)
 {
     if (l->listener_fd >= 0)
-        (void)unlinkat(l->engine->run_fd, l->box->name, 0);
+        listener_drop(l->engine, l->box->slot);
     closep(&l->listener_fd);
     closep(&l->control_peer);
     closep(&l->box->control);
@@ -525,6 +508,7 @@ static void spend_all(struct launch *l)
     for (unsigned i = 0; i < l->n_binds; i++)
         spend(box, &l->binds[i]);
     spend(box, &l->scratch_fd);
+    listener_keep(l->engine, box->slot, &l->listener_fd);
     spend(box, &l->listener_fd);
     spend(box, &l->control_peer);
     spend(box, &l->oom_fd);

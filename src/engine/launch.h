@@ -12,13 +12,23 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/types.h>
+#include <time.h>
 
 #define LAUNCH_MAX_LAYERS 128
 #define LAUNCH_MAX_BINDS 16
-#define ENGINE_CACHED_IDS 256
+#define ENGINE_KEPT_IDS 256
+#define ENGINE_RECYCLED 128
 #define BOX_SPENT_FDS 16
 
 struct fixtures;
+
+/* The socket of a slot whose box stays, or stayed: the next box there gets it. */
+struct kept_listener {
+    unsigned slot;
+    int fd;
+    ino_t file; // by which it is found
+    struct timespec made_at;
+};
 
 /* Threads share it: what is neither atomic nor guarded does not change once it is open. */
 struct engine {
@@ -33,12 +43,16 @@ struct engine {
     int init_fd;          // burrow-init, sealed
     int nest_fd;          // a mount namespace with next to nothing in it, or -1
     int nursery_fd;       // a network namespace to make others from, or -1
-    pthread_mutex_t lock; // guards these three; held for memory work only
+    pthread_mutex_t lock; // guards these five; held for memory work only
     int networks[64];     // made ahead
     unsigned n_networks;
     struct network_maker *first_network; // being made since engine_open; or NULL
+    struct kept_listener listeners[ENGINE_RECYCLED];
+    unsigned n_listeners;
+    _Atomic unsigned max_recycled; // of each kind of thing that goes from box to box
     // User namespaces by slot, kept from box to box: they hold nothing but the map. Who takes one puts -1.
-    _Atomic int ids[ENGINE_CACHED_IDS];
+    _Atomic int ids[SLOT_COUNT];
+    _Atomic int n_ids;
     bool keeps_ids;
     unsigned n_cpus;            // of the machine
     bool has_layer_fds;         // overlay takes layers by fd (Linux 6.13)

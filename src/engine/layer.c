@@ -396,13 +396,35 @@ int layer_reclaim(struct volume *volume, unsigned *n_used, struct error *err)
     return any < 0 ? -1 : 0;
 }
 
-static int hide(int layers_fd, const char *name, char gone[128], struct error *err)
+/* A full volume has no room for the other name, but a layer that no box uses can be destroyed there: or it would stay full for good. */
+static int remove_in_place(struct volume *volume, int layers_fd, const char *name,
+                           struct error *err)
+{
+    char note[LAYER_PREFIX_SIZE + 80];
+    autofd slots = -1;
+
+    if (layer_prefix(layers_fd, note, err) < 0 || slots_open(&slots, err) < 0)
+        return -1;
+    (void)snprintf(note + strlen(note), sizeof note - strlen(note), "%s", name);
+    int used = slots_have_note(slots, note, err);
+    if (used < 0)
+        return -1;
+    if (used > 0)
+        return error_sys_code(err, ENOSPC, "rename it while a box uses it");
+    return discard(volume, layers_fd, name, err);
+}
+
+/* 1: it has the name `gone`. 0: there was no room for that, and it is not there any more. */
+static int hide(struct volume *volume, int layers_fd, const char *name, char gone[128],
+                struct error *err)
 {
     char id[ID_TEXT];
     (void)snprintf(gone, 128, GONE "%s.%s", id_make(id), name);
-    if (renameat(layers_fd, name, layers_fd, gone) < 0)
-        return error_sys(err, "rename it");
-    return 0;
+    if (renameat(layers_fd, name, layers_fd, gone) == 0)
+        return 1;
+    if (errno == ENOSPC || errno == EDQUOT)
+        return remove_in_place(volume, layers_fd, name, err);
+    return error_sys(err, "rename it");
 }
 
 int layer_remove(struct volume *volume, const char *name, struct error *err)
@@ -419,9 +441,10 @@ int layer_remove(struct volume *volume, const char *name, struct error *err)
         return any;
     if (faccessat(all, name, F_OK, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT)
         return 0;
-    if (hide(all, name, gone, err) < 0)
+    int hidden = hide(volume, all, name, gone, err);
+    if (hidden < 0)
         return error_wrap(err, "remove layer '%s'", name);
-    if (slots_open(&slots, &ignored) == 0) // what cannot be freed now is layer_reclaim's
+    if (hidden && slots_open(&slots, &ignored) == 0) // what cannot be freed now is layer_reclaim's
         (void)free_gone(volume, all, slots, gone, &n_used, &ignored);
     return 0;
 }

@@ -64,7 +64,7 @@ int layer_restore(struct volume *volume, const char *name, uint64_t layer_bytes,
 int layer_merge(struct volume *volume, const char *const *names, size_t n_names, const char *name,
                 uint64_t *bytes, const atomic_bool *is_cancelled, struct error *err);
 
-/* Missing is fine. The space may come back later: layer_reclaim. */
+/* Missing is fine. The space may come back later: layer_reclaim. On a full volume one that a living box uses stays as it is, ERROR_LIMIT. */
 int layer_remove(struct volume *volume, const char *name, struct error *err);
 bool layer_exists(struct volume *volume, const char *name);
 

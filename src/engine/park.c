@@ -118,7 +118,7 @@ static void throw_away(struct park *park, struct box *box)
     box_free(box);
 }
 
-static int make_one(struct park *park, struct box **out, struct error *err)
+static int make_one(struct park *park, bool is_hurried, struct box **out, struct error *err)
 {
     struct box_spec spec = park->spec;
     char id[ID_TEXT];
@@ -131,7 +131,7 @@ static int make_one(struct park *park, struct box **out, struct error *err)
     }
     if (box_launch(park->engine, &spec, &box, err) < 0)
         return -1;
-    if (warm_up(park, box, err) < 0) {
+    if (!is_hurried && warm_up(park, box, err) < 0) {
         throw_away(park, box);
         return -1;
     }
@@ -160,14 +160,15 @@ static void fill_place(struct park *park, struct box *box)
     (void)pthread_mutex_unlock(&park->lock);
 }
 
-int park_fill(struct park *park, unsigned at_most, unsigned *made, struct error *err)
+int park_fill(struct park *park, unsigned at_most, bool is_hurried, unsigned *made,
+              struct error *err)
 {
     unsigned count = 0;
     int result = 0;
 
     while (result == 0 && count < at_most && take_place(park)) {
         struct box *box = NULL;
-        result = make_one(park, &box, err);
+        result = make_one(park, is_hurried, &box, err);
         fill_place(park, box);
         count += box != NULL;
     }

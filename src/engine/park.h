@@ -20,8 +20,12 @@ struct park_options {
 int park_new(struct engine *engine, const struct park_options *options, struct park **out,
              struct error *err);
 
-/* Launches until `count` wait or are being launched, at most `at_most` now; *made tells how many it were. */
-int park_fill(struct park *park, unsigned at_most, unsigned *made, struct error *err);
+/*
+ * Launches until `count` wait or are being launched, at most `at_most` now; *made tells how many it were. is_hurried: they are
+ * not warmed up, which costs as much as running a command.
+ */
+int park_fill(struct park *park, unsigned at_most, bool is_hurried, unsigned *made,
+              struct error *err);
 
 /*
  * Gives a waiting box, limited as asked (programs inside still see the limits it was made with); NULL when none waits (then

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #define SLOTS_DIR "/run/burrow/slots"
 #define MAX_NOTES 65536
@@ -91,8 +92,7 @@ static bool make_own(int fd, uint32_t owner, bool is_needed, bool *is_dirty)
         (void)fchown(fd, (uid_t)-1, owner); // at worst it is taken for another's
     if (info.st_size > 0)
         clear_notes(fd);
-    if (!was_dirty)
-        (void)fchmod(fd, DIRTY);
+    (void)fchmod(fd, DIRTY); // also when it is: that dates it
     *is_dirty = was_dirty;
     return true;
 }
@@ -116,31 +116,57 @@ static bool try_one(struct find *find, unsigned slot, bool is_needed)
     return true;
 }
 
+/*
+ * A child of another thread's launch may hold a copy of a lock that was let go, until it executes; so who is not to be had stays
+ * in the set for the next time.
+ */
+static bool take_left_of(struct find *find, unsigned word)
+{
+    _Atomic uint64_t *left = &find->own->left[word];
+    uint64_t tried = 0;
+    bool is_taken = false;
+
+    for (uint64_t rest = 0; !is_taken && (rest = atomic_load(left) & ~tried);) {
+        unsigned at = word * 64 + (unsigned)__builtin_ctzll(rest);
+        tried |= bit_of(at);
+        if (!(atomic_fetch_and(left, ~bit_of(at)) & bit_of(at)))
+            continue; // another thread was faster
+        is_taken = try_one(find, at, false);
+        if (!is_taken)
+            (void)atomic_fetch_or(left, bit_of(at));
+    }
+    return is_taken;
+}
+
 static bool take_left(struct find *find)
 {
     for (unsigned i = 0; i < SLOT_COUNT / 64; i++) {
-        for (uint64_t left = 0; (left = atomic_load(&find->own->left[i]));) {
-            unsigned at = i * 64 + (unsigned)__builtin_ctzll(left);
-            if (!(atomic_fetch_and(&find->own->left[i], ~bit_of(at)) & bit_of(at)))
-                continue; // another thread was faster
-            if (try_one(find, at, false))
-                return true;
-        }
+        if (take_left_of(find, i))
+            return true;
     }
     return false;
 }
 
+/* What is looked at: nothing that was not to be had before; everything, but what others have to sweep; that too. */
+enum effort { EFFORT_LITTLE, EFFORT_MORE, EFFORT_ALL, EFFORTS };
+
 /* 1; 0: there is none. */
-static int take_lowest(struct find *find, bool is_needed, struct error *err)
+static int take_lowest(struct find *find, enum effort effort, struct error *err)
 {
+    struct slot_set *own = find->own;
+
     for (unsigned i = 0; i < SLOT_COUNT; i++) {
-        if (atomic_load(&find->own->held[i / 64]) & bit_of(i))
+        uint64_t passed = atomic_load(&own->held[i / 64]);
+        if (effort == EFFORT_LITTLE)
+            passed |= atomic_load(&own->left[i / 64]) | atomic_load(&own->others[i / 64]);
+        if (passed & bit_of(i))
             continue;
         errno = EWOULDBLOCK;
-        if (try_one(find, i, is_needed))
+        if (try_one(find, i, effort == EFFORT_ALL))
             return 1;
         if (errno != EWOULDBLOCK)
             return error_sys(err, "lock slot %u in '%s'", i, SLOTS_DIR);
+        (void)atomic_fetch_or(&own->others[i / 64], bit_of(i));
     }
     return 0;
 }
@@ -150,10 +176,8 @@ int slot_take(int dir_fd, struct slot_set *own, unsigned *slot, int *lock_fd, bo
 {
     struct find find = {.dir_fd = dir_fd, .own = own, .fd = -1};
     int taken = take_left(&find);
-    if (taken == 0)
-        taken = take_lowest(&find, false, err);
-    if (taken == 0)
-        taken = take_lowest(&find, true, err);
+    for (enum effort effort = EFFORT_LITTLE; taken == 0 && effort < EFFORTS; effort++)
+        taken = take_lowest(&find, effort, err);
     if (taken == 0)
         return error_set(err, ERROR_LIMIT, "all %u places for boxes on this machine are taken",
                          SLOT_COUNT);
@@ -173,6 +197,40 @@ void slot_drop(struct slot_set *own, unsigned slot, int *lock_fd)
     (void)atomic_fetch_and(&own->held[slot / 64], ~bit_of(slot));
     closep(lock_fd);
     (void)atomic_fetch_or(&own->left[slot / 64], bit_of(slot));
+}
+
+struct timespec slots_now(void)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_REALTIME_COARSE, &now); // which dates files
+    return now;
+}
+
+static bool is_dirt_of(const struct stat *info, uint32_t owner, const struct timespec *before)
+{
+    const struct timespec *at = &info->st_ctim;
+    return (info->st_mode & 07777) == DIRTY && info->st_gid == owner &&
+           (at->tv_sec < before->tv_sec ||
+            (at->tv_sec == before->tv_sec && at->tv_nsec < before->tv_nsec));
+}
+
+void slots_are_clean(int dir_fd, uint32_t owner, const struct timespec *before)
+{
+    int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    autodir dir = fd < 0 ? NULL : fdopendir(fd);
+    struct stat info;
+    unsigned slot;
+
+    if (!dir)
+        closep(&fd);
+    for (struct dirent *entry; dir && (entry = readdir(dir));) {
+        if (!slot_parse(entry->d_name, &slot) || fstatat(fd, entry->d_name, &info, 0) < 0 ||
+            !is_dirt_of(&info, owner, before))
+            continue;
+        autofd held = slot_try(dir_fd, slot);
+        if (held >= 0 && fstat(held, &info) == 0 && is_dirt_of(&info, owner, before))
+            slot_is_clean(held);
+    }
 }
 
 int slot_note(int dir_fd, unsigned slot, const char *prefix, const char *const *names, size_t count,

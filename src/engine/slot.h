@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 #define SLOT_COUNT 4096u
 #define SLOT_IDS 65536u
@@ -22,16 +23,17 @@ int slots_open(int *dir_fd, struct error *err);
 
 /*
  * What this process knows of slots, to open few files of others: those it holds need no try, those it let go are likely
- * free. Only the locks count. All zero but the owner: nothing is known. Threads share it.
+ * free, those that were another's are likely still. Only the locks count. All zero but the owner: nothing is known. Threads share it.
  */
 struct slot_set {
     uint32_t owner; // not 0: tells data directories apart
     _Atomic uint64_t held[SLOT_COUNT / 64];
     _Atomic uint64_t left[SLOT_COUNT / 64];
+    _Atomic uint64_t others[SLOT_COUNT / 64];
 };
 
 /*
- * Takes a free slot, one that was left before or the lowest, and adds it to `own`; *lock_fd holds it. ERROR_LIMIT when all are taken. *is_dirty: who
+ * Takes a free slot, one that was left before or the lowest not known as another's, and adds it to `own`; *lock_fd holds it. ERROR_LIMIT when all are taken. *is_dirty: who
  * had it before did not say slot_is_clean, so something of it, and perhaps of others, may be left. Dirty slots of other owners are
  * left for them to sweep, as long as there are enough.
  */
@@ -46,6 +48,13 @@ void slot_drop(struct slot_set *own, unsigned slot, int *lock_fd);
 
 /* Says that nothing of a box is left in the slot. Its lock is still held. */
 void slot_is_clean(int lock_fd);
+
+/*
+ * Says so of all slots of this owner that nobody holds and that were taken before this moment, since when everything of dead boxes was
+ * swept. What cannot be said stays dirty.
+ */
+void slots_are_clean(int dir_fd, uint32_t owner, const struct timespec *before);
+struct timespec slots_now(void);
 
 /* Takes this slot if nobody holds it: the lock's fd, or -1. */
 int slot_try(int dir_fd, unsigned slot);

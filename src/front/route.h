@@ -30,7 +30,7 @@ enum route_access {
 enum route_body {
     BODY_NONE,   // whatever comes is read and dropped (at most 1 MiB)
     BODY_JSON,   // call->body; an empty one is an empty map
-    BODY_WHOLE,  // call->request->body: JSON that the handler reads itself
+    BODY_WHOLE,  // call->request->body: JSON that the handler reads itself. A query is passed over
     BODY_STREAM, // call->request->stream, as it comes
 };
 
@@ -61,9 +61,11 @@ struct front {
     const char *name; // "agentuity"
     const char *title;
     const struct route *routes;
+    const char
+        *top; // "/v1/memory/": what no route was found for is its to answer below this; or NULL
     /*
-     * Answers a failed call, at once. Any thread. The first front also gets what no route was found for (call->route is NULL) and
-     * what could not be read as a request at all (call->request is NULL too).
+     * Answers a failed call, at once. Any thread. Also what no route was found for (call->route is NULL) below its `top`. The first
+     * front gets those of nobody's, and what could not be read as a request at all (call->request is NULL too).
      */
     void (*on_error)(struct call *call, const struct error *err);
     void *settings; // the front's own; call->settings

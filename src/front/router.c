@@ -86,30 +86,52 @@ static void log_call(const struct call_work *work, const struct error *err)
                   F("error", err ? (const char *)err->text : NULL));
 }
 
-static void end_call(struct call_work *work, const struct error *err)
+static void tell_failure(struct call_work *work, const struct error *err)
 {
     static const struct http_header challenge[] = {{"WWW-Authenticate", "Bearer"}, {0}};
 
-    log_call(work, err);
-    if (err && reply_status(err) == 401)
+    if (reply_status(err) == 401)
         response_set_headers(work->call.response, challenge);
+    work->call.front->on_error(&work->call, err);
+}
+
+static void end_call(struct call_work *work, const struct error *err)
+{
+    log_call(work, err);
     if (err)
-        work->call.front->on_error(&work->call, err);
+        tell_failure(work, err);
     work_free(work);
 }
 
 /* ---- finding the route, on the loop ---- */
+
+/* Whose words are used where there is no route. */
+static const struct front *front_of(const struct router *router, const char *path)
+{
+    for (const struct front *const *front = router->settings.fronts; *front; front++) {
+        const char *top = (*front)->top;
+        if (top && strncmp(path, top, strlen(top)) == 0)
+            return *front;
+    }
+    return router->settings.fronts[0];
+}
+
+static void give_to(struct call *call, const struct front *front)
+{
+    call->front = front;
+    call->settings = front->settings;
+}
 
 static int find_nothing(struct call *call, const struct route_match *match, struct error *err)
 {
     const struct http_request *request = call->request;
 
     if (!match->other) {
+        give_to(call, front_of(call->router, request->path));
         error_set(err, ERROR_NOT_FOUND, "there is nothing at '%.200s'", request->path);
         return error_about(err, "route", NULL);
     }
-    call->front = match->other->rows->front;
-    call->settings = call->front->settings;
+    give_to(call, match->other->rows->front);
     response_set_headers(call->response, match->other->allow);
     error_set(err, ERROR_INVALID, "'%.200s' takes %s, not %s", request->path,
               match->other->allow[0].value, request->method);
@@ -127,8 +149,7 @@ static int find_route(struct router *router, struct call *call, struct error *er
     route_tree_match(router->tree, method_of(call->request), &pieces, &match);
     if (!match.row)
         return find_nothing(call, &match, err);
-    call->front = match.row->front;
-    call->settings = call->front->settings;
+    give_to(call, match.row->front);
     call->route = match.row->route;
     memcpy(call->parameters, match.parameters, sizeof call->parameters);
     return 0;
@@ -148,7 +169,8 @@ static int prepare(struct router *router, struct call_work *work, struct error *
     work->has_actor = call->route->access == ACCESS_OPEN;
     if (!work->has_actor && !router->settings.is_open && !auth_is_possible(call->request))
         return auth_missing(err);
-    if (query_parse(call->request->query, call->memory, &call->query, err) < 0)
+    const char *query = call->route->body == BODY_WHOLE ? NULL : call->request->query;
+    if (query_parse(query, call->memory, &call->query, err) < 0)
         return -1;
     return query_check(call->query, call->route->query, err);
 }
@@ -340,17 +362,18 @@ static void on_head(void *owner, const struct http_request *request, struct http
 static void on_bad_request(void *owner, const struct http_request *request,
                            struct response *response, int status, const char *text)
 {
-    struct call_work *work = work_new(owner, NULL, response);
+    struct http_request *head = (struct http_request *)(uintptr_t)request; // borrowed, only read
+    struct call_work *work = work_new(owner, head, response);
     const struct route_row *row = request ? find_row(owner, request) : NULL;
     struct error err;
 
-    if (row) {
-        work->call.front = row->front;
-        work->call.settings = row->front->settings;
-    }
-
+    if (request)
+        give_to(&work->call, row ? row->front : front_of(owner, request->path));
     (void)reply_error(status, text, &err);
-    end_call(work, &err);
+    log_call(work, &err);
+    tell_failure(work, &err);
+    work->call.request = NULL;
+    work_free(work);
 }
 
 const struct http_handler router_handler = {

@@ -25,9 +25,10 @@
 #define MAX_PATH 4096
 /*
  * After a spawn; then twice as long each time, while a guest stops a child half-way. Not sooner: the look ends with a
- * write for which the kernel goes through all processes of the machine, and most one-shot boxes have ended by then.
+ * write for which the kernel goes through all processes of the machine, and by then most commands have ended or been
+ * followed by another.
  */
-#define SETTLE_FIRST_US 5000
+#define SETTLE_FIRST_US 20000
 #define SETTLE_LAST_US 100000
 #define FORKED_ONLY 0x40u // PF_FORKNOEXEC in /proc/PID/stat
 

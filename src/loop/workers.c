@@ -5,6 +5,7 @@
 #include "base/mem.h"
 
 #include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdbool.h>
 
@@ -13,10 +14,11 @@ struct work {
     void *data;
 };
 
-/* A thread with nothing to do; on its own stack. */
+/* A thread with nothing to do; on its own stack. Who takes it out of the list gives it work, or none at the end, and posts. */
 struct idler {
-    pthread_cond_t call;
-    bool is_called;
+    sem_t call;
+    struct work work;
+    bool has_work;
     struct idler *before; // who became idle before it
 };
 
@@ -47,43 +49,49 @@ static struct work take_work(struct lane *lane)
     return work;
 }
 
-/* With the lock held. */
-static void await_call(struct lane *lane)
+/* With the lock held, which it gives up meanwhile. True: *out is to be done, and counted as running already. */
+static bool await_work(struct lane *lane, struct work *out)
 {
-    struct idler self = {.call = PTHREAD_COND_INITIALIZER, .before = lane->idle};
+    struct workers *workers = lane->workers;
+    struct idler self = {.before = lane->idle};
 
+    (void)sem_init(&self.call, 0, 0);
     lane->idle = &self;
-    while (!self.is_called)
-        (void)pthread_cond_wait(&self.call, &lane->workers->lock);
-    (void)pthread_cond_destroy(&self.call);
+    (void)pthread_mutex_unlock(&workers->lock);
+    while (sem_wait(&self.call) < 0)
+        ; // interrupted
+    (void)sem_destroy(&self.call);
+    if (!self.has_work)
+        (void)pthread_mutex_lock(&workers->lock);
+    *out = self.work;
+    return self.has_work;
 }
 
-/* With the lock held, which keeps the idler where it is until the signal is out. */
-static void call_one(struct lane *lane)
+/* Out of the list, or NULL. With the lock held; the caller posts, without it best: then the woken thread does not meet it. */
+static struct idler *take_idler(struct lane *lane)
 {
     struct idler *idler = lane->idle;
 
-    if (!idler)
-        return;
-    lane->idle = idler->before;
-    idler->is_called = true;
-    (void)pthread_cond_signal(&idler->call);
+    if (idler)
+        lane->idle = idler->before;
+    return idler;
 }
 
 static void *serve_lane(void *data)
 {
     struct lane *lane = data;
     struct workers *workers = lane->workers;
+    struct work work;
 
     (void)pthread_mutex_lock(&workers->lock);
-    for (;;) {
-        while (!lane->count && !workers->is_ending)
-            await_call(lane);
-        if (!lane->count)
-            break;
-        struct work work = take_work(lane);
-        lane->running++;
-        (void)pthread_mutex_unlock(&workers->lock);
+    while (lane->count || !workers->is_ending) {
+        if (lane->count) {
+            work = take_work(lane);
+            lane->running++;
+            (void)pthread_mutex_unlock(&workers->lock);
+        } else if (!await_work(lane, &work)) {
+            continue; // with the lock
+        }
         work.fn(work.data);
         (void)pthread_mutex_lock(&workers->lock);
         if (--lane->running == 0 && lane->count == 0)
@@ -143,12 +151,18 @@ int workers_submit(struct workers *workers, enum workers_lane which, void (*fn)(
     struct lane *lane = &workers->lanes[which];
 
     (void)pthread_mutex_lock(&workers->lock);
-    bool is_full = lane->count == lane->capacity;
-    if (!is_full) {
+    struct idler *idler = take_idler(lane); // who is idle is so because nothing waits
+    bool is_full = !idler && lane->count == lane->capacity;
+    if (idler) {
+        idler->work = (struct work){fn, data};
+        idler->has_work = true;
+        lane->running++;
+    } else if (!is_full) {
         lane->ring[(lane->first + lane->count++) % lane->capacity] = (struct work){fn, data};
-        call_one(lane);
     }
     (void)pthread_mutex_unlock(&workers->lock);
+    if (idler)
+        (void)sem_post(&idler->call);
     if (!is_full)
         return 0;
     (void)error_set(err, ERROR_LIMIT,
@@ -183,8 +197,8 @@ void workers_free(struct workers *workers)
         (void)pthread_cond_wait(&workers->is_idle, &workers->lock);
     workers->is_ending = true;
     for (int i = 0; i < WORKERS_LANES; i++) {
-        while (workers->lanes[i].idle)
-            call_one(&workers->lanes[i]);
+        for (struct idler *idler; (idler = take_idler(&workers->lanes[i]));)
+            (void)sem_post(&idler->call);
     }
     (void)pthread_mutex_unlock(&workers->lock);
 

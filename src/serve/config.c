@@ -97,15 +97,18 @@ const struct option_set config_options = {
     .command = "burrow serve",
     .usage = "[options]",
     .summary = "serve sandboxes over HTTP",
-    .description = "Listens on TCP and on the socket burrow.sock in the data directory, which root "
-                   "may use without a key.\n"
-                   "The first start makes a key and prints it once; BURROW_API_KEY sets one "
-                   "instead, and 'burrow key' manages\n"
-                   "them. Sandboxes live on when the server stops; the next one takes them over.\n"
-                   "\n"
-                   "Every option has a variable, named in brackets, and the same name is its key "
-                   "in the file: 'BURROW_LISTEN:\n"
-                   "127.0.0.1:8080'. Options win over variables, variables over the file.",
+    .description =
+        "Listens on TCP and on the socket burrow.sock in the data directory, which root "
+        "may use without a key.\n"
+        "The first start makes a key and prints it once; BURROW_API_KEY sets one "
+        "instead, and 'burrow key' manages\n"
+        "them. Sandboxes live on when the server stops; the next one takes them over.\n"
+        "\n"
+        "Every option has a variable, named in brackets, and the same name is its key "
+        "in the file: 'BURROW_LISTEN:\n"
+        "127.0.0.1:8080'. Options win over variables, variables over the file. Settings of "
+        "the Aionis routes\n"
+        "have no options: burrow-serve(1) names them.",
     .rows = rows,
     .examples = examples,
 };

@@ -2,9 +2,12 @@
 /* The table of executions and jobs; see executions.h. */
 #include "store/executions.h"
 
+#include "base/mem.h"
 #include "store/record.h"
 #include "store/tables.h"
 #include "store/usage_impl.h"
+
+#include <stdlib.h>
 
 static const char *const kind_names[] = {
     [EXECUTION_COMMAND] = "execution",
@@ -161,6 +164,24 @@ int store_execution_update(struct store *store, const struct execution_record *r
     return record_update(store, STORE_FAST, &execution_table, record, parts, from, err);
 }
 
+int store_execution_renumber(struct store *store, const struct execution_record *record,
+                             struct error *err)
+{
+    struct sql_value number = sql_number(record->number);
+    struct sql_value own[] = {sql_text(record->id), number};
+    struct sql_value sandbox[] = {sql_text(record->sandbox_id), number};
+    autocall call = {0};
+
+    if (store_call_begin(store, STORE_FAST, &call, err) < 0 ||
+        store_run(&call, "UPDATE executions SET number = $2 WHERE id = $1 AND state = 'queued'",
+                  own, ARRAY_SIZE(own), NULL, NULL, NULL, err) < 0 ||
+        store_run(&call,
+                  "UPDATE sandboxes SET process_count = $2 WHERE id = $1 AND process_count < $2",
+                  sandbox, ARRAY_SIZE(sandbox), NULL, NULL, NULL, err) < 0)
+        return error_wrap(err, "renumber execution '%s'", record->id);
+    return store_call_done(&call, err);
+}
+
 // In one sandbox the numbers tell which was first; elsewhere the time does.
 static const char *order_of(const struct execution_filter *filter)
 {
@@ -234,7 +255,14 @@ static int take_outcomes(void *data, const struct sql_value *row, size_t n_colum
     return 0;
 }
 
-#define COUNT_THAT(claim) "CAST(coalesce(sum(CASE WHEN " claim " THEN 1 ELSE 0 END), 0) AS BIGINT)"
+// One column each, as take_outcomes reads them.
+static const char *const outcome_claims[] = {
+    "state = 'completed' AND exit_code = 0",
+    "state = 'timed_out'",
+    "state = 'failed' AND cause = 'box_ended'",
+    "state = 'cancelled'",
+    "ended_at = 0",
+};
 
 int store_execution_outcomes(struct store *store, const struct store_owner *owner, int64_t since,
                              struct execution_outcomes *out, struct error *err)
@@ -243,25 +271,13 @@ int store_execution_outcomes(struct store *store, const struct store_owner *owne
     struct sql *sql = NULL;
 
     query_init(&query);
-    query_add(
-        &query,
-        "SELECT count(*), " COUNT_THAT("state = 'completed' AND exit_code = 0") ", " COUNT_THAT(
-            "st"
-            "at"
-            "e "
-            "= "
-            "'t"
-            "im"
-            "ed"
-            "_o"
-            "ut"
-            "'") ", " COUNT_THAT("state = 'failed' AND cause = 'box_ended'") ", " COUNT_THAT("state"
-                                                                                             " = "
-                                                                                             "'canc"
-                                                                                             "elled"
-                                                                                             "'") ","
-                                                                                                  " " COUNT_THAT(
-                                                                                                      "ended_at = 0") " FROM executions");
+    query_add(&query, "SELECT count(*)");
+    for (size_t i = 0; i < ARRAY_SIZE(outcome_claims); i++) {
+        query_add(&query, ", CAST(coalesce(sum(CASE WHEN ");
+        query_add(&query, outcome_claims[i]);
+        query_add(&query, " THEN 1 ELSE 0 END), 0) AS BIGINT)");
+    }
+    query_add(&query, " FROM executions");
     query_where_owner(&query, owner);
     query_where(&query, "created_at >=", sql_number(since));
     if (store_connection(store, &sql, err) < 0)
@@ -269,38 +285,103 @@ int store_execution_outcomes(struct store *store, const struct store_owner *owne
     return sql_run(sql, query.text, query.args, query.n_args, take_outcomes, out, NULL, err);
 }
 
-// Old enough to be looked at by their index, then by what their own sandbox says.
-#define OLD_ONES                                                                                   \
-    "SELECT executions.id FROM executions JOIN sandboxes ON sandboxes.id = "                       \
-    "executions.sandbox_id WHERE executions.organisation IN (SELECT id FROM organisations) AND "   \
-    "executions.created_at < $1 - (SELECT min(keep_ms) FROM sandboxes WHERE keep_ms > 0) AND "     \
-    "sandboxes.keep_ms > 0 AND sandboxes.ended_at = 0 AND executions.ended_at > 0 AND "            \
-    "executions.ended_at < $1 - sandboxes.keep_ms"
+/* A sandbox with executions that have been kept for long enough. */
+struct past {
+    char *sandbox_id;
+    int64_t before; // they ended
+    int64_t count;
+};
+struct pasts {
+    struct past *items;
+    size_t count;
+    int64_t now;
+};
+
+static void pasts_clear(struct pasts *pasts)
+{
+    for (size_t i = 0; i < pasts->count; i++)
+        free(pasts->items[i].sandbox_id);
+    free(pasts->items);
+}
+
+static int take_past(void *data, const struct sql_value *row, size_t n_columns, struct error *err)
+{
+    struct pasts *pasts = data;
+
+    pasts->items = xrealloc(pasts->items, pasts->count + 1, sizeof *pasts->items);
+    pasts->items[pasts->count++] =
+        (struct past){xstrdup(row[0].data), pasts->now - row[1].number, row[2].number};
+    return 0;
+}
+
+/* Reads alone: nobody who writes waits for it. Old enough to be looked at by their index, then by what their own sandbox says. */
+static int find_pasts(struct store *store, int64_t limit, struct pasts *out, struct error *err)
+{
+    struct sql_value args[] = {sql_number(out->now), sql_number(limit)};
+    struct sql *sql = NULL;
+
+    if (store_connection(store, &sql, err) < 0)
+        return -1;
+    return sql_run(
+        sql,
+        "SELECT sandbox_id, keep_ms, count(*) FROM (SELECT executions.sandbox_id AS sandbox_id, "
+        "sandboxes.keep_ms AS keep_ms FROM executions JOIN sandboxes ON sandboxes.id = "
+        "executions.sandbox_id WHERE executions.organisation IN (SELECT id FROM organisations) AND "
+        "executions.created_at < $1 - (SELECT min(keep_ms) FROM sandboxes WHERE keep_ms > 0) AND "
+        "sandboxes.keep_ms > 0 AND sandboxes.ended_at = 0 AND executions.ended_at > 0 AND "
+        "executions.ended_at < $1 - sandboxes.keep_ms LIMIT $2) AS old GROUP BY sandbox_id, "
+        "keep_ms",
+        args, ARRAY_SIZE(args), take_past, out, NULL, err);
+}
+
+#define OLDEST                                                                                     \
+    "(SELECT id FROM executions WHERE sandbox_id = $1 AND ended_at > 0 AND ended_at < $2 "         \
+    "ORDER BY number LIMIT $3)"
+
+/* One sandbox at a time, by its own indexes: others write in between. */
+static int purge_past(struct store *store, const struct past *past, int64_t now, int64_t *removed,
+                      struct error *err)
+{
+    struct sql_value args[] = {sql_text(past->sandbox_id), sql_number(past->before),
+                               sql_number(past->count), sql_number(now)};
+    int64_t here = 0;
+    autocall call = {0};
+
+    if (store_call_begin(store, STORE_FAST, &call, err) < 0 ||
+        store_run(
+            &call,
+            "UPDATE streams SET expires_at = $4 WHERE expires_at = 0 AND completed_at <> 0 "
+            "AND kind <> 'user' AND id IN (SELECT stdout_stream FROM executions WHERE id IN " OLDEST
+            " UNION SELECT stderr_stream FROM executions WHERE id IN " OLDEST ")",
+            args, 4, NULL, NULL, NULL, err) < 0 ||
+        store_run(&call,
+                  "DELETE FROM events WHERE sandbox_id = $1 AND number IN (SELECT number FROM "
+                  "events WHERE sandbox_id = $1 AND type IN ('started', 'completed') AND "
+                  "created_at < $2 ORDER BY number LIMIT 2 * $3)",
+                  args, 3, NULL, NULL, NULL, err) < 0 ||
+        store_run(&call,
+                  "DELETE FROM executions WHERE id IN " OLDEST " AND NOT EXISTS (SELECT 1 FROM "
+                  "streams WHERE streams.id IN (executions.stdout_stream, "
+                  "executions.stderr_stream) AND streams.kind <> 'user')",
+                  args, 3, NULL, NULL, &here, err) < 0 ||
+        store_call_done(&call, err) < 0)
+        return error_wrap(err, "forget old executions");
+    *removed += here;
+    return 0;
+}
 
 int store_execution_purge(struct store *store, int64_t now, int64_t limit, int64_t *removed,
                           struct error *err)
 {
-    struct sql_value args[] = {sql_number(now), sql_number(limit)};
-    autocall call = {0};
+    __attribute__((cleanup(pasts_clear))) struct pasts pasts = {.now = now};
+    int64_t total = 0;
 
-    if (store_call_begin(store, STORE_FAST, &call, err) < 0 ||
-        store_run(&call,
-                  "UPDATE streams SET expires_at = $1 WHERE expires_at = 0 AND completed_at <> 0 "
-                  "AND kind <> 'user' AND execution_id IN (" OLD_ONES
-                  " ORDER BY executions.ended_at LIMIT $2)",
-                  args, ARRAY_SIZE(args), NULL, NULL, NULL, err) < 0 ||
-        store_run(
-            &call,
-            "DELETE FROM events WHERE type IN ('started', 'completed') AND sandbox_id IN (SELECT "
-            "id FROM "
-            "sandboxes WHERE keep_ms > 0 AND ended_at = 0 AND events.created_at < $1 - keep_ms)",
-            args, 1, NULL, NULL, NULL, err) < 0 ||
-        store_run(&call,
-                  "DELETE FROM executions WHERE id IN (" OLD_ONES
-                  " AND NOT EXISTS (SELECT 1 FROM streams WHERE streams.sandbox_id = "
-                  "executions.sandbox_id AND streams.execution_id = executions.id) "
-                  "ORDER BY executions.ended_at LIMIT $2)",
-                  args, ARRAY_SIZE(args), NULL, NULL, removed, err) < 0)
-        return error_wrap(err, "forget old executions");
-    return store_call_done(&call, err);
+    if (find_pasts(store, limit, &pasts, err) < 0)
+        return error_wrap(err, "look for old executions");
+    for (size_t i = 0; i < pasts.count; i++) {
+        if (purge_past(store, &pasts.items[i], now, &total, err) < 0)
+            return -1;
+    }
+    *removed = total;
+    return 0;
 }

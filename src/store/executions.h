@@ -101,6 +101,10 @@ enum execution_part {
     EXECUTION_PART_STREAMS = 1 << 3,
 };
 
+/* One that was queued gets record->number, which no other of its sandbox has had. */
+int store_execution_renumber(struct store *store, const struct execution_record *record,
+                             struct error *err);
+
 /* As store_sandbox_update. */
 int store_execution_update(struct store *store, const struct execution_record *record,
                            unsigned parts, unsigned from, struct error *err);

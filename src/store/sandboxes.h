@@ -133,6 +133,8 @@ enum sandbox_part {
     SANDBOX_PART_LIMITS = 1 << 4,
     SANDBOX_PART_NETWORK = 1 << 5,
     SANDBOX_PART_ABOUT = 1 << 6,
+    // The state of one that lives before and after: STATE without the times of its end, whose indexes would be written too.
+    SANDBOX_PART_LIVING = 1 << 7,
 };
 
 /*

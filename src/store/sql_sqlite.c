@@ -14,7 +14,7 @@
 
 #define APPLICATION_ID 0x42757277 // in the file's header: "Burw"
 #define BUSY_MS 10000             // other processes, such as a key being made, are quick
-#define TIDY_PAGES 1000           // 4 MiB of log: copy back
+#define TIDY_PAGES 4000           // 16 MiB of log: copy back
 #define CROWDED_PAGES 16384       // 64 MiB of log: make readers wait so that it can begin anew
 
 static enum error_kind kind_of(int code, int sys)

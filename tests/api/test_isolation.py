@@ -116,9 +116,11 @@ ROUTES = [
     ("GET", "/sandbox/sandboxes/{id}/jobs"), ("POST", "/sandbox/sandboxes/{id}/jobs"), ("GET", "/sandbox/sandboxes/{id}/jobs/job_x"),
     ("DELETE", "/sandbox/sandboxes/{id}/jobs/job_x"), ("POST", "/fs/{id}"), ("GET", "/fs/{id}?path=x"), ("POST", "/fs/mkdir/{id}"),
     ("POST", "/fs/rm/{id}"), ("POST", "/fs/rmdir/{id}"), ("GET", "/fs/list/{id}"), ("GET", "/fs/download/{id}?path=."),
-    ("POST", "/fs/upload/{id}?path=."), ("GET", "/cli/sandbox/{id}"),
+    ("POST", "/fs/upload/{id}?path=."), ("GET", "/cli/sandbox/{id}"), ("POST", "/sandbox/{id}/pause"), ("POST", "/sandbox/{id}/resume"),
+    ("POST", "/sandbox/{id}/snapshot"), ("POST", "/sandbox/{id}/checkpoint"), ("GET", "/sandbox/checkpoints/{id}"),
+    ("POST", "/sandbox/{id}/checkpoint/x/restore"), ("DELETE", "/sandbox/{id}/checkpoint/x"), ("GET", "/sandbox/{id}/diff"),
 ]
-BODIES = {"/sandbox/env": {"env": {}}, "/execute": {"command": ["true"]}, "/jobs": {"command": ["true"]}, "/fs/mkdir": {"path": "x"},
+BODIES = {"/checkpoint": {"name": "x"}, "/sandbox/env": {"env": {}}, "/execute": {"command": ["true"]}, "/jobs": {"command": ["true"]}, "/fs/mkdir": {"path": "x"},
           "/fs/rm/": {"path": "x"}, "/fs/rmdir": {"path": "x"}, "/fs/": {"files": []}}
 
 
@@ -142,7 +144,7 @@ def test_no_route_finds_what_was_destroyed(api, method, path):
     gone = api.create()
     gone.delete()
     answer = api.call(method, path.format(id=gone.id), body_for(path))
-    if path.startswith(("/sandbox/status", "/cli/sandbox", "/sandbox/sandboxes")) and method == "GET" and "jobs/" not in path:
+    if path.startswith(("/sandbox/status", "/cli/sandbox", "/sandbox/sandboxes", "/sandbox/checkpoints")) and method == "GET" and "jobs/" not in path:
         assert answer.status == 200  # history stays readable
     else:
         assert answer.status == 404, str(answer)

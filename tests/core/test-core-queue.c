@@ -117,6 +117,37 @@ CORE_TEST(a_restart_loses_none_that_wait)
     }
 }
 
+/* Its place in the box may have been made ahead, or used by a start that was never recorded. */
+CORE_TEST(one_that_waited_starts_after_a_restart_whatever_is_left_in_its_box)
+{
+    autoexecution first = {0}, ended = {0}, waiting = {0}, again = {0}, last = {0}, next = {0};
+    struct execution_record blockers[2] = {0};
+    char sandbox[ID_TEXT], other[ID_TEXT];
+
+    make_wide_sandbox(sandbox);
+    make_wide_sandbox(other);
+    start_in(sandbox, EXECUTION_COMMAND, "true", &first);
+    await_execution(first.id, &ended);
+    for (int i = 0; i < 2; i++) {
+        enqueue(other, WAIT "true", &blockers[i]);
+        await_running(blockers[i].id);
+    }
+    enqueue(sandbox, "echo done", &waiting);
+    reopen_core();
+    release(other);
+    await_execution(waiting.id, &again);
+    CHECK_INT(again.state, EXECUTION_COMPLETED);
+    CHECK_STR(again.error ? again.error : "", "");
+    CHECK(again.number > waiting.number);
+    reopen_core(); // nobody gets its number a second time
+    start_in(sandbox, EXECUTION_COMMAND, "true", &next);
+    await_execution(next.id, &last);
+    CHECK_INT(last.state, EXECUTION_COMPLETED);
+    CHECK(last.number > again.number);
+    for (int i = 0; i < 2; i++)
+        execution_record_clear(&blockers[i]);
+}
+
 CORE_TEST(a_command_that_waits_for_a_sandbox_that_ends_is_cancelled)
 {
     struct execution_record waiting[4] = {0};

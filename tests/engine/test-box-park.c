@@ -37,9 +37,9 @@ BOX_TEST(a_park_fills_up_to_its_count_and_gives_boxes_that_work)
 
     for (int is_one_shot = 0; is_one_shot < 2; is_one_shot++) {
         autoptr(park) park = make_park(is_one_shot, 3);
-        CHECK_OK(park_fill(park, 2, &made, &err), err);
+        CHECK_OK(park_fill(park, 2, false, &made, &err), err);
         CHECK_INT(made, 2);
-        CHECK_OK(park_fill(park, 5, &made, &err), err);
+        CHECK_OK(park_fill(park, 5, false, &made, &err), err);
         CHECK_INT(made, 1);
         CHECK_INT(park_waiting(park), 3);
         struct box *box = take_from(park, &no_limits);
@@ -59,12 +59,34 @@ BOX_TEST(a_box_that_is_taken_has_the_limits_that_were_asked_for)
     unsigned made = 0;
     autoptr(park) park = make_park(false, 1);
 
-    CHECK_OK(park_fill(park, 1, &made, &err), err);
+    CHECK_OK(park_fill(park, 1, false, &made, &err), err);
     struct box *box = own(take_from(park, &limits));
     uint32_t id = start(box, &(struct process_spec){.timeout_ms = 500}, "bomb");
     (void)finish(box, id);
     CHECK_OK(box_usage(box, &usage, &err), err);
     CHECK(usage.procs_refused > 0);
+}
+
+BOX_TEST(boxes_made_in_a_hurry_are_not_warmed_up)
+{
+    static const char *const warm_up[] = {"/bin/guest", "write", "/root/warm", "yes", NULL};
+    struct box_spec spec = plain_spec();
+    struct park_options options = {.spec = &spec, .count = 1, .warm_up = warm_up};
+    struct cgroup_limits no_limits = {0};
+    struct error err = {0};
+    unsigned made = 0;
+    autoptr(park) park = NULL;
+
+    CHECK_OK(park_new(engine, &options, &park, &err), err);
+    CHECK_OK(park_fill(park, 1, false, &made, &err), err);
+    struct box *box = own(take_from(park, &no_limits));
+    run_well(box, "cat /root/warm");
+    end(box);
+    CHECK_OK(park_fill(park, 1, true, &made, &err), err);
+    CHECK_INT(made, 1);
+    box = own(take_from(park, &no_limits));
+    CHECK(finish(box, start(box, NULL, "cat /root/warm")).code != 0);
+    end(box);
 }
 
 BOX_TEST(an_empty_park_gives_nothing_and_a_named_scratch_is_refused)
@@ -93,7 +115,7 @@ BOX_TEST(scratches_of_parked_boxes_can_be_kept_under_a_prefix)
     int fd = -1;
 
     CHECK_OK(park_new(engine, &options, &park, &err), err);
-    CHECK_OK(park_fill(park, 2, &made, &err), err);
+    CHECK_OK(park_fill(park, 2, false, &made, &err), err);
     struct box *box = own(take_from(park, &no_limits));
     char name[80];
     (void)snprintf(name, sizeof name, "%s", box_scratch(box));
@@ -132,11 +154,11 @@ BOX_TEST(a_park_that_goes_and_a_launch_that_fails_leave_no_scratch)
     struct park *park = NULL;
 
     CHECK_OK(park_new(engine, &options, &park, &err), err);
-    CHECK_OK(park_fill(park, 2, &made, &err), err);
+    CHECK_OK(park_fill(park, 2, false, &made, &err), err);
     park_free(park);
     struct engine *failing = open_engine(&(struct engine_options){.fail_step = "link.make"});
     CHECK_OK(park_new(failing, &options, &park, &err), err);
-    CHECK(park_fill(park, 2, &made, &err) < 0);
+    CHECK(park_fill(park, 2, false, &made, &err) < 0);
     CHECK_INT(made, 0);
     park_free(park);
     CHECK_OK(volume_sweep(engine_volume(engine), is_fresh, &n_kept, &err), err);
@@ -153,7 +175,7 @@ BOX_TEST(a_parked_box_that_died_is_not_given)
     siginfo_t info;
     autoptr(park) park = make_park(false, 1);
 
-    CHECK_OK(park_fill(park, 1, &made, &err), err);
+    CHECK_OK(park_fill(park, 1, false, &made, &err), err);
     (void)snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)getpid());
     CHECK_OK(fd_read_knob(AT_FDCWD, path, children, sizeof children, &err), err);
     char *rest = NULL;

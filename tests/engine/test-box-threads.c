@@ -174,7 +174,7 @@ static void *look_after(void *data)
         (void)went(w, engine_fill_networks(w->engine, 8, &err), &err, "fill networks");
         (void)went(w, volume_fill_scratches(engine_volume(w->engine), 4, &err), &err,
                    "fill scratches");
-        (void)went(w, park_fill(w->park, 2, &made, &err), &err, "fill a park");
+        (void)went(w, park_fill(w->park, 2, false, &made, &err), &err, "fill a park");
         (void)holds(w, park_waiting(w->park) <= 3, "a park holds no more than its count");
         (void)went(w, engine_sweep(w->engine, &err), &err, "sweep");
         (void)went(w, engine_list_staying(w->engine, &slots, &count, &err), &err, "list");

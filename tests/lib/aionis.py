@@ -10,6 +10,7 @@ UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 TOP = "/v1/memory/sandbox/"
 LETTERS = "0123456789abcdefghjkmnpqrstvwxyz"
+PATIENT = 600000  # ms: a run that waits for the test, however slow the machine is
 ROUTES = ["sessions", "execute", "runs/get", "runs/logs", "runs/artifact", "runs/cancel"]
 
 

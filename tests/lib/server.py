@@ -156,11 +156,9 @@ class Server:
         return found
 
     def boxes(self):
-        """Names of the boxes that have a control group."""
-        found = set()
-        for group in self.groups():
-            found |= set(next(os.walk(group), ("", [], []))[1])
-        return found
+        """Names of the boxes that have a control group: in every tree, since the server may keep emptied ones of version 1."""
+        trees = [set(next(os.walk(group), ("", [], []))[1]) for group in self.groups()]
+        return set.intersection(*trees) if trees else set()
 
     def box_processes(self):
         """Pids of everything in its control groups."""

@@ -160,18 +160,35 @@ static void put_hash(struct json_writer *json, const struct buffer *text)
     put_text(json, "sha256", hex);
 }
 
-static void put_uri(struct json_writer *json, const char *base, const struct buffer *prefix,
+/* As it was configured, trimmed; NULL text: it was not. */
+static struct wide_text base_of(const struct bundle *bundle)
+{
+    const char *base = bundle->view->settings->object_store;
+
+    return wide_trim((struct wide_text){base, base ? strlen(base) : 0});
+}
+
+static void put_base(struct json_writer *json, struct wide_text base)
+{
+    json_key(json, "object_store_base_uri");
+    if (base.text)
+        json_exact(json, base.text, base.length);
+    else
+        json_null(json);
+}
+
+static void put_uri(struct json_writer *json, struct wide_text base, const struct buffer *prefix,
                     const char *name)
 {
     autobuffer uri = {0};
     struct error ignored = {0};
-    size_t length = base ? strlen(base) : 0;
 
-    while (length > 0 && base[length - 1] == '/')
-        length--;
-    if (base)
-        (void)buffer_addf(&uri, &ignored, "%.*s/%s/%s", (int)length, base, prefix->data, name);
-    put_text(json, "uri", base ? uri.data : NULL);
+    while (base.length > 0 && base.text[base.length - 1] == '/')
+        base.length--;
+    if (base.text)
+        (void)buffer_addf(&uri, &ignored, "%.*s/%s/%s", (int)base.length, base.text, prefix->data,
+                          name);
+    put_text(json, "uri", uri.data);
 }
 
 static void put_object(struct json_writer *json, const struct bundle *bundle, enum part part,
@@ -184,7 +201,7 @@ static void put_object(struct json_writer *json, const struct bundle *bundle, en
     put_text(json, "media_type", "application/json");
     put_integer(json, "bytes", (int64_t)text->length);
     put_hash(json, text);
-    put_uri(json, bundle->view->settings->object_store, prefix, names[part]);
+    put_uri(json, base_of(bundle), prefix, names[part]);
     if (bundle->options->is_inline)
         put_part(json, "inline", text);
     json_map_end(json);
@@ -198,7 +215,7 @@ static void put_bundle(struct json_writer *json, const struct bundle *bundle)
     json_key(json, "bundle");
     json_map_begin(json);
     put_text(json, "manifest_version", "sandbox_artifact_bundle_manifest_v1");
-    put_text(json, "object_store_base_uri", bundle->view->settings->object_store);
+    put_base(json, base_of(bundle));
     put_text(json, "object_prefix", prefix.data);
     put_time(json, "generated_at", (int64_t)clock_wall_ms());
     json_key(json, "objects");

@@ -35,5 +35,10 @@ static int refuse_control(struct call *call, struct error *err)
         ROW("DELETE", below)
 
 const struct route aionis_control_routes[] = {
-    ROWS(""), ROWS("/{group}"), ROWS("/{group}/{name}"), ROWS("/{group}/{name}/{part}"), {0},
+    ROWS(""),
+    ROWS("/{group}"),
+    ROWS("/{group}/{name}"),
+    ROWS("/{group}/{name}/{part}"),
+    ROWS("/{group}/{name}/{part}/{more}"),
+    {0},
 };

@@ -2,6 +2,7 @@
 /* Runs are started: at once and waited for, or when their turn comes. */
 #include "base/clock.h"
 #include "base/id.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "core/execution.h"
 #include "core/sandbox.h"
@@ -101,6 +102,26 @@ static int refuse_budget(struct call *call, const struct request *request,
                   (long long)excess->used, (long long)excess->cap, excess->metric);
 }
 
+/* It cannot be told whether it may run: then it may not. */
+static int fail_budget(struct call *call, const char *tenant, struct error *err)
+{
+    struct error why = *err;
+    autobuffer text = {0};
+    struct json_writer json;
+
+    json_writer_init(&json, &text);
+    json_map_begin(&json);
+    put_text(&json, "tenant_id", tenant);
+    put_text(&json, "table", "executions");
+    json_map_end(&json);
+    const struct refusal refusal = {.status = 503,
+                                    .code = "sandbox_budget_unavailable",
+                                    .details = keep_json(call, &json, &text)};
+    log_error("a budget could not be checked", F("tenant", tenant),
+              F("error", (const char *)why.text));
+    return refuse(call, &refusal, err, "what the tenant has used of its budget cannot be told now");
+}
+
 /* A place among the tenant's runs that are about to be recorded. */
 struct entrance {
     struct budgets *budgets; // NULL: none was taken
@@ -136,12 +157,14 @@ static int check_budget(struct call *call, const struct request *request, struct
     if (execution_count(call->core, &actor,
                         (int64_t)(clock_wall_ms() - aionis->settings->budget_window_ms), &outcomes,
                         err) < 0)
-        return -1;
+        return fail_budget(call, tenant, err);
     if (budget_is_used_up(budget, &outcomes, &excess))
         return refuse_budget(call, request, budget, &excess, err);
     outcomes.total += before;
-    if (!budget_is_used_up(budget, &outcomes, &excess) || call->tries > BUDGET_TRIES)
+    if (!budget_is_used_up(budget, &outcomes, &excess))
         return 0;
+    if (call->tries > BUDGET_TRIES)
+        return refuse_budget(call, request, budget, &excess, err);
     call->again_ms = BUDGET_AGAIN_MS;
     return CALL_AGAIN;
 }

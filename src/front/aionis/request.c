@@ -315,7 +315,7 @@ static int refuse_name(struct call *call, const char *code, const char *name, co
 
 #define TENANT_MAX 64
 
-static bool is_tenant(const char *text)
+bool request_is_tenant(const char *text)
 {
     static const char first[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
     static const char rest[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
@@ -324,15 +324,21 @@ static bool is_tenant(const char *text)
     return length <= TENANT_MAX && strspn(text, first) > 0 && strspn(text, rest) == length;
 }
 
+/* Beginnings of "tenant:" are the vendor's own. */
+bool request_is_scope(const char *text)
+{
+    return *text && strncmp(text, "tenant:", strlen("tenant:")) != 0;
+}
+
 static int identify(struct call *call, const struct identity_body *body, struct error *err)
 {
     const struct aionis_settings *settings = aionis_of(call)->settings;
     const char *tenant = request_trim(call, body->tenant ? body->tenant : settings->tenant);
     const char *scope = request_trim(call, body->scope ? body->scope : settings->scope);
 
-    if (!tenant || !is_tenant(tenant))
+    if (!tenant || !request_is_tenant(tenant))
         return refuse_name(call, "invalid_tenant_id", "tenant_id", tenant, err);
-    if (!scope || strncmp(scope, "tenant:", 7) == 0)
+    if (!scope || !request_is_scope(scope))
         return refuse_name(call, "invalid_scope", "scope", scope, err);
     call->actor.tenant = tenant;
     call->actor.scope = scope;

@@ -55,5 +55,9 @@ const char *request_check_uuid(const char *text);
 const char *request_check_project(const char *text);
 const char *request_check_reason(const char *text);
 
+/* Trimmed already. */
+bool request_is_tenant(const char *text);
+bool request_is_scope(const char *text);
+
 /* Without white space at its ends, in the call's memory; NULL for what is blank or NULL. */
 const char *request_trim(struct call *call, const char *text);

@@ -93,6 +93,7 @@ int aionis_front_init(struct front *front, const struct aionis_settings *setting
         .name = "aionis",
         .title = "Aionis Lite: the sandbox routes",
         .routes = join_tables(settings->origins && *settings->origins),
+        .top = "/v1/memory/",
         .on_error = answer_error,
         .on_call = on_call,
         .on_health = health_write,

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the front is told, read and checked; see aionis.h. */
-#include "front/aionis/aionis_impl.h"
+#include "base/mem.h"
+#include "front/aionis/request.h"
+#include "front/aionis/wide.h"
 
 #include <string.h>
 #include <strings.h>
@@ -93,7 +95,8 @@ static int read_limits(struct aionis *aionis, struct error *err)
                : 0;
 }
 
-static int check_rest(const struct aionis *aionis, struct error *err)
+/* Settings that do not go together. */
+static int check_together(const struct aionis *aionis, struct error *err)
 {
     const struct aionis_settings *settings = aionis->settings;
 
@@ -106,6 +109,29 @@ static int check_rest(const struct aionis *aionis, struct error *err)
         return error_set(
             err, ERROR_INVALID,
             "SANDBOX_RUN_HEARTBEAT_INTERVAL_MS must be less than SANDBOX_RUN_STALE_AFTER_MS");
+    if (budgets_tenants(aionis->budgets) > 0 && settings->keep_ms < settings->budget_window_ms)
+        return error_set(err, ERROR_INVALID,
+                         "runs must be kept (SANDBOX_RETENTION_DAYS) for as long as budgets count "
+                         "them (SANDBOX_TENANT_BUDGET_WINDOW_HOURS)");
+    return 0;
+}
+
+static bool is_name(const char *text, bool (*is_good)(const char *text))
+{
+    struct wide_text trimmed = wide_trim((struct wide_text){text, strlen(text)});
+    autofree char *name = xasprintf("%.*s", (int)trimmed.length, trimmed.text);
+
+    return is_good(name);
+}
+
+static int check_texts(const struct aionis_settings *settings, struct error *err)
+{
+    if (!is_name(settings->tenant, request_is_tenant))
+        return error_set(err, ERROR_INVALID, "MEMORY_TENANT_ID '%.80s' cannot be a tenant",
+                         settings->tenant);
+    if (!is_name(settings->scope, request_is_scope))
+        return error_set(err, ERROR_INVALID, "MEMORY_SCOPE '%.80s' cannot be a scope",
+                         settings->scope);
     if (settings->origins && strchr(settings->origins, '*'))
         return error_set(err, ERROR_INVALID,
                          "CORS_ALLOW_ORIGINS must name the pages that may call, such as "
@@ -132,7 +158,7 @@ int aionis_read(struct aionis *aionis, struct error *err)
         check_executor(settings, err) < 0 || read_commands(settings, &aionis->commands, err) < 0 ||
         budgets_read(settings->budgets, &aionis->budgets, err) < 0 || read_limits(aionis, err) < 0)
         return -1;
-    return check_rest(aionis, err);
+    return check_together(aionis, err) < 0 ? -1 : check_texts(settings, err);
 }
 
 int aionis_settings_check(const struct aionis_settings *settings, struct error *err)

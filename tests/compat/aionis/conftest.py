@@ -63,9 +63,10 @@ def own_server(tmp_path):
     """Servers for tests that kill theirs or need other settings: the server, and a client of it."""
     made = []
 
-    def start(options=(), **settings):
+    def start(options=(), listen="127.0.0.1:0", **settings):
         server = servers.Server(tmp_path / f"data{len(made)}", environment={**SETTINGS, **settings}, options=options)
         made.append(server)
+        server.listen = listen
         server.start()
         return server, protocol.Aionis(server.port, server.key)
     yield start

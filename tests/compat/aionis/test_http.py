@@ -60,7 +60,9 @@ def test_json_however_it_is_announced(aionis, content_type):
 def test_a_body_over_the_limit(aionis):
     """The vendor's server says 500."""
     body = json.dumps({"metadata": {"a": "x" * (5 << 20)}}).encode()
-    check_refused(raw(aionis, "sessions", body), 413, "payload_too_large")
+    answer = aionis.http.post(f"{TOP}sessions", body=body, headers={"Content-Type": "application/json", "X-Request-Id": "mine"}, may_fail=True)
+    check_refused(answer, 413, "payload_too_large")
+    assert answer.headers["x-request-id"] == "mine"
     chunks = iter([body[:1 << 20], body[1 << 20:]])
     check_refused(raw(aionis, "sessions", chunks), 413, "payload_too_large")
 
@@ -113,12 +115,17 @@ def test_of_a_field_that_is_there_twice_the_last_counts(aionis):
 
 # ---- headers and methods ----
 
-def test_the_query_is_passed_over(aionis):
-    assert aionis.post("sessions?tenant_id=x&a=b", {}).json["tenant_id"] == "default"
+@pytest.mark.parametrize("query", ["tenant_id=x&a=b", "a=%zz&&=", "%", "&".join(["a"] * 300)])
+def test_the_query_is_passed_over(aionis, query):
+    assert aionis.post(f"sessions?{query}", {}).json["tenant_id"] == "default"
 
 
-def test_a_trailing_slash_is_another_route(aionis):
-    assert aionis.http.post(f"{TOP}sessions/", {}).status == 404
+@pytest.mark.parametrize("path", [f"{TOP}sessions/", f"{TOP}", "/v1/memory/other"])
+def test_there_is_nothing_else(aionis, path):
+    """A trailing slash is another route."""
+    answer = aionis.http.post(path, {}, headers={"X-Request-Id": "mine"}, may_fail=True)
+    assert check_refused(answer, 404, "not_found") is None
+    assert answer.headers["x-request-id"] == "mine"
 
 
 @pytest.mark.parametrize("route", ROUTES)
@@ -197,7 +204,8 @@ def test_a_page_that_is_named_may_call(own_server):
 
 # ---- what is not here ----
 
-@pytest.mark.parametrize("path", ["", "/sandbox-budgets", "/sandbox-budgets/t", "/sandbox-project-budgets/t/p", "/diagnostics/tenant/t"])
+@pytest.mark.parametrize("path", ["", "/sandbox-budgets", "/sandbox-budgets/t", "/sandbox-project-budgets/t/p", "/diagnostics/tenant/t",
+                                  "/a/b/c/d"])
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "POST"])
 def test_administration_is_not_part_of_lite(aionis, path, method):
     answer = aionis.http.call(method, f"/v1/admin/control{path}", may_fail=True)

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a server that is killed leaves, the next one has: sessions, runs, outputs, and the queue."""
+import http.client
 import threading
 
 import pytest
 
-from aionis import Aionis
-from client import until
+from aionis import PATIENT, Aionis
+from client import together, until
 from server import end_process
 
 WAIT = "until [ -e go ]; do sleep 0.02; done"
@@ -26,7 +27,7 @@ def test_everything_is_there_again(own_server, how):
     cancelled = aionis.start(session, "sleep", "60")
     aionis.cancel(cancelled, reason="why not")
     cancelled = aionis.wait(cancelled)
-    running = [aionis.start(session, "sh", "-c", f"echo begun; {WAIT}; echo {i}") for i in range(2)]
+    running = [aionis.start(session, "sh", "-c", f"echo begun; {WAIT}; echo {i}", timeout_ms=PATIENT) for i in range(2)]
     for run in running:
         until(lambda run=run: aionis.logs(run)["stdout"], "it to be under way")
     queued = [aionis.start(session, "echo", str(i)) for i in range(4)]
@@ -63,7 +64,7 @@ def test_a_queued_run_can_be_cancelled_after_a_restart(own_server):
 def test_a_cancel_that_a_crash_cut_short_is_done(own_server):
     server, aionis = own_server()
     session = aionis.session()
-    runs = [aionis.start(session, "sh", "-c", "trap '' TERM; while true; do sleep 1; done", timeout_ms=600000) for _ in range(2)]
+    runs = [aionis.start(session, "sh", "-c", "trap '' TERM; while true; do sleep 1; done", timeout_ms=PATIENT) for _ in range(2)]
     for run in runs:
         aionis.wait(run, "running")
         aionis.cancel(run)
@@ -76,7 +77,7 @@ def test_a_run_whose_box_is_gone_is_over(own_server):
     """As after a crash of the machine. On the vendor's server its processes live on."""
     server, aionis = own_server()
     session = aionis.session()
-    run = aionis.start(session, "sh", "-c", f"echo begun; {WAIT}")
+    run = aionis.start(session, "sh", "-c", f"echo begun; {WAIT}", timeout_ms=PATIENT)
     until(lambda: aionis.logs(run)["stdout"], "it to be under way")
     aionis.run(session, "echo")  # what was before it in the session is on the disk by then
     server.kill()
@@ -96,7 +97,7 @@ def test_a_client_of_a_server_that_stops_is_told_what_is(own_server):
     server, aionis = own_server()
     session = aionis.session()
     answers = []
-    thread = threading.Thread(target=lambda: answers.append(aionis.sh(session, f"touch on; {WAIT}; echo done")))
+    thread = threading.Thread(target=lambda: answers.append(aionis.sh(session, f"touch on; {WAIT}; echo done", timeout_ms=PATIENT)))
     thread.start()
     until(lambda: aionis.sh(session, "ls on")["exit_code"] == 0, "it to be under way")
     server.stop()
@@ -105,3 +106,39 @@ def test_a_client_of_a_server_that_stops_is_told_what_is(own_server):
     aionis = again(server)
     aionis.sh(session, "touch go")
     assert aionis.wait(answers[0]["run_id"])["output"]["stdout"] == "done\n"
+
+
+def use(aionis, sessions, answers, enough):
+    """Runs of all kinds until the server is gone; what it said of them, in `answers`."""
+    for i in range(100):
+        kind = ("async", "sync", "cancel")[i % 3]
+        session = sessions[i % len(sessions)]
+        try:
+            run = aionis.run(session, "echo", "word") if kind == "sync" else aionis.execute(
+                session, *(["sleep", "30"] if kind == "cancel" else ["echo", "word"]), mode="async")["run"]
+            if kind == "cancel":
+                aionis.cancel(run["run_id"])
+            answers.append((kind, run["run_id"]))
+        except (OSError, http.client.HTTPException):
+            return
+        if len(answers) >= enough:
+            return
+
+
+@pytest.mark.parametrize("enough", [2, 5, 11, 23, 47, 95])
+def test_a_crash_loses_nothing_that_was_told(own_server, enough):
+    """However far each run was just then."""
+    server, aionis = own_server()
+    sessions, answers = [aionis.session() for _ in range(2)], []
+    killer = threading.Thread(target=lambda: (until(lambda: len(answers) >= enough, "enough answers"), server.kill()))
+    killer.start()
+    together(*[lambda: use(aionis, sessions, answers, 3 * enough) for _ in range(3)])
+    killer.join()
+    aionis = again(server)
+    for kind, run in answers:
+        record = aionis.wait(run)
+        assert (record["status"], record["output"]["stdout"]) == (("canceled", "") if kind == "cancel" else ("succeeded", "word\n")), record
+    until(lambda: aionis.health()["active_runs"] == 0, "nothing to run")
+    assert aionis.health()["queue_depth"] == 0
+    for session in sessions:
+        assert aionis.run(session, "echo")["status"] == "succeeded"

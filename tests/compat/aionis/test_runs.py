@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Logs, artifacts and cancels of runs in every state, and the queue."""
 import hashlib
+import threading
 
 import pytest
 
-from aionis import TIME, issues_of, stringify
+from aionis import PATIENT, TIME, issues_of, sandbox_of, session_of, stringify
 from client import together, until
 
 SOME = "00000000-0000-4000-8000-000000000000"
@@ -57,7 +58,7 @@ def test_the_tail_is_of_what_was_kept(aionis, shared):
 
 def test_logs_of_a_run_that_is_under_way(aionis, session):
     """The vendor's server has nothing before the end."""
-    run = aionis.start(session, "sh", "-c", f"echo begun; echo err >&2; {WAIT}; echo done")
+    run = aionis.start(session, "sh", "-c", f"echo begun; echo err >&2; {WAIT}; echo done", timeout_ms=PATIENT)
     until(lambda: aionis.logs(run)["stdout"] == "begun\n", "what it wrote to be there")
     assert aionis.call("runs/logs", run_id=run)["status"] == "running"
     record = aionis.get(run)
@@ -150,7 +151,7 @@ def test_metadata_is_what_javascript_would_write(aionis, shared, text, canonical
 
 
 def test_artifacts_have_places_where_a_store_is_named(own_server):
-    _, aionis = own_server(SANDBOX_ARTIFACT_OBJECT_STORE_BASE_URI="s3://bucket/top//")
+    _, aionis = own_server(SANDBOX_ARTIFACT_OBJECT_STORE_BASE_URI=" s3://bucket/top// ")
     run = aionis.run(aionis.session(), "echo")["run_id"]
     bundle = aionis.artifact(run)["bundle"]
     assert bundle["object_store_base_uri"] == "s3://bucket/top//"
@@ -159,9 +160,9 @@ def test_artifacts_have_places_where_a_store_is_named(own_server):
 
 
 def test_an_artifact_in_every_state(aionis, session):
-    running = aionis.start(session, "sh", "-c", WAIT)
+    running = aionis.start(session, "sh", "-c", WAIT, timeout_ms=PATIENT)
     aionis.wait(running, "running")
-    blocker = aionis.start(session, "sh", "-c", WAIT)
+    blocker = aionis.start(session, "sh", "-c", WAIT, timeout_ms=PATIENT)
     queued = aionis.start(session, "echo", "late")
     states = [aionis.artifact(run) for run in (running, queued)]
     assert [artifact["status"] for artifact in states] == ["running", "queued"]
@@ -213,8 +214,33 @@ def test_cancelling_what_has_ended_leaves_a_mark(aionis, shared):
     assert aionis.get(before["run_id"])["status"] == "failed"
 
 
+def test_a_sync_run_can_be_cancelled(aionis, session):
+    """By whoever learns its id: the other protocol lists it."""
+    answers = []
+    thread = threading.Thread(target=lambda: answers.append(aionis.run(session, "sleep", "600", timeout_ms=PATIENT)))
+    thread.start()
+
+    def listed():
+        return aionis.http.get(f"/sandbox/sandboxes/{sandbox_of(session)}/executions").data["executions"]
+    run = session_of(until(listed, "it to be listed")[0]["executionId"].replace("exe_", "sbx_"))
+    aionis.cancel(run, reason="enough")
+    thread.join(60)
+    assert (answers[0]["run_id"], answers[0]["status"], answers[0]["error"]) == (run, "canceled", "canceled_by_request")
+    assert (answers[0]["mode"], answers[0]["cancel_requested"], answers[0]["cancel_reason"]) == ("sync", True, "enough")
+    assert aionis.get(run) == answers[0]
+
+
+def test_a_cancel_leaves_its_mark_when_the_session_is_gone(aionis, session):
+    before = aionis.run(session, "echo", "hi")
+    aionis.http.delete(f"/sandbox/{sandbox_of(session)}")
+    answer = aionis.cancel(before["run_id"], reason="late")
+    assert (answer["status"], answer["cancel_reason"]) == ("succeeded", "late")
+    after = aionis.get(before["run_id"])
+    assert {**after, "updated_at": None} == {**before, "cancel_requested": True, "cancel_reason": "late", "updated_at": None}
+
+
 def test_a_queued_run_is_cancelled_at_once(aionis, session):
-    blockers = [aionis.start(session, "sh", "-c", WAIT) for _ in range(2)]
+    blockers = [aionis.start(session, "sh", "-c", WAIT, timeout_ms=PATIENT) for _ in range(2)]
     for run in blockers:
         aionis.wait(run, "running")
     queued = aionis.start(session, "sh", "-c", "echo ran > ran")
@@ -265,7 +291,7 @@ def test_cancels_of_many_at_once(aionis, session):
 # ---- the queue ----
 
 def test_so_many_run_at_once_and_the_others_wait(aionis, session):
-    blockers = [aionis.start(session, "sh", "-c", WAIT) for _ in range(2)]
+    blockers = [aionis.start(session, "sh", "-c", WAIT, timeout_ms=PATIENT) for _ in range(2)]
     for run in blockers:
         aionis.wait(run, "running")
     waiting = [aionis.start(session, "echo", str(i)) for i in range(5)]
@@ -283,7 +309,7 @@ def test_so_many_run_at_once_and_the_others_wait(aionis, session):
 def test_the_first_that_waits_is_the_first_that_runs(own_server):
     _, aionis = own_server(SANDBOX_EXECUTOR_MAX_CONCURRENCY="1")
     sessions = [aionis.session() for _ in range(2)]
-    runs = [aionis.start(sessions[i % 2], "sh", "-c", f"[ {i} -gt 0 ] || {WAIT}") for i in range(8)]
+    runs = [aionis.start(sessions[i % 2], "sh", "-c", f"[ {i} -gt 0 ] || {WAIT}", timeout_ms=PATIENT) for i in range(8)]
     aionis.sh(sessions[0], "touch go")
     ended = [aionis.wait(run) for run in runs]
     times = [when for run in ended for when in (run["started_at"], run["finished_at"])]
@@ -300,7 +326,7 @@ def test_a_long_queue_comes_to_its_end(aionis):
 def test_the_queue_has_an_end(own_server):
     _, aionis = own_server(BURROW_AIONIS_QUEUE="2", SANDBOX_EXECUTOR_MAX_CONCURRENCY="1")
     session = aionis.session()
-    first = aionis.start(session, "sh", "-c", WAIT)
+    first = aionis.start(session, "sh", "-c", WAIT, timeout_ms=PATIENT)
     aionis.wait(first, "running")
     waiting = [aionis.start(session, "echo", "a"), aionis.start(session, "echo", "b")]
     answer = aionis.post("execute", {"session_id": session, "action": {"kind": "command", "argv": ["echo"]}})
@@ -312,7 +338,7 @@ def test_the_queue_has_an_end(own_server):
 def test_sync_runs_have_an_end_too(own_server):
     _, aionis = own_server(BURROW_AIONIS_MAX_RUNS="2")
     session = aionis.session()
-    runs = [aionis.start(session, "sh", "-c", WAIT) for _ in range(2)]
+    runs = [aionis.start(session, "sh", "-c", WAIT, timeout_ms=PATIENT) for _ in range(2)]
     for run in runs:
         aionis.wait(run, "running")
     answer = aionis.post("execute", {"session_id": session, "mode": "sync", "action": {"kind": "command", "argv": ["echo"]}})

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from aionis import TIME, UUID, Aionis, Refused, issues_of, sandbox_of, session_of
+from aionis import PATIENT, TIME, UUID, Aionis, Refused, check_refused, issues_of, sandbox_of, session_of
 from client import together, until
 from server import end_process
 
@@ -93,6 +93,13 @@ def test_an_id_in_capitals_is_another_one(aionis, session):
     assert refused.value.status == 404
 
 
+def test_a_machine_that_is_full_says_so(own_server):
+    _, aionis = own_server(options=["--max-sandboxes", "1"])
+    session = aionis.session()
+    check_refused(aionis.post("sessions", {}), 429, "sandbox_capacity_exceeded")
+    assert aionis.run(session, "echo")["status"] == "succeeded"
+
+
 # ---- files ----
 
 def test_files_stay_from_run_to_run(aionis, session):
@@ -119,7 +126,7 @@ def sees(client, session):
 
 def test_runs_of_one_session_run_at_once(aionis, session):
     """One waits for what the other writes."""
-    run = aionis.start(session, "sh", "-c", "until [ -e go ]; do sleep 0.02; done; echo went")
+    run = aionis.start(session, "sh", "-c", "until [ -e go ]; do sleep 0.02; done; echo went", timeout_ms=PATIENT)
     aionis.wait(run, "running")
     aionis.sh(session, "touch go")
     assert aionis.wait(run)["output"]["stdout"] == "went\n"
@@ -182,13 +189,41 @@ def test_runs_are_executions_of_the_other_protocol(aionis, session):
     assert len(executions) == 2
     assert executions[0]["status"] == "failed" and executions[0]["command"] == ["ls"]
     ended = executions[1]
-    assert ended["executionId"] == sandbox_of(run["run_id"]).replace("sbx_", "exe_")
+    assert ended["executionId"] == execution_of(run["run_id"])
     assert ended["exitCode"] == 3 and ended["command"] == ["sh", "-c", "echo out; echo err >&2; exit 3"]
     assert api.read(ended["stdoutStreamUrl"]) == b"out\n" and api.read(ended["stderrStreamUrl"]) == b"err\n"
     events = api.get(f"/sandbox/sandboxes/{sandbox_of(session)}/events?limit=100").data["events"]
     assert [event for event in events if ended["executionId"] in json.dumps(event)]
     assert api.get(f"/sandbox/{sandbox_of(session)}").data["executions"] == 2
     assert statistics(api) >= before + 2
+
+
+def test_a_run_in_every_state_is_an_execution(aionis, session):
+    api, wait = aionis.http, "until [ -e go ]; do sleep 0.02; done"
+
+    def status(run):
+        return api.execution(execution_of(run))["status"]
+    blockers = [aionis.start(session, "sh", "-c", wait, timeout_ms=PATIENT) for _ in range(2)]
+    for run in blockers:
+        aionis.wait(run, "running")
+    queued = [aionis.start(session, "echo", "late") for _ in range(2)]
+    assert [status(run) for run in blockers + queued] == ["running", "running", "queued", "queued"]
+    aionis.cancel(queued[0])
+    aionis.sh(session, "touch go")
+    for run in blockers + queued:
+        aionis.wait(run)
+    late = aionis.run(session, "sleep", "30", timeout_ms=100)["run_id"]
+    assert [status(run) for run in [*blockers, *queued, late]] == ["completed", "completed", "cancelled", "completed", "timeout"]
+    listed = api.get(f"/sandbox/sandboxes/{sandbox_of(session)}/executions?limit=100").data["executions"]
+    assert {execution_of(run) for run in [*blockers, *queued, late]} <= {one["executionId"] for one in listed}
+    events = api.get(f"/sandbox/sandboxes/{sandbox_of(session)}/events?limit=100").data["events"]
+    for run, types in ((blockers[0], ["lifecycle:started", "lifecycle:completed"]), (queued[0], ["lifecycle:completed"]),
+                       (late, ["lifecycle:started", "lifecycle:completed"])):
+        assert [event["type"] for event in events if execution_of(run) in json.dumps(event)] == types
+
+
+def execution_of(run):
+    return sandbox_of(run).replace("sbx_", "exe_")
 
 
 def test_a_sandbox_that_was_deleted_there_is_no_session_any_more(aionis, session):
@@ -207,5 +242,3 @@ def test_a_sandbox_of_the_other_protocol_is_no_session(aionis):
         aionis.execute(session_of(sandbox.id), "echo")
     assert refused.value.status == 404
     sandbox.delete()
-
-

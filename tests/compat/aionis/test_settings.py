@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The vendor's settings by their names, burrow's own in the file, and what stops the start."""
 import json
+import socket
+import sqlite3
 
 import pytest
 
-from aionis import ROUTES, TOP, Refused, check_refused, issues_of
-from client import together, until
+from aionis import ROUTES, TOP, Aionis, Refused, check_refused, issues_of, sandbox_of
+from client import Client, together, until
 
 FORWARDED = {"TRUST_PROXY": "true", "TRUSTED_PROXY_CIDRS": "127.0.0.0/8, ::1"}
 
@@ -60,6 +62,11 @@ def refusal(fn):
     ({"TRUST_PROXY": "true", "TRUSTED_PROXY_CIDRS": "10.0.0.0/33"}, "10.0.0.0/33"),
     ({"TRUST_PROXY": "true", "TRUSTED_PROXY_CIDRS": "everywhere"}, "everywhere"),
     ({"SANDBOX_ARTIFACT_OBJECT_STORE_BASE_URI": "bucket"}, "no scheme"),
+    ({"SANDBOX_RETENTION_DAYS": "0"}, "SANDBOX_RETENTION_DAYS"),
+    ({"SANDBOX_RETENTION_DAYS": "1", "SANDBOX_TENANT_BUDGET_WINDOW_HOURS": "25", "SANDBOX_TENANT_BUDGET_POLICY_JSON": '{"*":{}}'},
+     "runs must be kept"),
+    ({"MEMORY_TENANT_ID": "a b"}, "MEMORY_TENANT_ID 'a b' cannot be a tenant"),
+    ({"MEMORY_SCOPE": "tenant:x"}, "MEMORY_SCOPE 'tenant:x' cannot be a scope"),
     ({"CORS_ALLOW_ORIGINS": "*"}, "every page"),
     ({"CORS_ALLOW_ORIGINS": "https://a.example,*"}, "every page"),
 ])
@@ -236,6 +243,110 @@ def test_callers_at_once_do_not_overrun_a_budget(own_server):
     assert statuses.count(200) == 10 and statuses.count(429) == 14
 
 
+def change(server, *statements):
+    """In its database, behind its back."""
+    with sqlite3.connect(server.data / "burrow.db", timeout=30) as database:
+        for statement in statements:
+            database.execute(statement)
+    database.close()
+
+
+def test_what_was_run_before_the_window_is_not_counted(own_server):
+    server, aionis = own_server(SANDBOX_TENANT_BUDGET_POLICY_JSON='{"*":{"daily_run_cap":2}}', SANDBOX_TENANT_BUDGET_WINDOW_HOURS="2")
+    session = aionis.session()
+    runs = [aionis.run(session, "echo")["run_id"] for _ in range(2)]
+    assert refusal(lambda: aionis.run(session, "echo")).details["window_hours"] == 2
+    change(server, f"UPDATE executions SET created_at = created_at - {2 * 3600 * 1000} WHERE created_at = (SELECT min(created_at) FROM executions)")
+    assert aionis.run(session, "echo")["status"] == "succeeded"
+    assert refusal(lambda: aionis.run(session, "echo")).details["used"] == 2
+    assert [aionis.get(run)["status"] for run in runs] == ["succeeded"] * 2
+
+
+def test_a_budget_that_cannot_be_read_lets_nobody_run(own_server):
+    server, aionis = own_server(SANDBOX_TENANT_BUDGET_POLICY_JSON='{"a":{"daily_run_cap":2}}')
+    aionis = aionis.of(tenant_id="a")
+    session = aionis.session()
+    change(server, "ALTER TABLE executions RENAME TO elsewhere")
+    found = refusal(lambda: aionis.run(session, "echo"))
+    assert (found.status, found.error) == (503, "sandbox_budget_unavailable")
+    assert found.details == {"tenant_id": "a", "table": "executions"}
+    change(server, "ALTER TABLE elsewhere RENAME TO executions")
+    assert aionis.run(session, "echo")["status"] == "succeeded"
+
+
+# ---- the order of checks ----
+
+def test_the_first_thing_that_is_wrong_is_told(own_server):
+    """Body, admin, rate, budget, fields, names, session."""
+    _, aionis = own_server(SANDBOX_ADMIN_ONLY="true", ADMIN_TOKEN="boss", SANDBOX_TENANT_BUDGET_POLICY_JSON='{"used":{"daily_run_cap":1}}',
+                           SANDBOX_WRITE_RATE_LIMIT_RPS="0.001", SANDBOX_WRITE_RATE_LIMIT_BURST="6", WRITE_RATE_LIMIT_MAX_WAIT_MS="0",
+                           **FORWARDED)
+    boss = {"X-Admin-Token": "boss"}
+    remote = {**boss, "X-Forwarded-For": "192.0.2.1"}
+    unknown = "00000000-0000-4000-8000-000000000000"
+    action = {"kind": "command", "argv": ["echo"]}
+    session = aionis.call("sessions", headers=boss, tenant_id="used")["session"]["session_id"]
+    aionis.call("execute", headers=boss, tenant_id="used", session_id=session, mode="sync", action=action)
+    expired = aionis.call("sessions", headers=boss, ttl_seconds=1)["session"]["session_id"]
+
+    def check(headers, body, status, error):
+        answer = aionis.post("execute", headers={"Content-Type": "application/json", **headers},
+                             body=body if isinstance(body, bytes) else json.dumps(body).encode())
+        check_refused(answer, status, error)
+    check({}, b"{", 400, "invalid_request")
+    check({"X-Forwarded-For": "192.0.2.1"}, {"tenant_id": "used", "session_id": 1}, 401, "unauthorized_admin")
+    check(remote, {"tenant_id": "used", "session_id": 1}, 429, "sandbox_tenant_budget_run_cap_exceeded")
+    check({**remote, "X-Tenant-Id": "used"}, {"tenant_id": 1, "session_id": 1}, 429, "sandbox_tenant_budget_run_cap_exceeded")
+    check(remote, {"tenant_id": " ", "session_id": 1, "action": action}, 400, "invalid_request")
+    check(remote, {"tenant_id": " ", "scope": " ", "session_id": unknown, "action": action}, 400, "invalid_tenant_id")
+    check(remote, {"scope": " ", "session_id": unknown, "action": action}, 400, "invalid_scope")
+    until(lambda: aionis.post("execute", {"session_id": expired, "action": action}, headers=boss).status == 409, "the session to expire")
+    check(remote, {"scope": "other", "session_id": expired, "action": action}, 404, "sandbox_session_not_found")
+    check(remote, {"tenant_id": "used", "session_id": 1}, 429, "rate_limited_sandbox_write")
+
+
+# ---- retention ----
+
+DAY_MS = 24 * 3600 * 1000
+
+
+def test_runs_are_kept_for_so_many_days(own_server):
+    """The vendor's server keeps them for ever."""
+    server, aionis = own_server(SANDBOX_RETENTION_DAYS="2")
+    session = aionis.session()
+    old, recent = (aionis.run(session, "echo", word)["run_id"] for word in ("old", "recent"))
+    server.stop()
+    for run, days in ((old, 2.01), (recent, 1.9)):
+        age = int(days * DAY_MS)
+        change(server, f"UPDATE executions SET created_at = created_at - {age}, started_at = started_at - {age}, ended_at = ended_at - {age} "
+                       f"WHERE metadata = '{{}}' AND number = {1 if run == old else 2}")
+    server.start()
+    aionis = Aionis(server.port, server.key)
+
+    def is_gone():
+        answer = aionis.post("runs/get", {"run_id": old})
+        return answer.status == 404 and check_refused(answer, 404, "sandbox_run_not_found")
+    until(is_gone, "what is old to go")
+    assert aionis.logs(recent)["stdout"] == "recent\n"
+    until(lambda: not any(path.read_bytes() == b"old\n" for path in (server.data / "spool").glob("*/*")), "its output to go")
+    assert aionis.run(session, "echo", "new")["output"]["stdout"] == "new\n"
+
+
+def test_a_session_that_nobody_uses_is_kept_for_so_long(own_server):
+    server, aionis = own_server(options=["--idle-timeout", "1s"], SANDBOX_RETENTION_DAYS="1")
+    session = aionis.session()
+    run = aionis.run(session, "echo", "kept")["run_id"]
+    sandbox = f"/sandbox/status/{sandbox_of(session)}"
+    until(lambda: aionis.http.get(sandbox).data["status"] == "suspended", "its box to go")
+    change(server, f"UPDATE sandboxes SET paused_at = paused_at - {DAY_MS}")
+    server.kill()
+    server.start()
+    aionis = Aionis(server.port, server.key)
+    until(lambda: aionis.http.get(sandbox).data["status"] == "terminated", "it to end")
+    assert refusal(lambda: aionis.run(session, "echo")).error == "sandbox_session_not_found"
+    assert aionis.logs(run)["stdout"] == "kept\n"
+
+
 # ---- rates ----
 
 def calls(aionis, route, count, address="192.0.2.1", **headers):
@@ -270,6 +381,27 @@ def test_rates(own_server):
 def test_a_write_over_the_limit_is_held_back_for_a_moment(own_server):
     _, aionis = own_server(SANDBOX_WRITE_RATE_LIMIT_RPS="20", SANDBOX_WRITE_RATE_LIMIT_BURST="1", **FORWARDED)
     assert {answer.status for answer in calls(aionis, "sessions", 10)} == {400}
+
+
+def address_of_this_machine():
+    """One that is not loopback; nothing is sent."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))
+        except OSError:
+            pytest.skip("this machine has no address but loopback")
+        return probe.getsockname()[0]
+
+
+def test_a_client_from_elsewhere_is_held_back_without_any_proxy(own_server):
+    address = address_of_this_machine()
+    server, aionis = own_server(listen=f"127.0.0.1:0,{address}:0", SANDBOX_READ_RATE_LIMIT_RPS="0.01", SANDBOX_READ_RATE_LIMIT_BURST="2")
+    port = int(server.log.split(f"{address}:")[1].split()[0])
+    far = Client(port, server.key, host=address)
+    assert [far.post(f"{TOP}runs/get", {}).status for _ in range(3)] == [400, 400, 429]
+    # Whoever is not trusted cannot name another address.
+    assert far.post(f"{TOP}runs/get", {}, headers={"X-Forwarded-For": "127.0.0.1"}).status == 429
+    assert aionis.post("runs/get", {}).status == 400
 
 
 def test_limits_can_be_turned_off(own_server):

@@ -107,6 +107,78 @@ TEST(dirty_slots_of_others_are_better_than_none)
     remove_slots();
 }
 
+TEST(what_was_anothers_is_tried_again_when_nothing_else_is_left)
+{
+    autofd slots = make_slots();
+    autofd theirs = -1, first = -1, second = -1, last = -1;
+    struct slot_set own = {.owner = US};
+    struct error err = {0};
+    unsigned slot = SLOT_COUNT;
+    bool is_dirty = false;
+
+    CHECK_INT(take_one(slots, THEM, &theirs, &is_dirty), 0);
+    CHECK_OK(slot_take(slots, &own, &slot, &first, &is_dirty, &err), err);
+    CHECK_INT(slot, 1);
+    slot_is_clean(theirs);
+    closep(&theirs);
+    CHECK_OK(slot_take(slots, &own, &slot, &second, &is_dirty, &err), err);
+    CHECK_INT(slot, 2); // 0 was another's
+    for (unsigned i = 3; i < SLOT_COUNT; i++)
+        slot_add(&own, i);
+    CHECK_OK(slot_take(slots, &own, &slot, &last, &is_dirty, &err), err);
+    CHECK_INT(slot, 0);
+    remove_slots();
+}
+
+TEST(a_slot_that_was_busy_for_a_moment_is_taken_again_later)
+{
+    autofd slots = make_slots();
+    autofd first = -1, second = -1, third = -1;
+    struct slot_set own = {.owner = US};
+    struct error err = {0};
+    unsigned slot = SLOT_COUNT;
+    bool is_dirty = false;
+
+    CHECK_OK(slot_take(slots, &own, &slot, &first, &is_dirty, &err), err);
+    CHECK_INT(slot, 0);
+    autofd copy = fcntl(first, F_DUPFD_CLOEXEC, 3); // as a child has it until it executes
+    slot_is_clean(first);
+    slot_drop(&own, 0, &first);
+    CHECK_OK(slot_take(slots, &own, &slot, &second, &is_dirty, &err), err);
+    CHECK_INT(slot, 1);
+    closep(&copy);
+    CHECK_OK(slot_take(slots, &own, &slot, &third, &is_dirty, &err), err);
+    CHECK_INT(slot, 0);
+    remove_slots();
+}
+
+TEST(slots_that_were_swept_are_clean_and_those_of_others_or_taken_since_are_not)
+{
+    if (geteuid() != 0)
+        SKIP("only root may say whose a slot is");
+    autofd slots = make_slots();
+    autofd ours = -1, theirs = -1, held = -1, lock = -1;
+    struct timespec before = slots_now();
+    bool is_dirty = false;
+
+    CHECK_INT(take_one(slots, US, &ours, &is_dirty), 0);
+    CHECK_INT(take_one(slots, THEM, &theirs, &is_dirty), 1);
+    CHECK_INT(take_one(slots, US, &held, &is_dirty), 2);
+    closep(&ours); // both died without a word
+    closep(&theirs);
+    slots_are_clean(slots, US, &before);
+    CHECK_INT(take_one(slots, US, &lock, &is_dirty), 0);
+    CHECK(is_dirty); // it was taken after that moment
+    closep(&lock);
+    before.tv_sec += 3600;
+    slots_are_clean(slots, US, &before);
+    CHECK_INT(take_one(slots, US, &lock, &is_dirty), 0);
+    CHECK(!is_dirty);
+    autofd other = -1;
+    CHECK_INT(take_one(slots, US, &other, &is_dirty), 3); // 1 is theirs to sweep, 2 is held
+    remove_slots();
+}
+
 TEST(names_of_slots_are_numbers)
 {
     unsigned slot = 7;

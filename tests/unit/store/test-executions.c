@@ -8,6 +8,8 @@
 #include "store/usage.h"
 #include "test.h"
 
+#include <pthread.h>
+
 static struct store *store_with_sandbox(void)
 {
     struct store *store = fixture_store();
@@ -43,6 +45,30 @@ TEST(processes_of_a_sandbox_are_numbered_and_counted)
     CHECK_OK(store_sandbox_get(store, "s", &sandbox, &err), err);
     CHECK_INT(sandbox.execution_count, 2);
     CHECK_INT(sandbox.process_count, 3);
+}
+
+TEST(one_that_was_queued_gets_another_number_and_nobody_gets_that_again)
+{
+    struct store *store = store_with_sandbox();
+    struct execution_record queued = fixture_execution("q", "s");
+    struct execution_record next = fixture_execution("n", "s");
+    autoexecution stored = {0};
+    struct error err = {0};
+
+    queued.state = EXECUTION_QUEUED;
+    next.state = EXECUTION_RUNNING;
+    CHECK_OK(store_execution_add(store, &queued, &err), err);
+    queued.number = 7;
+    CHECK_OK(store_execution_renumber(store, &queued, &err), err);
+    CHECK_OK(store_execution_get(store, "q", &stored, &err), err);
+    CHECK_INT(stored.number, 7);
+    CHECK_OK(store_execution_add(store, &next, &err), err);
+    CHECK_INT(next.number, 8);
+    next.number = 9; // it is not queued
+    CHECK_OK(store_execution_renumber(store, &next, &err), err);
+    execution_record_clear(&stored);
+    CHECK_OK(store_execution_get(store, "n", &stored, &err), err);
+    CHECK_INT(stored.number, 8);
 }
 
 TEST(an_execution_needs_its_sandbox_and_an_id_of_its_own)
@@ -322,6 +348,25 @@ static void put_sandbox_that_keeps(struct store *store, int64_t keep_ms)
     CHECK_OK(store_sandbox_put(store, &sandbox, &err), err);
 }
 
+static void name_output(struct store *store, const char *id, const char *stream)
+{
+    struct execution_record record = fixture_execution(id, "s");
+    struct error err = {0};
+
+    record.stdout_stream = stream;
+    CHECK_OK(store_execution_update(store, &record, EXECUTION_PART_STREAMS, 0, &err), err);
+}
+
+static void tell(struct store *store, const char *id, const char *type, int64_t when)
+{
+    struct event_record event = fixture_event(id, "s");
+    struct error err = {0};
+
+    event.type = type;
+    event.created_at = when;
+    CHECK_OK(store_event_add(store, &event, &err), err);
+}
+
 TEST(the_past_of_a_sandbox_that_lives_goes_when_it_is_old)
 {
     struct store *store = fixture_store();
@@ -332,7 +377,12 @@ TEST(the_past_of_a_sandbox_that_lives_goes_when_it_is_old)
 
     put_sandbox_that_keeps(store, 1000);
     end(store, "old", EXECUTION_COMPLETED, EXECUTION_EXITED, 0);
+    name_output(store, "old", "t");
     add(store, "open", EXECUTION_COMMAND);
+    tell(store, "v1", "created", NOW);
+    tell(store, "v2", "started", NOW);
+    tell(store, "v3", "completed", NOW + 10);
+    tell(store, "v4", "started", NOW + 11);
     stream.sandbox_id = "s";
     stream.execution_id = "old";
     stream.kind = STREAM_STDOUT;
@@ -352,6 +402,54 @@ TEST(the_past_of_a_sandbox_that_lives_goes_when_it_is_old)
     CHECK_OK(store_execution_purge(store, NOW + 1011, 10, &removed, &err), err);
     CHECK_INT(removed, 1);
     CHECK_INT(fixture_number(store, "SELECT count(*) FROM executions"), 1);
+    CHECK_INT(fixture_number(store, "SELECT count(*) FROM events"), 2);
+    CHECK_INT(fixture_number(store, "SELECT count(*) FROM events WHERE type = 'created'"), 1);
+}
+
+TEST(so_many_at_once_are_forgotten_the_oldest_first)
+{
+    struct store *store = fixture_store();
+    int64_t removed = -1;
+    struct error err = {0};
+
+    put_sandbox_that_keeps(store, 1000);
+    for (int i = 0; i < 5; i++) {
+        char id[8];
+        (void)snprintf(id, sizeof id, "e%d", i);
+        end(store, id, EXECUTION_COMPLETED, EXECUTION_EXITED, 0);
+    }
+    CHECK_OK(store_execution_purge(store, NOW + 1011, 3, &removed, &err), err);
+    CHECK_INT(removed, 3);
+    CHECK_INT(fixture_number(store, "SELECT count(*) FROM executions WHERE number > 3"), 2);
+    CHECK_OK(store_execution_purge(store, NOW + 1011, 3, &removed, &err), err);
+    CHECK_INT(removed, 2);
+    CHECK_INT(fixture_number(store, "SELECT process_count FROM sandboxes"), 5);
+}
+
+static void *purge_nothing(void *store)
+{
+    int64_t removed = -1;
+    struct error err = {0};
+
+    CHECK_OK(store_execution_purge(store, NOW + 1010, 10, &removed, &err), err);
+    CHECK_INT(removed, 0);
+    return NULL;
+}
+
+TEST(looking_for_what_is_old_needs_no_right_to_write)
+{
+    struct store *store = fixture_store();
+    struct error err = {0};
+    pthread_t other;
+
+    put_sandbox_that_keeps(store, 1000);
+    end(store, "young", EXECUTION_COMPLETED, EXECUTION_EXITED, 0);
+    autotransaction ours = {0};
+    CHECK_OK(store_begin(store, STORE_FAST, &ours, &err), err);
+    add(store, "more", EXECUTION_COMMAND);
+    CHECK_INT(pthread_create(&other, NULL, purge_nothing, store), 0);
+    (void)pthread_join(other, NULL);
+    CHECK_OK(store_commit(&ours, &err), err);
 }
 
 TEST(the_past_of_a_sandbox_that_says_nothing_stays_as_long_as_it_lives)

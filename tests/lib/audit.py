@@ -7,6 +7,7 @@ import time
 
 ALIVE = ("creating", "idle", "running", "pausing", "paused", "resuming", "stopping")
 SECONDS = 20
+RECYCLED = 64  # sockets that are kept for the next box in their slot, at most
 
 
 def rows(server, text):
@@ -36,7 +37,7 @@ def faults_of_boxes(server, alive, boxes):
         found.append(f"{len(boxes)} boxes for {len(slots)} of {len(alive)} sandboxes and {parked} made ahead: {sorted(boxes)}, "
                      f"without a process: {sorted(boxes - lived_in)}")
     sockets = [path for path in pathlib.Path("/run/burrow", server.group).iterdir() if is_ours(server, path.name)]
-    if len(sockets) > len(boxes):
+    if len(sockets) > len(boxes) + RECYCLED:
         found.append(f"{len(sockets)} entries in /run/burrow for {len(boxes)} boxes: {sockets}")
     found += [f"mount {point}" for point in server.mounts() if not point.startswith(f"{server.data}/volume")
               and not point.startswith(f"{server.data}/mounts")]

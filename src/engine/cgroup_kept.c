@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Version 1 groups that wait, empty, for the next box of their name; see cgroup_root_keep. */
+#include "engine/cgroup_impl.h"
+
+#include "base/mem.h"
+
+#include <string.h>
+
+#define RESIDUE_BYTES (1 << 20) // charges the kernel takes back late, and its caches of them
+#define SMALL_BYTES (64 * RESIDUE_BYTES) // boxes with less memory than this would feel a residue
+
+void cgroup_root_keep(struct cgroup_root *root, unsigned count)
+{
+    if (root->mode != CGROUP_HYBRID)
+        return;
+    (void)pthread_mutex_lock(&root->lock);
+    if (count > root->max_kept) {
+        root->kept = xrealloc(root->kept, count, sizeof *root->kept);
+        root->max_kept = count;
+    }
+    (void)pthread_mutex_unlock(&root->lock);
+}
+
+void kept_clear(struct kept_group *kept)
+{
+    free(take(kept->name));
+}
+
+bool kept_take(struct cgroup_root *root, const char *name, struct kept_group *out)
+{
+    bool is_found = false;
+
+    (void)pthread_mutex_lock(&root->lock);
+    for (unsigned i = 0; i < root->n_kept && !is_found; i++) {
+        if (strcmp(root->kept[i].name, name) != 0)
+            continue;
+        *out = root->kept[i];
+        root->kept[i] = root->kept[--root->n_kept];
+        is_found = true;
+    }
+    (void)pthread_mutex_unlock(&root->lock);
+    return is_found;
+}
+
+/* Nothing that can be read of the groups tells of the box that was in them. */
+static bool is_pristine(const struct cgroup_root *root, const char *name)
+{
+    int memory = root->knobs[CONTROLLER_MEMORY];
+    int pids = root->knobs[CONTROLLER_PIDS];
+    int cpu = root->knobs[CONTROLLER_CPU];
+    uint64_t kills, refused, throttled, bytes;
+    struct error ignored;
+
+    return knob_read_field(memory, name, "memory.oom_control", "oom_kill", &kills, &ignored) == 0 &&
+           knob_read_field(pids, name, "pids.events", "max", &refused, &ignored) == 0 &&
+           knob_read_field(cpu, name, "cpu.stat", "nr_throttled", &throttled, &ignored) == 0 &&
+           knob_read_number(memory, name, "memory.usage_in_bytes", &bytes, &ignored) == 0 &&
+           kills == 0 && refused == 0 && throttled == 0 && bytes <= RESIDUE_BYTES &&
+           knob_write(memory, name, "memory.max_usage_in_bytes", "0", &ignored) == 0;
+}
+
+static bool has_place(struct cgroup_root *root)
+{
+    (void)pthread_mutex_lock(&root->lock);
+    bool is_so = root->n_kept < root->max_kept;
+    (void)pthread_mutex_unlock(&root->lock);
+    return is_so;
+}
+
+bool kept_put(const struct cgroup *group)
+{
+    struct cgroup_root *root = group->root;
+    struct kept_group kept = {.limits = group->limits};
+
+    if (group->is_changed || !has_place(root) ||
+        (group->limits.memory_bytes && group->limits.memory_bytes < SMALL_BYTES) ||
+        !is_pristine(root, group->name))
+        return false;
+    kept.name = xstrdup(group->name);
+    memcpy(kept.tasks, group->tasks, sizeof kept.tasks);
+    (void)pthread_mutex_lock(&root->lock);
+    bool is_put = root->n_kept < root->max_kept;
+    if (is_put)
+        root->kept[root->n_kept++] = kept;
+    (void)pthread_mutex_unlock(&root->lock);
+    if (!is_put)
+        kept_clear(&kept);
+    return is_put;
+}

@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A full volume: whatever needs room says that there is none and harms nothing; what frees some works, and then everything does."""
+import os
+import shutil
+import subprocess
+
+import audit
+import pytest
+import server as servers
+from archives import member, tar_of
+from client import check_error, until
+
+MEGA = 1 << 20
+FINAL = {"sizeBytes": 0, "fileCount": 0, "files": []}
+NO_ROOM = "no room left on the server's volume"
+
+pytestmark = pytest.mark.skipif(not shutil.which("mkfs.btrfs"), reason="mkfs.btrfs is not installed")
+
+
+class Small:
+    """A server on a volume of 300 MiB."""
+
+    def __init__(self, data):
+        self.server = servers.Server(data)
+        image = self.server.data / "volume.img"
+        with image.open("wb") as file:
+            file.truncate(300 * MEGA)
+        subprocess.run(["mkfs.btrfs", "--quiet", "--nodiscard", "--metadata", "single", image], check=True, stdout=subprocess.DEVNULL)
+        self.api = self.server.start().client
+
+    def free(self):
+        return self.api.get("/system/df").json["volume"]["freeBytes"]
+
+    def fill(self, but=0):
+        """A sandbox that leaves so many bytes to all others, or none."""
+        glutton = self.api.create(resources={"disk": "2Gi"})
+        glutton.output(f"fallocate -l {self.free() - max(but, 2 * MEGA)} big; sync")
+        until(lambda: self.free() < max(but, 2 * MEGA) + 4 * MEGA, "the space to be gone")
+        if not but:
+            assert b"No space left" in glutton.sh("for i in 1 2 3 4; do cat /dev/zero >more-$i; sync; done").stderr
+        return glutton
+
+    def empty(self, glutton):
+        assert glutton.delete().status == 200
+        until(lambda: self.free() > 100 * MEGA, "the space to come back")
+
+
+@pytest.fixture(scope="module")
+def volume(tmp_path_factory):
+    small = Small(tmp_path_factory.mktemp("full") / "data")
+    try:
+        yield small
+        small.server.end()
+    finally:
+        small.server.abandon()
+
+
+@pytest.fixture
+def small(volume):
+    """Afterwards nothing may be there that nobody owns, and all of the room."""
+    yield volume
+    servers.delete_all(volume.api)
+    for snapshot in volume.api.get("/sandbox/snapshots?limit=100").data["snapshots"]:
+        assert volume.api.delete(f"/sandbox/snapshots/{snapshot['snapshotId']}").status == 200
+    audit.check(volume.server)
+    until(lambda: volume.free() > 250 * MEGA, "the space to come back")
+
+
+def refused(answer, *words):
+    assert answer.status in (413, 429) and not answer.json["success"], str(answer)
+    assert any(word in answer.json["message"] for word in words or (NO_ROOM,)), str(answer)
+
+
+def checkpoint(sandbox, name):
+    return sandbox.client.post(f"/sandbox/{sandbox.id}/checkpoint", {"name": name})
+
+
+def restore(sandbox, name):
+    return sandbox.client.post(f"/sandbox/{sandbox.id}/checkpoint/{name}/restore")
+
+
+def snap(sandbox, **fields):
+    return sandbox.client.post(f"/sandbox/{sandbox.id}/snapshot", fields)
+
+
+def test_snapshots_and_checkpoints(small):
+    api = small.api
+    sandbox = api.create()
+    sandbox.output("echo one >file; head -c 5000000 /dev/urandom >bulk")
+    assert checkpoint(sandbox, "a").status == 201
+    id = snap(sandbox, name="kept").data["snapshotId"]
+    sandbox.output("echo two >file; rm bulk")
+    job = sandbox.job("sleep", "600")["jobId"]
+    glutton = small.fill()
+    refused(checkpoint(sandbox, "b"))
+    refused(snap(sandbox, name="new"))
+    refused(restore(sandbox, "a"))
+    assert [entry["name"] for entry in api.get(f"/sandbox/checkpoints/{sandbox.id}").data["checkpoints"]] == ["a"]
+    assert [entry["name"] for entry in api.get("/sandbox/snapshots").data["snapshots"]] == ["kept"]
+    assert sandbox.status()["status"] == "idle" and sandbox.job_state(job)["status"] == "running", "it goes on as it was"
+    assert sandbox.read("file").body == b"two\n"
+    assert api.get(f"/sandbox/snapshots/{id}/export").status == 200, "reading needs no room"
+    small.empty(glutton)
+    assert checkpoint(sandbox, "b").status == 201 and snap(sandbox, name="new").status == 201
+    assert restore(sandbox, "a").status == 200 and sandbox.output("cat file; stat -c %s bulk") == "one\n5000000\n"
+    assert api.create(snapshot=id).output("cat file") == "one\n"
+
+
+def test_deleting_makes_room(small):
+    """Also when there is not even room for a name: layers go on a full volume."""
+    api = small.api
+    sandbox = api.create()
+    for name in ("a", "b"):
+        sandbox.output("head -c 50000000 /dev/urandom >bulk")
+        assert checkpoint(sandbox, name).status == 201
+    id = snap(sandbox, name="kept").data["snapshotId"]
+    sandbox.output("rm bulk")
+    small.fill()
+    assert api.delete(f"/sandbox/{sandbox.id}/checkpoint/a").status == 200
+    until(lambda: small.free() > 30 * MEGA, "the room of one checkpoint")
+    assert api.delete(f"/sandbox/{sandbox.id}/checkpoint/b").status == 200
+    assert api.delete(f"/sandbox/snapshots/{id}").status == 200
+    assert api.post("/system/prune", {}).status == 200
+    until(lambda: small.free() > 70 * MEGA, "the room of all")
+    assert checkpoint(sandbox, "c").status == 201
+
+
+def test_a_start_on_a_full_volume(small):
+    api = small.api
+    sandbox = api.create()
+    sandbox.output("head -c 30000000 /dev/urandom >bulk; echo one >file")
+    id = snap(sandbox, name="kept").data["snapshotId"]
+    glutton = small.fill()
+    small.server.kill()
+    assert len(os.listdir(small.server.data / "volume/layers")) == 1
+    small.server.start()
+    small.api = glutton.client = sandbox.client = api = small.server.client
+    assert sandbox.read("file").body == b"one\n"
+    small.empty(glutton)
+    assert api.create(snapshot=id).output("cat file") == "one\n"
+
+
+def test_builds(small):
+    """Full in the middle; the same build can be finished when there is room."""
+    api = small.api
+    begun = api.post("/sandbox/snapshots/build", {"runtime": "base:latest", "name": "built"}).data
+    bulk = os.urandom(40 * MEGA)
+    assert api.put(begun["uploadUrl"], tar_of(member("file", b"built\n"), member("bulk", bulk)), key=None).status == 200
+    for but in (25 * MEGA, 0):
+        small.fill(but)
+        refused(api.post(f"/sandbox/snapshots/{begun['snapshotId']}/finalize", FINAL), "No space left", NO_ROOM)
+        assert not api.get("/sandbox/snapshots").data["snapshots"]
+    servers.delete_all(api)
+    until(lambda: small.free() > 150 * MEGA, "the space to come back")
+    assert api.post(f"/sandbox/snapshots/{begun['snapshotId']}/finalize", FINAL).status == 200
+    assert api.create(snapshot="built").output("cat file; stat -c %s bulk") == f"built\n{40 * MEGA}\n"
+
+
+@pytest.mark.skipif(not shutil.which("zstd"), reason="zstd is not installed")
+def test_imports(small):
+    api = small.api
+    sandbox = api.create()
+    sandbox.output(f"echo one >file; head -c {40 * MEGA} /dev/urandom >bulk")
+    id = snap(sandbox, name="moved").data["snapshotId"]
+    archive = api.get(f"/sandbox/snapshots/{id}/export").body
+    assert sandbox.delete().status == api.delete(f"/sandbox/snapshots/{id}").status == 200
+    until(lambda: small.free() > 250 * MEGA, "the space to come back")
+    for but in (25 * MEGA, 0):
+        small.fill(but)
+        refused(api.post("/sandbox/snapshots/import", body=archive), NO_ROOM, "No space left", "unpacks to more than")
+        assert not api.get("/sandbox/snapshots").data["snapshots"]
+    servers.delete_all(api)
+    until(lambda: small.free() > 150 * MEGA, "the space to come back")
+    back = api.post("/sandbox/snapshots/import", body=archive)
+    assert back.status == 201, str(back)
+    assert api.create(snapshot=back.data["snapshotId"]).output("cat file; stat -c %s bulk") == f"one\n{40 * MEGA}\n"
+
+
+def test_sandboxes(small):
+    """One that cannot be made is not there; one that is goes on, and makes room itself."""
+    api = small.api
+    glutton = small.fill()
+    made = []
+    while (answer := api.post("/sandbox", {"name": "more"})).status == 201:  # some scratches are made ahead
+        made.append(answer.data["sandboxId"])
+        assert len(made) < 40
+    refused(answer, "No space left", NO_ROOM)
+    check_error(api.post(f"/fs/{glutton.id}", {"files": [{"path": "new", "content": "eA=="}]}), 429, "FILE_LIMIT", "No space left")
+    assert {entry["sandboxId"] for entry in api.get("/sandbox?name=more&live=true&limit=100").data["sandboxes"]} == set(made)
+    assert glutton.output("rm big; sync; echo freed") == "freed\n"
+    until(lambda: small.free() > 100 * MEGA, "the space to come back")
+    assert api.create(name="more").output("echo fine") == "fine\n"

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What goes from box to box: the next one in a slot gets nothing of the one before but empty groups and a socket. */
+#include "base/auto.h"
+#include "base/fd.h"
+#include "box_fixture.h"
+#include "engine/cgroup_impl.h"
+#include "engine/launch.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+static const struct cgroup_limits some = {.memory_bytes = 128 << 20, .max_procs = 64};
+
+static struct box_spec staying_spec(const struct cgroup_limits *limits)
+{
+    struct box_spec spec = plain_spec();
+
+    engine_recycle(engine, 8);
+    spec.owner_loss = BOX_STAY;
+    spec.limits = *limits;
+    return spec;
+}
+
+static bool is_hybrid(void)
+{
+    return cgroup_root_mode(engine->cgroups) == CGROUP_HYBRID;
+}
+
+/* 0: there is none. */
+static ino_t group_of(unsigned slot, enum controller controller)
+{
+    struct stat info;
+    char name[16];
+    (void)snprintf(name, sizeof name, "%u", slot);
+    return fstatat(engine->cgroups->knobs[controller], name, &info, 0) < 0 ? 0 : info.st_ino;
+}
+
+static bool has_first_group(unsigned slot)
+{
+    char name[16];
+    (void)snprintf(name, sizeof name, "%u", slot);
+    return faccessat(engine->cgroups->trees[0].fd, name, F_OK, 0) == 0;
+}
+
+static uint64_t max_procs_of(unsigned slot)
+{
+    uint64_t number = 0;
+    struct error err = {0};
+    char path[64];
+    (void)snprintf(path, sizeof path, "%u/pids.max", slot);
+    CHECK_OK(fd_read_knob_number(engine->cgroups->knobs[CONTROLLER_PIDS], path, &number, &err),
+             err);
+    return number;
+}
+
+/* Starts one, runs a command in it, ends it; its slot. */
+static unsigned pass_through(const struct box_spec *spec, const char *command)
+{
+    struct box *box = launch(spec);
+    unsigned slot = box_slot(box);
+
+    (void)run(box, command);
+    end(box);
+    return slot;
+}
+
+/* So that a test meets the slot it means: a child of another engine may hold a copy of its lock for a moment. */
+static struct box *launch_in(const struct box_spec *spec, unsigned slot)
+{
+    for (;;) {
+        struct box *box = launch(spec);
+        if (box_slot(box) == slot)
+            return box;
+        end(box);
+        nap();
+    }
+}
+
+BOX_TEST(emptied_groups_serve_the_next_box_and_show_nothing_of_the_last)
+{
+    struct box_spec spec = staying_spec(&some);
+    struct cgroup_usage usage;
+    struct error err = {0};
+
+    unsigned slot = pass_through(&spec, "exit 0");
+    if (!is_hybrid())
+        SKIP("there are version 1 groups to keep beside version 2 only");
+    ino_t before = group_of(slot, CONTROLLER_MEMORY);
+    CHECK(before != 0 && !has_first_group(slot));
+    struct box *box = launch_in(&spec, slot);
+    CHECK(group_of(slot, CONTROLLER_MEMORY) == before && has_first_group(slot));
+    CHECK_OK(box_usage(box, &usage, &err), err);
+    CHECK(usage.oom_kills == 0 && usage.procs_refused == 0 && usage.procs == 1);
+    CHECK(usage.memory_peak_bytes < 8 << 20);
+    run_well(box, "exit 0");
+    end(box);
+}
+
+BOX_TEST(a_box_on_kept_groups_has_its_own_limits)
+{
+    struct box_spec spec = staying_spec(&some);
+    struct cgroup_usage usage;
+    struct error err = {0};
+
+    unsigned slot = pass_through(&spec, "exit 0");
+    spec.limits = (struct cgroup_limits){.memory_bytes = 96 << 20, .max_procs = 5};
+    struct box *box = launch_in(&spec, slot);
+    uint32_t id = start(box, &(struct process_spec){.timeout_ms = 500}, "bomb");
+    (void)finish(box, id);
+    CHECK_OK(box_usage(box, &usage, &err), err);
+    CHECK(usage.procs_refused > 0);
+    end(box);
+    if (is_hybrid())
+        CHECK(group_of(slot, CONTROLLER_PIDS) == 0); // it shows what was refused
+}
+
+BOX_TEST(groups_that_bear_traces_or_unknown_limits_are_not_kept)
+{
+    struct box_spec spec = staying_spec(&some);
+    struct error err = {0};
+
+    struct box *box = launch(&spec);
+    unsigned slot = box_slot(box);
+    CHECK_OK(box_set_limits(box, &(struct cgroup_limits){.max_procs = 9}, &spec.disk, &err), err);
+    end(box);
+    if (!is_hybrid())
+        SKIP("there are version 1 groups to keep beside version 2 only");
+    CHECK(group_of(slot, CONTROLLER_PIDS) == 0);
+    slot = pass_through(&spec, "eat 200");
+    CHECK(group_of(slot, CONTROLLER_MEMORY) == 0);
+}
+
+BOX_TEST(groups_another_engine_has_made_anew_are_not_taken_for_ones_own)
+{
+    struct box_spec spec = staying_spec(&some);
+    struct cgroup_limits others = {.max_procs = 7};
+    struct error err = {0};
+    struct cgroup *group = NULL;
+    char name[16];
+
+    unsigned slot = pass_through(&spec, "exit 0");
+    (void)snprintf(name, sizeof name, "%u", slot);
+    struct engine *other = open_engine(&(struct engine_options){.is_long_lived = true});
+    CHECK_OK(cgroup_create(engine_cgroups(other), name, &others, true, 0, &group, &err), err);
+    CHECK_INT(max_procs_of(slot), 7);
+    cgroup_entry_done(group);
+    cgroup_free(group); // it died and left it
+    struct box *box = launch_in(&spec, slot);
+    CHECK_INT(max_procs_of(slot), some.max_procs);
+    run_well(box, "exit 0");
+    end(box);
+    close_engine(other);
+}
+
+BOX_TEST(the_socket_of_a_slot_leads_to_the_box_that_lives_there_now)
+{
+    struct box_spec spec = staying_spec(&some);
+    struct box *found = NULL;
+    struct error err = {0};
+
+    unsigned slot = pass_through(&spec, "exit 0");
+    CHECK(box_adopt(engine, slot, NULL, &found, &err) < 0);
+    CHECK_INT(err.kind, ERROR_NOT_FOUND);
+    struct box *box = launch_in(&spec, slot);
+    run_well(box, "write /root/x new");
+    CHECK_OK(box_adopt(engine, slot, NULL, &found, &err), err);
+    run_well(found, "cat /root/x");
+    CHECK_STR(last_output(), "new\n");
+    box_free(found);
+    end(box);
+}
+
+BOX_TEST(a_socket_whose_file_another_has_replaced_is_made_anew)
+{
+    struct box_spec spec = staying_spec(&some);
+    struct box *found = NULL;
+    struct error err = {0};
+    char name[16];
+
+    unsigned slot = pass_through(&spec, "exit 0");
+    (void)snprintf(name, sizeof name, "%u", slot);
+    CHECK(unlinkat(engine->run_fd, name, 0) == 0);
+    struct box *box = launch_in(&spec, slot);
+    CHECK_OK(box_adopt(engine, slot, NULL, &found, &err), err);
+    box_free(found);
+    end(box);
+}
+
+BOX_TEST(a_sweep_takes_what_is_kept_and_the_next_box_does_without)
+{
+    struct box_spec spec = staying_spec(&some);
+    struct error err = {0};
+    char name[16];
+
+    unsigned slot = pass_through(&spec, "exit 0");
+    (void)snprintf(name, sizeof name, "%u", slot);
+    CHECK_OK(engine_sweep(engine, &err), err);
+    CHECK(faccessat(engine->run_fd, name, F_OK, AT_SYMLINK_NOFOLLOW) < 0);
+    CHECK(!is_hybrid() || group_of(slot, CONTROLLER_MEMORY) == 0);
+    struct box *box = launch(&spec);
+    run_well(box, "exit 0");
+    end(box);
+}
+
+NOTHING_IS_LEFT_TEST
