@@ -8,6 +8,7 @@ from traps import Trap, attempt, needs_strace, start_again
 
 DEEP = 32  # layers under the sandbox: with its own, one more than are left as they are
 MANY = 4000
+FEW = 100  # for a server whose every call is looked at
 
 
 def layers(server, snapshot=None):
@@ -38,10 +39,10 @@ def snap(sandbox):
     return answer.data["snapshotId"]
 
 
-def make_deep(client):
-    """A sandbox on a chain of snapshots of snapshots; merging what lies under it takes a while."""
+def make_deep(client, count):
+    """A sandbox on a chain of snapshots of snapshots; with many files, merging what lies under it takes a while."""
     sandbox = client.create()
-    sandbox.output(f"mkdir many; cd many; for n in $(seq {MANY}); do echo $n >$n; done")
+    sandbox.output(f"mkdir many; cd many; for n in $(seq {count}); do echo $n >$n; done")
     for level in range(DEEP):
         below = snap(sandbox)
         sandbox.delete()
@@ -61,10 +62,10 @@ POINTS = {
 }
 
 
-def check(server, deep, id, point):
+def check(server, deep, count, id, point):
     """Whatever it stands on, it shows the same; soon it is merged, and nothing else is there."""
     deep.client = client = server.client
-    wanted = f"{MANY}\n17\nlevel-{DEEP - 2}\nlevel-{DEEP - 1}\n"
+    wanted = f"{count}\n17\nlevel-{DEEP - 2}\nlevel-{DEEP - 1}\n"
     copy = client.create(snapshot=id)
     assert copy.output("ls many | wc -l; cat many/17; ls -d level*") == wanted, point
     until(lambda: is_merged(server, id), f"it to be merged, after a crash {point}")
@@ -78,27 +79,27 @@ def check(server, deep, id, point):
 
 
 def test_killed_while_merging(server):
-    deep = make_deep(server.client)
+    deep = make_deep(server.client, MANY)
     for point, is_there in POINTS.items():
         id = snap(deep)
         until(lambda: is_there(server, id), point)
         server.kill()
         server.start()
-        check(server, deep, id, point)
+        check(server, deep, MANY, id, point)
 
 
 @needs_strace
 def test_killed_at_calls_that_merging_makes(server):
-    deep = make_deep(server.client)
+    deep = make_deep(server.client, FEW)
     for call, number in [("mkdirat", 2), ("syncfs", 1), ("renameat2", 1), ("linkat,symlinkat,mknodat,fsetxattr", 1)]:
         before = {entry["snapshotId"] for entry in server.client.get("/sandbox/snapshots?limit=100").data["snapshots"]}
         trap = Trap(server, call, number)
         attempt(lambda: snap(deep))
         try:
-            until(lambda: server.process.poll() is not None, f"the server to die at {call}", 20)
+            until(lambda: server.process.poll() is not None, f"the server to die at {call}")
         finally:
             trap.end()
         start_again(server)
         deep.client = server.client
         made = {entry["snapshotId"] for entry in server.client.get("/sandbox/snapshots?limit=100").data["snapshots"]} - before
-        check(server, deep, made.pop() if made else snap(deep), f"at {call}")
+        check(server, deep, FEW, made.pop() if made else snap(deep), f"at {call}")
