@@ -108,7 +108,7 @@ const struct option_set config_options = {
         "in the file: 'BURROW_LISTEN:\n"
         "127.0.0.1:8080'. Options win over variables, variables over the file. Settings of "
         "the Aionis routes\n"
-        "have no options: burrow-serve(1) names them.",
+        "are variables only, and burrow-serve(1) names them.",
     .rows = rows,
     .examples = examples,
 };
