@@ -18,7 +18,8 @@ struct snapshot_request {
     const struct once *once; // or NULL
 };
 
-/* Names: letters, digits, '_' and '-'. Tags: up to 128 of those and '.', not starting with '.' or '-'. A tag in use is taken over. */
+/* The files are counted when there are few; else `file_count` tells that they are not, and those who get or list it wait for that.
+ * Names: letters, digits, '_' and '-'. Tags: up to 128 of those and '.', not starting with '.' or '-'. A tag in use is taken over. */
 int snapshot_create(struct core *core, const struct actor *actor, const char *sandbox_id,
                     const struct snapshot_request *request, struct snapshot_record *out,
                     struct error *err);
@@ -41,7 +42,8 @@ int snapshot_resolve(struct core *core, const struct actor *actor, const char *r
 int snapshot_resolve_public(struct core *core, const char *reference, struct snapshot_record *out,
                             struct error *err);
 
-/* filter->owner is filled in from the actor (NULL: only public ones). */
+/* filter->owner is filled in from the actor (NULL: only public ones). Waits for the files of those it lists to be counted, which is done soon
+ * after each was made; sorted by size or files, of all of the actor's. */
 int snapshot_list(struct core *core, const struct actor *actor,
                   const struct snapshot_filter *filter, struct snapshot_list *out,
                   struct error *err);

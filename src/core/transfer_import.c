@@ -488,6 +488,5 @@ int transfer_import(struct core *core, const struct actor *actor,
         return failed(err);
     if (record_it(&importing, actor, request, id, err) < 0)
         return error_wrap(err, "keep the snapshot");
-    snapshot_count_start(core, id);
     return snapshot_get(core, actor, id, out, err);
 }
