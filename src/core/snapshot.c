@@ -318,7 +318,7 @@ int snapshot_list(struct core *core, const struct actor *actor,
         snapshot_count_all(core, &own.owner);
     if (store_snapshot_list(core->store, &own, out, err) < 0)
         return -1;
-    for (size_t i = 0; i < out->count; i++) {
+    for (size_t i = 0; actor && i < out->count; i++) { // strangers do not make us work
         struct snapshot_record *row = &out->rows[i];
         if (row->state == SNAPSHOT_READY && row->file_count == SNAPSHOT_NOT_COUNTED)
             (void)snapshot_count(core, row,

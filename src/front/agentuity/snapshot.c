@@ -339,7 +339,7 @@ static const struct parameter lineage_parameters[] = {
 const struct route agentuity_snapshot_routes[] = {
     {"POST", "/sandbox/{id}/snapshot", ROUTE_SLOW, ACCESS_KEY, BODY_JSON, create,
      "keeps a sandbox's files to start others from", .fields = create_fields},
-    {"GET", "/sandbox/snapshots", ROUTE_QUICK, ACCESS_KEY, BODY_NONE, list, "snapshots",
+    {"GET", "/sandbox/snapshots", ROUTE_SLOW, ACCESS_KEY, BODY_NONE, list, "snapshots",
      .query = list_parameters},
     {"GET", "/sandbox/snapshots/public", ROUTE_QUICK, ACCESS_OPEN, BODY_NONE, list_public,
      "public snapshots", .query = public_parameters},
