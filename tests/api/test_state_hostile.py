@@ -234,8 +234,8 @@ def test_pausing_and_resuming_beside_everything_else(sandbox, api, made):
         failed(api.post(f"/sandbox/{sandbox.id}/resume"), "INVALID_STATE")
         if answers[4].status < 300:
             api.wait_execution(answers[4].data["executionId"])
-        assert sandbox.output("cat a") == "x"
         assert sandbox.wait_status("idle")
+        assert sandbox.output("cat a") == "x"
 
 
 def test_a_snapshot_deleted_while_it_is_started_from_listed_and_exported(api, sandbox, made):
