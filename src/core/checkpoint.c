@@ -131,7 +131,8 @@ int checkpoint_create(struct core *core, const struct actor *actor, const char *
     }
     if (find(core, sandbox_id, id, out, err) == 0)
         return 0;
-    return err->kind == ERROR_NOT_FOUND && live_is_over(live) ? live_refuse_ending(err) : -1;
+    return err->kind == ERROR_NOT_FOUND && live_is_in(live, LIVE_ENDING) ? live_refuse_ending(err)
+                                                                         : -1;
 }
 
 int checkpoint_list(struct core *core, const struct actor *actor, const char *sandbox_id,
@@ -284,7 +285,6 @@ int checkpoint_restore(struct core *core, const struct actor *actor, const char 
     autoptr(live) live = NULL;
     autocheckpoint record = {0};
     autohold hold = {.core = core}; // it may be removed meanwhile
-    struct error later = {0};
 
     if (lookup_live(core, actor, sandbox_id, &live, err) < 0 || not_while_paused(live, err) < 0 ||
         find(core, sandbox_id, reference, &record, err) < 0 || hold_layer(&hold, &record, err) < 0)
@@ -295,6 +295,6 @@ int checkpoint_restore(struct core *core, const struct actor *actor, const char 
         return -1;
     if (go_back(live, &record, err) == 0)
         return 0;
-    (void)live_pass(live, live_awake_step(live), &later);
+    live_pass_back(live);
     return error_wrap(err, "go back to checkpoint '%s'", record.name);
 }

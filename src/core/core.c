@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "core/adopt.h"
+#include "core/chores.h"
 #include "core/images.h"
 #include "core/keeper.h"
 #include "core/listing.h"
@@ -128,7 +129,7 @@ static int open_parts(struct core *core, struct error *err)
     if (queue_new(core, &core->queue, err) < 0 ||
         streams_open(core->store, core->hub, &core->settings, &core->streams, err) < 0 ||
         images_open(core->settings.data_dir, &core->images, err) < 0 ||
-        workers_new(&crew, &core->crew, err) < 0)
+        workers_new(&crew, &core->crew, err) < 0 || chores_new(core, &core->chores, err) < 0)
         return -1;
     return keeper_new(core, &core->keeper, err);
 }
@@ -144,6 +145,7 @@ int core_open(const struct core_settings *settings, struct core **out, struct er
         keeper_start(core->keeper, err) < 0)
         return -1;
     queue_start(core->queue);
+    chores_start(core->chores);
     images_prefetch(core->images, core->settings.default_runtime);
     *out = take(core);
     return 0;
@@ -157,9 +159,11 @@ void core_free(struct core *core)
         pool_stop(core->pool);
     keeper_stop(core->keeper); // first, since it gives the others work
     queue_stop(core->queue);
+    chores_stop(core->chores);
     workers_free(core->crew); // finishes what it has begun, so that nothing is left half ended
     pool_free(core->pool);
     queue_free(core->queue);
+    chores_free(core->chores);
     registry_free(core->registry);
     keeper_free(core->keeper); // what was posted to its loop is run here
     streams_free(core->streams);

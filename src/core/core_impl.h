@@ -8,6 +8,7 @@
 #include "loop/workers.h"
 #include "store/store.h"
 
+struct chores;   // chores.h: what can wait
 struct pool;     // pool.h: boxes made ahead
 struct images;   // images.h: runtimes opened once
 struct listings; // listing.h: files of snapshots, listed once
@@ -28,6 +29,7 @@ struct core {
     struct registry *registry;
     struct keeper *keeper;
     struct queue *queue;
+    struct chores *chores;
     struct listings *listings;
     _Atomic unsigned n_commands; // that run
     struct workers *crew;        // the core's own: ending boxes, filling the pool

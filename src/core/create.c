@@ -9,6 +9,7 @@
 #include "core/keeper.h"
 #include "core/layers.h"
 #include "core/lookup.h"
+#include "core/merge.h"
 #include "core/note.h"
 #include "core/once.h"
 #include "core/pool.h"
@@ -157,6 +158,15 @@ static char *merge_env(const char *below, const char *const *over)
     return texts_pack((const char *const *)env.items);
 }
 
+/* As the snapshot has them now: they may have been merged since it was looked up. */
+static void set_layers(struct live *live, const char *layers)
+{
+    (void)pthread_mutex_lock(&live->lock); // the keeper sees it already
+    free((char *)live->record.layers);
+    live->record.layers = xstrdup(layers);
+    (void)pthread_mutex_unlock(&live->lock);
+}
+
 /* From here on its layers stay, whatever becomes of the snapshot. */
 static int hold_layers(struct birth *birth, struct error *err)
 {
@@ -166,11 +176,13 @@ static int hold_layers(struct birth *birth, struct error *err)
 
     if (!birth->snapshot.id)
         return 0;
-    if (store_begin(core->store, STORE_DURABLE, &together, err) < 0 ||
+    if (merge_for_start(core, birth->snapshot.id, birth->snapshot.layers, err) < 0 ||
+        store_begin(core->store, STORE_DURABLE, &together, err) < 0 ||
         store_snapshot_get(core->store, birth->snapshot.id, &now, err) < 0)
         return -1;
     if (now.state != SNAPSHOT_READY)
         return lookup_missing("snapshot", now.id, err);
+    set_layers(birth->live, now.layers);
     if (layers_use(core, now.layers, birth->live->id, err) < 0)
         return -1;
     return store_commit(&together, err);

@@ -12,8 +12,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define PATHS_MAX ((size_t)32 << 20)  // of all entries together: more are in no answer
-#define TEXTS_MAX ((size_t)256 << 20) // one text may have many names
+#define PATHS_MAX ((size_t)32 << 20) // of all entries together: more are in no answer
+#define TEXTS_MAX ((size_t)64 << 20) // one text may have many names
 
 void difference_clear(struct difference *difference)
 {

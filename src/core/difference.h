@@ -45,7 +45,7 @@ struct difference_request {
     bool has_patches;
     size_t max_entries; // more are counted and left out
     size_t
-        max_patch_bytes; // of all patches together; what goes beyond has none, nor what comes after 256 MiB of texts
+        max_patch_bytes; // of all patches together; what goes beyond has none, nor what comes after 64 MiB of texts
 };
 
 struct difference {

@@ -130,12 +130,30 @@ static int put_start(const struct start *start, struct sandbox_record *next, str
     return store_commit(&together, err);
 }
 
+/* The turn, of one that is awake: whoever leads it through another state is not disturbed. */
+static int take_turn(struct live *live, struct error *err)
+{
+    const unsigned asleep =
+        sandbox_in(SANDBOX_PAUSING) | sandbox_in(SANDBOX_PAUSED) | sandbox_in(SANDBOX_RESUMING);
+    bool was_paused;
+
+    for (;;) {
+        (void)pthread_mutex_lock(&live->turn);
+        if (!live_is_in(live, asleep))
+            return 0;
+        (void)pthread_mutex_unlock(&live->turn);
+        if (live_awake(live, &was_paused, err) < 0)
+            return -1;
+    }
+}
+
 static int record_start(const struct start *start, struct execution_record *out, struct error *err)
 {
     struct live *live = start->live;
     autosandbox next = {0};
 
-    (void)pthread_mutex_lock(&live->turn);
+    if (take_turn(live, err) < 0)
+        return -1;
     // Whoever ends the sandbox has been here before or comes after; in between there is no third.
     // The same holds of going back to a checkpoint, which ends all that is recorded.
     int result = live->era == start->era ? lifecycle_check(&live->record, STEP_BEGIN, err)

@@ -65,7 +65,10 @@ int layers_explain(struct error *err)
 int layers_put(struct core *core, const char *name, uint64_t bytes, const char *user,
                struct error *err)
 {
-    if (store_layer_put(core->store, name, (int64_t)bytes, (int64_t)clock_wall_ms(), err) < 0)
+    const struct layer_record record = {
+        .name = name, .size_bytes = (int64_t)bytes, .created_at = (int64_t)clock_wall_ms()};
+
+    if (store_layer_put(core->store, &record, err) < 0)
         return -1;
     return store_layer_use(core->store, name, user, err);
 }
@@ -120,11 +123,10 @@ static int remove_unused(struct core *core, const struct layer_record *layer,
 {
     struct error ignored = {0};
 
-    if (store_layer_remove(core->store, layer->name, err) < 0)
-        return err->kind == ERROR_CONFLICT || err->kind == ERROR_NOT_FOUND ? 0 : -1; // not ours
+    if (store_layer_remove(core->store, layer->name, err) < 0) // or is removed by another just now
+        return err->kind == ERROR_CONFLICT || err->kind == ERROR_NOT_FOUND ? 0 : -1;
     if (layer_remove(engine_volume(core->engine), layer->name, err) < 0) {
-        (void)store_layer_put(core->store, layer->name, layer->size_bytes, layer->created_at,
-                              &ignored);
+        (void)store_layer_put(core->store, layer, &ignored);
         return -1;
     }
     freed->count++;

@@ -10,6 +10,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#define MAKINGS_MAX 8 // at once
+#define WAITING_MAX 8 // for any of them
+
 #define FIRST_WORD "burrow-files-1"
 
 struct making {
@@ -19,9 +22,10 @@ struct making {
 
 struct listings {
     char *directory;
-    pthread_mutex_t lock; // guards `makings`
+    pthread_mutex_t lock; // guards all that follows
     pthread_cond_t made;
     struct making *makings;
+    unsigned n_makings, n_waiting;
 };
 
 struct listings *listings_new(const char *data_dir)
@@ -54,17 +58,37 @@ static struct making **find(struct listings *listings, const char *id)
     return at;
 }
 
-static void begin(struct listings *listings, const char *id)
+/* The caller has the lock. */
+static int wait_for(struct listings *listings, const char *id)
 {
-    struct making *making = xnew(struct making);
-
-    (void)snprintf(making->id, sizeof making->id, "%s", id);
-    (void)pthread_mutex_lock(&listings->lock);
+    if (!*find(listings, id))
+        return listings->n_makings < MAKINGS_MAX ? 0 : -1;
+    if (listings->n_waiting == WAITING_MAX)
+        return -1;
+    listings->n_waiting++;
     while (*find(listings, id))
         (void)pthread_cond_wait(&listings->made, &listings->lock);
-    making->next = listings->makings;
-    listings->makings = making;
+    listings->n_waiting--;
+    return 0;
+}
+
+static int begin(struct listings *listings, const char *id, struct error *err)
+{
+    (void)pthread_mutex_lock(&listings->lock);
+    int result = wait_for(listings, id);
+    if (result == 0) {
+        struct making *making = xnew(struct making);
+        (void)snprintf(making->id, sizeof making->id, "%s", id);
+        making->next = listings->makings;
+        listings->makings = making;
+        listings->n_makings++;
+    }
     (void)pthread_mutex_unlock(&listings->lock);
+    if (result == 0)
+        return 0;
+    error_set(err, ERROR_LIMIT,
+              "the files of too many snapshots are being listed just now; try again");
+    return error_about(err, "snapshot", "full");
 }
 
 void listings_go_on(struct listings *listings, const char *id)
@@ -72,6 +96,7 @@ void listings_go_on(struct listings *listings, const char *id)
     (void)pthread_mutex_lock(&listings->lock);
     struct making **at = find(listings, id), *over = *at;
     *at = over->next;
+    listings->n_makings--;
     (void)pthread_cond_broadcast(&listings->made);
     (void)pthread_mutex_unlock(&listings->lock);
     free(over);
@@ -163,15 +188,17 @@ void listings_keep(struct listings *listings, const char *id, const struct snaps
 
 // ---- what callers ask ----
 
-bool listings_get(struct listings *listings, const char *id, struct snapshot_files *out)
+int listings_get(struct listings *listings, const char *id, struct snapshot_files *out,
+                 struct error *err)
 {
     if (read_list(listings, id, out))
-        return true;
-    begin(listings, id);
+        return 1;
+    if (begin(listings, id, err) < 0)
+        return -1;
     if (!read_list(listings, id, out)) // whoever was at it may have kept it
-        return false;
+        return 0;
     listings_go_on(listings, id);
-    return true;
+    return 1;
 }
 
 void listings_forget(struct listings *listings, const char *id)

@@ -14,10 +14,11 @@ struct listings *listings_new(const char *data_dir); // borrowed
 void listings_free(struct listings *listings);
 
 /*
- * Whether the list is remembered, in *out. False: the caller makes it, and then lets others go on, with or without having it kept. Waits
- * while another makes it.
+ * 1: the list is remembered, and in *out. 0: the caller makes it, and then lets others go on, with or without having it kept. Waits
+ * while another makes it. ERROR_LIMIT, noun "snapshot", reason "full", when too many are made or waited for: workers are there for others too.
  */
-bool listings_get(struct listings *listings, const char *id, struct snapshot_files *out);
+int listings_get(struct listings *listings, const char *id, struct snapshot_files *out,
+                 struct error *err);
 void listings_keep(struct listings *listings, const char *id, const struct snapshot_files *files);
 void listings_go_on(struct listings *listings, const char *id);
 

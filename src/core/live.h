@@ -131,8 +131,8 @@ int live_launch_again(struct live *live, struct error *err);
 /* The same for whoever needs a box, unless it is over. */
 int live_ensure_box(struct live *live, struct error *err);
 
-/* The step back to what it was doing, from a state that it only passes through. */
-enum lifecycle_step live_awake_step(struct live *live);
+/* Back to what it was doing, from a state that it only passes through. Who has led it there is the only one to lead it away, unless it ends. */
+void live_pass_back(struct live *live);
 
 /* Whoever ends it is in one of these before it comes for the box. */
 #define LIVE_ENDING (SANDBOX_OVER | sandbox_in(SANDBOX_STOPPING))

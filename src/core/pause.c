@@ -40,14 +40,24 @@ static int put(struct live *live, enum lifecycle_step step, const struct note *n
     return store_commit(&together, err);
 }
 
+/* The step back to what it was doing, from a state that it only passes through. The caller has the turn. */
+static enum lifecycle_step awake_step(const struct live *live)
+{
+    for (const struct running *running = live->commands; running; running = running->next) {
+        if (running->is_recorded && running->told_at == 0 &&
+            running->record.kind == EXECUTION_COMMAND)
+            return STEP_BEGIN;
+    }
+    return STEP_READY;
+}
+
 /* Writes the state down and shows it. */
-static int settle(struct live *live, enum lifecycle_step step, const struct note *note,
-                  struct error *err)
+static int settle(struct live *live, bool is_awake, const struct note *note, struct error *err)
 {
     autosandbox next = {0};
 
     (void)pthread_mutex_lock(&live->turn);
-    int result = put(live, step, note, &next, err);
+    int result = put(live, is_awake ? awake_step(live) : STEP_PAUSED, note, &next, err);
     if (result == 0)
         live_change(live, &next);
     (void)pthread_mutex_unlock(&live->turn);
@@ -56,12 +66,16 @@ static int settle(struct live *live, enum lifecycle_step step, const struct note
     return result;
 }
 
-enum lifecycle_step live_awake_step(struct live *live)
+void live_pass_back(struct live *live)
 {
+    struct error ignored = {0}; // it is about to end
+
+    (void)pthread_mutex_lock(&live->turn);
     (void)pthread_mutex_lock(&live->lock);
-    bool is_running = live->n_executions > 0;
+    (void)lifecycle_take(&live->record, awake_step(live), NULL, (int64_t)clock_wall_ms(), &ignored);
+    (void)pthread_cond_broadcast(&live->changed);
     (void)pthread_mutex_unlock(&live->lock);
-    return is_running ? STEP_BEGIN : STEP_READY;
+    (void)pthread_mutex_unlock(&live->turn);
 }
 
 static int freeze(struct live *live, struct error *err)
@@ -89,10 +103,10 @@ static int put_to_sleep(struct live *live, struct error *err)
 
     if (live_pass(live, STEP_PAUSE, err) < 0)
         return -1;
-    if (freeze(live, err) == 0 && settle(live, STEP_PAUSED, &note, err) == 0)
+    if (freeze(live, err) == 0 && settle(live, false, &note, err) == 0)
         return 0;
     (void)thaw(live, &later);
-    (void)live_pass(live, live_awake_step(live), &later);
+    live_pass_back(live);
     return error_wrap(err, "pause the sandbox");
 }
 
@@ -214,7 +228,7 @@ static void rest(void *data)
         (void)pthread_mutex_lock(&live->lock);
         live->record.box_slot = SANDBOX_NO_SLOT;
         (void)pthread_mutex_unlock(&live->lock);
-        if (settle(live, STEP_PAUSED, &note, &err) < 0 && !live_is_in(live, LIVE_ENDING)) {
+        if (settle(live, false, &note, &err) < 0 && !live_is_in(live, LIVE_ENDING)) {
             log_warn("a sandbox without a box could not be recorded as paused",
                      F("sandbox", (const char *)live->id), F("error", (const char *)err.text));
             (void)live_pass(live, STEP_READY, &err); // it gets a box when it is used
@@ -242,16 +256,15 @@ int live_ensure_box(struct live *live, struct error *err)
 
 int live_wake(struct live *live, struct error *err)
 {
-    bool had_box = has_box(live);
-    struct note note = {.type = EVENT_RESUME,
-                        .reason = had_box ? "asked" : "files_only",
-                        .now = (int64_t)clock_wall_ms()};
+    struct note note = {.type = EVENT_RESUME, .now = (int64_t)clock_wall_ms()};
     struct error later = {0};
 
     if (live_pass(live, STEP_RESUME, err) < 0)
         return -1;
+    bool had_box = has_box(live); // nobody else is at it now
+    note.reason = had_box ? "asked" : "files_only";
     if ((had_box ? thaw(live, err) : live_bring_back(live, err)) == 0 &&
-        settle(live, live_awake_step(live), &note, err) == 0)
+        settle(live, true, &note, err) == 0)
         return 0;
     if (had_box)
         (void)freeze(live, &later);

@@ -152,6 +152,7 @@ static int take_snapshot(struct live *live, const struct actor *actor,
         .created_at = now,
         .updated_at = now,
     };
+    snapshot_count_quickly(live->core, &record);
     if (put_all(live, actor, &record, layer, bytes, request->once, err) == 0)
         return 0;
     (void)layer_remove(engine_volume(live->core->engine), layer, &ignored); // else swept
@@ -176,9 +177,11 @@ int snapshot_create(struct core *core, const struct actor *actor, const char *sa
             once_release(core, actor, request->once);
             return -1;
         }
-        snapshot_count_start(core, id);
     }
-    return snapshot_find(core, actor, id, out, err);
+    if (snapshot_find(core, actor, id, out, err) < 0)
+        return -1;
+    snapshot_look_after(core, out);
+    return 0;
 }
 
 int snapshot_get(struct core *core, const struct actor *actor, const char *id,
@@ -307,10 +310,21 @@ int snapshot_list(struct core *core, const struct actor *actor,
                   struct error *err)
 {
     struct snapshot_filter own = *filter;
+    struct error ignored = {0};
 
     own.owner = actor ? actor_filter(actor) : (struct store_owner){0};
     own.is_public_only |= !actor;
-    return store_snapshot_list(core->store, &own, out, err);
+    if (actor && (filter->sort == SNAPSHOT_BY_FILES || filter->sort == SNAPSHOT_BY_SIZE))
+        snapshot_count_all(core, &own.owner);
+    if (store_snapshot_list(core->store, &own, out, err) < 0)
+        return -1;
+    for (size_t i = 0; actor && i < out->count; i++) { // strangers do not make us work
+        struct snapshot_record *row = &out->rows[i];
+        if (row->state == SNAPSHOT_READY && row->file_count == SNAPSHOT_NOT_COUNTED)
+            (void)snapshot_count(core, row,
+                                 &ignored); // deleted meanwhile, or whoever gets it is told
+    }
+    return 0;
 }
 
 int snapshot_set_tag(struct core *core, const struct actor *actor, const char *id, const char *tag,

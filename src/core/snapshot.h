@@ -18,12 +18,13 @@ struct snapshot_request {
     const struct once *once; // or NULL
 };
 
-/* Names: letters, digits, '_' and '-'. Tags: up to 128 of those and '.', not starting with '.' or '-'. A tag in use is taken over. */
+/* The files are counted when there are few; else `file_count` tells that they are not, and those who get or list it wait for that.
+ * Names: letters, digits, '_' and '-'. Tags: up to 128 of those and '.', not starting with '.' or '-'. A tag in use is taken over. */
 int snapshot_create(struct core *core, const struct actor *actor, const char *sandbox_id,
                     const struct snapshot_request *request, struct snapshot_record *out,
                     struct error *err);
 
-/* ERROR_NOT_FOUND, noun "snapshot"; deleted ones too. Waits for the files to be counted. */
+/* ERROR_NOT_FOUND, noun "snapshot"; deleted ones too. Waits for the files to be counted. Actor NULL: of the public ones. */
 int snapshot_get(struct core *core, const struct actor *actor, const char *id,
                  struct snapshot_record *out, struct error *err);
 
@@ -41,7 +42,8 @@ int snapshot_resolve(struct core *core, const struct actor *actor, const char *r
 int snapshot_resolve_public(struct core *core, const char *reference, struct snapshot_record *out,
                             struct error *err);
 
-/* filter->owner is filled in from the actor (NULL: only public ones). */
+/* filter->owner is filled in from the actor (NULL: only public ones). Waits for the files of those it lists to be counted, which is done soon
+ * after each was made; sorted by size or files, of all of the actor's. */
 int snapshot_list(struct core *core, const struct actor *actor,
                   const struct snapshot_filter *filter, struct snapshot_list *out,
                   struct error *err);
@@ -71,7 +73,7 @@ struct snapshot_files {
     size_t count;
     bool is_cut; // there are more, too many for an answer
 };
-/* ERROR_NOT_FOUND, noun "snapshot": it was deleted meanwhile. */
+/* ERROR_NOT_FOUND, noun "snapshot": it was deleted meanwhile. ERROR_LIMIT, noun "snapshot", reason "full": too many ask for such lists. */
 int snapshot_files(struct core *core, const struct snapshot_record *record,
                    struct snapshot_files *out, struct error *err);
 void snapshot_files_clear(struct snapshot_files *files);

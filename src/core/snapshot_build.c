@@ -246,6 +246,5 @@ int snapshot_build_finish(struct core *core, const struct actor *actor, const ch
         build(&workshop, &record, content, err) < 0)
         return -1;
     snapshot_build_forget(core, id);
-    snapshot_count_start(core, id);
     return snapshot_get(core, actor, id, out, err);
 }

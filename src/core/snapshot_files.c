@@ -1,101 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is in a snapshot: counted in the background, listed with hashes when somebody asks, and then remembered in a file. */
-#include "base/clock.h"
-#include "base/log.h"
+/* What is in a snapshot: listed with hashes when somebody asks, and then remembered in a file. */
 #include "base/mem.h"
-#include "core/layers.h"
 #include "core/listing.h"
-#include "core/lookup.h"
 #include "core/snapshot_impl.h"
-#include "core/stack.h"
 #include "core/sum.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-
-static int walk(struct core *core, const struct snapshot_record *record, layer_on_change on_change,
-                void *data, struct error *err)
-{
-    autohold hold = {.core = core};
-    autostack stack = {0};
-    const struct layer_diff_options options = {0};
-    struct layer_diff_total total = {0};
-
-    if (layers_hold(&hold, record->layers, err) < 0)
-        return err->kind == ERROR_NOT_FOUND ? lookup_missing("snapshot", record->id, err) : -1;
-    if (stack_open(core, record->runtime, record->layers, &stack, err) < 0)
-        return -1;
-    return layer_diff(engine_volume(core->engine), &stack.base, &stack.full, &options, on_change,
-                      data, &total, err);
-}
-
-struct tally {
-    int64_t files;
-    int64_t bytes; // on the disk
-};
-
-static int count_one(void *data, const struct layer_change *change, struct error *err)
-{
-    struct tally *tally = data;
-    struct stat info;
-
-    (void)err;
-    if (change->kind == LAYER_REMOVED || !S_ISREG(change->item.mode))
-        return 0;
-    tally->files++;
-    if (change->fd >= 0 && !change->item.is_hard_link && fstat(change->fd, &info) == 0)
-        tally->bytes += (int64_t)info.st_blocks * 512;
-    return 0;
-}
-
-int snapshot_count(struct core *core, struct snapshot_record *record, struct error *err)
-{
-    struct tally tally = {0};
-
-    if (walk(core, record, count_one, &tally, err) < 0)
-        return err->kind == ERROR_NOT_FOUND
-                   ? -1
-                   : error_wrap(err, "count the files of snapshot '%s'", record->id);
-    record->file_count = tally.files;
-    // The quota told more: with simple quotas a sandbox pays for what older layers of its own still hold.
-    record->size_bytes = tally.bytes;
-    record->updated_at = (int64_t)clock_wall_ms();
-    return store_snapshot_update(core->store, record, SNAPSHOT_PART_COUNT,
-                                 snapshot_in(SNAPSHOT_READY), err);
-}
-
-struct counting {
-    struct core *core;
-    char id[ID_TEXT];
-};
-
-static void count_in_background(void *data)
-{
-    autofree struct counting *counting = data;
-    autosnapshot record = {0};
-    struct error err = {0};
-
-    if (store_snapshot_get(counting->core->store, counting->id, &record, &err) == 0 &&
-        record.state == SNAPSHOT_READY && record.file_count == SNAPSHOT_NOT_COUNTED &&
-        snapshot_count(counting->core, &record, &err) < 0 && err.kind != ERROR_CONFLICT &&
-        err.kind != ERROR_NOT_FOUND)
-        log_warn("a snapshot's files could not be counted; whoever asks tries again",
-                 F("snapshot", record.id), F("error", (const char *)err.text));
-}
-
-void snapshot_count_start(struct core *core, const char *id)
-{
-    struct counting *counting = xnew(struct counting);
-    struct error ignored = {0};
-
-    counting->core = core;
-    (void)snprintf(counting->id, sizeof counting->id, "%s", id);
-    if (workers_submit(core->crew, WORKERS_SLOW, count_in_background, counting, &ignored) < 0)
-        free(counting);
-}
-
-// ---- lists ----
 
 #define HOLES_MAX ((uint64_t)1 << 30)  // bytes of all holes that are hashed
 #define TEXTS_MAX ((uint64_t)48 << 20) // bytes that a list takes, about: more are in no answer
@@ -167,10 +79,11 @@ static int is_of(struct core *core, const char *name, enum snapshot_state state,
 static int make_list(struct core *core, const struct snapshot_record *record,
                      struct snapshot_files *out, struct error *err)
 {
+    const struct layer_diff_options options = {0};
     struct listing listing = {0};
     struct error ignored = {0};
 
-    if (walk(core, record, list_one, &listing, err) < 0) {
+    if (snapshot_walk(core, record, &options, list_one, &listing, err) < 0) {
         snapshot_files_clear(&listing.files);
         return -1;
     }
@@ -214,8 +127,11 @@ int snapshot_sweep(struct core *core, struct error *err)
 int snapshot_files(struct core *core, const struct snapshot_record *record,
                    struct snapshot_files *out, struct error *err)
 {
-    if (record->state != SNAPSHOT_READY || listings_get(core->listings, record->id, out))
+    if (record->state != SNAPSHOT_READY)
         return 0;
+    int known = listings_get(core->listings, record->id, out, err);
+    if (known != 0)
+        return known < 0 ? -1 : 0;
     int result = make_list(core, record, out, err);
     listings_go_on(core->listings, record->id);
     if (result < 0 && err->kind != ERROR_NOT_FOUND)

@@ -2,6 +2,7 @@
 /* What the files about snapshots share. Private to the core. */
 #pragma once
 #include "core/core_impl.h"
+#include "core/layers.h"
 #include "core/snapshot.h"
 
 int snapshot_check_words(const char *name, const char *tag,
@@ -27,8 +28,24 @@ void snapshot_build_forget(struct core *core, const char *id);
 /* A build that is not finished by then is over. */
 #define SNAPSHOT_BUILD_MS ((int64_t)3600 * 1000)
 
+/* Holds what its files lie in, and sets record->layers to that: merging changes it. ERROR_NOT_FOUND, noun "snapshot": it is gone. */
+int snapshot_hold(struct core *core, struct snapshot_record *record, struct layers_hold *hold,
+                  struct error *err);
+
+/* What is in it beside its runtime, as layer_diff tells; held as above. The record's layers are not looked at. */
+int snapshot_walk(struct core *core, const struct snapshot_record *record,
+                  const struct layer_diff_options *options, layer_on_change on_change, void *data,
+                  struct error *err);
+
+/* Counts the files of one that has no row yet, if that is quick: else file_count stays SNAPSHOT_NOT_COUNTED. Nobody removes its layers. */
+void snapshot_count_quickly(struct core *core, struct snapshot_record *record);
 /* Counts its files, and remembers that; record->file_count is set. */
 int snapshot_count(struct core *core, struct snapshot_record *record, struct error *err);
-void snapshot_count_start(struct core *core, const char *id); // in the background
+void snapshot_count_later(struct core *core, const char *id); // a chore
+/* Counts all of an owner's that nobody has counted; as far as it goes. */
+void snapshot_count_all(struct core *core, const struct store_owner *owner);
+/* One has come into being: what can wait is done for it in the background. Does not block. */
+void snapshot_look_after(struct core *core, const struct snapshot_record *record);
+
 /* At the start: uploads and lists whose snapshot has no use for them any more, or that were not finished, go. */
 int snapshot_sweep(struct core *core, struct error *err);

@@ -267,10 +267,9 @@ int transfer_export(struct core *core, const struct actor *actor, const char *id
     autofd archive = -1;
     struct stat info;
 
-    if (snapshot_find_ready(core, actor, id, &record, err) < 0)
+    if (snapshot_find_ready(core, actor, id, &record, err) < 0 ||
+        snapshot_hold(core, &record, &hold, err) < 0)
         return -1;
-    if (layers_hold(&hold, record.layers, err) < 0)
-        return err->kind == ERROR_NOT_FOUND ? lookup_missing("snapshot", id, err) : -1;
     exporting.record = &record;
     if (file_temporary(core, &archive, err) < 0)
         return -1;

@@ -23,7 +23,6 @@
 #include <sys/stat.h>
 
 #define PREFIX TRANSFER_FILES "/"
-#define VALUE_MAX ((size_t)64 << 10) // of a line that is kept
 #define MODES_MAX ((size_t)16 << 20)
 #define DIRS_MAX ((size_t)64 << 20)
 #define USUAL_RATIO 16
@@ -106,14 +105,18 @@ static bool is_utf8(const char *text)
 
 static int check_values(const struct texts *about, struct error *err)
 {
-    static const char *const names[] = {"name",     "tag",     "description", "message",
-                                        "metadata", "runtime", "env"};
+    static const struct {
+        const char *name;
+        size_t maximum; // bytes, as other ways to make one have it
+    } values[] = {{"name", 128},     {"tag", 128},           {"description", 4096},
+                  {"message", 4096}, {"metadata", 64 << 10}, {"runtime", 256},
+                  {"env", 1 << 20}};
     const char *value;
 
-    for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-        for (size_t at = 1; (value = transfer_about_next(about, names[i], &at));) {
-            bool is_env = strcmp(names[i], "env") == 0;
-            if (strlen(value) > VALUE_MAX || !is_utf8(value) ||
+    for (size_t i = 0; i < ARRAY_SIZE(values); i++) {
+        for (size_t at = 1; (value = transfer_about_next(about, values[i].name, &at));) {
+            bool is_env = strcmp(values[i].name, "env") == 0;
+            if (strlen(value) > values[i].maximum || !is_utf8(value) ||
                 (is_env && (!strchr(value, '=') || *value == '=')))
                 return damaged(err, "what it says of itself makes no sense");
         }
@@ -485,6 +488,5 @@ int transfer_import(struct core *core, const struct actor *actor,
         return failed(err);
     if (record_it(&importing, actor, request, id, err) < 0)
         return error_wrap(err, "keep the snapshot");
-    snapshot_count_start(core, id);
     return snapshot_get(core, actor, id, out, err);
 }

@@ -146,5 +146,9 @@ void cgroup_free(struct cgroup *group); /* forgets the handle */
 int cgroup_sweep(struct cgroup_root *root, bool (*is_owned)(const char *name, void *data),
                  void *data, struct error *err);
 
+/* Calls `is_unused(name, data)` for each name under which there is nothing but what was kept (cgroup_root_keep); true: it is removed. */
+void cgroup_sweep_kept(struct cgroup_root *root, bool (*is_unused)(const char *name, void *data),
+                       void *data);
+
 DEFINE_AUTOPTR(cgroup_root)
 DEFINE_AUTOPTR(cgroup)

@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 
+#include <fcntl.h>
 #include <string.h>
 
 #define RESIDUE_BYTES (1 << 20) // charges the kernel takes back late, and its caches of them
@@ -86,4 +87,32 @@ bool kept_put(const struct cgroup *group)
     if (!is_put)
         kept_clear(&kept);
     return is_put;
+}
+
+struct visit {
+    struct cgroup_root *root;
+    bool (*is_unused)(const char *name, void *data);
+    void *data;
+};
+
+static int remove_unused(int dir_fd, const char *name, void *data, struct error *err)
+{
+    struct visit *visit = data;
+
+    (void)err;
+    // a box has its group in the first tree before it has any other, and as long as it lives
+    if (faccessat(visit->root->trees[0].fd, name, F_OK, 0) < 0 && errno == ENOENT &&
+        visit->is_unused(name, visit->data))
+        (void)unlinkat(dir_fd, name, AT_REMOVEDIR); // who is in use after all stays
+    return 0;
+}
+
+void cgroup_sweep_kept(struct cgroup_root *root, bool (*is_unused)(const char *name, void *data),
+                       void *data)
+{
+    struct visit visit = {root, is_unused, data};
+    struct error ignored;
+
+    for (unsigned i = 1; root->mode == CGROUP_HYBRID && i < root->n_trees; i++)
+        (void)group_each_child(root->trees[i].fd, "", remove_unused, &visit, &ignored);
 }

@@ -315,12 +315,23 @@ static int sweep_sockets(struct sweep *sweep, struct error *err)
     return 0;
 }
 
+/* Another data directory has a box in the slot, so what is kept of ours there is not to be had by the lock. */
+static bool is_slot_others(const char *name, void *data)
+{
+    struct engine *engine = data;
+    unsigned slot = 0;
+
+    return slot_parse(name, &slot) &&
+           slot_is_others(engine->slots_fd, slot, engine->own_slots.owner);
+}
+
 int engine_sweep(struct engine *engine, struct error *err)
 {
     struct sweep sweep = {engine, "", -1};
     const struct timespec begun = slots_now();
     engine->has_leftovers = false; // a launch that meets some from here on may mean others
     int result = cgroup_sweep(engine->cgroups, slot_name_is_owned, &sweep, err);
+    cgroup_sweep_kept(engine->cgroups, is_slot_others, engine);
     if (result == 0)
         result = sweep_sockets(&sweep, err);
     sweep.prefix = "run-";
@@ -383,31 +394,11 @@ struct cgroup_root *engine_cgroups(struct engine *engine)
     return engine->cgroups;
 }
 
-/* Its slot is held, and it has all its groups. Those that were kept for the next box may be left where a box of another data directory is by now. */
-static bool is_whole_box(const char *name, void *data)
-{
-    const struct sweep *sweep = data;
-    struct error ignored = {0};
-    autoptr(cgroup) group = NULL;
-
-    return slot_name_is_owned(name, data) &&
-           cgroup_open(sweep->engine->cgroups, name, &group, &ignored) == 0;
-}
-
-/* Only where nothing is launched any more: a box on its way is not whole either. */
-static int sweep_kept_groups(struct engine *engine, struct error *err)
-{
-    struct sweep sweep = {engine, "", -1};
-    int result = cgroup_sweep(engine->cgroups, is_whole_box, &sweep, err);
-    closep(&sweep.held);
-    return result;
-}
-
 static int release(struct engine *engine, struct error *err)
 {
     struct error ignored = {0};
 
-    if (engine_sweep(engine, err) < 0 || sweep_kept_groups(engine, err) < 0)
+    if (engine_sweep(engine, err) < 0)
         return -1;
     if (cgroup_root_remove(engine->cgroups, err) < 0) {
         if (err->kind == ERROR_CONFLICT)

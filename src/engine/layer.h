@@ -103,6 +103,7 @@ struct layer_change {
     struct files_item item;
     uint32_t before_mode; // as in `from`, with its type; 0: not there
     uint64_t before_size; // of a regular file
+    uint64_t disk_bytes;  // that a regular file in `to` takes
     int fd;               // of a regular file in `to`, for reading, borrowed for the call; else -1
 };
 
@@ -126,6 +127,9 @@ struct layer_diff_total {
  */
 struct layer_diff_options {
     bool is_base_compared;
+    bool is_unopened; // fd is always -1: for those who only count
+    size_t
+        max_names; // a directory with more ends it, ERROR_LIMIT, before it is read to its end; 0: any
     const atomic_bool *is_cancelled; // or NULL, as in layer_merge
 };
 int layer_diff(struct volume *volume, const struct layer_stack *from, const struct layer_stack *to,

@@ -316,8 +316,9 @@ static int tell(struct diff *diff, enum layer_change_kind kind, const struct lay
             change.item.is_hard_link = first != NULL;
             change.item.target = first ? first : "";
         }
-        fd = open_entry(entry);
-        if (fd < 0)
+        change.disk_bytes = (uint64_t)entry->info.st_blocks * 512;
+        fd = diff->options->is_unopened ? -1 : open_entry(entry);
+        if (fd < 0 && !diff->options->is_unopened)
             return 0;
         change.fd = fd;
     }
@@ -405,7 +406,7 @@ static size_t count_own(const struct layer_dir *dir, const struct layer_dir *oth
 static int diff_dir(struct diff *diff, const struct layer_dir *from, const struct layer_dir *to,
                     unsigned depth, struct error *err)
 {
-    struct layer_names names = {0};
+    struct layer_names names = {.maximum = diff->options->max_names};
     size_t n_from = count_own(from, to), n_to = count_own(to, from);
     int result = 0;
 

@@ -34,6 +34,7 @@ void layer_links_clear(struct layer_links *links);
 struct layer_names {
     char **names;
     size_t count, capacity;
+    size_t maximum; // 0: as many as there may be
 };
 int layer_names_read(struct layer_names *names, int dir_fd, struct error *err);
 void layer_names_sort(struct layer_names *names);

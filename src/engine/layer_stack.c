@@ -76,8 +76,9 @@ void layer_links_clear(struct layer_links *links)
 
 static int add_name(struct layer_names *names, const char *name, struct error *err)
 {
-    if (names->count == MAX_NAMES)
-        return error_set(err, ERROR_LIMIT, "a directory has more than %d entries", MAX_NAMES);
+    size_t maximum = names->maximum ? names->maximum : MAX_NAMES;
+    if (names->count >= maximum)
+        return error_set(err, ERROR_LIMIT, "a directory has more than %zu entries", maximum);
     if (names->count == names->capacity) {
         names->capacity = names->capacity ? names->capacity * 2 : 32;
         names->names = xrealloc(names->names, names->capacity, sizeof *names->names);

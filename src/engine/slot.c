@@ -97,6 +97,16 @@ static bool make_own(int fd, uint32_t owner, bool is_needed, bool *is_dirty)
     return true;
 }
 
+bool slot_is_others(int dir_fd, unsigned slot, uint32_t owner)
+{
+    struct stat info;
+    char name[16];
+
+    (void)snprintf(name, sizeof name, "%u", slot);
+    return fstatat(dir_fd, name, &info, AT_SYMLINK_NOFOLLOW) == 0 && info.st_gid != 0 &&
+           info.st_gid != owner;
+}
+
 /* A slot that is being looked for, and what is known of it when it is found. */
 struct find {
     int dir_fd;

@@ -56,6 +56,9 @@ void slot_is_clean(int lock_fd);
 void slots_are_clean(int dir_fd, uint32_t owner, const struct timespec *before);
 struct timespec slots_now(void);
 
+/* Whether the slot was last taken by another owner: then nothing of this one lives there. */
+bool slot_is_others(int dir_fd, unsigned slot, uint32_t owner);
+
 /* Takes this slot if nobody holds it: the lock's fd, or -1. */
 int slot_try(int dir_fd, unsigned slot);
 

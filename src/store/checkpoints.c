@@ -26,6 +26,7 @@ const struct record checkpoint_table = {
 #define LAYER_AT(member) offsetof(struct layer_record, member)
 static const struct field layer_fields[] = {
     {"name", FIELD_TEXT, 0, LAYER_AT(name)},
+    {"merged_of", FIELD_TEXT, 0, LAYER_AT(merged_of)},
     {"size_bytes", FIELD_NUMBER, 0, LAYER_AT(size_bytes)},
     {"created_at", FIELD_NUMBER, 0, LAYER_AT(created_at)},
 };
@@ -110,14 +111,12 @@ int store_checkpoint_list(struct store *store, const char *sandbox_id, struct ch
     return 0;
 }
 
-int store_layer_put(struct store *store, const char *name, int64_t size_bytes, int64_t now,
-                    struct error *err)
+int store_layer_put(struct store *store, const struct layer_record *record, struct error *err)
 {
-    const struct layer_record record = {name, size_bytes, now};
     autocall call = {0};
 
     if (store_call_begin(store, STORE_DURABLE, &call, err) < 0 ||
-        record_insert(&call, &layer_table, &record, err) < 0)
+        record_insert(&call, &layer_table, record, err) < 0)
         return -1;
     return store_call_done(&call, err);
 }

@@ -36,23 +36,24 @@ int store_checkpoint_remove(struct store *store, const char *id, struct error *e
 int store_checkpoint_list(struct store *store, const char *sandbox_id, struct checkpoint_list *out,
                           struct error *err);
 
+struct layer_record {
+    const char *name;
+    const char
+        *merged_of; // packed names of those it was made of, top first; NULL: what a sandbox wrote
+    int64_t size_bytes;
+    int64_t created_at;
+};
 /* A layer that is there from now on. */
-int store_layer_put(struct store *store, const char *name, int64_t size_bytes, int64_t now,
-                    struct error *err);
+int store_layer_put(struct store *store, const struct layer_record *record, struct error *err);
 /* `user` (an id) needs it; again is no error. */
 int store_layer_use(struct store *store, const char *name, const char *user, struct error *err);
 /* `user` needs no layer any more. */
 int store_layer_release(struct store *store, const char *user, struct error *err);
 /* After a restart: those who are no more (ended sandboxes, deleted snapshots, removed checkpoints) need nothing. */
 int store_layer_forget_users(struct store *store, struct error *err);
-/* ERROR_CONFLICT while somebody needs it, ERROR_NOT_FOUND when somebody else has removed it. */
+/* ERROR_CONFLICT while somebody needs it; ERROR_NOT_FOUND when another has removed it. */
 int store_layer_remove(struct store *store, const char *name, struct error *err);
 
-struct layer_record {
-    const char *name;
-    int64_t size_bytes;
-    int64_t created_at;
-};
 struct layer_list {
     struct layer_record *rows;
     size_t count;

@@ -58,6 +58,28 @@ def test_the_object(api, sandbox, snap):
     assert files["sub/run.sh"]["mode"] == 0o755
 
 
+def test_files_are_counted_in_whatever_shows_them_first(api, new, snap):
+    few, many, none = new(), new(), new()
+    few.output("for n in 1 2 3; do echo $n >$n; done; ln 1 link; ln -s 1 symbolic; mkdir d; mkfifo pipe; rm /etc/hosts")
+    many.output("mkdir many; cd many; for n in $(seq 5000); do echo $n >$n; done")
+    made = {sandbox: snap(sandbox, name="counted")["snapshotId"] for sandbox in (none, many, few)}
+    wanted = {made[few]: 4, made[many]: 5000, made[none]: 0}
+    seen = {entry["snapshotId"]: entry["fileCount"] for entry in listed(api, limit=100)["snapshots"]}
+    assert {id: seen[id] for id in wanted} == wanted
+    later = snap(new(snapshot=made[many]), name="counted")["snapshotId"]  # what lies below counts
+    order = [id for id in ids(listed(api, sort="files", direction="desc", limit=100)) if id in {*wanted, later}]
+    assert set(order[:2]) == {made[many], later} and order[2:] == [made[few], made[none]]
+    for id, count in {**wanted, later: 5000}.items():
+        shown = get(api, id).data
+        assert shown["fileCount"] == count == len(shown["files"])
+    assert get(api, made[few]).data["sizeBytes"] < get(api, made[many]).data["sizeBytes"]
+
+
+def test_a_small_snapshot_is_counted_when_it_is_made(sandbox, snap):
+    sandbox.write_all({"a": b"1", "b/c": b"2"})
+    assert snap(sandbox)["fileCount"] == 2
+
+
 def test_an_empty_body_gets_a_name_and_the_tag_latest(api, sandbox, snap):
     made = snap(sandbox)
     assert made["name"] and made["tag"] == "latest" and made["public"] is False and "description" not in made

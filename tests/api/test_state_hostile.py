@@ -231,7 +231,11 @@ def test_pausing_and_resuming_beside_everything_else(sandbox, api, made):
             failed(answer, "INVALID_STATE", "SANDBOX_BUSY")
         if answers[3].status == 201:
             made.append(answers[3].data["snapshotId"])
+        failed(api.post(f"/sandbox/{sandbox.id}/resume"), "INVALID_STATE")
+        if answers[4].status < 300:
+            api.wait_execution(answers[4].data["executionId"])
         assert sandbox.output("cat a") == "x"
+        assert sandbox.wait_status("idle")
 
 
 def test_a_snapshot_deleted_while_it_is_started_from_listed_and_exported(api, sandbox, made):
@@ -392,8 +396,14 @@ def test_what_a_stranger_says_of_itself_breaks_no_public_list(api, made):
     assert seen["git"] == {"repo": "fine"}
 
 
+def test_what_is_only_kept_cannot_make_lists_too_long(api, made):
+    large = {"a": "x" * 70_000}
+    check_error(api.post("/sandbox/snapshots/build", {"runtime": "base:latest", "git": large}), 400, "INVALID_ARGUMENT", "git: may be at most 64 KiB")
+    check_error(finish(api, begin(api, made), metadata=large), 400, "INVALID_ARGUMENT", "metadata: may be at most 64 KiB")
+
+
 @needs_zstd
-@pytest.mark.parametrize("metadata", ["[1,2]", '"text"', '{"a":1,"b":"fine"}', "{", "]},{", "null", '{"a":"' + "x" * 60000 + '"}'])
+@pytest.mark.parametrize("metadata", ["[1,2]", '"text"', '{"a":1,"b":"fine"}', "{", "]},{", "null", '{"a":"' + "x" * 60000 + '"}'], ids=str.__len__)
 def test_imported_metadata_breaks_no_public_list(api, made, metadata):
     answer = bring(api, archive(lines=[f"metadata: {metadata}"]), public="true")
     assert answer.status == 201, str(answer)
@@ -566,8 +576,8 @@ def test_odd_entries_are_taken_or_refused_and_never_our_fault(api, new, made, fi
 
 @needs_zstd
 @pytest.mark.parametrize("lines, status", [
-    (["env: A=1", "env: A=2", "env: B"], 400), (["env: =x"], 400), (["env: " + "A" * 70000 + "=x"], 400),
-    (["env: A B=x"], 201), (["env: A\\\nB=x"], 201), (["description: " + "x" * 5000], 201), (["description: " + "x" * 70000], 400),
+    (["env: A=1", "env: A=2", "env: B"], 400), (["env: =x"], 400), (["env: " + "A" * 1100000 + "=x"], 400), (["env: A=" + "x" * 100000], 201),
+    (["env: A B=x"], 201), (["env: A\\\nB=x"], 201), (["description: " + "x" * 4000], 201), (["description: " + "x" * 5000], 400),
     (["name: second"], 201), (["tag: -bad"], 201), (["removed: /etc"], 400), (["removed: "], 400), (["removed: ."], 400), (["removed: proc"], 400),
     (["removed: none/none"], 201), (["removed: etc/../.."], 400), (["files: 99999999999999999999"], 201), (["unknown: x"], 201),
 ])
@@ -654,3 +664,23 @@ def test_nothing_of_the_machine_is_changed_by_an_import(api):
                 assert api.delete(f"/sandbox/snapshots/{answer.data['snapshotId']}").status == 200
     assert pathlib.Path("/proc/sys/kernel/core_pattern").read_bytes() == pattern
     assert sorted(os.listdir("/dev")) == devices and not os.path.exists("/run/burrow-evil") and not os.path.exists("/sys/evil")
+
+
+def test_whoever_has_no_key_gets_no_endless_list(api, sandbox, made):
+    sandbox.output("mkdir many; cd many; i=0; while [ $i -lt 6000 ]; do : > $i; i=$((i+1)); done")
+    snapshot = take(api, made, sandbox, name="many", public=True)
+    own = look(api, snapshot["snapshotId"]).data
+    assert len(own["files"]) >= 6000 and own["fileCount"] == len(own["files"]) and "filesTruncated" not in own
+    seen = api.get(f"/sandbox/snapshots/public/{snapshot['snapshotId']}", key=None).data
+    assert seen["filesTruncated"] is True and seen["fileCount"] == own["fileCount"] and seen["files"] == own["files"][:len(seen["files"])]
+
+
+def test_many_who_ask_for_one_list_leave_workers_to_others(api, sandbox, made):
+    sandbox.output("head -c 300000000 /dev/zero > big; i=0; while [ $i -lt 200 ]; do echo $i > f$i; i=$((i+1)); done")
+    snapshot = take(api, made, sandbox, name="asked-for", public=True)["snapshotId"]
+    path = f"/sandbox/snapshots/public/{snapshot}"
+    *answers, other = together(*(lambda: api.get(path, key=None) for _ in range(30)), lambda: api.create())
+    other.delete()
+    assert {answer.status for answer in answers} <= {200, 429} and 200 in {answer.status for answer in answers}
+    assert len({answer.body for answer in answers if answer.status == 200}) == 1
+    assert api.get(path, key=None).status == 200

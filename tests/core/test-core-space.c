@@ -43,10 +43,9 @@ CORE_TEST(each_part_takes_what_was_put_there)
     CHECK_INT(space.parts[SPACE_SNAPSHOTS].count, 1);
 }
 
-static const char *upload_path(const char *id, char path[300])
+static void upload_path(const char *id, char path[300])
 {
     (void)snprintf(path, 300, "%s/builds/%s", core_data_dir, id);
-    return path;
 }
 
 static void announce(char id[ID_TEXT], int64_t ago_ms)
@@ -60,14 +59,17 @@ static void announce(char id[ID_TEXT], int64_t ago_ms)
     CHECK_OK(snapshot_build_begin(core, &actor, &build, &is_unchanged, &record, &err), err);
     CHECK_OK(snapshot_build_upload(core, &actor, record.id, NULL, upload, &err), err);
     (void)snprintf(id, ID_TEXT, "%s", record.id);
-    if (ago_ms) { // the same again, announced then
+    if (ago_ms) { // the same again, announced and uploaded then
         struct snapshot_record old = record;
-        char other[ID_TEXT];
+        char other[ID_TEXT], from[300], to[300];
         old.id = id_make(other);
         old.created_at -= ago_ms;
         CHECK_OK(store_snapshot_put(core->store, &old, &err), err);
-        char from[300], to[300]; // uploaded then, too: now it would be too late
-        CHECK_INT(link(upload_path(record.id, from), upload_path(other, to)), 0);
+        CHECK(snapshot_build_upload(core, &actor, old.id, NULL, upload, &err) < 0);
+        CHECK_INT(err.kind, ERROR_CONFLICT);
+        upload_path(record.id, from);
+        upload_path(other, to);
+        CHECK_INT(link(from, to), 0);
         (void)snprintf(id, ID_TEXT, "%s", other);
     }
 }
@@ -75,7 +77,8 @@ static void announce(char id[ID_TEXT], int64_t ago_ms)
 static bool has_upload(const char *id)
 {
     char path[300];
-    return access(upload_path(id, path), F_OK) == 0;
+    upload_path(id, path);
+    return access(path, F_OK) == 0;
 }
 
 CORE_TEST(builds_that_nobody_finished_are_given_up_and_others_not)

@@ -11,6 +11,8 @@
 #include "core/transfer.h"
 #include "store/accounts.h"
 
+#include <unistd.h>
+
 static void run_in(const char *sandbox, const char *script, int64_t code)
 {
     autoexecution begun = {0};
@@ -114,6 +116,29 @@ CORE_TEST(the_files_of_a_snapshot_are_counted_and_hashed)
     }
     snapshot_files_clear(&files);
     CHECK(has_abc);
+}
+
+static bool is_counted(const char *id, int64_t count)
+{
+    autosnapshot record = {0};
+    struct error err = {0};
+
+    CHECK_OK(snapshot_look(core, &actor, id, &record, &err), err);
+    return record.file_count == count;
+}
+
+CORE_TEST(files_are_counted_though_nobody_asks_and_the_server_is_restarted)
+{
+    char sandbox[ID_TEXT], id[ID_TEXT];
+
+    make_sandbox(sandbox);
+    run_in(sandbox, "for n in $(seq 20000); do : > $n; done", 0);
+    keep(sandbox, "many", id);
+    reopen_core(); // in the middle of it, or before
+    uint64_t deadline = clock_monotonic_ms() + 60000;
+    while (!is_counted(id, 20000) && clock_monotonic_ms() < deadline)
+        (void)usleep(1000);
+    CHECK(is_counted(id, 20000));
 }
 
 CORE_TEST(going_back_to_a_checkpoint_brings_the_files_back_and_ends_what_runs)

@@ -202,4 +202,25 @@ BOX_TEST(a_sweep_takes_what_is_kept_and_the_next_box_does_without)
     end(box);
 }
 
+BOX_TEST(a_sweep_takes_what_is_kept_where_another_data_directory_has_a_box_now)
+{
+    struct box_spec spec = staying_spec(&some);
+    struct slot_set others = {.owner = 4711};
+    struct error err = {0};
+    unsigned slot = pass_through(&spec, "exit 0");
+    bool is_theirs = false;
+    autofd lock = -1;
+
+    for (unsigned taken = 0; !is_theirs; is_theirs = taken == slot) {
+        autofd other = -1;
+        bool is_dirty;
+        CHECK_OK(slot_take(engine->slots_fd, &others, &taken, &other, &is_dirty, &err), err);
+        slot_is_clean(other);
+        if (taken == slot)
+            lock = take_fd(other);
+    }
+    CHECK_OK(engine_sweep(engine, &err), err);
+    CHECK(!is_hybrid() || group_of(slot, CONTROLLER_MEMORY) == 0);
+}
+
 NOTHING_IS_LEFT_TEST

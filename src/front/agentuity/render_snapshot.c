@@ -78,6 +78,8 @@ static void write_runtime(struct json_writer *json, const char *name)
 
 /* Rather than no answer at all, an answer without the last of very many files; fileCount counts all. */
 #define FILES_BYTES ((size_t)48 << 20)
+#define PUBLIC_FILES_BYTES                                                                         \
+    ((size_t)1 << 20)     // whoever has no key shall not make the server hold much
 #define FILE_OVERHEAD 192 // of one, beside its path
 
 static void write_file(struct json_writer *json, const struct snapshot_file *file)
@@ -91,13 +93,14 @@ static void write_file(struct json_writer *json, const struct snapshot_file *fil
     json_map_end(json);
 }
 
-static void write_files(struct json_writer *json, const struct snapshot_files *files)
+static void write_files(struct json_writer *json, const struct snapshot_files *files,
+                        size_t maximum)
 {
     size_t taken = 0, i = 0;
 
     json_key(json, "files");
     json_list_begin(json);
-    for (; i < files->count && taken < FILES_BYTES; i++) {
+    for (; i < files->count && taken < maximum; i++) {
         write_file(json, &files->files[i]);
         taken += strlen(files->files[i].path) * 2 + FILE_OVERHEAD;
     }
@@ -150,7 +153,7 @@ void render_snapshot(struct json_writer *json, const struct snapshot_view *view)
     member_text_map(json, "userMetadata", record->metadata);
     member_text_map(json, "git", record->git);
     if (view->files)
-        write_files(json, view->files);
+        write_files(json, view->files, view->is_own ? FILES_BYTES : PUBLIC_FILES_BYTES);
     json_map_end(json);
 }
 

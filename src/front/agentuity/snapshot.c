@@ -188,21 +188,26 @@ static int get(struct call *call, struct error *err)
 {
     const char *text = call->parameters[0];
     const char *reference = reference_of_snapshot(call, text);
+    autosnapshot named = {0};
     autosnapshot record = {0};
-    int found = reference_is_id(text, SNAPSHOT_PREFIX)
-                    ? snapshot_get(call->core, &call->actor, reference, &record, err)
-                    : snapshot_resolve(call->core, &call->actor, reference, &record, err);
 
-    return found < 0 ? -1 : answer_whole(call, &record, err);
+    if (!reference_is_id(text, SNAPSHOT_PREFIX) &&
+        snapshot_resolve(call->core, &call->actor, reference, &named, err) < 0)
+        return -1;
+    if (snapshot_get(call->core, &call->actor, named.id ? named.id : reference, &record, err) < 0)
+        return -1;
+    return answer_whole(call, &record, err);
 }
 
 /* GET /sandbox/snapshots/public/{ref} */
 static int get_public(struct call *call, struct error *err)
 {
     const char *reference = reference_of_snapshot(call, call->parameters[0]);
+    autosnapshot named = {0};
     autosnapshot record = {0};
 
-    if (snapshot_resolve_public(call->core, reference, &record, err) < 0)
+    if (snapshot_resolve_public(call->core, reference, &named, err) < 0 ||
+        snapshot_get(call->core, NULL, named.id, &record, err) < 0)
         return -1;
     return answer_whole(call, &record, err);
 }
@@ -334,7 +339,7 @@ static const struct parameter lineage_parameters[] = {
 const struct route agentuity_snapshot_routes[] = {
     {"POST", "/sandbox/{id}/snapshot", ROUTE_SLOW, ACCESS_KEY, BODY_JSON, create,
      "keeps a sandbox's files to start others from", .fields = create_fields},
-    {"GET", "/sandbox/snapshots", ROUTE_QUICK, ACCESS_KEY, BODY_NONE, list, "snapshots",
+    {"GET", "/sandbox/snapshots", ROUTE_SLOW, ACCESS_KEY, BODY_NONE, list, "snapshots",
      .query = list_parameters},
     {"GET", "/sandbox/snapshots/public", ROUTE_QUICK, ACCESS_OPEN, BODY_NONE, list_public,
      "public snapshots", .query = public_parameters},

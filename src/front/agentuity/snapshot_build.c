@@ -35,14 +35,15 @@ static const struct field begin_fields[] = {
     {0},
 };
 
-#define KEPT_MAX ((size_t)1 << 20) // of what is only kept to be given back
+#define KEPT_MAX                                                                                   \
+    ((size_t)64 << 10) // of what is only kept to be given back: a list gives back a hundred
 
 /* Ends what was written and keeps it with the call. */
 static int keep_text(struct call *call, const char *name, struct json_writer *json,
                      const char **out, struct error *err)
 {
     if (json_writer_finish(json, err) < 0)
-        return error_set(err, ERROR_INVALID, "%s: may be at most 1 MiB", name);
+        return error_set(err, ERROR_INVALID, "%s: may be at most 64 KiB", name);
     *out = call_print(call, "%s", json->to->data);
     return 0;
 }

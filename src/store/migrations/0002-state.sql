@@ -45,12 +45,15 @@ CREATE TABLE checkpoints (
     UNIQUE (sandbox_id, name)
 );
 
--- Who needs a layer: a snapshot, a checkpoint or a sandbox, by id. One that nobody needs goes.
+-- Who needs a layer: a snapshot, a checkpoint or a sandbox, by id. One that nobody needs goes. One that was made of others, for
+-- stacks to be shorter, knows their names.
 CREATE TABLE layers (
     name TEXT NOT NULL PRIMARY KEY,
+    merged_of TEXT,
     size_bytes BIGINT NOT NULL,
     created_at BIGINT NOT NULL
 );
+CREATE INDEX layers_merged ON layers (merged_of) WHERE merged_of IS NOT NULL;
 CREATE TABLE layer_uses (
     layer TEXT NOT NULL REFERENCES layers (name),
     user_id TEXT NOT NULL,
