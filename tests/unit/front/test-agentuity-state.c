@@ -43,7 +43,7 @@ static struct snapshot_record plain_record(void)
 TEST(a_plain_snapshot_has_no_null_in_it_and_counts_nothing_yet)
 {
     struct snapshot_record record = plain_record();
-    struct snapshot_view view = {.record = &record};
+    struct snapshot_view view = {.record = &record, .is_own = true};
 
     CHECK_JSON(render_snapshot(json, &view),
                "{\"snapshotId\":\"snp_" ID
@@ -51,12 +51,26 @@ TEST(a_plain_snapshot_has_no_null_in_it_and_counts_nothing_yet)
                ",\"user\":{\"id\":\"user_local\"},\"sizeBytes\":0,\"fileCount\":0}");
 }
 
+TEST(others_are_not_told_whose_a_snapshot_is_nor_where_it_came_from)
+{
+    struct snapshot_record record = plain_record();
+    struct snapshot_view view = {.record = &record};
+
+    record.parent_id = record.sandbox_id = OTHER;
+    record.key_id = "k";
+    CHECK_JSON(render_snapshot(json, &view),
+               "{\"snapshotId\":\"snp_" ID
+               "\",\"name\":\"n\",\"fullName\":\"n\",\"public\":false," CREATED
+               ",\"sizeBytes\":0,\"fileCount\":0}");
+}
+
 TEST(a_snapshot_tells_all_that_is_known)
 {
     struct snapshot_record record = plain_record();
     struct snapshot_file file = {.path = "a/b.JSON", .size = 3, .mode = S_IFREG | 0644};
     struct snapshot_files files = {.files = &file, .count = 1};
-    struct snapshot_view view = {.record = &record, .organisation = &organisation, .files = &files};
+    struct snapshot_view view = {
+        .record = &record, .organisation = &organisation, .files = &files, .is_own = true};
 
     memset(file.sha256, 'a', 64);
     record.tag = "v1";
@@ -101,7 +115,7 @@ TEST(a_public_snapshot_is_named_with_its_organisation)
 TEST(an_ancestor_says_whether_it_is_deleted)
 {
     struct snapshot_record record = plain_record();
-    struct snapshot_view view = {.record = &record};
+    struct snapshot_view view = {.record = &record, .is_own = true};
 
     record.state = SNAPSHOT_DELETED;
     CHECK_JSON(render_ancestor(json, &view),
