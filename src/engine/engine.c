@@ -189,6 +189,7 @@ int engine_open(const struct engine_options *options, struct engine **out, struc
         engine->ids[i] = -1;
     engine->keeps_ids = options->is_long_lived;
     engine->fail_step = options->fail_step;
+    engine->is_death = options->is_death;
     engine->step_ns = options->step_ns;
     engine->n_cpus = (unsigned)sysconf(_SC_NPROCESSORS_ONLN);
     engine->has_layer_fds = kernel_is_at_least(6, 13);

@@ -459,6 +459,11 @@ RUNS_IN_CHILD void launch_enter(struct launch *l)
 {
     for (unsigned i = 0; i < ARRAY_SIZE(steps); i++) {
         bool is_made_to_fail = launch_step_begins(l, steps[i].name, launch_host_steps + i);
+        // Killed here, it says nothing more; of the last step it cannot be told.
+        l->failed_errno = EINTR;
+        l->failed_step = i + 1 < ARRAY_SIZE(steps) ? steps[i].name : NULL;
+        if (is_made_to_fail && l->engine->is_death)
+            break;
         errno = is_made_to_fail ? EIO : 0;
         if (is_made_to_fail || steps[i].run(l) < 0) {
             l->failed_errno = errno;

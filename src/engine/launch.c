@@ -510,7 +510,7 @@ static void spend_all(struct launch *l)
     spend(box, &l->scratch_fd);
     listener_keep(l->engine, box->slot, &l->listener_fd);
     spend(box, &l->listener_fd);
-    spend(box, &l->control_peer);
+    closep(&l->control_peer); // at once: who talks to a PID 1 that has died must hear of it
     spend(box, &l->oom_fd);
     spend(box, &l->view);
     close_ids(l);

@@ -59,6 +59,7 @@ struct engine {
     bool is_dumpable;           // this process was, when the engine was opened
     _Atomic bool has_leftovers; // a slot was found dirty
     const char *fail_step;
+    bool is_death;
     uint64_t *step_ns;
 };
 

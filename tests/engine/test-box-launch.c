@@ -38,12 +38,14 @@ static void warm(struct engine *one, const struct box_spec *spec)
         end(own(box));
 }
 
-static void fail_every_step(const struct box_spec *spec, bool is_long_lived)
+static void fail_every_step(const struct box_spec *spec, bool is_long_lived, bool is_death)
 {
     struct engine *working = open_engine(&(struct engine_options){.is_long_lived = is_long_lived});
     for (const char *const *step = engine_launch_steps(); *step; step++) {
-        struct engine *failing = open_engine(
-            &(struct engine_options){.is_long_lived = is_long_lived, .fail_step = *step});
+        if (is_death && !step[1])
+            break; // it has said all it has to say by then
+        struct engine *failing = open_engine(&(struct engine_options){
+            .is_long_lived = is_long_lived, .fail_step = *step, .is_death = is_death});
         warm(failing, spec);
         fail_once(failing, working, spec, *step);
         close_engine(failing);
@@ -68,28 +70,34 @@ BOX_TEST(each_step_may_fail_and_leaves_nothing_of_a_one_shot_box)
 {
     struct box_spec spec = full_spec();
     spec.is_one_shot = true;
-    fail_every_step(&spec, false);
+    fail_every_step(&spec, false, false);
+}
+
+BOX_TEST(a_process_that_dies_at_a_step_is_noticed)
+{
+    struct box_spec spec = full_spec();
+    fail_every_step(&spec, true, true);
 }
 
 BOX_TEST(each_step_may_fail_and_leaves_nothing_of_a_kept_box)
 {
     struct box_spec spec = full_spec();
     spec.owner_loss = BOX_STAY;
-    fail_every_step(&spec, false);
+    fail_every_step(&spec, false, false);
 }
 
 BOX_TEST(each_step_may_fail_and_leaves_nothing_of_a_one_shot_box_of_a_server)
 {
     struct box_spec spec = full_spec();
     spec.is_one_shot = true;
-    fail_every_step(&spec, true);
+    fail_every_step(&spec, true, false);
 }
 
 BOX_TEST(each_step_may_fail_and_leaves_nothing_of_a_kept_box_of_a_server)
 {
     struct box_spec spec = full_spec();
     spec.owner_loss = BOX_STAY;
-    fail_every_step(&spec, true);
+    fail_every_step(&spec, true, false);
 }
 
 static void check_refused(const struct box_spec *spec, const char *words)
