@@ -6,6 +6,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -208,6 +209,8 @@ static int watch_open(void *data, const struct layer_change *change, struct erro
 TEST(a_deep_path_in_many_layers_does_not_take_all_open_files)
 {
     enum { LAYERS = 100, DEEP = 200 };
+    const struct rlimit files = {16384, 16384};
+    CHECK_INT(setrlimit(RLIMIT_NOFILE, &files), 0); // what a server has is more than what is here
     fresh_places();
     autoptr(volume) volume = open_volume(places.data, &loop);
     struct error err = {0};
