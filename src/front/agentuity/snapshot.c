@@ -278,8 +278,7 @@ static const char *lineage_reference(struct call *call)
     return tag ? call_print(call, "%s:%s", name, tag) : name;
 }
 
-/* One given by its id may be deleted; its ancestors are told all the same. */
-static int lineage_start(struct call *call, const char *text, const char **id, struct error *err)
+int snapshot_id_named(struct call *call, const char *text, const char **id, struct error *err)
 {
     autosnapshot record = {0};
 
@@ -306,7 +305,7 @@ static int lineage(struct call *call, struct error *err)
         return error_set(err, ERROR_INVALID, "snapshot: is needed, or a name");
     if (limit < 0)
         return error_set(err, ERROR_INVALID, "limit: must not be below 0");
-    if (lineage_start(call, text, &id, err) < 0 ||
+    if (snapshot_id_named(call, text, &id, err) < 0 ||
         snapshot_lineage(call->core, &call->actor, id,
                          (size_t)(limit < LINEAGE_MAX ? limit : LINEAGE_MAX), &found, err) < 0)
         return -1;

@@ -17,5 +17,8 @@ struct snapshot_view snapshot_view_of(struct call *call, const struct snapshot_r
 /* The snapshot that the path's first parameter names by its id. */
 int snapshot_id_of(const struct call *call, const char **out, struct error *err);
 
+/* The id of the snapshot that a text names, by whatever it is called. One given by its id may be deleted. */
+int snapshot_id_named(struct call *call, const char *text, const char **id, struct error *err);
+
 /* Answers with the snapshot, without its files. Returns 0. */
 int snapshot_answer(struct call *call, int status, const struct snapshot_record *record);

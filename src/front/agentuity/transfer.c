@@ -8,23 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The id of the snapshot that the path names, by whatever it is called. */
-static int find(struct call *call, const char **id, struct error *err)
-{
-    const char *text = call->parameters[0];
-    autosnapshot record = {0};
-
-    if (reference_is_id(text, SNAPSHOT_PREFIX)) {
-        *id = reference_of(text, SNAPSHOT_PREFIX);
-        return 0;
-    }
-    if (snapshot_resolve(call->core, &call->actor, reference_of_snapshot(call, text), &record,
-                         err) < 0)
-        return -1;
-    *id = call_print(call, "%s", record.id);
-    return 0;
-}
-
 /* GET /sandbox/snapshots/{snapshotId}/export */
 static int export(struct call *call, struct error *err)
 {
@@ -32,8 +15,9 @@ static int export(struct call *call, struct error *err)
     const char *id;
     int fd = -1;
 
-    if (find(call, &id, err) < 0 || transfer_export(call->core, &call->actor, id,
-                                                    transfer_room(call->core), &fd, &size, err) < 0)
+    if (snapshot_id_named(call, call->parameters[0], &id, err) < 0 ||
+        transfer_export(call->core, &call->actor, id, transfer_room(call->core), &fd, &size, err) <
+            0)
         return -1;
     const struct http_header headers[] = {
         {"Content-Type", "application/zstd"},
