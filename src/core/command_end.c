@@ -11,6 +11,7 @@
 #include "core/note.h"
 #include "core/queue.h"
 
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -279,6 +280,7 @@ static void finish(struct live *live, struct running *running, const struct proc
         show_end(live, running, &ended, &shown);
         sandbox_record_clear(&shown.next);
         ended = running->record; // whose texts are where they will stay
+        (void)sched_yield();     // to those who were told, where they are on this processor too
     }
     if (result < 0 || record_end(live, running, &ended, &effect, &err) < 0) {
         log_error("the end of a command could not be recorded; it is tried again",
