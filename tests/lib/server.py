@@ -138,7 +138,9 @@ class Server:
             self.kill()
         for pid in self.box_processes():
             end_process(pid)
-        subprocess.run([BURROW, "detach", "--data", self.data], capture_output=True, timeout=PATIENCE)
+        until_nothing(self.box_processes)
+        if self.data.exists():
+            self.detach()
 
     # ---- what the machine holds for it ----
 
