@@ -43,6 +43,22 @@ ssize_t fd_read_full(int fd, void *data, size_t length)
     return (ssize_t)have;
 }
 
+ssize_t fd_read_full_at(int fd, void *data, size_t length, off_t at)
+{
+    size_t have = 0;
+    while (have < length) {
+        ssize_t got = pread(fd, (char *)data + have, length - have, at + (off_t)have);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return -1;
+        if (got == 0)
+            break;
+        have += (size_t)got;
+    }
+    return (ssize_t)have;
+}
+
 int fd_write_knob(int dir_fd, const char *path, const char *text, struct error *err)
 {
     autofd fd = openat(dir_fd, path, O_WRONLY | O_CLOEXEC);

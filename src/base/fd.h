@@ -14,6 +14,8 @@ int fd_write_all(int fd, const void *data, size_t length);
 
 /* Reads until `length` bytes or end of file; the number read, or -1 with errno. */
 ssize_t fd_read_full(int fd, void *data, size_t length);
+/* The same from a place in a file, leaving its own where it is. */
+ssize_t fd_read_full_at(int fd, void *data, size_t length, off_t at);
 
 /* Writes `text` to an existing file (a kernel knob) in one write. dir_fd may be AT_FDCWD. */
 int fd_write_knob(int dir_fd, const char *path, const char *text, struct error *err);

@@ -100,22 +100,6 @@ static off_t next_data(int fd, off_t at, off_t end)
     return data < end ? data : end;
 }
 
-static ssize_t read_at(int fd, char *chunk, off_t at)
-{
-    size_t done = 0;
-    while (done < CHUNK) {
-        ssize_t got = pread(fd, chunk + done, CHUNK - done, at + (off_t)done);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            return -1;
-        if (got == 0)
-            break;
-        done += (size_t)got;
-    }
-    return (ssize_t)done;
-}
-
 /* 1 when the bytes differ. What is a hole in both is not read: holes may be of any size. */
 static int compare_bytes(struct diff *diff, int a, int b, off_t size, struct error *err)
 {
@@ -126,7 +110,8 @@ static int compare_bytes(struct diff *diff, int a, int b, off_t size, struct err
         at = first < second ? first : second;
         if (at >= size)
             return 0;
-        ssize_t got = read_at(a, diff->chunks[0], at), other = read_at(b, diff->chunks[1], at);
+        ssize_t got = fd_read_full_at(a, diff->chunks[0], CHUNK, at),
+                other = fd_read_full_at(b, diff->chunks[1], CHUNK, at);
         if (got < 0 || other < 0)
             return error_sys(err, "read '%s'", diff->path);
         if (got != other || memcmp(diff->chunks[0], diff->chunks[1], (size_t)got) != 0)

@@ -39,6 +39,15 @@ def api(server):
 
 
 @pytest.fixture
+def made(api):
+    """Ids of snapshots that go with the test."""
+    ids = []
+    yield ids
+    for id in ids:
+        assert api.delete(f"/sandbox/snapshots/{id}").status in (200, 404)
+
+
+@pytest.fixture
 def new(api):
     """Makes sandboxes that go with the test."""
     made = []

@@ -13,15 +13,6 @@ FINAL = {"sizeBytes": 0, "fileCount": 0, "files": []}
 UNKNOWN = "snp_" + "0" * 26
 
 
-@pytest.fixture
-def made(api):
-    """Ids of snapshots that go with the test."""
-    ids = []
-    yield ids
-    for id in ids:
-        assert api.delete(f"/sandbox/snapshots/{id}").status in (200, 404)
-
-
 def begin(api, made=None, **fields):
     answer = api.post("/sandbox/snapshots/build", {"runtime": "base:latest", **fields})
     assert answer.status in (200, 201), str(answer)

@@ -16,15 +16,6 @@ UNKNOWN = "snp_" + "0" * 26
 needs_zstd = pytest.mark.skipif(not shutil.which("zstd"), reason="zstd is not installed")
 
 
-@pytest.fixture
-def made(api):
-    """Ids of snapshots that go with the test."""
-    ids = []
-    yield ids
-    for id in ids:
-        assert api.delete(f"/sandbox/snapshots/{id}").status in (200, 404)
-
-
 def take(api, made, sandbox, **fields):
     answer = api.post(f"/sandbox/{sandbox.id}/snapshot", fields)
     assert answer.status == 201, str(answer)

@@ -59,14 +59,6 @@ def bring(api, body, **fields):
 
 
 @pytest.fixture
-def made(api):
-    ids = []
-    yield ids
-    for id in ids:
-        assert api.delete(f"/sandbox/snapshots/{id}").status in (200, 404)
-
-
-@pytest.fixture
 def taken(api, sandbox, made):
     sandbox.output("""
         mkdir -p tree/deep empty; echo content >tree/file; ln -s file tree/link; ln tree/file tree/hard; chmod 4750 tree/file; chmod 700 tree/deep

@@ -43,6 +43,19 @@ static void open_view(struct call *call, const struct execution_record *record,
     (void)run_view_init(view, call->core, aionis_of(call)->settings, record, false);
 }
 
+/* Up to the run that the body names, whose texts are the request's. 0, -1, or CALL_AGAIN. */
+static int open_run(struct call *call, enum rate_class class, struct request *request,
+                    const struct field *fields, void *body, const char *const *run_id,
+                    struct execution_record *out, struct error *err)
+{
+    int status = request_open(call, class, request, err);
+    if (status != 0)
+        return status;
+    if (request_read(call, request, fields, body, err) < 0)
+        return -1;
+    return find_run(call, *run_id, out, err);
+}
+
 // ---- get ----
 
 struct get_body {
@@ -61,12 +74,9 @@ static int get(struct call *call, struct error *err)
     autoreply reply = {0};
     autorun view = {0};
 
-    int status = request_open(call, RATE_READ, &request, err);
+    int status = open_run(call, RATE_READ, &request, get_fields, &body, &body.run_id, &record, err);
     if (status != 0)
         return status;
-    if (request_read(call, &request, get_fields, &body, err) < 0 ||
-        find_run(call, body.run_id, &record, err) < 0)
-        return -1;
     open_view(call, &record, &view);
     answer_begin(&reply, &call->actor);
     json_key(&reply.json, "run");
@@ -113,12 +123,10 @@ static int logs(struct call *call, struct error *err)
     autoreply reply = {0};
     autorun view = {0};
 
-    int status = request_open(call, RATE_READ, &request, err);
+    int status =
+        open_run(call, RATE_READ, &request, logs_fields, &body, &body.run_id, &record, err);
     if (status != 0)
         return status;
-    if (request_read(call, &request, logs_fields, &body, err) < 0 ||
-        find_run(call, body.run_id, &record, err) < 0)
-        return -1;
     open_view(call, &record, &view);
     answer_begin(&reply, &call->actor);
     put_id(&reply.json, "run_id", record.id);
@@ -166,12 +174,10 @@ static int artifact(struct call *call, struct error *err)
     autoreply reply = {0};
     autorun view = {0};
 
-    int status = request_open(call, RATE_READ, &request, err);
+    int status =
+        open_run(call, RATE_READ, &request, artifact_fields, &body, &body.run_id, &record, err);
     if (status != 0)
         return status;
-    if (request_read(call, &request, artifact_fields, &body, err) < 0 ||
-        find_run(call, body.run_id, &record, err) < 0)
-        return -1;
     open_view(call, &record, &view);
     const struct artifact_options options = {
         .actor = &call->actor,
@@ -214,12 +220,11 @@ static int cancel(struct call *call, struct error *err)
     autoexecution record = {0};
     autoreply reply = {0};
 
-    int status = request_open(call, RATE_WRITE, &request, err);
+    int status =
+        open_run(call, RATE_WRITE, &request, cancel_fields, &body, &body.run_id, &found, err);
     if (status != 0)
         return status;
-    if (request_read(call, &request, cancel_fields, &body, err) < 0 ||
-        find_run(call, body.run_id, &found, err) < 0 ||
-        execution_cancel(call->core, &call->actor, found.id, request_trim(call, body.reason),
+    if (execution_cancel(call->core, &call->actor, found.id, request_trim(call, body.reason),
                          &record, err) < 0)
         return -1;
     answer_begin(&reply, &call->actor);

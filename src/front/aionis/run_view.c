@@ -3,6 +3,7 @@
 #include "front/aionis/run_view.h"
 
 #include "base/clock.h"
+#include "base/fd.h"
 #include "base/mem.h"
 #include "core/stream.h"
 #include "core/texts.h"
@@ -160,13 +161,8 @@ static int read_bytes(struct stream *stream, uint64_t most, struct buffer *out)
     uint64_t wanted = progress.size_bytes < most ? progress.size_bytes : most;
     if (buffer_reserve(out, wanted, &ignored) < 0)
         return -1;
-    while (out->length < wanted) {
-        ssize_t got = pread(stream_fd(stream), out->data + out->length, wanted - out->length,
-                            (off_t)out->length);
-        if (got <= 0)
-            break;
-        buffer_grew(out, (size_t)got);
-    }
+    ssize_t got = fd_read_full_at(stream_fd(stream), out->data, wanted, 0);
+    buffer_grew(out, got < 0 ? 0 : (size_t)got);
     return 0;
 }
 
