@@ -3,14 +3,15 @@
 #include "core/core.h"
 
 #include "base/mem.h"
+#include "core/snapshot/snapshot_impl.h"
+#include "loop/background.h"
 #include "core/adopt.h"
-#include "core/chores.h"
-#include "core/images.h"
-#include "core/keeper.h"
-#include "core/listing.h"
-#include "core/live.h"
-#include "core/pool.h"
-#include "core/queue.h"
+#include "core/runtime/images.h"
+#include "core/sandbox/keeper.h"
+#include "core/snapshot/listing.h"
+#include "core/sandbox/live.h"
+#include "core/sandbox/pool.h"
+#include "core/execution/queue.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -129,7 +130,7 @@ static int open_parts(struct core *core, struct error *err)
     if (queue_new(core, &core->queue, err) < 0 ||
         streams_open(core->store, core->hub, &core->settings, &core->streams, err) < 0 ||
         images_open(core->settings.data_dir, &core->images, err) < 0 ||
-        workers_new(&crew, &core->crew, err) < 0 || chores_new(core, &core->chores, err) < 0)
+        workers_new(&crew, &core->crew, err) < 0 || background_new(&core->background, err) < 0)
         return -1;
     return keeper_new(core, &core->keeper, err);
 }
@@ -145,7 +146,7 @@ int core_open(const struct core_settings *settings, struct core **out, struct er
         keeper_start(core->keeper, err) < 0)
         return -1;
     queue_start(core->queue);
-    chores_start(core->chores);
+    snapshot_resume_work(core);
     images_prefetch(core->images, core->settings.default_runtime);
     *out = take(core);
     return 0;
@@ -159,11 +160,11 @@ void core_free(struct core *core)
         pool_stop(core->pool);
     keeper_stop(core->keeper); // first, since it gives the others work
     queue_stop(core->queue);
-    chores_stop(core->chores);
+    background_stop(core->background);
     workers_free(core->crew); // finishes what it has begun, so that nothing is left half ended
     pool_free(core->pool);
     queue_free(core->queue);
-    chores_free(core->chores);
+    background_free(core->background);
     registry_free(core->registry);
     keeper_free(core->keeper); // what was posted to its loop is run here
     streams_free(core->streams);

@@ -6,8 +6,8 @@
 #pragma once
 #include "base/auto.h"
 #include "base/error.h"
-#include "core/hub.h"
-#include "core/key.h"
+#include "core/event/hub.h"
+#include "core/account/key.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -2,19 +2,19 @@
 /* What the files of the core share and nobody else sees. */
 #pragma once
 #include "core/core.h"
-#include "core/streams.h"
+#include "core/stream/streams.h"
 #include "engine/box.h"
 #include "loop/loop.h"
 #include "loop/workers.h"
 #include "store/store.h"
 
-struct chores;   // chores.h: what can wait
-struct pool;     // pool.h: boxes made ahead
-struct images;   // images.h: runtimes opened once
-struct listings; // listing.h: files of snapshots, listed once
-struct keeper;   // keeper.h: the core's own loop and thread
-struct queue;    // queue.h: executions that wait for their turn
-struct registry; // sandboxes.h: the living ones
+struct background; // loop/background.h: work that can wait
+struct pool;       // pool.h: boxes made ahead
+struct images;     // images.h: runtimes opened once
+struct listings;   // listing.h: files of snapshots, listed once
+struct keeper;     // keeper.h: the core's own loop and thread
+struct queue;      // queue.h: executions that wait for their turn
+struct registry;   // sandboxes.h: the living ones
 
 struct core {
     struct core_settings settings; // texts are ours
@@ -29,7 +29,7 @@ struct core {
     struct registry *registry;
     struct keeper *keeper;
     struct queue *queue;
-    struct chores *chores;
+    struct background *background;
     struct listings *listings;
     _Atomic unsigned n_commands; // that run
     struct workers *crew;        // the core's own: ending boxes, filling the pool

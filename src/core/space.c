@@ -4,9 +4,9 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "core/layers.h"
-#include "core/live.h"
-#include "core/snapshot_impl.h"
+#include "core/layer/layers.h"
+#include "core/sandbox/live.h"
+#include "core/snapshot/snapshot_impl.h"
 #include "runtime/build.h"
 #include "runtime/catalog.h"
 #include "store/space.h"

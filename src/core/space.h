@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the server's data takes on the disk, by what it is for, and giving back what nobody uses. Calls block; any thread. */
 #pragma once
-#include "core/actor.h"
+#include "core/account/actor.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A server has a key before anybody can reach it. */
 #pragma once
-#include "core/key.h"
+#include "core/account/key.h"
 #include "serve/config.h"
 
 /*

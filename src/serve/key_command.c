@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "base/options.h"
 #include "base/suggest.h"
-#include "core/key.h"
+#include "core/account/key.h"
 #include "data/json_writer.h"
 #include "serve/config.h"
 

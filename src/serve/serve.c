@@ -9,7 +9,7 @@
 #include "front/agentuity/agentuity.h"
 #include "front/aionis/aionis.h"
 #include "front/ops/ops.h"
-#include "front/router.h"
+#include "web/router.h"
 #include "loop/loop.h"
 #include "loop/workers.h"
 #include "net/http_server.h"

@@ -3,7 +3,7 @@
 #include "core_fixture.h"
 
 #include "base/fd.h"
-#include "core/hub.h"
+#include "core/event/hub.h"
 #include "engine/box.h"
 
 #include <fcntl.h>

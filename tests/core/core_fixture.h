@@ -5,10 +5,10 @@
  */
 #pragma once
 #include "core/core.h"
-#include "core/event.h"
-#include "core/execution.h"
-#include "core/sandbox.h"
-#include "core/stream.h"
+#include "core/event/event.h"
+#include "core/execution/execution.h"
+#include "core/sandbox/sandbox.h"
+#include "core/stream/stream.h"
 #include "test.h"
 
 extern struct core *core;  // of the running test

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* For tests of what is kept of sandboxes: short ways to change files and to keep them. */
 #pragma once
-#include "core/checkpoint.h"
-#include "core/snapshot.h"
+#include "core/snapshot/checkpoint.h"
+#include "core/snapshot/snapshot.h"
 #include "core_fixture.h"
 
 /* Runs `sh -c script` in a sandbox, which must succeed; its output, valid until the next call. */

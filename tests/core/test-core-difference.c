@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What has changed in real sandboxes between two moments, and its patches. Needs root. */
-#include "core/difference.h"
+#include "core/snapshot/difference.h"
 #include "state_fixture.h"
 
 #include <sys/stat.h>

@@ -3,7 +3,7 @@
 #include "archive_fixture.h"
 #include "base/fd.h"
 #include "core/core_impl.h"
-#include "core/file.h"
+#include "core/sandbox/file.h"
 #include "core_fixture.h"
 
 #include <fcntl.h>

@@ -3,12 +3,12 @@
 #include "core_fixture.h"
 
 #include "base/clock.h"
-#include "core/checkpoint.h"
+#include "core/snapshot/checkpoint.h"
 #include "core/core_impl.h"
-#include "core/difference.h"
-#include "core/snapshot.h"
-#include "core/texts.h"
-#include "core/transfer.h"
+#include "core/snapshot/difference.h"
+#include "core/snapshot/snapshot.h"
+#include "base/strings.h"
+#include "core/snapshot/transfer.h"
 #include "store/accounts.h"
 
 #include <unistd.h>

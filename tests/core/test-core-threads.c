@@ -6,7 +6,7 @@
  */
 #include "core_fixture.h"
 
-#include "core/live.h"
+#include "core/sandbox/live.h"
 #include "engine/box.h"
 
 #include <pthread.h>

@@ -2,8 +2,8 @@
 /* Snapshots as files: there and back, damaged ones, hostile ones, and a server killed meanwhile. Needs root. */
 #include "archive_fixture.h"
 #include "core/core_impl.h"
-#include "core/sum.h"
-#include "core/transfer.h"
+#include "core/snapshot/digest.h"
+#include "core/snapshot/transfer.h"
 #include "state_fixture.h"
 #include "store/checkpoints.h"
 

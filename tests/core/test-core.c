@@ -2,7 +2,7 @@
 /* The core as a whole: sandboxes, commands, ends, and what survives a restart. */
 #include "core_fixture.h"
 
-#include "core/texts.h"
+#include "base/strings.h"
 
 #include <pthread.h>
 #include <signal.h>

@@ -8,7 +8,7 @@
 #include "data/json.h"
 #include "front/agentuity/agentuity.h"
 #include "front/agentuity/envelope.h"
-#include "front/route_tree.h"
+#include "web/route_tree.h"
 #include "net/http1.h"
 
 #include <stdlib.h>

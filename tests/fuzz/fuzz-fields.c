@@ -4,7 +4,7 @@
 #include "base/base64.h"
 #include "base/utf8.h"
 #include "data/json.h"
-#include "front/fields.h"
+#include "web/fields.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fuzz target: the patch between any two texts, applied to the first, gives the second. */
 #include "base/buffer.h"
-#include "core/patch.h"
+#include "core/snapshot/patch.h"
 
 #include <stdint.h>
 #include <stdio.h>

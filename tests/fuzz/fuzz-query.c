@@ -3,8 +3,8 @@
 #include "base/auto.h"
 #include "base/mem.h"
 #include "base/utf8.h"
-#include "front/query.h"
-#include "front/route_tree.h"
+#include "web/query.h"
+#include "web/route_tree.h"
 
 #include <stdlib.h>
 #include <string.h>

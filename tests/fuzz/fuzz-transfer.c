@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fuzz target: the two texts of a snapshot's archive. What is written is read back, what is read costs no more than it is long. */
 #include "base/mem.h"
-#include "core/transfer_text.h"
+#include "core/snapshot/transfer_text.h"
 
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the command line asks before and beside its sandbox calls: who it is, its organisation and region, SSH keys. */
-#include "core/account.h"
-#include "core/sandbox.h"
+#include "core/account/account.h"
+#include "core/sandbox/sandbox.h"
 #include "front/agentuity/agentuity_impl.h"
 #include "front/agentuity/render.h"
 #include "front/agentuity/sandbox_filter.h"

@@ -5,8 +5,8 @@
 #include "front/agentuity/envelope.h"
 #include "front/agentuity/member.h"
 #include "front/agentuity/reference.h"
-#include "front/call.h"
-#include "front/route.h"
+#include "web/call.h"
+#include "web/route.h"
 
 /* One table a file, each ended by an empty row; routes.c joins them. */
 extern const struct route agentuity_create_routes[];

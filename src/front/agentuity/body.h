@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Parts that the bodies of several endpoints share: how they are read, and as the core wants them. Memory is the call's. */
 #pragma once
-#include "core/execution.h"
-#include "front/call.h"
+#include "core/execution/execution.h"
+#include "web/call.h"
 
 /* {"path":…,"content":…base64…}, for FIELD_LIST */
 struct file_body {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Checkpoints: moments of a sandbox's files to go back to. */
-#include "core/checkpoint.h"
+#include "core/snapshot/checkpoint.h"
 #include "front/agentuity/agentuity_impl.h"
 #include "front/agentuity/render.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* POST /sandbox: makes a sandbox with everything asked for, and starts its first command. */
 #include "base/mem.h"
-#include "core/runtime.h"
-#include "core/sandbox.h"
-#include "core/snapshot.h"
+#include "core/runtime/runtime.h"
+#include "core/sandbox/sandbox.h"
+#include "core/snapshot/snapshot.h"
 #include "front/agentuity/agentuity_impl.h"
 #include "front/agentuity/body.h"
 #include "front/agentuity/render.h"

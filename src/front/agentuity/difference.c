@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What has changed in a sandbox's files between two moments. */
-#include "core/difference.h"
+#include "core/snapshot/difference.h"
 #include "front/agentuity/agentuity_impl.h"
 #include "front/agentuity/render.h"
 

@@ -10,8 +10,8 @@
  * The first two end with `return envelope_send(&reply, call->response, 200);`, which returns 0. Any thread.
  */
 #pragma once
-#include "front/call.h"
-#include "front/reply.h"
+#include "web/call.h"
+#include "web/reply.h"
 
 void envelope_data(struct reply *reply);
 void envelope_flat(struct reply *reply);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Executions: start a command, wait for it, list them. */
-#include "core/execution.h"
+#include "core/execution/execution.h"
 #include "front/agentuity/agentuity_impl.h"
 #include "front/agentuity/body.h"
 #include "front/agentuity/page.h"
 #include "front/agentuity/render.h"
-#include "front/poll.h"
+#include "web/poll.h"
 
 struct execute_body {
     const char **command;

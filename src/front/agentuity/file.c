@@ -2,11 +2,11 @@
 /* Files of a sandbox: /fs. Paths are relative to its working directory, or absolute in it. */
 #include "base/clock.h"
 #include "base/mem.h"
-#include "core/file.h"
-#include "core/sandbox.h"
+#include "core/sandbox/file.h"
+#include "core/sandbox/sandbox.h"
 #include "front/agentuity/agentuity_impl.h"
 #include "front/agentuity/body.h"
-#include "front/collect.h"
+#include "web/collect.h"
 
 #include <stddef.h>
 #include <stdio.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Jobs: commands in the background, any number beside an execution. */
-#include "core/execution.h"
+#include "core/execution/execution.h"
 #include "front/agentuity/agentuity_impl.h"
 #include "front/agentuity/body.h"
 #include "front/agentuity/page.h"
 #include "front/agentuity/render.h"
-#include "front/poll.h"
+#include "web/poll.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
 /* Members of objects; see member.h. */
 #include "front/agentuity/member.h"
 #include "base/clock.h"
-#include "core/texts.h"
+#include "base/strings.h"
 #include "data/json.h"
 #include "front/agentuity/agentuity_impl.h"
 

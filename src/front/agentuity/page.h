@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which part of a list is asked for: limit and offset of a query. */
 #pragma once
-#include "front/call.h"
+#include "web/call.h"
 
 #define PAGE_LIMIT 50 // when none is given
 

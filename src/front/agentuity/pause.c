@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pausing sandboxes and waking them. */
-#include "core/sandbox.h"
+#include "core/sandbox/sandbox.h"
 #include "front/agentuity/agentuity_impl.h"
 #include "front/agentuity/render.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What clients name snapshots and checkpoints by: an id with its prefix, or a name. The core's ids are bare. */
 #pragma once
-#include "front/call.h"
+#include "web/call.h"
 
 #include <stdbool.h>
 

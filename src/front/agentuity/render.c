@@ -3,7 +3,7 @@
 #include "front/agentuity/render.h"
 #include "base/duration.h"
 #include "base/size.h"
-#include "core/runtime.h"
+#include "core/runtime/runtime.h"
 #include "data/json.h"
 #include "front/agentuity/agentuity_impl.h"
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The core's records as the clients want to read them. Pure: records in, JSON out. Each writes one object. */
 #pragma once
-#include "core/account.h"
-#include "core/checkpoint.h"
-#include "core/difference.h"
-#include "core/event.h"
-#include "core/sandbox.h"
-#include "core/snapshot.h"
+#include "core/account/account.h"
+#include "core/snapshot/checkpoint.h"
+#include "core/snapshot/difference.h"
+#include "core/event/event.h"
+#include "core/sandbox/sandbox.h"
+#include "core/snapshot/snapshot.h"
 #include "data/json_writer.h"
 
 /* The protocol's word for a state. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Events as JSON; see render.h. */
-#include "core/texts.h"
+#include "base/strings.h"
 #include "front/agentuity/agentuity_impl.h"
 #include "front/agentuity/render.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Snapshots and checkpoints as JSON; see render.h. */
-#include "core/runtime.h"
+#include "core/runtime/runtime.h"
 #include "front/agentuity/agentuity_impl.h"
 #include "front/agentuity/content_type.h"
 #include "front/agentuity/render.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runtimes: what sandboxes can be started from. */
-#include "core/runtime.h"
+#include "core/runtime/runtime.h"
 #include "front/agentuity/agentuity_impl.h"
 #include "front/agentuity/page.h"
 

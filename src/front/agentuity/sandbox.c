@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sandboxes that are there: list, get, status, destroy, environment. */
-#include "core/sandbox.h"
-#include "core/account.h"
-#include "core/texts.h"
+#include "core/sandbox/sandbox.h"
+#include "core/account/account.h"
+#include "base/strings.h"
 #include "front/agentuity/agentuity_impl.h"
 #include "front/agentuity/body.h"
 #include "front/agentuity/render.h"
 #include "front/agentuity/sandbox_filter.h"
 #include "front/agentuity/snapshot_impl.h"
-#include "front/poll.h"
+#include "web/poll.h"
 
 #include <string.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which sandboxes a list asks for, by the query of GET /sandbox and of GET /cli/sandbox. */
 #pragma once
-#include "core/sandbox.h"
-#include "front/call.h"
+#include "core/sandbox/sandbox.h"
+#include "web/call.h"
 
 extern const struct parameter sandbox_filter_parameters[];
 

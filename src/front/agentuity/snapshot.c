@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Snapshots: taken of sandboxes, listed, tagged, deleted; and the public ones, for whoever asks. Builds are in snapshot_build.c. */
-#include "core/snapshot.h"
+#include "core/snapshot/snapshot.h"
 #include "front/agentuity/page.h"
 #include "front/agentuity/snapshot_impl.h"
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Snapshots that are built from files: announced, uploaded as an archive, finished. */
 #include "base/mem.h"
-#include "core/runtime.h"
-#include "core/snapshot.h"
+#include "core/runtime/runtime.h"
+#include "core/snapshot/snapshot.h"
 #include "front/agentuity/body.h"
 #include "front/agentuity/snapshot_impl.h"
-#include "front/collect.h"
+#include "web/collect.h"
 
 #include <string.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the files about snapshots share. */
 #pragma once
-#include "core/account.h"
-#include "core/snapshot.h"
+#include "core/account/account.h"
+#include "core/snapshot/snapshot.h"
 #include "front/agentuity/agentuity_impl.h"
 #include "front/agentuity/render.h"
 

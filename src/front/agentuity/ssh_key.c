@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The public keys people log in with. */
-#include "core/account.h"
+#include "core/account/account.h"
 #include "front/agentuity/agentuity_impl.h"
 
 static void write_key(struct json_writer *json, const struct ssh_key_record *record)

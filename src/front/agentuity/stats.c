@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Statistics of the organisation's sandboxes: what they do now, and what they have used within a time. */
-#include "core/statistics.h"
+#include "core/sandbox/statistics.h"
 #include "front/agentuity/agentuity_impl.h"
 #include "front/agentuity/instant.h"
 #include "front/agentuity/render.h"

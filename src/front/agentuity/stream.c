@@ -6,10 +6,10 @@
 #include "base/clock.h"
 #include "base/duration.h"
 #include "base/mem.h"
-#include "core/stream.h"
+#include "core/stream/stream.h"
 #include "front/agentuity/stream_impl.h"
-#include "front/collect.h"
-#include "front/follow.h"
+#include "web/collect.h"
+#include "web/follow.h"
 
 #include <stddef.h>
 #include <string.h>

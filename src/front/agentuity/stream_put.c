@@ -8,10 +8,10 @@
  * the content is always sent as a whole, it cannot be tried again once something was taken.
  */
 #include "base/mem.h"
-#include "core/stream.h"
+#include "core/stream/stream.h"
 #include "front/agentuity/stream_impl.h"
-#include "front/drain.h"
-#include "front/parked.h"
+#include "web/drain.h"
+#include "web/parked.h"
 
 #include <stdatomic.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Snapshots from one machine to another, as one file. */
-#include "core/transfer.h"
+#include "core/snapshot/transfer.h"
 #include "base/mem.h"
 #include "front/agentuity/snapshot_impl.h"
-#include "front/collect.h"
+#include "web/collect.h"
 
 #include <stdio.h>
 #include <string.h>

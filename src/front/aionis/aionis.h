@@ -5,7 +5,7 @@
  */
 #pragma once
 #include "base/error.h"
-#include "front/route.h"
+#include "web/route.h"
 
 #include <netinet/in.h>
 #include <stdbool.h>

@@ -5,7 +5,7 @@
 #include "front/aionis/budget.h"
 #include "front/aionis/commands.h"
 #include "front/aionis/rate.h"
-#include "front/call.h"
+#include "web/call.h"
 
 #define AIONIS_BODY_MAX ((uint64_t)5 << 20)
 #define AIONIS_UUID 37 // bytes, with the NUL

@@ -2,7 +2,7 @@
 /* Answers of this front: the envelope of failures, and the headers that every answer has. */
 #pragma once
 #include "front/aionis/aionis_impl.h"
-#include "front/reply.h"
+#include "web/reply.h"
 
 #define ANSWER_ID 128     // longest id of a request that is said back
 #define ANSWER_ORIGIN 256 // longest origin

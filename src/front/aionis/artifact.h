@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A run's record as a bundle of JSON objects with their sizes and hashes. */
 #pragma once
-#include "core/actor.h"
+#include "core/account/actor.h"
 #include "front/aionis/run_view.h"
 
 struct artifact_options {

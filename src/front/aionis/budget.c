@@ -4,7 +4,7 @@
 
 #include "base/auto.h"
 #include "base/mem.h"
-#include "core/execution.h"
+#include "core/execution/execution.h"
 #include "data/json.h"
 
 #include <pthread.h>

@@ -4,12 +4,12 @@
 #include "base/id.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "core/execution.h"
-#include "core/sandbox.h"
+#include "core/execution/execution.h"
+#include "core/sandbox/sandbox.h"
 #include "front/aionis/refused.h"
 #include "front/aionis/request.h"
 #include "front/aionis/run_view.h"
-#include "front/poll.h"
+#include "web/poll.h"
 
 #include <string.h>
 

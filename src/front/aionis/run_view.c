@@ -5,8 +5,8 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
-#include "core/stream.h"
-#include "core/texts.h"
+#include "core/stream/stream.h"
+#include "base/strings.h"
 #include "front/aionis/answer.h"
 #include "front/aionis/refused.h"
 

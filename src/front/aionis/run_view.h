@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An execution as the protocol's clients see it: a run, with what it wrote. */
 #pragma once
-#include "core/execution.h"
+#include "core/execution/execution.h"
 #include "front/aionis/aionis_impl.h"
 #include "front/aionis/stored.h"
 #include "front/aionis/summary.h"

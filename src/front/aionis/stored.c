@@ -2,7 +2,7 @@
 /* What is kept to be said back; see stored.h. */
 #include "front/aionis/stored.h"
 
-#include "core/texts.h"
+#include "base/strings.h"
 #include "data/json.h"
 #include "front/aionis/answer.h"
 #include "front/aionis/canonical.h"

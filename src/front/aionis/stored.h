@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What this front keeps in the core's records to say it back: in `asked`, as JSON that only it reads. */
 #pragma once
-#include "core/execution.h"
-#include "front/call.h"
+#include "core/execution/execution.h"
+#include "web/call.h"
 
 /* For a session. */
 const char *stored_session(struct call *call, const char *profile);

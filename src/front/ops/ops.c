@@ -2,10 +2,10 @@
 /* The server about itself; see ops.h. */
 #include "front/ops/ops.h"
 
-#include "front/call.h"
+#include "web/call.h"
 #include "front/ops/ops_impl.h"
-#include "front/reply.h"
-#include "front/router.h"
+#include "web/reply.h"
+#include "web/router.h"
 
 static void put_text(struct reply *reply, const char *key, const char *text)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The server about itself, for whoever runs it: is it well, which version, what can it do. */
 #pragma once
-#include "front/route.h"
+#include "web/route.h"
 
 extern const struct front ops_front;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the server's data takes on the disk, and giving back what nobody uses. */
 #include "core/space.h"
-#include "front/call.h"
+#include "web/call.h"
 #include "front/ops/ops_impl.h"
-#include "front/reply.h"
+#include "web/reply.h"
 
 static const char *const names[SPACE_PARTS] = {
     [SPACE_RUNTIMES] = "runtimes",       [SPACE_SNAPSHOTS] = "snapshots",

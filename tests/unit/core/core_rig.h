@@ -3,7 +3,7 @@
 #pragma once
 #include "../store/fixture.h"
 #include "core/core_impl.h"
-#include "core/key.h"
+#include "core/account/key.h"
 #include "test.h"
 
 /* A core over a fresh store in a directory of its own; the rig's. */

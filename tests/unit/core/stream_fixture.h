@@ -3,8 +3,8 @@
 #pragma once
 #include "../store/fixture.h"
 #include "core/core_impl.h"
-#include "core/stream.h"
-#include "core/streams.h"
+#include "core/stream/stream.h"
+#include "core/stream/streams.h"
 
 #define STREAM_LIMIT (8 << 20)
 #define KEEP_MS (60 * 60 * 1000)

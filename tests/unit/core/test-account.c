@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tests of src/core/account.c and ssh_key.c. The keys are ssh-keygen's, and so are their fingerprints. */
-#include "core/account.h"
+#include "core/account/account.h"
 
-#include "core/ssh_key.h"
+#include "core/account/ssh_key.h"
 #include "core_rig.h"
 
 #define ED25519 "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJWgCzMNxQKWQq8qeiMk9g+zwGC8iiy2SANmOM37wJ2a"

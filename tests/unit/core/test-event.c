@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tests of src/core/event.c and statistics.c. */
-#include "core/event.h"
+#include "core/event/event.h"
 
-#include "core/statistics.h"
+#include "core/sandbox/statistics.h"
 #include "core_rig.h"
 
 static void put_sandbox(struct core *core, const char *id, enum sandbox_state state,

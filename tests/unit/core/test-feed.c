@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tests of src/core/feed.c: streams into pipes, on a real loop. */
-#include "core/feed.h"
+#include "core/stream/feed.h"
 
 #include "base/clock.h"
 #include "base/fd.h"

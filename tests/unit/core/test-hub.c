@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tests of src/core/hub.c: who is told, who is not any more, and many of them. */
-#include "core/hub.h"
+#include "core/event/hub.h"
 
 #include "test.h"
 

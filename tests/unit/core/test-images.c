@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tests of src/core/images.c, with real runtimes: host:latest, and builds that fail or hang. */
-#include "core/images.h"
+#include "core/runtime/images.h"
 
 #include "base/buffer.h"
 #include "base/clock.h"

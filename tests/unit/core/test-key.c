@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tests of src/core/key.c. */
-#include "core/key.h"
+#include "core/account/key.h"
 
 #include "base/clock.h"
 #include "core_rig.h"

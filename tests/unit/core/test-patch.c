@@ -3,7 +3,7 @@
 #include "base/auto.h"
 #include "base/buffer.h"
 #include "base/mem.h"
-#include "core/patch.h"
+#include "core/snapshot/patch.h"
 #include "test.h"
 
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tests of src/core/runtime.c. */
-#include "core/runtime.h"
+#include "core/runtime/runtime.h"
 
 #include "base/fd.h"
 #include "core_rig.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Streams under many threads: appends stay whole, ends are exact, and objects come and go. */
-#include "core/stream.h"
+#include "core/stream/stream.h"
 
 #include "stream_fixture.h"
 #include "test.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tests of src/core/stream.c: what callers may do with streams of their own. */
-#include "core/stream.h"
+#include "core/stream/stream.h"
 
 #include "base/clock.h"
 #include "stream_fixture.h"

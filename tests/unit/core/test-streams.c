@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tests of src/core/streams.c: streams that commands write and read, restarts, and what is removed. */
-#include "core/streams.h"
+#include "core/stream/streams.h"
 
 #include "base/clock.h"
 #include "stream_fixture.h"

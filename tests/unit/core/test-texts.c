@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tests of src/core/texts.c: lists come back as they were. */
-#include "core/texts.h"
+#include "base/strings.h"
 
 #include "test.h"
 

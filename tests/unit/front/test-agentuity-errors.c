@@ -2,7 +2,7 @@
 #include "front/agentuity/envelope.h"
 #include "front/agentuity/instant.h"
 
-#include "front/reply.h"
+#include "web/reply.h"
 #include "test.h"
 
 /* What a client gets for an error of the core. */

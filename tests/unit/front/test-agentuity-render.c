@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "front/agentuity/render.h"
 
-#include "core/texts.h"
+#include "base/strings.h"
 #include "test.h"
 
 #define ID "0123456789abcdefghjkmnpqrs"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tests of src/front/aionis/commands.c, budget.c, rate.c and settings.c. */
-#include "core/execution.h"
+#include "core/execution/execution.h"
 #include "front/aionis/aionis.h"
 #include "front/aionis/budget.h"
 #include "front/aionis/commands.h"

@@ -2,7 +2,7 @@
 /* Writing streams over HTTP: whole by PUT, in pieces by append, and as the input of a command that may end first. */
 #include "base/mem.h"
 #include "test.h"
-#include "unit/front/stage.h"
+#include "unit/web/stage.h"
 
 static const char chunked[] = "Transfer-Encoding: chunked\r\n";
 static const char good[] = "{\"success\":true}";

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who is asking; see actor.h. */
+#include "core/account/actor.h"
+
+#include <string.h>
+
+static bool matches(const char *wanted, const char *is)
+{
+    return !wanted || (is && strcmp(wanted, is) == 0);
+}
+
+bool actor_sees(const struct actor *actor, const struct store_owner *owner)
+{
+    return matches(actor->organisation, owner->organisation) &&
+           matches(actor->tenant, owner->tenant) && matches(actor->scope, owner->scope);
+}
+
+struct store_owner actor_owner(const struct actor *actor)
+{
+    return (struct store_owner){
+        .organisation = actor->organisation,
+        .tenant = actor->tenant,
+        .scope = actor->scope,
+        .project = actor->project,
+    };
+}
+
+struct store_owner actor_filter(const struct actor *actor)
+{
+    struct store_owner owner = actor_owner(actor);
+    owner.project = NULL;
+    return owner;
+}

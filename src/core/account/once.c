@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Requests that must happen once; see once.h. */
+#include "core/account/once.h"
+
+#include "base/clock.h"
+#include "store/idempotency.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static struct idempotency_record describe(const struct actor *actor, const struct once *once)
+{
+    struct idempotency_record record = {
+        .organisation = actor->organisation,
+        .realm = once->realm,
+        .key = once->key,
+        .created_at = (int64_t)clock_wall_ms(),
+    };
+    memcpy(record.request_hash, once->request_hash, sizeof record.request_hash);
+    return record;
+}
+
+int once_claim(struct core *core, const struct actor *actor, const struct once *once, bool *is_new,
+               char subject[ID_TEXT], struct error *err)
+{
+    autoidempotency earlier = {0};
+
+    *is_new = true;
+    if (!once)
+        return 0;
+    struct idempotency_record record = describe(actor, once);
+    if (store_idempotency_claim(core->store, &record, is_new, &earlier, err) < 0)
+        return -1;
+    if (*is_new)
+        return 0;
+    if (earlier.state == IDEMPOTENCY_PENDING || !earlier.subject_id) {
+        error_set(err, ERROR_CONFLICT, "a request with the idempotency key '%s' is still under way",
+                  once->key);
+        return error_about(err, "request", "pending");
+    }
+    (void)snprintf(subject, ID_TEXT, "%s", earlier.subject_id);
+    return 0;
+}
+
+int once_finish(struct core *core, const struct actor *actor, const struct once *once,
+                const char *subject, struct error *err)
+{
+    if (!once)
+        return 0;
+    struct idempotency_record record = describe(actor, once);
+    record.subject_id = subject;
+    return store_idempotency_finish(core->store, &record, err);
+}
+
+void once_release(struct core *core, const struct actor *actor, const struct once *once)
+{
+    struct error ignored = {0};
+    if (once)
+        (void)store_idempotency_release(core->store, actor->organisation, once->realm, once->key,
+                                        &ignored);
+}

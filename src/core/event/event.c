@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Events of a sandbox, for those who see it; see event.h. */
+#include "core/event/event.h"
+
+#include "core/core_impl.h"
+#include "core/sandbox/lookup.h"
+#include "store/sandboxes.h"
+
+int event_list(struct core *core, const struct actor *actor, const struct event_filter *filter,
+               struct event_list *out, struct error *err)
+{
+    autosandbox sandbox = {0};
+
+    lookup_settle(core, filter->sandbox_id);
+    if (store_sandbox_get(core->store, filter->sandbox_id, &sandbox, err) < 0)
+        return -1;
+    if (!actor_sees(actor, &sandbox.owner)) {
+        error_set(err, ERROR_NOT_FOUND, "there is no sandbox '%s'", filter->sandbox_id);
+        return error_about(err, "sandbox", NULL);
+    }
+    return store_event_list(core->store, filter, out, err);
+}

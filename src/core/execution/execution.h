@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Executions and jobs: commands in a sandbox. Both are the same but for two things: a job does not make its sandbox busy,
+ * and counts apart. News of an execution is told through the hub under its id. Calls block; any thread.
+ */
+#pragma once
+#include "core/account/actor.h"
+#include "store/executions.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct core;
+
+/* A file to be put into the sandbox. */
+struct sandbox_file {
+    const char *path; // relative to the working directory, or absolute in the sandbox
+    const void *data;
+    size_t length;
+};
+
+enum output_target {
+    OUTPUT_TO_NEW,    // a stream of its own
+    OUTPUT_TO_NONE,   // dropped
+    OUTPUT_TO_STREAM, // an open stream of the user's, ended with the command
+};
+
+struct output_request {
+    enum output_target target;
+    const char *stream_id;
+};
+
+/* Exactly once, however often it is sent. */
+struct once {
+    const char *realm; // what kind of request, by which front
+    const char *key;   // the client's
+    unsigned char request_hash[32];
+};
+
+#define EXECUTION_DEFAULT (-1)
+
+struct execution_request {
+    enum execution_kind kind;
+    const char *const *argv;          // NULL-terminated
+    const char *const *env;           // NAME=VALUE beside the sandbox's; or NULL
+    const char *working_directory;    // NULL: the sandbox's
+    const char *box_user;             // NULL: the sandbox's
+    const struct sandbox_file *files; // written before it starts
+    size_t n_files;
+    int64_t timeout_ms; // 0: none; EXECUTION_DEFAULT: the sandbox's
+    struct output_request standard_output, standard_error; // the same stream twice: interleaved
+    const char *stdin_stream; // its content is the input as it arrives; NULL: none
+    bool has_timestamps;
+    int64_t output_cap_bytes; // per stream; 0: the server's
+    const char *metadata;     // JSON, not read here; or NULL
+    const char *asked;        // JSON: what the front wants to say back; or NULL
+    const struct once *once;  // or NULL
+    const char *
+        refused; // why it may not run: it is recorded as failed with this error, and never started; NULL: it may
+};
+
+/*
+ * Starts a command; returns once it is started and recorded. ERROR_INVALID: the request; ERROR_NOT_FOUND, noun "sandbox";
+ * ERROR_GONE, noun "sandbox", reason "ended"; ERROR_CONFLICT, noun "sandbox", reason "busy" when as many run as the sandbox
+ * allows, reason "state" when it cannot in its state; ERROR_INVALID noun "stream" for a stream that is not there or not open.
+ */
+int execution_start(struct core *core, const struct actor *actor, const char *sandbox_id,
+                    const struct execution_request *request, struct execution_record *out,
+                    struct error *err);
+
+/* The same; a paused sandbox is woken either way, and this tells. */
+int execution_start_awake(struct core *core, const struct actor *actor, const char *sandbox_id,
+                          const struct execution_request *request, struct execution_record *out,
+                          bool *was_paused, struct error *err);
+
+/*
+ * The same, but it waits for its turn among all that are queued (core_settings): returns when it is recorded, as queued. A restart
+ * of the server loses none. Its outputs are streams of its own; files, an input and once are not possible: ERROR_INVALID.
+ * ERROR_LIMIT, noun "queue", reason "full".
+ */
+int execution_enqueue(struct core *core, const struct actor *actor, const char *sandbox_id,
+                      const struct execution_request *request, struct execution_record *out,
+                      struct error *err);
+
+/* ERROR_NOT_FOUND, noun "execution" or "job". `kind` NULL: any. */
+int execution_get(struct core *core, const struct actor *actor, const char *id,
+                  const enum execution_kind *kind, struct execution_record *out, struct error *err);
+/* The same from memory alone, without blocking: 1, or 0 where the store would have to be asked, or -1. */
+int execution_get_quick(struct core *core, const struct actor *actor, const char *id,
+                        const enum execution_kind *kind, struct execution_record *out,
+                        struct error *err);
+
+/* Of one sandbox, or (filter->sandbox_id NULL) of all the actor sees. ERROR_NOT_FOUND, noun "sandbox". */
+int execution_list(struct core *core, const struct actor *actor,
+                   const struct execution_filter *filter, struct execution_list *out,
+                   struct error *err);
+
+/*
+ * Ends it: SIGTERM to its process group and, after a few seconds, SIGKILL to all it started; is_forced: that at once. It
+ * ends as cancelled whatever it does then. *out is as it is now. One that has ended is returned unchanged.
+ */
+int execution_stop(struct core *core, const struct actor *actor, const char *id,
+                   const enum execution_kind *kind, bool is_forced, const char *reason,
+                   struct execution_record *out, struct error *err);
+
+/*
+ * Ends it at once and for certain, whatever state it is in: a queued one is never started, all that a running one started is killed.
+ * That it was asked for is kept (stop_at, stop_reason; NULL keeps an earlier reason), also of one that has ended, which stays as
+ * it is otherwise. *out is as it is now: one that was running may still be.
+ */
+int execution_cancel(struct core *core, const struct actor *actor, const char *id,
+                     const char *reason, struct execution_record *out, struct error *err);
+
+/* How the actor's went that were made at or after `since`; all scopes of its tenant. */
+int execution_count(struct core *core, const struct actor *actor, int64_t since,
+                    struct execution_outcomes *out, struct error *err);
+
+static inline bool execution_is_over(const struct execution_record *record)
+{
+    return record->state >= EXECUTION_COMPLETED;
+}

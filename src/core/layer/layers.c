@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which layers are needed; see layers.h. */
+#include "core/layer/layers.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "store/checkpoints.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+const char *layers_name(char name[LAYER_NAME])
+{
+    char id[ID_TEXT];
+    (void)snprintf(name, LAYER_NAME, "layer-%s", id_make(id));
+    return name;
+}
+
+/* Where every file is copied, they must not change meanwhile. */
+static int save_frozen(struct live *live, const char *scratch, const char *name, uint64_t *bytes,
+                       struct error *err)
+{
+    struct error ignored = {0};
+    bool is_paused = live_is_in(live, sandbox_in(SANDBOX_PAUSED));
+
+    if (!is_paused && box_freeze(live->box, err) < 0)
+        return -1;
+    int result = layer_save(engine_volume(live->core->engine), scratch, name, bytes, err);
+    if (!is_paused)
+        (void)box_thaw(live->box, &ignored);
+    return result;
+}
+
+int layers_save(struct live *live, const char *name, uint64_t *bytes, struct error *err)
+{
+    struct volume *volume = engine_volume(live->core->engine);
+
+    (void)pthread_mutex_lock(&live->box_lock);
+    const char *scratch = live->record.scratch;
+    if (!scratch && live->box)
+        scratch = box_scratch(live->box);
+    int result = -1;
+    if (!scratch)
+        live_refuse_ending(err);
+    else if (live->box && !layer_is_cheap(volume))
+        result = save_frozen(live, scratch, name, bytes, err);
+    else
+        result = layer_save(volume, scratch, name, bytes, err);
+    live_unlock_box(live);
+    if (result < 0)
+        return live_is_in(live, LIVE_ENDING) ? live_refuse_ending(err) : layers_explain(err);
+    return 0;
+}
+
+int layers_explain(struct error *err)
+{
+    if (err->sys == ENOSPC) {
+        error_set(err, ERROR_LIMIT, LAYERS_NO_ROOM);
+        err->sys = ENOSPC;
+    }
+    return -1;
+}
+
+int layers_put(struct core *core, const char *name, uint64_t bytes, const char *user,
+               struct error *err)
+{
+    const struct layer_record record = {
+        .name = name, .size_bytes = (int64_t)bytes, .created_at = (int64_t)clock_wall_ms()};
+
+    if (store_layer_put(core->store, &record, err) < 0)
+        return -1;
+    return store_layer_use(core->store, name, user, err);
+}
+
+int layers_use(struct core *core, const char *packed, const char *user, struct error *err)
+{
+    autotexts names = {0};
+
+    texts_unpack(packed, &names);
+    for (size_t i = 0; i < names.count; i++) {
+        if (store_layer_use(core->store, names.items[i], user, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+int layers_hold(struct layers_hold *hold, const char *packed, struct error *err)
+{
+    autotransaction together = {0};
+
+    if (!hold->user[0])
+        (void)id_make(hold->user);
+    if (store_begin(hold->core->store, STORE_FAST, &together, err) < 0)
+        return -1;
+    if (layers_use(hold->core, packed, hold->user, err) < 0)
+        return err->kind == ERROR_CONFLICT
+                   ? error_set(err, ERROR_NOT_FOUND, "files were removed meanwhile")
+                   : -1;
+    return store_commit(&together, err);
+}
+
+void layers_let_go(struct layers_hold *hold)
+{
+    struct error ignored = {0};
+    autotransaction together = {0};
+
+    if (!hold->user[0])
+        return;
+    if (store_begin(hold->core->store, STORE_FAST, &together, &ignored) == 0 &&
+        store_layer_release(hold->core->store, hold->user, &ignored) == 0)
+        (void)store_commit(&together, &ignored); // else the next start does
+    hold->user[0] = '\0';
+    layers_tidy(hold->core);
+}
+
+/*
+ * The row goes first, which fails when somebody has come to need it since; files without a row are swept at the next start. What cannot be
+ * removed now gets its row back, for the next try.
+ */
+static int remove_unused(struct core *core, const struct layer_record *layer,
+                         struct layers_freed *freed, struct error *err)
+{
+    struct error ignored = {0};
+
+    if (store_layer_remove(core->store, layer->name, err) < 0) // or is removed by another just now
+        return err->kind == ERROR_CONFLICT || err->kind == ERROR_NOT_FOUND ? 0 : -1;
+    if (layer_remove(engine_volume(core->engine), layer->name, err) < 0) {
+        (void)store_layer_put(core->store, layer, &ignored);
+        return -1;
+    }
+    freed->count++;
+    freed->bytes += (uint64_t)layer->size_bytes;
+    return 0;
+}
+
+int layers_remove_unused(struct core *core, struct layers_freed *freed, struct error *err)
+{
+    autolayers unused = {0};
+    struct error later = {0};
+    int result = 0;
+
+    if (store_layer_list(core->store, true, &unused, err) < 0)
+        return -1;
+    for (size_t i = 0; i < unused.count; i++) {
+        if (remove_unused(core, &unused.rows[i], freed, result < 0 ? &later : err) < 0)
+            result = -1;
+    }
+    if (layer_reclaim(engine_volume(core->engine), NULL, result < 0 ? &later : err) < 0)
+        result = -1;
+    return result;
+}
+
+static void warn(const struct error *err)
+{
+    log_warn("files of removed snapshots could not be removed; it is tried again with the next",
+             F("error", (const char *)err->text));
+}
+
+static void tidy(void *data)
+{
+    struct layers_freed freed = {0};
+    struct error err = {0};
+
+    if (layers_remove_unused(data, &freed, &err) < 0)
+        warn(&err);
+}
+
+void layers_tidy(struct core *core)
+{
+    struct error ignored = {0};
+    (void)workers_submit(core->crew, WORKERS_SLOW, tidy, core, &ignored);
+}
+
+static bool is_known(const char *name, void *data)
+{
+    const struct layer_list *known = data;
+    for (size_t i = 0; i < known->count; i++) {
+        if (strcmp(known->rows[i].name, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+int layers_sweep(struct core *core, struct error *err)
+{
+    struct layers_freed freed = {0};
+    autolayers known = {0};
+
+    if (store_layer_forget_users(core->store, err) < 0 ||
+        store_layer_list(core->store, false, &known, err) < 0)
+        return error_wrap(err, "look through the layers");
+    if (layer_sweep(engine_volume(core->engine), is_known, &known, err) < 0 ||
+        layers_remove_unused(core, &freed, err) < 0)
+        warn(err); // a server that does not start helps nobody
+    return 0;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Layers over a runtime; see stack.h. */
+#include "core/layer/stack.h"
+
+void stack_clear(struct stack *stack)
+{
+    texts_clear(&stack->saved);
+    image_free(stack->image);
+    *stack = (struct stack){0};
+}
+
+int stack_open(struct core *core, const char *runtime, const char *layers, struct stack *out,
+               struct error *err)
+{
+    if (image_get(core->images, runtime, &out->image, err) < 0)
+        return -1;
+    texts_unpack(layers, &out->saved);
+    const struct runtime_image *image = image_runtime(out->image);
+    out->base =
+        (struct layer_stack){.base = (const char *const *)image->layers, .n_base = image->n_layers};
+    out->full = out->base;
+    out->full.saved = (const char *const *)out->saved.items;
+    out->full.n_saved = out->saved.count;
+    return 0;
+}

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Runtimes for callers; see runtime.h. */
+#include "core/runtime/runtime.h"
+
+#include "base/mem.h"
+#include "core/core_impl.h"
+#include "runtime/build.h"
+#include "runtime/catalog.h"
+#include "runtime/shelf.h"
+
+#include <inttypes.h>
+#include <openssl/sha.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+// ---- which ones a caller may have ----
+
+// Those of the catalog that are offered, whatever else the machine has in it.
+static const char *const offered[] = {"base", "host"};
+
+// Known to clients, and to come.
+static const char *const promised[] = {"amp", "bun", "claude-code", "node", "opencode", "python"};
+
+static bool is_among(const char *name, const char *const *names, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(names[i], name) == 0)
+            return true;
+    return false;
+}
+
+#define WAY_OUT "use base:latest or host:latest"
+
+static int refuse(enum error_kind kind, const struct runtime_reference *reference, const char *why,
+                  struct error *err)
+{
+    error_set(err, kind, "runtime '%s:%s' %s; " WAY_OUT, reference->name, reference->tag, why);
+    return error_about(err, "runtime", NULL);
+}
+
+static int load(struct core *core, struct catalog **out, struct error *err)
+{
+    return catalog_load(core->settings.data_dir, NULL, out, err);
+}
+
+int runtime_check(struct core *core, const char *name, struct error *err)
+{
+    const struct runtime_definition *definition;
+    struct runtime_reference reference;
+    autoptr(catalog) catalog = NULL;
+
+    if (!name ||
+        (core->settings.default_runtime && strcmp(name, core->settings.default_runtime) == 0))
+        return 0;
+    if (runtime_reference_parse(name, &reference, err) < 0)
+        return -1;
+    if (is_among(reference.name, promised, ARRAY_SIZE(promised)))
+        return refuse(ERROR_INVALID, &reference, "is not available yet", err);
+    if (!is_among(reference.name, offered, ARRAY_SIZE(offered)))
+        return refuse(ERROR_NOT_FOUND, &reference, "does not exist", err);
+    if (strcmp(reference.tag, "latest") == 0)
+        return 0; // what nearly everybody asks for, without reading files
+    if (load(core, &catalog, err) < 0)
+        return -1;
+    return catalog_find(catalog, &reference, &definition, err) < 0
+               ? refuse(ERROR_NOT_FOUND, &reference, "does not exist", err)
+               : 0;
+}
+
+int runtime_digest(struct core *core, const char *name, char digest[RUNTIME_DIGEST],
+                   struct error *err)
+{
+    struct runtime_reference reference;
+    autoptr(manifest) manifest = NULL;
+    autofd fd = -1;
+
+    if (runtime_reference_parse(name, &reference, err) < 0)
+        return -1;
+    autoptr(shelf) shelf = shelf_new(core->settings.data_dir, reference.name);
+    if (shelf_open(shelf, reference.tag, 0, &fd, &manifest, err) < 0)
+        return -1;
+    (void)snprintf(digest, RUNTIME_DIGEST, "%016" PRIx64, manifest->digest);
+    return 0;
+}
+
+// ---- ids ----
+
+void runtime_id(const char *name, char id[24])
+{
+    static const char alphabet[] = "0123456789abcdefghjkmnpqrstvwxyz";
+    autofree char *whole = xasprintf("%s%s", name, strchr(name, ':') ? "" : ":latest");
+    unsigned char hash[SHA256_DIGEST_LENGTH];
+
+    (void)SHA256((const unsigned char *)whole, strlen(whole), hash);
+    for (int i = 0; i < 20; i++)
+        id[i] = alphabet[hash[i] & 31];
+    memset(id + 20, 0, 4);
+}
+
+// ---- lists ----
+
+static int64_t time_of(const char *made)
+{
+    struct tm utc = {0};
+    const char *end = strptime(made, "%Y-%m-%dT%H:%M:%SZ", &utc);
+
+    return end && !*end ? (int64_t)timegm(&utc) * 1000 : 0;
+}
+
+static void describe(struct core *core, const struct runtime_definition *definition,
+                     struct runtime_entry *out)
+{
+    struct runtime_status status;
+
+    runtime_status(core->settings.data_dir, definition, &status);
+    *out = (struct runtime_entry){
+        .name = xasprintf("%s:%s", definition->name, definition->tags[0]),
+        .description = xstrdup(definition->description ? definition->description : ""),
+        .created_at = time_of(status.made),
+        .is_built = status.state == RUNTIME_READY || status.state == RUNTIME_OUTDATED,
+    };
+    runtime_id(out->name, out->id);
+}
+
+static int by_name(const void *left, const void *right)
+{
+    return strcmp(((const struct runtime_entry *)left)->name,
+                  ((const struct runtime_entry *)right)->name);
+}
+
+static int by_created(const void *left, const void *right)
+{
+    const struct runtime_entry *one = left, *other = right;
+
+    if (one->created_at != other->created_at)
+        return one->created_at < other->created_at ? -1 : 1;
+    return by_name(left, right);
+}
+
+// Everything offered, one entry for each build.
+static int list_all(struct core *core, struct runtime_list *out, struct error *err)
+{
+    const struct runtime_definition *definition;
+    autoptr(catalog) catalog = NULL;
+
+    if (load(core, &catalog, err) < 0)
+        return -1;
+    for (size_t i = 0; (definition = catalog_at(catalog, i)); i++) {
+        if (!is_among(definition->name, offered, ARRAY_SIZE(offered)))
+            continue;
+        out->entries = xrealloc(out->entries, out->count + 1, sizeof *out->entries);
+        describe(core, definition, &out->entries[out->count++]);
+    }
+    out->total = out->count;
+    return 0;
+}
+
+static void reverse(struct runtime_list *list)
+{
+    for (size_t i = 0; i < list->count / 2; i++) {
+        struct runtime_entry kept = list->entries[i];
+        list->entries[i] = list->entries[list->count - 1 - i];
+        list->entries[list->count - 1 - i] = kept;
+    }
+}
+
+static void entry_clear(struct runtime_entry *entry)
+{
+    free((char *)entry->name);
+    free((char *)entry->description);
+}
+
+static void cut(struct runtime_list *list, const struct store_page *page)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < list->count; i++)
+        if ((int64_t)i >= page->offset && (int64_t)i - page->offset < page->limit)
+            list->entries[kept++] = list->entries[i];
+        else
+            entry_clear(&list->entries[i]);
+    list->count = kept;
+}
+
+int runtime_list(struct core *core, enum runtime_sort sort, bool is_descending,
+                 const struct store_page *page, struct runtime_list *out, struct error *err)
+{
+    struct runtime_list list = {0};
+
+    if (list_all(core, &list, err) < 0)
+        return -1;
+    if (list.count)
+        qsort(list.entries, list.count, sizeof *list.entries,
+              sort == RUNTIME_BY_NAME ? by_name : by_created);
+    if (is_descending)
+        reverse(&list);
+    cut(&list, page);
+    *out = list;
+    return 0;
+}
+
+void runtime_list_clear(struct runtime_list *list)
+{
+    for (size_t i = 0; i < list->count; i++)
+        entry_clear(&list->entries[i]);
+    free(list->entries);
+    *list = (struct runtime_list){0};
+}
+
+int runtime_resolve(struct core *core, const char *id, char *name, struct error *err)
+{
+    autoruntimes all = {0};
+
+    if (list_all(core, &all, err) < 0)
+        return -1;
+    for (size_t i = 0; i < all.count; i++)
+        if (strcmp(all.entries[i].id, id) == 0) {
+            (void)snprintf(name, RUNTIME_REFERENCE_TEXT, "%s", all.entries[i].name);
+            return 0;
+        }
+    error_set(err, ERROR_NOT_FOUND, "there is no runtime '%.60s'", id);
+    return error_about(err, "runtime", NULL);
+}

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Files of a sandbox, asked of the PID 1 of its box; see file.h. */
+#include "core/sandbox/file.h"
+#include "base/fd.h"
+#include "base/mem.h"
+#include "core/sandbox/file_impl.h"
+#include "core/sandbox/live.h"
+#include "engine/files.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#define TIMEOUT_MS 30000                   // between two frames
+#define MAX_NAMES_BYTES ((size_t)64 << 20) // of one listing
+
+int file_converse(struct core *core, const struct actor *actor, const char *sandbox_id,
+                  int *conversation, struct error *err)
+{
+    autofd conv = -1;
+    if (core_files(core, actor, sandbox_id, &conv, err) < 0)
+        return -1;
+    if (files_set_timeout(conv, TIMEOUT_MS, err) < 0)
+        return -1;
+    *conversation = take_fd(conv);
+    return 0;
+}
+
+static enum error_kind kind_of(const struct error *err)
+{
+    switch (err->sys) {
+    case EISDIR:
+    case ENOTDIR:
+    case ENOTEMPTY:
+    case ENXIO: // of a socket or FIFO
+        return ERROR_INVALID;
+    default:
+        return err->kind;
+    }
+}
+
+/* Its box has ended, but not the sandbox. */
+static bool has_gone_on(struct core *core, const char *sandbox_id)
+{
+    autoptr(live) live = registry_find(core->registry, sandbox_id);
+    return live && !live_is_in(live, LIVE_ENDING);
+}
+
+int file_failed(struct core *core, const char *sandbox_id, struct error *err)
+{
+    if (err->noun)
+        return -1;
+    if (err->kind == ERROR_GONE)
+        return sandbox_id && has_gone_on(core, sandbox_id) ? live_went_back(err)
+                                                           : error_about(err, "sandbox", "ended");
+    err->kind = kind_of(err);
+    return error_about(err, "file", NULL);
+}
+
+static int too_large(const char *path, uint64_t maximum, struct error *err)
+{
+    (void)error_set(err, ERROR_LIMIT, "file '%.300s' is larger than %llu bytes", path,
+                    (unsigned long long)maximum);
+    return error_about(err, "file", "too large");
+}
+
+int file_write(struct core *core, const struct actor *actor, const char *sandbox_id,
+               const struct sandbox_file *files, size_t count, size_t *written, struct error *err)
+{
+    uint64_t maximum = (uint64_t)core->settings.file_limit_bytes;
+    autofd conv = -1;
+    *written = 0;
+    if (file_converse(core, actor, sandbox_id, &conv, err) < 0)
+        return -1;
+    for (; *written < count; ++*written) {
+        const struct sandbox_file *file = &files[*written];
+        if (file->length > maximum)
+            return too_large(file->path, maximum, err);
+        if (files_write_buffer(conv, file->path, 0644, FILES_PARENTS, file->data, file->length,
+                               err) < 0)
+            return file_failed(core, sandbox_id, err);
+    }
+    return 0;
+}
+
+int file_read(struct core *core, const struct actor *actor, const char *sandbox_id,
+              const char *path, uint64_t maximum, int *fd, uint64_t *size, struct error *err)
+{
+    struct files_total total;
+    autofd conv = -1, content = -1;
+    if (file_converse(core, actor, sandbox_id, &conv, err) < 0 ||
+        file_temporary(core, &content, err) < 0)
+        return -1;
+    if (files_read_to_fd(conv, path, 0, maximum, content, NULL, &total, err) < 0) {
+        bool is_missing = err->kind == ERROR_NOT_FOUND;
+        (void)file_failed(core, sandbox_id, err);
+        if (is_missing) // also where something on the way is no directory
+            err->kind = ERROR_NOT_FOUND;
+        return -1;
+    }
+    if (total.is_truncated)
+        return too_large(path, maximum, err);
+    if (lseek(content, 0, SEEK_SET) < 0)
+        return error_sys(err, "go back to the beginning of a file");
+    *size = total.bytes;
+    *fd = take_fd(content);
+    return 0;
+}
+
+struct listing {
+    struct file_list list;
+    size_t capacity;
+    size_t names_bytes;
+};
+
+/* One block for both names, which is entry->path. */
+static void name_entry(struct file_entry *entry, const struct files_item *item)
+{
+    size_t path_size = strlen(item->path) + 1, target_size = strlen(item->target) + 1;
+    char *names = xcalloc(1, path_size + target_size);
+    memcpy(names, item->path, path_size);
+    memcpy(names + path_size, item->target, target_size);
+    entry->path = names;
+    entry->target = names + path_size;
+}
+
+static int list_one(void *data, const struct files_item *item, struct error *err)
+{
+    struct listing *listing = data;
+    struct file_list *list = &listing->list;
+    if (strchr(item->path, '/'))
+        return error_set(err, ERROR_GONE, "the box listed what was not asked for");
+    listing->names_bytes += strlen(item->path) + strlen(item->target);
+    if (listing->names_bytes > MAX_NAMES_BYTES) {
+        (void)error_set(err, ERROR_LIMIT,
+                        "the names in the directory are too long for one listing");
+        return error_about(err, "file", "too large");
+    }
+    if (list->count == listing->capacity) {
+        listing->capacity = listing->capacity ? listing->capacity * 2 : 32;
+        list->entries = xrealloc(list->entries, listing->capacity, sizeof *list->entries);
+    }
+    struct file_entry *entry = &list->entries[list->count++];
+    *entry = (struct file_entry){
+        .size = item->size, .mtime_ms = item->mtime_ns / 1000000, .mode = item->mode};
+    name_entry(entry, item);
+    return 0;
+}
+
+static int compare_entries(const void *a, const void *b)
+{
+    const struct file_entry *left = a, *right = b;
+    return strcmp(left->path, right->path);
+}
+
+int file_list(struct core *core, const struct actor *actor, const char *sandbox_id,
+              const char *path, size_t maximum, struct file_list *out, struct error *err)
+{
+    struct listing listing = {0};
+    struct files_total total;
+    autofd conv = -1;
+    if (file_converse(core, actor, sandbox_id, &conv, err) < 0)
+        return -1;
+    int result = files_list(conv, path, false, maximum, list_one, &listing, &total, err);
+    if (result == 0 && total.is_truncated) {
+        (void)error_set(err, ERROR_LIMIT, "there are more than %zu files in '%.300s'", maximum,
+                        path);
+        result = error_about(err, "file", "too large");
+    }
+    if (result < 0) {
+        file_list_clear(&listing.list);
+        return file_failed(core, sandbox_id, err);
+    }
+    if (listing.list.count)
+        qsort(listing.list.entries, listing.list.count, sizeof *listing.list.entries,
+              compare_entries);
+    *out = listing.list;
+    return 0;
+}
+
+void file_list_clear(struct file_list *list)
+{
+    for (size_t i = 0; i < list->count; i++)
+        free((char *)list->entries[i].path);
+    free(list->entries);
+    *list = (struct file_list){0};
+}
+
+static bool is_directory(int conv, const char *path)
+{
+    struct files_item item;
+    struct error ignored;
+    return files_stat(conv, path, true, &item, NULL, &ignored) == 0 && S_ISDIR(item.mode);
+}
+
+int file_mkdir(struct core *core, const struct actor *actor, const char *sandbox_id,
+               const char *path, bool is_recursive, struct error *err)
+{
+    autofd conv = -1;
+    if (file_converse(core, actor, sandbox_id, &conv, err) < 0)
+        return -1;
+    if (files_mkdir(conv, path, 0755, is_recursive ? FILES_PARENTS : FILES_EXCLUSIVE, err) == 0)
+        return 0;
+    // "/", "." and the like have no name to be made by
+    if (is_recursive && err->kind == ERROR_INVALID && is_directory(conv, path))
+        return 0;
+    return file_failed(core, sandbox_id, err);
+}
+
+static int check_removal(const char *path, enum file_removal removal, uint32_t mode,
+                         struct error *err)
+{
+    if (removal == FILE_REMOVE_FILE && S_ISDIR(mode))
+        (void)error_set(err, ERROR_INVALID, "'%.300s' is a directory", path);
+    else if (removal != FILE_REMOVE_FILE && !S_ISDIR(mode))
+        (void)error_set(err, ERROR_INVALID, "'%.300s' is not a directory", path);
+    else
+        return 0;
+    return error_about(err, "file", NULL);
+}
+
+int file_remove(struct core *core, const struct actor *actor, const char *sandbox_id,
+                const char *path, enum file_removal removal, bool *found, struct error *err)
+{
+    unsigned flags = FILES_MISSING_OK | (removal == FILE_REMOVE_TREE ? FILES_RECURSIVE : 0);
+    struct files_item item;
+    autofd conv = -1;
+    if (file_converse(core, actor, sandbox_id, &conv, err) < 0)
+        return -1;
+    if (files_stat(conv, path, false, &item, NULL, err) < 0) {
+        if (err->kind != ERROR_NOT_FOUND)
+            return file_failed(core, sandbox_id, err);
+        *found = false;
+        return 0;
+    }
+    if (check_removal(path, removal, item.mode, err) < 0)
+        return -1;
+    if (files_remove(conv, path, flags, err) < 0)
+        return file_failed(core, sandbox_id, err);
+    *found = true;
+    return 0;
+}
+
+/* O_TMPFILE is not on every file system; memory is. */
+int file_temporary(struct core *core, int *fd, struct error *err)
+{
+    char dir[4096];
+    (void)snprintf(dir, sizeof dir, "%s/tmp", core->settings.data_dir);
+    int made = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (made < 0 && errno == ENOENT) {
+        if (fd_make_dirs(dir, 0700, err) < 0)
+            return -1;
+        made = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    }
+    if (made < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL))
+        made = memfd_create("burrow", MFD_CLOEXEC);
+    if (made < 0)
+        return error_sys(err, "make a temporary file in '%s'", dir);
+    *fd = made;
+    return 0;
+}

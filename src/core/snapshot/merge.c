@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Keeps stacks of layers short; see merge.h. */
+#include "core/snapshot/merge.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "loop/background.h"
+#include "core/layer/layers.h"
+#include "store/chains.h"
+#include "store/snapshots.h"
+
+#define MOST_OF_A_BOX 48 // saved layers that every kernel takes, beside a runtime's own
+#define TRIES 3          // against others who change the same
+
+struct merging {
+    struct core *core;
+    const atomic_bool *is_cancelled;
+    struct texts stack;       // of the snapshot
+    const char *const *names; // the lowest of it, that become one
+    char *merged_of;          // the same, packed
+};
+
+static void merging_clear(struct merging *merging)
+{
+    texts_clear(&merging->stack);
+    free(merging->merged_of);
+}
+
+/* 1: this one's stack is too long; 0: it is not, or the snapshot is gone. */
+static int look_at(struct merging *merging, const char *id, struct error *err)
+{
+    autosnapshot record = {0};
+
+    if (store_snapshot_get(merging->core->store, id, &record, err) < 0)
+        return err->kind == ERROR_NOT_FOUND ? 0 : -1;
+    if (record.state != SNAPSHOT_READY)
+        return 0;
+    texts_unpack(record.layers, &merging->stack);
+    if (merging->stack.count <= LAYER_MERGE_AT)
+        return 0;
+    merging->names =
+        (const char *const *)merging->stack.items + merging->stack.count - LAYER_MERGE_AT;
+    merging->merged_of = texts_pack(merging->names);
+    return 1;
+}
+
+/* One transaction: all snapshots on these layers stand on the one instead, or none does. *n_changed 0: there is none any more. */
+static int put_in_place(struct merging *merging, const struct layer_record *layer, bool is_new,
+                        int64_t *n_changed, struct error *err)
+{
+    struct store *store = merging->core->store;
+    autotransaction together = {0};
+
+    if (store_begin(store, STORE_DURABLE, &together, err) < 0 ||
+        (is_new && store_layer_put(store, layer, err) < 0) ||
+        store_chain_replace(store, layer->name, merging->merged_of, merging->names, n_changed,
+                            err) < 0)
+        return -1;
+    return *n_changed ? store_commit(&together, err) : 0;
+}
+
+/* A new layer has no row until it has users, so a crash leaves nothing that the next start does not sweep. */
+static int make_layer(struct merging *merging, struct error *err)
+{
+    struct volume *volume = engine_volume(merging->core->engine);
+    struct error ignored = {0};
+    char name[LAYER_NAME];
+    uint64_t bytes = 0;
+    int64_t n_changed = 0;
+
+    if (layer_merge(volume, merging->names, LAYER_MERGE_AT, layers_name(name), &bytes,
+                    merging->is_cancelled, err) < 0)
+        return -1;
+    const struct layer_record layer = {.name = name,
+                                       .merged_of = merging->merged_of,
+                                       .size_bytes = (int64_t)bytes,
+                                       .created_at = (int64_t)clock_wall_ms()};
+    int result = put_in_place(merging, &layer, true, &n_changed, err);
+    if (result < 0 || n_changed == 0)
+        (void)layer_remove(volume, name, &ignored); // else swept
+    return result;
+}
+
+/* A snapshot of a sandbox that was started before its layers were merged: the merged one is there. */
+static int use_or_make(struct merging *merging, struct error *err)
+{
+    autolayer layer = {0};
+    int64_t n_changed = 0;
+
+    if (store_chain_find(merging->core->store, merging->merged_of, &layer, err) == 0)
+        return put_in_place(merging, &layer, false, &n_changed, err);
+    return err->kind == ERROR_NOT_FOUND ? make_layer(merging, err) : -1;
+}
+
+/* 1: shortened, perhaps not enough; 0: it is short, or gone. The layers are held, so that whoever deletes the snapshot meanwhile leaves them. */
+static int merge_once(struct core *core, const char *id, const atomic_bool *is_cancelled,
+                      struct error *err)
+{
+    __attribute__((cleanup(merging_clear))) struct merging merging = {.core = core,
+                                                                      .is_cancelled = is_cancelled};
+    autohold hold = {.core = core};
+
+    int result = look_at(&merging, id, err);
+    if (result <= 0)
+        return result;
+    if (layers_hold(&hold, merging.merged_of, err) < 0 || use_or_make(&merging, err) < 0)
+        return -1;
+    return 1;
+}
+
+/* What others changed meanwhile is looked at anew. */
+static bool is_worth_another_try(const struct error *err)
+{
+    return err->kind == ERROR_CONFLICT || err->kind == ERROR_NOT_FOUND;
+}
+
+static int merge_all(struct core *core, const char *id, const atomic_bool *is_cancelled,
+                     struct error *err)
+{
+    unsigned failed = 0;
+
+    for (;;) {
+        int result = merge_once(core, id, is_cancelled, err);
+        if (result == 0)
+            return 0;
+        if (result < 0 && (!is_worth_another_try(err) || ++failed == TRIES))
+            return -1;
+    }
+}
+
+void merge_snapshot(void *owner, const char *id)
+{
+    struct core *core = owner;
+    const atomic_bool *is_stopping = background_is_stopping(core->background);
+    struct error err = {0};
+
+    if (merge_all(core, id, is_stopping, &err) < 0 && !*is_stopping)
+        log_warn("a long chain of snapshots could not be merged; sandboxes from it start slower",
+                 F("snapshot", id), F("error", (const char *)err.text));
+}
+
+static bool has_more(const char *layers, size_t maximum)
+{
+    autotexts stack = {0};
+
+    texts_unpack(layers, &stack);
+    return stack.count > maximum;
+}
+
+void merge_look_after(struct core *core, const char *id, const char *layers)
+{
+    if (has_more(layers, LAYER_MERGE_AT))
+        background_run(core->background, merge_snapshot, core, id);
+}
+
+int merge_for_start(struct core *core, const char *id, const char *layers, struct error *err)
+{
+    return has_more(layers, MOST_OF_A_BOX) ? merge_all(core, id, NULL, err) : 0;
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Snapshots of snapshots of snapshots: their stacks of layers are kept short (docs/internals/layers.md). The lowest LAYER_MERGE_AT layers of a
+ * stack that has more become one, for all snapshots that stand on them; what they show stays the same. Sandboxes keep the layers they
+ * were started on. Private to the core.
+ */
+#pragma once
+#include "core/core_impl.h"
+
+/* Shortens the stack of a snapshot, where it is too long. Blocks for as long as it takes: a background_fn. */
+void merge_snapshot(void *core, const char *id);
+
+/* The same for whoever wants to start on it, where no box takes so many layers: only then does it block. `layers` is packed. */
+int merge_for_start(struct core *core, const char *id, const char *layers, struct error *err);
+
+/* A snapshot has come into being: shortens it later, where that is needed. Does not block. `layers` is packed. */
+void merge_look_after(struct core *core, const char *id, const char *layers);

@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Snapshots of sandboxes; see snapshot.h. */
+#include "core/snapshot/snapshot.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "core/layer/layers.h"
+#include "core/snapshot/listing.h"
+#include "core/sandbox/lookup.h"
+#include "core/event/note.h"
+#include "core/account/once.h"
+#include "core/snapshot/snapshot_impl.h"
+#include "store/accounts.h"
+#include "store/checkpoints.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#define NAME_MAX_BYTES 128
+#define TAG_MAX_BYTES 128
+
+static bool is_word(const char *text, const char *more, size_t maximum)
+{
+    size_t length = strlen(text);
+    for (size_t i = 0; i < length; i++) {
+        if (!isalnum((unsigned char)text[i]) && !strchr(more, text[i]))
+            return false;
+    }
+    return length > 0 && length <= maximum;
+}
+
+int snapshot_check_words(const char *name, const char *tag, struct error *err)
+{
+    if (name && !is_word(name, "_-", NAME_MAX_BYTES))
+        return error_set(err, ERROR_INVALID,
+                         "name '%.140s': at most %d letters, digits, '_' and '-'", name,
+                         NAME_MAX_BYTES);
+    if (tag && (!is_word(tag, "._-", TAG_MAX_BYTES) || *tag == '.' || *tag == '-'))
+        return error_set(err, ERROR_INVALID,
+                         "tag '%.140s': at most %d letters, digits, '.', '_' and '-', not starting "
+                         "with '.' or '-'",
+                         tag, TAG_MAX_BYTES);
+    return 0;
+}
+
+int snapshot_find(struct core *core, const struct actor *actor, const char *id,
+                  struct snapshot_record *out, struct error *err)
+{
+    autosnapshot record = {0};
+
+    if (store_snapshot_get(core->store, id, &record, err) < 0)
+        return err->kind == ERROR_NOT_FOUND ? lookup_missing("snapshot", id, err) : -1;
+    if (!actor || !actor_sees(actor, &record.owner)) {
+        if (!record.is_public || record.state != SNAPSHOT_READY)
+            return lookup_missing("snapshot", id, err);
+    }
+    *out = record;
+    record = (struct snapshot_record){0};
+    return 0;
+}
+
+int snapshot_find_ready(struct core *core, const struct actor *actor, const char *id,
+                        struct snapshot_record *out, struct error *err)
+{
+    autosnapshot record = {0};
+
+    if (snapshot_find(core, actor, id, &record, err) < 0)
+        return -1;
+    if (record.state != SNAPSHOT_READY)
+        return lookup_missing("snapshot", id, err);
+    *out = record;
+    record = (struct snapshot_record){0};
+    return 0;
+}
+
+/* The chain of a snapshot of this sandbox: its new layer over what the sandbox started from. */
+static char *chain_of(const char *layer, const char *below)
+{
+    const char *one[] = {layer, NULL};
+    autofree char *top = texts_pack(one);
+    return xasprintf("%s%s", top, below ? below : "");
+}
+
+int snapshot_put(struct core *core, const struct snapshot_record *record, const char *layer,
+                 uint64_t bytes, struct error *err)
+{
+    if (layers_put(core, layer, bytes, record->id, err) < 0 ||
+        layers_use(core, record->layers, record->id, err) < 0 ||
+        store_snapshot_put(core->store, record, err) < 0)
+        return -1;
+    return record->tag ? store_snapshot_take_tag(core->store, record, err) : 0;
+}
+
+static int put_all(struct live *live, const struct actor *actor,
+                   const struct snapshot_record *record, const char *layer, uint64_t bytes,
+                   const struct once *once, struct error *err)
+{
+    struct note note = {.type = EVENT_SNAPSHOT, .reason = "created", .now = record->created_at};
+    autotransaction together = {0};
+
+    note_fact(&note, "snapshot", record->id);
+    note_fact(&note, "name", record->name);
+    if (store_begin(live->core->store, STORE_DURABLE, &together, err) < 0 ||
+        snapshot_put(live->core, record, layer, bytes, err) < 0 || note_put(live, &note, err) < 0 ||
+        once_finish(live->core, actor, once, record->id, err) < 0)
+        return -1;
+    return store_commit(&together, err);
+}
+
+/* What its sandbox was made from, deleted or not; left alone when it was a runtime. */
+static void find_parent(struct core *core, const char *snapshot, struct snapshot_record *out)
+{
+    struct error ignored = {0};
+
+    if (snapshot)
+        (void)store_snapshot_get(core->store, snapshot, out, &ignored);
+}
+
+static int take_snapshot(struct live *live, const struct actor *actor,
+                         const struct snapshot_request *request, const char *id, struct error *err)
+{
+    const struct sandbox_record *sandbox = &live->record;
+    autosnapshot parent = {0};
+    struct error ignored = {0};
+    char layer[LAYER_NAME];
+    char made_up[32];
+    uint64_t bytes = 0;
+
+    if (layers_save(live, layers_name(layer), &bytes, err) < 0)
+        return error_wrap(err, "keep the files of the sandbox");
+    autofree char *chain = chain_of(layer, sandbox->layers);
+    find_parent(live->core, sandbox->snapshot, &parent);
+    int64_t now = (int64_t)clock_wall_ms();
+    (void)snprintf(made_up, sizeof made_up, "snapshot-%.8s", id);
+    struct snapshot_record record = {
+        .id = id,
+        .owner = actor_owner(actor),
+        .key_id = *actor->key_id ? actor->key_id : NULL,
+        .parent_id = sandbox->snapshot,
+        .sandbox_id = live->id,
+        .runtime = sandbox->runtime,
+        .name = request->name ? request->name : made_up,
+        .tag = request->tag ? request->tag : "latest",
+        .description = request->description,
+        .is_public = request->is_public,
+        .layers = chain,
+        .env = parent.env ? parent.env : "",
+        .state = SNAPSHOT_READY,
+        .size_bytes = (int64_t)bytes + parent.size_bytes,
+        .file_count = SNAPSHOT_NOT_COUNTED,
+        .created_at = now,
+        .updated_at = now,
+    };
+    snapshot_count_quickly(live->core, &record);
+    if (put_all(live, actor, &record, layer, bytes, request->once, err) == 0)
+        return 0;
+    (void)layer_remove(engine_volume(live->core->engine), layer, &ignored); // else swept
+    return -1;
+}
+
+int snapshot_create(struct core *core, const struct actor *actor, const char *sandbox_id,
+                    const struct snapshot_request *request, struct snapshot_record *out,
+                    struct error *err)
+{
+    autoptr(live) live = NULL;
+    char id[ID_TEXT];
+    bool is_new = false;
+
+    if (snapshot_check_words(request->name, request->tag, err) < 0 ||
+        lookup_live(core, actor, sandbox_id, &live, err) < 0 ||
+        once_claim(core, actor, request->once, &is_new, id, err) < 0)
+        return -1;
+    if (is_new) {
+        live_touch(live);
+        if (take_snapshot(live, actor, request, id_make(id), err) < 0) {
+            once_release(core, actor, request->once);
+            return -1;
+        }
+    }
+    if (snapshot_find(core, actor, id, out, err) < 0)
+        return -1;
+    snapshot_look_after(core, out);
+    return 0;
+}
+
+int snapshot_get(struct core *core, const struct actor *actor, const char *id,
+                 struct snapshot_record *out, struct error *err)
+{
+    autosnapshot record = {0};
+
+    if (snapshot_find(core, actor, id, &record, err) < 0)
+        return -1;
+    if (record.state == SNAPSHOT_DELETED)
+        return lookup_missing("snapshot", id, err);
+    if (record.state == SNAPSHOT_READY && record.file_count == SNAPSHOT_NOT_COUNTED &&
+        snapshot_count(core, &record, err) < 0)
+        return -1;
+    *out = record;
+    record = (struct snapshot_record){0};
+    return 0;
+}
+
+int snapshot_look(struct core *core, const struct actor *actor, const char *id,
+                  struct snapshot_record *out, struct error *err)
+{
+    return snapshot_find(core, actor, id, out, err);
+}
+
+/* Whose snapshots a reference is looked for among. */
+struct scope {
+    struct store_owner owner; // organisation NULL: everybody's
+    bool is_public_only;
+};
+
+/* name, tag or both. 1: found. */
+static int search(struct core *core, const struct scope *scope, const char *name, const char *tag,
+                  struct snapshot_record *out, struct error *err)
+{
+    const struct snapshot_search wanted = {
+        .owner = scope->owner, .is_public_only = scope->is_public_only, .name = name, .tag = tag};
+
+    if (store_snapshot_find(core->store, &wanted, out, err) == 0)
+        return 1;
+    return err->kind == ERROR_NOT_FOUND ? 0 : -1;
+}
+
+static int search_words(struct core *core, const struct scope *scope, const char *reference,
+                        struct snapshot_record *out, struct error *err)
+{
+    const char *colon = strchr(reference, ':');
+    autofree char *name =
+        xstrndup(reference, colon ? (size_t)(colon - reference) : strlen(reference));
+
+    if (colon)
+        return search(core, scope, name, colon + 1, out, err);
+    int found = search(core, scope, NULL, reference, out, err);
+    return found == 0 ? search(core, scope, reference, NULL, out, err) : found;
+}
+
+/* The organisation that is called so: by its id, or the oldest of this name. *id is the caller's; NULL: none. */
+static int find_organisation(struct core *core, const char *name, char **id, struct error *err)
+{
+    autoorganisations list = {0};
+    const struct store_page page = {.limit = STORE_PAGE_MAX};
+
+    if (store_organisation_list(core->store, &page, &list, err) < 0)
+        return -1;
+    for (unsigned round = 0; round < 2 && !*id; round++) {
+        for (size_t i = 0; i < list.count && !*id; i++) {
+            const char *is = round == 0 ? list.rows[i].id : list.rows[i].name;
+            if (is && strcmp(is, name) == 0)
+                *id = xstrdup(list.rows[i].id);
+        }
+    }
+    return 0;
+}
+
+/* "@organisation/words": of that one alone. 1: found. */
+static int search_there(struct core *core, const struct actor *actor, const char *reference,
+                        const char *slash, struct snapshot_record *out, struct error *err)
+{
+    autofree char *name = xstrndup(reference + 1, (size_t)(slash - reference) - 1);
+    autofree char *id = NULL;
+    struct scope scope = {.is_public_only = true};
+
+    if (find_organisation(core, name, &id, err) < 0)
+        return -1;
+    if (!id)
+        return 0;
+    scope.owner.organisation = id;
+    if (actor && strcmp(id, actor->organisation) == 0)
+        scope = (struct scope){.owner = actor_filter(actor)};
+    return search_words(core, &scope, slash + 1, out, err);
+}
+
+/*
+ * Words without an organisation mean the actor's own alone: else whoever publishes a snapshot under a name that is not taken yet, or no
+ * more, would be started from by those who mean theirs.
+ */
+static int resolve(struct core *core, const struct actor *actor, const char *reference,
+                   struct snapshot_record *out, struct error *err)
+{
+    const struct scope scope = {.owner = actor ? actor_filter(actor) : (struct store_owner){0},
+                                .is_public_only = !actor};
+    const char *slash = *reference == '@' ? strchr(reference, '/') : NULL;
+
+    if (!slash && id_is_valid(reference) &&
+        snapshot_find_ready(core, actor, reference, out, err) == 0)
+        return 0;
+    int found = slash ? search_there(core, actor, reference, slash, out, err)
+                      : search_words(core, &scope, reference, out, err);
+    return found == 0 ? lookup_missing("snapshot", reference, err) : found < 0 ? -1 : 0;
+}
+
+int snapshot_resolve(struct core *core, const struct actor *actor, const char *reference,
+                     struct snapshot_record *out, struct error *err)
+{
+    return resolve(core, actor, reference, out, err);
+}
+
+int snapshot_resolve_public(struct core *core, const char *reference, struct snapshot_record *out,
+                            struct error *err)
+{
+    return resolve(core, NULL, reference, out, err);
+}
+
+int snapshot_list(struct core *core, const struct actor *actor,
+                  const struct snapshot_filter *filter, struct snapshot_list *out,
+                  struct error *err)
+{
+    struct snapshot_filter own = *filter;
+    struct error ignored = {0};
+
+    own.owner = actor ? actor_filter(actor) : (struct store_owner){0};
+    own.is_public_only |= !actor;
+    if (actor && (filter->sort == SNAPSHOT_BY_FILES || filter->sort == SNAPSHOT_BY_SIZE))
+        snapshot_count_all(core, &own.owner);
+    if (store_snapshot_list(core->store, &own, out, err) < 0)
+        return -1;
+    for (size_t i = 0; actor && i < out->count; i++) { // strangers do not make us work
+        struct snapshot_record *row = &out->rows[i];
+        if (row->state == SNAPSHOT_READY && row->file_count == SNAPSHOT_NOT_COUNTED)
+            (void)snapshot_count(core, row,
+                                 &ignored); // deleted meanwhile, or whoever gets it is told
+    }
+    return 0;
+}
+
+int snapshot_set_tag(struct core *core, const struct actor *actor, const char *id, const char *tag,
+                     struct snapshot_record *out, struct error *err)
+{
+    autosnapshot record = {0};
+    autotransaction together = {0};
+
+    if (snapshot_check_words(NULL, tag, err) < 0 ||
+        snapshot_find_own(core, actor, id, &record, err) < 0)
+        return -1;
+    free((char *)record.tag);
+    record.tag = tag ? xstrdup(tag) : NULL;
+    record.updated_at = (int64_t)clock_wall_ms();
+    if (store_begin(core->store, STORE_DURABLE, &together, err) < 0 ||
+        store_snapshot_update(core->store, &record, SNAPSHOT_PART_ABOUT,
+                              snapshot_in(SNAPSHOT_READY), err) < 0 ||
+        (tag && store_snapshot_take_tag(core->store, &record, err) < 0) ||
+        store_commit(&together, err) < 0)
+        return -1;
+    return snapshot_get(core, actor, id, out, err);
+}
+
+int snapshot_find_own(struct core *core, const struct actor *actor, const char *id,
+                      struct snapshot_record *out, struct error *err)
+{
+    autosnapshot record = {0};
+
+    if (snapshot_find(core, actor, id, &record, err) < 0)
+        return -1;
+    if (!actor_sees(actor, &record.owner) || record.state == SNAPSHOT_DELETED)
+        return lookup_missing("snapshot", id, err);
+    *out = record;
+    record = (struct snapshot_record){0};
+    return 0;
+}
+
+int snapshot_delete(struct core *core, const struct actor *actor, const char *id, struct error *err)
+{
+    autosnapshot record = {0};
+    autotransaction together = {0};
+
+    if (snapshot_find_own(core, actor, id, &record, err) < 0)
+        return -1;
+    record.state = SNAPSHOT_DELETED;
+    record.deleted_at = record.updated_at = (int64_t)clock_wall_ms();
+    if (store_begin(core->store, STORE_DURABLE, &together, err) < 0 ||
+        store_snapshot_update(core->store, &record, SNAPSHOT_PART_STATE, 0, err) < 0 ||
+        store_layer_release(core->store, id, err) < 0 || store_commit(&together, err) < 0)
+        return -1;
+    listings_forget(core->listings, id);
+    snapshot_build_forget(core, id);
+    layers_tidy(core);
+    return 0;
+}
+
+int snapshot_lineage(struct core *core, const struct actor *actor, const char *id, size_t limit,
+                     struct snapshot_list *out, struct error *err)
+{
+    autosnapshots chain = {0};
+    autofree char *next = xstrdup(id);
+
+    while (next && chain.count < limit) {
+        struct snapshot_record record = {0};
+        if (snapshot_find(core, actor, next, &record, err) < 0) {
+            if (chain.count == 0 || err->kind != ERROR_NOT_FOUND)
+                return -1;
+            break; // of somebody else, and no longer public
+        }
+        chain.rows = xrealloc(chain.rows, chain.count + 1, sizeof *chain.rows);
+        chain.rows[chain.count++] = record;
+        free(next);
+        next = record.parent_id ? xstrdup(record.parent_id) : NULL;
+    }
+    chain.total = (int64_t)chain.count;
+    *out = chain;
+    chain = (struct snapshot_list){0};
+    return 0;
+}

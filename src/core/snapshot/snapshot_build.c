@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Snapshots that are built from an archive: announced, uploaded, finished; see snapshot.h. */
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/mem.h"
+#include "core/sandbox/file_impl.h"
+#include "core/layer/layers.h"
+#include "core/sandbox/lookup.h"
+#include "core/runtime/runtime.h"
+#include "core/snapshot/snapshot_impl.h"
+#include "core/snapshot/workshop.h"
+#include "store/checkpoints.h"
+
+#include <fcntl.h>
+#include <openssl/crypto.h>
+#include <string.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+
+#define BUILD_DIRECTORY "builds"
+
+char *snapshot_build_directory(struct core *core)
+{
+    return xasprintf("%s/" BUILD_DIRECTORY, core->settings.data_dir);
+}
+
+static char *archive_path(struct core *core, const char *id)
+{
+    return xasprintf("%s/" BUILD_DIRECTORY "/%s", core->settings.data_dir, id);
+}
+
+void snapshot_build_forget(struct core *core, const char *id)
+{
+    autofree char *path = archive_path(core, id);
+    (void)unlink(path);
+}
+
+static int find_unchanged(struct core *core, const struct actor *actor,
+                          const struct snapshot_build *build, bool *is_unchanged,
+                          struct snapshot_record *out, struct error *err)
+{
+    const struct snapshot_search search = {
+        .owner = actor_filter(actor), .name = build->name, .content_hash = build->content_hash};
+
+    *is_unchanged = false;
+    if (!build->content_hash || !build->name || build->is_forced)
+        return 0;
+    if (store_snapshot_find(core->store, &search, out, err) == 0)
+        *is_unchanged = true;
+    else if (err->kind != ERROR_NOT_FOUND)
+        return -1;
+    return 0;
+}
+
+int snapshot_build_begin(struct core *core, const struct actor *actor,
+                         const struct snapshot_build *build, bool *is_unchanged,
+                         struct snapshot_record *out, struct error *err)
+{
+    char id[ID_TEXT];
+    char secret[ID_TEXT];
+    char made_up[32];
+    int64_t now = (int64_t)clock_wall_ms();
+
+    if (snapshot_check_words(build->name, build->tag, err) < 0 ||
+        runtime_check(core, build->runtime, err) < 0 ||
+        find_unchanged(core, actor, build, is_unchanged, out, err) < 0)
+        return -1;
+    if (*is_unchanged)
+        return 0;
+    (void)snprintf(made_up, sizeof made_up, "snapshot-%.8s", id_make(id));
+    const struct snapshot_record record = {
+        .id = id,
+        .owner = actor_owner(actor),
+        .key_id = *actor->key_id ? actor->key_id : NULL,
+        .runtime = build->runtime ? build->runtime : core->settings.default_runtime,
+        .content_hash = build->content_hash,
+        .upload_secret = id_make(secret),
+        .git = build->git,
+        .name = build->name ? build->name : made_up,
+        .tag = build->tag ? build->tag : "latest",
+        .description = build->description,
+        .message = build->message,
+        .is_public = build->is_public,
+        .layers = "",
+        .env = "",
+        .state = SNAPSHOT_BUILDING,
+        .file_count = SNAPSHOT_NOT_COUNTED,
+        .created_at = now,
+        .updated_at = now,
+    };
+    if (store_snapshot_put(core->store, &record, err) < 0)
+        return -1;
+    return store_snapshot_get(core->store, id, out, err);
+}
+
+/* One that is being built: the actor's, or anybody's who knows its secret. */
+static int find_building(struct core *core, const struct actor *actor, const char *id,
+                         const char *secret, struct snapshot_record *out, struct error *err)
+{
+    autosnapshot record = {0};
+
+    if (store_snapshot_get(core->store, id, &record, err) < 0)
+        return err->kind == ERROR_NOT_FOUND ? lookup_missing("snapshot", id, err) : -1;
+    bool is_allowed = actor ? actor_sees(actor, &record.owner)
+                            : secret && record.upload_secret &&
+                                  strlen(secret) == strlen(record.upload_secret) &&
+                                  CRYPTO_memcmp(secret, record.upload_secret, strlen(secret)) == 0;
+    if (!is_allowed)
+        return lookup_missing("snapshot", id, err);
+    if (record.state == SNAPSHOT_DELETED)
+        return lookup_missing("snapshot", id, err);
+    bool is_late = record.state == SNAPSHOT_FAILED ||
+                   (int64_t)clock_wall_ms() - record.created_at >= SNAPSHOT_BUILD_MS;
+    if (record.state != SNAPSHOT_BUILDING || is_late) {
+        error_set(err, ERROR_CONFLICT,
+                  record.state == SNAPSHOT_READY
+                      ? "the snapshot has been built already"
+                      : "the build was announced more than an hour ago and is over; begin another");
+        return error_about(err, "snapshot", "state");
+    }
+    *out = record;
+    record = (struct snapshot_record){0};
+    return 0;
+}
+
+static int copy_file(int from, int to, struct error *err)
+{
+    struct stat info;
+    off_t at = 0;
+
+    if (fstat(from, &info) < 0)
+        return error_sys(err, "look at the upload");
+    while (at < info.st_size) {
+        ssize_t sent = sendfile(to, from, &at, (size_t)(info.st_size - at));
+        if (sent <= 0)
+            return error_sys(err, "keep the upload");
+    }
+    return fdatasync(to) < 0 ? error_sys(err, "bring the upload to the disk") : 0;
+}
+
+int snapshot_build_check(struct core *core, const struct actor *actor, const char *id,
+                         const char *secret, struct error *err)
+{
+    autosnapshot record = {0};
+    return find_building(core, actor, id, secret, &record, err);
+}
+
+int snapshot_build_upload(struct core *core, const struct actor *actor, const char *id,
+                          const char *secret, int archive_fd, struct error *err)
+{
+    autofree char *directory = snapshot_build_directory(core);
+    autofree char *path = archive_path(core, id);
+    char unique[ID_TEXT]; // two may come at once: the last one that is whole counts
+    autofree char *partial = xasprintf("%s.%s", path, id_make(unique));
+    autosnapshot record = {0};
+    autosnapshot since = {0};
+
+    if (find_building(core, actor, id, secret, &record, err) < 0 ||
+        fd_make_dirs(directory, 0700, err) < 0)
+        return -1;
+    autofd fd = open(partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return error_sys(err, "keep the upload");
+    if (copy_file(archive_fd, fd, err) < 0 || rename(partial, path) < 0) {
+        (void)unlink(partial);
+        return err->kind ? -1 : error_sys(err, "keep the upload");
+    }
+    if (find_building(core, actor, id, secret, &since, err) == 0)
+        return 0;
+    (void)unlink(path); // whoever finished or deleted it has not seen this one
+    return -1;
+}
+
+static int unpack(struct workshop *workshop, const char *id, const char *directory,
+                  struct error *err)
+{
+    autofree char *path = archive_path(workshop->core, id);
+    autofd conversation = -1;
+
+    autofd archive = open(path, O_RDONLY | O_CLOEXEC);
+    if (archive < 0 && errno == ENOENT) {
+        error_set(err, ERROR_CONFLICT, "nothing has been uploaded for the snapshot yet");
+        return error_about(err, "snapshot", "state");
+    }
+    if (archive < 0)
+        return error_sys(err, "open the upload");
+    if (workshop_files(workshop, &conversation, err) < 0)
+        return -1;
+    return file_unpack_here(workshop->core, NULL, conversation, directory, ARCHIVE_TAR_GZIP,
+                            archive, err);
+}
+
+static int finish(struct workshop *workshop, struct snapshot_record *record, const char *layer,
+                  uint64_t bytes, struct error *err)
+{
+    struct core *core = workshop->core;
+    autotransaction together = {0};
+
+    if (store_begin(core->store, STORE_DURABLE, &together, err) < 0 ||
+        layers_put(core, layer, bytes, record->id, err) < 0 ||
+        store_snapshot_update(core->store, record,
+                              SNAPSHOT_PART_CONTENT | SNAPSHOT_PART_STATE | SNAPSHOT_PART_COUNT,
+                              snapshot_in(SNAPSHOT_BUILDING), err) < 0 ||
+        store_snapshot_take_tag(core->store, record, err) < 0)
+        return -1;
+    return store_commit(&together, err);
+}
+
+static int build(struct workshop *workshop, struct snapshot_record *record,
+                 const struct snapshot_content *content, struct error *err)
+{
+    struct volume *volume = engine_volume(workshop->core->engine);
+    const char *chain[] = {NULL, NULL};
+    char layer[LAYER_NAME];
+    uint64_t bytes = 0;
+    struct error ignored = {0};
+
+    if (workshop_open(workshop, record->runtime, (uint64_t)workshop->core->settings.disk_bytes,
+                      err) < 0 ||
+        unpack(workshop, record->id, content->directory, err) < 0 ||
+        workshop_save(workshop, layers_name(layer), &bytes, err) < 0)
+        return error_wrap(err, "build snapshot '%s'", record->name);
+    chain[0] = layer;
+    free((char *)record->layers);
+    record->layers = texts_pack(chain);
+    free((char *)record->env);
+    record->env = texts_pack(content->env);
+    record->metadata = content->metadata ? xstrdup(content->metadata) : NULL;
+    record->state = SNAPSHOT_READY;
+    record->size_bytes = (int64_t)bytes;
+    record->updated_at = (int64_t)clock_wall_ms();
+    if (finish(workshop, record, layer, bytes, err) == 0)
+        return 0;
+    (void)layer_remove(volume, layer, &ignored); // else swept
+    return -1;
+}
+
+int snapshot_build_finish(struct core *core, const struct actor *actor, const char *id,
+                          const struct snapshot_content *content, struct snapshot_record *out,
+                          struct error *err)
+{
+    autoworkshop workshop = {.core = core};
+    autosnapshot record = {0};
+
+    if (find_building(core, actor, id, NULL, &record, err) < 0 ||
+        build(&workshop, &record, content, err) < 0)
+        return -1;
+    snapshot_build_forget(core, id);
+    return snapshot_get(core, actor, id, out, err);
+}

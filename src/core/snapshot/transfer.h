@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Snapshots on their way from one machine to another, each as one file: a tar, compressed with zstd, holding
+ *
+ *   burrow-snapshot   the first entry, text: a line "burrow-snapshot 1", then one "name: value" a line, values packed as core/texts.h packs an
+ *                     item: name, tag, description, message, metadata, runtime, runtime-hash, created, files, bytes, and as often as needed
+ *                     env and removed (a path of the runtime that goes before files/ comes)
+ *   SHA256SUMS        a line for burrow-snapshot and for each plain file, as sha256sum(1) writes and checks them
+ *   files/...         all that lies above the runtime, the layers merged: files, directories, links, hard links; owners, modes and times
+ *                     as in the sandbox. Extended attributes do not travel, and of directories that the runtime has too no times
+ *
+ * So no kernel's way of hiding a file, and nothing that only root can make, is in the archive. The runtime itself does not travel: it
+ * must be there on the other machine. Calls block; any thread.
+ */
+#pragma once
+#include "core/account/actor.h"
+#include "core/snapshot/snapshot.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct core;
+
+/* How large such a file may be here and now: half of what is free where the server keeps its temporary files. */
+uint64_t transfer_room(struct core *core);
+
+/*
+ * The snapshot as such a file: unnamed, of the server's (*fd is the caller's), the same bytes for the same snapshot. ERROR_NOT_FOUND,
+ * noun "snapshot"; ERROR_LIMIT, noun "snapshot", when it or all files in it together would be larger than `maximum`, or the disk is full.
+ */
+int transfer_export(struct core *core, const struct actor *actor, const char *id, uint64_t maximum,
+                    int *fd, uint64_t *size, struct error *err);
+
+struct transfer_request {
+    const char *name; // and below: instead of what the archive says; NULL: as it says
+    const char *tag;
+    bool is_public;
+    bool is_forced; // also onto another build of the runtime than the one it was made on
+};
+
+/*
+ * A new snapshot of the actor's from such a file (seekable, read from its beginning; gzip or no compression at all will do). Nothing is
+ * left of one that fails. It takes over a name:tag in use, and has no parent. ERROR_INVALID, noun "archive": reason "damaged" (no such archive, cut off,
+ * or a sum that does not agree), "refused" (an entry that would lead out, a device, what the box cannot have, a format of later times). ERROR_NOT_FOUND, noun "runtime": not
+ * on this machine; ERROR_CONFLICT, noun "runtime", reason "differs": another build of it. ERROR_LIMIT, noun "snapshot": more files than a
+ * sandbox may write by default and 16 times the archive, or no room.
+ */
+int transfer_import(struct core *core, const struct actor *actor,
+                    const struct transfer_request *request, int archive_fd,
+                    struct snapshot_record *out, struct error *err);

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Snapshots to files; see transfer.h. The layers are walked twice: first for sums and names, which stand at the beginning of the archive, then
+ * for contents. They never change, so both walks see the same.
+ */
+#include "archive/writer.h"
+#include "base/fd.h"
+#include "base/mem.h"
+#include "core/sandbox/file.h"
+#include "core/sandbox/file_impl.h"
+#include "core/sandbox/lookup.h"
+#include "core/runtime/runtime.h"
+#include "core/snapshot/snapshot_impl.h"
+#include "core/layer/stack.h"
+#include "core/snapshot/digest.h"
+#include "core/snapshot/transfer.h"
+#include "core/snapshot/transfer_text.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+
+#define PIECE 65536
+
+uint64_t transfer_room(struct core *core)
+{
+    struct statvfs info;
+    return statvfs(core->settings.data_dir, &info) < 0
+               ? 0
+               : (uint64_t)info.f_bavail * info.f_frsize / 2;
+}
+
+struct exporting {
+    struct core *core;
+    const struct snapshot_record *record;
+    struct stack stack;
+    struct buffer changes; // lines about what is not there any more
+    struct buffer sums;
+    uint64_t maximum, files, bytes;
+    struct writer *writer;
+};
+
+static void exporting_clear(struct exporting *exporting)
+{
+    stack_clear(&exporting->stack);
+    buffer_clear(&exporting->changes);
+    buffer_clear(&exporting->sums);
+    writer_free(exporting->writer);
+}
+
+static int walk(struct exporting *exporting, layer_on_change on_change, struct error *err)
+{
+    const struct layer_diff_options options = {0};
+    struct layer_diff_total total = {0};
+
+    if (layer_diff(engine_volume(exporting->core->engine), &exporting->stack.base,
+                   &exporting->stack.full, &options, on_change, exporting, &total, err) < 0)
+        return -1;
+    return total.n_deep ? error_set(err, ERROR_LIMIT, "directories are nested too deep to be moved")
+                        : 0;
+}
+
+static char *path_in_archive(const char *path)
+{
+    return xasprintf(TRANSFER_FILES "/%s", path);
+}
+
+// ---- names and sums ----
+
+static int note_change(void *data, const struct layer_change *change, struct error *err)
+{
+    struct exporting *exporting = data;
+    char sum[SUM_TEXT];
+
+    if ((change->kind == LAYER_REMOVED || change->is_type_changed) &&
+        transfer_about_add(&exporting->changes, "removed", change->item.path, err) < 0)
+        return -1;
+    if (change->kind == LAYER_REMOVED || !S_ISREG(change->item.mode))
+        return 0;
+    exporting->files++;
+    if (change->item.is_hard_link)
+        return 0;
+    if (change->item.size > exporting->maximum - exporting->bytes)
+        return error_set(err, ERROR_LIMIT, "its files have more than %" PRIu64 " bytes",
+                         exporting->maximum);
+    exporting->bytes += change->item.size;
+    autofree char *path = path_in_archive(change->item.path);
+    return sum_file(change->fd, sum, err) < 0 ? -1
+                                              : transfer_sums_add(&exporting->sums, sum, path, err);
+}
+
+static int describe_numbers(struct exporting *exporting, struct buffer *about, struct error *err)
+{
+    char created[24], files[24], bytes[24];
+
+    (void)snprintf(created, sizeof created, "%" PRId64, exporting->record->created_at);
+    (void)snprintf(files, sizeof files, "%" PRIu64, exporting->files);
+    (void)snprintf(bytes, sizeof bytes, "%" PRIu64, exporting->bytes);
+    if (transfer_about_add(about, "created", created, err) < 0 ||
+        transfer_about_add(about, "files", files, err) < 0)
+        return -1;
+    return transfer_about_add(about, "bytes", bytes, err);
+}
+
+static int describe_env(const struct snapshot_record *record, struct buffer *about,
+                        struct error *err)
+{
+    autotexts env = {0};
+
+    texts_unpack(record->env, &env);
+    for (size_t i = 0; i < env.count; i++) {
+        if (transfer_about_add(about, "env", env.items[i], err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int describe(struct exporting *exporting, struct buffer *about, struct error *err)
+{
+    const struct snapshot_record *record = exporting->record;
+    char digest[RUNTIME_DIGEST];
+
+    if (runtime_digest(exporting->core, record->runtime, digest, err) < 0)
+        return -1;
+    const struct {
+        const char *name, *value;
+    } lines[] = {
+        {"name", record->name},
+        {"tag", record->tag},
+        {"description", record->description},
+        {"message", record->message},
+        {"metadata", record->metadata},
+        {"runtime", record->runtime},
+        {"runtime-hash", digest},
+    };
+    if (transfer_about_begin(about, err) < 0)
+        return -1;
+    for (size_t i = 0; i < ARRAY_SIZE(lines); i++) {
+        if (transfer_about_add(about, lines[i].name, lines[i].value, err) < 0)
+            return -1;
+    }
+    if (describe_numbers(exporting, about, err) < 0 || describe_env(record, about, err) < 0)
+        return -1;
+    return exporting->changes.length ? buffer_add_text(about, exporting->changes.data, err) : 0;
+}
+
+// ---- contents ----
+
+static int write_text(struct exporting *exporting, const char *name, const struct buffer *text,
+                      struct error *err)
+{
+    const struct files_item item = {
+        .path = name,
+        .target = "",
+        .mode = S_IFREG | 0644,
+        .size = text->length,
+        .mtime_ns = exporting->record->created_at * 1000000,
+        .links = 1,
+    };
+    if (writer_item(exporting->writer, &item, err) < 0)
+        return -1;
+    return text->length ? writer_data(exporting->writer, text->data, text->length, err) : 0;
+}
+
+static int write_content(struct exporting *exporting, const struct layer_change *change,
+                         struct error *err)
+{
+    char piece[PIECE];
+
+    for (uint64_t left = change->item.size; left;) {
+        ssize_t got =
+            fd_read_full(change->fd, piece, left < sizeof piece ? (size_t)left : sizeof piece);
+        if (got <= 0)
+            return error_sys_code(err, got < 0 ? errno : EIO, "read '%.300s' of the snapshot",
+                                  change->item.path);
+        if (writer_data(exporting->writer, piece, (size_t)got, err) < 0)
+            return -1;
+        left -= (uint64_t)got;
+    }
+    return 0;
+}
+
+static int write_change(void *data, const struct layer_change *change, struct error *err)
+{
+    struct exporting *exporting = data;
+    struct files_item item = change->item;
+
+    if (change->kind == LAYER_REMOVED)
+        return 0;
+    autofree char *path = path_in_archive(item.path);
+    autofree char *target = item.is_hard_link ? path_in_archive(item.target) : NULL;
+    item.path = path;
+    if (target) {
+        item.target = target;
+        item.size = 0;
+    }
+    if (writer_item(exporting->writer, &item, err) < 0)
+        return -1;
+    return S_ISREG(item.mode) && !item.is_hard_link ? write_content(exporting, change, err) : 0;
+}
+
+/* Of the first text too; its line is the first. */
+static int sum_about(struct exporting *exporting, const struct buffer *about, struct buffer *sums,
+                     struct error *err)
+{
+    struct sum sum = {0};
+    char text[SUM_TEXT];
+
+    sum_begin(&sum);
+    sum_add(&sum, about->data, about->length);
+    sum_end(&sum, text);
+    if (transfer_sums_add(sums, text, TRANSFER_ABOUT, err) < 0)
+        return -1;
+    return exporting->sums.length
+               ? buffer_add(sums, exporting->sums.data, exporting->sums.length, err)
+               : 0;
+}
+
+static int write_all(struct exporting *exporting, const struct buffer *about,
+                     const struct archive_task *task, int fd, struct error *err)
+{
+    autobuffer sums = {.maximum = TRANSFER_SUMS_MAX};
+
+    if (sum_about(exporting, about, &sums, err) < 0 ||
+        writer_open(task, fd, &exporting->writer, err) < 0 ||
+        write_text(exporting, TRANSFER_ABOUT, about, err) < 0 ||
+        write_text(exporting, TRANSFER_SUMS, &sums, err) < 0 ||
+        walk(exporting, write_change, err) < 0)
+        return -1;
+    return writer_finish(exporting->writer, err);
+}
+
+static int export_to(struct exporting *exporting, uint64_t maximum, int fd, struct error *err)
+{
+    const struct snapshot_record *record = exporting->record;
+    autobuffer about = {.maximum = TRANSFER_ABOUT_MAX};
+    struct archive_task task;
+    char program[PATH_MAX];
+
+    exporting->maximum = maximum;
+    buffer_init(&exporting->changes, TRANSFER_ABOUT_MAX);
+    buffer_init(&exporting->sums, TRANSFER_SUMS_MAX);
+    if (file_archive_task(exporting->core, ARCHIVE_TAR_ZSTD, maximum, program, &task, err) < 0 ||
+        stack_open(exporting->core, record->runtime, record->layers, &exporting->stack, err) < 0 ||
+        walk(exporting, note_change, err) < 0 || describe(exporting, &about, err) < 0 ||
+        write_all(exporting, &about, &task, fd, err) < 0)
+        return -1;
+    return 0;
+}
+
+static int failed(const struct snapshot_record *record, struct error *err)
+{
+    if (err->kind == ERROR_LIMIT || err->sys == ENOSPC || err->sys == EDQUOT) {
+        err->kind = ERROR_LIMIT;
+        (void)error_about(err, "snapshot", "too large");
+    }
+    return error_wrap(err, "export snapshot '%s'", record->id);
+}
+
+int transfer_export(struct core *core, const struct actor *actor, const char *id, uint64_t maximum,
+                    int *fd, uint64_t *size, struct error *err)
+{
+    __attribute__((cleanup(exporting_clear))) struct exporting exporting = {.core = core};
+    autohold hold = {.core = core};
+    autosnapshot record = {0};
+    autofd archive = -1;
+    struct stat info;
+
+    if (snapshot_find_ready(core, actor, id, &record, err) < 0 ||
+        snapshot_hold(core, &record, &hold, err) < 0)
+        return -1;
+    exporting.record = &record;
+    if (file_temporary(core, &archive, err) < 0)
+        return -1;
+    if (export_to(&exporting, maximum, archive, err) < 0)
+        return failed(&record, err);
+    if (fstat(archive, &info) < 0)
+        return error_sys(err, "look at the archive that was made");
+    *size = (uint64_t)info.st_size;
+    *fd = take_fd(archive);
+    return 0;
+}

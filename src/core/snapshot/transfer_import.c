@@ -1,0 +1,492 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Snapshots from files; see transfer.h. burrow-archive takes the archive apart, a box of its own over the same runtime takes the files in;
+ * the server reads the two texts and compares sums on the way between them.
+ */
+#include "archive/unpacker.h"
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/utf8.h"
+#include "core/sandbox/file_impl.h"
+#include "core/layer/layers.h"
+#include "core/runtime/runtime.h"
+#include "core/snapshot/snapshot_impl.h"
+#include "core/snapshot/digest.h"
+#include "core/snapshot/transfer.h"
+#include "core/snapshot/transfer_text.h"
+#include "core/snapshot/workshop.h"
+#include "engine/files.h"
+#include "store/checkpoints.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define PREFIX TRANSFER_FILES "/"
+#define MODES_MAX ((size_t)16 << 20)
+#define DIRS_MAX ((size_t)64 << 20)
+#define USUAL_RATIO 16
+#define ROOM_MIN ((uint64_t)1 << 20)
+#define IMPORT_MODE 0777u // what files_import sets by itself
+#define IMPORT_DIR_MODE 01777u
+
+struct importing {
+    struct core *core;
+    struct unpacker *unpacker;
+    struct texts about;
+    struct buffer sums_text;
+    struct transfer_sums sums;
+    struct sum sum;      // of the file under way
+    uint64_t left;       // of its bytes
+    char *path;          // its path in the archive
+    struct buffer modes; // packed texts: mode and path of what gets its mode at last
+    struct texts dirs;   // records of directories, which get their times at last
+    size_t dirs_bytes;   // that these take
+    size_t n_dirs_left;
+    struct workshop workshop;
+};
+
+static void importing_clear(struct importing *importing)
+{
+    unpacker_free(importing->unpacker);
+    texts_clear(&importing->about);
+    buffer_clear(&importing->sums_text);
+    transfer_sums_clear(&importing->sums);
+    texts_clear(&importing->dirs);
+    sum_clear(&importing->sum);
+    free(importing->path);
+    buffer_clear(&importing->modes);
+    workshop_close(&importing->workshop);
+}
+
+static int damaged(struct error *err, const char *why)
+{
+    error_set(err, ERROR_INVALID, "the archive is damaged: %s", why);
+    return error_about(err, "archive", "damaged");
+}
+
+static int refused(struct error *err, const char *path, const char *why)
+{
+    error_set(err, ERROR_INVALID, "entry '%.300s' of the archive %s", path, why);
+    return error_about(err, "archive", "refused");
+}
+
+// ---- the texts ----
+
+static int read_entry(struct importing *importing, const char *name, struct buffer *out,
+                      struct error *err)
+{
+    struct files_item item;
+    int more = unpacker_next(importing->unpacker, &item, err);
+
+    if (more < 0)
+        return -1;
+    if (more == 0 || strcmp(item.path, name) != 0 || !S_ISREG(item.mode) || item.is_hard_link ||
+        item.size > out->maximum)
+        return damaged(err, "it does not begin as the archive of a snapshot does");
+    for (uint64_t left = item.size; left;) {
+        char piece[4096];
+        ssize_t got = unpacker_fill(importing->unpacker, piece,
+                                    left < sizeof piece ? (size_t)left : sizeof piece, err);
+        if (got < 0 || buffer_add(out, piece, (size_t)got, err) < 0)
+            return -1;
+        left -= (uint64_t)got;
+    }
+    return 0;
+}
+
+static bool is_utf8(const char *text)
+{
+    size_t left = strlen(text), length = 1;
+    for (; left && length; left -= length, text += length)
+        length = utf8_length(text, left);
+    return !left;
+}
+
+static int check_values(const struct texts *about, struct error *err)
+{
+    static const struct {
+        const char *name;
+        size_t maximum; // bytes, as other ways to make one have it
+    } values[] = {{"name", 128},     {"tag", 128},           {"description", 4096},
+                  {"message", 4096}, {"metadata", 64 << 10}, {"runtime", 256},
+                  {"env", 1 << 20}};
+    const char *value;
+
+    for (size_t i = 0; i < ARRAY_SIZE(values); i++) {
+        for (size_t at = 1; (value = transfer_about_next(about, values[i].name, &at));) {
+            bool is_env = strcmp(values[i].name, "env") == 0;
+            if (strlen(value) > values[i].maximum || !is_utf8(value) ||
+                (is_env && (!strchr(value, '=') || *value == '=')))
+                return damaged(err, "what it says of itself makes no sense");
+        }
+    }
+    return transfer_about_get(about, "runtime") && transfer_about_get(about, "name")
+               ? 0
+               : damaged(err, "it does not say what its snapshot is");
+}
+
+static int check_about(struct importing *importing, const struct buffer *about, struct error *err)
+{
+    struct sum sum = {0};
+    char text[SUM_TEXT];
+
+    sum_begin(&sum);
+    sum_add(&sum, about->data, about->length);
+    sum_end(&sum, text);
+    return transfer_sums_use(&importing->sums, text, TRANSFER_ABOUT)
+               ? 0
+               : damaged(err, "'" TRANSFER_ABOUT "' does not have the sum it should have");
+}
+
+static int read_texts(struct importing *importing, struct error *err)
+{
+    autobuffer about = {.maximum = TRANSFER_ABOUT_MAX};
+
+    if (read_entry(importing, TRANSFER_ABOUT, &about, err) < 0 ||
+        transfer_about_read(&about, &importing->about, err) < 0 ||
+        check_values(&importing->about, err) < 0 ||
+        read_entry(importing, TRANSFER_SUMS, &importing->sums_text, err) < 0 ||
+        transfer_sums_read(&importing->sums_text, &importing->sums, err) < 0)
+        return -1;
+    return check_about(importing, &about, err);
+}
+
+static int no_runtime(const char *name, struct error *err)
+{
+    error_set(err, ERROR_NOT_FOUND,
+              "the snapshot was made on runtime '%.100s', which this machine does not have", name);
+    return error_about(err, "runtime", NULL);
+}
+
+/* The box is there already, so the runtime is. */
+static int check_runtime(struct importing *importing, bool is_forced, struct error *err)
+{
+    const char *name = transfer_about_get(&importing->about, "runtime");
+    const char *made_on = transfer_about_get(&importing->about, "runtime-hash");
+    char digest[RUNTIME_DIGEST];
+
+    if (is_forced || !made_on)
+        return 0;
+    if (runtime_digest(importing->core, name, digest, err) < 0)
+        return -1;
+    if (strcmp(digest, made_on) == 0)
+        return 0;
+    error_set(
+        err, ERROR_CONFLICT,
+        "the snapshot was made on another build of runtime '%s'; force it to be used on this one",
+        name);
+    return error_about(err, "runtime", "differs");
+}
+
+// ---- the files, on their way into the box ----
+
+static int check_sum(struct importing *importing, struct error *err)
+{
+    char sum[SUM_TEXT];
+
+    sum_end(&importing->sum, sum);
+    if (transfer_sums_use(&importing->sums, sum, importing->path))
+        return 0;
+    error_set(err, ERROR_INVALID,
+              "the archive is damaged: '%.300s' does not have the sum it should have",
+              importing->path);
+    return error_about(err, "archive", "damaged");
+}
+
+/* Set-id bits, and directories closed to their owner, come when everything is in. */
+static int note_mode(struct importing *importing, const struct files_item *item, struct error *err)
+{
+    bool is_dir = S_ISDIR(item->mode);
+    uint32_t mode = item->mode & 07777,
+             set = is_dir ? (mode & IMPORT_DIR_MODE) | 0700 : mode & IMPORT_MODE;
+
+    if (S_ISLNK(item->mode) || item->is_hard_link || mode == set)
+        return 0;
+    autofree char *line = xasprintf("%o /%s", mode, item->path);
+    const char *one[] = {line, NULL};
+    autofree char *packed = texts_pack(one);
+    return buffer_add_text(&importing->modes, packed, err);
+}
+
+static int note_dir(struct importing *importing, const struct files_item *item, struct error *err)
+{
+    autofree char *line = xasprintf("%o %u %u %" PRId64 " %s", item->mode, item->uid, item->gid,
+                                    item->mtime_ns, item->path);
+    importing->dirs_bytes += strlen(line) + 1;
+    if (importing->dirs_bytes > DIRS_MAX)
+        return error_set(err, ERROR_LIMIT, "the archive has too many directories");
+    texts_add(&importing->dirs, line);
+    return 0;
+}
+
+static int begin_file(struct importing *importing, const struct files_item *item, struct error *err)
+{
+    free(importing->path);
+    importing->path = xasprintf(PREFIX "%s", item->path);
+    importing->left = item->size;
+    sum_begin(&importing->sum);
+    return item->size ? 0 : check_sum(importing, err);
+}
+
+static int take_item(struct importing *importing, struct files_item *item, struct error *err)
+{
+    const size_t length = sizeof PREFIX - 1;
+
+    if (strncmp(item->path, PREFIX, length) != 0)
+        return refused(err, item->path, "is none of a snapshot's");
+    if (item->is_hard_link && strncmp(item->target, PREFIX, length) != 0)
+        return refused(err, item->path, "is a hard link to what is none of the snapshot's files");
+    item->path += length;
+    if (item->is_hard_link)
+        item->target += length;
+    if (note_mode(importing, item, err) < 0)
+        return -1;
+    if (S_ISDIR(item->mode) && note_dir(importing, item, err) < 0)
+        return -1;
+    return S_ISREG(item->mode) && !item->is_hard_link ? begin_file(importing, item, err) : 0;
+}
+
+static int next_item(void *data, struct files_item *item, struct error *err)
+{
+    struct importing *importing = data;
+
+    for (;;) {
+        int more = unpacker_next(importing->unpacker, item, err);
+        if (more == 0 && importing->sums.n_used != importing->sums.count)
+            return damaged(err, "it has fewer files than sums");
+        if (more <= 0)
+            return more;
+        if (strcmp(item->path, TRANSFER_FILES) == 0 && S_ISDIR(item->mode))
+            continue;
+        return take_item(importing, item, err) < 0 ? -1 : 1;
+    }
+}
+
+static ssize_t fill(void *data, void *bytes, size_t size, struct error *err)
+{
+    struct importing *importing = data;
+    ssize_t got = unpacker_fill(importing->unpacker, bytes, size, err);
+
+    if (got <= 0)
+        return got;
+    sum_add(&importing->sum, bytes, (size_t)got);
+    importing->left -= (uint64_t)got;
+    return importing->left == 0 && check_sum(importing, err) < 0 ? -1 : got;
+}
+
+static int remove_paths(struct importing *importing, int conversation, struct error *err)
+{
+    const char *path;
+
+    for (size_t at = 1; (path = transfer_about_next(&importing->about, "removed", &at));) {
+        if (!files_path_is_plain(path))
+            return refused(err, path, "would lead out of the sandbox");
+        autofree char *absolute = xasprintf("/%s", path);
+        if (files_remove(conversation, absolute, FILES_RECURSIVE | FILES_MISSING_OK, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* What lies in a directory before it, as it may be closed then. */
+static int set_modes(struct importing *importing, int conversation, struct error *err)
+{
+    autotexts modes = {0};
+
+    texts_unpack(importing->modes.data, &modes);
+    for (size_t i = modes.count; i-- > 0;) {
+        char *path = NULL;
+        uint32_t mode = (uint32_t)strtoul(modes.items[i], &path, 8);
+        if (files_chmod(conversation, path + 1, mode, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* The directories once more, those within others before these: nothing comes into them any more. */
+static int next_dir(void *data, struct files_item *item, struct error *err)
+{
+    struct importing *importing = data;
+    int at = 0;
+
+    (void)err;
+    if (importing->n_dirs_left == 0)
+        return 0;
+    const char *line = importing->dirs.items[--importing->n_dirs_left];
+    *item = (struct files_item){.target = "", .links = 1};
+    (void)sscanf(line, "%o %u %u %" SCNd64 "%n", &item->mode, &item->uid, &item->gid,
+                 &item->mtime_ns, &at);
+    item->path = line + at + 1;
+    return 1;
+}
+
+static int fill_box(struct importing *importing, struct error *err)
+{
+    autofd conversation = -1;
+
+    if (workshop_files(&importing->workshop, &conversation, err) < 0 ||
+        remove_paths(importing, conversation, err) < 0 ||
+        files_import(conversation, "/", FILES_OWNERS, next_item, fill, importing, NULL, err) < 0)
+        return -1;
+    importing->n_dirs_left = importing->dirs.count;
+    if (files_import(conversation, "/", FILES_OWNERS, next_dir, fill, importing, NULL, err) < 0)
+        return -1;
+    return set_modes(importing, conversation, err);
+}
+
+/* burrow-archive refuses what it cannot read in the same way as what nobody should. */
+static bool is_unreadable(const struct error *err)
+{
+    static const char *const starts[] = {"the archive is damaged", "the archive is cut off",
+                                         "this is neither"};
+
+    for (size_t i = 0; i < ARRAY_SIZE(starts); i++) {
+        if (strncmp(err->text, starts[i], strlen(starts[i])) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* What the box says is about the archive, unless there is no room or it has gone. */
+static int failed(struct error *err)
+{
+    if (err->kind == ERROR_INVALID && is_unreadable(err))
+        return error_about(err, "archive", "damaged");
+    if (err->kind == ERROR_LIMIT || err->sys == ENOSPC || err->sys == EDQUOT) {
+        err->kind = ERROR_LIMIT;
+        return error_about(err, "snapshot", "too large");
+    }
+    if (err->noun || err->kind == ERROR_TIMEOUT || err->kind == ERROR_GONE ||
+        err->kind == ERROR_UNAVAILABLE)
+        return -1;
+    err->kind = ERROR_INVALID;
+    return error_about(err, "archive", "refused");
+}
+
+// ---- the record ----
+
+static int put(struct core *core, const struct snapshot_record *record, const char *layer,
+               struct error *err)
+{
+    autotransaction together = {0};
+
+    if (store_begin(core->store, STORE_DURABLE, &together, err) < 0 ||
+        snapshot_put(core, record, layer, (uint64_t)record->size_bytes, err) < 0)
+        return -1;
+    return store_commit(&together, err);
+}
+
+static char *pack_env(const struct texts *about)
+{
+    autotexts env = {0};
+    const char *value;
+
+    for (size_t at = 1; (value = transfer_about_next(about, "env", &at));)
+        texts_add(&env, value);
+    return texts_pack((const char *const *)env.items);
+}
+
+static int record_it(struct importing *importing, const struct actor *actor,
+                     const struct transfer_request *request, char id[ID_TEXT], struct error *err)
+{
+    const struct texts *about = &importing->about;
+    struct error ignored = {0};
+    char layer[LAYER_NAME];
+    uint64_t bytes = 0;
+
+    if (workshop_save(&importing->workshop, layers_name(layer), &bytes, err) < 0)
+        return failed(err);
+    const char *chain[] = {layer, NULL};
+    autofree char *layers = texts_pack(chain);
+    autofree char *env = pack_env(about);
+    int64_t now = (int64_t)clock_wall_ms();
+    const struct snapshot_record record = {
+        .id = id_make(id),
+        .owner = actor_owner(actor),
+        .key_id = *actor->key_id ? actor->key_id : NULL,
+        .runtime = transfer_about_get(about, "runtime"),
+        .name = request->name ? request->name : transfer_about_get(about, "name"),
+        .tag = request->tag ? request->tag : transfer_about_get(about, "tag"),
+        .description = transfer_about_get(about, "description"),
+        .message = transfer_about_get(about, "message"),
+        .is_public = request->is_public,
+        .layers = layers,
+        .env = env,
+        .metadata = transfer_about_get(about, "metadata"),
+        .state = SNAPSHOT_READY,
+        .size_bytes = (int64_t)bytes,
+        .file_count = SNAPSHOT_NOT_COUNTED,
+        .created_at = now,
+        .updated_at = now,
+    };
+    if (put(importing->core, &record, layer, err) == 0)
+        return 0;
+    (void)layer_remove(engine_volume(importing->core->engine), layer, &ignored); // else swept
+    return -1;
+}
+
+/*
+ * How much may come out of the archive: what a sandbox may write, and for large ones as much as files are usually compressed to; never more
+ * than leaves others room.
+ */
+static int measure_room(struct core *core, int archive_fd, uint64_t *room, struct error *err)
+{
+    uint64_t usual = (uint64_t)core->settings.disk_bytes;
+    struct volume_space space;
+    struct stat info;
+
+    if (fstat(archive_fd, &info) < 0)
+        return error_sys(err, "look at the archive");
+    if (volume_space(engine_volume(core->engine), &space, err) < 0)
+        return -1;
+    uint64_t large = (uint64_t)info.st_size * USUAL_RATIO, most = space.free_bytes / 2;
+    *room = large > usual ? large : usual;
+    if (*room > most || usual == 0)
+        *room = most;
+    return *room < ROOM_MIN ? error_set(err, ERROR_LIMIT, LAYERS_NO_ROOM) : 0;
+}
+
+/* The archive's first entries, and a box that can take the others. */
+static int begin(struct importing *importing, const struct transfer_request *request,
+                 int archive_fd, struct error *err)
+{
+    struct archive_task task;
+    char program[PATH_MAX];
+    uint64_t room = 0;
+
+    if (measure_room(importing->core, archive_fd, &room, err) < 0 ||
+        file_archive_task(importing->core, ARCHIVE_TAR_ZSTD, room, program, &task, err) < 0 ||
+        unpacker_open(&task, archive_fd, &importing->unpacker, err) < 0 ||
+        read_texts(importing, err) < 0 ||
+        snapshot_check_words(transfer_about_get(&importing->about, "name"),
+                             transfer_about_get(&importing->about, "tag"), err) < 0)
+        return -1;
+    const char *runtime = transfer_about_get(&importing->about, "runtime");
+    if (runtime_check(importing->core, runtime, err) < 0)
+        return no_runtime(runtime, err);
+    if (workshop_open(&importing->workshop, runtime, room, err) < 0)
+        return -1;
+    return check_runtime(importing, request->is_forced, err);
+}
+
+int transfer_import(struct core *core, const struct actor *actor,
+                    const struct transfer_request *request, int archive_fd,
+                    struct snapshot_record *out, struct error *err)
+{
+    __attribute__((cleanup(importing_clear))) struct importing importing = {
+        .core = core, .workshop = {.core = core}};
+    char id[ID_TEXT];
+
+    buffer_init(&importing.sums_text, TRANSFER_SUMS_MAX);
+    buffer_init(&importing.modes, MODES_MAX);
+    if (snapshot_check_words(request->name, request->tag, err) < 0)
+        return -1;
+    if (begin(&importing, request, archive_fd, err) < 0)
+        return err->noun && strcmp(err->noun, "archive") == 0 ? failed(err) : -1;
+    if (fill_box(&importing, err) < 0)
+        return failed(err);
+    if (record_it(&importing, actor, request, id, err) < 0)
+        return error_wrap(err, "keep the snapshot");
+    return snapshot_get(core, actor, id, out, err);
+}

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Texts in a snapshot's archive; see transfer_text.h. */
+#include "core/snapshot/transfer_text.h"
+
+#include "base/mem.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define FIRST_LINE "burrow-snapshot 1"
+#define FIRST_WORD "burrow-snapshot "
+#define ABOUT_MAX_LINES ((size_t)512 << 10)
+#define SUM_LENGTH 64
+#define LINE_MIN (SUM_LENGTH + 4) // with two spaces, a name of one character and the newline
+
+int transfer_about_begin(struct buffer *about, struct error *err)
+{
+    return buffer_add_text(about, FIRST_LINE "\n", err);
+}
+
+int transfer_about_add(struct buffer *about, const char *name, const char *value, struct error *err)
+{
+    if (!value)
+        return 0;
+    autofree char *line = xasprintf("%s: %s", name, value);
+    const char *one[] = {line, NULL};
+    autofree char *packed = texts_pack(one);
+    return buffer_add_text(about, packed, err);
+}
+
+/* Lines of nothing cost more memory than they take in the archive. */
+static bool has_fair_lines(const char *text)
+{
+    size_t lines = 0;
+
+    for (const char *at = text; (at = strchr(at, '\n')); at++)
+        lines++;
+    return lines <= ABOUT_MAX_LINES;
+}
+
+int transfer_about_read(const struct buffer *about, struct texts *lines, struct error *err)
+{
+    autotexts found = {0};
+
+    if (about->length && strlen(about->data) == about->length && has_fair_lines(about->data))
+        texts_unpack(about->data, &found);
+    if (found.count == 0 || strncmp(found.items[0], FIRST_WORD, sizeof FIRST_WORD - 1) != 0) {
+        error_set(err, ERROR_INVALID, "this is no archive of a snapshot");
+        return error_about(err, "archive", "damaged");
+    }
+    if (strcmp(found.items[0], FIRST_LINE) != 0) {
+        error_set(err, ERROR_INVALID,
+                  "the archive is '%.40s', of a later burrow; this one knows '" FIRST_LINE "'",
+                  found.items[0]);
+        return error_about(err, "archive", "refused");
+    }
+    *lines = found;
+    found = (struct texts){0};
+    return 0;
+}
+
+const char *transfer_about_next(const struct texts *lines, const char *name, size_t *at)
+{
+    size_t length = strlen(name);
+
+    while (*at < lines->count) {
+        const char *line = lines->items[(*at)++];
+        if (strncmp(line, name, length) == 0 && strncmp(line + length, ": ", 2) == 0)
+            return line + length + 2;
+    }
+    return NULL;
+}
+
+const char *transfer_about_get(const struct texts *lines, const char *name)
+{
+    size_t at = 1;
+    return transfer_about_next(lines, name, &at);
+}
+
+/* Names with newlines and backslashes are escaped, which a backslash at the beginning of the line tells. */
+int transfer_sums_add(struct buffer *sums, const char *sum, const char *path, struct error *err)
+{
+    bool is_escaped = strpbrk(path, "\n\\\r") != NULL;
+
+    if (buffer_addf(sums, err, "%s%s  ", is_escaped ? "\\" : "", sum) < 0)
+        return -1;
+    for (const char *c = path; *c; c++) {
+        const char *escape = *c == '\n' ? "\\n" : *c == '\r' ? "\\r" : *c == '\\' ? "\\\\" : NULL;
+        if ((escape ? buffer_add_text(sums, escape, err) : buffer_add(sums, c, 1, err)) < 0)
+            return -1;
+    }
+    return buffer_add_text(sums, "\n", err);
+}
+
+struct transfer_sum {
+    const char *at;
+    size_t length; // with its newline
+    bool is_used;
+};
+
+static int compare(const void *left, const void *right)
+{
+    const struct transfer_sum *a = left, *b = right;
+    int order = memcmp(a->at, b->at, a->length < b->length ? a->length : b->length);
+    return order ? order : (a->length > b->length) - (a->length < b->length);
+}
+
+static bool is_sum_line(const char *at, size_t length)
+{
+    if (length && *at == '\\') {
+        at++;
+        length--;
+    }
+    return length >= LINE_MIN && strspn(at, "0123456789abcdef") == SUM_LENGTH &&
+           memcmp(at + SUM_LENGTH, "  ", 2) == 0 && at[length - 1] == '\n';
+}
+
+int transfer_sums_read(const struct buffer *text, struct transfer_sums *out, struct error *err)
+{
+    const char *at = text->data, *end = at + text->length;
+    size_t capacity = 0;
+
+    while (text->length && at < end) {
+        const char *newline = memchr(at, '\n', (size_t)(end - at));
+        size_t length = (size_t)((newline ? newline + 1 : end) - at);
+        if (!is_sum_line(at, length)) {
+            error_set(err, ERROR_INVALID,
+                      "the archive is damaged: line %zu of '" TRANSFER_SUMS "' is no sum and name",
+                      out->count + 1);
+            return error_about(err, "archive", "damaged");
+        }
+        if (out->count == capacity) {
+            capacity = capacity ? capacity * 2 : 64;
+            out->lines = xrealloc(out->lines, capacity, sizeof *out->lines);
+        }
+        out->lines[out->count++] = (struct transfer_sum){.at = at, .length = length};
+        at += length;
+    }
+    if (out->count)
+        qsort(out->lines, out->count, sizeof *out->lines, compare);
+    return 0;
+}
+
+bool transfer_sums_use(struct transfer_sums *sums, const char *sum, const char *path)
+{
+    autobuffer line = {0};
+    struct error ignored = {0};
+
+    if (!sums->count || transfer_sums_add(&line, sum, path, &ignored) < 0)
+        return false;
+    const struct transfer_sum wanted = {.at = line.data, .length = line.length};
+    struct transfer_sum *found = bsearch(&wanted, sums->lines, sums->count, sizeof wanted, compare);
+    if (!found || found->is_used)
+        return false;
+    found->is_used = true;
+    sums->n_used++;
+    return true;
+}
+
+void transfer_sums_clear(struct transfer_sums *sums)
+{
+    free(sums->lines);
+    *sums = (struct transfer_sums){0};
+}

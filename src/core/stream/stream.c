@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What callers may do with streams: make, find, read, append, complete, remove. */
+#include "core/stream/stream.h"
+
+#include "base/clock.h"
+#include "base/id.h"
+#include "core/core_impl.h"
+#include "core/stream/spool.h"
+#include "core/stream/stream_object.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#define TTL_MAX_MS (100LL * 365 * 24 * 60 * 60 * 1000) // so that times stay numbers
+
+static int make_file(struct streams *streams, const char *id, struct error *err)
+{
+    int fd = -1;
+
+    if (spool_open_file(streams->spool_fd, id, O_CREAT | O_EXCL, &fd, err) < 0)
+        return -1;
+    (void)close(fd);
+    return 0;
+}
+
+static int64_t expiry(struct streams *streams, int64_t now, int64_t ttl_ms)
+{
+    if (ttl_ms <= 0)
+        ttl_ms = streams->keep_ms;
+    return now + (ttl_ms < TTL_MAX_MS ? ttl_ms : TTL_MAX_MS);
+}
+
+int stream_create(struct core *core, const struct actor *actor,
+                  const struct stream_request *request, struct stream_record *out,
+                  struct error *err)
+{
+    struct streams *streams = core->streams;
+    int64_t now = (int64_t)clock_wall_ms();
+    char id[ID_TEXT], path[SPOOL_PATH];
+    struct error ignored;
+
+    struct stream_record record = {
+        .id = id_make(id),
+        .owner = actor_owner(actor),
+        .kind = STREAM_USER,
+        .name = request->name ? request->name : "",
+        .metadata = request->metadata,
+        .headers = request->headers,
+        .file = spool_path(id, path),
+        .expires_at = expiry(streams, now, request->ttl_ms),
+        .created_at = now,
+        .updated_at = now,
+    };
+    if (make_file(streams, id, err) < 0)
+        return -1;
+    if (store_stream_put(streams->store, &record, request->labels, request->n_labels, err) < 0) {
+        (void)spool_remove_file(streams->spool_fd, id, &ignored); // else swept later
+        return -1;
+    }
+    return store_stream_get(streams->store, id, out, err);
+}
+
+/* Rows of open streams know nothing of their sizes. */
+static void fill_size(struct streams *streams, struct stream_record *record)
+{
+    struct stream_progress progress;
+
+    if (record->state != STREAM_OPEN)
+        return;
+    autoptr(stream) stream = streams_find(streams, record->id);
+    if (stream) {
+        stream_progress(stream, &progress);
+        record->size_bytes = (int64_t)progress.size_bytes;
+    } else {
+        record->size_bytes = (int64_t)spool_file_size(streams->spool_fd, record->id);
+    }
+}
+
+int stream_get(struct core *core, const struct actor *actor, const char *id,
+               struct stream_record *out, struct error *err)
+{
+    autostream record = {0};
+
+    if (!id_is_valid(id))
+        return stream_missing(id, err);
+    if (store_stream_get(core->store, id, &record, err) < 0)
+        return -1;
+    if (!actor_sees(actor, &record.owner))
+        return stream_missing(id, err);
+    fill_size(core->streams, &record);
+    *out = record;
+    record = (struct stream_record){0};
+    return 0;
+}
+
+int stream_list(struct core *core, const struct stream_filter *filter, struct stream_list *out,
+                struct error *err)
+{
+    if (store_stream_list(core->store, filter, out, err) < 0)
+        return -1;
+    for (size_t i = 0; i < out->count; i++)
+        fill_size(core->streams, &out->rows[i]);
+    return 0;
+}
+
+/* One that the actor may change. */
+static int fetch_own(struct core *core, const struct actor *actor, const char *id,
+                     struct stream **out, struct error *err)
+{
+    autoptr(stream) stream = NULL;
+
+    if (streams_fetch(core->streams, id, &stream, err) < 0)
+        return -1;
+    if (!actor_sees(actor, &stream->record.owner))
+        return stream_missing(id, err);
+    *out = take(stream);
+    return 0;
+}
+
+int stream_remove(struct core *core, const struct actor *actor, const char *id, struct error *err)
+{
+    autoptr(stream) stream = NULL;
+
+    if (fetch_own(core, actor, id, &stream, err) < 0)
+        return -1;
+    return stream_erase(stream, true, err);
+}
+
+int stream_open(struct core *core, const char *id, struct stream **out, struct error *err)
+{
+    autoptr(stream) stream = NULL;
+
+    if (streams_fetch(core->streams, id, &stream, err) < 0)
+        return -1;
+    (void)pthread_mutex_lock(&stream->lock);
+    bool is_removed = stream->is_removed;
+    (void)pthread_mutex_unlock(&stream->lock);
+    if (is_removed)
+        return stream_missing(id, err);
+    *out = take(stream);
+    return 0;
+}
+
+struct stream *stream_open_quick(struct core *core, const char *id)
+{
+    return streams_find(core->streams, id);
+}
+
+static int ended(const char *id, struct error *err)
+{
+    error_set(err, ERROR_GONE, "stream '%s' is complete: nothing can be added to it", id);
+    return error_about(err, "stream", "complete");
+}
+
+static int commands(const char *id, struct error *err)
+{
+    error_set(err, ERROR_CONFLICT, "stream '%s' is written by a command, which also ends it", id);
+    return error_about(err, "stream", "busy");
+}
+
+/* With the lock held: whether an append of this length may begin. */
+static int check_append(const struct stream *stream, size_t length, struct error *err)
+{
+    const char *id = stream->record.id;
+    uint64_t limit = stream->streams->limit_bytes;
+
+    if (stream->is_removed)
+        return stream_missing(id, err);
+    if (stream_is_commands(stream) && !stream->is_complete)
+        return commands(id, err);
+    if (stream_is_frozen(stream))
+        return ended(id, err);
+    if (limit && (length > limit || stream->size_bytes > limit - length)) {
+        error_set(err, ERROR_LIMIT,
+                  "stream '%s' would become larger than the %llu bytes a stream may have", id,
+                  (unsigned long long)limit);
+        return error_about(err, "stream", "size");
+    }
+    return 0;
+}
+
+static int begin_append(struct stream *stream, size_t length, uint64_t *offset, struct error *err)
+{
+    (void)pthread_mutex_lock(&stream->lock);
+    while (stream->is_appending)
+        (void)pthread_cond_wait(&stream->calm, &stream->lock);
+    int result = check_append(stream, length, err);
+    if (result == 0)
+        stream->is_appending = true;
+    *offset = stream->size_bytes;
+    (void)pthread_mutex_unlock(&stream->lock);
+    return result;
+}
+
+static int write_at(struct stream *stream, const char *data, size_t length, uint64_t offset,
+                    struct error *err)
+{
+    while (length > 0) {
+        ssize_t wrote = pwrite(stream->fd, data, length, (off_t)offset);
+        if (wrote < 0 && errno == EINTR)
+            continue;
+        if (wrote < 0) {
+            bool is_full = errno == ENOSPC || errno == EDQUOT;
+            error_sys(err, "append to stream '%s'", stream->record.id);
+            return error_about(err, "stream",
+                               is_full          ? "disk_full"
+                               : errno == EFBIG ? "size"
+                                                : NULL);
+        }
+        data += wrote;
+        length -= (size_t)wrote;
+        offset += (size_t)wrote;
+    }
+    return 0;
+}
+
+/* Readers see all of it or nothing. It counts for nothing when the stream has ended meanwhile. */
+static int end_append(struct stream *stream, size_t length, bool is_written, struct error *err)
+{
+    int result = is_written ? 0 : -1;
+
+    (void)pthread_mutex_lock(&stream->lock);
+    uint64_t size = stream->size_bytes;
+    if (is_written && stream->is_removed)
+        result = stream_missing(stream->record.id, err);
+    else if (is_written && stream_is_frozen(stream))
+        result = ended(stream->record.id, err);
+    else if (is_written)
+        stream->size_bytes += length;
+    if (result < 0)
+        (void)!ftruncate(stream->fd, (off_t)size); // nobody reads that far
+    stream->is_appending = false;
+    (void)pthread_cond_broadcast(&stream->calm);
+    (void)pthread_mutex_unlock(&stream->lock);
+    return result;
+}
+
+int stream_append(struct core *core, const struct actor *actor, const char *id, const void *data,
+                  size_t length, struct error *err)
+{
+    autoptr(stream) stream = NULL;
+    uint64_t offset;
+
+    if (fetch_own(core, actor, id, &stream, err) < 0 ||
+        begin_append(stream, length, &offset, err) < 0)
+        return -1;
+    bool is_written = write_at(stream, data, length, offset, err) == 0;
+    if (end_append(stream, length, is_written, err) < 0)
+        return -1;
+    hub_tell(core->hub, id);
+    return 0;
+}
+
+/* Fixes the size, for as long as the end is being recorded. 1: there is nothing to do. */
+static int begin_end(struct stream *stream, struct stream_record *row, struct error *err)
+{
+    int result = 0;
+
+    (void)pthread_mutex_lock(&stream->lock);
+    if (stream->is_removed) {
+        result = stream_missing(stream->record.id, err);
+    } else if (stream->is_complete) {
+        result = 1;
+    } else if (stream_is_commands(stream)) {
+        result = commands(stream->record.id, err);
+    } else {
+        stream_freeze(stream);
+        stream->enders++;
+        *row = stream->record;
+        row->size_bytes = (int64_t)stream->size_bytes;
+    }
+    (void)pthread_mutex_unlock(&stream->lock);
+    return result;
+}
+
+static int put_end(struct core *core, struct stream_record *row, struct error *err)
+{
+    row->state = STREAM_COMPLETE;
+    row->completed_at = row->updated_at = (int64_t)clock_wall_ms();
+    if (store_stream_update(core->store, row, STREAM_PART_STATE | STREAM_PART_SIZE,
+                            stream_in(STREAM_OPEN), err) == 0)
+        return 0;
+    return err->kind == ERROR_CONFLICT ? 0 : -1; // another was faster
+}
+
+int stream_complete(struct core *core, const struct actor *actor, const char *id, struct error *err)
+{
+    autoptr(stream) stream = NULL;
+    struct stream_record row;
+
+    if (fetch_own(core, actor, id, &stream, err) < 0)
+        return -1;
+    int begun = begin_end(stream, &row, err);
+    if (begun != 0)
+        return begun < 0 ? -1 : 0;
+    int result = put_end(core, &row, err);
+    if (result == 0)
+        stream_finish(stream, false);
+    (void)pthread_mutex_lock(&stream->lock);
+    stream->is_recorded |= result == 0;
+    stream->enders--;
+    (void)pthread_mutex_unlock(&stream->lock);
+    return result;
+}

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Streams in memory; see stream_object.h. */
+#include "core/stream/stream_object.h"
+
+#include "base/id.h"
+#include "base/mem.h"
+#include "core/stream/spool.h"
+
+#include <assert.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static struct stream_shard *shard_of(struct streams *streams, uint64_t hash)
+{
+    return &streams->shards[(hash >> 48) % STREAM_SHARDS];
+}
+
+struct stream *stream_new(struct streams *streams, const struct stream_record *record, int fd)
+{
+    struct stream *stream = xnew(struct stream);
+
+    stream->streams = streams;
+    stream->record = *record;
+    stream->entry = (struct id_entry){.id = record->id, .hash = id_hash(record->id)};
+    stream->fd = fd;
+    atomic_init(&stream->references, 1);
+    (void)pthread_mutex_init(&stream->lock, NULL);
+    (void)pthread_cond_init(&stream->calm, NULL);
+    return stream;
+}
+
+/* Both with the shard's lock held. */
+static void list(struct stream_shard *shard, struct stream *stream)
+{
+    id_table_put(&shard->table, &stream->entry);
+    stream->is_listed = true;
+}
+
+static void unlist(struct stream_shard *shard, struct stream *stream)
+{
+    if (stream->is_listed)
+        id_table_remove(&shard->table, &stream->entry);
+    stream->is_listed = false;
+}
+
+static void destroy(struct stream *stream)
+{
+    closep(&stream->fd);
+    stream_record_clear(&stream->record);
+    (void)pthread_cond_destroy(&stream->calm);
+    (void)pthread_mutex_destroy(&stream->lock);
+    free(stream);
+}
+
+struct stream *stream_ref(struct stream *stream)
+{
+    (void)atomic_fetch_add_explicit(&stream->references, 1, memory_order_relaxed);
+    return stream;
+}
+
+void stream_free(struct stream *stream)
+{
+    if (!stream)
+        return;
+    unsigned count = atomic_load_explicit(&stream->references, memory_order_relaxed);
+    while (count > 1)
+        if (atomic_compare_exchange_weak_explicit(&stream->references, &count, count - 1,
+                                                  memory_order_release, memory_order_relaxed))
+            return;
+    // Perhaps the last: then nobody may find it in the table any more.
+    struct stream_shard *shard = shard_of(stream->streams, stream->entry.hash);
+    (void)pthread_mutex_lock(&shard->lock);
+    bool is_last = atomic_fetch_sub_explicit(&stream->references, 1, memory_order_acq_rel) == 1;
+    if (is_last)
+        unlist(shard, stream);
+    (void)pthread_mutex_unlock(&shard->lock);
+    if (is_last)
+        destroy(stream);
+}
+
+int stream_missing(const char *id, struct error *err)
+{
+    error_set(err, ERROR_NOT_FOUND, "there is no stream '%s'", id);
+    return error_about(err, "stream", NULL);
+}
+
+struct stream *streams_find(struct streams *streams, const char *id)
+{
+    uint64_t hash = id_hash(id);
+    struct stream_shard *shard = shard_of(streams, hash);
+
+    (void)pthread_mutex_lock(&shard->lock);
+    struct stream *stream = (struct stream *)id_table_find(&shard->table, id, hash);
+    if (stream && stream->is_loading)
+        stream = NULL;
+    if (stream)
+        stream_ref(stream);
+    (void)pthread_mutex_unlock(&shard->lock);
+    if (!stream)
+        return NULL;
+
+    (void)pthread_mutex_lock(&stream->lock);
+    bool is_removed = stream->is_removed;
+    (void)pthread_mutex_unlock(&stream->lock);
+    if (!is_removed)
+        return stream;
+    stream_free(stream);
+    return NULL;
+}
+
+void streams_add(struct streams *streams, struct stream *stream)
+{
+    struct stream_shard *shard = shard_of(streams, stream->entry.hash);
+
+    (void)pthread_mutex_lock(&shard->lock);
+    list(shard, stream);
+    (void)pthread_mutex_unlock(&shard->lock);
+}
+
+/*
+ * A row is read by one thread at a time, with the object already in the table: whoever wants to change that row needs the
+ * object, so what is read stays true.
+ */
+static struct stream *find_or_claim(struct streams *streams, const char *id, bool *is_claimed)
+{
+    uint64_t hash = id_hash(id);
+    struct stream_shard *shard = shard_of(streams, hash);
+    struct stream *stream;
+
+    *is_claimed = false;
+    (void)pthread_mutex_lock(&shard->lock);
+    while ((stream = (struct stream *)id_table_find(&shard->table, id, hash)) && stream->is_loading)
+        (void)pthread_cond_wait(&shard->loaded, &shard->lock);
+    if (stream) {
+        stream_ref(stream);
+    } else {
+        stream = stream_new(streams, &(struct stream_record){.id = xstrdup(id)}, -1);
+        stream->is_loading = *is_claimed = true;
+        list(shard, stream);
+    }
+    (void)pthread_mutex_unlock(&shard->lock);
+    return stream;
+}
+
+/* Those who wait for it then find it, or no longer find it and try for themselves. */
+static void end_loading(struct stream *stream, bool is_loaded)
+{
+    struct stream_shard *shard = shard_of(stream->streams, stream->entry.hash);
+
+    (void)pthread_mutex_lock(&shard->lock);
+    stream->is_loading = false;
+    if (!is_loaded)
+        unlist(shard, stream);
+    (void)pthread_cond_broadcast(&shard->loaded);
+    (void)pthread_mutex_unlock(&shard->lock);
+}
+
+static int open_file(struct stream *stream, struct error *err)
+{
+    struct stream_record *record = &stream->record;
+    int flags = stream_is_commands(stream) && record->state == STREAM_OPEN ? O_APPEND : 0;
+
+    if (spool_open_file(stream->streams->spool_fd, record->id, flags, &stream->fd, err) == 0)
+        return 0;
+    if (err->kind != ERROR_NOT_FOUND)
+        return -1;
+    stream->is_removed = stream->is_complete = true;
+    return 0;
+}
+
+static uint64_t file_size(const struct stream *stream)
+{
+    struct stat status;
+    return fstat(stream->fd, &status) < 0 ? 0 : (uint64_t)status.st_size;
+}
+
+static int load(struct stream *stream, struct error *err)
+{
+    struct stream_record record = {0};
+
+    if (store_stream_get(stream->streams->store, stream->record.id, &record, err) < 0)
+        return -1;
+    free((char *)record.id); // the entry's is the same
+    record.id = stream->record.id;
+    stream->record = record;
+    if (open_file(stream, err) < 0)
+        return -1;
+    if (stream->is_removed)
+        return 0;
+    stream->size_bytes = file_size(stream);
+    stream->is_complete = stream->is_recorded = record.state == STREAM_COMPLETE;
+    // What came after the end is not part of it; what a power cut took is not there.
+    if (stream->is_complete && (uint64_t)record.size_bytes < stream->size_bytes)
+        stream->size_bytes = (uint64_t)record.size_bytes;
+    return 0;
+}
+
+int streams_fetch(struct streams *streams, const char *id, struct stream **out, struct error *err)
+{
+    bool is_claimed;
+
+    if (!id_is_valid(id))
+        return stream_missing(id, err);
+    autoptr(stream) stream = find_or_claim(streams, id, &is_claimed);
+    int result = is_claimed ? load(stream, err) : 0;
+    if (is_claimed)
+        end_loading(stream, result == 0);
+    if (result < 0)
+        return -1;
+    *out = take(stream);
+    return 0;
+}
+
+const char *stream_id(const struct stream *stream)
+{
+    return stream->record.id;
+}
+
+int stream_fd(const struct stream *stream)
+{
+    return stream->fd;
+}
+
+int stream_write_fd(const struct stream *stream)
+{
+    return stream->fd;
+}
+
+bool stream_is_frozen(const struct stream *stream)
+{
+    return stream->is_complete || stream->is_ending || stream->enders > 0;
+}
+
+bool stream_is_commands(const struct stream *stream)
+{
+    enum stream_kind kind = stream->record.kind;
+    return kind == STREAM_STDOUT || kind == STREAM_STDERR || kind == STREAM_COMBINED;
+}
+
+bool stream_is_busy(const struct stream *stream)
+{
+    return stream->record.kind != STREAM_USER && !stream->is_complete;
+}
+
+uint64_t stream_size(const struct stream *stream)
+{
+    bool is_growing = stream_is_commands(stream) && !stream_is_frozen(stream);
+    return is_growing ? file_size(stream) : stream->size_bytes;
+}
+
+void stream_freeze(struct stream *stream)
+{
+    stream->size_bytes = stream_size(stream);
+}
+
+void stream_progress(struct stream *stream, struct stream_progress *out)
+{
+    (void)pthread_mutex_lock(&stream->lock);
+    *out = (struct stream_progress){stream_size(stream), stream->is_complete};
+    (void)pthread_mutex_unlock(&stream->lock);
+}
+
+void stream_finish(struct stream *stream, bool is_removed)
+{
+    (void)pthread_mutex_lock(&stream->lock);
+    stream_freeze(stream);
+    stream->is_complete = true;
+    stream->is_removed |= is_removed;
+    (void)pthread_mutex_unlock(&stream->lock);
+    hub_tell(stream->streams->hub, stream->record.id);
+}
+
+int stream_erase(struct stream *stream, bool has_row, struct error *err)
+{
+    struct streams *streams = stream->streams;
+    const char *id = stream->record.id;
+
+    (void)pthread_mutex_lock(&stream->lock);
+    bool is_busy = has_row && stream_is_busy(stream);
+    if (!is_busy) {
+        stream_freeze(stream);
+        stream->is_complete = stream->is_removed = true;
+    }
+    (void)pthread_mutex_unlock(&stream->lock);
+    if (is_busy) {
+        error_set(err, ERROR_CONFLICT, "stream '%s' is used by a command", id);
+        return error_about(err, "stream", "busy");
+    }
+    hub_tell(streams->hub, id);
+    if (spool_remove_file(streams->spool_fd, id, err) < 0)
+        return -1;
+    return has_row ? store_stream_remove(streams->store, id, err) : 0;
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A stream in memory: the one object that all who read or write it share while anybody holds it, found by its id. What it
+ * knows beyond the row is how much of the file readers may see. Private to stream.c and streams.c; docs/internals/streams.md.
+ */
+#pragma once
+#include "base/id_table.h"
+#include "core/stream/streams.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+struct stream {
+    struct id_entry entry; // in the table; first
+    struct streams *streams;
+    atomic_uint references;
+    int fd;          // -1 while it is loading, or where the file is missing
+    bool is_loading; // this and is_listed are guarded by the lock of its shard
+    bool is_listed;  // in the table
+
+    pthread_mutex_t lock;        // guards all below; the record's id and owner never change
+    pthread_cond_t calm;         // nobody appends any more
+    struct stream_record record; // as in the store, but for state and size; texts are ours
+    uint64_t
+        size_bytes; // what readers see, unless a command writes: then the file's size counts until it is frozen
+    bool is_appending;
+    bool is_ending;  // streams_put_end has fixed the size
+    unsigned enders; // calls of stream_complete that are fixing it
+    bool is_complete;
+    bool is_recorded; // its row says that it is complete
+    bool is_removed;  // complete, and unknown from now on
+};
+
+#define STREAM_SHARDS 16
+#define STREAM_LINGERING 64
+#define STREAM_STASH 64
+
+/* Streams made ahead, file and all, so that starting a command makes none. They are in the table like others: known to no reader, but
+ * to the sweep. */
+struct stream_stash {
+    pthread_mutex_t lock; // guards both
+    unsigned count;
+    struct stream *streams[STREAM_STASH];
+};
+
+/* Small streams of commands that have just ended: whoever waited for the end reads them next. */
+struct stream_lingering {
+    pthread_mutex_t lock; // guards the rest
+    struct stream *streams[STREAM_LINGERING];
+    unsigned next;
+};
+
+struct streams {
+    struct store *store;
+    struct hub *hub;
+    int spool_fd;
+    uint64_t limit_bytes; // of a user's stream
+    int64_t keep_ms;
+    int64_t opened_at;
+    atomic_uint sweep_place;
+    struct stream_stash stash;
+    struct stream_lingering lingering;
+    struct stream_shard {
+        pthread_mutex_t lock;  // guards the table
+        pthread_cond_t loaded; // one that was loading is there, or is not to be had
+        struct id_table table;
+    } shards[STREAM_SHARDS];
+};
+
+/* A new one with one reference, not in the table. Takes the record's texts and the fd. */
+struct stream *stream_new(struct streams *streams, const struct stream_record *record, int fd);
+
+/* The one in memory that is not removed, or NULL. Never waits for the disk. */
+struct stream *streams_find(struct streams *streams, const char *id);
+/*
+ * From memory, or by its row. ERROR_NOT_FOUND, noun "stream". One that is removed, or whose file is missing, is given
+ * with is_removed set.
+ */
+int streams_fetch(struct streams *streams, const char *id, struct stream **out, struct error *err);
+/* Puts a new one into the table. */
+void streams_add(struct streams *streams, struct stream *stream);
+
+/* ERROR_NOT_FOUND, in the words of the store. */
+int stream_missing(const char *id, struct error *err);
+
+/* The rest with the stream's lock held. */
+bool stream_is_frozen(const struct stream *stream);   // its size will not change any more
+bool stream_is_commands(const struct stream *stream); // a command writes to it
+bool stream_is_busy(const struct stream *stream);     // a command writes to it or reads it
+uint64_t stream_size(const struct stream *stream);
+void stream_freeze(
+    struct stream *stream); // keeps the size; the caller sets one of the reasons for being frozen
+
+/* No more comes; tells the hub. Without the lock. */
+void stream_finish(struct stream *stream, bool is_removed);
+
+/* Marks as removed, removes the file, then the row (unless it never had one). ERROR_CONFLICT, reason "busy". */
+int stream_erase(struct stream *stream, bool has_row, struct error *err);

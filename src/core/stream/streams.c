@@ -1,0 +1,470 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Streams of commands, from the file that is made before a launch to the end; and what is removed when its time is up. */
+#include "core/stream/streams.h"
+
+#include "base/clock.h"
+#include "base/id.h"
+#include "base/mem.h"
+#include "core/stream/spool.h"
+#include "core/stream/stream_object.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <time.h>
+
+#define LINGERING_BYTES (64u << 10) // one that is removed meanwhile keeps its place on the disk
+#define ORPHAN_MS (60 * 60 * 1000)  // longer than any launch takes
+
+static const char *const names[] = {
+    [STREAM_STDIN] = "stdin",       [STREAM_STDOUT] = "stdout", [STREAM_STDERR] = "stderr",
+    [STREAM_COMBINED] = "combined", [STREAM_USER] = "stream",
+};
+
+/* What files made now are dated with: behind the clock by up to a tick. */
+static int64_t file_clock_ms(void)
+{
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_REALTIME_COARSE, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+int streams_open(struct store *store, struct hub *hub, const struct core_settings *settings,
+                 struct streams **out, struct error *err)
+{
+    int spool_fd = -1;
+
+    if (spool_open(settings->data_dir, &spool_fd, err) < 0)
+        return error_wrap(err, "open the spool");
+    struct streams *streams = xnew(struct streams);
+    streams->store = store;
+    streams->hub = hub;
+    streams->spool_fd = spool_fd;
+    streams->limit_bytes = (uint64_t)settings->stream_limit_bytes;
+    streams->keep_ms = settings->keep_ms;
+    streams->opened_at = file_clock_ms();
+    (void)pthread_mutex_init(&streams->stash.lock, NULL);
+    (void)pthread_mutex_init(&streams->lingering.lock, NULL);
+    for (size_t i = 0; i < STREAM_SHARDS; i++) {
+        (void)pthread_mutex_init(&streams->shards[i].lock, NULL);
+        (void)pthread_cond_init(&streams->shards[i].loaded, NULL);
+    }
+    *out = streams;
+    return 0;
+}
+
+static char *copy(const char *text)
+{
+    return text ? xstrdup(text) : NULL;
+}
+
+/* All texts of the record are its own; it has its id. */
+static void describe(struct stream_record *record, const struct stream_place *place)
+{
+    char path[SPOOL_PATH];
+
+    record->sandbox_id = copy(place->sandbox_id);
+    record->execution_id = copy(place->execution_id);
+    record->owner.organisation = copy(place->owner.organisation);
+    record->owner.tenant = copy(place->owner.tenant);
+    record->owner.scope = copy(place->owner.scope);
+    record->owner.project = copy(place->owner.project);
+    record->kind = place->kind;
+    record->name = xstrdup(names[place->kind]);
+    record->file = xstrdup(spool_path(record->id, path));
+    record->created_at = record->updated_at = (int64_t)clock_wall_ms();
+}
+
+/* With a file and in the table, but nobody's yet. */
+static int make(struct streams *streams, struct stream **out, struct error *err)
+{
+    char id[ID_TEXT];
+    int fd = -1;
+
+    if (spool_open_file(streams->spool_fd, id_make(id), O_CREAT | O_EXCL | O_APPEND, &fd, err) < 0)
+        return -1;
+    struct stream_record record = {.id = xstrdup(id), .kind = STREAM_STDOUT};
+    *out = stream_new(streams, &record, fd);
+    streams_add(streams, *out);
+    return 0;
+}
+
+static struct stream *unstash(struct streams *streams)
+{
+    struct stream_stash *stash = &streams->stash;
+
+    (void)pthread_mutex_lock(&stash->lock);
+    struct stream *stream = stash->count ? stash->streams[--stash->count] : NULL;
+    (void)pthread_mutex_unlock(&stash->lock);
+    return stream;
+}
+
+static unsigned stashed(struct streams *streams)
+{
+    (void)pthread_mutex_lock(&streams->stash.lock);
+    unsigned count = streams->stash.count;
+    (void)pthread_mutex_unlock(&streams->stash.lock);
+    return count;
+}
+
+static bool stash_one(struct streams *streams)
+{
+    struct stream_stash *stash = &streams->stash;
+    struct error ignored;
+    struct stream *stream = NULL;
+
+    if (make(streams, &stream, &ignored) < 0)
+        return false; // whoever needs one says why
+    (void)pthread_mutex_lock(&stash->lock);
+    bool has_room = stash->count < STREAM_STASH;
+    if (has_room)
+        stash->streams[stash->count++] = stream;
+    (void)pthread_mutex_unlock(&stash->lock);
+    if (!has_room) // another thread was filling it too
+        streams_discard(streams, stream);
+    return has_room;
+}
+
+bool streams_wants_stash(struct streams *streams)
+{
+    return stashed(streams) < STREAM_STASH / 2;
+}
+
+bool streams_stash(struct streams *streams)
+{
+    bool has_made = false;
+
+    for (unsigned i = stashed(streams); i < STREAM_STASH && stash_one(streams); i++)
+        has_made = true;
+    return has_made;
+}
+
+int streams_prepare(struct streams *streams, const struct stream_place *place, struct stream **out,
+                    struct error *err)
+{
+    struct stream *stream = unstash(streams);
+
+    if (!stream && make(streams, &stream, err) < 0)
+        return -1;
+    (void)pthread_mutex_lock(&stream->lock);
+    describe(&stream->record, place);
+    (void)pthread_mutex_unlock(&stream->lock);
+    *out = stream;
+    return 0;
+}
+
+int streams_put(struct streams *streams, struct stream *stream, struct error *err)
+{
+    // Nobody changes the record of a stream that was just prepared.
+    return store_stream_put(streams->store, &stream->record, NULL, 0, err);
+}
+
+void streams_discard(struct streams *streams, struct stream *stream)
+{
+    struct error ignored;
+
+    (void)stream_erase(stream, false, &ignored); // else swept later
+    stream_free(stream);
+}
+
+void streams_free(struct streams *streams)
+{
+    if (!streams)
+        return;
+    for (struct stream *stream; (stream = unstash(streams));)
+        streams_discard(streams, stream);
+    (void)pthread_mutex_destroy(&streams->stash.lock);
+    for (unsigned i = 0; i < STREAM_LINGERING; i++)
+        stream_free(streams->lingering.streams[i]);
+    (void)pthread_mutex_destroy(&streams->lingering.lock);
+    for (size_t i = 0; i < STREAM_SHARDS; i++) {
+        id_table_clear(&streams->shards[i].table);
+        (void)pthread_cond_destroy(&streams->shards[i].loaded);
+        (void)pthread_mutex_destroy(&streams->shards[i].lock);
+    }
+    (void)close(streams->spool_fd);
+    free(streams);
+}
+
+static int unfit(const char *id, const char *why, struct error *err)
+{
+    error_set(err, ERROR_INVALID, "stream '%s' %s", id, why);
+    return error_about(err, "stream", NULL);
+}
+
+/* What keeps the command from using it, or NULL. With the lock held. */
+static const char *fault_of(const struct stream *stream, enum stream_kind kind)
+{
+    if (stream_is_busy(stream))
+        return "is used by another command";
+    if (kind == STREAM_STDIN)
+        return NULL;
+    if (stream_is_frozen(stream))
+        return "is complete: a command cannot write to it";
+    if (stream->is_appending)
+        return "is being appended to: a command cannot write to it";
+    return NULL;
+}
+
+/* Both with the lock held. */
+static void give_to(struct stream *stream, const struct stream_place *place)
+{
+    struct stream_record *record = &stream->record;
+
+    free((char *)record->execution_id);
+    record->execution_id = copy(place->execution_id);
+    record->kind = place->kind;
+    if (stream_is_commands(stream))
+        (void)fcntl(stream->fd, F_SETFL, O_APPEND); // never fails for a file
+}
+
+static void give_to_user(struct stream *stream)
+{
+    stream_freeze(stream); // while it still counts the command's bytes
+    give_to(stream, &(struct stream_place){.kind = STREAM_USER});
+    (void)fcntl(stream->fd, F_SETFL, 0);
+}
+
+static bool is_same(const char *a, const char *b)
+{
+    return a && b && strcmp(a, b) == 0;
+}
+
+/* Its user completed it a moment ago. */
+static bool is_over(const struct error *err)
+{
+    return err->kind == ERROR_CONFLICT && is_same(err->reason, "state");
+}
+
+enum taking { TAKING_FAILED = -1, TAKING_NEW, TAKING_KNOWN };
+
+static enum taking take_object(struct stream *stream, const struct stream_place *place,
+                               struct stream_record *row, struct error *err)
+{
+    enum taking result = TAKING_NEW;
+
+    (void)pthread_mutex_lock(&stream->lock);
+    const char *fault = fault_of(stream, place->kind);
+    if (place->kind != STREAM_STDIN && stream_is_commands(stream) && !stream_is_frozen(stream) &&
+        is_same(stream->record.execution_id, place->execution_id))
+        result = TAKING_KNOWN; // its other output
+    else if (fault)
+        result = unfit(stream->record.id, fault, err);
+    else if (stream->is_complete)
+        result = TAKING_KNOWN; // nothing about it will change
+    else
+        give_to(stream, place);
+    *row = stream->record;
+    (void)pthread_mutex_unlock(&stream->lock);
+    return result;
+}
+
+static int put_place(struct streams *streams, struct stream_record row, struct error *err)
+{
+    row.updated_at = (int64_t)clock_wall_ms();
+    return store_stream_update(streams->store, &row, STREAM_PART_PLACE, stream_in(STREAM_OPEN),
+                               err);
+}
+
+static int fetch_for(struct streams *streams, const struct actor *actor, const char *id,
+                     struct stream **out, struct error *err)
+{
+    autoptr(stream) stream = NULL;
+
+    if (streams_fetch(streams, id, &stream, err) < 0)
+        return err->kind == ERROR_NOT_FOUND ? unfit(id, "does not exist", err) : -1;
+    (void)pthread_mutex_lock(&stream->lock);
+    bool is_removed = stream->is_removed;
+    (void)pthread_mutex_unlock(&stream->lock);
+    if (is_removed || !actor_sees(actor, &stream->record.owner))
+        return unfit(id, "does not exist", err);
+    *out = take(stream);
+    return 0;
+}
+
+int streams_take(struct streams *streams, const struct actor *actor, const char *id,
+                 const struct stream_place *place, struct stream **out, struct error *err)
+{
+    autoptr(stream) stream = NULL;
+    struct stream_record row;
+
+    if (fetch_for(streams, actor, id, &stream, err) < 0)
+        return -1;
+    enum taking taking = take_object(stream, place, &row, err);
+    if (taking == TAKING_FAILED)
+        return -1;
+    if (taking == TAKING_NEW && put_place(streams, row, err) < 0) {
+        (void)pthread_mutex_lock(&stream->lock);
+        give_to_user(stream);
+        (void)pthread_mutex_unlock(&stream->lock);
+        if (place->kind != STREAM_STDIN || !is_over(err))
+            return -1;
+    }
+    *out = take(stream);
+    return 0;
+}
+
+void streams_give_back(struct streams *streams, struct stream *stream)
+{
+    struct error ignored;
+
+    (void)pthread_mutex_lock(&stream->lock);
+    bool is_open = stream_is_busy(stream);
+    if (is_open)
+        give_to_user(stream);
+    struct stream_record row = stream->record;
+    (void)pthread_mutex_unlock(&stream->lock);
+    if (is_open)
+        (void)put_place(streams, row, &ignored); // not written, it is unusable until it expires
+    stream_free(stream);
+}
+
+/* The row of the end. A user's stream stays readable for as long as a command's own. */
+static void describe_end(struct stream *stream, bool is_truncated, int64_t now,
+                         struct stream_record *row)
+{
+    int64_t expires_at = now + stream->streams->keep_ms;
+
+    *row = stream->record;
+    row->state = STREAM_COMPLETE;
+    row->completed_at = row->updated_at = now;
+    row->size_bytes = (int64_t)stream->size_bytes;
+    row->is_truncated = is_truncated;
+    if (row->expires_at != 0 && row->expires_at < expires_at)
+        row->expires_at = expires_at;
+}
+
+static bool is_removed(struct stream *stream)
+{
+    (void)pthread_mutex_lock(&stream->lock);
+    bool is_so = stream->is_removed;
+    (void)pthread_mutex_unlock(&stream->lock);
+    return is_so;
+}
+
+int streams_put_end(struct streams *streams, struct stream *stream, bool is_truncated, int64_t now,
+                    struct error *err)
+{
+    unsigned parts = STREAM_PART_STATE | STREAM_PART_SIZE | STREAM_PART_EXPIRY;
+    struct stream_record row;
+
+    (void)pthread_mutex_lock(&stream->lock);
+    bool is_recorded = stream->is_recorded;
+    stream_freeze(stream);
+    stream->is_ending = true;
+    describe_end(stream, is_truncated, now, &row);
+    (void)pthread_mutex_unlock(&stream->lock);
+    if (is_recorded ||
+        store_stream_update(streams->store, &row, parts, stream_in(STREAM_OPEN), err) == 0)
+        return 0;
+    return is_over(err) || is_removed(stream) ? 0 : -1; // its user was faster
+}
+
+void streams_end(struct streams *streams, struct stream *stream)
+{
+    stream_finish(stream, false);
+}
+
+void streams_let_linger(struct streams *streams, struct stream *stream)
+{
+    struct stream_lingering *lingering = &streams->lingering;
+
+    if (!stream)
+        return;
+    (void)pthread_mutex_lock(&stream->lock);
+    bool is_small = stream->size_bytes <= LINGERING_BYTES && !stream->is_removed;
+    (void)pthread_mutex_unlock(&stream->lock);
+    if (is_small) {
+        (void)pthread_mutex_lock(&lingering->lock);
+        unsigned place = lingering->next++ % STREAM_LINGERING;
+        struct stream *before = lingering->streams[place];
+        lingering->streams[place] = stream;
+        stream = before;
+        (void)pthread_mutex_unlock(&lingering->lock);
+    }
+    stream_free(stream);
+}
+
+void streams_news(struct streams *streams, struct stream *stream)
+{
+    hub_tell(streams->hub, stream->record.id);
+}
+
+int streams_reopen(struct streams *streams, const struct stream_record *record, struct stream **out,
+                   struct error *err)
+{
+    int fd = -1;
+
+    // A power cut can take a file that was just made and leave its row.
+    if (spool_open_file(streams->spool_fd, record->id, O_CREAT, &fd, err) < 0)
+        return -1;
+    (void)close(fd);
+    return streams_fetch(streams, record->id, out, err);
+}
+
+static int erase_expired(struct streams *streams, const struct stream_record *record, int64_t now,
+                         unsigned *removed, struct error *err)
+{
+    autoptr(stream) stream = NULL;
+
+    if (streams_fetch(streams, record->id, &stream, err) < 0)
+        return err->kind == ERROR_NOT_FOUND ? 0 : -1; // its user was faster
+    if (stream_erase(stream, true, err) == 0) {
+        ++*removed;
+        return 0;
+    }
+    if (err->kind != ERROR_CONFLICT)
+        return err->kind == ERROR_NOT_FOUND ? 0 : -1;
+    struct stream_record later = {
+        .id = record->id, .expires_at = now + streams->keep_ms, .updated_at = now};
+    return store_stream_update(streams->store, &later, STREAM_PART_EXPIRY, 0, err);
+}
+
+static int is_wanted(void *data, const char *id, struct error *err)
+{
+    struct streams *streams = data;
+    autoptr(stream) stream = streams_find(streams, id);
+    autostream record = {0};
+
+    if (stream || store_stream_get(streams->store, id, &record, err) == 0)
+        return 1;
+    return err->kind == ERROR_NOT_FOUND ? 0 : -1;
+}
+
+static int sweep(struct streams *streams, int64_t now, unsigned limit, unsigned *removed,
+                 struct error *err)
+{
+    // What an earlier server left without a row will never get one.
+    int64_t before = now - ORPHAN_MS > streams->opened_at ? now - ORPHAN_MS : streams->opened_at;
+    struct spool_sweep orphans = {before, is_wanted, streams, limit};
+    unsigned place = atomic_load(&streams->sweep_place);
+    int result = spool_sweep(streams->spool_fd, &orphans, &place, removed, err);
+
+    atomic_store(&streams->sweep_place, place);
+    return result;
+}
+
+int streams_purge(struct streams *streams, int64_t now, unsigned limit, unsigned *removed,
+                  struct error *err)
+{
+    autostreams expired = {0};
+    unsigned count = 0;
+    int result = 0;
+    struct error here;
+
+    if (store_stream_list_expired(streams->store, now, limit, &expired, err) < 0)
+        return -1;
+    for (size_t i = 0; i < expired.count; i++) {
+        if (erase_expired(streams, &expired.rows[i], now, &count, &here) < 0 && result == 0) {
+            *err = here;
+            result = -1;
+        }
+    }
+    if (sweep(streams, now, limit, &count, &here) < 0 && result == 0) {
+        *err = here;
+        result = -1;
+    }
+    if (result == 0)
+        *removed = count;
+    return result;
+}

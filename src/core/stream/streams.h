@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the rest of the core does with streams: gives them to commands and ends them. Private to the core; stream.h is for callers.
+ * A stream is in memory, with its file open, while somebody holds it: a command's is held until it has ended. Any thread. Full
+ * disks and RLIMIT_FSIZE are errors, as long as the program ignores SIGXFSZ.
+ */
+#pragma once
+#include "core/core.h"
+#include "core/stream/stream.h"
+
+struct streams;
+
+int streams_open(struct store *store, struct hub *hub, const struct core_settings *settings,
+                 struct streams **out, struct error *err);
+void streams_free(struct streams *streams); // all streams must be given up
+DEFINE_AUTOPTR(streams)
+
+/* Whose and what a new stream is. */
+struct stream_place {
+    struct store_owner owner;
+    enum stream_kind kind;
+    const char *sandbox_id;
+    const char *execution_id;
+};
+
+/*
+ * Makes the file of a command's output; open, known to readers, but without a row yet. On the path of every run: a file is
+ * made, nothing else.
+ */
+int streams_prepare(struct streams *streams, const struct stream_place *place, struct stream **out,
+                    struct error *err);
+/* Makes files ahead for streams_prepare, until enough wait. False: there was nothing to do. */
+bool streams_stash(struct streams *streams);
+bool streams_wants_stash(struct streams *streams); // does not block
+/* Writes its row, in the caller's transaction. */
+int streams_put(struct streams *streams, struct stream *stream, struct error *err);
+/* It was never put: readers end, the file goes. Takes the reference. */
+void streams_discard(struct streams *streams, struct stream *stream);
+
+/*
+ * Takes a user's stream for a command (STREAM_STDIN: it is read; else written), in the caller's transaction or one of its own.
+ * Once taken nobody else may write an output; a stdin is still appended to. The same execution may take a stream for both its
+ * outputs. It stays the user's: it expires at its own time, not with the sandbox. ERROR_INVALID, noun "stream": unknown, not the
+ * actor's, taken, or complete (which is fine for a stdin).
+ */
+int streams_take(struct streams *streams, const struct actor *actor, const char *id,
+                 const struct stream_place *place, struct stream **out, struct error *err);
+/* The command did not come to be, whether the transaction was committed or not: the stream is the user's again. Takes the
+ * reference. */
+void streams_give_back(struct streams *streams, struct stream *stream);
+
+int stream_write_fd(const struct stream *stream); // what PID 1 is given: O_APPEND; borrowed
+
+/*
+ * The command has ended, in two steps and in either order: the row, in the caller's transaction, and the object: no more
+ * comes, the hub is told. With the first of them the size is final: what is written to the file afterwards is not part of the stream.
+ * Until the row is committed the caller holds the stream. Neither does anything to one that its user has completed or removed, and
+ * neither takes the reference.
+ */
+int streams_put_end(struct streams *streams, struct stream *stream, bool is_truncated, int64_t now,
+                    struct error *err);
+void streams_end(struct streams *streams, struct stream *stream);
+/*
+ * Gives up a stream made for a command that has ended and is recorded. If it is small it stays in memory a while: who waited for the end
+ * reads it next. Takes the reference; NULL is fine.
+ */
+void streams_let_linger(struct streams *streams, struct stream *stream);
+/* It may have grown: tells the hub. Does not block. */
+void streams_news(struct streams *streams, struct stream *stream);
+
+/* After a restart: opens one that was not complete, by its row; without its file, as an empty one. */
+int streams_reopen(struct streams *streams, const struct stream_record *record, struct stream **out,
+                   struct error *err);
+
+/*
+ * Removes files and rows whose time is up, and files without a row (written more than an hour ago; some of the spool at a time);
+ * at most `limit`. Those that a command uses are kept for longer. One that cannot be removed does not keep the others.
+ */
+int streams_purge(struct streams *streams, int64_t now, unsigned limit, unsigned *removed,
+                  struct error *err);

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who sends a request; see auth.h. */
+#include "web/auth.h"
+
+#include <string.h>
+#include <strings.h>
+
+/* Behind "Bearer"; NULL when there is none. */
+static const char *find_bearer(const struct http_request *request)
+{
+    static const char scheme[] = "Bearer";
+    const char *text = http_request_header(request, "Authorization");
+
+    if (!text || strncasecmp(text, scheme, sizeof scheme - 1) != 0)
+        return NULL;
+    text += sizeof scheme - 1;
+    const char *key = text + strspn(text, " \t");
+    return key > text && *key ? key : NULL;
+}
+
+static const char *find_key(const struct http_request *request)
+{
+    const char *bearer = find_bearer(request);
+    const char *key = bearer ? bearer : http_request_header(request, "X-Api-Key");
+
+    return key && *key ? key : NULL;
+}
+
+/* The kernel says who is at the other end of a Unix socket: root, or whoever runs the server, needs no key. */
+static bool is_own(const struct peer *peer)
+{
+    return peer->is_local && (peer->uid == 0 || peer->uid == geteuid());
+}
+
+bool auth_is_possible(const struct http_request *request)
+{
+    return is_own(&request->peer) || find_key(request);
+}
+
+int auth_missing(struct error *err)
+{
+    error_set(err, ERROR_DENIED,
+              "this needs a key: send it as 'Authorization: Bearer KEY' or as 'X-Api-Key: KEY'");
+    return error_about(err, "key", "unauthorized");
+}
+
+int auth_check(struct keys *keys, const struct http_request *request, struct actor *out,
+               struct error *err)
+{
+    const char *key = find_key(request);
+
+    if (key)
+        return key_check(keys, key, out, err);
+    if (!is_own(&request->peer))
+        return auth_missing(err);
+    keys_local_actor(keys, out);
+    return 0;
+}
+
+bool auth_check_quick(struct keys *keys, const struct http_request *request, struct actor *out)
+{
+    const char *key = find_key(request);
+
+    if (key)
+        return key_check_quick(keys, key, out);
+    if (!is_own(&request->peer))
+        return false;
+    keys_local_actor(keys, out);
+    return true;
+}

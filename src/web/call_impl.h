@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the router keeps with a call and handlers do not see. */
+#pragma once
+#include "core/execution/execution.h"
+#include "web/call.h"
+#include "web/router.h"
+
+struct call_work {
+    struct call call; // first: handlers get this
+    const struct router_settings *settings;
+    struct data_document *body_memory; // of a JSON body
+    uint64_t started_us;
+    bool has_actor;
+    struct loop_timer again;
+    unsigned char
+        request_hash[32]; // with an Idempotency-Key and a JSON body, which is gone once it was read
+};
+
+/* Of what was asked: method, path, query and body. */
+void call_hash_request(const struct http_request *request, unsigned char hash[32]);

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A request's body as one whole in an unnamed file, however slowly it comes; no thread waits for it. */
+#pragma once
+#include "web/parked.h"
+
+struct collected {
+    int fd; // closed after the call; take_fd keeps it
+    uint64_t size;
+};
+
+/* Called once, on a worker of the slow lane. `err` is NULL when the body is whole. */
+typedef void (*on_collected)(void *data, struct collected *body, const struct error *err);
+
+/*
+ * The parked call is borrowed until then. Past `maximum` bytes: ERROR_LIMIT, reason "too large"; no byte for a minute:
+ * ERROR_INVALID; ERROR_GONE when the client went away. Any thread.
+ */
+void collect_start(const struct parked *parked, uint64_t maximum, on_collected fn, void *data);

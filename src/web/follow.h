@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reading a stream over a response: what is there, then what comes, until the stream is complete. Done on the loop from the
+ * page cache, so ten thousand quiet readers cost memory and no thread, and a slow one delays nobody.
+ */
+#pragma once
+#include "core/event/hub.h"
+#include "core/stream/stream.h"
+#include "loop/loop.h"
+#include "net/request.h"
+#include "net/response.h"
+
+struct follow_request {
+    struct loop *loop; // of the response
+    struct hub *hub;
+    struct stream *stream;     // borrowed, like all here; held for as long as it is read
+    struct response *response; // must not be watched by anybody else
+    const struct http_request *request;
+    uint64_t offset; // of the first byte that is wanted
+};
+
+/*
+ * Answers: 200 with everything from `offset`, with its length where the stream is complete, else in chunks as it comes (the head
+ * at once). Past the end: 416. A Range is answered from what is there now and never waited for: 206 or 416; it counts where
+ * offset is 0. HEAD gets the head alone. A client that goes away ends it. Any thread.
+ */
+void follow_start(const struct follow_request *request);

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The OpenAPI document; see openapi.h. */
+#include "web/openapi.h"
+
+#include "web/openapi_schema.h"
+
+#include <ctype.h>
+#include <string.h>
+
+static void put_text(struct json_writer *json, const char *key, const char *text)
+{
+    json_key(json, key);
+    json_string(json, text);
+}
+
+static void put_name(struct json_writer *json, const char *key, const char *text, size_t length)
+{
+    json_key(json, key);
+    json_bytes(json, text, length);
+}
+
+static void put_truth(struct json_writer *json, const char *key)
+{
+    json_key(json, key);
+    json_bool(json, true);
+}
+
+/* "post_sandbox_id_execute": one for each operation, since methods and paths are. */
+static void put_operation_id(struct json_writer *json, const struct route *route,
+                             const char *pattern)
+{
+    char id[256];
+    size_t used = 0;
+
+    for (const char *at = route->method; *at && used < sizeof id; at++)
+        id[used++] = (char)tolower((unsigned char)*at);
+    for (const char *at = pattern; *at && used < sizeof id; at++) {
+        if (isalnum((unsigned char)*at))
+            id[used++] = *at;
+        else if (used && id[used - 1] != '_' && at[1])
+            id[used++] = '_';
+    }
+    put_name(json, "operationId", id, used);
+}
+
+static void put_path_parameters(struct json_writer *json, const char *pattern)
+{
+    for (const char *at = strchr(pattern, '{'); at; at = strchr(at, '{')) {
+        size_t length = strcspn(++at, "}");
+        json_map_begin(json);
+        put_name(json, "name", at, length);
+        put_text(json, "in", "path");
+        put_truth(json, "required");
+        json_key(json, "schema");
+        openapi_parameter(json, &(struct parameter){.type = PARAMETER_TEXT});
+        json_map_end(json);
+    }
+}
+
+static void put_query_parameters(struct json_writer *json, const struct parameter *parameters)
+{
+    for (const struct parameter *parameter = parameters; parameter && parameter->name;
+         parameter++) {
+        json_map_begin(json);
+        put_text(json, "name", parameter->name);
+        put_text(json, "in", "query");
+        if (parameter->help)
+            put_text(json, "description", parameter->help);
+        json_key(json, "schema");
+        openapi_parameter(json, parameter);
+        json_map_end(json);
+    }
+}
+
+static bool is_body_needed(const struct field *fields)
+{
+    for (; fields && fields->name; fields++) {
+        if (fields->is_needed)
+            return true;
+    }
+    return false;
+}
+
+static void put_body(struct json_writer *json, const struct route *route)
+{
+    bool is_json = route->body == BODY_JSON || route->body == BODY_WHOLE;
+
+    if (route->body == BODY_NONE)
+        return;
+    json_key(json, "requestBody");
+    json_map_begin(json);
+    if (is_json && is_body_needed(route->fields))
+        put_truth(json, "required");
+    json_key(json, "content");
+    json_map_begin(json);
+    json_key(json, is_json ? "application/json" : "application/octet-stream");
+    json_map_begin(json);
+    if (is_json) {
+        static const struct field none[] = {{0}};
+        json_key(json, "schema");
+        openapi_fields(json, route->fields ? route->fields : none);
+    }
+    json_map_end(json);
+    json_map_end(json);
+    json_map_end(json);
+}
+
+static void put_answer(struct json_writer *json, const char *status, const char *text)
+{
+    json_key(json, status);
+    json_map_begin(json);
+    put_text(json, "description", text);
+    json_map_end(json);
+}
+
+static void put_answers(struct json_writer *json, const struct route *route)
+{
+    json_key(json, "responses");
+    json_map_begin(json);
+    put_answer(json, "2XX", route->summary ? route->summary : "done");
+    put_answer(json, "4XX", "the request cannot be served; the body says why");
+    put_answer(json, "5XX", "the server failed; the body says why");
+    json_map_end(json);
+}
+
+/* An empty list of needs takes back what the whole document asks for. */
+static void put_security(struct json_writer *json, const struct route *route)
+{
+    if (route->access == ACCESS_KEY)
+        return;
+    json_key(json, "security");
+    json_list_begin(json);
+    json_list_end(json);
+}
+
+static void put_operation(struct json_writer *json, const struct route_row *row,
+                          const char *pattern)
+{
+    const struct route *route = row->route;
+    char method[16] = "";
+
+    for (size_t i = 0; route->method[i] && i + 1 < sizeof method; i++)
+        method[i] = (char)tolower((unsigned char)route->method[i]);
+    json_key(json, method);
+    json_map_begin(json);
+    put_operation_id(json, route, pattern);
+    json_key(json, "tags");
+    json_list_begin(json);
+    json_string(json, row->front->name);
+    json_list_end(json);
+    if (route->summary)
+        put_text(json, "summary", route->summary);
+    json_key(json, "parameters");
+    json_list_begin(json);
+    put_path_parameters(json, pattern);
+    put_query_parameters(json, route->query);
+    json_list_end(json);
+    put_body(json, route);
+    put_answers(json, route);
+    put_security(json, route);
+    json_map_end(json);
+}
+
+/* A path is written where its first row is, with the names that row has for its parameters. */
+static void put_paths(struct json_writer *json, const struct front *front,
+                      const struct route_tree *tree)
+{
+    for (const struct route *route = front->routes; route->method; route++) {
+        const struct route_node *node = route_tree_find(tree, route->pattern);
+        if (node->rows->route != route)
+            continue;
+        json_key(json, route->pattern);
+        json_map_begin(json);
+        for (const struct route_row *row = node->rows; row; row = row->next)
+            put_operation(json, row, route->pattern);
+        json_map_end(json);
+    }
+}
+
+static void put_head(struct json_writer *json)
+{
+    put_text(json, "openapi", "3.1.0");
+    json_key(json, "info");
+    json_map_begin(json);
+    put_text(json, "title", "burrow");
+    put_text(json, "description", "Sandboxes for untrusted code, on a machine of your own.");
+    put_text(json, "version", BURROW_VERSION);
+    json_map_end(json);
+}
+
+static void put_keys(struct json_writer *json)
+{
+    json_key(json, "components");
+    json_map_begin(json);
+    json_key(json, "securitySchemes");
+    json_map_begin(json);
+    json_key(json, "key");
+    json_map_begin(json);
+    put_text(json, "type", "http");
+    put_text(json, "scheme", "bearer");
+    json_map_end(json);
+    json_map_end(json);
+    json_map_end(json);
+    json_key(json, "security");
+    json_list_begin(json);
+    json_map_begin(json);
+    json_key(json, "key");
+    json_list_begin(json);
+    json_list_end(json);
+    json_map_end(json);
+    json_list_end(json);
+}
+
+static void put_tags(struct json_writer *json, const struct front *const *fronts)
+{
+    json_key(json, "tags");
+    json_list_begin(json);
+    for (; *fronts; fronts++) {
+        json_map_begin(json);
+        put_text(json, "name", (*fronts)->name);
+        if ((*fronts)->title)
+            put_text(json, "description", (*fronts)->title);
+        json_map_end(json);
+    }
+    json_list_end(json);
+}
+
+int openapi_write(const struct front *const *fronts, const struct route_tree *tree,
+                  struct buffer *out, struct error *err)
+{
+    struct json_writer json;
+
+    json_writer_init(&json, out);
+    json_map_begin(&json);
+    put_head(&json);
+    put_tags(&json, fronts);
+    json_key(&json, "paths");
+    json_map_begin(&json);
+    for (const struct front *const *front = fronts; *front; front++)
+        put_paths(&json, *front, tree);
+    json_map_end(&json);
+    put_keys(&json);
+    json_map_end(&json);
+    return json_writer_finish(&json, err);
+}

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tables as JSON Schema; see openapi_schema.h. */
+#include "web/openapi_schema.h"
+
+#include "base/auto.h"
+
+static void put_text(struct json_writer *json, const char *key, const char *text)
+{
+    json_key(json, key);
+    json_string(json, text);
+}
+
+static void put_integer(struct json_writer *json, const char *key, int64_t number)
+{
+    json_key(json, key);
+    json_integer(json, number);
+}
+
+static void put_words(struct json_writer *json, const char *const *words)
+{
+    json_key(json, "enum");
+    json_list_begin(json);
+    for (; *words; words++)
+        json_string(json, *words);
+    json_list_end(json);
+}
+
+static void put_type(struct json_writer *json, const char *type, bool is_nullable)
+{
+    if (!is_nullable) {
+        put_text(json, "type", type);
+        return;
+    }
+    json_key(json, "type");
+    json_list_begin(json);
+    json_string(json, type);
+    json_string(json, "null");
+    json_list_end(json);
+}
+
+static void put_string(struct json_writer *json, bool is_nullable)
+{
+    json_map_begin(json);
+    put_type(json, "string", is_nullable);
+    json_map_end(json);
+}
+
+static void put_members(struct json_writer *json, const struct field *fields);
+
+static void put_items(struct json_writer *json, const struct field *field)
+{
+    if (field->minimum > 0)
+        put_integer(json, "minItems", field->minimum);
+    put_integer(json, "maxItems", field->maximum > 0 ? field->maximum : FIELD_LIST_MAXIMUM);
+    json_key(json, "items");
+    if (field->type == FIELD_LIST)
+        openapi_fields(json, field->fields);
+    else
+        put_string(json, false);
+}
+
+static void put_text_map(struct json_writer *json, const struct field *field)
+{
+    put_integer(json, "maxProperties", field->maximum > 0 ? field->maximum : FIELD_LIST_MAXIMUM);
+    json_key(json, "additionalProperties");
+    put_string(json, field->is_nullable);
+}
+
+static void put_range(struct json_writer *json, int64_t minimum, int64_t maximum)
+{
+    if (minimum == maximum)
+        return;
+    put_integer(json, "minimum", minimum);
+    put_integer(json, "maximum", maximum);
+}
+
+static void put_text_limits(struct json_writer *json, const struct field *field)
+{
+    if (field->words)
+        put_words(json, field->words);
+    if (field->minimum > 0)
+        put_integer(json, "minLength", field->minimum);
+    if (field->maximum > 0)
+        put_integer(json, "maxLength", field->maximum);
+}
+
+/* How a text is spelled; base/duration.h and base/size.h have the last word. */
+static const struct {
+    const char *pattern;
+    const char *examples[3];
+} spellings[] = {
+    [FIELD_DURATION] = {"^(0|([0-9]+(\\.[0-9]+)?(ns|us|\xc2\xb5s|ms|s|m|h))+)$",
+                        {"30s", "1h30m", "250ms"}},
+    [FIELD_SIZE] = {"^[0-9]+(\\.[0-9]+)?([kMGTPE]|[KMGTPE]i)?$", {"512Mi", "1.5G", "4096"}},
+    [FIELD_CPU] = {"^[0-9]+(\\.[0-9]+)?m?$", {"500m", "2", "0.5"}},
+};
+
+static void put_spelling(struct json_writer *json, enum field_type type)
+{
+    put_text(json, "pattern", spellings[type].pattern);
+    json_key(json, "examples");
+    json_list_begin(json);
+    for (size_t i = 0; i < ARRAY_SIZE(spellings[type].examples); i++)
+        json_string(json, spellings[type].examples[i]);
+    json_list_end(json);
+}
+
+static const char *const type_names[] = {
+    [FIELD_TEXT] = "string",     [FIELD_TEXTS] = "array",     [FIELD_BOOL] = "boolean",
+    [FIELD_INTEGER] = "integer", [FIELD_DURATION] = "string", [FIELD_SIZE] = "string",
+    [FIELD_CPU] = "string",      [FIELD_MAP] = "object",      [FIELD_LIST] = "array",
+    [FIELD_TEXT_MAP] = "object", [FIELD_BYTES] = "string",    [FIELD_VALUE] = NULL,
+    [FIELD_OBJECT] = "object",
+};
+
+static void put_details(struct json_writer *json, const struct field *field)
+{
+    switch (field->type) {
+    case FIELD_TEXT:
+        put_text_limits(json, field);
+        break;
+    case FIELD_INTEGER:
+        put_range(json, field->minimum, field->maximum);
+        break;
+    case FIELD_DURATION:
+    case FIELD_SIZE:
+    case FIELD_CPU:
+        put_spelling(json, field->type);
+        break;
+    case FIELD_MAP:
+        put_members(json, field->fields);
+        break;
+    case FIELD_LIST:
+    case FIELD_TEXTS:
+        put_items(json, field);
+        break;
+    case FIELD_TEXT_MAP:
+        put_text_map(json, field);
+        break;
+    case FIELD_BYTES:
+        put_text(json, "contentEncoding", "base64");
+        break;
+    case FIELD_BOOL:
+    case FIELD_VALUE:
+    case FIELD_OBJECT:
+        break;
+    }
+}
+
+static void put_field(struct json_writer *json, const struct field *field)
+{
+    bool is_nullable = field->is_nullable && field->type != FIELD_TEXT_MAP && !field->words;
+
+    json_map_begin(json);
+    if (type_names[field->type])
+        put_type(json, type_names[field->type], is_nullable);
+    if (field->help)
+        put_text(json, "description", field->help);
+    put_details(json, field);
+    json_map_end(json);
+}
+
+static bool has_needed(const struct field *fields)
+{
+    for (; fields->name; fields++) {
+        if (fields->is_needed)
+            return true;
+    }
+    return false;
+}
+
+static void put_members(struct json_writer *json, const struct field *fields)
+{
+    if (has_needed(fields)) {
+        json_key(json, "required");
+        json_list_begin(json);
+        for (const struct field *field = fields; field->name; field++) {
+            if (field->is_needed)
+                json_string(json, field->name);
+        }
+        json_list_end(json);
+    }
+    json_key(json, "properties");
+    json_map_begin(json);
+    for (const struct field *field = fields; field->name; field++) {
+        json_key(json, field->name);
+        put_field(json, field);
+    }
+    json_map_end(json);
+}
+
+void openapi_fields(struct json_writer *json, const struct field *fields)
+{
+    json_map_begin(json);
+    put_text(json, "type", "object");
+    put_members(json, fields);
+    json_map_end(json);
+}
+
+void openapi_parameter(struct json_writer *json, const struct parameter *parameter)
+{
+    static const char *const names[] = {
+        [PARAMETER_TEXT] = "string",  [PARAMETER_INTEGER] = "integer",
+        [PARAMETER_BOOL] = "boolean", [PARAMETER_DURATION] = "string",
+        [PARAMETER_WORD] = "string",
+    };
+
+    json_map_begin(json);
+    put_text(json, "type", names[parameter->type]);
+    if (parameter->type == PARAMETER_WORD)
+        put_words(json, parameter->words);
+    if (parameter->type == PARAMETER_DURATION)
+        put_spelling(json, FIELD_DURATION);
+    if (parameter->type == PARAMETER_INTEGER)
+        put_range(json, parameter->minimum, parameter->maximum);
+    json_map_end(json);
+}

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tables of fields and parameters as JSON Schema. */
+#pragma once
+#include "data/json_writer.h"
+#include "web/fields.h"
+#include "web/query.h"
+
+/* An object with these fields. */
+void openapi_fields(struct json_writer *json, const struct field *fields);
+
+/* What may stand for the parameter. */
+void openapi_parameter(struct json_writer *json, const struct parameter *parameter);

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Long-polls: a parked response, a watch at the hub, and looks on the loop or a worker, one at a time; see poll.h. */
+#include "web/poll.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "web/parked.h"
+#include "web/reply.h"
+#include "web/router.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#define RETRY_MS 25 // before asking again for a worker when all are busy
+
+struct waiter {
+    struct parked parked;
+    const struct poll_kind *kind;
+    char *id;
+    void *data;
+    char *base_url;
+    struct watch *watch;
+    atomic_uint refs;      // the response until its end, a post, a worker
+    atomic_bool is_posted; // a wake-up is on its way to the loop
+    // On the loop:
+    struct loop_timer retry;
+    bool is_last;    // the time is up, or nobody waits any more
+    bool is_looking; // a worker has it
+    bool is_told;    // there was news meanwhile
+    bool is_over;    // answered
+    // The worker's while it has it:
+    bool is_last_look;
+    int seen;
+};
+
+const char *poll_base_url(const struct poll *poll)
+{
+    return poll->base_url ? poll->base_url : call_base_url(poll->call);
+}
+
+static struct waiter *waiter_new(struct call *call, const struct poll_kind *kind, const char *id,
+                                 const void *data, size_t size)
+{
+    struct waiter *waiter = xnew(struct waiter);
+
+    parked_init(&waiter->parked, call);
+    waiter->kind = kind;
+    waiter->id = xstrdup(id);
+    waiter->base_url = xstrdup(call_base_url(call));
+    if (size) {
+        waiter->data = xcalloc(1, size);
+        memcpy(waiter->data, data, size);
+    }
+    atomic_init(&waiter->refs, 1);
+    return waiter;
+}
+
+static void waiter_ref(struct waiter *waiter)
+{
+    atomic_fetch_add(&waiter->refs, 1);
+}
+
+static void waiter_unref(struct waiter *waiter)
+{
+    if (atomic_fetch_sub(&waiter->refs, 1) != 1)
+        return;
+    parked_clear(&waiter->parked);
+    free(waiter->id);
+    free(waiter->data);
+    free(waiter->base_url);
+    free(waiter);
+}
+
+static struct poll poll_of(const struct waiter *waiter, struct call *call)
+{
+    *call = parked_call(&waiter->parked);
+    return (struct poll){
+        .call = call, .id = waiter->id, .data = waiter->data, .base_url = waiter->base_url};
+}
+
+static void look_again(struct waiter *waiter);
+
+/* A worker is done with it. */
+static void on_looked(void *data)
+{
+    struct waiter *waiter = data;
+
+    waiter->is_looking = false;
+    waiter->is_over |= waiter->seen == POLL_ANSWERED;
+    if (waiter->is_told)
+        look_again(waiter);
+    waiter_unref(waiter);
+}
+
+static int fail(const struct waiter *waiter, const struct error *err)
+{
+    if (reply_status(err) == 500)
+        log_error("request failed", F("route", waiter->parked.route->pattern),
+                  F("error", (const char *)err->text));
+    parked_fail(&waiter->parked, err);
+    return POLL_ANSWERED;
+}
+
+static void on_worker(void *data)
+{
+    struct waiter *waiter = data;
+    struct error err = {0};
+    struct call call;
+    struct poll poll = poll_of(waiter, &call);
+
+    waiter->seen = waiter->kind->look(&poll, waiter->is_last_look, &err);
+    if (waiter->seen < 0)
+        waiter->seen = fail(waiter, &err);
+    loop_post(waiter->parked.loop, on_looked, waiter);
+}
+
+static void look_elsewhere(struct waiter *waiter)
+{
+    struct error err = {0};
+
+    waiter_ref(waiter);
+    waiter->is_looking = true;
+    waiter->is_last_look = waiter->is_last;
+    if (workers_submit(waiter->parked.workers, WORKERS_QUICK, on_worker, waiter, &err) == 0)
+        return;
+    // Full: the condition will still hold in a moment, and a refusal would cost the client its command's result.
+    waiter->is_looking = false;
+    loop_timer_set(&waiter->retry, RETRY_MS);
+    waiter_unref(waiter);
+}
+
+static enum poll_look look_here(struct waiter *waiter)
+{
+    struct call call;
+    struct poll poll = poll_of(waiter, &call);
+
+    if (!waiter->kind->look_quick)
+        return POLL_ELSEWHERE;
+    return waiter->kind->look_quick(&poll, waiter->is_last);
+}
+
+/* On the loop: there is news, or the time is up. */
+static void look_again(struct waiter *waiter)
+{
+    waiter->is_told = waiter->is_looking;
+    if (waiter->is_over || waiter->is_looking)
+        return;
+    enum poll_look seen = look_here(waiter);
+    waiter->is_over = seen == POLL_ANSWERED;
+    if (seen == POLL_ELSEWHERE)
+        look_elsewhere(waiter);
+}
+
+static void on_wake(void *data)
+{
+    struct waiter *waiter = data;
+
+    atomic_store(&waiter->is_posted, false);
+    waiter->is_last |= router_is_draining(waiter->parked.router);
+    look_again(waiter);
+    waiter_unref(waiter);
+}
+
+/* From the hub, on any thread. */
+static void on_news(void *data)
+{
+    struct waiter *waiter = data;
+
+    if (atomic_exchange(&waiter->is_posted, true))
+        return;
+    waiter_ref(waiter);
+    loop_post(waiter->parked.loop, on_wake, waiter);
+}
+
+static void on_retry(void *data)
+{
+    look_again(data);
+}
+
+/* The time is up; or the client sends no more, which mostly means that it is gone: whatever it is told now ends the poll. */
+static void on_last(void *data)
+{
+    struct waiter *waiter = data;
+
+    waiter->is_last = true;
+    look_again(waiter);
+}
+
+static void on_end(void *data, bool is_delivered)
+{
+    struct waiter *waiter = data;
+
+    waiter->is_over = true;
+    loop_timer_clear(&waiter->retry);
+    watch_free(waiter->watch);
+    waiter_unref(waiter);
+}
+
+static const struct response_events waiter_events = {
+    .on_gone = on_last,
+    .on_deadline = on_last,
+    .on_end = on_end,
+};
+
+/* Watches first and then looks, so that no news is missed. From response_watch on, the loop may be done with it at any time. */
+static void park(struct waiter *waiter, uint64_t wait_ms)
+{
+    struct response *response = waiter->parked.response;
+
+    waiter_ref(waiter);
+    loop_timer_init(&waiter->retry, waiter->parked.loop, on_retry, waiter);
+    waiter->watch = hub_watch(core_hub(waiter->parked.core), waiter->id, on_news, waiter);
+    response_watch(response, &waiter_events, waiter);
+    response_set_deadline(response, wait_ms);
+    on_news(waiter);
+    waiter_unref(waiter);
+}
+
+static int look_first(const struct poll *poll, const struct poll_kind *kind, bool is_last,
+                      struct error *err)
+{
+    if (!loop_is_here(call_loop(poll->call)))
+        return kind->look(poll, is_last, err);
+    return kind->look_quick ? (int)kind->look_quick(poll, is_last) : POLL_ELSEWHERE;
+}
+
+int poll_call(struct call *call, const struct poll_kind *kind, const char *id, int64_t wait_ms,
+              const void *data, size_t size, struct error *err)
+{
+    struct poll poll = {.call = call, .id = id, .data = data};
+    int seen = look_first(&poll, kind, wait_ms <= 0, err);
+
+    if (seen < 0)
+        return -1;
+    if (seen == POLL_ELSEWHERE)
+        return CALL_ELSEWHERE;
+    if (seen == POLL_WAITS)
+        park(waiter_new(call, kind, id, data, size),
+             (uint64_t)(wait_ms < POLL_MAX_MS || kind->is_patient ? wait_ms : POLL_MAX_MS));
+    return 0;
+}

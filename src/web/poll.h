@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Long-polls: calls that are answered when news makes a condition true, or when their time is up. One that waits costs memory
+ * and no thread. A client that goes away ends its poll and nothing else. Any front may use it; any number may wait for one thing.
+ */
+#pragma once
+#include "web/call.h"
+
+#define POLL_MAX_MS 290000 // a client gives up on an answer that has no head after 300 s
+
+/* What the looks below are given, for as long as they run. */
+struct poll {
+    struct call *call;    // of a parked one: what parked_call gives
+    const char *id;       // what is waited for, as the hub knows it
+    const void *data;     // the kind's own; NULL: none
+    const char *base_url; // of a parked one; use poll_base_url
+};
+
+/* call_base_url of the call, also when it is parked. */
+const char *poll_base_url(const struct poll *poll);
+
+enum poll_look {
+    POLL_ANSWERED,
+    POLL_WAITS,     // the condition does not hold yet; never when it is the last look
+    POLL_ELSEWHERE, // cannot be told without blocking
+};
+
+/*
+ * How one kind of thing is looked at. Both answer the call themselves. `is_last`: the time is up, what is now is the answer.
+ */
+struct poll_kind {
+    bool is_patient; // the answer is waited for however long it takes, not only for POLL_MAX_MS
+    /* On the loop: must not block. NULL: always elsewhere. */
+    enum poll_look (*look_quick)(const struct poll *poll, bool is_last);
+    /* On a worker. An enum poll_look, or -1: the front answers with the error. */
+    int (*look)(const struct poll *poll, bool is_last, struct error *err);
+};
+
+/*
+ * Looks at once, and parks the call when it has to wait (wait_ms > 0; at most POLL_MAX_MS). Returns what the handler has to
+ * return. On the loop only the quick look is taken. `id` and `size` bytes of data are copied.
+ */
+int poll_call(struct call *call, const struct poll_kind *kind, const char *id, int64_t wait_ms,
+              const void *data, size_t size, struct error *err);

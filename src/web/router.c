@@ -1,0 +1,436 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Requests find their route and their thread; see router.h. */
+#include "web/router.h"
+
+#include "base/buffer.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "data/json.h"
+#include "web/auth.h"
+#include "web/call_impl.h"
+#include "web/openapi.h"
+#include "web/reply.h"
+#include "web/route_tree.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#define JSON_BODY_BYTES ((uint64_t)64 << 20)
+#define JSON_BODY_MEMORY ((size_t)256 << 20)
+#define DROPPED_BODY_BYTES ((uint64_t)1 << 20)
+#define LARGE_BODY_BYTES                                                                           \
+    ((size_t)1 << 20) // reading it takes longer than the quick lane should wait
+
+struct router {
+    struct router_settings settings;
+    struct route_tree *tree;
+    struct buffer openapi;
+    atomic_bool is_draining;
+    atomic_size_t running;
+    struct buffer scratch; // for a path; on the loop only
+};
+
+static const char restarting[] = "the server is restarting, try again shortly";
+
+/* ---- one call ---- */
+
+static struct call_work *work_new(struct router *router, struct http_request *request,
+                                  struct response *response)
+{
+    struct data_document *memory = data_document_new("");
+    struct call_work *work = value_alloc(memory, sizeof *work);
+
+    work->settings = &router->settings;
+    work->call = (struct call){.router = router,
+                               .front = router->settings.fronts[0],
+                               .settings = router->settings.fronts[0]->settings,
+                               .core = router->settings.core,
+                               .request = request,
+                               .response = response,
+                               .memory = memory};
+    if (log_is_on(LOG_LEVEL_DEBUG))
+        work->started_us = clock_monotonic_us();
+    return work;
+}
+
+/* The work itself is in the call's memory. */
+static void work_free(struct call_work *work)
+{
+    struct data_document *memory = work->call.memory;
+
+    http_request_free(work->call.request);
+    response_free(work->call.response);
+    data_document_free(work->body_memory);
+    data_document_free(memory);
+}
+
+static const char *method_of(const struct http_request *request)
+{
+    return request->is_head ? "GET" : request->method;
+}
+
+/* Paths are not told: some of them are what a stream is known by. */
+static void log_call(const struct call_work *work, const struct error *err)
+{
+    const struct call *call = &work->call;
+    const char *method = call->request ? call->request->method : NULL;
+    const char *pattern = call->route ? call->route->pattern : NULL;
+
+    if (err && reply_status(err) == 500)
+        log_error("request failed", F("method", method), F("route", pattern),
+                  F("error", (const char *)err->text));
+    else if (log_is_on(LOG_LEVEL_DEBUG))
+        log_debug("request", F("method", method), F("route", pattern),
+                  F("us", clock_monotonic_us() - work->started_us),
+                  F("error", err ? (const char *)err->text : NULL));
+}
+
+static void tell_failure(struct call_work *work, const struct error *err)
+{
+    static const struct http_header challenge[] = {{"WWW-Authenticate", "Bearer"}, {0}};
+
+    if (reply_status(err) == 401)
+        response_set_headers(work->call.response, challenge);
+    work->call.front->on_error(&work->call, err);
+}
+
+static void end_call(struct call_work *work, const struct error *err)
+{
+    log_call(work, err);
+    if (err)
+        tell_failure(work, err);
+    work_free(work);
+}
+
+/* ---- finding the route, on the loop ---- */
+
+/* Whose words are used where there is no route. */
+static const struct front *front_of(const struct router *router, const char *path)
+{
+    for (const struct front *const *front = router->settings.fronts; *front; front++) {
+        const char *top = (*front)->top;
+        if (top && strncmp(path, top, strlen(top)) == 0)
+            return *front;
+    }
+    return router->settings.fronts[0];
+}
+
+static void give_to(struct call *call, const struct front *front)
+{
+    call->front = front;
+    call->settings = front->settings;
+}
+
+static int find_nothing(struct call *call, const struct route_match *match, struct error *err)
+{
+    const struct http_request *request = call->request;
+
+    if (!match->other) {
+        give_to(call, front_of(call->router, request->path));
+        error_set(err, ERROR_NOT_FOUND, "there is nothing at '%.200s'", request->path);
+        return error_about(err, "route", NULL);
+    }
+    give_to(call, match->other->rows->front);
+    response_set_headers(call->response, match->other->allow);
+    error_set(err, ERROR_INVALID, "'%.200s' takes %s, not %s", request->path,
+              match->other->allow[0].value, request->method);
+    return error_about(err, "route", "method");
+}
+
+static int find_route(struct router *router, struct call *call, struct error *err)
+{
+    const char *path = call->request->path;
+    struct route_path pieces;
+    struct route_match match;
+
+    if (route_path_read(path, call_alloc(call, strlen(path) + 1), &pieces, err) < 0)
+        return -1;
+    route_tree_match(router->tree, method_of(call->request), &pieces, &match);
+    if (!match.row)
+        return find_nothing(call, &match, err);
+    give_to(call, match.row->front);
+    call->route = match.row->route;
+    memcpy(call->parameters, match.parameters, sizeof call->parameters);
+    return 0;
+}
+
+/* Everything that can be said without waiting: whoever is refused here has not been read from. */
+static int prepare(struct router *router, struct call_work *work, struct error *err)
+{
+    struct call *call = &work->call;
+
+    if (router_is_draining(router))
+        return reply_error(503, restarting, err);
+    if (find_route(router, call, err) < 0)
+        return -1;
+    if (call->front->on_call && call->front->on_call(call, err) < 0)
+        return -1;
+    work->has_actor = call->route->access == ACCESS_OPEN;
+    if (!work->has_actor && !router->settings.is_open && !auth_is_possible(call->request))
+        return auth_missing(err);
+    const char *query = call->route->body == BODY_WHOLE ? NULL : call->request->query;
+    if (query_parse(query, call->memory, &call->query, err) < 0)
+        return -1;
+    return query_check(call->query, call->route->query, err);
+}
+
+/* ---- running it ---- */
+
+static int read_json(struct call_work *work, struct error *err)
+{
+    static const struct json_limits limits = {.bytes = JSON_BODY_BYTES, .memory = JSON_BODY_MEMORY};
+    struct buffer *text = &work->call.request->body;
+
+    if (call_header(&work->call, "Idempotency-Key"))
+        call_hash_request(work->call.request, work->request_hash);
+    if (text->length == 0) {
+        work->body_memory = data_document_new("");
+        work->call.body = value_add(work->body_memory, NULL, VALUE_MAP, NULL, 0);
+        return 0;
+    }
+    if (json_read("", text->data, text->length, &limits, &work->body_memory, err) < 0) {
+        error_wrap(err, "the body is not JSON");
+        return err->kind == ERROR_LIMIT ? error_about(err, "body", "too large") : -1;
+    }
+    work->call.body = work->body_memory->root;
+    buffer_clear(text); // a large one would be in memory twice
+    if (work->call.body->kind != VALUE_MAP)
+        return error_set(err, ERROR_INVALID, "the body must be a JSON object");
+    return 0;
+}
+
+static void be_anybody(struct call_work *work)
+{
+    if (work->settings->core)
+        keys_local_actor(core_keys(work->settings->core), &work->call.actor);
+    work->has_actor = true;
+}
+
+static int run(struct call_work *work, struct error *err)
+{
+    struct call *call = &work->call;
+
+    if (!work->has_actor && work->settings->is_open)
+        be_anybody(work);
+    if (!work->has_actor && auth_check(core_keys(call->core), call->request, &call->actor, err) < 0)
+        return -1;
+    work->has_actor = true;
+    if (call->route->body == BODY_JSON && !call->body && read_json(work, err) < 0)
+        return -1;
+    int status = call->route->handle(call, err);
+    call->tries++;
+    return status;
+}
+
+static void on_work(void *data);
+
+static enum workers_lane choose_lane(const struct call *call)
+{
+    bool is_slow = call->route->lane == ROUTE_SLOW || call->request->body.length > LARGE_BODY_BYTES;
+
+    return is_slow ? WORKERS_SLOW : WORKERS_QUICK;
+}
+
+/* Gives it to a worker. On the loop. */
+static int submit(struct call_work *work, struct error *err)
+{
+    struct router *router = work->call.router;
+
+    atomic_fetch_add(&router->running, 1);
+    if (workers_submit(router->settings.workers, choose_lane(&work->call), on_work, work, err) == 0)
+        return 0;
+    atomic_fetch_sub(&router->running, 1);
+    return -1;
+}
+
+static void on_again(void *data)
+{
+    struct call_work *work = data;
+    struct error err = {0};
+
+    if (submit(work, &err) < 0)
+        end_call(work, &err);
+}
+
+static void wait_again(void *data)
+{
+    struct call_work *work = data;
+
+    loop_timer_init(&work->again, work->settings->loop, on_again, work);
+    loop_timer_set(&work->again, work->call.again_ms > 0 ? (uint64_t)work->call.again_ms : 0);
+}
+
+static void on_work(void *data)
+{
+    struct call_work *work = data;
+    struct router *router = work->call.router;
+    struct error err = {0};
+
+    int status = run(work, &err);
+    if (status == CALL_AGAIN)
+        loop_post(work->settings->loop, wait_again, work);
+    else
+        end_call(work, status < 0 ? &err : NULL);
+    atomic_fetch_sub(&router->running, 1);
+}
+
+static bool is_read_whole(const struct route *route)
+{
+    return route->body == BODY_JSON || route->body == BODY_WHOLE;
+}
+
+/* Without leaving the loop: CALL_ELSEWHERE when that cannot be. */
+static int run_here(struct call_work *work, struct error *err)
+{
+    struct call *call = &work->call;
+
+    if (call->route->lane != ROUTE_LOOP || is_read_whole(call->route))
+        return CALL_ELSEWHERE;
+    if (!work->has_actor && work->settings->is_open)
+        be_anybody(work);
+    if (!work->has_actor)
+        work->has_actor = auth_check_quick(core_keys(call->core), call->request, &call->actor);
+    return work->has_actor ? call->route->handle(call, err) : CALL_ELSEWHERE;
+}
+
+static void on_request(void *owner, struct http_request *request, struct response *response)
+{
+    struct router *router = owner;
+    struct call_work *work = work_new(router, request, response);
+    struct error err = {0};
+
+    int status = prepare(router, work, &err);
+    if (status == 0)
+        status = run_here(work, &err);
+    if (status == CALL_ELSEWHERE && (status = submit(work, &err)) == 0)
+        return;
+    end_call(work, status < 0 ? &err : NULL);
+}
+
+/* ---- what to do with a body ---- */
+
+/* The row of a request by its head; NULL: none. */
+static const struct route_row *find_row(struct router *router, const struct http_request *request)
+{
+    struct route_path pieces;
+    struct route_match match;
+    struct error err;
+
+    router->scratch.length = 0;
+    if (buffer_reserve(&router->scratch, strlen(request->path) + 1, &err) < 0 ||
+        route_path_read(request->path, router->scratch.data, &pieces, &err) < 0)
+        return NULL;
+    route_tree_match(router->tree, method_of(request), &pieces, &match);
+    return match.row;
+}
+
+/* The row of a request that will not be refused for what its head says; NULL else. */
+static const struct route *plan_route(struct router *router, const struct http_request *request)
+{
+    const struct route_row *row = find_row(router, request);
+
+    if (!row)
+        return NULL;
+    bool is_anybody = router->settings.is_open || row->route->access == ACCESS_OPEN;
+    return is_anybody || auth_is_possible(request) ? row->route : NULL;
+}
+
+static void on_head(void *owner, const struct http_request *request, struct http_plan *plan)
+{
+    struct router *router = owner;
+
+    if (router_is_draining(router)) {
+        plan->refuse_status = 503;
+        plan->refuse_text = restarting;
+        return;
+    }
+    const struct route *route = plan_route(router, request);
+    if (!route) {
+        plan->is_streamed = true; // so that the refusal does not wait for the body
+        plan->body_bytes = UINT64_MAX;
+    } else if (route->body == BODY_STREAM) {
+        plan->is_streamed = true;
+        plan->body_bytes = route->body_limit ? route->body_limit : UINT64_MAX;
+    } else if (is_read_whole(route)) {
+        plan->body_bytes = route->body_limit ? route->body_limit : JSON_BODY_BYTES;
+    } else {
+        plan->body_bytes = DROPPED_BODY_BYTES;
+    }
+}
+
+static void on_bad_request(void *owner, const struct http_request *request,
+                           struct response *response, int status, const char *text)
+{
+    struct http_request *head = (struct http_request *)(uintptr_t)request; // borrowed, only read
+    struct call_work *work = work_new(owner, head, response);
+    const struct route_row *row = request ? find_row(owner, request) : NULL;
+    struct error err;
+
+    if (request)
+        give_to(&work->call, row ? row->front : front_of(owner, request->path));
+    (void)reply_error(status, text, &err);
+    log_call(work, &err);
+    tell_failure(work, &err);
+    work->call.request = NULL;
+    work_free(work);
+}
+
+const struct http_handler router_handler = {
+    .on_head = on_head, .on_request = on_request, .on_bad_request = on_bad_request};
+
+/* ---- the router ---- */
+
+int router_new(const struct router_settings *settings, struct router **out, struct error *err)
+{
+    autoptr(router) router = xnew(struct router);
+
+    router->settings = *settings;
+    router->tree = route_tree_new();
+    for (const struct front *const *front = settings->fronts; *front; front++) {
+        if (route_tree_add(router->tree, *front, err) < 0)
+            return -1;
+    }
+    if (openapi_write(settings->fronts, router->tree, &router->openapi, err) < 0)
+        return -1;
+    *out = take(router);
+    return 0;
+}
+
+void router_free(struct router *router)
+{
+    if (!router)
+        return;
+    route_tree_free(router->tree);
+    buffer_clear(&router->openapi);
+    buffer_clear(&router->scratch);
+    free(router);
+}
+
+void router_drain(struct router *router)
+{
+    atomic_store(&router->is_draining, true);
+    if (router->settings.core)
+        hub_tell_all(core_hub(router->settings.core));
+}
+
+bool router_is_draining(const struct router *router)
+{
+    return atomic_load_explicit(&router->is_draining, memory_order_relaxed);
+}
+
+size_t router_running(const struct router *router)
+{
+    return atomic_load(&router->running);
+}
+
+const struct front *const *router_fronts(const struct router *router)
+{
+    return router->settings.fronts;
+}
+
+const char *router_openapi(const struct router *router, size_t *length)
+{
+    *length = router->openapi.length;
+    return router->openapi.data;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Requests find their route: match the path, check the key, read the body, run the handler where it belongs, answer its
+ * failure in the front's words. Sits between net's http_server and the fronts.
+ */
+#pragma once
+#include "core/core.h"
+#include "web/call.h"
+#include "net/http_server.h"
+
+struct router_settings {
+    struct core *core;       // NULL: none; then is_open
+    struct loop *loop;       // of the http server
+    struct workers *workers; // for handlers
+    const struct front *const
+        *fronts; // NULL-terminated; routes of all are one space, the first match by words wins
+    const char *public_url; // or NULL
+    bool is_open;           // no key is asked for (tests only; never beyond loopback)
+};
+
+struct router;
+
+/* Fails on two rows for one thing, and on patterns that are none. */
+int router_new(const struct router_settings *settings, struct router **out, struct error *err);
+void router_free(struct router *router); // no call may be under way
+DEFINE_AUTOPTR(router)
+
+/* For http_server_new, with the router as owner. Runs of slashes at the start of a path count as one. */
+extern const struct http_handler router_handler;
+
+/* From now on new calls get 503 (ERROR_UNAVAILABLE, reason "restarting") and their connection is closed. Any thread. */
+void router_drain(struct router *router); // long-polls are answered with what is
+bool router_is_draining(const struct router *router);
+/* How many calls are with workers now. */
+size_t router_running(const struct router *router);
+
+/* NULL-terminated. */
+const struct front *const *router_fronts(const struct router *router);
+
+/* The OpenAPI 3.1 document of all routes, as JSON; the router's. */
+const char *router_openapi(const struct router *router, size_t *length);
