@@ -32,7 +32,7 @@ static char *pack_item(char *to, const char *item)
     return to;
 }
 
-char *texts_pack(const char *const *items)
+char *strings_pack(const char *const *items)
 {
     size_t length = 1;
 
@@ -45,18 +45,18 @@ char *texts_pack(const char *const *items)
 }
 
 /* Takes the item. Room doubles when what is needed reaches a power of two. */
-static void add(struct texts *texts, char *item)
+static void add(struct strings *strings, char *item)
 {
-    size_t needed = texts->count + 2; // with the NULL
+    size_t needed = strings->count + 2; // with the NULL
     if ((needed & (needed - 1)) == 0)
-        texts->items = xrealloc(texts->items, needed * 2, sizeof *texts->items);
-    texts->items[texts->count++] = item;
-    texts->items[texts->count] = NULL;
+        strings->items = xrealloc(strings->items, needed * 2, sizeof *strings->items);
+    strings->items[strings->count++] = item;
+    strings->items[strings->count] = NULL;
 }
 
-void texts_add(struct texts *texts, const char *item)
+void strings_add(struct strings *strings, const char *item)
 {
-    add(texts, xstrdup(item));
+    add(strings, xstrdup(item));
 }
 
 /* The newline that ends the item at `from`, or the end of the text. */
@@ -79,9 +79,9 @@ static char *unpack_item(const char *from, const char *end)
     return item;
 }
 
-void texts_unpack(const char *packed, struct texts *out)
+void strings_unpack(const char *packed, struct strings *out)
 {
-    *out = (struct texts){.items = xcalloc(2, sizeof(char *))};
+    *out = (struct strings){.items = xcalloc(2, sizeof(char *))};
     while (packed && *packed) {
         const char *end = item_end(packed);
         add(out, unpack_item(packed, end));
@@ -89,12 +89,12 @@ void texts_unpack(const char *packed, struct texts *out)
     }
 }
 
-void texts_clear(struct texts *texts)
+void strings_clear(struct strings *strings)
 {
-    for (size_t i = 0; i < texts->count; i++)
-        free(texts->items[i]);
-    free(texts->items);
-    *texts = (struct texts){0};
+    for (size_t i = 0; i < strings->count; i++)
+        free(strings->items[i]);
+    free(strings->items);
+    *strings = (struct strings){0};
 }
 
 static bool is_named(const char *item, const char *name, size_t length)
@@ -102,33 +102,34 @@ static bool is_named(const char *item, const char *name, size_t length)
     return strncmp(item, name, length) == 0 && item[length] == '=';
 }
 
-static size_t find(const struct texts *texts, const char *name)
+static size_t find(const struct strings *strings, const char *name)
 {
     size_t i = 0, length = strlen(name);
-    while (i < texts->count && !is_named(texts->items[i], name, length))
+    while (i < strings->count && !is_named(strings->items[i], name, length))
         i++;
     return i;
 }
 
-void texts_set(struct texts *texts, const char *name, const char *value)
+void strings_set(struct strings *strings, const char *name, const char *value)
 {
-    size_t at = find(texts, name);
+    size_t at = find(strings, name);
 
-    if (value && at == texts->count) {
-        add(texts, xasprintf("%s=%s", name, value));
+    if (value && at == strings->count) {
+        add(strings, xasprintf("%s=%s", name, value));
         return;
     }
-    if (at == texts->count)
+    if (at == strings->count)
         return;
-    free(texts->items[at]);
+    free(strings->items[at]);
     if (value)
-        texts->items[at] = xasprintf("%s=%s", name, value);
+        strings->items[at] = xasprintf("%s=%s", name, value);
     else // the NULL moves too
-        memmove(&texts->items[at], &texts->items[at + 1], (texts->count-- - at) * sizeof(char *));
+        memmove(&strings->items[at], &strings->items[at + 1],
+                (strings->count-- - at) * sizeof(char *));
 }
 
-const char *texts_get(const struct texts *texts, const char *name)
+const char *strings_get(const struct strings *strings, const char *name)
 {
-    size_t at = find(texts, name);
-    return at < texts->count ? strchr(texts->items[at], '=') + 1 : NULL;
+    size_t at = find(strings, name);
+    return at < strings->count ? strchr(strings->items[at], '=') + 1 : NULL;
 }

@@ -9,21 +9,21 @@
 
 #include <stddef.h>
 
-struct texts {
+struct strings {
     char **items; // NULL-terminated
     size_t count;
 };
 
 /* `items` is NULL-terminated, or NULL for none. The caller frees the text. */
-char *texts_pack(const char *const *items);
+char *strings_pack(const char *const *items);
 
 /* Packed NULL is an empty list. */
-void texts_unpack(const char *packed, struct texts *out);
-void texts_clear(struct texts *texts);
-#define autotexts __attribute__((cleanup(texts_clear))) struct texts
+void strings_unpack(const char *packed, struct strings *out);
+void strings_clear(struct strings *strings);
+#define autostrings __attribute__((cleanup(strings_clear))) struct strings
 
-void texts_add(struct texts *texts, const char *item); // a copy
+void strings_add(struct strings *strings, const char *item); // a copy
 
 /* For lists of "NAME=VALUE": sets, replaces or (value NULL) removes. */
-void texts_set(struct texts *texts, const char *name, const char *value);
-const char *texts_get(const struct texts *texts, const char *name); // NULL: not there
+void strings_set(struct strings *strings, const char *name, const char *value);
+const char *strings_get(const struct strings *strings, const char *name); // NULL: not there

@@ -8,9 +8,9 @@
 #include "core/execution/command.h"
 #include "core/sandbox/ending.h"
 #include "core/runtime/images.h"
-#include "core/sandbox/keeper.h"
+#include "core/sandbox/monitor.h"
 #include "core/layer/layers.h"
-#include "core/event/note.h"
+#include "core/event/event_write.h"
 #include "core/sandbox/pool.h"
 #include "core/execution/queue.h"
 #include "core/snapshot/snapshot_impl.h"
@@ -66,42 +66,42 @@ static bool is_same(const char *a, const char *b)
 }
 
 /* A command that had not ended, as it is in the store. */
-static int revive(struct live *live, const struct execution_record *record, struct error *err)
+static int revive(struct sandbox *sandbox, const struct execution_record *record, struct error *err)
 {
-    autoptr(running) running = running_new(record->id);
+    autoptr(execution) execution = execution_new(record->id);
 
-    execution_record_copy(&running->record, record);
-    running->number = (uint32_t)record->number;
-    running->is_recorded = running->is_spawned = true;
-    if (reopen(live->core, record->stdout_stream, &running->output, err) < 0)
+    execution_record_copy(&execution->record, record);
+    execution->number = (uint32_t)record->number;
+    execution->is_recorded = execution->is_spawned = true;
+    if (reopen(sandbox->core, record->stdout_stream, &execution->output, err) < 0)
         return -1;
     if (is_same(record->stdout_stream, record->stderr_stream))
-        running->error = running->output;
-    else if (reopen(live->core, record->stderr_stream, &running->error, err) < 0)
+        execution->error = execution->output;
+    else if (reopen(sandbox->core, record->stderr_stream, &execution->error, err) < 0)
         return -1;
     // Its pipe went with the earlier server: whatever had not been fed by then never will be.
-    if (reopen(live->core, record->stdin_stream, &running->input, err) < 0)
+    if (reopen(sandbox->core, record->stdin_stream, &execution->input, err) < 0)
         return -1;
-    running->is_input_cut = running->input != NULL;
+    execution->is_input_cut = execution->input != NULL;
     if (record->stop_at)
-        running->kill_at = (int64_t)clock_wall_ms();
+        execution->kill_at = (int64_t)clock_wall_ms();
     if (record->kind == EXECUTION_JOB)
-        live->n_jobs++;
+        sandbox->n_jobs++;
     else
-        live->n_executions++;
-    running->next = live->commands;
-    live->commands = running_ref(running);
-    registry_add_command(live->core->registry, running);
-    live->core->n_commands++;
+        sandbox->n_executions++;
+    execution->next = sandbox->commands;
+    sandbox->commands = execution_ref(execution);
+    registry_add_command(sandbox->core->registry, execution);
+    sandbox->core->n_commands++;
     return 0;
 }
 
-static int revive_commands(struct adoption *adoption, struct live *live, struct error *err)
+static int revive_commands(struct adoption *adoption, struct sandbox *sandbox, struct error *err)
 {
     for (size_t i = 0; i < adoption->commands.count; i++) {
         const struct execution_record *record = &adoption->commands.rows[i];
-        if (record->state == EXECUTION_RUNNING && strcmp(record->sandbox_id, live->id) == 0 &&
-            revive(live, record, err) < 0)
+        if (record->state == EXECUTION_RUNNING && strcmp(record->sandbox_id, sandbox->id) == 0 &&
+            revive(sandbox, record, err) < 0)
             return -1;
     }
     return 0;
@@ -161,98 +161,99 @@ static int call_roll(struct box *box, struct roll *roll, struct error *err)
 }
 
 /* Processes that were started but never recorded: nobody was told of them. */
-static void end_strangers(struct live *live, const struct roll *roll)
+static void end_strangers(struct sandbox *sandbox, const struct roll *roll)
 {
     struct error ignored = {0};
 
     for (size_t i = 0; i < roll->n_present; i++) {
-        struct running *running = live->commands;
-        while (running && running->number != roll->present[i])
-            running = running->next;
-        if (!running)
-            (void)box_signal(live->box, roll->present[i], SIGKILL, true, &ignored);
-        if (live->last_number < roll->present[i])
-            live->last_number = roll->present[i];
+        struct execution *execution = sandbox->commands;
+        while (execution && execution->number != roll->present[i])
+            execution = execution->next;
+        if (!execution)
+            (void)box_signal(sandbox->box, roll->present[i], SIGKILL, true, &ignored);
+        if (sandbox->last_number < roll->present[i])
+            sandbox->last_number = roll->present[i];
     }
 }
 
 /* Commands that are recorded but were never started, or whose box lost them. */
-static void end_missing(struct live *live, const struct roll *roll)
+static void end_missing(struct sandbox *sandbox, const struct roll *roll)
 {
     for (;;) {
-        struct running *running = live->commands;
-        while (running && roll_has(roll, running->number))
-            running = running->next;
-        if (!running)
+        struct execution *execution = sandbox->commands;
+        while (execution && roll_has(roll, execution->number))
+            execution = execution->next;
+        if (!execution)
             return;
-        struct process_exit exit = {.id = running->number, .cause = CAUSE_NOT_RUN, .code = 126};
+        struct process_exit exit = {.id = execution->number, .cause = CAUSE_NOT_RUN, .code = 126};
         (void)snprintf(exit.text, sizeof exit.text, "the server stopped before it was started");
-        size_t before = live->n_executions + live->n_jobs;
-        command_ended(live, &exit);
-        if (live->n_executions + live->n_jobs == before)
-            return; // could not be recorded: the keeper tries again
+        size_t before = sandbox->n_executions + sandbox->n_jobs;
+        command_ended(sandbox, &exit);
+        if (sandbox->n_executions + sandbox->n_jobs == before)
+            return; // could not be recorded: the monitor tries again
     }
 }
 
-static void set_runtime_env(struct live *live)
+static void set_runtime_env(struct sandbox *sandbox)
 {
     autoptr(image) image = NULL;
     struct error ignored = {0};
 
-    if (!images_is_ready(live->core->images, live->record.runtime) ||
-        image_get(live->core->images, live->record.runtime, &image, &ignored) < 0)
+    if (!images_is_ready(sandbox->core->images, sandbox->record.runtime) ||
+        image_get(sandbox->core->images, sandbox->record.runtime, &image, &ignored) < 0)
         return; // gone since: commands do without its variables
     size_t count = 0;
     char **env = image_runtime(image)->env;
     while (env && env[count])
         count++;
-    live->runtime_env = xcalloc(count + 1, sizeof *live->runtime_env);
+    sandbox->runtime_env = xcalloc(count + 1, sizeof *sandbox->runtime_env);
     for (size_t i = 0; i < count; i++)
-        live->runtime_env[i] = xstrdup(env[i]);
+        sandbox->runtime_env[i] = xstrdup(env[i]);
 }
 
 /* It is as its record says: a crash in the middle of a pause, or of what is done while it stands still, may have left it otherwise. */
-static void set_asleep_or_awake(struct live *live)
+static void set_asleep_or_awake(struct sandbox *sandbox)
 {
     struct error err = {0};
-    bool is_paused = live->record.state == SANDBOX_PAUSED;
+    bool is_paused = sandbox->record.state == SANDBOX_PAUSED;
 
-    if ((is_paused ? box_freeze(live->box, &err) : box_thaw(live->box, &err)) < 0)
+    if ((is_paused ? box_freeze(sandbox->box, &err) : box_thaw(sandbox->box, &err)) < 0)
         log_warn("a sandbox's box could not be put to sleep or woken",
-                 F("sandbox", live->record.id), F("error", (const char *)err.text));
+                 F("sandbox", sandbox->record.id), F("error", (const char *)err.text));
 }
 
-static int take_over(struct adoption *adoption, struct live *live, struct error *err)
+static int take_over(struct adoption *adoption, struct sandbox *sandbox, struct error *err)
 {
     __attribute__((cleanup(roll_clear))) struct roll roll = {0};
-    const struct sandbox_record *record = &live->record;
+    const struct sandbox_record *record = &sandbox->record;
 
     if (record->box_slot == SANDBOX_NO_SLOT || !has_slot(adoption, record->box_slot))
         return error_set(err, ERROR_GONE, "its box is gone");
-    if (box_adopt(adoption->core->engine, (unsigned)record->box_slot, record->scratch, &live->box,
-                  err) < 0)
+    if (box_adopt(adoption->core->engine, (unsigned)record->box_slot, record->scratch,
+                  &sandbox->box, err) < 0)
         return -1;
-    set_asleep_or_awake(live);
-    if (call_roll(live->box, &roll, err) < 0)
+    set_asleep_or_awake(sandbox);
+    if (call_roll(sandbox->box, &roll, err) < 0)
         return -1;
-    set_runtime_env(live);
-    end_strangers(live, &roll);
-    box_unprepare(live->box, live_next_number(live));
-    end_missing(live, &roll);
+    set_runtime_env(sandbox);
+    end_strangers(sandbox, &roll);
+    box_unprepare(sandbox->box, sandbox_next_number(sandbox));
+    end_missing(sandbox, &roll);
     for (size_t i = 0; i < roll.n_exits; i++)
-        command_ended(live, &roll.exits[i]);
-    (void)pthread_mutex_lock(&live->box_lock);
-    int result =
-        live->box && !live->is_box_over ? keeper_watch(adoption->core->keeper, live, err) : 0;
-    live_unlock_box(live);
+        command_ended(sandbox, &roll.exits[i]);
+    (void)pthread_mutex_lock(&sandbox->box_lock);
+    int result = sandbox->box && !sandbox->is_box_over
+                     ? monitor_watch(adoption->core->monitor, sandbox, err)
+                     : 0;
+    sandbox_unlock_box(sandbox);
     return result;
 }
 
 /* Records say running while nothing runs: a crash between two commits. */
-static void settle_state(struct live *live)
+static void settle_state(struct sandbox *sandbox)
 {
-    if (live->record.state == SANDBOX_RUNNING && live->n_executions == 0)
-        live->record.state = SANDBOX_IDLE;
+    if (sandbox->record.state == SANDBOX_RUNNING && sandbox->n_executions == 0)
+        sandbox->record.state = SANDBOX_IDLE;
 }
 
 static bool has_files(struct core *core, const struct sandbox_record *record)
@@ -264,26 +265,26 @@ static bool has_files(struct core *core, const struct sandbox_record *record)
 }
 
 /* One whose processes went with the machine still has its files; whoever needs a box gives it a new one. */
-static int reduce_to_files(struct adoption *adoption, struct live *live, struct error *err)
+static int reduce_to_files(struct adoption *adoption, struct sandbox *sandbox, struct error *err)
 {
-    struct note note = {
+    struct event event = {
         .type = EVENT_PROCESSES_LOST, .reason = "restart", .now = (int64_t)clock_wall_ms()};
     const char *why = "its sandbox lost its processes when the machine restarted";
     autotransaction together = {0};
 
-    (void)pthread_mutex_lock(&live->turn);
-    live->record.box_slot = SANDBOX_NO_SLOT;
-    if (live->record.state == SANDBOX_RUNNING)
-        live->record.state = SANDBOX_IDLE;
+    (void)pthread_mutex_lock(&sandbox->record_lock);
+    sandbox->record.box_slot = SANDBOX_NO_SLOT;
+    if (sandbox->record.state == SANDBOX_RUNNING)
+        sandbox->record.state = SANDBOX_IDLE;
     int result = store_begin(adoption->core->store, STORE_DURABLE, &together, err);
-    if (result == 0 && (store_sandbox_update(adoption->core->store, &live->record,
+    if (result == 0 && (store_sandbox_update(adoption->core->store, &sandbox->record,
                                              SANDBOX_PART_BOX | SANDBOX_PART_STATE, 0, err) < 0 ||
-                        command_put_ends(live, EXECUTION_FAILED, why, note.now, err) < 0 ||
-                        note_put(live, &note, err) < 0 || store_commit(&together, err) < 0))
+                        command_put_ends(sandbox, EXECUTION_FAILED, why, event.now, err) < 0 ||
+                        event_put(sandbox, &event, err) < 0 || store_commit(&together, err) < 0))
         result = -1;
     if (result == 0)
-        command_end_all(live, EXECUTION_FAILED, why, note.now);
-    (void)pthread_mutex_unlock(&live->turn);
+        command_end_all(sandbox, EXECUTION_FAILED, why, event.now);
+    (void)pthread_mutex_unlock(&sandbox->record_lock);
     adoption->adopted += result == 0;
     return result;
 }
@@ -293,28 +294,28 @@ static int adopt_one(struct adoption *adoption, const struct sandbox_record *rec
 {
     struct core *core = adoption->core;
     struct error why = {0};
-    autoptr(live) live = live_new(core, record);
+    autoptr(sandbox) sandbox = sandbox_new(core, record);
 
-    live_touch(live);
-    if (registry_add(core->registry, live, UINT32_MAX, err) < 0 ||
-        revive_commands(adoption, live, err) < 0)
+    sandbox_touch(sandbox);
+    if (registry_add(core->registry, sandbox, UINT32_MAX, err) < 0 ||
+        revive_commands(adoption, sandbox, err) < 0)
         return -1;
     if (record->state == SANDBOX_CREATING) {
-        ending_bury(live, true, true, "the server stopped while it was being created");
+        ending_abandon(sandbox, true, true, "the server stopped while it was being created");
         adoption->failed++;
         return 0;
     }
-    bool is_resting = record->box_slot == SANDBOX_NO_SLOT && !live->commands;
-    if ((is_resting && has_files(core, record)) || take_over(adoption, live, &why) == 0) {
-        settle_state(live);
+    bool is_resting = record->box_slot == SANDBOX_NO_SLOT && !sandbox->commands;
+    if ((is_resting && has_files(core, record)) || take_over(adoption, sandbox, &why) == 0) {
+        settle_state(sandbox);
         adoption->adopted++;
         return 0;
     }
     log_warn("a sandbox's box is gone", F("sandbox", record->id), F("why", (const char *)why.text));
     if (has_files(adoption->core, record))
-        return reduce_to_files(adoption, live, err);
+        return reduce_to_files(adoption, sandbox, err);
     adoption->ended++;
-    return ending_run(live, STEP_END, "box_ended", err);
+    return ending_run(sandbox, STEP_END, "box_ended", err);
 }
 
 static bool is_known_slot(const struct adoption *adoption, unsigned slot)

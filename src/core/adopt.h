@@ -4,5 +4,5 @@
 #pragma once
 #include "core/core_impl.h"
 
-/* Called once, before anybody asks anything; the keeper runs. */
+/* Called once, before anybody asks anything; the monitor runs. */
 int adopt_all(struct core *core, struct error *err);

@@ -7,9 +7,9 @@
 #include "loop/background.h"
 #include "core/adopt.h"
 #include "core/runtime/images.h"
-#include "core/sandbox/keeper.h"
+#include "core/sandbox/monitor.h"
 #include "core/snapshot/listing.h"
-#include "core/sandbox/live.h"
+#include "core/sandbox/sandbox_object.h"
 #include "core/sandbox/pool.h"
 #include "core/execution/queue.h"
 
@@ -46,7 +46,7 @@ const struct core_settings core_settings_default = {
     .parked_kept = 4,
 };
 
-#define CREW_QUEUE 65536
+#define REAPER_QUEUE 65536
 #define LOCK_PATIENCE_MS 5000
 #define LOCK_STEP_MS 10
 
@@ -115,8 +115,8 @@ static int open_parts(struct core *core, struct error *err)
     const struct engine_options engine = {.data_dir = core->settings.data_dir,
                                           .is_long_lived = true,
                                           .fail_step = core->settings.fail_step};
-    const struct workers_settings crew = {
-        .lane = {[WORKERS_QUICK] = {2, CREW_QUEUE}, [WORKERS_SLOW] = {2, CREW_QUEUE}}};
+    const struct workers_settings reaper = {
+        .lane = {[WORKERS_QUICK] = {2, REAPER_QUEUE}, [WORKERS_SLOW] = {2, REAPER_QUEUE}}};
 
     if (engine_open(&engine, &core->engine, err) < 0) // makes the data directory
         return -1;
@@ -130,9 +130,9 @@ static int open_parts(struct core *core, struct error *err)
     if (queue_new(core, &core->queue, err) < 0 ||
         streams_open(core->store, core->hub, &core->settings, &core->streams, err) < 0 ||
         images_open(core->settings.data_dir, &core->images, err) < 0 ||
-        workers_new(&crew, &core->crew, err) < 0 || background_new(&core->background, err) < 0)
+        workers_new(&reaper, &core->reaper, err) < 0 || background_new(&core->background, err) < 0)
         return -1;
-    return keeper_new(core, &core->keeper, err);
+    return monitor_new(core, &core->monitor, err);
 }
 
 int core_open(const struct core_settings *settings, struct core **out, struct error *err)
@@ -143,7 +143,7 @@ int core_open(const struct core_settings *settings, struct core **out, struct er
     (void)pthread_mutex_init(&core->endings.lock, NULL);
     copy_settings(core, settings);
     if (open_parts(core, err) < 0 || adopt_all(core, err) < 0 ||
-        keeper_start(core->keeper, err) < 0)
+        monitor_start(core->monitor, err) < 0)
         return -1;
     queue_start(core->queue);
     snapshot_resume_work(core);
@@ -158,15 +158,15 @@ void core_free(struct core *core)
         return;
     if (core->pool)
         pool_stop(core->pool);
-    keeper_stop(core->keeper); // first, since it gives the others work
+    monitor_stop(core->monitor); // first, since it gives the others work
     queue_stop(core->queue);
     background_stop(core->background);
-    workers_free(core->crew); // finishes what it has begun, so that nothing is left half ended
+    workers_free(core->reaper); // finishes what it has begun, so that nothing is left half ended
     pool_free(core->pool);
     queue_free(core->queue);
     background_free(core->background);
     registry_free(core->registry);
-    keeper_free(core->keeper); // what was posted to its loop is run here
+    monitor_free(core->monitor); // what was posted to its loop is run here
     streams_free(core->streams);
     listings_free(core->listings);
     images_free(core->images);

@@ -12,7 +12,7 @@ struct background; // loop/background.h: work that can wait
 struct pool;       // pool.h: boxes made ahead
 struct images;     // images.h: runtimes opened once
 struct listings;   // listing.h: files of snapshots, listed once
-struct keeper;     // keeper.h: the core's own loop and thread
+struct monitor;    // monitor.h: the core's own loop and thread
 struct queue;      // queue.h: executions that wait for their turn
 struct registry;   // sandboxes.h: the living ones
 
@@ -27,16 +27,16 @@ struct core {
     struct images *images;
     struct pool *pool;
     struct registry *registry;
-    struct keeper *keeper;
+    struct monitor *monitor;
     struct queue *queue;
     struct background *background;
     struct listings *listings;
     _Atomic unsigned n_commands; // that run
-    struct workers *crew;        // the core's own: ending boxes, filling the pool
-    // Sandboxes that are over and still have a box. The crew removes those, and whoever needs a new one when there are many.
+    struct workers *reaper;      // the core's own: ending boxes, filling the pool
+    // Sandboxes that are over and still have a box. The reaper removes those, and whoever needs a new one when there are many.
     struct {
         pthread_mutex_t lock; // guards the list
-        struct live *first, *last;
+        struct sandbox *first, *last;
         _Atomic unsigned count;
     } endings;
 };

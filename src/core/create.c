@@ -6,11 +6,11 @@
 #include "base/mem.h"
 #include "core/execution/command.h"
 #include "core/sandbox/ending.h"
-#include "core/sandbox/keeper.h"
+#include "core/sandbox/monitor.h"
 #include "core/layer/layers.h"
 #include "core/sandbox/lookup.h"
 #include "core/snapshot/merge.h"
-#include "core/event/note.h"
+#include "core/event/event_write.h"
 #include "core/account/once.h"
 #include "core/sandbox/pool.h"
 #include "core/runtime/runtime.h"
@@ -28,15 +28,15 @@
 #define FILE_TIMEOUT_MS 60000
 
 /* A sandbox on its way. */
-struct birth {
+struct creation {
     struct core *core;
     const struct actor *actor;
     const struct sandbox_request *request;
     struct snapshot_record snapshot; // what it starts from; id NULL: nothing but its runtime
-    struct live *live;
-    struct running *running; // of the first command, or NULL
-    bool is_known;           // in the registry
-    bool is_put;             // has a row
+    struct sandbox *sandbox;
+    struct execution *execution; // of the first command, or NULL
+    bool is_known;               // in the registry
+    bool is_put;                 // has a row
 };
 
 /* The row of a sandbox that is kept goes to the disk while its box is launched. */
@@ -88,26 +88,27 @@ static int64_t either(int64_t wanted, int64_t standard)
 }
 
 /* One name for one thing: "base" is "base:latest". */
-static char *name_runtime(const struct birth *birth)
+static char *name_runtime(const struct creation *creation)
 {
-    const char *asked = birth->snapshot.id ? birth->snapshot.runtime : birth->request->runtime;
-    const char *name = asked ? asked : birth->core->settings.default_runtime;
+    const char *asked =
+        creation->snapshot.id ? creation->snapshot.runtime : creation->request->runtime;
+    const char *name = asked ? asked : creation->core->settings.default_runtime;
 
     return xasprintf("%s%s", name, strchr(name, ':') ? "" : ":latest");
 }
 
 /* Texts are borrowed from request and actor, but for those in `own`. */
-static struct sandbox_record describe(const struct birth *birth, const char *id, char *own_env,
-                                      char *own_command, char *own_runtime)
+static struct sandbox_record describe(const struct creation *creation, const char *id,
+                                      char *own_env, char *own_command, char *own_runtime)
 {
-    const struct sandbox_request *request = birth->request;
-    const struct core_settings *settings = &birth->core->settings;
+    const struct sandbox_request *request = creation->request;
+    const struct core_settings *settings = &creation->core->settings;
     int64_t now = (int64_t)clock_wall_ms();
 
     return (struct sandbox_record){
         .id = id,
-        .owner = actor_owner(birth->actor),
-        .key_id = *birth->actor->key_id ? birth->actor->key_id : NULL,
+        .owner = actor_owner(creation->actor),
+        .key_id = *creation->actor->key_id ? creation->actor->key_id : NULL,
         .name = request->name,
         .description = request->description,
         .metadata = request->metadata,
@@ -115,8 +116,8 @@ static struct sandbox_record describe(const struct birth *birth, const char *id,
         .asked = request->asked,
         .mode = request->mode,
         .runtime = own_runtime,
-        .snapshot = birth->snapshot.id,
-        .layers = birth->snapshot.layers,
+        .snapshot = creation->snapshot.id,
+        .layers = creation->snapshot.layers,
         .command = own_command,
         .max_executions = request->max_executions,
         .box_user = request->box_user,
@@ -147,71 +148,72 @@ static struct sandbox_record describe(const struct birth *birth, const char *id,
 /* A snapshot's variables, and over them those asked for. */
 static char *merge_env(const char *below, const char *const *over)
 {
-    autotexts env = {0};
+    autostrings env = {0};
 
-    texts_unpack(below, &env);
+    strings_unpack(below, &env);
     for (const char *const *entry = over; entry && *entry; entry++) {
         const char *equals = strchr(*entry, '=');
         autofree char *name = xstrndup(*entry, (size_t)(equals - *entry));
-        texts_set(&env, name, equals + 1);
+        strings_set(&env, name, equals + 1);
     }
-    return texts_pack((const char *const *)env.items);
+    return strings_pack((const char *const *)env.items);
 }
 
 /* As the snapshot has them now: they may have been merged since it was looked up. */
-static void set_layers(struct live *live, const char *layers)
+static void set_layers(struct sandbox *sandbox, const char *layers)
 {
-    (void)pthread_mutex_lock(&live->lock); // the keeper sees it already
-    free((char *)live->record.layers);
-    live->record.layers = xstrdup(layers);
-    (void)pthread_mutex_unlock(&live->lock);
+    (void)pthread_mutex_lock(&sandbox->lock); // the monitor sees it already
+    free((char *)sandbox->record.layers);
+    sandbox->record.layers = xstrdup(layers);
+    (void)pthread_mutex_unlock(&sandbox->lock);
 }
 
 /* From here on its layers stay, whatever becomes of the snapshot. */
-static int hold_layers(struct birth *birth, struct error *err)
+static int hold_layers(struct creation *creation, struct error *err)
 {
-    struct core *core = birth->core;
+    struct core *core = creation->core;
     autosnapshot now = {0};
     autotransaction together = {0};
 
-    if (!birth->snapshot.id)
+    if (!creation->snapshot.id)
         return 0;
-    if (merge_for_start(core, birth->snapshot.id, birth->snapshot.layers, err) < 0 ||
+    if (merge_for_start(core, creation->snapshot.id, creation->snapshot.layers, err) < 0 ||
         store_begin(core->store, STORE_DURABLE, &together, err) < 0 ||
-        store_snapshot_get(core->store, birth->snapshot.id, &now, err) < 0)
+        store_snapshot_get(core->store, creation->snapshot.id, &now, err) < 0)
         return -1;
     if (now.state != SNAPSHOT_READY)
         return lookup_missing("snapshot", now.id, err);
-    set_layers(birth->live, now.layers);
-    if (layers_use(core, now.layers, birth->live->id, err) < 0)
+    set_layers(creation->sandbox, now.layers);
+    if (layers_use(core, now.layers, creation->sandbox->id, err) < 0)
         return -1;
     return store_commit(&together, err);
 }
 
-static int conceive(struct birth *birth, struct error *err)
+static int reserve(struct creation *creation, struct error *err)
 {
-    const struct sandbox_request *request = birth->request;
+    const struct sandbox_request *request = creation->request;
     char id[ID_TEXT];
-    autofree char *env = merge_env(birth->snapshot.env, request->env);
-    autofree char *command = request->command ? texts_pack(request->command->argv) : NULL;
-    autofree char *runtime = name_runtime(birth);
+    autofree char *env = merge_env(creation->snapshot.env, request->env);
+    autofree char *command = request->command ? strings_pack(request->command->argv) : NULL;
+    autofree char *runtime = name_runtime(creation);
 
-    struct sandbox_record record = describe(birth, id_make(id), env, command, runtime);
-    birth->live = live_new(birth->core, &record);
-    if (registry_add(birth->core->registry, birth->live, birth->core->settings.max_sandboxes, err) <
-        0)
+    struct sandbox_record record = describe(creation, id_make(id), env, command, runtime);
+    creation->sandbox = sandbox_new(creation->core, &record);
+    if (registry_add(creation->core->registry, creation->sandbox,
+                     creation->core->settings.max_sandboxes, err) < 0)
         return -1;
-    birth->is_known = true;
-    if (hold_layers(birth, err) < 0)
+    creation->is_known = true;
+    if (hold_layers(creation, err) < 0)
         return -1;
     if (!request->command)
         return 0;
-    if (command_prepare(birth->live, birth->actor, request->command, &birth->running, err) < 0)
+    if (command_prepare(creation->sandbox, creation->actor, request->command, &creation->execution,
+                        err) < 0)
         return -1;
-    (void)pthread_mutex_lock(&birth->live->lock); // the keeper sees it already
-    birth->live->n_executions = 1;
-    birth->live->record.execution_id = xstrdup(birth->running->id);
-    (void)pthread_mutex_unlock(&birth->live->lock);
+    (void)pthread_mutex_lock(&creation->sandbox->lock); // the monitor sees it already
+    creation->sandbox->n_executions = 1;
+    creation->sandbox->record.execution_id = xstrdup(creation->execution->id);
+    (void)pthread_mutex_unlock(&creation->sandbox->lock);
     return 0;
 }
 
@@ -228,57 +230,57 @@ static void start_put(struct core *core, const struct sandbox_record *record, st
     put->core = core;
     put->record = record;
     (void)sem_init(&put->done, 0, 0);
-    if (workers_submit(core->crew, WORKERS_QUICK, put_row, put, &full) < 0)
+    if (workers_submit(core->reaper, WORKERS_QUICK, put_row, put, &full) < 0)
         put_row(put);
 }
 
-static int await_put(struct birth *birth, struct put *put, struct error *err)
+static int await_put(struct creation *creation, struct put *put, struct error *err)
 {
     while (sem_wait(&put->done) < 0)
         ;
     (void)sem_destroy(&put->done);
-    birth->is_put = put->result == 0;
+    creation->is_put = put->result == 0;
     if (put->result < 0)
         *err = put->err;
     return put->result;
 }
 
-static int take_box(struct birth *birth, struct error *err)
+static int take_box(struct creation *creation, struct error *err)
 {
-    struct live *live = birth->live;
-    const struct pool_request wanted = pool_request_of(&live->record);
+    struct sandbox *sandbox = creation->sandbox;
+    const struct pool_request wanted = pool_request_of(&sandbox->record);
     struct pooled pooled = {0};
 
-    ending_help(birth->core);
-    if (pool_take(birth->core->pool, &wanted, &pooled, err) < 0)
+    ending_help(creation->core);
+    if (pool_take(creation->core->pool, &wanted, &pooled, err) < 0)
         return -1;
-    (void)pthread_mutex_lock(&live->box_lock);
-    live->box = pooled.box;
-    live->runtime_env = pooled.env;
-    int result = keeper_watch(birth->core->keeper, live, err);
-    if (!birth->running)
-        box_prepare(live->box, live_next_number(live));
-    live_unlock_box(live);
-    (void)pthread_mutex_lock(&live->lock);
-    live->record.box_slot = box_slot(pooled.box);
-    live->record.scratch = pooled.scratch[0] ? xstrdup(pooled.scratch) : NULL;
-    (void)pthread_mutex_unlock(&live->lock);
+    (void)pthread_mutex_lock(&sandbox->box_lock);
+    sandbox->box = pooled.box;
+    sandbox->runtime_env = pooled.env;
+    int result = monitor_watch(creation->core->monitor, sandbox, err);
+    if (!creation->execution)
+        box_prepare(sandbox->box, sandbox_next_number(sandbox));
+    sandbox_unlock_box(sandbox);
+    (void)pthread_mutex_lock(&sandbox->lock);
+    sandbox->record.box_slot = box_slot(pooled.box);
+    sandbox->record.scratch = pooled.scratch[0] ? xstrdup(pooled.scratch) : NULL;
+    (void)pthread_mutex_unlock(&sandbox->lock);
     return result;
 }
 
 /* Box and row, side by side where there is a row to write that early. */
-static int make_box(struct birth *birth, struct error *err)
+static int make_box(struct creation *creation, struct error *err)
 {
     struct put put = {0};
     struct error later = {0};
 
-    if (birth->request->mode == SANDBOX_ONE_SHOT)
-        return take_box(birth, err);
+    if (creation->request->mode == SANDBOX_ONE_SHOT)
+        return take_box(creation, err);
     autosandbox early = {0}; // the live one gets its box's fields meanwhile
-    sandbox_record_copy(&early, &birth->live->record);
-    start_put(birth->core, &early, &put);
-    int result = take_box(birth, err);
-    if (await_put(birth, &put, &later) < 0 && result == 0) {
+    sandbox_record_copy(&early, &creation->sandbox->record);
+    start_put(creation->core, &early, &put);
+    int result = take_box(creation, err);
+    if (await_put(creation, &put, &later) < 0 && result == 0) {
         *err = later;
         result = -1;
     }
@@ -304,19 +306,19 @@ static int make_dir(int conversation, const char *path, struct error *err)
 }
 
 /* Starting a command makes its directory; everything else needs files to be talked about. */
-static int furnish(struct birth *birth, struct error *err)
+static int populate(struct creation *creation, struct error *err)
 {
-    const struct sandbox_request *request = birth->request;
+    const struct sandbox_request *request = creation->request;
     size_t n_more = request->command ? request->command->n_files : 0;
     autofd conversation = -1;
 
     if (request->mode == SANDBOX_ONE_SHOT && request->n_files + n_more == 0)
         return 0;
     // From the root, since the working directory may not be there yet.
-    if (live_lock_box(birth->live, err) < 0)
+    if (sandbox_lock_box(creation->sandbox, err) < 0)
         return -1;
-    int result = box_files(birth->live->box, request->box_user, "/", &conversation, err);
-    live_unlock_box(birth->live);
+    int result = box_files(creation->sandbox->box, request->box_user, "/", &conversation, err);
+    sandbox_unlock_box(creation->sandbox);
     if (result < 0 || files_set_timeout(conversation, FILE_TIMEOUT_MS, err) < 0 ||
         make_dir(conversation, request->home, err) < 0 ||
         make_dir(conversation, request->working_directory, err) < 0)
@@ -324,103 +326,104 @@ static int furnish(struct birth *birth, struct error *err)
     if (request->n_files + n_more == 0)
         return 0;
     closep(&conversation);
-    if (live_files(birth->live, &conversation, err) < 0 ||
+    if (sandbox_files(creation->sandbox, &conversation, err) < 0 ||
         files_set_timeout(conversation, FILE_TIMEOUT_MS, err) < 0 ||
         write_files(conversation, request->files, request->n_files, err) < 0)
         return -1;
     return n_more ? write_files(conversation, request->command->files, n_more, err) : 0;
 }
 
-static int put_events(struct birth *birth, int64_t now, struct error *err)
+static int put_events(struct creation *creation, int64_t now, struct error *err)
 {
-    struct note created = {.type = EVENT_CREATE, .now = now};
-    struct note started = {.type = EVENT_STARTED, .reason = "created", .now = now};
+    struct event created = {.type = EVENT_CREATE, .now = now};
+    struct event started = {.type = EVENT_STARTED, .reason = "created", .now = now};
 
-    note_fact(&created, "runtime", birth->live->record.runtime);
-    if (birth->running)
-        note_fact(&started, "execution", birth->running->id);
-    if (note_put(birth->live, &created, err) < 0)
+    event_fact(&created, "runtime", creation->sandbox->record.runtime);
+    if (creation->execution)
+        event_fact(&started, "execution", creation->execution->id);
+    if (event_put(creation->sandbox, &created, err) < 0)
         return -1;
-    return note_put(birth->live, &started, err);
+    return event_put(creation->sandbox, &started, err);
 }
 
-/* Everything that is there becomes a record of that, in one go. The caller has the turn. */
-static int put_all(struct birth *birth, struct sandbox_record *next, struct error *err)
+/* Everything that is there becomes a record of that, in one go. The caller holds record_lock. */
+static int put_all(struct creation *creation, struct sandbox_record *next, struct error *err)
 {
-    struct core *core = birth->core;
+    struct core *core = creation->core;
     autotransaction together = {0};
     int64_t now = (int64_t)clock_wall_ms();
 
-    live_copy(birth->live, next);
-    if (lifecycle_take(next, birth->running ? STEP_BEGIN : STEP_READY, NULL, now, err) < 0 ||
+    sandbox_copy(creation->sandbox, next);
+    if (lifecycle_take(next, creation->execution ? STEP_BEGIN : STEP_READY, NULL, now, err) < 0 ||
         store_begin(core->store, STORE_FAST, &together, err) < 0)
         return -1;
     next->updated_at = next->active_at = now;
-    if ((birth->is_put
+    if ((creation->is_put
              ? store_sandbox_update(core->store, next, SANDBOX_PART_LIVING | SANDBOX_PART_BOX,
                                     sandbox_in(SANDBOX_CREATING), err)
              : store_sandbox_put(core->store, next, err)) < 0)
         return -1;
-    if (put_events(birth, now, err) < 0 ||
-        (birth->running && command_put(birth->live, birth->running, err) < 0) ||
-        once_finish(core, birth->actor, birth->request->once, birth->live->id, err) < 0)
+    if (put_events(creation, now, err) < 0 ||
+        (creation->execution && command_put(creation->sandbox, creation->execution, err) < 0) ||
+        once_finish(core, creation->actor, creation->request->once, creation->sandbox->id, err) < 0)
         return -1;
     return store_commit(&together, err);
 }
 
-static int record_all(struct birth *birth, struct sandbox_record *out,
+static int record_all(struct creation *creation, struct sandbox_record *out,
                       struct execution_record *first, struct error *err)
 {
     autosandbox next = {0};
 
-    (void)pthread_mutex_lock(&birth->live->turn);
-    if (put_all(birth, &next, err) < 0) {
-        (void)pthread_mutex_unlock(&birth->live->turn);
+    (void)pthread_mutex_lock(&creation->sandbox->record_lock);
+    if (put_all(creation, &next, err) < 0) {
+        (void)pthread_mutex_unlock(&creation->sandbox->record_lock);
         return -1;
     }
-    birth->is_put = true;
-    live_change(birth->live, &next);
-    live_touch(birth->live);
-    live_copy(birth->live, out);
-    if (birth->running && first)
-        running_copy(birth->running, first);
-    if (birth->running)
-        command_recorded(birth->live, birth->running); // gives the turn back
+    creation->is_put = true;
+    sandbox_change(creation->sandbox, &next);
+    sandbox_touch(creation->sandbox);
+    sandbox_copy(creation->sandbox, out);
+    if (creation->execution && first)
+        execution_copy(creation->execution, first);
+    if (creation->execution)
+        command_recorded(creation->sandbox, creation->execution); // releases record_lock
     else
-        (void)pthread_mutex_unlock(&birth->live->turn);
+        (void)pthread_mutex_unlock(&creation->sandbox->record_lock);
     return 0;
 }
 
-static int give_birth(struct birth *birth, struct sandbox_record *out,
-                      struct execution_record *first, struct error *err)
+static int create(struct creation *creation, struct sandbox_record *out,
+                  struct execution_record *first, struct error *err)
 {
-    if (conceive(birth, err) < 0 || make_box(birth, err) < 0 || furnish(birth, err) < 0)
+    if (reserve(creation, err) < 0 || make_box(creation, err) < 0 || populate(creation, err) < 0)
         return -1;
-    if (birth->running && command_spawn(birth->live, birth->running, err) < 0)
+    if (creation->execution && command_spawn(creation->sandbox, creation->execution, err) < 0)
         return -1;
-    return record_all(birth, out, first, err);
+    return record_all(creation, out, first, err);
 }
 
 /* What had got a row stays known as failed; nothing else is left. */
-static void bury(struct birth *birth, const struct error *why)
+static void abandon(struct creation *creation, const struct error *why)
 {
-    struct live *live = birth->live;
+    struct sandbox *sandbox = creation->sandbox;
     struct error ignored = {0};
 
-    if (!live)
+    if (!sandbox)
         return;
-    if (birth->running)
-        command_abort(live, birth->running);
-    ending_bury(live, birth->is_put, birth->is_known, why->text);
-    if (birth->snapshot.id && store_layer_release(birth->core->store, live->id, &ignored) == 0)
-        layers_tidy(birth->core);
+    if (creation->execution)
+        command_abort(sandbox, creation->execution);
+    ending_abandon(sandbox, creation->is_put, creation->is_known, why->text);
+    if (creation->snapshot.id &&
+        store_layer_release(creation->core->store, sandbox->id, &ignored) == 0)
+        layers_tidy(creation->core);
 }
 
-static void birth_clear(struct birth *birth)
+static void creation_clear(struct creation *creation)
 {
-    running_free(birth->running);
-    live_free(birth->live);
-    snapshot_record_clear(&birth->snapshot);
+    execution_free(creation->execution);
+    sandbox_free(creation->sandbox);
+    snapshot_record_clear(&creation->snapshot);
 }
 
 /* The same request was answered before. */
@@ -443,7 +446,7 @@ int sandbox_create(struct core *core, const struct actor *actor,
                    const struct sandbox_request *request, struct sandbox_record *out,
                    struct execution_record *first, struct error *err)
 {
-    __attribute__((cleanup(birth_clear))) struct birth birth = {
+    __attribute__((cleanup(creation_clear))) struct creation creation = {
         .core = core, .actor = actor, .request = request};
     char earlier[ID_TEXT];
     bool is_new = false;
@@ -455,13 +458,13 @@ int sandbox_create(struct core *core, const struct actor *actor,
     if (!is_new)
         return recall(core, actor, earlier, out, first, err);
     if (request->snapshot &&
-        snapshot_find_ready(core, actor, request->snapshot, &birth.snapshot, err) < 0) {
+        snapshot_find_ready(core, actor, request->snapshot, &creation.snapshot, err) < 0) {
         once_release(core, actor, request->once);
         return -1;
     }
-    if (give_birth(&birth, out, first, err) == 0)
+    if (create(&creation, out, first, err) == 0)
         return 0;
-    bury(&birth, err);
+    abandon(&creation, err);
     once_release(core, actor, request->once);
     return -1;
 }

@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "core/layer/layers.h"
-#include "core/sandbox/live.h"
+#include "core/sandbox/sandbox_object.h"
 #include "core/snapshot/snapshot_impl.h"
 #include "runtime/build.h"
 #include "runtime/catalog.h"
@@ -68,18 +68,18 @@ static void measure_database(struct core *core, struct space_use *use)
 /* Of living sandboxes; one that ends meanwhile counts for nothing. */
 static void measure_scratches(struct core *core, struct space_use *use)
 {
-    struct live **all = NULL;
+    struct sandbox **all = NULL;
     size_t count = registry_all(core->registry, &all);
 
     for (size_t i = 0; i < count; i++) {
         struct error ignored = {0};
         autosandbox record = {0};
         uint64_t bytes = 0;
-        live_copy(all[i], &record);
+        sandbox_copy(all[i], &record);
         if (record.scratch && volume_scratch_usage(engine_volume(core->engine), record.scratch,
                                                    false, &bytes, &ignored) == 0)
             use->bytes += bytes;
-        live_free(all[i]);
+        sandbox_free(all[i]);
     }
     free(all);
 }

@@ -411,7 +411,7 @@ void router_drain(struct router *router)
 {
     atomic_store(&router->is_draining, true);
     if (router->settings.core)
-        hub_tell_all(core_hub(router->settings.core));
+        hub_announce_all(core_hub(router->settings.core));
 }
 
 bool router_is_draining(const struct router *router)

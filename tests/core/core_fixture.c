@@ -138,26 +138,26 @@ void start_in(const char *sandbox, enum execution_kind kind, const char *script,
     CHECK_OK(execution_start(core, &actor, sandbox, &request, out, &err), err);
 }
 
-struct news {
+struct box_events {
     pthread_mutex_t lock;
     pthread_cond_t cond;
     unsigned count;
 };
 
-static void on_news(void *data)
+static void on_box_events(void *data)
 {
-    struct news *news = data;
-    (void)pthread_mutex_lock(&news->lock);
-    news->count++;
-    (void)pthread_cond_signal(&news->cond);
-    (void)pthread_mutex_unlock(&news->lock);
+    struct box_events *box_events = data;
+    (void)pthread_mutex_lock(&box_events->lock);
+    box_events->count++;
+    (void)pthread_cond_signal(&box_events->cond);
+    (void)pthread_mutex_unlock(&box_events->lock);
 }
 
 /* Looks whenever there is news of `id`, until it is so. */
 static bool await(const char *id, bool (*is_so)(void *data), void *data)
 {
-    struct news news = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0};
-    struct watch *watch = hub_watch(core_hub(core), id, on_news, &news);
+    struct box_events box_events = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0};
+    struct watch *watch = hub_watch(core_hub(core), id, on_box_events, &box_events);
     struct timespec deadline;
     unsigned seen = 0;
     bool is_done = false;
@@ -166,11 +166,11 @@ static bool await(const char *id, bool (*is_so)(void *data), void *data)
     (void)clock_gettime(CLOCK_REALTIME, &deadline);
     deadline.tv_sec += PATIENCE_S;
     while (!(is_done = is_so(data)) && code == 0) {
-        (void)pthread_mutex_lock(&news.lock);
-        while (news.count == seen && code == 0)
-            code = pthread_cond_timedwait(&news.cond, &news.lock, &deadline);
-        seen = news.count;
-        (void)pthread_mutex_unlock(&news.lock);
+        (void)pthread_mutex_lock(&box_events.lock);
+        while (box_events.count == seen && code == 0)
+            code = pthread_cond_timedwait(&box_events.cond, &box_events.lock, &deadline);
+        seen = box_events.count;
+        (void)pthread_mutex_unlock(&box_events.lock);
     }
     watch_free(watch);
     return is_done;

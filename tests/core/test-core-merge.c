@@ -21,19 +21,19 @@
 
 // ---- looking ----
 
-static void layers_of(const char *snapshot, struct texts *out)
+static void layers_of(const char *snapshot, struct strings *out)
 {
     autosnapshot record = {0};
     struct error err = {0};
 
     CHECK_OK(store_snapshot_get(core->store, snapshot, &record, &err), err);
-    texts_clear(out);
-    texts_unpack(record.layers, out);
+    strings_clear(out);
+    strings_unpack(record.layers, out);
 }
 
 static size_t depth_of(const char *snapshot)
 {
-    autotexts layers = {0};
+    autostrings layers = {0};
     layers_of(snapshot, &layers);
     return layers.count;
 }
@@ -230,7 +230,7 @@ CORE_TEST(all_who_stand_on_the_same_share_what_it_was_merged_to)
 {
     char ids[LONG][ID_TEXT];
     char sandbox[ID_TEXT], twin[ID_TEXT], late[ID_TEXT];
-    autotexts one = {0}, other = {0};
+    autostrings one = {0}, other = {0};
 
     make_chain(ids, LONG, 10);
     make_sandbox_from(ids[LONG - 2], sandbox); // on all of the old ones
@@ -373,7 +373,7 @@ CORE_TEST(what_a_crash_left_of_merging_is_swept)
 {
     struct volume *volume = engine_volume(core->engine);
     char ids[LONG][ID_TEXT];
-    autotexts layers = {0};
+    autostrings layers = {0};
     struct error err = {0};
 
     make_chain(ids, LAYER_MERGE_AT, 10);

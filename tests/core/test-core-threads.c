@@ -6,7 +6,7 @@
  */
 #include "core_fixture.h"
 
-#include "core/sandbox/live.h"
+#include "core/sandbox/sandbox_object.h"
 #include "engine/box.h"
 
 #include <pthread.h>
@@ -272,7 +272,7 @@ static void list_all(struct player *player)
     core_health(core, &health);
 }
 
-static void on_news(void *data)
+static void on_box_events(void *data)
 {
     _Atomic unsigned *count = data;
     ++*count;
@@ -291,7 +291,7 @@ static void follow(struct player *player)
     if (!look(player, board.streams, id) ||
         !judge(player, "open", stream_open(core, id, &stream, &err), &err))
         return;
-    struct watch *watch = hub_watch(core_hub(core), id, on_news, (void *)&count);
+    struct watch *watch = hub_watch(core_hub(core), id, on_box_events, (void *)&count);
     for (int ms = 0; ms < FOLLOWED_MS && !now.is_complete; ms += 5) {
         before = now;
         stream_progress(stream, &now);
@@ -384,14 +384,14 @@ static void delete_all(void)
 /* Whatever has ended is counted nowhere any more. */
 static void check_memory(void)
 {
-    struct live **all = NULL;
+    struct sandbox **all = NULL;
     size_t count = registry_all(core->registry, &all);
 
     for (size_t i = 0; i < count; i++) {
-        (void)pthread_mutex_lock(&all[i]->turn);
+        (void)pthread_mutex_lock(&all[i]->record_lock);
         bool is_clean = !all[i]->commands && all[i]->n_executions == 0 && all[i]->n_jobs == 0;
-        (void)pthread_mutex_unlock(&all[i]->turn);
-        live_free(all[i]);
+        (void)pthread_mutex_unlock(&all[i]->record_lock);
+        sandbox_free(all[i]);
         CHECK(is_clean);
     }
     free(all);

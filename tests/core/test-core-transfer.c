@@ -59,9 +59,9 @@ CORE_TEST(a_snapshot_comes_back_as_it_was)
     keep_snapshot(first, "original", snapshot);
     autofd archive = export(snapshot, &size);
     autofd twice = export(snapshot, &again);
-    char sums[2][SUM_TEXT];
-    CHECK_OK(sum_file(archive, sums[0], &err), err);
-    CHECK_OK(sum_file(twice, sums[1], &err), err);
+    char sums[2][DIGEST_TEXT];
+    CHECK_OK(digest_file(archive, sums[0], &err), err);
+    CHECK_OK(digest_file(twice, sums[1], &err), err);
     CHECK_STR(sums[0], sums[1]);
     CHECK(size > 300000 && size < 500000);
 
@@ -117,13 +117,13 @@ static void made_clear(struct made *made)
 static void put_file(struct made *made, const char *name, const char *content)
 {
     struct error err = {0};
-    struct sum sum = {0};
-    char hex[SUM_TEXT];
+    struct digest sum = {0};
+    char hex[DIGEST_TEXT];
 
     tar_add_file(&made->files, name, content);
-    sum_begin(&sum);
-    sum_add(&sum, content, strlen(content));
-    sum_end(&sum, hex);
+    digest_begin(&sum);
+    digest_add(&sum, content, strlen(content));
+    digest_end(&sum, hex);
     CHECK_OK(buffer_addf(&made->sums, &err, "%s  %s\n", hex, name), err);
 }
 
@@ -131,12 +131,12 @@ static int finish(struct made *made, const char *about)
 {
     struct error err = {0};
 
-    struct sum sum = {0};
-    char hex[SUM_TEXT];
+    struct digest sum = {0};
+    char hex[DIGEST_TEXT];
 
-    sum_begin(&sum);
-    sum_add(&sum, about, strlen(about));
-    sum_end(&sum, hex);
+    digest_begin(&sum);
+    digest_add(&sum, about, strlen(about));
+    digest_end(&sum, hex);
     CHECK_OK(buffer_addf(&made->sums, &err, "%s  burrow-snapshot\n", hex), err);
     tar_add_file(&made->tar, "burrow-snapshot", about);
     tar_add_file(&made->tar, "SHA256SUMS", made->sums.length ? made->sums.data : "");

@@ -40,7 +40,7 @@ static void check_about_line(const char *value)
 {
     autobuffer text = {.maximum = TRANSFER_ABOUT_MAX};
     struct error err = {0};
-    autotexts lines = {0};
+    autostrings lines = {0};
 
     require(transfer_about_begin(&text, &err) == 0 &&
             transfer_about_add(&text, "name", value, &err) == 0);
@@ -68,7 +68,7 @@ static void read_sums(const uint8_t *data, size_t size)
 static void read_about(const uint8_t *data, size_t size)
 {
     autobuffer text = {.maximum = TRANSFER_ABOUT_MAX};
-    autotexts lines = {0};
+    autostrings lines = {0};
     struct error err = {0};
     const char *value;
 

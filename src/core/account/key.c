@@ -41,20 +41,20 @@ struct keys {
     char used[USES][ID_TEXT]; // to be noted
     size_t n_used;
     bool is_closing;
-    pthread_cond_t news;
+    pthread_cond_t box_events;
     pthread_t noter;
 };
 
 // ---- when keys were used ----
 
-static void *note_uses(void *data)
+static void *event_uses(void *data)
 {
     struct keys *keys = data;
 
     (void)pthread_mutex_lock(&keys->lock);
     for (;;) {
         while (!keys->n_used && !keys->is_closing)
-            (void)pthread_cond_wait(&keys->news, &keys->lock);
+            (void)pthread_cond_wait(&keys->box_events, &keys->lock);
         if (!keys->n_used)
             break;
         char id[ID_TEXT];
@@ -78,7 +78,7 @@ static void add_use(struct keys *keys, const char *id)
         if (strcmp(keys->used[i], id) == 0)
             return;
     (void)snprintf(keys->used[keys->n_used++], ID_TEXT, "%s", id);
-    (void)pthread_cond_signal(&keys->news);
+    (void)pthread_cond_signal(&keys->box_events);
 }
 
 // ---- opening ----
@@ -111,10 +111,10 @@ int keys_open(struct store *store, struct keys **out, struct error *err)
 
     keys->store = store;
     (void)pthread_mutex_init(&keys->lock, NULL);
-    (void)pthread_cond_init(&keys->news, NULL);
+    (void)pthread_cond_init(&keys->box_events, NULL);
     int code = 0;
     if (find_organisation(keys, err) < 0 ||
-        ((code = pthread_create(&keys->noter, NULL, note_uses, keys)) &&
+        ((code = pthread_create(&keys->noter, NULL, event_uses, keys)) &&
          error_sys_code(err, code, "start a thread"))) {
         free(keys);
         return -1;
@@ -129,10 +129,10 @@ void keys_free(struct keys *keys)
         return;
     (void)pthread_mutex_lock(&keys->lock);
     keys->is_closing = true;
-    (void)pthread_cond_signal(&keys->news);
+    (void)pthread_cond_signal(&keys->box_events);
     (void)pthread_mutex_unlock(&keys->lock);
     (void)pthread_join(keys->noter, NULL);
-    (void)pthread_cond_destroy(&keys->news);
+    (void)pthread_cond_destroy(&keys->box_events);
     (void)pthread_mutex_destroy(&keys->lock);
     OPENSSL_cleanse(keys, sizeof *keys);
     free(keys);

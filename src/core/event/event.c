@@ -9,12 +9,12 @@
 int event_list(struct core *core, const struct actor *actor, const struct event_filter *filter,
                struct event_list *out, struct error *err)
 {
-    autosandbox sandbox = {0};
+    autosandbox row = {0};
 
     lookup_settle(core, filter->sandbox_id);
-    if (store_sandbox_get(core->store, filter->sandbox_id, &sandbox, err) < 0)
+    if (store_sandbox_get(core->store, filter->sandbox_id, &row, err) < 0)
         return -1;
-    if (!actor_sees(actor, &sandbox.owner)) {
+    if (!actor_sees(actor, &row.owner)) {
         error_set(err, ERROR_NOT_FOUND, "there is no sandbox '%s'", filter->sandbox_id);
         return error_about(err, "sandbox", NULL);
     }

@@ -128,7 +128,7 @@ static void tell_subject(const struct subject *subject)
         watch->fn(watch->data);
 }
 
-void hub_tell(struct hub *hub, const char *id)
+void hub_announce(struct hub *hub, const char *id)
 {
     uint64_t hash = id_hash(id);
     struct shard *shard = shard_of(hub, hash);
@@ -140,7 +140,7 @@ void hub_tell(struct hub *hub, const char *id)
     (void)pthread_mutex_unlock(&shard->lock);
 }
 
-void hub_tell_all(struct hub *hub)
+void hub_announce_all(struct hub *hub)
 {
     for (size_t i = 0; i < SHARDS; i++) {
         struct shard *shard = &hub->shards[i];

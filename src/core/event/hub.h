@@ -25,6 +25,6 @@ struct watch *hub_watch(struct hub *hub, const char *id, void (*fn)(void *data),
 void watch_free(struct watch *watch);
 DEFINE_AUTOPTR(watch)
 
-void hub_tell(struct hub *hub, const char *id);
+void hub_announce(struct hub *hub, const char *id);
 /* Everybody, whatever they wait for. */
-void hub_tell_all(struct hub *hub);
+void hub_announce_all(struct hub *hub);

@@ -8,7 +8,7 @@
 #include "core/sandbox/ending.h"
 #include "core/event/event.h"
 #include "core/stream/feed.h"
-#include "core/event/note.h"
+#include "core/event/event_write.h"
 #include "core/execution/queue.h"
 
 #include <sched.h>
@@ -24,9 +24,10 @@ static const enum execution_cause causes[] = {
     [CAUSE_NOT_RUN] = EXECUTION_NOT_RUN, [CAUSE_BOX_ENDED] = EXECUTION_BOX_ENDED,
 };
 
-static enum execution_state state_of(const struct running *running, const struct process_exit *exit)
+static enum execution_state state_of(const struct execution *execution,
+                                     const struct process_exit *exit)
 {
-    if (running->record.stop_at)
+    if (execution->record.stop_at)
         return EXECUTION_CANCELLED;
     switch (exit->cause) {
     case CAUSE_TIMEOUT:
@@ -36,21 +37,21 @@ static enum execution_state state_of(const struct running *running, const struct
     case CAUSE_BOX_ENDED:
         return EXECUTION_FAILED;
     default:
-        return running->is_input_cut ? EXECUTION_FAILED : EXECUTION_COMPLETED;
+        return execution->is_input_cut ? EXECUTION_FAILED : EXECUTION_COMPLETED;
     }
 }
 
 /* What the end makes of the record; texts are borrowed from it, from the exit, or literals. */
-static void apply_exit(const struct running *running, const struct process_exit *exit, int64_t now,
-                       struct execution_record *record)
+static void apply_exit(const struct execution *execution, const struct process_exit *exit,
+                       int64_t now, struct execution_record *record)
 {
-    record->state = state_of(running, exit);
+    record->state = state_of(execution, exit);
     record->cause = record->state == EXECUTION_CANCELLED ? EXECUTION_STOPPED : causes[exit->cause];
     record->exit_code = exit->code;
     record->signal = exit->signal;
     if (exit->cause != CAUSE_EXIT && exit->text[0])
         record->error = exit->text;
-    if (running->is_input_cut)
+    if (execution->is_input_cut)
         record->error = "its standard input was cut off when the server stopped";
     // A command that was cancelled or starved has not succeeded, whatever it said.
     if (record->exit_code == 0 && record->state == EXECUTION_FAILED)
@@ -69,36 +70,37 @@ static void apply_exit(const struct running *running, const struct process_exit 
     record->duration_us = (int64_t)exit->duration_us;
 }
 
-static int put_streams(struct live *live, struct running *running, bool is_truncated, int64_t now,
-                       struct error *err)
+static int put_streams(struct sandbox *sandbox, struct execution *execution, bool is_truncated,
+                       int64_t now, struct error *err)
 {
-    struct streams *streams = live->core->streams;
+    struct streams *streams = sandbox->core->streams;
 
-    if (running->output && streams_put_end(streams, running->output, is_truncated, now, err) < 0)
+    if (execution->output &&
+        streams_put_end(streams, execution->output, is_truncated, now, err) < 0)
         return -1;
-    if (running->error && running->error != running->output &&
-        streams_put_end(streams, running->error, is_truncated, now, err) < 0)
+    if (execution->error && execution->error != execution->output &&
+        streams_put_end(streams, execution->error, is_truncated, now, err) < 0)
         return -1;
-    return running->input ? streams_put_end(streams, running->input, false, now, err) : 0;
+    return execution->input ? streams_put_end(streams, execution->input, false, now, err) : 0;
 }
 
-static int put_end(struct live *live, struct running *running, const struct execution_record *ended,
-                   struct error *err)
+static int put_end(struct sandbox *sandbox, struct execution *execution,
+                   const struct execution_record *ended, struct error *err)
 {
-    if (store_execution_update(live->core->store, ended,
+    if (store_execution_update(sandbox->core->store, ended,
                                EXECUTION_PART_STATE | EXECUTION_PART_RESULT, EXECUTION_OPEN,
                                err) < 0)
         return -1;
-    return put_streams(live, running, ended->is_truncated, ended->ended_at, err);
+    return put_streams(sandbox, execution, ended->is_truncated, ended->ended_at, err);
 }
 
-/* Is it the last execution that keeps the sandbox running? Jobs do not. The caller has the turn. */
-static bool is_last(struct live *live, const struct running *running)
+/* Is it the last execution that keeps the sandbox running? Jobs do not. The caller holds record_lock. */
+static bool is_last(struct sandbox *sandbox, const struct execution *execution)
 {
-    if (running->record.kind != EXECUTION_COMMAND)
+    if (execution->record.kind != EXECUTION_COMMAND)
         return false;
-    for (struct running *other = live->commands; other; other = other->next) {
-        if (other != running && other->is_recorded && other->record.kind == EXECUTION_COMMAND)
+    for (struct execution *other = sandbox->commands; other; other = other->next) {
+        if (other != execution && other->is_recorded && other->record.kind == EXECUTION_COMMAND)
             return false;
     }
     return true;
@@ -111,73 +113,73 @@ struct effect {
     struct sandbox_record next;
 };
 
-static int foresee(struct live *live, struct running *running, const struct execution_record *ended,
-                   struct effect *effect, struct error *err)
+static int foresee(struct sandbox *sandbox, struct execution *execution,
+                   const struct execution_record *ended, struct effect *effect, struct error *err)
 {
-    if (running->told_at == 0) {
-        running->is_sandbox_over =
-            live->record.mode == SANDBOX_ONE_SHOT && ended->kind == EXECUTION_COMMAND;
-        running->is_sandbox_idle = !running->is_sandbox_over && is_last(live, running) &&
-                                   live->record.state == SANDBOX_RUNNING;
+    if (execution->announced_at == 0) {
+        execution->is_sandbox_over =
+            sandbox->record.mode == SANDBOX_ONE_SHOT && ended->kind == EXECUTION_COMMAND;
+        execution->is_sandbox_idle = !execution->is_sandbox_over && is_last(sandbox, execution) &&
+                                     sandbox->record.state == SANDBOX_RUNNING;
     }
-    effect->is_over = running->is_sandbox_over;
-    effect->has_rest = running->is_sandbox_idle;
-    if (running->told_at != 0) { // it has happened already
-        live_copy(live, &effect->next);
+    effect->is_over = execution->is_sandbox_over;
+    effect->has_rest = execution->is_sandbox_idle;
+    if (execution->announced_at != 0) { // it has happened already
+        sandbox_copy(sandbox, &effect->next);
         return 0;
     }
     if (effect->is_over)
-        return ending_foresee(live, STEP_END, "one_shot", ended->exit_code, ended->ended_at,
+        return ending_foresee(sandbox, STEP_END, "one_shot", ended->exit_code, ended->ended_at,
                               &effect->next, err);
-    live_copy(live, &effect->next);
+    sandbox_copy(sandbox, &effect->next);
     effect->next.updated_at = effect->next.active_at = ended->ended_at;
     return effect->has_rest ? lifecycle_take(&effect->next, STEP_REST, NULL, ended->ended_at, err)
                             : 0;
 }
 
-static int put_effect(struct live *live, const struct execution_record *ended,
+static int put_effect(struct sandbox *sandbox, const struct execution_record *ended,
                       const struct effect *effect, struct error *err)
 {
     const char *noun = ended->kind == EXECUTION_JOB ? "job" : "execution";
-    struct note note = {.type = EVENT_COMPLETED, .reason = noun, .now = ended->ended_at};
+    struct event event = {.type = EVENT_COMPLETED, .reason = noun, .now = ended->ended_at};
 
-    note_fact(&note, noun, ended->id);
-    note_number(&note, "exit_code", ended->exit_code);
-    note_fact(&note, "state", execution_state_name(ended->state));
-    if (note_put(live, &note, err) < 0)
+    event_fact(&event, noun, ended->id);
+    event_number(&event, "exit_code", ended->exit_code);
+    event_fact(&event, "state", execution_state_name(ended->state));
+    if (event_put(sandbox, &event, err) < 0)
         return -1;
     if (effect->is_over)
-        return ending_put(live, STEP_END, &effect->next, err);
+        return ending_put(sandbox, STEP_END, &effect->next, err);
     if (!effect->has_rest)
         return 0;
-    return store_sandbox_update(live->core->store, &effect->next,
+    return store_sandbox_update(sandbox->core->store, &effect->next,
                                 SANDBOX_PART_LIVING | SANDBOX_PART_DEADLINES,
                                 lifecycle_from(STEP_REST), err);
 }
 
-static void unlink_command(struct live *live, struct running *running)
+static void unlink_command(struct sandbox *sandbox, struct execution *execution)
 {
-    (void)pthread_mutex_lock(&live->lock);
-    struct running **at = &live->commands;
-    while (*at && *at != running)
+    (void)pthread_mutex_lock(&sandbox->lock);
+    struct execution **at = &sandbox->commands;
+    while (*at && *at != execution)
         at = &(*at)->next;
     if (*at)
-        *at = running->next;
-    (void)pthread_mutex_unlock(&live->lock);
+        *at = execution->next;
+    (void)pthread_mutex_unlock(&sandbox->lock);
 }
 
 /* Its place in the sandbox is free. */
-static void leave(struct live *live, struct running *running)
+static void leave(struct sandbox *sandbox, struct execution *execution)
 {
-    (void)pthread_mutex_lock(&live->lock);
-    if (running->record.kind == EXECUTION_JOB)
-        live->n_jobs--;
+    (void)pthread_mutex_lock(&sandbox->lock);
+    if (execution->record.kind == EXECUTION_JOB)
+        sandbox->n_jobs--;
     else
-        live->n_executions--;
-    (void)pthread_mutex_unlock(&live->lock);
-    live->core->n_commands--;
-    if (running->queue)
-        queue_left(running->queue);
+        sandbox->n_executions--;
+    (void)pthread_mutex_unlock(&sandbox->lock);
+    sandbox->core->n_commands--;
+    if (execution->queue)
+        queue_left(execution->queue);
 }
 
 static void effect_clear(struct effect *effect)
@@ -186,16 +188,16 @@ static void effect_clear(struct effect *effect)
 }
 
 /* Before the command itself: whoever sees that it has ended finds its streams complete. */
-static void end_streams(struct live *live, struct running *running)
+static void end_streams(struct sandbox *sandbox, struct execution *execution)
 {
-    struct streams *streams = live->core->streams;
+    struct streams *streams = sandbox->core->streams;
 
-    if (running->output)
-        streams_end(streams, running->output);
-    if (running->error && running->error != running->output)
-        streams_end(streams, running->error);
-    if (running->input)
-        streams_end(streams, running->input);
+    if (execution->output)
+        streams_end(streams, execution->output);
+    if (execution->error && execution->error != execution->output)
+        streams_end(streams, execution->error);
+    if (execution->input)
+        streams_end(streams, execution->input);
 }
 
 static void give_up(struct core *core, struct stream *stream, bool is_new)
@@ -207,179 +209,180 @@ static void give_up(struct core *core, struct stream *stream, bool is_new)
 }
 
 /* Nobody will look for it here any more. Takes the list's reference. */
-static void let_go(struct live *live, struct running *running)
+static void let_go(struct sandbox *sandbox, struct execution *execution)
 {
-    struct command_streams held = command_take_streams(live, running);
+    struct command_streams held = command_take_streams(sandbox, execution);
 
-    if (running->feed)
-        feed_stop(take(running->feed));
-    give_up(live->core, held.output, running->is_output_new);
-    give_up(live->core, held.error, running->is_error_new);
+    if (execution->feed)
+        feed_stop(take(execution->feed));
+    give_up(sandbox->core, held.output, execution->is_output_new);
+    give_up(sandbox->core, held.error, execution->is_error_new);
     stream_free(held.input);
-    registry_end_command(live->core->registry, running, false);
-    running_free(running);
+    registry_end_command(sandbox->core->registry, execution, false);
+    execution_free(execution);
 }
 
-static int record_end(struct live *live, struct running *running,
+static int record_end(struct sandbox *sandbox, struct execution *execution,
                       const struct execution_record *ended, const struct effect *effect,
                       struct error *err)
 {
     autotransaction together = {0};
 
-    if (store_begin(live->core->store, STORE_FAST, &together, err) < 0 ||
-        put_end(live, running, ended, err) < 0 || put_effect(live, ended, effect, err) < 0)
+    if (store_begin(sandbox->core->store, STORE_FAST, &together, err) < 0 ||
+        put_end(sandbox, execution, ended, err) < 0 || put_effect(sandbox, ended, effect, err) < 0)
         return -1;
     return store_commit(&together, err);
 }
 
-void command_collect(struct live *live, uint32_t number)
+void command_collect(struct sandbox *sandbox, uint32_t number)
 {
     struct error ignored = {0};
-    if (live_lock_box(live, &ignored) < 0)
+    if (sandbox_lock_box(sandbox, &ignored) < 0)
         return;
-    (void)box_collect(live->box, number, &ignored);
-    box_prepare(live->box, live_next_number(live));
-    live_unlock_box(live);
+    (void)box_collect(sandbox->box, number, &ignored);
+    box_prepare(sandbox->box, sandbox_next_number(sandbox));
+    sandbox_unlock_box(sandbox);
 }
 
 /* The end as everybody sees it from now on. */
-static void show_end(struct live *live, struct running *running,
+static void show_end(struct sandbox *sandbox, struct execution *execution,
                      const struct execution_record *ended, struct effect *effect)
 {
     bool is_changed = effect->is_over || effect->has_rest;
 
-    end_streams(live, running);
-    running_set(running, ended);
-    leave(live, running);
-    live_touch(live);
+    end_streams(sandbox, execution);
+    execution_set(execution, ended);
+    leave(sandbox, execution);
+    sandbox_touch(sandbox);
     if (is_changed)
-        live_change(live, &effect->next);
-    hub_tell(live->core->hub, running->id);
+        sandbox_change(sandbox, &effect->next);
+    hub_announce(sandbox->core->hub, execution->id);
     if (is_changed)
-        hub_tell(live->core->hub, live->id);
+        hub_announce(sandbox->core->hub, sandbox->id);
 }
 
 /*
  * Whoever waits is told first and the store afterwards: until the end is recorded PID 1 still has it, so it is not lost, and those
- * who wait do not wait for the database. The caller has the turn and gives it up here.
+ * who wait do not wait for the database. The caller holds record_lock, which is released here.
  */
-static void finish(struct live *live, struct running *running, const struct process_exit *exit)
+static void finish(struct sandbox *sandbox, struct execution *execution,
+                   const struct process_exit *exit)
 {
-    struct execution_record ended = running->record;
+    struct execution_record ended = execution->record;
     __attribute__((cleanup(effect_clear))) struct effect effect = {0};
     struct effect shown = {0};
     struct error err = {0};
 
-    if (running->told_at == 0) // else the record says how it ended
-        apply_exit(running, exit, (int64_t)clock_wall_ms(), &ended);
-    int result = foresee(live, running, &ended, &effect, &err);
-    if (result == 0 && running->told_at == 0) {
-        running->told_at = ended.ended_at;
+    if (execution->announced_at == 0) // else the record says how it ended
+        apply_exit(execution, exit, (int64_t)clock_wall_ms(), &ended);
+    int result = foresee(sandbox, execution, &ended, &effect, &err);
+    if (result == 0 && execution->announced_at == 0) {
+        execution->announced_at = ended.ended_at;
         shown = effect;
         sandbox_record_copy(&shown.next, &effect.next);
-        show_end(live, running, &ended, &shown);
+        show_end(sandbox, execution, &ended, &shown);
         sandbox_record_clear(&shown.next);
-        ended = running->record; // whose texts are where they will stay
-        (void)sched_yield();     // to those who were told, where they are on this processor too
+        ended = execution->record; // whose texts are where they will stay
+        (void)sched_yield();       // to those who were told, where they are on this processor too
     }
-    if (result < 0 || record_end(live, running, &ended, &effect, &err) < 0) {
+    if (result < 0 || record_end(sandbox, execution, &ended, &effect, &err) < 0) {
         log_error("the end of a command could not be recorded; it is tried again",
-                  F("execution", (const char *)running->id), F("error", (const char *)err.text));
-        running->exit = *exit;
-        running->has_exit = true;
-        (void)pthread_mutex_unlock(&live->turn);
+                  F("execution", (const char *)execution->id), F("error", (const char *)err.text));
+        execution->exit = *exit;
+        execution->has_exit = true;
+        (void)pthread_mutex_unlock(&sandbox->record_lock);
         return;
     }
-    uint32_t number = running->number;
-    unlink_command(live, running);
-    (void)pthread_mutex_unlock(&live->turn);
-    let_go(live, running);
+    uint32_t number = execution->number;
+    unlink_command(sandbox, execution);
+    (void)pthread_mutex_unlock(&sandbox->record_lock);
+    let_go(sandbox, execution);
     if (effect.is_over)
-        ending_start_box(live);
+        ending_start_box(sandbox);
     else
-        command_collect(live, number);
+        command_collect(sandbox, number);
 }
 
-void command_recorded(struct live *live, struct running *running)
+void command_recorded(struct sandbox *sandbox, struct execution *execution)
 {
-    running->is_recorded = true;
-    live->core->n_commands++;
-    if (!running->is_queued) // which is known since it waits
-        registry_add_command(live->core->registry, running);
-    if (!running->has_exit) {
-        (void)pthread_mutex_unlock(&live->turn);
+    execution->is_recorded = true;
+    sandbox->core->n_commands++;
+    if (!execution->is_queued) // which is known since it waits
+        registry_add_command(sandbox->core->registry, execution);
+    if (!execution->has_exit) {
+        (void)pthread_mutex_unlock(&sandbox->record_lock);
         return;
     }
-    running->has_exit = false;
-    struct process_exit exit = running->exit;
-    finish(live, running, &exit);
+    execution->has_exit = false;
+    struct process_exit exit = execution->exit;
+    finish(sandbox, execution, &exit);
 }
 
-void command_ended(struct live *live, const struct process_exit *exit)
+void command_ended(struct sandbox *sandbox, const struct process_exit *exit)
 {
-    (void)pthread_mutex_lock(&live->turn);
-    struct running *running = live->commands;
-    while (running && running->number != exit->id)
-        running = running->next;
-    if (running && running->is_recorded) {
-        finish(live, running, exit);
+    (void)pthread_mutex_lock(&sandbox->record_lock);
+    struct execution *execution = sandbox->commands;
+    while (execution && execution->number != exit->id)
+        execution = execution->next;
+    if (execution && execution->is_recorded) {
+        finish(sandbox, execution, exit);
         return;
     }
-    if (running) {
-        running->exit = *exit;
-        running->has_exit = true;
+    if (execution) {
+        execution->exit = *exit;
+        execution->has_exit = true;
     }
-    (void)pthread_mutex_unlock(&live->turn);
-    if (!running)
-        command_collect(live, exit->id);
+    (void)pthread_mutex_unlock(&sandbox->record_lock);
+    if (!execution)
+        command_collect(sandbox, exit->id);
 }
 
-static void kill_now(struct live *live, struct running *running)
+static void kill_now(struct sandbox *sandbox, struct execution *execution)
 {
-    running->kill_at = 0;
-    command_kill(live, running);
+    execution->kill_at = 0;
+    command_kill(sandbox, execution);
 }
 
 /* A command that needs looking after now: a reference, or NULL. */
-static struct running *next_due(struct live *live, int64_t now)
+static struct execution *next_due(struct sandbox *sandbox, int64_t now)
 {
-    (void)pthread_mutex_lock(&live->lock);
-    struct running *running = live->commands;
-    while (running && !(running->kill_at && running->kill_at <= now))
-        running = running->next;
-    if (running)
-        running_ref(running);
-    (void)pthread_mutex_unlock(&live->lock);
-    return running;
+    (void)pthread_mutex_lock(&sandbox->lock);
+    struct execution *execution = sandbox->commands;
+    while (execution && !(execution->kill_at && execution->kill_at <= now))
+        execution = execution->next;
+    if (execution)
+        execution_ref(execution);
+    (void)pthread_mutex_unlock(&sandbox->lock);
+    return execution;
 }
 
-static void retry_end(struct live *live)
+static void retry_end(struct sandbox *sandbox)
 {
-    (void)pthread_mutex_lock(&live->turn);
-    struct running *running = live->commands;
-    while (running && !(running->is_recorded && running->has_exit))
-        running = running->next;
-    if (!running) {
-        (void)pthread_mutex_unlock(&live->turn);
+    (void)pthread_mutex_lock(&sandbox->record_lock);
+    struct execution *execution = sandbox->commands;
+    while (execution && !(execution->is_recorded && execution->has_exit))
+        execution = execution->next;
+    if (!execution) {
+        (void)pthread_mutex_unlock(&sandbox->record_lock);
         return;
     }
-    running->has_exit = false;
-    struct process_exit exit = running->exit;
-    finish(live, running, &exit);
+    execution->has_exit = false;
+    struct process_exit exit = execution->exit;
+    finish(sandbox, execution, &exit);
 }
 
-void command_look_after(struct live *live, int64_t now)
+void command_look_after(struct sandbox *sandbox, int64_t now)
 {
-    for (struct running *running; (running = next_due(live, now));) {
-        kill_now(live, running);
-        running_free(running);
+    for (struct execution *execution; (execution = next_due(sandbox, now));) {
+        kill_now(sandbox, execution);
+        execution_free(execution);
     }
-    if (pthread_mutex_trylock(&live->turn) != 0)
+    if (pthread_mutex_trylock(&sandbox->record_lock) != 0)
         return; // somebody is at it
-    bool has_commands = live->commands != NULL;
-    (void)pthread_mutex_unlock(&live->turn);
+    bool has_commands = sandbox->commands != NULL;
+    (void)pthread_mutex_unlock(&sandbox->record_lock);
     if (has_commands)
-        retry_end(live);
+        retry_end(sandbox);
 }
 
 /* What the end of the whole sandbox makes of a command's record. Texts are borrowed. */
@@ -395,45 +398,46 @@ static void apply_end(enum execution_state state, const char *error, int64_t now
     record->duration_us = (now - record->started_at) * 1000;
 }
 
-int command_put_ends(struct live *live, enum execution_state state, const char *error, int64_t now,
-                     struct error *err)
+int command_put_ends(struct sandbox *sandbox, enum execution_state state, const char *error,
+                     int64_t now, struct error *err)
 {
-    for (struct running *running = live->commands; running; running = running->next) {
-        struct execution_record ended = running->record;
-        if (!running->is_recorded)
+    for (struct execution *execution = sandbox->commands; execution; execution = execution->next) {
+        struct execution_record ended = execution->record;
+        if (!execution->is_recorded)
             continue;
-        if (running->told_at ==
+        if (execution->announced_at ==
             0) // else it has ended by itself, and only the store does not know yet
             apply_end(state, error, now, &ended);
-        if (put_end(live, running, &ended, err) < 0)
+        if (put_end(sandbox, execution, &ended, err) < 0)
             return -1;
     }
     return 0;
 }
 
-static void end_with_sandbox(struct live *live, struct running *running, enum execution_state state,
-                             const char *error, int64_t now)
+static void end_with_sandbox(struct sandbox *sandbox, struct execution *execution,
+                             enum execution_state state, const char *error, int64_t now)
 {
-    struct execution_record ended = running->record;
+    struct execution_record ended = execution->record;
 
     apply_end(state, error, now, &ended);
-    end_streams(live, running);
-    running_set(running, &ended);
-    leave(live, running);
-    hub_tell(live->core->hub, running->id);
+    end_streams(sandbox, execution);
+    execution_set(execution, &ended);
+    leave(sandbox, execution);
+    hub_announce(sandbox->core->hub, execution->id);
 }
 
-void command_end_all(struct live *live, enum execution_state state, const char *error, int64_t now)
+void command_end_all(struct sandbox *sandbox, enum execution_state state, const char *error,
+                     int64_t now)
 {
-    struct running *running = live->commands;
-    while (running) {
-        struct running *next = running->next;
-        if (running->is_recorded) {
-            if (running->told_at == 0)
-                end_with_sandbox(live, running, state, error, now);
-            unlink_command(live, running);
-            let_go(live, running);
+    struct execution *execution = sandbox->commands;
+    while (execution) {
+        struct execution *next = execution->next;
+        if (execution->is_recorded) {
+            if (execution->announced_at == 0)
+                end_with_sandbox(sandbox, execution, state, error, now);
+            unlink_command(sandbox, execution);
+            let_go(sandbox, execution);
         }
-        running = next;
+        execution = next;
     }
 }

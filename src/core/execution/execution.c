@@ -6,7 +6,7 @@
 #include "core/execution/command.h"
 #include "core/sandbox/ending.h"
 #include "core/sandbox/lookup.h"
-#include "core/event/note.h"
+#include "core/event/event_write.h"
 #include "core/account/once.h"
 #include "core/execution/queue.h"
 #include "engine/files.h"
@@ -24,66 +24,69 @@ static const char *noun_of(const enum execution_kind *kind)
     return kind && *kind == EXECUTION_JOB ? "job" : "execution";
 }
 
-static bool is_restless(const struct live *live)
+static bool is_restless(const struct sandbox *sandbox)
 {
-    return live->record.state == SANDBOX_PAUSING || live->record.state == SANDBOX_RESUMING;
+    return sandbox->record.state == SANDBOX_PAUSING || sandbox->record.state == SANDBOX_RESUMING;
 }
 
 /* Takes a place in the sandbox, or says why there is none; 1: not now, it is on its way to another state. */
-static int reserve(struct live *live, enum execution_kind kind, uint64_t *era, struct error *err)
+static int reserve(struct sandbox *sandbox, enum execution_kind kind, uint64_t *restore_count,
+                   struct error *err)
 {
-    (void)pthread_mutex_lock(&live->lock);
-    int64_t maximum = live->record.max_executions;
-    int result = is_restless(live) ? 1 : lifecycle_check(&live->record, STEP_BEGIN, err);
-    *era = live->era;
-    if (result == 0 && kind == EXECUTION_COMMAND && maximum > 0 && live->n_executions >= maximum) {
+    (void)pthread_mutex_lock(&sandbox->lock);
+    int64_t maximum = sandbox->record.max_executions;
+    int result = is_restless(sandbox) ? 1 : lifecycle_check(&sandbox->record, STEP_BEGIN, err);
+    *restore_count = sandbox->restore_count;
+    if (result == 0 && kind == EXECUTION_COMMAND && maximum > 0 &&
+        sandbox->n_executions >= maximum) {
         error_set(err, ERROR_CONFLICT,
                   "the sandbox is busy: a command is running in it; wait for it or stop it");
         result = error_about(err, "sandbox", "busy");
-    } else if (result == 0 && kind == EXECUTION_COMMAND && live->record.mode == SANDBOX_ONE_SHOT) {
+    } else if (result == 0 && kind == EXECUTION_COMMAND &&
+               sandbox->record.mode == SANDBOX_ONE_SHOT) {
         error_set(err, ERROR_CONFLICT, "a one-shot sandbox runs one command only");
         result = error_about(err, "sandbox", "busy");
     }
     if (result == 0) {
-        live->n_executions += kind == EXECUTION_COMMAND;
-        live->n_jobs += kind == EXECUTION_JOB;
+        sandbox->n_executions += kind == EXECUTION_COMMAND;
+        sandbox->n_jobs += kind == EXECUTION_JOB;
     }
-    (void)pthread_mutex_unlock(&live->lock);
+    (void)pthread_mutex_unlock(&sandbox->lock);
     return result;
 }
 
 /* The same once it is awake. */
-static int enter(struct live *live, enum execution_kind kind, uint64_t *era, bool *was_paused,
-                 struct error *err)
+static int enter(struct sandbox *sandbox, enum execution_kind kind, uint64_t *restore_count,
+                 bool *was_paused, struct error *err)
 {
     int result;
 
     do {
         bool has_slept = false;
-        if (live_awake(live, &has_slept, err) < 0)
+        if (sandbox_awake(sandbox, &has_slept, err) < 0)
             return -1;
         *was_paused |= has_slept;
-        result = reserve(live, kind, era, err);
+        result = reserve(sandbox, kind, restore_count, err);
     } while (result > 0);
     return result;
 }
 
-static void give_back(struct live *live, enum execution_kind kind)
+static void give_back(struct sandbox *sandbox, enum execution_kind kind)
 {
-    (void)pthread_mutex_lock(&live->lock);
-    live->n_executions -= kind == EXECUTION_COMMAND;
-    live->n_jobs -= kind == EXECUTION_JOB;
-    (void)pthread_mutex_unlock(&live->lock);
+    (void)pthread_mutex_lock(&sandbox->lock);
+    sandbox->n_executions -= kind == EXECUTION_COMMAND;
+    sandbox->n_jobs -= kind == EXECUTION_JOB;
+    (void)pthread_mutex_unlock(&sandbox->lock);
 }
 
-static int write_files(struct live *live, const struct execution_request *request,
+static int write_files(struct sandbox *sandbox, const struct execution_request *request,
                        struct error *err)
 {
     autofd conversation = -1;
 
     if (request->n_files == 0)
         return 0;
-    if (live_files(live, &conversation, err) < 0 ||
+    if (sandbox_files(sandbox, &conversation, err) < 0 ||
         files_set_timeout(conversation, FILE_TIMEOUT_MS, err) < 0)
         return -1;
     for (size_t i = 0; i < request->n_files; i++) {
@@ -98,121 +101,123 @@ static int write_files(struct live *live, const struct execution_request *reques
 }
 
 struct start {
-    struct live *live;
+    struct sandbox *sandbox;
     const struct actor *actor;
     const struct execution_request *request;
-    struct running *running;
-    uint64_t era; // of the sandbox, when there was a place in it
+    struct execution *execution;
+    uint64_t restore_count; // of the sandbox, when there was a place in it
 };
 
-/* The caller has the turn. */
+/* The caller holds record_lock. */
 static int put_start(const struct start *start, struct sandbox_record *next, struct error *err)
 {
-    struct core *core = start->live->core;
+    struct core *core = start->sandbox->core;
     bool is_job = start->request->kind == EXECUTION_JOB;
-    struct note note = {.type = EVENT_STARTED,
-                        .reason = is_job ? "job" : "execution",
-                        .now = start->running->record.started_at};
+    struct event event = {.type = EVENT_STARTED,
+                          .reason = is_job ? "job" : "execution",
+                          .now = start->execution->record.started_at};
     autotransaction together = {0};
 
-    note_fact(&note, is_job ? "job" : "execution", start->running->id);
-    live_copy(start->live, next);
-    if (!is_job && lifecycle_take(next, STEP_BEGIN, NULL, note.now, err) < 0)
+    event_fact(&event, is_job ? "job" : "execution", start->execution->id);
+    sandbox_copy(start->sandbox, next);
+    if (!is_job && lifecycle_take(next, STEP_BEGIN, NULL, event.now, err) < 0)
         return -1;
-    next->updated_at = next->active_at = note.now;
+    next->updated_at = next->active_at = event.now;
     if (store_begin(core->store, STORE_FAST, &together, err) < 0 ||
         store_sandbox_update(core->store, next, SANDBOX_PART_LIVING | SANDBOX_PART_DEADLINES,
                              SANDBOX_ALIVE, err) < 0 ||
-        command_put(start->live, start->running, err) < 0 ||
-        note_put(start->live, &note, err) < 0 ||
-        once_finish(core, start->actor, start->request->once, start->running->id, err) < 0)
+        command_put(start->sandbox, start->execution, err) < 0 ||
+        event_put(start->sandbox, &event, err) < 0 ||
+        once_finish(core, start->actor, start->request->once, start->execution->id, err) < 0)
         return -1;
     return store_commit(&together, err);
 }
 
-/* The turn, of one that is awake: whoever leads it through another state is not disturbed. */
-static int take_turn(struct live *live, struct error *err)
+/* record_lock of one that is awake: whoever leads it through another state is not disturbed. */
+static int take_record_lock(struct sandbox *sandbox, struct error *err)
 {
     const unsigned asleep =
         sandbox_in(SANDBOX_PAUSING) | sandbox_in(SANDBOX_PAUSED) | sandbox_in(SANDBOX_RESUMING);
     bool was_paused;
 
     for (;;) {
-        (void)pthread_mutex_lock(&live->turn);
-        if (!live_is_in(live, asleep))
+        (void)pthread_mutex_lock(&sandbox->record_lock);
+        if (!sandbox_is_in(sandbox, asleep))
             return 0;
-        (void)pthread_mutex_unlock(&live->turn);
-        if (live_awake(live, &was_paused, err) < 0)
+        (void)pthread_mutex_unlock(&sandbox->record_lock);
+        if (sandbox_awake(sandbox, &was_paused, err) < 0)
             return -1;
     }
 }
 
 static int record_start(const struct start *start, struct execution_record *out, struct error *err)
 {
-    struct live *live = start->live;
+    struct sandbox *sandbox = start->sandbox;
     autosandbox next = {0};
 
-    if (take_turn(live, err) < 0)
+    if (take_record_lock(sandbox, err) < 0)
         return -1;
     // Whoever ends the sandbox has been here before or comes after; in between there is no third.
     // The same holds of going back to a checkpoint, which ends all that is recorded.
-    int result = live->era == start->era ? lifecycle_check(&live->record, STEP_BEGIN, err)
-                                         : live_went_back(err);
+    int result = sandbox->restore_count == start->restore_count
+                     ? lifecycle_check(&sandbox->record, STEP_BEGIN, err)
+                     : sandbox_went_back(err);
     if (result == 0)
         result = put_start(start, &next, err);
     if (result < 0) {
-        (void)pthread_mutex_unlock(&live->turn);
+        (void)pthread_mutex_unlock(&sandbox->record_lock);
         return -1;
     }
-    live_change(live, &next);
-    running_copy(start->running, out);
-    command_recorded(live, start->running); // gives the turn back
-    hub_tell(live->core->hub, live->id);
+    sandbox_change(sandbox, &next);
+    execution_copy(start->execution, out);
+    command_recorded(sandbox, start->execution); // releases record_lock
+    hub_announce(sandbox->core->hub, sandbox->id);
     return 0;
 }
 
 static int run(struct start *start, struct execution_record *out, struct error *err)
 {
-    if (command_prepare(start->live, start->actor, start->request, &start->running, err) < 0)
+    if (command_prepare(start->sandbox, start->actor, start->request, &start->execution, err) < 0)
         return -1;
-    if (write_files(start->live, start->request, err) == 0 &&
-        command_spawn(start->live, start->running, err) == 0 && record_start(start, out, err) == 0)
+    if (write_files(start->sandbox, start->request, err) == 0 &&
+        command_spawn(start->sandbox, start->execution, err) == 0 &&
+        record_start(start, out, err) == 0)
         return 0;
-    command_abort(start->live, start->running);
+    command_abort(start->sandbox, start->execution);
     return -1;
 }
 
 /* What has a place already; false: not now, as in reserve. */
-static bool note_era(struct live *live, uint64_t *era)
+static bool read_restore_count(struct sandbox *sandbox, uint64_t *restore_count)
 {
-    (void)pthread_mutex_lock(&live->lock);
-    bool is_calm = !is_restless(live);
-    *era = live->era;
-    (void)pthread_mutex_unlock(&live->lock);
+    (void)pthread_mutex_lock(&sandbox->lock);
+    bool is_calm = !is_restless(sandbox);
+    *restore_count = sandbox->restore_count;
+    (void)pthread_mutex_unlock(&sandbox->lock);
     return is_calm;
 }
 
-int command_start_queued(struct live *live, struct running *running, struct error *err)
+int command_start_queued(struct sandbox *sandbox, struct execution *execution, struct error *err)
 {
-    const struct execution_request request = {.kind = running->record.kind};
-    struct start start = {live, NULL, &request, running, 0};
+    const struct execution_request request = {.kind = execution->record.kind};
+    struct start start = {sandbox, NULL, &request, execution, 0};
     autoexecution started = {0};
     bool was_paused;
 
     do {
-        if (live_awake(live, &was_paused, err) < 0 || live_ensure_box(live, err) < 0)
+        if (sandbox_awake(sandbox, &was_paused, err) < 0 || sandbox_ensure_box(sandbox, err) < 0)
             return -1;
-    } while (!note_era(live, &start.era));
-    if (command_equip(live, running, err) < 0)
+    } while (!read_restore_count(sandbox, &start.restore_count));
+    if (command_equip(sandbox, execution, err) < 0)
         return -1;
-    if (running_is_cancelled(running) || command_spawn(live, running, err) < 0 ||
+    if (execution_is_cancelled(execution) || command_spawn(sandbox, execution, err) < 0 ||
         record_start(&start, &started, err) < 0) {
-        command_abort(live, running);
+        command_abort(sandbox, execution);
         return -1;
     }
     // Whoever cancelled it before it was recorded has left that to us; whoever does now finds it in the box.
-    if (running_is_cancelled(running))
-        command_kill(live, running);
+    if (execution_is_cancelled(execution))
+        command_kill(sandbox, execution);
     return 0;
 }
 
@@ -227,29 +232,29 @@ static int check_waiting(const struct execution_request *request, struct error *
 }
 
 /* What may not run has a record all the same. */
-static int record_refusal(struct live *live, const struct actor *actor,
+static int record_refusal(struct sandbox *sandbox, const struct actor *actor,
                           const struct execution_request *request, struct execution_record *out,
                           struct error *err)
 {
-    autoptr(running) running = NULL;
-    struct note note = {
+    autoptr(execution) execution = NULL;
+    struct event event = {
         .type = EVENT_COMPLETED, .reason = "execution", .now = (int64_t)clock_wall_ms()};
     autotransaction together = {0};
 
     if (check_waiting(request, err) < 0 ||
-        command_describe(live, actor, request, &running, err) < 0)
+        command_describe(sandbox, actor, request, &execution, err) < 0)
         return -1;
-    struct execution_record *record = &running->record;
+    struct execution_record *record = &execution->record;
     record->state = EXECUTION_FAILED;
     record->cause = EXECUTION_NOT_RUN;
-    record->started_at = record->ended_at = record->updated_at = note.now;
-    note_fact(&note, "execution", running->id);
-    note_fact(&note, "state", execution_state_name(record->state));
-    if (store_begin(live->core->store, STORE_FAST, &together, err) < 0 ||
-        store_execution_add(live->core->store, record, err) < 0 || note_put(live, &note, err) < 0 ||
-        store_commit(&together, err) < 0)
+    record->started_at = record->ended_at = record->updated_at = event.now;
+    event_fact(&event, "execution", execution->id);
+    event_fact(&event, "state", execution_state_name(record->state));
+    if (store_begin(sandbox->core->store, STORE_FAST, &together, err) < 0 ||
+        store_execution_add(sandbox->core->store, record, err) < 0 ||
+        event_put(sandbox, &event, err) < 0 || store_commit(&together, err) < 0)
         return -1;
-    running_copy(running, out);
+    execution_copy(execution, out);
     return 0;
 }
 
@@ -257,22 +262,22 @@ static int start_command(struct core *core, const struct actor *actor, const cha
                          const struct execution_request *request, struct execution_record *out,
                          bool *was_paused, struct error *err)
 {
-    autoptr(live) live = NULL;
+    autoptr(sandbox) sandbox = NULL;
 
-    if (lookup_live(core, actor, sandbox_id, &live, err) < 0)
+    if (lookup_sandbox(core, actor, sandbox_id, &sandbox, err) < 0)
         return -1;
     if (request->refused)
-        return record_refusal(live, actor, request, out, err);
-    live_touch(live); // before its state is looked at: see live_rest
-    struct start start = {live, actor, request, NULL, 0};
-    if (enter(live, request->kind, &start.era, was_paused, err) < 0)
+        return record_refusal(sandbox, actor, request, out, err);
+    sandbox_touch(sandbox); // before its state is looked at: see live_rest
+    struct start start = {sandbox, actor, request, NULL, 0};
+    if (enter(sandbox, request->kind, &start.restore_count, was_paused, err) < 0)
         return -1;
-    int result = live_ensure_box(live, err);
+    int result = sandbox_ensure_box(sandbox, err);
     if (result == 0)
         result = run(&start, out, err);
-    running_free(start.running);
+    execution_free(start.execution);
     if (result < 0)
-        give_back(live, request->kind);
+        give_back(sandbox, request->kind);
     return result;
 }
 
@@ -304,20 +309,20 @@ int execution_start_awake(struct core *core, const struct actor *actor, const ch
 }
 
 /* The caller has a place in the sandbox and one in the queue for it. */
-static int record_queued(struct live *live, const struct actor *actor,
+static int record_queued(struct sandbox *sandbox, const struct actor *actor,
                          const struct execution_request *request, struct execution_record *out,
                          struct error *err)
 {
-    struct core *core = live->core;
-    autoptr(running) running = NULL;
+    struct core *core = sandbox->core;
+    autoptr(execution) execution = NULL;
 
-    if (command_describe(live, actor, request, &running, err) < 0 ||
-        store_execution_add(core->store, &running->record, err) < 0)
+    if (command_describe(sandbox, actor, request, &execution, err) < 0 ||
+        store_execution_add(core->store, &execution->record, err) < 0)
         return -1;
-    running->is_queued = true;
-    running_copy(running, out);
-    registry_add_command(core->registry, running);
-    queue_add(core->queue, running);
+    execution->is_queued = true;
+    execution_copy(execution, out);
+    registry_add_command(core->registry, execution);
+    queue_add(core->queue, execution);
     return 0;
 }
 
@@ -325,22 +330,23 @@ int execution_enqueue(struct core *core, const struct actor *actor, const char *
                       const struct execution_request *request, struct execution_record *out,
                       struct error *err)
 {
-    autoptr(live) live = NULL;
+    autoptr(sandbox) sandbox = NULL;
     bool was_paused = false;
-    uint64_t era;
+    uint64_t restore_count;
 
-    if (check_waiting(request, err) < 0 || lookup_live(core, actor, sandbox_id, &live, err) < 0)
+    if (check_waiting(request, err) < 0 ||
+        lookup_sandbox(core, actor, sandbox_id, &sandbox, err) < 0)
         return -1;
-    live_touch(live); // before its state is looked at: see live_rest
+    sandbox_touch(sandbox); // before its state is looked at: see live_rest
     if (queue_reserve(core->queue, err) < 0)
         return -1;
-    if (enter(live, request->kind, &era, &was_paused, err) < 0) {
+    if (enter(sandbox, request->kind, &restore_count, &was_paused, err) < 0) {
         queue_give_back(core->queue);
         return -1;
     }
-    if (record_queued(live, actor, request, out, err) == 0)
+    if (record_queued(sandbox, actor, request, out, err) == 0)
         return 0;
-    give_back(live, request->kind);
+    give_back(sandbox, request->kind);
     queue_give_back(core->queue);
     return -1;
 }
@@ -355,15 +361,15 @@ int execution_get_quick(struct core *core, const struct actor *actor, const char
                         const enum execution_kind *kind, struct execution_record *out,
                         struct error *err)
 {
-    autoptr(running) running = registry_find_command(core->registry, id);
+    autoptr(execution) execution = registry_find_command(core->registry, id);
 
-    if (!running)
+    if (!execution)
         return 0;
-    (void)pthread_mutex_lock(&running->lock);
-    bool is_seen = is_visible(&running->record, actor, kind);
+    (void)pthread_mutex_lock(&execution->lock);
+    bool is_seen = is_visible(&execution->record, actor, kind);
     if (is_seen)
-        execution_record_copy(out, &running->record);
-    (void)pthread_mutex_unlock(&running->lock);
+        execution_record_copy(out, &execution->record);
+    (void)pthread_mutex_unlock(&execution->lock);
     return is_seen ? 1 : lookup_missing(noun_of(kind), id, err);
 }
 
@@ -389,53 +395,54 @@ int execution_list(struct core *core, const struct actor *actor,
                    struct error *err)
 {
     struct execution_filter own = *filter;
-    autosandbox sandbox = {0};
+    autosandbox row = {0};
 
     if (filter->sandbox_id)
         lookup_settle(core, filter->sandbox_id);
-    if (filter->sandbox_id && lookup_record(core, actor, filter->sandbox_id, &sandbox, err) < 0)
+    if (filter->sandbox_id && lookup_record(core, actor, filter->sandbox_id, &row, err) < 0)
         return -1;
     own.owner = actor_filter(actor);
     own.owner.project = filter->owner.project;
     return store_execution_list(core->store, &own, out, err);
 }
 
-/* That somebody asked for it is written down first: whatever happens then, it was cancelled. The caller has the turn. */
-static int put_stop(struct live *live, struct running *running, const char *reason,
+/* That somebody asked for it is written down first: whatever happens then, it was cancelled. The caller holds record_lock. */
+static int put_stop(struct sandbox *sandbox, struct execution *execution, const char *reason,
                     struct error *err)
 {
-    struct execution_record next = running->record;
+    struct execution_record next = execution->record;
 
     next.stop_at = next.updated_at = (int64_t)clock_wall_ms();
     next.stop_reason = reason;
-    if (store_execution_update(live->core->store, &next, EXECUTION_PART_STOP, EXECUTION_OPEN, err) <
-        0)
+    if (store_execution_update(sandbox->core->store, &next, EXECUTION_PART_STOP, EXECUTION_OPEN,
+                               err) < 0)
         return -1;
-    (void)pthread_mutex_lock(&running->lock);
-    running->record.stop_at = next.stop_at;
-    free((char *)running->record.stop_reason);
-    running->record.stop_reason = reason ? strdup(reason) : NULL;
-    (void)pthread_mutex_unlock(&running->lock);
+    (void)pthread_mutex_lock(&execution->lock);
+    execution->record.stop_at = next.stop_at;
+    free((char *)execution->record.stop_reason);
+    execution->record.stop_reason = reason ? strdup(reason) : NULL;
+    (void)pthread_mutex_unlock(&execution->lock);
     return 0;
 }
 
-static int stop_running(struct live *live, struct running *running, bool is_forced,
+static int stop_running(struct sandbox *sandbox, struct execution *execution, bool is_forced,
                         const char *reason, struct error *err)
 {
-    (void)pthread_mutex_lock(&live->turn);
-    int result = execution_is_over(&running->record) || running->record.stop_at
+    (void)pthread_mutex_lock(&sandbox->record_lock);
+    int result = execution_is_over(&execution->record) || execution->record.stop_at
                      ? 0
-                     : put_stop(live, running, reason, err);
-    bool is_started = running->is_recorded && !execution_is_over(&running->record);
-    (void)pthread_mutex_unlock(&live->turn);
+                     : put_stop(sandbox, execution, reason, err);
+    bool is_started = execution->is_recorded && !execution_is_over(&execution->record);
+    (void)pthread_mutex_unlock(&sandbox->record_lock);
     if (result < 0 || !is_started)
         return result; // one that is just being started is killed by whoever starts it
-    if (!is_forced && running->kill_at == 0)
-        running->kill_at = (int64_t)clock_wall_ms() + STOP_PATIENCE_MS;
-    if (live_lock_box(live, err) < 0)
+    if (!is_forced && execution->kill_at == 0)
+        execution->kill_at = (int64_t)clock_wall_ms() + STOP_PATIENCE_MS;
+    if (sandbox_lock_box(sandbox, err) < 0)
         return 0; // it ends with its sandbox
-    result = box_signal(live->box, running->number, is_forced ? SIGKILL : SIGTERM, is_forced, err);
-    live_unlock_box(live);
+    result =
+        box_signal(sandbox->box, execution->number, is_forced ? SIGKILL : SIGTERM, is_forced, err);
+    sandbox_unlock_box(sandbox);
     return result;
 }
 
@@ -447,19 +454,19 @@ int execution_stop(struct core *core, const struct actor *actor, const char *id,
 
     if (execution_get(core, actor, id, kind, &record, err) < 0)
         return -1;
-    autoptr(live) live = registry_find(core->registry, record.sandbox_id);
-    autoptr(running) running = registry_find_command(core->registry, id);
-    bool was_waiting = running && queue_remove(core->queue, running);
+    autoptr(sandbox) sandbox = registry_find(core->registry, record.sandbox_id);
+    autoptr(execution) execution = registry_find_command(core->registry, id);
+    bool was_waiting = execution && queue_remove(core->queue, execution);
     int result = 0;
-    if (live && running && !execution_is_over(&record))
-        result = stop_running(live, running, is_forced, reason, err);
+    if (sandbox && execution && !execution_is_over(&record))
+        result = stop_running(sandbox, execution, is_forced, reason, err);
     if (was_waiting)
-        queue_end(core->queue, running, EXECUTION_CANCELLED, NULL);
+        queue_end(core->queue, execution, EXECUTION_CANCELLED, NULL);
     return result < 0 ? -1 : execution_get(core, actor, id, kind, out, err);
 }
 
-/* That somebody asked for its end, whatever its state. Where it is in memory the caller has the turn. */
-static int put_mark(struct core *core, struct running *running,
+/* That somebody asked for its end, whatever its state. Where it is in memory the caller holds record_lock. */
+static int put_mark(struct core *core, struct execution *execution,
                     const struct execution_record *record, const char *reason, struct error *err)
 {
     struct execution_record next = *record; // texts are borrowed
@@ -471,23 +478,23 @@ static int put_mark(struct core *core, struct running *running,
         next.stop_reason = reason;
     if (store_execution_update(core->store, &next, EXECUTION_PART_STOP, 0, err) < 0)
         return -1;
-    if (running)
-        running_set(running, &next);
+    if (execution)
+        execution_set(execution, &next);
     return 0;
 }
 
 /* In memory, and its sandbox too. */
-static int cancel_known(struct live *live, struct running *running, const char *reason,
+static int cancel_known(struct sandbox *sandbox, struct execution *execution, const char *reason,
                         struct error *err)
 {
-    (void)pthread_mutex_lock(&live->turn);
-    int result = put_mark(live->core, running, &running->record, reason, err);
-    bool is_started = running->is_recorded && !execution_is_over(&running->record);
-    (void)pthread_mutex_unlock(&live->turn);
+    (void)pthread_mutex_lock(&sandbox->record_lock);
+    int result = put_mark(sandbox->core, execution, &execution->record, reason, err);
+    bool is_started = execution->is_recorded && !execution_is_over(&execution->record);
+    (void)pthread_mutex_unlock(&sandbox->record_lock);
     if (result < 0 || !is_started)
         return result; // one that is just being started is killed by whoever starts it
-    running->kill_at = (int64_t)clock_wall_ms() + KILL_AGAIN_MS;
-    command_kill(live, running);
+    execution->kill_at = (int64_t)clock_wall_ms() + KILL_AGAIN_MS;
+    command_kill(sandbox, execution);
     return 0;
 }
 
@@ -499,15 +506,15 @@ int execution_cancel(struct core *core, const struct actor *actor, const char *i
 
     if (execution_get(core, actor, id, NULL, &record, err) < 0)
         return -1;
-    autoptr(live) live = registry_find(core->registry, record.sandbox_id);
-    autoptr(running) running = registry_find_command(core->registry, id);
-    bool was_waiting = running && queue_remove(core->queue, running);
-    if (live && running)
-        result = cancel_known(live, running, reason, err);
+    autoptr(sandbox) sandbox = registry_find(core->registry, record.sandbox_id);
+    autoptr(execution) execution = registry_find_command(core->registry, id);
+    bool was_waiting = execution && queue_remove(core->queue, execution);
+    if (sandbox && execution)
+        result = cancel_known(sandbox, execution, reason, err);
     else
-        result = put_mark(core, running, &record, reason, err);
+        result = put_mark(core, execution, &record, reason, err);
     if (was_waiting)
-        queue_end(core->queue, running, EXECUTION_CANCELLED, NULL);
+        queue_end(core->queue, execution, EXECUTION_CANCELLED, NULL);
     return result < 0 ? -1 : execution_get(core, actor, id, NULL, out, err);
 }
 

@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "core/execution/command.h"
 #include "core/sandbox/ending.h"
-#include "core/event/note.h"
+#include "core/event/event_write.h"
 
 #include <string.h>
 
@@ -15,11 +15,11 @@
 
 struct queue {
     struct core *core;
-    struct workers *starters;     // of its own, so that nobody else waits for a sandbox that wakes
-    pthread_mutex_t lock;         // guards all below
-    struct running *first, *last; // by next_queued; each holds a reference
-    unsigned n_waiting;           // with places that are reserved
-    unsigned n_running;           // of those it started, or is starting
+    struct workers *starters; // of its own, so that nobody else waits for a sandbox that wakes
+    pthread_mutex_t lock;     // guards all below
+    struct execution *first, *last; // by next_queued; each holds a reference
+    unsigned n_waiting;             // with places that are reserved
+    unsigned n_running;             // of those it started, or is starting
     bool is_open;
 };
 
@@ -56,9 +56,9 @@ void queue_free(struct queue *queue)
     if (!queue)
         return;
     while (queue->first) {
-        struct running *running = queue->first;
-        queue->first = running->next_queued;
-        running_free(running);
+        struct execution *execution = queue->first;
+        queue->first = execution->next_queued;
+        execution_free(execution);
     }
     workers_free(queue->starters);
     (void)pthread_mutex_destroy(&queue->lock);
@@ -67,12 +67,12 @@ void queue_free(struct queue *queue)
 
 // ---- ends without a beginning ----
 
-static void describe_end(const struct running *running, enum execution_state state,
+static void describe_end(const struct execution *execution, enum execution_state state,
                          const char *error, struct execution_record *ended)
 {
     int64_t now = (int64_t)clock_wall_ms();
 
-    *ended = running->record; // texts are borrowed
+    *ended = execution->record; // texts are borrowed
     ended->state = state;
     ended->cause = state == EXECUTION_CANCELLED ? EXECUTION_STOPPED : EXECUTION_NOT_RUN;
     ended->exit_code = NO_EXIT_CODE;
@@ -83,60 +83,60 @@ static void describe_end(const struct running *running, enum execution_state sta
     ended->ended_at = ended->updated_at = now;
 }
 
-static int put_end(struct core *core, struct live *live, const struct execution_record *ended,
+static int put_end(struct core *core, struct sandbox *sandbox, const struct execution_record *ended,
                    struct error *err)
 {
-    struct note note = {.type = EVENT_COMPLETED, .reason = "execution", .now = ended->ended_at};
+    struct event event = {.type = EVENT_COMPLETED, .reason = "execution", .now = ended->ended_at};
     autotransaction together = {0};
 
-    note_fact(&note, "execution", ended->id);
-    note_fact(&note, "state", execution_state_name(ended->state));
+    event_fact(&event, "execution", ended->id);
+    event_fact(&event, "state", execution_state_name(ended->state));
     if (store_begin(core->store, STORE_FAST, &together, err) < 0 ||
         store_execution_update(core->store, ended, EXECUTION_PART_STATE | EXECUTION_PART_RESULT,
                                EXECUTION_OPEN, err) < 0 ||
-        (live && note_put(live, &note, err) < 0))
+        (sandbox && event_put(sandbox, &event, err) < 0))
         return -1;
     return store_commit(&together, err);
 }
 
-static void leave(struct live *live)
+static void leave(struct sandbox *sandbox)
 {
-    (void)pthread_mutex_lock(&live->lock);
-    live->n_executions--;
-    (void)pthread_mutex_unlock(&live->lock);
+    (void)pthread_mutex_lock(&sandbox->lock);
+    sandbox->n_executions--;
+    (void)pthread_mutex_unlock(&sandbox->lock);
 }
 
-void queue_end(struct queue *queue, struct running *running, enum execution_state state,
+void queue_end(struct queue *queue, struct execution *execution, enum execution_state state,
                const char *error)
 {
     struct core *core = queue->core;
-    autoptr(live) live = registry_find(core->registry, running->record.sandbox_id);
+    autoptr(sandbox) sandbox = registry_find(core->registry, execution->record.sandbox_id);
     struct execution_record ended;
     struct error err = {0};
 
-    if (live)
-        (void)pthread_mutex_lock(&live->turn);
-    describe_end(running, state, error, &ended);
-    if (put_end(core, live, &ended, &err) < 0)
+    if (sandbox)
+        (void)pthread_mutex_lock(&sandbox->record_lock);
+    describe_end(execution, state, error, &ended);
+    if (put_end(core, sandbox, &ended, &err) < 0)
         log_error("the end of a queued command could not be recorded",
-                  F("execution", (const char *)running->id), F("error", (const char *)err.text));
-    running_set(running, &ended);
-    if (live) {
-        leave(live);
-        (void)pthread_mutex_unlock(&live->turn);
+                  F("execution", (const char *)execution->id), F("error", (const char *)err.text));
+    execution_set(execution, &ended);
+    if (sandbox) {
+        leave(sandbox);
+        (void)pthread_mutex_unlock(&sandbox->record_lock);
     }
-    registry_end_command(core->registry, running, false);
-    hub_tell(core->hub, running->id);
+    registry_end_command(core->registry, execution, false);
+    hub_announce(core->hub, execution->id);
 }
 
 // ---- starting ----
 
-static int start(struct queue *queue, struct running *running, struct error *err)
+static int start(struct queue *queue, struct execution *execution, struct error *err)
 {
-    autoptr(live) live = registry_find(queue->core->registry, running->record.sandbox_id);
+    autoptr(sandbox) sandbox = registry_find(queue->core->registry, execution->record.sandbox_id);
 
-    if (live && !live_is_over(live))
-        return command_start_queued(live, running, err);
+    if (sandbox && !sandbox_is_over(sandbox))
+        return command_start_queued(sandbox, execution, err);
     return error_set(err, ERROR_GONE, "its sandbox has ended");
 }
 
@@ -149,52 +149,52 @@ static bool is_sandbox_gone(const struct error *err)
 
 static void start_one(void *data)
 {
-    autoptr(running) running = data;
-    struct queue *queue = running->queue;
+    autoptr(execution) execution = data;
+    struct queue *queue = execution->queue;
     struct error err = {0};
 
-    if (running->record.error)
-        queue_end(queue, running, EXECUTION_FAILED, NULL); // refused when it was asked for
-    else if (start(queue, running, &err) == 0)
+    if (execution->record.error)
+        queue_end(queue, execution, EXECUTION_FAILED, NULL); // refused when it was asked for
+    else if (start(queue, execution, &err) == 0)
         return; // its end makes room
-    else if (running_is_cancelled(running))
-        queue_end(queue, running, EXECUTION_CANCELLED, NULL);
+    else if (execution_is_cancelled(execution))
+        queue_end(queue, execution, EXECUTION_CANCELLED, NULL);
     else if (is_sandbox_gone(&err))
-        queue_end(queue, running, EXECUTION_CANCELLED, "its sandbox has ended");
+        queue_end(queue, execution, EXECUTION_CANCELLED, "its sandbox has ended");
     else
-        queue_end(queue, running, EXECUTION_FAILED, err.text);
+        queue_end(queue, execution, EXECUTION_FAILED, err.text);
     queue_left(queue);
 }
 
 /* The next one that may start now, which is counted; or NULL. */
-static struct running *next_one(struct queue *queue)
+static struct execution *next_one(struct queue *queue)
 {
     (void)pthread_mutex_lock(&queue->lock);
-    struct running *running = NULL;
+    struct execution *execution = NULL;
     if (queue->is_open && queue->n_running < queue->core->settings.queue_at_once)
-        running = queue->first;
-    if (running) {
-        queue->first = running->next_queued;
+        execution = queue->first;
+    if (execution) {
+        queue->first = execution->next_queued;
         if (!queue->first)
             queue->last = NULL;
-        running->next_queued = NULL;
-        running->is_waiting = false;
+        execution->next_queued = NULL;
+        execution->is_waiting = false;
         queue->n_waiting--;
         queue->n_running++;
     }
     (void)pthread_mutex_unlock(&queue->lock);
-    return running;
+    return execution;
 }
 
 /* Nobody is free to start it: it is the first again. */
-static void put_back(struct queue *queue, struct running *running)
+static void put_back(struct queue *queue, struct execution *execution)
 {
     (void)pthread_mutex_lock(&queue->lock);
-    running->next_queued = queue->first;
-    running->is_waiting = true;
-    queue->first = running;
+    execution->next_queued = queue->first;
+    execution->is_waiting = true;
+    queue->first = execution;
     if (!queue->last)
-        queue->last = running;
+        queue->last = execution;
     queue->n_waiting++;
     queue->n_running--;
     (void)pthread_mutex_unlock(&queue->lock);
@@ -204,9 +204,9 @@ void queue_look_after(struct queue *queue)
 {
     struct error full = {0};
 
-    for (struct running *running; (running = next_one(queue));) {
-        if (workers_submit(queue->starters, WORKERS_SLOW, start_one, running, &full) < 0) {
-            put_back(queue, running); // the keeper comes by
+    for (struct execution *execution; (execution = next_one(queue));) {
+        if (workers_submit(queue->starters, WORKERS_SLOW, start_one, execution, &full) < 0) {
+            put_back(queue, execution); // the monitor comes by
             return;
         }
     }
@@ -250,77 +250,77 @@ void queue_give_back(struct queue *queue)
     (void)pthread_mutex_unlock(&queue->lock);
 }
 
-static void append(struct queue *queue, struct running *running)
+static void append(struct queue *queue, struct execution *execution)
 {
-    running_ref(running);
-    running->queue = queue;
+    execution_ref(execution);
+    execution->queue = queue;
     (void)pthread_mutex_lock(&queue->lock);
-    running->is_waiting = true;
+    execution->is_waiting = true;
     if (queue->last)
-        queue->last->next_queued = running;
+        queue->last->next_queued = execution;
     else
-        queue->first = running;
-    queue->last = running;
+        queue->first = execution;
+    queue->last = execution;
     (void)pthread_mutex_unlock(&queue->lock);
 }
 
-void queue_add(struct queue *queue, struct running *running)
+void queue_add(struct queue *queue, struct execution *execution)
 {
-    append(queue, running);
+    append(queue, execution);
     queue_look_after(queue);
 }
 
 void queue_adopt(struct queue *queue, const struct execution_record *record)
 {
-    autoptr(running) running = running_new(record->id);
-    autoptr(live) live = registry_find(queue->core->registry, record->sandbox_id);
+    autoptr(execution) execution = execution_new(record->id);
+    autoptr(sandbox) sandbox = registry_find(queue->core->registry, record->sandbox_id);
 
-    execution_record_copy(&running->record, record);
+    execution_record_copy(&execution->record, record);
     // Its own may have been used already: a crash may have come between its start and the record of that.
-    running->number = 0;
-    running->is_queued = running->is_renumbered = true;
-    registry_add_command(queue->core->registry, running);
-    if (live) {
-        (void)pthread_mutex_lock(&live->lock);
-        live->n_executions++;
-        (void)pthread_mutex_unlock(&live->lock);
+    execution->number = 0;
+    execution->is_queued = execution->is_renumbered = true;
+    registry_add_command(queue->core->registry, execution);
+    if (sandbox) {
+        (void)pthread_mutex_lock(&sandbox->lock);
+        sandbox->n_executions++;
+        (void)pthread_mutex_unlock(&sandbox->lock);
     }
     (void)pthread_mutex_lock(&queue->lock);
     queue->n_waiting++; // however many there are
     (void)pthread_mutex_unlock(&queue->lock);
-    append(queue, running);
+    append(queue, execution);
 }
 
 /* With the lock held. */
-static void unlink_one(struct queue *queue, struct running *running)
+static void unlink_one(struct queue *queue, struct execution *execution)
 {
-    struct running *before = NULL;
-    struct running *at = queue->first;
+    struct execution *before = NULL;
+    struct execution *at = queue->first;
 
-    while (at != running) {
+    while (at != execution) {
         before = at;
         at = at->next_queued;
     }
     if (before)
-        before->next_queued = running->next_queued;
+        before->next_queued = execution->next_queued;
     else
-        queue->first = running->next_queued;
-    if (queue->last == running)
+        queue->first = execution->next_queued;
+    if (queue->last == execution)
         queue->last = before;
-    running->next_queued = NULL;
-    running->is_waiting = false;
+    execution->next_queued = NULL;
+    execution->is_waiting = false;
     queue->n_waiting--;
 }
 
-bool queue_remove(struct queue *queue, struct running *running)
+bool queue_remove(struct queue *queue, struct execution *execution)
 {
     (void)pthread_mutex_lock(&queue->lock);
-    bool was_waiting = running->is_waiting;
+    bool was_waiting = execution->is_waiting;
     if (was_waiting)
-        unlink_one(queue, running);
+        unlink_one(queue, execution);
     (void)pthread_mutex_unlock(&queue->lock);
     if (was_waiting)
-        running_free(running); // the queue's reference; the caller has one
+        execution_free(execution); // the queue's reference; the caller has one
     return was_waiting;
 }
 

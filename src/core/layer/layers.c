@@ -18,38 +18,39 @@ const char *layers_name(char name[LAYER_NAME])
 }
 
 /* Where every file is copied, they must not change meanwhile. */
-static int save_frozen(struct live *live, const char *scratch, const char *name, uint64_t *bytes,
-                       struct error *err)
+static int save_frozen(struct sandbox *sandbox, const char *scratch, const char *name,
+                       uint64_t *bytes, struct error *err)
 {
     struct error ignored = {0};
-    bool is_paused = live_is_in(live, sandbox_in(SANDBOX_PAUSED));
+    bool is_paused = sandbox_is_in(sandbox, sandbox_in(SANDBOX_PAUSED));
 
-    if (!is_paused && box_freeze(live->box, err) < 0)
+    if (!is_paused && box_freeze(sandbox->box, err) < 0)
         return -1;
-    int result = layer_save(engine_volume(live->core->engine), scratch, name, bytes, err);
+    int result = layer_save(engine_volume(sandbox->core->engine), scratch, name, bytes, err);
     if (!is_paused)
-        (void)box_thaw(live->box, &ignored);
+        (void)box_thaw(sandbox->box, &ignored);
     return result;
 }
 
-int layers_save(struct live *live, const char *name, uint64_t *bytes, struct error *err)
+int layers_save(struct sandbox *sandbox, const char *name, uint64_t *bytes, struct error *err)
 {
-    struct volume *volume = engine_volume(live->core->engine);
+    struct volume *volume = engine_volume(sandbox->core->engine);
 
-    (void)pthread_mutex_lock(&live->box_lock);
-    const char *scratch = live->record.scratch;
-    if (!scratch && live->box)
-        scratch = box_scratch(live->box);
+    (void)pthread_mutex_lock(&sandbox->box_lock);
+    const char *scratch = sandbox->record.scratch;
+    if (!scratch && sandbox->box)
+        scratch = box_scratch(sandbox->box);
     int result = -1;
     if (!scratch)
-        live_refuse_ending(err);
-    else if (live->box && !layer_is_cheap(volume))
-        result = save_frozen(live, scratch, name, bytes, err);
+        sandbox_refuse_ending(err);
+    else if (sandbox->box && !layer_is_cheap(volume))
+        result = save_frozen(sandbox, scratch, name, bytes, err);
     else
         result = layer_save(volume, scratch, name, bytes, err);
-    live_unlock_box(live);
+    sandbox_unlock_box(sandbox);
     if (result < 0)
-        return live_is_in(live, LIVE_ENDING) ? live_refuse_ending(err) : layers_explain(err);
+        return sandbox_is_in(sandbox, SANDBOX_ENDING) ? sandbox_refuse_ending(err)
+                                                      : layers_explain(err);
     return 0;
 }
 
@@ -75,9 +76,9 @@ int layers_put(struct core *core, const char *name, uint64_t bytes, const char *
 
 int layers_use(struct core *core, const char *packed, const char *user, struct error *err)
 {
-    autotexts names = {0};
+    autostrings names = {0};
 
-    texts_unpack(packed, &names);
+    strings_unpack(packed, &names);
     for (size_t i = 0; i < names.count; i++) {
         if (store_layer_use(core->store, names.items[i], user, err) < 0)
             return -1;
@@ -169,7 +170,7 @@ static void tidy(void *data)
 void layers_tidy(struct core *core)
 {
     struct error ignored = {0};
-    (void)workers_submit(core->crew, WORKERS_SLOW, tidy, core, &ignored);
+    (void)workers_submit(core->reaper, WORKERS_SLOW, tidy, core, &ignored);
 }
 
 static bool is_known(const char *name, void *data)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Layers as the core uses them: who needs which, and what goes when nobody does. Private to the core. */
 #pragma once
-#include "core/sandbox/live.h"
+#include "core/sandbox/sandbox_object.h"
 #include "base/strings.h"
 #include "engine/layer.h"
 
@@ -10,7 +10,7 @@
 const char *layers_name(char name[LAYER_NAME]);
 
 /* What a sandbox wrote, kept as a new layer; *bytes is what it takes. Commands may run. */
-int layers_save(struct live *live, const char *name, uint64_t *bytes, struct error *err);
+int layers_save(struct sandbox *sandbox, const char *name, uint64_t *bytes, struct error *err);
 
 /* Where there was no room for a layer, says so and the way out. Returns -1. */
 #define LAYERS_NO_ROOM                                                                             \

@@ -4,7 +4,7 @@
 
 void stack_clear(struct stack *stack)
 {
-    texts_clear(&stack->saved);
+    strings_clear(&stack->saved);
     image_free(stack->image);
     *stack = (struct stack){0};
 }
@@ -14,7 +14,7 @@ int stack_open(struct core *core, const char *runtime, const char *layers, struc
 {
     if (image_get(core->images, runtime, &out->image, err) < 0)
         return -1;
-    texts_unpack(layers, &out->saved);
+    strings_unpack(layers, &out->saved);
     const struct runtime_image *image = image_runtime(out->image);
     out->base =
         (struct layer_stack){.base = (const char *const *)image->layers, .n_base = image->n_layers};

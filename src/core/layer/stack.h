@@ -5,7 +5,7 @@
 #include "core/layer/layers.h"
 
 struct stack {
-    struct texts saved;
+    struct strings saved;
     struct image *image;
     struct layer_stack full, base; // all of it, and the runtime alone
 };

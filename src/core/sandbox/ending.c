@@ -6,10 +6,10 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "core/execution/command.h"
-#include "core/sandbox/keeper.h"
+#include "core/sandbox/monitor.h"
 #include "core/layer/layers.h"
 #include "core/sandbox/measure.h"
-#include "core/event/note.h"
+#include "core/event/event_write.h"
 #include "store/checkpoints.h"
 
 #include <errno.h>
@@ -21,40 +21,40 @@
 #define MANY 8      // boxes that wait to be removed
 #define DRAINED 256 // ends of commands that are read before the box goes
 
-bool live_is_over(struct live *live)
+bool sandbox_is_over(struct sandbox *sandbox)
 {
-    (void)pthread_mutex_lock(&live->lock);
-    bool is_over = (sandbox_in(live->record.state) & SANDBOX_OVER) != 0;
-    (void)pthread_mutex_unlock(&live->lock);
+    (void)pthread_mutex_lock(&sandbox->lock);
+    bool is_over = (sandbox_in(sandbox->record.state) & SANDBOX_OVER) != 0;
+    (void)pthread_mutex_unlock(&sandbox->lock);
     return is_over;
 }
 
-static bool is_creating(struct live *live)
+static bool is_creating(struct sandbox *sandbox)
 {
-    (void)pthread_mutex_lock(&live->lock);
-    bool is_so = live->record.state == SANDBOX_CREATING;
-    (void)pthread_mutex_unlock(&live->lock);
+    (void)pthread_mutex_lock(&sandbox->lock);
+    bool is_so = sandbox->record.state == SANDBOX_CREATING;
+    (void)pthread_mutex_unlock(&sandbox->lock);
     return is_so;
 }
 
-static int put_event(struct live *live, enum lifecycle_step step, const struct sandbox_record *next,
-                     struct error *err)
+static int put_event(struct sandbox *sandbox, enum lifecycle_step step,
+                     const struct sandbox_record *next, struct error *err)
 {
     static const char *const types[LIFECYCLE_STEPS] = {
         [STEP_END] = EVENT_TERMINATED, [STEP_DELETE] = EVENT_DESTROY, [STEP_FAIL] = EVENT_FAILED};
-    struct note note = {.type = types[step], .reason = next->reason, .now = next->updated_at};
+    struct event event = {.type = types[step], .reason = next->reason, .now = next->updated_at};
 
     if (next->exit_code != NO_EXIT_CODE)
-        note_number(&note, "exit_code", next->exit_code);
+        event_number(&event, "exit_code", next->exit_code);
     if (next->error)
-        note_fact(&note, "error", next->error);
-    return note_put(live, &note, err);
+        event_fact(&event, "error", next->error);
+    return event_put(sandbox, &event, err);
 }
 
-int ending_foresee(struct live *live, enum lifecycle_step step, const char *reason,
+int ending_foresee(struct sandbox *sandbox, enum lifecycle_step step, const char *reason,
                    int64_t exit_code, int64_t now, struct sandbox_record *next, struct error *err)
 {
-    live_copy(live, next);
+    sandbox_copy(sandbox, next);
     if (lifecycle_take(next, step, reason, now, err) < 0)
         return -1;
     if (next->exit_code == NO_EXIT_CODE && next->mode == SANDBOX_ONE_SHOT)
@@ -69,39 +69,39 @@ static bool may_hold_layers(const struct sandbox_record *record)
     return record->mode != SANDBOX_ONE_SHOT || record->layers;
 }
 
-static int let_go_of_layers(struct live *live, struct error *err)
+static int let_go_of_layers(struct sandbox *sandbox, struct error *err)
 {
-    if (store_checkpoint_remove_all(live->core->store, live->id, err) < 0)
+    if (store_checkpoint_remove_all(sandbox->core->store, sandbox->id, err) < 0)
         return -1;
-    return store_layer_release(live->core->store, live->id, err);
+    return store_layer_release(sandbox->core->store, sandbox->id, err);
 }
 
-int ending_put(struct live *live, enum lifecycle_step step, const struct sandbox_record *next,
+int ending_put(struct sandbox *sandbox, enum lifecycle_step step, const struct sandbox_record *next,
                struct error *err)
 {
-    struct core *core = live->core;
+    struct core *core = sandbox->core;
 
     if (store_sandbox_update(core->store, next, SANDBOX_PART_STATE | SANDBOX_PART_BOX,
                              lifecycle_from(step), err) < 0 ||
-        put_event(live, step, next, err) < 0 ||
-        (may_hold_layers(next) && let_go_of_layers(live, err) < 0))
+        put_event(sandbox, step, next, err) < 0 ||
+        (may_hold_layers(next) && let_go_of_layers(sandbox, err) < 0))
         return -1;
     return store_stream_expire(
-        core->store, live->id,
+        core->store, sandbox->id,
         next->updated_at + (next->keep_ms ? next->keep_ms : core->settings.keep_ms), err);
 }
 
 /* In memory only: after a crash it is as it was before. */
-static int mark_stopping(struct live *live, const char *reason, struct error *err)
+static int mark_stopping(struct sandbox *sandbox, const char *reason, struct error *err)
 {
-    (void)pthread_mutex_lock(&live->turn);
-    (void)pthread_mutex_lock(&live->lock);
+    (void)pthread_mutex_lock(&sandbox->record_lock);
+    (void)pthread_mutex_lock(&sandbox->lock);
     int result =
-        live->record.state == SANDBOX_STOPPING
+        sandbox->record.state == SANDBOX_STOPPING
             ? 0 // an earlier try got no further
-            : lifecycle_take(&live->record, STEP_STOP, reason, (int64_t)clock_wall_ms(), err);
-    (void)pthread_mutex_unlock(&live->lock);
-    (void)pthread_mutex_unlock(&live->turn);
+            : lifecycle_take(&sandbox->record, STEP_STOP, reason, (int64_t)clock_wall_ms(), err);
+    (void)pthread_mutex_unlock(&sandbox->lock);
+    (void)pthread_mutex_unlock(&sandbox->record_lock);
     return result;
 }
 
@@ -113,117 +113,117 @@ struct last_words {
     char scratch[80];
 };
 
-static void hear_last_words(struct live *live, struct last_words *words)
+static void hear_last_words(struct sandbox *sandbox, struct last_words *words)
 {
     struct box_event event = {0};
     struct error ignored = {0};
 
-    while (words->count < DRAINED && box_next(live->box, &event, 0, &ignored) == 0 &&
+    while (words->count < DRAINED && box_next(sandbox->box, &event, 0, &ignored) == 0 &&
            (event.kind == BOX_EVENT_EXIT || event.kind == BOX_EVENT_OUTPUT)) {
         if (event.kind == BOX_EVENT_EXIT)
             words->exits[words->count++] = event.exit;
     }
-    words->has_measure = measure_take(live, &words->measure, &ignored) == 0;
+    words->has_measure = measure_take(sandbox, &words->measure, &ignored) == 0;
 }
 
 /* The caller has the box_lock. */
-static void remove_box(struct live *live, struct last_words *words)
+static void remove_box(struct sandbox *sandbox, struct last_words *words)
 {
     struct error err = {0};
 
-    if (live->box && !live->is_box_over) {
-        hear_last_words(live, words);
-        keeper_unwatch(live->core->keeper, live);
-        if (box_end(live->box, &err) < 0)
-            log_error("a box could not be removed whole", F("sandbox", (const char *)live->id),
+    if (sandbox->box && !sandbox->is_box_over) {
+        hear_last_words(sandbox, words);
+        monitor_unwatch(sandbox->core->monitor, sandbox);
+        if (box_end(sandbox->box, &err) < 0)
+            log_error("a box could not be removed whole", F("sandbox", (const char *)sandbox->id),
                       F("error", (const char *)err.text));
-        live->is_box_over = true;
-        box_free(take(live->box));
+        sandbox->is_box_over = true;
+        box_free(take(sandbox->box));
     }
     // Also of a box that died by itself, or was gone before this server came.
     (void)snprintf(words->scratch, sizeof words->scratch, "%s",
-                   live->record.scratch ? live->record.scratch : "");
+                   sandbox->record.scratch ? sandbox->record.scratch : "");
 }
 
-static void remove_files(struct live *live, const struct last_words *words)
+static void remove_files(struct sandbox *sandbox, const struct last_words *words)
 {
     struct error err = {0};
 
     if (words->scratch[0] &&
-        volume_scratch_remove(engine_volume(live->core->engine), words->scratch, &err) < 0)
+        volume_scratch_remove(engine_volume(sandbox->core->engine), words->scratch, &err) < 0)
         log_warn("files of a sandbox that it has no more could not be removed",
-                 F("sandbox", (const char *)live->id), F("error", (const char *)err.text));
+                 F("sandbox", (const char *)sandbox->id), F("error", (const char *)err.text));
 }
 
-static void record_measure(struct live *live, const struct last_words *words)
+static void record_measure(struct sandbox *sandbox, const struct last_words *words)
 {
     struct error err = {0};
 
-    if (words->has_measure && measure_put(live, &words->measure, &err) < 0)
-        log_warn("what a sandbox used could not be recorded", F("sandbox", (const char *)live->id),
-                 F("error", (const char *)err.text));
+    if (words->has_measure && measure_put(sandbox, &words->measure, &err) < 0)
+        log_warn("what a sandbox used could not be recorded",
+                 F("sandbox", (const char *)sandbox->id), F("error", (const char *)err.text));
 }
 
-static void end_box_but(struct live *live, bool are_files_kept)
+static void end_box_but(struct sandbox *sandbox, bool are_files_kept)
 {
     autofree struct last_words *words = xnew(struct last_words);
 
-    (void)pthread_mutex_lock(&live->box_lock);
-    remove_box(live, words);
-    live_unlock_box(live);
+    (void)pthread_mutex_lock(&sandbox->box_lock);
+    remove_box(sandbox, words);
+    sandbox_unlock_box(sandbox);
     if (!are_files_kept)
-        remove_files(live, words);
+        remove_files(sandbox, words);
     for (unsigned i = 0; i < words->count; i++)
-        command_ended(live, &words->exits[i]);
-    record_measure(live, words);
+        command_ended(sandbox, &words->exits[i]);
+    record_measure(sandbox, words);
 }
 
-static void end_box(struct live *live)
+static void end_box(struct sandbox *sandbox)
 {
-    end_box_but(live, false);
+    end_box_but(sandbox, false);
 }
 
-void ending_drop_box(struct live *live)
+void ending_drop_box(struct sandbox *sandbox)
 {
-    end_box_but(live, true);
+    end_box_but(sandbox, true);
 }
 
-void ending_exchange_files(struct live *live, const char *scratch)
+void ending_exchange_files(struct sandbox *sandbox, const char *scratch)
 {
     autofree struct last_words *words = xnew(struct last_words);
 
-    remove_box(live, words);
-    (void)pthread_mutex_lock(&live->lock);
-    autofree char *before = (char *)live->record.scratch;
-    live->record.scratch = xstrdup(scratch);
-    live->record.box_slot = SANDBOX_NO_SLOT;
-    (void)pthread_mutex_unlock(&live->lock);
-    remove_files(live, words);
-    record_measure(live, words);
+    remove_box(sandbox, words);
+    (void)pthread_mutex_lock(&sandbox->lock);
+    autofree char *before = (char *)sandbox->record.scratch;
+    sandbox->record.scratch = xstrdup(scratch);
+    sandbox->record.box_slot = SANDBOX_NO_SLOT;
+    (void)pthread_mutex_unlock(&sandbox->lock);
+    remove_files(sandbox, words);
+    record_measure(sandbox, words);
 }
 
-/* Commands that did not end by themselves, and the sandbox. The caller has the turn. */
-static int put_all(struct live *live, enum lifecycle_step step, const char *reason,
+/* Commands that did not end by themselves, and the sandbox. The caller holds record_lock. */
+static int put_all(struct sandbox *sandbox, enum lifecycle_step step, const char *reason,
                    enum execution_state state, const char *error, struct sandbox_record *next,
                    struct error *err)
 {
     autotransaction together = {0};
     int64_t now = (int64_t)clock_wall_ms();
 
-    if (store_begin(live->core->store, step == STEP_DELETE ? STORE_DURABLE : STORE_FAST, &together,
-                    err) < 0 ||
-        command_put_ends(live, state, error, now, err) < 0 ||
-        ending_foresee(live, step, reason, NO_EXIT_CODE, now, next, err) < 0 ||
-        ending_put(live, step, next, err) < 0)
+    if (store_begin(sandbox->core->store, step == STEP_DELETE ? STORE_DURABLE : STORE_FAST,
+                    &together, err) < 0 ||
+        command_put_ends(sandbox, state, error, now, err) < 0 ||
+        ending_foresee(sandbox, step, reason, NO_EXIT_CODE, now, next, err) < 0 ||
+        ending_put(sandbox, step, next, err) < 0)
         return -1;
     if (store_commit(&together, err) < 0)
         return -1;
-    command_end_all(live, state, error, now);
-    live_change(live, next);
+    command_end_all(sandbox, state, error, now);
+    sandbox_change(sandbox, next);
     return 0;
 }
 
-static int record_end(struct live *live, enum lifecycle_step step, const char *reason,
+static int record_end(struct sandbox *sandbox, enum lifecycle_step step, const char *reason,
                       struct error *err)
 {
     bool is_failure = strcmp(reason, "box_ended") == 0 || strcmp(reason, "restart") == 0;
@@ -231,69 +231,70 @@ static int record_end(struct live *live, enum lifecycle_step step, const char *r
     const char *error = is_failure ? "its sandbox ended under it" : NULL;
     autosandbox next = {0};
 
-    (void)pthread_mutex_lock(&live->turn);
+    (void)pthread_mutex_lock(&sandbox->record_lock);
     int result = 0;
-    if (step == STEP_DELETE || !live_is_over(live)) // its last command may just have ended it
-        result = put_all(live, step, reason, state, error, &next, err);
-    (void)pthread_mutex_unlock(&live->turn);
+    if (step == STEP_DELETE || !sandbox_is_over(sandbox)) // its last command may just have ended it
+        result = put_all(sandbox, step, reason, state, error, &next, err);
+    (void)pthread_mutex_unlock(&sandbox->record_lock);
     if (result == 0)
-        hub_tell(live->core->hub, live->id);
-    if (result == 0 && may_hold_layers(&live->record))
-        layers_tidy(live->core);
+        hub_announce(sandbox->core->hub, sandbox->id);
+    if (result == 0 && may_hold_layers(&sandbox->record))
+        layers_tidy(sandbox->core);
     return result;
 }
 
 /* Somebody else ends it. */
-static int await_end(struct live *live, struct error *err)
+static int await_end(struct sandbox *sandbox, struct error *err)
 {
     struct timespec deadline;
     int code = 0;
 
     (void)clock_gettime(CLOCK_REALTIME, &deadline);
     deadline.tv_sec += PATIENCE_S;
-    (void)pthread_mutex_lock(&live->lock);
-    while (!(sandbox_in(live->record.state) & SANDBOX_OVER) && live->is_being_ended &&
+    (void)pthread_mutex_lock(&sandbox->lock);
+    while (!(sandbox_in(sandbox->record.state) & SANDBOX_OVER) && sandbox->is_being_ended &&
            code != ETIMEDOUT)
-        code = pthread_cond_timedwait(&live->changed, &live->lock, &deadline);
-    bool is_over = (sandbox_in(live->record.state) & SANDBOX_OVER) != 0;
-    (void)pthread_mutex_unlock(&live->lock);
+        code = pthread_cond_timedwait(&sandbox->changed, &sandbox->lock, &deadline);
+    bool is_over = (sandbox_in(sandbox->record.state) & SANDBOX_OVER) != 0;
+    (void)pthread_mutex_unlock(&sandbox->lock);
     return is_over ? 0
                    : error_set(err, ERROR_TIMEOUT, "the sandbox has not ended in time; try again");
 }
 
-static void give_up(struct live *live)
+static void give_up(struct sandbox *sandbox)
 {
-    (void)pthread_mutex_lock(&live->lock);
-    live->is_being_ended = false;
-    (void)pthread_cond_broadcast(&live->changed);
-    (void)pthread_mutex_unlock(&live->lock);
+    (void)pthread_mutex_lock(&sandbox->lock);
+    sandbox->is_being_ended = false;
+    (void)pthread_cond_broadcast(&sandbox->changed);
+    (void)pthread_mutex_unlock(&sandbox->lock);
 }
 
-static int end_now(struct live *live, enum lifecycle_step step, const char *reason,
+static int end_now(struct sandbox *sandbox, enum lifecycle_step step, const char *reason,
                    struct error *err)
 {
-    live->end_reason = reason;
-    if (mark_stopping(live, reason, err) < 0 && !live_is_over(live))
+    sandbox->end_reason = reason;
+    if (mark_stopping(sandbox, reason, err) < 0 && !sandbox_is_over(sandbox))
         return -1;
-    end_box(live);
-    return record_end(live, step, reason, err);
+    end_box(sandbox);
+    return record_end(sandbox, step, reason, err);
 }
 
-int ending_run(struct live *live, enum lifecycle_step step, const char *reason, struct error *err)
+int ending_run(struct sandbox *sandbox, enum lifecycle_step step, const char *reason,
+               struct error *err)
 {
-    if (atomic_exchange(&live->is_being_ended, true)) {
-        if (await_end(live, err) < 0)
+    if (atomic_exchange(&sandbox->is_being_ended, true)) {
+        if (await_end(sandbox, err) < 0)
             return -1;
-        return step == STEP_DELETE ? record_end(live, step, reason, err) : 0;
+        return step == STEP_DELETE ? record_end(sandbox, step, reason, err) : 0;
     }
-    int result = end_now(live, step, reason, err);
+    int result = end_now(sandbox, step, reason, err);
     if (result < 0)
-        give_up(live);
+        give_up(sandbox);
     return result;
 }
 
 struct task {
-    struct live *live;
+    struct sandbox *sandbox;
     const char *reason;
 };
 
@@ -302,79 +303,80 @@ static void run_task(void *data)
     autofree struct task *task = data;
     struct error err = {0};
 
-    if (end_now(task->live, STEP_END, task->reason, &err) < 0) {
+    if (end_now(task->sandbox, STEP_END, task->reason, &err) < 0) {
         log_error("a sandbox could not be ended; it is tried again",
-                  F("sandbox", (const char *)task->live->id), F("error", (const char *)err.text));
-        give_up(task->live);
+                  F("sandbox", (const char *)task->sandbox->id),
+                  F("error", (const char *)err.text));
+        give_up(task->sandbox);
     }
-    live_free(task->live);
+    sandbox_free(task->sandbox);
 }
 
-void ending_start(struct live *live, const char *reason)
+void ending_start(struct sandbox *sandbox, const char *reason)
 {
     struct error err = {0};
 
-    // Nothing can be recorded of one that is still being made. Whoever makes it may fail over the same; else the keeper comes by.
-    if (is_creating(live)) {
-        live->end_reason = reason;
+    // Nothing can be recorded of one that is still being made. Whoever makes it may fail over the same; else the monitor comes by.
+    if (is_creating(sandbox)) {
+        sandbox->end_reason = reason;
         return;
     }
-    if (atomic_exchange(&live->is_being_ended, true))
+    if (atomic_exchange(&sandbox->is_being_ended, true))
         return;
     struct task *task = xnew(struct task);
-    *task = (struct task){live_ref(live), reason};
-    if (workers_submit(live->core->crew, WORKERS_SLOW, run_task, task, &err) < 0) {
-        live_free(live);
+    *task = (struct task){sandbox_ref(sandbox), reason};
+    if (workers_submit(sandbox->core->reaper, WORKERS_SLOW, run_task, task, &err) < 0) {
+        sandbox_free(sandbox);
         free(task);
-        give_up(live); // the keeper comes by again
+        give_up(sandbox); // the monitor comes by again
     }
 }
 
-static void list_ending(struct live *live)
+static void list_ending(struct sandbox *sandbox)
 {
-    struct core *core = live->core;
+    struct core *core = sandbox->core;
 
-    live_ref(live);
+    sandbox_ref(sandbox);
     (void)pthread_mutex_lock(&core->endings.lock);
     if (core->endings.first)
-        core->endings.last->next_ending = live;
+        core->endings.last->next_ending = sandbox;
     else
-        core->endings.first = live;
-    core->endings.last = live;
+        core->endings.first = sandbox;
+    core->endings.last = sandbox;
     core->endings.count++;
     (void)pthread_mutex_unlock(&core->endings.lock);
 }
 
 /* The one that waits for longest, or NULL. */
-static struct live *take_ending(struct core *core)
+static struct sandbox *take_ending(struct core *core)
 {
     (void)pthread_mutex_lock(&core->endings.lock);
-    struct live *live = core->endings.first;
-    if (live) {
-        core->endings.first = take(live->next_ending);
+    struct sandbox *sandbox = core->endings.first;
+    if (sandbox) {
+        core->endings.first = take(sandbox->next_ending);
         core->endings.count--;
     }
     (void)pthread_mutex_unlock(&core->endings.lock);
-    return live;
+    return sandbox;
 }
 
 static void run_end_box(void *data)
 {
-    struct live *live = take_ending(data);
+    struct sandbox *sandbox = take_ending(data);
 
-    if (!live)
+    if (!sandbox)
         return; // somebody has helped
-    end_box(live);
-    live_free(live);
+    end_box(sandbox);
+    sandbox_free(sandbox);
 }
 
-void ending_start_box(struct live *live)
+void ending_start_box(struct sandbox *sandbox)
 {
-    struct core *core = live->core;
+    struct core *core = sandbox->core;
     struct error err = {0};
 
-    list_ending(live);
-    if (workers_submit(core->crew, WORKERS_SLOW, run_end_box, core, &err) < 0)
+    list_ending(sandbox);
+    if (workers_submit(core->reaper, WORKERS_SLOW, run_end_box, core, &err) < 0)
         run_end_box(core); // slower for whoever is here, but nothing is left
 }
 
@@ -389,39 +391,39 @@ void ending_help(struct core *core)
         run_end_box(core);
 }
 
-static int put_failure(struct live *live, const char *why, struct sandbox_record *next,
+static int put_failure(struct sandbox *sandbox, const char *why, struct sandbox_record *next,
                        struct error *err)
 {
     autotransaction together = {0};
 
-    (void)pthread_mutex_lock(&live->lock);
-    free((char *)live->record.error);
-    live->record.error = xstrdup(why);
-    (void)pthread_mutex_unlock(&live->lock);
-    if (store_begin(live->core->store, STORE_FAST, &together, err) < 0 ||
-        ending_foresee(live, STEP_FAIL, "not_started", NO_EXIT_CODE, (int64_t)clock_wall_ms(), next,
-                       err) < 0 ||
-        ending_put(live, STEP_FAIL, next, err) < 0)
+    (void)pthread_mutex_lock(&sandbox->lock);
+    free((char *)sandbox->record.error);
+    sandbox->record.error = xstrdup(why);
+    (void)pthread_mutex_unlock(&sandbox->lock);
+    if (store_begin(sandbox->core->store, STORE_FAST, &together, err) < 0 ||
+        ending_foresee(sandbox, STEP_FAIL, "not_started", NO_EXIT_CODE, (int64_t)clock_wall_ms(),
+                       next, err) < 0 ||
+        ending_put(sandbox, STEP_FAIL, next, err) < 0)
         return -1;
     return store_commit(&together, err);
 }
 
-void ending_bury(struct live *live, bool is_put, bool is_known, const char *why)
+void ending_abandon(struct sandbox *sandbox, bool is_put, bool is_known, const char *why)
 {
     autosandbox next = {0};
     struct error err = {0};
 
-    live->is_being_ended = true;
-    end_box(live);
-    (void)pthread_mutex_lock(&live->turn);
-    bool is_failed = is_put && put_failure(live, why, &next, &err) == 0;
+    sandbox->is_being_ended = true;
+    end_box(sandbox);
+    (void)pthread_mutex_lock(&sandbox->record_lock);
+    bool is_failed = is_put && put_failure(sandbox, why, &next, &err) == 0;
     if (is_failed)
-        live_change(live, &next);
-    (void)pthread_mutex_unlock(&live->turn);
+        sandbox_change(sandbox, &next);
+    (void)pthread_mutex_unlock(&sandbox->record_lock);
     if (is_put && !is_failed)
         log_error("a sandbox that could not be made could not be recorded as failed either",
-                  F("sandbox", (const char *)live->id), F("error", (const char *)err.text));
+                  F("sandbox", (const char *)sandbox->id), F("error", (const char *)err.text));
     if (is_known && !is_failed)
-        registry_end(live->core->registry, live, true);
-    hub_tell(live->core->hub, live->id);
+        registry_end(sandbox->core->registry, sandbox, true);
+    hub_announce(sandbox->core->hub, sandbox->id);
 }

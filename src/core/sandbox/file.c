@@ -4,7 +4,7 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "core/sandbox/file_impl.h"
-#include "core/sandbox/live.h"
+#include "core/sandbox/sandbox_object.h"
 #include "engine/files.h"
 
 #include <fcntl.h>
@@ -43,8 +43,8 @@ static enum error_kind kind_of(const struct error *err)
 /* Its box has ended, but not the sandbox. */
 static bool has_gone_on(struct core *core, const char *sandbox_id)
 {
-    autoptr(live) live = registry_find(core->registry, sandbox_id);
-    return live && !live_is_in(live, LIVE_ENDING);
+    autoptr(sandbox) sandbox = registry_find(core->registry, sandbox_id);
+    return sandbox && !sandbox_is_in(sandbox, SANDBOX_ENDING);
 }
 
 int file_failed(struct core *core, const char *sandbox_id, struct error *err)
@@ -52,7 +52,7 @@ int file_failed(struct core *core, const char *sandbox_id, struct error *err)
     if (err->noun)
         return -1;
     if (err->kind == ERROR_GONE)
-        return sandbox_id && has_gone_on(core, sandbox_id) ? live_went_back(err)
+        return sandbox_id && has_gone_on(core, sandbox_id) ? sandbox_went_back(err)
                                                            : error_about(err, "sandbox", "ended");
     err->kind = kind_of(err);
     return error_about(err, "file", NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Finding what an actor asks about, or saying that it is not there. Private to the core. */
 #pragma once
-#include "core/sandbox/live.h"
+#include "core/sandbox/sandbox_object.h"
 
 /* ERROR_NOT_FOUND, with the noun: "there is no sandbox 'x'". Returns -1. */
 int lookup_missing(const char *noun, const char *id, struct error *err);
@@ -10,12 +10,12 @@ int lookup_missing(const char *noun, const char *id, struct error *err);
 int lookup_record(struct core *core, const struct actor *actor, const char *id,
                   struct sandbox_record *out, struct error *err);
 
-/* Lets the store come up with what was told of the sandbox, for calls that read of it there. Not in turn. */
+/* Lets the store come up with what was told of the sandbox, for calls that read of it there. Not under record_lock. */
 void lookup_settle(struct core *core, const char *id);
 
 /* One that is up (waits while it is being created); a reference. ERROR_GONE, noun "sandbox", reason "ended", when it has ended. */
-int lookup_live(struct core *core, const struct actor *actor, const char *id, struct live **out,
-                struct error *err);
+int lookup_sandbox(struct core *core, const struct actor *actor, const char *id,
+                   struct sandbox **out, struct error *err);
 
 /* A conversation about files in its box, as its user, from its working directory. */
-int live_files(struct live *live, int *conversation, struct error *err);
+int sandbox_files(struct sandbox *sandbox, int *conversation, struct error *err);

@@ -4,180 +4,183 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "core/sandbox/ending.h"
-#include "core/sandbox/keeper.h"
-#include "core/sandbox/live.h"
+#include "core/sandbox/monitor.h"
+#include "core/sandbox/sandbox_object.h"
 #include "core/sandbox/lookup.h"
-#include "core/event/note.h"
+#include "core/event/event_write.h"
 #include "core/sandbox/pool.h"
 
 /* A state that is only passed through: in memory, so after a crash it is as it was before. */
-int live_pass(struct live *live, enum lifecycle_step step, struct error *err)
+int sandbox_pass(struct sandbox *sandbox, enum lifecycle_step step, struct error *err)
 {
-    (void)pthread_mutex_lock(&live->turn);
-    (void)pthread_mutex_lock(&live->lock);
-    int result = lifecycle_take(&live->record, step, NULL, (int64_t)clock_wall_ms(), err);
-    (void)pthread_cond_broadcast(&live->changed);
-    (void)pthread_mutex_unlock(&live->lock);
-    (void)pthread_mutex_unlock(&live->turn);
+    (void)pthread_mutex_lock(&sandbox->record_lock);
+    (void)pthread_mutex_lock(&sandbox->lock);
+    int result = lifecycle_take(&sandbox->record, step, NULL, (int64_t)clock_wall_ms(), err);
+    (void)pthread_cond_broadcast(&sandbox->changed);
+    (void)pthread_mutex_unlock(&sandbox->lock);
+    (void)pthread_mutex_unlock(&sandbox->record_lock);
     return result;
 }
 
-static int put(struct live *live, enum lifecycle_step step, const struct note *note,
+static int put(struct sandbox *sandbox, enum lifecycle_step step, const struct event *event,
                struct sandbox_record *next, struct error *err)
 {
     autotransaction together = {0};
 
-    live_copy(live, next);
-    if (lifecycle_take(next, step, NULL, note->now, err) < 0)
+    sandbox_copy(sandbox, next);
+    if (lifecycle_take(next, step, NULL, event->now, err) < 0)
         return -1;
-    next->updated_at = next->active_at = note->now;
-    if (store_begin(live->core->store, STORE_DURABLE, &together, err) < 0 ||
-        store_sandbox_update(live->core->store, next,
+    next->updated_at = next->active_at = event->now;
+    if (store_begin(sandbox->core->store, STORE_DURABLE, &together, err) < 0 ||
+        store_sandbox_update(sandbox->core->store, next,
                              SANDBOX_PART_LIVING | SANDBOX_PART_BOX | SANDBOX_PART_DEADLINES,
                              SANDBOX_ALIVE, err) < 0 ||
-        (note->type && note_put(live, note, err) < 0))
+        (event->type && event_put(sandbox, event, err) < 0))
         return -1;
     return store_commit(&together, err);
 }
 
-/* The step back to what it was doing, from a state that it only passes through. The caller has the turn. */
-static enum lifecycle_step awake_step(const struct live *live)
+/* The step back to what it was doing, from a state that it only passes through. The caller holds record_lock. */
+static enum lifecycle_step awake_step(const struct sandbox *sandbox)
 {
-    for (const struct running *running = live->commands; running; running = running->next) {
-        if (running->is_recorded && running->told_at == 0 &&
-            running->record.kind == EXECUTION_COMMAND)
+    for (const struct execution *execution = sandbox->commands; execution;
+         execution = execution->next) {
+        if (execution->is_recorded && execution->announced_at == 0 &&
+            execution->record.kind == EXECUTION_COMMAND)
             return STEP_BEGIN;
     }
     return STEP_READY;
 }
 
 /* Writes the state down and shows it. */
-static int settle(struct live *live, bool is_awake, const struct note *note, struct error *err)
+static int settle(struct sandbox *sandbox, bool is_awake, const struct event *event,
+                  struct error *err)
 {
     autosandbox next = {0};
 
-    (void)pthread_mutex_lock(&live->turn);
-    int result = put(live, is_awake ? awake_step(live) : STEP_PAUSED, note, &next, err);
+    (void)pthread_mutex_lock(&sandbox->record_lock);
+    int result = put(sandbox, is_awake ? awake_step(sandbox) : STEP_PAUSED, event, &next, err);
     if (result == 0)
-        live_change(live, &next);
-    (void)pthread_mutex_unlock(&live->turn);
+        sandbox_change(sandbox, &next);
+    (void)pthread_mutex_unlock(&sandbox->record_lock);
     if (result == 0)
-        hub_tell(live->core->hub, live->id);
+        hub_announce(sandbox->core->hub, sandbox->id);
     return result;
 }
 
-void live_pass_back(struct live *live)
+void sandbox_pass_back(struct sandbox *sandbox)
 {
     struct error ignored = {0}; // it is about to end
 
-    (void)pthread_mutex_lock(&live->turn);
-    (void)pthread_mutex_lock(&live->lock);
-    (void)lifecycle_take(&live->record, awake_step(live), NULL, (int64_t)clock_wall_ms(), &ignored);
-    (void)pthread_cond_broadcast(&live->changed);
-    (void)pthread_mutex_unlock(&live->lock);
-    (void)pthread_mutex_unlock(&live->turn);
+    (void)pthread_mutex_lock(&sandbox->record_lock);
+    (void)pthread_mutex_lock(&sandbox->lock);
+    (void)lifecycle_take(&sandbox->record, awake_step(sandbox), NULL, (int64_t)clock_wall_ms(),
+                         &ignored);
+    (void)pthread_cond_broadcast(&sandbox->changed);
+    (void)pthread_mutex_unlock(&sandbox->lock);
+    (void)pthread_mutex_unlock(&sandbox->record_lock);
 }
 
-static int freeze(struct live *live, struct error *err)
+static int freeze(struct sandbox *sandbox, struct error *err)
 {
-    if (live_lock_box(live, err) < 0)
+    if (sandbox_lock_box(sandbox, err) < 0)
         return -1;
-    int result = box_freeze(live->box, err);
-    live_unlock_box(live);
+    int result = box_freeze(sandbox->box, err);
+    sandbox_unlock_box(sandbox);
     return result;
 }
 
-static int thaw(struct live *live, struct error *err)
+static int thaw(struct sandbox *sandbox, struct error *err)
 {
-    if (live_lock_box(live, err) < 0)
+    if (sandbox_lock_box(sandbox, err) < 0)
         return -1;
-    int result = box_thaw(live->box, err);
-    live_unlock_box(live);
+    int result = box_thaw(sandbox->box, err);
+    sandbox_unlock_box(sandbox);
     return result;
 }
 
-static int put_to_sleep(struct live *live, struct error *err)
+static int put_to_sleep(struct sandbox *sandbox, struct error *err)
 {
-    struct note note = {.type = EVENT_PAUSE, .reason = "asked", .now = (int64_t)clock_wall_ms()};
+    struct event event = {.type = EVENT_PAUSE, .reason = "asked", .now = (int64_t)clock_wall_ms()};
     struct error later = {0};
 
-    if (live_pass(live, STEP_PAUSE, err) < 0)
+    if (sandbox_pass(sandbox, STEP_PAUSE, err) < 0)
         return -1;
-    if (freeze(live, err) == 0 && settle(live, false, &note, err) == 0)
+    if (freeze(sandbox, err) == 0 && settle(sandbox, false, &event, err) == 0)
         return 0;
-    (void)thaw(live, &later);
-    live_pass_back(live);
+    (void)thaw(sandbox, &later);
+    sandbox_pass_back(sandbox);
     return error_wrap(err, "pause the sandbox");
 }
 
 int sandbox_pause(struct core *core, const struct actor *actor, const char *id,
                   struct sandbox_record *out, struct error *err)
 {
-    autoptr(live) live = NULL;
+    autoptr(sandbox) sandbox = NULL;
 
-    if (lookup_live(core, actor, id, &live, err) < 0)
+    if (lookup_sandbox(core, actor, id, &sandbox, err) < 0)
         return -1;
-    if (live->record.mode == SANDBOX_ONE_SHOT) {
+    if (sandbox->record.mode == SANDBOX_ONE_SHOT) {
         error_set(err, ERROR_CONFLICT, "a one-shot sandbox cannot be paused");
         return error_about(err, "sandbox", "state");
     }
-    if (put_to_sleep(live, err) < 0)
+    if (put_to_sleep(sandbox, err) < 0)
         return -1;
-    live_copy(live, out);
+    sandbox_copy(sandbox, out);
     return 0;
 }
 
-static bool has_box(struct live *live)
+static bool has_box(struct sandbox *sandbox)
 {
-    (void)pthread_mutex_lock(&live->box_lock);
-    bool has_box = live->box != NULL;
-    (void)pthread_mutex_unlock(&live->box_lock);
+    (void)pthread_mutex_lock(&sandbox->box_lock);
+    bool has_box = sandbox->box != NULL;
+    (void)pthread_mutex_unlock(&sandbox->box_lock);
     return has_box;
 }
 
 /* From here on a restart of the server finds it. The caller has the box_lock. */
-static int put_box(struct live *live, struct error *err)
+static int put_box(struct sandbox *sandbox, struct error *err)
 {
     autosandbox next = {0};
 
-    (void)pthread_mutex_lock(&live->turn);
-    (void)pthread_mutex_lock(&live->lock);
-    live->record.box_slot = box_slot(live->box);
-    (void)pthread_mutex_unlock(&live->lock);
-    live_copy(live, &next);
+    (void)pthread_mutex_lock(&sandbox->record_lock);
+    (void)pthread_mutex_lock(&sandbox->lock);
+    sandbox->record.box_slot = box_slot(sandbox->box);
+    (void)pthread_mutex_unlock(&sandbox->lock);
+    sandbox_copy(sandbox, &next);
     int result =
-        store_sandbox_update(live->core->store, &next, SANDBOX_PART_BOX, SANDBOX_ALIVE, err);
-    (void)pthread_mutex_unlock(&live->turn);
+        store_sandbox_update(sandbox->core->store, &next, SANDBOX_PART_BOX, SANDBOX_ALIVE, err);
+    (void)pthread_mutex_unlock(&sandbox->record_lock);
     return result;
 }
 
-int live_launch_again(struct live *live, struct error *err)
+int sandbox_launch_again(struct sandbox *sandbox, struct error *err)
 {
     struct pooled pooled = {0};
     struct error ignored = {0};
-    bool is_paused = live_is_in(live, sandbox_in(SANDBOX_PAUSED)); // somebody wants its files
+    bool is_paused = sandbox_is_in(sandbox, sandbox_in(SANDBOX_PAUSED)); // somebody wants its files
 
-    if (pool_launch_record(live->core->pool, &live->record, &pooled, err) < 0)
+    if (pool_launch_record(sandbox->core->pool, &sandbox->record, &pooled, err) < 0)
         return -1;
-    live->box = pooled.box;
-    live->is_box_over = false;
-    live->sampled_at = (int64_t)clock_wall_ms(); // and its counters begin again
-    live->sampled_memory = 0;
-    live->counted_cpu_ms = 0;
-    if (!live->runtime_env) {
-        live->runtime_env = pooled.env;
+    sandbox->box = pooled.box;
+    sandbox->is_box_over = false;
+    sandbox->sampled_at = (int64_t)clock_wall_ms(); // and its counters begin again
+    sandbox->sampled_memory = 0;
+    sandbox->counted_cpu_ms = 0;
+    if (!sandbox->runtime_env) {
+        sandbox->runtime_env = pooled.env;
         pooled.env = NULL;
     }
     pooled_clear(&pooled);
-    if ((!is_paused || box_freeze(live->box, err) == 0) && put_box(live, err) == 0 &&
-        keeper_watch(live->core->keeper, live, err) == 0)
+    if ((!is_paused || box_freeze(sandbox->box, err) == 0) && put_box(sandbox, err) == 0 &&
+        monitor_watch(sandbox->core->monitor, sandbox, err) == 0)
         return 0;
-    (void)box_end(live->box, &ignored);
-    box_free(take(live->box));
+    (void)box_end(sandbox->box, &ignored);
+    box_free(take(sandbox->box));
     return -1;
 }
 
-int live_refuse_ending(struct error *err)
+int sandbox_refuse_ending(struct error *err)
 {
     error_set(err, ERROR_GONE, "the sandbox has ended");
     return error_about(err, "sandbox", "ended");
@@ -187,110 +190,113 @@ int live_refuse_ending(struct error *err)
  * Many may want it at once; one of them makes it. Whoever ends the sandbox says so before it comes for the box, so none is made
  * behind its back.
  */
-int live_bring_back(struct live *live, struct error *err)
+int sandbox_bring_back(struct sandbox *sandbox, struct error *err)
 {
     int result = 0;
 
-    (void)pthread_mutex_lock(&live->box_lock);
-    if (!live->box && live_is_in(live, LIVE_ENDING))
-        result = live_refuse_ending(err);
-    else if (!live->box)
-        result = live_launch_again(live, err);
-    live_unlock_box(live);
+    (void)pthread_mutex_lock(&sandbox->box_lock);
+    if (!sandbox->box && sandbox_is_in(sandbox, SANDBOX_ENDING))
+        result = sandbox_refuse_ending(err);
+    else if (!sandbox->box)
+        result = sandbox_launch_again(sandbox, err);
+    sandbox_unlock_box(sandbox);
     return result;
 }
 
 /* Takes the step to sleep if it is still idle: whoever wants to use it has touched it before looking at its state. */
-static bool begin_rest(struct live *live)
+static bool begin_rest(struct sandbox *sandbox)
 {
     struct error ignored = {0};
     int64_t now = (int64_t)clock_wall_ms();
 
-    (void)pthread_mutex_lock(&live->turn);
-    (void)pthread_mutex_lock(&live->lock);
-    bool is_idle = live->record.state == SANDBOX_IDLE && live->n_executions == 0 &&
-                   live->n_jobs == 0 && live->active_at + live->record.idle_timeout_ms <= now &&
-                   lifecycle_take(&live->record, STEP_PAUSE, NULL, now, &ignored) == 0;
-    (void)pthread_cond_broadcast(&live->changed);
-    (void)pthread_mutex_unlock(&live->lock);
-    (void)pthread_mutex_unlock(&live->turn);
+    (void)pthread_mutex_lock(&sandbox->record_lock);
+    (void)pthread_mutex_lock(&sandbox->lock);
+    bool is_idle = sandbox->record.state == SANDBOX_IDLE && sandbox->n_executions == 0 &&
+                   sandbox->n_jobs == 0 &&
+                   sandbox->active_at + sandbox->record.idle_timeout_ms <= now &&
+                   lifecycle_take(&sandbox->record, STEP_PAUSE, NULL, now, &ignored) == 0;
+    (void)pthread_cond_broadcast(&sandbox->changed);
+    (void)pthread_mutex_unlock(&sandbox->lock);
+    (void)pthread_mutex_unlock(&sandbox->record_lock);
     return is_idle;
 }
 
 static void rest(void *data)
 {
-    autoptr(live) live = data;
-    struct note note = {.type = EVENT_PAUSE, .reason = "idle", .now = (int64_t)clock_wall_ms()};
+    autoptr(sandbox) sandbox = data;
+    struct event event = {.type = EVENT_PAUSE, .reason = "idle", .now = (int64_t)clock_wall_ms()};
     struct error err = {0};
 
-    if (begin_rest(live)) {
-        ending_drop_box(live);
-        (void)pthread_mutex_lock(&live->lock);
-        live->record.box_slot = SANDBOX_NO_SLOT;
-        (void)pthread_mutex_unlock(&live->lock);
-        if (settle(live, false, &note, &err) < 0 && !live_is_in(live, LIVE_ENDING)) {
+    if (begin_rest(sandbox)) {
+        ending_drop_box(sandbox);
+        (void)pthread_mutex_lock(&sandbox->lock);
+        sandbox->record.box_slot = SANDBOX_NO_SLOT;
+        (void)pthread_mutex_unlock(&sandbox->lock);
+        if (settle(sandbox, false, &event, &err) < 0 && !sandbox_is_in(sandbox, SANDBOX_ENDING)) {
             log_warn("a sandbox without a box could not be recorded as paused",
-                     F("sandbox", (const char *)live->id), F("error", (const char *)err.text));
-            (void)live_pass(live, STEP_READY, &err); // it gets a box when it is used
+                     F("sandbox", (const char *)sandbox->id), F("error", (const char *)err.text));
+            (void)sandbox_pass(sandbox, STEP_READY, &err); // it gets a box when it is used
         }
     }
-    live->is_dropping = false;
+    sandbox->is_dropping = false;
 }
 
-void live_rest(struct live *live)
+void sandbox_rest(struct sandbox *sandbox)
 {
     struct error full = {0};
 
-    if (atomic_exchange(&live->is_dropping, true))
+    if (atomic_exchange(&sandbox->is_dropping, true))
         return;
-    if (workers_submit(live->core->crew, WORKERS_SLOW, rest, live_ref(live), &full) == 0)
+    if (workers_submit(sandbox->core->reaper, WORKERS_SLOW, rest, sandbox_ref(sandbox), &full) == 0)
         return;
-    live->is_dropping = false; // the keeper comes by again
-    live_free(live);
+    sandbox->is_dropping = false; // the monitor comes by again
+    sandbox_free(sandbox);
 }
 
-int live_ensure_box(struct live *live, struct error *err)
+int sandbox_ensure_box(struct sandbox *sandbox, struct error *err)
 {
-    return live->record.scratch && !live_is_over(live) ? live_bring_back(live, err) : 0;
+    return sandbox->record.scratch && !sandbox_is_over(sandbox) ? sandbox_bring_back(sandbox, err)
+                                                                : 0;
 }
 
-int live_wake(struct live *live, struct error *err)
+int sandbox_wake(struct sandbox *sandbox, struct error *err)
 {
-    struct note note = {.type = EVENT_RESUME, .now = (int64_t)clock_wall_ms()};
+    struct event event = {.type = EVENT_RESUME, .now = (int64_t)clock_wall_ms()};
     struct error later = {0};
 
-    if (live_pass(live, STEP_RESUME, err) < 0)
+    if (sandbox_pass(sandbox, STEP_RESUME, err) < 0)
         return -1;
-    bool had_box = has_box(live); // nobody else is at it now
-    note.reason = had_box ? "asked" : "files_only";
-    if ((had_box ? thaw(live, err) : live_bring_back(live, err)) == 0 &&
-        settle(live, true, &note, err) == 0)
+    bool had_box = has_box(sandbox); // nobody else is at it now
+    event.reason = had_box ? "asked" : "files_only";
+    if ((had_box ? thaw(sandbox, err) : sandbox_bring_back(sandbox, err)) == 0 &&
+        settle(sandbox, true, &event, err) == 0)
         return 0;
     if (had_box)
-        (void)freeze(live, &later);
-    (void)live_pass(live, STEP_PAUSED, &later);
+        (void)freeze(sandbox, &later);
+    (void)sandbox_pass(sandbox, STEP_PAUSED, &later);
     return error_wrap(err, "resume the sandbox");
 }
 
-int live_awake(struct live *live, bool *was_paused, struct error *err)
+int sandbox_awake(struct sandbox *sandbox, bool *was_paused, struct error *err)
 {
     *was_paused = false;
     for (;;) {
-        if (live_await_calm(live, err) < 0)
+        if (sandbox_await_calm(sandbox, err) < 0)
             return -1;
-        if (!live_is_in(live, sandbox_in(SANDBOX_PAUSED)))
+        if (!sandbox_is_in(sandbox, sandbox_in(SANDBOX_PAUSED)))
             return 0;
         *was_paused = true;
-        if (live_wake(live, err) < 0 && err->kind != ERROR_CONFLICT) // somebody else may be at it
+        if (sandbox_wake(sandbox, err) < 0 &&
+            err->kind != ERROR_CONFLICT) // somebody else may be at it
             return -1;
     }
 }
 
 int sandbox_resume(struct core *core, const struct actor *actor, const char *id, struct error *err)
 {
-    autoptr(live) live = NULL;
+    autoptr(sandbox) sandbox = NULL;
 
-    if (lookup_live(core, actor, id, &live, err) < 0)
+    if (lookup_sandbox(core, actor, id, &sandbox, err) < 0)
         return -1;
-    return live_wake(live, err);
+    return sandbox_wake(sandbox, err);
 }

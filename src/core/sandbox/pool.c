@@ -95,11 +95,11 @@ static int launch(struct pool *pool, const struct runtime_image *image,
 {
     autofree struct box_bind *binds = borrow_binds(image);
     struct box_spec spec = describe(image, request, binds);
-    autotexts saved = {0};
+    autostrings saved = {0};
     char scratch[80] = "";
     char id[ID_TEXT];
 
-    texts_unpack(request->layers, &saved);
+    strings_unpack(request->layers, &saved);
     spec.saved = (const char *const *)saved.items;
     spec.n_saved = saved.count;
     if (request->scratch) {
@@ -247,7 +247,7 @@ static int fill_once(struct pool *pool, bool *is_full, struct error *err)
     *is_full = true;
     (void)streams_stash(pool->core->streams);
     if (!images_is_ready(pool->core->images, pool->core->settings.default_runtime))
-        return 0; // it is being built; the keeper comes by again
+        return 0; // it is being built; the monitor comes by again
     if (make_parks(pool, err) < 0 ||
         engine_fill_networks(pool->core->engine, NETWORKS_AHEAD, err) < 0 ||
         volume_fill_scratches(engine_volume(pool->core->engine), SCRATCHES_AHEAD, err) < 0)
@@ -306,7 +306,7 @@ void pool_look_after(struct pool *pool)
     if (pool->is_ending || !wants_filling(pool) || !is_good_time(pool, pool_waiting(pool)) ||
         atomic_exchange(&pool->is_filling, true))
         return;
-    if (workers_submit(pool->core->crew, WORKERS_SLOW, fill, pool, &ignored) < 0)
+    if (workers_submit(pool->core->reaper, WORKERS_SLOW, fill, pool, &ignored) < 0)
         pool->is_filling = false;
 }
 

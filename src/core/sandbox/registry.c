@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which sandboxes and commands are known in memory; see live.h. */
 #include "base/mem.h"
-#include "core/sandbox/live.h"
+#include "core/sandbox/sandbox_object.h"
 
 #include <string.h>
 
@@ -11,11 +11,11 @@
 struct registry {
     pthread_mutex_t lock; // guards everything
     unsigned n_alive;
-    struct live *sandboxes[BUCKETS];
-    struct running *commands[BUCKETS];
+    struct sandbox *sandboxes[BUCKETS];
+    struct execution *commands[BUCKETS];
     // Ended ones in the order of their ends, to be forgotten in that order.
-    struct live *ended[REMEMBERED];
-    struct running *ended_commands[REMEMBERED];
+    struct sandbox *ended[REMEMBERED];
+    struct execution *ended_commands[REMEMBERED];
     size_t n_ended, n_ended_commands;
 };
 
@@ -35,22 +35,22 @@ static unsigned bucket_of(const char *id)
     return hash % BUCKETS;
 }
 
-static void unlink_live(struct registry *registry, struct live *live)
+static void unlink_live(struct registry *registry, struct sandbox *sandbox)
 {
-    struct live **at = &registry->sandboxes[bucket_of(live->id)];
-    while (*at && *at != live)
+    struct sandbox **at = &registry->sandboxes[bucket_of(sandbox->id)];
+    while (*at && *at != sandbox)
         at = &(*at)->next_known;
     if (*at)
-        *at = live->next_known;
+        *at = sandbox->next_known;
 }
 
-static void unlink_command(struct registry *registry, struct running *running)
+static void unlink_command(struct registry *registry, struct execution *execution)
 {
-    struct running **at = &registry->commands[bucket_of(running->id)];
-    while (*at && *at != running)
+    struct execution **at = &registry->commands[bucket_of(execution->id)];
+    while (*at && *at != execution)
         at = &(*at)->next_known;
     if (*at)
-        *at = running->next_known;
+        *at = execution->next_known;
 }
 
 void registry_free(struct registry *registry)
@@ -59,28 +59,29 @@ void registry_free(struct registry *registry)
         return;
     for (unsigned i = 0; i < BUCKETS; i++) {
         while (registry->commands[i]) {
-            struct running *running = registry->commands[i];
-            registry->commands[i] = running->next_known;
-            running_free(running);
+            struct execution *execution = registry->commands[i];
+            registry->commands[i] = execution->next_known;
+            execution_free(execution);
         }
         while (registry->sandboxes[i]) {
-            struct live *live = registry->sandboxes[i];
-            registry->sandboxes[i] = live->next_known;
-            live_free(live);
+            struct sandbox *sandbox = registry->sandboxes[i];
+            registry->sandboxes[i] = sandbox->next_known;
+            sandbox_free(sandbox);
         }
     }
     (void)pthread_mutex_destroy(&registry->lock);
     free(registry);
 }
 
-int registry_add(struct registry *registry, struct live *live, unsigned maximum, struct error *err)
+int registry_add(struct registry *registry, struct sandbox *sandbox, unsigned maximum,
+                 struct error *err)
 {
     (void)pthread_mutex_lock(&registry->lock);
     bool is_full = registry->n_alive >= maximum;
     if (!is_full) {
-        struct live **bucket = &registry->sandboxes[bucket_of(live->id)];
-        live->next_known = *bucket;
-        *bucket = live_ref(live);
+        struct sandbox **bucket = &registry->sandboxes[bucket_of(sandbox->id)];
+        sandbox->next_known = *bucket;
+        *bucket = sandbox_ref(sandbox);
         registry->n_alive++;
     }
     (void)pthread_mutex_unlock(&registry->lock);
@@ -93,34 +94,34 @@ int registry_add(struct registry *registry, struct live *live, unsigned maximum,
     return error_about(err, "sandbox", "full");
 }
 
-void registry_end(struct registry *registry, struct live *live, bool is_forgotten)
+void registry_end(struct registry *registry, struct sandbox *sandbox, bool is_forgotten)
 {
-    struct live *forgotten = NULL;
+    struct sandbox *forgotten = NULL;
     (void)pthread_mutex_lock(&registry->lock);
     registry->n_alive--;
     if (is_forgotten) {
-        forgotten = live;
+        forgotten = sandbox;
     } else {
         size_t place = registry->n_ended++ % REMEMBERED;
         forgotten = registry->ended[place];
-        registry->ended[place] = live;
+        registry->ended[place] = sandbox;
     }
     if (forgotten)
         unlink_live(registry, forgotten);
     (void)pthread_mutex_unlock(&registry->lock);
-    live_free(forgotten);
+    sandbox_free(forgotten);
 }
 
-struct live *registry_find(struct registry *registry, const char *id)
+struct sandbox *registry_find(struct registry *registry, const char *id)
 {
     (void)pthread_mutex_lock(&registry->lock);
-    struct live *live = registry->sandboxes[bucket_of(id)];
-    while (live && strcmp(live->id, id) != 0)
-        live = live->next_known;
-    if (live)
-        live_ref(live);
+    struct sandbox *sandbox = registry->sandboxes[bucket_of(id)];
+    while (sandbox && strcmp(sandbox->id, id) != 0)
+        sandbox = sandbox->next_known;
+    if (sandbox)
+        sandbox_ref(sandbox);
     (void)pthread_mutex_unlock(&registry->lock);
-    return live;
+    return sandbox;
 }
 
 unsigned registry_count(struct registry *registry)
@@ -131,54 +132,55 @@ unsigned registry_count(struct registry *registry)
     return count;
 }
 
-size_t registry_all(struct registry *registry, struct live ***out)
+size_t registry_all(struct registry *registry, struct sandbox ***out)
 {
     size_t count = 0;
     (void)pthread_mutex_lock(&registry->lock);
-    struct live **all = xcalloc(registry->n_alive + REMEMBERED + 1, sizeof *all);
+    struct sandbox **all = xcalloc(registry->n_alive + REMEMBERED + 1, sizeof *all);
     for (unsigned i = 0; i < BUCKETS; i++) {
-        for (struct live *live = registry->sandboxes[i]; live; live = live->next_known)
-            all[count++] = live_ref(live);
+        for (struct sandbox *sandbox = registry->sandboxes[i]; sandbox;
+             sandbox = sandbox->next_known)
+            all[count++] = sandbox_ref(sandbox);
     }
     (void)pthread_mutex_unlock(&registry->lock);
     *out = all;
     return count;
 }
 
-void registry_add_command(struct registry *registry, struct running *running)
+void registry_add_command(struct registry *registry, struct execution *execution)
 {
     (void)pthread_mutex_lock(&registry->lock);
-    struct running **bucket = &registry->commands[bucket_of(running->id)];
-    running->next_known = *bucket;
-    *bucket = running_ref(running);
+    struct execution **bucket = &registry->commands[bucket_of(execution->id)];
+    execution->next_known = *bucket;
+    *bucket = execution_ref(execution);
     (void)pthread_mutex_unlock(&registry->lock);
 }
 
-void registry_end_command(struct registry *registry, struct running *running, bool is_forgotten)
+void registry_end_command(struct registry *registry, struct execution *execution, bool is_forgotten)
 {
-    struct running *forgotten = NULL;
+    struct execution *forgotten = NULL;
     (void)pthread_mutex_lock(&registry->lock);
     if (is_forgotten) {
-        forgotten = running;
+        forgotten = execution;
     } else {
         size_t place = registry->n_ended_commands++ % REMEMBERED;
         forgotten = registry->ended_commands[place];
-        registry->ended_commands[place] = running;
+        registry->ended_commands[place] = execution;
     }
     if (forgotten)
         unlink_command(registry, forgotten);
     (void)pthread_mutex_unlock(&registry->lock);
-    running_free(forgotten);
+    execution_free(forgotten);
 }
 
-struct running *registry_find_command(struct registry *registry, const char *id)
+struct execution *registry_find_command(struct registry *registry, const char *id)
 {
     (void)pthread_mutex_lock(&registry->lock);
-    struct running *running = registry->commands[bucket_of(id)];
-    while (running && strcmp(running->id, id) != 0)
-        running = running->next_known;
-    if (running)
-        running_ref(running);
+    struct execution *execution = registry->commands[bucket_of(id)];
+    while (execution && strcmp(execution->id, id) != 0)
+        execution = execution->next_known;
+    if (execution)
+        execution_ref(execution);
     (void)pthread_mutex_unlock(&registry->lock);
-    return running;
+    return execution;
 }

@@ -5,9 +5,9 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "core/sandbox/ending.h"
-#include "core/sandbox/live.h"
+#include "core/sandbox/sandbox_object.h"
 #include "core/sandbox/lookup.h"
-#include "core/event/note.h"
+#include "core/event/event_write.h"
 #include "base/strings.h"
 #include "engine/files.h"
 
@@ -40,11 +40,11 @@ int lookup_record(struct core *core, const struct actor *actor, const char *id,
 
 void lookup_settle(struct core *core, const char *id)
 {
-    autoptr(live) live =
+    autoptr(sandbox) sandbox =
         core->registry ? registry_find(core->registry, id) : NULL; // without boxes there is none
 
-    if (live)
-        live_settle(live);
+    if (sandbox)
+        sandbox_settle(sandbox);
 }
 
 /* It is not alive: why? */
@@ -63,30 +63,30 @@ static int not_alive(struct core *core, const struct actor *actor, const char *i
 }
 
 /* What it is in memory counts: the store may hear of an end a moment later. */
-static int check_alive(struct live *live, struct error *err)
+static int check_alive(struct sandbox *sandbox, struct error *err)
 {
-    (void)pthread_mutex_lock(&live->lock);
-    bool is_over = (sandbox_in(live->record.state) & SANDBOX_OVER) != 0;
-    bool is_deleted = live->record.state == SANDBOX_DELETED;
-    int result = is_over && !is_deleted ? lifecycle_check(&live->record, STEP_STOP, err) : 0;
-    (void)pthread_mutex_unlock(&live->lock);
-    return is_deleted ? lookup_missing("sandbox", live->id, err) : result;
+    (void)pthread_mutex_lock(&sandbox->lock);
+    bool is_over = (sandbox_in(sandbox->record.state) & SANDBOX_OVER) != 0;
+    bool is_deleted = sandbox->record.state == SANDBOX_DELETED;
+    int result = is_over && !is_deleted ? lifecycle_check(&sandbox->record, STEP_STOP, err) : 0;
+    (void)pthread_mutex_unlock(&sandbox->lock);
+    return is_deleted ? lookup_missing("sandbox", sandbox->id, err) : result;
 }
 
-int lookup_live(struct core *core, const struct actor *actor, const char *id, struct live **out,
-                struct error *err)
+int lookup_sandbox(struct core *core, const struct actor *actor, const char *id,
+                   struct sandbox **out, struct error *err)
 {
-    autoptr(live) live = registry_find(core->registry, id);
+    autoptr(sandbox) sandbox = registry_find(core->registry, id);
 
-    if (!live)
+    if (!sandbox)
         return not_alive(core, actor, id, err);
-    if (!actor_sees(actor, &live->record.owner))
+    if (!actor_sees(actor, &sandbox->record.owner))
         return lookup_missing("sandbox", id, err);
-    if (live_await_calm(live, err) < 0)
+    if (sandbox_await_calm(sandbox, err) < 0)
         return -1;
-    if (check_alive(live, err) < 0)
+    if (check_alive(sandbox, err) < 0)
         return -1;
-    *out = take(live);
+    *out = take(sandbox);
     return 0;
 }
 
@@ -100,12 +100,12 @@ int sandbox_get(struct core *core, const struct actor *actor, const char *id, bo
         return -1;
     if (record.state == SANDBOX_DELETED && !with_deleted)
         return lookup_missing("sandbox", id, err);
-    autoptr(live) live = registry_find(core->registry, id);
-    if (live) {
-        (void)pthread_mutex_lock(&live->lock);
-        if (live->record.state == SANDBOX_STOPPING && !(sandbox_in(record.state) & SANDBOX_OVER))
+    autoptr(sandbox) sandbox = registry_find(core->registry, id);
+    if (sandbox) {
+        (void)pthread_mutex_lock(&sandbox->lock);
+        if (sandbox->record.state == SANDBOX_STOPPING && !(sandbox_in(record.state) & SANDBOX_OVER))
             record.state = SANDBOX_STOPPING; // never written down
-        (void)pthread_mutex_unlock(&live->lock);
+        (void)pthread_mutex_unlock(&sandbox->lock);
     }
     *out = record;
     record = (struct sandbox_record){0};
@@ -115,14 +115,14 @@ int sandbox_get(struct core *core, const struct actor *actor, const char *id, bo
 int sandbox_status_quick(struct core *core, const struct actor *actor, const char *id,
                          struct sandbox_status *out)
 {
-    autoptr(live) live = registry_find(core->registry, id);
+    autoptr(sandbox) sandbox = registry_find(core->registry, id);
 
-    if (!live || !actor_sees(actor, &live->record.owner))
+    if (!sandbox || !actor_sees(actor, &sandbox->record.owner))
         return 0;
-    (void)pthread_mutex_lock(&live->lock);
-    *out = (struct sandbox_status){live->record.state, live->record.mode, live->record.exit_code,
-                                   live->record.expires_at};
-    (void)pthread_mutex_unlock(&live->lock);
+    (void)pthread_mutex_lock(&sandbox->lock);
+    *out = (struct sandbox_status){sandbox->record.state, sandbox->record.mode,
+                                   sandbox->record.exit_code, sandbox->record.expires_at};
+    (void)pthread_mutex_unlock(&sandbox->lock);
     return 1;
 }
 
@@ -152,7 +152,7 @@ int sandbox_list(struct core *core, const struct actor *actor, const struct sand
 static int delete_record(struct core *core, const struct actor *actor, const char *id,
                          struct error *err)
 {
-    struct note note = {
+    struct event event = {
         .type = EVENT_DESTROY, .reason = "deleted", .now = (int64_t)clock_wall_ms()};
     autosandbox record = {0};
     autotransaction together = {0};
@@ -161,51 +161,52 @@ static int delete_record(struct core *core, const struct actor *actor, const cha
         return -1;
     if (record.state == SANDBOX_DELETED)
         return lookup_missing("sandbox", id, err);
-    if (lifecycle_take(&record, STEP_DELETE, "deleted", note.now, err) < 0)
+    if (lifecycle_take(&record, STEP_DELETE, "deleted", event.now, err) < 0)
         return -1;
-    record.updated_at = note.now;
+    record.updated_at = event.now;
     record.box_slot = SANDBOX_NO_SLOT;
     if (store_begin(core->store, STORE_FAST, &together, err) < 0 ||
         store_sandbox_update(core->store, &record, SANDBOX_PART_STATE | SANDBOX_PART_BOX,
                              SANDBOX_OVER, err) < 0 ||
-        note_put_record(core, &record, &note, err) < 0)
+        event_put_record(core, &record, &event, err) < 0)
         return -1;
     return store_commit(&together, err);
 }
 
 int sandbox_delete(struct core *core, const struct actor *actor, const char *id, struct error *err)
 {
-    autoptr(live) live = registry_find(core->registry, id);
+    autoptr(sandbox) sandbox = registry_find(core->registry, id);
 
-    if (!live)
+    if (!sandbox)
         return delete_record(core, actor, id, err);
-    if (!actor_sees(actor, &live->record.owner))
+    if (!actor_sees(actor, &sandbox->record.owner))
         return lookup_missing("sandbox", id, err);
-    if (live_await_calm(live, err) < 0 || ending_run(live, STEP_DELETE, "deleted", err) < 0)
+    if (sandbox_await_calm(sandbox, err) < 0 ||
+        ending_run(sandbox, STEP_DELETE, "deleted", err) < 0)
         return err->kind == ERROR_GONE ? lookup_missing("sandbox", id, err) : -1;
     return 0;
 }
 
 void sandbox_abandon(struct core *core, const char *id)
 {
-    autoptr(live) live = registry_find(core->registry, id);
-    if (live && !live_is_over(live))
-        ending_start(live, "undelivered");
+    autoptr(sandbox) sandbox = registry_find(core->registry, id);
+    if (sandbox && !sandbox_is_over(sandbox))
+        ending_start(sandbox, "undelivered");
 }
 
 static int change_env(const char *packed, const struct env_change *changes, size_t n_changes,
                       char **out, struct error *err)
 {
-    autotexts env = {0};
+    autostrings env = {0};
 
-    texts_unpack(packed, &env);
+    strings_unpack(packed, &env);
     for (size_t i = 0; i < n_changes; i++) {
         if (!*changes[i].name || strchr(changes[i].name, '='))
             return error_set(err, ERROR_INVALID, "'%.80s' cannot be the name of a variable",
                              changes[i].name);
-        texts_set(&env, changes[i].name, changes[i].value);
+        strings_set(&env, changes[i].name, changes[i].value);
     }
-    autofree char *changed = texts_pack((const char *const *)env.items);
+    autofree char *changed = strings_pack((const char *const *)env.items);
     if (strlen(changed) > ENV_MAX)
         return error_set(err, ERROR_INVALID, "the environment is at most %u KiB", ENV_MAX >> 10);
     *out = take(changed);
@@ -216,15 +217,15 @@ int sandbox_set_env(struct core *core, const struct actor *actor, const char *id
                     const struct env_change *changes, size_t n_changes, struct sandbox_record *out,
                     struct error *err)
 {
-    autoptr(live) live = NULL;
+    autoptr(sandbox) sandbox = NULL;
     autosandbox next = {0};
     char *env = NULL;
 
-    if (lookup_live(core, actor, id, &live, err) < 0)
+    if (lookup_sandbox(core, actor, id, &sandbox, err) < 0)
         return -1;
-    live_touch(live);
-    (void)pthread_mutex_lock(&live->turn);
-    live_copy(live, &next);
+    sandbox_touch(sandbox);
+    (void)pthread_mutex_lock(&sandbox->record_lock);
+    sandbox_copy(sandbox, &next);
     int result = change_env(next.env, changes, n_changes, &env, err);
     if (result == 0) {
         free((char *)next.env);
@@ -234,40 +235,40 @@ int sandbox_set_env(struct core *core, const struct actor *actor, const char *id
     }
     if (result == 0) {
         sandbox_record_copy(out, &next);
-        (void)pthread_mutex_lock(&live->lock);
-        const char *before = live->record.env;
-        live->record.env = next.env;
+        (void)pthread_mutex_lock(&sandbox->lock);
+        const char *before = sandbox->record.env;
+        sandbox->record.env = next.env;
         next.env = before;
-        (void)pthread_mutex_unlock(&live->lock);
+        (void)pthread_mutex_unlock(&sandbox->lock);
     }
-    (void)pthread_mutex_unlock(&live->turn);
+    (void)pthread_mutex_unlock(&sandbox->record_lock);
     return result;
 }
 
-int live_files(struct live *live, int *conversation, struct error *err)
+int sandbox_files(struct sandbox *sandbox, int *conversation, struct error *err)
 {
-    if (live_lock_box(live, err) < 0)
+    if (sandbox_lock_box(sandbox, err) < 0)
         return -1;
-    int result = box_files(live->box, live->record.box_user, live->record.working_directory,
-                           conversation, err);
-    live_unlock_box(live);
+    int result = box_files(sandbox->box, sandbox->record.box_user,
+                           sandbox->record.working_directory, conversation, err);
+    sandbox_unlock_box(sandbox);
     if (result < 0 && err->kind == ERROR_GONE)
         error_about(err, "sandbox", "ended");
     return result;
 }
 
 /* A one-shot sandbox gets its directory with its command, and the command may not have come to that yet. */
-static int make_working_directory(struct live *live, struct error *err)
+static int make_working_directory(struct sandbox *sandbox, struct error *err)
 {
-    const char *path = live->record.working_directory;
+    const char *path = sandbox->record.working_directory;
     autofd conversation = -1;
 
-    if (live->record.mode != SANDBOX_ONE_SHOT || !path)
+    if (sandbox->record.mode != SANDBOX_ONE_SHOT || !path)
         return 0;
-    if (live_lock_box(live, err) < 0)
+    if (sandbox_lock_box(sandbox, err) < 0)
         return -1;
-    int result = box_files(live->box, live->record.box_user, "/", &conversation, err);
-    live_unlock_box(live);
+    int result = box_files(sandbox->box, sandbox->record.box_user, "/", &conversation, err);
+    sandbox_unlock_box(sandbox);
     if (result < 0 || files_set_timeout(conversation, FILE_TIMEOUT_MS, err) < 0)
         return -1;
     return files_mkdir(conversation, path, 0755, FILES_PARENTS, err);
@@ -276,12 +277,12 @@ static int make_working_directory(struct live *live, struct error *err)
 int core_files(struct core *core, const struct actor *actor, const char *sandbox_id,
                int *conversation, struct error *err)
 {
-    autoptr(live) live = NULL;
+    autoptr(sandbox) sandbox = NULL;
 
-    if (lookup_live(core, actor, sandbox_id, &live, err) < 0)
+    if (lookup_sandbox(core, actor, sandbox_id, &sandbox, err) < 0)
         return -1;
-    live_touch(live);
-    if (live_ensure_box(live, err) < 0 || make_working_directory(live, err) < 0)
+    sandbox_touch(sandbox);
+    if (sandbox_ensure_box(sandbox, err) < 0 || make_working_directory(sandbox, err) < 0)
         return -1;
-    return live_files(live, conversation, err);
+    return sandbox_files(sandbox, conversation, err);
 }

@@ -7,10 +7,10 @@
 #include "base/mem.h"
 #include "core/execution/command.h"
 #include "core/sandbox/ending.h"
-#include "core/sandbox/keeper.h"
+#include "core/sandbox/monitor.h"
 #include "core/layer/layers.h"
 #include "core/sandbox/lookup.h"
-#include "core/event/note.h"
+#include "core/event/event_write.h"
 #include "core/sandbox/pool.h"
 
 #include <stdio.h>
@@ -37,9 +37,9 @@ static int refuse_paused(struct error *err)
     return error_about(err, "sandbox", "state");
 }
 
-static int not_while_paused(struct live *live, struct error *err)
+static int not_while_paused(struct sandbox *sandbox, struct error *err)
 {
-    return live_is_in(live, sandbox_in(SANDBOX_PAUSED)) ? refuse_paused(err) : 0;
+    return sandbox_is_in(sandbox, sandbox_in(SANDBOX_PAUSED)) ? refuse_paused(err) : 0;
 }
 
 static int find(struct core *core, const char *sandbox_id, const char *reference,
@@ -61,34 +61,35 @@ static int find_parent(struct core *core, const char *sandbox_id, struct checkpo
 }
 
 /* In turn: when a sandbox ends, its checkpoints go, and none comes behind that. */
-static int put_in_turn(struct live *live, const struct checkpoint_record *record, struct error *err)
+static int put_in_turn(struct sandbox *sandbox, const struct checkpoint_record *record,
+                       struct error *err)
 {
-    struct note note = {.type = EVENT_CHECKPOINT, .reason = "created", .now = record->created_at};
+    struct event event = {.type = EVENT_CHECKPOINT, .reason = "created", .now = record->created_at};
     autotransaction together = {0};
 
-    if (live_is_over(live))
-        return live_refuse_ending(err);
-    note_fact(&note, "checkpoint", record->id);
-    note_fact(&note, "name", record->name);
-    if (store_begin(live->core->store, STORE_DURABLE, &together, err) < 0 ||
-        layers_put(live->core, record->layer, (uint64_t)record->size_bytes, record->id, err) < 0)
+    if (sandbox_is_over(sandbox))
+        return sandbox_refuse_ending(err);
+    event_fact(&event, "checkpoint", record->id);
+    event_fact(&event, "name", record->name);
+    if (store_begin(sandbox->core->store, STORE_DURABLE, &together, err) < 0 ||
+        layers_put(sandbox->core, record->layer, (uint64_t)record->size_bytes, record->id, err) < 0)
         return -1;
-    if (store_checkpoint_put(live->core->store, record, err) < 0) {
+    if (store_checkpoint_put(sandbox->core->store, record, err) < 0) {
         if (err->kind == ERROR_CONFLICT)
             error_set(err, ERROR_CONFLICT, "the sandbox has a checkpoint '%s' already",
                       record->name);
         return error_about(err, "checkpoint", "exists");
     }
-    if (note_put(live, &note, err) < 0)
+    if (event_put(sandbox, &event, err) < 0)
         return -1;
     return store_commit(&together, err);
 }
 
-static int put(struct live *live, const struct checkpoint_record *record, struct error *err)
+static int put(struct sandbox *sandbox, const struct checkpoint_record *record, struct error *err)
 {
-    (void)pthread_mutex_lock(&live->turn);
-    int result = put_in_turn(live, record, err);
-    (void)pthread_mutex_unlock(&live->turn);
+    (void)pthread_mutex_lock(&sandbox->record_lock);
+    int result = put_in_turn(sandbox, record, err);
+    (void)pthread_mutex_unlock(&sandbox->record_lock);
     return result;
 }
 
@@ -106,41 +107,42 @@ static int is_name_free(struct core *core, const char *sandbox_id, const char *n
 int checkpoint_create(struct core *core, const struct actor *actor, const char *sandbox_id,
                       const char *name, struct checkpoint_record *out, struct error *err)
 {
-    autoptr(live) live = NULL;
+    autoptr(sandbox) sandbox = NULL;
     autocheckpoints all = {0};
     char id[ID_TEXT];
     char layer[LAYER_NAME];
     uint64_t bytes = 0;
     struct checkpoint_record record = {.id = id_make(id), .sandbox_id = sandbox_id, .name = name};
 
-    if (check_name(name, err) < 0 || lookup_live(core, actor, sandbox_id, &live, err) < 0 ||
-        not_while_paused(live, err) < 0 || is_name_free(core, sandbox_id, name, err) < 0 ||
+    if (check_name(name, err) < 0 || lookup_sandbox(core, actor, sandbox_id, &sandbox, err) < 0 ||
+        not_while_paused(sandbox, err) < 0 || is_name_free(core, sandbox_id, name, err) < 0 ||
         find_parent(core, sandbox_id, &all, &record.parent, err) < 0 ||
-        live_ensure_box(live, err) < 0)
+        sandbox_ensure_box(sandbox, err) < 0)
         return -1;
-    live_touch(live);
-    if (layers_save(live, layers_name(layer), &bytes, err) < 0)
+    sandbox_touch(sandbox);
+    if (layers_save(sandbox, layers_name(layer), &bytes, err) < 0)
         return error_wrap(err, "keep the files of the sandbox");
     record.layer = layer;
     record.size_bytes = (int64_t)bytes;
     record.created_at = (int64_t)clock_wall_ms();
-    if (put(live, &record, err) < 0) {
+    if (put(sandbox, &record, err) < 0) {
         struct error ignored = {0};
         (void)layer_remove(engine_volume(core->engine), layer, &ignored); // else swept
         return -1;
     }
     if (find(core, sandbox_id, id, out, err) == 0)
         return 0;
-    return err->kind == ERROR_NOT_FOUND && live_is_in(live, LIVE_ENDING) ? live_refuse_ending(err)
-                                                                         : -1;
+    return err->kind == ERROR_NOT_FOUND && sandbox_is_in(sandbox, SANDBOX_ENDING)
+               ? sandbox_refuse_ending(err)
+               : -1;
 }
 
 int checkpoint_list(struct core *core, const struct actor *actor, const char *sandbox_id,
                     struct checkpoint_list *out, struct error *err)
 {
-    autosandbox sandbox = {0};
+    autosandbox row = {0};
 
-    if (lookup_record(core, actor, sandbox_id, &sandbox, err) < 0)
+    if (lookup_record(core, actor, sandbox_id, &row, err) < 0)
         return -1;
     return store_checkpoint_list(core->store, sandbox_id, out, err);
 }
@@ -148,14 +150,14 @@ int checkpoint_list(struct core *core, const struct actor *actor, const char *sa
 int checkpoint_remove(struct core *core, const struct actor *actor, const char *sandbox_id,
                       const char *reference, struct error *err)
 {
-    autosandbox sandbox = {0};
+    autosandbox row = {0};
     autocheckpoint record = {0};
     autotransaction together = {0};
 
-    if (lookup_record(core, actor, sandbox_id, &sandbox, err) < 0 ||
+    if (lookup_record(core, actor, sandbox_id, &row, err) < 0 ||
         find(core, sandbox_id, reference, &record, err) < 0)
         return -1;
-    if (sandbox.state == SANDBOX_PAUSED)
+    if (row.state == SANDBOX_PAUSED)
         return refuse_paused(err);
     if (store_begin(core->store, STORE_DURABLE, &together, err) < 0 ||
         store_layer_release(core->store, record.id, err) < 0 ||
@@ -167,43 +169,43 @@ int checkpoint_remove(struct core *core, const struct actor *actor, const char *
 }
 
 /* What it will be; in turn and in the caller's transaction. */
-static int put_restored(struct live *live, const struct checkpoint_record *record,
+static int put_restored(struct sandbox *sandbox, const struct checkpoint_record *record,
                         const char *scratch, struct sandbox_record *next, struct error *err)
 {
-    struct note note = {
+    struct event event = {
         .type = EVENT_CHECKPOINT, .reason = "restored", .now = (int64_t)clock_wall_ms()};
     autotransaction together = {0};
 
-    note_fact(&note, "checkpoint", record->id);
-    note_fact(&note, "name", record->name);
-    live_copy(live, next);
-    if (lifecycle_take(next, STEP_READY, NULL, note.now, err) < 0)
+    event_fact(&event, "checkpoint", record->id);
+    event_fact(&event, "name", record->name);
+    sandbox_copy(sandbox, next);
+    if (lifecycle_take(next, STEP_READY, NULL, event.now, err) < 0)
         return -1;
     free((char *)next->scratch);
     next->scratch = xstrdup(scratch);
     next->box_slot = SANDBOX_NO_SLOT;
-    next->updated_at = next->active_at = note.now;
-    if (store_begin(live->core->store, STORE_DURABLE, &together, err) < 0 ||
-        command_put_ends(live, EXECUTION_CANCELLED, GONE_BACK, note.now, err) < 0 ||
-        store_sandbox_update(live->core->store, next, SANDBOX_PART_LIVING | SANDBOX_PART_BOX,
+    next->updated_at = next->active_at = event.now;
+    if (store_begin(sandbox->core->store, STORE_DURABLE, &together, err) < 0 ||
+        command_put_ends(sandbox, EXECUTION_CANCELLED, GONE_BACK, event.now, err) < 0 ||
+        store_sandbox_update(sandbox->core->store, next, SANDBOX_PART_LIVING | SANDBOX_PART_BOX,
                              SANDBOX_ALIVE, err) < 0 ||
-        note_put(live, &note, err) < 0)
+        event_put(sandbox, &event, err) < 0)
         return -1;
     return store_commit(&together, err);
 }
 
-static int record_restored(struct live *live, const struct checkpoint_record *record,
+static int record_restored(struct sandbox *sandbox, const struct checkpoint_record *record,
                            const char *scratch, struct error *err)
 {
     autosandbox next = {0};
 
-    (void)pthread_mutex_lock(&live->turn);
-    int result = put_restored(live, record, scratch, &next, err);
+    (void)pthread_mutex_lock(&sandbox->record_lock);
+    int result = put_restored(sandbox, record, scratch, &next, err);
     if (result == 0) {
-        command_end_all(live, EXECUTION_CANCELLED, GONE_BACK, next.updated_at);
-        live_change(live, &next);
+        command_end_all(sandbox, EXECUTION_CANCELLED, GONE_BACK, next.updated_at);
+        sandbox_change(sandbox, &next);
     }
-    (void)pthread_mutex_unlock(&live->turn);
+    (void)pthread_mutex_unlock(&sandbox->record_lock);
     return result;
 }
 
@@ -211,7 +213,7 @@ static int hold_layer(struct layers_hold *hold, const struct checkpoint_record *
                       struct error *err)
 {
     const char *one[] = {record->layer, NULL};
-    autofree char *packed = texts_pack(one);
+    autofree char *packed = strings_pack(one);
 
     if (layers_hold(hold, packed, err) == 0)
         return 0;
@@ -219,15 +221,15 @@ static int hold_layer(struct layers_hold *hold, const struct checkpoint_record *
 }
 
 /* From here on nobody else touches it until it is there again, and no command is recorded that began before. */
-static int leave_era(struct live *live, struct error *err)
+static int leave_era(struct sandbox *sandbox, struct error *err)
 {
-    (void)pthread_mutex_lock(&live->turn);
-    (void)pthread_mutex_lock(&live->lock);
-    int result = lifecycle_take(&live->record, STEP_PAUSE, NULL, (int64_t)clock_wall_ms(), err);
-    live->era += result == 0;
-    (void)pthread_cond_broadcast(&live->changed);
-    (void)pthread_mutex_unlock(&live->lock);
-    (void)pthread_mutex_unlock(&live->turn);
+    (void)pthread_mutex_lock(&sandbox->record_lock);
+    (void)pthread_mutex_lock(&sandbox->lock);
+    int result = lifecycle_take(&sandbox->record, STEP_PAUSE, NULL, (int64_t)clock_wall_ms(), err);
+    sandbox->restore_count += result == 0;
+    (void)pthread_cond_broadcast(&sandbox->changed);
+    (void)pthread_mutex_unlock(&sandbox->lock);
+    (void)pthread_mutex_unlock(&sandbox->record_lock);
     return result;
 }
 
@@ -235,32 +237,33 @@ static int leave_era(struct live *live, struct error *err)
  * One commit leads from the old state to the new. Until then nothing of the old one is touched, but what runs stands still; from then on its
  * box and its files are nobody's, and a crash leaves them to the next start. The caller has the box_lock.
  */
-static int exchange_files(struct live *live, const struct checkpoint_record *record,
+static int exchange_files(struct sandbox *sandbox, const struct checkpoint_record *record,
                           const char *scratch, struct error *err)
 {
-    bool has_box = live->box && !live->is_box_over;
+    bool has_box = sandbox->box && !sandbox->is_box_over;
     struct error later = {0};
 
-    if (live_is_in(live, LIVE_ENDING))
-        return live_refuse_ending(err);
-    if (has_box && box_freeze(live->box, err) < 0)
+    if (sandbox_is_in(sandbox, SANDBOX_ENDING))
+        return sandbox_refuse_ending(err);
+    if (has_box && box_freeze(sandbox->box, err) < 0)
         return -1;
-    if (record_restored(live, record, scratch, err) < 0) {
+    if (record_restored(sandbox, record, scratch, err) < 0) {
         if (has_box)
-            (void)box_thaw(live->box, &later);
+            (void)box_thaw(sandbox->box, &later);
         return -1;
     }
-    ending_exchange_files(live, scratch);
-    if (live_launch_again(live, &later) < 0)
+    ending_exchange_files(sandbox, scratch);
+    if (sandbox_launch_again(sandbox, &later) < 0)
         log_warn("a sandbox that went back to a checkpoint gets its box when it is used",
-                 F("sandbox", (const char *)live->id), F("error", (const char *)later.text));
+                 F("sandbox", (const char *)sandbox->id), F("error", (const char *)later.text));
     return 0;
 }
 
-static int go_back(struct live *live, const struct checkpoint_record *record, struct error *err)
+static int go_back(struct sandbox *sandbox, const struct checkpoint_record *record,
+                   struct error *err)
 {
-    const struct volume_limits limits = {.bytes = (uint64_t)live->record.disk_bytes};
-    struct volume *volume = engine_volume(live->core->engine);
+    const struct volume_limits limits = {.bytes = (uint64_t)sandbox->record.disk_bytes};
+    struct volume *volume = engine_volume(sandbox->core->engine);
     struct error ignored = {0};
     char id[ID_TEXT];
     char scratch[80];
@@ -269,32 +272,33 @@ static int go_back(struct live *live, const struct checkpoint_record *record, st
     if (layer_restore(volume, record->layer, (uint64_t)record->size_bytes, scratch, &limits, err) <
         0)
         return layers_explain(err);
-    (void)pthread_mutex_lock(&live->box_lock);
-    int result = exchange_files(live, record, scratch, err);
-    live_unlock_box(live);
+    (void)pthread_mutex_lock(&sandbox->box_lock);
+    int result = exchange_files(sandbox, record, scratch, err);
+    sandbox_unlock_box(sandbox);
     if (result < 0)
         (void)volume_scratch_remove(volume, scratch, &ignored); // else swept
     else
-        hub_tell(live->core->hub, live->id);
+        hub_announce(sandbox->core->hub, sandbox->id);
     return result;
 }
 
 int checkpoint_restore(struct core *core, const struct actor *actor, const char *sandbox_id,
                        const char *reference, struct error *err)
 {
-    autoptr(live) live = NULL;
+    autoptr(sandbox) sandbox = NULL;
     autocheckpoint record = {0};
     autohold hold = {.core = core}; // it may be removed meanwhile
 
-    if (lookup_live(core, actor, sandbox_id, &live, err) < 0 || not_while_paused(live, err) < 0 ||
-        find(core, sandbox_id, reference, &record, err) < 0 || hold_layer(&hold, &record, err) < 0)
+    if (lookup_sandbox(core, actor, sandbox_id, &sandbox, err) < 0 ||
+        not_while_paused(sandbox, err) < 0 || find(core, sandbox_id, reference, &record, err) < 0 ||
+        hold_layer(&hold, &record, err) < 0)
         return -1;
-    if (!live->record.scratch)
+    if (!sandbox->record.scratch)
         return error_set(err, ERROR_CONFLICT, "a one-shot sandbox cannot go back");
-    if (leave_era(live, err) < 0)
+    if (leave_era(sandbox, err) < 0)
         return -1;
-    if (go_back(live, &record, err) == 0)
+    if (go_back(sandbox, &record, err) == 0)
         return 0;
-    live_pass_back(live);
+    sandbox_pass_back(sandbox);
     return error_wrap(err, "go back to checkpoint '%s'", record.name);
 }

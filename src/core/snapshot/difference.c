@@ -48,7 +48,7 @@ static void moment_clear(struct core *core, struct moment *moment)
 static char *put_on_top(const char *layer, const char *below)
 {
     const char *one[] = {layer, NULL};
-    autofree char *top = texts_pack(one);
+    autofree char *top = strings_pack(one);
     return xasprintf("%s%s", top, below ? below : "");
 }
 
@@ -56,56 +56,56 @@ static char *put_on_top(const char *layer, const char *below)
  * Where that costs nothing, the files as they are at one instant; else each file as it is when it is looked at. Such a layer has no
  * row, so that a crash leaves nothing of it.
  */
-static int find_now(struct live *live, struct moment *out, struct error *err)
+static int find_now(struct sandbox *sandbox, struct moment *out, struct error *err)
 {
-    const char *below = live->record.layers;
+    const char *below = sandbox->record.layers;
 
-    if (layer_is_cheap(engine_volume(live->core->engine))) {
+    if (layer_is_cheap(engine_volume(sandbox->core->engine))) {
         char name[LAYER_NAME];
-        if (layers_save(live, layers_name(name), NULL, err) < 0)
+        if (layers_save(sandbox, layers_name(name), NULL, err) < 0)
             return -1;
         memcpy(out->kept, name, sizeof out->kept);
         out->layers = put_on_top(name, below);
         return 0;
     }
-    (void)pthread_mutex_lock(&live->box_lock);
-    const char *scratch = live->record.scratch;
-    if (!scratch && live->box)
-        scratch = box_scratch(live->box);
+    (void)pthread_mutex_lock(&sandbox->box_lock);
+    const char *scratch = sandbox->record.scratch;
+    if (!scratch && sandbox->box)
+        scratch = box_scratch(sandbox->box);
     (void)snprintf(out->scratch, sizeof out->scratch, "%s", scratch ? scratch : "");
-    live_unlock_box(live);
+    sandbox_unlock_box(sandbox);
     out->layers = xstrdup(below ? below : "");
     return 0;
 }
 
-static int find_checkpoint(struct live *live, const char *reference, struct layers_hold *hold,
+static int find_checkpoint(struct sandbox *sandbox, const char *reference, struct layers_hold *hold,
                            struct moment *out, struct error *err)
 {
     autocheckpoint record = {0};
 
-    if (store_checkpoint_get(live->core->store, live->id, reference, &record, err) < 0)
+    if (store_checkpoint_get(sandbox->core->store, sandbox->id, reference, &record, err) < 0)
         return err->kind == ERROR_NOT_FOUND ? lookup_missing("checkpoint", reference, err) : -1;
     autofree char *own = put_on_top(record.layer, NULL);
     if (layers_hold(hold, own, err) < 0)
         return err->kind == ERROR_NOT_FOUND ? lookup_missing("checkpoint", reference, err) : -1;
-    out->layers = put_on_top(record.layer, live->record.layers);
+    out->layers = put_on_top(record.layer, sandbox->record.layers);
     return 0;
 }
 
-static int moment_open(struct live *live, const char *reference, struct layers_hold *hold,
+static int moment_open(struct sandbox *sandbox, const char *reference, struct layers_hold *hold,
                        struct moment *out, struct error *err)
 {
-    const char *below = live->record.layers;
+    const char *below = sandbox->record.layers;
     int result = 0;
 
     if (strcmp(reference, DIFFERENCE_NOW) == 0)
-        result = find_now(live, out, err);
+        result = find_now(sandbox, out, err);
     else if (strcmp(reference, DIFFERENCE_BASE) == 0)
         out->layers = xstrdup(below ? below : "");
     else
-        result = find_checkpoint(live, reference, hold, out, err);
+        result = find_checkpoint(sandbox, reference, hold, out, err);
     if (result < 0 ||
-        stack_open(live->core, live->record.runtime, out->layers, &out->stack, err) < 0)
+        stack_open(sandbox->core, sandbox->record.runtime, out->layers, &out->stack, err) < 0)
         return -1;
     out->stack.full.scratch = out->scratch[0] ? out->scratch : NULL;
     return 0;
@@ -231,13 +231,13 @@ static int by_path(const void *left, const void *right)
                   ((const struct difference_entry *)right)->path);
 }
 
-static int compare(struct live *live, const struct difference_request *request,
+static int compare(struct sandbox *sandbox, const struct difference_request *request,
                    const struct moment *from, const struct moment *to, struct difference *out,
                    struct error *err)
 {
     const struct layer_diff_options options = {.is_base_compared = true};
     autodifference found = {0};
-    struct gathering gathering = {.volume = engine_volume(live->core->engine),
+    struct gathering gathering = {.volume = engine_volume(sandbox->core->engine),
                                   .request = request,
                                   .from = &from->stack.full,
                                   .out = &found};
@@ -256,19 +256,19 @@ int difference_get(struct core *core, const struct actor *actor, const char *san
                    const struct difference_request *request, struct difference *out,
                    struct error *err)
 {
-    autoptr(live) live = NULL;
+    autoptr(sandbox) sandbox = NULL;
     autohold hold = {.core = core};
     struct moment from = {0}, to = {0};
 
-    if (lookup_live(core, actor, sandbox_id, &live, err) < 0)
+    if (lookup_sandbox(core, actor, sandbox_id, &sandbox, err) < 0)
         return -1;
-    int result = live->record.layers ? layers_hold(&hold, live->record.layers, err) : 0;
+    int result = sandbox->record.layers ? layers_hold(&hold, sandbox->record.layers, err) : 0;
     if (result == 0)
-        result = moment_open(live, request->from, &hold, &from, err);
+        result = moment_open(sandbox, request->from, &hold, &from, err);
     if (result == 0)
-        result = moment_open(live, request->to, &hold, &to, err);
+        result = moment_open(sandbox, request->to, &hold, &to, err);
     if (result == 0)
-        result = compare(live, request, &from, &to, out, err);
+        result = compare(sandbox, request, &from, &to, out, err);
     moment_clear(core, &from);
     moment_clear(core, &to);
     return result;

@@ -12,59 +12,59 @@
 
 #define PIECE 65536
 
-void sum_begin(struct sum *sum)
+void digest_begin(struct digest *sum)
 {
-    sum_clear(sum);
+    digest_clear(sum);
     sum->context = EVP_MD_CTX_new();
     if (!sum->context || EVP_DigestInit_ex(sum->context, EVP_sha256(), NULL) != 1)
         abort(); // like any small allocation
 }
 
-void sum_add(struct sum *sum, const void *bytes, size_t length)
+void digest_add(struct digest *sum, const void *bytes, size_t length)
 {
     (void)EVP_DigestUpdate(sum->context, bytes, length);
 }
 
-void sum_end(struct sum *sum, char text[SUM_TEXT])
+void digest_end(struct digest *sum, char text[DIGEST_TEXT])
 {
-    unsigned char digest[EVP_MAX_MD_SIZE];
+    unsigned char bytes_out[EVP_MAX_MD_SIZE];
     unsigned length = 0;
 
-    (void)EVP_DigestFinal_ex(sum->context, digest, &length);
+    (void)EVP_DigestFinal_ex(sum->context, bytes_out, &length);
     for (unsigned i = 0; i < length; i++)
-        (void)snprintf(text + (size_t)2 * i, 3, "%02x", digest[i]);
-    sum_clear(sum);
+        (void)snprintf(text + (size_t)2 * i, 3, "%02x", bytes_out[i]);
+    digest_clear(sum);
 }
 
-void sum_clear(struct sum *sum)
+void digest_clear(struct digest *sum)
 {
     EVP_MD_CTX_free(sum->context);
     sum->context = NULL;
 }
 
-void sum_of(const void *bytes, size_t length, char text[SUM_TEXT])
+void digest_of(const void *bytes, size_t length, char text[DIGEST_TEXT])
 {
-    struct sum sum;
+    struct digest sum;
 
-    sum_begin(&sum);
-    sum_add(&sum, bytes, length);
-    sum_end(&sum, text);
+    digest_begin(&sum);
+    digest_add(&sum, bytes, length);
+    digest_end(&sum, text);
 }
 
-int sum_file(int fd, char text[SUM_TEXT], struct error *err)
+int digest_file(int fd, char text[DIGEST_TEXT], struct error *err)
 {
-    struct sum sum = {0};
+    struct digest sum = {0};
     char piece[PIECE];
     ssize_t got;
 
-    sum_begin(&sum);
+    digest_begin(&sum);
     for (off_t at = 0; (got = pread(fd, piece, sizeof piece, at)) != 0; at += got) {
         if (got < 0) {
-            sum_clear(&sum);
+            digest_clear(&sum);
             return error_sys(err, "read a file of the snapshot");
         }
-        sum_add(&sum, piece, (size_t)got);
+        digest_add(&sum, piece, (size_t)got);
     }
-    sum_end(&sum, text);
+    digest_end(&sum, text);
     return 0;
 }

@@ -5,18 +5,18 @@
 
 #include <stddef.h>
 
-#define SUM_TEXT 65
+#define DIGEST_TEXT 65
 
-struct sum {
+struct digest {
     void *context;
 };
 
 /* Each sum that was begun is ended or cleared. */
-void sum_begin(struct sum *sum);
-void sum_add(struct sum *sum, const void *bytes, size_t length);
-void sum_end(struct sum *sum, char text[SUM_TEXT]);
-void sum_clear(struct sum *sum); // not begun is fine
+void digest_begin(struct digest *sum);
+void digest_add(struct digest *sum, const void *bytes, size_t length);
+void digest_end(struct digest *sum, char text[DIGEST_TEXT]);
+void digest_clear(struct digest *sum); // not begun is fine
 
-void sum_of(const void *bytes, size_t length, char text[SUM_TEXT]);
+void digest_of(const void *bytes, size_t length, char text[DIGEST_TEXT]);
 /* Of a whole file, from its beginning; its position stays. */
-int sum_file(int fd, char text[SUM_TEXT], struct error *err);
+int digest_file(int fd, char text[DIGEST_TEXT], struct error *err);

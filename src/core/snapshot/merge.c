@@ -15,14 +15,14 @@
 struct merging {
     struct core *core;
     const atomic_bool *is_cancelled;
-    struct texts stack;       // of the snapshot
+    struct strings stack;     // of the snapshot
     const char *const *names; // the lowest of it, that become one
     char *merged_of;          // the same, packed
 };
 
 static void merging_clear(struct merging *merging)
 {
-    texts_clear(&merging->stack);
+    strings_clear(&merging->stack);
     free(merging->merged_of);
 }
 
@@ -35,12 +35,12 @@ static int look_at(struct merging *merging, const char *id, struct error *err)
         return err->kind == ERROR_NOT_FOUND ? 0 : -1;
     if (record.state != SNAPSHOT_READY)
         return 0;
-    texts_unpack(record.layers, &merging->stack);
+    strings_unpack(record.layers, &merging->stack);
     if (merging->stack.count <= LAYER_MERGE_AT)
         return 0;
     merging->names =
         (const char *const *)merging->stack.items + merging->stack.count - LAYER_MERGE_AT;
-    merging->merged_of = texts_pack(merging->names);
+    merging->merged_of = strings_pack(merging->names);
     return 1;
 }
 
@@ -141,9 +141,9 @@ void merge_snapshot(void *owner, const char *id)
 
 static bool has_more(const char *layers, size_t maximum)
 {
-    autotexts stack = {0};
+    autostrings stack = {0};
 
-    texts_unpack(layers, &stack);
+    strings_unpack(layers, &stack);
     return stack.count > maximum;
 }
 

@@ -7,7 +7,7 @@
 #include "core/layer/layers.h"
 #include "core/snapshot/listing.h"
 #include "core/sandbox/lookup.h"
-#include "core/event/note.h"
+#include "core/event/event_write.h"
 #include "core/account/once.h"
 #include "core/snapshot/snapshot_impl.h"
 #include "store/accounts.h"
@@ -78,7 +78,7 @@ int snapshot_find_ready(struct core *core, const struct actor *actor, const char
 static char *chain_of(const char *layer, const char *below)
 {
     const char *one[] = {layer, NULL};
-    autofree char *top = texts_pack(one);
+    autofree char *top = strings_pack(one);
     return xasprintf("%s%s", top, below ? below : "");
 }
 
@@ -92,18 +92,19 @@ int snapshot_put(struct core *core, const struct snapshot_record *record, const 
     return record->tag ? store_snapshot_take_tag(core->store, record, err) : 0;
 }
 
-static int put_all(struct live *live, const struct actor *actor,
+static int put_all(struct sandbox *sandbox, const struct actor *actor,
                    const struct snapshot_record *record, const char *layer, uint64_t bytes,
                    const struct once *once, struct error *err)
 {
-    struct note note = {.type = EVENT_SNAPSHOT, .reason = "created", .now = record->created_at};
+    struct event event = {.type = EVENT_SNAPSHOT, .reason = "created", .now = record->created_at};
     autotransaction together = {0};
 
-    note_fact(&note, "snapshot", record->id);
-    note_fact(&note, "name", record->name);
-    if (store_begin(live->core->store, STORE_DURABLE, &together, err) < 0 ||
-        snapshot_put(live->core, record, layer, bytes, err) < 0 || note_put(live, &note, err) < 0 ||
-        once_finish(live->core, actor, once, record->id, err) < 0)
+    event_fact(&event, "snapshot", record->id);
+    event_fact(&event, "name", record->name);
+    if (store_begin(sandbox->core->store, STORE_DURABLE, &together, err) < 0 ||
+        snapshot_put(sandbox->core, record, layer, bytes, err) < 0 ||
+        event_put(sandbox, &event, err) < 0 ||
+        once_finish(sandbox->core, actor, once, record->id, err) < 0)
         return -1;
     return store_commit(&together, err);
 }
@@ -117,29 +118,29 @@ static void find_parent(struct core *core, const char *snapshot, struct snapshot
         (void)store_snapshot_get(core->store, snapshot, out, &ignored);
 }
 
-static int take_snapshot(struct live *live, const struct actor *actor,
+static int take_snapshot(struct sandbox *sandbox, const struct actor *actor,
                          const struct snapshot_request *request, const char *id, struct error *err)
 {
-    const struct sandbox_record *sandbox = &live->record;
+    const struct sandbox_record *row = &sandbox->record;
     autosnapshot parent = {0};
     struct error ignored = {0};
     char layer[LAYER_NAME];
     char made_up[32];
     uint64_t bytes = 0;
 
-    if (layers_save(live, layers_name(layer), &bytes, err) < 0)
+    if (layers_save(sandbox, layers_name(layer), &bytes, err) < 0)
         return error_wrap(err, "keep the files of the sandbox");
-    autofree char *chain = chain_of(layer, sandbox->layers);
-    find_parent(live->core, sandbox->snapshot, &parent);
+    autofree char *chain = chain_of(layer, row->layers);
+    find_parent(sandbox->core, row->snapshot, &parent);
     int64_t now = (int64_t)clock_wall_ms();
     (void)snprintf(made_up, sizeof made_up, "snapshot-%.8s", id);
     struct snapshot_record record = {
         .id = id,
         .owner = actor_owner(actor),
         .key_id = *actor->key_id ? actor->key_id : NULL,
-        .parent_id = sandbox->snapshot,
-        .sandbox_id = live->id,
-        .runtime = sandbox->runtime,
+        .parent_id = row->snapshot,
+        .sandbox_id = sandbox->id,
+        .runtime = row->runtime,
         .name = request->name ? request->name : made_up,
         .tag = request->tag ? request->tag : "latest",
         .description = request->description,
@@ -152,10 +153,10 @@ static int take_snapshot(struct live *live, const struct actor *actor,
         .created_at = now,
         .updated_at = now,
     };
-    snapshot_count_quickly(live->core, &record);
-    if (put_all(live, actor, &record, layer, bytes, request->once, err) == 0)
+    snapshot_count_quickly(sandbox->core, &record);
+    if (put_all(sandbox, actor, &record, layer, bytes, request->once, err) == 0)
         return 0;
-    (void)layer_remove(engine_volume(live->core->engine), layer, &ignored); // else swept
+    (void)layer_remove(engine_volume(sandbox->core->engine), layer, &ignored); // else swept
     return -1;
 }
 
@@ -163,17 +164,17 @@ int snapshot_create(struct core *core, const struct actor *actor, const char *sa
                     const struct snapshot_request *request, struct snapshot_record *out,
                     struct error *err)
 {
-    autoptr(live) live = NULL;
+    autoptr(sandbox) sandbox = NULL;
     char id[ID_TEXT];
     bool is_new = false;
 
     if (snapshot_check_words(request->name, request->tag, err) < 0 ||
-        lookup_live(core, actor, sandbox_id, &live, err) < 0 ||
+        lookup_sandbox(core, actor, sandbox_id, &sandbox, err) < 0 ||
         once_claim(core, actor, request->once, &is_new, id, err) < 0)
         return -1;
     if (is_new) {
-        live_touch(live);
-        if (take_snapshot(live, actor, request, id_make(id), err) < 0) {
+        sandbox_touch(sandbox);
+        if (take_snapshot(sandbox, actor, request, id_make(id), err) < 0) {
             once_release(core, actor, request->once);
             return -1;
         }

@@ -222,9 +222,9 @@ static int build(struct workshop *workshop, struct snapshot_record *record,
         return error_wrap(err, "build snapshot '%s'", record->name);
     chain[0] = layer;
     free((char *)record->layers);
-    record->layers = texts_pack(chain);
+    record->layers = strings_pack(chain);
     free((char *)record->env);
-    record->env = texts_pack(content->env);
+    record->env = strings_pack(content->env);
     record->metadata = content->metadata ? xstrdup(content->metadata) : NULL;
     record->state = SNAPSHOT_READY;
     record->size_bytes = (int64_t)bytes;

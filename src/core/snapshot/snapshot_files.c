@@ -15,7 +15,7 @@
 struct listing {
     struct snapshot_files files;
     size_t capacity;
-    uint64_t texts, holes;
+    uint64_t strings, holes;
 };
 
 /* A hole has no end to speak of: a file with too much of them has no hash. */
@@ -31,7 +31,7 @@ static int hash_one(struct listing *listing, const struct layer_change *change,
     if (hole > HOLES_MAX - listing->holes)
         return 0;
     listing->holes += hole;
-    return sum_file(change->fd, file->sha256, err);
+    return digest_file(change->fd, file->sha256, err);
 }
 
 static int list_one(void *data, const struct layer_change *change, struct error *err)
@@ -42,7 +42,7 @@ static int list_one(void *data, const struct layer_change *change, struct error 
 
     if (change->kind == LAYER_REMOVED || !S_ISREG(change->item.mode) || change->fd < 0)
         return 0;
-    files->is_cut |= listing->texts > TEXTS_MAX || files->count == SNAPSHOT_FILES_MAX;
+    files->is_cut |= listing->strings > TEXTS_MAX || files->count == SNAPSHOT_FILES_MAX;
     if (files->is_cut)
         return 0;
     if (hash_one(listing, change, &file, err) < 0)
@@ -52,7 +52,7 @@ static int list_one(void *data, const struct layer_change *change, struct error 
         files->files = xrealloc(files->files, listing->capacity, sizeof *files->files);
     }
     file.path = xstrdup(change->item.path);
-    listing->texts += strlen(file.path) + sizeof file;
+    listing->strings += strlen(file.path) + sizeof file;
     files->files[files->count++] = file;
     return 0;
 }

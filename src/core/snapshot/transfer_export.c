@@ -68,10 +68,10 @@ static char *path_in_archive(const char *path)
 
 // ---- names and sums ----
 
-static int note_change(void *data, const struct layer_change *change, struct error *err)
+static int event_change(void *data, const struct layer_change *change, struct error *err)
 {
     struct exporting *exporting = data;
-    char sum[SUM_TEXT];
+    char sum[DIGEST_TEXT];
 
     if ((change->kind == LAYER_REMOVED || change->is_type_changed) &&
         transfer_about_add(&exporting->changes, "removed", change->item.path, err) < 0)
@@ -86,8 +86,9 @@ static int note_change(void *data, const struct layer_change *change, struct err
                          exporting->maximum);
     exporting->bytes += change->item.size;
     autofree char *path = path_in_archive(change->item.path);
-    return sum_file(change->fd, sum, err) < 0 ? -1
-                                              : transfer_sums_add(&exporting->sums, sum, path, err);
+    return digest_file(change->fd, sum, err) < 0
+               ? -1
+               : transfer_sums_add(&exporting->sums, sum, path, err);
 }
 
 static int describe_numbers(struct exporting *exporting, struct buffer *about, struct error *err)
@@ -106,9 +107,9 @@ static int describe_numbers(struct exporting *exporting, struct buffer *about, s
 static int describe_env(const struct snapshot_record *record, struct buffer *about,
                         struct error *err)
 {
-    autotexts env = {0};
+    autostrings env = {0};
 
-    texts_unpack(record->env, &env);
+    strings_unpack(record->env, &env);
     for (size_t i = 0; i < env.count; i++) {
         if (transfer_about_add(about, "env", env.items[i], err) < 0)
             return -1;
@@ -201,15 +202,15 @@ static int write_change(void *data, const struct layer_change *change, struct er
 }
 
 /* Of the first text too; its line is the first. */
-static int sum_about(struct exporting *exporting, const struct buffer *about, struct buffer *sums,
-                     struct error *err)
+static int digest_about(struct exporting *exporting, const struct buffer *about,
+                        struct buffer *sums, struct error *err)
 {
-    struct sum sum = {0};
-    char text[SUM_TEXT];
+    struct digest sum = {0};
+    char text[DIGEST_TEXT];
 
-    sum_begin(&sum);
-    sum_add(&sum, about->data, about->length);
-    sum_end(&sum, text);
+    digest_begin(&sum);
+    digest_add(&sum, about->data, about->length);
+    digest_end(&sum, text);
     if (transfer_sums_add(sums, text, TRANSFER_ABOUT, err) < 0)
         return -1;
     return exporting->sums.length
@@ -222,7 +223,7 @@ static int write_all(struct exporting *exporting, const struct buffer *about,
 {
     autobuffer sums = {.maximum = TRANSFER_SUMS_MAX};
 
-    if (sum_about(exporting, about, &sums, err) < 0 ||
+    if (digest_about(exporting, about, &sums, err) < 0 ||
         writer_open(task, fd, &exporting->writer, err) < 0 ||
         write_text(exporting, TRANSFER_ABOUT, about, err) < 0 ||
         write_text(exporting, TRANSFER_SUMS, &sums, err) < 0 ||
@@ -243,7 +244,7 @@ static int export_to(struct exporting *exporting, uint64_t maximum, int fd, stru
     buffer_init(&exporting->sums, TRANSFER_SUMS_MAX);
     if (file_archive_task(exporting->core, ARCHIVE_TAR_ZSTD, maximum, program, &task, err) < 0 ||
         stack_open(exporting->core, record->runtime, record->layers, &exporting->stack, err) < 0 ||
-        walk(exporting, note_change, err) < 0 || describe(exporting, &about, err) < 0 ||
+        walk(exporting, event_change, err) < 0 || describe(exporting, &about, err) < 0 ||
         write_all(exporting, &about, &task, fd, err) < 0)
         return -1;
     return 0;

@@ -33,14 +33,14 @@
 struct importing {
     struct core *core;
     struct unpacker *unpacker;
-    struct texts about;
+    struct strings about;
     struct buffer sums_text;
     struct transfer_sums sums;
-    struct sum sum;      // of the file under way
+    struct digest sum;   // of the file under way
     uint64_t left;       // of its bytes
     char *path;          // its path in the archive
     struct buffer modes; // packed texts: mode and path of what gets its mode at last
-    struct texts dirs;   // records of directories, which get their times at last
+    struct strings dirs; // records of directories, which get their times at last
     size_t dirs_bytes;   // that these take
     size_t n_dirs_left;
     struct workshop workshop;
@@ -49,11 +49,11 @@ struct importing {
 static void importing_clear(struct importing *importing)
 {
     unpacker_free(importing->unpacker);
-    texts_clear(&importing->about);
+    strings_clear(&importing->about);
     buffer_clear(&importing->sums_text);
     transfer_sums_clear(&importing->sums);
-    texts_clear(&importing->dirs);
-    sum_clear(&importing->sum);
+    strings_clear(&importing->dirs);
+    digest_clear(&importing->sum);
     free(importing->path);
     buffer_clear(&importing->modes);
     workshop_close(&importing->workshop);
@@ -103,7 +103,7 @@ static bool is_utf8(const char *text)
     return !left;
 }
 
-static int check_values(const struct texts *about, struct error *err)
+static int check_values(const struct strings *about, struct error *err)
 {
     static const struct {
         const char *name;
@@ -128,12 +128,12 @@ static int check_values(const struct texts *about, struct error *err)
 
 static int check_about(struct importing *importing, const struct buffer *about, struct error *err)
 {
-    struct sum sum = {0};
-    char text[SUM_TEXT];
+    struct digest sum = {0};
+    char text[DIGEST_TEXT];
 
-    sum_begin(&sum);
-    sum_add(&sum, about->data, about->length);
-    sum_end(&sum, text);
+    digest_begin(&sum);
+    digest_add(&sum, about->data, about->length);
+    digest_end(&sum, text);
     return transfer_sums_use(&importing->sums, text, TRANSFER_ABOUT)
                ? 0
                : damaged(err, "'" TRANSFER_ABOUT "' does not have the sum it should have");
@@ -183,9 +183,9 @@ static int check_runtime(struct importing *importing, bool is_forced, struct err
 
 static int check_sum(struct importing *importing, struct error *err)
 {
-    char sum[SUM_TEXT];
+    char sum[DIGEST_TEXT];
 
-    sum_end(&importing->sum, sum);
+    digest_end(&importing->sum, sum);
     if (transfer_sums_use(&importing->sums, sum, importing->path))
         return 0;
     error_set(err, ERROR_INVALID,
@@ -195,7 +195,7 @@ static int check_sum(struct importing *importing, struct error *err)
 }
 
 /* Set-id bits, and directories closed to their owner, come when everything is in. */
-static int note_mode(struct importing *importing, const struct files_item *item, struct error *err)
+static int event_mode(struct importing *importing, const struct files_item *item, struct error *err)
 {
     bool is_dir = S_ISDIR(item->mode);
     uint32_t mode = item->mode & 07777,
@@ -205,18 +205,18 @@ static int note_mode(struct importing *importing, const struct files_item *item,
         return 0;
     autofree char *line = xasprintf("%o /%s", mode, item->path);
     const char *one[] = {line, NULL};
-    autofree char *packed = texts_pack(one);
+    autofree char *packed = strings_pack(one);
     return buffer_add_text(&importing->modes, packed, err);
 }
 
-static int note_dir(struct importing *importing, const struct files_item *item, struct error *err)
+static int event_dir(struct importing *importing, const struct files_item *item, struct error *err)
 {
     autofree char *line = xasprintf("%o %u %u %" PRId64 " %s", item->mode, item->uid, item->gid,
                                     item->mtime_ns, item->path);
     importing->dirs_bytes += strlen(line) + 1;
     if (importing->dirs_bytes > DIRS_MAX)
         return error_set(err, ERROR_LIMIT, "the archive has too many directories");
-    texts_add(&importing->dirs, line);
+    strings_add(&importing->dirs, line);
     return 0;
 }
 
@@ -225,7 +225,7 @@ static int begin_file(struct importing *importing, const struct files_item *item
     free(importing->path);
     importing->path = xasprintf(PREFIX "%s", item->path);
     importing->left = item->size;
-    sum_begin(&importing->sum);
+    digest_begin(&importing->sum);
     return item->size ? 0 : check_sum(importing, err);
 }
 
@@ -240,9 +240,9 @@ static int take_item(struct importing *importing, struct files_item *item, struc
     item->path += length;
     if (item->is_hard_link)
         item->target += length;
-    if (note_mode(importing, item, err) < 0)
+    if (event_mode(importing, item, err) < 0)
         return -1;
-    if (S_ISDIR(item->mode) && note_dir(importing, item, err) < 0)
+    if (S_ISDIR(item->mode) && event_dir(importing, item, err) < 0)
         return -1;
     return S_ISREG(item->mode) && !item->is_hard_link ? begin_file(importing, item, err) : 0;
 }
@@ -270,7 +270,7 @@ static ssize_t fill(void *data, void *bytes, size_t size, struct error *err)
 
     if (got <= 0)
         return got;
-    sum_add(&importing->sum, bytes, (size_t)got);
+    digest_add(&importing->sum, bytes, (size_t)got);
     importing->left -= (uint64_t)got;
     return importing->left == 0 && check_sum(importing, err) < 0 ? -1 : got;
 }
@@ -292,9 +292,9 @@ static int remove_paths(struct importing *importing, int conversation, struct er
 /* What lies in a directory before it, as it may be closed then. */
 static int set_modes(struct importing *importing, int conversation, struct error *err)
 {
-    autotexts modes = {0};
+    autostrings modes = {0};
 
-    texts_unpack(importing->modes.data, &modes);
+    strings_unpack(importing->modes.data, &modes);
     for (size_t i = modes.count; i-- > 0;) {
         char *path = NULL;
         uint32_t mode = (uint32_t)strtoul(modes.items[i], &path, 8);
@@ -377,20 +377,20 @@ static int put(struct core *core, const struct snapshot_record *record, const ch
     return store_commit(&together, err);
 }
 
-static char *pack_env(const struct texts *about)
+static char *pack_env(const struct strings *about)
 {
-    autotexts env = {0};
+    autostrings env = {0};
     const char *value;
 
     for (size_t at = 1; (value = transfer_about_next(about, "env", &at));)
-        texts_add(&env, value);
-    return texts_pack((const char *const *)env.items);
+        strings_add(&env, value);
+    return strings_pack((const char *const *)env.items);
 }
 
 static int record_it(struct importing *importing, const struct actor *actor,
                      const struct transfer_request *request, char id[ID_TEXT], struct error *err)
 {
-    const struct texts *about = &importing->about;
+    const struct strings *about = &importing->about;
     struct error ignored = {0};
     char layer[LAYER_NAME];
     uint64_t bytes = 0;
@@ -398,7 +398,7 @@ static int record_it(struct importing *importing, const struct actor *actor,
     if (workshop_save(&importing->workshop, layers_name(layer), &bytes, err) < 0)
         return failed(err);
     const char *chain[] = {layer, NULL};
-    autofree char *layers = texts_pack(chain);
+    autofree char *layers = strings_pack(chain);
     autofree char *env = pack_env(about);
     int64_t now = (int64_t)clock_wall_ms();
     const struct snapshot_record record = {

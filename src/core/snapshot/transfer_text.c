@@ -24,7 +24,7 @@ int transfer_about_add(struct buffer *about, const char *name, const char *value
         return 0;
     autofree char *line = xasprintf("%s: %s", name, value);
     const char *one[] = {line, NULL};
-    autofree char *packed = texts_pack(one);
+    autofree char *packed = strings_pack(one);
     return buffer_add_text(about, packed, err);
 }
 
@@ -38,12 +38,12 @@ static bool has_fair_lines(const char *text)
     return lines <= ABOUT_MAX_LINES;
 }
 
-int transfer_about_read(const struct buffer *about, struct texts *lines, struct error *err)
+int transfer_about_read(const struct buffer *about, struct strings *lines, struct error *err)
 {
-    autotexts found = {0};
+    autostrings found = {0};
 
     if (about->length && strlen(about->data) == about->length && has_fair_lines(about->data))
-        texts_unpack(about->data, &found);
+        strings_unpack(about->data, &found);
     if (found.count == 0 || strncmp(found.items[0], FIRST_WORD, sizeof FIRST_WORD - 1) != 0) {
         error_set(err, ERROR_INVALID, "this is no archive of a snapshot");
         return error_about(err, "archive", "damaged");
@@ -55,11 +55,11 @@ int transfer_about_read(const struct buffer *about, struct texts *lines, struct 
         return error_about(err, "archive", "refused");
     }
     *lines = found;
-    found = (struct texts){0};
+    found = (struct strings){0};
     return 0;
 }
 
-const char *transfer_about_next(const struct texts *lines, const char *name, size_t *at)
+const char *transfer_about_next(const struct strings *lines, const char *name, size_t *at)
 {
     size_t length = strlen(name);
 
@@ -71,7 +71,7 @@ const char *transfer_about_next(const struct texts *lines, const char *name, siz
     return NULL;
 }
 
-const char *transfer_about_get(const struct texts *lines, const char *name)
+const char *transfer_about_get(const struct strings *lines, const char *name)
 {
     size_t at = 1;
     return transfer_about_next(lines, name, &at);

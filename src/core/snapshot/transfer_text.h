@@ -20,10 +20,10 @@ int transfer_about_add(struct buffer *about, const char *name, const char *value
                        struct error *err);
 
 /* Takes a whole text apart. ERROR_INVALID, noun "archive", when it is none, or one of later times. */
-int transfer_about_read(const struct buffer *about, struct texts *lines, struct error *err);
+int transfer_about_read(const struct buffer *about, struct strings *lines, struct error *err);
 /* The value of the first line of this name from *at on, which then stands behind it; NULL: none. */
-const char *transfer_about_next(const struct texts *lines, const char *name, size_t *at);
-const char *transfer_about_get(const struct texts *lines, const char *name);
+const char *transfer_about_next(const struct strings *lines, const char *name, size_t *at);
+const char *transfer_about_get(const struct strings *lines, const char *name);
 
 /* A line of the second text, as sha256sum(1) writes it. The first text has one too. */
 int transfer_sums_add(struct buffer *sums, const char *sum, const char *path, struct error *err);

@@ -21,14 +21,14 @@ struct feed {
     int pipe_fd;
     uint64_t offset;
     struct loop_watch *ready;
-    struct watch *news;
+    struct watch *box_events;
     atomic_bool is_posted; // on_news will run
 };
 
 /* The end of the work, not of the feed: its owner still has it. */
 static void finish(struct feed *feed)
 {
-    watch_free(take(feed->news));
+    watch_free(take(feed->box_events));
     loop_watch_free(take(feed->ready));
     closep(&feed->pipe_fd);
     stream_free(take(feed->stream));
@@ -82,7 +82,7 @@ static void on_pipe(void *data, unsigned events)
         advance(feed);
 }
 
-static void on_news(void *data)
+static void on_box_events(void *data)
 {
     struct feed *feed = data;
 
@@ -97,7 +97,7 @@ static void on_tell(void *data)
     struct feed *feed = data;
 
     if (!atomic_exchange(&feed->is_posted, true))
-        loop_post(feed->loop, on_news, feed);
+        loop_post(feed->loop, on_box_events, feed);
 }
 
 static void start(void *data)
@@ -109,7 +109,7 @@ static void start(void *data)
         finish(feed); // the command's input ends at once
         return;
     }
-    feed->news = hub_watch(feed->hub, stream_id(feed->stream), on_tell, feed);
+    feed->box_events = hub_watch(feed->hub, stream_id(feed->stream), on_tell, feed);
     advance(feed);
 }
 

@@ -247,7 +247,7 @@ int stream_append(struct core *core, const struct actor *actor, const char *id, 
     bool is_written = write_at(stream, data, length, offset, err) == 0;
     if (end_append(stream, length, is_written, err) < 0)
         return -1;
-    hub_tell(core->hub, id);
+    hub_announce(core->hub, id);
     return 0;
 }
 

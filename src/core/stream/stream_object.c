@@ -268,7 +268,7 @@ void stream_finish(struct stream *stream, bool is_removed)
     stream->is_complete = true;
     stream->is_removed |= is_removed;
     (void)pthread_mutex_unlock(&stream->lock);
-    hub_tell(stream->streams->hub, stream->record.id);
+    hub_announce(stream->streams->hub, stream->record.id);
 }
 
 int stream_erase(struct stream *stream, bool has_row, struct error *err)
@@ -287,7 +287,7 @@ int stream_erase(struct stream *stream, bool has_row, struct error *err)
         error_set(err, ERROR_CONFLICT, "stream '%s' is used by a command", id);
         return error_about(err, "stream", "busy");
     }
-    hub_tell(streams->hub, id);
+    hub_announce(streams->hub, id);
     if (spool_remove_file(streams->spool_fd, id, err) < 0)
         return -1;
     return has_row ? store_stream_remove(streams->store, id, err) : 0;

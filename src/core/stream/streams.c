@@ -385,9 +385,9 @@ void streams_let_linger(struct streams *streams, struct stream *stream)
     stream_free(stream);
 }
 
-void streams_news(struct streams *streams, struct stream *stream)
+void streams_announce(struct streams *streams, struct stream *stream)
 {
-    hub_tell(streams->hub, stream->record.id);
+    hub_announce(streams->hub, stream->record.id);
 }
 
 int streams_reopen(struct streams *streams, const struct stream_record *record, struct stream **out,

@@ -66,7 +66,7 @@ void streams_end(struct streams *streams, struct stream *stream);
  */
 void streams_let_linger(struct streams *streams, struct stream *stream);
 /* It may have grown: tells the hub. Does not block. */
-void streams_news(struct streams *streams, struct stream *stream);
+void streams_announce(struct streams *streams, struct stream *stream);
 
 /* After a restart: opens one that was not complete, by its row; without its file, as an empty one. */
 int streams_reopen(struct streams *streams, const struct stream_record *record, struct stream **out,

@@ -100,11 +100,11 @@ void member_text_map(struct json_writer *json, const char *name, const char *tex
 
 void member_texts(struct json_writer *json, const char *name, const char *packed)
 {
-    autotexts list = {0};
+    autostrings list = {0};
 
     if (!packed)
         return;
-    texts_unpack(packed, &list);
+    strings_unpack(packed, &list);
     json_key(json, name);
     json_list_begin(json);
     for (size_t i = 0; i < list.count; i++)

@@ -101,9 +101,9 @@ static void write_fact(struct json_writer *json, const char *fact)
 
 void render_event(struct json_writer *json, const struct event_record *record)
 {
-    autotexts facts = {0};
+    autostrings facts = {0};
 
-    texts_unpack(record->detail, &facts);
+    strings_unpack(record->detail, &facts);
     json_map_begin(json);
     member_id(json, "eventId", EVENT_PREFIX, record->id);
     member_id(json, "sandboxId", SANDBOX_PREFIX, record->sandbox_id);

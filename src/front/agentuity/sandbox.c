@@ -266,9 +266,9 @@ static int read_changes(struct call *call, const struct field_list *pairs, struc
 /* {"NAME":"value"} of packed NAME=value */
 static void write_env(struct json_writer *json, const char *packed)
 {
-    autotexts env = {0};
+    autostrings env = {0};
 
-    texts_unpack(packed, &env);
+    strings_unpack(packed, &env);
     json_map_begin(json);
     for (size_t i = 0; i < env.count; i++) {
         char *end = strchr(env.items[i], '=');

@@ -56,9 +56,9 @@ static int64_t code_of(const struct execution_record *record)
 /* The program's name as it was looked for; the caller frees it. */
 static char *name_of(const struct execution_record *record)
 {
-    autotexts argv = {0};
+    autostrings argv = {0};
 
-    texts_unpack(record->command, &argv);
+    strings_unpack(record->command, &argv);
     return xstrdup(argv.count ? argv.items[0] : "");
 }
 

@@ -73,11 +73,11 @@ static const char *print_value(struct data_document *memory, const struct data_v
 static const char *print_command(struct data_document *memory, const char *packed)
 {
     autobuffer text = {0};
-    autotexts argv = {0};
+    autostrings argv = {0};
     struct json_writer json;
     struct error ignored = {0};
 
-    texts_unpack(packed, &argv);
+    strings_unpack(packed, &argv);
     json_writer_init(&json, &text);
     json_list_begin(&json);
     for (size_t i = 0; i < argv.count; i++)

@@ -24,9 +24,9 @@ TEST(news_reaches_all_who_watch_the_id_and_nobody_else)
     autoptr(watch) two = hub_watch(hub, "a", count, &second);
     autoptr(watch) three = hub_watch(hub, "b", count, &other);
 
-    hub_tell(hub, "a");
-    hub_tell(hub, "a");
-    hub_tell(hub, "nobody");
+    hub_announce(hub, "a");
+    hub_announce(hub, "a");
+    hub_announce(hub, "nobody");
     CHECK_INT(first, 2);
     CHECK_INT(second, 2);
     CHECK_INT(other, 0);
@@ -44,19 +44,19 @@ TEST(a_watch_that_was_freed_is_not_told_and_the_others_are)
             watches[i] = hub_watch(hub, "a", count, &counts[i]);
         }
         watch_free(watches[gone]);
-        hub_tell(hub, "a");
+        hub_announce(hub, "a");
         for (int i = 0; i < 3; i++) {
             CHECK_INT(counts[i], i != gone);
             watch_free(i == gone ? NULL : watches[i]);
         }
     }
-    hub_tell(hub, "a");
+    hub_announce(hub, "a");
     CHECK_INT(counts[0], 1);
 }
 
 struct slow {
     struct hub *hub;
-    sem_t running;
+    sem_t execution;
     atomic_bool is_done;
 };
 
@@ -64,7 +64,7 @@ static void be_slow(void *data)
 {
     struct slow *slow = data;
 
-    (void)sem_post(&slow->running);
+    (void)sem_post(&slow->execution);
     for (int i = 0; i < 1000; i++)
         (void)sched_yield();
     slow->is_done = true;
@@ -72,7 +72,7 @@ static void be_slow(void *data)
 
 static void *tell_slow(void *data)
 {
-    hub_tell(((struct slow *)data)->hub, "a");
+    hub_announce(((struct slow *)data)->hub, "a");
     return NULL;
 }
 
@@ -82,10 +82,10 @@ TEST(freeing_a_watch_waits_until_it_is_not_running)
     struct slow slow = {.hub = hub};
     pthread_t thread;
 
-    CHECK(sem_init(&slow.running, 0, 0) == 0);
+    CHECK(sem_init(&slow.execution, 0, 0) == 0);
     struct watch *watch = hub_watch(hub, "a", be_slow, &slow);
     CHECK(pthread_create(&thread, NULL, tell_slow, &slow) == 0);
-    (void)sem_wait(&slow.running);
+    (void)sem_wait(&slow.execution);
     watch_free(watch);
     CHECK(slow.is_done);
     (void)pthread_join(thread, NULL);
@@ -99,11 +99,11 @@ TEST(ten_thousand_watch_one_id)
 
     for (int i = 0; i < MANY; i++)
         watches[i] = hub_watch(hub, "a", count, &told);
-    hub_tell(hub, "a");
+    hub_announce(hub, "a");
     CHECK_INT(told, MANY);
     for (int i = 0; i < MANY; i += 2)
         watch_free(watches[i]);
-    hub_tell(hub, "a");
+    hub_announce(hub, "a");
     CHECK_INT(told, MANY + MANY / 2);
     for (int i = 1; i < MANY; i += 2)
         watch_free(watches[i]);
@@ -122,7 +122,7 @@ TEST(ten_thousand_ids_are_watched)
     }
     for (int i = 0; i < MANY; i += 3) {
         (void)snprintf(id, sizeof id, "id%d", i);
-        hub_tell(hub, id);
+        hub_announce(hub, id);
     }
     for (int i = 0; i < MANY; i++) {
         CHECK_INT(told[i], i % 3 == 0);
@@ -141,7 +141,7 @@ static void *come_and_go(void *data)
     for (int i = 0; i < ROUNDS; i++) {
         atomic_int told = 0;
         struct watch *watch = hub_watch(hub, ids[i % 3], count, &told);
-        hub_tell(hub, ids[i % 3]);
+        hub_announce(hub, ids[i % 3]);
         watch_free(watch);
         if (told < 1) // others may tell as well
             return hub;

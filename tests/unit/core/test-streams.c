@@ -155,7 +155,7 @@ TEST(what_comes_after_the_end_is_not_part_of_the_stream)
     struct watch *watch = hub_watch(core->hub, id, count, &told);
     CHECK_OK(streams_put(core->streams, stream, &err), err);
     write_to(stream, "the output");
-    streams_news(core->streams, stream);
+    streams_announce(core->streams, stream);
     CHECK_INT(told, 1);
     {
         autotransaction undone = {0};

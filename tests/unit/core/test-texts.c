@@ -6,12 +6,12 @@
 
 static void check_round(const char *const *items, const char *want)
 {
-    autofree char *packed = texts_pack(items);
-    autotexts back = {0};
+    autofree char *packed = strings_pack(items);
+    autostrings back = {0};
     size_t count = 0;
 
     CHECK_STR(packed, want);
-    texts_unpack(packed, &back);
+    strings_unpack(packed, &back);
     for (; items && items[count]; count++)
         CHECK_STR(back.items[count], items[count]);
     CHECK_INT(back.count, count);
@@ -30,55 +30,55 @@ TEST(a_list_comes_back_as_it_was)
 
 TEST(what_was_packed_by_nobody_is_read_without_harm)
 {
-    autotexts none = {0}, cut = {0}, odd = {0};
+    autostrings none = {0}, cut = {0}, odd = {0};
 
-    texts_unpack(NULL, &none);
+    strings_unpack(NULL, &none);
     CHECK_INT(none.count, 0);
     CHECK(!none.items[0]);
-    texts_unpack("a\nb", &cut);
+    strings_unpack("a\nb", &cut);
     CHECK_INT(cut.count, 2);
     CHECK_STR(cut.items[1], "b");
-    texts_unpack("a\\", &odd);
+    strings_unpack("a\\", &odd);
     CHECK_INT(odd.count, 1);
     CHECK_STR(odd.items[0], "a\\");
 }
 
 TEST(names_are_set_replaced_and_removed)
 {
-    autotexts env = {0};
+    autostrings env = {0};
 
-    CHECK(!texts_get(&env, "A"));
-    texts_set(&env, "A", NULL);
-    texts_set(&env, "A", "1");
-    texts_set(&env, "AB", "x=y");
-    texts_add(&env, "NOVALUE");
-    CHECK_STR(texts_get(&env, "A"), "1");
-    CHECK_STR(texts_get(&env, "AB"), "x=y");
-    CHECK(!texts_get(&env, "NOVALUE"));
-    texts_set(&env, "A", "2");
+    CHECK(!strings_get(&env, "A"));
+    strings_set(&env, "A", NULL);
+    strings_set(&env, "A", "1");
+    strings_set(&env, "AB", "x=y");
+    strings_add(&env, "NOVALUE");
+    CHECK_STR(strings_get(&env, "A"), "1");
+    CHECK_STR(strings_get(&env, "AB"), "x=y");
+    CHECK(!strings_get(&env, "NOVALUE"));
+    strings_set(&env, "A", "2");
     CHECK_INT(env.count, 3);
     CHECK_STR(env.items[0], "A=2");
-    texts_set(&env, "A", NULL);
+    strings_set(&env, "A", NULL);
     CHECK_INT(env.count, 2);
     CHECK_STR(env.items[0], "AB=x=y");
     CHECK(!env.items[2]);
-    CHECK(!texts_get(&env, "A"));
-    texts_set(&env, "C", "");
-    CHECK_STR(texts_get(&env, "C"), "");
+    CHECK(!strings_get(&env, "A"));
+    strings_set(&env, "C", "");
+    CHECK_STR(strings_get(&env, "C"), "");
 }
 
 TEST(lists_grow)
 {
-    autotexts list = {0}, back = {0};
+    autostrings list = {0}, back = {0};
 
     for (int i = 0; i < 1000; i++) {
         char item[16];
         (void)snprintf(item, sizeof item, "N%d=%d", i, i);
-        texts_add(&list, item);
+        strings_add(&list, item);
     }
-    texts_set(&list, "N500", NULL);
-    autofree char *packed = texts_pack((const char *const *)list.items);
-    texts_unpack(packed, &back);
+    strings_set(&list, "N500", NULL);
+    autofree char *packed = strings_pack((const char *const *)list.items);
+    strings_unpack(packed, &back);
     CHECK_INT(back.count, 999);
-    CHECK_STR(texts_get(&back, "N999"), "999");
+    CHECK_STR(strings_get(&back, "N999"), "999");
 }

@@ -57,7 +57,7 @@ TEST(a_plain_sandbox_has_no_null_in_it)
 TEST(a_sandbox_says_back_what_was_asked_as_it_was_spelled)
 {
     static const char *const argv[] = {"sh", "-c", "echo \"a\nb\"", NULL};
-    autofree char *command = texts_pack(argv);
+    autofree char *command = strings_pack(argv);
     struct execution_record first = {.id = EXE, .stdout_stream = "out", .stderr_stream = "err"};
     struct sandbox_record record = plain_record();
     struct sandbox_view view = {.record = &record,
@@ -166,7 +166,7 @@ static const char *const sleep_argv[] = {"sleep", "1", NULL};
 
 TEST(a_running_execution_has_no_exit_code)
 {
-    autofree char *command = texts_pack(sleep_argv);
+    autofree char *command = strings_pack(sleep_argv);
     struct execution_record record = {.id = EXE,
                                       .sandbox_id = ID,
                                       .state = EXECUTION_RUNNING,
@@ -270,7 +270,7 @@ TEST(facts_of_an_event_are_spelled_as_clients_spell)
     static const char *const facts[] = {
         "execution=" EXE,         "job=" ID, "exit_code=-1", "state=timed_out", "run_time_name=a=b",
         "large=1234567890123456", NULL};
-    autofree char *detail = texts_pack(facts);
+    autofree char *detail = strings_pack(facts);
     struct event_record record = {.id = "e",
                                   .sandbox_id = ID,
                                   .type = EVENT_TERMINATED,

@@ -139,7 +139,7 @@ static void check(int fd, int status, const char *body)
 static void make_true(struct rig *rig)
 {
     atomic_store(&rig->is_there, true);
-    hub_tell(rig->core.hub, "thing");
+    hub_announce(rig->core.hub, "thing");
 }
 
 TEST(what_holds_already_is_answered_at_once)
@@ -204,8 +204,8 @@ TEST(news_of_something_else_changes_nothing)
     rig_start(&rig);
     autofd fd = say(&rig, "/wait?ms=60000");
     fixture_wait(&rig.quick_looks, 2);
-    hub_tell(rig.core.hub, "other");
-    hub_tell(rig.core.hub, "thing");
+    hub_announce(rig.core.hub, "other");
+    hub_announce(rig.core.hub, "thing");
     fixture_wait(&rig.quick_looks, 3);
     make_true(&rig);
     check(fd, 200, "thing data http://h:1 there");
@@ -233,7 +233,7 @@ TEST(news_that_comes_all_the_time_is_never_lost)
     for (int i = 0; i < POLLS; i++)
         fds[i] = say(&rig, "/wait/slow?ms=60000");
     for (int i = 0; i < 20000; i++)
-        hub_tell(rig.core.hub, "thing");
+        hub_announce(rig.core.hub, "thing");
     make_true(&rig);
     for (int i = 0; i < POLLS; i++) {
         check(fds[i], 200, "thing data http://h:1 there");
@@ -249,7 +249,7 @@ TEST(a_look_that_fails_is_answered_by_the_front)
     autofd fd = say(&rig, "/wait?ms=60000");
     fixture_wait(&rig.quick_looks, 2);
     atomic_store(&rig.is_broken, true);
-    hub_tell(rig.core.hub, "thing");
+    hub_announce(rig.core.hub, "thing");
     check(fd, 409, "it is broken");
 }
 

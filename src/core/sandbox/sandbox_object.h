@@ -19,24 +19,24 @@
 #include <stdatomic.h>
 
 struct feed;
-struct live;
+struct sandbox;
 struct queue;
 
 /* A command that has not ended, or has ended not long ago. Counted. */
-struct running {
+struct execution {
     _Atomic unsigned refs;
-    struct running *next_known; // registry's
-    struct running *next;       // in its sandbox
+    struct execution *next_known; // registry's
+    struct execution *next;       // in its sandbox
     char id[ID_TEXT];
     uint32_t number; // its process in the box
     pthread_mutex_t lock;
     struct execution_record record; // under the lock
 
-    // Under the sandbox's turn.
+    // Under the sandbox's record_lock.
     bool is_recorded; // is in the store
     bool has_exit;    // ended before it was recorded
     struct process_exit exit;
-    int64_t told_at;                       // everybody knows that it has ended; 0: not yet
+    int64_t announced_at;                  // everybody knows that it has ended; 0: not yet
     bool is_sandbox_over, is_sandbox_idle; // through that
     struct stream *input, *output,
         *error; // held; error may be output. Changed under the sandbox's lock too
@@ -46,44 +46,45 @@ struct running {
     bool is_queued;     // is in the store, as queued
     bool is_renumbered; // and its number there is no longer its own
 
-    struct queue *queue;         // that it waited in, where its running counts; NULL: none
-    struct running *next_queued; // this and is_waiting are the queue's, under its lock
+    struct queue *queue;           // that it waited in, where its running counts; NULL: none
+    struct execution *next_queued; // this and is_waiting are the queue's, under its lock
     bool is_waiting;
     bool is_input_cut; // a restart of the server cut its input
 
     _Atomic int64_t kill_at; // asked to stop: when patience ends; 0: not asked, or done
 };
 
-struct running *running_new(const char *id);
-struct running *running_ref(struct running *running);
-void running_free(struct running *running); // gives up one reference
-DEFINE_AUTOPTR(running)
+struct execution *execution_new(const char *id);
+struct execution *execution_ref(struct execution *execution);
+void execution_free(struct execution *execution); // gives up one reference
+DEFINE_AUTOPTR(execution)
 
-struct live {
+struct sandbox {
     _Atomic unsigned refs;
-    struct live *next_known;  // registry's
-    struct live *next_ending; // in the core's list of those whose box is to be removed
+    struct sandbox *next_known;  // registry's
+    struct sandbox *next_ending; // in the core's list of those whose box is to be removed
     struct core *core;
     char id[ID_TEXT];
 
     pthread_mutex_t box_lock;
     struct box *box; // NULL: none (yet, or any more)
     _Atomic bool
-        has_news;     // the keeper found the box in use: whoever gives it back arms the watch again
-    bool is_watched;  // in the keeper's set
+        has_events;  // the monitor found the box in use: whoever gives it back arms the watch again
+    bool is_watched; // in the monitor's set
     bool is_box_over; // it has been ended or has died
 
-    pthread_mutex_t turn;
+    pthread_mutex_t record_lock;
 
     pthread_mutex_t lock;
     pthread_cond_t changed; // the state
     struct sandbox_record
         record; // texts are ours; those that no state changes (id, owner, command …) are read freely
-    struct running *commands; // not ended; each holds a reference. Changed in turn only
-    uint32_t last_number;     // of a command
-    unsigned n_executions;    // begun, about to or queued; without jobs
+    struct execution *commands; // not ended; each holds a reference. Changed under record_lock only
+    uint32_t last_number;       // of a command
+    unsigned n_executions;      // begun, about to or queued; without jobs
     unsigned n_jobs;
-    uint64_t era; // how often it has begun to go back to a checkpoint; changed in turn only
+    uint64_t
+        restore_count; // how often it has begun to go back to a checkpoint; changed under record_lock only
 
     char **runtime_env; // of its runtime; never changed
     _Atomic int64_t active_at;
@@ -97,82 +98,84 @@ struct live {
 };
 
 /* Makes one for a record, which is copied. */
-struct live *live_new(struct core *core, const struct sandbox_record *record);
-struct live *live_ref(struct live *live);
-void live_free(struct live *live); // gives up one reference
-DEFINE_AUTOPTR(live)
+struct sandbox *sandbox_new(struct core *core, const struct sandbox_record *record);
+struct sandbox *sandbox_ref(struct sandbox *sandbox);
+void sandbox_free(struct sandbox *sandbox); // gives up one reference
+DEFINE_AUTOPTR(sandbox)
 
 /* The right to use the box. live_lock_box fails, ERROR_GONE noun "sandbox" reason "ended", when there is none; while it goes back to a
  * checkpoint, ERROR_CONFLICT noun "sandbox" reason "state". */
-int live_lock_box(struct live *live, struct error *err);
-bool live_try_box(struct live *live); // false: in use, or none
-void live_unlock_box(struct live *live);
+int sandbox_lock_box(struct sandbox *sandbox, struct error *err);
+bool sandbox_try_box(struct sandbox *sandbox); // false: in use, or none
+void sandbox_unlock_box(struct sandbox *sandbox);
 
-bool live_is_in(struct live *live, unsigned states); // a set, as sandbox_in makes
+bool sandbox_is_in(struct sandbox *sandbox, unsigned states); // a set, as sandbox_in makes
 
 /* What came while the sandbox went back to a checkpoint has to be asked for again. Returns -1. */
-int live_went_back(struct error *err);
+int sandbox_went_back(struct error *err);
 
 /* Waits while it is between two states that last (creating, pausing, resuming). */
-int live_await_calm(struct live *live, struct error *err);
+int sandbox_await_calm(struct sandbox *sandbox, struct error *err);
 /* Wakes one that is paused; pause.c. ERROR_CONFLICT, noun "sandbox", reason "state", unless it is. */
-int live_wake(struct live *live, struct error *err);
+int sandbox_wake(struct sandbox *sandbox, struct error *err);
 /* The same for whoever needs it awake, however it is now. */
-int live_awake(struct live *live, bool *was_paused, struct error *err);
+int sandbox_awake(struct sandbox *sandbox, bool *was_paused, struct error *err);
 
 /* A state that is only passed through, in memory; after a crash it is as it was before. */
-int live_pass(struct live *live, enum lifecycle_step step, struct error *err);
+int sandbox_pass(struct sandbox *sandbox, enum lifecycle_step step, struct error *err);
 /* It is idle: its box goes, its files stay, and it is paused. In the background; does not block. */
-void live_rest(struct live *live);
+void sandbox_rest(struct sandbox *sandbox);
 /* A new box over its own files, where it has none: its processes went with the machine, or were ended. */
-int live_bring_back(struct live *live, struct error *err);
+int sandbox_bring_back(struct sandbox *sandbox, struct error *err);
 /* The same by one that has the box_lock and has found no box. */
-int live_launch_again(struct live *live, struct error *err);
+int sandbox_launch_again(struct sandbox *sandbox, struct error *err);
 /* The same for whoever needs a box, unless it is over. */
-int live_ensure_box(struct live *live, struct error *err);
+int sandbox_ensure_box(struct sandbox *sandbox, struct error *err);
 
 /* Back to what it was doing, from a state that it only passes through. Who has led it there is the only one to lead it away, unless it ends. */
-void live_pass_back(struct live *live);
+void sandbox_pass_back(struct sandbox *sandbox);
 
 /* Whoever ends it is in one of these before it comes for the box. */
-#define LIVE_ENDING (SANDBOX_OVER | sandbox_in(SANDBOX_STOPPING))
-int live_refuse_ending(struct error *err); // ERROR_GONE, noun "sandbox", reason "ended"; -1
+#define SANDBOX_ENDING (SANDBOX_OVER | sandbox_in(SANDBOX_STOPPING))
+int sandbox_refuse_ending(struct error *err); // ERROR_GONE, noun "sandbox", reason "ended"; -1
 
 /* What the next command will be called in the box. */
-uint32_t live_next_number(struct live *live);
+uint32_t sandbox_next_number(struct sandbox *sandbox);
 
-void live_touch(struct live *live); // it was used just now
+void sandbox_touch(struct sandbox *sandbox); // it was used just now
 
-/* Its state becomes that of `next`, which is cleared; readers are told by whoever calls. The caller has the turn. */
-void live_change(struct live *live, struct sandbox_record *next);
+/* Its state becomes that of `next`, which is cleared; readers are told by whoever calls. The caller holds record_lock. */
+void sandbox_change(struct sandbox *sandbox, struct sandbox_record *next);
 
 /* What a reader may have: a copy, under the lock. */
-void live_copy(struct live *live, struct sandbox_record *out);
-void running_copy(struct running *running, struct execution_record *out);
+void sandbox_copy(struct sandbox *sandbox, struct sandbox_record *out);
+void execution_copy(struct execution *execution, struct execution_record *out);
 /*
  * Its record becomes this one: numbers, states, and those texts that change (error, stop_reason, streams); texts are copied. The caller
- * has the turn, where its sandbox is alive.
+ * holds record_lock, where its sandbox is alive.
  */
-void running_set(struct running *running, const struct execution_record *record);
-bool running_is_cancelled(struct running *running); // somebody has asked for its end
+void execution_set(struct execution *execution, const struct execution_record *record);
+bool execution_is_cancelled(struct execution *execution); // somebody has asked for its end
 
-/* Returns when the store knows what everybody was told already: an end is told first and recorded then. Blocks; not in turn. */
-void live_settle(struct live *live);
+/* Returns when the store knows what everybody was told already: an end is told first and recorded then. Blocks; not under record_lock. */
+void sandbox_settle(struct sandbox *sandbox);
 
 /* Living ones, and those that ended not long ago, by id. All calls from any thread, for memory work only. */
 struct registry *registry_new(void);
 void registry_free(struct registry *registry);
 
 /* Adds one that is alive. ERROR_LIMIT, noun "sandbox", reason "full", when there are `maximum` already. */
-int registry_add(struct registry *registry, struct live *live, unsigned maximum, struct error *err);
+int registry_add(struct registry *registry, struct sandbox *sandbox, unsigned maximum,
+                 struct error *err);
 /* It is over: no longer counted; found for some time still. is_forgotten: not even that. */
-void registry_end(struct registry *registry, struct live *live, bool is_forgotten);
-struct live *registry_find(struct registry *registry, const char *id); // a reference, or NULL
-unsigned registry_count(struct registry *registry);                    // alive
+void registry_end(struct registry *registry, struct sandbox *sandbox, bool is_forgotten);
+struct sandbox *registry_find(struct registry *registry, const char *id); // a reference, or NULL
+unsigned registry_count(struct registry *registry);                       // alive
 /* References to all that are alive; the caller frees each, and the array. */
-size_t registry_all(struct registry *registry, struct live ***out);
+size_t registry_all(struct registry *registry, struct sandbox ***out);
 
-void registry_add_command(struct registry *registry, struct running *running);
-void registry_end_command(struct registry *registry, struct running *running, bool is_forgotten);
-struct running *registry_find_command(struct registry *registry,
-                                      const char *id); // a reference, or NULL
+void registry_add_command(struct registry *registry, struct execution *execution);
+void registry_end_command(struct registry *registry, struct execution *execution,
+                          bool is_forgotten);
+struct execution *registry_find_command(struct registry *registry,
+                                        const char *id); // a reference, or NULL

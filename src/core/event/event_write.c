@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Writes events; see note.h. */
+#include "core/event/event_write.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+void event_fact(struct event *event, const char *name, const char *value)
+{
+    if (event->n_facts < EVENT_FACTS && value)
+        (void)snprintf(event->facts[event->n_facts++], EVENT_FACT, "%s=%s", name, value);
+}
+
+void event_number(struct event *event, const char *name, int64_t value)
+{
+    if (event->n_facts < EVENT_FACTS)
+        (void)snprintf(event->facts[event->n_facts++], EVENT_FACT, "%s=%" PRId64, name, value);
+}
+
+int event_put_record(struct core *core, const struct sandbox_record *owner,
+                     const struct event *event, struct error *err)
+{
+    const char *facts[EVENT_FACTS + 1] = {0};
+    char id[ID_TEXT];
+
+    for (unsigned i = 0; i < event->n_facts; i++)
+        facts[i] = event->facts[i];
+    autofree char *detail = event->n_facts ? strings_pack(facts) : NULL;
+    struct event_record written = {
+        .id = id_make(id),
+        .sandbox_id = owner->id,
+        .owner = owner->owner,
+        .type = event->type,
+        .reason = event->reason,
+        .detail = detail,
+        .created_at = event->now,
+    };
+    return store_event_add(core->store, &written, err);
+}
+
+int event_put(struct sandbox *sandbox, const struct event *event, struct error *err)
+{
+    return event_put_record(sandbox->core, &sandbox->record, event, err);
+}

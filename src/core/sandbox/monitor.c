@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* News from the boxes, and deadlines; see monitor.h. */
+#include "core/sandbox/monitor.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "core/execution/command.h"
+#include "core/sandbox/ending.h"
+#include "core/sandbox/measure.h"
+#include "core/sandbox/pool.h"
+#include "core/execution/queue.h"
+#include "store/idempotency.h"
+#include "store/sandboxes.h"
+#include "store/usage.h"
+
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#define TICK_MS 200
+#define TIDY_MS 60000
+#define FIRST_TIDY_MS 1000
+#define BATCH 64
+#define EXPIRY_GRACE_MS 1000
+#define PURGE_AT_ONCE 500
+#define DAY_MS ((int64_t)24 * 3600 * 1000)
+#define USAGE_KEPT_DAYS 400
+
+struct monitor {
+    struct core *core;
+    struct loop *loop;
+    struct loop_watch *watch; // of the set
+    struct loop_timer tick, tidy;
+    uint64_t
+        tidy_ms; // until the next time: soon after the start, when an earlier server's things are still ending, then longer
+    // Boxes that are listened to. An epoll set of its own, because any thread may change one of those.
+    int set;
+    pthread_t thread;
+    bool has_thread;
+    struct workers *tidier; // one thread: purging takes as long as it takes
+    atomic_bool is_behind;  // the last purge has left some for the next, which comes soon
+};
+
+static void arm(struct monitor *monitor, struct sandbox *sandbox, int operation)
+{
+    struct epoll_event event = {.events = EPOLLIN | EPOLLONESHOT, .data.ptr = sandbox};
+    (void)epoll_ctl(monitor->set, operation, box_event_fd(sandbox->box), &event);
+}
+
+int monitor_watch(struct monitor *monitor, struct sandbox *sandbox, struct error *err)
+{
+    struct epoll_event event = {.events = EPOLLIN | EPOLLONESHOT, .data.ptr = sandbox};
+
+    sandbox_ref(sandbox);
+    if (epoll_ctl(monitor->set, EPOLL_CTL_ADD, box_event_fd(sandbox->box), &event) < 0) {
+        sandbox_free(sandbox);
+        return error_sys(err, "listen to the box");
+    }
+    sandbox->is_watched = true;
+    return 0;
+}
+
+static void let_go(void *data)
+{
+    sandbox_free(data);
+}
+
+void monitor_unwatch(struct monitor *monitor, struct sandbox *sandbox)
+{
+    if (!sandbox->is_watched)
+        return;
+    (void)epoll_ctl(monitor->set, EPOLL_CTL_DEL, box_event_fd(sandbox->box), NULL);
+    sandbox->is_watched = false;
+    // The monitor may just have been given the pointer: it stays valid until its present turn is over.
+    loop_post(monitor->loop, let_go, sandbox);
+}
+
+static void arm_again(void *data)
+{
+    struct sandbox *sandbox = data;
+    if (sandbox_try_box(sandbox)) {
+        if (sandbox->is_watched)
+            arm(sandbox->core->monitor, sandbox, EPOLL_CTL_MOD);
+        (void)pthread_mutex_unlock(&sandbox->box_lock);
+    } else {
+        // In use again, or gone. Whoever has it now does it.
+        sandbox->has_events = true;
+        if (sandbox_try_box(sandbox)) {
+            sandbox->has_events = false;
+            if (sandbox->is_watched)
+                arm(sandbox->core->monitor, sandbox, EPOLL_CTL_MOD);
+            (void)pthread_mutex_unlock(&sandbox->box_lock);
+        }
+    }
+    sandbox_free(sandbox);
+}
+
+void monitor_arm(struct monitor *monitor, struct sandbox *sandbox)
+{
+    loop_post(monitor->loop, arm_again, sandbox_ref(sandbox));
+}
+
+static void on_output(struct sandbox *sandbox, uint32_t number)
+{
+    autoptr(stream) output = NULL;
+    autoptr(stream) error = NULL;
+
+    (void)pthread_mutex_lock(&sandbox->lock);
+    struct execution *execution = sandbox->commands;
+    while (execution && execution->number != number)
+        execution = execution->next;
+    if (execution && execution->output)
+        output = stream_ref(execution->output);
+    if (execution && execution->error && execution->error != execution->output)
+        error = stream_ref(execution->error);
+    (void)pthread_mutex_unlock(&sandbox->lock);
+    if (output)
+        streams_announce(sandbox->core->streams, output);
+    if (error)
+        streams_announce(sandbox->core->streams, error);
+}
+
+struct box_events {
+    struct process_exit exits[BATCH];
+    unsigned n_exits;
+    uint32_t outputs[BATCH];
+    unsigned n_outputs;
+    bool is_over;
+    bool is_more;
+};
+
+/* What the box has to say now. The caller has its box_lock. */
+static void read_box_events(struct sandbox *sandbox, struct box_events *box_events)
+{
+    struct box_event event = {0};
+    struct error err = {0};
+
+    box_events->n_exits = box_events->n_outputs = 0;
+    box_events->is_over = box_events->is_more = false;
+    for (unsigned i = 0; i < BATCH; i++) {
+        if (box_next(sandbox->box, &event, 0, &err) < 0 || event.kind == BOX_EVENT_ENDED) {
+            box_events->is_over = true;
+            return;
+        }
+        if (event.kind == BOX_EVENT_NONE)
+            return;
+        if (event.kind == BOX_EVENT_EXIT)
+            box_events->exits[box_events->n_exits++] = event.exit;
+        else
+            box_events->outputs[box_events->n_outputs++] = event.id;
+    }
+    box_events->is_more = true;
+}
+
+/* False: somebody else has the box, and will arm it again. */
+static bool get_box(struct sandbox *sandbox)
+{
+    if (pthread_mutex_trylock(&sandbox->box_lock) == 0)
+        return true;
+    sandbox->has_events = true;
+    if (pthread_mutex_trylock(&sandbox->box_lock) != 0)
+        return false;
+    sandbox->has_events = false;
+    return true;
+}
+
+static void on_box_events(struct sandbox *sandbox)
+{
+    struct box_events box_events;
+
+    if (!get_box(sandbox))
+        return;
+    if (!sandbox->is_watched || sandbox->is_box_over) {
+        sandbox_unlock_box(sandbox);
+        return;
+    }
+    read_box_events(sandbox, &box_events);
+    if (!box_events.is_over)
+        arm(sandbox->core->monitor, sandbox, EPOLL_CTL_MOD);
+    sandbox_unlock_box(sandbox);
+    for (unsigned i = 0; i < box_events.n_outputs; i++)
+        on_output(sandbox, box_events.outputs[i]);
+    for (unsigned i = 0; i < box_events.n_exits; i++)
+        command_ended(sandbox, &box_events.exits[i]);
+    if (box_events.is_over)
+        ending_start(sandbox, "box_ended");
+}
+
+static void on_set_ready(void *data, unsigned events)
+{
+    struct monitor *monitor = data;
+    struct epoll_event ready[BATCH];
+
+    (void)events;
+    int count = epoll_wait(monitor->set, ready, BATCH, 0);
+    for (int i = 0; i < count; i++)
+        on_box_events(ready[i].data.ptr);
+}
+
+/* When it ends for being idle; 0: not as things are. */
+static int64_t idle_deadline(struct sandbox *sandbox)
+{
+    (void)pthread_mutex_lock(&sandbox->lock);
+    int64_t timeout_ms = sandbox->record.idle_timeout_ms;
+    bool is_idle =
+        sandbox->record.state == SANDBOX_IDLE && sandbox->n_executions == 0 && sandbox->n_jobs == 0;
+    (void)pthread_mutex_unlock(&sandbox->lock);
+    return is_idle && timeout_ms > 0 ? sandbox->active_at + timeout_ms : 0;
+}
+
+static bool is_paused_too_long(struct sandbox *sandbox, int64_t now)
+{
+    (void)pthread_mutex_lock(&sandbox->lock);
+    const struct sandbox_record *record = &sandbox->record;
+    bool is_due = record->state == SANDBOX_PAUSED && record->paused_timeout_ms > 0 &&
+                  record->paused_at + record->paused_timeout_ms <= now;
+    (void)pthread_mutex_unlock(&sandbox->lock);
+    return is_due;
+}
+
+/* A command that still runs may finish; one that was let in at the last moment has its place when the grace is over. */
+static bool has_expired(struct sandbox *sandbox, int64_t now)
+{
+    (void)pthread_mutex_lock(&sandbox->lock);
+    int64_t expires_at = sandbox->record.expires_at;
+    bool is_due = expires_at > 0 && expires_at + EXPIRY_GRACE_MS <= now &&
+                  sandbox->n_executions == 0 && sandbox->n_jobs == 0;
+    (void)pthread_mutex_unlock(&sandbox->lock);
+    return is_due;
+}
+
+static void look_after(struct sandbox *sandbox, int64_t now)
+{
+    int64_t deadline = idle_deadline(sandbox);
+    if (deadline && deadline <= now && sandbox->record.on_idle == SANDBOX_IDLE_DROPS_BOX)
+        sandbox_rest(sandbox);
+    else if (deadline && deadline <= now)
+        ending_start(sandbox, "idle");
+    else if (is_paused_too_long(sandbox, now))
+        ending_start(sandbox, "paused");
+    else if (has_expired(sandbox, now))
+        ending_start(sandbox, "expired");
+    else if (sandbox->end_reason && !sandbox->is_being_ended)
+        ending_start(sandbox, sandbox->end_reason); // an earlier try failed
+    command_look_after(sandbox, now);
+    measure_look_after(sandbox, now);
+}
+
+static void on_tick(void *data)
+{
+    struct monitor *monitor = data;
+    struct sandbox **all = NULL;
+    size_t count = registry_all(monitor->core->registry, &all);
+    int64_t now = (int64_t)clock_wall_ms();
+
+    for (size_t i = 0; i < count; i++) {
+        if (!sandbox_is_over(all[i]))
+            look_after(all[i], now);
+        sandbox_free(all[i]);
+    }
+    free(all);
+    pool_look_after(monitor->core->pool);
+    queue_look_after(monitor->core->queue);
+    loop_timer_set(&monitor->tick, TICK_MS);
+}
+
+/* What was kept long enough goes. */
+static void tidy(void *data)
+{
+    struct monitor *monitor = data;
+    struct core *core = monitor->core;
+    struct error err = {0};
+    int64_t now = (int64_t)clock_wall_ms();
+    int64_t removed = 0;
+    unsigned streams = 0;
+
+    if (streams_purge(core->streams, now, PURGE_AT_ONCE, &streams, &err) < 0 ||
+        store_execution_purge(core->store, now, PURGE_AT_ONCE, &removed, &err) < 0 ||
+        store_sandbox_purge(core->store, now, core->settings.keep_ms, PURGE_AT_ONCE, &removed,
+                            &err) < 0 ||
+        store_idempotency_purge(core->store, now - DAY_MS, PURGE_AT_ONCE, &removed, &err) < 0 ||
+        store_usage_purge(core->store, now - USAGE_KEPT_DAYS * DAY_MS, &removed, &err) < 0)
+        log_warn("old records could not be removed", F("error", (const char *)err.text));
+    monitor->is_behind = streams >= PURGE_AT_ONCE;
+    // Also of boxes that were still dying when the server came.
+    if (engine_sweep(core->engine, &err) < 0)
+        log_warn("traces of dead boxes could not be removed", F("error", (const char *)err.text));
+}
+
+static void on_tidy(void *data)
+{
+    struct monitor *monitor = data;
+    struct error ignored = {0};
+    (void)workers_submit(monitor->tidier, WORKERS_SLOW, tidy, monitor,
+                         &ignored); // else it is still at it
+    monitor->tidy_ms = monitor->tidy_ms * 2 < TIDY_MS ? monitor->tidy_ms * 2 : TIDY_MS;
+    if (monitor->is_behind)
+        monitor->tidy_ms = FIRST_TIDY_MS;
+    loop_timer_set(&monitor->tidy, monitor->tidy_ms);
+}
+
+static void *run(void *data)
+{
+    struct monitor *monitor = data;
+    loop_run(monitor->loop);
+    return NULL;
+}
+
+static int prepare(struct monitor *monitor, struct error *err)
+{
+    const struct workers_settings one = {.lane = {{1, 1}, {1, 1}}};
+
+    monitor->set = epoll_create1(EPOLL_CLOEXEC);
+    if (monitor->set < 0)
+        return error_sys(err, "make a set of boxes to listen to");
+    if (loop_new(&monitor->loop, err) < 0 ||
+        loop_watch_new(monitor->loop, monitor->set, on_set_ready, monitor, &monitor->watch, err) <
+            0 ||
+        workers_new(&one, &monitor->tidier, err) < 0)
+        return -1;
+    loop_watch_set(monitor->watch, LOOP_READABLE);
+    loop_timer_init(&monitor->tick, monitor->loop, on_tick, monitor);
+    loop_timer_init(&monitor->tidy, monitor->loop, on_tidy, monitor);
+    loop_timer_set(&monitor->tick, TICK_MS);
+    monitor->tidy_ms = FIRST_TIDY_MS;
+    loop_timer_set(&monitor->tidy, monitor->tidy_ms);
+    return 0;
+}
+
+void monitor_free(struct monitor *monitor)
+{
+    if (!monitor)
+        return;
+    workers_free(monitor->tidier);
+    if (monitor->loop) {
+        loop_timer_clear(&monitor->tick);
+        loop_timer_clear(&monitor->tidy);
+        loop_watch_free(monitor->watch);
+        loop_free(monitor->loop);
+    }
+    closep(&monitor->set);
+    free(monitor);
+}
+
+int monitor_new(struct core *core, struct monitor **out, struct error *err)
+{
+    struct monitor *monitor = xnew(struct monitor);
+    monitor->core = core;
+    monitor->set = -1;
+    if (prepare(monitor, err) < 0) {
+        monitor_free(monitor);
+        return -1;
+    }
+    *out = monitor;
+    return 0;
+}
+
+int monitor_start(struct monitor *monitor, struct error *err)
+{
+    int code = pthread_create(&monitor->thread, NULL, run, monitor);
+    if (code != 0)
+        return error_sys_code(err, code, "start the monitor's thread");
+    monitor->has_thread = true;
+    return 0;
+}
+
+void monitor_stop(struct monitor *monitor)
+{
+    struct sandbox **all = NULL;
+
+    if (!monitor)
+        return;
+    if (monitor->has_thread) {
+        loop_stop(monitor->loop);
+        (void)pthread_join(monitor->thread, NULL);
+        monitor->has_thread = false;
+    }
+    size_t count = registry_all(monitor->core->registry, &all);
+    for (size_t i = 0; i < count; i++) {
+        (void)pthread_mutex_lock(&all[i]->box_lock);
+        monitor_unwatch(monitor, all[i]);
+        (void)pthread_mutex_unlock(&all[i]->box_lock);
+        sandbox_free(all[i]);
+    }
+    free(all);
+}
+
+struct loop *monitor_loop(struct monitor *monitor)
+{
+    return monitor->loop;
+}
