@@ -47,7 +47,7 @@ struct keys {
 
 // ---- when keys were used ----
 
-static void *event_uses(void *data)
+static void *record_uses(void *data)
 {
     struct keys *keys = data;
 
@@ -114,7 +114,7 @@ int keys_open(struct store *store, struct keys **out, struct error *err)
     (void)pthread_cond_init(&keys->box_events, NULL);
     int code = 0;
     if (find_organisation(keys, err) < 0 ||
-        ((code = pthread_create(&keys->noter, NULL, event_uses, keys)) &&
+        ((code = pthread_create(&keys->noter, NULL, record_uses, keys)) &&
          error_sys_code(err, code, "start a thread"))) {
         free(keys);
         return -1;

@@ -68,7 +68,7 @@ static char *path_in_archive(const char *path)
 
 // ---- names and sums ----
 
-static int event_change(void *data, const struct layer_change *change, struct error *err)
+static int add_change(void *data, const struct layer_change *change, struct error *err)
 {
     struct exporting *exporting = data;
     char sum[DIGEST_TEXT];
@@ -244,7 +244,7 @@ static int export_to(struct exporting *exporting, uint64_t maximum, int fd, stru
     buffer_init(&exporting->sums, TRANSFER_SUMS_MAX);
     if (file_archive_task(exporting->core, ARCHIVE_TAR_ZSTD, maximum, program, &task, err) < 0 ||
         stack_open(exporting->core, record->runtime, record->layers, &exporting->stack, err) < 0 ||
-        walk(exporting, event_change, err) < 0 || describe(exporting, &about, err) < 0 ||
+        walk(exporting, add_change, err) < 0 || describe(exporting, &about, err) < 0 ||
         write_all(exporting, &about, &task, fd, err) < 0)
         return -1;
     return 0;

@@ -195,7 +195,7 @@ static int check_sum(struct importing *importing, struct error *err)
 }
 
 /* Set-id bits, and directories closed to their owner, come when everything is in. */
-static int event_mode(struct importing *importing, const struct files_item *item, struct error *err)
+static int add_mode(struct importing *importing, const struct files_item *item, struct error *err)
 {
     bool is_dir = S_ISDIR(item->mode);
     uint32_t mode = item->mode & 07777,
@@ -209,7 +209,7 @@ static int event_mode(struct importing *importing, const struct files_item *item
     return buffer_add_text(&importing->modes, packed, err);
 }
 
-static int event_dir(struct importing *importing, const struct files_item *item, struct error *err)
+static int add_directory(struct importing *importing, const struct files_item *item, struct error *err)
 {
     autofree char *line = xasprintf("%o %u %u %" PRId64 " %s", item->mode, item->uid, item->gid,
                                     item->mtime_ns, item->path);
@@ -240,9 +240,9 @@ static int take_item(struct importing *importing, struct files_item *item, struc
     item->path += length;
     if (item->is_hard_link)
         item->target += length;
-    if (event_mode(importing, item, err) < 0)
+    if (add_mode(importing, item, err) < 0)
         return -1;
-    if (S_ISDIR(item->mode) && event_dir(importing, item, err) < 0)
+    if (S_ISDIR(item->mode) && add_directory(importing, item, err) < 0)
         return -1;
     return S_ISREG(item->mode) && !item->is_hard_link ? begin_file(importing, item, err) : 0;
 }

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The one order in which locks are taken: a thread that holds one may only take one that stands further down. lock_take asserts it.
+ * docs/internals/core.md says what each guards and for how long it may be held.
+ * Threads: none; constants.
+ */
+#pragma once
+
+enum lock_rank {
+    LOCK_NONE,
+    // Held across system calls, the engine or the database, by workers only: never on a loop.
+    LOCK_SANDBOX_BOX,    // the right to use a sandbox's box
+    LOCK_SANDBOX_RECORD, // the right to change a sandbox's records
+    LOCK_STREAM_WRITE,   // the right to append to a stream
+    LOCK_STORE_WRITER,   // the database's one writer
+    LOCK_POOL_FILL,      // the right to make spare boxes
+    // Held for memory work only: nothing below blocks.
+    LOCK_SANDBOX,
+    LOCK_EXECUTION,
+    LOCK_QUEUE,
+    LOCK_REGISTRY,
+    LOCK_ENDINGS,
+    LOCK_POOL,
+    LOCK_RUNTIMES,
+    LOCK_LISTINGS,
+    LOCK_KEYS,
+    LOCK_STREAM,
+    LOCK_STREAM_TABLE,
+    LOCK_STREAM_SHELF,
+    LOCK_HUB,
+    LOCK_FRONT,
+    LOCK_BODY,
+    LOCK_RESPONSE,
+    LOCK_ENGINE, // the engine's own lists, one at a time
+    LOCK_STORE,
+    LOCK_WORKERS,
+    LOCK_LOOP, // the posts of a loop: whoever holds anything may post
+    LOCK_RANKS,
+};
