@@ -6,6 +6,7 @@
 #include "store/sql_sqlite.h"
 
 #include "base/mem.h"
+#include "base/thread.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -113,6 +114,7 @@ static void *tidy(void *data)
 {
     struct sql *sql = data;
 
+    thread_set_name("store-tidier");
     for (;;) {
         int pages = wait_for_pages(sql->database);
         if (pages < 0)

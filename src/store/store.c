@@ -3,6 +3,7 @@
 #include "store/store_impl.h"
 
 #include "base/mem.h"
+#include "base/thread.h"
 
 #include <assert.h>
 #include <pthread.h>
@@ -107,6 +108,7 @@ static int get_connection(struct store *store, struct connection **out, struct e
 {
     struct connection *connection = pthread_getspecific(store->key);
 
+    assert(!thread_is_loop()); // every call comes by here, and may wait for the disk
     if (connection) {
         *out = connection;
         return 0;

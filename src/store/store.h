@@ -4,7 +4,8 @@
  * transactions. The records are in the headers beside this one, one per kind, as plain structs;
  * JSON in them is text the store does not read. All calls block for the disk; none logs. Every
  * thread that reads has its own connection, made at its first read and closed when the thread ends;
- * writes go through one, in turn. Any thread may call anything at any time.
+ * writes go through one, in turn. Any thread may call anything at any time, but for a loop's
+ * (base/thread.h), which must not wait.
  *
  * A record that a store function filled owns its texts (its x_record_clear frees them); texts of a
  * record passed in are borrowed for the call. Texts must be UTF-8: ERROR_INVALID else. Times are
