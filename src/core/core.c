@@ -104,12 +104,6 @@ static int lock_data_dir(struct core *core, struct error *err)
     return 0;
 }
 
-static int open_store(struct core *core, struct error *err)
-{
-    autofree char *path = xasprintf("%s/burrow.db", core->settings.data_dir);
-    return store_open(path, &core->store, err);
-}
-
 static int open_parts(struct core *core, struct error *err)
 {
     const struct engine_options engine = {.data_dir = core->settings.data_dir,
@@ -120,7 +114,8 @@ static int open_parts(struct core *core, struct error *err)
 
     if (engine_open(&engine, &core->engine, err) < 0) // makes the data directory
         return -1;
-    if (lock_data_dir(core, err) < 0 || open_store(core, err) < 0 ||
+    if (lock_data_dir(core, err) < 0 ||
+        store_open(core->settings.data_dir, &core->store, err) < 0 ||
         keys_open(core->store, &core->keys, err) < 0)
         return -1;
     core->hub = hub_new();

@@ -327,17 +327,16 @@ static int read_arguments(const struct action *action, int argc, char **argv,
 
 static int run(const struct action *action, const struct request *request, struct error *err)
 {
-    autofree char *path = xasprintf("%s/burrow.db", request->data_dir);
     autoptr(store) store = NULL;
 
     if (action->makes_database && fd_make_dirs(request->data_dir, 0700, err) < 0)
         return -1;
-    if (!action->makes_database && access(path, F_OK) < 0)
+    if (!action->makes_database && !store_exists(request->data_dir))
         return error_set(
             err, ERROR_NOT_FOUND,
             "no server has been started with the data directory '%s' yet; name another with --data",
             request->data_dir);
-    if (store_open(path, &store, err) < 0)
+    if (store_open(request->data_dir, &store, err) < 0)
         return -1;
     autoptr(keys) keys = NULL; // goes before the store does
     if (keys_open(store, &keys, err) < 0)

@@ -70,7 +70,7 @@ static const char *fill_small_disk(const char *directory, char *text)
     if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
         mount("small", directory, "tmpfs", 0, "size=3m") < 0)
         return "skip";
-    if (store_open(fixture_path(), &store, &err) < 0)
+    if (store_open(fixture_directory(), &store, &err) < 0)
         return strcpy(text, err.text);
     while (kept < 1000 && write_one(store, &err) == 0)
         kept++;
@@ -85,7 +85,7 @@ static const char *fill_small_disk(const char *directory, char *text)
     if (write_one(store, &err) < 0)
         return strcpy(text, err.text);
     store_free(store);
-    if (store_open(fixture_path(), &store, &err) < 0 ||
+    if (store_open(fixture_directory(), &store, &err) < 0 ||
         store_sandbox_list(store, &all, &list, &err) < 0)
         return strcpy(text, err.text);
     store_free(store);
@@ -127,6 +127,6 @@ TEST(a_database_that_may_not_be_written_says_so)
     fixture_store();
     fixture_close();
     CHECK(chmod(fixture_path(), 0400) == 0);
-    CHECK(store_open(fixture_path(), &store, &err) < 0);
+    CHECK(store_open(fixture_directory(), &store, &err) < 0);
     CHECK(strstr(err.text, fixture_path()));
 }
