@@ -11,6 +11,7 @@
 #include "core/live.h"
 #include "core/pool.h"
 #include "core/queue.h"
+#include "engine/limits.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,20 +22,19 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define MIB ((int64_t)1 << 20)
 #define GIB ((int64_t)1 << 30)
 #define HOUR_MS ((int64_t)3600 * 1000)
 
 const struct core_settings core_settings_default = {
     .data_dir = "/var/lib/burrow",
     .default_runtime = "base:latest",
-    .memory_bytes = 512 * MIB,
-    .cpu_millicores = 1000,
-    .disk_bytes = 2 * GIB,
-    .max_processes = 512,
+    .memory_bytes = LIMITS_MEMORY_BYTES,
+    .cpu_millicores = LIMITS_CPU_MILLI,
+    .disk_bytes = LIMITS_DISK_BYTES,
+    .max_processes = LIMITS_PROCESSES,
     .idle_timeout_ms = 10 * 60 * 1000,
     .execution_timeout_ms = 0,
-    .output_cap_bytes = 64 * MIB,
+    .output_cap_bytes = LIMITS_OUTPUT_BYTES,
     .stream_limit_bytes = GIB,
     .file_limit_bytes = GIB,
     .keep_ms = 24 * HOUR_MS,
