@@ -411,7 +411,7 @@ static int execute(struct run *run, char **command, struct error *err)
 
 static int do_run(struct run *run, char **command, struct error *err)
 {
-    if (check_files(&run->options, err) < 0)
+    if (engine_need_root(err) < 0 || check_files(&run->options, err) < 0)
         return -1;
     if (relay_init(&run->relay, err) < 0) // from here on signals are ours to forward
         return -1;

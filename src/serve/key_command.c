@@ -10,6 +10,7 @@
 #include "base/suggest.h"
 #include "core/key.h"
 #include "data/json_writer.h"
+#include "engine/box.h"
 #include "serve/config.h"
 
 #include <inttypes.h>
@@ -326,6 +327,8 @@ static int run(const struct action *action, const struct request *request, struc
     autofree char *path = xasprintf("%s/burrow.db", request->data_dir);
     autoptr(store) store = NULL;
 
+    if (engine_need_root(err) < 0)
+        return -1;
     if (action->makes_database && fd_make_dirs(request->data_dir, 0700, err) < 0)
         return -1;
     if (!action->makes_database && access(path, F_OK) < 0)

@@ -6,6 +6,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "core/core.h"
+#include "engine/box.h"
 #include "front/agentuity/agentuity.h"
 #include "front/aionis/aionis.h"
 #include "front/ops/ops.h"
@@ -293,6 +294,8 @@ static int run(struct server *server, struct error *err)
     char first_key[KEY_TEXT] = "";
     uint64_t since = clock_monotonic_ms();
 
+    if (engine_need_root(err) < 0)
+        return -1;
     raise_file_limit();
     if (prepare_signals(server, err) < 0)
         return -1;
