@@ -12,6 +12,7 @@
 #include "engine/box.h"
 #include "engine/files.h"
 #include "engine/limits.h"
+#include "runtime/catalog.h"
 #include "runtime/image.h"
 
 #include <fcntl.h>
@@ -95,6 +96,7 @@ struct run {
     struct engine *engine;
     struct runtime_image *image;
     struct box *box;
+    char *runtime; // its full name, which the options name from then on
     struct relay relay;
     bool has_relay;
     struct terminal terminal;
@@ -416,6 +418,7 @@ static int do_run(struct run *run, char **command, struct error *err)
     if (relay_init(&run->relay, err) < 0) // from here on signals are ours to forward
         return -1;
     run->has_relay = true;
+    run->options.runtime = run->runtime = runtime_full_name(run->options.runtime);
     if (runtime_image_open(run->options.data_dir, run->options.runtime, &run->image, err) < 0)
         return -1;
     if (launch(run, err) < 0)
@@ -440,6 +443,7 @@ static void free_run(struct run *run)
     box_free(run->box);
     engine_free(run->engine);
     runtime_image_free(run->image);
+    free(run->runtime);
     if (run->has_relay)
         relay_clear(&run->relay);
     option_list_clear(&run->options.env);

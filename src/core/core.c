@@ -12,6 +12,7 @@
 #include "core/pool.h"
 #include "core/queue.h"
 #include "engine/limits.h"
+#include "runtime/catalog.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -53,7 +54,7 @@ static void copy_settings(struct core *core, const struct core_settings *setting
 {
     core->settings = *settings;
     core->settings.data_dir = xstrdup(settings->data_dir);
-    core->settings.default_runtime = xstrdup(settings->default_runtime);
+    core->settings.default_runtime = runtime_full_name(settings->default_runtime);
     core->settings.parked_directory =
         settings->parked_directory ? xstrdup(settings->parked_directory) : NULL;
     core->settings.archive_program =

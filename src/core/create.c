@@ -19,6 +19,7 @@
 #include "store/checkpoints.h"
 #include "engine/files.h"
 #include "engine/limits.h"
+#include "runtime/catalog.h"
 
 #include <semaphore.h>
 #include <string.h>
@@ -73,13 +74,12 @@ static int64_t either(int64_t wanted, int64_t standard)
     return wanted == SANDBOX_DEFAULT ? standard : wanted;
 }
 
-/* One name for one thing: "base" is "base:latest". */
 static char *name_runtime(const struct birth *birth)
 {
     const char *asked = birth->snapshot.id ? birth->snapshot.runtime : birth->request->runtime;
     const char *name = asked ? asked : birth->core->settings.default_runtime;
 
-    return xasprintf("%s%s", name, strchr(name, ':') ? "" : ":latest");
+    return runtime_full_name(name);
 }
 
 /* Texts are borrowed from request and actor, but for those in `own`. */
