@@ -82,6 +82,17 @@ def test_bodies_are_described_as_they_are_read(document):
     assert {"runtime", "name", "resources", "env", "timeout", "command", "files", "metadata", "scopes"} <= set(schema["properties"])
 
 
+def test_examples_of_limits_are_ones_that_are_taken(document, api):
+    properties = document["paths"]["/sandbox"]["post"]["requestBody"]["content"]["application/json"]["schema"]["properties"]
+    for group in ("resources", "timeout"):
+        for name, schema in properties[group]["properties"].items():
+            for example in schema.get("examples", []):
+                assert re.search(schema["pattern"], example)
+                answer = api.post("/sandbox", {group: {name: example}})
+                assert answer.status == 201, (name, example, answer.json)
+                api.sandbox(answer.data["sandboxId"]).delete()
+
+
 def is_open(document, operation):
     return operation.get("security", document.get("security")) in ([], [{}], None)
 
