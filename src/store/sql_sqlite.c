@@ -304,7 +304,15 @@ int sql_connect_writer(struct sql_database *database, struct sql **out, struct e
 
     if (sql_connect(database, &sql, err) < 0)
         return -1;
-    if (sqlite_script(sql, "PRAGMA cache_size = -16384", err) < 0) {
+    int result = sqlite_script(sql, "PRAGMA cache_size = -16384", err);
+    if (result == 0 &&
+        sqlite3_db_readonly(sql->handle, "main") == 1) // SQLite opens it all the same
+        result =
+            error_set(err, ERROR_UNAVAILABLE,
+                      "open database '%s': it may not be written; look at its mode and whether "
+                      "its file system is read-only",
+                      database->path);
+    if (result < 0) {
         sql_disconnect(sql);
         return -1;
     }
