@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tests of src/core/lifecycle.c: every step from every state, with what each refusal says. */
-#include "core/lifecycle.h"
+#include "core/sandbox/lifecycle.h"
 
 #include "base/auto.h"
 #include "base/mem.h"
