@@ -2,7 +2,8 @@
 /*
  * The six functions a database must have, and the only ones that know which it is: sql_NAME.c fills
  * them in. Texts are written so that SQLite and PostgreSQL both take them, with parameters $1, $2,
- * … Everything blocks. A database may be used by many threads, a connection by one at a time.
+ * … Everything blocks.
+ * Threads: any but loops; a connection by one at a time.
  */
 #pragma once
 #include "base/auto.h"
