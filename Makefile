@@ -39,7 +39,7 @@ format:
 
 # Line coverage of the suites; see tools/coverage.
 coverage:
-	tools/setup build run test coverage
+	tools/setup build run test
 	tools/coverage
 
 install: all
