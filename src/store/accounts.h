@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Organisations, and the public keys their people log in with. All writes are durable. */
+/*
+ * Organisations, and the public keys their people log in with. All writes are durable.
+ * Threads: any but loops.
+ */
 #pragma once
 #include "store/store.h"
 

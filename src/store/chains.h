@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stacks of layers that have grown long: which there are, and one layer put in the place of many. */
+/*
+ * Stacks of layers that have grown long: which there are, and one layer put in the place of many.
+ * Threads: any but loops.
+ */
 #pragma once
 #include "store/checkpoints.h"
 

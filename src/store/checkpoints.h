@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checkpoints of a sandbox, and which layers are needed by whom. All writes are durable. */
+/*
+ * Checkpoints of a sandbox, and which layers are needed by whom. All writes are durable.
+ * Threads: any but loops.
+ */
 #pragma once
 #include "store/store.h"
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Executions and jobs: commands a user ran, how they ended and what they took. */
+/*
+ * Executions and jobs: commands a user ran, how they ended and what they took.
+ * Threads: any but loops.
+ */
 #pragma once
 #include "store/store.h"
 

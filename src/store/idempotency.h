@@ -4,6 +4,7 @@
  * Claim and finish belong into the transaction that writes what the request makes: then either both
  * are there or neither. Where the work takes long, claim first, finish with its record, and release
  * when it failed.
+ * Threads: any but loops.
  */
 #pragma once
 #include "store/store.h"

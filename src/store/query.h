@@ -2,6 +2,7 @@
 /*
  * A statement being written: its text and the parameters it names. Only our own words become text;
  * what a user gave is always a parameter. Private to the store.
+ * Threads: one per object.
  */
 #pragma once
 #include "store/sql.h"

@@ -2,6 +2,7 @@
 /*
  * Records as tables of fields: from one table come the columns of a statement, its parameters,
  * reading a row and freeing what was read. Private to the store.
+ * Threads: plain values.
  */
 #pragma once
 #include "store/query.h"

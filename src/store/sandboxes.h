@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sandboxes: what a user owns, with everything asked for, the state it is in and what it has used.
+/*
+ * Sandboxes: what a user owns, with everything asked for, the state it is in and what it has used.
+ * Threads: any but loops.
  */
 #pragma once
 #include "store/store.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Snapshots: what sandboxes can be started from beside runtimes. All writes but SNAPSHOT_PART_COUNT are durable. */
+/*
+ * Snapshots: what sandboxes can be started from beside runtimes. All writes but SNAPSHOT_PART_COUNT are durable.
+ * Threads: any but loops.
+ */
 #pragma once
 #include "store/store.h"
 

@@ -2,8 +2,8 @@
 /*
  * What a database must be able to do, and the only functions that know which one it is: sql_NAME.c
  * fills them in. Texts are written so that SQLite and PostgreSQL both take them, with parameters
- * $1, $2, … Everything blocks. A database may be used by many threads, a connection by one at a
- * time.
+ * $1, $2, … Everything blocks.
+ * Threads: any but loops; a connection by one at a time.
  */
 #pragma once
 #include "base/auto.h"

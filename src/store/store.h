@@ -13,6 +13,8 @@
  *
  * Errors: NOT_FOUND with the record's noun, CONFLICT (already there, or not in this state), LIMIT
  * (disk full), UNAVAILABLE (another process holds the database for too long), SYSTEM.
+ *
+ * Threads: any but loops.
  */
 #pragma once
 #include "base/auto.h"

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the store share and nobody else sees: this thread's connection, and writing
- * through it. */
+/*
+ * What the files of the store share and nobody else sees: this thread's connection, and writing
+ * through it.
+ * Threads: any but loops; a store_call is its thread's.
+ */
 #pragma once
 #include "base/embedded.h"
 #include "base/id.h"

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Streams: where the bytes of an output or of a user's own stream are kept, and whether more will
- * come. */
+/*
+ * Streams: where the bytes of an output or of a user's own stream are kept, and whether more will
+ * come.
+ * Threads: any but loops.
+ */
 #pragma once
 #include "store/store.h"
 
