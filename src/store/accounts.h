@@ -59,6 +59,3 @@ int store_ssh_key_remove(struct store *store, const char *organisation, const ch
 /* Oldest first. */
 int store_ssh_key_list(struct store *store, const char *organisation, const struct store_page *page,
                        struct ssh_key_list *out, struct error *err);
-/* Everywhere the fingerprint is known: whom a login may be. */
-int store_ssh_key_find(struct store *store, const char *fingerprint, struct ssh_key_list *out,
-                       struct error *err);

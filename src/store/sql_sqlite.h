@@ -25,7 +25,7 @@ struct sql_database {
 };
 
 #define STATEMENTS 128
-#define STATEMENT_ARGS 64
+#define STATEMENT_ARGS 80
 
 struct statement {
     uint64_t used; // when, on the connection's count of runs
