@@ -252,7 +252,7 @@ static int exchange_files(struct live *live, const struct checkpoint_record *rec
     }
     ending_exchange_files(live, scratch);
     if (live_launch_again(live, &later) < 0)
-        log_warn("a sandbox that went back to a checkpoint gets its box when it is used",
+        log_warn("a sandbox that went back to a checkpoint is started when it is used",
                  F("sandbox", (const char *)live->id), F("error", (const char *)later.text));
     return 0;
 }

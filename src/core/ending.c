@@ -135,7 +135,7 @@ static void remove_box(struct live *live, struct last_words *words)
         hear_last_words(live, words);
         keeper_unwatch(live->core->keeper, live);
         if (box_end(live->box, &err) < 0)
-            log_error("a box could not be removed whole", F("sandbox", (const char *)live->id),
+            log_error("a sandbox was not removed whole", F("sandbox", (const char *)live->id),
                       F("error", (const char *)err.text));
         live->is_box_over = true;
         box_free(take(live->box));

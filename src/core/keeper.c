@@ -55,7 +55,7 @@ int keeper_watch(struct keeper *keeper, struct live *live, struct error *err)
     live_ref(live);
     if (epoll_ctl(keeper->set, EPOLL_CTL_ADD, box_event_fd(live->box), &event) < 0) {
         live_free(live);
-        return error_sys(err, "listen to the box");
+        return error_sys(err, "listen to the sandbox");
     }
     live->is_watched = true;
     return 0;
@@ -285,7 +285,8 @@ static void tidy(void *data)
     keeper->is_behind = streams >= PURGE_AT_ONCE;
     // Also of boxes that were still dying when the server came.
     if (engine_sweep(core->engine, &err) < 0)
-        log_warn("traces of dead boxes could not be removed", F("error", (const char *)err.text));
+        log_warn("traces of dead sandboxes could not be removed",
+                 F("error", (const char *)err.text));
 }
 
 static void on_tidy(void *data)
@@ -313,7 +314,7 @@ static int prepare(struct keeper *keeper, struct error *err)
 
     keeper->set = epoll_create1(EPOLL_CLOEXEC);
     if (keeper->set < 0)
-        return error_sys(err, "make a set of boxes to listen to");
+        return error_sys(err, "make a set of sandboxes to listen to");
     if (loop_new(&keeper->loop, err) < 0 ||
         loop_watch_new(keeper->loop, keeper->set, on_set_ready, keeper, &keeper->watch, err) < 0 ||
         workers_new(&one, &keeper->tidier, err) < 0)

@@ -229,7 +229,7 @@ static void rest(void *data)
         live->record.box_slot = SANDBOX_NO_SLOT;
         (void)pthread_mutex_unlock(&live->lock);
         if (settle(live, false, &note, &err) < 0 && !live_is_in(live, LIVE_ENDING)) {
-            log_warn("a sandbox without a box could not be recorded as paused",
+            log_warn("a sandbox without processes could not be recorded as paused",
                      F("sandbox", (const char *)live->id), F("error", (const char *)err.text));
             (void)live_pass(live, STEP_READY, &err); // it gets a box when it is used
         }
