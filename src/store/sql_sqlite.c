@@ -21,7 +21,7 @@
 #define TIDY_PAGES 4000           // 16 MiB of log: copy back
 #define CROWDED_PAGES 16384       // 64 MiB of log: make readers wait so that it can begin anew
 
-static enum error_kind kind_of(int code, int sys)
+static enum error_reason kind_of(int code, int sys)
 {
     switch (code & 0xff) {
     case SQLITE_FULL:
@@ -45,7 +45,7 @@ static enum error_kind kind_of(int code, int sys)
     }
 }
 
-static const char *way_out(enum error_kind kind, int code)
+static const char *way_out(enum error_reason kind, int code)
 {
     switch (code & 0xff) {
     case SQLITE_NOTADB:
@@ -66,7 +66,7 @@ int sqlite_error(struct error *err, const struct sql *sql, int code, const char 
     bool is_io = (code & 0xff) == SQLITE_IOERR || (code & 0xff) == SQLITE_CANTOPEN;
     int kept = sqlite3_system_errno(sql->handle);
     int sys = is_io ? kept ? kept : last : 0;
-    enum error_kind kind = kind_of(code, sys);
+    enum error_reason kind = kind_of(code, sys);
 
     error_set(err, kind, "%s database '%s': %s%s%s%s", doing, sql->database->path,
               sqlite3_errmsg(sql->handle), sys ? ": " : "", sys ? strerror(sys) : "",

@@ -276,7 +276,7 @@ struct engine *open_engine(const struct engine_options *more)
         options.data_dir = data_dir;
     options.volume.size_bytes = 2ull << 30;
     if (engine_open(&options, &opened, &err) < 0) {
-        if (options.cgroup_mode && err.kind == ERROR_UNAVAILABLE)
+        if (options.cgroup_mode && error_is(&err, ERROR_UNAVAILABLE))
             SKIP("%s", err.text);
         test_fail(__FILE__, __LINE__, "%s", err.text);
     }

@@ -121,7 +121,7 @@ static void check_project_scheme(const struct project_case *one)
 
     mount_with_quota(one);
     (void)snprintf(path, sizeof path, "%s/data", places.disk);
-    if (volume_open(path, &exact, &volume, &err) < 0 && err.kind == ERROR_UNAVAILABLE)
+    if (volume_open(path, &exact, &volume, &err) < 0 && error_is(&err, ERROR_UNAVAILABLE))
         SKIP("%s", err.text);
     CHECK_OK(volume ? 0 : -1, err);
     volume_free(volume);
@@ -160,6 +160,6 @@ TEST(ext4_without_quota_is_refused_with_the_way_to_get_it)
         SKIP("%s is not on ext4", places.base);
     if (volume_open(places.data, &exact, &volume, &err) == 0)
         SKIP("this ext4 has project quota");
-    CHECK_INT(err.kind, ERROR_UNAVAILABLE);
+    CHECK_INT(error_kind(&err), ERROR_UNAVAILABLE);
     CHECK(strstr(err.text, "prjquota"));
 }
