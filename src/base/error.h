@@ -9,7 +9,7 @@
  * mount failed would look for its own mistake. Only where a caller's own path is followed does
  * errno say something about the caller: error_path.
  *
- * Threads: any; plain values.
+ * Threads: plain values.
  */
 #pragma once
 
@@ -71,11 +71,11 @@ enum error_reason {
     ERROR_RESTARTING, // the server is about to end
     ERROR_NOT_BUILT,  // a runtime that has to be built first
     ERROR_TOOL,       // a program that was called for help failed, and said why
-    ERROR_RETRY,      // the database was busy; the same call again may work
+    ERROR_RETRY,      // nothing of it is kept, and the same again may well succeed
 
     // ERROR_SYSTEM
     ERROR_NO_SPACE, // the server's own disk is full
-    ERROR_LOST,     // the database cannot be reached; what was asked may or may not have been done
+    ERROR_LOST,     // it may be kept, or not: look before doing it again
 
     ERROR_REASONS // how many there are
 };

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What burrow's exit codes mean, as env(1), timeout(1) and the shell have it. Which of the first ones an error ends a command other
- * than run with is in the table of base/error.c. */
+/*
+ * What burrow's exit codes mean, as env(1), timeout(1) and the shell have it. The table in
+ * base/error.c says which an error ends a command with, other than run.
+ * Threads: plain values.
+ */
 #pragma once
 #include "base/error.h"
 

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/thread.h"
 #include "core/core.h"
+#include "engine/box.h"
 #include "front/agentuity/agentuity.h"
 #include "front/aionis/aionis.h"
 #include "front/ops/ops.h"
@@ -301,6 +302,8 @@ static int run(struct server *server, struct error *err)
     char first_key[KEY_TEXT] = "";
     uint64_t since = clock_monotonic_ms();
 
+    if (engine_need_root(err) < 0)
+        return -1;
     raise_file_limit();
     if (prepare_signals(server, err) < 0)
         return -1;

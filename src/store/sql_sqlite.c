@@ -17,11 +17,12 @@
 
 #define FILE_NAME "burrow.db"
 #define APPLICATION_ID 0x42757277 // in the file's header: "Burw"
-#define BUSY_MS 10000             // other processes, such as a key being made, are quick
-#define TIDY_PAGES 4000           // 16 MiB of log: copy back
-#define CROWDED_PAGES 16384       // 64 MiB of log: make readers wait so that it can begin anew
+#define BUSY_MS                                                                                    \
+    2000 // other processes, such as a key being made, are quick; then the transaction is begun again
+#define TIDY_PAGES 4000     // 16 MiB of log: copy back
+#define CROWDED_PAGES 16384 // 64 MiB of log: make readers wait so that it can begin anew
 
-static enum error_reason kind_of(int code, int sys)
+static enum error_reason reason_of(int code, int sys)
 {
     switch (code & 0xff) {
     case SQLITE_FULL:
@@ -32,7 +33,7 @@ static enum error_reason kind_of(int code, int sys)
         return sys == ENOSPC || sys == EDQUOT || sys == EFBIG ? ERROR_LIMIT : ERROR_SYSTEM;
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
-        return ERROR_UNAVAILABLE;
+        return ERROR_RETRY;
     case SQLITE_CONSTRAINT:
         return code == SQLITE_CONSTRAINT_CHECK || code == SQLITE_CONSTRAINT_NOTNULL
                    ? ERROR_INVALID
@@ -45,7 +46,7 @@ static enum error_reason kind_of(int code, int sys)
     }
 }
 
-static const char *way_out(enum error_reason kind, int code)
+static const char *way_out(enum error_reason reason, int code)
 {
     switch (code & 0xff) {
     case SQLITE_NOTADB:
@@ -56,7 +57,7 @@ static const char *way_out(enum error_reason kind, int code)
     case SQLITE_BUSY:
         return "; another process holds it: try again";
     default:
-        return kind == ERROR_LIMIT ? "; make room on its disk" : "";
+        return reason == ERROR_LIMIT ? "; make room on its disk" : "";
     }
 }
 
@@ -66,13 +67,13 @@ int sqlite_error(struct error *err, const struct sql *sql, int code, const char 
     bool is_io = (code & 0xff) == SQLITE_IOERR || (code & 0xff) == SQLITE_CANTOPEN;
     int kept = sqlite3_system_errno(sql->handle);
     int sys = is_io ? kept ? kept : last : 0;
-    enum error_reason kind = kind_of(code, sys);
+    enum error_reason reason = reason_of(code, sys);
 
-    error_set(err, kind, "%s database '%s': %s%s%s%s", doing, sql->database->path,
+    error_set(err, reason, "%s database '%s': %s%s%s%s", doing, sql->database->path,
               sqlite3_errmsg(sql->handle), sys ? ": " : "", sys ? strerror(sys) : "",
-              way_out(kind, code));
+              way_out(reason, code));
     err->sys = sys;
-    return -1;
+    return error_about(err, "database");
 }
 
 int sqlite_script(struct sql *sql, const char *text, struct error *err)
@@ -304,7 +305,15 @@ int sql_connect_writer(struct sql_database *database, struct sql **out, struct e
 
     if (sql_connect(database, &sql, err) < 0)
         return -1;
-    if (sqlite_script(sql, "PRAGMA cache_size = -16384", err) < 0) {
+    int result = sqlite_script(sql, "PRAGMA cache_size = -16384", err);
+    if (result == 0 &&
+        sqlite3_db_readonly(sql->handle, "main") == 1) // SQLite opens it all the same
+        result =
+            error_set(err, ERROR_UNAVAILABLE,
+                      "open database '%s': it may not be written; look at its mode and whether "
+                      "its file system is read-only",
+                      database->path);
+    if (result < 0) {
         sql_disconnect(sql);
         return -1;
     }
@@ -365,9 +374,10 @@ static int sync_log(struct sql_database *database, struct error *err)
     autofree char *path = xasprintf("%s-wal", database->path);
     autofd fd = open(path, O_RDONLY | O_CLOEXEC);
 
-    if (fd < 0 || fdatasync(fd) < 0)
-        return error_sys(err, "bring database '%s' to the disk", database->path);
-    return 0;
+    if (fd >= 0 && fdatasync(fd) == 0)
+        return 0;
+    error_sys(err, "bring database '%s' to the disk", database->path);
+    return error_restate(err, ERROR_LOST, "database");
 }
 
 static int commit(struct sql *sql, struct error *err)
