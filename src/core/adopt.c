@@ -54,7 +54,7 @@ static int reopen(struct core *core, const char *id, struct stream **out, struct
     if (!id)
         return 0;
     if (store_stream_get(core->store, id, &record, err) < 0)
-        return err->kind == ERROR_NOT_FOUND ? 0 : -1;
+        return error_is(err, ERROR_NOT_FOUND) ? 0 : -1;
     if (record.state == STREAM_COMPLETE)
         return 0;
     return streams_reopen(core->streams, &record, out, err);

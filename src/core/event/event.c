@@ -14,9 +14,8 @@ int event_list(struct core *core, const struct actor *actor, const struct event_
     lookup_settle(core, filter->sandbox_id);
     if (store_sandbox_get(core->store, filter->sandbox_id, &row, err) < 0)
         return -1;
-    if (!actor_sees(actor, &row.owner)) {
-        error_set(err, ERROR_NOT_FOUND, "there is no sandbox '%s'", filter->sandbox_id);
-        return error_about(err, "sandbox", NULL);
-    }
+    if (!actor_sees(actor, &row.owner))
+        return error_refuse(err, ERROR_NOT_FOUND, "sandbox", "there is no sandbox '%s'",
+                            filter->sandbox_id);
     return store_event_list(core->store, filter, out, err);
 }

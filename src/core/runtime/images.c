@@ -91,7 +91,7 @@ static int open_runtime(const struct images *images, const char *reference,
 {
     if (runtime_image_open(images->data_dir, reference, out, err) == 0)
         return 0;
-    if (err->kind != ERROR_UNAVAILABLE || !err->reason || strcmp(err->reason, "not built") != 0)
+    if (!error_is(err, ERROR_NOT_BUILT))
         return -1;
     *err = (struct error){0};
     if (build(images, reference, err) < 0)
@@ -252,7 +252,7 @@ static int wait_opened(struct images *images, const char *reference, struct imag
     else if (start_opener(entry, err) == 0) {
         while (entry->attempts == attempt)
             (void)pthread_cond_wait(&images->opened, &images->lock);
-        if (entry->failure.kind == ERROR_NONE) {
+        if (error_is(&entry->failure, ERROR_NONE)) {
             *out = image_ref(entry->image);
             result = 0;
         } else {

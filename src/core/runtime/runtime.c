@@ -32,11 +32,11 @@ static bool is_among(const char *name, const char *const *names, size_t count)
 
 #define WAY_OUT "use base:latest or host:latest"
 
-static int refuse(enum error_kind kind, const struct runtime_reference *reference, const char *why,
-                  struct error *err)
+static int refuse(enum error_reason kind, const struct runtime_reference *reference,
+                  const char *why, struct error *err)
 {
-    error_set(err, kind, "runtime '%s:%s' %s; " WAY_OUT, reference->name, reference->tag, why);
-    return error_about(err, "runtime", NULL);
+    return error_refuse(err, kind, "runtime", "runtime '%s:%s' %s; " WAY_OUT, reference->name,
+                        reference->tag, why);
 }
 
 static int load(struct core *core, struct catalog **out, struct error *err)
@@ -220,6 +220,5 @@ int runtime_resolve(struct core *core, const char *id, char *name, struct error 
             (void)snprintf(name, RUNTIME_REFERENCE_TEXT, "%s", all.entries[i].name);
             return 0;
         }
-    error_set(err, ERROR_NOT_FOUND, "there is no runtime '%.60s'", id);
-    return error_about(err, "runtime", NULL);
+    return error_refuse(err, ERROR_NOT_FOUND, "runtime", "there is no runtime '%.60s'", id);
 }

@@ -120,10 +120,8 @@ int sandbox_pause(struct core *core, const struct actor *actor, const char *id,
 
     if (lookup_sandbox(core, actor, id, &sandbox, err) < 0)
         return -1;
-    if (sandbox->record.mode == SANDBOX_ONE_SHOT) {
-        error_set(err, ERROR_CONFLICT, "a one-shot sandbox cannot be paused");
-        return error_about(err, "sandbox", "state");
-    }
+    if (sandbox->record.mode == SANDBOX_ONE_SHOT)
+        return error_refuse(err, ERROR_STATE, "sandbox", "a one-shot sandbox cannot be paused");
     if (put_to_sleep(sandbox, err) < 0)
         return -1;
     sandbox_copy(sandbox, out);
@@ -182,8 +180,7 @@ int sandbox_launch_again(struct sandbox *sandbox, struct error *err)
 
 int sandbox_refuse_ending(struct error *err)
 {
-    error_set(err, ERROR_GONE, "the sandbox has ended");
-    return error_about(err, "sandbox", "ended");
+    return error_refuse(err, ERROR_ENDED, "sandbox", "the sandbox has ended");
 }
 
 /*
@@ -287,7 +284,7 @@ int sandbox_awake(struct sandbox *sandbox, bool *was_paused, struct error *err)
             return 0;
         *was_paused = true;
         if (sandbox_wake(sandbox, err) < 0 &&
-            err->kind != ERROR_CONFLICT) // somebody else may be at it
+            !error_is(err, ERROR_CONFLICT)) // somebody else may be at it
             return -1;
     }
 }

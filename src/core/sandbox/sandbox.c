@@ -20,8 +20,7 @@
 
 int lookup_missing(const char *noun, const char *id, struct error *err)
 {
-    error_set(err, ERROR_NOT_FOUND, "there is no %s '%.40s'", noun, id);
-    return error_about(err, noun, NULL);
+    return error_refuse(err, ERROR_NOT_FOUND, noun, "there is no %s '%.40s'", noun, id);
 }
 
 int lookup_record(struct core *core, const struct actor *actor, const char *id,
@@ -30,7 +29,7 @@ int lookup_record(struct core *core, const struct actor *actor, const char *id,
     autosandbox record = {0};
 
     if (store_sandbox_get(core->store, id, &record, err) < 0)
-        return err->kind == ERROR_NOT_FOUND ? lookup_missing("sandbox", id, err) : -1;
+        return error_is(err, ERROR_NOT_FOUND) ? lookup_missing("sandbox", id, err) : -1;
     if (!actor_sees(actor, &record.owner))
         return lookup_missing("sandbox", id, err);
     *out = record;
@@ -183,7 +182,7 @@ int sandbox_delete(struct core *core, const struct actor *actor, const char *id,
         return lookup_missing("sandbox", id, err);
     if (sandbox_await_calm(sandbox, err) < 0 ||
         ending_run(sandbox, STEP_DELETE, "deleted", err) < 0)
-        return err->kind == ERROR_GONE ? lookup_missing("sandbox", id, err) : -1;
+        return error_is(err, ERROR_GONE) ? lookup_missing("sandbox", id, err) : -1;
     return 0;
 }
 
@@ -252,8 +251,8 @@ int sandbox_files(struct sandbox *sandbox, int *conversation, struct error *err)
     int result = box_files(sandbox->box, sandbox->record.box_user,
                            sandbox->record.working_directory, conversation, err);
     sandbox_unlock_box(sandbox);
-    if (result < 0 && err->kind == ERROR_GONE)
-        error_about(err, "sandbox", "ended");
+    if (result < 0 && error_is(err, ERROR_GONE))
+        error_restate(err, ERROR_ENDED, "sandbox");
     return result;
 }
 

@@ -174,8 +174,8 @@ void sandbox_free(struct sandbox *sandbox)
 
 int sandbox_went_back(struct error *err)
 {
-    error_set(err, ERROR_CONFLICT, "the sandbox has just gone back to a checkpoint; try again");
-    return error_about(err, "sandbox", "state");
+    return error_refuse(err, ERROR_STATE, "sandbox",
+                        "the sandbox has just gone back to a checkpoint; try again");
 }
 
 int sandbox_lock_box(struct sandbox *sandbox, struct error *err)
@@ -186,8 +186,7 @@ int sandbox_lock_box(struct sandbox *sandbox, struct error *err)
     (void)pthread_mutex_unlock(&sandbox->box_lock);
     if (sandbox_is_in(sandbox, sandbox_in(SANDBOX_PAUSING)))
         return sandbox_went_back(err);
-    error_set(err, ERROR_GONE, "the sandbox has ended");
-    return error_about(err, "sandbox", "ended");
+    return error_refuse(err, ERROR_ENDED, "sandbox", "the sandbox has ended");
 }
 
 bool sandbox_try_box(struct sandbox *sandbox)

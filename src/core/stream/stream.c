@@ -148,14 +148,14 @@ struct stream *stream_open_quick(struct core *core, const char *id)
 
 static int ended(const char *id, struct error *err)
 {
-    error_set(err, ERROR_GONE, "stream '%s' is complete: nothing can be added to it", id);
-    return error_about(err, "stream", "complete");
+    return error_refuse(err, ERROR_COMPLETE, "stream",
+                        "stream '%s' is complete: nothing can be added to it", id);
 }
 
 static int commands(const char *id, struct error *err)
 {
-    error_set(err, ERROR_CONFLICT, "stream '%s' is written by a command, which also ends it", id);
-    return error_about(err, "stream", "busy");
+    return error_refuse(err, ERROR_BUSY, "stream",
+                        "stream '%s' is written by a command, which also ends it", id);
 }
 
 /* With the lock held: whether an append of this length may begin. */
@@ -170,12 +170,10 @@ static int check_append(const struct stream *stream, size_t length, struct error
         return commands(id, err);
     if (stream_is_frozen(stream))
         return ended(id, err);
-    if (limit && (length > limit || stream->size_bytes > limit - length)) {
-        error_set(err, ERROR_LIMIT,
-                  "stream '%s' would become larger than the %llu bytes a stream may have", id,
-                  (unsigned long long)limit);
-        return error_about(err, "stream", "size");
-    }
+    if (limit && (length > limit || stream->size_bytes > limit - length))
+        return error_refuse(err, ERROR_LIMIT, "stream",
+                            "stream '%s' would become larger than the %llu bytes a stream may have",
+                            id, (unsigned long long)limit);
     return 0;
 }
 
@@ -200,12 +198,8 @@ static int write_at(struct stream *stream, const char *data, size_t length, uint
         if (wrote < 0 && errno == EINTR)
             continue;
         if (wrote < 0) {
-            bool is_full = errno == ENOSPC || errno == EDQUOT;
             error_sys(err, "append to stream '%s'", stream->record.id);
-            return error_about(err, "stream",
-                               is_full          ? "disk_full"
-                               : errno == EFBIG ? "size"
-                                                : NULL);
+            return error_about(err, "stream");
         }
         data += wrote;
         length -= (size_t)wrote;
@@ -280,7 +274,7 @@ static int put_end(struct core *core, struct stream_record *row, struct error *e
     if (store_stream_update(core->store, row, STREAM_PART_STATE | STREAM_PART_SIZE,
                             stream_in(STREAM_OPEN), err) == 0)
         return 0;
-    return err->kind == ERROR_CONFLICT ? 0 : -1; // another was faster
+    return error_is(err, ERROR_CONFLICT) ? 0 : -1; // another was faster
 }
 
 int stream_complete(struct core *core, const struct actor *actor, const char *id, struct error *err)

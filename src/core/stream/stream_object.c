@@ -81,8 +81,7 @@ void stream_free(struct stream *stream)
 
 int stream_missing(const char *id, struct error *err)
 {
-    error_set(err, ERROR_NOT_FOUND, "there is no stream '%s'", id);
-    return error_about(err, "stream", NULL);
+    return error_refuse(err, ERROR_NOT_FOUND, "stream", "there is no stream '%s'", id);
 }
 
 struct stream *streams_find(struct streams *streams, const char *id)
@@ -163,7 +162,7 @@ static int open_file(struct stream *stream, struct error *err)
 
     if (spool_open_file(stream->streams->spool_fd, record->id, flags, &stream->fd, err) == 0)
         return 0;
-    if (err->kind != ERROR_NOT_FOUND)
+    if (!error_is(err, ERROR_NOT_FOUND))
         return -1;
     stream->is_removed = stream->is_complete = true;
     return 0;
@@ -283,10 +282,8 @@ int stream_erase(struct stream *stream, bool has_row, struct error *err)
         stream->is_complete = stream->is_removed = true;
     }
     (void)pthread_mutex_unlock(&stream->lock);
-    if (is_busy) {
-        error_set(err, ERROR_CONFLICT, "stream '%s' is used by a command", id);
-        return error_about(err, "stream", "busy");
-    }
+    if (is_busy)
+        return error_refuse(err, ERROR_BUSY, "stream", "stream '%s' is used by a command", id);
     hub_announce(streams->hub, id);
     if (spool_remove_file(streams->spool_fd, id, err) < 0)
         return -1;

@@ -51,7 +51,7 @@ static void *append_records(void *data)
     for (int i = 0; i < ROUNDS; i++) {
         if (stream_append(worker->core, &one_of_us, worker->id, record, sizeof record, &err) == 0)
             atomic_fetch_add(worker->counted, 1);
-        else if (err.kind == ERROR_GONE && strcmp(err.reason, "complete") == 0)
+        else if (error_is(&err, ERROR_COMPLETE))
             return NULL;
         else
             worker->fault = "an append failed";
@@ -179,7 +179,7 @@ static void *take_and_return(void *data)
         struct stream *stream = NULL;
         if (streams_take(worker->core->streams, &one_of_us, worker->id, &place, &stream, &err) <
             0) {
-            if (err.kind != ERROR_INVALID)
+            if (!error_is(&err, ERROR_INVALID))
                 worker->fault = "taking failed";
             continue;
         }
@@ -209,7 +209,7 @@ static void *remove_it(void *data)
 
     if (stream_remove(worker->core, &one_of_us, worker->id, &err) == 0)
         atomic_fetch_add(worker->counted, 1);
-    else if (err.kind != ERROR_NOT_FOUND)
+    else if (!error_is(&err, ERROR_NOT_FOUND))
         worker->fault = "removing failed";
     return NULL;
 }
@@ -221,7 +221,7 @@ static void *use_it(void *data)
 
     for (;;) {
         if (stream_append(worker->core, &one_of_us, worker->id, "x", 1, &err) < 0) {
-            if (err.kind != ERROR_NOT_FOUND)
+            if (!error_is(&err, ERROR_NOT_FOUND))
                 worker->fault = "an append failed in another way";
             return NULL;
         }
