@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "core/execution/command.h"
 #include "core/sandbox/ending.h"
+#include "core/sandbox/file_impl.h"
 #include "core/sandbox/monitor.h"
 #include "core/layer/layers.h"
 #include "core/sandbox/lookup.h"
@@ -292,7 +293,7 @@ static int make_dir(int conversation, const char *path, struct error *err)
 }
 
 /* Starting a command makes its directory; everything else needs files to be talked about. */
-static int populate(struct creation *creation, struct error *err)
+static int put_files(struct creation *creation, struct error *err)
 {
     const struct sandbox_request *request = creation->request;
     size_t n_more = request->command ? request->command->n_files : 0;
@@ -317,6 +318,17 @@ static int populate(struct creation *creation, struct error *err)
         write_files(conversation, request->files, request->n_files, err) < 0)
         return -1;
     return n_more ? write_files(conversation, request->command->files, n_more, err) : 0;
+}
+
+static int populate(struct creation *creation, struct error *err)
+{
+    struct sandbox *sandbox = creation->sandbox;
+
+    if (put_files(creation, err) == 0)
+        return 0;
+    return error_is(err, ERROR_DISK_FULL)
+               ? file_disk_full(sandbox->core, sandbox->record.disk_bytes, err)
+               : -1;
 }
 
 static int put_events(struct creation *creation, int64_t now, struct error *err)

@@ -22,7 +22,7 @@ int limits_check(int64_t memory_bytes, int64_t cpu_milli, int64_t disk_bytes, st
 
     for (size_t i = 0; i < ARRAY_SIZE(least); i++)
         if (asked[i] != 0 && asked[i] < least[i].minimum)
-            return error_set(err, ERROR_INVALID, "%s: a sandbox needs at least %s", least[i].name,
-                             least[i].text);
+            return error_refuse(err, ERROR_INVALID, least[i].name,
+                                "%s: a sandbox needs at least %s", least[i].name, least[i].text);
     return 0;
 }

@@ -77,7 +77,7 @@ static void log_call(const struct call_work *work, const struct error *err)
     const char *method = call->request ? call->request->method : NULL;
     const char *pattern = call->route ? call->route->pattern : NULL;
 
-    if (err && error_status(err) == 500)
+    if (err && error_is_fault(err))
         log_error("request failed", F("method", method), F("route", pattern),
                   F("error", (const char *)err->text));
     else if (log_is_on(LOG_LEVEL_DEBUG))

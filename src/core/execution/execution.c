@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "core/execution/command.h"
 #include "core/sandbox/ending.h"
+#include "core/sandbox/file_impl.h"
 #include "core/sandbox/lookup.h"
 #include "core/event/event_write.h"
 #include "core/account/once.h"
@@ -94,7 +95,9 @@ static int write_files(struct sandbox *sandbox, const struct execution_request *
         if (files_write_buffer(conversation, file->path, 0644, FILES_PARENTS, file->data,
                                file->length, err) < 0) {
             error_wrap(err, "write '%.200s'", file->path);
-            return error_about(err, "file");
+            return error_is(err, ERROR_DISK_FULL)
+                       ? file_disk_full(sandbox->core, sandbox->record.disk_bytes, err)
+                       : error_about(err, "file");
         }
     }
     return 0;

@@ -57,7 +57,7 @@ int layers_save(struct sandbox *sandbox, const char *name, uint64_t *bytes, stru
 int layers_explain(struct error *err)
 {
     if (err->sys == ENOSPC) {
-        error_set(err, ERROR_LIMIT, LAYERS_NO_ROOM);
+        error_refuse(err, ERROR_NO_SPACE, "volume", LAYERS_NO_ROOM);
         err->sys = ENOSPC;
     }
     return -1;

@@ -56,7 +56,7 @@ static int collect(struct core *core, const struct actor *actor, const char *san
         return -1;
     if (files_export(conv, path, maximum, packer_item, packer_data, packer, NULL, err) == 0)
         return 0;
-    if (error_is(err, ERROR_LIMIT) && !err->noun)
+    if (error_is(err, ERROR_LIMIT) && !error_is(err, ERROR_DISK_FULL) && !err->noun)
         return error_restate(err, ERROR_TOO_LARGE, "file");
     return file_failed(core, sandbox_id, err);
 }
