@@ -30,7 +30,7 @@ static const struct {
 
     [ERROR_REFUSED] = {"refused", ERROR_INVALID, 400, USAGE},
     [ERROR_DAMAGED] = {"damaged", ERROR_INVALID, 400, USAGE},
-    [ERROR_METHOD] = {"method", ERROR_INVALID, 405, USAGE},
+    [ERROR_METHOD] = {"method not allowed", ERROR_INVALID, 405, USAGE},
     [ERROR_LONG_TARGET] = {"long target", ERROR_INVALID, 414, USAGE},
     [ERROR_EXPECTATION] = {"expectation", ERROR_INVALID, 417, USAGE},
     [ERROR_LONG_HEAD] = {"long head", ERROR_INVALID, 431, USAGE},

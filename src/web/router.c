@@ -126,7 +126,9 @@ static int find_nothing(struct call *call, const struct route_match *match, stru
 {
     const struct http_request *request = call->request;
 
-    if (!match->other) {
+    bool is_top = strcmp(request->path, "/") == 0; // people look for a page there, not for methods
+
+    if (!match->other || is_top) {
         give_to(call, front_of(call->router, request->path));
         return error_refuse(err, ERROR_NOT_FOUND, "route", "there is nothing at '%.200s'",
                             request->path);
