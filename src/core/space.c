@@ -5,6 +5,8 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "core/layer/layers.h"
+#include "core/core_impl.h"
+#include "core/sandbox/registry.h"
 #include "core/sandbox/sandbox_object.h"
 #include "core/snapshot/snapshot_impl.h"
 #include "runtime/build.h"
@@ -52,7 +54,7 @@ static int measure_runtimes(struct core *core, struct space_use *use, struct err
 static void measure_scratches(struct core *core, struct space_use *use)
 {
     struct sandbox **all = NULL;
-    size_t count = registry_all(core->registry, &all);
+    size_t count = registry_all(core->sandboxes->registry, &all);
 
     for (size_t i = 0; i < count; i++) {
         struct error ignored = {0};

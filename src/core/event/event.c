@@ -11,7 +11,7 @@ int event_list(struct core *core, const struct actor *actor, const struct event_
 {
     autosandbox row = {0};
 
-    lookup_settle(core, filter->sandbox_id);
+    lookup_settle(core->sandboxes, filter->sandbox_id);
     if (store_sandbox_get(core->store, filter->sandbox_id, &row, err) < 0)
         return -1;
     if (!actor_sees(actor, &row.owner)) {

@@ -2,6 +2,7 @@
 /* Writes events; see note.h. */
 #include "core/event/event_write.h"
 
+#include "core/core_impl.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,5 +42,5 @@ int event_put_record(struct core *core, const struct sandbox_record *owner,
 
 int event_put(struct sandbox *sandbox, const struct event *event, struct error *err)
 {
-    return event_put_record(sandbox->core, &sandbox->record, event, err);
+    return event_put_record(sandbox->sandboxes->core, &sandbox->record, event, err);
 }

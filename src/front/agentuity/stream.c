@@ -145,7 +145,7 @@ static int read_stream(struct call *call, struct error *err)
         return -1;
     follow_start(&(struct follow_request){
         .loop = loop,
-        .hub = core_hub(call->core),
+        .hub = call->core->hub,
         .stream = stream,
         .response = call->response,
         .request = call->request,

@@ -142,7 +142,7 @@ int stream_put(struct call *call, struct error *err)
         return envelope_bare(call);
     parked_init(&put->parked, call);
     (void)snprintf(put->id, sizeof put->id, "%s", id);
-    put->watch = hub_watch(core_hub(call->core), id, on_hub, put);
+    put->watch = hub_watch(call->core->hub, id, on_hub, put);
     on_hub(put); // it may have become complete before it was watched
     struct drain_request request = {
         .loop = put->parked.loop,
