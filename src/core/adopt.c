@@ -10,7 +10,7 @@
 #include "core/runtime/images.h"
 #include "core/sandbox/monitor.h"
 #include "core/layer/layers.h"
-#include "core/event/event_write.h"
+#include "core/sandbox/sandbox_event.h"
 #include "core/sandbox/pool.h"
 #include "core/execution/queue.h"
 #include "core/snapshot/snapshot_impl.h"

@@ -3,6 +3,7 @@
 #include "core/core.h"
 
 #include "base/mem.h"
+#include "core/account/account.h"
 #include "core/snapshot/snapshot_impl.h"
 #include "loop/background.h"
 #include "core/adopt.h"
@@ -105,6 +106,16 @@ static int lock_data_dir(struct core *core, struct error *err)
     return 0;
 }
 
+static int open_streams(struct core *core, struct error *err)
+{
+    const struct streams_settings settings = {
+        .data_dir = core->settings.data_dir,
+        .limit_bytes = (uint64_t)core->settings.stream_limit_bytes,
+        .keep_ms = core->settings.keep_ms,
+    };
+    return streams_open(core->store, core->hub, &settings, &core->streams, err);
+}
+
 static int open_parts(struct core *core, struct error *err)
 {
     const struct engine_options engine = {.data_dir = core->settings.data_dir,
@@ -117,14 +128,13 @@ static int open_parts(struct core *core, struct error *err)
         return -1;
     if (lock_data_dir(core, err) < 0 ||
         store_open(core->settings.data_dir, &core->store, err) < 0 ||
-        keys_open(core->store, &core->keys, err) < 0)
+        accounts_open(core->store, &core->accounts, err) < 0)
         return -1;
     core->hub = hub_new();
     core->registry = registry_new();
     core->pool = pool_new(core);
     core->listings = listings_new(core->settings.data_dir);
-    if (queue_new(core, &core->queue, err) < 0 ||
-        streams_open(core->store, core->hub, &core->settings, &core->streams, err) < 0 ||
+    if (queue_new(core, &core->queue, err) < 0 || open_streams(core, err) < 0 ||
         images_open(core->settings.data_dir, &core->images, err) < 0 ||
         workers_new(&reaper, &core->reaper, err) < 0 || background_new(&core->background, err) < 0)
         return -1;
@@ -166,7 +176,7 @@ void core_free(struct core *core)
     streams_free(core->streams);
     listings_free(core->listings);
     images_free(core->images);
-    keys_free(core->keys);
+    accounts_free(core->accounts);
     hub_free(core->hub);
     store_free(core->store);
     engine_free(core->engine);
@@ -178,16 +188,6 @@ void core_free(struct core *core)
     free((char *)core->settings.archive_program);
     free((char *)core->settings.fail_step);
     free(core);
-}
-
-struct hub *core_hub(struct core *core)
-{
-    return core->hub;
-}
-
-struct keys *core_keys(struct core *core)
-{
-    return core->keys;
 }
 
 const struct core_settings *core_settings(const struct core *core)

@@ -6,13 +6,12 @@
 #pragma once
 #include "base/auto.h"
 #include "base/error.h"
+#include "core/account/account.h"
 #include "core/event/hub.h"
-#include "core/account/key.h"
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
-
-struct core;
 
 /* core_settings_default is where to start from. */
 struct core_settings {
@@ -40,6 +39,33 @@ struct core_settings {
 };
 extern const struct core_settings core_settings_default;
 
+/* The core is its rooms: a caller asks each through the headers in its folder. The rest is the core's own. */
+struct core {
+    struct hub *hub;           // event/hub.h: who waits for news of what
+    struct accounts *accounts; // account/
+    struct streams *streams;   // stream/
+    struct images *images;     // images.h: runtimes opened once
+
+    struct core_settings settings; // texts are ours
+    int lock_fd;                   // one server per data directory
+    struct store *store;
+    struct engine *engine;
+    struct pool *pool;             // pool.h: boxes made ahead
+    struct registry *registry;     // sandbox_object.h: the living ones
+    struct monitor *monitor;       // monitor.h: the core's own loop and thread
+    struct queue *queue;           // queue.h: executions that wait for their turn
+    struct background *background; // loop/background.h: work that can wait
+    struct listings *listings;     // listing.h: files of snapshots, listed once
+    _Atomic unsigned n_commands;   // that run
+    struct workers *reaper;        // the core's own: ending boxes, filling the pool
+    // Sandboxes that are over and still have a box. The reaper removes those, and whoever needs a new one when there are many.
+    struct {
+        pthread_mutex_t lock; // guards the list
+        struct sandbox *first, *last;
+        _Atomic unsigned count;
+    } endings;
+};
+
 /*
  * Blocks: opens, migrates, adopts, sweeps. ERROR_CONFLICT when another server has the data directory. The first key is not made
  * here.
@@ -50,8 +76,6 @@ int core_open(const struct core_settings *settings, struct core **out, struct er
 void core_free(struct core *core);
 DEFINE_AUTOPTR(core)
 
-struct hub *core_hub(struct core *core);
-struct keys *core_keys(struct core *core);
 const struct core_settings *core_settings(const struct core *core);
 
 struct core_health {

@@ -8,7 +8,7 @@
 #include "core/sandbox/ending.h"
 #include "core/event/event.h"
 #include "core/stream/feed.h"
-#include "core/event/event_write.h"
+#include "core/sandbox/sandbox_event.h"
 #include "core/execution/queue.h"
 
 #include <sched.h>
@@ -203,7 +203,7 @@ static void end_streams(struct sandbox *sandbox, struct execution *execution)
 static void give_up(struct core *core, struct stream *stream, bool is_new)
 {
     if (is_new)
-        streams_let_linger(core->streams, stream);
+        streams_keep_recent(core->streams, stream);
     else
         stream_free(stream);
 }

@@ -6,7 +6,7 @@
 #include "core/execution/command.h"
 #include "core/sandbox/ending.h"
 #include "core/sandbox/lookup.h"
-#include "core/event/event_write.h"
+#include "core/sandbox/sandbox_event.h"
 #include "core/account/once.h"
 #include "core/execution/queue.h"
 #include "engine/files.h"
@@ -128,7 +128,8 @@ static int put_start(const struct start *start, struct sandbox_record *next, str
                              SANDBOX_ALIVE, err) < 0 ||
         command_put(start->sandbox, start->execution, err) < 0 ||
         event_put(start->sandbox, &event, err) < 0 ||
-        once_finish(core, start->actor, start->request->once, start->execution->id, err) < 0)
+        once_finish(core->accounts, start->actor, start->request->once, start->execution->id, err) <
+            0)
         return -1;
     return store_commit(&together, err);
 }
@@ -298,13 +299,13 @@ int execution_start_awake(struct core *core, const struct actor *actor, const ch
 
     *was_paused = false;
 
-    if (once_claim(core, actor, request->once, &is_new, earlier, err) < 0)
+    if (once_claim(core->accounts, actor, request->once, &is_new, earlier, err) < 0)
         return -1;
     if (!is_new)
         return execution_get(core, actor, earlier, &request->kind, out, err);
     if (start_command(core, actor, sandbox_id, request, out, was_paused, err) == 0)
         return 0;
-    once_release(core, actor, request->once);
+    once_release(core->accounts, actor, request->once);
     return -1;
 }
 

@@ -4,7 +4,7 @@
  * and counts apart. News of an execution is told through the hub under its id. Calls block; any thread.
  */
 #pragma once
-#include "core/account/actor.h"
+#include "core/account/once.h"
 #include "store/executions.h"
 
 #include <stdbool.h>
@@ -29,13 +29,6 @@ enum output_target {
 struct output_request {
     enum output_target target;
     const char *stream_id;
-};
-
-/* Exactly once, however often it is sent. */
-struct once {
-    const char *realm; // what kind of request, by which front
-    const char *key;   // the client's
-    unsigned char request_hash[32];
 };
 
 #define EXECUTION_DEFAULT (-1)

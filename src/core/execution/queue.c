@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "core/execution/command.h"
 #include "core/sandbox/ending.h"
-#include "core/event/event_write.h"
+#include "core/sandbox/sandbox_event.h"
 
 #include <string.h>
 

@@ -3,8 +3,10 @@
 #pragma once
 #include "core/sandbox/sandbox_object.h"
 
-/* ERROR_NOT_FOUND, with the noun: "there is no sandbox 'x'". Returns -1. */
-int lookup_missing(const char *noun, const char *id, struct error *err);
+static inline int lookup_missing(const char *noun, const char *id, struct error *err)
+{
+    return error_missing(err, noun, id);
+}
 
 /* The record, if the actor sees it; deleted ones too. */
 int lookup_record(struct core *core, const struct actor *actor, const char *id,

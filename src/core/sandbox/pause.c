@@ -7,7 +7,7 @@
 #include "core/sandbox/monitor.h"
 #include "core/sandbox/sandbox_object.h"
 #include "core/sandbox/lookup.h"
-#include "core/event/event_write.h"
+#include "core/sandbox/sandbox_event.h"
 #include "core/sandbox/pool.h"
 
 /* A state that is only passed through: in memory, so after a crash it is as it was before. */

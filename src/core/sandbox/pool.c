@@ -245,7 +245,7 @@ static int fill_once(struct pool *pool, bool *is_full, struct error *err)
     unsigned made = 0;
 
     *is_full = true;
-    (void)streams_stash(pool->core->streams);
+    (void)streams_make_spares(pool->core->streams);
     if (!images_is_ready(pool->core->images, pool->core->settings.default_runtime))
         return 0; // it is being built; the monitor comes by again
     if (make_parks(pool, err) < 0 ||
@@ -285,7 +285,7 @@ static bool wants_filling(struct pool *pool)
     unsigned wanted = settings->parked_one_shot + settings->parked_kept;
     return (wanted > 0 && images_is_ready(pool->core->images, settings->default_runtime) &&
             pool_waiting(pool) < wanted) ||
-           streams_wants_stash(pool->core->streams);
+           streams_needs_spares(pool->core->streams);
 }
 
 /*

@@ -7,7 +7,7 @@
 #include "core/sandbox/ending.h"
 #include "core/sandbox/sandbox_object.h"
 #include "core/sandbox/lookup.h"
-#include "core/event/event_write.h"
+#include "core/sandbox/sandbox_event.h"
 #include "base/strings.h"
 #include "engine/files.h"
 
@@ -17,12 +17,6 @@
 
 #define FILE_TIMEOUT_MS 60000
 #define ENV_MAX (256u << 10)
-
-int lookup_missing(const char *noun, const char *id, struct error *err)
-{
-    error_set(err, ERROR_NOT_FOUND, "there is no %s '%.40s'", noun, id);
-    return error_about(err, noun, NULL);
-}
 
 int lookup_record(struct core *core, const struct actor *actor, const char *id,
                   struct sandbox_record *out, struct error *err)
@@ -168,7 +162,7 @@ static int delete_record(struct core *core, const struct actor *actor, const cha
     if (store_begin(core->store, STORE_FAST, &together, err) < 0 ||
         store_sandbox_update(core->store, &record, SANDBOX_PART_STATE | SANDBOX_PART_BOX,
                              SANDBOX_OVER, err) < 0 ||
-        event_put_record(core, &record, &event, err) < 0)
+        event_write(core->store, record.id, &record.owner, &event, err) < 0)
         return -1;
     return store_commit(&together, err);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Events: what happened to a sandbox, also after it is gone. */
-#include "core/event/event.h"
+#include "core/sandbox/sandbox_event.h"
 #include "front/agentuity/agentuity_impl.h"
 #include "front/agentuity/page.h"
 #include "front/agentuity/render.h"

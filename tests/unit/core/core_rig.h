@@ -11,11 +11,14 @@ static inline struct core *rig_core(void)
 {
     static struct core core;
     static char data_dir[160];
+    struct error err = {0};
 
+    accounts_free(core.accounts); // of the test before
     core = (struct core){.store = fixture_store()};
     (void)snprintf(data_dir, sizeof data_dir, "%.*s",
                    (int)(strrchr(fixture_path(), '/') - fixture_path()), fixture_path());
     core.settings.data_dir = data_dir;
+    CHECK_OK(accounts_open(core.store, &core.accounts, &err), err);
     return &core;
 }
 

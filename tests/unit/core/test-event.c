@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tests of src/core/event.c and statistics.c. */
-#include "core/event/event.h"
+#include "core/sandbox/sandbox_event.h"
 
 #include "core/sandbox/statistics.h"
 #include "core_rig.h"
