@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "core/execution/command.h"
 #include "core/sandbox/ending.h"
-#include "core/runtime/images.h"
+#include "core/runtime/runtimes.h"
 #include "core/sandbox/monitor.h"
 #include "core/layer/layers.h"
 #include "core/sandbox/sandbox_event.h"
@@ -199,8 +199,8 @@ static void set_runtime_env(struct sandbox *sandbox)
     autoptr(image) image = NULL;
     struct error ignored = {0};
 
-    if (!images_is_ready(sandbox->core->images, sandbox->record.runtime) ||
-        image_get(sandbox->core->images, sandbox->record.runtime, &image, &ignored) < 0)
+    if (!runtimes_is_ready(sandbox->core->runtimes, sandbox->record.runtime) ||
+        image_get(sandbox->core->runtimes, sandbox->record.runtime, &image, &ignored) < 0)
         return; // gone since: commands do without its variables
     size_t count = 0;
     char **env = image_runtime(image)->env;

@@ -7,7 +7,7 @@
 #include "core/snapshot/snapshot_impl.h"
 #include "loop/background.h"
 #include "core/adopt.h"
-#include "core/runtime/images.h"
+#include "core/runtime/runtimes.h"
 #include "core/sandbox/monitor.h"
 #include "core/snapshot/listing.h"
 #include "core/sandbox/sandbox_object.h"
@@ -135,7 +135,8 @@ static int open_parts(struct core *core, struct error *err)
     core->pool = pool_new(core);
     core->listings = listings_new(core->settings.data_dir);
     if (queue_new(core, &core->queue, err) < 0 || open_streams(core, err) < 0 ||
-        images_open(core->settings.data_dir, &core->images, err) < 0 ||
+        runtimes_open(core->settings.data_dir, core->settings.default_runtime, &core->runtimes,
+                      err) < 0 ||
         workers_new(&reaper, &core->reaper, err) < 0 || background_new(&core->background, err) < 0)
         return -1;
     return monitor_new(core, &core->monitor, err);
@@ -153,7 +154,7 @@ int core_open(const struct core_settings *settings, struct core **out, struct er
         return -1;
     queue_start(core->queue);
     snapshot_resume_work(core);
-    images_prefetch(core->images, core->settings.default_runtime);
+    runtimes_prefetch(core->runtimes, core->settings.default_runtime);
     *out = take(core);
     return 0;
 }
@@ -175,7 +176,7 @@ void core_free(struct core *core)
     monitor_free(core->monitor); // what was posted to its loop is run here
     streams_free(core->streams);
     listings_free(core->listings);
-    images_free(core->images);
+    runtimes_free(core->runtimes);
     accounts_free(core->accounts);
     hub_free(core->hub);
     store_free(core->store);
@@ -202,6 +203,7 @@ void core_health(struct core *core, struct core_health *out)
         .parked = pool_waiting(core->pool),
         .commands = core->n_commands,
         .queued = queue_waiting(core->queue),
-        .is_default_runtime_ready = images_is_ready(core->images, core->settings.default_runtime),
+        .is_default_runtime_ready =
+            runtimes_is_ready(core->runtimes, core->settings.default_runtime),
     };
 }

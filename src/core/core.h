@@ -44,7 +44,7 @@ struct core {
     struct hub *hub;           // event/hub.h: who waits for news of what
     struct accounts *accounts; // account/
     struct streams *streams;   // stream/
-    struct images *images;     // images.h: runtimes opened once
+    struct runtimes *runtimes; // runtime/
 
     struct core_settings settings; // texts are ours
     int lock_fd;                   // one server per data directory

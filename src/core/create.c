@@ -439,7 +439,7 @@ int sandbox_create(struct core *core, const struct actor *actor,
     bool is_new = false;
 
     if (check(request, err) < 0 ||
-        (request->runtime && runtime_check(core, request->runtime, err) < 0) ||
+        (request->runtime && runtime_check(core->runtimes, request->runtime, err) < 0) ||
         once_claim(core->accounts, actor, request->once, &is_new, earlier, err) < 0)
         return -1;
     if (!is_new)

@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "core/sandbox/ending.h"
-#include "core/runtime/images.h"
+#include "core/runtime/runtimes.h"
 #include "base/strings.h"
 #include "engine/park.h"
 
@@ -154,7 +154,7 @@ int pool_take(struct pool *pool, const struct pool_request *request, struct pool
 {
     autoptr(image) image = NULL;
 
-    if (image_get(pool->core->images, request->runtime, &image, err) < 0)
+    if (image_get(pool->core->runtimes, request->runtime, &image, err) < 0)
         return -1;
     bool is_common = !request->layers && !request->scratch && is_roomy(pool, request);
     if (!(is_common && take_parked(pool, image, request, out)) &&
@@ -215,7 +215,7 @@ static int make_parks(struct pool *pool, struct error *err)
     const struct core_settings *settings = &pool->core->settings;
     autoptr(image) image = NULL;
 
-    if (image_get(pool->core->images, settings->default_runtime, &image, err) < 0)
+    if (image_get(pool->core->runtimes, settings->default_runtime, &image, err) < 0)
         return -1;
     if (pool->image == image)
         return 0;
@@ -246,7 +246,7 @@ static int fill_once(struct pool *pool, bool *is_full, struct error *err)
 
     *is_full = true;
     (void)streams_make_spares(pool->core->streams);
-    if (!images_is_ready(pool->core->images, pool->core->settings.default_runtime))
+    if (!runtimes_is_ready(pool->core->runtimes, pool->core->settings.default_runtime))
         return 0; // it is being built; the monitor comes by again
     if (make_parks(pool, err) < 0 ||
         engine_fill_networks(pool->core->engine, NETWORKS_AHEAD, err) < 0 ||
@@ -283,7 +283,7 @@ static bool wants_filling(struct pool *pool)
 {
     const struct core_settings *settings = &pool->core->settings;
     unsigned wanted = settings->parked_one_shot + settings->parked_kept;
-    return (wanted > 0 && images_is_ready(pool->core->images, settings->default_runtime) &&
+    return (wanted > 0 && runtimes_is_ready(pool->core->runtimes, settings->default_runtime) &&
             pool_waiting(pool) < wanted) ||
            streams_needs_spares(pool->core->streams);
 }

@@ -63,7 +63,7 @@ int snapshot_build_begin(struct core *core, const struct actor *actor,
     int64_t now = (int64_t)clock_wall_ms();
 
     if (snapshot_check_words(build->name, build->tag, err) < 0 ||
-        runtime_check(core, build->runtime, err) < 0 ||
+        runtime_check(core->runtimes, build->runtime, err) < 0 ||
         find_unchanged(core, actor, build, is_unchanged, out, err) < 0)
         return -1;
     if (*is_unchanged)
