@@ -10,10 +10,10 @@
 #include "core/sandbox/registry.h"
 #include "core/sandbox/sandbox_box.h"
 #include "core/sandbox/ending.h"
-#include "core/runtime/images.h"
+#include "core/runtime/runtimes.h"
 #include "core/sandbox/monitor.h"
 #include "core/layer/layers.h"
-#include "core/event/event_write.h"
+#include "core/sandbox/sandbox_event.h"
 #include "core/sandbox/pool.h"
 #include "core/execution/queue.h"
 #include "core/snapshot/snapshot_impl.h"
@@ -203,8 +203,8 @@ static void set_runtime_env(struct sandbox *sandbox)
     autoptr(image) image = NULL;
     struct error ignored = {0};
 
-    if (!images_is_ready(sandbox->sandboxes->images, sandbox->record.runtime) ||
-        image_get(sandbox->sandboxes->images, sandbox->record.runtime, &image, &ignored) < 0)
+    if (!runtimes_is_ready(sandbox->sandboxes->runtimes, sandbox->record.runtime) ||
+        image_get(sandbox->sandboxes->runtimes, sandbox->record.runtime, &image, &ignored) < 0)
         return; // gone since: commands do without its variables
     size_t count = 0;
     char **env = image_runtime(image)->env;

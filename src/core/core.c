@@ -6,7 +6,7 @@
 #include "core/adopt.h"
 #include "core/execution/executions.h"
 #include "core/execution/queue.h"
-#include "core/runtime/images.h"
+#include "core/runtime/runtimes.h"
 #include "core/sandbox/monitor.h"
 #include "core/sandbox/pool.h"
 #include "core/sandbox/registry.h"
@@ -84,6 +84,16 @@ static int lock_data_dir(struct core *core, struct error *err)
     return 0;
 }
 
+static int open_streams(struct core *core, struct error *err)
+{
+    const struct streams_settings settings = {
+        .data_dir = core->settings.data_dir,
+        .limit_bytes = (uint64_t)core->settings.stream_limit_bytes,
+        .keep_ms = core->settings.keep_ms,
+    };
+    return streams_open(core->store, core->hub, &settings, &core->streams, err);
+}
+
 static int open_rooms(struct core *core, struct error *err)
 {
     const struct workers_settings reaper = {
@@ -91,9 +101,9 @@ static int open_rooms(struct core *core, struct error *err)
 
     core->hub = hub_new();
     core->listings = listings_new(core->settings.data_dir);
-    if (keys_open(core->store, &core->keys, err) < 0 ||
-        streams_open(core->store, core->hub, &core->settings, &core->streams, err) < 0 ||
-        images_open(core->settings.data_dir, &core->images, err) < 0 ||
+    if (accounts_open(core->store, &core->accounts, err) < 0 || open_streams(core, err) < 0 ||
+        runtimes_open(core->settings.data_dir, core->settings.default_runtime, &core->runtimes,
+                      err) < 0 ||
         workers_new(&reaper, &core->reaper, err) < 0 || background_new(&core->background, err) < 0)
         return -1;
     const struct sandboxes parts = {
@@ -101,8 +111,9 @@ static int open_rooms(struct core *core, struct error *err)
         .store = core->store,
         .engine = core->engine,
         .hub = core->hub,
+        .accounts = core->accounts,
         .streams = core->streams,
-        .images = core->images,
+        .runtimes = core->runtimes,
         .core = core,
         .reaper = core->reaper,
     };
@@ -135,7 +146,7 @@ int core_open(const struct core_settings *settings, struct core **out, struct er
         return -1;
     queue_start(core->executions->queue);
     snapshot_resume_work(core);
-    images_prefetch(core->images, core->settings.default_runtime);
+    runtimes_prefetch(core->runtimes, core->settings.default_runtime);
     *out = take(core);
     return 0;
 }
@@ -163,8 +174,8 @@ void core_free(struct core *core)
     sandboxes_free(core->sandboxes);
     streams_free(core->streams);
     listings_free(core->listings);
-    images_free(core->images);
-    keys_free(core->keys);
+    runtimes_free(core->runtimes);
+    accounts_free(core->accounts);
     hub_free(core->hub);
     store_free(core->store);
     engine_free(core->engine);
@@ -184,6 +195,7 @@ void core_health(struct core *core, struct core_health *out)
         .parked = pool_waiting(core->sandboxes->pool),
         .commands = core->executions->n_running,
         .queued = queue_waiting(core->executions->queue),
-        .is_default_runtime_ready = images_is_ready(core->images, core->settings.default_runtime),
+        .is_default_runtime_ready =
+            runtimes_is_ready(core->runtimes, core->settings.default_runtime),
     };
 }

@@ -8,7 +8,7 @@
 #pragma once
 #include "base/auto.h"
 #include "base/error.h"
-#include "core/account/key.h"
+#include "core/account/account.h"
 #include "core/event/hub.h"
 #include "core/settings.h"
 
@@ -18,19 +18,20 @@
 struct background;
 struct engine;
 struct executions;
-struct images;
+struct runtimes;
 struct listings;
 struct sandboxes;
 struct store;
 struct streams;
 struct workers;
 
+/* The core is its rooms: a caller asks each through the headers in its folder. */
 struct core {
     struct core_settings settings; // strings are ours
     struct hub *hub;
-    struct keys *keys;
+    struct accounts *accounts;
     struct streams *streams;
-    struct images *images;
+    struct runtimes *runtimes;
     struct sandboxes *sandboxes;
     struct executions *executions;
     // What the rooms share; no front knows what is in these.

@@ -16,7 +16,7 @@
 #include "core/layer/layers.h"
 #include "core/sandbox/lookup.h"
 #include "core/snapshot/merge.h"
-#include "core/event/event_write.h"
+#include "core/sandbox/sandbox_event.h"
 #include "core/account/once.h"
 #include "core/sandbox/pool.h"
 #include "core/runtime/runtime.h"
@@ -174,7 +174,7 @@ static int hold_layers(struct creation *creation, struct error *err)
         store_snapshot_get(core->store, creation->snapshot.id, &now, err) < 0)
         return -1;
     if (now.state != SNAPSHOT_READY)
-        return lookup_missing("snapshot", now.id, err);
+        return error_missing(err, "snapshot", now.id);
     set_layers(creation->sandbox, now.layers);
     if (layers_use(core, now.layers, creation->sandbox->id, err) < 0)
         return -1;
@@ -357,7 +357,7 @@ static int put_all(struct creation *creation, struct sandbox_record *next, struc
         return -1;
     if (put_events(creation, now, err) < 0 ||
         (creation->execution && execution_put(creation->sandbox, creation->execution, err) < 0) ||
-        once_finish(core->store, creation->actor, creation->request->once, creation->sandbox->id,
+        once_finish(core->accounts, creation->actor, creation->request->once, creation->sandbox->id,
                     err) < 0)
         return -1;
     return store_commit(&together, err);
@@ -445,19 +445,19 @@ int sandbox_create(struct core *core, const struct actor *actor,
     bool is_new = false;
 
     if (check(request, err) < 0 ||
-        (request->runtime && runtime_check(core, request->runtime, err) < 0) ||
-        once_claim(core->store, actor, request->once, &is_new, earlier, err) < 0)
+        (request->runtime && runtime_check(core->runtimes, request->runtime, err) < 0) ||
+        once_claim(core->accounts, actor, request->once, &is_new, earlier, err) < 0)
         return -1;
     if (!is_new)
         return recall(core, actor, earlier, out, first, err);
     if (request->snapshot &&
         snapshot_find_ready(core, actor, request->snapshot, &creation.snapshot, err) < 0) {
-        once_release(core->store, actor, request->once);
+        once_release(core->accounts, actor, request->once);
         return -1;
     }
     if (create(&creation, out, first, err) == 0)
         return 0;
     abandon(&creation, err);
-    once_release(core->store, actor, request->once);
+    once_release(core->accounts, actor, request->once);
     return -1;
 }

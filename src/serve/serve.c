@@ -120,7 +120,7 @@ static void reload(struct server *server)
     struct error err = {0};
 
     notify_reloading();
-    keys_forget(server->core->keys);
+    key_forget_checks(server->core->accounts);
     if (config_read(server->argc, server->argv, &fresh, &err) < 0) {
         log_warn("settings not read again", F("error", err.text));
     } else {
@@ -243,7 +243,7 @@ static int open_server(struct server *server, char first_key[KEY_TEXT], struct e
     settings.parked_directory = AGENTUITY_HOME;
     tune_memory();
     if (core_open(&settings, &server->core, err) < 0 ||
-        first_key_prepare(server->core->keys, &server->config, first_key, err) < 0 ||
+        first_key_prepare(server->core->accounts, &server->config, first_key, err) < 0 ||
         loop_new(&server->loop, err) < 0 || open_front(server, err) < 0 ||
         open_network(server, err) < 0 ||
         loop_watch_new(server->loop, server->signal_fd, on_signal, server, &server->signals, err) <

@@ -203,7 +203,7 @@ static int read_json(struct call_work *work, struct error *err)
 static void be_anybody(struct call_work *work)
 {
     if (work->settings->core)
-        keys_local_actor(work->settings->core->keys, &work->call.actor);
+        accounts_local_actor(work->settings->core->accounts, &work->call.actor);
     work->has_actor = true;
 }
 
@@ -213,7 +213,7 @@ static int run(struct call_work *work, struct error *err)
 
     if (!work->has_actor && work->settings->is_open)
         be_anybody(work);
-    if (!work->has_actor && auth_check(call->core->keys, call->request, &call->actor, err) < 0)
+    if (!work->has_actor && auth_check(call->core->accounts, call->request, &call->actor, err) < 0)
         return -1;
     work->has_actor = true;
     if (call->route->body == BODY_JSON && !call->body && read_json(work, err) < 0)
@@ -290,7 +290,7 @@ static int run_here(struct call_work *work, struct error *err)
     if (!work->has_actor && work->settings->is_open)
         be_anybody(work);
     if (!work->has_actor)
-        work->has_actor = auth_check_quick(call->core->keys, call->request, &call->actor);
+        work->has_actor = auth_check_quick(call->core->accounts, call->request, &call->actor);
     return work->has_actor ? call->route->handle(call, err) : CALL_ELSEWHERE;
 }
 

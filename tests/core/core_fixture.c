@@ -58,7 +58,7 @@ static void open_core(void)
     settings.parked_kept = 1;
     settings.archive_program = getenv("BURROW_ARCHIVE");
     CHECK_OK(core_open(&settings, &core, &err), err);
-    keys_local_actor(core->keys, &actor);
+    accounts_local_actor(core->accounts, &actor);
 }
 
 void begin_core_test(void)
@@ -221,7 +221,7 @@ const char *content_of(const char *id)
     struct stream_progress progress;
     struct error err = {0};
 
-    CHECK_OK(stream_open(core, id, &stream, &err), err);
+    CHECK_OK(stream_open(core->streams, id, &stream, &err), err);
     stream_progress(stream, &progress);
     CHECK(progress.is_complete);
     ssize_t length = pread(stream_fd(stream), text, sizeof text - 1, 0);

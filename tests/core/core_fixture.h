@@ -6,7 +6,7 @@
 #pragma once
 #include "core/core.h"
 #include "core/create.h"
-#include "core/event/event.h"
+#include "core/sandbox/sandbox_event.h"
 #include "core/execution/execution.h"
 #include "core/sandbox/sandbox.h"
 #include "core/stream/stream.h"

@@ -132,7 +132,7 @@ static void run_to_the_end(struct player *player)
     autoptr(stream) output = NULL;
     struct stream_progress progress = {0};
     char text[20] = "";
-    if (stream_open(core, end.stdout_stream, &output, &err) == 0) {
+    if (stream_open(core->streams, end.stdout_stream, &output, &err) == 0) {
         stream_progress(output, &progress);
         (void)!pread(stream_fd(output), text, sizeof text - 1, 0);
     }
@@ -177,21 +177,24 @@ static void feed(struct player *player)
 
     if (!look(player, board.sandboxes, id))
         return;
-    if (stream_create(core, &actor, &wanted, &input, &err) < 0) {
+    if (stream_create(core->streams, &actor, &wanted, &input, &err) < 0) {
         blame(player, "make a stream: %s", err.text);
         return;
     }
     const char *argv[] = {"cat", NULL};
     struct execution_request request = {
         .kind = EXECUTION_JOB, .argv = argv, .stdin_stream = input.id};
-    (void)judge(player, "append", stream_append(core, &actor, input.id, "one ", 4, &err), &err);
+    (void)judge(player, "append", stream_append(core->streams, &actor, input.id, "one ", 4, &err),
+                &err);
     if (!judge(player, "execute",
                execution_start(core->executions, &actor, id, &request, &made, &err), &err))
         return;
     post(board.commands, pick(player, PLACES), made.id, NULL);
-    (void)judge(player, "append", stream_append(core, &actor, input.id, "two", 3, &err), &err);
+    (void)judge(player, "append", stream_append(core->streams, &actor, input.id, "two", 3, &err),
+                &err);
     if (pick(player, 2)) // else it is read until somebody ends its command
-        (void)judge(player, "complete", stream_complete(core, &actor, input.id, &err), &err);
+        (void)judge(player, "complete", stream_complete(core->streams, &actor, input.id, &err),
+                    &err);
 }
 
 static void stop(struct player *player)
@@ -273,8 +276,8 @@ static void list_all(struct player *player)
                 execution_list(core->executions, &actor, &commands, &executions, &err), &err);
     if (look(player, board.sandboxes, id)) {
         events.sandbox_id = id;
-        (void)judge(player, "list events", event_list(core, &actor, &events, &happened, &err),
-                    &err);
+        (void)judge(player, "list events",
+                    event_list(core->sandboxes, &actor, &events, &happened, &err), &err);
     }
     core_health(core, &health);
 }
@@ -296,7 +299,7 @@ static void follow(struct player *player)
     struct error err = {0};
 
     if (!look(player, board.streams, id) ||
-        !judge(player, "open", stream_open(core, id, &stream, &err), &err))
+        !judge(player, "open", stream_open(core->streams, id, &stream, &err), &err))
         return;
     struct watch *watch = hub_watch(core->hub, id, on_box_events, (void *)&count);
     for (int ms = 0; ms < FOLLOWED_MS && !now.is_complete; ms += 5) {
@@ -363,7 +366,7 @@ static void check_events(const char *sandbox)
     unsigned created = 0, ended = 0, deleted = 0;
     struct error err = {0};
 
-    CHECK_OK(event_list(core, &actor, &filter, &events, &err), err);
+    CHECK_OK(event_list(core->sandboxes, &actor, &filter, &events, &err), err);
     for (size_t i = 0; i < events.count; i++) {
         created += strcmp(events.rows[i].type, EVENT_CREATE) == 0;
         ended += strcmp(events.rows[i].type, EVENT_TERMINATED) == 0;
@@ -563,10 +566,10 @@ CORE_TEST(a_core_closes_while_a_command_reads_its_input)
     struct error err = {0};
 
     make_sandbox(id);
-    CHECK_OK(stream_create(core, &actor, &wanted, &input, &err), err);
+    CHECK_OK(stream_create(core->streams, &actor, &wanted, &input, &err), err);
     struct execution_request request = {.argv = argv, .stdin_stream = input.id};
     CHECK_OK(execution_start(core->executions, &actor, id, &request, &made, &err), err);
-    CHECK_OK(stream_append(core, &actor, input.id, "hello", 5, &err), err);
+    CHECK_OK(stream_append(core->streams, &actor, input.id, "hello", 5, &err), err);
     reopen_core();
     await_execution(made.id, &end); // what it had not read yet never comes
     CHECK_INT(end.state, EXECUTION_FAILED);

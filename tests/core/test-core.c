@@ -116,7 +116,7 @@ CORE_TEST(an_idle_sandbox_ends_and_says_why)
     CHECK_STR(ended.reason, "idle");
     struct event_filter filter = {.sandbox_id = made.id, .page = {.limit = 10}};
     autoevents events = {0};
-    CHECK_OK(event_list(core, &actor, &filter, &events, &err), err);
+    CHECK_OK(event_list(core->sandboxes, &actor, &filter, &events, &err), err);
     CHECK_STR(events.rows[0].type, EVENT_CREATE);
     CHECK_STR(events.rows[events.count - 1].type, EVENT_TERMINATED);
     CHECK_STR(events.rows[events.count - 1].reason, "idle");

@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "core/sandbox/ending.h"
 #include "core/sandbox/lookup.h"
-#include "core/event/event_write.h"
+#include "core/sandbox/sandbox_event.h"
 #include "core/account/once.h"
 #include "core/execution/queue.h"
 #include "engine/files.h"
@@ -95,13 +95,14 @@ int execution_start_awake(struct executions *executions, const struct actor *act
 
     *was_paused = false;
 
-    if (once_claim(executions->sandboxes->store, actor, request->once, &is_new, earlier, err) < 0)
+    if (once_claim(executions->sandboxes->accounts, actor, request->once, &is_new, earlier, err) <
+        0)
         return -1;
     if (!is_new)
         return execution_get(executions, actor, earlier, &request->kind, out, err);
     if (start_command(executions, actor, sandbox_id, request, out, was_paused, err) == 0)
         return 0;
-    once_release(executions->sandboxes->store, actor, request->once);
+    once_release(executions->sandboxes->accounts, actor, request->once);
     return -1;
 }
 
@@ -167,7 +168,7 @@ int execution_get_quick(struct executions *executions, const struct actor *actor
     if (is_seen)
         execution_record_copy(out, &execution->record);
     (void)pthread_mutex_unlock(&execution->lock);
-    return is_seen ? 1 : lookup_missing(noun_of(kind), id, err);
+    return is_seen ? 1 : error_missing(err, noun_of(kind), id);
 }
 
 int execution_get(struct executions *executions, const struct actor *actor, const char *id,
@@ -179,9 +180,9 @@ int execution_get(struct executions *executions, const struct actor *actor, cons
     if (known != 0)
         return known == 1 ? 0 : -1;
     if (store_execution_get(executions->sandboxes->store, id, &record, err) < 0)
-        return err->kind == ERROR_NOT_FOUND ? lookup_missing(noun_of(kind), id, err) : -1;
+        return err->kind == ERROR_NOT_FOUND ? error_missing(err, noun_of(kind), id) : -1;
     if (!is_visible(&record, actor, kind))
-        return lookup_missing(noun_of(kind), id, err);
+        return error_missing(err, noun_of(kind), id);
     *out = record;
     record = (struct execution_record){0};
     return 0;

@@ -13,7 +13,7 @@
 #include "core/sandbox/ending.h"
 #include "core/event/event.h"
 #include "core/stream/feed.h"
-#include "core/event/event_write.h"
+#include "core/sandbox/sandbox_event.h"
 #include "core/execution/queue.h"
 
 #include <sched.h>
@@ -208,7 +208,7 @@ static void end_streams(struct sandbox *sandbox, struct execution *execution)
 static void give_up(struct sandboxes *sandboxes, struct stream *stream, bool is_new)
 {
     if (is_new)
-        streams_let_linger(sandboxes->streams, stream);
+        streams_keep_recent(sandboxes->streams, stream);
     else
         stream_free(stream);
 }

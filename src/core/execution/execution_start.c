@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "core/account/once.h"
-#include "core/event/event_write.h"
+#include "core/sandbox/sandbox_event.h"
 #include "core/execution/execution_end.h"
 #include "core/execution/execution_launch.h"
 #include "core/sandbox/lookup.h"
@@ -119,7 +119,7 @@ static int put_start(const struct start *start, struct sandbox_record *next, str
                              SANDBOX_ALIVE, err) < 0 ||
         execution_put(start->sandbox, start->execution, err) < 0 ||
         event_put(start->sandbox, &event, err) < 0 ||
-        once_finish(sandboxes->store, start->actor, start->request->once, start->execution->id,
+        once_finish(sandboxes->accounts, start->actor, start->request->once, start->execution->id,
                     err) < 0)
         return -1;
     return store_commit(&together, err);

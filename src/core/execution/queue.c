@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "core/sandbox/ending.h"
-#include "core/event/event_write.h"
+#include "core/sandbox/sandbox_event.h"
 #include "core/event/hub.h"
 
 #include <string.h>

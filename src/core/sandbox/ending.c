@@ -11,7 +11,7 @@
 #include "core/sandbox/monitor.h"
 #include "core/layer/layers.h"
 #include "core/sandbox/measure.h"
-#include "core/event/event_write.h"
+#include "core/sandbox/sandbox_event.h"
 #include "store/checkpoints.h"
 #include "store/streams.h"
 

@@ -7,9 +7,6 @@
 #include "core/sandbox/sandbox_object.h"
 #include "core/account/actor.h"
 
-/* ERROR_NOT_FOUND, with the noun: "there is no sandbox 'x'". Returns -1. */
-int lookup_missing(const char *noun, const char *id, struct error *err);
-
 /* The record, if the actor sees it; deleted ones too. */
 int lookup_record(struct sandboxes *sandboxes, const struct actor *actor, const char *id,
                   struct sandbox_record *out, struct error *err);

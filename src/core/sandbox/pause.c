@@ -9,7 +9,7 @@
 #include "core/sandbox/sandbox_object.h"
 #include "core/sandbox/lookup.h"
 #include "core/sandbox/sandbox.h"
-#include "core/event/event_write.h"
+#include "core/sandbox/sandbox_event.h"
 #include "core/event/hub.h"
 #include "core/sandbox/sandbox_box.h"
 

@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "core/sandbox/ending.h"
-#include "core/runtime/images.h"
+#include "core/runtime/runtimes.h"
 #include "base/strings.h"
 #include "engine/park.h"
 #include "core/stream/streams.h"
@@ -155,7 +155,7 @@ int pool_take(struct pool *pool, const struct pool_request *request, struct pool
 {
     autoptr(image) image = NULL;
 
-    if (image_get(pool->sandboxes->images, request->runtime, &image, err) < 0)
+    if (image_get(pool->sandboxes->runtimes, request->runtime, &image, err) < 0)
         return -1;
     bool is_common = !request->layers && !request->scratch && is_roomy(pool, request);
     if (!(is_common && take_parked(pool, image, request, out)) &&
@@ -216,7 +216,7 @@ static int make_parks(struct pool *pool, struct error *err)
     const struct core_settings *settings = pool->sandboxes->settings;
     autoptr(image) image = NULL;
 
-    if (image_get(pool->sandboxes->images, settings->default_runtime, &image, err) < 0)
+    if (image_get(pool->sandboxes->runtimes, settings->default_runtime, &image, err) < 0)
         return -1;
     if (pool->image == image)
         return 0;
@@ -246,8 +246,8 @@ static int fill_once(struct pool *pool, bool *is_full, struct error *err)
     unsigned made = 0;
 
     *is_full = true;
-    (void)streams_stash(pool->sandboxes->streams);
-    if (!images_is_ready(pool->sandboxes->images, pool->sandboxes->settings->default_runtime))
+    (void)streams_make_spares(pool->sandboxes->streams);
+    if (!runtimes_is_ready(pool->sandboxes->runtimes, pool->sandboxes->settings->default_runtime))
         return 0; // it is being built; the monitor comes by again
     if (make_parks(pool, err) < 0 ||
         engine_fill_networks(pool->sandboxes->engine, NETWORKS_AHEAD, err) < 0 ||
@@ -284,9 +284,9 @@ static bool wants_filling(struct pool *pool)
 {
     const struct core_settings *settings = pool->sandboxes->settings;
     unsigned wanted = settings->parked_one_shot + settings->parked_kept;
-    return (wanted > 0 && images_is_ready(pool->sandboxes->images, settings->default_runtime) &&
+    return (wanted > 0 && runtimes_is_ready(pool->sandboxes->runtimes, settings->default_runtime) &&
             pool_waiting(pool) < wanted) ||
-           streams_wants_stash(pool->sandboxes->streams);
+           streams_needs_spares(pool->sandboxes->streams);
 }
 
 /*

@@ -15,10 +15,11 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+struct accounts;
 struct core;
 struct executions;
 struct hub;
-struct images;
+struct runtimes;
 struct monitor;
 struct pool;
 struct registry;
@@ -53,8 +54,9 @@ struct sandboxes {
     struct store *store;
     struct engine *engine;
     struct hub *hub;
+    struct accounts *accounts;
     struct streams *streams;
-    struct images *images;
+    struct runtimes *runtimes;
     struct core *core;      // for layers
     struct workers *reaper; // ends boxes, fills the pool
     // Set by the execution room, before the monitor starts.

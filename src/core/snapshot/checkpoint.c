@@ -11,7 +11,7 @@
 #include "core/sandbox/monitor.h"
 #include "core/layer/layers.h"
 #include "core/sandbox/lookup.h"
-#include "core/event/event_write.h"
+#include "core/sandbox/sandbox_event.h"
 #include "core/sandbox/pool.h"
 #include "core/core_impl.h"
 
@@ -49,7 +49,7 @@ static int find(struct core *core, const char *sandbox_id, const char *reference
 {
     if (store_checkpoint_get(core->store, sandbox_id, reference, out, err) == 0)
         return 0;
-    return err->kind == ERROR_NOT_FOUND ? lookup_missing("checkpoint", reference, err) : -1;
+    return err->kind == ERROR_NOT_FOUND ? error_missing(err, "checkpoint", reference) : -1;
 }
 
 /* The name of the newest one, or "". */
@@ -223,7 +223,7 @@ static int hold_layer(struct layers_hold *hold, const struct checkpoint_record *
 
     if (layers_hold(hold, packed, err) == 0)
         return 0;
-    return err->kind == ERROR_NOT_FOUND ? lookup_missing("checkpoint", record->name, err) : -1;
+    return err->kind == ERROR_NOT_FOUND ? error_missing(err, "checkpoint", record->name) : -1;
 }
 
 /* From here on nobody else touches it until it is there again, and no command is recorded that began before. */

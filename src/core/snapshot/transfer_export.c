@@ -123,7 +123,7 @@ static int describe(struct exporting *exporting, struct buffer *about, struct er
     const struct snapshot_record *record = exporting->record;
     char digest[RUNTIME_DIGEST];
 
-    if (runtime_digest(exporting->core, record->runtime, digest, err) < 0)
+    if (runtime_digest(exporting->core->runtimes, record->runtime, digest, err) < 0)
         return -1;
     const struct {
         const char *name, *value;

@@ -169,7 +169,7 @@ static int check_runtime(struct importing *importing, bool is_forced, struct err
 
     if (is_forced || !made_on)
         return 0;
-    if (runtime_digest(importing->core, name, digest, err) < 0)
+    if (runtime_digest(importing->core->runtimes, name, digest, err) < 0)
         return -1;
     if (strcmp(digest, made_on) == 0)
         return 0;
@@ -466,7 +466,7 @@ static int begin(struct importing *importing, const struct transfer_request *req
                              transfer_about_get(&importing->about, "tag"), err) < 0)
         return -1;
     const char *runtime = transfer_about_get(&importing->about, "runtime");
-    if (runtime_check(importing->core, runtime, err) < 0)
+    if (runtime_check(importing->core->runtimes, runtime, err) < 0)
         return no_runtime(runtime, err);
     if (workshop_open(&importing->workshop, runtime, room, err) < 0)
         return -1;

@@ -221,7 +221,7 @@ static int fill_runtime(struct call *call, const struct create_body *body,
     out->runtime = name;
     if (strncmp(id, RUNTIME_PREFIX, length) != 0)
         return no_runtime(id, err);
-    if (runtime_resolve(call->core, id + length, name, err) == 0)
+    if (runtime_resolve(call->core->runtimes, id + length, name, err) == 0)
         return 0;
     return err->kind == ERROR_NOT_FOUND ? no_runtime(id, err) : -1;
 }

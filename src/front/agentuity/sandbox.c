@@ -61,7 +61,7 @@ static int list(struct call *call, struct error *err)
     autosandboxes found = {0};
     autoreply reply = {0};
 
-    if (account_organisation(call->core, &call->actor, &organisation, err) < 0 ||
+    if (account_organisation(call->core->accounts, &call->actor, &organisation, err) < 0 ||
         sandbox_filter_list(call, &found, err) < 0)
         return -1;
     struct sandbox_view view = make_view(call, &organisation, call_base_url(call));
@@ -127,7 +127,8 @@ static int answer_get(const struct poll *poll, const struct sandbox_record *reco
     autoorganisation organisation = {0};
     autoreply reply = {0};
 
-    if (account_organisation(poll->call->core, &poll->call->actor, &organisation, err) < 0)
+    if (account_organisation(poll->call->core->accounts, &poll->call->actor, &organisation, err) <
+        0)
         return -1;
     struct sandbox_view view = make_view(poll->call, &organisation, poll_base_url(poll));
     view.record = record;

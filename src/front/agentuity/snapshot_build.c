@@ -87,7 +87,7 @@ static int read_runtime(struct call *call, const char *text, const char **out, s
         return 0;
     char *name = call_alloc(call, RUNTIME_REFERENCE_TEXT);
     *out = name;
-    return runtime_resolve(call->core, text + length, name, err);
+    return runtime_resolve(call->core->runtimes, text + length, name, err);
 }
 
 /* Who holds the URL may upload: it goes out once, and only for a build that nobody else has to see. */

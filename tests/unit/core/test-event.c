@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tests of src/core/event.c and statistics.c. */
-#include "core/event/event.h"
+#include "core/sandbox/sandbox_event.h"
 
 #include "core/sandbox/statistics.h"
 #include "core_rig.h"
@@ -26,7 +26,7 @@ static enum error_kind list(struct core *core, const struct actor *actor, const 
     struct error err = {0};
     autoevents events = {0};
 
-    if (event_list(core, actor, &filter, &events, &err) == 0) {
+    if (event_list(core->sandboxes, actor, &filter, &events, &err) == 0) {
         CHECK_INT(events.total, 1);
         return ERROR_NONE;
     }
