@@ -269,23 +269,26 @@ static int reduce_to_files(struct adoption *adoption, struct live *live, struct 
     struct note note = {
         .type = EVENT_PROCESSES_LOST, .reason = "restart", .now = (int64_t)clock_wall_ms()};
     const char *why = "its sandbox lost its processes when the machine restarted";
+    struct store *store = adoption->core->store;
     autotransaction together = {0};
+    bool is_put;
 
     (void)pthread_mutex_lock(&live->turn);
     live->record.box_slot = SANDBOX_NO_SLOT;
     if (live->record.state == SANDBOX_RUNNING)
         live->record.state = SANDBOX_IDLE;
-    int result = store_begin(adoption->core->store, STORE_DURABLE, &together, err);
-    if (result == 0 && (store_sandbox_update(adoption->core->store, &live->record,
-                                             SANDBOX_PART_BOX | SANDBOX_PART_STATE, 0, err) < 0 ||
-                        command_put_ends(live, EXECUTION_FAILED, why, note.now, err) < 0 ||
-                        note_put(live, &note, err) < 0 || store_commit(&together, err) < 0))
-        result = -1;
-    if (result == 0)
+    do
+        is_put = store_begin(store, STORE_DURABLE, &together, err) == 0 &&
+                 store_sandbox_update(store, &live->record, SANDBOX_PART_BOX | SANDBOX_PART_STATE,
+                                      0, err) == 0 &&
+                 command_put_ends(live, EXECUTION_FAILED, why, note.now, err) == 0 &&
+                 note_put(live, &note, err) == 0 && store_commit(&together, err) == 0;
+    while (!is_put && store_again(&together, err));
+    if (is_put)
         command_end_all(live, EXECUTION_FAILED, why, note.now);
     (void)pthread_mutex_unlock(&live->turn);
-    adoption->adopted += result == 0;
-    return result;
+    adoption->adopted += is_put;
+    return is_put ? 0 : -1;
 }
 
 static int adopt_one(struct adoption *adoption, const struct sandbox_record *record,

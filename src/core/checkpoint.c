@@ -60,28 +60,35 @@ static int find_parent(struct core *core, const char *sandbox_id, struct checkpo
     return 0;
 }
 
+static int put_record(struct live *live, const struct checkpoint_record *record, struct error *err)
+{
+    if (store_checkpoint_put(live->core->store, record, err) == 0)
+        return 0;
+    if (err->kind != ERROR_CONFLICT)
+        return -1;
+    error_set(err, ERROR_CONFLICT, "the sandbox has a checkpoint '%s' already", record->name);
+    return error_about(err, "checkpoint", "exists");
+}
+
 /* In turn: when a sandbox ends, its checkpoints go, and none comes behind that. */
 static int put_in_turn(struct live *live, const struct checkpoint_record *record, struct error *err)
 {
     struct note note = {.type = EVENT_CHECKPOINT, .reason = "created", .now = record->created_at};
+    uint64_t bytes = (uint64_t)record->size_bytes;
     autotransaction together = {0};
+    bool is_put;
 
     if (live_is_over(live))
         return live_refuse_ending(err);
     note_fact(&note, "checkpoint", record->id);
     note_fact(&note, "name", record->name);
-    if (store_begin(live->core->store, STORE_DURABLE, &together, err) < 0 ||
-        layers_put(live->core, record->layer, (uint64_t)record->size_bytes, record->id, err) < 0)
-        return -1;
-    if (store_checkpoint_put(live->core->store, record, err) < 0) {
-        if (err->kind == ERROR_CONFLICT)
-            error_set(err, ERROR_CONFLICT, "the sandbox has a checkpoint '%s' already",
-                      record->name);
-        return error_about(err, "checkpoint", "exists");
-    }
-    if (note_put(live, &note, err) < 0)
-        return -1;
-    return store_commit(&together, err);
+    do
+        is_put = store_begin(live->core->store, STORE_DURABLE, &together, err) == 0 &&
+                 layers_put(live->core, record->layer, bytes, record->id, err) == 0 &&
+                 put_record(live, record, err) == 0 && note_put(live, &note, err) == 0 &&
+                 store_commit(&together, err) == 0;
+    while (!is_put && store_again(&together, err));
+    return is_put ? 0 : -1;
 }
 
 static int put(struct live *live, const struct checkpoint_record *record, struct error *err)
@@ -151,16 +158,20 @@ int checkpoint_remove(struct core *core, const struct actor *actor, const char *
     autosandbox sandbox = {0};
     autocheckpoint record = {0};
     autotransaction together = {0};
+    bool is_gone;
 
     if (lookup_record(core, actor, sandbox_id, &sandbox, err) < 0 ||
         find(core, sandbox_id, reference, &record, err) < 0)
         return -1;
     if (sandbox.state == SANDBOX_PAUSED)
         return refuse_paused(err);
-    if (store_begin(core->store, STORE_DURABLE, &together, err) < 0 ||
-        store_layer_release(core->store, record.id, err) < 0 ||
-        store_checkpoint_remove(core->store, record.id, err) < 0 ||
-        store_commit(&together, err) < 0)
+    do
+        is_gone = store_begin(core->store, STORE_DURABLE, &together, err) == 0 &&
+                  store_layer_release(core->store, record.id, err) == 0 &&
+                  store_checkpoint_remove(core->store, record.id, err) == 0 &&
+                  store_commit(&together, err) == 0;
+    while (!is_gone && store_again(&together, err));
+    if (!is_gone)
         return -1;
     layers_tidy(core);
     return 0;
@@ -172,7 +183,9 @@ static int put_restored(struct live *live, const struct checkpoint_record *recor
 {
     struct note note = {
         .type = EVENT_CHECKPOINT, .reason = "restored", .now = (int64_t)clock_wall_ms()};
+    unsigned parts = SANDBOX_PART_LIVING | SANDBOX_PART_BOX;
     autotransaction together = {0};
+    bool is_put;
 
     note_fact(&note, "checkpoint", record->id);
     note_fact(&note, "name", record->name);
@@ -183,13 +196,13 @@ static int put_restored(struct live *live, const struct checkpoint_record *recor
     next->scratch = xstrdup(scratch);
     next->box_slot = SANDBOX_NO_SLOT;
     next->updated_at = next->active_at = note.now;
-    if (store_begin(live->core->store, STORE_DURABLE, &together, err) < 0 ||
-        command_put_ends(live, EXECUTION_CANCELLED, GONE_BACK, note.now, err) < 0 ||
-        store_sandbox_update(live->core->store, next, SANDBOX_PART_LIVING | SANDBOX_PART_BOX,
-                             SANDBOX_ALIVE, err) < 0 ||
-        note_put(live, &note, err) < 0)
-        return -1;
-    return store_commit(&together, err);
+    do
+        is_put = store_begin(live->core->store, STORE_DURABLE, &together, err) == 0 &&
+                 command_put_ends(live, EXECUTION_CANCELLED, GONE_BACK, note.now, err) == 0 &&
+                 store_sandbox_update(live->core->store, next, parts, SANDBOX_ALIVE, err) == 0 &&
+                 note_put(live, &note, err) == 0 && store_commit(&together, err) == 0;
+    while (!is_put && store_again(&together, err));
+    return is_put ? 0 : -1;
 }
 
 static int record_restored(struct live *live, const struct checkpoint_record *record,

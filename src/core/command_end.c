@@ -225,11 +225,14 @@ static int record_end(struct live *live, struct running *running,
                       struct error *err)
 {
     autotransaction together = {0};
+    bool is_put;
 
-    if (store_begin(live->core->store, STORE_FAST, &together, err) < 0 ||
-        put_end(live, running, ended, err) < 0 || put_effect(live, ended, effect, err) < 0)
-        return -1;
-    return store_commit(&together, err);
+    do
+        is_put = store_begin(live->core->store, STORE_FAST, &together, err) == 0 &&
+                 put_end(live, running, ended, err) == 0 &&
+                 put_effect(live, ended, effect, err) == 0 && store_commit(&together, err) == 0;
+    while (!is_put && store_again(&together, err));
+    return is_put ? 0 : -1;
 }
 
 void command_collect(struct live *live, uint32_t number)

@@ -167,17 +167,12 @@ static void set_layers(struct live *live, const char *layers)
     (void)pthread_mutex_unlock(&live->lock);
 }
 
-/* From here on its layers stay, whatever becomes of the snapshot. */
-static int hold_layers(struct birth *birth, struct error *err)
+static int put_uses(struct birth *birth, struct store_transaction *together, struct error *err)
 {
     struct core *core = birth->core;
     autosnapshot now = {0};
-    autotransaction together = {0};
 
-    if (!birth->snapshot.id)
-        return 0;
-    if (merge_for_start(core, birth->snapshot.id, birth->snapshot.layers, err) < 0 ||
-        store_begin(core->store, STORE_DURABLE, &together, err) < 0 ||
+    if (store_begin(core->store, STORE_DURABLE, together, err) < 0 ||
         store_snapshot_get(core->store, birth->snapshot.id, &now, err) < 0)
         return -1;
     if (now.state != SNAPSHOT_READY)
@@ -185,7 +180,23 @@ static int hold_layers(struct birth *birth, struct error *err)
     set_layers(birth->live, now.layers);
     if (layers_use(core, now.layers, birth->live->id, err) < 0)
         return -1;
-    return store_commit(&together, err);
+    return store_commit(together, err);
+}
+
+/* From here on its layers stay, whatever becomes of the snapshot. */
+static int hold_layers(struct birth *birth, struct error *err)
+{
+    autotransaction together = {0};
+    int result;
+
+    if (!birth->snapshot.id)
+        return 0;
+    if (merge_for_start(birth->core, birth->snapshot.id, birth->snapshot.layers, err) < 0)
+        return -1;
+    do
+        result = put_uses(birth, &together, err);
+    while (result < 0 && store_again(&together, err));
+    return result;
 }
 
 static int conceive(struct birth *birth, struct error *err)
@@ -237,7 +248,7 @@ static int await_put(struct birth *birth, struct put *put, struct error *err)
     while (sem_wait(&put->done) < 0)
         ;
     (void)sem_destroy(&put->done);
-    birth->is_put = put->result == 0;
+    birth->is_put = put->result == 0 || store_is_lost(&put->err); // what may be there is buried too
     if (put->result < 0)
         *err = put->err;
     return put->result;
@@ -344,28 +355,36 @@ static int put_events(struct birth *birth, int64_t now, struct error *err)
     return note_put(birth->live, &started, err);
 }
 
+static int put_sandbox(struct birth *birth, const struct sandbox_record *next, struct error *err)
+{
+    struct store *store = birth->core->store;
+
+    if (!birth->is_put)
+        return store_sandbox_put(store, next, err);
+    return store_sandbox_update(store, next, SANDBOX_PART_LIVING | SANDBOX_PART_BOX,
+                                sandbox_in(SANDBOX_CREATING), err);
+}
+
 /* Everything that is there becomes a record of that, in one go. The caller has the turn. */
 static int put_all(struct birth *birth, struct sandbox_record *next, struct error *err)
 {
     struct core *core = birth->core;
     autotransaction together = {0};
     int64_t now = (int64_t)clock_wall_ms();
+    bool is_put;
 
     live_copy(birth->live, next);
-    if (lifecycle_take(next, birth->running ? STEP_BEGIN : STEP_READY, NULL, now, err) < 0 ||
-        store_begin(core->store, STORE_FAST, &together, err) < 0)
+    if (lifecycle_take(next, birth->running ? STEP_BEGIN : STEP_READY, NULL, now, err) < 0)
         return -1;
     next->updated_at = next->active_at = now;
-    if ((birth->is_put
-             ? store_sandbox_update(core->store, next, SANDBOX_PART_LIVING | SANDBOX_PART_BOX,
-                                    sandbox_in(SANDBOX_CREATING), err)
-             : store_sandbox_put(core->store, next, err)) < 0)
-        return -1;
-    if (put_events(birth, now, err) < 0 ||
-        (birth->running && command_put(birth->live, birth->running, err) < 0) ||
-        once_finish(core, birth->actor, birth->request->once, birth->live->id, err) < 0)
-        return -1;
-    return store_commit(&together, err);
+    do
+        is_put = store_begin(core->store, STORE_FAST, &together, err) == 0 &&
+                 put_sandbox(birth, next, err) == 0 && put_events(birth, now, err) == 0 &&
+                 (!birth->running || command_put(birth->live, birth->running, err) == 0) &&
+                 once_finish(core, birth->actor, birth->request->once, birth->live->id, err) == 0 &&
+                 store_commit(&together, err) == 0;
+    while (!is_put && store_again(&together, err));
+    return is_put ? 0 : -1;
 }
 
 static int record_all(struct birth *birth, struct sandbox_record *out,

@@ -207,16 +207,19 @@ static int put_all(struct live *live, enum lifecycle_step step, const char *reas
                    enum execution_state state, const char *error, struct sandbox_record *next,
                    struct error *err)
 {
+    enum store_durability durability = step == STEP_DELETE ? STORE_DURABLE : STORE_FAST;
     autotransaction together = {0};
     int64_t now = (int64_t)clock_wall_ms();
+    bool is_put;
 
-    if (store_begin(live->core->store, step == STEP_DELETE ? STORE_DURABLE : STORE_FAST, &together,
-                    err) < 0 ||
-        command_put_ends(live, state, error, now, err) < 0 ||
-        ending_foresee(live, step, reason, NO_EXIT_CODE, now, next, err) < 0 ||
-        ending_put(live, step, next, err) < 0)
+    if (ending_foresee(live, step, reason, NO_EXIT_CODE, now, next, err) < 0)
         return -1;
-    if (store_commit(&together, err) < 0)
+    do
+        is_put = store_begin(live->core->store, durability, &together, err) == 0 &&
+                 command_put_ends(live, state, error, now, err) == 0 &&
+                 ending_put(live, step, next, err) == 0 && store_commit(&together, err) == 0;
+    while (!is_put && store_again(&together, err));
+    if (!is_put)
         return -1;
     command_end_all(live, state, error, now);
     live_change(live, next);
@@ -393,17 +396,20 @@ static int put_failure(struct live *live, const char *why, struct sandbox_record
                        struct error *err)
 {
     autotransaction together = {0};
+    bool is_put;
 
     (void)pthread_mutex_lock(&live->lock);
     free((char *)live->record.error);
     live->record.error = xstrdup(why);
     (void)pthread_mutex_unlock(&live->lock);
-    if (store_begin(live->core->store, STORE_FAST, &together, err) < 0 ||
-        ending_foresee(live, STEP_FAIL, "not_started", NO_EXIT_CODE, (int64_t)clock_wall_ms(), next,
-                       err) < 0 ||
-        ending_put(live, STEP_FAIL, next, err) < 0)
+    if (ending_foresee(live, STEP_FAIL, "not_started", NO_EXIT_CODE, (int64_t)clock_wall_ms(), next,
+                       err) < 0)
         return -1;
-    return store_commit(&together, err);
+    do
+        is_put = store_begin(live->core->store, STORE_FAST, &together, err) == 0 &&
+                 ending_put(live, STEP_FAIL, next, err) == 0 && store_commit(&together, err) == 0;
+    while (!is_put && store_again(&together, err));
+    return is_put ? 0 : -1;
 }
 
 void ending_bury(struct live *live, bool is_put, bool is_known, const char *why)

@@ -113,21 +113,25 @@ static int put_start(const struct start *start, struct sandbox_record *next, str
     struct note note = {.type = EVENT_STARTED,
                         .reason = is_job ? "job" : "execution",
                         .now = start->running->record.started_at};
+    unsigned parts = SANDBOX_PART_LIVING | SANDBOX_PART_DEADLINES;
     autotransaction together = {0};
+    bool is_put;
 
     note_fact(&note, is_job ? "job" : "execution", start->running->id);
     live_copy(start->live, next);
     if (!is_job && lifecycle_take(next, STEP_BEGIN, NULL, note.now, err) < 0)
         return -1;
     next->updated_at = next->active_at = note.now;
-    if (store_begin(core->store, STORE_FAST, &together, err) < 0 ||
-        store_sandbox_update(core->store, next, SANDBOX_PART_LIVING | SANDBOX_PART_DEADLINES,
-                             SANDBOX_ALIVE, err) < 0 ||
-        command_put(start->live, start->running, err) < 0 ||
-        note_put(start->live, &note, err) < 0 ||
-        once_finish(core, start->actor, start->request->once, start->running->id, err) < 0)
-        return -1;
-    return store_commit(&together, err);
+    do
+        is_put =
+            store_begin(core->store, STORE_FAST, &together, err) == 0 &&
+            store_sandbox_update(core->store, next, parts, SANDBOX_ALIVE, err) == 0 &&
+            command_put(start->live, start->running, err) == 0 &&
+            note_put(start->live, &note, err) == 0 &&
+            once_finish(core, start->actor, start->request->once, start->running->id, err) == 0 &&
+            store_commit(&together, err) == 0;
+    while (!is_put && store_again(&together, err));
+    return is_put ? 0 : -1;
 }
 
 /* The turn, of one that is awake: whoever leads it through another state is not disturbed. */
@@ -235,6 +239,7 @@ static int record_refusal(struct live *live, const struct actor *actor,
     struct note note = {
         .type = EVENT_COMPLETED, .reason = "execution", .now = (int64_t)clock_wall_ms()};
     autotransaction together = {0};
+    bool is_put;
 
     if (check_waiting(request, err) < 0 ||
         command_describe(live, actor, request, &running, err) < 0)
@@ -245,9 +250,13 @@ static int record_refusal(struct live *live, const struct actor *actor,
     record->started_at = record->ended_at = record->updated_at = note.now;
     note_fact(&note, "execution", running->id);
     note_fact(&note, "state", execution_state_name(record->state));
-    if (store_begin(live->core->store, STORE_FAST, &together, err) < 0 ||
-        store_execution_add(live->core->store, record, err) < 0 || note_put(live, &note, err) < 0 ||
-        store_commit(&together, err) < 0)
+    do {
+        record->number = 0; // the store gives it one
+        is_put = store_begin(live->core->store, STORE_FAST, &together, err) == 0 &&
+                 store_execution_add(live->core->store, record, err) == 0 &&
+                 note_put(live, &note, err) == 0 && store_commit(&together, err) == 0;
+    } while (!is_put && store_again(&together, err));
+    if (!is_put)
         return -1;
     running_copy(running, out);
     return 0;

@@ -83,16 +83,15 @@ static void add_use(struct keys *keys, const char *id)
 
 // ---- opening ----
 
-static int find_organisation(struct keys *keys, struct error *err)
+// As one: a server and a command line may both be the first.
+static int find_or_make(struct keys *keys, struct store_transaction *together, struct error *err)
 {
     struct store_page first = {.limit = 1};
     struct organisation_record fresh = {
         .id = keys->organisation, .name = "default", .created_at = (int64_t)clock_wall_ms()};
-    autotransaction together = {0};
     autoorganisations list = {0};
 
-    // As one: a server and a command line may both be the first.
-    if (store_begin(keys->store, STORE_DURABLE, &together, err) < 0 ||
+    if (store_begin(keys->store, STORE_DURABLE, together, err) < 0 ||
         store_organisation_list(keys->store, &first, &list, err) < 0)
         return -1;
     if (list.count) {
@@ -102,7 +101,18 @@ static int find_organisation(struct keys *keys, struct error *err)
     (void)id_make(keys->organisation);
     if (store_organisation_put(keys->store, &fresh, err) < 0)
         return -1;
-    return store_commit(&together, err);
+    return store_commit(together, err);
+}
+
+static int find_organisation(struct keys *keys, struct error *err)
+{
+    autotransaction together = {0};
+    int result;
+
+    do
+        result = find_or_make(keys, &together, err);
+    while (result < 0 && store_again(&together, err));
+    return result;
 }
 
 int keys_open(struct store *store, struct keys **out, struct error *err)

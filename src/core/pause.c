@@ -25,19 +25,21 @@ int live_pass(struct live *live, enum lifecycle_step step, struct error *err)
 static int put(struct live *live, enum lifecycle_step step, const struct note *note,
                struct sandbox_record *next, struct error *err)
 {
+    unsigned parts = SANDBOX_PART_LIVING | SANDBOX_PART_BOX | SANDBOX_PART_DEADLINES;
     autotransaction together = {0};
+    bool is_put;
 
     live_copy(live, next);
     if (lifecycle_take(next, step, NULL, note->now, err) < 0)
         return -1;
     next->updated_at = next->active_at = note->now;
-    if (store_begin(live->core->store, STORE_DURABLE, &together, err) < 0 ||
-        store_sandbox_update(live->core->store, next,
-                             SANDBOX_PART_LIVING | SANDBOX_PART_BOX | SANDBOX_PART_DEADLINES,
-                             SANDBOX_ALIVE, err) < 0 ||
-        (note->type && note_put(live, note, err) < 0))
-        return -1;
-    return store_commit(&together, err);
+    do
+        is_put = store_begin(live->core->store, STORE_DURABLE, &together, err) == 0 &&
+                 store_sandbox_update(live->core->store, next, parts, SANDBOX_ALIVE, err) == 0 &&
+                 (!note->type || note_put(live, note, err) == 0) &&
+                 store_commit(&together, err) == 0;
+    while (!is_put && store_again(&together, err));
+    return is_put ? 0 : -1;
 }
 
 /* The step back to what it was doing, from a state that it only passes through. The caller has the turn. */

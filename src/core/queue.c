@@ -87,16 +87,18 @@ static int put_end(struct core *core, struct live *live, const struct execution_
                    struct error *err)
 {
     struct note note = {.type = EVENT_COMPLETED, .reason = "execution", .now = ended->ended_at};
+    unsigned parts = EXECUTION_PART_STATE | EXECUTION_PART_RESULT;
     autotransaction together = {0};
+    bool is_put;
 
     note_fact(&note, "execution", ended->id);
     note_fact(&note, "state", execution_state_name(ended->state));
-    if (store_begin(core->store, STORE_FAST, &together, err) < 0 ||
-        store_execution_update(core->store, ended, EXECUTION_PART_STATE | EXECUTION_PART_RESULT,
-                               EXECUTION_OPEN, err) < 0 ||
-        (live && note_put(live, &note, err) < 0))
-        return -1;
-    return store_commit(&together, err);
+    do
+        is_put = store_begin(core->store, STORE_FAST, &together, err) == 0 &&
+                 store_execution_update(core->store, ended, parts, EXECUTION_OPEN, err) == 0 &&
+                 (!live || note_put(live, &note, err) == 0) && store_commit(&together, err) == 0;
+    while (!is_put && store_again(&together, err));
+    return is_put ? 0 : -1;
 }
 
 static void leave(struct live *live)

@@ -156,6 +156,7 @@ static int delete_record(struct core *core, const struct actor *actor, const cha
         .type = EVENT_DESTROY, .reason = "deleted", .now = (int64_t)clock_wall_ms()};
     autosandbox record = {0};
     autotransaction together = {0};
+    bool is_put;
 
     if (lookup_record(core, actor, id, &record, err) < 0)
         return -1;
@@ -165,12 +166,14 @@ static int delete_record(struct core *core, const struct actor *actor, const cha
         return -1;
     record.updated_at = note.now;
     record.box_slot = SANDBOX_NO_SLOT;
-    if (store_begin(core->store, STORE_FAST, &together, err) < 0 ||
-        store_sandbox_update(core->store, &record, SANDBOX_PART_STATE | SANDBOX_PART_BOX,
-                             SANDBOX_OVER, err) < 0 ||
-        note_put_record(core, &record, &note, err) < 0)
-        return -1;
-    return store_commit(&together, err);
+    do
+        is_put = store_begin(core->store, STORE_FAST, &together, err) == 0 &&
+                 store_sandbox_update(core->store, &record, SANDBOX_PART_STATE | SANDBOX_PART_BOX,
+                                      SANDBOX_OVER, err) == 0 &&
+                 note_put_record(core, &record, &note, err) == 0 &&
+                 store_commit(&together, err) == 0;
+    while (!is_put && store_again(&together, err));
+    return is_put ? 0 : -1;
 }
 
 int sandbox_delete(struct core *core, const struct actor *actor, const char *id, struct error *err)
