@@ -320,8 +320,9 @@ int store_run(struct store_call *call, const char *text, const struct sql_value 
     if (sql_run(call->sql, text, args, n_args, on_row, data, changed, err) == 0)
         return 0;
     struct connection *connection = pthread_getspecific(call->store->key);
+    if (!connection->is_broken)
+        connection->broken_by = err->reason;
     connection->is_broken = true;
-    connection->broken_by = err->reason;
     return -1;
 }
 
