@@ -315,8 +315,8 @@ int execution_spawn(struct sandbox *sandbox, struct execution *execution, struct
     if (!held)
         return -1;
     execution->is_spawned = box_spawn(sandbox->box, &spec, NULL, err) == 0;
-    if (!execution->is_spawned && err->kind == ERROR_GONE)
-        return error_about(err, "sandbox", "ended");
+    if (!execution->is_spawned && error_is(err, ERROR_GONE))
+        return error_restate(err, ERROR_ENDED, "sandbox");
     return execution->is_spawned ? 0 : -1;
 }
 

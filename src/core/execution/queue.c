@@ -159,8 +159,7 @@ static int start(struct queue *queue, struct execution *execution, struct error 
 /* Its sandbox has ended, or is just about to. */
 static bool is_sandbox_gone(const struct error *err)
 {
-    return err->kind == ERROR_GONE ||
-           (err->kind == ERROR_CONFLICT && err->reason && strcmp(err->reason, "state") == 0);
+    return error_is(err, ERROR_GONE) || error_is(err, ERROR_STATE);
 }
 
 static void start_one(void *data)
@@ -260,8 +259,8 @@ int queue_reserve(struct queue *queue, struct error *err)
 
     if (take_place(queue, length))
         return 0;
-    error_set(err, ERROR_LIMIT, "%u commands are waiting already; try again later", length);
-    return error_about(err, "queue", "full");
+    return error_refuse(err, ERROR_FULL, "queue",
+                        "%u commands are waiting already; try again later", length);
 }
 
 void queue_give_back(struct queue *queue)

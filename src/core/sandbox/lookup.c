@@ -14,7 +14,7 @@ int lookup_record(struct sandboxes *sandboxes, const struct actor *actor, const 
     autosandbox record = {0};
 
     if (store_sandbox_get(sandboxes->store, id, &record, err) < 0)
-        return err->kind == ERROR_NOT_FOUND ? error_missing(err, "sandbox", id) : -1;
+        return error_is(err, ERROR_NOT_FOUND) ? error_missing(err, "sandbox", id) : -1;
     if (!actor_sees(actor, &record.owner))
         return error_missing(err, "sandbox", id);
     *out = record;
@@ -84,7 +84,7 @@ static int open_conversation(struct sandbox *sandbox, const char *directory, int
         return -1;
     if (box_files(sandbox->box, sandbox->record.box_user, directory, conversation, err) == 0)
         return 0;
-    return err->kind == ERROR_GONE ? error_about(err, "sandbox", "ended") : -1;
+    return error_is(err, ERROR_GONE) ? error_restate(err, ERROR_ENDED, "sandbox") : -1;
 }
 
 int sandbox_files(struct sandbox *sandbox, int *conversation, struct error *err)

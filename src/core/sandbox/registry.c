@@ -62,11 +62,10 @@ int registry_add(struct registry *registry, struct sandbox *sandbox, unsigned ma
 {
     if (add_below(registry, sandbox, maximum))
         return 0;
-    error_set(
-        err, ERROR_LIMIT,
+    return error_refuse(
+        err, ERROR_FULL, "sandbox",
         "%u sandboxes are alive, which is as many as this server allows; end one and try again",
         maximum);
-    return error_about(err, "sandbox", "full");
 }
 
 /* The one that ended so long ago that it is forgotten now, or NULL. */

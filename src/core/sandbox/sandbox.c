@@ -109,7 +109,7 @@ int sandbox_delete(struct sandboxes *sandboxes, const struct actor *actor, const
         return error_missing(err, "sandbox", id);
     if (sandbox_await_calm(sandbox, err) < 0 ||
         ending_run(sandbox, STEP_DELETE, "deleted", err) < 0)
-        return err->kind == ERROR_GONE ? error_missing(err, "sandbox", id) : -1;
+        return error_is(err, ERROR_GONE) ? error_missing(err, "sandbox", id) : -1;
     return 0;
 }
 

@@ -52,7 +52,7 @@ int snapshot_find(struct core *core, const struct actor *actor, const char *id,
     autosnapshot record = {0};
 
     if (store_snapshot_get(core->store, id, &record, err) < 0)
-        return err->kind == ERROR_NOT_FOUND ? error_missing(err, "snapshot", id) : -1;
+        return error_is(err, ERROR_NOT_FOUND) ? error_missing(err, "snapshot", id) : -1;
     if (!actor || !actor_sees(actor, &record.owner)) {
         if (!record.is_public || record.state != SNAPSHOT_READY)
             return error_missing(err, "snapshot", id);
@@ -225,7 +225,7 @@ static int search(struct core *core, const struct scope *scope, const char *name
 
     if (store_snapshot_find(core->store, &wanted, out, err) == 0)
         return 1;
-    return err->kind == ERROR_NOT_FOUND ? 0 : -1;
+    return error_is(err, ERROR_NOT_FOUND) ? 0 : -1;
 }
 
 static int search_words(struct core *core, const struct scope *scope, const char *reference,
@@ -393,7 +393,7 @@ int snapshot_lineage(struct core *core, const struct actor *actor, const char *i
     while (next && chain.count < limit) {
         struct snapshot_record record = {0};
         if (snapshot_find(core, actor, next, &record, err) < 0) {
-            if (chain.count == 0 || err->kind != ERROR_NOT_FOUND)
+            if (chain.count == 0 || !error_is(err, ERROR_NOT_FOUND))
                 return -1;
             break; // of somebody else, and no longer public
         }
