@@ -6,6 +6,8 @@
 #include "base/mem.h"
 #include "core/layer/layers.h"
 #include "core/runtime/runtime.h"
+#include "core/core_impl.h"
+#include "core/sandbox/registry.h"
 #include "core/sandbox/sandbox_object.h"
 #include "core/snapshot/snapshot_impl.h"
 #include "store/space.h"
@@ -35,7 +37,7 @@ static void add(struct space_use *use, uint64_t count, uint64_t bytes)
 static void measure_scratches(struct core *core, struct space_use *use)
 {
     struct sandbox **all = NULL;
-    size_t count = registry_all(core->registry, &all);
+    size_t count = registry_all(core->sandboxes->registry, &all);
 
     for (size_t i = 0; i < count; i++) {
         struct error ignored = {0};
@@ -106,8 +108,8 @@ static int look_at_uploads(struct core *core, bool is_trial, struct space_use *u
 /* Builds that were announced long ago are over: whoever finishes one is told so. */
 static int give_up_builds(struct core *core, struct error *err)
 {
-    const struct snapshot_filter filter = {.states = snapshot_in(SNAPSHOT_BUILDING),
-                                           .page = {.limit = PAGE}};
+    const struct snapshot_filter filter = {
+        .is_here = true, .states = snapshot_in(SNAPSHOT_BUILDING), .page = {.limit = PAGE}};
     int64_t now = (int64_t)clock_wall_ms();
     autosnapshots found = {0};
 

@@ -135,7 +135,7 @@ void start_in(const char *sandbox, enum execution_kind kind, const char *script,
         .kind = kind, .argv = argv, .timeout_ms = EXECUTION_DEFAULT};
     struct error err = {0};
 
-    CHECK_OK(execution_start(core, &actor, sandbox, &request, out, &err), err);
+    CHECK_OK(execution_start(core->executions, &actor, sandbox, &request, out, &err), err);
 }
 
 struct box_events {
@@ -187,7 +187,8 @@ static bool has_ended(void *data)
     struct waited *waited = data;
     struct error err = {0};
     execution_record_clear(&waited->execution);
-    CHECK_OK(execution_get(core, &actor, waited->id, NULL, &waited->execution, &err), err);
+    CHECK_OK(execution_get(core->executions, &actor, waited->id, NULL, &waited->execution, &err),
+             err);
     return execution_is_over(&waited->execution);
 }
 
@@ -203,7 +204,7 @@ static bool has_state(void *data)
     struct waited *waited = data;
     struct sandbox_status status;
     struct error err = {0};
-    CHECK_OK(sandbox_status(core, &actor, waited->id, &status, &err), err);
+    CHECK_OK(sandbox_status(core->sandboxes, &actor, waited->id, &status, &err), err);
     return status.state == waited->state;
 }
 

@@ -5,6 +5,7 @@
  */
 #pragma once
 #include "core/core.h"
+#include "core/create.h"
 #include "core/sandbox/sandbox_event.h"
 #include "core/execution/execution.h"
 #include "core/sandbox/sandbox.h"

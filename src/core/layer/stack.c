@@ -2,6 +2,7 @@
 /* Layers over a runtime; see stack.h. */
 #include "core/layer/stack.h"
 
+#include "core/core_impl.h"
 void stack_clear(struct stack *stack)
 {
     strings_clear(&stack->saved);

@@ -7,12 +7,12 @@
 #include "core/account/actor.h"
 #include "core/event/event.h"
 
-struct core;
+struct sandboxes;
 struct sandbox;
 
 /* ERROR_NOT_FOUND, noun "sandbox", for one the actor does not see. `detail` of a row is packed strings: NAME=VALUE. */
-int event_list(struct core *core, const struct actor *actor, const struct event_filter *filter,
-               struct event_list *out, struct error *err);
+int event_list(struct sandboxes *sandboxes, const struct actor *actor,
+               const struct event_filter *filter, struct event_list *out, struct error *err);
 
 /* Writes one of a sandbox in memory, in the caller's transaction. */
 int event_put(struct sandbox *sandbox, const struct event *event, struct error *err);

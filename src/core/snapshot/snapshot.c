@@ -12,6 +12,8 @@
 #include "core/snapshot/snapshot_impl.h"
 #include "store/accounts.h"
 #include "store/checkpoints.h"
+#include "core/core_impl.h"
+#include "core/sandbox/sandbox_box.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -101,10 +103,10 @@ static int put_all(struct sandbox *sandbox, const struct actor *actor,
 
     event_fact(&event, "snapshot", record->id);
     event_fact(&event, "name", record->name);
-    if (store_begin(sandbox->core->store, STORE_DURABLE, &together, err) < 0 ||
-        snapshot_put(sandbox->core, record, layer, bytes, err) < 0 ||
+    if (store_begin(sandbox->sandboxes->store, STORE_DURABLE, &together, err) < 0 ||
+        snapshot_put(sandbox->sandboxes->core, record, layer, bytes, err) < 0 ||
         event_put(sandbox, &event, err) < 0 ||
-        once_finish(sandbox->core->accounts, actor, once, record->id, err) < 0)
+        once_finish(sandbox->sandboxes->store, actor, once, record->id, err) < 0)
         return -1;
     return store_commit(&together, err);
 }
@@ -128,10 +130,10 @@ static int take_snapshot(struct sandbox *sandbox, const struct actor *actor,
     char made_up[32];
     uint64_t bytes = 0;
 
-    if (layers_save(sandbox, layers_name(layer), &bytes, err) < 0)
+    if (sandbox_save_files(sandbox, layers_name(layer), &bytes, err) < 0)
         return error_wrap(err, "keep the files of the sandbox");
     autofree char *chain = chain_of(layer, row->layers);
-    find_parent(sandbox->core, row->snapshot, &parent);
+    find_parent(sandbox->sandboxes->core, row->snapshot, &parent);
     int64_t now = (int64_t)clock_wall_ms();
     (void)snprintf(made_up, sizeof made_up, "snapshot-%.8s", id);
     struct snapshot_record record = {
@@ -153,10 +155,10 @@ static int take_snapshot(struct sandbox *sandbox, const struct actor *actor,
         .created_at = now,
         .updated_at = now,
     };
-    snapshot_count_quickly(sandbox->core, &record);
+    snapshot_count_quickly(sandbox->sandboxes->core, &record);
     if (put_all(sandbox, actor, &record, layer, bytes, request->once, err) == 0)
         return 0;
-    (void)layer_remove(engine_volume(sandbox->core->engine), layer, &ignored); // else swept
+    (void)layer_remove(engine_volume(sandbox->sandboxes->engine), layer, &ignored); // else swept
     return -1;
 }
 
@@ -169,13 +171,13 @@ int snapshot_create(struct core *core, const struct actor *actor, const char *sa
     bool is_new = false;
 
     if (snapshot_check_words(request->name, request->tag, err) < 0 ||
-        lookup_sandbox(core, actor, sandbox_id, &sandbox, err) < 0 ||
-        once_claim(core->accounts, actor, request->once, &is_new, id, err) < 0)
+        lookup_sandbox(core->sandboxes, actor, sandbox_id, &sandbox, err) < 0 ||
+        once_claim(core->store, actor, request->once, &is_new, id, err) < 0)
         return -1;
     if (is_new) {
         sandbox_touch(sandbox);
         if (take_snapshot(sandbox, actor, request, id_make(id), err) < 0) {
-            once_release(core->accounts, actor, request->once);
+            once_release(core->store, actor, request->once);
             return -1;
         }
     }

@@ -11,6 +11,7 @@
 #include "core/snapshot/workshop.h"
 #include "runtime/catalog.h"
 #include "store/checkpoints.h"
+#include "core/core_impl.h"
 
 #include <fcntl.h>
 #include <openssl/crypto.h>
@@ -189,8 +190,8 @@ static int unpack(struct workshop *workshop, const char *id, const char *directo
         return error_sys(err, "open the upload");
     if (workshop_files(workshop, &conversation, err) < 0)
         return -1;
-    return file_unpack_here(workshop->core, NULL, conversation, directory, ARCHIVE_TAR_GZIP,
-                            archive, err);
+    return file_unpack_here(workshop->core->sandboxes, NULL, conversation, directory,
+                            ARCHIVE_TAR_GZIP, archive, err);
 }
 
 static int finish(struct workshop *workshop, struct snapshot_record *record, const char *layer,

@@ -9,6 +9,7 @@
 #include "core/layer/stack.h"
 
 #include "store/chains.h"
+#include "core/core_impl.h"
 
 #include <stdlib.h>
 #include <sys/stat.h>

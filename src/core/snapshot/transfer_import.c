@@ -17,6 +17,7 @@
 #include "core/snapshot/workshop.h"
 #include "engine/files.h"
 #include "store/checkpoints.h"
+#include "core/core_impl.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -457,7 +458,8 @@ static int begin(struct importing *importing, const struct transfer_request *req
     uint64_t room = 0;
 
     if (measure_room(importing->core, archive_fd, &room, err) < 0 ||
-        file_archive_task(importing->core, ARCHIVE_TAR_ZSTD, room, program, &task, err) < 0 ||
+        file_archive_task(importing->core->sandboxes, ARCHIVE_TAR_ZSTD, room, program, &task, err) <
+            0 ||
         unpacker_open(&task, archive_fd, &importing->unpacker, err) < 0 ||
         read_texts(importing, err) < 0 ||
         snapshot_check_words(transfer_about_get(&importing->about, "name"),

@@ -112,7 +112,7 @@ static int get_sandbox(struct call *call, struct error *err)
     const char *id;
 
     if (call_id(call, 0, SANDBOX_PREFIX, "sandbox", &id, err) < 0 ||
-        sandbox_get(call->core, &call->actor, id, true, &record, err) < 0)
+        sandbox_get(call->core->sandboxes, &call->actor, id, true, &record, err) < 0)
         return -1;
     envelope_data(&reply);
     json_map_begin(&reply.json);

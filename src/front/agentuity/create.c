@@ -2,6 +2,7 @@
 /* POST /sandbox: makes a sandbox with everything asked for, and starts its first command. */
 #include "base/mem.h"
 #include "core/runtime/runtime.h"
+#include "core/create.h"
 #include "core/sandbox/sandbox.h"
 #include "core/snapshot/snapshot.h"
 #include "front/agentuity/agentuity_impl.h"
@@ -291,7 +292,7 @@ static void on_answer_end(void *data, bool is_delivered)
     struct delivery *delivery = data;
 
     if (!is_delivered)
-        sandbox_abandon(delivery->core, delivery->id);
+        sandbox_abandon(delivery->core->sandboxes, delivery->id);
     free(delivery->id);
     free(delivery);
 }

@@ -14,7 +14,7 @@ static int list(struct call *call, struct error *err)
 
     if (call_id(call, 0, SANDBOX_PREFIX, "sandbox", &filter.sandbox_id, err) < 0 ||
         page_read(call->query, &filter.page, err) < 0 ||
-        event_list(call->core, &call->actor, &filter, &found, err) < 0)
+        event_list(call->core->sandboxes, &call->actor, &filter, &found, err) < 0)
         return -1;
     envelope_data(&reply);
     json_map_begin(&reply.json);

@@ -204,7 +204,7 @@ static int take_upload(struct call *call, const char *secret, struct error *err)
     parked_init(&upload->parked, call);
     (void)snprintf(upload->id, sizeof upload->id, "%s", id);
     upload->secret = secret ? xstrdup(secret) : NULL;
-    collect_start(&upload->parked, (uint64_t)core_settings(call->core)->file_limit_bytes,
+    collect_start(&upload->parked, (uint64_t)call->core->settings.file_limit_bytes,
                   on_collected_archive, upload);
     return 0;
 }
