@@ -21,7 +21,7 @@ enum lock_rank {
     LOCK_ENDINGS,
     LOCK_POOL,
     LOCK_RUNTIMES,
-    LOCK_LISTINGS,
+    LOCK_LIST_CACHE,
     LOCK_KEYS,
     LOCK_STREAM,
     LOCK_STREAM_TABLE,

@@ -11,11 +11,11 @@
 #include "core/sandbox/pool.h"
 #include "core/sandbox/registry.h"
 #include "core/sandbox/sandboxes.h"
-#include "core/snapshot/listing.h"
 #include "core/snapshot/snapshot_impl.h"
 #include "core/stream/streams.h"
 #include "loop/background.h"
 #include "runtime/catalog.h"
+#include "core/layer/layers.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -94,18 +94,32 @@ static int open_streams(struct core *core, struct error *err)
     return streams_open(core->store, core->hub, &settings, &core->streams, err);
 }
 
+static void open_snapshots(struct core *core)
+{
+    const struct snapshots parts = {
+        .settings = &core->settings,
+        .store = core->store,
+        .volume = engine_volume(core->engine),
+        .runtimes = core->runtimes,
+        .layers = core->layers,
+        .sandboxes = core->sandboxes,
+        .background = core->background,
+    };
+    core->snapshots = snapshots_new(&parts);
+}
+
 static int open_rooms(struct core *core, struct error *err)
 {
     const struct workers_settings reaper = {
         .lane = {[WORKERS_QUICK] = {2, REAPER_QUEUE}, [WORKERS_SLOW] = {2, REAPER_QUEUE}}};
 
     core->hub = hub_new();
-    core->listings = listings_new(core->settings.data_dir);
     if (accounts_open(core->store, &core->accounts, err) < 0 || open_streams(core, err) < 0 ||
         runtimes_open(core->settings.data_dir, core->settings.default_runtime, &core->runtimes,
                       err) < 0 ||
         workers_new(&reaper, &core->reaper, err) < 0 || background_new(&core->background, err) < 0)
         return -1;
+    core->layers = layers_new(core->store, engine_volume(core->engine), core->reaper);
     const struct sandboxes parts = {
         .settings = &core->settings,
         .store = core->store,
@@ -113,11 +127,12 @@ static int open_rooms(struct core *core, struct error *err)
         .hub = core->hub,
         .streams = core->streams,
         .runtimes = core->runtimes,
-        .core = core,
+        .layers = core->layers,
         .reaper = core->reaper,
     };
     if (sandboxes_open(&parts, &core->sandboxes, err) < 0)
         return -1;
+    open_snapshots(core);
     return executions_open(core->sandboxes, &core->executions, err);
 }
 
@@ -144,7 +159,7 @@ int core_open(const struct core_settings *settings, struct core **out, struct er
         monitor_start(core->sandboxes->monitor, err) < 0)
         return -1;
     queue_start(core->executions->queue);
-    snapshot_resume_work(core);
+    snapshot_resume_work(core->snapshots);
     runtimes_prefetch(core->runtimes, core->settings.default_runtime);
     *out = take(core);
     return 0;
@@ -172,7 +187,8 @@ void core_free(struct core *core)
     background_free(core->background);
     sandboxes_free(core->sandboxes);
     streams_free(core->streams);
-    listings_free(core->listings);
+    snapshots_free(core->snapshots);
+    layers_free(core->layers);
     runtimes_free(core->runtimes);
     accounts_free(core->accounts);
     hub_free(core->hub);

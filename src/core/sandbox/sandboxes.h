@@ -15,9 +15,9 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-struct core;
 struct executions;
 struct hub;
+struct layers;
 struct runtimes;
 struct monitor;
 struct pool;
@@ -55,7 +55,7 @@ struct sandboxes {
     struct hub *hub;
     struct streams *streams;
     struct runtimes *runtimes;
-    struct core *core;      // for layers
+    struct layers *layers;
     struct workers *reaper; // ends boxes, fills the pool
     // Set by the execution room, before the monitor starts.
     const struct execution_ops *execution_ops;
