@@ -287,7 +287,7 @@ static int write_files(int conversation, const struct sandbox_file *files, size_
         if (files_write_buffer(conversation, files[i].path, 0644, FILES_PARENTS, files[i].data,
                                files[i].length, err) < 0) {
             error_wrap(err, "write '%.200s'", files[i].path);
-            return error_about(err, "file", NULL);
+            return error_about(err, "file");
         }
     }
     return 0;

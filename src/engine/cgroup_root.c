@@ -231,7 +231,7 @@ int cgroup_root_remove(struct cgroup_root *root, struct error *err)
             continue;
         if (errno == EBUSY)
             return error_set(err, ERROR_CONFLICT,
-                             "remove control group '%s': there are boxes in it", path);
+                             "remove control group '%s': there are sandboxes in it", path);
         return error_sys(err, "remove control group '%s'", path);
     }
     return 0;
@@ -464,7 +464,7 @@ int cgroup_root_open(const char *name, struct cgroup_root **out, struct error *e
     if (v1_controllers == LIMITS && has_v2) {
         if (open_as(CGROUP_HYBRID, &survey, name, out, err) == 0)
             return 0;
-        if (err->kind != ERROR_UNAVAILABLE)
+        if (!error_is(err, ERROR_UNAVAILABLE))
             return -1; // the mode is the machine's, not the moment's
     }
     return open_as(CGROUP_V1, &survey, name, out, err);

@@ -172,7 +172,7 @@ static int check_attached(struct volume *volume, const char *data_dir, enum volu
     if (info.f_flags & ST_RDONLY)
         return error_set(err, ERROR_UNAVAILABLE,
                          "'%s/volume' is read-only, as after a full or faulty disk: free space, "
-                         "end all boxes, detach the volume and try again",
+                         "end all sandboxes, detach the volume and try again",
                          data_dir);
     if (wanted != VOLUME_AUTO && wanted != volume->scheme)
         return error_set(err, ERROR_CONFLICT, "'%s' has a volume of scheme '%s', not '%s'",
@@ -271,13 +271,13 @@ static int attach_auto(struct volume *volume, int data_fd, const char *data_dir,
         if (attach_host(volume, data_fd, host[i], false, err) == 0)
             return 0;
         forget_try(volume);
-        if (err->kind != ERROR_UNAVAILABLE)
+        if (!error_is(err, ERROR_UNAVAILABLE))
             return -1;
     }
     if (attach_image(volume, data_fd, data_dir, options, err) == 0)
         return 0;
     // with an image there are scratches somebody may want: no silent change to an empty tmpfs
-    if (has_image || volume_image_exists(data_fd) || err->kind != ERROR_UNAVAILABLE)
+    if (has_image || volume_image_exists(data_fd) || !error_is(err, ERROR_UNAVAILABLE))
         return -1;
     forget_try(volume);
     volume_tmpfs_init(volume);

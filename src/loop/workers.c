@@ -165,10 +165,9 @@ int workers_submit(struct workers *workers, enum workers_lane which, void (*fn)(
         (void)sem_post(&idler->call);
     if (!is_full)
         return 0;
-    (void)error_set(err, ERROR_LIMIT,
-                    "the server is busy: %zu requests are waiting already, try again shortly",
-                    lane->capacity);
-    return error_about(err, "queue", "full");
+    return error_refuse(err, ERROR_FULL, "queue",
+                        "the server is busy: %zu requests are waiting already, try again shortly",
+                        lane->capacity);
 }
 
 size_t workers_waiting(struct workers *workers, enum workers_lane which)

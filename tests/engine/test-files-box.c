@@ -157,7 +157,7 @@ TEST(files_go_in_and_out_of_a_box_with_the_users_rights)
     CHECK(files_remove(conv, "usr/bin", FILES_RECURSIVE, &err) < 0);
     CHECK_OK(box_files(box, "nobody", NULL, &nobody, &err), err);
     CHECK(files_stat(nobody, "/", true, NULL, NULL, &err) < 0);
-    CHECK_STR(err.text, "no user 'nobody' in the box's /etc/passwd");
+    CHECK_STR(err.text, "no user 'nobody' in the sandbox's /etc/passwd");
 }
 
 TEST(files_are_served_while_the_guests_are_frozen)
@@ -200,7 +200,7 @@ TEST(nothing_of_pid_1_can_be_reached)
         for (int is_link = 0; is_link < 2; is_link++) {
             const char *at = is_link ? "/workspace/link" : path;
             CHECK(files_read(conv, at, 0, 99, NULL, add_data, &text, NULL, &err) < 0);
-            CHECK(err.kind != ERROR_GONE);
+            CHECK(!error_is(&err, ERROR_GONE));
             CHECK(files_write_buffer(conv, at, 0600, 0, "x", 1, &err) < 0);
             CHECK(files_list(conv, at, true, 9, ignore_item, NULL, NULL, &err) < 0);
             CHECK(files_stat(conv, at, true, NULL, NULL, &err) < 0);

@@ -33,11 +33,10 @@ int once_claim(struct store *store, const struct actor *actor, const struct once
         return -1;
     if (*is_new)
         return 0;
-    if (earlier.state == IDEMPOTENCY_PENDING || !earlier.subject_id) {
-        error_set(err, ERROR_CONFLICT, "a request with the idempotency key '%s' is still under way",
-                  once->key);
-        return error_about(err, "request", "pending");
-    }
+    if (earlier.state == IDEMPOTENCY_PENDING || !earlier.subject_id)
+        return error_refuse(err, ERROR_PENDING, "request",
+                            "a request with the idempotency key '%s' is still under way",
+                            once->key);
     (void)snprintf(subject, ID_TEXT, "%s", earlier.subject_id);
     return 0;
 }

@@ -179,7 +179,7 @@ int execution_get(struct executions *executions, const struct actor *actor, cons
     if (known != 0)
         return known == 1 ? 0 : -1;
     if (store_execution_get(executions->sandboxes->store, id, &record, err) < 0)
-        return err->kind == ERROR_NOT_FOUND ? lookup_missing(noun_of(kind), id, err) : -1;
+        return error_is(err, ERROR_NOT_FOUND) ? lookup_missing(noun_of(kind), id, err) : -1;
     if (!is_visible(&record, actor, kind))
         return lookup_missing(noun_of(kind), id, err);
     *out = record;

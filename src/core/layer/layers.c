@@ -83,7 +83,7 @@ int layers_pin(struct layers_pin *pin, const char *packed, struct error *err)
     if (store_begin(pin->layers->store, STORE_FAST, &together, err) < 0)
         return -1;
     if (layers_use(pin->layers, packed, pin->user, err) < 0)
-        return err->kind == ERROR_CONFLICT
+        return error_is(err, ERROR_CONFLICT)
                    ? error_set(err, ERROR_NOT_FOUND, "files were removed meanwhile")
                    : -1;
     return store_commit(&together, err);
@@ -114,7 +114,7 @@ static int remove_unused(struct layers *layers, const struct layer_record *layer
 
     if (store_layer_remove(layers->store, layer->name, err) <
         0) // or is removed by another just now
-        return err->kind == ERROR_CONFLICT || err->kind == ERROR_NOT_FOUND ? 0 : -1;
+        return error_is(err, ERROR_CONFLICT) || error_is(err, ERROR_NOT_FOUND) ? 0 : -1;
     if (layer_remove(layers->volume, layer->name, err) < 0) {
         (void)store_layer_put(layers->store, layer, &ignored);
         return -1;

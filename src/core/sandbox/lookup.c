@@ -14,7 +14,7 @@ int lookup_record(struct sandboxes *sandboxes, const struct actor *actor, const 
     autosandbox record = {0};
 
     if (store_sandbox_get(sandboxes->store, id, &record, err) < 0)
-        return err->kind == ERROR_NOT_FOUND ? lookup_missing("sandbox", id, err) : -1;
+        return error_is(err, ERROR_NOT_FOUND) ? lookup_missing("sandbox", id, err) : -1;
     if (!actor_sees(actor, &record.owner))
         return lookup_missing("sandbox", id, err);
     *out = record;
@@ -81,8 +81,8 @@ int sandbox_files(struct sandbox *sandbox, int *conversation, struct error *err)
     int result = box_files(sandbox->box, sandbox->record.box_user,
                            sandbox->record.working_directory, conversation, err);
     sandbox_unlock_box(sandbox);
-    if (result < 0 && err->kind == ERROR_GONE)
-        error_about(err, "sandbox", "ended");
+    if (result < 0 && error_is(err, ERROR_GONE))
+        error_restate(err, ERROR_ENDED, "sandbox");
     return result;
 }
 

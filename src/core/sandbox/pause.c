@@ -117,10 +117,8 @@ int sandbox_pause(struct sandboxes *sandboxes, const struct actor *actor, const 
 
     if (lookup_sandbox(sandboxes, actor, id, &sandbox, err) < 0)
         return -1;
-    if (sandbox->record.mode == SANDBOX_ONE_SHOT) {
-        error_set(err, ERROR_CONFLICT, "a one-shot sandbox cannot be paused");
-        return error_about(err, "sandbox", "state");
-    }
+    if (sandbox->record.mode == SANDBOX_ONE_SHOT)
+        return error_refuse(err, ERROR_STATE, "sandbox", "a one-shot sandbox cannot be paused");
     if (put_to_sleep(sandbox, err) < 0)
         return -1;
     sandbox_copy(sandbox, out);
@@ -165,7 +163,7 @@ static void rest(void *data)
         sandbox->record.box_slot = SANDBOX_NO_SLOT;
         (void)pthread_mutex_unlock(&sandbox->lock);
         if (settle(sandbox, false, &event, &err) < 0 && !sandbox_is_in(sandbox, SANDBOX_ENDING)) {
-            log_warn("a sandbox without a box could not be recorded as paused",
+            log_warn("a sandbox without processes could not be recorded as paused",
                      F("sandbox", (const char *)sandbox->id), F("error", (const char *)err.text));
             (void)sandbox_pass(sandbox, STEP_READY, &err); // it gets a box when it is used
         }
@@ -214,7 +212,7 @@ int sandbox_awake(struct sandbox *sandbox, bool *was_paused, struct error *err)
             return 0;
         *was_paused = true;
         if (sandbox_wake(sandbox, err) < 0 &&
-            err->kind != ERROR_CONFLICT) // somebody else may be at it
+            !error_is(err, ERROR_CONFLICT)) // somebody else may be at it
             return -1;
     }
 }

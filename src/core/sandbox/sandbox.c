@@ -113,7 +113,7 @@ int sandbox_delete(struct sandboxes *sandboxes, const struct actor *actor, const
         return lookup_missing("sandbox", id, err);
     if (sandbox_await_calm(sandbox, err) < 0 ||
         ending_run(sandbox, STEP_DELETE, "deleted", err) < 0)
-        return err->kind == ERROR_GONE ? lookup_missing("sandbox", id, err) : -1;
+        return error_is(err, ERROR_GONE) ? lookup_missing("sandbox", id, err) : -1;
     return 0;
 }
 

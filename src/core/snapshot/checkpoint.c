@@ -36,8 +36,7 @@ static int check_name(const char *name, struct error *err)
 
 static int refuse_paused(struct error *err)
 {
-    error_set(err, ERROR_CONFLICT, "the sandbox is paused; resume it first");
-    return error_about(err, "sandbox", "state");
+    return error_refuse(err, ERROR_STATE, "sandbox", "the sandbox is paused; resume it first");
 }
 
 static int not_while_paused(struct sandbox *sandbox, struct error *err)
@@ -50,7 +49,7 @@ static int find(struct snapshots *snapshots, const char *sandbox_id, const char 
 {
     if (store_checkpoint_get(snapshots->store, sandbox_id, reference, out, err) == 0)
         return 0;
-    return err->kind == ERROR_NOT_FOUND ? error_missing(err, "checkpoint", reference) : -1;
+    return error_is(err, ERROR_NOT_FOUND) ? error_missing(err, "checkpoint", reference) : -1;
 }
 
 /* The name of the newest one, or "". */
@@ -61,6 +60,12 @@ static int find_parent(struct snapshots *snapshots, const char *sandbox_id,
         return -1;
     *parent = all->count ? all->rows[all->count - 1].name : "";
     return 0;
+}
+
+static int refuse_name(const char *name, struct error *err)
+{
+    return error_refuse(err, ERROR_EXISTS, "checkpoint",
+                        "the sandbox has a checkpoint '%s' already", name);
 }
 
 /* Under record_lock: when a sandbox ends its checkpoints are removed, and none may come after that. */
@@ -78,12 +83,8 @@ static int put_under_lock(struct snapshots *snapshots, struct sandbox *sandbox,
         layers_put(snapshots->layers, record->layer, (uint64_t)record->size_bytes, record->id,
                    err) < 0)
         return -1;
-    if (store_checkpoint_put(sandbox->sandboxes->store, record, err) < 0) {
-        if (err->kind == ERROR_CONFLICT)
-            error_set(err, ERROR_CONFLICT, "the sandbox has a checkpoint '%s' already",
-                      record->name);
-        return error_about(err, "checkpoint", "exists");
-    }
+    if (store_checkpoint_put(sandbox->sandboxes->store, record, err) < 0)
+        return error_is(err, ERROR_CONFLICT) ? refuse_name(record->name, err) : -1;
     if (event_put(sandbox, &event, err) < 0)
         return -1;
     return store_commit(&together, err);
@@ -104,9 +105,8 @@ static int is_name_free(struct snapshots *snapshots, const char *sandbox_id, con
     autocheckpoint other = {0};
 
     if (store_checkpoint_get(snapshots->store, sandbox_id, name, &other, err) < 0)
-        return err->kind == ERROR_NOT_FOUND ? 0 : -1;
-    error_set(err, ERROR_CONFLICT, "the sandbox has a checkpoint '%s' already", name);
-    return error_about(err, "checkpoint", "exists");
+        return error_is(err, ERROR_NOT_FOUND) ? 0 : -1;
+    return refuse_name(name, err);
 }
 
 int checkpoint_create(struct snapshots *snapshots, const struct actor *actor,
@@ -139,7 +139,7 @@ int checkpoint_create(struct snapshots *snapshots, const struct actor *actor,
     }
     if (find(snapshots, sandbox_id, id, out, err) == 0)
         return 0;
-    return err->kind == ERROR_NOT_FOUND && sandbox_is_in(sandbox, SANDBOX_ENDING)
+    return error_is(err, ERROR_NOT_FOUND) && sandbox_is_in(sandbox, SANDBOX_ENDING)
                ? sandbox_refuse_ending(err)
                : -1;
 }
@@ -226,7 +226,7 @@ static int pin_layer(struct layers_pin *pin, const struct checkpoint_record *rec
 
     if (layers_pin(pin, packed, err) == 0)
         return 0;
-    return err->kind == ERROR_NOT_FOUND ? error_missing(err, "checkpoint", record->name) : -1;
+    return error_is(err, ERROR_NOT_FOUND) ? error_missing(err, "checkpoint", record->name) : -1;
 }
 
 /* From here on nobody else uses it until it is ready again, and no command is recorded that began before. */
@@ -263,7 +263,7 @@ static int exchange_files(struct sandbox *sandbox, const struct checkpoint_recor
     }
     ending_exchange_files(sandbox, scratch);
     if (sandbox_launch_again(sandbox, &later) < 0)
-        log_warn("a sandbox that went back to a checkpoint gets its box when it is used",
+        log_warn("a sandbox that went back to a checkpoint is started when it is used",
                  F("sandbox", (const char *)sandbox->id), F("error", (const char *)later.text));
     return 0;
 }

@@ -90,9 +90,8 @@ static int begin(struct list_cache *cache, const char *id, struct error *err)
 {
     if (try_begin(cache, id))
         return 0;
-    error_set(err, ERROR_LIMIT,
-              "the files of too many snapshots are being listed just now; try again");
-    return error_about(err, "snapshot", "full");
+    return error_refuse(err, ERROR_FULL, "snapshot",
+                        "the files of too many snapshots are being listed just now; try again");
 }
 
 static struct making *unlink_making(struct list_cache *cache, const char *id)

@@ -51,7 +51,7 @@ int snapshot_find(struct snapshots *snapshots, const struct actor *actor, const 
     autosnapshot record = {0};
 
     if (store_snapshot_get(snapshots->store, id, &record, err) < 0)
-        return err->kind == ERROR_NOT_FOUND ? error_missing(err, "snapshot", id) : -1;
+        return error_is(err, ERROR_NOT_FOUND) ? error_missing(err, "snapshot", id) : -1;
     if (!actor || !actor_sees(actor, &record.owner)) {
         if (!record.is_public || record.state != SNAPSHOT_READY)
             return error_missing(err, "snapshot", id);
@@ -226,7 +226,7 @@ static int search(struct snapshots *snapshots, const struct scope *scope, const 
 
     if (store_snapshot_find(snapshots->store, &wanted, out, err) == 0)
         return 1;
-    return err->kind == ERROR_NOT_FOUND ? 0 : -1;
+    return error_is(err, ERROR_NOT_FOUND) ? 0 : -1;
 }
 
 static int search_words(struct snapshots *snapshots, const struct scope *scope,
@@ -397,7 +397,7 @@ int snapshot_lineage(struct snapshots *snapshots, const struct actor *actor, con
     while (next && chain.count < limit) {
         struct snapshot_record record = {0};
         if (snapshot_find(snapshots, actor, next, &record, err) < 0) {
-            if (chain.count == 0 || err->kind != ERROR_NOT_FOUND)
+            if (chain.count == 0 || !error_is(err, ERROR_NOT_FOUND))
                 return -1;
             break; // of somebody else, and no longer public
         }

@@ -50,7 +50,7 @@ static int find_unchanged(struct snapshots *snapshots, const struct actor *actor
         return 0;
     if (store_snapshot_find(snapshots->store, &search, out, err) == 0)
         *is_unchanged = true;
-    else if (err->kind != ERROR_NOT_FOUND)
+    else if (!error_is(err, ERROR_NOT_FOUND))
         return -1;
     return 0;
 }
@@ -105,7 +105,7 @@ static int find_building(struct snapshots *snapshots, const struct actor *actor,
     autosnapshot record = {0};
 
     if (store_snapshot_get(snapshots->store, id, &record, err) < 0)
-        return err->kind == ERROR_NOT_FOUND ? error_missing(err, "snapshot", id) : -1;
+        return error_is(err, ERROR_NOT_FOUND) ? error_missing(err, "snapshot", id) : -1;
     bool is_allowed = actor ? actor_sees(actor, &record.owner)
                             : secret && record.upload_secret &&
                                   strlen(secret) == strlen(record.upload_secret) &&
@@ -116,13 +116,12 @@ static int find_building(struct snapshots *snapshots, const struct actor *actor,
         return error_missing(err, "snapshot", id);
     bool is_late =
         record.state == SNAPSHOT_FAILED || (int64_t)clock_wall_ms() - record.created_at >= BUILD_MS;
-    if (record.state != SNAPSHOT_BUILDING || is_late) {
-        error_set(err, ERROR_CONFLICT,
-                  record.state == SNAPSHOT_READY
-                      ? "the snapshot has been built already"
-                      : "the build was announced more than an hour ago and is over; begin another");
-        return error_about(err, "snapshot", "state");
-    }
+    if (record.state != SNAPSHOT_BUILDING || is_late)
+        return error_refuse(
+            err, ERROR_STATE, "snapshot",
+            record.state == SNAPSHOT_READY
+                ? "the snapshot has been built already"
+                : "the build was announced more than an hour ago and is over; begin another");
     *out = record;
     record = (struct snapshot_record){0};
     return 0;
@@ -168,7 +167,7 @@ int snapshot_build_upload(struct snapshots *snapshots, const struct actor *actor
         return error_sys(err, "keep the upload");
     if (copy_file(archive_fd, fd, err) < 0 || rename(partial, path) < 0) {
         (void)unlink(partial);
-        return err->kind ? -1 : error_sys(err, "keep the upload");
+        return err->reason ? -1 : error_sys(err, "keep the upload");
     }
     if (find_building(snapshots, actor, id, secret, &since, err) == 0)
         return 0;
@@ -183,10 +182,9 @@ static int unpack(struct build_box *build_box, const char *id, const char *direc
     autofd conversation = -1;
 
     autofd archive = open(path, O_RDONLY | O_CLOEXEC);
-    if (archive < 0 && errno == ENOENT) {
-        error_set(err, ERROR_CONFLICT, "nothing has been uploaded for the snapshot yet");
-        return error_about(err, "snapshot", "state");
-    }
+    if (archive < 0 && errno == ENOENT)
+        return error_refuse(err, ERROR_STATE, "snapshot",
+                            "nothing has been uploaded for the snapshot yet");
     if (archive < 0)
         return error_sys(err, "open the upload");
     if (build_box_files(build_box, &conversation, err) < 0)
@@ -265,7 +263,7 @@ static int is_wanted(struct snapshots *snapshots, const char *name, int64_t now,
     if (!id_is_valid(id))
         return 0;
     if (store_snapshot_get(snapshots->store, id, &record, err) < 0)
-        return err->kind == ERROR_NOT_FOUND ? 0 : -1;
+        return error_is(err, ERROR_NOT_FOUND) ? 0 : -1;
     return record.state == SNAPSHOT_BUILDING && now - record.created_at < BUILD_MS;
 }
 
@@ -312,7 +310,7 @@ int snapshot_build_expire(struct snapshots *snapshots, struct error *err)
         record.updated_at = now;
         if (store_snapshot_update(snapshots->store, &record, SNAPSHOT_PART_STATE,
                                   snapshot_in(SNAPSHOT_BUILDING), err) < 0 &&
-            err->kind != ERROR_CONFLICT)
+            !error_is(err, ERROR_CONFLICT))
             return -1;
     }
     return 0;

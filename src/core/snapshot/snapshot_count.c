@@ -26,7 +26,7 @@ int snapshot_pin(struct snapshots *snapshots, struct snapshot_record *record,
     if (store_begin(snapshots->store, STORE_FAST, &together, err) < 0)
         return -1;
     if (store_snapshot_get(snapshots->store, record->id, &now, err) < 0)
-        return err->kind == ERROR_NOT_FOUND ? error_missing(err, "snapshot", record->id) : -1;
+        return error_is(err, ERROR_NOT_FOUND) ? error_missing(err, "snapshot", record->id) : -1;
     if (now.state != SNAPSHOT_READY)
         return error_missing(err, "snapshot", record->id);
     if (layers_use(snapshots->layers, now.layers, pin->user, err) < 0 ||
@@ -98,7 +98,7 @@ static int count(struct snapshots *snapshots, struct snapshot_record *record,
     struct totals totals = {.left = INT64_MAX};
 
     if (snapshot_walk(snapshots, record, &options, count_one, &totals, err) < 0)
-        return err->kind == ERROR_NOT_FOUND
+        return error_is(err, ERROR_NOT_FOUND)
                    ? -1
                    : error_wrap(err, "count the files of snapshot '%s'", record->id);
     record->file_count = totals.files;
@@ -123,8 +123,8 @@ void snapshot_count_later(void *owner, const char *id)
 
     if (store_snapshot_get(snapshots->store, id, &record, &err) == 0 &&
         record.state == SNAPSHOT_READY && record.file_count == SNAPSHOT_NOT_COUNTED &&
-        count(snapshots, &record, is_stopping, &err) < 0 && err.kind != ERROR_CONFLICT &&
-        err.kind != ERROR_NOT_FOUND && !*is_stopping)
+        count(snapshots, &record, is_stopping, &err) < 0 && !error_is(&err, ERROR_CONFLICT) &&
+        !error_is(&err, ERROR_NOT_FOUND) && !*is_stopping)
         log_warn("a snapshot's files could not be counted; whoever asks tries again",
                  F("snapshot", record.id), F("error", (const char *)err.text));
 }

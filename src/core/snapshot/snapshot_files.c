@@ -73,7 +73,7 @@ static int is_of(struct snapshots *snapshots, const char *name, enum snapshot_st
     if (!id_is_valid(name))
         return 0;
     if (store_snapshot_get(snapshots->store, name, &record, err) < 0)
-        return err->kind == ERROR_NOT_FOUND ? 0 : -1;
+        return error_is(err, ERROR_NOT_FOUND) ? 0 : -1;
     return record.state == state;
 }
 
@@ -135,7 +135,7 @@ int snapshot_files(struct snapshots *snapshots, const struct snapshot_record *re
         return known < 0 ? -1 : 0;
     int result = make_list(snapshots, record, out, err);
     list_cache_done(snapshots->lists, record->id);
-    if (result < 0 && err->kind != ERROR_NOT_FOUND)
+    if (result < 0 && !error_is(err, ERROR_NOT_FOUND))
         return error_wrap(err, "list the files of snapshot '%s'", record->id);
     return result;
 }

@@ -85,12 +85,10 @@ static int find(struct call *call, struct execution_record *out, struct error *e
         call_id(call, 1, JOB_PREFIX, "job", &id, err) < 0 ||
         execution_get(call->core->executions, &call->actor, id, &job_kind, &record, err) < 0)
         return -1;
-    if (strcmp(record.sandbox_id, sandbox) != 0) {
-        error_set(err, ERROR_NOT_FOUND,
-                  "job '" JOB_PREFIX "%s' not found in sandbox '" SANDBOX_PREFIX "%s'", id,
-                  sandbox);
-        return error_about(err, "job", NULL);
-    }
+    if (strcmp(record.sandbox_id, sandbox) != 0)
+        return error_refuse(err, ERROR_NOT_FOUND, "job",
+                            "job '" JOB_PREFIX "%s' not found in sandbox '" SANDBOX_PREFIX "%s'",
+                            id, sandbox);
     *out = record;
     record = (struct execution_record){0};
     return 0;
