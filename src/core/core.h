@@ -26,6 +26,7 @@ struct store;
 struct streams;
 struct workers;
 
+/* The core is its rooms: a caller asks each through the headers in its folder. */
 struct core {
     struct core_settings settings; // strings are ours
     struct hub *hub;
@@ -41,7 +42,9 @@ struct core {
     struct store *store;
     struct engine *engine;
     struct background *background;
-    struct workers *reaper; // ends boxes, fills the pool
+    struct workers *recorders; // work through the mailboxes of sandboxes
+    struct workers *reaper;    // ends sandboxes and their boxes
+    struct workers *remover;   // removes trees of files
 };
 
 /*

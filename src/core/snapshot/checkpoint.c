@@ -93,9 +93,8 @@ static int put_under_lock(struct snapshots *snapshots, struct sandbox *sandbox,
 static int put(struct snapshots *snapshots, struct sandbox *sandbox,
                const struct checkpoint_record *record, struct error *err)
 {
-    (void)pthread_mutex_lock(&sandbox->record_lock);
+    autolock(&sandbox->record_lock);
     int result = put_under_lock(snapshots, sandbox, record, err);
-    (void)pthread_mutex_unlock(&sandbox->record_lock);
     return result;
 }
 
@@ -207,14 +206,13 @@ static int record_restored(struct sandbox *sandbox, const struct checkpoint_reco
 {
     autosandbox next = {0};
 
-    (void)pthread_mutex_lock(&sandbox->record_lock);
+    autolock(&sandbox->record_lock);
     int result = put_restored(sandbox, record, scratch, &next, err);
     if (result == 0) {
         sandbox->sandboxes->execution_ops->end_all(sandbox, EXECUTION_CANCELLED, GONE_BACK,
                                                    next.updated_at);
         sandbox_change(sandbox, &next);
     }
-    (void)pthread_mutex_unlock(&sandbox->record_lock);
     return result;
 }
 
@@ -232,14 +230,12 @@ static int pin_layer(struct layers_pin *pin, const struct checkpoint_record *rec
 /* From here on nobody else uses it until it is ready again, and no command is recorded that began before. */
 static int begin_restore(struct sandbox *sandbox, struct error *err)
 {
-    (void)pthread_mutex_lock(&sandbox->record_lock);
-    (void)pthread_mutex_lock(&sandbox->lock);
-    int result = lifecycle_take(&sandbox->record, STEP_PAUSE, NULL, (int64_t)clock_wall_ms(), err);
-    sandbox->restore_count += result == 0;
-    (void)pthread_cond_broadcast(&sandbox->changed);
-    (void)pthread_mutex_unlock(&sandbox->lock);
-    (void)pthread_mutex_unlock(&sandbox->record_lock);
-    return result;
+    autolock(&sandbox->record_lock);
+    if (sandbox_take_step(sandbox, STEP_PAUSE, NULL, err) < 0)
+        return -1;
+    autolock(&sandbox->lock);
+    sandbox->restore_count++;
+    return 0;
 }
 
 /*
@@ -268,6 +264,14 @@ static int exchange_files(struct sandbox *sandbox, const struct checkpoint_recor
     return 0;
 }
 
+static int exchange_held(struct sandbox *sandbox, const struct checkpoint_record *record,
+                         const char *scratch, struct error *err)
+{
+    autobox held = sandbox_hold_box(sandbox);
+
+    return exchange_files(sandbox, record, scratch, err);
+}
+
 static int restore_files(struct snapshots *snapshots, struct sandbox *sandbox,
                          const struct checkpoint_record *record, struct error *err)
 {
@@ -281,14 +285,12 @@ static int restore_files(struct snapshots *snapshots, struct sandbox *sandbox,
     if (layer_restore(volume, record->layer, (uint64_t)record->size_bytes, scratch, &limits, err) <
         0)
         return layers_explain_no_room(err);
-    (void)pthread_mutex_lock(&sandbox->box_lock);
-    int result = exchange_files(sandbox, record, scratch, err);
-    sandbox_unlock_box(sandbox);
-    if (result < 0)
+    if (exchange_held(sandbox, record, scratch, err) < 0) {
         (void)volume_scratch_remove(volume, scratch, &ignored); // else swept
-    else
-        hub_announce(sandbox->sandboxes->hub, sandbox->id);
-    return result;
+        return -1;
+    }
+    hub_announce(sandbox->sandboxes->hub, sandbox->id);
+    return 0;
 }
 
 int checkpoint_restore(struct snapshots *snapshots, const struct actor *actor,
@@ -303,7 +305,7 @@ int checkpoint_restore(struct snapshots *snapshots, const struct actor *actor,
         find(snapshots, sandbox_id, reference, &record, err) < 0 ||
         pin_layer(&pin, &record, err) < 0)
         return -1;
-    if (!sandbox->record.scratch)
+    if (sandbox->record.mode == SANDBOX_ONE_SHOT)
         return error_set(err, ERROR_CONFLICT, "a one-shot sandbox cannot go back");
     if (begin_restore(sandbox, err) < 0)
         return -1;

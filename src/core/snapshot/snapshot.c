@@ -105,7 +105,7 @@ static int put_all(struct snapshots *snapshots, struct sandbox *sandbox, const s
     if (store_begin(sandbox->sandboxes->store, STORE_DURABLE, &together, err) < 0 ||
         snapshot_put(snapshots, record, layer, bytes, err) < 0 ||
         event_put(sandbox, &event, err) < 0 ||
-        once_finish(sandbox->sandboxes->store, actor, once, record->id, err) < 0)
+        once_finish(snapshots->accounts, actor, once, record->id, err) < 0)
         return -1;
     return store_commit(&together, err);
 }
@@ -173,12 +173,12 @@ int snapshot_create(struct snapshots *snapshots, const struct actor *actor, cons
 
     if (snapshot_check_words(request->name, request->tag, err) < 0 ||
         lookup_sandbox(snapshots->sandboxes, actor, sandbox_id, &sandbox, err) < 0 ||
-        once_claim(snapshots->store, actor, request->once, &is_new, id, err) < 0)
+        once_claim(snapshots->accounts, actor, request->once, &is_new, id, err) < 0)
         return -1;
     if (is_new) {
         sandbox_touch(sandbox);
         if (take_snapshot(snapshots, sandbox, actor, request, id_make(id), err) < 0) {
-            once_release(snapshots->store, actor, request->once);
+            once_release(snapshots->accounts, actor, request->once);
             return -1;
         }
     }

@@ -8,6 +8,7 @@
 #include "base/auto.h"
 #include "core/settings.h"
 
+struct accounts;
 struct background;
 struct layers;
 struct list_cache;
@@ -23,6 +24,7 @@ struct snapshots {
     struct volume *volume;
     struct runtimes *runtimes;
     struct layers *layers;
+    struct accounts *accounts;
     struct sandboxes *sandboxes;
     struct background *background; // counts files and merges layers
 
