@@ -196,6 +196,11 @@ int error_about(struct error *err, const char *noun)
     return -1;
 }
 
+int error_missing(struct error *err, const char *noun, const char *id)
+{
+    return error_refuse(err, ERROR_NOT_FOUND, noun, "there is no %s '%.40s'", noun, id);
+}
+
 int error_restate(struct error *err, enum error_reason reason, const char *noun)
 {
     err->reason = reason;

@@ -111,6 +111,9 @@ int error_path_code(struct error *err, int code, const char *format, ...)
 /* Puts what the caller was doing in front: "start box 'b7': open memory.max: ...". */
 int error_wrap(struct error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* "there is no sandbox 'x'": ERROR_NOT_FOUND, about the noun, a literal. */
+int error_missing(struct error *err, const char *noun, const char *id);
+
 /* Names the thing it is about; must be a literal. */
 int error_about(struct error *err, const char *noun);
 

@@ -11,22 +11,24 @@ enum lock_rank {
     // Held across system calls, the engine or the database, by workers only: never on a loop.
     LOCK_SANDBOX_BOX,    // the right to use a sandbox's box
     LOCK_SANDBOX_RECORD, // the right to change a sandbox's records
-    LOCK_STREAM_WRITE,   // the right to append to a stream
     LOCK_STORE_WRITER,   // the database's one writer
     LOCK_POOL_FILL,      // the right to make spare boxes
     // Held for memory work only: nothing below blocks.
-    LOCK_SANDBOX,
-    LOCK_EXECUTION,
-    LOCK_QUEUE,
-    LOCK_REGISTRY,
-    LOCK_ENDINGS,
+    LOCK_SANDBOX,    // what readers see of a sandbox
+    LOCK_EXECUTION,  // what readers see of an execution
+    LOCK_QUEUE,      // executions that wait
+    LOCK_EXECUTIONS, // executions by id
+    LOCK_REGISTRY,   // sandboxes by id
+    LOCK_ENDINGS,    // sandboxes whose box is to be removed
+    LOCK_MAILBOX,    // what is to be done for a sandbox, in order
     LOCK_POOL,
     LOCK_RUNTIMES,
-    LOCK_LISTINGS,
+    LOCK_LIST_CACHE,
     LOCK_KEYS,
     LOCK_STREAM,
     LOCK_STREAM_TABLE,
-    LOCK_STREAM_SHELF,
+    LOCK_STREAM_SPARES,
+    LOCK_STREAM_RECENT,
     LOCK_HUB,
     LOCK_FRONT,
     LOCK_BODY,

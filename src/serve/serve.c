@@ -122,7 +122,7 @@ static void reload(struct server *server)
     struct error err = {0};
 
     notify_reloading();
-    keys_forget(core_keys(server->core));
+    key_forget_checks(server->core->accounts);
     if (config_read(server->argc, server->argv, &fresh, &err) < 0) {
         log_warn("settings not read again", F("error", err.text));
     } else {
@@ -168,8 +168,10 @@ static int open_front(struct server *server, struct error *err)
 
     crew.lane[WORKERS_QUICK].threads = (unsigned)server->config.workers;
     crew.lane[WORKERS_QUICK].queue = QUICK_QUEUE;
+    crew.lane[WORKERS_QUICK].name = "quick";
     crew.lane[WORKERS_SLOW].threads = (unsigned)server->config.slow_workers;
     crew.lane[WORKERS_SLOW].queue = SLOW_QUEUE;
+    crew.lane[WORKERS_SLOW].name = "slow";
     if (workers_new(&crew, &server->workers, err) < 0)
         return -1;
     routing.workers = server->workers;
@@ -269,17 +271,10 @@ static int open_server(struct server *server, char first_key[KEY_TEXT], struct e
         open_front(server, err) < 0 || open_network(server, err) < 0 ||
         loop_watch_new(server->loop, server->signal_fd, on_signal, server, &server->signals, err) <
             0 ||
-        first_key_prepare(core_keys(server->core), &server->config, first_key, err) < 0)
+        first_key_prepare(server->core->accounts, &server->config, first_key, err) < 0)
         return -1;
     loop_watch_set(server->signals, LOOP_READABLE);
     return 0;
-}
-
-static void run_loop(struct server *server)
-{
-    thread_mark_loop(true);
-    loop_run(server->loop);
-    thread_mark_loop(false);
 }
 
 // What answers and ends of connections left to be done on the loop is done before the things go that it is done to.
@@ -287,7 +282,7 @@ static void run_leftovers(struct server *server)
 {
     for (int turn = 0; server->loop && turn < 8; turn++) {
         loop_stop(server->loop);
-        run_loop(server);
+        loop_run(server->loop);
     }
 }
 
@@ -339,7 +334,7 @@ static int run(struct server *server, struct error *err)
     log_info("ready", F("version", BURROW_VERSION), F("data", server->data_dir),
              F("pid", (int64_t)getpid()), F("ms", clock_monotonic_ms() - since));
     notify_send("READY=1");
-    run_loop(server);
+    loop_run(server->loop);
     return 0;
 }
 

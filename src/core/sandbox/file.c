@@ -6,8 +6,11 @@
 #include "base/size.h"
 #include "core/sandbox/file_impl.h"
 #include "core/sandbox/sandbox_object.h"
+#include "engine/box.h"
 #include "engine/files.h"
 #include "engine/volume.h"
+#include "core/sandbox/lookup.h"
+#include "core/sandbox/registry.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -18,11 +21,11 @@
 #define VOLUME_FULL_BYTES ((uint64_t)16 << 20) // with so little left nothing can be written to it
 #define MAX_NAMES_BYTES ((size_t)64 << 20)     // of one listing
 
-int file_converse(struct core *core, const struct actor *actor, const char *sandbox_id,
+int file_converse(struct sandboxes *sandboxes, const struct actor *actor, const char *sandbox_id,
                   int *conversation, struct error *err)
 {
     autofd conv = -1;
-    if (core_files(core, actor, sandbox_id, &conv, err) < 0)
+    if (lookup_files(sandboxes, actor, sandbox_id, &conv, err) < 0)
         return -1;
     if (files_set_timeout(conv, TIMEOUT_MS, err) < 0)
         return -1;
@@ -44,9 +47,9 @@ static enum error_reason reason_of(const struct error *err)
 }
 
 /* Its box has ended, but not the sandbox. */
-static bool has_gone_on(struct core *core, const char *sandbox_id)
+static bool has_gone_on(struct sandboxes *sandboxes, const char *sandbox_id)
 {
-    autoptr(sandbox) sandbox = registry_find(core->registry, sandbox_id);
+    autoptr(sandbox) sandbox = registry_find(sandboxes->registry, sandbox_id);
     return sandbox && !sandbox_is_in(sandbox, SANDBOX_ENDING);
 }
 
@@ -66,9 +69,9 @@ static bool is_volume_full(struct volume *volume)
     return volume_space(volume, &space, &ignored) == 0 && space.free_bytes < VOLUME_FULL_BYTES;
 }
 
-int file_disk_full(struct core *core, int64_t disk_bytes, struct error *err)
+int file_disk_full(struct sandboxes *sandboxes, int64_t disk_bytes, struct error *err)
 {
-    struct volume *volume = engine_volume(core->engine);
+    struct volume *volume = engine_volume(sandboxes->engine);
     struct error why = *err;
     char limit[SIZE_TEXT];
 
@@ -81,20 +84,20 @@ int file_disk_full(struct core *core, int64_t disk_bytes, struct error *err)
     return error_about(err, "sandbox"); // /dev/shm, for one
 }
 
-static int64_t disk_of(struct core *core, const char *sandbox_id)
+static int64_t disk_of(struct sandboxes *sandboxes, const char *sandbox_id)
 {
-    autoptr(sandbox) sandbox = sandbox_id ? registry_find(core->registry, sandbox_id) : NULL;
+    autoptr(sandbox) sandbox = sandbox_id ? registry_find(sandboxes->registry, sandbox_id) : NULL;
     return sandbox ? sandbox->record.disk_bytes : 0;
 }
 
-int file_failed(struct core *core, const char *sandbox_id, struct error *err)
+int file_failed(struct sandboxes *sandboxes, const char *sandbox_id, struct error *err)
 {
     if (err->noun)
         return -1;
     if (error_is(err, ERROR_DISK_FULL))
-        return file_disk_full(core, disk_of(core, sandbox_id), err);
+        return file_disk_full(sandboxes, disk_of(sandboxes, sandbox_id), err);
     if (error_is(err, ERROR_GONE))
-        return sandbox_id && has_gone_on(core, sandbox_id)
+        return sandbox_id && has_gone_on(sandboxes, sandbox_id)
                    ? sandbox_went_back(err)
                    : error_restate(err, ERROR_ENDED, "sandbox");
     return error_restate(err, reason_of(err), "file");
@@ -106,13 +109,13 @@ static int too_large(const char *path, uint64_t maximum, struct error *err)
                         path, (unsigned long long)maximum);
 }
 
-int file_write(struct core *core, const struct actor *actor, const char *sandbox_id,
+int file_write(struct sandboxes *sandboxes, const struct actor *actor, const char *sandbox_id,
                const struct sandbox_file *files, size_t count, size_t *written, struct error *err)
 {
-    uint64_t maximum = (uint64_t)core->settings.file_limit_bytes;
+    uint64_t maximum = (uint64_t)sandboxes->settings->file_limit_bytes;
     autofd conv = -1;
     *written = 0;
-    if (file_converse(core, actor, sandbox_id, &conv, err) < 0)
+    if (file_converse(sandboxes, actor, sandbox_id, &conv, err) < 0)
         return -1;
     for (; *written < count; ++*written) {
         const struct sandbox_file *file = &files[*written];
@@ -120,22 +123,22 @@ int file_write(struct core *core, const struct actor *actor, const char *sandbox
             return too_large(file->path, maximum, err);
         if (files_write_buffer(conv, file->path, 0644, FILES_PARENTS, file->data, file->length,
                                err) < 0)
-            return file_failed(core, sandbox_id, err);
+            return file_failed(sandboxes, sandbox_id, err);
     }
     return 0;
 }
 
-int file_read(struct core *core, const struct actor *actor, const char *sandbox_id,
+int file_read(struct sandboxes *sandboxes, const struct actor *actor, const char *sandbox_id,
               const char *path, uint64_t maximum, int *fd, uint64_t *size, struct error *err)
 {
     struct files_total total;
     autofd conv = -1, content = -1;
-    if (file_converse(core, actor, sandbox_id, &conv, err) < 0 ||
-        file_temporary(core, &content, err) < 0)
+    if (file_converse(sandboxes, actor, sandbox_id, &conv, err) < 0 ||
+        file_temporary(sandboxes, &content, err) < 0)
         return -1;
     if (files_read_to_fd(conv, path, 0, maximum, content, NULL, &total, err) < 0) {
         bool is_missing = error_is(err, ERROR_NOT_FOUND);
-        (void)file_failed(core, sandbox_id, err);
+        (void)file_failed(sandboxes, sandbox_id, err);
         if (is_missing) // also where something on the way is no directory
             return error_restate(err, ERROR_NOT_FOUND, err->noun);
         return -1;
@@ -193,13 +196,13 @@ static int compare_entries(const void *a, const void *b)
     return strcmp(left->path, right->path);
 }
 
-int file_list(struct core *core, const struct actor *actor, const char *sandbox_id,
+int file_list(struct sandboxes *sandboxes, const struct actor *actor, const char *sandbox_id,
               const char *path, size_t maximum, struct file_list *out, struct error *err)
 {
     struct listing listing = {0};
     struct files_total total;
     autofd conv = -1;
-    if (file_converse(core, actor, sandbox_id, &conv, err) < 0)
+    if (file_converse(sandboxes, actor, sandbox_id, &conv, err) < 0)
         return -1;
     int result = files_list(conv, path, false, maximum, list_one, &listing, &total, err);
     if (result == 0 && total.is_truncated)
@@ -207,7 +210,7 @@ int file_list(struct core *core, const struct actor *actor, const char *sandbox_
                               "there are more than %zu files in '%.300s'", maximum, path);
     if (result < 0) {
         file_list_clear(&listing.list);
-        return file_failed(core, sandbox_id, err);
+        return file_failed(sandboxes, sandbox_id, err);
     }
     if (listing.list.count)
         qsort(listing.list.entries, listing.list.count, sizeof *listing.list.entries,
@@ -231,18 +234,18 @@ static bool is_directory(int conv, const char *path)
     return files_stat(conv, path, true, &item, NULL, &ignored) == 0 && S_ISDIR(item.mode);
 }
 
-int file_mkdir(struct core *core, const struct actor *actor, const char *sandbox_id,
+int file_mkdir(struct sandboxes *sandboxes, const struct actor *actor, const char *sandbox_id,
                const char *path, bool is_recursive, struct error *err)
 {
     autofd conv = -1;
-    if (file_converse(core, actor, sandbox_id, &conv, err) < 0)
+    if (file_converse(sandboxes, actor, sandbox_id, &conv, err) < 0)
         return -1;
     if (files_mkdir(conv, path, 0755, is_recursive ? FILES_PARENTS : FILES_EXCLUSIVE, err) == 0)
         return 0;
     // "/", "." and the like have no name to be made by
     if (is_recursive && error_is(err, ERROR_INVALID) && is_directory(conv, path))
         return 0;
-    return file_failed(core, sandbox_id, err);
+    return file_failed(sandboxes, sandbox_id, err);
 }
 
 static int check_removal(const char *path, enum file_removal removal, uint32_t mode,
@@ -257,33 +260,33 @@ static int check_removal(const char *path, enum file_removal removal, uint32_t m
     return error_about(err, "file");
 }
 
-int file_remove(struct core *core, const struct actor *actor, const char *sandbox_id,
+int file_remove(struct sandboxes *sandboxes, const struct actor *actor, const char *sandbox_id,
                 const char *path, enum file_removal removal, bool *found, struct error *err)
 {
     unsigned flags = FILES_MISSING_OK | (removal == FILE_REMOVE_TREE ? FILES_RECURSIVE : 0);
     struct files_item item;
     autofd conv = -1;
-    if (file_converse(core, actor, sandbox_id, &conv, err) < 0)
+    if (file_converse(sandboxes, actor, sandbox_id, &conv, err) < 0)
         return -1;
     if (files_stat(conv, path, false, &item, NULL, err) < 0) {
         if (!error_is(err, ERROR_NOT_FOUND))
-            return file_failed(core, sandbox_id, err);
+            return file_failed(sandboxes, sandbox_id, err);
         *found = false;
         return 0;
     }
     if (check_removal(path, removal, item.mode, err) < 0)
         return -1;
     if (files_remove(conv, path, flags, err) < 0)
-        return file_failed(core, sandbox_id, err);
+        return file_failed(sandboxes, sandbox_id, err);
     *found = true;
     return 0;
 }
 
 /* O_TMPFILE is not on every file system; memory is. */
-int file_temporary(struct core *core, int *fd, struct error *err)
+int file_temporary(struct sandboxes *sandboxes, int *fd, struct error *err)
 {
     char dir[4096];
-    (void)snprintf(dir, sizeof dir, "%s/tmp", core->settings.data_dir);
+    (void)snprintf(dir, sizeof dir, "%s/tmp", sandboxes->settings->data_dir);
     int made = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     if (made < 0 && errno == ENOENT) {
         if (fd_make_dirs(dir, 0700, err) < 0)

@@ -5,11 +5,14 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "core/execution/command.h"
+#include "base/thread.h"
 #include "core/sandbox/ending.h"
 #include "core/sandbox/measure.h"
 #include "core/sandbox/pool.h"
-#include "core/execution/queue.h"
+#include "core/sandbox/pause.h"
+#include "core/sandbox/registry.h"
+#include "core/sandbox/sandbox_box.h"
+#include "core/stream/streams.h"
 #include "store/idempotency.h"
 #include "store/sandboxes.h"
 #include "store/usage.h"
@@ -27,8 +30,10 @@
 #define DAY_MS ((int64_t)24 * 3600 * 1000)
 #define USAGE_KEPT_DAYS 400
 
+static const char REASON_IDLE[] = "idle";
+
 struct monitor {
-    struct core *core;
+    struct sandboxes *sandboxes;
     struct loop *loop;
     struct loop_watch *watch; // of the set
     struct loop_timer tick, tidy;
@@ -38,8 +43,8 @@ struct monitor {
     int set;
     pthread_t thread;
     bool has_thread;
-    struct workers *tidier; // one thread: purging takes as long as it takes
-    atomic_bool is_behind;  // the last purge has left some for the next, which comes soon
+    struct workers *maintenance; // one thread: purging takes as long as it takes
+    atomic_bool is_behind;       // the last purge has left some for the next, which comes soon
 };
 
 static void arm(struct monitor *monitor, struct sandbox *sandbox, int operation)
@@ -72,26 +77,29 @@ void monitor_unwatch(struct monitor *monitor, struct sandbox *sandbox)
         return;
     (void)epoll_ctl(monitor->set, EPOLL_CTL_DEL, box_event_fd(sandbox->box), NULL);
     sandbox->is_watched = false;
-    // The monitor may just have been given the pointer: it stays valid until its present turn is over.
+    // The monitor may just have been given the pointer: it stays valid until its present round is over.
     loop_post(monitor->loop, let_go, sandbox);
+}
+
+static bool arm_free(struct sandbox *sandbox)
+{
+    if (!sandbox_try_box(sandbox))
+        return false;
+    if (sandbox->is_watched)
+        arm(sandbox->sandboxes->monitor, sandbox, EPOLL_CTL_MOD);
+    lock_release(&sandbox->box_lock);
+    return true;
 }
 
 static void arm_again(void *data)
 {
     struct sandbox *sandbox = data;
-    if (sandbox_try_box(sandbox)) {
-        if (sandbox->is_watched)
-            arm(sandbox->core->monitor, sandbox, EPOLL_CTL_MOD);
-        (void)pthread_mutex_unlock(&sandbox->box_lock);
-    } else {
-        // In use again, or gone. Whoever has it now does it.
+
+    if (!arm_free(sandbox)) {
+        // In use again, or gone. Whoever has it now does it, unless it was given back just before it could see that.
         sandbox->has_events = true;
-        if (sandbox_try_box(sandbox)) {
+        if (arm_free(sandbox))
             sandbox->has_events = false;
-            if (sandbox->is_watched)
-                arm(sandbox->core->monitor, sandbox, EPOLL_CTL_MOD);
-            (void)pthread_mutex_unlock(&sandbox->box_lock);
-        }
     }
     sandbox_free(sandbox);
 }
@@ -99,26 +107,6 @@ static void arm_again(void *data)
 void monitor_arm(struct monitor *monitor, struct sandbox *sandbox)
 {
     loop_post(monitor->loop, arm_again, sandbox_ref(sandbox));
-}
-
-static void on_output(struct sandbox *sandbox, uint32_t number)
-{
-    autoptr(stream) output = NULL;
-    autoptr(stream) error = NULL;
-
-    (void)pthread_mutex_lock(&sandbox->lock);
-    struct execution *execution = sandbox->commands;
-    while (execution && execution->number != number)
-        execution = execution->next;
-    if (execution && execution->output)
-        output = stream_ref(execution->output);
-    if (execution && execution->error && execution->error != execution->output)
-        error = stream_ref(execution->error);
-    (void)pthread_mutex_unlock(&sandbox->lock);
-    if (output)
-        streams_announce(sandbox->core->streams, output);
-    if (error)
-        streams_announce(sandbox->core->streams, error);
 }
 
 struct box_events {
@@ -153,36 +141,42 @@ static void read_box_events(struct sandbox *sandbox, struct box_events *box_even
     box_events->is_more = true;
 }
 
-/* False: somebody else has the box, and will arm it again. */
-static bool get_box(struct sandbox *sandbox)
+/* NULL: somebody else has the box, and will arm it again. */
+static struct sandbox *get_box(struct sandbox *sandbox)
 {
-    if (pthread_mutex_trylock(&sandbox->box_lock) == 0)
-        return true;
+    if (lock_try(&sandbox->box_lock))
+        return sandbox;
     sandbox->has_events = true;
-    if (pthread_mutex_trylock(&sandbox->box_lock) != 0)
-        return false;
+    if (!lock_try(&sandbox->box_lock))
+        return NULL;
     sandbox->has_events = false;
+    return sandbox;
+}
+
+/* False: there is nothing to be heard. */
+static bool hear(struct sandbox *sandbox, struct box_events *box_events)
+{
+    autobox held = get_box(sandbox);
+
+    if (!held || !sandbox->is_watched || sandbox->is_box_over)
+        return false;
+    read_box_events(sandbox, box_events);
+    if (!box_events->is_over)
+        arm(sandbox->sandboxes->monitor, sandbox, EPOLL_CTL_MOD);
     return true;
 }
 
 static void on_box_events(struct sandbox *sandbox)
 {
+    const struct execution_ops *ops = sandbox->sandboxes->execution_ops;
     struct box_events box_events;
 
-    if (!get_box(sandbox))
+    if (!hear(sandbox, &box_events))
         return;
-    if (!sandbox->is_watched || sandbox->is_box_over) {
-        sandbox_unlock_box(sandbox);
-        return;
-    }
-    read_box_events(sandbox, &box_events);
-    if (!box_events.is_over)
-        arm(sandbox->core->monitor, sandbox, EPOLL_CTL_MOD);
-    sandbox_unlock_box(sandbox);
     for (unsigned i = 0; i < box_events.n_outputs; i++)
-        on_output(sandbox, box_events.outputs[i]);
+        ops->announce_output(sandbox, box_events.outputs[i]);
     for (unsigned i = 0; i < box_events.n_exits; i++)
-        command_ended(sandbox, &box_events.exits[i]);
+        ops->on_exit(sandbox, &box_events.exits[i]);
     if (box_events.is_over)
         ending_start(sandbox, "box_ended");
 }
@@ -198,70 +192,55 @@ static void on_set_ready(void *data, unsigned events)
         on_box_events(ready[i].data.ptr);
 }
 
-/* When it ends for being idle; 0: not as things are. */
-static int64_t idle_deadline(struct sandbox *sandbox)
+/* Why it is to end now, or NULL. Times are on the monotonic clock. A command that still runs may finish; one that was let in at the
+ * last moment before it expires has its place when the grace is over. */
+static const char *reason_to_end(struct sandbox *sandbox, int64_t now)
 {
-    (void)pthread_mutex_lock(&sandbox->lock);
-    int64_t timeout_ms = sandbox->record.idle_timeout_ms;
-    bool is_idle =
-        sandbox->record.state == SANDBOX_IDLE && sandbox->n_executions == 0 && sandbox->n_jobs == 0;
-    (void)pthread_mutex_unlock(&sandbox->lock);
-    return is_idle && timeout_ms > 0 ? sandbox->active_at + timeout_ms : 0;
-}
-
-static bool is_paused_too_long(struct sandbox *sandbox, int64_t now)
-{
-    (void)pthread_mutex_lock(&sandbox->lock);
+    autolock(&sandbox->lock);
     const struct sandbox_record *record = &sandbox->record;
-    bool is_due = record->state == SANDBOX_PAUSED && record->paused_timeout_ms > 0 &&
-                  record->paused_at + record->paused_timeout_ms <= now;
-    (void)pthread_mutex_unlock(&sandbox->lock);
-    return is_due;
+    bool is_unused = sandbox->n_executions == 0 && sandbox->n_jobs == 0;
+
+    if (record->state == SANDBOX_IDLE && is_unused && record->idle_timeout_ms > 0 &&
+        sandbox->active_ms + record->idle_timeout_ms <= now)
+        return REASON_IDLE;
+    if (record->state == SANDBOX_PAUSED && record->paused_timeout_ms > 0 &&
+        sandbox->paused_ms + record->paused_timeout_ms <= now)
+        return "paused";
+    if (record->expires_at > 0 && is_unused && sandbox->expires_ms + EXPIRY_GRACE_MS <= now)
+        return "expired";
+    return !sandbox->is_being_ended ? sandbox->end_reason : NULL; // an earlier try failed
 }
 
-/* A command that still runs may finish; one that was let in at the last moment has its place when the grace is over. */
-static bool has_expired(struct sandbox *sandbox, int64_t now)
+static void check_deadlines(struct sandbox *sandbox, int64_t now)
 {
-    (void)pthread_mutex_lock(&sandbox->lock);
-    int64_t expires_at = sandbox->record.expires_at;
-    bool is_due = expires_at > 0 && expires_at + EXPIRY_GRACE_MS <= now &&
-                  sandbox->n_executions == 0 && sandbox->n_jobs == 0;
-    (void)pthread_mutex_unlock(&sandbox->lock);
-    return is_due;
-}
+    const char *reason = reason_to_end(sandbox, now);
 
-static void look_after(struct sandbox *sandbox, int64_t now)
-{
-    int64_t deadline = idle_deadline(sandbox);
-    if (deadline && deadline <= now && sandbox->record.on_idle == SANDBOX_IDLE_DROPS_BOX)
+    if (sandbox->is_copied)
+        reason = NULL; // not now; ending it would wait for the copy
+    if (reason == REASON_IDLE && sandbox->record.on_idle == SANDBOX_IDLE_DROPS_BOX)
         sandbox_rest(sandbox);
-    else if (deadline && deadline <= now)
-        ending_start(sandbox, "idle");
-    else if (is_paused_too_long(sandbox, now))
-        ending_start(sandbox, "paused");
-    else if (has_expired(sandbox, now))
-        ending_start(sandbox, "expired");
-    else if (sandbox->end_reason && !sandbox->is_being_ended)
-        ending_start(sandbox, sandbox->end_reason); // an earlier try failed
-    command_look_after(sandbox, now);
-    measure_look_after(sandbox, now);
+    else if (reason)
+        ending_start(sandbox, reason);
+    sandbox->sandboxes->execution_ops->check_deadlines(sandbox, now);
+    measure_tick(sandbox, now);
 }
 
 static void on_tick(void *data)
 {
     struct monitor *monitor = data;
+    struct sandboxes *sandboxes = monitor->sandboxes;
     struct sandbox **all = NULL;
-    size_t count = registry_all(monitor->core->registry, &all);
-    int64_t now = (int64_t)clock_wall_ms();
+    size_t count = registry_all(sandboxes->registry, &all);
+    int64_t now = (int64_t)clock_monotonic_ms();
 
     for (size_t i = 0; i < count; i++) {
         if (!sandbox_is_over(all[i]))
-            look_after(all[i], now);
+            check_deadlines(all[i], now);
         sandbox_free(all[i]);
     }
     free(all);
-    pool_look_after(monitor->core->pool);
-    queue_look_after(monitor->core->queue);
+    pool_tick(sandboxes->pool);
+    sandboxes->execution_ops->tick(sandboxes->executions);
     loop_timer_set(&monitor->tick, TICK_MS);
 }
 
@@ -269,22 +248,23 @@ static void on_tick(void *data)
 static void tidy(void *data)
 {
     struct monitor *monitor = data;
-    struct core *core = monitor->core;
+    struct sandboxes *sandboxes = monitor->sandboxes;
     struct error err = {0};
     int64_t now = (int64_t)clock_wall_ms();
     int64_t removed = 0;
     unsigned streams = 0;
 
-    if (streams_purge(core->streams, now, PURGE_AT_ONCE, &streams, &err) < 0 ||
-        store_execution_purge(core->store, now, PURGE_AT_ONCE, &removed, &err) < 0 ||
-        store_sandbox_purge(core->store, now, core->settings.keep_ms, PURGE_AT_ONCE, &removed,
-                            &err) < 0 ||
-        store_idempotency_purge(core->store, now - DAY_MS, PURGE_AT_ONCE, &removed, &err) < 0 ||
-        store_usage_purge(core->store, now - USAGE_KEPT_DAYS * DAY_MS, &removed, &err) < 0)
+    if (streams_purge(sandboxes->streams, now, PURGE_AT_ONCE, &streams, &err) < 0 ||
+        store_execution_purge(sandboxes->store, now, PURGE_AT_ONCE, &removed, &err) < 0 ||
+        store_sandbox_purge(sandboxes->store, now, sandboxes->settings->keep_ms, PURGE_AT_ONCE,
+                            &removed, &err) < 0 ||
+        store_idempotency_purge(sandboxes->store, now - DAY_MS, PURGE_AT_ONCE, &removed, &err) <
+            0 ||
+        store_usage_purge(sandboxes->store, now - USAGE_KEPT_DAYS * DAY_MS, &removed, &err) < 0)
         log_warn("old records could not be removed", F("error", (const char *)err.text));
     monitor->is_behind = streams >= PURGE_AT_ONCE;
     // Also of boxes that were still dying when the server came.
-    if (engine_sweep(core->engine, &err) < 0)
+    if (engine_sweep(sandboxes->engine, &err) < 0)
         log_warn("traces of dead sandboxes could not be removed",
                  F("error", (const char *)err.text));
 }
@@ -293,7 +273,7 @@ static void on_tidy(void *data)
 {
     struct monitor *monitor = data;
     struct error ignored = {0};
-    (void)workers_submit(monitor->tidier, WORKERS_SLOW, tidy, monitor,
+    (void)workers_submit(monitor->maintenance, WORKERS_SLOW, tidy, monitor,
                          &ignored); // else it is still at it
     monitor->tidy_ms = monitor->tidy_ms * 2 < TIDY_MS ? monitor->tidy_ms * 2 : TIDY_MS;
     if (monitor->is_behind)
@@ -304,13 +284,14 @@ static void on_tidy(void *data)
 static void *run(void *data)
 {
     struct monitor *monitor = data;
+    thread_set_name("monitor");
     loop_run(monitor->loop);
     return NULL;
 }
 
 static int prepare(struct monitor *monitor, struct error *err)
 {
-    const struct workers_settings one = {.lane = {{1, 1}, {1, 1}}};
+    const struct workers_settings maintenance = {.lane = {[WORKERS_SLOW] = {1, 1, "maintenance"}}};
 
     monitor->set = epoll_create1(EPOLL_CLOEXEC);
     if (monitor->set < 0)
@@ -318,7 +299,7 @@ static int prepare(struct monitor *monitor, struct error *err)
     if (loop_new(&monitor->loop, err) < 0 ||
         loop_watch_new(monitor->loop, monitor->set, on_set_ready, monitor, &monitor->watch, err) <
             0 ||
-        workers_new(&one, &monitor->tidier, err) < 0)
+        workers_new(&maintenance, &monitor->maintenance, err) < 0)
         return -1;
     loop_watch_set(monitor->watch, LOOP_READABLE);
     loop_timer_init(&monitor->tick, monitor->loop, on_tick, monitor);
@@ -333,7 +314,7 @@ void monitor_free(struct monitor *monitor)
 {
     if (!monitor)
         return;
-    workers_free(monitor->tidier);
+    workers_free(monitor->maintenance);
     if (monitor->loop) {
         loop_timer_clear(&monitor->tick);
         loop_timer_clear(&monitor->tidy);
@@ -344,10 +325,10 @@ void monitor_free(struct monitor *monitor)
     free(monitor);
 }
 
-int monitor_new(struct core *core, struct monitor **out, struct error *err)
+int monitor_new(struct sandboxes *sandboxes, struct monitor **out, struct error *err)
 {
     struct monitor *monitor = xnew(struct monitor);
-    monitor->core = core;
+    monitor->sandboxes = sandboxes;
     monitor->set = -1;
     if (prepare(monitor, err) < 0) {
         monitor_free(monitor);
@@ -366,6 +347,12 @@ int monitor_start(struct monitor *monitor, struct error *err)
     return 0;
 }
 
+static void unwatch_held(struct monitor *monitor, struct sandbox *sandbox)
+{
+    autolock(&sandbox->box_lock);
+    monitor_unwatch(monitor, sandbox);
+}
+
 void monitor_stop(struct monitor *monitor)
 {
     struct sandbox **all = NULL;
@@ -377,11 +364,9 @@ void monitor_stop(struct monitor *monitor)
         (void)pthread_join(monitor->thread, NULL);
         monitor->has_thread = false;
     }
-    size_t count = registry_all(monitor->core->registry, &all);
+    size_t count = registry_all(monitor->sandboxes->registry, &all);
     for (size_t i = 0; i < count; i++) {
-        (void)pthread_mutex_lock(&all[i]->box_lock);
-        monitor_unwatch(monitor, all[i]);
-        (void)pthread_mutex_unlock(&all[i]->box_lock);
+        unwatch_held(monitor, all[i]);
         sandbox_free(all[i]);
     }
     free(all);

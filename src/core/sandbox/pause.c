@@ -1,55 +1,44 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pausing sandboxes and waking them; see sandbox.h. */
+/* Pausing sandboxes and waking them; see pause.h. */
+#include "core/sandbox/pause.h"
+
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "core/sandbox/ending.h"
-#include "core/sandbox/monitor.h"
 #include "core/sandbox/sandbox_object.h"
 #include "core/sandbox/lookup.h"
-#include "core/event/event_write.h"
-#include "core/sandbox/pool.h"
-
-/* A state that is only passed through: in memory, so after a crash it is as it was before. */
-int sandbox_pass(struct sandbox *sandbox, enum lifecycle_step step, struct error *err)
-{
-    (void)pthread_mutex_lock(&sandbox->record_lock);
-    (void)pthread_mutex_lock(&sandbox->lock);
-    int result = lifecycle_take(&sandbox->record, step, NULL, (int64_t)clock_wall_ms(), err);
-    (void)pthread_cond_broadcast(&sandbox->changed);
-    (void)pthread_mutex_unlock(&sandbox->lock);
-    (void)pthread_mutex_unlock(&sandbox->record_lock);
-    return result;
-}
+#include "core/sandbox/sandbox.h"
+#include "core/sandbox/sandbox_event.h"
+#include "core/event/hub.h"
+#include "core/sandbox/sandbox_box.h"
 
 static int put(struct sandbox *sandbox, enum lifecycle_step step, const struct event *event,
                struct sandbox_record *next, struct error *err)
 {
     autotransaction together = {0};
+    bool is_put;
 
     sandbox_copy(sandbox, next);
     if (lifecycle_take(next, step, NULL, event->now, err) < 0)
         return -1;
     next->updated_at = next->active_at = event->now;
-    if (store_begin(sandbox->core->store, STORE_DURABLE, &together, err) < 0 ||
-        store_sandbox_update(sandbox->core->store, next,
-                             SANDBOX_PART_LIVING | SANDBOX_PART_BOX | SANDBOX_PART_DEADLINES,
-                             SANDBOX_ALIVE, err) < 0 ||
-        (event->type && event_put(sandbox, event, err) < 0))
-        return -1;
-    return store_commit(&together, err);
+    do
+        is_put =
+            store_begin(sandbox->sandboxes->store, STORE_DURABLE, &together, err) == 0 &&
+            store_sandbox_update(sandbox->sandboxes->store, next,
+                                 SANDBOX_PART_LIVING | SANDBOX_PART_BOX | SANDBOX_PART_DEADLINES,
+                                 SANDBOX_ALIVE, err) == 0 &&
+            (!event->type || event_put(sandbox, event, err) == 0) &&
+            store_commit(&together, err) == 0;
+    while (!is_put && store_again(&together, err));
+    return is_put ? 0 : -1;
 }
 
 /* The step back to what it was doing, from a state that it only passes through. The caller holds record_lock. */
 static enum lifecycle_step awake_step(const struct sandbox *sandbox)
 {
-    for (const struct execution *execution = sandbox->commands; execution;
-         execution = execution->next) {
-        if (execution->is_recorded && execution->announced_at == 0 &&
-            execution->record.kind == EXECUTION_COMMAND)
-            return STEP_BEGIN;
-    }
-    return STEP_READY;
+    return sandbox->sandboxes->execution_ops->is_running(sandbox) ? STEP_BEGIN : STEP_READY;
 }
 
 /* Writes the state down and shows it. */
@@ -58,45 +47,34 @@ static int settle(struct sandbox *sandbox, bool is_awake, const struct event *ev
 {
     autosandbox next = {0};
 
-    (void)pthread_mutex_lock(&sandbox->record_lock);
-    int result = put(sandbox, is_awake ? awake_step(sandbox) : STEP_PAUSED, event, &next, err);
-    if (result == 0)
-        sandbox_change(sandbox, &next);
-    (void)pthread_mutex_unlock(&sandbox->record_lock);
-    if (result == 0)
-        hub_announce(sandbox->core->hub, sandbox->id);
-    return result;
+    autolock(&sandbox->record_lock);
+    if (put(sandbox, is_awake ? awake_step(sandbox) : STEP_PAUSED, event, &next, err) < 0)
+        return -1;
+    sandbox_change(sandbox, &next);
+    hub_announce(sandbox->sandboxes->hub, sandbox->id);
+    return 0;
 }
 
 void sandbox_pass_back(struct sandbox *sandbox)
 {
     struct error ignored = {0}; // it is about to end
 
-    (void)pthread_mutex_lock(&sandbox->record_lock);
-    (void)pthread_mutex_lock(&sandbox->lock);
-    (void)lifecycle_take(&sandbox->record, awake_step(sandbox), NULL, (int64_t)clock_wall_ms(),
-                         &ignored);
-    (void)pthread_cond_broadcast(&sandbox->changed);
-    (void)pthread_mutex_unlock(&sandbox->lock);
-    (void)pthread_mutex_unlock(&sandbox->record_lock);
+    autolock(&sandbox->record_lock);
+    (void)sandbox_take_step(sandbox, awake_step(sandbox), NULL, &ignored);
 }
 
 static int freeze(struct sandbox *sandbox, struct error *err)
 {
-    if (sandbox_lock_box(sandbox, err) < 0)
-        return -1;
-    int result = box_freeze(sandbox->box, err);
-    sandbox_unlock_box(sandbox);
-    return result;
+    autobox held = sandbox_use_box(sandbox, err);
+
+    return held ? box_freeze(sandbox->box, err) : -1;
 }
 
 static int thaw(struct sandbox *sandbox, struct error *err)
 {
-    if (sandbox_lock_box(sandbox, err) < 0)
-        return -1;
-    int result = box_thaw(sandbox->box, err);
-    sandbox_unlock_box(sandbox);
-    return result;
+    autobox held = sandbox_use_box(sandbox, err);
+
+    return held ? box_thaw(sandbox->box, err) : -1;
 }
 
 static int put_to_sleep(struct sandbox *sandbox, struct error *err)
@@ -113,12 +91,12 @@ static int put_to_sleep(struct sandbox *sandbox, struct error *err)
     return error_wrap(err, "pause the sandbox");
 }
 
-int sandbox_pause(struct core *core, const struct actor *actor, const char *id,
+int sandbox_pause(struct sandboxes *sandboxes, const struct actor *actor, const char *id,
                   struct sandbox_record *out, struct error *err)
 {
     autoptr(sandbox) sandbox = NULL;
 
-    if (lookup_sandbox(core, actor, id, &sandbox, err) < 0)
+    if (lookup_sandbox(sandboxes, actor, id, &sandbox, err) < 0)
         return -1;
     if (sandbox->record.mode == SANDBOX_ONE_SHOT)
         return error_refuse(err, ERROR_STATE, "sandbox", "a one-shot sandbox cannot be paused");
@@ -130,92 +108,33 @@ int sandbox_pause(struct core *core, const struct actor *actor, const char *id,
 
 static bool has_box(struct sandbox *sandbox)
 {
-    (void)pthread_mutex_lock(&sandbox->box_lock);
-    bool has_box = sandbox->box != NULL;
-    (void)pthread_mutex_unlock(&sandbox->box_lock);
-    return has_box;
+    autobox held = sandbox_hold_box(sandbox);
+
+    return sandbox->box != NULL;
 }
 
-/* From here on a restart of the server finds it. The caller has the box_lock. */
-static int put_box(struct sandbox *sandbox, struct error *err)
+/* Whoever wants to use it has touched it before looking at its state. */
+static bool is_idle(struct sandbox *sandbox)
 {
-    autosandbox next = {0};
-
-    (void)pthread_mutex_lock(&sandbox->record_lock);
-    (void)pthread_mutex_lock(&sandbox->lock);
-    sandbox->record.box_slot = box_slot(sandbox->box);
-    (void)pthread_mutex_unlock(&sandbox->lock);
-    sandbox_copy(sandbox, &next);
-    int result =
-        store_sandbox_update(sandbox->core->store, &next, SANDBOX_PART_BOX, SANDBOX_ALIVE, err);
-    (void)pthread_mutex_unlock(&sandbox->record_lock);
-    return result;
+    autolock(&sandbox->lock);
+    return sandbox->record.state == SANDBOX_IDLE && sandbox->n_executions == 0 &&
+           sandbox->n_jobs == 0 &&
+           sandbox->active_ms + sandbox->record.idle_timeout_ms <= (int64_t)clock_monotonic_ms();
 }
 
-int sandbox_launch_again(struct sandbox *sandbox, struct error *err)
-{
-    struct pooled pooled = {0};
-    struct error ignored = {0};
-    bool is_paused = sandbox_is_in(sandbox, sandbox_in(SANDBOX_PAUSED)); // somebody wants its files
-
-    if (pool_launch_record(sandbox->core->pool, &sandbox->record, &pooled, err) < 0)
-        return -1;
-    sandbox->box = pooled.box;
-    sandbox->is_box_over = false;
-    sandbox->sampled_at = (int64_t)clock_wall_ms(); // and its counters begin again
-    sandbox->sampled_memory = 0;
-    sandbox->counted_cpu_ms = 0;
-    if (!sandbox->runtime_env) {
-        sandbox->runtime_env = pooled.env;
-        pooled.env = NULL;
-    }
-    pooled_clear(&pooled);
-    if ((!is_paused || box_freeze(sandbox->box, err) == 0) && put_box(sandbox, err) == 0 &&
-        monitor_watch(sandbox->core->monitor, sandbox, err) == 0)
-        return 0;
-    (void)box_end(sandbox->box, &ignored);
-    box_free(take(sandbox->box));
-    return -1;
-}
-
-int sandbox_refuse_ending(struct error *err)
-{
-    return error_refuse(err, ERROR_ENDED, "sandbox", "the sandbox has ended");
-}
-
-/*
- * Many may want it at once; one of them makes it. Whoever ends the sandbox says so before it comes for the box, so none is made
- * behind its back.
- */
-int sandbox_bring_back(struct sandbox *sandbox, struct error *err)
-{
-    int result = 0;
-
-    (void)pthread_mutex_lock(&sandbox->box_lock);
-    if (!sandbox->box && sandbox_is_in(sandbox, SANDBOX_ENDING))
-        result = sandbox_refuse_ending(err);
-    else if (!sandbox->box)
-        result = sandbox_launch_again(sandbox, err);
-    sandbox_unlock_box(sandbox);
-    return result;
-}
-
-/* Takes the step to sleep if it is still idle: whoever wants to use it has touched it before looking at its state. */
+/* Takes the step to sleep if it is still idle. */
 static bool begin_rest(struct sandbox *sandbox)
 {
     struct error ignored = {0};
-    int64_t now = (int64_t)clock_wall_ms();
 
-    (void)pthread_mutex_lock(&sandbox->record_lock);
-    (void)pthread_mutex_lock(&sandbox->lock);
-    bool is_idle = sandbox->record.state == SANDBOX_IDLE && sandbox->n_executions == 0 &&
-                   sandbox->n_jobs == 0 &&
-                   sandbox->active_at + sandbox->record.idle_timeout_ms <= now &&
-                   lifecycle_take(&sandbox->record, STEP_PAUSE, NULL, now, &ignored) == 0;
-    (void)pthread_cond_broadcast(&sandbox->changed);
-    (void)pthread_mutex_unlock(&sandbox->lock);
-    (void)pthread_mutex_unlock(&sandbox->record_lock);
-    return is_idle;
+    autolock(&sandbox->record_lock);
+    return is_idle(sandbox) && sandbox_take_step(sandbox, STEP_PAUSE, NULL, &ignored) == 0;
+}
+
+static void forget_slot(struct sandbox *sandbox)
+{
+    autolock(&sandbox->lock);
+    sandbox->record.box_slot = SANDBOX_NO_SLOT;
 }
 
 static void rest(void *data)
@@ -226,9 +145,7 @@ static void rest(void *data)
 
     if (begin_rest(sandbox)) {
         ending_drop_box(sandbox);
-        (void)pthread_mutex_lock(&sandbox->lock);
-        sandbox->record.box_slot = SANDBOX_NO_SLOT;
-        (void)pthread_mutex_unlock(&sandbox->lock);
+        forget_slot(sandbox);
         if (settle(sandbox, false, &event, &err) < 0 && !sandbox_is_in(sandbox, SANDBOX_ENDING)) {
             log_warn("a sandbox without processes could not be recorded as paused",
                      F("sandbox", (const char *)sandbox->id), F("error", (const char *)err.text));
@@ -240,20 +157,8 @@ static void rest(void *data)
 
 void sandbox_rest(struct sandbox *sandbox)
 {
-    struct error full = {0};
-
-    if (atomic_exchange(&sandbox->is_dropping, true))
-        return;
-    if (workers_submit(sandbox->core->reaper, WORKERS_SLOW, rest, sandbox_ref(sandbox), &full) == 0)
-        return;
-    sandbox->is_dropping = false; // the monitor comes by again
-    sandbox_free(sandbox);
-}
-
-int sandbox_ensure_box(struct sandbox *sandbox, struct error *err)
-{
-    return sandbox->record.scratch && !sandbox_is_over(sandbox) ? sandbox_bring_back(sandbox, err)
-                                                                : 0;
+    if (!atomic_exchange(&sandbox->is_dropping, true))
+        workers_run(sandbox->sandboxes->reaper, WORKERS_SLOW, rest, sandbox_ref(sandbox));
 }
 
 int sandbox_wake(struct sandbox *sandbox, struct error *err)
@@ -289,11 +194,12 @@ int sandbox_awake(struct sandbox *sandbox, bool *was_paused, struct error *err)
     }
 }
 
-int sandbox_resume(struct core *core, const struct actor *actor, const char *id, struct error *err)
+int sandbox_resume(struct sandboxes *sandboxes, const struct actor *actor, const char *id,
+                   struct error *err)
 {
     autoptr(sandbox) sandbox = NULL;
 
-    if (lookup_sandbox(core, actor, id, &sandbox, err) < 0)
+    if (lookup_sandbox(sandboxes, actor, id, &sandbox, err) < 0)
         return -1;
     return sandbox_wake(sandbox, err);
 }

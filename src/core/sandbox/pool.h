@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Boxes for sandboxes: made ahead where the shape is a common one, launched else. Private to the core; any thread. */
+/*
+ * Boxes for sandboxes: made ahead where the shape is a common one, launched where it is not. Private to the core.
+ * Threads: any but loops; pool_tick and pool_waiting: any.
+ */
 #pragma once
-#include "core/core_impl.h"
+#include "core/sandbox/sandboxes.h"
 #include "store/sandboxes.h"
 
 #include <stdbool.h>
 
 struct pool;
 
-struct pool *pool_new(struct core *core);
+int pool_new(struct sandboxes *sandboxes, struct pool **out, struct error *err);
 /* Makes no more. */
 void pool_stop(struct pool *pool);
 /* Ends all that wait. */
@@ -41,7 +44,7 @@ int pool_launch_record(struct pool *pool, const struct sandbox_record *record, s
 void pooled_clear(struct pooled *pooled); // all but the box
 
 /* Has boxes made until enough wait; does not block. */
-void pool_look_after(struct pool *pool);
+void pool_tick(struct pool *pool);
 unsigned pool_waiting(struct pool *pool);
 
 /* Prefix of scratches that sandboxes keep. */

@@ -23,14 +23,15 @@ static void write_sandbox(struct json_writer *json, struct call *call, struct sa
     struct snapshot_view origin_view;
     struct error err = {0};
 
-    if (view->record->snapshot &&
-        snapshot_look(call->core, &call->actor, view->record->snapshot, &origin, &err) == 0) {
+    if (view->record->snapshot && snapshot_look(call->core->snapshots, &call->actor,
+                                                view->record->snapshot, &origin, &err) == 0) {
         snapshot_organisation(call, &origin, &owner);
         origin_view = snapshot_view_of(call, &origin, &owner);
         view->snapshot = &origin_view;
     }
     // Without it the URLs of its streams are left out, which is all that can be said of one that is forgotten.
-    if (first_id && execution_get(call->core, &call->actor, first_id, NULL, &first, &err) == 0)
+    if (first_id &&
+        execution_get(call->core->executions, &call->actor, first_id, NULL, &first, &err) == 0)
         view->first = &first;
     if (is_entry)
         render_sandbox_entry(json, view);
@@ -60,7 +61,7 @@ static int list(struct call *call, struct error *err)
     autosandboxes found = {0};
     autoreply reply = {0};
 
-    if (account_organisation(call->core, &call->actor, &organisation, err) < 0 ||
+    if (account_organisation(call->core->accounts, &call->actor, &organisation, err) < 0 ||
         sandbox_filter_list(call, &found, err) < 0)
         return -1;
     struct sandbox_view view = make_view(call, &organisation, call_base_url(call));
@@ -126,7 +127,8 @@ static int answer_get(const struct poll *poll, const struct sandbox_record *reco
     autoorganisation organisation = {0};
     autoreply reply = {0};
 
-    if (account_organisation(poll->call->core, &poll->call->actor, &organisation, err) < 0)
+    if (account_organisation(poll->call->core->accounts, &poll->call->actor, &organisation, err) <
+        0)
         return -1;
     struct sandbox_view view = make_view(poll->call, &organisation, poll_base_url(poll));
     view.record = record;
@@ -141,8 +143,8 @@ static int look_get(const struct poll *poll, bool is_last, struct error *err)
     const struct wanted *wanted = poll->data;
     autosandbox record = {0};
 
-    if (sandbox_get(poll->call->core, &poll->call->actor, poll->id, wanted->with_deleted, &record,
-                    err) < 0)
+    if (sandbox_get(poll->call->core->sandboxes, &poll->call->actor, poll->id, wanted->with_deleted,
+                    &record, err) < 0)
         return -1;
     return is_last || is_reached(wanted, record.state) ? answer_get(poll, &record, err)
                                                        : POLL_WAITS;
@@ -153,8 +155,8 @@ static enum poll_look look_get_quick(const struct poll *poll, bool is_last)
 {
     struct sandbox_status status;
 
-    if (is_last ||
-        sandbox_status_quick(poll->call->core, &poll->call->actor, poll->id, &status) != 1)
+    if (is_last || sandbox_status_quick(poll->call->core->sandboxes, &poll->call->actor, poll->id,
+                                        &status) != 1)
         return POLL_ELSEWHERE;
     return is_reached(poll->data, status.state) ? POLL_ELSEWHERE : POLL_WAITS;
 }
@@ -199,7 +201,7 @@ static int look_status(const struct poll *poll, bool is_last, struct error *err)
 {
     struct sandbox_status status;
 
-    if (sandbox_status(poll->call->core, &poll->call->actor, poll->id, &status, err) < 0)
+    if (sandbox_status(poll->call->core->sandboxes, &poll->call->actor, poll->id, &status, err) < 0)
         return -1;
     return tell_status(poll, is_last, &status);
 }
@@ -208,7 +210,8 @@ static enum poll_look look_status_quick(const struct poll *poll, bool is_last)
 {
     struct sandbox_status status;
 
-    if (sandbox_status_quick(poll->call->core, &poll->call->actor, poll->id, &status) != 1)
+    if (sandbox_status_quick(poll->call->core->sandboxes, &poll->call->actor, poll->id, &status) !=
+        1)
         return POLL_ELSEWHERE;
     return tell_status(poll, is_last, &status);
 }
@@ -234,7 +237,7 @@ static int destroy(struct call *call, struct error *err)
     const char *id;
 
     if (call_id(call, 0, SANDBOX_PREFIX, "sandbox", &id, err) < 0 ||
-        sandbox_delete(call->core, &call->actor, id, err) < 0)
+        sandbox_delete(call->core->sandboxes, &call->actor, id, err) < 0)
         return -1;
     return envelope_bare(call);
 }
@@ -292,7 +295,8 @@ static int set_env(struct call *call, struct error *err)
     if (call_id(call, 0, SANDBOX_PREFIX, "sandbox", &id, err) < 0 ||
         fields_read(call->body, env_fields, &body, err) < 0 ||
         read_changes(call, &body.env, &changes, err) < 0 ||
-        sandbox_set_env(call->core, &call->actor, id, changes, body.env.count, &record, err) < 0)
+        sandbox_set_env(call->core->sandboxes, &call->actor, id, changes, body.env.count, &record,
+                        err) < 0)
         return -1;
     envelope_data(&reply);
     json_map_begin(&reply.json);

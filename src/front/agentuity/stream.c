@@ -116,7 +116,7 @@ static int create(struct call *call, struct error *err)
     request.labels = pairs_to_labels(call, &body.metadata);
     request.n_labels = body.metadata.count;
     request.ttl_ms = ttl_ms(&body, ttl && ttl->kind == VALUE_NULL);
-    if (stream_create(call->core, &call->actor, &request, &record, err) < 0)
+    if (stream_create(call->core->streams, &call->actor, &request, &record, err) < 0)
         return -1;
 
     autoreply reply = {0};
@@ -137,14 +137,14 @@ static int read_stream(struct call *call, struct error *err)
 
     if (stream_id_of(call, &id, err) < 0)
         return -1;
-    autoptr(stream) stream = stream_open_quick(call->core, id);
+    autoptr(stream) stream = stream_open_quick(call->core->streams, id);
     if (!stream && loop_is_here(loop))
         return CALL_ELSEWHERE;
-    if (!stream && stream_open(call->core, id, &stream, err) < 0)
+    if (!stream && stream_open(call->core->streams, id, &stream, err) < 0)
         return -1;
     follow_start(&(struct follow_request){
         .loop = loop,
-        .hub = core_hub(call->core),
+        .hub = call->core->hub,
         .stream = stream,
         .response = call->response,
         .request = call->request,
@@ -178,7 +178,8 @@ static int excuse_late(const struct append *append, struct error *err)
 
     if (!error_is(err, ERROR_COMPLETE))
         return -1;
-    if (stream_get(append->parked.core, &append->parked.actor, append->id, &record, &other) == 0 &&
+    if (stream_get(append->parked.core->streams, &append->parked.actor, append->id, &record,
+                   &other) == 0 &&
         record.kind == STREAM_STDIN)
         return 0;
     return error_refuse(err, ERROR_COMPLETE, "stream",
@@ -195,8 +196,8 @@ static int append_collected(const struct append *append, const struct collected 
         bytes = mmap(NULL, body->size, PROT_READ, MAP_PRIVATE, body->fd, 0);
     if (bytes == MAP_FAILED)
         return error_sys(err, "read the body of the request");
-    int status = stream_append(append->parked.core, &append->parked.actor, append->id, bytes,
-                               body->size, err);
+    int status = stream_append(append->parked.core->streams, &append->parked.actor, append->id,
+                               bytes, body->size, err);
     if (bytes)
         (void)munmap(bytes, body->size);
     return status < 0 ? excuse_late(append, err) : 0;
@@ -236,7 +237,8 @@ static int complete(struct call *call, struct error *err)
 {
     const char *id = NULL;
 
-    if (stream_id_of(call, &id, err) < 0 || stream_complete(call->core, &call->actor, id, err) < 0)
+    if (stream_id_of(call, &id, err) < 0 ||
+        stream_complete(call->core->streams, &call->actor, id, err) < 0)
         return -1;
     return envelope_bare(call);
 }
@@ -246,7 +248,8 @@ static int delete (struct call *call, struct error *err)
 {
     const char *id = NULL;
 
-    if (stream_id_of(call, &id, err) < 0 || stream_remove(call->core, &call->actor, id, err) < 0)
+    if (stream_id_of(call, &id, err) < 0 ||
+        stream_remove(call->core->streams, &call->actor, id, err) < 0)
         return -1;
     return envelope_bare(call);
 }
@@ -286,7 +289,7 @@ static int info(struct call *call, struct error *err)
     autostream record = {0};
 
     if (stream_id_of(call, &id, err) < 0 ||
-        stream_get(call->core, &call->actor, id, &record, err) < 0)
+        stream_get(call->core->streams, &call->actor, id, &record, err) < 0)
         return -1;
     autoreply reply = {0};
     reply_init(&reply);
@@ -349,7 +352,7 @@ static int list(struct call *call, struct error *err)
         .is_descending = !body.direction || strcmp(body.direction, "desc") == 0,
         .page = {.limit = body.limit, .offset = body.offset},
     };
-    if (stream_list(call->core, &filter, &streams, err) < 0)
+    if (stream_list(call->core->streams, &filter, &streams, err) < 0)
         return -1;
 
     autoreply reply = {0};
