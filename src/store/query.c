@@ -62,7 +62,7 @@ void query_where_text(struct query *query, const char *column, const char *text)
     query_add_value(query, sql_text(text));
 }
 
-void query_where_owner(struct query *query, const struct store_owner *owner)
+void query_where_owner(struct query *query, const struct owner *owner)
 {
     query_where_text(query, "organisation", owner->organisation);
     query_where_text(query, "tenant", owner->tenant);

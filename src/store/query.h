@@ -29,7 +29,7 @@ void query_where(struct query *query, const char *claim, struct sql_value value)
 void query_where_that(struct query *query, const char *claim);
 /* Likewise "<column> = $n", unless the text is NULL. */
 void query_where_text(struct query *query, const char *column, const char *text);
-void query_where_owner(struct query *query, const struct store_owner *owner);
+void query_where_owner(struct query *query, const struct owner *owner);
 /* Likewise "<column> IN ('a', 'b')" with the names of the set's bits, unless it is 0. */
 void query_where_names(struct query *query, const char *column, const char *const *names,
                        unsigned set);

@@ -16,6 +16,8 @@
 #pragma once
 #include "base/auto.h"
 #include "base/error.h"
+#include "model/owner.h"
+#include "model/page.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -56,19 +58,3 @@ int store_begin(struct store *store, enum store_durability durability,
 int store_commit(struct store_transaction *transaction, struct error *err);
 void store_rollback(struct store_transaction *transaction);
 #define autotransaction __attribute__((cleanup(store_rollback))) struct store_transaction
-
-/* Whose a row is. Organisation is never NULL; the others may be. As a filter, NULL matches all. */
-struct store_owner {
-    const char *organisation;
-    const char *tenant;
-    const char *scope;
-    const char *project;
-};
-
-/* Which part of a list. Rows that compare equal come in order of their ids, so pages never overlap.
- */
-struct store_page {
-    int64_t limit; // clamped to the list's maximum; 0: none, for the total alone
-    int64_t offset;
-};
-#define STORE_PAGE_MAX 100

@@ -521,7 +521,7 @@ int execution_cancel(struct core *core, const struct actor *actor, const char *i
 int execution_count(struct core *core, const struct actor *actor, int64_t since,
                     struct execution_outcomes *out, struct error *err)
 {
-    struct store_owner owner = actor_filter(actor);
+    struct owner owner = actor_filter(actor);
 
     owner.scope = NULL;
     return store_execution_outcomes(core->store, &owner, since, out, err);

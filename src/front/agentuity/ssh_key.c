@@ -22,7 +22,7 @@ static void write_page(struct json_writer *json, const struct ssh_key_list *keys
 /* GET /cli/auth/ssh-keys: all of them, page by page. */
 static int list(struct call *call, struct error *err)
 {
-    struct store_page page = {.limit = STORE_PAGE_MAX};
+    struct page page = {.limit = PAGE_MAX};
     autoreply reply = {0};
     bool is_last = false;
 
@@ -34,7 +34,7 @@ static int list(struct call *call, struct error *err)
             return -1;
         write_page(&reply.json, &keys);
         page.offset += (int64_t)keys.count;
-        is_last = keys.count < STORE_PAGE_MAX;
+        is_last = keys.count < PAGE_MAX;
     }
     json_list_end(&reply.json);
     return envelope_send(&reply, call->response, 200);
