@@ -4,6 +4,7 @@
 
 #include "core/core_impl.h"
 #include "store/sandboxes.h"
+#include "store/usage.h"
 
 int statistics_get(struct core *core, const struct actor *actor, int64_t from, int64_t to,
                    struct statistics *out, struct error *err)

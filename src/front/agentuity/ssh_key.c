@@ -3,13 +3,13 @@
 #include "core/account/account.h"
 #include "front/agentuity/agentuity_impl.h"
 
-static void write_key(struct json_writer *json, const struct ssh_key_record *record)
+static void write_key(struct json_writer *json, const struct ssh_key_record *info)
 {
     json_map_begin(json);
-    member_text(json, "fingerprint", record->fingerprint);
-    member_text(json, "keyType", record->type);
-    member_text(json, "comment", record->comment ? record->comment : "");
-    member_text(json, "publicKey", record->public_key);
+    member_text(json, "fingerprint", info->fingerprint);
+    member_text(json, "keyType", info->type);
+    member_text(json, "comment", info->comment ? info->comment : "");
+    member_text(json, "publicKey", info->public_key);
     json_map_end(json);
 }
 

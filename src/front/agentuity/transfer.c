@@ -58,18 +58,17 @@ static void on_collected_snapshot(void *data, struct collected *body, const stru
                                     .tag = import->tag,
                                     .is_public = import->is_public,
                                     .is_forced = import->is_forced};
-    autosnapshot record = {0};
+    autosnapshot info = {0};
     struct error err = {0};
 
-    if (!failure &&
-        transfer_import(parked->core, &parked->actor, &want, body->fd, &record, &err) < 0)
+    if (!failure && transfer_import(parked->core, &parked->actor, &want, body->fd, &info, &err) < 0)
         failure = &err;
     if (failure) {
         parked_fail(parked, failure);
         return;
     }
     struct call call = parked_call(parked);
-    (void)snapshot_answer(&call, 201, &record);
+    (void)snapshot_answer(&call, 201, &info);
 }
 
 /* POST /sandbox/snapshots/import */
