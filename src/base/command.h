@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A command: what is run, and with what around it.
- * Threads: none; plain values.
+ * Threads: plain values.
  */
 #pragma once
 #include "base/strings.h"

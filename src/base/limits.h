@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a sandbox may take of the machine.
- * Threads: none; plain values.
+ * Threads: plain values.
  */
 #pragma once
 #include <stdint.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which events of a sandbox are wanted.
- *
- * Threads: none; plain values. */
+/*
+ * Which events of a sandbox are wanted.
+ * Threads: plain values.
+ */
 #pragma once
 #include "model/page.h"
 

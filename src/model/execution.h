@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Executions in a word: their kinds, states and ends, and how to choose among them.
- *
- * Threads: none; plain values. */
+/*
+ * Executions in a word: their kinds, states and ends, and how to choose among them.
+ * Threads: plain values.
+ */
 #pragma once
 #include "model/owner.h"
 #include "model/page.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whose something is.
- *
- * Threads: none; plain values. */
+/*
+ * Whose something is.
+ * Threads: plain values.
+ */
 #pragma once
 #include <stdlib.h>
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which part of a list is wanted.
- *
- * Threads: none; plain values. */
+/*
+ * Which part of a list is wanted.
+ * Threads: plain values.
+ */
 #pragma once
 #include <stdint.h>
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Snapshots in a word: their states, and how to choose among them.
- *
- * Threads: none; plain values. */
+/*
+ * Snapshots in a word: their states, and how to choose among them.
+ * Threads: plain values.
+ */
 #pragma once
 #include "model/owner.h"
 #include "model/page.h"
@@ -30,6 +31,7 @@ struct snapshot_filter {
     struct owner owner; // organisation NULL: of all
     const char *sandbox_id;
     bool is_public_only;
+    bool is_here;    // only those of this node
     unsigned states; // 0: ready ones
     enum snapshot_sort sort;
     bool is_descending;

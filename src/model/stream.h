@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Streams in a word: their kinds and states, and how to choose among them.
- *
- * Threads: none; plain values. */
+/*
+ * Streams in a word: their kinds and states, and how to choose among them.
+ * Threads: plain values.
+ */
 #pragma once
 #include "model/owner.h"
 #include "model/page.h"

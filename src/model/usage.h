@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What sandboxes have used, added up.
- *
- * Threads: none; plain values. */
+/*
+ * What sandboxes have used, added up.
+ * Threads: plain values.
+ */
 #pragma once
 #include <stdint.h>
 

@@ -4,6 +4,7 @@
  * of the machine in /etc/burrow/runtimes and <data>/catalog, read in that order; a later one
  * replaces an earlier one of the same name and tag. Adding a runtime is adding a file. Not needed
  * to start from a runtime that is built: see runtime/image.h.
+ * Threads: any; a catalog does not change once it is loaded.
  */
 #pragma once
 #include "base/auto.h"
@@ -20,6 +21,9 @@ struct runtime_reference {
     char tag[RUNTIME_NAME];
 };
 int runtime_reference_parse(const char *text, struct runtime_reference *out, struct error *err);
+
+/* The one spelling under which a runtime is recorded and compared: "base:latest" for "base" too. The text is the caller's to free; it is not checked. */
+char *runtime_full_name(const char *text);
 
 enum runtime_kind {
     RUNTIME_DEBIAN, // packages of a Debian suite, by mmdebstrap

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Snapshots: what sandboxes can be started from beside runtimes. All writes but SNAPSHOT_PART_COUNT are durable. */
+/*
+ * Snapshots: what sandboxes can be started from beside runtimes. All writes but SNAPSHOT_PART_COUNT are durable.
+ * Threads: any but loops.
+ */
 #pragma once
 #include "model/snapshot.h"
 #include "store/store.h"
@@ -8,6 +11,7 @@ struct snapshot_record {
     const char *id;
     struct owner owner;
     const char *key_id;
+    const char *node;       // where its layers are, or are being built; put with NULL: this one
     const char *parent_id;  // the snapshot its sandbox was made from
     const char *sandbox_id; // what it was taken of; NULL: built
     const char *runtime;    // at the bottom

@@ -2,19 +2,23 @@
 /* Opens the store, gives every thread its connection, and holds transactions; see store.h. */
 #include "store/store_impl.h"
 
+#include "base/id.h"
 #include "base/mem.h"
+#include "base/thread.h"
 
 #include <assert.h>
 #include <pthread.h>
+#include <string.h>
 
 // A thread's own; reached through the store's key, and by the list for those that outlive the
 // store.
 struct connection {
     struct store *store;
-    struct sql *sql; // for reading; NULL until it is needed
-    bool is_open;    // a transaction of the caller, on the store's writer
-    bool is_in_call; // one of a single call, likewise
-    bool is_broken;  // in which something has failed
+    struct sql *sql;       // for reading; NULL until it is needed
+    bool is_open;          // a transaction of the caller, on the store's writer
+    bool is_in_call;       // one of a single call, likewise
+    bool is_broken;        // in which something has failed
+    const char *broken_by; // the reason of that
     struct connection *next, **link;
 };
 
@@ -23,6 +27,7 @@ struct store {
     // All writes go through one connection, a transaction at a time: one that alone writes keeps its pages and statements,
     // where a connection to each thread would read them again after every commit of another.
     struct sql *writer;
+    char node[ID_TEXT];
     pthread_key_t key;
     pthread_mutex_t lock; // guards the list
     struct connection *connections;
@@ -48,11 +53,12 @@ static void on_thread_end(void *data)
     connection_free(connection);
 }
 
-int store_open_bare(const char *path, struct store **out, struct error *err)
+int store_open_bare(const char *directory, struct store **out, struct error *err)
 {
     struct sql_database *database = NULL;
+    char node[ID_TEXT];
 
-    if (sql_open(path, &database, err) < 0)
+    if (node_read(directory, node, err) < 0 || sql_open(directory, &database, err) < 0)
         return -1;
     struct sql *writer = NULL;
     if (sql_connect_writer(database, &writer, err) < 0) {
@@ -62,6 +68,7 @@ int store_open_bare(const char *path, struct store **out, struct error *err)
     struct store *store = xnew(struct store);
     store->database = database;
     store->writer = writer;
+    memcpy(store->node, node, sizeof node);
     pthread_mutex_init(&store->lock, NULL);
     int code = pthread_key_create(&store->key, on_thread_end);
     if (code != 0) {
@@ -69,22 +76,37 @@ int store_open_bare(const char *path, struct store **out, struct error *err)
         sql_disconnect(writer);
         sql_close(database);
         free(store);
-        return error_sys_code(err, code, "open store '%s': no more thread keys", path);
+        return error_sys_code(err, code, "open the store in '%s': no more thread keys", directory);
     }
     *out = store;
     return 0;
 }
 
-int store_open(const char *path, struct store **out, struct error *err)
+int store_open(const char *directory, struct store **out, struct error *err)
 {
     autoptr(store) store = NULL;
 
-    if (store_open_bare(path, &store, err) < 0)
+    if (store_open_bare(directory, &store, err) < 0)
         return -1;
     if (store_migrate(store, store_migrations, err) < 0)
-        return error_wrap(err, "bring database '%s' up to date", path);
+        return error_wrap(err, "bring database '%s' up to date", sql_place(store->database));
     *out = take(store);
     return 0;
+}
+
+bool store_exists(const char *directory)
+{
+    return sql_exists(directory);
+}
+
+uint64_t store_disk_bytes(const struct store *store)
+{
+    return sql_disk_bytes(store->database);
+}
+
+const char *store_node(const struct store *store)
+{
+    return store->node;
 }
 
 void store_free(struct store *store)
@@ -107,6 +129,7 @@ static int get_connection(struct store *store, struct connection **out, struct e
 {
     struct connection *connection = pthread_getspecific(store->key);
 
+    assert(!thread_is_loop()); // every call comes by here, and may wait for the disk
     if (connection) {
         *out = connection;
         return 0;
@@ -152,6 +175,22 @@ int store_connection(struct store *store, struct sql **out, struct error *err)
     return get_reader(store, connection, out, err);
 }
 
+bool store_is_retry(const struct error *err)
+{
+    return err->reason && strcmp(err->reason, STORE_RETRY) == 0;
+}
+
+bool store_is_lost(const struct error *err)
+{
+    return err->reason && strcmp(err->reason, STORE_LOST) == 0;
+}
+
+// The only place that decides on it.
+static bool is_worth_another(unsigned *attempts, int result, const struct error *err)
+{
+    return result < 0 && store_is_retry(err) && ++*attempts < STORE_ATTEMPTS;
+}
+
 static enum sql_step begin_of(enum store_durability durability)
 {
     return durability == STORE_DURABLE ? SQL_BEGIN_DURABLE : SQL_BEGIN;
@@ -169,8 +208,15 @@ int store_begin(struct store *store, enum store_durability durability,
         return -1;
     connection->is_open = true;
     connection->is_broken = false;
+    connection->broken_by = NULL;
     out->store = store;
     return 0;
+}
+
+bool store_again(struct store_transaction *transaction, int result, const struct error *err)
+{
+    store_rollback(transaction);
+    return is_worth_another(&transaction->attempts, result, err);
 }
 
 int store_commit(struct store_transaction *transaction, struct error *err)
@@ -179,9 +225,11 @@ int store_commit(struct store_transaction *transaction, struct error *err)
 
     assert(connection && connection->is_open);
     if (connection->is_broken) {
+        const char *reason = connection->broken_by;
         store_rollback(transaction);
-        return error_set(err, ERROR_CONFLICT,
-                         "a step of the transaction has failed, so all of it is undone");
+        error_set(err, ERROR_CONFLICT,
+                  "a step of the transaction has failed, so all of it is undone");
+        return error_about(err, NULL, reason);
     }
     struct store *store = transaction->store;
     connection->is_open = false;
@@ -203,30 +251,33 @@ void store_rollback(struct store_transaction *transaction)
     (void)sql_transaction(store->writer, SQL_ROLLBACK, &ignored);
 }
 
-int store_call_begin(struct store *store, enum store_durability durability, struct store_call *out,
-                     struct error *err)
+int store_call_begin(struct store_call *call, enum store_durability durability, struct error *err)
 {
+    struct store *store = call->store;
     struct connection *connection = NULL;
 
     if (get_connection(store, &connection, err) < 0)
         return -1;
-    if (!connection->is_open && sql_transaction(store->writer, begin_of(durability), err) < 0)
+    call->is_inside = connection->is_open;
+    if (!call->is_inside && sql_transaction(store->writer, begin_of(durability), err) < 0)
         return -1;
-    *out = (struct store_call){store, store->writer, !connection->is_open};
-    connection->is_in_call = out->is_own;
+    call->sql = store->writer;
+    call->is_own = connection->is_in_call = !call->is_inside;
     return 0;
 }
 
-int store_call_read(struct store *store, struct store_call *out, struct error *err)
+int store_call_read(struct store_call *call, struct error *err)
 {
+    struct store *store = call->store;
     struct connection *connection = NULL;
-    struct sql *sql = NULL;
 
-    if (get_connection(store, &connection, err) < 0 || get_reader(store, connection, &sql, err) < 0)
+    if (get_connection(store, &connection, err) < 0 ||
+        get_reader(store, connection, &call->sql, err) < 0)
         return -1;
-    if (!connection->is_open && sql_transaction(sql, SQL_BEGIN_READ, err) < 0)
+    call->is_inside = connection->is_open;
+    if (!call->is_inside && sql_transaction(call->sql, SQL_BEGIN_READ, err) < 0)
         return -1;
-    *out = (struct store_call){store, sql, !connection->is_open};
+    call->is_own = !call->is_inside;
     return 0;
 }
 
@@ -247,6 +298,12 @@ int store_call_done(struct store_call *call, struct error *err)
     return is_own ? sql_transaction(call->sql, SQL_COMMIT, err) : 0;
 }
 
+bool store_call_again(struct store_call *call, int result, const struct error *err)
+{
+    store_call_clear(call);
+    return !call->is_inside && is_worth_another(&call->attempts, result, err);
+}
+
 void store_call_clear(struct store_call *call)
 {
     struct error ignored;
@@ -264,7 +321,25 @@ int store_run(struct store_call *call, const char *text, const struct sql_value 
         return 0;
     struct connection *connection = pthread_getspecific(call->store->key);
     connection->is_broken = true;
+    connection->broken_by = err->reason;
     return -1;
+}
+
+int store_run_alone(struct store *store, enum store_durability durability, const char *text,
+                    const struct sql_value *args, size_t n_args, int64_t *changed,
+                    struct error *err)
+{
+    autocall call = {.store = store};
+    int result;
+
+    do
+        result = store_call_begin(&call, durability, err) < 0 ||
+                         store_run(&call, text, args, n_args, NULL, NULL, changed, err) < 0 ||
+                         store_call_done(&call, err) < 0
+                     ? -1
+                     : 0;
+    while (store_call_again(&call, result, err));
+    return result;
 }
 
 int store_take_number(void *data, const struct sql_value *row, size_t n_columns, struct error *err)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What is told of an execution or a job.
- * Threads: none; plain values.
+ * Threads: plain values.
  */
 #pragma once
 #include "base/auto.h"
