@@ -168,7 +168,7 @@ static void execute(struct player *player)
 static void feed(struct player *player)
 {
     const struct stream_request wanted = {.name = "input"};
-    autostream input = {0};
+    autoclear(stream_info) input = {0};
     autoclear(execution_info) made = {0};
     char id[ID_TEXT];
     struct error err = {0};
@@ -256,7 +256,7 @@ static void list_all(struct player *player)
     struct event_filter events = {.page = {.limit = 20}};
     autoclear(sandbox_infos) sandboxes = {0};
     autoclear(execution_infos) executions = {0};
-    autoevents happened = {0};
+    autoclear(event_infos) happened = {0};
     char id[ID_TEXT];
     struct core_health health;
     struct error err = {0};
@@ -352,15 +352,15 @@ static void list(unsigned states, int64_t offset, struct sandbox_infos *out)
 static void check_events(const char *sandbox)
 {
     struct event_filter filter = {.sandbox_id = sandbox, .page = {.limit = 1000}};
-    autoevents events = {0};
+    autoclear(event_infos) events = {0};
     unsigned created = 0, ended = 0, deleted = 0;
     struct error err = {0};
 
     CHECK_OK(event_list(core, &actor, &filter, &events, &err), err);
     for (size_t i = 0; i < events.count; i++) {
-        created += strcmp(events.rows[i].type, EVENT_CREATE) == 0;
-        ended += strcmp(events.rows[i].type, EVENT_TERMINATED) == 0;
-        deleted += strcmp(events.rows[i].type, EVENT_DESTROY) == 0;
+        created += strcmp(events.items[i].type, EVENT_CREATE) == 0;
+        ended += strcmp(events.items[i].type, EVENT_TERMINATED) == 0;
+        deleted += strcmp(events.items[i].type, EVENT_DESTROY) == 0;
     }
     CHECK_INT(created, 1);
     CHECK(ended <= 1);
@@ -548,7 +548,7 @@ CORE_TEST(a_core_closes_while_a_command_reads_its_input)
 {
     const struct stream_request wanted = {.name = "input"};
     const char *argv[] = {"cat", NULL};
-    autostream input = {0};
+    autoclear(stream_info) input = {0};
     autoclear(execution_info) made = {0};
     autoclear(execution_info) end = {0};
     char id[ID_TEXT];

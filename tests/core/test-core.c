@@ -113,11 +113,11 @@ CORE_TEST(an_idle_sandbox_ends_and_says_why)
     CHECK_OK(sandbox_get(core, &actor, made.id, false, &ended, &err), err);
     CHECK_STR(ended.reason, "idle");
     struct event_filter filter = {.sandbox_id = made.id, .page = {.limit = 10}};
-    autoevents events = {0};
+    autoclear(event_infos) events = {0};
     CHECK_OK(event_list(core, &actor, &filter, &events, &err), err);
-    CHECK_STR(events.rows[0].type, EVENT_CREATE);
-    CHECK_STR(events.rows[events.count - 1].type, EVENT_TERMINATED);
-    CHECK_STR(events.rows[events.count - 1].reason, "idle");
+    CHECK_STR(events.items[0].type, EVENT_CREATE);
+    CHECK_STR(events.items[events.count - 1].type, EVENT_TERMINATED);
+    CHECK_STR(events.items[events.count - 1].reason, "idle");
 }
 
 CORE_TEST(commands_go_on_while_the_server_restarts)

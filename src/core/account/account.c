@@ -4,17 +4,23 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "core/account/account_info_impl.h"
 #include "core/core_impl.h"
 #include "core/account/ssh_key.h"
 
 int account_organisation(struct core *core, const struct actor *actor,
-                         struct organisation_record *out, struct error *err)
+                         struct organisation_info *out, struct error *err)
 {
-    return store_organisation_get(core->store, actor->organisation, out, err);
+    autoorganisation record = {0};
+
+    if (store_organisation_get(core->store, actor->organisation, &record, err) < 0)
+        return -1;
+    organisation_info_take(out, &record);
+    return 0;
 }
 
 int account_ssh_key_add(struct core *core, const struct actor *actor, const char *line,
-                        struct ssh_key_record *out, bool *is_new, struct error *err)
+                        struct ssh_key_info *out, bool *is_new, struct error *err)
 {
     autosshkey key = {0};
 
@@ -30,8 +36,7 @@ int account_ssh_key_add(struct core *core, const struct actor *actor, const char
     };
     if (store_ssh_key_put(core->store, &record, is_new, err) < 0)
         return -1;
-    *out = (struct ssh_key_record){
-        .organisation = xstrdup(record.organisation),
+    *out = (struct ssh_key_info){
         .fingerprint = xstrdup(record.fingerprint),
         .type = take(key.type),
         .comment = take(key.comment),
@@ -48,7 +53,12 @@ int account_ssh_key_remove(struct core *core, const struct actor *actor, const c
 }
 
 int account_ssh_key_list(struct core *core, const struct actor *actor, const struct page *page,
-                         struct ssh_key_list *out, struct error *err)
+                         struct ssh_key_infos *out, struct error *err)
 {
-    return store_ssh_key_list(core->store, actor->organisation, page, out, err);
+    autosshkeys found = {0};
+
+    if (store_ssh_key_list(core->store, actor->organisation, page, &found, err) < 0)
+        return -1;
+    ssh_key_infos_take(out, &found);
+    return 0;
 }

@@ -5,9 +5,11 @@
  */
 #pragma once
 #include "core/account/actor.h"
-#include "store/keys.h"
+#include "core/account/account_info.h"
+#include "model/page.h"
 
 struct keys;
+struct store;
 
 /* Makes the organisation where there is none yet. */
 int keys_open(struct store *store, struct keys **out, struct error *err);
@@ -32,11 +34,10 @@ int key_check_chosen(const char *text, struct error *err);
 /* `text` (KEY_TEXT bytes) gets the key when it was made; it is told nowhere else. A chosen one that exists
  * already is no error. */
 int key_create(struct keys *keys, const struct key_request *request, char *text,
-               struct key_record *out, struct error *err);
-bool key_is_admin(const struct key_record *key);
+               struct key_info *out, struct error *err);
 /* By id or by an unambiguous prefix as lists show it. ERROR_NOT_FOUND, ERROR_CONFLICT when ambiguous or revoked. */
 int key_revoke(struct keys *keys, const char *id, struct error *err);
-int key_list(struct keys *keys, const struct page *page, struct key_list *out, struct error *err);
+int key_list(struct keys *keys, const struct page *page, struct key_infos *out, struct error *err);
 
 /* Whose a key is. ERROR_DENIED, reason "unauthorized", for every kind of wrong one, in the same time and words. */
 int key_check(struct keys *keys, const char *text, struct actor *out, struct error *err);

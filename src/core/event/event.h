@@ -2,17 +2,17 @@
 /* What happened to a sandbox, in order, readable for as long as the sandbox is remembered. */
 #pragma once
 #include "core/account/actor.h"
-#include "store/events.h"
+#include "core/event/event_info.h"
 
 struct core;
 
-/* ERROR_NOT_FOUND, noun "sandbox", for one the actor does not see. `detail` is packed texts: NAME=VALUE. */
+/* ERROR_NOT_FOUND, noun "sandbox", for one the actor does not see. */
 int event_list(struct core *core, const struct actor *actor, const struct event_filter *filter,
-               struct event_list *out, struct error *err);
+               struct event_infos *out, struct error *err);
 
 /*
- * The types and when they happen; `reason` and `detail` tell the rest:
- *   create, started, completed (an execution ended; detail exit_code, cause), failed (could not be made), terminated
+ * The types and when they happen; `reason` and `facts` tell the rest:
+ *   create, started, completed (an execution ended; facts exit_code, cause), failed (could not be made), terminated
  *   (reason: idle, expired, one_shot, box_ended, restart, undelivered), destroy, pause, resume
  */
 #define EVENT_CREATE "create"

@@ -2,6 +2,8 @@
 /* Writes events; see note.h. */
 #include "core/event/event_write.h"
 
+#include "store/events.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

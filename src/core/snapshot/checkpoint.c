@@ -2,6 +2,7 @@
 /* Checkpoints of a sandbox; see checkpoint.h. */
 #include "core/snapshot/checkpoint.h"
 
+#include "core/snapshot/checkpoint_info_impl.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -105,9 +106,10 @@ static int is_name_free(struct core *core, const char *sandbox_id, const char *n
 }
 
 int checkpoint_create(struct core *core, const struct actor *actor, const char *sandbox_id,
-                      const char *name, struct checkpoint_record *out, struct error *err)
+                      const char *name, struct checkpoint_info *out, struct error *err)
 {
     autoptr(sandbox) sandbox = NULL;
+    autocheckpoint made = {0};
     autocheckpoints all = {0};
     char id[ID_TEXT];
     char layer[LAYER_NAME];
@@ -130,21 +132,26 @@ int checkpoint_create(struct core *core, const struct actor *actor, const char *
         (void)layer_remove(engine_volume(core->engine), layer, &ignored); // else swept
         return -1;
     }
-    if (find(core, sandbox_id, id, out, err) == 0)
+    if (find(core, sandbox_id, id, &made, err) == 0) {
+        checkpoint_info_take(out, &made);
         return 0;
+    }
     return err->kind == ERROR_NOT_FOUND && sandbox_is_in(sandbox, SANDBOX_ENDING)
                ? sandbox_refuse_ending(err)
                : -1;
 }
 
 int checkpoint_list(struct core *core, const struct actor *actor, const char *sandbox_id,
-                    struct checkpoint_list *out, struct error *err)
+                    struct checkpoint_infos *out, struct error *err)
 {
     autosandbox row = {0};
+    autocheckpoints found = {0};
 
-    if (lookup_record(core, actor, sandbox_id, &row, err) < 0)
+    if (lookup_record(core, actor, sandbox_id, &row, err) < 0 ||
+        store_checkpoint_list(core->store, sandbox_id, &found, err) < 0)
         return -1;
-    return store_checkpoint_list(core->store, sandbox_id, out, err);
+    checkpoint_infos_take(out, &found);
+    return 0;
 }
 
 int checkpoint_remove(struct core *core, const struct actor *actor, const char *sandbox_id,

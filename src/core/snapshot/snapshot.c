@@ -161,10 +161,11 @@ static int take_snapshot(struct sandbox *sandbox, const struct actor *actor,
 }
 
 int snapshot_create(struct core *core, const struct actor *actor, const char *sandbox_id,
-                    const struct snapshot_request *request, struct snapshot_record *out,
+                    const struct snapshot_request *request, struct snapshot_info *out,
                     struct error *err)
 {
     autoptr(sandbox) sandbox = NULL;
+    autosnapshot record = {0};
     char id[ID_TEXT];
     bool is_new = false;
 
@@ -179,14 +180,15 @@ int snapshot_create(struct core *core, const struct actor *actor, const char *sa
             return -1;
         }
     }
-    if (snapshot_find(core, actor, id, out, err) < 0)
+    if (snapshot_find(core, actor, id, &record, err) < 0)
         return -1;
-    snapshot_look_after(core, out);
+    snapshot_look_after(core, &record);
+    snapshot_info_take(out, &record);
     return 0;
 }
 
 int snapshot_get(struct core *core, const struct actor *actor, const char *id,
-                 struct snapshot_record *out, struct error *err)
+                 struct snapshot_info *out, struct error *err)
 {
     autosnapshot record = {0};
 
@@ -197,15 +199,19 @@ int snapshot_get(struct core *core, const struct actor *actor, const char *id,
     if (record.state == SNAPSHOT_READY && record.file_count == SNAPSHOT_NOT_COUNTED &&
         snapshot_count(core, &record, err) < 0)
         return -1;
-    *out = record;
-    record = (struct snapshot_record){0};
+    snapshot_info_take(out, &record);
     return 0;
 }
 
 int snapshot_look(struct core *core, const struct actor *actor, const char *id,
-                  struct snapshot_record *out, struct error *err)
+                  struct snapshot_info *out, struct error *err)
 {
-    return snapshot_find(core, actor, id, out, err);
+    autosnapshot record = {0};
+
+    if (snapshot_find(core, actor, id, &record, err) < 0)
+        return -1;
+    snapshot_info_take(out, &record);
+    return 0;
 }
 
 /* Whose snapshots a reference is looked for among. */
@@ -295,41 +301,48 @@ static int resolve(struct core *core, const struct actor *actor, const char *ref
 }
 
 int snapshot_resolve(struct core *core, const struct actor *actor, const char *reference,
-                     struct snapshot_record *out, struct error *err)
+                     struct snapshot_info *out, struct error *err)
 {
-    return resolve(core, actor, reference, out, err);
+    autosnapshot record = {0};
+
+    if (resolve(core, actor, reference, &record, err) < 0)
+        return -1;
+    snapshot_info_take(out, &record);
+    return 0;
 }
 
-int snapshot_resolve_public(struct core *core, const char *reference, struct snapshot_record *out,
+int snapshot_resolve_public(struct core *core, const char *reference, struct snapshot_info *out,
                             struct error *err)
 {
-    return resolve(core, NULL, reference, out, err);
+    return snapshot_resolve(core, NULL, reference, out, err);
 }
 
 int snapshot_list(struct core *core, const struct actor *actor,
-                  const struct snapshot_filter *filter, struct snapshot_list *out,
+                  const struct snapshot_filter *filter, struct snapshot_infos *out,
                   struct error *err)
 {
     struct snapshot_filter own = *filter;
+    autosnapshots found = {0};
     struct error ignored = {0};
 
     own.owner = actor ? actor_filter(actor) : (struct owner){0};
     own.is_public_only |= !actor;
     if (actor && (filter->sort == SNAPSHOT_BY_FILES || filter->sort == SNAPSHOT_BY_SIZE))
         snapshot_count_all(core, &own.owner);
-    if (store_snapshot_list(core->store, &own, out, err) < 0)
+    if (store_snapshot_list(core->store, &own, &found, err) < 0)
         return -1;
-    for (size_t i = 0; actor && i < out->count; i++) { // strangers do not make us work
-        struct snapshot_record *row = &out->rows[i];
+    for (size_t i = 0; actor && i < found.count; i++) { // strangers do not make us work
+        struct snapshot_record *row = &found.rows[i];
         if (row->state == SNAPSHOT_READY && row->file_count == SNAPSHOT_NOT_COUNTED)
             (void)snapshot_count(core, row,
                                  &ignored); // deleted meanwhile, or whoever gets it is told
     }
+    snapshot_infos_take(out, &found);
     return 0;
 }
 
 int snapshot_set_tag(struct core *core, const struct actor *actor, const char *id, const char *tag,
-                     struct snapshot_record *out, struct error *err)
+                     struct snapshot_info *out, struct error *err)
 {
     autosnapshot record = {0};
     autotransaction together = {0};
@@ -383,7 +396,7 @@ int snapshot_delete(struct core *core, const struct actor *actor, const char *id
 }
 
 int snapshot_lineage(struct core *core, const struct actor *actor, const char *id, size_t limit,
-                     struct snapshot_list *out, struct error *err)
+                     struct snapshot_infos *out, struct error *err)
 {
     autosnapshots chain = {0};
     autofree char *next = xstrdup(id);
@@ -401,7 +414,6 @@ int snapshot_lineage(struct core *core, const struct actor *actor, const char *i
         next = record.parent_id ? xstrdup(record.parent_id) : NULL;
     }
     chain.total = (int64_t)chain.count;
-    *out = chain;
-    chain = (struct snapshot_list){0};
+    snapshot_infos_take(out, &chain);
     return 0;
 }

@@ -55,8 +55,9 @@ static int find_unchanged(struct core *core, const struct actor *actor,
 
 int snapshot_build_begin(struct core *core, const struct actor *actor,
                          const struct snapshot_build *build, bool *is_unchanged,
-                         struct snapshot_record *out, struct error *err)
+                         struct snapshot_info *out, struct error *err)
 {
+    autosnapshot begun = {0};
     char id[ID_TEXT];
     char secret[ID_TEXT];
     char made_up[32];
@@ -64,10 +65,12 @@ int snapshot_build_begin(struct core *core, const struct actor *actor,
 
     if (snapshot_check_words(build->name, build->tag, err) < 0 ||
         runtime_check(core, build->runtime, err) < 0 ||
-        find_unchanged(core, actor, build, is_unchanged, out, err) < 0)
+        find_unchanged(core, actor, build, is_unchanged, &begun, err) < 0)
         return -1;
-    if (*is_unchanged)
+    if (*is_unchanged) {
+        snapshot_info_take(out, &begun);
         return 0;
+    }
     autofree char *runtime =
         runtime_full_name(build->runtime ? build->runtime : core->settings.default_runtime);
     (void)snprintf(made_up, sizeof made_up, "snapshot-%.8s", id_make(id));
@@ -91,9 +94,11 @@ int snapshot_build_begin(struct core *core, const struct actor *actor,
         .created_at = now,
         .updated_at = now,
     };
-    if (store_snapshot_put(core->store, &record, err) < 0)
+    if (store_snapshot_put(core->store, &record, err) < 0 ||
+        store_snapshot_get(core->store, id, &begun, err) < 0)
         return -1;
-    return store_snapshot_get(core->store, id, out, err);
+    snapshot_info_take(out, &begun);
+    return 0;
 }
 
 /* One that is being built: the actor's, or anybody's who knows its secret. */
@@ -239,7 +244,7 @@ static int build(struct workshop *workshop, struct snapshot_record *record,
 }
 
 int snapshot_build_finish(struct core *core, const struct actor *actor, const char *id,
-                          const struct snapshot_content *content, struct snapshot_record *out,
+                          const struct snapshot_content *content, struct snapshot_info *out,
                           struct error *err)
 {
     autoworkshop workshop = {.core = core};

@@ -473,7 +473,7 @@ static int begin(struct importing *importing, const struct transfer_request *req
 
 int transfer_import(struct core *core, const struct actor *actor,
                     const struct transfer_request *request, int archive_fd,
-                    struct snapshot_record *out, struct error *err)
+                    struct snapshot_info *out, struct error *err)
 {
     __attribute__((cleanup(importing_clear))) struct importing importing = {
         .core = core, .workshop = {.core = core}};

@@ -7,6 +7,7 @@
 #pragma once
 #include "core/core.h"
 #include "core/stream/stream.h"
+#include "store/streams.h"
 
 struct streams;
 

@@ -8,7 +8,7 @@
 
 /* The one organisation, as a list: that is how the command line chooses it without asking. */
 static void write_organisations(struct json_writer *json, struct call *call,
-                                const struct organisation_record *info)
+                                const struct organisation_info *info)
 {
     json_list_begin(json);
     render_organisation(json, info, agentuity_settings_of(call)->organisation_name);
@@ -19,7 +19,7 @@ static void write_organisations(struct json_writer *json, struct call *call,
 static int get_user(struct call *call, struct error *err)
 {
     const struct agentuity_settings *settings = agentuity_settings_of(call);
-    autoorganisation organisation = {0};
+    autoclear(organisation_info) organisation = {0};
     autoreply reply = {0};
 
     if (account_organisation(call->core, &call->actor, &organisation, err) < 0)
@@ -37,7 +37,7 @@ static int get_user(struct call *call, struct error *err)
 /* GET /cli/organization */
 static int list_organisations(struct call *call, struct error *err)
 {
-    autoorganisation organisation = {0};
+    autoclear(organisation_info) organisation = {0};
     autoreply reply = {0};
 
     if (account_organisation(call->core, &call->actor, &organisation, err) < 0)
@@ -79,7 +79,7 @@ static void write_brief(struct json_writer *json, struct call *call,
 static int list_sandboxes(struct call *call, struct error *err)
 {
     const char *name = agentuity_settings_of(call)->organisation_name;
-    autoorganisation organisation = {0};
+    autoclear(organisation_info) organisation = {0};
     autoclear(sandbox_infos) found = {0};
     autoreply reply = {0};
 

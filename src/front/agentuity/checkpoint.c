@@ -17,7 +17,7 @@ static const struct field checkpoint_fields[] = {
 static int create(struct call *call, struct error *err)
 {
     struct checkpoint_body body = {0};
-    autocheckpoint info = {0};
+    autoclear(checkpoint_info) info = {0};
     autoreply reply = {0};
     const char *id;
 
@@ -36,7 +36,7 @@ static int create(struct call *call, struct error *err)
 /* GET /sandbox/checkpoints/{id} */
 static int list(struct call *call, struct error *err)
 {
-    autocheckpoints found = {0};
+    autoclear(checkpoint_infos) found = {0};
     autoreply reply = {0};
     const char *id;
 
@@ -48,7 +48,7 @@ static int list(struct call *call, struct error *err)
     json_key(&reply.json, "checkpoints");
     json_list_begin(&reply.json);
     for (size_t i = 0; i < found.count; i++)
-        render_checkpoint(&reply.json, &found.rows[i]);
+        render_checkpoint(&reply.json, &found.items[i]);
     json_list_end(&reply.json);
     json_map_end(&reply.json);
     return envelope_send(&reply, call->response, 200);

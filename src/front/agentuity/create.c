@@ -194,7 +194,7 @@ static int no_runtime(const char *id, struct error *err)
 static int fill_snapshot(struct call *call, const struct create_body *body,
                          struct sandbox_request *out, struct error *err)
 {
-    autosnapshot info = {0};
+    autoclear(snapshot_info) info = {0};
 
     if (body->runtime || body->runtime_id)
         return error_set(err, ERROR_INVALID, "snapshot: cannot be given together with a runtime");

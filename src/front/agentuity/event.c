@@ -9,7 +9,7 @@
 static int list(struct call *call, struct error *err)
 {
     struct event_filter filter = {.is_descending = page_is_descending(call->query, false)};
-    autoevents found = {0};
+    autoclear(event_infos) found = {0};
     autoreply reply = {0};
 
     if (call_id(call, 0, SANDBOX_PREFIX, "sandbox", &filter.sandbox_id, err) < 0 ||
@@ -21,7 +21,7 @@ static int list(struct call *call, struct error *err)
     json_key(&reply.json, "events");
     json_list_begin(&reply.json);
     for (size_t i = 0; i < found.count; i++)
-        render_event(&reply.json, &found.rows[i]);
+        render_event(&reply.json, &found.items[i]);
     json_list_end(&reply.json);
     json_map_end(&reply.json);
     return envelope_send(&reply, call->response, 200);

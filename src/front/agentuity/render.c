@@ -56,7 +56,7 @@ int64_t render_byte_seconds(int64_t mib_ms)
     return mib_ms / 1000 * mib + mib_ms % 1000 * mib / 1000;
 }
 
-void render_organisation(struct json_writer *json, const struct organisation_record *info,
+void render_organisation(struct json_writer *json, const struct organisation_info *info,
                          const char *name)
 {
     json_map_begin(json);
@@ -197,7 +197,7 @@ static void write_names(struct json_writer *json, const struct sandbox_info *inf
 /* Of one that is not remembered any more its id is all there is; clients want to know whose a private one is. */
 static void write_origin(struct json_writer *json, const struct sandbox_view *view)
 {
-    struct snapshot_record unknown = {.id = view->info->snapshot};
+    struct snapshot_info unknown = {.id = view->info->snapshot};
     struct snapshot_view bare = {.info = &unknown};
 
     if (!view->info->snapshot)

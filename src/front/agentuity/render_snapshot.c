@@ -10,7 +10,7 @@
 #define LETTERS_AND_DIGITS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 
 /* What an organisation is called in references: its name, where that can be a part of one. */
-static const char *slug_of(const struct organisation_record *organisation)
+static const char *slug_of(const struct organisation_info *organisation)
 {
     const char *name = organisation->name;
 
@@ -26,7 +26,7 @@ static void add_piece(struct json_writer *json, const char *text)
 /* "name:tag", and "@organisation/name:tag" of a public one: under which it can be asked for. */
 static void write_full_name(struct json_writer *json, const struct snapshot_view *view)
 {
-    const struct snapshot_record *info = view->info;
+    const struct snapshot_info *info = view->info;
 
     if (!info->name)
         return;
@@ -60,7 +60,7 @@ static void write_organisation(struct json_writer *json, const struct snapshot_v
     json_map_end(json);
 }
 
-static void write_user(struct json_writer *json, const struct snapshot_record *info)
+static void write_user(struct json_writer *json, const struct snapshot_info *info)
 {
     json_key(json, "user");
     render_user(json, info->key_id);
@@ -117,7 +117,7 @@ static int64_t counted(int64_t number)
 
 static void write_names(struct json_writer *json, const struct snapshot_view *view)
 {
-    const struct snapshot_record *info = view->info;
+    const struct snapshot_info *info = view->info;
 
     member_text(json, "name", info->name ? info->name : "");
     member_text(json, "tag", info->tag);
@@ -135,7 +135,7 @@ static void write_names(struct json_writer *json, const struct snapshot_view *vi
 
 void render_snapshot(struct json_writer *json, const struct snapshot_view *view)
 {
-    const struct snapshot_record *info = view->info;
+    const struct snapshot_info *info = view->info;
 
     json_map_begin(json);
     member_id(json, "snapshotId", SNAPSHOT_PREFIX, info->id);
@@ -169,7 +169,7 @@ void render_ancestor(struct json_writer *json, const struct snapshot_view *view)
 
 void render_origin(struct json_writer *json, const struct snapshot_view *view)
 {
-    const struct snapshot_record *info = view->info;
+    const struct snapshot_info *info = view->info;
     bool is_public = info->is_public && view->organisation;
 
     json_map_begin(json);
@@ -185,7 +185,7 @@ void render_origin(struct json_writer *json, const struct snapshot_view *view)
     json_map_end(json);
 }
 
-void render_checkpoint(struct json_writer *json, const struct checkpoint_record *info)
+void render_checkpoint(struct json_writer *json, const struct checkpoint_info *info)
 {
     json_map_begin(json);
     member_id(json, "id", CHECKPOINT_PREFIX, info->id);

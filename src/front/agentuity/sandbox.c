@@ -18,8 +18,8 @@ static void write_sandbox(struct json_writer *json, struct call *call, struct sa
 {
     const char *first_id = view->info->execution_id;
     autoclear(execution_info) first = {0};
-    autosnapshot origin = {0};
-    autoorganisation owner = {0};
+    autoclear(snapshot_info) origin = {0};
+    autoclear(organisation_info) owner = {0};
     struct snapshot_view origin_view;
     struct error err = {0};
 
@@ -41,7 +41,7 @@ static void write_sandbox(struct json_writer *json, struct call *call, struct sa
 }
 
 static struct sandbox_view
-make_view(struct call *call, const struct organisation_record *organisation, const char *base_url)
+make_view(struct call *call, const struct organisation_info *organisation, const char *base_url)
 {
     const struct agentuity_settings *settings = agentuity_settings_of(call);
 
@@ -56,7 +56,7 @@ make_view(struct call *call, const struct organisation_record *organisation, con
 /* GET /sandbox */
 static int list(struct call *call, struct error *err)
 {
-    autoorganisation organisation = {0};
+    autoclear(organisation_info) organisation = {0};
     autoclear(sandbox_infos) found = {0};
     autoreply reply = {0};
 
@@ -122,7 +122,7 @@ static bool is_reached(const struct wanted *wanted, enum sandbox_state state)
 
 static int answer_get(const struct poll *poll, const struct sandbox_info *info, struct error *err)
 {
-    autoorganisation organisation = {0};
+    autoclear(organisation_info) organisation = {0};
     autoreply reply = {0};
 
     if (account_organisation(poll->call->core, &poll->call->actor, &organisation, err) < 0)

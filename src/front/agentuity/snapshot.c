@@ -6,8 +6,8 @@
 
 #include <string.h>
 
-void snapshot_organisation(struct call *call, const struct snapshot_record *info,
-                           struct organisation_record *out)
+void snapshot_organisation(struct call *call, const struct snapshot_info *info,
+                           struct organisation_info *out)
 {
     struct actor owner = {0};
     struct error err = {0};
@@ -18,8 +18,8 @@ void snapshot_organisation(struct call *call, const struct snapshot_record *info
     (void)account_organisation(call->core, &owner, out, &err);
 }
 
-struct snapshot_view snapshot_view_of(struct call *call, const struct snapshot_record *info,
-                                      const struct organisation_record *organisation)
+struct snapshot_view snapshot_view_of(struct call *call, const struct snapshot_info *info,
+                                      const struct organisation_info *organisation)
 {
     return (struct snapshot_view){
         .info = info,
@@ -34,10 +34,10 @@ int snapshot_id_of(const struct call *call, const char **out, struct error *err)
     return call_id(call, 0, SNAPSHOT_PREFIX, "snapshot", out, err);
 }
 
-static int answer(struct call *call, int status, const struct snapshot_record *info,
+static int answer(struct call *call, int status, const struct snapshot_info *info,
                   const struct snapshot_files *files)
 {
-    autoorganisation organisation = {0};
+    autoclear(organisation_info) organisation = {0};
     autoreply reply = {0};
 
     snapshot_organisation(call, info, &organisation);
@@ -48,12 +48,12 @@ static int answer(struct call *call, int status, const struct snapshot_record *i
     return envelope_send(&reply, call->response, status);
 }
 
-int snapshot_answer(struct call *call, int status, const struct snapshot_record *info)
+int snapshot_answer(struct call *call, int status, const struct snapshot_info *info)
 {
     return answer(call, status, info, NULL);
 }
 
-static int answer_whole(struct call *call, const struct snapshot_record *info, struct error *err)
+static int answer_whole(struct call *call, const struct snapshot_info *info, struct error *err)
 {
     __attribute__((cleanup(snapshot_files_clear))) struct snapshot_files files = {0};
 
@@ -83,7 +83,7 @@ static int create(struct call *call, struct error *err)
 {
     struct create_body body = {0};
     struct snapshot_request want;
-    autosnapshot info = {0};
+    autoclear(snapshot_info) info = {0};
     const char *id;
 
     if (call_id(call, 0, SANDBOX_PREFIX, "sandbox", &id, err) < 0 ||
@@ -115,17 +115,17 @@ static enum snapshot_sort sort_of(const struct query *query)
 
 /* Rows are mostly of one organisation, which is then asked for once. */
 struct organisations {
-    struct organisation_record last;
+    struct organisation_info last;
 };
 
 static struct snapshot_view view_of(struct call *call, struct organisations *known,
-                                    const struct snapshot_record *info)
+                                    const struct snapshot_info *info)
 {
     const char *id = info->owner.organisation;
 
     if (!known->last.id || !id || strcmp(known->last.id, id) != 0) {
-        organisation_record_clear(&known->last);
-        known->last = (struct organisation_record){0};
+        organisation_info_clear(&known->last);
+        known->last = (struct organisation_info){0};
         snapshot_organisation(call, info, &known->last);
     }
     return snapshot_view_of(call, info, &known->last);
@@ -134,7 +134,7 @@ static struct snapshot_view view_of(struct call *call, struct organisations *kno
 typedef void render(struct json_writer *json, const struct snapshot_view *view);
 
 static int answer_list(struct call *call, const char *name, render *fn,
-                       const struct snapshot_list *found)
+                       const struct snapshot_infos *found)
 {
     struct organisations known = {0};
     autoreply reply = {0};
@@ -144,13 +144,13 @@ static int answer_list(struct call *call, const char *name, render *fn,
     json_key(&reply.json, name);
     json_list_begin(&reply.json);
     for (size_t i = 0; i < found->count; i++) {
-        struct snapshot_view view = view_of(call, &known, &found->rows[i]);
+        struct snapshot_view view = view_of(call, &known, &found->items[i]);
         fn(&reply.json, &view);
     }
     json_list_end(&reply.json);
     member_integer(&reply.json, "total", found->total);
     json_map_end(&reply.json);
-    organisation_record_clear(&known.last);
+    organisation_info_clear(&known.last);
     return envelope_send(&reply, call->response, 200);
 }
 
@@ -163,7 +163,7 @@ static int list_of(struct call *call, const struct actor *actor, struct error *e
         .sort = sort_of(call->query),
         .is_descending = page_is_descending(call->query, true),
     };
-    autosnapshots found = {0};
+    autoclear(snapshot_infos) found = {0};
 
     if (page_read(call->query, &filter.page, err) < 0 ||
         snapshot_list(call->core, actor, &filter, &found, err) < 0)
@@ -188,8 +188,8 @@ static int get(struct call *call, struct error *err)
 {
     const char *text = call->parameters[0];
     const char *reference = reference_of_snapshot(call, text);
-    autosnapshot named = {0};
-    autosnapshot info = {0};
+    autoclear(snapshot_info) named = {0};
+    autoclear(snapshot_info) info = {0};
 
     if (!reference_is_id(text, SNAPSHOT_PREFIX) &&
         snapshot_resolve(call->core, &call->actor, reference, &named, err) < 0)
@@ -203,8 +203,8 @@ static int get(struct call *call, struct error *err)
 static int get_public(struct call *call, struct error *err)
 {
     const char *reference = reference_of_snapshot(call, call->parameters[0]);
-    autosnapshot named = {0};
-    autosnapshot info = {0};
+    autoclear(snapshot_info) named = {0};
+    autoclear(snapshot_info) info = {0};
 
     if (snapshot_resolve_public(call->core, reference, &named, err) < 0 ||
         snapshot_get(call->core, NULL, named.id, &info, err) < 0)
@@ -242,7 +242,7 @@ static int read_tag(const struct tag_body *body, const char **out, struct error 
 static int set_tag(struct call *call, struct error *err)
 {
     struct tag_body body = {0};
-    autosnapshot info = {0};
+    autoclear(snapshot_info) info = {0};
     const char *id, *tag = NULL;
 
     if (snapshot_id_of(call, &id, err) < 0 || fields_read(call->body, tag_fields, &body, err) < 0 ||
@@ -280,7 +280,7 @@ static const char *lineage_reference(struct call *call)
 
 int snapshot_id_named(struct call *call, const char *text, const char **id, struct error *err)
 {
-    autosnapshot info = {0};
+    autoclear(snapshot_info) info = {0};
 
     if (reference_is_id(text, SNAPSHOT_PREFIX)) {
         *id = reference_of(text, SNAPSHOT_PREFIX);
@@ -298,7 +298,7 @@ static int lineage(struct call *call, struct error *err)
 {
     const char *text = lineage_reference(call);
     int64_t limit = query_integer(call->query, "limit", LINEAGE_LIMIT);
-    autosnapshots found = {0};
+    autoclear(snapshot_infos) found = {0};
     const char *id;
 
     if (!text)

@@ -92,7 +92,7 @@ static int read_runtime(struct call *call, const char *text, const char **out, s
 
 /* Who holds the URL may upload: it goes out once, and only for a build that nobody else has to see. */
 static void write_begun(struct json_writer *json, struct call *call,
-                        const struct snapshot_record *info)
+                        const struct snapshot_info *info)
 {
     member_id(json, "snapshotId", SNAPSHOT_PREFIX, info->id);
     if (!info->is_public && info->upload_secret)
@@ -101,7 +101,7 @@ static void write_begun(struct json_writer *json, struct call *call,
                                call_base_url(call), info->id, info->upload_secret));
 }
 
-static void write_unchanged(struct json_writer *json, const struct snapshot_record *info)
+static void write_unchanged(struct json_writer *json, const struct snapshot_info *info)
 {
     member_bool(json, "unchanged", true);
     member_id(json, "existingId", SNAPSHOT_PREFIX, info->id);
@@ -131,7 +131,7 @@ static int begin(struct call *call, struct error *err)
 {
     struct begin_body body = {0};
     struct snapshot_build build;
-    autosnapshot info = {0};
+    autoclear(snapshot_info) info = {0};
     autoreply reply = {0};
     bool is_unchanged = false;
 
@@ -264,7 +264,7 @@ static int finish(struct call *call, struct error *err)
 {
     struct finish_body body = {0};
     struct snapshot_content content = {.directory = AGENTUITY_HOME};
-    autosnapshot info = {0};
+    autoclear(snapshot_info) info = {0};
     const char *id;
 
     if (snapshot_id_of(call, &id, err) < 0 ||

@@ -3,7 +3,7 @@
 #include "core/account/account.h"
 #include "front/agentuity/agentuity_impl.h"
 
-static void write_key(struct json_writer *json, const struct ssh_key_record *info)
+static void write_key(struct json_writer *json, const struct ssh_key_info *info)
 {
     json_map_begin(json);
     member_text(json, "fingerprint", info->fingerprint);
@@ -13,10 +13,10 @@ static void write_key(struct json_writer *json, const struct ssh_key_record *inf
     json_map_end(json);
 }
 
-static void write_page(struct json_writer *json, const struct ssh_key_list *keys)
+static void write_page(struct json_writer *json, const struct ssh_key_infos *keys)
 {
     for (size_t i = 0; i < keys->count; i++)
-        write_key(json, &keys->rows[i]);
+        write_key(json, &keys->items[i]);
 }
 
 /* GET /cli/auth/ssh-keys: all of them, page by page. */
@@ -29,7 +29,7 @@ static int list(struct call *call, struct error *err)
     envelope_data(&reply);
     json_list_begin(&reply.json);
     while (!is_last) {
-        autosshkeys keys = {0};
+        autoclear(ssh_key_infos) keys = {0};
         if (account_ssh_key_list(call->core, &call->actor, &page, &keys, err) < 0)
             return -1;
         write_page(&reply.json, &keys);
@@ -49,13 +49,11 @@ static const struct field add_fields[] = {
     {0},
 };
 
-#define autosshkey __attribute__((cleanup(ssh_key_record_clear))) struct ssh_key_record
-
 /* POST /cli/auth/ssh-keys */
 static int add(struct call *call, struct error *err)
 {
     struct add_body body = {0};
-    autosshkey key = {0};
+    autoclear(ssh_key_info) key = {0};
     bool is_new = false;
     autoreply reply = {0};
 

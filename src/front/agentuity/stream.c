@@ -103,7 +103,7 @@ static int create(struct call *call, struct error *err)
 {
     struct create_body body = {0};
     struct stream_request request = {0};
-    autostream info = {0};
+    autoclear(stream_info) info = {0};
     const struct data_value *ttl = value_get(call->body, "ttl");
 
     if (fields_read(call->body, create_fields, &body, err) < 0)
@@ -174,7 +174,7 @@ DEFINE_AUTOPTR(append)
  */
 static int excuse_late(const struct append *append, struct error *err)
 {
-    autostream info = {0};
+    autoclear(stream_info) info = {0};
     struct error other = {0};
 
     if (err->kind != ERROR_GONE || !err->reason || strcmp(err->reason, "complete") != 0)
@@ -253,7 +253,7 @@ static int delete (struct call *call, struct error *err)
 }
 
 /* Those of a command's output were given no name. */
-static const char *name_of(const struct stream_record *info)
+static const char *name_of(const struct stream_info *info)
 {
     static const char *const names[] = {
         [STREAM_STDIN] = "stdin",       [STREAM_STDOUT] = "stdout", [STREAM_STDERR] = "stderr",
@@ -262,7 +262,7 @@ static const char *name_of(const struct stream_record *info)
     return info->name ? info->name : names[info->kind];
 }
 
-static void describe(struct json_writer *json, struct call *call, const struct stream_record *info)
+static void describe(struct json_writer *json, struct call *call, const struct stream_info *info)
 {
     bool is_kept =
         info->expires_at == 0 || info->expires_at - info->created_at >= (int64_t)DURATION_MAX_MS;
@@ -283,7 +283,7 @@ static void describe(struct json_writer *json, struct call *call, const struct s
 static int info(struct call *call, struct error *err)
 {
     const char *id = NULL;
-    autostream info = {0};
+    autoclear(stream_info) info = {0};
 
     if (stream_id_of(call, &id, err) < 0 ||
         stream_get(call->core, &call->actor, id, &info, err) < 0)
@@ -336,12 +336,11 @@ static enum stream_sort sort_of(const char *word)
 static int list(struct call *call, struct error *err)
 {
     struct list_body body = {.limit = LIST_LIMIT};
-    autostreams streams = {0};
+    autoclear(stream_infos) streams = {0};
 
     if (fields_read(call->body, list_fields, &body, err) < 0)
         return -1;
     struct stream_filter filter = {
-        .owner = actor_filter(&call->actor),
         .name = body.name,
         .labels = pairs_to_labels(call, &body.metadata),
         .n_labels = body.metadata.count,
@@ -349,7 +348,7 @@ static int list(struct call *call, struct error *err)
         .is_descending = !body.direction || strcmp(body.direction, "desc") == 0,
         .page = {.limit = body.limit, .offset = body.offset},
     };
-    if (stream_list(call->core, &filter, &streams, err) < 0)
+    if (stream_list(call->core, &call->actor, &filter, &streams, err) < 0)
         return -1;
 
     autoreply reply = {0};
@@ -357,7 +356,7 @@ static int list(struct call *call, struct error *err)
     json_key(&reply.json, "streams");
     json_list_begin(&reply.json);
     for (size_t i = 0; i < streams.count; i++)
-        describe(&reply.json, call, &streams.rows[i]);
+        describe(&reply.json, call, &streams.items[i]);
     json_list_end(&reply.json);
     member_integer(&reply.json, "total", streams.total);
     return envelope_send(&reply, call->response, 200);

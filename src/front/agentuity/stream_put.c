@@ -107,7 +107,7 @@ static const struct drain_sink sink = {.on_bytes = on_bytes, .on_end = on_end};
 static int check(struct call *call, const char *id, struct stream *stream, bool *is_done,
                  struct error *err)
 {
-    autostream info = {0};
+    autoclear(stream_info) info = {0};
     struct stream_progress progress;
 
     if (stream_get(call->core, &call->actor, id, &info, err) < 0)

@@ -58,7 +58,7 @@ static void on_collected_snapshot(void *data, struct collected *body, const stru
                                     .tag = import->tag,
                                     .is_public = import->is_public,
                                     .is_forced = import->is_forced};
-    autosnapshot info = {0};
+    autoclear(snapshot_info) info = {0};
     struct error err = {0};
 
     if (!failure && transfer_import(parked->core, &parked->actor, &want, body->fd, &info, &err) < 0)

@@ -63,7 +63,7 @@ const char *new_stream(struct core *core)
     static char ids[8][32];
     static unsigned next;
     struct stream_request request = {.name = "mine"};
-    autostream record = {0};
+    autoclear(stream_info) record = {0};
     struct error err = {0};
 
     CHECK_OK(stream_create(core, &one_of_us, &request, &record, &err), err);

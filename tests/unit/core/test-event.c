@@ -4,6 +4,7 @@
 
 #include "core/sandbox/statistics.h"
 #include "core_rig.h"
+#include "store/events.h"
 #include "store/sandboxes.h"
 #include "store/usage.h"
 
@@ -26,7 +27,7 @@ static enum error_kind list(struct core *core, const struct actor *actor, const 
 {
     struct event_filter filter = {.sandbox_id = id, .page.limit = 10};
     struct error err = {0};
-    autoevents events = {0};
+    autoclear(event_infos) events = {0};
 
     if (event_list(core, actor, &filter, &events, &err) == 0) {
         CHECK_INT(events.total, 1);

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "core_rig.h"
+#include "store/keys.h"
 
 #include <pthread.h>
 
@@ -20,7 +21,7 @@ static void make(struct keys *keys, const char *name, char text[KEY_TEXT], char 
 {
     struct key_request request = {.name = name, .is_admin = true};
     struct error err = {0};
-    autokey key = {0};
+    autoclear(key_info) key = {0};
 
     CHECK_OK(key_create(keys, &request, text, &key, &err), err);
     (void)snprintf(id, ID_TEXT, "%s", key.id);
@@ -62,7 +63,8 @@ TEST(a_made_key_is_256_bits_shown_once_and_kept_as_a_hash)
     struct page page = {10, 0};
     struct error err = {0};
     struct actor actor;
-    autokeys list = {0};
+    autoclear(key_infos) list = {0};
+    autokey kept = {0};
 
     make(keys, "laptop", text, id);
     make(keys, "server", other, id);
@@ -71,12 +73,15 @@ TEST(a_made_key_is_256_bits_shown_once_and_kept_as_a_hash)
     CHECK(strcmp(text, other) != 0);
     CHECK_OK(key_list(keys, &page, &list, &err), err);
     CHECK_INT(list.total, 2);
-    CHECK_STR(list.rows[0].name, "laptop");
-    CHECK_INT(strlen(list.rows[0].prefix), 12);
-    CHECK(strncmp(list.rows[0].prefix, text, 12) == 0);
-    CHECK(!memmem(list.rows[0].hash, KEY_HASH, text + 4, 8));
+    CHECK_STR(list.items[0].name, "laptop");
+    CHECK_INT(strlen(list.items[0].prefix), 12);
+    CHECK(strncmp(list.items[0].prefix, text, 12) == 0);
+    autoptr(store) elsewhere = NULL;
+    CHECK_OK(store_open(fixture_directory(), &elsewhere, &err), err);
+    CHECK_OK(store_key_get(elsewhere, list.items[0].id, &kept, &err), err);
+    CHECK(!memmem(kept.hash, KEY_HASH, text + 4, 8));
     CHECK_OK(key_check(keys, text, &actor, &err), err);
-    CHECK_STR(actor.key_id, list.rows[0].id);
+    CHECK_STR(actor.key_id, list.items[0].id);
     CHECK_STR(actor.organisation, ORGANISATION);
     CHECK(actor.is_admin);
     CHECK(!actor.tenant);
@@ -90,7 +95,7 @@ TEST(every_wrong_key_is_refused_in_the_same_words)
     char old[KEY_TEXT], longest[4096];
     struct error err = {0};
     struct actor actor;
-    autokey record = {0};
+    autoclear(key_info) record = {0};
 
     make(keys, "a", text, id);
     make(keys, "b", revoked, id);
@@ -169,7 +174,7 @@ TEST(a_key_is_revoked_by_what_lists_show_of_it)
     autoptr(keys) keys = open_keys();
     char text[KEY_TEXT], id[ID_TEXT], shown[13];
     struct key_request twin = {.text = "same-beginning-000000001"};
-    autokey one = {0}, other = {0};
+    autoclear(key_info) one = {0}, other = {0};
     struct error err = {0};
 
     make(keys, "a", text, id);
@@ -195,7 +200,7 @@ TEST(a_chosen_key_must_be_long_and_printable)
                                       "tab\tin-the-middle-of-it",
                                       "\xc3\xbcmlauts-are-not-for-headers"};
     struct error err = {0};
-    autokey key = {0};
+    autoclear(key_info) key = {0};
 
     for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
         struct key_request request = {.text = bad[i]};
@@ -215,7 +220,7 @@ TEST(choosing_the_same_key_again_is_fine_until_it_is_revoked)
 {
     autoptr(keys) keys = open_keys();
     struct key_request request = {.name = "env", .text = "twenty-characters-ok", .is_admin = true};
-    autokey first = {0}, again = {0}, third = {0};
+    autoclear(key_info) first = {0}, again = {0}, third = {0};
     struct error err = {0};
 
     CHECK_OK(key_create(keys, &request, NULL, &first, &err), err);
@@ -237,7 +242,7 @@ TEST(a_key_works_until_it_expires)
     char text[KEY_TEXT];
     struct error err = {0};
     struct actor actor;
-    autokey key = {0};
+    autoclear(key_info) key = {0};
 
     CHECK_OK(key_create(keys, &request, text, &key, &err), err);
     CHECK_OK(key_check(keys, text, &actor, &err), err);

@@ -30,7 +30,7 @@ TEST(a_new_stream_is_empty_open_and_has_a_file_of_its_own)
                                      .n_labels = 1,
                                      .ttl_ms = 5000};
     int64_t before = (int64_t)clock_wall_ms();
-    autostream record = {0}, again = {0};
+    autoclear(stream_info) record = {0}, again = {0};
     struct error err = {0};
     struct stat file, folder;
 
@@ -61,7 +61,7 @@ TEST(a_stream_is_kept_as_long_as_such_streams_are_or_not_for_ever)
     const char *id = new_stream(core);
     struct stream_request request = {.name = "n", .ttl_ms = INT64_MAX};
     int64_t now = (int64_t)clock_wall_ms();
-    autostream record = {0};
+    autoclear(stream_info) record = {0};
     struct error err = {0};
 
     CHECK(row_number(core, "expires_at", id) <= now + KEEP_MS);
@@ -132,7 +132,7 @@ TEST(strangers_may_read_what_they_know_of_and_nothing_else)
 {
     struct core *core = stream_core();
     const char *id = new_stream(core);
-    autostream record = {0};
+    autoclear(stream_info) record = {0};
     struct error err = {0};
 
     append(core, id, "mine");
@@ -157,7 +157,7 @@ TEST(ids_that_are_none_are_not_found)
                                       "ZZZZZZZZZZZZZZZZZZZZZZZZZZ"};
     struct core *core = stream_core();
     struct stream *stream = NULL;
-    autostream record = {0};
+    autoclear(stream_info) record = {0};
     struct error err = {0};
 
     for (size_t i = 0; i < ARRAY_SIZE(ids); i++) {
@@ -178,7 +178,7 @@ TEST(a_stream_has_a_limit_and_past_it_nothing_is_taken)
     const char *id = new_stream(core);
     autofree char *bytes = calloc(1, STREAM_LIMIT);
     struct error err = {0};
-    autostream record = {0};
+    autoclear(stream_info) record = {0};
 
     CHECK_OK(stream_append(core, &one_of_us, id, bytes, STREAM_LIMIT - 2, &err), err);
     CHECK(stream_append(core, &one_of_us, id, bytes, 3, &err) < 0);
@@ -265,9 +265,9 @@ TEST(lists_tell_sizes_of_now)
 {
     struct core *core = stream_core();
     const char *id = new_stream(core), *held_id = new_stream(core), *done = new_stream(core);
-    struct stream_filter filter = {.owner = actor_filter(&one_of_us), .page = {10, 0}};
+    struct stream_filter filter = {.page = {10, 0}};
     autoptr(stream) held = NULL;
-    autostreams list = {0};
+    autoclear(stream_infos) list = {0};
     struct error err = {0};
 
     append(core, id, "1");
@@ -275,15 +275,14 @@ TEST(lists_tell_sizes_of_now)
     append(core, held_id, "22");
     append(core, done, "333");
     CHECK_OK(stream_complete(core, &one_of_us, done, &err), err);
-    CHECK_OK(stream_list(core, &filter, &list, &err), err);
+    CHECK_OK(stream_list(core, &one_of_us, &filter, &list, &err), err);
     CHECK_INT(list.total, 3);
     for (size_t i = 0; i < list.count; i++)
-        CHECK_INT(list.rows[i].size_bytes, strcmp(list.rows[i].id, id) == 0        ? 1
-                                           : strcmp(list.rows[i].id, held_id) == 0 ? 2
-                                                                                   : 3);
-    filter.owner = actor_filter(&stranger);
-    autostreams none = {0};
-    CHECK_OK(stream_list(core, &filter, &none, &err), err);
+        CHECK_INT(list.items[i].size_bytes, strcmp(list.items[i].id, id) == 0        ? 1
+                                            : strcmp(list.items[i].id, held_id) == 0 ? 2
+                                                                                     : 3);
+    autoclear(stream_infos) none = {0};
+    CHECK_OK(stream_list(core, &stranger, &filter, &none, &err), err);
     CHECK_INT(none.total, 0);
     stream_free(take(held));
     stream_core_end();
@@ -328,7 +327,7 @@ TEST(an_append_that_does_not_fit_leaves_nothing)
 static const char *fill_small_spool(const char *spool)
 {
     static char bytes[2 << 20];
-    autostream record = {0};
+    autoclear(stream_info) record = {0};
     struct error err = {0};
 
     if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||

@@ -43,7 +43,7 @@ TEST(a_prepared_stream_is_read_before_it_has_a_row)
     struct core *core = stream_core();
     autoptr(stream) stream = prepare(core, STREAM_STDOUT);
     autoptr(stream) reader = NULL;
-    autostream record = {0};
+    autoclear(stream_info) record = {0};
     struct error err = {0};
 
     CHECK_INT(fixture_number(core->store, "SELECT count(*) FROM streams"), 0);

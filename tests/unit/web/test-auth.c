@@ -14,7 +14,7 @@ struct stage {
     char dir[32];
     struct core core; // with store and keys alone
     struct front_fixture *fixture;
-    struct key_record record;
+    struct key_info record;
     char key[KEY_TEXT];
 };
 
@@ -23,7 +23,7 @@ static void stage_clear(struct stage *stage)
     struct error err;
 
     front_fixture_free(stage->fixture);
-    key_record_clear(&stage->record);
+    key_info_clear(&stage->record);
     keys_free(stage->core.keys);
     store_free(stage->core.store);
     (void)fd_remove_tree(AT_FDCWD, stage->dir, &err);
