@@ -120,7 +120,7 @@ static int parse_expiry(const char *text, int64_t *out, struct error *err)
     return 0;
 }
 
-static int create_key(struct keys *keys, const struct request *request, struct error *err)
+static int create_key(struct accounts *accounts, const struct request *request, struct error *err)
 {
     struct key_request wanted = {.name = request->name, .is_admin = request->is_admin};
     char text[KEY_TEXT];
@@ -128,7 +128,7 @@ static int create_key(struct keys *keys, const struct request *request, struct e
 
     if (request->expires && parse_expiry(request->expires, &wanted.expires_at, err) < 0)
         return -1;
-    if (key_create(keys, &wanted, text, &key, err) < 0)
+    if (key_create(accounts, &wanted, text, &key, err) < 0)
         return -1;
     if (!request->is_json) {
         (void)puts(text);
@@ -176,14 +176,14 @@ static void show(const struct listing *listing, const struct key_info *key)
                      day_of(key->expires_at, expires), key->name ? key->name : "");
 }
 
-static int show_all(struct keys *keys, const struct listing *listing, struct error *err)
+static int show_all(struct accounts *accounts, const struct listing *listing, struct error *err)
 {
     struct page page = {.limit = PAGE_MAX};
     int64_t total;
 
     do {
         autoclear(key_infos) list = {0};
-        if (key_list(keys, &page, &list, err) < 0)
+        if (key_list(accounts, &page, &list, err) < 0)
             return -1;
         for (size_t i = 0; i < list.count; i++)
             show(listing, &list.items[i]);
@@ -193,7 +193,7 @@ static int show_all(struct keys *keys, const struct listing *listing, struct err
     return 0;
 }
 
-static int list_keys(struct keys *keys, const struct request *request, struct error *err)
+static int list_keys(struct accounts *accounts, const struct request *request, struct error *err)
 {
     struct listing listing = {.request = request};
     autobuffer out = {0};
@@ -202,12 +202,12 @@ static int list_keys(struct keys *keys, const struct request *request, struct er
     if (!request->is_json) {
         (void)printf("%-26s  %-12s  %-7s  %-16s  %-16s  %-16s  %s\n", "ID", "KEY", "STATE", "MADE",
                      "USED", "EXPIRES", "NAME");
-        return show_all(keys, &listing, err);
+        return show_all(accounts, &listing, err);
     }
     listing.json = &json;
     json_writer_init(&json, &out);
     json_list_begin(&json);
-    if (show_all(keys, &listing, err) < 0)
+    if (show_all(accounts, &listing, err) < 0)
         return -1;
     json_list_end(&json);
     return print_json(&json, &out, err);
@@ -215,12 +215,12 @@ static int list_keys(struct keys *keys, const struct request *request, struct er
 
 // ---- revoke ----
 
-static int revoke_key(struct keys *keys, const struct request *request, struct error *err)
+static int revoke_key(struct accounts *accounts, const struct request *request, struct error *err)
 {
     autobuffer out = {0};
     struct json_writer json;
 
-    if (key_revoke(keys, request->which, err) < 0)
+    if (key_revoke(accounts, request->which, err) < 0)
         return -1;
     if (!request->is_json)
         return 0;
@@ -238,7 +238,7 @@ static int revoke_key(struct keys *keys, const struct request *request, struct e
 
 static const struct action {
     const char *name;
-    int (*run)(struct keys *keys, const struct request *request, struct error *err);
+    int (*run)(struct accounts *accounts, const struct request *request, struct error *err);
     bool has_operand;
     bool makes_database;
     struct option_set options;
@@ -338,10 +338,10 @@ static int run(const struct action *action, const struct request *request, struc
             request->data_dir);
     if (store_open(request->data_dir, &store, err) < 0)
         return -1;
-    autoptr(keys) keys = NULL; // goes before the store does
-    if (keys_open(store, &keys, err) < 0)
+    autoptr(accounts) accounts = NULL; // goes before the store does
+    if (accounts_open(store, &accounts, err) < 0)
         return -1;
-    return action->run(keys, request, err);
+    return action->run(accounts, request, err);
 }
 
 int key_command(int argc, char **argv)

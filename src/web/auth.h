@@ -9,11 +9,12 @@
 bool auth_is_possible(const struct http_request *request);
 
 /* ERROR_DENIED, reason "unauthorized". Blocks as key_check does. */
-int auth_check(struct keys *keys, const struct http_request *request, struct actor *out,
+int auth_check(struct accounts *accounts, const struct http_request *request, struct actor *out,
                struct error *err);
 
 /* The same without blocking: false when it cannot be said that way. */
-bool auth_check_quick(struct keys *keys, const struct http_request *request, struct actor *out);
+bool auth_check_quick(struct accounts *accounts, const struct http_request *request,
+                      struct actor *out);
 
 /* The failure of a request without any key. Returns -1. */
 int auth_missing(struct error *err);

@@ -209,7 +209,7 @@ static void park(struct waiter *waiter, uint64_t wait_ms)
 
     waiter_ref(waiter);
     loop_timer_init(&waiter->retry, waiter->parked.loop, on_retry, waiter);
-    waiter->watch = hub_watch(core_hub(waiter->parked.core), waiter->id, on_news, waiter);
+    waiter->watch = hub_watch(waiter->parked.core->hub, waiter->id, on_news, waiter);
     response_watch(response, &waiter_events, waiter);
     response_set_deadline(response, wait_ms);
     on_news(waiter);

@@ -203,7 +203,7 @@ static int read_json(struct call_work *work, struct error *err)
 static void be_anybody(struct call_work *work)
 {
     if (work->settings->core)
-        keys_local_actor(core_keys(work->settings->core), &work->call.actor);
+        accounts_local_actor(work->settings->core->accounts, &work->call.actor);
     work->has_actor = true;
 }
 
@@ -213,7 +213,7 @@ static int run(struct call_work *work, struct error *err)
 
     if (!work->has_actor && work->settings->is_open)
         be_anybody(work);
-    if (!work->has_actor && auth_check(core_keys(call->core), call->request, &call->actor, err) < 0)
+    if (!work->has_actor && auth_check(call->core->accounts, call->request, &call->actor, err) < 0)
         return -1;
     work->has_actor = true;
     if (call->route->body == BODY_JSON && !call->body && read_json(work, err) < 0)
@@ -290,7 +290,7 @@ static int run_here(struct call_work *work, struct error *err)
     if (!work->has_actor && work->settings->is_open)
         be_anybody(work);
     if (!work->has_actor)
-        work->has_actor = auth_check_quick(core_keys(call->core), call->request, &call->actor);
+        work->has_actor = auth_check_quick(call->core->accounts, call->request, &call->actor);
     return work->has_actor ? call->route->handle(call, err) : CALL_ELSEWHERE;
 }
 
@@ -411,7 +411,7 @@ void router_drain(struct router *router)
 {
     atomic_store(&router->is_draining, true);
     if (router->settings.core)
-        hub_announce_all(core_hub(router->settings.core));
+        hub_announce_all(router->settings.core->hub);
 }
 
 bool router_is_draining(const struct router *router)

@@ -116,7 +116,7 @@ static void drop(const char *snapshot)
 static void end(const char *sandbox)
 {
     struct error err = {0};
-    CHECK_OK(sandbox_delete(core, &actor, sandbox, &err), err);
+    CHECK_OK(sandbox_delete(core->sandboxes, &actor, sandbox, &err), err);
 }
 
 // ---- chains made by hand, without a box for each ----

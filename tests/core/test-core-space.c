@@ -37,7 +37,7 @@ CORE_TEST(each_part_takes_what_was_put_there)
     CHECK(space.parts[SPACE_DATABASE].bytes > 0);
     CHECK_INT(space.parts[SPACE_UNUSED].count, 0);
     CHECK(space.volume_bytes > space.free_bytes && space.free_bytes > 0);
-    CHECK_OK(sandbox_delete(core, &actor, id, &err), err);
+    CHECK_OK(sandbox_delete(core->sandboxes, &actor, id, &err), err);
     look(&space);
     CHECK_INT(space.parts[SPACE_SANDBOXES].count, 0);
     CHECK_INT(space.parts[SPACE_CHECKPOINTS].count, 0);

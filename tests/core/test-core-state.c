@@ -244,7 +244,7 @@ static void publish(const struct actor *who, const char *name, char id[ID_TEXT])
     CHECK_OK(sandbox_create(core, who, &request, &made, NULL, &err), err);
     CHECK_OK(snapshot_create(core, who, made.id, &take, &snapshot, &err), err);
     (void)snprintf(id, ID_TEXT, "%s", snapshot.id);
-    CHECK_OK(sandbox_delete(core, who, made.id, &err), err);
+    CHECK_OK(sandbox_delete(core->sandboxes, who, made.id, &err), err);
 }
 
 CORE_TEST(a_name_means_nobody_elses_snapshot)

@@ -364,7 +364,7 @@ CORE_TEST(a_killed_server_leaves_a_whole_snapshot_or_none)
         id, "for i in $(seq 1 300); do echo $i > f$i; done; head -c 8000000 /dev/urandom > random");
     keep_snapshot(id, "one", snapshot);
     autofd archive = export(snapshot, &size);
-    CHECK_OK(sandbox_delete(core, &actor, id, &err), err);
+    CHECK_OK(sandbox_delete(core->sandboxes, &actor, id, &err), err);
     for (long ms = 0; ms < 400; ms += 40) {
         kill_after(archive, ms);
         autosnapshots all = {0};

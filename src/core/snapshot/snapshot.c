@@ -7,11 +7,13 @@
 #include "core/layer/layers.h"
 #include "core/snapshot/listing.h"
 #include "core/sandbox/lookup.h"
-#include "core/event/event_write.h"
+#include "core/sandbox/sandbox_event.h"
 #include "core/account/once.h"
 #include "core/snapshot/snapshot_impl.h"
 #include "store/accounts.h"
 #include "store/checkpoints.h"
+#include "core/core_impl.h"
+#include "core/sandbox/sandbox_box.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -50,10 +52,10 @@ int snapshot_find(struct core *core, const struct actor *actor, const char *id,
     autosnapshot record = {0};
 
     if (store_snapshot_get(core->store, id, &record, err) < 0)
-        return err->kind == ERROR_NOT_FOUND ? lookup_missing("snapshot", id, err) : -1;
+        return err->kind == ERROR_NOT_FOUND ? error_missing(err, "snapshot", id) : -1;
     if (!actor || !actor_sees(actor, &record.owner)) {
         if (!record.is_public || record.state != SNAPSHOT_READY)
-            return lookup_missing("snapshot", id, err);
+            return error_missing(err, "snapshot", id);
     }
     *out = record;
     record = (struct snapshot_record){0};
@@ -68,7 +70,7 @@ int snapshot_find_ready(struct core *core, const struct actor *actor, const char
     if (snapshot_find(core, actor, id, &record, err) < 0)
         return -1;
     if (record.state != SNAPSHOT_READY)
-        return lookup_missing("snapshot", id, err);
+        return error_missing(err, "snapshot", id);
     *out = record;
     record = (struct snapshot_record){0};
     return 0;
@@ -101,10 +103,10 @@ static int put_all(struct sandbox *sandbox, const struct actor *actor,
 
     event_fact(&event, "snapshot", record->id);
     event_fact(&event, "name", record->name);
-    if (store_begin(sandbox->core->store, STORE_DURABLE, &together, err) < 0 ||
-        snapshot_put(sandbox->core, record, layer, bytes, err) < 0 ||
+    if (store_begin(sandbox->sandboxes->store, STORE_DURABLE, &together, err) < 0 ||
+        snapshot_put(sandbox->sandboxes->core, record, layer, bytes, err) < 0 ||
         event_put(sandbox, &event, err) < 0 ||
-        once_finish(sandbox->core, actor, once, record->id, err) < 0)
+        once_finish(sandbox->sandboxes->store, actor, once, record->id, err) < 0)
         return -1;
     return store_commit(&together, err);
 }
@@ -128,10 +130,10 @@ static int take_snapshot(struct sandbox *sandbox, const struct actor *actor,
     char made_up[32];
     uint64_t bytes = 0;
 
-    if (layers_save(sandbox, layers_name(layer), &bytes, err) < 0)
+    if (sandbox_save_files(sandbox, layers_name(layer), &bytes, err) < 0)
         return error_wrap(err, "keep the files of the sandbox");
     autofree char *chain = chain_of(layer, row->layers);
-    find_parent(sandbox->core, row->snapshot, &parent);
+    find_parent(sandbox->sandboxes->core, row->snapshot, &parent);
     int64_t now = (int64_t)clock_wall_ms();
     (void)snprintf(made_up, sizeof made_up, "snapshot-%.8s", id);
     struct snapshot_record record = {
@@ -153,10 +155,10 @@ static int take_snapshot(struct sandbox *sandbox, const struct actor *actor,
         .created_at = now,
         .updated_at = now,
     };
-    snapshot_count_quickly(sandbox->core, &record);
+    snapshot_count_quickly(sandbox->sandboxes->core, &record);
     if (put_all(sandbox, actor, &record, layer, bytes, request->once, err) == 0)
         return 0;
-    (void)layer_remove(engine_volume(sandbox->core->engine), layer, &ignored); // else swept
+    (void)layer_remove(engine_volume(sandbox->sandboxes->engine), layer, &ignored); // else swept
     return -1;
 }
 
@@ -170,13 +172,13 @@ int snapshot_create(struct core *core, const struct actor *actor, const char *sa
     bool is_new = false;
 
     if (snapshot_check_words(request->name, request->tag, err) < 0 ||
-        lookup_sandbox(core, actor, sandbox_id, &sandbox, err) < 0 ||
-        once_claim(core, actor, request->once, &is_new, id, err) < 0)
+        lookup_sandbox(core->sandboxes, actor, sandbox_id, &sandbox, err) < 0 ||
+        once_claim(core->store, actor, request->once, &is_new, id, err) < 0)
         return -1;
     if (is_new) {
         sandbox_touch(sandbox);
         if (take_snapshot(sandbox, actor, request, id_make(id), err) < 0) {
-            once_release(core, actor, request->once);
+            once_release(core->store, actor, request->once);
             return -1;
         }
     }
@@ -195,7 +197,7 @@ int snapshot_get(struct core *core, const struct actor *actor, const char *id,
     if (snapshot_find(core, actor, id, &record, err) < 0)
         return -1;
     if (record.state == SNAPSHOT_DELETED)
-        return lookup_missing("snapshot", id, err);
+        return error_missing(err, "snapshot", id);
     if (record.state == SNAPSHOT_READY && record.file_count == SNAPSHOT_NOT_COUNTED &&
         snapshot_count(core, &record, err) < 0)
         return -1;
@@ -297,7 +299,7 @@ static int resolve(struct core *core, const struct actor *actor, const char *ref
         return 0;
     int found = slash ? search_there(core, actor, reference, slash, out, err)
                       : search_words(core, &scope, reference, out, err);
-    return found == 0 ? lookup_missing("snapshot", reference, err) : found < 0 ? -1 : 0;
+    return found == 0 ? error_missing(err, "snapshot", reference) : found < 0 ? -1 : 0;
 }
 
 int snapshot_resolve(struct core *core, const struct actor *actor, const char *reference,
@@ -370,7 +372,7 @@ int snapshot_find_own(struct core *core, const struct actor *actor, const char *
     if (snapshot_find(core, actor, id, &record, err) < 0)
         return -1;
     if (!actor_sees(actor, &record.owner) || record.state == SNAPSHOT_DELETED)
-        return lookup_missing("snapshot", id, err);
+        return error_missing(err, "snapshot", id);
     *out = record;
     record = (struct snapshot_record){0};
     return 0;

@@ -4,6 +4,7 @@
 #include "core/snapshot/listing.h"
 #include "core/snapshot/snapshot_impl.h"
 #include "core/snapshot/digest.h"
+#include "core/core_impl.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -22,7 +22,7 @@ static int get_user(struct call *call, struct error *err)
     autoclear(organisation_info) organisation = {0};
     autoreply reply = {0};
 
-    if (account_organisation(call->core, &call->actor, &organisation, err) < 0)
+    if (account_organisation(call->core->accounts, &call->actor, &organisation, err) < 0)
         return -1;
     envelope_data(&reply);
     json_map_begin(&reply.json);
@@ -40,7 +40,7 @@ static int list_organisations(struct call *call, struct error *err)
     autoclear(organisation_info) organisation = {0};
     autoreply reply = {0};
 
-    if (account_organisation(call->core, &call->actor, &organisation, err) < 0)
+    if (account_organisation(call->core->accounts, &call->actor, &organisation, err) < 0)
         return -1;
     envelope_data(&reply);
     write_organisations(&reply.json, call, &organisation);
@@ -83,7 +83,7 @@ static int list_sandboxes(struct call *call, struct error *err)
     autoclear(sandbox_infos) found = {0};
     autoreply reply = {0};
 
-    if (account_organisation(call->core, &call->actor, &organisation, err) < 0 ||
+    if (account_organisation(call->core->accounts, &call->actor, &organisation, err) < 0 ||
         sandbox_filter_list(call, &found, err) < 0)
         return -1;
     envelope_data(&reply);
@@ -112,7 +112,7 @@ static int get_sandbox(struct call *call, struct error *err)
     const char *id;
 
     if (call_id(call, 0, SANDBOX_PREFIX, "sandbox", &id, err) < 0 ||
-        sandbox_get(call->core, &call->actor, id, true, &info, err) < 0)
+        sandbox_get(call->core->sandboxes, &call->actor, id, true, &info, err) < 0)
         return -1;
     envelope_data(&reply);
     json_map_begin(&reply.json);

@@ -2,6 +2,7 @@
 /* POST /sandbox: makes a sandbox with everything asked for, and starts its first command. */
 #include "base/mem.h"
 #include "core/runtime/runtime.h"
+#include "core/create.h"
 #include "core/sandbox/sandbox.h"
 #include "core/snapshot/snapshot.h"
 #include "front/agentuity/agentuity_impl.h"
@@ -220,7 +221,7 @@ static int fill_runtime(struct call *call, const struct create_body *body,
     out->runtime = name;
     if (strncmp(id, RUNTIME_PREFIX, length) != 0)
         return no_runtime(id, err);
-    if (runtime_resolve(call->core, id + length, name, err) == 0)
+    if (runtime_resolve(call->core->runtimes, id + length, name, err) == 0)
         return 0;
     return err->kind == ERROR_NOT_FOUND ? no_runtime(id, err) : -1;
 }
@@ -291,7 +292,7 @@ static void on_answer_end(void *data, bool is_delivered)
     struct delivery *delivery = data;
 
     if (!is_delivered)
-        sandbox_abandon(delivery->core, delivery->id);
+        sandbox_abandon(delivery->core->sandboxes, delivery->id);
     free(delivery->id);
     free(delivery);
 }

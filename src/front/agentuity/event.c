@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Events: what happened to a sandbox, also after it is gone. */
-#include "core/event/event.h"
+#include "core/sandbox/sandbox_event.h"
 #include "front/agentuity/agentuity_impl.h"
 #include "front/agentuity/page.h"
 #include "front/agentuity/render.h"
@@ -14,7 +14,7 @@ static int list(struct call *call, struct error *err)
 
     if (call_id(call, 0, SANDBOX_PREFIX, "sandbox", &filter.sandbox_id, err) < 0 ||
         page_read(call->query, &filter.page, err) < 0 ||
-        event_list(call->core, &call->actor, &filter, &found, err) < 0)
+        event_list(call->core->sandboxes, &call->actor, &filter, &found, err) < 0)
         return -1;
     envelope_data(&reply);
     json_map_begin(&reply.json);

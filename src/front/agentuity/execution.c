@@ -63,7 +63,8 @@ static int execute(struct call *call, struct error *err)
     if (call_id(call, 0, SANDBOX_PREFIX, "sandbox", &id, err) < 0 ||
         fields_read(call->body, execute_fields, &body, err) < 0 ||
         fill_request(call, &body, &want, err) < 0 ||
-        execution_start_awake(call->core, &call->actor, id, &want, &info, &was_paused, err) < 0)
+        execution_start_awake(call->core->executions, &call->actor, id, &want, &info, &was_paused,
+                              err) < 0)
         return -1;
     return answer(call->response, &info, call_base_url(call), was_paused);
 }
@@ -82,8 +83,8 @@ static int look(const struct poll *poll, bool is_last, struct error *err)
 {
     autoclear(execution_info) info = {0};
 
-    if (execution_get(poll->call->core, &poll->call->actor, poll->id, &command_kind, &info, err) <
-        0)
+    if (execution_get(poll->call->core->executions, &poll->call->actor, poll->id, &command_kind,
+                      &info, err) < 0)
         return -1;
     return tell(poll, is_last, &info);
 }
@@ -93,8 +94,8 @@ static enum poll_look look_quick(const struct poll *poll, bool is_last)
     autoclear(execution_info) info = {0};
     struct error err = {0};
 
-    if (execution_get_quick(poll->call->core, &poll->call->actor, poll->id, &command_kind, &info,
-                            &err) != 1)
+    if (execution_get_quick(poll->call->core->executions, &poll->call->actor, poll->id,
+                            &command_kind, &info, &err) != 1)
         return POLL_ELSEWHERE;
     return tell(poll, is_last, &info);
 }
@@ -121,7 +122,7 @@ static int list(struct call *call, struct error *err)
 
     if (call_id(call, 0, SANDBOX_PREFIX, "sandbox", &filter.sandbox_id, err) < 0 ||
         page_read(call->query, &filter.page, err) < 0 ||
-        execution_list(call->core, &call->actor, &filter, &found, err) < 0)
+        execution_list(call->core->executions, &call->actor, &filter, &found, err) < 0)
         return -1;
     envelope_data(&reply);
     json_map_begin(&reply.json);

@@ -23,7 +23,7 @@ static int sandbox_id_of(const struct call *call, const char **out, struct error
 
 static uint64_t file_limit(const struct call *call)
 {
-    return (uint64_t)core_settings(call->core)->file_limit_bytes;
+    return (uint64_t)call->core->settings.file_limit_bytes;
 }
 
 /* Here, what stands in the way is the caller's mistake and not a state to wait for. Returns -1. */
@@ -65,7 +65,7 @@ static int write_files(struct call *call, struct error *err)
         if (!files[i].path[0])
             return error_set(err, ERROR_INVALID, "files[%zu].path: must not be empty", i);
     }
-    if (file_write(call->core, &call->actor, id, files, count, &written, err) < 0)
+    if (file_write(call->core->sandboxes, &call->actor, id, files, count, &written, err) < 0)
         return refuse(err);
 
     autoreply reply = {0};
@@ -105,7 +105,8 @@ static int read_file(struct call *call, struct error *err)
         return -1;
     if (!path)
         return error_set(err, ERROR_INVALID, "path: is needed");
-    if (file_read(call->core, &call->actor, id, path, file_limit(call), &fd, &size, err) < 0)
+    if (file_read(call->core->sandboxes, &call->actor, id, path, file_limit(call), &fd, &size,
+                  err) < 0)
         return refuse(err);
     return send_file(call, bytes_headers, fd, size);
 }
@@ -143,7 +144,8 @@ static int make_directory(struct call *call, struct error *err)
 
     if (sandbox_id_of(call, &id, err) < 0 || read_path(call, tree_fields, &body, err) < 0)
         return -1;
-    if (file_mkdir(call->core, &call->actor, id, body.path, body.is_recursive, err) < 0) {
+    if (file_mkdir(call->core->sandboxes, &call->actor, id, body.path, body.is_recursive, err) <
+        0) {
         if (err->kind == ERROR_NOT_FOUND && err->noun && strcmp(err->noun, "file") == 0)
             err->kind = ERROR_INVALID; // its parent: what was asked for was never there
         return refuse(err);
@@ -159,7 +161,7 @@ static int remove_at(struct call *call, const char *path, enum file_removal remo
 
     if (sandbox_id_of(call, &id, err) < 0)
         return -1;
-    if (file_remove(call->core, &call->actor, id, path, removal, &is_found, err) < 0)
+    if (file_remove(call->core->sandboxes, &call->actor, id, path, removal, &is_found, err) < 0)
         return refuse(err);
     autoreply reply = {0};
     envelope_flat(&reply);
@@ -216,7 +218,8 @@ static int list(struct call *call, struct error *err)
 
     if (sandbox_id_of(call, &id, err) < 0)
         return -1;
-    if (file_list(call->core, &call->actor, id, path_or_here(call), LIST_MAX, &files, err) < 0)
+    if (file_list(call->core->sandboxes, &call->actor, id, path_or_here(call), LIST_MAX, &files,
+                  err) < 0)
         return refuse(err);
 
     autoreply reply = {0};
@@ -265,7 +268,7 @@ static int download(struct call *call, struct error *err)
 
     if (sandbox_id_of(call, &id, err) < 0)
         return -1;
-    if (file_pack(call->core, &call->actor, id, path_or_here(call),
+    if (file_pack(call->core->sandboxes, &call->actor, id, path_or_here(call),
                   is_zip ? ARCHIVE_ZIP : ARCHIVE_TAR_GZIP, &fd, &size, err) < 0)
         return refuse(err);
     return send_file(call, is_zip ? zip_headers : tar_headers, fd, size);
@@ -294,8 +297,8 @@ static void on_upload_collected(void *data, struct collected *body, const struct
     struct parked *parked = &upload->parked;
     struct error err = {0};
 
-    if (!failure && file_unpack(parked->core, &parked->actor, upload->sandbox_id, upload->path,
-                                upload->format, body->fd, &err) < 0) {
+    if (!failure && file_unpack(parked->core->sandboxes, &parked->actor, upload->sandbox_id,
+                                upload->path, upload->format, body->fd, &err) < 0) {
         (void)refuse(&err);
         failure = &err;
     }
@@ -314,7 +317,7 @@ static int upload(struct call *call, struct error *err)
     struct sandbox_status status;
 
     if (sandbox_id_of(call, &id, err) < 0 ||
-        sandbox_status(call->core, &call->actor, id, &status, err) < 0)
+        sandbox_status(call->core->sandboxes, &call->actor, id, &status, err) < 0)
         return -1; // before its archive is taken
     struct upload *upload = xnew(struct upload);
     parked_init(&upload->parked, call);

@@ -48,7 +48,7 @@ static int create(struct call *call, struct error *err)
     if (body_check_command(want.argv, "command", err) < 0 ||
         body_streams(&body.streams, "streams", &want, err) < 0 ||
         call_once(call, &want.once, err) < 0 ||
-        execution_start(call->core, &call->actor, id, &want, &info, err) < 0)
+        execution_start(call->core->executions, &call->actor, id, &want, &info, err) < 0)
         return -1;
     return answer(call->response, 201, &info, call_base_url(call));
 }
@@ -62,7 +62,7 @@ static int list(struct call *call, struct error *err)
 
     if (call_id(call, 0, SANDBOX_PREFIX, "sandbox", &filter.sandbox_id, err) < 0 ||
         page_read(call->query, &filter.page, err) < 0 ||
-        execution_list(call->core, &call->actor, &filter, &found, err) < 0)
+        execution_list(call->core->executions, &call->actor, &filter, &found, err) < 0)
         return -1;
     envelope_data(&reply);
     json_map_begin(&reply.json);
@@ -83,7 +83,7 @@ static int find(struct call *call, struct execution_info *out, struct error *err
 
     if (call_id(call, 0, SANDBOX_PREFIX, "sandbox", &sandbox, err) < 0 ||
         call_id(call, 1, JOB_PREFIX, "job", &id, err) < 0 ||
-        execution_get(call->core, &call->actor, id, &job_kind, &info, err) < 0)
+        execution_get(call->core->executions, &call->actor, id, &job_kind, &info, err) < 0)
         return -1;
     if (strcmp(info.sandbox_id, sandbox) != 0) {
         error_set(err, ERROR_NOT_FOUND,
@@ -118,7 +118,8 @@ static int look(const struct poll *poll, bool is_last, struct error *err)
 {
     autoclear(execution_info) info = {0};
 
-    if (execution_get(poll->call->core, &poll->call->actor, poll->id, &job_kind, &info, err) < 0)
+    if (execution_get(poll->call->core->executions, &poll->call->actor, poll->id, &job_kind, &info,
+                      err) < 0)
         return -1;
     return tell(poll, is_last, &info);
 }
@@ -128,8 +129,8 @@ static enum poll_look look_quick(const struct poll *poll, bool is_last)
     autoclear(execution_info) info = {0};
     struct error err = {0};
 
-    if (execution_get_quick(poll->call->core, &poll->call->actor, poll->id, &job_kind, &info,
-                            &err) != 1)
+    if (execution_get_quick(poll->call->core->executions, &poll->call->actor, poll->id, &job_kind,
+                            &info, &err) != 1)
         return POLL_ELSEWHERE;
     return tell(poll, is_last, &info);
 }
@@ -144,8 +145,9 @@ static int stop(struct call *call, struct error *err)
     bool is_forced = query_bool(call->query, "force", false);
     autoclear(execution_info) info = {0}, stopped = {0};
 
-    if (find(call, &info, err) < 0 || execution_stop(call->core, &call->actor, info.id, &job_kind,
-                                                     is_forced, "stopped", &stopped, err) < 0)
+    if (find(call, &info, err) < 0 ||
+        execution_stop(call->core->executions, &call->actor, info.id, &job_kind, is_forced,
+                       "stopped", &stopped, err) < 0)
         return -1;
     return poll_call(call, &job_poll, info.id, STOP_MS, NULL, 0, err);
 }

@@ -12,7 +12,7 @@ static int pause_sandbox(struct call *call, struct error *err)
     const char *id;
 
     if (call_id(call, 0, SANDBOX_PREFIX, "sandbox", &id, err) < 0 ||
-        sandbox_pause(call->core, &call->actor, id, &info, err) < 0)
+        sandbox_pause(call->core->sandboxes, &call->actor, id, &info, err) < 0)
         return -1;
     envelope_flat(&reply);
     render_paused(&reply.json, &info);
@@ -25,7 +25,7 @@ static int resume_sandbox(struct call *call, struct error *err)
     const char *id;
 
     if (call_id(call, 0, SANDBOX_PREFIX, "sandbox", &id, err) < 0 ||
-        sandbox_resume(call->core, &call->actor, id, err) < 0)
+        sandbox_resume(call->core->sandboxes, &call->actor, id, err) < 0)
         return -1;
     return envelope_bare(call);
 }

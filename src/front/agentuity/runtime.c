@@ -30,7 +30,7 @@ static int list(struct call *call, struct error *err)
     autoreply reply = {0};
 
     if (page_read(call->query, &page, err) < 0 ||
-        runtime_list(call->core, is_by_name ? RUNTIME_BY_NAME : RUNTIME_BY_CREATED,
+        runtime_list(call->core->runtimes, is_by_name ? RUNTIME_BY_NAME : RUNTIME_BY_CREATED,
                      page_is_descending(call->query, true), &page, &found, err) < 0)
         return -1;
     envelope_data(&reply);

@@ -30,7 +30,8 @@ static void write_sandbox(struct json_writer *json, struct call *call, struct sa
         view->snapshot = &origin_view;
     }
     // Without it the URLs of its streams are left out, which is all that can be said of one that is forgotten.
-    if (first_id && execution_get(call->core, &call->actor, first_id, NULL, &first, &err) == 0)
+    if (first_id &&
+        execution_get(call->core->executions, &call->actor, first_id, NULL, &first, &err) == 0)
         view->first = &first;
     if (is_entry)
         render_sandbox_entry(json, view);
@@ -60,7 +61,7 @@ static int list(struct call *call, struct error *err)
     autoclear(sandbox_infos) found = {0};
     autoreply reply = {0};
 
-    if (account_organisation(call->core, &call->actor, &organisation, err) < 0 ||
+    if (account_organisation(call->core->accounts, &call->actor, &organisation, err) < 0 ||
         sandbox_filter_list(call, &found, err) < 0)
         return -1;
     struct sandbox_view view = make_view(call, &organisation, call_base_url(call));
@@ -125,7 +126,8 @@ static int answer_get(const struct poll *poll, const struct sandbox_info *info, 
     autoclear(organisation_info) organisation = {0};
     autoreply reply = {0};
 
-    if (account_organisation(poll->call->core, &poll->call->actor, &organisation, err) < 0)
+    if (account_organisation(poll->call->core->accounts, &poll->call->actor, &organisation, err) <
+        0)
         return -1;
     struct sandbox_view view = make_view(poll->call, &organisation, poll_base_url(poll));
     view.info = info;
@@ -140,8 +142,8 @@ static int look_get(const struct poll *poll, bool is_last, struct error *err)
     const struct wanted *wanted = poll->data;
     autoclear(sandbox_info) info = {0};
 
-    if (sandbox_get(poll->call->core, &poll->call->actor, poll->id, wanted->with_deleted, &info,
-                    err) < 0)
+    if (sandbox_get(poll->call->core->sandboxes, &poll->call->actor, poll->id, wanted->with_deleted,
+                    &info, err) < 0)
         return -1;
     return is_last || is_reached(wanted, info.state) ? answer_get(poll, &info, err) : POLL_WAITS;
 }
@@ -151,8 +153,8 @@ static enum poll_look look_get_quick(const struct poll *poll, bool is_last)
 {
     struct sandbox_status status;
 
-    if (is_last ||
-        sandbox_status_quick(poll->call->core, &poll->call->actor, poll->id, &status) != 1)
+    if (is_last || sandbox_status_quick(poll->call->core->sandboxes, &poll->call->actor, poll->id,
+                                        &status) != 1)
         return POLL_ELSEWHERE;
     return is_reached(poll->data, status.state) ? POLL_ELSEWHERE : POLL_WAITS;
 }
@@ -197,7 +199,7 @@ static int look_status(const struct poll *poll, bool is_last, struct error *err)
 {
     struct sandbox_status status;
 
-    if (sandbox_status(poll->call->core, &poll->call->actor, poll->id, &status, err) < 0)
+    if (sandbox_status(poll->call->core->sandboxes, &poll->call->actor, poll->id, &status, err) < 0)
         return -1;
     return tell_status(poll, is_last, &status);
 }
@@ -206,7 +208,8 @@ static enum poll_look look_status_quick(const struct poll *poll, bool is_last)
 {
     struct sandbox_status status;
 
-    if (sandbox_status_quick(poll->call->core, &poll->call->actor, poll->id, &status) != 1)
+    if (sandbox_status_quick(poll->call->core->sandboxes, &poll->call->actor, poll->id, &status) !=
+        1)
         return POLL_ELSEWHERE;
     return tell_status(poll, is_last, &status);
 }
@@ -232,7 +235,7 @@ static int destroy(struct call *call, struct error *err)
     const char *id;
 
     if (call_id(call, 0, SANDBOX_PREFIX, "sandbox", &id, err) < 0 ||
-        sandbox_delete(call->core, &call->actor, id, err) < 0)
+        sandbox_delete(call->core->sandboxes, &call->actor, id, err) < 0)
         return -1;
     return envelope_bare(call);
 }
@@ -287,7 +290,8 @@ static int set_env(struct call *call, struct error *err)
     if (call_id(call, 0, SANDBOX_PREFIX, "sandbox", &id, err) < 0 ||
         fields_read(call->body, env_fields, &body, err) < 0 ||
         read_changes(call, &body.env, &changes, err) < 0 ||
-        sandbox_set_env(call->core, &call->actor, id, changes, body.env.count, &info, err) < 0)
+        sandbox_set_env(call->core->sandboxes, &call->actor, id, changes, body.env.count, &info,
+                        err) < 0)
         return -1;
     envelope_data(&reply);
     json_map_begin(&reply.json);

@@ -15,7 +15,7 @@ void snapshot_organisation(struct call *call, const struct snapshot_info *info,
     if (!info->owner.organisation)
         return;
     (void)snprintf(owner.organisation, sizeof owner.organisation, "%s", info->owner.organisation);
-    (void)account_organisation(call->core, &owner, out, &err);
+    (void)account_organisation(call->core->accounts, &owner, out, &err);
 }
 
 struct snapshot_view snapshot_view_of(struct call *call, const struct snapshot_info *info,

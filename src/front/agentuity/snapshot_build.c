@@ -87,7 +87,7 @@ static int read_runtime(struct call *call, const char *text, const char **out, s
         return 0;
     char *name = call_alloc(call, RUNTIME_REFERENCE_TEXT);
     *out = name;
-    return runtime_resolve(call->core, text + length, name, err);
+    return runtime_resolve(call->core->runtimes, text + length, name, err);
 }
 
 /* Who holds the URL may upload: it goes out once, and only for a build that nobody else has to see. */
@@ -204,7 +204,7 @@ static int take_upload(struct call *call, const char *secret, struct error *err)
     parked_init(&upload->parked, call);
     (void)snprintf(upload->id, sizeof upload->id, "%s", id);
     upload->secret = secret ? xstrdup(secret) : NULL;
-    collect_start(&upload->parked, (uint64_t)core_settings(call->core)->file_limit_bytes,
+    collect_start(&upload->parked, (uint64_t)call->core->settings.file_limit_bytes,
                   on_collected_archive, upload);
     return 0;
 }

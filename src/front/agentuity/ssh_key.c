@@ -30,7 +30,7 @@ static int list(struct call *call, struct error *err)
     json_list_begin(&reply.json);
     while (!is_last) {
         autoclear(ssh_key_infos) keys = {0};
-        if (account_ssh_key_list(call->core, &call->actor, &page, &keys, err) < 0)
+        if (account_ssh_key_list(call->core->accounts, &call->actor, &page, &keys, err) < 0)
             return -1;
         write_page(&reply.json, &keys);
         page.offset += (int64_t)keys.count;
@@ -58,7 +58,8 @@ static int add(struct call *call, struct error *err)
     autoreply reply = {0};
 
     if (fields_read(call->body, add_fields, &body, err) < 0 ||
-        account_ssh_key_add(call->core, &call->actor, body.public_key, &key, &is_new, err) < 0)
+        account_ssh_key_add(call->core->accounts, &call->actor, body.public_key, &key, &is_new,
+                            err) < 0)
         return -1;
     envelope_data(&reply);
     json_map_begin(&reply.json);
@@ -85,7 +86,8 @@ static int remove_key(struct call *call, struct error *err)
     autoreply reply = {0};
 
     if (fields_read(call->body, remove_fields, &body, err) < 0 ||
-        account_ssh_key_remove(call->core, &call->actor, body.fingerprint, &found, err) < 0)
+        account_ssh_key_remove(call->core->accounts, &call->actor, body.fingerprint, &found, err) <
+            0)
         return -1;
     envelope_data(&reply);
     json_map_begin(&reply.json);

@@ -39,7 +39,7 @@ static int get(struct call *call, struct error *err)
 
     if (read_time(call->query, "start", &from, err) < 0 ||
         read_time(call->query, "end", &to, err) < 0 ||
-        statistics_get(call->core, &call->actor, from, to, &now, err) < 0)
+        statistics_get(call->core->sandboxes, &call->actor, from, to, &now, err) < 0)
         return -1;
     envelope_data(&reply);
     json_map_begin(&reply.json);

@@ -117,7 +117,7 @@ static int create(struct call *call, struct error *err)
     request.labels = pairs_to_labels(call, &body.metadata);
     request.n_labels = body.metadata.count;
     request.ttl_ms = ttl_ms(&body, ttl && ttl->kind == VALUE_NULL);
-    if (stream_create(call->core, &call->actor, &request, &info, err) < 0)
+    if (stream_create(call->core->streams, &call->actor, &request, &info, err) < 0)
         return -1;
 
     autoreply reply = {0};
@@ -138,14 +138,14 @@ static int read_stream(struct call *call, struct error *err)
 
     if (stream_id_of(call, &id, err) < 0)
         return -1;
-    autoptr(stream) stream = stream_open_quick(call->core, id);
+    autoptr(stream) stream = stream_open_quick(call->core->streams, id);
     if (!stream && loop_is_here(loop))
         return CALL_ELSEWHERE;
-    if (!stream && stream_open(call->core, id, &stream, err) < 0)
+    if (!stream && stream_open(call->core->streams, id, &stream, err) < 0)
         return -1;
     follow_start(&(struct follow_request){
         .loop = loop,
-        .hub = core_hub(call->core),
+        .hub = call->core->hub,
         .stream = stream,
         .response = call->response,
         .request = call->request,
@@ -179,7 +179,8 @@ static int excuse_late(const struct append *append, struct error *err)
 
     if (err->kind != ERROR_GONE || !err->reason || strcmp(err->reason, "complete") != 0)
         return -1;
-    if (stream_get(append->parked.core, &append->parked.actor, append->id, &info, &other) == 0 &&
+    if (stream_get(append->parked.core->streams, &append->parked.actor, append->id, &info,
+                   &other) == 0 &&
         info.kind == STREAM_STDIN)
         return 0;
     (void)error_set(err, ERROR_CONFLICT,
@@ -196,8 +197,8 @@ static int append_collected(const struct append *append, const struct collected 
         bytes = mmap(NULL, body->size, PROT_READ, MAP_PRIVATE, body->fd, 0);
     if (bytes == MAP_FAILED)
         return error_sys(err, "read the body of the request");
-    int status = stream_append(append->parked.core, &append->parked.actor, append->id, bytes,
-                               body->size, err);
+    int status = stream_append(append->parked.core->streams, &append->parked.actor, append->id,
+                               bytes, body->size, err);
     if (bytes)
         (void)munmap(bytes, body->size);
     return status < 0 ? excuse_late(append, err) : 0;
@@ -237,7 +238,8 @@ static int complete(struct call *call, struct error *err)
 {
     const char *id = NULL;
 
-    if (stream_id_of(call, &id, err) < 0 || stream_complete(call->core, &call->actor, id, err) < 0)
+    if (stream_id_of(call, &id, err) < 0 ||
+        stream_complete(call->core->streams, &call->actor, id, err) < 0)
         return -1;
     return envelope_bare(call);
 }
@@ -247,7 +249,8 @@ static int delete (struct call *call, struct error *err)
 {
     const char *id = NULL;
 
-    if (stream_id_of(call, &id, err) < 0 || stream_remove(call->core, &call->actor, id, err) < 0)
+    if (stream_id_of(call, &id, err) < 0 ||
+        stream_remove(call->core->streams, &call->actor, id, err) < 0)
         return -1;
     return envelope_bare(call);
 }
@@ -286,7 +289,7 @@ static int info(struct call *call, struct error *err)
     autoclear(stream_info) info = {0};
 
     if (stream_id_of(call, &id, err) < 0 ||
-        stream_get(call->core, &call->actor, id, &info, err) < 0)
+        stream_get(call->core->streams, &call->actor, id, &info, err) < 0)
         return -1;
     autoreply reply = {0};
     reply_init(&reply);
@@ -348,7 +351,7 @@ static int list(struct call *call, struct error *err)
         .is_descending = !body.direction || strcmp(body.direction, "desc") == 0,
         .page = {.limit = body.limit, .offset = body.offset},
     };
-    if (stream_list(call->core, &call->actor, &filter, &streams, err) < 0)
+    if (stream_list(call->core->streams, &call->actor, &filter, &streams, err) < 0)
         return -1;
 
     autoreply reply = {0};

@@ -154,7 +154,7 @@ static int check_budget(struct call *call, const struct request *request, struct
     int64_t before = budgets_enter(aionis->budgets, tenant);
     struct actor actor = call->actor;
     actor.tenant = tenant;
-    if (execution_count(call->core, &actor,
+    if (execution_count(call->core->executions, &actor,
                         (int64_t)(clock_wall_ms() - aionis->settings->budget_window_ms), &outcomes,
                         err) < 0)
         return fail_budget(call, tenant, err);
@@ -207,7 +207,7 @@ static int find_session(struct call *call, const char *uuid, char id[ID_TEXT], s
 
     if (!id_from_uuid(uuid, id))
         return no_session(call, uuid, err);
-    if (sandbox_status(call->core, &call->actor, id, &status, err) < 0)
+    if (sandbox_status(call->core->sandboxes, &call->actor, id, &status, err) < 0)
         return err->kind == ERROR_NOT_FOUND ? no_session(call, uuid, err) : -1;
     if (status.state == SANDBOX_DELETED || status.state == SANDBOX_FAILED)
         return no_session(call, uuid, err);
@@ -316,7 +316,8 @@ static int look(const struct poll *poll, bool is_last, struct error *err)
 {
     autoclear(execution_info) info = {0};
 
-    if (execution_get(poll->call->core, &poll->call->actor, poll->id, NULL, &info, err) < 0)
+    if (execution_get(poll->call->core->executions, &poll->call->actor, poll->id, NULL, &info,
+                      err) < 0)
         return -1;
     return tell(poll, is_last, &info, false);
 }
@@ -326,7 +327,7 @@ static enum poll_look look_quick(const struct poll *poll, bool is_last)
     autoclear(execution_info) info = {0};
     struct error ignored = {0};
 
-    if (execution_get_quick(poll->call->core, &poll->call->actor, poll->id, NULL, &info,
+    if (execution_get_quick(poll->call->core->executions, &poll->call->actor, poll->id, NULL, &info,
                             &ignored) != 1)
         return POLL_ELSEWHERE;
     return (enum poll_look)tell(poll, is_last, &info, true);
@@ -375,7 +376,7 @@ static int run_now(struct call *call, const char *uuid, const char *id,
 
     if (check_room(call, err) < 0)
         return -1;
-    if (execution_start(call->core, &call->actor, id, want, &info, err) < 0)
+    if (execution_start(call->core->executions, &call->actor, id, want, &info, err) < 0)
         return fail_start(call, uuid, err);
     if (execution_info_is_over(&info)) {
         (void)answer(call, head, &info, false, false);
@@ -389,7 +390,7 @@ static int run_later(struct call *call, const char *uuid, const char *id,
 {
     autoclear(execution_info) info = {0};
 
-    if (execution_enqueue(call->core, &call->actor, id, want, &info, err) < 0)
+    if (execution_enqueue(call->core->executions, &call->actor, id, want, &info, err) < 0)
         return fail_start(call, uuid, err);
     (void)answer(call, &visit_of(call)->head, &info, true, false);
     return 0;

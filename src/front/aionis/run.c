@@ -31,7 +31,7 @@ static int find_run(struct call *call, const char *uuid, struct execution_info *
 
     if (!id_from_uuid(uuid, id))
         return no_run(call, uuid, err);
-    if (execution_get(call->core, &call->actor, id, NULL, out, err) == 0)
+    if (execution_get(call->core->executions, &call->actor, id, NULL, out, err) == 0)
         return 0;
     return err->kind == ERROR_NOT_FOUND ? no_run(call, uuid, err) : -1;
 }
@@ -222,8 +222,8 @@ static int cancel(struct call *call, struct error *err)
         open_run(call, RATE_WRITE, &request, cancel_fields, &body, &body.run_id, &found, err);
     if (status != 0)
         return status;
-    if (execution_cancel(call->core, &call->actor, found.id, request_trim(call, body.reason), &info,
-                         err) < 0)
+    if (execution_cancel(call->core->executions, &call->actor, found.id,
+                         request_trim(call, body.reason), &info, err) < 0)
         return -1;
     answer_begin(&reply, &call->actor);
     put_id(&reply.json, "run_id", info.id);

@@ -168,8 +168,8 @@ static struct stream *open_stream(struct core *core, const char *id, bool is_qui
     struct error ignored = {0};
 
     if (is_quick)
-        return stream_open_quick(core, id);
-    (void)stream_open(core, id, &stream, &ignored);
+        return stream_open_quick(core->streams, id);
+    (void)stream_open(core->streams, id, &stream, &ignored);
     return stream;
 }
 

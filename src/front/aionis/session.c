@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sessions: sandboxes in which any number of commands run, one after the other or at once. */
 #include "base/clock.h"
+#include "core/create.h"
 #include "core/sandbox/sandbox.h"
 #include "front/aionis/request.h"
 #include "front/aionis/stored.h"

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How commands are prepared and started; see command.h. command_end.c has the rest of their way. */
-#include "core/execution/command.h"
+#include "core/execution/execution_launch.h"
 
 #include "base/clock.h"
+#include "core/stream/streams.h"
+#include "core/sandbox/sandbox_box.h"
+#include "core/execution/execution_end.h"
 #include "base/mem.h"
 #include "core/stream/feed.h"
 #include "core/sandbox/monitor.h"
@@ -40,7 +43,7 @@ static void describe(struct sandbox *sandbox, const struct actor *actor,
                      const struct execution_request *request, struct execution_record *out)
 {
     const struct sandbox_record *row = &sandbox->record;
-    const struct core_settings *settings = &sandbox->core->settings;
+    const struct core_settings *settings = sandbox->sandboxes->settings;
     int64_t now = (int64_t)clock_wall_ms();
 
     *out = (struct execution_record){
@@ -75,17 +78,18 @@ static int open_output(struct sandbox *sandbox, const struct actor *actor,
     case OUTPUT_TO_NONE:
         return 0;
     case OUTPUT_TO_NEW:
-        return streams_prepare(sandbox->core->streams, place, out, err);
+        return streams_prepare(sandbox->sandboxes->streams, place, out, err);
     case OUTPUT_TO_STREAM:
         break;
     }
-    return streams_take(sandbox->core->streams, actor, request->stream_id, place, out, err);
+    return streams_take(sandbox->sandboxes->streams, actor, request->stream_id, place, out, err);
 }
 
-struct command_streams command_take_streams(struct sandbox *sandbox, struct execution *execution)
+struct execution_streams execution_take_streams(struct sandbox *sandbox,
+                                                struct execution *execution)
 {
     (void)pthread_mutex_lock(&sandbox->lock);
-    struct command_streams streams = {execution->input, execution->output, execution->error};
+    struct execution_streams streams = {execution->input, execution->output, execution->error};
     execution->input = execution->output = execution->error = NULL;
     (void)pthread_mutex_unlock(&sandbox->lock);
     if (streams.error == streams.output)
@@ -121,7 +125,7 @@ static int open_streams(struct sandbox *sandbox, const struct actor *actor,
         return -1;
     place.kind = STREAM_STDIN;
     return request->stdin_stream
-               ? streams_take(sandbox->core->streams, actor, request->stdin_stream, &place,
+               ? streams_take(sandbox->sandboxes->streams, actor, request->stdin_stream, &place,
                               &execution->input, err)
                : 0;
 }
@@ -142,8 +146,8 @@ static void add_to_list(struct sandbox *sandbox, struct execution *execution)
         execution->record.number = execution->number;
         (void)pthread_mutex_unlock(&execution->lock);
     }
-    execution->next = sandbox->commands;
-    sandbox->commands = execution_ref(execution);
+    execution->next = sandbox->executions;
+    sandbox->executions = execution_ref(execution);
     (void)pthread_mutex_unlock(&sandbox->lock);
     (void)pthread_mutex_unlock(&sandbox->record_lock);
 }
@@ -152,22 +156,22 @@ static void add_to_list(struct sandbox *sandbox, struct execution *execution)
 static void drop_stream(struct sandbox *sandbox, struct stream *stream, bool is_new)
 {
     if (stream && is_new)
-        streams_discard(sandbox->core->streams, stream);
+        streams_discard(sandbox->sandboxes->streams, stream);
     else if (stream)
-        streams_give_back(sandbox->core->streams, stream);
+        streams_give_back(sandbox->sandboxes->streams, stream);
 }
 
 static void drop_streams(struct sandbox *sandbox, struct execution *execution)
 {
-    struct command_streams streams = command_take_streams(sandbox, execution);
+    struct execution_streams streams = execution_take_streams(sandbox, execution);
     drop_stream(sandbox, streams.error, execution->is_error_new);
     drop_stream(sandbox, streams.output, execution->is_output_new);
     drop_stream(sandbox, streams.input, false);
 }
 
-int command_prepare(struct sandbox *sandbox, const struct actor *actor,
-                    const struct execution_request *request, struct execution **out,
-                    struct error *err)
+int execution_prepare(struct sandbox *sandbox, const struct actor *actor,
+                      const struct execution_request *request, struct execution **out,
+                      struct error *err)
 {
     char id[ID_TEXT];
 
@@ -189,9 +193,9 @@ int command_prepare(struct sandbox *sandbox, const struct actor *actor,
     return 0;
 }
 
-int command_describe(struct sandbox *sandbox, const struct actor *actor,
-                     const struct execution_request *request, struct execution **out,
-                     struct error *err)
+int execution_describe(struct sandbox *sandbox, const struct actor *actor,
+                       const struct execution_request *request, struct execution **out,
+                       struct error *err)
 {
     char id[ID_TEXT];
 
@@ -225,7 +229,7 @@ static void begin_queued(struct sandbox *sandbox, struct execution *execution)
     (void)pthread_mutex_unlock(&sandbox->record_lock);
 }
 
-int command_equip(struct sandbox *sandbox, struct execution *execution, struct error *err)
+int execution_equip(struct sandbox *sandbox, struct execution *execution, struct error *err)
 {
     static const struct execution_request outputs = {.standard_output = {.target = OUTPUT_TO_NEW},
                                                      .standard_error = {.target = OUTPUT_TO_NEW}};
@@ -274,12 +278,12 @@ static int open_input(struct sandbox *sandbox, struct execution *execution, int 
     if (pipe2(ends, O_CLOEXEC) < 0)
         return error_sys(err, "make a pipe");
     *read_end = ends[0];
-    execution->feed = feed_new(monitor_loop(sandbox->core->monitor), sandbox->core->hub,
+    execution->feed = feed_new(monitor_loop(sandbox->sandboxes->monitor), sandbox->sandboxes->hub,
                                execution->input, ends[1]);
     return 0;
 }
 
-int command_spawn(struct sandbox *sandbox, struct execution *execution, struct error *err)
+int execution_spawn(struct sandbox *sandbox, struct execution *execution, struct error *err)
 {
     const struct execution_record *record = &execution->record;
     const struct sandbox_record *row = &sandbox->record; // what is read of it never changes
@@ -315,7 +319,7 @@ int command_spawn(struct sandbox *sandbox, struct execution *execution, struct e
     return result;
 }
 
-void command_kill(struct sandbox *sandbox, struct execution *execution)
+void execution_kill(struct sandbox *sandbox, struct execution *execution)
 {
     struct error ignored = {0};
 
@@ -326,26 +330,26 @@ void command_kill(struct sandbox *sandbox, struct execution *execution)
 }
 
 /* It is in the store already. */
-static int put_queued(struct core *core, struct execution *execution, struct error *err)
+static int put_queued(struct sandboxes *sandboxes, struct execution *execution, struct error *err)
 {
     if (execution->is_renumbered &&
-        store_execution_renumber(core->store, &execution->record, err) < 0)
+        store_execution_renumber(sandboxes->store, &execution->record, err) < 0)
         return -1;
-    return store_execution_update(core->store, &execution->record,
+    return store_execution_update(sandboxes->store, &execution->record,
                                   EXECUTION_PART_STATE | EXECUTION_PART_STREAMS,
                                   execution_in(EXECUTION_QUEUED), err);
 }
 
-int command_put(struct sandbox *sandbox, struct execution *execution, struct error *err)
+int execution_put(struct sandbox *sandbox, struct execution *execution, struct error *err)
 {
-    struct core *core = sandbox->core;
+    struct sandboxes *sandboxes = sandbox->sandboxes;
 
-    if ((execution->is_queued ? put_queued(core, execution, err)
-                              : store_execution_add(core->store, &execution->record, err)) < 0)
+    if ((execution->is_queued ? put_queued(sandboxes, execution, err)
+                              : store_execution_add(sandboxes->store, &execution->record, err)) < 0)
         return -1;
-    if (execution->is_output_new && streams_put(core->streams, execution->output, err) < 0)
+    if (execution->is_output_new && streams_put(sandboxes->streams, execution->output, err) < 0)
         return -1;
-    return execution->is_error_new ? streams_put(core->streams, execution->error, err) : 0;
+    return execution->is_error_new ? streams_put(sandboxes->streams, execution->error, err) : 0;
 }
 
 static void remove_from_list(struct sandbox *sandbox, struct execution *execution)
@@ -354,7 +358,7 @@ static void remove_from_list(struct sandbox *sandbox, struct execution *executio
 
     (void)pthread_mutex_lock(&sandbox->record_lock);
     (void)pthread_mutex_lock(&sandbox->lock);
-    struct execution **at = &sandbox->commands;
+    struct execution **at = &sandbox->executions;
     while (*at && *at != execution)
         at = &(*at)->next;
     if (*at) {
@@ -367,12 +371,12 @@ static void remove_from_list(struct sandbox *sandbox, struct execution *executio
         execution_free(execution);
 }
 
-void command_abort(struct sandbox *sandbox, struct execution *execution)
+void execution_abort(struct sandbox *sandbox, struct execution *execution)
 {
     if (execution->is_spawned)
-        command_kill(sandbox, execution);
+        execution_kill(sandbox, execution);
     drop_streams(sandbox, execution);
     remove_from_list(sandbox, execution);
     if (execution->has_exit) // else it comes when nobody knows it any more, and is collected then
-        command_collect(sandbox, execution->number);
+        execution_collect(sandbox, execution->number);
 }

@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How commands end and are recorded; see command.h. */
-#include "core/execution/command.h"
+/* How executions end; see execution_end.h. */
+#include "core/execution/execution_end.h"
 
 #include "base/clock.h"
+#include "core/event/hub.h"
+#include "core/stream/streams.h"
+#include "core/sandbox/sandbox_box.h"
+#include "core/execution/executions.h"
+#include "core/execution/execution_launch.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "core/sandbox/ending.h"
 #include "core/event/event.h"
 #include "core/stream/feed.h"
-#include "core/event/event_write.h"
+#include "core/sandbox/sandbox_event.h"
 #include "core/execution/queue.h"
 
 #include <sched.h>
@@ -73,7 +78,7 @@ static void apply_exit(const struct execution *execution, const struct process_e
 static int put_streams(struct sandbox *sandbox, struct execution *execution, bool is_truncated,
                        int64_t now, struct error *err)
 {
-    struct streams *streams = sandbox->core->streams;
+    struct streams *streams = sandbox->sandboxes->streams;
 
     if (execution->output &&
         streams_put_end(streams, execution->output, is_truncated, now, err) < 0)
@@ -87,7 +92,7 @@ static int put_streams(struct sandbox *sandbox, struct execution *execution, boo
 static int put_end(struct sandbox *sandbox, struct execution *execution,
                    const struct execution_record *ended, struct error *err)
 {
-    if (store_execution_update(sandbox->core->store, ended,
+    if (store_execution_update(sandbox->sandboxes->store, ended,
                                EXECUTION_PART_STATE | EXECUTION_PART_RESULT, EXECUTION_OPEN,
                                err) < 0)
         return -1;
@@ -99,7 +104,7 @@ static bool is_last(struct sandbox *sandbox, const struct execution *execution)
 {
     if (execution->record.kind != EXECUTION_COMMAND)
         return false;
-    for (struct execution *other = sandbox->commands; other; other = other->next) {
+    for (struct execution *other = sandbox->executions; other; other = other->next) {
         if (other != execution && other->is_recorded && other->record.kind == EXECUTION_COMMAND)
             return false;
     }
@@ -152,15 +157,15 @@ static int put_effect(struct sandbox *sandbox, const struct execution_record *en
         return ending_put(sandbox, STEP_END, &effect->next, err);
     if (!effect->has_rest)
         return 0;
-    return store_sandbox_update(sandbox->core->store, &effect->next,
+    return store_sandbox_update(sandbox->sandboxes->store, &effect->next,
                                 SANDBOX_PART_LIVING | SANDBOX_PART_DEADLINES,
                                 lifecycle_from(STEP_REST), err);
 }
 
-static void unlink_command(struct sandbox *sandbox, struct execution *execution)
+static void unlink_execution(struct sandbox *sandbox, struct execution *execution)
 {
     (void)pthread_mutex_lock(&sandbox->lock);
-    struct execution **at = &sandbox->commands;
+    struct execution **at = &sandbox->executions;
     while (*at && *at != execution)
         at = &(*at)->next;
     if (*at)
@@ -177,7 +182,7 @@ static void leave(struct sandbox *sandbox, struct execution *execution)
     else
         sandbox->n_executions--;
     (void)pthread_mutex_unlock(&sandbox->lock);
-    sandbox->core->n_commands--;
+    sandbox->sandboxes->executions->n_running--;
     if (execution->queue)
         queue_left(execution->queue);
 }
@@ -190,7 +195,7 @@ static void effect_clear(struct effect *effect)
 /* Before the command itself: whoever sees that it has ended finds its streams complete. */
 static void end_streams(struct sandbox *sandbox, struct execution *execution)
 {
-    struct streams *streams = sandbox->core->streams;
+    struct streams *streams = sandbox->sandboxes->streams;
 
     if (execution->output)
         streams_end(streams, execution->output);
@@ -200,10 +205,10 @@ static void end_streams(struct sandbox *sandbox, struct execution *execution)
         streams_end(streams, execution->input);
 }
 
-static void give_up(struct core *core, struct stream *stream, bool is_new)
+static void give_up(struct sandboxes *sandboxes, struct stream *stream, bool is_new)
 {
     if (is_new)
-        streams_let_linger(core->streams, stream);
+        streams_keep_recent(sandboxes->streams, stream);
     else
         stream_free(stream);
 }
@@ -211,14 +216,14 @@ static void give_up(struct core *core, struct stream *stream, bool is_new)
 /* Nobody will look for it here any more. Takes the list's reference. */
 static void let_go(struct sandbox *sandbox, struct execution *execution)
 {
-    struct command_streams held = command_take_streams(sandbox, execution);
+    struct execution_streams held = execution_take_streams(sandbox, execution);
 
     if (execution->feed)
         feed_stop(take(execution->feed));
-    give_up(sandbox->core, held.output, execution->is_output_new);
-    give_up(sandbox->core, held.error, execution->is_error_new);
+    give_up(sandbox->sandboxes, held.output, execution->is_output_new);
+    give_up(sandbox->sandboxes, held.error, execution->is_error_new);
     stream_free(held.input);
-    registry_end_command(sandbox->core->registry, execution, false);
+    executions_end(sandbox->sandboxes->executions, execution);
     execution_free(execution);
 }
 
@@ -228,13 +233,13 @@ static int record_end(struct sandbox *sandbox, struct execution *execution,
 {
     autotransaction together = {0};
 
-    if (store_begin(sandbox->core->store, STORE_FAST, &together, err) < 0 ||
+    if (store_begin(sandbox->sandboxes->store, STORE_FAST, &together, err) < 0 ||
         put_end(sandbox, execution, ended, err) < 0 || put_effect(sandbox, ended, effect, err) < 0)
         return -1;
     return store_commit(&together, err);
 }
 
-void command_collect(struct sandbox *sandbox, uint32_t number)
+void execution_collect(struct sandbox *sandbox, uint32_t number)
 {
     struct error ignored = {0};
     if (sandbox_lock_box(sandbox, &ignored) < 0)
@@ -256,9 +261,9 @@ static void show_end(struct sandbox *sandbox, struct execution *execution,
     sandbox_touch(sandbox);
     if (is_changed)
         sandbox_change(sandbox, &effect->next);
-    hub_announce(sandbox->core->hub, execution->id);
+    hub_announce(sandbox->sandboxes->hub, execution->id);
     if (is_changed)
-        hub_announce(sandbox->core->hub, sandbox->id);
+        hub_announce(sandbox->sandboxes->hub, sandbox->id);
 }
 
 /*
@@ -294,21 +299,21 @@ static void finish(struct sandbox *sandbox, struct execution *execution,
         return;
     }
     uint32_t number = execution->number;
-    unlink_command(sandbox, execution);
+    unlink_execution(sandbox, execution);
     (void)pthread_mutex_unlock(&sandbox->record_lock);
     let_go(sandbox, execution);
     if (effect.is_over)
         ending_start_box(sandbox);
     else
-        command_collect(sandbox, number);
+        execution_collect(sandbox, number);
 }
 
-void command_recorded(struct sandbox *sandbox, struct execution *execution)
+void execution_recorded(struct sandbox *sandbox, struct execution *execution)
 {
     execution->is_recorded = true;
-    sandbox->core->n_commands++;
+    sandbox->sandboxes->executions->n_running++;
     if (!execution->is_queued) // which is known since it waits
-        registry_add_command(sandbox->core->registry, execution);
+        executions_add(sandbox->sandboxes->executions, execution);
     if (!execution->has_exit) {
         (void)pthread_mutex_unlock(&sandbox->record_lock);
         return;
@@ -318,10 +323,10 @@ void command_recorded(struct sandbox *sandbox, struct execution *execution)
     finish(sandbox, execution, &exit);
 }
 
-void command_ended(struct sandbox *sandbox, const struct process_exit *exit)
+void execution_ended(struct sandbox *sandbox, const struct process_exit *exit)
 {
     (void)pthread_mutex_lock(&sandbox->record_lock);
-    struct execution *execution = sandbox->commands;
+    struct execution *execution = sandbox->executions;
     while (execution && execution->number != exit->id)
         execution = execution->next;
     if (execution && execution->is_recorded) {
@@ -334,20 +339,20 @@ void command_ended(struct sandbox *sandbox, const struct process_exit *exit)
     }
     (void)pthread_mutex_unlock(&sandbox->record_lock);
     if (!execution)
-        command_collect(sandbox, exit->id);
+        execution_collect(sandbox, exit->id);
 }
 
 static void kill_now(struct sandbox *sandbox, struct execution *execution)
 {
     execution->kill_at = 0;
-    command_kill(sandbox, execution);
+    execution_kill(sandbox, execution);
 }
 
 /* A command that needs looking after now: a reference, or NULL. */
 static struct execution *next_due(struct sandbox *sandbox, int64_t now)
 {
     (void)pthread_mutex_lock(&sandbox->lock);
-    struct execution *execution = sandbox->commands;
+    struct execution *execution = sandbox->executions;
     while (execution && !(execution->kill_at && execution->kill_at <= now))
         execution = execution->next;
     if (execution)
@@ -359,7 +364,7 @@ static struct execution *next_due(struct sandbox *sandbox, int64_t now)
 static void retry_end(struct sandbox *sandbox)
 {
     (void)pthread_mutex_lock(&sandbox->record_lock);
-    struct execution *execution = sandbox->commands;
+    struct execution *execution = sandbox->executions;
     while (execution && !(execution->is_recorded && execution->has_exit))
         execution = execution->next;
     if (!execution) {
@@ -371,7 +376,7 @@ static void retry_end(struct sandbox *sandbox)
     finish(sandbox, execution, &exit);
 }
 
-void command_look_after(struct sandbox *sandbox, int64_t now)
+void execution_check_deadlines(struct sandbox *sandbox, int64_t now)
 {
     for (struct execution *execution; (execution = next_due(sandbox, now));) {
         kill_now(sandbox, execution);
@@ -379,7 +384,7 @@ void command_look_after(struct sandbox *sandbox, int64_t now)
     }
     if (pthread_mutex_trylock(&sandbox->record_lock) != 0)
         return; // somebody is at it
-    bool has_commands = sandbox->commands != NULL;
+    bool has_commands = sandbox->executions != NULL;
     (void)pthread_mutex_unlock(&sandbox->record_lock);
     if (has_commands)
         retry_end(sandbox);
@@ -398,10 +403,11 @@ static void apply_end(enum execution_state state, const char *error, int64_t now
     record->duration_us = (now - record->started_at) * 1000;
 }
 
-int command_put_ends(struct sandbox *sandbox, enum execution_state state, const char *error,
-                     int64_t now, struct error *err)
+int execution_put_ends(struct sandbox *sandbox, enum execution_state state, const char *error,
+                       int64_t now, struct error *err)
 {
-    for (struct execution *execution = sandbox->commands; execution; execution = execution->next) {
+    for (struct execution *execution = sandbox->executions; execution;
+         execution = execution->next) {
         struct execution_record ended = execution->record;
         if (!execution->is_recorded)
             continue;
@@ -423,21 +429,77 @@ static void end_with_sandbox(struct sandbox *sandbox, struct execution *executio
     end_streams(sandbox, execution);
     execution_set(execution, &ended);
     leave(sandbox, execution);
-    hub_announce(sandbox->core->hub, execution->id);
+    hub_announce(sandbox->sandboxes->hub, execution->id);
 }
 
-void command_end_all(struct sandbox *sandbox, enum execution_state state, const char *error,
-                     int64_t now)
+void execution_end_all(struct sandbox *sandbox, enum execution_state state, const char *error,
+                       int64_t now)
 {
-    struct execution *execution = sandbox->commands;
+    struct execution *execution = sandbox->executions;
     while (execution) {
         struct execution *next = execution->next;
         if (execution->is_recorded) {
             if (execution->announced_at == 0)
                 end_with_sandbox(sandbox, execution, state, error, now);
-            unlink_command(sandbox, execution);
+            unlink_execution(sandbox, execution);
             let_go(sandbox, execution);
         }
         execution = next;
+    }
+}
+
+void execution_announce_output(struct sandbox *sandbox, uint32_t number)
+{
+    autoptr(stream) output = NULL;
+    autoptr(stream) error = NULL;
+
+    (void)pthread_mutex_lock(&sandbox->lock);
+    struct execution *execution = sandbox->executions;
+    while (execution && execution->number != number)
+        execution = execution->next;
+    if (execution && execution->output)
+        output = stream_ref(execution->output);
+    if (execution && execution->error && execution->error != execution->output)
+        error = stream_ref(execution->error);
+    (void)pthread_mutex_unlock(&sandbox->lock);
+    if (output)
+        streams_announce(sandbox->sandboxes->streams, output);
+    if (error)
+        streams_announce(sandbox->sandboxes->streams, error);
+}
+
+/* Whether there is an end in memory that is not in the store: such an execution is still in the list. */
+bool execution_is_any_ahead(struct sandbox *sandbox)
+{
+    bool is_any = false;
+
+    (void)pthread_mutex_lock(&sandbox->lock);
+    for (struct execution *execution = sandbox->executions; execution && !is_any;
+         execution = execution->next) {
+        (void)pthread_mutex_lock(&execution->lock);
+        is_any = execution_is_over(&execution->record);
+        (void)pthread_mutex_unlock(&execution->lock);
+    }
+    (void)pthread_mutex_unlock(&sandbox->lock);
+    return is_any;
+}
+
+bool execution_is_any_running(const struct sandbox *sandbox)
+{
+    for (const struct execution *execution = sandbox->executions; execution;
+         execution = execution->next) {
+        if (execution->is_recorded && execution->announced_at == 0 &&
+            execution->record.kind == EXECUTION_COMMAND)
+            return true;
+    }
+    return false;
+}
+
+void execution_free_all(struct sandbox *sandbox)
+{
+    while (sandbox->executions) {
+        struct execution *execution = sandbox->executions;
+        sandbox->executions = execution->next;
+        execution_free(execution);
     }
 }

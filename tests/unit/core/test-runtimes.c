@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests of src/core/images.c, with real runtimes: host:latest, and builds that fail or hang. */
-#include "core/runtime/images.h"
+/* Tests of src/core/runtime/runtimes.c, with real runtimes: host:latest, and builds that fail or hang. */
+#include "core/runtime/runtimes.h"
 
 #include "base/buffer.h"
 #include "base/clock.h"
@@ -16,14 +16,14 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-static struct images *open_images(char data_dir[160])
+static struct runtimes *open_runtimes(char data_dir[160])
 {
-    struct images *images = NULL;
+    struct runtimes *runtimes = NULL;
     struct error err = {0};
 
     (void)snprintf(data_dir, 160, "%s", fixture_fresh());
-    CHECK_OK(images_open(data_dir, &images, &err), err);
-    return images;
+    CHECK_OK(runtimes_open(data_dir, "base:latest", &runtimes, &err), err);
+    return runtimes;
 }
 
 static void rebuild(const char *data_dir, const char *name)
@@ -41,36 +41,36 @@ static void rebuild(const char *data_dir, const char *name)
     CHECK_OK(runtime_build(definition, &options, NULL, &err), err);
 }
 
-static struct image *get(struct images *images, const char *reference)
+static struct image *get(struct runtimes *runtimes, const char *reference)
 {
     struct image *image = NULL;
     struct error err = {0};
 
-    CHECK_OK(image_get(images, reference, &image, &err), err);
+    CHECK_OK(image_get(runtimes, reference, &image, &err), err);
     return image;
 }
 
 TEST(all_share_one_open_runtime)
 {
     char data_dir[160];
-    autoptr(images) images = open_images(data_dir);
+    autoptr(runtimes) runtimes = open_runtimes(data_dir);
 
-    CHECK(!images_is_ready(images, "host"));
-    autoptr(image) one = get(images, "host");
-    autoptr(image) other = get(images, "host:latest");
+    CHECK(!runtimes_is_ready(runtimes, "host"));
+    autoptr(image) one = get(runtimes, "host");
+    autoptr(image) other = get(runtimes, "host:latest");
     CHECK(one == other);
-    CHECK(images_is_ready(images, "host:latest"));
+    CHECK(runtimes_is_ready(runtimes, "host:latest"));
     CHECK_STR(image_runtime(one)->name, "host");
 }
 
 TEST(a_rebuilt_runtime_is_opened_again_and_the_old_one_stays_while_held)
 {
     char data_dir[160], layer[300];
-    autoptr(images) images = open_images(data_dir);
-    autoptr(image) old = get(images, "host");
+    autoptr(runtimes) runtimes = open_runtimes(data_dir);
+    autoptr(image) old = get(runtimes, "host");
 
     rebuild(data_dir, "host");
-    autoptr(image) fresh = get(images, "host");
+    autoptr(image) fresh = get(runtimes, "host");
     CHECK(fresh != old);
     CHECK(strcmp(image_runtime(fresh)->layers[0], image_runtime(old)->layers[0]) != 0);
     CHECK(access(image_runtime(old)->layers[0], F_OK) == 0);
@@ -83,30 +83,30 @@ TEST(a_rebuilt_runtime_is_opened_again_and_the_old_one_stays_while_held)
 TEST(an_image_outlives_the_table_it_came_from)
 {
     char data_dir[160];
-    struct images *images = open_images(data_dir);
-    autoptr(image) image = get(images, "host");
+    struct runtimes *runtimes = open_runtimes(data_dir);
+    autoptr(image) image = get(runtimes, "host");
 
-    images_free(images);
+    runtimes_free(runtimes);
     CHECK(access(image_runtime(image)->layers[0], F_OK) == 0);
 }
 
 TEST(unknown_and_impossible_names_are_errors)
 {
     char data_dir[160];
-    autoptr(images) images = open_images(data_dir);
+    autoptr(runtimes) runtimes = open_runtimes(data_dir);
     struct image *image = NULL;
     struct error err = {0};
 
-    CHECK(image_get(images, "nothing:here", &image, &err) < 0);
+    CHECK(image_get(runtimes, "nothing:here", &image, &err) < 0);
     CHECK_INT(err.kind, ERROR_NOT_FOUND);
-    CHECK(image_get(images, "a/b", &image, &err) < 0);
+    CHECK(image_get(runtimes, "a/b", &image, &err) < 0);
     CHECK_INT(err.kind, ERROR_INVALID);
-    CHECK(!images_is_ready(images, "a/b"));
+    CHECK(!runtimes_is_ready(runtimes, "a/b"));
     CHECK(!image);
 }
 
 struct asking {
-    struct images *images;
+    struct runtimes *runtimes;
     const char *reference;
     struct image *image;
     struct error err;
@@ -116,17 +116,18 @@ static void *ask(void *data)
 {
     struct asking *asking = data;
 
-    (void)image_get(asking->images, asking->reference, &asking->image, &asking->err);
+    (void)image_get(asking->runtimes, asking->reference, &asking->image, &asking->err);
     return NULL;
 }
 
 #define ASKERS 8
-static void ask_at_once(struct images *images, const char *reference, struct asking asking[ASKERS])
+static void ask_at_once(struct runtimes *runtimes, const char *reference,
+                        struct asking asking[ASKERS])
 {
     pthread_t threads[ASKERS];
 
     for (int i = 0; i < ASKERS; i++) {
-        asking[i] = (struct asking){.images = images, .reference = reference};
+        asking[i] = (struct asking){.runtimes = runtimes, .reference = reference};
         CHECK(pthread_create(&threads[i], NULL, ask, &asking[i]) == 0);
     }
     for (int i = 0; i < ASKERS; i++)
@@ -136,10 +137,10 @@ static void ask_at_once(struct images *images, const char *reference, struct ask
 TEST(threads_that_ask_at_once_get_the_same_one)
 {
     char data_dir[160];
-    autoptr(images) images = open_images(data_dir);
+    autoptr(runtimes) runtimes = open_runtimes(data_dir);
     struct asking asking[ASKERS];
 
-    ask_at_once(images, "host", asking);
+    ask_at_once(runtimes, "host", asking);
     for (int i = 0; i < ASKERS; i++) {
         CHECK_INT(asking[i].err.kind, ERROR_NONE);
         CHECK(asking[i].image == asking[0].image);
@@ -215,13 +216,13 @@ TEST(a_build_happens_once_for_all_who_wait_and_fails_for_all)
     struct asking asking[ASKERS];
 
     need_tools();
-    struct images *images = open_images(data_dir);
+    struct runtimes *runtimes = open_runtimes(data_dir);
     define(data_dir, "refused", 1); // nobody listens there
     int fd = log_start();
-    images_prefetch(images, "refused");
-    ask_at_once(images, "refused", asking);
-    bool is_ready = images_is_ready(images, "refused");
-    images_free(images); // waits for the opener's last line
+    runtimes_prefetch(runtimes, "refused");
+    ask_at_once(runtimes, "refused", asking);
+    bool is_ready = runtimes_is_ready(runtimes, "refused");
+    runtimes_free(runtimes); // waits for the opener's last line
     autofree char *log = log_stop(fd);
     unsigned attempts = count(log, "building runtime");
     CHECK(attempts >= 1 &&
@@ -255,14 +256,14 @@ TEST(closing_gives_up_a_build_and_leaves_nothing_of_it)
 
     need_tools();
     autofd silent = listen_silently(&port);
-    struct images *images = open_images(data_dir);
+    struct runtimes *runtimes = open_runtimes(data_dir);
     define(data_dir, "hanging", port);
     int fd = log_start();
-    images_prefetch(images, "hanging");
+    runtimes_prefetch(runtimes, "hanging");
     autofd connection = accept4(silent, NULL, NULL, SOCK_CLOEXEC); // apt is there: the build hangs
     CHECK(connection >= 0);
-    CHECK(!images_is_ready(images, "hanging"));
-    images_free(images);
+    CHECK(!runtimes_is_ready(runtimes, "hanging"));
+    runtimes_free(runtimes);
     free(log_stop(fd));
     (void)snprintf(path, sizeof path, "%s/runtimes/.building-hanging-latest", data_dir);
     CHECK(access(path, F_OK) < 0);
@@ -280,14 +281,14 @@ TEST(a_program_that_builds_does_not_keep_the_callers_sockets_open)
     need_tools();
     autofd silent = listen_silently(&port);
     CHECK(pipe(ends) == 0); // not close-on-exec either
-    struct images *images = open_images(data_dir);
+    struct runtimes *runtimes = open_runtimes(data_dir);
     define(data_dir, "hanging", port);
     int fd = log_start();
-    images_prefetch(images, "hanging");
+    runtimes_prefetch(runtimes, "hanging");
     autofd connection = accept4(silent, NULL, NULL, SOCK_CLOEXEC);
     (void)close(ends[1]);
     CHECK_INT(read(ends[0], &byte, 1), 0); // would wait for the build
     (void)close(ends[0]);
-    images_free(images);
+    runtimes_free(runtimes);
     free(log_stop(fd));
 }
