@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Becoming the user, taking requests, and the verbs about one file; see files.h. */
-#include "init/files.h"
+/* Becoming the user, taking requests, and the verbs about one file; see files_answer.h. */
+#include "init/files_answer.h"
 #include "base/auto.h"
 #include "init/files_talk.h"
 #include "init/inside.h"

@@ -2,7 +2,7 @@
 /* Executions: start a command, wait for it, list them. */
 #include "core/execution/execution.h"
 #include "front/agentuity/agentuity_impl.h"
-#include "front/agentuity/body.h"
+#include "front/agentuity/body_parts.h"
 #include "front/agentuity/page.h"
 #include "front/agentuity/render.h"
 #include "web/poll.h"

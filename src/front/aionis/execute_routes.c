@@ -7,7 +7,7 @@
 #include "core/execution/execution.h"
 #include "core/sandbox/sandbox.h"
 #include "front/aionis/refused.h"
-#include "front/aionis/request.h"
+#include "front/aionis/aionis_request.h"
 #include "front/aionis/run_view.h"
 #include "web/poll.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sockets of boxes that stay; see listener.h. */
-#include "engine/listener.h"
+/* Sockets of boxes that stay; see box_listener.h. */
+#include "engine/box_listener.h"
 
 #include <fcntl.h>
 #include <string.h>

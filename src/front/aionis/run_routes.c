@@ -2,7 +2,7 @@
 /* Runs that were started: their record, what they wrote, the record as a bundle, and their end. */
 #include "base/id.h"
 #include "front/aionis/artifact.h"
-#include "front/aionis/request.h"
+#include "front/aionis/aionis_request.h"
 #include "front/aionis/run_view.h"
 
 #define TAIL_MAX 512000

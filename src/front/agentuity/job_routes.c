@@ -2,7 +2,7 @@
 /* Jobs: commands in the background, any number beside an execution. */
 #include "core/execution/execution.h"
 #include "front/agentuity/agentuity_impl.h"
-#include "front/agentuity/body.h"
+#include "front/agentuity/body_parts.h"
 #include "front/agentuity/page.h"
 #include "front/agentuity/render.h"
 #include "web/poll.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared parts of bodies; see body.h. */
-#include "front/agentuity/body.h"
+/* Shared parts of bodies; see body_parts.h. */
+#include "front/agentuity/body_parts.h"
 #include "front/agentuity/agentuity_impl.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Counts and sums over all owners; see space.h. */
-#include "store/space.h"
+/* Counts and sums over all owners; see space_counts.h. */
+#include "store/space_counts.h"
 
 #include "store/store_impl.h"
 

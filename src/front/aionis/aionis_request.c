@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What every call goes through; see request.h. */
-#include "front/aionis/request.h"
+/* What every call goes through; see aionis_request.h. */
+#include "front/aionis/aionis_request.h"
 
 #include "data/json.h"
 #include "front/aionis/wide.h"

@@ -6,7 +6,7 @@
 #include "core/sandbox/sandbox.h"
 #include "core/snapshot/snapshot.h"
 #include "front/agentuity/agentuity_impl.h"
-#include "front/agentuity/body.h"
+#include "front/agentuity/body_parts.h"
 #include "front/agentuity/render.h"
 
 #include <string.h>

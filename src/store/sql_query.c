@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes statements; see query.h. */
-#include "store/query.h"
+/* Writes statements; see sql_query.h. */
+#include "store/sql_query.h"
 
 #include <assert.h>
 #include <string.h>

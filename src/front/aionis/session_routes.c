@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "core/create.h"
 #include "core/sandbox/sandbox.h"
-#include "front/aionis/request.h"
+#include "front/aionis/aionis_request.h"
 #include "front/aionis/stored.h"
 
 #include <string.h>

@@ -3,7 +3,7 @@
 #include "base/mem.h"
 #include "core/runtime/runtime.h"
 #include "core/snapshot/snapshot.h"
-#include "front/agentuity/body.h"
+#include "front/agentuity/body_parts.h"
 #include "front/agentuity/snapshot_impl.h"
 #include "web/collect.h"
 

@@ -4,7 +4,7 @@
 #include "core/account/account.h"
 #include "base/strings.h"
 #include "front/agentuity/agentuity_impl.h"
-#include "front/agentuity/body.h"
+#include "front/agentuity/body_parts.h"
 #include "front/agentuity/render.h"
 #include "front/agentuity/sandbox_filter.h"
 #include "front/agentuity/snapshot_impl.h"

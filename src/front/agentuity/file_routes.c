@@ -5,7 +5,7 @@
 #include "core/sandbox/file.h"
 #include "core/sandbox/sandbox.h"
 #include "front/agentuity/agentuity_impl.h"
-#include "front/agentuity/body.h"
+#include "front/agentuity/body_parts.h"
 #include "web/collect.h"
 
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the front is told, read and checked; see aionis.h. */
 #include "base/mem.h"
-#include "front/aionis/request.h"
+#include "front/aionis/aionis_request.h"
 #include "front/aionis/wide.h"
 
 #include <string.h>
