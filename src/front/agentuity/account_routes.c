@@ -76,7 +76,7 @@ static void write_brief(struct json_writer *json, struct call *call,
 }
 
 /* GET /cli/sandbox */
-static int list_sandboxes(struct call *call, struct error *err)
+static int list_sandboxes_briefly(struct call *call, struct error *err)
 {
     const char *name = agentuity_settings_of(call)->organisation_name;
     autoclear(organisation_info) organisation = {0};
@@ -105,7 +105,7 @@ static int list_sandboxes(struct call *call, struct error *err)
 }
 
 /* GET /cli/sandbox/{id}: of deleted ones too, so that they can be shown. */
-static int get_sandbox(struct call *call, struct error *err)
+static int get_sandbox_briefly(struct call *call, struct error *err)
 {
     autoclear(sandbox_info) info = {0};
     autoreply reply = {0};
@@ -182,9 +182,9 @@ const struct route agentuity_account_routes[] = {
     {"GET", "/cli/organization", ROUTE_QUICK, ACCESS_KEY, BODY_NONE, list_organisations,
      "the one organisation"},
     {"GET", "/cli/region", ROUTE_QUICK, ACCESS_KEY, BODY_NONE, list_regions, "the one region"},
-    {"GET", "/cli/sandbox", ROUTE_QUICK, ACCESS_KEY, BODY_NONE, list_sandboxes,
+    {"GET", "/cli/sandbox", ROUTE_QUICK, ACCESS_KEY, BODY_NONE, list_sandboxes_briefly,
      "sandboxes, in brief", .query = sandbox_filter_parameters},
-    {"GET", "/cli/sandbox/{id}", ROUTE_QUICK, ACCESS_KEY, BODY_NONE, get_sandbox,
+    {"GET", "/cli/sandbox/{id}", ROUTE_QUICK, ACCESS_KEY, BODY_NONE, get_sandbox_briefly,
      "where a sandbox is"},
     {"GET", "/cli/project", ROUTE_QUICK, ACCESS_KEY, BODY_NONE, list_projects, "projects: none"},
     {"GET", "/cli/project/{projectId}", ROUTE_QUICK, ACCESS_KEY, BODY_NONE, get_project,

@@ -14,7 +14,7 @@ static const struct field checkpoint_fields[] = {
 };
 
 /* POST /sandbox/{id}/checkpoint */
-static int create(struct call *call, struct error *err)
+static int create_checkpoint(struct call *call, struct error *err)
 {
     struct checkpoint_body body = {0};
     autoclear(checkpoint_info) info = {0};
@@ -34,7 +34,7 @@ static int create(struct call *call, struct error *err)
 }
 
 /* GET /sandbox/checkpoints/{id} */
-static int list(struct call *call, struct error *err)
+static int list_checkpoints(struct call *call, struct error *err)
 {
     autoclear(checkpoint_infos) found = {0};
     autoreply reply = {0};
@@ -58,7 +58,7 @@ typedef int change(struct core *core, const struct actor *actor, const char *san
                    const char *reference, struct error *err);
 
 /* Of the checkpoint that the path names, by id or name. */
-static int apply(struct call *call, change *fn, struct error *err)
+static int apply_checkpoint(struct call *call, change *fn, struct error *err)
 {
     const char *reference = reference_of(call->parameters[1], CHECKPOINT_PREFIX);
     const char *id;
@@ -70,25 +70,25 @@ static int apply(struct call *call, change *fn, struct error *err)
 }
 
 /* POST /sandbox/{id}/checkpoint/{ref}/restore */
-static int restore(struct call *call, struct error *err)
+static int restore_checkpoint(struct call *call, struct error *err)
 {
-    return apply(call, checkpoint_restore, err);
+    return apply_checkpoint(call, checkpoint_restore, err);
 }
 
 /* DELETE /sandbox/{id}/checkpoint/{ref} */
-static int delete (struct call *call, struct error *err)
+static int delete_checkpoint(struct call *call, struct error *err)
 {
-    return apply(call, checkpoint_remove, err);
+    return apply_checkpoint(call, checkpoint_remove, err);
 }
 
 const struct route agentuity_checkpoint_routes[] = {
-    {"POST", "/sandbox/{id}/checkpoint", ROUTE_SLOW, ACCESS_KEY, BODY_JSON, create,
+    {"POST", "/sandbox/{id}/checkpoint", ROUTE_SLOW, ACCESS_KEY, BODY_JSON, create_checkpoint,
      "keeps a sandbox's files as they are now", .fields = checkpoint_fields},
-    {"GET", "/sandbox/checkpoints/{id}", ROUTE_QUICK, ACCESS_KEY, BODY_NONE, list,
+    {"GET", "/sandbox/checkpoints/{id}", ROUTE_QUICK, ACCESS_KEY, BODY_NONE, list_checkpoints,
      "checkpoints of a sandbox, the oldest first"},
-    {"POST", "/sandbox/{id}/checkpoint/{ref}/restore", ROUTE_SLOW, ACCESS_KEY, BODY_NONE, restore,
-     "ends what runs in a sandbox and gives it the files of a checkpoint"},
-    {"DELETE", "/sandbox/{id}/checkpoint/{ref}", ROUTE_SLOW, ACCESS_KEY, BODY_NONE, delete,
-     "removes a checkpoint"},
+    {"POST", "/sandbox/{id}/checkpoint/{ref}/restore", ROUTE_SLOW, ACCESS_KEY, BODY_NONE,
+     restore_checkpoint, "ends what runs in a sandbox and gives it the files of a checkpoint"},
+    {"DELETE", "/sandbox/{id}/checkpoint/{ref}", ROUTE_SLOW, ACCESS_KEY, BODY_NONE,
+     delete_checkpoint, "removes a checkpoint"},
     {0},
 };

@@ -321,8 +321,8 @@ static int fail_create(struct error *err)
     return -1;
 }
 
-static int answer(struct call *call, const struct sandbox_info *info,
-                  const struct execution_info *first)
+static int answer_create(struct call *call, const struct sandbox_info *info,
+                         const struct execution_info *first)
 {
     autoreply reply = {0};
     // One that was made by an earlier sending of the same request may be gone by now; the client knows no such answer.
@@ -343,7 +343,7 @@ static int answer(struct call *call, const struct sandbox_info *info,
 }
 
 /* POST /sandbox */
-static int create(struct call *call, struct error *err)
+static int create_sandbox(struct call *call, struct error *err)
 {
     struct create_body body = {0};
     struct execution_request command;
@@ -363,11 +363,11 @@ static int create(struct call *call, struct error *err)
         return fail_create(err);
     if (!want.once)
         watch_delivery(call, info.id);
-    return answer(call, &info, want.command ? &first : NULL);
+    return answer_create(call, &info, want.command ? &first : NULL);
 }
 
 const struct route agentuity_create_routes[] = {
-    {"POST", "/sandbox", ROUTE_SLOW, ACCESS_KEY, BODY_JSON, create,
+    {"POST", "/sandbox", ROUTE_SLOW, ACCESS_KEY, BODY_JSON, create_sandbox,
      "makes a sandbox, and starts its first command when one is given", .fields = create_fields},
     {0},
 };

@@ -9,7 +9,7 @@
 #define PATCH_BYTES ((size_t)16 << 20)
 
 /* GET /sandbox/{id}/diff */
-static int get(struct call *call, struct error *err)
+static int get_difference(struct call *call, struct error *err)
 {
     const char *from = query_text(call->query, "from");
     const char *to = query_text(call->query, "to");
@@ -42,7 +42,7 @@ static const struct parameter get_parameters[] = {
 };
 
 const struct route agentuity_difference_routes[] = {
-    {"GET", "/sandbox/{id}/diff", ROUTE_SLOW, ACCESS_KEY, BODY_NONE, get,
+    {"GET", "/sandbox/{id}/diff", ROUTE_SLOW, ACCESS_KEY, BODY_NONE, get_difference,
      "files that were added, changed or removed between two moments", .query = get_parameters},
     {0},
 };

@@ -6,7 +6,7 @@
 #include "front/agentuity/render.h"
 
 /* GET /sandbox/sandboxes/{id}/events */
-static int list(struct call *call, struct error *err)
+static int list_events(struct call *call, struct error *err)
 {
     struct event_filter filter = {.is_descending = page_is_descending(call->query, false)};
     autoclear(event_infos) found = {0};
@@ -31,7 +31,7 @@ static const struct parameter list_parameters[] = {
     PAGE_LIMIT_PARAMETER, PAGE_OFFSET_PARAMETER, PAGE_DIRECTION_PARAMETER, {0}};
 
 const struct route agentuity_event_routes[] = {
-    {"GET", "/sandbox/sandboxes/{id}/events", ROUTE_QUICK, ACCESS_KEY, BODY_NONE, list,
+    {"GET", "/sandbox/sandboxes/{id}/events", ROUTE_QUICK, ACCESS_KEY, BODY_NONE, list_events,
      "what happened to a sandbox, the oldest first", .query = list_parameters},
     {0},
 };

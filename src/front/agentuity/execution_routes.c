@@ -39,8 +39,8 @@ static int fill_request(struct call *call, const struct execute_body *body,
     return call_once(call, &out->once, err);
 }
 
-static int answer(struct response *response, const struct execution_info *info,
-                  const char *base_url, bool was_paused)
+static int answer_execution(struct response *response, const struct execution_info *info,
+                            const char *base_url, bool was_paused)
 {
     autoreply reply = {0};
 
@@ -66,30 +66,31 @@ static int execute(struct call *call, struct error *err)
         execution_start_awake(call->core->executions, &call->actor, id, &want, &info, &was_paused,
                               err) < 0)
         return -1;
-    return answer(call->response, &info, call_base_url(call), was_paused);
+    return answer_execution(call->response, &info, call_base_url(call), was_paused);
 }
 
 static const enum execution_kind command_kind = EXECUTION_COMMAND;
 
-static enum poll_look tell(const struct poll *poll, bool is_last, const struct execution_info *info)
+static enum poll_look tell_execution(const struct poll *poll, bool is_last,
+                                     const struct execution_info *info)
 {
     if (!is_last && !execution_info_is_over(info))
         return POLL_WAITS;
-    answer(poll->call->response, info, poll_base_url(poll), false);
+    answer_execution(poll->call->response, info, poll_base_url(poll), false);
     return POLL_ANSWERED;
 }
 
-static int look(const struct poll *poll, bool is_last, struct error *err)
+static int look_at_execution(const struct poll *poll, bool is_last, struct error *err)
 {
     autoclear(execution_info) info = {0};
 
     if (execution_get(poll->call->core->executions, &poll->call->actor, poll->id, &command_kind,
                       &info, err) < 0)
         return -1;
-    return tell(poll, is_last, &info);
+    return tell_execution(poll, is_last, &info);
 }
 
-static enum poll_look look_quick(const struct poll *poll, bool is_last)
+static enum poll_look look_at_execution_quick(const struct poll *poll, bool is_last)
 {
     autoclear(execution_info) info = {0};
     struct error err = {0};
@@ -97,13 +98,14 @@ static enum poll_look look_quick(const struct poll *poll, bool is_last)
     if (execution_get_quick(poll->call->core->executions, &poll->call->actor, poll->id,
                             &command_kind, &info, &err) != 1)
         return POLL_ELSEWHERE;
-    return tell(poll, is_last, &info);
+    return tell_execution(poll, is_last, &info);
 }
 
-static const struct poll_kind execution_poll = {.look_quick = look_quick, .look = look};
+static const struct poll_kind execution_poll = {.look_quick = look_at_execution_quick,
+                                                .look = look_at_execution};
 
 /* GET /sandbox/execution/{executionId} */
-static int get(struct call *call, struct error *err)
+static int get_execution(struct call *call, struct error *err)
 {
     const char *id;
 
@@ -114,7 +116,7 @@ static int get(struct call *call, struct error *err)
 }
 
 /* GET /sandbox/sandboxes/{id}/executions */
-static int list(struct call *call, struct error *err)
+static int list_executions(struct call *call, struct error *err)
 {
     struct execution_filter filter = {.kind = &command_kind};
     autoclear(execution_infos) found = {0};
@@ -145,9 +147,9 @@ static const struct parameter list_parameters[] = {
 const struct route agentuity_execution_routes[] = {
     {"POST", "/sandbox/{id}/execute", ROUTE_SLOW, ACCESS_KEY, BODY_JSON, execute,
      "starts a command; a paused sandbox is woken for it", .fields = execute_fields},
-    {"GET", "/sandbox/execution/{executionId}", ROUTE_LOOP, ACCESS_KEY, BODY_NONE, get,
+    {"GET", "/sandbox/execution/{executionId}", ROUTE_LOOP, ACCESS_KEY, BODY_NONE, get_execution,
      "a command's state, or its end", .query = get_parameters},
-    {"GET", "/sandbox/sandboxes/{id}/executions", ROUTE_QUICK, ACCESS_KEY, BODY_NONE, list,
-     "commands of a sandbox, the newest first", .query = list_parameters},
+    {"GET", "/sandbox/sandboxes/{id}/executions", ROUTE_QUICK, ACCESS_KEY, BODY_NONE,
+     list_executions, "commands of a sandbox, the newest first", .query = list_parameters},
     {0},
 };

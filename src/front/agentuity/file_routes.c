@@ -27,7 +27,7 @@ static uint64_t file_limit(const struct call *call)
 }
 
 /* Here, what stands in the way is the caller's mistake and not a state to wait for. Returns -1. */
-static int refuse(struct error *err)
+static int refuse_file(struct error *err)
 {
     if (err->kind == ERROR_CONFLICT && err->noun && strcmp(err->noun, "file") == 0)
         err->kind = ERROR_INVALID;
@@ -51,7 +51,7 @@ static const struct field write_fields[] = {
 };
 
 /* POST /fs/{id} */
-static int write_files(struct call *call, struct error *err)
+static int put_files(struct call *call, struct error *err)
 {
     struct write_body body = {0};
     const struct sandbox_file *files = NULL;
@@ -66,7 +66,7 @@ static int write_files(struct call *call, struct error *err)
             return error_set(err, ERROR_INVALID, "files[%zu].path: must not be empty", i);
     }
     if (file_write(call->core->sandboxes, &call->actor, id, files, count, &written, err) < 0)
-        return refuse(err);
+        return refuse_file(err);
 
     autoreply reply = {0};
     envelope_data(&reply);
@@ -107,7 +107,7 @@ static int read_file(struct call *call, struct error *err)
         return error_set(err, ERROR_INVALID, "path: is needed");
     if (file_read(call->core->sandboxes, &call->actor, id, path, file_limit(call), &fd, &size,
                   err) < 0)
-        return refuse(err);
+        return refuse_file(err);
     return send_file(call, bytes_headers, fd, size);
 }
 
@@ -148,7 +148,7 @@ static int make_directory(struct call *call, struct error *err)
         0) {
         if (err->kind == ERROR_NOT_FOUND && err->noun && strcmp(err->noun, "file") == 0)
             err->kind = ERROR_INVALID; // its parent: what was asked for was never there
-        return refuse(err);
+        return refuse_file(err);
     }
     return envelope_bare(call);
 }
@@ -162,7 +162,7 @@ static int remove_at(struct call *call, const char *path, enum file_removal remo
     if (sandbox_id_of(call, &id, err) < 0)
         return -1;
     if (file_remove(call->core->sandboxes, &call->actor, id, path, removal, &is_found, err) < 0)
-        return refuse(err);
+        return refuse_file(err);
     autoreply reply = {0};
     envelope_flat(&reply);
     member_bool(&reply.json, "found", is_found);
@@ -190,7 +190,7 @@ static int remove_directory(struct call *call, struct error *err)
                      err);
 }
 
-static void describe(struct json_writer *json, const struct file_entry *entry)
+static void write_file_entry(struct json_writer *json, const struct file_entry *entry)
 {
     char mode[8];
 
@@ -211,7 +211,7 @@ static void describe(struct json_writer *json, const struct file_entry *entry)
 }
 
 /* GET /fs/list/{id} */
-static int list(struct call *call, struct error *err)
+static int list_files(struct call *call, struct error *err)
 {
     const char *id = NULL;
     autofiles files = {0};
@@ -220,7 +220,7 @@ static int list(struct call *call, struct error *err)
         return -1;
     if (file_list(call->core->sandboxes, &call->actor, id, path_or_here(call), LIST_MAX, &files,
                   err) < 0)
-        return refuse(err);
+        return refuse_file(err);
 
     autoreply reply = {0};
     envelope_data(&reply);
@@ -228,7 +228,7 @@ static int list(struct call *call, struct error *err)
     json_key(&reply.json, "files");
     json_list_begin(&reply.json);
     for (size_t i = 0; i < files.count; i++)
-        describe(&reply.json, &files.entries[i]);
+        write_file_entry(&reply.json, &files.entries[i]);
     json_list_end(&reply.json);
     json_map_end(&reply.json);
     return envelope_send(&reply, call->response, 200);
@@ -270,7 +270,7 @@ static int download(struct call *call, struct error *err)
         return -1;
     if (file_pack(call->core->sandboxes, &call->actor, id, path_or_here(call),
                   is_zip ? ARCHIVE_ZIP : ARCHIVE_TAR_GZIP, &fd, &size, err) < 0)
-        return refuse(err);
+        return refuse_file(err);
     return send_file(call, is_zip ? zip_headers : tar_headers, fd, size);
 }
 
@@ -299,7 +299,7 @@ static void on_upload_collected(void *data, struct collected *body, const struct
 
     if (!failure && file_unpack(parked->core->sandboxes, &parked->actor, upload->sandbox_id,
                                 upload->path, upload->format, body->fd, &err) < 0) {
-        (void)refuse(&err);
+        (void)refuse_file(&err);
         failure = &err;
     }
     if (failure) {
@@ -339,7 +339,7 @@ static const struct parameter archive_query[] = {
 };
 
 const struct route agentuity_file_routes[] = {
-    {"POST", "/fs/{id}", ROUTE_SLOW, ACCESS_KEY, BODY_JSON, write_files, "writes files",
+    {"POST", "/fs/{id}", ROUTE_SLOW, ACCESS_KEY, BODY_JSON, put_files, "writes files",
      write_fields},
     {"GET", "/fs/{id}", ROUTE_SLOW, ACCESS_KEY, BODY_NONE, read_file, "reads a file", NULL,
      path_query},
@@ -349,8 +349,8 @@ const struct route agentuity_file_routes[] = {
      path_fields},
     {"POST", "/fs/rmdir/{id}", ROUTE_SLOW, ACCESS_KEY, BODY_JSON, remove_directory,
      "removes a directory", tree_fields},
-    {"GET", "/fs/list/{id}", ROUTE_SLOW, ACCESS_KEY, BODY_NONE, list, "lists a directory", NULL,
-     path_query},
+    {"GET", "/fs/list/{id}", ROUTE_SLOW, ACCESS_KEY, BODY_NONE, list_files, "lists a directory",
+     NULL, path_query},
     {"GET", "/fs/download/{id}", ROUTE_SLOW, ACCESS_KEY, BODY_NONE, download,
      "a directory as an archive", NULL, archive_query},
     {"POST", "/fs/upload/{id}", ROUTE_QUICK, ACCESS_KEY, BODY_STREAM, upload, "unpacks an archive",

@@ -22,8 +22,8 @@ static const struct field job_fields[] = {
     {0},
 };
 
-static int answer(struct response *response, int status, const struct execution_info *info,
-                  const char *base_url)
+static int answer_job(struct response *response, int status, const struct execution_info *info,
+                      const char *base_url)
 {
     autoreply reply = {0};
 
@@ -33,7 +33,7 @@ static int answer(struct response *response, int status, const struct execution_
 }
 
 /* POST /sandbox/sandboxes/{id}/jobs */
-static int create(struct call *call, struct error *err)
+static int create_job(struct call *call, struct error *err)
 {
     struct job_body body = {0};
     struct execution_request want = {
@@ -50,11 +50,11 @@ static int create(struct call *call, struct error *err)
         call_once(call, &want.once, err) < 0 ||
         execution_start(call->core->executions, &call->actor, id, &want, &info, err) < 0)
         return -1;
-    return answer(call->response, 201, &info, call_base_url(call));
+    return answer_job(call->response, 201, &info, call_base_url(call));
 }
 
 /* GET /sandbox/sandboxes/{id}/jobs */
-static int list(struct call *call, struct error *err)
+static int list_jobs(struct call *call, struct error *err)
 {
     struct execution_filter filter = {.kind = &job_kind};
     autoclear(execution_infos) found = {0};
@@ -76,7 +76,7 @@ static int list(struct call *call, struct error *err)
 }
 
 /* The job of the path, which must be of the sandbox of the path. */
-static int find(struct call *call, struct execution_info *out, struct error *err)
+static int find_job(struct call *call, struct execution_info *out, struct error *err)
 {
     autoclear(execution_info) info = {0};
     const char *sandbox, *id;
@@ -97,34 +97,35 @@ static int find(struct call *call, struct execution_info *out, struct error *err
 }
 
 /* GET /sandbox/sandboxes/{id}/jobs/{jobId} */
-static int get(struct call *call, struct error *err)
+static int get_job(struct call *call, struct error *err)
 {
     autoclear(execution_info) info = {0};
 
-    if (find(call, &info, err) < 0)
+    if (find_job(call, &info, err) < 0)
         return -1;
-    return answer(call->response, 200, &info, call_base_url(call));
+    return answer_job(call->response, 200, &info, call_base_url(call));
 }
 
-static enum poll_look tell(const struct poll *poll, bool is_last, const struct execution_info *info)
+static enum poll_look tell_job(const struct poll *poll, bool is_last,
+                               const struct execution_info *info)
 {
     if (!is_last && !execution_info_is_over(info))
         return POLL_WAITS;
-    answer(poll->call->response, 200, info, poll_base_url(poll));
+    answer_job(poll->call->response, 200, info, poll_base_url(poll));
     return POLL_ANSWERED;
 }
 
-static int look(const struct poll *poll, bool is_last, struct error *err)
+static int look_at_job(const struct poll *poll, bool is_last, struct error *err)
 {
     autoclear(execution_info) info = {0};
 
     if (execution_get(poll->call->core->executions, &poll->call->actor, poll->id, &job_kind, &info,
                       err) < 0)
         return -1;
-    return tell(poll, is_last, &info);
+    return tell_job(poll, is_last, &info);
 }
 
-static enum poll_look look_quick(const struct poll *poll, bool is_last)
+static enum poll_look look_at_job_quick(const struct poll *poll, bool is_last)
 {
     autoclear(execution_info) info = {0};
     struct error err = {0};
@@ -132,10 +133,10 @@ static enum poll_look look_quick(const struct poll *poll, bool is_last)
     if (execution_get_quick(poll->call->core->executions, &poll->call->actor, poll->id, &job_kind,
                             &info, &err) != 1)
         return POLL_ELSEWHERE;
-    return tell(poll, is_last, &info);
+    return tell_job(poll, is_last, &info);
 }
 
-static const struct poll_kind job_poll = {.look_quick = look_quick, .look = look};
+static const struct poll_kind job_poll = {.look_quick = look_at_job_quick, .look = look_at_job};
 
 #define STOP_MS 15000 // longer than a job that does not want to go is given
 
@@ -145,7 +146,7 @@ static int stop(struct call *call, struct error *err)
     bool is_forced = query_bool(call->query, "force", false);
     autoclear(execution_info) info = {0}, stopped = {0};
 
-    if (find(call, &info, err) < 0 ||
+    if (find_job(call, &info, err) < 0 ||
         execution_stop(call->core->executions, &call->actor, info.id, &job_kind, is_forced,
                        "stopped", &stopped, err) < 0)
         return -1;
@@ -160,11 +161,11 @@ static const struct parameter stop_parameters[] = {
 };
 
 const struct route agentuity_job_routes[] = {
-    {"POST", "/sandbox/sandboxes/{id}/jobs", ROUTE_SLOW, ACCESS_KEY, BODY_JSON, create,
+    {"POST", "/sandbox/sandboxes/{id}/jobs", ROUTE_SLOW, ACCESS_KEY, BODY_JSON, create_job,
      "starts a command in the background", .fields = job_fields},
-    {"GET", "/sandbox/sandboxes/{id}/jobs", ROUTE_QUICK, ACCESS_KEY, BODY_NONE, list,
+    {"GET", "/sandbox/sandboxes/{id}/jobs", ROUTE_QUICK, ACCESS_KEY, BODY_NONE, list_jobs,
      "jobs of a sandbox, the newest first", .query = list_parameters},
-    {"GET", "/sandbox/sandboxes/{id}/jobs/{jobId}", ROUTE_QUICK, ACCESS_KEY, BODY_NONE, get,
+    {"GET", "/sandbox/sandboxes/{id}/jobs/{jobId}", ROUTE_QUICK, ACCESS_KEY, BODY_NONE, get_job,
      "a job's state"},
     {"DELETE", "/sandbox/sandboxes/{id}/jobs/{jobId}", ROUTE_QUICK, ACCESS_KEY, BODY_NONE, stop,
      "ends a job", .query = stop_parameters},

@@ -157,7 +157,7 @@ static const char *mode_name(enum sandbox_mode mode)
     return mode == SANDBOX_ONE_SHOT ? "oneshot" : "interactive";
 }
 
-static void write_runtime(struct json_writer *json, const char *name)
+static void write_sandbox_runtime(struct json_writer *json, const char *name)
 {
     char id[24];
 
@@ -184,7 +184,7 @@ static void write_command(struct json_writer *json, const struct sandbox_info *i
 
 #define IDENTIFIER 12 // letters and digits of the id
 
-static void write_names(struct json_writer *json, const struct sandbox_info *info)
+static void write_sandbox_names(struct json_writer *json, const struct sandbox_info *info)
 {
     char identifier[IDENTIFIER + 1];
 
@@ -216,10 +216,10 @@ static void write_common(struct json_writer *json, const struct sandbox_view *vi
     member_text(json, "status", render_status(info->state));
     member_time(json, "createdAt", info->created_at);
     member_integer(json, "executions", info->used.executions);
-    write_names(json, info);
+    write_sandbox_names(json, info);
     member_text(json, "mode", mode_name(info->mode));
     member_text(json, "region", view->region);
-    write_runtime(json, info->runtime);
+    write_sandbox_runtime(json, info->runtime);
     write_origin(json, view);
     if (view->first)
         render_stream_urls(json, view->first, view->base_url);

@@ -32,7 +32,7 @@ static const char *job_status(const struct execution_info *info)
 }
 
 /* What stands for a code where the command never gave one: clients take a missing one for 0. */
-static int64_t code_of(const struct execution_info *info)
+static int64_t exit_code_of(const struct execution_info *info)
 {
     if (info->exit_code >= 0)
         return info->exit_code;
@@ -60,7 +60,7 @@ static void write_outcome(struct json_writer *json, const struct execution_info 
 {
     member_texts(json, "command", info->command.argv);
     if (execution_info_is_over(info))
-        member_integer(json, "exitCode", code_of(info));
+        member_integer(json, "exitCode", exit_code_of(info));
     member_time(json, "startedAt", info->started_at);
     member_time(json, "completedAt", info->ended_at);
     member_text(json, "error", info->error);

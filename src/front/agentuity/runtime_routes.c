@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-static void write_runtime(struct json_writer *json, const struct runtime_entry *entry)
+static void write_runtime_entry(struct json_writer *json, const struct runtime_entry *entry)
 {
     json_map_begin(json);
     member_id(json, "id", RUNTIME_PREFIX, entry->id);
@@ -21,7 +21,7 @@ static void write_runtime(struct json_writer *json, const struct runtime_entry *
 }
 
 /* GET /sandbox/runtimes */
-static int list(struct call *call, struct error *err)
+static int list_runtimes(struct call *call, struct error *err)
 {
     const char *sort = query_text(call->query, "sort");
     bool is_by_name = sort && strcmp(sort, "name") == 0;
@@ -38,7 +38,7 @@ static int list(struct call *call, struct error *err)
     json_key(&reply.json, "runtimes");
     json_list_begin(&reply.json);
     for (size_t i = 0; i < found.count; i++)
-        write_runtime(&reply.json, &found.entries[i]);
+        write_runtime_entry(&reply.json, &found.entries[i]);
     json_list_end(&reply.json);
     member_integer(&reply.json, "total", (int64_t)found.total);
     json_map_end(&reply.json);
@@ -53,7 +53,7 @@ static const struct parameter list_parameters[] = {PAGE_LIMIT_PARAMETER,
                                                    {0}};
 
 const struct route agentuity_runtime_routes[] = {
-    {"GET", "/sandbox/runtimes", ROUTE_QUICK, ACCESS_KEY, BODY_NONE, list,
+    {"GET", "/sandbox/runtimes", ROUTE_QUICK, ACCESS_KEY, BODY_NONE, list_runtimes,
      "what sandboxes can be started from", .query = list_parameters},
     {0},
 };

@@ -55,7 +55,7 @@ make_view(struct call *call, const struct organisation_info *organisation, const
 }
 
 /* GET /sandbox */
-static int list(struct call *call, struct error *err)
+static int list_sandboxes(struct call *call, struct error *err)
 {
     autoclear(organisation_info) organisation = {0};
     autoclear(sandbox_infos) found = {0};
@@ -162,7 +162,7 @@ static enum poll_look look_get_quick(const struct poll *poll, bool is_last)
 static const struct poll_kind get_kind = {.look_quick = look_get_quick, .look = look_get};
 
 /* GET /sandbox/{id} */
-static int get(struct call *call, struct error *err)
+static int get_sandbox(struct call *call, struct error *err)
 {
     struct wanted wanted;
     int64_t wait_ms;
@@ -230,7 +230,7 @@ static int get_status(struct call *call, struct error *err)
 }
 
 /* DELETE /sandbox/{id} */
-static int destroy(struct call *call, struct error *err)
+static int destroy_sandbox(struct call *call, struct error *err)
 {
     const char *id;
 
@@ -315,13 +315,13 @@ static const struct parameter get_parameters[] = {
     {0}};
 
 const struct route agentuity_sandbox_routes[] = {
-    {"GET", "/sandbox", ROUTE_QUICK, ACCESS_KEY, BODY_NONE, list, "sandboxes",
+    {"GET", "/sandbox", ROUTE_QUICK, ACCESS_KEY, BODY_NONE, list_sandboxes, "sandboxes",
      .query = sandbox_filter_parameters},
-    {"GET", "/sandbox/{id}", ROUTE_QUICK, ACCESS_KEY, BODY_NONE, get, "everything about a sandbox",
-     .query = get_parameters},
+    {"GET", "/sandbox/{id}", ROUTE_QUICK, ACCESS_KEY, BODY_NONE, get_sandbox,
+     "everything about a sandbox", .query = get_parameters},
     {"GET", "/sandbox/status/{id}", ROUTE_LOOP, ACCESS_KEY, BODY_NONE, get_status,
      "a sandbox's state and exit code", .query = status_parameters},
-    {"DELETE", "/sandbox/{id}", ROUTE_SLOW, ACCESS_KEY, BODY_NONE, destroy,
+    {"DELETE", "/sandbox/{id}", ROUTE_SLOW, ACCESS_KEY, BODY_NONE, destroy_sandbox,
      "ends everything in a sandbox and deletes it"},
     {"PATCH", "/sandbox/env/{id}", ROUTE_QUICK, ACCESS_KEY, BODY_JSON, set_env,
      "changes the environment of commands started afterwards", .fields = env_fields},

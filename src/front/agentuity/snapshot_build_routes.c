@@ -127,7 +127,7 @@ static int fill_build(struct call *call, const struct begin_body *body, struct s
 }
 
 /* POST /sandbox/snapshots/build */
-static int begin(struct call *call, struct error *err)
+static int begin_build(struct call *call, struct error *err)
 {
     struct begin_body body = {0};
     struct snapshot_build build;
@@ -260,7 +260,7 @@ static int refuse_packages(const struct finish_body *body, struct error *err)
 }
 
 /* POST /sandbox/snapshots/{snapshotId}/finalize */
-static int finish(struct call *call, struct error *err)
+static int finish_build(struct call *call, struct error *err)
 {
     struct finish_body body = {0};
     struct snapshot_content content = {.directory = AGENTUITY_HOME};
@@ -277,13 +277,13 @@ static int finish(struct call *call, struct error *err)
 }
 
 const struct route agentuity_snapshot_build_routes[] = {
-    {"POST", "/sandbox/snapshots/build", ROUTE_SLOW, ACCESS_KEY, BODY_JSON, begin,
+    {"POST", "/sandbox/snapshots/build", ROUTE_SLOW, ACCESS_KEY, BODY_JSON, begin_build,
      "announces a snapshot that is made of files", .fields = begin_fields},
     {"PUT", "/sandbox/snapshots/{snapshotId}/upload", ROUTE_QUICK, ACCESS_KEY, BODY_STREAM,
      upload_by_key, "the files of an announced snapshot, as a tar.gz"},
     {"PUT", "/sandbox/snapshots/{snapshotId}/upload/{secret}", ROUTE_QUICK, ACCESS_OPEN,
      BODY_STREAM, upload_by_secret, "the same by whoever was given this URL"},
-    {"POST", "/sandbox/snapshots/{snapshotId}/finalize", ROUTE_SLOW, ACCESS_KEY, BODY_JSON, finish,
-     "makes the snapshot of what was uploaded", .fields = finish_fields},
+    {"POST", "/sandbox/snapshots/{snapshotId}/finalize", ROUTE_SLOW, ACCESS_KEY, BODY_JSON,
+     finish_build, "makes the snapshot of what was uploaded", .fields = finish_fields},
     {0},
 };

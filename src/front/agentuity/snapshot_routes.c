@@ -34,8 +34,8 @@ int snapshot_id_of(const struct call *call, const char **out, struct error *err)
     return call_id(call, 0, SNAPSHOT_PREFIX, "snapshot", out, err);
 }
 
-static int answer(struct call *call, int status, const struct snapshot_info *info,
-                  const struct snapshot_files *files)
+static int answer_snapshot(struct call *call, int status, const struct snapshot_info *info,
+                           const struct snapshot_files *files)
 {
     autoclear(organisation_info) organisation = {0};
     autoreply reply = {0};
@@ -50,7 +50,7 @@ static int answer(struct call *call, int status, const struct snapshot_info *inf
 
 int snapshot_answer(struct call *call, int status, const struct snapshot_info *info)
 {
-    return answer(call, status, info, NULL);
+    return answer_snapshot(call, status, info, NULL);
 }
 
 static int answer_whole(struct call *call, const struct snapshot_info *info, struct error *err)
@@ -59,7 +59,7 @@ static int answer_whole(struct call *call, const struct snapshot_info *info, str
 
     if (snapshot_files(call->core, info, &files, err) < 0)
         return -1;
-    return answer(call, 200, info, &files);
+    return answer_snapshot(call, 200, info, &files);
 }
 
 struct create_body {
@@ -79,7 +79,7 @@ static const struct field create_fields[] = {
 };
 
 /* POST /sandbox/{id}/snapshot */
-static int create(struct call *call, struct error *err)
+static int create_snapshot(struct call *call, struct error *err)
 {
     struct create_body body = {0};
     struct snapshot_request want;
@@ -103,7 +103,7 @@ static const char *const sorts[] = {"created", "name", "size", "files",
                                     NULL}; // as enum snapshot_sort
 _Static_assert(SNAPSHOT_BY_CREATED == 0 && SNAPSHOT_BY_FILES == 3, "sorts are in order");
 
-static enum snapshot_sort sort_of(const struct query *query)
+static enum snapshot_sort snapshot_sort_of(const struct query *query)
 {
     const char *word = query_text(query, "sort");
     unsigned place = 0;
@@ -154,13 +154,13 @@ static int answer_list(struct call *call, const char *name, render *fn,
     return envelope_send(&reply, call->response, 200);
 }
 
-static int list_of(struct call *call, const struct actor *actor, struct error *err)
+static int list_snapshots_of(struct call *call, const struct actor *actor, struct error *err)
 {
     const char *sandbox = actor ? query_text(call->query, "sandboxId") : NULL;
     struct snapshot_filter filter = {
         .sandbox_id = sandbox ? reference_of(sandbox, SANDBOX_PREFIX) : NULL,
         .is_public_only = !actor,
-        .sort = sort_of(call->query),
+        .sort = snapshot_sort_of(call->query),
         .is_descending = page_is_descending(call->query, true),
     };
     autoclear(snapshot_infos) found = {0};
@@ -172,19 +172,19 @@ static int list_of(struct call *call, const struct actor *actor, struct error *e
 }
 
 /* GET /sandbox/snapshots */
-static int list(struct call *call, struct error *err)
+static int list_snapshots(struct call *call, struct error *err)
 {
-    return list_of(call, &call->actor, err);
+    return list_snapshots_of(call, &call->actor, err);
 }
 
 /* GET /sandbox/snapshots/public */
-static int list_public(struct call *call, struct error *err)
+static int list_public_snapshots(struct call *call, struct error *err)
 {
-    return list_of(call, NULL, err);
+    return list_snapshots_of(call, NULL, err);
 }
 
 /* GET /sandbox/snapshots/{snapshotId}: by any reference, as sandboxes are started from. */
-static int get(struct call *call, struct error *err)
+static int get_snapshot(struct call *call, struct error *err)
 {
     const char *text = call->parameters[0];
     const char *reference = reference_of_snapshot(call, text);
@@ -200,7 +200,7 @@ static int get(struct call *call, struct error *err)
 }
 
 /* GET /sandbox/snapshots/public/{ref} */
-static int get_public(struct call *call, struct error *err)
+static int get_public_snapshot(struct call *call, struct error *err)
 {
     const char *reference = reference_of_snapshot(call, call->parameters[0]);
     autoclear(snapshot_info) named = {0};
@@ -239,7 +239,7 @@ static int read_tag(const struct tag_body *body, const char **out, struct error 
 }
 
 /* PATCH /sandbox/snapshots/{snapshotId} */
-static int set_tag(struct call *call, struct error *err)
+static int set_snapshot_tag(struct call *call, struct error *err)
 {
     struct tag_body body = {0};
     autoclear(snapshot_info) info = {0};
@@ -253,7 +253,7 @@ static int set_tag(struct call *call, struct error *err)
 }
 
 /* DELETE /sandbox/snapshots/{snapshotId} */
-static int delete (struct call *call, struct error *err)
+static int delete_snapshot(struct call *call, struct error *err)
 {
     const char *id;
 
@@ -294,7 +294,7 @@ int snapshot_id_named(struct call *call, const char *text, const char **id, stru
 }
 
 /* GET /sandbox/snapshots/lineage */
-static int lineage(struct call *call, struct error *err)
+static int list_lineage(struct call *call, struct error *err)
 {
     const char *text = lineage_reference(call);
     int64_t limit = query_integer(call->query, "limit", LINEAGE_LIMIT);
@@ -336,21 +336,21 @@ static const struct parameter lineage_parameters[] = {
 };
 
 const struct route agentuity_snapshot_routes[] = {
-    {"POST", "/sandbox/{id}/snapshot", ROUTE_SLOW, ACCESS_KEY, BODY_JSON, create,
+    {"POST", "/sandbox/{id}/snapshot", ROUTE_SLOW, ACCESS_KEY, BODY_JSON, create_snapshot,
      "keeps a sandbox's files to start others from", .fields = create_fields},
-    {"GET", "/sandbox/snapshots", ROUTE_SLOW, ACCESS_KEY, BODY_NONE, list, "snapshots",
+    {"GET", "/sandbox/snapshots", ROUTE_SLOW, ACCESS_KEY, BODY_NONE, list_snapshots, "snapshots",
      .query = list_parameters},
-    {"GET", "/sandbox/snapshots/public", ROUTE_QUICK, ACCESS_OPEN, BODY_NONE, list_public,
+    {"GET", "/sandbox/snapshots/public", ROUTE_QUICK, ACCESS_OPEN, BODY_NONE, list_public_snapshots,
      "public snapshots", .query = public_parameters},
-    {"GET", "/sandbox/snapshots/lineage", ROUTE_QUICK, ACCESS_KEY, BODY_NONE, lineage,
+    {"GET", "/sandbox/snapshots/lineage", ROUTE_QUICK, ACCESS_KEY, BODY_NONE, list_lineage,
      "a snapshot and what it was made from, up to the root", .query = lineage_parameters},
-    {"GET", "/sandbox/snapshots/public/{ref}", ROUTE_SLOW, ACCESS_OPEN, BODY_NONE, get_public,
-     "a public snapshot with its files"},
-    {"GET", "/sandbox/snapshots/{snapshotId}", ROUTE_SLOW, ACCESS_KEY, BODY_NONE, get,
+    {"GET", "/sandbox/snapshots/public/{ref}", ROUTE_SLOW, ACCESS_OPEN, BODY_NONE,
+     get_public_snapshot, "a public snapshot with its files"},
+    {"GET", "/sandbox/snapshots/{snapshotId}", ROUTE_SLOW, ACCESS_KEY, BODY_NONE, get_snapshot,
      "a snapshot with its files"},
-    {"PATCH", "/sandbox/snapshots/{snapshotId}", ROUTE_QUICK, ACCESS_KEY, BODY_JSON, set_tag,
-     "gives a snapshot a tag or takes it away", .fields = tag_fields},
-    {"DELETE", "/sandbox/snapshots/{snapshotId}", ROUTE_SLOW, ACCESS_KEY, BODY_NONE, delete,
-     "deletes a snapshot; sandboxes made from it live on"},
+    {"PATCH", "/sandbox/snapshots/{snapshotId}", ROUTE_QUICK, ACCESS_KEY, BODY_JSON,
+     set_snapshot_tag, "gives a snapshot a tag or takes it away", .fields = tag_fields},
+    {"DELETE", "/sandbox/snapshots/{snapshotId}", ROUTE_SLOW, ACCESS_KEY, BODY_NONE,
+     delete_snapshot, "deletes a snapshot; sandboxes made from it live on"},
     {0},
 };

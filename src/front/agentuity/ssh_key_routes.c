@@ -3,7 +3,7 @@
 #include "core/account/account.h"
 #include "front/agentuity/agentuity_impl.h"
 
-static void write_key(struct json_writer *json, const struct ssh_key_info *info)
+static void write_ssh_key(struct json_writer *json, const struct ssh_key_info *info)
 {
     json_map_begin(json);
     member_text(json, "fingerprint", info->fingerprint);
@@ -16,11 +16,11 @@ static void write_key(struct json_writer *json, const struct ssh_key_info *info)
 static void write_page(struct json_writer *json, const struct ssh_key_infos *keys)
 {
     for (size_t i = 0; i < keys->count; i++)
-        write_key(json, &keys->items[i]);
+        write_ssh_key(json, &keys->items[i]);
 }
 
 /* GET /cli/auth/ssh-keys: all of them, page by page. */
-static int list(struct call *call, struct error *err)
+static int list_ssh_keys(struct call *call, struct error *err)
 {
     struct page page = {.limit = PAGE_MAX};
     autoreply reply = {0};
@@ -50,7 +50,7 @@ static const struct field add_fields[] = {
 };
 
 /* POST /cli/auth/ssh-keys */
-static int add(struct call *call, struct error *err)
+static int add_ssh_key(struct call *call, struct error *err)
 {
     struct add_body body = {0};
     autoclear(ssh_key_info) key = {0};
@@ -79,7 +79,7 @@ static const struct field remove_fields[] = {
 };
 
 /* DELETE /cli/auth/ssh-keys, with a body */
-static int remove_key(struct call *call, struct error *err)
+static int remove_ssh_key(struct call *call, struct error *err)
 {
     struct remove_body body = {0};
     bool found = false;
@@ -97,11 +97,11 @@ static int remove_key(struct call *call, struct error *err)
 }
 
 const struct route agentuity_ssh_key_routes[] = {
-    {"GET", "/cli/auth/ssh-keys", ROUTE_QUICK, ACCESS_KEY, BODY_NONE, list,
+    {"GET", "/cli/auth/ssh-keys", ROUTE_QUICK, ACCESS_KEY, BODY_NONE, list_ssh_keys,
      "public keys to log in with"},
-    {"POST", "/cli/auth/ssh-keys", ROUTE_QUICK, ACCESS_KEY, BODY_JSON, add, "adds one",
+    {"POST", "/cli/auth/ssh-keys", ROUTE_QUICK, ACCESS_KEY, BODY_JSON, add_ssh_key, "adds one",
      .fields = add_fields},
-    {"DELETE", "/cli/auth/ssh-keys", ROUTE_QUICK, ACCESS_KEY, BODY_JSON, remove_key, "removes one",
-     .fields = remove_fields},
+    {"DELETE", "/cli/auth/ssh-keys", ROUTE_QUICK, ACCESS_KEY, BODY_JSON, remove_ssh_key,
+     "removes one", .fields = remove_fields},
     {0},
 };

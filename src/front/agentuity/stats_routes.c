@@ -30,7 +30,7 @@ static int read_time(const struct query *query, const char *name, int64_t *out, 
 }
 
 /* GET /services/stats/{orgId}: a key's own organisation, whatever is named. */
-static int get(struct call *call, struct error *err)
+static int get_statistics(struct call *call, struct error *err)
 {
     const char *service = query_text(call->query, "service");
     struct statistics now = {0};
@@ -60,7 +60,7 @@ static const struct parameter get_parameters[] = {
 };
 
 const struct route agentuity_stats_routes[] = {
-    {"GET", "/services/stats/{orgId}", ROUTE_QUICK, ACCESS_KEY, BODY_NONE, get,
+    {"GET", "/services/stats/{orgId}", ROUTE_QUICK, ACCESS_KEY, BODY_NONE, get_statistics,
      "what the sandboxes do and have used", .query = get_parameters},
     {0},
 };

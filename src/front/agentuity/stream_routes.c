@@ -99,7 +99,7 @@ static int64_t ttl_ms(const struct create_body *body, bool is_null)
 }
 
 /* POST /stream */
-static int create(struct call *call, struct error *err)
+static int create_stream(struct call *call, struct error *err)
 {
     struct create_body body = {0};
     struct stream_request request = {0};
@@ -220,7 +220,7 @@ static void on_append_collected(void *data, struct collected *body, const struct
 }
 
 /* POST /stream/{id}/append: all of it or nothing, so that a broken request leaves no half of a piece */
-static int append(struct call *call, struct error *err)
+static int append_stream(struct call *call, struct error *err)
 {
     const char *id = NULL;
 
@@ -234,7 +234,7 @@ static int append(struct call *call, struct error *err)
 }
 
 /* POST /stream/{id}/complete */
-static int complete(struct call *call, struct error *err)
+static int complete_stream(struct call *call, struct error *err)
 {
     const char *id = NULL;
 
@@ -245,7 +245,7 @@ static int complete(struct call *call, struct error *err)
 }
 
 /* DELETE /stream/{id} */
-static int delete (struct call *call, struct error *err)
+static int delete_stream(struct call *call, struct error *err)
 {
     const char *id = NULL;
 
@@ -256,7 +256,7 @@ static int delete (struct call *call, struct error *err)
 }
 
 /* Those of a command's output were given no name. */
-static const char *name_of(const struct stream_info *info)
+static const char *stream_name_of(const struct stream_info *info)
 {
     static const char *const names[] = {
         [STREAM_STDIN] = "stdin",       [STREAM_STDOUT] = "stdout", [STREAM_STDERR] = "stderr",
@@ -265,7 +265,8 @@ static const char *name_of(const struct stream_info *info)
     return info->name ? info->name : names[info->kind];
 }
 
-static void describe(struct json_writer *json, struct call *call, const struct stream_info *info)
+static void write_stream(struct json_writer *json, struct call *call,
+                         const struct stream_info *info)
 {
     bool is_kept =
         info->expires_at == 0 || info->expires_at - info->created_at >= (int64_t)DURATION_MAX_MS;
@@ -273,7 +274,7 @@ static void describe(struct json_writer *json, struct call *call, const struct s
 
     json_map_begin(json);
     member_id(json, "id", STREAM_PREFIX, info->id);
-    member_text(json, "name", name_of(info));
+    member_text(json, "name", stream_name_of(info));
     member_json(json, "metadata", info->metadata ? info->metadata : "{}");
     member_stream_url(json, "url", call_base_url(call), info->id);
     member_integer(json, "size_bytes", info->size_bytes);
@@ -283,7 +284,7 @@ static void describe(struct json_writer *json, struct call *call, const struct s
 }
 
 /* POST /stream/{id}/info */
-static int info(struct call *call, struct error *err)
+static int get_stream_info(struct call *call, struct error *err)
 {
     const char *id = NULL;
     autoclear(stream_info) info = {0};
@@ -293,7 +294,7 @@ static int info(struct call *call, struct error *err)
         return -1;
     autoreply reply = {0};
     reply_init(&reply);
-    describe(&reply.json, call, &info);
+    write_stream(&reply.json, call, &info);
     reply_send(&reply, call->response, 200);
     return 0;
 }
@@ -326,7 +327,7 @@ static const struct field list_fields[] = {
     {0},
 };
 
-static enum stream_sort sort_of(const char *word)
+static enum stream_sort stream_sort_of(const char *word)
 {
     for (size_t i = 0; word && sort_words[i]; i++) {
         if (strcmp(sort_words[i], word) == 0)
@@ -336,7 +337,7 @@ static enum stream_sort sort_of(const char *word)
 }
 
 /* POST /stream/list */
-static int list(struct call *call, struct error *err)
+static int list_streams(struct call *call, struct error *err)
 {
     struct list_body body = {.limit = LIST_LIMIT};
     autoclear(stream_infos) streams = {0};
@@ -347,7 +348,7 @@ static int list(struct call *call, struct error *err)
         .name = body.name,
         .labels = pairs_to_labels(call, &body.metadata),
         .n_labels = body.metadata.count,
-        .sort = sort_of(body.sort),
+        .sort = stream_sort_of(body.sort),
         .is_descending = !body.direction || strcmp(body.direction, "desc") == 0,
         .page = {.limit = body.limit, .offset = body.offset},
     };
@@ -359,7 +360,7 @@ static int list(struct call *call, struct error *err)
     json_key(&reply.json, "streams");
     json_list_begin(&reply.json);
     for (size_t i = 0; i < streams.count; i++)
-        describe(&reply.json, call, &streams.items[i]);
+        write_stream(&reply.json, call, &streams.items[i]);
     json_list_end(&reply.json);
     member_integer(&reply.json, "total", streams.total);
     return envelope_send(&reply, call->response, 200);
@@ -378,19 +379,22 @@ static const struct parameter read_query[] = {
     }
 
 const struct route agentuity_stream_routes[] = {
-    {"POST", "/stream", ROUTE_QUICK, ACCESS_KEY, BODY_JSON, create, "makes a stream",
+    {"POST", "/stream", ROUTE_QUICK, ACCESS_KEY, BODY_JSON, create_stream, "makes a stream",
      create_fields},
-    {"POST", "/", ROUTE_QUICK, ACCESS_KEY, BODY_JSON, create, "makes a stream", create_fields},
-    BOTH("POST", "/list", ROUTE_QUICK, ACCESS_KEY, BODY_JSON, list, "lists streams", list_fields),
+    {"POST", "/", ROUTE_QUICK, ACCESS_KEY, BODY_JSON, create_stream, "makes a stream",
+     create_fields},
+    BOTH("POST", "/list", ROUTE_QUICK, ACCESS_KEY, BODY_JSON, list_streams, "lists streams",
+         list_fields),
     BOTH("PUT", "/{id}", ROUTE_QUICK, ACCESS_KEY, BODY_STREAM, stream_put,
          "writes the whole content and completes it"),
     BOTH("GET", "/{id}", ROUTE_LOOP, ACCESS_OPEN, BODY_NONE, read_stream,
          "reads it from its first byte, then as it grows", NULL, read_query),
-    BOTH("DELETE", "/{id}", ROUTE_QUICK, ACCESS_KEY, BODY_NONE, delete, "removes it"),
-    BOTH("POST", "/{id}/append", ROUTE_LOOP, ACCESS_KEY, BODY_STREAM, append, "adds up to 5 MiB",
-         NULL, NULL, APPEND_BYTES),
-    BOTH("POST", "/{id}/complete", ROUTE_QUICK, ACCESS_KEY, BODY_NONE, complete,
+    BOTH("DELETE", "/{id}", ROUTE_QUICK, ACCESS_KEY, BODY_NONE, delete_stream, "removes it"),
+    BOTH("POST", "/{id}/append", ROUTE_LOOP, ACCESS_KEY, BODY_STREAM, append_stream,
+         "adds up to 5 MiB", NULL, NULL, APPEND_BYTES),
+    BOTH("POST", "/{id}/complete", ROUTE_QUICK, ACCESS_KEY, BODY_NONE, complete_stream,
          "says that no more will come"),
-    BOTH("POST", "/{id}/info", ROUTE_QUICK, ACCESS_KEY, BODY_NONE, info, "tells about it"),
+    BOTH("POST", "/{id}/info", ROUTE_QUICK, ACCESS_KEY, BODY_NONE, get_stream_info,
+         "tells about it"),
     {0},
 };

@@ -254,8 +254,8 @@ static const char *refusal_of(const struct call *call, const char *name)
     return commands_allow(&aionis_of(call)->commands, name) ? NULL : REFUSED_COMMAND;
 }
 
-static int describe(struct call *call, const struct execute_body *body,
-                    struct execution_request *out, struct error *err)
+static int fill_execution(struct call *call, const struct execute_body *body,
+                          struct execution_request *out, struct error *err)
 {
     const struct aionis_settings *settings = aionis_of(call)->settings;
     int64_t asked_ms = body->timeout_ms && body->timeout_ms < TIMEOUT_FLOOR_MS ? TIMEOUT_FLOOR_MS
@@ -283,8 +283,8 @@ static int describe(struct call *call, const struct execute_body *body,
     return stored_metadata(call, body->metadata, &out->metadata, err);
 }
 
-static bool answer(struct call *call, const struct answer_head *head,
-                   const struct execution_info *info, bool is_accepted, bool is_quick)
+static bool answer_run(struct call *call, const struct answer_head *head,
+                       const struct execution_info *info, bool is_accepted, bool is_quick)
 {
     autorun view;
     autoreply reply = {0};
@@ -301,28 +301,28 @@ static bool answer(struct call *call, const struct answer_head *head,
 
 // ---- waiting for its end ----
 
-static int tell(const struct poll *poll, bool is_last, const struct execution_info *info,
-                bool is_quick)
+static int tell_run(const struct poll *poll, bool is_last, const struct execution_info *info,
+                    bool is_quick)
 {
     struct call call = *poll->call;
 
     if (!is_last && !execution_info_is_over(info))
         return POLL_WAITS;
     call.settings = (void *)(uintptr_t)call.front->settings; // of a parked one
-    return answer(&call, poll->data, info, false, is_quick) ? POLL_ANSWERED : POLL_ELSEWHERE;
+    return answer_run(&call, poll->data, info, false, is_quick) ? POLL_ANSWERED : POLL_ELSEWHERE;
 }
 
-static int look(const struct poll *poll, bool is_last, struct error *err)
+static int look_at_run(const struct poll *poll, bool is_last, struct error *err)
 {
     autoclear(execution_info) info = {0};
 
     if (execution_get(poll->call->core->executions, &poll->call->actor, poll->id, NULL, &info,
                       err) < 0)
         return -1;
-    return tell(poll, is_last, &info, false);
+    return tell_run(poll, is_last, &info, false);
 }
 
-static enum poll_look look_quick(const struct poll *poll, bool is_last)
+static enum poll_look look_at_run_quick(const struct poll *poll, bool is_last)
 {
     autoclear(execution_info) info = {0};
     struct error ignored = {0};
@@ -330,11 +330,11 @@ static enum poll_look look_quick(const struct poll *poll, bool is_last)
     if (execution_get_quick(poll->call->core->executions, &poll->call->actor, poll->id, NULL, &info,
                             &ignored) != 1)
         return POLL_ELSEWHERE;
-    return (enum poll_look)tell(poll, is_last, &info, true);
+    return (enum poll_look)tell_run(poll, is_last, &info, true);
 }
 
 static const struct poll_kind run_poll = {
-    .is_patient = true, .look_quick = look_quick, .look = look};
+    .is_patient = true, .look_quick = look_at_run_quick, .look = look_at_run};
 
 // ---- the route ----
 
@@ -379,7 +379,7 @@ static int run_now(struct call *call, const char *uuid, const char *id,
     if (execution_start(call->core->executions, &call->actor, id, want, &info, err) < 0)
         return fail_start(call, uuid, err);
     if (execution_info_is_over(&info)) {
-        (void)answer(call, head, &info, false, false);
+        (void)answer_run(call, head, &info, false, false);
         return 0;
     }
     return poll_call(call, &run_poll, info.id, WAIT_MS, head, sizeof *head, err);
@@ -392,7 +392,7 @@ static int run_later(struct call *call, const char *uuid, const char *id,
 
     if (execution_enqueue(call->core->executions, &call->actor, id, want, &info, err) < 0)
         return fail_start(call, uuid, err);
-    (void)answer(call, &visit_of(call)->head, &info, true, false);
+    (void)answer_run(call, &visit_of(call)->head, &info, true, false);
     return 0;
 }
 
@@ -414,7 +414,7 @@ static int execute(struct call *call, struct error *err)
         find_session(call, body.session_id, id, err) < 0)
         return -1;
     body.action.sent = value_get(value_get(request.body, "action"), "argv");
-    if (describe(call, &body, &want, err) < 0)
+    if (fill_execution(call, &body, &want, err) < 0)
         return -1;
     bool is_sync = body.mode && strcmp(body.mode, "sync") == 0;
     return (is_sync ? run_now : run_later)(call, body.session_id, id, &want, err);

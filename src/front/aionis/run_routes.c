@@ -65,7 +65,7 @@ static const struct field get_fields[] = {
     IDENTITY_FIELDS(struct get_body), RUN_FIELD(struct get_body), {0}};
 
 /* POST /v1/memory/sandbox/runs/get */
-static int get(struct call *call, struct error *err)
+static int get_run(struct call *call, struct error *err)
 {
     struct get_body body = {0};
     autorequest request = {0};
@@ -114,7 +114,7 @@ static void put_logs(struct json_writer *json, const struct run_view *view, int6
 }
 
 /* POST /v1/memory/sandbox/runs/logs */
-static int logs(struct call *call, struct error *err)
+static int get_run_logs(struct call *call, struct error *err)
 {
     struct logs_body body = {.tail_bytes = TAIL_DEFAULT};
     autorequest request = {0};
@@ -159,7 +159,7 @@ static const struct field artifact_fields[] = {
 };
 
 /* POST /v1/memory/sandbox/runs/artifact */
-static int artifact(struct call *call, struct error *err)
+static int get_run_artifact(struct call *call, struct error *err)
 {
     struct artifact_body body = {.tail_bytes = TAIL_DEFAULT,
                                  .has_action = true,
@@ -210,7 +210,7 @@ static const struct field cancel_fields[] = {
 };
 
 /* POST /v1/memory/sandbox/runs/cancel */
-static int cancel(struct call *call, struct error *err)
+static int cancel_run(struct call *call, struct error *err)
 {
     struct cancel_body body = {0};
     autorequest request = {0};
@@ -240,10 +240,10 @@ static int cancel(struct call *call, struct error *err)
     }
 
 const struct route aionis_run_routes[] = {
-    ROUTE("get", ROUTE_QUICK, get, "a run's record", get_fields),
-    ROUTE("logs", ROUTE_QUICK, logs, "the end of what a run wrote", logs_fields),
-    ROUTE("artifact", ROUTE_QUICK, artifact, "a run's record as a bundle of hashed objects",
+    ROUTE("get", ROUTE_QUICK, get_run, "a run's record", get_fields),
+    ROUTE("logs", ROUTE_QUICK, get_run_logs, "the end of what a run wrote", logs_fields),
+    ROUTE("artifact", ROUTE_QUICK, get_run_artifact, "a run's record as a bundle of hashed objects",
           artifact_fields),
-    ROUTE("cancel", ROUTE_SLOW, cancel, "asks for a run's end", cancel_fields),
+    ROUTE("cancel", ROUTE_SLOW, cancel_run, "asks for a run's end", cancel_fields),
     {0},
 };

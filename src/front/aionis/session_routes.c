@@ -27,8 +27,8 @@ static const struct field session_fields[] = {
     {0},
 };
 
-static int answer(struct call *call, const struct sandbox_info *info, const char *profile,
-                  const char *metadata)
+static int answer_session(struct call *call, const struct sandbox_info *info, const char *profile,
+                          const char *metadata)
 {
     autoreply reply = {0};
 
@@ -46,8 +46,8 @@ static int answer(struct call *call, const struct sandbox_info *info, const char
     return answer_send(&reply, call->response, &visit_of(call)->head);
 }
 
-static void describe(struct call *call, const struct session_body *body, const char *profile,
-                     struct sandbox_request *out)
+static void fill_session(struct call *call, const struct session_body *body, const char *profile,
+                         struct sandbox_request *out)
 {
     const struct aionis_settings *settings = aionis_of(call)->settings;
 
@@ -67,7 +67,7 @@ static void describe(struct call *call, const struct session_body *body, const c
 }
 
 /* POST /v1/memory/sandbox/sessions */
-static int create(struct call *call, struct error *err)
+static int create_session(struct call *call, struct error *err)
 {
     struct session_body body = {0};
     struct sandbox_request want;
@@ -80,15 +80,15 @@ static int create(struct call *call, struct error *err)
     if (request_read(call, &request, session_fields, &body, err) < 0)
         return -1;
     const char *profile = body.profile ? body.profile : "default";
-    describe(call, &body, profile, &want);
+    fill_session(call, &body, profile, &want);
     if (stored_metadata(call, body.metadata, &want.metadata, err) < 0 ||
         sandbox_create(call->core, &call->actor, &want, &info, NULL, err) < 0)
         return -1;
-    return answer(call, &info, profile, want.metadata);
+    return answer_session(call, &info, profile, want.metadata);
 }
 
 const struct route aionis_session_routes[] = {
-    {"POST", "/v1/memory/sandbox/sessions", ROUTE_SLOW, ACCESS_KEY, BODY_WHOLE, create,
+    {"POST", "/v1/memory/sandbox/sessions", ROUTE_SLOW, ACCESS_KEY, BODY_WHOLE, create_session,
      "makes a session", .fields = session_fields, .body_limit = AIONIS_BODY_MAX},
     {0},
 };

@@ -12,7 +12,7 @@ static const char *const names[SPACE_PARTS] = {
     [SPACE_UNUSED] = "unused",
 };
 
-static void put_number(struct json_writer *json, const char *name, uint64_t number)
+static void member_natural(struct json_writer *json, const char *name, uint64_t number)
 {
     json_key(json, name);
     json_natural(json, number);
@@ -27,8 +27,8 @@ static uint64_t put_parts(struct json_writer *json, const struct space_use parts
     for (unsigned i = 0; i < SPACE_PARTS; i++) {
         json_key(json, names[i]);
         json_map_begin(json);
-        put_number(json, "count", parts[i].count);
-        put_number(json, "bytes", parts[i].bytes);
+        member_natural(json, "count", parts[i].count);
+        member_natural(json, "bytes", parts[i].bytes);
         json_map_end(json);
         sum += parts[i].bytes;
     }
@@ -47,12 +47,12 @@ int ops_get_space(struct call *call, struct error *err)
     json_map_begin(&reply.json);
     json_key(&reply.json, "volume");
     json_map_begin(&reply.json);
-    put_number(&reply.json, "bytes", space.volume_bytes);
-    put_number(&reply.json, "freeBytes", space.free_bytes);
+    member_natural(&reply.json, "bytes", space.volume_bytes);
+    member_natural(&reply.json, "freeBytes", space.free_bytes);
     json_map_end(&reply.json);
     json_key(&reply.json, "parts");
     uint64_t used = put_parts(&reply.json, space.parts);
-    put_number(&reply.json, "usedBytes", used);
+    member_natural(&reply.json, "usedBytes", used);
     json_map_end(&reply.json);
     reply_send(&reply, call->response, 200);
     return 0;
@@ -84,7 +84,7 @@ int ops_prune(struct call *call, struct error *err)
     json_bool(&reply.json, body.is_trial);
     json_key(&reply.json, "freed");
     uint64_t sum = put_parts(&reply.json, freed);
-    put_number(&reply.json, "freedBytes", sum);
+    member_natural(&reply.json, "freedBytes", sum);
     json_map_end(&reply.json);
     reply_send(&reply, call->response, 200);
     return 0;
