@@ -55,7 +55,7 @@ int cli_detach(int argc, char **argv)
         parsed = engine_detach(options.data_dir, &err);
     if (parsed < 0) {
         exit_tell(&err);
-        return exit_code_of(err.kind);
+        return error_exit_code(&err);
     }
     return EXIT_DONE;
 }

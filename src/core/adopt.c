@@ -58,7 +58,7 @@ static int reopen(struct sandboxes *sandboxes, const char *id, struct stream **o
     if (!id)
         return 0;
     if (store_stream_get(sandboxes->store, id, &record, err) < 0)
-        return err->kind == ERROR_NOT_FOUND ? 0 : -1;
+        return error_is(err, ERROR_NOT_FOUND) ? 0 : -1;
     if (record.state == STREAM_COMPLETE)
         return 0;
     return streams_reopen(sandboxes->streams, &record, out, err);

@@ -408,7 +408,7 @@ static int release(struct engine *engine, struct error *err)
     if (engine_sweep(engine, err) < 0)
         return -1;
     if (cgroup_root_remove(engine->cgroups, err) < 0) {
-        if (err->kind == ERROR_CONFLICT)
+        if (error_is(err, ERROR_CONFLICT))
             error_wrap(err, "sandboxes are still running");
         return -1;
     }

@@ -271,13 +271,13 @@ static int attach_auto(struct volume *volume, int data_fd, const char *data_dir,
         if (attach_host(volume, data_fd, host[i], false, err) == 0)
             return 0;
         forget_try(volume);
-        if (err->kind != ERROR_UNAVAILABLE)
+        if (!error_is(err, ERROR_UNAVAILABLE))
             return -1;
     }
     if (attach_image(volume, data_fd, data_dir, options, err) == 0)
         return 0;
     // with an image there are scratches somebody may want: no silent change to an empty tmpfs
-    if (has_image || volume_image_exists(data_fd) || err->kind != ERROR_UNAVAILABLE)
+    if (has_image || volume_image_exists(data_fd) || !error_is(err, ERROR_UNAVAILABLE))
         return -1;
     forget_try(volume);
     volume_tmpfs_init(volume);

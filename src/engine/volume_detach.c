@@ -90,9 +90,9 @@ static int report_busy(const char *path, struct error *err)
     char users[320];
 
     name_users(realpath(path, top) ? top : path, users, sizeof users);
-    error_set(err, ERROR_CONFLICT, "'%s' is in use by %s", path,
-              users[0] ? users : "another mount or a process that cannot be seen from here");
-    return error_about(err, "volume", "busy");
+    return error_refuse(err, ERROR_BUSY, "volume", "'%s' is in use by %s", path,
+                        users[0] ? users
+                                 : "another mount or a process that cannot be seen from here");
 }
 
 static int unmount(const char *data_dir, struct error *err)
@@ -122,12 +122,12 @@ static int wait_for_device(int image_fd, struct error *err)
         closep(&device.fd);
         (void)nanosleep(&step, NULL);
     }
-    error_set(err, ERROR_CONFLICT,
-              "it is not mounted here any more, but %s still serves a sandbox or another mount "
-              "namespace and "
-              "goes when that ends",
-              device.path);
-    return error_about(err, "volume", "busy");
+    return error_refuse(
+        err, ERROR_BUSY, "volume",
+        "it is not mounted here any more, but %s still serves a sandbox or another mount "
+        "namespace and "
+        "goes when that ends",
+        device.path);
 }
 
 int volume_image_detach(int data_fd, const char *data_dir, bool is_mounted, struct error *err)

@@ -18,7 +18,7 @@ static const struct command {
 int serve_fail(const struct error *err)
 {
     (void)fprintf(stderr, "burrow: %s\n", err->text);
-    return err->kind == ERROR_INVALID ? 2 : 1;
+    return error_is(err, ERROR_INVALID) ? 2 : 1;
 }
 
 /* Nothing else may come to be fd 0, 1 or 2. */

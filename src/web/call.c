@@ -45,8 +45,7 @@ int call_id(const struct call *call, unsigned index, const char *prefix, const c
         *out = text + length;
         return 0;
     }
-    error_set(err, ERROR_NOT_FOUND, "%s '%.80s' not found", noun, text ? text : "");
-    return error_about(err, noun, NULL);
+    return error_refuse(err, ERROR_NOT_FOUND, noun, "%s '%.80s' not found", noun, text ? text : "");
 }
 
 const char *call_base_url(struct call *call)

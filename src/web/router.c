@@ -77,7 +77,7 @@ static void log_call(const struct call_work *work, const struct error *err)
     const char *method = call->request ? call->request->method : NULL;
     const char *pattern = call->route ? call->route->pattern : NULL;
 
-    if (err && reply_status(err) == 500)
+    if (err && error_status(err) == 500)
         log_error("request failed", F("method", method), F("route", pattern),
                   F("error", (const char *)err->text));
     else if (log_is_on(LOG_LEVEL_DEBUG))
@@ -90,7 +90,7 @@ static void tell_failure(struct call_work *work, const struct error *err)
 {
     static const struct http_header challenge[] = {{"WWW-Authenticate", "Bearer"}, {0}};
 
-    if (reply_status(err) == 401)
+    if (error_status(err) == 401)
         response_set_headers(work->call.response, challenge);
     work->call.front->on_error(&work->call, err);
 }
@@ -128,14 +128,13 @@ static int find_nothing(struct call *call, const struct route_match *match, stru
 
     if (!match->other) {
         give_to(call, front_of(call->router, request->path));
-        error_set(err, ERROR_NOT_FOUND, "there is nothing at '%.200s'", request->path);
-        return error_about(err, "route", NULL);
+        return error_refuse(err, ERROR_NOT_FOUND, "route", "there is nothing at '%.200s'",
+                            request->path);
     }
     give_to(call, match->other->rows->front);
     response_set_headers(call->response, match->other->allow);
-    error_set(err, ERROR_INVALID, "'%.200s' takes %s, not %s", request->path,
-              match->other->allow[0].value, request->method);
-    return error_about(err, "route", "method");
+    return error_refuse(err, ERROR_METHOD, "route", "'%.200s' takes %s, not %s", request->path,
+                        match->other->allow[0].value, request->method);
 }
 
 static int find_route(struct router *router, struct call *call, struct error *err)
@@ -191,7 +190,7 @@ static int read_json(struct call_work *work, struct error *err)
     }
     if (json_read("", text->data, text->length, &limits, &work->body_memory, err) < 0) {
         error_wrap(err, "the body is not JSON");
-        return err->kind == ERROR_LIMIT ? error_about(err, "body", "too large") : -1;
+        return error_is(err, ERROR_LIMIT) ? error_restate(err, ERROR_TOO_LARGE, "body") : -1;
     }
     work->call.body = work->body_memory->root;
     buffer_clear(text); // a large one would be in memory twice

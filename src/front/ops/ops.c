@@ -79,7 +79,7 @@ static void on_error(struct call *call, const struct error *err)
     reply_text(&reply, "status", "error");
     reply_text(&reply, "message", err->text);
     json_map_end(&reply.json);
-    reply_send(&reply, call->response, reply_status(err));
+    reply_send(&reply, call->response, error_status(err));
 }
 
 static const struct route routes[] = {
