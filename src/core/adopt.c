@@ -370,7 +370,7 @@ static int sweep(struct adoption *adoption, struct error *err)
 
     if (engine_sweep(adoption->core->engine, err) < 0 ||
         volume_sweep(engine_volume(adoption->core->engine), is_scratch_owned, adoption, err) < 0)
-        log_warn("traces of dead boxes could not be removed", F("error", (const char *)err->text));
+        log_warn("traces of dead sandboxes could not be removed", F("error", (const char *)err->text));
     return store_idempotency_release_all(adoption->core->store, &released, err);
 }
 
