@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The core's records as the clients want to read them. Pure: records in, JSON out. Each writes one object. */
+/*
+ * What the core tells, as the clients want to read it. Pure: values in, JSON out. Each writes one object.
+ * Threads: one per object.
+ */
 #pragma once
 #include "core/account/account.h"
 #include "core/snapshot/checkpoint.h"
