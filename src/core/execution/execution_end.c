@@ -232,11 +232,14 @@ static int record_end(struct sandbox *sandbox, struct execution *execution,
                       struct error *err)
 {
     autotransaction together = {0};
+    bool is_put;
 
-    if (store_begin(sandbox->sandboxes->store, STORE_FAST, &together, err) < 0 ||
-        put_end(sandbox, execution, ended, err) < 0 || put_effect(sandbox, ended, effect, err) < 0)
-        return -1;
-    return store_commit(&together, err);
+    do
+        is_put = store_begin(sandbox->sandboxes->store, STORE_FAST, &together, err) == 0 &&
+                 put_end(sandbox, execution, ended, err) == 0 &&
+                 put_effect(sandbox, ended, effect, err) == 0 && store_commit(&together, err) == 0;
+    while (!is_put && store_again(&together, err));
+    return is_put ? 0 : -1;
 }
 
 void execution_collect(struct sandbox *sandbox, uint32_t number)

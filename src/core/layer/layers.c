@@ -53,28 +53,33 @@ int layers_use(struct core *core, const char *packed, const char *user, struct e
 int layers_hold(struct layers_hold *hold, const char *packed, struct error *err)
 {
     autotransaction together = {0};
+    bool is_put;
 
     if (!hold->user[0])
         (void)id_make(hold->user);
-    if (store_begin(hold->core->store, STORE_FAST, &together, err) < 0)
-        return -1;
-    if (layers_use(hold->core, packed, hold->user, err) < 0)
-        return error_is(err, ERROR_CONFLICT)
-                   ? error_set(err, ERROR_NOT_FOUND, "files were removed meanwhile")
-                   : -1;
-    return store_commit(&together, err);
+    do
+        is_put = store_begin(hold->core->store, STORE_FAST, &together, err) == 0 &&
+                 layers_use(hold->core, packed, hold->user, err) == 0 &&
+                 store_commit(&together, err) == 0;
+    while (!is_put && store_again(&together, err));
+    if (!is_put && error_is(err, ERROR_CONFLICT))
+        error_set(err, ERROR_NOT_FOUND, "files were removed meanwhile");
+    return is_put ? 0 : -1;
 }
 
 void layers_let_go(struct layers_hold *hold)
 {
     struct error ignored = {0};
     autotransaction together = {0};
+    bool is_put;
 
     if (!hold->user[0])
         return;
-    if (store_begin(hold->core->store, STORE_FAST, &together, &ignored) == 0 &&
-        store_layer_release(hold->core->store, hold->user, &ignored) == 0)
-        (void)store_commit(&together, &ignored); // else the next start does
+    do
+        is_put = store_begin(hold->core->store, STORE_FAST, &together, &ignored) == 0 &&
+                 store_layer_release(hold->core->store, hold->user, &ignored) == 0 &&
+                 store_commit(&together, &ignored) == 0;
+    while (!is_put && store_again(&together, &ignored)); // else the next start does
     hold->user[0] = '\0';
     layers_tidy(hold->core);
 }

@@ -62,29 +62,37 @@ static int find_parent(struct core *core, const char *sandbox_id, struct checkpo
     return 0;
 }
 
+static int put_record(struct sandbox *sandbox, const struct checkpoint_record *record,
+                      struct error *err)
+{
+    if (store_checkpoint_put(sandbox->sandboxes->store, record, err) == 0)
+        return 0;
+    if (!error_is(err, ERROR_CONFLICT))
+        return -1;
+    return error_refuse(err, ERROR_EXISTS, "checkpoint",
+                        "the sandbox has a checkpoint '%s' already", record->name);
+}
+
 /* In turn: when a sandbox ends, its checkpoints go, and none comes behind that. */
 static int put_in_turn(struct sandbox *sandbox, const struct checkpoint_record *record,
                        struct error *err)
 {
     struct event event = {.type = EVENT_CHECKPOINT, .reason = "created", .now = record->created_at};
+    uint64_t bytes = (uint64_t)record->size_bytes;
     autotransaction together = {0};
+    bool is_put;
 
     if (sandbox_is_over(sandbox))
         return sandbox_refuse_ending(err);
     event_fact(&event, "checkpoint", record->id);
     event_fact(&event, "name", record->name);
-    if (store_begin(sandbox->sandboxes->store, STORE_DURABLE, &together, err) < 0 ||
-        layers_put(sandbox->sandboxes->core, record->layer, (uint64_t)record->size_bytes,
-                   record->id, err) < 0)
-        return -1;
-    if (store_checkpoint_put(sandbox->sandboxes->store, record, err) < 0) {
-        if (error_is(err, ERROR_CONFLICT))
-            return error_refuse(err, ERROR_EXISTS, "checkpoint",
-                                "the sandbox has a checkpoint '%s' already", record->name);
-    }
-    if (event_put(sandbox, &event, err) < 0)
-        return -1;
-    return store_commit(&together, err);
+    do
+        is_put = store_begin(sandbox->sandboxes->store, STORE_DURABLE, &together, err) == 0 &&
+                 layers_put(sandbox->sandboxes->core, record->layer, bytes, record->id, err) == 0 &&
+                 put_record(sandbox, record, err) == 0 && event_put(sandbox, &event, err) == 0 &&
+                 store_commit(&together, err) == 0;
+    while (!is_put && store_again(&together, err));
+    return is_put ? 0 : -1;
 }
 
 static int put(struct sandbox *sandbox, const struct checkpoint_record *record, struct error *err)
@@ -162,16 +170,20 @@ int checkpoint_remove(struct core *core, const struct actor *actor, const char *
     autosandbox row = {0};
     autocheckpoint record = {0};
     autotransaction together = {0};
+    bool is_gone;
 
     if (lookup_record(core->sandboxes, actor, sandbox_id, &row, err) < 0 ||
         find(core, sandbox_id, reference, &record, err) < 0)
         return -1;
     if (row.state == SANDBOX_PAUSED)
         return refuse_paused(err);
-    if (store_begin(core->store, STORE_DURABLE, &together, err) < 0 ||
-        store_layer_release(core->store, record.id, err) < 0 ||
-        store_checkpoint_remove(core->store, record.id, err) < 0 ||
-        store_commit(&together, err) < 0)
+    do
+        is_gone = store_begin(core->store, STORE_DURABLE, &together, err) == 0 &&
+                  store_layer_release(core->store, record.id, err) == 0 &&
+                  store_checkpoint_remove(core->store, record.id, err) == 0 &&
+                  store_commit(&together, err) == 0;
+    while (!is_gone && store_again(&together, err));
+    if (!is_gone)
         return -1;
     layers_tidy(core);
     return 0;
@@ -183,7 +195,11 @@ static int put_restored(struct sandbox *sandbox, const struct checkpoint_record 
 {
     struct event event = {
         .type = EVENT_CHECKPOINT, .reason = "restored", .now = (int64_t)clock_wall_ms()};
+    const struct execution_ops *ops = sandbox->sandboxes->execution_ops;
+    unsigned parts = SANDBOX_PART_LIVING | SANDBOX_PART_BOX;
+    struct store *store = sandbox->sandboxes->store;
     autotransaction together = {0};
+    bool is_put;
 
     event_fact(&event, "checkpoint", record->id);
     event_fact(&event, "name", record->name);
@@ -194,14 +210,13 @@ static int put_restored(struct sandbox *sandbox, const struct checkpoint_record 
     next->scratch = xstrdup(scratch);
     next->box_slot = SANDBOX_NO_SLOT;
     next->updated_at = next->active_at = event.now;
-    if (store_begin(sandbox->sandboxes->store, STORE_DURABLE, &together, err) < 0 ||
-        sandbox->sandboxes->execution_ops->put_ends(sandbox, EXECUTION_CANCELLED, GONE_BACK,
-                                                    event.now, err) < 0 ||
-        store_sandbox_update(sandbox->sandboxes->store, next,
-                             SANDBOX_PART_LIVING | SANDBOX_PART_BOX, SANDBOX_ALIVE, err) < 0 ||
-        event_put(sandbox, &event, err) < 0)
-        return -1;
-    return store_commit(&together, err);
+    do
+        is_put = store_begin(store, STORE_DURABLE, &together, err) == 0 &&
+                 ops->put_ends(sandbox, EXECUTION_CANCELLED, GONE_BACK, event.now, err) == 0 &&
+                 store_sandbox_update(store, next, parts, SANDBOX_ALIVE, err) == 0 &&
+                 event_put(sandbox, &event, err) == 0 && store_commit(&together, err) == 0;
+    while (!is_put && store_again(&together, err));
+    return is_put ? 0 : -1;
 }
 
 static int record_restored(struct sandbox *sandbox, const struct checkpoint_record *record,

@@ -100,15 +100,18 @@ static int put_all(struct sandbox *sandbox, const struct actor *actor,
 {
     struct event event = {.type = EVENT_SNAPSHOT, .reason = "created", .now = record->created_at};
     autotransaction together = {0};
+    bool is_put;
 
     event_fact(&event, "snapshot", record->id);
     event_fact(&event, "name", record->name);
-    if (store_begin(sandbox->sandboxes->store, STORE_DURABLE, &together, err) < 0 ||
-        snapshot_put(sandbox->sandboxes->core, record, layer, bytes, err) < 0 ||
-        event_put(sandbox, &event, err) < 0 ||
-        once_finish(sandbox->sandboxes->accounts, actor, once, record->id, err) < 0)
-        return -1;
-    return store_commit(&together, err);
+    do
+        is_put = store_begin(sandbox->sandboxes->store, STORE_DURABLE, &together, err) == 0 &&
+                 snapshot_put(sandbox->sandboxes->core, record, layer, bytes, err) == 0 &&
+                 event_put(sandbox, &event, err) == 0 &&
+                 once_finish(sandbox->sandboxes->accounts, actor, once, record->id, err) == 0 &&
+                 store_commit(&together, err) == 0;
+    while (!is_put && store_again(&together, err));
+    return is_put ? 0 : -1;
 }
 
 /* What its sandbox was made from, deleted or not; left alone when it was a runtime. */
@@ -348,6 +351,7 @@ int snapshot_set_tag(struct core *core, const struct actor *actor, const char *i
 {
     autosnapshot record = {0};
     autotransaction together = {0};
+    bool is_put;
 
     if (snapshot_check_words(NULL, tag, err) < 0 ||
         snapshot_find_own(core, actor, id, &record, err) < 0)
@@ -355,13 +359,14 @@ int snapshot_set_tag(struct core *core, const struct actor *actor, const char *i
     free((char *)record.tag);
     record.tag = tag ? xstrdup(tag) : NULL;
     record.updated_at = (int64_t)clock_wall_ms();
-    if (store_begin(core->store, STORE_DURABLE, &together, err) < 0 ||
-        store_snapshot_update(core->store, &record, SNAPSHOT_PART_ABOUT,
-                              snapshot_in(SNAPSHOT_READY), err) < 0 ||
-        (tag && store_snapshot_take_tag(core->store, &record, err) < 0) ||
-        store_commit(&together, err) < 0)
-        return -1;
-    return snapshot_get(core, actor, id, out, err);
+    do
+        is_put = store_begin(core->store, STORE_DURABLE, &together, err) == 0 &&
+                 store_snapshot_update(core->store, &record, SNAPSHOT_PART_ABOUT,
+                                       snapshot_in(SNAPSHOT_READY), err) == 0 &&
+                 (!tag || store_snapshot_take_tag(core->store, &record, err) == 0) &&
+                 store_commit(&together, err) == 0;
+    while (!is_put && store_again(&together, err));
+    return is_put ? snapshot_get(core, actor, id, out, err) : -1;
 }
 
 int snapshot_find_own(struct core *core, const struct actor *actor, const char *id,
@@ -382,14 +387,19 @@ int snapshot_delete(struct core *core, const struct actor *actor, const char *id
 {
     autosnapshot record = {0};
     autotransaction together = {0};
+    bool is_gone;
 
     if (snapshot_find_own(core, actor, id, &record, err) < 0)
         return -1;
     record.state = SNAPSHOT_DELETED;
     record.deleted_at = record.updated_at = (int64_t)clock_wall_ms();
-    if (store_begin(core->store, STORE_DURABLE, &together, err) < 0 ||
-        store_snapshot_update(core->store, &record, SNAPSHOT_PART_STATE, 0, err) < 0 ||
-        store_layer_release(core->store, id, err) < 0 || store_commit(&together, err) < 0)
+    do
+        is_gone = store_begin(core->store, STORE_DURABLE, &together, err) == 0 &&
+                  store_snapshot_update(core->store, &record, SNAPSHOT_PART_STATE, 0, err) == 0 &&
+                  store_layer_release(core->store, id, err) == 0 &&
+                  store_commit(&together, err) == 0;
+    while (!is_gone && store_again(&together, err));
+    if (!is_gone)
         return -1;
     listings_forget(core->listings, id);
     snapshot_build_forget(core, id);

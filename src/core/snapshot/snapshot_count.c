@@ -16,26 +16,37 @@
 
 #define QUICK_ENTRIES 250 // looked at before a snapshot is there, a few microseconds each
 
-int snapshot_hold(struct core *core, struct snapshot_record *record, struct layers_hold *hold,
-                  struct error *err)
+static int put_hold(struct core *core, struct snapshot_record *record, const char *user,
+                    struct store_transaction *together, struct error *err)
 {
     autosnapshot now = {0};
-    autotransaction together = {0};
 
-    if (!hold->user[0])
-        (void)id_make(hold->user);
-    if (store_begin(core->store, STORE_FAST, &together, err) < 0)
+    if (store_begin(core->store, STORE_FAST, together, err) < 0)
         return -1;
     if (store_snapshot_get(core->store, record->id, &now, err) < 0)
         return error_is(err, ERROR_NOT_FOUND) ? error_missing(err, "snapshot", record->id) : -1;
     if (now.state != SNAPSHOT_READY)
         return error_missing(err, "snapshot", record->id);
-    if (layers_use(core, now.layers, hold->user, err) < 0 || store_commit(&together, err) < 0)
+    if (layers_use(core, now.layers, user, err) < 0 || store_commit(together, err) < 0)
         return -1;
     const char *before = record->layers;
     record->layers = now.layers;
     now.layers = before;
     return 0;
+}
+
+int snapshot_hold(struct core *core, struct snapshot_record *record, struct layers_hold *hold,
+                  struct error *err)
+{
+    autotransaction together = {0};
+    int result;
+
+    if (!hold->user[0])
+        (void)id_make(hold->user);
+    do
+        result = put_hold(core, record, hold->user, &together, err);
+    while (result < 0 && store_again(&together, err));
+    return result;
 }
 
 int snapshot_walk(struct core *core, const struct snapshot_record *record,

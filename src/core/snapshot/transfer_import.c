@@ -366,11 +366,14 @@ static int put(struct core *core, const struct snapshot_record *record, const ch
                struct error *err)
 {
     autotransaction together = {0};
+    bool is_put;
 
-    if (store_begin(core->store, STORE_DURABLE, &together, err) < 0 ||
-        snapshot_put(core, record, layer, (uint64_t)record->size_bytes, err) < 0)
-        return -1;
-    return store_commit(&together, err);
+    do
+        is_put = store_begin(core->store, STORE_DURABLE, &together, err) == 0 &&
+                 snapshot_put(core, record, layer, (uint64_t)record->size_bytes, err) == 0 &&
+                 store_commit(&together, err) == 0;
+    while (!is_put && store_again(&together, err));
+    return is_put ? 0 : -1;
 }
 
 static char *pack_env(const struct strings *about)
