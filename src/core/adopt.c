@@ -88,7 +88,7 @@ static int revive(struct sandbox *sandbox, const struct execution_record *record
         return -1;
     execution->is_input_cut = execution->input != NULL;
     if (record->stop_at)
-        execution->kill_at = (int64_t)clock_wall_ms();
+        execution->kill_ms = (int64_t)clock_monotonic_ms();
     if (record->kind == EXECUTION_JOB)
         sandbox->n_jobs++;
     else
@@ -245,12 +245,10 @@ static int take_over(struct adoption *adoption, struct sandbox *sandbox, struct 
     end_missing(sandbox, &roll);
     for (size_t i = 0; i < roll.n_exits; i++)
         execution_ended(sandbox, &roll.exits[i]);
-    (void)pthread_mutex_lock(&sandbox->box_lock);
-    int result = sandbox->box && !sandbox->is_box_over
-                     ? monitor_watch(adoption->core->sandboxes->monitor, sandbox, err)
-                     : 0;
-    sandbox_unlock_box(sandbox);
-    return result;
+    autobox held = sandbox_hold_box(sandbox);
+    if (!sandbox->box || sandbox->is_box_over)
+        return 0;
+    return monitor_watch(adoption->core->sandboxes->monitor, sandbox, err);
 }
 
 /* Records say running while nothing runs: a crash between two commits. */
@@ -278,7 +276,7 @@ static int reduce_to_files(struct adoption *adoption, struct sandbox *sandbox, s
     autotransaction together = {0};
     bool is_put;
 
-    (void)pthread_mutex_lock(&sandbox->record_lock);
+    autolock(&sandbox->record_lock);
     sandbox->record.box_slot = SANDBOX_NO_SLOT;
     if (sandbox->record.state == SANDBOX_RUNNING)
         sandbox->record.state = SANDBOX_IDLE;
@@ -291,7 +289,6 @@ static int reduce_to_files(struct adoption *adoption, struct sandbox *sandbox, s
     while (!is_put && store_again(&together, err));
     if (is_put)
         execution_end_all(sandbox, EXECUTION_FAILED, why, event.now);
-    (void)pthread_mutex_unlock(&sandbox->record_lock);
     adoption->adopted += is_put;
     return is_put ? 0 : -1;
 }

@@ -26,7 +26,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define REAPER_QUEUE 65536
+#define RECORDERS 4 // threads
+#define REAPERS 2
+#define REMOVERS 2
 #define LOCK_PATIENCE_MS 5000
 #define LOCK_STEP_MS 10
 
@@ -94,17 +96,30 @@ static int open_streams(struct core *core, struct error *err)
     return streams_open(core->store, core->hub, &settings, &core->streams, err);
 }
 
+/* Without bounds: there is at most one piece of work for each sandbox, layer or tree. */
+static int start_workers(struct core *core, struct error *err)
+{
+    const struct workers_settings recorders = {
+        .lane = {[WORKERS_SLOW] = {RECORDERS, WORKERS_UNBOUNDED, "recorder"}}};
+    const struct workers_settings reaper = {
+        .lane = {[WORKERS_SLOW] = {REAPERS, WORKERS_UNBOUNDED, "reaper"}}};
+    const struct workers_settings remover = {
+        .lane = {[WORKERS_SLOW] = {REMOVERS, WORKERS_UNBOUNDED, "remover"}}};
+
+    if (workers_new(&recorders, &core->recorders, err) < 0 ||
+        workers_new(&reaper, &core->reaper, err) < 0)
+        return -1;
+    return workers_new(&remover, &core->remover, err);
+}
+
 static int open_rooms(struct core *core, struct error *err)
 {
-    const struct workers_settings reaper = {
-        .lane = {[WORKERS_QUICK] = {2, REAPER_QUEUE}, [WORKERS_SLOW] = {2, REAPER_QUEUE}}};
-
     core->hub = hub_new();
     core->listings = listings_new(core->settings.data_dir);
     if (accounts_open(core->store, &core->accounts, err) < 0 || open_streams(core, err) < 0 ||
         runtimes_open(core->settings.data_dir, core->settings.default_runtime, &core->runtimes,
                       err) < 0 ||
-        workers_new(&reaper, &core->reaper, err) < 0 || background_new(&core->background, err) < 0)
+        start_workers(core, err) < 0 || background_new(&core->background, err) < 0)
         return -1;
     const struct sandboxes parts = {
         .settings = &core->settings,
@@ -115,7 +130,9 @@ static int open_rooms(struct core *core, struct error *err)
         .streams = core->streams,
         .runtimes = core->runtimes,
         .core = core,
+        .recorders = core->recorders,
         .reaper = core->reaper,
+        .remover = core->remover,
     };
     if (sandboxes_open(&parts, &core->sandboxes, err) < 0)
         return -1;
@@ -161,7 +178,10 @@ static void stop_rooms(struct core *core)
     if (core->executions)
         queue_stop(core->executions->queue);
     background_stop(core->background);
-    workers_free(core->reaper); // finishes what it has begun, so that nothing is left half ended
+    // Each finishes what it was given, so that nothing is left half ended; and gives work only to those below.
+    workers_free(core->recorders);
+    workers_free(core->reaper);
+    workers_free(core->remover);
 }
 
 void core_free(struct core *core)

@@ -40,7 +40,9 @@ struct core {
     struct engine *engine;
     struct listings *listings;
     struct background *background;
-    struct workers *reaper; // ends boxes, fills the pool
+    struct workers *recorders; // work through the mailboxes of sandboxes
+    struct workers *reaper;    // ends sandboxes and their boxes
+    struct workers *remover;   // removes trees of files
 };
 
 /*

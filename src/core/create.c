@@ -9,6 +9,7 @@
 #include "core/execution/execution_end.h"
 #include "core/execution/execution_launch.h"
 #include "core/execution/executions.h"
+#include "core/sandbox/mailbox.h"
 #include "core/sandbox/registry.h"
 #include "core/sandbox/sandbox.h"
 #include "core/sandbox/sandbox_box.h"
@@ -48,7 +49,6 @@ struct creation {
 
 /* The row of a sandbox that is kept goes to the disk while its box is launched. */
 struct put {
-    struct core *core;
     const struct sandbox_record *record;
     sem_t done;
     int result;
@@ -156,10 +156,9 @@ static char *merge_env(const char *below, const char *const *over)
 /* As the snapshot has them now: they may have been merged since it was looked up. */
 static void set_layers(struct sandbox *sandbox, const char *layers)
 {
-    (void)pthread_mutex_lock(&sandbox->lock); // the monitor sees it already
+    autolock(&sandbox->lock); // the monitor sees it already
     free((char *)sandbox->record.layers);
     sandbox->record.layers = xstrdup(layers);
-    (void)pthread_mutex_unlock(&sandbox->lock);
 }
 
 static int put_uses(struct creation *creation, struct store_transaction *together,
@@ -216,28 +215,24 @@ static int reserve(struct creation *creation, struct error *err)
     if (execution_prepare(creation->sandbox, creation->actor, request->command,
                           &creation->execution, err) < 0)
         return -1;
-    (void)pthread_mutex_lock(&creation->sandbox->lock); // the monitor sees it already
+    autolock(&creation->sandbox->lock); // the monitor sees it already
     creation->sandbox->n_executions = 1;
     creation->sandbox->record.execution_id = xstrdup(creation->execution->id);
-    (void)pthread_mutex_unlock(&creation->sandbox->lock);
     return 0;
 }
 
-static void put_row(void *data)
+static void put_row(struct sandbox *sandbox, void *data)
 {
     struct put *put = data;
-    put->result = store_sandbox_put(put->core->store, put->record, &put->err);
+    put->result = store_sandbox_put(sandbox->sandboxes->store, put->record, &put->err);
     (void)sem_post(&put->done);
 }
 
-static void start_put(struct core *core, const struct sandbox_record *record, struct put *put)
+static void start_put(struct sandbox *sandbox, const struct sandbox_record *record, struct put *put)
 {
-    struct error full = {0};
-    put->core = core;
     put->record = record;
     (void)sem_init(&put->done, 0, 0);
-    if (workers_submit(core->reaper, WORKERS_QUICK, put_row, put, &full) < 0)
-        put_row(put);
+    mailbox_post(sandbox, put_row, put);
 }
 
 static int await_put(struct creation *creation, struct put *put, struct error *err)
@@ -252,6 +247,19 @@ static int await_put(struct creation *creation, struct put *put, struct error *e
     return put->result;
 }
 
+/* Listens to it from here on. */
+static int set_box(struct creation *creation, struct pooled *pooled, struct error *err)
+{
+    struct sandbox *sandbox = creation->sandbox;
+    autobox held = sandbox_hold_box(sandbox);
+
+    sandbox->box = pooled->box;
+    sandbox->runtime_env = pooled->env;
+    if (!creation->execution)
+        box_prepare(sandbox->box, sandbox_next_number(sandbox));
+    return monitor_watch(sandbox->sandboxes->monitor, sandbox, err);
+}
+
 static int take_box(struct creation *creation, struct error *err)
 {
     struct sandbox *sandbox = creation->sandbox;
@@ -261,17 +269,10 @@ static int take_box(struct creation *creation, struct error *err)
     ending_help(creation->core->sandboxes);
     if (pool_take(creation->core->sandboxes->pool, &wanted, &pooled, err) < 0)
         return -1;
-    (void)pthread_mutex_lock(&sandbox->box_lock);
-    sandbox->box = pooled.box;
-    sandbox->runtime_env = pooled.env;
-    int result = monitor_watch(creation->core->sandboxes->monitor, sandbox, err);
-    if (!creation->execution)
-        box_prepare(sandbox->box, sandbox_next_number(sandbox));
-    sandbox_unlock_box(sandbox);
-    (void)pthread_mutex_lock(&sandbox->lock);
+    int result = set_box(creation, &pooled, err);
+    autolock(&sandbox->lock);
     sandbox->record.box_slot = box_slot(pooled.box);
     sandbox->record.scratch = pooled.scratch[0] ? xstrdup(pooled.scratch) : NULL;
-    (void)pthread_mutex_unlock(&sandbox->lock);
     return result;
 }
 
@@ -285,7 +286,7 @@ static int make_box(struct creation *creation, struct error *err)
         return take_box(creation, err);
     autosandbox early = {0}; // the live one gets its box's fields meanwhile
     sandbox_record_copy(&early, &creation->sandbox->record);
-    start_put(creation->core, &early, &put);
+    start_put(creation->sandbox, &early, &put);
     int result = take_box(creation, err);
     if (await_put(creation, &put, &later) < 0 && result == 0) {
         *err = later;
@@ -312,6 +313,14 @@ static int make_dir(int conversation, const char *path, struct error *err)
     return path ? files_mkdir(conversation, path, 0755, FILES_PARENTS, err) : 0;
 }
 
+/* From the root, since the working directory may not be there yet. */
+static int open_root(struct creation *creation, int *conversation, struct error *err)
+{
+    autobox held = sandbox_use_box(creation->sandbox, err);
+
+    return held ? box_files(held->box, creation->request->box_user, "/", conversation, err) : -1;
+}
+
 /* Starting a command makes its directory; everything else needs files to be talked about. */
 static int populate(struct creation *creation, struct error *err)
 {
@@ -321,12 +330,8 @@ static int populate(struct creation *creation, struct error *err)
 
     if (request->mode == SANDBOX_ONE_SHOT && request->n_files + n_more == 0)
         return 0;
-    // From the root, since the working directory may not be there yet.
-    if (sandbox_lock_box(creation->sandbox, err) < 0)
-        return -1;
-    int result = box_files(creation->sandbox->box, request->box_user, "/", &conversation, err);
-    sandbox_unlock_box(creation->sandbox);
-    if (result < 0 || files_set_timeout(conversation, FILE_TIMEOUT_MS, err) < 0 ||
+    if (open_root(creation, &conversation, err) < 0 ||
+        files_set_timeout(conversation, FILE_TIMEOUT_MS, err) < 0 ||
         make_dir(conversation, request->home, err) < 0 ||
         make_dir(conversation, request->working_directory, err) < 0)
         return -1;
@@ -395,11 +400,9 @@ static int record_all(struct creation *creation, struct sandbox_info *out,
     autosandbox next = {0}, made = {0};
     autoexecution started = {0};
 
-    (void)pthread_mutex_lock(&creation->sandbox->record_lock);
-    if (put_all(creation, &next, err) < 0) {
-        (void)pthread_mutex_unlock(&creation->sandbox->record_lock);
+    autolock(&creation->sandbox->record_lock);
+    if (put_all(creation, &next, err) < 0)
         return -1;
-    }
     creation->is_put = true;
     sandbox_change(creation->sandbox, &next);
     sandbox_touch(creation->sandbox);
@@ -407,9 +410,7 @@ static int record_all(struct creation *creation, struct sandbox_info *out,
     if (creation->execution && first)
         execution_copy(creation->execution, &started);
     if (creation->execution)
-        execution_recorded(creation->sandbox, creation->execution); // releases record_lock
-    else
-        (void)pthread_mutex_unlock(&creation->sandbox->record_lock);
+        execution_recorded(creation->sandbox, creation->execution);
     sandbox_info_take(out, &made);
     if (creation->execution && first)
         execution_info_take(first, &started);
@@ -423,7 +424,11 @@ static int create(struct creation *creation, struct sandbox_info *out, struct ex
         return -1;
     if (creation->execution && execution_spawn(creation->sandbox, creation->execution, err) < 0)
         return -1;
-    return record_all(creation, out, first, err);
+    if (record_all(creation, out, first, err) < 0)
+        return -1;
+    if (creation->execution)
+        execution_end_early(creation->sandbox, creation->execution);
+    return 0;
 }
 
 /* What had got a row stays known as failed; nothing else is left. */

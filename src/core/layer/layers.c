@@ -139,7 +139,7 @@ static void tidy(void *data)
 void layers_tidy(struct core *core)
 {
     struct error ignored = {0};
-    (void)workers_submit(core->reaper, WORKERS_SLOW, tidy, core, &ignored);
+    (void)workers_submit(core->remover, WORKERS_SLOW, tidy, core, &ignored);
 }
 
 static bool is_known(const char *name, void *data)

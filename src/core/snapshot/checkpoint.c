@@ -97,9 +97,8 @@ static int put_in_turn(struct sandbox *sandbox, const struct checkpoint_record *
 
 static int put(struct sandbox *sandbox, const struct checkpoint_record *record, struct error *err)
 {
-    (void)pthread_mutex_lock(&sandbox->record_lock);
+    autolock(&sandbox->record_lock);
     int result = put_in_turn(sandbox, record, err);
-    (void)pthread_mutex_unlock(&sandbox->record_lock);
     return result;
 }
 
@@ -224,14 +223,13 @@ static int record_restored(struct sandbox *sandbox, const struct checkpoint_reco
 {
     autosandbox next = {0};
 
-    (void)pthread_mutex_lock(&sandbox->record_lock);
+    autolock(&sandbox->record_lock);
     int result = put_restored(sandbox, record, scratch, &next, err);
     if (result == 0) {
         sandbox->sandboxes->execution_ops->end_all(sandbox, EXECUTION_CANCELLED, GONE_BACK,
                                                    next.updated_at);
         sandbox_change(sandbox, &next);
     }
-    (void)pthread_mutex_unlock(&sandbox->record_lock);
     return result;
 }
 
@@ -249,14 +247,12 @@ static int hold_layer(struct layers_hold *hold, const struct checkpoint_record *
 /* From here on nobody else touches it until it is there again, and no command is recorded that began before. */
 static int leave_era(struct sandbox *sandbox, struct error *err)
 {
-    (void)pthread_mutex_lock(&sandbox->record_lock);
-    (void)pthread_mutex_lock(&sandbox->lock);
-    int result = lifecycle_take(&sandbox->record, STEP_PAUSE, NULL, (int64_t)clock_wall_ms(), err);
-    sandbox->restore_count += result == 0;
-    (void)pthread_cond_broadcast(&sandbox->changed);
-    (void)pthread_mutex_unlock(&sandbox->lock);
-    (void)pthread_mutex_unlock(&sandbox->record_lock);
-    return result;
+    autolock(&sandbox->record_lock);
+    if (sandbox_take_step(sandbox, STEP_PAUSE, NULL, err) < 0)
+        return -1;
+    autolock(&sandbox->lock);
+    sandbox->restore_count++;
+    return 0;
 }
 
 /*
@@ -285,6 +281,14 @@ static int exchange_files(struct sandbox *sandbox, const struct checkpoint_recor
     return 0;
 }
 
+static int exchange_held(struct sandbox *sandbox, const struct checkpoint_record *record,
+                         const char *scratch, struct error *err)
+{
+    autobox held = sandbox_hold_box(sandbox);
+
+    return exchange_files(sandbox, record, scratch, err);
+}
+
 static int go_back(struct sandbox *sandbox, const struct checkpoint_record *record,
                    struct error *err)
 {
@@ -298,14 +302,12 @@ static int go_back(struct sandbox *sandbox, const struct checkpoint_record *reco
     if (layer_restore(volume, record->layer, (uint64_t)record->size_bytes, scratch, &limits, err) <
         0)
         return layers_explain(err);
-    (void)pthread_mutex_lock(&sandbox->box_lock);
-    int result = exchange_files(sandbox, record, scratch, err);
-    sandbox_unlock_box(sandbox);
-    if (result < 0)
+    if (exchange_held(sandbox, record, scratch, err) < 0) {
         (void)volume_scratch_remove(volume, scratch, &ignored); // else swept
-    else
-        hub_announce(sandbox->sandboxes->hub, sandbox->id);
-    return result;
+        return -1;
+    }
+    hub_announce(sandbox->sandboxes->hub, sandbox->id);
+    return 0;
 }
 
 int checkpoint_restore(struct core *core, const struct actor *actor, const char *sandbox_id,
@@ -319,7 +321,7 @@ int checkpoint_restore(struct core *core, const struct actor *actor, const char 
         not_while_paused(sandbox, err) < 0 || find(core, sandbox_id, reference, &record, err) < 0 ||
         hold_layer(&hold, &record, err) < 0)
         return -1;
-    if (!sandbox->record.scratch)
+    if (sandbox->record.mode == SANDBOX_ONE_SHOT)
         return error_set(err, ERROR_CONFLICT, "a one-shot sandbox cannot go back");
     if (leave_era(sandbox, err) < 0)
         return -1;

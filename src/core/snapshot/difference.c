@@ -70,13 +70,12 @@ static int find_now(struct sandbox *sandbox, struct moment *out, struct error *e
         out->layers = put_on_top(name, below);
         return 0;
     }
-    (void)pthread_mutex_lock(&sandbox->box_lock);
-    const char *scratch = sandbox->record.scratch;
-    if (!scratch && sandbox->box)
-        scratch = box_scratch(sandbox->box);
-    (void)snprintf(out->scratch, sizeof out->scratch, "%s", scratch ? scratch : "");
-    sandbox_unlock_box(sandbox);
     out->layers = xstrdup(below ? below : "");
+    autofree char *scratch = sandbox_scratch(sandbox);
+    autobox held = sandbox_share_box(sandbox);
+    if (!scratch && sandbox->box)
+        scratch = xstrdup(box_scratch(sandbox->box));
+    (void)snprintf(out->scratch, sizeof out->scratch, "%s", scratch ? scratch : "");
     return 0;
 }
 
