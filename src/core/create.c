@@ -27,7 +27,6 @@
 #include "base/strings.h"
 #include "store/checkpoints.h"
 #include "engine/files.h"
-#include "engine/limits.h"
 #include "runtime/catalog.h"
 
 #include <semaphore.h>
@@ -74,7 +73,7 @@ static int check(const struct sandbox_request *request, struct error *err)
     if (check_path(request->home, "home", err) < 0 ||
         check_path(request->working_directory, "working directory", err) < 0)
         return -1;
-    return limits_check(request->memory_bytes, request->cpu_millicores, request->disk_bytes, err);
+    return limits_check(&request->limits, err);
 }
 
 static int64_t either(int64_t wanted, int64_t standard)
@@ -99,6 +98,8 @@ static struct sandbox_record describe(const struct creation *creation, const cha
     const struct core_settings *settings = &creation->core->settings;
     int64_t now = (int64_t)clock_wall_ms();
 
+    const struct limits limits = limits_or_default(&request->limits, &settings->limits);
+
     return (struct sandbox_record){
         .id = id,
         .owner = actor_owner(creation->actor),
@@ -117,11 +118,10 @@ static struct sandbox_record describe(const struct creation *creation, const cha
         .box_user = request->box_user,
         .home = request->home,
         .working_directory = request->working_directory,
-        .memory_bytes = request->memory_bytes ? request->memory_bytes : settings->memory_bytes,
-        .cpu_millicores =
-            request->cpu_millicores ? request->cpu_millicores : settings->cpu_millicores,
-        .disk_bytes = request->disk_bytes ? request->disk_bytes : settings->disk_bytes,
-        .max_processes = request->max_processes ? request->max_processes : settings->max_processes,
+        .memory_bytes = limits.memory_bytes,
+        .cpu_millicores = limits.cpu_millicores,
+        .disk_bytes = limits.disk_bytes,
+        .max_processes = limits.max_processes,
         .env = own_env,
         .idle_timeout_ms = either(request->idle_timeout_ms, settings->idle_timeout_ms),
         .execution_timeout_ms =

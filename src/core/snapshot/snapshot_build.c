@@ -225,8 +225,8 @@ static int build(struct workshop *workshop, struct snapshot_record *record,
     uint64_t bytes = 0;
     struct error ignored = {0};
 
-    if (workshop_open(workshop, record->runtime, (uint64_t)workshop->core->settings.disk_bytes,
-                      err) < 0 ||
+    if (workshop_open(workshop, record->runtime,
+                      (uint64_t)workshop->core->settings.limits.disk_bytes, err) < 0 ||
         unpack(workshop, record->id, content->directory, err) < 0 ||
         workshop_save(workshop, layers_name(layer), &bytes, err) < 0)
         return error_wrap(err, "build snapshot '%s'", record->name);

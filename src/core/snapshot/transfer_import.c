@@ -431,7 +431,7 @@ static int record_it(struct importing *importing, const struct actor *actor,
  */
 static int measure_room(struct core *core, int archive_fd, uint64_t *room, struct error *err)
 {
-    uint64_t usual = (uint64_t)core->settings.disk_bytes;
+    uint64_t usual = (uint64_t)core->settings.limits.disk_bytes;
     struct volume_space space;
     struct stat info;
 

@@ -14,7 +14,8 @@ int workshop_open(struct workshop *workshop, const char *runtime, uint64_t disk_
     const struct core_settings *settings = &workshop->core->settings;
     const struct pool_request request = {
         .runtime = runtime,
-        .limits = {(uint64_t)settings->memory_bytes, 0, (uint32_t)settings->max_processes},
+        .limits = {(uint64_t)settings->limits.memory_bytes, 0,
+                   (uint32_t)settings->limits.max_processes},
         .disk = {.bytes = disk_bytes},
     };
     return pool_take(workshop->core->sandboxes->pool, &request, &workshop->pooled, err);

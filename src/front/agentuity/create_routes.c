@@ -236,9 +236,9 @@ static int64_t limit_of(const struct size_field *field)
 
 static void fill_limits(const struct create_body *body, struct sandbox_request *out)
 {
-    out->memory_bytes = limit_of(&body->resources.memory);
-    out->cpu_millicores = limit_of(&body->resources.cpu);
-    out->disk_bytes = limit_of(&body->resources.disk);
+    out->limits.memory_bytes = limit_of(&body->resources.memory);
+    out->limits.cpu_millicores = limit_of(&body->resources.cpu);
+    out->limits.disk_bytes = limit_of(&body->resources.disk);
     out->idle_timeout_ms = timeout_of(&body->timeout.idle);
     out->execution_timeout_ms = timeout_of(&body->timeout.execution);
     out->paused_timeout_ms = timeout_of(&body->timeout.paused);
