@@ -392,7 +392,8 @@ int adopt_all(struct core *core, struct error *err)
             queue_adopt(core->executions->queue, &adoption.commands.rows[i]);
     }
     end_unowned(&adoption);
-    if (sweep(&adoption, err) < 0 || layers_sweep(core, err) < 0 || snapshot_sweep(core, err) < 0)
+    if (sweep(&adoption, err) < 0 || layers_sweep(core->layers, err) < 0 ||
+        snapshot_sweep(core->snapshots, err) < 0)
         return -1;
     if (adoption.adopted + adoption.ended + adoption.failed > 0)
         log_info("took over from an earlier server", F("sandboxes", adoption.adopted),

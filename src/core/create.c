@@ -173,7 +173,7 @@ static int put_uses(struct creation *creation, struct store_transaction *togethe
     if (now.state != SNAPSHOT_READY)
         return error_missing(err, "snapshot", now.id);
     set_layers(creation->sandbox, now.layers);
-    if (layers_use(core, now.layers, creation->sandbox->id, err) < 0)
+    if (layers_use(core->layers, now.layers, creation->sandbox->id, err) < 0)
         return -1;
     return store_commit(together, err);
 }
@@ -186,7 +186,8 @@ static int hold_layers(struct creation *creation, struct error *err)
 
     if (!creation->snapshot.id)
         return 0;
-    if (merge_for_start(creation->core, creation->snapshot.id, creation->snapshot.layers, err) < 0)
+    if (merge_for_start(creation->core->snapshots, creation->snapshot.id, creation->snapshot.layers,
+                        err) < 0)
         return -1;
     do
         result = put_uses(creation, &together, err);
@@ -444,7 +445,7 @@ static void abandon(struct creation *creation, const struct error *why)
     ending_abandon(sandbox, creation->is_put, creation->is_known, why->text);
     if (creation->snapshot.id &&
         store_layer_release(creation->core->store, sandbox->id, &ignored) == 0)
-        layers_tidy(creation->core);
+        layers_remove_unused_later(creation->core->layers);
 }
 
 static void creation_clear(struct creation *creation)
@@ -485,8 +486,8 @@ int sandbox_create(struct core *core, const struct actor *actor,
         return -1;
     if (!is_new)
         return recall(core, actor, earlier, out, first, err);
-    if (request->snapshot &&
-        snapshot_find_ready(core, actor, request->snapshot, &creation.snapshot, err) < 0) {
+    if (request->snapshot && snapshot_find_ready(core->snapshots, actor, request->snapshot,
+                                                 &creation.snapshot, err) < 0) {
         once_release(core->accounts, actor, request->once);
         return -1;
     }

@@ -269,7 +269,7 @@ static int record_end(struct sandbox *sandbox, enum lifecycle_step step, const c
         return -1;
     hub_announce(sandbox->sandboxes->hub, sandbox->id);
     if (may_hold_layers(&sandbox->record))
-        layers_tidy(sandbox->sandboxes->core);
+        layers_remove_unused_later(sandbox->sandboxes->layers);
     return 0;
 }
 

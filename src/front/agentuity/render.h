@@ -9,6 +9,7 @@
 #include "core/snapshot/difference.h"
 #include "core/event/event.h"
 #include "core/event/event_info.h"
+#include "core/execution/execution_info.h"
 #include "core/sandbox/sandbox.h"
 #include "core/snapshot/snapshot.h"
 #include "data/json_writer.h"
