@@ -145,7 +145,7 @@ int execution_enqueue(struct executions *executions, const struct actor *actor,
     if (check_waiting(request, err) < 0 ||
         lookup_sandbox(executions->sandboxes, actor, sandbox_id, &sandbox, err) < 0)
         return -1;
-    sandbox_touch(sandbox); // before its state is looked at: see live_rest
+    sandbox_touch(sandbox); // before its state is looked at: see sandbox_rest
     if (queue_reserve(executions->queue, err) < 0)
         return -1;
     if (execution_enter(sandbox, request->kind, &restore_count, &was_paused, err) < 0) {
