@@ -4,6 +4,7 @@
 
 #include "base/buffer.h"
 #include "base/mem.h"
+#include "base/strings.h"
 #include "engine/kernel.h"
 #include "engine/launch.h"
 #include "engine/link.h"
@@ -146,16 +147,6 @@ static int receive_started(struct box *box, int sock, uint32_t id, int *tty_fd, 
     return 0;
 }
 
-static int check_env(const char *const *env, struct error *err)
-{
-    for (; env && *env; env++) {
-        if (**env == '=' || !strchr(*env, '='))
-            return error_set(err, ERROR_INVALID, "environment entry '%.80s' is not NAME=VALUE",
-                             *env);
-    }
-    return 0;
-}
-
 /* Pipes are made private to us; the guest must be able to open its own again, as /dev/stdout. */
 static void open_pipes(const struct process_spec *spec)
 {
@@ -242,7 +233,7 @@ int box_spawn(struct box *box, const struct process_spec *spec, int *tty_fd, str
         return error_set(err, ERROR_INVALID, "the command is empty");
     if (spec->id == 0)
         return error_set(err, ERROR_INVALID, "a process needs an id other than 0");
-    if (check_env(spec->env, err) < 0)
+    if (strings_check_env(spec->env, err) < 0)
         return -1;
     leaf_name(spec->id, name, sizeof name);
     if (!box->is_one_shot && !take_ahead(box, spec->id, &leaf) &&

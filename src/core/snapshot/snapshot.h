@@ -5,7 +5,7 @@
  */
 #pragma once
 #include "core/account/actor.h"
-#include "core/execution/execution.h"
+#include "core/account/once.h"
 #include "store/snapshots.h"
 
 struct snapshots; // snapshots.h

@@ -5,6 +5,7 @@
 #include "core/snapshot/checkpoint.h"
 #include "core/snapshot/difference.h"
 #include "core/event/event.h"
+#include "core/execution/execution.h"
 #include "core/sandbox/sandbox.h"
 #include "core/snapshot/snapshot.h"
 #include "data/json_writer.h"

@@ -3,7 +3,7 @@
 #include "core/sandbox/sandbox_event.h"
 
 #include "core/sandbox/statistics.h"
-#include "core_rig.h"
+#include "../core_rig.h"
 
 static void put_sandbox(struct core *core, const char *id, enum sandbox_state state,
                         const char *tenant)
