@@ -109,11 +109,11 @@ int error_path(struct error *err, const char *format, ...) __attribute__((format
 /* Puts what the caller was doing in front: "start box 'b7': open memory.max: ...". */
 int error_wrap(struct error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* "there is no sandbox 'x'": ERROR_NOT_FOUND, about the noun, a literal. */
+int error_missing(struct error *err, const char *noun, const char *id);
+
 /* Names the thing it is about; must be a literal. */
 int error_about(struct error *err, const char *noun);
-
-/* "there is no sandbox 'x'": ERROR_NOT_FOUND, with the noun, a literal. */
-int error_missing(struct error *err, const char *noun, const char *id);
 
 /* Says what an error of a lower layer means in this one's terms: its sentence and errno stay. */
 int error_restate(struct error *err, enum error_reason reason, const char *noun);

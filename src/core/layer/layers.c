@@ -77,29 +77,34 @@ int layers_use(struct layers *layers, const char *packed, const char *user, stru
 int layers_pin(struct layers_pin *pin, const char *packed, struct error *err)
 {
     autotransaction together = {0};
+    bool is_put;
 
     if (!pin->user[0])
         (void)id_make(pin->user);
-    if (store_begin(pin->layers->store, STORE_FAST, &together, err) < 0)
-        return -1;
-    if (layers_use(pin->layers, packed, pin->user, err) < 0)
-        return error_is(err, ERROR_CONFLICT)
-                   ? error_set(err, ERROR_NOT_FOUND, "files were removed meanwhile")
-                   : -1;
-    return store_commit(&together, err);
+    do
+        is_put = store_begin(pin->layers->store, STORE_FAST, &together, err) == 0 &&
+                 layers_use(pin->layers, packed, pin->user, err) == 0 &&
+                 store_commit(&together, err) == 0;
+    while (!is_put && store_again(&together, err));
+    if (!is_put && error_is(err, ERROR_CONFLICT))
+        error_set(err, ERROR_NOT_FOUND, "files were removed meanwhile");
+    return is_put ? 0 : -1;
 }
 
 void layers_unpin(struct layers_pin *pin)
 {
     struct error ignored = {0};
     autotransaction together = {0};
+    bool is_put;
 
     if (!pin->user[0])
         return;
-    if (store_begin(pin->layers->store, STORE_FAST, &together, &ignored) == 0 &&
-        store_layer_release(pin->layers->store, pin->user, &ignored) == 0)
-        (void)store_commit(&together, &ignored); // else the next start does
-    pin->user[0] = '\0';
+    do
+        is_put = store_begin(pin->layers->store, STORE_FAST, &together, &ignored) == 0 &&
+                 store_layer_release(pin->layers->store, pin->user, &ignored) == 0 &&
+                 store_commit(&together, &ignored) == 0;
+    while (!is_put && store_again(&together, &ignored)); // else the next start does
+    pin->user[0] = 0;
     layers_remove_unused_later(pin->layers);
 }
 

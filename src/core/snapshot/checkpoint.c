@@ -68,26 +68,37 @@ static int refuse_name(const char *name, struct error *err)
                         "the sandbox has a checkpoint '%s' already", name);
 }
 
+static int put_record(struct snapshots *snapshots, const struct checkpoint_record *record,
+                      struct error *err)
+{
+    if (store_checkpoint_put(snapshots->store, record, err) == 0)
+        return 0;
+    if (!error_is(err, ERROR_CONFLICT))
+        return -1;
+    return error_refuse(err, ERROR_EXISTS, "checkpoint", "the sandbox has a checkpoint %s already",
+                        record->name);
+}
+
 /* Under record_lock: when a sandbox ends its checkpoints are removed, and none may come after that. */
 static int put_under_lock(struct snapshots *snapshots, struct sandbox *sandbox,
                           const struct checkpoint_record *record, struct error *err)
 {
     struct event event = {.type = EVENT_CHECKPOINT, .reason = "created", .now = record->created_at};
+    uint64_t bytes = (uint64_t)record->size_bytes;
     autotransaction together = {0};
+    bool is_put;
 
     if (sandbox_is_over(sandbox))
         return sandbox_refuse_ending(err);
     event_fact(&event, "checkpoint", record->id);
     event_fact(&event, "name", record->name);
-    if (store_begin(sandbox->sandboxes->store, STORE_DURABLE, &together, err) < 0 ||
-        layers_put(snapshots->layers, record->layer, (uint64_t)record->size_bytes, record->id,
-                   err) < 0)
-        return -1;
-    if (store_checkpoint_put(sandbox->sandboxes->store, record, err) < 0)
-        return error_is(err, ERROR_CONFLICT) ? refuse_name(record->name, err) : -1;
-    if (event_put(sandbox, &event, err) < 0)
-        return -1;
-    return store_commit(&together, err);
+    do
+        is_put = store_begin(snapshots->store, STORE_DURABLE, &together, err) == 0 &&
+                 layers_put(snapshots->layers, record->layer, bytes, record->id, err) == 0 &&
+                 put_record(snapshots, record, err) == 0 && event_put(sandbox, &event, err) == 0 &&
+                 store_commit(&together, err) == 0;
+    while (!is_put && store_again(&together, err));
+    return is_put ? 0 : -1;
 }
 
 static int put(struct snapshots *snapshots, struct sandbox *sandbox,
@@ -159,16 +170,20 @@ int checkpoint_remove(struct snapshots *snapshots, const struct actor *actor,
     autosandbox row = {0};
     autocheckpoint record = {0};
     autotransaction together = {0};
+    bool is_gone;
 
     if (lookup_record(snapshots->sandboxes, actor, sandbox_id, &row, err) < 0 ||
         find(snapshots, sandbox_id, reference, &record, err) < 0)
         return -1;
     if (row.state == SANDBOX_PAUSED)
         return refuse_paused(err);
-    if (store_begin(snapshots->store, STORE_DURABLE, &together, err) < 0 ||
-        store_layer_release(snapshots->store, record.id, err) < 0 ||
-        store_checkpoint_remove(snapshots->store, record.id, err) < 0 ||
-        store_commit(&together, err) < 0)
+    do
+        is_gone = store_begin(snapshots->store, STORE_DURABLE, &together, err) == 0 &&
+                  store_layer_release(snapshots->store, record.id, err) == 0 &&
+                  store_checkpoint_remove(snapshots->store, record.id, err) == 0 &&
+                  store_commit(&together, err) == 0;
+    while (!is_gone && store_again(&together, err));
+    if (!is_gone)
         return -1;
     layers_remove_unused_later(snapshots->layers);
     return 0;
@@ -180,7 +195,11 @@ static int put_restored(struct sandbox *sandbox, const struct checkpoint_record 
 {
     struct event event = {
         .type = EVENT_CHECKPOINT, .reason = "restored", .now = (int64_t)clock_wall_ms()};
+    const struct execution_ops *ops = sandbox->sandboxes->execution_ops;
+    unsigned parts = SANDBOX_PART_LIVING | SANDBOX_PART_BOX;
+    struct store *store = sandbox->sandboxes->store;
     autotransaction together = {0};
+    bool is_put;
 
     event_fact(&event, "checkpoint", record->id);
     event_fact(&event, "name", record->name);
@@ -191,14 +210,13 @@ static int put_restored(struct sandbox *sandbox, const struct checkpoint_record 
     next->scratch = xstrdup(scratch);
     next->box_slot = SANDBOX_NO_SLOT;
     next->updated_at = next->active_at = event.now;
-    if (store_begin(sandbox->sandboxes->store, STORE_DURABLE, &together, err) < 0 ||
-        sandbox->sandboxes->execution_ops->put_ends(sandbox, EXECUTION_CANCELLED, GONE_BACK,
-                                                    event.now, err) < 0 ||
-        store_sandbox_update(sandbox->sandboxes->store, next,
-                             SANDBOX_PART_LIVING | SANDBOX_PART_BOX, SANDBOX_ALIVE, err) < 0 ||
-        event_put(sandbox, &event, err) < 0)
-        return -1;
-    return store_commit(&together, err);
+    do
+        is_put = store_begin(store, STORE_DURABLE, &together, err) == 0 &&
+                 ops->put_ends(sandbox, EXECUTION_CANCELLED, GONE_BACK, event.now, err) == 0 &&
+                 store_sandbox_update(store, next, parts, SANDBOX_ALIVE, err) == 0 &&
+                 event_put(sandbox, &event, err) == 0 && store_commit(&together, err) == 0;
+    while (!is_put && store_again(&together, err));
+    return is_put ? 0 : -1;
 }
 
 static int record_restored(struct sandbox *sandbox, const struct checkpoint_record *record,

@@ -51,13 +51,16 @@ static int put_in_place(struct merging *merging, const struct layer_record *laye
 {
     struct store *store = merging->snapshots->store;
     autotransaction together = {0};
+    bool is_put;
 
-    if (store_begin(store, STORE_DURABLE, &together, err) < 0 ||
-        (is_new && store_layer_put(store, layer, err) < 0) ||
-        store_chain_replace(store, layer->name, merging->merged_of, merging->names, n_changed,
-                            err) < 0)
-        return -1;
-    return *n_changed ? store_commit(&together, err) : 0;
+    do
+        is_put = store_begin(store, STORE_DURABLE, &together, err) == 0 &&
+                 (!is_new || store_layer_put(store, layer, err) == 0) &&
+                 store_chain_replace(store, layer->name, merging->merged_of, merging->names,
+                                     n_changed, err) == 0 &&
+                 (*n_changed == 0 || store_commit(&together, err) == 0);
+    while (!is_put && store_again(&together, err));
+    return is_put ? 0 : -1;
 }
 
 /* A new layer has no row until it has users, so a crash leaves nothing that the next start does not sweep. */

@@ -99,15 +99,18 @@ static int put_all(struct snapshots *snapshots, struct sandbox *sandbox, const s
 {
     struct event event = {.type = EVENT_SNAPSHOT, .reason = "created", .now = record->created_at};
     autotransaction together = {0};
+    bool is_put;
 
     event_fact(&event, "snapshot", record->id);
     event_fact(&event, "name", record->name);
-    if (store_begin(sandbox->sandboxes->store, STORE_DURABLE, &together, err) < 0 ||
-        snapshot_put(snapshots, record, layer, bytes, err) < 0 ||
-        event_put(sandbox, &event, err) < 0 ||
-        once_finish(snapshots->accounts, actor, once, record->id, err) < 0)
-        return -1;
-    return store_commit(&together, err);
+    do
+        is_put = store_begin(snapshots->store, STORE_DURABLE, &together, err) == 0 &&
+                 snapshot_put(snapshots, record, layer, bytes, err) == 0 &&
+                 event_put(sandbox, &event, err) == 0 &&
+                 once_finish(snapshots->accounts, actor, once, record->id, err) == 0 &&
+                 store_commit(&together, err) == 0;
+    while (!is_put && store_again(&together, err));
+    return is_put ? 0 : -1;
 }
 
 /* What its sandbox was made from, deleted or not; left alone when it was a runtime. */
@@ -338,6 +341,7 @@ int snapshot_set_tag(struct snapshots *snapshots, const struct actor *actor, con
 {
     autosnapshot record = {0};
     autotransaction together = {0};
+    bool is_put;
 
     if (snapshot_check_words(NULL, tag, err) < 0 ||
         snapshot_find_own(snapshots, actor, id, &record, err) < 0)
@@ -345,13 +349,14 @@ int snapshot_set_tag(struct snapshots *snapshots, const struct actor *actor, con
     free((char *)record.tag);
     record.tag = tag ? xstrdup(tag) : NULL;
     record.updated_at = (int64_t)clock_wall_ms();
-    if (store_begin(snapshots->store, STORE_DURABLE, &together, err) < 0 ||
-        store_snapshot_update(snapshots->store, &record, SNAPSHOT_PART_ABOUT,
-                              snapshot_in(SNAPSHOT_READY), err) < 0 ||
-        (tag && store_snapshot_take_tag(snapshots->store, &record, err) < 0) ||
-        store_commit(&together, err) < 0)
-        return -1;
-    return snapshot_get(snapshots, actor, id, out, err);
+    do
+        is_put = store_begin(snapshots->store, STORE_DURABLE, &together, err) == 0 &&
+                 store_snapshot_update(snapshots->store, &record, SNAPSHOT_PART_ABOUT,
+                                       snapshot_in(SNAPSHOT_READY), err) == 0 &&
+                 (!tag || store_snapshot_take_tag(snapshots->store, &record, err) == 0) &&
+                 store_commit(&together, err) == 0;
+    while (!is_put && store_again(&together, err));
+    return is_put ? snapshot_get(snapshots, actor, id, out, err) : -1;
 }
 
 int snapshot_find_own(struct snapshots *snapshots, const struct actor *actor, const char *id,
@@ -373,14 +378,20 @@ int snapshot_delete(struct snapshots *snapshots, const struct actor *actor, cons
 {
     autosnapshot record = {0};
     autotransaction together = {0};
+    bool is_gone;
 
     if (snapshot_find_own(snapshots, actor, id, &record, err) < 0)
         return -1;
     record.state = SNAPSHOT_DELETED;
     record.deleted_at = record.updated_at = (int64_t)clock_wall_ms();
-    if (store_begin(snapshots->store, STORE_DURABLE, &together, err) < 0 ||
-        store_snapshot_update(snapshots->store, &record, SNAPSHOT_PART_STATE, 0, err) < 0 ||
-        store_layer_release(snapshots->store, id, err) < 0 || store_commit(&together, err) < 0)
+    do
+        is_gone =
+            store_begin(snapshots->store, STORE_DURABLE, &together, err) == 0 &&
+            store_snapshot_update(snapshots->store, &record, SNAPSHOT_PART_STATE, 0, err) == 0 &&
+            store_layer_release(snapshots->store, id, err) == 0 &&
+            store_commit(&together, err) == 0;
+    while (!is_gone && store_again(&together, err));
+    if (!is_gone)
         return -1;
     list_cache_drop(snapshots->lists, id);
     snapshot_build_forget(snapshots, id);

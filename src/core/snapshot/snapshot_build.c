@@ -197,16 +197,19 @@ static int finish(struct build_box *build_box, struct snapshot_record *record, c
                   uint64_t bytes, struct error *err)
 {
     struct snapshots *snapshots = build_box->snapshots;
+    unsigned parts = SNAPSHOT_PART_CONTENT | SNAPSHOT_PART_STATE | SNAPSHOT_PART_COUNT;
     autotransaction together = {0};
+    bool is_put;
 
-    if (store_begin(snapshots->store, STORE_DURABLE, &together, err) < 0 ||
-        layers_put(snapshots->layers, layer, bytes, record->id, err) < 0 ||
-        store_snapshot_update(snapshots->store, record,
-                              SNAPSHOT_PART_CONTENT | SNAPSHOT_PART_STATE | SNAPSHOT_PART_COUNT,
-                              snapshot_in(SNAPSHOT_BUILDING), err) < 0 ||
-        store_snapshot_take_tag(snapshots->store, record, err) < 0)
-        return -1;
-    return store_commit(&together, err);
+    do
+        is_put = store_begin(snapshots->store, STORE_DURABLE, &together, err) == 0 &&
+                 layers_put(snapshots->layers, layer, bytes, record->id, err) == 0 &&
+                 store_snapshot_update(snapshots->store, record, parts,
+                                       snapshot_in(SNAPSHOT_BUILDING), err) == 0 &&
+                 store_snapshot_take_tag(snapshots->store, record, err) == 0 &&
+                 store_commit(&together, err) == 0;
+    while (!is_put && store_again(&together, err));
+    return is_put ? 0 : -1;
 }
 
 static int build(struct build_box *build_box, struct snapshot_record *record,

@@ -15,27 +15,37 @@
 
 #define QUICK_ENTRIES 250 // looked at before a snapshot is there, a few microseconds each
 
-int snapshot_pin(struct snapshots *snapshots, struct snapshot_record *record,
-                 struct layers_pin *pin, struct error *err)
+static int put_pin(struct snapshots *snapshots, struct snapshot_record *record, const char *user,
+                   struct store_transaction *together, struct error *err)
 {
     autosnapshot now = {0};
-    autotransaction together = {0};
 
-    if (!pin->user[0])
-        (void)id_make(pin->user);
-    if (store_begin(snapshots->store, STORE_FAST, &together, err) < 0)
+    if (store_begin(snapshots->store, STORE_FAST, together, err) < 0)
         return -1;
     if (store_snapshot_get(snapshots->store, record->id, &now, err) < 0)
         return error_is(err, ERROR_NOT_FOUND) ? error_missing(err, "snapshot", record->id) : -1;
     if (now.state != SNAPSHOT_READY)
         return error_missing(err, "snapshot", record->id);
-    if (layers_use(snapshots->layers, now.layers, pin->user, err) < 0 ||
-        store_commit(&together, err) < 0)
+    if (layers_use(snapshots->layers, now.layers, user, err) < 0 || store_commit(together, err) < 0)
         return -1;
     const char *before = record->layers;
     record->layers = now.layers;
     now.layers = before;
     return 0;
+}
+
+int snapshot_pin(struct snapshots *snapshots, struct snapshot_record *record,
+                 struct layers_pin *pin, struct error *err)
+{
+    autotransaction together = {0};
+    int result;
+
+    if (!pin->user[0])
+        (void)id_make(pin->user);
+    do
+        result = put_pin(snapshots, record, pin->user, &together, err);
+    while (result < 0 && store_again(&together, err));
+    return result;
 }
 
 int snapshot_walk(struct snapshots *snapshots, const struct snapshot_record *record,

@@ -365,11 +365,14 @@ static int put(struct snapshots *snapshots, const struct snapshot_record *record
                struct error *err)
 {
     autotransaction together = {0};
+    bool is_put;
 
-    if (store_begin(snapshots->store, STORE_DURABLE, &together, err) < 0 ||
-        snapshot_put(snapshots, record, layer, (uint64_t)record->size_bytes, err) < 0)
-        return -1;
-    return store_commit(&together, err);
+    do
+        is_put = store_begin(snapshots->store, STORE_DURABLE, &together, err) == 0 &&
+                 snapshot_put(snapshots, record, layer, (uint64_t)record->size_bytes, err) == 0 &&
+                 store_commit(&together, err) == 0;
+    while (!is_put && store_again(&together, err));
+    return is_put ? 0 : -1;
 }
 
 static char *pack_env(const struct strings *about)
