@@ -314,7 +314,7 @@ CORE_TEST(a_snapshot_that_is_deleted_while_it_is_merged_leaves_nothing)
     char ids[LONG][ID_TEXT];
 
     make_chain(ids, LONG, 3000);
-    background_run(core->background, merge_snapshot, core, ids[LONG - 1]);
+    background_run(core->background, merge_snapshot, core->snapshots, ids[LONG - 1]);
     await(is_merging, "", "merging to begin");
     for (unsigned i = 0; i < LONG; i++)
         drop(ids[i]);
@@ -362,7 +362,7 @@ CORE_TEST(closing_in_the_middle_leaves_the_old_and_the_next_start_finishes)
     char sandbox[ID_TEXT];
 
     make_chain(ids, LONG, 3000);
-    background_run(core->background, merge_snapshot, core, ids[LONG - 1]);
+    background_run(core->background, merge_snapshot, core->snapshots, ids[LONG - 1]);
     await(is_merging, "", "merging to begin");
     reopen_core();
     await(is_short, ids[LONG - 1], "the next server to merge it");
