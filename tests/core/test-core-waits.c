@@ -31,6 +31,50 @@ static void put_file(const char *sandbox, const char *name)
     CHECK_OK(file_write(core->sandboxes, &actor, sandbox, &file, 1, &written, &err), err);
 }
 
+/* A thread that has something which others have to wait for, until it is told to stop. */
+struct holder {
+    struct sandbox *sandbox; // whose box it has
+    pthread_t thread;
+    sem_t has_begun, is_enough;
+};
+
+static void hold(struct holder *holder, void *(*how)(void *holder))
+{
+    (void)sem_init(&holder->has_begun, 0, 0);
+    (void)sem_init(&holder->is_enough, 0, 0);
+    CHECK(pthread_create(&holder->thread, NULL, how, holder) == 0);
+    wait_here(&holder->has_begun);
+}
+
+static void let_go(struct holder *holder)
+{
+    (void)sem_post(&holder->is_enough);
+    (void)pthread_join(holder->thread, NULL);
+}
+
+static void *hold_box(void *data)
+{
+    struct holder *holder = data;
+    autobox held = sandbox_share_box(holder->sandbox);
+
+    (void)sem_post(&holder->has_begun);
+    wait_here(&holder->is_enough);
+    return NULL;
+}
+
+/* Nobody else writes meanwhile. */
+static void *hold_database(void *data)
+{
+    struct holder *holder = data;
+    autotransaction together = {0};
+    struct error err = {0};
+
+    CHECK_OK(store_begin(core->store, STORE_FAST, &together, &err), err);
+    (void)sem_post(&holder->has_begun);
+    wait_here(&holder->is_enough);
+    return NULL;
+}
+
 CORE_TEST(a_blocked_database_keeps_neither_ends_nor_output)
 {
     char one[ID_TEXT], other[ID_TEXT];
@@ -42,37 +86,20 @@ CORE_TEST(a_blocked_database_keeps_neither_ends_nor_output)
     make_sandbox(other);
     start_in(one, EXECUTION_COMMAND, UNTIL("go") "exit 7", &ending);
     start_in(other, EXECUTION_COMMAND, UNTIL("go") "echo hello; " UNTIL("stop"), &writing);
-    {
-        autotransaction together = {0}; // nobody else writes until it is over
-        CHECK_OK(store_begin(core->store, STORE_FAST, &together, &err), err);
-        put_file(one, "go");
-        await_execution(ending.id, &end);
-        CHECK_INT(end.exit_code, 7);
-        put_file(other, "go");
-        await_bytes(writing.stdout_stream, 6);
-    }
+    struct holder holder = {0};
+    hold(&holder, hold_database);
+    put_file(one, "go");
+    await_execution(ending.id, &end);
+    CHECK_INT(end.exit_code, 7);
+    put_file(other, "go");
+    await_bytes(writing.stdout_stream, 6);
+    let_go(&holder);
     const struct execution_filter filter = {.sandbox_id = one, .page = {.limit = 10}};
     CHECK_OK(execution_list(core->executions, &actor, &filter, &found, &err), err);
     CHECK_INT(found.count, 1); // and it is recorded once that is possible
     CHECK_INT(found.rows[0].state, EXECUTION_COMPLETED);
     CHECK_INT(found.rows[0].exit_code, 7);
     put_file(other, "stop");
-}
-
-/* A thread that uses a box until it is told to stop. */
-struct user {
-    struct sandbox *sandbox;
-    sem_t has_begun, is_enough;
-};
-
-static void *use_box(void *data)
-{
-    struct user *user = data;
-    autobox held = sandbox_share_box(user->sandbox);
-
-    (void)sem_post(&user->has_begun);
-    wait_here(&user->is_enough);
-    return NULL;
 }
 
 CORE_TEST(a_box_in_use_keeps_no_other_sandboxs_output)
@@ -86,19 +113,14 @@ CORE_TEST(a_box_in_use_keeps_no_other_sandboxs_output)
     start_in(other, EXECUTION_COMMAND, UNTIL("go") "echo hello; " UNTIL("stop"), &writing);
     autoptr(sandbox) sandbox = registry_find(core->sandboxes->registry, one);
     autoptr(execution) execution = executions_find(core->executions, stubborn.id);
-    struct user user = {.sandbox = sandbox};
-    pthread_t thread;
-    (void)sem_init(&user.has_begun, 0, 0);
-    (void)sem_init(&user.is_enough, 0, 0);
-    CHECK(pthread_create(&thread, NULL, use_box, &user) == 0);
-    wait_here(&user.has_begun);
+    struct holder holder = {.sandbox = sandbox};
+    hold(&holder, hold_box);
     execution->kill_ms = 1; // its patience is over: whoever kills it has to wait for the box
     while (execution->kill_ms != 0)
         (void)usleep(1000);
     put_file(other, "go");
     await_bytes(writing.stdout_stream, 6);
-    (void)sem_post(&user.is_enough);
-    (void)pthread_join(thread, NULL);
+    let_go(&holder);
     await_execution(stubborn.id, &end);
     CHECK_INT(end.signal, 9);
 }
