@@ -8,6 +8,7 @@
 #pragma once
 #include "engine/cgroup.h"
 
+#include "base/lock.h"
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -43,7 +44,7 @@ struct cgroup_root {
     int knobs[CONTROLLER_COUNT]; // fd of the tree that has the controller's files (not owned), or
                                  // -1
     bool has_swap_limit;         // the kernel accounts swap
-    pthread_mutex_t lock;        // guards these three; held for memory work only
+    struct lock lock;            // guards these three; held for memory work only
     struct kept_group *kept;
     unsigned n_kept, max_kept;
 };
