@@ -184,6 +184,14 @@ int error_wrap(struct error *err, const char *format, ...)
     return -1;
 }
 
+void error_scrub(char *text)
+{
+    for (; *text; text++) {
+        if ((unsigned char)*text < ' ' || *text == 0x7f)
+            *text = '?';
+    }
+}
+
 int error_about(struct error *err, const char *noun)
 {
     err->noun = noun;

@@ -106,6 +106,9 @@ int error_sys_code(struct error *err, int code, const char *format, ...)
 /* As error_sys, where the path is one the caller named: errno says what is wrong with it. */
 int error_path(struct error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* Control characters of a text become '?': for what a stranger wrote, before it is shown. */
+void error_scrub(char *text);
+
 /* Puts what the caller was doing in front: "start box 'b7': open memory.max: ...". */
 int error_wrap(struct error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

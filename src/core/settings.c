@@ -2,13 +2,15 @@
 /* The settings of a server that was told nothing; see settings.h. */
 #include "core/settings.h"
 
+#include "base/data_dir.h"
+
 #include "engine/limits.h"
 
 #define GIB ((int64_t)1 << 30)
 #define HOUR_MS ((int64_t)3600 * 1000)
 
 const struct core_settings core_settings_default = {
-    .data_dir = "/var/lib/burrow",
+    .data_dir = DATA_DIR_DEFAULT,
     .default_runtime = "base:latest",
     .memory_bytes = LIMITS_MEMORY_BYTES,
     .cpu_millicores = LIMITS_CPU_MILLI,

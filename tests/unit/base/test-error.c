@@ -46,3 +46,11 @@ TEST(what_is_missing_is_named)
     CHECK_INT(err.reason, ERROR_NOT_FOUND);
     CHECK(error_is_about(&err, "sandbox"));
 }
+
+TEST(control_characters_of_strangers_are_not_shown)
+{
+    char text[] = "a\x1b[2J\n\x7f\xc3\xa9";
+
+    error_scrub(text);
+    CHECK_STR(text, "a?[2J??\xc3\xa9");
+}
