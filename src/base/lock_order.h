@@ -23,7 +23,7 @@ enum lock_rank {
     LOCK_MAILBOX,    // what is to be done for a sandbox, in order
     LOCK_POOL,
     LOCK_RUNTIMES,
-    LOCK_LISTINGS,
+    LOCK_LIST_CACHE,
     LOCK_KEYS,
     LOCK_STREAM,
     LOCK_STREAM_TABLE,

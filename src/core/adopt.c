@@ -272,21 +272,25 @@ static int reduce_to_files(struct adoption *adoption, struct sandbox *sandbox, s
     struct event event = {
         .type = EVENT_PROCESSES_LOST, .reason = "restart", .now = (int64_t)clock_wall_ms()};
     const char *why = "its sandbox lost its processes when the machine restarted";
+    struct store *store = adoption->core->store;
     autotransaction together = {0};
+    bool is_put;
 
     autolock(&sandbox->record_lock);
     sandbox->record.box_slot = SANDBOX_NO_SLOT;
     if (sandbox->record.state == SANDBOX_RUNNING)
         sandbox->record.state = SANDBOX_IDLE;
-    if (store_begin(adoption->core->store, STORE_DURABLE, &together, err) < 0 ||
-        store_sandbox_update(adoption->core->store, &sandbox->record,
-                             SANDBOX_PART_BOX | SANDBOX_PART_STATE, 0, err) < 0 ||
-        execution_put_ends(sandbox, EXECUTION_FAILED, why, event.now, err) < 0 ||
-        event_put(sandbox, &event, err) < 0 || store_commit(&together, err) < 0)
-        return -1;
-    execution_end_all(sandbox, EXECUTION_FAILED, why, event.now);
-    adoption->adopted++;
-    return 0;
+    do
+        is_put = store_begin(store, STORE_DURABLE, &together, err) == 0 &&
+                 store_sandbox_update(store, &sandbox->record,
+                                      SANDBOX_PART_BOX | SANDBOX_PART_STATE, 0, err) == 0 &&
+                 execution_put_ends(sandbox, EXECUTION_FAILED, why, event.now, err) == 0 &&
+                 event_put(sandbox, &event, err) == 0 && store_commit(&together, err) == 0;
+    while (!is_put && store_again(&together, err));
+    if (is_put)
+        execution_end_all(sandbox, EXECUTION_FAILED, why, event.now);
+    adoption->adopted += is_put;
+    return is_put ? 0 : -1;
 }
 
 static int adopt_one(struct adoption *adoption, const struct sandbox_record *record,
@@ -366,7 +370,8 @@ static int sweep(struct adoption *adoption, struct error *err)
 
     if (engine_sweep(adoption->core->engine, err) < 0 ||
         volume_sweep(engine_volume(adoption->core->engine), is_scratch_owned, adoption, err) < 0)
-        log_warn("traces of dead sandboxes could not be removed", F("error", (const char *)err->text));
+        log_warn("traces of dead sandboxes could not be removed",
+                 F("error", (const char *)err->text));
     return store_idempotency_release_all(adoption->core->store, &released, err);
 }
 
@@ -387,7 +392,8 @@ int adopt_all(struct core *core, struct error *err)
             queue_adopt(core->executions->queue, &adoption.commands.rows[i]);
     }
     end_unowned(&adoption);
-    if (sweep(&adoption, err) < 0 || layers_sweep(core, err) < 0 || snapshot_sweep(core, err) < 0)
+    if (sweep(&adoption, err) < 0 || layers_sweep(core->layers, err) < 0 ||
+        snapshot_sweep(core->snapshots, err) < 0)
         return -1;
     if (adoption.adopted + adoption.ended + adoption.failed > 0)
         log_info("took over from an earlier server", F("sandboxes", adoption.adopted),

@@ -159,25 +159,38 @@ static void set_layers(struct sandbox *sandbox, const char *layers)
     sandbox->record.layers = xstrdup(layers);
 }
 
-/* From here on its layers stay, whatever becomes of the snapshot. */
-static int hold_layers(struct creation *creation, struct error *err)
+static int put_uses(struct creation *creation, struct store_transaction *together,
+                    struct error *err)
 {
     struct core *core = creation->core;
     autosnapshot now = {0};
-    autotransaction together = {0};
 
-    if (!creation->snapshot.id)
-        return 0;
-    if (merge_for_start(core, creation->snapshot.id, creation->snapshot.layers, err) < 0 ||
-        store_begin(core->store, STORE_DURABLE, &together, err) < 0 ||
+    if (store_begin(core->store, STORE_DURABLE, together, err) < 0 ||
         store_snapshot_get(core->store, creation->snapshot.id, &now, err) < 0)
         return -1;
     if (now.state != SNAPSHOT_READY)
         return error_missing(err, "snapshot", now.id);
     set_layers(creation->sandbox, now.layers);
-    if (layers_use(core, now.layers, creation->sandbox->id, err) < 0)
+    if (layers_use(core->layers, now.layers, creation->sandbox->id, err) < 0)
         return -1;
-    return store_commit(&together, err);
+    return store_commit(together, err);
+}
+
+/* From here on its layers stay, whatever becomes of the snapshot. */
+static int hold_layers(struct creation *creation, struct error *err)
+{
+    autotransaction together = {0};
+    int result;
+
+    if (!creation->snapshot.id)
+        return 0;
+    if (merge_for_start(creation->core->snapshots, creation->snapshot.id, creation->snapshot.layers,
+                        err) < 0)
+        return -1;
+    do
+        result = put_uses(creation, &together, err);
+    while (result < 0 && store_again(&together, err));
+    return result;
 }
 
 static int reserve(struct creation *creation, struct error *err)
@@ -226,7 +239,8 @@ static int await_put(struct creation *creation, struct put *put, struct error *e
     while (sem_wait(&put->done) < 0)
         ;
     (void)sem_destroy(&put->done);
-    creation->is_put = put->result == 0;
+    creation->is_put =
+        put->result == 0 || store_is_lost(&put->err); // what may be there is abandoned too
     if (put->result < 0)
         *err = put->err;
     return put->result;
@@ -343,29 +357,40 @@ static int put_events(struct creation *creation, int64_t now, struct error *err)
     return event_put(creation->sandbox, &started, err);
 }
 
+static int put_sandbox(struct creation *creation, const struct sandbox_record *next,
+                       struct error *err)
+{
+    struct store *store = creation->core->store;
+
+    if (!creation->is_put)
+        return store_sandbox_put(store, next, err);
+    return store_sandbox_update(store, next, SANDBOX_PART_LIVING | SANDBOX_PART_BOX,
+                                sandbox_in(SANDBOX_CREATING), err);
+}
+
 /* Everything that is there becomes a record of that, in one go. The caller holds record_lock. */
 static int put_all(struct creation *creation, struct sandbox_record *next, struct error *err)
 {
     struct core *core = creation->core;
     autotransaction together = {0};
     int64_t now = (int64_t)clock_wall_ms();
+    bool is_put;
 
-    sandbox_copy(creation->sandbox, next);
-    if (lifecycle_take(next, creation->execution ? STEP_BEGIN : STEP_READY, NULL, now, err) < 0 ||
-        store_begin(core->store, STORE_FAST, &together, err) < 0)
+    const struct once *once = creation->request->once;
+    struct sandbox *sandbox = creation->sandbox;
+
+    sandbox_copy(sandbox, next);
+    if (lifecycle_take(next, creation->execution ? STEP_BEGIN : STEP_READY, NULL, now, err) < 0)
         return -1;
     next->updated_at = next->active_at = now;
-    if ((creation->is_put
-             ? store_sandbox_update(core->store, next, SANDBOX_PART_LIVING | SANDBOX_PART_BOX,
-                                    sandbox_in(SANDBOX_CREATING), err)
-             : store_sandbox_put(core->store, next, err)) < 0)
-        return -1;
-    if (put_events(creation, now, err) < 0 ||
-        (creation->execution && execution_put(creation->sandbox, creation->execution, err) < 0) ||
-        once_finish(core->accounts, creation->actor, creation->request->once, creation->sandbox->id,
-                    err) < 0)
-        return -1;
-    return store_commit(&together, err);
+    do
+        is_put = store_begin(core->store, STORE_FAST, &together, err) == 0 &&
+                 put_sandbox(creation, next, err) == 0 && put_events(creation, now, err) == 0 &&
+                 (!creation->execution || execution_put(sandbox, creation->execution, err) == 0) &&
+                 once_finish(core->accounts, creation->actor, once, sandbox->id, err) == 0 &&
+                 store_commit(&together, err) == 0;
+    while (!is_put && store_again(&together, err));
+    return is_put ? 0 : -1;
 }
 
 static int record_all(struct creation *creation, struct sandbox_record *out,
@@ -414,7 +439,7 @@ static void abandon(struct creation *creation, const struct error *why)
     ending_abandon(sandbox, creation->is_put, creation->is_known, why->text);
     if (creation->snapshot.id &&
         store_layer_release(creation->core->store, sandbox->id, &ignored) == 0)
-        layers_tidy(creation->core);
+        layers_remove_unused_later(creation->core->layers);
 }
 
 static void creation_clear(struct creation *creation)
@@ -455,8 +480,8 @@ int sandbox_create(struct core *core, const struct actor *actor,
         return -1;
     if (!is_new)
         return recall(core, actor, earlier, out, first, err);
-    if (request->snapshot &&
-        snapshot_find_ready(core, actor, request->snapshot, &creation.snapshot, err) < 0) {
+    if (request->snapshot && snapshot_find_ready(core->snapshots, actor, request->snapshot,
+                                                 &creation.snapshot, err) < 0) {
         once_release(core->accounts, actor, request->once);
         return -1;
     }

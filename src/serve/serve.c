@@ -6,6 +6,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/thread.h"
 #include "core/core.h"
 #include "engine/box.h"
 #include "front/agentuity/agentuity.h"

@@ -40,7 +40,7 @@ const char *sandbox_state_name(enum sandbox_state state);
 enum sandbox_on_idle {
     SANDBOX_IDLE_ENDS,
     SANDBOX_IDLE_DROPS_BOX, // the files are kept, the next command gets a new box
-    SANDBOX_IDLE_PAUSES,
+    SANDBOX_IDLE_PAUSES,    // nobody asks for it yet
 };
 
 #define SANDBOX_NO_SLOT (-1)

@@ -47,6 +47,7 @@ static int record_refusal(struct sandbox *sandbox, const struct actor *actor,
     struct event event = {
         .type = EVENT_COMPLETED, .reason = "execution", .now = (int64_t)clock_wall_ms()};
     autotransaction together = {0};
+    bool is_put;
 
     if (check_waiting(request, err) < 0 ||
         execution_describe(sandbox, actor, request, &execution, err) < 0)
@@ -57,9 +58,13 @@ static int record_refusal(struct sandbox *sandbox, const struct actor *actor,
     record->started_at = record->ended_at = record->updated_at = event.now;
     event_fact(&event, "execution", execution->id);
     event_fact(&event, "state", execution_state_name(record->state));
-    if (store_begin(sandbox->sandboxes->store, STORE_FAST, &together, err) < 0 ||
-        store_execution_add(sandbox->sandboxes->store, record, err) < 0 ||
-        event_put(sandbox, &event, err) < 0 || store_commit(&together, err) < 0)
+    do {
+        record->number = 0; // the store gives it one
+        is_put = store_begin(sandbox->sandboxes->store, STORE_FAST, &together, err) == 0 &&
+                 store_execution_add(sandbox->sandboxes->store, record, err) == 0 &&
+                 event_put(sandbox, &event, err) == 0 && store_commit(&together, err) == 0;
+    } while (!is_put && store_again(&together, err));
+    if (!is_put)
         return -1;
     execution_copy(execution, out);
     return 0;

@@ -273,12 +273,15 @@ static void show(struct sandbox *sandbox, struct execution *execution)
 static int put_shown(struct sandbox *sandbox, struct execution *execution, struct error *err)
 {
     autotransaction together = {0};
+    bool is_put;
 
-    if (store_begin(sandbox->sandboxes->store, STORE_FAST, &together, err) < 0 ||
-        put_end(sandbox, execution, &execution->record, err) < 0 ||
-        put_event(sandbox, &execution->record, err) < 0 || put_sandbox(sandbox, execution, err) < 0)
-        return -1;
-    return store_commit(&together, err);
+    do
+        is_put = store_begin(sandbox->sandboxes->store, STORE_FAST, &together, err) == 0 &&
+                 put_end(sandbox, execution, &execution->record, err) == 0 &&
+                 put_event(sandbox, &execution->record, err) == 0 &&
+                 put_sandbox(sandbox, execution, err) == 0 && store_commit(&together, err) == 0;
+    while (!is_put && store_again(&together, err));
+    return is_put ? 0 : -1;
 }
 
 /* Writes down an end that was shown, and forgets the execution. Under record_lock. */

@@ -106,21 +106,25 @@ static int put_start(const struct start *start, struct sandbox_record *next, str
                           .reason = is_job ? "job" : "execution",
                           .now = start->execution->record.started_at};
     autotransaction together = {0};
+    bool is_put;
 
     event_fact(&event, is_job ? "job" : "execution", start->execution->id);
     sandbox_copy(start->sandbox, next);
     if (!is_job && lifecycle_take(next, STEP_BEGIN, NULL, event.now, err) < 0)
         return -1;
     next->updated_at = next->active_at = event.now;
-    if (store_begin(sandboxes->store, STORE_FAST, &together, err) < 0 ||
-        store_sandbox_update(sandboxes->store, next, SANDBOX_PART_LIVING | SANDBOX_PART_DEADLINES,
-                             SANDBOX_ALIVE, err) < 0 ||
-        execution_put(start->sandbox, start->execution, err) < 0 ||
-        event_put(start->sandbox, &event, err) < 0 ||
-        once_finish(sandboxes->accounts, start->actor, start->request->once, start->execution->id,
-                    err) < 0)
-        return -1;
-    return store_commit(&together, err);
+    do
+        is_put = store_begin(sandboxes->store, STORE_FAST, &together, err) == 0 &&
+                 store_sandbox_update(sandboxes->store, next,
+                                      SANDBOX_PART_LIVING | SANDBOX_PART_DEADLINES, SANDBOX_ALIVE,
+                                      err) == 0 &&
+                 execution_put(start->sandbox, start->execution, err) == 0 &&
+                 event_put(start->sandbox, &event, err) == 0 &&
+                 once_finish(sandboxes->accounts, start->actor, start->request->once,
+                             start->execution->id, err) == 0 &&
+                 store_commit(&together, err) == 0;
+    while (!is_put && store_again(&together, err));
+    return is_put ? 0 : -1;
 }
 
 /* 1: it is asleep, or on the way from or to that. */

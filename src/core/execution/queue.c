@@ -95,16 +95,19 @@ static int put_end(struct executions *executions, struct sandbox *sandbox,
 {
     struct event event = {.type = EVENT_COMPLETED, .reason = "execution", .now = ended->ended_at};
     autotransaction together = {0};
+    bool is_put;
 
     event_fact(&event, "execution", ended->id);
     event_fact(&event, "state", execution_state_name(ended->state));
-    if (store_begin(executions->sandboxes->store, STORE_FAST, &together, err) < 0 ||
-        store_execution_update(executions->sandboxes->store, ended,
-                               EXECUTION_PART_STATE | EXECUTION_PART_RESULT, EXECUTION_OPEN,
-                               err) < 0 ||
-        (sandbox && event_put(sandbox, &event, err) < 0))
-        return -1;
-    return store_commit(&together, err);
+    do
+        is_put = store_begin(executions->sandboxes->store, STORE_FAST, &together, err) == 0 &&
+                 store_execution_update(executions->sandboxes->store, ended,
+                                        EXECUTION_PART_STATE | EXECUTION_PART_RESULT,
+                                        EXECUTION_OPEN, err) == 0 &&
+                 (!sandbox || event_put(sandbox, &event, err) == 0) &&
+                 store_commit(&together, err) == 0;
+    while (!is_put && store_again(&together, err));
+    return is_put ? 0 : -1;
 }
 
 /* Where its sandbox is alive the caller holds record_lock. */

@@ -226,18 +226,22 @@ static int put_all(struct sandbox *sandbox, enum lifecycle_step step, const char
                    enum execution_state state, const char *error, struct sandbox_record *next,
                    struct error *err)
 {
+    const struct execution_ops *ops = sandbox->sandboxes->execution_ops;
+    enum store_durability durability = step == STEP_DELETE ? STORE_DURABLE : STORE_FAST;
     autotransaction together = {0};
     int64_t now = (int64_t)clock_wall_ms();
+    bool is_put;
 
-    if (store_begin(sandbox->sandboxes->store, step == STEP_DELETE ? STORE_DURABLE : STORE_FAST,
-                    &together, err) < 0 ||
-        sandbox->sandboxes->execution_ops->put_ends(sandbox, state, error, now, err) < 0 ||
-        ending_foresee(sandbox, step, reason, NO_EXIT_CODE, now, next, err) < 0 ||
-        ending_put(sandbox, step, next, err) < 0)
+    if (ending_foresee(sandbox, step, reason, NO_EXIT_CODE, now, next, err) < 0)
         return -1;
-    if (store_commit(&together, err) < 0)
+    do
+        is_put = store_begin(sandbox->sandboxes->store, durability, &together, err) == 0 &&
+                 ops->put_ends(sandbox, state, error, now, err) == 0 &&
+                 ending_put(sandbox, step, next, err) == 0 && store_commit(&together, err) == 0;
+    while (!is_put && store_again(&together, err));
+    if (!is_put)
         return -1;
-    sandbox->sandboxes->execution_ops->end_all(sandbox, state, error, now);
+    ops->end_all(sandbox, state, error, now);
     sandbox_change(sandbox, next);
     return 0;
 }
@@ -265,7 +269,7 @@ static int record_end(struct sandbox *sandbox, enum lifecycle_step step, const c
         return -1;
     hub_announce(sandbox->sandboxes->hub, sandbox->id);
     if (may_hold_layers(&sandbox->record))
-        layers_tidy(sandbox->sandboxes->core);
+        layers_remove_unused_later(sandbox->sandboxes->layers);
     return 0;
 }
 
@@ -408,14 +412,18 @@ static int put_failure(struct sandbox *sandbox, const char *why, struct sandbox_
                        struct error *err)
 {
     autotransaction together = {0};
+    bool is_put;
 
     set_error(sandbox, why);
-    if (store_begin(sandbox->sandboxes->store, STORE_FAST, &together, err) < 0 ||
-        ending_foresee(sandbox, STEP_FAIL, "not_started", NO_EXIT_CODE, (int64_t)clock_wall_ms(),
-                       next, err) < 0 ||
-        ending_put(sandbox, STEP_FAIL, next, err) < 0)
+    if (ending_foresee(sandbox, STEP_FAIL, "not_started", NO_EXIT_CODE, (int64_t)clock_wall_ms(),
+                       next, err) < 0)
         return -1;
-    return store_commit(&together, err);
+    do
+        is_put = store_begin(sandbox->sandboxes->store, STORE_FAST, &together, err) == 0 &&
+                 ending_put(sandbox, STEP_FAIL, next, err) == 0 &&
+                 store_commit(&together, err) == 0;
+    while (!is_put && store_again(&together, err));
+    return is_put ? 0 : -1;
 }
 
 /* Whether that is in the store; why not is in the log. */

@@ -265,7 +265,8 @@ static void tidy(void *data)
     monitor->is_behind = streams >= PURGE_AT_ONCE;
     // Also of boxes that were still dying when the server came.
     if (engine_sweep(sandboxes->engine, &err) < 0)
-        log_warn("traces of dead boxes could not be removed", F("error", (const char *)err.text));
+        log_warn("traces of dead sandboxes could not be removed",
+                 F("error", (const char *)err.text));
 }
 
 static void on_tidy(void *data)

@@ -17,18 +17,22 @@ static int put(struct sandbox *sandbox, enum lifecycle_step step, const struct e
                struct sandbox_record *next, struct error *err)
 {
     autotransaction together = {0};
+    bool is_put;
 
     sandbox_copy(sandbox, next);
     if (lifecycle_take(next, step, NULL, event->now, err) < 0)
         return -1;
     next->updated_at = next->active_at = event->now;
-    if (store_begin(sandbox->sandboxes->store, STORE_DURABLE, &together, err) < 0 ||
-        store_sandbox_update(sandbox->sandboxes->store, next,
-                             SANDBOX_PART_LIVING | SANDBOX_PART_BOX | SANDBOX_PART_DEADLINES,
-                             SANDBOX_ALIVE, err) < 0 ||
-        (event->type && event_put(sandbox, event, err) < 0))
-        return -1;
-    return store_commit(&together, err);
+    do
+        is_put =
+            store_begin(sandbox->sandboxes->store, STORE_DURABLE, &together, err) == 0 &&
+            store_sandbox_update(sandbox->sandboxes->store, next,
+                                 SANDBOX_PART_LIVING | SANDBOX_PART_BOX | SANDBOX_PART_DEADLINES,
+                                 SANDBOX_ALIVE, err) == 0 &&
+            (!event->type || event_put(sandbox, event, err) == 0) &&
+            store_commit(&together, err) == 0;
+    while (!is_put && store_again(&together, err));
+    return is_put ? 0 : -1;
 }
 
 /* The step back to what it was doing, from a state that it only passes through. The caller holds record_lock. */

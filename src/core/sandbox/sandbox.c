@@ -81,6 +81,7 @@ static int delete_record(struct sandboxes *sandboxes, const struct actor *actor,
         .type = EVENT_DESTROY, .reason = "deleted", .now = (int64_t)clock_wall_ms()};
     autosandbox record = {0};
     autotransaction together = {0};
+    bool is_put;
 
     if (lookup_record(sandboxes, actor, id, &record, err) < 0)
         return -1;
@@ -90,12 +91,15 @@ static int delete_record(struct sandboxes *sandboxes, const struct actor *actor,
         return -1;
     record.updated_at = event.now;
     record.box_slot = SANDBOX_NO_SLOT;
-    if (store_begin(sandboxes->store, STORE_FAST, &together, err) < 0 ||
-        store_sandbox_update(sandboxes->store, &record, SANDBOX_PART_STATE | SANDBOX_PART_BOX,
-                             SANDBOX_OVER, err) < 0 ||
-        event_write(sandboxes->store, record.id, &record.owner, &event, err) < 0)
-        return -1;
-    return store_commit(&together, err);
+    do
+        is_put =
+            store_begin(sandboxes->store, STORE_FAST, &together, err) == 0 &&
+            store_sandbox_update(sandboxes->store, &record, SANDBOX_PART_STATE | SANDBOX_PART_BOX,
+                                 SANDBOX_OVER, err) == 0 &&
+            event_write(sandboxes->store, record.id, &record.owner, &event, err) == 0 &&
+            store_commit(&together, err) == 0;
+    while (!is_put && store_again(&together, err));
+    return is_put ? 0 : -1;
 }
 
 int sandbox_delete(struct sandboxes *sandboxes, const struct actor *actor, const char *id,

@@ -194,5 +194,5 @@ int sandbox_save_files(struct sandbox *sandbox, const char *name, uint64_t *byte
     if (result == 0)
         return 0;
     return sandbox_is_in(sandbox, SANDBOX_ENDING) ? sandbox_refuse_ending(err)
-                                                  : layers_explain(err);
+                                                  : layers_explain_no_room(err);
 }

@@ -16,9 +16,9 @@
 #include <stdatomic.h>
 
 struct accounts;
-struct core;
 struct executions;
 struct hub;
+struct layers;
 struct runtimes;
 struct monitor;
 struct pool;
@@ -61,7 +61,7 @@ struct sandboxes {
     struct accounts *accounts;
     struct streams *streams;
     struct runtimes *runtimes;
-    struct core *core;         // for layers
+    struct layers *layers;
     struct workers *recorders; // work through the mailboxes
     struct workers *reaper;    // ends sandboxes and their boxes
     struct workers *remover;   // removes trees of files, which takes as long as it takes

@@ -57,7 +57,7 @@ static int answer_whole(struct call *call, const struct snapshot_record *record,
 {
     __attribute__((cleanup(snapshot_files_clear))) struct snapshot_files files = {0};
 
-    if (snapshot_files(call->core, record, &files, err) < 0)
+    if (snapshot_files(call->core->snapshots, record, &files, err) < 0)
         return -1;
     return answer(call, 200, record, &files);
 }
@@ -94,7 +94,7 @@ static int create(struct call *call, struct error *err)
                                      .description = body.description,
                                      .is_public = body.is_public};
     if (call_once(call, &want.once, err) < 0 ||
-        snapshot_create(call->core, &call->actor, id, &want, &record, err) < 0)
+        snapshot_create(call->core->snapshots, &call->actor, id, &want, &record, err) < 0)
         return -1;
     return snapshot_answer(call, 201, &record);
 }
@@ -166,7 +166,7 @@ static int list_of(struct call *call, const struct actor *actor, struct error *e
     autosnapshots found = {0};
 
     if (page_read(call->query, &filter.page, err) < 0 ||
-        snapshot_list(call->core, actor, &filter, &found, err) < 0)
+        snapshot_list(call->core->snapshots, actor, &filter, &found, err) < 0)
         return -1;
     return answer_list(call, "snapshots", render_snapshot, &found);
 }
@@ -192,9 +192,10 @@ static int get(struct call *call, struct error *err)
     autosnapshot record = {0};
 
     if (!reference_is_id(text, SNAPSHOT_PREFIX) &&
-        snapshot_resolve(call->core, &call->actor, reference, &named, err) < 0)
+        snapshot_resolve(call->core->snapshots, &call->actor, reference, &named, err) < 0)
         return -1;
-    if (snapshot_get(call->core, &call->actor, named.id ? named.id : reference, &record, err) < 0)
+    if (snapshot_get(call->core->snapshots, &call->actor, named.id ? named.id : reference, &record,
+                     err) < 0)
         return -1;
     return answer_whole(call, &record, err);
 }
@@ -206,8 +207,8 @@ static int get_public(struct call *call, struct error *err)
     autosnapshot named = {0};
     autosnapshot record = {0};
 
-    if (snapshot_resolve_public(call->core, reference, &named, err) < 0 ||
-        snapshot_get(call->core, NULL, named.id, &record, err) < 0)
+    if (snapshot_resolve_public(call->core->snapshots, reference, &named, err) < 0 ||
+        snapshot_get(call->core->snapshots, NULL, named.id, &record, err) < 0)
         return -1;
     return answer_whole(call, &record, err);
 }
@@ -247,7 +248,7 @@ static int set_tag(struct call *call, struct error *err)
 
     if (snapshot_id_of(call, &id, err) < 0 || fields_read(call->body, tag_fields, &body, err) < 0 ||
         read_tag(&body, &tag, err) < 0 ||
-        snapshot_set_tag(call->core, &call->actor, id, tag, &record, err) < 0)
+        snapshot_set_tag(call->core->snapshots, &call->actor, id, tag, &record, err) < 0)
         return -1;
     return snapshot_answer(call, 200, &record);
 }
@@ -258,7 +259,7 @@ static int delete (struct call *call, struct error *err)
     const char *id;
 
     if (snapshot_id_of(call, &id, err) < 0 ||
-        snapshot_delete(call->core, &call->actor, id, err) < 0)
+        snapshot_delete(call->core->snapshots, &call->actor, id, err) < 0)
         return -1;
     return envelope_bare(call);
 }
@@ -286,8 +287,8 @@ int snapshot_id_named(struct call *call, const char *text, const char **id, stru
         *id = reference_of(text, SNAPSHOT_PREFIX);
         return 0;
     }
-    if (snapshot_resolve(call->core, &call->actor, reference_of_snapshot(call, text), &record,
-                         err) < 0)
+    if (snapshot_resolve(call->core->snapshots, &call->actor, reference_of_snapshot(call, text),
+                         &record, err) < 0)
         return -1;
     *id = call_print(call, "%s", record.id);
     return 0;
@@ -306,7 +307,7 @@ static int lineage(struct call *call, struct error *err)
     if (limit < 0)
         return error_set(err, ERROR_INVALID, "limit: must not be below 0");
     if (snapshot_id_named(call, text, &id, err) < 0 ||
-        snapshot_lineage(call->core, &call->actor, id,
+        snapshot_lineage(call->core->snapshots, &call->actor, id,
                          (size_t)(limit < LINEAGE_MAX ? limit : LINEAGE_MAX), &found, err) < 0)
         return -1;
     return answer_list(call, "lineage", render_ancestor, &found);

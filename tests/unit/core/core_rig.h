@@ -11,12 +11,14 @@
 static inline struct core *rig_core(void)
 {
     static struct core core;
+    static struct sandboxes sandboxes; // with a store alone
     static char data_dir[160];
     struct error err = {0};
 
     accounts_free(core.accounts); // of the test before
     runtimes_free(core.runtimes);
-    core = (struct core){.store = fixture_store()};
+    core = (struct core){.store = fixture_store(), .sandboxes = &sandboxes};
+    sandboxes = (struct sandboxes){.store = core.store};
     (void)snprintf(data_dir, sizeof data_dir, "%.*s",
                    (int)(strrchr(fixture_path(), '/') - fixture_path()), fixture_path());
     core.settings.data_dir = data_dir;
