@@ -159,3 +159,22 @@ const char *strings_get(const struct strings *strings, const char *name)
     size_t at = find(strings, name);
     return at < strings->count ? strchr(strings->items[at], '=') + 1 : NULL;
 }
+
+void strings_merge(struct strings *strings, const char *const *pairs)
+{
+    for (; pairs && *pairs; pairs++) {
+        const char *equals = strchr(*pairs, '=');
+        autofree char *name = xstrndup(*pairs, (size_t)(equals - *pairs));
+        strings_set(strings, name, equals + 1);
+    }
+}
+
+int strings_check_env(const char *const *env, struct error *err)
+{
+    for (; env && *env; env++) {
+        if (**env == '=' || !strchr(*env, '='))
+            return error_set(err, ERROR_INVALID, "environment entry '%.80s' is not NAME=VALUE",
+                             *env);
+    }
+    return 0;
+}

@@ -14,6 +14,7 @@
 #include "core/sandbox/sandbox.h"
 #include "core/sandbox/sandbox_box.h"
 #include "core/sandbox/ending.h"
+#include "core/sandbox/file_impl.h"
 #include "core/sandbox/monitor.h"
 #include "core/layer/layers.h"
 #include "core/sandbox/lookup.h"
@@ -31,8 +32,6 @@
 
 #include <semaphore.h>
 #include <string.h>
-
-#define FILE_TIMEOUT_MS 60000
 
 /* A sandbox on its way. */
 struct creation {
@@ -63,11 +62,8 @@ static int check_path(const char *path, const char *what, struct error *err)
 
 static int check(const struct sandbox_request *request, struct error *err)
 {
-    for (const char *const *entry = request->env; entry && *entry; entry++) {
-        if (**entry == '=' || !strchr(*entry, '='))
-            return error_set(err, ERROR_INVALID, "environment entry '%.80s' is not NAME=VALUE",
-                             *entry);
-    }
+    if (strings_check_env(request->env, err) < 0)
+        return -1;
     if (request->mode == SANDBOX_ONE_SHOT && !request->command)
         return error_set(err, ERROR_INVALID, "a one-shot sandbox needs a command");
     if (check_path(request->home, "home", err) < 0 ||
@@ -145,11 +141,7 @@ static char *merge_env(const char *below, const char *const *over)
     autostrings env = {0};
 
     strings_unpack(below, &env);
-    for (const char *const *entry = over; entry && *entry; entry++) {
-        const char *equals = strchr(*entry, '=');
-        autofree char *name = xstrndup(*entry, (size_t)(equals - *entry));
-        strings_set(&env, name, equals + 1);
-    }
+    strings_merge(&env, over);
     return strings_pack((const char *const *)env.items);
 }
 
@@ -296,19 +288,6 @@ static int make_box(struct creation *creation, struct error *err)
     return result;
 }
 
-static int write_files(int conversation, const struct sandbox_file *files, size_t count,
-                       struct error *err)
-{
-    for (size_t i = 0; i < count; i++) {
-        if (files_write_buffer(conversation, files[i].path, 0644, FILES_PARENTS, files[i].data,
-                               files[i].length, err) < 0) {
-            error_wrap(err, "write '%.200s'", files[i].path);
-            return error_about(err, "file");
-        }
-    }
-    return 0;
-}
-
 static int make_dir(int conversation, const char *path, struct error *err)
 {
     return path ? files_mkdir(conversation, path, 0755, FILES_PARENTS, err) : 0;
@@ -341,9 +320,9 @@ static int populate(struct creation *creation, struct error *err)
     closep(&conversation);
     if (sandbox_files(creation->sandbox, &conversation, err) < 0 ||
         files_set_timeout(conversation, FILE_TIMEOUT_MS, err) < 0 ||
-        write_files(conversation, request->files, request->n_files, err) < 0)
+        file_write_all(conversation, request->files, request->n_files, err) < 0)
         return -1;
-    return n_more ? write_files(conversation, request->command->files, n_more, err) : 0;
+    return n_more ? file_write_all(conversation, request->command->files, n_more, err) : 0;
 }
 
 static int put_events(struct creation *creation, int64_t now, struct error *err)

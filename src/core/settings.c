@@ -2,11 +2,13 @@
 /* The settings of a server that was told nothing; see settings.h. */
 #include "core/settings.h"
 
+#include "base/data_dir.h"
+
 #define GIB ((int64_t)1 << 30)
 #define HOUR_MS ((int64_t)3600 * 1000)
 
 const struct core_settings core_settings_default = {
-    .data_dir = "/var/lib/burrow",
+    .data_dir = DATA_DIR_DEFAULT,
     .default_runtime = "base:latest",
     .limits = {LIMITS_MEMORY_BYTES, LIMITS_CPU_MILLICORES, LIMITS_DISK_BYTES, LIMITS_PROCESSES},
     .idle_timeout_ms = 10 * 60 * 1000,

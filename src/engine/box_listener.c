@@ -31,7 +31,7 @@ static struct kept_listener take_kept(struct engine *engine, unsigned slot)
 {
     struct kept_listener none = {.fd = -1};
 
-    (void)pthread_mutex_lock(&engine->lock);
+    autolock(&engine->lock);
     struct kept_listener kept = none;
     for (unsigned i = 0; i < engine->n_listeners && kept.fd < 0; i++) {
         if (engine->listeners[i].slot != slot)
@@ -39,7 +39,6 @@ static struct kept_listener take_kept(struct engine *engine, unsigned slot)
         kept = engine->listeners[i];
         engine->listeners[i] = engine->listeners[--engine->n_listeners];
     }
-    (void)pthread_mutex_unlock(&engine->lock);
     return kept;
 }
 
@@ -83,22 +82,20 @@ void listener_keep(struct engine *engine, unsigned slot, int *fd)
         fstatat(engine->run_fd, name, &info, AT_SYMLINK_NOFOLLOW) < 0)
         return;
     struct kept_listener kept = {slot, *fd, info.st_ino, info.st_ctim};
-    (void)pthread_mutex_lock(&engine->lock);
+    autolock(&engine->lock);
     if (engine->n_listeners < engine->max_recycled) {
         engine->listeners[engine->n_listeners++] = kept;
         *fd = -1;
     }
-    (void)pthread_mutex_unlock(&engine->lock);
 }
 
 static bool is_kept(struct engine *engine, unsigned slot)
 {
     bool is_so = false;
 
-    (void)pthread_mutex_lock(&engine->lock);
+    autolock(&engine->lock);
     for (unsigned i = 0; i < engine->n_listeners && !is_so; i++)
         is_so = engine->listeners[i].slot == slot;
-    (void)pthread_mutex_unlock(&engine->lock);
     return is_so;
 }
 

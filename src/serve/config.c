@@ -2,6 +2,7 @@
 /* What the server is told; see config.h. */
 #include "serve/config.h"
 
+#include "base/data_dir.h"
 #include "base/mem.h"
 #include "data/json_writer.h"
 #include "data/yaml.h"
@@ -125,7 +126,7 @@ static char *default_data_dir(void)
     const char *data = getenv("XDG_DATA_HOME"), *home = getenv("HOME");
 
     if (geteuid() == 0)
-        return xstrdup("/var/lib/burrow");
+        return xstrdup(DATA_DIR_DEFAULT);
     if (data && *data == '/')
         return xasprintf("%s/burrow", data);
     const struct passwd *user = home && *home ? NULL : getpwuid(geteuid());

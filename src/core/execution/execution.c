@@ -22,7 +22,6 @@
 
 #define STOP_PATIENCE_MS 5000
 #define KILL_AGAIN_MS 500 // should the first have been lost
-#define FILE_TIMEOUT_MS 60000
 
 static const char *noun_of(const enum execution_kind *kind)
 {

@@ -17,7 +17,6 @@
 #include <string.h>
 #include <stdlib.h>
 
-#define FILE_TIMEOUT_MS 60000
 #define ENV_MAX (256u << 10)
 
 int sandbox_get(struct sandboxes *sandboxes, const struct actor *actor, const char *id,

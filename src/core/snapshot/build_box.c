@@ -2,10 +2,9 @@
 /* Boxes to unpack in; see build_box.h. */
 #include "core/snapshot/build_box.h"
 
+#include "core/sandbox/file_impl.h"
 #include "core/layer/layers.h"
 #include "engine/files.h"
-
-#define FILE_TIMEOUT_MS 60000
 
 int build_box_open(struct build_box *build_box, const char *runtime, uint64_t disk_bytes,
                    struct error *err)

@@ -244,8 +244,7 @@ static int record_restored(struct sandbox *sandbox, const struct checkpoint_reco
 static int pin_layer(struct layers_pin *pin, const struct checkpoint_record *record,
                      struct error *err)
 {
-    const char *one[] = {record->layer, NULL};
-    autofree char *packed = strings_pack(one);
+    autofree char *packed = layers_on_top(record->layer, NULL);
 
     if (layers_pin(pin, packed, err) == 0)
         return 0;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checkpoints: named moments of one sandbox's files, to go back to. Calls block; any thread. */
+/*
+ * Checkpoints: named moments of one sandbox's files, to go back to.
+ * Threads: workers; blocks.
+ */
 #pragma once
 #include "core/account/actor.h"
 #include "core/snapshot/checkpoint_info.h"

@@ -75,14 +75,6 @@ int snapshot_find_ready(struct snapshots *snapshots, const struct actor *actor, 
     return 0;
 }
 
-/* The chain of a snapshot of this sandbox: its new layer over what the sandbox started from. */
-static char *chain_of(const char *layer, const char *below)
-{
-    const char *one[] = {layer, NULL};
-    autofree char *top = strings_pack(one);
-    return xasprintf("%s%s", top, below ? below : "");
-}
-
 int snapshot_put(struct snapshots *snapshots, const struct snapshot_record *record,
                  const char *layer, uint64_t bytes, struct error *err)
 {
@@ -136,7 +128,7 @@ static int take_snapshot(struct snapshots *snapshots, struct sandbox *sandbox,
 
     if (sandbox_save_files(sandbox, layers_name(layer), &bytes, err) < 0)
         return error_wrap(err, "keep the files of the sandbox");
-    autofree char *chain = chain_of(layer, row->layers);
+    autofree char *chain = layers_on_top(layer, row->layers);
     find_parent(snapshots, row->snapshot, &parent);
     int64_t now = (int64_t)clock_wall_ms();
     (void)snprintf(made_up, sizeof made_up, "snapshot-%.8s", id);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Snapshots: a sandbox's files kept under a name, to start others from. Taking one costs the same however much is on the disk already.
- * It holds what was on the disk at that moment, as after a power cut: commands may run meanwhile. Calls block; any thread.
+ * It has what was on the disk at that moment, as after a power cut: commands may run meanwhile.
+ * Threads: workers; blocks.
  */
 #pragma once
 #include "core/account/actor.h"

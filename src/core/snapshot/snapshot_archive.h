@@ -10,7 +10,8 @@
  *                     as in the sandbox. Extended attributes do not travel, and of directories that the runtime has too no times
  *
  * So no kernel's way of hiding a file, and nothing that only root can make, is in the archive. The runtime itself does not travel: it
- * must be there on the other machine. Calls block; any thread.
+ * must be there on the other machine.
+ * Threads: workers; blocks.
  */
 #pragma once
 #include "core/account/actor.h"

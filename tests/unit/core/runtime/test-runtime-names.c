@@ -3,7 +3,7 @@
 #include "core/runtime/runtime.h"
 
 #include "base/fd.h"
-#include "core_rig.h"
+#include "../core_rig.h"
 
 #include <fcntl.h>
 

@@ -3,7 +3,7 @@
 #include "core/account/key.h"
 
 #include "base/clock.h"
-#include "core_rig.h"
+#include "../core_rig.h"
 #include "store/keys.h"
 
 #include <pthread.h>

@@ -3,7 +3,7 @@
 #include "core/account/account.h"
 
 #include "core/account/ssh_key.h"
-#include "core_rig.h"
+#include "../core_rig.h"
 
 #define ED25519 "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJWgCzMNxQKWQq8qeiMk9g+zwGC8iiy2SANmOM37wJ2a"
 #define ED25519_PRINT "SHA256:WtE53c5R0QBdBYPu5xjAHpOQR9Pjmk8GManzKcLtyFc"

@@ -94,3 +94,32 @@ TEST(lists_grow)
     CHECK_INT(back.count, 999);
     CHECK_STR(strings_get(&back, "N999"), "999");
 }
+
+TEST(pairs_are_merged_over_those_that_are_there)
+{
+    const char *const over[] = {"A=new", "C=a=b", NULL};
+    autostrings env = {0};
+
+    strings_add(&env, "A=old");
+    strings_add(&env, "B=");
+    strings_merge(&env, over);
+    strings_merge(&env, NULL);
+    CHECK_INT(env.count, 3);
+    CHECK_STR(strings_get(&env, "A"), "new");
+    CHECK_STR(strings_get(&env, "B"), "");
+    CHECK_STR(strings_get(&env, "C"), "a=b");
+}
+
+TEST(an_environment_is_made_of_names_and_values)
+{
+    const char *const good[] = {"A=", "B=1=2", NULL}, *const bare[] = {"A=1", "B", NULL},
+                      *const unnamed[] = {"=1", NULL};
+    struct error err = {0};
+
+    CHECK_OK(strings_check_env(good, &err), err);
+    CHECK_OK(strings_check_env(NULL, &err), err);
+    CHECK(strings_check_env(bare, &err) < 0);
+    CHECK_STR(err.text, "environment entry 'B' is not NAME=VALUE");
+    CHECK_INT(err.reason, ERROR_INVALID);
+    CHECK(strings_check_env(unnamed, &err) < 0);
+}

@@ -3,7 +3,7 @@
 #include "core/sandbox/sandbox_event.h"
 
 #include "core/sandbox/statistics.h"
-#include "core_rig.h"
+#include "../core_rig.h"
 #include "store/events.h"
 #include "store/sandboxes.h"
 #include "store/usage.h"

@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
-#include "core_rig.h"
+#include "../core_rig.h"
 #include "runtime/build.h"
 #include "runtime/tool.h"
 

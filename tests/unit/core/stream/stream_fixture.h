@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* As much of a core as streams need: a real store, a hub and a spool in a directory of their own. */
 #pragma once
-#include "../store/fixture.h"
+#include "../../store/fixture.h"
 #include "core/core_impl.h"
 #include "core/stream/stream.h"
 #include "core/stream/streams.h"
