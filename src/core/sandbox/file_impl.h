@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What file.c and file_archive.c share. */
+/*
+ * What file.c and file_archive.c share.
+ * Threads: any but loops.
+ */
 #pragma once
 #include "archive/archive.h"
 #include "base/error.h"

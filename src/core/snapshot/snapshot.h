@@ -5,7 +5,8 @@
  */
 #pragma once
 #include "core/account/actor.h"
-#include "core/execution/execution.h"
+#include "core/account/once.h"
+#include "core/sandbox/file.h"
 #include "store/snapshots.h"
 
 struct snapshots; // snapshots.h

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The core's records as the clients want to read them. Pure: records in, JSON out. Each writes one object. */
 #pragma once
+#include "core/execution/execution.h"
 #include "core/account/account.h"
 #include "core/snapshot/checkpoint.h"
 #include "core/snapshot/difference.h"
