@@ -8,6 +8,7 @@
 #include "core/execution/execution_end.h"
 #include "core/execution/executions.h"
 #include "core/sandbox/registry.h"
+#include "core/stream/streams.h"
 #include "core/sandbox/sandbox_box.h"
 #include "core/sandbox/ending.h"
 #include "core/runtime/runtimes.h"

@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "core/core_impl.h"
+#include "core/core.h"
 #include "core/execution/execution_info_impl.h"
 #include "core/execution/execution_end.h"
 #include "core/execution/execution_launch.h"

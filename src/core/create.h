@@ -2,7 +2,7 @@
 /*
  * Making sandboxes. Policy is data: how many executions at once, what idleness does, user, home and directory come with the
  * request, so no front's habits are in here.
- * Threads: workers; blocks.
+ * Threads: any but loops.
  */
 #pragma once
 #include "core/account/actor.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What an operator can set: one plain value that every room of the core may read.
- * Threads: none; plain values.
+ * Threads: plain values.
  */
 #pragma once
 #include "base/limits.h"

@@ -6,7 +6,7 @@
 #include "base/mem.h"
 #include "core/layer/layers.h"
 #include "core/runtime/runtime.h"
-#include "core/core_impl.h"
+#include "core/core.h"
 #include "core/sandbox/registry.h"
 #include "core/sandbox/sandbox_object.h"
 #include "core/snapshot/snapshot_impl.h"

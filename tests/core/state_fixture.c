@@ -2,7 +2,11 @@
 /* See state_fixture.h. */
 #include "state_fixture.h"
 
-#include "core/core_impl.h"
+#include "core/core.h"
+#include "core/sandbox/sandboxes.h"
+#include "core/stream/streams.h"
+#include "engine/box.h"
+#include "store/store.h"
 #include "engine/layer.h"
 
 const char *shell_in(const char *sandbox, const char *script)

@@ -2,7 +2,7 @@
 /* Files and archives of real sandboxes, among them those that want out. Needs root. */
 #include "archive_fixture.h"
 #include "base/fd.h"
-#include "core/core_impl.h"
+#include "core/core.h"
 #include "core/sandbox/file.h"
 #include "core_fixture.h"
 

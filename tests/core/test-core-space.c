@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the data of a real core takes, and what is given back. Needs root. */
 #include "core/space.h"
-#include "core/core_impl.h"
+#include "core/core.h"
 #include "state_fixture.h"
 #include "store/snapshots.h"
 

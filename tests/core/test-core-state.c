@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "core/snapshot/checkpoint.h"
-#include "core/core_impl.h"
+#include "core/core.h"
 #include "core/snapshot/difference.h"
 #include "core/snapshot/snapshot.h"
 #include "base/strings.h"

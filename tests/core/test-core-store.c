@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The core over a store that others use too: rows of another node, and writers that are in the way. Needs root. */
 #include "busy.h"
-#include "core/core_impl.h"
+#include "core/core.h"
+#include "core/sandbox/sandboxes.h"
+#include "core/stream/streams.h"
+#include "engine/box.h"
+#include "store/store.h"
 #include "state_fixture.h"
 #include "store/checkpoints.h"
 #include "store/events.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Snapshots as files: there and back, damaged ones, hostile ones, and a server killed meanwhile. Needs root. */
 #include "archive_fixture.h"
-#include "core/core_impl.h"
+#include "core/core.h"
 #include "core/snapshot/digest.h"
 #include "core/snapshot/snapshot_archive.h"
 #include "state_fixture.h"

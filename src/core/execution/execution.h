@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Executions and jobs: commands in a sandbox. Both are the same but for two things: a job does not make its sandbox busy,
- * and counts apart. News of an execution is told through the hub under its id. Calls block; any thread.
+ * and counts apart. News of an execution is told through the hub under its id.
+ * Threads: any but loops; execution_get_quick: any.
  */
 #pragma once
 #include "core/account/actor.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What file.c and file_archive.c share, and whoever else talks with a box about files uses.
- * Threads: workers; blocks.
+ * Threads: any but loops.
  */
 #pragma once
 #include "archive/archive.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The state machine of sandboxes: which step leads from which state to which. The only file that changes a sandbox's state.
+ * The state machine of sandboxes: which step leads from which state to which.
  * Pure: it changes the record it is given; who calls writes it to the store.
+ * Threads: plain values.
  */
 #pragma once
 #include "base/error.h"

@@ -2,7 +2,7 @@
 /*
  * Sandboxes, as a caller may ask for them. What state follows which is in lifecycle.h. News of a sandbox's state is told
  * through the hub under its id. create.h makes them.
- * Threads: workers; blocks. What is called quick, and sandbox_abandon: any.
+ * Threads: any but loops; sandbox_status_quick and sandbox_abandon: any.
  */
 #pragma once
 #include "core/account/actor.h"

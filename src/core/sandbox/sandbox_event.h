@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The events of a sandbox: read by those who see it, written by the core.
- * Threads: workers; blocks for the database.
+ * Threads: any but loops.
  */
 #pragma once
 #include "core/account/actor.h"

@@ -2,7 +2,7 @@
 /*
  * What has changed in a sandbox's files between two moments, found from the layers that lie between them and not by reading both
  * trees: it costs as much as was changed.
- * Threads: workers; blocks.
+ * Threads: any but loops.
  */
 #pragma once
 #include "base/auto.h"

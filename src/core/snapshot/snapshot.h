@@ -2,7 +2,7 @@
 /*
  * Snapshots: a sandbox's files kept under a name, to start others from. Taking one costs the same however much is on the disk already.
  * It has what was on the disk at that moment, as after a power cut: commands may run meanwhile.
- * Threads: workers; blocks.
+ * Threads: any but loops.
  */
 #pragma once
 #include "core/account/actor.h"

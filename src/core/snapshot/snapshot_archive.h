@@ -11,7 +11,7 @@
  *
  * So no kernel's way of hiding a file, and nothing that only root can make, is in the archive. The runtime itself does not travel: it
  * must be there on the other machine.
- * Threads: workers; blocks.
+ * Threads: any but loops.
  */
 #pragma once
 #include "core/account/actor.h"

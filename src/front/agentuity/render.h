@@ -4,6 +4,7 @@
  * Threads: one per object.
  */
 #pragma once
+#include "core/execution/execution.h"
 #include "core/account/account.h"
 #include "core/snapshot/checkpoint.h"
 #include "core/snapshot/difference.h"

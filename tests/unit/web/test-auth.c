@@ -3,7 +3,8 @@
 
 #include "base/fd.h"
 #include "base/mem.h"
-#include "core/core_impl.h"
+#include "store/store.h"
+#include "core/core.h"
 #include "test.h"
 #include "unit/web/front_fixture.h"
 

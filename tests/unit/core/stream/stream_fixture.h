@@ -2,7 +2,10 @@
 /* As much of a core as streams need: a real store, a hub and a spool in a directory of their own. */
 #pragma once
 #include "../../store/fixture.h"
-#include "core/core_impl.h"
+#include "core/core.h"
+#include "core/sandbox/sandboxes.h"
+#include "engine/box.h"
+#include "store/store.h"
 #include "core/stream/stream.h"
 #include "core/stream/streams.h"
 
