@@ -143,9 +143,12 @@ static int take_error(const struct files_frame *frame, struct error *err)
     const char *text = NULL;
     if (!files_failure_parse(frame, &failure, &text))
         return archiver_lied(err);
-    enum error_reason reason = failure.kind == ERROR_LIMIT    ? ERROR_TOO_LARGE
-                               : failure.kind == ERROR_SYSTEM ? ERROR_SYSTEM
-                                                              : ERROR_REFUSED;
+    bool is_known = failure.kind > ERROR_NONE && failure.kind < ERROR_REASONS;
+    struct error said = {.reason = is_known ? (enum error_reason)failure.kind : ERROR_REFUSED};
+    enum error_reason reason = error_is(&said, ERROR_LIMIT)     ? ERROR_TOO_LARGE
+                               : error_is(&said, ERROR_SYSTEM)  ? ERROR_SYSTEM
+                               : error_is(&said, ERROR_DAMAGED) ? ERROR_DAMAGED
+                                                                : ERROR_REFUSED;
     (void)error_refuse(err, reason, "archive", "%s", text);
     quote_scrub(err->text);
     return -1;

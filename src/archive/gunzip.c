@@ -87,7 +87,7 @@ static int next_member(struct gunzip *gunzip, struct error *err)
         return -1;
     gunzip->is_over = more == 0 || gunzip->stream.next_in[0] != 0x1f;
     if (!gunzip->is_over && inflateReset(&gunzip->stream) != Z_OK)
-        return error_set(err, ERROR_INVALID, "the archive is damaged");
+        return error_set(err, ERROR_DAMAGED, "the archive is damaged");
     return 0;
 }
 
@@ -98,7 +98,7 @@ static int inflate_some(struct gunzip *gunzip, struct error *err)
     if (more < 0)
         return -1;
     if (more == 0)
-        return error_set(err, ERROR_INVALID,
+        return error_set(err, ERROR_DAMAGED,
                          "the archive is cut off: its compressed data has no end");
     int result = inflate(&gunzip->stream, Z_NO_FLUSH);
     if (result == Z_STREAM_END)
@@ -106,7 +106,7 @@ static int inflate_some(struct gunzip *gunzip, struct error *err)
     if (result == Z_MEM_ERROR)
         return error_set(err, ERROR_LIMIT, "not enough memory to read the archive");
     if (result != Z_OK && result != Z_BUF_ERROR)
-        return error_set(err, ERROR_INVALID, "the archive is damaged: %s",
+        return error_set(err, ERROR_DAMAGED, "the archive is damaged: %s",
                          gunzip->stream.msg ? gunzip->stream.msg : "its compressed data is not");
     return 0;
 }

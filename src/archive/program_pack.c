@@ -32,9 +32,10 @@ static la_ssize_t on_write(struct archive *archive, void *data, const void *byte
         return ARCHIVE_FATAL;
     }
     if (fd_write_all(PROGRAM_ARCHIVE, bytes, length) < 0) {
-        bool is_full = errno == ENOSPC || errno == EDQUOT || errno == EFBIG;
+        bool is_too_large = errno == EFBIG; // than confine() allows
         (void)error_sys(&sink->err, "write the archive");
-        (void)error_restate(&sink->err, is_full ? ERROR_LIMIT : ERROR_SYSTEM, NULL);
+        if (is_too_large)
+            (void)error_restate(&sink->err, ERROR_TOO_LARGE, NULL);
         return ARCHIVE_FATAL;
     }
     sink->room -= length;

@@ -41,7 +41,7 @@ static int damaged(struct archive *archive, const struct source *source, struct 
     }
     if (archive_errno(archive) == ENOMEM)
         return error_set(err, ERROR_LIMIT, "the archive needs too much memory");
-    return error_set(err, ERROR_INVALID, "the archive is damaged: %.300s",
+    return error_set(err, ERROR_DAMAGED, "the archive is damaged: %.300s",
                      why ? why : "unreadable");
 }
 
@@ -218,7 +218,7 @@ static int send_entries(struct program *program, struct archive *archive, struct
         if (result == ARCHIVE_EOF)
             return 0;
         if (result != ARCHIVE_OK && result != ARCHIVE_WARN && seen == 0 && !source->err.reason)
-            return error_set(err, ERROR_INVALID, "this is neither a tar nor a zip archive");
+            return error_set(err, ERROR_DAMAGED, "this is neither a tar nor a zip archive");
         if (result != ARCHIVE_OK && result != ARCHIVE_WARN)
             return damaged(archive, source, err);
         if (send_entry(program, archive, source, entry, &names, err) < 0)
@@ -258,7 +258,7 @@ static int open_reader(struct program *program, struct archive *archive, struct 
     if (archive_read_open1(archive) != ARCHIVE_OK)
         return source->err.reason
                    ? damaged(archive, source, err)
-                   : error_set(err, ERROR_INVALID, "this is neither a tar nor a zip archive");
+                   : error_set(err, ERROR_DAMAGED, "this is neither a tar nor a zip archive");
     return 0;
 }
 

@@ -30,7 +30,7 @@ static const struct {
 
     [ERROR_REFUSED] = {"refused", ERROR_INVALID, 400, USAGE},
     [ERROR_DAMAGED] = {"damaged", ERROR_INVALID, 400, USAGE},
-    [ERROR_METHOD] = {"method", ERROR_INVALID, 405, USAGE},
+    [ERROR_METHOD] = {"method not allowed", ERROR_INVALID, 405, USAGE},
     [ERROR_LONG_TARGET] = {"long target", ERROR_INVALID, 414, USAGE},
     [ERROR_EXPECTATION] = {"expectation", ERROR_INVALID, 417, USAGE},
     [ERROR_LONG_HEAD] = {"long head", ERROR_INVALID, 431, USAGE},
@@ -51,6 +51,7 @@ static const struct {
     [ERROR_FULL] = {"full", ERROR_LIMIT, 429, FAILED},
     [ERROR_TOO_LARGE] = {"too large", ERROR_LIMIT, 413, FAILED},
     [ERROR_DISK_FULL] = {"disk full", ERROR_LIMIT, 413, FAILED},
+    [ERROR_NO_SPACE] = {"no space", ERROR_LIMIT, 429, FAILED},
 
     [ERROR_SLOW] = {"slow", ERROR_TIMEOUT, 408, FAILED},
 
@@ -62,7 +63,6 @@ static const struct {
     [ERROR_TOOL] = {"tool", ERROR_UNAVAILABLE, 500, FAILED},
     [ERROR_RETRY] = {"try again", ERROR_UNAVAILABLE, 500, FAILED},
 
-    [ERROR_NO_SPACE] = {"no space", ERROR_SYSTEM, 500, FAILED},
     [ERROR_LOST] = {"lost", ERROR_SYSTEM, 500, FAILED},
 };
 
@@ -71,6 +71,7 @@ static unsigned row_of(enum error_reason reason)
     return (unsigned)reason < ERROR_REASONS ? reason : ERROR_SYSTEM;
 }
 
+// What an errno says about a path that the caller named.
 static enum error_reason reason_of_path(int code)
 {
     switch (code) {
@@ -81,9 +82,12 @@ static enum error_reason reason_of_path(int code)
     case EPERM:
     case EROFS:
         return ERROR_DENIED;
+    case ENOSPC:
+    case EDQUOT:
+        return ERROR_DISK_FULL;
     case E2BIG:
     case EFBIG:
-        return ERROR_LIMIT;
+        return ERROR_TOO_LARGE;
     case EEXIST:
     case EBUSY:
     case EISDIR:
@@ -96,13 +100,6 @@ static enum error_reason reason_of_path(int code)
     default:
         return ERROR_SYSTEM;
     }
-}
-
-static enum error_reason reason_of_fault(int code)
-{
-    return code == ENOSPC || code == EDQUOT || code == EMFILE || code == ENFILE ? ERROR_LIMIT
-           : code == ETIMEDOUT                                                  ? ERROR_TIMEOUT
-                               : reason_of_path(code);
 }
 
 static void set_text(struct error *err, const char *format, va_list args)
@@ -146,7 +143,7 @@ int error_sys(struct error *err, const char *format, ...)
     int code = errno;
     va_list args;
     va_start(args, format);
-    set_sys(err, reason_of_fault(code), code, format, args);
+    set_sys(err, ERROR_SYSTEM, code, format, args);
     va_end(args);
     return -1;
 }
@@ -155,7 +152,7 @@ int error_sys_code(struct error *err, int code, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    set_sys(err, reason_of_fault(code), code, format, args);
+    set_sys(err, ERROR_SYSTEM, code, format, args);
     va_end(args);
     return -1;
 }
@@ -163,6 +160,15 @@ int error_sys_code(struct error *err, int code, const char *format, ...)
 int error_path(struct error *err, const char *format, ...)
 {
     int code = errno;
+    va_list args;
+    va_start(args, format);
+    set_sys(err, reason_of_path(code), code, format, args);
+    va_end(args);
+    return -1;
+}
+
+int error_path_code(struct error *err, int code, const char *format, ...)
+{
     va_list args;
     va_start(args, format);
     set_sys(err, reason_of_path(code), code, format, args);
@@ -205,6 +211,11 @@ int error_restate(struct error *err, enum error_reason reason, const char *noun)
 bool error_is(const struct error *err, enum error_reason reason)
 {
     return err->reason == reason || error_kind(err) == reason;
+}
+
+bool error_is_fault(const struct error *err)
+{
+    return error_status(err) == 500 || err->reason == ERROR_NO_SPACE;
 }
 
 bool error_is_about(const struct error *err, const char *noun)

@@ -59,6 +59,7 @@ enum error_reason {
     ERROR_FULL,      // as many as there may be
     ERROR_TOO_LARGE, // larger than one may be
     ERROR_DISK_FULL, // the disk a sandbox was given is full
+    ERROR_NO_SPACE,  // the server's own disk is full: its capacity, and its operator's to mend
 
     // ERROR_TIMEOUT
     ERROR_SLOW, // the client took too long to send its request
@@ -74,8 +75,7 @@ enum error_reason {
     ERROR_RETRY,      // nothing of it is kept, and the same again may well succeed
 
     // ERROR_SYSTEM
-    ERROR_NO_SPACE, // the server's own disk is full
-    ERROR_LOST,     // it may be kept, or not: look before doing it again
+    ERROR_LOST, // it may be kept, or not: look before doing it again
 
     ERROR_REASONS // how many there are
 };
@@ -95,8 +95,8 @@ int error_set(struct error *err, enum error_reason reason, const char *format, .
 int error_refuse(struct error *err, enum error_reason reason, const char *noun, const char *format,
                  ...) __attribute__((format(printf, 4, 5)));
 
-/* A fault of the machine: keeps errno (as it is on entry) and appends its text. ERROR_NO_SPACE
- * where a disk is full, ERROR_SYSTEM else. */
+/* A fault of the machine: keeps errno (as it is on entry) and appends its text.
+ * ERROR_SYSTEM, whatever errno is. */
 int error_sys(struct error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* The same for an errno that travelled (over a socket, out of a child). */
@@ -105,6 +105,8 @@ int error_sys_code(struct error *err, int code, const char *format, ...)
 
 /* As error_sys, where the path is one the caller named: errno says what is wrong with it. */
 int error_path(struct error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
+int error_path_code(struct error *err, int code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 /* Puts what the caller was doing in front: "start box 'b7': open memory.max: ...". */
 int error_wrap(struct error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -120,6 +122,8 @@ int error_restate(struct error *err, enum error_reason reason, const char *noun)
 
 /* Whether this is its reason, or its kind. */
 bool error_is(const struct error *err, enum error_reason reason);
+/* Whether it is the machine's and not the caller's to mend: an operator has to know. */
+bool error_is_fault(const struct error *err);
 /* Whether it is about this. */
 bool error_is_about(const struct error *err, const char *noun);
 

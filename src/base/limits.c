@@ -22,8 +22,8 @@ int limits_check(const struct limits *limits, struct error *err)
 
     for (size_t i = 0; i < ARRAY_SIZE(least); i++)
         if (asked[i] != 0 && asked[i] < least[i].minimum)
-            return error_set(err, ERROR_INVALID, "%s: a sandbox needs at least %s", least[i].name,
-                             least[i].text);
+            return error_refuse(err, ERROR_INVALID, least[i].name,
+                                "%s: a sandbox needs at least %s", least[i].name, least[i].text);
     return 0;
 }
 

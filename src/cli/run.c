@@ -147,7 +147,7 @@ static int check_files(const struct run_options *o, struct error *err)
         const char *local = strchr(o->files.items[i], ':') + 1;
         autofd fd = open(local, O_RDONLY | O_CLOEXEC);
         if (fd < 0)
-            return error_sys(err, "read the file '%s'", local);
+            return error_path(err, "read the file '%s'", local);
     }
     return 0;
 }
@@ -197,7 +197,7 @@ static int put_files(struct run *run, struct error *err)
                        o->files.items[i]);
         autofd local = open(colon + 1, O_RDONLY | O_CLOEXEC);
         if (local < 0)
-            return error_sys(err, "read the file '%s'", colon + 1);
+            return error_path(err, "read the file '%s'", colon + 1);
         struct stat info;
         uint32_t mode = fstat(local, &info) == 0 && info.st_mode & 0100 ? 0755 : 0644;
         if (files_write_from_fd(conversation, path, mode, FILES_PARENTS, local, err) < 0)

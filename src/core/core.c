@@ -41,7 +41,7 @@ static void copy_settings(struct core *core, const struct core_settings *setting
         settings->parked_directory ? xstrdup(settings->parked_directory) : NULL;
     core->settings.archive_program =
         settings->archive_program ? xstrdup(settings->archive_program) : NULL;
-    core->settings.fail_step = settings->fail_step ? xstrdup(settings->fail_step) : NULL;
+    core->settings.fail_file = settings->fail_file ? xstrdup(settings->fail_file) : NULL;
 }
 
 /* Whether the one who wrote this into the lock's file is there; one who has not written yet is. */
@@ -159,7 +159,7 @@ static int open_data(struct core *core, struct error *err)
 {
     const struct engine_options engine = {.data_dir = core->settings.data_dir,
                                           .is_long_lived = true,
-                                          .fail_step = core->settings.fail_step};
+                                          .fail_file = core->settings.fail_file};
 
     if (engine_open(&engine, &core->engine, err) < 0) // makes the data directory
         return -1;
@@ -221,7 +221,7 @@ void core_free(struct core *core)
     free((char *)core->settings.default_runtime);
     free((char *)core->settings.parked_directory);
     free((char *)core->settings.archive_program);
-    free((char *)core->settings.fail_step);
+    free((char *)core->settings.fail_file);
     free(core);
 }
 

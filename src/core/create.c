@@ -302,7 +302,7 @@ static int open_root(struct creation *creation, int *conversation, struct error 
 }
 
 /* Starting a command makes its directory; everything else needs files to be talked about. */
-static int populate(struct creation *creation, struct error *err)
+static int put_files(struct creation *creation, struct error *err)
 {
     const struct sandbox_request *request = creation->request;
     size_t n_more = request->command ? request->command->n_files : 0;
@@ -323,6 +323,17 @@ static int populate(struct creation *creation, struct error *err)
         file_write_all(conversation, request->files, request->n_files, err) < 0)
         return -1;
     return n_more ? file_write_all(conversation, request->command->files, n_more, err) : 0;
+}
+
+static int populate(struct creation *creation, struct error *err)
+{
+    struct sandbox *sandbox = creation->sandbox;
+
+    if (put_files(creation, err) == 0)
+        return 0;
+    return error_is(err, ERROR_DISK_FULL)
+               ? file_disk_full(sandbox->sandboxes, sandbox->record.disk_bytes, err)
+               : -1;
 }
 
 static int put_events(struct creation *creation, int64_t now, struct error *err)

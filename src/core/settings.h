@@ -27,6 +27,6 @@ struct core_settings {
     const char
         *parked_directory;       // made ahead in them: where the fronts' commands start; NULL: none
     const char *archive_program; // path of burrow-archive; NULL: next to this program
-    const char *fail_step;       // tests; NULL
+    const char *fail_file;       // tests: as engine_options has it; NULL
 };
 extern const struct core_settings core_settings_default;

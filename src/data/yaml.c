@@ -497,7 +497,7 @@ int yaml_read_file(const char *path, struct data_document **out, struct error *e
     autofd fd = open(path, O_RDONLY | O_CLOEXEC);
 
     if (fd < 0)
-        return error_sys(err, "open '%s'", path);
+        return error_path(err, "open '%s'", path);
     if (fd_read_buffer(fd, &text, err) < 0)
         return error_wrap(err, "read '%s'", path);
     return yaml_read(path, text.data ? text.data : "", text.length, out, err);

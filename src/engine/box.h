@@ -32,6 +32,8 @@ struct engine_options {
     struct volume_options volume;
     bool is_long_lived;    // a server or benchmark: prepares what pays off only over many launches
     const char *fail_step; // tests: the launch step of this name fails
+    int fail_errno;        // with this; 0: EIO
+    const char *fail_file; // tests: names both, while it is there (fault.h); read at each launch
     bool is_death;     // tests: where a process of its own takes the step, that ends without a word
     uint64_t *step_ns; // benchmarks, one thread: when each of engine_launch_steps() began; or NULL
     const enum cgroup_mode *cgroup_mode; // tests: this one or none; NULL: what the machine has

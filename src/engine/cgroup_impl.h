@@ -87,6 +87,8 @@ int knob_read_number(int dir_fd, const char *group, const char *knob, uint64_t *
 int knob_read_field(int dir_fd, const char *group, const char *knob, const char *key, uint64_t *out,
                     struct error *err);
 uint64_t knob_field(const char *text, const char *key);
+/* Of a call on a group's files: somebody has removed the group. */
+bool group_is_gone(const struct error *err);
 bool knob_exists(int dir_fd, const char *group, const char *knob);
 
 /* Calls `visit` for each number in a file of pids; the count of lines, or -1. */

@@ -97,6 +97,11 @@ int knob_read_field(int dir_fd, const char *group, const char *knob, const char 
     return 0;
 }
 
+bool group_is_gone(const struct error *err)
+{
+    return err->sys == ENOENT;
+}
+
 bool knob_exists(int dir_fd, const char *group, const char *knob)
 {
     char path[CGROUP_PATH_MAX];

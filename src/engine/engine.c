@@ -193,7 +193,8 @@ int engine_open(const struct engine_options *options, struct engine **out, struc
     for (unsigned i = 0; i < SLOT_COUNT; i++)
         engine->ids[i] = -1;
     engine->keeps_ids = options->is_long_lived;
-    engine->fail_step = options->fail_step;
+    fault_set(options->fail_step, options->fail_errno, &engine->fault);
+    engine->fail_file = options->fail_file ? xstrdup(options->fail_file) : NULL;
     engine->is_death = options->is_death;
     engine->step_ns = options->step_ns;
     engine->n_cpus = (unsigned)sysconf(_SC_NPROCESSORS_ONLN);
@@ -254,6 +255,7 @@ void engine_free(struct engine *engine)
     volume_free(engine->volume);
     free(engine->data_dir);
     lock_clear(&engine->lock);
+    free(engine->fail_file);
     free(engine);
 }
 

@@ -464,7 +464,7 @@ RUNS_IN_CHILD void launch_enter(struct launch *l)
         l->failed_step = i + 1 < ARRAY_SIZE(steps) ? steps[i].name : NULL;
         if (is_made_to_fail && l->engine->is_death)
             break;
-        errno = is_made_to_fail ? EIO : 0;
+        errno = is_made_to_fail ? l->fault.code : 0;
         if (is_made_to_fail || steps[i].run(l) < 0) {
             l->failed_errno = errno;
             l->failed_step = steps[i].name;

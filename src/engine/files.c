@@ -120,7 +120,12 @@ static int take_error(const struct ask *ask, const struct files_frame *frame, st
     if (!files_failure_parse(frame, &failure, &text))
         return broken(ask, err);
     bool is_known = failure.kind > ERROR_NONE && failure.kind <= ERROR_SYSTEM;
-    error_set(err, is_known ? (enum error_reason)failure.kind : ERROR_SYSTEM, "%s", text);
+    bool is_full = failure.sys == ENOSPC || failure.sys == EDQUOT;
+    error_set(err,
+              is_full    ? ERROR_DISK_FULL
+              : is_known ? (enum error_reason)failure.kind
+                         : ERROR_SYSTEM,
+              "%s", text);
     err->sys = failure.sys > 0 && failure.sys < 4096 ? failure.sys : 0;
     quote_scrub(err->text);
     return -1;

@@ -467,14 +467,14 @@ bool launch_step_begins(struct launch *l, const char *name, unsigned index)
         (void)clock_gettime(CLOCK_MONOTONIC, &now);
         l->engine->step_ns[index] = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
     }
-    return l->engine->fail_step && strcmp(l->engine->fail_step, name) == 0;
+    return strcmp(l->fault.step, name) == 0;
 }
 
 static int run_steps(struct launch *l, struct error *err)
 {
     for (unsigned i = 0; i < ARRAY_SIZE(steps); i++) {
         int result = launch_step_begins(l, steps[i].name, i)
-                         ? error_set(err, ERROR_SYSTEM, "step '%s' was made to fail", steps[i].name)
+                         ? error_sys_code(err, l->fault.code, "launch step '%s'", steps[i].name)
                          : steps[i].run(l, err);
         if (result == 0)
             continue;
@@ -537,6 +537,7 @@ int box_launch(struct engine *engine, const struct box_spec *spec, struct box **
         .dev = -1,
         .meminfo = -1,
         .view = -1,
+        .fault = engine->fault,
     };
 
     *box = (struct box){
@@ -548,6 +549,8 @@ int box_launch(struct engine *engine, const struct box_spec *spec, struct box **
         .owner_loss = spec->owner_loss,
         .is_scratch_kept = spec->scratch != NULL,
     };
+    if (engine->fail_file)
+        fault_read(engine->fail_file, &l.fault);
     if (run_steps(&l, err) < 0) {
         free(box);
         return error_wrap(err, "start sandbox");

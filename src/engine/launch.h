@@ -7,8 +7,8 @@
  */
 #pragma once
 #include "engine/box.h"
-
 #include "base/lock.h"
+#include "engine/fault.h"
 #include "engine/network.h"
 #include "engine/slot.h"
 
@@ -62,7 +62,8 @@ struct engine {
     bool has_layer_fds;         // overlay takes layers by fd (Linux 6.13)
     bool is_dumpable;           // this process was, when the engine was opened
     _Atomic bool has_leftovers; // a slot was found dirty
-    const char *fail_step;
+    struct fault fault;
+    char *fail_file;
     bool is_death;
     uint64_t *step_ns;
 };
@@ -128,6 +129,7 @@ struct launch {
     bool has_leftovers; // undoing failed
     const char *volatile failed_step;
     volatile int failed_errno;
+    struct fault fault;
 };
 
 /* What every step begins with: true when it was made to fail. `index` counts through both halves. */

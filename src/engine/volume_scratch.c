@@ -31,9 +31,11 @@ int volume_scratch_create(struct volume *volume, const char *name,
 {
     if (check_name(name, err) < 0)
         return -1;
-    if (volume->ops->create(volume, name, limits, dir_fd, err) < 0)
-        return error_wrap(err, "make scratch '%s'", name);
-    return 0;
+    if (volume->ops->create(volume, name, limits, dir_fd, err) == 0)
+        return 0;
+    if (err->sys == ENOSPC || err->sys == EDQUOT)
+        (void)error_restate(err, ERROR_NO_SPACE, "volume");
+    return error_wrap(err, "make scratch '%s'", name);
 }
 
 int volume_scratch_open(struct volume *volume, const char *name, int *dir_fd, struct error *err)

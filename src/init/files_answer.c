@@ -58,7 +58,7 @@ static int send_file(struct talk *talk, int fd, struct error *err)
         size_t want = left < FILES_MAX_DATA ? (size_t)left + 1 : FILES_MAX_DATA;
         ssize_t got = pread(fd, talk->out, want, at);
         if (got < 0)
-            return error_sys(err, "read " INSIDE_SHOWN, talk->path);
+            return error_path(err, "read " INSIDE_SHOWN, talk->path);
         if (got == 0)
             return 0;
         size_t take = (uint64_t)got > left ? (size_t)left : (size_t)got;
@@ -96,7 +96,7 @@ static int do_stat(struct talk *talk, struct error *err)
     int nofollow = talk->flags & FILES_FOLLOW ? 0 : O_NOFOLLOW;
     autofd fd = inside_openat(talk->base, talk->path, O_PATH | nofollow, 0, 0);
     if (fd < 0)
-        return error_sys(err, "look at " INSIDE_SHOWN, talk->path);
+        return error_path(err, "look at " INSIDE_SHOWN, talk->path);
     if (inside_check(fd, 0, talk->path, &info, err) < 0)
         return -1;
     talk_describe(talk, fd, "", "", &info, &item);
@@ -111,10 +111,10 @@ static int restore_mode(struct talk *talk, int parent, const char *name, struct 
     struct stat info;
     autofd fd = inside_openat(parent, name, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0, 0);
     if (fd < 0 || fstat(fd, &info) < 0)
-        return error_sys(err, "make directory " INSIDE_SHOWN, talk->path);
+        return error_path(err, "make directory " INSIDE_SHOWN, talk->path);
     mode_t missing = talk->request.mode & 07777 & ~info.st_mode;
     if (missing && inside_chmod(fd, (info.st_mode & 07777) | missing) < 0)
-        return error_sys(err, "set the mode of " INSIDE_SHOWN, talk->path);
+        return error_path(err, "set the mode of " INSIDE_SHOWN, talk->path);
     return 0;
 }
 
@@ -134,7 +134,7 @@ static int do_mkdir(struct talk *talk, struct error *err)
             return inside_check(there, S_IFDIR, talk->path, &info, err);
         errno = EEXIST;
     }
-    return error_sys(err, "make directory " INSIDE_SHOWN, talk->path);
+    return error_path(err, "make directory " INSIDE_SHOWN, talk->path);
 }
 
 static int do_rename(struct talk *talk, struct error *err)
@@ -149,7 +149,7 @@ static int do_rename(struct talk *talk, struct error *err)
     if (to < 0)
         return -1;
     if (syscall(SYS_renameat2, from, from_name, to, to_name, flags) < 0)
-        return error_sys(err, "rename '%.200s' to '%.200s'", talk->path, talk->second);
+        return error_path(err, "rename '%.200s' to '%.200s'", talk->path, talk->second);
     return 0;
 }
 
@@ -158,11 +158,11 @@ static int do_chmod(struct talk *talk, struct error *err)
     struct stat info;
     autofd fd = inside_openat(talk->base, talk->path, O_PATH, 0, 0);
     if (fd < 0)
-        return error_sys(err, "look at " INSIDE_SHOWN, talk->path);
+        return error_path(err, "look at " INSIDE_SHOWN, talk->path);
     if (inside_check(fd, 0, talk->path, &info, err) < 0)
         return -1;
     if (inside_chmod(fd, talk->request.mode & 07777) < 0)
-        return error_sys(err, "change the mode of " INSIDE_SHOWN, talk->path);
+        return error_path(err, "change the mode of " INSIDE_SHOWN, talk->path);
     return 0;
 }
 
@@ -180,11 +180,11 @@ static int do_chown(struct talk *talk, struct error *err)
                          FILES_MAX_ID);
     autofd fd = inside_openat(talk->base, talk->path, O_PATH | nofollow, 0, 0);
     if (fd < 0)
-        return error_sys(err, "look at " INSIDE_SHOWN, talk->path);
+        return error_path(err, "look at " INSIDE_SHOWN, talk->path);
     if (inside_check(fd, 0, talk->path, &info, err) < 0)
         return -1;
     if (fchownat(fd, "", talk->request.uid, talk->request.gid, AT_EMPTY_PATH) < 0)
-        return error_sys(err, "change the owner of " INSIDE_SHOWN, talk->path);
+        return error_path(err, "change the owner of " INSIDE_SHOWN, talk->path);
     return 0;
 }
 

@@ -116,8 +116,8 @@ static int failed(const struct import *import, const char *doing, struct error *
     if (errno == ELOOP)
         return error_set(err, ERROR_DENIED, "%s '%.300s': a link stands in the way below '%.300s'",
                          doing, import->item.path, import->talk->path);
-    return error_sys(err, "%s '%.300s' below '%.300s'", doing, import->item.path,
-                     import->talk->path);
+    return error_path(err, "%s '%.300s' below '%.300s'", doing, import->item.path,
+                      import->talk->path);
 }
 
 /* Opens the record's directory, unless the last record had the same. Copies its path. */

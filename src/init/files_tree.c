@@ -19,13 +19,13 @@ static int open_top(struct talk *talk, struct walk *walk, bool is_removing, stru
     if (fd < 0)
         return -1;
     if (walk_init(walk, fd, is_removing) < 0)
-        return error_sys(err, "open " INSIDE_SHOWN, talk->path);
+        return error_path(err, "open " INSIDE_SHOWN, talk->path);
     return 0;
 }
 
 static int walk_broke(const struct talk *talk, const char *doing, struct error *err)
 {
-    return error_sys(err, "%s " INSIDE_SHOWN, doing, talk->path);
+    return error_path(err, "%s " INSIDE_SHOWN, doing, talk->path);
 }
 
 /* Paths longer than a record may have are not entered; neither is what cannot be opened. */
@@ -174,7 +174,7 @@ int files_do_export(struct talk *talk, struct error *err)
     struct stat info;
     autofd fd = inside_openat(talk->base, talk->path, O_PATH, 0, 0);
     if (fd < 0)
-        return error_sys(err, "open " INSIDE_SHOWN, talk->path);
+        return error_path(err, "open " INSIDE_SHOWN, talk->path);
     if (inside_check(fd, 0, talk->path, &info, err) < 0)
         return -1;
     if (!S_ISDIR(info.st_mode)) {
@@ -192,7 +192,7 @@ static int remove_failed(const struct walk *walk, struct error *err)
 {
     // of a deep path the end is what tells
     size_t length = strlen(walk->path), skip = length > 400 ? length - 400 : 0;
-    return error_sys(err, "remove '%s%s'", skip ? "..." : "", walk->path + skip);
+    return error_path(err, "remove '%s%s'", skip ? "..." : "", walk->path + skip);
 }
 
 /* Removes what is no directory, enters what is. */
@@ -287,7 +287,7 @@ int files_do_remove(struct talk *talk, struct error *err)
         if (remove_one(talk, parent, name) == 0)
             return 0;
         if (errno != ENOTEMPTY || !(talk->flags & FILES_RECURSIVE) || tries == REMOVE_TRIES)
-            return error_sys(err, "remove " INSIDE_SHOWN, talk->path);
+            return error_path(err, "remove " INSIDE_SHOWN, talk->path);
         int result = remove_below(talk, parent, name, err);
         if (result < 0)
             return result;

@@ -32,7 +32,7 @@ static int create(struct talk *talk, struct target *target, struct error *err)
     target->fd = inside_openat(parent, target->name, O_WRONLY | O_CREAT | O_EXCL,
                                talk->request.mode & 07777, 0);
     if (target->fd < 0)
-        return error_sys(err, "create " INSIDE_SHOWN, talk->path);
+        return error_path(err, "create " INSIDE_SHOWN, talk->path);
     target->parent = take_fd(parent);
     (void)fchmod(target->fd,
                  talk->request.mode & 07777); // past PID 1's umask, which is no thread's own
@@ -46,7 +46,7 @@ static int create_through_link(struct talk *talk, struct target *target, struct 
     autofd fd =
         inside_openat(talk->base, talk->path, O_WRONLY | O_CREAT, talk->request.mode & 07777, 0);
     if (fd < 0)
-        return error_sys(err, "create " INSIDE_SHOWN, talk->path);
+        return error_path(err, "create " INSIDE_SHOWN, talk->path);
     if (inside_check(fd, S_IFREG, talk->path, &info, err) < 0)
         return -1;
     target->fd = take_fd(fd);
@@ -60,7 +60,7 @@ static int open_existing(struct talk *talk, struct target *target, struct error 
     if (fd < 0)
         return -1;
     if (ftruncate(fd, 0) < 0)
-        return error_sys(err, "empty " INSIDE_SHOWN, talk->path);
+        return error_path(err, "empty " INSIDE_SHOWN, talk->path);
     target->fd = take_fd(fd);
     return 0;
 }
@@ -71,7 +71,7 @@ static int open_target(struct talk *talk, struct target *target, struct error *e
     bool is_new = talk->flags & FILES_EXCLUSIVE;
 
     if (length && talk->path[length - 1] == '/')
-        return error_sys_code(err, EISDIR, "create " INSIDE_SHOWN, talk->path);
+        return error_path_code(err, EISDIR, "create " INSIDE_SHOWN, talk->path);
     for (int tries = 0; tries < OPEN_TRIES; tries++) {
         if (!is_new && open_existing(talk, target, err) == 0)
             return 0;
@@ -97,7 +97,7 @@ static int take_data(struct talk *talk, int fd, struct error *err)
         if (frame.type != FILES_DATA)
             return error_set(err, ERROR_INVALID, "unexpected frame in a write");
         if (fd_write_all(fd, frame.payload, frame.length) < 0)
-            return error_sys(err, "write " INSIDE_SHOWN, talk->path);
+            return error_path(err, "write " INSIDE_SHOWN, talk->path);
         talk->total.bytes += frame.length;
     }
 }

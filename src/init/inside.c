@@ -94,7 +94,7 @@ static const char *type_name(mode_t mode)
 int inside_check(int fd, mode_t type, const char *path, struct stat *info, struct error *err)
 {
     if (fstat(fd, info) < 0)
-        return error_sys(err, "look at " INSIDE_SHOWN, path);
+        return error_path(err, "look at " INSIDE_SHOWN, path);
     if (inside_is_kernel(fd))
         return error_set(err, ERROR_DENIED,
                          INSIDE_SHOWN " is a kernel file; use a command in the sandbox for it",
@@ -103,9 +103,9 @@ int inside_check(int fd, mode_t type, const char *path, struct stat *info, struc
     if (!type || is == type)
         return 0;
     if (type == S_IFDIR)
-        return error_sys_code(err, ENOTDIR, "open " INSIDE_SHOWN, path);
+        return error_path_code(err, ENOTDIR, "open " INSIDE_SHOWN, path);
     if (is == S_IFDIR)
-        return error_sys_code(err, EISDIR, "open " INSIDE_SHOWN, path);
+        return error_path_code(err, EISDIR, "open " INSIDE_SHOWN, path);
     return error_set(err, ERROR_INVALID, INSIDE_SHOWN " is %s, not a file", path, type_name(is));
 }
 
@@ -115,12 +115,12 @@ int inside_open(int dir, const char *path, int flags, mode_t type, struct stat *
     int nofollow = flags & O_NOFOLLOW;
     autofd probe = inside_openat(dir, path, O_PATH | nofollow, 0, 0);
     if (probe < 0)
-        return error_sys(err, "open " INSIDE_SHOWN, path);
+        return error_path(err, "open " INSIDE_SHOWN, path);
     if (inside_check(probe, type, path, info, err) < 0)
         return -1;
     autofd fd = inside_openat(dir, path, flags, 0, 0);
     if (fd < 0)
-        return error_sys(err, "open " INSIDE_SHOWN, path);
+        return error_path(err, "open " INSIDE_SHOWN, path);
     if (inside_check(fd, type, path, info, err) < 0)
         return -1;
     return take_fd(fd);
@@ -140,11 +140,11 @@ static int step_into(int at, const char *part, const char *path, struct error *e
         if (check_place(at, path, err) < 0)
             return -1;
         if (mkdirat(at, part, 0755) < 0 && errno != EEXIST)
-            return error_sys(err, "make the directories of " INSIDE_SHOWN, path);
+            return error_path(err, "make the directories of " INSIDE_SHOWN, path);
         fd = inside_openat(at, part, DIR_FLAGS, 0, 0);
     }
     if (fd < 0)
-        return error_sys(err, "make the directories of " INSIDE_SHOWN, path);
+        return error_path(err, "make the directories of " INSIDE_SHOWN, path);
     return fd;
 }
 
@@ -153,11 +153,12 @@ static int make_dirs(int dir, const char *path, struct error *err)
     char part[256];
     autofd at = inside_openat(dir, path[0] == '/' ? "/" : ".", DIR_FLAGS, 0, 0);
     if (at < 0)
-        return error_sys(err, "open the base of " INSIDE_SHOWN, path);
+        return error_path(err, "open the base of " INSIDE_SHOWN, path);
     for (const char *rest = path + strspn(path, "/"); *rest; rest += strspn(rest, "/")) {
         size_t length = strcspn(rest, "/");
         if (length >= sizeof part)
-            return error_sys_code(err, ENAMETOOLONG, "make the directories of " INSIDE_SHOWN, path);
+            return error_path_code(err, ENAMETOOLONG, "make the directories of " INSIDE_SHOWN,
+                                   path);
         memcpy(part, rest, length);
         part[length] = '\0';
         int next = step_into(at, part, path, err);
@@ -180,7 +181,7 @@ static int open_dir(int dir, const char *path, bool is_made, const char *shown, 
             return -1;
     }
     if (fd < 0)
-        return error_sys(err, "open " INSIDE_SHOWN, shown);
+        return error_path(err, "open " INSIDE_SHOWN, shown);
     if (check_place(fd, shown, err) < 0)
         return -1;
     return take_fd(fd);
@@ -202,7 +203,7 @@ int inside_parent(int dir, const char *path, bool is_made, char *name, struct er
         start--;
     size_t length = end - start;
     if (length > 255 || start >= sizeof above)
-        return error_sys_code(err, ENAMETOOLONG, "open " INSIDE_SHOWN, path);
+        return error_path_code(err, ENAMETOOLONG, "open " INSIDE_SHOWN, path);
     memcpy(name, path + start, length);
     name[length] = '\0';
     if (!length || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)

@@ -99,12 +99,12 @@ static int read_file(int root, const char *path, char **text, size_t *length, st
     struct stat info;
     autofd probe = inside_openat(root, path, O_PATH, 0, RESOLVE_IN_ROOT);
     if (probe < 0)
-        return error_sys(err, "open '/%s'", path);
+        return error_path(err, "open '/%s'", path);
     if (inside_check(probe, S_IFREG, path, &info, err) < 0)
         return -1;
     autofd fd = inside_openat(root, path, O_RDONLY, 0, RESOLVE_IN_ROOT);
     if (fd < 0)
-        return error_sys(err, "open '/%s'", path);
+        return error_path(err, "open '/%s'", path);
     if (inside_check(fd, S_IFREG, path, &info, err) < 0)
         return -1;
     if (info.st_size < 0 || info.st_size > USERS_MAX_FILE)
@@ -112,10 +112,10 @@ static int read_file(int root, const char *path, char **text, size_t *length, st
     size_t room = (size_t)info.st_size;
     autofree char *data = malloc(room + 1);
     if (!data)
-        return error_sys(err, "read '/%s'", path);
+        return error_path(err, "read '/%s'", path);
     ssize_t got = fd_read_full(fd, data, room);
     if (got < 0)
-        return error_sys(err, "read '/%s'", path);
+        return error_path(err, "read '/%s'", path);
     *length = (size_t)got;
     *text = take(data);
     return 0;

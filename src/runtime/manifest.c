@@ -33,6 +33,8 @@ static int open_locked(const char *path, int lock, int *out_fd, struct stat *inf
 {
     autofd fd = open(path, O_RDONLY | O_CLOEXEC);
 
+    if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
+        return error_set(err, ERROR_NOT_FOUND, "there is no '%s'", path);
     if (fd < 0)
         return error_sys(err, "open '%s'", path);
     while (lock && flock(fd, lock) < 0) {

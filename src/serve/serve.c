@@ -263,6 +263,8 @@ static int open_server(struct server *server, char first_key[KEY_TEXT], struct e
         return -1;
     config_core(&server->config, &settings);
     settings.parked_directory = AGENTUITY_HOME;
+    settings.fail_file =
+        getenv("BURROW_TEST_FAIL_FILE"); // whoever sets it could as well end the server
     tune_memory();
     // The key comes last: a start that fails, as where the port is taken, makes none. Nobody is answered before the loop runs.
     if (core_open(&settings, &server->core, err) < 0 || loop_new(&server->loop, err) < 0 ||

@@ -26,11 +26,12 @@ static enum error_reason reason_of(int code, int sys)
 {
     switch (code & 0xff) {
     case SQLITE_FULL:
+        return ERROR_NO_SPACE;
     case SQLITE_TOOBIG:
         return ERROR_LIMIT;
     case SQLITE_IOERR:
     case SQLITE_CANTOPEN:
-        return sys == ENOSPC || sys == EDQUOT || sys == EFBIG ? ERROR_LIMIT : ERROR_SYSTEM;
+        return sys == ENOSPC || sys == EDQUOT || sys == EFBIG ? ERROR_NO_SPACE : ERROR_SYSTEM;
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
         return ERROR_RETRY;
@@ -38,9 +39,6 @@ static enum error_reason reason_of(int code, int sys)
         return code == SQLITE_CONSTRAINT_CHECK || code == SQLITE_CONSTRAINT_NOTNULL
                    ? ERROR_INVALID
                    : ERROR_CONFLICT;
-    case SQLITE_READONLY:
-    case SQLITE_PERM:
-        return ERROR_DENIED;
     default:
         return ERROR_SYSTEM;
     }
@@ -57,7 +55,7 @@ static const char *way_out(enum error_reason reason, int code)
     case SQLITE_BUSY:
         return "; another process holds it: try again";
     default:
-        return reason == ERROR_LIMIT ? "; make room on its disk" : "";
+        return reason == ERROR_NO_SPACE ? "; make room on its disk" : "";
     }
 }
 
@@ -200,7 +198,7 @@ static int make_file(const char *place, struct error *err)
 {
     autofd fd = open(place, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0 && errno != EEXIST)
-        return error_sys(err, "make database '%s'", place);
+        return error_path(err, "make database '%s'", place);
     return 0;
 }
 

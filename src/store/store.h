@@ -11,9 +11,8 @@
  * record passed in are borrowed for the call. Texts must be UTF-8: ERROR_INVALID else. Times are
  * milliseconds since 1970, 0 for never.
  *
- * Errors: NOT_FOUND with the record's noun, CONFLICT (already there, or not in this state), LIMIT
- * (disk full), UNAVAILABLE (another process holds the database for too long), SYSTEM; and the two
- * reasons below, whatever the kind.
+ * Errors: NOT_FOUND with the record's noun, CONFLICT (already there, or not in this state), NO_SPACE
+ * (disk full), SYSTEM; and RETRY and LOST, as told below.
  *
  * Threads: any but loops.
  */

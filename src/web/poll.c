@@ -94,7 +94,7 @@ static void on_looked(void *data)
 
 static int fail(const struct waiter *waiter, const struct error *err)
 {
-    if (error_status(err) == 500)
+    if (error_is_fault(err))
         log_error("request failed", F("route", waiter->parked.route->pattern),
                   F("error", (const char *)err->text));
     parked_fail(&waiter->parked, err);

@@ -220,6 +220,9 @@ static bool match(const struct search *search, const struct route_node *node, si
     const struct route_node *word = find_word(node, text, length);
     if (word && match(search, word, depth + 1, parameters))
         return true;
+    // A path that is known by its words is no other's parameter: PUT /sandbox is not PUT /{stream}.
+    if (word && word->rows && depth + 1 == search->path->count)
+        return false;
     if (!node->parameter || length == 0)
         return false;
     search->match->parameters[parameters] = text;

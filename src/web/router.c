@@ -77,7 +77,7 @@ static void log_call(const struct call_work *work, const struct error *err)
     const char *method = call->request ? call->request->method : NULL;
     const char *pattern = call->route ? call->route->pattern : NULL;
 
-    if (err && error_status(err) == 500)
+    if (err && error_is_fault(err))
         log_error("request failed", F("method", method), F("route", pattern),
                   F("error", (const char *)err->text));
     else if (log_is_on(LOG_LEVEL_DEBUG))
@@ -126,7 +126,9 @@ static int find_nothing(struct call *call, const struct route_match *match, stru
 {
     const struct http_request *request = call->request;
 
-    if (!match->other) {
+    bool is_top = strcmp(request->path, "/") == 0; // people look for a page there, not for methods
+
+    if (!match->other || is_top) {
         give_to(call, front_of(call->router, request->path));
         return error_refuse(err, ERROR_NOT_FOUND, "route", "there is nothing at '%.200s'",
                             request->path);

@@ -460,3 +460,13 @@ def test_mutated_requests_do_no_harm(api, server, shared):
         assert answer.status in (200, 201, 400, 404), str(answer)
         if answer.status < 300:
             api.sandbox(answer.data["sandboxId"]).delete()
+
+
+def test_a_path_that_takes_other_methods_says_which(api):
+    answer = api.put("/sandbox", b"")
+    check_error(answer, 405, "METHOD_NOT_ALLOWED", "'/sandbox' takes POST, GET, HEAD, not PUT")
+    assert answer.headers["allow"] == "POST, GET, HEAD"
+
+
+def test_there_is_nothing_at_the_top(api):
+    check_error(api.get("/"), 404, "ROUTE_NOT_FOUND", "there is nothing at '/'")

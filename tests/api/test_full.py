@@ -62,7 +62,7 @@ class Small:
     def free(self):
         """Bytes. Pruning has what was removed come back at once."""
         assert self.api.post("/system/prune", {}).status == 200
-        return self.api.get("/system/df").json["volume"]["freeBytes"]
+        return self.api.get("/system/df").data["volume"]["freeBytes"]
 
     def fill(self, but=0):
         """A sandbox that takes all the room there is for names and for bytes, except so many of these."""
@@ -230,7 +230,7 @@ def test_sandboxes(small):
         else:
             refused(answer, "No space left")
     content = base64_of(os.urandom(1 << 20))
-    check_error(api.post(f"/fs/{glutton.id}", {"files": [{"path": "new", "content": content}]}), 429, "FILE_LIMIT", "No space left")
+    check_error(api.post(f"/fs/{glutton.id}", {"files": [{"path": "new", "content": content}]}), 429, "CAPACITY", "the server's disk is full")
     assert {entry["sandboxId"] for entry in api.get("/sandbox?name=more&live=true&limit=100").data["sandboxes"]} == set(made)
     assert glutton.output("rm -f big-* small-*; sync; echo freed") == "freed\n"
     until(lambda: small.free() > 100 * MEGA, "the space to come back")

@@ -5,7 +5,7 @@ import subprocess
 import pytest
 import server as servers
 from archives import member, tar_of
-from client import until
+from client import check_error, until
 
 PARTS = {"runtimes", "snapshots", "checkpoints", "sandboxes", "streams", "database", "unused"}
 MEGA = 1 << 20
@@ -14,7 +14,7 @@ MEGA = 1 << 20
 def df(api):
     answer = api.get("/system/df")
     assert answer.status == 200, str(answer)
-    return answer.json
+    return answer.data
 
 
 def part(api, name):
@@ -24,7 +24,7 @@ def part(api, name):
 def prune(api, **fields):
     answer = api.post("/system/prune", fields)
     assert answer.status == 200, str(answer)
-    return answer.json
+    return answer.data
 
 
 def fill(sandbox, megabytes=20):
@@ -49,7 +49,7 @@ def test_the_answer(api):
 
 def test_a_key_is_needed_and_it_must_be_an_admins(api, server):
     for answer in (api.get("/system/df", key=None), api.post("/system/prune", {}, key=None)):
-        assert answer.status == 401 and answer.json["message"]
+        check_error(answer, 401, "UNAUTHORIZED", "key")
     made = subprocess.run([servers.BURROW, "key", "create", "--data", server.data, "--json", "--name", "plain"], capture_output=True, text=True, check=True)
     import json
     key = next(value for value in json.loads(made.stdout).values() if isinstance(value, str) and value.startswith("brw_"))

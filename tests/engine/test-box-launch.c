@@ -18,6 +18,9 @@ static void fail_once(struct engine *failing, struct engine *working, const stru
 
     CHECK(box_launch(failing, spec, &box, &err) < 0);
     CHECK(box == NULL);
+    if (!error_is_fault(&err))
+        test_fail(__FILE__, __LINE__, "'%s' would be told as status %d", err.text,
+                  error_status(&err));
     if (!strstr(err.text, step))
         test_fail(__FILE__, __LINE__, "'%s' does not name '%s'", err.text, step);
     autofree char *after = take_stock(failing);
@@ -40,12 +43,18 @@ static void warm(struct engine *one, const struct box_spec *spec)
 
 static void fail_every_step(const struct box_spec *spec, bool is_long_lived, bool is_death)
 {
+    // whatever it is that the kernel says
+    static const int codes[] = {EIO, EINVAL, ENOENT, EPERM, EMFILE, ENOSPC};
+    static unsigned next;
     struct engine *working = open_engine(&(struct engine_options){.is_long_lived = is_long_lived});
     for (const char *const *step = engine_launch_steps(); *step; step++) {
         if (is_death && !step[1])
             break; // it has said all it has to say by then
-        struct engine *failing = open_engine(&(struct engine_options){
-            .is_long_lived = is_long_lived, .fail_step = *step, .is_death = is_death});
+        struct engine *failing =
+            open_engine(&(struct engine_options){.is_long_lived = is_long_lived,
+                                                 .fail_step = *step,
+                                                 .fail_errno = codes[next++ % ARRAY_SIZE(codes)],
+                                                 .is_death = is_death});
         warm(failing, spec);
         fail_once(failing, working, spec, *step);
         close_engine(failing);

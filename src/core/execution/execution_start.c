@@ -9,6 +9,7 @@
 #include "core/sandbox/sandbox_event.h"
 #include "core/execution/execution_end.h"
 #include "core/execution/execution_launch.h"
+#include "core/sandbox/file_impl.h"
 #include "core/sandbox/lookup.h"
 #include "core/sandbox/pause.h"
 #include "core/sandbox/sandbox_box.h"
@@ -85,7 +86,11 @@ static int write_files(struct sandbox *sandbox, const struct execution_request *
     if (sandbox_files(sandbox, &conversation, err) < 0 ||
         files_set_timeout(conversation, FILE_TIMEOUT_MS, err) < 0)
         return -1;
-    return file_write_all(conversation, request->files, request->n_files, err);
+    if (file_write_all(conversation, request->files, request->n_files, err) == 0)
+        return 0;
+    return error_is(err, ERROR_DISK_FULL)
+               ? file_disk_full(sandbox->sandboxes, sandbox->record.disk_bytes, err)
+               : -1;
 }
 
 /* The caller holds record_lock. */

@@ -53,7 +53,7 @@ char *layers_on_top(const char *layer, const char *below)
 int layers_explain_no_room(struct error *err)
 {
     if (err->sys == ENOSPC) {
-        error_set(err, ERROR_LIMIT, LAYERS_NO_ROOM);
+        error_refuse(err, ERROR_NO_SPACE, "volume", LAYERS_NO_ROOM);
         err->sys = ENOSPC;
     }
     return -1;

@@ -3,9 +3,12 @@
 #include "core/sandbox/file.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "base/size.h"
 #include "core/sandbox/file_impl.h"
 #include "core/sandbox/sandbox_object.h"
+#include "engine/box.h"
 #include "engine/files.h"
+#include "engine/volume.h"
 #include "core/sandbox/lookup.h"
 #include "core/sandbox/registry.h"
 
@@ -14,8 +17,9 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#define TIMEOUT_MS 30000                   // between two frames
-#define MAX_NAMES_BYTES ((size_t)64 << 20) // of one listing
+#define TIMEOUT_MS 30000                       // between two frames
+#define VOLUME_FULL_BYTES ((uint64_t)16 << 20) // with so little left nothing can be written to it
+#define MAX_NAMES_BYTES ((size_t)64 << 20)     // of one listing
 
 int file_converse(struct sandboxes *sandboxes, const struct actor *actor, const char *sandbox_id,
                   int *conversation, struct error *err)
@@ -49,10 +53,49 @@ static bool has_gone_on(struct sandboxes *sandboxes, const char *sandbox_id)
     return sandbox && !sandbox_is_in(sandbox, SANDBOX_ENDING);
 }
 
+/* Project quotas of XFS and the size of a tmpfs are told as ENOSPC, all others as EDQUOT. */
+static bool is_own_limit(const struct volume *volume, const struct error *err)
+{
+    enum volume_scheme scheme = volume_scheme(volume);
+
+    return err->sys == EDQUOT || scheme == VOLUME_XFS || scheme == VOLUME_TMPFS;
+}
+
+static bool is_volume_full(struct volume *volume)
+{
+    struct volume_space space = {0};
+    struct error ignored = {0};
+
+    return volume_space(volume, &space, &ignored) == 0 && space.free_bytes < VOLUME_FULL_BYTES;
+}
+
+int file_disk_full(struct sandboxes *sandboxes, int64_t disk_bytes, struct error *err)
+{
+    struct volume *volume = engine_volume(sandboxes->engine);
+    struct error why = *err;
+    char limit[SIZE_TEXT];
+
+    if (err->sys == ENOSPC && is_volume_full(volume))
+        return error_refuse(err, ERROR_NO_SPACE, "volume", "the server's disk is full: %s",
+                            why.text);
+    if (disk_bytes > 0 && is_own_limit(volume, err))
+        return error_refuse(err, ERROR_DISK_FULL, "sandbox", "the sandbox's disk of %s is full: %s",
+                            size_format((uint64_t)disk_bytes, limit), why.text);
+    return error_about(err, "sandbox"); // /dev/shm, for one
+}
+
+static int64_t disk_of(struct sandboxes *sandboxes, const char *sandbox_id)
+{
+    autoptr(sandbox) sandbox = sandbox_id ? registry_find(sandboxes->registry, sandbox_id) : NULL;
+    return sandbox ? sandbox->record.disk_bytes : 0;
+}
+
 int file_failed(struct sandboxes *sandboxes, const char *sandbox_id, struct error *err)
 {
     if (err->noun)
         return -1;
+    if (error_is(err, ERROR_DISK_FULL))
+        return file_disk_full(sandboxes, disk_of(sandboxes, sandbox_id), err);
     if (error_is(err, ERROR_GONE))
         return sandbox_id && has_gone_on(sandboxes, sandbox_id)
                    ? sandbox_went_back(err)

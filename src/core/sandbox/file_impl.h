@@ -21,6 +21,9 @@ int file_converse(struct sandboxes *sandboxes, const struct actor *actor, const 
 /* Gives an error of such a conversation the kind and noun that file.h promises; -1. One that has a noun keeps it. `sandbox_id` may be NULL. */
 int file_failed(struct sandboxes *sandboxes, const char *sandbox_id, struct error *err);
 
+/* Says whose disk it is that is full: ERROR_DISK_FULL with the sandbox's limit, or ERROR_NO_SPACE. Returns -1. */
+int file_disk_full(struct sandboxes *sandboxes, int64_t disk_bytes, struct error *err);
+
 /* A task for burrow-archive as the settings have it, or in the directory of this program; `program` keeps its path. */
 int file_archive_task(const struct sandboxes *sandboxes, enum archive_format format,
                       uint64_t max_bytes, char program[PATH_MAX], struct archive_task *out,

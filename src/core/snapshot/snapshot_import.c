@@ -330,28 +330,14 @@ static int fill_box(struct importing *importing, struct error *err)
     return set_modes(importing, conversation, err);
 }
 
-/* burrow-archive refuses what it cannot read in the same way as what nobody should. */
-static bool is_unreadable(const struct error *err)
-{
-    static const char *const starts[] = {"the archive is damaged", "the archive is cut off",
-                                         "this is neither"};
-
-    for (size_t i = 0; i < ARRAY_SIZE(starts); i++) {
-        if (strncmp(err->text, starts[i], strlen(starts[i])) == 0)
-            return true;
-    }
-    return false;
-}
-
-/* What the box says is about the archive, unless there is no room or it has gone. */
+/* What the box says about a path is about the archive that brought it. */
 static int failed(struct error *err)
 {
-    if (error_is(err, ERROR_INVALID) && is_unreadable(err))
-        return error_restate(err, ERROR_DAMAGED, "archive");
-    if (error_is(err, ERROR_LIMIT) || err->sys == ENOSPC || err->sys == EDQUOT)
+    if (error_is(err, ERROR_NO_SPACE))
+        return -1;
+    if (error_is(err, ERROR_LIMIT))
         return error_restate(err, ERROR_TOO_LARGE, "snapshot");
-    if (err->noun || error_is(err, ERROR_TIMEOUT) || error_is(err, ERROR_GONE) ||
-        error_is(err, ERROR_UNAVAILABLE))
+    if (err->noun || error_is_fault(err) || error_is(err, ERROR_GONE))
         return -1;
     return error_restate(err, ERROR_REFUSED, "archive");
 }
@@ -441,7 +427,7 @@ static int measure_room(struct snapshots *snapshots, int archive_fd, uint64_t *r
     *room = large > usual ? large : usual;
     if (*room > most || usual == 0)
         *room = most;
-    return *room < ROOM_MIN ? error_set(err, ERROR_LIMIT, LAYERS_NO_ROOM) : 0;
+    return *room < ROOM_MIN ? error_refuse(err, ERROR_NO_SPACE, "volume", LAYERS_NO_ROOM) : 0;
 }
 
 /* The archive's first entries, and a box that can take the others. */

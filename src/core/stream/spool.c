@@ -64,6 +64,12 @@ const char *spool_path(const char *id, char path[SPOOL_PATH])
     return path;
 }
 
+int spool_failed(struct error *err)
+{
+    bool is_full = err->sys == ENOSPC || err->sys == EDQUOT;
+    return error_restate(err, is_full ? ERROR_NO_SPACE : err->reason, "stream");
+}
+
 int spool_open_file(int spool_fd, const char *id, int flags, int *out_fd, struct error *err)
 {
     char path[SPOOL_PATH], folder[] = {id[0], id[1], '\0'};
@@ -72,12 +78,12 @@ int spool_open_file(int spool_fd, const char *id, int flags, int *out_fd, struct
     int fd = openat(spool_fd, spool_path(id, path), flags, 0600);
     // Its directory is made with the first file in it: making all at once would take a while.
     if (fd < 0 && errno == ENOENT && flags & O_CREAT) {
-        (void)mkdirat(spool_fd, folder, 0700); // or the next call says why not
-        fd = openat(spool_fd, path, flags, 0600);
+        if (mkdirat(spool_fd, folder, 0700) == 0 || errno == EEXIST)
+            fd = openat(spool_fd, path, flags, 0600);
     }
     if (fd < 0) {
         error_sys(err, "%s the file of stream '%s'", flags & O_CREAT ? "make" : "open", id);
-        return error_about(err, "stream");
+        return spool_failed(err);
     }
     *out_fd = fd;
     return 0;

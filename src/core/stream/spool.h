@@ -19,6 +19,9 @@ int spool_open(const char *data_dir, int *out_fd, struct error *err);
 /* Relative to the spool. */
 const char *spool_path(const char *id, char path[SPOOL_PATH]);
 
+/* Names the stream as what a fault of its file is about, and a full disk. Returns -1. */
+int spool_failed(struct error *err);
+
 /* For reading and appending. `flags` beside O_RDWR, O_CLOEXEC: O_CREAT, O_EXCL, O_APPEND. */
 int spool_open_file(int spool_fd, const char *id, int flags, int *out_fd, struct error *err);
 /* Without opening it; 0 for one that is not there. */

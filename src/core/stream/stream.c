@@ -202,7 +202,7 @@ static int write_at(struct stream *stream, const char *data, size_t length, uint
             continue;
         if (wrote < 0) {
             error_sys(err, "append to stream '%s'", stream->record.id);
-            return error_about(err, "stream");
+            return spool_failed(err);
         }
         data += wrote;
         length -= (size_t)wrote;

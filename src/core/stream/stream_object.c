@@ -162,7 +162,7 @@ static int open_file(struct stream *stream, struct error *err)
 
     if (spool_open_file(stream->streams->spool_fd, record->id, flags, &stream->fd, err) == 0)
         return 0;
-    if (!error_is(err, ERROR_NOT_FOUND))
+    if (err->sys != ENOENT)
         return -1;
     stream->is_removed = stream->is_complete = true;
     return 0;

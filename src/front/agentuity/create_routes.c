@@ -307,15 +307,15 @@ static void watch_delivery(struct call *call, const char *id)
     response_watch(call->response, &delivery_events, delivery);
 }
 
-/* The core knows limits by their bare names: "memory: a sandbox needs at least 4Mi". */
+/* The core knows limits by their bare names: "memory: a sandbox needs at least 4Mi", about "memory". */
 static int fail_create(struct error *err)
 {
-    static const char *const limits[] = {"memory: ", "cpu: ", "disk: "};
+    static const char *const limits[] = {"memory", "cpu", "disk"};
 
-    for (size_t i = 0; error_is(err, ERROR_INVALID) && i < ARRAY_SIZE(limits); i++) {
-        if (strncmp(err->text, limits[i], strlen(limits[i])) == 0) {
+    for (size_t i = 0; i < ARRAY_SIZE(limits); i++) {
+        if (error_is_about(err, limits[i])) {
             struct error bare = *err;
-            return error_set(err, ERROR_INVALID, "resources.%s", bare.text);
+            return error_refuse(err, bare.reason, bare.noun, "resources.%s", bare.text);
         }
     }
     return -1;

@@ -189,6 +189,8 @@ static const struct {
     {ERROR_INVALID, "request", "bad_request"},
     {ERROR_INVALID, NULL, "invalid_request"},
     {ERROR_NOT_FOUND, "route", "not_found"},
+    {ERROR_DISK_FULL, NULL, "sandbox_disk_full"},
+    {ERROR_NO_SPACE, NULL, "server_disk_full"},
     {ERROR_TOO_LARGE, NULL, "payload_too_large"},
     {ERROR_LIMIT, "queue", "sandbox_queue_full"},
     {ERROR_LIMIT, "sandbox", "sandbox_capacity_exceeded"},

@@ -7,6 +7,8 @@
 #include "web/reply.h"
 #include "web/router.h"
 
+#include <ctype.h>
+
 static void reply_text(struct reply *reply, const char *key, const char *text)
 {
     json_key(&reply->json, key);
@@ -70,13 +72,26 @@ static int get_openapi(struct call *call, struct error *err)
     return 0;
 }
 
+/* "not found" as NOT_FOUND: here a reason's name is its code. */
+static void put_code(struct reply *reply, const struct error *err)
+{
+    char code[32] = "";
+    const char *name = error_status(err) == 500 ? "internal" : error_reason_name(err->reason);
+
+    for (size_t i = 0; name[i] && i < sizeof code - 1; i++)
+        code[i] = name[i] == ' ' ? '_' : (char)toupper((unsigned char)name[i]);
+    reply_text(reply, "code", code);
+}
+
 static void on_error(struct call *call, const struct error *err)
 {
     autoreply reply = {0};
 
     reply_init(&reply);
     json_map_begin(&reply.json);
-    reply_text(&reply, "status", "error");
+    json_key(&reply.json, "success");
+    json_bool(&reply.json, false);
+    put_code(&reply, err);
     reply_text(&reply, "message", err->text);
     json_map_end(&reply.json);
     reply_send(&reply, call->response, error_status(err));

@@ -36,6 +36,24 @@ static uint64_t put_parts(struct json_writer *json, const struct space_use parts
     return sum;
 }
 
+/* {"success":true,"data":{ … }}, as all other routes answer. */
+static void begin_data(struct reply *reply)
+{
+    reply_init(reply);
+    json_map_begin(&reply->json);
+    json_key(&reply->json, "success");
+    json_bool(&reply->json, true);
+    json_key(&reply->json, "data");
+    json_map_begin(&reply->json);
+}
+
+static void end_data(struct reply *reply, struct call *call)
+{
+    json_map_end(&reply->json);
+    json_map_end(&reply->json);
+    reply_send(reply, call->response, 200);
+}
+
 int ops_get_space(struct call *call, struct error *err)
 {
     struct space space = {0};
@@ -43,8 +61,7 @@ int ops_get_space(struct call *call, struct error *err)
 
     if (space_get(call->core, &call->actor, &space, err) < 0)
         return -1;
-    reply_init(&reply);
-    json_map_begin(&reply.json);
+    begin_data(&reply);
     json_key(&reply.json, "volume");
     json_map_begin(&reply.json);
     member_natural(&reply.json, "bytes", space.volume_bytes);
@@ -53,8 +70,7 @@ int ops_get_space(struct call *call, struct error *err)
     json_key(&reply.json, "parts");
     uint64_t used = put_parts(&reply.json, space.parts);
     member_natural(&reply.json, "usedBytes", used);
-    json_map_end(&reply.json);
-    reply_send(&reply, call->response, 200);
+    end_data(&reply, call);
     return 0;
 }
 
@@ -78,14 +94,12 @@ int ops_prune(struct call *call, struct error *err)
     struct space_pruning pruning = {.is_trial = body.is_trial};
     if (space_prune(call->core, &call->actor, &pruning, freed, err) < 0)
         return -1;
-    reply_init(&reply);
-    json_map_begin(&reply.json);
+    begin_data(&reply);
     json_key(&reply.json, "dryRun");
     json_bool(&reply.json, body.is_trial);
     json_key(&reply.json, "freed");
     uint64_t sum = put_parts(&reply.json, freed);
     member_natural(&reply.json, "freedBytes", sum);
-    json_map_end(&reply.json);
-    reply_send(&reply, call->response, 200);
+    end_data(&reply, call);
     return 0;
 }

@@ -348,7 +348,7 @@ TEST(a_cut_off_archive_is_never_taken_for_a_whole_one)
             struct buffer part = {.data = whole.data, .length = length};
             autounpacked out;
             unpack(&task, &part, &out);
-            check_refused(&out, ERROR_REFUSED);
+            check_refused(&out, ERROR_DAMAGED);
         }
     }
 }
@@ -388,7 +388,7 @@ TEST(a_wrong_sum_of_a_content_is_found)
     CHECK(content);
     content[0] = 'C';
     unpack(&task, &zip.bytes, &out);
-    check_refused(&out, ERROR_REFUSED);
+    check_refused(&out, ERROR_DAMAGED);
 }
 
 TEST(one_that_stops_working_is_given_up)

@@ -61,6 +61,15 @@ TEST(full_is_not_unavailable)
     check(ERROR_RESTARTING, NULL, 503, "RESTARTING");
 }
 
+TEST(a_full_disk_of_a_sandbox_is_not_a_full_server)
+{
+    check(ERROR_DISK_FULL, "sandbox", 413, "DISK_FULL");
+    check(ERROR_DISK_FULL, "file", 413, "DISK_FULL");
+    check(ERROR_NO_SPACE, "volume", 429, "CAPACITY");
+    check(ERROR_NO_SPACE, "stream", 429, "CAPACITY");
+    check(ERROR_TOO_LARGE, "file", 413, "TOO_LARGE");
+}
+
 TEST(faults_of_the_server_are_internal)
 {
     check(ERROR_SYSTEM, NULL, 500, "INTERNAL");

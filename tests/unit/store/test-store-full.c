@@ -38,7 +38,7 @@ static void limit_files(rlim_t bytes)
     CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
 }
 
-TEST(a_file_that_may_not_grow_is_a_limit_and_nothing_is_lost)
+TEST(a_file_that_may_not_grow_is_a_full_disk_and_nothing_is_lost)
 {
     struct store *store = fixture_store();
     struct error err = {0};
@@ -53,7 +53,7 @@ TEST(a_file_that_may_not_grow_is_a_limit_and_nothing_is_lost)
     limit_files(RLIM_INFINITY);
     CHECK(kept > 10 && kept < 1000);
     CHECK_INT(refused, 20);
-    CHECK_INT(error_kind(&err), ERROR_LIMIT);
+    CHECK_INT(err.reason, ERROR_NO_SPACE);
     CHECK_INT(err.sys, EFBIG);
     CHECK(strstr(err.text, "make room on its disk"));
     CHECK_INT(fixture_number(store, "SELECT count(*) FROM sandboxes"), kept);
@@ -76,7 +76,7 @@ static const char *fill_small_disk(const char *directory, char *text)
         return strcpy(text, err.text);
     while (kept < 1000 && write_one(store, &err) == 0)
         kept++;
-    if (kept < 10 || kept == 1000 || !error_is(&err, ERROR_LIMIT))
+    if (kept < 10 || kept == 1000 || !error_is(&err, ERROR_NO_SPACE))
         return strcpy(text, err.text);
     autosandboxes list = {0};
     struct sandbox_filter all = {0};
@@ -94,7 +94,7 @@ static const char *fill_small_disk(const char *directory, char *text)
     return list.total == kept + 1 ? "ok" : "not all there after opening again";
 }
 
-TEST(a_full_disk_is_a_limit_and_work_goes_on_when_there_is_room)
+TEST(a_full_disk_is_a_fault_and_work_goes_on_when_there_is_room)
 {
     char text[sizeof((struct error *)0)->text] = "";
     int ends[2];

@@ -115,6 +115,25 @@ TEST(a_path_known_with_other_methods_tells_them)
     CHECK(!find("POST", "/nothing/here/at/all", &found) && !found.match.other);
 }
 
+TEST(what_is_known_by_its_words_is_no_parameter_of_another_method)
+{
+    static const struct route known[] = {
+        {"GET", "/sandbox"}, {"POST", "/sandbox"}, {"PUT", "/{stream}"}, {0}};
+    const struct front words = {.routes = known};
+    struct found found;
+    autoptr(route_tree) tree = route_tree_new();
+    struct error err = {0};
+
+    CHECK_OK(route_tree_add(tree, &words, &err), err);
+    CHECK_OK(route_path_read("/sandbox", found.room, &found.path, &err), err);
+    route_tree_match(tree, "PUT", &found.path, &found.match);
+    CHECK(!found.match.row && found.match.other);
+    CHECK_STR(found.match.other->allow[0].value, "GET, HEAD, POST");
+    CHECK_OK(route_path_read("/stream_x", found.room, &found.path, &err), err);
+    route_tree_match(tree, "PUT", &found.path, &found.match);
+    CHECK(found.match.row && found.match.row->route == &known[2]);
+}
+
 TEST(very_deep_paths_match_nothing)
 {
     check_route("GET", "/sandbox/1/2/3/4/5/6/7/8/9/10/11/12/13/14", NULL);

@@ -311,7 +311,7 @@ TEST(an_append_that_does_not_fit_leaves_nothing)
     int result = stream_append(core->streams, &one_of_us, id, bytes, 3 << 20, &err);
     limit_files(RLIM_INFINITY);
     CHECK(result < 0);
-    CHECK_INT(error_kind(&err), ERROR_LIMIT);
+    CHECK_INT(err.reason, ERROR_SYSTEM);
     CHECK(strstr(err.text, "File too large"));
     CHECK(stat(stream_file(id), &status) == 0);
     CHECK_INT(status.st_size, 4);
@@ -339,7 +339,7 @@ static const char *fill_small_spool(const char *spool)
         return "nothing can be appended";
     if (stream_append(core->streams, &one_of_us, id, bytes, sizeof bytes, &err) == 0)
         return "more fits than there is room";
-    if (!error_is(&err, ERROR_LIMIT) || !strstr(err.text, "No space left on device"))
+    if (!error_is(&err, ERROR_NO_SPACE) || !strstr(err.text, "No space left on device"))
         return "the error does not say that the disk is full";
     if (stream_append(core->streams, &one_of_us, id, " more", 5, &err) < 0)
         return "there is no room although the large append was refused";
