@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum stage { STAGE_PARKED, STAGE_BEGUN, STAGE_FINISHED };
+enum stage { STAGE_WAITING, STAGE_BEGUN, STAGE_FINISHED };
 
 struct response {
     struct loop *loop;
@@ -165,7 +165,7 @@ void response_set_headers(struct response *response, const struct http_header *h
 static bool begin(struct response *response, int status, const struct http_header *headers,
                   uint64_t length)
 {
-    if (response->stage != STAGE_PARKED)
+    if (response->stage != STAGE_WAITING)
         return false;
     bool has_body = response_status_has_body(status);
     bool is_open = has_body && length == RESPONSE_LENGTH_UNKNOWN;
@@ -352,7 +352,7 @@ void response_collect(struct response *response, struct output *to, struct respo
         .head = take(response->head),
         .is_finished = response->stage == STAGE_FINISHED,
         .is_cut = response->is_cut,
-        .is_parked = response->stage == STAGE_PARKED,
+        .is_waiting = response->stage == STAGE_WAITING,
         .is_abandoned = atomic_load(&response->holders) == 0 && response->stage != STAGE_FINISHED,
         .ends_by_close = response->ends_by_close,
         .deadline_ms = response->deadline_ms,
@@ -385,7 +385,7 @@ void response_call_deadline(struct response *response)
 {
     (void)pthread_mutex_lock(&response->lock);
     const struct response_events *events = response->events;
-    bool is_due = response->stage == STAGE_PARKED && events;
+    bool is_due = response->stage == STAGE_WAITING && events;
     void *data = response->data;
     (void)pthread_mutex_unlock(&response->lock);
     if (is_due && events->on_deadline)

@@ -18,7 +18,7 @@ static const struct call_work *work_of(const struct call *call)
 
 void *call_alloc(struct call *call, size_t size)
 {
-    return value_alloc(call->memory, size);
+    return arena_alloc(call->arena, size);
 }
 
 char *call_print(struct call *call, const char *format, ...)

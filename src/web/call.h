@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One request on its way through a front: who asks, what for, and the way to answer. A handler answers once (reply.h), or parks:
+ * One request on its way through a front: who asks, what for, and the way to answer. A handler answers once (reply.h), or lets the call wait:
  * takes a reference of its own to the response (response_ref) and answers later from anywhere. When the handler returns, the call,
- * its request, its memory and its own reference to the response go: who parks copies what it needs.
+ * its request, its arena and its own reference to the response go: whoever waits copies what it needs.
  */
 #pragma once
+#include "base/arena.h"
 #include "core/account/actor.h"
 #include "core/core.h"
 #include "data/value.h"
@@ -31,10 +32,10 @@ struct call {
         [ROUTE_PARAMETERS]; // of the path, in order, decoded, without NUL or '/' unless given as %2F
     struct query *query;
     struct data_value *body; // BODY_JSON: a map
-    struct data_document *memory;
-    unsigned tries;   // how often the handler was called before; see CALL_AGAIN
-    int64_t again_ms; // what it leaves there
-    void *left;       // what the front left at its first try; NULL then
+    struct arena *arena;     // what goes with the call; see call_alloc
+    unsigned tries;          // how often the handler was called before; see CALL_AGAIN
+    int64_t again_ms;        // what it leaves there
+    void *left;              // what the front left at its first try; NULL then
 };
 
 void *call_alloc(struct call *call, size_t size); // zeroed; goes with the call
@@ -51,7 +52,7 @@ const char *call_base_url(struct call *call);
 /* The header, or NULL. */
 const char *call_header(const struct call *call, const char *name);
 
-/* For parked calls: where to post to, and where blocking work goes. */
+/* For calls that wait: where to post to, and where blocking work goes. */
 struct loop *call_loop(const struct call *call);
 struct workers *call_workers(const struct call *call);
 

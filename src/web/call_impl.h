@@ -7,6 +7,7 @@
 
 struct call_work {
     struct call call; // first: handlers get this
+    struct arena arena;
     const struct router_settings *settings;
     struct data_document *body_memory; // of a JSON body
     uint64_t started_us;

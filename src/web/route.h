@@ -36,7 +36,7 @@ enum route_body {
 
 #define ROUTE_PARAMETERS 4
 
-/* Handled: 0, having answered or parked the call. -1 with *err: the front answers with its envelope. */
+/* Handled: 0, having answered the call or let it wait (waiting_call.h). -1 with *err: the front answers with its envelope. */
 #define CALL_ELSEWHERE 1 // ROUTE_LOOP: not without blocking
 #define CALL_AGAIN                                                                                 \
     2 // off the loop: the handler is called once more after call->again_ms, with the call as it is then

@@ -38,9 +38,10 @@ static const char restarting[] = "the server is restarting, try again shortly";
 static struct call_work *work_new(struct router *router, struct http_request *request,
                                   struct response *response)
 {
-    struct data_document *memory = data_document_new("");
-    struct call_work *work = value_alloc(memory, sizeof *work);
+    struct arena arena = {0};
+    struct call_work *work = arena_alloc(&arena, sizeof *work);
 
+    work->arena = arena;
     work->settings = &router->settings;
     work->call = (struct call){.router = router,
                                .front = router->settings.fronts[0],
@@ -48,21 +49,21 @@ static struct call_work *work_new(struct router *router, struct http_request *re
                                .core = router->settings.core,
                                .request = request,
                                .response = response,
-                               .memory = memory};
+                               .arena = &work->arena};
     if (log_is_on(LOG_LEVEL_DEBUG))
         work->started_us = clock_monotonic_us();
     return work;
 }
 
-/* The work itself is in the call's memory. */
+/* The work itself is in its arena. */
 static void work_free(struct call_work *work)
 {
-    struct data_document *memory = work->call.memory;
+    struct arena arena = work->arena;
 
     http_request_free(work->call.request);
     response_free(work->call.response);
     data_document_free(work->body_memory);
-    data_document_free(memory);
+    arena_clear(&arena);
 }
 
 static const char *method_of(const struct http_request *request)
@@ -170,7 +171,7 @@ static int prepare(struct router *router, struct call_work *work, struct error *
     if (!work->has_actor && !router->settings.is_open && !auth_is_possible(call->request))
         return auth_missing(err);
     const char *query = call->route->body == BODY_WHOLE ? NULL : call->request->query;
-    if (query_parse(query, call->memory, &call->query, err) < 0)
+    if (query_parse(query, call->arena, &call->query, err) < 0)
         return -1;
     return query_check(call->query, call->route->query, err);
 }

@@ -272,7 +272,7 @@ static int download(struct call *call, struct error *err)
 }
 
 struct upload {
-    struct parked parked;
+    struct waiting_call waiting;
     char sandbox_id[ID_TEXT];
     char *path;
     enum archive_format format;
@@ -282,7 +282,7 @@ static void upload_free(struct upload *upload)
 {
     if (!upload)
         return;
-    parked_clear(&upload->parked);
+    waiting_call_clear(&upload->waiting);
     free(upload->path);
     free(upload);
 }
@@ -291,19 +291,19 @@ DEFINE_AUTOPTR(upload)
 static void on_upload_collected(void *data, struct collected *body, const struct error *failure)
 {
     autoptr(upload) upload = data;
-    struct parked *parked = &upload->parked;
+    struct waiting_call *waiting = &upload->waiting;
     struct error err = {0};
 
-    if (!failure && file_unpack(parked->core, &parked->actor, upload->sandbox_id, upload->path,
+    if (!failure && file_unpack(waiting->core, &waiting->actor, upload->sandbox_id, upload->path,
                                 upload->format, body->fd, &err) < 0) {
         (void)refuse(&err);
         failure = &err;
     }
     if (failure) {
-        parked_fail(parked, failure);
+        waiting_call_fail(waiting, failure);
         return;
     }
-    struct call call = parked_call(parked);
+    struct call call = waiting_call_get(waiting);
     (void)envelope_bare(&call);
 }
 
@@ -317,11 +317,11 @@ static int upload(struct call *call, struct error *err)
         sandbox_status(call->core, &call->actor, id, &status, err) < 0)
         return -1; // before its archive is taken
     struct upload *upload = xnew(struct upload);
-    parked_init(&upload->parked, call);
+    waiting_call_init(&upload->waiting, call);
     (void)snprintf(upload->sandbox_id, sizeof upload->sandbox_id, "%s", id);
     upload->path = xstrdup(path_or_here(call));
     upload->format = format_of(call);
-    collect_start(&upload->parked, file_limit(call), on_upload_collected, upload);
+    collect_start(&upload->waiting, file_limit(call), on_upload_collected, upload);
     return 0;
 }
 

@@ -150,7 +150,7 @@ static int begin(struct call *call, struct error *err)
 }
 
 struct upload {
-    struct parked parked;
+    struct waiting_call waiting;
     char id[ID_TEXT];
     char *secret; // NULL: by key
 };
@@ -159,7 +159,7 @@ static void upload_free(struct upload *upload)
 {
     if (!upload)
         return;
-    parked_clear(&upload->parked);
+    waiting_call_clear(&upload->waiting);
     free(upload->secret);
     free(upload);
 }
@@ -180,16 +180,16 @@ static void answer_upload(struct response *response)
 static void on_collected_archive(void *data, struct collected *body, const struct error *failure)
 {
     autoptr(upload) upload = data;
-    struct parked *parked = &upload->parked;
+    struct waiting_call *waiting = &upload->waiting;
     struct error err = {0};
 
-    if (!failure && snapshot_build_upload(parked->core, upload->secret ? NULL : &parked->actor,
+    if (!failure && snapshot_build_upload(waiting->core, upload->secret ? NULL : &waiting->actor,
                                           upload->id, upload->secret, body->fd, &err) < 0)
         failure = &err;
     if (failure)
-        parked_fail(parked, failure);
+        waiting_call_fail(waiting, failure);
     else
-        answer_upload(parked->response);
+        answer_upload(waiting->response);
 }
 
 /* Nothing is taken from whoever may not upload. */
@@ -201,10 +201,10 @@ static int take_upload(struct call *call, const char *secret, struct error *err)
         snapshot_build_check(call->core, secret ? NULL : &call->actor, id, secret, err) < 0)
         return -1;
     struct upload *upload = xnew(struct upload);
-    parked_init(&upload->parked, call);
+    waiting_call_init(&upload->waiting, call);
     (void)snprintf(upload->id, sizeof upload->id, "%s", id);
     upload->secret = secret ? xstrdup(secret) : NULL;
-    collect_start(&upload->parked, (uint64_t)core_settings(call->core)->file_limit_bytes,
+    collect_start(&upload->waiting, (uint64_t)core_settings(call->core)->file_limit_bytes,
                   on_collected_archive, upload);
     return 0;
 }

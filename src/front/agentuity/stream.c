@@ -155,7 +155,7 @@ static int read_stream(struct call *call, struct error *err)
 }
 
 struct append {
-    struct parked parked;
+    struct waiting_call waiting;
     char id[ID_TEXT];
 };
 
@@ -163,7 +163,7 @@ static void append_free(struct append *append)
 {
     if (!append)
         return;
-    parked_clear(&append->parked);
+    waiting_call_clear(&append->waiting);
     free(append);
 }
 DEFINE_AUTOPTR(append)
@@ -179,7 +179,8 @@ static int excuse_late(const struct append *append, struct error *err)
 
     if (err->kind != ERROR_GONE || !err->reason || strcmp(err->reason, "complete") != 0)
         return -1;
-    if (stream_get(append->parked.core, &append->parked.actor, append->id, &record, &other) == 0 &&
+    if (stream_get(append->waiting.core, &append->waiting.actor, append->id, &record, &other) ==
+            0 &&
         record.kind == STREAM_STDIN)
         return 0;
     (void)error_set(err, ERROR_CONFLICT,
@@ -196,7 +197,7 @@ static int append_collected(const struct append *append, const struct collected 
         bytes = mmap(NULL, body->size, PROT_READ, MAP_PRIVATE, body->fd, 0);
     if (bytes == MAP_FAILED)
         return error_sys(err, "read the body of the request");
-    int status = stream_append(append->parked.core, &append->parked.actor, append->id, bytes,
+    int status = stream_append(append->waiting.core, &append->waiting.actor, append->id, bytes,
                                body->size, err);
     if (bytes)
         (void)munmap(bytes, body->size);
@@ -211,10 +212,10 @@ static void on_append_collected(void *data, struct collected *body, const struct
     if (!failure && append_collected(append, body, &err) < 0)
         failure = &err;
     if (failure) {
-        parked_fail(&append->parked, failure);
+        waiting_call_fail(&append->waiting, failure);
         return;
     }
-    struct call call = parked_call(&append->parked);
+    struct call call = waiting_call_get(&append->waiting);
     (void)envelope_bare(&call);
 }
 
@@ -226,9 +227,9 @@ static int append(struct call *call, struct error *err)
     if (stream_id_of(call, &id, err) < 0)
         return -1;
     struct append *append = xnew(struct append);
-    parked_init(&append->parked, call);
+    waiting_call_init(&append->waiting, call);
     (void)snprintf(append->id, sizeof append->id, "%s", id);
-    collect_start(&append->parked, APPEND_BYTES, on_append_collected, append);
+    collect_start(&append->waiting, APPEND_BYTES, on_append_collected, append);
     return 0;
 }
 

@@ -33,7 +33,7 @@ static int export(struct call *call, struct error *err)
 }
 
 struct import {
-    struct parked parked;
+    struct waiting_call waiting;
     char *name; // NULL: as the archive says
     char *tag;
     bool is_public, is_forced;
@@ -43,7 +43,7 @@ static void import_free(struct import *import)
 {
     if (!import)
         return;
-    parked_clear(&import->parked);
+    waiting_call_clear(&import->waiting);
     free(import->name);
     free(import->tag);
     free(import);
@@ -53,7 +53,7 @@ DEFINE_AUTOPTR(import)
 static void on_collected_snapshot(void *data, struct collected *body, const struct error *failure)
 {
     autoptr(import) import = data;
-    struct parked *parked = &import->parked;
+    struct waiting_call *waiting = &import->waiting;
     struct transfer_request want = {.name = import->name,
                                     .tag = import->tag,
                                     .is_public = import->is_public,
@@ -62,13 +62,13 @@ static void on_collected_snapshot(void *data, struct collected *body, const stru
     struct error err = {0};
 
     if (!failure &&
-        transfer_import(parked->core, &parked->actor, &want, body->fd, &record, &err) < 0)
+        transfer_import(waiting->core, &waiting->actor, &want, body->fd, &record, &err) < 0)
         failure = &err;
     if (failure) {
-        parked_fail(parked, failure);
+        waiting_call_fail(waiting, failure);
         return;
     }
-    struct call call = parked_call(parked);
+    struct call call = waiting_call_get(waiting);
     (void)snapshot_answer(&call, 201, &record);
 }
 
@@ -79,12 +79,12 @@ static int import(struct call *call, struct error *err)
     const char *tag = query_text(call->query, "tag");
     struct import *import = xnew(struct import);
 
-    parked_init(&import->parked, call);
+    waiting_call_init(&import->waiting, call);
     import->name = name ? xstrdup(name) : NULL;
     import->tag = tag ? xstrdup(tag) : NULL;
     import->is_public = query_bool(call->query, "public", false);
     import->is_forced = query_bool(call->query, "force", false);
-    collect_start(&import->parked, transfer_room(call->core), on_collected_snapshot, import);
+    collect_start(&import->waiting, transfer_room(call->core), on_collected_snapshot, import);
     return 0;
 }
 

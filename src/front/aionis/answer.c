@@ -112,7 +112,7 @@ void answer_head_read(struct call *call, struct answer_head *out)
 struct visit *visit_of(struct call *call)
 {
     if (!call->left) {
-        struct visit *visit = value_alloc(call->memory, sizeof *visit);
+        struct visit *visit = call_alloc(call, sizeof *visit);
         answer_head_read(call, &visit->head);
         call->left = visit;
     }

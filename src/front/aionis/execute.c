@@ -308,7 +308,7 @@ static int tell(const struct poll *poll, bool is_last, const struct execution_re
 
     if (!is_last && !execution_is_over(record))
         return POLL_WAITS;
-    call.settings = (void *)(uintptr_t)call.front->settings; // of a parked one
+    call.settings = (void *)(uintptr_t)call.front->settings; // of a waiting one
     return answer(&call, poll->data, record, false, is_quick) ? POLL_ANSWERED : POLL_ELSEWHERE;
 }
 

@@ -4,7 +4,7 @@
 #include "web/call.h"
 #include "net/body.h"
 
-struct parked {
+struct waiting_call {
     struct router *router;
     const struct front *front;
     const struct route *route;
@@ -16,11 +16,11 @@ struct parked {
     struct body *body; // BODY_STREAM, else NULL
 };
 
-void parked_init(struct parked *parked, const struct call *call);
-void parked_clear(struct parked *parked);
+void waiting_call_init(struct waiting_call *waiting, const struct call *call);
+void waiting_call_clear(struct waiting_call *waiting);
 
 /* Answers with the failure, as the front would. Any thread. */
-void parked_fail(const struct parked *parked, const struct error *err);
+void waiting_call_fail(const struct waiting_call *waiting, const struct error *err);
 
-/* The call again, for answering: it has no request, query, body or memory any more. */
-struct call parked_call(const struct parked *parked);
+/* The call again, for answering: it has no request, query, body or arena any more. */
+struct call waiting_call_get(const struct waiting_call *waiting);
