@@ -23,6 +23,7 @@ fuzz:
 
 # The stock clients of others, with the long suite of their command line.
 compat: all
+	tools/setup compat
 	meson test -C $(BUILD) --print-errorlogs --suite compat --suite compat-cli
 
 bench: all

@@ -61,3 +61,16 @@ void test_skip(const char *format, ...) __attribute__((format(printf, 1, 2), nor
     } while (0)
 
 #define SKIP(...) test_skip(__VA_ARGS__)
+
+/* Set under sanitizers, where the size of a process says little: freed memory stays, and a byte costs several. */
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define MEMORY_IS_KEPT 1
+#endif
+#endif
+#ifdef __SANITIZE_ADDRESS__
+#define MEMORY_IS_KEPT 1
+#endif
+#ifndef MEMORY_IS_KEPT
+#define MEMORY_IS_KEPT 0
+#endif

@@ -22,6 +22,7 @@ static const struct {
     {"s", 1000000000ULL},
     {"m", 60 * 1000000000ULL},
     {"h", 3600 * 1000000000ULL},
+    {"d", 24 * 3600 * 1000000000ULL},
 };
 enum { UNITS = sizeof units / sizeof *units };
 
@@ -29,7 +30,8 @@ static int refuse(const char *text, const char *what, struct error *err)
 {
     return error_set(
         err, ERROR_INVALID,
-        "%s '%.80s' is not a duration: use numbers with ms, s, m, h (for example 30s or 1h30m)",
+        "%s '%.80s' is not a duration: use numbers with d, h, m, s, ms, us, ns (for example 30s, "
+        "1h30m or 7d)",
         what, text);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The grammar of durations: "30s", "1h30m", "250ms", "1.5s", "0". One or more numbers, decimals
- * allowed, each with its unit (ns us µs ms s m h). Strict as size.h is.
+ * The grammar of durations: "30s", "1h30m", "7d", "250ms", "1.5s", "0". One or more numbers, decimals
+ * allowed, each with its unit (ns us µs ms s m h d; a day is 24 hours). Strict as size.h is, and the only reader of durations there is.
  */
 #pragma once
 #include "base/error.h"

@@ -4,6 +4,7 @@
 
 #include "base/decimal.h"
 
+#include <ctype.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,6 +15,7 @@ static const struct {
 } units[] = {
     {"", 1},
     {"k", 1000ULL},
+    {"K", 1000ULL},
     {"M", 1000000ULL},
     {"G", 1000000000ULL},
     {"T", 1000000000000ULL},
@@ -37,6 +39,35 @@ static uint64_t unit_of(const char *suffix)
     return 0;
 }
 
+/* "m", "MB", "MiB", "mi": the unit's capital letter, or 0 where it is no such spelling. */
+static char loose_unit(const char *suffix)
+{
+    char letter = (char)toupper((unsigned char)*suffix);
+
+    if (!letter || !strchr("KMGTPE", letter))
+        return 0;
+    suffix++;
+    suffix += *suffix == 'i' || *suffix == 'I';
+    suffix += *suffix == 'b' || *suffix == 'B';
+    return *suffix ? 0 : letter;
+}
+
+static int refuse(const char *text, const char *what, const char *suffix, struct error *err)
+{
+    char letter = suffix ? loose_unit(suffix) : 0;
+    int digits = suffix ? (int)(suffix - text) : 0;
+
+    if (letter && !unit_of(suffix) && digits <= 40)
+        return error_set(err, ERROR_INVALID,
+                         "%s '%.80s' is not a size: write %.*s%ci (powers of 1024) or %.*s%c "
+                         "(powers of 1000)",
+                         what, text, digits, text, letter, digits, text, letter);
+    return error_set(err, ERROR_INVALID,
+                     "%s '%.80s' is not a size: use bytes, or a number with Ki, Mi, Gi, Ti, Pi, Ei "
+                     "(powers of 1024) or k, M, G, T, P, E (powers of 1000) (for example 256Mi)",
+                     what, text);
+}
+
 int size_parse(const char *text, const char *what, uint64_t *out_bytes, struct error *err)
 {
     struct decimal number;
@@ -44,10 +75,7 @@ int size_parse(const char *text, const char *what, uint64_t *out_bytes, struct e
     uint64_t unit = suffix ? unit_of(suffix) : 0;
 
     if (!unit || (unit == 1 && number.has_point) || !decimal_times(&number, unit, out_bytes))
-        return error_set(
-            err, ERROR_INVALID,
-            "%s '%.80s' is not a size: use a number with Ki, Mi, Gi (for example 256Mi)", what,
-            text);
+        return refuse(text, what, suffix, err);
     return 0;
 }
 

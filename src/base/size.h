@@ -10,8 +10,9 @@
 #include <stdint.h>
 
 /*
- * A number, decimals allowed, with k M G T P E (powers of 1000) or Ki Mi Gi Ti Pi Ei (of 1024), or
- * plain bytes. "1.5Gi", "512M", "4096". A part of a byte counts as a whole one.
+ * A number, decimals allowed, with k (or K) M G T P E (powers of 1000) or Ki Mi Gi Ti Pi Ei (of 1024), or plain bytes. "1.5Gi", "512M",
+ * "4096". A part of a byte counts as a whole one. "64m", "64MB" and "64MiB" mean different things to different programs: they are
+ * refused, with the two spellings that can be meant.
  */
 int size_parse(const char *text, const char *what, uint64_t *out_bytes, struct error *err);
 

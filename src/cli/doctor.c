@@ -7,6 +7,7 @@
 #include "base/options.h"
 #include "cli/exit.h"
 #include "data/json_writer.h"
+#include "engine/box.h"
 #include "engine/probe.h"
 
 #include <stdbool.h>
@@ -173,5 +174,7 @@ int cli_doctor(int argc, char **argv)
         print_table(&context, &tally);
     else if (print_json(&context, &tally, &err) < 0)
         return fail(&err, EXIT_FAILED);
+    if (engine_need_root(&err) < 0)
+        exit_tell(&err);
     return tally.count[PROBE_MISSING] ? EXIT_FAILED : EXIT_DONE;
 }

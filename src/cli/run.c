@@ -11,6 +11,8 @@
 #include "cli/terminal.h"
 #include "engine/box.h"
 #include "engine/files.h"
+#include "engine/limits.h"
+#include "runtime/catalog.h"
 #include "runtime/image.h"
 
 #include <fcntl.h>
@@ -21,19 +23,22 @@
 #include <sys/sysmacros.h>
 
 #define PROCESS_ID 1
+#define PIB (INT64_C(1) << 50)
 #define PATIENCE 3 // as many interrupts end a command that ignores them
 
 static const struct option_row rows[] = {
     {"memory", 'm', OPTION_SIZE, offsetof(struct run_options, memory_bytes), "SIZE",
-     "memory limit, for example 256Mi (default 1Gi; 0: none)", NULL, 0, 0},
+     "memory limit, for example 256Mi (default 512Mi; 0: none)", NULL, 0, PIB},
     {"cpu", 0, OPTION_CPU, offsetof(struct run_options, cpu_milli), "CPU",
-     "CPU limit: 500m is half of one, 2 is two (default: all)", NULL, 0, 0},
+     "CPU limit: 500m is half of one, 2 is two (default 1; 0: none)", NULL, 0, 0},
     {"disk", 0, OPTION_SIZE, offsetof(struct run_options, disk_bytes), "SIZE",
-     "limit on what it writes (default 4Gi; 0: none)", NULL, 0, 0},
+     "limit on what it writes (default 2Gi; 0: none)", NULL, 0, PIB},
+    {"max-processes", 0, OPTION_INTEGER, offsetof(struct run_options, max_procs), "N",
+     "limit on processes and threads (default 512; 0: none)", NULL, 0, 4000000},
     {"pids", 0, OPTION_INTEGER, offsetof(struct run_options, max_procs), "N",
-     "limit on processes and threads (default 1024; 0: none)", NULL, 0, 4000000},
+     "another name of --max-processes", NULL, 0, 4000000},
     {"timeout", 0, OPTION_DURATION, offsetof(struct run_options, timeout_ms), "DURATION",
-     "end it, and all it started, after this long: 30s, 5m (default: never)", NULL, 0, 0},
+     "end it, and all it started, after this long: 30s, 5m, 1d (default: never)", NULL, 0, 0},
     {"runtime", 'r', OPTION_TEXT, offsetof(struct run_options, runtime), "NAME",
      "what it starts from (default base:latest; 'burrow runtime list')", "BURROW_RUNTIME", 0, 0},
     {"env", 'e', OPTION_LIST, offsetof(struct run_options, env), "KEY=VALUE",
@@ -52,9 +57,11 @@ static const struct option_row rows[] = {
      "print one JSON object at the end instead of the output", NULL, 0, 0},
     {"timestamps", 0, OPTION_FLAG, offsetof(struct run_options, has_timestamps), NULL,
      "begin each line with its time", NULL, 0, 0},
-    {"output-cap", 0, OPTION_SIZE, offsetof(struct run_options, output_cap_bytes), "SIZE",
+    {"output-limit", 0, OPTION_SIZE, offsetof(struct run_options, output_cap_bytes), "SIZE",
      "drop what each of stdout and stderr has beyond (default: none; 64Mi with --json)", NULL, 0,
      0},
+    {"output-cap", 0, OPTION_SIZE, offsetof(struct run_options, output_cap_bytes), "SIZE",
+     "another name of --output-limit", NULL, 0, 0},
     {"data", 0, OPTION_TEXT, offsetof(struct run_options, data_dir), "DIR",
      "where burrow keeps things (default " CLI_DEFAULT_DATA ")", "BURROW_DATA", 0, 0},
     {0},
@@ -89,6 +96,7 @@ struct run {
     struct engine *engine;
     struct runtime_image *image;
     struct box *box;
+    char *runtime; // its full name, which the options name from then on
     struct relay relay;
     bool has_relay;
     struct terminal terminal;
@@ -98,6 +106,8 @@ struct run {
 
 static int check_options(struct run_options *o, struct error *err)
 {
+    if (limits_check((int64_t)o->memory_bytes, o->cpu_milli, (int64_t)o->disk_bytes, err) < 0)
+        return -1;
     if (path_check_absolute(o->workdir, strlen(o->workdir), "the working directory", err) < 0)
         return -1;
     if (o->has_tty && (o->is_json || o->has_timestamps))
@@ -116,7 +126,7 @@ static int check_options(struct run_options *o, struct error *err)
                 o->files.items[i]);
     }
     if (o->is_json && o->output_cap_bytes == 0)
-        o->output_cap_bytes = 64 << 20;
+        o->output_cap_bytes = LIMITS_OUTPUT_BYTES;
     return 0;
 }
 
@@ -403,11 +413,12 @@ static int execute(struct run *run, char **command, struct error *err)
 
 static int do_run(struct run *run, char **command, struct error *err)
 {
-    if (check_files(&run->options, err) < 0)
+    if (engine_need_root(err) < 0 || check_files(&run->options, err) < 0)
         return -1;
     if (relay_init(&run->relay, err) < 0) // from here on signals are ours to forward
         return -1;
     run->has_relay = true;
+    run->options.runtime = run->runtime = runtime_full_name(run->options.runtime);
     if (runtime_image_open(run->options.data_dir, run->options.runtime, &run->image, err) < 0)
         return -1;
     if (launch(run, err) < 0)
@@ -432,6 +443,7 @@ static void free_run(struct run *run)
     box_free(run->box);
     engine_free(run->engine);
     runtime_image_free(run->image);
+    free(run->runtime);
     if (run->has_relay)
         relay_clear(&run->relay);
     option_list_clear(&run->options.env);
@@ -441,9 +453,10 @@ static void free_run(struct run *run)
 int cli_run(int argc, char **argv)
 {
     struct run run = {
-        .options = {.memory_bytes = 1ull << 30,
-                    .disk_bytes = 4ull << 30,
-                    .max_procs = 1024,
+        .options = {.memory_bytes = LIMITS_MEMORY_BYTES,
+                    .cpu_milli = LIMITS_CPU_MILLI,
+                    .disk_bytes = LIMITS_DISK_BYTES,
+                    .max_procs = LIMITS_PROCESSES,
                     .runtime = "base:latest",
                     .workdir = "/workspace",
                     .data_dir = CLI_DEFAULT_DATA},

@@ -192,7 +192,7 @@ int run_report(const struct run_options *options, const struct run_result *resul
     tell_limits(options, result);
     for (int i = 0; i < 2; i++) {
         if (relay->out[i].is_truncated)
-            (void)fprintf(stderr, "burrow: %s was cut at the output cap\n", relay->out[i].what);
+            (void)fprintf(stderr, "burrow: %s was cut at the output limit\n", relay->out[i].what);
     }
     return result->exit.code;
 }

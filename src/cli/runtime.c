@@ -9,6 +9,7 @@
 #include "cli/build_view.h"
 #include "cli/exit.h"
 #include "data/json_writer.h"
+#include "engine/box.h"
 #include "runtime/catalog.h"
 
 #include <inttypes.h>
@@ -200,13 +201,6 @@ static int show(struct request *request, int *code, struct error *err)
 
 // ---- build, verify, remove ----
 
-static int need_root(const char *what, struct error *err)
-{
-    if (geteuid() == 0)
-        return 0;
-    return error_set(err, ERROR_DENIED, "%s needs root; run it with sudo", what);
-}
-
 static int build(struct request *request, int *code, struct error *err)
 {
     struct build_view view = {
@@ -217,8 +211,6 @@ static int build(struct request *request, int *code, struct error *err)
     };
     int signal;
 
-    if (need_root("building a runtime", err) < 0)
-        return -1;
     if (build_view_run(&view, request->definition, &signal, err) == 0)
         return 0;
     if (err->kind == ERROR_GONE && signal)
@@ -239,8 +231,6 @@ static int verify(struct request *request, int *code, struct error *err)
 
 static int remove_it(struct request *request, int *code, struct error *err)
 {
-    if (need_root("removing a runtime", err) < 0)
-        return -1;
     return runtime_remove(request->data_dir, &request->reference, err);
 }
 
@@ -358,7 +348,8 @@ static int run_command(const struct command *command, struct request *request, i
 {
     autoptr(catalog) catalog = NULL;
 
-    if (catalog_load(request->data_dir, NULL, &catalog, err) < 0)
+    // What is built is readable by root alone: anybody else would be told that all of it is damaged.
+    if (engine_need_root(err) < 0 || catalog_load(request->data_dir, NULL, &catalog, err) < 0)
         return -1;
     for (size_t i = 0; catalog_fault_at(catalog, i); i++)
         (void)fprintf(stderr, "burrow: left out of the catalog: %s\n",

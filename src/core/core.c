@@ -12,6 +12,8 @@
 #include "core/sandbox/sandbox_object.h"
 #include "core/sandbox/pool.h"
 #include "core/execution/queue.h"
+#include "engine/limits.h"
+#include "runtime/catalog.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -22,20 +24,19 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define MIB ((int64_t)1 << 20)
 #define GIB ((int64_t)1 << 30)
 #define HOUR_MS ((int64_t)3600 * 1000)
 
 const struct core_settings core_settings_default = {
     .data_dir = "/var/lib/burrow",
     .default_runtime = "base:latest",
-    .memory_bytes = 512 * MIB,
-    .cpu_millicores = 1000,
-    .disk_bytes = 2 * GIB,
-    .max_processes = 512,
+    .memory_bytes = LIMITS_MEMORY_BYTES,
+    .cpu_millicores = LIMITS_CPU_MILLI,
+    .disk_bytes = LIMITS_DISK_BYTES,
+    .max_processes = LIMITS_PROCESSES,
     .idle_timeout_ms = 10 * 60 * 1000,
     .execution_timeout_ms = 0,
-    .output_cap_bytes = 64 * MIB,
+    .output_cap_bytes = LIMITS_OUTPUT_BYTES,
     .stream_limit_bytes = GIB,
     .file_limit_bytes = GIB,
     .keep_ms = 24 * HOUR_MS,
@@ -54,7 +55,7 @@ static void copy_settings(struct core *core, const struct core_settings *setting
 {
     core->settings = *settings;
     core->settings.data_dir = xstrdup(settings->data_dir);
-    core->settings.default_runtime = xstrdup(settings->default_runtime);
+    core->settings.default_runtime = runtime_full_name(settings->default_runtime);
     core->settings.parked_directory =
         settings->parked_directory ? xstrdup(settings->parked_directory) : NULL;
     core->settings.archive_program =
@@ -104,12 +105,6 @@ static int lock_data_dir(struct core *core, struct error *err)
     return 0;
 }
 
-static int open_store(struct core *core, struct error *err)
-{
-    autofree char *path = xasprintf("%s/burrow.db", core->settings.data_dir);
-    return store_open(path, &core->store, err);
-}
-
 static int open_parts(struct core *core, struct error *err)
 {
     const struct engine_options engine = {.data_dir = core->settings.data_dir,
@@ -120,7 +115,8 @@ static int open_parts(struct core *core, struct error *err)
 
     if (engine_open(&engine, &core->engine, err) < 0) // makes the data directory
         return -1;
-    if (lock_data_dir(core, err) < 0 || open_store(core, err) < 0 ||
+    if (lock_data_dir(core, err) < 0 ||
+        store_open(core->settings.data_dir, &core->store, err) < 0 ||
         keys_open(core->store, &core->keys, err) < 0)
         return -1;
     core->hub = hub_new();

@@ -18,13 +18,12 @@
 #include "base/strings.h"
 #include "store/checkpoints.h"
 #include "engine/files.h"
+#include "engine/limits.h"
+#include "runtime/catalog.h"
 
 #include <semaphore.h>
 #include <string.h>
 
-#define MIN_MEMORY (4 << 20)
-#define MIN_DISK (1 << 20)
-#define MIN_CPU 10
 #define FILE_TIMEOUT_MS 60000
 
 /* A sandbox on its way. */
@@ -55,18 +54,6 @@ static int check_path(const char *path, const char *what, struct error *err)
     return 0;
 }
 
-static int check_limits(const struct sandbox_request *request, struct error *err)
-{
-    if (request->memory_bytes < 0 || (request->memory_bytes && request->memory_bytes < MIN_MEMORY))
-        return error_set(err, ERROR_INVALID, "memory: a sandbox needs at least 4Mi");
-    if (request->disk_bytes < 0 || (request->disk_bytes && request->disk_bytes < MIN_DISK))
-        return error_set(err, ERROR_INVALID, "disk: a sandbox needs at least 1Mi");
-    if (request->cpu_millicores < 0 ||
-        (request->cpu_millicores && request->cpu_millicores < MIN_CPU))
-        return error_set(err, ERROR_INVALID, "cpu: a sandbox needs at least 10m");
-    return 0;
-}
-
 static int check(const struct sandbox_request *request, struct error *err)
 {
     for (const char *const *entry = request->env; entry && *entry; entry++) {
@@ -79,7 +66,7 @@ static int check(const struct sandbox_request *request, struct error *err)
     if (check_path(request->home, "home", err) < 0 ||
         check_path(request->working_directory, "working directory", err) < 0)
         return -1;
-    return check_limits(request, err);
+    return limits_check(request->memory_bytes, request->cpu_millicores, request->disk_bytes, err);
 }
 
 static int64_t either(int64_t wanted, int64_t standard)
@@ -87,14 +74,13 @@ static int64_t either(int64_t wanted, int64_t standard)
     return wanted == SANDBOX_DEFAULT ? standard : wanted;
 }
 
-/* One name for one thing: "base" is "base:latest". */
 static char *name_runtime(const struct creation *creation)
 {
     const char *asked =
         creation->snapshot.id ? creation->snapshot.runtime : creation->request->runtime;
     const char *name = asked ? asked : creation->core->settings.default_runtime;
 
-    return xasprintf("%s%s", name, strchr(name, ':') ? "" : ":latest");
+    return runtime_full_name(name);
 }
 
 /* Texts are borrowed from request and actor, but for those in `own`. */

@@ -48,23 +48,6 @@ static int measure_runtimes(struct core *core, struct space_use *use, struct err
     return 0;
 }
 
-static uint64_t size_of(const char *path)
-{
-    struct stat info;
-    return stat(path, &info) == 0 ? (uint64_t)info.st_blocks * 512 : 0;
-}
-
-static void measure_database(struct core *core, struct space_use *use)
-{
-    static const char *const names[] = {"burrow.db", "burrow.db-wal", "burrow.db-shm"};
-
-    for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-        autofree char *path = xasprintf("%s/%s", core->settings.data_dir, names[i]);
-        use->bytes += size_of(path);
-    }
-    use->count = 1;
-}
-
 /* Of living sandboxes; one that ends meanwhile counts for nothing. */
 static void measure_scratches(struct core *core, struct space_use *use)
 {
@@ -180,7 +163,7 @@ int space_get(struct core *core, const struct actor *actor, struct space *out, s
     found.free_bytes = volume.free_bytes;
     add_stored(&stored, found.parts);
     measure_scratches(core, &found.parts[SPACE_SANDBOXES]);
-    measure_database(core, &found.parts[SPACE_DATABASE]);
+    add(&found.parts[SPACE_DATABASE], 1, store_disk_bytes(core->store));
     *out = found;
     return 0;
 }

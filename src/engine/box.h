@@ -48,6 +48,9 @@ int engine_fill_networks(struct engine *engine, unsigned count, struct error *er
  */
 void engine_recycle(struct engine *engine, unsigned count);
 
+/* ERROR_DENIED, with the sentence for people, unless this process is root's. */
+int engine_need_root(struct error *err);
+
 /* Ends and removes what dead owners left of boxes in this data directory. */
 int engine_sweep(struct engine *engine, struct error *err);
 /* A launch has met traces of an owner that died: time to sweep. */

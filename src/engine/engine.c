@@ -174,11 +174,17 @@ static int open_cgroups(struct engine *engine, const struct engine_options *opti
     return cgroup_root_open(engine->name, &engine->cgroups, err);
 }
 
+int engine_need_root(struct error *err)
+{
+    if (geteuid() == 0)
+        return 0;
+    return error_set(err, ERROR_DENIED, "burrow needs root for now: run it with sudo");
+}
+
 int engine_open(const struct engine_options *options, struct engine **out, struct error *err)
 {
-    if (geteuid() != 0)
-        return error_set(err, ERROR_DENIED,
-                         "burrow makes sandboxes as root; run it as root (sudo burrow ...)");
+    if (engine_need_root(err) < 0)
+        return -1;
     autoptr(engine) engine = xnew(struct engine);
     (void)pthread_mutex_init(&engine->lock, NULL);
     engine->data_dir = xstrdup(options->data_dir);
@@ -418,6 +424,8 @@ int engine_detach(const char *data_dir, struct error *err)
     struct engine_options options = {.data_dir = data_dir};
     struct engine *engine = NULL;
 
+    if (engine_need_root(err) < 0)
+        return -1;
     if (access(data_dir, F_OK) < 0)
         return error_sys(err, "open the data directory '%s'", data_dir);
     if (engine_open(&options, &engine, err) < 0)

@@ -56,6 +56,11 @@ int runtime_reference_parse(const char *text, struct runtime_reference *out, str
     return 0;
 }
 
+char *runtime_full_name(const char *text)
+{
+    return xasprintf("%s%s", text, strchr(text, ':') ? "" : ":latest");
+}
+
 static const char *const kind_names[] = {
     [RUNTIME_DEBIAN] = "debian",
     [RUNTIME_HOST] = "host",

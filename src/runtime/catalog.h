@@ -21,6 +21,9 @@ struct runtime_reference {
 };
 int runtime_reference_parse(const char *text, struct runtime_reference *out, struct error *err);
 
+/* The one spelling under which a runtime is recorded and compared: "base:latest" for "base" too. The text is the caller's to free; it is not checked. */
+char *runtime_full_name(const char *text);
+
 enum runtime_kind {
     RUNTIME_DEBIAN, // packages of a Debian suite, by mmdebstrap
     RUNTIME_HOST,   // a view of this machine's /usr

@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "data/json_writer.h"
 #include "data/yaml.h"
+#include "engine/limits.h"
 #include "net/http_server.h"
 #include "runtime/catalog.h"
 #include "serve/aionis_config.h"
@@ -44,16 +45,17 @@ static const struct option_row rows[] = {
         "base:latest)"),
     ROW("memory", OPTION_SIZE, memory_bytes, "SIZE", "BURROW_MEMORY", 0, TIB,
         "memory of a sandbox that asks for none; 0 is no limit (default 512Mi)"),
-    ROW("cpu", OPTION_CPU, cpu_millicores, "CPUS", "BURROW_CPU", 0, 1024000,
+    ROW("cpu", OPTION_CPU, cpu_millicores, "CPU", "BURROW_CPU", 0, 1024000,
         "processors of a sandbox that asks for none; 0 is no limit (default 1)"),
     ROW("disk", OPTION_SIZE, disk_bytes, "SIZE", "BURROW_DISK", 0, TIB,
         "disk of a sandbox that asks for none; 0 is no limit (default 2Gi)"),
     ROW("max-processes", OPTION_INTEGER, max_processes, "N", "BURROW_MAX_PROCESSES", 0, 1000000,
         "processes in a sandbox; 0 is no limit (default 512)"),
-    ROW("idle-timeout", OPTION_DURATION, idle_timeout_ms, "TIME", "BURROW_IDLE_TIMEOUT", 0, YEAR_MS,
+    ROW("idle-timeout", OPTION_DURATION, idle_timeout_ms, "DURATION", "BURROW_IDLE_TIMEOUT", 0,
+        YEAR_MS,
         "a sandbox that asks for no other time ends after so long without use; 0 is never (default "
         "10m)"),
-    ROW("execution-timeout", OPTION_DURATION, execution_timeout_ms, "TIME",
+    ROW("execution-timeout", OPTION_DURATION, execution_timeout_ms, "DURATION",
         "BURROW_EXECUTION_TIMEOUT", 0, YEAR_MS,
         "a command that asks for no other time is ended after so long; 0 is never (default 0)"),
     ROW("output-limit", OPTION_SIZE, output_bytes, "SIZE", "BURROW_OUTPUT_LIMIT", 4096, 1024 * TIB,
@@ -62,7 +64,7 @@ static const struct option_row rows[] = {
         "how large a stream of a user may become (default 1Gi)"),
     ROW("file-limit", OPTION_SIZE, file_bytes, "SIZE", "BURROW_FILE_LIMIT", 4096, 1024 * TIB,
         "the largest file or archive that is read or written in one request (default 1Gi)"),
-    ROW("keep", OPTION_DURATION, keep_ms, "TIME", "BURROW_KEEP", 60000, 100 * YEAR_MS,
+    ROW("keep", OPTION_DURATION, keep_ms, "DURATION", "BURROW_KEEP", 60000, 100 * YEAR_MS,
         "how long records and streams of ended sandboxes are kept (default 24h)"),
     ROW("max-sandboxes", OPTION_INTEGER, max_sandboxes, "N", "BURROW_MAX_SANDBOXES", 1, 100000,
         "how many may be alive at once; more are refused with 429 (default 2000)"),
@@ -331,6 +333,9 @@ static int check(const struct config *config, struct error *err)
     if (!*config->region || !*config->data_dir)
         return error_set(err, ERROR_INVALID, "%s must not be empty",
                          *config->region ? "data" : "region");
+    if (limits_check((int64_t)config->memory_bytes, config->cpu_millicores,
+                     (int64_t)config->disk_bytes, err) < 0)
+        return -1;
     return aionis_settings_check(&config->aionis, err);
 }
 

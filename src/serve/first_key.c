@@ -92,13 +92,12 @@ static int make_first(struct keys *keys, char *text, struct error *err)
 
 static int count_in_use(const struct config *config, int64_t *out, struct error *err)
 {
-    autofree char *path = xasprintf("%s/burrow.db", config->data_dir);
     struct survey survey = {0};
     autoptr(store) store = NULL;
 
-    if (access(path, F_OK) < 0)
+    if (!store_exists(config->data_dir))
         return 0;
-    if (store_open(path, &store, err) < 0)
+    if (store_open(config->data_dir, &store, err) < 0)
         return -1;
     autoptr(keys) keys = NULL; // goes before the store does
     if (keys_open(store, &keys, err) < 0 || take_survey(keys, &survey, err) < 0)

@@ -10,6 +10,7 @@
 #include "base/suggest.h"
 #include "core/account/key.h"
 #include "data/json_writer.h"
+#include "engine/box.h"
 #include "serve/config.h"
 
 #include <inttypes.h>
@@ -38,7 +39,7 @@ struct request {
 
 static const struct option_row create_rows[] = {
     ROW("name", OPTION_TEXT, name, "NAME", NULL, "what lists call it"),
-    ROW("expires", OPTION_TEXT, expires, "TIME", NULL,
+    ROW("expires", OPTION_TEXT, expires, "DURATION", NULL,
         "stops working after this time, such as 30d, 12h or 90m (default never)"),
     ROW("admin", OPTION_FLAG, is_admin, NULL, NULL, "may also manage keys"),
     JSON_ROW,
@@ -105,17 +106,13 @@ static int print_json(struct json_writer *json, struct buffer *text, struct erro
 
 // ---- create ----
 
-// As durations are written, and whole days, which people give keys.
 static int parse_expiry(const char *text, int64_t *out, struct error *err)
 {
-    size_t digits = strspn(text, "0123456789");
     uint64_t ms = 0;
 
-    if (digits && digits < 7 && strcmp(text + digits, "d") == 0)
-        ms = strtoull(text, NULL, 10) * 24 * 3600 * 1000;
-    else if (duration_parse(text, "expires", &ms, err) < 0)
+    if (duration_parse(text, "expires", &ms, err) < 0)
         return -1;
-    if (ms == 0 || ms > DURATION_MAX_MS)
+    if (ms == 0)
         return error_set(err, ERROR_INVALID, "expires '%.80s' must be between 1ms and 100 years",
                          text);
     *out = (int64_t)(clock_wall_ms() + ms);
@@ -327,17 +324,18 @@ static int read_arguments(const struct action *action, int argc, char **argv,
 
 static int run(const struct action *action, const struct request *request, struct error *err)
 {
-    autofree char *path = xasprintf("%s/burrow.db", request->data_dir);
     autoptr(store) store = NULL;
 
+    if (engine_need_root(err) < 0)
+        return -1;
     if (action->makes_database && fd_make_dirs(request->data_dir, 0700, err) < 0)
         return -1;
-    if (!action->makes_database && access(path, F_OK) < 0)
+    if (!action->makes_database && !store_exists(request->data_dir))
         return error_set(
             err, ERROR_NOT_FOUND,
             "no server has been started with the data directory '%s' yet; name another with --data",
             request->data_dir);
-    if (store_open(path, &store, err) < 0)
+    if (store_open(request->data_dir, &store, err) < 0)
         return -1;
     autoptr(keys) keys = NULL; // goes before the store does
     if (keys_open(store, &keys, err) < 0)

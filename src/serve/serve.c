@@ -5,7 +5,9 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "core/core.h"
+#include "engine/box.h"
 #include "front/agentuity/agentuity.h"
 #include "front/aionis/aionis.h"
 #include "front/ops/ops.h"
@@ -249,12 +251,19 @@ static int open_server(struct server *server, char first_key[KEY_TEXT], struct e
     return 0;
 }
 
+static void run_loop(struct server *server)
+{
+    thread_mark_loop(true);
+    loop_run(server->loop);
+    thread_mark_loop(false);
+}
+
 // What answers and ends of connections left to be done on the loop is done before the things go that it is done to.
 static void run_leftovers(struct server *server)
 {
     for (int turn = 0; server->loop && turn < 8; turn++) {
         loop_stop(server->loop);
-        loop_run(server->loop);
+        run_loop(server);
     }
 }
 
@@ -293,6 +302,8 @@ static int run(struct server *server, struct error *err)
     char first_key[KEY_TEXT] = "";
     uint64_t since = clock_monotonic_ms();
 
+    if (engine_need_root(err) < 0)
+        return -1;
     raise_file_limit();
     if (prepare_signals(server, err) < 0)
         return -1;
@@ -306,7 +317,7 @@ static int run(struct server *server, struct error *err)
     log_info("ready", F("version", BURROW_VERSION), F("data", server->data_dir),
              F("pid", (int64_t)getpid()), F("ms", clock_monotonic_ms() - since));
     notify_send("READY=1");
-    loop_run(server->loop);
+    run_loop(server);
     return 0;
 }
 

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The six functions a database must have, and the only ones that know which it is: sql_NAME.c fills
- * them in. Texts are written so that SQLite and PostgreSQL both take them, with parameters $1, $2,
- * … Everything blocks. A database may be used by many threads, a connection by one at a time.
+ * What a database must be able to do, and the only functions that know which one it is: sql_NAME.c
+ * fills them in. Texts are written so that SQLite and PostgreSQL both take them, with parameters
+ * $1, $2, … Everything blocks. A database may be used by many threads, a connection by one at a
+ * time.
  */
 #pragma once
 #include "base/auto.h"
 #include "base/error.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -41,10 +43,16 @@ enum sql_step {
 typedef int (*sql_on_row)(void *data, const struct sql_value *row, size_t n_columns,
                           struct error *err);
 
-/* Opens (makes) the database at `place`: for SQLite, a file. */
-int sql_open(const char *place, struct sql_database **out, struct error *err);
+/* Opens (makes) the database of a data directory: for SQLite, a file in it. */
+int sql_open(const char *directory, struct sql_database **out, struct error *err);
 /* All connections must be closed. */
 void sql_close(struct sql_database *database);
+/* Whether there is one to open. */
+bool sql_exists(const char *directory);
+/* Where it is, for sentences. */
+const char *sql_place(const struct sql_database *database);
+/* What it takes on this machine's disk. */
+uint64_t sql_disk_bytes(const struct sql_database *database);
 
 int sql_connect(struct sql_database *database, struct sql **out, struct error *err);
 /* The same with room to keep what it has read: for one that all writes go through. Several threads may use it for writing, each from

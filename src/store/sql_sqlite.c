@@ -6,12 +6,16 @@
 #include "store/sql_sqlite.h"
 
 #include "base/mem.h"
+#include "base/thread.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#define FILE_NAME "burrow.db"
 #define APPLICATION_ID 0x42757277 // in the file's header: "Burw"
 #define BUSY_MS 10000             // other processes, such as a key being made, are quick
 #define TIDY_PAGES 4000           // 16 MiB of log: copy back
@@ -113,6 +117,7 @@ static void *tidy(void *data)
 {
     struct sql *sql = data;
 
+    thread_set_name("store-tidier");
     for (;;) {
         int pages = wait_for_pages(sql->database);
         if (pages < 0)
@@ -200,12 +205,43 @@ static int make_file(const char *place, struct error *err)
     return 0;
 }
 
-int sql_open(const char *place, struct sql_database **out, struct error *err)
+static char *path_of(const char *directory)
 {
-    if (make_file(place, err) < 0)
+    return xasprintf("%s/" FILE_NAME, directory);
+}
+
+bool sql_exists(const char *directory)
+{
+    autofree char *path = path_of(directory);
+    return access(path, F_OK) == 0;
+}
+
+const char *sql_place(const struct sql_database *database)
+{
+    return database->path;
+}
+
+uint64_t sql_disk_bytes(const struct sql_database *database)
+{
+    static const char *const endings[] = {"", "-wal", "-shm"};
+    uint64_t bytes = 0;
+
+    for (size_t i = 0; i < ARRAY_SIZE(endings); i++) {
+        autofree char *path = xasprintf("%s%s", database->path, endings[i]);
+        struct stat info;
+        bytes += stat(path, &info) == 0 ? (uint64_t)info.st_blocks * 512 : 0;
+    }
+    return bytes;
+}
+
+int sql_open(const char *directory, struct sql_database **out, struct error *err)
+{
+    autofree char *path = path_of(directory);
+
+    if (make_file(path, err) < 0)
         return -1;
     struct sql_database *database = xnew(struct sql_database);
-    database->path = xstrdup(place);
+    database->path = take(path);
     pthread_mutex_init(&database->writer, NULL);
     pthread_mutex_init(&database->lock, NULL);
     pthread_cond_init(&database->news, NULL);
@@ -268,7 +304,15 @@ int sql_connect_writer(struct sql_database *database, struct sql **out, struct e
 
     if (sql_connect(database, &sql, err) < 0)
         return -1;
-    if (sqlite_script(sql, "PRAGMA cache_size = -16384", err) < 0) {
+    int result = sqlite_script(sql, "PRAGMA cache_size = -16384", err);
+    if (result == 0 &&
+        sqlite3_db_readonly(sql->handle, "main") == 1) // SQLite opens it all the same
+        result =
+            error_set(err, ERROR_UNAVAILABLE,
+                      "open database '%s': it may not be written; look at its mode and whether "
+                      "its file system is read-only",
+                      database->path);
+    if (result < 0) {
         sql_disconnect(sql);
         return -1;
     }

@@ -2,10 +2,13 @@
 /* Opens the store, gives every thread its connection, and holds transactions; see store.h. */
 #include "store/store_impl.h"
 
+#include "base/id.h"
 #include "base/mem.h"
+#include "base/thread.h"
 
 #include <assert.h>
 #include <pthread.h>
+#include <string.h>
 
 // A thread's own; reached through the store's key, and by the list for those that outlive the
 // store.
@@ -23,6 +26,7 @@ struct store {
     // All writes go through one connection, a transaction at a time: one that alone writes keeps its pages and statements,
     // where a connection to each thread would read them again after every commit of another.
     struct sql *writer;
+    char node[ID_TEXT];
     pthread_key_t key;
     pthread_mutex_t lock; // guards the list
     struct connection *connections;
@@ -48,11 +52,12 @@ static void on_thread_end(void *data)
     connection_free(connection);
 }
 
-int store_open_bare(const char *path, struct store **out, struct error *err)
+int store_open_bare(const char *directory, struct store **out, struct error *err)
 {
     struct sql_database *database = NULL;
+    char node[ID_TEXT];
 
-    if (sql_open(path, &database, err) < 0)
+    if (node_read(directory, node, err) < 0 || sql_open(directory, &database, err) < 0)
         return -1;
     struct sql *writer = NULL;
     if (sql_connect_writer(database, &writer, err) < 0) {
@@ -62,6 +67,7 @@ int store_open_bare(const char *path, struct store **out, struct error *err)
     struct store *store = xnew(struct store);
     store->database = database;
     store->writer = writer;
+    memcpy(store->node, node, sizeof node);
     pthread_mutex_init(&store->lock, NULL);
     int code = pthread_key_create(&store->key, on_thread_end);
     if (code != 0) {
@@ -69,22 +75,37 @@ int store_open_bare(const char *path, struct store **out, struct error *err)
         sql_disconnect(writer);
         sql_close(database);
         free(store);
-        return error_sys_code(err, code, "open store '%s': no more thread keys", path);
+        return error_sys_code(err, code, "open the store in '%s': no more thread keys", directory);
     }
     *out = store;
     return 0;
 }
 
-int store_open(const char *path, struct store **out, struct error *err)
+int store_open(const char *directory, struct store **out, struct error *err)
 {
     autoptr(store) store = NULL;
 
-    if (store_open_bare(path, &store, err) < 0)
+    if (store_open_bare(directory, &store, err) < 0)
         return -1;
     if (store_migrate(store, store_migrations, err) < 0)
-        return error_wrap(err, "bring database '%s' up to date", path);
+        return error_wrap(err, "bring database '%s' up to date", sql_place(store->database));
     *out = take(store);
     return 0;
+}
+
+bool store_exists(const char *directory)
+{
+    return sql_exists(directory);
+}
+
+uint64_t store_disk_bytes(const struct store *store)
+{
+    return sql_disk_bytes(store->database);
+}
+
+const char *store_node(const struct store *store)
+{
+    return store->node;
 }
 
 void store_free(struct store *store)
@@ -107,6 +128,7 @@ static int get_connection(struct store *store, struct connection **out, struct e
 {
     struct connection *connection = pthread_getspecific(store->key);
 
+    assert(!thread_is_loop()); // every call comes by here, and may wait for the disk
     if (connection) {
         *out = connection;
         return 0;

@@ -4,7 +4,8 @@
  * transactions. The records are in the headers beside this one, one per kind, as plain structs;
  * JSON in them is text the store does not read. All calls block for the disk; none logs. Every
  * thread that reads has its own connection, made at its first read and closed when the thread ends;
- * writes go through one, in turn. Any thread may call anything at any time.
+ * writes go through one, in turn. Any thread may call anything at any time, but for a loop's
+ * (base/thread.h), which must not wait.
  *
  * A record that a store function filled owns its texts (its x_record_clear frees them); texts of a
  * record passed in are borrowed for the call. Texts must be UTF-8: ERROR_INVALID else. Times are
@@ -23,13 +24,20 @@
 
 struct store;
 
-/* Opens the database file, makes it (mode 0600) and its tables where missing. Its directory must
- * exist. */
-int store_open(const char *path, struct store **out, struct error *err);
+/* Opens the database of a data directory, which must exist; makes it (mode 0600), its tables and
+ * the node's identity where missing. */
+int store_open(const char *directory, struct store **out, struct error *err);
+/* Whether there is one to open. */
+bool store_exists(const char *directory);
+/* What the database takes on this machine's disk. */
+uint64_t store_disk_bytes(const struct store *store);
 /* No thread may be in a call, and those that have used it must have ended or stay until it is done.
  */
 void store_free(struct store *store);
 DEFINE_AUTOPTR(store)
+
+/* The identity of this node (base/id.h), made once for its data directory. */
+const char *store_node(const struct store *store);
 
 enum store_durability {
     STORE_FAST,    // what was committed survives the death of the process

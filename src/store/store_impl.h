@@ -3,6 +3,7 @@
  * through it. */
 #pragma once
 #include "base/embedded.h"
+#include "base/id.h"
 #include "store/sql.h"
 #include "store/store.h"
 
@@ -33,7 +34,10 @@ int store_run(struct store_call *call, const char *text, const struct sql_value 
 int store_take_number(void *data, const struct sql_value *row, size_t n_columns, struct error *err);
 
 /* Opens without bringing the tables up to date. */
-int store_open_bare(const char *path, struct store **out, struct error *err);
+int store_open_bare(const char *directory, struct store **out, struct error *err);
+
+/* The identity that a data directory was given once; gives it one where it has none. */
+int node_read(const char *directory, char id[ID_TEXT], struct error *err);
 
 /*
  * Runs those of `migrations` (NNNN-name.sql in order of number, from 1 without gaps) that have not

@@ -89,9 +89,9 @@ static const struct {
     const char *pattern;
     const char *examples[3];
 } spellings[] = {
-    [FIELD_DURATION] = {"^(0|([0-9]+(\\.[0-9]+)?(ns|us|\xc2\xb5s|ms|s|m|h))+)$",
-                        {"30s", "1h30m", "250ms"}},
-    [FIELD_SIZE] = {"^[0-9]+(\\.[0-9]+)?([kMGTPE]|[KMGTPE]i)?$", {"512Mi", "1.5G", "4096"}},
+    [FIELD_DURATION] = {"^(0|([0-9]+(\\.[0-9]+)?(ns|us|\xc2\xb5s|ms|s|m|h|d))+)$",
+                        {"30s", "1h30m", "7d"}},
+    [FIELD_SIZE] = {"^[0-9]+(\\.[0-9]+)?([kKMGTPE]|[KMGTPE]i)?$", {"512Mi", "1.5G", "268435456"}},
     [FIELD_CPU] = {"^[0-9]+(\\.[0-9]+)?m?$", {"500m", "2", "0.5"}},
 };
 

@@ -57,29 +57,57 @@ def test_names_of_operations_are_their_own(document):
     assert len(set(ids)) == len(ids)
 
 
+def references(value):
+    if isinstance(value, dict):
+        if isinstance(value.get("$ref"), str):
+            yield value["$ref"]
+        for item in value.values():
+            yield from references(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from references(item)
+
+
+def follow(document, reference):
+    """What a reference leads to; None when it leads nowhere, or out of the document."""
+    if not reference.startswith("#/"):
+        return None
+    target = document
+    for part in reference[2:].split("/"):
+        part = part.replace("~1", "/").replace("~0", "~")
+        if not isinstance(target, dict) or part not in target:
+            return None
+        target = target[part]
+    return target
+
+
+def lost(document):
+    return [reference for reference in references(document) if follow(document, reference) is None]
+
+
 def test_references_lead_somewhere(document):
-    def references(value):
-        if isinstance(value, dict):
-            if isinstance(value.get("$ref"), str):
-                yield value["$ref"]
-            for item in value.values():
-                yield from references(item)
-        elif isinstance(value, list):
-            for item in value:
-                yield from references(item)
-    for reference in references(document):
-        target = document
-        for part in reference.removeprefix("#/").split("/"):
-            target = target[part.replace("~1", "/").replace("~0", "~")]
+    assert lost(document) == []
+    # The document may have no reference at all, so the search is tried on one that leads nowhere, and on one that does.
+    broken = {**document, "x-tried": [{"$ref": "#/components/nowhere"}, {"$ref": "elsewhere.json"}, {"$ref": "#/info/title"}]}
+    assert lost(broken) == ["#/components/nowhere", "elsewhere.json"]
 
 
 def test_bodies_are_described_as_they_are_read(document):
     schema = document["paths"]["/sandbox"]["post"]["requestBody"]["content"]["application/json"]["schema"]
     while "$ref" in schema:
-        schema = document
-        for part in document["paths"]["/sandbox"]["post"]["requestBody"]["content"]["application/json"]["schema"]["$ref"][2:].split("/"):
-            schema = schema[part]
+        schema = follow(document, schema["$ref"])
     assert {"runtime", "name", "resources", "env", "timeout", "command", "files", "metadata", "scopes"} <= set(schema["properties"])
+
+
+def test_examples_of_limits_are_ones_that_are_taken(document, api):
+    properties = document["paths"]["/sandbox"]["post"]["requestBody"]["content"]["application/json"]["schema"]["properties"]
+    for group in ("resources", "timeout"):
+        for name, schema in properties[group]["properties"].items():
+            for example in schema.get("examples", []):
+                assert re.search(schema["pattern"], example)
+                answer = api.post("/sandbox", {group: {name: example}})
+                assert answer.status == 201, (name, example, answer.json)
+                api.sandbox(answer.data["sandboxId"]).delete()
 
 
 def is_open(document, operation):

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The catalog of runtimes."""
+import shutil
+
 from client import check_error, nulls, query
 
 
@@ -34,3 +36,36 @@ def test_bad_parameters_are_refused(api):
 
 def test_an_organisation_is_accepted(api):
     assert api.get("/sandbox/runtimes?orgId=org_x").data["total"] >= 2
+
+
+MINE = """name: mine
+tags: [latest]
+description: of this machine
+build:
+  kind: host
+"""
+
+
+def test_a_runtime_from_a_file_of_the_machine_is_listed_and_works(server, api, new):
+    file = server.data / "catalog" / "mine.yaml"
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(MINE)
+    try:
+        found = {entry["name"]: entry for entry in api.get("/sandbox/runtimes").data["runtimes"]}
+        assert found["mine:latest"]["description"] == "of this machine"
+        for fields in ({"runtime": "mine"}, {"runtime": "mine:latest"}, {"runtimeId": found["mine:latest"]["id"]}):
+            sandbox = new(**fields)
+            assert sandbox.get()["runtime"]["name"] == "mine:latest"
+            sandbox.delete()
+    finally:
+        file.unlink()
+        shutil.rmtree(server.data / "runtimes" / "mine", ignore_errors=True)  # the directory is shared by all suites
+    check_error(api.post("/sandbox", {"runtime": "mine"}), 404, "RUNTIME_NOT_FOUND")
+
+
+def test_a_default_runtime_without_a_tag_is_the_latest(own_server):
+    server = own_server(options=["--runtime", "host"])
+    for fields in ({}, {"runtime": "host"}, {"runtime": "host:latest"}):
+        sandbox = server.client.create(**fields)
+        assert sandbox.get()["runtime"]["name"] == "host:latest"
+        sandbox.delete()

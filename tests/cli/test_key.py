@@ -69,7 +69,7 @@ def test_a_key_expires_after_its_time(key, text, seconds):
     assert abs((end - start).total_seconds() - seconds) < 5
 
 
-@pytest.mark.parametrize("text", ["soon", "0", "-1h", "30", "d", "1d12h", "99999999d"])
+@pytest.mark.parametrize("text", ["soon", "0", "-1h", "30", "d", "1d12", "99999999d"])
 def test_a_time_that_is_none_is_refused(key, text):
     done = key("create", "--expires", text)
     assert done.returncode == 2

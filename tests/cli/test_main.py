@@ -4,6 +4,7 @@ import os
 import pathlib
 import re
 import subprocess
+import tempfile
 
 import pytest
 
@@ -63,3 +64,41 @@ def test_an_unknown_command_is_refused():
 def test_it_is_one_static_program():
     file = subprocess.run(["readelf", "-ld", BURROW], capture_output=True, text=True, check=True).stdout
     assert "INTERP" not in file and "NEEDED" not in file
+
+
+def as_nobody():
+    os.setgroups([])
+    os.setgid(65534)
+    os.setuid(65534)
+
+
+@pytest.fixture(scope="module")
+def copies():
+    """The programs where everybody can reach them."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as directory:  # TMPDIR may be closed to others
+        os.chmod(directory, 0o755)
+        for name in ("burrow", "burrow-server"):
+            copy = pathlib.Path(directory) / name
+            copy.write_bytes((BURROW.parent / name).read_bytes())
+            copy.chmod(0o755)
+        yield pathlib.Path(directory)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="becoming another user needs root")
+@pytest.mark.parametrize("words, code", [
+    (["run", "--", "true"], 125), (["run", "--file", "a:/nonexistent", "--", "true"], 125), (["runtime", "list"], 1),
+    (["runtime", "show", "base"], 1), (["runtime", "build", "base"], 1), (["runtime", "verify", "base"], 1),
+    (["runtime", "remove", "base"], 1), (["detach"], 1), (["key", "list"], 1), (["key", "create"], 1), (["serve"], 1), (["doctor"], 1)])
+def test_without_root_each_command_says_that_it_needs_root(copies, tmp_path, words, code):
+    closed = tmp_path / "data"  # as a server's data directory is
+    closed.mkdir(mode=0o700)
+    done = subprocess.run([copies / "burrow", *words], capture_output=True, text=True, timeout=120, preexec_fn=as_nobody, cwd="/",
+                          env={"PATH": os.environ["PATH"], "BURROW_DATA": str(closed)})
+    assert (done.stderr, done.returncode) == ("burrow: burrow needs root for now: run it with sudo\n", code)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="becoming another user needs root")
+def test_without_root_help_is_still_given(copies):
+    for command in commands():
+        done = subprocess.run([copies / "burrow", command, "--help"], capture_output=True, text=True, preexec_fn=as_nobody, cwd="/")
+        assert (done.returncode, done.stderr) == (0, "")

@@ -67,6 +67,14 @@ def test_every_setting_of_the_server_is_in_its_page_with_its_variable_and_defaul
             assert re.search(rf"(_{re.escape(default)}_|The default, {re.escape(default)},)", page("burrow-serve")), option
 
 
+def test_run_and_serve_have_the_same_limits():
+    """What means the same is called the same and has the same default."""
+    def defaults(command):
+        text = re.sub(r"\s+", " ", help_of(command).split("options:")[1])
+        return dict(re.findall(r"--(memory|cpu|disk|max-processes) [A-Z]+ [^(]*\(default ([0-9A-Za-z]+)", text))
+    assert defaults("run") == defaults("serve") == {"memory": "512Mi", "cpu": "1", "disk": "2Gi", "max-processes": "512"}
+
+
 def test_pages_are_ones_scdoc_takes():
     for path in MAN.glob("*.scd"):
         done = subprocess.run(["scdoc"], stdin=path.open(), capture_output=True, text=True)

@@ -245,7 +245,7 @@ def test_output_past_the_cap_is_dropped_and_told(burrow):
     done = burrow("--output-cap", "1Ki", "--", "sh", "-c", "head -c 5000000 /dev/zero; echo fine >&2; exit 6")
     assert done.stdout == bytes(1024)
     assert done.returncode == 6
-    assert done.stderr == b"fine\nburrow: standard output was cut at the output cap\n"
+    assert done.stderr == b"fine\nburrow: standard output was cut at the output limit\n"
 
 
 def test_json_is_one_object_with_everything_in_it(burrow):
@@ -453,12 +453,19 @@ def test_a_terminal_without_a_terminal_works_too(burrow):
 @pytest.mark.parametrize("words, sentence", [
     ([], "run needs a command: burrow run [options] -- COMMAND [ARGUMENT...]"),
     (["--memory", "12Q", "--", "true"],
-     "memory '12Q' is not a size: use a number with Ki, Mi, Gi (for example 256Mi)"),
-    (["--disk=", "--", "true"], "disk '' is not a size: use a number with Ki, Mi, Gi (for example 256Mi)"),
+     "memory '12Q' is not a size: use bytes, or a number with Ki, Mi, Gi, Ti, Pi, Ei (powers of 1024) or k, M, G, T, P, E (powers of 1000) (for example 256Mi)"),
+    (["--disk=", "--", "true"], "disk '' is not a size: use bytes, or a number with Ki, Mi, Gi, Ti, Pi, Ei (powers of 1024) or k, M, G, T, P, E (powers of 1000) (for example 256Mi)"),
     (["--timeout", "soon", "--", "true"],
-     "timeout 'soon' is not a duration: use numbers with ms, s, m, h (for example 30s or 1h30m)"),
+     "timeout 'soon' is not a duration: use numbers with d, h, m, s, ms, us, ns (for example 30s, 1h30m or 7d)"),
     (["--cpu", "many", "--", "true"], "cpu 'many' is not a number of processors: use for example 500m, 0.5 or 2"),
     (["--pids", "-1", "--", "true"], "pids '-1' is out of range: use 0 to 4000000"),
+    (["--max-processes", "-1", "--", "true"], "max-processes '-1' is out of range: use 0 to 4000000"),
+    (["--memory", "64", "--", "true"], "memory: a sandbox needs at least 4Mi"),
+    (["--disk", "64k", "--", "true"], "disk: a sandbox needs at least 1Mi"),
+    (["--cpu", "1m", "--", "true"], "cpu: a sandbox needs at least 10m"),
+    (["--memory", "15Ei", "--", "true"], "memory '15Ei' is out of range: use 0 to 1Pi"),
+    (["--memory", "64MB", "--", "true"],
+     "memory '64MB' is not a size: write 64Mi (powers of 1024) or 64M (powers of 1000)"),
     (["--memroy", "1Gi", "--", "true"], "unknown option '--memroy'; did you mean '--memory'?"),
     (["--env", "=x", "--", "true"], "--env '=x' has no name: use KEY=VALUE"),
     (["--file", "x", "--", "true"], "--file 'x' is not PATH:LOCAL (path in the sandbox, colon, local file)"),

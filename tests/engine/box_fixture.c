@@ -5,6 +5,7 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "box_stock.h"
+#include "cgroup_world.h"
 #include "engine/cgroup_impl.h"
 #include "engine/launch.h"
 
@@ -275,11 +276,9 @@ struct engine *open_engine(const struct engine_options *more)
     if (!options.data_dir)
         options.data_dir = data_dir;
     options.volume.size_bytes = 2ull << 30;
-    if (engine_open(&options, &opened, &err) < 0) {
-        if (options.cgroup_mode && err.kind == ERROR_UNAVAILABLE)
-            SKIP("%s", err.text);
-        test_fail(__FILE__, __LINE__, "%s", err.text);
-    }
+    if (options.cgroup_mode)
+        need_cgroup_mode(*options.cgroup_mode);
+    CHECK_OK(engine_open(&options, &opened, &err), err);
     note_place(options.data_dir, opened->name);
     unsigned place = 0;
     while (engines[place])

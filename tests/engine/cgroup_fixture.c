@@ -3,6 +3,7 @@
 #include "cgroup_fixture.h"
 
 #include "base/fd.h"
+#include "cgroup_world.h"
 
 #include <fcntl.h>
 #include <linux/sched.h>
@@ -88,8 +89,8 @@ void begin(enum cgroup_mode mode)
 {
     struct error err;
     prepare();
-    if (cgroup_root_open_as(root_name, mode, &root, &err) < 0)
-        SKIP("%s", err.text);
+    need_cgroup_mode(mode);
+    CHECK_OK(cgroup_root_open_as(root_name, mode, &root, &err), err);
 }
 
 int64_t deadline(void)

@@ -24,7 +24,12 @@ extern const struct volume_options loop; // a gigabyte on a loop device
 /* First in every test: removes what the test before left, makes new places. */
 void fresh_places(void);
 
-/* Each fails the test with the error's sentence; what this machine cannot do skips it. */
+/* Skips the test on a machine without loop devices. */
+void need_loop_devices(void);
+/* Skips the test where the program is not installed. */
+void need_program(const char *name);
+
+/* Each fails the test with the error's sentence. */
 struct volume *open_volume(const char *where, const struct volume_options *options);
 int make_scratch(struct volume *volume, const char *name, uint64_t bytes, uint64_t inodes);
 

@@ -35,9 +35,10 @@ def borrow_runtimes(data):
 
 
 class Server:
-    def __init__(self, data, key=KEY, environment=None, options=(), wrapper=()):
+    def __init__(self, data, key=KEY, environment=None, options=(), wrapper=(), burrow=BURROW):
         self.data, self.key = pathlib.Path(data), key
         self.environment, self.options, self.wrapper = environment or {}, list(options), list(wrapper)
+        self.burrow = burrow
         self.process = None
         self.port = None
         self.listen = "127.0.0.1:0"
@@ -61,7 +62,7 @@ class Server:
         environment = {name: value for name, value in os.environ.items() if not name.startswith("BURROW_")}
         if self.key:
             environment["BURROW_API_KEY"] = self.key
-        words = [*self.wrapper, BURROW, "serve", "--listen", self.listen, "--data", self.data, *self.options]
+        words = [*self.wrapper, self.burrow, "serve", "--listen", self.listen, "--data", self.data, *self.options]
         with self.log_path.open("wb") as log:
             self.process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                                             env={**environment, **self.environment})
@@ -126,7 +127,7 @@ class Server:
         """The kernel takes its time with what boxes held."""
         deadline = time.monotonic() + 20
         while True:
-            done = subprocess.run([BURROW, "detach", "--data", self.data], capture_output=True, text=True, timeout=PATIENCE)
+            done = subprocess.run([self.burrow, "detach", "--data", self.data], capture_output=True, text=True, timeout=PATIENCE)
             if done.returncode == 0:
                 return
             assert time.monotonic() < deadline, done.stderr

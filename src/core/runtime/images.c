@@ -218,10 +218,11 @@ static struct entry *find_entry(struct images *images, const char *reference)
 static int spell(const char *reference, char out[REFERENCE_TEXT], struct error *err)
 {
     struct runtime_reference parsed;
+    autofree char *full = runtime_full_name(reference);
 
     if (runtime_reference_parse(reference, &parsed, err) < 0)
         return -1;
-    (void)snprintf(out, REFERENCE_TEXT, "%s:%s", parsed.name, parsed.tag);
+    (void)snprintf(out, REFERENCE_TEXT, "%s", full);
     return 0;
 }
 

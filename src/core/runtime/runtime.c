@@ -16,10 +16,10 @@
 
 // ---- which ones a caller may have ----
 
-// Those of the catalog that are offered, whatever else the machine has in it.
-static const char *const offered[] = {"base", "host"};
+// In the catalog of every machine.
+static const char *const built_in[] = {"base", "host"};
 
-// Known to clients, and to come.
+// Known to clients, and to come; until then a machine's own catalog may have them.
 static const char *const promised[] = {"amp", "bun", "claude-code", "node", "opencode", "python"};
 
 static bool is_among(const char *name, const char *const *names, size_t count)
@@ -46,26 +46,29 @@ static int load(struct core *core, struct catalog **out, struct error *err)
 
 int runtime_check(struct core *core, const char *name, struct error *err)
 {
+    const char *standard = core->settings.default_runtime;
     const struct runtime_definition *definition;
     struct runtime_reference reference;
     autoptr(catalog) catalog = NULL;
+    struct error ignored = {0};
 
-    if (!name ||
-        (core->settings.default_runtime && strcmp(name, core->settings.default_runtime) == 0))
+    if (!name)
         return 0;
     if (runtime_reference_parse(name, &reference, err) < 0)
         return -1;
-    if (is_among(reference.name, promised, ARRAY_SIZE(promised)))
-        return refuse(ERROR_INVALID, &reference, "is not available yet", err);
-    if (!is_among(reference.name, offered, ARRAY_SIZE(offered)))
-        return refuse(ERROR_NOT_FOUND, &reference, "does not exist", err);
-    if (strcmp(reference.tag, "latest") == 0)
+    autofree char *full = runtime_full_name(name);
+    if (standard && strcmp(full, standard) == 0)
+        return 0;
+    if (is_among(reference.name, built_in, ARRAY_SIZE(built_in)) &&
+        strcmp(reference.tag, "latest") == 0)
         return 0; // what nearly everybody asks for, without reading files
     if (load(core, &catalog, err) < 0)
         return -1;
-    return catalog_find(catalog, &reference, &definition, err) < 0
-               ? refuse(ERROR_NOT_FOUND, &reference, "does not exist", err)
-               : 0;
+    if (catalog_find(catalog, &reference, &definition, &ignored) == 0)
+        return 0;
+    if (is_among(reference.name, promised, ARRAY_SIZE(promised)))
+        return refuse(ERROR_INVALID, &reference, "is not available yet", err);
+    return refuse(ERROR_NOT_FOUND, &reference, "does not exist", err);
 }
 
 int runtime_digest(struct core *core, const char *name, char digest[RUNTIME_DIGEST],
@@ -89,7 +92,7 @@ int runtime_digest(struct core *core, const char *name, char digest[RUNTIME_DIGE
 void runtime_id(const char *name, char id[24])
 {
     static const char alphabet[] = "0123456789abcdefghjkmnpqrstvwxyz";
-    autofree char *whole = xasprintf("%s%s", name, strchr(name, ':') ? "" : ":latest");
+    autofree char *whole = runtime_full_name(name);
     unsigned char hash[SHA256_DIGEST_LENGTH];
 
     (void)SHA256((const unsigned char *)whole, strlen(whole), hash);
@@ -138,7 +141,7 @@ static int by_created(const void *left, const void *right)
     return by_name(left, right);
 }
 
-// Everything offered, one entry for each build.
+// The whole catalog, one entry for each build.
 static int list_all(struct core *core, struct runtime_list *out, struct error *err)
 {
     const struct runtime_definition *definition;
@@ -147,8 +150,6 @@ static int list_all(struct core *core, struct runtime_list *out, struct error *e
     if (load(core, &catalog, err) < 0)
         return -1;
     for (size_t i = 0; (definition = catalog_at(catalog, i)); i++) {
-        if (!is_among(definition->name, offered, ARRAY_SIZE(offered)))
-            continue;
         out->entries = xrealloc(out->entries, out->count + 1, sizeof *out->entries);
         describe(core, definition, &out->entries[out->count++]);
     }

@@ -9,6 +9,7 @@
 #include "core/runtime/runtime.h"
 #include "core/snapshot/snapshot_impl.h"
 #include "core/snapshot/workshop.h"
+#include "runtime/catalog.h"
 #include "store/checkpoints.h"
 
 #include <fcntl.h>
@@ -67,12 +68,14 @@ int snapshot_build_begin(struct core *core, const struct actor *actor,
         return -1;
     if (*is_unchanged)
         return 0;
+    autofree char *runtime =
+        runtime_full_name(build->runtime ? build->runtime : core->settings.default_runtime);
     (void)snprintf(made_up, sizeof made_up, "snapshot-%.8s", id_make(id));
     const struct snapshot_record record = {
         .id = id,
         .owner = actor_owner(actor),
         .key_id = *actor->key_id ? actor->key_id : NULL,
-        .runtime = build->runtime ? build->runtime : core->settings.default_runtime,
+        .runtime = runtime,
         .content_hash = build->content_hash,
         .upload_secret = id_make(secret),
         .git = build->git,

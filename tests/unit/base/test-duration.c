@@ -29,6 +29,9 @@ TEST(durations_read_as_people_write_them)
         {"2000\xc2\xb5s", 2},
         {"2000\xce\xbcs", 2},
         {"0.5h", 1800000},
+        {"1d", 86400000},
+        {"1d12h", 129600000},
+        {"36500d", DURATION_MAX_MS},
         {"1s1ms", 1001},
         {"876000h", DURATION_MAX_MS},
     };
@@ -54,8 +57,9 @@ TEST(what_is_no_duration_is_refused)
         " 1s",
         "1s ",
         "1h 30m",
-        "1d",
         "1w",
+        "1D",
+        "36501d1x",
         "1S",
         "1.s",
         ".5s",
@@ -89,8 +93,8 @@ TEST(a_refused_duration_names_the_thing_and_the_way_out)
     struct error err = {0};
     uint64_t ms = 0;
     CHECK(duration_parse("soon", "timeout", &ms, &err) < 0);
-    CHECK_STR(err.text, "timeout 'soon' is not a duration: use numbers with ms, s, m, h (for "
-                        "example 30s or 1h30m)");
+    CHECK_STR(err.text, "timeout 'soon' is not a duration: use numbers with d, h, m, s, ms, us, "
+                        "ns (for example 30s, 1h30m or 7d)");
     CHECK(duration_parse("1000000h", "timeout", &ms, &err) < 0);
     CHECK_STR(err.text, "timeout '1000000h' is longer than a hundred years");
 }

@@ -136,9 +136,11 @@ TEST(bad_options_are_answered_with_a_sentence)
         {"--quiet=yes", "option '--quiet' takes no value"},
         {"--runtime", "option '--runtime' needs a value: NAME"},
         {"-m", "option '--memory' needs a value: SIZE"},
-        {"--memory 12Q",
-         "memory '12Q' is not a size: use a number with Ki, Mi, Gi (for example 256Mi)"},
-        {"--memory=", "memory '' is not a size: use a number with Ki, Mi, Gi (for example 256Mi)"},
+        {"--memory 12Q", "memory '12Q' is not a size: use bytes, or a number with Ki, Mi, Gi, Ti, "
+                         "Pi, Ei (powers of "
+                         "1024) or k, M, G, T, P, E (powers of 1000) (for example 256Mi)"},
+        {"--memory=", "memory '' is not a size: use bytes, or a number with Ki, Mi, Gi, Ti, Pi, Ei "
+                      "(powers of 1024) or k, M, G, T, P, E (powers of 1000) (for example 256Mi)"},
         {"--memory 1Ki", "memory '1Ki' is out of range: use 4Ki to 9223372036854775807"},
         {"--timeout 0s", "timeout '0s' is out of range: use 1ms to 1h"},
         {"--cpu 1m", "cpu '1m' is out of range: use 10m to 64000m"},

@@ -20,6 +20,8 @@ TEST(sizes_read_as_people_write_them)
         {"1.5Gi", 3ULL << 29},
         {"512M", 512000000ULL},
         {"1k", 1000},
+        {"1K", 1000},
+        {"64M", 64000000},
         {"1Ki", 1024},
         {"2T", 2000000000000ULL},
         {"2Ti", 2ULL << 40},
@@ -65,7 +67,6 @@ TEST(what_is_no_size_is_refused_and_nothing_is_written)
         "1Mib",
         "1MiB",
         "1mi",
-        "1K",
         "1m",
         "1MiMi",
         "1,5Gi",
@@ -96,8 +97,30 @@ TEST(a_refused_size_names_the_thing_and_the_way_out)
     struct error err = {0};
     uint64_t bytes = 0;
     CHECK(size_parse("12Q", "memory", &bytes, &err) < 0);
-    CHECK_STR(err.text,
-              "memory '12Q' is not a size: use a number with Ki, Mi, Gi (for example 256Mi)");
+    CHECK_STR(
+        err.text,
+        "memory '12Q' is not a size: use bytes, or a number with Ki, Mi, Gi, Ti, Pi, Ei (powers of "
+        "1024) or k, M, G, T, P, E (powers of 1000) (for example 256Mi)");
+}
+
+TEST(spellings_with_two_meanings_are_answered_with_both)
+{
+    static const struct {
+        const char *text, *sentence;
+    } rows[] = {
+        {"64m", "memory '64m' is not a size: write 64Mi (powers of 1024) or 64M (powers of 1000)"},
+        {"64MB",
+         "memory '64MB' is not a size: write 64Mi (powers of 1024) or 64M (powers of 1000)"},
+        {"1.5gib",
+         "memory '1.5gib' is not a size: write 1.5Gi (powers of 1024) or 1.5G (powers of 1000)"},
+        {"2KiB", "memory '2KiB' is not a size: write 2Ki (powers of 1024) or 2K (powers of 1000)"},
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        struct error err = {0};
+        uint64_t bytes = 7;
+        CHECK(size_parse(rows[i].text, "memory", &bytes, &err) < 0);
+        CHECK_STR(err.text, rows[i].sentence);
+    }
 }
 
 TEST(a_refused_size_of_any_length_keeps_its_way_out)

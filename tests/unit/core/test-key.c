@@ -141,7 +141,7 @@ TEST(a_key_revoked_by_another_process_stops_within_a_second)
     make(keys, "a", text, id);
     CHECK_INT(check(keys, text), ERROR_NONE);
     autoptr(store) elsewhere = NULL;
-    CHECK_OK(store_open(fixture_path(), &elsewhere, &err), err);
+    CHECK_OK(store_open(fixture_directory(), &elsewhere, &err), err);
     CHECK_OK(store_key_revoke(elsewhere, id, NOW, &err), err);
     uint64_t revoked = clock_monotonic_ms();
     do

@@ -7,7 +7,7 @@
 
 #include <fcntl.h>
 
-TEST(a_runtime_that_is_not_offered_is_refused_with_the_way_out)
+TEST(a_runtime_that_is_not_in_the_catalog_is_refused_with_the_way_out)
 {
     struct core *core = rig_core();
     static const struct {
@@ -27,20 +27,25 @@ TEST(a_runtime_that_is_not_offered_is_refused_with_the_way_out)
          "runtime 'cobol:85' does not exist; use base:latest or host:latest"},
         {"base:9", ERROR_NOT_FOUND,
          "runtime 'base:9' does not exist; use base:latest or host:latest"},
-        {"mine:latest", ERROR_NOT_FOUND,
-         "runtime 'mine:latest' does not exist; use base:latest or host:latest"},
+        {"mine:latest", ERROR_NONE, NULL},
+        {"mine", ERROR_NONE, NULL},
+        {"mine:old", ERROR_NOT_FOUND,
+         "runtime 'mine:old' does not exist; use base:latest or host:latest"},
+        {"bun", ERROR_NONE, NULL}, // to come, but this machine has one
+        {"bun:latest", ERROR_NONE, NULL},
         {"../../etc", ERROR_INVALID, NULL},
         {"", ERROR_INVALID, NULL},
     };
+    static const char bun[] = "name: bun\ntags: [latest]\nbuild:\n  kind: host\n";
     static const char mine[] = "name: mine\ntags: [latest]\nbuild:\n  kind: host\n";
     char catalog[200];
     struct error err = {0};
 
-    // In the machine's own catalog, but not offered.
     (void)snprintf(catalog, sizeof catalog, "%s/catalog", core->settings.data_dir);
     CHECK_OK(fd_make_dirs(catalog, 0755, &err), err);
     autofd dir_fd = open(catalog, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     CHECK_OK(fd_replace_file(dir_fd, "mine.yaml", mine, strlen(mine), 0644, &err), err);
+    CHECK_OK(fd_replace_file(dir_fd, "bun.yaml", bun, strlen(bun), 0644, &err), err);
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
         err = (struct error){0};
         CHECK_INT(runtime_check(core, rows[i].name, &err), rows[i].kind == ERROR_NONE ? 0 : -1);
@@ -61,6 +66,9 @@ TEST(the_servers_own_choice_is_always_offered)
     CHECK_OK(runtime_check(core, NULL, &err), err);
     CHECK_OK(runtime_check(core, "node:lts", &err), err);
     CHECK(runtime_check(core, "node:latest", &err) < 0);
+    core->settings.default_runtime = "node:latest";
+    CHECK_OK(runtime_check(core, "node", &err), err);
+    CHECK_OK(runtime_check(core, "node:latest", &err), err);
 }
 
 TEST(an_id_is_made_from_the_name_alone)

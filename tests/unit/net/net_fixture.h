@@ -67,16 +67,3 @@ void fixture_release(struct fixture *fixture, int count);
 void fixture_wait(atomic_int *counter, int value);
 
 size_t memory_kib(void); // resident set of this process
-
-/* Whether freed memory is given back soon enough for that to say something. */
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define MEMORY_IS_KEPT 1
-#endif
-#endif
-#ifdef __SANITIZE_ADDRESS__
-#define MEMORY_IS_KEPT 1
-#endif
-#ifndef MEMORY_IS_KEPT
-#define MEMORY_IS_KEPT 0
-#endif

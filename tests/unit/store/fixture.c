@@ -42,6 +42,11 @@ const char *fixture_fresh(void)
     return directory;
 }
 
+const char *fixture_directory(void)
+{
+    return directory;
+}
+
 const char *fixture_path(void)
 {
     return path;
@@ -52,7 +57,7 @@ struct store *fixture_open(void)
     struct error err = {0};
 
     fixture_close();
-    CHECK_OK(store_open(path, &current, &err), err);
+    CHECK_OK(store_open(directory, &current, &err), err);
     return current;
 }
 

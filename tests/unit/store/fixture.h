@@ -14,6 +14,7 @@
 /* A fresh directory; the one before, and what was opened in it, goes, also after a failed test and
  * at the end. */
 const char *fixture_fresh(void);
+const char *fixture_directory(void);
 /* The database file in it. */
 const char *fixture_path(void);
 /* Opens (again) the store there; it is the fixture's. */

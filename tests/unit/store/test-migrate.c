@@ -26,7 +26,7 @@ static struct store *open_bare(void)
 
     store_free(store);
     store = NULL;
-    CHECK_OK(store_open_bare(fixture_path(), &store, &err), err);
+    CHECK_OK(store_open_bare(fixture_directory(), &store, &err), err);
     return store;
 }
 
@@ -140,7 +140,7 @@ static void *open_it(void *data)
     struct error err = {0};
     struct store *store = NULL;
 
-    if (store_open(fixture_path(), &store, &err) < 0)
+    if (store_open(fixture_directory(), &store, &err) < 0)
         (void)snprintf(data, 200, "%s", err.text);
     store_free(store);
     return NULL;

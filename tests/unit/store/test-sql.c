@@ -36,7 +36,7 @@ static void fresh(void)
 
     drop();
     fixture_fresh();
-    CHECK_OK(sql_open(fixture_path(), &database, &err), err);
+    CHECK_OK(sql_open(fixture_directory(), &database, &err), err);
     CHECK_OK(sql_connect(database, &sql, &err), err);
     CHECK_OK(sql_run(sql,
                      "CREATE TABLE t (a TEXT PRIMARY KEY, b BIGINT, c BYTEA); "
@@ -345,7 +345,7 @@ TEST(a_file_that_is_no_database_is_refused_and_left_alone)
     fixture_fresh();
     memset(text, 'n', sizeof text);
     write_file(text, sizeof text);
-    CHECK(sql_open(fixture_path(), &database, &err) < 0);
+    CHECK(sql_open(fixture_directory(), &database, &err) < 0);
     CHECK_INT(err.kind, ERROR_SYSTEM);
     CHECK(strstr(err.text, fixture_path()) && strstr(err.text, "damaged or is not a database"));
     autofd fd = open(fixture_path(), O_RDONLY | O_CLOEXEC);
@@ -362,7 +362,7 @@ TEST(another_programs_database_is_refused)
     CHECK(sqlite3_open(fixture_path(), &theirs) == SQLITE_OK);
     CHECK(sqlite3_exec(theirs, "CREATE TABLE bookmarks (x)", NULL, NULL, NULL) == SQLITE_OK);
     sqlite3_close(theirs);
-    CHECK(sql_open(fixture_path(), &database, &err) < 0);
+    CHECK(sql_open(fixture_directory(), &database, &err) < 0);
     CHECK_INT(err.kind, ERROR_INVALID);
     CHECK(strstr(err.text, "another program"));
 }
@@ -382,7 +382,7 @@ TEST(a_damaged_page_is_said_when_it_is_read)
     autofd fd = open(fixture_path(), O_WRONLY | O_CLOEXEC);
     for (int page = 1; page < 12; page++)
         CHECK(pwrite(fd, junk, sizeof junk, page * 4096) == sizeof junk);
-    CHECK_OK(sql_open(fixture_path(), &database, &err), err); // its first page is whole
+    CHECK_OK(sql_open(fixture_directory(), &database, &err), err); // its first page is whole
     CHECK_OK(sql_connect(database, &sql, &err), err);
     struct seen seen = {0};
     CHECK(sql_run(sql, "SELECT max(a), count(*) FROM t", NULL, 0, see, &seen, NULL, &err) < 0);
@@ -394,7 +394,7 @@ TEST(a_missing_directory_is_named)
 {
     struct error err = {0};
 
-    CHECK(sql_open("/nowhere/burrow.db", &database, &err) < 0);
+    CHECK(sql_open("/nowhere", &database, &err) < 0);
     CHECK_INT(err.kind, ERROR_NOT_FOUND);
     CHECK_INT(err.sys, ENOENT);
     CHECK(strstr(err.text, "'/nowhere/burrow.db'"));

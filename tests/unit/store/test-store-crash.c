@@ -40,7 +40,7 @@ static void write_many(int out, int count)
     struct error err = {0};
     char id[ID_TEXT];
 
-    if (store_open(fixture_path(), &store, &err) < 0)
+    if (store_open(fixture_directory(), &store, &err) < 0)
         _exit(2);
     for (int i = 0; count == 0 || i < count; i++)
         if (write_one(store, id_make(id), &err) < 0 || write(out, id, ID_LENGTH) != ID_LENGTH)
@@ -182,7 +182,9 @@ TEST(a_log_cut_short_loses_whole_transactions_only)
     // So few that the log is not copied back, which would bring it to the disk first.
     kill_writer(20, true, &ids, &n_ids);
     autofree char *log = xasprintf("%s-wal", fixture_path());
-    autofree char *copy = xasprintf("%s.cut", fixture_path());
+    autofree char *elsewhere = xasprintf("%s/cut", fixture_directory());
+    autofree char *copy = xasprintf("%s/burrow.db", elsewhere);
+    CHECK(mkdir(elsewhere, 0700) == 0);
     CHECK(stat(log, &status) == 0);
     CHECK(status.st_size > 0);
     int64_t last = INT64_MAX;
@@ -190,7 +192,7 @@ TEST(a_log_cut_short_loses_whole_transactions_only)
         struct store *store = NULL;
         struct error err = {0};
         cut_short(fixture_path(), copy, status.st_size * part / 40 - (part % 3) * 7 * (part > 0));
-        CHECK_OK(store_open(copy, &store, &err), err);
+        CHECK_OK(store_open(elsewhere, &store, &err), err);
         check_whole(store);
         int64_t now = fixture_number(store, "SELECT count(*) FROM sandboxes");
         CHECK(now <= last);

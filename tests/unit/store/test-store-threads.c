@@ -3,11 +3,16 @@
  * moment. */
 #include "base/id.h"
 #include "base/mem.h"
+#include "base/thread.h"
 #include "fixture.h"
 #include "test.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #define THREADS 8
 #define ROUNDS 60
@@ -254,4 +259,22 @@ TEST(a_store_may_be_closed_before_the_threads_that_used_it_end)
     pthread_join(thread, NULL);
     pthread_barrier_destroy(&done);
     CHECK(!holder.worker.where);
+}
+
+TEST(a_thread_that_runs_a_loop_may_not_wait_for_the_store)
+{
+    struct store *store = fixture_store();
+    int status = 0;
+
+    pid_t child = fork();
+    if (child == 0) {
+        struct error err = {0};
+        autosandbox record = {0};
+        (void)freopen("/dev/null", "w", stderr); // what assert says
+        thread_mark_loop(true);
+        (void)store_sandbox_get(store, "sandbox1", &record, &err);
+        _exit(0);
+    }
+    CHECK(child > 0 && waitpid(child, &status, 0) == child);
+    CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
 }

@@ -35,7 +35,6 @@ static void *run_loop(void *data)
 
 static void open_core(struct stage *stage)
 {
-    autofree char *path = xasprintf("%s/burrow.db", stage->directory);
     struct core *core = &stage->core;
     struct error err = {0};
 
@@ -43,7 +42,7 @@ static void open_core(struct stage *stage)
     core->settings.data_dir = stage->directory;
     core->settings.stream_limit_bytes = 1 << 30;
     core->hub = hub_new();
-    CHECK_OK(store_open(path, &core->store, &err), err);
+    CHECK_OK(store_open(stage->directory, &core->store, &err), err);
     CHECK_OK(keys_open(core->store, &core->keys, &err), err);
     CHECK_OK(streams_open(core->store, core->hub, &core->settings, &core->streams, &err), err);
     keys_local_actor(core->keys, &stage->actor);

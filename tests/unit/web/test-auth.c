@@ -36,8 +36,7 @@ static void stage_init(struct stage *stage)
 
     (void)snprintf(stage->dir, sizeof stage->dir, "/tmp/auth-XXXXXX");
     CHECK(mkdtemp(stage->dir));
-    autofree char *path = xasprintf("%s/burrow.db", stage->dir);
-    CHECK_OK(store_open(path, &stage->core.store, &err), err);
+    CHECK_OK(store_open(stage->dir, &stage->core.store, &err), err);
     CHECK_OK(keys_open(stage->core.store, &stage->core.keys, &err), err);
     CHECK_OK(key_create(stage->core.keys, &(struct key_request){.name = "test"}, stage->key,
                         &stage->record, &err),

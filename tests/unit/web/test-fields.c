@@ -169,8 +169,8 @@ TEST(each_wrong_value_is_named)
                 "network.port: must be between 1024 and 65535, not 99999999999999999999");
     check_fault("{\"mode\":\"x\"}", "mode: must be 'oneshot', 'interactive' or 'other', not 'x'");
     check_fault("{\"timeout\":{\"idle\":\"soon\"}}",
-                "timeout.idle: 'soon' is not a duration: use numbers with ms, s, m, h (for example "
-                "30s or 1h30m)");
+                "timeout.idle: 'soon' is not a duration: use numbers with d, h, m, s, ms, us, ns "
+                "(for example 30s, 1h30m or 7d)");
     check_fault("{\"command\":{}}", "command.exec: is missing");
     check_fault("{\"command\":{\"exec\":[\"1\",\"2\",\"3\",\"4\",\"5\"]}}",
                 "command.exec: has 5 items, at most 4 are allowed");

@@ -117,7 +117,6 @@ TEST(a_table_checks_what_is_known_and_ignores_the_rest)
     check_checked("offset=", NULL);
     check_checked("live=maybe", "live: must be 'true' or 'false', not 'maybe'");
     check_checked("direction=up", "direction: must be 'asc' or 'desc', not 'up'");
-    check_checked(
-        "wait=soon",
-        "wait 'soon' is not a duration: use numbers with ms, s, m, h (for example 30s or 1h30m)");
+    check_checked("wait=soon", "wait 'soon' is not a duration: use numbers with d, h, m, s, ms, "
+                               "us, ns (for example 30s, 1h30m or 7d)");
 }

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Limits of a sandbox: what it gets when nothing is asked for, and the least it can be given. The same for `burrow run` and for the
+ * server. Any thread.
+ */
+#pragma once
+#include "base/error.h"
+
+#include <stdint.h>
+
+#define LIMITS_MEMORY_BYTES (INT64_C(512) << 20)
+#define LIMITS_CPU_MILLI 1000
+#define LIMITS_DISK_BYTES (INT64_C(2) << 30)
+#define LIMITS_PROCESSES 512
+#define LIMITS_OUTPUT_BYTES (INT64_C(64) << 20) // kept of each output of a command
+
+/* ERROR_INVALID, naming the limit and the least it can be, for one that no sandbox could start with. 0 asks for none and is fine. */
+int limits_check(int64_t memory_bytes, int64_t cpu_milli, int64_t disk_bytes, struct error *err);
