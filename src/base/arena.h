@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Memory that is taken piece by piece and given back all at once: for what lives as long as a request or a document.
- * Threads: one at a time per arena.
+ * Threads: one per object.
  */
 #pragma once
 #include "base/auto.h"

@@ -20,8 +20,10 @@ struct response {
     void *connection; // loop only; NULL once ended
     atomic_int refs;
     atomic_int holders; // references that could still answer
-    uint8_t minor;      // these two: set once
+    uint8_t minor;      // these four: set once
     bool is_head;
+    const struct response_observer *observer; // NULL: none
+    void *observer_data;
 
     pthread_mutex_t lock; // guards all below
     enum stage stage;
@@ -33,6 +35,8 @@ struct response {
     bool is_full;
     bool is_gone, has_told_gone;
     bool has_ended, has_told_end, is_delivered;
+    int status;    // 0: no answer yet
+    uint64_t sent; // bytes of the body that were handed over
     uint64_t left; // of a promised length
     uint64_t deadline_ms;
     const struct http_header *headers; // besides those of the answer
@@ -67,6 +71,8 @@ static void let_go(struct response *response)
 {
     if (atomic_fetch_sub(&response->refs, 1) != 1)
         return;
+    if (response->observer)
+        response->observer->on_free(response->observer_data);
     output_clear(&response->added);
     free(response->head);
     (void)pthread_mutex_destroy(&response->lock);
@@ -146,6 +152,13 @@ void response_watch(struct response *response, const struct response_events *eve
     (void)pthread_mutex_unlock(&response->lock);
 }
 
+void response_observe(struct response *response, const struct response_observer *observer,
+                      void *data)
+{
+    response->observer = observer;
+    response->observer_data = data;
+}
+
 void response_set_deadline(struct response *response, uint64_t after_ms)
 {
     (void)pthread_mutex_lock(&response->lock);
@@ -170,6 +183,7 @@ static bool begin(struct response *response, int status, const struct http_heade
     bool has_body = response_status_has_body(status);
     bool is_open = has_body && length == RESPONSE_LENGTH_UNKNOWN;
     response->stage = STAGE_BEGUN;
+    response->status = status;
     response->is_muted = response->is_head || !has_body;
     response->is_chunked = is_open && response->minor > 0;
     response->ends_by_close = is_open && response->minor == 0 && !response->is_head;
@@ -193,6 +207,7 @@ static void add_bytes(struct response *response, const void *data, size_t length
 {
     if (response->is_muted || response->has_ended || length == 0)
         return;
+    response->sent += length;
     if (!response->is_chunked) {
         output_add_copy(&response->added, data, length);
         return;
@@ -216,6 +231,7 @@ static void add_range(struct response *response, const struct file_range *range)
             (void)close(range->fd);
         return;
     }
+    response->sent += range->length;
     if (response->is_chunked) {
         int used = snprintf(line, sizeof line, "%llx\r\n", (unsigned long long)range->length);
         output_add_copy(&response->added, line, (size_t)used);
@@ -407,8 +423,12 @@ void response_end(struct response *response, bool is_delivered)
     response->has_ended = true;
     response->is_delivered = is_delivered;
     response->is_gone |= !is_delivered;
+    struct response_outcome outcome = {
+        .status = response->status, .bytes = response->sent, .is_delivered = is_delivered};
     output_clear(&response->added);
     (void)pthread_mutex_unlock(&response->lock);
+    if (response->observer)
+        response->observer->on_end(response->observer_data, &outcome);
     tell(response);
     let_go(response);
 }

@@ -3,8 +3,11 @@
 #include "web/call.h"
 
 #include "base/id.h"
+#include "base/log.h"
 #include "base/utf8.h"
+#include "web/access.h"
 #include "web/call_impl.h"
+#include "web/reply.h"
 
 #include <openssl/evp.h>
 #include <stdarg.h>
@@ -65,6 +68,30 @@ const char *call_base_url(struct call *call)
 const char *call_header(const struct call *call, const char *name)
 {
     return call->request ? http_request_header(call->request, name) : NULL;
+}
+
+const char *call_request_id(const struct call *call)
+{
+    return access_request_id(call->access);
+}
+
+void call_about_sandbox(const struct call *call, const char *prefix, const char *id)
+{
+    access_set_sandbox(call->access, prefix, id);
+}
+
+/* Paths are not told: some of them are what a stream is known by. */
+void call_log_failure(const struct call *call, const char *method, const struct error *err)
+{
+    const char *pattern = call->route ? call->route->pattern : NULL;
+    const char *request = call_request_id(call);
+
+    if (reply_status(err) == 500)
+        log_error("request failed", F("method", method), F("route", pattern),
+                  F("error", (const char *)err->text), F("request", request));
+    else
+        log_debug("request refused", F("method", method), F("route", pattern),
+                  F("error", (const char *)err->text), F("request", request));
 }
 
 struct loop *call_loop(const struct call *call)

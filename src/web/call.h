@@ -3,19 +3,21 @@
  * One request on its way through a front: who asks, what for, and the way to answer. A handler answers once (reply.h), or lets the call wait:
  * takes a reference of its own to the response (response_ref) and answers later from anywhere. When the handler returns, the call,
  * its request, its arena and its own reference to the response go: whoever waits copies what it needs.
+ * Threads: one per object; a call is its handler's.
  */
 #pragma once
 #include "base/arena.h"
 #include "core/account/actor.h"
 #include "core/core.h"
 #include "data/value.h"
-#include "web/route.h"
+#include "web/front.h"
 #include "loop/loop.h"
 #include "loop/workers.h"
 #include "net/request.h"
 #include "net/response.h"
 
-struct once; // core/execution.h
+struct access; // web/access.h
+struct once;   // core/execution.h
 struct router;
 
 struct call {
@@ -26,6 +28,7 @@ struct call {
     struct core *core;
     struct http_request *
         request; // NULL: what came was none, see front->on_error. Its body is gone once call->body was read
+    struct access *access; // what the log will say of it; see call_request_id, call_about_sandbox
     struct response *response; // a reference of the call's; reply_* use it
     struct actor actor;        // all zero with ACCESS_OPEN
     const char *parameters
@@ -51,6 +54,15 @@ const char *call_base_url(struct call *call);
 
 /* The header, or NULL. */
 const char *call_header(const struct call *call, const char *name);
+
+/* What the request is called: in X-Request-Id of its answer, in the log, and in whatever a failure says. */
+const char *call_request_id(const struct call *call);
+
+/* Which sandbox the call is about, for the log, where its path does not say. Before it is answered. */
+void call_about_sandbox(const struct call *call, const char *prefix, const char *id);
+
+/* Logs a failure: those of the server as errors, refusals for whoever debugs. `method` may be NULL. */
+void call_log_failure(const struct call *call, const char *method, const struct error *err);
 
 /* For calls that wait: where to post to, and where blocking work goes. */
 struct loop *call_loop(const struct call *call);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A request's body as one whole in an unnamed file, however slowly it comes; no thread waits for it. */
+/*
+ * A request's body as one whole in an unnamed file, however slowly it comes; no thread waits for it.
+ * Threads: any; on_collected comes on a worker.
+ */
 #pragma once
 #include "web/waiting_call.h"
 

@@ -236,8 +236,10 @@ int openapi_write(const struct front *const *fronts, const struct route_tree *tr
     put_tags(&json, fronts);
     json_key(&json, "paths");
     json_map_begin(&json);
-    for (const struct front *const *front = fronts; *front; front++)
-        put_paths(&json, *front, tree);
+    for (const struct front *const *front = fronts; *front; front++) {
+        if (!(*front)->hosts)
+            put_paths(&json, *front, tree);
+    }
     json_map_end(&json);
     put_keys(&json);
     json_map_end(&json);

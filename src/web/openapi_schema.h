@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tables of fields and parameters as JSON Schema. */
+/*
+ * Tables of fields and parameters as JSON Schema.
+ * Threads: plain values.
+ */
 #pragma once
 #include "data/json_writer.h"
 #include "web/fields.h"

@@ -2,10 +2,8 @@
 /* Long-polls: a waiting response, a watch at the hub, and looks on the loop or a worker, one at a time; see poll.h. */
 #include "web/poll.h"
 
-#include "base/log.h"
 #include "base/mem.h"
 #include "web/waiting_call.h"
-#include "web/reply.h"
 #include "web/router.h"
 
 #include <stdatomic.h>
@@ -94,9 +92,6 @@ static void on_looked(void *data)
 
 static int fail(const struct waiter *waiter, const struct error *err)
 {
-    if (reply_status(err) == 500)
-        log_error("request failed", F("route", waiter->waiting.route->pattern),
-                  F("error", (const char *)err->text));
     waiting_call_fail(&waiter->waiting, err);
     return POLL_ANSWERED;
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Query strings by tables: what a parameter is called and how it is spelled. */
+/*
+ * Query strings by tables: what a parameter is called and how it is spelled.
+ * Threads: plain values.
+ */
 #pragma once
 #include "base/error.h"
 #include "base/arena.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Answers: JSON with its status, and the one table from kinds of errors to statuses. Any thread. */
+/*
+ * Answers: JSON with its status, and the one table from kinds of errors to statuses.
+ * Threads: one per object.
+ */
 #pragma once
 #include "base/error.h"
 #include "data/json_writer.h"

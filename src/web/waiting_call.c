@@ -21,6 +21,7 @@ void waiting_call_init(struct waiting_call *waiting, const struct call *call)
         .loop = call_loop(call),
         .workers = call_workers(call),
         .actor = call->actor,
+        .access = call->access,
         .response = response_ref(call->response),
         .body = body ? body_ref(body) : NULL,
     };
@@ -47,6 +48,7 @@ struct call waiting_call_get(const struct waiting_call *waiting)
         .route = waiting->route,
         .settings = waiting->front->settings,
         .core = waiting->core,
+        .access = waiting->access,
         .response = waiting->response,
         .actor = waiting->actor,
     };
@@ -55,5 +57,7 @@ struct call waiting_call_get(const struct waiting_call *waiting)
 void waiting_call_fail(const struct waiting_call *waiting, const struct error *err)
 {
     struct call call = waiting_call_get(waiting);
+
+    call_log_failure(&call, NULL, err);
     waiting->front->on_error(&call, err);
 }

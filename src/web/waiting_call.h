@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What of a call is still needed when its handler has returned without an answer. */
+/*
+ * What of a call is still needed when its handler has returned without an answer.
+ * Threads: one per object.
+ */
 #pragma once
 #include "web/call.h"
 #include "net/body.h"
@@ -11,7 +14,8 @@ struct waiting_call {
     struct core *core;
     struct loop *loop;
     struct workers *workers;
-    struct actor actor; // its texts are ours
+    struct actor actor;    // its texts are ours
+    struct access *access; // goes with the response
     struct response *response;
     struct body *body; // BODY_STREAM, else NULL
 };

@@ -4,7 +4,7 @@
  * and one region, as a machine of one's own has them.
  */
 #pragma once
-#include "web/route.h"
+#include "web/front.h"
 
 #define AGENTUITY_HOME "/home/agentuity" // where commands start
 

@@ -360,6 +360,7 @@ static int create(struct call *call, struct error *err)
     call->actor.project = body.project;
     if (sandbox_create(call->core, &call->actor, &want, &record, &first, err) < 0)
         return fail_create(err);
+    call_about_sandbox(call, SANDBOX_PREFIX, record.id);
     if (!want.once)
         watch_delivery(call, record.id);
     return answer(call, &record, want.command ? &first : NULL);

@@ -75,6 +75,7 @@ static enum poll_look tell(const struct poll *poll, bool is_last,
 {
     if (!is_last && !execution_is_over(record))
         return POLL_WAITS;
+    call_about_sandbox(poll->call, SANDBOX_PREFIX, record->sandbox_id);
     answer(poll->call->response, record, poll_base_url(poll), false);
     return POLL_ANSWERED;
 }

@@ -51,6 +51,8 @@ void agentuity_front_init(struct front *front, const struct agentuity_settings *
         .title = "Agentuity sandboxes, streams and files",
         .routes = join_tables(),
         .on_error = envelope_error,
+        .sandbox_prefix = SANDBOX_PREFIX,
+        .defaults = {.home = AGENTUITY_HOME},
         .settings = (void *)(uintptr_t)settings, // handlers only read it
     };
 }

@@ -416,6 +416,7 @@ static int execute(struct call *call, struct error *err)
     if (describe(call, &body, &want, err) < 0)
         return -1;
     bool is_sync = body.mode && strcmp(body.mode, "sync") == 0;
+    call_about_sandbox(call, "", body.session_id);
     return (is_sync ? run_now : run_later)(call, body.session_id, id, &want, err);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sessions: sandboxes in which any number of commands run, one after the other or at once. */
+#include "base/id.h"
 #include "base/clock.h"
 #include "core/sandbox/sandbox.h"
 #include "front/aionis/request.h"
@@ -29,8 +30,10 @@ static const struct field session_fields[] = {
 static int answer(struct call *call, const struct sandbox_record *record, const char *profile,
                   const char *metadata)
 {
+    char uuid[ID_UUID_TEXT];
     autoreply reply = {0};
 
+    call_about_sandbox(call, "", id_to_uuid(record->id, uuid));
     answer_begin(&reply, &call->actor);
     json_key(&reply.json, "session");
     json_map_begin(&reply.json);

@@ -78,6 +78,7 @@ static void on_error(struct call *call, const struct error *err)
     json_map_begin(&reply.json);
     put_text(&reply, "status", "error");
     put_text(&reply, "message", err->text);
+    put_text(&reply, "requestId", call_request_id(call));
     json_map_end(&reply.json);
     reply_send(&reply, call->response, reply_status(err));
 }

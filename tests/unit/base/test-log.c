@@ -87,3 +87,59 @@ TEST(level_names_are_read)
     CHECK_INT(level, LOG_LEVEL_DEBUG);
     CHECK_INT(log_level_parse("loud", &level), -1);
 }
+
+static const char *read_all(void)
+{
+    static char text[4 << 20];
+    size_t used = 0;
+    ssize_t got;
+
+    while ((got = read(sink, text + used, sizeof text - 1 - used)) > 0)
+        used += (size_t)got;
+    text[used] = '\0';
+    return text;
+}
+
+TEST(queued_lines_are_written_in_order_and_all_of_them_before_the_end)
+{
+    char want[32];
+
+    log_to_pipe(LOG_LEVEL_INFO, LOG_FORMAT_TEXT);
+    log_writer_start();
+    for (int i = 0; i < 100; i++)
+        log_info_later("line", F("number", i));
+    log_writer_stop();
+    const char *at = read_all();
+    for (int i = 0; i < 100; i++) {
+        (void)snprintf(want, sizeof want, "line number=%d\n", i);
+        at = strstr(at, want);
+        CHECK(at);
+    }
+    log_configure(LOG_LEVEL_INFO, LOG_FORMAT_TEXT, STDERR_FILENO);
+    (void)close(sink);
+}
+
+TEST(whoever_queues_lines_does_not_wait_for_a_reader_and_what_is_dropped_is_told)
+{
+    static char wide[512];
+    int ends[2];
+
+    memset(wide, 'x', sizeof wide - 1);
+    CHECK(pipe2(ends, O_CLOEXEC) == 0); // it blocks, and nobody reads yet
+    log_configure(LOG_LEVEL_INFO, LOG_FORMAT_TEXT, ends[1]);
+    log_writer_start();
+    for (int i = 0; i < 5000; i++)
+        log_info_later("wide", F("text", wide));
+    sink = ends[0];
+    bool is_told = false;
+    while (!is_told) {
+        ssize_t got = read(sink, lines, sizeof lines - 1);
+        CHECK(got > 0);
+        lines[got] = '\0';
+        is_told = strstr(lines, "log lines dropped count=") != NULL;
+    }
+    log_writer_stop();
+    log_configure(LOG_LEVEL_INFO, LOG_FORMAT_TEXT, STDERR_FILENO);
+    (void)close(sink);
+    (void)close(ends[1]);
+}
