@@ -37,10 +37,15 @@ soak: all
 format:
 	git ls-files '*.[ch]' | xargs clang-format -i
 
+# Line coverage of the suites; see tools/coverage.
+coverage:
+	tools/setup build run test
+	tools/coverage
+
 install: all
 	meson install -C $(BUILD) --no-rebuild
 
 clean:
 	rm -rf build build-*
 
-.PHONY: all burrow test check compat fuzz bench soak format install clean
+.PHONY: all burrow test check compat coverage fuzz bench soak format install clean

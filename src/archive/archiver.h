@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A running burrow-archive, seen from the server: started, spoken with, ended. Calls block, at most task->timeout_ms for a
- * frame; one thread at a time. Errors about the archive have the noun "archive".
+ * frame. Errors about the archive have the noun "archive".
+ * Threads: one per object.
  */
 #pragma once
 #include "archive/archive.h"

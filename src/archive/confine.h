@@ -2,6 +2,7 @@
 /*
  * Giving up every right a process can give up, for good: ids, groups, capabilities, namespaces, the file system, new
  * files and programs, all system calls but a few on its two open files. Needs root.
+ * Threads: one thread; the whole program.
  */
 #pragma once
 #include "base/error.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The system calls of burrow-archive once it is confined: those that touch its memory and its two files. All others kill it. */
+/*
+ * The system calls of burrow-archive once it is confined: those that touch its memory and its two files. All others kill it.
+ * Threads: one thread; the whole program.
+ */
 #pragma once
 #include <stdbool.h>
 

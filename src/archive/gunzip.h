@@ -2,6 +2,7 @@
 /*
  * The archive's bytes as libarchive shall see them: gzip is undone here, because zlib checks sums and libarchive's own
  * reader of gzip does not. Anything else is passed on as it is. Part of burrow-archive.
+ * Threads: one per object.
  */
 #pragma once
 #include "base/auto.h"

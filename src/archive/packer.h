@@ -2,7 +2,8 @@
 /*
  * Makes an archive of records: first they are gathered, contents in an unnamed file, then given to burrow-archive in the
  * order of their names. So the same files always make the same archive, and the box is not kept waiting by the compression.
- * Calls block; one thread at a time.
+ * Calls block.
+ * Threads: one per object.
  */
 #pragma once
 #include "archive/archive.h"

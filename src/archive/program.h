@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the parts of burrow-archive share. Single-threaded; everything it reads is a stranger's. */
+/*
+ * What the parts of burrow-archive share. Everything it reads is a stranger's.
+ * Threads: one thread; the whole program.
+ */
 #pragma once
 #include "archive/archive.h"
 #include "base/error.h"

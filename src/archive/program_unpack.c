@@ -134,7 +134,7 @@ static int describe_owner(struct archive_entry *entry, struct files_item *item, 
 {
     int64_t uid = archive_entry_uid(entry), gid = archive_entry_gid(entry);
     if (uid < 0 || uid > FILES_MAX_ID || gid < 0 || gid > FILES_MAX_ID)
-        return refuse(name, "belongs to somebody that a box does not have", err);
+        return refuse(name, "belongs to somebody that a sandbox does not have", err);
     item->uid = (uint32_t)uid;
     item->gid = (uint32_t)gid;
     return 0;

@@ -9,6 +9,8 @@
  *   an ERROR        of burrow-archive's may come at any time and is the last frame
  *
  * Each end checks what it receives with a struct records, so that neither can be led to more than was agreed on.
+ *
+ * Threads: one per object.
  */
 #pragma once
 #include "engine/files_wire.h"

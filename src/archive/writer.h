@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Makes an archive of records in the order in which they are given, without keeping any: for what is too large to be gathered first
- * (packer.h), and comes in a good order by itself. Calls block; one thread at a time.
+ * (packer.h), and comes in a good order by itself. Calls block.
+ * Threads: one per object.
  */
 #pragma once
 #include "archive/archive.h"

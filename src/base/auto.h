@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cleanup attributes: what a function opened is closed at every return, unless it is handed on with take(). */
+/*
+ * Cleanup attributes: what a function opened is closed at every return, unless it is handed on with take().
+ * Threads: plain values.
+ */
 #pragma once
 #include <dirent.h>
 #include <errno.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Base64 with the standard alphabet and padding (RFC 4648, section 4). Strict: no blanks, nothing left over. */
+/*
+ * Base64 with the standard alphabet and padding (RFC 4648, section 4). Strict: no blanks, nothing left over.
+ * Threads: plain values.
+ */
 #pragma once
 #include <stddef.h>
 #include <sys/types.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Growing bytes with a maximum: the place for anything whose size a stranger chooses. */
+/*
+ * Growing bytes with a maximum: the place for anything whose size a stranger chooses.
+ * Threads: one per object.
+ */
 #pragma once
 #include "base/error.h"
 

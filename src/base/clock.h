@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What time it is: monotonic for measuring and deadlines, wall for people. */
+/*
+ * What time it is: monotonic for measuring and deadlines, wall for people.
+ * Threads: any.
+ */
 #pragma once
 #include <stdint.h>
 

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Decimal numbers in texts ("12", "1.5"), exactly: what sizes, processors and durations are spelled
- * with. */
+/*
+ * Decimal numbers in texts ("12", "1.5"), exactly: what sizes, processors and durations are spelled
+ * with.
+ * Threads: plain values.
+ */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>

@@ -2,6 +2,7 @@
 /*
  * The grammar of durations: "30s", "1h30m", "7d", "250ms", "1.5s", "0". One or more numbers, decimals
  * allowed, each with its unit (ns us µs ms s m h d; a day is 24 hours). Strict as size.h is, and the only reader of durations there is.
+ * Threads: plain values.
  */
 #pragma once
 #include "base/error.h"

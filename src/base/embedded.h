@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files carried inside the program; tools/embed makes the tables, a row without name ends one. */
+/*
+ * Files carried inside the program; tools/embed makes the tables, a row without name ends one.
+ * Threads: plain values.
+ */
 #pragma once
 #include <stddef.h>
 

@@ -3,6 +3,7 @@
  * What went wrong, as a value: a kind for programs, a sentence for people.
  * Lives on the first caller's stack; nothing to free. A function that can fail returns 0 or -1 and
  * takes `struct error *err` last (never NULL).
+ * Threads: plain values.
  */
 #pragma once
 

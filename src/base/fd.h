@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whole reads and writes, and the few file idioms everything here is made of. Every fd made is close-on-exec. */
+/*
+ * Whole reads and writes, and the few file idioms everything here is made of. Every fd made is close-on-exec.
+ * Threads: any; who shares a descriptor shares its place in the file.
+ */
 #pragma once
 #include "base/auto.h"
 #include "base/buffer.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Identities nobody can guess and nobody meets twice: 122 random bits, which are a UUID of version 4, as 26 letters and digits.
+ * Threads: any.
  */
 #pragma once
 #include <stdbool.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Things found by their id: a hash table whose entries are embedded in the things. Grows; not locked. Private to the core. */
+/*
+ * Things found by their id: a hash table whose entries are embedded in the things. Grows.
+ * Threads: one per object.
+ */
 #pragma once
 #include <stddef.h>
 #include <stdint.h>

@@ -2,7 +2,7 @@
 /*
  * The one order in which locks are taken: a thread that holds one may only take one that stands further down. lock_take asserts it.
  * docs/internals/core.md says what each guards and for how long it may be held.
- * Threads: none; constants.
+ * Threads: plain values.
  */
 #pragma once
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One line, one event, facts as fields, to stderr: log_info("sandbox started", F("id", id), F("ms",
- * ms)). Each line is one write, so lines of several threads do not mix. The settings are the
- * logger's only state: set them once, before threads start.
+ * ms)). Each line is one write, so lines of several threads do not mix.
+ * Threads: any; log_configure once, before there are others.
  */
 #pragma once
 #include <stdbool.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Allocation that cannot fail: for small things of our own. Sizes a stranger chooses go into a buffer. */
+/*
+ * Allocation that cannot fail: for small things of our own. Sizes a stranger chooses go into a buffer.
+ * Threads: any.
+ */
 #pragma once
 #include <stddef.h>
 

@@ -3,8 +3,8 @@
  * Command-line options from a table: parsing, help, and a dump for completion and manual-page
  * tests.
  * `--name value`, `--name=value`, `-n value`, `-nvalue`, letters of flags together; names are
- * exact, never abbreviated. Options end at "--" or at the first word that is none. Re-entrant,
- * unlike getopt.
+ * exact, never abbreviated. Options end at "--" or at the first word that is none.
+ * Threads: plain values.
  */
 #pragma once
 #include "base/error.h"

@@ -2,6 +2,7 @@
 /*
  * Paths inside a sandbox, as texts: checked and joined here, walked only by burrow-init inside the
  * box. So ".." and links mean nothing here and are kept as they are.
+ * Threads: plain values.
  */
 #pragma once
 #include "base/error.h"

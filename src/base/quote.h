@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Text between quotes, so that it can be read back and never breaks the line it is in. */
+/*
+ * Text between quotes, so that it can be read back and never breaks the line it is in.
+ * Threads: plain values.
+ */
 #pragma once
 #include "base/buffer.h"
 

@@ -3,6 +3,7 @@
  * The grammar of sizes and of processor shares, as people write them in options and request bodies.
  * Strict: the whole text is the value, or the call fails with ERROR_INVALID and a sentence that
  * starts with `what` ("memory '12Q' is not a size: ..."). Nothing is allocated.
+ * Threads: plain values.
  */
 #pragma once
 #include "base/error.h"

@@ -2,6 +2,7 @@
 /*
  * Lists of texts (argv, environments, facts of an event) as one text for the store: each item ends with a
  * newline; newlines and backslashes in items are escaped by a backslash.
+ * Threads: plain values.
  */
 #pragma once
 #include "base/auto.h"

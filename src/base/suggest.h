@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* "did you mean": the known word nearest to a misspelled one. */
+/*
+ * "did you mean": the known word nearest to a misspelled one.
+ * Threads: plain values.
+ */
 #pragma once
 
 struct suggestion {

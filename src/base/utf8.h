@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* UTF-8, one character at a time. */
+/*
+ * UTF-8, one character at a time.
+ * Threads: plain values.
+ */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>

@@ -2,6 +2,7 @@
 /*
  * Builds a runtime while somebody watches: a bar on a terminal, a line a phase elsewhere, JSON
  * lines where asked. Ctrl-C ends the build cleanly.
+ * Threads: one thread.
  */
 #pragma once
 #include "runtime/build.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The commands of burrow: each takes its own argv (argv[0] is its name) and returns the exit code. */
+/*
+ * The commands of burrow: each takes its own argv (argv[0] is its name) and returns the exit code.
+ * Threads: one thread.
+ */
 #pragma once
 
 int cli_run(int argc, char **argv);

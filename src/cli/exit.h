@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What burrow's exit codes mean, as env(1), timeout(1) and the shell have it. */
+/*
+ * What burrow's exit codes mean, as env(1), timeout(1) and the shell have it.
+ * Threads: plain values.
+ */
 #pragma once
 #include "base/error.h"
 

@@ -4,6 +4,7 @@
  * relay is made of. Pages are spliced where both ends allow it, else bytes are copied. The flags of
  * fds shared with others (our own stdin, stdout, stderr) are never changed. SIGPIPE must be ignored
  * or blocked.
+ * Threads: one per object.
  */
 #pragma once
 #include "base/buffer.h"

@@ -3,6 +3,7 @@
  * Stands between the caller's stdin, stdout and stderr and those of a command in a box: bytes both
  * ways, signals and the command's end, in one poll loop. One relay a process: it blocks the signals
  * it takes.
+ * Threads: one thread.
  */
 #pragma once
 #include "base/error.h"

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `burrow run` was asked and what it says at the end: a sentence, or one JSON object, and the
- * exit code. */
+/*
+ * What `burrow run` was asked and what it says at the end: a sentence, or one JSON object, and the
+ * exit code.
+ * Threads: one thread.
+ */
 #pragma once
 #include "base/id.h"
 #include "base/options.h"

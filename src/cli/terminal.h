@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The caller's terminal: raw while a command uses it, as it was afterwards. */
+/*
+ * The caller's terminal: raw while a command uses it, as it was afterwards.
+ * Threads: one thread.
+ */
 #pragma once
 #include "base/error.h"
 

@@ -154,7 +154,7 @@ static int call_roll(struct box *box, struct roll *roll, struct error *err)
         if (box_next(box, &event, ROLL_CALL_MS, err) < 0)
             return -1;
         if (event.kind == BOX_EVENT_ENDED || event.kind == BOX_EVENT_NONE)
-            return error_set(err, ERROR_GONE, "the box did not tell what runs in it");
+            return error_set(err, ERROR_GONE, "the sandbox did not tell what runs in it");
         roll_note(roll, &event);
     }
     return 0;
@@ -218,8 +218,8 @@ static void set_asleep_or_awake(struct sandbox *sandbox)
     bool is_paused = sandbox->record.state == SANDBOX_PAUSED;
 
     if ((is_paused ? box_freeze(sandbox->box, &err) : box_thaw(sandbox->box, &err)) < 0)
-        log_warn("a sandbox's box could not be put to sleep or woken",
-                 F("sandbox", sandbox->record.id), F("error", (const char *)err.text));
+        log_warn("a sandbox could not be put to sleep or woken", F("sandbox", sandbox->record.id),
+                 F("error", (const char *)err.text));
 }
 
 static int take_over(struct adoption *adoption, struct sandbox *sandbox, struct error *err)
@@ -228,7 +228,7 @@ static int take_over(struct adoption *adoption, struct sandbox *sandbox, struct 
     const struct sandbox_record *record = &sandbox->record;
 
     if (record->box_slot == SANDBOX_NO_SLOT || !has_slot(adoption, record->box_slot))
-        return error_set(err, ERROR_GONE, "its box is gone");
+        return error_set(err, ERROR_GONE, "its processes are gone");
     if (box_adopt(adoption->core->engine, (unsigned)record->box_slot, record->scratch,
                   &sandbox->box, err) < 0)
         return -1;
@@ -311,7 +311,8 @@ static int adopt_one(struct adoption *adoption, const struct sandbox_record *rec
         adoption->adopted++;
         return 0;
     }
-    log_warn("a sandbox's box is gone", F("sandbox", record->id), F("why", (const char *)why.text));
+    log_warn("a sandbox's processes are gone", F("sandbox", record->id),
+             F("why", (const char *)why.text));
     if (has_files(adoption->core, record))
         return reduce_to_files(adoption, sandbox, err);
     adoption->ended++;
@@ -338,7 +339,7 @@ static void end_unowned(struct adoption *adoption)
             continue;
         if (box_adopt(adoption->core->engine, adoption->slots[i], NULL, &box, &err) < 0 ||
             box_end(box, &err) < 0)
-            log_warn("a box that nobody owns could not be ended", F("slot", adoption->slots[i]),
+            log_warn("a sandbox that nobody owns could not be ended", F("slot", adoption->slots[i]),
                      F("error", (const char *)err.text));
         else
             adoption->ended++;

@@ -123,8 +123,8 @@ static int look_at_uploads(struct core *core, bool is_trial, struct space_use *u
 /* Builds that were announced long ago are over: whoever finishes one is told so. */
 static int give_up_builds(struct core *core, struct error *err)
 {
-    const struct snapshot_filter filter = {.states = snapshot_in(SNAPSHOT_BUILDING),
-                                           .page = {.limit = PAGE}};
+    const struct snapshot_filter filter = {
+        .is_here = true, .states = snapshot_in(SNAPSHOT_BUILDING), .page = {.limit = PAGE}};
     int64_t now = (int64_t)clock_wall_ms();
     autosnapshots found = {0};
 

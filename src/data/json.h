@@ -5,6 +5,7 @@
  * three-byte form, as if it were a character (WTF-8), so that json_writer.h can give both back
  * exactly. Refused, with line and column: what is not UTF-8, a byte order mark, anything behind the
  * value, the same key twice.
+ * Threads: plain values.
  */
 #pragma once
 #include "data/value.h"

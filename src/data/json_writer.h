@@ -3,6 +3,7 @@
  * A streaming writer of JSON: compact, always valid, commas and quotes by itself.
  * Failures stick: the calls return nothing, and json_writer_finish tells. Text that is not UTF-8
  * gets U+FFFD in place of the bad bytes.
+ * Threads: one per object.
  */
 #pragma once
 #include "base/buffer.h"

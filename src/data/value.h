@@ -4,6 +4,7 @@
  * the same one. The document owns every value and every text in it; all of it goes with
  * data_document_free. Typed getters fail with the file and the field's path: "base.yaml:
  * build.packages[3]: must be a string, not a list".
+ * Threads: one per object; the document.
  */
 #pragma once
 #include "base/arena.h"

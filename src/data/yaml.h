@@ -6,6 +6,7 @@
  * and the way out: anchors, aliases, tags, merge keys, keys that are not plain text, directives,
  * several documents, the same key twice, tabs as indentation, numbers that readers disagree on
  * (0777, 0x1f, .5).
+ * Threads: plain values.
  */
 #pragma once
 #include "data/value.h"

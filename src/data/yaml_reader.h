@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by the halves of the YAML reader: the structure (yaml.c) and the scalars in it
- * (yaml_scalar.c). */
+/*
+ * Shared by the halves of the YAML reader: the structure (yaml.c) and the scalars in it
+ * (yaml_scalar.c).
+ * Threads: one per object.
+ */
 #pragma once
 #include "base/buffer.h"
 #include "data/value.h"

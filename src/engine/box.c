@@ -29,7 +29,7 @@
 
 static int gone(const struct box *box, struct error *err)
 {
-    error_set(err, ERROR_GONE, "box '%s' has ended", box->name);
+    error_set(err, ERROR_GONE, "the sandbox has ended");
     return error_about(err, "box", "ended");
 }
 
@@ -41,7 +41,7 @@ static int tell(struct box *box, uint16_t type, uint16_t flags, uint32_t process
         return 0;
     if (errno == EPIPE || errno == ECONNRESET || errno == ENOTCONN)
         return gone(box, err);
-    return error_sys(err, "write to PID 1 of box '%s'", box->name);
+    return error_sys(err, "write to PID 1 of sandbox '%s'", box->name);
 }
 
 void box_close_spent(struct box *box)
@@ -132,10 +132,10 @@ static int receive_started(struct box *box, int sock, uint32_t id, int *tty_fd, 
     if (got == 0)
         return gone(box, err);
     if (got < 0)
-        return error_sys(err, "read from PID 1 of box '%s'", box->name);
+        return error_sys(err, "read from PID 1 of sandbox '%s'", box->name);
     if (message.header.type != LINK_STARTED || message.header.process != id) {
         link_message_clear(&message);
-        return error_set(err, ERROR_SYSTEM, "PID 1 of box '%s' gave an unexpected answer",
+        return error_set(err, ERROR_SYSTEM, "PID 1 of sandbox '%s' gave an unexpected answer",
                          box->name);
     }
     *tty_fd = -1;
@@ -343,7 +343,7 @@ static int receive_event(struct box *box, struct box_event *out, int64_t deadlin
             return 0;
         }
         if (got < 0)
-            return error_sys(err, "read from PID 1 of box '%s'", box->name);
+            return error_sys(err, "read from PID 1 of sandbox '%s'", box->name);
         bool is_event = read_event(&message, out);
         link_message_clear(&message);
         if (is_event)
@@ -527,7 +527,7 @@ static int receive_hello(struct box *box, struct error *err)
         n_ready = poll(&ready, 1, HELLO_PATIENCE_MS);
     while (n_ready < 0 && errno == EINTR);
     if (n_ready == 0)
-        return error_set(err, ERROR_TIMEOUT, "PID 1 of box '%s' does not answer", box->name);
+        return error_set(err, ERROR_TIMEOUT, "PID 1 of sandbox '%s' does not answer", box->name);
     int got = link_receive(box->control, buffer, sizeof buffer, &message, 0);
     if (got > 0 && message.header.type == LINK_HELLO && message.n_fds == 1 &&
         message.header.length == sizeof hello) {
@@ -543,7 +543,7 @@ static int receive_hello(struct box *box, struct error *err)
     if (box->slot_fd < 0)
         return gone(box, err);
     if (hello.version != LINK_VERSION)
-        return error_set(err, ERROR_CONFLICT, "box '%s' speaks version %u of the link, not %u",
+        return error_set(err, ERROR_CONFLICT, "sandbox '%s' speaks version %u of the link, not %u",
                          box->name, hello.version, LINK_VERSION);
     return 0;
 }
@@ -557,7 +557,7 @@ static bool is_lived_in(const struct engine *engine, unsigned slot)
 
 static int no_box(unsigned slot, struct error *err)
 {
-    error_set(err, ERROR_NOT_FOUND, "no box lives in slot %u", slot);
+    error_set(err, ERROR_NOT_FOUND, "no sandbox lives in slot %u", slot);
     return error_about(err, "box", "gone");
 }
 
@@ -592,7 +592,7 @@ int box_adopt(struct engine *engine, unsigned slot, const char *scratch, struct 
         return no_box(slot, err);
     if (receive_hello(box, err) < 0 ||
         cgroup_open(engine->cgroups, box->name, &box->cgroup, err) < 0)
-        return error_wrap(err, "adopt box '%u'", slot);
+        return error_wrap(err, "adopt the sandbox in slot %u", slot);
     *out = take(box);
     return 0;
 }
@@ -621,7 +621,7 @@ static int await_end(struct box *box, struct error *err)
         siginfo_t info;
         while (waitid(P_PIDFD, (id_t)box->pidfd, &info, WEXITED | __WALL) < 0) {
             if (errno != EINTR)
-                return errno == ECHILD ? 0 : error_sys(err, "wait for box '%s'", box->name);
+                return errno == ECHILD ? 0 : error_sys(err, "wait for sandbox '%s'", box->name);
         }
         box->is_child = false;
     }
@@ -650,7 +650,7 @@ int box_end(struct box *box, struct error *err)
     slot_drop(&box->engine->own_slots, box->slot, &box->slot_fd);
     if (first.kind) {
         *err = first;
-        return error_wrap(err, "end box '%s'", box->name);
+        return error_wrap(err, "end sandbox '%s'", box->name);
     }
     return 0;
 }

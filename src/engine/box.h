@@ -4,12 +4,13 @@
  * A box is what the kernel holds: namespaces, control group, mounts, and a PID 1 of ours (burrow-init).
  * Calls block; none logs. The engine starts no threads. Structs passed in are borrowed for the call.
  *
- * Threads. An engine is for all threads of a program at once: any of them launches, adopts, fills, lists and sweeps
- * while others do; only engine_open, engine_free and engine_detach want to be alone with their data directory's engine.
- * Of one box, one thread at a time reads the news (box_next, box_wait). Meanwhile others may start, signal, resize and
- * collect processes (no two the same one), freeze, thaw and limit it (one of them at a time), measure it and open files.
- * box_end and box_free come last: nobody else is in a call on that box, or begins one. Any thread may do that, also
- * when the one that launched the box is gone.
+ * Threads: any; of one box as told here.
+ * All threads of a program may share an engine: any of them launches, adopts, fills, lists and sweeps while others
+ * do; only engine_open, engine_free and engine_detach want to be alone with their data directory's engine. Of one
+ * box, one thread at a time reads the news (box_next, box_wait). Meanwhile others may start, signal, resize and
+ * collect processes (no two the same one), freeze, thaw and limit it (one of them at a time), measure it and open
+ * files. box_end and box_free come last: nobody else is in a call on that box, or begins one. Any thread may do that,
+ * also when the one that launched the box is gone.
  * The engine changes nothing of the process: not its working directory, umask or signal handlers; it waits only for
  * its own children, by pid.
  */

@@ -3,6 +3,7 @@
  * What root inside a box may do: the capabilities that package managers need over the box's own
  * files and users, and none that reach the kernel's larger parts. Held in the box's user namespace
  * only. Async-signal-safe, no allocation: fit for a child between clone and exec.
+ * Threads: any; capabilities_drop is about the calling thread.
  */
 #pragma once
 #include <stdint.h>

@@ -85,7 +85,7 @@ static int clear_trees(struct cgroup_root *root, const char *name, unsigned firs
 
     for (unsigned i = first; i < end; i++) {
         if (group_remove(root->trees[i].fd, name, deadline_ms, err) < 0)
-            return error_wrap(err, "remove box '%s' in '%s'", name, root->trees[i].path);
+            return error_wrap(err, "remove sandbox '%s' in '%s'", name, root->trees[i].path);
     }
     return 0;
 }
@@ -100,7 +100,7 @@ static int clear_first(struct cgroup_root *root, const char *name, struct error 
         return 0;
     int killed = root->mode == CGROUP_V1 ? v1_kill(fd, name, NULL, err) : v2_kill(fd, name, err);
     if (killed < 0 && err->kind != ERROR_NOT_FOUND)
-        return error_wrap(err, "kill box '%s'", name);
+        return error_wrap(err, "kill sandbox '%s'", name);
     return clear_trees(root, name, 0, 1, err);
 }
 
@@ -184,7 +184,7 @@ static int set_limits(struct cgroup *group, const struct cgroup_limits *limits, 
     int set = group->root->mode == CGROUP_V2
                   ? v2_set_limits(group->root, group->name, limits, is_fresh, err)
                   : v1_set_limits(group->root, group->name, limits, is_fresh, err);
-    return set < 0 ? error_wrap(err, "limit box '%s'", group->name) : 0;
+    return set < 0 ? error_wrap(err, "limit sandbox '%s'", group->name) : 0;
 }
 
 int cgroup_set_limits(struct cgroup *group, const struct cgroup_limits *limits, struct error *err)
@@ -270,7 +270,7 @@ int cgroup_open(struct cgroup_root *root, const char *name, struct cgroup **out,
     if (cgroup_check_name(name, err) < 0)
         return -1;
     if (fstatat(root->trees[0].fd, name, &info, 0) < 0)
-        return error_sys(err, "open box '%s'", name);
+        return error_sys(err, "open sandbox '%s'", name);
     autoptr(cgroup) group = group_new(root, name);
     join(path, name, "run/cgroup.procs");
     group->is_flat = fstatat(root->trees[0].fd, path, &info, 0) < 0;
@@ -293,7 +293,7 @@ int cgroup_kill(struct cgroup *group, struct error *err)
 {
     int killed = is_v1(group) ? v1_kill(tree_fd(group), group->name, NULL, err)
                               : v2_kill(tree_fd(group), group->name, err);
-    return killed < 0 ? error_wrap(err, "kill box '%s'", group->name) : 0;
+    return killed < 0 ? error_wrap(err, "kill sandbox '%s'", group->name) : 0;
 }
 
 static int set_frozen(struct cgroup *group, bool is_frozen, struct error *err)
@@ -309,12 +309,14 @@ static int set_frozen(struct cgroup *group, bool is_frozen, struct error *err)
 
 int cgroup_freeze(struct cgroup *group, struct error *err)
 {
-    return set_frozen(group, true, err) < 0 ? error_wrap(err, "freeze box '%s'", group->name) : 0;
+    return set_frozen(group, true, err) < 0 ? error_wrap(err, "freeze sandbox '%s'", group->name)
+                                            : 0;
 }
 
 int cgroup_thaw(struct cgroup *group, struct error *err)
 {
-    return set_frozen(group, false, err) < 0 ? error_wrap(err, "thaw box '%s'", group->name) : 0;
+    return set_frozen(group, false, err) < 0 ? error_wrap(err, "thaw sandbox '%s'", group->name)
+                                             : 0;
 }
 
 int cgroup_oom_open(const struct cgroup *group)
@@ -332,7 +334,7 @@ int cgroup_usage(struct cgroup *group, struct cgroup_usage *out, struct error *e
     int read = group->root->mode == CGROUP_V2 ? v2_usage(group->root, group->name, &usage, err)
                                               : v1_usage(group->root, group->name, &usage, err);
     if (read < 0)
-        return error_wrap(err, "measure box '%s'", group->name);
+        return error_wrap(err, "measure sandbox '%s'", group->name);
     *out = usage;
     return 0;
 }
@@ -342,8 +344,8 @@ static int leaf_path(struct cgroup *group, const char *name, char *path, struct 
     if (cgroup_check_name(name, err) < 0)
         return -1;
     if (group->is_flat)
-        return error_set(err, ERROR_INVALID, "box '%s' is flat: it has no leaf '%s'", group->name,
-                         name);
+        return error_set(err, ERROR_INVALID, "sandbox '%s' is flat: it has no leaf '%s'",
+                         group->name, name);
     join(path, group->name, "run/");
     (void)strcat(path, name); // 128 + 5 + 128 at most
     return 0;

@@ -3,8 +3,7 @@
  * A box's control group: where its CPU, memory and process limits live, and the handle by which
  * all of it is measured, frozen or killed at once.
  * One contract over three worlds: pure v2; hybrid (limits in v1, and a v2 tree beside it for
- * freeze, kill and CLONE_INTO_CGROUP); pure v1. Calls block for file writes; none logs. Threads may share a root, and
- * a group too after cgroup_entry_done, but for its removal.
+ * freeze, kill and CLONE_INTO_CGROUP); pure v1. Calls block for file writes; none logs.
  *
  * The tree of a box:  <root>/<box>        carries the limits; PID 1 is in it
  *                     <root>/<box>/run/N  one leaf per process, only when asked for
@@ -13,6 +12,8 @@
  * PID 1 makes its cgroup namespace while in <box>, so that its leaves are inside of it: a cgroup2 mounted with
  * nsdelegate (systemd does) refuses to clone into groups outside one's own namespace. No controller is enabled
  * below <box>, so v2's rule against processes in inner groups does not apply.
+ *
+ * Threads: any; a group only after cgroup_entry_done, and nobody else is in a call on it while it is removed.
  */
 #pragma once
 #include "base/auto.h"

@@ -3,6 +3,7 @@
  * What the files behind cgroup.h share. Not for anybody else.
  * A group is always named by the directory fd of a tree and a path below it, so that a box holds no
  * fds.
+ * Threads: any; as cgroup.h says.
  */
 #pragma once
 #include "engine/cgroup.h"

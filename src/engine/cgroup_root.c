@@ -231,7 +231,7 @@ int cgroup_root_remove(struct cgroup_root *root, struct error *err)
             continue;
         if (errno == EBUSY)
             return error_set(err, ERROR_CONFLICT,
-                             "remove control group '%s': there are boxes in it", path);
+                             "remove control group '%s': there are sandboxes in it", path);
         return error_sys(err, "remove control group '%s'", path);
     }
     return 0;

@@ -314,7 +314,7 @@ static int sweep_sockets(struct sweep *sweep, struct error *err)
     run_dir_path(sweep->engine, path, sizeof path);
     autodir dir = opendir(path);
     if (!dir)
-        return errno == ENOENT ? 0 : error_sys(err, "list the sockets of boxes");
+        return errno == ENOENT ? 0 : error_sys(err, "list the sockets of sandboxes");
     for (struct dirent *entry; (entry = readdir(dir));) {
         if (!slot_name_is_owned(entry->d_name, sweep))
             (void)unlinkat(dirfd(dir), entry->d_name, 0); // the next box there does it too
@@ -373,7 +373,7 @@ int engine_list_staying(struct engine *engine, unsigned **slots, size_t *count, 
     run_dir_path(engine, path, sizeof path);
     autodir dir = opendir(path);
     if (!dir && errno != ENOENT)
-        return error_sys(err, "list the sockets of boxes");
+        return error_sys(err, "list the sockets of sandboxes");
     for (struct dirent *entry; dir && (entry = readdir(dir));) {
         unsigned slot = 0;
         if (!slot_parse(entry->d_name, &slot) || !is_living(engine, slot))

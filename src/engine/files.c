@@ -50,7 +50,7 @@ static void end_conversation(const struct ask *ask)
 static int broken(const struct ask *ask, struct error *err)
 {
     end_conversation(ask);
-    return error_set(err, ERROR_GONE, "the box sent an answer about files that makes no sense");
+    return error_set(err, ERROR_GONE, "the sandbox sent an answer about files that makes no sense");
 }
 
 static int lost(const struct ask *ask, struct error *err)
@@ -58,10 +58,10 @@ static int lost(const struct ask *ask, struct error *err)
     int code = errno;
     end_conversation(ask);
     if (code == EAGAIN || code == EWOULDBLOCK)
-        return error_set(err, ERROR_TIMEOUT, "the box took too long to answer about files");
+        return error_set(err, ERROR_TIMEOUT, "the sandbox took too long to answer about files");
     if (code == EPROTO)
         return broken(ask, err);
-    return error_set(err, ERROR_GONE, "the box ended while it was asked about files");
+    return error_set(err, ERROR_GONE, "the sandbox ended while it was asked about files");
 }
 
 static int send_frame(const struct ask *ask, uint16_t type, const void *data, size_t length,
@@ -83,7 +83,7 @@ static int check_path(const char *path, struct error *err)
 {
     size_t length = strlen(path);
     if (length == 0)
-        return error_set(err, ERROR_INVALID, "a path in the box is empty");
+        return error_set(err, ERROR_INVALID, "a path in the sandbox is empty");
     if (length >= FILES_MAX_PATH)
         return error_set(err, ERROR_INVALID, "path '%.64s...' is longer than %u bytes", path,
                          FILES_MAX_PATH - 1);
@@ -279,7 +279,7 @@ int files_read(int conv, const char *path, uint64_t offset, uint64_t maximum,
 static int data_to_fd(void *data, const void *bytes, size_t length, struct error *err)
 {
     const int *fd = data;
-    return fd_write_all(*fd, bytes, length) < 0 ? error_sys(err, "write what the box sent") : 0;
+    return fd_write_all(*fd, bytes, length) < 0 ? error_sys(err, "write what the sandbox sent") : 0;
 }
 
 int files_read_to_fd(int conv, const char *path, uint64_t offset, uint64_t maximum, int fd,
@@ -452,7 +452,7 @@ static ssize_t fill_from_fd(void *data, void *bytes, size_t size, struct error *
     for (;;) {
         ssize_t got = read(*fd, bytes, size);
         if (got >= 0 || errno != EINTR)
-            return got < 0 ? error_sys(err, "read what goes into the box") : got;
+            return got < 0 ? error_sys(err, "read what goes into the sandbox") : got;
     }
 }
 

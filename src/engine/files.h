@@ -5,10 +5,11 @@
  * (lengths, names and sizes are checked), so a box that was broken into can lie about its files and
  * nothing else.
  *
- * `conv` is borrowed. Calls block; one at a time for a conversation. Paths are those of the box,
- * relative ones start at the conversation's base; links inside are followed inside. After an error
- * of kind GONE or TIMEOUT, or when a callback stopped a call, the conversation is over: close it
- * and open another.
+ * `conv` is borrowed. Calls block. Paths are those of the box, relative ones start at the
+ * conversation's base; links inside are followed inside. After an error of kind GONE or TIMEOUT, or
+ * when a callback stopped a call, the conversation is over: close it and open another.
+ *
+ * Threads: one per object; the conversation.
  */
 #pragma once
 #include "base/error.h"

@@ -14,6 +14,8 @@
  *   others          END
  * An ERROR for WRITE and IMPORT may come early; the asker's frames are then dropped until COMMIT or
  * ABORT.
+ *
+ * Threads: plain values.
  */
 #pragma once
 #include <stdbool.h>

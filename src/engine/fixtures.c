@@ -268,7 +268,7 @@ static int make_dev_items(int dir_fd, uint32_t owner, struct error *err)
         if (make_item(dir_fd, &item, err) < 0)
             return -1;
         if (fchownat(dir_fd, item.path, owner, owner, AT_SYMLINK_NOFOLLOW) < 0)
-            return error_sys(err, "give '/dev/%s' to the box", item.path);
+            return error_sys(err, "give '/dev/%s' to the sandbox", item.path);
     }
     return 0;
 }

@@ -6,6 +6,7 @@
  *           plain directories, whatever an image says they are, and a /sys that tells a program its own limits;
  *           and meminfo, which does the same for memory
  * and mounts/, where mounts are attached while a box is put together.
+ * Threads: any.
  */
 #pragma once
 #include "base/auto.h"

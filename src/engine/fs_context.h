@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* File systems made by fsopen(2) and held by an fd: nobody sees such a mount before it is complete.
+/*
+ * File systems made by fsopen(2) and held by an fd: nobody sees such a mount before it is complete.
+ * Threads: any.
  */
 #pragma once
 #include "base/error.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A user namespace held by an fd: box ids 0..65535 on a range of host ids. For idmapped mounts, and to live in. */
+/*
+ * A user namespace held by an fd: box ids 0..65535 on a range of host ids. For idmapped mounts, and to live in.
+ * Threads: any.
+ */
 #pragma once
 #include "base/error.h"
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* burrow-init as bytes inside this program. */
+/*
+ * burrow-init as bytes inside this program.
+ * Threads: plain values.
+ */
 #pragma once
 
 extern const char init_blob_start[] __attribute__((visibility("hidden")));

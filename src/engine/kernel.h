@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernel calls and constants newer than the C libraries and headers of Debian 12. Thin, async-signal-safe. */
+/*
+ * Kernel calls and constants newer than the C libraries and headers of Debian 12. Thin, async-signal-safe.
+ * Threads: any; also a child that shares our memory.
+ */
 #pragma once
 #include <errno.h>
 #include <stdint.h>

@@ -40,10 +40,10 @@ static int check_spec(struct launch *l, struct error *err)
     const char *hostname = spec->hostname ? spec->hostname : "burrow";
 
     if (spec->n_layers == 0 || spec->n_layers + spec->n_saved > LAUNCH_MAX_LAYERS - 1)
-        return error_set(err, ERROR_INVALID, "a box has 1 to %d layers, not %zu",
+        return error_set(err, ERROR_INVALID, "a sandbox has 1 to %d layers, not %zu",
                          LAUNCH_MAX_LAYERS - 1, spec->n_layers + spec->n_saved);
     if (spec->n_binds > LAUNCH_MAX_BINDS)
-        return error_set(err, ERROR_INVALID, "a box has at most %d binds, not %zu",
+        return error_set(err, ERROR_INVALID, "a sandbox has at most %d binds, not %zu",
                          LAUNCH_MAX_BINDS, spec->n_binds);
     if (!is_hostname(hostname))
         return error_set(err, ERROR_INVALID,
@@ -549,7 +549,7 @@ int box_launch(struct engine *engine, const struct box_spec *spec, struct box **
     };
     if (run_steps(&l, err) < 0) {
         free(box);
-        return error_wrap(err, "start box");
+        return error_wrap(err, "start sandbox");
     }
     spend_all(&l);
     cgroup_entry_done(box->cgroup);

@@ -3,6 +3,7 @@
  * Private to the engine: what is known of a box while it is being started. The host half (launch.c) prepares
  * everything that needs the host's view; the box half (enter.c) runs in a child that shares this memory until it executes
  * burrow-init, so it may only make async-signal-safe calls and answers through `failed_*`.
+ * Threads: one per object; the launch and the box, while any thread may share the engine.
  */
 #pragma once
 #include "engine/box.h"

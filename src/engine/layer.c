@@ -410,7 +410,7 @@ static int remove_in_place(struct volume *volume, int layers_fd, const char *nam
     if (used < 0)
         return -1;
     if (used > 0)
-        return error_sys_code(err, ENOSPC, "rename it while a box uses it");
+        return error_sys_code(err, ENOSPC, "rename it while a sandbox uses it");
     return discard(volume, layers_fd, name, err);
 }
 

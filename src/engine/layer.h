@@ -2,8 +2,7 @@
 /*
  * Layers: what boxes wrote, kept read-only under names of their own in the volume. A box started with
  * box_spec.saved sees a stack of them, over its runtime and under a scratch of its own; so a snapshot is a layer and
- * the names below it. Calls block; none logs. Several threads and processes may use one volume, as long as no two
- * work on the same layer or scratch (reading beside another call is fine).
+ * the names below it. Calls block; none logs. Several processes may use one volume.
  *
  * Cost. On btrfs (layer_is_cheap) saving and restoring is one snapshot of a subvolume: the same for 1 MiB and
  * 10 GiB, plus the write-back of what is still dirty; a running box may go on, and the layer is what a power cut
@@ -23,6 +22,8 @@
  * also when it was deleted or overwritten in the scratch: its layers count against its limit. With full quota groups and
  * project quotas they do not. A restored scratch starts at zero with simple quotas and else at the layer's size:
  * layer_restore evens that out by taking the layer's size off the limit where needed.
+ *
+ * Threads: any; no two on one layer or scratch, but for reading it beside another call.
  */
 #pragma once
 #include "base/error.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* For layer*.c only: copying entries of trees, and stacks of trees read as overlay reads them. */
+/*
+ * For layer*.c only: copying entries of trees, and stacks of trees read as overlay reads them.
+ * Threads: one per object.
+ */
 #pragma once
 #include "engine/layer.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Limits of a sandbox: what it gets when nothing is asked for, and the least it can be given. The same for `burrow run` and for the
- * server. Any thread.
+ * server.
+ * Threads: plain values.
  */
 #pragma once
 #include "base/error.h"

@@ -3,6 +3,7 @@
  * Messages between the engine and burrow-init, over a SOCK_SEQPACKET socket; both ends compile this file.
  * The engine trusts burrow-init little (a guest may have broken into it) and burrow-init trusts the
  * engine fully; still both check every length. Nothing here allocates; usable in both programs.
+ * Threads: one per object; the socket in each direction.
  */
 #pragma once
 #include <stdbool.h>

@@ -55,7 +55,7 @@ static int make(struct engine *engine, unsigned slot, int *out, struct error *er
                    name);
     (void)unlinkat(engine->run_fd, name, 0); // the slot is ours: stale
     if (bind(sock, (struct sockaddr *)&address, sizeof address) < 0 || listen(sock, BACKLOG) < 0)
-        return error_sys(err, "listen for box '%s'", name);
+        return error_sys(err, "listen for sandbox '%s'", name);
     *out = take_fd(sock);
     return 0;
 }

@@ -2,7 +2,8 @@
 /*
  * Private to the engine: sockets on which PID 1 of a BOX_STAY box waits for another engine, each a file in the run directory that is named by
  * its slot. An engine that was told to recycle keeps the socket of a slot from box to box: making the file anew for each box costs
- * more than it seems where /run is on a disk. Threads may share the engine; a slot is its holder's.
+ * more than it seems where /run is on a disk.
+ * Threads: any; a slot is its holder's.
  */
 #pragma once
 #include "engine/launch.h"

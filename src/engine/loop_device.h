@@ -2,6 +2,7 @@
 /*
  * A file as a block device. The device frees itself when nothing holds it any more: neither an fd
  * nor a mount. So a process that dies between attaching and mounting leaves nothing behind.
+ * Threads: any; callers exclude each other per file.
  */
 #pragma once
 #include "base/error.h"

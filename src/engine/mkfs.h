@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The one outside program the engine runs: it makes an empty btrfs in a file. */
+/*
+ * The one outside program the engine runs: it makes an empty btrfs in a file.
+ * Threads: any.
+ */
 #pragma once
 #include "base/error.h"
 

@@ -3,6 +3,7 @@
  * Network namespaces for boxes: loopback up, nothing else. Owned by the host, so root in a box rules nothing in
  * them; what it expects to be allowed there, the launch allows everybody. Making one takes longer than all else of a launch, so it can be done beside the rest: by a child that
  * shares our memory and fds for as long as it lives.
+ * Threads: one per object; the maker.
  */
 #pragma once
 #include "base/error.h"

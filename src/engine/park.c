@@ -66,7 +66,8 @@ int park_new(struct engine *engine, const struct park_options *options, struct p
     size_t n_warm_up = 0;
 
     if (options->spec->scratch)
-        return error_set(err, ERROR_INVALID, "boxes made ahead cannot have a scratch of a name");
+        return error_set(err, ERROR_INVALID,
+                         "sandboxes made ahead cannot have a scratch of a name");
     if (options->scratch_prefix && strlen(options->scratch_prefix) > MAX_PREFIX)
         return error_set(err, ERROR_INVALID, "prefix '%.80s' of scratches is longer than %d",
                          options->scratch_prefix, MAX_PREFIX);
@@ -105,7 +106,7 @@ static int warm_up(struct park *park, struct box *box, struct error *err)
         return 0;
     if (box_spawn(box, &process, NULL, err) < 0 ||
         box_wait(box, WARM_UP_ID, WARM_UP_MS, &exit, err) < 0)
-        return error_wrap(err, "warm up a box");
+        return error_wrap(err, "warm up a sandbox");
     return park->spec.is_one_shot ? box_collect(box, WARM_UP_ID, err) : 0;
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Boxes made ahead: all of one shape, launched, warmed and waiting, so that taking one costs microseconds.
- * Filling happens when and where the caller says. All calls but park_free may be made by several threads at once.
+ * Filling happens when and where the caller says.
+ * Threads: any; nobody else is in a call on it while it is freed.
  */
 #pragma once
 #include "engine/box.h"

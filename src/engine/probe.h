@@ -2,8 +2,8 @@
 /*
  * What this machine can do for boxes, found out by trying. Each probe answers on its own and leaves
  * nothing behind: what it makes lives in children and namespaces that end with it. Calls block for
- * milliseconds; none logs. Forks, so for single-threaded programs. Works without root, where most
- * answers are PROBE_UNCHECKED.
+ * milliseconds; none logs. Works without root, where most answers are PROBE_UNCHECKED.
+ * Threads: one thread; the calls fork.
  */
 #pragma once
 #include <stdbool.h>

@@ -124,7 +124,7 @@ static const char *lacking(const struct hierarchies *found, bool is_v2)
 void probe_cgroups(const struct probe *probe, const struct probe_context *context,
                    struct probe_result *result)
 {
-    static const char cost[] = "boxes cannot be started: nothing would limit them";
+    static const char cost[] = "sandboxes cannot be started: nothing would limit them";
     struct hierarchies found;
     find_hierarchies(&found);
     bool is_v2 = found.v2[0] && !lacking(&found, true);
@@ -146,7 +146,7 @@ void probe_cgroups(const struct probe *probe, const struct probe_context *contex
     else if (is_v2 || found.v2[0])
         probe_fine(result, is_v2 ? "v2" : "hybrid: limits by v1, the rest by v2");
     else
-        probe_say(result, PROBE_DEGRADED, "freezing and ending boxes takes longer",
+        probe_say(result, PROBE_DEGRADED, "freezing and ending sandboxes takes longer",
                   "mount -t cgroup2 none /sys/fs/cgroup/unified, or boot with cgroup v2", "v1%s",
                   found.freezer[0] ? "" : ", and without a freezer");
 }
@@ -213,7 +213,7 @@ void probe_clone_into_cgroup(const struct probe *probe, const struct probe_conte
 void probe_cgroup_kill(const struct probe *probe, const struct probe_context *context,
                        struct probe_result *result)
 {
-    static const char cost[] = "ending a box kills its processes one by one";
+    static const char cost[] = "ending a sandbox kills its processes one by one";
     __attribute__((cleanup(end_trial))) struct trial trial = {.dir = -1};
     struct error err = {0};
     int status = 0;

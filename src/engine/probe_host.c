@@ -67,12 +67,13 @@ void probe_id_range(const struct probe *probe, const struct probe_context *conte
     for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
         if (!file_overlaps(files[i].path, files[i].is_range, who, sizeof who))
             continue;
-        probe_say(result, PROBE_DEGRADED,
-                  "a box and that account can have the same ids, so the kernel takes one's files "
-                  "and processes for "
-                  "the other's",
-                  "give the account ids outside of 1879048192 to 2147483647",
-                  "ids of '%s' in %s are burrow's too", who, files[i].path);
+        probe_say(
+            result, PROBE_DEGRADED,
+            "a sandbox and that account can have the same ids, so the kernel takes one's files "
+            "and processes for "
+            "the other's",
+            "give the account ids outside of 1879048192 to 2147483647",
+            "ids of '%s' in %s are burrow's too", who, files[i].path);
         return;
     }
     probe_fine(result, "%llu to %llu are free", FIRST_ID, FIRST_ID + IDS - 1);
@@ -107,11 +108,11 @@ void probe_namespace_limits(const struct probe *probe, const struct probe_contex
         }
     }
     if (least == 0)
-        probe_say(result, PROBE_MISSING, "boxes cannot be started",
+        probe_say(result, PROBE_MISSING, "sandboxes cannot be started",
                   "sysctl user.max_user_namespaces=100000, likewise the others of user.max_*",
                   "user.max_%s_namespaces is 0", which);
     else if (least < MANY_BOXES)
-        probe_say(result, PROBE_DEGRADED, "only so many boxes at once",
+        probe_say(result, PROBE_DEGRADED, "only so many sandboxes at once",
                   "sysctl user.max_user_namespaces=100000, likewise the others of user.max_*",
                   "user.max_%s_namespaces is %llu", which, (unsigned long long)least);
     else
@@ -125,7 +126,7 @@ void probe_pid_max(const struct probe *probe, const struct probe_context *contex
     if (!read_setting("/proc/sys/kernel/pid_max", &number, result))
         return;
     if (number < GOOD_PIDS)
-        probe_say(result, PROBE_DEGRADED, "all boxes and the machine share that many processes",
+        probe_say(result, PROBE_DEGRADED, "all sandboxes and the machine share that many processes",
                   "sysctl kernel.pid_max=4194304", "%llu", (unsigned long long)number);
     else
         probe_fine(result, "%llu", (unsigned long long)number);
@@ -142,7 +143,7 @@ void probe_inotify(const struct probe *probe, const struct probe_context *contex
     // counted against whoever made a box's user namespace as well, and that is root for all of them
     if (instances < GOOD_WATCHERS)
         probe_say(result, PROBE_DEGRADED,
-                  "all boxes together have that many; past it, tools that watch files fail",
+                  "all sandboxes together have that many; past it, tools that watch files fail",
                   "sysctl fs.inotify.max_user_instances=65536", "%llu watchers of files",
                   (unsigned long long)instances);
     else
@@ -156,7 +157,7 @@ void probe_files(const struct probe *probe, const struct probe_context *context,
     struct rlimit limit = {0};
     (void)getrlimit(RLIMIT_NOFILE, &limit);
     if (limit.rlim_max < GOOD_FILES)
-        probe_say(result, PROBE_DEGRADED, "a server holds a few files for each box",
+        probe_say(result, PROBE_DEGRADED, "a server holds a few files for each sandbox",
                   "raise the hard limit where burrow is started (ulimit -Hn, LimitNOFILE=)",
                   "at most %llu", (unsigned long long)limit.rlim_max);
     else if (limit.rlim_max == RLIM_INFINITY)
@@ -225,7 +226,8 @@ void probe_core_pattern(const struct probe *probe, const struct probe_context *c
     if (fd_read_knob(AT_FDCWD, "/proc/sys/kernel/core_pattern", text, sizeof text, &err) < 0)
         probe_say(result, PROBE_UNCHECKED, "nobody knows yet", "mount /proc", "%s", err.text);
     else if (text[0] == '@')
-        probe_say(result, PROBE_DEGRADED, "a crash in a box may reach a handler of the machine's",
+        probe_say(result, PROBE_DEGRADED,
+                  "a crash in a sandbox may reach a handler of the machine's",
                   "sysctl kernel.core_pattern=core, or a pattern that begins with '|'",
                   "the machine sends crashes to the socket '%.120s'", text + 1);
     else if (text[0] == '|')
@@ -246,7 +248,7 @@ void probe_suid_dumpable(const struct probe *probe, const struct probe_context *
     else if (value == 1)
         probe_say(
             result, PROBE_DEGRADED,
-            "whenever a process is started, a guest has a microsecond to stop PID 1 of its box",
+            "whenever a process is started, a guest has a microsecond to stop PID 1 of its sandbox",
             "sysctl fs.suid_dumpable=0", "1, for debugging");
     else
         probe_fine(result, "%u", (unsigned)value);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files behind probe.h share, and the probes themselves. */
+/*
+ * What the files behind probe.h share, and the probes themselves.
+ * Threads: one thread; the calls fork.
+ */
 #pragma once
 #include "engine/probe.h"
 

@@ -32,7 +32,7 @@
 #define P_PIDFD 3
 #endif
 
-static const char no_boxes[] = "boxes cannot be started";
+static const char no_boxes[] = "sandboxes cannot be started";
 static const char newer_kernel[] =
     "use a kernel of 6.1 or newer, built with what distributions build in";
 static const char not_nested[] =

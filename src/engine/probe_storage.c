@@ -35,7 +35,7 @@
 /* The kernel's QCMD, without its overflow. */
 #define PROJECT_QUOTA(command) ((unsigned)(command) << SUBCMDSHIFT | PRJQUOTA)
 
-static const char no_boxes[] = "boxes cannot be started";
+static const char no_boxes[] = "sandboxes cannot be started";
 
 static int mount_type(const char *type)
 {
@@ -107,10 +107,10 @@ static void try_overlay(const struct probe *probe, const struct probe_context *c
         probe_say(result, PROBE_MISSING, no_boxes, "use a kernel of 6.1 or newer",
                   "mount an overlay: %s", strerror(errno));
     else if (!has_redirect || renameat(root, "old", root, "new") < 0)
-        probe_say(
-            result, PROBE_DEGRADED,
-            "in a box, directories of the runtime cannot be renamed ('Invalid cross-device link')",
-            "use a kernel whose overlay has redirect_dir", "mounts, without redirect_dir");
+        probe_say(result, PROBE_DEGRADED,
+                  "in a sandbox, directories of the runtime cannot be renamed ('Invalid "
+                  "cross-device link')",
+                  "use a kernel whose overlay has redirect_dir", "mounts, without redirect_dir");
     else if (!has_volatile)
         probe_say(result, PROBE_DEGRADED, "one-shot runs wait for the disk when they call fsync",
                   "use a kernel of 5.10 or newer", "mounts, without volatile");
@@ -248,7 +248,7 @@ void probe_quota(const struct probe *probe, const struct probe_context *context,
         probe_fine(result, "by a btrfs in a file, made at the first run");
     else
         probe_say(result, PROBE_DEGRADED,
-                  "what boxes write is kept in memory (tmpfs) and lost when the machine stops",
+                  "what sandboxes write is kept in memory (tmpfs) and lost when the machine stops",
                   "apt install btrfs-progs, or put the data directory on btrfs: burrow --data DIR",
                   "in memory only: %s", reason);
 }
@@ -260,10 +260,11 @@ void probe_loop(const struct probe *probe, const struct probe_context *context,
     if (control >= 0)
         probe_fine(result, "there");
     else
-        probe_say(result, PROBE_DEGRADED,
-                  "unless the data directory's disk has quotas, what boxes write is kept in memory",
-                  "modprobe loop, or give the container around burrow the loop devices",
-                  "open /dev/loop-control: %s", strerror(errno));
+        probe_say(
+            result, PROBE_DEGRADED,
+            "unless the data directory's disk has quotas, what sandboxes write is kept in memory",
+            "modprobe loop, or give the container around burrow the loop devices",
+            "open /dev/loop-control: %s", strerror(errno));
 }
 
 void probe_mkfs(const struct probe *probe, const struct probe_context *context,
@@ -272,9 +273,10 @@ void probe_mkfs(const struct probe *probe, const struct probe_context *context,
     if (probe_has_program("mkfs.btrfs"))
         probe_fine(result, "installed");
     else
-        probe_say(result, PROBE_DEGRADED,
-                  "unless the data directory's disk has quotas, what boxes write is kept in memory",
-                  "apt install btrfs-progs", "not installed");
+        probe_say(
+            result, PROBE_DEGRADED,
+            "unless the data directory's disk has quotas, what sandboxes write is kept in memory",
+            "apt install btrfs-progs", "not installed");
 }
 
 void probe_space(const struct probe *probe, const struct probe_context *context,
@@ -296,7 +298,8 @@ void probe_space(const struct probe *probe, const struct probe_context *context,
                   "make room, or choose another disk: burrow --data DIR", "%.1f GiB free for '%s'",
                   gib, context->data_dir);
     else if (bytes < GOOD_SPACE || !has_inodes)
-        probe_say(result, PROBE_DEGRADED, "runtimes may not fit, and boxes have little to write on",
+        probe_say(result, PROBE_DEGRADED,
+                  "runtimes may not fit, and sandboxes have little to write on",
                   "make room, or choose another disk: burrow --data DIR",
                   "%.1f GiB and %llu files free for '%s'", gib, (unsigned long long)info.f_favail,
                   context->data_dir);

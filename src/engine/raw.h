@@ -2,6 +2,7 @@
 /*
  * System calls without libc, for a child that shares its parent's memory and runs beside it: nothing here touches
  * errno or any other memory of the parent. All return -errno on failure.
+ * Threads: any; also a child that shares our memory.
  */
 #pragma once
 #include <stddef.h>

@@ -10,6 +10,8 @@
  * args, secret). The secret must be fresh random for each launch and stay in PID 1's memory, which
  * guests cannot read as it is not dumpable. Nor can they read the filter back:
  * PTRACE_SECCOMP_GET_FILTER wants CAP_SYS_ADMIN on the host and a tracer without a filter.
+ *
+ * Threads: any; seccomp_load is about the calling thread.
  */
 #pragma once
 #include <linux/filter.h>

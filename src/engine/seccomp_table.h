@@ -12,6 +12,8 @@
  * Questions look at the low 32 bits of an argument, so they may be asked alone only where the kernel
  * does the same (int, unsigned int, or cut as clone's flags are). Junk in the upper half then
  * changes nothing (CVE-2019-10063). A pointer needs a second question about its upper half.
+ *
+ * Threads: plain values.
  */
 #pragma once
 #include <errno.h>

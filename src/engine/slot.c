@@ -189,7 +189,7 @@ int slot_take(int dir_fd, struct slot_set *own, unsigned *slot, int *lock_fd, bo
     for (enum effort effort = EFFORT_LITTLE; taken == 0 && effort < EFFORTS; effort++)
         taken = take_lowest(&find, effort, err);
     if (taken == 0)
-        return error_set(err, ERROR_LIMIT, "all %u places for boxes on this machine are taken",
+        return error_set(err, ERROR_LIMIT, "all %u places for sandboxes on this machine are taken",
                          SLOT_COUNT);
     if (taken < 0)
         return -1;

@@ -4,6 +4,7 @@
  * holds for it. Owned means: the slot's file is locked. The lock is on an open file that PID 1 of the box
  * inherits, so a slot is free exactly when owner and box are both gone, however they went.
  * Slots are the machine's, not a data directory's.
+ * Threads: any.
  */
 #pragma once
 #include "base/error.h"

@@ -172,7 +172,7 @@ static int check_attached(struct volume *volume, const char *data_dir, enum volu
     if (info.f_flags & ST_RDONLY)
         return error_set(err, ERROR_UNAVAILABLE,
                          "'%s/volume' is read-only, as after a full or faulty disk: free space, "
-                         "end all boxes, detach the volume and try again",
+                         "end all sandboxes, detach the volume and try again",
                          data_dir);
     if (wanted != VOLUME_AUTO && wanted != volume->scheme)
         return error_set(err, ERROR_CONFLICT, "'%s' has a volume of scheme '%s', not '%s'",

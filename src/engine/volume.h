@@ -3,9 +3,8 @@
  * Where boxes write: a volume with hard limits per scratch. Found by probing, best first: btrfs
  * under the data directory; XFS or ext4 with project quota there; a sparse file with btrfs on a
  * loop device; tmpfs. Attached once at <data>/volume and kept (decision 11). Calls block; none
- * logs. Many processes may use one data directory, and several threads one volume, as long as no
- * two of them work on the same scratch (measuring it beside another call is fine). An open volume keeps the file system busy: free it before
- * detaching.
+ * logs. Many processes may use one data directory, under the same rule as threads. An open volume
+ * keeps the file system busy: free it before detaching.
  *
  * A tmpfs scratch is a mount attached nowhere. Before Linux 6.15 neither open_tree(2) nor overlay
  * takes such a mount: it is attached first (move_mount(2)). Before 6.3 it cannot be idmapped.
@@ -13,6 +12,8 @@
  * A limit binds whoever lacks CAP_SYS_RESOURCE: ext4 (not btrfs, XFS or tmpfs) lets a process
  * through that has it. A guest writes with the rights of whoever mounted its overlay, so an overlay
  * is mounted without it.
+ *
+ * Threads: any; no two on one scratch, but for measuring it beside another call.
  */
 #pragma once
 #include "base/auto.h"

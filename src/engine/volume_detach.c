@@ -122,11 +122,11 @@ static int wait_for_device(int image_fd, struct error *err)
         closep(&device.fd);
         (void)nanosleep(&step, NULL);
     }
-    error_set(
-        err, ERROR_CONFLICT,
-        "it is not mounted here any more, but %s still serves a box or another mount namespace and "
-        "goes when that ends",
-        device.path);
+    error_set(err, ERROR_CONFLICT,
+              "it is not mounted here any more, but %s still serves a sandbox or another mount "
+              "namespace and "
+              "goes when that ends",
+              device.path);
     return error_about(err, "volume", "busy");
 }
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* For volume*.c only: what a volume is made of, and what each family of schemes provides. */
+/*
+ * For volume*.c only: what a volume is made of, and what each family of schemes provides.
+ * Threads: any; as volume.h says.
+ */
 #pragma once
 #include "engine/volume.h"
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Starts a thread of PID 1 for each conversation about files. */
+/*
+ * Starts a thread of PID 1 for each conversation about files.
+ * Threads: one thread; PID 1's loop.
+ */
 #pragma once
 
 /* Takes the socket. `base` is what relative paths start from ("": the user's home). Refusal closes the socket. */

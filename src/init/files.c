@@ -176,7 +176,8 @@ static int do_chown(struct talk *talk, struct error *err)
     struct stat info;
     int nofollow = talk->flags & FILES_FOLLOW ? 0 : O_NOFOLLOW;
     if (!is_id(talk->request.uid) || !is_id(talk->request.gid))
-        return error_set(err, ERROR_INVALID, "a box has users and groups 0 to %u", FILES_MAX_ID);
+        return error_set(err, ERROR_INVALID, "a sandbox has users and groups 0 to %u",
+                         FILES_MAX_ID);
     autofd fd = inside_openat(talk->base, talk->path, O_PATH | nofollow, 0, 0);
     if (fd < 0)
         return error_sys(err, "look at " INSIDE_SHOWN, talk->path);

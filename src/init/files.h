@@ -2,6 +2,7 @@
 /*
  * Serves one conversation about files (engine/files_wire.h) inside the box, with a user's rights.
  * Blocks, so it runs on a thread of its own; slow disks never hold up PID 1's loop.
+ * Threads: one per object; a conversation has a thread of its own.
  */
 #pragma once
 #include <stddef.h>

@@ -305,7 +305,7 @@ static int check_record(const struct import *import, const struct files_item *it
                          item->path);
     if (import->talk->flags & FILES_OWNERS &&
         (item->uid > FILES_MAX_ID || item->gid > FILES_MAX_ID))
-        return error_set(err, ERROR_INVALID, "'%.300s' belongs to %u:%u; a box has 0 to %u",
+        return error_set(err, ERROR_INVALID, "'%.300s' belongs to %u:%u; a sandbox has 0 to %u",
                          item->path, item->uid, item->gid, FILES_MAX_ID);
     return 0;
 }

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the parts of the file server share: a conversation, its buffers, how it answers. Private to
- * src/init/files*.c. */
+/*
+ * What the parts of the file server share: a conversation, its buffers, how it answers. Private to
+ * src/init/files*.c.
+ * Threads: one per object; the conversation.
+ */
 #pragma once
 #include "base/error.h"
 #include "engine/files_wire.h"

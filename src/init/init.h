@@ -4,6 +4,7 @@
  * when their time is over, and reaps whatever is orphaned. One thread and one ppoll loop; conversations about files have a thread each.
  * It runs as root of the box under the same filter and capabilities as its guests, and is protected from them by
  * being PID 1 (signals) and not dumpable (ptrace, /proc/1). It never waits for a guest.
+ * Threads: one thread; PID 1's loop.
  */
 #pragma once
 #include "engine/box.h"

@@ -97,7 +97,8 @@ int inside_check(int fd, mode_t type, const char *path, struct stat *info, struc
         return error_sys(err, "look at " INSIDE_SHOWN, path);
     if (inside_is_kernel(fd))
         return error_set(err, ERROR_DENIED,
-                         INSIDE_SHOWN " is a kernel file; use a command in the box for it", path);
+                         INSIDE_SHOWN " is a kernel file; use a command in the sandbox for it",
+                         path);
     mode_t is = info->st_mode & S_IFMT;
     if (!type || is == type)
         return 0;

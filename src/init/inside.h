@@ -4,6 +4,7 @@
  * link to /proc/self/fd/N or a read of /proc/1/mem would reach what only PID 1 holds: links of the
  * kernel are never followed and nothing on a kernel file system is opened. Nothing here blocks on a
  * FIFO, a terminal or a lease.
+ * Threads: any.
  */
 #pragma once
 #include "base/error.h"

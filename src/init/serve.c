@@ -48,7 +48,8 @@ static void on_spawn(struct init *init, struct link_message *message)
         struct link_exit end = {.cause = CAUSE_NOT_RUN,
                                 .code = 126,
                                 .sys = ENOMEM,
-                                .text = "the box has too many processes that were not collected"};
+                                .text =
+                                    "the sandbox has too many processes that were not collected"};
         (void)link_send(init->control, LINK_EXITED, 0, message->header.process, &end, sizeof end,
                         NULL, 0);
         return;

@@ -48,6 +48,8 @@ struct spawn {
     int tasks_fd; // v1 leaf
     uint32_t max_files;
     bool has_terminal;
+    char head
+        [96]; // how a file begins that is there although executing it says that something is not
     char candidate[MAX_PATH];
 };
 
@@ -151,7 +153,24 @@ static bool join(struct spawn *s, const char *directory, size_t length, const ch
     return true;
 }
 
-static long execute_in_path(struct spawn *s)
+static long execute(struct spawn *s, const char *path)
+{
+    return RAW(SYS_execve, path, s->argv, s->env, 0, 0);
+}
+
+/* What a script asks for is in its first line. As the user: PID 1 follows no path of a guest's. */
+static long read_head(struct spawn *s, const char *path)
+{
+    long fd = RAW(SYS_openat, AT_FDCWD, path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0, 0);
+    if (fd < 0)
+        return fd;
+    (void)RAW(SYS_read, fd, s->head, sizeof s->head - 1, 0, 0);
+    (void)RAW(SYS_close, fd, 0, 0, 0, 0);
+    return 0;
+}
+
+/* Until one file is executed, or read. */
+static long for_each_in_path(struct spawn *s, long (*visit)(struct spawn *, const char *))
 {
     long worst = -ENOENT;
     for (const char *at = s->path;; at++) {
@@ -159,7 +178,7 @@ static long execute_in_path(struct spawn *s)
         while (*end && *end != ':')
             end++;
         if (join(s, at, (size_t)(end - at), s->argv[0])) {
-            long code = RAW(SYS_execve, s->candidate, s->argv, s->env, 0, 0);
+            long code = visit(s, s->candidate);
             if (code != -ENOENT && code != -ENOTDIR && code != -EACCES)
                 return code;
             if (code == -EACCES)
@@ -184,8 +203,10 @@ static void child_main(void *data)
     become_user(s);
     enter_cwd(s);
     (void)RAW(SYS_rt_sigprocmask, SIG_SETMASK, &no_signals, NULL, 8, 0);
-    long code = strchr(s->argv[0], '/') ? RAW(SYS_execve, s->argv[0], s->argv, s->env, 0, 0)
-                                        : execute_in_path(s);
+    bool is_path = strchr(s->argv[0], '/');
+    long code = is_path ? execute(s, s->argv[0]) : for_each_in_path(s, execute);
+    if (code == -ENOENT)
+        (void)(is_path ? read_head(s, s->argv[0]) : for_each_in_path(s, read_head));
     give_up(s, "execute", code);
 }
 
@@ -401,7 +422,7 @@ void spawn_start(struct init *init, struct process *process, struct link_message
     process->freezer_fd = link_spawn_take(message, spawn->fds, SPAWN_LEAF_FREEZER);
     process->procs_fd = link_spawn_take(message, spawn->fds, SPAWN_LEAF_PROCS);
     if (!s) {
-        end_at_once(process, CAUSE_NOT_RUN, 126, ENOMEM, "%s", "the box is out of memory");
+        end_at_once(process, CAUSE_NOT_RUN, 126, ENOMEM, "%s", "the sandbox is out of memory");
         return;
     }
     memset((char *)s + STACK_SIZE, 0, sizeof *s - STACK_SIZE - MAX_PATH);
@@ -411,7 +432,7 @@ void spawn_start(struct init *init, struct process *process, struct link_message
     if (find_user(view->user, &s->user, text, sizeof text) < 0)
         end_at_once(process, CAUSE_NOT_RUN, 126, EINVAL, "%s", text);
     else if (!copy_strings(s, view))
-        end_at_once(process, CAUSE_NOT_RUN, 126, ENOMEM, "%s", "the box is out of memory");
+        end_at_once(process, CAUSE_NOT_RUN, 126, ENOMEM, "%s", "the sandbox is out of memory");
     else if (!open_stdio(process, message, spawn, s))
         end_at_once(process, CAUSE_NOT_RUN, 126, errno, "%s",
                     "cannot open standard input and output");
@@ -420,7 +441,7 @@ void spawn_start(struct init *init, struct process *process, struct link_message
         long pid = clone_child(init, s, into_fd);
         if (pid < 0)
             end_at_once(process, CAUSE_NOT_RUN, 126, (int)-pid,
-                        pid == -EAGAIN ? "%s: the box has reached its process limit"
+                        pid == -EAGAIN ? "%s: the sandbox has reached its process limit"
                                        : "%s: cannot start a process",
                         s->argv[0]);
         else
@@ -438,16 +459,44 @@ void spawn_start(struct init *init, struct process *process, struct link_message
         process->spawn = s;
 }
 
+/* The file is there; its interpreter is not. What it names is a guest's text, so only plain characters of it are shown. */
+static void explain_interpreter(struct link_exit *end, const struct spawn *s)
+{
+    const char *at = s->head + 2 + strspn(s->head + 2, " \t");
+    char name[64] = "";
+    size_t length = strcspn(at, " \t\r\n");
+
+    for (size_t i = 0; i < length && i < sizeof name - 1; i++)
+        name[i] = at[i] > ' ' && at[i] < 0x7f ? at[i] : '?';
+    if (strncmp(s->head, "#!", 2) != 0)
+        (void)snprintf(end->text, sizeof end->text,
+                       "cannot execute '%.80s': the loader it was linked for is not in the sandbox",
+                       s->argv[0]);
+    else if (at[length] == '\r')
+        (void)snprintf(end->text, sizeof end->text,
+                       "cannot execute '%.60s': its lines end with CRLF, and there is no "
+                       "interpreter '%s\\r'; save it with LF line ends",
+                       s->argv[0], name);
+    else
+        (void)snprintf(end->text, sizeof end->text,
+                       "cannot execute '%.80s': its interpreter '%s' is not in the sandbox",
+                       s->argv[0], name);
+}
+
 static void explain(struct process *process, const struct spawn *s)
 {
     int sys = s->failed_sys;
-    bool is_missing = strcmp(s->failed_what, "execute") == 0 && (sys == ENOENT || sys == ENOTDIR);
+    bool is_there = s->head[0] != '\0';
+    bool is_missing =
+        !is_there && strcmp(s->failed_what, "execute") == 0 && (sys == ENOENT || sys == ENOTDIR);
     struct link_exit *end = &process->end;
 
     end->sys = sys;
     end->cause = is_missing ? CAUSE_NOT_FOUND : CAUSE_NOT_RUN;
     end->code = is_missing ? 127 : 126;
-    if (is_missing)
+    if (is_there)
+        explain_interpreter(end, s);
+    else if (is_missing)
         (void)snprintf(end->text, sizeof end->text, "command '%.120s' not found in the sandbox",
                        s->argv[0]);
     else if (strcmp(s->failed_what, "execute") == 0)

@@ -267,7 +267,7 @@ static int look_up_user(int root, const struct reference *user, struct user_info
     if (found < 0)
         return -1;
     if (!found && !user->is_number)
-        return error_set(err, ERROR_NOT_FOUND, "no user '%.*s' in the box's /etc/passwd",
+        return error_set(err, ERROR_NOT_FOUND, "no user '%.*s' in the sandbox's /etc/passwd",
                          (int)user->name.length, user->name.at);
     return 0;
 }
@@ -286,7 +286,7 @@ static int look_up_group(int root, const struct reference *group, struct user_in
         return -1;
     int found = find_group((struct piece){text, length}, group, &out->gid, err);
     if (found == 0)
-        return error_set(err, ERROR_NOT_FOUND, "no group '%.*s' in the box's /etc/group",
+        return error_set(err, ERROR_NOT_FOUND, "no group '%.*s' in the sandbox's /etc/group",
                          (int)group->name.length, group->name.at);
     return found < 0 ? -1 : 0;
 }

@@ -8,6 +8,8 @@
  * A number that stands in no file is fine: its group is then the same number, its home "/". With
  * `:group` that is the only group; without it, the user's own and all that name the user as a
  * member.
+ *
+ * Threads: any.
  */
 #pragma once
 #include <stddef.h>

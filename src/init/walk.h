@@ -3,6 +3,7 @@
  * Goes through a directory and, where the caller enters them, those below; any depth, with bounded
  * memory, file descriptors and stack. Never follows a link. A directory moved away meanwhile ends
  * the walk with ESTALE when its way back is no longer known, so that it never leaves the tree.
+ * Threads: one per object.
  */
 #pragma once
 #include "base/error.h"

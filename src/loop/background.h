@@ -2,7 +2,7 @@
 /*
  * Work that can wait: done one piece after the other on a thread of the lowest priority, so that no caller waits for it. Nothing is
  * remembered over a restart.
- * Threads: any; the work runs on the background thread.
+ * Threads: any; the work runs on a thread of its own.
  */
 #pragma once
 #include "base/error.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One thread that waits: for file descriptors, for times, and for what other threads hand over.
- * Everything runs on the thread inside loop_run, one callback at a time, and must not block. Only
- * loop_post, loop_stop and loop_is_here may be called from other threads.
+ * Everything runs on the thread inside loop_run, one callback at a time, and must not block.
+ * Threads: the loop; loop_post, loop_stop and loop_is_here are for any.
  */
 #pragma once
 #include "base/auto.h"

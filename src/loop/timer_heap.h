@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The loop's timers, the earliest first: a binary heap whose entries know their place. */
+/*
+ * The loop's timers, the earliest first: a binary heap whose entries know their place.
+ * Threads: the loop.
+ */
 #pragma once
 #include "loop/loop.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A bounded pool of threads for work that blocks, in two lanes with threads of their own, so that
- * long work never keeps a short read waiting. All calls from any thread.
+ * long work never keeps a short read waiting.
+ * Threads: any.
  */
 #pragma once
 #include "base/auto.h"

@@ -3,6 +3,7 @@
  * A request's body as it comes in: the loop puts bytes in, one consumer on any thread takes them
  * out. When the consumer is behind, the client is not read from. No time limit of its own: who
  * reads decides how long to wait.
+ * Threads: one per object; the consumer, beside the loop that puts bytes in.
  */
 #pragma once
 #include "base/auto.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The connection's end of a body. All on the loop. */
+/*
+ * The connection's end of a body.
+ * Threads: the loop.
+ */
 #pragma once
 #include "loop/loop.h"
 #include "net/body.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One client's connection: one request at a time, its answer, then the next. All on the loop. */
+/*
+ * One client's connection: one request at a time, its answer, then the next.
+ * Threads: the loop.
+ */
 #pragma once
 #include "net/gather.h"
 #include "net/http1.h"

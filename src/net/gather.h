@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How much memory all gathered bodies of a server may take together. Any thread. */
+/*
+ * How much memory all gathered bodies of a server may take together.
+ * Threads: any.
+ */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>

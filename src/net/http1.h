@@ -2,7 +2,8 @@
 /*
  * Bytes of one connection become requests: llhttp inside a stricter frame (CRLF only, no folded
  * headers, one length, one Host), because what two parsers read differently is how requests are
- * smuggled. No socket, no time, no thread of its own.
+ * smuggled. No socket, no time.
+ * Threads: one per object.
  */
 #pragma once
 #include "base/auto.h"

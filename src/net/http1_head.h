@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A head that llhttp has cut into pieces becomes a request, or is refused for what llhttp lets
- * pass. */
+/*
+ * A head that llhttp has cut into pieces becomes a request, or is refused for what llhttp lets
+ * pass.
+ * Threads: one per object.
+ */
 #pragma once
 #include "net/http1.h"
 

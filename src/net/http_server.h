@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Connections that speak HTTP/1.1: requests in, answers out, in order. Knows no route and no
- * format. All calls on the loop, and so are all callbacks.
+ * format.
+ * Threads: the loop; so are all callbacks.
  */
 #pragma once
 #include "base/auto.h"

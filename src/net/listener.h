@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A socket that strangers connect to. All calls on the loop.
+ * A socket that strangers connect to.
  * When the process runs out of descriptors it waits a little between tries instead of spinning.
+ * Threads: the loop.
  */
 #pragma once
 #include "base/auto.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bytes and parts of files on their way to a socket, in order. One thread at a time. */
+/*
+ * Bytes and parts of files on their way to a socket, in order.
+ * Threads: one per object.
+ */
 #pragma once
 #include "net/response.h"
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who is at the other end of a connection. */
+/*
+ * Who is at the other end of a connection.
+ * Threads: plain values.
+ */
 #pragma once
 #include <netinet/in.h>
 #include <stdbool.h>

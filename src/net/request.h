@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One HTTP request as it was sent: plain data, read by one thread at a time, whichever has it.
+ * One HTTP request as it was sent: plain data.
  * Nothing in it is decoded: a path may hold %2F and %00.
+ * Threads: one per object.
  */
 #pragma once
 #include "base/auto.h"

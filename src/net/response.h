@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The answer to one request. Every call may come from any thread, never blocks, and does nothing
- * when the client is gone. A response that nobody has answered yet is waiting: it costs memory and
- * no thread, and whoever comes first answers it. Callbacks run on the loop.
+ * The answer to one request. No call blocks, and none does anything when the client is gone. A
+ * response that nobody has answered yet is waiting: it costs memory and no thread, and whoever comes
+ * first answers it.
+ * Threads: any; callbacks run on the loop.
  */
 #pragma once
 #include "base/auto.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The text in front of an answer's body. */
+/*
+ * The text in front of an answer's body.
+ * Threads: plain values.
+ */
 #pragma once
 #include "net/output.h"
 

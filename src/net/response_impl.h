@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a connection does with the response it is to send. All on the loop. */
+/*
+ * What a connection does with the response it is to send.
+ * Threads: the loop.
+ */
 #pragma once
 #include "loop/loop.h"
 #include "net/output.h"

@@ -5,6 +5,7 @@
  * whole or not at all. Package files are kept in <data>/cache/apt, so an interrupted build goes on
  * where it was. Two builds of one runtime wait for each other. Blocks; forks (see tool.h); silent but
  * for the callbacks.
+ * Threads: any but loops.
  */
 #pragma once
 #include "runtime/catalog.h"

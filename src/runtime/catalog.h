@@ -4,6 +4,7 @@
  * of the machine in /etc/burrow/runtimes and <data>/catalog, read in that order; a later one
  * replaces an earlier one of the same name and tag. Adding a runtime is adding a file. Not needed
  * to start from a runtime that is built: see runtime/image.h.
+ * Threads: any; a catalog does not change once it is loaded.
  */
 #pragma once
 #include "base/auto.h"

@@ -265,6 +265,6 @@ int make_debian(struct making *making, struct error *err)
         return -1;
     if (bootstrap(making, program, sources.data, err) < 0)
         return -1;
-    making_tell(making, "fitting it to a box", 860);
+    making_tell(making, "fitting it to a sandbox", 860);
     return fit(making, sources.data, err);
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A 64-bit digest that notices changes and damage. Not for secrets or against forgery. */
+/*
+ * A 64-bit digest that notices changes and damage. Not for secrets or against forgery.
+ * Threads: one per object.
+ */
 #pragma once
 #include <stddef.h>
 #include <stdint.h>

@@ -72,10 +72,11 @@ static int make_ready(const char *data_dir, const struct runtime_reference *refe
         return -1;
     if (definition->kind == RUNTIME_HOST)
         return runtime_build(definition, &options, NULL, err);
-    error_set(err, ERROR_UNAVAILABLE,
-              "runtime '%s:%s' is not built yet; run 'burrow runtime build %s:%s' once, or use the "
-              "runtime host:latest",
-              reference->name, reference->tag, reference->name, reference->tag);
+    error_set(
+        err, ERROR_UNAVAILABLE,
+        "runtime '%s:%s' is not built in the data directory '%.100s' yet; run 'burrow runtime "
+        "build %s:%s --data %.100s' once, or use the runtime host:latest",
+        reference->name, reference->tag, data_dir, reference->name, reference->tag, data_dir);
     return error_about(err, "runtime", "not built");
 }
 

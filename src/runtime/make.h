@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between build.c and the ways to make a runtime: one function a kind fills an empty root. */
+/*
+ * Between build.c and the ways to make a runtime: one function a kind fills an empty root.
+ * Threads: one per object.
+ */
 #pragma once
 #include "runtime/build.h"
 #include "runtime/manifest.h"

@@ -3,6 +3,7 @@
  * What is known of a built runtime, in the file "manifest" next to its rootfs: lines of "word
  * text", read at each launch, so it needs no parser of data files. Its file is also what users of
  * the runtime hold a lock on.
+ * Threads: one per object.
  */
 #pragma once
 #include "base/auto.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How far a build is, told from what mmdebstrap and apt print. */
+/*
+ * How far a build is, told from what mmdebstrap and apt print.
+ * Threads: one per object.
+ */
 #pragma once
 #include <stdbool.h>
 

@@ -3,6 +3,7 @@
  * Where the builds of one name stand: <data>/runtimes/NAME/.TAG-ID holds a build, NAME/TAG is a
  * link to it. A build in use is locked through its manifest; one that no tag points at and nobody
  * uses is swept.
+ * Threads: any but loops; who builds or removes holds the lock of the name.
  */
 #pragma once
 #include "base/auto.h"

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What every runtime's root has, however it was made: directories, the user 'burrow', names, no
- * traces of the machine. */
+/*
+ * What every runtime's root has, however it was made: directories, the user 'burrow', names, no
+ * traces of the machine.
+ * Threads: one per object; the root.
+ */
 #pragma once
 #include "base/error.h"
 

@@ -4,6 +4,7 @@
  * Reads sources.list and sources.list.d (one-line and deb822 style). Entries of other vendors are
  * left out: an entry is Debian's when apt's lists say so (Origin: Debian), else when it is signed
  * by a Debian keyring or by no named one and has the component main.
+ * Threads: plain values.
  */
 #pragma once
 #include "base/buffer.h"

@@ -4,6 +4,7 @@
  * namespaces of its own: when it ends, is cancelled, or we die, all it started and mounted is gone.
  * It forks; what it does before it executes is safe in a process with threads. The calling thread must stay: the
  * program ends with it.
+ * Threads: any but loops.
  */
 #pragma once
 #include "base/error.h"

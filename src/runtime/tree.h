@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whole trees of files: measured, written from tables, copied, emptied. Links are never followed
- * below the given directory. */
+/*
+ * Whole trees of files: measured, written from tables, copied, emptied. Links are never followed
+ * below the given directory.
+ * Threads: one per object; the tree.
+ */
 #pragma once
 #include "base/error.h"
 

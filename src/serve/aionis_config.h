@@ -2,6 +2,7 @@
 /*
  * Settings of the Aionis front: burrow's own names, for the file and the environment, and the vendor's, for the environment of those who
  * come from there.
+ * Threads: one thread; the main one.
  */
 #pragma once
 #include "base/options.h"

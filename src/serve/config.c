@@ -17,6 +17,7 @@
 
 #define YEAR_MS (365LL * 24 * 3600 * 1000)
 #define TIB (1LL << 40)
+#define LOCALHOST "localhost"
 
 #define ROW(name, type, member, argument, variable, minimum, maximum, help)                        \
     {                                                                                              \
@@ -69,9 +70,9 @@ static const struct option_row rows[] = {
     ROW("max-sandboxes", OPTION_INTEGER, max_sandboxes, "N", "BURROW_MAX_SANDBOXES", 1, 100000,
         "how many may be alive at once; more are refused with 429 (default 2000)"),
     ROW("parked-one-shot", OPTION_INTEGER, parked_one_shot, "N", "BURROW_PARKED_ONE_SHOT", 0, 10000,
-        "boxes made ahead for one-shot runs; 0 is none (default 16)"),
+        "sandboxes made ahead for one-shot runs; 0 is none (default 16)"),
     ROW("parked-kept", OPTION_INTEGER, parked_kept, "N", "BURROW_PARKED_KEPT", 0, 10000,
-        "boxes made ahead for sandboxes that stay; 0 is none (default 4)"),
+        "the same for sandboxes that stay; 0 is none (default 4)"),
     ROW("max-connections", OPTION_INTEGER, max_connections, "N", "BURROW_MAX_CONNECTIONS", 16,
         1000000, "connections at once; past it the longest idle one is closed (default 16384)"),
     ROW("workers", OPTION_INTEGER, workers, "N", "BURROW_WORKERS", 1, 1024,
@@ -299,8 +300,8 @@ static int check_listen(const struct config *config, struct error *err)
     for (; config_address(config, i, address); i++)
         if (!split_address(address, host, &port) || strtoul(port, NULL, 10) > 65535)
             return error_set(err, ERROR_INVALID,
-                             "listen '%.100s' is no address: write 127.0.0.1:4747, [::1]:4747 or "
-                             ":4747 for all addresses",
+                             "listen '%.100s' is no address: write 127.0.0.1:4747, localhost:4747, "
+                             "[::1]:4747 or :4747 for all addresses",
                              address);
     return i ? 0 : error_set(err, ERROR_INVALID, "listen names no address: write 127.0.0.1:4747");
 }
@@ -422,7 +423,13 @@ bool config_address(const struct config *config, size_t index, char out[CONFIG_A
         if (index-- == 0)
             break;
     }
-    (void)snprintf(out, CONFIG_ADDRESS, "%.*s", (int)strcspn(at, ", "), at);
+    // A name that every machine has; others would need a resolver, and may have several addresses.
+    const char *host = "";
+    if (strncmp(at, LOCALHOST ":", sizeof LOCALHOST) == 0) {
+        host = "127.0.0.1";
+        at += sizeof LOCALHOST - 1;
+    }
+    (void)snprintf(out, CONFIG_ADDRESS, "%s%.*s", host, (int)strcspn(at, ", "), at);
     return true;
 }
 

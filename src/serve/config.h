@@ -3,6 +3,7 @@
  * What the server is told: by options, by environment variables of the same meaning, and by a file whose keys are those
  * variables. The option wins over the variable, the variable over the file, the file over the default. One table holds them
  * all; help, checks and the manual's test come from it.
+ * Threads: one thread; the main one, at the start and when settings are read again.
  */
 #pragma once
 #include "base/auto.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A server has a key before anybody can reach it. */
+/*
+ * A server has a key before anybody can reach it.
+ * Threads: one thread; the main one, before there are others.
+ */
 #pragma once
 #include "core/account/key.h"
 #include "serve/config.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tells the service manager how it goes, as sd_notify(3) does. Does nothing where nobody wants to know. */
+/*
+ * Tells the service manager how it goes, as sd_notify(3) does. Does nothing where nobody wants to know.
+ * Threads: any.
+ */
 #pragma once
 
 /* Lines such as "READY=1\nSTATUS=...". */

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "base/mem.h"
 #include "base/thread.h"
 #include "core/core.h"
 #include "engine/box.h"
@@ -12,6 +13,7 @@
 #include "loop/loop.h"
 #include "loop/workers.h"
 #include "net/http_server.h"
+#include "runtime/catalog.h"
 #include "serve/config.h"
 #include "serve/first_key.h"
 #include "serve/fronts.h"
@@ -219,23 +221,43 @@ static void tune_memory(void)
     (void)mallopt(M_MMAP_THRESHOLD, 1 << 20);
 }
 
+/* A runtime that nobody knows is a mistake in the settings: without this every create would tell of it, and the start would not. */
+static int check_runtime(const struct config *config, struct error *err)
+{
+    const struct runtime_definition *definition;
+    struct runtime_reference reference;
+    autoptr(catalog) catalog = NULL;
+
+    if (runtime_reference_parse(config->runtime, &reference, err) < 0)
+        return -1;
+    autofree char *built =
+        xasprintf("%s/runtimes/%s/%s", config->data_dir, reference.name, reference.tag);
+    if (access(built, F_OK) == 0)
+        return 0; // works also when its file is gone from the catalog
+    if (catalog_load(config->data_dir, NULL, &catalog, err) < 0 ||
+        catalog_find(catalog, &reference, &definition, err) < 0)
+        return error_wrap(err, "--runtime");
+    return 0;
+}
+
 static int open_server(struct server *server, char first_key[KEY_TEXT], struct error *err)
 {
     struct core_settings settings;
 
-    if (first_key_check(&server->config, err) < 0 || prepare_data_dir(server, err) < 0)
+    if (first_key_check(&server->config, err) < 0 || check_runtime(&server->config, err) < 0 ||
+        prepare_data_dir(server, err) < 0)
         return -1;
     config_core(&server->config, &settings);
     if (fronts_open(front_entries, &server->config, &server->fronts, err) < 0)
         return -1;
     fronts_set_defaults(server->fronts, &settings);
     tune_memory();
-    if (core_open(&settings, &server->core, err) < 0 ||
-        first_key_prepare(core_keys(server->core), &server->config, first_key, err) < 0 ||
-        loop_new(&server->loop, err) < 0 || open_front(server, err) < 0 ||
-        open_network(server, err) < 0 ||
+    // The key comes last: a start that fails, as where the port is taken, makes none. Nobody is answered before the loop runs.
+    if (core_open(&settings, &server->core, err) < 0 || loop_new(&server->loop, err) < 0 ||
+        open_front(server, err) < 0 || open_network(server, err) < 0 ||
         loop_watch_new(server->loop, server->signal_fd, on_signal, server, &server->signals, err) <
-            0)
+            0 ||
+        first_key_prepare(core_keys(server->core), &server->config, first_key, err) < 0)
         return -1;
     loop_watch_set(server->signals, LOOP_READABLE);
     return 0;
@@ -298,13 +320,11 @@ static int run(struct server *server, struct error *err)
     if (prepare_signals(server, err) < 0)
         return -1;
     log_writer_start();
-    int result = open_server(server, first_key, err);
-    // Also where the rest failed: it is in the database now, and nobody else will ever show it.
+    if (open_server(server, first_key, err) < 0)
+        return -1;
     if (*first_key)
         print_first_key(first_key);
     OPENSSL_cleanse(first_key, sizeof first_key);
-    if (result < 0)
-        return -1;
     log_info("ready", F("version", BURROW_VERSION), F("data", server->data_dir),
              F("pid", (int64_t)getpid()), F("ms", clock_monotonic_ms() - since));
     notify_send("READY=1");

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The commands of program burrow-server: each takes its own argv (argv[0] is its name) and returns the exit code. */
+/*
+ * The commands of program burrow-server: each takes its own argv (argv[0] is its name) and returns the exit code.
+ * Threads: one thread; the main one.
+ */
 #pragma once
 #include "base/error.h"
 

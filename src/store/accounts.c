@@ -52,12 +52,7 @@ void organisation_list_clear(struct organisation_list *list)
 int store_organisation_put(struct store *store, const struct organisation_record *record,
                            struct error *err)
 {
-    autocall call = {0};
-
-    if (store_call_begin(store, STORE_DURABLE, &call, err) < 0 ||
-        record_insert(&call, &organisation_table, record, err) < 0)
-        return -1;
-    return store_call_done(&call, err);
+    return record_put(store, STORE_DURABLE, &organisation_table, record, err);
 }
 
 int store_organisation_get(struct store *store, const char *id, struct organisation_record *out,
@@ -100,18 +95,14 @@ int store_ssh_key_put(struct store *store, const struct ssh_key_record *record, 
         sql_text(record->type),         sql_text(record->comment),
         sql_text(record->public_key),   sql_number(record->created_at),
     };
-    autocall call = {0};
     int64_t added = 0;
 
-    if (store_call_begin(store, STORE_DURABLE, &call, err) < 0 ||
-        store_run(&call,
-                  "INSERT INTO ssh_keys (organisation, fingerprint, type, comment, public_key, "
-                  "created_at) VALUES ($1, $2, $3, $4, $5, $6) "
-                  "ON CONFLICT (organisation, fingerprint) DO NOTHING",
-                  args, ARRAY_SIZE(args), NULL, NULL, &added, err) < 0)
+    if (store_run_alone(store, STORE_DURABLE,
+                        "INSERT INTO ssh_keys (organisation, fingerprint, type, comment, "
+                        "public_key, created_at) VALUES ($1, $2, $3, $4, $5, $6) "
+                        "ON CONFLICT (organisation, fingerprint) DO NOTHING",
+                        args, ARRAY_SIZE(args), &added, err) < 0)
         return error_wrap(err, "keep ssh key '%s'", record->fingerprint);
-    if (store_call_done(&call, err) < 0)
-        return -1;
     *is_new = added > 0;
     return 0;
 }
@@ -120,15 +111,12 @@ int store_ssh_key_remove(struct store *store, const char *organisation, const ch
                          bool *found, struct error *err)
 {
     struct sql_value args[] = {sql_text(organisation), sql_text(fingerprint)};
-    autocall call = {0};
     int64_t removed = 0;
 
-    if (store_call_begin(store, STORE_DURABLE, &call, err) < 0 ||
-        store_run(&call, "DELETE FROM ssh_keys WHERE organisation = $1 AND fingerprint = $2", args,
-                  ARRAY_SIZE(args), NULL, NULL, &removed, err) < 0)
+    if (store_run_alone(store, STORE_DURABLE,
+                        "DELETE FROM ssh_keys WHERE organisation = $1 AND fingerprint = $2", args,
+                        ARRAY_SIZE(args), &removed, err) < 0)
         return error_wrap(err, "remove ssh key '%s'", fingerprint);
-    if (store_call_done(&call, err) < 0)
-        return -1;
     *found = removed > 0;
     return 0;
 }
@@ -143,21 +131,6 @@ int store_ssh_key_list(struct store *store, const char *organisation, const stru
     query_where_text(&where, "organisation", organisation);
     if (record_list(store, &ssh_key_table, &where, "created_at, fingerprint", page, STORE_PAGE_MAX,
                     &rows, err) < 0)
-        return -1;
-    *out = (struct ssh_key_list){rows.rows, rows.count, rows.total};
-    return 0;
-}
-
-int store_ssh_key_find(struct store *store, const char *fingerprint, struct ssh_key_list *out,
-                       struct error *err)
-{
-    struct record_rows rows;
-    struct query tail;
-
-    query_init(&tail);
-    query_where_text(&tail, "fingerprint", fingerprint);
-    query_add(&tail, " ORDER BY created_at, organisation");
-    if (record_list_all(store, &ssh_key_table, &tail, &rows, err) < 0)
         return -1;
     *out = (struct ssh_key_list){rows.rows, rows.count, rows.total};
     return 0;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Organisations, and the public keys their people log in with. All writes are durable. */
+/*
+ * Organisations, and the public keys their people log in with. All writes are durable.
+ * Threads: any but loops.
+ */
 #pragma once
 #include "store/store.h"
 
@@ -56,6 +59,3 @@ int store_ssh_key_remove(struct store *store, const char *organisation, const ch
 /* Oldest first. */
 int store_ssh_key_list(struct store *store, const char *organisation, const struct store_page *page,
                        struct ssh_key_list *out, struct error *err);
-/* Everywhere the fingerprint is known: whom a login may be. */
-int store_ssh_key_find(struct store *store, const char *fingerprint, struct ssh_key_list *out,
-                       struct error *err);

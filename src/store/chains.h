@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stacks of layers that have grown long: which there are, and one layer put in the place of many. */
+/*
+ * Stacks of layers that have grown long: which there are, and one layer put in the place of many.
+ * Threads: any but loops.
+ */
 #pragma once
 #include "store/checkpoints.h"
 
-/* The layer that was made of these (packed names, top first). ERROR_NOT_FOUND, noun "layer". */
+/* The layer of this node that was made of these (packed names, top first). ERROR_NOT_FOUND, noun "layer". */
 int store_chain_find(struct store *store, const char *merged_of, struct layer_record *out,
                      struct error *err);
 void layer_record_clear(struct layer_record *record);
@@ -23,9 +26,9 @@ struct chain_list {
 void chain_list_clear(struct chain_list *list);
 #define autochains __attribute__((cleanup(chain_list_clear))) struct chain_list
 
-/* Ready snapshots of more layers than these. Not paged. */
+/* Ready snapshots of this node of more layers than these. Not paged. */
 int store_chain_list_long(struct store *store, unsigned maximum, struct chain_list *out,
                           struct error *err);
-/* Ready snapshots whose files nobody has counted, oldest first; organisation NULL: of all. Not paged. */
+/* Ready snapshots of this node whose files nobody has counted, oldest first; organisation NULL: of all. Not paged. */
 int store_chain_list_uncounted(struct store *store, const char *organisation,
                                struct chain_list *out, struct error *err);

@@ -26,6 +26,7 @@ const struct record checkpoint_table = {
 #define LAYER_AT(member) offsetof(struct layer_record, member)
 static const struct field layer_fields[] = {
     {"name", FIELD_TEXT, 0, LAYER_AT(name)},
+    {"node", FIELD_NODE, 0, LAYER_AT(node)},
     {"merged_of", FIELD_TEXT, 0, LAYER_AT(merged_of)},
     {"size_bytes", FIELD_NUMBER, 0, LAYER_AT(size_bytes)},
     {"created_at", FIELD_NUMBER, 0, LAYER_AT(created_at)},
@@ -59,12 +60,7 @@ void layer_list_clear(struct layer_list *list)
 int store_checkpoint_put(struct store *store, const struct checkpoint_record *record,
                          struct error *err)
 {
-    autocall call = {0};
-
-    if (store_call_begin(store, STORE_DURABLE, &call, err) < 0 ||
-        record_insert(&call, &checkpoint_table, record, err) < 0)
-        return -1;
-    return store_call_done(&call, err);
+    return record_put(store, STORE_DURABLE, &checkpoint_table, record, err);
 }
 
 int store_checkpoint_get(struct store *store, const char *sandbox_id, const char *reference,
@@ -80,12 +76,7 @@ static int run(struct store *store, const char *text, const char *first, const c
                int64_t *changed, struct error *err)
 {
     struct sql_value args[] = {sql_text(first), sql_text(second)};
-    autocall call = {0};
-
-    if (store_call_begin(store, STORE_DURABLE, &call, err) < 0 ||
-        store_run(&call, text, args, second ? 2 : 1, NULL, NULL, changed, err) < 0)
-        return -1;
-    return store_call_done(&call, err);
+    return store_run_alone(store, STORE_DURABLE, text, args, second ? 2 : 1, changed, err);
 }
 
 int store_checkpoint_remove(struct store *store, const char *id, struct error *err)
@@ -113,12 +104,7 @@ int store_checkpoint_list(struct store *store, const char *sandbox_id, struct ch
 
 int store_layer_put(struct store *store, const struct layer_record *record, struct error *err)
 {
-    autocall call = {0};
-
-    if (store_call_begin(store, STORE_DURABLE, &call, err) < 0 ||
-        record_insert(&call, &layer_table, record, err) < 0)
-        return -1;
-    return store_call_done(&call, err);
+    return record_put(store, STORE_DURABLE, &layer_table, record, err);
 }
 
 int store_layer_use(struct store *store, const char *name, const char *user, struct error *err)
@@ -135,17 +121,14 @@ int store_layer_release(struct store *store, const char *user, struct error *err
 
 int store_layer_forget_users(struct store *store, struct error *err)
 {
-    autocall call = {0};
-
-    if (store_call_begin(store, STORE_DURABLE, &call, err) < 0 ||
-        store_run(&call,
-                  "DELETE FROM layer_uses WHERE "
-                  "NOT EXISTS (SELECT 1 FROM sandboxes WHERE id = user_id AND ended_at = 0) AND "
-                  "NOT EXISTS (SELECT 1 FROM snapshots WHERE id = user_id AND deleted_at = 0) AND "
-                  "NOT EXISTS (SELECT 1 FROM checkpoints WHERE id = user_id)",
-                  NULL, 0, NULL, NULL, NULL, err) < 0)
+    if (run(store,
+            "DELETE FROM layer_uses WHERE layer IN (SELECT name FROM layers WHERE node = $1) AND "
+            "NOT EXISTS (SELECT 1 FROM sandboxes WHERE id = user_id AND ended_at = 0) AND "
+            "NOT EXISTS (SELECT 1 FROM snapshots WHERE id = user_id AND deleted_at = 0) AND "
+            "NOT EXISTS (SELECT 1 FROM checkpoints WHERE id = user_id)",
+            store_node(store), NULL, NULL, err) < 0)
         return error_wrap(err, "find who needs which layer");
-    return store_call_done(&call, err);
+    return 0;
 }
 
 int store_checkpoint_remove_all(struct store *store, const char *sandbox_id, struct error *err)
@@ -173,6 +156,7 @@ int store_layer_list(struct store *store, bool is_unused_only, struct layer_list
     struct query tail;
 
     query_init(&tail);
+    query_where_here(&tail, store);
     if (is_unused_only)
         query_where_that(&tail, "NOT EXISTS (SELECT 1 FROM layer_uses WHERE layer = layers.name)");
     query_add(&tail, " ORDER BY created_at, name");

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checkpoints of a sandbox, and which layers are needed by whom. All writes are durable. */
+/*
+ * Checkpoints of a sandbox, and which layers are needed by whom. All writes are durable.
+ * Threads: any but loops.
+ */
 #pragma once
 #include "store/store.h"
 
@@ -38,6 +41,7 @@ int store_checkpoint_list(struct store *store, const char *sandbox_id, struct ch
 
 struct layer_record {
     const char *name;
+    const char *node; // on whose volume it is; put with NULL: this one's
     const char
         *merged_of; // packed names of those it was made of, top first; NULL: what a sandbox wrote
     int64_t size_bytes;
@@ -49,7 +53,7 @@ int store_layer_put(struct store *store, const struct layer_record *record, stru
 int store_layer_use(struct store *store, const char *name, const char *user, struct error *err);
 /* `user` needs no layer any more. */
 int store_layer_release(struct store *store, const char *user, struct error *err);
-/* After a restart: those who are no more (ended sandboxes, deleted snapshots, removed checkpoints) need nothing. */
+/* After a restart, of this node's layers: those who are no more (ended sandboxes, deleted snapshots, removed checkpoints) need nothing. */
 int store_layer_forget_users(struct store *store, struct error *err);
 /* ERROR_CONFLICT while somebody needs it; ERROR_NOT_FOUND when another has removed it. */
 int store_layer_remove(struct store *store, const char *name, struct error *err);
@@ -60,6 +64,6 @@ struct layer_list {
 };
 void layer_list_clear(struct layer_list *list);
 #define autolayers __attribute__((cleanup(layer_list_clear))) struct layer_list
-/* Those that nobody needs, or all. Not paged. */
+/* This node's that nobody needs, or all. Not paged. */
 int store_layer_list(struct store *store, bool is_unused_only, struct layer_list *out,
                      struct error *err);

@@ -45,27 +45,40 @@ static int take_number(struct store_call *call, const char *sandbox_id, int64_t 
     struct sql_value arg = sql_text(sandbox_id);
 
     *number = 0;
-    return store_run(
-        call,
-        "SELECT 1 + coalesce((SELECT max(number) FROM events WHERE sandbox_id = $1), 0) "
-        "FROM sandboxes WHERE id = $1",
-        &arg, 1, store_take_number, number, NULL, err);
+    return store_run(call,
+                     "UPDATE sandboxes SET event_count = event_count + 1 WHERE id = $1 "
+                     "RETURNING event_count",
+                     &arg, 1, store_take_number, number, NULL, err);
+}
+
+static int add_once(struct store_call *call, const struct event_record *record, int64_t *number,
+                    struct error *err)
+{
+    struct event_record added = *record;
+
+    if (store_call_begin(call, STORE_FAST, err) < 0 ||
+        take_number(call, record->sandbox_id, &added.number, err) < 0)
+        return error_wrap(err, "keep event '%s'", record->id);
+    if (added.number == 0)
+        return record_missing(&sandbox_table, record->sandbox_id, err);
+    if (record_insert(call, &event_table, &added, err) < 0)
+        return -1;
+    *number = added.number;
+    return store_call_done(call, err);
 }
 
 int store_event_add(struct store *store, struct event_record *record, struct error *err)
 {
-    struct event_record added = *record;
-    autocall call = {0};
+    autocall call = {.store = store};
+    int64_t number = 0;
+    int result;
 
-    if (store_call_begin(store, STORE_FAST, &call, err) < 0 ||
-        take_number(&call, record->sandbox_id, &added.number, err) < 0)
-        return error_wrap(err, "keep event '%s'", record->id);
-    if (added.number == 0)
-        return record_missing(&sandbox_table, record->sandbox_id, err);
-    if (record_insert(&call, &event_table, &added, err) < 0 || store_call_done(&call, err) < 0)
-        return -1;
-    record->number = added.number;
-    return 0;
+    do
+        result = add_once(&call, record, &number, err);
+    while (store_call_again(&call, result, err));
+    if (result == 0)
+        record->number = number;
+    return result;
 }
 
 int store_event_list(struct store *store, const struct event_filter *filter, struct event_list *out,

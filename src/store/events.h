@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Events: what happened to a sandbox, in order. */
+/*
+ * Events: what happened to a sandbox, in order.
+ * Threads: any but loops.
+ */
 #pragma once
 #include "store/store.h"
 

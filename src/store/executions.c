@@ -40,6 +40,7 @@ static const struct field fields[] = {
     {"id", FIELD_TEXT, 0, AT(id)},
     {"state", FIELD_NAME, EXECUTION_PART_STATE, AT(state), state_names},
     {"sandbox_id", FIELD_TEXT, 0, AT(sandbox_id)},
+    {"node", FIELD_NODE, 0, AT(node)},
     {"kind", FIELD_NAME, 0, AT(kind), kind_names},
     {"number", FIELD_NUMBER, 0, AT(number)},
     {"organisation", FIELD_TEXT, 0, AT(owner.organisation)},
@@ -128,27 +129,39 @@ static int take_number(struct store_call *call, const struct execution_record *r
     return 0;
 }
 
-int store_execution_add(struct store *store, struct execution_record *record, struct error *err)
+static int add_once(struct store_call *call, const struct execution_record *record, int64_t *number,
+                    struct error *err)
 {
     struct execution_record added = *record;
     struct usage_total one = {.executions = 1};
-    autocall call = {0};
 
-    if (store_call_begin(store, STORE_FAST, &call, err) < 0 ||
-        take_number(&call, record, &added.number, err) < 0)
+    if (store_call_begin(call, STORE_FAST, err) < 0 ||
+        take_number(call, record, &added.number, err) < 0)
         return error_wrap(err, "keep execution '%s'", record->id);
     if (added.number == 0)
         return record_missing(&sandbox_table, record->sandbox_id, err);
-    if (record_insert(&call, &execution_table, &added, err) < 0)
+    if (record_insert(call, &execution_table, &added, err) < 0)
         return -1;
     if (record->kind == EXECUTION_COMMAND &&
-        usage_count(&call, record->owner.organisation, record->owner.project, record->created_at,
+        usage_count(call, record->owner.organisation, record->owner.project, record->created_at,
                     &one, err) < 0)
         return -1;
-    if (store_call_done(&call, err) < 0)
-        return -1;
-    record->number = added.number;
-    return 0;
+    *number = added.number;
+    return store_call_done(call, err);
+}
+
+int store_execution_add(struct store *store, struct execution_record *record, struct error *err)
+{
+    autocall call = {.store = store};
+    int64_t number = 0;
+    int result;
+
+    do
+        result = add_once(&call, record, &number, err);
+    while (store_call_again(&call, result, err));
+    if (result == 0)
+        record->number = number;
+    return result;
 }
 
 int store_execution_get(struct store *store, const char *id, struct execution_record *out,
@@ -164,22 +177,33 @@ int store_execution_update(struct store *store, const struct execution_record *r
     return record_update(store, STORE_FAST, &execution_table, record, parts, from, err);
 }
 
-int store_execution_renumber(struct store *store, const struct execution_record *record,
-                             struct error *err)
+static int renumber_once(struct store_call *call, const struct execution_record *record,
+                         struct error *err)
 {
     struct sql_value number = sql_number(record->number);
     struct sql_value own[] = {sql_text(record->id), number};
     struct sql_value sandbox[] = {sql_text(record->sandbox_id), number};
-    autocall call = {0};
 
-    if (store_call_begin(store, STORE_FAST, &call, err) < 0 ||
-        store_run(&call, "UPDATE executions SET number = $2 WHERE id = $1 AND state = 'queued'",
-                  own, ARRAY_SIZE(own), NULL, NULL, NULL, err) < 0 ||
-        store_run(&call,
+    if (store_call_begin(call, STORE_FAST, err) < 0 ||
+        store_run(call, "UPDATE executions SET number = $2 WHERE id = $1 AND state = 'queued'", own,
+                  ARRAY_SIZE(own), NULL, NULL, NULL, err) < 0 ||
+        store_run(call,
                   "UPDATE sandboxes SET process_count = $2 WHERE id = $1 AND process_count < $2",
                   sandbox, ARRAY_SIZE(sandbox), NULL, NULL, NULL, err) < 0)
         return error_wrap(err, "renumber execution '%s'", record->id);
-    return store_call_done(&call, err);
+    return store_call_done(call, err);
+}
+
+int store_execution_renumber(struct store *store, const struct execution_record *record,
+                             struct error *err)
+{
+    autocall call = {.store = store};
+    int result;
+
+    do
+        result = renumber_once(&call, record, err);
+    while (store_call_again(&call, result, err));
+    return result;
 }
 
 // In one sandbox the numbers tell which was first; elsewhere the time does.
@@ -215,30 +239,12 @@ int store_execution_list_open(struct store *store, struct execution_list *out, s
 
     query_init(&tail);
     query_where_that(&tail, "ended_at = 0");
+    query_where_here(&tail, store);
     query_add(&tail, " ORDER BY created_at, id");
     if (record_list_all(store, &execution_table, &tail, &rows, err) < 0)
         return -1;
     *out = (struct execution_list){rows.rows, rows.count, rows.total};
     return 0;
-}
-
-int store_execution_count(struct store *store, const struct store_owner *owner, int64_t since,
-                          int64_t counts[EXECUTION_STATES], struct error *err)
-{
-    struct record_counts into = {&fields[execution_table.state], counts};
-    struct query query;
-    struct sql *sql = NULL;
-
-    for (unsigned i = 0; i < EXECUTION_STATES; i++)
-        counts[i] = 0;
-    query_init(&query);
-    query_add(&query, "SELECT state, count(*) FROM executions");
-    query_where_owner(&query, owner);
-    query_where(&query, "created_at >=", sql_number(since));
-    query_add(&query, " GROUP BY state");
-    if (store_connection(store, &sql, err) < 0)
-        return -1;
-    return sql_run(sql, query.text, query.args, query.n_args, record_take_count, &into, NULL, err);
 }
 
 static int take_outcomes(void *data, const struct sql_value *row, size_t n_columns,
@@ -317,7 +323,8 @@ static int take_past(void *data, const struct sql_value *row, size_t n_columns, 
 /* Reads alone: nobody who writes waits for it. Old enough to be looked at by their index, then by what their own sandbox says. */
 static int find_pasts(struct store *store, int64_t limit, struct pasts *out, struct error *err)
 {
-    struct sql_value args[] = {sql_number(out->now), sql_number(limit)};
+    struct sql_value args[] = {sql_number(out->now), sql_number(limit),
+                               sql_text(store_node(store))};
     struct sql *sql = NULL;
 
     if (store_connection(store, &sql, err) < 0)
@@ -328,7 +335,8 @@ static int find_pasts(struct store *store, int64_t limit, struct pasts *out, str
         "sandboxes.keep_ms AS keep_ms FROM executions JOIN sandboxes ON sandboxes.id = "
         "executions.sandbox_id WHERE executions.organisation IN (SELECT id FROM organisations) AND "
         "executions.created_at < $1 - (SELECT min(keep_ms) FROM sandboxes WHERE keep_ms > 0) AND "
-        "sandboxes.keep_ms > 0 AND sandboxes.ended_at = 0 AND executions.ended_at > 0 AND "
+        "sandboxes.keep_ms > 0 AND sandboxes.ended_at = 0 AND sandboxes.node = $3 AND "
+        "executions.ended_at > 0 AND "
         "executions.ended_at < $1 - sandboxes.keep_ms LIMIT $2) AS old GROUP BY sandbox_id, "
         "keep_ms",
         args, ARRAY_SIZE(args), take_past, out, NULL, err);
@@ -338,36 +346,48 @@ static int find_pasts(struct store *store, int64_t limit, struct pasts *out, str
     "(SELECT id FROM executions WHERE sandbox_id = $1 AND ended_at > 0 AND ended_at < $2 "         \
     "ORDER BY number LIMIT $3)"
 
-/* One sandbox at a time, by its own indexes: others write in between. */
-static int purge_past(struct store *store, const struct past *past, int64_t now, int64_t *removed,
-                      struct error *err)
+static int purge_once(struct store_call *call, const struct past *past, int64_t now,
+                      int64_t *removed, struct error *err)
 {
     struct sql_value args[] = {sql_text(past->sandbox_id), sql_number(past->before),
                                sql_number(past->count), sql_number(now)};
-    int64_t here = 0;
-    autocall call = {0};
+    struct sql_value events[] = {args[0], args[1], sql_number(2 * past->count)};
 
-    if (store_call_begin(store, STORE_FAST, &call, err) < 0 ||
+    if (store_call_begin(call, STORE_FAST, err) < 0 ||
         store_run(
-            &call,
+            call,
             "UPDATE streams SET expires_at = $4 WHERE expires_at = 0 AND completed_at <> 0 "
             "AND kind <> 'user' AND id IN (SELECT stdout_stream FROM executions WHERE id IN " OLDEST
             " UNION SELECT stderr_stream FROM executions WHERE id IN " OLDEST ")",
             args, 4, NULL, NULL, NULL, err) < 0 ||
-        store_run(&call,
+        store_run(call,
                   "DELETE FROM events WHERE sandbox_id = $1 AND number IN (SELECT number FROM "
                   "events WHERE sandbox_id = $1 AND type IN ('started', 'completed') AND "
-                  "created_at < $2 ORDER BY number LIMIT 2 * $3)",
-                  args, 3, NULL, NULL, NULL, err) < 0 ||
-        store_run(&call,
+                  "created_at < $2 ORDER BY number LIMIT $3)",
+                  events, ARRAY_SIZE(events), NULL, NULL, NULL, err) < 0 ||
+        store_run(call,
                   "DELETE FROM executions WHERE id IN " OLDEST " AND NOT EXISTS (SELECT 1 FROM "
                   "streams WHERE streams.id IN (executions.stdout_stream, "
                   "executions.stderr_stream) AND streams.kind <> 'user')",
-                  args, 3, NULL, NULL, &here, err) < 0 ||
-        store_call_done(&call, err) < 0)
+                  args, 3, NULL, NULL, removed, err) < 0)
         return error_wrap(err, "forget old executions");
-    *removed += here;
-    return 0;
+    return store_call_done(call, err);
+}
+
+/* One sandbox at a time, by its own indexes: others write in between. */
+static int purge_past(struct store *store, const struct past *past, int64_t now, int64_t *removed,
+                      struct error *err)
+{
+    autocall call = {.store = store};
+    int64_t here = 0;
+    int result;
+
+    do
+        result = purge_once(&call, past, now, &here, err);
+    while (store_call_again(&call, result, err));
+    if (result == 0)
+        *removed += here;
+    return result;
 }
 
 int store_execution_purge(struct store *store, int64_t now, int64_t limit, int64_t *removed,

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Executions and jobs: commands a user ran, how they ended and what they took. */
+/*
+ * Executions and jobs: commands a user ran, how they ended and what they took.
+ * Threads: any but loops.
+ */
 #pragma once
 #include "store/store.h"
 
@@ -43,6 +46,7 @@ enum execution_cause {
 struct execution_record {
     const char *id;
     const char *sandbox_id;
+    const char *node; // that runs it; put with NULL: this one
     enum execution_kind kind;
     int64_t number; // its process in the box; 0: store_execution_add gives the next one
     struct store_owner owner;
@@ -129,12 +133,8 @@ void execution_list_clear(struct execution_list *list);
 int store_execution_list(struct store *store, const struct execution_filter *filter,
                          struct execution_list *out, struct error *err);
 
-/* All that had not ended, oldest first. Not paged. */
+/* All of this node that had not ended, oldest first. Not paged. */
 int store_execution_list_open(struct store *store, struct execution_list *out, struct error *err);
-
-/* How many of the owner's made at or after `since` are in each state. */
-int store_execution_count(struct store *store, const struct store_owner *owner, int64_t since,
-                          int64_t counts[EXECUTION_STATES], struct error *err);
 
 /* How those of the owner went that were made at or after `since`. */
 struct execution_outcomes {
@@ -149,7 +149,7 @@ int store_execution_outcomes(struct store *store, const struct store_owner *owne
                              struct execution_outcomes *out, struct error *err);
 
 /*
- * Of sandboxes that are alive and have a time of their own for keeping (sandbox_record.keep_ms): forgets up to `limit` that ended
+ * Of sandboxes of this node that are alive and have a time of their own for keeping (sandbox_record.keep_ms): forgets up to `limit` that ended
  * longer ago. Their streams expire first, and those whose streams are still there are left for later.
  */
 int store_execution_purge(struct store *store, int64_t now, int64_t limit, int64_t *removed,

@@ -17,6 +17,7 @@ static const struct field fields[] = {
     {"key", FIELD_TEXT, 0, AT(key)},
     {"organisation", FIELD_TEXT, 0, AT(organisation)},
     {"realm", FIELD_TEXT, 0, AT(realm)},
+    {"node", FIELD_NODE, 0, AT(node)},
     {"request_hash", FIELD_HASH, 0, AT(request_hash)},
     {"state", FIELD_NAME, 0, AT(state), state_names},
     {"subject_id", FIELD_TEXT, 0, AT(subject_id)},
@@ -51,45 +52,61 @@ static int insert_pending(struct store_call *call, const struct idempotency_reco
                           bool *is_new, struct error *err)
 {
     struct sql_value args[] = {
-        sql_text(record->organisation), sql_text(record->realm),
-        sql_text(record->key),          sql_bytes(record->request_hash, REQUEST_HASH),
-        sql_text(record->subject_id),   sql_number(record->created_at),
+        sql_text(record->organisation),
+        sql_text(record->realm),
+        sql_text(record->key),
+        sql_bytes(record->request_hash, REQUEST_HASH),
+        sql_text(record->subject_id),
+        sql_number(record->created_at),
+        sql_text(store_node(call->store)),
     };
     int64_t added = 0;
 
-    if (store_run(
-            call,
-            "INSERT INTO idempotency (organisation, realm, key, request_hash, state, "
-            "subject_id, answer, created_at) VALUES ($1, $2, $3, $4, 'pending', $5, NULL, $6) "
-            "ON CONFLICT (organisation, realm, key) DO NOTHING",
-            args, ARRAY_SIZE(args), NULL, NULL, &added, err) < 0)
+    if (store_run(call,
+                  "INSERT INTO idempotency (organisation, realm, key, request_hash, state, "
+                  "subject_id, answer, created_at, node) "
+                  "VALUES ($1, $2, $3, $4, 'pending', $5, NULL, $6, $7) "
+                  "ON CONFLICT (organisation, realm, key) DO NOTHING",
+                  args, ARRAY_SIZE(args), NULL, NULL, &added, err) < 0)
         return error_wrap(err, "take idempotency key '%s'", record->key);
     *is_new = added > 0;
     return 0;
 }
 
-int store_idempotency_claim(struct store *store, const struct idempotency_record *record,
-                            bool *is_new, struct idempotency_record *out, struct error *err)
+static int claim_once(struct store_call *call, const struct idempotency_record *record,
+                      bool *is_new, struct idempotency_record *out, struct error *err)
 {
     autoidempotency earlier = {0};
-    autocall call = {0};
-    bool is_first = false;
 
-    if (store_call_begin(store, STORE_FAST, &call, err) < 0 ||
-        insert_pending(&call, record, &is_first, err) < 0 ||
-        get_record(store, record, &earlier, err) < 0)
+    if (store_call_begin(call, STORE_FAST, err) < 0 ||
+        insert_pending(call, record, is_new, err) < 0 ||
+        get_record(call->store, record, &earlier, err) < 0)
         return -1;
     if (memcmp(earlier.request_hash, record->request_hash, REQUEST_HASH) != 0) {
         error_set(err, ERROR_CONFLICT, "idempotency key '%s' came with another request before",
                   record->key);
         return error_about(err, "idempotency key", "mismatch");
     }
-    if (store_call_done(&call, err) < 0)
+    if (store_call_done(call, err) < 0)
         return -1;
-    *is_new = is_first;
     *out = earlier;
     earlier = (struct idempotency_record){0};
     return 0;
+}
+
+int store_idempotency_claim(struct store *store, const struct idempotency_record *record,
+                            bool *is_new, struct idempotency_record *out, struct error *err)
+{
+    autocall call = {.store = store};
+    bool is_first = false;
+    int result;
+
+    do
+        result = claim_once(&call, record, &is_first, out, err);
+    while (store_call_again(&call, result, err));
+    if (result == 0)
+        *is_new = is_first;
+    return result;
 }
 
 static int explain_no_finish(struct store *store, const struct idempotency_record *record,
@@ -111,56 +128,51 @@ int store_idempotency_finish(struct store *store, const struct idempotency_recor
         sql_text(record->organisation), sql_text(record->realm),  sql_text(record->key),
         sql_text(record->subject_id),   sql_text(record->answer),
     };
-    autocall call = {0};
     int64_t changed = 0;
 
-    if (store_call_begin(store, STORE_FAST, &call, err) < 0 ||
-        store_run(&call,
-                  "UPDATE idempotency SET state = 'done', subject_id = $4, answer = $5 "
-                  "WHERE organisation = $1 AND realm = $2 AND key = $3 AND state = 'pending'",
-                  args, ARRAY_SIZE(args), NULL, NULL, &changed, err) < 0)
+    if (store_run_alone(store, STORE_FAST,
+                        "UPDATE idempotency SET state = 'done', subject_id = $4, answer = $5 "
+                        "WHERE organisation = $1 AND realm = $2 AND key = $3 AND state = 'pending'",
+                        args, ARRAY_SIZE(args), &changed, err) < 0)
         return error_wrap(err, "finish idempotency key '%s'", record->key);
-    return changed ? store_call_done(&call, err) : explain_no_finish(store, record, err);
+    return changed ? 0 : explain_no_finish(store, record, err);
 }
 
 int store_idempotency_release(struct store *store, const char *organisation, const char *realm,
                               const char *key, struct error *err)
 {
     struct sql_value args[] = {sql_text(organisation), sql_text(realm), sql_text(key)};
-    autocall call = {0};
 
-    if (store_call_begin(store, STORE_FAST, &call, err) < 0 ||
-        store_run(&call,
-                  "DELETE FROM idempotency WHERE organisation = $1 AND realm = $2 AND key = $3 "
-                  "AND state = 'pending'",
-                  args, ARRAY_SIZE(args), NULL, NULL, NULL, err) < 0)
+    if (store_run_alone(store, STORE_FAST,
+                        "DELETE FROM idempotency WHERE organisation = $1 AND realm = $2 AND "
+                        "key = $3 AND state = 'pending'",
+                        args, ARRAY_SIZE(args), NULL, err) < 0)
         return error_wrap(err, "give idempotency key '%s' back", key);
-    return store_call_done(&call, err);
+    return 0;
 }
 
 int store_idempotency_release_all(struct store *store, int64_t *released, struct error *err)
 {
-    autocall call = {0};
+    struct sql_value arg = sql_text(store_node(store));
 
-    if (store_call_begin(store, STORE_FAST, &call, err) < 0 ||
-        store_run(&call, "DELETE FROM idempotency WHERE state = 'pending'", NULL, 0, NULL, NULL,
-                  released, err) < 0)
+    if (store_run_alone(store, STORE_FAST,
+                        "DELETE FROM idempotency WHERE state = 'pending' AND node = $1", &arg, 1,
+                        released, err) < 0)
         return error_wrap(err, "give pending idempotency keys back");
-    return store_call_done(&call, err);
+    return 0;
 }
 
 int store_idempotency_purge(struct store *store, int64_t before, int64_t limit, int64_t *removed,
                             struct error *err)
 {
-    struct sql_value args[] = {sql_number(before), sql_number(limit)};
-    autocall call = {0};
+    struct sql_value args[] = {sql_number(before), sql_number(limit), sql_text(store_node(store))};
 
-    if (store_call_begin(store, STORE_FAST, &call, err) < 0 ||
-        store_run(
-            &call,
+    if (store_run_alone(
+            store, STORE_FAST,
             "DELETE FROM idempotency WHERE (organisation, realm, key) IN (SELECT organisation, "
-            "realm, key FROM idempotency WHERE created_at < $1 ORDER BY created_at LIMIT $2)",
-            args, ARRAY_SIZE(args), NULL, NULL, removed, err) < 0)
+            "realm, key FROM idempotency WHERE created_at < $1 AND node = $3 ORDER BY created_at "
+            "LIMIT $2)",
+            args, ARRAY_SIZE(args), removed, err) < 0)
         return error_wrap(err, "forget old idempotency keys");
-    return store_call_done(&call, err);
+    return 0;
 }

@@ -4,6 +4,7 @@
  * Claim and finish belong into the transaction that writes what the request makes: then either both
  * are there or neither. Where the work takes long, claim first, finish with its record, and release
  * when it failed.
+ * Threads: any but loops.
  */
 #pragma once
 #include "store/store.h"
@@ -19,6 +20,7 @@ struct idempotency_record {
     const char *organisation;
     const char *realm; // separates equal keys of different callers or calls; never NULL
     const char *key;
+    const char *node; // that works on it; a claim writes this one's
     unsigned char request_hash[REQUEST_HASH];
     enum idempotency_state state;
     const char *subject_id; // what was made
@@ -45,9 +47,9 @@ int store_idempotency_finish(struct store *store, const struct idempotency_recor
 int store_idempotency_release(struct store *store, const char *organisation, const char *realm,
                               const char *key, struct error *err);
 
-/* After a restart: gives back all that nobody will finish any more. */
+/* After a restart: gives back all of this node that nobody will finish any more. */
 int store_idempotency_release_all(struct store *store, int64_t *released, struct error *err);
 
-/* Forgets up to `limit` of those older than `before`. */
+/* Forgets up to `limit` of this node's that are older than `before`. */
 int store_idempotency_purge(struct store *store, int64_t before, int64_t limit, int64_t *removed,
                             struct error *err);

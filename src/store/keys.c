@@ -41,12 +41,7 @@ void key_list_clear(struct key_list *list)
 
 int store_key_put(struct store *store, const struct key_record *record, struct error *err)
 {
-    autocall call = {0};
-
-    if (store_call_begin(store, STORE_DURABLE, &call, err) < 0 ||
-        record_insert(&call, &key_table, record, err) < 0)
-        return -1;
-    return store_call_done(&call, err);
+    return record_put(store, STORE_DURABLE, &key_table, record, err);
 }
 
 int store_key_get(struct store *store, const char *id, struct key_record *out, struct error *err)
@@ -75,26 +70,24 @@ static int explain_no_revoke(struct store *store, const char *id, struct error *
 int store_key_revoke(struct store *store, const char *id, int64_t now, struct error *err)
 {
     struct sql_value args[] = {sql_text(id), sql_number(now)};
-    autocall call = {0};
     int64_t changed = 0;
 
-    if (store_call_begin(store, STORE_DURABLE, &call, err) < 0 ||
-        store_run(&call, "UPDATE keys SET revoked_at = $2 WHERE id = $1 AND revoked_at = 0", args,
-                  ARRAY_SIZE(args), NULL, NULL, &changed, err) < 0)
+    if (store_run_alone(store, STORE_DURABLE,
+                        "UPDATE keys SET revoked_at = $2 WHERE id = $1 AND revoked_at = 0", args,
+                        ARRAY_SIZE(args), &changed, err) < 0)
         return error_wrap(err, "revoke key '%s'", id);
-    return changed ? store_call_done(&call, err) : explain_no_revoke(store, id, err);
+    return changed ? 0 : explain_no_revoke(store, id, err);
 }
 
 int store_key_used(struct store *store, const char *id, int64_t now, struct error *err)
 {
     struct sql_value args[] = {sql_text(id), sql_number(now), sql_number(now - USED_EVERY_MS)};
-    autocall call = {0};
 
-    if (store_call_begin(store, STORE_FAST, &call, err) < 0 ||
-        store_run(&call, "UPDATE keys SET used_at = $2 WHERE id = $1 AND used_at <= $3", args,
-                  ARRAY_SIZE(args), NULL, NULL, NULL, err) < 0)
+    if (store_run_alone(store, STORE_FAST,
+                        "UPDATE keys SET used_at = $2 WHERE id = $1 AND used_at <= $3", args,
+                        ARRAY_SIZE(args), NULL, err) < 0)
         return error_wrap(err, "note the use of key '%s'", id);
-    return store_call_done(&call, err);
+    return 0;
 }
 
 int store_key_list(struct store *store, const char *organisation, const struct store_page *page,

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* API keys: hashes of secrets, whose they are and what they allow. All writes but store_key_used
- * are durable. */
+/*
+ * API keys: hashes of secrets, whose they are and what they allow. All writes but store_key_used
+ * are durable.
+ * Threads: any but loops.
+ */
 #pragma once
 #include "store/store.h"
 

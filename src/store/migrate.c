@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Brings the tables up to date: runs the texts of migrations/ that this database has not seen. */
 #include "base/clock.h"
+#include "base/mem.h"
 #include "store/store_impl.h"
 
 #include <stdlib.h>
@@ -40,51 +41,62 @@ static int read_history(struct store_call *call, struct history *history, struct
 
 static int make_history(struct store *store, struct error *err)
 {
-    autocall call = {0};
+    return store_run_alone(
+        store, STORE_DURABLE,
+        "CREATE TABLE IF NOT EXISTS migrations (number BIGINT NOT NULL PRIMARY KEY, "
+        "name TEXT NOT NULL, applied_at BIGINT NOT NULL)",
+        NULL, 0, NULL, err);
+}
 
-    if (store_call_begin(store, STORE_DURABLE, &call, err) < 0 ||
-        store_run(&call,
-                  "CREATE TABLE IF NOT EXISTS migrations (number BIGINT NOT NULL PRIMARY KEY, "
-                  "name TEXT NOT NULL, applied_at BIGINT NOT NULL)",
-                  NULL, 0, NULL, NULL, NULL, err) < 0)
-        return -1;
-    return store_call_done(&call, err);
+// The text with the node's identity in the place of its mark.
+static char *fill_in(const char *text, const char *node)
+{
+    static const char mark[] = "@node@";
+    char *filled = xstrdup("");
+
+    for (const char *at; (at = strstr(text, mark)); text = at + sizeof mark - 1) {
+        autofree char *before = filled;
+        filled = xasprintf("%s%.*s%s", before, (int)(at - text), text, node);
+    }
+    autofree char *before = filled;
+    return xasprintf("%s%s", before, text);
 }
 
 // Runs the next one; another process may have been quicker, so it looks again under the lock.
 // *is_done: there is none.
-static int run_next(struct store *store, struct history *history, bool *is_done, struct error *err)
+static int run_next(struct store_call *call, struct history *history, bool *is_done,
+                    struct error *err)
 {
-    autocall call = {0};
-
-    if (store_call_begin(store, STORE_DURABLE, &call, err) < 0 ||
-        read_history(&call, history, err) < 0)
+    if (store_call_begin(call, STORE_DURABLE, err) < 0 || read_history(call, history, err) < 0)
         return -1;
     const struct embedded_file *next = &history->migrations[history->count];
     *is_done = !next->name;
     if (*is_done)
-        return store_call_done(&call, err);
+        return store_call_done(call, err);
     if (atoll(next->name) != history->count + 1)
         return error_set(err, ERROR_SYSTEM, "migration '%s' is not number %lld", next->name,
                          (long long)history->count + 1);
     struct sql_value args[] = {sql_number(history->count + 1), sql_text(next->name),
                                sql_number((int64_t)clock_wall_ms())};
-    if (store_run(&call, next->data, NULL, 0, NULL, NULL, NULL, err) < 0 ||
-        store_run(&call, "INSERT INTO migrations (number, name, applied_at) VALUES ($1, $2, $3)",
+    autofree char *text = fill_in(next->data, store_node(call->store));
+    if (store_run(call, text, NULL, 0, NULL, NULL, NULL, err) < 0 ||
+        store_run(call, "INSERT INTO migrations (number, name, applied_at) VALUES ($1, $2, $3)",
                   args, ARRAY_SIZE(args), NULL, NULL, NULL, err) < 0)
         return error_wrap(err, "run migration '%s'", next->name);
-    return store_call_done(&call, err);
+    return store_call_done(call, err);
 }
 
 int store_migrate(struct store *store, const struct embedded_file *migrations, struct error *err)
 {
     struct history history = {.migrations = migrations};
     bool is_done = false;
+    int result = make_history(store, err);
 
-    if (make_history(store, err) < 0)
-        return -1;
-    while (!is_done)
-        if (run_next(store, &history, &is_done, err) < 0)
-            return -1;
-    return 0;
+    while (result == 0 && !is_done) {
+        autocall call = {.store = store};
+        do
+            result = run_next(&call, &history, &is_done, err);
+        while (store_call_again(&call, result, err));
+    }
+    return result;
 }

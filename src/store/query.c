@@ -62,6 +62,11 @@ void query_where_text(struct query *query, const char *column, const char *text)
     query_add_value(query, sql_text(text));
 }
 
+void query_where_here(struct query *query, const struct store *store)
+{
+    query_where_text(query, "node", store_node(store));
+}
+
 void query_where_owner(struct query *query, const struct store_owner *owner)
 {
     query_where_text(query, "organisation", owner->organisation);

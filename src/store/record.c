@@ -19,6 +19,11 @@ static const char *text_in(const void *object, const struct field *field)
     return *(const char *const *)place_in(object, field);
 }
 
+static bool is_text(const struct field *field)
+{
+    return field->kind == FIELD_TEXT || field->kind == FIELD_NODE;
+}
+
 static const char *id_of(const struct record *record, const void *object)
 {
     return text_in(object, &record->fields[record->id]);
@@ -30,6 +35,7 @@ static struct sql_value value_of(const struct field *field, const void *object)
 
     switch (field->kind) {
     case FIELD_TEXT:
+    case FIELD_NODE:
         return sql_text(*(const char *const *)place);
     case FIELD_NUMBER:
         return sql_number(*(const int64_t *)place);
@@ -69,6 +75,7 @@ static int read_field(const struct field *field, void *object, const struct sql_
 
     switch (field->kind) {
     case FIELD_TEXT:
+    case FIELD_NODE:
         if (value->type == SQL_NULL)
             return 0;
         if (value->type != SQL_TEXT || memchr(value->data, '\0', value->length))
@@ -112,7 +119,7 @@ static int read_row(const struct record *record, void *object, const struct sql_
 void record_clear(const struct record *record, void *object)
 {
     for (size_t i = 0; i < record->n_fields; i++)
-        if (record->fields[i].kind == FIELD_TEXT)
+        if (is_text(&record->fields[i]))
             free((char *)text_in(object, &record->fields[i]));
     memset(object, 0, record->size);
 }
@@ -121,8 +128,7 @@ void record_copy(const struct record *record, const void *from, void *to)
 {
     memcpy(to, from, record->size);
     for (size_t i = 0; i < record->n_fields; i++) {
-        const char *text =
-            record->fields[i].kind == FIELD_TEXT ? text_in(from, &record->fields[i]) : NULL;
+        const char *text = is_text(&record->fields[i]) ? text_in(from, &record->fields[i]) : NULL;
         if (text)
             *(char **)((char *)to + record->fields[i].offset) = xstrdup(text);
     }
@@ -162,7 +168,15 @@ static int explain(const struct record *record, const char *id, struct error *er
         return error_about(err, record->noun, "exists");
     }
     error_wrap(err, "keep %s '%s'", record->noun, id);
-    return error_about(err, record->noun, NULL);
+    return error_about(err, record->noun, err->reason);
+}
+
+static struct sql_value value_to_insert(const struct store *store, const struct field *field,
+                                        const void *object)
+{
+    if (field->kind == FIELD_NODE && !text_in(object, field))
+        return sql_text(store_node(store));
+    return value_of(field, object);
 }
 
 int record_insert(struct store_call *call, const struct record *record, const void *object,
@@ -179,12 +193,32 @@ int record_insert(struct store_call *call, const struct record *record, const vo
     for (size_t i = 0; i < record->n_fields; i++) {
         if (i)
             query_add(&query, ", ");
-        query_add_value(&query, value_of(&record->fields[i], object));
+        query_add_value(&query, value_to_insert(call->store, &record->fields[i], object));
     }
     query_add(&query, ")");
     if (store_run(call, query.text, query.args, query.n_args, NULL, NULL, NULL, err) < 0)
         return explain(record, id_of(record, object), err);
     return 0;
+}
+
+static int put_once(struct store_call *call, enum store_durability durability,
+                    const struct record *record, const void *object, struct error *err)
+{
+    if (store_call_begin(call, durability, err) < 0 || record_insert(call, record, object, err) < 0)
+        return -1;
+    return store_call_done(call, err);
+}
+
+int record_put(struct store *store, enum store_durability durability, const struct record *record,
+               const void *object, struct error *err)
+{
+    autocall call = {.store = store};
+    int result;
+
+    do
+        result = put_once(&call, durability, record, object, err);
+    while (store_call_again(&call, result, err));
+    return result;
 }
 
 struct one {
@@ -275,23 +309,34 @@ static int explain_no_update(struct store_call *call, const struct record *recor
     return error_about(err, record->noun, "state");
 }
 
+static int update_once(struct store_call *call, enum store_durability durability,
+                       const struct record *record, const char *id, const struct query *query,
+                       struct error *err)
+{
+    int64_t changed = 0;
+
+    if (store_call_begin(call, durability, err) < 0 ||
+        store_run(call, query->text, query->args, query->n_args, NULL, NULL, &changed, err) < 0)
+        return error_wrap(err, "update %s '%s'", record->noun, id);
+    if (changed == 0)
+        return explain_no_update(call, record, id, err);
+    return store_call_done(call, err);
+}
+
 int record_update(struct store *store, enum store_durability durability,
                   const struct record *record, const void *object, unsigned parts, unsigned from,
                   struct error *err)
 {
-    const char *id = id_of(record, object);
-    autocall call = {0};
+    autocall call = {.store = store};
     struct query query;
-    int64_t changed = 0;
+    int result;
 
     assert(parts);
     write_update(&query, record, object, parts, from);
-    if (store_call_begin(store, durability, &call, err) < 0 ||
-        store_run(&call, query.text, query.args, query.n_args, NULL, NULL, &changed, err) < 0)
-        return error_wrap(err, "update %s '%s'", record->noun, id);
-    if (changed == 0)
-        return explain_no_update(&call, record, id, err);
-    return store_call_done(&call, err);
+    do
+        result = update_once(&call, durability, record, id_of(record, object), &query, err);
+    while (store_call_again(&call, result, err));
+    return result;
 }
 
 struct growing {
@@ -377,12 +422,11 @@ int record_list(struct store *store, const struct record *record, const struct q
                 const char *order, const struct store_page *page, int64_t maximum,
                 struct record_rows *out, struct error *err)
 {
-    autocall call = {0};
+    autocall call = {.store = store};
     struct record_rows rows = {0};
 
     // Both of one moment, so that the total fits the page.
-    if (store_call_read(store, &call, err) < 0 ||
-        count_rows(&call, record, where, &rows.total, err) < 0 ||
+    if (store_call_read(&call, err) < 0 || count_rows(&call, record, where, &rows.total, err) < 0 ||
         select_page(&call, record, where, order, page, maximum, &rows, err) < 0)
         return error_wrap(err, "list %s", record->table);
     store_call_clear(&call); // read only: nothing to commit
@@ -393,13 +437,12 @@ int record_list(struct store *store, const struct record *record, const struct q
 int record_list_all(struct store *store, const struct record *record, const struct query *tail,
                     struct record_rows *out, struct error *err)
 {
-    autocall call = {0};
+    autocall call = {.store = store};
     struct record_rows rows = {0};
     struct query query;
 
     finish_select(record, tail, &query);
-    if (store_call_read(store, &call, err) < 0 ||
-        select_rows(&call, record, &query, &rows, err) < 0)
+    if (store_call_read(&call, err) < 0 || select_rows(&call, record, &query, &rows, err) < 0)
         return error_wrap(err, "list %s", record->table);
     rows.total = (int64_t)rows.count;
     *out = rows;

@@ -2,6 +2,7 @@
 /*
  * Records as tables of fields: from one table come the columns of a statement, its parameters,
  * reading a row and freeing what was read. Private to the store.
+ * Threads: plain values.
  */
 #pragma once
 #include "store/query.h"
@@ -9,6 +10,7 @@
 
 enum field_kind {
     FIELD_TEXT,   // const char *; NULL is NULL
+    FIELD_NODE,   // likewise; put with NULL, it becomes this node's
     FIELD_NUMBER, // int64_t
     FIELD_FLAG,   // bool, 0 or 1
     FIELD_NAME,   // an enum, by its names
@@ -41,6 +43,10 @@ void record_columns(const struct record *record, struct query *query);
 /* ERROR_CONFLICT: it is there already. */
 int record_insert(struct store_call *call, const struct record *record, const void *object,
                   struct error *err);
+
+/* The same as a call of its own. */
+int record_put(struct store *store, enum store_durability durability, const struct record *record,
+               const void *object, struct error *err);
 
 /* The one row of "WHERE " + where. ERROR_NOT_FOUND says `id`. */
 int record_get(struct store *store, const struct record *record, const char *where,

@@ -39,6 +39,7 @@ static const struct field fields[] = {
     {"scope", FIELD_TEXT, 0, AT(owner.scope)},
     {"project", FIELD_TEXT, 0, AT(owner.project)},
     {"key_id", FIELD_TEXT, 0, AT(key_id)},
+    {"node", FIELD_NODE, 0, AT(node)},
     {"name", FIELD_TEXT, SANDBOX_PART_ABOUT, AT(name)},
     {"description", FIELD_TEXT, SANDBOX_PART_ABOUT, AT(description)},
     {"metadata", FIELD_TEXT, SANDBOX_PART_ABOUT, AT(metadata)},
@@ -70,7 +71,6 @@ static const struct field fields[] = {
     {"active_at", FIELD_NUMBER, SANDBOX_PART_DEADLINES, AT(active_at)},
     {"expires_at", FIELD_NUMBER, SANDBOX_PART_DEADLINES, AT(expires_at)},
     {"keep_ms", FIELD_NUMBER, 0, AT(keep_ms)},
-    {"deadline_at", FIELD_NUMBER, SANDBOX_PART_DEADLINES, AT(deadline_at)},
     {"reason", FIELD_TEXT, SANDBOX_PART_STATE | SANDBOX_PART_LIVING, AT(reason)},
     {"error", FIELD_TEXT, SANDBOX_PART_STATE | SANDBOX_PART_LIVING, AT(error)},
     {"exit_code", FIELD_NUMBER, SANDBOX_PART_STATE | SANDBOX_PART_LIVING, AT(exit_code)},
@@ -82,6 +82,7 @@ static const struct field fields[] = {
     {"scratch", FIELD_TEXT, SANDBOX_PART_BOX, AT(scratch)},
     {"execution_count", FIELD_NUMBER, 0, AT(execution_count)},
     {"process_count", FIELD_NUMBER, 0, AT(process_count)},
+    {"event_count", FIELD_NUMBER, 0, AT(event_count)},
     {"cpu_ms", FIELD_NUMBER, 0, AT(cpu_ms)},
     {"memory_mib_ms", FIELD_NUMBER, 0, AT(memory_mib_ms)},
     {"egress_bytes", FIELD_NUMBER, 0, AT(egress_bytes)},
@@ -124,13 +125,8 @@ void sandbox_list_clear(struct sandbox_list *list)
 
 int store_sandbox_put(struct store *store, const struct sandbox_record *record, struct error *err)
 {
-    autocall call = {0};
     bool is_kept = record->mode != SANDBOX_ONE_SHOT;
-
-    if (store_call_begin(store, is_kept ? STORE_DURABLE : STORE_FAST, &call, err) < 0 ||
-        record_insert(&call, &sandbox_table, record, err) < 0)
-        return -1;
-    return store_call_done(&call, err);
+    return record_put(store, is_kept ? STORE_DURABLE : STORE_FAST, &sandbox_table, record, err);
 }
 
 int store_sandbox_get(struct store *store, const char *id, struct sandbox_record *out,
@@ -196,6 +192,7 @@ int store_sandbox_list_alive(struct store *store, struct sandbox_list *out, stru
 
     query_init(&tail);
     query_where_that(&tail, "ended_at = 0");
+    query_where_here(&tail, store);
     query_add(&tail, " ORDER BY created_at, id");
     if (record_list_all(store, &sandbox_table, &tail, &rows, err) < 0)
         return -1;
@@ -224,16 +221,16 @@ int store_sandbox_count(struct store *store, const struct store_owner *owner,
 int store_sandbox_purge(struct store *store, int64_t now, int64_t keep_ms, int64_t limit,
                         int64_t *removed, struct error *err)
 {
-    struct sql_value args[] = {sql_number(now), sql_number(limit), sql_number(keep_ms)};
-    autocall call = {0};
+    struct sql_value args[] = {sql_number(now), sql_number(limit), sql_number(keep_ms),
+                               sql_text(store_node(store))};
 
-    if (store_call_begin(store, STORE_FAST, &call, err) < 0 ||
-        store_run(&call,
-                  "DELETE FROM sandboxes WHERE id IN (SELECT id FROM sandboxes WHERE ended_at <> 0 "
-                  "AND ended_at < $1 - CASE WHEN keep_ms > 0 THEN keep_ms ELSE $3 END AND NOT "
-                  "EXISTS (SELECT 1 FROM streams WHERE "
-                  "streams.sandbox_id = sandboxes.id) ORDER BY ended_at LIMIT $2)",
-                  args, ARRAY_SIZE(args), NULL, NULL, removed, err) < 0)
+    if (store_run_alone(
+            store, STORE_FAST,
+            "DELETE FROM sandboxes WHERE id IN (SELECT id FROM sandboxes WHERE ended_at <> 0 "
+            "AND ended_at < $1 - CASE WHEN keep_ms > 0 THEN keep_ms ELSE $3 END AND node = $4 "
+            "AND NOT EXISTS (SELECT 1 FROM streams WHERE "
+            "streams.sandbox_id = sandboxes.id) ORDER BY ended_at LIMIT $2)",
+            args, ARRAY_SIZE(args), removed, err) < 0)
         return error_wrap(err, "forget old sandboxes");
-    return store_call_done(&call, err);
+    return 0;
 }

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sandboxes: what a user owns, with everything asked for, the state it is in and what it has used.
+/*
+ * Sandboxes: what a user owns, with everything asked for, the state it is in and what it has used.
+ * Threads: any but loops.
  */
 #pragma once
 #include "store/store.h"
@@ -48,15 +50,16 @@ struct sandbox_record {
     const char *id;
     struct store_owner owner;
     const char *key_id; // by which it was made
+    const char *node;   // that has its box and files; put with NULL: this one
 
-    // As asked for. SANDBOX_ABOUT
+    // As asked for. SANDBOX_PART_ABOUT
     const char *name;
     const char *description;
     const char *metadata; // JSON
     // As asked for, never changed.
     const char *scopes;       // JSON
-    const char *dependencies; // JSON
-    const char *packages;     // JSON
+    const char *dependencies; // JSON; nobody writes it yet
+    const char *packages;     // likewise
     const char *asked;        // JSON: what a front says back word for word (sizes, durations)
     enum sandbox_mode mode;
     const char *runtime;
@@ -70,18 +73,18 @@ struct sandbox_record {
     const char *home;
     const char *working_directory;
 
-    // SANDBOX_LIMITS; 0: none
+    // SANDBOX_PART_LIMITS; 0: none
     int64_t memory_bytes;
     int64_t cpu_millicores;
     int64_t disk_bytes;
     int64_t max_processes;
-    // SANDBOX_ENV
+    // SANDBOX_PART_ENV
     const char *env; // packed texts, never NULL
-    // SANDBOX_NETWORK
+    // SANDBOX_PART_NETWORK
     bool has_network;
-    int64_t port; // 0: none
+    int64_t port; // 0: none; nobody writes it yet
 
-    // SANDBOX_DEADLINES; timeouts of 0: never
+    // SANDBOX_PART_DEADLINES; timeouts of 0: never
     int64_t idle_timeout_ms;
     int64_t execution_timeout_ms;
     int64_t paused_timeout_ms;
@@ -90,21 +93,21 @@ struct sandbox_record {
     int64_t expires_at; // fixed end of its time
     int64_t
         keep_ms; // how long its records and streams are kept once they are of the past; 0: the server's
-    int64_t deadline_at; // when somebody must look after it next
 
-    // SANDBOX_STATE
+    // SANDBOX_PART_STATE
     enum sandbox_state state;
     const char *reason; // a word: why it is in this state
     const char *error;  // a sentence, of a failed one
     int64_t exit_code;  // NO_EXIT_CODE until it has one
     int64_t started_at, paused_at, ended_at, deleted_at;
-    // SANDBOX_BOX
+    // SANDBOX_PART_BOX
     int64_t box_slot;    // SANDBOX_NO_SLOT: has no box
     const char *scratch; // where its files are
 
-    // Counted by store_execution_add and store_usage_add; updates leave them alone.
+    // Counted by store_execution_add, store_event_add and store_usage_add; updates leave them alone.
     int64_t execution_count; // executions, without jobs
     int64_t process_count;   // executions and jobs
+    int64_t event_count;     // the number of the last event
     int64_t cpu_ms;
     int64_t memory_mib_ms; // MiB × ms: the integral of memory in use over time
     int64_t egress_bytes;
@@ -177,7 +180,7 @@ void sandbox_list_clear(struct sandbox_list *list);
 int store_sandbox_list(struct store *store, const struct sandbox_filter *filter,
                        struct sandbox_list *out, struct error *err);
 
-/* All that had not ended, oldest first: what a server that starts must look for. Not paged. */
+/* All of this node that had not ended, oldest first: what a server that starts must look for. Not paged. */
 int store_sandbox_list_alive(struct store *store, struct sandbox_list *out, struct error *err);
 
 /* How many of the owner's there are in each state. */
@@ -185,7 +188,7 @@ int store_sandbox_count(struct store *store, const struct store_owner *owner,
                         int64_t counts[SANDBOX_STATES], struct error *err);
 
 /*
- * Forgets up to `limit` sandboxes that ended longer ago than they are kept (keep_ms where a record says nothing else), with
+ * Forgets up to `limit` sandboxes of this node that ended longer ago than they are kept (keep_ms where a record says nothing else), with
  * their executions and events. Those whose streams are still kept are left for later. *removed is how many went.
  */
 int store_sandbox_purge(struct store *store, int64_t now, int64_t keep_ms, int64_t limit,

@@ -21,6 +21,7 @@ static const struct field fields[] = {
     {"scope", FIELD_TEXT, 0, AT(owner.scope)},
     {"project", FIELD_TEXT, 0, AT(owner.project)},
     {"key_id", FIELD_TEXT, 0, AT(key_id)},
+    {"node", FIELD_NODE, 0, AT(node)},
     {"name", FIELD_TEXT, SNAPSHOT_PART_ABOUT, AT(name)},
     {"tag", FIELD_TEXT, SNAPSHOT_PART_ABOUT, AT(tag)},
     {"description", FIELD_TEXT, SNAPSHOT_PART_ABOUT, AT(description)},
@@ -66,12 +67,7 @@ void snapshot_list_clear(struct snapshot_list *list)
 
 int store_snapshot_put(struct store *store, const struct snapshot_record *record, struct error *err)
 {
-    autocall call = {0};
-
-    if (store_call_begin(store, STORE_DURABLE, &call, err) < 0 ||
-        record_insert(&call, &snapshot_table, record, err) < 0)
-        return -1;
-    return store_call_done(&call, err);
+    return record_put(store, STORE_DURABLE, &snapshot_table, record, err);
 }
 
 int store_snapshot_get(struct store *store, const char *id, struct snapshot_record *out,
@@ -134,16 +130,15 @@ int store_snapshot_take_tag(struct store *store, const struct snapshot_record *r
                                sql_number(record->updated_at),
                                sql_text(record->owner.tenant),
                                sql_text(record->owner.scope)};
-    autocall call = {0};
 
-    if (store_call_begin(store, STORE_DURABLE, &call, err) < 0 ||
-        store_run(&call,
-                  "UPDATE snapshots SET tag = NULL, updated_at = $5 WHERE organisation = $1 AND "
-                  "name = $2 AND tag = $3 "
-                  "AND id <> $4 AND state = 'ready' AND tenant IS $6 AND scope IS $7",
-                  args, ARRAY_SIZE(args), NULL, NULL, NULL, err) < 0)
+    if (store_run_alone(
+            store, STORE_DURABLE,
+            "UPDATE snapshots SET tag = NULL, updated_at = $5 WHERE organisation = $1 AND "
+            "name = $2 AND tag = $3 AND id <> $4 AND state = 'ready' AND "
+            "tenant IS NOT DISTINCT FROM $6 AND scope IS NOT DISTINCT FROM $7",
+            args, ARRAY_SIZE(args), NULL, err) < 0)
         return error_wrap(err, "give snapshot '%s' its tag", record->id);
-    return store_call_done(&call, err);
+    return 0;
 }
 
 static const char *const orders[][2] = {
@@ -166,6 +161,8 @@ int store_snapshot_list(struct store *store, const struct snapshot_filter *filte
     query_where_names(&where, "state", state_names, states);
     if (filter->is_public_only)
         query_where_that(&where, "is_public = 1");
+    if (filter->is_here)
+        query_where_here(&where, store);
     if (record_list(store, &snapshot_table, &where, orders[filter->sort][filter->is_descending],
                     &filter->page, STORE_PAGE_MAX, &rows, err) < 0)
         return -1;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Snapshots: what sandboxes can be started from beside runtimes. All writes but SNAPSHOT_PART_COUNT are durable. */
+/*
+ * Snapshots: what sandboxes can be started from beside runtimes. All writes but SNAPSHOT_PART_COUNT are durable.
+ * Threads: any but loops.
+ */
 #pragma once
 #include "store/store.h"
 
@@ -22,6 +25,7 @@ struct snapshot_record {
     const char *id;
     struct store_owner owner;
     const char *key_id;
+    const char *node;       // where its layers are, or are being built; put with NULL: this one
     const char *parent_id;  // the snapshot its sandbox was made from
     const char *sandbox_id; // what it was taken of; NULL: built
     const char *runtime;    // at the bottom
@@ -91,6 +95,7 @@ struct snapshot_filter {
     struct store_owner owner; // organisation NULL: of all
     const char *sandbox_id;
     bool is_public_only;
+    bool is_here;    // only those of this node
     unsigned states; // 0: ready ones
     enum snapshot_sort sort;
     bool is_descending;

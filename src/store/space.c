@@ -31,28 +31,29 @@ static int take_need(void *data, const struct sql_value *row, size_t n_columns, 
 
 int store_space_get(struct store *store, struct store_space *out, struct error *err)
 {
+    struct sql_value node = sql_text(store_node(store));
     struct store_space found = {0};
-    autocall call = {0};
+    autocall call = {.store = store};
 
-    if (store_call_read(store, &call, err) < 0 ||
-        store_run(
-            &call,
-            "SELECT (SELECT count(*) FROM snapshots WHERE state = 'ready'), (SELECT count(*) FROM "
-            "checkpoints), "
-            "(SELECT count(*) FROM sandboxes WHERE ended_at = 0), (SELECT count(*) FROM streams), "
-            "(SELECT COALESCE(sum(size_bytes), 0) FROM streams)",
-            NULL, 0, take_counts, &found, NULL, err) < 0 ||
+    if (store_call_read(&call, err) < 0 ||
         store_run(&call,
-                  "SELECT need, count(*), sum(size_bytes) FROM (SELECT size_bytes, CASE "
-                  "WHEN EXISTS (SELECT 1 FROM layer_uses, snapshots WHERE layer_uses.layer = "
-                  "layers.name AND snapshots.id = user_id) "
-                  "THEN 0 "
+                  "SELECT (SELECT count(*) FROM snapshots WHERE state = 'ready' AND node = $1), "
+                  "(SELECT count(*) FROM checkpoints WHERE sandbox_id IN (SELECT id FROM sandboxes "
+                  "WHERE node = $1)), "
+                  "(SELECT count(*) FROM sandboxes WHERE ended_at = 0 AND node = $1), "
+                  "(SELECT count(*) FROM streams WHERE node = $1), "
+                  "(SELECT CAST(coalesce(sum(size_bytes), 0) AS BIGINT) FROM streams WHERE node = "
+                  "$1)",
+                  &node, 1, take_counts, &found, NULL, err) < 0 ||
+        store_run(&call,
+                  "SELECT need, count(*), CAST(sum(size_bytes) AS BIGINT) FROM (SELECT size_bytes, "
+                  "CASE WHEN EXISTS (SELECT 1 FROM layer_uses, snapshots WHERE layer_uses.layer = "
+                  "layers.name AND snapshots.id = user_id) THEN 0 "
                   "WHEN EXISTS (SELECT 1 FROM layer_uses, checkpoints WHERE layer_uses.layer = "
-                  "layers.name AND "
-                  "checkpoints.id = user_id) THEN 1 "
+                  "layers.name AND checkpoints.id = user_id) THEN 1 "
                   "WHEN EXISTS (SELECT 1 FROM layer_uses WHERE layer = layers.name) THEN 2 "
-                  "ELSE 3 END AS need FROM layers) AS needs GROUP BY need",
-                  NULL, 0, take_need, &found, NULL, err) < 0)
+                  "ELSE 3 END AS need FROM layers WHERE node = $1) AS needs GROUP BY need",
+                  &node, 1, take_need, &found, NULL, err) < 0)
         return error_wrap(err, "add up what is kept");
     *out = found;
     return 0;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How many of what there are, and what they take, as far as the database knows. */
+/*
+ * How many of what there are on this node, and what they take, as far as the database knows.
+ * Threads: any but loops.
+ */
 #pragma once
 #include "store/store.h"
 

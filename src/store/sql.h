@@ -2,12 +2,13 @@
 /*
  * What a database must be able to do, and the only functions that know which one it is: sql_NAME.c
  * fills them in. Texts are written so that SQLite and PostgreSQL both take them, with parameters
- * $1, $2, … Everything blocks. A database may be used by many threads, a connection by one at a
- * time.
+ * $1, $2, … Everything blocks.
+ * Threads: any but loops; a connection by one at a time.
  */
 #pragma once
 #include "base/auto.h"
 #include "base/error.h"
+#include "store/reasons.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -62,8 +63,11 @@ int sql_connect_writer(struct sql_database *database, struct sql **out, struct e
 void sql_disconnect(struct sql *sql);
 
 /*
- * Writers wait for each other at SQL_BEGIN. A failed SQL_COMMIT has rolled back, but for one case:
- * where the disk fails to take a durable one, it may be there or not after a power cut.
+ * A transaction for writing is serializable: as if it ran alone. Where another writer is in the way
+ * for longer than is worth waiting for, any step but SQL_ROLLBACK, and any sql_run in it, fails with
+ * the reason STORE_RETRY; whoever began it rolls back and may begin again at once. A failed
+ * SQL_COMMIT has rolled back, unless its reason is STORE_LOST: then it may have happened, or, where
+ * the disk failed to take a durable one, be gone after a power cut.
  */
 int sql_transaction(struct sql *sql, enum sql_step step, struct error *err);
 

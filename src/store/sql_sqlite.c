@@ -17,9 +17,15 @@
 
 #define FILE_NAME "burrow.db"
 #define APPLICATION_ID 0x42757277 // in the file's header: "Burw"
-#define BUSY_MS 10000             // other processes, such as a key being made, are quick
-#define TIDY_PAGES 4000           // 16 MiB of log: copy back
-#define CROWDED_PAGES 16384       // 64 MiB of log: make readers wait so that it can begin anew
+#define BUSY_MS                                                                                    \
+    2000 // other processes, such as a key being made, are quick; then the transaction is begun again
+#define TIDY_PAGES 4000     // 16 MiB of log: copy back
+#define CROWDED_PAGES 16384 // 64 MiB of log: make readers wait so that it can begin anew
+
+static bool is_busy(int code)
+{
+    return (code & 0xff) == SQLITE_BUSY || (code & 0xff) == SQLITE_LOCKED;
+}
 
 static enum error_kind kind_of(int code, int sys)
 {
@@ -72,7 +78,7 @@ int sqlite_error(struct error *err, const struct sql *sql, int code, const char 
               sqlite3_errmsg(sql->handle), sys ? ": " : "", sys ? strerror(sys) : "",
               way_out(kind, code));
     err->sys = sys;
-    return -1;
+    return is_busy(code) ? error_about(err, "database", STORE_RETRY) : -1;
 }
 
 int sqlite_script(struct sql *sql, const char *text, struct error *err)
@@ -373,9 +379,10 @@ static int sync_log(struct sql_database *database, struct error *err)
     autofree char *path = xasprintf("%s-wal", database->path);
     autofd fd = open(path, O_RDONLY | O_CLOEXEC);
 
-    if (fd < 0 || fdatasync(fd) < 0)
-        return error_sys(err, "bring database '%s' to the disk", database->path);
-    return 0;
+    if (fd >= 0 && fdatasync(fd) == 0)
+        return 0;
+    error_sys(err, "bring database '%s' to the disk", database->path);
+    return error_about(err, "database", STORE_LOST);
 }
 
 static int commit(struct sql *sql, struct error *err)

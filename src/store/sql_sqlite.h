@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What sql_sqlite.c and sql_sqlite_run.c share. */
+/*
+ * What sql_sqlite.c and sql_sqlite_run.c share.
+ * Threads: any but loops; a connection by one at a time.
+ */
 #pragma once
 #include "store/sql.h"
 
@@ -22,7 +25,7 @@ struct sql_database {
 };
 
 #define STATEMENTS 128
-#define STATEMENT_ARGS 64
+#define STATEMENT_ARGS 80
 
 struct statement {
     uint64_t used; // when, on the connection's count of runs

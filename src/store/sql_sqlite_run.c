@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
-#define COLUMNS 64
+#define COLUMNS 80
 
 static uint64_t hash_of(const char *text)
 {

@@ -14,10 +14,11 @@
 // store.
 struct connection {
     struct store *store;
-    struct sql *sql; // for reading; NULL until it is needed
-    bool is_open;    // a transaction of the caller, on the store's writer
-    bool is_in_call; // one of a single call, likewise
-    bool is_broken;  // in which something has failed
+    struct sql *sql;       // for reading; NULL until it is needed
+    bool is_open;          // a transaction of the caller, on the store's writer
+    bool is_in_call;       // one of a single call, likewise
+    bool is_broken;        // in which something has failed
+    const char *broken_by; // the reason of that
     struct connection *next, **link;
 };
 
@@ -174,6 +175,22 @@ int store_connection(struct store *store, struct sql **out, struct error *err)
     return get_reader(store, connection, out, err);
 }
 
+bool store_is_retry(const struct error *err)
+{
+    return err->reason && strcmp(err->reason, STORE_RETRY) == 0;
+}
+
+bool store_is_lost(const struct error *err)
+{
+    return err->reason && strcmp(err->reason, STORE_LOST) == 0;
+}
+
+// The only place that decides on it.
+static bool is_worth_another(unsigned *attempts, int result, const struct error *err)
+{
+    return result < 0 && store_is_retry(err) && ++*attempts < STORE_ATTEMPTS;
+}
+
 static enum sql_step begin_of(enum store_durability durability)
 {
     return durability == STORE_DURABLE ? SQL_BEGIN_DURABLE : SQL_BEGIN;
@@ -191,8 +208,15 @@ int store_begin(struct store *store, enum store_durability durability,
         return -1;
     connection->is_open = true;
     connection->is_broken = false;
+    connection->broken_by = NULL;
     out->store = store;
     return 0;
+}
+
+bool store_again(struct store_transaction *transaction, int result, const struct error *err)
+{
+    store_rollback(transaction);
+    return is_worth_another(&transaction->attempts, result, err);
 }
 
 int store_commit(struct store_transaction *transaction, struct error *err)
@@ -201,9 +225,11 @@ int store_commit(struct store_transaction *transaction, struct error *err)
 
     assert(connection && connection->is_open);
     if (connection->is_broken) {
+        const char *reason = connection->broken_by;
         store_rollback(transaction);
-        return error_set(err, ERROR_CONFLICT,
-                         "a step of the transaction has failed, so all of it is undone");
+        error_set(err, ERROR_CONFLICT,
+                  "a step of the transaction has failed, so all of it is undone");
+        return error_about(err, NULL, reason);
     }
     struct store *store = transaction->store;
     connection->is_open = false;
@@ -225,30 +251,33 @@ void store_rollback(struct store_transaction *transaction)
     (void)sql_transaction(store->writer, SQL_ROLLBACK, &ignored);
 }
 
-int store_call_begin(struct store *store, enum store_durability durability, struct store_call *out,
-                     struct error *err)
+int store_call_begin(struct store_call *call, enum store_durability durability, struct error *err)
 {
+    struct store *store = call->store;
     struct connection *connection = NULL;
 
     if (get_connection(store, &connection, err) < 0)
         return -1;
-    if (!connection->is_open && sql_transaction(store->writer, begin_of(durability), err) < 0)
+    call->is_inside = connection->is_open;
+    if (!call->is_inside && sql_transaction(store->writer, begin_of(durability), err) < 0)
         return -1;
-    *out = (struct store_call){store, store->writer, !connection->is_open};
-    connection->is_in_call = out->is_own;
+    call->sql = store->writer;
+    call->is_own = connection->is_in_call = !call->is_inside;
     return 0;
 }
 
-int store_call_read(struct store *store, struct store_call *out, struct error *err)
+int store_call_read(struct store_call *call, struct error *err)
 {
+    struct store *store = call->store;
     struct connection *connection = NULL;
-    struct sql *sql = NULL;
 
-    if (get_connection(store, &connection, err) < 0 || get_reader(store, connection, &sql, err) < 0)
+    if (get_connection(store, &connection, err) < 0 ||
+        get_reader(store, connection, &call->sql, err) < 0)
         return -1;
-    if (!connection->is_open && sql_transaction(sql, SQL_BEGIN_READ, err) < 0)
+    call->is_inside = connection->is_open;
+    if (!call->is_inside && sql_transaction(call->sql, SQL_BEGIN_READ, err) < 0)
         return -1;
-    *out = (struct store_call){store, sql, !connection->is_open};
+    call->is_own = !call->is_inside;
     return 0;
 }
 
@@ -269,6 +298,12 @@ int store_call_done(struct store_call *call, struct error *err)
     return is_own ? sql_transaction(call->sql, SQL_COMMIT, err) : 0;
 }
 
+bool store_call_again(struct store_call *call, int result, const struct error *err)
+{
+    store_call_clear(call);
+    return !call->is_inside && is_worth_another(&call->attempts, result, err);
+}
+
 void store_call_clear(struct store_call *call)
 {
     struct error ignored;
@@ -286,7 +321,25 @@ int store_run(struct store_call *call, const char *text, const struct sql_value 
         return 0;
     struct connection *connection = pthread_getspecific(call->store->key);
     connection->is_broken = true;
+    connection->broken_by = err->reason;
     return -1;
+}
+
+int store_run_alone(struct store *store, enum store_durability durability, const char *text,
+                    const struct sql_value *args, size_t n_args, int64_t *changed,
+                    struct error *err)
+{
+    autocall call = {.store = store};
+    int result;
+
+    do
+        result = store_call_begin(&call, durability, err) < 0 ||
+                         store_run(&call, text, args, n_args, NULL, NULL, changed, err) < 0 ||
+                         store_call_done(&call, err) < 0
+                     ? -1
+                     : 0;
+    while (store_call_again(&call, result, err));
+    return result;
 }
 
 int store_take_number(void *data, const struct sql_value *row, size_t n_columns, struct error *err)

@@ -12,11 +12,15 @@
  * milliseconds since 1970, 0 for never.
  *
  * Errors: NOT_FOUND with the record's noun, CONFLICT (already there, or not in this state), LIMIT
- * (disk full), UNAVAILABLE (another process holds the database for too long), SYSTEM.
+ * (disk full), UNAVAILABLE (another process holds the database for too long), SYSTEM; and the two
+ * reasons below, whatever the kind.
+ *
+ * Threads: any but loops.
  */
 #pragma once
 #include "base/auto.h"
 #include "base/error.h"
+#include "store/reasons.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -45,25 +49,47 @@ enum store_durability {
 };
 
 /*
- * Several calls of this thread as one: all or nothing.
+ * Several calls of this thread as one: all or nothing, and as if nobody else wrote meanwhile.
  *
  *     autotransaction together = {0};
- *     if (store_begin(store, STORE_DURABLE, &together, err) < 0 || store_sandbox_put(...) < 0 ||
- * ...) return -1; // rolled back return store_commit(&together, err);
+ *     int result;
+ *     do
+ *         result = put_both(store, &together, …, err); // store_begin, calls, store_commit
+ *     while (store_again(&together, result, err));
  *
- * Other writers wait meanwhile: nothing slow belongs in between. Its durability counts for all
- * calls in it; outside of one, each call is a transaction of its own with the durability its header
- * names (STORE_FAST where it does not). NOT_FOUND, and the CONFLICT of an expected state, leave it
- * usable; after any other failure it can only be rolled back, and store_commit says so.
+ * Isolation: what it reads is what is there when it commits, as if transactions ran one after the
+ * other. Reads outside of one see what is committed, each call one moment of it.
+ *
+ * Retry: where another writer was in the way (a lock held for too long, a deadlock, a conflict of
+ * what two have read and written), any step and the commit can fail with the reason STORE_RETRY.
+ * Nothing of it is kept then. store_again rolls back and says whether to do all of it once more, at
+ * most STORE_ATTEMPTS times. So what stands between begin and commit can run twice: it changes
+ * nothing but the store and its own results, which it makes anew. Single calls outside of a
+ * transaction are done again by the store itself.
+ *
+ * Lost: a commit whose outcome nobody knows (the connection broke, the disk would not say) fails
+ * with the reason STORE_LOST. It is never run again by itself: what it wrote may be there.
+ *
+ * With SQLite writers wait for each other: nothing slow belongs in between. Its durability counts
+ * for all calls in it; outside of one, each call is a transaction of its own with the durability
+ * its header names (STORE_FAST where it does not). NOT_FOUND, and the CONFLICT of an expected
+ * state, leave it usable; after any other failure it can only be rolled back, and store_commit says
+ * so.
  */
+#define STORE_ATTEMPTS 5
 struct store_transaction {
     struct store *store; // NULL: ended
+    unsigned attempts;
 };
 int store_begin(struct store *store, enum store_durability durability,
                 struct store_transaction *out, struct error *err);
 int store_commit(struct store_transaction *transaction, struct error *err);
 void store_rollback(struct store_transaction *transaction);
+bool store_again(struct store_transaction *transaction, int result, const struct error *err);
 #define autotransaction __attribute__((cleanup(store_rollback))) struct store_transaction
+
+bool store_is_retry(const struct error *err);
+bool store_is_lost(const struct error *err);
 
 /* Whose a row is. Organisation is never NULL; the others may be. As a filter, NULL matches all. */
 struct store_owner {

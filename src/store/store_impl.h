@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the store share and nobody else sees: this thread's connection, and writing
- * through it. */
+/*
+ * What the files of the store share and nobody else sees: this thread's connection, and writing
+ * through it.
+ * Threads: any but loops; a store_call is its thread's.
+ */
 #pragma once
 #include "base/embedded.h"
 #include "base/id.h"
@@ -12,23 +15,38 @@ int store_connection(struct store *store, struct sql **out, struct error *err);
 
 /*
  * A transaction around one call: does nothing where the thread is in one already, which then takes
- * the call in. Ended by store_call_done, or rolled back by its cleanup.
+ * the call in, and is the one to be run again. Ended by store_call_done, or rolled back by
+ * store_call_again and by its cleanup.
+ *
+ *     autocall call = {.store = store};
+ *     int result;
+ *     do
+ *         result = put(&call, …, err); // store_call_begin, store_run …, store_call_done
+ *     while (store_call_again(&call, result, err));
  */
 struct store_call {
     struct store *store;
     struct sql *sql;
-    bool is_own; // this call's, not one around it
+    bool is_own;    // a transaction of this call's is open
+    bool is_inside; // of one around it
+    unsigned attempts;
 };
-int store_call_begin(struct store *store, enum store_durability durability, struct store_call *out,
-                     struct error *err);
-int store_call_read(struct store *store, struct store_call *out, struct error *err);
+int store_call_begin(struct store_call *call, enum store_durability durability, struct error *err);
+int store_call_read(struct store_call *call, struct error *err);
 int store_call_done(struct store_call *call, struct error *err);
+/* Whether to do it once more, since it failed with STORE_RETRY. */
+bool store_call_again(struct store_call *call, int result, const struct error *err);
 void store_call_clear(struct store_call *call);
 #define autocall __attribute__((cleanup(store_call_clear))) struct store_call
 
 /* sql_run on the call's connection; a failure marks the transaction around it as beyond commit. */
 int store_run(struct store_call *call, const char *text, const struct sql_value *args,
               size_t n_args, sql_on_row on_row, void *data, int64_t *changed, struct error *err);
+
+/* A call of one statement without rows; *changed may be NULL. */
+int store_run_alone(struct store *store, enum store_durability durability, const char *text,
+                    const struct sql_value *args, size_t n_args, int64_t *changed,
+                    struct error *err);
 
 /* An on_row for a single number: data is an int64_t. */
 int store_take_number(void *data, const struct sql_value *row, size_t n_columns, struct error *err);

@@ -20,6 +20,7 @@ static const struct field fields[] = {
     {"state", FIELD_NAME, STREAM_PART_STATE, AT(state), state_names},
     {"sandbox_id", FIELD_TEXT, STREAM_PART_PLACE, AT(sandbox_id)},
     {"execution_id", FIELD_TEXT, STREAM_PART_PLACE, AT(execution_id)},
+    {"node", FIELD_NODE, 0, AT(node)},
     {"organisation", FIELD_TEXT, 0, AT(owner.organisation)},
     {"tenant", FIELD_TEXT, 0, AT(owner.tenant)},
     {"scope", FIELD_TEXT, 0, AT(owner.scope)},
@@ -69,20 +70,30 @@ static int put_label(struct store_call *call, const char *id, const struct strea
     return 0;
 }
 
+static int put_once(struct store_call *call, const struct stream_record *record,
+                    const struct stream_label *labels, size_t n_labels, struct error *err)
+{
+    if (store_call_begin(call, STORE_FAST, err) < 0 ||
+        record_insert(call, &stream_table, record, err) < 0)
+        return -1;
+    for (size_t i = 0; i < n_labels; i++)
+        if (put_label(call, record->id, &labels[i], err) < 0)
+            return -1;
+    return store_call_done(call, err);
+}
+
 int store_stream_put(struct store *store, const struct stream_record *record,
                      const struct stream_label *labels, size_t n_labels, struct error *err)
 {
-    autocall call = {0};
+    autocall call = {.store = store};
+    int result;
 
     if (n_labels > STREAM_LABELS_MAX)
         return error_set(err, ERROR_LIMIT, "a stream has at most %d labels", STREAM_LABELS_MAX);
-    if (store_call_begin(store, STORE_FAST, &call, err) < 0 ||
-        record_insert(&call, &stream_table, record, err) < 0)
-        return -1;
-    for (size_t i = 0; i < n_labels; i++)
-        if (put_label(&call, record->id, &labels[i], err) < 0)
-            return -1;
-    return store_call_done(&call, err);
+    do
+        result = put_once(&call, record, labels, n_labels, err);
+    while (store_call_again(&call, result, err));
+    return result;
 }
 
 int store_stream_get(struct store *store, const char *id, struct stream_record *out,
@@ -101,16 +112,12 @@ int store_stream_update(struct store *store, const struct stream_record *record,
 int store_stream_remove(struct store *store, const char *id, struct error *err)
 {
     struct sql_value arg = sql_text(id);
-    autocall call = {0};
     int64_t removed = 0;
 
-    if (store_call_begin(store, STORE_FAST, &call, err) < 0 ||
-        store_run(&call, "DELETE FROM streams WHERE id = $1", &arg, 1, NULL, NULL, &removed, err) <
-            0)
+    if (store_run_alone(store, STORE_FAST, "DELETE FROM streams WHERE id = $1", &arg, 1, &removed,
+                        err) < 0)
         return error_wrap(err, "remove stream '%s'", id);
-    if (removed == 0)
-        return record_missing(&stream_table, id, err);
-    return store_call_done(&call, err);
+    return removed ? 0 : record_missing(&stream_table, id, err);
 }
 
 static const char *const orders[][2] = {
@@ -153,20 +160,6 @@ int store_stream_list(struct store *store, const struct stream_filter *filter,
     return 0;
 }
 
-int store_stream_list_open(struct store *store, struct stream_list *out, struct error *err)
-{
-    struct record_rows rows;
-    struct query tail;
-
-    query_init(&tail);
-    query_where_that(&tail, "completed_at = 0");
-    query_add(&tail, " ORDER BY created_at, id");
-    if (record_list_all(store, &stream_table, &tail, &rows, err) < 0)
-        return -1;
-    *out = (struct stream_list){rows.rows, rows.count, rows.total};
-    return 0;
-}
-
 int store_stream_list_expired(struct store *store, int64_t now, int64_t limit,
                               struct stream_list *out, struct error *err)
 {
@@ -176,6 +169,7 @@ int store_stream_list_expired(struct store *store, int64_t now, int64_t limit,
     query_init(&tail);
     query_where_that(&tail, "expires_at <> 0");
     query_where(&tail, "expires_at <", sql_number(now));
+    query_where_here(&tail, store);
     query_add(&tail, " ORDER BY expires_at, id LIMIT ");
     query_add_value(&tail, sql_number(limit));
     if (record_list_all(store, &stream_table, &tail, &rows, err) < 0)
@@ -188,12 +182,11 @@ int store_stream_expire(struct store *store, const char *sandbox_id, int64_t exp
                         struct error *err)
 {
     struct sql_value args[] = {sql_text(sandbox_id), sql_number(expires_at)};
-    autocall call = {0};
 
-    if (store_call_begin(store, STORE_FAST, &call, err) < 0 ||
-        store_run(&call,
-                  "UPDATE streams SET expires_at = $2 WHERE sandbox_id = $1 AND state = 'complete'",
-                  args, ARRAY_SIZE(args), NULL, NULL, NULL, err) < 0)
+    if (store_run_alone(
+            store, STORE_FAST,
+            "UPDATE streams SET expires_at = $2 WHERE sandbox_id = $1 AND state = 'complete'", args,
+            ARRAY_SIZE(args), NULL, err) < 0)
         return error_wrap(err, "let the streams of sandbox '%s' expire", sandbox_id);
-    return store_call_done(&call, err);
+    return 0;
 }

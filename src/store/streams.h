@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Streams: where the bytes of an output or of a user's own stream are kept, and whether more will
- * come. */
+/*
+ * Streams: where the bytes of an output or of a user's own stream are kept, and whether more will
+ * come.
+ * Threads: any but loops.
+ */
 #pragma once
 #include "store/store.h"
 
@@ -27,6 +30,7 @@ struct stream_record {
     const char *id;
     const char *sandbox_id;   // NULL: a stream of its own
     const char *execution_id; // likewise
+    const char *node;         // in whose spool its file is; put with NULL: this one's
     struct store_owner owner;
     enum stream_kind kind;
     const char *name;
@@ -110,10 +114,7 @@ void stream_list_clear(struct stream_list *list);
 int store_stream_list(struct store *store, const struct stream_filter *filter,
                       struct stream_list *out, struct error *err);
 
-/* All that were not complete, oldest first. Not paged. */
-int store_stream_list_open(struct store *store, struct stream_list *out, struct error *err);
-
-/* Up to `limit` whose time was up before `now`, longest first. */
+/* Up to `limit` of this node whose time was up before `now`, longest first. */
 int store_stream_list_expired(struct store *store, int64_t now, int64_t limit,
                               struct stream_list *out, struct error *err);
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tables of fields of all records, for those that need another one's. Private to the store. */
+/*
+ * The tables of fields of all records, for those that need another one's. Private to the store.
+ * Threads: plain values.
+ */
 #pragma once
 #include "store/record.h"
 

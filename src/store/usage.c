@@ -74,19 +74,29 @@ static int charge_sandbox(struct store_call *call, const struct usage_sample *sa
         args, ARRAY_SIZE(args), take_payer, payer, NULL, err);
 }
 
-int store_usage_add(struct store *store, const struct usage_sample *sample, struct error *err)
+static int add_once(struct store_call *call, const struct usage_sample *sample, struct error *err)
 {
     struct payer payer = {0};
-    autocall call = {0};
 
-    if (store_call_begin(store, STORE_FAST, &call, err) < 0 ||
-        charge_sandbox(&call, sample, &payer, err) < 0)
+    if (store_call_begin(call, STORE_FAST, err) < 0 ||
+        charge_sandbox(call, sample, &payer, err) < 0)
         return error_wrap(err, "count usage of sandbox '%s'", sample->sandbox_id);
     if (!payer.is_found)
         return record_missing(&sandbox_table, sample->sandbox_id, err);
-    if (usage_count(&call, payer.organisation, payer.project, sample->now, &sample->more, err) < 0)
+    if (usage_count(call, payer.organisation, payer.project, sample->now, &sample->more, err) < 0)
         return -1;
-    return store_call_done(&call, err);
+    return store_call_done(call, err);
+}
+
+int store_usage_add(struct store *store, const struct usage_sample *sample, struct error *err)
+{
+    autocall call = {.store = store};
+    int result;
+
+    do
+        result = add_once(&call, sample, err);
+    while (store_call_again(&call, result, err));
+    return result;
 }
 
 static int take_total(void *data, const struct sql_value *row, size_t n_columns, struct error *err)
@@ -124,11 +134,9 @@ int store_usage_sum(struct store *store, const struct store_owner *owner, int64_
 int store_usage_purge(struct store *store, int64_t before, int64_t *removed, struct error *err)
 {
     struct sql_value arg = sql_number(before);
-    autocall call = {0};
 
-    if (store_call_begin(store, STORE_FAST, &call, err) < 0 ||
-        store_run(&call, "DELETE FROM usage WHERE minute_at < $1", &arg, 1, NULL, NULL, removed,
-                  err) < 0)
+    if (store_run_alone(store, STORE_FAST, "DELETE FROM usage WHERE minute_at < $1", &arg, 1,
+                        removed, err) < 0)
         return error_wrap(err, "forget old usage");
-    return store_call_done(&call, err);
+    return 0;
 }

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What sandboxes have used: added up in the sandbox itself, and by the minute for their
- * organisation. */
+/*
+ * What sandboxes have used: added up in the sandbox itself, and by the minute for their
+ * organisation.
+ * Threads: any but loops.
+ */
 #pragma once
 #include "store/store.h"
 

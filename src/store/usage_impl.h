@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Counting for an organisation. Private to the store. */
+/*
+ * Counting for an organisation. Private to the store.
+ * Threads: any but loops; a store_call is its thread's.
+ */
 #pragma once
 #include "store/store_impl.h"
 #include "store/usage.h"

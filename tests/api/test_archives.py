@@ -76,6 +76,7 @@ def test_links_are_packed_as_links(sandbox, api):
         members = {clean(info.name): info for info in archive.getmembers()}
         assert members["l"].issym() and members["l"].linkname == "f"
         assert members["abs"].issym() and members["abs"].linkname == "/etc/passwd"
+        assert {archive.extractfile(members[name]).read() for name in ("f", "hard")} == {b"x\n"}
         assert b"root" not in b"".join(archive.extractfile(info).read() for info in members.values() if info.isfile())
 
 
@@ -203,8 +204,7 @@ def test_devices_and_pipes_are_not_made(sandbox, api, kind):
 
 def test_set_user_id_bits_give_nobody_rights(sandbox, api):
     upload(api, sandbox, tar_of(member("suid", b"#!/bin/sh\nid -u\n", 0o6755)))
-    mode = sandbox.output("stat -c %a in/suid 2>/dev/null || echo 755").strip()
-    assert mode in ("755", "6755", "4755", "2755")  # boxes mount nosuid; no capability comes with it
+    assert sandbox.output("stat -c %a in/suid").strip() == "755"
 
 
 def test_marks_of_the_overlay_do_not_survive(sandbox, api):
@@ -213,21 +213,25 @@ def test_marks_of_the_overlay_do_not_survive(sandbox, api):
                   member(".wh.f", b""), member(".wh..wh..opq", b""))
     upload(api, sandbox, body)
     marks = sandbox.sh("python3 -c \"import os; print([n for n in os.listxattr('in/f') if not n.startswith('user.')])\"")
-    assert marks.stdout in (b"[]\n", b"")
+    assert marks.stdout == b"[]\n", marks
 
 
 @pytest.mark.parametrize("name", ["new\nline", "tab\tname", "a" * 255, "ctrl\x01", "-rf", "*", "%2e%2e"])
 def test_odd_names_are_names(sandbox, api, name):
     answer = upload(api, sandbox, tar_of(member(name, b"odd")))
-    assert answer.status in (200, 400)
-    if answer.status == 200:
-        assert sandbox.read(f"in/{name}").body == b"odd"
+    assert answer.status == 200, str(answer)
+    assert sandbox.read(f"in/{name}").body == b"odd"
 
 
-@pytest.mark.parametrize("name", ["a" * 256, "/".join(["b" * 200] * 25), "", ".", ".."])
-def test_impossible_names_are_refused_or_skipped(sandbox, api, name):
-    assert upload(api, sandbox, tar_of(member(name, b"x"))).status in (200, 400)
-    assert sandbox.run("true").exit_code == 0
+@pytest.mark.parametrize("name", ["a" * 256, "", ".", ".."])
+def test_impossible_names_are_refused(sandbox, api, name):
+    check_error(upload(api, sandbox, tar_of(member(name, b"x"))), 400, "INVALID_ARGUMENT")
+    assert names_in(sandbox) == []
+
+
+def test_a_path_longer_than_the_kernel_takes_is_unpacked_part_by_part(sandbox, api):
+    assert upload(api, sandbox, tar_of(member("/".join(["b" * 200] * 25), b"deep"))).status == 200
+    assert sandbox.output("find in -type f -execdir cat '{}' ';'") == "deep"
 
 
 def test_duplicates_end_with_the_last(sandbox, api):
@@ -239,8 +243,8 @@ def test_a_sparse_exabyte_is_refused(sandbox, api):
     header = member("huge", pax_headers={"GNU.sparse.major": "1", "GNU.sparse.minor": "0", "GNU.sparse.name": "huge",
                                          "GNU.sparse.realsize": str(1 << 60)})
     answer = upload(api, sandbox, tar_of((header[0], b"")))
-    assert answer.status in (200, 400, 413, 429), str(answer)
-    assert sandbox.output("du -sk . | cut -f1").strip() < "9999"
+    check_error(answer, 400, "INVALID_ARGUMENT")
+    assert int(sandbox.output("du -sk . | cut -f1")) < 9999
     assert sandbox.run("true").exit_code == 0
 
 
@@ -262,11 +266,10 @@ def test_bombs_in_bombs_stay_packed(sandbox, api):
     assert len(names_in(sandbox)) == 10
 
 
-def test_twenty_thousand_entries_are_unpacked_or_refused(sandbox, api):
+def test_twenty_thousand_entries_are_unpacked(sandbox, api):
     answer = upload(api, sandbox, tar_of(*[member(f"d{n % 100}/{n}") for n in range(20000)]))
-    assert answer.status in (200, 400, 413, 429)
-    if answer.status == 200:
-        assert sandbox.output("find in -type f | wc -l").strip() == "20000"
+    assert answer.status == 200, str(answer)
+    assert sandbox.output("find in -type f | wc -l").strip() == "20000"
 
 
 # ---- refusals ----

@@ -84,7 +84,7 @@ def test_what_a_command_wrote_can_be_read(sandbox):
 def test_files_of_the_runtime_can_be_read_and_changed_for_oneself(sandbox, shared):
     assert b"bookworm" in sandbox.read("/etc/os-release").body
     sandbox.sh("echo mine >>/etc/os-release")
-    assert sandbox.read("/etc/os-release").body.endswith(b"mine\n") or b"bookworm" in sandbox.read("/etc/os-release").body
+    assert sandbox.read("/etc/os-release").body.endswith(b"mine\n")
     assert not shared.read("/etc/os-release").body.endswith(b"mine\n")
 
 
@@ -140,7 +140,7 @@ def test_writing_through_a_link_stays_in_the_sandbox(sandbox, api, tmp_path):
 @pytest.mark.parametrize("path", ["../../../../../../../../etc/os-release", "/../../../etc/os-release", "../agentuity/../../etc/os-release"])
 def test_dots_end_at_the_root_of_the_sandbox(sandbox, path):
     answer = sandbox.read(path)
-    assert answer.status == 400 or b"bookworm" in answer.body
+    assert answer.status == 200 and b"bookworm" in answer.body, str(answer)
 
 
 @pytest.mark.parametrize("make, path", [
@@ -151,7 +151,7 @@ def test_dots_end_at_the_root_of_the_sandbox(sandbox, path):
 def test_special_and_endless_files_are_refused_in_time(sandbox, make, path):
     sandbox.sh(make)
     answer = sandbox.read(path)
-    assert 400 <= answer.status < 500 or answer.status == 200 and len(answer.body) < 1 << 20, str(answer)
+    assert 400 <= answer.status < 500, str(answer)
     assert sandbox.run("true").exit_code == 0
 
 
@@ -212,7 +212,7 @@ def test_what_cannot_be_listed_is_refused(sandbox, api):
     check_error(listing(api, sandbox, "nowhere"), 404, "FILE_NOT_FOUND")
     sandbox.write_all({"file": "x"})
     answer = listing(api, sandbox, "file")
-    assert answer.status == 400 or [entry["path"] for entry in answer.data["files"]] == ["file"]
+    check_error(answer, 400, "INVALID_ARGUMENT")
 
 
 def test_five_thousand_entries_are_listed(sandbox):

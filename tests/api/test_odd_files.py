@@ -159,8 +159,9 @@ def test_extended_attributes(api, new):
     sandbox = new()
     set_them = "import os; os.chdir('/home/agentuity'); open('f', 'w'); os.mkdir('d')\nfor n in 'fd': os.setxattr(n, 'user.note', b'a\\0b')"
     ran = sandbox.run("python3", "-c", set_them)
-    if ran.exit_code != 0:
-        pytest.skip("guests cannot set attributes here")
+    if ran.exit_code != 0 and b"[Errno 95]" in ran.stderr:  # EOPNOTSUPP
+        pytest.skip("the volume's file system has no attributes of users")
+    assert ran.exit_code == 0, ran
     get_them = "import os; os.chdir('/home/agentuity'); print([os.getxattr(n, 'user.note') for n in 'fd'])"
     before = script(sandbox, get_them)
     assert api.post(f"/sandbox/{sandbox.id}/checkpoint", {"name": "a"}).status == 201

@@ -467,7 +467,7 @@ def test_a_disk_limit_holds_over_a_snapshot(new, sandbox, snap):
     other = new(snapshot=snap(sandbox)["snapshotId"], resources={"disk": "64Mi"})
     assert other.output("stat -c %s big") == "20000000\n"
     ran = other.sh("head -c 200000000 /dev/zero >more")
-    assert ran.exit_code != 0 and b"space" in ran.stderr or b"quota" in ran.stderr.lower()
+    assert ran.exit_code != 0 and (b"space" in ran.stderr or b"quota" in ran.stderr.lower()), ran
     assert other.output("rm more; echo well") == "well\n"
 
 

@@ -121,7 +121,7 @@ def test_reading_can_begin_at_an_offset(api):
     assert api.read(f"/stream/{id}?offset=4") == b"456789"
     assert api.read(f"/stream/{id}?offset=0") == b"0123456789"
     answer = api.get(f"/stream/{id}?offset=11", key=None)
-    assert answer.status == 416 or (answer.status, answer.body) == (200, b"")
+    assert answer.status == 416, str(answer)
     for bad in ("x", "-1", "99999999999999999999999"):
         check_error(api.get(f"/stream/{id}?offset={bad}"), 400, "INVALID_ARGUMENT", "offset")
 

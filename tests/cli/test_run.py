@@ -160,6 +160,28 @@ def test_a_command_that_cannot_run_says_why(burrow, words, code, sentence):
         assert done.stderr.decode() == sentence
 
 
+@pytest.mark.parametrize("first, sentence", [
+    (b"#!/bin/sh\r\necho fine\r\n", "its lines end with CRLF, and there is no interpreter '/bin/sh\\r'; save it with LF line ends"),
+    (b"#! /usr/bin/no-such\x1b[1m -x\n", "its interpreter '/usr/bin/no-such?[1m' is not in the sandbox"),
+    (b"#!/usr/bin/" + b"x" * 100 + b"\n", "its interpreter '/usr/bin/" + "x" * 54 + "' is not in the sandbox"),
+])
+def test_a_script_whose_interpreter_is_missing_says_so(burrow, tmp_path, first, sentence):
+    script = tmp_path / "script.sh"
+    script.write_bytes(first)
+    script.chmod(0o755)
+    for command in ("./script.sh", "script.sh"):
+        done = burrow("--file", f"script.sh:{script}", "--env", "PATH=/usr/bin:/workspace", "--", command)
+        assert (done.stderr.decode(), done.returncode) == (f"burrow: cannot execute '{command}': {sentence}\n", 126)
+
+
+def test_a_runtime_that_is_not_built_is_told_with_its_directory(burrow, data):
+    done = burrow("--runtime", "base", "--", "true")
+    assert done.returncode == 125
+    assert done.stderr.decode() == (
+        f"burrow: runtime 'base:latest' is not built in the data directory '{data}' yet; run 'burrow runtime build base:latest "
+        f"--data {data}' once, or use the runtime host:latest\n")
+
+
 def test_a_signal_becomes_128_and_its_number(burrow):
     assert burrow("--", "sh", "-c", "kill -KILL $$").returncode == 128 + signal.SIGKILL
     assert burrow("--", "sh", "-c", "kill -SEGV $$").returncode == 128 + signal.SIGSEGV

@@ -129,6 +129,36 @@ def test_the_first_start_prints_a_key_once(directory):
     assert entry["usedAt"]
 
 
+def test_a_start_that_fails_makes_no_key(directory):
+    data = directory / "taken"
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with Server(data, "--listen", f"127.0.0.1:{port}") as server:
+            assert server.process.wait(PATIENCE) == 1
+            assert str(port) in server.logs.read_text()
+            assert server.out.read_text() == ""
+    with Server(data) as server:
+        server.ready()
+        [text] = re.findall(r"^ +(brw_[0-9a-z]{52})$", server.out.read_text(), re.M)
+        assert server.status(text) == 200
+    assert len(key(data, "list").stdout.splitlines()) == 2  # with the head
+
+
+def test_a_runtime_that_nobody_knows_is_refused_at_the_start(directory):
+    data = directory / "typo"
+    with Server(data, "--runtime", "bsae") as server:
+        assert server.process.wait(PATIENCE) == 1
+        assert server.logs.read_text() == ("burrow: --runtime: unknown runtime 'bsae:latest'; did you mean 'base:latest'? known: "
+                                           "base:latest, base:bookworm, host:latest\n")
+    assert not data.exists()
+
+
+def test_it_listens_on_localhost(data):
+    with Server(data, "--listen", "localhost:0", BURROW_API_KEY=KEY) as server:
+        server.ready()
+        assert server.status(KEY) == 200
+
+
 def test_a_key_of_the_environment_takes_the_place_of_the_one_before(directory):
     data = directory / "rotated"
     with Server(data, BURROW_API_KEY=KEY) as server:

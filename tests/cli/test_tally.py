@@ -63,3 +63,50 @@ def test_running_out_of_time_is_a_failure(tmp_path):
 
 def test_nothing_but_skips_is_a_failure(tmp_path):
     assert tally(tap(tmp_path, "1..0 # SKIP not here\n")) == ("0 passed, 0 failed, 1 skipped", 1)
+
+
+# ---- known skips ----
+
+TWO_SKIPS = "1..3\nok 1 - a\nok 2 - b on v2 # SKIP no kernel\nok 3 - c on v2 # SKIP no kernel\n"
+
+
+def with_known(tmp_path, known, text):
+    skips = tmp_path / "known"
+    skips.write_text(known)
+    done = subprocess.run([TALLY, "--skips", skips, tap(tmp_path, text)], capture_output=True, text=True)
+    return done.stdout, done.stdout.splitlines()[-1:], done.returncode
+
+
+def test_known_skips_are_skips(tmp_path):
+    _, last, code = with_known(tmp_path, "# why\n\nx: * on v2 | no kernel | always | another machine has it\n", TWO_SKIPS)
+    assert (last, code) == (["1 passed, 0 failed, 2 skipped"], 0)
+
+
+def test_an_unknown_skip_is_a_failure(tmp_path):
+    shown, last, code = with_known(tmp_path, "x: b on v2 | no kernel | always | y\n", TWO_SKIPS)
+    assert (last, code) == (["1 passed, 1 failed, 1 skipped"], 1)
+    assert "FAILED: x: c on v2 (skipped, and not in the list of known skips: no kernel)" in shown
+
+
+def test_a_known_test_that_skips_for_another_reason_is_a_failure(tmp_path):
+    assert with_known(tmp_path, "x: * | no disk | sometimes | y\n", TWO_SKIPS)[1:] == (["1 passed, 2 failed, 0 skipped"], 1)
+
+
+def test_a_program_that_skips_all_of_it_must_be_known_too(tmp_path):
+    assert with_known(tmp_path, "", "1..0 # SKIP not here\n")[1:] == (["0 passed, 1 failed, 0 skipped"], 1)
+
+
+def test_a_line_that_matches_nothing_is_a_failure_unless_it_says_sometimes(tmp_path):
+    shown, last, code = with_known(tmp_path, "x: gone | why | always | y\n", "1..1\nok 1 - a\n")
+    assert (last, code) == (["1 passed, 1 failed, 0 skipped"], 1) and "'x: gone | why' matches nothing" in shown
+    assert with_known(tmp_path, "x: gone | why | sometimes | y\n", "1..1\nok 1 - a\n")[2] == 0
+
+
+def test_no_character_but_the_star_is_special_in_a_list(tmp_path):
+    assert with_known(tmp_path, "x: b [1] | no. | always | y\n", "1..2\nok 1 - a\nok 2 - b [1] # SKIP no.\n")[2] == 0
+    assert with_known(tmp_path, "x: b [1] | no. | sometimes | y\n", "1..2\nok 1 - a\nok 2 - b 1 # SKIP non\n")[2] == 1
+
+
+def test_a_list_with_a_line_that_is_no_entry_is_refused(tmp_path):
+    for line in ("x: b", "x: b | c | often | y", "x: b | c | always | "):
+        assert with_known(tmp_path, line + "\n", "1..1\nok 1 - a\n")[2] != 0

@@ -170,7 +170,7 @@ TEST_MODES(a_missing_knob_is_named_and_nothing_is_left)
     root->knobs[CONTROLLER_MEMORY] = memory;
     closep(&elsewhere);
     CHECK(made < 0 && group == NULL);
-    CHECK(strstr(err.text, "limit box 'b1': open b1/memory."));
+    CHECK(strstr(err.text, "limit sandbox 'b1': open b1/memory."));
     CHECK(strstr(err.text, "No such file or directory"));
     CHECK(!box_exists("b1"));
     CHECK_INT(count_fds(), before);
@@ -185,7 +185,7 @@ TEST_MODES(a_limit_the_kernel_refuses_is_named_and_nothing_is_left)
     int before = count_fds();
 
     CHECK(cgroup_create(root, "b1", &limits, false, OWNER, &group, &err) < 0);
-    CHECK_STR(err.text, "limit box 'b1': write '5000000' to b1/pids.max: Invalid argument");
+    CHECK_STR(err.text, "limit sandbox 'b1': write '5000000' to b1/pids.max: Invalid argument");
     CHECK(!box_exists("b1"));
     CHECK(cgroup_create(root, "../b1", &no_limits, false, OWNER, &group, &err) < 0);
     CHECK_INT(err.kind, ERROR_INVALID);

@@ -157,7 +157,7 @@ TEST(files_go_in_and_out_of_a_box_with_the_users_rights)
     CHECK(files_remove(conv, "usr/bin", FILES_RECURSIVE, &err) < 0);
     CHECK_OK(box_files(box, "nobody", NULL, &nobody, &err), err);
     CHECK(files_stat(nobody, "/", true, NULL, NULL, &err) < 0);
-    CHECK_STR(err.text, "no user 'nobody' in the box's /etc/passwd");
+    CHECK_STR(err.text, "no user 'nobody' in the sandbox's /etc/passwd");
 }
 
 TEST(files_are_served_while_the_guests_are_frozen)

@@ -135,7 +135,7 @@ static void remove_box(struct sandbox *sandbox, struct last_words *words)
         hear_last_words(sandbox, words);
         monitor_unwatch(sandbox->core->monitor, sandbox);
         if (box_end(sandbox->box, &err) < 0)
-            log_error("a box could not be removed whole", F("sandbox", (const char *)sandbox->id),
+            log_error("a sandbox was not removed whole", F("sandbox", (const char *)sandbox->id),
                       F("error", (const char *)err.text));
         sandbox->is_box_over = true;
         box_free(take(sandbox->box));

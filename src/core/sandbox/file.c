@@ -130,7 +130,7 @@ static int list_one(void *data, const struct files_item *item, struct error *err
     struct listing *listing = data;
     struct file_list *list = &listing->list;
     if (strchr(item->path, '/'))
-        return error_set(err, ERROR_GONE, "the box listed what was not asked for");
+        return error_set(err, ERROR_GONE, "the sandbox listed what was not asked for");
     listing->names_bytes += strlen(item->path) + strlen(item->target);
     if (listing->names_bytes > MAX_NAMES_BYTES) {
         (void)error_set(err, ERROR_LIMIT,

@@ -55,7 +55,7 @@ int monitor_watch(struct monitor *monitor, struct sandbox *sandbox, struct error
     sandbox_ref(sandbox);
     if (epoll_ctl(monitor->set, EPOLL_CTL_ADD, box_event_fd(sandbox->box), &event) < 0) {
         sandbox_free(sandbox);
-        return error_sys(err, "listen to the box");
+        return error_sys(err, "listen to the sandbox");
     }
     sandbox->is_watched = true;
     return 0;
@@ -285,7 +285,8 @@ static void tidy(void *data)
     monitor->is_behind = streams >= PURGE_AT_ONCE;
     // Also of boxes that were still dying when the server came.
     if (engine_sweep(core->engine, &err) < 0)
-        log_warn("traces of dead boxes could not be removed", F("error", (const char *)err.text));
+        log_warn("traces of dead sandboxes could not be removed",
+                 F("error", (const char *)err.text));
 }
 
 static void on_tidy(void *data)
@@ -313,7 +314,7 @@ static int prepare(struct monitor *monitor, struct error *err)
 
     monitor->set = epoll_create1(EPOLL_CLOEXEC);
     if (monitor->set < 0)
-        return error_sys(err, "make a set of boxes to listen to");
+        return error_sys(err, "make a set of sandboxes to listen to");
     if (loop_new(&monitor->loop, err) < 0 ||
         loop_watch_new(monitor->loop, monitor->set, on_set_ready, monitor, &monitor->watch, err) <
             0 ||

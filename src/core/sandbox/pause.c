@@ -233,7 +233,7 @@ static void rest(void *data)
         sandbox->record.box_slot = SANDBOX_NO_SLOT;
         (void)pthread_mutex_unlock(&sandbox->lock);
         if (settle(sandbox, false, &event, &err) < 0 && !sandbox_is_in(sandbox, SANDBOX_ENDING)) {
-            log_warn("a sandbox without a box could not be recorded as paused",
+            log_warn("a sandbox without processes could not be recorded as paused",
                      F("sandbox", (const char *)sandbox->id), F("error", (const char *)err.text));
             (void)sandbox_pass(sandbox, STEP_READY, &err); // it gets a box when it is used
         }

@@ -269,7 +269,7 @@ static void fill(void *data)
 
     if (fill_once(pool, &is_full, &err) < 0) {
         if (!atomic_exchange(&pool->has_failed, true))
-            log_warn("boxes could not be made ahead; sandboxes start slower",
+            log_warn("sandboxes could not be made ahead; new ones start slower",
                      F("error", (const char *)err.text));
     } else {
         pool->has_failed = false;

@@ -254,7 +254,7 @@ static int exchange_files(struct sandbox *sandbox, const struct checkpoint_recor
     }
     ending_exchange_files(sandbox, scratch);
     if (sandbox_launch_again(sandbox, &later) < 0)
-        log_warn("a sandbox that went back to a checkpoint gets its box when it is used",
+        log_warn("a sandbox that went back to a checkpoint is started when it is used",
                  F("sandbox", (const char *)sandbox->id), F("error", (const char *)later.text));
     return 0;
 }

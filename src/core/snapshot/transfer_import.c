@@ -209,7 +209,8 @@ static int add_mode(struct importing *importing, const struct files_item *item, 
     return buffer_add_text(&importing->modes, packed, err);
 }
 
-static int add_directory(struct importing *importing, const struct files_item *item, struct error *err)
+static int add_directory(struct importing *importing, const struct files_item *item,
+                         struct error *err)
 {
     autofree char *line = xasprintf("%o %u %u %" PRId64 " %s", item->mode, item->uid, item->gid,
                                     item->mtime_ns, item->path);

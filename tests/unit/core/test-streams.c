@@ -441,8 +441,9 @@ TEST(after_a_restart_commands_go_on_with_their_streams)
     CHECK_OK(stream_open(core, id, &reader, &err), err); // before anybody looks after it
     CHECK_STR(content_of(reader), "before ");
     CHECK(!progress_of(reader).is_complete);
+    struct stream_filter all = {.page = {.limit = 10}};
     autostreams open = {0};
-    CHECK_OK(store_stream_list_open(core->store, &open, &err), err);
+    CHECK_OK(store_stream_list(core->store, &all, &open, &err), err);
     CHECK_INT(open.count, 2);
     struct stream *again[2] = {NULL};
     for (int i = 0; i < 2; i++)
@@ -475,8 +476,9 @@ TEST(a_file_that_a_power_cut_took_is_an_empty_stream)
     stream_free(stream);
     CHECK(unlink(stream_file(id)) == 0);
     core = stream_core_again();
+    struct stream_filter all = {.page = {.limit = 10}};
     autostreams open = {0};
-    CHECK_OK(store_stream_list_open(core->store, &open, &err), err);
+    CHECK_OK(store_stream_list(core->store, &all, &open, &err), err);
     CHECK_OK(streams_reopen(core->streams, &open.rows[0], &stream, &err), err);
     CHECK_STR(content_of(stream), "");
     CHECK_OK(streams_put_end(core->streams, stream, false, NOW, &err), err);

@@ -56,7 +56,7 @@ static int take_data(void *data, const void *bytes, size_t length, struct error 
     return 0;
 }
 
-#define NONSENSE "the box sent an answer about files that makes no sense"
+#define NONSENSE "the sandbox sent an answer about files that makes no sense"
 
 /* An EXPORT answered with this one record is refused before the callback sees it. */
 static void check_record_refused(struct files_item item)
@@ -228,7 +228,7 @@ TEST(a_silent_box_is_waited_for_only_as_long_as_said)
     CHECK_OK(files_set_timeout(liar.conv, 20, &err), err);
     CHECK(files_mkdir(liar.conv, "x", 0700, 0, &err) < 0);
     CHECK_INT(err.kind, ERROR_TIMEOUT);
-    CHECK_STR(err.text, "the box took too long to answer about files");
+    CHECK_STR(err.text, "the sandbox took too long to answer about files");
 }
 
 TEST(a_box_that_ended_is_said_to_be_gone)

@@ -95,7 +95,7 @@ TEST(kernel_files_are_refused_by_name_and_by_link)
         CHECK(unlinkat(rig.fd, "link", 0) == 0);
     }
     CHECK(files_read(rig.conv, "/proc/self/maps", 0, 9, NULL, gather_data, &got, NULL, &err) < 0);
-    CHECK_STR(err.text, "'/proc/self/maps' is a kernel file; use a command in the box for it");
+    CHECK_STR(err.text, "'/proc/self/maps' is a kernel file; use a command in the sandbox for it");
     CHECK_INT(err.kind, ERROR_DENIED);
     CHECK(files_stat(rig.conv, "/proc/self/fd/0", false, NULL, NULL, &err) < 0);
 }
@@ -111,7 +111,7 @@ TEST(a_base_inside_proc_is_refused)
     (void)snprintf(rig.dir, sizeof rig.dir, "/proc/self/fd");
     rig_start(&rig);
     CHECK(files_stat(rig.conv, ".", true, NULL, NULL, &err) < 0);
-    CHECK_STR(err.text, "'/proc/self/fd' is a kernel file; use a command in the box for it");
+    CHECK_STR(err.text, "'/proc/self/fd' is a kernel file; use a command in the sandbox for it");
     rig_stop(&rig);
     memcpy(rig.dir, kept, sizeof kept);
 }

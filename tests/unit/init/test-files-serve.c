@@ -288,7 +288,7 @@ TEST(owners_change_for_root_and_only_within_the_box)
     struct stat info;
     put_file(rig.fd, "a", "A", 0600);
     CHECK(files_chown(rig.conv, "a", 65536, 0, 0, &err) < 0);
-    CHECK_STR(err.text, "a box has users and groups 0 to 65535");
+    CHECK_STR(err.text, "a sandbox has users and groups 0 to 65535");
     if (geteuid() != 0)
         SKIP("needs root");
     CHECK_OK(files_chown(rig.conv, "a", 1000, FILES_KEEP_ID, 0, &err), err);
@@ -389,7 +389,7 @@ TEST(owners_in_records_count_only_when_asked_for)
     CHECK_INT(info.st_uid, 1000);
     CHECK_INT(info.st_gid, 1001);
     CHECK(IMPORT(rig, ".", FILES_OWNERS, outside, &err) < 0);
-    CHECK_STR(err.text, "'g' belongs to 70000:0; a box has 0 to 65535");
+    CHECK_STR(err.text, "'g' belongs to 70000:0; a sandbox has 0 to 65535");
 }
 
 TEST(everything_is_done_as_the_user)
@@ -459,12 +459,12 @@ TEST(paths_of_any_bytes_work_and_too_long_ones_are_refused)
     CHECK(files_remove(rig.conv, path, 0, &err) < 0);
     CHECK_INT(err.sys, ENAMETOOLONG);
     CHECK(files_remove(rig.conv, "", 0, &err) < 0);
-    CHECK_STR(err.text, "a path in the box is empty");
+    CHECK_STR(err.text, "a path in the sandbox is empty");
 }
 
 static void *refuse(void *data)
 {
-    files_refuse(*(int *)data, "no user 'nobody' in the box's /etc/passwd");
+    files_refuse(*(int *)data, "no user 'nobody' in the sandbox's /etc/passwd");
     return NULL;
 }
 
@@ -477,7 +477,7 @@ TEST(a_refused_conversation_says_why_to_each_request)
     CHECK(pthread_create(&thread, NULL, refuse, &pair[1]) == 0);
     for (int i = 0; i < 2; i++) {
         CHECK(files_mkdir(pair[0], "x", 0700, 0, &err) < 0);
-        CHECK_STR(err.text, "no user 'nobody' in the box's /etc/passwd");
+        CHECK_STR(err.text, "no user 'nobody' in the sandbox's /etc/passwd");
         CHECK(files_write_buffer(pair[0], "x", 0700, 0, "x", 1, &err) < 0);
     }
     (void)close(pair[0]);

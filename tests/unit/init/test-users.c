@@ -172,9 +172,9 @@ TEST(errors_say_what_was_meant_and_where_it_was_looked_for)
     struct user_info info;
     char message[300];
     CHECK(find(root, "nobody", &info, message) < 0);
-    CHECK_STR(message, "no user 'nobody' in the box's /etc/passwd");
+    CHECK_STR(message, "no user 'nobody' in the sandbox's /etc/passwd");
     CHECK(find(root, "agent:nobody", &info, message) < 0);
-    CHECK_STR(message, "no group 'nobody' in the box's /etc/group");
+    CHECK_STR(message, "no group 'nobody' in the sandbox's /etc/group");
     CHECK(find(root, "large", &info, message) < 0);
     CHECK_STR(message, "user 'large' has an id that is no number from 0 to 65535");
     CHECK(find(root, "0x0", &info, message) < 0);

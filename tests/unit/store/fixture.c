@@ -6,11 +6,35 @@
 #include "test.h"
 
 #include <ftw.h>
+#include <sqlite3.h>
 #include <unistd.h>
 
 // Of the test at hand.
 static char directory[128], path[160];
 static struct store *current;
+
+static int note_statement(unsigned what, void *log, void *statement, void *text)
+{
+    if (strncmp(text, "--", 2) != 0) // inside of another one
+        (void)fprintf(log, "%s\n", (const char *)text);
+    (void)fflush(log);
+    return 0;
+}
+
+static int on_connect(sqlite3 *handle)
+{
+    static FILE *log;
+
+    log = log ? log : fopen(getenv("BURROW_SQL_LOG"), "ae");
+    return log ? sqlite3_trace_v2(handle, SQLITE_TRACE_STMT, note_statement, log) : SQLITE_CANTOPEN;
+}
+
+// For tools/check-sql: every statement, a line each.
+__attribute__((constructor)) static void log_statements(void)
+{
+    if (getenv("BURROW_SQL_LOG"))
+        (void)sqlite3_auto_extension((void (*)(void))(void *)on_connect);
+}
 
 static int remove_one(const char *name, const struct stat *status, int flag, struct FTW *walk)
 {

@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "fixture.h"
 #include "store/usage.h"
+#include "store/store_impl.h"
 #include "test.h"
 
 #include <pthread.h>
@@ -166,7 +167,7 @@ TEST(executions_are_counted_by_owner_time_and_state)
 {
     struct store *store = store_with_sandbox();
     struct store_owner owner = {.organisation = ORGANISATION, .tenant = "t"};
-    int64_t counts[EXECUTION_STATES];
+    struct execution_outcomes counts;
     struct error err = {0};
 
     for (int i = 0; i < 10; i++) {
@@ -178,10 +179,23 @@ TEST(executions_are_counted_by_owner_time_and_state)
         record.ended_at = i % 2 ? NOW : 0;
         CHECK_OK(store_execution_add(store, &record, &err), err);
     }
-    CHECK_OK(store_execution_count(store, &owner, NOW + 3, counts, &err), err);
-    CHECK_INT(counts[EXECUTION_TIMED_OUT], 3);
-    CHECK_INT(counts[EXECUTION_RUNNING], 2);
-    CHECK_INT(counts[EXECUTION_QUEUED], 0);
+    CHECK_OK(store_execution_outcomes(store, &owner, NOW + 3, &counts, &err), err);
+    CHECK_INT(counts.timed_out, 3);
+    CHECK_INT(counts.open, 2);
+    CHECK_INT(counts.total, 5);
+}
+
+TEST(the_number_of_an_event_is_never_given_again)
+{
+    struct store *store = store_with_sandbox();
+    struct event_record first = fixture_event("v1", "s"), second = fixture_event("v2", "s");
+    struct error err = {0};
+
+    CHECK_OK(store_event_add(store, &first, &err), err);
+    CHECK_OK(store_run_alone(store, STORE_FAST, "DELETE FROM events", NULL, 0, NULL, &err), err);
+    CHECK_OK(store_event_add(store, &second, &err), err);
+    CHECK_INT(first.number, 1);
+    CHECK_INT(second.number, 2);
 }
 
 TEST(events_keep_the_order_in_which_they_happened)

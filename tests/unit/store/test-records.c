@@ -64,6 +64,7 @@ static void fill(const struct record *record, void *object, int seed)
         void *place = (char *)object + field->offset;
         switch (field->kind) {
         case FIELD_TEXT:
+        case FIELD_NODE:
             *(char **)place = xasprintf("%s '%s'\n\xc3\xa9 %d", record->noun, field->column, seed);
             break;
         case FIELD_NUMBER:
@@ -96,6 +97,7 @@ static void compare(const struct record *record, const void *a, const void *b)
         bool same = false;
         switch (field->kind) {
         case FIELD_TEXT:
+        case FIELD_NODE:
             same = strcmp(*(char *const *)x, *(char *const *)y) == 0;
             break;
         case FIELD_NUMBER:

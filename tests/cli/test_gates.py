@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The project's own rules about itself, checked by tools/check-*: each finds what it is there for, and nothing of
+it is in the tree."""
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+TOP = Path(__file__).resolve().parents[2]
+LICENCE = "/* SPDX-License-Identifier: Apache-2.0 */\n"
+
+
+def check(name, *words, **kwargs):
+    done = subprocess.run([TOP / "tools" / f"check-{name}", *words], capture_output=True, text=True, **kwargs)
+    return done.returncode, done.stdout + done.stderr
+
+
+def write(path, text):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+# ---- layers ----
+
+def test_an_arrow_that_is_not_in_the_table_is_found(tmp_path):
+    write(tmp_path / "base/x.c", '#include "engine/box.h"\n')
+    code, said = check("layers", tmp_path)
+    assert code == 1 and 'base must not include "engine/box.h"' in said
+
+
+def test_a_folder_without_a_row_is_found(tmp_path):
+    write(tmp_path / "strange/x.c", "")
+    code, said = check("layers", tmp_path)
+    assert code == 1 and "folder 'strange' has no row in the table" in said
+
+
+# ---- format ----
+
+def test_a_file_that_is_formatted_otherwise_is_found(tmp_path):
+    shutil.copy(TOP / ".clang-format", tmp_path)
+    write(tmp_path / "good.c", "int good;\n")
+    assert check("format", tmp_path)[0] == 0
+    write(tmp_path / "sub/bad.h", "int  bad ;\n")
+    code, said = check("format", tmp_path)
+    assert code != 0 and "bad.h:1" in said and "good.c" not in said
+
+
+def test_nothing_to_format_is_a_mistake(tmp_path):
+    code, said = check("format", tmp_path)
+    assert code != 0 and "no C file in" in said
+
+
+# ---- lengths ----
+
+def function(lines):
+    return "int f(void)\n{\n" + "    g();\n" * (lines - 1) + "}\n"
+
+
+def test_a_function_of_more_than_sixty_lines_is_found(tmp_path):
+    write(tmp_path / "x.c", function(60))
+    assert check("lengths", tmp_path) == (0, "")
+    write(tmp_path / "x.c", function(61))
+    code, said = check("lengths", tmp_path)
+    assert code == 1 and "x.c:2: f has 61 lines" in said
+
+
+def test_a_file_of_more_than_eight_hundred_lines_is_found(tmp_path):
+    write(tmp_path / "x.h", "int x;\n" * 800)
+    assert check("lengths", tmp_path) == (0, "")
+    write(tmp_path / "x.h", "int x;\n" * 801)
+    code, said = check("lengths", tmp_path)
+    assert code == 1 and "x.h: 801 lines" in said
+
+
+def test_a_table_in_a_function_does_not_make_it_long(tmp_path):
+    table = "    static const int t[] = {\n" + "        1,\n" * 100 + "    };\n"
+    write(tmp_path / "x.c", "int f(void)\n{\n" + table + "    return t[0];\n}\n")
+    assert check("lengths", tmp_path) == (0, "")
+
+
+# ---- headers ----
+
+RULES = ["any", "any but loops", "one per object", "plain values", "the loop", "one thread"]
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_header_that_says_its_threads_is_fine(tmp_path, rule):
+    write(tmp_path / "base/x.h", LICENCE + f"/*\n * What it is for.\n * Threads: {rule}.\n */\n#pragma once\n")
+    write(tmp_path / "base/y.h", LICENCE + f"/*\n * What it is for.\n *\n * Threads: {rule}; but for one\n * call.\n */\n#pragma once\n")
+    assert check("headers", tmp_path) == (0, "")
+
+
+def test_every_rule_is_explained_to_contributors():
+    text = (TOP / "CONTRIBUTING.md").read_text()
+    for rule in RULES:
+        assert f"| `{rule}` |" in text
+
+
+@pytest.mark.parametrize("comment, fault", [
+    ("/* What it is for. */", "does not say which threads may call"),
+    ("/*\n * What it is for. Threads: any.\n */", "does not say which threads may call"),
+    ("/*\n * What it is for.\n * Threads: whoever likes.\n */", "which is none of: any, any but loops"),
+    ("/*\n * What it is for.\n * Threads: any thread.\n */", "which is none of"),
+    ("/*\n * What it is for.\n * Threads: any\n */", "which is none of"),
+    ("/*\n * What it is for.\n * Threads: any;\n */", "which is none of"),
+    ("/*\n * What it is for.\n * Threads: any.\n * Threads: the loop.\n */", "says twice"),
+    ("#pragma once\n/*\n * Threads: any.\n */", "has no comment about what it is for"),
+], ids=["silent", "not a line", "unknown", "longer", "no end", "no exception", "twice", "too late"])
+def test_a_header_without_its_thread_rule_is_found(tmp_path, comment, fault):
+    write(tmp_path / "base/sub/x.h", LICENCE + comment + "\n#pragma once\n")
+    code, said = check("headers", tmp_path)
+    assert code == 1 and "x.h: " in said and fault in said
+
+
+# ---- all of them ----
+
+def test_the_tree_keeps_the_rules_that_need_no_build():
+    code, said = check("static")
+    assert code == 0, said
+
+
+# ---- commits ----
+
+@pytest.fixture
+def repository(tmp_path):
+    def git(*words):
+        identity = ["-c", "user.name=x", "-c", "user.email=x@example.org", "-c", "commit.gpgsign=false"]
+        return subprocess.run(["git", "-C", tmp_path, *identity, *words], capture_output=True, text=True, check=True)
+
+    def commit(message):
+        git("commit", "-q", "--allow-empty", "--allow-empty-message", "-m", message)
+    git("init", "-q", "-b", "main")
+    commit("first: begin\n\nWhy.")
+    git("tag", "v1")
+    commit.git, commit.path = git, tmp_path
+    return commit
+
+
+def test_good_messages_and_merges_are_fine(repository):
+    repository("core, front: do this\n\nThe problem. Why this way.")
+    repository.git("checkout", "-q", "-b", "side", "v1")
+    repository("src/base: do that\n\nWhy.")
+    repository.git("checkout", "-q", "main")
+    repository.git("merge", "-q", "--no-ff", "-m", "Merge branch 'side'", "side")
+    assert check("commits", cwd=repository.path) == (0, "")
+
+
+@pytest.mark.parametrize("message, fault", [
+    ("core: do this", "has no body"),
+    ("core: do this\n\n  \n", "has no body"),
+    ("did something\n\nWhy.", "does not begin with 'area: do x'"),
+    ("wip\n\nWhy.", "is not finished"),
+    ("core: wip\n\nWhy.", "is not finished"),
+    ("fixup! core: do this\n\nWhy.", "is not finished"),
+    ("core: do this.\n\nWhy.", "ends its subject with a full stop"),
+    ("core: " + "x" * 70 + "\n\nWhy.", "has 76 characters in its subject"),
+    ("", "does not begin with 'area: do x'"),
+])
+def test_a_bad_message_is_found(repository, message, fault):
+    repository(message)
+    repository("core: a good one\n\nWhy.")
+    code, said = check("commits", cwd=repository.path)
+    assert code == 1 and fault in said and "a good one" not in said
+
+
+def test_only_what_came_after_the_tag_or_the_base_is_read(repository):
+    repository("bad")
+    base = repository.git("rev-parse", "HEAD").stdout.strip()
+    repository("core: a good one\n\nWhy.")
+    assert check("commits", cwd=repository.path)[0] == 1
+    assert check("commits", base, cwd=repository.path) == (0, "")
+    repository.git("tag", "v2")
+    assert check("commits", cwd=repository.path) == (0, "")
