@@ -21,6 +21,8 @@ char *strings_pack(const char *const *items);
 /* Packed NULL is an empty list. */
 void strings_unpack(const char *packed, struct strings *out);
 void strings_clear(struct strings *strings);
+/* The same as a NULL-terminated list in one allocation, to be read only; NULL for packed NULL. One free() gives it back. */
+const char *const *strings_list(const char *packed);
 #define autostrings __attribute__((cleanup(strings_clear))) struct strings
 
 void strings_add(struct strings *strings, const char *item); // a copy

@@ -5,10 +5,12 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "core/execution/command.h"
+#include "core/execution/execution_info_impl.h"
 #include "core/sandbox/ending.h"
 #include "core/sandbox/monitor.h"
 #include "core/layer/layers.h"
 #include "core/sandbox/lookup.h"
+#include "core/sandbox/sandbox_info_impl.h"
 #include "core/snapshot/merge.h"
 #include "core/event/event_write.h"
 #include "core/account/once.h"
@@ -356,10 +358,11 @@ static int put_all(struct creation *creation, struct sandbox_record *next, struc
     return store_commit(&together, err);
 }
 
-static int record_all(struct creation *creation, struct sandbox_record *out,
-                      struct execution_record *first, struct error *err)
+static int record_all(struct creation *creation, struct sandbox_info *out,
+                      struct execution_info *first, struct error *err)
 {
-    autosandbox next = {0};
+    autosandbox next = {0}, made = {0};
+    autoexecution started = {0};
 
     (void)pthread_mutex_lock(&creation->sandbox->record_lock);
     if (put_all(creation, &next, err) < 0) {
@@ -369,18 +372,21 @@ static int record_all(struct creation *creation, struct sandbox_record *out,
     creation->is_put = true;
     sandbox_change(creation->sandbox, &next);
     sandbox_touch(creation->sandbox);
-    sandbox_copy(creation->sandbox, out);
+    sandbox_copy(creation->sandbox, &made);
     if (creation->execution && first)
-        execution_copy(creation->execution, first);
+        execution_copy(creation->execution, &started);
     if (creation->execution)
         command_recorded(creation->sandbox, creation->execution); // releases record_lock
     else
         (void)pthread_mutex_unlock(&creation->sandbox->record_lock);
+    sandbox_info_take(out, &made);
+    if (creation->execution && first)
+        execution_info_take(first, &started);
     return 0;
 }
 
-static int create(struct creation *creation, struct sandbox_record *out,
-                  struct execution_record *first, struct error *err)
+static int create(struct creation *creation, struct sandbox_info *out, struct execution_info *first,
+                  struct error *err)
 {
     if (reserve(creation, err) < 0 || make_box(creation, err) < 0 || populate(creation, err) < 0)
         return -1;
@@ -414,23 +420,23 @@ static void creation_clear(struct creation *creation)
 
 /* The same request was answered before. */
 static int recall(struct core *core, const struct actor *actor, const char *id,
-                  struct sandbox_record *out, struct execution_record *first, struct error *err)
+                  struct sandbox_info *out, struct execution_info *first, struct error *err)
 {
-    autosandbox record = {0};
+    autoclear(sandbox_info) info = {0};
 
-    if (sandbox_get(core, actor, id, true, &record, err) < 0)
+    if (sandbox_get(core, actor, id, true, &info, err) < 0)
         return -1;
-    if (first && record.execution_id &&
-        execution_get(core, actor, record.execution_id, NULL, first, err) < 0)
+    if (first && info.execution_id &&
+        execution_get(core, actor, info.execution_id, NULL, first, err) < 0)
         return -1;
-    *out = record;
-    record = (struct sandbox_record){0};
+    *out = info;
+    info = (struct sandbox_info){0};
     return 0;
 }
 
 int sandbox_create(struct core *core, const struct actor *actor,
-                   const struct sandbox_request *request, struct sandbox_record *out,
-                   struct execution_record *first, struct error *err)
+                   const struct sandbox_request *request, struct sandbox_info *out,
+                   struct execution_info *first, struct error *err)
 {
     __attribute__((cleanup(creation_clear))) struct creation creation = {
         .core = core, .actor = actor, .request = request};

@@ -38,7 +38,7 @@ static void look_at(struct survey *survey, const struct key_record *key)
 
 static int take_survey(struct keys *keys, struct survey *survey, struct error *err)
 {
-    struct store_page page = {.limit = STORE_PAGE_MAX};
+    struct page page = {.limit = PAGE_MAX};
 
     do {
         autokeys list = {0};

@@ -177,7 +177,7 @@ static void show(const struct listing *listing, const struct key_record *key)
 
 static int show_all(struct keys *keys, const struct listing *listing, struct error *err)
 {
-    struct store_page page = {.limit = STORE_PAGE_MAX};
+    struct page page = {.limit = PAGE_MAX};
     int64_t total;
 
     do {

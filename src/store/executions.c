@@ -14,15 +14,6 @@ static const char *const kind_names[] = {
     [EXECUTION_JOB] = "job",
     NULL,
 };
-static const char *const state_names[] = {
-    [EXECUTION_QUEUED] = "queued",
-    [EXECUTION_RUNNING] = "running",
-    [EXECUTION_COMPLETED] = "completed",
-    [EXECUTION_FAILED] = "failed",
-    [EXECUTION_TIMED_OUT] = "timed_out",
-    [EXECUTION_CANCELLED] = "cancelled",
-    NULL,
-};
 static const char *const cause_names[] = {
     [EXECUTION_NOT_ENDED] = "none",
     [EXECUTION_EXITED] = "exit",
@@ -38,7 +29,7 @@ static const char *const cause_names[] = {
 #define AT(member) offsetof(struct execution_record, member)
 static const struct field fields[] = {
     {"id", FIELD_TEXT, 0, AT(id)},
-    {"state", FIELD_NAME, EXECUTION_PART_STATE, AT(state), state_names},
+    {"state", FIELD_NAME, EXECUTION_PART_STATE, AT(state), execution_state_names},
     {"sandbox_id", FIELD_TEXT, 0, AT(sandbox_id)},
     {"node", FIELD_NODE, 0, AT(node)},
     {"kind", FIELD_NAME, 0, AT(kind), kind_names},
@@ -87,11 +78,6 @@ const struct record execution_table = {
     .id = 0,
     .state = 1,
 };
-
-const char *execution_state_name(enum execution_state state)
-{
-    return (unsigned)state < EXECUTION_STATES ? state_names[state] : NULL;
-}
 
 void execution_record_clear(struct execution_record *record)
 {
@@ -224,9 +210,9 @@ int store_execution_list(struct store *store, const struct execution_filter *fil
     query_where_text(&where, "sandbox_id", filter->sandbox_id);
     query_where_owner(&where, &filter->owner);
     query_where_text(&where, "kind", filter->kind ? kind_names[*filter->kind] : NULL);
-    query_where_names(&where, "state", state_names, filter->states);
-    if (record_list(store, &execution_table, &where, order_of(filter), &filter->page,
-                    STORE_PAGE_MAX, &rows, err) < 0)
+    query_where_names(&where, "state", execution_state_names, filter->states);
+    if (record_list(store, &execution_table, &where, order_of(filter), &filter->page, PAGE_MAX,
+                    &rows, err) < 0)
         return -1;
     *out = (struct execution_list){rows.rows, rows.count, rows.total};
     return 0;
@@ -270,7 +256,7 @@ static const char *const outcome_claims[] = {
     "ended_at = 0",
 };
 
-int store_execution_outcomes(struct store *store, const struct store_owner *owner, int64_t since,
+int store_execution_outcomes(struct store *store, const struct owner *owner, int64_t since,
                              struct execution_outcomes *out, struct error *err)
 {
     struct query query;

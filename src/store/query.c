@@ -67,7 +67,7 @@ void query_where_here(struct query *query, const struct store *store)
     query_where_text(query, "node", store_node(store));
 }
 
-void query_where_owner(struct query *query, const struct store_owner *owner)
+void query_where_owner(struct query *query, const struct owner *owner)
 {
     query_where_text(query, "organisation", owner->organisation);
     query_where_text(query, "tenant", owner->tenant);

@@ -32,7 +32,7 @@ void query_where_that(struct query *query, const char *claim);
 void query_where_text(struct query *query, const char *column, const char *text);
 /* Likewise "node = $n" with this node's identity. */
 void query_where_here(struct query *query, const struct store *store);
-void query_where_owner(struct query *query, const struct store_owner *owner);
+void query_where_owner(struct query *query, const struct owner *owner);
 /* Likewise "<column> IN ('a', 'b')" with the names of the set's bits, unless it is 0. */
 void query_where_names(struct query *query, const char *column, const char *const *names,
                        unsigned set);

@@ -10,19 +10,6 @@ static const char *const mode_names[] = {
     [SANDBOX_ONE_SHOT] = "one_shot",
     NULL,
 };
-static const char *const state_names[] = {
-    [SANDBOX_CREATING] = "creating",
-    [SANDBOX_IDLE] = "idle",
-    [SANDBOX_RUNNING] = "running",
-    [SANDBOX_PAUSING] = "pausing",
-    [SANDBOX_PAUSED] = "paused",
-    [SANDBOX_RESUMING] = "resuming",
-    [SANDBOX_STOPPING] = "stopping",
-    [SANDBOX_ENDED] = "ended",
-    [SANDBOX_FAILED] = "failed",
-    [SANDBOX_DELETED] = "deleted",
-    NULL,
-};
 static const char *const on_idle_names[] = {
     [SANDBOX_IDLE_ENDS] = "end",
     [SANDBOX_IDLE_DROPS_BOX] = "drop_box",
@@ -33,7 +20,7 @@ static const char *const on_idle_names[] = {
 #define AT(member) offsetof(struct sandbox_record, member)
 static const struct field fields[] = {
     {"id", FIELD_TEXT, 0, AT(id)},
-    {"state", FIELD_NAME, SANDBOX_PART_STATE | SANDBOX_PART_LIVING, AT(state), state_names},
+    {"state", FIELD_NAME, SANDBOX_PART_STATE | SANDBOX_PART_LIVING, AT(state), sandbox_state_names},
     {"organisation", FIELD_TEXT, 0, AT(owner.organisation)},
     {"tenant", FIELD_TEXT, 0, AT(owner.tenant)},
     {"scope", FIELD_TEXT, 0, AT(owner.scope)},
@@ -102,11 +89,6 @@ const struct record sandbox_table = {
     .state = 1,
 };
 
-const char *sandbox_state_name(enum sandbox_state state)
-{
-    return (unsigned)state < SANDBOX_STATES ? state_names[state] : NULL;
-}
-
 void sandbox_record_clear(struct sandbox_record *record)
 {
     record_clear(&sandbox_table, record);
@@ -168,7 +150,7 @@ static void select_sandboxes(struct query *query, const struct sandbox_filter *f
     }
     if (!(filter->states & sandbox_in(SANDBOX_DELETED)))
         query_where_that(query, "deleted_at = 0");
-    query_where_names(query, "state", state_names, filter->states);
+    query_where_names(query, "state", sandbox_state_names, filter->states);
 }
 
 int store_sandbox_list(struct store *store, const struct sandbox_filter *filter,
@@ -179,7 +161,7 @@ int store_sandbox_list(struct store *store, const struct sandbox_filter *filter,
 
     select_sandboxes(&where, filter);
     if (record_list(store, &sandbox_table, &where, orders[filter->sort][filter->is_descending],
-                    &filter->page, STORE_PAGE_MAX, &rows, err) < 0)
+                    &filter->page, PAGE_MAX, &rows, err) < 0)
         return -1;
     *out = (struct sandbox_list){rows.rows, rows.count, rows.total};
     return 0;
@@ -200,7 +182,7 @@ int store_sandbox_list_alive(struct store *store, struct sandbox_list *out, stru
     return 0;
 }
 
-int store_sandbox_count(struct store *store, const struct store_owner *owner,
+int store_sandbox_count(struct store *store, const struct owner *owner,
                         int64_t counts[SANDBOX_STATES], struct error *err)
 {
     struct record_counts into = {&fields[sandbox_table.state], counts};

@@ -99,7 +99,7 @@ static void select_ready(struct query *where, const struct snapshot_search *sear
 int store_snapshot_find(struct store *store, const struct snapshot_search *search,
                         struct snapshot_record *out, struct error *err)
 {
-    const struct store_page first = {.limit = 1};
+    const struct page first = {.limit = 1};
     struct record_rows rows;
     struct query where;
 
@@ -164,7 +164,7 @@ int store_snapshot_list(struct store *store, const struct snapshot_filter *filte
     if (filter->is_here)
         query_where_here(&where, store);
     if (record_list(store, &snapshot_table, &where, orders[filter->sort][filter->is_descending],
-                    &filter->page, STORE_PAGE_MAX, &rows, err) < 0)
+                    &filter->page, PAGE_MAX, &rows, err) < 0)
         return -1;
     *out = (struct snapshot_list){rows.rows, rows.count, rows.total};
     return 0;

@@ -7,8 +7,8 @@
 
 const char *shell_in(const char *sandbox, const char *script)
 {
-    autoexecution started = {0};
-    autoexecution end = {0};
+    autoclear(execution_info) started = {0};
+    autoclear(execution_info) end = {0};
 
     start_in(sandbox, EXECUTION_COMMAND, script, &started);
     await_execution(started.id, &end);
@@ -48,7 +48,7 @@ void make_sandbox_from(const char *snapshot, char id[ID_TEXT])
         .execution_timeout_ms = SANDBOX_DEFAULT,
         .paused_timeout_ms = SANDBOX_DEFAULT,
     };
-    autosandbox made = {0};
+    autoclear(sandbox_info) made = {0};
     struct error err = {0};
 
     CHECK_OK(sandbox_create(core, &actor, &request, &made, NULL, &err), err);

@@ -15,8 +15,8 @@
 
 static void run_in(const char *sandbox, const char *script, int64_t code)
 {
-    autoexecution begun = {0};
-    autoexecution end = {0};
+    autoclear(execution_info) begun = {0};
+    autoclear(execution_info) end = {0};
 
     start_in(sandbox, EXECUTION_COMMAND, script, &begun);
     await_execution(begun.id, &end);
@@ -32,7 +32,7 @@ static void make_from(const char *snapshot, char id[ID_TEXT])
                                       .working_directory = "/home/me",
                                       .max_executions = 1,
                                       .snapshot = snapshot};
-    autosandbox made = {0};
+    autoclear(sandbox_info) made = {0};
     struct error err = {0};
 
     CHECK_OK(sandbox_create(core, &actor, &request, &made, NULL, &err), err);
@@ -148,8 +148,8 @@ CORE_TEST(going_back_to_a_checkpoint_brings_the_files_back_and_ends_what_runs)
     autocheckpoint two = {0};
     autocheckpoint again = {0};
     autocheckpoints all = {0};
-    autoexecution job = {0};
-    autoexecution end = {0};
+    autoclear(execution_info) job = {0};
+    autoclear(execution_info) end = {0};
     struct error err = {0};
 
     make_sandbox(id);
@@ -237,7 +237,7 @@ static void publish(const struct actor *who, const char *name, char id[ID_TEXT])
     const struct sandbox_request request = {
         .home = "/home/me", .working_directory = "/home/me", .max_executions = 1};
     const struct snapshot_request take = {.name = name, .is_public = true};
-    autosandbox made = {0};
+    autoclear(sandbox_info) made = {0};
     autosnapshot snapshot = {0};
     struct error err = {0};
 

@@ -47,8 +47,8 @@ int account_ssh_key_remove(struct core *core, const struct actor *actor, const c
     return store_ssh_key_remove(core->store, actor->organisation, fingerprint, found, err);
 }
 
-int account_ssh_key_list(struct core *core, const struct actor *actor,
-                         const struct store_page *page, struct ssh_key_list *out, struct error *err)
+int account_ssh_key_list(struct core *core, const struct actor *actor, const struct page *page,
+                         struct ssh_key_list *out, struct error *err)
 {
     return store_ssh_key_list(core->store, actor->organisation, page, out, err);
 }

@@ -14,6 +14,5 @@ int account_ssh_key_add(struct core *core, const struct actor *actor, const char
                         struct ssh_key_record *out, bool *is_new, struct error *err);
 int account_ssh_key_remove(struct core *core, const struct actor *actor, const char *fingerprint,
                            bool *found, struct error *err);
-int account_ssh_key_list(struct core *core, const struct actor *actor,
-                         const struct store_page *page, struct ssh_key_list *out,
-                         struct error *err);
+int account_ssh_key_list(struct core *core, const struct actor *actor, const struct page *page,
+                         struct ssh_key_list *out, struct error *err);

@@ -85,7 +85,7 @@ static void add_use(struct keys *keys, const char *id)
 
 static int find_organisation(struct keys *keys, struct error *err)
 {
-    struct store_page first = {.limit = 1};
+    struct page first = {.limit = 1};
     struct organisation_record fresh = {
         .id = keys->organisation, .name = "default", .created_at = (int64_t)clock_wall_ms()};
     autotransaction together = {0};
@@ -255,7 +255,7 @@ bool key_is_admin(const struct key_record *key)
 // The id of the one key that can still be used and is shown so.
 static int find_shown(struct keys *keys, const char *prefix, char id[ID_TEXT], struct error *err)
 {
-    struct store_page page = {.limit = STORE_PAGE_MAX};
+    struct page page = {.limit = PAGE_MAX};
     unsigned found = 0;
 
     for (;; page.offset += page.limit) {
@@ -293,8 +293,7 @@ int key_revoke(struct keys *keys, const char *id, struct error *err)
     return 0;
 }
 
-int key_list(struct keys *keys, const struct store_page *page, struct key_list *out,
-             struct error *err)
+int key_list(struct keys *keys, const struct page *page, struct key_list *out, struct error *err)
 {
     return store_key_list(keys->store, keys->organisation, page, out, err);
 }

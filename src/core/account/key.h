@@ -40,8 +40,7 @@ int key_create(struct keys *keys, const struct key_request *request, char *text,
 bool key_is_admin(const struct key_record *key);
 /* By id or by an unambiguous prefix as lists show it. ERROR_NOT_FOUND, ERROR_CONFLICT when ambiguous or revoked. */
 int key_revoke(struct keys *keys, const char *id, struct error *err);
-int key_list(struct keys *keys, const struct store_page *page, struct key_list *out,
-             struct error *err);
+int key_list(struct keys *keys, const struct page *page, struct key_list *out, struct error *err);
 
 /* Whose a key is. ERROR_DENIED, reason "unauthorized", for every kind of wrong one, in the same time and words. */
 int key_check(struct keys *keys, const char *text, struct actor *out, struct error *err);

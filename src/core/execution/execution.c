@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "core/execution/command.h"
+#include "core/execution/execution_info_impl.h"
 #include "core/sandbox/ending.h"
 #include "core/sandbox/lookup.h"
 #include "core/event/event_write.h"
@@ -282,7 +283,7 @@ static int start_command(struct core *core, const struct actor *actor, const cha
 }
 
 int execution_start(struct core *core, const struct actor *actor, const char *sandbox_id,
-                    const struct execution_request *request, struct execution_record *out,
+                    const struct execution_request *request, struct execution_info *out,
                     struct error *err)
 {
     bool was_paused = false;
@@ -290,9 +291,10 @@ int execution_start(struct core *core, const struct actor *actor, const char *sa
 }
 
 int execution_start_awake(struct core *core, const struct actor *actor, const char *sandbox_id,
-                          const struct execution_request *request, struct execution_record *out,
+                          const struct execution_request *request, struct execution_info *out,
                           bool *was_paused, struct error *err)
 {
+    autoexecution record = {0};
     char earlier[ID_TEXT];
     bool is_new = false;
 
@@ -302,10 +304,12 @@ int execution_start_awake(struct core *core, const struct actor *actor, const ch
         return -1;
     if (!is_new)
         return execution_get(core, actor, earlier, &request->kind, out, err);
-    if (start_command(core, actor, sandbox_id, request, out, was_paused, err) == 0)
-        return 0;
-    once_release(core, actor, request->once);
-    return -1;
+    if (start_command(core, actor, sandbox_id, request, &record, was_paused, err) < 0) {
+        once_release(core, actor, request->once);
+        return -1;
+    }
+    execution_info_take(out, &record);
+    return 0;
 }
 
 /* The caller has a place in the sandbox and one in the queue for it. */
@@ -327,10 +331,11 @@ static int record_queued(struct sandbox *sandbox, const struct actor *actor,
 }
 
 int execution_enqueue(struct core *core, const struct actor *actor, const char *sandbox_id,
-                      const struct execution_request *request, struct execution_record *out,
+                      const struct execution_request *request, struct execution_info *out,
                       struct error *err)
 {
     autoptr(sandbox) sandbox = NULL;
+    autoexecution record = {0};
     bool was_paused = false;
     uint64_t restore_count;
 
@@ -344,8 +349,10 @@ int execution_enqueue(struct core *core, const struct actor *actor, const char *
         queue_give_back(core->queue);
         return -1;
     }
-    if (record_queued(sandbox, actor, request, out, err) == 0)
+    if (record_queued(sandbox, actor, request, &record, err) == 0) {
+        execution_info_take(out, &record);
         return 0;
+    }
     give_back(sandbox, request->kind);
     queue_give_back(core->queue);
     return -1;
@@ -357,9 +364,10 @@ static bool is_visible(const struct execution_record *record, const struct actor
     return actor_sees(actor, &record->owner) && (!kind || *kind == record->kind);
 }
 
-int execution_get_quick(struct core *core, const struct actor *actor, const char *id,
-                        const enum execution_kind *kind, struct execution_record *out,
-                        struct error *err)
+/* As execution_get_quick. */
+static int find_quick(struct core *core, const struct actor *actor, const char *id,
+                      const enum execution_kind *kind, struct execution_record *out,
+                      struct error *err)
 {
     autoptr(execution) execution = registry_find_command(core->registry, id);
 
@@ -373,12 +381,26 @@ int execution_get_quick(struct core *core, const struct actor *actor, const char
     return is_seen ? 1 : lookup_missing(noun_of(kind), id, err);
 }
 
-int execution_get(struct core *core, const struct actor *actor, const char *id,
-                  const enum execution_kind *kind, struct execution_record *out, struct error *err)
+int execution_get_quick(struct core *core, const struct actor *actor, const char *id,
+                        const enum execution_kind *kind, struct execution_info *out,
+                        struct error *err)
+{
+    autoexecution record = {0};
+    int known = find_quick(core, actor, id, kind, &record, err);
+
+    if (known == 1)
+        execution_info_take(out, &record);
+    return known;
+}
+
+/* As execution_get. */
+static int find_execution(struct core *core, const struct actor *actor, const char *id,
+                          const enum execution_kind *kind, struct execution_record *out,
+                          struct error *err)
 {
     autoexecution record = {0};
 
-    int known = execution_get_quick(core, actor, id, kind, out, err);
+    int known = find_quick(core, actor, id, kind, out, err);
     if (known != 0)
         return known == 1 ? 0 : -1;
     if (store_execution_get(core->store, id, &record, err) < 0)
@@ -390,11 +412,23 @@ int execution_get(struct core *core, const struct actor *actor, const char *id,
     return 0;
 }
 
+int execution_get(struct core *core, const struct actor *actor, const char *id,
+                  const enum execution_kind *kind, struct execution_info *out, struct error *err)
+{
+    autoexecution record = {0};
+
+    if (find_execution(core, actor, id, kind, &record, err) < 0)
+        return -1;
+    execution_info_take(out, &record);
+    return 0;
+}
+
 int execution_list(struct core *core, const struct actor *actor,
-                   const struct execution_filter *filter, struct execution_list *out,
+                   const struct execution_filter *filter, struct execution_infos *out,
                    struct error *err)
 {
     struct execution_filter own = *filter;
+    autoexecutions found = {0};
     autosandbox row = {0};
 
     if (filter->sandbox_id)
@@ -403,7 +437,10 @@ int execution_list(struct core *core, const struct actor *actor,
         return -1;
     own.owner = actor_filter(actor);
     own.owner.project = filter->owner.project;
-    return store_execution_list(core->store, &own, out, err);
+    if (store_execution_list(core->store, &own, &found, err) < 0)
+        return -1;
+    execution_infos_take(out, &found);
+    return 0;
 }
 
 /* That somebody asked for it is written down first: whatever happens then, it was cancelled. The caller holds record_lock. */
@@ -448,11 +485,11 @@ static int stop_running(struct sandbox *sandbox, struct execution *execution, bo
 
 int execution_stop(struct core *core, const struct actor *actor, const char *id,
                    const enum execution_kind *kind, bool is_forced, const char *reason,
-                   struct execution_record *out, struct error *err)
+                   struct execution_info *out, struct error *err)
 {
     autoexecution record = {0};
 
-    if (execution_get(core, actor, id, kind, &record, err) < 0)
+    if (find_execution(core, actor, id, kind, &record, err) < 0)
         return -1;
     autoptr(sandbox) sandbox = registry_find(core->registry, record.sandbox_id);
     autoptr(execution) execution = registry_find_command(core->registry, id);
@@ -499,12 +536,12 @@ static int cancel_known(struct sandbox *sandbox, struct execution *execution, co
 }
 
 int execution_cancel(struct core *core, const struct actor *actor, const char *id,
-                     const char *reason, struct execution_record *out, struct error *err)
+                     const char *reason, struct execution_info *out, struct error *err)
 {
     autoexecution record = {0};
     int result;
 
-    if (execution_get(core, actor, id, NULL, &record, err) < 0)
+    if (find_execution(core, actor, id, NULL, &record, err) < 0)
         return -1;
     autoptr(sandbox) sandbox = registry_find(core->registry, record.sandbox_id);
     autoptr(execution) execution = registry_find_command(core->registry, id);
@@ -521,7 +558,7 @@ int execution_cancel(struct core *core, const struct actor *actor, const char *i
 int execution_count(struct core *core, const struct actor *actor, int64_t since,
                     struct execution_outcomes *out, struct error *err)
 {
-    struct store_owner owner = actor_filter(actor);
+    struct owner owner = actor_filter(actor);
 
     owner.scope = NULL;
     return store_execution_outcomes(core->store, &owner, since, out, err);

@@ -5,7 +5,7 @@
  */
 #pragma once
 #include "core/account/actor.h"
-#include "store/executions.h"
+#include "core/execution/execution_info.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -66,12 +66,12 @@ struct execution_request {
  * allows, reason "state" when it cannot in its state; ERROR_INVALID noun "stream" for a stream that is not there or not open.
  */
 int execution_start(struct core *core, const struct actor *actor, const char *sandbox_id,
-                    const struct execution_request *request, struct execution_record *out,
+                    const struct execution_request *request, struct execution_info *out,
                     struct error *err);
 
 /* The same; a paused sandbox is woken either way, and this tells. */
 int execution_start_awake(struct core *core, const struct actor *actor, const char *sandbox_id,
-                          const struct execution_request *request, struct execution_record *out,
+                          const struct execution_request *request, struct execution_info *out,
                           bool *was_paused, struct error *err);
 
 /*
@@ -80,20 +80,20 @@ int execution_start_awake(struct core *core, const struct actor *actor, const ch
  * ERROR_LIMIT, noun "queue", reason "full".
  */
 int execution_enqueue(struct core *core, const struct actor *actor, const char *sandbox_id,
-                      const struct execution_request *request, struct execution_record *out,
+                      const struct execution_request *request, struct execution_info *out,
                       struct error *err);
 
 /* ERROR_NOT_FOUND, noun "execution" or "job". `kind` NULL: any. */
 int execution_get(struct core *core, const struct actor *actor, const char *id,
-                  const enum execution_kind *kind, struct execution_record *out, struct error *err);
+                  const enum execution_kind *kind, struct execution_info *out, struct error *err);
 /* The same from memory alone, without blocking: 1, or 0 where the store would have to be asked, or -1. */
 int execution_get_quick(struct core *core, const struct actor *actor, const char *id,
-                        const enum execution_kind *kind, struct execution_record *out,
+                        const enum execution_kind *kind, struct execution_info *out,
                         struct error *err);
 
 /* Of one sandbox, or (filter->sandbox_id NULL) of all the actor sees. ERROR_NOT_FOUND, noun "sandbox". */
 int execution_list(struct core *core, const struct actor *actor,
-                   const struct execution_filter *filter, struct execution_list *out,
+                   const struct execution_filter *filter, struct execution_infos *out,
                    struct error *err);
 
 /*
@@ -102,7 +102,7 @@ int execution_list(struct core *core, const struct actor *actor,
  */
 int execution_stop(struct core *core, const struct actor *actor, const char *id,
                    const enum execution_kind *kind, bool is_forced, const char *reason,
-                   struct execution_record *out, struct error *err);
+                   struct execution_info *out, struct error *err);
 
 /*
  * Ends it at once and for certain, whatever state it is in: a queued one is never started, all that a running one started is killed.
@@ -110,13 +110,8 @@ int execution_stop(struct core *core, const struct actor *actor, const char *id,
  * it is otherwise. *out is as it is now: one that was running may still be.
  */
 int execution_cancel(struct core *core, const struct actor *actor, const char *id,
-                     const char *reason, struct execution_record *out, struct error *err);
+                     const char *reason, struct execution_info *out, struct error *err);
 
 /* How the actor's went that were made at or after `since`; all scopes of its tenant. */
 int execution_count(struct core *core, const struct actor *actor, int64_t since,
                     struct execution_outcomes *out, struct error *err);
-
-static inline bool execution_is_over(const struct execution_record *record)
-{
-    return record->state >= EXECUTION_COMPLETED;
-}

@@ -2,6 +2,7 @@
 /* What sandboxes can be started from, for callers. Calls block for the disk. */
 #pragma once
 #include "core/account/actor.h"
+#include "model/page.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -31,7 +32,7 @@ void runtime_list_clear(struct runtime_list *list);
 
 enum runtime_sort { RUNTIME_BY_CREATED, RUNTIME_BY_NAME };
 int runtime_list(struct core *core, enum runtime_sort sort, bool is_descending,
-                 const struct store_page *page, struct runtime_list *out, struct error *err);
+                 const struct page *page, struct runtime_list *out, struct error *err);
 
 /*
  * Whether a sandbox may be started from the runtime of this name (NULL: the server's own choice, which always may). ERROR_INVALID for one that there will be,

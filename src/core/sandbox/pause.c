@@ -7,6 +7,7 @@
 #include "core/sandbox/monitor.h"
 #include "core/sandbox/sandbox_object.h"
 #include "core/sandbox/lookup.h"
+#include "core/sandbox/sandbox_info_impl.h"
 #include "core/event/event_write.h"
 #include "core/sandbox/pool.h"
 
@@ -114,9 +115,10 @@ static int put_to_sleep(struct sandbox *sandbox, struct error *err)
 }
 
 int sandbox_pause(struct core *core, const struct actor *actor, const char *id,
-                  struct sandbox_record *out, struct error *err)
+                  struct sandbox_info *out, struct error *err)
 {
     autoptr(sandbox) sandbox = NULL;
+    autosandbox record = {0};
 
     if (lookup_sandbox(core, actor, id, &sandbox, err) < 0)
         return -1;
@@ -126,7 +128,8 @@ int sandbox_pause(struct core *core, const struct actor *actor, const char *id,
     }
     if (put_to_sleep(sandbox, err) < 0)
         return -1;
-    sandbox_copy(sandbox, out);
+    sandbox_copy(sandbox, &record);
+    sandbox_info_take(out, &record);
     return 0;
 }
 

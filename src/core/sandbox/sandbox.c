@@ -4,9 +4,11 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/mem.h"
 #include "core/sandbox/ending.h"
 #include "core/sandbox/sandbox_object.h"
 #include "core/sandbox/lookup.h"
+#include "core/sandbox/sandbox_info_impl.h"
 #include "core/event/event_write.h"
 #include "base/strings.h"
 #include "engine/files.h"
@@ -91,7 +93,7 @@ int lookup_sandbox(struct core *core, const struct actor *actor, const char *id,
 }
 
 int sandbox_get(struct core *core, const struct actor *actor, const char *id, bool with_deleted,
-                struct sandbox_record *out, struct error *err)
+                struct sandbox_info *out, struct error *err)
 {
     autosandbox record = {0};
 
@@ -107,8 +109,7 @@ int sandbox_get(struct core *core, const struct actor *actor, const char *id, bo
             record.state = SANDBOX_STOPPING; // never written down
         (void)pthread_mutex_unlock(&sandbox->lock);
     }
-    *out = record;
-    record = (struct sandbox_record){0};
+    sandbox_info_take(out, &record);
     return 0;
 }
 
@@ -140,12 +141,17 @@ int sandbox_status(struct core *core, const struct actor *actor, const char *id,
 }
 
 int sandbox_list(struct core *core, const struct actor *actor, const struct sandbox_filter *filter,
-                 struct sandbox_list *out, struct error *err)
+                 struct sandbox_infos *out, struct error *err)
 {
     struct sandbox_filter own = *filter;
+    autosandboxes found = {0};
+
     own.owner = actor_filter(actor);
     own.owner.project = filter->owner.project;
-    return store_sandbox_list(core->store, &own, out, err);
+    if (store_sandbox_list(core->store, &own, &found, err) < 0)
+        return -1;
+    sandbox_infos_take(out, &found);
+    return 0;
 }
 
 /* One that has ended: only the record is left. */
@@ -214,7 +220,7 @@ static int change_env(const char *packed, const struct env_change *changes, size
 }
 
 int sandbox_set_env(struct core *core, const struct actor *actor, const char *id,
-                    const struct env_change *changes, size_t n_changes, struct sandbox_record *out,
+                    const struct env_change *changes, size_t n_changes, struct sandbox_info *out,
                     struct error *err)
 {
     autoptr(sandbox) sandbox = NULL;
@@ -234,14 +240,15 @@ int sandbox_set_env(struct core *core, const struct actor *actor, const char *id
         result = store_sandbox_update(core->store, &next, SANDBOX_PART_ENV, SANDBOX_ALIVE, err);
     }
     if (result == 0) {
-        sandbox_record_copy(out, &next);
+        autofree char *before = NULL;
         (void)pthread_mutex_lock(&sandbox->lock);
-        const char *before = sandbox->record.env;
-        sandbox->record.env = next.env;
-        next.env = before;
+        before = (char *)sandbox->record.env;
+        sandbox->record.env = xstrdup(next.env);
         (void)pthread_mutex_unlock(&sandbox->lock);
     }
     (void)pthread_mutex_unlock(&sandbox->record_lock);
+    if (result == 0)
+        sandbox_info_take(out, &next);
     return result;
 }
 

@@ -14,6 +14,7 @@
 #include "core/sandbox/lifecycle.h"
 #include "core/sandbox/sandbox.h"
 #include "core/stream/streams.h"
+#include "store/executions.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -149,6 +150,12 @@ void sandbox_change(struct sandbox *sandbox, struct sandbox_record *next);
 
 /* What a reader may have: a copy, under the lock. */
 void sandbox_copy(struct sandbox *sandbox, struct sandbox_record *out);
+/* Whether it has ended. */
+static inline bool execution_is_over(const struct execution_record *record)
+{
+    return record->state >= EXECUTION_COMPLETED;
+}
+
 void execution_copy(struct execution *execution, struct execution_record *out);
 /*
  * Its record becomes this one: numbers, states, and those texts that change (error, stop_reason, streams); texts are copied. The caller

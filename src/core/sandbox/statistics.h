@@ -2,7 +2,7 @@
 /* What an organisation's sandboxes are doing and have used. */
 #pragma once
 #include "core/account/actor.h"
-#include "store/usage.h"
+#include "model/usage.h"
 
 struct core;
 

@@ -210,7 +210,7 @@ int snapshot_look(struct core *core, const struct actor *actor, const char *id,
 
 /* Whose snapshots a reference is looked for among. */
 struct scope {
-    struct store_owner owner; // organisation NULL: everybody's
+    struct owner owner; // organisation NULL: everybody's
     bool is_public_only;
 };
 
@@ -243,7 +243,7 @@ static int search_words(struct core *core, const struct scope *scope, const char
 static int find_organisation(struct core *core, const char *name, char **id, struct error *err)
 {
     autoorganisations list = {0};
-    const struct store_page page = {.limit = STORE_PAGE_MAX};
+    const struct page page = {.limit = PAGE_MAX};
 
     if (store_organisation_list(core->store, &page, &list, err) < 0)
         return -1;
@@ -282,7 +282,7 @@ static int search_there(struct core *core, const struct actor *actor, const char
 static int resolve(struct core *core, const struct actor *actor, const char *reference,
                    struct snapshot_record *out, struct error *err)
 {
-    const struct scope scope = {.owner = actor ? actor_filter(actor) : (struct store_owner){0},
+    const struct scope scope = {.owner = actor ? actor_filter(actor) : (struct owner){0},
                                 .is_public_only = !actor};
     const char *slash = *reference == '@' ? strchr(reference, '/') : NULL;
 
@@ -313,7 +313,7 @@ int snapshot_list(struct core *core, const struct actor *actor,
     struct snapshot_filter own = *filter;
     struct error ignored = {0};
 
-    own.owner = actor ? actor_filter(actor) : (struct store_owner){0};
+    own.owner = actor ? actor_filter(actor) : (struct owner){0};
     own.is_public_only |= !actor;
     if (actor && (filter->sort == SNAPSHOT_BY_FILES || filter->sort == SNAPSHOT_BY_SIZE))
         snapshot_count_all(core, &own.owner);

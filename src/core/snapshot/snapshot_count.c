@@ -127,7 +127,7 @@ void snapshot_count_later(void *owner, const char *id)
                  F("snapshot", record.id), F("error", (const char *)err.text));
 }
 
-void snapshot_count_all(struct core *core, const struct store_owner *owner)
+void snapshot_count_all(struct core *core, const struct owner *owner)
 {
     autochains uncounted = {0};
     struct error ignored = {0};

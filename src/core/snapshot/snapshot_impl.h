@@ -45,7 +45,7 @@ void snapshot_count_later(void *core, const char *id); // a background_fn
 /* At the start: has the background do what an earlier server left undone. Does not block. */
 void snapshot_resume_work(struct core *core);
 /* Counts all of an owner's that nobody has counted; as far as it goes. */
-void snapshot_count_all(struct core *core, const struct store_owner *owner);
+void snapshot_count_all(struct core *core, const struct owner *owner);
 /* One has come into being: what can wait is done for it in the background. Does not block. */
 void snapshot_look_after(struct core *core, const struct snapshot_record *record);
 

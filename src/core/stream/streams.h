@@ -17,7 +17,7 @@ DEFINE_AUTOPTR(streams)
 
 /* Whose and what a new stream is. */
 struct stream_place {
-    struct store_owner owner;
+    struct owner owner;
     enum stream_kind kind;
     const char *sandbox_id;
     const char *execution_id;

@@ -8,10 +8,10 @@
 
 /* The one organisation, as a list: that is how the command line chooses it without asking. */
 static void write_organisations(struct json_writer *json, struct call *call,
-                                const struct organisation_record *record)
+                                const struct organisation_record *info)
 {
     json_list_begin(json);
-    render_organisation(json, record, agentuity_settings_of(call)->organisation_name);
+    render_organisation(json, info, agentuity_settings_of(call)->organisation_name);
     json_list_end(json);
 }
 
@@ -65,14 +65,14 @@ static int list_regions(struct call *call, struct error *err)
 
 /* Here every member must be there, null where it is not known. */
 static void write_brief(struct json_writer *json, struct call *call,
-                        const struct sandbox_record *record)
+                        const struct sandbox_info *info)
 {
-    member_id(json, "id", SANDBOX_PREFIX, record->id);
-    member_text_or_null(json, "name", record->name);
-    member_text(json, "status", render_status(record->state));
+    member_id(json, "id", SANDBOX_PREFIX, info->id);
+    member_text_or_null(json, "name", info->name);
+    member_text(json, "status", render_status(info->state));
     member_text(json, "region", agentuity_settings_of(call)->region);
-    member_id(json, "orgId", ORGANISATION_PREFIX, record->owner.organisation);
-    member_text_or_null(json, "projectId", record->owner.project);
+    member_id(json, "orgId", ORGANISATION_PREFIX, info->owner.organisation);
+    member_text_or_null(json, "projectId", info->owner.project);
 }
 
 /* GET /cli/sandbox */
@@ -80,7 +80,7 @@ static int list_sandboxes(struct call *call, struct error *err)
 {
     const char *name = agentuity_settings_of(call)->organisation_name;
     autoorganisation organisation = {0};
-    autosandboxes found = {0};
+    autoclear(sandbox_infos) found = {0};
     autoreply reply = {0};
 
     if (account_organisation(call->core, &call->actor, &organisation, err) < 0 ||
@@ -92,9 +92,9 @@ static int list_sandboxes(struct call *call, struct error *err)
     json_list_begin(&reply.json);
     for (size_t i = 0; i < found.count; i++) {
         json_map_begin(&reply.json);
-        write_brief(&reply.json, call, &found.rows[i]);
-        member_text_or_null(&reply.json, "description", found.rows[i].description);
-        member_time(&reply.json, "createdAt", found.rows[i].created_at);
+        write_brief(&reply.json, call, &found.items[i]);
+        member_text_or_null(&reply.json, "description", found.items[i].description);
+        member_time(&reply.json, "createdAt", found.items[i].created_at);
         member_text(&reply.json, "orgName", name ? name : organisation.name);
         json_map_end(&reply.json);
     }
@@ -107,16 +107,16 @@ static int list_sandboxes(struct call *call, struct error *err)
 /* GET /cli/sandbox/{id}: of deleted ones too, so that they can be shown. */
 static int get_sandbox(struct call *call, struct error *err)
 {
-    autosandbox record = {0};
+    autoclear(sandbox_info) info = {0};
     autoreply reply = {0};
     const char *id;
 
     if (call_id(call, 0, SANDBOX_PREFIX, "sandbox", &id, err) < 0 ||
-        sandbox_get(call->core, &call->actor, id, true, &record, err) < 0)
+        sandbox_get(call->core, &call->actor, id, true, &info, err) < 0)
         return -1;
     envelope_data(&reply);
     json_map_begin(&reply.json);
-    write_brief(&reply.json, call, &record);
+    write_brief(&reply.json, call, &info);
     json_map_end(&reply.json);
     return envelope_send(&reply, call->response, 200);
 }

@@ -17,7 +17,7 @@ static const struct field checkpoint_fields[] = {
 static int create(struct call *call, struct error *err)
 {
     struct checkpoint_body body = {0};
-    autocheckpoint record = {0};
+    autocheckpoint info = {0};
     autoreply reply = {0};
     const char *id;
 
@@ -26,10 +26,10 @@ static int create(struct call *call, struct error *err)
         return -1;
     if (!body.name[0])
         return error_set(err, ERROR_INVALID, "name: must not be empty");
-    if (checkpoint_create(call->core, &call->actor, id, body.name, &record, err) < 0)
+    if (checkpoint_create(call->core, &call->actor, id, body.name, &info, err) < 0)
         return -1;
     envelope_data(&reply);
-    render_checkpoint(&reply.json, &record);
+    render_checkpoint(&reply.json, &info);
     return envelope_send(&reply, call->response, 201);
 }
 

@@ -194,16 +194,16 @@ static int no_runtime(const char *id, struct error *err)
 static int fill_snapshot(struct call *call, const struct create_body *body,
                          struct sandbox_request *out, struct error *err)
 {
-    autosnapshot record = {0};
+    autosnapshot info = {0};
 
     if (body->runtime || body->runtime_id)
         return error_set(err, ERROR_INVALID, "snapshot: cannot be given together with a runtime");
     if (!body->snapshot[0])
         return error_set(err, ERROR_INVALID, "snapshot: must not be empty");
     if (snapshot_resolve(call->core, &call->actor, reference_of_snapshot(call, body->snapshot),
-                         &record, err) < 0)
+                         &info, err) < 0)
         return -1;
-    out->snapshot = call_print(call, "%s", record.id);
+    out->snapshot = call_print(call, "%s", info.id);
     return 0;
 }
 
@@ -320,16 +320,16 @@ static int fail_create(struct error *err)
     return -1;
 }
 
-static int answer(struct call *call, const struct sandbox_record *record,
-                  const struct execution_record *first)
+static int answer(struct call *call, const struct sandbox_info *info,
+                  const struct execution_info *first)
 {
     autoreply reply = {0};
     // One that was made by an earlier sending of the same request may be gone by now; the client knows no such answer.
-    enum sandbox_state state = record->state == SANDBOX_DELETED ? SANDBOX_ENDED : record->state;
+    enum sandbox_state state = info->state == SANDBOX_DELETED ? SANDBOX_ENDED : info->state;
 
     envelope_data(&reply);
     json_map_begin(&reply.json);
-    member_id(&reply.json, "sandboxId", SANDBOX_PREFIX, record->id);
+    member_id(&reply.json, "sandboxId", SANDBOX_PREFIX, info->id);
     member_text(&reply.json, "status", render_status(state));
     if (first) {
         member_id(&reply.json, "executionId", EXECUTION_PREFIX, first->id);
@@ -347,8 +347,8 @@ static int create(struct call *call, struct error *err)
     struct create_body body = {0};
     struct execution_request command;
     struct sandbox_request want;
-    autosandbox record = {0};
-    autoexecution first = {0};
+    autoclear(sandbox_info) info = {0};
+    autoclear(execution_info) first = {0};
 
     if (fields_read(call->body, create_fields, &body, err) < 0 ||
         refuse_unavailable(&body, err) < 0 || fill_request(call, &body, &want, err) < 0 ||
@@ -358,12 +358,12 @@ static int create(struct call *call, struct error *err)
         return -1;
     want.command = body.has_command ? &command : NULL;
     call->actor.project = body.project;
-    if (sandbox_create(call->core, &call->actor, &want, &record, &first, err) < 0)
+    if (sandbox_create(call->core, &call->actor, &want, &info, &first, err) < 0)
         return fail_create(err);
-    call_about_sandbox(call, SANDBOX_PREFIX, record.id);
+    call_about_sandbox(call, SANDBOX_PREFIX, info.id);
     if (!want.once)
-        watch_delivery(call, record.id);
-    return answer(call, &record, want.command ? &first : NULL);
+        watch_delivery(call, info.id);
+    return answer(call, &info, want.command ? &first : NULL);
 }
 
 const struct route agentuity_create_routes[] = {

@@ -39,13 +39,13 @@ static int fill_request(struct call *call, const struct execute_body *body,
     return call_once(call, &out->once, err);
 }
 
-static int answer(struct response *response, const struct execution_record *record,
+static int answer(struct response *response, const struct execution_info *info,
                   const char *base_url, bool was_paused)
 {
     autoreply reply = {0};
 
     envelope_data(&reply);
-    render_execution(&reply.json, record, base_url);
+    render_execution(&reply.json, info, base_url);
     if (was_paused)
         member_bool(&reply.json, "autoResumed", true);
     return envelope_send(&reply, response, 200);
@@ -56,49 +56,48 @@ static int execute(struct call *call, struct error *err)
 {
     struct execute_body body = {0};
     struct execution_request want;
-    autoexecution record = {0};
+    autoclear(execution_info) info = {0};
     bool was_paused = false;
     const char *id;
 
     if (call_id(call, 0, SANDBOX_PREFIX, "sandbox", &id, err) < 0 ||
         fields_read(call->body, execute_fields, &body, err) < 0 ||
         fill_request(call, &body, &want, err) < 0 ||
-        execution_start_awake(call->core, &call->actor, id, &want, &record, &was_paused, err) < 0)
+        execution_start_awake(call->core, &call->actor, id, &want, &info, &was_paused, err) < 0)
         return -1;
-    return answer(call->response, &record, call_base_url(call), was_paused);
+    return answer(call->response, &info, call_base_url(call), was_paused);
 }
 
 static const enum execution_kind command_kind = EXECUTION_COMMAND;
 
-static enum poll_look tell(const struct poll *poll, bool is_last,
-                           const struct execution_record *record)
+static enum poll_look tell(const struct poll *poll, bool is_last, const struct execution_info *info)
 {
-    if (!is_last && !execution_is_over(record))
+    if (!is_last && !execution_info_is_over(info))
         return POLL_WAITS;
-    call_about_sandbox(poll->call, SANDBOX_PREFIX, record->sandbox_id);
-    answer(poll->call->response, record, poll_base_url(poll), false);
+    call_about_sandbox(poll->call, SANDBOX_PREFIX, info->sandbox_id);
+    answer(poll->call->response, info, poll_base_url(poll), false);
     return POLL_ANSWERED;
 }
 
 static int look(const struct poll *poll, bool is_last, struct error *err)
 {
-    autoexecution record = {0};
+    autoclear(execution_info) info = {0};
 
-    if (execution_get(poll->call->core, &poll->call->actor, poll->id, &command_kind, &record, err) <
+    if (execution_get(poll->call->core, &poll->call->actor, poll->id, &command_kind, &info, err) <
         0)
         return -1;
-    return tell(poll, is_last, &record);
+    return tell(poll, is_last, &info);
 }
 
 static enum poll_look look_quick(const struct poll *poll, bool is_last)
 {
-    autoexecution record = {0};
+    autoclear(execution_info) info = {0};
     struct error err = {0};
 
-    if (execution_get_quick(poll->call->core, &poll->call->actor, poll->id, &command_kind, &record,
+    if (execution_get_quick(poll->call->core, &poll->call->actor, poll->id, &command_kind, &info,
                             &err) != 1)
         return POLL_ELSEWHERE;
-    return tell(poll, is_last, &record);
+    return tell(poll, is_last, &info);
 }
 
 static const struct poll_kind execution_poll = {.look_quick = look_quick, .look = look};
@@ -118,7 +117,7 @@ static int get(struct call *call, struct error *err)
 static int list(struct call *call, struct error *err)
 {
     struct execution_filter filter = {.kind = &command_kind};
-    autoexecutions found = {0};
+    autoclear(execution_infos) found = {0};
     autoreply reply = {0};
 
     if (call_id(call, 0, SANDBOX_PREFIX, "sandbox", &filter.sandbox_id, err) < 0 ||
@@ -130,7 +129,7 @@ static int list(struct call *call, struct error *err)
     json_key(&reply.json, "executions");
     json_list_begin(&reply.json);
     for (size_t i = 0; i < found.count; i++)
-        render_execution(&reply.json, &found.rows[i], call_base_url(call));
+        render_execution(&reply.json, &found.items[i], call_base_url(call));
     json_list_end(&reply.json);
     json_map_end(&reply.json);
     return envelope_send(&reply, call->response, 200);

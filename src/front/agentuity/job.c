@@ -22,13 +22,13 @@ static const struct field job_fields[] = {
     {0},
 };
 
-static int answer(struct response *response, int status, const struct execution_record *record,
+static int answer(struct response *response, int status, const struct execution_info *info,
                   const char *base_url)
 {
     autoreply reply = {0};
 
     envelope_data(&reply);
-    render_job(&reply.json, record, base_url);
+    render_job(&reply.json, info, base_url);
     return envelope_send(&reply, response, status);
 }
 
@@ -38,7 +38,7 @@ static int create(struct call *call, struct error *err)
     struct job_body body = {0};
     struct execution_request want = {
         .kind = EXECUTION_JOB}; // without a time limit: the sandbox's is for executions
-    autoexecution record = {0};
+    autoclear(execution_info) info = {0};
     const char *id;
 
     if (call_id(call, 0, SANDBOX_PREFIX, "sandbox", &id, err) < 0 ||
@@ -48,16 +48,16 @@ static int create(struct call *call, struct error *err)
     if (body_check_command(want.argv, "command", err) < 0 ||
         body_streams(&body.streams, "streams", &want, err) < 0 ||
         call_once(call, &want.once, err) < 0 ||
-        execution_start(call->core, &call->actor, id, &want, &record, err) < 0)
+        execution_start(call->core, &call->actor, id, &want, &info, err) < 0)
         return -1;
-    return answer(call->response, 201, &record, call_base_url(call));
+    return answer(call->response, 201, &info, call_base_url(call));
 }
 
 /* GET /sandbox/sandboxes/{id}/jobs */
 static int list(struct call *call, struct error *err)
 {
     struct execution_filter filter = {.kind = &job_kind};
-    autoexecutions found = {0};
+    autoclear(execution_infos) found = {0};
     autoreply reply = {0};
 
     if (call_id(call, 0, SANDBOX_PREFIX, "sandbox", &filter.sandbox_id, err) < 0 ||
@@ -69,70 +69,69 @@ static int list(struct call *call, struct error *err)
     json_key(&reply.json, "jobs");
     json_list_begin(&reply.json);
     for (size_t i = 0; i < found.count; i++)
-        render_job(&reply.json, &found.rows[i], call_base_url(call));
+        render_job(&reply.json, &found.items[i], call_base_url(call));
     json_list_end(&reply.json);
     json_map_end(&reply.json);
     return envelope_send(&reply, call->response, 200);
 }
 
 /* The job of the path, which must be of the sandbox of the path. */
-static int find(struct call *call, struct execution_record *out, struct error *err)
+static int find(struct call *call, struct execution_info *out, struct error *err)
 {
-    autoexecution record = {0};
+    autoclear(execution_info) info = {0};
     const char *sandbox, *id;
 
     if (call_id(call, 0, SANDBOX_PREFIX, "sandbox", &sandbox, err) < 0 ||
         call_id(call, 1, JOB_PREFIX, "job", &id, err) < 0 ||
-        execution_get(call->core, &call->actor, id, &job_kind, &record, err) < 0)
+        execution_get(call->core, &call->actor, id, &job_kind, &info, err) < 0)
         return -1;
-    if (strcmp(record.sandbox_id, sandbox) != 0) {
+    if (strcmp(info.sandbox_id, sandbox) != 0) {
         error_set(err, ERROR_NOT_FOUND,
                   "job '" JOB_PREFIX "%s' not found in sandbox '" SANDBOX_PREFIX "%s'", id,
                   sandbox);
         return error_about(err, "job", NULL);
     }
-    *out = record;
-    record = (struct execution_record){0};
+    *out = info;
+    info = (struct execution_info){0};
     return 0;
 }
 
 /* GET /sandbox/sandboxes/{id}/jobs/{jobId} */
 static int get(struct call *call, struct error *err)
 {
-    autoexecution record = {0};
+    autoclear(execution_info) info = {0};
 
-    if (find(call, &record, err) < 0)
+    if (find(call, &info, err) < 0)
         return -1;
-    return answer(call->response, 200, &record, call_base_url(call));
+    return answer(call->response, 200, &info, call_base_url(call));
 }
 
-static enum poll_look tell(const struct poll *poll, bool is_last,
-                           const struct execution_record *record)
+static enum poll_look tell(const struct poll *poll, bool is_last, const struct execution_info *info)
 {
-    if (!is_last && !execution_is_over(record))
+    if (!is_last && !execution_info_is_over(info))
         return POLL_WAITS;
-    answer(poll->call->response, 200, record, poll_base_url(poll));
+    answer(poll->call->response, 200, info, poll_base_url(poll));
     return POLL_ANSWERED;
 }
 
 static int look(const struct poll *poll, bool is_last, struct error *err)
 {
-    autoexecution record = {0};
+    autoclear(execution_info) info = {0};
 
-    if (execution_get(poll->call->core, &poll->call->actor, poll->id, &job_kind, &record, err) < 0)
+    if (execution_get(poll->call->core, &poll->call->actor, poll->id, &job_kind, &info, err) < 0)
         return -1;
-    return tell(poll, is_last, &record);
+    return tell(poll, is_last, &info);
 }
 
 static enum poll_look look_quick(const struct poll *poll, bool is_last)
 {
-    autoexecution record = {0};
+    autoclear(execution_info) info = {0};
     struct error err = {0};
 
-    if (execution_get_quick(poll->call->core, &poll->call->actor, poll->id, &job_kind, &record,
+    if (execution_get_quick(poll->call->core, &poll->call->actor, poll->id, &job_kind, &info,
                             &err) != 1)
         return POLL_ELSEWHERE;
-    return tell(poll, is_last, &record);
+    return tell(poll, is_last, &info);
 }
 
 static const struct poll_kind job_poll = {.look_quick = look_quick, .look = look};
@@ -143,13 +142,12 @@ static const struct poll_kind job_poll = {.look_quick = look_quick, .look = look
 static int stop(struct call *call, struct error *err)
 {
     bool is_forced = query_bool(call->query, "force", false);
-    autoexecution record = {0}, stopped = {0};
+    autoclear(execution_info) info = {0}, stopped = {0};
 
-    if (find(call, &record, err) < 0 ||
-        execution_stop(call->core, &call->actor, record.id, &job_kind, is_forced, "stopped",
-                       &stopped, err) < 0)
+    if (find(call, &info, err) < 0 || execution_stop(call->core, &call->actor, info.id, &job_kind,
+                                                     is_forced, "stopped", &stopped, err) < 0)
         return -1;
-    return poll_call(call, &job_poll, record.id, STOP_MS, NULL, 0, err);
+    return poll_call(call, &job_poll, info.id, STOP_MS, NULL, 0, err);
 }
 
 static const struct parameter list_parameters[] = {

@@ -21,6 +21,6 @@
 extern const char *const page_directions[];
 
 /* Too many are cut to the maximum by the store; ERROR_INVALID below 0. */
-int page_read(const struct query *query, struct store_page *out, struct error *err);
+int page_read(const struct query *query, struct page *out, struct error *err);
 /* By `direction`; `absent` without. */
 bool page_is_descending(const struct query *query, bool absent);

@@ -7,15 +7,15 @@
 /* POST /sandbox/{id}/pause */
 static int pause_sandbox(struct call *call, struct error *err)
 {
-    autosandbox record = {0};
+    autoclear(sandbox_info) info = {0};
     autoreply reply = {0};
     const char *id;
 
     if (call_id(call, 0, SANDBOX_PREFIX, "sandbox", &id, err) < 0 ||
-        sandbox_pause(call->core, &call->actor, id, &record, err) < 0)
+        sandbox_pause(call->core, &call->actor, id, &info, err) < 0)
         return -1;
     envelope_flat(&reply);
-    render_paused(&reply.json, &record);
+    render_paused(&reply.json, &info);
     return envelope_send(&reply, call->response, 200);
 }
 

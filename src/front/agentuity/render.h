@@ -24,7 +24,7 @@ int64_t render_exit_code(enum sandbox_mode mode, enum sandbox_state state, int64
 
 /* A snapshot, and whose it is. */
 struct snapshot_view {
-    const struct snapshot_record *record;
+    const struct snapshot_record *info;
     const struct organisation_record *organisation; // its owner; or NULL
     const char *organisation_name;                  // instead of the record's; or NULL
     const struct snapshot_files *files;             // NULL: not told
@@ -37,9 +37,9 @@ void render_ancestor(struct json_writer *json, const struct snapshot_view *view)
 void render_origin(struct json_writer *json, const struct snapshot_view *view);
 
 struct sandbox_view {
-    const struct sandbox_record *record;
+    const struct sandbox_info *info;
     const struct snapshot_view *snapshot; // what it was made from; NULL: not known, or a runtime
-    const struct execution_record *first; // its first execution; NULL: none
+    const struct execution_info *first;   // its first execution; NULL: none
     const struct organisation_record *organisation;
     const char *organisation_name; // instead of the record's; or NULL
     const char *region;
@@ -48,24 +48,23 @@ struct sandbox_view {
 void render_sandbox_entry(struct json_writer *json, const struct sandbox_view *view); // of a list
 void render_sandbox(struct json_writer *json, const struct sandbox_view *view);
 
-void render_organisation(struct json_writer *json, const struct organisation_record *record,
+void render_organisation(struct json_writer *json, const struct organisation_record *info,
                          const char *name);
 
 /* Where the outputs of a command can be read: stdoutStreamUrl, stderrStreamUrl. Members, not an object. */
-void render_stream_urls(struct json_writer *json, const struct execution_record *record,
+void render_stream_urls(struct json_writer *json, const struct execution_info *info,
                         const char *base_url);
 
 /* In the words for executions; see render_job for those for jobs. */
 const char *render_execution_status(enum execution_state state);
-void render_execution(struct json_writer *json, const struct execution_record *record,
+void render_execution(struct json_writer *json, const struct execution_info *info,
                       const char *base_url);
-void render_job(struct json_writer *json, const struct execution_record *record,
-                const char *base_url);
+void render_job(struct json_writer *json, const struct execution_info *info, const char *base_url);
 
 /* What the answer to pausing says. Members, not an object. */
-void render_paused(struct json_writer *json, const struct sandbox_record *record);
+void render_paused(struct json_writer *json, const struct sandbox_info *info);
 
-void render_checkpoint(struct json_writer *json, const struct checkpoint_record *record);
+void render_checkpoint(struct json_writer *json, const struct checkpoint_record *info);
 
 /* Between two moments, as the client named them. */
 void render_difference(struct json_writer *json, const char *from, const char *to,
@@ -74,7 +73,7 @@ void render_difference(struct json_writer *json, const char *from, const char *t
 /* {"id":"user_…"}: the key that something was made with. */
 void render_user(struct json_writer *json, const char *key_id);
 
-void render_event(struct json_writer *json, const struct event_record *record);
+void render_event(struct json_writer *json, const struct event_record *info);
 
 /* MiB × ms as bytes × seconds. */
 int64_t render_byte_seconds(int64_t mib_ms);

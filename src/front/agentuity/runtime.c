@@ -25,7 +25,7 @@ static int list(struct call *call, struct error *err)
 {
     const char *sort = query_text(call->query, "sort");
     bool is_by_name = sort && strcmp(sort, "name") == 0;
-    struct store_page page;
+    struct page page;
     autoruntimes found = {0};
     autoreply reply = {0};
 

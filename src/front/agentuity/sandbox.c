@@ -16,15 +16,15 @@
 static void write_sandbox(struct json_writer *json, struct call *call, struct sandbox_view *view,
                           bool is_entry)
 {
-    const char *first_id = view->record->execution_id;
-    autoexecution first = {0};
+    const char *first_id = view->info->execution_id;
+    autoclear(execution_info) first = {0};
     autosnapshot origin = {0};
     autoorganisation owner = {0};
     struct snapshot_view origin_view;
     struct error err = {0};
 
-    if (view->record->snapshot &&
-        snapshot_look(call->core, &call->actor, view->record->snapshot, &origin, &err) == 0) {
+    if (view->info->snapshot &&
+        snapshot_look(call->core, &call->actor, view->info->snapshot, &origin, &err) == 0) {
         snapshot_organisation(call, &origin, &owner);
         origin_view = snapshot_view_of(call, &origin, &owner);
         view->snapshot = &origin_view;
@@ -57,7 +57,7 @@ make_view(struct call *call, const struct organisation_record *organisation, con
 static int list(struct call *call, struct error *err)
 {
     autoorganisation organisation = {0};
-    autosandboxes found = {0};
+    autoclear(sandbox_infos) found = {0};
     autoreply reply = {0};
 
     if (account_organisation(call->core, &call->actor, &organisation, err) < 0 ||
@@ -69,7 +69,7 @@ static int list(struct call *call, struct error *err)
     json_key(&reply.json, "sandboxes");
     json_list_begin(&reply.json);
     for (size_t i = 0; i < found.count; i++) {
-        view.record = &found.rows[i];
+        view.info = &found.items[i];
         write_sandbox(&reply.json, call, &view, true);
     }
     json_list_end(&reply.json);
@@ -120,8 +120,7 @@ static bool is_reached(const struct wanted *wanted, enum sandbox_state state)
     return (wanted->states | SANDBOX_OVER) & sandbox_in(state);
 }
 
-static int answer_get(const struct poll *poll, const struct sandbox_record *record,
-                      struct error *err)
+static int answer_get(const struct poll *poll, const struct sandbox_info *info, struct error *err)
 {
     autoorganisation organisation = {0};
     autoreply reply = {0};
@@ -129,7 +128,7 @@ static int answer_get(const struct poll *poll, const struct sandbox_record *reco
     if (account_organisation(poll->call->core, &poll->call->actor, &organisation, err) < 0)
         return -1;
     struct sandbox_view view = make_view(poll->call, &organisation, poll_base_url(poll));
-    view.record = record;
+    view.info = info;
     envelope_data(&reply);
     write_sandbox(&reply.json, poll->call, &view, false);
     envelope_send(&reply, poll->call->response, 200);
@@ -139,13 +138,12 @@ static int answer_get(const struct poll *poll, const struct sandbox_record *reco
 static int look_get(const struct poll *poll, bool is_last, struct error *err)
 {
     const struct wanted *wanted = poll->data;
-    autosandbox record = {0};
+    autoclear(sandbox_info) info = {0};
 
-    if (sandbox_get(poll->call->core, &poll->call->actor, poll->id, wanted->with_deleted, &record,
+    if (sandbox_get(poll->call->core, &poll->call->actor, poll->id, wanted->with_deleted, &info,
                     err) < 0)
         return -1;
-    return is_last || is_reached(wanted, record.state) ? answer_get(poll, &record, err)
-                                                       : POLL_WAITS;
+    return is_last || is_reached(wanted, info.state) ? answer_get(poll, &info, err) : POLL_WAITS;
 }
 
 /* Tells only that it is not time yet: the whole of a sandbox is in the store. */
@@ -263,19 +261,16 @@ static int read_changes(struct call *call, const struct field_list *pairs, struc
     return 0;
 }
 
-/* {"NAME":"value"} of packed NAME=value */
-static void write_env(struct json_writer *json, const char *packed)
+/* {"NAME":"value"} of NAME=value */
+static void write_env(struct json_writer *json, const char *const *env)
 {
-    autostrings env = {0};
-
-    strings_unpack(packed, &env);
     json_map_begin(json);
-    for (size_t i = 0; i < env.count; i++) {
-        char *end = strchr(env.items[i], '=');
+    for (; env && *env; env++) {
+        const char *end = strchr(*env, '=');
         if (!end)
             continue;
-        *end = '\0';
-        member_text(json, env.items[i], end + 1);
+        json_key_exact(json, *env, (size_t)(end - *env));
+        json_string(json, end + 1);
     }
     json_map_end(json);
 }
@@ -285,19 +280,19 @@ static int set_env(struct call *call, struct error *err)
 {
     struct env_body body = {0};
     struct env_change *changes;
-    autosandbox record = {0};
+    autoclear(sandbox_info) info = {0};
     autoreply reply = {0};
     const char *id;
 
     if (call_id(call, 0, SANDBOX_PREFIX, "sandbox", &id, err) < 0 ||
         fields_read(call->body, env_fields, &body, err) < 0 ||
         read_changes(call, &body.env, &changes, err) < 0 ||
-        sandbox_set_env(call->core, &call->actor, id, changes, body.env.count, &record, err) < 0)
+        sandbox_set_env(call->core, &call->actor, id, changes, body.env.count, &info, err) < 0)
         return -1;
     envelope_data(&reply);
     json_map_begin(&reply.json);
     json_key(&reply.json, "env");
-    write_env(&reply.json, record.env);
+    write_env(&reply.json, info.command.env);
     json_map_end(&reply.json);
     return envelope_send(&reply, call->response, 200);
 }

@@ -7,4 +7,4 @@
 extern const struct parameter sandbox_filter_parameters[];
 
 /* The list that the call's query asks for. */
-int sandbox_filter_list(struct call *call, struct sandbox_list *out, struct error *err);
+int sandbox_filter_list(struct call *call, struct sandbox_infos *out, struct error *err);

@@ -6,26 +6,26 @@
 
 #include <string.h>
 
-void snapshot_organisation(struct call *call, const struct snapshot_record *record,
+void snapshot_organisation(struct call *call, const struct snapshot_record *info,
                            struct organisation_record *out)
 {
     struct actor owner = {0};
     struct error err = {0};
 
-    if (!record->owner.organisation)
+    if (!info->owner.organisation)
         return;
-    (void)snprintf(owner.organisation, sizeof owner.organisation, "%s", record->owner.organisation);
+    (void)snprintf(owner.organisation, sizeof owner.organisation, "%s", info->owner.organisation);
     (void)account_organisation(call->core, &owner, out, &err);
 }
 
-struct snapshot_view snapshot_view_of(struct call *call, const struct snapshot_record *record,
+struct snapshot_view snapshot_view_of(struct call *call, const struct snapshot_record *info,
                                       const struct organisation_record *organisation)
 {
     return (struct snapshot_view){
-        .record = record,
+        .info = info,
         .organisation = organisation->id ? organisation : NULL,
         .organisation_name = agentuity_settings_of(call)->organisation_name,
-        .is_own = actor_sees(&call->actor, &record->owner),
+        .is_own = actor_sees(&call->actor, &info->owner),
     };
 }
 
@@ -34,32 +34,32 @@ int snapshot_id_of(const struct call *call, const char **out, struct error *err)
     return call_id(call, 0, SNAPSHOT_PREFIX, "snapshot", out, err);
 }
 
-static int answer(struct call *call, int status, const struct snapshot_record *record,
+static int answer(struct call *call, int status, const struct snapshot_record *info,
                   const struct snapshot_files *files)
 {
     autoorganisation organisation = {0};
     autoreply reply = {0};
 
-    snapshot_organisation(call, record, &organisation);
-    struct snapshot_view view = snapshot_view_of(call, record, &organisation);
+    snapshot_organisation(call, info, &organisation);
+    struct snapshot_view view = snapshot_view_of(call, info, &organisation);
     view.files = files;
     envelope_data(&reply);
     render_snapshot(&reply.json, &view);
     return envelope_send(&reply, call->response, status);
 }
 
-int snapshot_answer(struct call *call, int status, const struct snapshot_record *record)
+int snapshot_answer(struct call *call, int status, const struct snapshot_record *info)
 {
-    return answer(call, status, record, NULL);
+    return answer(call, status, info, NULL);
 }
 
-static int answer_whole(struct call *call, const struct snapshot_record *record, struct error *err)
+static int answer_whole(struct call *call, const struct snapshot_record *info, struct error *err)
 {
     __attribute__((cleanup(snapshot_files_clear))) struct snapshot_files files = {0};
 
-    if (snapshot_files(call->core, record, &files, err) < 0)
+    if (snapshot_files(call->core, info, &files, err) < 0)
         return -1;
-    return answer(call, 200, record, &files);
+    return answer(call, 200, info, &files);
 }
 
 struct create_body {
@@ -83,7 +83,7 @@ static int create(struct call *call, struct error *err)
 {
     struct create_body body = {0};
     struct snapshot_request want;
-    autosnapshot record = {0};
+    autosnapshot info = {0};
     const char *id;
 
     if (call_id(call, 0, SANDBOX_PREFIX, "sandbox", &id, err) < 0 ||
@@ -94,9 +94,9 @@ static int create(struct call *call, struct error *err)
                                      .description = body.description,
                                      .is_public = body.is_public};
     if (call_once(call, &want.once, err) < 0 ||
-        snapshot_create(call->core, &call->actor, id, &want, &record, err) < 0)
+        snapshot_create(call->core, &call->actor, id, &want, &info, err) < 0)
         return -1;
-    return snapshot_answer(call, 201, &record);
+    return snapshot_answer(call, 201, &info);
 }
 
 static const char *const sorts[] = {"created", "name", "size", "files",
@@ -119,16 +119,16 @@ struct organisations {
 };
 
 static struct snapshot_view view_of(struct call *call, struct organisations *known,
-                                    const struct snapshot_record *record)
+                                    const struct snapshot_record *info)
 {
-    const char *id = record->owner.organisation;
+    const char *id = info->owner.organisation;
 
     if (!known->last.id || !id || strcmp(known->last.id, id) != 0) {
         organisation_record_clear(&known->last);
         known->last = (struct organisation_record){0};
-        snapshot_organisation(call, record, &known->last);
+        snapshot_organisation(call, info, &known->last);
     }
-    return snapshot_view_of(call, record, &known->last);
+    return snapshot_view_of(call, info, &known->last);
 }
 
 typedef void render(struct json_writer *json, const struct snapshot_view *view);
@@ -189,14 +189,14 @@ static int get(struct call *call, struct error *err)
     const char *text = call->parameters[0];
     const char *reference = reference_of_snapshot(call, text);
     autosnapshot named = {0};
-    autosnapshot record = {0};
+    autosnapshot info = {0};
 
     if (!reference_is_id(text, SNAPSHOT_PREFIX) &&
         snapshot_resolve(call->core, &call->actor, reference, &named, err) < 0)
         return -1;
-    if (snapshot_get(call->core, &call->actor, named.id ? named.id : reference, &record, err) < 0)
+    if (snapshot_get(call->core, &call->actor, named.id ? named.id : reference, &info, err) < 0)
         return -1;
-    return answer_whole(call, &record, err);
+    return answer_whole(call, &info, err);
 }
 
 /* GET /sandbox/snapshots/public/{ref} */
@@ -204,12 +204,12 @@ static int get_public(struct call *call, struct error *err)
 {
     const char *reference = reference_of_snapshot(call, call->parameters[0]);
     autosnapshot named = {0};
-    autosnapshot record = {0};
+    autosnapshot info = {0};
 
     if (snapshot_resolve_public(call->core, reference, &named, err) < 0 ||
-        snapshot_get(call->core, NULL, named.id, &record, err) < 0)
+        snapshot_get(call->core, NULL, named.id, &info, err) < 0)
         return -1;
-    return answer_whole(call, &record, err);
+    return answer_whole(call, &info, err);
 }
 
 struct tag_body {
@@ -242,14 +242,14 @@ static int read_tag(const struct tag_body *body, const char **out, struct error 
 static int set_tag(struct call *call, struct error *err)
 {
     struct tag_body body = {0};
-    autosnapshot record = {0};
+    autosnapshot info = {0};
     const char *id, *tag = NULL;
 
     if (snapshot_id_of(call, &id, err) < 0 || fields_read(call->body, tag_fields, &body, err) < 0 ||
         read_tag(&body, &tag, err) < 0 ||
-        snapshot_set_tag(call->core, &call->actor, id, tag, &record, err) < 0)
+        snapshot_set_tag(call->core, &call->actor, id, tag, &info, err) < 0)
         return -1;
-    return snapshot_answer(call, 200, &record);
+    return snapshot_answer(call, 200, &info);
 }
 
 /* DELETE /sandbox/snapshots/{snapshotId} */
@@ -280,16 +280,16 @@ static const char *lineage_reference(struct call *call)
 
 int snapshot_id_named(struct call *call, const char *text, const char **id, struct error *err)
 {
-    autosnapshot record = {0};
+    autosnapshot info = {0};
 
     if (reference_is_id(text, SNAPSHOT_PREFIX)) {
         *id = reference_of(text, SNAPSHOT_PREFIX);
         return 0;
     }
-    if (snapshot_resolve(call->core, &call->actor, reference_of_snapshot(call, text), &record,
-                         err) < 0)
+    if (snapshot_resolve(call->core, &call->actor, reference_of_snapshot(call, text), &info, err) <
+        0)
         return -1;
-    *id = call_print(call, "%s", record.id);
+    *id = call_print(call, "%s", info.id);
     return 0;
 }
 

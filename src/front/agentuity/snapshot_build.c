@@ -92,21 +92,21 @@ static int read_runtime(struct call *call, const char *text, const char **out, s
 
 /* Who holds the URL may upload: it goes out once, and only for a build that nobody else has to see. */
 static void write_begun(struct json_writer *json, struct call *call,
-                        const struct snapshot_record *record)
+                        const struct snapshot_record *info)
 {
-    member_id(json, "snapshotId", SNAPSHOT_PREFIX, record->id);
-    if (!record->is_public && record->upload_secret)
+    member_id(json, "snapshotId", SNAPSHOT_PREFIX, info->id);
+    if (!info->is_public && info->upload_secret)
         member_text(json, "uploadUrl",
                     call_print(call, "%s/sandbox/snapshots/" SNAPSHOT_PREFIX "%s/upload/%s",
-                               call_base_url(call), record->id, record->upload_secret));
+                               call_base_url(call), info->id, info->upload_secret));
 }
 
-static void write_unchanged(struct json_writer *json, const struct snapshot_record *record)
+static void write_unchanged(struct json_writer *json, const struct snapshot_record *info)
 {
     member_bool(json, "unchanged", true);
-    member_id(json, "existingId", SNAPSHOT_PREFIX, record->id);
-    member_text(json, "existingName", record->name);
-    member_text(json, "existingTag", record->tag);
+    member_id(json, "existingId", SNAPSHOT_PREFIX, info->id);
+    member_text(json, "existingName", info->name);
+    member_text(json, "existingTag", info->tag);
 }
 
 static int fill_build(struct call *call, const struct begin_body *body, struct snapshot_build *out,
@@ -131,20 +131,20 @@ static int begin(struct call *call, struct error *err)
 {
     struct begin_body body = {0};
     struct snapshot_build build;
-    autosnapshot record = {0};
+    autosnapshot info = {0};
     autoreply reply = {0};
     bool is_unchanged = false;
 
     if (fields_read(call->body, begin_fields, &body, err) < 0 ||
         fill_build(call, &body, &build, err) < 0 ||
-        snapshot_build_begin(call->core, &call->actor, &build, &is_unchanged, &record, err) < 0)
+        snapshot_build_begin(call->core, &call->actor, &build, &is_unchanged, &info, err) < 0)
         return -1;
     envelope_data(&reply);
     json_map_begin(&reply.json);
     if (is_unchanged)
-        write_unchanged(&reply.json, &record);
+        write_unchanged(&reply.json, &info);
     else
-        write_begun(&reply.json, call, &record);
+        write_begun(&reply.json, call, &info);
     json_map_end(&reply.json);
     return envelope_send(&reply, call->response, is_unchanged ? 200 : 201);
 }
@@ -264,16 +264,16 @@ static int finish(struct call *call, struct error *err)
 {
     struct finish_body body = {0};
     struct snapshot_content content = {.directory = AGENTUITY_HOME};
-    autosnapshot record = {0};
+    autosnapshot info = {0};
     const char *id;
 
     if (snapshot_id_of(call, &id, err) < 0 ||
         fields_read(call->body, finish_fields, &body, err) < 0 || refuse_packages(&body, err) < 0 ||
         body_env(call, &body.env, &content.env, err) < 0 ||
         keep_pairs(call, "metadata", &body.metadata, &content.metadata, err) < 0 ||
-        snapshot_build_finish(call->core, &call->actor, id, &content, &record, err) < 0)
+        snapshot_build_finish(call->core, &call->actor, id, &content, &info, err) < 0)
         return -1;
-    return snapshot_answer(call, 200, &record);
+    return snapshot_answer(call, 200, &info);
 }
 
 const struct route agentuity_snapshot_build_routes[] = {

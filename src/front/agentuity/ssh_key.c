@@ -3,13 +3,13 @@
 #include "core/account/account.h"
 #include "front/agentuity/agentuity_impl.h"
 
-static void write_key(struct json_writer *json, const struct ssh_key_record *record)
+static void write_key(struct json_writer *json, const struct ssh_key_record *info)
 {
     json_map_begin(json);
-    member_text(json, "fingerprint", record->fingerprint);
-    member_text(json, "keyType", record->type);
-    member_text(json, "comment", record->comment ? record->comment : "");
-    member_text(json, "publicKey", record->public_key);
+    member_text(json, "fingerprint", info->fingerprint);
+    member_text(json, "keyType", info->type);
+    member_text(json, "comment", info->comment ? info->comment : "");
+    member_text(json, "publicKey", info->public_key);
     json_map_end(json);
 }
 
@@ -22,7 +22,7 @@ static void write_page(struct json_writer *json, const struct ssh_key_list *keys
 /* GET /cli/auth/ssh-keys: all of them, page by page. */
 static int list(struct call *call, struct error *err)
 {
-    struct store_page page = {.limit = STORE_PAGE_MAX};
+    struct page page = {.limit = PAGE_MAX};
     autoreply reply = {0};
     bool is_last = false;
 
@@ -34,7 +34,7 @@ static int list(struct call *call, struct error *err)
             return -1;
         write_page(&reply.json, &keys);
         page.offset += (int64_t)keys.count;
-        is_last = keys.count < STORE_PAGE_MAX;
+        is_last = keys.count < PAGE_MAX;
     }
     json_list_end(&reply.json);
     return envelope_send(&reply, call->response, 200);

@@ -103,7 +103,7 @@ static int create(struct call *call, struct error *err)
 {
     struct create_body body = {0};
     struct stream_request request = {0};
-    autostream record = {0};
+    autostream info = {0};
     const struct data_value *ttl = value_get(call->body, "ttl");
 
     if (fields_read(call->body, create_fields, &body, err) < 0)
@@ -117,13 +117,13 @@ static int create(struct call *call, struct error *err)
     request.labels = pairs_to_labels(call, &body.metadata);
     request.n_labels = body.metadata.count;
     request.ttl_ms = ttl_ms(&body, ttl && ttl->kind == VALUE_NULL);
-    if (stream_create(call->core, &call->actor, &request, &record, err) < 0)
+    if (stream_create(call->core, &call->actor, &request, &info, err) < 0)
         return -1;
 
     autoreply reply = {0};
     reply_init(&reply);
     json_map_begin(&reply.json);
-    member_id(&reply.json, "id", STREAM_PREFIX, record.id);
+    member_id(&reply.json, "id", STREAM_PREFIX, info.id);
     json_map_end(&reply.json);
     reply_send(&reply, call->response, 200);
     return 0;
@@ -174,14 +174,13 @@ DEFINE_AUTOPTR(append)
  */
 static int excuse_late(const struct append *append, struct error *err)
 {
-    autostream record = {0};
+    autostream info = {0};
     struct error other = {0};
 
     if (err->kind != ERROR_GONE || !err->reason || strcmp(err->reason, "complete") != 0)
         return -1;
-    if (stream_get(append->waiting.core, &append->waiting.actor, append->id, &record, &other) ==
-            0 &&
-        record.kind == STREAM_STDIN)
+    if (stream_get(append->waiting.core, &append->waiting.actor, append->id, &info, &other) == 0 &&
+        info.kind == STREAM_STDIN)
         return 0;
     (void)error_set(err, ERROR_CONFLICT,
                     "stream '" STREAM_PREFIX "%s' is complete: nothing can be added", append->id);
@@ -254,30 +253,29 @@ static int delete (struct call *call, struct error *err)
 }
 
 /* Those of a command's output were given no name. */
-static const char *name_of(const struct stream_record *record)
+static const char *name_of(const struct stream_record *info)
 {
     static const char *const names[] = {
         [STREAM_STDIN] = "stdin",       [STREAM_STDOUT] = "stdout", [STREAM_STDERR] = "stderr",
         [STREAM_COMBINED] = "combined", [STREAM_USER] = "",
     };
-    return record->name ? record->name : names[record->kind];
+    return info->name ? info->name : names[info->kind];
 }
 
-static void describe(struct json_writer *json, struct call *call,
-                     const struct stream_record *record)
+static void describe(struct json_writer *json, struct call *call, const struct stream_record *info)
 {
-    bool is_kept = record->expires_at == 0 ||
-                   record->expires_at - record->created_at >= (int64_t)DURATION_MAX_MS;
+    bool is_kept =
+        info->expires_at == 0 || info->expires_at - info->created_at >= (int64_t)DURATION_MAX_MS;
     char text[CLOCK_TEXT];
 
     json_map_begin(json);
-    member_id(json, "id", STREAM_PREFIX, record->id);
-    member_text(json, "name", name_of(record));
-    member_json(json, "metadata", record->metadata ? record->metadata : "{}");
-    member_stream_url(json, "url", call_base_url(call), record->id);
-    member_integer(json, "size_bytes", record->size_bytes);
+    member_id(json, "id", STREAM_PREFIX, info->id);
+    member_text(json, "name", name_of(info));
+    member_json(json, "metadata", info->metadata ? info->metadata : "{}");
+    member_stream_url(json, "url", call_base_url(call), info->id);
+    member_integer(json, "size_bytes", info->size_bytes);
     member_text_or_null(json, "expires_at",
-                        is_kept ? NULL : clock_format((uint64_t)record->expires_at, text));
+                        is_kept ? NULL : clock_format((uint64_t)info->expires_at, text));
     json_map_end(json);
 }
 
@@ -285,14 +283,14 @@ static void describe(struct json_writer *json, struct call *call,
 static int info(struct call *call, struct error *err)
 {
     const char *id = NULL;
-    autostream record = {0};
+    autostream info = {0};
 
     if (stream_id_of(call, &id, err) < 0 ||
-        stream_get(call->core, &call->actor, id, &record, err) < 0)
+        stream_get(call->core, &call->actor, id, &info, err) < 0)
         return -1;
     autoreply reply = {0};
     reply_init(&reply);
-    describe(&reply.json, call, &record);
+    describe(&reply.json, call, &info);
     reply_send(&reply, call->response, 200);
     return 0;
 }

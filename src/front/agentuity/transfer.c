@@ -58,18 +58,18 @@ static void on_collected_snapshot(void *data, struct collected *body, const stru
                                     .tag = import->tag,
                                     .is_public = import->is_public,
                                     .is_forced = import->is_forced};
-    autosnapshot record = {0};
+    autosnapshot info = {0};
     struct error err = {0};
 
     if (!failure &&
-        transfer_import(waiting->core, &waiting->actor, &want, body->fd, &record, &err) < 0)
+        transfer_import(waiting->core, &waiting->actor, &want, body->fd, &info, &err) < 0)
         failure = &err;
     if (failure) {
         waiting_call_fail(waiting, failure);
         return;
     }
     struct call call = waiting_call_get(waiting);
-    (void)snapshot_answer(&call, 201, &record);
+    (void)snapshot_answer(&call, 201, &info);
 }
 
 /* POST /sandbox/snapshots/import */

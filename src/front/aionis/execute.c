@@ -284,12 +284,12 @@ static int describe(struct call *call, const struct execute_body *body,
 }
 
 static bool answer(struct call *call, const struct answer_head *head,
-                   const struct execution_record *record, bool is_accepted, bool is_quick)
+                   const struct execution_info *info, bool is_accepted, bool is_quick)
 {
     autorun view;
     autoreply reply = {0};
 
-    if (!run_view_init(&view, call->core, aionis_of(call)->settings, record, is_quick))
+    if (!run_view_init(&view, call->core, aionis_of(call)->settings, info, is_quick))
         return false;
     answer_begin(&reply, &call->actor);
     put_bool(&reply.json, "accepted", is_accepted);
@@ -301,35 +301,35 @@ static bool answer(struct call *call, const struct answer_head *head,
 
 // ---- waiting for its end ----
 
-static int tell(const struct poll *poll, bool is_last, const struct execution_record *record,
+static int tell(const struct poll *poll, bool is_last, const struct execution_info *info,
                 bool is_quick)
 {
     struct call call = *poll->call;
 
-    if (!is_last && !execution_is_over(record))
+    if (!is_last && !execution_info_is_over(info))
         return POLL_WAITS;
     call.settings = (void *)(uintptr_t)call.front->settings; // of a waiting one
-    return answer(&call, poll->data, record, false, is_quick) ? POLL_ANSWERED : POLL_ELSEWHERE;
+    return answer(&call, poll->data, info, false, is_quick) ? POLL_ANSWERED : POLL_ELSEWHERE;
 }
 
 static int look(const struct poll *poll, bool is_last, struct error *err)
 {
-    autoexecution record = {0};
+    autoclear(execution_info) info = {0};
 
-    if (execution_get(poll->call->core, &poll->call->actor, poll->id, NULL, &record, err) < 0)
+    if (execution_get(poll->call->core, &poll->call->actor, poll->id, NULL, &info, err) < 0)
         return -1;
-    return tell(poll, is_last, &record, false);
+    return tell(poll, is_last, &info, false);
 }
 
 static enum poll_look look_quick(const struct poll *poll, bool is_last)
 {
-    autoexecution record = {0};
+    autoclear(execution_info) info = {0};
     struct error ignored = {0};
 
-    if (execution_get_quick(poll->call->core, &poll->call->actor, poll->id, NULL, &record,
+    if (execution_get_quick(poll->call->core, &poll->call->actor, poll->id, NULL, &info,
                             &ignored) != 1)
         return POLL_ELSEWHERE;
-    return (enum poll_look)tell(poll, is_last, &record, true);
+    return (enum poll_look)tell(poll, is_last, &info, true);
 }
 
 static const struct poll_kind run_poll = {
@@ -371,27 +371,27 @@ static int run_now(struct call *call, const char *uuid, const char *id,
                    const struct execution_request *want, struct error *err)
 {
     const struct answer_head *head = &visit_of(call)->head;
-    autoexecution record = {0};
+    autoclear(execution_info) info = {0};
 
     if (check_room(call, err) < 0)
         return -1;
-    if (execution_start(call->core, &call->actor, id, want, &record, err) < 0)
+    if (execution_start(call->core, &call->actor, id, want, &info, err) < 0)
         return fail_start(call, uuid, err);
-    if (execution_is_over(&record)) {
-        (void)answer(call, head, &record, false, false);
+    if (execution_info_is_over(&info)) {
+        (void)answer(call, head, &info, false, false);
         return 0;
     }
-    return poll_call(call, &run_poll, record.id, WAIT_MS, head, sizeof *head, err);
+    return poll_call(call, &run_poll, info.id, WAIT_MS, head, sizeof *head, err);
 }
 
 static int run_later(struct call *call, const char *uuid, const char *id,
                      const struct execution_request *want, struct error *err)
 {
-    autoexecution record = {0};
+    autoclear(execution_info) info = {0};
 
-    if (execution_enqueue(call->core, &call->actor, id, want, &record, err) < 0)
+    if (execution_enqueue(call->core, &call->actor, id, want, &info, err) < 0)
         return fail_start(call, uuid, err);
-    (void)answer(call, &visit_of(call)->head, &record, true, false);
+    (void)answer(call, &visit_of(call)->head, &info, true, false);
     return 0;
 }
 

@@ -24,7 +24,7 @@ static int no_run(struct call *call, const char *uuid, struct error *err)
     return refuse(call, &refusal, err, "there is no run '%s'", uuid);
 }
 
-static int find_run(struct call *call, const char *uuid, struct execution_record *out,
+static int find_run(struct call *call, const char *uuid, struct execution_info *out,
                     struct error *err)
 {
     char id[ID_TEXT];
@@ -37,16 +37,15 @@ static int find_run(struct call *call, const char *uuid, struct execution_record
 }
 
 /* With what it wrote. */
-static void open_view(struct call *call, const struct execution_record *record,
-                      struct run_view *view)
+static void open_view(struct call *call, const struct execution_info *info, struct run_view *view)
 {
-    (void)run_view_init(view, call->core, aionis_of(call)->settings, record, false);
+    (void)run_view_init(view, call->core, aionis_of(call)->settings, info, false);
 }
 
 /* Up to the run that the body names, whose texts are the request's. 0, -1, or CALL_AGAIN. */
 static int open_run(struct call *call, enum rate_class class, struct request *request,
                     const struct field *fields, void *body, const char *const *run_id,
-                    struct execution_record *out, struct error *err)
+                    struct execution_info *out, struct error *err)
 {
     int status = request_open(call, class, request, err);
     if (status != 0)
@@ -70,14 +69,14 @@ static int get(struct call *call, struct error *err)
 {
     struct get_body body = {0};
     autorequest request = {0};
-    autoexecution record = {0};
+    autoclear(execution_info) info = {0};
     autoreply reply = {0};
     autorun view = {0};
 
-    int status = open_run(call, RATE_READ, &request, get_fields, &body, &body.run_id, &record, err);
+    int status = open_run(call, RATE_READ, &request, get_fields, &body, &body.run_id, &info, err);
     if (status != 0)
         return status;
-    open_view(call, &record, &view);
+    open_view(call, &info, &view);
     answer_begin(&reply, &call->actor);
     json_key(&reply.json, "run");
     run_write(&reply.json, &view);
@@ -119,17 +118,16 @@ static int logs(struct call *call, struct error *err)
 {
     struct logs_body body = {.tail_bytes = TAIL_DEFAULT};
     autorequest request = {0};
-    autoexecution record = {0};
+    autoclear(execution_info) info = {0};
     autoreply reply = {0};
     autorun view = {0};
 
-    int status =
-        open_run(call, RATE_READ, &request, logs_fields, &body, &body.run_id, &record, err);
+    int status = open_run(call, RATE_READ, &request, logs_fields, &body, &body.run_id, &info, err);
     if (status != 0)
         return status;
-    open_view(call, &record, &view);
+    open_view(call, &info, &view);
     answer_begin(&reply, &call->actor);
-    put_id(&reply.json, "run_id", record.id);
+    put_id(&reply.json, "run_id", info.id);
     put_text(&reply.json, "status", view.status);
     put_logs(&reply.json, &view, body.tail_bytes);
     return answer_send(&reply, call->response, &visit_of(call)->head);
@@ -170,15 +168,15 @@ static int artifact(struct call *call, struct error *err)
                                  .has_metadata = true,
                                  .is_inline = true};
     autorequest request = {0};
-    autoexecution record = {0};
+    autoclear(execution_info) info = {0};
     autoreply reply = {0};
     autorun view = {0};
 
     int status =
-        open_run(call, RATE_READ, &request, artifact_fields, &body, &body.run_id, &record, err);
+        open_run(call, RATE_READ, &request, artifact_fields, &body, &body.run_id, &info, err);
     if (status != 0)
         return status;
-    open_view(call, &record, &view);
+    open_view(call, &info, &view);
     const struct artifact_options options = {
         .actor = &call->actor,
         .tail_bytes = body.tail_bytes,
@@ -216,22 +214,22 @@ static int cancel(struct call *call, struct error *err)
 {
     struct cancel_body body = {0};
     autorequest request = {0};
-    autoexecution found = {0};
-    autoexecution record = {0};
+    autoclear(execution_info) found = {0};
+    autoclear(execution_info) info = {0};
     autoreply reply = {0};
 
     int status =
         open_run(call, RATE_WRITE, &request, cancel_fields, &body, &body.run_id, &found, err);
     if (status != 0)
         return status;
-    if (execution_cancel(call->core, &call->actor, found.id, request_trim(call, body.reason),
-                         &record, err) < 0)
+    if (execution_cancel(call->core, &call->actor, found.id, request_trim(call, body.reason), &info,
+                         err) < 0)
         return -1;
     answer_begin(&reply, &call->actor);
-    put_id(&reply.json, "run_id", record.id);
-    put_text(&reply.json, "status", run_status(&record));
+    put_id(&reply.json, "run_id", info.id);
+    put_text(&reply.json, "status", run_status(&info));
     put_bool(&reply.json, "cancel_requested", true);
-    put_text(&reply.json, "cancel_reason", record.stop_reason);
+    put_text(&reply.json, "cancel_reason", info.stop_reason);
     return answer_send(&reply, call->response, &visit_of(call)->head);
 }
 

@@ -27,23 +27,23 @@ static const struct field session_fields[] = {
     {0},
 };
 
-static int answer(struct call *call, const struct sandbox_record *record, const char *profile,
+static int answer(struct call *call, const struct sandbox_info *info, const char *profile,
                   const char *metadata)
 {
     char uuid[ID_UUID_TEXT];
     autoreply reply = {0};
 
-    call_about_sandbox(call, "", id_to_uuid(record->id, uuid));
+    call_about_sandbox(call, "", id_to_uuid(info->id, uuid));
     answer_begin(&reply, &call->actor);
     json_key(&reply.json, "session");
     json_map_begin(&reply.json);
-    put_id(&reply.json, "session_id", record->id);
+    put_id(&reply.json, "session_id", info->id);
     put_text(&reply.json, "profile", profile);
     json_key(&reply.json, "metadata");
     json_raw(&reply.json, metadata, strlen(metadata));
-    put_time(&reply.json, "expires_at", record->expires_at);
-    put_time(&reply.json, "created_at", record->created_at);
-    put_time(&reply.json, "updated_at", record->created_at);
+    put_time(&reply.json, "expires_at", info->expires_at);
+    put_time(&reply.json, "created_at", info->created_at);
+    put_time(&reply.json, "updated_at", info->created_at);
     json_map_end(&reply.json);
     return answer_send(&reply, call->response, &visit_of(call)->head);
 }
@@ -74,7 +74,7 @@ static int create(struct call *call, struct error *err)
     struct session_body body = {0};
     struct sandbox_request want;
     autorequest request = {0};
-    autosandbox record = {0};
+    autoclear(sandbox_info) info = {0};
 
     int status = request_open(call, RATE_WRITE, &request, err);
     if (status != 0)
@@ -84,9 +84,9 @@ static int create(struct call *call, struct error *err)
     const char *profile = body.profile ? body.profile : "default";
     describe(call, &body, profile, &want);
     if (stored_metadata(call, body.metadata, &want.metadata, err) < 0 ||
-        sandbox_create(call->core, &call->actor, &want, &record, NULL, err) < 0)
+        sandbox_create(call->core, &call->actor, &want, &info, NULL, err) < 0)
         return -1;
-    return answer(call, &record, profile, want.metadata);
+    return answer(call, &info, profile, want.metadata);
 }
 
 const struct route aionis_session_routes[] = {

@@ -3,6 +3,7 @@
 #include "stream_fixture.h"
 
 #include "base/mem.h"
+#include "store/sandboxes.h"
 #include "test.h"
 
 const struct actor one_of_us = {.organisation = ORGANISATION};

@@ -89,7 +89,7 @@ TEST(ssh_keys_belong_to_an_organisation)
     struct organisation_record second = {"org2", "Them", NOW};
     struct actor us = rig_actor(), them = {.organisation = "org2"};
     struct ssh_key_record key = {0}, again = {0};
-    struct store_page page = {10, 0};
+    struct page page = {10, 0};
     autosshkeys ours = {0}, theirs = {0};
     bool is_new = false, found = false;
     struct error err = {0};

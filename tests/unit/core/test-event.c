@@ -4,6 +4,8 @@
 
 #include "core/sandbox/statistics.h"
 #include "core_rig.h"
+#include "store/sandboxes.h"
+#include "store/usage.h"
 
 static void put_sandbox(struct core *core, const char *id, enum sandbox_state state,
                         const char *tenant)

@@ -59,7 +59,7 @@ TEST(a_made_key_is_256_bits_shown_once_and_kept_as_a_hash)
 {
     autoptr(keys) keys = open_keys();
     char text[KEY_TEXT], other[KEY_TEXT], id[ID_TEXT];
-    struct store_page page = {10, 0};
+    struct page page = {10, 0};
     struct error err = {0};
     struct actor actor;
     autokeys list = {0};

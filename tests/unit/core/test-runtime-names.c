@@ -86,7 +86,7 @@ TEST(an_id_is_made_from_the_name_alone)
 TEST(runtimes_are_listed_sorted_and_by_page)
 {
     struct core *core = rig_core();
-    struct store_page all = {50, 0}, second = {1, 1}, none = {0, 0};
+    struct page all = {50, 0}, second = {1, 1}, none = {0, 0};
     autoruntimes list = {0}, back = {0}, page = {0}, count = {0};
     struct error err = {0};
 

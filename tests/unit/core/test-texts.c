@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests of src/core/texts.c: lists come back as they were. */
+/* Tests of src/base/strings.c: lists come back as they were. */
 #include "base/strings.h"
 
 #include "test.h"
@@ -16,6 +16,11 @@ static void check_round(const char *const *items, const char *want)
         CHECK_STR(back.items[count], items[count]);
     CHECK_INT(back.count, count);
     CHECK(!back.items[count]);
+
+    autofree const char *const *list = strings_list(packed);
+    for (size_t i = 0; i < count; i++)
+        CHECK_STR(list[i], items[i]);
+    CHECK(!list[count]);
 }
 
 TEST(a_list_comes_back_as_it_was)
@@ -41,6 +46,13 @@ TEST(what_was_packed_by_nobody_is_read_without_harm)
     strings_unpack("a\\", &odd);
     CHECK_INT(odd.count, 1);
     CHECK_STR(odd.items[0], "a\\");
+
+    CHECK(!strings_list(NULL));
+    autofree const char *const *cut_list = strings_list("a\nb");
+    CHECK_STR(cut_list[1], "b");
+    CHECK(!cut_list[2]);
+    autofree const char *const *odd_list = strings_list("a\\");
+    CHECK_STR(odd_list[0], "a\\");
 }
 
 TEST(names_are_set_replaced_and_removed)
