@@ -36,6 +36,7 @@ struct front {
      * front gets those of nobody's, and what could not be read as a request at all (call->request is NULL too).
      */
     void (*on_error)(struct call *call, const struct error *err);
+    const struct answer_field *failure; // what on_error writes, described; NULL: not
     const char *sandbox_prefix; // of its sandboxes' ids in paths: "sbx_", for the log; NULL: none
     struct front_defaults defaults;
     void *settings; // the front's own; call->settings

@@ -5,11 +5,15 @@
  */
 #pragma once
 #include "data/json_writer.h"
+#include "web/answer.h"
 #include "web/fields.h"
 #include "web/query.h"
 
 /* An object with these fields. */
 void openapi_fields(struct json_writer *json, const struct field *fields);
+
+/* What a route answers: an object by a table, with what stands around it. */
+void openapi_answer(struct json_writer *json, const struct route_answer *answer);
 
 /* What may stand for the parameter. */
 void openapi_parameter(struct json_writer *json, const struct parameter *parameter);

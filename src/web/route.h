@@ -5,6 +5,7 @@
  */
 #pragma once
 #include "base/error.h"
+#include "web/answer.h"
 #include "web/fields.h"
 #include "web/query.h"
 
@@ -53,4 +54,6 @@ struct route {
     const struct field *fields;    // of a JSON body; NULL: not described
     const struct parameter *query; // described and checked before the handler; NULL: none
     uint64_t body_limit;           // in bytes; 0: 64 MiB of JSON, or as long as a stream is
+    const struct route_answer
+        *answers; // when all is well, ended by an empty row; NULL: not described
 };

@@ -417,7 +417,8 @@ int router_new(const struct router_settings *settings, struct router **out, stru
             return -1;
     }
     request_ids_init(&router->request_ids);
-    if (openapi_write(settings->fronts, router->tree, &router->openapi, err) < 0)
+    if (openapi_write(settings->fronts, router->tree, settings->public_url, &router->openapi, err) <
+        0)
         return -1;
     *out = take(router);
     return 0;

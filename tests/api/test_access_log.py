@@ -133,6 +133,11 @@ def test_a_path_that_takes_another_method_says_so(api):
         assert set(allowed.split(", ")) <= set(answer.headers["allow"].split(", ")), str(answer.headers)
 
 
+def test_the_root_says_where_to_look(api):
+    answer = api.get("/", key=None)
+    check_error(answer, 404, "NOT_FOUND", "/openapi.json")
+
+
 @pytest.mark.parametrize("words", [["--listen", "nonsense"], ["--region", ""]])
 def test_the_last_words_are_json_too(tmp_path, words):
     done = subprocess.run([servers.BURROW, "serve", "--log", "json", "--data", tmp_path / "d", *words], capture_output=True, text=True,

@@ -62,7 +62,7 @@ class Small:
     def free(self):
         """Bytes. Pruning has what was removed come back at once."""
         assert self.api.post("/system/prune", {}).status == 200
-        return self.api.get("/system/df").json["volume"]["freeBytes"]
+        return self.api.get("/system/df").data["volume"]["freeBytes"]
 
     def fill(self, but=0):
         """A sandbox that takes all the room there is for names and for bytes, except so many of these."""

@@ -14,7 +14,7 @@ MEGA = 1 << 20
 def df(api):
     answer = api.get("/system/df")
     assert answer.status == 200, str(answer)
-    return answer.json
+    return answer.data
 
 
 def part(api, name):
@@ -24,7 +24,7 @@ def part(api, name):
 def prune(api, **fields):
     answer = api.post("/system/prune", fields)
     assert answer.status == 200, str(answer)
-    return answer.json
+    return answer.data
 
 
 def fill(sandbox, megabytes=20):

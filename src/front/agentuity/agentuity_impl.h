@@ -2,6 +2,7 @@
 /* What the files of this front share and nobody else sees: its tables of routes, and how it spells ids. */
 #pragma once
 #include "front/agentuity/agentuity.h"
+#include "front/agentuity/answers.h"
 #include "front/agentuity/envelope.h"
 #include "front/agentuity/member.h"
 #include "front/agentuity/reference.h"

@@ -83,12 +83,13 @@ static int delete (struct call *call, struct error *err)
 
 const struct route agentuity_checkpoint_routes[] = {
     {"POST", "/sandbox/{id}/checkpoint", ROUTE_SLOW, ACCESS_KEY, BODY_JSON, create,
-     "keeps a sandbox's files as they are now", .fields = checkpoint_fields},
+     "keeps a sandbox's files as they are now", .fields = checkpoint_fields,
+     .answers = answers_checkpoint},
     {"GET", "/sandbox/checkpoints/{id}", ROUTE_QUICK, ACCESS_KEY, BODY_NONE, list,
-     "checkpoints of a sandbox, the oldest first"},
+     "checkpoints of a sandbox, the oldest first", .answers = answers_checkpoints},
     {"POST", "/sandbox/{id}/checkpoint/{ref}/restore", ROUTE_SLOW, ACCESS_KEY, BODY_NONE, restore,
-     "ends what runs in a sandbox and gives it the files of a checkpoint"},
+     "ends what runs in a sandbox and gives it the files of a checkpoint", .answers = answers_bare},
     {"DELETE", "/sandbox/{id}/checkpoint/{ref}", ROUTE_SLOW, ACCESS_KEY, BODY_NONE, delete,
-     "removes a checkpoint"},
+     "removes a checkpoint", .answers = answers_bare},
     {0},
 };

@@ -368,6 +368,7 @@ static int create(struct call *call, struct error *err)
 
 const struct route agentuity_create_routes[] = {
     {"POST", "/sandbox", ROUTE_SLOW, ACCESS_KEY, BODY_JSON, create,
-     "makes a sandbox, and starts its first command when one is given", .fields = create_fields},
+     "makes a sandbox, and starts its first command when one is given", .fields = create_fields,
+     .answers = answers_created},
     {0},
 };

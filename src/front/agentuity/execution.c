@@ -144,10 +144,12 @@ static const struct parameter list_parameters[] = {
 
 const struct route agentuity_execution_routes[] = {
     {"POST", "/sandbox/{id}/execute", ROUTE_SLOW, ACCESS_KEY, BODY_JSON, execute,
-     "starts a command; a paused sandbox is woken for it", .fields = execute_fields},
+     "starts a command; a paused sandbox is woken for it", .fields = execute_fields,
+     .answers = answers_execution},
     {"GET", "/sandbox/execution/{executionId}", ROUTE_LOOP, ACCESS_KEY, BODY_NONE, get,
-     "a command's state, or its end", .query = get_parameters},
+     "a command's state, or its end", .query = get_parameters, .answers = answers_execution},
     {"GET", "/sandbox/sandboxes/{id}/executions", ROUTE_QUICK, ACCESS_KEY, BODY_NONE, list,
-     "commands of a sandbox, the newest first", .query = list_parameters},
+     "commands of a sandbox, the newest first", .query = list_parameters,
+     .answers = answers_executions},
     {0},
 };

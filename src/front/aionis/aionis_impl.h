@@ -2,6 +2,7 @@
 /* What the files of this front share and nobody else sees. */
 #pragma once
 #include "front/aionis/aionis.h"
+#include "front/aionis/answers.h"
 #include "front/aionis/budget.h"
 #include "front/aionis/commands.h"
 #include "front/aionis/rate.h"

@@ -422,6 +422,7 @@ static int execute(struct call *call, struct error *err)
 
 const struct route aionis_execute_routes[] = {
     {"POST", "/v1/memory/sandbox/execute", ROUTE_SLOW, ACCESS_KEY, BODY_WHOLE, execute,
-     "runs a command", .fields = execute_fields, .body_limit = AIONIS_BODY_MAX},
+     "runs a command", .fields = execute_fields, .answers = aionis_execute_answers,
+     .body_limit = AIONIS_BODY_MAX},
     {0},
 };

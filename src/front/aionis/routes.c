@@ -50,7 +50,8 @@ static size_t add_row(struct route *routes, size_t count, const struct route *ro
                                          ACCESS_OPEN,
                                          BODY_NONE,
                                          preflight,
-                                         "whether a page may ask"};
+                                         "whether a page may ask",
+                                         .answers = aionis_preflight_answers};
     return count;
 }
 
@@ -93,6 +94,7 @@ int aionis_front_init(struct front *front, const struct aionis_settings *setting
         .routes = join_tables(settings->origins && *settings->origins),
         .top = "/v1/memory/",
         .on_error = answer_error,
+        .failure = aionis_failure,
         .defaults = {.queue_at_once = (unsigned)settings->queue_at_once,
                      .queue_length = (unsigned)settings->queue_length},
         .on_call = on_call,

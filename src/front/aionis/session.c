@@ -91,6 +91,7 @@ static int create(struct call *call, struct error *err)
 
 const struct route aionis_session_routes[] = {
     {"POST", "/v1/memory/sandbox/sessions", ROUTE_SLOW, ACCESS_KEY, BODY_WHOLE, create,
-     "makes a session", .fields = session_fields, .body_limit = AIONIS_BODY_MAX},
+     "makes a session", .fields = session_fields, .answers = aionis_session_answers,
+     .body_limit = AIONIS_BODY_MAX},
     {0},
 };

@@ -73,7 +73,8 @@ TEST(a_known_path_says_which_methods_it_takes)
     CHECK(strstr(answer.body.data, "'/known/x' takes GET, HEAD, DELETE, not POST"));
     CHECK_INT(ask(fixture, "DELETE /health", "X-Request-Id: mine\r\n", NULL, &answer), 405);
     CHECK_STR(answer.body.data,
-              "{\"status\":\"error\",\"message\":\"'/health' takes GET, HEAD, not DELETE\","
+              "{\"success\":false,\"code\":\"METHOD_NOT_ALLOWED\",\"message\":\"'/health' takes GET, "
+              "HEAD, not DELETE\","
               "\"requestId\":\"mine\"}");
 }
 
