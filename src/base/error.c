@@ -99,6 +99,12 @@ int error_about(struct error *err, const char *noun, const char *reason)
     return -1;
 }
 
+int error_missing(struct error *err, const char *noun, const char *id)
+{
+    (void)error_set(err, ERROR_NOT_FOUND, "there is no %s '%.40s'", noun, id);
+    return error_about(err, noun, NULL);
+}
+
 const char *error_kind_name(enum error_kind kind)
 {
     static const char *const names[] = {

@@ -45,4 +45,7 @@ int error_wrap(struct error *err, const char *format, ...) __attribute__((format
 /* Names the thing and the reason for programs. Both must be literals. */
 int error_about(struct error *err, const char *noun, const char *reason);
 
+/* "there is no sandbox 'x'": ERROR_NOT_FOUND, with the noun, a literal. */
+int error_missing(struct error *err, const char *noun, const char *id);
+
 const char *error_kind_name(enum error_kind kind);

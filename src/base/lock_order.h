@@ -11,7 +11,6 @@ enum lock_rank {
     // Held across system calls, the engine or the database, by workers only: never on a loop.
     LOCK_SANDBOX_BOX,    // the right to use a sandbox's box
     LOCK_SANDBOX_RECORD, // the right to change a sandbox's records
-    LOCK_STREAM_WRITE,   // the right to append to a stream
     LOCK_STORE_WRITER,   // the database's one writer
     LOCK_POOL_FILL,      // the right to make spare boxes
     // Held for memory work only: nothing below blocks.
@@ -26,7 +25,8 @@ enum lock_rank {
     LOCK_KEYS,
     LOCK_STREAM,
     LOCK_STREAM_TABLE,
-    LOCK_STREAM_SHELF,
+    LOCK_STREAM_SPARES,
+    LOCK_STREAM_RECENT,
     LOCK_HUB,
     LOCK_FRONT,
     LOCK_BODY,

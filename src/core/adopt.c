@@ -5,12 +5,15 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "core/execution/command.h"
+#include "core/execution/execution_end.h"
+#include "core/execution/executions.h"
+#include "core/sandbox/registry.h"
+#include "core/sandbox/sandbox_box.h"
 #include "core/sandbox/ending.h"
-#include "core/runtime/images.h"
+#include "core/runtime/runtimes.h"
 #include "core/sandbox/monitor.h"
 #include "core/layer/layers.h"
-#include "core/event/event_write.h"
+#include "core/sandbox/sandbox_event.h"
 #include "core/sandbox/pool.h"
 #include "core/execution/queue.h"
 #include "core/snapshot/snapshot_impl.h"
@@ -47,17 +50,18 @@ static bool has_slot(const struct adoption *adoption, int64_t slot)
     return false;
 }
 
-static int reopen(struct core *core, const char *id, struct stream **out, struct error *err)
+static int reopen(struct sandboxes *sandboxes, const char *id, struct stream **out,
+                  struct error *err)
 {
     autostream record = {0};
 
     if (!id)
         return 0;
-    if (store_stream_get(core->store, id, &record, err) < 0)
+    if (store_stream_get(sandboxes->store, id, &record, err) < 0)
         return err->kind == ERROR_NOT_FOUND ? 0 : -1;
     if (record.state == STREAM_COMPLETE)
         return 0;
-    return streams_reopen(core->streams, &record, out, err);
+    return streams_reopen(sandboxes->streams, &record, out, err);
 }
 
 static bool is_same(const char *a, const char *b)
@@ -73,14 +77,14 @@ static int revive(struct sandbox *sandbox, const struct execution_record *record
     execution_record_copy(&execution->record, record);
     execution->number = (uint32_t)record->number;
     execution->is_recorded = execution->is_spawned = true;
-    if (reopen(sandbox->core, record->stdout_stream, &execution->output, err) < 0)
+    if (reopen(sandbox->sandboxes, record->stdout_stream, &execution->output, err) < 0)
         return -1;
     if (is_same(record->stdout_stream, record->stderr_stream))
         execution->error = execution->output;
-    else if (reopen(sandbox->core, record->stderr_stream, &execution->error, err) < 0)
+    else if (reopen(sandbox->sandboxes, record->stderr_stream, &execution->error, err) < 0)
         return -1;
     // Its pipe went with the earlier server: whatever had not been fed by then never will be.
-    if (reopen(sandbox->core, record->stdin_stream, &execution->input, err) < 0)
+    if (reopen(sandbox->sandboxes, record->stdin_stream, &execution->input, err) < 0)
         return -1;
     execution->is_input_cut = execution->input != NULL;
     if (record->stop_at)
@@ -89,10 +93,10 @@ static int revive(struct sandbox *sandbox, const struct execution_record *record
         sandbox->n_jobs++;
     else
         sandbox->n_executions++;
-    execution->next = sandbox->commands;
-    sandbox->commands = execution_ref(execution);
-    registry_add_command(sandbox->core->registry, execution);
-    sandbox->core->n_commands++;
+    execution->next = sandbox->executions;
+    sandbox->executions = execution_ref(execution);
+    executions_add(sandbox->sandboxes->executions, execution);
+    sandbox->sandboxes->executions->n_running++;
     return 0;
 }
 
@@ -166,7 +170,7 @@ static void end_strangers(struct sandbox *sandbox, const struct roll *roll)
     struct error ignored = {0};
 
     for (size_t i = 0; i < roll->n_present; i++) {
-        struct execution *execution = sandbox->commands;
+        struct execution *execution = sandbox->executions;
         while (execution && execution->number != roll->present[i])
             execution = execution->next;
         if (!execution)
@@ -180,7 +184,7 @@ static void end_strangers(struct sandbox *sandbox, const struct roll *roll)
 static void end_missing(struct sandbox *sandbox, const struct roll *roll)
 {
     for (;;) {
-        struct execution *execution = sandbox->commands;
+        struct execution *execution = sandbox->executions;
         while (execution && roll_has(roll, execution->number))
             execution = execution->next;
         if (!execution)
@@ -188,7 +192,7 @@ static void end_missing(struct sandbox *sandbox, const struct roll *roll)
         struct process_exit exit = {.id = execution->number, .cause = CAUSE_NOT_RUN, .code = 126};
         (void)snprintf(exit.text, sizeof exit.text, "the server stopped before it was started");
         size_t before = sandbox->n_executions + sandbox->n_jobs;
-        command_ended(sandbox, &exit);
+        execution_ended(sandbox, &exit);
         if (sandbox->n_executions + sandbox->n_jobs == before)
             return; // could not be recorded: the monitor tries again
     }
@@ -199,8 +203,8 @@ static void set_runtime_env(struct sandbox *sandbox)
     autoptr(image) image = NULL;
     struct error ignored = {0};
 
-    if (!images_is_ready(sandbox->core->images, sandbox->record.runtime) ||
-        image_get(sandbox->core->images, sandbox->record.runtime, &image, &ignored) < 0)
+    if (!runtimes_is_ready(sandbox->sandboxes->runtimes, sandbox->record.runtime) ||
+        image_get(sandbox->sandboxes->runtimes, sandbox->record.runtime, &image, &ignored) < 0)
         return; // gone since: commands do without its variables
     size_t count = 0;
     char **env = image_runtime(image)->env;
@@ -240,10 +244,10 @@ static int take_over(struct adoption *adoption, struct sandbox *sandbox, struct 
     box_unprepare(sandbox->box, sandbox_next_number(sandbox));
     end_missing(sandbox, &roll);
     for (size_t i = 0; i < roll.n_exits; i++)
-        command_ended(sandbox, &roll.exits[i]);
+        execution_ended(sandbox, &roll.exits[i]);
     (void)pthread_mutex_lock(&sandbox->box_lock);
     int result = sandbox->box && !sandbox->is_box_over
-                     ? monitor_watch(adoption->core->monitor, sandbox, err)
+                     ? monitor_watch(adoption->core->sandboxes->monitor, sandbox, err)
                      : 0;
     sandbox_unlock_box(sandbox);
     return result;
@@ -279,11 +283,11 @@ static int reduce_to_files(struct adoption *adoption, struct sandbox *sandbox, s
     int result = store_begin(adoption->core->store, STORE_DURABLE, &together, err);
     if (result == 0 && (store_sandbox_update(adoption->core->store, &sandbox->record,
                                              SANDBOX_PART_BOX | SANDBOX_PART_STATE, 0, err) < 0 ||
-                        command_put_ends(sandbox, EXECUTION_FAILED, why, event.now, err) < 0 ||
+                        execution_put_ends(sandbox, EXECUTION_FAILED, why, event.now, err) < 0 ||
                         event_put(sandbox, &event, err) < 0 || store_commit(&together, err) < 0))
         result = -1;
     if (result == 0)
-        command_end_all(sandbox, EXECUTION_FAILED, why, event.now);
+        execution_end_all(sandbox, EXECUTION_FAILED, why, event.now);
     (void)pthread_mutex_unlock(&sandbox->record_lock);
     adoption->adopted += result == 0;
     return result;
@@ -294,10 +298,10 @@ static int adopt_one(struct adoption *adoption, const struct sandbox_record *rec
 {
     struct core *core = adoption->core;
     struct error why = {0};
-    autoptr(sandbox) sandbox = sandbox_new(core, record);
+    autoptr(sandbox) sandbox = sandbox_new(core->sandboxes, record);
 
     sandbox_touch(sandbox);
-    if (registry_add(core->registry, sandbox, UINT32_MAX, err) < 0 ||
+    if (registry_add(core->sandboxes->registry, sandbox, UINT32_MAX, err) < 0 ||
         revive_commands(adoption, sandbox, err) < 0)
         return -1;
     if (record->state == SANDBOX_CREATING) {
@@ -305,7 +309,7 @@ static int adopt_one(struct adoption *adoption, const struct sandbox_record *rec
         adoption->failed++;
         return 0;
     }
-    bool is_resting = record->box_slot == SANDBOX_NO_SLOT && !sandbox->commands;
+    bool is_resting = record->box_slot == SANDBOX_NO_SLOT && !sandbox->executions;
     if ((is_resting && has_files(core, record)) || take_over(adoption, sandbox, &why) == 0) {
         settle_state(sandbox);
         adoption->adopted++;
@@ -384,7 +388,7 @@ int adopt_all(struct core *core, struct error *err)
     }
     for (size_t i = 0; i < adoption.commands.count; i++) {
         if (adoption.commands.rows[i].state == EXECUTION_QUEUED)
-            queue_adopt(core->queue, &adoption.commands.rows[i]);
+            queue_adopt(core->executions->queue, &adoption.commands.rows[i]);
     }
     end_unowned(&adoption);
     if (sweep(&adoption, err) < 0 || layers_sweep(core, err) < 0 || snapshot_sweep(core, err) < 0)

@@ -3,16 +3,18 @@
 #include "core/core.h"
 
 #include "base/mem.h"
-#include "core/snapshot/snapshot_impl.h"
-#include "loop/background.h"
 #include "core/adopt.h"
-#include "core/runtime/images.h"
-#include "core/sandbox/monitor.h"
-#include "core/snapshot/listing.h"
-#include "core/sandbox/sandbox_object.h"
-#include "core/sandbox/pool.h"
+#include "core/execution/executions.h"
 #include "core/execution/queue.h"
-#include "engine/limits.h"
+#include "core/runtime/runtimes.h"
+#include "core/sandbox/monitor.h"
+#include "core/sandbox/pool.h"
+#include "core/sandbox/registry.h"
+#include "core/sandbox/sandboxes.h"
+#include "core/snapshot/listing.h"
+#include "core/snapshot/snapshot_impl.h"
+#include "core/stream/streams.h"
+#include "loop/background.h"
 #include "runtime/catalog.h"
 
 #include <errno.h>
@@ -23,29 +25,6 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#define GIB ((int64_t)1 << 30)
-#define HOUR_MS ((int64_t)3600 * 1000)
-
-const struct core_settings core_settings_default = {
-    .data_dir = "/var/lib/burrow",
-    .default_runtime = "base:latest",
-    .memory_bytes = LIMITS_MEMORY_BYTES,
-    .cpu_millicores = LIMITS_CPU_MILLI,
-    .disk_bytes = LIMITS_DISK_BYTES,
-    .max_processes = LIMITS_PROCESSES,
-    .idle_timeout_ms = 10 * 60 * 1000,
-    .execution_timeout_ms = 0,
-    .output_cap_bytes = LIMITS_OUTPUT_BYTES,
-    .stream_limit_bytes = GIB,
-    .file_limit_bytes = GIB,
-    .keep_ms = 24 * HOUR_MS,
-    .max_sandboxes = 2000,
-    .queue_at_once = 2,
-    .queue_length = 10000,
-    .parked_one_shot = 16,
-    .parked_kept = 4,
-};
 
 #define REAPER_QUEUE 65536
 #define LOCK_PATIENCE_MS 5000
@@ -105,30 +84,54 @@ static int lock_data_dir(struct core *core, struct error *err)
     return 0;
 }
 
-static int open_parts(struct core *core, struct error *err)
+static int open_streams(struct core *core, struct error *err)
+{
+    const struct streams_settings settings = {
+        .data_dir = core->settings.data_dir,
+        .limit_bytes = (uint64_t)core->settings.stream_limit_bytes,
+        .keep_ms = core->settings.keep_ms,
+    };
+    return streams_open(core->store, core->hub, &settings, &core->streams, err);
+}
+
+static int open_rooms(struct core *core, struct error *err)
+{
+    const struct workers_settings reaper = {
+        .lane = {[WORKERS_QUICK] = {2, REAPER_QUEUE}, [WORKERS_SLOW] = {2, REAPER_QUEUE}}};
+
+    core->hub = hub_new();
+    core->listings = listings_new(core->settings.data_dir);
+    if (accounts_open(core->store, &core->accounts, err) < 0 || open_streams(core, err) < 0 ||
+        runtimes_open(core->settings.data_dir, core->settings.default_runtime, &core->runtimes,
+                      err) < 0 ||
+        workers_new(&reaper, &core->reaper, err) < 0 || background_new(&core->background, err) < 0)
+        return -1;
+    const struct sandboxes parts = {
+        .settings = &core->settings,
+        .store = core->store,
+        .engine = core->engine,
+        .hub = core->hub,
+        .streams = core->streams,
+        .runtimes = core->runtimes,
+        .core = core,
+        .reaper = core->reaper,
+    };
+    if (sandboxes_open(&parts, &core->sandboxes, err) < 0)
+        return -1;
+    return executions_open(core->sandboxes, &core->executions, err);
+}
+
+static int open_data(struct core *core, struct error *err)
 {
     const struct engine_options engine = {.data_dir = core->settings.data_dir,
                                           .is_long_lived = true,
                                           .fail_step = core->settings.fail_step};
-    const struct workers_settings reaper = {
-        .lane = {[WORKERS_QUICK] = {2, REAPER_QUEUE}, [WORKERS_SLOW] = {2, REAPER_QUEUE}}};
 
     if (engine_open(&engine, &core->engine, err) < 0) // makes the data directory
         return -1;
-    if (lock_data_dir(core, err) < 0 ||
-        store_open(core->settings.data_dir, &core->store, err) < 0 ||
-        keys_open(core->store, &core->keys, err) < 0)
+    if (lock_data_dir(core, err) < 0)
         return -1;
-    core->hub = hub_new();
-    core->registry = registry_new();
-    core->pool = pool_new(core);
-    core->listings = listings_new(core->settings.data_dir);
-    if (queue_new(core, &core->queue, err) < 0 ||
-        streams_open(core->store, core->hub, &core->settings, &core->streams, err) < 0 ||
-        images_open(core->settings.data_dir, &core->images, err) < 0 ||
-        workers_new(&reaper, &core->reaper, err) < 0 || background_new(&core->background, err) < 0)
-        return -1;
-    return monitor_new(core, &core->monitor, err);
+    return store_open(core->settings.data_dir, &core->store, err);
 }
 
 int core_open(const struct core_settings *settings, struct core **out, struct error *err)
@@ -136,42 +139,46 @@ int core_open(const struct core_settings *settings, struct core **out, struct er
     autoptr(core) core = xnew(struct core);
 
     core->lock_fd = -1;
-    (void)pthread_mutex_init(&core->endings.lock, NULL);
     copy_settings(core, settings);
-    if (open_parts(core, err) < 0 || adopt_all(core, err) < 0 ||
-        monitor_start(core->monitor, err) < 0)
+    if (open_data(core, err) < 0 || open_rooms(core, err) < 0 || adopt_all(core, err) < 0 ||
+        monitor_start(core->sandboxes->monitor, err) < 0)
         return -1;
-    queue_start(core->queue);
+    queue_start(core->executions->queue);
     snapshot_resume_work(core);
-    images_prefetch(core->images, core->settings.default_runtime);
+    runtimes_prefetch(core->runtimes, core->settings.default_runtime);
     *out = take(core);
     return 0;
+}
+
+/* Ends what works by itself, in an order in which nobody gives work to one that has ended. */
+static void stop_rooms(struct core *core)
+{
+    if (core->sandboxes) {
+        pool_stop(core->sandboxes->pool);
+        monitor_stop(core->sandboxes->monitor); // first, since it gives the others work
+    }
+    if (core->executions)
+        queue_stop(core->executions->queue);
+    background_stop(core->background);
+    workers_free(core->reaper); // finishes what it has begun, so that nothing is left half ended
 }
 
 void core_free(struct core *core)
 {
     if (!core)
         return;
-    if (core->pool)
-        pool_stop(core->pool);
-    monitor_stop(core->monitor); // first, since it gives the others work
-    queue_stop(core->queue);
-    background_stop(core->background);
-    workers_free(core->reaper); // finishes what it has begun, so that nothing is left half ended
-    pool_free(core->pool);
-    queue_free(core->queue);
+    stop_rooms(core);
+    executions_free(core->executions);
     background_free(core->background);
-    registry_free(core->registry);
-    monitor_free(core->monitor); // what was posted to its loop is run here
+    sandboxes_free(core->sandboxes);
     streams_free(core->streams);
     listings_free(core->listings);
-    images_free(core->images);
-    keys_free(core->keys);
+    runtimes_free(core->runtimes);
+    accounts_free(core->accounts);
     hub_free(core->hub);
     store_free(core->store);
     engine_free(core->engine);
     closep(&core->lock_fd);
-    (void)pthread_mutex_destroy(&core->endings.lock);
     free((char *)core->settings.data_dir);
     free((char *)core->settings.default_runtime);
     free((char *)core->settings.parked_directory);
@@ -180,28 +187,14 @@ void core_free(struct core *core)
     free(core);
 }
 
-struct hub *core_hub(struct core *core)
-{
-    return core->hub;
-}
-
-struct keys *core_keys(struct core *core)
-{
-    return core->keys;
-}
-
-const struct core_settings *core_settings(const struct core *core)
-{
-    return &core->settings;
-}
-
 void core_health(struct core *core, struct core_health *out)
 {
     *out = (struct core_health){
-        .sandboxes = registry_count(core->registry),
-        .parked = pool_waiting(core->pool),
-        .commands = core->n_commands,
-        .queued = queue_waiting(core->queue),
-        .is_default_runtime_ready = images_is_ready(core->images, core->settings.default_runtime),
+        .sandboxes = registry_count(core->sandboxes->registry),
+        .parked = pool_waiting(core->sandboxes->pool),
+        .commands = core->executions->n_running,
+        .queued = queue_waiting(core->executions->queue),
+        .is_default_runtime_ready =
+            runtimes_is_ready(core->runtimes, core->settings.default_runtime),
     };
 }

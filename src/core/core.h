@@ -1,44 +1,46 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The core: everything a caller may ask, once, for all fronts. Opens store and engine, takes over what an earlier server left
- * running, and keeps deadlines on a thread of its own. Knows no protocol.
+ * running, and keeps deadlines on a thread of its own. Knows no protocol. Each subject is a room with calls of its own; a front reaches
+ * them through the pointers here: sandbox_get(core->sandboxes, ...).
+ * Threads: any; core_open and core_free block.
  */
 #pragma once
 #include "base/auto.h"
 #include "base/error.h"
+#include "core/account/account.h"
 #include "core/event/hub.h"
-#include "core/account/key.h"
+#include "core/settings.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
-struct core;
+struct background;
+struct engine;
+struct executions;
+struct runtimes;
+struct listings;
+struct sandboxes;
+struct store;
+struct streams;
+struct workers;
 
-/* core_settings_default is where to start from. */
-struct core_settings {
-    const char *data_dir;
-    const char *default_runtime;
-    int64_t memory_bytes; // limits of a sandbox that asks for none; 0: no limit
-    int64_t cpu_millicores;
-    int64_t disk_bytes;
-    int64_t max_processes;
-    int64_t idle_timeout_ms;
-    int64_t execution_timeout_ms; // 0: none
-    int64_t output_cap_bytes;     // per stream of an execution
-    int64_t stream_limit_bytes;   // of a user's own stream
-    int64_t file_limit_bytes;     // of one file or archive that is read or written over the API
-    int64_t keep_ms;              // how long an ended sandbox's streams and records are kept
-    unsigned max_sandboxes;       // alive at once
-    unsigned queue_at_once;       // executions from the queue that run at once
-    unsigned queue_length;        // that may wait in it
-    unsigned parked_one_shot;     // boxes made ahead; 0: none
-    unsigned parked_kept;
-    const char
-        *parked_directory;       // made ahead in them: where the fronts' commands start; NULL: none
-    const char *archive_program; // path of burrow-archive; NULL: next to this program
-    const char *fail_step;       // tests; NULL
+struct core {
+    struct core_settings settings; // strings are ours
+    struct hub *hub;
+    struct accounts *accounts;
+    struct streams *streams;
+    struct runtimes *runtimes;
+    struct sandboxes *sandboxes;
+    struct executions *executions;
+    // What the rooms share; no front knows what is in these.
+    int lock_fd; // one server per data directory
+    struct store *store;
+    struct engine *engine;
+    struct listings *listings;
+    struct background *background;
+    struct workers *reaper; // ends boxes, fills the pool
 };
-extern const struct core_settings core_settings_default;
 
 /*
  * Blocks: opens, migrates, adopts, sweeps. ERROR_CONFLICT when another server has the data directory. The first key is not made
@@ -49,10 +51,6 @@ int core_open(const struct core_settings *settings, struct core **out, struct er
 /* Stops looking after things. Boxes live on. No call may be under way. */
 void core_free(struct core *core);
 DEFINE_AUTOPTR(core)
-
-struct hub *core_hub(struct core *core);
-struct keys *core_keys(struct core *core);
-const struct core_settings *core_settings(const struct core *core);
 
 struct core_health {
     unsigned sandboxes; // alive

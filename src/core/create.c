@@ -1,18 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How sandboxes are made; see sandbox.h. */
-#include "core/sandbox/sandbox.h"
+/* How sandboxes are made; see create.h. */
+#include "core/create.h"
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "core/execution/command.h"
+#include "core/core_impl.h"
 #include "core/execution/execution_info_impl.h"
+#include "core/execution/execution_end.h"
+#include "core/execution/execution_launch.h"
+#include "core/execution/executions.h"
+#include "core/sandbox/registry.h"
+#include "core/sandbox/sandbox.h"
+#include "core/sandbox/sandbox_box.h"
 #include "core/sandbox/ending.h"
 #include "core/sandbox/monitor.h"
 #include "core/layer/layers.h"
 #include "core/sandbox/lookup.h"
 #include "core/sandbox/sandbox_info_impl.h"
 #include "core/snapshot/merge.h"
-#include "core/event/event_write.h"
+#include "core/sandbox/sandbox_event.h"
 #include "core/account/once.h"
 #include "core/sandbox/pool.h"
 #include "core/runtime/runtime.h"
@@ -170,7 +176,7 @@ static int hold_layers(struct creation *creation, struct error *err)
         store_snapshot_get(core->store, creation->snapshot.id, &now, err) < 0)
         return -1;
     if (now.state != SNAPSHOT_READY)
-        return lookup_missing("snapshot", now.id, err);
+        return error_missing(err, "snapshot", now.id);
     set_layers(creation->sandbox, now.layers);
     if (layers_use(core, now.layers, creation->sandbox->id, err) < 0)
         return -1;
@@ -186,8 +192,8 @@ static int reserve(struct creation *creation, struct error *err)
     autofree char *runtime = name_runtime(creation);
 
     struct sandbox_record record = describe(creation, id_make(id), env, command, runtime);
-    creation->sandbox = sandbox_new(creation->core, &record);
-    if (registry_add(creation->core->registry, creation->sandbox,
+    creation->sandbox = sandbox_new(creation->core->sandboxes, &record);
+    if (registry_add(creation->core->sandboxes->registry, creation->sandbox,
                      creation->core->settings.max_sandboxes, err) < 0)
         return -1;
     creation->is_known = true;
@@ -195,8 +201,8 @@ static int reserve(struct creation *creation, struct error *err)
         return -1;
     if (!request->command)
         return 0;
-    if (command_prepare(creation->sandbox, creation->actor, request->command, &creation->execution,
-                        err) < 0)
+    if (execution_prepare(creation->sandbox, creation->actor, request->command,
+                          &creation->execution, err) < 0)
         return -1;
     (void)pthread_mutex_lock(&creation->sandbox->lock); // the monitor sees it already
     creation->sandbox->n_executions = 1;
@@ -239,13 +245,13 @@ static int take_box(struct creation *creation, struct error *err)
     const struct pool_request wanted = pool_request_of(&sandbox->record);
     struct pooled pooled = {0};
 
-    ending_help(creation->core);
-    if (pool_take(creation->core->pool, &wanted, &pooled, err) < 0)
+    ending_help(creation->core->sandboxes);
+    if (pool_take(creation->core->sandboxes->pool, &wanted, &pooled, err) < 0)
         return -1;
     (void)pthread_mutex_lock(&sandbox->box_lock);
     sandbox->box = pooled.box;
     sandbox->runtime_env = pooled.env;
-    int result = monitor_watch(creation->core->monitor, sandbox, err);
+    int result = monitor_watch(creation->core->sandboxes->monitor, sandbox, err);
     if (!creation->execution)
         box_prepare(sandbox->box, sandbox_next_number(sandbox));
     sandbox_unlock_box(sandbox);
@@ -352,8 +358,9 @@ static int put_all(struct creation *creation, struct sandbox_record *next, struc
              : store_sandbox_put(core->store, next, err)) < 0)
         return -1;
     if (put_events(creation, now, err) < 0 ||
-        (creation->execution && command_put(creation->sandbox, creation->execution, err) < 0) ||
-        once_finish(core, creation->actor, creation->request->once, creation->sandbox->id, err) < 0)
+        (creation->execution && execution_put(creation->sandbox, creation->execution, err) < 0) ||
+        once_finish(core->store, creation->actor, creation->request->once, creation->sandbox->id,
+                    err) < 0)
         return -1;
     return store_commit(&together, err);
 }
@@ -376,7 +383,7 @@ static int record_all(struct creation *creation, struct sandbox_info *out,
     if (creation->execution && first)
         execution_copy(creation->execution, &started);
     if (creation->execution)
-        command_recorded(creation->sandbox, creation->execution); // releases record_lock
+        execution_recorded(creation->sandbox, creation->execution); // releases record_lock
     else
         (void)pthread_mutex_unlock(&creation->sandbox->record_lock);
     sandbox_info_take(out, &made);
@@ -390,7 +397,7 @@ static int create(struct creation *creation, struct sandbox_info *out, struct ex
 {
     if (reserve(creation, err) < 0 || make_box(creation, err) < 0 || populate(creation, err) < 0)
         return -1;
-    if (creation->execution && command_spawn(creation->sandbox, creation->execution, err) < 0)
+    if (creation->execution && execution_spawn(creation->sandbox, creation->execution, err) < 0)
         return -1;
     return record_all(creation, out, first, err);
 }
@@ -404,7 +411,7 @@ static void abandon(struct creation *creation, const struct error *why)
     if (!sandbox)
         return;
     if (creation->execution)
-        command_abort(sandbox, creation->execution);
+        execution_abort(sandbox, creation->execution);
     ending_abandon(sandbox, creation->is_put, creation->is_known, why->text);
     if (creation->snapshot.id &&
         store_layer_release(creation->core->store, sandbox->id, &ignored) == 0)
@@ -424,10 +431,10 @@ static int recall(struct core *core, const struct actor *actor, const char *id,
 {
     autoclear(sandbox_info) info = {0};
 
-    if (sandbox_get(core, actor, id, true, &info, err) < 0)
+    if (sandbox_get(core->sandboxes, actor, id, true, &info, err) < 0)
         return -1;
     if (first && info.execution_id &&
-        execution_get(core, actor, info.execution_id, NULL, first, err) < 0)
+        execution_get(core->executions, actor, info.execution_id, NULL, first, err) < 0)
         return -1;
     *out = info;
     info = (struct sandbox_info){0};
@@ -444,19 +451,19 @@ int sandbox_create(struct core *core, const struct actor *actor,
     bool is_new = false;
 
     if (check(request, err) < 0 ||
-        (request->runtime && runtime_check(core, request->runtime, err) < 0) ||
-        once_claim(core, actor, request->once, &is_new, earlier, err) < 0)
+        (request->runtime && runtime_check(core->runtimes, request->runtime, err) < 0) ||
+        once_claim(core->store, actor, request->once, &is_new, earlier, err) < 0)
         return -1;
     if (!is_new)
         return recall(core, actor, earlier, out, first, err);
     if (request->snapshot &&
         snapshot_find_ready(core, actor, request->snapshot, &creation.snapshot, err) < 0) {
-        once_release(core, actor, request->once);
+        once_release(core->store, actor, request->once);
         return -1;
     }
     if (create(&creation, out, first, err) == 0)
         return 0;
     abandon(&creation, err);
-    once_release(core, actor, request->once);
+    once_release(core->store, actor, request->once);
     return -1;
 }

@@ -5,11 +5,12 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "core/layer/layers.h"
+#include "core/runtime/runtime.h"
+#include "core/core_impl.h"
+#include "core/sandbox/registry.h"
 #include "core/sandbox/sandbox_object.h"
 #include "core/snapshot/snapshot_impl.h"
-#include "runtime/build.h"
-#include "runtime/catalog.h"
-#include "store/space.h"
+#include "store/space_counts.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -32,27 +33,11 @@ static void add(struct space_use *use, uint64_t count, uint64_t bytes)
 
 // ---- parts ----
 
-static int measure_runtimes(struct core *core, struct space_use *use, struct error *err)
-{
-    const struct runtime_definition *definition;
-    autoptr(catalog) catalog = NULL;
-
-    if (catalog_load(core->settings.data_dir, NULL, &catalog, err) < 0)
-        return -1;
-    for (size_t i = 0; (definition = catalog_at(catalog, i)); i++) {
-        struct runtime_status status;
-        runtime_status(core->settings.data_dir, definition, &status);
-        if (status.state == RUNTIME_READY || status.state == RUNTIME_OUTDATED)
-            add(use, 1, status.bytes);
-    }
-    return 0;
-}
-
 /* Of living sandboxes; one that ends meanwhile counts for nothing. */
 static void measure_scratches(struct core *core, struct space_use *use)
 {
     struct sandbox **all = NULL;
-    size_t count = registry_all(core->registry, &all);
+    size_t count = registry_all(core->sandboxes->registry, &all);
 
     for (size_t i = 0; i < count; i++) {
         struct error ignored = {0};
@@ -156,7 +141,8 @@ int space_get(struct core *core, const struct actor *actor, struct space *out, s
     if (admins_only(actor, err) < 0 ||
         volume_space(engine_volume(core->engine), &volume, err) < 0 ||
         store_space_get(core->store, &stored, err) < 0 ||
-        measure_runtimes(core, &found.parts[SPACE_RUNTIMES], err) < 0 ||
+        runtime_measure(core->runtimes, &found.parts[SPACE_RUNTIMES].count,
+                        &found.parts[SPACE_RUNTIMES].bytes, err) < 0 ||
         look_at_uploads(core, true, &found.parts[SPACE_UNUSED], err) < 0)
         return -1;
     found.volume_bytes = volume.total_bytes;

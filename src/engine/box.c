@@ -7,7 +7,7 @@
 #include "engine/kernel.h"
 #include "engine/launch.h"
 #include "engine/link.h"
-#include "engine/listener.h"
+#include "engine/box_listener.h"
 #include "engine/slot.h"
 
 #include <fcntl.h>

@@ -5,12 +5,13 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "store/store.h"
 
 #include <string.h>
 
 #define CONFIGURED "BURROW_API_KEY" // the name of keys that came from there
 
-static bool is_in_use(const struct key_record *key)
+static bool is_in_use(const struct key_info *key)
 {
     return !key->revoked_at && (!key->expires_at || key->expires_at > (int64_t)clock_wall_ms());
 }
@@ -24,7 +25,7 @@ struct survey {
     size_t n_outdated;
 };
 
-static void look_at(struct survey *survey, const struct key_record *key)
+static void look_at(struct survey *survey, const struct key_info *key)
 {
     if (!is_in_use(key))
         return;
@@ -36,16 +37,16 @@ static void look_at(struct survey *survey, const struct key_record *key)
         (void)snprintf(survey->outdated[survey->n_outdated++], ID_TEXT, "%s", key->id);
 }
 
-static int take_survey(struct keys *keys, struct survey *survey, struct error *err)
+static int take_survey(struct accounts *accounts, struct survey *survey, struct error *err)
 {
     struct page page = {.limit = PAGE_MAX};
 
     do {
-        autokeys list = {0};
-        if (key_list(keys, &page, &list, err) < 0)
+        autoclear(key_infos) list = {0};
+        if (key_list(accounts, &page, &list, err) < 0)
             return -1;
         for (size_t i = 0; i < list.count; i++)
-            look_at(survey, &list.rows[i]);
+            look_at(survey, &list.items[i]);
         survey->total = list.total;
         page.offset += page.limit;
     } while (page.offset < survey->total);
@@ -53,18 +54,18 @@ static int take_survey(struct keys *keys, struct survey *survey, struct error *e
 }
 
 // The variable says which key there is; what it said before is over.
-static int put_configured(struct keys *keys, const char *api_key, struct error *err)
+static int put_configured(struct accounts *accounts, const char *api_key, struct error *err)
 {
     struct key_request request = {.name = CONFIGURED, .text = api_key, .is_admin = true};
-    autokey key = {0};
+    autoclear(key_info) key = {0};
 
-    if (key_create(keys, &request, NULL, &key, err) < 0)
+    if (key_create(accounts, &request, NULL, &key, err) < 0)
         return error_wrap(err, CONFIGURED);
     struct survey survey = {.current = key.id};
-    if (take_survey(keys, &survey, err) < 0)
+    if (take_survey(accounts, &survey, err) < 0)
         return -1;
     for (size_t i = 0; i < survey.n_outdated; i++) {
-        if (key_revoke(keys, survey.outdated[i], err) < 0 && err->kind != ERROR_CONFLICT)
+        if (key_revoke(accounts, survey.outdated[i], err) < 0 && err->kind != ERROR_CONFLICT)
             return -1;
         log_info("key revoked", F("id", survey.outdated[i]),
                  F("why", CONFIGURED " is another one now"));
@@ -80,12 +81,12 @@ static const char *find_open_address(const struct config *config, char address[C
     return NULL;
 }
 
-static int make_first(struct keys *keys, char *text, struct error *err)
+static int make_first(struct accounts *accounts, char *text, struct error *err)
 {
     struct key_request request = {.name = "first", .is_admin = true};
-    autokey key = {0};
+    autoclear(key_info) key = {0};
 
-    return key_create(keys, &request, text, &key, err);
+    return key_create(accounts, &request, text, &key, err);
 }
 
 // ---- before the core is open ----
@@ -99,8 +100,8 @@ static int count_in_use(const struct config *config, int64_t *out, struct error 
         return 0;
     if (store_open(config->data_dir, &store, err) < 0)
         return -1;
-    autoptr(keys) keys = NULL; // goes before the store does
-    if (keys_open(store, &keys, err) < 0 || take_survey(keys, &survey, err) < 0)
+    autoptr(accounts) accounts = NULL; // goes before the store does
+    if (accounts_open(store, &accounts, err) < 0 || take_survey(accounts, &survey, err) < 0)
         return -1;
     *out = survey.in_use;
     return 0;
@@ -129,17 +130,18 @@ int first_key_check(const struct config *config, struct error *err)
 
 // ---- once it is ----
 
-int first_key_prepare(struct keys *keys, const struct config *config, char *text, struct error *err)
+int first_key_prepare(struct accounts *accounts, const struct config *config, char *text,
+                      struct error *err)
 {
     struct survey survey = {0};
 
     *text = '\0';
     if (config->api_key)
-        return put_configured(keys, config->api_key, err);
-    if (take_survey(keys, &survey, err) < 0)
+        return put_configured(accounts, config->api_key, err);
+    if (take_survey(accounts, &survey, err) < 0)
         return -1;
     if (survey.total == 0)
-        return make_first(keys, text, err);
+        return make_first(accounts, text, err);
     if (!survey.in_use)
         log_warn("no key is in use: only the local socket lets anybody in; make one with 'burrow "
                  "key create'");

@@ -17,5 +17,5 @@ int first_key_check(const struct config *config, struct error *err);
  * Puts BURROW_API_KEY among the keys, in place of the one it was before. Where there is none and never was any key, makes the first one, whose
  * text comes out in `text` (KEY_TEXT bytes; else "").
  */
-int first_key_prepare(struct keys *keys, const struct config *config, char *text,
+int first_key_prepare(struct accounts *accounts, const struct config *config, char *text,
                       struct error *err);

@@ -10,6 +10,7 @@
 #include "base/suggest.h"
 #include "core/account/key.h"
 #include "data/json_writer.h"
+#include "store/store.h"
 #include "engine/box.h"
 #include "serve/config.h"
 
@@ -55,7 +56,7 @@ static const struct option_row list_rows[] = {
 };
 static const struct option_row revoke_rows[] = {JSON_ROW, DATA_ROW, {0}};
 
-static bool is_in_use(const struct key_record *key)
+static bool is_in_use(const struct key_info *key)
 {
     return !key->revoked_at && (!key->expires_at || key->expires_at > (int64_t)clock_wall_ms());
 }
@@ -77,7 +78,7 @@ static void write_text(struct json_writer *json, const char *name, const char *t
 }
 
 // `text` is the key itself, or NULL.
-static void write_key(struct json_writer *json, const struct key_record *key, const char *text)
+static void write_key(struct json_writer *json, const struct key_info *key, const char *text)
 {
     json_map_begin(json);
     write_text(json, "id", key->id);
@@ -86,7 +87,7 @@ static void write_key(struct json_writer *json, const struct key_record *key, co
     write_text(json, "prefix", key->prefix);
     write_text(json, "name", key->name && *key->name ? key->name : NULL);
     json_key(json, "admin");
-    json_bool(json, key_is_admin(key));
+    json_bool(json, key->is_admin);
     json_key(json, "inUse");
     json_bool(json, is_in_use(key));
     write_time(json, "createdAt", key->created_at);
@@ -119,15 +120,15 @@ static int parse_expiry(const char *text, int64_t *out, struct error *err)
     return 0;
 }
 
-static int create_key(struct keys *keys, const struct request *request, struct error *err)
+static int create_key(struct accounts *accounts, const struct request *request, struct error *err)
 {
     struct key_request wanted = {.name = request->name, .is_admin = request->is_admin};
     char text[KEY_TEXT];
-    autokey key = {0};
+    autoclear(key_info) key = {0};
 
     if (request->expires && parse_expiry(request->expires, &wanted.expires_at, err) < 0)
         return -1;
-    if (key_create(keys, &wanted, text, &key, err) < 0)
+    if (key_create(accounts, &wanted, text, &key, err) < 0)
         return -1;
     if (!request->is_json) {
         (void)puts(text);
@@ -160,7 +161,7 @@ static const char *day_of(int64_t when, char text[CLOCK_TEXT])
     return text;
 }
 
-static void show(const struct listing *listing, const struct key_record *key)
+static void show(const struct listing *listing, const struct key_info *key)
 {
     char created[CLOCK_TEXT], used[CLOCK_TEXT], expires[CLOCK_TEXT];
     const char *state = key->revoked_at ? "revoked" : is_in_use(key) ? "in use" : "expired";
@@ -175,24 +176,24 @@ static void show(const struct listing *listing, const struct key_record *key)
                      day_of(key->expires_at, expires), key->name ? key->name : "");
 }
 
-static int show_all(struct keys *keys, const struct listing *listing, struct error *err)
+static int show_all(struct accounts *accounts, const struct listing *listing, struct error *err)
 {
     struct page page = {.limit = PAGE_MAX};
     int64_t total;
 
     do {
-        autokeys list = {0};
-        if (key_list(keys, &page, &list, err) < 0)
+        autoclear(key_infos) list = {0};
+        if (key_list(accounts, &page, &list, err) < 0)
             return -1;
         for (size_t i = 0; i < list.count; i++)
-            show(listing, &list.rows[i]);
+            show(listing, &list.items[i]);
         total = list.total;
         page.offset += page.limit;
     } while (page.offset < total);
     return 0;
 }
 
-static int list_keys(struct keys *keys, const struct request *request, struct error *err)
+static int list_keys(struct accounts *accounts, const struct request *request, struct error *err)
 {
     struct listing listing = {.request = request};
     autobuffer out = {0};
@@ -201,12 +202,12 @@ static int list_keys(struct keys *keys, const struct request *request, struct er
     if (!request->is_json) {
         (void)printf("%-26s  %-12s  %-7s  %-16s  %-16s  %-16s  %s\n", "ID", "KEY", "STATE", "MADE",
                      "USED", "EXPIRES", "NAME");
-        return show_all(keys, &listing, err);
+        return show_all(accounts, &listing, err);
     }
     listing.json = &json;
     json_writer_init(&json, &out);
     json_list_begin(&json);
-    if (show_all(keys, &listing, err) < 0)
+    if (show_all(accounts, &listing, err) < 0)
         return -1;
     json_list_end(&json);
     return print_json(&json, &out, err);
@@ -214,12 +215,12 @@ static int list_keys(struct keys *keys, const struct request *request, struct er
 
 // ---- revoke ----
 
-static int revoke_key(struct keys *keys, const struct request *request, struct error *err)
+static int revoke_key(struct accounts *accounts, const struct request *request, struct error *err)
 {
     autobuffer out = {0};
     struct json_writer json;
 
-    if (key_revoke(keys, request->which, err) < 0)
+    if (key_revoke(accounts, request->which, err) < 0)
         return -1;
     if (!request->is_json)
         return 0;
@@ -237,7 +238,7 @@ static int revoke_key(struct keys *keys, const struct request *request, struct e
 
 static const struct action {
     const char *name;
-    int (*run)(struct keys *keys, const struct request *request, struct error *err);
+    int (*run)(struct accounts *accounts, const struct request *request, struct error *err);
     bool has_operand;
     bool makes_database;
     struct option_set options;
@@ -337,10 +338,10 @@ static int run(const struct action *action, const struct request *request, struc
             request->data_dir);
     if (store_open(request->data_dir, &store, err) < 0)
         return -1;
-    autoptr(keys) keys = NULL; // goes before the store does
-    if (keys_open(store, &keys, err) < 0)
+    autoptr(accounts) accounts = NULL; // goes before the store does
+    if (accounts_open(store, &accounts, err) < 0)
         return -1;
-    return action->run(keys, request, err);
+    return action->run(accounts, request, err);
 }
 
 int key_command(int argc, char **argv)

@@ -118,7 +118,7 @@ static void reload(struct server *server)
     struct error err = {0};
 
     notify_reloading();
-    keys_forget(core_keys(server->core));
+    key_forget_checks(server->core->accounts);
     if (config_read(server->argc, server->argv, &fresh, &err) < 0) {
         log_warn("settings not read again", F("error", err.text));
     } else {
@@ -257,7 +257,7 @@ static int open_server(struct server *server, char first_key[KEY_TEXT], struct e
         open_front(server, err) < 0 || open_network(server, err) < 0 ||
         loop_watch_new(server->loop, server->signal_fd, on_signal, server, &server->signals, err) <
             0 ||
-        first_key_prepare(core_keys(server->core), &server->config, first_key, err) < 0)
+        first_key_prepare(server->core->accounts, &server->config, first_key, err) < 0)
         return -1;
     loop_watch_set(server->signals, LOOP_READABLE);
     return 0;

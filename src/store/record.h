@@ -5,7 +5,7 @@
  * Threads: plain values.
  */
 #pragma once
-#include "store/query.h"
+#include "store/sql_query.h"
 #include "store/store_impl.h"
 
 enum field_kind {

@@ -44,28 +44,29 @@ static int missing(struct error *err)
     return error_about(err, "key", "unauthorized");
 }
 
-static int check(struct keys *keys, const struct http_request *request, struct actor *out,
+static int check(struct accounts *accounts, const struct http_request *request, struct actor *out,
                  struct error *err)
 {
     const char *key = find_key(request);
 
     if (key)
-        return key_check(keys, key, out, err);
+        return key_check(accounts, key, out, err);
     if (!is_own(&request->peer))
         return missing(err);
-    keys_local_actor(keys, out);
+    accounts_local_actor(accounts, out);
     return 0;
 }
 
-static bool check_quick(struct keys *keys, const struct http_request *request, struct actor *out)
+static bool check_quick(struct accounts *accounts, const struct http_request *request,
+                        struct actor *out)
 {
     const char *key = find_key(request);
 
     if (key)
-        return key_check_quick(keys, key, out);
+        return key_check_quick(accounts, key, out);
     if (!is_own(&request->peer))
         return false;
-    keys_local_actor(keys, out);
+    accounts_local_actor(accounts, out);
     return true;
 }
 

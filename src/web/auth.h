@@ -14,10 +14,11 @@ struct front_auth {
     /* Whether it can be anybody at all, by the head alone: whoever cannot is refused before the body is read. On the loop. */
     bool (*is_possible)(const struct http_request *request);
     /* ERROR_DENIED, reason "unauthorized". Blocks as key_check does. */
-    int (*check)(struct keys *keys, const struct http_request *request, struct actor *out,
+    int (*check)(struct accounts *accounts, const struct http_request *request, struct actor *out,
                  struct error *err);
     /* The same without blocking: false when it cannot be said that way. On the loop. */
-    bool (*check_quick)(struct keys *keys, const struct http_request *request, struct actor *out);
+    bool (*check_quick)(struct accounts *accounts, const struct http_request *request,
+                        struct actor *out);
     /* The failure of a request that cannot be anybody's. Returns -1. */
     int (*missing)(struct error *err);
     /* The secret that was sent, of which the log tells the beginning; NULL: none. */

@@ -204,7 +204,7 @@ static void wait_for_news(struct waiter *waiter, uint64_t wait_ms)
 
     waiter_ref(waiter);
     loop_timer_init(&waiter->retry, waiter->waiting.loop, on_retry, waiter);
-    waiter->watch = hub_watch(core_hub(waiter->waiting.core), waiter->id, on_news, waiter);
+    waiter->watch = hub_watch(waiter->waiting.core->hub, waiter->id, on_news, waiter);
     response_watch(response, &waiter_events, waiter);
     response_set_deadline(response, wait_ms);
     on_news(waiter);

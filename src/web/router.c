@@ -214,7 +214,7 @@ static int read_json(struct call_work *work, struct error *err)
 static void be_anybody(struct call_work *work)
 {
     if (work->settings->core)
-        keys_local_actor(core_keys(work->settings->core), &work->call.actor);
+        accounts_local_actor(work->settings->core->accounts, &work->call.actor);
     work->has_actor = true;
 }
 
@@ -225,7 +225,7 @@ static int run(struct call_work *work, struct error *err)
     if (!work->has_actor && work->settings->is_open)
         be_anybody(work);
     if (!work->has_actor &&
-        auth_of(call->front)->check(core_keys(call->core), call->request, &call->actor, err) < 0)
+        auth_of(call->front)->check(call->core->accounts, call->request, &call->actor, err) < 0)
         return -1;
     work->has_actor = true;
     if (call->route->body == BODY_JSON && !call->body && read_json(work, err) < 0)
@@ -303,7 +303,7 @@ static int run_here(struct call_work *work, struct error *err)
         be_anybody(work);
     if (!work->has_actor)
         work->has_actor =
-            auth_of(call->front)->check_quick(core_keys(call->core), call->request, &call->actor);
+            auth_of(call->front)->check_quick(call->core->accounts, call->request, &call->actor);
     return work->has_actor ? call->route->handle(call, err) : CALL_ELSEWHERE;
 }
 
@@ -441,7 +441,7 @@ void router_drain(struct router *router)
 {
     atomic_store(&router->is_draining, true);
     if (router->settings.core)
-        hub_announce_all(core_hub(router->settings.core));
+        hub_announce_all(router->settings.core->hub);
 }
 
 bool router_is_draining(const struct router *router)

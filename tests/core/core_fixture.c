@@ -58,7 +58,7 @@ static void open_core(void)
     settings.parked_kept = 1;
     settings.archive_program = getenv("BURROW_ARCHIVE");
     CHECK_OK(core_open(&settings, &core, &err), err);
-    keys_local_actor(core_keys(core), &actor);
+    accounts_local_actor(core->accounts, &actor);
 }
 
 void begin_core_test(void)
@@ -134,7 +134,7 @@ void start_in(const char *sandbox, enum execution_kind kind, const char *script,
         .kind = kind, .argv = argv, .timeout_ms = EXECUTION_DEFAULT};
     struct error err = {0};
 
-    CHECK_OK(execution_start(core, &actor, sandbox, &request, out, &err), err);
+    CHECK_OK(execution_start(core->executions, &actor, sandbox, &request, out, &err), err);
 }
 
 struct box_events {
@@ -156,7 +156,7 @@ static void on_box_events(void *data)
 static bool await(const char *id, bool (*is_so)(void *data), void *data)
 {
     struct box_events box_events = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0};
-    struct watch *watch = hub_watch(core_hub(core), id, on_box_events, &box_events);
+    struct watch *watch = hub_watch(core->hub, id, on_box_events, &box_events);
     struct timespec deadline;
     unsigned seen = 0;
     bool is_done = false;
@@ -186,7 +186,8 @@ static bool has_ended(void *data)
     struct waited *waited = data;
     struct error err = {0};
     execution_info_clear(&waited->execution);
-    CHECK_OK(execution_get(core, &actor, waited->id, NULL, &waited->execution, &err), err);
+    CHECK_OK(execution_get(core->executions, &actor, waited->id, NULL, &waited->execution, &err),
+             err);
     return execution_info_is_over(&waited->execution);
 }
 
@@ -202,7 +203,7 @@ static bool has_state(void *data)
     struct waited *waited = data;
     struct sandbox_status status;
     struct error err = {0};
-    CHECK_OK(sandbox_status(core, &actor, waited->id, &status, &err), err);
+    CHECK_OK(sandbox_status(core->sandboxes, &actor, waited->id, &status, &err), err);
     return status.state == waited->state;
 }
 
@@ -219,7 +220,7 @@ const char *content_of(const char *id)
     struct stream_progress progress;
     struct error err = {0};
 
-    CHECK_OK(stream_open(core, id, &stream, &err), err);
+    CHECK_OK(stream_open(core->streams, id, &stream, &err), err);
     stream_progress(stream, &progress);
     CHECK(progress.is_complete);
     ssize_t length = pread(stream_fd(stream), text, sizeof text - 1, 0);

@@ -5,7 +5,8 @@
  */
 #pragma once
 #include "core/core.h"
-#include "core/event/event.h"
+#include "core/create.h"
+#include "core/sandbox/sandbox_event.h"
 #include "core/execution/execution.h"
 #include "core/sandbox/sandbox.h"
 #include "core/stream/stream.h"

@@ -22,7 +22,7 @@ const char *shell_in(const char *sandbox, const char *script)
 void keep_snapshot(const char *sandbox, const char *name, char id[ID_TEXT])
 {
     const struct snapshot_request request = {.name = name};
-    autosnapshot record = {0};
+    autoclear(snapshot_info) record = {0};
     struct error err = {0};
 
     CHECK_OK(snapshot_create(core, &actor, sandbox, &request, &record, &err), err);
@@ -31,7 +31,7 @@ void keep_snapshot(const char *sandbox, const char *name, char id[ID_TEXT])
 
 void keep_checkpoint(const char *sandbox, const char *name)
 {
-    autocheckpoint record = {0};
+    autoclear(checkpoint_info) record = {0};
     struct error err = {0};
     CHECK_OK(checkpoint_create(core, &actor, sandbox, name, &record, &err), err);
 }

@@ -146,7 +146,7 @@ CORE_TEST(a_paused_sandbox_can_be_compared_and_limits_hold)
     keep_checkpoint(id, "one");
     (void)shell_in(id, "for i in 1 2 3 4 5; do echo $i > f$i; done; head -c 2000000 /dev/zero | tr "
                        "'\\0' 'x' > large");
-    CHECK_OK(sandbox_pause(core, &actor, id, &paused, &err), err);
+    CHECK_OK(sandbox_pause(core->sandboxes, &actor, id, &paused, &err), err);
     compare(id, "one", "now", true, &found);
     CHECK(!must_find(&found, "/home/me/large")->patch);
     CHECK_INT(must_find(&found, "/home/me/large")->after.size, 2000000);
@@ -168,7 +168,7 @@ CORE_TEST(what_is_not_there_cannot_be_compared)
     CHECK(difference_get(core, &actor, id, &request, &found, &err) < 0);
     CHECK_INT(err.kind, ERROR_NOT_FOUND);
     CHECK_STR(err.noun, "checkpoint");
-    CHECK_OK(sandbox_delete(core, &actor, id, &err), err);
+    CHECK_OK(sandbox_delete(core->sandboxes, &actor, id, &err), err);
     request.from = "base";
     CHECK(difference_get(core, &actor, id, &request, &found, &err) < 0);
     CHECK(err.kind == ERROR_GONE || err.kind == ERROR_NOT_FOUND);

@@ -27,7 +27,7 @@ static int try_write(const char *path, const char *text, struct error *err)
 {
     struct sandbox_file file = {.path = path, .data = text, .length = strlen(text)};
     size_t written = 77;
-    return file_write(core, &actor, sandbox, &file, 1, &written, err);
+    return file_write(core->sandboxes, &actor, sandbox, &file, 1, &written, err);
 }
 
 static void write_file(const char *path, const char *text)
@@ -40,7 +40,7 @@ static int try_read(const char *path, char *text, size_t size, struct error *err
 {
     autofd fd = -1;
     uint64_t length = 0;
-    if (file_read(core, &actor, sandbox, path, size - 1, &fd, &length, err) < 0)
+    if (file_read(core->sandboxes, &actor, sandbox, path, size - 1, &fd, &length, err) < 0)
         return -1;
     CHECK_INT(fd_read_full(fd, text, size - 1), length);
     text[length] = '\0';
@@ -80,8 +80,8 @@ CORE_TEST(files_are_written_read_and_listed)
 
     struct sandbox_file files[] = {
         {"a/b/c", "deep", 4}, {"/home/me/z", "absolute", 8}, {"z/x", "no", 2}, {"never", "no", 2}};
-    CHECK_ERROR(file_write(core, &actor, sandbox, files, 4, &written, &err), err, ERROR_INVALID,
-                "file");
+    CHECK_ERROR(file_write(core->sandboxes, &actor, sandbox, files, 4, &written, &err), err,
+                ERROR_INVALID, "file");
     CHECK_INT(written, 2);
     check_content("a/b/c", "deep");
     check_content("z", "absolute");
@@ -94,7 +94,7 @@ CORE_TEST(files_are_written_read_and_listed)
     CHECK_ERROR(try_write("", "x", &err), err, ERROR_INVALID, "file");
 
     shell("chmod 640 z; ln -s a/b link; mkfifo fifo; printf '' >'new\nline'");
-    CHECK_OK(file_list(core, &actor, sandbox, ".", 100, &list, &err), err);
+    CHECK_OK(file_list(core->sandboxes, &actor, sandbox, ".", 100, &list, &err), err);
     CHECK_INT(list.count, 5);
     CHECK_STR(list.entries[0].path, "a");
     CHECK(S_ISDIR(list.entries[0].mode));
@@ -103,10 +103,12 @@ CORE_TEST(files_are_written_read_and_listed)
     CHECK_STR(list.entries[3].path, "new\nline");
     CHECK_INT(list.entries[4].mode, S_IFREG | 0640);
     CHECK(list.entries[4].mtime_ms > 1700000000000);
-    CHECK_ERROR(file_list(core, &actor, sandbox, ".", 4, &list, &err), err, ERROR_LIMIT, "file");
-    CHECK_ERROR(file_list(core, &actor, sandbox, "nowhere", 4, &list, &err), err, ERROR_NOT_FOUND,
+    CHECK_ERROR(file_list(core->sandboxes, &actor, sandbox, ".", 4, &list, &err), err, ERROR_LIMIT,
                 "file");
-    CHECK_ERROR(file_list(core, &actor, sandbox, "z", 4, &list, &err), err, ERROR_INVALID, "file");
+    CHECK_ERROR(file_list(core->sandboxes, &actor, sandbox, "nowhere", 4, &list, &err), err,
+                ERROR_NOT_FOUND, "file");
+    CHECK_ERROR(file_list(core->sandboxes, &actor, sandbox, "z", 4, &list, &err), err,
+                ERROR_INVALID, "file");
     CHECK_ERROR(try_read("fifo", text, sizeof text, &err), err, ERROR_INVALID, "file");
     CHECK_ERROR(try_read("/proc/1/environ", text, sizeof text, &err), err, ERROR_DENIED, "file");
 }
@@ -115,7 +117,7 @@ static void check_removed(const char *path, enum file_removal removal, bool want
 {
     struct error err = {0};
     bool is_found = !want_found;
-    CHECK_OK(file_remove(core, &actor, sandbox, path, removal, &is_found, &err), err);
+    CHECK_OK(file_remove(core->sandboxes, &actor, sandbox, path, removal, &is_found, &err), err);
     CHECK_INT(is_found, want_found);
 }
 
@@ -124,24 +126,29 @@ CORE_TEST(directories_are_made_and_removed_as_asked)
     struct error err = {0};
     bool found;
     make_sandbox(sandbox);
-    CHECK_OK(file_mkdir(core, &actor, sandbox, "d/e/f", true, &err), err);
-    CHECK_OK(file_mkdir(core, &actor, sandbox, "d/e/f", true, &err), err);
-    CHECK_OK(file_mkdir(core, &actor, sandbox, ".", true, &err), err);
-    CHECK_OK(file_mkdir(core, &actor, sandbox, "/", true, &err), err);
-    CHECK_OK(file_mkdir(core, &actor, sandbox, "d/g", false, &err), err);
-    CHECK_ERROR(file_mkdir(core, &actor, sandbox, "d/g", false, &err), err, ERROR_CONFLICT, "file");
-    CHECK_ERROR(file_mkdir(core, &actor, sandbox, "x/y", false, &err), err, ERROR_NOT_FOUND,
-                "file");
+    CHECK_OK(file_mkdir(core->sandboxes, &actor, sandbox, "d/e/f", true, &err), err);
+    CHECK_OK(file_mkdir(core->sandboxes, &actor, sandbox, "d/e/f", true, &err), err);
+    CHECK_OK(file_mkdir(core->sandboxes, &actor, sandbox, ".", true, &err), err);
+    CHECK_OK(file_mkdir(core->sandboxes, &actor, sandbox, "/", true, &err), err);
+    CHECK_OK(file_mkdir(core->sandboxes, &actor, sandbox, "d/g", false, &err), err);
+    CHECK_ERROR(file_mkdir(core->sandboxes, &actor, sandbox, "d/g", false, &err), err,
+                ERROR_CONFLICT, "file");
+    CHECK_ERROR(file_mkdir(core->sandboxes, &actor, sandbox, "x/y", false, &err), err,
+                ERROR_NOT_FOUND, "file");
     write_file("file", "x");
-    CHECK_ERROR(file_mkdir(core, &actor, sandbox, "file", true, &err), err, ERROR_CONFLICT, "file");
-    CHECK_ERROR(file_remove(core, &actor, sandbox, "d", FILE_REMOVE_FILE, &found, &err), err,
-                ERROR_INVALID, "file");
-    CHECK_ERROR(file_remove(core, &actor, sandbox, "d", FILE_REMOVE_DIRECTORY, &found, &err), err,
-                ERROR_INVALID, "file");
-    CHECK_ERROR(file_remove(core, &actor, sandbox, "file", FILE_REMOVE_DIRECTORY, &found, &err),
+    CHECK_ERROR(file_mkdir(core->sandboxes, &actor, sandbox, "file", true, &err), err,
+                ERROR_CONFLICT, "file");
+    CHECK_ERROR(file_remove(core->sandboxes, &actor, sandbox, "d", FILE_REMOVE_FILE, &found, &err),
                 err, ERROR_INVALID, "file");
-    CHECK_ERROR(file_remove(core, &actor, sandbox, "file", FILE_REMOVE_TREE, &found, &err), err,
-                ERROR_INVALID, "file");
+    CHECK_ERROR(
+        file_remove(core->sandboxes, &actor, sandbox, "d", FILE_REMOVE_DIRECTORY, &found, &err),
+        err, ERROR_INVALID, "file");
+    CHECK_ERROR(
+        file_remove(core->sandboxes, &actor, sandbox, "file", FILE_REMOVE_DIRECTORY, &found, &err),
+        err, ERROR_INVALID, "file");
+    CHECK_ERROR(
+        file_remove(core->sandboxes, &actor, sandbox, "file", FILE_REMOVE_TREE, &found, &err), err,
+        ERROR_INVALID, "file");
     check_removed("d/g", FILE_REMOVE_DIRECTORY, true);
     check_removed("d/g", FILE_REMOVE_DIRECTORY, false);
     check_removed("d", FILE_REMOVE_TREE, true);
@@ -154,7 +161,7 @@ CORE_TEST(directories_are_made_and_removed_as_asked)
 static int try_unpack(const struct buffer *archive, const char *path, struct error *err)
 {
     autofd fd = file_of(archive);
-    return file_unpack(core, &actor, sandbox, path, ARCHIVE_ANY, fd, err);
+    return file_unpack(core->sandboxes, &actor, sandbox, path, ARCHIVE_ANY, fd, err);
 }
 
 /* A file of the host next to the data directory's files, which no sandbox may see or change. */
@@ -211,7 +218,8 @@ CORE_TEST(links_that_name_files_of_the_host_lead_to_none)
     (void)snprintf(script, sizeof script, "mkdir t; ln -s '%s' t/dir; ln -s '%s' t/file",
                    core_data_dir, canary);
     shell(script);
-    CHECK_OK(file_pack(core, &actor, sandbox, "t", ARCHIVE_TAR_GZIP, &fd, &size, &err), err);
+    CHECK_OK(file_pack(core->sandboxes, &actor, sandbox, "t", ARCHIVE_TAR_GZIP, &fd, &size, &err),
+             err);
     autobuffer archive = {0};
     CHECK_OK(fd_read_buffer(fd, &archive, &err), err);
     autounpacked out;
@@ -278,11 +286,12 @@ CORE_TEST(a_directory_comes_back_as_it_went)
     for (int is_zip = 0; is_zip < 2; is_zip++) {
         autofd fd = -1;
         uint64_t size = 0;
-        CHECK_OK(file_pack(core, &actor, sandbox, "t/", is_zip ? ARCHIVE_ZIP : ARCHIVE_TAR_GZIP,
-                           &fd, &size, &err),
+        CHECK_OK(file_pack(core->sandboxes, &actor, sandbox, "t/",
+                           is_zip ? ARCHIVE_ZIP : ARCHIVE_TAR_GZIP, &fd, &size, &err),
                  err);
         CHECK(size > 3000000);
-        CHECK_OK(file_unpack(core, &actor, sandbox, "back/to", ARCHIVE_ANY, fd, &err), err);
+        CHECK_OK(file_unpack(core->sandboxes, &actor, sandbox, "back/to", ARCHIVE_ANY, fd, &err),
+                 err);
         shell(
             "cmp t/big back/to/big && test $(stat -c %a back/to/d/run) = 750 && test $(readlink "
             "back/to/link) = d/run &&"
@@ -292,10 +301,12 @@ CORE_TEST(a_directory_comes_back_as_it_went)
     }
     autofd fd = -1;
     uint64_t size = 0;
-    CHECK_ERROR(file_pack(core, &actor, sandbox, "nowhere", ARCHIVE_ZIP, &fd, &size, &err), err,
-                ERROR_NOT_FOUND, "file");
-    CHECK_OK(file_pack(core, &actor, sandbox, "t/empty", ARCHIVE_ZIP, &fd, &size, &err), err);
-    CHECK_OK(file_unpack(core, &actor, sandbox, "none", ARCHIVE_ZIP, fd, &err), err);
+    CHECK_ERROR(
+        file_pack(core->sandboxes, &actor, sandbox, "nowhere", ARCHIVE_ZIP, &fd, &size, &err), err,
+        ERROR_NOT_FOUND, "file");
+    CHECK_OK(file_pack(core->sandboxes, &actor, sandbox, "t/empty", ARCHIVE_ZIP, &fd, &size, &err),
+             err);
+    CHECK_OK(file_unpack(core->sandboxes, &actor, sandbox, "none", ARCHIVE_ZIP, fd, &err), err);
     check_removed("none", FILE_REMOVE_DIRECTORY, true);
 }
 
@@ -311,8 +322,8 @@ CORE_TEST(what_is_larger_than_allowed_is_refused)
     CHECK_ERROR(try_read("t/big", text, sizeof text, &err), err, ERROR_LIMIT, "file");
     CHECK_STR(err.reason, "too large");
     CHECK_ERROR(try_read("huge", text, sizeof text, &err), err, ERROR_LIMIT, "file");
-    CHECK_ERROR(file_pack(core, &actor, sandbox, "t", ARCHIVE_ZIP, &fd, &size, &err), err,
-                ERROR_LIMIT, "file");
+    CHECK_ERROR(file_pack(core->sandboxes, &actor, sandbox, "t", ARCHIVE_ZIP, &fd, &size, &err),
+                err, ERROR_LIMIT, "file");
     CHECK_STR(err.reason, "too large");
     CHECK_INT(fd, -1);
     char *large = calloc(1, 1000002);
@@ -334,7 +345,7 @@ CORE_TEST(sandboxes_that_are_not_there_have_no_files)
     char text[64];
     make_sandbox(sandbox);
     write_file("x", "1");
-    CHECK_OK(sandbox_delete(core, &actor, sandbox, &err), err);
+    CHECK_OK(sandbox_delete(core->sandboxes, &actor, sandbox, &err), err);
     CHECK(try_read("x", text, sizeof text, &err) < 0);
     CHECK_STR(err.noun, "sandbox");
     (void)snprintf(sandbox, sizeof sandbox, "%s", "nonesuch");
@@ -354,9 +365,9 @@ static void *work(void *data)
     for (int i = 0; i < 4; i++) {
         autofd fd = -1;
         uint64_t size = 0;
-        if (file_pack(core, &actor, sandbox, "t", i % 2 ? ARCHIVE_ZIP : ARCHIVE_TAR_GZIP, &fd,
-                      &size, &err) < 0 ||
-            file_unpack(core, &actor, sandbox, path, ARCHIVE_ANY, fd, &err) < 0)
+        if (file_pack(core->sandboxes, &actor, sandbox, "t", i % 2 ? ARCHIVE_ZIP : ARCHIVE_TAR_GZIP,
+                      &fd, &size, &err) < 0 ||
+            file_unpack(core->sandboxes, &actor, sandbox, path, ARCHIVE_ANY, fd, &err) < 0)
             return strdup(err.text);
     }
     return NULL;

@@ -28,7 +28,7 @@ static void enqueue(const char *sandbox, const char *script, struct execution_in
     const struct execution_request request = {.argv = argv, .timeout_ms = 60000};
     struct error err = {0};
 
-    CHECK_OK(execution_enqueue(core, &actor, sandbox, &request, out, &err), err);
+    CHECK_OK(execution_enqueue(core->executions, &actor, sandbox, &request, out, &err), err);
     CHECK_INT(out->state, EXECUTION_QUEUED);
     CHECK_INT(out->started_at, 0);
 }
@@ -37,7 +37,7 @@ static void cancel(const char *id, const char *reason, struct execution_info *ou
 {
     struct error err = {0};
 
-    CHECK_OK(execution_cancel(core, &actor, id, reason, out, &err), err);
+    CHECK_OK(execution_cancel(core->executions, &actor, id, reason, out, &err), err);
     CHECK(out->stop_at > 0);
 }
 
@@ -46,7 +46,7 @@ static void await_running(const char *id)
     for (;;) {
         autoclear(execution_info) now = {0};
         struct error err = {0};
-        CHECK_OK(execution_get(core, &actor, id, NULL, &now, &err), err);
+        CHECK_OK(execution_get(core->executions, &actor, id, NULL, &now, &err), err);
         if (now.state != EXECUTION_QUEUED)
             return;
         pause_ms(5);
@@ -158,7 +158,7 @@ CORE_TEST(a_command_that_waits_for_a_sandbox_that_ends_is_cancelled)
     make_wide_sandbox(sandbox);
     for (int i = 0; i < 4; i++)
         enqueue(sandbox, "sleep 60", &waiting[i]);
-    CHECK_OK(sandbox_delete(core, &actor, sandbox, &err), err);
+    CHECK_OK(sandbox_delete(core->sandboxes, &actor, sandbox, &err), err);
     for (int i = 0; i < 4; i++) {
         autoclear(execution_info) ended = {0};
         await_execution(waiting[i].id, &ended);
@@ -176,10 +176,10 @@ CORE_TEST(what_may_not_run_is_recorded_and_never_started)
     struct error err = {0};
 
     make_wide_sandbox(sandbox);
-    CHECK_OK(execution_start(core, &actor, sandbox, &request, &at_once, &err), err);
+    CHECK_OK(execution_start(core->executions, &actor, sandbox, &request, &at_once, &err), err);
     CHECK_INT(at_once.state, EXECUTION_FAILED);
     CHECK_STR(at_once.error, "not here");
-    CHECK_OK(execution_enqueue(core, &actor, sandbox, &request, &later, &err), err);
+    CHECK_OK(execution_enqueue(core->executions, &actor, sandbox, &request, &later, &err), err);
     await_execution(later.id, &ended);
     CHECK_INT(ended.state, EXECUTION_FAILED);
     CHECK_STR(ended.error, "not here");
@@ -207,7 +207,7 @@ CORE_TEST(one_that_has_ended_gets_a_mark_and_stays_as_it_is)
     CHECK_STR(again.stop_reason, "late");
     CHECK_INT(again.stop_at, marked.stop_at);
     reopen_core();
-    CHECK_OK(execution_get(core, &actor, made.id, NULL, &stored, &err), err);
+    CHECK_OK(execution_get(core->executions, &actor, made.id, NULL, &stored, &err), err);
     CHECK_STR(stored.stop_reason, "late");
     CHECK_INT(stored.exit_code, 3);
 }
@@ -222,7 +222,9 @@ CORE_TEST(one_that_waits_can_be_stopped)
     make_wide_sandbox(sandbox);
     for (int i = 0; i < 3; i++)
         enqueue(sandbox, WAIT "echo done", &waiting[i]);
-    CHECK_OK(execution_stop(core, &actor, waiting[2].id, NULL, false, "no", &stopped, &err), err);
+    CHECK_OK(
+        execution_stop(core->executions, &actor, waiting[2].id, NULL, false, "no", &stopped, &err),
+        err);
     CHECK_INT(stopped.state, EXECUTION_CANCELLED);
     CHECK_STR(stopped.stop_reason, "no");
     release(sandbox);
@@ -306,6 +308,6 @@ CORE_TEST(a_sandbox_ends_when_its_time_is_up_and_its_last_command_has_ended)
     await_execution(started.id, &ended);
     CHECK_INT(ended.state, EXECUTION_COMPLETED);
     await_state(made.id, SANDBOX_ENDED);
-    CHECK_OK(sandbox_get(core, &actor, made.id, false, &over, &err), err);
+    CHECK_OK(sandbox_get(core->sandboxes, &actor, made.id, false, &over, &err), err);
     CHECK_STR(over.reason, "expired");
 }

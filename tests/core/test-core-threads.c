@@ -6,6 +6,7 @@
  */
 #include "core_fixture.h"
 
+#include "core/sandbox/registry.h"
 #include "core/sandbox/sandbox_object.h"
 #include "engine/box.h"
 
@@ -87,7 +88,7 @@ static void delete_it(struct player *player, const char *id)
 {
     struct error err = {0};
     if (*id)
-        (void)judge(player, "delete", sandbox_delete(core, &actor, id, &err), &err);
+        (void)judge(player, "delete", sandbox_delete(core->sandboxes, &actor, id, &err), &err);
 }
 
 static void create(struct player *player)
@@ -131,7 +132,7 @@ static void run_to_the_end(struct player *player)
     autoptr(stream) output = NULL;
     struct stream_progress progress = {0};
     char text[20] = "";
-    if (stream_open(core, end.stdout_stream, &output, &err) == 0) {
+    if (stream_open(core->streams, end.stdout_stream, &output, &err) == 0) {
         stream_progress(output, &progress);
         (void)!pread(stream_fd(output), text, sizeof text - 1, 0);
     }
@@ -157,7 +158,8 @@ static void execute(struct player *player)
     struct error err = {0};
 
     if (!look(player, board.sandboxes, id) ||
-        !judge(player, "execute", execution_start(core, &actor, id, &request, &made, &err), &err))
+        !judge(player, "execute",
+               execution_start(core->executions, &actor, id, &request, &made, &err), &err))
         return;
     unsigned place = pick(player, PLACES);
     post(board.commands, place, made.id, NULL);
@@ -168,27 +170,31 @@ static void execute(struct player *player)
 static void feed(struct player *player)
 {
     const struct stream_request wanted = {.name = "input"};
-    autostream input = {0};
+    autoclear(stream_info) input = {0};
     autoclear(execution_info) made = {0};
     char id[ID_TEXT];
     struct error err = {0};
 
     if (!look(player, board.sandboxes, id))
         return;
-    if (stream_create(core, &actor, &wanted, &input, &err) < 0) {
+    if (stream_create(core->streams, &actor, &wanted, &input, &err) < 0) {
         blame(player, "make a stream: %s", err.text);
         return;
     }
     const char *argv[] = {"cat", NULL};
     struct execution_request request = {
         .kind = EXECUTION_JOB, .argv = argv, .stdin_stream = input.id};
-    (void)judge(player, "append", stream_append(core, &actor, input.id, "one ", 4, &err), &err);
-    if (!judge(player, "execute", execution_start(core, &actor, id, &request, &made, &err), &err))
+    (void)judge(player, "append", stream_append(core->streams, &actor, input.id, "one ", 4, &err),
+                &err);
+    if (!judge(player, "execute",
+               execution_start(core->executions, &actor, id, &request, &made, &err), &err))
         return;
     post(board.commands, pick(player, PLACES), made.id, NULL);
-    (void)judge(player, "append", stream_append(core, &actor, input.id, "two", 3, &err), &err);
+    (void)judge(player, "append", stream_append(core->streams, &actor, input.id, "two", 3, &err),
+                &err);
     if (pick(player, 2)) // else it is read until somebody ends its command
-        (void)judge(player, "complete", stream_complete(core, &actor, input.id, &err), &err);
+        (void)judge(player, "complete", stream_complete(core->streams, &actor, input.id, &err),
+                    &err);
 }
 
 static void stop(struct player *player)
@@ -198,9 +204,10 @@ static void stop(struct player *player)
     struct error err = {0};
 
     if (look(player, board.commands, id))
-        (void)judge(
-            player, "stop",
-            execution_stop(core, &actor, id, NULL, pick(player, 2), "asked", &stopped, &err), &err);
+        (void)judge(player, "stop",
+                    execution_stop(core->executions, &actor, id, NULL, pick(player, 2), "asked",
+                                   &stopped, &err),
+                    &err);
 }
 
 static void remove_one(struct player *player)
@@ -216,7 +223,7 @@ static void abandon(struct player *player)
     char id[ID_TEXT];
 
     if (look(player, board.sandboxes, id) && pick(player, 4) == 0)
-        sandbox_abandon(core, id);
+        sandbox_abandon(core->sandboxes, id);
 }
 
 static void set_env(struct player *player)
@@ -229,7 +236,7 @@ static void set_env(struct player *player)
 
     if (look(player, board.sandboxes, id))
         (void)judge(player, "set env",
-                    sandbox_set_env(core, &actor, id, changes, 2, &changed, &err), &err);
+                    sandbox_set_env(core->sandboxes, &actor, id, changes, 2, &changed, &err), &err);
 }
 
 static void read_one(struct player *player)
@@ -241,12 +248,14 @@ static void read_one(struct player *player)
     struct error err = {0};
 
     if (look(player, board.sandboxes, id)) {
-        (void)judge(player, "get", sandbox_get(core, &actor, id, true, &sandbox, &err), &err);
-        (void)judge(player, "status", sandbox_status(core, &actor, id, &status, &err), &err);
+        (void)judge(player, "get", sandbox_get(core->sandboxes, &actor, id, true, &sandbox, &err),
+                    &err);
+        (void)judge(player, "status", sandbox_status(core->sandboxes, &actor, id, &status, &err),
+                    &err);
     }
     if (look(player, board.commands, id))
-        (void)judge(player, "get command", execution_get(core, &actor, id, NULL, &command, &err),
-                    &err);
+        (void)judge(player, "get command",
+                    execution_get(core->executions, &actor, id, NULL, &command, &err), &err);
 }
 
 static void list_all(struct player *player)
@@ -256,18 +265,19 @@ static void list_all(struct player *player)
     struct event_filter events = {.page = {.limit = 20}};
     autoclear(sandbox_infos) sandboxes = {0};
     autoclear(execution_infos) executions = {0};
-    autoevents happened = {0};
+    autoclear(event_infos) happened = {0};
     char id[ID_TEXT];
     struct core_health health;
     struct error err = {0};
 
-    (void)judge(player, "list", sandbox_list(core, &actor, &filter, &sandboxes, &err), &err);
-    (void)judge(player, "list commands", execution_list(core, &actor, &commands, &executions, &err),
+    (void)judge(player, "list", sandbox_list(core->sandboxes, &actor, &filter, &sandboxes, &err),
                 &err);
+    (void)judge(player, "list commands",
+                execution_list(core->executions, &actor, &commands, &executions, &err), &err);
     if (look(player, board.sandboxes, id)) {
         events.sandbox_id = id;
-        (void)judge(player, "list events", event_list(core, &actor, &events, &happened, &err),
-                    &err);
+        (void)judge(player, "list events",
+                    event_list(core->sandboxes, &actor, &events, &happened, &err), &err);
     }
     core_health(core, &health);
 }
@@ -289,9 +299,9 @@ static void follow(struct player *player)
     struct error err = {0};
 
     if (!look(player, board.streams, id) ||
-        !judge(player, "open", stream_open(core, id, &stream, &err), &err))
+        !judge(player, "open", stream_open(core->streams, id, &stream, &err), &err))
         return;
-    struct watch *watch = hub_watch(core_hub(core), id, on_box_events, (void *)&count);
+    struct watch *watch = hub_watch(core->hub, id, on_box_events, (void *)&count);
     for (int ms = 0; ms < FOLLOWED_MS && !now.is_complete; ms += 5) {
         before = now;
         stream_progress(stream, &now);
@@ -346,21 +356,21 @@ static void list(unsigned states, int64_t offset, struct sandbox_infos *out)
     struct error err = {0};
 
     sandbox_infos_clear(out);
-    CHECK_OK(sandbox_list(core, &actor, &filter, out, &err), err);
+    CHECK_OK(sandbox_list(core->sandboxes, &actor, &filter, out, &err), err);
 }
 
 static void check_events(const char *sandbox)
 {
     struct event_filter filter = {.sandbox_id = sandbox, .page = {.limit = 1000}};
-    autoevents events = {0};
+    autoclear(event_infos) events = {0};
     unsigned created = 0, ended = 0, deleted = 0;
     struct error err = {0};
 
-    CHECK_OK(event_list(core, &actor, &filter, &events, &err), err);
+    CHECK_OK(event_list(core->sandboxes, &actor, &filter, &events, &err), err);
     for (size_t i = 0; i < events.count; i++) {
-        created += strcmp(events.rows[i].type, EVENT_CREATE) == 0;
-        ended += strcmp(events.rows[i].type, EVENT_TERMINATED) == 0;
-        deleted += strcmp(events.rows[i].type, EVENT_DESTROY) == 0;
+        created += strcmp(events.items[i].type, EVENT_CREATE) == 0;
+        ended += strcmp(events.items[i].type, EVENT_TERMINATED) == 0;
+        deleted += strcmp(events.items[i].type, EVENT_DESTROY) == 0;
     }
     CHECK_INT(created, 1);
     CHECK(ended <= 1);
@@ -376,7 +386,7 @@ static void delete_all(void)
     list(SANDBOX_ALIVE, 0, &alive);
     CHECK_INT(alive.count, alive.total);
     for (size_t i = 0; i < alive.count; i++) {
-        if (sandbox_delete(core, &actor, alive.items[i].id, &err) < 0)
+        if (sandbox_delete(core->sandboxes, &actor, alive.items[i].id, &err) < 0)
             CHECK_INT(err.kind, ERROR_NOT_FOUND); // idle just now
     }
 }
@@ -385,17 +395,17 @@ static void delete_all(void)
 static void check_memory(void)
 {
     struct sandbox **all = NULL;
-    size_t count = registry_all(core->registry, &all);
+    size_t count = registry_all(core->sandboxes->registry, &all);
 
     for (size_t i = 0; i < count; i++) {
         (void)pthread_mutex_lock(&all[i]->record_lock);
-        bool is_clean = !all[i]->commands && all[i]->n_executions == 0 && all[i]->n_jobs == 0;
+        bool is_clean = !all[i]->executions && all[i]->n_executions == 0 && all[i]->n_jobs == 0;
         (void)pthread_mutex_unlock(&all[i]->record_lock);
         sandbox_free(all[i]);
         CHECK(is_clean);
     }
     free(all);
-    CHECK_INT(registry_count(core->registry), 0);
+    CHECK_INT(registry_count(core->sandboxes->registry), 0);
 }
 
 static void check_commands(void)
@@ -406,7 +416,7 @@ static void check_commands(void)
     for (int64_t at = 0; at < total; at += PAGE) {
         struct execution_filter filter = {.page = {.offset = at, .limit = PAGE}};
         autoclear(execution_infos) commands = {0};
-        CHECK_OK(execution_list(core, &actor, &filter, &commands, &err), err);
+        CHECK_OK(execution_list(core->executions, &actor, &filter, &commands, &err), err);
         for (size_t i = 0; i < commands.count; i++)
             CHECK(execution_info_is_over(&commands.items[i]));
         total = commands.total;
@@ -477,7 +487,7 @@ static void *meet_delete(void *data)
     struct error err = {0};
 
     (void)pthread_barrier_wait(&meeting->gate);
-    if (sandbox_delete(core, &actor, meeting->sandbox, &err) == 0)
+    if (sandbox_delete(core->sandboxes, &actor, meeting->sandbox, &err) == 0)
         meeting->deleted++;
     return NULL;
 }
@@ -489,7 +499,8 @@ static void *meet_stop(void *data)
     struct error err = {0};
 
     (void)pthread_barrier_wait(&meeting->gate);
-    (void)execution_stop(core, &actor, meeting->command, NULL, true, "asked", &stopped, &err);
+    (void)execution_stop(core->executions, &actor, meeting->command, NULL, true, "asked", &stopped,
+                         &err);
     return NULL;
 }
 
@@ -502,7 +513,7 @@ static void *meet_execute(void *data)
     struct error err = {0};
 
     (void)pthread_barrier_wait(&meeting->gate);
-    (void)execution_start(core, &actor, meeting->sandbox, &request, &made, &err);
+    (void)execution_start(core->executions, &actor, meeting->sandbox, &request, &made, &err);
     return NULL;
 }
 
@@ -511,7 +522,7 @@ static void *meet_abandon(void *data)
     struct meeting *meeting = data;
 
     (void)pthread_barrier_wait(&meeting->gate);
-    sandbox_abandon(core, meeting->sandbox);
+    sandbox_abandon(core->sandboxes, meeting->sandbox);
     return NULL;
 }
 
@@ -548,17 +559,17 @@ CORE_TEST(a_core_closes_while_a_command_reads_its_input)
 {
     const struct stream_request wanted = {.name = "input"};
     const char *argv[] = {"cat", NULL};
-    autostream input = {0};
+    autoclear(stream_info) input = {0};
     autoclear(execution_info) made = {0};
     autoclear(execution_info) end = {0};
     char id[ID_TEXT];
     struct error err = {0};
 
     make_sandbox(id);
-    CHECK_OK(stream_create(core, &actor, &wanted, &input, &err), err);
+    CHECK_OK(stream_create(core->streams, &actor, &wanted, &input, &err), err);
     struct execution_request request = {.argv = argv, .stdin_stream = input.id};
-    CHECK_OK(execution_start(core, &actor, id, &request, &made, &err), err);
-    CHECK_OK(stream_append(core, &actor, input.id, "hello", 5, &err), err);
+    CHECK_OK(execution_start(core->executions, &actor, id, &request, &made, &err), err);
+    CHECK_OK(stream_append(core->streams, &actor, input.id, "hello", 5, &err), err);
     reopen_core();
     await_execution(made.id, &end); // what it had not read yet never comes
     CHECK_INT(end.state, EXECUTION_FAILED);
@@ -574,7 +585,8 @@ CORE_TEST(a_stop_outlives_a_restart)
 
     make_sandbox(id);
     start_in(id, EXECUTION_JOB, "trap '' TERM; sleep 600 & while :; do wait; done", &job);
-    CHECK_OK(execution_stop(core, &actor, job.id, NULL, false, "asked", &stopped, &err), err);
+    CHECK_OK(execution_stop(core->executions, &actor, job.id, NULL, false, "asked", &stopped, &err),
+             err);
     reopen_core();
     await_execution(job.id, &end);
     CHECK_INT(end.state, EXECUTION_CANCELLED);

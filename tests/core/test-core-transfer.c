@@ -6,6 +6,7 @@
 #include "core/snapshot/transfer.h"
 #include "state_fixture.h"
 #include "store/checkpoints.h"
+#include "store/snapshots.h"
 
 #include <signal.h>
 #include <sys/stat.h>
@@ -25,7 +26,7 @@ static int export(const char *id, uint64_t *size)
 static int try_import(int fd, struct error *err)
 {
     const struct transfer_request request = {.name = "copy", .tag = "v1"};
-    autosnapshot record = {0};
+    autoclear(snapshot_info) record = {0};
     return transfer_import(core, &actor, &request, fd, &record, err);
 }
 
@@ -66,7 +67,7 @@ CORE_TEST(a_snapshot_comes_back_as_it_was)
     CHECK(size > 300000 && size < 500000);
 
     const struct transfer_request request = {.is_public = true};
-    autosnapshot copy = {0};
+    autoclear(snapshot_info) copy = {0};
     CHECK_OK(transfer_import(core, &actor, &request, archive, &copy, &err), err);
     CHECK_STR(copy.name, "original");
     CHECK_STR(copy.tag, "latest");
@@ -93,7 +94,7 @@ CORE_TEST(layers_and_environments_of_chains_are_merged)
     keep_snapshot(second, "two", two);
     autofd archive = export(two, &size);
     CHECK_OK(try_import(archive, &err), err);
-    autosnapshot copy = {0};
+    autoclear(snapshot_info) copy = {0};
     CHECK_OK(snapshot_resolve(core, &actor, "copy:v1", &copy, &err), err);
     make_sandbox_from(copy.id, third);
     CHECK_STR(shell_in(third, "ls; cat e/b kept; ls e"), "e\nkept\n2\n1\nb\n");
@@ -189,9 +190,10 @@ CORE_TEST(an_archive_made_by_hand_is_taken)
     put_file(&made, "files/opt/one/two", "content");
     autofd fd = finish(&made, ABOUT "env: A=b\nremoved: etc/hosts\nunknown: fine\n");
     CHECK_OK(try_import(fd, &err), err);
-    autosnapshot copy = {0};
+    autoclear(snapshot_info) copy = {0};
     CHECK_OK(snapshot_resolve(core, &actor, "copy:v1", &copy, &err), err);
-    CHECK_STR(copy.env, "A=b\n");
+    CHECK_STR(copy.env[0], "A=b");
+    CHECK(!copy.env[1]);
     make_sandbox_from(copy.id, id);
     CHECK_STR(shell_in(id, "cat /opt/one/two; echo $A"), "contentb\n");
 }
@@ -276,7 +278,7 @@ CORE_TEST(marks_of_overlay_mean_nothing_in_an_archive)
     put_file(&made, "files/etc/.wh..wh..opq", "");
     autofd fd = finish(&made, ABOUT);
     CHECK_OK(try_import(fd, &err), err);
-    autosnapshot copy = {0};
+    autoclear(snapshot_info) copy = {0};
     CHECK_OK(snapshot_resolve(core, &actor, "copy:v1", &copy, &err), err);
     make_sandbox_from(copy.id, id);
     CHECK_STR(shell_in(id, "test -s /etc/passwd && ls -A /opt"), "");
@@ -362,7 +364,7 @@ CORE_TEST(a_killed_server_leaves_a_whole_snapshot_or_none)
         id, "for i in $(seq 1 300); do echo $i > f$i; done; head -c 8000000 /dev/urandom > random");
     keep_snapshot(id, "one", snapshot);
     autofd archive = export(snapshot, &size);
-    CHECK_OK(sandbox_delete(core, &actor, id, &err), err);
+    CHECK_OK(sandbox_delete(core->sandboxes, &actor, id, &err), err);
     for (long ms = 0; ms < 400; ms += 40) {
         kill_after(archive, ms);
         autosnapshots all = {0};
@@ -378,7 +380,7 @@ CORE_TEST(a_killed_server_leaves_a_whole_snapshot_or_none)
     printf("# %u of 10 were done\n", done);
     if (done == 0)
         CHECK_OK(try_import(archive, &err), err);
-    autosnapshot copy = {0};
+    autoclear(snapshot_info) copy = {0};
     CHECK_OK(snapshot_resolve(core, &actor, "copy:v1", &copy, &err), err);
     make_sandbox_from(copy.id, id);
     CHECK_STR(shell_in(id, "ls | wc -l; cat f300; stat -c %s random"), "301\n300\n8000000\n");

@@ -25,7 +25,7 @@ CORE_TEST(a_one_shot_sandbox_ends_with_its_command)
     await_state(sandbox.id, SANDBOX_ENDED);
     struct sandbox_status status;
     struct error err = {0};
-    CHECK_OK(sandbox_status(core, &actor, sandbox.id, &status, &err), err);
+    CHECK_OK(sandbox_status(core->sandboxes, &actor, sandbox.id, &status, &err), err);
     CHECK_INT(status.exit_code, 7);
 }
 
@@ -44,7 +44,7 @@ CORE_TEST(executions_follow_each_other_and_two_at_once_are_refused)
     make_sandbox(id);
     start_in(id, EXECUTION_COMMAND, "echo $HOME; pwd; while [ ! -e go ]; do sleep 0.02; done",
              &first);
-    CHECK(execution_start(core, &actor, id, &request, &refused, &err) < 0);
+    CHECK(execution_start(core->executions, &actor, id, &request, &refused, &err) < 0);
     CHECK_INT(err.kind, ERROR_CONFLICT);
     CHECK_STR(err.reason, "busy");
     start_in(id, EXECUTION_JOB, "touch go", &job);
@@ -73,7 +73,9 @@ CORE_TEST(jobs_run_beside_executions_and_are_stopped)
     await_execution(other.id, &end);
     CHECK_STR(content_of(end.stdout_stream), "beside\n");
     execution_info_clear(&end);
-    CHECK_OK(execution_stop(core, &actor, job.id, &kind, false, "asked", &stopped, &err), err);
+    CHECK_OK(
+        execution_stop(core->executions, &actor, job.id, &kind, false, "asked", &stopped, &err),
+        err);
     await_execution(job.id, &end);
     CHECK_INT(end.state, EXECUTION_CANCELLED);
 }
@@ -88,15 +90,15 @@ CORE_TEST(deleting_ends_everything_in_it)
 
     make_sandbox(id);
     start_in(id, EXECUTION_COMMAND, "echo begun; sleep 600", &first);
-    CHECK_OK(sandbox_delete(core, &actor, id, &err), err);
+    CHECK_OK(sandbox_delete(core->sandboxes, &actor, id, &err), err);
     await_execution(first.id, &end);
     CHECK_INT(end.state, EXECUTION_CANCELLED);
     CHECK_INT(end.exit_code, 137);
     (void)content_of(end.stdout_stream); // complete
-    CHECK(sandbox_get(core, &actor, id, false, &gone, &err) < 0);
+    CHECK(sandbox_get(core->sandboxes, &actor, id, false, &gone, &err) < 0);
     CHECK_INT(err.kind, ERROR_NOT_FOUND);
-    CHECK(sandbox_delete(core, &actor, id, &err) < 0);
-    CHECK_OK(sandbox_get(core, &actor, id, true, &gone, &err), err);
+    CHECK(sandbox_delete(core->sandboxes, &actor, id, &err) < 0);
+    CHECK_OK(sandbox_get(core->sandboxes, &actor, id, true, &gone, &err), err);
     CHECK_INT(gone.state, SANDBOX_DELETED);
 }
 
@@ -110,14 +112,14 @@ CORE_TEST(an_idle_sandbox_ends_and_says_why)
 
     CHECK_OK(sandbox_create(core, &actor, &request, &made, NULL, &err), err);
     await_state(made.id, SANDBOX_ENDED);
-    CHECK_OK(sandbox_get(core, &actor, made.id, false, &ended, &err), err);
+    CHECK_OK(sandbox_get(core->sandboxes, &actor, made.id, false, &ended, &err), err);
     CHECK_STR(ended.reason, "idle");
     struct event_filter filter = {.sandbox_id = made.id, .page = {.limit = 10}};
-    autoevents events = {0};
-    CHECK_OK(event_list(core, &actor, &filter, &events, &err), err);
-    CHECK_STR(events.rows[0].type, EVENT_CREATE);
-    CHECK_STR(events.rows[events.count - 1].type, EVENT_TERMINATED);
-    CHECK_STR(events.rows[events.count - 1].reason, "idle");
+    autoclear(event_infos) events = {0};
+    CHECK_OK(event_list(core->sandboxes, &actor, &filter, &events, &err), err);
+    CHECK_STR(events.items[0].type, EVENT_CREATE);
+    CHECK_STR(events.items[events.count - 1].type, EVENT_TERMINATED);
+    CHECK_STR(events.items[events.count - 1].reason, "idle");
 }
 
 CORE_TEST(commands_go_on_while_the_server_restarts)
@@ -139,14 +141,14 @@ CORE_TEST(commands_go_on_while_the_server_restarts)
     await_state(id, SANDBOX_IDLE);
     execution_info_clear(&end);
     struct error err = {0};
-    CHECK_OK(execution_get(core, &actor, job.id, NULL, &end, &err), err);
+    CHECK_OK(execution_get(core->executions, &actor, job.id, NULL, &end, &err), err);
     CHECK_INT(end.state, EXECUTION_RUNNING);
     execution_info_clear(&end);
     start_in(id, EXECUTION_COMMAND, "exit 5",
              &again); // what the earlier server made ahead does not stand in the way
     await_execution(again.id, &end);
     CHECK_INT(end.exit_code, 5);
-    CHECK_OK(sandbox_delete(core, &actor, id, &err), err);
+    CHECK_OK(sandbox_delete(core->sandboxes, &actor, id, &err), err);
 }
 
 static void *hammer(void *data)
@@ -193,22 +195,24 @@ CORE_TEST(a_paused_sandbox_stands_still_and_goes_on)
     make_sandbox(id);
     start_in(id, EXECUTION_COMMAND,
              "i=0; while [ ! -e stop ]; do i=$((i+1)); echo $i > count; done; echo done", &job);
-    CHECK_OK(sandbox_pause(core, &actor, id, &paused, &err), err);
+    CHECK_OK(sandbox_pause(core->sandboxes, &actor, id, &paused, &err), err);
     CHECK_INT(paused.state, SANDBOX_PAUSED);
     CHECK(paused.paused_at > 0);
     sandbox_info_clear(&paused);
-    CHECK(sandbox_pause(core, &actor, id, &paused, &err) < 0);
+    CHECK(sandbox_pause(core->sandboxes, &actor, id, &paused, &err) < 0);
     CHECK_INT(err.kind, ERROR_CONFLICT);
     reopen_core(); // frozen processes outlive the server
     await_state(id, SANDBOX_PAUSED);
-    CHECK_OK(sandbox_resume(core, &actor, id, &err), err);
+    CHECK_OK(sandbox_resume(core->sandboxes, &actor, id, &err), err);
     await_state(id, SANDBOX_RUNNING);
     start_in(id, EXECUTION_JOB, "touch stop", &other);
     await_execution(job.id, &end);
     CHECK_STR(content_of(end.stdout_stream), "done\n");
     await_state(id, SANDBOX_IDLE);
-    CHECK_OK(sandbox_pause(core, &actor, id, &paused, &err), err);
+    CHECK_OK(sandbox_pause(core->sandboxes, &actor, id, &paused, &err), err);
     execution_info_clear(&other);
-    CHECK_OK(execution_start_awake(core, &actor, id, &request, &other, &was_paused, &err), err);
+    CHECK_OK(
+        execution_start_awake(core->executions, &actor, id, &request, &other, &was_paused, &err),
+        err);
     CHECK(was_paused);
 }

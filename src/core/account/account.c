@@ -1,20 +1,76 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Organisations and SSH keys for callers; see account.h. */
+/* Organisations and their SSH keys; see account.h. */
 #include "core/account/account.h"
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "core/core_impl.h"
+#include "core/account/account_impl.h"
+#include "core/account/account_info_impl.h"
 #include "core/account/ssh_key.h"
 
-int account_organisation(struct core *core, const struct actor *actor,
-                         struct organisation_record *out, struct error *err)
+#include <stdio.h>
+#include <string.h>
+
+static int find_organisation(struct accounts *accounts, struct error *err)
 {
-    return store_organisation_get(core->store, actor->organisation, out, err);
+    struct page first = {.limit = 1};
+    struct organisation_record fresh = {
+        .id = accounts->organisation, .name = "default", .created_at = (int64_t)clock_wall_ms()};
+    autotransaction together = {0};
+    autoorganisations list = {0};
+
+    // As one: a server and a command line may both be the first.
+    if (store_begin(accounts->store, STORE_DURABLE, &together, err) < 0 ||
+        store_organisation_list(accounts->store, &first, &list, err) < 0)
+        return -1;
+    if (list.count) {
+        (void)snprintf(accounts->organisation, ID_TEXT, "%s", list.rows[0].id);
+        return 0; // nothing was written
+    }
+    (void)id_make(accounts->organisation);
+    if (store_organisation_put(accounts->store, &fresh, err) < 0)
+        return -1;
+    return store_commit(&together, err);
 }
 
-int account_ssh_key_add(struct core *core, const struct actor *actor, const char *line,
-                        struct ssh_key_record *out, bool *is_new, struct error *err)
+int accounts_open(struct store *store, struct accounts **out, struct error *err)
+{
+    autoptr(accounts) accounts = xnew(struct accounts);
+
+    accounts->store = store;
+    if (find_organisation(accounts, err) < 0 || key_checks_new(store, &accounts->checks, err) < 0)
+        return -1;
+    *out = take(accounts);
+    return 0;
+}
+
+void accounts_free(struct accounts *accounts)
+{
+    if (!accounts)
+        return;
+    key_checks_free(accounts->checks);
+    free(accounts);
+}
+
+void accounts_local_actor(const struct accounts *accounts, struct actor *out)
+{
+    *out = (struct actor){.is_admin = true};
+    memcpy(out->organisation, accounts->organisation, sizeof out->organisation);
+}
+
+int account_organisation(struct accounts *accounts, const struct actor *actor,
+                         struct organisation_info *out, struct error *err)
+{
+    autoorganisation record = {0};
+
+    if (store_organisation_get(accounts->store, actor->organisation, &record, err) < 0)
+        return -1;
+    organisation_info_take(out, &record);
+    return 0;
+}
+
+int account_ssh_key_add(struct accounts *accounts, const struct actor *actor, const char *line,
+                        struct ssh_key_info *out, bool *is_new, struct error *err)
 {
     autosshkey key = {0};
 
@@ -28,10 +84,9 @@ int account_ssh_key_add(struct core *core, const struct actor *actor, const char
         .public_key = key.text,
         .created_at = (int64_t)clock_wall_ms(),
     };
-    if (store_ssh_key_put(core->store, &record, is_new, err) < 0)
+    if (store_ssh_key_put(accounts->store, &record, is_new, err) < 0)
         return -1;
-    *out = (struct ssh_key_record){
-        .organisation = xstrdup(record.organisation),
+    *out = (struct ssh_key_info){
         .fingerprint = xstrdup(record.fingerprint),
         .type = take(key.type),
         .comment = take(key.comment),
@@ -41,14 +96,19 @@ int account_ssh_key_add(struct core *core, const struct actor *actor, const char
     return 0;
 }
 
-int account_ssh_key_remove(struct core *core, const struct actor *actor, const char *fingerprint,
-                           bool *found, struct error *err)
+int account_ssh_key_remove(struct accounts *accounts, const struct actor *actor,
+                           const char *fingerprint, bool *found, struct error *err)
 {
-    return store_ssh_key_remove(core->store, actor->organisation, fingerprint, found, err);
+    return store_ssh_key_remove(accounts->store, actor->organisation, fingerprint, found, err);
 }
 
-int account_ssh_key_list(struct core *core, const struct actor *actor, const struct page *page,
-                         struct ssh_key_list *out, struct error *err)
+int account_ssh_key_list(struct accounts *accounts, const struct actor *actor,
+                         const struct page *page, struct ssh_key_infos *out, struct error *err)
 {
-    return store_ssh_key_list(core->store, actor->organisation, page, out, err);
+    autosshkeys found = {0};
+
+    if (store_ssh_key_list(accounts->store, actor->organisation, page, &found, err) < 0)
+        return -1;
+    ssh_key_infos_take(out, &found);
+    return 0;
 }

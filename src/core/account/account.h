@@ -1,18 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Organisations and the SSH keys of their people. Calls block for the database. */
+/*
+ * The account room: organisations, their API keys (key.h) and SSH keys, and requests that must happen once (once.h).
+ * Threads: workers; blocks for the database.
+ */
 #pragma once
+#include "base/auto.h"
 #include "core/account/actor.h"
-#include "store/accounts.h"
+#include "core/account/account_info.h"
+#include "model/page.h"
 
-struct core;
+struct accounts;
+struct store;
 
-int account_organisation(struct core *core, const struct actor *actor,
-                         struct organisation_record *out, struct error *err);
+/* Makes the organisation where there is none yet. The store must outlive it. */
+int accounts_open(struct store *store, struct accounts **out, struct error *err);
+void accounts_free(struct accounts *accounts);
+DEFINE_AUTOPTR(accounts)
+
+/* The machine's own administrator, for the local socket. Does not block. */
+void accounts_local_actor(const struct accounts *accounts, struct actor *out);
+
+int account_organisation(struct accounts *accounts, const struct actor *actor,
+                         struct organisation_info *out, struct error *err);
 
 /* `line` is as in authorized_keys without options: type, base64, comment. ERROR_INVALID says what is wrong with it. */
-int account_ssh_key_add(struct core *core, const struct actor *actor, const char *line,
-                        struct ssh_key_record *out, bool *is_new, struct error *err);
-int account_ssh_key_remove(struct core *core, const struct actor *actor, const char *fingerprint,
-                           bool *found, struct error *err);
-int account_ssh_key_list(struct core *core, const struct actor *actor, const struct page *page,
-                         struct ssh_key_list *out, struct error *err);
+int account_ssh_key_add(struct accounts *accounts, const struct actor *actor, const char *line,
+                        struct ssh_key_info *out, bool *is_new, struct error *err);
+int account_ssh_key_remove(struct accounts *accounts, const struct actor *actor,
+                           const char *fingerprint, bool *found, struct error *err);
+int account_ssh_key_list(struct accounts *accounts, const struct actor *actor,
+                         const struct page *page, struct ssh_key_infos *out, struct error *err);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who is asking: by which key, for which organisation, seeing how much of it. A value; copy it freely. */
+/*
+ * Who is asking: by which key, for which organisation, seeing how much of it. A value; copy it freely.
+ * Threads: none; plain values.
+ */
 #pragma once
 #include "base/auto.h"
 #include "base/error.h"
@@ -11,9 +14,10 @@
 struct actor {
     char key_id[ID_TEXT]; // "": no key (the machine's own root, over the local socket)
     char organisation[ID_TEXT];
-    bool is_admin;       // may manage keys
-    const char *tenant;  // NULL: sees all of the organisation; else exactly these. Borrowed
-    const char *scope;   //
+    bool is_admin; // may manage keys
+    const char *
+        tenant; // NULL: sees every tenant of the organisation; else this one alone. Borrowed, like those below
+    const char *scope;   // likewise
     const char *project; // given to what it makes; never hides anything
 };
 

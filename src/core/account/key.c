@@ -2,14 +2,17 @@
 /* API keys; see key.h. */
 #include "core/account/key.h"
 
+#include "core/account/account_info_impl.h"
 #include "base/clock.h"
+#include "base/lock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/thread.h"
+#include "core/account/account_impl.h"
 #include "store/accounts.h"
 
 #include <openssl/crypto.h>
 #include <openssl/sha.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
@@ -17,11 +20,10 @@
 #define KNOWN_MS 1000
 #define KNOWN_ROWS 512 // answers in memory, of each kind
 #define USED_EVERY_MS 60000
-#define USES 32 // keys whose use waits to be noted
+#define USES 32 // keys whose use waits to be recorded
 #define TEXT_MAXIMUM 256
 #define SHOWN_MADE KEY_SHOWN // of a made key: "brw_" and 40 of its 260 bits
 #define SHOWN_CHOSEN 4
-#define SCOPES_ADMIN "admin"
 
 // What key_check found out.
 struct answer {
@@ -32,116 +34,93 @@ struct answer {
     bool is_admin;
 };
 
-struct keys {
+struct key_checks {
     struct store *store;
-    char organisation[ID_TEXT];
-    pthread_mutex_t lock; // guards all below
+    struct lock lock; // guards all below
     // Two tables, so that a flood of wrong keys does not push out the good ones. A row is found by the hash's first bytes.
     struct answer good[KNOWN_ROWS], bad[KNOWN_ROWS];
-    char used[USES][ID_TEXT]; // to be noted
+    char used[USES][ID_TEXT]; // keys whose use is to be recorded
     size_t n_used;
     bool is_closing;
-    pthread_cond_t box_events;
-    pthread_t noter;
+    struct lock_condition changed; // n_used or is_closing
+    pthread_t recorder;
 };
 
 // ---- when keys were used ----
 
+// Waits for a key whose use is to be recorded; false: there will be none.
+static bool next_use(struct key_checks *checks, char id[ID_TEXT])
+{
+    autolock(&checks->lock);
+    while (!checks->n_used && !checks->is_closing)
+        (void)lock_condition_wait(&checks->changed, &checks->lock, 0);
+    if (!checks->n_used)
+        return false;
+    memcpy(id, checks->used[--checks->n_used], ID_TEXT);
+    return true;
+}
+
 static void *record_uses(void *data)
 {
-    struct keys *keys = data;
+    struct key_checks *checks = data;
+    char id[ID_TEXT];
 
-    (void)pthread_mutex_lock(&keys->lock);
-    for (;;) {
-        while (!keys->n_used && !keys->is_closing)
-            (void)pthread_cond_wait(&keys->box_events, &keys->lock);
-        if (!keys->n_used)
-            break;
-        char id[ID_TEXT];
-        struct error err;
-        memcpy(id, keys->used[--keys->n_used], sizeof id);
-        (void)pthread_mutex_unlock(&keys->lock);
-        if (store_key_used(keys->store, id, (int64_t)clock_wall_ms(), &err) < 0)
-            log_debug("use of a key not noted", F("id", id), F("error", err.text));
-        (void)pthread_mutex_lock(&keys->lock);
+    thread_set_name("key uses");
+    while (next_use(checks, id)) {
+        struct error err = {0};
+        if (store_key_used(checks->store, id, (int64_t)clock_wall_ms(), &err) < 0)
+            log_debug("use of a key not recorded", F("id", id), F("error", err.text));
     }
-    (void)pthread_mutex_unlock(&keys->lock);
     return NULL;
 }
 
-// Under the lock. What finds no room is noted at the next use.
-static void add_use(struct keys *keys, const char *id)
+// Under the lock. What finds no room is recorded at the next use.
+static void add_use(struct key_checks *checks, const char *id)
 {
-    if (keys->n_used == USES)
+    if (checks->n_used == USES)
         return;
-    for (size_t i = 0; i < keys->n_used; i++)
-        if (strcmp(keys->used[i], id) == 0)
+    for (size_t i = 0; i < checks->n_used; i++)
+        if (strcmp(checks->used[i], id) == 0)
             return;
-    (void)snprintf(keys->used[keys->n_used++], ID_TEXT, "%s", id);
-    (void)pthread_cond_signal(&keys->box_events);
+    (void)snprintf(checks->used[checks->n_used++], ID_TEXT, "%s", id);
+    lock_condition_wake(&checks->changed);
 }
 
-// ---- opening ----
-
-static int find_organisation(struct keys *keys, struct error *err)
+int key_checks_new(struct store *store, struct key_checks **out, struct error *err)
 {
-    struct page first = {.limit = 1};
-    struct organisation_record fresh = {
-        .id = keys->organisation, .name = "default", .created_at = (int64_t)clock_wall_ms()};
-    autotransaction together = {0};
-    autoorganisations list = {0};
+    struct key_checks *checks = xnew(struct key_checks);
 
-    // As one: a server and a command line may both be the first.
-    if (store_begin(keys->store, STORE_DURABLE, &together, err) < 0 ||
-        store_organisation_list(keys->store, &first, &list, err) < 0)
-        return -1;
-    if (list.count) {
-        (void)snprintf(keys->organisation, sizeof keys->organisation, "%s", list.rows[0].id);
-        return 0; // nothing was written
+    checks->store = store;
+    lock_init(&checks->lock, LOCK_KEYS);
+    lock_condition_init(&checks->changed);
+    int code = pthread_create(&checks->recorder, NULL, record_uses, checks);
+    if (code) {
+        lock_condition_clear(&checks->changed);
+        lock_clear(&checks->lock);
+        free(checks);
+        return error_sys_code(err, code, "start a thread");
     }
-    (void)id_make(keys->organisation);
-    if (store_organisation_put(keys->store, &fresh, err) < 0)
-        return -1;
-    return store_commit(&together, err);
-}
-
-int keys_open(struct store *store, struct keys **out, struct error *err)
-{
-    struct keys *keys = xnew(struct keys);
-
-    keys->store = store;
-    (void)pthread_mutex_init(&keys->lock, NULL);
-    (void)pthread_cond_init(&keys->box_events, NULL);
-    int code = 0;
-    if (find_organisation(keys, err) < 0 ||
-        ((code = pthread_create(&keys->noter, NULL, record_uses, keys)) &&
-         error_sys_code(err, code, "start a thread"))) {
-        free(keys);
-        return -1;
-    }
-    *out = keys;
+    *out = checks;
     return 0;
 }
 
-void keys_free(struct keys *keys)
+static void close_checks(struct key_checks *checks)
 {
-    if (!keys)
-        return;
-    (void)pthread_mutex_lock(&keys->lock);
-    keys->is_closing = true;
-    (void)pthread_cond_signal(&keys->box_events);
-    (void)pthread_mutex_unlock(&keys->lock);
-    (void)pthread_join(keys->noter, NULL);
-    (void)pthread_cond_destroy(&keys->box_events);
-    (void)pthread_mutex_destroy(&keys->lock);
-    OPENSSL_cleanse(keys, sizeof *keys);
-    free(keys);
+    autolock(&checks->lock);
+    checks->is_closing = true;
+    lock_condition_wake(&checks->changed);
 }
 
-void keys_local_actor(struct keys *keys, struct actor *out)
+void key_checks_free(struct key_checks *checks)
 {
-    *out = (struct actor){.is_admin = true};
-    memcpy(out->organisation, keys->organisation, sizeof out->organisation);
+    if (!checks)
+        return;
+    close_checks(checks);
+    (void)pthread_join(checks->recorder, NULL);
+    lock_condition_clear(&checks->changed);
+    lock_clear(&checks->lock);
+    OPENSSL_cleanse(checks, sizeof *checks);
+    free(checks);
 }
 
 // ---- making ----
@@ -196,12 +175,12 @@ static void hash_text(const char *text, unsigned char hash[KEY_HASH])
 }
 
 // The chosen key is known already: fine, unless it is not to be used any more.
-static int take_known(struct keys *keys, const unsigned char hash[KEY_HASH], struct key_record *out,
-                      struct error *err)
+static int take_known(struct accounts *accounts, const unsigned char hash[KEY_HASH],
+                      struct key_record *out, struct error *err)
 {
     autokey known = {0};
 
-    if (store_key_find(keys->store, hash, &known, err) < 0)
+    if (store_key_find(accounts->store, hash, &known, err) < 0)
         return -1;
     if (known.revoked_at || (known.expires_at && known.expires_at <= (int64_t)clock_wall_ms())) {
         error_set(err, ERROR_CONFLICT, "key '%s' has %s; choose another one", known.prefix,
@@ -213,16 +192,17 @@ static int take_known(struct keys *keys, const unsigned char hash[KEY_HASH], str
     return 0;
 }
 
-int key_create(struct keys *keys, const struct key_request *request, char *text,
-               struct key_record *out, struct error *err)
+int key_create(struct accounts *accounts, const struct key_request *request, char *text,
+               struct key_info *out, struct error *err)
 {
+    autokey kept = {0};
     char made[KEY_TEXT], id[ID_TEXT], prefix[SHOWN_MADE + 1];
     struct key_record record = {
         .id = id_make(id),
         .prefix = prefix,
         .name = request->name ? request->name : "",
-        .organisation = keys->organisation,
-        .scopes = request->is_admin ? SCOPES_ADMIN : "",
+        .organisation = accounts->organisation,
+        .scopes = request->is_admin ? KEY_SCOPES_ADMIN : "",
         .created_at = (int64_t)clock_wall_ms(),
         .expires_at = request->expires_at,
     };
@@ -233,34 +213,32 @@ int key_create(struct keys *keys, const struct key_request *request, char *text,
     const char *key = request->text ? request->text : made;
     (void)snprintf(prefix, sizeof prefix, "%.*s", request->text ? SHOWN_CHOSEN : SHOWN_MADE, key);
     hash_text(key, record.hash);
-    int result = store_key_put(keys->store, &record, err);
+    int result = store_key_put(accounts->store, &record, err);
     if (result < 0 && err->kind == ERROR_CONFLICT && request->text)
-        result = take_known(keys, record.hash, out, err);
+        result = take_known(accounts, record.hash, &kept, err);
     else if (result == 0)
-        result = store_key_get(keys->store, id, out, err);
+        result = store_key_get(accounts->store, id, &kept, err);
+    if (result == 0)
+        key_info_take(out, &kept);
     if (result == 0 && !request->text)
         memcpy(text, made, sizeof made);
     OPENSSL_cleanse(made, sizeof made);
-    keys_forget(keys);
+    key_forget_checks(accounts);
     return result;
-}
-
-bool key_is_admin(const struct key_record *key)
-{
-    return strcmp(key->scopes, SCOPES_ADMIN) == 0;
 }
 
 // ---- revoking, listing ----
 
 // The id of the one key that can still be used and is shown so.
-static int find_shown(struct keys *keys, const char *prefix, char id[ID_TEXT], struct error *err)
+static int find_shown(struct accounts *accounts, const char *prefix, char id[ID_TEXT],
+                      struct error *err)
 {
     struct page page = {.limit = PAGE_MAX};
     unsigned found = 0;
 
     for (;; page.offset += page.limit) {
         autokeys list = {0};
-        if (store_key_list(keys->store, keys->organisation, &page, &list, err) < 0)
+        if (store_key_list(accounts->store, accounts->organisation, &page, &list, err) < 0)
             return -1;
         for (size_t i = 0; i < list.count; i++)
             if (strcmp(list.rows[i].prefix, prefix) == 0 && !list.rows[i].revoked_at && !found++)
@@ -278,24 +256,30 @@ static int find_shown(struct keys *keys, const char *prefix, char id[ID_TEXT], s
     return error_about(err, "key", found ? "ambiguous" : NULL);
 }
 
-int key_revoke(struct keys *keys, const char *id, struct error *err)
+int key_revoke(struct accounts *accounts, const char *id, struct error *err)
 {
     char shown[ID_TEXT];
 
     if (!id_is_valid(id)) {
-        if (find_shown(keys, id, shown, err) < 0)
+        if (find_shown(accounts, id, shown, err) < 0)
             return -1;
         id = shown;
     }
-    if (store_key_revoke(keys->store, id, (int64_t)clock_wall_ms(), err) < 0)
+    if (store_key_revoke(accounts->store, id, (int64_t)clock_wall_ms(), err) < 0)
         return -1;
-    keys_forget(keys);
+    key_forget_checks(accounts);
     return 0;
 }
 
-int key_list(struct keys *keys, const struct page *page, struct key_list *out, struct error *err)
+int key_list(struct accounts *accounts, const struct page *page, struct key_infos *out,
+             struct error *err)
 {
-    return store_key_list(keys->store, keys->organisation, page, out, err);
+    autokeys found = {0};
+
+    if (store_key_list(accounts->store, accounts->organisation, page, &found, err) < 0)
+        return -1;
+    key_infos_take(out, &found);
+    return 0;
 }
 
 // ---- checking ----
@@ -315,11 +299,12 @@ static const struct answer *look_up(struct answer *table, const unsigned char ha
     return !row->expires_at || row->expires_at > (int64_t)clock_wall_ms() ? row : NULL;
 }
 
-static void fill_actor(const struct keys *keys, const struct answer *answer, struct actor *out)
+static void fill_actor(const struct accounts *accounts, const struct answer *answer,
+                       struct actor *out)
 {
     *out = (struct actor){.is_admin = answer->is_admin};
     memcpy(out->key_id, answer->key_id, sizeof out->key_id);
-    memcpy(out->organisation, keys->organisation, sizeof out->organisation);
+    memcpy(out->organisation, accounts->organisation, sizeof out->organisation);
 }
 
 static int refuse(struct error *err)
@@ -329,43 +314,48 @@ static int refuse(struct error *err)
 }
 
 // From memory: 1 valid, 0 wrong, -1 not known.
-static int recall(struct keys *keys, const unsigned char hash[KEY_HASH], struct actor *out)
+static int recall(struct accounts *accounts, const unsigned char hash[KEY_HASH], struct actor *out)
 {
-    int result = -1;
+    struct key_checks *checks = accounts->checks;
 
-    (void)pthread_mutex_lock(&keys->lock);
-    const struct answer *answer = look_up(keys->good, hash);
-    if (answer) {
-        fill_actor(keys, answer, out);
-        result = 1;
-    } else if (look_up(keys->bad, hash)) {
-        result = 0;
-    }
-    (void)pthread_mutex_unlock(&keys->lock);
-    return result;
+    autolock(&checks->lock);
+    const struct answer *answer = look_up(checks->good, hash);
+    if (!answer)
+        return look_up(checks->bad, hash) ? 0 : -1;
+    fill_actor(accounts, answer, out);
+    return 1;
+}
+
+static void remember(struct key_checks *checks, const struct answer *answer, bool is_good,
+                     bool is_use_new)
+{
+    autolock(&checks->lock);
+    *row_of(is_good ? checks->good : checks->bad, answer->hash) = *answer;
+    if (is_good && is_use_new)
+        add_use(checks, answer->key_id);
 }
 
 // From the database. Revoked, expired and unknown are the same answer.
-static int ask(struct keys *keys, struct answer *answer, bool *is_good, bool *is_use_new,
+static int ask(struct accounts *accounts, struct answer *answer, bool *is_good, bool *is_use_new,
                struct error *err)
 {
     int64_t now = (int64_t)clock_wall_ms();
     autokey key = {0};
 
     *is_good = false;
-    if (store_key_find(keys->store, answer->hash, &key, err) < 0)
+    if (store_key_find(accounts->store, answer->hash, &key, err) < 0)
         return err->kind == ERROR_NOT_FOUND ? 0 : error_wrap(err, "check the API key");
     *is_good = CRYPTO_memcmp(key.hash, answer->hash, KEY_HASH) == 0 && !key.revoked_at &&
                (!key.expires_at || key.expires_at > now) &&
-               strcmp(key.organisation, keys->organisation) == 0;
+               strcmp(key.organisation, accounts->organisation) == 0;
     *is_use_new = key.used_at + USED_EVERY_MS <= now;
     answer->expires_at = *is_good ? key.expires_at : 0;
-    answer->is_admin = key_is_admin(&key);
+    answer->is_admin = key_record_is_admin(&key);
     (void)snprintf(answer->key_id, sizeof answer->key_id, "%s", key.id);
     return 0;
 }
 
-int key_check(struct keys *keys, const char *text, struct actor *out, struct error *err)
+int key_check(struct accounts *accounts, const char *text, struct actor *out, struct error *err)
 {
     struct answer answer = {0};
     bool is_good, is_use_new = false;
@@ -373,37 +363,34 @@ int key_check(struct keys *keys, const char *text, struct actor *out, struct err
     if (!text || strlen(text) > TEXT_MAXIMUM)
         return refuse(err);
     hash_text(text, answer.hash);
-    int known = recall(keys, answer.hash, out);
+    int known = recall(accounts, answer.hash, out);
     if (known >= 0)
         return known ? 0 : refuse(err);
     answer.until_ms = clock_monotonic_ms() + KNOWN_MS; // counted from before the database was asked
-    if (ask(keys, &answer, &is_good, &is_use_new, err) < 0)
+    if (ask(accounts, &answer, &is_good, &is_use_new, err) < 0)
         return -1;
-    (void)pthread_mutex_lock(&keys->lock);
-    *row_of(is_good ? keys->good : keys->bad, answer.hash) = answer;
-    if (is_good && is_use_new)
-        add_use(keys, answer.key_id);
-    (void)pthread_mutex_unlock(&keys->lock);
+    remember(accounts->checks, &answer, is_good, is_use_new);
     if (!is_good)
         return refuse(err);
-    fill_actor(keys, &answer, out);
+    fill_actor(accounts, &answer, out);
     return 0;
 }
 
-bool key_check_quick(struct keys *keys, const char *text, struct actor *out)
+bool key_check_quick(struct accounts *accounts, const char *text, struct actor *out)
 {
     unsigned char hash[KEY_HASH];
 
     if (!text || strlen(text) > TEXT_MAXIMUM)
         return false;
     hash_text(text, hash);
-    return recall(keys, hash, out) == 1;
+    return recall(accounts, hash, out) == 1;
 }
 
-void keys_forget(struct keys *keys)
+void key_forget_checks(struct accounts *accounts)
 {
-    (void)pthread_mutex_lock(&keys->lock);
-    memset(keys->good, 0, sizeof keys->good);
-    memset(keys->bad, 0, sizeof keys->bad);
-    (void)pthread_mutex_unlock(&keys->lock);
+    struct key_checks *checks = accounts->checks;
+
+    autolock(&checks->lock);
+    memset(checks->good, 0, sizeof checks->good);
+    memset(checks->bad, 0, sizeof checks->bad);
 }

@@ -1,18 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * API keys: made once, shown once, remembered as hashes. Calls block for the database, except that key_check
- * answers from memory what it was asked within the last second.
+ * API keys: made once, shown once, remembered as hashes. key_check answers from memory what it was asked within the last second.
+ * Threads: workers; blocks for the database. key_check_quick: any.
  */
 #pragma once
-#include "core/account/actor.h"
-#include "store/keys.h"
-
-struct keys;
-
-/* Makes the organisation where there is none yet. */
-int keys_open(struct store *store, struct keys **out, struct error *err);
-void keys_free(struct keys *keys);
-DEFINE_AUTOPTR(keys)
+#include "core/account/account.h"
 
 /* "brw_" and 52 letters and digits: 256 random bits. */
 #define KEY_TEXT 64
@@ -35,19 +27,16 @@ int key_check_chosen(const char *text, struct error *err);
 
 /* `text` (KEY_TEXT bytes) gets the key when it was made; it is told nowhere else. A chosen one that exists
  * already is no error. */
-int key_create(struct keys *keys, const struct key_request *request, char *text,
-               struct key_record *out, struct error *err);
-bool key_is_admin(const struct key_record *key);
+int key_create(struct accounts *accounts, const struct key_request *request, char *text,
+               struct key_info *out, struct error *err);
 /* By id or by an unambiguous prefix as lists show it. ERROR_NOT_FOUND, ERROR_CONFLICT when ambiguous or revoked. */
-int key_revoke(struct keys *keys, const char *id, struct error *err);
-int key_list(struct keys *keys, const struct page *page, struct key_list *out, struct error *err);
+int key_revoke(struct accounts *accounts, const char *id, struct error *err);
+int key_list(struct accounts *accounts, const struct page *page, struct key_infos *out,
+             struct error *err);
 
 /* Whose a key is. ERROR_DENIED, reason "unauthorized", for every kind of wrong one, in the same time and words. */
-int key_check(struct keys *keys, const char *text, struct actor *out, struct error *err);
+int key_check(struct accounts *accounts, const char *text, struct actor *out, struct error *err);
 /* The same from memory alone, without blocking: false when it would have to ask the database. */
-bool key_check_quick(struct keys *keys, const char *text, struct actor *out);
+bool key_check_quick(struct accounts *accounts, const char *text, struct actor *out);
 /* Forgets what it remembers of checks. */
-void keys_forget(struct keys *keys);
-
-/* The machine's own administrator, for the local socket. */
-void keys_local_actor(struct keys *keys, struct actor *out);
+void key_forget_checks(struct accounts *accounts);

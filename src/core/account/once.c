@@ -20,8 +20,8 @@ static struct idempotency_record describe(const struct actor *actor, const struc
     return record;
 }
 
-int once_claim(struct core *core, const struct actor *actor, const struct once *once, bool *is_new,
-               char subject[ID_TEXT], struct error *err)
+int once_claim(struct store *store, const struct actor *actor, const struct once *once,
+               bool *is_new, char subject[ID_TEXT], struct error *err)
 {
     autoidempotency earlier = {0};
 
@@ -29,7 +29,7 @@ int once_claim(struct core *core, const struct actor *actor, const struct once *
     if (!once)
         return 0;
     struct idempotency_record record = describe(actor, once);
-    if (store_idempotency_claim(core->store, &record, is_new, &earlier, err) < 0)
+    if (store_idempotency_claim(store, &record, is_new, &earlier, err) < 0)
         return -1;
     if (*is_new)
         return 0;
@@ -42,20 +42,20 @@ int once_claim(struct core *core, const struct actor *actor, const struct once *
     return 0;
 }
 
-int once_finish(struct core *core, const struct actor *actor, const struct once *once,
+int once_finish(struct store *store, const struct actor *actor, const struct once *once,
                 const char *subject, struct error *err)
 {
     if (!once)
         return 0;
     struct idempotency_record record = describe(actor, once);
     record.subject_id = subject;
-    return store_idempotency_finish(core->store, &record, err);
+    return store_idempotency_finish(store, &record, err);
 }
 
-void once_release(struct core *core, const struct actor *actor, const struct once *once)
+void once_release(struct store *store, const struct actor *actor, const struct once *once)
 {
     struct error ignored = {0};
     if (once)
-        (void)store_idempotency_release(core->store, actor->organisation, once->realm, once->key,
+        (void)store_idempotency_release(store, actor->organisation, once->realm, once->key,
                                         &ignored);
 }

@@ -1,17 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests that must happen once, however often they are sent; see store/idempotency.h. Private to the core. */
+/*
+ * Requests that must happen once, however often they are sent; see store/idempotency.h.
+ * Threads: workers; blocks for the database.
+ */
 #pragma once
-#include "core/core_impl.h"
-#include "core/execution/execution.h"
+#include "base/id.h"
+#include "core/account/actor.h"
+#include "base/error.h"
+
+#include <stdbool.h>
+
+struct store;
+
+/* What a client sends along with such a request. */
+struct once {
+    const char *realm; // what kind of request, by which front
+    const char *key;   // the client's
+    unsigned char request_hash[32];
+};
 
 /*
- * Claims the request's key (once NULL: nothing to claim, *is_new). Not new: `subject` is what the earlier one made. ERROR_CONFLICT
- * with reason "pending" while that one is still at it, "mismatch" when it asked for something else.
+ * Claims the request's key (once NULL: nothing to claim, *is_new). Not new: `subject` is what the earlier request made. ERROR_CONFLICT
+ * with reason "pending" while that one is under way, "mismatch" when it asked for something else.
  */
-int once_claim(struct core *core, const struct actor *actor, const struct once *once, bool *is_new,
-               char subject[ID_TEXT], struct error *err);
+int once_claim(struct store *store, const struct actor *actor, const struct once *once,
+               bool *is_new, char subject[ID_TEXT], struct error *err);
 /* In the transaction that records what was made. */
-int once_finish(struct core *core, const struct actor *actor, const struct once *once,
+int once_finish(struct store *store, const struct actor *actor, const struct once *once,
                 const char *subject, struct error *err);
 /* It failed: the key is free again. */
-void once_release(struct core *core, const struct actor *actor, const struct once *once);
+void once_release(struct store *store, const struct actor *actor, const struct once *once);

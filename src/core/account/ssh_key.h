@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Public SSH keys as people paste them: read, checked and named by their fingerprint. Nothing blocks. */
+/*
+ * Public SSH keys as people paste them: read, checked and named by their fingerprint.
+ * Threads: any; does not block.
+ */
 #pragma once
 #include "base/auto.h"
 #include "base/error.h"

@@ -1,22 +1,44 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Events of a sandbox, for those who see it; see event.h. */
+/* Writes events; see event.h. */
 #include "core/event/event.h"
 
-#include "core/core_impl.h"
-#include "core/sandbox/lookup.h"
-#include "store/sandboxes.h"
+#include "base/auto.h"
+#include "base/id.h"
+#include "base/strings.h"
+#include "store/events.h"
 
-int event_list(struct core *core, const struct actor *actor, const struct event_filter *filter,
-               struct event_list *out, struct error *err)
+#include <inttypes.h>
+#include <stdio.h>
+
+void event_fact(struct event *event, const char *name, const char *value)
 {
-    autosandbox row = {0};
+    if (event->n_facts < EVENT_FACTS && value)
+        (void)snprintf(event->facts[event->n_facts++], EVENT_FACT, "%s=%s", name, value);
+}
 
-    lookup_settle(core, filter->sandbox_id);
-    if (store_sandbox_get(core->store, filter->sandbox_id, &row, err) < 0)
-        return -1;
-    if (!actor_sees(actor, &row.owner)) {
-        error_set(err, ERROR_NOT_FOUND, "there is no sandbox '%s'", filter->sandbox_id);
-        return error_about(err, "sandbox", NULL);
-    }
-    return store_event_list(core->store, filter, out, err);
+void event_number(struct event *event, const char *name, int64_t value)
+{
+    if (event->n_facts < EVENT_FACTS)
+        (void)snprintf(event->facts[event->n_facts++], EVENT_FACT, "%s=%" PRId64, name, value);
+}
+
+int event_write(struct store *store, const char *sandbox_id, const struct owner *owner,
+                const struct event *event, struct error *err)
+{
+    const char *facts[EVENT_FACTS + 1] = {0};
+    char id[ID_TEXT];
+
+    for (unsigned i = 0; i < event->n_facts; i++)
+        facts[i] = event->facts[i];
+    autofree char *detail = event->n_facts ? strings_pack(facts) : NULL;
+    struct event_record record = {
+        .id = id_make(id),
+        .sandbox_id = sandbox_id,
+        .owner = *owner,
+        .type = event->type,
+        .reason = event->reason,
+        .detail = detail,
+        .created_at = event->now,
+    };
+    return store_event_add(store, &record, err);
 }

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What happened to a sandbox, in order, readable for as long as the sandbox is remembered. */
+/*
+ * What happened to a sandbox: a type, a reason, a few facts, written in order and readable for as long as the sandbox is remembered.
+ * Threads: workers; event_write blocks for the database.
+ */
 #pragma once
-#include "core/account/actor.h"
-#include "store/events.h"
+#include "base/error.h"
+#include "model/owner.h"
 
-struct core;
+#include <stdint.h>
 
-/* ERROR_NOT_FOUND, noun "sandbox", for one the actor does not see. `detail` is packed texts: NAME=VALUE. */
-int event_list(struct core *core, const struct actor *actor, const struct event_filter *filter,
-               struct event_list *out, struct error *err);
+struct store;
 
 /*
- * The types and when they happen; `reason` and `detail` tell the rest:
- *   create, started, completed (an execution ended; detail exit_code, cause), failed (could not be made), terminated
+ * The types and when they happen; `reason` and the facts tell the rest:
+ *   create, started, completed (an execution ended; facts exit_code, cause), failed (could not be made), terminated
  *   (reason: idle, expired, one_shot, box_ended, restart, undelivered), destroy, pause, resume
  */
 #define EVENT_CREATE "create"
@@ -26,3 +27,22 @@ int event_list(struct core *core, const struct actor *actor, const struct event_
 #define EVENT_CHECKPOINT "checkpoint" // reason: created, restored
 #define EVENT_SNAPSHOT "snapshot"
 #define EVENT_PROCESSES_LOST "processes_lost" // the files are still there
+
+#define EVENT_FACTS 6
+#define EVENT_FACT 160
+
+struct event {
+    const char *type;   // one of those above
+    const char *reason; // a literal, or NULL
+    int64_t now;
+    char facts[EVENT_FACTS][EVENT_FACT]; // NAME=VALUE
+    unsigned n_facts;
+};
+
+/* Each adds a fact; none where the value is NULL, or there are EVENT_FACTS already. */
+void event_fact(struct event *event, const char *name, const char *value);
+void event_number(struct event *event, const char *name, int64_t value);
+
+/* Writes it for a sandbox of this owner, in the caller's transaction. */
+int event_write(struct store *store, const char *sandbox_id, const struct owner *owner,
+                const struct event *event, struct error *err);

@@ -5,10 +5,10 @@
  */
 #include "core/event/hub.h"
 
-#include "base/mem.h"
 #include "base/id_table.h"
+#include "base/lock.h"
+#include "base/mem.h"
 
-#include <pthread.h>
 #include <string.h>
 
 #define SHARDS 64
@@ -29,7 +29,7 @@ struct watch {
 };
 
 struct shard {
-    pthread_mutex_t lock; // guards the subjects and their watches
+    struct lock lock; // guards the subjects and their watches
     struct id_table subjects;
 };
 
@@ -42,7 +42,7 @@ struct hub *hub_new(void)
     struct hub *hub = xnew(struct hub);
 
     for (size_t i = 0; i < SHARDS; i++)
-        (void)pthread_mutex_init(&hub->shards[i].lock, NULL);
+        lock_init(&hub->shards[i].lock, LOCK_HUB);
     return hub;
 }
 
@@ -52,7 +52,7 @@ void hub_free(struct hub *hub)
         return;
     for (size_t i = 0; i < SHARDS; i++) {
         id_table_clear(&hub->shards[i].subjects);
-        (void)pthread_mutex_destroy(&hub->shards[i].lock);
+        lock_clear(&hub->shards[i].lock);
     }
     free(hub);
 }
@@ -88,7 +88,7 @@ struct watch *hub_watch(struct hub *hub, const char *id, void (*fn)(void *data),
     watch->shard = shard;
     watch->fn = fn;
     watch->data = data;
-    (void)pthread_mutex_lock(&shard->lock);
+    autolock(&shard->lock);
     struct subject *subject = find(shard, id, hash);
     if (!subject)
         subject = add_subject(shard, id, hash);
@@ -98,31 +98,33 @@ struct watch *hub_watch(struct hub *hub, const char *id, void (*fn)(void *data),
     if (watch->next)
         watch->next->link = &watch->next;
     subject->watches = watch;
-    (void)pthread_mutex_unlock(&shard->lock);
     return watch;
+}
+
+/* Returns the subject where nobody else watches it. */
+static struct subject *unlink_watch(struct watch *watch)
+{
+    struct shard *shard = watch->shard;
+
+    autolock(&shard->lock);
+    *watch->link = watch->next;
+    if (watch->next)
+        watch->next->link = watch->link;
+    if (watch->subject->watches)
+        return NULL;
+    id_table_remove(&shard->subjects, &watch->subject->entry);
+    return watch->subject;
 }
 
 void watch_free(struct watch *watch)
 {
     if (!watch)
         return;
-    struct shard *shard = watch->shard;
-    struct subject *unwatched = NULL;
-
-    (void)pthread_mutex_lock(&shard->lock);
-    *watch->link = watch->next;
-    if (watch->next)
-        watch->next->link = watch->link;
-    if (!watch->subject->watches) {
-        unwatched = watch->subject;
-        id_table_remove(&shard->subjects, &unwatched->entry);
-    }
-    (void)pthread_mutex_unlock(&shard->lock);
-    free(unwatched);
+    free(unlink_watch(watch));
     free(watch);
 }
 
-static void tell_subject(const struct subject *subject)
+static void call_watches(const struct subject *subject)
 {
     for (struct watch *watch = subject->watches; watch; watch = watch->next)
         watch->fn(watch->data);
@@ -133,22 +135,20 @@ void hub_announce(struct hub *hub, const char *id)
     uint64_t hash = id_hash(id);
     struct shard *shard = shard_of(hub, hash);
 
-    (void)pthread_mutex_lock(&shard->lock);
+    autolock(&shard->lock);
     struct subject *subject = find(shard, id, hash);
     if (subject)
-        tell_subject(subject);
-    (void)pthread_mutex_unlock(&shard->lock);
+        call_watches(subject);
 }
 
 void hub_announce_all(struct hub *hub)
 {
     for (size_t i = 0; i < SHARDS; i++) {
         struct shard *shard = &hub->shards[i];
-        (void)pthread_mutex_lock(&shard->lock);
+        autolock(&shard->lock);
         for (size_t b = 0; b < shard->subjects.n_buckets; b++) {
             for (struct id_entry *entry = shard->subjects.buckets[b]; entry; entry = entry->next)
-                tell_subject((struct subject *)entry);
+                call_watches((struct subject *)entry);
         }
-        (void)pthread_mutex_unlock(&shard->lock);
     }
 }

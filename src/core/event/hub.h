@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who waits for news of what: sandboxes, executions and streams, all by id. Watching costs memory and no
- * thread. All calls from any thread.
+ * Who waits for changes of what: sandboxes, executions and streams, all by id. Watching costs memory and no thread.
  *
  * To wait for a condition: watch first, look at the thing, and if the condition does not hold yet, wait for fn.
+ * Threads: any; does not block.
  */
 #pragma once
 #include "base/auto.h"
@@ -16,8 +16,8 @@ void hub_free(struct hub *hub); // all watches must be gone
 DEFINE_AUTOPTR(hub)
 
 /*
- * Calls fn(data) every time there is news of `id` (which need not exist). fn runs on whatever thread has the
- * news, must be quick (post to a loop), and must call neither hub nor core.
+ * Calls fn(data) every time `id` (which need not exist) is announced. fn runs on whatever thread announces it,
+ * must be quick (post to a loop), and must call neither hub nor core.
  */
 struct watch *hub_watch(struct hub *hub, const char *id, void (*fn)(void *data), void *data);
 
@@ -25,6 +25,7 @@ struct watch *hub_watch(struct hub *hub, const char *id, void (*fn)(void *data),
 void watch_free(struct watch *watch);
 DEFINE_AUTOPTR(watch)
 
+/* It has changed: calls all who watch it. */
 void hub_announce(struct hub *hub, const char *id);
-/* Everybody, whatever they wait for. */
+/* Calls everybody, whatever they watch. */
 void hub_announce_all(struct hub *hub);

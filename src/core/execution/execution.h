@@ -5,20 +5,15 @@
  */
 #pragma once
 #include "core/account/actor.h"
+#include "core/account/once.h"
+#include "core/sandbox/file.h"
 #include "core/execution/execution_info.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-struct core;
-
-/* A file to be put into the sandbox. */
-struct sandbox_file {
-    const char *path; // relative to the working directory, or absolute in the sandbox
-    const void *data;
-    size_t length;
-};
+struct executions;
 
 enum output_target {
     OUTPUT_TO_NEW,    // a stream of its own
@@ -29,13 +24,6 @@ enum output_target {
 struct output_request {
     enum output_target target;
     const char *stream_id;
-};
-
-/* Exactly once, however often it is sent. */
-struct once {
-    const char *realm; // what kind of request, by which front
-    const char *key;   // the client's
-    unsigned char request_hash[32];
 };
 
 #define EXECUTION_DEFAULT (-1)
@@ -65,34 +53,34 @@ struct execution_request {
  * ERROR_GONE, noun "sandbox", reason "ended"; ERROR_CONFLICT, noun "sandbox", reason "busy" when as many run as the sandbox
  * allows, reason "state" when it cannot in its state; ERROR_INVALID noun "stream" for a stream that is not there or not open.
  */
-int execution_start(struct core *core, const struct actor *actor, const char *sandbox_id,
-                    const struct execution_request *request, struct execution_info *out,
-                    struct error *err);
+int execution_start(struct executions *executions, const struct actor *actor,
+                    const char *sandbox_id, const struct execution_request *request,
+                    struct execution_info *out, struct error *err);
 
 /* The same; a paused sandbox is woken either way, and this tells. */
-int execution_start_awake(struct core *core, const struct actor *actor, const char *sandbox_id,
-                          const struct execution_request *request, struct execution_info *out,
-                          bool *was_paused, struct error *err);
+int execution_start_awake(struct executions *executions, const struct actor *actor,
+                          const char *sandbox_id, const struct execution_request *request,
+                          struct execution_info *out, bool *was_paused, struct error *err);
 
 /*
  * The same, but it waits for its turn among all that are queued (core_settings): returns when it is recorded, as queued. A restart
  * of the server loses none. Its outputs are streams of its own; files, an input and once are not possible: ERROR_INVALID.
  * ERROR_LIMIT, noun "queue", reason "full".
  */
-int execution_enqueue(struct core *core, const struct actor *actor, const char *sandbox_id,
-                      const struct execution_request *request, struct execution_info *out,
-                      struct error *err);
+int execution_enqueue(struct executions *executions, const struct actor *actor,
+                      const char *sandbox_id, const struct execution_request *request,
+                      struct execution_info *out, struct error *err);
 
 /* ERROR_NOT_FOUND, noun "execution" or "job". `kind` NULL: any. */
-int execution_get(struct core *core, const struct actor *actor, const char *id,
+int execution_get(struct executions *executions, const struct actor *actor, const char *id,
                   const enum execution_kind *kind, struct execution_info *out, struct error *err);
 /* The same from memory alone, without blocking: 1, or 0 where the store would have to be asked, or -1. */
-int execution_get_quick(struct core *core, const struct actor *actor, const char *id,
+int execution_get_quick(struct executions *executions, const struct actor *actor, const char *id,
                         const enum execution_kind *kind, struct execution_info *out,
                         struct error *err);
 
 /* Of one sandbox, or (filter->sandbox_id NULL) of all the actor sees. ERROR_NOT_FOUND, noun "sandbox". */
-int execution_list(struct core *core, const struct actor *actor,
+int execution_list(struct executions *executions, const struct actor *actor,
                    const struct execution_filter *filter, struct execution_infos *out,
                    struct error *err);
 
@@ -100,7 +88,7 @@ int execution_list(struct core *core, const struct actor *actor,
  * Ends it: SIGTERM to its process group and, after a few seconds, SIGKILL to all it started; is_forced: that at once. It
  * ends as cancelled whatever it does then. *out is as it is now. One that has ended is returned unchanged.
  */
-int execution_stop(struct core *core, const struct actor *actor, const char *id,
+int execution_stop(struct executions *executions, const struct actor *actor, const char *id,
                    const enum execution_kind *kind, bool is_forced, const char *reason,
                    struct execution_info *out, struct error *err);
 
@@ -109,9 +97,9 @@ int execution_stop(struct core *core, const struct actor *actor, const char *id,
  * That it was asked for is kept (stop_at, stop_reason; NULL keeps an earlier reason), also of one that has ended, which stays as
  * it is otherwise. *out is as it is now: one that was running may still be.
  */
-int execution_cancel(struct core *core, const struct actor *actor, const char *id,
+int execution_cancel(struct executions *executions, const struct actor *actor, const char *id,
                      const char *reason, struct execution_info *out, struct error *err);
 
 /* How the actor's went that were made at or after `since`; all scopes of its tenant. */
-int execution_count(struct core *core, const struct actor *actor, int64_t since,
+int execution_count(struct executions *executions, const struct actor *actor, int64_t since,
                     struct execution_outcomes *out, struct error *err);

@@ -1,38 +1,41 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Executions that wait for their turn; see queue.h. */
 #include "core/execution/queue.h"
+#include "core/sandbox/registry.h"
+#include "core/execution/executions.h"
+#include "core/execution/execution_start.h"
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "core/execution/command.h"
 #include "core/sandbox/ending.h"
-#include "core/event/event_write.h"
+#include "core/sandbox/sandbox_event.h"
+#include "core/event/hub.h"
 
 #include <string.h>
 
-#define STARTERS 4 // threads: a start may wait for its sandbox to wake
+#define THREADS 4 // threads: a start may wait for its sandbox to wake
 
 struct queue {
-    struct core *core;
-    struct workers *starters; // of its own, so that nobody else waits for a sandbox that wakes
-    pthread_mutex_t lock;     // guards all below
+    struct executions *executions;
+    struct workers *workers; // of its own, so that nobody else waits for a sandbox that wakes
+    pthread_mutex_t lock;    // guards all below
     struct execution *first, *last; // by next_queued; each holds a reference
     unsigned n_waiting;             // with places that are reserved
     unsigned n_running;             // of those it started, or is starting
     bool is_open;
 };
 
-int queue_new(struct core *core, struct queue **out, struct error *err)
+int queue_new(struct executions *executions, struct queue **out, struct error *err)
 {
-    unsigned at_once = core->settings.queue_at_once;
-    const struct workers_settings starters = {
-        .lane = {[WORKERS_SLOW] = {at_once < STARTERS ? at_once : STARTERS, at_once}}};
+    unsigned at_once = executions->sandboxes->settings->queue_at_once;
+    const struct workers_settings workers = {
+        .lane = {[WORKERS_SLOW] = {at_once < THREADS ? at_once : THREADS, at_once}}};
     struct queue *queue = xnew(struct queue);
 
-    queue->core = core;
+    queue->executions = executions;
     (void)pthread_mutex_init(&queue->lock, NULL);
-    if (workers_new(&starters, &queue->starters, err) < 0) {
+    if (workers_new(&workers, &queue->workers, err) < 0) {
         queue_free(queue);
         return -1;
     }
@@ -47,8 +50,8 @@ void queue_stop(struct queue *queue)
     (void)pthread_mutex_lock(&queue->lock);
     queue->is_open = false;
     (void)pthread_mutex_unlock(&queue->lock);
-    workers_free(queue->starters);
-    queue->starters = NULL;
+    workers_free(queue->workers);
+    queue->workers = NULL;
 }
 
 void queue_free(struct queue *queue)
@@ -60,7 +63,7 @@ void queue_free(struct queue *queue)
         queue->first = execution->next_queued;
         execution_free(execution);
     }
-    workers_free(queue->starters);
+    workers_free(queue->workers);
     (void)pthread_mutex_destroy(&queue->lock);
     free(queue);
 }
@@ -83,17 +86,18 @@ static void describe_end(const struct execution *execution, enum execution_state
     ended->ended_at = ended->updated_at = now;
 }
 
-static int put_end(struct core *core, struct sandbox *sandbox, const struct execution_record *ended,
-                   struct error *err)
+static int put_end(struct executions *executions, struct sandbox *sandbox,
+                   const struct execution_record *ended, struct error *err)
 {
     struct event event = {.type = EVENT_COMPLETED, .reason = "execution", .now = ended->ended_at};
     autotransaction together = {0};
 
     event_fact(&event, "execution", ended->id);
     event_fact(&event, "state", execution_state_name(ended->state));
-    if (store_begin(core->store, STORE_FAST, &together, err) < 0 ||
-        store_execution_update(core->store, ended, EXECUTION_PART_STATE | EXECUTION_PART_RESULT,
-                               EXECUTION_OPEN, err) < 0 ||
+    if (store_begin(executions->sandboxes->store, STORE_FAST, &together, err) < 0 ||
+        store_execution_update(executions->sandboxes->store, ended,
+                               EXECUTION_PART_STATE | EXECUTION_PART_RESULT, EXECUTION_OPEN,
+                               err) < 0 ||
         (sandbox && event_put(sandbox, &event, err) < 0))
         return -1;
     return store_commit(&together, err);
@@ -109,15 +113,16 @@ static void leave(struct sandbox *sandbox)
 void queue_end(struct queue *queue, struct execution *execution, enum execution_state state,
                const char *error)
 {
-    struct core *core = queue->core;
-    autoptr(sandbox) sandbox = registry_find(core->registry, execution->record.sandbox_id);
+    struct executions *executions = queue->executions;
+    autoptr(sandbox) sandbox =
+        registry_find(executions->sandboxes->registry, execution->record.sandbox_id);
     struct execution_record ended;
     struct error err = {0};
 
     if (sandbox)
         (void)pthread_mutex_lock(&sandbox->record_lock);
     describe_end(execution, state, error, &ended);
-    if (put_end(core, sandbox, &ended, &err) < 0)
+    if (put_end(executions, sandbox, &ended, &err) < 0)
         log_error("the end of a queued command could not be recorded",
                   F("execution", (const char *)execution->id), F("error", (const char *)err.text));
     execution_set(execution, &ended);
@@ -125,18 +130,19 @@ void queue_end(struct queue *queue, struct execution *execution, enum execution_
         leave(sandbox);
         (void)pthread_mutex_unlock(&sandbox->record_lock);
     }
-    registry_end_command(core->registry, execution, false);
-    hub_announce(core->hub, execution->id);
+    executions_end(executions, execution);
+    hub_announce(executions->sandboxes->hub, execution->id);
 }
 
 // ---- starting ----
 
 static int start(struct queue *queue, struct execution *execution, struct error *err)
 {
-    autoptr(sandbox) sandbox = registry_find(queue->core->registry, execution->record.sandbox_id);
+    autoptr(sandbox) sandbox =
+        registry_find(queue->executions->sandboxes->registry, execution->record.sandbox_id);
 
     if (sandbox && !sandbox_is_over(sandbox))
-        return command_start_queued(sandbox, execution, err);
+        return execution_start_queued(sandbox, execution, err);
     return error_set(err, ERROR_GONE, "its sandbox has ended");
 }
 
@@ -171,7 +177,7 @@ static struct execution *next_one(struct queue *queue)
 {
     (void)pthread_mutex_lock(&queue->lock);
     struct execution *execution = NULL;
-    if (queue->is_open && queue->n_running < queue->core->settings.queue_at_once)
+    if (queue->is_open && queue->n_running < queue->executions->sandboxes->settings->queue_at_once)
         execution = queue->first;
     if (execution) {
         queue->first = execution->next_queued;
@@ -200,12 +206,12 @@ static void put_back(struct queue *queue, struct execution *execution)
     (void)pthread_mutex_unlock(&queue->lock);
 }
 
-void queue_look_after(struct queue *queue)
+void queue_tick(struct queue *queue)
 {
     struct error full = {0};
 
     for (struct execution *execution; (execution = next_one(queue));) {
-        if (workers_submit(queue->starters, WORKERS_SLOW, start_one, execution, &full) < 0) {
+        if (workers_submit(queue->workers, WORKERS_SLOW, start_one, execution, &full) < 0) {
             put_back(queue, execution); // the monitor comes by
             return;
         }
@@ -217,7 +223,7 @@ void queue_left(struct queue *queue)
     (void)pthread_mutex_lock(&queue->lock);
     queue->n_running--;
     (void)pthread_mutex_unlock(&queue->lock);
-    queue_look_after(queue);
+    queue_tick(queue);
 }
 
 void queue_start(struct queue *queue)
@@ -225,7 +231,7 @@ void queue_start(struct queue *queue)
     (void)pthread_mutex_lock(&queue->lock);
     queue->is_open = true;
     (void)pthread_mutex_unlock(&queue->lock);
-    queue_look_after(queue);
+    queue_tick(queue);
 }
 
 // ---- waiting ----
@@ -233,13 +239,13 @@ void queue_start(struct queue *queue)
 int queue_reserve(struct queue *queue, struct error *err)
 {
     (void)pthread_mutex_lock(&queue->lock);
-    bool has_room = queue->n_waiting < queue->core->settings.queue_length;
+    bool has_room = queue->n_waiting < queue->executions->sandboxes->settings->queue_length;
     queue->n_waiting += has_room;
     (void)pthread_mutex_unlock(&queue->lock);
     if (has_room)
         return 0;
     error_set(err, ERROR_LIMIT, "%u commands are waiting already; try again later",
-              queue->core->settings.queue_length);
+              queue->executions->sandboxes->settings->queue_length);
     return error_about(err, "queue", "full");
 }
 
@@ -267,19 +273,20 @@ static void append(struct queue *queue, struct execution *execution)
 void queue_add(struct queue *queue, struct execution *execution)
 {
     append(queue, execution);
-    queue_look_after(queue);
+    queue_tick(queue);
 }
 
 void queue_adopt(struct queue *queue, const struct execution_record *record)
 {
     autoptr(execution) execution = execution_new(record->id);
-    autoptr(sandbox) sandbox = registry_find(queue->core->registry, record->sandbox_id);
+    autoptr(sandbox) sandbox =
+        registry_find(queue->executions->sandboxes->registry, record->sandbox_id);
 
     execution_record_copy(&execution->record, record);
     // Its own may have been used already: a crash may have come between its start and the record of that.
     execution->number = 0;
     execution->is_queued = execution->is_renumbered = true;
-    registry_add_command(queue->core->registry, execution);
+    executions_add(queue->executions, execution);
     if (sandbox) {
         (void)pthread_mutex_lock(&sandbox->lock);
         sandbox->n_executions++;

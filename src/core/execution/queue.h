@@ -8,7 +8,7 @@
 
 struct queue;
 
-int queue_new(struct core *core, struct queue **out, struct error *err);
+int queue_new(struct executions *executions, struct queue **out, struct error *err);
 /* Starts what waits: once everything that an earlier server left is in its place. */
 void queue_start(struct queue *queue);
 /* Starts no more, and returns when nothing is being started. The monitor must have stopped. */
@@ -28,7 +28,7 @@ bool queue_remove(struct queue *queue, struct execution *execution);
 /* One that the queue had started has ended. */
 void queue_left(struct queue *queue);
 /* On the monitor: what could not be started before. */
-void queue_look_after(struct queue *queue);
+void queue_tick(struct queue *queue);
 unsigned queue_waiting(struct queue *queue);
 
 /* It ends without ever having been started. `error` is borrowed; NULL keeps what the record has. Blocks; without locks. */

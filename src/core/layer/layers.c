@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "store/checkpoints.h"
+#include "core/core_impl.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -15,43 +16,6 @@ const char *layers_name(char name[LAYER_NAME])
     char id[ID_TEXT];
     (void)snprintf(name, LAYER_NAME, "layer-%s", id_make(id));
     return name;
-}
-
-/* Where every file is copied, they must not change meanwhile. */
-static int save_frozen(struct sandbox *sandbox, const char *scratch, const char *name,
-                       uint64_t *bytes, struct error *err)
-{
-    struct error ignored = {0};
-    bool is_paused = sandbox_is_in(sandbox, sandbox_in(SANDBOX_PAUSED));
-
-    if (!is_paused && box_freeze(sandbox->box, err) < 0)
-        return -1;
-    int result = layer_save(engine_volume(sandbox->core->engine), scratch, name, bytes, err);
-    if (!is_paused)
-        (void)box_thaw(sandbox->box, &ignored);
-    return result;
-}
-
-int layers_save(struct sandbox *sandbox, const char *name, uint64_t *bytes, struct error *err)
-{
-    struct volume *volume = engine_volume(sandbox->core->engine);
-
-    (void)pthread_mutex_lock(&sandbox->box_lock);
-    const char *scratch = sandbox->record.scratch;
-    if (!scratch && sandbox->box)
-        scratch = box_scratch(sandbox->box);
-    int result = -1;
-    if (!scratch)
-        sandbox_refuse_ending(err);
-    else if (sandbox->box && !layer_is_cheap(volume))
-        result = save_frozen(sandbox, scratch, name, bytes, err);
-    else
-        result = layer_save(volume, scratch, name, bytes, err);
-    sandbox_unlock_box(sandbox);
-    if (result < 0)
-        return sandbox_is_in(sandbox, SANDBOX_ENDING) ? sandbox_refuse_ending(err)
-                                                      : layers_explain(err);
-    return 0;
 }
 
 int layers_explain(struct error *err)

@@ -9,9 +9,6 @@
 #define LAYER_NAME 48
 const char *layers_name(char name[LAYER_NAME]);
 
-/* What a sandbox wrote, kept as a new layer; *bytes is what it takes. Commands may run. */
-int layers_save(struct sandbox *sandbox, const char *name, uint64_t *bytes, struct error *err);
-
 /* Where there was no room for a layer, says so and the way out. Returns -1. */
 #define LAYERS_NO_ROOM                                                                             \
     "there is no room left on the server's volume; delete sandboxes, snapshots or checkpoints "    \

@@ -2,6 +2,7 @@
 /* Layers over a runtime; see stack.h. */
 #include "core/layer/stack.h"
 
+#include "core/core_impl.h"
 void stack_clear(struct stack *stack)
 {
     strings_clear(&stack->saved);
@@ -12,7 +13,7 @@ void stack_clear(struct stack *stack)
 int stack_open(struct core *core, const char *runtime, const char *layers, struct stack *out,
                struct error *err)
 {
-    if (image_get(core->images, runtime, &out->image, err) < 0)
+    if (image_get(core->runtimes, runtime, &out->image, err) < 0)
         return -1;
     strings_unpack(layers, &out->saved);
     const struct runtime_image *image = image_runtime(out->image);

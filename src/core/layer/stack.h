@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is seen of layers over a runtime, to be read without a box. Private to the core. */
 #pragma once
-#include "core/runtime/images.h"
+#include "core/runtime/runtimes.h"
 #include "core/layer/layers.h"
 
 struct stack {

@@ -3,7 +3,7 @@
 #include "core/runtime/runtime.h"
 
 #include "base/mem.h"
-#include "core/core_impl.h"
+#include "core/runtime/runtimes.h"
 #include "runtime/build.h"
 #include "runtime/catalog.h"
 #include "runtime/shelf.h"
@@ -30,23 +30,23 @@ static bool is_among(const char *name, const char *const *names, size_t count)
     return false;
 }
 
-#define WAY_OUT "use base:latest or host:latest"
+#define ADVICE "use base:latest or host:latest"
 
 static int refuse(enum error_kind kind, const struct runtime_reference *reference, const char *why,
                   struct error *err)
 {
-    error_set(err, kind, "runtime '%s:%s' %s; " WAY_OUT, reference->name, reference->tag, why);
+    error_set(err, kind, "runtime '%s:%s' %s; " ADVICE, reference->name, reference->tag, why);
     return error_about(err, "runtime", NULL);
 }
 
-static int load(struct core *core, struct catalog **out, struct error *err)
+static int load(struct runtimes *runtimes, struct catalog **out, struct error *err)
 {
-    return catalog_load(core->settings.data_dir, NULL, out, err);
+    return catalog_load(runtimes_data_dir(runtimes), NULL, out, err);
 }
 
-int runtime_check(struct core *core, const char *name, struct error *err)
+int runtime_check(struct runtimes *runtimes, const char *name, struct error *err)
 {
-    const char *standard = core->settings.default_runtime;
+    const char *standard = runtimes_default(runtimes);
     const struct runtime_definition *definition;
     struct runtime_reference reference;
     autoptr(catalog) catalog = NULL;
@@ -62,7 +62,7 @@ int runtime_check(struct core *core, const char *name, struct error *err)
     if (is_among(reference.name, built_in, ARRAY_SIZE(built_in)) &&
         strcmp(reference.tag, "latest") == 0)
         return 0; // what nearly everybody asks for, without reading files
-    if (load(core, &catalog, err) < 0)
+    if (load(runtimes, &catalog, err) < 0)
         return -1;
     if (catalog_find(catalog, &reference, &definition, &ignored) == 0)
         return 0;
@@ -71,7 +71,7 @@ int runtime_check(struct core *core, const char *name, struct error *err)
     return refuse(ERROR_NOT_FOUND, &reference, "does not exist", err);
 }
 
-int runtime_digest(struct core *core, const char *name, char digest[RUNTIME_DIGEST],
+int runtime_digest(struct runtimes *runtimes, const char *name, char digest[RUNTIME_DIGEST],
                    struct error *err)
 {
     struct runtime_reference reference;
@@ -80,7 +80,7 @@ int runtime_digest(struct core *core, const char *name, char digest[RUNTIME_DIGE
 
     if (runtime_reference_parse(name, &reference, err) < 0)
         return -1;
-    autoptr(shelf) shelf = shelf_new(core->settings.data_dir, reference.name);
+    autoptr(shelf) shelf = shelf_new(runtimes_data_dir(runtimes), reference.name);
     if (shelf_open(shelf, reference.tag, 0, &fd, &manifest, err) < 0)
         return -1;
     (void)snprintf(digest, RUNTIME_DIGEST, "%016" PRIx64, manifest->digest);
@@ -111,17 +111,22 @@ static int64_t time_of(const char *made)
     return end && !*end ? (int64_t)timegm(&utc) * 1000 : 0;
 }
 
-static void describe(struct core *core, const struct runtime_definition *definition,
+static bool is_built(const struct runtime_status *status)
+{
+    return status->state == RUNTIME_READY || status->state == RUNTIME_OUTDATED;
+}
+
+static void describe(struct runtimes *runtimes, const struct runtime_definition *definition,
                      struct runtime_entry *out)
 {
     struct runtime_status status;
 
-    runtime_status(core->settings.data_dir, definition, &status);
+    runtime_status(runtimes_data_dir(runtimes), definition, &status);
     *out = (struct runtime_entry){
         .name = xasprintf("%s:%s", definition->name, definition->tags[0]),
         .description = xstrdup(definition->description ? definition->description : ""),
         .created_at = time_of(status.made),
-        .is_built = status.state == RUNTIME_READY || status.state == RUNTIME_OUTDATED,
+        .is_built = is_built(&status),
     };
     runtime_id(out->name, out->id);
 }
@@ -142,16 +147,16 @@ static int by_created(const void *left, const void *right)
 }
 
 // The whole catalog, one entry for each build.
-static int list_all(struct core *core, struct runtime_list *out, struct error *err)
+static int list_all(struct runtimes *runtimes, struct runtime_list *out, struct error *err)
 {
     const struct runtime_definition *definition;
     autoptr(catalog) catalog = NULL;
 
-    if (load(core, &catalog, err) < 0)
+    if (load(runtimes, &catalog, err) < 0)
         return -1;
     for (size_t i = 0; (definition = catalog_at(catalog, i)); i++) {
         out->entries = xrealloc(out->entries, out->count + 1, sizeof *out->entries);
-        describe(core, definition, &out->entries[out->count++]);
+        describe(runtimes, definition, &out->entries[out->count++]);
     }
     out->total = out->count;
     return 0;
@@ -184,12 +189,12 @@ static void cut(struct runtime_list *list, const struct page *page)
     list->count = kept;
 }
 
-int runtime_list(struct core *core, enum runtime_sort sort, bool is_descending,
+int runtime_list(struct runtimes *runtimes, enum runtime_sort sort, bool is_descending,
                  const struct page *page, struct runtime_list *out, struct error *err)
 {
     struct runtime_list list = {0};
 
-    if (list_all(core, &list, err) < 0)
+    if (list_all(runtimes, &list, err) < 0)
         return -1;
     if (list.count)
         qsort(list.entries, list.count, sizeof *list.entries,
@@ -209,17 +214,35 @@ void runtime_list_clear(struct runtime_list *list)
     *list = (struct runtime_list){0};
 }
 
-int runtime_resolve(struct core *core, const char *id, char *name, struct error *err)
+int runtime_resolve(struct runtimes *runtimes, const char *id, char *name, struct error *err)
 {
     autoruntimes all = {0};
 
-    if (list_all(core, &all, err) < 0)
+    if (list_all(runtimes, &all, err) < 0)
         return -1;
     for (size_t i = 0; i < all.count; i++)
         if (strcmp(all.entries[i].id, id) == 0) {
             (void)snprintf(name, RUNTIME_REFERENCE_TEXT, "%s", all.entries[i].name);
             return 0;
         }
-    error_set(err, ERROR_NOT_FOUND, "there is no runtime '%.60s'", id);
-    return error_about(err, "runtime", NULL);
+    return error_missing(err, "runtime", id);
+}
+
+int runtime_measure(struct runtimes *runtimes, uint64_t *count, uint64_t *bytes, struct error *err)
+{
+    const struct runtime_definition *definition;
+    autoptr(catalog) catalog = NULL;
+
+    if (load(runtimes, &catalog, err) < 0)
+        return -1;
+    *count = *bytes = 0;
+    for (size_t i = 0; (definition = catalog_at(catalog, i)); i++) {
+        struct runtime_status status;
+        runtime_status(runtimes_data_dir(runtimes), definition, &status);
+        if (!is_built(&status))
+            continue;
+        ++*count;
+        *bytes += status.bytes;
+    }
+    return 0;
 }

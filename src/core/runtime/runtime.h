@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What sandboxes can be started from, for callers. Calls block for the disk. */
+/*
+ * What sandboxes can be started from, for callers.
+ * Threads: workers; blocks for the disk.
+ */
 #pragma once
 #include "core/account/actor.h"
 #include "model/page.h"
@@ -8,11 +11,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct core;
+struct runtimes; // runtimes.h
 
-/* What the build of a runtime that is there (images.h) hashed its files to, as text. */
+/* The hash of the files of a runtime that is built, as text: it tells two builds of the same name apart. */
 #define RUNTIME_DIGEST 17
-int runtime_digest(struct core *core, const char *name, char digest[RUNTIME_DIGEST],
+int runtime_digest(struct runtimes *runtimes, const char *name, char digest[RUNTIME_DIGEST],
                    struct error *err);
 
 struct runtime_entry {
@@ -31,17 +34,20 @@ void runtime_list_clear(struct runtime_list *list);
 #define autoruntimes __attribute__((cleanup(runtime_list_clear))) struct runtime_list
 
 enum runtime_sort { RUNTIME_BY_CREATED, RUNTIME_BY_NAME };
-int runtime_list(struct core *core, enum runtime_sort sort, bool is_descending,
+int runtime_list(struct runtimes *runtimes, enum runtime_sort sort, bool is_descending,
                  const struct page *page, struct runtime_list *out, struct error *err);
 
 /*
- * Whether a sandbox may be started from the runtime of this name (NULL: the server's own choice, which always may). ERROR_INVALID for one that there will be,
- * ERROR_NOT_FOUND for others, both noun "runtime".
+ * Whether a sandbox may be started from the runtime of this name (NULL: the default one, from which one always may). ERROR_INVALID for
+ * one that is planned, ERROR_NOT_FOUND for others, both noun "runtime".
  */
-int runtime_check(struct core *core, const char *name, struct error *err);
+int runtime_check(struct runtimes *runtimes, const char *name, struct error *err);
 
 /* The name of a runtime given by its id; ERROR_NOT_FOUND, noun "runtime". `name` is of RUNTIME_REFERENCE_TEXT bytes. */
 #define RUNTIME_REFERENCE_TEXT 136
-int runtime_resolve(struct core *core, const char *id, char *name, struct error *err);
+int runtime_resolve(struct runtimes *runtimes, const char *id, char *name, struct error *err);
 /* The id of the runtime of this name ("base" is "base:latest"). */
 void runtime_id(const char *name, char id[24]);
+
+/* How many runtimes of the catalog are built, and what they take on the disk. */
+int runtime_measure(struct runtimes *runtimes, uint64_t *count, uint64_t *bytes, struct error *err);

@@ -5,12 +5,15 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "core/execution/command.h"
+#include "core/event/hub.h"
+#include "core/sandbox/registry.h"
+#include "core/sandbox/sandbox_box.h"
 #include "core/sandbox/monitor.h"
 #include "core/layer/layers.h"
 #include "core/sandbox/measure.h"
-#include "core/event/event_write.h"
+#include "core/sandbox/sandbox_event.h"
 #include "store/checkpoints.h"
+#include "store/streams.h"
 
 #include <errno.h>
 #include <string.h>
@@ -20,14 +23,6 @@
 #define PATIENCE_S 60
 #define MANY 8      // boxes that wait to be removed
 #define DRAINED 256 // ends of commands that are read before the box goes
-
-bool sandbox_is_over(struct sandbox *sandbox)
-{
-    (void)pthread_mutex_lock(&sandbox->lock);
-    bool is_over = (sandbox_in(sandbox->record.state) & SANDBOX_OVER) != 0;
-    (void)pthread_mutex_unlock(&sandbox->lock);
-    return is_over;
-}
 
 static bool is_creating(struct sandbox *sandbox)
 {
@@ -71,24 +66,24 @@ static bool may_hold_layers(const struct sandbox_record *record)
 
 static int let_go_of_layers(struct sandbox *sandbox, struct error *err)
 {
-    if (store_checkpoint_remove_all(sandbox->core->store, sandbox->id, err) < 0)
+    if (store_checkpoint_remove_all(sandbox->sandboxes->store, sandbox->id, err) < 0)
         return -1;
-    return store_layer_release(sandbox->core->store, sandbox->id, err);
+    return store_layer_release(sandbox->sandboxes->store, sandbox->id, err);
 }
 
 int ending_put(struct sandbox *sandbox, enum lifecycle_step step, const struct sandbox_record *next,
                struct error *err)
 {
-    struct core *core = sandbox->core;
+    struct sandboxes *sandboxes = sandbox->sandboxes;
 
-    if (store_sandbox_update(core->store, next, SANDBOX_PART_STATE | SANDBOX_PART_BOX,
+    if (store_sandbox_update(sandboxes->store, next, SANDBOX_PART_STATE | SANDBOX_PART_BOX,
                              lifecycle_from(step), err) < 0 ||
         put_event(sandbox, step, next, err) < 0 ||
         (may_hold_layers(next) && let_go_of_layers(sandbox, err) < 0))
         return -1;
     return store_stream_expire(
-        core->store, sandbox->id,
-        next->updated_at + (next->keep_ms ? next->keep_ms : core->settings.keep_ms), err);
+        sandboxes->store, sandbox->id,
+        next->updated_at + (next->keep_ms ? next->keep_ms : sandboxes->settings->keep_ms), err);
 }
 
 /* In memory only: after a crash it is as it was before. */
@@ -133,7 +128,7 @@ static void remove_box(struct sandbox *sandbox, struct last_words *words)
 
     if (sandbox->box && !sandbox->is_box_over) {
         hear_last_words(sandbox, words);
-        monitor_unwatch(sandbox->core->monitor, sandbox);
+        monitor_unwatch(sandbox->sandboxes->monitor, sandbox);
         if (box_end(sandbox->box, &err) < 0)
             log_error("a sandbox was not removed whole", F("sandbox", (const char *)sandbox->id),
                       F("error", (const char *)err.text));
@@ -150,7 +145,7 @@ static void remove_files(struct sandbox *sandbox, const struct last_words *words
     struct error err = {0};
 
     if (words->scratch[0] &&
-        volume_scratch_remove(engine_volume(sandbox->core->engine), words->scratch, &err) < 0)
+        volume_scratch_remove(engine_volume(sandbox->sandboxes->engine), words->scratch, &err) < 0)
         log_warn("files of a sandbox that it has no more could not be removed",
                  F("sandbox", (const char *)sandbox->id), F("error", (const char *)err.text));
 }
@@ -174,7 +169,7 @@ static void end_box_but(struct sandbox *sandbox, bool are_files_kept)
     if (!are_files_kept)
         remove_files(sandbox, words);
     for (unsigned i = 0; i < words->count; i++)
-        command_ended(sandbox, &words->exits[i]);
+        sandbox->sandboxes->execution_ops->ended(sandbox, &words->exits[i]);
     record_measure(sandbox, words);
 }
 
@@ -210,15 +205,15 @@ static int put_all(struct sandbox *sandbox, enum lifecycle_step step, const char
     autotransaction together = {0};
     int64_t now = (int64_t)clock_wall_ms();
 
-    if (store_begin(sandbox->core->store, step == STEP_DELETE ? STORE_DURABLE : STORE_FAST,
+    if (store_begin(sandbox->sandboxes->store, step == STEP_DELETE ? STORE_DURABLE : STORE_FAST,
                     &together, err) < 0 ||
-        command_put_ends(sandbox, state, error, now, err) < 0 ||
+        sandbox->sandboxes->execution_ops->put_ends(sandbox, state, error, now, err) < 0 ||
         ending_foresee(sandbox, step, reason, NO_EXIT_CODE, now, next, err) < 0 ||
         ending_put(sandbox, step, next, err) < 0)
         return -1;
     if (store_commit(&together, err) < 0)
         return -1;
-    command_end_all(sandbox, state, error, now);
+    sandbox->sandboxes->execution_ops->end_all(sandbox, state, error, now);
     sandbox_change(sandbox, next);
     return 0;
 }
@@ -237,9 +232,9 @@ static int record_end(struct sandbox *sandbox, enum lifecycle_step step, const c
         result = put_all(sandbox, step, reason, state, error, &next, err);
     (void)pthread_mutex_unlock(&sandbox->record_lock);
     if (result == 0)
-        hub_announce(sandbox->core->hub, sandbox->id);
+        hub_announce(sandbox->sandboxes->hub, sandbox->id);
     if (result == 0 && may_hold_layers(&sandbox->record))
-        layers_tidy(sandbox->core);
+        layers_tidy(sandbox->sandboxes->core);
     return result;
 }
 
@@ -325,7 +320,7 @@ void ending_start(struct sandbox *sandbox, const char *reason)
         return;
     struct task *task = xnew(struct task);
     *task = (struct task){sandbox_ref(sandbox), reason};
-    if (workers_submit(sandbox->core->reaper, WORKERS_SLOW, run_task, task, &err) < 0) {
+    if (workers_submit(sandbox->sandboxes->reaper, WORKERS_SLOW, run_task, task, &err) < 0) {
         sandbox_free(sandbox);
         free(task);
         give_up(sandbox); // the monitor comes by again
@@ -334,29 +329,29 @@ void ending_start(struct sandbox *sandbox, const char *reason)
 
 static void list_ending(struct sandbox *sandbox)
 {
-    struct core *core = sandbox->core;
+    struct sandboxes *sandboxes = sandbox->sandboxes;
 
     sandbox_ref(sandbox);
-    (void)pthread_mutex_lock(&core->endings.lock);
-    if (core->endings.first)
-        core->endings.last->next_ending = sandbox;
+    (void)pthread_mutex_lock(&sandboxes->endings.lock);
+    if (sandboxes->endings.first)
+        sandboxes->endings.last->next_ending = sandbox;
     else
-        core->endings.first = sandbox;
-    core->endings.last = sandbox;
-    core->endings.count++;
-    (void)pthread_mutex_unlock(&core->endings.lock);
+        sandboxes->endings.first = sandbox;
+    sandboxes->endings.last = sandbox;
+    sandboxes->endings.count++;
+    (void)pthread_mutex_unlock(&sandboxes->endings.lock);
 }
 
 /* The one that waits for longest, or NULL. */
-static struct sandbox *take_ending(struct core *core)
+static struct sandbox *take_ending(struct sandboxes *sandboxes)
 {
-    (void)pthread_mutex_lock(&core->endings.lock);
-    struct sandbox *sandbox = core->endings.first;
+    (void)pthread_mutex_lock(&sandboxes->endings.lock);
+    struct sandbox *sandbox = sandboxes->endings.first;
     if (sandbox) {
-        core->endings.first = take(sandbox->next_ending);
-        core->endings.count--;
+        sandboxes->endings.first = take(sandbox->next_ending);
+        sandboxes->endings.count--;
     }
-    (void)pthread_mutex_unlock(&core->endings.lock);
+    (void)pthread_mutex_unlock(&sandboxes->endings.lock);
     return sandbox;
 }
 
@@ -372,23 +367,23 @@ static void run_end_box(void *data)
 
 void ending_start_box(struct sandbox *sandbox)
 {
-    struct core *core = sandbox->core;
+    struct sandboxes *sandboxes = sandbox->sandboxes;
     struct error err = {0};
 
     list_ending(sandbox);
-    if (workers_submit(core->reaper, WORKERS_SLOW, run_end_box, core, &err) < 0)
-        run_end_box(core); // slower for whoever is here, but nothing is left
+    if (workers_submit(sandboxes->reaper, WORKERS_SLOW, run_end_box, sandboxes, &err) < 0)
+        run_end_box(sandboxes); // slower for whoever is here, but nothing is left
 }
 
-bool ending_is_behind(struct core *core)
+bool ending_is_behind(struct sandboxes *sandboxes)
 {
-    return core->endings.count > MANY;
+    return sandboxes->endings.count > MANY;
 }
 
-void ending_help(struct core *core)
+void ending_help(struct sandboxes *sandboxes)
 {
-    if (ending_is_behind(core))
-        run_end_box(core);
+    if (ending_is_behind(sandboxes))
+        run_end_box(sandboxes);
 }
 
 static int put_failure(struct sandbox *sandbox, const char *why, struct sandbox_record *next,
@@ -400,7 +395,7 @@ static int put_failure(struct sandbox *sandbox, const char *why, struct sandbox_
     free((char *)sandbox->record.error);
     sandbox->record.error = xstrdup(why);
     (void)pthread_mutex_unlock(&sandbox->lock);
-    if (store_begin(sandbox->core->store, STORE_FAST, &together, err) < 0 ||
+    if (store_begin(sandbox->sandboxes->store, STORE_FAST, &together, err) < 0 ||
         ending_foresee(sandbox, STEP_FAIL, "not_started", NO_EXIT_CODE, (int64_t)clock_wall_ms(),
                        next, err) < 0 ||
         ending_put(sandbox, STEP_FAIL, next, err) < 0)
@@ -424,6 +419,6 @@ void ending_abandon(struct sandbox *sandbox, bool is_put, bool is_known, const c
         log_error("a sandbox that could not be made could not be recorded as failed either",
                   F("sandbox", (const char *)sandbox->id), F("error", (const char *)err.text));
     if (is_known && !is_failed)
-        registry_end(sandbox->core->registry, sandbox, true);
-    hub_announce(sandbox->core->hub, sandbox->id);
+        registry_end(sandbox->sandboxes->registry, sandbox, true);
+    hub_announce(sandbox->sandboxes->hub, sandbox->id);
 }

@@ -18,9 +18,9 @@ void ending_start(struct sandbox *sandbox, const char *reason); // a literal
 void ending_start_box(struct sandbox *sandbox);
 
 /* Whether more boxes wait to be removed than should. */
-bool ending_is_behind(struct core *core);
+bool ending_is_behind(struct sandboxes *sandboxes);
 /* Then removes one, here: so who asks for new ones never gets far ahead of those that go. Blocks; the caller has no lock. */
-void ending_help(struct core *core);
+void ending_help(struct sandboxes *sandboxes);
 
 /* What the record will be; a copy in *next, the caller's. Under record_lock. */
 int ending_foresee(struct sandbox *sandbox, enum lifecycle_step step, const char *reason,
@@ -36,6 +36,3 @@ void ending_exchange_files(struct sandbox *sandbox, const char *scratch);
 
 /* It could not be made: its box goes, and what had got a row becomes failed. */
 void ending_abandon(struct sandbox *sandbox, bool is_put, bool is_known, const char *why);
-
-/* Its state, for those who only need to know that. */
-bool sandbox_is_over(struct sandbox *sandbox);

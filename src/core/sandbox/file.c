@@ -6,6 +6,8 @@
 #include "core/sandbox/file_impl.h"
 #include "core/sandbox/sandbox_object.h"
 #include "engine/files.h"
+#include "core/sandbox/lookup.h"
+#include "core/sandbox/registry.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -15,11 +17,11 @@
 #define TIMEOUT_MS 30000                   // between two frames
 #define MAX_NAMES_BYTES ((size_t)64 << 20) // of one listing
 
-int file_converse(struct core *core, const struct actor *actor, const char *sandbox_id,
+int file_converse(struct sandboxes *sandboxes, const struct actor *actor, const char *sandbox_id,
                   int *conversation, struct error *err)
 {
     autofd conv = -1;
-    if (core_files(core, actor, sandbox_id, &conv, err) < 0)
+    if (lookup_files(sandboxes, actor, sandbox_id, &conv, err) < 0)
         return -1;
     if (files_set_timeout(conv, TIMEOUT_MS, err) < 0)
         return -1;
@@ -41,19 +43,20 @@ static enum error_kind kind_of(const struct error *err)
 }
 
 /* Its box has ended, but not the sandbox. */
-static bool has_gone_on(struct core *core, const char *sandbox_id)
+static bool has_gone_on(struct sandboxes *sandboxes, const char *sandbox_id)
 {
-    autoptr(sandbox) sandbox = registry_find(core->registry, sandbox_id);
+    autoptr(sandbox) sandbox = registry_find(sandboxes->registry, sandbox_id);
     return sandbox && !sandbox_is_in(sandbox, SANDBOX_ENDING);
 }
 
-int file_failed(struct core *core, const char *sandbox_id, struct error *err)
+int file_failed(struct sandboxes *sandboxes, const char *sandbox_id, struct error *err)
 {
     if (err->noun)
         return -1;
     if (err->kind == ERROR_GONE)
-        return sandbox_id && has_gone_on(core, sandbox_id) ? sandbox_went_back(err)
-                                                           : error_about(err, "sandbox", "ended");
+        return sandbox_id && has_gone_on(sandboxes, sandbox_id)
+                   ? sandbox_went_back(err)
+                   : error_about(err, "sandbox", "ended");
     err->kind = kind_of(err);
     return error_about(err, "file", NULL);
 }
@@ -65,13 +68,13 @@ static int too_large(const char *path, uint64_t maximum, struct error *err)
     return error_about(err, "file", "too large");
 }
 
-int file_write(struct core *core, const struct actor *actor, const char *sandbox_id,
+int file_write(struct sandboxes *sandboxes, const struct actor *actor, const char *sandbox_id,
                const struct sandbox_file *files, size_t count, size_t *written, struct error *err)
 {
-    uint64_t maximum = (uint64_t)core->settings.file_limit_bytes;
+    uint64_t maximum = (uint64_t)sandboxes->settings->file_limit_bytes;
     autofd conv = -1;
     *written = 0;
-    if (file_converse(core, actor, sandbox_id, &conv, err) < 0)
+    if (file_converse(sandboxes, actor, sandbox_id, &conv, err) < 0)
         return -1;
     for (; *written < count; ++*written) {
         const struct sandbox_file *file = &files[*written];
@@ -79,22 +82,22 @@ int file_write(struct core *core, const struct actor *actor, const char *sandbox
             return too_large(file->path, maximum, err);
         if (files_write_buffer(conv, file->path, 0644, FILES_PARENTS, file->data, file->length,
                                err) < 0)
-            return file_failed(core, sandbox_id, err);
+            return file_failed(sandboxes, sandbox_id, err);
     }
     return 0;
 }
 
-int file_read(struct core *core, const struct actor *actor, const char *sandbox_id,
+int file_read(struct sandboxes *sandboxes, const struct actor *actor, const char *sandbox_id,
               const char *path, uint64_t maximum, int *fd, uint64_t *size, struct error *err)
 {
     struct files_total total;
     autofd conv = -1, content = -1;
-    if (file_converse(core, actor, sandbox_id, &conv, err) < 0 ||
-        file_temporary(core, &content, err) < 0)
+    if (file_converse(sandboxes, actor, sandbox_id, &conv, err) < 0 ||
+        file_temporary(sandboxes, &content, err) < 0)
         return -1;
     if (files_read_to_fd(conv, path, 0, maximum, content, NULL, &total, err) < 0) {
         bool is_missing = err->kind == ERROR_NOT_FOUND;
-        (void)file_failed(core, sandbox_id, err);
+        (void)file_failed(sandboxes, sandbox_id, err);
         if (is_missing) // also where something on the way is no directory
             err->kind = ERROR_NOT_FOUND;
         return -1;
@@ -154,13 +157,13 @@ static int compare_entries(const void *a, const void *b)
     return strcmp(left->path, right->path);
 }
 
-int file_list(struct core *core, const struct actor *actor, const char *sandbox_id,
+int file_list(struct sandboxes *sandboxes, const struct actor *actor, const char *sandbox_id,
               const char *path, size_t maximum, struct file_list *out, struct error *err)
 {
     struct listing listing = {0};
     struct files_total total;
     autofd conv = -1;
-    if (file_converse(core, actor, sandbox_id, &conv, err) < 0)
+    if (file_converse(sandboxes, actor, sandbox_id, &conv, err) < 0)
         return -1;
     int result = files_list(conv, path, false, maximum, list_one, &listing, &total, err);
     if (result == 0 && total.is_truncated) {
@@ -170,7 +173,7 @@ int file_list(struct core *core, const struct actor *actor, const char *sandbox_
     }
     if (result < 0) {
         file_list_clear(&listing.list);
-        return file_failed(core, sandbox_id, err);
+        return file_failed(sandboxes, sandbox_id, err);
     }
     if (listing.list.count)
         qsort(listing.list.entries, listing.list.count, sizeof *listing.list.entries,
@@ -194,18 +197,18 @@ static bool is_directory(int conv, const char *path)
     return files_stat(conv, path, true, &item, NULL, &ignored) == 0 && S_ISDIR(item.mode);
 }
 
-int file_mkdir(struct core *core, const struct actor *actor, const char *sandbox_id,
+int file_mkdir(struct sandboxes *sandboxes, const struct actor *actor, const char *sandbox_id,
                const char *path, bool is_recursive, struct error *err)
 {
     autofd conv = -1;
-    if (file_converse(core, actor, sandbox_id, &conv, err) < 0)
+    if (file_converse(sandboxes, actor, sandbox_id, &conv, err) < 0)
         return -1;
     if (files_mkdir(conv, path, 0755, is_recursive ? FILES_PARENTS : FILES_EXCLUSIVE, err) == 0)
         return 0;
     // "/", "." and the like have no name to be made by
     if (is_recursive && err->kind == ERROR_INVALID && is_directory(conv, path))
         return 0;
-    return file_failed(core, sandbox_id, err);
+    return file_failed(sandboxes, sandbox_id, err);
 }
 
 static int check_removal(const char *path, enum file_removal removal, uint32_t mode,
@@ -220,33 +223,33 @@ static int check_removal(const char *path, enum file_removal removal, uint32_t m
     return error_about(err, "file", NULL);
 }
 
-int file_remove(struct core *core, const struct actor *actor, const char *sandbox_id,
+int file_remove(struct sandboxes *sandboxes, const struct actor *actor, const char *sandbox_id,
                 const char *path, enum file_removal removal, bool *found, struct error *err)
 {
     unsigned flags = FILES_MISSING_OK | (removal == FILE_REMOVE_TREE ? FILES_RECURSIVE : 0);
     struct files_item item;
     autofd conv = -1;
-    if (file_converse(core, actor, sandbox_id, &conv, err) < 0)
+    if (file_converse(sandboxes, actor, sandbox_id, &conv, err) < 0)
         return -1;
     if (files_stat(conv, path, false, &item, NULL, err) < 0) {
         if (err->kind != ERROR_NOT_FOUND)
-            return file_failed(core, sandbox_id, err);
+            return file_failed(sandboxes, sandbox_id, err);
         *found = false;
         return 0;
     }
     if (check_removal(path, removal, item.mode, err) < 0)
         return -1;
     if (files_remove(conv, path, flags, err) < 0)
-        return file_failed(core, sandbox_id, err);
+        return file_failed(sandboxes, sandbox_id, err);
     *found = true;
     return 0;
 }
 
 /* O_TMPFILE is not on every file system; memory is. */
-int file_temporary(struct core *core, int *fd, struct error *err)
+int file_temporary(struct sandboxes *sandboxes, int *fd, struct error *err)
 {
     char dir[4096];
-    (void)snprintf(dir, sizeof dir, "%s/tmp", core->settings.data_dir);
+    (void)snprintf(dir, sizeof dir, "%s/tmp", sandboxes->settings->data_dir);
     int made = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     if (made < 0 && errno == ENOENT) {
         if (fd_make_dirs(dir, 0700, err) < 0)

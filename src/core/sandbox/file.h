@@ -8,20 +8,26 @@
 #pragma once
 #include "archive/archive.h"
 #include "core/account/actor.h"
-#include "core/execution/execution.h"
 #include "engine/files_wire.h"
 
-struct core;
+struct sandboxes;
+
+/* A file to be put into the sandbox. */
+struct sandbox_file {
+    const char *path; // relative to the working directory, or absolute in the sandbox
+    const void *data;
+    size_t length;
+};
 
 /* All of them, making parents; existing ones are replaced. Stops at the first that fails: *written tells how many are there. */
-int file_write(struct core *core, const struct actor *actor, const char *sandbox_id,
+int file_write(struct sandboxes *sandboxes, const struct actor *actor, const char *sandbox_id,
                const struct sandbox_file *files, size_t count, size_t *written, struct error *err);
 
 /*
  * A file as one whole in an unnamed file of the server's, so that a slow reader costs nobody a thread. *fd (the caller's) is
  * at most `maximum` bytes long: ERROR_LIMIT else.
  */
-int file_read(struct core *core, const struct actor *actor, const char *sandbox_id,
+int file_read(struct sandboxes *sandboxes, const struct actor *actor, const char *sandbox_id,
               const char *path, uint64_t maximum, int *fd, uint64_t *size, struct error *err);
 
 struct file_entry {
@@ -36,13 +42,13 @@ struct file_list {
     struct file_entry *entries;
     size_t count;
 };
-int file_list(struct core *core, const struct actor *actor, const char *sandbox_id,
+int file_list(struct sandboxes *sandboxes, const struct actor *actor, const char *sandbox_id,
               const char *path, size_t maximum, struct file_list *out, struct error *err);
 void file_list_clear(struct file_list *list);
 #define autofiles __attribute__((cleanup(file_list_clear))) struct file_list
 
 /* Recursive: parents too, and an existing directory is fine. */
-int file_mkdir(struct core *core, const struct actor *actor, const char *sandbox_id,
+int file_mkdir(struct sandboxes *sandboxes, const struct actor *actor, const char *sandbox_id,
                const char *path, bool is_recursive, struct error *err);
 
 enum file_removal {
@@ -51,11 +57,11 @@ enum file_removal {
     FILE_REMOVE_TREE,      // a directory with all in it
 };
 /* Missing is no error: *found tells. */
-int file_remove(struct core *core, const struct actor *actor, const char *sandbox_id,
+int file_remove(struct sandboxes *sandboxes, const struct actor *actor, const char *sandbox_id,
                 const char *path, enum file_removal removal, bool *found, struct error *err);
 
 /* A directory as an archive in an unnamed file of the server's (the caller's fd); names are relative to `path`. */
-int file_pack(struct core *core, const struct actor *actor, const char *sandbox_id,
+int file_pack(struct sandboxes *sandboxes, const struct actor *actor, const char *sandbox_id,
               const char *path, enum archive_format format, int *fd, uint64_t *size,
               struct error *err);
 
@@ -63,7 +69,7 @@ int file_pack(struct core *core, const struct actor *actor, const char *sandbox_
  * Unpacks `archive_fd` (seekable, from its beginning) below `path`, which is made. Entries that would leave it are refused
  * with all that follow. ERROR_INVALID, noun "archive", when it is none or is damaged.
  */
-int file_unpack(struct core *core, const struct actor *actor, const char *sandbox_id,
+int file_unpack(struct sandboxes *sandboxes, const struct actor *actor, const char *sandbox_id,
                 const char *path, enum archive_format format, int archive_fd, struct error *err);
 /* An unnamed file in the data directory to collect an upload in; the caller's. */
-int file_temporary(struct core *core, int *fd, struct error *err);
+int file_temporary(struct sandboxes *sandboxes, int *fd, struct error *err);

@@ -13,11 +13,11 @@
 #define TIMEOUT_MS 30000 // without a word from burrow-archive
 
 /* burrow-archive as the settings have it, or in the directory of this program. */
-static int find_program(const struct core *core, char path[PATH_MAX], struct error *err)
+static int find_program(const struct sandboxes *sandboxes, char path[PATH_MAX], struct error *err)
 {
     static const char name[] = "burrow-archive";
-    if (core->settings.archive_program) {
-        (void)snprintf(path, PATH_MAX, "%s", core->settings.archive_program);
+    if (sandboxes->settings->archive_program) {
+        (void)snprintf(path, PATH_MAX, "%s", sandboxes->settings->archive_program);
         return 0;
     }
     ssize_t length = readlink("/proc/self/exe", path, PATH_MAX - 1);
@@ -31,10 +31,11 @@ static int find_program(const struct core *core, char path[PATH_MAX], struct err
     return 0;
 }
 
-int file_archive_task(const struct core *core, enum archive_format format, uint64_t max_bytes,
-                      char program[PATH_MAX], struct archive_task *out, struct error *err)
+int file_archive_task(const struct sandboxes *sandboxes, enum archive_format format,
+                      uint64_t max_bytes, char program[PATH_MAX], struct archive_task *out,
+                      struct error *err)
 {
-    if (find_program(core, program, err) < 0)
+    if (find_program(sandboxes, program, err) < 0)
         return -1;
     *out = (struct archive_task){
         .program = program,
@@ -47,21 +48,21 @@ int file_archive_task(const struct core *core, enum archive_format format, uint6
 }
 
 /* The records of `path` in the packer. The conversation is over when it returns: what follows has nothing to do with the box. */
-static int collect(struct core *core, const struct actor *actor, const char *sandbox_id,
+static int collect(struct sandboxes *sandboxes, const struct actor *actor, const char *sandbox_id,
                    const char *path, struct packer *packer, struct error *err)
 {
-    uint64_t maximum = (uint64_t)core->settings.file_limit_bytes;
+    uint64_t maximum = (uint64_t)sandboxes->settings->file_limit_bytes;
     autofd conv = -1;
-    if (file_converse(core, actor, sandbox_id, &conv, err) < 0)
+    if (file_converse(sandboxes, actor, sandbox_id, &conv, err) < 0)
         return -1;
     if (files_export(conv, path, maximum, packer_item, packer_data, packer, NULL, err) == 0)
         return 0;
     if (err->kind == ERROR_LIMIT && !err->noun)
         return error_about(err, "file", "too large");
-    return file_failed(core, sandbox_id, err);
+    return file_failed(sandboxes, sandbox_id, err);
 }
 
-int file_pack(struct core *core, const struct actor *actor, const char *sandbox_id,
+int file_pack(struct sandboxes *sandboxes, const struct actor *actor, const char *sandbox_id,
               const char *path, enum archive_format format, int *fd, uint64_t *size,
               struct error *err)
 {
@@ -69,12 +70,13 @@ int file_pack(struct core *core, const struct actor *actor, const char *sandbox_
     autofd spool = -1, archive = -1;
     uint64_t made;
     struct archive_task task;
-    if (file_archive_task(core, format == ARCHIVE_ANY ? ARCHIVE_TAR_GZIP : format,
-                          (uint64_t)core->settings.file_limit_bytes, program, &task, err) < 0 ||
-        file_temporary(core, &spool, err) < 0 || file_temporary(core, &archive, err) < 0)
+    if (file_archive_task(sandboxes, format == ARCHIVE_ANY ? ARCHIVE_TAR_GZIP : format,
+                          (uint64_t)sandboxes->settings->file_limit_bytes, program, &task,
+                          err) < 0 ||
+        file_temporary(sandboxes, &spool, err) < 0 || file_temporary(sandboxes, &archive, err) < 0)
         return -1;
     autoptr(packer) packer = packer_new(&task, take_fd(spool));
-    if (collect(core, actor, sandbox_id, path, packer, err) < 0 ||
+    if (collect(sandboxes, actor, sandbox_id, path, packer, err) < 0 ||
         packer_finish(packer, archive, &made, err) < 0)
         return -1;
     *size = made;
@@ -82,29 +84,30 @@ int file_pack(struct core *core, const struct actor *actor, const char *sandbox_
     return 0;
 }
 
-int file_unpack_here(struct core *core, const char *sandbox_id, int conversation, const char *path,
-                     enum archive_format format, int archive_fd, struct error *err)
+int file_unpack_here(struct sandboxes *sandboxes, const char *sandbox_id, int conversation,
+                     const char *path, enum archive_format format, int archive_fd,
+                     struct error *err)
 {
     char program[PATH_MAX];
     autoptr(unpacker) unpacker = NULL;
     struct archive_task task;
-    if (file_archive_task(core, format, (uint64_t)core->settings.file_limit_bytes, program, &task,
-                          err) < 0)
+    if (file_archive_task(sandboxes, format, (uint64_t)sandboxes->settings->file_limit_bytes,
+                          program, &task, err) < 0)
         return -1;
     // what is no archive leaves no trace in the sandbox
     if (unpacker_open(&task, archive_fd, &unpacker, err) < 0)
         return -1;
     if (files_import(conversation, path, FILES_PARENTS, unpacker_next, unpacker_fill, unpacker,
                      NULL, err) < 0)
-        return file_failed(core, sandbox_id, err);
+        return file_failed(sandboxes, sandbox_id, err);
     return 0;
 }
 
-int file_unpack(struct core *core, const struct actor *actor, const char *sandbox_id,
+int file_unpack(struct sandboxes *sandboxes, const struct actor *actor, const char *sandbox_id,
                 const char *path, enum archive_format format, int archive_fd, struct error *err)
 {
     autofd conv = -1;
-    if (file_converse(core, actor, sandbox_id, &conv, err) < 0)
+    if (file_converse(sandboxes, actor, sandbox_id, &conv, err) < 0)
         return -1;
-    return file_unpack_here(core, sandbox_id, conv, path, format, archive_fd, err);
+    return file_unpack_here(sandboxes, sandbox_id, conv, path, format, archive_fd, err);
 }

@@ -3,21 +3,24 @@
 #pragma once
 #include "archive/archive.h"
 #include "base/error.h"
-#include "core/core_impl.h"
+#include "core/account/actor.h"
+#include "core/sandbox/sandboxes.h"
 
 #include <limits.h>
 
-/* core_files, and no wait for its PID 1 that lasts. */
-int file_converse(struct core *core, const struct actor *actor, const char *sandbox_id,
+/* lookup_files, and no wait for its PID 1 that lasts. */
+int file_converse(struct sandboxes *sandboxes, const struct actor *actor, const char *sandbox_id,
                   int *conversation, struct error *err);
 
 /* Gives an error of such a conversation the kind and noun that file.h promises; -1. One that has a noun keeps it. `sandbox_id` may be NULL. */
-int file_failed(struct core *core, const char *sandbox_id, struct error *err);
+int file_failed(struct sandboxes *sandboxes, const char *sandbox_id, struct error *err);
 
 /* A task for burrow-archive as the settings have it, or in the directory of this program; `program` keeps its path. */
-int file_archive_task(const struct core *core, enum archive_format format, uint64_t max_bytes,
-                      char program[PATH_MAX], struct archive_task *out, struct error *err);
+int file_archive_task(const struct sandboxes *sandboxes, enum archive_format format,
+                      uint64_t max_bytes, char program[PATH_MAX], struct archive_task *out,
+                      struct error *err);
 
 /* file_unpack over a conversation, with a sandbox or (NULL) a box that is none. */
-int file_unpack_here(struct core *core, const char *sandbox_id, int conversation, const char *path,
-                     enum archive_format format, int archive_fd, struct error *err);
+int file_unpack_here(struct sandboxes *sandboxes, const char *sandbox_id, int conversation,
+                     const char *path, enum archive_format format, int archive_fd,
+                     struct error *err);

@@ -1,21 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finding what an actor asks about, or saying that it is not there. Private to the core. */
+/*
+ * Finding what an actor asks about, or saying that it is not there. Private to the core.
+ * Threads: workers; blocks.
+ */
 #pragma once
 #include "core/sandbox/sandbox_object.h"
+#include "core/account/actor.h"
 
-/* ERROR_NOT_FOUND, with the noun: "there is no sandbox 'x'". Returns -1. */
-int lookup_missing(const char *noun, const char *id, struct error *err);
+static inline int lookup_missing(const char *noun, const char *id, struct error *err)
+{
+    return error_missing(err, noun, id);
+}
 
 /* The record, if the actor sees it; deleted ones too. */
-int lookup_record(struct core *core, const struct actor *actor, const char *id,
+int lookup_record(struct sandboxes *sandboxes, const struct actor *actor, const char *id,
                   struct sandbox_record *out, struct error *err);
 
 /* Lets the store come up with what was told of the sandbox, for calls that read of it there. Not under record_lock. */
-void lookup_settle(struct core *core, const char *id);
+void lookup_settle(struct sandboxes *sandboxes, const char *id);
 
 /* One that is up (waits while it is being created); a reference. ERROR_GONE, noun "sandbox", reason "ended", when it has ended. */
-int lookup_sandbox(struct core *core, const struct actor *actor, const char *id,
+int lookup_sandbox(struct sandboxes *sandboxes, const struct actor *actor, const char *id,
                    struct sandbox **out, struct error *err);
 
 /* A conversation about files in its box, as its user, from its working directory. */
 int sandbox_files(struct sandbox *sandbox, int *conversation, struct error *err);
+
+/*
+ * The same for the sandbox of that id, which it counts as used. Waits while it is being created, and gives it a box where it has
+ * none.
+ */
+int lookup_files(struct sandboxes *sandboxes, const struct actor *actor, const char *sandbox_id,
+                 int *conversation, struct error *err);

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "core/sandbox/sandbox_box.h"
 
 #include <string.h>
 
@@ -63,7 +64,7 @@ int measure_put(struct sandbox *sandbox, const struct measure *measure, struct e
         .counted_cpu_ms = measure->counted_cpu_ms,
         .now = measure->now,
     };
-    return store_usage_add(sandbox->core->store, &sample, err);
+    return store_usage_add(sandbox->sandboxes->store, &sample, err);
 }
 
 static void sample(void *data)
@@ -82,7 +83,7 @@ static void sample(void *data)
     sandbox_free(sandbox);
 }
 
-void measure_look_after(struct sandbox *sandbox, int64_t now)
+void measure_tick(struct sandbox *sandbox, int64_t now)
 {
     struct error ignored = {0};
 
@@ -91,7 +92,7 @@ void measure_look_after(struct sandbox *sandbox, int64_t now)
     if (sandbox->sample_at > now)
         return;
     sandbox->sample_at = now + SAMPLE_EVERY_MS;
-    if (workers_submit(sandbox->core->reaper, WORKERS_QUICK, sample, sandbox_ref(sandbox),
+    if (workers_submit(sandbox->sandboxes->reaper, WORKERS_QUICK, sample, sandbox_ref(sandbox),
                        &ignored) < 0)
         sandbox_free(sandbox); // too busy: the next one covers the time
 }

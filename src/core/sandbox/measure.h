@@ -5,7 +5,7 @@
 #include "store/usage.h"
 
 /* Measures when it is time to; does not block. On the monitor. */
-void measure_look_after(struct sandbox *sandbox, int64_t now);
+void measure_tick(struct sandbox *sandbox, int64_t now);
 
 /* The last time, before the box goes. The caller has its box_lock. *out is for measure_put. */
 struct measure {

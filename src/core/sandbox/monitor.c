@@ -5,11 +5,13 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "core/execution/command.h"
 #include "core/sandbox/ending.h"
 #include "core/sandbox/measure.h"
 #include "core/sandbox/pool.h"
-#include "core/execution/queue.h"
+#include "core/sandbox/pause.h"
+#include "core/sandbox/registry.h"
+#include "core/sandbox/sandbox_box.h"
+#include "core/stream/streams.h"
 #include "store/idempotency.h"
 #include "store/sandboxes.h"
 #include "store/usage.h"
@@ -28,7 +30,7 @@
 #define USAGE_KEPT_DAYS 400
 
 struct monitor {
-    struct core *core;
+    struct sandboxes *sandboxes;
     struct loop *loop;
     struct loop_watch *watch; // of the set
     struct loop_timer tick, tidy;
@@ -81,7 +83,7 @@ static void arm_again(void *data)
     struct sandbox *sandbox = data;
     if (sandbox_try_box(sandbox)) {
         if (sandbox->is_watched)
-            arm(sandbox->core->monitor, sandbox, EPOLL_CTL_MOD);
+            arm(sandbox->sandboxes->monitor, sandbox, EPOLL_CTL_MOD);
         (void)pthread_mutex_unlock(&sandbox->box_lock);
     } else {
         // In use again, or gone. Whoever has it now does it.
@@ -89,7 +91,7 @@ static void arm_again(void *data)
         if (sandbox_try_box(sandbox)) {
             sandbox->has_events = false;
             if (sandbox->is_watched)
-                arm(sandbox->core->monitor, sandbox, EPOLL_CTL_MOD);
+                arm(sandbox->sandboxes->monitor, sandbox, EPOLL_CTL_MOD);
             (void)pthread_mutex_unlock(&sandbox->box_lock);
         }
     }
@@ -99,26 +101,6 @@ static void arm_again(void *data)
 void monitor_arm(struct monitor *monitor, struct sandbox *sandbox)
 {
     loop_post(monitor->loop, arm_again, sandbox_ref(sandbox));
-}
-
-static void on_output(struct sandbox *sandbox, uint32_t number)
-{
-    autoptr(stream) output = NULL;
-    autoptr(stream) error = NULL;
-
-    (void)pthread_mutex_lock(&sandbox->lock);
-    struct execution *execution = sandbox->commands;
-    while (execution && execution->number != number)
-        execution = execution->next;
-    if (execution && execution->output)
-        output = stream_ref(execution->output);
-    if (execution && execution->error && execution->error != execution->output)
-        error = stream_ref(execution->error);
-    (void)pthread_mutex_unlock(&sandbox->lock);
-    if (output)
-        streams_announce(sandbox->core->streams, output);
-    if (error)
-        streams_announce(sandbox->core->streams, error);
 }
 
 struct box_events {
@@ -167,6 +149,7 @@ static bool get_box(struct sandbox *sandbox)
 
 static void on_box_events(struct sandbox *sandbox)
 {
+    const struct execution_ops *ops = sandbox->sandboxes->execution_ops;
     struct box_events box_events;
 
     if (!get_box(sandbox))
@@ -177,12 +160,12 @@ static void on_box_events(struct sandbox *sandbox)
     }
     read_box_events(sandbox, &box_events);
     if (!box_events.is_over)
-        arm(sandbox->core->monitor, sandbox, EPOLL_CTL_MOD);
+        arm(sandbox->sandboxes->monitor, sandbox, EPOLL_CTL_MOD);
     sandbox_unlock_box(sandbox);
     for (unsigned i = 0; i < box_events.n_outputs; i++)
-        on_output(sandbox, box_events.outputs[i]);
+        ops->announce_output(sandbox, box_events.outputs[i]);
     for (unsigned i = 0; i < box_events.n_exits; i++)
-        command_ended(sandbox, &box_events.exits[i]);
+        ops->ended(sandbox, &box_events.exits[i]);
     if (box_events.is_over)
         ending_start(sandbox, "box_ended");
 }
@@ -243,15 +226,15 @@ static void look_after(struct sandbox *sandbox, int64_t now)
         ending_start(sandbox, "expired");
     else if (sandbox->end_reason && !sandbox->is_being_ended)
         ending_start(sandbox, sandbox->end_reason); // an earlier try failed
-    command_look_after(sandbox, now);
-    measure_look_after(sandbox, now);
+    sandbox->sandboxes->execution_ops->check_deadlines(sandbox, now);
+    measure_tick(sandbox, now);
 }
 
 static void on_tick(void *data)
 {
     struct monitor *monitor = data;
     struct sandbox **all = NULL;
-    size_t count = registry_all(monitor->core->registry, &all);
+    size_t count = registry_all(monitor->sandboxes->registry, &all);
     int64_t now = (int64_t)clock_wall_ms();
 
     for (size_t i = 0; i < count; i++) {
@@ -260,8 +243,8 @@ static void on_tick(void *data)
         sandbox_free(all[i]);
     }
     free(all);
-    pool_look_after(monitor->core->pool);
-    queue_look_after(monitor->core->queue);
+    pool_tick(monitor->sandboxes->pool);
+    monitor->sandboxes->execution_ops->tick(monitor->sandboxes->executions);
     loop_timer_set(&monitor->tick, TICK_MS);
 }
 
@@ -269,22 +252,23 @@ static void on_tick(void *data)
 static void tidy(void *data)
 {
     struct monitor *monitor = data;
-    struct core *core = monitor->core;
+    struct sandboxes *sandboxes = monitor->sandboxes;
     struct error err = {0};
     int64_t now = (int64_t)clock_wall_ms();
     int64_t removed = 0;
     unsigned streams = 0;
 
-    if (streams_purge(core->streams, now, PURGE_AT_ONCE, &streams, &err) < 0 ||
-        store_execution_purge(core->store, now, PURGE_AT_ONCE, &removed, &err) < 0 ||
-        store_sandbox_purge(core->store, now, core->settings.keep_ms, PURGE_AT_ONCE, &removed,
-                            &err) < 0 ||
-        store_idempotency_purge(core->store, now - DAY_MS, PURGE_AT_ONCE, &removed, &err) < 0 ||
-        store_usage_purge(core->store, now - USAGE_KEPT_DAYS * DAY_MS, &removed, &err) < 0)
+    if (streams_purge(sandboxes->streams, now, PURGE_AT_ONCE, &streams, &err) < 0 ||
+        store_execution_purge(sandboxes->store, now, PURGE_AT_ONCE, &removed, &err) < 0 ||
+        store_sandbox_purge(sandboxes->store, now, sandboxes->settings->keep_ms, PURGE_AT_ONCE,
+                            &removed, &err) < 0 ||
+        store_idempotency_purge(sandboxes->store, now - DAY_MS, PURGE_AT_ONCE, &removed, &err) <
+            0 ||
+        store_usage_purge(sandboxes->store, now - USAGE_KEPT_DAYS * DAY_MS, &removed, &err) < 0)
         log_warn("old records could not be removed", F("error", (const char *)err.text));
     monitor->is_behind = streams >= PURGE_AT_ONCE;
     // Also of boxes that were still dying when the server came.
-    if (engine_sweep(core->engine, &err) < 0)
+    if (engine_sweep(sandboxes->engine, &err) < 0)
         log_warn("traces of dead sandboxes could not be removed",
                  F("error", (const char *)err.text));
 }
@@ -344,10 +328,10 @@ void monitor_free(struct monitor *monitor)
     free(monitor);
 }
 
-int monitor_new(struct core *core, struct monitor **out, struct error *err)
+int monitor_new(struct sandboxes *sandboxes, struct monitor **out, struct error *err)
 {
     struct monitor *monitor = xnew(struct monitor);
-    monitor->core = core;
+    monitor->sandboxes = sandboxes;
     monitor->set = -1;
     if (prepare(monitor, err) < 0) {
         monitor_free(monitor);
@@ -377,7 +361,7 @@ void monitor_stop(struct monitor *monitor)
         (void)pthread_join(monitor->thread, NULL);
         monitor->has_thread = false;
     }
-    size_t count = registry_all(monitor->core->registry, &all);
+    size_t count = registry_all(monitor->sandboxes->registry, &all);
     for (size_t i = 0; i < count; i++) {
         (void)pthread_mutex_lock(&all[i]->box_lock);
         monitor_unwatch(monitor, all[i]);

@@ -10,7 +10,7 @@
 struct monitor;
 
 /* Boxes can be watched from here on; nobody listens yet. */
-int monitor_new(struct core *core, struct monitor **out, struct error *err);
+int monitor_new(struct sandboxes *sandboxes, struct monitor **out, struct error *err);
 /* Starts the thread: once everything that an earlier server left is in its place. */
 int monitor_start(struct monitor *monitor, struct error *err);
 /* Ends the thread and lets go of all boxes, which are not touched. Its loop still takes posts. */

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pausing sandboxes and waking them; see sandbox.h. */
+/* Pausing sandboxes and waking them; see pause.h. */
+#include "core/sandbox/pause.h"
+
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "core/sandbox/ending.h"
-#include "core/sandbox/monitor.h"
 #include "core/sandbox/sandbox_object.h"
 #include "core/sandbox/lookup.h"
+#include "core/sandbox/sandbox.h"
+#include "core/sandbox/sandbox_event.h"
 #include "core/sandbox/sandbox_info_impl.h"
-#include "core/event/event_write.h"
-#include "core/sandbox/pool.h"
+#include "core/event/hub.h"
+#include "core/sandbox/sandbox_box.h"
 
 /* A state that is only passed through: in memory, so after a crash it is as it was before. */
 int sandbox_pass(struct sandbox *sandbox, enum lifecycle_step step, struct error *err)
@@ -32,8 +35,8 @@ static int put(struct sandbox *sandbox, enum lifecycle_step step, const struct e
     if (lifecycle_take(next, step, NULL, event->now, err) < 0)
         return -1;
     next->updated_at = next->active_at = event->now;
-    if (store_begin(sandbox->core->store, STORE_DURABLE, &together, err) < 0 ||
-        store_sandbox_update(sandbox->core->store, next,
+    if (store_begin(sandbox->sandboxes->store, STORE_DURABLE, &together, err) < 0 ||
+        store_sandbox_update(sandbox->sandboxes->store, next,
                              SANDBOX_PART_LIVING | SANDBOX_PART_BOX | SANDBOX_PART_DEADLINES,
                              SANDBOX_ALIVE, err) < 0 ||
         (event->type && event_put(sandbox, event, err) < 0))
@@ -44,13 +47,7 @@ static int put(struct sandbox *sandbox, enum lifecycle_step step, const struct e
 /* The step back to what it was doing, from a state that it only passes through. The caller holds record_lock. */
 static enum lifecycle_step awake_step(const struct sandbox *sandbox)
 {
-    for (const struct execution *execution = sandbox->commands; execution;
-         execution = execution->next) {
-        if (execution->is_recorded && execution->announced_at == 0 &&
-            execution->record.kind == EXECUTION_COMMAND)
-            return STEP_BEGIN;
-    }
-    return STEP_READY;
+    return sandbox->sandboxes->execution_ops->is_running(sandbox) ? STEP_BEGIN : STEP_READY;
 }
 
 /* Writes the state down and shows it. */
@@ -65,7 +62,7 @@ static int settle(struct sandbox *sandbox, bool is_awake, const struct event *ev
         sandbox_change(sandbox, &next);
     (void)pthread_mutex_unlock(&sandbox->record_lock);
     if (result == 0)
-        hub_announce(sandbox->core->hub, sandbox->id);
+        hub_announce(sandbox->sandboxes->hub, sandbox->id);
     return result;
 }
 
@@ -114,13 +111,13 @@ static int put_to_sleep(struct sandbox *sandbox, struct error *err)
     return error_wrap(err, "pause the sandbox");
 }
 
-int sandbox_pause(struct core *core, const struct actor *actor, const char *id,
+int sandbox_pause(struct sandboxes *sandboxes, const struct actor *actor, const char *id,
                   struct sandbox_info *out, struct error *err)
 {
     autoptr(sandbox) sandbox = NULL;
     autosandbox record = {0};
 
-    if (lookup_sandbox(core, actor, id, &sandbox, err) < 0)
+    if (lookup_sandbox(sandboxes, actor, id, &sandbox, err) < 0)
         return -1;
     if (sandbox->record.mode == SANDBOX_ONE_SHOT) {
         error_set(err, ERROR_CONFLICT, "a one-shot sandbox cannot be paused");
@@ -139,71 +136,6 @@ static bool has_box(struct sandbox *sandbox)
     bool has_box = sandbox->box != NULL;
     (void)pthread_mutex_unlock(&sandbox->box_lock);
     return has_box;
-}
-
-/* From here on a restart of the server finds it. The caller has the box_lock. */
-static int put_box(struct sandbox *sandbox, struct error *err)
-{
-    autosandbox next = {0};
-
-    (void)pthread_mutex_lock(&sandbox->record_lock);
-    (void)pthread_mutex_lock(&sandbox->lock);
-    sandbox->record.box_slot = box_slot(sandbox->box);
-    (void)pthread_mutex_unlock(&sandbox->lock);
-    sandbox_copy(sandbox, &next);
-    int result =
-        store_sandbox_update(sandbox->core->store, &next, SANDBOX_PART_BOX, SANDBOX_ALIVE, err);
-    (void)pthread_mutex_unlock(&sandbox->record_lock);
-    return result;
-}
-
-int sandbox_launch_again(struct sandbox *sandbox, struct error *err)
-{
-    struct pooled pooled = {0};
-    struct error ignored = {0};
-    bool is_paused = sandbox_is_in(sandbox, sandbox_in(SANDBOX_PAUSED)); // somebody wants its files
-
-    if (pool_launch_record(sandbox->core->pool, &sandbox->record, &pooled, err) < 0)
-        return -1;
-    sandbox->box = pooled.box;
-    sandbox->is_box_over = false;
-    sandbox->sampled_at = (int64_t)clock_wall_ms(); // and its counters begin again
-    sandbox->sampled_memory = 0;
-    sandbox->counted_cpu_ms = 0;
-    if (!sandbox->runtime_env) {
-        sandbox->runtime_env = pooled.env;
-        pooled.env = NULL;
-    }
-    pooled_clear(&pooled);
-    if ((!is_paused || box_freeze(sandbox->box, err) == 0) && put_box(sandbox, err) == 0 &&
-        monitor_watch(sandbox->core->monitor, sandbox, err) == 0)
-        return 0;
-    (void)box_end(sandbox->box, &ignored);
-    box_free(take(sandbox->box));
-    return -1;
-}
-
-int sandbox_refuse_ending(struct error *err)
-{
-    error_set(err, ERROR_GONE, "the sandbox has ended");
-    return error_about(err, "sandbox", "ended");
-}
-
-/*
- * Many may want it at once; one of them makes it. Whoever ends the sandbox says so before it comes for the box, so none is made
- * behind its back.
- */
-int sandbox_bring_back(struct sandbox *sandbox, struct error *err)
-{
-    int result = 0;
-
-    (void)pthread_mutex_lock(&sandbox->box_lock);
-    if (!sandbox->box && sandbox_is_in(sandbox, SANDBOX_ENDING))
-        result = sandbox_refuse_ending(err);
-    else if (!sandbox->box)
-        result = sandbox_launch_again(sandbox, err);
-    sandbox_unlock_box(sandbox);
-    return result;
 }
 
 /* Takes the step to sleep if it is still idle: whoever wants to use it has touched it before looking at its state. */
@@ -250,16 +182,11 @@ void sandbox_rest(struct sandbox *sandbox)
 
     if (atomic_exchange(&sandbox->is_dropping, true))
         return;
-    if (workers_submit(sandbox->core->reaper, WORKERS_SLOW, rest, sandbox_ref(sandbox), &full) == 0)
+    if (workers_submit(sandbox->sandboxes->reaper, WORKERS_SLOW, rest, sandbox_ref(sandbox),
+                       &full) == 0)
         return;
     sandbox->is_dropping = false; // the monitor comes by again
     sandbox_free(sandbox);
-}
-
-int sandbox_ensure_box(struct sandbox *sandbox, struct error *err)
-{
-    return sandbox->record.scratch && !sandbox_is_over(sandbox) ? sandbox_bring_back(sandbox, err)
-                                                                : 0;
 }
 
 int sandbox_wake(struct sandbox *sandbox, struct error *err)
@@ -295,11 +222,12 @@ int sandbox_awake(struct sandbox *sandbox, bool *was_paused, struct error *err)
     }
 }
 
-int sandbox_resume(struct core *core, const struct actor *actor, const char *id, struct error *err)
+int sandbox_resume(struct sandboxes *sandboxes, const struct actor *actor, const char *id,
+                   struct error *err)
 {
     autoptr(sandbox) sandbox = NULL;
 
-    if (lookup_sandbox(core, actor, id, &sandbox, err) < 0)
+    if (lookup_sandbox(sandboxes, actor, id, &sandbox, err) < 0)
         return -1;
     return sandbox_wake(sandbox, err);
 }

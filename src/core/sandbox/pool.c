@@ -7,9 +7,10 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "core/sandbox/ending.h"
-#include "core/runtime/images.h"
+#include "core/runtime/runtimes.h"
 #include "base/strings.h"
 #include "engine/park.h"
+#include "core/stream/streams.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -25,7 +26,7 @@
 enum { PARK_ONE_SHOT, PARK_KEPT, PARKS };
 
 struct pool {
-    struct core *core;
+    struct sandboxes *sandboxes;
     pthread_mutex_t lock; // guards the parks' pointers
     struct image *image;  // what the parks are made from
     struct park *parks[PARKS];
@@ -35,12 +36,12 @@ struct pool {
     _Atomic uint64_t taken_ms; // when somebody last took a box
 };
 
-struct pool *pool_new(struct core *core)
+struct pool *pool_new(struct sandboxes *sandboxes)
 {
     struct pool *pool = xnew(struct pool);
-    pool->core = core;
+    pool->sandboxes = sandboxes;
     (void)pthread_mutex_init(&pool->lock, NULL);
-    engine_recycle(core->engine, RECYCLED);
+    engine_recycle(sandboxes->engine, RECYCLED);
     return pool;
 }
 
@@ -109,7 +110,7 @@ static int launch(struct pool *pool, const struct runtime_image *image,
         (void)snprintf(scratch, sizeof scratch, POOL_SCRATCH "-%s", id_make(id));
         spec.scratch = scratch;
     }
-    if (box_launch(pool->core->engine, &spec, &out->box, err) < 0)
+    if (box_launch(pool->sandboxes->engine, &spec, &out->box, err) < 0)
         return error_wrap(err, "start the sandbox");
     (void)snprintf(out->scratch, sizeof out->scratch, "%s", scratch);
     return 0;
@@ -119,7 +120,7 @@ static int launch(struct pool *pool, const struct runtime_image *image,
 static bool is_roomy(const struct pool *pool, const struct pool_request *request)
 {
     uint64_t wanted = request->limits.memory_bytes;
-    uint64_t made_with = (uint64_t)pool->core->settings.memory_bytes;
+    uint64_t made_with = (uint64_t)pool->sandboxes->settings->memory_bytes;
     return wanted == 0 || (made_with != 0 && wanted >= made_with);
 }
 
@@ -154,7 +155,7 @@ int pool_take(struct pool *pool, const struct pool_request *request, struct pool
 {
     autoptr(image) image = NULL;
 
-    if (image_get(pool->core->images, request->runtime, &image, err) < 0)
+    if (image_get(pool->sandboxes->runtimes, request->runtime, &image, err) < 0)
         return -1;
     bool is_common = !request->layers && !request->scratch && is_roomy(pool, request);
     if (!(is_common && take_parked(pool, image, request, out)) &&
@@ -162,7 +163,7 @@ int pool_take(struct pool *pool, const struct pool_request *request, struct pool
         return -1;
     out->env = copy_env(image_runtime(image)->env);
     pool->taken_ms = clock_monotonic_ms();
-    pool_look_after(pool);
+    pool_tick(pool);
     return 0;
 }
 
@@ -189,7 +190,7 @@ int pool_launch_record(struct pool *pool, const struct sandbox_record *record, s
 static int make_park(struct pool *pool, struct image *image, unsigned which, unsigned count,
                      struct error *err)
 {
-    const struct core_settings *settings = &pool->core->settings;
+    const struct core_settings *settings = pool->sandboxes->settings;
     const struct pool_request shape = {
         .is_one_shot = which == PARK_ONE_SHOT,
         .limits = {(uint64_t)settings->memory_bytes, (uint32_t)settings->cpu_millicores,
@@ -206,16 +207,16 @@ static int make_park(struct pool *pool, struct image *image, unsigned which, uns
         .directory = settings->parked_directory,
         .scratch_prefix = which == PARK_KEPT ? POOL_SCRATCH : NULL,
     };
-    return count ? park_new(pool->core->engine, &options, &pool->parks[which], err) : 0;
+    return count ? park_new(pool->sandboxes->engine, &options, &pool->parks[which], err) : 0;
 }
 
 /* Parks of the default runtime as it is now. */
 static int make_parks(struct pool *pool, struct error *err)
 {
-    const struct core_settings *settings = &pool->core->settings;
+    const struct core_settings *settings = pool->sandboxes->settings;
     autoptr(image) image = NULL;
 
-    if (image_get(pool->core->images, settings->default_runtime, &image, err) < 0)
+    if (image_get(pool->sandboxes->runtimes, settings->default_runtime, &image, err) < 0)
         return -1;
     if (pool->image == image)
         return 0;
@@ -245,12 +246,12 @@ static int fill_once(struct pool *pool, bool *is_full, struct error *err)
     unsigned made = 0;
 
     *is_full = true;
-    (void)streams_stash(pool->core->streams);
-    if (!images_is_ready(pool->core->images, pool->core->settings.default_runtime))
+    (void)streams_make_spares(pool->sandboxes->streams);
+    if (!runtimes_is_ready(pool->sandboxes->runtimes, pool->sandboxes->settings->default_runtime))
         return 0; // it is being built; the monitor comes by again
     if (make_parks(pool, err) < 0 ||
-        engine_fill_networks(pool->core->engine, NETWORKS_AHEAD, err) < 0 ||
-        volume_fill_scratches(engine_volume(pool->core->engine), SCRATCHES_AHEAD, err) < 0)
+        engine_fill_networks(pool->sandboxes->engine, NETWORKS_AHEAD, err) < 0 ||
+        volume_fill_scratches(engine_volume(pool->sandboxes->engine), SCRATCHES_AHEAD, err) < 0)
         return -1;
     for (unsigned i = 0; i < PARKS; i++) {
         if (pool->parks[i] && park_fill(pool->parks[i], AT_A_TIME, is_hurried, &made, err) < 0)
@@ -276,16 +277,16 @@ static void fill(void *data)
     }
     pool->is_filling = false;
     if (!is_full)
-        pool_look_after(pool);
+        pool_tick(pool);
 }
 
 static bool wants_filling(struct pool *pool)
 {
-    const struct core_settings *settings = &pool->core->settings;
+    const struct core_settings *settings = pool->sandboxes->settings;
     unsigned wanted = settings->parked_one_shot + settings->parked_kept;
-    return (wanted > 0 && images_is_ready(pool->core->images, settings->default_runtime) &&
+    return (wanted > 0 && runtimes_is_ready(pool->sandboxes->runtimes, settings->default_runtime) &&
             pool_waiting(pool) < wanted) ||
-           streams_wants_stash(pool->core->streams);
+           streams_needs_spares(pool->sandboxes->streams);
 }
 
 /*
@@ -294,19 +295,19 @@ static bool wants_filling(struct pool *pool)
  */
 static bool is_good_time(struct pool *pool, unsigned left)
 {
-    const struct core_settings *settings = &pool->core->settings;
+    const struct core_settings *settings = pool->sandboxes->settings;
     unsigned wanted = settings->parked_one_shot + settings->parked_kept;
-    return (left <= wanted / 4 && !ending_is_behind(pool->core)) || is_calm(pool);
+    return (left <= wanted / 4 && !ending_is_behind(pool->sandboxes)) || is_calm(pool);
 }
 
-void pool_look_after(struct pool *pool)
+void pool_tick(struct pool *pool)
 {
     struct error ignored = {0};
 
     if (pool->is_ending || !wants_filling(pool) || !is_good_time(pool, pool_waiting(pool)) ||
         atomic_exchange(&pool->is_filling, true))
         return;
-    if (workers_submit(pool->core->reaper, WORKERS_SLOW, fill, pool, &ignored) < 0)
+    if (workers_submit(pool->sandboxes->reaper, WORKERS_SLOW, fill, pool, &ignored) < 0)
         pool->is_filling = false;
 }
 

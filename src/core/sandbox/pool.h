@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Boxes for sandboxes: made ahead where the shape is a common one, launched else. Private to the core; any thread. */
 #pragma once
-#include "core/core_impl.h"
+#include "core/sandbox/sandboxes.h"
 #include "store/sandboxes.h"
 
 #include <stdbool.h>
 
 struct pool;
 
-struct pool *pool_new(struct core *core);
+struct pool *pool_new(struct sandboxes *sandboxes);
 /* Makes no more. */
 void pool_stop(struct pool *pool);
 /* Ends all that wait. */
@@ -41,7 +41,7 @@ int pool_launch_record(struct pool *pool, const struct sandbox_record *record, s
 void pooled_clear(struct pooled *pooled); // all but the box
 
 /* Has boxes made until enough wait; does not block. */
-void pool_look_after(struct pool *pool);
+void pool_tick(struct pool *pool);
 unsigned pool_waiting(struct pool *pool);
 
 /* Prefix of scratches that sandboxes keep. */

@@ -8,10 +8,11 @@
 #include "core/sandbox/ending.h"
 #include "core/sandbox/sandbox_object.h"
 #include "core/sandbox/lookup.h"
+#include "core/sandbox/sandbox_event.h"
 #include "core/sandbox/sandbox_info_impl.h"
-#include "core/event/event_write.h"
 #include "base/strings.h"
 #include "engine/files.h"
+#include "core/sandbox/registry.h"
 
 #include <errno.h>
 #include <string.h>
@@ -20,89 +21,17 @@
 #define FILE_TIMEOUT_MS 60000
 #define ENV_MAX (256u << 10)
 
-int lookup_missing(const char *noun, const char *id, struct error *err)
-{
-    error_set(err, ERROR_NOT_FOUND, "there is no %s '%.40s'", noun, id);
-    return error_about(err, noun, NULL);
-}
-
-int lookup_record(struct core *core, const struct actor *actor, const char *id,
-                  struct sandbox_record *out, struct error *err)
+int sandbox_get(struct sandboxes *sandboxes, const struct actor *actor, const char *id,
+                bool with_deleted, struct sandbox_info *out, struct error *err)
 {
     autosandbox record = {0};
 
-    if (store_sandbox_get(core->store, id, &record, err) < 0)
-        return err->kind == ERROR_NOT_FOUND ? lookup_missing("sandbox", id, err) : -1;
-    if (!actor_sees(actor, &record.owner))
-        return lookup_missing("sandbox", id, err);
-    *out = record;
-    record = (struct sandbox_record){0};
-    return 0;
-}
-
-void lookup_settle(struct core *core, const char *id)
-{
-    autoptr(sandbox) sandbox =
-        core->registry ? registry_find(core->registry, id) : NULL; // without boxes there is none
-
-    if (sandbox)
-        sandbox_settle(sandbox);
-}
-
-/* It is not alive: why? */
-static int not_alive(struct core *core, const struct actor *actor, const char *id,
-                     struct error *err)
-{
-    autosandbox record = {0};
-
-    if (lookup_record(core, actor, id, &record, err) < 0)
-        return -1;
-    if (record.state == SANDBOX_DELETED)
-        return lookup_missing("sandbox", id, err);
-    return lifecycle_check(&record, STEP_STOP, err) < 0
-               ? -1
-               : error_set(err, ERROR_SYSTEM, "sandbox '%s' is not under this server's care", id);
-}
-
-/* What it is in memory counts: the store may hear of an end a moment later. */
-static int check_alive(struct sandbox *sandbox, struct error *err)
-{
-    (void)pthread_mutex_lock(&sandbox->lock);
-    bool is_over = (sandbox_in(sandbox->record.state) & SANDBOX_OVER) != 0;
-    bool is_deleted = sandbox->record.state == SANDBOX_DELETED;
-    int result = is_over && !is_deleted ? lifecycle_check(&sandbox->record, STEP_STOP, err) : 0;
-    (void)pthread_mutex_unlock(&sandbox->lock);
-    return is_deleted ? lookup_missing("sandbox", sandbox->id, err) : result;
-}
-
-int lookup_sandbox(struct core *core, const struct actor *actor, const char *id,
-                   struct sandbox **out, struct error *err)
-{
-    autoptr(sandbox) sandbox = registry_find(core->registry, id);
-
-    if (!sandbox)
-        return not_alive(core, actor, id, err);
-    if (!actor_sees(actor, &sandbox->record.owner))
-        return lookup_missing("sandbox", id, err);
-    if (sandbox_await_calm(sandbox, err) < 0)
-        return -1;
-    if (check_alive(sandbox, err) < 0)
-        return -1;
-    *out = take(sandbox);
-    return 0;
-}
-
-int sandbox_get(struct core *core, const struct actor *actor, const char *id, bool with_deleted,
-                struct sandbox_info *out, struct error *err)
-{
-    autosandbox record = {0};
-
-    lookup_settle(core, id);
-    if (lookup_record(core, actor, id, &record, err) < 0)
+    lookup_settle(sandboxes, id);
+    if (lookup_record(sandboxes, actor, id, &record, err) < 0)
         return -1;
     if (record.state == SANDBOX_DELETED && !with_deleted)
         return lookup_missing("sandbox", id, err);
-    autoptr(sandbox) sandbox = registry_find(core->registry, id);
+    autoptr(sandbox) sandbox = registry_find(sandboxes->registry, id);
     if (sandbox) {
         (void)pthread_mutex_lock(&sandbox->lock);
         if (sandbox->record.state == SANDBOX_STOPPING && !(sandbox_in(record.state) & SANDBOX_OVER))
@@ -113,10 +42,10 @@ int sandbox_get(struct core *core, const struct actor *actor, const char *id, bo
     return 0;
 }
 
-int sandbox_status_quick(struct core *core, const struct actor *actor, const char *id,
+int sandbox_status_quick(struct sandboxes *sandboxes, const struct actor *actor, const char *id,
                          struct sandbox_status *out)
 {
-    autoptr(sandbox) sandbox = registry_find(core->registry, id);
+    autoptr(sandbox) sandbox = registry_find(sandboxes->registry, id);
 
     if (!sandbox || !actor_sees(actor, &sandbox->record.owner))
         return 0;
@@ -127,35 +56,35 @@ int sandbox_status_quick(struct core *core, const struct actor *actor, const cha
     return 1;
 }
 
-int sandbox_status(struct core *core, const struct actor *actor, const char *id,
+int sandbox_status(struct sandboxes *sandboxes, const struct actor *actor, const char *id,
                    struct sandbox_status *out, struct error *err)
 {
     autosandbox record = {0};
 
-    if (sandbox_status_quick(core, actor, id, out) == 1)
+    if (sandbox_status_quick(sandboxes, actor, id, out) == 1)
         return 0;
-    if (lookup_record(core, actor, id, &record, err) < 0)
+    if (lookup_record(sandboxes, actor, id, &record, err) < 0)
         return -1;
     *out = (struct sandbox_status){record.state, record.mode, record.exit_code, record.expires_at};
     return 0;
 }
 
-int sandbox_list(struct core *core, const struct actor *actor, const struct sandbox_filter *filter,
-                 struct sandbox_infos *out, struct error *err)
+int sandbox_list(struct sandboxes *sandboxes, const struct actor *actor,
+                 const struct sandbox_filter *filter, struct sandbox_infos *out, struct error *err)
 {
     struct sandbox_filter own = *filter;
     autosandboxes found = {0};
 
     own.owner = actor_filter(actor);
     own.owner.project = filter->owner.project;
-    if (store_sandbox_list(core->store, &own, &found, err) < 0)
+    if (store_sandbox_list(sandboxes->store, &own, &found, err) < 0)
         return -1;
     sandbox_infos_take(out, &found);
     return 0;
 }
 
 /* One that has ended: only the record is left. */
-static int delete_record(struct core *core, const struct actor *actor, const char *id,
+static int delete_record(struct sandboxes *sandboxes, const struct actor *actor, const char *id,
                          struct error *err)
 {
     struct event event = {
@@ -163,7 +92,7 @@ static int delete_record(struct core *core, const struct actor *actor, const cha
     autosandbox record = {0};
     autotransaction together = {0};
 
-    if (lookup_record(core, actor, id, &record, err) < 0)
+    if (lookup_record(sandboxes, actor, id, &record, err) < 0)
         return -1;
     if (record.state == SANDBOX_DELETED)
         return lookup_missing("sandbox", id, err);
@@ -171,20 +100,21 @@ static int delete_record(struct core *core, const struct actor *actor, const cha
         return -1;
     record.updated_at = event.now;
     record.box_slot = SANDBOX_NO_SLOT;
-    if (store_begin(core->store, STORE_FAST, &together, err) < 0 ||
-        store_sandbox_update(core->store, &record, SANDBOX_PART_STATE | SANDBOX_PART_BOX,
+    if (store_begin(sandboxes->store, STORE_FAST, &together, err) < 0 ||
+        store_sandbox_update(sandboxes->store, &record, SANDBOX_PART_STATE | SANDBOX_PART_BOX,
                              SANDBOX_OVER, err) < 0 ||
-        event_put_record(core, &record, &event, err) < 0)
+        event_write(sandboxes->store, record.id, &record.owner, &event, err) < 0)
         return -1;
     return store_commit(&together, err);
 }
 
-int sandbox_delete(struct core *core, const struct actor *actor, const char *id, struct error *err)
+int sandbox_delete(struct sandboxes *sandboxes, const struct actor *actor, const char *id,
+                   struct error *err)
 {
-    autoptr(sandbox) sandbox = registry_find(core->registry, id);
+    autoptr(sandbox) sandbox = registry_find(sandboxes->registry, id);
 
     if (!sandbox)
-        return delete_record(core, actor, id, err);
+        return delete_record(sandboxes, actor, id, err);
     if (!actor_sees(actor, &sandbox->record.owner))
         return lookup_missing("sandbox", id, err);
     if (sandbox_await_calm(sandbox, err) < 0 ||
@@ -193,9 +123,9 @@ int sandbox_delete(struct core *core, const struct actor *actor, const char *id,
     return 0;
 }
 
-void sandbox_abandon(struct core *core, const char *id)
+void sandbox_abandon(struct sandboxes *sandboxes, const char *id)
 {
-    autoptr(sandbox) sandbox = registry_find(core->registry, id);
+    autoptr(sandbox) sandbox = registry_find(sandboxes->registry, id);
     if (sandbox && !sandbox_is_over(sandbox))
         ending_start(sandbox, "undelivered");
 }
@@ -219,7 +149,7 @@ static int change_env(const char *packed, const struct env_change *changes, size
     return 0;
 }
 
-int sandbox_set_env(struct core *core, const struct actor *actor, const char *id,
+int sandbox_set_env(struct sandboxes *sandboxes, const struct actor *actor, const char *id,
                     const struct env_change *changes, size_t n_changes, struct sandbox_info *out,
                     struct error *err)
 {
@@ -227,7 +157,7 @@ int sandbox_set_env(struct core *core, const struct actor *actor, const char *id
     autosandbox next = {0};
     char *env = NULL;
 
-    if (lookup_sandbox(core, actor, id, &sandbox, err) < 0)
+    if (lookup_sandbox(sandboxes, actor, id, &sandbox, err) < 0)
         return -1;
     sandbox_touch(sandbox);
     (void)pthread_mutex_lock(&sandbox->record_lock);
@@ -237,7 +167,8 @@ int sandbox_set_env(struct core *core, const struct actor *actor, const char *id
         free((char *)next.env);
         next.env = env;
         next.updated_at = (int64_t)clock_wall_ms();
-        result = store_sandbox_update(core->store, &next, SANDBOX_PART_ENV, SANDBOX_ALIVE, err);
+        result =
+            store_sandbox_update(sandboxes->store, &next, SANDBOX_PART_ENV, SANDBOX_ALIVE, err);
     }
     if (result == 0) {
         autofree char *before = NULL;
@@ -250,46 +181,4 @@ int sandbox_set_env(struct core *core, const struct actor *actor, const char *id
     if (result == 0)
         sandbox_info_take(out, &next);
     return result;
-}
-
-int sandbox_files(struct sandbox *sandbox, int *conversation, struct error *err)
-{
-    if (sandbox_lock_box(sandbox, err) < 0)
-        return -1;
-    int result = box_files(sandbox->box, sandbox->record.box_user,
-                           sandbox->record.working_directory, conversation, err);
-    sandbox_unlock_box(sandbox);
-    if (result < 0 && err->kind == ERROR_GONE)
-        error_about(err, "sandbox", "ended");
-    return result;
-}
-
-/* A one-shot sandbox gets its directory with its command, and the command may not have come to that yet. */
-static int make_working_directory(struct sandbox *sandbox, struct error *err)
-{
-    const char *path = sandbox->record.working_directory;
-    autofd conversation = -1;
-
-    if (sandbox->record.mode != SANDBOX_ONE_SHOT || !path)
-        return 0;
-    if (sandbox_lock_box(sandbox, err) < 0)
-        return -1;
-    int result = box_files(sandbox->box, sandbox->record.box_user, "/", &conversation, err);
-    sandbox_unlock_box(sandbox);
-    if (result < 0 || files_set_timeout(conversation, FILE_TIMEOUT_MS, err) < 0)
-        return -1;
-    return files_mkdir(conversation, path, 0755, FILES_PARENTS, err);
-}
-
-int core_files(struct core *core, const struct actor *actor, const char *sandbox_id,
-               int *conversation, struct error *err)
-{
-    autoptr(sandbox) sandbox = NULL;
-
-    if (lookup_sandbox(core, actor, sandbox_id, &sandbox, err) < 0)
-        return -1;
-    sandbox_touch(sandbox);
-    if (sandbox_ensure_box(sandbox, err) < 0 || make_working_directory(sandbox, err) < 0)
-        return -1;
-    return sandbox_files(sandbox, conversation, err);
 }

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Living sandboxes and their commands, as objects; see live.h. */
+/* A sandbox as an object; see sandbox_object.h. */
 #include "core/sandbox/sandbox_object.h"
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "core/stream/feed.h"
-#include "core/sandbox/monitor.h"
+#include "core/sandbox/registry.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -15,124 +14,21 @@
 
 #define PATIENCE_S 300
 
-struct execution *execution_new(const char *id)
-{
-    struct execution *execution = xnew(struct execution);
-    execution->refs = 1;
-    (void)snprintf(execution->id, sizeof execution->id, "%s", id);
-    (void)pthread_mutex_init(&execution->lock, NULL);
-    return execution;
-}
-
-struct execution *execution_ref(struct execution *execution)
-{
-    execution->refs++;
-    return execution;
-}
-
-void execution_free(struct execution *execution)
-{
-    if (!execution || --execution->refs > 0)
-        return;
-    if (execution->error != execution->output)
-        stream_free(execution->error);
-    stream_free(execution->output);
-    stream_free(execution->input);
-    if (execution->feed)
-        feed_stop(execution->feed);
-    execution_record_clear(&execution->record);
-    (void)pthread_mutex_destroy(&execution->lock);
-    free(execution);
-}
-
-/* Whether there is an end in memory that is not in the store: such a command is still in the list. */
-static bool is_ahead(struct sandbox *sandbox)
-{
-    bool is_any = false;
-
-    (void)pthread_mutex_lock(&sandbox->lock);
-    for (struct execution *execution = sandbox->commands; execution && !is_any;
-         execution = execution->next) {
-        (void)pthread_mutex_lock(&execution->lock);
-        is_any = execution_is_over(&execution->record);
-        (void)pthread_mutex_unlock(&execution->lock);
-    }
-    (void)pthread_mutex_unlock(&sandbox->lock);
-    return is_any;
-}
-
 void sandbox_settle(struct sandbox *sandbox)
 {
-    if (!is_ahead(sandbox))
+    if (!sandbox->sandboxes->execution_ops->is_ahead(sandbox))
         return;
     (void)pthread_mutex_lock(&sandbox->record_lock); // which is held until it is recorded
     (void)pthread_mutex_unlock(&sandbox->record_lock);
 }
 
-void execution_copy(struct execution *execution, struct execution_record *out)
-{
-    (void)pthread_mutex_lock(&execution->lock);
-    execution_record_copy(out, &execution->record);
-    (void)pthread_mutex_unlock(&execution->lock);
-}
-
-/* A text that may be the one that is there. What goes is the caller's to free. */
-static const char *replace(const char **text, const char *next)
-{
-    const char *before = *text;
-
-    if (next == before)
-        return NULL;
-    *text = next ? xstrdup(next) : NULL;
-    return before;
-}
-
-/* Nothing else is written: all other texts are read without the lock, and stay where they are as long as it is known. */
-void execution_set(struct execution *execution, const struct execution_record *next)
-{
-    struct execution_record *own = &execution->record;
-
-    (void)pthread_mutex_lock(&execution->lock);
-    const char *gone[] = {
-        replace(&own->error, next->error),
-        replace(&own->stop_reason, next->stop_reason),
-        replace(&own->stdout_stream, next->stdout_stream),
-        replace(&own->stderr_stream, next->stderr_stream),
-    };
-    own->state = next->state;
-    own->cause = next->cause;
-    own->exit_code = next->exit_code;
-    own->signal = next->signal;
-    own->started_at = next->started_at;
-    own->ended_at = next->ended_at;
-    own->stop_at = next->stop_at;
-    own->stdout_bytes = next->stdout_bytes;
-    own->stderr_bytes = next->stderr_bytes;
-    own->is_truncated = next->is_truncated;
-    own->cpu_user_us = next->cpu_user_us;
-    own->cpu_system_us = next->cpu_system_us;
-    own->max_rss_bytes = next->max_rss_bytes;
-    own->duration_us = next->duration_us;
-    own->updated_at = next->updated_at;
-    (void)pthread_mutex_unlock(&execution->lock);
-    for (size_t i = 0; i < ARRAY_SIZE(gone); i++)
-        free((char *)gone[i]);
-}
-
-bool execution_is_cancelled(struct execution *execution)
-{
-    (void)pthread_mutex_lock(&execution->lock);
-    bool is_so = execution->record.stop_at != 0;
-    (void)pthread_mutex_unlock(&execution->lock);
-    return is_so;
-}
-
-struct sandbox *sandbox_new(struct core *core, const struct sandbox_record *record)
+struct sandbox *sandbox_new(struct sandboxes *sandboxes, const struct sandbox_record *record)
 {
     struct sandbox *sandbox = xnew(struct sandbox);
     sandbox->refs = 1;
-    sandbox->core = core;
+    sandbox->sandboxes = sandboxes;
     (void)snprintf(sandbox->id, sizeof sandbox->id, "%s", record->id);
+    sandbox->known = (struct id_entry){.id = sandbox->id, .hash = id_hash(sandbox->id)};
     (void)pthread_mutex_init(&sandbox->box_lock, NULL);
     (void)pthread_mutex_init(&sandbox->record_lock, NULL);
     (void)pthread_mutex_init(&sandbox->lock, NULL);
@@ -155,11 +51,7 @@ void sandbox_free(struct sandbox *sandbox)
     if (!sandbox || --sandbox->refs > 0)
         return;
     assert(!sandbox->is_watched);
-    while (sandbox->commands) {
-        struct execution *execution = sandbox->commands;
-        sandbox->commands = execution->next;
-        execution_free(execution);
-    }
+    sandbox->sandboxes->execution_ops->free_all(sandbox);
     box_free(sandbox->box);
     for (char **entry = sandbox->runtime_env; entry && *entry; entry++)
         free(*entry);
@@ -176,35 +68,6 @@ int sandbox_went_back(struct error *err)
 {
     error_set(err, ERROR_CONFLICT, "the sandbox has just gone back to a checkpoint; try again");
     return error_about(err, "sandbox", "state");
-}
-
-int sandbox_lock_box(struct sandbox *sandbox, struct error *err)
-{
-    (void)pthread_mutex_lock(&sandbox->box_lock);
-    if (sandbox->box && !sandbox->is_box_over)
-        return 0;
-    (void)pthread_mutex_unlock(&sandbox->box_lock);
-    if (sandbox_is_in(sandbox, sandbox_in(SANDBOX_PAUSING)))
-        return sandbox_went_back(err);
-    error_set(err, ERROR_GONE, "the sandbox has ended");
-    return error_about(err, "sandbox", "ended");
-}
-
-bool sandbox_try_box(struct sandbox *sandbox)
-{
-    if (pthread_mutex_trylock(&sandbox->box_lock) != 0)
-        return false;
-    if (sandbox->box && !sandbox->is_box_over)
-        return true;
-    (void)pthread_mutex_unlock(&sandbox->box_lock);
-    return false;
-}
-
-void sandbox_unlock_box(struct sandbox *sandbox)
-{
-    (void)pthread_mutex_unlock(&sandbox->box_lock);
-    if (atomic_exchange(&sandbox->has_events, false))
-        monitor_arm(sandbox->core->monitor, sandbox);
 }
 
 bool sandbox_is_in(struct sandbox *sandbox, unsigned states)
@@ -285,5 +148,27 @@ void sandbox_change(struct sandbox *sandbox, struct sandbox_record *next)
     (void)pthread_mutex_unlock(&sandbox->lock);
     sandbox_record_clear(next);
     if (is_over && !was_over)
-        registry_end(sandbox->core->registry, sandbox, false);
+        registry_end(sandbox->sandboxes->registry, sandbox, false);
+}
+
+int sandbox_refuse_ending(struct error *err)
+{
+    error_set(err, ERROR_GONE, "the sandbox has ended");
+    return error_about(err, "sandbox", "ended");
+}
+
+bool sandbox_is_over(struct sandbox *sandbox)
+{
+    (void)pthread_mutex_lock(&sandbox->lock);
+    bool is_over = (sandbox_in(sandbox->record.state) & SANDBOX_OVER) != 0;
+    (void)pthread_mutex_unlock(&sandbox->lock);
+    return is_over;
+}
+
+char *sandbox_scratch(struct sandbox *sandbox)
+{
+    (void)pthread_mutex_lock(&sandbox->lock);
+    char *scratch = sandbox->record.scratch ? xstrdup(sandbox->record.scratch) : NULL;
+    (void)pthread_mutex_unlock(&sandbox->lock);
+    return scratch;
 }

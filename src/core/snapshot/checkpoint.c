@@ -2,16 +2,19 @@
 /* Checkpoints of a sandbox; see checkpoint.h. */
 #include "core/snapshot/checkpoint.h"
 
+#include "core/snapshot/checkpoint_info_impl.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "core/execution/command.h"
+#include "core/sandbox/pause.h"
+#include "core/sandbox/sandbox_box.h"
 #include "core/sandbox/ending.h"
 #include "core/sandbox/monitor.h"
 #include "core/layer/layers.h"
 #include "core/sandbox/lookup.h"
-#include "core/event/event_write.h"
+#include "core/sandbox/sandbox_event.h"
 #include "core/sandbox/pool.h"
+#include "core/core_impl.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -47,7 +50,7 @@ static int find(struct core *core, const char *sandbox_id, const char *reference
 {
     if (store_checkpoint_get(core->store, sandbox_id, reference, out, err) == 0)
         return 0;
-    return err->kind == ERROR_NOT_FOUND ? lookup_missing("checkpoint", reference, err) : -1;
+    return err->kind == ERROR_NOT_FOUND ? error_missing(err, "checkpoint", reference) : -1;
 }
 
 /* The name of the newest one, or "". */
@@ -71,10 +74,11 @@ static int put_in_turn(struct sandbox *sandbox, const struct checkpoint_record *
         return sandbox_refuse_ending(err);
     event_fact(&event, "checkpoint", record->id);
     event_fact(&event, "name", record->name);
-    if (store_begin(sandbox->core->store, STORE_DURABLE, &together, err) < 0 ||
-        layers_put(sandbox->core, record->layer, (uint64_t)record->size_bytes, record->id, err) < 0)
+    if (store_begin(sandbox->sandboxes->store, STORE_DURABLE, &together, err) < 0 ||
+        layers_put(sandbox->sandboxes->core, record->layer, (uint64_t)record->size_bytes,
+                   record->id, err) < 0)
         return -1;
-    if (store_checkpoint_put(sandbox->core->store, record, err) < 0) {
+    if (store_checkpoint_put(sandbox->sandboxes->store, record, err) < 0) {
         if (err->kind == ERROR_CONFLICT)
             error_set(err, ERROR_CONFLICT, "the sandbox has a checkpoint '%s' already",
                       record->name);
@@ -105,22 +109,24 @@ static int is_name_free(struct core *core, const char *sandbox_id, const char *n
 }
 
 int checkpoint_create(struct core *core, const struct actor *actor, const char *sandbox_id,
-                      const char *name, struct checkpoint_record *out, struct error *err)
+                      const char *name, struct checkpoint_info *out, struct error *err)
 {
     autoptr(sandbox) sandbox = NULL;
+    autocheckpoint made = {0};
     autocheckpoints all = {0};
     char id[ID_TEXT];
     char layer[LAYER_NAME];
     uint64_t bytes = 0;
     struct checkpoint_record record = {.id = id_make(id), .sandbox_id = sandbox_id, .name = name};
 
-    if (check_name(name, err) < 0 || lookup_sandbox(core, actor, sandbox_id, &sandbox, err) < 0 ||
+    if (check_name(name, err) < 0 ||
+        lookup_sandbox(core->sandboxes, actor, sandbox_id, &sandbox, err) < 0 ||
         not_while_paused(sandbox, err) < 0 || is_name_free(core, sandbox_id, name, err) < 0 ||
         find_parent(core, sandbox_id, &all, &record.parent, err) < 0 ||
         sandbox_ensure_box(sandbox, err) < 0)
         return -1;
     sandbox_touch(sandbox);
-    if (layers_save(sandbox, layers_name(layer), &bytes, err) < 0)
+    if (sandbox_save_files(sandbox, layers_name(layer), &bytes, err) < 0)
         return error_wrap(err, "keep the files of the sandbox");
     record.layer = layer;
     record.size_bytes = (int64_t)bytes;
@@ -130,21 +136,26 @@ int checkpoint_create(struct core *core, const struct actor *actor, const char *
         (void)layer_remove(engine_volume(core->engine), layer, &ignored); // else swept
         return -1;
     }
-    if (find(core, sandbox_id, id, out, err) == 0)
+    if (find(core, sandbox_id, id, &made, err) == 0) {
+        checkpoint_info_take(out, &made);
         return 0;
+    }
     return err->kind == ERROR_NOT_FOUND && sandbox_is_in(sandbox, SANDBOX_ENDING)
                ? sandbox_refuse_ending(err)
                : -1;
 }
 
 int checkpoint_list(struct core *core, const struct actor *actor, const char *sandbox_id,
-                    struct checkpoint_list *out, struct error *err)
+                    struct checkpoint_infos *out, struct error *err)
 {
     autosandbox row = {0};
+    autocheckpoints found = {0};
 
-    if (lookup_record(core, actor, sandbox_id, &row, err) < 0)
+    if (lookup_record(core->sandboxes, actor, sandbox_id, &row, err) < 0 ||
+        store_checkpoint_list(core->store, sandbox_id, &found, err) < 0)
         return -1;
-    return store_checkpoint_list(core->store, sandbox_id, out, err);
+    checkpoint_infos_take(out, &found);
+    return 0;
 }
 
 int checkpoint_remove(struct core *core, const struct actor *actor, const char *sandbox_id,
@@ -154,7 +165,7 @@ int checkpoint_remove(struct core *core, const struct actor *actor, const char *
     autocheckpoint record = {0};
     autotransaction together = {0};
 
-    if (lookup_record(core, actor, sandbox_id, &row, err) < 0 ||
+    if (lookup_record(core->sandboxes, actor, sandbox_id, &row, err) < 0 ||
         find(core, sandbox_id, reference, &record, err) < 0)
         return -1;
     if (row.state == SANDBOX_PAUSED)
@@ -185,10 +196,11 @@ static int put_restored(struct sandbox *sandbox, const struct checkpoint_record 
     next->scratch = xstrdup(scratch);
     next->box_slot = SANDBOX_NO_SLOT;
     next->updated_at = next->active_at = event.now;
-    if (store_begin(sandbox->core->store, STORE_DURABLE, &together, err) < 0 ||
-        command_put_ends(sandbox, EXECUTION_CANCELLED, GONE_BACK, event.now, err) < 0 ||
-        store_sandbox_update(sandbox->core->store, next, SANDBOX_PART_LIVING | SANDBOX_PART_BOX,
-                             SANDBOX_ALIVE, err) < 0 ||
+    if (store_begin(sandbox->sandboxes->store, STORE_DURABLE, &together, err) < 0 ||
+        sandbox->sandboxes->execution_ops->put_ends(sandbox, EXECUTION_CANCELLED, GONE_BACK,
+                                                    event.now, err) < 0 ||
+        store_sandbox_update(sandbox->sandboxes->store, next,
+                             SANDBOX_PART_LIVING | SANDBOX_PART_BOX, SANDBOX_ALIVE, err) < 0 ||
         event_put(sandbox, &event, err) < 0)
         return -1;
     return store_commit(&together, err);
@@ -202,7 +214,8 @@ static int record_restored(struct sandbox *sandbox, const struct checkpoint_reco
     (void)pthread_mutex_lock(&sandbox->record_lock);
     int result = put_restored(sandbox, record, scratch, &next, err);
     if (result == 0) {
-        command_end_all(sandbox, EXECUTION_CANCELLED, GONE_BACK, next.updated_at);
+        sandbox->sandboxes->execution_ops->end_all(sandbox, EXECUTION_CANCELLED, GONE_BACK,
+                                                   next.updated_at);
         sandbox_change(sandbox, &next);
     }
     (void)pthread_mutex_unlock(&sandbox->record_lock);
@@ -217,7 +230,7 @@ static int hold_layer(struct layers_hold *hold, const struct checkpoint_record *
 
     if (layers_hold(hold, packed, err) == 0)
         return 0;
-    return err->kind == ERROR_NOT_FOUND ? lookup_missing("checkpoint", record->name, err) : -1;
+    return err->kind == ERROR_NOT_FOUND ? error_missing(err, "checkpoint", record->name) : -1;
 }
 
 /* From here on nobody else touches it until it is there again, and no command is recorded that began before. */
@@ -263,7 +276,7 @@ static int go_back(struct sandbox *sandbox, const struct checkpoint_record *reco
                    struct error *err)
 {
     const struct volume_limits limits = {.bytes = (uint64_t)sandbox->record.disk_bytes};
-    struct volume *volume = engine_volume(sandbox->core->engine);
+    struct volume *volume = engine_volume(sandbox->sandboxes->engine);
     struct error ignored = {0};
     char id[ID_TEXT];
     char scratch[80];
@@ -278,7 +291,7 @@ static int go_back(struct sandbox *sandbox, const struct checkpoint_record *reco
     if (result < 0)
         (void)volume_scratch_remove(volume, scratch, &ignored); // else swept
     else
-        hub_announce(sandbox->core->hub, sandbox->id);
+        hub_announce(sandbox->sandboxes->hub, sandbox->id);
     return result;
 }
 
@@ -289,7 +302,7 @@ int checkpoint_restore(struct core *core, const struct actor *actor, const char 
     autocheckpoint record = {0};
     autohold hold = {.core = core}; // it may be removed meanwhile
 
-    if (lookup_sandbox(core, actor, sandbox_id, &sandbox, err) < 0 ||
+    if (lookup_sandbox(core->sandboxes, actor, sandbox_id, &sandbox, err) < 0 ||
         not_while_paused(sandbox, err) < 0 || find(core, sandbox_id, reference, &record, err) < 0 ||
         hold_layer(&hold, &record, err) < 0)
         return -1;

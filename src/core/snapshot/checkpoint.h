@@ -2,15 +2,15 @@
 /* Checkpoints: named moments of one sandbox's files, to go back to. Calls block; any thread. */
 #pragma once
 #include "core/account/actor.h"
-#include "store/checkpoints.h"
+#include "core/snapshot/checkpoint_info.h"
 
 struct core;
 
 /* ERROR_CONFLICT: noun "checkpoint" when the name is taken, noun "sandbox" reason "state" when it is paused; that for all but the list. */
 int checkpoint_create(struct core *core, const struct actor *actor, const char *sandbox_id,
-                      const char *name, struct checkpoint_record *out, struct error *err);
+                      const char *name, struct checkpoint_info *out, struct error *err);
 int checkpoint_list(struct core *core, const struct actor *actor, const char *sandbox_id,
-                    struct checkpoint_list *out, struct error *err);
+                    struct checkpoint_infos *out, struct error *err);
 /* By id or name. Everything that runs ends, the files are as they were; later checkpoints stay. */
 int checkpoint_restore(struct core *core, const struct actor *actor, const char *sandbox_id,
                        const char *reference, struct error *err);

@@ -8,6 +8,8 @@
 #include "core/snapshot/patch.h"
 #include "core/layer/stack.h"
 #include "store/checkpoints.h"
+#include "core/core_impl.h"
+#include "core/sandbox/sandbox_box.h"
 
 #include <string.h>
 #include <sys/stat.h>
@@ -60,9 +62,9 @@ static int find_now(struct sandbox *sandbox, struct moment *out, struct error *e
 {
     const char *below = sandbox->record.layers;
 
-    if (layer_is_cheap(engine_volume(sandbox->core->engine))) {
+    if (layer_is_cheap(engine_volume(sandbox->sandboxes->engine))) {
         char name[LAYER_NAME];
-        if (layers_save(sandbox, layers_name(name), NULL, err) < 0)
+        if (sandbox_save_files(sandbox, layers_name(name), NULL, err) < 0)
             return -1;
         memcpy(out->kept, name, sizeof out->kept);
         out->layers = put_on_top(name, below);
@@ -83,11 +85,11 @@ static int find_checkpoint(struct sandbox *sandbox, const char *reference, struc
 {
     autocheckpoint record = {0};
 
-    if (store_checkpoint_get(sandbox->core->store, sandbox->id, reference, &record, err) < 0)
-        return err->kind == ERROR_NOT_FOUND ? lookup_missing("checkpoint", reference, err) : -1;
+    if (store_checkpoint_get(sandbox->sandboxes->store, sandbox->id, reference, &record, err) < 0)
+        return err->kind == ERROR_NOT_FOUND ? error_missing(err, "checkpoint", reference) : -1;
     autofree char *own = put_on_top(record.layer, NULL);
     if (layers_hold(hold, own, err) < 0)
-        return err->kind == ERROR_NOT_FOUND ? lookup_missing("checkpoint", reference, err) : -1;
+        return err->kind == ERROR_NOT_FOUND ? error_missing(err, "checkpoint", reference) : -1;
     out->layers = put_on_top(record.layer, sandbox->record.layers);
     return 0;
 }
@@ -104,8 +106,8 @@ static int moment_open(struct sandbox *sandbox, const char *reference, struct la
         out->layers = xstrdup(below ? below : "");
     else
         result = find_checkpoint(sandbox, reference, hold, out, err);
-    if (result < 0 ||
-        stack_open(sandbox->core, sandbox->record.runtime, out->layers, &out->stack, err) < 0)
+    if (result < 0 || stack_open(sandbox->sandboxes->core, sandbox->record.runtime, out->layers,
+                                 &out->stack, err) < 0)
         return -1;
     out->stack.full.scratch = out->scratch[0] ? out->scratch : NULL;
     return 0;
@@ -237,7 +239,7 @@ static int compare(struct sandbox *sandbox, const struct difference_request *req
 {
     const struct layer_diff_options options = {.is_base_compared = true};
     autodifference found = {0};
-    struct gathering gathering = {.volume = engine_volume(sandbox->core->engine),
+    struct gathering gathering = {.volume = engine_volume(sandbox->sandboxes->engine),
                                   .request = request,
                                   .from = &from->stack.full,
                                   .out = &found};
@@ -260,7 +262,7 @@ int difference_get(struct core *core, const struct actor *actor, const char *san
     autohold hold = {.core = core};
     struct moment from = {0}, to = {0};
 
-    if (lookup_sandbox(core, actor, sandbox_id, &sandbox, err) < 0)
+    if (lookup_sandbox(core->sandboxes, actor, sandbox_id, &sandbox, err) < 0)
         return -1;
     int result = sandbox->record.layers ? layers_hold(&hold, sandbox->record.layers, err) : 0;
     if (result == 0)

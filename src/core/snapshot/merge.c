@@ -8,6 +8,7 @@
 #include "core/layer/layers.h"
 #include "store/chains.h"
 #include "store/snapshots.h"
+#include "core/core_impl.h"
 
 #define MOST_OF_A_BOX 48 // saved layers that every kernel takes, beside a runtime's own
 #define TRIES 3          // against others who change the same

@@ -7,11 +7,13 @@
 #include "core/layer/layers.h"
 #include "core/snapshot/listing.h"
 #include "core/sandbox/lookup.h"
-#include "core/event/event_write.h"
+#include "core/sandbox/sandbox_event.h"
 #include "core/account/once.h"
 #include "core/snapshot/snapshot_impl.h"
 #include "store/accounts.h"
 #include "store/checkpoints.h"
+#include "core/core_impl.h"
+#include "core/sandbox/sandbox_box.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -50,10 +52,10 @@ int snapshot_find(struct core *core, const struct actor *actor, const char *id,
     autosnapshot record = {0};
 
     if (store_snapshot_get(core->store, id, &record, err) < 0)
-        return err->kind == ERROR_NOT_FOUND ? lookup_missing("snapshot", id, err) : -1;
+        return err->kind == ERROR_NOT_FOUND ? error_missing(err, "snapshot", id) : -1;
     if (!actor || !actor_sees(actor, &record.owner)) {
         if (!record.is_public || record.state != SNAPSHOT_READY)
-            return lookup_missing("snapshot", id, err);
+            return error_missing(err, "snapshot", id);
     }
     *out = record;
     record = (struct snapshot_record){0};
@@ -68,7 +70,7 @@ int snapshot_find_ready(struct core *core, const struct actor *actor, const char
     if (snapshot_find(core, actor, id, &record, err) < 0)
         return -1;
     if (record.state != SNAPSHOT_READY)
-        return lookup_missing("snapshot", id, err);
+        return error_missing(err, "snapshot", id);
     *out = record;
     record = (struct snapshot_record){0};
     return 0;
@@ -101,10 +103,10 @@ static int put_all(struct sandbox *sandbox, const struct actor *actor,
 
     event_fact(&event, "snapshot", record->id);
     event_fact(&event, "name", record->name);
-    if (store_begin(sandbox->core->store, STORE_DURABLE, &together, err) < 0 ||
-        snapshot_put(sandbox->core, record, layer, bytes, err) < 0 ||
+    if (store_begin(sandbox->sandboxes->store, STORE_DURABLE, &together, err) < 0 ||
+        snapshot_put(sandbox->sandboxes->core, record, layer, bytes, err) < 0 ||
         event_put(sandbox, &event, err) < 0 ||
-        once_finish(sandbox->core, actor, once, record->id, err) < 0)
+        once_finish(sandbox->sandboxes->store, actor, once, record->id, err) < 0)
         return -1;
     return store_commit(&together, err);
 }
@@ -128,10 +130,10 @@ static int take_snapshot(struct sandbox *sandbox, const struct actor *actor,
     char made_up[32];
     uint64_t bytes = 0;
 
-    if (layers_save(sandbox, layers_name(layer), &bytes, err) < 0)
+    if (sandbox_save_files(sandbox, layers_name(layer), &bytes, err) < 0)
         return error_wrap(err, "keep the files of the sandbox");
     autofree char *chain = chain_of(layer, row->layers);
-    find_parent(sandbox->core, row->snapshot, &parent);
+    find_parent(sandbox->sandboxes->core, row->snapshot, &parent);
     int64_t now = (int64_t)clock_wall_ms();
     (void)snprintf(made_up, sizeof made_up, "snapshot-%.8s", id);
     struct snapshot_record record = {
@@ -153,59 +155,65 @@ static int take_snapshot(struct sandbox *sandbox, const struct actor *actor,
         .created_at = now,
         .updated_at = now,
     };
-    snapshot_count_quickly(sandbox->core, &record);
+    snapshot_count_quickly(sandbox->sandboxes->core, &record);
     if (put_all(sandbox, actor, &record, layer, bytes, request->once, err) == 0)
         return 0;
-    (void)layer_remove(engine_volume(sandbox->core->engine), layer, &ignored); // else swept
+    (void)layer_remove(engine_volume(sandbox->sandboxes->engine), layer, &ignored); // else swept
     return -1;
 }
 
 int snapshot_create(struct core *core, const struct actor *actor, const char *sandbox_id,
-                    const struct snapshot_request *request, struct snapshot_record *out,
+                    const struct snapshot_request *request, struct snapshot_info *out,
                     struct error *err)
 {
     autoptr(sandbox) sandbox = NULL;
+    autosnapshot record = {0};
     char id[ID_TEXT];
     bool is_new = false;
 
     if (snapshot_check_words(request->name, request->tag, err) < 0 ||
-        lookup_sandbox(core, actor, sandbox_id, &sandbox, err) < 0 ||
-        once_claim(core, actor, request->once, &is_new, id, err) < 0)
+        lookup_sandbox(core->sandboxes, actor, sandbox_id, &sandbox, err) < 0 ||
+        once_claim(core->store, actor, request->once, &is_new, id, err) < 0)
         return -1;
     if (is_new) {
         sandbox_touch(sandbox);
         if (take_snapshot(sandbox, actor, request, id_make(id), err) < 0) {
-            once_release(core, actor, request->once);
+            once_release(core->store, actor, request->once);
             return -1;
         }
     }
-    if (snapshot_find(core, actor, id, out, err) < 0)
+    if (snapshot_find(core, actor, id, &record, err) < 0)
         return -1;
-    snapshot_look_after(core, out);
+    snapshot_look_after(core, &record);
+    snapshot_info_take(out, &record);
     return 0;
 }
 
 int snapshot_get(struct core *core, const struct actor *actor, const char *id,
-                 struct snapshot_record *out, struct error *err)
+                 struct snapshot_info *out, struct error *err)
 {
     autosnapshot record = {0};
 
     if (snapshot_find(core, actor, id, &record, err) < 0)
         return -1;
     if (record.state == SNAPSHOT_DELETED)
-        return lookup_missing("snapshot", id, err);
+        return error_missing(err, "snapshot", id);
     if (record.state == SNAPSHOT_READY && record.file_count == SNAPSHOT_NOT_COUNTED &&
         snapshot_count(core, &record, err) < 0)
         return -1;
-    *out = record;
-    record = (struct snapshot_record){0};
+    snapshot_info_take(out, &record);
     return 0;
 }
 
 int snapshot_look(struct core *core, const struct actor *actor, const char *id,
-                  struct snapshot_record *out, struct error *err)
+                  struct snapshot_info *out, struct error *err)
 {
-    return snapshot_find(core, actor, id, out, err);
+    autosnapshot record = {0};
+
+    if (snapshot_find(core, actor, id, &record, err) < 0)
+        return -1;
+    snapshot_info_take(out, &record);
+    return 0;
 }
 
 /* Whose snapshots a reference is looked for among. */
@@ -291,45 +299,52 @@ static int resolve(struct core *core, const struct actor *actor, const char *ref
         return 0;
     int found = slash ? search_there(core, actor, reference, slash, out, err)
                       : search_words(core, &scope, reference, out, err);
-    return found == 0 ? lookup_missing("snapshot", reference, err) : found < 0 ? -1 : 0;
+    return found == 0 ? error_missing(err, "snapshot", reference) : found < 0 ? -1 : 0;
 }
 
 int snapshot_resolve(struct core *core, const struct actor *actor, const char *reference,
-                     struct snapshot_record *out, struct error *err)
+                     struct snapshot_info *out, struct error *err)
 {
-    return resolve(core, actor, reference, out, err);
+    autosnapshot record = {0};
+
+    if (resolve(core, actor, reference, &record, err) < 0)
+        return -1;
+    snapshot_info_take(out, &record);
+    return 0;
 }
 
-int snapshot_resolve_public(struct core *core, const char *reference, struct snapshot_record *out,
+int snapshot_resolve_public(struct core *core, const char *reference, struct snapshot_info *out,
                             struct error *err)
 {
-    return resolve(core, NULL, reference, out, err);
+    return snapshot_resolve(core, NULL, reference, out, err);
 }
 
 int snapshot_list(struct core *core, const struct actor *actor,
-                  const struct snapshot_filter *filter, struct snapshot_list *out,
+                  const struct snapshot_filter *filter, struct snapshot_infos *out,
                   struct error *err)
 {
     struct snapshot_filter own = *filter;
+    autosnapshots found = {0};
     struct error ignored = {0};
 
     own.owner = actor ? actor_filter(actor) : (struct owner){0};
     own.is_public_only |= !actor;
     if (actor && (filter->sort == SNAPSHOT_BY_FILES || filter->sort == SNAPSHOT_BY_SIZE))
         snapshot_count_all(core, &own.owner);
-    if (store_snapshot_list(core->store, &own, out, err) < 0)
+    if (store_snapshot_list(core->store, &own, &found, err) < 0)
         return -1;
-    for (size_t i = 0; actor && i < out->count; i++) { // strangers do not make us work
-        struct snapshot_record *row = &out->rows[i];
+    for (size_t i = 0; actor && i < found.count; i++) { // strangers do not make us work
+        struct snapshot_record *row = &found.rows[i];
         if (row->state == SNAPSHOT_READY && row->file_count == SNAPSHOT_NOT_COUNTED)
             (void)snapshot_count(core, row,
                                  &ignored); // deleted meanwhile, or whoever gets it is told
     }
+    snapshot_infos_take(out, &found);
     return 0;
 }
 
 int snapshot_set_tag(struct core *core, const struct actor *actor, const char *id, const char *tag,
-                     struct snapshot_record *out, struct error *err)
+                     struct snapshot_info *out, struct error *err)
 {
     autosnapshot record = {0};
     autotransaction together = {0};
@@ -357,7 +372,7 @@ int snapshot_find_own(struct core *core, const struct actor *actor, const char *
     if (snapshot_find(core, actor, id, &record, err) < 0)
         return -1;
     if (!actor_sees(actor, &record.owner) || record.state == SNAPSHOT_DELETED)
-        return lookup_missing("snapshot", id, err);
+        return error_missing(err, "snapshot", id);
     *out = record;
     record = (struct snapshot_record){0};
     return 0;
@@ -383,7 +398,7 @@ int snapshot_delete(struct core *core, const struct actor *actor, const char *id
 }
 
 int snapshot_lineage(struct core *core, const struct actor *actor, const char *id, size_t limit,
-                     struct snapshot_list *out, struct error *err)
+                     struct snapshot_infos *out, struct error *err)
 {
     autosnapshots chain = {0};
     autofree char *next = xstrdup(id);
@@ -401,7 +416,6 @@ int snapshot_lineage(struct core *core, const struct actor *actor, const char *i
         next = record.parent_id ? xstrdup(record.parent_id) : NULL;
     }
     chain.total = (int64_t)chain.count;
-    *out = chain;
-    chain = (struct snapshot_list){0};
+    snapshot_infos_take(out, &chain);
     return 0;
 }

@@ -11,6 +11,7 @@
 #include "core/snapshot/workshop.h"
 #include "runtime/catalog.h"
 #include "store/checkpoints.h"
+#include "core/core_impl.h"
 
 #include <fcntl.h>
 #include <openssl/crypto.h>
@@ -55,19 +56,22 @@ static int find_unchanged(struct core *core, const struct actor *actor,
 
 int snapshot_build_begin(struct core *core, const struct actor *actor,
                          const struct snapshot_build *build, bool *is_unchanged,
-                         struct snapshot_record *out, struct error *err)
+                         struct snapshot_info *out, struct error *err)
 {
+    autosnapshot begun = {0};
     char id[ID_TEXT];
     char secret[ID_TEXT];
     char made_up[32];
     int64_t now = (int64_t)clock_wall_ms();
 
     if (snapshot_check_words(build->name, build->tag, err) < 0 ||
-        runtime_check(core, build->runtime, err) < 0 ||
-        find_unchanged(core, actor, build, is_unchanged, out, err) < 0)
+        runtime_check(core->runtimes, build->runtime, err) < 0 ||
+        find_unchanged(core, actor, build, is_unchanged, &begun, err) < 0)
         return -1;
-    if (*is_unchanged)
+    if (*is_unchanged) {
+        snapshot_info_take(out, &begun);
         return 0;
+    }
     autofree char *runtime =
         runtime_full_name(build->runtime ? build->runtime : core->settings.default_runtime);
     (void)snprintf(made_up, sizeof made_up, "snapshot-%.8s", id_make(id));
@@ -91,9 +95,11 @@ int snapshot_build_begin(struct core *core, const struct actor *actor,
         .created_at = now,
         .updated_at = now,
     };
-    if (store_snapshot_put(core->store, &record, err) < 0)
+    if (store_snapshot_put(core->store, &record, err) < 0 ||
+        store_snapshot_get(core->store, id, &begun, err) < 0)
         return -1;
-    return store_snapshot_get(core->store, id, out, err);
+    snapshot_info_take(out, &begun);
+    return 0;
 }
 
 /* One that is being built: the actor's, or anybody's who knows its secret. */
@@ -103,15 +109,15 @@ static int find_building(struct core *core, const struct actor *actor, const cha
     autosnapshot record = {0};
 
     if (store_snapshot_get(core->store, id, &record, err) < 0)
-        return err->kind == ERROR_NOT_FOUND ? lookup_missing("snapshot", id, err) : -1;
+        return err->kind == ERROR_NOT_FOUND ? error_missing(err, "snapshot", id) : -1;
     bool is_allowed = actor ? actor_sees(actor, &record.owner)
                             : secret && record.upload_secret &&
                                   strlen(secret) == strlen(record.upload_secret) &&
                                   CRYPTO_memcmp(secret, record.upload_secret, strlen(secret)) == 0;
     if (!is_allowed)
-        return lookup_missing("snapshot", id, err);
+        return error_missing(err, "snapshot", id);
     if (record.state == SNAPSHOT_DELETED)
-        return lookup_missing("snapshot", id, err);
+        return error_missing(err, "snapshot", id);
     bool is_late = record.state == SNAPSHOT_FAILED ||
                    (int64_t)clock_wall_ms() - record.created_at >= SNAPSHOT_BUILD_MS;
     if (record.state != SNAPSHOT_BUILDING || is_late) {
@@ -189,8 +195,8 @@ static int unpack(struct workshop *workshop, const char *id, const char *directo
         return error_sys(err, "open the upload");
     if (workshop_files(workshop, &conversation, err) < 0)
         return -1;
-    return file_unpack_here(workshop->core, NULL, conversation, directory, ARCHIVE_TAR_GZIP,
-                            archive, err);
+    return file_unpack_here(workshop->core->sandboxes, NULL, conversation, directory,
+                            ARCHIVE_TAR_GZIP, archive, err);
 }
 
 static int finish(struct workshop *workshop, struct snapshot_record *record, const char *layer,
@@ -239,7 +245,7 @@ static int build(struct workshop *workshop, struct snapshot_record *record,
 }
 
 int snapshot_build_finish(struct core *core, const struct actor *actor, const char *id,
-                          const struct snapshot_content *content, struct snapshot_record *out,
+                          const struct snapshot_content *content, struct snapshot_info *out,
                           struct error *err)
 {
     autoworkshop workshop = {.core = core};

@@ -9,6 +9,7 @@
 #include "core/layer/stack.h"
 
 #include "store/chains.h"
+#include "core/core_impl.h"
 
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -26,9 +27,9 @@ int snapshot_hold(struct core *core, struct snapshot_record *record, struct laye
     if (store_begin(core->store, STORE_FAST, &together, err) < 0)
         return -1;
     if (store_snapshot_get(core->store, record->id, &now, err) < 0)
-        return err->kind == ERROR_NOT_FOUND ? lookup_missing("snapshot", record->id, err) : -1;
+        return err->kind == ERROR_NOT_FOUND ? error_missing(err, "snapshot", record->id) : -1;
     if (now.state != SNAPSHOT_READY)
-        return lookup_missing("snapshot", record->id, err);
+        return error_missing(err, "snapshot", record->id);
     if (layers_use(core, now.layers, hold->user, err) < 0 || store_commit(&together, err) < 0)
         return -1;
     const char *before = record->layers;

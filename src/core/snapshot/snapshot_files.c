@@ -4,6 +4,7 @@
 #include "core/snapshot/listing.h"
 #include "core/snapshot/snapshot_impl.h"
 #include "core/snapshot/digest.h"
+#include "core/core_impl.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -124,17 +125,19 @@ int snapshot_sweep(struct core *core, struct error *err)
     return sweep_directory(core, uploads, SNAPSHOT_BUILDING, err);
 }
 
-int snapshot_files(struct core *core, const struct snapshot_record *record,
-                   struct snapshot_files *out, struct error *err)
+int snapshot_files(struct core *core, const struct snapshot_info *info, struct snapshot_files *out,
+                   struct error *err)
 {
-    if (record->state != SNAPSHOT_READY)
+    const struct snapshot_record record = {.id = info->id, .runtime = info->runtime};
+
+    if (info->state != SNAPSHOT_READY)
         return 0;
-    int known = listings_get(core->listings, record->id, out, err);
+    int known = listings_get(core->listings, info->id, out, err);
     if (known != 0)
         return known < 0 ? -1 : 0;
-    int result = make_list(core, record, out, err);
-    listings_go_on(core->listings, record->id);
+    int result = make_list(core, &record, out, err);
+    listings_go_on(core->listings, info->id);
     if (result < 0 && err->kind != ERROR_NOT_FOUND)
-        return error_wrap(err, "list the files of snapshot '%s'", record->id);
+        return error_wrap(err, "list the files of snapshot '%s'", info->id);
     return result;
 }

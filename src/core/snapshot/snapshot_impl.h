@@ -4,6 +4,7 @@
 #include "core/core_impl.h"
 #include "core/layer/layers.h"
 #include "core/snapshot/snapshot.h"
+#include "core/snapshot/snapshot_info_impl.h"
 
 int snapshot_check_words(const char *name, const char *tag,
                          struct error *err); // either may be NULL

@@ -47,4 +47,4 @@ struct transfer_request {
  */
 int transfer_import(struct core *core, const struct actor *actor,
                     const struct transfer_request *request, int archive_fd,
-                    struct snapshot_record *out, struct error *err);
+                    struct snapshot_info *out, struct error *err);

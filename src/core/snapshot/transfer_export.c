@@ -15,6 +15,7 @@
 #include "core/snapshot/digest.h"
 #include "core/snapshot/transfer.h"
 #include "core/snapshot/transfer_text.h"
+#include "core/core_impl.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -122,7 +123,7 @@ static int describe(struct exporting *exporting, struct buffer *about, struct er
     const struct snapshot_record *record = exporting->record;
     char digest[RUNTIME_DIGEST];
 
-    if (runtime_digest(exporting->core, record->runtime, digest, err) < 0)
+    if (runtime_digest(exporting->core->runtimes, record->runtime, digest, err) < 0)
         return -1;
     const struct {
         const char *name, *value;
@@ -242,7 +243,8 @@ static int export_to(struct exporting *exporting, uint64_t maximum, int fd, stru
     exporting->maximum = maximum;
     buffer_init(&exporting->changes, TRANSFER_ABOUT_MAX);
     buffer_init(&exporting->sums, TRANSFER_SUMS_MAX);
-    if (file_archive_task(exporting->core, ARCHIVE_TAR_ZSTD, maximum, program, &task, err) < 0 ||
+    if (file_archive_task(exporting->core->sandboxes, ARCHIVE_TAR_ZSTD, maximum, program, &task,
+                          err) < 0 ||
         stack_open(exporting->core, record->runtime, record->layers, &exporting->stack, err) < 0 ||
         walk(exporting, add_change, err) < 0 || describe(exporting, &about, err) < 0 ||
         write_all(exporting, &about, &task, fd, err) < 0)
@@ -272,7 +274,7 @@ int transfer_export(struct core *core, const struct actor *actor, const char *id
         snapshot_hold(core, &record, &hold, err) < 0)
         return -1;
     exporting.record = &record;
-    if (file_temporary(core, &archive, err) < 0)
+    if (file_temporary(core->sandboxes, &archive, err) < 0)
         return -1;
     if (export_to(&exporting, maximum, archive, err) < 0)
         return failed(&record, err);

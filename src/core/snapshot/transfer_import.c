@@ -17,6 +17,7 @@
 #include "core/snapshot/workshop.h"
 #include "engine/files.h"
 #include "store/checkpoints.h"
+#include "core/core_impl.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -168,7 +169,7 @@ static int check_runtime(struct importing *importing, bool is_forced, struct err
 
     if (is_forced || !made_on)
         return 0;
-    if (runtime_digest(importing->core, name, digest, err) < 0)
+    if (runtime_digest(importing->core->runtimes, name, digest, err) < 0)
         return -1;
     if (strcmp(digest, made_on) == 0)
         return 0;
@@ -457,14 +458,15 @@ static int begin(struct importing *importing, const struct transfer_request *req
     uint64_t room = 0;
 
     if (measure_room(importing->core, archive_fd, &room, err) < 0 ||
-        file_archive_task(importing->core, ARCHIVE_TAR_ZSTD, room, program, &task, err) < 0 ||
+        file_archive_task(importing->core->sandboxes, ARCHIVE_TAR_ZSTD, room, program, &task, err) <
+            0 ||
         unpacker_open(&task, archive_fd, &importing->unpacker, err) < 0 ||
         read_texts(importing, err) < 0 ||
         snapshot_check_words(transfer_about_get(&importing->about, "name"),
                              transfer_about_get(&importing->about, "tag"), err) < 0)
         return -1;
     const char *runtime = transfer_about_get(&importing->about, "runtime");
-    if (runtime_check(importing->core, runtime, err) < 0)
+    if (runtime_check(importing->core->runtimes, runtime, err) < 0)
         return no_runtime(runtime, err);
     if (workshop_open(&importing->workshop, runtime, room, err) < 0)
         return -1;
@@ -473,7 +475,7 @@ static int begin(struct importing *importing, const struct transfer_request *req
 
 int transfer_import(struct core *core, const struct actor *actor,
                     const struct transfer_request *request, int archive_fd,
-                    struct snapshot_record *out, struct error *err)
+                    struct snapshot_info *out, struct error *err)
 {
     __attribute__((cleanup(importing_clear))) struct importing importing = {
         .core = core, .workshop = {.core = core}};

@@ -4,6 +4,7 @@
 
 #include "core/layer/layers.h"
 #include "engine/files.h"
+#include "core/core_impl.h"
 
 #define FILE_TIMEOUT_MS 60000
 
@@ -16,7 +17,7 @@ int workshop_open(struct workshop *workshop, const char *runtime, uint64_t disk_
         .limits = {(uint64_t)settings->memory_bytes, 0, (uint32_t)settings->max_processes},
         .disk = {.bytes = disk_bytes},
     };
-    return pool_take(workshop->core->pool, &request, &workshop->pooled, err);
+    return pool_take(workshop->core->sandboxes->pool, &request, &workshop->pooled, err);
 }
 
 int workshop_files(struct workshop *workshop, int *conversation, struct error *err)

@@ -17,18 +17,18 @@
 struct feed {
     struct loop *loop;
     struct hub *hub;
-    struct stream *stream; // held; NULL once there is nothing more to do
+    struct stream *stream; // a reference; NULL once there is nothing more to do
     int pipe_fd;
     uint64_t offset;
     struct loop_watch *ready;
-    struct watch *box_events;
-    atomic_bool is_posted; // on_news will run
+    struct watch *watch;
+    atomic_bool is_posted; // on_change will run
 };
 
 /* The end of the work, not of the feed: its owner still has it. */
 static void finish(struct feed *feed)
 {
-    watch_free(take(feed->box_events));
+    watch_free(take(feed->watch));
     loop_watch_free(take(feed->ready));
     closep(&feed->pipe_fd);
     stream_free(take(feed->stream));
@@ -82,7 +82,7 @@ static void on_pipe(void *data, unsigned events)
         advance(feed);
 }
 
-static void on_box_events(void *data)
+static void on_change(void *data)
 {
     struct feed *feed = data;
 
@@ -91,13 +91,13 @@ static void on_box_events(void *data)
         advance(feed);
 }
 
-/* On whatever thread has the news; one post carries any number of them. */
-static void on_tell(void *data)
+/* On whatever thread announces the stream; one post stands for any number of them. */
+static void on_announce(void *data)
 {
     struct feed *feed = data;
 
     if (!atomic_exchange(&feed->is_posted, true))
-        loop_post(feed->loop, on_box_events, feed);
+        loop_post(feed->loop, on_change, feed);
 }
 
 static void start(void *data)
@@ -109,7 +109,7 @@ static void start(void *data)
         finish(feed); // the command's input ends at once
         return;
     }
-    feed->box_events = hub_watch(feed->hub, stream_id(feed->stream), on_tell, feed);
+    feed->watch = hub_watch(feed->hub, stream_id(feed->stream), on_announce, feed);
     advance(feed);
 }
 
@@ -136,7 +136,7 @@ static void on_stop(void *data)
     struct feed *feed = data;
 
     finish(feed);
-    // No news comes any more; what had come is posted before this.
+    // Nothing is announced to it any more; what was, has been posted before this.
     loop_post(feed->loop, on_last, feed);
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The files of streams: <data>/spool/<two letters of the id>/<id>, mode 0600. Only ids as id_make spells them are given.
- * Calls block for the disk. Private to the core; docs/internals/streams.md.
+ * docs/internals/streams.md.
+ * Threads: any but loops; blocks for the disk.
  */
 #pragma once
 #include "base/error.h"

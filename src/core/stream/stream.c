@@ -4,8 +4,8 @@
 
 #include "base/clock.h"
 #include "base/id.h"
-#include "core/core_impl.h"
 #include "core/stream/spool.h"
+#include "core/stream/stream_info_impl.h"
 #include "core/stream/stream_object.h"
 
 #include <fcntl.h>
@@ -30,11 +30,10 @@ static int64_t expiry(struct streams *streams, int64_t now, int64_t ttl_ms)
     return now + (ttl_ms < TTL_MAX_MS ? ttl_ms : TTL_MAX_MS);
 }
 
-int stream_create(struct core *core, const struct actor *actor,
-                  const struct stream_request *request, struct stream_record *out,
-                  struct error *err)
+int stream_create(struct streams *streams, const struct actor *actor,
+                  const struct stream_request *request, struct stream_info *out, struct error *err)
 {
-    struct streams *streams = core->streams;
+    autostream made = {0};
     int64_t now = (int64_t)clock_wall_ms();
     char id[ID_TEXT], path[SPOOL_PATH];
     struct error ignored;
@@ -57,7 +56,10 @@ int stream_create(struct core *core, const struct actor *actor,
         (void)spool_remove_file(streams->spool_fd, id, &ignored); // else swept later
         return -1;
     }
-    return store_stream_get(streams->store, id, out, err);
+    if (store_stream_get(streams->store, id, &made, err) < 0)
+        return -1;
+    stream_info_take(out, &made);
+    return 0;
 }
 
 /* Rows of open streams know nothing of their sizes. */
@@ -76,40 +78,44 @@ static void fill_size(struct streams *streams, struct stream_record *record)
     }
 }
 
-int stream_get(struct core *core, const struct actor *actor, const char *id,
-               struct stream_record *out, struct error *err)
+int stream_get(struct streams *streams, const struct actor *actor, const char *id,
+               struct stream_info *out, struct error *err)
 {
     autostream record = {0};
 
     if (!id_is_valid(id))
         return stream_missing(id, err);
-    if (store_stream_get(core->store, id, &record, err) < 0)
+    if (store_stream_get(streams->store, id, &record, err) < 0)
         return -1;
     if (!actor_sees(actor, &record.owner))
         return stream_missing(id, err);
-    fill_size(core->streams, &record);
-    *out = record;
-    record = (struct stream_record){0};
+    fill_size(streams, &record);
+    stream_info_take(out, &record);
     return 0;
 }
 
-int stream_list(struct core *core, const struct stream_filter *filter, struct stream_list *out,
-                struct error *err)
+int stream_list(struct streams *streams, const struct actor *actor,
+                const struct stream_filter *filter, struct stream_infos *out, struct error *err)
 {
-    if (store_stream_list(core->store, filter, out, err) < 0)
+    struct stream_filter own = *filter;
+    autostreams found = {0};
+
+    own.owner = actor_filter(actor);
+    if (store_stream_list(streams->store, &own, &found, err) < 0)
         return -1;
-    for (size_t i = 0; i < out->count; i++)
-        fill_size(core->streams, &out->rows[i]);
+    for (size_t i = 0; i < found.count; i++)
+        fill_size(streams, &found.rows[i]);
+    stream_infos_take(out, &found);
     return 0;
 }
 
 /* One that the actor may change. */
-static int fetch_own(struct core *core, const struct actor *actor, const char *id,
+static int fetch_own(struct streams *streams, const struct actor *actor, const char *id,
                      struct stream **out, struct error *err)
 {
     autoptr(stream) stream = NULL;
 
-    if (streams_fetch(core->streams, id, &stream, err) < 0)
+    if (streams_fetch(streams, id, &stream, err) < 0)
         return -1;
     if (!actor_sees(actor, &stream->record.owner))
         return stream_missing(id, err);
@@ -117,42 +123,40 @@ static int fetch_own(struct core *core, const struct actor *actor, const char *i
     return 0;
 }
 
-int stream_remove(struct core *core, const struct actor *actor, const char *id, struct error *err)
+int stream_remove(struct streams *streams, const struct actor *actor, const char *id,
+                  struct error *err)
 {
     autoptr(stream) stream = NULL;
 
-    if (fetch_own(core, actor, id, &stream, err) < 0)
+    if (fetch_own(streams, actor, id, &stream, err) < 0)
         return -1;
     return stream_erase(stream, true, err);
 }
 
-int stream_open(struct core *core, const char *id, struct stream **out, struct error *err)
+int stream_open(struct streams *streams, const char *id, struct stream **out, struct error *err)
 {
     autoptr(stream) stream = NULL;
 
-    if (streams_fetch(core->streams, id, &stream, err) < 0)
+    if (streams_fetch(streams, id, &stream, err) < 0)
         return -1;
-    (void)pthread_mutex_lock(&stream->lock);
-    bool is_removed = stream->is_removed;
-    (void)pthread_mutex_unlock(&stream->lock);
-    if (is_removed)
+    if (stream_is_removed(stream))
         return stream_missing(id, err);
     *out = take(stream);
     return 0;
 }
 
-struct stream *stream_open_quick(struct core *core, const char *id)
+struct stream *stream_open_quick(struct streams *streams, const char *id)
 {
-    return streams_find(core->streams, id);
+    return streams_find(streams, id);
 }
 
-static int ended(const char *id, struct error *err)
+static int refuse_complete(const char *id, struct error *err)
 {
     error_set(err, ERROR_GONE, "stream '%s' is complete: nothing can be added to it", id);
     return error_about(err, "stream", "complete");
 }
 
-static int commands(const char *id, struct error *err)
+static int refuse_command(const char *id, struct error *err)
 {
     error_set(err, ERROR_CONFLICT, "stream '%s' is written by a command, which also ends it", id);
     return error_about(err, "stream", "busy");
@@ -167,9 +171,9 @@ static int check_append(const struct stream *stream, size_t length, struct error
     if (stream->is_removed)
         return stream_missing(id, err);
     if (stream_is_commands(stream) && !stream->is_complete)
-        return commands(id, err);
+        return refuse_command(id, err);
     if (stream_is_frozen(stream))
-        return ended(id, err);
+        return refuse_complete(id, err);
     if (limit && (length > limit || stream->size_bytes > limit - length)) {
         error_set(err, ERROR_LIMIT,
                   "stream '%s' would become larger than the %llu bytes a stream may have", id,
@@ -181,15 +185,14 @@ static int check_append(const struct stream *stream, size_t length, struct error
 
 static int begin_append(struct stream *stream, size_t length, uint64_t *offset, struct error *err)
 {
-    (void)pthread_mutex_lock(&stream->lock);
+    autolock(&stream->lock);
     while (stream->is_appending)
-        (void)pthread_cond_wait(&stream->calm, &stream->lock);
-    int result = check_append(stream, length, err);
-    if (result == 0)
-        stream->is_appending = true;
+        (void)lock_condition_wait(&stream->appended, &stream->lock, 0);
     *offset = stream->size_bytes;
-    (void)pthread_mutex_unlock(&stream->lock);
-    return result;
+    if (check_append(stream, length, err) < 0)
+        return -1;
+    stream->is_appending = true;
+    return 0;
 }
 
 static int write_at(struct stream *stream, const char *data, size_t length, uint64_t offset,
@@ -219,86 +222,85 @@ static int end_append(struct stream *stream, size_t length, bool is_written, str
 {
     int result = is_written ? 0 : -1;
 
-    (void)pthread_mutex_lock(&stream->lock);
+    autolock(&stream->lock);
     uint64_t size = stream->size_bytes;
     if (is_written && stream->is_removed)
         result = stream_missing(stream->record.id, err);
     else if (is_written && stream_is_frozen(stream))
-        result = ended(stream->record.id, err);
+        result = refuse_complete(stream->record.id, err);
     else if (is_written)
         stream->size_bytes += length;
     if (result < 0)
         (void)!ftruncate(stream->fd, (off_t)size); // nobody reads that far
     stream->is_appending = false;
-    (void)pthread_cond_broadcast(&stream->calm);
-    (void)pthread_mutex_unlock(&stream->lock);
+    lock_condition_wake(&stream->appended);
     return result;
 }
 
-int stream_append(struct core *core, const struct actor *actor, const char *id, const void *data,
-                  size_t length, struct error *err)
+int stream_append(struct streams *streams, const struct actor *actor, const char *id,
+                  const void *data, size_t length, struct error *err)
 {
     autoptr(stream) stream = NULL;
     uint64_t offset;
 
-    if (fetch_own(core, actor, id, &stream, err) < 0 ||
+    if (fetch_own(streams, actor, id, &stream, err) < 0 ||
         begin_append(stream, length, &offset, err) < 0)
         return -1;
     bool is_written = write_at(stream, data, length, offset, err) == 0;
     if (end_append(stream, length, is_written, err) < 0)
         return -1;
-    hub_announce(core->hub, id);
+    hub_announce(streams->hub, id);
     return 0;
 }
 
 /* Fixes the size, for as long as the end is being recorded. 1: there is nothing to do. */
 static int begin_end(struct stream *stream, struct stream_record *row, struct error *err)
 {
-    int result = 0;
-
-    (void)pthread_mutex_lock(&stream->lock);
-    if (stream->is_removed) {
-        result = stream_missing(stream->record.id, err);
-    } else if (stream->is_complete) {
-        result = 1;
-    } else if (stream_is_commands(stream)) {
-        result = commands(stream->record.id, err);
-    } else {
-        stream_freeze(stream);
-        stream->enders++;
-        *row = stream->record;
-        row->size_bytes = (int64_t)stream->size_bytes;
-    }
-    (void)pthread_mutex_unlock(&stream->lock);
-    return result;
+    autolock(&stream->lock);
+    if (stream->is_removed)
+        return stream_missing(stream->record.id, err);
+    if (stream->is_complete)
+        return 1;
+    if (stream_is_commands(stream))
+        return refuse_command(stream->record.id, err);
+    stream_freeze(stream);
+    stream->enders++;
+    *row = stream->record;
+    row->size_bytes = (int64_t)stream->size_bytes;
+    return 0;
 }
 
-static int put_end(struct core *core, struct stream_record *row, struct error *err)
+static void end_end(struct stream *stream, bool is_recorded)
+{
+    autolock(&stream->lock);
+    stream->is_recorded |= is_recorded;
+    stream->enders--;
+}
+
+static int put_end(struct streams *streams, struct stream_record *row, struct error *err)
 {
     row->state = STREAM_COMPLETE;
     row->completed_at = row->updated_at = (int64_t)clock_wall_ms();
-    if (store_stream_update(core->store, row, STREAM_PART_STATE | STREAM_PART_SIZE,
+    if (store_stream_update(streams->store, row, STREAM_PART_STATE | STREAM_PART_SIZE,
                             stream_in(STREAM_OPEN), err) == 0)
         return 0;
     return err->kind == ERROR_CONFLICT ? 0 : -1; // another was faster
 }
 
-int stream_complete(struct core *core, const struct actor *actor, const char *id, struct error *err)
+int stream_complete(struct streams *streams, const struct actor *actor, const char *id,
+                    struct error *err)
 {
     autoptr(stream) stream = NULL;
     struct stream_record row;
 
-    if (fetch_own(core, actor, id, &stream, err) < 0)
+    if (fetch_own(streams, actor, id, &stream, err) < 0)
         return -1;
     int begun = begin_end(stream, &row, err);
     if (begun != 0)
         return begun < 0 ? -1 : 0;
-    int result = put_end(core, &row, err);
+    int result = put_end(streams, &row, err);
     if (result == 0)
-        stream_finish(stream, false);
-    (void)pthread_mutex_lock(&stream->lock);
-    stream->is_recorded |= result == 0;
-    stream->enders--;
-    (void)pthread_mutex_unlock(&stream->lock);
+        stream_finish(stream);
+    end_end(stream, result == 0);
     return result;
 }

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Streams: append-only bytes with any number of readers. Each is a file in the spool (docs/internals/streams.md) and a
- * row in the store. Output of a command is appended by PID 1 of its box; everything else by stream_append. News of a stream
- * is told through the hub under its id. Calls block for the disk unless they say not; any thread.
+ * row in the store. Output of a command is appended by PID 1 of its box; everything else by stream_append. The hub announces a
+ * stream, by its id, when it has grown or ended.
+ * Threads: workers; blocks for the disk, unless a call says that it does not.
  */
 #pragma once
 #include "core/account/actor.h"
 #include "core/event/hub.h"
-#include "store/streams.h"
+#include "core/stream/stream_info.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
-struct core;
-struct stream; // one that somebody reads or writes; shared, counted
+struct streams; // streams.h
+struct stream;  // one that somebody reads or writes; shared, counted
 
 struct stream_request {
     const char *name;
@@ -24,21 +25,21 @@ struct stream_request {
     int64_t ttl_ms; // 0: as long as such streams are kept
 };
 
-int stream_create(struct core *core, const struct actor *actor,
-                  const struct stream_request *request, struct stream_record *out,
-                  struct error *err);
-int stream_get(struct core *core, const struct actor *actor, const char *id,
-               struct stream_record *out, struct error *err);
+int stream_create(struct streams *streams, const struct actor *actor,
+                  const struct stream_request *request, struct stream_info *out, struct error *err);
+int stream_get(struct streams *streams, const struct actor *actor, const char *id,
+               struct stream_info *out, struct error *err);
 /* Sizes are those of now, but the order by size takes open streams as empty. */
-int stream_list(struct core *core, const struct stream_filter *filter, struct stream_list *out,
-                struct error *err);
+int stream_list(struct streams *streams, const struct actor *actor,
+                const struct stream_filter *filter, struct stream_infos *out, struct error *err);
 /* Ends readers; the file goes. ERROR_CONFLICT, reason "busy", while a command writes to it or reads it. */
-int stream_remove(struct core *core, const struct actor *actor, const char *id, struct error *err);
+int stream_remove(struct streams *streams, const struct actor *actor, const char *id,
+                  struct error *err);
 
 /* Opens for reading. Whoever knows the id may. ERROR_NOT_FOUND, noun "stream". */
-int stream_open(struct core *core, const char *id, struct stream **out, struct error *err);
+int stream_open(struct streams *streams, const char *id, struct stream **out, struct error *err);
 /* The same from memory alone, without blocking; NULL where the store would have to be asked. */
-struct stream *stream_open_quick(struct core *core, const char *id);
+struct stream *stream_open_quick(struct streams *streams, const char *id);
 struct stream *stream_ref(struct stream *stream);
 void stream_free(struct stream *stream); // gives up one reference
 DEFINE_AUTOPTR(stream)
@@ -54,13 +55,13 @@ struct stream_progress {
 void stream_progress(struct stream *stream, struct stream_progress *out);
 
 /*
- * Appends, one caller after the other; readers see all of it or nothing. Whoever appends several times does well to hold the stream
- * (stream_open) meanwhile: then neither store nor directory is asked each time. ERROR_GONE, reason "complete", when the stream has ended (a command that read it is
+ * Appends, one caller after the other; readers see all of it or nothing. Whoever appends several times should hold the stream
+ * (stream_open) meanwhile: it saves looking it up each time. ERROR_GONE, reason "complete", when the stream has ended (a command that read it is
  * done: for the writer that is success). ERROR_LIMIT past the stream's or the disk's limit. ERROR_CONFLICT when a command
  * writes to it.
  */
-int stream_append(struct core *core, const struct actor *actor, const char *id, const void *data,
-                  size_t length, struct error *err);
+int stream_append(struct streams *streams, const struct actor *actor, const char *id,
+                  const void *data, size_t length, struct error *err);
 /* Again is no error. */
-int stream_complete(struct core *core, const struct actor *actor, const char *id,
+int stream_complete(struct streams *streams, const struct actor *actor, const char *id,
                     struct error *err);

@@ -25,8 +25,8 @@ struct stream *stream_new(struct streams *streams, const struct stream_record *r
     stream->entry = (struct id_entry){.id = record->id, .hash = id_hash(record->id)};
     stream->fd = fd;
     atomic_init(&stream->references, 1);
-    (void)pthread_mutex_init(&stream->lock, NULL);
-    (void)pthread_cond_init(&stream->calm, NULL);
+    lock_init(&stream->lock, LOCK_STREAM);
+    lock_condition_init(&stream->appended);
     return stream;
 }
 
@@ -48,8 +48,8 @@ static void destroy(struct stream *stream)
 {
     closep(&stream->fd);
     stream_record_clear(&stream->record);
-    (void)pthread_cond_destroy(&stream->calm);
-    (void)pthread_mutex_destroy(&stream->lock);
+    lock_condition_clear(&stream->appended);
+    lock_clear(&stream->lock);
     free(stream);
 }
 
@@ -57,6 +57,18 @@ struct stream *stream_ref(struct stream *stream)
 {
     (void)atomic_fetch_add_explicit(&stream->references, 1, memory_order_relaxed);
     return stream;
+}
+
+/* Gives up what is perhaps the last reference: if it is, nobody may find the stream in the table any more. */
+static bool drop_last(struct stream *stream)
+{
+    struct stream_shard *shard = shard_of(stream->streams, stream->entry.hash);
+
+    autolock(&shard->lock);
+    bool is_last = atomic_fetch_sub_explicit(&stream->references, 1, memory_order_acq_rel) == 1;
+    if (is_last)
+        unlist(shard, stream);
+    return is_last;
 }
 
 void stream_free(struct stream *stream)
@@ -68,54 +80,45 @@ void stream_free(struct stream *stream)
         if (atomic_compare_exchange_weak_explicit(&stream->references, &count, count - 1,
                                                   memory_order_release, memory_order_relaxed))
             return;
-    // Perhaps the last: then nobody may find it in the table any more.
-    struct stream_shard *shard = shard_of(stream->streams, stream->entry.hash);
-    (void)pthread_mutex_lock(&shard->lock);
-    bool is_last = atomic_fetch_sub_explicit(&stream->references, 1, memory_order_acq_rel) == 1;
-    if (is_last)
-        unlist(shard, stream);
-    (void)pthread_mutex_unlock(&shard->lock);
-    if (is_last)
+    if (drop_last(stream))
         destroy(stream);
 }
 
 int stream_missing(const char *id, struct error *err)
 {
-    error_set(err, ERROR_NOT_FOUND, "there is no stream '%s'", id);
-    return error_about(err, "stream", NULL);
+    return error_missing(err, "stream", id);
 }
 
-struct stream *streams_find(struct streams *streams, const char *id)
+bool stream_is_removed(struct stream *stream)
+{
+    autolock(&stream->lock);
+    return stream->is_removed;
+}
+
+/* A reference, or NULL. */
+static struct stream *find_loaded(struct streams *streams, const char *id)
 {
     uint64_t hash = id_hash(id);
     struct stream_shard *shard = shard_of(streams, hash);
 
-    (void)pthread_mutex_lock(&shard->lock);
+    autolock(&shard->lock);
     struct stream *stream = (struct stream *)id_table_find(&shard->table, id, hash);
-    if (stream && stream->is_loading)
-        stream = NULL;
-    if (stream)
-        stream_ref(stream);
-    (void)pthread_mutex_unlock(&shard->lock);
-    if (!stream)
-        return NULL;
+    return stream && !stream->is_loading ? stream_ref(stream) : NULL;
+}
 
-    (void)pthread_mutex_lock(&stream->lock);
-    bool is_removed = stream->is_removed;
-    (void)pthread_mutex_unlock(&stream->lock);
-    if (!is_removed)
-        return stream;
-    stream_free(stream);
-    return NULL;
+struct stream *streams_find(struct streams *streams, const char *id)
+{
+    autoptr(stream) stream = find_loaded(streams, id);
+
+    return stream && !stream_is_removed(stream) ? take(stream) : NULL;
 }
 
 void streams_add(struct streams *streams, struct stream *stream)
 {
     struct stream_shard *shard = shard_of(streams, stream->entry.hash);
 
-    (void)pthread_mutex_lock(&shard->lock);
+    autolock(&shard->lock);
     list(shard, stream);
-    (void)pthread_mutex_unlock(&shard->lock);
 }
 
 /*
@@ -129,17 +132,14 @@ static struct stream *find_or_claim(struct streams *streams, const char *id, boo
     struct stream *stream;
 
     *is_claimed = false;
-    (void)pthread_mutex_lock(&shard->lock);
+    autolock(&shard->lock);
     while ((stream = (struct stream *)id_table_find(&shard->table, id, hash)) && stream->is_loading)
-        (void)pthread_cond_wait(&shard->loaded, &shard->lock);
-    if (stream) {
-        stream_ref(stream);
-    } else {
-        stream = stream_new(streams, &(struct stream_record){.id = xstrdup(id)}, -1);
-        stream->is_loading = *is_claimed = true;
-        list(shard, stream);
-    }
-    (void)pthread_mutex_unlock(&shard->lock);
+        (void)lock_condition_wait(&shard->loaded, &shard->lock, 0);
+    if (stream)
+        return stream_ref(stream);
+    stream = stream_new(streams, &(struct stream_record){.id = xstrdup(id)}, -1);
+    stream->is_loading = *is_claimed = true;
+    list(shard, stream);
     return stream;
 }
 
@@ -148,12 +148,11 @@ static void end_loading(struct stream *stream, bool is_loaded)
 {
     struct stream_shard *shard = shard_of(stream->streams, stream->entry.hash);
 
-    (void)pthread_mutex_lock(&shard->lock);
+    autolock(&shard->lock);
     stream->is_loading = false;
     if (!is_loaded)
         unlist(shard, stream);
-    (void)pthread_cond_broadcast(&shard->loaded);
-    (void)pthread_mutex_unlock(&shard->lock);
+    lock_condition_wake(&shard->loaded);
 }
 
 static int open_file(struct stream *stream, struct error *err)
@@ -256,19 +255,32 @@ void stream_freeze(struct stream *stream)
 
 void stream_progress(struct stream *stream, struct stream_progress *out)
 {
-    (void)pthread_mutex_lock(&stream->lock);
+    autolock(&stream->lock);
     *out = (struct stream_progress){stream_size(stream), stream->is_complete};
-    (void)pthread_mutex_unlock(&stream->lock);
 }
 
-void stream_finish(struct stream *stream, bool is_removed)
+static void complete(struct stream *stream)
 {
-    (void)pthread_mutex_lock(&stream->lock);
+    autolock(&stream->lock);
     stream_freeze(stream);
     stream->is_complete = true;
-    stream->is_removed |= is_removed;
-    (void)pthread_mutex_unlock(&stream->lock);
+}
+
+void stream_finish(struct stream *stream)
+{
+    complete(stream);
     hub_announce(stream->streams->hub, stream->record.id);
+}
+
+/* False: a command uses it. */
+static bool mark_removed(struct stream *stream, bool has_row)
+{
+    autolock(&stream->lock);
+    if (has_row && stream_is_busy(stream))
+        return false;
+    stream_freeze(stream);
+    stream->is_complete = stream->is_removed = true;
+    return true;
 }
 
 int stream_erase(struct stream *stream, bool has_row, struct error *err)
@@ -276,14 +288,7 @@ int stream_erase(struct stream *stream, bool has_row, struct error *err)
     struct streams *streams = stream->streams;
     const char *id = stream->record.id;
 
-    (void)pthread_mutex_lock(&stream->lock);
-    bool is_busy = has_row && stream_is_busy(stream);
-    if (!is_busy) {
-        stream_freeze(stream);
-        stream->is_complete = stream->is_removed = true;
-    }
-    (void)pthread_mutex_unlock(&stream->lock);
-    if (is_busy) {
+    if (!mark_removed(stream, has_row)) {
         error_set(err, ERROR_CONFLICT, "stream '%s' is used by a command", id);
         return error_about(err, "stream", "busy");
     }

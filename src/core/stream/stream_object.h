@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A stream in memory: the one object that all who read or write it share while anybody holds it, found by its id. What it
- * knows beyond the row is how much of the file readers may see. Private to stream.c and streams.c; docs/internals/streams.md.
+ * knows beyond the row is how much of the file readers may see. Private to the room; docs/internals/streams.md.
+ * Threads: any but loops; streams_find and what needs the lock do not block.
  */
 #pragma once
 #include "base/id_table.h"
+#include "base/lock.h"
 #include "core/stream/streams.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 
 struct stream {
@@ -18,9 +19,9 @@ struct stream {
     bool is_loading; // this and is_listed are guarded by the lock of its shard
     bool is_listed;  // in the table
 
-    pthread_mutex_t lock;        // guards all below; the record's id and owner never change
-    pthread_cond_t calm;         // nobody appends any more
-    struct stream_record record; // as in the store, but for state and size; texts are ours
+    struct lock lock;               // guards all below; the record's id and owner never change
+    struct lock_condition appended; // nobody is appending now
+    struct stream_record record;    // as in the store, but for state and size; texts are ours
     uint64_t
         size_bytes; // what readers see, unless a command writes: then the file's size counts until it is frozen
     bool is_appending;
@@ -32,21 +33,21 @@ struct stream {
 };
 
 #define STREAM_SHARDS 16
-#define STREAM_LINGERING 64
-#define STREAM_STASH 64
+#define STREAM_SPARES 64
+#define STREAM_RECENT 64
 
-/* Streams made ahead, file and all, so that starting a command makes none. They are in the table like others: known to no reader, but
- * to the sweep. */
-struct stream_stash {
-    pthread_mutex_t lock; // guards both
+/* Streams made ahead with their files, so that starting a command makes none. They are in the table like others, so that the sweep
+ * leaves them alone; no reader knows their ids. */
+struct stream_spares {
+    struct lock lock; // guards the rest
     unsigned count;
-    struct stream *streams[STREAM_STASH];
+    struct stream *streams[STREAM_SPARES];
 };
 
 /* Small streams of commands that have just ended: whoever waited for the end reads them next. */
-struct stream_lingering {
-    pthread_mutex_t lock; // guards the rest
-    struct stream *streams[STREAM_LINGERING];
+struct stream_recent {
+    struct lock lock; // guards the rest
+    struct stream *streams[STREAM_RECENT];
     unsigned next;
 };
 
@@ -58,11 +59,11 @@ struct streams {
     int64_t keep_ms;
     int64_t opened_at;
     atomic_uint sweep_place;
-    struct stream_stash stash;
-    struct stream_lingering lingering;
+    struct stream_spares spares;
+    struct stream_recent recent;
     struct stream_shard {
-        pthread_mutex_t lock;  // guards the table
-        pthread_cond_t loaded; // one that was loading is there, or is not to be had
+        struct lock lock;             // guards the table
+        struct lock_condition loaded; // the loading of one has ended, well or not
         struct id_table table;
     } shards[STREAM_SHARDS];
 };
@@ -80,10 +81,12 @@ int streams_fetch(struct streams *streams, const char *id, struct stream **out, 
 /* Puts a new one into the table. */
 void streams_add(struct streams *streams, struct stream *stream);
 
-/* ERROR_NOT_FOUND, in the words of the store. */
+/* "there is no stream 'x'": ERROR_NOT_FOUND, noun "stream"; -1. */
 int stream_missing(const char *id, struct error *err);
 
-/* The rest with the stream's lock held. */
+bool stream_is_removed(struct stream *stream);
+
+/* These with the stream's lock held. */
 bool stream_is_frozen(const struct stream *stream);   // its size will not change any more
 bool stream_is_commands(const struct stream *stream); // a command writes to it
 bool stream_is_busy(const struct stream *stream);     // a command writes to it or reads it
@@ -91,8 +94,8 @@ uint64_t stream_size(const struct stream *stream);
 void stream_freeze(
     struct stream *stream); // keeps the size; the caller sets one of the reasons for being frozen
 
-/* No more comes; tells the hub. Without the lock. */
-void stream_finish(struct stream *stream, bool is_removed);
+/* No more comes; the hub announces it. Without the lock. */
+void stream_finish(struct stream *stream);
 
 /* Marks as removed, removes the file, then the row (unless it never had one). ERROR_CONFLICT, reason "busy". */
 int stream_erase(struct stream *stream, bool has_row, struct error *err);

@@ -12,8 +12,8 @@
 #include <string.h>
 #include <time.h>
 
-#define LINGERING_BYTES (64u << 10) // one that is removed meanwhile keeps its place on the disk
-#define ORPHAN_MS (60 * 60 * 1000)  // longer than any launch takes
+#define RECENT_BYTES (64u << 10)   // one that is removed meanwhile keeps its place on the disk
+#define ORPHAN_MS (60 * 60 * 1000) // longer than any launch takes
 
 static const char *const names[] = {
     [STREAM_STDIN] = "stdin",       [STREAM_STDOUT] = "stdout", [STREAM_STDERR] = "stderr",
@@ -29,7 +29,7 @@ static int64_t file_clock_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-int streams_open(struct store *store, struct hub *hub, const struct core_settings *settings,
+int streams_open(struct store *store, struct hub *hub, const struct streams_settings *settings,
                  struct streams **out, struct error *err)
 {
     int spool_fd = -1;
@@ -40,14 +40,14 @@ int streams_open(struct store *store, struct hub *hub, const struct core_setting
     streams->store = store;
     streams->hub = hub;
     streams->spool_fd = spool_fd;
-    streams->limit_bytes = (uint64_t)settings->stream_limit_bytes;
+    streams->limit_bytes = settings->limit_bytes;
     streams->keep_ms = settings->keep_ms;
     streams->opened_at = file_clock_ms();
-    (void)pthread_mutex_init(&streams->stash.lock, NULL);
-    (void)pthread_mutex_init(&streams->lingering.lock, NULL);
+    lock_init(&streams->spares.lock, LOCK_STREAM_SPARES);
+    lock_init(&streams->recent.lock, LOCK_STREAM_RECENT);
     for (size_t i = 0; i < STREAM_SHARDS; i++) {
-        (void)pthread_mutex_init(&streams->shards[i].lock, NULL);
-        (void)pthread_cond_init(&streams->shards[i].loaded, NULL);
+        lock_init(&streams->shards[i].lock, LOCK_STREAM_TABLE);
+        lock_condition_init(&streams->shards[i].loaded);
     }
     *out = streams;
     return 0;
@@ -58,11 +58,13 @@ static char *copy(const char *text)
     return text ? xstrdup(text) : NULL;
 }
 
-/* All texts of the record are its own; it has its id. */
-static void describe(struct stream_record *record, const struct stream_place *place)
+/* Its record, all texts of which are its own; it has its id. */
+static void describe(struct stream *stream, const struct stream_place *place)
 {
+    struct stream_record *record = &stream->record;
     char path[SPOOL_PATH];
 
+    autolock(&stream->lock);
     record->sandbox_id = copy(place->sandbox_id);
     record->execution_id = copy(place->execution_id);
     record->owner.organisation = copy(place->owner.organisation);
@@ -89,52 +91,54 @@ static int make(struct streams *streams, struct stream **out, struct error *err)
     return 0;
 }
 
-static struct stream *unstash(struct streams *streams)
+static struct stream *take_spare(struct streams *streams)
 {
-    struct stream_stash *stash = &streams->stash;
+    struct stream_spares *spares = &streams->spares;
 
-    (void)pthread_mutex_lock(&stash->lock);
-    struct stream *stream = stash->count ? stash->streams[--stash->count] : NULL;
-    (void)pthread_mutex_unlock(&stash->lock);
-    return stream;
+    autolock(&spares->lock);
+    return spares->count ? spares->streams[--spares->count] : NULL;
 }
 
-static unsigned stashed(struct streams *streams)
+static unsigned count_spares(struct streams *streams)
 {
-    (void)pthread_mutex_lock(&streams->stash.lock);
-    unsigned count = streams->stash.count;
-    (void)pthread_mutex_unlock(&streams->stash.lock);
-    return count;
+    autolock(&streams->spares.lock);
+    return streams->spares.count;
 }
 
-static bool stash_one(struct streams *streams)
+static bool put_spare(struct streams *streams, struct stream *stream)
 {
-    struct stream_stash *stash = &streams->stash;
+    struct stream_spares *spares = &streams->spares;
+
+    autolock(&spares->lock);
+    if (spares->count == STREAM_SPARES)
+        return false;
+    spares->streams[spares->count++] = stream;
+    return true;
+}
+
+static bool make_spare(struct streams *streams)
+{
     struct error ignored;
     struct stream *stream = NULL;
 
     if (make(streams, &stream, &ignored) < 0)
         return false; // whoever needs one says why
-    (void)pthread_mutex_lock(&stash->lock);
-    bool has_room = stash->count < STREAM_STASH;
-    if (has_room)
-        stash->streams[stash->count++] = stream;
-    (void)pthread_mutex_unlock(&stash->lock);
-    if (!has_room) // another thread was filling it too
-        streams_discard(streams, stream);
-    return has_room;
+    if (put_spare(streams, stream))
+        return true;
+    streams_discard(streams, stream); // another thread was making some too
+    return false;
 }
 
-bool streams_wants_stash(struct streams *streams)
+bool streams_needs_spares(struct streams *streams)
 {
-    return stashed(streams) < STREAM_STASH / 2;
+    return count_spares(streams) < STREAM_SPARES / 2;
 }
 
-bool streams_stash(struct streams *streams)
+bool streams_make_spares(struct streams *streams)
 {
     bool has_made = false;
 
-    for (unsigned i = stashed(streams); i < STREAM_STASH && stash_one(streams); i++)
+    for (unsigned i = count_spares(streams); i < STREAM_SPARES && make_spare(streams); i++)
         has_made = true;
     return has_made;
 }
@@ -142,13 +146,11 @@ bool streams_stash(struct streams *streams)
 int streams_prepare(struct streams *streams, const struct stream_place *place, struct stream **out,
                     struct error *err)
 {
-    struct stream *stream = unstash(streams);
+    struct stream *stream = take_spare(streams);
 
     if (!stream && make(streams, &stream, err) < 0)
         return -1;
-    (void)pthread_mutex_lock(&stream->lock);
-    describe(&stream->record, place);
-    (void)pthread_mutex_unlock(&stream->lock);
+    describe(stream, place);
     *out = stream;
     return 0;
 }
@@ -171,16 +173,16 @@ void streams_free(struct streams *streams)
 {
     if (!streams)
         return;
-    for (struct stream *stream; (stream = unstash(streams));)
+    for (struct stream *stream; (stream = take_spare(streams));)
         streams_discard(streams, stream);
-    (void)pthread_mutex_destroy(&streams->stash.lock);
-    for (unsigned i = 0; i < STREAM_LINGERING; i++)
-        stream_free(streams->lingering.streams[i]);
-    (void)pthread_mutex_destroy(&streams->lingering.lock);
+    lock_clear(&streams->spares.lock);
+    for (unsigned i = 0; i < STREAM_RECENT; i++)
+        stream_free(streams->recent.streams[i]);
+    lock_clear(&streams->recent.lock);
     for (size_t i = 0; i < STREAM_SHARDS; i++) {
         id_table_clear(&streams->shards[i].table);
-        (void)pthread_cond_destroy(&streams->shards[i].loaded);
-        (void)pthread_mutex_destroy(&streams->shards[i].lock);
+        lock_condition_clear(&streams->shards[i].loaded);
+        lock_clear(&streams->shards[i].lock);
     }
     (void)close(streams->spool_fd);
     free(streams);
@@ -225,6 +227,17 @@ static void give_to_user(struct stream *stream)
     (void)fcntl(stream->fd, F_SETFL, 0);
 }
 
+/* Whether a command had it; *row is how it is now. */
+static bool return_to_user(struct stream *stream, struct stream_record *row)
+{
+    autolock(&stream->lock);
+    bool is_open = stream_is_busy(stream);
+    if (is_open)
+        give_to_user(stream);
+    *row = stream->record;
+    return is_open;
+}
+
 static bool is_same(const char *a, const char *b)
 {
     return a && b && strcmp(a, b) == 0;
@@ -243,7 +256,7 @@ static enum taking take_object(struct stream *stream, const struct stream_place 
 {
     enum taking result = TAKING_NEW;
 
-    (void)pthread_mutex_lock(&stream->lock);
+    autolock(&stream->lock);
     const char *fault = fault_of(stream, place->kind);
     if (place->kind != STREAM_STDIN && stream_is_commands(stream) && !stream_is_frozen(stream) &&
         is_same(stream->record.execution_id, place->execution_id))
@@ -255,8 +268,13 @@ static enum taking take_object(struct stream *stream, const struct stream_place 
     else
         give_to(stream, place);
     *row = stream->record;
-    (void)pthread_mutex_unlock(&stream->lock);
     return result;
+}
+
+static void untake_object(struct stream *stream)
+{
+    autolock(&stream->lock);
+    give_to_user(stream);
 }
 
 static int put_place(struct streams *streams, struct stream_record row, struct error *err)
@@ -273,10 +291,7 @@ static int fetch_for(struct streams *streams, const struct actor *actor, const c
 
     if (streams_fetch(streams, id, &stream, err) < 0)
         return err->kind == ERROR_NOT_FOUND ? unfit(id, "does not exist", err) : -1;
-    (void)pthread_mutex_lock(&stream->lock);
-    bool is_removed = stream->is_removed;
-    (void)pthread_mutex_unlock(&stream->lock);
-    if (is_removed || !actor_sees(actor, &stream->record.owner))
+    if (stream_is_removed(stream) || !actor_sees(actor, &stream->record.owner))
         return unfit(id, "does not exist", err);
     *out = take(stream);
     return 0;
@@ -294,9 +309,7 @@ int streams_take(struct streams *streams, const struct actor *actor, const char 
     if (taking == TAKING_FAILED)
         return -1;
     if (taking == TAKING_NEW && put_place(streams, row, err) < 0) {
-        (void)pthread_mutex_lock(&stream->lock);
-        give_to_user(stream);
-        (void)pthread_mutex_unlock(&stream->lock);
+        untake_object(stream);
         if (place->kind != STREAM_STDIN || !is_over(err))
             return -1;
     }
@@ -306,15 +319,10 @@ int streams_take(struct streams *streams, const struct actor *actor, const char 
 
 void streams_give_back(struct streams *streams, struct stream *stream)
 {
+    struct stream_record row;
     struct error ignored;
 
-    (void)pthread_mutex_lock(&stream->lock);
-    bool is_open = stream_is_busy(stream);
-    if (is_open)
-        give_to_user(stream);
-    struct stream_record row = stream->record;
-    (void)pthread_mutex_unlock(&stream->lock);
-    if (is_open)
+    if (return_to_user(stream, &row))
         (void)put_place(streams, row, &ignored); // not written, it is unusable until it expires
     stream_free(stream);
 }
@@ -334,12 +342,15 @@ static void describe_end(struct stream *stream, bool is_truncated, int64_t now,
         row->expires_at = expires_at;
 }
 
-static bool is_removed(struct stream *stream)
+/* Fixes the size. Whether the row says already that it is complete. */
+static bool begin_end(struct stream *stream, bool is_truncated, int64_t now,
+                      struct stream_record *row)
 {
-    (void)pthread_mutex_lock(&stream->lock);
-    bool is_so = stream->is_removed;
-    (void)pthread_mutex_unlock(&stream->lock);
-    return is_so;
+    autolock(&stream->lock);
+    stream_freeze(stream);
+    stream->is_ending = true;
+    describe_end(stream, is_truncated, now, row);
+    return stream->is_recorded;
 }
 
 int streams_put_end(struct streams *streams, struct stream *stream, bool is_truncated, int64_t now,
@@ -348,40 +359,37 @@ int streams_put_end(struct streams *streams, struct stream *stream, bool is_trun
     unsigned parts = STREAM_PART_STATE | STREAM_PART_SIZE | STREAM_PART_EXPIRY;
     struct stream_record row;
 
-    (void)pthread_mutex_lock(&stream->lock);
-    bool is_recorded = stream->is_recorded;
-    stream_freeze(stream);
-    stream->is_ending = true;
-    describe_end(stream, is_truncated, now, &row);
-    (void)pthread_mutex_unlock(&stream->lock);
-    if (is_recorded ||
+    if (begin_end(stream, is_truncated, now, &row) ||
         store_stream_update(streams->store, &row, parts, stream_in(STREAM_OPEN), err) == 0)
         return 0;
-    return is_over(err) || is_removed(stream) ? 0 : -1; // its user was faster
+    return is_over(err) || stream_is_removed(stream) ? 0 : -1; // its user was faster
 }
 
 void streams_end(struct streams *streams, struct stream *stream)
 {
-    stream_finish(stream, false);
+    stream_finish(stream);
 }
 
-void streams_let_linger(struct streams *streams, struct stream *stream)
+static bool is_small(struct stream *stream)
 {
-    struct stream_lingering *lingering = &streams->lingering;
+    autolock(&stream->lock);
+    return stream->size_bytes <= RECENT_BYTES && !stream->is_removed;
+}
 
-    if (!stream)
-        return;
-    (void)pthread_mutex_lock(&stream->lock);
-    bool is_small = stream->size_bytes <= LINGERING_BYTES && !stream->is_removed;
-    (void)pthread_mutex_unlock(&stream->lock);
-    if (is_small) {
-        (void)pthread_mutex_lock(&lingering->lock);
-        unsigned place = lingering->next++ % STREAM_LINGERING;
-        struct stream *before = lingering->streams[place];
-        lingering->streams[place] = stream;
-        stream = before;
-        (void)pthread_mutex_unlock(&lingering->lock);
-    }
+/* In the place of the oldest one, which is returned. */
+static struct stream *put_recent(struct stream_recent *recent, struct stream *stream)
+{
+    autolock(&recent->lock);
+    unsigned place = recent->next++ % STREAM_RECENT;
+    struct stream *oldest = recent->streams[place];
+    recent->streams[place] = stream;
+    return oldest;
+}
+
+void streams_keep_recent(struct streams *streams, struct stream *stream)
+{
+    if (stream && is_small(stream))
+        stream = put_recent(&streams->recent, stream);
     stream_free(stream);
 }
 

@@ -1,16 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the rest of the core does with streams: gives them to commands and ends them. Private to the core; stream.h is for callers.
- * A stream is in memory, with its file open, while somebody holds it: a command's is held until it has ended. Any thread. Full
- * disks and RLIMIT_FSIZE are errors, as long as the program ignores SIGXFSZ.
+ * What the rest of the core does with streams: gives them to commands and ends them; stream.h is for callers. A stream is in memory,
+ * with its file open, while somebody holds a reference: a command's is held until it has ended. A full disk and RLIMIT_FSIZE are
+ * errors, as long as the program ignores SIGXFSZ. docs/internals/streams.md.
+ * Threads: any but loops, unless a call says that it does not block.
  */
 #pragma once
-#include "core/core.h"
 #include "core/stream/stream.h"
+#include "store/streams.h"
 
-struct streams;
+struct streams_settings {
+    const char *data_dir;
+    uint64_t limit_bytes; // of a user's own stream
+    int64_t keep_ms;      // how long streams are kept that ask for nothing else
+};
 
-int streams_open(struct store *store, struct hub *hub, const struct core_settings *settings,
+/* Store and hub must outlive it. */
+int streams_open(struct store *store, struct hub *hub, const struct streams_settings *settings,
                  struct streams **out, struct error *err);
 void streams_free(struct streams *streams); // all streams must be given up
 DEFINE_AUTOPTR(streams)
@@ -29,9 +35,9 @@ struct stream_place {
  */
 int streams_prepare(struct streams *streams, const struct stream_place *place, struct stream **out,
                     struct error *err);
-/* Makes files ahead for streams_prepare, until enough wait. False: there was nothing to do. */
-bool streams_stash(struct streams *streams);
-bool streams_wants_stash(struct streams *streams); // does not block
+/* Makes spare files for streams_prepare, until there are enough. False: there were. */
+bool streams_make_spares(struct streams *streams);
+bool streams_needs_spares(struct streams *streams); // does not block
 /* Writes its row, in the caller's transaction. */
 int streams_put(struct streams *streams, struct stream *stream, struct error *err);
 /* It was never put: readers end, the file goes. Takes the reference. */
@@ -45,7 +51,7 @@ void streams_discard(struct streams *streams, struct stream *stream);
  */
 int streams_take(struct streams *streams, const struct actor *actor, const char *id,
                  const struct stream_place *place, struct stream **out, struct error *err);
-/* The command did not come to be, whether the transaction was committed or not: the stream is the user's again. Takes the
+/* The command was not started, whether the transaction was committed or not: the stream is the user's again. Takes the
  * reference. */
 void streams_give_back(struct streams *streams, struct stream *stream);
 
@@ -61,10 +67,10 @@ int streams_put_end(struct streams *streams, struct stream *stream, bool is_trun
                     struct error *err);
 void streams_end(struct streams *streams, struct stream *stream);
 /*
- * Gives up a stream made for a command that has ended and is recorded. If it is small it stays in memory a while: who waited for the end
- * reads it next. Takes the reference; NULL is fine.
+ * Gives up a stream made for a command that has ended and is recorded. A small one stays in memory for a while: whoever waited for the
+ * end reads it next. Takes the reference; NULL is fine.
  */
-void streams_let_linger(struct streams *streams, struct stream *stream);
+void streams_keep_recent(struct streams *streams, struct stream *stream);
 /* It may have grown: tells the hub. Does not block. */
 void streams_announce(struct streams *streams, struct stream *stream);
 

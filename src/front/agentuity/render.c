@@ -158,7 +158,7 @@ struct sandbox_entry {
 static void write_origin(struct json_writer *json, const void *member)
 {
     const struct sandbox_view *view = *(const struct sandbox_view *const *)member;
-    struct snapshot_record unknown = {.id = view->info->snapshot};
+    struct snapshot_info unknown = {.id = view->info->snapshot};
     struct snapshot_view bare = {.info = &unknown};
 
     render_origin(json, view->snapshot ? view->snapshot : &bare);
@@ -266,12 +266,12 @@ static void fill_resources(struct resources *out, const struct sandbox_info *inf
     out->disk = size_of(disk, is_told ? info->limits.disk_bytes : 0, out->room[2]);
 }
 
-static struct named organisation_of(const struct organisation_record *info, const char *name)
+static struct named organisation_of(const struct organisation_info *info, const char *name)
 {
     return (struct named){info->id, name ? name : info->name};
 }
 
-void render_organisation(struct json_writer *json, const struct organisation_record *info,
+void render_organisation(struct json_writer *json, const struct organisation_info *info,
                          const char *name)
 {
     struct named organisation = organisation_of(info, name);

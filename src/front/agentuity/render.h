@@ -5,6 +5,7 @@
 #include "core/snapshot/checkpoint.h"
 #include "core/snapshot/difference.h"
 #include "core/event/event.h"
+#include "core/event/event_info.h"
 #include "core/sandbox/sandbox.h"
 #include "core/snapshot/snapshot.h"
 #include "data/json_writer.h"
@@ -25,10 +26,10 @@ int64_t render_exit_code(enum sandbox_mode mode, enum sandbox_state state, int64
 
 /* A snapshot, and whose it is. */
 struct snapshot_view {
-    const struct snapshot_record *info;
-    const struct organisation_record *organisation; // its owner; or NULL
-    const char *organisation_name;                  // instead of the record's; or NULL
-    const struct snapshot_files *files;             // NULL: not told
+    const struct snapshot_info *info;
+    const struct organisation_info *organisation; // its owner; or NULL
+    const char *organisation_name;                // instead of the record's; or NULL
+    const struct snapshot_files *files;           // NULL: not told
     bool is_own; // of who asks: what only its organisation may know is told
 };
 void render_snapshot(struct json_writer *json, const struct snapshot_view *view);
@@ -41,7 +42,7 @@ struct sandbox_view {
     const struct sandbox_info *info;
     const struct snapshot_view *snapshot; // what it was made from; NULL: not known, or a runtime
     const struct execution_info *first;   // its first execution; NULL: none
-    const struct organisation_record *organisation;
+    const struct organisation_info *organisation;
     const char *organisation_name; // instead of the record's; or NULL
     const char *region;
     const char *base_url;
@@ -49,7 +50,7 @@ struct sandbox_view {
 void render_sandbox_entry(struct json_writer *json, const struct sandbox_view *view); // of a list
 void render_sandbox(struct json_writer *json, const struct sandbox_view *view);
 
-void render_organisation(struct json_writer *json, const struct organisation_record *info,
+void render_organisation(struct json_writer *json, const struct organisation_info *info,
                          const char *name);
 
 /* Where the outputs of a command can be read: stdoutStreamUrl, stderrStreamUrl. Members, not an object. */
@@ -65,7 +66,7 @@ void render_job(struct json_writer *json, const struct execution_info *info, con
 /* What the answer to pausing says. Members, not an object. */
 void render_paused(struct json_writer *json, const struct sandbox_info *info);
 
-void render_checkpoint(struct json_writer *json, const struct checkpoint_record *info);
+void render_checkpoint(struct json_writer *json, const struct checkpoint_info *info);
 
 /* Between two moments, as the client named them. */
 void render_difference(struct json_writer *json, const char *from, const char *to,
@@ -74,7 +75,7 @@ void render_difference(struct json_writer *json, const char *from, const char *t
 /* {"id":"user_…"}: the key that something was made with. */
 void render_user(struct json_writer *json, const char *key_id);
 
-void render_event(struct json_writer *json, const struct event_record *info);
+void render_event(struct json_writer *json, const struct event_info *info);
 
 /* MiB × ms as bytes × seconds. */
 int64_t render_byte_seconds(int64_t mib_ms);

@@ -32,7 +32,7 @@ static const char *job_status(const struct execution_info *info)
 }
 
 /* What stands for a code where the command never gave one: clients take a missing one for 0. */
-static int64_t code_of(const struct execution_info *info)
+static int64_t exit_code_of(const struct execution_info *info)
 {
     if (info->exit_code >= 0)
         return info->exit_code;
@@ -100,7 +100,7 @@ static struct outcome outcome_of(const struct execution_info *info, const char *
     return (struct outcome){
         .command = info->command.argv,
         .is_over = execution_info_is_over(info),
-        .exit_code = code_of(info),
+        .exit_code = exit_code_of(info),
         .started_at = info->started_at,
         .ended_at = info->ended_at,
         .error = info->error,

@@ -10,7 +10,7 @@
 #define LETTERS_AND_DIGITS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 
 /* What an organisation is called in references: its name, where that can be a part of one. */
-static const char *slug_of(const struct organisation_record *organisation)
+static const char *slug_of(const struct organisation_info *organisation)
 {
     const char *name = organisation->name;
 
@@ -26,7 +26,7 @@ static void add_piece(struct json_writer *json, const char *text)
 /* "name:tag", and "@organisation/name:tag" of a public one: under which it can be asked for. */
 static void write_full_name(struct json_writer *json, const struct snapshot_view *view)
 {
-    const struct snapshot_record *info = view->info;
+    const struct snapshot_info *info = view->info;
 
     if (!info->name)
         return;
@@ -60,13 +60,13 @@ static void write_organisation(struct json_writer *json, const struct snapshot_v
     json_map_end(json);
 }
 
-static void write_user(struct json_writer *json, const struct snapshot_record *info)
+static void write_user(struct json_writer *json, const struct snapshot_info *info)
 {
     json_key(json, "user");
     render_user(json, info->key_id);
 }
 
-static void write_runtime(struct json_writer *json, const char *name)
+static void write_snapshot_runtime(struct json_writer *json, const char *name)
 {
     char id[24];
 
@@ -93,8 +93,8 @@ static void write_file(struct json_writer *json, const struct snapshot_file *fil
     json_map_end(json);
 }
 
-static void write_files(struct json_writer *json, const struct snapshot_files *files,
-                        size_t maximum)
+static void write_snapshot_files(struct json_writer *json, const struct snapshot_files *files,
+                                 size_t maximum)
 {
     size_t taken = 0, i = 0;
 
@@ -115,9 +115,9 @@ static int64_t counted(int64_t number)
     return number > 0 ? number : 0;
 }
 
-static void write_names(struct json_writer *json, const struct snapshot_view *view)
+static void write_snapshot_names(struct json_writer *json, const struct snapshot_view *view)
 {
-    const struct snapshot_record *info = view->info;
+    const struct snapshot_info *info = view->info;
 
     member_text(json, "name", info->name ? info->name : "");
     member_text(json, "tag", info->tag);
@@ -135,15 +135,15 @@ static void write_names(struct json_writer *json, const struct snapshot_view *vi
 
 void render_snapshot(struct json_writer *json, const struct snapshot_view *view)
 {
-    const struct snapshot_record *info = view->info;
+    const struct snapshot_info *info = view->info;
 
     json_map_begin(json);
     member_id(json, "snapshotId", SNAPSHOT_PREFIX, info->id);
-    write_names(json, view);
+    write_snapshot_names(json, view);
     member_text(json, "description", info->description);
     member_integer(json, "sizeBytes", counted(info->size_bytes));
     member_integer(json, "fileCount", counted(info->file_count));
-    write_runtime(json, info->runtime);
+    write_snapshot_runtime(json, info->runtime);
     if (view->is_own)
         member_id(json, "sandboxId", SANDBOX_PREFIX, info->sandbox_id);
     if (info->is_public && view->organisation) {
@@ -153,7 +153,7 @@ void render_snapshot(struct json_writer *json, const struct snapshot_view *view)
     member_text_map(json, "userMetadata", info->metadata);
     member_text_map(json, "git", info->git);
     if (view->files)
-        write_files(json, view->files, view->is_own ? FILES_BYTES : PUBLIC_FILES_BYTES);
+        write_snapshot_files(json, view->files, view->is_own ? FILES_BYTES : PUBLIC_FILES_BYTES);
     json_map_end(json);
 }
 
@@ -161,7 +161,7 @@ void render_ancestor(struct json_writer *json, const struct snapshot_view *view)
 {
     json_map_begin(json);
     member_id(json, "snapshotId", SNAPSHOT_PREFIX, view->info->id);
-    write_names(json, view);
+    write_snapshot_names(json, view);
     if (view->info->state == SNAPSHOT_DELETED)
         member_bool(json, "deleted", true);
     json_map_end(json);
@@ -169,7 +169,7 @@ void render_ancestor(struct json_writer *json, const struct snapshot_view *view)
 
 void render_origin(struct json_writer *json, const struct snapshot_view *view)
 {
-    const struct snapshot_record *info = view->info;
+    const struct snapshot_info *info = view->info;
     bool is_public = info->is_public && view->organisation;
 
     json_map_begin(json);
@@ -200,7 +200,7 @@ const struct answer_field render_checkpoint_fields[] = {
     {0},
 };
 
-void render_checkpoint(struct json_writer *json, const struct checkpoint_record *info)
+void render_checkpoint(struct json_writer *json, const struct checkpoint_info *info)
 {
     struct checkpoint_answer answer = {
         .id = info->id,

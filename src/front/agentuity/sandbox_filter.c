@@ -78,5 +78,5 @@ int sandbox_filter_list(struct call *call, struct sandbox_infos *out, struct err
     filter.owner.project = query_text(call->query, "projectId");
     if (page_read(call->query, &filter.page, err) < 0)
         return -1;
-    return filter.states ? sandbox_list(call->core, &call->actor, &filter, out, err) : 0;
+    return filter.states ? sandbox_list(call->core->sandboxes, &call->actor, &filter, out, err) : 0;
 }

@@ -79,7 +79,8 @@ static void on_over(void *data)
 static int on_bytes(void *data, const void *bytes, size_t length, struct error *err)
 {
     struct put *put = data;
-    return stream_append(put->waiting.core, &put->waiting.actor, put->id, bytes, length, err);
+    return stream_append(put->waiting.core->streams, &put->waiting.actor, put->id, bytes, length,
+                         err);
 }
 
 static bool is_complete(const struct error *err)
@@ -92,7 +93,8 @@ static void on_end(void *data, const struct error *failure)
     struct put *put = data;
     struct error err = {0};
 
-    if (!failure && stream_complete(put->waiting.core, &put->waiting.actor, put->id, &err) < 0)
+    if (!failure &&
+        stream_complete(put->waiting.core->streams, &put->waiting.actor, put->id, &err) < 0)
         failure = &err;
     if (!failure || is_complete(failure))
         succeed(put);
@@ -107,10 +109,10 @@ static const struct drain_sink sink = {.on_bytes = on_bytes, .on_end = on_end};
 static int check(struct call *call, const char *id, struct stream *stream, bool *is_done,
                  struct error *err)
 {
-    autostream info = {0};
+    autoclear(stream_info) info = {0};
     struct stream_progress progress;
 
-    if (stream_get(call->core, &call->actor, id, &info, err) < 0)
+    if (stream_get(call->core->streams, &call->actor, id, &info, err) < 0)
         return -1;
     stream_progress(stream, &progress);
     *is_done = progress.is_complete && info.kind == STREAM_STDIN;
@@ -135,14 +137,15 @@ int stream_put(struct call *call, struct error *err)
     bool is_done = false;
     autoptr(put) put = xnew(struct put);
 
-    if (stream_id_of(call, &id, err) < 0 || stream_open(call->core, id, &put->stream, err) < 0 ||
+    if (stream_id_of(call, &id, err) < 0 ||
+        stream_open(call->core->streams, id, &put->stream, err) < 0 ||
         check(call, id, put->stream, &is_done, err) < 0)
         return -1;
     if (is_done)
         return envelope_bare(call);
     waiting_call_init(&put->waiting, call);
     (void)snprintf(put->id, sizeof put->id, "%s", id);
-    put->watch = hub_watch(core_hub(call->core), id, on_hub, put);
+    put->watch = hub_watch(call->core->hub, id, on_hub, put);
     on_hub(put); // it may have become complete before it was watched
     struct drain_request request = {
         .loop = put->waiting.loop,

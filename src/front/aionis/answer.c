@@ -185,7 +185,7 @@ static bool fits(const char *wanted, const char *is)
     return !wanted || (is && strcmp(wanted, is) == 0);
 }
 
-static const char *code_of(const struct error *err)
+static const char *error_code_of(const struct error *err)
 {
     for (size_t i = 0; i < ARRAY_SIZE(codes); i++) {
         if (codes[i].kind == err->kind && fits(codes[i].noun, err->noun) &&
@@ -215,7 +215,7 @@ void answer_error(struct call *call, const struct error *err)
     else
         answer_head_read(call, &head);
     if (refusal.status == 0)
-        refusal = (struct refusal){.status = reply_status(err), .code = code_of(err)};
+        refusal = (struct refusal){.status = reply_status(err), .code = error_code_of(err)};
     if (refusal.status == 500)
         refusal.details = "{\"contract\":\"error_v1\"}";
     reply_init(&reply);

@@ -44,7 +44,7 @@ static bool was_started(const struct execution_info *info)
 }
 
 /* What stands for a command that never came to be: the negative errno where the protocol knows one. */
-static int64_t code_of(const struct execution_info *info)
+static int64_t result_code_of(const struct execution_info *info)
 {
     if (info->state == EXECUTION_COMPLETED && info->signal == 0)
         return info->exit_code;
@@ -54,14 +54,14 @@ static int64_t code_of(const struct execution_info *info)
 }
 
 /* The program's name as it was looked for. */
-static const char *name_of(const struct execution_info *info)
+static const char *program_of(const struct execution_info *info)
 {
     return info->command.argv && info->command.argv[0] ? info->command.argv[0] : "";
 }
 
 static char *describe_failure(const struct execution_info *info)
 {
-    const char *name = name_of(info);
+    const char *name = program_of(info);
 
     switch (info->cause) {
     case EXECUTION_NOT_FOUND:
@@ -108,7 +108,7 @@ static void put_signal(struct json_writer *json, const struct execution_info *in
 static void put_report(struct json_writer *json, const struct run_view *view)
 {
     const struct execution_info *info = view->info;
-    const char *name = name_of(info);
+    const char *name = program_of(info);
 
     put_text(json, "executor", AIONIS_EXECUTOR);
     if (view->error && strcmp(view->error, REFUSED_NAME) == 0)
@@ -168,8 +168,8 @@ static struct stream *open_stream(struct core *core, const char *id, bool is_qui
     struct error ignored = {0};
 
     if (is_quick)
-        return stream_open_quick(core, id);
-    (void)stream_open(core, id, &stream, &ignored);
+        return stream_open_quick(core->streams, id);
+    (void)stream_open(core->streams, id, &stream, &ignored);
     return stream;
 }
 
@@ -199,8 +199,10 @@ bool run_view_init(struct run_view *view, struct core *core, const struct aionis
     struct json_writer json;
     struct error ignored = {0};
 
-    *view = (struct run_view){
-        .settings = settings, .info = info, .status = run_status(info), .exit_code = code_of(info)};
+    *view = (struct run_view){.settings = settings,
+                              .info = info,
+                              .status = run_status(info),
+                              .exit_code = result_code_of(info)};
     if (is_quick && info->stdout_bytes + info->stderr_bytes > QUICK_BYTES)
         return false;
     if (!read_output(core, info, info->stdout_stream, info->stdout_bytes, is_quick,

@@ -4,18 +4,26 @@
 #include "../store/fixture.h"
 #include "core/core_impl.h"
 #include "core/account/key.h"
+#include "core/runtime/runtimes.h"
 #include "test.h"
 
 /* A core over a fresh store in a directory of its own; the rig's. */
 static inline struct core *rig_core(void)
 {
     static struct core core;
+    static struct sandboxes sandboxes; // with a store alone
     static char data_dir[160];
+    struct error err = {0};
 
-    core = (struct core){.store = fixture_store()};
+    accounts_free(core.accounts); // of the test before
+    runtimes_free(core.runtimes);
+    core = (struct core){.store = fixture_store(), .sandboxes = &sandboxes};
+    sandboxes = (struct sandboxes){.store = core.store};
     (void)snprintf(data_dir, sizeof data_dir, "%.*s",
                    (int)(strrchr(fixture_path(), '/') - fixture_path()), fixture_path());
     core.settings.data_dir = data_dir;
+    CHECK_OK(accounts_open(core.store, &core.accounts, &err), err);
+    CHECK_OK(runtimes_open(data_dir, NULL, &core.runtimes, &err), err);
     return &core;
 }
 

@@ -18,12 +18,11 @@ static void open_parts(void)
 
     current = xnew(struct core);
     current->store = fixture_open();
-    current->settings = (struct core_settings){
-        .data_dir = directory, .stream_limit_bytes = STREAM_LIMIT, .keep_ms = KEEP_MS};
+    current->settings.data_dir = directory;
+    const struct streams_settings settings = {
+        .data_dir = directory, .limit_bytes = STREAM_LIMIT, .keep_ms = KEEP_MS};
     current->hub = hub_new();
-    CHECK_OK(
-        streams_open(current->store, current->hub, &current->settings, &current->streams, &err),
-        err);
+    CHECK_OK(streams_open(current->store, current->hub, &settings, &current->streams, &err), err);
 }
 
 void stream_core_end(void)
@@ -63,10 +62,10 @@ const char *new_stream(struct core *core)
     static char ids[8][32];
     static unsigned next;
     struct stream_request request = {.name = "mine"};
-    autostream record = {0};
+    autoclear(stream_info) record = {0};
     struct error err = {0};
 
-    CHECK_OK(stream_create(core, &one_of_us, &request, &record, &err), err);
+    CHECK_OK(stream_create(core->streams, &one_of_us, &request, &record, &err), err);
     char *id = ids[next++ % 8];
     (void)snprintf(id, sizeof ids[0], "%s", record.id);
     return id;
@@ -76,7 +75,7 @@ void append(struct core *core, const char *id, const char *text)
 {
     struct error err = {0};
 
-    CHECK_OK(stream_append(core, &one_of_us, id, text, strlen(text), &err), err);
+    CHECK_OK(stream_append(core->streams, &one_of_us, id, text, strlen(text), &err), err);
 }
 
 struct stream_place place_of(enum stream_kind kind)

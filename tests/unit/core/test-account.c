@@ -88,42 +88,42 @@ TEST(ssh_keys_belong_to_an_organisation)
     struct core *core = rig_core();
     struct organisation_record second = {"org2", "Them", NOW};
     struct actor us = rig_actor(), them = {.organisation = "org2"};
-    struct ssh_key_record key = {0}, again = {0};
+    struct ssh_key_info key = {0}, again = {0};
     struct page page = {10, 0};
-    autosshkeys ours = {0}, theirs = {0};
+    autoclear(ssh_key_infos) ours = {0}, theirs = {0};
     bool is_new = false, found = false;
     struct error err = {0};
 
     CHECK_OK(store_organisation_put(core->store, &second, &err), err);
-    CHECK_OK(account_ssh_key_add(core, &us, ED25519 " one@two", &key, &is_new, &err), err);
+    CHECK_OK(account_ssh_key_add(core->accounts, &us, ED25519 " one@two", &key, &is_new, &err),
+             err);
     CHECK(is_new);
     CHECK_STR(key.fingerprint, ED25519_PRINT);
-    CHECK_STR(key.organisation, ORGANISATION);
-    CHECK_OK(account_ssh_key_add(core, &us, ED25519, &again, &is_new, &err), err);
+    CHECK_OK(account_ssh_key_add(core->accounts, &us, ED25519, &again, &is_new, &err), err);
     CHECK(!is_new);
-    CHECK_OK(account_ssh_key_list(core, &them, &page, &theirs, &err), err);
+    CHECK_OK(account_ssh_key_list(core->accounts, &them, &page, &theirs, &err), err);
     CHECK_INT(theirs.total, 0);
-    CHECK_OK(account_ssh_key_remove(core, &them, ED25519_PRINT, &found, &err), err);
+    CHECK_OK(account_ssh_key_remove(core->accounts, &them, ED25519_PRINT, &found, &err), err);
     CHECK(!found);
-    CHECK_OK(account_ssh_key_list(core, &us, &page, &ours, &err), err);
+    CHECK_OK(account_ssh_key_list(core->accounts, &us, &page, &ours, &err), err);
     CHECK_INT(ours.total, 1);
-    CHECK_STR(ours.rows[0].public_key, ED25519);
-    CHECK_STR(ours.rows[0].comment, "one@two");
-    CHECK_OK(account_ssh_key_remove(core, &us, ED25519_PRINT, &found, &err), err);
+    CHECK_STR(ours.items[0].public_key, ED25519);
+    CHECK_STR(ours.items[0].comment, "one@two");
+    CHECK_OK(account_ssh_key_remove(core->accounts, &us, ED25519_PRINT, &found, &err), err);
     CHECK(found);
-    ssh_key_record_clear(&key);
-    ssh_key_record_clear(&again);
+    ssh_key_info_clear(&key);
+    ssh_key_info_clear(&again);
 }
 
 TEST(an_actor_learns_of_its_organisation)
 {
     struct core *core = rig_core();
     struct actor us = rig_actor(), nobody = {.organisation = "org9"};
-    autoorganisation ours = {0}, none = {0};
+    autoclear(organisation_info) ours = {0}, none = {0};
     struct error err = {0};
 
-    CHECK_OK(account_organisation(core, &us, &ours, &err), err);
+    CHECK_OK(account_organisation(core->accounts, &us, &ours, &err), err);
     CHECK_STR(ours.name, "Us");
-    CHECK(account_organisation(core, &nobody, &none, &err) < 0);
+    CHECK(account_organisation(core->accounts, &nobody, &none, &err) < 0);
     CHECK_INT(err.kind, ERROR_NOT_FOUND);
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tests of src/core/event.c and statistics.c. */
-#include "core/event/event.h"
+#include "core/sandbox/sandbox_event.h"
 
 #include "core/sandbox/statistics.h"
 #include "core_rig.h"
+#include "store/events.h"
 #include "store/sandboxes.h"
 #include "store/usage.h"
 
@@ -26,9 +27,9 @@ static enum error_kind list(struct core *core, const struct actor *actor, const 
 {
     struct event_filter filter = {.sandbox_id = id, .page.limit = 10};
     struct error err = {0};
-    autoevents events = {0};
+    autoclear(event_infos) events = {0};
 
-    if (event_list(core, actor, &filter, &events, &err) == 0) {
+    if (event_list(core->sandboxes, actor, &filter, &events, &err) == 0) {
         CHECK_INT(events.total, 1);
         return ERROR_NONE;
     }
@@ -80,7 +81,7 @@ TEST(statistics_count_states_and_add_up_what_was_used)
     put_sandbox(core, "s7", SANDBOX_FAILED, NULL);
     put_sandbox(core, "s8", SANDBOX_DELETED, NULL);
     CHECK_OK(store_usage_add(core->store, &sample, &err), err);
-    CHECK_OK(statistics_get(core, &us, NOW - 60000, 0, &statistics, &err), err);
+    CHECK_OK(statistics_get(core->sandboxes, &us, NOW - 60000, 0, &statistics, &err), err);
     CHECK_INT(statistics.active, 5);
     CHECK_INT(statistics.running, 2);
     CHECK_INT(statistics.idle, 1);
@@ -88,9 +89,9 @@ TEST(statistics_count_states_and_add_up_what_was_used)
     CHECK_INT(statistics.used.cpu_ms, 40);
     CHECK_INT(statistics.used.memory_mib_ms, 5000);
     CHECK_INT(statistics.used.egress_bytes, 7);
-    CHECK_OK(statistics_get(core, &us, NOW + 120000, 0, &statistics, &err), err);
+    CHECK_OK(statistics_get(core->sandboxes, &us, NOW + 120000, 0, &statistics, &err), err);
     CHECK_INT(statistics.used.cpu_ms, 0);
-    CHECK_OK(statistics_get(core, &them, 0, 0, &statistics, &err), err);
+    CHECK_OK(statistics_get(core->sandboxes, &them, 0, 0, &statistics, &err), err);
     CHECK_INT(statistics.active, 0);
     CHECK_INT(statistics.used.cpu_ms, 0);
 }

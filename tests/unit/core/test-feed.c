@@ -76,7 +76,7 @@ static struct stream *open_stream(struct core *core, const char *id)
     struct stream *stream = NULL;
     struct error err = {0};
 
-    CHECK_OK(stream_open(core, id, &stream, &err), err);
+    CHECK_OK(stream_open(core->streams, id, &stream, &err), err);
     return stream;
 }
 
@@ -96,7 +96,7 @@ static struct feed *feed_of(struct core *core, const char *id, int *out, int *in
 static void complete(struct core *core, const char *id)
 {
     struct error err = {0};
-    CHECK_OK(stream_complete(core, &one_of_us, id, &err), err);
+    CHECK_OK(stream_complete(core->streams, &one_of_us, id, &err), err);
 }
 
 static void check_read(int fd, const char *want)
@@ -168,7 +168,7 @@ TEST(a_slow_reader_gets_every_byte_in_order_and_keeps_nobody_waiting)
     int slow_fd, quick_fd;
 
     fill(bytes);
-    CHECK_OK(stream_append(core, &one_of_us, slow, bytes, LARGE, &err), err);
+    CHECK_OK(stream_append(core->streams, &one_of_us, slow, bytes, LARGE, &err), err);
     complete(core, slow);
     struct feed *first = feed_of(core, slow, &slow_fd, NULL);
     struct feed *second = feed_of(core, quick, &quick_fd, NULL);
@@ -199,13 +199,13 @@ TEST(a_feed_stops_when_nobody_reads_any_more)
     int fd, in, full_fd, full_in;
 
     append(core, waiting, "x");
-    CHECK_OK(stream_append(core, &one_of_us, full, bytes, LARGE, &err), err);
+    CHECK_OK(stream_append(core->streams, &one_of_us, full, bytes, LARGE, &err), err);
     struct feed *feed = feed_of(core, waiting, &fd, &in);
     struct feed *stuck = feed_of(core, full, &full_fd, &full_in);
     check_read(fd, "x");
     (void)close(fd);
     AWAIT(fcntl(in, F_GETFD) < 0); // closed, though nothing was appended
-    CHECK(!stream_open_quick(core, waiting));
+    CHECK(!stream_open_quick(core->streams, waiting));
     check_read(full_fd, "");
     (void)close(full_fd);
     AWAIT(fcntl(full_in, F_GETFD) < 0);
@@ -245,7 +245,7 @@ TEST(a_stream_that_is_removed_ends_the_input)
     append(core, id, "x");
     struct feed *feed = feed_of(core, id, &fd, NULL);
     check_read(fd, "x");
-    CHECK_OK(stream_remove(core, &one_of_us, id, &err), err);
+    CHECK_OK(stream_remove(core->streams, &one_of_us, id, &err), err);
     check_end(fd);
     feed_stop(feed);
     (void)close(fd);
@@ -267,8 +267,8 @@ static void *write_all(void *data)
 
     for (int i = 0; i < APPENDS; i++) {
         struct error err = {0};
-        if (stream_append(writer->core, &one_of_us, writer->ids[i % FEEDS], "0123456789", 10,
-                          &err) < 0)
+        if (stream_append(writer->core->streams, &one_of_us, writer->ids[i % FEEDS], "0123456789",
+                          10, &err) < 0)
             return writer;
     }
     return NULL;

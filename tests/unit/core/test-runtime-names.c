@@ -48,7 +48,8 @@ TEST(a_runtime_that_is_not_in_the_catalog_is_refused_with_the_way_out)
     CHECK_OK(fd_replace_file(dir_fd, "bun.yaml", bun, strlen(bun), 0644, &err), err);
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
         err = (struct error){0};
-        CHECK_INT(runtime_check(core, rows[i].name, &err), rows[i].kind == ERROR_NONE ? 0 : -1);
+        CHECK_INT(runtime_check(core->runtimes, rows[i].name, &err),
+                  rows[i].kind == ERROR_NONE ? 0 : -1);
         CHECK_INT(err.kind, rows[i].kind);
         if (rows[i].kind != ERROR_NONE)
             CHECK_STR(err.noun, "runtime");
@@ -59,16 +60,18 @@ TEST(a_runtime_that_is_not_in_the_catalog_is_refused_with_the_way_out)
 
 TEST(the_servers_own_choice_is_always_offered)
 {
-    struct core *core = rig_core();
+    const char *data_dir = rig_core()->settings.data_dir;
+    autoptr(runtimes) tagged = NULL;
+    autoptr(runtimes) latest = NULL;
     struct error err = {0};
 
-    core->settings.default_runtime = "node:lts";
-    CHECK_OK(runtime_check(core, NULL, &err), err);
-    CHECK_OK(runtime_check(core, "node:lts", &err), err);
-    CHECK(runtime_check(core, "node:latest", &err) < 0);
-    core->settings.default_runtime = "node:latest";
-    CHECK_OK(runtime_check(core, "node", &err), err);
-    CHECK_OK(runtime_check(core, "node:latest", &err), err);
+    CHECK_OK(runtimes_open(data_dir, "node:lts", &tagged, &err), err);
+    CHECK_OK(runtime_check(tagged, NULL, &err), err);
+    CHECK_OK(runtime_check(tagged, "node:lts", &err), err);
+    CHECK(runtime_check(tagged, "node:latest", &err) < 0);
+    CHECK_OK(runtimes_open(data_dir, "node:latest", &latest, &err), err);
+    CHECK_OK(runtime_check(latest, "node", &err), err);
+    CHECK_OK(runtime_check(latest, "node:latest", &err), err);
 }
 
 TEST(an_id_is_made_from_the_name_alone)
@@ -90,7 +93,7 @@ TEST(runtimes_are_listed_sorted_and_by_page)
     autoruntimes list = {0}, back = {0}, page = {0}, count = {0};
     struct error err = {0};
 
-    CHECK_OK(runtime_list(core, RUNTIME_BY_NAME, false, &all, &list, &err), err);
+    CHECK_OK(runtime_list(core->runtimes, RUNTIME_BY_NAME, false, &all, &list, &err), err);
     CHECK_INT(list.count, 2);
     CHECK_INT(list.total, 2);
     CHECK_STR(list.entries[0].name, "base:latest");
@@ -98,13 +101,13 @@ TEST(runtimes_are_listed_sorted_and_by_page)
     CHECK(strstr(list.entries[0].description, "Debian 12"));
     CHECK(!list.entries[0].is_built);
     CHECK_INT(list.entries[0].created_at, 0);
-    CHECK_OK(runtime_list(core, RUNTIME_BY_NAME, true, &all, &back, &err), err);
+    CHECK_OK(runtime_list(core->runtimes, RUNTIME_BY_NAME, true, &all, &back, &err), err);
     CHECK_STR(back.entries[0].name, "host:latest");
-    CHECK_OK(runtime_list(core, RUNTIME_BY_CREATED, false, &second, &page, &err), err);
+    CHECK_OK(runtime_list(core->runtimes, RUNTIME_BY_CREATED, false, &second, &page, &err), err);
     CHECK_INT(page.count, 1);
     CHECK_INT(page.total, 2);
     CHECK_STR(page.entries[0].name, "host:latest");
-    CHECK_OK(runtime_list(core, RUNTIME_BY_CREATED, false, &none, &count, &err), err);
+    CHECK_OK(runtime_list(core->runtimes, RUNTIME_BY_CREATED, false, &none, &count, &err), err);
     CHECK_INT(count.count, 0);
     CHECK_INT(count.total, 2);
 }
@@ -116,9 +119,9 @@ TEST(a_runtime_is_found_by_its_id)
     struct error err = {0};
 
     runtime_id("host", id);
-    CHECK_OK(runtime_resolve(core, id, name, &err), err);
+    CHECK_OK(runtime_resolve(core->runtimes, id, name, &err), err);
     CHECK_STR(name, "host:latest");
-    CHECK(runtime_resolve(core, "nothing", name, &err) < 0);
+    CHECK(runtime_resolve(core->runtimes, "nothing", name, &err) < 0);
     CHECK_INT(err.kind, ERROR_NOT_FOUND);
     CHECK_STR(err.noun, "runtime");
 }

@@ -49,7 +49,8 @@ static void *append_records(void *data)
 
     memset(record, 'a' + worker->number, sizeof record);
     for (int i = 0; i < ROUNDS; i++) {
-        if (stream_append(worker->core, &one_of_us, worker->id, record, sizeof record, &err) == 0)
+        if (stream_append(worker->core->streams, &one_of_us, worker->id, record, sizeof record,
+                          &err) == 0)
             atomic_fetch_add(worker->counted, 1);
         else if (err.kind == ERROR_GONE && strcmp(err.reason, "complete") == 0)
             return NULL;
@@ -83,7 +84,7 @@ static void *read_records(void *data)
     uint64_t seen = 0;
     autoptr(stream) stream = NULL;
 
-    if (stream_open(worker->core, worker->id, &stream, &err) < 0) {
+    if (stream_open(worker->core->streams, worker->id, &stream, &err) < 0) {
         worker->fault = "the stream cannot be opened";
         return NULL;
     }
@@ -109,7 +110,7 @@ static void *complete_soon(void *data)
 
     while (atomic_load(worker->counted) < ROUNDS)
         (void)sched_yield();
-    if (stream_complete(worker->core, &one_of_us, worker->id, &err) < 0)
+    if (stream_complete(worker->core->streams, &one_of_us, worker->id, &err) < 0)
         worker->fault = "it cannot be completed";
     return NULL;
 }
@@ -125,7 +126,7 @@ TEST(appends_stay_whole_and_the_end_is_exact)
         const char *id = new_stream(core);
         int counted = run_on(core, id, ARRAY_SIZE(fns), fns);
         CHECK_INT(row_number(core, "size_bytes", id), counted * RECORD);
-        CHECK(!stream_open_quick(core, id));
+        CHECK(!stream_open_quick(core->streams, id));
     }
     stream_core_end();
 }
@@ -138,8 +139,9 @@ static void *come_and_go(void *data)
     struct error err = {0};
 
     for (int i = 0; i < 500 && !worker->fault; i++) {
-        autoptr(stream) stream = i % 2 ? stream_open_quick(worker->core, worker->id) : NULL;
-        if (!stream && stream_open(worker->core, worker->id, &stream, &err) < 0) {
+        autoptr(stream) stream =
+            i % 2 ? stream_open_quick(worker->core->streams, worker->id) : NULL;
+        if (!stream && stream_open(worker->core->streams, worker->id, &stream, &err) < 0) {
             worker->fault = "the stream cannot be opened";
             break;
         }
@@ -207,7 +209,7 @@ static void *remove_it(void *data)
     struct worker *worker = data;
     struct error err = {0};
 
-    if (stream_remove(worker->core, &one_of_us, worker->id, &err) == 0)
+    if (stream_remove(worker->core->streams, &one_of_us, worker->id, &err) == 0)
         atomic_fetch_add(worker->counted, 1);
     else if (err.kind != ERROR_NOT_FOUND)
         worker->fault = "removing failed";
@@ -220,7 +222,7 @@ static void *use_it(void *data)
     struct error err = {0};
 
     for (;;) {
-        if (stream_append(worker->core, &one_of_us, worker->id, "x", 1, &err) < 0) {
+        if (stream_append(worker->core->streams, &one_of_us, worker->id, "x", 1, &err) < 0) {
             if (err.kind != ERROR_NOT_FOUND)
                 worker->fault = "an append failed in another way";
             return NULL;

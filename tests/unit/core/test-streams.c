@@ -43,16 +43,16 @@ TEST(a_prepared_stream_is_read_before_it_has_a_row)
     struct core *core = stream_core();
     autoptr(stream) stream = prepare(core, STREAM_STDOUT);
     autoptr(stream) reader = NULL;
-    autostream record = {0};
+    autoclear(stream_info) record = {0};
     struct error err = {0};
 
     CHECK_INT(fixture_number(core->store, "SELECT count(*) FROM streams"), 0);
-    CHECK_OK(stream_open(core, stream_id(stream), &reader, &err), err);
+    CHECK_OK(stream_open(core->streams, stream_id(stream), &reader, &err), err);
     CHECK(reader == stream);
     write_to(stream, "early");
     CHECK_STR(content_of(reader), "early");
     CHECK_OK(streams_put(core->streams, stream, &err), err);
-    CHECK_OK(stream_get(core, &one_of_us, stream_id(stream), &record, &err), err);
+    CHECK_OK(stream_get(core->streams, &one_of_us, stream_id(stream), &record, &err), err);
     CHECK_INT(record.kind, STREAM_STDOUT);
     CHECK_INT(record.state, STREAM_OPEN);
     CHECK_INT(record.size_bytes, 5);
@@ -86,10 +86,10 @@ TEST(files_made_ahead_are_used_and_do_not_get_lost)
     unsigned removed = 0;
 
     (void)snprintf(directory, sizeof directory, "%s", core->settings.data_dir);
-    CHECK(streams_wants_stash(core->streams));
-    CHECK(streams_stash(core->streams));
-    CHECK(!streams_stash(core->streams));
-    CHECK(!streams_wants_stash(core->streams));
+    CHECK(streams_needs_spares(core->streams));
+    CHECK(streams_make_spares(core->streams));
+    CHECK(!streams_make_spares(core->streams));
+    CHECK(!streams_needs_spares(core->streams));
     unsigned ahead = files_in(directory);
     CHECK(ahead > 0);
     // However old they are.
@@ -173,7 +173,7 @@ TEST(what_comes_after_the_end_is_not_part_of_the_stream)
     watch_free(watch);
     stream_free(take(stream));
     autoptr(stream) later = NULL;
-    CHECK_OK(stream_open(core, id, &later, &err), err);
+    CHECK_OK(stream_open(core->streams, id, &later, &err), err);
     CHECK_STR(content_of(later), "the output");
     CHECK(progress_of(later).is_complete);
     stream_free(take(later));
@@ -194,9 +194,9 @@ TEST(an_end_may_be_told_before_it_is_recorded)
     streams_end(core->streams, gone);
     CHECK(progress_of(stream).is_complete);
     write_to(stream, " and more");
-    CHECK(stream_append(core, &one_of_us, stream_id(stream), "x", 1, &err) < 0);
+    CHECK(stream_append(core->streams, &one_of_us, stream_id(stream), "x", 1, &err) < 0);
     CHECK_INT(err.kind, ERROR_GONE);
-    CHECK_OK(stream_remove(core, &one_of_us, stream_id(gone), &err), err);
+    CHECK_OK(stream_remove(core->streams, &one_of_us, stream_id(gone), &err), err);
     {
         autotransaction together = {0};
         CHECK_OK(store_begin(core->store, STORE_FAST, &together, &err), err);
@@ -233,7 +233,7 @@ TEST(a_discarded_stream_ends_its_readers_and_leaves_nothing)
 {
     struct core *core = stream_core();
     struct stream *stream = prepare(core, STREAM_STDOUT), *none = NULL;
-    autoptr(stream) reader = stream_open_quick(core, stream_id(stream));
+    autoptr(stream) reader = stream_open_quick(core->streams, stream_id(stream));
     char id[32];
     struct error err = {0};
     int told = 0;
@@ -244,7 +244,7 @@ TEST(a_discarded_stream_ends_its_readers_and_leaves_nothing)
     CHECK_INT(told, 1);
     CHECK(progress_of(reader).is_complete);
     CHECK(access(stream_file(id), F_OK) < 0);
-    CHECK(stream_open(core, id, &none, &err) < 0);
+    CHECK(stream_open(core->streams, id, &none, &err) < 0);
     CHECK_INT(err.kind, ERROR_NOT_FOUND);
     watch_free(watch);
     stream_free(take(reader));
@@ -259,20 +259,20 @@ TEST(a_commands_output_is_nobody_elses_to_write_end_or_remove)
     struct error err = {0};
 
     CHECK_OK(streams_put(core->streams, stream, &err), err);
-    CHECK(stream_append(core, &one_of_us, id, "x", 1, &err) < 0);
+    CHECK(stream_append(core->streams, &one_of_us, id, "x", 1, &err) < 0);
     CHECK_INT(err.kind, ERROR_CONFLICT);
     CHECK_STR(err.reason, "busy");
-    CHECK(stream_complete(core, &one_of_us, id, &err) < 0);
+    CHECK(stream_complete(core->streams, &one_of_us, id, &err) < 0);
     CHECK_INT(err.kind, ERROR_CONFLICT);
-    CHECK(stream_remove(core, &one_of_us, id, &err) < 0);
+    CHECK(stream_remove(core->streams, &one_of_us, id, &err) < 0);
     CHECK_INT(err.kind, ERROR_CONFLICT);
     CHECK_STR(err.reason, "busy");
     CHECK_OK(streams_put_end(core->streams, stream, false, NOW, &err), err);
     streams_end(core->streams, stream);
-    CHECK(stream_append(core, &one_of_us, id, "x", 1, &err) < 0);
+    CHECK(stream_append(core->streams, &one_of_us, id, "x", 1, &err) < 0);
     CHECK_INT(err.kind, ERROR_GONE);
-    CHECK_OK(stream_complete(core, &one_of_us, id, &err), err);
-    CHECK_OK(stream_remove(core, &one_of_us, id, &err), err);
+    CHECK_OK(stream_complete(core->streams, &one_of_us, id, &err), err);
+    CHECK_OK(stream_remove(core->streams, &one_of_us, id, &err), err);
     stream_free(take(stream));
     stream_core_end();
 }
@@ -288,16 +288,16 @@ TEST(a_stdin_is_appended_to_until_its_command_ends)
     CHECK_OK(taken(core, id, STREAM_STDIN, "e", &stream, &err), err);
     append(core, id, "after");
     CHECK_STR(content_of(stream), "before after");
-    CHECK(stream_remove(core, &one_of_us, id, &err) < 0);
+    CHECK(stream_remove(core->streams, &one_of_us, id, &err) < 0);
     CHECK_STR(err.reason, "busy");
     CHECK_OK(streams_put_end(core->streams, stream, false, NOW, &err), err);
-    CHECK(stream_append(core, &one_of_us, id, "x", 1, &err) < 0);
+    CHECK(stream_append(core->streams, &one_of_us, id, "x", 1, &err) < 0);
     CHECK_STR(err.reason, "complete");
     streams_end(core->streams, stream);
-    CHECK(stream_append(core, &one_of_us, id, "x", 1, &err) < 0);
+    CHECK(stream_append(core->streams, &one_of_us, id, "x", 1, &err) < 0);
     CHECK_INT(err.kind, ERROR_GONE);
     CHECK_STR(err.reason, "complete");
-    CHECK_OK(stream_complete(core, &one_of_us, id, &err), err);
+    CHECK_OK(stream_complete(core->streams, &one_of_us, id, &err), err);
     CHECK_STR(content_of(stream), "before after");
     stream_free(take(stream));
     stream_core_end();
@@ -312,11 +312,11 @@ TEST(a_stdin_may_be_completed_by_its_user_before_and_after_it_is_taken)
     struct error err = {0};
 
     append(core, first, "whole");
-    CHECK_OK(stream_complete(core, &one_of_us, first, &err), err);
+    CHECK_OK(stream_complete(core->streams, &one_of_us, first, &err), err);
     CHECK_OK(taken(core, first, STREAM_STDIN, "e", &one, &err), err);
     CHECK_STR(content_of(one), "whole");
     CHECK_OK(taken(core, second, STREAM_STDIN, "e", &two, &err), err);
-    CHECK_OK(stream_complete(core, &one_of_us, second, &err), err);
+    CHECK_OK(stream_complete(core->streams, &one_of_us, second, &err), err);
     CHECK(progress_of(two).is_complete);
     CHECK_OK(streams_put_end(core->streams, one, false, NOW, &err), err);
     CHECK_OK(streams_put_end(core->streams, two, false, NOW, &err), err);
@@ -345,8 +345,8 @@ TEST(only_a_stream_that_is_ours_free_and_open_is_taken)
     struct stream *none = NULL;
     struct error err = {0};
 
-    CHECK_OK(stream_complete(core, &one_of_us, done, &err), err);
-    CHECK_OK(stream_remove(core, &one_of_us, gone, &err), err);
+    CHECK_OK(stream_complete(core->streams, &one_of_us, done, &err), err);
+    CHECK_OK(stream_remove(core->streams, &one_of_us, gone, &err), err);
     check_unfit(taken(core, "nothing", STREAM_STDOUT, "e", &none, &err), &err, "does not exist");
     check_unfit(taken(core, gone, STREAM_STDIN, "e", &none, &err), &err, "does not exist");
     check_unfit(taken(core, done, STREAM_STDOUT, "e", &none, &err), &err, "is complete");
@@ -378,7 +378,7 @@ TEST(a_command_writes_behind_what_its_user_has_written)
     CHECK_INT(lseek(stream_write_fd(stream), 0, SEEK_SET), 0);
     write_to(stream, "yours");
     CHECK_STR(content_of(stream), "mine, yours");
-    CHECK(stream_append(core, &one_of_us, id, "x", 1, &err) < 0);
+    CHECK(stream_append(core->streams, &one_of_us, id, "x", 1, &err) < 0);
     CHECK_INT(err.kind, ERROR_CONFLICT);
     CHECK_OK(streams_put_end(core->streams, stream, false, now, &err), err);
     streams_end(core->streams, stream);
@@ -405,7 +405,7 @@ TEST(a_stream_is_given_back_when_the_command_does_not_come_to_be)
             if (is_committed)
                 CHECK_OK(store_commit(&together, &err), err);
         }
-        CHECK(stream_append(core, &one_of_us, id, "x", 1, &err) < 0);
+        CHECK(stream_append(core->streams, &one_of_us, id, "x", 1, &err) < 0);
         streams_give_back(core->streams, stream);
         append(core, id, "mine");
         CHECK_INT(row_number(core, "kind = 'user' AND execution_id IS NULL", id), 1);
@@ -413,7 +413,7 @@ TEST(a_stream_is_given_back_when_the_command_does_not_come_to_be)
     core = stream_core_again();
     append(core, id, "!");
     autoptr(stream) reader = NULL;
-    CHECK_OK(stream_open(core, id, &reader, &err), err);
+    CHECK_OK(stream_open(core->streams, id, &reader, &err), err);
     CHECK_STR(content_of(reader), "minemine!");
     stream_free(take(reader));
     stream_core_end();
@@ -438,7 +438,7 @@ TEST(after_a_restart_commands_go_on_with_their_streams)
 
     core = stream_core_again();
     autoptr(stream) reader = NULL;
-    CHECK_OK(stream_open(core, id, &reader, &err), err); // before anybody looks after it
+    CHECK_OK(stream_open(core->streams, id, &reader, &err), err); // before anybody looks after it
     CHECK_STR(content_of(reader), "before ");
     CHECK(!progress_of(reader).is_complete);
     struct stream_filter all = {.page = {.limit = 10}};
@@ -451,7 +451,7 @@ TEST(after_a_restart_commands_go_on_with_their_streams)
     CHECK_INT(write(pid1, "after", 5), 5);
     CHECK_STR(content_of(reader), "before after");
     append(core, input, "put");
-    CHECK(stream_append(core, &one_of_us, id, "x", 1, &err) < 0);
+    CHECK(stream_append(core->streams, &one_of_us, id, "x", 1, &err) < 0);
     for (int i = 0; i < 2; i++) {
         CHECK_OK(streams_put_end(core->streams, again[i], false, NOW, &err), err);
         streams_end(core->streams, again[i]);
@@ -498,7 +498,7 @@ TEST(streams_whose_time_is_up_are_removed_unless_a_command_uses_them)
     unsigned removed = 0;
 
     CHECK_OK(taken(core, used, STREAM_STDOUT, "e", &stream, &err), err);
-    CHECK_OK(stream_open(core, read, &reader, &err), err);
+    CHECK_OK(stream_open(core->streams, read, &reader, &err), err);
     CHECK_OK(streams_purge(core->streams, now - 2000, 100, &removed, &err), err);
     CHECK_INT(removed, 0);
     CHECK_OK(streams_purge(core->streams, now, 100, &removed, &err), err);

@@ -8,7 +8,7 @@
 #define EXE "zyxwvtsrqpnmkjhgfedcba9876"
 #define BASE "http://here:1"
 
-static const struct organisation_record organisation = {.id = "acme", .name = "Acme"};
+static const struct organisation_info organisation = {.id = "acme", .name = "Acme"};
 
 /* One object, as text; NULL-terminated in the buffer. */
 #define CHECK_JSON(write, want)                                                                    \
@@ -254,7 +254,7 @@ TEST(a_job_is_completed_only_when_it_went_well)
 
 TEST(an_event_without_facts_has_an_empty_object)
 {
-    struct event_record info = {.id = "e", .sandbox_id = ID, .type = EVENT_CREATE, .created_at = 1};
+    struct event_info info = {.id = "e", .sandbox_id = ID, .type = EVENT_CREATE, .created_at = 1};
 
     CHECK_JSON(render_event(json, &info), "{\"eventId\":\"evt_e\",\"sandboxId\":\"sbx_" ID
                                           "\",\"type\":\"create\",\"event\":{},"
@@ -266,13 +266,12 @@ TEST(facts_of_an_event_are_spelled_as_clients_spell)
     static const char *const facts[] = {
         "execution=" EXE,         "job=" ID, "exit_code=-1", "state=timed_out", "run_time_name=a=b",
         "large=1234567890123456", NULL};
-    autofree char *detail = strings_pack(facts);
-    struct event_record info = {.id = "e",
-                                .sandbox_id = ID,
-                                .type = EVENT_TERMINATED,
-                                .reason = "idle",
-                                .detail = detail,
-                                .created_at = 1};
+    struct event_info info = {.id = "e",
+                              .sandbox_id = ID,
+                              .type = EVENT_TERMINATED,
+                              .reason = "idle",
+                              .facts = facts,
+                              .created_at = 1};
 
     CHECK_JSON(
         render_event(json, &info),

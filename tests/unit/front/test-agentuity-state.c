@@ -11,8 +11,8 @@
 #define OTHER "zyxwvtsrqpnmkjhgfedcba9876"
 #define CREATED "\"createdAt\":\"1970-01-01T00:00:01.500Z\""
 
-static const struct organisation_record organisation = {.id = "acme", .name = "Acme"};
-static const struct organisation_record spaced = {.id = "acme", .name = "Acme & Sons"};
+static const struct organisation_info organisation = {.id = "acme", .name = "Acme"};
+static const struct organisation_info spaced = {.id = "acme", .name = "Acme & Sons"};
 
 /* One object, as text. */
 #define CHECK_JSON(write, want)                                                                    \
@@ -27,13 +27,11 @@ static const struct organisation_record spaced = {.id = "acme", .name = "Acme & 
         CHECK_STR(text.data, want);                                                                \
     } while (0)
 
-static struct snapshot_record plain_info(void)
+static struct snapshot_info plain_info(void)
 {
-    return (struct snapshot_record){
+    return (struct snapshot_info){
         .id = ID,
         .name = "n",
-        .env = "",
-        .layers = "",
         .state = SNAPSHOT_READY,
         .file_count = SNAPSHOT_NOT_COUNTED,
         .created_at = 1500,
@@ -42,7 +40,7 @@ static struct snapshot_record plain_info(void)
 
 TEST(a_plain_snapshot_has_no_null_in_it_and_counts_nothing_yet)
 {
-    struct snapshot_record info = plain_info();
+    struct snapshot_info info = plain_info();
     struct snapshot_view view = {.info = &info, .is_own = true};
 
     CHECK_JSON(render_snapshot(json, &view),
@@ -53,7 +51,7 @@ TEST(a_plain_snapshot_has_no_null_in_it_and_counts_nothing_yet)
 
 TEST(others_are_not_told_whose_a_snapshot_is_nor_where_it_came_from)
 {
-    struct snapshot_record info = plain_info();
+    struct snapshot_info info = plain_info();
     struct snapshot_view view = {.info = &info};
 
     info.parent_id = info.sandbox_id = OTHER;
@@ -66,7 +64,7 @@ TEST(others_are_not_told_whose_a_snapshot_is_nor_where_it_came_from)
 
 TEST(a_snapshot_tells_all_that_is_known)
 {
-    struct snapshot_record info = plain_info();
+    struct snapshot_info info = plain_info();
     struct snapshot_file file = {.path = "a/b.JSON", .size = 3, .mode = S_IFREG | 0644};
     struct snapshot_files files = {.files = &file, .count = 1};
     struct snapshot_view view = {
@@ -99,7 +97,7 @@ TEST(a_snapshot_tells_all_that_is_known)
 
 TEST(a_public_snapshot_is_named_with_its_organisation)
 {
-    struct snapshot_record info = plain_info();
+    struct snapshot_info info = plain_info();
     struct snapshot_view view = {.info = &info, .organisation = &spaced};
     autobuffer text = {0};
     struct json_writer json;
@@ -114,7 +112,7 @@ TEST(a_public_snapshot_is_named_with_its_organisation)
 
 TEST(an_ancestor_says_whether_it_is_deleted)
 {
-    struct snapshot_record info = plain_info();
+    struct snapshot_info info = plain_info();
     struct snapshot_view view = {.info = &info, .is_own = true};
 
     info.state = SNAPSHOT_DELETED;
@@ -126,7 +124,7 @@ TEST(an_ancestor_says_whether_it_is_deleted)
 
 TEST(a_private_origin_names_its_user_and_a_public_one_its_organisation)
 {
-    struct snapshot_record info = plain_info();
+    struct snapshot_info info = plain_info();
     struct snapshot_view view = {.info = &info, .organisation = &organisation};
 
     CHECK_JSON(render_origin(json, &view),
@@ -165,7 +163,7 @@ TEST(a_paused_sandbox_tells_its_end_only_when_it_has_one)
 
 TEST(the_first_checkpoint_has_an_empty_parent)
 {
-    struct checkpoint_record info = {.id = ID, .name = "n", .created_at = 1500, .size_bytes = 9};
+    struct checkpoint_info info = {.id = ID, .name = "n", .created_at = 1500, .size_bytes = 9};
 
     CHECK_JSON(render_checkpoint(json, &info), "{\"id\":\"ckpt_" ID "\",\"name\":\"n\"," CREATED
                                                ",\"parent\":\"\",\"sizeBytes\":9}");

@@ -36,17 +36,18 @@ static void *run_loop(void *data)
 
 static void open_core(struct stage *stage)
 {
+    const struct streams_settings streams = {
+        .data_dir = stage->directory, .limit_bytes = 1 << 30, .keep_ms = 24 * 3600 * 1000};
     struct core *core = &stage->core;
     struct error err = {0};
 
     core->settings = core_settings_default;
     core->settings.data_dir = stage->directory;
-    core->settings.stream_limit_bytes = 1 << 30;
     core->hub = hub_new();
     CHECK_OK(store_open(stage->directory, &core->store, &err), err);
-    CHECK_OK(keys_open(core->store, &core->keys, &err), err);
-    CHECK_OK(streams_open(core->store, core->hub, &core->settings, &core->streams, &err), err);
-    keys_local_actor(core->keys, &stage->actor);
+    CHECK_OK(accounts_open(core->store, &core->accounts, &err), err);
+    CHECK_OK(streams_open(core->store, core->hub, &streams, &core->streams, &err), err);
+    accounts_local_actor(core->accounts, &stage->actor);
 }
 
 static void open_server(struct stage *stage)
@@ -114,7 +115,7 @@ void stage_free(struct stage *stage)
     loop_free(stage->loop);
     router_free(stage->router);
     streams_free(stage->core.streams);
-    keys_free(stage->core.keys);
+    accounts_free(stage->core.accounts);
     store_free(stage->core.store);
     hub_free(stage->core.hub);
     remove_directory();
@@ -125,10 +126,10 @@ void stage_free(struct stage *stage)
 const char *stage_stream(struct stage *stage, char id[ID_TEXT])
 {
     struct stream_request request = {.name = "test"};
-    autostream record = {0};
+    autoclear(stream_info) record = {0};
     struct error err = {0};
 
-    CHECK_OK(stream_create(&stage->core, &stage->actor, &request, &record, &err), err);
+    CHECK_OK(stream_create(stage->core.streams, &stage->actor, &request, &record, &err), err);
     (void)snprintf(id, ID_TEXT, "%s", record.id);
     return id;
 }
@@ -136,7 +137,7 @@ const char *stage_stream(struct stage *stage, char id[ID_TEXT])
 void stage_append(struct stage *stage, const char *id, const void *data, size_t length)
 {
     struct error err = {0};
-    CHECK_OK(stream_append(&stage->core, &stage->actor, id, data, length, &err), err);
+    CHECK_OK(stream_append(stage->core.streams, &stage->actor, id, data, length, &err), err);
 }
 
 void stage_say(struct stage *stage, const char *id, const char *text)
@@ -147,7 +148,7 @@ void stage_say(struct stage *stage, const char *id, const char *text)
 void stage_complete(struct stage *stage, const char *id)
 {
     struct error err = {0};
-    CHECK_OK(stream_complete(&stage->core, &stage->actor, id, &err), err);
+    CHECK_OK(stream_complete(stage->core.streams, &stage->actor, id, &err), err);
 }
 
 struct stream *stage_take(struct stage *stage, const char *id)
@@ -175,7 +176,7 @@ static struct stream_progress progress_of(struct stage *stage, const char *id)
     struct stream_progress progress;
     struct error err = {0};
 
-    CHECK_OK(stream_open(&stage->core, id, &stream, &err), err);
+    CHECK_OK(stream_open(stage->core.streams, id, &stream, &err), err);
     stream_progress(stream, &progress);
     return progress;
 }

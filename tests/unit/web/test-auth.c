@@ -14,7 +14,7 @@ struct stage {
     char dir[32];
     struct core core; // with store and keys alone
     struct front_fixture *fixture;
-    struct key_record record;
+    struct key_info record;
     char key[KEY_TEXT];
 };
 
@@ -23,8 +23,8 @@ static void stage_clear(struct stage *stage)
     struct error err;
 
     front_fixture_free(stage->fixture);
-    key_record_clear(&stage->record);
-    keys_free(stage->core.keys);
+    key_info_clear(&stage->record);
+    accounts_free(stage->core.accounts);
     store_free(stage->core.store);
     (void)fd_remove_tree(AT_FDCWD, stage->dir, &err);
 }
@@ -37,8 +37,8 @@ static void stage_init(struct stage *stage)
     (void)snprintf(stage->dir, sizeof stage->dir, "/tmp/auth-XXXXXX");
     CHECK(mkdtemp(stage->dir));
     CHECK_OK(store_open(stage->dir, &stage->core.store, &err), err);
-    CHECK_OK(keys_open(stage->core.store, &stage->core.keys, &err), err);
-    CHECK_OK(key_create(stage->core.keys, &(struct key_request){.name = "test"}, stage->key,
+    CHECK_OK(accounts_open(stage->core.store, &stage->core.accounts, &err), err);
+    CHECK_OK(key_create(stage->core.accounts, &(struct key_request){.name = "test"}, stage->key,
                         &stage->record, &err),
              err);
     stage->fixture = front_fixture_new(&(struct front_options){.core = &stage->core});
@@ -103,8 +103,8 @@ TEST(a_revoked_key_is_401)
 
     stage_init(&stage);
     check_whoami(&stage, "Authorization: Bearer %s\r\n", 200, "key ");
-    CHECK_OK(key_revoke(stage.core.keys, stage.record.id, &err), err);
-    keys_forget(stage.core.keys);
+    CHECK_OK(key_revoke(stage.core.accounts, stage.record.id, &err), err);
+    key_forget_checks(stage.core.accounts);
     check_whoami(&stage, "Authorization: Bearer %s\r\n", 401, "unauthorized");
 }
 

@@ -81,7 +81,7 @@ TEST(removing_a_stream_ends_its_readers)
     stage_say(stage, stage_stream(stage, id), "some");
     autoptr(client) client = reader_new(stage, id);
     CHECK(client_gets(client, "some"));
-    CHECK_OK(stream_remove(&stage->core, &stage->actor, id, &err), err);
+    CHECK_OK(stream_remove(stage->core.streams, &stage->actor, id, &err), err);
     CHECK(client_gets_all(client, ""));
     client_ask(client, "GET", id, "", "");
     CHECK_INT(client_head(client), 404);

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Making sandboxes. Policy is data: how many executions at once, what idleness does, user, home and directory come with the
+ * request, so no front's habits are in here.
+ * Threads: workers; blocks.
+ */
+#pragma once
+#include "core/account/actor.h"
+#include "core/execution/execution.h"
+#include "core/sandbox/sandbox_info.h"
+
+struct core;
+
+#define SANDBOX_DEFAULT (-1)
+
+struct sandbox_request {
+    const char *name; // and below: NULL where not given
+    const char *description;
+    const char *metadata; // JSON, not read here; likewise scopes and asked
+    const char *scopes;
+    const char *asked;
+    enum sandbox_mode mode;
+    const char *runtime;           // name or name:tag; NULL: the server's
+    const char *snapshot;          // an id; its runtime and environment count then. NULL: none
+    const char *box_user;          // NULL: root
+    const char *home;              // absolute; becomes HOME; made
+    const char *working_directory; // absolute; made
+    const char *const *env;        // NAME=VALUE, NULL-terminated; or NULL
+    int64_t memory_bytes;          // limits: 0 is the server's default
+    int64_t cpu_millicores;
+    int64_t disk_bytes;
+    int64_t max_processes;
+    int64_t max_executions;  // at once; 0: any number
+    int64_t idle_timeout_ms; // 0: never; SANDBOX_DEFAULT: the server's
+    int64_t execution_timeout_ms;
+    int64_t paused_timeout_ms;
+    enum sandbox_on_idle on_idle;
+    int64_t expires_at; // ends then, or when the last command behind that has ended; 0: never
+    int64_t
+        keep_ms; // how long records of the past are kept; 0: as long as the server keeps those of other sandboxes
+    const struct sandbox_file *files;
+    size_t n_files;
+    const struct execution_request
+        *command;            // the first execution; NULL: none. Needed for SANDBOX_ONE_SHOT
+    const struct once *once; // or NULL
+};
+
+/*
+ * Makes a sandbox; returns once it is up, its files are there, its command is started, and all of it is in the database.
+ * `first` is filled when there is a command (may be NULL). On failure nothing is left but, where it had got a record, that
+ * with state FAILED. ERROR_INVALID; ERROR_NOT_FOUND, noun "runtime"; ERROR_LIMIT, noun "sandbox", reason "full".
+ */
+int sandbox_create(struct core *core, const struct actor *actor,
+                   const struct sandbox_request *request, struct sandbox_info *out,
+                   struct execution_info *first, struct error *err);

@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How commands are prepared and started; see command.h. command_end.c has the rest of their way. */
+#include "core/execution/execution_launch.h"
+
+#include "base/clock.h"
+#include "core/stream/streams.h"
+#include "core/sandbox/sandbox_box.h"
+#include "core/execution/execution_end.h"
+#include "base/mem.h"
+#include "core/stream/feed.h"
+#include "core/sandbox/monitor.h"
+#include "base/strings.h"
+#include "engine/files.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#define MAX_TIMEOUT_MS ((int64_t)366 * 24 * 3600 * 1000)
+
+static int check(const struct execution_request *request, struct error *err)
+{
+    if (!request->argv || !request->argv[0] || !*request->argv[0])
+        return error_set(err, ERROR_INVALID, "the command is empty");
+    for (const char *const *entry = request->env; entry && *entry; entry++) {
+        if (**entry == '=' || !strchr(*entry, '='))
+            return error_set(err, ERROR_INVALID, "environment entry '%.80s' is not NAME=VALUE",
+                             *entry);
+    }
+    if (request->timeout_ms > MAX_TIMEOUT_MS)
+        return error_set(err, ERROR_INVALID, "a command's timeout is at most a year");
+    return 0;
+}
+
+static const char *copy(const char *text)
+{
+    return text ? xstrdup(text) : NULL;
+}
+
+/* The record as it will be stored. Its texts are its own. */
+static void describe(struct sandbox *sandbox, const struct actor *actor,
+                     const struct execution_request *request, struct execution_record *out)
+{
+    const struct sandbox_record *row = &sandbox->record;
+    const struct core_settings *settings = sandbox->sandboxes->settings;
+    int64_t now = (int64_t)clock_wall_ms();
+
+    *out = (struct execution_record){
+        .sandbox_id = xstrdup(sandbox->id),
+        .kind = request->kind,
+        .owner = {copy(row->owner.organisation), copy(row->owner.tenant), copy(row->owner.scope),
+                  copy(actor->project ? actor->project : row->owner.project)},
+        .command = strings_pack(request->argv),
+        .env = request->env && request->env[0] ? strings_pack(request->env) : NULL,
+        .box_user = copy(request->box_user),
+        .working_directory = copy(request->working_directory),
+        .metadata = copy(request->metadata),
+        .asked = copy(request->asked),
+        .timeout_ms = request->timeout_ms == EXECUTION_DEFAULT ? row->execution_timeout_ms
+                                                               : request->timeout_ms,
+        .output_cap_bytes =
+            request->output_cap_bytes ? request->output_cap_bytes : settings->output_cap_bytes,
+        .has_timestamps = request->has_timestamps,
+        .state = EXECUTION_RUNNING,
+        .exit_code = NO_EXIT_CODE,
+        .started_at = now,
+        .created_at = now,
+        .updated_at = now,
+    };
+}
+
+static int open_output(struct sandbox *sandbox, const struct actor *actor,
+                       const struct output_request *request, const struct stream_place *place,
+                       struct stream **out, struct error *err)
+{
+    switch (request->target) {
+    case OUTPUT_TO_NONE:
+        return 0;
+    case OUTPUT_TO_NEW:
+        return streams_prepare(sandbox->sandboxes->streams, place, out, err);
+    case OUTPUT_TO_STREAM:
+        break;
+    }
+    return streams_take(sandbox->sandboxes->streams, actor, request->stream_id, place, out, err);
+}
+
+struct execution_streams execution_take_streams(struct sandbox *sandbox,
+                                                struct execution *execution)
+{
+    (void)pthread_mutex_lock(&sandbox->lock);
+    struct execution_streams streams = {execution->input, execution->output, execution->error};
+    execution->input = execution->output = execution->error = NULL;
+    (void)pthread_mutex_unlock(&sandbox->lock);
+    if (streams.error == streams.output)
+        streams.error = NULL;
+    return streams;
+}
+
+static bool is_same_stream(const struct execution_request *request)
+{
+    return request->standard_output.target == OUTPUT_TO_STREAM &&
+           request->standard_error.target == OUTPUT_TO_STREAM &&
+           strcmp(request->standard_output.stream_id, request->standard_error.stream_id) == 0;
+}
+
+static int open_streams(struct sandbox *sandbox, const struct actor *actor,
+                        const struct execution_request *request, struct execution *execution,
+                        struct error *err)
+{
+    struct stream_place place = {.owner = execution->record.owner, // which never changes
+                                 .sandbox_id = sandbox->id,
+                                 .execution_id = execution->id,
+                                 .kind = STREAM_STDOUT};
+
+    if (is_same_stream(request))
+        place.kind = STREAM_COMBINED;
+    if (open_output(sandbox, actor, &request->standard_output, &place, &execution->output, err) < 0)
+        return -1;
+    place.kind = STREAM_STDERR;
+    if (is_same_stream(request))
+        execution->error = execution->output;
+    else if (open_output(sandbox, actor, &request->standard_error, &place, &execution->error, err) <
+             0)
+        return -1;
+    place.kind = STREAM_STDIN;
+    return request->stdin_stream
+               ? streams_take(sandbox->sandboxes->streams, actor, request->stdin_stream, &place,
+                              &execution->input, err)
+               : 0;
+}
+
+static void name_outputs(const struct execution *execution, struct execution_record *record)
+{
+    record->stdout_stream = execution->output ? xstrdup(stream_id(execution->output)) : NULL;
+    record->stderr_stream = execution->error ? xstrdup(stream_id(execution->error)) : NULL;
+}
+
+static void add_to_list(struct sandbox *sandbox, struct execution *execution)
+{
+    (void)pthread_mutex_lock(&sandbox->record_lock);
+    (void)pthread_mutex_lock(&sandbox->lock);
+    if (execution->number == 0) {
+        execution->number = ++sandbox->last_number;
+        (void)pthread_mutex_lock(&execution->lock); // one that was queued is known to others
+        execution->record.number = execution->number;
+        (void)pthread_mutex_unlock(&execution->lock);
+    }
+    execution->next = sandbox->executions;
+    sandbox->executions = execution_ref(execution);
+    (void)pthread_mutex_unlock(&sandbox->lock);
+    (void)pthread_mutex_unlock(&sandbox->record_lock);
+}
+
+/* A stream made for the command goes; one of the user's is the user's again. */
+static void drop_stream(struct sandbox *sandbox, struct stream *stream, bool is_new)
+{
+    if (stream && is_new)
+        streams_discard(sandbox->sandboxes->streams, stream);
+    else if (stream)
+        streams_give_back(sandbox->sandboxes->streams, stream);
+}
+
+static void drop_streams(struct sandbox *sandbox, struct execution *execution)
+{
+    struct execution_streams streams = execution_take_streams(sandbox, execution);
+    drop_stream(sandbox, streams.error, execution->is_error_new);
+    drop_stream(sandbox, streams.output, execution->is_output_new);
+    drop_stream(sandbox, streams.input, false);
+}
+
+int execution_prepare(struct sandbox *sandbox, const struct actor *actor,
+                      const struct execution_request *request, struct execution **out,
+                      struct error *err)
+{
+    char id[ID_TEXT];
+
+    if (check(request, err) < 0)
+        return -1;
+    autoptr(execution) execution = execution_new(id_make(id));
+    describe(sandbox, actor, request, &execution->record);
+    execution->record.id = xstrdup(id);
+    execution->is_output_new = request->standard_output.target == OUTPUT_TO_NEW;
+    execution->is_error_new = request->standard_error.target == OUTPUT_TO_NEW;
+    if (open_streams(sandbox, actor, request, execution, err) < 0) {
+        drop_streams(sandbox, execution);
+        return -1;
+    }
+    name_outputs(execution, &execution->record);
+    execution->record.stdin_stream = copy(request->stdin_stream);
+    add_to_list(sandbox, execution);
+    *out = take(execution);
+    return 0;
+}
+
+int execution_describe(struct sandbox *sandbox, const struct actor *actor,
+                       const struct execution_request *request, struct execution **out,
+                       struct error *err)
+{
+    char id[ID_TEXT];
+
+    if (check(request, err) < 0)
+        return -1;
+    struct execution *execution = execution_new(id_make(id));
+    struct execution_record *record = &execution->record;
+    describe(sandbox, actor, request, record);
+    record->id = xstrdup(id);
+    record->state = EXECUTION_QUEUED;
+    record->started_at = 0;
+    record->error = copy(request->refused);
+    (void)pthread_mutex_lock(&sandbox->lock);
+    record->number = execution->number = ++sandbox->last_number;
+    (void)pthread_mutex_unlock(&sandbox->lock);
+    *out = execution;
+    return 0;
+}
+
+/* Its record says that it runs, in memory. */
+static void begin_queued(struct sandbox *sandbox, struct execution *execution)
+{
+    autoexecution next = {0};
+
+    (void)pthread_mutex_lock(&sandbox->record_lock); // it may be cancelled just now
+    execution_copy(execution, &next);
+    name_outputs(execution, &next);
+    next.state = EXECUTION_RUNNING;
+    next.started_at = next.updated_at = (int64_t)clock_wall_ms();
+    execution_set(execution, &next);
+    (void)pthread_mutex_unlock(&sandbox->record_lock);
+}
+
+int execution_equip(struct sandbox *sandbox, struct execution *execution, struct error *err)
+{
+    static const struct execution_request outputs = {.standard_output = {.target = OUTPUT_TO_NEW},
+                                                     .standard_error = {.target = OUTPUT_TO_NEW}};
+
+    execution->is_output_new = execution->is_error_new = true;
+    if (open_streams(sandbox, NULL, &outputs, execution, err) < 0) {
+        drop_streams(sandbox, execution);
+        return -1;
+    }
+    begin_queued(sandbox, execution);
+    add_to_list(sandbox, execution);
+    return 0;
+}
+
+/* Environment: the runtime's, HOME, the sandbox's, the command's; later ones win. */
+static void gather_env(struct sandbox *sandbox, const struct execution *execution,
+                       struct strings *out)
+{
+    autostrings own = {0};
+    autostrings more = {0};
+
+    for (char **entry = sandbox->runtime_env; entry && *entry; entry++)
+        strings_add(out, *entry);
+    (void)pthread_mutex_lock(&sandbox->lock);
+    if (sandbox->record.home)
+        strings_set(out, "HOME", sandbox->record.home);
+    strings_unpack(sandbox->record.env, &own);
+    (void)pthread_mutex_unlock(&sandbox->lock);
+    strings_unpack(execution->record.env, &more);
+    for (size_t i = 0; i < own.count + more.count; i++) {
+        char *entry = i < own.count ? own.items[i] : more.items[i - own.count];
+        char *equals = strchr(entry, '=');
+        *equals = '\0';
+        strings_set(out, entry, equals + 1);
+        *equals = '=';
+    }
+}
+
+/* A pipe for its input; the feed fills the other end. */
+static int open_input(struct sandbox *sandbox, struct execution *execution, int *read_end,
+                      struct error *err)
+{
+    int ends[2];
+    if (!execution->input)
+        return 0;
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return error_sys(err, "make a pipe");
+    *read_end = ends[0];
+    execution->feed = feed_new(monitor_loop(sandbox->sandboxes->monitor), sandbox->sandboxes->hub,
+                               execution->input, ends[1]);
+    return 0;
+}
+
+int execution_spawn(struct sandbox *sandbox, struct execution *execution, struct error *err)
+{
+    const struct execution_record *record = &execution->record;
+    const struct sandbox_record *row = &sandbox->record; // what is read of it never changes
+    autostrings argv = {0};
+    autostrings env = {0};
+    autofd input = -1;
+
+    strings_unpack(record->command, &argv);
+    gather_env(sandbox, execution, &env);
+    if (open_input(sandbox, execution, &input, err) < 0)
+        return -1;
+    struct process_spec spec = {
+        .id = execution->number,
+        .argv = (const char *const *)argv.items,
+        .env = (const char *const *)env.items,
+        .cwd = record->working_directory ? record->working_directory : row->working_directory,
+        .user = record->box_user ? record->box_user : row->box_user,
+        .output = OUTPUT_SPOOL,
+        .stdin_fd = input,
+        .stdout_fd = execution->output ? stream_write_fd(execution->output) : -1,
+        .stderr_fd = execution->error ? stream_write_fd(execution->error) : -1,
+        .has_timestamps = record->has_timestamps,
+        .output_cap_bytes = (uint64_t)record->output_cap_bytes,
+        .timeout_ms = (uint64_t)record->timeout_ms,
+    };
+    if (sandbox_lock_box(sandbox, err) < 0)
+        return -1;
+    int result = box_spawn(sandbox->box, &spec, NULL, err);
+    sandbox_unlock_box(sandbox);
+    execution->is_spawned = result == 0;
+    if (result < 0 && err->kind == ERROR_GONE)
+        return error_about(err, "sandbox", "ended");
+    return result;
+}
+
+void execution_kill(struct sandbox *sandbox, struct execution *execution)
+{
+    struct error ignored = {0};
+
+    if (sandbox_lock_box(sandbox, &ignored) < 0)
+        return; // it ends with its sandbox
+    (void)box_signal(sandbox->box, execution->number, SIGKILL, true, &ignored);
+    sandbox_unlock_box(sandbox);
+}
+
+/* It is in the store already. */
+static int put_queued(struct sandboxes *sandboxes, struct execution *execution, struct error *err)
+{
+    if (execution->is_renumbered &&
+        store_execution_renumber(sandboxes->store, &execution->record, err) < 0)
+        return -1;
+    return store_execution_update(sandboxes->store, &execution->record,
+                                  EXECUTION_PART_STATE | EXECUTION_PART_STREAMS,
+                                  execution_in(EXECUTION_QUEUED), err);
+}
+
+int execution_put(struct sandbox *sandbox, struct execution *execution, struct error *err)
+{
+    struct sandboxes *sandboxes = sandbox->sandboxes;
+
+    if ((execution->is_queued ? put_queued(sandboxes, execution, err)
+                              : store_execution_add(sandboxes->store, &execution->record, err)) < 0)
+        return -1;
+    if (execution->is_output_new && streams_put(sandboxes->streams, execution->output, err) < 0)
+        return -1;
+    return execution->is_error_new ? streams_put(sandboxes->streams, execution->error, err) : 0;
+}
+
+static void remove_from_list(struct sandbox *sandbox, struct execution *execution)
+{
+    bool was_there = false;
+
+    (void)pthread_mutex_lock(&sandbox->record_lock);
+    (void)pthread_mutex_lock(&sandbox->lock);
+    struct execution **at = &sandbox->executions;
+    while (*at && *at != execution)
+        at = &(*at)->next;
+    if (*at) {
+        *at = execution->next;
+        was_there = true;
+    }
+    (void)pthread_mutex_unlock(&sandbox->lock);
+    (void)pthread_mutex_unlock(&sandbox->record_lock);
+    if (was_there)
+        execution_free(execution);
+}
+
+void execution_abort(struct sandbox *sandbox, struct execution *execution)
+{
+    if (execution->is_spawned)
+        execution_kill(sandbox, execution);
+    drop_streams(sandbox, execution);
+    remove_from_list(sandbox, execution);
+    if (execution->has_exit) // else it comes when nobody knows it any more, and is collected then
+        execution_collect(sandbox, execution->number);
+}

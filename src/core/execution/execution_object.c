@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An execution as an object; see execution_object.h. */
+#include "core/execution/execution_object.h"
+
+#include "base/mem.h"
+#include "core/stream/feed.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct execution *execution_new(const char *id)
+{
+    struct execution *execution = xnew(struct execution);
+    execution->refs = 1;
+    (void)snprintf(execution->id, sizeof execution->id, "%s", id);
+    execution->known = (struct id_entry){.id = execution->id, .hash = id_hash(execution->id)};
+    (void)pthread_mutex_init(&execution->lock, NULL);
+    return execution;
+}
+
+struct execution *execution_ref(struct execution *execution)
+{
+    execution->refs++;
+    return execution;
+}
+
+void execution_free(struct execution *execution)
+{
+    if (!execution || --execution->refs > 0)
+        return;
+    if (execution->error != execution->output)
+        stream_free(execution->error);
+    stream_free(execution->output);
+    stream_free(execution->input);
+    if (execution->feed)
+        feed_stop(execution->feed);
+    execution_record_clear(&execution->record);
+    (void)pthread_mutex_destroy(&execution->lock);
+    free(execution);
+}
+
+void execution_copy(struct execution *execution, struct execution_record *out)
+{
+    (void)pthread_mutex_lock(&execution->lock);
+    execution_record_copy(out, &execution->record);
+    (void)pthread_mutex_unlock(&execution->lock);
+}
+
+/* A text that may be the one that is there. What goes is the caller's to free. */
+static const char *replace(const char **text, const char *next)
+{
+    const char *before = *text;
+
+    if (next == before)
+        return NULL;
+    *text = next ? xstrdup(next) : NULL;
+    return before;
+}
+
+/* Nothing else is written: all other texts are read without the lock, and stay where they are as long as it is known. */
+void execution_set(struct execution *execution, const struct execution_record *next)
+{
+    struct execution_record *own = &execution->record;
+
+    (void)pthread_mutex_lock(&execution->lock);
+    const char *gone[] = {
+        replace(&own->error, next->error),
+        replace(&own->stop_reason, next->stop_reason),
+        replace(&own->stdout_stream, next->stdout_stream),
+        replace(&own->stderr_stream, next->stderr_stream),
+    };
+    own->state = next->state;
+    own->cause = next->cause;
+    own->exit_code = next->exit_code;
+    own->signal = next->signal;
+    own->started_at = next->started_at;
+    own->ended_at = next->ended_at;
+    own->stop_at = next->stop_at;
+    own->stdout_bytes = next->stdout_bytes;
+    own->stderr_bytes = next->stderr_bytes;
+    own->is_truncated = next->is_truncated;
+    own->cpu_user_us = next->cpu_user_us;
+    own->cpu_system_us = next->cpu_system_us;
+    own->max_rss_bytes = next->max_rss_bytes;
+    own->duration_us = next->duration_us;
+    own->updated_at = next->updated_at;
+    (void)pthread_mutex_unlock(&execution->lock);
+    for (size_t i = 0; i < ARRAY_SIZE(gone); i++)
+        free((char *)gone[i]);
+}
+
+bool execution_is_cancelled(struct execution *execution)
+{
+    (void)pthread_mutex_lock(&execution->lock);
+    bool is_so = execution->record.stop_at != 0;
+    (void)pthread_mutex_unlock(&execution->lock);
+    return is_so;
+}

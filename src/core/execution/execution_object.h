@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * An execution or job that has not ended, or ended not long ago, as the core has it in memory. Private to the core.
+ * Threads: any; memory work only.
+ */
+#pragma once
+#include "base/id.h"
+#include "base/id_table.h"
+#include "core/execution/execution.h"
+#include "engine/box.h"
+#include "store/executions.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+struct feed;
+struct queue;
+struct stream;
+
+/* One that has not ended, or has ended not long ago. Counted. */
+struct execution {
+    struct id_entry known; // in the table of executions
+    _Atomic unsigned refs;
+    struct execution *next; // in its sandbox
+    char id[ID_TEXT];
+    uint32_t number; // its process in the box
+    pthread_mutex_t lock;
+    struct execution_record record; // under the lock
+
+    // Under the sandbox's record_lock.
+    bool is_recorded; // is in the store
+    bool has_exit;    // ended before it was recorded
+    struct process_exit exit;
+    int64_t announced_at;                  // everybody knows that it has ended; 0: not yet
+    bool is_sandbox_over, is_sandbox_idle; // through that
+    struct stream *input, *output,
+        *error; // held; error may be output. Changed under the sandbox's lock too
+    struct feed *feed;
+    bool is_output_new, is_error_new; // made for it, not a user's own
+    bool is_spawned;
+    bool is_queued;     // is in the store, as queued
+    bool is_renumbered; // and its number there is no longer its own
+
+    struct queue *queue;           // that it waited in, where its running counts; NULL: none
+    struct execution *next_queued; // this and is_waiting are the queue's, under its lock
+    bool is_waiting;
+    bool is_input_cut; // a restart of the server cut its input
+
+    _Atomic int64_t kill_at; // asked to stop: when patience ends; 0: not asked, or done
+};
+
+struct execution *execution_new(const char *id);
+struct execution *execution_ref(struct execution *execution);
+void execution_free(struct execution *execution); // gives up one reference
+DEFINE_AUTOPTR(execution)
+
+static inline bool execution_is_over(const struct execution_record *record)
+{
+    return record->state >= EXECUTION_COMPLETED;
+}
+
+/* What a reader may have: a copy, under the lock. */
+void execution_copy(struct execution *execution, struct execution_record *out);
+/*
+ * Its record becomes this one: numbers, states, and those texts that change (error, stop_reason, streams); texts are copied. The caller
+ * holds record_lock, where its sandbox is alive.
+ */
+void execution_set(struct execution *execution, const struct execution_record *record);
+bool execution_is_cancelled(struct execution *execution); // somebody has asked for its end

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Starting an execution; see execution_start.h. */
+#include "core/execution/execution_start.h"
+#include "core/event/hub.h"
+
+#include "base/clock.h"
+#include "core/account/once.h"
+#include "core/sandbox/sandbox_event.h"
+#include "core/execution/execution_end.h"
+#include "core/execution/execution_launch.h"
+#include "core/sandbox/lookup.h"
+#include "core/sandbox/pause.h"
+#include "core/sandbox/sandbox_box.h"
+#include "engine/files.h"
+
+#define FILE_TIMEOUT_MS 60000
+
+struct start {
+    struct sandbox *sandbox;
+    const struct actor *actor;
+    const struct execution_request *request;
+    struct execution *execution;
+    uint64_t restore_count; // of the sandbox, when there was a place in it
+};
+
+static bool is_restless(const struct sandbox *sandbox)
+{
+    return sandbox->record.state == SANDBOX_PAUSING || sandbox->record.state == SANDBOX_RESUMING;
+}
+
+/* Takes a place in the sandbox, or says why there is none; 1: not now, it is on its way to another state. */
+static int reserve(struct sandbox *sandbox, enum execution_kind kind, uint64_t *restore_count,
+                   struct error *err)
+{
+    (void)pthread_mutex_lock(&sandbox->lock);
+    int64_t maximum = sandbox->record.max_executions;
+    int result = is_restless(sandbox) ? 1 : lifecycle_check(&sandbox->record, STEP_BEGIN, err);
+    *restore_count = sandbox->restore_count;
+    if (result == 0 && kind == EXECUTION_COMMAND && maximum > 0 &&
+        sandbox->n_executions >= maximum) {
+        error_set(err, ERROR_CONFLICT,
+                  "the sandbox is busy: a command is running in it; wait for it or stop it");
+        result = error_about(err, "sandbox", "busy");
+    } else if (result == 0 && kind == EXECUTION_COMMAND &&
+               sandbox->record.mode == SANDBOX_ONE_SHOT) {
+        error_set(err, ERROR_CONFLICT, "a one-shot sandbox runs one command only");
+        result = error_about(err, "sandbox", "busy");
+    }
+    if (result == 0) {
+        sandbox->n_executions += kind == EXECUTION_COMMAND;
+        sandbox->n_jobs += kind == EXECUTION_JOB;
+    }
+    (void)pthread_mutex_unlock(&sandbox->lock);
+    return result;
+}
+
+/* The same once it is awake. */
+int execution_enter(struct sandbox *sandbox, enum execution_kind kind, uint64_t *restore_count,
+                    bool *was_paused, struct error *err)
+{
+    int result;
+
+    do {
+        bool has_slept = false;
+        if (sandbox_awake(sandbox, &has_slept, err) < 0)
+            return -1;
+        *was_paused |= has_slept;
+        result = reserve(sandbox, kind, restore_count, err);
+    } while (result > 0);
+    return result;
+}
+
+void execution_leave(struct sandbox *sandbox, enum execution_kind kind)
+{
+    (void)pthread_mutex_lock(&sandbox->lock);
+    sandbox->n_executions -= kind == EXECUTION_COMMAND;
+    sandbox->n_jobs -= kind == EXECUTION_JOB;
+    (void)pthread_mutex_unlock(&sandbox->lock);
+}
+
+static int write_files(struct sandbox *sandbox, const struct execution_request *request,
+                       struct error *err)
+{
+    autofd conversation = -1;
+
+    if (request->n_files == 0)
+        return 0;
+    if (sandbox_files(sandbox, &conversation, err) < 0 ||
+        files_set_timeout(conversation, FILE_TIMEOUT_MS, err) < 0)
+        return -1;
+    for (size_t i = 0; i < request->n_files; i++) {
+        const struct sandbox_file *file = &request->files[i];
+        if (files_write_buffer(conversation, file->path, 0644, FILES_PARENTS, file->data,
+                               file->length, err) < 0) {
+            error_wrap(err, "write '%.200s'", file->path);
+            return error_about(err, "file", NULL);
+        }
+    }
+    return 0;
+}
+
+/* The caller holds record_lock. */
+static int put_start(const struct start *start, struct sandbox_record *next, struct error *err)
+{
+    struct sandboxes *sandboxes = start->sandbox->sandboxes;
+    bool is_job = start->request->kind == EXECUTION_JOB;
+    struct event event = {.type = EVENT_STARTED,
+                          .reason = is_job ? "job" : "execution",
+                          .now = start->execution->record.started_at};
+    autotransaction together = {0};
+
+    event_fact(&event, is_job ? "job" : "execution", start->execution->id);
+    sandbox_copy(start->sandbox, next);
+    if (!is_job && lifecycle_take(next, STEP_BEGIN, NULL, event.now, err) < 0)
+        return -1;
+    next->updated_at = next->active_at = event.now;
+    if (store_begin(sandboxes->store, STORE_FAST, &together, err) < 0 ||
+        store_sandbox_update(sandboxes->store, next, SANDBOX_PART_LIVING | SANDBOX_PART_DEADLINES,
+                             SANDBOX_ALIVE, err) < 0 ||
+        execution_put(start->sandbox, start->execution, err) < 0 ||
+        event_put(start->sandbox, &event, err) < 0 ||
+        once_finish(sandboxes->store, start->actor, start->request->once, start->execution->id,
+                    err) < 0)
+        return -1;
+    return store_commit(&together, err);
+}
+
+/* record_lock of one that is awake: whoever leads it through another state is not disturbed. */
+static int take_record_lock(struct sandbox *sandbox, struct error *err)
+{
+    const unsigned asleep =
+        sandbox_in(SANDBOX_PAUSING) | sandbox_in(SANDBOX_PAUSED) | sandbox_in(SANDBOX_RESUMING);
+    bool was_paused;
+
+    for (;;) {
+        (void)pthread_mutex_lock(&sandbox->record_lock);
+        if (!sandbox_is_in(sandbox, asleep))
+            return 0;
+        (void)pthread_mutex_unlock(&sandbox->record_lock);
+        if (sandbox_awake(sandbox, &was_paused, err) < 0)
+            return -1;
+    }
+}
+
+static int record_start(const struct start *start, struct execution_record *out, struct error *err)
+{
+    struct sandbox *sandbox = start->sandbox;
+    autosandbox next = {0};
+
+    if (take_record_lock(sandbox, err) < 0)
+        return -1;
+    // Whoever ends the sandbox has been here before or comes after; in between there is no third.
+    // The same holds of going back to a checkpoint, which ends all that is recorded.
+    int result = sandbox->restore_count == start->restore_count
+                     ? lifecycle_check(&sandbox->record, STEP_BEGIN, err)
+                     : sandbox_went_back(err);
+    if (result == 0)
+        result = put_start(start, &next, err);
+    if (result < 0) {
+        (void)pthread_mutex_unlock(&sandbox->record_lock);
+        return -1;
+    }
+    sandbox_change(sandbox, &next);
+    execution_copy(start->execution, out);
+    execution_recorded(sandbox, start->execution); // releases record_lock
+    hub_announce(sandbox->sandboxes->hub, sandbox->id);
+    return 0;
+}
+
+static int run(struct start *start, struct execution_record *out, struct error *err)
+{
+    if (execution_prepare(start->sandbox, start->actor, start->request, &start->execution, err) < 0)
+        return -1;
+    if (write_files(start->sandbox, start->request, err) == 0 &&
+        execution_spawn(start->sandbox, start->execution, err) == 0 &&
+        record_start(start, out, err) == 0)
+        return 0;
+    execution_abort(start->sandbox, start->execution);
+    return -1;
+}
+
+/* What has a place already; false: not now, as in reserve. */
+static bool read_restore_count(struct sandbox *sandbox, uint64_t *restore_count)
+{
+    (void)pthread_mutex_lock(&sandbox->lock);
+    bool is_calm = !is_restless(sandbox);
+    *restore_count = sandbox->restore_count;
+    (void)pthread_mutex_unlock(&sandbox->lock);
+    return is_calm;
+}
+
+int execution_start_queued(struct sandbox *sandbox, struct execution *execution, struct error *err)
+{
+    const struct execution_request request = {.kind = execution->record.kind};
+    struct start start = {sandbox, NULL, &request, execution, 0};
+    autoexecution started = {0};
+    bool was_paused;
+
+    do {
+        if (sandbox_awake(sandbox, &was_paused, err) < 0 || sandbox_ensure_box(sandbox, err) < 0)
+            return -1;
+    } while (!read_restore_count(sandbox, &start.restore_count));
+    if (execution_equip(sandbox, execution, err) < 0)
+        return -1;
+    if (execution_is_cancelled(execution) || execution_spawn(sandbox, execution, err) < 0 ||
+        record_start(&start, &started, err) < 0) {
+        execution_abort(sandbox, execution);
+        return -1;
+    }
+    // Whoever cancelled it before it was recorded has left that to us; whoever does now finds it in the box.
+    if (execution_is_cancelled(execution))
+        execution_kill(sandbox, execution);
+    return 0;
+}
+
+int execution_start_in(struct sandbox *sandbox, const struct actor *actor,
+                       const struct execution_request *request, struct execution_record *out,
+                       bool *was_paused, struct error *err)
+{
+    sandbox_touch(sandbox); // before its state is looked at: see sandbox_rest
+    struct start start = {sandbox, actor, request, NULL, 0};
+    if (execution_enter(sandbox, request->kind, &start.restore_count, was_paused, err) < 0)
+        return -1;
+    int result = sandbox_ensure_box(sandbox, err);
+    if (result == 0)
+        result = run(&start, out, err);
+    execution_free(start.execution);
+    if (result < 0)
+        execution_leave(sandbox, request->kind);
+    return result;
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Finds sandboxes for those who ask; see lookup.h. */
+#include "core/sandbox/lookup.h"
+
+#include "core/sandbox/registry.h"
+#include "core/sandbox/sandbox_box.h"
+#include "engine/files.h"
+
+#define FILE_TIMEOUT_MS 60000
+
+int lookup_record(struct sandboxes *sandboxes, const struct actor *actor, const char *id,
+                  struct sandbox_record *out, struct error *err)
+{
+    autosandbox record = {0};
+
+    if (store_sandbox_get(sandboxes->store, id, &record, err) < 0)
+        return err->kind == ERROR_NOT_FOUND ? lookup_missing("sandbox", id, err) : -1;
+    if (!actor_sees(actor, &record.owner))
+        return lookup_missing("sandbox", id, err);
+    *out = record;
+    record = (struct sandbox_record){0};
+    return 0;
+}
+
+void lookup_settle(struct sandboxes *sandboxes, const char *id)
+{
+    autoptr(sandbox) sandbox = sandboxes->registry ? registry_find(sandboxes->registry, id)
+                                                   : NULL; // without boxes there is none
+
+    if (sandbox)
+        sandbox_settle(sandbox);
+}
+
+/* It is not alive: why? */
+static int not_alive(struct sandboxes *sandboxes, const struct actor *actor, const char *id,
+                     struct error *err)
+{
+    autosandbox record = {0};
+
+    if (lookup_record(sandboxes, actor, id, &record, err) < 0)
+        return -1;
+    if (record.state == SANDBOX_DELETED)
+        return lookup_missing("sandbox", id, err);
+    return lifecycle_check(&record, STEP_STOP, err) < 0
+               ? -1
+               : error_set(err, ERROR_SYSTEM, "sandbox '%s' is not under this server's care", id);
+}
+
+/* What it is in memory counts: the store may hear of an end a moment later. */
+static int check_alive(struct sandbox *sandbox, struct error *err)
+{
+    (void)pthread_mutex_lock(&sandbox->lock);
+    bool is_over = (sandbox_in(sandbox->record.state) & SANDBOX_OVER) != 0;
+    bool is_deleted = sandbox->record.state == SANDBOX_DELETED;
+    int result = is_over && !is_deleted ? lifecycle_check(&sandbox->record, STEP_STOP, err) : 0;
+    (void)pthread_mutex_unlock(&sandbox->lock);
+    return is_deleted ? lookup_missing("sandbox", sandbox->id, err) : result;
+}
+
+int lookup_sandbox(struct sandboxes *sandboxes, const struct actor *actor, const char *id,
+                   struct sandbox **out, struct error *err)
+{
+    autoptr(sandbox) sandbox = registry_find(sandboxes->registry, id);
+
+    if (!sandbox)
+        return not_alive(sandboxes, actor, id, err);
+    if (!actor_sees(actor, &sandbox->record.owner))
+        return lookup_missing("sandbox", id, err);
+    if (sandbox_await_calm(sandbox, err) < 0)
+        return -1;
+    if (check_alive(sandbox, err) < 0)
+        return -1;
+    *out = take(sandbox);
+    return 0;
+}
+
+int sandbox_files(struct sandbox *sandbox, int *conversation, struct error *err)
+{
+    if (sandbox_lock_box(sandbox, err) < 0)
+        return -1;
+    int result = box_files(sandbox->box, sandbox->record.box_user,
+                           sandbox->record.working_directory, conversation, err);
+    sandbox_unlock_box(sandbox);
+    if (result < 0 && err->kind == ERROR_GONE)
+        error_about(err, "sandbox", "ended");
+    return result;
+}
+
+/* A one-shot sandbox gets its directory with its command, and the command may not have come to that yet. */
+static int make_working_directory(struct sandbox *sandbox, struct error *err)
+{
+    const char *path = sandbox->record.working_directory;
+    autofd conversation = -1;
+
+    if (sandbox->record.mode != SANDBOX_ONE_SHOT || !path)
+        return 0;
+    if (sandbox_lock_box(sandbox, err) < 0)
+        return -1;
+    int result = box_files(sandbox->box, sandbox->record.box_user, "/", &conversation, err);
+    sandbox_unlock_box(sandbox);
+    if (result < 0 || files_set_timeout(conversation, FILE_TIMEOUT_MS, err) < 0)
+        return -1;
+    return files_mkdir(conversation, path, 0755, FILES_PARENTS, err);
+}
+
+int lookup_files(struct sandboxes *sandboxes, const struct actor *actor, const char *sandbox_id,
+                 int *conversation, struct error *err)
+{
+    autoptr(sandbox) sandbox = NULL;
+
+    if (lookup_sandbox(sandboxes, actor, sandbox_id, &sandbox, err) < 0)
+        return -1;
+    sandbox_touch(sandbox);
+    if (sandbox_ensure_box(sandbox, err) < 0 || make_working_directory(sandbox, err) < 0)
+        return -1;
+    return sandbox_files(sandbox, conversation, err);
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Sandboxes that are alive, and those that ended not long ago, by id. Private to the core.
+ * Threads: any; memory work only.
+ */
+#pragma once
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct registry;
+struct sandbox;
+
+struct registry *registry_new(void);
+void registry_free(struct registry *registry);
+
+/* Adds one that is alive. ERROR_LIMIT, noun "sandbox", reason "full", when there are `maximum` already. */
+int registry_add(struct registry *registry, struct sandbox *sandbox, unsigned maximum,
+                 struct error *err);
+/* It is over: no longer counted; found for some time still. is_forgotten: not even that. */
+void registry_end(struct registry *registry, struct sandbox *sandbox, bool is_forgotten);
+struct sandbox *registry_find(struct registry *registry, const char *id); // a reference, or NULL
+unsigned registry_count(const struct registry *registry);                 // alive
+/* References to all that it knows; the caller frees each, and the array. */
+size_t registry_all(struct registry *registry, struct sandbox ***out);

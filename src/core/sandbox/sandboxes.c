@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Opens and closes the room of sandboxes; see sandboxes.h. */
+#include "core/sandbox/sandboxes.h"
+
+#include "base/mem.h"
+#include "core/sandbox/monitor.h"
+#include "core/sandbox/pool.h"
+#include "core/sandbox/registry.h"
+
+int sandboxes_open(const struct sandboxes *parts, struct sandboxes **out, struct error *err)
+{
+    autoptr(sandboxes) sandboxes = xnew(struct sandboxes);
+
+    *sandboxes = *parts;
+    (void)pthread_mutex_init(&sandboxes->endings.lock, NULL);
+    sandboxes->registry = registry_new();
+    sandboxes->pool = pool_new(sandboxes);
+    if (monitor_new(sandboxes, &sandboxes->monitor, err) < 0)
+        return -1;
+    *out = take(sandboxes);
+    return 0;
+}
+
+void sandboxes_free(struct sandboxes *sandboxes)
+{
+    if (!sandboxes)
+        return;
+    pool_free(sandboxes->pool);
+    registry_free(sandboxes->registry);
+    monitor_free(sandboxes->monitor); // what was posted to its loop is run here
+    (void)pthread_mutex_destroy(&sandboxes->endings.lock);
+    free(sandboxes);
+}

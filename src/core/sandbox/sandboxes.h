@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The room of sandboxes: what its files share, and what the rooms above it (executions, snapshots, the root of the core) may use.
+ * Private to the core; fronts use sandbox.h, file.h and statistics.h.
+ * Threads: any; nothing in the struct changes after sandboxes_open, but what says so.
+ */
+#pragma once
+#include "base/auto.h"
+#include "core/settings.h"
+#include "engine/box.h"
+#include "loop/workers.h"
+#include "store/executions.h"
+#include "store/sandboxes.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+struct core;
+struct executions;
+struct hub;
+struct runtimes;
+struct monitor;
+struct pool;
+struct registry;
+struct sandbox;
+struct streams;
+
+/* What this room needs of the executions in its sandboxes. The execution room, which this one cannot include, fills it in. */
+struct execution_ops {
+    /* A process of the sandbox has ended. Shows and records it. Without locks; blocks. */
+    void (*ended)(struct sandbox *sandbox, const struct process_exit *exit);
+    /* A process of the sandbox has written output. Does not block. */
+    void (*announce_output)(struct sandbox *sandbox, uint32_t number);
+    /* Kills what did not heed a stop in time, and tries again to record ends. On the monitor. */
+    void (*check_deadlines)(struct sandbox *sandbox, int64_t now);
+    /* Whether an execution that makes it busy is recorded and has not ended. Under record_lock. */
+    bool (*is_running)(const struct sandbox *sandbox);
+    /* Whether an end was shown that is not in the store yet. */
+    bool (*is_ahead)(struct sandbox *sandbox);
+    /* All that have not ended are over with the sandbox: rows in the caller's transaction, under record_lock; once that is
+     * committed end_all, still under record_lock. */
+    int (*put_ends)(struct sandbox *sandbox, enum execution_state state, const char *error,
+                    int64_t now, struct error *err);
+    void (*end_all)(struct sandbox *sandbox, enum execution_state state, const char *error,
+                    int64_t now);
+    void (*free_all)(struct sandbox *sandbox);   // with the sandbox
+    void (*tick)(struct executions *executions); // several times a second, on the monitor
+};
+
+struct sandboxes {
+    // Borrowed; set by who opens the room.
+    const struct core_settings *settings;
+    struct store *store;
+    struct engine *engine;
+    struct hub *hub;
+    struct streams *streams;
+    struct runtimes *runtimes;
+    struct core *core;      // for layers
+    struct workers *reaper; // ends boxes, fills the pool
+    // Set by the execution room, before the monitor starts.
+    const struct execution_ops *execution_ops;
+    struct executions *executions;
+
+    // Its own.
+    struct registry *registry;
+    struct pool *pool;
+    struct monitor *monitor;
+    // Sandboxes that are over and still have a box. The reaper removes those, and whoever needs a new one when there are many.
+    struct {
+        pthread_mutex_t lock; // guards the list
+        struct sandbox *first, *last;
+        _Atomic unsigned count;
+    } endings;
+};
+
+/* `parts` has what is borrowed. Nothing is listened to before monitor_start. */
+int sandboxes_open(const struct sandboxes *parts, struct sandboxes **out, struct error *err);
+/* Nobody asks any more, and the reaper has ended. */
+void sandboxes_free(struct sandboxes *sandboxes);
+DEFINE_AUTOPTR(sandboxes)

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What an operator can set: one plain value that every room of the core may read.
+ * Threads: none; plain values.
+ */
+#pragma once
+#include <stdint.h>
+
+/* core_settings_default is where to start from. */
+struct core_settings {
+    const char *data_dir;
+    const char *default_runtime;
+    int64_t memory_bytes; // limits of a sandbox that asks for none; 0: no limit
+    int64_t cpu_millicores;
+    int64_t disk_bytes;
+    int64_t max_processes;
+    int64_t idle_timeout_ms;
+    int64_t execution_timeout_ms; // 0: none
+    int64_t output_cap_bytes;     // per stream of an execution
+    int64_t stream_limit_bytes;   // of a user's own stream
+    int64_t file_limit_bytes;     // of one file or archive that is read or written over the API
+    int64_t keep_ms;              // how long an ended sandbox's streams and records are kept
+    unsigned max_sandboxes;       // alive at once
+    unsigned queue_at_once;       // executions from the queue that run at once
+    unsigned queue_length;        // that may wait in it
+    unsigned parked_one_shot;     // boxes made ahead; 0: none
+    unsigned parked_kept;
+    const char
+        *parked_directory;       // made ahead in them: where the fronts' commands start; NULL: none
+    const char *archive_program; // path of burrow-archive; NULL: next to this program
+    const char *fail_step;       // tests; NULL
+};
+extern const struct core_settings core_settings_default;
