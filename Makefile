@@ -4,9 +4,9 @@ BUILD ?= build
 all: $(BUILD)/build.ninja
 	ninja -C $(BUILD)
 
-# The programs alone, without tests and benchmarks.
+# The programs and their manual pages, without tests and benchmarks.
 burrow: $(BUILD)/build.ninja
-	ninja -C $(BUILD) src/burrow src/burrow-server src/burrow-archive
+	ninja -C $(BUILD) programs
 
 $(BUILD)/build.ninja:
 	meson setup --cross-file tools/musl.cross $(BUILD)
@@ -42,7 +42,7 @@ coverage:
 	tools/setup build run test
 	tools/coverage
 
-install: all
+install: burrow
 	meson install -C $(BUILD) --no-rebuild
 
 clean:

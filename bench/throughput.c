@@ -82,13 +82,13 @@ static int pipeline_run(struct row *row, uint64_t expected, struct error *err)
     autofd output = -1;
     int failed = 0;
 
-    err->kind = ERROR_NONE;
+    *err = (struct error){0};
     unsigned count = start_stages(row->argv, pids, &output, err);
     uint64_t bytes = output >= 0 ? drain(output) : 0;
     closep(&output);
     for (unsigned i = 0; i < count; i++)
         failed |= bench_reap(pids[i], row->name, err);
-    if (failed || err->kind)
+    if (failed || err->reason)
         return -1;
     if (bytes != expected)
         return error_set(err, ERROR_SYSTEM, "%llu bytes came, not %llu", (unsigned long long)bytes,

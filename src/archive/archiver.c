@@ -90,8 +90,7 @@ static int await_ready(struct archiver *archiver, struct error *err)
     struct files_frame frame;
     if (archiver_receive(archiver, &frame, err) < 0) {
         // nothing of the archive was read yet: it is not to blame
-        err->kind = ERROR_UNAVAILABLE;
-        (void)error_about(err, NULL, NULL);
+        (void)error_restate(err, ERROR_UNAVAILABLE, NULL);
         return error_wrap(err, "make burrow-archive give up its rights");
     }
     return frame.type == RECORDS_READY && !frame.length ? 0 : archiver_lied(err);
@@ -123,8 +122,7 @@ int archiver_start(struct archiver *archiver, const char *mode, const struct arc
     if (code) {
         archiver->pid = 0;
         (void)error_sys_code(err, code, "start '%s'", task->program);
-        err->kind = ERROR_UNAVAILABLE;
-        return -1;
+        return error_restate(err, ERROR_UNAVAILABLE, NULL);
     }
     closep(&theirs); // or its end would never be seen
     archiver->buffer = xcalloc(1, FILES_MAX_FRAME);
@@ -133,9 +131,8 @@ int archiver_start(struct archiver *archiver, const char *mode, const struct arc
 
 int archiver_lied(struct error *err)
 {
-    (void)error_set(err, ERROR_INVALID,
-                    "the archive made burrow-archive say what makes no sense: it is damaged");
-    return error_about(err, "archive", "damaged");
+    return error_refuse(err, ERROR_DAMAGED, "archive",
+                        "the archive made burrow-archive say what makes no sense: it is damaged");
 }
 
 /* It sees what strangers wrote: of its kinds those are believed that it may have, of its text no control character. */
@@ -145,27 +142,27 @@ static int take_error(const struct files_frame *frame, struct error *err)
     const char *text = NULL;
     if (!files_failure_parse(frame, &failure, &text))
         return archiver_lied(err);
-    bool is_limit = failure.kind == ERROR_LIMIT, is_ours = failure.kind == ERROR_SYSTEM;
-    enum error_kind kind = is_limit ? ERROR_LIMIT : is_ours ? ERROR_SYSTEM : ERROR_INVALID;
-    (void)error_set(err, kind, "%s", text);
+    enum error_reason reason = failure.kind == ERROR_LIMIT    ? ERROR_TOO_LARGE
+                               : failure.kind == ERROR_SYSTEM ? ERROR_SYSTEM
+                                                              : ERROR_REFUSED;
+    (void)error_refuse(err, reason, "archive", "%s", text);
     for (char *c = err->text; *c; c++)
         if ((unsigned char)*c < 0x20 || *c == 0x7f)
             *c = '?';
-    return error_about(err, "archive", is_limit ? "too large" : is_ours ? NULL : "refused");
+    return -1;
 }
 
 static int lost(int code, struct error *err)
 {
-    if (code == EAGAIN || code == EWOULDBLOCK) {
-        (void)error_set(err, ERROR_LIMIT, "the archive takes too long to be worked through");
-        return error_about(err, "archive", "too large");
-    }
+    if (code == EAGAIN || code == EWOULDBLOCK)
+        return error_refuse(err, ERROR_TOO_LARGE, "archive",
+                            "the archive takes too long to be worked through");
     if (code == EPROTO)
         return archiver_lied(err);
-    (void)error_set(err, ERROR_INVALID,
-                    "the archive could not be worked through: it is damaged, or needs more memory "
-                    "or time than is given");
-    return error_about(err, "archive", "damaged");
+    return error_refuse(
+        err, ERROR_DAMAGED, "archive",
+        "the archive could not be worked through: it is damaged, or needs more memory "
+        "or time than is given");
 }
 
 int archiver_receive(struct archiver *archiver, struct files_frame *out, struct error *err)

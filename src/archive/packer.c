@@ -39,7 +39,7 @@ struct packer *packer_new(const struct archive_task *task, int spool_fd)
 
 static int too_large(struct error *err)
 {
-    return error_about(err, "archive", "too large");
+    return error_restate(err, ERROR_TOO_LARGE, "archive");
 }
 
 static int add_texts(struct packer *packer, const struct files_item *item, struct error *err)

@@ -22,7 +22,7 @@ void program_send(uint16_t type, const void *data, size_t length)
 
 static void send_error(const struct error *err)
 {
-    struct files_failure failure = {.sys = err->sys, .kind = err->kind};
+    struct files_failure failure = {.sys = err->sys, .kind = error_kind(err)};
     struct iovec parts[] = {{&failure, sizeof failure}, {(void *)err->text, strlen(err->text) + 1}};
     (void)files_frame_send(PROGRAM_CONVERSATION, FILES_ERROR, 0, parts, ARRAY_SIZE(parts));
 }

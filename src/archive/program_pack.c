@@ -32,9 +32,9 @@ static la_ssize_t on_write(struct archive *archive, void *data, const void *byte
         return ARCHIVE_FATAL;
     }
     if (fd_write_all(PROGRAM_ARCHIVE, bytes, length) < 0) {
+        bool is_full = errno == ENOSPC || errno == EDQUOT || errno == EFBIG;
         (void)error_sys(&sink->err, "write the archive");
-        bool is_full = sink->err.sys == ENOSPC || sink->err.sys == EDQUOT || sink->err.sys == EFBIG;
-        sink->err.kind = is_full ? ERROR_LIMIT : ERROR_SYSTEM;
+        (void)error_restate(&sink->err, is_full ? ERROR_LIMIT : ERROR_SYSTEM, NULL);
         return ARCHIVE_FATAL;
     }
     sink->room -= length;
@@ -44,7 +44,7 @@ static la_ssize_t on_write(struct archive *archive, void *data, const void *byte
 static int failed(struct archive *archive, const struct sink *sink, struct error *err)
 {
     const char *why = archive_error_string(archive);
-    if (sink->err.kind) {
+    if (sink->err.reason) {
         *err = sink->err;
         return -1;
     }

@@ -35,7 +35,7 @@ static la_int64_t on_seek(struct archive *archive, void *data, la_int64_t offset
 static int damaged(struct archive *archive, const struct source *source, struct error *err)
 {
     const char *why = archive_error_string(archive);
-    if (source->err.kind) {
+    if (source->err.reason) {
         *err = source->err;
         return -1;
     }
@@ -217,7 +217,7 @@ static int send_entries(struct program *program, struct archive *archive, struct
         int result = archive_read_next_header(archive, &entry);
         if (result == ARCHIVE_EOF)
             return 0;
-        if (result != ARCHIVE_OK && result != ARCHIVE_WARN && seen == 0 && !source->err.kind)
+        if (result != ARCHIVE_OK && result != ARCHIVE_WARN && seen == 0 && !source->err.reason)
             return error_set(err, ERROR_INVALID, "this is neither a tar nor a zip archive");
         if (result != ARCHIVE_OK && result != ARCHIVE_WARN)
             return damaged(archive, source, err);
@@ -256,7 +256,7 @@ static int open_reader(struct program *program, struct archive *archive, struct 
         archive_read_set_callback_data(archive, source) != ARCHIVE_OK)
         return error_set(err, ERROR_SYSTEM, "libarchive reads neither tar nor zip");
     if (archive_read_open1(archive) != ARCHIVE_OK)
-        return source->err.kind
+        return source->err.reason
                    ? damaged(archive, source, err)
                    : error_set(err, ERROR_INVALID, "this is neither a tar nor a zip archive");
     return 0;

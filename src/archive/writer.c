@@ -26,13 +26,11 @@ int writer_open(const struct archive_task *task, int archive_fd, struct writer *
 
 int writer_item(struct writer *writer, const struct files_item *item, struct error *err)
 {
-    if (!writer->entries || item->size > writer->bytes) {
-        (void)error_set(err, ERROR_LIMIT, "more than may be in one archive");
-        return error_about(err, "archive", "too large");
-    }
+    if (!writer->entries || item->size > writer->bytes)
+        return error_refuse(err, ERROR_TOO_LARGE, "archive", "more than may be in one archive");
     if (!record_is_good(item) || files_item_size(item) > FILES_MAX_DATA) {
-        (void)error_set(err, ERROR_INVALID, "'%.300s' cannot be in an archive", item->path);
-        return error_about(err, "archive", "refused");
+        return error_refuse(err, ERROR_REFUSED, "archive", "'%.300s' cannot be in an archive",
+                            item->path);
     }
     writer->entries--;
     writer->bytes -= item->size;

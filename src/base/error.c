@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Builds error sentences; see error.h. */
+/* Error values, and the one table of what each reason means; see error.h. */
 #include "base/error.h"
 
 #include <errno.h>
@@ -7,7 +7,71 @@
 #include <stdio.h>
 #include <string.h>
 
-static enum error_kind kind_of(int code)
+// Exit codes, as cli/exit.h has them.
+enum { FAILED = 1, USAGE = 2, TIMED_OUT = 124 };
+
+static const struct {
+    const char *name;
+    enum error_reason kind;
+    int status;
+    int exit_code;
+} reasons[ERROR_REASONS] = {
+    [ERROR_NONE] = {"none", ERROR_NONE, 500, 0},
+
+    [ERROR_INVALID] = {"invalid", ERROR_INVALID, 400, USAGE},
+    [ERROR_NOT_FOUND] = {"not found", ERROR_NOT_FOUND, 404, FAILED},
+    [ERROR_DENIED] = {"denied", ERROR_DENIED, 403, FAILED},
+    [ERROR_CONFLICT] = {"conflict", ERROR_CONFLICT, 409, FAILED},
+    [ERROR_LIMIT] = {"limit", ERROR_LIMIT, 429, FAILED},
+    [ERROR_TIMEOUT] = {"timeout", ERROR_TIMEOUT, 500, TIMED_OUT},
+    [ERROR_GONE] = {"gone", ERROR_GONE, 404, FAILED},
+    [ERROR_UNAVAILABLE] = {"unavailable", ERROR_UNAVAILABLE, 500, FAILED},
+    [ERROR_SYSTEM] = {"system", ERROR_SYSTEM, 500, FAILED},
+
+    [ERROR_REFUSED] = {"refused", ERROR_INVALID, 400, USAGE},
+    [ERROR_DAMAGED] = {"damaged", ERROR_INVALID, 400, USAGE},
+    [ERROR_METHOD] = {"method", ERROR_INVALID, 405, USAGE},
+    [ERROR_LONG_TARGET] = {"long target", ERROR_INVALID, 414, USAGE},
+    [ERROR_EXPECTATION] = {"expectation", ERROR_INVALID, 417, USAGE},
+    [ERROR_LONG_HEAD] = {"long head", ERROR_INVALID, 431, USAGE},
+    [ERROR_UNKNOWN_HTTP] = {"unknown to http", ERROR_INVALID, 501, USAGE},
+    [ERROR_HTTP_VERSION] = {"version", ERROR_INVALID, 505, USAGE},
+
+    [ERROR_UNAUTHORIZED] = {"unauthorized", ERROR_DENIED, 401, FAILED},
+
+    [ERROR_BUSY] = {"busy", ERROR_CONFLICT, 409, FAILED},
+    [ERROR_STATE] = {"state", ERROR_CONFLICT, 409, FAILED},
+    [ERROR_EXISTS] = {"exists", ERROR_CONFLICT, 409, FAILED},
+    [ERROR_MISMATCH] = {"mismatch", ERROR_CONFLICT, 409, FAILED},
+    [ERROR_PENDING] = {"pending", ERROR_CONFLICT, 409, FAILED},
+    [ERROR_DIFFERS] = {"differs", ERROR_CONFLICT, 409, FAILED},
+    [ERROR_AMBIGUOUS] = {"ambiguous", ERROR_CONFLICT, 409, FAILED},
+    [ERROR_COMPLETE] = {"complete", ERROR_CONFLICT, 409, FAILED},
+
+    [ERROR_FULL] = {"full", ERROR_LIMIT, 429, FAILED},
+    [ERROR_TOO_LARGE] = {"too large", ERROR_LIMIT, 413, FAILED},
+    [ERROR_DISK_FULL] = {"disk full", ERROR_LIMIT, 413, FAILED},
+
+    [ERROR_SLOW] = {"slow", ERROR_TIMEOUT, 408, FAILED},
+
+    [ERROR_ENDED] = {"ended", ERROR_GONE, 404, FAILED},
+    [ERROR_CANCELLED] = {"cancelled", ERROR_GONE, 404, FAILED},
+
+    [ERROR_RESTARTING] = {"restarting", ERROR_UNAVAILABLE, 503, FAILED},
+    [ERROR_NOT_BUILT] = {"not built", ERROR_UNAVAILABLE, 500, FAILED},
+    [ERROR_TOOL] = {"tool", ERROR_UNAVAILABLE, 500, FAILED},
+    [ERROR_RETRY] = {"try again", ERROR_UNAVAILABLE, 500, FAILED},
+
+    [ERROR_NO_SPACE] = {"no space", ERROR_SYSTEM, 500, FAILED},
+    [ERROR_LOST] = {"lost", ERROR_SYSTEM, 500, FAILED},
+};
+
+static unsigned row_of(enum error_reason reason)
+{
+    return (unsigned)reason < ERROR_REASONS ? reason : ERROR_SYSTEM;
+}
+
+static enum error_reason reason_of_path(int code)
 {
     switch (code) {
     case ENOENT:
@@ -17,10 +81,6 @@ static enum error_kind kind_of(int code)
     case EPERM:
     case EROFS:
         return ERROR_DENIED;
-    case ENOSPC:
-    case EDQUOT:
-    case EMFILE:
-    case ENFILE:
     case E2BIG:
     case EFBIG:
         return ERROR_LIMIT;
@@ -29,8 +89,6 @@ static enum error_kind kind_of(int code)
     case EISDIR:
     case ENOTEMPTY:
         return ERROR_CONFLICT;
-    case ETIMEDOUT:
-        return ERROR_TIMEOUT;
     case EINVAL:
     case ENAMETOOLONG:
     case ELOOP:
@@ -40,19 +98,43 @@ static enum error_kind kind_of(int code)
     }
 }
 
-int error_set(struct error *err, enum error_kind kind, const char *format, ...)
+static enum error_reason reason_of_fault(int code)
+{
+    return code == ENOSPC || code == EDQUOT || code == EMFILE || code == ENFILE ? ERROR_LIMIT
+           : code == ETIMEDOUT                                                  ? ERROR_TIMEOUT
+                               : reason_of_path(code);
+}
+
+static void set_text(struct error *err, const char *format, va_list args)
+{
+    (void)vsnprintf(err->text, sizeof err->text, format, args);
+}
+
+int error_set(struct error *err, enum error_reason reason, const char *format, ...)
 {
     va_list args;
-    *err = (struct error){.kind = kind};
+    *err = (struct error){.reason = reason};
     va_start(args, format);
-    (void)vsnprintf(err->text, sizeof err->text, format, args);
+    set_text(err, format, args);
     va_end(args);
     return -1;
 }
 
-static int set_sys(struct error *err, int code, const char *format, va_list args)
+int error_refuse(struct error *err, enum error_reason reason, const char *noun, const char *format,
+                 ...)
 {
-    *err = (struct error){.kind = kind_of(code), .sys = code};
+    va_list args;
+    *err = (struct error){.reason = reason, .noun = noun};
+    va_start(args, format);
+    set_text(err, format, args);
+    va_end(args);
+    return -1;
+}
+
+static int set_sys(struct error *err, enum error_reason reason, int code, const char *format,
+                   va_list args)
+{
+    *err = (struct error){.reason = reason, .sys = code};
     int used = vsnprintf(err->text, sizeof err->text, format, args);
     if (used >= 0 && (size_t)used < sizeof err->text)
         (void)snprintf(err->text + used, sizeof err->text - used, ": %s", strerror(code));
@@ -64,7 +146,7 @@ int error_sys(struct error *err, const char *format, ...)
     int code = errno;
     va_list args;
     va_start(args, format);
-    set_sys(err, code, format, args);
+    set_sys(err, reason_of_fault(code), code, format, args);
     va_end(args);
     return -1;
 }
@@ -73,7 +155,17 @@ int error_sys_code(struct error *err, int code, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    set_sys(err, code, format, args);
+    set_sys(err, reason_of_fault(code), code, format, args);
+    va_end(args);
+    return -1;
+}
+
+int error_path(struct error *err, const char *format, ...)
+{
+    int code = errno;
+    va_list args;
+    va_start(args, format);
+    set_sys(err, reason_of_path(code), code, format, args);
     va_end(args);
     return -1;
 }
@@ -92,32 +184,59 @@ int error_wrap(struct error *err, const char *format, ...)
     return -1;
 }
 
-int error_about(struct error *err, const char *noun, const char *reason)
+int error_about(struct error *err, const char *noun)
 {
     err->noun = noun;
-    err->reason = reason;
     return -1;
 }
 
 int error_missing(struct error *err, const char *noun, const char *id)
 {
-    (void)error_set(err, ERROR_NOT_FOUND, "there is no %s '%.40s'", noun, id);
-    return error_about(err, noun, NULL);
+    return error_refuse(err, ERROR_NOT_FOUND, noun, "there is no %s '%.40s'", noun, id);
 }
 
-const char *error_kind_name(enum error_kind kind)
+int error_restate(struct error *err, enum error_reason reason, const char *noun)
 {
-    static const char *const names[] = {
-        [ERROR_NONE] = "none",
-        [ERROR_INVALID] = "invalid",
-        [ERROR_NOT_FOUND] = "not found",
-        [ERROR_DENIED] = "denied",
-        [ERROR_CONFLICT] = "conflict",
-        [ERROR_LIMIT] = "limit",
-        [ERROR_TIMEOUT] = "timeout",
-        [ERROR_GONE] = "gone",
-        [ERROR_UNAVAILABLE] = "unavailable",
-        [ERROR_SYSTEM] = "system",
-    };
-    return (unsigned)kind < sizeof names / sizeof *names ? names[kind] : "unknown";
+    err->reason = reason;
+    err->noun = noun;
+    return -1;
+}
+
+bool error_is(const struct error *err, enum error_reason reason)
+{
+    return err->reason == reason || error_kind(err) == reason;
+}
+
+bool error_is_about(const struct error *err, const char *noun)
+{
+    return err->noun && strcmp(err->noun, noun) == 0;
+}
+
+enum error_reason error_kind(const struct error *err)
+{
+    return reasons[row_of(err->reason)].kind;
+}
+
+int error_status(const struct error *err)
+{
+    return reasons[row_of(err->reason)].status;
+}
+
+int error_exit_code(const struct error *err)
+{
+    return reasons[row_of(err->reason)].exit_code;
+}
+
+const char *error_reason_name(enum error_reason reason)
+{
+    return reasons[row_of(reason)].name;
+}
+
+enum error_reason error_reason_of_status(int status)
+{
+    for (unsigned i = ERROR_INVALID; i < ERROR_REASONS; i++) {
+        if (reasons[i].status == status && status != 500)
+            return (enum error_reason)i;
+    }
+    return status >= 400 && status < 500 ? ERROR_INVALID : ERROR_SYSTEM;
 }

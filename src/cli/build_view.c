@@ -204,7 +204,7 @@ int build_view_run(const struct build_view *view, const struct runtime_definitio
     clear_bar(&showing);
     if (result == 0 && !view->is_quiet)
         tell_result(&showing, was_ready);
-    if (result < 0 && err->reason && strcmp(err->reason, "tool") == 0)
+    if (result < 0 && error_is(err, ERROR_TOOL))
         tell_last_lines(&showing);
     return result;
 }

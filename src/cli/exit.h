@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What burrow's exit codes mean, as env(1), timeout(1) and the shell have it.
+ * What burrow's exit codes mean, as env(1), timeout(1) and the shell have it. The table in
+ * base/error.c says which an error ends a command with, other than run.
  * Threads: plain values.
  */
 #pragma once
@@ -16,9 +17,6 @@ enum exit_code {
     EXIT_NOT_FOUND = 127, // run: there is no such command
     EXIT_SIGNAL = 128,    // run: plus the number of the signal that ended the command
 };
-
-/* The code for an error that ended a command of burrow other than run. */
-int exit_code_of(enum error_kind kind);
 
 /* Prints "burrow: <sentence>" to stderr. */
 void exit_tell(const struct error *err);

@@ -3,6 +3,7 @@
 #include "cli/relay.h"
 
 #include "base/auto.h"
+#include "base/clock.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -169,13 +170,47 @@ static void stop_lingering(struct relay *relay)
     }
 }
 
+static int until_wake_ms(const struct relay *relay)
+{
+    if (!relay->wake_at_ms || relay->has_ended)
+        return -1;
+    uint64_t now = clock_monotonic_ms();
+    return relay->wake_at_ms > now ? (int)(relay->wake_at_ms - now) : 0;
+}
+
+static void take_wake(struct relay *relay, struct failure *failure)
+{
+    struct error err;
+
+    if (until_wake_ms(relay) != 0)
+        return;
+    relay->wake_at_ms = 0;
+    int status = relay->on_wake(relay->context, &err);
+    note(failure, status, &err);
+    relay->is_stopped |= status < 0;
+}
+
+static void tell_input_end(struct relay *relay)
+{
+    if (!relay->on_input_end || relay->has_told_input_end || !relay->in.is_done || relay->has_ended)
+        return;
+    relay->has_told_input_end = true;
+    relay->on_input_end(relay->context);
+}
+
+static bool is_lingering(const struct relay *relay)
+{
+    return pump_is_lingering(&relay->out[0]) || pump_is_lingering(&relay->out[1]);
+}
+
+/* A command that has ended is not woken any more, so the two waits never meet. */
 static int patience_ms(struct relay *relay)
 {
     for (int i = 0; i < 3; i++) {
         if (pump_is_eager(pump_of(relay, i)))
             return 0;
     }
-    return pump_is_lingering(&relay->out[0]) || pump_is_lingering(&relay->out[1]) ? LINGER_MS : -1;
+    return is_lingering(relay) ? LINGER_MS : until_wake_ms(relay);
 }
 
 static bool is_over(const struct relay *relay)
@@ -199,9 +234,11 @@ int relay_run(struct relay *relay, struct error *err)
             return error_sys(err, "wait for output");
         if (ready == 0 && wait_ms > 0)
             stop_lingering(relay);
+        take_wake(relay, &failure);
         if (is_answered(&questions, questions.signal))
             take_signals(relay, &failure);
         move_all(relay, &questions, &failure);
+        tell_input_end(relay);
         if (is_answered(&questions, questions.event))
             take_event(relay, &failure);
     }

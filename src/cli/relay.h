@@ -18,11 +18,16 @@ struct relay {
     int event_fd; // readable when on_event should be called; -1: the relay ends with the outputs
     int (*on_event)(void *context, struct error *err); // 1: the command has ended; 0; -1
     int (*on_signal)(void *context, int signal, struct error *err); // 0, or -1 to give up
+    /* When wake_at_ms (of clock_monotonic_ms) comes while the command lives: it is set to 0 before; 0 is never. */
+    int (*on_wake)(void *context, struct error *err); // 0, or -1 to give up
+    uint64_t wake_at_ms;
+    /* Once, when all of the caller's stdin has been delivered; or NULL. */
+    void (*on_input_end)(void *context);
     void *context;
 
     /* The relay's own. */
     int signal_fd;
-    bool has_ended, is_stopped;
+    bool has_ended, is_stopped, has_told_input_end;
     sigset_t mask_before;
 };
 

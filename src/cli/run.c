@@ -24,7 +24,11 @@
 
 #define PROCESS_ID 1
 #define PIB (INT64_C(1) << 50)
-#define PATIENCE 3 // as many interrupts end a command that ignores them
+#define PATIENCE 3     // as many interrupts end a command that ignores them
+#define GRACE_MS 10000 // between SIGTERM and the end
+#define EOF_STEP_MS 50 // between looks whether an end of input was read
+#define MAX_EOFS 16    // that a command reads and goes on; then its terminal hangs up
+#define CTRL_D "\x04"
 
 static const struct option_row rows[] = {
     {"memory", 'm', OPTION_SIZE, offsetof(struct run_options, memory_bytes), "SIZE",
@@ -101,6 +105,9 @@ struct run {
     bool has_relay;
     struct terminal terminal;
     unsigned n_interrupts;
+    uint64_t kill_at_ms; // after a SIGTERM; 0: none came
+    uint64_t eof_at_ms;  // when to look again; 0: the terminal has input to come
+    unsigned n_eofs;
     struct run_result result;
 };
 
@@ -253,6 +260,64 @@ static int on_event(void *context, struct error *err)
     return 0;
 }
 
+static int kill_all(struct run *run, struct error *err)
+{
+    run->kill_at_ms = run->eof_at_ms = 0;
+    return box_signal(run->box, PROCESS_ID, SIGKILL, true, err);
+}
+
+static void plan_wake(struct run *run)
+{
+    uint64_t first = run->kill_at_ms;
+
+    if (run->eof_at_ms && (!first || run->eof_at_ms < first))
+        first = run->eof_at_ms;
+    run->relay.wake_at_ms = first;
+}
+
+/*
+ * A terminal has no end of input that stays: a Ctrl-D is one for one read, and none at all for a program that had the terminal
+ * otherwise when it came, as shells do while they start. So each one that was read is followed by another, as reads of a closed pipe give one each time.
+ */
+static int repeat_eof(struct run *run, struct error *err)
+{
+    int master = run->relay.out[0].from;
+
+    run->eof_at_ms = 0;
+    if (master < 0)
+        return 0;
+    if (run->n_eofs >= MAX_EOFS)
+        return box_signal(run->box, PROCESS_ID, SIGHUP, true, err);
+    if (!terminal_has_unread(master)) {
+        run->n_eofs++;
+        (void)!write(master, CTRL_D, 1); // what does not fit comes next time
+    }
+    run->eof_at_ms = clock_monotonic_ms() + EOF_STEP_MS;
+    return 0;
+}
+
+static int on_wake(void *context, struct error *err)
+{
+    struct run *run = context;
+    uint64_t now = clock_monotonic_ms();
+    int result = 0;
+
+    if (run->kill_at_ms && now >= run->kill_at_ms)
+        result = kill_all(run, err);
+    else if (run->eof_at_ms && now >= run->eof_at_ms)
+        result = repeat_eof(run, err);
+    plan_wake(run);
+    return result;
+}
+
+static void on_input_end(void *context)
+{
+    struct run *run = context;
+
+    run->eof_at_ms = clock_monotonic_ms() + EOF_STEP_MS;
+    plan_wake(run);
+}
+
 static int on_signal(void *context, int signal, struct error *err)
 {
     struct run *run = context;
@@ -265,8 +330,12 @@ static int on_signal(void *context, int signal, struct error *err)
         terminal_size(STDIN_FILENO, &rows_now, &cols_now);
         return box_resize(run->box, PROCESS_ID, rows_now, cols_now, err);
     }
-    if (++run->n_interrupts >= PATIENCE)
-        return box_signal(run->box, PROCESS_ID, SIGKILL, true, err);
+    if (++run->n_interrupts >= PATIENCE || run->kill_at_ms)
+        return kill_all(run, err);
+    if (signal == SIGTERM) {
+        run->kill_at_ms = clock_monotonic_ms() + GRACE_MS;
+        plan_wake(run);
+    }
     return box_signal(run->box, PROCESS_ID, signal, false, err);
 }
 
@@ -376,7 +445,8 @@ static int spawn_with_terminal(struct run *run, struct process_spec *process, st
         return -1;
     }
     set_input(run, copy);
-    run->relay.in.last_words = "\x04"; // as Ctrl-D
+    run->relay.in.last_words = CTRL_D;
+    run->relay.on_input_end = on_input_end;
     set_output(run, 0, master);
     return 0;
 }
@@ -405,6 +475,7 @@ static int execute(struct run *run, char **command, struct error *err)
     run->relay.event_fd = box_event_fd(run->box);
     run->relay.on_event = on_event;
     run->relay.on_signal = on_signal;
+    run->relay.on_wake = on_wake;
     run->relay.context = run;
     int result = relay_run(&run->relay, err);
     run->result.duration_us = clock_monotonic_us() - run->result.started_us;

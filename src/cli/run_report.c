@@ -138,7 +138,7 @@ static void write_failure(struct json_writer *json, const struct error *failure)
     json_key(json, "cause");
     json_string(json, "burrow");
     json_key(json, "kind");
-    json_string(json, error_kind_name(failure->kind));
+    json_string(json, error_reason_name(error_kind(failure)));
     json_key(json, "message");
     json_string(json, failure->text);
 }

@@ -213,7 +213,7 @@ static int build(struct request *request, int *code, struct error *err)
 
     if (build_view_run(&view, request->definition, &signal, err) == 0)
         return 0;
-    if (err->kind == ERROR_GONE && signal)
+    if (error_is(err, ERROR_GONE) && signal)
         *code = EXIT_SIGNAL + signal;
     return -1;
 }
@@ -384,5 +384,5 @@ int cli_runtime(int argc, char **argv)
     if (run_command(command, &request, &code, &err) == 0)
         return EXIT_DONE;
     exit_tell(&err);
-    return code ? code : exit_code_of(err.kind);
+    return code ? code : error_exit_code(&err);
 }

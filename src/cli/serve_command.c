@@ -57,7 +57,7 @@ int cli_serve(int argc, char **argv)
 
     (void)become_server(argc, argv, &err);
     exit_tell(&err);
-    return exit_code_of(err.kind);
+    return error_exit_code(&err);
 }
 
 int cli_key(int argc, char **argv)

@@ -2,7 +2,11 @@
 /* The caller's terminal; see terminal.h. */
 #include "cli/terminal.h"
 
+#include "base/auto.h"
+
 #include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -36,4 +40,13 @@ void terminal_size(int fd, uint16_t *rows, uint16_t *cols)
         size = (struct winsize){0};
     *rows = size.ws_row ? size.ws_row : 24;
     *cols = size.ws_col ? size.ws_col : 80;
+}
+
+bool terminal_has_unread(int master)
+{
+    // Only the other end knows, and only poll tells of an end of input: FIONREAD does not count it.
+    autofd peer = ioctl(master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
+    struct pollfd question = {.fd = peer, .events = POLLIN};
+
+    return peer < 0 || poll(&question, 1, 0) != 0;
 }

@@ -23,6 +23,9 @@ void terminal_restore(struct terminal *terminal);
 /* Rows and columns of the terminal at `fd`; 24 and 80 where there is none or it does not say. */
 void terminal_size(int fd, uint16_t *rows, uint16_t *cols);
 
+/* Whether something that was written into the terminal's master is not read yet, an end of input included; true where that cannot be seen. */
+bool terminal_has_unread(int master);
+
 static inline void terminal_restorep(struct terminal *terminal)
 {
     terminal_restore(terminal);

@@ -58,7 +58,7 @@ static int reopen(struct sandboxes *sandboxes, const char *id, struct stream **o
     if (!id)
         return 0;
     if (store_stream_get(sandboxes->store, id, &record, err) < 0)
-        return err->kind == ERROR_NOT_FOUND ? 0 : -1;
+        return error_is(err, ERROR_NOT_FOUND) ? 0 : -1;
     if (record.state == STREAM_COMPLETE)
         return 0;
     return streams_reopen(sandboxes->streams, &record, out, err);
@@ -370,7 +370,7 @@ static int sweep(struct adoption *adoption, struct error *err)
 
     if (engine_sweep(adoption->core->engine, err) < 0 ||
         volume_sweep(engine_volume(adoption->core->engine), is_scratch_owned, adoption, err) < 0)
-        log_warn("traces of dead boxes could not be removed", F("error", (const char *)err->text));
+        log_warn("traces of dead sandboxes could not be removed", F("error", (const char *)err->text));
     return store_idempotency_release_all(adoption->core->store, &released, err);
 }
 

@@ -111,6 +111,7 @@ static int open_rooms(struct core *core, struct error *err)
         .store = core->store,
         .engine = core->engine,
         .hub = core->hub,
+        .accounts = core->accounts,
         .streams = core->streams,
         .runtimes = core->runtimes,
         .core = core,

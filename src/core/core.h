@@ -25,6 +25,7 @@ struct store;
 struct streams;
 struct workers;
 
+/* The core is its rooms: a caller asks each through the headers in its folder. */
 struct core {
     struct core_settings settings; // strings are ours
     struct hub *hub;

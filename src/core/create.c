@@ -288,7 +288,7 @@ static int write_files(int conversation, const struct sandbox_file *files, size_
         if (files_write_buffer(conversation, files[i].path, 0644, FILES_PARENTS, files[i].data,
                                files[i].length, err) < 0) {
             error_wrap(err, "write '%.200s'", files[i].path);
-            return error_about(err, "file", NULL);
+            return error_about(err, "file");
         }
     }
     return 0;
@@ -359,7 +359,7 @@ static int put_all(struct creation *creation, struct sandbox_record *next, struc
         return -1;
     if (put_events(creation, now, err) < 0 ||
         (creation->execution && execution_put(creation->sandbox, creation->execution, err) < 0) ||
-        once_finish(core->store, creation->actor, creation->request->once, creation->sandbox->id,
+        once_finish(core->accounts, creation->actor, creation->request->once, creation->sandbox->id,
                     err) < 0)
         return -1;
     return store_commit(&together, err);
@@ -452,18 +452,18 @@ int sandbox_create(struct core *core, const struct actor *actor,
 
     if (check(request, err) < 0 ||
         (request->runtime && runtime_check(core->runtimes, request->runtime, err) < 0) ||
-        once_claim(core->store, actor, request->once, &is_new, earlier, err) < 0)
+        once_claim(core->accounts, actor, request->once, &is_new, earlier, err) < 0)
         return -1;
     if (!is_new)
         return recall(core, actor, earlier, out, first, err);
     if (request->snapshot &&
         snapshot_find_ready(core, actor, request->snapshot, &creation.snapshot, err) < 0) {
-        once_release(core->store, actor, request->once);
+        once_release(core->accounts, actor, request->once);
         return -1;
     }
     if (create(&creation, out, first, err) == 0)
         return 0;
     abandon(&creation, err);
-    once_release(core->store, actor, request->once);
+    once_release(core->accounts, actor, request->once);
     return -1;
 }

@@ -76,7 +76,7 @@ static int is_wanted(struct core *core, const char *name, int64_t now, struct er
     if (!id_is_valid(id))
         return 0;
     if (store_snapshot_get(core->store, id, &record, err) < 0)
-        return err->kind == ERROR_NOT_FOUND ? 0 : -1;
+        return error_is(err, ERROR_NOT_FOUND) ? 0 : -1;
     return record.state == SNAPSHOT_BUILDING && now - record.created_at < SNAPSHOT_BUILD_MS;
 }
 
@@ -124,7 +124,7 @@ static int give_up_builds(struct core *core, struct error *err)
         record.updated_at = now;
         if (store_snapshot_update(core->store, &record, SNAPSHOT_PART_STATE,
                                   snapshot_in(SNAPSHOT_BUILDING), err) < 0 &&
-            err->kind != ERROR_CONFLICT)
+            !error_is(err, ERROR_CONFLICT))
             return -1;
     }
     return 0;

@@ -21,10 +21,11 @@ struct reader {
     struct error *err;
 };
 
-static int fail_at(struct reader *r, const char *at, enum error_kind kind, const char *format, ...)
-    __attribute__((format(printf, 4, 5)));
+static int fail_at(struct reader *r, const char *at, enum error_reason kind, const char *format,
+                   ...) __attribute__((format(printf, 4, 5)));
 
-static int fail_at(struct reader *r, const char *at, enum error_kind kind, const char *format, ...)
+static int fail_at(struct reader *r, const char *at, enum error_reason kind, const char *format,
+                   ...)
 {
     char text[200];
     va_list args;

@@ -24,7 +24,7 @@ void json_writer_stream(struct json_writer *writer, struct buffer *to, json_on_t
 
 static bool has_failed(const struct json_writer *writer)
 {
-    return writer->error.kind != ERROR_NONE;
+    return !error_is(&writer->error, ERROR_NONE);
 }
 
 static void hand_on(struct json_writer *writer)

@@ -29,8 +29,7 @@
 
 static int gone(const struct box *box, struct error *err)
 {
-    error_set(err, ERROR_GONE, "the sandbox has ended");
-    return error_about(err, "box", "ended");
+    return error_refuse(err, ERROR_ENDED, "box", "the sandbox has ended");
 }
 
 static int tell(struct box *box, uint16_t type, uint16_t flags, uint32_t process,
@@ -557,8 +556,7 @@ static bool is_lived_in(const struct engine *engine, unsigned slot)
 
 static int no_box(unsigned slot, struct error *err)
 {
-    error_set(err, ERROR_NOT_FOUND, "no sandbox lives in slot %u", slot);
-    return error_about(err, "box", "gone");
+    return error_refuse(err, ERROR_NOT_FOUND, "box", "no sandbox lives in slot %u", slot);
 }
 
 int box_adopt(struct engine *engine, unsigned slot, const char *scratch, struct box **out,
@@ -638,17 +636,17 @@ int box_end(struct box *box, struct error *err)
     if (box->is_child && await_end(box, &first) < 0)
         *err = first;
     struct error later = {0};
-    if (box->cgroup && cgroup_remove(box->cgroup, &later) < 0 && !first.kind)
+    if (box->cgroup && cgroup_remove(box->cgroup, &later) < 0 && !first.reason)
         first = later;
     if (!box->is_scratch_kept &&
-        volume_scratch_remove(box->engine->volume, box->scratch, &later) < 0 && !first.kind)
+        volume_scratch_remove(box->engine->volume, box->scratch, &later) < 0 && !first.reason)
         first = later;
     if (box->owner_loss == BOX_STAY)
         listener_drop(box->engine, box->slot);
-    if (!first.kind)
+    if (!first.reason)
         slot_is_clean(box->slot_fd);
     slot_drop(&box->engine->own_slots, box->slot, &box->slot_fd);
-    if (first.kind) {
+    if (first.reason) {
         *err = first;
         return error_wrap(err, "end sandbox '%s'", box->name);
     }

@@ -66,10 +66,16 @@ int engine_list_staying(struct engine *engine, unsigned **slots, size_t *count, 
 
 /*
  * Lets go of what this machine's kernel keeps for a data directory between runs: sweeps, removes the control groups
- * and the run directory, unmounts the volume. Files stay. ERROR_CONFLICT while boxes live. Other engines on
- * the same data directory must be gone.
+ * and the run directory, unmounts the volume, also one whose file was removed. Files stay. ERROR_CONFLICT while boxes live (noun
+ * "sandbox"), naming their processes. Other engines on the same data directory must be gone.
  */
 int engine_detach(const char *data_dir, struct error *err);
+
+/*
+ * Kills every box of the data directory, whoever owns it, and waits up to 10 s for owners to let go. Scratches with a name stay; to
+ * a server that starts later it is as if the machine had been restarted. No server may be running.
+ */
+int engine_end_boxes(const char *data_dir, struct error *err);
 
 struct volume *engine_volume(struct engine *engine);
 struct cgroup_root *engine_cgroups(struct engine *engine);

@@ -99,7 +99,7 @@ static int clear_first(struct cgroup_root *root, const char *name, struct error 
     if (unlinkat(fd, name, AT_REMOVEDIR) == 0 || errno == ENOENT)
         return 0;
     int killed = root->mode == CGROUP_V1 ? v1_kill(fd, name, NULL, err) : v2_kill(fd, name, err);
-    if (killed < 0 && err->kind != ERROR_NOT_FOUND)
+    if (killed < 0 && !error_is(err, ERROR_NOT_FOUND))
         return error_wrap(err, "kill sandbox '%s'", name);
     return clear_trees(root, name, 0, 1, err);
 }
@@ -431,7 +431,7 @@ int cgroup_leaf_remove(struct cgroup *group, const char *name, struct error *err
         return -1;
     if (unlinkat(tree_fd(group), path, AT_REMOVEDIR) == 0 || errno == ENOENT)
         return 0;
-    if (kill_leaf(group, path, err) < 0 && err->kind != ERROR_NOT_FOUND)
+    if (kill_leaf(group, path, err) < 0 && !error_is(err, ERROR_NOT_FOUND))
         return error_wrap(err, "kill leaf '%s'", path);
     return group_remove(tree_fd(group), path, cgroup_now_ms() + CGROUP_DEADLINE_MS, err);
 }

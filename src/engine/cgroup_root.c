@@ -464,7 +464,7 @@ int cgroup_root_open(const char *name, struct cgroup_root **out, struct error *e
     if (v1_controllers == LIMITS && has_v2) {
         if (open_as(CGROUP_HYBRID, &survey, name, out, err) == 0)
             return 0;
-        if (err->kind != ERROR_UNAVAILABLE)
+        if (!error_is(err, ERROR_UNAVAILABLE))
             return -1; // the mode is the machine's, not the moment's
     }
     return open_as(CGROUP_V1, &survey, name, out, err);

@@ -151,14 +151,14 @@ static void kill_one(pid_t pid, void *count)
 static int signal_all(int dir_fd, const char *group, void *count, struct error *err)
 {
     if (knob_each_pid(dir_fd, group, "cgroup.procs", kill_one, count, err) < 0)
-        return err->kind == ERROR_NOT_FOUND ? 0 : -1;
+        return error_is(err, ERROR_NOT_FOUND) ? 0 : -1;
     return group_each_child(dir_fd, group, signal_all, count, err);
 }
 
 static int thaw_all(int dir_fd, const char *group, void *data, struct error *err)
 {
     if (knob_write(dir_fd, group, "freezer.state", "THAWED", err) < 0)
-        return err->kind == ERROR_NOT_FOUND ? 0 : -1;
+        return error_is(err, ERROR_NOT_FOUND) ? 0 : -1;
     return group_each_child(dir_fd, group, thaw_all, data, err);
 }
 
@@ -166,7 +166,7 @@ static int count_all(int dir_fd, const char *group, void *count, struct error *e
 {
     int here = knob_each_pid(dir_fd, group, "tasks", NULL, NULL, err);
     if (here < 0)
-        return err->kind == ERROR_NOT_FOUND ? 0 : -1;
+        return error_is(err, ERROR_NOT_FOUND) ? 0 : -1;
     *(int *)count += here;
     return group_each_child(dir_fd, group, count_all, count, err);
 }

@@ -23,7 +23,6 @@
 #include <sys/utsname.h>
 #include <sys/wait.h>
 
-#define RUN_DIR "/run/burrow"
 #define NEST_STACK 65536
 
 /* Sealed, so nobody can change what runs as PID 1; executable but not readable, so PID 1 starts undumpable. */
@@ -128,7 +127,7 @@ static bool kernel_is_at_least(unsigned major, unsigned minor)
 
 static void run_dir_path(const struct engine *engine, char *path, size_t size)
 {
-    (void)snprintf(path, size, RUN_DIR "/%s", engine->name);
+    (void)snprintf(path, size, ENGINE_RUN_DIR "/%s", engine->name);
 }
 
 int engine_open_run_dir(struct engine *engine, struct error *err)
@@ -399,38 +398,4 @@ struct volume *engine_volume(struct engine *engine)
 struct cgroup_root *engine_cgroups(struct engine *engine)
 {
     return engine->cgroups;
-}
-
-static int release(struct engine *engine, struct error *err)
-{
-    struct error ignored = {0};
-
-    if (engine_sweep(engine, err) < 0)
-        return -1;
-    if (cgroup_root_remove(engine->cgroups, err) < 0) {
-        if (err->kind == ERROR_CONFLICT)
-            error_wrap(err, "sandboxes are still running");
-        return -1;
-    }
-    close_atomic(&engine->run_fd);
-    autofd runs = open(RUN_DIR, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (runs >= 0)
-        (void)fd_remove_tree(runs, engine->name, &ignored); // sockets of dead boxes
-    return 0;
-}
-
-int engine_detach(const char *data_dir, struct error *err)
-{
-    struct engine_options options = {.data_dir = data_dir};
-    struct engine *engine = NULL;
-
-    if (engine_need_root(err) < 0)
-        return -1;
-    if (access(data_dir, F_OK) < 0)
-        return error_sys(err, "open the data directory '%s'", data_dir);
-    if (engine_open(&options, &engine, err) < 0)
-        return -1;
-    int result = release(engine, err);
-    engine_free(engine);
-    return result < 0 ? -1 : volume_detach(data_dir, err);
 }

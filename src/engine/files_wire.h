@@ -101,7 +101,7 @@ struct files_total {
 
 struct files_failure {
     int32_t sys;   // errno or 0
-    uint32_t kind; // enum error_kind
+    uint32_t kind; // enum error_reason, and of that one of the kinds
 };
 
 struct files_frame {

@@ -121,7 +121,7 @@ static int make_scratch(struct launch *l, struct error *err)
     if (box->is_scratch_kept) {
         if (volume_scratch_open(l->engine->volume, box->scratch, &l->scratch_fd, err) == 0)
             return 0;
-        if (err->kind != ERROR_NOT_FOUND)
+        if (!error_is(err, ERROR_NOT_FOUND))
             return -1;
     }
     if (volume_scratch_create(l->engine->volume, box->scratch, &l->spec->disk, &l->scratch_fd,

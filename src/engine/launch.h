@@ -15,6 +15,7 @@
 #include <sys/types.h>
 #include <time.h>
 
+#define ENGINE_RUN_DIR "/run/burrow"
 #define LAUNCH_MAX_LAYERS 128
 #define LAUNCH_MAX_BINDS 16
 #define ENGINE_KEPT_IDS 256

@@ -39,8 +39,7 @@ static int check_name(const char *name, struct error *err)
 
 static int no_layer(const char *name, struct error *err)
 {
-    error_set(err, ERROR_NOT_FOUND, "there is no layer '%s'", name);
-    return error_about(err, "layer", "missing");
+    return error_refuse(err, ERROR_NOT_FOUND, "layer", "there is no layer '%s'", name);
 }
 
 static int conflict(const char *name, struct error *err)
@@ -90,7 +89,7 @@ static int open_all_if_any(struct volume *volume, int *fd, struct error *err)
     *fd = layer_open_all(volume, false, err);
     if (*fd >= 0)
         return 1;
-    return err->kind == ERROR_NOT_FOUND ? 0 : -1;
+    return error_is(err, ERROR_NOT_FOUND) ? 0 : -1;
 }
 
 static int open_tree(int layers_fd, const char *name, int *dir_fd, struct error *err)

@@ -24,8 +24,7 @@ int layer_check_cancelled(const atomic_bool *is_cancelled, struct error *err)
 {
     if (!is_cancelled || !atomic_load(is_cancelled))
         return 0;
-    error_set(err, ERROR_GONE, "cancelled");
-    return error_about(err, "layer", "cancelled");
+    return error_refuse(err, ERROR_CANCELLED, "layer", "cancelled");
 }
 
 /* Paths */

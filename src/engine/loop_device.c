@@ -17,8 +17,7 @@ enum { MAX_TRIES = 64, BLOCK_SIZE = 4096 };
 static int missing(struct error *err, const char *what)
 {
     error_sys(err, "%s", what);
-    err->kind = ERROR_UNAVAILABLE;
-    return -1;
+    return error_restate(err, ERROR_UNAVAILABLE, NULL);
 }
 
 static bool is_loop_name(const char *name)

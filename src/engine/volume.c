@@ -271,13 +271,13 @@ static int attach_auto(struct volume *volume, int data_fd, const char *data_dir,
         if (attach_host(volume, data_fd, host[i], false, err) == 0)
             return 0;
         forget_try(volume);
-        if (err->kind != ERROR_UNAVAILABLE)
+        if (!error_is(err, ERROR_UNAVAILABLE))
             return -1;
     }
     if (attach_image(volume, data_fd, data_dir, options, err) == 0)
         return 0;
     // with an image there are scratches somebody may want: no silent change to an empty tmpfs
-    if (has_image || volume_image_exists(data_fd) || err->kind != ERROR_UNAVAILABLE)
+    if (has_image || volume_image_exists(data_fd) || !error_is(err, ERROR_UNAVAILABLE))
         return -1;
     forget_try(volume);
     volume_tmpfs_init(volume);
@@ -299,6 +299,11 @@ static int attach(struct volume *volume, const char *data_dir, const struct volu
     int found = open_attached(volume, data_dir, options->scheme, err);
     if (found != 0)
         return found < 0 ? -1 : 0;
+    if (volume_image_is_mounted(data_dir)) // and has no mark
+        return error_set(err, ERROR_CONFLICT,
+                         "the volume that is mounted at '%s/volume' was emptied: let go of it with "
+                         "'burrow detach --data %s' first",
+                         data_dir, data_dir);
     if (mkdirat(data_fd, "volume", 0700) < 0 && errno != EEXIST)
         return error_sys(err, "make directory 'volume'");
     if (options->scheme == VOLUME_AUTO)
@@ -333,10 +338,34 @@ int volume_open(const char *data_dir, const struct volume_options *options, stru
     return 0;
 }
 
-int volume_detach(const char *data_dir, struct error *err)
+/* Marked as a loop volume; without its file there may be no mark, and the file's name decides. */
+static bool is_loop_mounted(int data_fd, const char *data_dir)
 {
     enum volume_scheme scheme = VOLUME_AUTO;
     bool is_simple;
+    // Not held for longer: it would keep the mount busy.
+    autofd dir_fd = openat(data_fd, "volume", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+    if (dir_fd >= 0 && read_mark(dir_fd, &scheme, &is_simple) != 0 && scheme == VOLUME_LOOP_BTRFS)
+        return is_on(dir_fd, scheme);
+    return volume_image_is_mounted(data_dir);
+}
+
+bool volume_is_orphan(const char *data_dir)
+{
+    enum volume_scheme scheme = VOLUME_AUTO;
+    bool is_simple;
+    autofd data_fd = open(data_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    autofd dir_fd = openat(data_fd, "volume", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+    if (dir_fd < 0 || (volume_image_exists(data_fd) && read_mark(dir_fd, &scheme, &is_simple) &&
+                       scheme == VOLUME_LOOP_BTRFS))
+        return false;
+    return volume_image_is_mounted(data_dir);
+}
+
+int volume_detach(const char *data_dir, struct error *err)
+{
 
     autofd data_fd = open(data_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (data_fd < 0)
@@ -346,11 +375,7 @@ int volume_detach(const char *data_dir, struct error *err)
     autofd lock = lock_data(data_fd, err);
     if (lock < 0)
         return error_wrap(err, "detach the volume of '%s'", data_dir);
-    int dir_fd = openat(data_fd, "volume", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    bool is_mounted = dir_fd >= 0 && read_mark(dir_fd, &scheme, &is_simple) != 0 &&
-                      scheme == VOLUME_LOOP_BTRFS && is_on(dir_fd, scheme);
-    closep(&dir_fd); // it would keep the mount busy
-    if (volume_image_detach(data_fd, data_dir, is_mounted, err) < 0)
+    if (volume_image_detach(data_fd, data_dir, is_loop_mounted(data_fd, data_dir), err) < 0)
         return error_wrap(err, "detach the volume of '%s'", data_dir);
     return 0;
 }

@@ -69,6 +69,8 @@ void volume_free(struct volume *volume); /* forgets the handle; the volume stays
  * while it is in use.
  */
 int volume_detach(const char *data_dir, struct error *err);
+/* Whether a loop volume is still mounted there although its file, or what marks it as a volume, was removed. All it is good for is to be detached. */
+bool volume_is_orphan(const char *data_dir);
 
 /* Its top directory when it is a file system of its own, so that paths in it tell nothing of the
  * host; else -1. */

@@ -8,9 +8,13 @@
 #include <ctype.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <mntent.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <time.h>
+
+#define IMAGE "volume.img"
 
 enum { MAX_NAMED = 3, WAIT_STEPS = 100, WAIT_STEP_MS = 10 };
 
@@ -90,9 +94,9 @@ static int report_busy(const char *path, struct error *err)
     char users[320];
 
     name_users(realpath(path, top) ? top : path, users, sizeof users);
-    error_set(err, ERROR_CONFLICT, "'%s' is in use by %s", path,
-              users[0] ? users : "another mount or a process that cannot be seen from here");
-    return error_about(err, "volume", "busy");
+    return error_refuse(err, ERROR_BUSY, "volume", "'%s' is in use by %s", path,
+                        users[0] ? users
+                                 : "another mount or a process that cannot be seen from here");
 }
 
 static int unmount(const char *data_dir, struct error *err)
@@ -103,6 +107,40 @@ static int unmount(const char *data_dir, struct error *err)
     if (umount2(path, UMOUNT_NOFOLLOW) == 0)
         return 0;
     return errno == EBUSY ? report_busy(path, err) : error_sys(err, "unmount '%s'", path);
+}
+
+/* "/dev/loop4" → whether its file is, or was, called volume.img. */
+static bool is_image_device(const char *device)
+{
+    char path[64], file[PATH_MAX];
+    struct error ignored;
+
+    if (strncmp(device, "/dev/loop", 9) != 0)
+        return false;
+    (void)snprintf(path, sizeof path, "/sys/block/%.16s/loop/backing_file", device + 5);
+    if (fd_read_knob(AT_FDCWD, path, file, sizeof file, &ignored) < 0)
+        return false;
+    const char *name = strrchr(file, '/');
+    return name && strncmp(name + 1, IMAGE, strlen(IMAGE)) == 0 &&
+           (name[1 + strlen(IMAGE)] == '\0' || name[1 + strlen(IMAGE)] == ' '); // " (deleted)"
+}
+
+bool volume_image_is_mounted(const char *data_dir)
+{
+    char top[PATH_MAX], line[2 * PATH_MAX];
+    struct mntent entry;
+    bool is_mounted = false;
+
+    if (!realpath(data_dir, top) || strlen(top) + sizeof "/volume" > sizeof top)
+        return false;
+    strcat(top, "/volume");
+    FILE *mounts = setmntent("/proc/self/mounts", "re");
+    while (mounts && getmntent_r(mounts, &entry, line, sizeof line))
+        if (strcmp(entry.mnt_dir, top) == 0)
+            is_mounted = strcmp(entry.mnt_type, "btrfs") == 0 && is_image_device(entry.mnt_fsname);
+    if (mounts)
+        (void)endmntent(mounts);
+    return is_mounted;
 }
 
 /*
@@ -122,19 +160,19 @@ static int wait_for_device(int image_fd, struct error *err)
         closep(&device.fd);
         (void)nanosleep(&step, NULL);
     }
-    error_set(err, ERROR_CONFLICT,
-              "it is not mounted here any more, but %s still serves a sandbox or another mount "
-              "namespace and "
-              "goes when that ends",
-              device.path);
-    return error_about(err, "volume", "busy");
+    return error_refuse(
+        err, ERROR_BUSY, "volume",
+        "it is not mounted here any more, but %s still serves a sandbox or another mount "
+        "namespace and "
+        "goes when that ends",
+        device.path);
 }
 
 int volume_image_detach(int data_fd, const char *data_dir, bool is_mounted, struct error *err)
 {
-    autofd image = openat(data_fd, "volume.img", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    autofd image = openat(data_fd, IMAGE, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     if (image < 0 && errno != ENOENT)
-        return error_sys(err, "open 'volume.img'");
+        return error_sys(err, "open '" IMAGE "'");
     if (is_mounted && unmount(data_dir, err) < 0)
         return -1;
     return image < 0 ? 0 : wait_for_device(image, err);

@@ -86,6 +86,8 @@ void volume_tmpfs_init(struct volume *volume);
 bool volume_image_exists(int data_fd);
 int volume_image_mount(int data_fd, const char *data_dir, const struct volume_options *options,
                        int *mount_fd, struct error *err);
+/* Whether what is mounted at <data>/volume is a volume.img, be it removed since. */
+bool volume_image_is_mounted(const char *data_dir);
 int volume_image_detach(int data_fd, const char *data_dir, bool is_mounted, struct error *err);
 
 bool volume_is_name(const char *name);

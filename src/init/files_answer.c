@@ -215,7 +215,7 @@ static void serve(struct talk *talk, const struct error *reason)
 {
     while (talk_next(talk) == 0) {
         struct error err = *reason;
-        int result = err.kind ? -1 : verbs[talk->type](talk, &err);
+        int result = err.reason ? -1 : verbs[talk->type](talk, &err);
         if (result == TALK_OVER || answer(talk, result, &err) < 0)
             return;
     }

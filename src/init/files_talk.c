@@ -44,7 +44,7 @@ int talk_send(struct talk *talk, uint16_t type, const void *data, size_t length)
 
 int talk_send_error(struct talk *talk, const struct error *error)
 {
-    struct files_failure failure = {.sys = error->sys, .kind = error->kind};
+    struct files_failure failure = {.sys = error->sys, .kind = error_kind(error)};
     struct iovec parts[] = {
         {&failure, sizeof failure},
         {(void *)error->text, strlen(error->text) + 1},

@@ -31,7 +31,8 @@ struct piece {
 
 int background_new(struct background **out, struct error *err)
 {
-    const struct workers_settings one = {.lane = {[WORKERS_SLOW] = {1, MOST_WAITING}}};
+    const struct workers_settings one = {
+        .lane = {[WORKERS_SLOW] = {1, MOST_WAITING, "background"}}};
     autofree struct background *background = xnew(struct background);
 
     if (workers_new(&one, &background->thread, err) < 0)

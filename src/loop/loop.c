@@ -4,6 +4,7 @@
 #include "loop/loop.h"
 #include "loop/timer_heap.h"
 
+#include "base/lock.h"
 #include "base/mem.h"
 
 #include <assert.h>
@@ -24,7 +25,7 @@ struct loop {
     uv_timer_t alarm;
     struct timer_heap timers;
     _Atomic(pthread_t) runner; // 0: nobody
-    pthread_mutex_t lock;      // guards the three below
+    struct lock lock;          // guards the three below
     struct post *first, **last;
     bool is_stopping;
 };
@@ -47,31 +48,47 @@ uint64_t loop_now_ms(const struct loop *loop)
     return uv_now(&loop->uv);
 }
 
+/* True: nothing else waits. */
+static bool append_post(struct loop *loop, struct post *post)
+{
+    autolock(&loop->lock);
+    bool is_first = !loop->first;
+    *loop->last = post;
+    loop->last = &post->next;
+    return is_first;
+}
+
 void loop_post(struct loop *loop, void (*fn)(void *data), void *data)
 {
     struct post *post = xnew(struct post);
     post->fn = fn;
     post->data = data;
 
-    (void)pthread_mutex_lock(&loop->lock);
-    bool is_first = !loop->first;
-    *loop->last = post;
-    loop->last = &post->next;
-    (void)pthread_mutex_unlock(&loop->lock);
+    bool is_first = append_post(loop, post);
     // The loop's own posts are seen before it waits again.
     if (is_first && (!loop_is_here(loop) || !loop->runner))
         (void)uv_async_send(&loop->wake);
 }
 
+static struct post *take_posts(struct loop *loop)
+{
+    autolock(&loop->lock);
+    struct post *first = loop->first;
+    loop->first = NULL;
+    loop->last = &loop->first;
+    return first;
+}
+
+static bool has_posts(struct loop *loop)
+{
+    autolock(&loop->lock);
+    return loop->first != NULL;
+}
+
 /* One batch: what these post in turn comes after the loop has looked at its descriptors again. */
 static bool run_posts(struct loop *loop)
 {
-    (void)pthread_mutex_lock(&loop->lock);
-    struct post *post = loop->first;
-    loop->first = NULL;
-    loop->last = &loop->first;
-    (void)pthread_mutex_unlock(&loop->lock);
-
+    struct post *post = take_posts(loop);
     bool is_any = post != NULL;
     while (post) {
         struct post *next = post->next;
@@ -84,10 +101,8 @@ static bool run_posts(struct loop *loop)
 
 static bool is_stopped(struct loop *loop)
 {
-    (void)pthread_mutex_lock(&loop->lock);
-    bool is_so = loop->is_stopping && !loop->first;
-    (void)pthread_mutex_unlock(&loop->lock);
-    return is_so;
+    autolock(&loop->lock);
+    return loop->is_stopping && !loop->first;
 }
 
 static void on_turn(uv_prepare_t *handle)
@@ -99,10 +114,7 @@ static void on_turn(uv_prepare_t *handle)
         uv_stop(&loop->uv);
         return;
     }
-    (void)pthread_mutex_lock(&loop->lock);
-    bool has_more = loop->first != NULL;
-    (void)pthread_mutex_unlock(&loop->lock);
-    if (has_more)
+    if (has_posts(loop))
         (void)uv_async_send(&loop->wake);
 }
 
@@ -132,7 +144,7 @@ int loop_new(struct loop **out, struct error *err)
         free(loop);
         return error_sys_code(err, -code, "make an event loop");
     }
-    (void)pthread_mutex_init(&loop->lock, NULL);
+    lock_init(&loop->lock, LOCK_LOOP);
     loop->last = &loop->first;
     (void)uv_async_init(&loop->uv, &loop->wake, on_wake);
     (void)uv_prepare_init(&loop->uv, &loop->before_waiting);
@@ -143,22 +155,24 @@ int loop_new(struct loop **out, struct error *err)
     return 0;
 }
 
+static void set_stopping(struct loop *loop, bool is_stopping)
+{
+    autolock(&loop->lock);
+    loop->is_stopping = is_stopping;
+}
+
 void loop_run(struct loop *loop)
 {
     atomic_store(&loop->runner, pthread_self());
     while (!is_stopped(loop))
         (void)uv_run(&loop->uv, UV_RUN_DEFAULT);
-    (void)pthread_mutex_lock(&loop->lock);
-    loop->is_stopping = false;
-    (void)pthread_mutex_unlock(&loop->lock);
+    set_stopping(loop, false);
     atomic_store(&loop->runner, (pthread_t)0);
 }
 
 void loop_stop(struct loop *loop)
 {
-    (void)pthread_mutex_lock(&loop->lock);
-    loop->is_stopping = true;
-    (void)pthread_mutex_unlock(&loop->lock);
+    set_stopping(loop, true);
     (void)uv_async_send(&loop->wake);
 }
 
@@ -177,7 +191,7 @@ void loop_free(struct loop *loop)
     assert(code == 0); // else a watch is left
     (void)code;
     timer_heap_clear(&loop->timers);
-    (void)pthread_mutex_destroy(&loop->lock);
+    lock_clear(&loop->lock);
     free(loop);
 }
 

@@ -2,12 +2,19 @@
 /* Two rings of work, each with its own threads. */
 #include "loop/workers.h"
 
+#include "base/lock.h"
 #include "base/mem.h"
+#include "base/thread.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
+#include <stdio.h>
+
+#define FIRST_CAPACITY 64 // of a queue that has no bound
 
 struct work {
     void (*fn)(void *data);
@@ -30,41 +37,28 @@ struct lane {
     // The last one that became idle is called first: what it used is still in the caches, and with little to do few threads
     // do it all.
     struct idler *idle;
+    const char *name; // of its threads
+    _Atomic unsigned n_named;
+    bool is_unbounded;
     pthread_t *threads;
-    unsigned thread_count;
+    unsigned thread_count, thread_limit;
 };
 
 struct workers {
-    pthread_mutex_t lock; // guards all of the lanes but what is set once
-    pthread_cond_t is_idle;
+    struct lock lock; // guards all of the lanes but what is set once
+    struct lock_condition is_idle;
     bool is_ending;
     struct lane lanes[WORKERS_LANES];
 };
 
+/* Out of the ring; with the lock held. */
 static struct work take_work(struct lane *lane)
 {
     struct work work = lane->ring[lane->first];
     lane->first = (lane->first + 1) % lane->capacity;
     lane->count--;
+    lane->running++;
     return work;
-}
-
-/* With the lock held, which it gives up meanwhile. True: *out is to be done, and counted as running already. */
-static bool await_work(struct lane *lane, struct work *out)
-{
-    struct workers *workers = lane->workers;
-    struct idler self = {.before = lane->idle};
-
-    (void)sem_init(&self.call, 0, 0);
-    lane->idle = &self;
-    (void)pthread_mutex_unlock(&workers->lock);
-    while (sem_wait(&self.call) < 0)
-        ; // interrupted
-    (void)sem_destroy(&self.call);
-    if (!self.has_work)
-        (void)pthread_mutex_lock(&workers->lock);
-    *out = self.work;
-    return self.has_work;
 }
 
 /* Out of the list, or NULL. With the lock held; the caller posts, without it best: then the woken thread does not meet it. */
@@ -77,32 +71,60 @@ static struct idler *take_idler(struct lane *lane)
     return idler;
 }
 
+/* What to do now; or has the thread be listed as idle; or false, when there will be no more. */
+static bool next_work(struct lane *lane, struct idler *self)
+{
+    struct workers *workers = lane->workers;
+
+    autolock(&workers->lock);
+    self->has_work = lane->count > 0;
+    if (self->has_work) {
+        self->work = take_work(lane);
+        return true;
+    }
+    if (workers->is_ending)
+        return false;
+    self->before = lane->idle;
+    lane->idle = self;
+    return true;
+}
+
+static void work_done(struct lane *lane)
+{
+    struct workers *workers = lane->workers;
+
+    autolock(&workers->lock);
+    if (--lane->running == 0 && lane->count == 0)
+        lock_condition_wake(&workers->is_idle);
+}
+
 static void *serve_lane(void *data)
 {
     struct lane *lane = data;
-    struct workers *workers = lane->workers;
-    struct work work;
+    struct idler self = {0};
+    char name[16];
 
-    (void)pthread_mutex_lock(&workers->lock);
-    while (lane->count || !workers->is_ending) {
-        if (lane->count) {
-            work = take_work(lane);
-            lane->running++;
-            (void)pthread_mutex_unlock(&workers->lock);
-        } else if (!await_work(lane, &work)) {
-            continue; // with the lock
+    (void)snprintf(name, sizeof name, lane->thread_limit > 1 ? "%s-%u" : "%s",
+                   lane->name ? lane->name : "worker", atomic_fetch_add(&lane->n_named, 1) + 1);
+    thread_set_name(name);
+    (void)sem_init(&self.call, 0, 0);
+    while (next_work(lane, &self)) {
+        if (!self.has_work) {
+            while (sem_wait(&self.call) < 0)
+                ; // interrupted
         }
-        work.fn(work.data);
-        (void)pthread_mutex_lock(&workers->lock);
-        if (--lane->running == 0 && lane->count == 0)
-            (void)pthread_cond_broadcast(&workers->is_idle);
+        if (!self.has_work)
+            continue; // called for the end
+        self.work.fn(self.work.data);
+        work_done(lane);
     }
-    (void)pthread_mutex_unlock(&workers->lock);
+    (void)sem_destroy(&self.call);
     return NULL;
 }
 
 static int start_lane(struct lane *lane, unsigned threads, struct error *err)
 {
+    lane->thread_limit = threads;
     for (; lane->thread_count < threads; lane->thread_count++) {
         int code = pthread_create(&lane->threads[lane->thread_count], NULL, serve_lane, lane);
         if (code != 0)
@@ -130,12 +152,15 @@ int workers_new(const struct workers_settings *settings, struct workers **out, s
 {
     autoptr(workers) workers = xnew(struct workers);
 
-    (void)pthread_mutex_init(&workers->lock, NULL);
-    (void)pthread_cond_init(&workers->is_idle, NULL);
+    lock_init(&workers->lock, LOCK_WORKERS);
+    lock_condition_init(&workers->is_idle);
     for (int i = 0; i < WORKERS_LANES; i++) {
         struct lane *lane = &workers->lanes[i];
+        unsigned queue = settings->lane[i].queue;
         lane->workers = workers;
-        lane->capacity = settings->lane[i].queue ? settings->lane[i].queue : 1;
+        lane->name = settings->lane[i].name;
+        lane->is_unbounded = queue == WORKERS_UNBOUNDED;
+        lane->capacity = lane->is_unbounded ? FIRST_CAPACITY : queue ? queue : 1;
         lane->ring = xcalloc(lane->capacity, sizeof *lane->ring);
         lane->threads = xcalloc(settings->lane[i].threads, sizeof *lane->threads);
     }
@@ -145,38 +170,68 @@ int workers_new(const struct workers_settings *settings, struct workers **out, s
     return 0;
 }
 
+/* Twice the room, with what waits from the beginning on. With the lock held. */
+static void grow(struct lane *lane)
+{
+    struct work *ring = xcalloc(lane->capacity * 2, sizeof *ring);
+
+    for (size_t i = 0; i < lane->count; i++)
+        ring[i] = lane->ring[(lane->first + i) % lane->capacity];
+    free(lane->ring);
+    lane->ring = ring;
+    lane->first = 0;
+    lane->capacity *= 2;
+}
+
+/* Gives it to an idle thread, which is the caller's to wake; or to the queue. False: that is full. */
+static bool place_work(struct lane *lane, struct work work, struct idler **idler)
+{
+    autolock(&lane->workers->lock);
+    *idler = take_idler(lane); // who is idle is so because nothing waits
+    if (*idler) {
+        (*idler)->work = work;
+        (*idler)->has_work = true;
+        lane->running++;
+        return true;
+    }
+    if (lane->count == lane->capacity && lane->is_unbounded)
+        grow(lane);
+    if (lane->count == lane->capacity)
+        return false;
+    lane->ring[(lane->first + lane->count++) % lane->capacity] = work;
+    return true;
+}
+
 int workers_submit(struct workers *workers, enum workers_lane which, void (*fn)(void *data),
                    void *data, struct error *err)
 {
     struct lane *lane = &workers->lanes[which];
+    struct idler *idler = NULL;
 
-    (void)pthread_mutex_lock(&workers->lock);
-    struct idler *idler = take_idler(lane); // who is idle is so because nothing waits
-    bool is_full = !idler && lane->count == lane->capacity;
-    if (idler) {
-        idler->work = (struct work){fn, data};
-        idler->has_work = true;
-        lane->running++;
-    } else if (!is_full) {
-        lane->ring[(lane->first + lane->count++) % lane->capacity] = (struct work){fn, data};
-    }
-    (void)pthread_mutex_unlock(&workers->lock);
+    bool is_placed = place_work(lane, (struct work){fn, data}, &idler);
     if (idler)
         (void)sem_post(&idler->call);
-    if (!is_full)
+    if (is_placed)
         return 0;
-    (void)error_set(err, ERROR_LIMIT,
-                    "the server is busy: %zu requests are waiting already, try again shortly",
-                    lane->capacity);
-    return error_about(err, "queue", "full");
+    return error_refuse(err, ERROR_FULL, "queue",
+                        "the server is busy: %zu requests are waiting already, try again shortly",
+                        lane->capacity);
+}
+
+void workers_run(struct workers *workers, enum workers_lane which, void (*fn)(void *data),
+                 void *data)
+{
+    struct error impossible = {0};
+    int result = workers_submit(workers, which, fn, data, &impossible);
+
+    assert(result == 0 && workers->lanes[which].is_unbounded);
+    (void)result;
 }
 
 size_t workers_waiting(struct workers *workers, enum workers_lane which)
 {
-    (void)pthread_mutex_lock(&workers->lock);
-    size_t count = workers->lanes[which].count;
-    (void)pthread_mutex_unlock(&workers->lock);
-    return count;
+    autolock(&workers->lock);
+    return workers->lanes[which].count;
 }
 
 static bool is_busy(const struct workers *workers)
@@ -188,20 +243,24 @@ static bool is_busy(const struct workers *workers)
     return false;
 }
 
-void workers_free(struct workers *workers)
+/* Waits until nothing is left to do, and calls all threads for their end. */
+static void end_threads(struct workers *workers)
 {
-    if (!workers)
-        return;
-    (void)pthread_mutex_lock(&workers->lock);
+    autolock(&workers->lock);
     while (is_busy(workers) && !workers->is_ending)
-        (void)pthread_cond_wait(&workers->is_idle, &workers->lock);
+        (void)lock_condition_wait(&workers->is_idle, &workers->lock, 0);
     workers->is_ending = true;
     for (int i = 0; i < WORKERS_LANES; i++) {
         for (struct idler *idler; (idler = take_idler(&workers->lanes[i]));)
             (void)sem_post(&idler->call);
     }
-    (void)pthread_mutex_unlock(&workers->lock);
+}
 
+void workers_free(struct workers *workers)
+{
+    if (!workers)
+        return;
+    end_threads(workers);
     for (int i = 0; i < WORKERS_LANES; i++) {
         struct lane *lane = &workers->lanes[i];
         for (unsigned t = 0; t < lane->thread_count; t++)
@@ -209,7 +268,7 @@ void workers_free(struct workers *workers)
         free(lane->threads);
         free(lane->ring);
     }
-    (void)pthread_cond_destroy(&workers->is_idle);
-    (void)pthread_mutex_destroy(&workers->lock);
+    lock_condition_clear(&workers->is_idle);
+    lock_clear(&workers->lock);
     free(workers);
 }

@@ -8,6 +8,7 @@
 #include "base/auto.h"
 #include "base/error.h"
 
+#include <limits.h>
 #include <stddef.h>
 
 enum workers_lane {
@@ -16,10 +17,13 @@ enum workers_lane {
     WORKERS_LANES
 };
 
+#define WORKERS_UNBOUNDED UINT_MAX
+
 struct workers_settings {
     struct {
         unsigned threads;
-        unsigned queue; // how many may wait, beside those that run
+        unsigned queue;   // how many may wait, beside those that run; WORKERS_UNBOUNDED: any number
+        const char *name; // of its threads, which are numbered where there are several; a literal
     } lane[WORKERS_LANES];
 };
 
@@ -32,6 +36,10 @@ int workers_new(const struct workers_settings *settings, struct workers **out, s
  * "full", at once: data stays the caller's then. */
 int workers_submit(struct workers *workers, enum workers_lane lane, void (*fn)(void *data),
                    void *data, struct error *err);
+
+/* The same in a lane without a bound, where it cannot fail. */
+void workers_run(struct workers *workers, enum workers_lane lane, void (*fn)(void *data),
+                 void *data);
 
 /* How many wait in a lane now. */
 size_t workers_waiting(struct workers *workers, enum workers_lane lane);

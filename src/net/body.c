@@ -24,7 +24,7 @@ struct body {
     struct buffer bytes;
     size_t start; // of what was not taken yet
     bool is_ended;
-    enum error_kind kind; // of the end
+    enum error_reason reason; // of the end
     const char *text;
     bool is_paused; // the connection waits for on_resume
     bool is_posted;
@@ -131,13 +131,13 @@ bool body_put(struct body *body, const char *data, size_t length)
     return has_room;
 }
 
-void body_end(struct body *body, enum error_kind kind, const char *text)
+void body_end(struct body *body, enum error_reason reason, const char *text)
 {
     body->connection = NULL;
     (void)pthread_mutex_lock(&body->lock);
     if (!body->is_ended) {
         body->is_ended = true;
-        body->kind = kind;
+        body->reason = reason;
         body->text = text;
         announce(body);
     }
@@ -169,8 +169,8 @@ static bool wait_for_news(struct body *body, int timeout_ms)
 /* With the lock held. */
 static ssize_t take_bytes(struct body *body, void *data, size_t size, struct error *err)
 {
-    if (available(body) == 0 && body->kind != ERROR_NONE)
-        return error_set(err, body->kind, "%s", body->text);
+    if (available(body) == 0 && body->reason != ERROR_NONE)
+        return error_set(err, body->reason, "%s", body->text);
     size_t length = available(body) < size ? available(body) : size;
     if (length)
         memcpy(data, body->bytes.data + body->start, length);

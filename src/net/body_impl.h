@@ -17,4 +17,4 @@ bool body_put(struct body *body, const char *data, size_t length);
 
 /* No more comes: kind ERROR_NONE is the end of a whole body. Lets go of the connection; the first
  * call counts. */
-void body_end(struct body *body, enum error_kind kind, const char *text);
+void body_end(struct body *body, enum error_reason reason, const char *text);

@@ -136,11 +136,11 @@ static void watch(struct connection *connection)
     loop_watch_set(connection->watch, events);
 }
 
-static void drop_body(struct connection *connection, enum error_kind kind, const char *text)
+static void drop_body(struct connection *connection, enum error_reason reason, const char *text)
 {
     if (!connection->body)
         return;
-    body_end(connection->body, kind, text);
+    body_end(connection->body, reason, text);
     body_free(take(connection->body));
     connection->is_body_full = false;
 }
@@ -215,9 +215,9 @@ static void hand_out_bad(struct connection *connection, const struct http_reques
 /* No more is read. An answer that was begun cannot be taken back: it goes on. */
 static void refuse(struct connection *connection, const struct http1_fault *fault)
 {
-    enum error_kind kind = fault->status == 413 ? ERROR_LIMIT : ERROR_INVALID;
+    enum error_reason reason = fault->status == 413 ? ERROR_TOO_LARGE : ERROR_INVALID;
 
-    drop_body(connection, kind, fault->text);
+    drop_body(connection, reason, fault->text);
     wait_for(connection, WAITING_NOTHING, 0);
     autoptr(http_request) request = take(connection->request);
     connection->is_last = true;

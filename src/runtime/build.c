@@ -258,7 +258,7 @@ void runtime_status(const char *data_dir, const struct runtime_definition *defin
 
     *out = (struct runtime_status){0};
     if (shelf_open(shelf, definition->tags[0], 0, &fd, &manifest, &err) < 0) {
-        out->state = err.kind == ERROR_NOT_FOUND ? RUNTIME_ABSENT : RUNTIME_DAMAGED;
+        out->state = error_is(&err, ERROR_NOT_FOUND) ? RUNTIME_ABSENT : RUNTIME_DAMAGED;
         return;
     }
     out->state = manifest->definition == definition->hash ? RUNTIME_READY : RUNTIME_OUTDATED;
@@ -310,7 +310,7 @@ int runtime_verify(const char *data_dir, const struct runtime_reference *referen
 
     if (verify(shelf, reference->tag, out, err) == 0)
         return 0;
-    if (err->kind == ERROR_NOT_FOUND)
+    if (error_is(err, ERROR_NOT_FOUND))
         return error_set(err, ERROR_NOT_FOUND, "runtime '%s:%s' is not built", reference->name,
                          reference->tag);
     return error_wrap(err, "verify runtime '%s:%s'; build it again with --force", reference->name,

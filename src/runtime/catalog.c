@@ -43,13 +43,12 @@ int runtime_reference_parse(const char *text, struct runtime_reference *out, str
     size_t length = strcspn(text, ":");
     const char *tag = text[length] ? text + length + 1 : "latest";
 
-    if (!is_name(text, length, LOWER "._-") || !is_name(tag, strlen(tag), LOWER UPPER "._-")) {
-        error_set(err, ERROR_INVALID,
-                  "'%.100s' does not name a runtime; write name or name:tag in lower-case letters, "
-                  "digits, '.', '_' and '-', such as base:latest",
-                  text);
-        return error_about(err, "runtime", "name");
-    }
+    if (!is_name(text, length, LOWER "._-") || !is_name(tag, strlen(tag), LOWER UPPER "._-"))
+        return error_refuse(
+            err, ERROR_INVALID, "runtime",
+            "'%.100s' does not name a runtime; write name or name:tag in lower-case letters, "
+            "digits, '.', '_' and '-', such as base:latest",
+            text);
     *out = (struct runtime_reference){0};
     memcpy(out->name, text, length);
     memcpy(out->tag, tag, strlen(tag));
@@ -393,7 +392,7 @@ int catalog_find(const struct catalog *catalog, const struct runtime_reference *
     }
     list_known(catalog, known, sizeof known);
     find_nearest(catalog, reference, near, sizeof near);
-    error_set(err, ERROR_NOT_FOUND, "unknown runtime '%s:%s'; %s%s%sknown: %s", reference->name,
-              reference->tag, *near ? "did you mean '" : "", near, *near ? "'? " : "", known);
-    return error_about(err, "runtime", "unknown");
+    return error_refuse(err, ERROR_NOT_FOUND, "runtime", "unknown runtime '%s:%s'; %s%s%sknown: %s",
+                        reference->name, reference->tag, *near ? "did you mean '" : "", near,
+                        *near ? "'? " : "", known);
 }

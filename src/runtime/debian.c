@@ -43,28 +43,23 @@ struct watching {
 
 static const struct complaint {
     const char *text; // in a line of output
-    enum error_kind kind;
     const char *sentence;
 } complaints[] = {
-    {"No space left on device", ERROR_LIMIT, "the disk is full; free some space and build again"},
-    {"NO_PUBKEY", ERROR_UNAVAILABLE,
+    {"No space left on device", "the disk is full; free some space and build again"},
+    {"NO_PUBKEY",
      "the mirror's signature cannot be checked; install the package debian-archive-keyring"},
-    {"is not signed", ERROR_UNAVAILABLE,
+    {"is not signed",
      "the mirror's signature cannot be checked; install the package debian-archive-keyring"},
-    {"is not valid yet", ERROR_UNAVAILABLE,
-     "this machine's clock is behind; set it and build again"},
-    {"Release file for", ERROR_UNAVAILABLE, "the mirror is out of date; " WAY_OUT},
-    {"Unable to locate package", ERROR_NOT_FOUND, "a package of the runtime does not exist"},
-    {"does not have a Release file", ERROR_UNAVAILABLE,
-     "the mirror does not have this suite; " WAY_OUT},
-    {"Could not resolve", ERROR_UNAVAILABLE, "no package mirror can be reached; " WAY_OUT},
-    {"Temporary failure resolving", ERROR_UNAVAILABLE,
-     "no package mirror can be reached; " WAY_OUT},
-    {"Could not connect", ERROR_UNAVAILABLE, "no package mirror can be reached; " WAY_OUT},
-    {"Cannot initiate the connection", ERROR_UNAVAILABLE,
-     "no package mirror can be reached; " WAY_OUT},
-    {"Connection failed", ERROR_UNAVAILABLE, "no package mirror can be reached; " WAY_OUT},
-    {"Failed to fetch", ERROR_UNAVAILABLE, "the mirror failed; build again, or " WAY_OUT},
+    {"is not valid yet", "this machine's clock is behind; set it and build again"},
+    {"Release file for", "the mirror is out of date; " WAY_OUT},
+    {"Unable to locate package", "a package of the runtime does not exist"},
+    {"does not have a Release file", "the mirror does not have this suite; " WAY_OUT},
+    {"Could not resolve", "no package mirror can be reached; " WAY_OUT},
+    {"Temporary failure resolving", "no package mirror can be reached; " WAY_OUT},
+    {"Could not connect", "no package mirror can be reached; " WAY_OUT},
+    {"Cannot initiate the connection", "no package mirror can be reached; " WAY_OUT},
+    {"Connection failed", "no package mirror can be reached; " WAY_OUT},
+    {"Failed to fetch", "the mirror failed; build again, or " WAY_OUT},
 };
 
 static void on_line(void *data, const char *line)
@@ -83,12 +78,12 @@ static void on_line(void *data, const char *line)
 
 static int explain(const struct watching *watching, struct error *err)
 {
-    if (err->kind == ERROR_GONE)
+    if (error_is(err, ERROR_GONE))
         return -1;
     if (watching->complaint)
-        error_set(err, watching->complaint->kind, "%s (%s)", watching->complaint->sentence,
-                  watching->line);
-    return error_about(err, "runtime", "tool");
+        return error_refuse(err, ERROR_TOOL, "runtime", "%s (%s)", watching->complaint->sentence,
+                            watching->line);
+    return error_restate(err, ERROR_TOOL, "runtime");
 }
 
 // ---- mmdebstrap ----

@@ -72,12 +72,11 @@ static int make_ready(const char *data_dir, const struct runtime_reference *refe
         return -1;
     if (definition->kind == RUNTIME_HOST)
         return runtime_build(definition, &options, NULL, err);
-    error_set(
-        err, ERROR_UNAVAILABLE,
+    return error_refuse(
+        err, ERROR_NOT_BUILT, "runtime",
         "runtime '%s:%s' is not built in the data directory '%.100s' yet; run 'burrow runtime "
         "build %s:%s --data %.100s' once, or use the runtime host:latest",
         reference->name, reference->tag, data_dir, reference->name, reference->tag, data_dir);
-    return error_about(err, "runtime", "not built");
 }
 
 int runtime_image_open(const char *data_dir, const char *reference, struct runtime_image **out,
@@ -90,7 +89,7 @@ int runtime_image_open(const char *data_dir, const char *reference, struct runti
     autoptr(shelf) shelf = shelf_new(data_dir, parsed.name);
     if (open_built(shelf, parsed.tag, out, err) == 0)
         return 0;
-    if (err->kind != ERROR_NOT_FOUND)
+    if (!error_is(err, ERROR_NOT_FOUND))
         return error_wrap(err, "open runtime '%s:%s'", parsed.name, parsed.tag);
     if (make_ready(data_dir, &parsed, err) < 0)
         return -1;

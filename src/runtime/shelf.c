@@ -162,11 +162,10 @@ static int lock_build(const struct shelf *shelf, int dir_fd, const char *tag, ch
                          shelf->name);
     autofree char *path = xasprintf("%s/manifest", dir);
     autofd fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC);
-    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0) {
-        error_set(err, ERROR_CONFLICT, "runtime '%s:%s' is in use by a sandbox; end that first",
-                  shelf->name, tag);
-        return error_about(err, "runtime", "busy");
-    }
+    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0)
+        return error_refuse(err, ERROR_BUSY, "runtime",
+                            "runtime '%s:%s' is in use by a sandbox; end that first", shelf->name,
+                            tag);
     *out_fd = take_fd(fd);
     return 0;
 }

@@ -231,7 +231,7 @@ static int take_member(const struct data_value *member, struct config *config, s
         struct error why = {0};
         if (options_set(sets[i], member->key, value, config, &why) == 0)
             return 0;
-        if (why.kind != ERROR_NOT_FOUND)
+        if (!error_is(&why, ERROR_NOT_FOUND))
             return value_error(member, err, "%s", why.text);
     }
     return value_error(member, err, "unknown field");

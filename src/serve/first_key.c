@@ -65,7 +65,7 @@ static int put_configured(struct accounts *accounts, const char *api_key, struct
     if (take_survey(accounts, &survey, err) < 0)
         return -1;
     for (size_t i = 0; i < survey.n_outdated; i++) {
-        if (key_revoke(accounts, survey.outdated[i], err) < 0 && err->kind != ERROR_CONFLICT)
+        if (key_revoke(accounts, survey.outdated[i], err) < 0 && !error_is(err, ERROR_CONFLICT))
             return -1;
         log_info("key revoked", F("id", survey.outdated[i]),
                  F("why", CONFIGURED " is another one now"));
@@ -120,12 +120,12 @@ int first_key_check(const struct config *config, struct error *err)
         return -1;
     if (in_use)
         return 0;
-    error_set(err, ERROR_DENIED,
-              "will not listen on '%s', which others can reach, without a key: set BURROW_API_KEY, "
-              "or make one with 'burrow key create', "
-              "or listen on 127.0.0.1",
-              address);
-    return error_about(err, "key", NULL);
+    return error_refuse(
+        err, ERROR_DENIED, "key",
+        "will not listen on '%s', which others can reach, without a key: set BURROW_API_KEY, "
+        "or make one with 'burrow key create', "
+        "or listen on 127.0.0.1",
+        address);
 }
 
 // ---- once it is ----

@@ -164,8 +164,10 @@ static int open_front(struct server *server, struct error *err)
 
     crew.lane[WORKERS_QUICK].threads = (unsigned)server->config.workers;
     crew.lane[WORKERS_QUICK].queue = QUICK_QUEUE;
+    crew.lane[WORKERS_QUICK].name = "quick";
     crew.lane[WORKERS_SLOW].threads = (unsigned)server->config.slow_workers;
     crew.lane[WORKERS_SLOW].queue = SLOW_QUEUE;
+    crew.lane[WORKERS_SLOW].name = "slow";
     if (workers_new(&crew, &server->workers, err) < 0)
         return -1;
     routing.workers = server->workers;

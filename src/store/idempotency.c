@@ -82,11 +82,9 @@ static int claim_once(struct store_call *call, const struct idempotency_record *
         insert_pending(call, record, is_new, err) < 0 ||
         get_record(call->store, record, &earlier, err) < 0)
         return -1;
-    if (memcmp(earlier.request_hash, record->request_hash, REQUEST_HASH) != 0) {
-        error_set(err, ERROR_CONFLICT, "idempotency key '%s' came with another request before",
-                  record->key);
-        return error_about(err, "idempotency key", "mismatch");
-    }
+    if (memcmp(earlier.request_hash, record->request_hash, REQUEST_HASH) != 0)
+        return error_refuse(err, ERROR_MISMATCH, "idempotency key",
+                            "idempotency key '%s' came with another request before", record->key);
     if (store_call_done(call, err) < 0)
         return -1;
     *out = earlier;
@@ -116,9 +114,8 @@ static int explain_no_finish(struct store *store, const struct idempotency_recor
 
     if (get_record(store, record, &there, err) < 0)
         return -1;
-    error_set(err, ERROR_CONFLICT, "the request of idempotency key '%s' is done already",
-              record->key);
-    return error_about(err, "idempotency key", "state");
+    return error_refuse(err, ERROR_STATE, "idempotency key",
+                        "the request of idempotency key '%s' is done already", record->key);
 }
 
 int store_idempotency_finish(struct store *store, const struct idempotency_record *record,

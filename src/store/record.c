@@ -110,7 +110,7 @@ static int read_row(const struct record *record, void *object, const struct sql_
     for (size_t i = 0; i < record->n_fields; i++) {
         if (read_field(&record->fields[i], object, &row[i], err) < 0) {
             record_clear(record, object);
-            return error_about(err, record->noun, NULL);
+            return error_about(err, record->noun);
         }
     }
     return 0;
@@ -162,13 +162,12 @@ static void start_select(const struct record *record, struct query *query)
 // In the record's words instead of the database's.
 static int explain(const struct record *record, const char *id, struct error *err)
 {
-    if (err->kind == ERROR_CONFLICT) {
-        error_set(err, ERROR_CONFLICT, "%s '%s' is there already, or what it refers to is not",
-                  record->noun, id);
-        return error_about(err, record->noun, "exists");
-    }
+    if (error_is(err, ERROR_CONFLICT))
+        return error_refuse(err, ERROR_EXISTS, record->noun,
+                            "%s '%s' is there already, or what it refers to is not", record->noun,
+                            id);
     error_wrap(err, "keep %s '%s'", record->noun, id);
-    return error_about(err, record->noun, err->reason);
+    return error_about(err, record->noun);
 }
 
 static struct sql_value value_to_insert(const struct store *store, const struct field *field,
@@ -240,8 +239,8 @@ static int take_one(void *data, const struct sql_value *row, size_t n_columns, s
 
 int record_missing(const struct record *record, const char *id, struct error *err)
 {
-    error_set(err, ERROR_NOT_FOUND, "there is no %s '%s'", record->noun, id);
-    return error_about(err, record->noun, NULL);
+    return error_refuse(err, ERROR_NOT_FOUND, record->noun, "there is no %s '%s'", record->noun,
+                        id);
 }
 
 int record_get(struct store *store, const struct record *record, const char *where,
@@ -305,8 +304,7 @@ static int explain_no_update(struct store_call *call, const struct record *recor
         return -1;
     if (!*state)
         return record_missing(record, id, err);
-    error_set(err, ERROR_CONFLICT, "%s '%s' is %s", record->noun, id, state);
-    return error_about(err, record->noun, "state");
+    return error_refuse(err, ERROR_STATE, record->noun, "%s '%s' is %s", record->noun, id, state);
 }
 
 static int update_once(struct store_call *call, enum store_durability durability,

@@ -8,7 +8,6 @@
 #pragma once
 #include "base/auto.h"
 #include "base/error.h"
-#include "store/reasons.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -65,8 +64,8 @@ void sql_disconnect(struct sql *sql);
 /*
  * A transaction for writing is serializable: as if it ran alone. Where another writer is in the way
  * for longer than is worth waiting for, any step but SQL_ROLLBACK, and any sql_run in it, fails with
- * the reason STORE_RETRY; whoever began it rolls back and may begin again at once. A failed
- * SQL_COMMIT has rolled back, unless its reason is STORE_LOST: then it may have happened, or, where
+ * the reason ERROR_RETRY; whoever began it rolls back and may begin again at once. A failed
+ * SQL_COMMIT has rolled back, unless its reason is ERROR_LOST: then it may have happened, or, where
  * the disk failed to take a durable one, be gone after a power cut.
  */
 int sql_transaction(struct sql *sql, enum sql_step step, struct error *err);

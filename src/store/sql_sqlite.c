@@ -22,12 +22,7 @@
 #define TIDY_PAGES 4000     // 16 MiB of log: copy back
 #define CROWDED_PAGES 16384 // 64 MiB of log: make readers wait so that it can begin anew
 
-static bool is_busy(int code)
-{
-    return (code & 0xff) == SQLITE_BUSY || (code & 0xff) == SQLITE_LOCKED;
-}
-
-static enum error_kind kind_of(int code, int sys)
+static enum error_reason reason_of(int code, int sys)
 {
     switch (code & 0xff) {
     case SQLITE_FULL:
@@ -38,7 +33,7 @@ static enum error_kind kind_of(int code, int sys)
         return sys == ENOSPC || sys == EDQUOT || sys == EFBIG ? ERROR_LIMIT : ERROR_SYSTEM;
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
-        return ERROR_UNAVAILABLE;
+        return ERROR_RETRY;
     case SQLITE_CONSTRAINT:
         return code == SQLITE_CONSTRAINT_CHECK || code == SQLITE_CONSTRAINT_NOTNULL
                    ? ERROR_INVALID
@@ -51,7 +46,7 @@ static enum error_kind kind_of(int code, int sys)
     }
 }
 
-static const char *way_out(enum error_kind kind, int code)
+static const char *way_out(enum error_reason reason, int code)
 {
     switch (code & 0xff) {
     case SQLITE_NOTADB:
@@ -62,7 +57,7 @@ static const char *way_out(enum error_kind kind, int code)
     case SQLITE_BUSY:
         return "; another process holds it: try again";
     default:
-        return kind == ERROR_LIMIT ? "; make room on its disk" : "";
+        return reason == ERROR_LIMIT ? "; make room on its disk" : "";
     }
 }
 
@@ -72,13 +67,13 @@ int sqlite_error(struct error *err, const struct sql *sql, int code, const char 
     bool is_io = (code & 0xff) == SQLITE_IOERR || (code & 0xff) == SQLITE_CANTOPEN;
     int kept = sqlite3_system_errno(sql->handle);
     int sys = is_io ? kept ? kept : last : 0;
-    enum error_kind kind = kind_of(code, sys);
+    enum error_reason reason = reason_of(code, sys);
 
-    error_set(err, kind, "%s database '%s': %s%s%s%s", doing, sql->database->path,
+    error_set(err, reason, "%s database '%s': %s%s%s%s", doing, sql->database->path,
               sqlite3_errmsg(sql->handle), sys ? ": " : "", sys ? strerror(sys) : "",
-              way_out(kind, code));
+              way_out(reason, code));
     err->sys = sys;
-    return is_busy(code) ? error_about(err, "database", STORE_RETRY) : -1;
+    return error_about(err, "database");
 }
 
 int sqlite_script(struct sql *sql, const char *text, struct error *err)
@@ -382,7 +377,7 @@ static int sync_log(struct sql_database *database, struct error *err)
     if (fd >= 0 && fdatasync(fd) == 0)
         return 0;
     error_sys(err, "bring database '%s' to the disk", database->path);
-    return error_about(err, "database", STORE_LOST);
+    return error_restate(err, ERROR_LOST, "database");
 }
 
 static int commit(struct sql *sql, struct error *err)

@@ -14,11 +14,11 @@
 // store.
 struct connection {
     struct store *store;
-    struct sql *sql;       // for reading; NULL until it is needed
-    bool is_open;          // a transaction of the caller, on the store's writer
-    bool is_in_call;       // one of a single call, likewise
-    bool is_broken;        // in which something has failed
-    const char *broken_by; // the reason of that
+    struct sql *sql; // for reading; NULL until it is needed
+    bool is_open;    // a transaction of the caller, on the store's writer
+    bool is_in_call; // one of a single call, likewise
+    bool is_broken;  // in which something has failed
+    enum error_reason broken_by;
     struct connection *next, **link;
 };
 
@@ -177,12 +177,12 @@ int store_connection(struct store *store, struct sql **out, struct error *err)
 
 bool store_is_retry(const struct error *err)
 {
-    return err->reason && strcmp(err->reason, STORE_RETRY) == 0;
+    return error_is(err, ERROR_RETRY);
 }
 
 bool store_is_lost(const struct error *err)
 {
-    return err->reason && strcmp(err->reason, STORE_LOST) == 0;
+    return error_is(err, ERROR_LOST);
 }
 
 // The only place that decides on it.
@@ -208,7 +208,7 @@ int store_begin(struct store *store, enum store_durability durability,
         return -1;
     connection->is_open = true;
     connection->is_broken = false;
-    connection->broken_by = NULL;
+    connection->broken_by = ERROR_NONE;
     out->store = store;
     return 0;
 }
@@ -225,11 +225,10 @@ int store_commit(struct store_transaction *transaction, struct error *err)
 
     assert(connection && connection->is_open);
     if (connection->is_broken) {
-        const char *reason = connection->broken_by;
+        bool is_worth_it = connection->broken_by == ERROR_RETRY;
         store_rollback(transaction);
-        error_set(err, ERROR_CONFLICT,
-                  "a step of the transaction has failed, so all of it is undone");
-        return error_about(err, NULL, reason);
+        return error_set(err, is_worth_it ? ERROR_RETRY : ERROR_CONFLICT,
+                         "a step of the transaction has failed, so all of it is undone");
     }
     struct store *store = transaction->store;
     connection->is_open = false;

@@ -22,7 +22,6 @@
 #include "base/error.h"
 #include "model/owner.h"
 #include "model/page.h"
-#include "store/reasons.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -63,14 +62,14 @@ enum store_durability {
  * other. Reads outside of one see what is committed, each call one moment of it.
  *
  * Retry: where another writer was in the way (a lock held for too long, a deadlock, a conflict of
- * what two have read and written), any step and the commit can fail with the reason STORE_RETRY.
+ * what two have read and written), any step and the commit can fail with the reason ERROR_RETRY.
  * Nothing of it is kept then. store_again rolls back and says whether to do all of it once more, at
  * most STORE_ATTEMPTS times. So what stands between begin and commit can run twice: it changes
  * nothing but the store and its own results, which it makes anew. Single calls outside of a
  * transaction are done again by the store itself.
  *
  * Lost: a commit whose outcome nobody knows (the connection broke, the disk would not say) fails
- * with the reason STORE_LOST. It is never run again by itself: what it wrote may be there.
+ * with the reason ERROR_LOST. It is never run again by itself: what it wrote may be there.
  *
  * With SQLite writers wait for each other: nothing slow belongs in between. Its durability counts
  * for all calls in it; outside of one, each call is a transaction of its own with the durability

@@ -34,7 +34,7 @@ struct store_call {
 int store_call_begin(struct store_call *call, enum store_durability durability, struct error *err);
 int store_call_read(struct store_call *call, struct error *err);
 int store_call_done(struct store_call *call, struct error *err);
-/* Whether to do it once more, since it failed with STORE_RETRY. */
+/* Whether to do it once more, since it failed with ERROR_RETRY. */
 bool store_call_again(struct store_call *call, int result, const struct error *err);
 void store_call_clear(struct store_call *call);
 #define autocall __attribute__((cleanup(store_call_clear))) struct store_call

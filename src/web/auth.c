@@ -39,9 +39,9 @@ static bool is_possible(const struct http_request *request)
 
 static int missing(struct error *err)
 {
-    error_set(err, ERROR_DENIED,
-              "this needs a key: send it as 'Authorization: Bearer KEY' or as 'X-Api-Key: KEY'");
-    return error_about(err, "key", "unauthorized");
+    return error_refuse(
+        err, ERROR_UNAUTHORIZED, "key",
+        "this needs a key: send it as 'Authorization: Bearer KEY' or as 'X-Api-Key: KEY'");
 }
 
 static int check(struct accounts *accounts, const struct http_request *request, struct actor *out,

@@ -48,8 +48,7 @@ int call_id(const struct call *call, unsigned index, const char *prefix, const c
         *out = text + length;
         return 0;
     }
-    error_set(err, ERROR_NOT_FOUND, "%s '%.80s' not found", noun, text ? text : "");
-    return error_about(err, noun, NULL);
+    return error_refuse(err, ERROR_NOT_FOUND, noun, "%s '%.80s' not found", noun, text ? text : "");
 }
 
 const char *call_base_url(struct call *call)
@@ -86,7 +85,7 @@ void call_log_failure(const struct call *call, const char *method, const struct 
     const char *pattern = call->route ? call->route->pattern : NULL;
     const char *request = call_request_id(call);
 
-    if (reply_status(err) == 500)
+    if (error_status(err) == 500)
         log_error("request failed", F("method", method), F("route", pattern),
                   F("error", (const char *)err->text), F("request", request));
     else

@@ -21,12 +21,10 @@ static int on_bytes(void *data, const void *bytes, size_t length, struct error *
 {
     struct collect *collect = data;
 
-    if (length > collect->maximum - collect->body.size) {
-        (void)error_set(err, ERROR_LIMIT,
-                        "the body is too large: at most %llu bytes are taken here",
-                        (unsigned long long)collect->maximum);
-        return error_about(err, NULL, "too large");
-    }
+    if (length > collect->maximum - collect->body.size)
+        return error_refuse(err, ERROR_TOO_LARGE, NULL,
+                            "the body is too large: at most %llu bytes are taken here",
+                            (unsigned long long)collect->maximum);
     if (collect->body.fd < 0 &&
         file_temporary(collect->core->sandboxes, &collect->body.fd, err) < 0)
         return -1;

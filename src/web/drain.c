@@ -58,11 +58,11 @@ static void take_turn(void *data)
 
     for (size_t taken = 0; taken < TURN_BYTES; taken += (size_t)length) {
         length = body_read(drain->to.body, piece, sizeof piece, 0, &err);
-        if (length < 0 && err.kind == ERROR_TIMEOUT)
+        if (length < 0 && error_is(&err, ERROR_TIMEOUT))
             break;
         if (length <= 0) {
-            if (err.kind == ERROR_LIMIT)
-                (void)error_about(&err, NULL, "too large");
+            if (error_is(&err, ERROR_LIMIT))
+                (void)error_restate(&err, ERROR_TOO_LARGE, NULL);
             end(drain, length < 0 ? &err : NULL);
             return;
         }

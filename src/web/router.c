@@ -87,7 +87,7 @@ static void tell_failure(struct call *call, const struct error *err)
     const char *challenge = auth_of(call->front)->challenge;
 
     call_log_failure(call, call->request ? call->request->method : NULL, err);
-    if (challenge && reply_status(err) == 401)
+    if (challenge && error_status(err) == 401)
         access_set_header(call->access, call->response, "WWW-Authenticate", challenge);
     call->front->on_error(call, err);
 }
@@ -135,15 +135,14 @@ static int find_nothing(struct call *call, const struct front *front,
 
     if (!match->other) {
         give_to(call, front);
-        error_set(err, ERROR_NOT_FOUND, "there is nothing at '%.200s'", request->path);
-        return error_about(err, "route", NULL);
+        return error_refuse(err, ERROR_NOT_FOUND, "route", "there is nothing at '%.200s'",
+                            request->path);
     }
     give_to(call, match->other->rows->front);
     access_set_header(call->access, call->response, match->other->allow[0].name,
                       match->other->allow[0].value);
-    error_set(err, ERROR_INVALID, "'%.200s' takes %s, not %s", request->path,
-              match->other->allow[0].value, request->method);
-    return error_about(err, "route", "method");
+    return error_refuse(err, ERROR_METHOD, "route", "'%.200s' takes %s, not %s", request->path,
+                        match->other->allow[0].value, request->method);
 }
 
 static int find_route(struct router *router, struct call *call, struct error *err)
@@ -202,7 +201,7 @@ static int read_json(struct call_work *work, struct error *err)
     }
     if (json_read("", text->data, text->length, &limits, &work->body_memory, err) < 0) {
         error_wrap(err, "the body is not JSON");
-        return err->kind == ERROR_LIMIT ? error_about(err, "body", "too large") : -1;
+        return error_is(err, ERROR_LIMIT) ? error_restate(err, ERROR_TOO_LARGE, "body") : -1;
     }
     work->call.body = work->body_memory->root;
     buffer_clear(text); // a large one would be in memory twice

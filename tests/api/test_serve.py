@@ -239,6 +239,37 @@ def test_a_stopped_server_leaves_sandboxes_alive_and_finds_them_again(own_server
     server.end()
 
 
+def detach(server, *words):
+    return subprocess.run([servers.BURROW, "detach", "--data", server.data, *words], capture_output=True, text=True, timeout=60)
+
+
+def test_sandboxes_of_a_stopped_server_can_be_ended_and_keep_their_files(own_server):
+    server = own_server(options=["--parked-one-shot", "0", "--parked-kept", "0"])
+    busy, paused = server.client.create(), server.client.create()
+    for sandbox in (busy, paused):
+        sandbox.write_all({"kept": sandbox.id})
+    started = busy.execute("sleep", "600")
+    assert server.client.post(f"/sandbox/{paused.id}/pause").status < 300
+    refused = detach(server, "--end-sandboxes")
+    assert refused.returncode == 1
+    assert refused.stderr == f"burrow: a server has the data directory '{server.data}' (process {server.pid}): stop it first\n"
+    assert busy.status()["status"] == "running"
+    assert server.stop() == 0
+    refused = detach(server)
+    assert refused.returncode == 1
+    assert "running sandboxes: process " in refused.stderr and "('sleep')" in refused.stderr and "control group" not in refused.stderr
+    done = detach(server, "--end-sandboxes")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert not server.left_over()
+    server.start()  # as after a power cut
+    assert server.client.wait_execution(started["executionId"])["status"] == "failed"
+    for sandbox in (busy, paused):
+        sandbox.client = server.client
+        assert sandbox.read("kept").body == sandbox.id.encode()
+    assert busy.sh("cat kept").exit_code == 0
+    server.end()
+
+
 def test_requests_under_way_are_finished_when_it_stops(own_server):
     server = own_server()
     sandbox = server.client.create()

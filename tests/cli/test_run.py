@@ -346,6 +346,39 @@ def test_a_command_that_ignores_signals_ends_at_the_third(start):
     assert process.wait(30) == 128 + signal.SIGKILL
 
 
+DEAF = "trap 'echo no' TERM; echo ready; while :; do sleep 0.05; done"
+
+
+def test_a_command_that_ignores_sigterm_ends_after_a_while(start):
+    process = start("--", "sh", "-c", DEAF)
+    assert process.stdout.readline() == b"ready\n"
+    process.send_signal(signal.SIGTERM)
+    assert process.stdout.readline() == b"no\n"
+    assert process.wait(60) == 128 + signal.SIGKILL
+
+
+@pytest.mark.parametrize("second", [signal.SIGTERM, signal.SIGINT])
+def test_a_second_signal_after_sigterm_ends_it_at_once(start, second):
+    process = start("--", "sh", "-c", "trap '' INT; " + DEAF)
+    assert process.stdout.readline() == b"ready\n"
+    process.send_signal(signal.SIGTERM)
+    assert process.stdout.readline() == b"no\n"
+    process.send_signal(second)
+    assert process.stdout.readline() == b""  # nobody was asked
+    assert process.wait(30) == 128 + signal.SIGKILL
+
+
+def test_what_was_started_before_a_sigterm_ends_too(start):
+    marker = f"161803{os.getpid()}"
+    process = start("--", "sh", "-c", f"trap '' TERM; setsid sleep {marker} & {DEAF}")
+    assert process.stdout.readline() == b"ready\n"
+    wait_until(lambda: boxed(marker), "the start of the process")
+    for _ in range(2):
+        process.send_signal(signal.SIGTERM)
+    assert process.wait(30) == 128 + signal.SIGKILL
+    wait_until(lambda: not boxed(marker), "the end of all processes")
+
+
 def boxed(marker):
     """Processes of this machine that run in a box with this word in their command line."""
     found = []
@@ -468,6 +501,28 @@ def test_a_terminal_without_a_terminal_works_too(burrow):
     done = burrow("--tty", "--", "sh", "-c", "test -t 1 && cat", input=b"typed\n")
     assert done.stdout.endswith(b"typed\r\n")
     assert done.returncode == 0
+
+
+@pytest.mark.parametrize("command", [["bash"], ["bash", "--norc", "-i"], ["sh", "-i"], ["cat"], ["python3"]])
+def test_an_interactive_program_ends_with_its_input(burrow, command):
+    assert burrow("--tty", "--env", "HOME=/root", "--", *command).returncode == 0
+
+
+@pytest.mark.parametrize("typed", [b"", b"no line end", b"exit 4\n", b"a\nb"])
+def test_input_of_a_terminal_may_end_anywhere(burrow, typed):
+    done = burrow("--tty", "--", "sh", "-c", "cat; stty -a >/dev/null; cat; exit 4", input=typed)
+    assert done.returncode == 4
+    assert typed.rpartition(b"\n")[2] in done.stdout
+
+
+def test_a_command_that_reads_no_input_is_left_alone_when_it_ends(burrow):
+    done = burrow("--tty", "--", "sh", "-c", "sleep 2; echo done; read line; echo read; exit 5")
+    assert (done.stdout, done.returncode) == (b"done\r\nread\r\n", 5)
+
+
+def test_a_command_that_reads_on_after_the_end_of_input_is_hung_up_on(burrow):
+    done = burrow("--tty", "--", "sh", "-c", "stty raw; while :; do head -c 1 >/dev/null; done")
+    assert done.returncode == 128 + signal.SIGHUP
 
 
 # ---- what is refused ----

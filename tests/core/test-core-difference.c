@@ -166,12 +166,12 @@ CORE_TEST(what_is_not_there_cannot_be_compared)
 
     make_sandbox(id);
     CHECK(difference_get(core, &actor, id, &request, &found, &err) < 0);
-    CHECK_INT(err.kind, ERROR_NOT_FOUND);
+    CHECK_INT(error_kind(&err), ERROR_NOT_FOUND);
     CHECK_STR(err.noun, "checkpoint");
     CHECK_OK(sandbox_delete(core->sandboxes, &actor, id, &err), err);
     request.from = "base";
     CHECK(difference_get(core, &actor, id, &request, &found, &err) < 0);
-    CHECK(err.kind == ERROR_GONE || err.kind == ERROR_NOT_FOUND);
+    CHECK(error_is(&err, ERROR_GONE) || error_is(&err, ERROR_NOT_FOUND));
     CHECK_STR(err.noun, "sandbox");
     CHECK_INT(count_layers(), 0);
 }

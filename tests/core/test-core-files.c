@@ -58,8 +58,9 @@ static void check_content(const char *path, const char *want)
 #define CHECK_ERROR(call, err, want_kind, want_noun)                                               \
     do {                                                                                           \
         CHECK((call) < 0);                                                                         \
-        if ((err).kind != (want_kind) || !(err).noun || strcmp((err).noun, (want_noun)) != 0)      \
-            test_fail(__FILE__, __LINE__, "%s: kind %d of '%s': %s", #call, (err).kind,            \
+        if (error_kind(&(err)) != (want_kind) || !(err).noun ||                                    \
+            strcmp((err).noun, (want_noun)) != 0)                                                  \
+            test_fail(__FILE__, __LINE__, "%s: reason %d of '%s': %s", #call, (err).reason,        \
                       (err).noun ? (err).noun : "nothing", (err).text);                            \
     } while (0)
 
@@ -320,11 +321,11 @@ CORE_TEST(what_is_larger_than_allowed_is_refused)
     shell("mkdir t; head -c 2000000 /dev/zero >t/big; truncate -s 1T huge");
     core->settings.file_limit_bytes = 1000000;
     CHECK_ERROR(try_read("t/big", text, sizeof text, &err), err, ERROR_LIMIT, "file");
-    CHECK_STR(err.reason, "too large");
+    CHECK_INT(err.reason, ERROR_TOO_LARGE);
     CHECK_ERROR(try_read("huge", text, sizeof text, &err), err, ERROR_LIMIT, "file");
     CHECK_ERROR(file_pack(core->sandboxes, &actor, sandbox, "t", ARCHIVE_ZIP, &fd, &size, &err),
                 err, ERROR_LIMIT, "file");
-    CHECK_STR(err.reason, "too large");
+    CHECK_INT(err.reason, ERROR_TOO_LARGE);
     CHECK_INT(fd, -1);
     char *large = calloc(1, 1000002);
     CHECK(large);

@@ -69,7 +69,7 @@ static void announce(char id[ID_TEXT], int64_t ago_ms)
         old.created_at -= ago_ms;
         CHECK_OK(store_snapshot_put(core->store, &old, &err), err);
         CHECK(snapshot_build_upload(core, &actor, old.id, NULL, upload, &err) < 0);
-        CHECK_INT(err.kind, ERROR_CONFLICT);
+        CHECK_INT(error_kind(&err), ERROR_CONFLICT);
         upload_path(record.id, from);
         upload_path(other, to);
         CHECK_INT(link(from, to), 0);
@@ -117,7 +117,7 @@ CORE_TEST(only_administrators_may_look_and_prune)
 
     other.is_admin = false;
     CHECK(space_get(core, &other, &space, &err) < 0);
-    CHECK_INT(err.kind, ERROR_DENIED);
+    CHECK_INT(error_kind(&err), ERROR_DENIED);
     CHECK(space_prune(core, &other, &pruning, freed, &err) < 0);
-    CHECK_INT(err.kind, ERROR_DENIED);
+    CHECK_INT(error_kind(&err), ERROR_DENIED);
 }

@@ -160,7 +160,7 @@ CORE_TEST(going_back_to_a_checkpoint_brings_the_files_back_and_ends_what_runs)
     CHECK_OK(checkpoint_create(core, &actor, id, "two", &two, &err), err);
     CHECK_STR(two.parent, "one");
     CHECK(checkpoint_create(core, &actor, id, "one", &again, &err) < 0);
-    CHECK_INT(err.kind, ERROR_CONFLICT);
+    CHECK_INT(error_kind(&err), ERROR_CONFLICT);
     start_in(id, EXECUTION_JOB, "sleep 600", &job);
     CHECK_OK(checkpoint_restore(core, &actor, id, "one", &err), err);
     await_execution(job.id, &end);
@@ -190,7 +190,7 @@ static struct actor make_stranger(const char *name)
 static void check_missing(int result, const struct error *err, const char *noun)
 {
     CHECK(result < 0);
-    CHECK_INT(err->kind, ERROR_NOT_FOUND);
+    CHECK_INT(error_kind(err), ERROR_NOT_FOUND);
     CHECK_STR(err->noun, noun);
 }
 

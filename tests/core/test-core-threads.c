@@ -75,8 +75,8 @@ static bool look(struct player *player, char (*list)[ID_TEXT], char id[ID_TEXT])
 /* Others may have ended, taken or filled what a call was about; nothing else may go wrong. */
 static bool judge(struct player *player, const char *what, int result, const struct error *err)
 {
-    bool is_fair =
-        err->kind == ERROR_NOT_FOUND || err->kind == ERROR_GONE || err->kind == ERROR_CONFLICT;
+    bool is_fair = error_is(err, ERROR_NOT_FOUND) || error_is(err, ERROR_GONE) ||
+                   error_is(err, ERROR_CONFLICT);
     if (result == 0)
         player->done++;
     else if (!is_fair)
@@ -387,7 +387,7 @@ static void delete_all(void)
     CHECK_INT(alive.count, alive.total);
     for (size_t i = 0; i < alive.count; i++) {
         if (sandbox_delete(core->sandboxes, &actor, alive.items[i].id, &err) < 0)
-            CHECK_INT(err.kind, ERROR_NOT_FOUND); // idle just now
+            CHECK_INT(error_kind(&err), ERROR_NOT_FOUND); // idle just now
     }
 }
 

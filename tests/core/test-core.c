@@ -45,8 +45,8 @@ CORE_TEST(executions_follow_each_other_and_two_at_once_are_refused)
     start_in(id, EXECUTION_COMMAND, "echo $HOME; pwd; while [ ! -e go ]; do sleep 0.02; done",
              &first);
     CHECK(execution_start(core->executions, &actor, id, &request, &refused, &err) < 0);
-    CHECK_INT(err.kind, ERROR_CONFLICT);
-    CHECK_STR(err.reason, "busy");
+    CHECK_INT(error_kind(&err), ERROR_CONFLICT);
+    CHECK_INT(err.reason, ERROR_BUSY);
     start_in(id, EXECUTION_JOB, "touch go", &job);
     await_execution(first.id, &end);
     CHECK_STR(content_of(end.stdout_stream), "/home/me\n/home/me\n");
@@ -96,7 +96,7 @@ CORE_TEST(deleting_ends_everything_in_it)
     CHECK_INT(end.exit_code, 137);
     (void)content_of(end.stdout_stream); // complete
     CHECK(sandbox_get(core->sandboxes, &actor, id, false, &gone, &err) < 0);
-    CHECK_INT(err.kind, ERROR_NOT_FOUND);
+    CHECK_INT(error_kind(&err), ERROR_NOT_FOUND);
     CHECK(sandbox_delete(core->sandboxes, &actor, id, &err) < 0);
     CHECK_OK(sandbox_get(core->sandboxes, &actor, id, true, &gone, &err), err);
     CHECK_INT(gone.state, SANDBOX_DELETED);
@@ -200,7 +200,7 @@ CORE_TEST(a_paused_sandbox_stands_still_and_goes_on)
     CHECK(paused.paused_at > 0);
     sandbox_info_clear(&paused);
     CHECK(sandbox_pause(core->sandboxes, &actor, id, &paused, &err) < 0);
-    CHECK_INT(err.kind, ERROR_CONFLICT);
+    CHECK_INT(error_kind(&err), ERROR_CONFLICT);
     reopen_core(); // frozen processes outlive the server
     await_state(id, SANDBOX_PAUSED);
     CHECK_OK(sandbox_resume(core->sandboxes, &actor, id, &err), err);

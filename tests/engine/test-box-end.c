@@ -171,7 +171,7 @@ BOX_TEST(a_signal_that_is_none_is_refused_and_one_for_nobody_harmless)
     struct box *box = launch_plain();
     struct error err = {0};
     CHECK(box_signal(box, 1, 0, false, &err) < 0);
-    CHECK_INT(err.kind, ERROR_INVALID);
+    CHECK_INT(error_kind(&err), ERROR_INVALID);
     CHECK(box_signal(box, 1, 65, false, &err) < 0);
     CHECK_OK(box_signal(box, 4711, SIGKILL, true, &err), err);
     CHECK_OK(box_signal(box, 4711, SIGTERM, true, &err), err);
@@ -193,9 +193,9 @@ BOX_TEST_MODES(the_end_of_a_box_ends_everything_in_it)
     disown(box);
     CHECK_OK(box_end(box, &err), err);
     CHECK(box_wait(box, 1, PATIENCE_MS, &exit, &err) < 0);
-    CHECK_INT(err.kind, ERROR_GONE);
+    CHECK_INT(error_kind(&err), ERROR_GONE);
     CHECK(box_signal(box, 1, SIGTERM, false, &err) < 0);
-    CHECK_INT(err.kind, ERROR_GONE);
+    CHECK_INT(error_kind(&err), ERROR_GONE);
     box_free(box);
 }
 

@@ -103,7 +103,7 @@ BOX_TEST(files_of_others_stay_closed_to_a_user)
     int conv = -1;
     CHECK_OK(box_files(box, "kim", NULL, &conv, &err), err);
     CHECK(files_write_buffer(conv, "/etc/passwd", 0644, 0, "x", 1, &err) < 0);
-    CHECK_INT(err.kind, ERROR_DENIED);
+    CHECK_INT(error_kind(&err), ERROR_DENIED);
     (void)close(conv);
     CHECK_OK(box_files(box, "nobody-known", NULL, &conv, &err), err);
     CHECK(files_mkdir(conv, "/tmp/x", 0755, 0, &err) < 0);

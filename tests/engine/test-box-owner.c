@@ -353,10 +353,10 @@ BOX_TEST(nobody_can_be_adopted_from_a_slot_without_a_box)
     struct error err = {0};
     struct box *box = NULL;
     CHECK(box_adopt(engine, 4095, NULL, &box, &err) < 0);
-    CHECK_INT(err.kind, ERROR_NOT_FOUND);
+    CHECK_INT(error_kind(&err), ERROR_NOT_FOUND);
     struct box *mine = launch_plain(); // lives, and does not stay
     CHECK(box_adopt(engine, box_slot(mine), NULL, &box, &err) < 0);
-    CHECK_INT(err.kind, ERROR_NOT_FOUND);
+    CHECK_INT(error_kind(&err), ERROR_NOT_FOUND);
 }
 
 BOX_TEST_MODES(a_box_that_stayed_and_died_is_swept_with_its_socket)
@@ -371,7 +371,7 @@ BOX_TEST_MODES(a_box_that_stayed_and_died_is_swept_with_its_socket)
     CHECK(kill(o.deed.init, SIGKILL) == 0);
     CHECK_INT(waitpid(o.deed.init, NULL, __WALL), o.deed.init);
     CHECK(box_adopt(engine, o.deed.slot, NULL, &box, &err) < 0);
-    CHECK_INT(err.kind, ERROR_NOT_FOUND);
+    CHECK_INT(error_kind(&err), ERROR_NOT_FOUND);
     (void)snprintf(name, sizeof name, "%u", o.deed.slot);
     // An engine of somebody else may be trying the slot just now: then it is swept the next time.
     AWAIT(engine_sweep(engine, &err) == 0 && !has_group(o.deed.slot) &&

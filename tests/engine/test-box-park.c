@@ -101,7 +101,7 @@ BOX_TEST(an_empty_park_gives_nothing_and_a_named_scratch_is_refused)
     CHECK(take_from(park, &no_limits) == NULL);
     spec.scratch = "kept";
     CHECK(park_new(engine, &options, &refused, &err) < 0);
-    CHECK_INT(err.kind, ERROR_INVALID);
+    CHECK_INT(error_kind(&err), ERROR_INVALID);
 }
 
 BOX_TEST(scratches_of_parked_boxes_can_be_kept_under_a_prefix)

@@ -267,7 +267,7 @@ BOX_TEST(a_command_longer_than_the_kernel_takes_is_126_and_one_longer_than_ours_
     struct process_spec spec = {
         .id = 999, .argv = argv, .stdin_fd = -1, .stdout_fd = -1, .stderr_fd = -1};
     CHECK(box_spawn(box, &spec, NULL, &err) < 0);
-    CHECK_INT(err.kind, ERROR_LIMIT);
+    CHECK_INT(error_kind(&err), ERROR_LIMIT);
     run_well(box, "exit 0");
 }
 
@@ -368,7 +368,7 @@ BOX_TEST(an_id_in_use_is_refused_and_free_again_once_collected)
         .id = 5, .argv = argv, .stdin_fd = -1, .stdout_fd = -1, .stderr_fd = -1};
     CHECK_OK(box_spawn(box, &spec, NULL, &err), err);
     CHECK(box_spawn(box, &spec, NULL, &err) < 0);
-    CHECK_INT(err.kind, ERROR_CONFLICT);
+    CHECK_INT(error_kind(&err), ERROR_CONFLICT);
     CHECK_INT(finish(box, 5).code, 3);
     CHECK_OK(box_spawn(box, &spec, NULL, &err), err);
     CHECK_INT(finish(box, 5).code, 3);
@@ -404,7 +404,7 @@ BOX_TEST(a_wait_ends_in_time_also_while_others_talk)
     uint32_t chatty = start_argv(box, &how, argv);
     uint32_t quiet = start(box, NULL, "sleep 100");
     CHECK(box_wait(box, quiet, 300, &exit, &err) < 0);
-    CHECK_INT(err.kind, ERROR_TIMEOUT);
+    CHECK_INT(error_kind(&err), ERROR_TIMEOUT);
     CHECK_OK(box_signal(box, chatty, SIGKILL, true, &err), err);
     CHECK_INT(finish(box, chatty).code, 137);
 }

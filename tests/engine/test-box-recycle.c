@@ -160,7 +160,7 @@ BOX_TEST(the_socket_of_a_slot_leads_to_the_box_that_lives_there_now)
 
     unsigned slot = pass_through(&spec, "exit 0");
     CHECK(box_adopt(engine, slot, NULL, &found, &err) < 0);
-    CHECK_INT(err.kind, ERROR_NOT_FOUND);
+    CHECK_INT(error_kind(&err), ERROR_NOT_FOUND);
     struct box *box = launch_in(&spec, slot);
     run_well(box, "write /root/x new");
     CHECK_OK(box_adopt(engine, slot, NULL, &found, &err), err);

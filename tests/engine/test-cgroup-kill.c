@@ -158,7 +158,7 @@ TEST_MODES(removing_a_leaf_kills_what_is_in_it_and_nothing_else)
     CHECK(all_gone(&witness));
     CHECK(counts_on(&shared->counts[1], 1000));
     CHECK_OK(cgroup_leaf_remove(group, "p1", &err), err); // missing is fine
-    CHECK(cgroup_leaf_create(group, "p2", &leaf, &err) < 0 && err.kind == ERROR_CONFLICT);
+    CHECK(cgroup_leaf_create(group, "p2", &leaf, &err) < 0 && error_is(&err, ERROR_CONFLICT));
     CHECK_OK(cgroup_leaf_remove(group, "p2", &err), err);
 }
 
@@ -268,7 +268,7 @@ TEST_MODES(a_sweep_ends_what_nobody_owns)
     CHECK(all_gone(&witness));
     CHECK(!box_exists("b1") && !box_exists("b3") && box_exists("b2"));
     CHECK(counts_on(&shared->counts[0], 1000));
-    CHECK(cgroup_root_remove(root, &err) < 0 && err.kind == ERROR_CONFLICT);
+    CHECK(cgroup_root_remove(root, &err) < 0 && error_is(&err, ERROR_CONFLICT));
 }
 
 TEST_MODES(a_group_is_found_again_after_a_restart)
@@ -287,6 +287,6 @@ TEST_MODES(a_group_is_found_again_after_a_restart)
     CHECK_INT(cgroup_entry(again)->n_tasks, 0);
     CHECK_OK(cgroup_remove(again, &err), err);
     CHECK(cgroup_open(root, "b1", &none, &err) < 0);
-    CHECK_INT(err.kind, ERROR_NOT_FOUND);
+    CHECK_INT(error_kind(&err), ERROR_NOT_FOUND);
     CHECK(none == NULL);
 }

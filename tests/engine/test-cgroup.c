@@ -188,7 +188,7 @@ TEST_MODES(a_limit_the_kernel_refuses_is_named_and_nothing_is_left)
     CHECK_STR(err.text, "limit sandbox 'b1': write '5000000' to b1/pids.max: Invalid argument");
     CHECK(!box_exists("b1"));
     CHECK(cgroup_create(root, "../b1", &no_limits, false, OWNER, &group, &err) < 0);
-    CHECK_INT(err.kind, ERROR_INVALID);
+    CHECK_INT(error_kind(&err), ERROR_INVALID);
     CHECK_INT(count_fds(), before);
 }
 
@@ -234,7 +234,7 @@ TEST_MODES(a_leaf_is_measured_where_the_mode_can)
     CHECK(counts_on(&shared->counts[0], 100000));
     int measured = cgroup_leaf_usage(group, "p1", &usage, &err);
     if (root->mode == CGROUP_V1) {
-        CHECK(measured < 0 && err.kind == ERROR_UNAVAILABLE);
+        CHECK(measured < 0 && error_is(&err, ERROR_UNAVAILABLE));
         return;
     }
     CHECK_OK(measured, err);
@@ -345,7 +345,7 @@ static int try_open(int mode) // -1: whatever is there
     (void)snprintf(name, sizeof name, "%s-other", root_name);
     int opened = mode < 0 ? cgroup_root_open(name, &other, &err)
                           : cgroup_root_open_as(name, (enum cgroup_mode)mode, &other, &err);
-    (void)snprintf(shared->text, sizeof shared->text, "%d %s", (int)err.kind, err.text);
+    (void)snprintf(shared->text, sizeof shared->text, "%d %s", (int)error_kind(&err), err.text);
     if (opened < 0)
         return -1;
     int got = (int)cgroup_root_mode(other);

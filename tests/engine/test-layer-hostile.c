@@ -140,7 +140,7 @@ TEST(a_mark_that_leads_up_leads_nowhere)
         int fd = -1;
         CHECK(layer_open_file(volume, &all, "x/passwd", &fd, &err) < 0);
         CHECK(layer_open_file(volume, &all, "x/etc/passwd", &fd, &err) < 0);
-        CHECK_INT(err.kind, ERROR_NOT_FOUND);
+        CHECK_INT(error_kind(&err), ERROR_NOT_FOUND);
         autofree char *got =
             tell_diff(volume, &(struct layer_stack){.base = bases, .n_base = 1}, &all);
         CHECK_STR(got, "+x\n");
@@ -239,7 +239,7 @@ TEST(a_deep_path_in_many_layers_does_not_take_all_open_files)
     CHECK(total.skipped > 0);
     CHECK(most - before < 9000);
     CHECK(layer_merge(volume, saved, LAYERS, "m", NULL, NULL, &err) < 0);
-    CHECK_INT(err.kind, ERROR_LIMIT);
+    CHECK_INT(error_kind(&err), ERROR_LIMIT);
     CHECK(count_open() == before + 1); // the scratch
     for (unsigned i = 0; i < LAYERS; i++)
         CHECK_OK(layer_remove(volume, saved[i], &err), err);

@@ -163,25 +163,25 @@ static void check_mistakes(struct volume *volume)
     CHECK_OK(layer_sweep(volume, owns_all, NULL, &err), err);
     CHECK(!layer_exists(volume, "nobody"));
     CHECK(layer_open(volume, "nobody", &fd, &err) < 0);
-    CHECK_INT(err.kind, ERROR_NOT_FOUND);
+    CHECK_INT(error_kind(&err), ERROR_NOT_FOUND);
     CHECK(layer_restore(volume, "nobody", 0, "s", &limits, &err) < 0);
-    CHECK_INT(err.kind, ERROR_NOT_FOUND);
+    CHECK_INT(error_kind(&err), ERROR_NOT_FOUND);
     CHECK(layer_save(volume, "nobody", "l", NULL, &err) < 0);
-    CHECK_INT(err.kind, ERROR_NOT_FOUND);
+    CHECK_INT(error_kind(&err), ERROR_NOT_FOUND);
     CHECK(layer_merge(volume, none, 1, "l", NULL, NULL, &err) < 0);
-    CHECK_INT(err.kind, ERROR_NOT_FOUND);
+    CHECK_INT(error_kind(&err), ERROR_NOT_FOUND);
     CHECK(!layer_exists(volume, "l"));
     int dir = make_scratch(volume, "s", 16 * MIB, 0);
     closep(&dir);
     CHECK(layer_save(volume, "s", "../l", NULL, &err) < 0);
-    CHECK_INT(err.kind, ERROR_INVALID);
+    CHECK_INT(error_kind(&err), ERROR_INVALID);
     CHECK(layer_save(volume, "../s", "l", NULL, &err) < 0);
-    CHECK_INT(err.kind, ERROR_INVALID);
+    CHECK_INT(error_kind(&err), ERROR_INVALID);
     save(volume, "s", "l");
     CHECK(layer_save(volume, "s", "l", NULL, &err) < 0);
-    CHECK_INT(err.kind, ERROR_CONFLICT);
+    CHECK_INT(error_kind(&err), ERROR_CONFLICT);
     CHECK(layer_merge(volume, (const char *const[]){"l"}, 1, "l", NULL, NULL, &err) < 0);
-    CHECK_INT(err.kind, ERROR_CONFLICT);
+    CHECK_INT(error_kind(&err), ERROR_CONFLICT);
     CHECK_OK(layer_remove(volume, "l", &err), err);
     CHECK(!layer_exists(volume, "l"));
     save(volume, "s", "l"); // the name is free
@@ -293,7 +293,7 @@ TEST(a_hundred_thousand_entries_are_saved_compared_merged_and_removed)
     atomic_bool is_cancelled = true;
     CHECK(layer_merge(volume, (const char *const[]){"big", "big"}, 2, "m", NULL, &is_cancelled,
                       &err) < 0);
-    CHECK_INT(err.kind, ERROR_GONE);
+    CHECK_INT(error_kind(&err), ERROR_GONE);
     CHECK(!layer_exists(volume, "m"));
     CHECK_OK(layer_remove(volume, "big", &err), err);
 }
@@ -320,7 +320,7 @@ TEST(a_layer_with_deep_directories_is_saved_and_said_to_be_too_deep_to_read)
     CHECK_OK(layer_diff(volume, &none, &saved, NULL, count_change, &count, &total, &err), err);
     CHECK(total.skipped > 0 && count < 1000);
     CHECK(layer_merge(volume, (const char *const[]){"deep", "deep"}, 2, "m", NULL, NULL, &err) < 0);
-    CHECK_INT(err.kind, ERROR_LIMIT);
+    CHECK_INT(error_kind(&err), ERROR_LIMIT);
     CHECK_OK(layer_remove(volume, "deep", &err), err);
 }
 

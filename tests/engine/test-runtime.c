@@ -225,7 +225,7 @@ TEST(a_runtime_in_use_is_not_removed)
 
     runtime_image_free(take(image));
     CHECK(runtime_remove(data.dir, &reference, &err) < 0);
-    CHECK_INT(err.kind, ERROR_CONFLICT);
+    CHECK_INT(error_kind(&err), ERROR_CONFLICT);
     CHECK_STR(err.text, "runtime 'host:latest' is in use by a sandbox; end that first");
     CHECK(access(layer, F_OK) == 0);
     closep(&kept);
@@ -270,11 +270,11 @@ TEST(unknown_and_unbuilt_runtimes_say_what_to_do)
     CHECK(runtime_image_open(data.dir, "hots", &image, &err) < 0);
     CHECK(strstr(err.text, "did you mean 'host:latest'?"));
     CHECK(runtime_image_open(data.dir, "base", &image, &err) < 0);
-    CHECK_INT(err.kind, ERROR_UNAVAILABLE);
-    CHECK_STR(err.reason, "not built");
+    CHECK_INT(error_kind(&err), ERROR_UNAVAILABLE);
+    CHECK_INT(err.reason, ERROR_NOT_BUILT);
     CHECK(strstr(err.text, "run 'burrow runtime build base:latest'"));
     CHECK(runtime_image_open(data.dir, "../x", &image, &err) < 0);
-    CHECK_INT(err.kind, ERROR_INVALID);
+    CHECK_INT(error_kind(&err), ERROR_INVALID);
     CHECK(image == NULL);
 }
 
@@ -342,7 +342,7 @@ TEST(cancelling_kills_all_of_it)
     CHECK(run_shell(
               "(setsid sh -c 'trap \"\" TERM INT HUP; sleep 1000' &) ; echo cancel me; sleep 1000",
               &seen, &err) < 0);
-    CHECK_INT(err.kind, ERROR_GONE);
+    CHECK_INT(error_kind(&err), ERROR_GONE);
     (void)close(seen.cancel_fd);
 }
 
@@ -389,7 +389,7 @@ TEST(no_mirror_is_one_sentence_and_leaves_nothing)
     struct runtime_build_options options = {
         .data_dir = data.dir, .mirror = "http://127.0.0.1:1/debian", .cancel_fd = -1};
     CHECK(runtime_build(find(catalog, "base", &reference), &options, NULL, &err) < 0);
-    CHECK_INT(err.kind, ERROR_UNAVAILABLE);
+    CHECK_INT(error_kind(&err), ERROR_UNAVAILABLE);
     CHECK(strstr(err.text, "build runtime 'base:latest': no package mirror can be reached; name a "
                            "mirror with --mirror"));
     autofree char *left = xasprintf(
@@ -431,7 +431,8 @@ static bool build_base(const char *cache, const struct runtime_definition *base)
 
     options.mirror = getenv("BURROW_DEBIAN_MIRROR");
     if (runtime_build(base, &options, &was_ready, &err) < 0) {
-        if (err.kind == ERROR_UNAVAILABLE && strstr(err.text, "no package mirror can be reached"))
+        if (error_is(&err, ERROR_UNAVAILABLE) &&
+            strstr(err.text, "no package mirror can be reached"))
             SKIP("no package mirror can be reached");
         test_fail(__FILE__, __LINE__, "%s", err.text);
     }

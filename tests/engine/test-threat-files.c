@@ -133,8 +133,8 @@ BOX_TEST(files_are_worked_on_with_the_rights_of_the_user)
     autofd guest = talk_to(box, "guest");
     CHECK(files_read(guest, "/secret/there", 0, 10, NULL, on_data, &got, NULL, &err) < 0);
     CHECK(files_read(guest, "/secret/absent", 0, 10, NULL, on_data, &got, NULL, &missing) < 0);
-    CHECK_INT(err.kind, ERROR_DENIED);
-    CHECK_INT(missing.kind, err.kind); // one cannot tell which of the two is there
+    CHECK_INT(error_kind(&err), ERROR_DENIED);
+    CHECK_INT(missing.reason, err.reason); // one cannot tell which of the two is there
     CHECK(files_write_buffer(guest, "/secret/new", 0600, 0, "x", 1, &err) < 0);
     CHECK(files_chown(guest, "/workspace", 1000, 1000, 0, &err) < 0);
     CHECK(files_list(guest, "/secret", true, 10, on_item, &got, NULL, &err) < 0);

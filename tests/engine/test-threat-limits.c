@@ -140,7 +140,7 @@ BOX_TEST(a_timeout_leaves_no_process_of_the_tree)
     CHECK_INT(exit.cause, CAUSE_TIMEOUT);
     CHECK_INT(exit.code, 124);
     CHECK(box_wait(box, other, 0, &exit, &err) < 0 &&
-          err.kind == ERROR_TIMEOUT); // another leaf lives
+          error_is(&err, ERROR_TIMEOUT)); // another leaf lives
     kill_tree(box, other);
     ATTACK(box, "alone");
 }

@@ -93,8 +93,8 @@ BOX_TEST(users_of_one_box_cannot_reach_each_other)
     struct error err = {0};
     struct process_exit exit;
     ATTACK_AS(box, "guest", "visible");
-    CHECK(box_wait(box, root, 0, &exit, &err) < 0 && err.kind == ERROR_TIMEOUT);
-    CHECK(box_wait(box, other, 0, &exit, &err) < 0 && err.kind == ERROR_TIMEOUT);
+    CHECK(box_wait(box, root, 0, &exit, &err) < 0 && error_is(&err, ERROR_TIMEOUT));
+    CHECK(box_wait(box, other, 0, &exit, &err) < 0 && error_is(&err, ERROR_TIMEOUT));
 }
 
 BOX_TEST(a_guest_that_kills_all_it_can_ends_neither_pid_1_nor_a_sibling)
@@ -108,7 +108,7 @@ BOX_TEST(a_guest_that_kills_all_it_can_ends_neither_pid_1_nor_a_sibling)
     ATTACK(killer, "kill-all");
     CHECK_OK(box_wait(killer, victim, PATIENCE_MS, &exit, &err), err);
     check_serves(killer);
-    CHECK(box_wait(sibling, waiter, 0, &exit, &err) < 0 && err.kind == ERROR_TIMEOUT);
+    CHECK(box_wait(sibling, waiter, 0, &exit, &err) < 0 && error_is(&err, ERROR_TIMEOUT));
     check_serves(sibling);
 }
 

@@ -337,7 +337,7 @@ BOX_TEST(names_given_to_the_kernel_have_a_grammar)
             end(box);
             test_fail(__FILE__, __LINE__, "hostname '%s' was taken", hostnames[i]);
         }
-        CHECK_INT(err.kind, ERROR_INVALID);
+        CHECK_INT(error_kind(&err), ERROR_INVALID);
     }
     for (size_t i = 0; i < ARRAY_SIZE(scratches); i++) {
         struct box_spec spec = spec_with(NULL);
@@ -348,7 +348,7 @@ BOX_TEST(names_given_to_the_kernel_have_a_grammar)
             end(box);
             test_fail(__FILE__, __LINE__, "scratch '%s' was taken", scratches[i]);
         }
-        CHECK_INT(err.kind, ERROR_INVALID);
+        CHECK_INT(error_kind(&err), ERROR_INVALID);
     }
 }
 
@@ -362,7 +362,7 @@ BOX_TEST(environment_entries_are_names_with_values)
         struct process_spec spec = {
             .id = 7, .argv = hello, .env = env, .stdin_fd = -1, .stdout_fd = -1, .stderr_fd = -1};
         CHECK(box_spawn(box, &spec, NULL, &err) < 0);
-        CHECK_INT(err.kind, ERROR_INVALID);
+        CHECK_INT(error_kind(&err), ERROR_INVALID);
     }
     check_serves(box);
 }

@@ -158,6 +158,6 @@ TEST(ext4_without_quota_is_refused_with_the_way_to_get_it)
         SKIP("%s is not on ext4", places.base);
     if (volume_open(places.data, &exact, &volume, &err) == 0)
         SKIP("this ext4 has project quota");
-    CHECK_INT(err.kind, ERROR_UNAVAILABLE);
+    CHECK_INT(error_kind(&err), ERROR_UNAVAILABLE);
     CHECK(strstr(err.text, "prjquota"));
 }

@@ -187,13 +187,13 @@ static void check_names(struct volume *volume)
         uint64_t bytes;
         int fd = -1;
         CHECK(volume_scratch_create(volume, bad[i], &limits, &fd, &err) < 0);
-        CHECK_INT(err.kind, ERROR_INVALID);
+        CHECK_INT(error_kind(&err), ERROR_INVALID);
         CHECK(volume_scratch_open(volume, bad[i], &fd, &err) < 0);
-        CHECK_INT(err.kind, ERROR_INVALID);
+        CHECK_INT(error_kind(&err), ERROR_INVALID);
         CHECK(volume_scratch_limit(volume, bad[i], &limits, &err) < 0);
         CHECK(volume_scratch_usage(volume, bad[i], false, &bytes, &err) < 0);
         CHECK(volume_scratch_remove(volume, bad[i], &err) < 0);
-        CHECK_INT(err.kind, ERROR_INVALID);
+        CHECK_INT(error_kind(&err), ERROR_INVALID);
         CHECK_INT(fd, -1);
     }
     struct error err = {0};
@@ -235,11 +235,11 @@ static void check_missing(struct volume *volume)
     int fd = -1;
     CHECK_OK(volume_scratch_remove(volume, "nobody", &err), err);
     CHECK(volume_scratch_open(volume, "nobody", &fd, &err) < 0);
-    CHECK_INT(err.kind, ERROR_NOT_FOUND);
+    CHECK_INT(error_kind(&err), ERROR_NOT_FOUND);
     CHECK(volume_scratch_usage(volume, "nobody", false, &bytes, &err) < 0);
-    CHECK_INT(err.kind, ERROR_NOT_FOUND);
+    CHECK_INT(error_kind(&err), ERROR_NOT_FOUND);
     CHECK(volume_scratch_limit(volume, "nobody", &limits, &err) < 0);
-    CHECK_INT(err.kind, ERROR_NOT_FOUND);
+    CHECK_INT(error_kind(&err), ERROR_NOT_FOUND);
 }
 
 bool owns_even(const char *name, void *seen)

@@ -52,7 +52,7 @@ static void check_failure(const struct error *err)
     autoptr(data_document) said = NULL;
     autoreply reply = {0};
     const char *code = NULL, *message = NULL;
-    int status = reply_status(err);
+    int status = error_status(err);
     struct error ignored = {0};
 
     check(status >= 400 && (status < 500 || status == 501 || status == 505));

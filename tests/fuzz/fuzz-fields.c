@@ -129,6 +129,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         check_want(&want);
         return 0;
     }
-    check(err.kind == ERROR_INVALID && err.text[0] && strlen(err.text) < sizeof err.text - 1);
+    check(error_is(&err, ERROR_INVALID) && err.text[0] && strlen(err.text) < sizeof err.text - 1);
     return 0;
 }

@@ -81,7 +81,7 @@ static void ask(int conv, uint8_t verb, struct error *err)
     }
     if (seen.items > MAXIMUM && !seen.is_export)
         __builtin_trap();
-    if (result < 0 && (!err->text[0] || err->kind == ERROR_NONE))
+    if (result < 0 && (!err->text[0] || error_is(err, ERROR_NONE)))
         __builtin_trap();
     if (result == 0 && seen.is_export && seen.bytes != seen.announced)
         __builtin_trap();

@@ -60,7 +60,7 @@ static void read_sums(const uint8_t *data, size_t size)
     if (transfer_sums_read(&text, &sums, &err) == 0)
         require(sums.count <= size / 68);
     else
-        require(err.kind == ERROR_INVALID && err.noun && strcmp(err.noun, "archive") == 0);
+        require(error_is(&err, ERROR_INVALID) && err.noun && strcmp(err.noun, "archive") == 0);
     (void)transfer_sums_use(&sums, sum, "files/a");
     transfer_sums_clear(&sums);
 }
@@ -75,7 +75,7 @@ static void read_about(const uint8_t *data, size_t size)
     if (size)
         require(buffer_add(&text, data, size, &err) == 0);
     if (transfer_about_read(&text, &lines, &err) < 0) {
-        require(err.kind == ERROR_INVALID && err.noun && strcmp(err.noun, "archive") == 0);
+        require(error_is(&err, ERROR_INVALID) && err.noun && strcmp(err.noun, "archive") == 0);
         return;
     }
     for (size_t at = 1; (value = transfer_about_next(&lines, "env", &at));)

@@ -157,16 +157,15 @@ int key_check_chosen(const char *text, struct error *err)
         error_set(err, ERROR_INVALID, "a key has at most %d characters", TEXT_MAXIMUM);
     else {
         for (const char *at = text; *at; at++)
-            if (*at <= ' ' || *at > '~') {
-                error_set(err, ERROR_INVALID,
-                          "a key is made of printable ASCII characters without spaces; character "
-                          "%zu is none",
-                          (size_t)(at - text) + 1);
-                return error_about(err, "key", "text");
-            }
+            if (*at <= ' ' || *at > '~')
+                return error_refuse(
+                    err, ERROR_INVALID, "key",
+                    "a key is made of printable ASCII characters without spaces; character "
+                    "%zu is none",
+                    (size_t)(at - text) + 1);
         return 0;
     }
-    return error_about(err, "key", "text");
+    return error_about(err, "key");
 }
 
 static void hash_text(const char *text, unsigned char hash[KEY_HASH])
@@ -182,11 +181,9 @@ static int take_known(struct accounts *accounts, const unsigned char hash[KEY_HA
 
     if (store_key_find(accounts->store, hash, &known, err) < 0)
         return -1;
-    if (known.revoked_at || (known.expires_at && known.expires_at <= (int64_t)clock_wall_ms())) {
-        error_set(err, ERROR_CONFLICT, "key '%s' has %s; choose another one", known.prefix,
-                  known.revoked_at ? "been revoked" : "expired");
-        return error_about(err, "key", "state");
-    }
+    if (known.revoked_at || (known.expires_at && known.expires_at <= (int64_t)clock_wall_ms()))
+        return error_refuse(err, ERROR_STATE, "key", "key '%s' has %s; choose another one",
+                            known.prefix, known.revoked_at ? "been revoked" : "expired");
     *out = known;
     known = (struct key_record){0};
     return 0;
@@ -214,7 +211,7 @@ int key_create(struct accounts *accounts, const struct key_request *request, cha
     (void)snprintf(prefix, sizeof prefix, "%.*s", request->text ? SHOWN_CHOSEN : SHOWN_MADE, key);
     hash_text(key, record.hash);
     int result = store_key_put(accounts->store, &record, err);
-    if (result < 0 && err->kind == ERROR_CONFLICT && request->text)
+    if (result < 0 && error_is(err, ERROR_CONFLICT) && request->text)
         result = take_known(accounts, record.hash, &kept, err);
     else if (result == 0)
         result = store_key_get(accounts->store, id, &kept, err);
@@ -249,11 +246,9 @@ static int find_shown(struct accounts *accounts, const char *prefix, char id[ID_
     if (found == 1)
         return 0;
     if (found)
-        error_set(err, ERROR_CONFLICT, "%u keys begin with '%.60s'; name one by its id", found,
-                  prefix);
-    else
-        error_set(err, ERROR_NOT_FOUND, "there is no key '%.60s' in use", prefix);
-    return error_about(err, "key", found ? "ambiguous" : NULL);
+        return error_refuse(err, ERROR_AMBIGUOUS, "key",
+                            "%u keys begin with '%.60s'; name one by its id", found, prefix);
+    return error_refuse(err, ERROR_NOT_FOUND, "key", "there is no key '%.60s' in use", prefix);
 }
 
 int key_revoke(struct accounts *accounts, const char *id, struct error *err)
@@ -309,8 +304,7 @@ static void fill_actor(const struct accounts *accounts, const struct answer *ans
 
 static int refuse(struct error *err)
 {
-    error_set(err, ERROR_DENIED, "the API key is missing or not valid");
-    return error_about(err, "key", "unauthorized");
+    return error_refuse(err, ERROR_UNAUTHORIZED, "key", "the API key is missing or not valid");
 }
 
 // From memory: 1 valid, 0 wrong, -1 not known.
@@ -344,7 +338,7 @@ static int ask(struct accounts *accounts, struct answer *answer, bool *is_good, 
 
     *is_good = false;
     if (store_key_find(accounts->store, answer->hash, &key, err) < 0)
-        return err->kind == ERROR_NOT_FOUND ? 0 : error_wrap(err, "check the API key");
+        return error_is(err, ERROR_NOT_FOUND) ? 0 : error_wrap(err, "check the API key");
     *is_good = CRYPTO_memcmp(key.hash, answer->hash, KEY_HASH) == 0 && !key.revoked_at &&
                (!key.expires_at || key.expires_at > now) &&
                strcmp(key.organisation, accounts->organisation) == 0;

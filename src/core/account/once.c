@@ -3,6 +3,7 @@
 #include "core/account/once.h"
 
 #include "base/clock.h"
+#include "core/account/account_impl.h"
 #include "store/idempotency.h"
 
 #include <stdio.h>
@@ -20,7 +21,7 @@ static struct idempotency_record describe(const struct actor *actor, const struc
     return record;
 }
 
-int once_claim(struct store *store, const struct actor *actor, const struct once *once,
+int once_claim(struct accounts *accounts, const struct actor *actor, const struct once *once,
                bool *is_new, char subject[ID_TEXT], struct error *err)
 {
     autoidempotency earlier = {0};
@@ -29,33 +30,32 @@ int once_claim(struct store *store, const struct actor *actor, const struct once
     if (!once)
         return 0;
     struct idempotency_record record = describe(actor, once);
-    if (store_idempotency_claim(store, &record, is_new, &earlier, err) < 0)
+    if (store_idempotency_claim(accounts->store, &record, is_new, &earlier, err) < 0)
         return -1;
     if (*is_new)
         return 0;
-    if (earlier.state == IDEMPOTENCY_PENDING || !earlier.subject_id) {
-        error_set(err, ERROR_CONFLICT, "a request with the idempotency key '%s' is still under way",
-                  once->key);
-        return error_about(err, "request", "pending");
-    }
+    if (earlier.state == IDEMPOTENCY_PENDING || !earlier.subject_id)
+        return error_refuse(err, ERROR_PENDING, "request",
+                            "a request with the idempotency key '%s' is still under way",
+                            once->key);
     (void)snprintf(subject, ID_TEXT, "%s", earlier.subject_id);
     return 0;
 }
 
-int once_finish(struct store *store, const struct actor *actor, const struct once *once,
+int once_finish(struct accounts *accounts, const struct actor *actor, const struct once *once,
                 const char *subject, struct error *err)
 {
     if (!once)
         return 0;
     struct idempotency_record record = describe(actor, once);
     record.subject_id = subject;
-    return store_idempotency_finish(store, &record, err);
+    return store_idempotency_finish(accounts->store, &record, err);
 }
 
-void once_release(struct store *store, const struct actor *actor, const struct once *once)
+void once_release(struct accounts *accounts, const struct actor *actor, const struct once *once)
 {
     struct error ignored = {0};
     if (once)
-        (void)store_idempotency_release(store, actor->organisation, once->realm, once->key,
-                                        &ignored);
+        (void)store_idempotency_release(accounts->store, actor->organisation, once->realm,
+                                        once->key, &ignored);
 }

@@ -5,8 +5,7 @@
  */
 #pragma once
 #include "base/id.h"
-#include "core/account/actor.h"
-#include "base/error.h"
+#include "core/account/account.h"
 
 #include <stdbool.h>
 
@@ -23,10 +22,10 @@ struct once {
  * Claims the request's key (once NULL: nothing to claim, *is_new). Not new: `subject` is what the earlier request made. ERROR_CONFLICT
  * with reason "pending" while that one is under way, "mismatch" when it asked for something else.
  */
-int once_claim(struct store *store, const struct actor *actor, const struct once *once,
+int once_claim(struct accounts *accounts, const struct actor *actor, const struct once *once,
                bool *is_new, char subject[ID_TEXT], struct error *err);
 /* In the transaction that records what was made. */
-int once_finish(struct store *store, const struct actor *actor, const struct once *once,
+int once_finish(struct accounts *accounts, const struct actor *actor, const struct once *once,
                 const char *subject, struct error *err);
 /* It failed: the key is free again. */
-void once_release(struct store *store, const struct actor *actor, const struct once *once);
+void once_release(struct accounts *accounts, const struct actor *actor, const struct once *once);

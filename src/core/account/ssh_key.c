@@ -26,11 +26,10 @@ static const char *const types[] = {
 
 static int fail(struct error *err, const char *why)
 {
-    error_set(err, ERROR_INVALID,
-              "this is no public SSH key: %s; paste the line of a .pub file, such as "
-              "~/.ssh/id_ed25519.pub",
-              why);
-    return error_about(err, "ssh key", "text");
+    return error_refuse(err, ERROR_INVALID, "ssh key",
+                        "this is no public SSH key: %s; paste the line of a .pub file, such as "
+                        "~/.ssh/id_ed25519.pub",
+                        why);
 }
 
 static const char *known_type(const char *word, size_t length)

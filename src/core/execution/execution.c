@@ -97,12 +97,13 @@ int execution_start_awake(struct executions *executions, const struct actor *act
 
     *was_paused = false;
 
-    if (once_claim(executions->sandboxes->store, actor, request->once, &is_new, earlier, err) < 0)
+    if (once_claim(executions->sandboxes->accounts, actor, request->once, &is_new, earlier, err) <
+        0)
         return -1;
     if (!is_new)
         return execution_get(executions, actor, earlier, &request->kind, out, err);
     if (start_command(executions, actor, sandbox_id, request, &record, was_paused, err) < 0) {
-        once_release(executions->sandboxes->store, actor, request->once);
+        once_release(executions->sandboxes->accounts, actor, request->once);
         return -1;
     }
     execution_info_take(out, &record);
@@ -175,7 +176,7 @@ static int find_quick(struct executions *executions, const struct actor *actor, 
     if (is_seen)
         execution_record_copy(out, &execution->record);
     (void)pthread_mutex_unlock(&execution->lock);
-    return is_seen ? 1 : lookup_missing(noun_of(kind), id, err);
+    return is_seen ? 1 : error_missing(err, noun_of(kind), id);
 }
 
 int execution_get_quick(struct executions *executions, const struct actor *actor, const char *id,
@@ -201,9 +202,9 @@ static int find_execution(struct executions *executions, const struct actor *act
     if (known != 0)
         return known == 1 ? 0 : -1;
     if (store_execution_get(executions->sandboxes->store, id, &record, err) < 0)
-        return err->kind == ERROR_NOT_FOUND ? lookup_missing(noun_of(kind), id, err) : -1;
+        return error_is(err, ERROR_NOT_FOUND) ? error_missing(err, noun_of(kind), id) : -1;
     if (!is_visible(&record, actor, kind))
-        return lookup_missing(noun_of(kind), id, err);
+        return error_missing(err, noun_of(kind), id);
     *out = record;
     record = (struct execution_record){0};
     return 0;

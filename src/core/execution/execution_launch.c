@@ -314,8 +314,8 @@ int execution_spawn(struct sandbox *sandbox, struct execution *execution, struct
     int result = box_spawn(sandbox->box, &spec, NULL, err);
     sandbox_unlock_box(sandbox);
     execution->is_spawned = result == 0;
-    if (result < 0 && err->kind == ERROR_GONE)
-        return error_about(err, "sandbox", "ended");
+    if (result < 0 && error_is(err, ERROR_GONE))
+        return error_restate(err, ERROR_ENDED, "sandbox");
     return result;
 }
 

@@ -38,13 +38,13 @@ static int reserve(struct sandbox *sandbox, enum execution_kind kind, uint64_t *
     *restore_count = sandbox->restore_count;
     if (result == 0 && kind == EXECUTION_COMMAND && maximum > 0 &&
         sandbox->n_executions >= maximum) {
-        error_set(err, ERROR_CONFLICT,
-                  "the sandbox is busy: a command is running in it; wait for it or stop it");
-        result = error_about(err, "sandbox", "busy");
+        result =
+            error_refuse(err, ERROR_BUSY, "sandbox",
+                         "the sandbox is busy: a command is running in it; wait for it or stop it");
     } else if (result == 0 && kind == EXECUTION_COMMAND &&
                sandbox->record.mode == SANDBOX_ONE_SHOT) {
-        error_set(err, ERROR_CONFLICT, "a one-shot sandbox runs one command only");
-        result = error_about(err, "sandbox", "busy");
+        result =
+            error_refuse(err, ERROR_BUSY, "sandbox", "a one-shot sandbox runs one command only");
     }
     if (result == 0) {
         sandbox->n_executions += kind == EXECUTION_COMMAND;
@@ -93,7 +93,7 @@ static int write_files(struct sandbox *sandbox, const struct execution_request *
         if (files_write_buffer(conversation, file->path, 0644, FILES_PARENTS, file->data,
                                file->length, err) < 0) {
             error_wrap(err, "write '%.200s'", file->path);
-            return error_about(err, "file", NULL);
+            return error_about(err, "file");
         }
     }
     return 0;
@@ -119,7 +119,7 @@ static int put_start(const struct start *start, struct sandbox_record *next, str
                              SANDBOX_ALIVE, err) < 0 ||
         execution_put(start->sandbox, start->execution, err) < 0 ||
         event_put(start->sandbox, &event, err) < 0 ||
-        once_finish(sandboxes->store, start->actor, start->request->once, start->execution->id,
+        once_finish(sandboxes->accounts, start->actor, start->request->once, start->execution->id,
                     err) < 0)
         return -1;
     return store_commit(&together, err);

@@ -149,8 +149,7 @@ static int start(struct queue *queue, struct execution *execution, struct error 
 /* Its sandbox has ended, or is just about to. */
 static bool is_sandbox_gone(const struct error *err)
 {
-    return err->kind == ERROR_GONE ||
-           (err->kind == ERROR_CONFLICT && err->reason && strcmp(err->reason, "state") == 0);
+    return error_is(err, ERROR_GONE) || error_is(err, ERROR_STATE);
 }
 
 static void start_one(void *data)
@@ -244,9 +243,9 @@ int queue_reserve(struct queue *queue, struct error *err)
     (void)pthread_mutex_unlock(&queue->lock);
     if (has_room)
         return 0;
-    error_set(err, ERROR_LIMIT, "%u commands are waiting already; try again later",
-              queue->executions->sandboxes->settings->queue_length);
-    return error_about(err, "queue", "full");
+    return error_refuse(err, ERROR_FULL, "queue",
+                        "%u commands are waiting already; try again later",
+                        queue->executions->sandboxes->settings->queue_length);
 }
 
 void queue_give_back(struct queue *queue)

@@ -59,7 +59,7 @@ int layers_hold(struct layers_hold *hold, const char *packed, struct error *err)
     if (store_begin(hold->core->store, STORE_FAST, &together, err) < 0)
         return -1;
     if (layers_use(hold->core, packed, hold->user, err) < 0)
-        return err->kind == ERROR_CONFLICT
+        return error_is(err, ERROR_CONFLICT)
                    ? error_set(err, ERROR_NOT_FOUND, "files were removed meanwhile")
                    : -1;
     return store_commit(&together, err);
@@ -89,7 +89,7 @@ static int remove_unused(struct core *core, const struct layer_record *layer,
     struct error ignored = {0};
 
     if (store_layer_remove(core->store, layer->name, err) < 0) // or is removed by another just now
-        return err->kind == ERROR_CONFLICT || err->kind == ERROR_NOT_FOUND ? 0 : -1;
+        return error_is(err, ERROR_CONFLICT) || error_is(err, ERROR_NOT_FOUND) ? 0 : -1;
     if (layer_remove(engine_volume(core->engine), layer->name, err) < 0) {
         (void)store_layer_put(core->store, layer, &ignored);
         return -1;

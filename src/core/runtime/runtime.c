@@ -32,11 +32,11 @@ static bool is_among(const char *name, const char *const *names, size_t count)
 
 #define ADVICE "use base:latest or host:latest"
 
-static int refuse(enum error_kind kind, const struct runtime_reference *reference, const char *why,
-                  struct error *err)
+static int refuse(enum error_reason kind, const struct runtime_reference *reference,
+                  const char *why, struct error *err)
 {
-    error_set(err, kind, "runtime '%s:%s' %s; " ADVICE, reference->name, reference->tag, why);
-    return error_about(err, "runtime", NULL);
+    return error_refuse(err, kind, "runtime", "runtime '%s:%s' %s; " ADVICE, reference->name,
+                        reference->tag, why);
 }
 
 static int load(struct runtimes *runtimes, struct catalog **out, struct error *err)

@@ -93,7 +93,7 @@ static int open_runtime(const struct runtimes *runtimes, const char *reference,
 {
     if (runtime_image_open(runtimes->data_dir, reference, out, err) == 0)
         return 0;
-    if (err->kind != ERROR_UNAVAILABLE || !err->reason || strcmp(err->reason, "not built") != 0)
+    if (!error_is(err, ERROR_NOT_BUILT))
         return -1;
     *err = (struct error){0};
     if (build(runtimes, reference, err) < 0)
@@ -270,7 +270,7 @@ static int wait_opened(struct runtimes *runtimes, const char *reference, struct 
         return -1;
     while (entry->attempts == attempt)
         (void)lock_condition_wait(&runtimes->opened, &runtimes->lock, 0);
-    if (entry->failure.kind != ERROR_NONE) {
+    if (entry->failure.reason) {
         *err = entry->failure;
         return -1;
     }

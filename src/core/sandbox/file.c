@@ -29,7 +29,7 @@ int file_converse(struct sandboxes *sandboxes, const struct actor *actor, const 
     return 0;
 }
 
-static enum error_kind kind_of(const struct error *err)
+static enum error_reason reason_of(const struct error *err)
 {
     switch (err->sys) {
     case EISDIR:
@@ -38,7 +38,7 @@ static enum error_kind kind_of(const struct error *err)
     case ENXIO: // of a socket or FIFO
         return ERROR_INVALID;
     default:
-        return err->kind;
+        return err->reason;
     }
 }
 
@@ -53,19 +53,17 @@ int file_failed(struct sandboxes *sandboxes, const char *sandbox_id, struct erro
 {
     if (err->noun)
         return -1;
-    if (err->kind == ERROR_GONE)
+    if (error_is(err, ERROR_GONE))
         return sandbox_id && has_gone_on(sandboxes, sandbox_id)
                    ? sandbox_went_back(err)
-                   : error_about(err, "sandbox", "ended");
-    err->kind = kind_of(err);
-    return error_about(err, "file", NULL);
+                   : error_restate(err, ERROR_ENDED, "sandbox");
+    return error_restate(err, reason_of(err), "file");
 }
 
 static int too_large(const char *path, uint64_t maximum, struct error *err)
 {
-    (void)error_set(err, ERROR_LIMIT, "file '%.300s' is larger than %llu bytes", path,
-                    (unsigned long long)maximum);
-    return error_about(err, "file", "too large");
+    return error_refuse(err, ERROR_TOO_LARGE, "file", "file '%.300s' is larger than %llu bytes",
+                        path, (unsigned long long)maximum);
 }
 
 int file_write(struct sandboxes *sandboxes, const struct actor *actor, const char *sandbox_id,
@@ -96,10 +94,10 @@ int file_read(struct sandboxes *sandboxes, const struct actor *actor, const char
         file_temporary(sandboxes, &content, err) < 0)
         return -1;
     if (files_read_to_fd(conv, path, 0, maximum, content, NULL, &total, err) < 0) {
-        bool is_missing = err->kind == ERROR_NOT_FOUND;
+        bool is_missing = error_is(err, ERROR_NOT_FOUND);
         (void)file_failed(sandboxes, sandbox_id, err);
         if (is_missing) // also where something on the way is no directory
-            err->kind = ERROR_NOT_FOUND;
+            return error_restate(err, ERROR_NOT_FOUND, err->noun);
         return -1;
     }
     if (total.is_truncated)
@@ -135,11 +133,9 @@ static int list_one(void *data, const struct files_item *item, struct error *err
     if (strchr(item->path, '/'))
         return error_set(err, ERROR_GONE, "the sandbox listed what was not asked for");
     listing->names_bytes += strlen(item->path) + strlen(item->target);
-    if (listing->names_bytes > MAX_NAMES_BYTES) {
-        (void)error_set(err, ERROR_LIMIT,
-                        "the names in the directory are too long for one listing");
-        return error_about(err, "file", "too large");
-    }
+    if (listing->names_bytes > MAX_NAMES_BYTES)
+        return error_refuse(err, ERROR_TOO_LARGE, "file",
+                            "the names in the directory are too long for one listing");
     if (list->count == listing->capacity) {
         listing->capacity = listing->capacity ? listing->capacity * 2 : 32;
         list->entries = xrealloc(list->entries, listing->capacity, sizeof *list->entries);
@@ -166,11 +162,9 @@ int file_list(struct sandboxes *sandboxes, const struct actor *actor, const char
     if (file_converse(sandboxes, actor, sandbox_id, &conv, err) < 0)
         return -1;
     int result = files_list(conv, path, false, maximum, list_one, &listing, &total, err);
-    if (result == 0 && total.is_truncated) {
-        (void)error_set(err, ERROR_LIMIT, "there are more than %zu files in '%.300s'", maximum,
-                        path);
-        result = error_about(err, "file", "too large");
-    }
+    if (result == 0 && total.is_truncated)
+        result = error_refuse(err, ERROR_TOO_LARGE, "file",
+                              "there are more than %zu files in '%.300s'", maximum, path);
     if (result < 0) {
         file_list_clear(&listing.list);
         return file_failed(sandboxes, sandbox_id, err);
@@ -206,7 +200,7 @@ int file_mkdir(struct sandboxes *sandboxes, const struct actor *actor, const cha
     if (files_mkdir(conv, path, 0755, is_recursive ? FILES_PARENTS : FILES_EXCLUSIVE, err) == 0)
         return 0;
     // "/", "." and the like have no name to be made by
-    if (is_recursive && err->kind == ERROR_INVALID && is_directory(conv, path))
+    if (is_recursive && error_is(err, ERROR_INVALID) && is_directory(conv, path))
         return 0;
     return file_failed(sandboxes, sandbox_id, err);
 }
@@ -220,7 +214,7 @@ static int check_removal(const char *path, enum file_removal removal, uint32_t m
         (void)error_set(err, ERROR_INVALID, "'%.300s' is not a directory", path);
     else
         return 0;
-    return error_about(err, "file", NULL);
+    return error_about(err, "file");
 }
 
 int file_remove(struct sandboxes *sandboxes, const struct actor *actor, const char *sandbox_id,
@@ -232,7 +226,7 @@ int file_remove(struct sandboxes *sandboxes, const struct actor *actor, const ch
     if (file_converse(sandboxes, actor, sandbox_id, &conv, err) < 0)
         return -1;
     if (files_stat(conv, path, false, &item, NULL, err) < 0) {
-        if (err->kind != ERROR_NOT_FOUND)
+        if (!error_is(err, ERROR_NOT_FOUND))
             return file_failed(sandboxes, sandbox_id, err);
         *found = false;
         return 0;

@@ -57,8 +57,8 @@ static int collect(struct sandboxes *sandboxes, const struct actor *actor, const
         return -1;
     if (files_export(conv, path, maximum, packer_item, packer_data, packer, NULL, err) == 0)
         return 0;
-    if (err->kind == ERROR_LIMIT && !err->noun)
-        return error_about(err, "file", "too large");
+    if (error_is(err, ERROR_LIMIT) && !err->noun)
+        return error_restate(err, ERROR_TOO_LARGE, "file");
     return file_failed(sandboxes, sandbox_id, err);
 }
 

@@ -38,14 +38,11 @@ int lifecycle_check(const struct sandbox_record *record, enum lifecycle_step ste
 {
     if (table[record->state][step] != NO)
         return 0;
-    if (sandbox_in(record->state) & SANDBOX_OVER) {
-        error_set(err, ERROR_GONE, "the sandbox has ended%s%s", record->reason ? ": " : "",
-                  record->reason ? record->reason : "");
-        return error_about(err, "sandbox", "ended");
-    }
-    error_set(err, ERROR_CONFLICT, "a sandbox that is %s cannot %s",
-              sandbox_state_name(record->state), doing[step]);
-    return error_about(err, "sandbox", "state");
+    if (sandbox_in(record->state) & SANDBOX_OVER)
+        return error_refuse(err, ERROR_ENDED, "sandbox", "the sandbox has ended%s%s",
+                            record->reason ? ": " : "", record->reason ? record->reason : "");
+    return error_refuse(err, ERROR_STATE, "sandbox", "a sandbox that is %s cannot %s",
+                        sandbox_state_name(record->state), doing[step]);
 }
 
 static void set_reason(struct sandbox_record *record, const char *reason)

@@ -14,9 +14,9 @@ int lookup_record(struct sandboxes *sandboxes, const struct actor *actor, const 
     autosandbox record = {0};
 
     if (store_sandbox_get(sandboxes->store, id, &record, err) < 0)
-        return err->kind == ERROR_NOT_FOUND ? lookup_missing("sandbox", id, err) : -1;
+        return error_is(err, ERROR_NOT_FOUND) ? error_missing(err, "sandbox", id) : -1;
     if (!actor_sees(actor, &record.owner))
-        return lookup_missing("sandbox", id, err);
+        return error_missing(err, "sandbox", id);
     *out = record;
     record = (struct sandbox_record){0};
     return 0;
@@ -40,7 +40,7 @@ static int not_alive(struct sandboxes *sandboxes, const struct actor *actor, con
     if (lookup_record(sandboxes, actor, id, &record, err) < 0)
         return -1;
     if (record.state == SANDBOX_DELETED)
-        return lookup_missing("sandbox", id, err);
+        return error_missing(err, "sandbox", id);
     return lifecycle_check(&record, STEP_STOP, err) < 0
                ? -1
                : error_set(err, ERROR_SYSTEM, "sandbox '%s' is not under this server's care", id);
@@ -54,7 +54,7 @@ static int check_alive(struct sandbox *sandbox, struct error *err)
     bool is_deleted = sandbox->record.state == SANDBOX_DELETED;
     int result = is_over && !is_deleted ? lifecycle_check(&sandbox->record, STEP_STOP, err) : 0;
     (void)pthread_mutex_unlock(&sandbox->lock);
-    return is_deleted ? lookup_missing("sandbox", sandbox->id, err) : result;
+    return is_deleted ? error_missing(err, "sandbox", sandbox->id) : result;
 }
 
 int lookup_sandbox(struct sandboxes *sandboxes, const struct actor *actor, const char *id,
@@ -65,7 +65,7 @@ int lookup_sandbox(struct sandboxes *sandboxes, const struct actor *actor, const
     if (!sandbox)
         return not_alive(sandboxes, actor, id, err);
     if (!actor_sees(actor, &sandbox->record.owner))
-        return lookup_missing("sandbox", id, err);
+        return error_missing(err, "sandbox", id);
     if (sandbox_await_calm(sandbox, err) < 0)
         return -1;
     if (check_alive(sandbox, err) < 0)
@@ -81,8 +81,8 @@ int sandbox_files(struct sandbox *sandbox, int *conversation, struct error *err)
     int result = box_files(sandbox->box, sandbox->record.box_user,
                            sandbox->record.working_directory, conversation, err);
     sandbox_unlock_box(sandbox);
-    if (result < 0 && err->kind == ERROR_GONE)
-        error_about(err, "sandbox", "ended");
+    if (result < 0 && error_is(err, ERROR_GONE))
+        error_restate(err, ERROR_ENDED, "sandbox");
     return result;
 }
 

@@ -7,11 +7,6 @@
 #include "core/sandbox/sandbox_object.h"
 #include "core/account/actor.h"
 
-static inline int lookup_missing(const char *noun, const char *id, struct error *err)
-{
-    return error_missing(err, noun, id);
-}
-
 /* The record, if the actor sees it; deleted ones too. */
 int lookup_record(struct sandboxes *sandboxes, const struct actor *actor, const char *id,
                   struct sandbox_record *out, struct error *err);

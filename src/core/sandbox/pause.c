@@ -119,10 +119,8 @@ int sandbox_pause(struct sandboxes *sandboxes, const struct actor *actor, const 
 
     if (lookup_sandbox(sandboxes, actor, id, &sandbox, err) < 0)
         return -1;
-    if (sandbox->record.mode == SANDBOX_ONE_SHOT) {
-        error_set(err, ERROR_CONFLICT, "a one-shot sandbox cannot be paused");
-        return error_about(err, "sandbox", "state");
-    }
+    if (sandbox->record.mode == SANDBOX_ONE_SHOT)
+        return error_refuse(err, ERROR_STATE, "sandbox", "a one-shot sandbox cannot be paused");
     if (put_to_sleep(sandbox, err) < 0)
         return -1;
     sandbox_copy(sandbox, &record);
@@ -217,7 +215,7 @@ int sandbox_awake(struct sandbox *sandbox, bool *was_paused, struct error *err)
             return 0;
         *was_paused = true;
         if (sandbox_wake(sandbox, err) < 0 &&
-            err->kind != ERROR_CONFLICT) // somebody else may be at it
+            !error_is(err, ERROR_CONFLICT)) // somebody else may be at it
             return -1;
     }
 }

@@ -59,11 +59,10 @@ int registry_add(struct registry *registry, struct sandbox *sandbox, unsigned ma
     (void)pthread_mutex_unlock(&registry->lock);
     if (!is_full)
         return 0;
-    error_set(
-        err, ERROR_LIMIT,
+    return error_refuse(
+        err, ERROR_FULL, "sandbox",
         "%u sandboxes are alive, which is as many as this server allows; end one and try again",
         maximum);
-    return error_about(err, "sandbox", "full");
 }
 
 void registry_end(struct registry *registry, struct sandbox *sandbox, bool is_forgotten)

@@ -30,7 +30,7 @@ int sandbox_get(struct sandboxes *sandboxes, const struct actor *actor, const ch
     if (lookup_record(sandboxes, actor, id, &record, err) < 0)
         return -1;
     if (record.state == SANDBOX_DELETED && !with_deleted)
-        return lookup_missing("sandbox", id, err);
+        return error_missing(err, "sandbox", id);
     autoptr(sandbox) sandbox = registry_find(sandboxes->registry, id);
     if (sandbox) {
         (void)pthread_mutex_lock(&sandbox->lock);
@@ -95,7 +95,7 @@ static int delete_record(struct sandboxes *sandboxes, const struct actor *actor,
     if (lookup_record(sandboxes, actor, id, &record, err) < 0)
         return -1;
     if (record.state == SANDBOX_DELETED)
-        return lookup_missing("sandbox", id, err);
+        return error_missing(err, "sandbox", id);
     if (lifecycle_take(&record, STEP_DELETE, "deleted", event.now, err) < 0)
         return -1;
     record.updated_at = event.now;
@@ -116,10 +116,10 @@ int sandbox_delete(struct sandboxes *sandboxes, const struct actor *actor, const
     if (!sandbox)
         return delete_record(sandboxes, actor, id, err);
     if (!actor_sees(actor, &sandbox->record.owner))
-        return lookup_missing("sandbox", id, err);
+        return error_missing(err, "sandbox", id);
     if (sandbox_await_calm(sandbox, err) < 0 ||
         ending_run(sandbox, STEP_DELETE, "deleted", err) < 0)
-        return err->kind == ERROR_GONE ? lookup_missing("sandbox", id, err) : -1;
+        return error_is(err, ERROR_GONE) ? error_missing(err, "sandbox", id) : -1;
     return 0;
 }
 

@@ -15,8 +15,7 @@ int sandbox_lock_box(struct sandbox *sandbox, struct error *err)
     (void)pthread_mutex_unlock(&sandbox->box_lock);
     if (sandbox_is_in(sandbox, sandbox_in(SANDBOX_PAUSING)))
         return sandbox_went_back(err);
-    error_set(err, ERROR_GONE, "the sandbox has ended");
-    return error_about(err, "sandbox", "ended");
+    return error_refuse(err, ERROR_ENDED, "sandbox", "the sandbox has ended");
 }
 
 bool sandbox_try_box(struct sandbox *sandbox)

@@ -66,8 +66,8 @@ void sandbox_free(struct sandbox *sandbox)
 
 int sandbox_went_back(struct error *err)
 {
-    error_set(err, ERROR_CONFLICT, "the sandbox has just gone back to a checkpoint; try again");
-    return error_about(err, "sandbox", "state");
+    return error_refuse(err, ERROR_STATE, "sandbox",
+                        "the sandbox has just gone back to a checkpoint; try again");
 }
 
 bool sandbox_is_in(struct sandbox *sandbox, unsigned states)
@@ -153,8 +153,7 @@ void sandbox_change(struct sandbox *sandbox, struct sandbox_record *next)
 
 int sandbox_refuse_ending(struct error *err)
 {
-    error_set(err, ERROR_GONE, "the sandbox has ended");
-    return error_about(err, "sandbox", "ended");
+    return error_refuse(err, ERROR_ENDED, "sandbox", "the sandbox has ended");
 }
 
 bool sandbox_is_over(struct sandbox *sandbox)

@@ -15,6 +15,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+struct accounts;
 struct core;
 struct executions;
 struct hub;
@@ -53,6 +54,7 @@ struct sandboxes {
     struct store *store;
     struct engine *engine;
     struct hub *hub;
+    struct accounts *accounts;
     struct streams *streams;
     struct runtimes *runtimes;
     struct core *core;      // for layers

@@ -36,8 +36,7 @@ static int check_name(const char *name, struct error *err)
 
 static int refuse_paused(struct error *err)
 {
-    error_set(err, ERROR_CONFLICT, "the sandbox is paused; resume it first");
-    return error_about(err, "sandbox", "state");
+    return error_refuse(err, ERROR_STATE, "sandbox", "the sandbox is paused; resume it first");
 }
 
 static int not_while_paused(struct sandbox *sandbox, struct error *err)
@@ -50,7 +49,7 @@ static int find(struct core *core, const char *sandbox_id, const char *reference
 {
     if (store_checkpoint_get(core->store, sandbox_id, reference, out, err) == 0)
         return 0;
-    return err->kind == ERROR_NOT_FOUND ? error_missing(err, "checkpoint", reference) : -1;
+    return error_is(err, ERROR_NOT_FOUND) ? error_missing(err, "checkpoint", reference) : -1;
 }
 
 /* The name of the newest one, or "". */
@@ -79,10 +78,9 @@ static int put_in_turn(struct sandbox *sandbox, const struct checkpoint_record *
                    record->id, err) < 0)
         return -1;
     if (store_checkpoint_put(sandbox->sandboxes->store, record, err) < 0) {
-        if (err->kind == ERROR_CONFLICT)
-            error_set(err, ERROR_CONFLICT, "the sandbox has a checkpoint '%s' already",
-                      record->name);
-        return error_about(err, "checkpoint", "exists");
+        if (error_is(err, ERROR_CONFLICT))
+            return error_refuse(err, ERROR_EXISTS, "checkpoint",
+                                "the sandbox has a checkpoint '%s' already", record->name);
     }
     if (event_put(sandbox, &event, err) < 0)
         return -1;
@@ -103,9 +101,9 @@ static int is_name_free(struct core *core, const char *sandbox_id, const char *n
     autocheckpoint other = {0};
 
     if (store_checkpoint_get(core->store, sandbox_id, name, &other, err) < 0)
-        return err->kind == ERROR_NOT_FOUND ? 0 : -1;
-    error_set(err, ERROR_CONFLICT, "the sandbox has a checkpoint '%s' already", name);
-    return error_about(err, "checkpoint", "exists");
+        return error_is(err, ERROR_NOT_FOUND) ? 0 : -1;
+    return error_refuse(err, ERROR_EXISTS, "checkpoint",
+                        "the sandbox has a checkpoint '%s' already", name);
 }
 
 int checkpoint_create(struct core *core, const struct actor *actor, const char *sandbox_id,
@@ -140,7 +138,7 @@ int checkpoint_create(struct core *core, const struct actor *actor, const char *
         checkpoint_info_take(out, &made);
         return 0;
     }
-    return err->kind == ERROR_NOT_FOUND && sandbox_is_in(sandbox, SANDBOX_ENDING)
+    return error_is(err, ERROR_NOT_FOUND) && sandbox_is_in(sandbox, SANDBOX_ENDING)
                ? sandbox_refuse_ending(err)
                : -1;
 }
@@ -230,7 +228,7 @@ static int hold_layer(struct layers_hold *hold, const struct checkpoint_record *
 
     if (layers_hold(hold, packed, err) == 0)
         return 0;
-    return err->kind == ERROR_NOT_FOUND ? error_missing(err, "checkpoint", record->name) : -1;
+    return error_is(err, ERROR_NOT_FOUND) ? error_missing(err, "checkpoint", record->name) : -1;
 }
 
 /* From here on nobody else touches it until it is there again, and no command is recorded that began before. */

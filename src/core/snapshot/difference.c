@@ -86,10 +86,10 @@ static int find_checkpoint(struct sandbox *sandbox, const char *reference, struc
     autocheckpoint record = {0};
 
     if (store_checkpoint_get(sandbox->sandboxes->store, sandbox->id, reference, &record, err) < 0)
-        return err->kind == ERROR_NOT_FOUND ? error_missing(err, "checkpoint", reference) : -1;
+        return error_is(err, ERROR_NOT_FOUND) ? error_missing(err, "checkpoint", reference) : -1;
     autofree char *own = put_on_top(record.layer, NULL);
     if (layers_hold(hold, own, err) < 0)
-        return err->kind == ERROR_NOT_FOUND ? error_missing(err, "checkpoint", reference) : -1;
+        return error_is(err, ERROR_NOT_FOUND) ? error_missing(err, "checkpoint", reference) : -1;
     out->layers = put_on_top(record.layer, sandbox->record.layers);
     return 0;
 }

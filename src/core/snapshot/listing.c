@@ -86,9 +86,8 @@ static int begin(struct listings *listings, const char *id, struct error *err)
     (void)pthread_mutex_unlock(&listings->lock);
     if (result == 0)
         return 0;
-    error_set(err, ERROR_LIMIT,
-              "the files of too many snapshots are being listed just now; try again");
-    return error_about(err, "snapshot", "full");
+    return error_refuse(err, ERROR_FULL, "snapshot",
+                        "the files of too many snapshots are being listed just now; try again");
 }
 
 void listings_go_on(struct listings *listings, const char *id)

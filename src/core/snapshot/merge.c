@@ -33,7 +33,7 @@ static int look_at(struct merging *merging, const char *id, struct error *err)
     autosnapshot record = {0};
 
     if (store_snapshot_get(merging->core->store, id, &record, err) < 0)
-        return err->kind == ERROR_NOT_FOUND ? 0 : -1;
+        return error_is(err, ERROR_NOT_FOUND) ? 0 : -1;
     if (record.state != SNAPSHOT_READY)
         return 0;
     strings_unpack(record.layers, &merging->stack);
@@ -90,7 +90,7 @@ static int use_or_make(struct merging *merging, struct error *err)
 
     if (store_chain_find(merging->core->store, merging->merged_of, &layer, err) == 0)
         return put_in_place(merging, &layer, false, &n_changed, err);
-    return err->kind == ERROR_NOT_FOUND ? make_layer(merging, err) : -1;
+    return error_is(err, ERROR_NOT_FOUND) ? make_layer(merging, err) : -1;
 }
 
 /* 1: shortened, perhaps not enough; 0: it is short, or gone. The layers are held, so that whoever deletes the snapshot meanwhile leaves them. */
@@ -112,7 +112,7 @@ static int merge_once(struct core *core, const char *id, const atomic_bool *is_c
 /* What others changed meanwhile is looked at anew. */
 static bool is_worth_another_try(const struct error *err)
 {
-    return err->kind == ERROR_CONFLICT || err->kind == ERROR_NOT_FOUND;
+    return error_is(err, ERROR_CONFLICT) || error_is(err, ERROR_NOT_FOUND);
 }
 
 static int merge_all(struct core *core, const char *id, const atomic_bool *is_cancelled,

@@ -52,7 +52,7 @@ int snapshot_find(struct core *core, const struct actor *actor, const char *id,
     autosnapshot record = {0};
 
     if (store_snapshot_get(core->store, id, &record, err) < 0)
-        return err->kind == ERROR_NOT_FOUND ? error_missing(err, "snapshot", id) : -1;
+        return error_is(err, ERROR_NOT_FOUND) ? error_missing(err, "snapshot", id) : -1;
     if (!actor || !actor_sees(actor, &record.owner)) {
         if (!record.is_public || record.state != SNAPSHOT_READY)
             return error_missing(err, "snapshot", id);
@@ -106,7 +106,7 @@ static int put_all(struct sandbox *sandbox, const struct actor *actor,
     if (store_begin(sandbox->sandboxes->store, STORE_DURABLE, &together, err) < 0 ||
         snapshot_put(sandbox->sandboxes->core, record, layer, bytes, err) < 0 ||
         event_put(sandbox, &event, err) < 0 ||
-        once_finish(sandbox->sandboxes->store, actor, once, record->id, err) < 0)
+        once_finish(sandbox->sandboxes->accounts, actor, once, record->id, err) < 0)
         return -1;
     return store_commit(&together, err);
 }
@@ -173,12 +173,12 @@ int snapshot_create(struct core *core, const struct actor *actor, const char *sa
 
     if (snapshot_check_words(request->name, request->tag, err) < 0 ||
         lookup_sandbox(core->sandboxes, actor, sandbox_id, &sandbox, err) < 0 ||
-        once_claim(core->store, actor, request->once, &is_new, id, err) < 0)
+        once_claim(core->accounts, actor, request->once, &is_new, id, err) < 0)
         return -1;
     if (is_new) {
         sandbox_touch(sandbox);
         if (take_snapshot(sandbox, actor, request, id_make(id), err) < 0) {
-            once_release(core->store, actor, request->once);
+            once_release(core->accounts, actor, request->once);
             return -1;
         }
     }
@@ -231,7 +231,7 @@ static int search(struct core *core, const struct scope *scope, const char *name
 
     if (store_snapshot_find(core->store, &wanted, out, err) == 0)
         return 1;
-    return err->kind == ERROR_NOT_FOUND ? 0 : -1;
+    return error_is(err, ERROR_NOT_FOUND) ? 0 : -1;
 }
 
 static int search_words(struct core *core, const struct scope *scope, const char *reference,
@@ -406,7 +406,7 @@ int snapshot_lineage(struct core *core, const struct actor *actor, const char *i
     while (next && chain.count < limit) {
         struct snapshot_record record = {0};
         if (snapshot_find(core, actor, next, &record, err) < 0) {
-            if (chain.count == 0 || err->kind != ERROR_NOT_FOUND)
+            if (chain.count == 0 || !error_is(err, ERROR_NOT_FOUND))
                 return -1;
             break; // of somebody else, and no longer public
         }

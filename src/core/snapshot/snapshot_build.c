@@ -49,7 +49,7 @@ static int find_unchanged(struct core *core, const struct actor *actor,
         return 0;
     if (store_snapshot_find(core->store, &search, out, err) == 0)
         *is_unchanged = true;
-    else if (err->kind != ERROR_NOT_FOUND)
+    else if (!error_is(err, ERROR_NOT_FOUND))
         return -1;
     return 0;
 }
@@ -109,7 +109,7 @@ static int find_building(struct core *core, const struct actor *actor, const cha
     autosnapshot record = {0};
 
     if (store_snapshot_get(core->store, id, &record, err) < 0)
-        return err->kind == ERROR_NOT_FOUND ? error_missing(err, "snapshot", id) : -1;
+        return error_is(err, ERROR_NOT_FOUND) ? error_missing(err, "snapshot", id) : -1;
     bool is_allowed = actor ? actor_sees(actor, &record.owner)
                             : secret && record.upload_secret &&
                                   strlen(secret) == strlen(record.upload_secret) &&
@@ -120,13 +120,12 @@ static int find_building(struct core *core, const struct actor *actor, const cha
         return error_missing(err, "snapshot", id);
     bool is_late = record.state == SNAPSHOT_FAILED ||
                    (int64_t)clock_wall_ms() - record.created_at >= SNAPSHOT_BUILD_MS;
-    if (record.state != SNAPSHOT_BUILDING || is_late) {
-        error_set(err, ERROR_CONFLICT,
-                  record.state == SNAPSHOT_READY
-                      ? "the snapshot has been built already"
-                      : "the build was announced more than an hour ago and is over; begin another");
-        return error_about(err, "snapshot", "state");
-    }
+    if (record.state != SNAPSHOT_BUILDING || is_late)
+        return error_refuse(
+            err, ERROR_STATE, "snapshot",
+            record.state == SNAPSHOT_READY
+                ? "the snapshot has been built already"
+                : "the build was announced more than an hour ago and is over; begin another");
     *out = record;
     record = (struct snapshot_record){0};
     return 0;
@@ -172,7 +171,7 @@ int snapshot_build_upload(struct core *core, const struct actor *actor, const ch
         return error_sys(err, "keep the upload");
     if (copy_file(archive_fd, fd, err) < 0 || rename(partial, path) < 0) {
         (void)unlink(partial);
-        return err->kind ? -1 : error_sys(err, "keep the upload");
+        return err->reason ? -1 : error_sys(err, "keep the upload");
     }
     if (find_building(core, actor, id, secret, &since, err) == 0)
         return 0;
@@ -187,10 +186,9 @@ static int unpack(struct workshop *workshop, const char *id, const char *directo
     autofd conversation = -1;
 
     autofd archive = open(path, O_RDONLY | O_CLOEXEC);
-    if (archive < 0 && errno == ENOENT) {
-        error_set(err, ERROR_CONFLICT, "nothing has been uploaded for the snapshot yet");
-        return error_about(err, "snapshot", "state");
-    }
+    if (archive < 0 && errno == ENOENT)
+        return error_refuse(err, ERROR_STATE, "snapshot",
+                            "nothing has been uploaded for the snapshot yet");
     if (archive < 0)
         return error_sys(err, "open the upload");
     if (workshop_files(workshop, &conversation, err) < 0)

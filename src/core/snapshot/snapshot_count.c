@@ -27,7 +27,7 @@ int snapshot_hold(struct core *core, struct snapshot_record *record, struct laye
     if (store_begin(core->store, STORE_FAST, &together, err) < 0)
         return -1;
     if (store_snapshot_get(core->store, record->id, &now, err) < 0)
-        return err->kind == ERROR_NOT_FOUND ? error_missing(err, "snapshot", record->id) : -1;
+        return error_is(err, ERROR_NOT_FOUND) ? error_missing(err, "snapshot", record->id) : -1;
     if (now.state != SNAPSHOT_READY)
         return error_missing(err, "snapshot", record->id);
     if (layers_use(core, now.layers, hold->user, err) < 0 || store_commit(&together, err) < 0)
@@ -98,7 +98,7 @@ static int count(struct core *core, struct snapshot_record *record, const atomic
     struct tally tally = {.left = INT64_MAX};
 
     if (snapshot_walk(core, record, &options, count_one, &tally, err) < 0)
-        return err->kind == ERROR_NOT_FOUND
+        return error_is(err, ERROR_NOT_FOUND)
                    ? -1
                    : error_wrap(err, "count the files of snapshot '%s'", record->id);
     record->file_count = tally.files;
@@ -123,7 +123,7 @@ void snapshot_count_later(void *owner, const char *id)
 
     if (store_snapshot_get(core->store, id, &record, &err) == 0 && record.state == SNAPSHOT_READY &&
         record.file_count == SNAPSHOT_NOT_COUNTED && count(core, &record, is_stopping, &err) < 0 &&
-        err.kind != ERROR_CONFLICT && err.kind != ERROR_NOT_FOUND && !*is_stopping)
+        !error_is(&err, ERROR_CONFLICT) && !error_is(&err, ERROR_NOT_FOUND) && !*is_stopping)
         log_warn("a snapshot's files could not be counted; whoever asks tries again",
                  F("snapshot", record.id), F("error", (const char *)err.text));
 }

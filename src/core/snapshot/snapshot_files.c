@@ -73,7 +73,7 @@ static int is_of(struct core *core, const char *name, enum snapshot_state state,
     if (!id_is_valid(name))
         return 0;
     if (store_snapshot_get(core->store, name, &record, err) < 0)
-        return err->kind == ERROR_NOT_FOUND ? 0 : -1;
+        return error_is(err, ERROR_NOT_FOUND) ? 0 : -1;
     return record.state == state;
 }
 
@@ -137,7 +137,7 @@ int snapshot_files(struct core *core, const struct snapshot_info *info, struct s
         return known < 0 ? -1 : 0;
     int result = make_list(core, &record, out, err);
     listings_go_on(core->listings, info->id);
-    if (result < 0 && err->kind != ERROR_NOT_FOUND)
+    if (result < 0 && !error_is(err, ERROR_NOT_FOUND))
         return error_wrap(err, "list the files of snapshot '%s'", info->id);
     return result;
 }

@@ -254,10 +254,8 @@ static int export_to(struct exporting *exporting, uint64_t maximum, int fd, stru
 
 static int failed(const struct snapshot_record *record, struct error *err)
 {
-    if (err->kind == ERROR_LIMIT || err->sys == ENOSPC || err->sys == EDQUOT) {
-        err->kind = ERROR_LIMIT;
-        (void)error_about(err, "snapshot", "too large");
-    }
+    if (error_is(err, ERROR_LIMIT) || err->sys == ENOSPC || err->sys == EDQUOT)
+        (void)error_restate(err, ERROR_TOO_LARGE, "snapshot");
     return error_wrap(err, "export snapshot '%s'", record->id);
 }
 

@@ -62,14 +62,13 @@ static void importing_clear(struct importing *importing)
 
 static int damaged(struct error *err, const char *why)
 {
-    error_set(err, ERROR_INVALID, "the archive is damaged: %s", why);
-    return error_about(err, "archive", "damaged");
+    return error_refuse(err, ERROR_DAMAGED, "archive", "the archive is damaged: %s", why);
 }
 
 static int refused(struct error *err, const char *path, const char *why)
 {
-    error_set(err, ERROR_INVALID, "entry '%.300s' of the archive %s", path, why);
-    return error_about(err, "archive", "refused");
+    return error_refuse(err, ERROR_REFUSED, "archive", "entry '%.300s' of the archive %s", path,
+                        why);
 }
 
 // ---- the texts ----
@@ -155,9 +154,9 @@ static int read_texts(struct importing *importing, struct error *err)
 
 static int no_runtime(const char *name, struct error *err)
 {
-    error_set(err, ERROR_NOT_FOUND,
-              "the snapshot was made on runtime '%.100s', which this machine does not have", name);
-    return error_about(err, "runtime", NULL);
+    return error_refuse(
+        err, ERROR_NOT_FOUND, "runtime",
+        "the snapshot was made on runtime '%.100s', which this machine does not have", name);
 }
 
 /* The box is there already, so the runtime is. */
@@ -173,11 +172,10 @@ static int check_runtime(struct importing *importing, bool is_forced, struct err
         return -1;
     if (strcmp(digest, made_on) == 0)
         return 0;
-    error_set(
-        err, ERROR_CONFLICT,
+    return error_refuse(
+        err, ERROR_DIFFERS, "runtime",
         "the snapshot was made on another build of runtime '%s'; force it to be used on this one",
         name);
-    return error_about(err, "runtime", "differs");
 }
 
 // ---- the files, on their way into the box ----
@@ -189,10 +187,9 @@ static int check_sum(struct importing *importing, struct error *err)
     digest_end(&importing->sum, sum);
     if (transfer_sums_use(&importing->sums, sum, importing->path))
         return 0;
-    error_set(err, ERROR_INVALID,
-              "the archive is damaged: '%.300s' does not have the sum it should have",
-              importing->path);
-    return error_about(err, "archive", "damaged");
+    return error_refuse(err, ERROR_DAMAGED, "archive",
+                        "the archive is damaged: '%.300s' does not have the sum it should have",
+                        importing->path);
 }
 
 /* Set-id bits, and directories closed to their owner, come when everything is in. */
@@ -353,17 +350,14 @@ static bool is_unreadable(const struct error *err)
 /* What the box says is about the archive, unless there is no room or it has gone. */
 static int failed(struct error *err)
 {
-    if (err->kind == ERROR_INVALID && is_unreadable(err))
-        return error_about(err, "archive", "damaged");
-    if (err->kind == ERROR_LIMIT || err->sys == ENOSPC || err->sys == EDQUOT) {
-        err->kind = ERROR_LIMIT;
-        return error_about(err, "snapshot", "too large");
-    }
-    if (err->noun || err->kind == ERROR_TIMEOUT || err->kind == ERROR_GONE ||
-        err->kind == ERROR_UNAVAILABLE)
+    if (error_is(err, ERROR_INVALID) && is_unreadable(err))
+        return error_restate(err, ERROR_DAMAGED, "archive");
+    if (error_is(err, ERROR_LIMIT) || err->sys == ENOSPC || err->sys == EDQUOT)
+        return error_restate(err, ERROR_TOO_LARGE, "snapshot");
+    if (err->noun || error_is(err, ERROR_TIMEOUT) || error_is(err, ERROR_GONE) ||
+        error_is(err, ERROR_UNAVAILABLE))
         return -1;
-    err->kind = ERROR_INVALID;
-    return error_about(err, "archive", "refused");
+    return error_restate(err, ERROR_REFUSED, "archive");
 }
 
 // ---- the record ----
@@ -486,7 +480,7 @@ int transfer_import(struct core *core, const struct actor *actor,
     if (snapshot_check_words(request->name, request->tag, err) < 0)
         return -1;
     if (begin(&importing, request, archive_fd, err) < 0)
-        return err->noun && strcmp(err->noun, "archive") == 0 ? failed(err) : -1;
+        return error_is_about(err, "archive") ? failed(err) : -1;
     if (fill_box(&importing, err) < 0)
         return failed(err);
     if (record_it(&importing, actor, request, id, err) < 0)

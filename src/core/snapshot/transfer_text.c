@@ -44,15 +44,13 @@ int transfer_about_read(const struct buffer *about, struct strings *lines, struc
 
     if (about->length && strlen(about->data) == about->length && has_fair_lines(about->data))
         strings_unpack(about->data, &found);
-    if (found.count == 0 || strncmp(found.items[0], FIRST_WORD, sizeof FIRST_WORD - 1) != 0) {
-        error_set(err, ERROR_INVALID, "this is no archive of a snapshot");
-        return error_about(err, "archive", "damaged");
-    }
+    if (found.count == 0 || strncmp(found.items[0], FIRST_WORD, sizeof FIRST_WORD - 1) != 0)
+        return error_refuse(err, ERROR_DAMAGED, "archive", "this is no archive of a snapshot");
     if (strcmp(found.items[0], FIRST_LINE) != 0) {
-        error_set(err, ERROR_INVALID,
-                  "the archive is '%.40s', of a later burrow; this one knows '" FIRST_LINE "'",
-                  found.items[0]);
-        return error_about(err, "archive", "refused");
+        return error_refuse(err, ERROR_REFUSED, "archive",
+                            "the archive is '%.40s', of a later burrow; this one knows '" FIRST_LINE
+                            "'",
+                            found.items[0]);
     }
     *lines = found;
     found = (struct strings){0};
@@ -123,12 +121,11 @@ int transfer_sums_read(const struct buffer *text, struct transfer_sums *out, str
     while (text->length && at < end) {
         const char *newline = memchr(at, '\n', (size_t)(end - at));
         size_t length = (size_t)((newline ? newline + 1 : end) - at);
-        if (!is_sum_line(at, length)) {
-            error_set(err, ERROR_INVALID,
-                      "the archive is damaged: line %zu of '" TRANSFER_SUMS "' is no sum and name",
-                      out->count + 1);
-            return error_about(err, "archive", "damaged");
-        }
+        if (!is_sum_line(at, length))
+            return error_refuse(err, ERROR_DAMAGED, "archive",
+                                "the archive is damaged: line %zu of '" TRANSFER_SUMS
+                                "' is no sum and name",
+                                out->count + 1);
         if (out->count == capacity) {
             capacity = capacity ? capacity * 2 : 64;
             out->lines = xrealloc(out->lines, capacity, sizeof *out->lines);

@@ -64,12 +64,6 @@ const char *spool_path(const char *id, char path[SPOOL_PATH])
     return path;
 }
 
-static int about_disk(struct error *err)
-{
-    bool is_full = err->sys == ENOSPC || err->sys == EDQUOT;
-    return error_about(err, "stream", is_full ? "disk_full" : NULL);
-}
-
 int spool_open_file(int spool_fd, const char *id, int flags, int *out_fd, struct error *err)
 {
     char path[SPOOL_PATH], folder[] = {id[0], id[1], '\0'};
@@ -83,7 +77,7 @@ int spool_open_file(int spool_fd, const char *id, int flags, int *out_fd, struct
     }
     if (fd < 0) {
         error_sys(err, "%s the file of stream '%s'", flags & O_CREAT ? "make" : "open", id);
-        return about_disk(err);
+        return error_about(err, "stream");
     }
     *out_fd = fd;
     return 0;
@@ -105,7 +99,7 @@ int spool_remove_file(int spool_fd, const char *id, struct error *err)
 
     if (unlinkat(spool_fd, spool_path(id, path), 0) < 0 && errno != ENOENT) {
         error_sys(err, "remove the file of stream '%s'", id);
-        return error_about(err, "stream", NULL);
+        return error_about(err, "stream");
     }
     return 0;
 }

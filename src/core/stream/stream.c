@@ -152,14 +152,14 @@ struct stream *stream_open_quick(struct streams *streams, const char *id)
 
 static int refuse_complete(const char *id, struct error *err)
 {
-    error_set(err, ERROR_GONE, "stream '%s' is complete: nothing can be added to it", id);
-    return error_about(err, "stream", "complete");
+    return error_refuse(err, ERROR_COMPLETE, "stream",
+                        "stream '%s' is complete: nothing can be added to it", id);
 }
 
 static int refuse_command(const char *id, struct error *err)
 {
-    error_set(err, ERROR_CONFLICT, "stream '%s' is written by a command, which also ends it", id);
-    return error_about(err, "stream", "busy");
+    return error_refuse(err, ERROR_BUSY, "stream",
+                        "stream '%s' is written by a command, which also ends it", id);
 }
 
 /* With the lock held: whether an append of this length may begin. */
@@ -175,10 +175,9 @@ static int check_append(const struct stream *stream, size_t length, struct error
     if (stream_is_frozen(stream))
         return refuse_complete(id, err);
     if (limit && (length > limit || stream->size_bytes > limit - length)) {
-        error_set(err, ERROR_LIMIT,
-                  "stream '%s' would become larger than the %llu bytes a stream may have", id,
-                  (unsigned long long)limit);
-        return error_about(err, "stream", "size");
+        return error_refuse(err, ERROR_LIMIT, "stream",
+                            "stream '%s' would become larger than the %llu bytes a stream may have",
+                            id, (unsigned long long)limit);
     }
     return 0;
 }
@@ -203,12 +202,8 @@ static int write_at(struct stream *stream, const char *data, size_t length, uint
         if (wrote < 0 && errno == EINTR)
             continue;
         if (wrote < 0) {
-            bool is_full = errno == ENOSPC || errno == EDQUOT;
             error_sys(err, "append to stream '%s'", stream->record.id);
-            return error_about(err, "stream",
-                               is_full          ? "disk_full"
-                               : errno == EFBIG ? "size"
-                                                : NULL);
+            return error_about(err, "stream");
         }
         data += wrote;
         length -= (size_t)wrote;
@@ -284,7 +279,7 @@ static int put_end(struct streams *streams, struct stream_record *row, struct er
     if (store_stream_update(streams->store, row, STREAM_PART_STATE | STREAM_PART_SIZE,
                             stream_in(STREAM_OPEN), err) == 0)
         return 0;
-    return err->kind == ERROR_CONFLICT ? 0 : -1; // another was faster
+    return error_is(err, ERROR_CONFLICT) ? 0 : -1; // another was faster
 }
 
 int stream_complete(struct streams *streams, const struct actor *actor, const char *id,

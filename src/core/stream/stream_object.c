@@ -162,7 +162,7 @@ static int open_file(struct stream *stream, struct error *err)
 
     if (spool_open_file(stream->streams->spool_fd, record->id, flags, &stream->fd, err) == 0)
         return 0;
-    if (err->kind != ERROR_NOT_FOUND)
+    if (!error_is(err, ERROR_NOT_FOUND))
         return -1;
     stream->is_removed = stream->is_complete = true;
     return 0;
@@ -289,8 +289,7 @@ int stream_erase(struct stream *stream, bool has_row, struct error *err)
     const char *id = stream->record.id;
 
     if (!mark_removed(stream, has_row)) {
-        error_set(err, ERROR_CONFLICT, "stream '%s' is used by a command", id);
-        return error_about(err, "stream", "busy");
+        return error_refuse(err, ERROR_BUSY, "stream", "stream '%s' is used by a command", id);
     }
     hub_announce(streams->hub, id);
     if (spool_remove_file(streams->spool_fd, id, err) < 0)

@@ -190,8 +190,7 @@ void streams_free(struct streams *streams)
 
 static int unfit(const char *id, const char *why, struct error *err)
 {
-    error_set(err, ERROR_INVALID, "stream '%s' %s", id, why);
-    return error_about(err, "stream", NULL);
+    return error_refuse(err, ERROR_INVALID, "stream", "stream '%s' %s", id, why);
 }
 
 /* What keeps the command from using it, or NULL. With the lock held. */
@@ -246,7 +245,7 @@ static bool is_same(const char *a, const char *b)
 /* Its user completed it a moment ago. */
 static bool is_over(const struct error *err)
 {
-    return err->kind == ERROR_CONFLICT && is_same(err->reason, "state");
+    return error_is(err, ERROR_STATE);
 }
 
 enum taking { TAKING_FAILED = -1, TAKING_NEW, TAKING_KNOWN };
@@ -290,7 +289,7 @@ static int fetch_for(struct streams *streams, const struct actor *actor, const c
     autoptr(stream) stream = NULL;
 
     if (streams_fetch(streams, id, &stream, err) < 0)
-        return err->kind == ERROR_NOT_FOUND ? unfit(id, "does not exist", err) : -1;
+        return error_is(err, ERROR_NOT_FOUND) ? unfit(id, "does not exist", err) : -1;
     if (stream_is_removed(stream) || !actor_sees(actor, &stream->record.owner))
         return unfit(id, "does not exist", err);
     *out = take(stream);
@@ -416,13 +415,13 @@ static int erase_expired(struct streams *streams, const struct stream_record *re
     autoptr(stream) stream = NULL;
 
     if (streams_fetch(streams, record->id, &stream, err) < 0)
-        return err->kind == ERROR_NOT_FOUND ? 0 : -1; // its user was faster
+        return error_is(err, ERROR_NOT_FOUND) ? 0 : -1; // its user was faster
     if (stream_erase(stream, true, err) == 0) {
         ++*removed;
         return 0;
     }
-    if (err->kind != ERROR_CONFLICT)
-        return err->kind == ERROR_NOT_FOUND ? 0 : -1;
+    if (!error_is(err, ERROR_CONFLICT))
+        return error_is(err, ERROR_NOT_FOUND) ? 0 : -1;
     struct stream_record later = {
         .id = record->id, .expires_at = now + streams->keep_ms, .updated_at = now};
     return store_stream_update(streams->store, &later, STREAM_PART_EXPIRY, 0, err);
@@ -436,7 +435,7 @@ static int is_wanted(void *data, const char *id, struct error *err)
 
     if (stream || store_stream_get(streams->store, id, &record, err) == 0)
         return 1;
-    return err->kind == ERROR_NOT_FOUND ? 0 : -1;
+    return error_is(err, ERROR_NOT_FOUND) ? 0 : -1;
 }
 
 static int sweep(struct streams *streams, int64_t now, unsigned limit, unsigned *removed,

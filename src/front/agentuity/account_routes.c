@@ -124,8 +124,8 @@ static int get_sandbox_briefly(struct call *call, struct error *err)
 /* GET /cli/project/{projectId}: a project is a word to filter by, nothing that exists. */
 static int get_project(struct call *call, struct error *err)
 {
-    error_set(err, ERROR_NOT_FOUND, "project '%.64s' not found", call->parameters[0]);
-    return error_about(err, "project", NULL);
+    return error_refuse(err, ERROR_NOT_FOUND, "project", "project '%.64s' not found",
+                        call->parameters[0]);
 }
 
 /* GET /cli/project */

@@ -68,11 +68,10 @@ static int read_stream(const char *text, const char *path, const char *name, con
 {
     const char *found = stream_id_of(text);
 
-    if (!found) {
-        error_set(err, ERROR_INVALID, "%s.%s: must be 'ignore' or the id of a stream, not '%.64s'",
-                  path, name, text);
-        return error_about(err, "stream", NULL);
-    }
+    if (!found)
+        return error_refuse(err, ERROR_INVALID, "stream",
+                            "%s.%s: must be 'ignore' or the id of a stream, not '%.64s'", path,
+                            name, text);
     *id = found;
     return 0;
 }

@@ -188,8 +188,8 @@ static int64_t timeout_of(const struct duration_field *field)
 
 static int no_runtime(const char *id, struct error *err)
 {
-    error_set(err, ERROR_NOT_FOUND, "runtimeId: there is no runtime '%.64s'", id);
-    return error_about(err, "runtime", NULL);
+    return error_refuse(err, ERROR_NOT_FOUND, "runtime", "runtimeId: there is no runtime '%.64s'",
+                        id);
 }
 
 static int fill_snapshot(struct call *call, const struct create_body *body,
@@ -223,7 +223,7 @@ static int fill_runtime(struct call *call, const struct create_body *body,
         return no_runtime(id, err);
     if (runtime_resolve(call->core->runtimes, id + length, name, err) == 0)
         return 0;
-    return err->kind == ERROR_NOT_FOUND ? no_runtime(id, err) : -1;
+    return error_is(err, ERROR_NOT_FOUND) ? no_runtime(id, err) : -1;
 }
 
 /* An explicit 0 is too little; in a request to the core 0 means that nothing was said. */
@@ -312,7 +312,7 @@ static int fail_create(struct error *err)
 {
     static const char *const limits[] = {"memory: ", "cpu: ", "disk: "};
 
-    for (size_t i = 0; err->kind == ERROR_INVALID && i < ARRAY_SIZE(limits); i++) {
+    for (size_t i = 0; error_is(err, ERROR_INVALID) && i < ARRAY_SIZE(limits); i++) {
         if (strncmp(err->text, limits[i], strlen(limits[i])) == 0) {
             struct error bare = *err;
             return error_set(err, ERROR_INVALID, "resources.%s", bare.text);

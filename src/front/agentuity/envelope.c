@@ -37,37 +37,30 @@ int envelope_bare(struct call *call)
     return envelope_send(&reply, call->response, 200);
 }
 
-/* The first row that fits; NULL fits all. */
+/* The first row that fits: of this reason or kind, and about this noun (NULL: any). */
 static const struct {
-    enum error_kind kind;
+    enum error_reason reason;
     const char *noun;
-    const char *reason;
     const char *code;
 } codes[] = {
-    {ERROR_INVALID, NULL, "too large", "TOO_LARGE"},
-    {ERROR_INVALID, NULL, "method", "METHOD_NOT_ALLOWED"},
-    {ERROR_INVALID, NULL, NULL, "INVALID_ARGUMENT"},
-    {ERROR_DENIED, NULL, "unauthorized", "UNAUTHORIZED"},
-    {ERROR_DENIED, NULL, NULL, "FORBIDDEN"},
-    {ERROR_GONE, "sandbox", NULL, "SANDBOX_TERMINATED"},
-    {ERROR_CONFLICT, "sandbox", "busy", "SANDBOX_BUSY"},
-    {ERROR_CONFLICT, "checkpoint", NULL, "CHECKPOINT_EXISTS"},
-    {ERROR_CONFLICT, "runtime", "differs", "RUNTIME_DIFFERS"},
-    {ERROR_CONFLICT, NULL, "mismatch", "IDEMPOTENCY_MISMATCH"},
-    {ERROR_CONFLICT, NULL, NULL, "INVALID_STATE"},
-    {ERROR_LIMIT, NULL, "too large", "TOO_LARGE"},
-    {ERROR_LIMIT, "file", NULL, "FILE_LIMIT"},
-    {ERROR_LIMIT, "stream", NULL, "STREAM_LIMIT"},
-    {ERROR_LIMIT, "snapshot", NULL, "SNAPSHOT_LIMIT"},
-    {ERROR_LIMIT, NULL, NULL, "CAPACITY"},
-    {ERROR_TIMEOUT, NULL, "slow", "TIMEOUT"},
-    {ERROR_UNAVAILABLE, NULL, "restarting", "RESTARTING"},
+    {ERROR_METHOD, NULL, "METHOD_NOT_ALLOWED"},
+    {ERROR_INVALID, NULL, "INVALID_ARGUMENT"},
+    {ERROR_UNAUTHORIZED, NULL, "UNAUTHORIZED"},
+    {ERROR_DENIED, NULL, "FORBIDDEN"},
+    {ERROR_GONE, "sandbox", "SANDBOX_TERMINATED"},
+    {ERROR_BUSY, "sandbox", "SANDBOX_BUSY"},
+    {ERROR_CONFLICT, "checkpoint", "CHECKPOINT_EXISTS"},
+    {ERROR_DIFFERS, "runtime", "RUNTIME_DIFFERS"},
+    {ERROR_MISMATCH, NULL, "IDEMPOTENCY_MISMATCH"},
+    {ERROR_CONFLICT, NULL, "INVALID_STATE"},
+    {ERROR_TOO_LARGE, NULL, "TOO_LARGE"},
+    {ERROR_LIMIT, "file", "FILE_LIMIT"},
+    {ERROR_LIMIT, "stream", "STREAM_LIMIT"},
+    {ERROR_LIMIT, "snapshot", "SNAPSHOT_LIMIT"},
+    {ERROR_LIMIT, NULL, "CAPACITY"},
+    {ERROR_SLOW, NULL, "TIMEOUT"},
+    {ERROR_RESTARTING, NULL, "RESTARTING"},
 };
-
-static bool fits(const char *wanted, const char *is)
-{
-    return !wanted || (is && strcmp(wanted, is) == 0);
-}
 
 /* "snapshot" → "SNAPSHOT_NOT_FOUND" */
 static const char *not_found(const char *noun, char text[ENVELOPE_CODE])
@@ -87,11 +80,11 @@ static const char *not_found(const char *noun, char text[ENVELOPE_CODE])
 const char *envelope_code(const struct error *err, char text[ENVELOPE_CODE])
 {
     for (size_t i = 0; i < ARRAY_SIZE(codes); i++) {
-        if (codes[i].kind == err->kind && fits(codes[i].noun, err->noun) &&
-            fits(codes[i].reason, err->reason))
+        if (error_is(err, codes[i].reason) &&
+            (!codes[i].noun || error_is_about(err, codes[i].noun)))
             return codes[i].code;
     }
-    if (err->kind == ERROR_NOT_FOUND || err->kind == ERROR_GONE)
+    if (error_is(err, ERROR_NOT_FOUND) || error_is(err, ERROR_GONE))
         return not_found(err->noun, text);
     return "INTERNAL";
 }
@@ -166,5 +159,5 @@ void envelope_error(struct call *call, const struct error *err)
 
     envelope_failure(&reply, err);
     member_text(&reply.json, "requestId", call_request_id(call));
-    envelope_send(&reply, call->response, reply_status(err));
+    envelope_send(&reply, call->response, error_status(err));
 }

@@ -29,8 +29,8 @@ static uint64_t file_limit(const struct call *call)
 /* Here, what stands in the way is the caller's mistake and not a state to wait for. Returns -1. */
 static int refuse_file(struct error *err)
 {
-    if (err->kind == ERROR_CONFLICT && err->noun && strcmp(err->noun, "file") == 0)
-        err->kind = ERROR_INVALID;
+    if (error_is(err, ERROR_CONFLICT) && error_is_about(err, "file"))
+        return error_restate(err, ERROR_INVALID, "file");
     return -1;
 }
 
@@ -146,8 +146,9 @@ static int make_directory(struct call *call, struct error *err)
         return -1;
     if (file_mkdir(call->core->sandboxes, &call->actor, id, body.path, body.is_recursive, err) <
         0) {
-        if (err->kind == ERROR_NOT_FOUND && err->noun && strcmp(err->noun, "file") == 0)
-            err->kind = ERROR_INVALID; // its parent: what was asked for was never there
+        if (error_is(err, ERROR_NOT_FOUND) && error_is_about(err, "file"))
+            return error_restate(err, ERROR_INVALID,
+                                 "file"); // its parent: what was asked for was never there
         return refuse_file(err);
     }
     return envelope_bare(call);

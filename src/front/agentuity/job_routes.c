@@ -85,12 +85,10 @@ static int find_job(struct call *call, struct execution_info *out, struct error 
         call_id(call, 1, JOB_PREFIX, "job", &id, err) < 0 ||
         execution_get(call->core->executions, &call->actor, id, &job_kind, &info, err) < 0)
         return -1;
-    if (strcmp(info.sandbox_id, sandbox) != 0) {
-        error_set(err, ERROR_NOT_FOUND,
-                  "job '" JOB_PREFIX "%s' not found in sandbox '" SANDBOX_PREFIX "%s'", id,
-                  sandbox);
-        return error_about(err, "job", NULL);
-    }
+    if (strcmp(info.sandbox_id, sandbox) != 0)
+        return error_refuse(err, ERROR_NOT_FOUND, "job",
+                            "job '" JOB_PREFIX "%s' not found in sandbox '" SANDBOX_PREFIX "%s'",
+                            id, sandbox);
     *out = info;
     info = (struct execution_info){0};
     return 0;

@@ -83,11 +83,6 @@ static int on_bytes(void *data, const void *bytes, size_t length, struct error *
                          err);
 }
 
-static bool is_complete(const struct error *err)
-{
-    return err->kind == ERROR_GONE && err->reason && strcmp(err->reason, "complete") == 0;
-}
-
 static void on_end(void *data, const struct error *failure)
 {
     struct put *put = data;
@@ -96,7 +91,7 @@ static void on_end(void *data, const struct error *failure)
     if (!failure &&
         stream_complete(put->waiting.core->streams, &put->waiting.actor, put->id, &err) < 0)
         failure = &err;
-    if (!failure || is_complete(failure))
+    if (!failure || error_is(failure, ERROR_COMPLETE))
         succeed(put);
     else
         waiting_call_fail(&put->waiting, failure);
@@ -118,15 +113,13 @@ static int check(struct call *call, const char *id, struct stream *stream, bool 
     *is_done = progress.is_complete && info.kind == STREAM_STDIN;
     if (*is_done)
         return 0;
-    if (progress.is_complete) {
-        (void)error_set(err, ERROR_CONFLICT, "stream '" STREAM_PREFIX "%s' is complete", id);
-        return error_about(err, "stream", "complete");
-    }
+    if (progress.is_complete)
+        return error_refuse(err, ERROR_COMPLETE, "stream",
+                            "stream '" STREAM_PREFIX "%s' is complete", id);
     if (progress.size_bytes > 0) {
-        (void)error_set(
-            err, ERROR_CONFLICT,
+        return error_refuse(
+            err, ERROR_STATE, "stream",
             "stream '" STREAM_PREFIX "%s' has content already; append to it, or make another", id);
-        return error_about(err, "stream", "state");
     }
     return 0;
 }

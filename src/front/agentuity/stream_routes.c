@@ -25,10 +25,9 @@ int stream_id_of(const struct call *call, const char **out, struct error *err)
     bool is_at_root = strncmp(call->route->pattern, "/stream/", 8) != 0;
     const char *id = call->parameters[0];
 
-    if (is_at_root && strncmp(id, STREAM_PREFIX, strlen(STREAM_PREFIX)) != 0) {
-        (void)error_set(err, ERROR_NOT_FOUND, "there is nothing at '%.200s'", call->request->path);
-        return error_about(err, "route", NULL);
-    }
+    if (is_at_root && strncmp(id, STREAM_PREFIX, strlen(STREAM_PREFIX)) != 0)
+        return error_refuse(err, ERROR_NOT_FOUND, "route", "there is nothing at '%.200s'",
+                            call->request->path);
     return call_id(call, 0, STREAM_PREFIX, "stream", out, err);
 }
 
@@ -177,15 +176,15 @@ static int excuse_late(const struct append *append, struct error *err)
     autoclear(stream_info) info = {0};
     struct error other = {0};
 
-    if (err->kind != ERROR_GONE || !err->reason || strcmp(err->reason, "complete") != 0)
+    if (!error_is(err, ERROR_COMPLETE))
         return -1;
     if (stream_get(append->waiting.core->streams, &append->waiting.actor, append->id, &info,
                    &other) == 0 &&
         info.kind == STREAM_STDIN)
         return 0;
-    (void)error_set(err, ERROR_CONFLICT,
-                    "stream '" STREAM_PREFIX "%s' is complete: nothing can be added", append->id);
-    return error_about(err, "stream", "complete");
+    return error_refuse(err, ERROR_COMPLETE, "stream",
+                        "stream '" STREAM_PREFIX "%s' is complete: nothing can be added",
+                        append->id);
 }
 
 static int append_collected(const struct append *append, const struct collected *body,

@@ -161,35 +161,31 @@ int refuse(struct call *call, const struct refusal *refusal, struct error *err, 
     return reply_error(refusal->status, text, err);
 }
 
-/* The first row that fits; NULL fits all. */
+/* The first row that fits: of this reason or kind, and about this noun (NULL: any). */
 static const struct {
-    enum error_kind kind;
-    const char *noun, *reason, *code;
+    enum error_reason reason;
+    const char *noun;
+    const char *code;
 } codes[] = {
-    {ERROR_DENIED, NULL, "unauthorized", "unauthorized"},
-    {ERROR_DENIED, NULL, NULL, "forbidden"},
-    {ERROR_INVALID, NULL, "method", "method_not_allowed"},
-    {ERROR_INVALID, "request", NULL, "bad_request"},
-    {ERROR_INVALID, NULL, NULL, "invalid_request"},
-    {ERROR_NOT_FOUND, "route", NULL, "not_found"},
-    {ERROR_LIMIT, NULL, "too large", "payload_too_large"},
-    {ERROR_LIMIT, "queue", NULL, "sandbox_queue_full"},
-    {ERROR_LIMIT, "sandbox", NULL, "sandbox_capacity_exceeded"},
-    {ERROR_LIMIT, NULL, NULL, "too_many_requests"},
-    {ERROR_TIMEOUT, NULL, "slow", "request_timeout"},
-    {ERROR_UNAVAILABLE, NULL, "restarting", "server_restarting"},
+    {ERROR_UNAUTHORIZED, NULL, "unauthorized"},
+    {ERROR_DENIED, NULL, "forbidden"},
+    {ERROR_METHOD, NULL, "method_not_allowed"},
+    {ERROR_INVALID, "request", "bad_request"},
+    {ERROR_INVALID, NULL, "invalid_request"},
+    {ERROR_NOT_FOUND, "route", "not_found"},
+    {ERROR_TOO_LARGE, NULL, "payload_too_large"},
+    {ERROR_LIMIT, "queue", "sandbox_queue_full"},
+    {ERROR_LIMIT, "sandbox", "sandbox_capacity_exceeded"},
+    {ERROR_LIMIT, NULL, "too_many_requests"},
+    {ERROR_SLOW, NULL, "request_timeout"},
+    {ERROR_RESTARTING, NULL, "server_restarting"},
 };
-
-static bool fits(const char *wanted, const char *is)
-{
-    return !wanted || (is && strcmp(wanted, is) == 0);
-}
 
 static const char *error_code_of(const struct error *err)
 {
     for (size_t i = 0; i < ARRAY_SIZE(codes); i++) {
-        if (codes[i].kind == err->kind && fits(codes[i].noun, err->noun) &&
-            fits(codes[i].reason, err->reason))
+        if (error_is(err, codes[i].reason) &&
+            (!codes[i].noun || error_is_about(err, codes[i].noun)))
             return codes[i].code;
     }
     return "internal_error";
@@ -215,7 +211,7 @@ void answer_error(struct call *call, const struct error *err)
     else
         answer_head_read(call, &head);
     if (refusal.status == 0)
-        refusal = (struct refusal){.status = reply_status(err), .code = error_code_of(err)};
+        refusal = (struct refusal){.status = error_status(err), .code = error_code_of(err)};
     if (refusal.status == 500)
         refusal.details = "{\"contract\":\"error_v1\"}";
     reply_init(&reply);

@@ -208,7 +208,7 @@ static int find_session(struct call *call, const char *uuid, char id[ID_TEXT], s
     if (!id_from_uuid(uuid, id))
         return no_session(call, uuid, err);
     if (sandbox_status(call->core->sandboxes, &call->actor, id, &status, err) < 0)
-        return err->kind == ERROR_NOT_FOUND ? no_session(call, uuid, err) : -1;
+        return error_is(err, ERROR_NOT_FOUND) ? no_session(call, uuid, err) : -1;
     if (status.state == SANDBOX_DELETED || status.state == SANDBOX_FAILED)
         return no_session(call, uuid, err);
     if (status.expires_at && status.expires_at <= (int64_t)clock_wall_ms())
@@ -360,7 +360,7 @@ static int fail_start(struct call *call, const char *uuid, struct error *err)
     char id[ID_TEXT];
     struct error why = *err;
 
-    if (err->kind != ERROR_GONE && err->kind != ERROR_NOT_FOUND)
+    if (!error_is(err, ERROR_GONE) && !error_is(err, ERROR_NOT_FOUND))
         return -1;
     if (find_session(call, uuid, id, err) < 0)
         return -1;

@@ -33,7 +33,7 @@ static int find_run(struct call *call, const char *uuid, struct execution_info *
         return no_run(call, uuid, err);
     if (execution_get(call->core->executions, &call->actor, id, NULL, out, err) == 0)
         return 0;
-    return err->kind == ERROR_NOT_FOUND ? no_run(call, uuid, err) : -1;
+    return error_is(err, ERROR_NOT_FOUND) ? no_run(call, uuid, err) : -1;
 }
 
 /* With what it wrote. */

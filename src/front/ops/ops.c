@@ -65,7 +65,7 @@ static const char *code_of(int status)
 
 static void on_ops_error(struct call *call, const struct error *err)
 {
-    int status = reply_status(err);
+    int status = error_status(err);
     const struct failure failure = {
         .code = code_of(status), .message = err->text, .request_id = call_request_id(call)};
     autoreply reply = {0};
@@ -126,10 +126,9 @@ static int get_health(struct call *call, struct error *err)
 /* GET /: whoever tries a browser first is told where to look. */
 static int get_nothing(struct call *call, struct error *err)
 {
-    error_set(err, ERROR_NOT_FOUND,
-              "there is no page here: this is burrow " BURROW_VERSION
-              ", and /openapi.json describes what can be asked");
-    return error_about(err, "route", NULL);
+    return error_refuse(err, ERROR_NOT_FOUND, "route",
+                        "there is no page here: this is burrow " BURROW_VERSION
+                        ", and /openapi.json describes what can be asked");
 }
 
 struct version {

@@ -112,9 +112,9 @@ TEST(records_that_no_archive_has_are_not_believed)
         say_item(&script, &items[i]);
         hear(&script, &out);
         CHECK_INT(out.result, -1);
-        CHECK_INT(out.err.kind, ERROR_INVALID);
+        CHECK_INT(error_kind(&out.err), ERROR_INVALID);
         CHECK_STR(out.err.noun, "archive");
-        CHECK_STR(out.err.reason, "damaged");
+        CHECK_INT(out.err.reason, ERROR_DAMAGED);
         CHECK_INT(out.records, 0);
     }
 }
@@ -124,7 +124,7 @@ static void check_not_believed(const struct buffer *script, unsigned records)
     autounpacked out;
     hear(script, &out);
     CHECK_INT(out.result, -1);
-    CHECK_INT(out.err.kind, ERROR_INVALID);
+    CHECK_INT(error_kind(&out.err), ERROR_INVALID);
     CHECK_INT(out.records, records);
 }
 
@@ -181,7 +181,7 @@ TEST(one_that_goes_without_a_word_is_an_error)
     autounpacked out;
     hear(&silent, &out);
     CHECK_INT(out.result, -1);
-    CHECK_INT(out.err.kind, ERROR_UNAVAILABLE);
+    CHECK_INT(error_kind(&out.err), ERROR_UNAVAILABLE);
     say(&ready, RECORDS_READY, NULL, 0);
     check_not_believed(&ready, 0);
     say(&half, RECORDS_READY, NULL, 0);
@@ -194,7 +194,7 @@ TEST(its_errors_have_few_kinds_and_clean_text)
 {
     static const struct {
         uint32_t said;
-        enum error_kind heard;
+        enum error_reason heard;
     } kinds[] = {
         {ERROR_INVALID, ERROR_INVALID}, {ERROR_LIMIT, ERROR_LIMIT},    {ERROR_SYSTEM, ERROR_SYSTEM},
         {ERROR_GONE, ERROR_INVALID},    {ERROR_DENIED, ERROR_INVALID}, {ERROR_NONE, ERROR_INVALID},
@@ -207,7 +207,7 @@ TEST(its_errors_have_few_kinds_and_clean_text)
         say_error(&script, kinds[i].said, "bad\033[31m\n");
         hear(&script, &out);
         CHECK_INT(out.result, -1);
-        CHECK_INT(out.err.kind, kinds[i].heard);
+        CHECK_INT(error_kind(&out.err), kinds[i].heard);
         CHECK_INT(out.err.sys, 0);
         CHECK_STR(out.err.noun, "archive");
         CHECK_STR(out.err.text, "bad?[31m?");
@@ -224,6 +224,6 @@ TEST(a_packer_that_goes_without_a_word_is_an_error)
     autofd archive = file_of(&none);
     autoptr(packer) packer = packer_new(&task, file_of(&none));
     CHECK(packer_finish(packer, archive, &size, &err) < 0);
-    CHECK_INT(err.kind, ERROR_UNAVAILABLE);
+    CHECK_INT(error_kind(&err), ERROR_UNAVAILABLE);
     CHECK_INT(size, 77);
 }

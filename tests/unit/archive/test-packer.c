@@ -212,7 +212,7 @@ TEST(an_archive_larger_than_allowed_is_not_made)
         add_record(packer, "noise", S_IFREG | 0644, noise);
         small.max_bytes = 50000;
         CHECK(packer_finish(packer, fd, &size, &err) < 0);
-        CHECK(err.kind == ERROR_LIMIT || err.kind == ERROR_INVALID);
+        CHECK(error_is(&err, ERROR_LIMIT) || error_is(&err, ERROR_INVALID));
         CHECK_STR(err.noun, "archive");
     }
     free(noise);
@@ -228,6 +228,6 @@ TEST(more_files_than_allowed_are_refused)
     for (unsigned i = 0; i < task.max_entries; i++)
         CHECK_OK(packer_item(packer, &item, &err), err);
     CHECK(packer_item(packer, &item, &err) < 0);
-    CHECK_INT(err.kind, ERROR_LIMIT);
+    CHECK_INT(error_kind(&err), ERROR_LIMIT);
     CHECK_STR(err.noun, "archive");
 }

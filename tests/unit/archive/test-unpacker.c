@@ -240,6 +240,6 @@ TEST(a_program_that_is_not_there_is_named)
     tar_end(&tar);
     unpack(&task, &tar, &out);
     CHECK_INT(out.result, -1);
-    CHECK_INT(out.err.kind, ERROR_UNAVAILABLE);
+    CHECK_INT(error_kind(&out.err), ERROR_UNAVAILABLE);
     CHECK_STR(out.err.text, "start '/nowhere/burrow-archive': No such file or directory");
 }

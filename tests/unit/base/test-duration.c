@@ -83,7 +83,7 @@ TEST(what_is_no_duration_is_refused)
         uint64_t ms = 7;
         if (duration_parse(texts[i], "timeout", &ms, &err) == 0)
             test_fail(__FILE__, __LINE__, "'%s' was taken for a duration", texts[i]);
-        CHECK_INT(err.kind, ERROR_INVALID);
+        CHECK_INT(error_kind(&err), ERROR_INVALID);
         CHECK_INT(ms, 7);
     }
 }

@@ -12,18 +12,17 @@ TEST(an_error_reads_from_the_outside_in)
     CHECK(error_sys(&err, "open %s", "memory.max") < 0);
     CHECK(error_wrap(&err, "limit box '%s'", "b1") < 0);
     CHECK_STR(err.text, "limit box 'b1': open memory.max: No such file or directory");
-    CHECK_INT(err.kind, ERROR_NOT_FOUND);
+    CHECK_INT(error_kind(&err), ERROR_NOT_FOUND);
     CHECK_INT(err.sys, ENOENT);
 }
 
 TEST(wrapping_keeps_noun_and_reason)
 {
     struct error err = {0};
-    error_set(&err, ERROR_NOT_FOUND, "no runtime 'x'");
-    error_about(&err, "runtime", "unknown");
+    error_refuse(&err, ERROR_NOT_BUILT, "runtime", "no runtime 'x'");
     error_wrap(&err, "start");
     CHECK_STR(err.noun, "runtime");
-    CHECK_STR(err.reason, "unknown");
+    CHECK_INT(err.reason, ERROR_NOT_BUILT);
     CHECK_STR(err.text, "start: no runtime 'x'");
 }
 

@@ -158,7 +158,7 @@ TEST(bad_options_are_answered_with_a_sentence)
         struct error err = {0};
         CHECK_INT(parse(bad[i].line, &w, words, &at, &err), -1);
         CHECK_STR(err.text, bad[i].sentence);
-        CHECK_INT(err.kind, ERROR_INVALID);
+        CHECK_INT(error_kind(&err), ERROR_INVALID);
         CHECK_INT(at, -7);
     }
 }
@@ -220,7 +220,7 @@ TEST(a_setting_is_made_by_the_name_of_its_variable)
     CHECK_OK(options_set(&set, "TEST_RUNTIME", "from-a-file", &w, &err), err);
     CHECK_STR(w.runtime, "from-a-file");
     CHECK(options_set(&set, "runtime", "x", &w, &err) < 0);
-    CHECK_INT(err.kind, ERROR_NOT_FOUND);
+    CHECK_INT(error_kind(&err), ERROR_NOT_FOUND);
 }
 
 static char *printed(void (*print)(const struct option_set *, FILE *), const struct option_set *of)

@@ -71,5 +71,5 @@ TEST(a_join_that_grows_too_long_is_refused)
     CHECK_OK(path_join(base, ".", out, &err), err);
     CHECK_INT(strlen(out), PATH_TEXT - 1);
     CHECK(path_join(base, "x", out, &err) < 0);
-    CHECK_INT(err.kind, ERROR_INVALID);
+    CHECK_INT(error_kind(&err), ERROR_INVALID);
 }

@@ -87,7 +87,7 @@ TEST(what_is_no_size_is_refused_and_nothing_is_written)
         uint64_t bytes = 7;
         if (size_parse(texts[i], "memory", &bytes, &err) == 0)
             test_fail(__FILE__, __LINE__, "'%s' was taken for a size", texts[i]);
-        CHECK_INT(err.kind, ERROR_INVALID);
+        CHECK_INT(error_kind(&err), ERROR_INVALID);
         CHECK_INT(bytes, 7);
     }
 }

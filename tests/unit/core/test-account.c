@@ -75,7 +75,7 @@ TEST(what_is_no_key_is_refused_with_its_reason)
         struct error err = {0};
         struct ssh_key key = {0};
         CHECK(ssh_key_parse(rows[i].line, &key, &err) < 0);
-        CHECK_INT(err.kind, ERROR_INVALID);
+        CHECK_INT(error_kind(&err), ERROR_INVALID);
         if (!strstr(err.text, rows[i].why))
             test_fail(__FILE__, __LINE__, "row %zu: \"%s\" does not say \"%s\"", i, err.text,
                       rows[i].why);
@@ -125,5 +125,5 @@ TEST(an_actor_learns_of_its_organisation)
     CHECK_OK(account_organisation(core->accounts, &us, &ours, &err), err);
     CHECK_STR(ours.name, "Us");
     CHECK(account_organisation(core->accounts, &nobody, &none, &err) < 0);
-    CHECK_INT(err.kind, ERROR_NOT_FOUND);
+    CHECK_INT(error_kind(&err), ERROR_NOT_FOUND);
 }

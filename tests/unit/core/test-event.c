@@ -23,7 +23,7 @@ static void put_sandbox(struct core *core, const char *id, enum sandbox_state st
     CHECK_OK(store_event_add(core->store, &event, &err), err);
 }
 
-static enum error_kind list(struct core *core, const struct actor *actor, const char *id)
+static enum error_reason list(struct core *core, const struct actor *actor, const char *id)
 {
     struct event_filter filter = {.sandbox_id = id, .page.limit = 10};
     struct error err = {0};
@@ -35,7 +35,7 @@ static enum error_kind list(struct core *core, const struct actor *actor, const 
     }
     CHECK_STR(err.noun, "sandbox");
     CHECK(strstr(err.text, id));
-    return err.kind;
+    return error_kind(&err);
 }
 
 TEST(events_are_for_those_who_see_the_sandbox)

@@ -99,9 +99,9 @@ static void check_refusal(enum sandbox_state state, enum lifecycle_step step)
     (void)snprintf(text, sizeof text, "a sandbox that is %s cannot %s", sandbox_state_name(state),
                    wanted[step]);
     CHECK_STR(err.text, is_over(state) ? "the sandbox has ended: why" : text);
-    CHECK_INT(err.kind, is_over(state) ? ERROR_GONE : ERROR_CONFLICT);
+    CHECK_INT(error_kind(&err), is_over(state) ? ERROR_GONE : ERROR_CONFLICT);
     CHECK_STR(err.noun, "sandbox");
-    CHECK_STR(err.reason, is_over(state) ? "ended" : "state");
+    CHECK_INT(err.reason, is_over(state) ? ERROR_ENDED : ERROR_STATE);
 
     err = (struct error){0};
     CHECK(lifecycle_take(&record, step, "another", NOW, &err) < 0);

@@ -136,11 +136,11 @@ TEST(what_is_too_large_has_no_patch)
     memset(large, '\n', PATCH_MAX_BYTES + 1);
     struct patch_text old = {.bytes = large, .length = PATCH_MAX_BYTES + 1}, new = text("a\n");
     CHECK(patch_make("/f", &old, &new, &out, &err) < 0);
-    CHECK_INT(err.kind, ERROR_LIMIT);
+    CHECK_INT(error_kind(&err), ERROR_LIMIT);
     old.length = PATCH_MAX_LINES + 1;
     CHECK(patch_make("/f", &old, &new, &out, &err) < 0);
-    CHECK_INT(err.kind, ERROR_LIMIT);
+    CHECK_INT(error_kind(&err), ERROR_LIMIT);
     old.length = PATCH_MAX_LINES;
     CHECK(patch_make("/f", &old, &new, &out, &err) < 0); // the patch itself
-    CHECK_INT(err.kind, ERROR_LIMIT);
+    CHECK_INT(error_kind(&err), ERROR_LIMIT);
 }

@@ -12,7 +12,7 @@ TEST(a_runtime_that_is_not_in_the_catalog_is_refused_with_the_way_out)
     struct core *core = rig_core();
     static const struct {
         const char *name;
-        enum error_kind kind;
+        enum error_reason kind;
         const char *text; // or NULL
     } rows[] = {
         {"base", ERROR_NONE, NULL},
@@ -50,7 +50,7 @@ TEST(a_runtime_that_is_not_in_the_catalog_is_refused_with_the_way_out)
         err = (struct error){0};
         CHECK_INT(runtime_check(core->runtimes, rows[i].name, &err),
                   rows[i].kind == ERROR_NONE ? 0 : -1);
-        CHECK_INT(err.kind, rows[i].kind);
+        CHECK_INT(error_kind(&err), rows[i].kind);
         if (rows[i].kind != ERROR_NONE)
             CHECK_STR(err.noun, "runtime");
         if (rows[i].text)
@@ -122,6 +122,6 @@ TEST(a_runtime_is_found_by_its_id)
     CHECK_OK(runtime_resolve(core->runtimes, id, name, &err), err);
     CHECK_STR(name, "host:latest");
     CHECK(runtime_resolve(core->runtimes, "nothing", name, &err) < 0);
-    CHECK_INT(err.kind, ERROR_NOT_FOUND);
+    CHECK_INT(error_kind(&err), ERROR_NOT_FOUND);
     CHECK_STR(err.noun, "runtime");
 }

@@ -98,9 +98,9 @@ TEST(unknown_and_impossible_names_are_errors)
     struct error err = {0};
 
     CHECK(image_get(runtimes, "nothing:here", &image, &err) < 0);
-    CHECK_INT(err.kind, ERROR_NOT_FOUND);
+    CHECK_INT(error_kind(&err), ERROR_NOT_FOUND);
     CHECK(image_get(runtimes, "a/b", &image, &err) < 0);
-    CHECK_INT(err.kind, ERROR_INVALID);
+    CHECK_INT(error_kind(&err), ERROR_INVALID);
     CHECK(!runtimes_is_ready(runtimes, "a/b"));
     CHECK(!image);
 }
@@ -142,7 +142,7 @@ TEST(threads_that_ask_at_once_get_the_same_one)
 
     ask_at_once(runtimes, "host", asking);
     for (int i = 0; i < ASKERS; i++) {
-        CHECK_INT(asking[i].err.kind, ERROR_NONE);
+        CHECK_INT(error_kind(&asking[i].err), ERROR_NONE);
         CHECK(asking[i].image == asking[0].image);
     }
     for (int i = 0; i < ASKERS; i++)
@@ -228,7 +228,7 @@ TEST(a_build_happens_once_for_all_who_wait_and_fails_for_all)
     CHECK(attempts >= 1 &&
           attempts <= 2); // the last to ask may be later than the failure of the first
     for (int i = 0; i < ASKERS; i++) {
-        CHECK_INT(asking[i].err.kind, ERROR_UNAVAILABLE);
+        CHECK_INT(error_kind(&asking[i].err), ERROR_UNAVAILABLE);
         CHECK(strstr(asking[i].err.text, "build runtime 'refused:latest'"));
     }
     CHECK(!is_ready);

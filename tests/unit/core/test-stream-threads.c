@@ -52,7 +52,7 @@ static void *append_records(void *data)
         if (stream_append(worker->core->streams, &one_of_us, worker->id, record, sizeof record,
                           &err) == 0)
             atomic_fetch_add(worker->counted, 1);
-        else if (err.kind == ERROR_GONE && strcmp(err.reason, "complete") == 0)
+        else if (error_is(&err, ERROR_COMPLETE))
             return NULL;
         else
             worker->fault = "an append failed";
@@ -181,7 +181,7 @@ static void *take_and_return(void *data)
         struct stream *stream = NULL;
         if (streams_take(worker->core->streams, &one_of_us, worker->id, &place, &stream, &err) <
             0) {
-            if (err.kind != ERROR_INVALID)
+            if (!error_is(&err, ERROR_INVALID))
                 worker->fault = "taking failed";
             continue;
         }
@@ -211,7 +211,7 @@ static void *remove_it(void *data)
 
     if (stream_remove(worker->core->streams, &one_of_us, worker->id, &err) == 0)
         atomic_fetch_add(worker->counted, 1);
-    else if (err.kind != ERROR_NOT_FOUND)
+    else if (!error_is(&err, ERROR_NOT_FOUND))
         worker->fault = "removing failed";
     return NULL;
 }
@@ -223,7 +223,7 @@ static void *use_it(void *data)
 
     for (;;) {
         if (stream_append(worker->core->streams, &one_of_us, worker->id, "x", 1, &err) < 0) {
-            if (err.kind != ERROR_NOT_FOUND)
+            if (!error_is(&err, ERROR_NOT_FOUND))
                 worker->fault = "an append failed in another way";
             return NULL;
         }

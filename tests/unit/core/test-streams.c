@@ -195,7 +195,7 @@ TEST(an_end_may_be_told_before_it_is_recorded)
     CHECK(progress_of(stream).is_complete);
     write_to(stream, " and more");
     CHECK(stream_append(core->streams, &one_of_us, stream_id(stream), "x", 1, &err) < 0);
-    CHECK_INT(err.kind, ERROR_GONE);
+    CHECK_INT(error_kind(&err), ERROR_GONE);
     CHECK_OK(stream_remove(core->streams, &one_of_us, stream_id(gone), &err), err);
     {
         autotransaction together = {0};
@@ -245,7 +245,7 @@ TEST(a_discarded_stream_ends_its_readers_and_leaves_nothing)
     CHECK(progress_of(reader).is_complete);
     CHECK(access(stream_file(id), F_OK) < 0);
     CHECK(stream_open(core->streams, id, &none, &err) < 0);
-    CHECK_INT(err.kind, ERROR_NOT_FOUND);
+    CHECK_INT(error_kind(&err), ERROR_NOT_FOUND);
     watch_free(watch);
     stream_free(take(reader));
     stream_core_end();
@@ -260,17 +260,17 @@ TEST(a_commands_output_is_nobody_elses_to_write_end_or_remove)
 
     CHECK_OK(streams_put(core->streams, stream, &err), err);
     CHECK(stream_append(core->streams, &one_of_us, id, "x", 1, &err) < 0);
-    CHECK_INT(err.kind, ERROR_CONFLICT);
-    CHECK_STR(err.reason, "busy");
+    CHECK_INT(error_kind(&err), ERROR_CONFLICT);
+    CHECK_INT(err.reason, ERROR_BUSY);
     CHECK(stream_complete(core->streams, &one_of_us, id, &err) < 0);
-    CHECK_INT(err.kind, ERROR_CONFLICT);
+    CHECK_INT(error_kind(&err), ERROR_CONFLICT);
     CHECK(stream_remove(core->streams, &one_of_us, id, &err) < 0);
-    CHECK_INT(err.kind, ERROR_CONFLICT);
-    CHECK_STR(err.reason, "busy");
+    CHECK_INT(error_kind(&err), ERROR_CONFLICT);
+    CHECK_INT(err.reason, ERROR_BUSY);
     CHECK_OK(streams_put_end(core->streams, stream, false, NOW, &err), err);
     streams_end(core->streams, stream);
     CHECK(stream_append(core->streams, &one_of_us, id, "x", 1, &err) < 0);
-    CHECK_INT(err.kind, ERROR_GONE);
+    CHECK_INT(error_kind(&err), ERROR_GONE);
     CHECK_OK(stream_complete(core->streams, &one_of_us, id, &err), err);
     CHECK_OK(stream_remove(core->streams, &one_of_us, id, &err), err);
     stream_free(take(stream));
@@ -289,14 +289,14 @@ TEST(a_stdin_is_appended_to_until_its_command_ends)
     append(core, id, "after");
     CHECK_STR(content_of(stream), "before after");
     CHECK(stream_remove(core->streams, &one_of_us, id, &err) < 0);
-    CHECK_STR(err.reason, "busy");
+    CHECK_INT(err.reason, ERROR_BUSY);
     CHECK_OK(streams_put_end(core->streams, stream, false, NOW, &err), err);
     CHECK(stream_append(core->streams, &one_of_us, id, "x", 1, &err) < 0);
-    CHECK_STR(err.reason, "complete");
+    CHECK_INT(err.reason, ERROR_COMPLETE);
     streams_end(core->streams, stream);
     CHECK(stream_append(core->streams, &one_of_us, id, "x", 1, &err) < 0);
-    CHECK_INT(err.kind, ERROR_GONE);
-    CHECK_STR(err.reason, "complete");
+    CHECK_INT(error_kind(&err), ERROR_GONE);
+    CHECK_INT(err.reason, ERROR_COMPLETE);
     CHECK_OK(stream_complete(core->streams, &one_of_us, id, &err), err);
     CHECK_STR(content_of(stream), "before after");
     stream_free(take(stream));
@@ -330,7 +330,7 @@ TEST(a_stdin_may_be_completed_by_its_user_before_and_after_it_is_taken)
 static void check_unfit(int result, const struct error *err, const char *why)
 {
     CHECK(result < 0);
-    CHECK_INT(err->kind, ERROR_INVALID);
+    CHECK_INT(error_kind(err), ERROR_INVALID);
     CHECK_STR(err->noun, "stream");
     CHECK(strstr(err->text, why));
 }
@@ -379,7 +379,7 @@ TEST(a_command_writes_behind_what_its_user_has_written)
     write_to(stream, "yours");
     CHECK_STR(content_of(stream), "mine, yours");
     CHECK(stream_append(core->streams, &one_of_us, id, "x", 1, &err) < 0);
-    CHECK_INT(err.kind, ERROR_CONFLICT);
+    CHECK_INT(error_kind(&err), ERROR_CONFLICT);
     CHECK_OK(streams_put_end(core->streams, stream, false, now, &err), err);
     streams_end(core->streams, stream);
     CHECK_INT(row_number(core, "size_bytes", id), 11);

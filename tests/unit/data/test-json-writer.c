@@ -128,5 +128,5 @@ TEST(the_first_failure_is_told_at_the_end)
     json_string(&w, "x");
     json_list_end(&w);
     CHECK(json_writer_finish(&w, &err) < 0);
-    CHECK_INT(err.kind, ERROR_LIMIT);
+    CHECK_INT(error_kind(&err), ERROR_LIMIT);
 }

@@ -258,7 +258,7 @@ TEST(what_is_not_json_is_refused)
         copy = exact;
         if (json_read("", exact, bad[i].length, NULL, &document, &err) == 0)
             test_fail(__FILE__, __LINE__, "row %zu was taken for JSON: %s", i, bad[i].bytes);
-        CHECK_INT(err.kind, ERROR_INVALID);
+        CHECK_INT(error_kind(&err), ERROR_INVALID);
         CHECK(document == NULL);
     }
 }
@@ -342,7 +342,7 @@ TEST(depth_is_limited)
     buffer_clear(&text);
     repeat(&text, "[{\"a\":", 500000);
     CHECK(json_read("", text.data, text.length, NULL, &deep, &err) < 0);
-    CHECK_INT(err.kind, ERROR_LIMIT);
+    CHECK_INT(error_kind(&err), ERROR_LIMIT);
     CHECK_STR(err.text, "line 1, column 193: more than 64 lists and maps in each other");
 }
 
@@ -355,14 +355,14 @@ TEST(bytes_and_memory_are_limited)
 
     repeat(&text, " ", 101);
     CHECK(json_read("body", text.data, text.length, &limits, &document, &err) < 0);
-    CHECK_INT(err.kind, ERROR_LIMIT);
+    CHECK_INT(error_kind(&err), ERROR_LIMIT);
     CHECK_STR(err.text, "body: more than 100 bytes of JSON");
     buffer_clear(&text);
     repeat(&text, "[", 1);
     repeat(&text, "0,", 45);
     repeat(&text, "0]", 1);
     CHECK(json_read("", text.data, text.length, &limits, &document, &err) < 0);
-    CHECK_INT(err.kind, ERROR_LIMIT);
+    CHECK_INT(error_kind(&err), ERROR_LIMIT);
 }
 
 TEST(many_keys_are_checked_without_quadratic_time)

@@ -56,7 +56,7 @@ static void fails_with(const char *text, const char *want)
 
     CHECK(yaml_read("t.yaml", text, strlen(text), &document, &err) < 0);
     CHECK(document == NULL);
-    CHECK_INT(err.kind, ERROR_INVALID);
+    CHECK_INT(error_kind(&err), ERROR_INVALID);
     CHECK(strncmp(err.text, "t.yaml: ", 8) == 0);
     CHECK_STR(err.text + 8, want);
 }
@@ -207,7 +207,7 @@ TEST(depth_and_size_are_bounded)
     autofree char *big = malloc(YAML_MAX_BYTES + 1);
     memset(big, ' ', YAML_MAX_BYTES + 1);
     CHECK(yaml_read("t.yaml", big, YAML_MAX_BYTES + 1, &document, &err) < 0);
-    CHECK_INT(err.kind, ERROR_LIMIT);
+    CHECK_INT(error_kind(&err), ERROR_LIMIT);
     for (size_t i = 0; i < YAML_MAX_BYTES; i += 2)
         memcpy(big + i, i ? "a," : " [", 2);
     CHECK(yaml_read("t.yaml", big, YAML_MAX_BYTES, &document, &err) < 0);

@@ -70,11 +70,11 @@ static void check_record_refused(struct files_item item)
     say_end(&liar);
     CHECK(files_export(liar.conv, "/", 1000, take_item, take_data, &items, NULL, &err) < 0);
     CHECK_STR(err.text, NONSENSE);
-    CHECK_INT(err.kind, ERROR_GONE);
+    CHECK_INT(error_kind(&err), ERROR_GONE);
     CHECK_INT(items, 0);
     // and nothing can be asked afterwards
     CHECK(files_stat(liar.conv, "/", true, NULL, NULL, &err) < 0);
-    CHECK_INT(err.kind, ERROR_GONE);
+    CHECK_INT(error_kind(&err), ERROR_GONE);
 }
 
 TEST(records_that_would_mislead_who_unpacks_them_are_refused)
@@ -179,7 +179,7 @@ TEST(an_errors_sentence_is_bounded_and_made_printable)
     memset(answer.text, '\033', sizeof answer.text - 1);
     say(&liar, FILES_ERROR, &answer, sizeof answer);
     CHECK(files_mkdir(liar.conv, "x", 0700, 0, &err) < 0);
-    CHECK_INT(err.kind, ERROR_SYSTEM);
+    CHECK_INT(error_kind(&err), ERROR_SYSTEM);
     CHECK_INT(err.sys, 0);
     CHECK_INT(strspn(err.text, "?"), sizeof err.text - 1);
 }
@@ -227,7 +227,7 @@ TEST(a_silent_box_is_waited_for_only_as_long_as_said)
     struct error err = {0};
     CHECK_OK(files_set_timeout(liar.conv, 20, &err), err);
     CHECK(files_mkdir(liar.conv, "x", 0700, 0, &err) < 0);
-    CHECK_INT(err.kind, ERROR_TIMEOUT);
+    CHECK_INT(error_kind(&err), ERROR_TIMEOUT);
     CHECK_STR(err.text, "the sandbox took too long to answer about files");
 }
 
@@ -237,9 +237,9 @@ TEST(a_box_that_ended_is_said_to_be_gone)
     struct error err = {0};
     closep(&liar.peer);
     CHECK(files_mkdir(liar.conv, "x", 0700, 0, &err) < 0);
-    CHECK_INT(err.kind, ERROR_GONE);
+    CHECK_INT(error_kind(&err), ERROR_GONE);
     CHECK(files_write_buffer(liar.conv, "x", 0700, 0, "x", 1, &err) < 0);
-    CHECK_INT(err.kind, ERROR_GONE);
+    CHECK_INT(error_kind(&err), ERROR_GONE);
 }
 
 static int stop_at_once(void *data, const struct files_item *item, struct error *err)
@@ -256,5 +256,5 @@ TEST(a_callback_that_stops_ends_the_conversation)
     CHECK(files_list(liar.conv, "x", false, 9, stop_at_once, NULL, NULL, &err) < 0);
     CHECK_STR(err.text, "enough");
     CHECK(files_stat(liar.conv, "x", false, NULL, NULL, &err) < 0);
-    CHECK_INT(err.kind, ERROR_GONE);
+    CHECK_INT(error_kind(&err), ERROR_GONE);
 }

@@ -44,7 +44,7 @@ TEST(what_is_no_list_of_commands)
         struct commands commands = {0};
         struct error err = {0};
         CHECK(commands_read(cases[i], &commands, &err) < 0);
-        CHECK_INT(err.kind, ERROR_INVALID);
+        CHECK_INT(error_kind(&err), ERROR_INVALID);
         CHECK(!commands.names && !commands.memory);
     }
 }

@@ -96,7 +96,7 @@ TEST(kernel_files_are_refused_by_name_and_by_link)
     }
     CHECK(files_read(rig.conv, "/proc/self/maps", 0, 9, NULL, gather_data, &got, NULL, &err) < 0);
     CHECK_STR(err.text, "'/proc/self/maps' is a kernel file; use a command in the sandbox for it");
-    CHECK_INT(err.kind, ERROR_DENIED);
+    CHECK_INT(error_kind(&err), ERROR_DENIED);
     CHECK(files_stat(rig.conv, "/proc/self/fd/0", false, NULL, NULL, &err) < 0);
 }
 
@@ -151,7 +151,8 @@ TEST(fifos_sockets_and_devices_are_refused_without_being_opened)
     for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
         const char *path = paths[i];
         CHECK(files_read(rig.conv, path, 0, 99, NULL, gather_data, &got, NULL, &err) < 0);
-        CHECK(err.kind == ERROR_INVALID || err.kind == ERROR_DENIED || err.kind == ERROR_NOT_FOUND);
+        CHECK(error_is(&err, ERROR_INVALID) || error_is(&err, ERROR_DENIED) ||
+              error_is(&err, ERROR_NOT_FOUND));
         CHECK(files_write_buffer(rig.conv, path, 0600, 0, "x", 1, &err) < 0);
         CHECK(files_export(rig.conv, path, 99, gather_item, gather_data, &got, NULL, &err) < 0);
     }
@@ -171,8 +172,10 @@ TEST(a_file_under_a_lease_does_not_hold_the_server_up)
     (void)signal(SIGIO, SIG_IGN);
     put_file(rig.fd, "leased", "x", 0600);
     autofd fd = openat(rig.fd, "leased", O_RDONLY | O_CLOEXEC);
-    if (fcntl(fd, F_SETLEASE, F_WRLCK) < 0)
+    int leased = fcntl(fd, F_SETLEASE, F_WRLCK);
+    if (leased < 0 && errno == EINVAL)
         SKIP("no leases on this file system");
+    CHECK_INT(leased, 0);
     CHECK(files_read(rig.conv, "leased", 0, 99, NULL, gather_data, &got, NULL, &err) < 0);
     CHECK_INT(err.sys, EAGAIN);
     CHECK_OK(files_stat(rig.conv, ".", true, NULL, NULL, &err), err);
@@ -197,7 +200,7 @@ TEST(a_sparse_file_of_any_size_is_read_as_far_as_asked)
     CHECK_INT(item.size, INT64_C(1) << 62);
     CHECK(total.is_truncated);
     CHECK(files_export(rig.conv, "d", 1 << 20, gather_item, gather_data, &got, NULL, &err) < 0);
-    CHECK_INT(err.kind, ERROR_LIMIT);
+    CHECK_INT(error_kind(&err), ERROR_LIMIT);
 }
 
 static void make_deep(int dir, unsigned depth)
@@ -504,7 +507,7 @@ TEST(a_link_in_the_stream_and_a_file_through_it_stay_inside)
     CHECK(mkdirat(rig.fd, "into", 0700) == 0 && mkdirat(rig.fd, "outside", 0700) == 0);
     put_file(rig.fd, "outside/canary", "alive", 0600);
     CHECK(IMPORT(rig, "into", 0, through, &err) < 0);
-    CHECK_INT(err.kind, ERROR_DENIED);
+    CHECK_INT(error_kind(&err), ERROR_DENIED);
     CHECK(!is_there(rig.fd, "outside/f"));
     CHECK_OK(IMPORT(rig, "into", 0, over, &err), err);
     CHECK_STR(get_file(rig.fd, "outside/canary"), "alive");

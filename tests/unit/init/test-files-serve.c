@@ -48,7 +48,7 @@ TEST(a_missing_file_is_named_in_the_error)
 
     CHECK(files_read(rig.conv, "no/such", 0, 9, NULL, gather_data, &got, NULL, &err) < 0);
     CHECK_STR(err.text, "open 'no/such': No such file or directory");
-    CHECK_INT(err.kind, ERROR_NOT_FOUND);
+    CHECK_INT(error_kind(&err), ERROR_NOT_FOUND);
     CHECK_INT(err.sys, ENOENT);
 }
 
@@ -58,7 +58,7 @@ TEST(a_new_file_has_the_mode_asked_for_and_its_parents)
     struct error err = {0};
 
     CHECK(files_write_buffer(rig.conv, "x/y/z", 0666, 0, "abc", 3, &err) < 0);
-    CHECK_INT(err.kind, ERROR_NOT_FOUND);
+    CHECK_INT(error_kind(&err), ERROR_NOT_FOUND);
     CHECK_OK(files_write_buffer(rig.conv, "x/y/z", 0666, FILES_PARENTS, "abc", 3, &err), err);
     CHECK_STR(get_file(rig.fd, "x/y/z"), "abc");
     CHECK_INT(mode_of(rig.fd, "x/y/z"), S_IFREG | 0666);
@@ -78,7 +78,7 @@ TEST(an_existing_file_is_written_in_place)
     CHECK_INT(mode_of(rig.fd, "a"), S_IFREG | 0751);
     CHECK(S_ISLNK(mode_of(rig.fd, "link")));
     CHECK(files_write_buffer(rig.conv, "a", 0600, FILES_EXCLUSIVE, "x", 1, &err) < 0);
-    CHECK_INT(err.kind, ERROR_CONFLICT);
+    CHECK_INT(error_kind(&err), ERROR_CONFLICT);
     CHECK_STR(get_file(rig.fd, "a"), "new");
 }
 
@@ -216,7 +216,7 @@ TEST(directories_are_made_once_or_as_often_as_liked)
     CHECK_INT(mode_of(rig.fd, "d"), S_IFDIR | 01777);
     CHECK_OK(files_mkdir(rig.conv, "d/", 0700, 0, &err), err);
     CHECK(files_mkdir(rig.conv, "d", 0700, FILES_EXCLUSIVE, &err) < 0);
-    CHECK_INT(err.kind, ERROR_CONFLICT);
+    CHECK_INT(error_kind(&err), ERROR_CONFLICT);
     CHECK(files_mkdir(rig.conv, "a/b/c", 0700, 0, &err) < 0);
     CHECK_OK(files_mkdir(rig.conv, "a/b/../c//d/", 0700, FILES_PARENTS, &err), err);
     CHECK(is_there(rig.fd, "a/c/d"));
@@ -244,13 +244,13 @@ TEST(files_and_trees_are_removed)
     CHECK_OK(files_remove(rig.conv, "a/", FILES_RECURSIVE, &err), err);
     CHECK(!is_there(rig.fd, "a"));
     CHECK(files_remove(rig.conv, "a", FILES_RECURSIVE, &err) < 0);
-    CHECK_INT(err.kind, ERROR_NOT_FOUND);
+    CHECK_INT(error_kind(&err), ERROR_NOT_FOUND);
     CHECK_OK(files_remove(rig.conv, "a", FILES_MISSING_OK, &err), err);
     CHECK_OK(files_remove(rig.conv, "no/way", FILES_MISSING_OK, &err), err);
     CHECK(files_remove(rig.conv, "/", FILES_RECURSIVE, &err) < 0);
-    CHECK_INT(err.kind, ERROR_INVALID);
+    CHECK_INT(error_kind(&err), ERROR_INVALID);
     CHECK(files_remove(rig.conv, "..", FILES_RECURSIVE, &err) < 0);
-    CHECK_INT(err.kind, ERROR_INVALID);
+    CHECK_INT(error_kind(&err), ERROR_INVALID);
 }
 
 TEST(files_are_renamed_over_others_unless_told_not_to)
@@ -266,7 +266,7 @@ TEST(files_are_renamed_over_others_unless_told_not_to)
     CHECK_OK(files_rename(rig.conv, "b", "x/y/z", FILES_PARENTS, &err), err);
     CHECK_STR(get_file(rig.fd, "x/y/z"), "A");
     CHECK(files_rename(rig.conv, "b", "c", 0, &err) < 0);
-    CHECK_INT(err.kind, ERROR_NOT_FOUND);
+    CHECK_INT(error_kind(&err), ERROR_NOT_FOUND);
 }
 
 TEST(modes_change_also_of_files_nobody_may_open)
@@ -278,7 +278,7 @@ TEST(modes_change_also_of_files_nobody_may_open)
     CHECK_OK(files_chmod(rig.conv, "l", 0640, &err), err);
     CHECK_INT(mode_of(rig.fd, "a"), S_IFREG | 0640);
     CHECK(files_chmod(rig.conv, "b", 0640, &err) < 0);
-    CHECK_INT(err.kind, ERROR_NOT_FOUND);
+    CHECK_INT(error_kind(&err), ERROR_NOT_FOUND);
 }
 
 TEST(owners_change_for_root_and_only_within_the_box)
@@ -319,7 +319,7 @@ TEST(an_export_gives_directories_files_and_links)
     CHECK_STR(one.names.data, "f 100640\n");
     CHECK(files_export(rig.conv, "t", 7, gather_item, gather_data, &one, &total, &err) < 0);
     CHECK_STR(err.text, "'d/f' makes the export larger than 7 bytes");
-    CHECK_INT(err.kind, ERROR_LIMIT);
+    CHECK_INT(error_kind(&err), ERROR_LIMIT);
 }
 
 TEST(an_import_makes_what_the_records_say)
@@ -337,7 +337,7 @@ TEST(an_import_makes_what_the_records_say)
         {"d/f2", S_IFREG | 0600, "again"},
     };
     CHECK(IMPORT(rig, "into/this", 0, records, &err) < 0);
-    CHECK_INT(err.kind, ERROR_NOT_FOUND);
+    CHECK_INT(error_kind(&err), ERROR_NOT_FOUND);
     CHECK_OK(IMPORT(rig, "into/this", FILES_PARENTS, records, &err), err);
     autofd dir = openat(rig.fd, "into/this", O_PATH | O_CLOEXEC);
     CHECK_STR(get_file(dir, "d/f"), "contents");
@@ -410,11 +410,11 @@ TEST(everything_is_done_as_the_user)
 
     CHECK(files_read(rig.conv, "secret", 0, 99, NULL, gather_data, &got, NULL, &err) < 0);
     CHECK_STR(err.text, "open 'secret': Permission denied");
-    CHECK_INT(err.kind, ERROR_DENIED);
+    CHECK_INT(error_kind(&err), ERROR_DENIED);
     CHECK_OK(files_read(rig.conv, "shared", 0, 99, NULL, gather_data, &got, NULL, &err), err);
     CHECK_STR(got.bytes.data, "group's");
     CHECK(files_write_buffer(rig.conv, "new", 0600, 0, "x", 1, &err) < 0);
-    CHECK_INT(err.kind, ERROR_DENIED);
+    CHECK_INT(error_kind(&err), ERROR_DENIED);
     CHECK(files_chown(rig.conv, "own", 0, 0, 0, &err) < 0);
     CHECK_OK(files_write_buffer(rig.conv, "own/a/f", 0600, FILES_PARENTS, "x", 1, &err), err);
     CHECK(fstatat(rig.fd, "own/a/f", &info, 0) == 0);
@@ -437,9 +437,9 @@ TEST(a_base_that_is_missing_is_said_for_each_request)
     CHECK(rmdir(rig.dir) == 0);
     rig_start(&rig);
     CHECK(files_mkdir(rig.conv, "/tmp", 0700, 0, &err) < 0);
-    CHECK_INT(err.kind, ERROR_NOT_FOUND);
+    CHECK_INT(error_kind(&err), ERROR_NOT_FOUND);
     CHECK(files_write_buffer(rig.conv, "x", 0600, 0, "abc", 3, &err) < 0);
-    CHECK_INT(err.kind, ERROR_NOT_FOUND);
+    CHECK_INT(error_kind(&err), ERROR_NOT_FOUND);
 }
 
 TEST(paths_of_any_bytes_work_and_too_long_ones_are_refused)
@@ -454,7 +454,7 @@ TEST(paths_of_any_bytes_work_and_too_long_ones_are_refused)
     memset(path, 'x', sizeof path - 1);
     path[sizeof path - 1] = '\0';
     CHECK(files_remove(rig.conv, path, 0, &err) < 0);
-    CHECK_INT(err.kind, ERROR_INVALID);
+    CHECK_INT(error_kind(&err), ERROR_INVALID);
     path[300] = '\0';
     CHECK(files_remove(rig.conv, path, 0, &err) < 0);
     CHECK_INT(err.sys, ENAMETOOLONG);

@@ -51,8 +51,8 @@ TEST(a_full_lane_is_an_error_at_once_and_the_other_lane_goes_on)
     CHECK_OK(workers_submit(workers, WORKERS_SLOW, hold, &slow, &err), err);
     CHECK_INT(workers_waiting(workers, WORKERS_SLOW), 2);
     CHECK(workers_submit(workers, WORKERS_SLOW, hold, &slow, &err) < 0);
-    CHECK_INT(err.kind, ERROR_LIMIT);
-    CHECK_STR(err.reason, "full");
+    CHECK_INT(error_kind(&err), ERROR_LIMIT);
+    CHECK_INT(err.reason, ERROR_FULL);
 
     CHECK_OK(workers_submit(workers, WORKERS_QUICK, pass, &quick, &err), err);
     (void)sem_wait(&quick.has_started);

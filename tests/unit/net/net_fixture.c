@@ -85,7 +85,7 @@ static void work_stream(void *data)
     if (length < 0)
         atomic_fetch_add(&job->fixture->read_failed, 1);
     if (length < 0)
-        (void)snprintf(text, sizeof text, "%s", error_kind_name(err.kind));
+        (void)snprintf(text, sizeof text, "%s", error_reason_name(error_kind(&err)));
     else
         (void)snprintf(text, sizeof text, "%zu", total);
     (void)response_send(job->response, length < 0 ? 400 : 200, NULL, text, strlen(text));

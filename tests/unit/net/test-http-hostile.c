@@ -182,7 +182,7 @@ TEST(malformed_chunks_of_a_streamed_body_reach_its_reader_as_an_error)
                          &reply),
               400);
     CHECK(reply.is_closing);
-    CHECK_STR(reply.body.data, error_kind_name(ERROR_INVALID));
+    CHECK_STR(reply.body.data, error_reason_name(ERROR_INVALID));
 }
 
 TEST(full_workers_are_429)

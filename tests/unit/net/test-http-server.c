@@ -328,7 +328,7 @@ TEST(a_unix_socket_is_private_and_takes_the_place_of_a_dead_one_only)
     loop_post(fixture->loop, open_local, &opening);
     fixture_wait(&opening.done, 2);
     CHECK(opening.status < 0);
-    CHECK_INT(opening.err.kind, ERROR_CONFLICT);
+    CHECK_INT(error_kind(&opening.err), ERROR_CONFLICT);
     fixture_free(take(fixture));
     CHECK(stat(path, &info) < 0);
     (void)rmdir(dir);

@@ -26,7 +26,7 @@ TEST(an_address_that_is_none_is_refused_with_what_one_looks_like)
         struct listener *listener = NULL;
         if (listener_open_tcp(loop, bad[i], &events, NULL, &listener, &err) == 0)
             test_fail(__FILE__, __LINE__, "'%s' was taken", bad[i]);
-        CHECK_INT(err.kind, ERROR_INVALID);
+        CHECK_INT(error_kind(&err), ERROR_INVALID);
         CHECK(listener == NULL);
     }
 }

@@ -15,7 +15,7 @@ static void refuse(const char *text)
     struct error err = {0};
 
     CHECK(runtime_reference_parse(text, &reference, &err) < 0);
-    CHECK_INT(err.kind, ERROR_INVALID);
+    CHECK_INT(error_kind(&err), ERROR_INVALID);
     CHECK(strstr(err.text, "does not name a runtime"));
 }
 
@@ -213,7 +213,7 @@ TEST(an_unknown_runtime_gets_the_nearest_and_the_known_ones)
     CHECK(catalog_find(catalog, &reference, &definition, &err) < 0);
     CHECK_STR(err.text, "unknown runtime 'pyton:3'; did you mean 'python:3'? known: base:latest, "
                         "base:bookworm, host:latest, python:3");
-    CHECK_INT(err.kind, ERROR_NOT_FOUND);
+    CHECK_INT(error_kind(&err), ERROR_NOT_FOUND);
     CHECK_STR(err.noun, "runtime");
     CHECK_OK(runtime_reference_parse("zzz", &reference, &err), err);
     CHECK(catalog_find(catalog, &reference, &definition, &err) < 0);

@@ -119,6 +119,6 @@ TEST(damaged_manifests_are_refused)
         autoptr(manifest) manifest = NULL;
         struct error err = {0};
         CHECK(manifest_parse(xstrdup(bad[i]), &manifest, &err) < 0);
-        CHECK_INT(err.kind, ERROR_INVALID);
+        CHECK_INT(error_kind(&err), ERROR_INVALID);
     }
 }

@@ -157,7 +157,7 @@ TEST(a_machine_without_debian_is_told_the_way_out)
 
     put(&machine, "apt/sources.list", "deb http://archive.test/ubuntu noble main\n");
     CHECK(find(&machine, &out, &err) < 0);
-    CHECK_INT(err.kind, ERROR_UNAVAILABLE);
+    CHECK_INT(error_kind(&err), ERROR_UNAVAILABLE);
     CHECK_STR(err.text,
               "this machine's apt sources name no Debian mirror; give one with --mirror or "
               "BURROW_DEBIAN_MIRROR, or use the runtime host:latest");
@@ -193,7 +193,7 @@ TEST(a_mirror_that_is_no_address_is_refused)
         autobuffer out = {0};
         struct error err = {0};
         CHECK(sources_of_mirror(&place, bad[i], "bookworm", main_only, &out, &err) < 0);
-        CHECK_INT(err.kind, ERROR_INVALID);
+        CHECK_INT(error_kind(&err), ERROR_INVALID);
         CHECK(out.length == 0);
     }
 }

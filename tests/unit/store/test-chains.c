@@ -110,7 +110,7 @@ TEST(a_layer_is_found_by_what_it_was_made_of_and_by_nothing_else)
     struct error err = {0};
 
     CHECK(store_chain_find(store, PACKED, &found, &err) < 0);
-    CHECK_INT(err.kind, ERROR_NOT_FOUND);
+    CHECK_INT(error_kind(&err), ERROR_NOT_FOUND);
     put_layer(store, "m", PACKED);
     CHECK(store_chain_find(store, "b\na\n", &found, &err) < 0);
     CHECK_OK(store_chain_find(store, PACKED, &found, &err), err);
@@ -125,7 +125,7 @@ TEST(a_layer_without_a_row_takes_nobodys_place)
 
     put_snapshot(store, "exact", PACKED);
     CHECK(store_chain_replace(store, "m", PACKED, names, &changed, &err) < 0);
-    CHECK_INT(err.kind, ERROR_CONFLICT);
+    CHECK_INT(error_kind(&err), ERROR_CONFLICT);
     check_layers(store, "exact", PACKED);
 }
 

@@ -79,12 +79,12 @@ TEST(an_execution_needs_its_sandbox_and_an_id_of_its_own)
     struct error err = {0};
 
     CHECK(store_execution_add(store, &record, &err) < 0);
-    CHECK_INT(err.kind, ERROR_NOT_FOUND);
+    CHECK_INT(error_kind(&err), ERROR_NOT_FOUND);
     CHECK_STR(err.noun, "sandbox");
     add(store, "e", EXECUTION_COMMAND);
     record.sandbox_id = "s";
     CHECK(store_execution_add(store, &record, &err) < 0);
-    CHECK_INT(err.kind, ERROR_CONFLICT);
+    CHECK_INT(error_kind(&err), ERROR_CONFLICT);
     CHECK_STR(err.noun, "execution");
     CHECK_INT(record.number, 0);
     CHECK_INT(fixture_number(store, "SELECT process_count FROM sandboxes"), 1); // not counted
@@ -109,7 +109,7 @@ TEST(an_execution_ends_once)
              err);
     record.state = EXECUTION_CANCELLED;
     CHECK(store_execution_update(store, &record, EXECUTION_PART_STATE, EXECUTION_OPEN, &err) < 0);
-    CHECK_INT(err.kind, ERROR_CONFLICT);
+    CHECK_INT(error_kind(&err), ERROR_CONFLICT);
     CHECK_STR(err.text, "execution 'e' is completed");
     CHECK_OK(store_execution_get(store, "e", &got, &err), err);
     CHECK_INT(got.exit_code, 3);
@@ -236,7 +236,7 @@ TEST(an_event_needs_its_sandbox)
     struct error err = {0};
 
     CHECK(store_event_add(store, &event, &err) < 0);
-    CHECK_INT(err.kind, ERROR_NOT_FOUND);
+    CHECK_INT(error_kind(&err), ERROR_NOT_FOUND);
     CHECK_STR(err.noun, "sandbox");
 }
 
@@ -306,7 +306,7 @@ TEST(usage_of_an_unknown_sandbox_is_not_found)
     struct error err = {0};
 
     CHECK(store_usage_add(store, &sample, &err) < 0);
-    CHECK_INT(err.kind, ERROR_NOT_FOUND);
+    CHECK_INT(error_kind(&err), ERROR_NOT_FOUND);
     CHECK_STR(err.noun, "sandbox");
 }
 

@@ -31,7 +31,7 @@ TEST(a_key_is_found_by_its_hash)
     CHECK_STR(got.id, "k1");
     hash[31] = 1;
     CHECK(store_key_find(store, hash, &none, &err) < 0);
-    CHECK_INT(err.kind, ERROR_NOT_FOUND);
+    CHECK_INT(error_kind(&err), ERROR_NOT_FOUND);
     CHECK_STR(err.noun, "key");
 }
 
@@ -44,9 +44,9 @@ TEST(a_hash_belongs_to_one_key_and_a_key_to_an_organisation)
     homeless.organisation = "nobody";
     CHECK_OK(store_key_put(store, &key, &err), err);
     CHECK(store_key_put(store, &twin, &err) < 0);
-    CHECK_INT(err.kind, ERROR_CONFLICT);
+    CHECK_INT(error_kind(&err), ERROR_CONFLICT);
     CHECK(store_key_put(store, &homeless, &err) < 0);
-    CHECK_INT(err.kind, ERROR_CONFLICT);
+    CHECK_INT(error_kind(&err), ERROR_CONFLICT);
 }
 
 TEST(a_key_is_revoked_once_and_stays_in_the_list)
@@ -61,9 +61,9 @@ TEST(a_key_is_revoked_once_and_stays_in_the_list)
     CHECK_OK(store_key_put(store, &key, &err), err);
     CHECK_OK(store_key_revoke(store, "k1", NOW, &err), err);
     CHECK(store_key_revoke(store, "k1", NOW + 1, &err) < 0);
-    CHECK_INT(err.kind, ERROR_CONFLICT);
+    CHECK_INT(error_kind(&err), ERROR_CONFLICT);
     CHECK(store_key_revoke(store, "k9", NOW, &err) < 0);
-    CHECK_INT(err.kind, ERROR_NOT_FOUND);
+    CHECK_INT(error_kind(&err), ERROR_NOT_FOUND);
     CHECK_OK(store_key_list(store, ORGANISATION, &page, &list, &err), err);
     CHECK_INT(list.total, 2);
     CHECK_STR(list.rows[0].id, "k1");
@@ -97,7 +97,7 @@ TEST(organisations_are_listed_oldest_first)
 
     CHECK_OK(store_organisation_put(store, &second, &err), err);
     CHECK(store_organisation_put(store, &second, &err) < 0);
-    CHECK_INT(err.kind, ERROR_CONFLICT);
+    CHECK_INT(error_kind(&err), ERROR_CONFLICT);
     CHECK_OK(store_organisation_list(store, &page, &list, &err), err);
     CHECK_INT(list.total, 2);
     CHECK_STR(list.rows[0].name, "Us");
@@ -169,7 +169,7 @@ TEST(a_request_with_a_key_is_done_once)
     CHECK_STR(again.subject_id, "s");
     CHECK_STR(again.answer, "{}");
     CHECK(store_idempotency_finish(store, &record, &err) < 0);
-    CHECK_INT(err.kind, ERROR_CONFLICT);
+    CHECK_INT(error_kind(&err), ERROR_CONFLICT);
 }
 
 TEST(a_key_with_another_request_is_refused)
@@ -182,8 +182,8 @@ TEST(a_key_with_another_request_is_refused)
 
     CHECK(claim(store, &record, IDEMPOTENCY_PENDING));
     CHECK(store_idempotency_claim(store, &other, &is_new, &got, &err) < 0);
-    CHECK_INT(err.kind, ERROR_CONFLICT);
-    CHECK_STR(err.reason, "mismatch");
+    CHECK_INT(error_kind(&err), ERROR_CONFLICT);
+    CHECK_INT(err.reason, ERROR_MISMATCH);
     other.realm = "elsewhere";
     CHECK(claim(store, &other, IDEMPOTENCY_PENDING));
     other.organisation = "somebody else";

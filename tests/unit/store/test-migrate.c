@@ -119,7 +119,7 @@ TEST(a_newer_database_is_refused_with_the_way_out)
     fixture_fresh();
     CHECK_OK(store_migrate(open_bare(), three, &err), err);
     CHECK(store_migrate(open_bare(), older, &err) < 0);
-    CHECK_INT(err.kind, ERROR_UNAVAILABLE);
+    CHECK_INT(error_kind(&err), ERROR_UNAVAILABLE);
     CHECK(strstr(err.text, "newer burrow") && strstr(err.text, "0002-b.sql"));
 }
 
@@ -131,7 +131,7 @@ TEST(a_database_of_another_line_is_refused)
     fixture_fresh();
     CHECK_OK(store_migrate(open_bare(), three, &err), err);
     CHECK(store_migrate(open_bare(), other, &err) < 0);
-    CHECK_INT(err.kind, ERROR_CONFLICT);
+    CHECK_INT(error_kind(&err), ERROR_CONFLICT);
     CHECK(strstr(err.text, "another version"));
 }
 

@@ -73,7 +73,7 @@ TEST(an_identity_that_is_none_is_refused)
     FILE *file = fopen(path, "w");
     CHECK(file && fputs("nonsense\n", file) >= 0 && fclose(file) == 0);
     CHECK(store_open(fixture_directory(), &store, &err) < 0);
-    CHECK_INT(err.kind, ERROR_INVALID);
+    CHECK_INT(error_kind(&err), ERROR_INVALID);
     CHECK(strstr(err.text, path));
 }
 

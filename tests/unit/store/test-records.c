@@ -199,7 +199,7 @@ TEST(what_must_be_given_is_asked_for)
 
     put.runtime = NULL;
     CHECK(store_sandbox_put(store, &put, &err) < 0);
-    CHECK_INT(err.kind, ERROR_INVALID);
+    CHECK_INT(error_kind(&err), ERROR_INVALID);
     CHECK(strstr(err.text, "runtime"));
 }
 
@@ -221,7 +221,7 @@ TEST(a_row_that_somebody_else_spoilt_is_an_error_not_a_crash)
         CHECK_OK(store_connection(store, &sql, &err), err);
         CHECK_OK(sql_run(sql, spoilers[i], NULL, 0, NULL, NULL, NULL, &err), err);
         CHECK(store_sandbox_get(store, "s", &got, &err) < 0);
-        CHECK_INT(err.kind, ERROR_SYSTEM);
+        CHECK_INT(error_kind(&err), ERROR_SYSTEM);
         CHECK(strstr(err.text, "does not belong there"));
     }
 }

@@ -30,7 +30,7 @@ TEST(an_unknown_sandbox_is_not_found)
     struct error err = {0};
 
     CHECK(store_sandbox_get(store, "nobody's", &got, &err) < 0);
-    CHECK_INT(err.kind, ERROR_NOT_FOUND);
+    CHECK_INT(error_kind(&err), ERROR_NOT_FOUND);
     CHECK_STR(err.noun, "sandbox");
     CHECK_STR(err.text, "there is no sandbox 'nobody's'");
     CHECK(got.id == NULL);
@@ -44,9 +44,9 @@ TEST(an_id_is_given_once)
 
     put(store, &record);
     CHECK(store_sandbox_put(store, &record, &err) < 0);
-    CHECK_INT(err.kind, ERROR_CONFLICT);
+    CHECK_INT(error_kind(&err), ERROR_CONFLICT);
     CHECK_STR(err.noun, "sandbox");
-    CHECK_STR(err.reason, "exists");
+    CHECK_INT(err.reason, ERROR_EXISTS);
 }
 
 TEST(a_state_changes_only_from_where_it_was_expected)
@@ -68,8 +68,8 @@ TEST(a_state_changes_only_from_where_it_was_expected)
     CHECK(store_sandbox_update(store, &record, SANDBOX_PART_STATE,
                                sandbox_in(SANDBOX_CREATING) | sandbox_in(SANDBOX_PAUSED),
                                &err) < 0);
-    CHECK_INT(err.kind, ERROR_CONFLICT);
-    CHECK_STR(err.reason, "state");
+    CHECK_INT(error_kind(&err), ERROR_CONFLICT);
+    CHECK_INT(err.reason, ERROR_STATE);
     CHECK_STR(err.text, "sandbox 's' is idle");
     CHECK_OK(store_sandbox_get(store, "s", &got, &err), err);
     CHECK_INT(got.state, SANDBOX_IDLE);
@@ -107,7 +107,7 @@ TEST(updating_an_unknown_sandbox_is_not_found)
     struct error err = {0};
 
     CHECK(store_sandbox_update(store, &record, SANDBOX_PART_STATE, 0, &err) < 0);
-    CHECK_INT(err.kind, ERROR_NOT_FOUND);
+    CHECK_INT(error_kind(&err), ERROR_NOT_FOUND);
     CHECK_STR(err.noun, "sandbox");
 }
 
@@ -120,11 +120,11 @@ TEST(a_state_that_is_over_must_say_when)
     put(store, &record);
     record.state = SANDBOX_ENDED;
     CHECK(store_sandbox_update(store, &record, SANDBOX_PART_STATE, 0, &err) < 0);
-    CHECK_INT(err.kind, ERROR_INVALID);
+    CHECK_INT(error_kind(&err), ERROR_INVALID);
     record.ended_at = NOW;
     record.state = SANDBOX_IDLE;
     CHECK(store_sandbox_update(store, &record, SANDBOX_PART_STATE, 0, &err) < 0);
-    CHECK_INT(err.kind, ERROR_INVALID);
+    CHECK_INT(error_kind(&err), ERROR_INVALID);
 }
 
 // Thirty sandboxes: times in groups of three, every fifth without a name, names twice.
@@ -363,10 +363,10 @@ TEST(not_found_and_a_wrong_state_leave_a_transaction_usable)
     CHECK_OK(store_begin(store, STORE_FAST, &together, &err), err);
     put(store, &record);
     CHECK(store_sandbox_update(store, &none, SANDBOX_PART_BOX, 0, &err) < 0);
-    CHECK_INT(err.kind, ERROR_NOT_FOUND);
+    CHECK_INT(error_kind(&err), ERROR_NOT_FOUND);
     CHECK(store_sandbox_update(store, &record, SANDBOX_PART_BOX, sandbox_in(SANDBOX_PAUSED), &err) <
           0);
-    CHECK_INT(err.kind, ERROR_CONFLICT);
+    CHECK_INT(error_kind(&err), ERROR_CONFLICT);
     CHECK_OK(store_commit(&together, &err), err);
     CHECK_INT(fixture_number(store, "SELECT count(*) FROM sandboxes"), 1);
 }

@@ -73,11 +73,11 @@ TEST(a_layer_goes_when_its_checkpoints_have)
     put_checkpoint(store, "c1", "l1");
     put_checkpoint(store, "c2", "l2");
     CHECK(store_layer_remove(store, "l1", &err) < 0);
-    CHECK_INT(err.kind, ERROR_CONFLICT);
+    CHECK_INT(error_kind(&err), ERROR_CONFLICT);
     CHECK_OK(store_layer_release(store, "c1", &err), err);
     CHECK_OK(store_checkpoint_remove(store, "c1", &err), err);
     CHECK(store_checkpoint_remove(store, "c1", &err) < 0);
-    CHECK_INT(err.kind, ERROR_NOT_FOUND);
+    CHECK_INT(error_kind(&err), ERROR_NOT_FOUND);
     CHECK_OK(store_layer_remove(store, "l1", &err), err);
     CHECK_OK(store_checkpoint_remove_all(store, "s", &err), err);
     autocheckpoints left = {0};
@@ -85,5 +85,5 @@ TEST(a_layer_goes_when_its_checkpoints_have)
     CHECK_INT(left.count, 0);
     CHECK_OK(store_layer_remove(store, "l2", &err), err);
     CHECK(store_layer_remove(store, "l2", &err) < 0);
-    CHECK_INT(err.kind, ERROR_NOT_FOUND);
+    CHECK_INT(error_kind(&err), ERROR_NOT_FOUND);
 }

@@ -151,7 +151,7 @@ TEST(texts_with_nul_or_broken_utf8_are_refused)
     for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
         CHECK(sql_run(sql, "INSERT INTO t (a) VALUES ($1)", &bad[i], 1, NULL, NULL, NULL, &err) <
               0);
-        CHECK_INT(err.kind, ERROR_INVALID);
+        CHECK_INT(error_kind(&err), ERROR_INVALID);
     }
     CHECK_INT(rows_of(sql, "t"), 0);
 }
@@ -164,17 +164,17 @@ TEST(failures_have_their_kinds)
     fresh();
     CHECK_OK(sql_run(sql, "INSERT INTO t (a) VALUES ($1)", &one, 1, NULL, NULL, NULL, &err), err);
     CHECK(sql_run(sql, "INSERT INTO t (a) VALUES ($1)", &one, 1, NULL, NULL, NULL, &err) < 0);
-    CHECK_INT(err.kind, ERROR_CONFLICT);
+    CHECK_INT(error_kind(&err), ERROR_CONFLICT);
     CHECK(sql_run(sql, "INSERT INTO u (a, n) VALUES ('none', 1)", NULL, 0, NULL, NULL, NULL, &err) <
           0);
-    CHECK_INT(err.kind, ERROR_CONFLICT);
+    CHECK_INT(error_kind(&err), ERROR_CONFLICT);
     CHECK(sql_run(sql, "INSERT INTO u (a, n) VALUES ('one', 10)", NULL, 0, NULL, NULL, NULL, &err) <
           0);
-    CHECK_INT(err.kind, ERROR_INVALID);
+    CHECK_INT(error_kind(&err), ERROR_INVALID);
     CHECK(sql_run(sql, "INSERT INTO u (a) VALUES ('one')", NULL, 0, NULL, NULL, NULL, &err) < 0);
-    CHECK_INT(err.kind, ERROR_INVALID);
+    CHECK_INT(error_kind(&err), ERROR_INVALID);
     CHECK(sql_run(sql, "SELEC", NULL, 0, NULL, NULL, NULL, &err) < 0);
-    CHECK_INT(err.kind, ERROR_SYSTEM);
+    CHECK_INT(error_kind(&err), ERROR_SYSTEM);
     CHECK(strstr(err.text, fixture_path()));
 }
 
@@ -346,7 +346,7 @@ TEST(a_file_that_is_no_database_is_refused_and_left_alone)
     memset(text, 'n', sizeof text);
     write_file(text, sizeof text);
     CHECK(sql_open(fixture_directory(), &database, &err) < 0);
-    CHECK_INT(err.kind, ERROR_SYSTEM);
+    CHECK_INT(error_kind(&err), ERROR_SYSTEM);
     CHECK(strstr(err.text, fixture_path()) && strstr(err.text, "damaged or is not a database"));
     autofd fd = open(fixture_path(), O_RDONLY | O_CLOEXEC);
     CHECK(read(fd, now, sizeof now) == sizeof now && memcmp(text, now, sizeof now) == 0);
@@ -363,7 +363,7 @@ TEST(another_programs_database_is_refused)
     CHECK(sqlite3_exec(theirs, "CREATE TABLE bookmarks (x)", NULL, NULL, NULL) == SQLITE_OK);
     sqlite3_close(theirs);
     CHECK(sql_open(fixture_directory(), &database, &err) < 0);
-    CHECK_INT(err.kind, ERROR_INVALID);
+    CHECK_INT(error_kind(&err), ERROR_INVALID);
     CHECK(strstr(err.text, "another program"));
 }
 
@@ -386,7 +386,7 @@ TEST(a_damaged_page_is_said_when_it_is_read)
     CHECK_OK(sql_connect(database, &sql, &err), err);
     struct seen seen = {0};
     CHECK(sql_run(sql, "SELECT max(a), count(*) FROM t", NULL, 0, see, &seen, NULL, &err) < 0);
-    CHECK_INT(err.kind, ERROR_SYSTEM);
+    CHECK_INT(error_kind(&err), ERROR_SYSTEM);
     CHECK(strstr(err.text, "put back a copy"));
 }
 
@@ -395,7 +395,7 @@ TEST(a_missing_directory_is_named)
     struct error err = {0};
 
     CHECK(sql_open("/nowhere", &database, &err) < 0);
-    CHECK_INT(err.kind, ERROR_NOT_FOUND);
+    CHECK_INT(error_kind(&err), ERROR_NOT_FOUND);
     CHECK_INT(err.sys, ENOENT);
     CHECK(strstr(err.text, "'/nowhere/burrow.db'"));
 }

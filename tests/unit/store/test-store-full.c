@@ -53,7 +53,7 @@ TEST(a_file_that_may_not_grow_is_a_limit_and_nothing_is_lost)
     limit_files(RLIM_INFINITY);
     CHECK(kept > 10 && kept < 1000);
     CHECK_INT(refused, 20);
-    CHECK_INT(err.kind, ERROR_LIMIT);
+    CHECK_INT(error_kind(&err), ERROR_LIMIT);
     CHECK_INT(err.sys, EFBIG);
     CHECK(strstr(err.text, "make room on its disk"));
     CHECK_INT(fixture_number(store, "SELECT count(*) FROM sandboxes"), kept);
@@ -76,7 +76,7 @@ static const char *fill_small_disk(const char *directory, char *text)
         return strcpy(text, err.text);
     while (kept < 1000 && write_one(store, &err) == 0)
         kept++;
-    if (kept < 10 || kept == 1000 || err.kind != ERROR_LIMIT)
+    if (kept < 10 || kept == 1000 || !error_is(&err, ERROR_LIMIT))
         return strcpy(text, err.text);
     autosandboxes list = {0};
     struct sandbox_filter all = {0};

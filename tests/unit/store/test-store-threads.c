@@ -71,7 +71,7 @@ static bool want_shared(struct worker *worker)
     shared.state = SANDBOX_RUNNING;
     if (store_sandbox_update(worker->store, &shared, SANDBOX_PART_STATE, sandbox_in(SANDBOX_IDLE),
                              &worker->err) < 0)
-        return worker->err.kind == ERROR_CONFLICT || note(worker, "take the shared one");
+        return error_is(&worker->err, ERROR_CONFLICT) || note(worker, "take the shared one");
     worker->wins++;
     if (store_execution_add(worker->store, &execution, &worker->err) < 0)
         return note(worker, "run in the shared one");
@@ -158,7 +158,7 @@ static void *claim(void *data)
         sandbox.mode = SANDBOX_ONE_SHOT;
         if (store_sandbox_put(worker->store, &sandbox, &worker->err) == 0)
             worker->wins++;
-        else if (worker->err.kind != ERROR_CONFLICT)
+        else if (!error_is(&worker->err, ERROR_CONFLICT))
             worker->where = "put";
     }
     return NULL;

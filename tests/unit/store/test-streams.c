@@ -52,10 +52,10 @@ TEST(labels_have_bounds)
         labels[i] = (struct stream_label){names[i], ""};
     }
     CHECK(store_stream_put(store, &record, labels, STREAM_LABELS_MAX + 1, &err) < 0);
-    CHECK_INT(err.kind, ERROR_LIMIT);
+    CHECK_INT(error_kind(&err), ERROR_LIMIT);
     labels[1].name = "l0";
     CHECK(store_stream_put(store, &record, labels, 2, &err) < 0);
-    CHECK_INT(err.kind, ERROR_CONFLICT);
+    CHECK_INT(error_kind(&err), ERROR_CONFLICT);
     CHECK_INT(fixture_number(store, "SELECT count(*) FROM streams"), 0);
     labels[1].name = names[1];
     CHECK_OK(store_stream_put(store, &record, labels, STREAM_LABELS_MAX, &err), err);
@@ -67,7 +67,7 @@ TEST(labels_have_bounds)
     filter.n_labels++;
     autostreams more = {0};
     CHECK(store_stream_list(store, &filter, &more, &err) < 0);
-    CHECK_INT(err.kind, ERROR_LIMIT);
+    CHECK_INT(error_kind(&err), ERROR_LIMIT);
 }
 
 TEST(a_stream_is_completed_once)
@@ -85,7 +85,7 @@ TEST(a_stream_is_completed_once)
                                  stream_in(STREAM_OPEN), &err),
              err);
     CHECK(store_stream_update(store, &record, STREAM_PART_SIZE, stream_in(STREAM_OPEN), &err) < 0);
-    CHECK_INT(err.kind, ERROR_CONFLICT);
+    CHECK_INT(error_kind(&err), ERROR_CONFLICT);
     CHECK_STR(err.text, "stream 'x' is complete");
     CHECK_OK(store_stream_get(store, "x", &got, &err), err);
     CHECK_INT(got.size_bytes, 99);
@@ -105,7 +105,7 @@ TEST(a_stream_can_be_given_to_an_execution)
     record.execution_id = "e";
     record.kind = STREAM_STDIN;
     CHECK(store_stream_update(store, &record, STREAM_PART_PLACE, 0, &err) < 0); // no such sandbox
-    CHECK_INT(err.kind, ERROR_CONFLICT);
+    CHECK_INT(error_kind(&err), ERROR_CONFLICT);
     CHECK_OK(store_sandbox_put(store, &sandbox, &err), err);
     CHECK_OK(store_stream_update(store, &record, STREAM_PART_PLACE, 0, &err), err);
     CHECK_OK(store_stream_list(store, &filter, &list, &err), err);
@@ -131,7 +131,7 @@ TEST(streams_expire_longest_first_and_go_with_their_labels)
     CHECK_STR(some.rows[1].id, "c");
     CHECK_OK(store_stream_remove(store, "d", &err), err);
     CHECK(store_stream_remove(store, "d", &err) < 0);
-    CHECK_INT(err.kind, ERROR_NOT_FOUND);
+    CHECK_INT(error_kind(&err), ERROR_NOT_FOUND);
     CHECK_INT(fixture_number(store, "SELECT count(*) FROM stream_labels"), 4);
     CHECK_OK(store_stream_list_expired(store, NOW, 10, &rest, &err), err);
     CHECK_INT(rest.count, 2);

@@ -217,12 +217,12 @@ static void on_error(struct call *call, const struct error *err)
 
     reply_init(&reply);
     json_map_begin(&reply.json);
-    put(&reply, "kind", error_kind_name(err->kind));
-    put(&reply, "reason", err->reason);
+    put(&reply, "kind", error_reason_name(error_kind(err)));
+    put(&reply, "reason", err->reason == error_kind(err) ? NULL : error_reason_name(err->reason));
     put(&reply, "route", call->route ? call->route->pattern : NULL);
     put(&reply, "error", err->text);
     json_map_end(&reply.json);
-    reply_send(&reply, call->response, reply_status(err));
+    reply_send(&reply, call->response, error_status(err));
 }
 
 /* ---- the server ---- */

@@ -139,7 +139,7 @@ TEST(a_client_that_goes_away_is_told)
     loop_post(rig.loop, go_away, rig.body);
     rig_close(&rig);
     CHECK(!rig.is_whole);
-    CHECK_INT(rig.err.kind, ERROR_GONE);
+    CHECK_INT(error_kind(&rig.err), ERROR_GONE);
 }
 
 TEST(who_takes_the_bytes_may_end_it)
@@ -152,7 +152,7 @@ TEST(who_takes_the_bytes_may_end_it)
     loop_post(rig.loop, say, rig.body);
     rig_close(&rig);
     CHECK_STR(rig.err.text, "enough");
-    CHECK_INT(rig.err.kind, ERROR_LIMIT);
+    CHECK_INT(error_kind(&rig.err), ERROR_LIMIT);
 }
 
 TEST(patience_ends_when_nothing_comes)
@@ -162,7 +162,7 @@ TEST(patience_ends_when_nothing_comes)
     rig_open(&rig, 50);
     rig_close(&rig);
     CHECK(!rig.is_whole);
-    CHECK_INT(rig.err.kind, ERROR_INVALID);
+    CHECK_INT(error_kind(&rig.err), ERROR_INVALID);
 }
 
 static void hold(void *data)

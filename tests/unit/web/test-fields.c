@@ -86,7 +86,7 @@ static void check_fault(const char *text, const char *want)
     struct error err = {0};
 
     CHECK(fields_read(document->root, fields, &got, &err) < 0);
-    CHECK_INT(err.kind, ERROR_INVALID);
+    CHECK_INT(error_kind(&err), ERROR_INVALID);
     CHECK_STR(err.text, want);
 }
 

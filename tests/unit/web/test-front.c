@@ -97,8 +97,7 @@ static int check(struct accounts *accounts, const struct http_request *request, 
 
 static int missing(struct error *err)
 {
-    (void)error_set(err, ERROR_DENIED, "show your badge");
-    return error_about(err, "badge", "unauthorized");
+    return error_refuse(err, ERROR_UNAUTHORIZED, "badge", "show your badge");
 }
 
 static const struct front_auth by_badge = {

@@ -99,7 +99,7 @@ static const struct route routes[] = {
 
 static void on_error(struct call *call, const struct error *err)
 {
-    (void)response_send(call->response, reply_status(err), NULL, err->text, strlen(err->text));
+    (void)response_send(call->response, error_status(err), NULL, err->text, strlen(err->text));
 }
 
 static void rig_start(struct rig *rig)

@@ -20,7 +20,7 @@ static void check_refused(const char *text, const char *want)
     struct error err = {0};
 
     CHECK(query_parse(text, &memory, &query, &err) < 0);
-    CHECK_INT(err.kind, ERROR_INVALID);
+    CHECK_INT(error_kind(&err), ERROR_INVALID);
     CHECK_STR(err.text, want);
 }
 

@@ -115,7 +115,7 @@ TEST(bad_escapes_and_nul_in_a_path_are_refused)
 
     for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
         CHECK(route_path_read(bad[i], room, &path, &err) < 0);
-        CHECK_INT(err.kind, ERROR_INVALID);
+        CHECK_INT(error_kind(&err), ERROR_INVALID);
     }
 }
 
@@ -140,14 +140,14 @@ TEST(very_deep_paths_match_nothing)
     check_route("GET", "/1/2/3/4/5/6/7/8/9/10/11/12", NULL);
 }
 
-static void check_refused(const struct route *table, enum error_kind kind, const char *want)
+static void check_refused(const struct route *table, enum error_reason kind, const char *want)
 {
     const struct front wrong = {.name = "wrong", .routes = table};
     autoptr(route_tree) tree = route_tree_new();
     struct error err = {0};
 
     CHECK(route_tree_add(tree, &wrong, &err) < 0);
-    CHECK_INT(err.kind, kind);
+    CHECK_INT(error_kind(&err), kind);
     CHECK_STR(err.text, want);
 }
 
