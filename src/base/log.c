@@ -83,9 +83,14 @@ static int add_value(struct buffer *line, const struct log_field *field, struct 
     }
     if (!field->text)
         return buffer_add_text(line, "null", err);
-    if (logger.format == LOG_FORMAT_TEXT && is_word(field->text))
-        return buffer_add_text(line, field->text, err);
-    return quote_json(line, field->text, strlen(field->text), err);
+    bool is_plain = logger.format == LOG_FORMAT_TEXT && is_word(field->text);
+    const char *quote = is_plain ? "" : "\"";
+    if (buffer_add_text(line, quote, err) < 0 ||
+        (field->prefix && buffer_add_text(line, field->prefix, err) < 0))
+        return -1;
+    int added = is_plain ? buffer_add_text(line, field->text, err)
+                         : quote_json_part(line, field->text, strlen(field->text), err);
+    return added < 0 ? -1 : buffer_add_text(line, quote, err);
 }
 
 static int add_text_field(struct buffer *line, const struct log_field *field, struct error *err)

@@ -18,7 +18,8 @@ enum log_level {
 enum log_format { LOG_FORMAT_TEXT, LOG_FORMAT_JSON };
 
 struct log_field {
-    const char *name; // NULL ends the list
+    const char *name;   // NULL ends the list
+    const char *prefix; // of a text; NULL: none
     enum { LOG_FIELD_TEXT, LOG_FIELD_SIGNED, LOG_FIELD_UNSIGNED, LOG_FIELD_BOOL } type;
     union {
         const char *text; // NULL is written as null
@@ -50,6 +51,12 @@ void log_writer_stop(void); // writes what is queued first; nothing when it was 
 static inline struct log_field log_field_text(const char *name, const char *text)
 {
     return (struct log_field){.name = name, .type = LOG_FIELD_TEXT, .text = text};
+}
+
+/* An id as people know it: log_field_id("sandbox", "sbx_", id). */
+static inline struct log_field log_field_id(const char *name, const char *prefix, const char *id)
+{
+    return (struct log_field){.name = name, .prefix = prefix, .type = LOG_FIELD_TEXT, .text = id};
 }
 
 static inline struct log_field log_field_signed(const char *name, int64_t number)

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "core/log_ids.h"
 #include "core/execution/execution_end.h"
 #include "core/execution/executions.h"
 #include "core/sandbox/registry.h"
@@ -222,7 +223,7 @@ static void set_asleep_or_awake(struct sandbox *sandbox)
     bool is_paused = sandbox->record.state == SANDBOX_PAUSED;
 
     if ((is_paused ? box_freeze(sandbox->box, &err) : box_thaw(sandbox->box, &err)) < 0)
-        log_warn("a sandbox could not be put to sleep or woken", F("sandbox", sandbox->record.id),
+        log_warn("a sandbox could not be put to sleep or woken", F_SANDBOX(sandbox->record.id),
                  F("error", (const char *)err.text));
 }
 
@@ -315,7 +316,7 @@ static int adopt_one(struct adoption *adoption, const struct sandbox_record *rec
         adoption->adopted++;
         return 0;
     }
-    log_warn("a sandbox's processes are gone", F("sandbox", record->id),
+    log_warn("a sandbox's processes are gone", F_SANDBOX(record->id),
              F("why", (const char *)why.text));
     if (has_files(adoption->core, record))
         return reduce_to_files(adoption, sandbox, err);
@@ -370,7 +371,8 @@ static int sweep(struct adoption *adoption, struct error *err)
 
     if (engine_sweep(adoption->core->engine, err) < 0 ||
         volume_sweep(engine_volume(adoption->core->engine), is_scratch_owned, adoption, err) < 0)
-        log_warn("traces of dead sandboxes could not be removed", F("error", (const char *)err->text));
+        log_warn("traces of dead sandboxes could not be removed",
+                 F("error", (const char *)err->text));
     return store_idempotency_release_all(adoption->core->store, &released, err);
 }
 

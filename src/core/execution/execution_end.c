@@ -3,6 +3,7 @@
 #include "core/execution/execution_end.h"
 
 #include "base/clock.h"
+#include "core/log_ids.h"
 #include "core/event/hub.h"
 #include "core/stream/streams.h"
 #include "core/sandbox/sandbox_box.h"
@@ -292,7 +293,7 @@ static void finish(struct sandbox *sandbox, struct execution *execution,
     }
     if (result < 0 || record_end(sandbox, execution, &ended, &effect, &err) < 0) {
         log_error("the end of a command could not be recorded; it is tried again",
-                  F("execution", (const char *)execution->id), F("error", (const char *)err.text));
+                  F_EXECUTION(execution->id), F("error", (const char *)err.text));
         execution->exit = *exit;
         execution->has_exit = true;
         (void)pthread_mutex_unlock(&sandbox->record_lock);

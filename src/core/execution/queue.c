@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Executions that wait for their turn; see queue.h. */
 #include "core/execution/queue.h"
+#include "core/log_ids.h"
 #include "core/sandbox/registry.h"
 #include "core/execution/executions.h"
 #include "core/execution/execution_start.h"
@@ -123,8 +124,8 @@ void queue_end(struct queue *queue, struct execution *execution, enum execution_
         (void)pthread_mutex_lock(&sandbox->record_lock);
     describe_end(execution, state, error, &ended);
     if (put_end(executions, sandbox, &ended, &err) < 0)
-        log_error("the end of a queued command could not be recorded",
-                  F("execution", (const char *)execution->id), F("error", (const char *)err.text));
+        log_error("the end of a queued command could not be recorded", F_EXECUTION(execution->id),
+                  F("error", (const char *)err.text));
     execution_set(execution, &ended);
     if (sandbox) {
         leave(sandbox);

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "core/log_ids.h"
 #include "core/event/hub.h"
 #include "core/sandbox/registry.h"
 #include "core/sandbox/sandbox_box.h"
@@ -130,7 +131,7 @@ static void remove_box(struct sandbox *sandbox, struct last_words *words)
         hear_last_words(sandbox, words);
         monitor_unwatch(sandbox->sandboxes->monitor, sandbox);
         if (box_end(sandbox->box, &err) < 0)
-            log_error("a sandbox was not removed whole", F("sandbox", (const char *)sandbox->id),
+            log_error("a sandbox was not removed whole", F_SANDBOX(sandbox->id),
                       F("error", (const char *)err.text));
         sandbox->is_box_over = true;
         box_free(take(sandbox->box));
@@ -147,7 +148,7 @@ static void remove_files(struct sandbox *sandbox, const struct last_words *words
     if (words->scratch[0] &&
         volume_scratch_remove(engine_volume(sandbox->sandboxes->engine), words->scratch, &err) < 0)
         log_warn("files of a sandbox that it has no more could not be removed",
-                 F("sandbox", (const char *)sandbox->id), F("error", (const char *)err.text));
+                 F_SANDBOX(sandbox->id), F("error", (const char *)err.text));
 }
 
 static void record_measure(struct sandbox *sandbox, const struct last_words *words)
@@ -155,8 +156,8 @@ static void record_measure(struct sandbox *sandbox, const struct last_words *wor
     struct error err = {0};
 
     if (words->has_measure && measure_put(sandbox, &words->measure, &err) < 0)
-        log_warn("what a sandbox used could not be recorded",
-                 F("sandbox", (const char *)sandbox->id), F("error", (const char *)err.text));
+        log_warn("what a sandbox used could not be recorded", F_SANDBOX(sandbox->id),
+                 F("error", (const char *)err.text));
 }
 
 static void end_box_but(struct sandbox *sandbox, bool are_files_kept)
@@ -299,8 +300,7 @@ static void run_task(void *data)
     struct error err = {0};
 
     if (end_now(task->sandbox, STEP_END, task->reason, &err) < 0) {
-        log_error("a sandbox could not be ended; it is tried again",
-                  F("sandbox", (const char *)task->sandbox->id),
+        log_error("a sandbox could not be ended; it is tried again", F_SANDBOX(task->sandbox->id),
                   F("error", (const char *)err.text));
         give_up(task->sandbox);
     }
@@ -417,7 +417,7 @@ void ending_abandon(struct sandbox *sandbox, bool is_put, bool is_known, const c
     (void)pthread_mutex_unlock(&sandbox->record_lock);
     if (is_put && !is_failed)
         log_error("a sandbox that could not be made could not be recorded as failed either",
-                  F("sandbox", (const char *)sandbox->id), F("error", (const char *)err.text));
+                  F_SANDBOX(sandbox->id), F("error", (const char *)err.text));
     if (is_known && !is_failed)
         registry_end(sandbox->sandboxes->registry, sandbox, true);
     hub_announce(sandbox->sandboxes->hub, sandbox->id);

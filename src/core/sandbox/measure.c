@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "core/log_ids.h"
 #include "core/sandbox/sandbox_box.h"
 
 #include <string.h>
@@ -77,8 +78,8 @@ static void sample(void *data)
         int result = measure_take(sandbox, &measure, &err);
         sandbox_unlock_box(sandbox);
         if (result == 0 && measure_put(sandbox, &measure, &err) < 0)
-            log_warn("what a sandbox uses could not be recorded",
-                     F("sandbox", (const char *)sandbox->id), F("error", (const char *)err.text));
+            log_warn("what a sandbox uses could not be recorded", F_SANDBOX(sandbox->id),
+                     F("error", (const char *)err.text));
     }
     sandbox_free(sandbox);
 }

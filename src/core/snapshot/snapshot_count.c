@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "loop/background.h"
 #include "core/sandbox/lookup.h"
+#include "core/log_ids.h"
 #include "core/snapshot/merge.h"
 #include "core/snapshot/snapshot_impl.h"
 #include "core/layer/stack.h"
@@ -125,7 +126,7 @@ void snapshot_count_later(void *owner, const char *id)
         record.file_count == SNAPSHOT_NOT_COUNTED && count(core, &record, is_stopping, &err) < 0 &&
         !error_is(&err, ERROR_CONFLICT) && !error_is(&err, ERROR_NOT_FOUND) && !*is_stopping)
         log_warn("a snapshot's files could not be counted; whoever asks tries again",
-                 F("snapshot", record.id), F("error", (const char *)err.text));
+                 F_SNAPSHOT(record.id), F("error", (const char *)err.text));
 }
 
 void snapshot_count_all(struct core *core, const struct owner *owner)
