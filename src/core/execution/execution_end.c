@@ -3,7 +3,7 @@
 #include "core/execution/execution_end.h"
 
 #include "base/clock.h"
-#include "core/log_ids.h"
+#include "model/log_ids.h"
 #include "core/event/hub.h"
 #include "core/stream/streams.h"
 #include "core/sandbox/sandbox_box.h"

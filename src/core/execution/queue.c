@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Executions that wait for their turn; see queue.h. */
 #include "core/execution/queue.h"
-#include "core/log_ids.h"
+#include "model/log_ids.h"
 #include "core/sandbox/registry.h"
 #include "core/execution/executions.h"
 #include "core/execution/execution_start.h"

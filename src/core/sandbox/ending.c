@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "core/log_ids.h"
+#include "model/log_ids.h"
 #include "core/event/hub.h"
 #include "core/sandbox/registry.h"
 #include "core/sandbox/sandbox_box.h"

@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "core/log_ids.h"
+#include "model/log_ids.h"
 #include "core/sandbox/sandbox_box.h"
 
 #include <string.h>

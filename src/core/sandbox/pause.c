@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "core/log_ids.h"
+#include "model/log_ids.h"
 #include "core/sandbox/ending.h"
 #include "core/sandbox/sandbox_object.h"
 #include "core/sandbox/lookup.h"

@@ -2,7 +2,7 @@
 /* Checkpoints of a sandbox; see checkpoint.h. */
 #include "core/snapshot/checkpoint.h"
 
-#include "core/log_ids.h"
+#include "model/log_ids.h"
 #include "core/snapshot/checkpoint_info_impl.h"
 #include "base/clock.h"
 #include "base/log.h"

@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "loop/background.h"
-#include "core/log_ids.h"
+#include "model/log_ids.h"
 #include "core/layer/layers.h"
 #include "store/chains.h"
 #include "store/snapshots.h"

@@ -4,7 +4,7 @@
 #include "base/log.h"
 #include "loop/background.h"
 #include "core/sandbox/lookup.h"
-#include "core/log_ids.h"
+#include "model/log_ids.h"
 #include "core/snapshot/merge.h"
 #include "core/snapshot/snapshot_impl.h"
 #include "core/layer/stack.h"
