@@ -32,6 +32,11 @@ uint64_t clock_wall_ms(void)
     return clock_wall_us() / 1000;
 }
 
+int64_t clock_monotonic_at(int64_t wall_ms)
+{
+    return (int64_t)clock_monotonic_ms() + wall_ms - (int64_t)clock_wall_ms();
+}
+
 const char *clock_format(uint64_t wall_ms, char text[CLOCK_TEXT])
 {
     static const uint64_t last_ms = 253402300799999ULL; // 9999-12-31T23:59:59.999Z

@@ -11,6 +11,12 @@ uint64_t clock_monotonic_ms(void);
 uint64_t clock_wall_us(void); // since 1970, UTC
 uint64_t clock_wall_ms(void);
 
+/*
+ * When the wall clock shows or showed `wall_ms`, on the monotonic clock: for deadlines, which a step of the wall clock must not move.
+ * A moment before the machine started is negative.
+ */
+int64_t clock_monotonic_at(int64_t wall_ms);
+
 /* RFC 3339 in UTC with milliseconds: "2026-01-02T03:04:05.678Z". Years past 9999 are cut to 9999.
  */
 #define CLOCK_TEXT 25

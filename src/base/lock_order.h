@@ -14,14 +14,16 @@ enum lock_rank {
     LOCK_STORE_WRITER,   // the database's one writer
     LOCK_POOL_FILL,      // the right to make spare boxes
     // Held for memory work only: nothing below blocks.
-    LOCK_SANDBOX,
-    LOCK_EXECUTION,
-    LOCK_QUEUE,
-    LOCK_REGISTRY,
-    LOCK_ENDINGS,
+    LOCK_SANDBOX,    // what readers see of a sandbox
+    LOCK_EXECUTION,  // what readers see of an execution
+    LOCK_QUEUE,      // executions that wait
+    LOCK_EXECUTIONS, // executions by id
+    LOCK_REGISTRY,   // sandboxes by id
+    LOCK_ENDINGS,    // sandboxes whose box is to be removed
+    LOCK_MAILBOX,    // what is to be done for a sandbox, in order
     LOCK_POOL,
     LOCK_RUNTIMES,
-    LOCK_LISTINGS,
+    LOCK_LIST_CACHE,
     LOCK_KEYS,
     LOCK_STREAM,
     LOCK_STREAM_TABLE,

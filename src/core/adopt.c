@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "model/log_ids.h"
+#include "base/log_ids.h"
 #include "core/execution/execution_end.h"
 #include "core/execution/executions.h"
 #include "core/sandbox/registry.h"
@@ -89,7 +89,7 @@ static int revive(struct sandbox *sandbox, const struct execution_record *record
         return -1;
     execution->is_input_cut = execution->input != NULL;
     if (record->stop_at)
-        execution->kill_at = (int64_t)clock_wall_ms();
+        execution->kill_ms = (int64_t)clock_monotonic_ms();
     if (record->kind == EXECUTION_JOB)
         sandbox->n_jobs++;
     else
@@ -246,12 +246,10 @@ static int take_over(struct adoption *adoption, struct sandbox *sandbox, struct 
     end_missing(sandbox, &roll);
     for (size_t i = 0; i < roll.n_exits; i++)
         execution_ended(sandbox, &roll.exits[i]);
-    (void)pthread_mutex_lock(&sandbox->box_lock);
-    int result = sandbox->box && !sandbox->is_box_over
-                     ? monitor_watch(adoption->core->sandboxes->monitor, sandbox, err)
-                     : 0;
-    sandbox_unlock_box(sandbox);
-    return result;
+    autobox held = sandbox_hold_box(sandbox);
+    if (!sandbox->box || sandbox->is_box_over)
+        return 0;
+    return monitor_watch(adoption->core->sandboxes->monitor, sandbox, err);
 }
 
 /* Records say running while nothing runs: a crash between two commits. */
@@ -275,23 +273,25 @@ static int reduce_to_files(struct adoption *adoption, struct sandbox *sandbox, s
     struct event event = {
         .type = EVENT_PROCESSES_LOST, .reason = "restart", .now = (int64_t)clock_wall_ms()};
     const char *why = "its sandbox lost its processes when the machine restarted";
+    struct store *store = adoption->core->store;
     autotransaction together = {0};
+    bool is_put;
 
-    (void)pthread_mutex_lock(&sandbox->record_lock);
+    autolock(&sandbox->record_lock);
     sandbox->record.box_slot = SANDBOX_NO_SLOT;
     if (sandbox->record.state == SANDBOX_RUNNING)
         sandbox->record.state = SANDBOX_IDLE;
-    int result = store_begin(adoption->core->store, STORE_DURABLE, &together, err);
-    if (result == 0 && (store_sandbox_update(adoption->core->store, &sandbox->record,
-                                             SANDBOX_PART_BOX | SANDBOX_PART_STATE, 0, err) < 0 ||
-                        execution_put_ends(sandbox, EXECUTION_FAILED, why, event.now, err) < 0 ||
-                        event_put(sandbox, &event, err) < 0 || store_commit(&together, err) < 0))
-        result = -1;
-    if (result == 0)
+    do
+        is_put = store_begin(store, STORE_DURABLE, &together, err) == 0 &&
+                 store_sandbox_update(store, &sandbox->record,
+                                      SANDBOX_PART_BOX | SANDBOX_PART_STATE, 0, err) == 0 &&
+                 execution_put_ends(sandbox, EXECUTION_FAILED, why, event.now, err) == 0 &&
+                 event_put(sandbox, &event, err) == 0 && store_commit(&together, err) == 0;
+    while (!is_put && store_again(&together, err));
+    if (is_put)
         execution_end_all(sandbox, EXECUTION_FAILED, why, event.now);
-    (void)pthread_mutex_unlock(&sandbox->record_lock);
-    adoption->adopted += result == 0;
-    return result;
+    adoption->adopted += is_put;
+    return is_put ? 0 : -1;
 }
 
 static int adopt_one(struct adoption *adoption, const struct sandbox_record *record,
@@ -393,7 +393,8 @@ int adopt_all(struct core *core, struct error *err)
             queue_adopt(core->executions->queue, &adoption.commands.rows[i]);
     }
     end_unowned(&adoption);
-    if (sweep(&adoption, err) < 0 || layers_sweep(core, err) < 0 || snapshot_sweep(core, err) < 0)
+    if (sweep(&adoption, err) < 0 || layers_sweep(core->layers, err) < 0 ||
+        snapshot_sweep(core->snapshots, err) < 0)
         return -1;
     if (adoption.adopted + adoption.ended + adoption.failed > 0)
         log_info("took over from an earlier server", F("sandboxes", adoption.adopted),

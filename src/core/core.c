@@ -11,11 +11,11 @@
 #include "core/sandbox/pool.h"
 #include "core/sandbox/registry.h"
 #include "core/sandbox/sandboxes.h"
-#include "core/snapshot/listing.h"
 #include "core/snapshot/snapshot_impl.h"
 #include "core/stream/streams.h"
 #include "loop/background.h"
 #include "runtime/catalog.h"
+#include "core/layer/layers.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -26,7 +26,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define REAPER_QUEUE 65536
+#define RECORDERS 4 // threads
+#define REAPERS 2
+#define REMOVERS 2
 #define LOCK_PATIENCE_MS 5000
 #define LOCK_STEP_MS 10
 
@@ -94,18 +96,46 @@ static int open_streams(struct core *core, struct error *err)
     return streams_open(core->store, core->hub, &settings, &core->streams, err);
 }
 
+static void open_snapshots(struct core *core)
+{
+    const struct snapshots parts = {
+        .settings = &core->settings,
+        .store = core->store,
+        .volume = engine_volume(core->engine),
+        .runtimes = core->runtimes,
+        .layers = core->layers,
+        .accounts = core->accounts,
+        .sandboxes = core->sandboxes,
+        .background = core->background,
+    };
+    core->snapshots = snapshots_new(&parts);
+}
+
+/* Without bounds: there is at most one piece of work for each sandbox, layer or tree. */
+static int start_workers(struct core *core, struct error *err)
+{
+    const struct workers_settings recorders = {
+        .lane = {[WORKERS_SLOW] = {RECORDERS, WORKERS_UNBOUNDED, "recorder"}}};
+    const struct workers_settings reaper = {
+        .lane = {[WORKERS_SLOW] = {REAPERS, WORKERS_UNBOUNDED, "reaper"}}};
+    const struct workers_settings remover = {
+        .lane = {[WORKERS_SLOW] = {REMOVERS, WORKERS_UNBOUNDED, "remover"}}};
+
+    if (workers_new(&recorders, &core->recorders, err) < 0 ||
+        workers_new(&reaper, &core->reaper, err) < 0)
+        return -1;
+    return workers_new(&remover, &core->remover, err);
+}
+
 static int open_rooms(struct core *core, struct error *err)
 {
-    const struct workers_settings reaper = {
-        .lane = {[WORKERS_QUICK] = {2, REAPER_QUEUE}, [WORKERS_SLOW] = {2, REAPER_QUEUE}}};
-
     core->hub = hub_new();
-    core->listings = listings_new(core->settings.data_dir);
     if (accounts_open(core->store, &core->accounts, err) < 0 || open_streams(core, err) < 0 ||
         runtimes_open(core->settings.data_dir, core->settings.default_runtime, &core->runtimes,
                       err) < 0 ||
-        workers_new(&reaper, &core->reaper, err) < 0 || background_new(&core->background, err) < 0)
+        start_workers(core, err) < 0 || background_new(&core->background, err) < 0)
         return -1;
+    core->layers = layers_new(core->store, engine_volume(core->engine), core->remover);
     const struct sandboxes parts = {
         .settings = &core->settings,
         .store = core->store,
@@ -114,11 +144,14 @@ static int open_rooms(struct core *core, struct error *err)
         .accounts = core->accounts,
         .streams = core->streams,
         .runtimes = core->runtimes,
-        .core = core,
+        .layers = core->layers,
+        .recorders = core->recorders,
         .reaper = core->reaper,
+        .remover = core->remover,
     };
     if (sandboxes_open(&parts, &core->sandboxes, err) < 0)
         return -1;
+    open_snapshots(core);
     return executions_open(core->sandboxes, &core->executions, err);
 }
 
@@ -145,7 +178,7 @@ int core_open(const struct core_settings *settings, struct core **out, struct er
         monitor_start(core->sandboxes->monitor, err) < 0)
         return -1;
     queue_start(core->executions->queue);
-    snapshot_resume_work(core);
+    snapshot_resume_work(core->snapshots);
     runtimes_prefetch(core->runtimes, core->settings.default_runtime);
     *out = take(core);
     return 0;
@@ -161,7 +194,10 @@ static void stop_rooms(struct core *core)
     if (core->executions)
         queue_stop(core->executions->queue);
     background_stop(core->background);
-    workers_free(core->reaper); // finishes what it has begun, so that nothing is left half ended
+    // Each finishes what it was given, so that nothing is left half ended; and gives work only to those below.
+    workers_free(core->recorders);
+    workers_free(core->reaper);
+    workers_free(core->remover);
 }
 
 void core_free(struct core *core)
@@ -173,7 +209,8 @@ void core_free(struct core *core)
     background_free(core->background);
     sandboxes_free(core->sandboxes);
     streams_free(core->streams);
-    listings_free(core->listings);
+    snapshots_free(core->snapshots);
+    layers_free(core->layers);
     runtimes_free(core->runtimes);
     accounts_free(core->accounts);
     hub_free(core->hub);

@@ -18,9 +18,10 @@
 struct background;
 struct engine;
 struct executions;
+struct layers;
 struct runtimes;
-struct listings;
 struct sandboxes;
+struct snapshots;
 struct store;
 struct streams;
 struct workers;
@@ -32,15 +33,18 @@ struct core {
     struct accounts *accounts;
     struct streams *streams;
     struct runtimes *runtimes;
+    struct layers *layers;
     struct sandboxes *sandboxes;
     struct executions *executions;
+    struct snapshots *snapshots;
     // What the rooms share; no front knows what is in these.
     int lock_fd; // one server per data directory
     struct store *store;
     struct engine *engine;
-    struct listings *listings;
     struct background *background;
-    struct workers *reaper; // ends boxes, fills the pool
+    struct workers *recorders; // work through the mailboxes of sandboxes
+    struct workers *reaper;    // ends sandboxes and their boxes
+    struct workers *remover;   // removes trees of files
 };
 
 /*

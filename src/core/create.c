@@ -9,6 +9,7 @@
 #include "core/execution/execution_end.h"
 #include "core/execution/execution_launch.h"
 #include "core/execution/executions.h"
+#include "core/sandbox/mailbox.h"
 #include "core/sandbox/registry.h"
 #include "core/sandbox/sandbox.h"
 #include "core/sandbox/sandbox_box.h"
@@ -26,7 +27,6 @@
 #include "base/strings.h"
 #include "store/checkpoints.h"
 #include "engine/files.h"
-#include "engine/limits.h"
 #include "runtime/catalog.h"
 
 #include <semaphore.h>
@@ -48,7 +48,6 @@ struct creation {
 
 /* The row of a sandbox that is kept goes to the disk while its box is launched. */
 struct put {
-    struct core *core;
     const struct sandbox_record *record;
     sem_t done;
     int result;
@@ -74,7 +73,7 @@ static int check(const struct sandbox_request *request, struct error *err)
     if (check_path(request->home, "home", err) < 0 ||
         check_path(request->working_directory, "working directory", err) < 0)
         return -1;
-    return limits_check(request->memory_bytes, request->cpu_millicores, request->disk_bytes, err);
+    return limits_check(&request->limits, err);
 }
 
 static int64_t either(int64_t wanted, int64_t standard)
@@ -99,6 +98,8 @@ static struct sandbox_record describe(const struct creation *creation, const cha
     const struct core_settings *settings = &creation->core->settings;
     int64_t now = (int64_t)clock_wall_ms();
 
+    const struct limits limits = limits_or_default(&request->limits, &settings->limits);
+
     return (struct sandbox_record){
         .id = id,
         .owner = actor_owner(creation->actor),
@@ -117,11 +118,10 @@ static struct sandbox_record describe(const struct creation *creation, const cha
         .box_user = request->box_user,
         .home = request->home,
         .working_directory = request->working_directory,
-        .memory_bytes = request->memory_bytes ? request->memory_bytes : settings->memory_bytes,
-        .cpu_millicores =
-            request->cpu_millicores ? request->cpu_millicores : settings->cpu_millicores,
-        .disk_bytes = request->disk_bytes ? request->disk_bytes : settings->disk_bytes,
-        .max_processes = request->max_processes ? request->max_processes : settings->max_processes,
+        .memory_bytes = limits.memory_bytes,
+        .cpu_millicores = limits.cpu_millicores,
+        .disk_bytes = limits.disk_bytes,
+        .max_processes = limits.max_processes,
         .env = own_env,
         .idle_timeout_ms = either(request->idle_timeout_ms, settings->idle_timeout_ms),
         .execution_timeout_ms =
@@ -156,31 +156,43 @@ static char *merge_env(const char *below, const char *const *over)
 /* As the snapshot has them now: they may have been merged since it was looked up. */
 static void set_layers(struct sandbox *sandbox, const char *layers)
 {
-    (void)pthread_mutex_lock(&sandbox->lock); // the monitor sees it already
+    autolock(&sandbox->lock); // the monitor sees it already
     free((char *)sandbox->record.layers);
     sandbox->record.layers = xstrdup(layers);
-    (void)pthread_mutex_unlock(&sandbox->lock);
 }
 
-/* From here on its layers stay, whatever becomes of the snapshot. */
-static int hold_layers(struct creation *creation, struct error *err)
+static int put_uses(struct creation *creation, struct store_transaction *together,
+                    struct error *err)
 {
     struct core *core = creation->core;
     autosnapshot now = {0};
-    autotransaction together = {0};
 
-    if (!creation->snapshot.id)
-        return 0;
-    if (merge_for_start(core, creation->snapshot.id, creation->snapshot.layers, err) < 0 ||
-        store_begin(core->store, STORE_DURABLE, &together, err) < 0 ||
+    if (store_begin(core->store, STORE_DURABLE, together, err) < 0 ||
         store_snapshot_get(core->store, creation->snapshot.id, &now, err) < 0)
         return -1;
     if (now.state != SNAPSHOT_READY)
         return error_missing(err, "snapshot", now.id);
     set_layers(creation->sandbox, now.layers);
-    if (layers_use(core, now.layers, creation->sandbox->id, err) < 0)
+    if (layers_use(core->layers, now.layers, creation->sandbox->id, err) < 0)
         return -1;
-    return store_commit(&together, err);
+    return store_commit(together, err);
+}
+
+/* From here on its layers stay, whatever becomes of the snapshot. */
+static int hold_layers(struct creation *creation, struct error *err)
+{
+    autotransaction together = {0};
+    int result;
+
+    if (!creation->snapshot.id)
+        return 0;
+    if (merge_for_start(creation->core->snapshots, creation->snapshot.id, creation->snapshot.layers,
+                        err) < 0)
+        return -1;
+    do
+        result = put_uses(creation, &together, err);
+    while (result < 0 && store_again(&together, err));
+    return result;
 }
 
 static int reserve(struct creation *creation, struct error *err)
@@ -204,28 +216,24 @@ static int reserve(struct creation *creation, struct error *err)
     if (execution_prepare(creation->sandbox, creation->actor, request->command,
                           &creation->execution, err) < 0)
         return -1;
-    (void)pthread_mutex_lock(&creation->sandbox->lock); // the monitor sees it already
+    autolock(&creation->sandbox->lock); // the monitor sees it already
     creation->sandbox->n_executions = 1;
     creation->sandbox->record.execution_id = xstrdup(creation->execution->id);
-    (void)pthread_mutex_unlock(&creation->sandbox->lock);
     return 0;
 }
 
-static void put_row(void *data)
+static void put_row(struct sandbox *sandbox, void *data)
 {
     struct put *put = data;
-    put->result = store_sandbox_put(put->core->store, put->record, &put->err);
+    put->result = store_sandbox_put(sandbox->sandboxes->store, put->record, &put->err);
     (void)sem_post(&put->done);
 }
 
-static void start_put(struct core *core, const struct sandbox_record *record, struct put *put)
+static void start_put(struct sandbox *sandbox, const struct sandbox_record *record, struct put *put)
 {
-    struct error full = {0};
-    put->core = core;
     put->record = record;
     (void)sem_init(&put->done, 0, 0);
-    if (workers_submit(core->reaper, WORKERS_QUICK, put_row, put, &full) < 0)
-        put_row(put);
+    mailbox_post(sandbox, put_row, put);
 }
 
 static int await_put(struct creation *creation, struct put *put, struct error *err)
@@ -233,10 +241,24 @@ static int await_put(struct creation *creation, struct put *put, struct error *e
     while (sem_wait(&put->done) < 0)
         ;
     (void)sem_destroy(&put->done);
-    creation->is_put = put->result == 0;
+    creation->is_put =
+        put->result == 0 || store_is_lost(&put->err); // what may be there is abandoned too
     if (put->result < 0)
         *err = put->err;
     return put->result;
+}
+
+/* Listens to it from here on. */
+static int set_box(struct creation *creation, struct pooled *pooled, struct error *err)
+{
+    struct sandbox *sandbox = creation->sandbox;
+    autobox held = sandbox_hold_box(sandbox);
+
+    sandbox->box = pooled->box;
+    sandbox->runtime_env = pooled->env;
+    if (!creation->execution)
+        box_prepare(sandbox->box, sandbox_next_number(sandbox));
+    return monitor_watch(sandbox->sandboxes->monitor, sandbox, err);
 }
 
 static int take_box(struct creation *creation, struct error *err)
@@ -248,17 +270,10 @@ static int take_box(struct creation *creation, struct error *err)
     ending_help(creation->core->sandboxes);
     if (pool_take(creation->core->sandboxes->pool, &wanted, &pooled, err) < 0)
         return -1;
-    (void)pthread_mutex_lock(&sandbox->box_lock);
-    sandbox->box = pooled.box;
-    sandbox->runtime_env = pooled.env;
-    int result = monitor_watch(creation->core->sandboxes->monitor, sandbox, err);
-    if (!creation->execution)
-        box_prepare(sandbox->box, sandbox_next_number(sandbox));
-    sandbox_unlock_box(sandbox);
-    (void)pthread_mutex_lock(&sandbox->lock);
+    int result = set_box(creation, &pooled, err);
+    autolock(&sandbox->lock);
     sandbox->record.box_slot = box_slot(pooled.box);
     sandbox->record.scratch = pooled.scratch[0] ? xstrdup(pooled.scratch) : NULL;
-    (void)pthread_mutex_unlock(&sandbox->lock);
     return result;
 }
 
@@ -272,7 +287,7 @@ static int make_box(struct creation *creation, struct error *err)
         return take_box(creation, err);
     autosandbox early = {0}; // the live one gets its box's fields meanwhile
     sandbox_record_copy(&early, &creation->sandbox->record);
-    start_put(creation->core, &early, &put);
+    start_put(creation->sandbox, &early, &put);
     int result = take_box(creation, err);
     if (await_put(creation, &put, &later) < 0 && result == 0) {
         *err = later;
@@ -299,6 +314,14 @@ static int make_dir(int conversation, const char *path, struct error *err)
     return path ? files_mkdir(conversation, path, 0755, FILES_PARENTS, err) : 0;
 }
 
+/* From the root, since the working directory may not be there yet. */
+static int open_root(struct creation *creation, int *conversation, struct error *err)
+{
+    autobox held = sandbox_use_box(creation->sandbox, err);
+
+    return held ? box_files(held->box, creation->request->box_user, "/", conversation, err) : -1;
+}
+
 /* Starting a command makes its directory; everything else needs files to be talked about. */
 static int populate(struct creation *creation, struct error *err)
 {
@@ -308,12 +331,8 @@ static int populate(struct creation *creation, struct error *err)
 
     if (request->mode == SANDBOX_ONE_SHOT && request->n_files + n_more == 0)
         return 0;
-    // From the root, since the working directory may not be there yet.
-    if (sandbox_lock_box(creation->sandbox, err) < 0)
-        return -1;
-    int result = box_files(creation->sandbox->box, request->box_user, "/", &conversation, err);
-    sandbox_unlock_box(creation->sandbox);
-    if (result < 0 || files_set_timeout(conversation, FILE_TIMEOUT_MS, err) < 0 ||
+    if (open_root(creation, &conversation, err) < 0 ||
+        files_set_timeout(conversation, FILE_TIMEOUT_MS, err) < 0 ||
         make_dir(conversation, request->home, err) < 0 ||
         make_dir(conversation, request->working_directory, err) < 0)
         return -1;
@@ -340,29 +359,40 @@ static int put_events(struct creation *creation, int64_t now, struct error *err)
     return event_put(creation->sandbox, &started, err);
 }
 
+static int put_sandbox(struct creation *creation, const struct sandbox_record *next,
+                       struct error *err)
+{
+    struct store *store = creation->core->store;
+
+    if (!creation->is_put)
+        return store_sandbox_put(store, next, err);
+    return store_sandbox_update(store, next, SANDBOX_PART_LIVING | SANDBOX_PART_BOX,
+                                sandbox_in(SANDBOX_CREATING), err);
+}
+
 /* Everything that is there becomes a record of that, in one go. The caller holds record_lock. */
 static int put_all(struct creation *creation, struct sandbox_record *next, struct error *err)
 {
     struct core *core = creation->core;
     autotransaction together = {0};
     int64_t now = (int64_t)clock_wall_ms();
+    bool is_put;
 
-    sandbox_copy(creation->sandbox, next);
-    if (lifecycle_take(next, creation->execution ? STEP_BEGIN : STEP_READY, NULL, now, err) < 0 ||
-        store_begin(core->store, STORE_FAST, &together, err) < 0)
+    const struct once *once = creation->request->once;
+    struct sandbox *sandbox = creation->sandbox;
+
+    sandbox_copy(sandbox, next);
+    if (lifecycle_take(next, creation->execution ? STEP_BEGIN : STEP_READY, NULL, now, err) < 0)
         return -1;
     next->updated_at = next->active_at = now;
-    if ((creation->is_put
-             ? store_sandbox_update(core->store, next, SANDBOX_PART_LIVING | SANDBOX_PART_BOX,
-                                    sandbox_in(SANDBOX_CREATING), err)
-             : store_sandbox_put(core->store, next, err)) < 0)
-        return -1;
-    if (put_events(creation, now, err) < 0 ||
-        (creation->execution && execution_put(creation->sandbox, creation->execution, err) < 0) ||
-        once_finish(core->accounts, creation->actor, creation->request->once, creation->sandbox->id,
-                    err) < 0)
-        return -1;
-    return store_commit(&together, err);
+    do
+        is_put = store_begin(core->store, STORE_FAST, &together, err) == 0 &&
+                 put_sandbox(creation, next, err) == 0 && put_events(creation, now, err) == 0 &&
+                 (!creation->execution || execution_put(sandbox, creation->execution, err) == 0) &&
+                 once_finish(core->accounts, creation->actor, once, sandbox->id, err) == 0 &&
+                 store_commit(&together, err) == 0;
+    while (!is_put && store_again(&together, err));
+    return is_put ? 0 : -1;
 }
 
 static int record_all(struct creation *creation, struct sandbox_info *out,
@@ -371,11 +401,9 @@ static int record_all(struct creation *creation, struct sandbox_info *out,
     autosandbox next = {0}, made = {0};
     autoexecution started = {0};
 
-    (void)pthread_mutex_lock(&creation->sandbox->record_lock);
-    if (put_all(creation, &next, err) < 0) {
-        (void)pthread_mutex_unlock(&creation->sandbox->record_lock);
+    autolock(&creation->sandbox->record_lock);
+    if (put_all(creation, &next, err) < 0)
         return -1;
-    }
     creation->is_put = true;
     sandbox_change(creation->sandbox, &next);
     sandbox_touch(creation->sandbox);
@@ -383,9 +411,7 @@ static int record_all(struct creation *creation, struct sandbox_info *out,
     if (creation->execution && first)
         execution_copy(creation->execution, &started);
     if (creation->execution)
-        execution_recorded(creation->sandbox, creation->execution); // releases record_lock
-    else
-        (void)pthread_mutex_unlock(&creation->sandbox->record_lock);
+        execution_recorded(creation->sandbox, creation->execution);
     sandbox_info_take(out, &made);
     if (creation->execution && first)
         execution_info_take(first, &started);
@@ -399,7 +425,11 @@ static int create(struct creation *creation, struct sandbox_info *out, struct ex
         return -1;
     if (creation->execution && execution_spawn(creation->sandbox, creation->execution, err) < 0)
         return -1;
-    return record_all(creation, out, first, err);
+    if (record_all(creation, out, first, err) < 0)
+        return -1;
+    if (creation->execution)
+        execution_end_early(creation->sandbox, creation->execution);
+    return 0;
 }
 
 /* What had got a row stays known as failed; nothing else is left. */
@@ -415,7 +445,7 @@ static void abandon(struct creation *creation, const struct error *why)
     ending_abandon(sandbox, creation->is_put, creation->is_known, why->text);
     if (creation->snapshot.id &&
         store_layer_release(creation->core->store, sandbox->id, &ignored) == 0)
-        layers_tidy(creation->core);
+        layers_remove_unused_later(creation->core->layers);
 }
 
 static void creation_clear(struct creation *creation)
@@ -456,8 +486,8 @@ int sandbox_create(struct core *core, const struct actor *actor,
         return -1;
     if (!is_new)
         return recall(core, actor, earlier, out, first, err);
-    if (request->snapshot &&
-        snapshot_find_ready(core, actor, request->snapshot, &creation.snapshot, err) < 0) {
+    if (request->snapshot && snapshot_find_ready(core->snapshots, actor, request->snapshot,
+                                                 &creation.snapshot, err) < 0) {
         once_release(core->accounts, actor, request->once);
         return -1;
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * * Which processes the living boxes of a data directory have: for telling people what stands in the way, by names they can look up.
- * Reads /proc. Any thread.
+ * Which processes the living boxes of a data directory have: for telling people what stands in the way, by names they can look up.
+ * Reads /proc.
  * Threads: any.
  */
 #pragma once

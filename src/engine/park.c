@@ -3,12 +3,12 @@
 #include "engine/park.h"
 
 #include "base/id.h"
+#include "base/lock.h"
 #include "base/mem.h"
 #include "engine/launch.h"
 
 #include <fcntl.h>
 #include <poll.h>
-#include <pthread.h>
 #include <string.h>
 
 #define WARM_UP_ID UINT32_MAX
@@ -21,10 +21,11 @@ struct park {
     unsigned count;
     char *scratch_prefix; // or NULL
     char **warm_up;
-    char *directory;      // of the warm-up
-    pthread_mutex_t lock; // guards all below; held for memory work only
+    char *directory;  // of the warm-up
+    struct lock lock; // guards all below; held for memory work only
     struct box **waiting;
-    unsigned n_waiting, n_coming; // together `count` at most
+    _Atomic unsigned n_waiting; // read without the lock
+    unsigned n_coming;          // together `count` at most
 };
 
 static char **copy_list(const char *const *list, size_t count)
@@ -72,7 +73,7 @@ int park_new(struct engine *engine, const struct park_options *options, struct p
         return error_set(err, ERROR_INVALID, "prefix '%.80s' of scratches is longer than %d",
                          options->scratch_prefix, MAX_PREFIX);
     struct park *park = xnew(struct park);
-    (void)pthread_mutex_init(&park->lock, NULL);
+    lock_init(&park->lock, LOCK_ENGINE);
     park->scratch_prefix = options->scratch_prefix ? xstrdup(options->scratch_prefix) : NULL;
     park->engine = engine;
     park->count = options->count;
@@ -144,21 +145,19 @@ static int make_one(struct park *park, bool is_hurried, struct box **out, struct
 /* Takes a place for one that is coming; false when there is none. */
 static bool take_place(struct park *park)
 {
-    (void)pthread_mutex_lock(&park->lock);
+    autolock(&park->lock);
     bool has_place = park->n_waiting + park->n_coming < park->count;
     park->n_coming += has_place;
-    (void)pthread_mutex_unlock(&park->lock);
     return has_place;
 }
 
 /* Puts the one that came into its place; NULL: it did not come. */
 static void fill_place(struct park *park, struct box *box)
 {
-    (void)pthread_mutex_lock(&park->lock);
+    autolock(&park->lock);
     park->n_coming--;
     if (box)
         park->waiting[park->n_waiting++] = box;
-    (void)pthread_mutex_unlock(&park->lock);
 }
 
 int park_fill(struct park *park, unsigned at_most, bool is_hurried, unsigned *made,
@@ -179,10 +178,8 @@ int park_fill(struct park *park, unsigned at_most, bool is_hurried, unsigned *ma
 
 static struct box *take_waiting(struct park *park)
 {
-    (void)pthread_mutex_lock(&park->lock);
-    struct box *box = park->n_waiting > 0 ? park->waiting[--park->n_waiting] : NULL;
-    (void)pthread_mutex_unlock(&park->lock);
-    return box;
+    autolock(&park->lock);
+    return park->n_waiting > 0 ? park->waiting[--park->n_waiting] : NULL;
 }
 
 static bool has_limits(const struct park *park, const struct cgroup_limits *limits,
@@ -219,10 +216,7 @@ struct box *park_take(struct park *park, const struct cgroup_limits *limits,
 
 unsigned park_waiting(struct park *park)
 {
-    (void)pthread_mutex_lock(&park->lock);
-    unsigned count = park->n_waiting;
-    (void)pthread_mutex_unlock(&park->lock);
-    return count;
+    return park->n_waiting;
 }
 
 void park_free(struct park *park)
@@ -231,7 +225,7 @@ void park_free(struct park *park)
         return;
     for (struct box *box = NULL; (box = take_waiting(park));)
         throw_away(park, box);
-    (void)pthread_mutex_destroy(&park->lock);
+    lock_clear(&park->lock);
     free(park->waiting);
     free(park->scratch_prefix);
     free_list((char **)park->spec.layers);

@@ -48,8 +48,8 @@ struct spawn {
     int tasks_fd; // v1 leaf
     uint32_t max_files;
     bool has_terminal;
-    char head
-        [96]; // how a file begins that is there although executing it says that something is not
+    // How a file begins that is there, although executing it says that something is not.
+    char head[96];
     char candidate[MAX_PATH];
 };
 

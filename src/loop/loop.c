@@ -6,6 +6,7 @@
 
 #include "base/lock.h"
 #include "base/mem.h"
+#include "base/thread.h"
 
 #include <assert.h>
 #include <pthread.h>
@@ -164,8 +165,10 @@ static void set_stopping(struct loop *loop, bool is_stopping)
 void loop_run(struct loop *loop)
 {
     atomic_store(&loop->runner, pthread_self());
+    thread_mark_loop(true);
     while (!is_stopped(loop))
         (void)uv_run(&loop->uv, UV_RUN_DEFAULT);
+    thread_mark_loop(false);
     set_stopping(loop, false);
     atomic_store(&loop->runner, (pthread_t)0);
 }

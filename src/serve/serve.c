@@ -265,19 +265,12 @@ static int open_server(struct server *server, char first_key[KEY_TEXT], struct e
     return 0;
 }
 
-static void run_loop(struct server *server)
-{
-    thread_mark_loop(true);
-    loop_run(server->loop);
-    thread_mark_loop(false);
-}
-
 // What answers and ends of connections left to be done on the loop is done before the things go that it is done to.
 static void run_leftovers(struct server *server)
 {
     for (int turn = 0; server->loop && turn < 8; turn++) {
         loop_stop(server->loop);
-        run_loop(server);
+        loop_run(server->loop);
     }
 }
 
@@ -330,7 +323,7 @@ static int run(struct server *server, struct error *err)
     log_info("ready", F("version", BURROW_VERSION), F("data", server->data_dir),
              F("pid", (int64_t)getpid()), F("ms", clock_monotonic_ms() - since));
     notify_send("READY=1");
-    run_loop(server);
+    loop_run(server->loop);
     return 0;
 }
 

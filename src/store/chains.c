@@ -70,7 +70,7 @@ int store_chain_replace(struct store *store, const char *name, const char *merge
 
     do
         result = replace_once(&call, name, merged_of, names, &changed, err);
-    while (store_call_again(&call, result, err));
+    while (result < 0 && store_call_again(&call, err));
     if (result == 0)
         *n_changed = changed;
     return result;

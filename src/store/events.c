@@ -75,7 +75,7 @@ int store_event_add(struct store *store, struct event_record *record, struct err
 
     do
         result = add_once(&call, record, &number, err);
-    while (store_call_again(&call, result, err));
+    while (result < 0 && store_call_again(&call, err));
     if (result == 0)
         record->number = number;
     return result;

@@ -101,7 +101,7 @@ int store_idempotency_claim(struct store *store, const struct idempotency_record
 
     do
         result = claim_once(&call, record, &is_first, out, err);
-    while (store_call_again(&call, result, err));
+    while (result < 0 && store_call_again(&call, err));
     if (result == 0)
         *is_new = is_first;
     return result;

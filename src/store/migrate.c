@@ -96,7 +96,7 @@ int store_migrate(struct store *store, const struct embedded_file *migrations, s
         autocall call = {.store = store};
         do
             result = run_next(&call, &history, &is_done, err);
-        while (store_call_again(&call, result, err));
+        while (result < 0 && store_call_again(&call, err));
     }
     return result;
 }

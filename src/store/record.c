@@ -216,7 +216,7 @@ int record_put(struct store *store, enum store_durability durability, const stru
 
     do
         result = put_once(&call, durability, record, object, err);
-    while (store_call_again(&call, result, err));
+    while (result < 0 && store_call_again(&call, err));
     return result;
 }
 
@@ -333,7 +333,7 @@ int record_update(struct store *store, enum store_durability durability,
     write_update(&query, record, object, parts, from);
     do
         result = update_once(&call, durability, record, id_of(record, object), &query, err);
-    while (store_call_again(&call, result, err));
+    while (result < 0 && store_call_again(&call, err));
     return result;
 }
 

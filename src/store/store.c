@@ -186,9 +186,9 @@ bool store_is_lost(const struct error *err)
 }
 
 // The only place that decides on it.
-static bool is_worth_another(unsigned *attempts, int result, const struct error *err)
+static bool is_worth_another(unsigned *attempts, const struct error *err)
 {
-    return result < 0 && store_is_retry(err) && ++*attempts < STORE_ATTEMPTS;
+    return store_is_retry(err) && ++*attempts < STORE_ATTEMPTS;
 }
 
 static enum sql_step begin_of(enum store_durability durability)
@@ -213,10 +213,10 @@ int store_begin(struct store *store, enum store_durability durability,
     return 0;
 }
 
-bool store_again(struct store_transaction *transaction, int result, const struct error *err)
+bool store_again(struct store_transaction *transaction, const struct error *err)
 {
     store_rollback(transaction);
-    return is_worth_another(&transaction->attempts, result, err);
+    return is_worth_another(&transaction->attempts, err);
 }
 
 int store_commit(struct store_transaction *transaction, struct error *err)
@@ -297,10 +297,10 @@ int store_call_done(struct store_call *call, struct error *err)
     return is_own ? sql_transaction(call->sql, SQL_COMMIT, err) : 0;
 }
 
-bool store_call_again(struct store_call *call, int result, const struct error *err)
+bool store_call_again(struct store_call *call, const struct error *err)
 {
     store_call_clear(call);
-    return !call->is_inside && is_worth_another(&call->attempts, result, err);
+    return !call->is_inside && is_worth_another(&call->attempts, err);
 }
 
 void store_call_clear(struct store_call *call)
@@ -319,8 +319,9 @@ int store_run(struct store_call *call, const char *text, const struct sql_value 
     if (sql_run(call->sql, text, args, n_args, on_row, data, changed, err) == 0)
         return 0;
     struct connection *connection = pthread_getspecific(call->store->key);
+    if (!connection->is_broken)
+        connection->broken_by = err->reason;
     connection->is_broken = true;
-    connection->broken_by = err->reason;
     return -1;
 }
 
@@ -337,7 +338,7 @@ int store_run_alone(struct store *store, enum store_durability durability, const
                          store_call_done(&call, err) < 0
                      ? -1
                      : 0;
-    while (store_call_again(&call, result, err));
+    while (result < 0 && store_call_again(&call, err));
     return result;
 }
 

@@ -53,10 +53,12 @@ enum store_durability {
  * Several calls of this thread as one: all or nothing, and as if nobody else wrote meanwhile.
  *
  *     autotransaction together = {0};
- *     int result;
+ *     bool is_put;
  *     do
- *         result = put_both(store, &together, …, err); // store_begin, calls, store_commit
- *     while (store_again(&together, result, err));
+ *         is_put = store_begin(store, STORE_FAST, &together, err) == 0 &&
+ *                  store_sandbox_put(store, &sandbox, err) == 0 &&
+ *                  store_event_add(store, &event, err) == 0 && store_commit(&together, err) == 0;
+ *     while (!is_put && store_again(&together, err));
  *
  * Isolation: what it reads is what is there when it commits, as if transactions ran one after the
  * other. Reads outside of one see what is committed, each call one moment of it.
@@ -86,7 +88,8 @@ int store_begin(struct store *store, enum store_durability durability,
                 struct store_transaction *out, struct error *err);
 int store_commit(struct store_transaction *transaction, struct error *err);
 void store_rollback(struct store_transaction *transaction);
-bool store_again(struct store_transaction *transaction, int result, const struct error *err);
+/* It failed: rolls back; whether to do all of it once more. */
+bool store_again(struct store_transaction *transaction, const struct error *err);
 #define autotransaction __attribute__((cleanup(store_rollback))) struct store_transaction
 
 bool store_is_retry(const struct error *err);

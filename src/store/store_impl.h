@@ -22,7 +22,7 @@ int store_connection(struct store *store, struct sql **out, struct error *err);
  *     int result;
  *     do
  *         result = put(&call, …, err); // store_call_begin, store_run …, store_call_done
- *     while (store_call_again(&call, result, err));
+ *     while (result < 0 && store_call_again(&call, err));
  */
 struct store_call {
     struct store *store;
@@ -34,8 +34,8 @@ struct store_call {
 int store_call_begin(struct store_call *call, enum store_durability durability, struct error *err);
 int store_call_read(struct store_call *call, struct error *err);
 int store_call_done(struct store_call *call, struct error *err);
-/* Whether to do it once more, since it failed with ERROR_RETRY. */
-bool store_call_again(struct store_call *call, int result, const struct error *err);
+/* It failed: whether to do it once more, since the reason is ERROR_RETRY. */
+bool store_call_again(struct store_call *call, const struct error *err);
 void store_call_clear(struct store_call *call);
 #define autocall __attribute__((cleanup(store_call_clear))) struct store_call
 

@@ -95,7 +95,7 @@ int store_usage_add(struct store *store, const struct usage_sample *sample, stru
 
     do
         result = add_once(&call, sample, err);
-    while (store_call_again(&call, result, err));
+    while (result < 0 && store_call_again(&call, err));
     return result;
 }
 

@@ -5,7 +5,7 @@
  */
 #pragma once
 #include "data/json_writer.h"
-#include "web/answer.h"
+#include "web/answer_table.h"
 #include "web/fields.h"
 #include "web/query.h"
 

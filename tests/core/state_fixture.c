@@ -25,7 +25,7 @@ void keep_snapshot(const char *sandbox, const char *name, char id[ID_TEXT])
     autoclear(snapshot_info) record = {0};
     struct error err = {0};
 
-    CHECK_OK(snapshot_create(core, &actor, sandbox, &request, &record, &err), err);
+    CHECK_OK(snapshot_create(core->snapshots, &actor, sandbox, &request, &record, &err), err);
     (void)snprintf(id, ID_TEXT, "%s", record.id);
 }
 
@@ -33,7 +33,7 @@ void keep_checkpoint(const char *sandbox, const char *name)
 {
     autoclear(checkpoint_info) record = {0};
     struct error err = {0};
-    CHECK_OK(checkpoint_create(core, &actor, sandbox, name, &record, &err), err);
+    CHECK_OK(checkpoint_create(core->snapshots, &actor, sandbox, name, &record, &err), err);
 }
 
 void make_sandbox_from(const char *snapshot, char id[ID_TEXT])

@@ -16,7 +16,7 @@ static void compare(const char *sandbox, const char *from, const char *to, bool 
     struct error err = {0};
 
     difference_clear(out);
-    CHECK_OK(difference_get(core, &actor, sandbox, &request, out, &err), err);
+    CHECK_OK(difference_get(core->snapshots, &actor, sandbox, &request, out, &err), err);
 }
 
 static const struct difference_entry *find(const struct difference *difference, const char *path)
@@ -124,7 +124,7 @@ CORE_TEST(the_base_of_a_sandbox_from_a_snapshot_is_the_snapshot)
     (void)shell_in(first, "echo old > kept; mkdir dir; echo in > dir/in");
     keep_snapshot(first, "base", snapshot);
     make_sandbox_from(snapshot, second);
-    CHECK_OK(snapshot_delete(core, &actor, snapshot, &err), err);
+    CHECK_OK(snapshot_delete(core->snapshots, &actor, snapshot, &err), err);
     (void)shell_in(second, "echo new > kept; rm -r dir; mkdir dir; echo other > dir/other");
     compare(second, "base", "now", true, &found);
     CHECK_STR(must_find(&found, "/home/me/kept")->patch,
@@ -152,7 +152,7 @@ CORE_TEST(a_paused_sandbox_can_be_compared_and_limits_hold)
     CHECK_INT(must_find(&found, "/home/me/large")->after.size, 2000000);
     uint64_t all = found.count;
     difference_clear(&found);
-    CHECK_OK(difference_get(core, &actor, id, &few, &found, &err), err);
+    CHECK_OK(difference_get(core->snapshots, &actor, id, &few, &found, &err), err);
     CHECK_INT(found.count, 3);
     CHECK_INT(found.totals[DIFFERENCE_ADDED] + found.totals[DIFFERENCE_CHANGED], all);
 }
@@ -165,12 +165,12 @@ CORE_TEST(what_is_not_there_cannot_be_compared)
     struct difference_request request = {.from = "nowhere", .to = "now", .max_entries = 10};
 
     make_sandbox(id);
-    CHECK(difference_get(core, &actor, id, &request, &found, &err) < 0);
+    CHECK(difference_get(core->snapshots, &actor, id, &request, &found, &err) < 0);
     CHECK_INT(error_kind(&err), ERROR_NOT_FOUND);
     CHECK_STR(err.noun, "checkpoint");
     CHECK_OK(sandbox_delete(core->sandboxes, &actor, id, &err), err);
     request.from = "base";
-    CHECK(difference_get(core, &actor, id, &request, &found, &err) < 0);
+    CHECK(difference_get(core->snapshots, &actor, id, &request, &found, &err) < 0);
     CHECK(error_is(&err, ERROR_GONE) || error_is(&err, ERROR_NOT_FOUND));
     CHECK_STR(err.noun, "sandbox");
     CHECK_INT(count_layers(), 0);

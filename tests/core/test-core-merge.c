@@ -4,6 +4,7 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "loop/background.h"
+#include "engine/box.h"
 #include "core/snapshot/difference.h"
 #include "core/snapshot/merge.h"
 #include "core/snapshot/snapshot_impl.h"
@@ -110,7 +111,7 @@ static unsigned count_merged(void)
 static void drop(const char *snapshot)
 {
     struct error err = {0};
-    CHECK_OK(snapshot_delete(core, &actor, snapshot, &err), err);
+    CHECK_OK(snapshot_delete(core->snapshots, &actor, snapshot, &err), err);
 }
 
 static void end(const char *sandbox)
@@ -163,7 +164,7 @@ static void put_snapshot(const char *layers, const char *layer, uint64_t bytes, 
     };
 
     CHECK_OK(store_begin(core->store, STORE_FAST, &together, &err), err);
-    CHECK_OK(snapshot_put(core, &record, layer, bytes, &err), err);
+    CHECK_OK(snapshot_put(core->snapshots, &record, layer, bytes, &err), err);
     CHECK_OK(store_commit(&together, &err), err);
 }
 
@@ -222,7 +223,7 @@ CORE_TEST(a_long_chain_becomes_short_and_shows_the_same)
     end(sandbox);
     make_sandbox_from(ids[10], sandbox);
     CHECK_STR(shell_in(sandbox, "ls only-*; tail -n 1 dir/sub/file"), "only-10\n10\n");
-    CHECK_OK(snapshot_lineage(core, &actor, ids[LONG], 1000, &lineage, &err), err);
+    CHECK_OK(snapshot_lineage(core->snapshots, &actor, ids[LONG], 1000, &lineage, &err), err);
     CHECK_INT(lineage.count, LONG + 1);
 }
 
@@ -256,7 +257,7 @@ CORE_TEST(what_was_merged_goes_when_nobody_stands_on_it_any_more)
 
     make_chain(ids, LONG, 10);
     make_sandbox_from(ids[LONG - 1], old);
-    merge_snapshot(core, ids[LONG - 1]);
+    merge_snapshot(core->snapshots, ids[LONG - 1]);
     CHECK_INT(depth_of(ids[LONG - 1]), 4);
     for (unsigned i = 0; i < LONG - 1; i++)
         drop(ids[i]);
@@ -289,19 +290,20 @@ CORE_TEST(differences_between_checkpoints_are_the_same_after_merging)
         (void)shell_in(sandboxes[i], "cd /many; echo x > 0-1; rm 1-0");
         keep_checkpoint(sandboxes[i], "one");
         if (i == 0)
-            merge_snapshot(core, ids[LONG - 1]);
+            merge_snapshot(core->snapshots, ids[LONG - 1]);
         (void)shell_in(sandboxes[i], "cd /many; echo yy > 0-1; rm 0-2; touch new");
         keep_checkpoint(sandboxes[i], "two");
     }
     for (unsigned i = 0; i < 2; i++) {
         autodifference found = {0};
         autodifference all = {0};
-        CHECK_OK(difference_get(core, &actor, sandboxes[i], &request, &found, &err), err);
+        CHECK_OK(difference_get(core->snapshots, &actor, sandboxes[i], &request, &found, &err),
+                 err);
         CHECK_INT(found.count, 3);
         CHECK_STR(found.entries[0].path, "/many/0-1");
         CHECK_INT(found.entries[1].kind, DIFFERENCE_REMOVED);
         CHECK_STR(found.entries[2].path, "/many/new");
-        CHECK_OK(difference_get(core, &actor, sandboxes[i], &whole, &all, &err), err);
+        CHECK_OK(difference_get(core->snapshots, &actor, sandboxes[i], &whole, &all, &err), err);
         CHECK_STR(all.entries[all.count - 2].path, "/many/1-0");
         CHECK_INT(all.totals[DIFFERENCE_REMOVED], 2);
     }
@@ -312,7 +314,7 @@ CORE_TEST(a_snapshot_that_is_deleted_while_it_is_merged_leaves_nothing)
     char ids[LONG][ID_TEXT];
 
     make_chain(ids, LONG, 3000);
-    background_run(core->background, merge_snapshot, core, ids[LONG - 1]);
+    background_run(core->background, merge_snapshot, core->snapshots, ids[LONG - 1]);
     await(is_merging, "", "merging to begin");
     for (unsigned i = 0; i < LONG; i++)
         drop(ids[i]);
@@ -321,7 +323,7 @@ CORE_TEST(a_snapshot_that_is_deleted_while_it_is_merged_leaves_nothing)
 
 static void *merge_it(void *id)
 {
-    merge_snapshot(core, id);
+    merge_snapshot(core->snapshots, id);
     return NULL;
 }
 
@@ -343,9 +345,9 @@ CORE_TEST(others_start_from_it_list_it_and_keep_it_while_it_is_merged)
             keep_snapshot(sandbox, "kept", kept);
             end(sandbox);
         } while (!is_short(ids[LONG - 1]));
-        CHECK_OK(snapshot_get(core, &actor, kept, &record, &err), err);
+        CHECK_OK(snapshot_get(core->snapshots, &actor, kept, &record, &err), err);
         CHECK_INT(record.file_count, 234);
-        CHECK_OK(snapshot_files(core, &record, &files, &err), err);
+        CHECK_OK(snapshot_files(core->snapshots, &record, &files, &err), err);
         CHECK_INT(files.count, 234);
         snapshot_files_clear(&files);
         (void)pthread_join(merger, NULL);
@@ -360,7 +362,7 @@ CORE_TEST(closing_in_the_middle_leaves_the_old_and_the_next_start_finishes)
     char sandbox[ID_TEXT];
 
     make_chain(ids, LONG, 3000);
-    background_run(core->background, merge_snapshot, core, ids[LONG - 1]);
+    background_run(core->background, merge_snapshot, core->snapshots, ids[LONG - 1]);
     await(is_merging, "", "merging to begin");
     reopen_core();
     await(is_short, ids[LONG - 1], "the next server to merge it");

@@ -58,9 +58,10 @@ static void announce(char id[ID_TEXT], int64_t ago_ms)
     struct error err = {0};
     autofd upload = open("/dev/null", O_RDONLY | O_CLOEXEC);
 
-    CHECK_OK(snapshot_build_begin(core, &actor, &build, &is_unchanged, &begun, &err), err);
+    CHECK_OK(snapshot_build_begin(core->snapshots, &actor, &build, &is_unchanged, &begun, &err),
+             err);
     CHECK_OK(store_snapshot_get(core->store, begun.id, &record, &err), err);
-    CHECK_OK(snapshot_build_upload(core, &actor, record.id, NULL, upload, &err), err);
+    CHECK_OK(snapshot_build_upload(core->snapshots, &actor, record.id, NULL, upload, &err), err);
     (void)snprintf(id, ID_TEXT, "%s", record.id);
     if (ago_ms) { // the same again, announced and uploaded then
         struct snapshot_record old = record;
@@ -68,7 +69,7 @@ static void announce(char id[ID_TEXT], int64_t ago_ms)
         old.id = id_make(other);
         old.created_at -= ago_ms;
         CHECK_OK(store_snapshot_put(core->store, &old, &err), err);
-        CHECK(snapshot_build_upload(core, &actor, old.id, NULL, upload, &err) < 0);
+        CHECK(snapshot_build_upload(core->snapshots, &actor, old.id, NULL, upload, &err) < 0);
         CHECK_INT(error_kind(&err), ERROR_CONFLICT);
         upload_path(record.id, from);
         upload_path(other, to);

@@ -8,7 +8,7 @@
 #include "core/snapshot/difference.h"
 #include "core/snapshot/snapshot.h"
 #include "base/strings.h"
-#include "core/snapshot/transfer.h"
+#include "core/snapshot/snapshot_archive.h"
 #include "store/accounts.h"
 
 #include <unistd.h>
@@ -46,7 +46,7 @@ static void keep(const char *sandbox, const char *name, char id[ID_TEXT])
     autoclear(snapshot_info) made = {0};
     struct error err = {0};
 
-    CHECK_OK(snapshot_create(core, &actor, sandbox, &request, &made, &err), err);
+    CHECK_OK(snapshot_create(core->snapshots, &actor, sandbox, &request, &made, &err), err);
     (void)snprintf(id, ID_TEXT, "%s", made.id);
 }
 
@@ -78,14 +78,14 @@ CORE_TEST(a_snapshot_of_a_snapshot_knows_its_parents_and_outlives_them)
     make_from(a, second);
     run_in(second, "echo 2 > two", 0);
     keep(second, "b", b);
-    CHECK_OK(snapshot_delete(core, &actor, a, &err), err);
-    CHECK(snapshot_resolve(core, &actor, "a", &got, &err) < 0);
-    CHECK_OK(snapshot_resolve(core, &actor, "b:latest", &got, &err), err);
+    CHECK_OK(snapshot_delete(core->snapshots, &actor, a, &err), err);
+    CHECK(snapshot_resolve(core->snapshots, &actor, "a", &got, &err) < 0);
+    CHECK_OK(snapshot_resolve(core->snapshots, &actor, "b:latest", &got, &err), err);
     CHECK_STR(got.id, b);
     make_from(b, third);
     run_in(third, "[ -e one ] && [ -e two ]", 0);
     run_in(second, "[ -e one ]", 0);
-    CHECK_OK(snapshot_lineage(core, &actor, b, 10, &lineage, &err), err);
+    CHECK_OK(snapshot_lineage(core->snapshots, &actor, b, 10, &lineage, &err), err);
     CHECK_INT(lineage.count, 2);
     CHECK_STR(lineage.items[1].id, a);
     CHECK_INT(lineage.items[1].state, SNAPSHOT_DELETED);
@@ -103,8 +103,8 @@ CORE_TEST(the_files_of_a_snapshot_are_counted_and_hashed)
     make_sandbox(sandbox);
     run_in(sandbox, "printf abc > a; printf '' > b; chmod 600 b; mkdir c; ln -s a l", 0);
     keep(sandbox, "f", id);
-    CHECK_OK(snapshot_get(core, &actor, id, &got, &err), err);
-    CHECK_OK(snapshot_files(core, &got, &files, &err), err);
+    CHECK_OK(snapshot_get(core->snapshots, &actor, id, &got, &err), err);
+    CHECK_OK(snapshot_files(core->snapshots, &got, &files, &err), err);
     CHECK_INT(got.file_count, files.count);
     bool has_abc = false;
     for (size_t i = 0; i < files.count; i++) {
@@ -123,7 +123,7 @@ static bool is_counted(const char *id, int64_t count)
     autoclear(snapshot_info) record = {0};
     struct error err = {0};
 
-    CHECK_OK(snapshot_look(core, &actor, id, &record, &err), err);
+    CHECK_OK(snapshot_look(core->snapshots, &actor, id, &record, &err), err);
     return record.file_count == count;
 }
 
@@ -154,24 +154,24 @@ CORE_TEST(going_back_to_a_checkpoint_brings_the_files_back_and_ends_what_runs)
 
     make_sandbox(id);
     run_in(id, "echo first > file; mkdir keep", 0);
-    CHECK_OK(checkpoint_create(core, &actor, id, "one", &one, &err), err);
+    CHECK_OK(checkpoint_create(core->snapshots, &actor, id, "one", &one, &err), err);
     CHECK_STR(one.parent, "");
     run_in(id, "echo second > file; rmdir keep; echo new > new", 0);
-    CHECK_OK(checkpoint_create(core, &actor, id, "two", &two, &err), err);
+    CHECK_OK(checkpoint_create(core->snapshots, &actor, id, "two", &two, &err), err);
     CHECK_STR(two.parent, "one");
-    CHECK(checkpoint_create(core, &actor, id, "one", &again, &err) < 0);
+    CHECK(checkpoint_create(core->snapshots, &actor, id, "one", &again, &err) < 0);
     CHECK_INT(error_kind(&err), ERROR_CONFLICT);
     start_in(id, EXECUTION_JOB, "sleep 600", &job);
-    CHECK_OK(checkpoint_restore(core, &actor, id, "one", &err), err);
+    CHECK_OK(checkpoint_restore(core->snapshots, &actor, id, "one", &err), err);
     await_execution(job.id, &end);
     CHECK_INT(end.state, EXECUTION_CANCELLED);
     run_in(id, "[ \"$(cat file)\" = first ] && [ -d keep ] && [ ! -e new ]", 0);
-    CHECK_OK(checkpoint_restore(core, &actor, id, two.id, &err), err);
+    CHECK_OK(checkpoint_restore(core->snapshots, &actor, id, two.id, &err), err);
     run_in(id, "[ \"$(cat file)\" = second ] && [ ! -d keep ] && [ -e new ]", 0);
-    CHECK_OK(checkpoint_remove(core, &actor, id, "one", &err), err);
-    CHECK(checkpoint_restore(core, &actor, id, "one", &err) < 0);
+    CHECK_OK(checkpoint_remove(core->snapshots, &actor, id, "one", &err), err);
+    CHECK(checkpoint_restore(core->snapshots, &actor, id, "one", &err) < 0);
     CHECK_STR(err.noun, "checkpoint");
-    CHECK_OK(checkpoint_list(core, &actor, id, &all, &err), err);
+    CHECK_OK(checkpoint_list(core->snapshots, &actor, id, &all, &err), err);
     CHECK_INT(all.count, 1);
 }
 
@@ -212,22 +212,30 @@ CORE_TEST(another_organisation_reaches_no_snapshot_or_checkpoint)
 
     make_sandbox(sandbox);
     keep(sandbox, "mine", id);
-    CHECK_OK(checkpoint_create(core, &actor, sandbox, "one", &one, &err), err);
-    check_missing(snapshot_get(core, &stranger, id, &got, &err), &err, "snapshot");
-    check_missing(snapshot_resolve(core, &stranger, id, &got, &err), &err, "snapshot");
-    check_missing(snapshot_resolve(core, &stranger, "mine:latest", &got, &err), &err, "snapshot");
-    check_missing(snapshot_resolve(core, &stranger, "@default/mine", &got, &err), &err, "snapshot");
-    check_missing(snapshot_resolve_public(core, id, &got, &err), &err, "snapshot");
-    check_missing(snapshot_set_tag(core, &stranger, id, "x", &got, &err), &err, "snapshot");
-    check_missing(snapshot_delete(core, &stranger, id, &err), &err, "snapshot");
-    check_missing(transfer_export(core, &stranger, id, 1 << 20, &fd, &size, &err), &err,
+    CHECK_OK(checkpoint_create(core->snapshots, &actor, sandbox, "one", &one, &err), err);
+    check_missing(snapshot_get(core->snapshots, &stranger, id, &got, &err), &err, "snapshot");
+    check_missing(snapshot_resolve(core->snapshots, &stranger, id, &got, &err), &err, "snapshot");
+    check_missing(snapshot_resolve(core->snapshots, &stranger, "mine:latest", &got, &err), &err,
                   "snapshot");
-    check_missing(snapshot_create(core, &stranger, sandbox, &take, &got, &err), &err, "sandbox");
-    check_missing(checkpoint_list(core, &stranger, sandbox, &points, &err), &err, "sandbox");
-    check_missing(checkpoint_restore(core, &stranger, sandbox, "one", &err), &err, "sandbox");
-    check_missing(checkpoint_remove(core, &stranger, sandbox, one.id, &err), &err, "sandbox");
-    check_missing(difference_get(core, &stranger, sandbox, &diff, &found, &err), &err, "sandbox");
-    CHECK_OK(snapshot_list(core, &stranger, &filter, &list, &err), err);
+    check_missing(snapshot_resolve(core->snapshots, &stranger, "@default/mine", &got, &err), &err,
+                  "snapshot");
+    check_missing(snapshot_resolve_public(core->snapshots, id, &got, &err), &err, "snapshot");
+    check_missing(snapshot_set_tag(core->snapshots, &stranger, id, "x", &got, &err), &err,
+                  "snapshot");
+    check_missing(snapshot_delete(core->snapshots, &stranger, id, &err), &err, "snapshot");
+    check_missing(snapshot_export(core->snapshots, &stranger, id, 1 << 20, &fd, &size, &err), &err,
+                  "snapshot");
+    check_missing(snapshot_create(core->snapshots, &stranger, sandbox, &take, &got, &err), &err,
+                  "sandbox");
+    check_missing(checkpoint_list(core->snapshots, &stranger, sandbox, &points, &err), &err,
+                  "sandbox");
+    check_missing(checkpoint_restore(core->snapshots, &stranger, sandbox, "one", &err), &err,
+                  "sandbox");
+    check_missing(checkpoint_remove(core->snapshots, &stranger, sandbox, one.id, &err), &err,
+                  "sandbox");
+    check_missing(difference_get(core->snapshots, &stranger, sandbox, &diff, &found, &err), &err,
+                  "sandbox");
+    CHECK_OK(snapshot_list(core->snapshots, &stranger, &filter, &list, &err), err);
     CHECK_INT(list.count, 0);
 }
 
@@ -242,7 +250,7 @@ static void publish(const struct actor *who, const char *name, char id[ID_TEXT])
     struct error err = {0};
 
     CHECK_OK(sandbox_create(core, who, &request, &made, NULL, &err), err);
-    CHECK_OK(snapshot_create(core, who, made.id, &take, &snapshot, &err), err);
+    CHECK_OK(snapshot_create(core->snapshots, who, made.id, &take, &snapshot, &err), err);
     (void)snprintf(id, ID_TEXT, "%s", snapshot.id);
     CHECK_OK(sandbox_delete(core->sandboxes, who, made.id, &err), err);
 }
@@ -256,20 +264,24 @@ CORE_TEST(a_name_means_nobody_elses_snapshot)
 
     publish(&actor, "app", mine);
     publish(&stranger, "app", theirs); // the newest of this name and tag
-    CHECK_OK(snapshot_resolve(core, &actor, "app:latest", &got[0], &err), err);
+    CHECK_OK(snapshot_resolve(core->snapshots, &actor, "app:latest", &got[0], &err), err);
     CHECK_STR(got[0].id, mine);
     CHECK_STR(got[0].tag, "latest"); // the stranger's did not take it over
-    CHECK_OK(snapshot_resolve(core, &actor, "@strangers/app:latest", &got[1], &err), err);
+    CHECK_OK(snapshot_resolve(core->snapshots, &actor, "@strangers/app:latest", &got[1], &err),
+             err);
     CHECK_STR(got[1].id, theirs);
-    CHECK_OK(snapshot_resolve(core, &stranger, "@default/app", &got[2], &err), err);
+    CHECK_OK(snapshot_resolve(core->snapshots, &stranger, "@default/app", &got[2], &err), err);
     CHECK_STR(got[2].id, mine);
-    CHECK_OK(snapshot_resolve_public(core, "@strangers/app", &got[3], &err), err);
+    CHECK_OK(snapshot_resolve_public(core->snapshots, "@strangers/app", &got[3], &err), err);
     CHECK_STR(got[3].id, theirs);
-    CHECK_OK(snapshot_delete(core, &actor, mine, &err), err);
-    check_missing(snapshot_resolve(core, &actor, "app:latest", &got[0], &err), &err, "snapshot");
-    check_missing(snapshot_resolve(core, &actor, "latest", &got[0], &err), &err, "snapshot");
-    check_missing(snapshot_resolve(core, &actor, "@nobody/app", &got[0], &err), &err, "snapshot");
-    CHECK_OK(snapshot_resolve(core, &actor, theirs, &got[0], &err), err);
+    CHECK_OK(snapshot_delete(core->snapshots, &actor, mine, &err), err);
+    check_missing(snapshot_resolve(core->snapshots, &actor, "app:latest", &got[0], &err), &err,
+                  "snapshot");
+    check_missing(snapshot_resolve(core->snapshots, &actor, "latest", &got[0], &err), &err,
+                  "snapshot");
+    check_missing(snapshot_resolve(core->snapshots, &actor, "@nobody/app", &got[0], &err), &err,
+                  "snapshot");
+    CHECK_OK(snapshot_resolve(core->snapshots, &actor, theirs, &got[0], &err), err);
     for (size_t i = 0; i < ARRAY_SIZE(got); i++)
         snapshot_info_clear(&got[i]);
 }

@@ -398,9 +398,10 @@ static void check_memory(void)
     size_t count = registry_all(core->sandboxes->registry, &all);
 
     for (size_t i = 0; i < count; i++) {
-        (void)pthread_mutex_lock(&all[i]->record_lock);
+        sandbox_settle(all[i]); // ends are shown first and recorded then
+        (void)lock_take(&all[i]->record_lock);
         bool is_clean = !all[i]->executions && all[i]->n_executions == 0 && all[i]->n_jobs == 0;
-        (void)pthread_mutex_unlock(&all[i]->record_lock);
+        lock_release(&all[i]->record_lock);
         sandbox_free(all[i]);
         CHECK(is_clean);
     }

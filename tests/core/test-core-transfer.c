@@ -3,7 +3,7 @@
 #include "archive_fixture.h"
 #include "core/core_impl.h"
 #include "core/snapshot/digest.h"
-#include "core/snapshot/transfer.h"
+#include "core/snapshot/snapshot_archive.h"
 #include "state_fixture.h"
 #include "store/checkpoints.h"
 #include "store/snapshots.h"
@@ -19,15 +19,15 @@ static int export(const char *id, uint64_t *size)
 {
     struct error err = {0};
     int fd = -1;
-    CHECK_OK(transfer_export(core, &actor, id, ROOM, &fd, size, &err), err);
+    CHECK_OK(snapshot_export(core->snapshots, &actor, id, ROOM, &fd, size, &err), err);
     return fd;
 }
 
 static int try_import(int fd, struct error *err)
 {
-    const struct transfer_request request = {.name = "copy", .tag = "v1"};
+    const struct snapshot_import_request request = {.name = "copy", .tag = "v1"};
     autoclear(snapshot_info) record = {0};
-    return transfer_import(core, &actor, &request, fd, &record, err);
+    return snapshot_import(core->snapshots, &actor, &request, fd, &record, err);
 }
 
 /* Everything in the sandbox's own files that travels, as text. */
@@ -66,9 +66,9 @@ CORE_TEST(a_snapshot_comes_back_as_it_was)
     CHECK_STR(sums[0], sums[1]);
     CHECK(size > 300000 && size < 500000);
 
-    const struct transfer_request request = {.is_public = true};
+    const struct snapshot_import_request request = {.is_public = true};
     autoclear(snapshot_info) copy = {0};
-    CHECK_OK(transfer_import(core, &actor, &request, archive, &copy, &err), err);
+    CHECK_OK(snapshot_import(core->snapshots, &actor, &request, archive, &copy, &err), err);
     CHECK_STR(copy.name, "original");
     CHECK_STR(copy.tag, "latest");
     CHECK(copy.is_public && !copy.parent_id && strcmp(copy.id, snapshot) != 0);
@@ -95,7 +95,7 @@ CORE_TEST(layers_and_environments_of_chains_are_merged)
     autofd archive = export(two, &size);
     CHECK_OK(try_import(archive, &err), err);
     autoclear(snapshot_info) copy = {0};
-    CHECK_OK(snapshot_resolve(core, &actor, "copy:v1", &copy, &err), err);
+    CHECK_OK(snapshot_resolve(core->snapshots, &actor, "copy:v1", &copy, &err), err);
     make_sandbox_from(copy.id, third);
     CHECK_STR(shell_in(third, "ls; cat e/b kept; ls e"), "e\nkept\n2\n1\nb\n");
 }
@@ -190,7 +190,7 @@ CORE_TEST(an_archive_made_by_hand_is_taken)
     autofd fd = finish(&made, ABOUT "env: A=b\nremoved: etc/hosts\nunknown: fine\n");
     CHECK_OK(try_import(fd, &err), err);
     autoclear(snapshot_info) copy = {0};
-    CHECK_OK(snapshot_resolve(core, &actor, "copy:v1", &copy, &err), err);
+    CHECK_OK(snapshot_resolve(core->snapshots, &actor, "copy:v1", &copy, &err), err);
     CHECK_STR(copy.env[0], "A=b");
     CHECK(!copy.env[1]);
     make_sandbox_from(copy.id, id);
@@ -276,7 +276,7 @@ CORE_TEST(marks_of_overlay_mean_nothing_in_an_archive)
     autofd fd = finish(&made, ABOUT);
     CHECK_OK(try_import(fd, &err), err);
     autoclear(snapshot_info) copy = {0};
-    CHECK_OK(snapshot_resolve(core, &actor, "copy:v1", &copy, &err), err);
+    CHECK_OK(snapshot_resolve(core->snapshots, &actor, "copy:v1", &copy, &err), err);
     make_sandbox_from(copy.id, id);
     CHECK_STR(shell_in(id, "test -s /etc/passwd && ls -A /opt"), "");
 }
@@ -311,10 +311,10 @@ CORE_TEST(an_export_that_is_too_large_is_said_so_and_others_are_not_found)
     make_sandbox(id);
     (void)shell_in(id, "head -c 300000 /dev/urandom > random");
     keep_snapshot(id, "one", snapshot);
-    CHECK(transfer_export(core, &actor, snapshot, 100000, &fd, &size, &err) < 0);
+    CHECK(snapshot_export(core->snapshots, &actor, snapshot, 100000, &fd, &size, &err) < 0);
     CHECK_INT(error_kind(&err), ERROR_LIMIT);
     CHECK_STR(err.noun, "snapshot");
-    CHECK(transfer_export(core, &actor, id, ROOM, &fd, &size, &err) < 0);
+    CHECK(snapshot_export(core->snapshots, &actor, id, ROOM, &fd, &size, &err) < 0);
     CHECK_INT(error_kind(&err), ERROR_NOT_FOUND);
     CHECK_STR(err.noun, "snapshot");
     CHECK_INT(fd, -1);
@@ -378,7 +378,7 @@ CORE_TEST(a_killed_server_leaves_a_whole_snapshot_or_none)
     if (done == 0)
         CHECK_OK(try_import(archive, &err), err);
     autoclear(snapshot_info) copy = {0};
-    CHECK_OK(snapshot_resolve(core, &actor, "copy:v1", &copy, &err), err);
+    CHECK_OK(snapshot_resolve(core->snapshots, &actor, "copy:v1", &copy, &err), err);
     make_sandbox_from(copy.id, id);
     CHECK_STR(shell_in(id, "ls | wc -l; cat f300; stat -c %s random"), "301\n300\n8000000\n");
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fuzz target: the two texts of a snapshot's archive. What is written is read back, what is read costs no more than it is long. */
 #include "base/mem.h"
-#include "core/snapshot/transfer_text.h"
+#include "core/snapshot/archive_text.h"
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -20,65 +20,64 @@ static void require(bool is_true)
 /* A line of any name comes back as it was, and once. */
 static void check_sum_line(const char *path)
 {
-    autobuffer text = {.maximum = TRANSFER_SUMS_MAX};
-    struct transfer_sums sums = {0};
+    autobuffer text = {.maximum = SNAPSHOT_SUMS_MAX};
+    struct sums sums = {0};
     struct error err = {0};
 
-    require(transfer_sums_add(&text, sum, path, &err) == 0);
-    if (transfer_sums_read(&text, &sums, &err) == 0) {
+    require(sums_add(&text, sum, path, &err) == 0);
+    if (sums_read(&text, &sums, &err) == 0) {
         require(sums.count == 1 && sums.n_used == 0);
-        require(transfer_sums_use(&sums, sum, path));
-        require(!transfer_sums_use(&sums, sum, path));
+        require(sums_use(&sums, sum, path));
+        require(!sums_use(&sums, sum, path));
         require(sums.n_used == 1);
     } else {
         require(!*path);
     }
-    transfer_sums_clear(&sums);
+    sums_clear(&sums);
 }
 
 static void check_about_line(const char *value)
 {
-    autobuffer text = {.maximum = TRANSFER_ABOUT_MAX};
+    autobuffer text = {.maximum = SNAPSHOT_ABOUT_MAX};
     struct error err = {0};
     autostrings lines = {0};
 
-    require(transfer_about_begin(&text, &err) == 0 &&
-            transfer_about_add(&text, "name", value, &err) == 0);
-    require(transfer_about_read(&text, &lines, &err) == 0 && lines.count == 2);
-    require(strcmp(transfer_about_get(&lines, "name"), value) == 0);
-    require(!transfer_about_get(&lines, "tag"));
+    require(about_begin(&text, &err) == 0 && about_add(&text, "name", value, &err) == 0);
+    require(about_read(&text, &lines, &err) == 0 && lines.count == 2);
+    require(strcmp(about_get(&lines, "name"), value) == 0);
+    require(!about_get(&lines, "tag"));
 }
 
 static void read_sums(const uint8_t *data, size_t size)
 {
-    autobuffer text = {.maximum = TRANSFER_SUMS_MAX};
-    struct transfer_sums sums = {0};
+    autobuffer text = {.maximum = SNAPSHOT_SUMS_MAX};
+    struct sums sums = {0};
     struct error err = {0};
 
     if (size)
         require(buffer_add(&text, data, size, &err) == 0);
-    if (transfer_sums_read(&text, &sums, &err) == 0)
+    if (sums_read(&text, &sums, &err) == 0)
         require(sums.count <= size / 68);
     else
         require(error_is(&err, ERROR_INVALID) && err.noun && strcmp(err.noun, "archive") == 0);
-    (void)transfer_sums_use(&sums, sum, "files/a");
-    transfer_sums_clear(&sums);
+    (void)sums_use(&sums, sum, "files/a");
+    sums_clear(&sums);
 }
 
 static void read_about(const uint8_t *data, size_t size)
 {
-    autobuffer text = {.maximum = TRANSFER_ABOUT_MAX};
+    autobuffer text = {.maximum = SNAPSHOT_ABOUT_MAX};
     autostrings lines = {0};
     struct error err = {0};
     const char *value;
 
     if (size)
         require(buffer_add(&text, data, size, &err) == 0);
-    if (transfer_about_read(&text, &lines, &err) < 0) {
+    if (about_read(&text, &lines, &err) < 0) {
         require(error_is(&err, ERROR_INVALID) && err.noun && strcmp(err.noun, "archive") == 0);
         return;
     }
-    for (size_t at = 1; (value = transfer_about_next(&lines, "env", &at));)
+    for (size_t at = 1; (value = about_next(&lines, "env", &at));)
         require(strlen(value) < size && at <= lines.count);
 }
 

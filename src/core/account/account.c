@@ -11,16 +11,16 @@
 #include <stdio.h>
 #include <string.h>
 
-static int find_organisation(struct accounts *accounts, struct error *err)
+// As one: a server and a command line may both be the first.
+static int find_or_make(struct accounts *accounts, struct store_transaction *together,
+                        struct error *err)
 {
     struct page first = {.limit = 1};
     struct organisation_record fresh = {
         .id = accounts->organisation, .name = "default", .created_at = (int64_t)clock_wall_ms()};
-    autotransaction together = {0};
     autoorganisations list = {0};
 
-    // As one: a server and a command line may both be the first.
-    if (store_begin(accounts->store, STORE_DURABLE, &together, err) < 0 ||
+    if (store_begin(accounts->store, STORE_DURABLE, together, err) < 0 ||
         store_organisation_list(accounts->store, &first, &list, err) < 0)
         return -1;
     if (list.count) {
@@ -30,7 +30,18 @@ static int find_organisation(struct accounts *accounts, struct error *err)
     (void)id_make(accounts->organisation);
     if (store_organisation_put(accounts->store, &fresh, err) < 0)
         return -1;
-    return store_commit(&together, err);
+    return store_commit(together, err);
+}
+
+static int find_organisation(struct accounts *accounts, struct error *err)
+{
+    autotransaction together = {0};
+    int result;
+
+    do
+        result = find_or_make(accounts, &together, err);
+    while (result < 0 && store_again(&together, err));
+    return result;
 }
 
 int accounts_open(struct store *store, struct accounts **out, struct error *err)

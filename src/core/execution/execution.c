@@ -48,6 +48,7 @@ static int record_refusal(struct sandbox *sandbox, const struct actor *actor,
     struct event event = {
         .type = EVENT_COMPLETED, .reason = "execution", .now = (int64_t)clock_wall_ms()};
     autotransaction together = {0};
+    bool is_put;
 
     if (check_waiting(request, err) < 0 ||
         execution_describe(sandbox, actor, request, &execution, err) < 0)
@@ -58,9 +59,13 @@ static int record_refusal(struct sandbox *sandbox, const struct actor *actor,
     record->started_at = record->ended_at = record->updated_at = event.now;
     event_fact(&event, "execution", execution->id);
     event_fact(&event, "state", execution_state_name(record->state));
-    if (store_begin(sandbox->sandboxes->store, STORE_FAST, &together, err) < 0 ||
-        store_execution_add(sandbox->sandboxes->store, record, err) < 0 ||
-        event_put(sandbox, &event, err) < 0 || store_commit(&together, err) < 0)
+    do {
+        record->number = 0; // the store gives it one
+        is_put = store_begin(sandbox->sandboxes->store, STORE_FAST, &together, err) == 0 &&
+                 store_execution_add(sandbox->sandboxes->store, record, err) == 0 &&
+                 event_put(sandbox, &event, err) == 0 && store_commit(&together, err) == 0;
+    } while (!is_put && store_again(&together, err));
+    if (!is_put)
         return -1;
     execution_copy(execution, out);
     return 0;
@@ -140,7 +145,7 @@ int execution_enqueue(struct executions *executions, const struct actor *actor,
     if (check_waiting(request, err) < 0 ||
         lookup_sandbox(executions->sandboxes, actor, sandbox_id, &sandbox, err) < 0)
         return -1;
-    sandbox_touch(sandbox); // before its state is looked at: see live_rest
+    sandbox_touch(sandbox); // before its state is looked at: see sandbox_rest
     if (queue_reserve(executions->queue, err) < 0)
         return -1;
     if (execution_enter(sandbox, request->kind, &restore_count, &was_paused, err) < 0) {
@@ -162,6 +167,16 @@ static bool is_visible(const struct execution_record *record, const struct actor
     return actor_sees(actor, &record->owner) && (!kind || *kind == record->kind);
 }
 
+static bool copy_visible(struct execution *execution, const struct actor *actor,
+                         const enum execution_kind *kind, struct execution_record *out)
+{
+    autolock(&execution->lock);
+    if (!is_visible(&execution->record, actor, kind))
+        return false;
+    execution_record_copy(out, &execution->record);
+    return true;
+}
+
 /* As execution_get_quick. */
 static int find_quick(struct executions *executions, const struct actor *actor, const char *id,
                       const enum execution_kind *kind, struct execution_record *out,
@@ -171,12 +186,7 @@ static int find_quick(struct executions *executions, const struct actor *actor, 
 
     if (!execution)
         return 0;
-    (void)pthread_mutex_lock(&execution->lock);
-    bool is_seen = is_visible(&execution->record, actor, kind);
-    if (is_seen)
-        execution_record_copy(out, &execution->record);
-    (void)pthread_mutex_unlock(&execution->lock);
-    return is_seen ? 1 : error_missing(err, noun_of(kind), id);
+    return copy_visible(execution, actor, kind, out) ? 1 : error_missing(err, noun_of(kind), id);
 }
 
 int execution_get_quick(struct executions *executions, const struct actor *actor, const char *id,
@@ -253,33 +263,40 @@ static int put_stop(struct sandbox *sandbox, struct execution *execution, const 
     if (store_execution_update(sandbox->sandboxes->store, &next, EXECUTION_PART_STOP,
                                EXECUTION_OPEN, err) < 0)
         return -1;
-    (void)pthread_mutex_lock(&execution->lock);
+    autolock(&execution->lock);
     execution->record.stop_at = next.stop_at;
     free((char *)execution->record.stop_reason);
     execution->record.stop_reason = reason ? strdup(reason) : NULL;
-    (void)pthread_mutex_unlock(&execution->lock);
+    return 0;
+}
+
+static int record_stop(struct sandbox *sandbox, struct execution *execution, const char *reason,
+                       bool *is_started, struct error *err)
+{
+    autolock(&sandbox->record_lock);
+    if (!execution_is_over(&execution->record) && !execution->record.stop_at &&
+        put_stop(sandbox, execution, reason, err) < 0)
+        return -1;
+    *is_started = execution->is_recorded && !execution_is_over(&execution->record);
     return 0;
 }
 
 static int stop_running(struct sandbox *sandbox, struct execution *execution, bool is_forced,
                         const char *reason, struct error *err)
 {
-    (void)pthread_mutex_lock(&sandbox->record_lock);
-    int result = execution_is_over(&execution->record) || execution->record.stop_at
-                     ? 0
-                     : put_stop(sandbox, execution, reason, err);
-    bool is_started = execution->is_recorded && !execution_is_over(&execution->record);
-    (void)pthread_mutex_unlock(&sandbox->record_lock);
-    if (result < 0 || !is_started)
-        return result; // one that is just being started is killed by whoever starts it
-    if (!is_forced && execution->kill_at == 0)
-        execution->kill_at = (int64_t)clock_wall_ms() + STOP_PATIENCE_MS;
-    if (sandbox_lock_box(sandbox, err) < 0)
+    bool is_started = false;
+
+    if (record_stop(sandbox, execution, reason, &is_started, err) < 0)
+        return -1;
+    if (!is_started)
+        return 0; // one that is just being started is killed by whoever starts it
+    if (!is_forced && execution->kill_ms == 0)
+        execution->kill_ms = (int64_t)clock_monotonic_ms() + STOP_PATIENCE_MS;
+    autobox held = sandbox_use_box(sandbox, err);
+    if (!held)
         return 0; // it ends with its sandbox
-    result =
-        box_signal(sandbox->box, execution->number, is_forced ? SIGKILL : SIGTERM, is_forced, err);
-    sandbox_unlock_box(sandbox);
-    return result;
+    return box_signal(sandbox->box, execution->number, is_forced ? SIGKILL : SIGTERM, is_forced,
+                      err);
 }
 
 int execution_stop(struct executions *executions, const struct actor *actor, const char *id,
@@ -320,18 +337,25 @@ static int put_mark(struct executions *executions, struct execution *execution,
     return 0;
 }
 
+static int record_mark(struct sandbox *sandbox, struct execution *execution, const char *reason,
+                       bool *is_started, struct error *err)
+{
+    autolock(&sandbox->record_lock);
+    *is_started = execution->is_recorded && !execution_is_over(&execution->record);
+    return put_mark(sandbox->sandboxes->executions, execution, &execution->record, reason, err);
+}
+
 /* In memory, and its sandbox too. */
 static int cancel_known(struct sandbox *sandbox, struct execution *execution, const char *reason,
                         struct error *err)
 {
-    (void)pthread_mutex_lock(&sandbox->record_lock);
-    int result =
-        put_mark(sandbox->sandboxes->executions, execution, &execution->record, reason, err);
-    bool is_started = execution->is_recorded && !execution_is_over(&execution->record);
-    (void)pthread_mutex_unlock(&sandbox->record_lock);
-    if (result < 0 || !is_started)
-        return result; // one that is just being started is killed by whoever starts it
-    execution->kill_at = (int64_t)clock_wall_ms() + KILL_AGAIN_MS;
+    bool is_started = false;
+
+    if (record_mark(sandbox, execution, reason, &is_started, err) < 0)
+        return -1;
+    if (!is_started)
+        return 0; // one that is just being started is killed by whoever starts it
+    execution->kill_ms = (int64_t)clock_monotonic_ms() + KILL_AGAIN_MS;
     execution_kill(sandbox, execution);
     return 0;
 }

@@ -3,7 +3,7 @@
 #include "core/execution/execution_end.h"
 
 #include "base/clock.h"
-#include "model/log_ids.h"
+#include "base/log_ids.h"
 #include "core/event/hub.h"
 #include "core/stream/streams.h"
 #include "core/sandbox/sandbox_box.h"
@@ -15,14 +15,16 @@
 #include "core/event/event.h"
 #include "core/stream/feed.h"
 #include "core/sandbox/sandbox_event.h"
+#include "core/execution/execution_start.h"
 #include "core/execution/queue.h"
+#include "core/sandbox/mailbox.h"
 
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
 #define KILLED 137
+#define KILL_AGAIN_MS 500
 
 static const enum execution_cause causes[] = {
     [CAUSE_EXIT] = EXECUTION_EXITED,     [CAUSE_TIMEOUT] = EXECUTION_TIMEOUT,
@@ -106,45 +108,34 @@ static bool is_last(struct sandbox *sandbox, const struct execution *execution)
     if (execution->record.kind != EXECUTION_COMMAND)
         return false;
     for (struct execution *other = sandbox->executions; other; other = other->next) {
-        if (other != execution && other->is_recorded && other->record.kind == EXECUTION_COMMAND)
+        if (other != execution && other->is_recorded && other->announced_at == 0 &&
+            other->record.kind == EXECUTION_COMMAND)
             return false;
     }
     return true;
 }
 
-/* What the end of a command means for its sandbox. */
-struct effect {
-    bool is_over;  // a one-shot sandbox ends with its command
-    bool has_rest; // it becomes idle
-    struct sandbox_record next;
-};
-
+/* What its end makes of the sandbox, in *next: is_sandbox_over and is_sandbox_idle say whether that is anything. */
 static int foresee(struct sandbox *sandbox, struct execution *execution,
-                   const struct execution_record *ended, struct effect *effect, struct error *err)
+                   const struct execution_record *ended, struct sandbox_record *next,
+                   struct error *err)
 {
-    if (execution->announced_at == 0) {
-        execution->is_sandbox_over =
-            sandbox->record.mode == SANDBOX_ONE_SHOT && ended->kind == EXECUTION_COMMAND;
-        execution->is_sandbox_idle = !execution->is_sandbox_over && is_last(sandbox, execution) &&
-                                     sandbox->record.state == SANDBOX_RUNNING;
-    }
-    effect->is_over = execution->is_sandbox_over;
-    effect->has_rest = execution->is_sandbox_idle;
-    if (execution->announced_at != 0) { // it has happened already
-        sandbox_copy(sandbox, &effect->next);
-        return 0;
-    }
-    if (effect->is_over)
+    execution->is_sandbox_over =
+        sandbox->record.mode == SANDBOX_ONE_SHOT && ended->kind == EXECUTION_COMMAND;
+    execution->is_sandbox_idle = !execution->is_sandbox_over && is_last(sandbox, execution) &&
+                                 sandbox_is_in(sandbox, sandbox_in(SANDBOX_RUNNING));
+    if (execution->is_sandbox_over)
         return ending_foresee(sandbox, STEP_END, "one_shot", ended->exit_code, ended->ended_at,
-                              &effect->next, err);
-    sandbox_copy(sandbox, &effect->next);
-    effect->next.updated_at = effect->next.active_at = ended->ended_at;
-    return effect->has_rest ? lifecycle_take(&effect->next, STEP_REST, NULL, ended->ended_at, err)
-                            : 0;
+                              next, err);
+    if (!execution->is_sandbox_idle)
+        return 0;
+    sandbox_copy(sandbox, next);
+    next->updated_at = next->active_at = ended->ended_at;
+    return lifecycle_take(next, STEP_REST, NULL, ended->ended_at, err);
 }
 
-static int put_effect(struct sandbox *sandbox, const struct execution_record *ended,
-                      const struct effect *effect, struct error *err)
+static int put_event(struct sandbox *sandbox, const struct execution_record *ended,
+                     struct error *err)
 {
     const char *noun = ended->kind == EXECUTION_JOB ? "job" : "execution";
     struct event event = {.type = EVENT_COMPLETED, .reason = noun, .now = ended->ended_at};
@@ -152,45 +143,44 @@ static int put_effect(struct sandbox *sandbox, const struct execution_record *en
     event_fact(&event, noun, ended->id);
     event_number(&event, "exit_code", ended->exit_code);
     event_fact(&event, "state", execution_state_name(ended->state));
-    if (event_put(sandbox, &event, err) < 0)
-        return -1;
-    if (effect->is_over)
-        return ending_put(sandbox, STEP_END, &effect->next, err);
-    if (!effect->has_rest)
+    return event_put(sandbox, &event, err);
+}
+
+/* What its end made of the sandbox, unless that has gone on to another state since: then somebody else writes that down. */
+static int put_sandbox(struct sandbox *sandbox, const struct execution *execution,
+                       struct error *err)
+{
+    autosandbox now = {0};
+
+    if (!execution->is_sandbox_over && !execution->is_sandbox_idle)
         return 0;
-    return store_sandbox_update(sandbox->sandboxes->store, &effect->next,
+    sandbox_copy(sandbox, &now);
+    if (execution->is_sandbox_over)
+        return ending_put(sandbox, STEP_END, &now, err);
+    if (now.state != SANDBOX_IDLE)
+        return 0;
+    return store_sandbox_update(sandbox->sandboxes->store, &now,
                                 SANDBOX_PART_LIVING | SANDBOX_PART_DEADLINES,
                                 lifecycle_from(STEP_REST), err);
 }
 
 static void unlink_execution(struct sandbox *sandbox, struct execution *execution)
 {
-    (void)pthread_mutex_lock(&sandbox->lock);
+    autolock(&sandbox->lock);
     struct execution **at = &sandbox->executions;
     while (*at && *at != execution)
         at = &(*at)->next;
     if (*at)
         *at = execution->next;
-    (void)pthread_mutex_unlock(&sandbox->lock);
 }
 
 /* Its place in the sandbox is free. */
 static void leave(struct sandbox *sandbox, struct execution *execution)
 {
-    (void)pthread_mutex_lock(&sandbox->lock);
-    if (execution->record.kind == EXECUTION_JOB)
-        sandbox->n_jobs--;
-    else
-        sandbox->n_executions--;
-    (void)pthread_mutex_unlock(&sandbox->lock);
+    execution_leave(sandbox, execution->record.kind);
     sandbox->sandboxes->executions->n_running--;
     if (execution->queue)
         queue_left(execution->queue);
-}
-
-static void effect_clear(struct effect *effect)
-{
-    sandbox_record_clear(&effect->next);
 }
 
 /* Before the command itself: whoever sees that it has ended finds its streams complete. */
@@ -228,85 +218,98 @@ static void let_go(struct sandbox *sandbox, struct execution *execution)
     execution_free(execution);
 }
 
-static int record_end(struct sandbox *sandbox, struct execution *execution,
-                      const struct execution_record *ended, const struct effect *effect,
-                      struct error *err)
-{
-    autotransaction together = {0};
-
-    if (store_begin(sandbox->sandboxes->store, STORE_FAST, &together, err) < 0 ||
-        put_end(sandbox, execution, ended, err) < 0 || put_effect(sandbox, ended, effect, err) < 0)
-        return -1;
-    return store_commit(&together, err);
-}
-
 void execution_collect(struct sandbox *sandbox, uint32_t number)
 {
     struct error ignored = {0};
-    if (sandbox_lock_box(sandbox, &ignored) < 0)
+
+    if (sandbox_is_in(sandbox, SANDBOX_ENDING))
+        return; // PID 1 goes too
+    autobox held = sandbox_share_box(sandbox);
+    if (!sandbox->box || sandbox->is_box_over)
         return;
     (void)box_collect(sandbox->box, number, &ignored);
-    box_prepare(sandbox->box, sandbox_next_number(sandbox));
-    sandbox_unlock_box(sandbox);
+    if (!sandbox->is_copied)
+        box_prepare(sandbox->box, sandbox_next_number(sandbox));
 }
 
 /* The end as everybody sees it from now on. */
 static void show_end(struct sandbox *sandbox, struct execution *execution,
-                     const struct execution_record *ended, struct effect *effect)
+                     const struct execution_record *ended, struct sandbox_record *next)
 {
-    bool is_changed = effect->is_over || effect->has_rest;
+    bool is_changed = execution->is_sandbox_over || execution->is_sandbox_idle;
 
+    execution->announced_at = ended->ended_at;
+    execution->has_exit = false;
     end_streams(sandbox, execution);
     execution_set(execution, ended);
     leave(sandbox, execution);
     sandbox_touch(sandbox);
     if (is_changed)
-        sandbox_change(sandbox, &effect->next);
+        sandbox_change(sandbox, next);
     hub_announce(sandbox->sandboxes->hub, execution->id);
     if (is_changed)
         hub_announce(sandbox->sandboxes->hub, sandbox->id);
 }
 
 /*
- * Whoever waits is told first and the store afterwards: until the end is recorded PID 1 still has it, so it is not lost, and those
- * who wait do not wait for the database. The caller holds record_lock, which is released here.
+ * Whoever waits is told before the store is: until the end is recorded PID 1 still has it, so it is not lost, and nobody waits for
+ * the database. One that is not recorded itself yet is shown once it is. Under record_lock; memory work only.
  */
-static void finish(struct sandbox *sandbox, struct execution *execution,
-                   const struct process_exit *exit)
+static void show(struct sandbox *sandbox, struct execution *execution)
 {
     struct execution_record ended = execution->record;
-    __attribute__((cleanup(effect_clear))) struct effect effect = {0};
-    struct effect shown = {0};
+    autosandbox next = {0};
     struct error err = {0};
 
-    if (execution->announced_at == 0) // else the record says how it ended
-        apply_exit(execution, exit, (int64_t)clock_wall_ms(), &ended);
-    int result = foresee(sandbox, execution, &ended, &effect, &err);
-    if (result == 0 && execution->announced_at == 0) {
-        execution->announced_at = ended.ended_at;
-        shown = effect;
-        sandbox_record_copy(&shown.next, &effect.next);
-        show_end(sandbox, execution, &ended, &shown);
-        sandbox_record_clear(&shown.next);
-        ended = execution->record; // whose texts are where they will stay
-        (void)sched_yield();       // to those who were told, where they are on this processor too
-    }
-    if (result < 0 || record_end(sandbox, execution, &ended, &effect, &err) < 0) {
+    if (!execution->is_recorded || !execution->has_exit)
+        return;
+    apply_exit(execution, &execution->exit, (int64_t)clock_wall_ms(), &ended);
+    if (foresee(sandbox, execution, &ended, &next, &err) == 0)
+        show_end(sandbox, execution, &ended, &next);
+    else
+        log_error("the end of a command could not be shown; it is tried again",
+                  F_EXECUTION(execution->id), F("error", (const char *)err.text));
+}
+
+static int put_shown(struct sandbox *sandbox, struct execution *execution, struct error *err)
+{
+    autotransaction together = {0};
+    bool is_put;
+
+    do
+        is_put = store_begin(sandbox->sandboxes->store, STORE_FAST, &together, err) == 0 &&
+                 put_end(sandbox, execution, &execution->record, err) == 0 &&
+                 put_event(sandbox, &execution->record, err) == 0 &&
+                 put_sandbox(sandbox, execution, err) == 0 && store_commit(&together, err) == 0;
+    while (!is_put && store_again(&together, err));
+    return is_put ? 0 : -1;
+}
+
+/* Writes down an end that was shown, and forgets the execution. Under record_lock. */
+static int record(struct sandbox *sandbox, struct execution *execution)
+{
+    bool is_sandbox_over = execution->is_sandbox_over;
+    struct error err = {0};
+
+    if (put_shown(sandbox, execution, &err) < 0) {
         log_error("the end of a command could not be recorded; it is tried again",
                   F_EXECUTION(execution->id), F("error", (const char *)err.text));
-        execution->exit = *exit;
-        execution->has_exit = true;
-        (void)pthread_mutex_unlock(&sandbox->record_lock);
-        return;
+        return -1;
     }
-    uint32_t number = execution->number;
     unlink_execution(sandbox, execution);
-    (void)pthread_mutex_unlock(&sandbox->record_lock);
     let_go(sandbox, execution);
-    if (effect.is_over)
+    if (is_sandbox_over)
         ending_start_box(sandbox);
-    else
-        execution_collect(sandbox, number);
+    return 0;
+}
+
+void execution_record_shown(struct sandbox *sandbox)
+{
+    for (struct execution *execution = sandbox->executions, *next; execution; execution = next) {
+        next = execution->next;
+        if (execution->announced_at != 0 && record(sandbox, execution) < 0)
+            return;
+    }
 }
 
 void execution_recorded(struct sandbox *sandbox, struct execution *execution)
@@ -315,81 +318,155 @@ void execution_recorded(struct sandbox *sandbox, struct execution *execution)
     sandbox->sandboxes->executions->n_running++;
     if (!execution->is_queued) // which is known since it waits
         executions_add(sandbox->sandboxes->executions, execution);
-    if (!execution->has_exit) {
-        (void)pthread_mutex_unlock(&sandbox->record_lock);
+}
+
+/* Under record_lock, or the lock; or NULL. */
+static struct execution *find(struct sandbox *sandbox, uint32_t number)
+{
+    struct execution *execution = sandbox->executions;
+    while (execution && execution->number != number)
+        execution = execution->next;
+    return execution;
+}
+
+static void take_exit(struct sandbox *sandbox, struct execution *execution,
+                      const struct process_exit *exit)
+{
+    if (execution->announced_at != 0)
         return;
-    }
-    execution->has_exit = false;
-    struct process_exit exit = execution->exit;
-    finish(sandbox, execution, &exit);
+    execution->exit = *exit;
+    execution->has_exit = true;
+    show(sandbox, execution);
+}
+
+/* True: PID 1 may forget it. */
+static bool end(struct sandbox *sandbox, const struct process_exit *exit)
+{
+    autolock(&sandbox->record_lock);
+    struct execution *execution = find(sandbox, exit->id);
+    if (!execution)
+        return true;
+    take_exit(sandbox, execution, exit);
+    return execution->announced_at != 0 && record(sandbox, execution) == 0;
 }
 
 void execution_ended(struct sandbox *sandbox, const struct process_exit *exit)
 {
-    (void)pthread_mutex_lock(&sandbox->record_lock);
-    struct execution *execution = sandbox->executions;
-    while (execution && execution->number != exit->id)
-        execution = execution->next;
-    if (execution && execution->is_recorded) {
-        finish(sandbox, execution, exit);
-        return;
-    }
-    if (execution) {
-        execution->exit = *exit;
-        execution->has_exit = true;
-    }
-    (void)pthread_mutex_unlock(&sandbox->record_lock);
-    if (!execution)
+    if (end(sandbox, exit))
         execution_collect(sandbox, exit->id);
 }
 
-static void kill_now(struct sandbox *sandbox, struct execution *execution)
+static bool copy_exit(struct sandbox *sandbox, struct execution *execution,
+                      struct process_exit *exit)
 {
-    execution->kill_at = 0;
-    execution_kill(sandbox, execution);
+    autolock(&sandbox->record_lock);
+    *exit = execution->exit;
+    return execution->has_exit;
 }
 
-/* A command that needs looking after now: a reference, or NULL. */
+void execution_end_early(struct sandbox *sandbox, struct execution *execution)
+{
+    struct process_exit exit;
+
+    if (copy_exit(sandbox, execution, &exit))
+        execution_ended(sandbox, &exit);
+}
+
+// ---- on the monitor ----
+
+static void on_letter_exit(struct sandbox *sandbox, void *data)
+{
+    autofree struct process_exit *exit = data;
+
+    execution_ended(sandbox, exit);
+}
+
+/* False: somebody is changing the sandbox's records. */
+static bool try_show(struct sandbox *sandbox, const struct process_exit *exit)
+{
+    autolock_try(held, &sandbox->record_lock);
+    struct execution *execution = held ? find(sandbox, exit->id) : NULL;
+    if (execution)
+        take_exit(sandbox, execution, exit);
+    return held;
+}
+
+void execution_on_exit(struct sandbox *sandbox, const struct process_exit *exit)
+{
+    struct process_exit *letter = xnew(struct process_exit);
+
+    *letter = *exit;
+    (void)try_show(sandbox, exit); // else by the letter
+    mailbox_post(sandbox, on_letter_exit, letter);
+}
+
+static void on_letter_kill(struct sandbox *sandbox, void *data)
+{
+    autoptr(execution) execution = data;
+
+    if (sandbox->is_copied) // it stands still, and whoever kills it would wait
+        execution->kill_ms = (int64_t)clock_monotonic_ms() + KILL_AGAIN_MS;
+    else
+        execution_kill(sandbox, execution);
+}
+
+/* One whose patience has ended: a reference, or NULL. */
 static struct execution *next_due(struct sandbox *sandbox, int64_t now)
 {
-    (void)pthread_mutex_lock(&sandbox->lock);
+    autolock(&sandbox->lock);
     struct execution *execution = sandbox->executions;
-    while (execution && !(execution->kill_at && execution->kill_at <= now))
+    while (execution && !(execution->kill_ms && execution->kill_ms <= now))
         execution = execution->next;
-    if (execution)
-        execution_ref(execution);
-    (void)pthread_mutex_unlock(&sandbox->lock);
+    return execution ? execution_ref(execution) : NULL;
+}
+
+/* Whose end is not recorded; or NULL. Under record_lock. */
+static struct execution *find_unrecorded(struct sandbox *sandbox)
+{
+    struct execution *execution = sandbox->executions;
+    while (execution &&
+           !(execution->announced_at || (execution->is_recorded && execution->has_exit)))
+        execution = execution->next;
     return execution;
 }
 
-static void retry_end(struct sandbox *sandbox)
+/* Its number, once it is recorded; 0: there is none, or it could not be. */
+static uint32_t record_one(struct sandbox *sandbox)
 {
-    (void)pthread_mutex_lock(&sandbox->record_lock);
-    struct execution *execution = sandbox->executions;
-    while (execution && !(execution->is_recorded && execution->has_exit))
-        execution = execution->next;
-    if (!execution) {
-        (void)pthread_mutex_unlock(&sandbox->record_lock);
-        return;
-    }
-    execution->has_exit = false;
-    struct process_exit exit = execution->exit;
-    finish(sandbox, execution, &exit);
+    autolock(&sandbox->record_lock);
+    struct execution *execution = find_unrecorded(sandbox);
+    if (!execution)
+        return 0;
+    uint32_t number = execution->number;
+    show(sandbox, execution);
+    return execution->announced_at != 0 && record(sandbox, execution) == 0 ? number : 0;
+}
+
+static void on_letter_check(struct sandbox *sandbox, void *data)
+{
+    (void)data;
+    sandbox->is_check_posted = false;
+    for (uint32_t number; (number = record_one(sandbox));)
+        execution_collect(sandbox, number);
+}
+
+static bool has_unrecorded(struct sandbox *sandbox)
+{
+    autolock_try(held, &sandbox->record_lock);
+    return held && find_unrecorded(sandbox);
 }
 
 void execution_check_deadlines(struct sandbox *sandbox, int64_t now)
 {
     for (struct execution *execution; (execution = next_due(sandbox, now));) {
-        kill_now(sandbox, execution);
-        execution_free(execution);
+        execution->kill_ms = 0;
+        mailbox_post(sandbox, on_letter_kill, execution);
     }
-    if (pthread_mutex_trylock(&sandbox->record_lock) != 0)
-        return; // somebody is at it
-    bool has_commands = sandbox->executions != NULL;
-    (void)pthread_mutex_unlock(&sandbox->record_lock);
-    if (has_commands)
-        retry_end(sandbox);
+    if (has_unrecorded(sandbox) && !atomic_exchange(&sandbox->is_check_posted, true))
+        mailbox_post(sandbox, on_letter_check, NULL);
 }
+
+// ---- with the sandbox ----
 
 /* What the end of the whole sandbox makes of a command's record. Texts are borrowed. */
 static void apply_end(enum execution_state state, const char *error, int64_t now,
@@ -449,20 +526,23 @@ void execution_end_all(struct sandbox *sandbox, enum execution_state state, cons
     }
 }
 
+static void ref_outputs(struct sandbox *sandbox, uint32_t number, struct stream **output,
+                        struct stream **error)
+{
+    autolock(&sandbox->lock);
+    struct execution *execution = find(sandbox, number);
+    if (execution && execution->output)
+        *output = stream_ref(execution->output);
+    if (execution && execution->error && execution->error != execution->output)
+        *error = stream_ref(execution->error);
+}
+
 void execution_announce_output(struct sandbox *sandbox, uint32_t number)
 {
     autoptr(stream) output = NULL;
     autoptr(stream) error = NULL;
 
-    (void)pthread_mutex_lock(&sandbox->lock);
-    struct execution *execution = sandbox->executions;
-    while (execution && execution->number != number)
-        execution = execution->next;
-    if (execution && execution->output)
-        output = stream_ref(execution->output);
-    if (execution && execution->error && execution->error != execution->output)
-        error = stream_ref(execution->error);
-    (void)pthread_mutex_unlock(&sandbox->lock);
+    ref_outputs(sandbox, number, &output, &error);
     if (output)
         streams_announce(sandbox->sandboxes->streams, output);
     if (error)
@@ -472,17 +552,14 @@ void execution_announce_output(struct sandbox *sandbox, uint32_t number)
 /* Whether there is an end in memory that is not in the store: such an execution is still in the list. */
 bool execution_is_any_ahead(struct sandbox *sandbox)
 {
-    bool is_any = false;
-
-    (void)pthread_mutex_lock(&sandbox->lock);
-    for (struct execution *execution = sandbox->executions; execution && !is_any;
+    autolock(&sandbox->lock);
+    for (struct execution *execution = sandbox->executions; execution;
          execution = execution->next) {
-        (void)pthread_mutex_lock(&execution->lock);
-        is_any = execution_is_over(&execution->record);
-        (void)pthread_mutex_unlock(&execution->lock);
+        autolock(&execution->lock);
+        if (execution_is_over(&execution->record))
+            return true;
     }
-    (void)pthread_mutex_unlock(&sandbox->lock);
-    return is_any;
+    return false;
 }
 
 bool execution_is_any_running(const struct sandbox *sandbox)

@@ -88,10 +88,9 @@ static int open_output(struct sandbox *sandbox, const struct actor *actor,
 struct execution_streams execution_take_streams(struct sandbox *sandbox,
                                                 struct execution *execution)
 {
-    (void)pthread_mutex_lock(&sandbox->lock);
+    autolock(&sandbox->lock);
     struct execution_streams streams = {execution->input, execution->output, execution->error};
     execution->input = execution->output = execution->error = NULL;
-    (void)pthread_mutex_unlock(&sandbox->lock);
     if (streams.error == streams.output)
         streams.error = NULL;
     return streams;
@@ -136,20 +135,20 @@ static void name_outputs(const struct execution *execution, struct execution_rec
     record->stderr_stream = execution->error ? xstrdup(stream_id(execution->error)) : NULL;
 }
 
+static void set_number(struct execution *execution, uint32_t number)
+{
+    autolock(&execution->lock); // one that was queued is known to others
+    execution->record.number = execution->number = number;
+}
+
 static void add_to_list(struct sandbox *sandbox, struct execution *execution)
 {
-    (void)pthread_mutex_lock(&sandbox->record_lock);
-    (void)pthread_mutex_lock(&sandbox->lock);
-    if (execution->number == 0) {
-        execution->number = ++sandbox->last_number;
-        (void)pthread_mutex_lock(&execution->lock); // one that was queued is known to others
-        execution->record.number = execution->number;
-        (void)pthread_mutex_unlock(&execution->lock);
-    }
+    autolock(&sandbox->record_lock);
+    autolock(&sandbox->lock);
+    if (execution->number == 0)
+        set_number(execution, ++sandbox->last_number);
     execution->next = sandbox->executions;
     sandbox->executions = execution_ref(execution);
-    (void)pthread_mutex_unlock(&sandbox->lock);
-    (void)pthread_mutex_unlock(&sandbox->record_lock);
 }
 
 /* A stream made for the command goes; one of the user's is the user's again. */
@@ -208,10 +207,9 @@ int execution_describe(struct sandbox *sandbox, const struct actor *actor,
     record->state = EXECUTION_QUEUED;
     record->started_at = 0;
     record->error = copy(request->refused);
-    (void)pthread_mutex_lock(&sandbox->lock);
-    record->number = execution->number = ++sandbox->last_number;
-    (void)pthread_mutex_unlock(&sandbox->lock);
     *out = execution;
+    autolock(&sandbox->lock);
+    record->number = execution->number = ++sandbox->last_number;
     return 0;
 }
 
@@ -220,13 +218,12 @@ static void begin_queued(struct sandbox *sandbox, struct execution *execution)
 {
     autoexecution next = {0};
 
-    (void)pthread_mutex_lock(&sandbox->record_lock); // it may be cancelled just now
+    autolock(&sandbox->record_lock); // it may be cancelled just now
     execution_copy(execution, &next);
     name_outputs(execution, &next);
     next.state = EXECUTION_RUNNING;
     next.started_at = next.updated_at = (int64_t)clock_wall_ms();
     execution_set(execution, &next);
-    (void)pthread_mutex_unlock(&sandbox->record_lock);
 }
 
 int execution_equip(struct sandbox *sandbox, struct execution *execution, struct error *err)
@@ -244,6 +241,15 @@ int execution_equip(struct sandbox *sandbox, struct execution *execution, struct
     return 0;
 }
 
+/* HOME, and the variables that are set for every command in it. */
+static void get_env(struct sandbox *sandbox, struct strings *own, struct strings *out)
+{
+    autolock(&sandbox->lock);
+    if (sandbox->record.home)
+        strings_set(out, "HOME", sandbox->record.home);
+    strings_unpack(sandbox->record.env, own);
+}
+
 /* Environment: the runtime's, HOME, the sandbox's, the command's; later ones win. */
 static void gather_env(struct sandbox *sandbox, const struct execution *execution,
                        struct strings *out)
@@ -253,11 +259,7 @@ static void gather_env(struct sandbox *sandbox, const struct execution *executio
 
     for (char **entry = sandbox->runtime_env; entry && *entry; entry++)
         strings_add(out, *entry);
-    (void)pthread_mutex_lock(&sandbox->lock);
-    if (sandbox->record.home)
-        strings_set(out, "HOME", sandbox->record.home);
-    strings_unpack(sandbox->record.env, &own);
-    (void)pthread_mutex_unlock(&sandbox->lock);
+    get_env(sandbox, &own, out);
     strings_unpack(execution->record.env, &more);
     for (size_t i = 0; i < own.count + more.count; i++) {
         char *entry = i < own.count ? own.items[i] : more.items[i - own.count];
@@ -309,24 +311,22 @@ int execution_spawn(struct sandbox *sandbox, struct execution *execution, struct
         .output_cap_bytes = (uint64_t)record->output_cap_bytes,
         .timeout_ms = (uint64_t)record->timeout_ms,
     };
-    if (sandbox_lock_box(sandbox, err) < 0)
+    autobox held = sandbox_use_box(sandbox, err);
+    if (!held)
         return -1;
-    int result = box_spawn(sandbox->box, &spec, NULL, err);
-    sandbox_unlock_box(sandbox);
-    execution->is_spawned = result == 0;
-    if (result < 0 && error_is(err, ERROR_GONE))
+    execution->is_spawned = box_spawn(sandbox->box, &spec, NULL, err) == 0;
+    if (!execution->is_spawned && error_is(err, ERROR_GONE))
         return error_restate(err, ERROR_ENDED, "sandbox");
-    return result;
+    return execution->is_spawned ? 0 : -1;
 }
 
 void execution_kill(struct sandbox *sandbox, struct execution *execution)
 {
     struct error ignored = {0};
 
-    if (sandbox_lock_box(sandbox, &ignored) < 0)
-        return; // it ends with its sandbox
-    (void)box_signal(sandbox->box, execution->number, SIGKILL, true, &ignored);
-    sandbox_unlock_box(sandbox);
+    autobox held = sandbox_use_box(sandbox, &ignored);
+    if (held) // else it ends with its sandbox
+        (void)box_signal(sandbox->box, execution->number, SIGKILL, true, &ignored);
 }
 
 /* It is in the store already. */
@@ -352,23 +352,18 @@ int execution_put(struct sandbox *sandbox, struct execution *execution, struct e
     return execution->is_error_new ? streams_put(sandboxes->streams, execution->error, err) : 0;
 }
 
-static void remove_from_list(struct sandbox *sandbox, struct execution *execution)
+/* Whether it was there: its reference is the caller's then. */
+static bool remove_from_list(struct sandbox *sandbox, struct execution *execution)
 {
-    bool was_there = false;
-
-    (void)pthread_mutex_lock(&sandbox->record_lock);
-    (void)pthread_mutex_lock(&sandbox->lock);
+    autolock(&sandbox->record_lock);
+    autolock(&sandbox->lock);
     struct execution **at = &sandbox->executions;
     while (*at && *at != execution)
         at = &(*at)->next;
-    if (*at) {
-        *at = execution->next;
-        was_there = true;
-    }
-    (void)pthread_mutex_unlock(&sandbox->lock);
-    (void)pthread_mutex_unlock(&sandbox->record_lock);
-    if (was_there)
-        execution_free(execution);
+    if (!*at)
+        return false;
+    *at = execution->next;
+    return true;
 }
 
 void execution_abort(struct sandbox *sandbox, struct execution *execution)
@@ -376,7 +371,8 @@ void execution_abort(struct sandbox *sandbox, struct execution *execution)
     if (execution->is_spawned)
         execution_kill(sandbox, execution);
     drop_streams(sandbox, execution);
-    remove_from_list(sandbox, execution);
+    if (remove_from_list(sandbox, execution))
+        execution_free(execution); // the caller has another reference
     if (execution->has_exit) // else it comes when nobody knows it any more, and is collected then
         execution_collect(sandbox, execution->number);
 }

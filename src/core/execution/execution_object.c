@@ -14,7 +14,7 @@ struct execution *execution_new(const char *id)
     execution->refs = 1;
     (void)snprintf(execution->id, sizeof execution->id, "%s", id);
     execution->known = (struct id_entry){.id = execution->id, .hash = id_hash(execution->id)};
-    (void)pthread_mutex_init(&execution->lock, NULL);
+    lock_init(&execution->lock, LOCK_EXECUTION);
     return execution;
 }
 
@@ -35,15 +35,14 @@ void execution_free(struct execution *execution)
     if (execution->feed)
         feed_stop(execution->feed);
     execution_record_clear(&execution->record);
-    (void)pthread_mutex_destroy(&execution->lock);
+    lock_clear(&execution->lock);
     free(execution);
 }
 
 void execution_copy(struct execution *execution, struct execution_record *out)
 {
-    (void)pthread_mutex_lock(&execution->lock);
+    autolock(&execution->lock);
     execution_record_copy(out, &execution->record);
-    (void)pthread_mutex_unlock(&execution->lock);
 }
 
 /* A text that may be the one that is there. What goes is the caller's to free. */
@@ -62,7 +61,7 @@ void execution_set(struct execution *execution, const struct execution_record *n
 {
     struct execution_record *own = &execution->record;
 
-    (void)pthread_mutex_lock(&execution->lock);
+    autolock(&execution->lock);
     const char *gone[] = {
         replace(&own->error, next->error),
         replace(&own->stop_reason, next->stop_reason),
@@ -84,15 +83,12 @@ void execution_set(struct execution *execution, const struct execution_record *n
     own->max_rss_bytes = next->max_rss_bytes;
     own->duration_us = next->duration_us;
     own->updated_at = next->updated_at;
-    (void)pthread_mutex_unlock(&execution->lock);
     for (size_t i = 0; i < ARRAY_SIZE(gone); i++)
         free((char *)gone[i]);
 }
 
 bool execution_is_cancelled(struct execution *execution)
 {
-    (void)pthread_mutex_lock(&execution->lock);
-    bool is_so = execution->record.stop_at != 0;
-    (void)pthread_mutex_unlock(&execution->lock);
-    return is_so;
+    autolock(&execution->lock);
+    return execution->record.stop_at != 0;
 }

@@ -6,11 +6,11 @@
 #pragma once
 #include "base/id.h"
 #include "base/id_table.h"
+#include "base/lock.h"
 #include "core/execution/execution.h"
 #include "engine/box.h"
 #include "store/executions.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 
 struct feed;
@@ -24,7 +24,7 @@ struct execution {
     struct execution *next; // in its sandbox
     char id[ID_TEXT];
     uint32_t number; // its process in the box
-    pthread_mutex_t lock;
+    struct lock lock;
     struct execution_record record; // under the lock
 
     // Under the sandbox's record_lock.
@@ -46,7 +46,8 @@ struct execution {
     bool is_waiting;
     bool is_input_cut; // a restart of the server cut its input
 
-    _Atomic int64_t kill_at; // asked to stop: when patience ends; 0: not asked, or done
+    _Atomic int64_t
+        kill_ms; // asked to stop: when patience ends, on the monotonic clock; 0: not asked, or done
 };
 
 struct execution *execution_new(const char *id);

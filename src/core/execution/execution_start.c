@@ -32,7 +32,7 @@ static bool is_restless(const struct sandbox *sandbox)
 static int reserve(struct sandbox *sandbox, enum execution_kind kind, uint64_t *restore_count,
                    struct error *err)
 {
-    (void)pthread_mutex_lock(&sandbox->lock);
+    autolock(&sandbox->lock);
     int64_t maximum = sandbox->record.max_executions;
     int result = is_restless(sandbox) ? 1 : lifecycle_check(&sandbox->record, STEP_BEGIN, err);
     *restore_count = sandbox->restore_count;
@@ -50,7 +50,6 @@ static int reserve(struct sandbox *sandbox, enum execution_kind kind, uint64_t *
         sandbox->n_executions += kind == EXECUTION_COMMAND;
         sandbox->n_jobs += kind == EXECUTION_JOB;
     }
-    (void)pthread_mutex_unlock(&sandbox->lock);
     return result;
 }
 
@@ -72,10 +71,9 @@ int execution_enter(struct sandbox *sandbox, enum execution_kind kind, uint64_t 
 
 void execution_leave(struct sandbox *sandbox, enum execution_kind kind)
 {
-    (void)pthread_mutex_lock(&sandbox->lock);
+    autolock(&sandbox->lock);
     sandbox->n_executions -= kind == EXECUTION_COMMAND;
     sandbox->n_jobs -= kind == EXECUTION_JOB;
-    (void)pthread_mutex_unlock(&sandbox->lock);
 }
 
 static int write_files(struct sandbox *sandbox, const struct execution_request *request,
@@ -108,62 +106,65 @@ static int put_start(const struct start *start, struct sandbox_record *next, str
                           .reason = is_job ? "job" : "execution",
                           .now = start->execution->record.started_at};
     autotransaction together = {0};
+    bool is_put;
 
     event_fact(&event, is_job ? "job" : "execution", start->execution->id);
     sandbox_copy(start->sandbox, next);
     if (!is_job && lifecycle_take(next, STEP_BEGIN, NULL, event.now, err) < 0)
         return -1;
     next->updated_at = next->active_at = event.now;
-    if (store_begin(sandboxes->store, STORE_FAST, &together, err) < 0 ||
-        store_sandbox_update(sandboxes->store, next, SANDBOX_PART_LIVING | SANDBOX_PART_DEADLINES,
-                             SANDBOX_ALIVE, err) < 0 ||
-        execution_put(start->sandbox, start->execution, err) < 0 ||
-        event_put(start->sandbox, &event, err) < 0 ||
-        once_finish(sandboxes->accounts, start->actor, start->request->once, start->execution->id,
-                    err) < 0)
-        return -1;
-    return store_commit(&together, err);
+    do
+        is_put = store_begin(sandboxes->store, STORE_FAST, &together, err) == 0 &&
+                 store_sandbox_update(sandboxes->store, next,
+                                      SANDBOX_PART_LIVING | SANDBOX_PART_DEADLINES, SANDBOX_ALIVE,
+                                      err) == 0 &&
+                 execution_put(start->sandbox, start->execution, err) == 0 &&
+                 event_put(start->sandbox, &event, err) == 0 &&
+                 once_finish(sandboxes->accounts, start->actor, start->request->once,
+                             start->execution->id, err) == 0 &&
+                 store_commit(&together, err) == 0;
+    while (!is_put && store_again(&together, err));
+    return is_put ? 0 : -1;
 }
 
-/* record_lock of one that is awake: whoever leads it through another state is not disturbed. */
-static int take_record_lock(struct sandbox *sandbox, struct error *err)
+/* 1: it is asleep, or on the way from or to that. */
+static int try_record_start(const struct start *start, struct execution_record *out,
+                            struct error *err)
 {
     const unsigned asleep =
         sandbox_in(SANDBOX_PAUSING) | sandbox_in(SANDBOX_PAUSED) | sandbox_in(SANDBOX_RESUMING);
-    bool was_paused;
+    struct sandbox *sandbox = start->sandbox;
+    autosandbox next = {0};
 
-    for (;;) {
-        (void)pthread_mutex_lock(&sandbox->record_lock);
-        if (!sandbox_is_in(sandbox, asleep))
-            return 0;
-        (void)pthread_mutex_unlock(&sandbox->record_lock);
-        if (sandbox_awake(sandbox, &was_paused, err) < 0)
-            return -1;
-    }
+    autolock(&sandbox->record_lock);
+    if (sandbox_is_in(sandbox, asleep))
+        return 1; // whoever leads it through another state is not disturbed
+    // Whoever ends the sandbox has been here before or comes after; in between there is no third.
+    // The same holds of going back to a checkpoint, which ends all that is recorded.
+    if (sandbox->restore_count != start->restore_count)
+        return sandbox_went_back(err);
+    execution_record_shown(sandbox); // what ended before it is recorded before it
+    if (lifecycle_check(&sandbox->record, STEP_BEGIN, err) < 0 || put_start(start, &next, err) < 0)
+        return -1;
+    sandbox_change(sandbox, &next);
+    execution_copy(start->execution, out);
+    execution_recorded(sandbox, start->execution);
+    return 0;
 }
 
 static int record_start(const struct start *start, struct execution_record *out, struct error *err)
 {
-    struct sandbox *sandbox = start->sandbox;
-    autosandbox next = {0};
+    bool was_paused;
+    int result;
 
-    if (take_record_lock(sandbox, err) < 0)
-        return -1;
-    // Whoever ends the sandbox has been here before or comes after; in between there is no third.
-    // The same holds of going back to a checkpoint, which ends all that is recorded.
-    int result = sandbox->restore_count == start->restore_count
-                     ? lifecycle_check(&sandbox->record, STEP_BEGIN, err)
-                     : sandbox_went_back(err);
-    if (result == 0)
-        result = put_start(start, &next, err);
-    if (result < 0) {
-        (void)pthread_mutex_unlock(&sandbox->record_lock);
-        return -1;
+    while ((result = try_record_start(start, out, err)) > 0) {
+        if (sandbox_awake(start->sandbox, &was_paused, err) < 0)
+            return -1;
     }
-    sandbox_change(sandbox, &next);
-    execution_copy(start->execution, out);
-    execution_recorded(sandbox, start->execution); // releases record_lock
-    hub_announce(sandbox->sandboxes->hub, sandbox->id);
+    if (result < 0)
+        return -1;
+    hub_announce(start->sandbox->sandboxes->hub, start->sandbox->id);
+    execution_end_early(start->sandbox, start->execution);
     return 0;
 }
 
@@ -182,10 +183,9 @@ static int run(struct start *start, struct execution_record *out, struct error *
 /* What has a place already; false: not now, as in reserve. */
 static bool read_restore_count(struct sandbox *sandbox, uint64_t *restore_count)
 {
-    (void)pthread_mutex_lock(&sandbox->lock);
+    autolock(&sandbox->lock);
     bool is_calm = !is_restless(sandbox);
     *restore_count = sandbox->restore_count;
-    (void)pthread_mutex_unlock(&sandbox->lock);
     return is_calm;
 }
 

@@ -14,11 +14,13 @@ static void tick(struct executions *executions)
 }
 
 static const struct execution_ops ops = {
+    .on_exit = execution_on_exit,
     .ended = execution_ended,
     .announce_output = execution_announce_output,
     .check_deadlines = execution_check_deadlines,
     .is_running = execution_is_any_running,
     .is_ahead = execution_is_any_ahead,
+    .record_shown = execution_record_shown,
     .put_ends = execution_put_ends,
     .end_all = execution_end_all,
     .free_all = execution_free_all,
@@ -31,7 +33,7 @@ int executions_open(struct sandboxes *sandboxes, struct executions **out, struct
 
     executions->sandboxes = sandboxes;
     executions->ended = xcalloc(REMEMBERED, sizeof(struct execution *));
-    (void)pthread_mutex_init(&executions->lock, NULL);
+    lock_init(&executions->lock, LOCK_EXECUTIONS);
     if (queue_new(executions, &executions->queue, err) < 0)
         return -1;
     sandboxes->execution_ops = &ops;
@@ -65,37 +67,38 @@ void executions_free(struct executions *executions)
     queue_free(executions->queue);
     free_known(&executions->known);
     free(executions->ended);
-    (void)pthread_mutex_destroy(&executions->lock);
+    lock_clear(&executions->lock);
     free(executions);
 }
 
 void executions_add(struct executions *executions, struct execution *execution)
 {
-    (void)pthread_mutex_lock(&executions->lock);
+    autolock(&executions->lock);
     id_table_put(&executions->known, &execution_ref(execution)->known);
-    (void)pthread_mutex_unlock(&executions->lock);
 }
 
-void executions_end(struct executions *executions, struct execution *execution)
+/* The one that ended so long ago that it is forgotten now, or NULL. */
+static struct execution *remember(struct executions *executions, struct execution *execution)
 {
-    (void)pthread_mutex_lock(&executions->lock);
+    autolock(&executions->lock);
     size_t place = executions->n_ended++ % REMEMBERED;
     struct execution *forgotten = executions->ended[place];
     executions->ended[place] = execution;
     if (forgotten)
         id_table_remove(&executions->known, &forgotten->known);
-    (void)pthread_mutex_unlock(&executions->lock);
-    execution_free(forgotten);
+    return forgotten;
+}
+
+void executions_end(struct executions *executions, struct execution *execution)
+{
+    execution_free(remember(executions, execution));
 }
 
 struct execution *executions_find(struct executions *executions, const char *id)
 {
     uint64_t hash = id_hash(id);
 
-    (void)pthread_mutex_lock(&executions->lock);
+    autolock(&executions->lock);
     struct execution *execution = execution_of(id_table_find(&executions->known, id, hash));
-    if (execution)
-        execution_ref(execution);
-    (void)pthread_mutex_unlock(&executions->lock);
-    return execution;
+    return execution ? execution_ref(execution) : NULL;
 }

@@ -11,7 +11,7 @@ struct executions {
     struct sandboxes *sandboxes; // borrowed
     struct queue *queue;         // those that wait
     _Atomic unsigned n_running;
-    pthread_mutex_t lock; // guards all below
+    struct lock lock; // guards all below
     struct id_table known;
     struct execution **ended; // in the order of their ends, to be forgotten in that order
     size_t n_ended;

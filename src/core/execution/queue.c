@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Executions that wait for their turn; see queue.h. */
 #include "core/execution/queue.h"
-#include "model/log_ids.h"
+#include "base/log_ids.h"
 #include "core/sandbox/registry.h"
 #include "core/execution/executions.h"
 #include "core/execution/execution_start.h"
@@ -13,6 +13,7 @@
 #include "core/sandbox/sandbox_event.h"
 #include "core/event/hub.h"
 
+#include <limits.h>
 #include <string.h>
 
 #define THREADS 4 // threads: a start may wait for its sandbox to wake
@@ -20,7 +21,7 @@
 struct queue {
     struct executions *executions;
     struct workers *workers; // of its own, so that nobody else waits for a sandbox that wakes
-    pthread_mutex_t lock;    // guards all below
+    struct lock lock;        // guards all below
     struct execution *first, *last; // by next_queued; each holds a reference
     unsigned n_waiting;             // with places that are reserved
     unsigned n_running;             // of those it started, or is starting
@@ -31,11 +32,11 @@ int queue_new(struct executions *executions, struct queue **out, struct error *e
 {
     unsigned at_once = executions->sandboxes->settings->queue_at_once;
     const struct workers_settings workers = {
-        .lane = {[WORKERS_SLOW] = {at_once < THREADS ? at_once : THREADS, at_once}}};
+        .lane = {[WORKERS_SLOW] = {at_once < THREADS ? at_once : THREADS, at_once, "queue"}}};
     struct queue *queue = xnew(struct queue);
 
     queue->executions = executions;
-    (void)pthread_mutex_init(&queue->lock, NULL);
+    lock_init(&queue->lock, LOCK_QUEUE);
     if (workers_new(&workers, &queue->workers, err) < 0) {
         queue_free(queue);
         return -1;
@@ -44,15 +45,18 @@ int queue_new(struct executions *executions, struct queue **out, struct error *e
     return 0;
 }
 
+static void set_open(struct queue *queue, bool is_open)
+{
+    autolock(&queue->lock);
+    queue->is_open = is_open;
+}
+
 void queue_stop(struct queue *queue)
 {
     if (!queue)
         return;
-    (void)pthread_mutex_lock(&queue->lock);
-    queue->is_open = false;
-    (void)pthread_mutex_unlock(&queue->lock);
-    workers_free(queue->workers);
-    queue->workers = NULL;
+    set_open(queue, false);
+    workers_free(take(queue->workers));
 }
 
 void queue_free(struct queue *queue)
@@ -65,7 +69,7 @@ void queue_free(struct queue *queue)
         execution_free(execution);
     }
     workers_free(queue->workers);
-    (void)pthread_mutex_destroy(&queue->lock);
+    lock_clear(&queue->lock);
     free(queue);
 }
 
@@ -92,23 +96,41 @@ static int put_end(struct executions *executions, struct sandbox *sandbox,
 {
     struct event event = {.type = EVENT_COMPLETED, .reason = "execution", .now = ended->ended_at};
     autotransaction together = {0};
+    bool is_put;
 
     event_fact(&event, "execution", ended->id);
     event_fact(&event, "state", execution_state_name(ended->state));
-    if (store_begin(executions->sandboxes->store, STORE_FAST, &together, err) < 0 ||
-        store_execution_update(executions->sandboxes->store, ended,
-                               EXECUTION_PART_STATE | EXECUTION_PART_RESULT, EXECUTION_OPEN,
-                               err) < 0 ||
-        (sandbox && event_put(sandbox, &event, err) < 0))
-        return -1;
-    return store_commit(&together, err);
+    do
+        is_put = store_begin(executions->sandboxes->store, STORE_FAST, &together, err) == 0 &&
+                 store_execution_update(executions->sandboxes->store, ended,
+                                        EXECUTION_PART_STATE | EXECUTION_PART_RESULT,
+                                        EXECUTION_OPEN, err) == 0 &&
+                 (!sandbox || event_put(sandbox, &event, err) == 0) &&
+                 store_commit(&together, err) == 0;
+    while (!is_put && store_again(&together, err));
+    return is_put ? 0 : -1;
 }
 
-static void leave(struct sandbox *sandbox)
+/* Where its sandbox is alive the caller holds record_lock. */
+static void end(struct executions *executions, struct sandbox *sandbox, struct execution *execution,
+                enum execution_state state, const char *error)
 {
-    (void)pthread_mutex_lock(&sandbox->lock);
-    sandbox->n_executions--;
-    (void)pthread_mutex_unlock(&sandbox->lock);
+    struct execution_record ended;
+    struct error err = {0};
+
+    describe_end(execution, state, error, &ended);
+    if (put_end(executions, sandbox, &ended, &err) < 0)
+        log_error("the end of a queued command could not be recorded", F_EXECUTION(execution->id),
+                  F("error", (const char *)err.text));
+    execution_set(execution, &ended);
+}
+
+static void end_known(struct executions *executions, struct sandbox *sandbox,
+                      struct execution *execution, enum execution_state state, const char *error)
+{
+    autolock(&sandbox->record_lock);
+    end(executions, sandbox, execution, state, error);
+    execution_leave(sandbox, EXECUTION_COMMAND);
 }
 
 void queue_end(struct queue *queue, struct execution *execution, enum execution_state state,
@@ -117,20 +139,11 @@ void queue_end(struct queue *queue, struct execution *execution, enum execution_
     struct executions *executions = queue->executions;
     autoptr(sandbox) sandbox =
         registry_find(executions->sandboxes->registry, execution->record.sandbox_id);
-    struct execution_record ended;
-    struct error err = {0};
 
     if (sandbox)
-        (void)pthread_mutex_lock(&sandbox->record_lock);
-    describe_end(execution, state, error, &ended);
-    if (put_end(executions, sandbox, &ended, &err) < 0)
-        log_error("the end of a queued command could not be recorded", F_EXECUTION(execution->id),
-                  F("error", (const char *)err.text));
-    execution_set(execution, &ended);
-    if (sandbox) {
-        leave(sandbox);
-        (void)pthread_mutex_unlock(&sandbox->record_lock);
-    }
+        end_known(executions, sandbox, execution, state, error);
+    else
+        end(executions, NULL, execution, state, error);
     executions_end(executions, execution);
     hub_announce(executions->sandboxes->hub, execution->id);
 }
@@ -175,7 +188,7 @@ static void start_one(void *data)
 /* The next one that may start now, which is counted; or NULL. */
 static struct execution *next_one(struct queue *queue)
 {
-    (void)pthread_mutex_lock(&queue->lock);
+    autolock(&queue->lock);
     struct execution *execution = NULL;
     if (queue->is_open && queue->n_running < queue->executions->sandboxes->settings->queue_at_once)
         execution = queue->first;
@@ -188,14 +201,13 @@ static struct execution *next_one(struct queue *queue)
         queue->n_waiting--;
         queue->n_running++;
     }
-    (void)pthread_mutex_unlock(&queue->lock);
     return execution;
 }
 
 /* Nobody is free to start it: it is the first again. */
 static void put_back(struct queue *queue, struct execution *execution)
 {
-    (void)pthread_mutex_lock(&queue->lock);
+    autolock(&queue->lock);
     execution->next_queued = queue->first;
     execution->is_waiting = true;
     queue->first = execution;
@@ -203,7 +215,6 @@ static void put_back(struct queue *queue, struct execution *execution)
         queue->last = execution;
     queue->n_waiting++;
     queue->n_running--;
-    (void)pthread_mutex_unlock(&queue->lock);
 }
 
 void queue_tick(struct queue *queue)
@@ -218,56 +229,61 @@ void queue_tick(struct queue *queue)
     }
 }
 
+static void count_left(struct queue *queue)
+{
+    autolock(&queue->lock);
+    queue->n_running--;
+}
+
 void queue_left(struct queue *queue)
 {
-    (void)pthread_mutex_lock(&queue->lock);
-    queue->n_running--;
-    (void)pthread_mutex_unlock(&queue->lock);
+    count_left(queue);
     queue_tick(queue);
 }
 
 void queue_start(struct queue *queue)
 {
-    (void)pthread_mutex_lock(&queue->lock);
-    queue->is_open = true;
-    (void)pthread_mutex_unlock(&queue->lock);
+    set_open(queue, true);
     queue_tick(queue);
 }
 
 // ---- waiting ----
 
+static bool take_place(struct queue *queue, unsigned maximum)
+{
+    autolock(&queue->lock);
+    bool has_room = queue->n_waiting < maximum;
+    queue->n_waiting += has_room;
+    return has_room;
+}
+
 int queue_reserve(struct queue *queue, struct error *err)
 {
-    (void)pthread_mutex_lock(&queue->lock);
-    bool has_room = queue->n_waiting < queue->executions->sandboxes->settings->queue_length;
-    queue->n_waiting += has_room;
-    (void)pthread_mutex_unlock(&queue->lock);
-    if (has_room)
+    unsigned length = queue->executions->sandboxes->settings->queue_length;
+
+    if (take_place(queue, length))
         return 0;
     return error_refuse(err, ERROR_FULL, "queue",
-                        "%u commands are waiting already; try again later",
-                        queue->executions->sandboxes->settings->queue_length);
+                        "%u commands are waiting already; try again later", length);
 }
 
 void queue_give_back(struct queue *queue)
 {
-    (void)pthread_mutex_lock(&queue->lock);
+    autolock(&queue->lock);
     queue->n_waiting--;
-    (void)pthread_mutex_unlock(&queue->lock);
 }
 
 static void append(struct queue *queue, struct execution *execution)
 {
     execution_ref(execution);
     execution->queue = queue;
-    (void)pthread_mutex_lock(&queue->lock);
+    autolock(&queue->lock);
     execution->is_waiting = true;
     if (queue->last)
         queue->last->next_queued = execution;
     else
         queue->first = execution;
     queue->last = execution;
-    (void)pthread_mutex_unlock(&queue->lock);
 }
 
 void queue_add(struct queue *queue, struct execution *execution)
@@ -287,14 +303,9 @@ void queue_adopt(struct queue *queue, const struct execution_record *record)
     execution->number = 0;
     execution->is_queued = execution->is_renumbered = true;
     executions_add(queue->executions, execution);
-    if (sandbox) {
-        (void)pthread_mutex_lock(&sandbox->lock);
-        sandbox->n_executions++;
-        (void)pthread_mutex_unlock(&sandbox->lock);
-    }
-    (void)pthread_mutex_lock(&queue->lock);
-    queue->n_waiting++; // however many there are
-    (void)pthread_mutex_unlock(&queue->lock);
+    if (sandbox)
+        sandbox->n_executions++; // nobody else sees it yet
+    (void)take_place(queue, UINT_MAX);
     append(queue, execution);
 }
 
@@ -319,22 +330,25 @@ static void unlink_one(struct queue *queue, struct execution *execution)
     queue->n_waiting--;
 }
 
+static bool unlink_waiting(struct queue *queue, struct execution *execution)
+{
+    autolock(&queue->lock);
+    if (!execution->is_waiting)
+        return false;
+    unlink_one(queue, execution);
+    return true;
+}
+
 bool queue_remove(struct queue *queue, struct execution *execution)
 {
-    (void)pthread_mutex_lock(&queue->lock);
-    bool was_waiting = execution->is_waiting;
-    if (was_waiting)
-        unlink_one(queue, execution);
-    (void)pthread_mutex_unlock(&queue->lock);
-    if (was_waiting)
-        execution_free(execution); // the queue's reference; the caller has one
-    return was_waiting;
+    if (!unlink_waiting(queue, execution))
+        return false;
+    execution_free(execution); // the queue's reference; the caller has one
+    return true;
 }
 
 unsigned queue_waiting(struct queue *queue)
 {
-    (void)pthread_mutex_lock(&queue->lock);
-    unsigned count = queue->n_waiting;
-    (void)pthread_mutex_unlock(&queue->lock);
-    return count;
+    autolock(&queue->lock);
+    return queue->n_waiting;
 }

@@ -4,12 +4,36 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/mem.h"
 #include "store/checkpoints.h"
-#include "core/core_impl.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+
+struct layers {
+    struct store *store;
+    struct volume *volume;
+    struct workers *workers; // remove what nobody needs
+};
+
+struct layers *layers_new(struct store *store, struct volume *volume, struct workers *workers)
+{
+    struct layers *layers = xnew(struct layers);
+
+    *layers = (struct layers){.store = store, .volume = volume, .workers = workers};
+    return layers;
+}
+
+void layers_free(struct layers *layers)
+{
+    free(layers);
+}
+
+struct volume *layers_volume(const struct layers *layers)
+{
+    return layers->volume;
+}
 
 const char *layers_name(char name[LAYER_NAME])
 {
@@ -18,7 +42,7 @@ const char *layers_name(char name[LAYER_NAME])
     return name;
 }
 
-int layers_explain(struct error *err)
+int layers_explain_no_room(struct error *err)
 {
     if (err->sys == ENOSPC) {
         error_set(err, ERROR_LIMIT, LAYERS_NO_ROOM);
@@ -27,71 +51,77 @@ int layers_explain(struct error *err)
     return -1;
 }
 
-int layers_put(struct core *core, const char *name, uint64_t bytes, const char *user,
+int layers_put(struct layers *layers, const char *name, uint64_t bytes, const char *user,
                struct error *err)
 {
     const struct layer_record record = {
         .name = name, .size_bytes = (int64_t)bytes, .created_at = (int64_t)clock_wall_ms()};
 
-    if (store_layer_put(core->store, &record, err) < 0)
+    if (store_layer_put(layers->store, &record, err) < 0)
         return -1;
-    return store_layer_use(core->store, name, user, err);
+    return store_layer_use(layers->store, name, user, err);
 }
 
-int layers_use(struct core *core, const char *packed, const char *user, struct error *err)
+int layers_use(struct layers *layers, const char *packed, const char *user, struct error *err)
 {
     autostrings names = {0};
 
     strings_unpack(packed, &names);
     for (size_t i = 0; i < names.count; i++) {
-        if (store_layer_use(core->store, names.items[i], user, err) < 0)
+        if (store_layer_use(layers->store, names.items[i], user, err) < 0)
             return -1;
     }
     return 0;
 }
 
-int layers_hold(struct layers_hold *hold, const char *packed, struct error *err)
+int layers_pin(struct layers_pin *pin, const char *packed, struct error *err)
 {
     autotransaction together = {0};
+    bool is_put;
 
-    if (!hold->user[0])
-        (void)id_make(hold->user);
-    if (store_begin(hold->core->store, STORE_FAST, &together, err) < 0)
-        return -1;
-    if (layers_use(hold->core, packed, hold->user, err) < 0)
-        return error_is(err, ERROR_CONFLICT)
-                   ? error_set(err, ERROR_NOT_FOUND, "files were removed meanwhile")
-                   : -1;
-    return store_commit(&together, err);
+    if (!pin->user[0])
+        (void)id_make(pin->user);
+    do
+        is_put = store_begin(pin->layers->store, STORE_FAST, &together, err) == 0 &&
+                 layers_use(pin->layers, packed, pin->user, err) == 0 &&
+                 store_commit(&together, err) == 0;
+    while (!is_put && store_again(&together, err));
+    if (!is_put && error_is(err, ERROR_CONFLICT))
+        error_set(err, ERROR_NOT_FOUND, "files were removed meanwhile");
+    return is_put ? 0 : -1;
 }
 
-void layers_let_go(struct layers_hold *hold)
+void layers_unpin(struct layers_pin *pin)
 {
     struct error ignored = {0};
     autotransaction together = {0};
+    bool is_put;
 
-    if (!hold->user[0])
+    if (!pin->user[0])
         return;
-    if (store_begin(hold->core->store, STORE_FAST, &together, &ignored) == 0 &&
-        store_layer_release(hold->core->store, hold->user, &ignored) == 0)
-        (void)store_commit(&together, &ignored); // else the next start does
-    hold->user[0] = '\0';
-    layers_tidy(hold->core);
+    do
+        is_put = store_begin(pin->layers->store, STORE_FAST, &together, &ignored) == 0 &&
+                 store_layer_release(pin->layers->store, pin->user, &ignored) == 0 &&
+                 store_commit(&together, &ignored) == 0;
+    while (!is_put && store_again(&together, &ignored)); // else the next start does
+    pin->user[0] = 0;
+    layers_remove_unused_later(pin->layers);
 }
 
 /*
  * The row goes first, which fails when somebody has come to need it since; files without a row are swept at the next start. What cannot be
  * removed now gets its row back, for the next try.
  */
-static int remove_unused(struct core *core, const struct layer_record *layer,
+static int remove_unused(struct layers *layers, const struct layer_record *layer,
                          struct layers_freed *freed, struct error *err)
 {
     struct error ignored = {0};
 
-    if (store_layer_remove(core->store, layer->name, err) < 0) // or is removed by another just now
+    if (store_layer_remove(layers->store, layer->name, err) <
+        0) // or is removed by another just now
         return error_is(err, ERROR_CONFLICT) || error_is(err, ERROR_NOT_FOUND) ? 0 : -1;
-    if (layer_remove(engine_volume(core->engine), layer->name, err) < 0) {
-        (void)store_layer_put(core->store, layer, &ignored);
+    if (layer_remove(layers->volume, layer->name, err) < 0) {
+        (void)store_layer_put(layers->store, layer, &ignored);
         return -1;
     }
     freed->count++;
@@ -99,19 +129,19 @@ static int remove_unused(struct core *core, const struct layer_record *layer,
     return 0;
 }
 
-int layers_remove_unused(struct core *core, struct layers_freed *freed, struct error *err)
+int layers_remove_unused(struct layers *layers, struct layers_freed *freed, struct error *err)
 {
     autolayers unused = {0};
     struct error later = {0};
     int result = 0;
 
-    if (store_layer_list(core->store, true, &unused, err) < 0)
+    if (store_layer_list(layers->store, true, &unused, err) < 0)
         return -1;
     for (size_t i = 0; i < unused.count; i++) {
-        if (remove_unused(core, &unused.rows[i], freed, result < 0 ? &later : err) < 0)
+        if (remove_unused(layers, &unused.rows[i], freed, result < 0 ? &later : err) < 0)
             result = -1;
     }
-    if (layer_reclaim(engine_volume(core->engine), NULL, result < 0 ? &later : err) < 0)
+    if (layer_reclaim(layers->volume, NULL, result < 0 ? &later : err) < 0)
         result = -1;
     return result;
 }
@@ -122,7 +152,7 @@ static void warn(const struct error *err)
              F("error", (const char *)err->text));
 }
 
-static void tidy(void *data)
+static void remove_unused_now(void *data)
 {
     struct layers_freed freed = {0};
     struct error err = {0};
@@ -131,10 +161,10 @@ static void tidy(void *data)
         warn(&err);
 }
 
-void layers_tidy(struct core *core)
+void layers_remove_unused_later(struct layers *layers)
 {
     struct error ignored = {0};
-    (void)workers_submit(core->reaper, WORKERS_SLOW, tidy, core, &ignored);
+    (void)workers_submit(layers->workers, WORKERS_SLOW, remove_unused_now, layers, &ignored);
 }
 
 static bool is_known(const char *name, void *data)
@@ -147,16 +177,16 @@ static bool is_known(const char *name, void *data)
     return false;
 }
 
-int layers_sweep(struct core *core, struct error *err)
+int layers_sweep(struct layers *layers, struct error *err)
 {
     struct layers_freed freed = {0};
     autolayers known = {0};
 
-    if (store_layer_forget_users(core->store, err) < 0 ||
-        store_layer_list(core->store, false, &known, err) < 0)
+    if (store_layer_forget_users(layers->store, err) < 0 ||
+        store_layer_list(layers->store, false, &known, err) < 0)
         return error_wrap(err, "look through the layers");
-    if (layer_sweep(engine_volume(core->engine), is_known, &known, err) < 0 ||
-        layers_remove_unused(core, &freed, err) < 0)
+    if (layer_sweep(layers->volume, is_known, &known, err) < 0 ||
+        layers_remove_unused(layers, &freed, err) < 0)
         warn(err); // a server that does not start helps nobody
     return 0;
 }

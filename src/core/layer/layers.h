@@ -1,42 +1,59 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Layers as the core uses them: who needs which, and what goes when nobody does. Private to the core. */
+/*
+ * The layer room: saved files of sandboxes, who needs which of them, and the removal of what nobody needs.
+ * A layer is used by the ids of snapshots, checkpoints and sandboxes, all in the store.
+ * Threads: workers; blocks, unless a call says that it does not.
+ */
 #pragma once
-#include "core/sandbox/sandbox_object.h"
+#include "base/auto.h"
+#include "base/id.h"
 #include "base/strings.h"
 #include "engine/layer.h"
+#include "loop/workers.h"
+#include "store/store.h"
+
+struct layers;
+
+/* All three must outlive it; `workers` remove what nobody needs. */
+struct layers *layers_new(struct store *store, struct volume *volume, struct workers *workers);
+void layers_free(struct layers *layers);
+DEFINE_AUTOPTR(layers)
+
+/* Where the layers are. */
+struct volume *layers_volume(const struct layers *layers);
 
 /* A new name. */
 #define LAYER_NAME 48
 const char *layers_name(char name[LAYER_NAME]);
 
-/* Where there was no room for a layer, says so and the way out. Returns -1. */
+/* Where there was no room for a layer, says so and what to do about it; other errors stay as they are. Returns -1. */
 #define LAYERS_NO_ROOM                                                                             \
     "there is no room left on the server's volume; delete sandboxes, snapshots or checkpoints "    \
     "that are not needed"
-int layers_explain(struct error *err);
+int layers_explain_no_room(struct error *err);
 
 /* Rows for a new layer that `user` (an id) needs, in the caller's transaction. */
-int layers_put(struct core *core, const char *name, uint64_t bytes, const char *user,
+int layers_put(struct layers *layers, const char *name, uint64_t bytes, const char *user,
                struct error *err);
-/* `user` needs all of these (packed texts; NULL: none), in the caller's transaction. */
-int layers_use(struct core *core, const char *packed, const char *user, struct error *err);
+/* `user` needs all of these (packed strings; NULL: none), in the caller's transaction. */
+int layers_use(struct layers *layers, const char *packed, const char *user, struct error *err);
 
-/* Layers that a call reads: nobody removes them meanwhile. A restart of the server lets go of all. */
-struct layers_hold {
-    struct core *core;
-    char user[ID_TEXT]; // "": holds none
+/* Layers that a call reads: nobody removes them meanwhile. A restart of the server ends all pins. */
+struct layers_pin {
+    struct layers *layers;
+    char user[ID_TEXT]; // "": no layer is pinned
 };
-/* ERROR_NOT_FOUND when one of these (packed texts) is gone. Again for more. */
-int layers_hold(struct layers_hold *hold, const char *packed, struct error *err);
-void layers_let_go(struct layers_hold *hold);
-#define autohold __attribute__((cleanup(layers_let_go))) struct layers_hold
+/* ERROR_NOT_FOUND when one of these (packed strings) is gone. Can be called again, for more. */
+int layers_pin(struct layers_pin *pin, const char *packed, struct error *err);
+void layers_unpin(struct layers_pin *pin);
+#define autopin __attribute__((cleanup(layers_unpin))) struct layers_pin
 
-/* Removes layers that nobody needs any more; what they took is added. */
+/* Removes layers that nobody needs any more; adds up what they took. */
 struct layers_freed {
     uint64_t count, bytes;
 };
-int layers_remove_unused(struct core *core, struct layers_freed *freed, struct error *err);
-/* Removes layers that nobody needs any more, in the background. Does not block. */
-void layers_tidy(struct core *core);
-/* At the start, before anything else: what a crash left goes. */
-int layers_sweep(struct core *core, struct error *err);
+int layers_remove_unused(struct layers *layers, struct layers_freed *freed, struct error *err);
+/* The same by a worker. Does not block. */
+void layers_remove_unused_later(struct layers *layers);
+/* At the start, before anything else: removes what a crash left. */
+int layers_sweep(struct layers *layers, struct error *err);

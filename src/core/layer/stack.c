@@ -2,7 +2,6 @@
 /* Layers over a runtime; see stack.h. */
 #include "core/layer/stack.h"
 
-#include "core/core_impl.h"
 void stack_clear(struct stack *stack)
 {
     strings_clear(&stack->saved);
@@ -10,10 +9,10 @@ void stack_clear(struct stack *stack)
     *stack = (struct stack){0};
 }
 
-int stack_open(struct core *core, const char *runtime, const char *layers, struct stack *out,
-               struct error *err)
+int stack_open(struct runtimes *runtimes, const char *runtime, const char *layers,
+               struct stack *out, struct error *err)
 {
-    if (image_get(core->runtimes, runtime, &out->image, err) < 0)
+    if (image_get(runtimes, runtime, &out->image, err) < 0)
         return -1;
     strings_unpack(layers, &out->saved);
     const struct runtime_image *image = image_runtime(out->image);

@@ -270,7 +270,7 @@ static int wait_opened(struct runtimes *runtimes, const char *reference, struct 
         return -1;
     while (entry->attempts == attempt)
         (void)lock_condition_wait(&runtimes->opened, &runtimes->lock, 0);
-    if (entry->failure.reason) {
+    if (!error_is(&entry->failure, ERROR_NONE)) {
         *err = entry->failure;
         return -1;
     }

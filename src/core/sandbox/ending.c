@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "model/log_ids.h"
+#include "base/log_ids.h"
 #include "core/event/hub.h"
 #include "core/sandbox/registry.h"
 #include "core/sandbox/sandbox_box.h"
@@ -16,21 +16,17 @@
 #include "store/checkpoints.h"
 #include "store/streams.h"
 
-#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define KILLED 137
-#define PATIENCE_S 60
+#define PATIENCE_MS 60000
 #define MANY 8      // boxes that wait to be removed
 #define DRAINED 256 // ends of commands that are read before the box goes
 
 static bool is_creating(struct sandbox *sandbox)
 {
-    (void)pthread_mutex_lock(&sandbox->lock);
-    bool is_so = sandbox->record.state == SANDBOX_CREATING;
-    (void)pthread_mutex_unlock(&sandbox->lock);
-    return is_so;
+    return sandbox_is_in(sandbox, sandbox_in(SANDBOX_CREATING));
 }
 
 static int put_event(struct sandbox *sandbox, enum lifecycle_step step,
@@ -90,15 +86,10 @@ int ending_put(struct sandbox *sandbox, enum lifecycle_step step, const struct s
 /* In memory only: after a crash it is as it was before. */
 static int mark_stopping(struct sandbox *sandbox, const char *reason, struct error *err)
 {
-    (void)pthread_mutex_lock(&sandbox->record_lock);
-    (void)pthread_mutex_lock(&sandbox->lock);
-    int result =
-        sandbox->record.state == SANDBOX_STOPPING
-            ? 0 // an earlier try got no further
-            : lifecycle_take(&sandbox->record, STEP_STOP, reason, (int64_t)clock_wall_ms(), err);
-    (void)pthread_mutex_unlock(&sandbox->lock);
-    (void)pthread_mutex_unlock(&sandbox->record_lock);
-    return result;
+    autolock(&sandbox->record_lock);
+    if (sandbox_is_in(sandbox, sandbox_in(SANDBOX_STOPPING)))
+        return 0; // an earlier try got no further
+    return sandbox_take_step(sandbox, STEP_STOP, reason, err);
 }
 
 struct last_words {
@@ -106,7 +97,7 @@ struct last_words {
     unsigned count;
     struct measure measure;
     bool has_measure;
-    char scratch[80];
+    char *scratch; // whose files go, or NULL
 };
 
 static void hear_last_words(struct sandbox *sandbox, struct last_words *words)
@@ -137,19 +128,43 @@ static void remove_box(struct sandbox *sandbox, struct last_words *words)
         box_free(take(sandbox->box));
     }
     // Also of a box that died by itself, or was gone before this server came.
-    (void)snprintf(words->scratch, sizeof words->scratch, "%s",
-                   sandbox->record.scratch ? sandbox->record.scratch : "");
+    words->scratch = sandbox_scratch(sandbox);
 }
 
-static void remove_files(struct sandbox *sandbox, const struct last_words *words)
+/* Files that are nobody's any more. */
+struct removal {
+    struct sandboxes *sandboxes;
+    char *scratch;
+};
+
+static void run_removal(void *data)
 {
+    autofree struct removal *removal = data;
+    autofree char *scratch = removal->scratch;
     struct error err = {0};
 
-    if (words->scratch[0] &&
-        volume_scratch_remove(engine_volume(sandbox->sandboxes->engine), words->scratch, &err) < 0)
+    if (volume_scratch_remove(engine_volume(removal->sandboxes->engine), scratch, &err) < 0)
         log_warn("files of a sandbox that it has no more could not be removed",
-                 F_SANDBOX(sandbox->id), F("error", (const char *)err.text));
+                 F("scratch", (const char *)scratch), F("error", (const char *)err.text));
 }
+
+/* In the background: large trees take long. Should the server die first, the next one sweeps them. */
+static void remove_files(struct sandbox *sandbox, struct last_words *words)
+{
+    if (!words->scratch)
+        return;
+    struct removal *removal = xnew(struct removal);
+    *removal = (struct removal){sandbox->sandboxes, take(words->scratch)};
+    workers_run(sandbox->sandboxes->remover, WORKERS_SLOW, run_removal, removal);
+}
+
+static void last_words_free(struct last_words *words)
+{
+    if (words)
+        free(words->scratch);
+    free(words);
+}
+DEFINE_AUTOPTR(last_words)
 
 static void record_measure(struct sandbox *sandbox, const struct last_words *words)
 {
@@ -160,13 +175,18 @@ static void record_measure(struct sandbox *sandbox, const struct last_words *wor
                  F("error", (const char *)err.text));
 }
 
+static void take_box_away(struct sandbox *sandbox, struct last_words *words)
+{
+    autobox held = sandbox_hold_box(sandbox);
+
+    remove_box(sandbox, words);
+}
+
 static void end_box_but(struct sandbox *sandbox, bool are_files_kept)
 {
-    autofree struct last_words *words = xnew(struct last_words);
+    autoptr(last_words) words = xnew(struct last_words);
 
-    (void)pthread_mutex_lock(&sandbox->box_lock);
-    remove_box(sandbox, words);
-    sandbox_unlock_box(sandbox);
+    take_box_away(sandbox, words);
     if (!are_files_kept)
         remove_files(sandbox, words);
     for (unsigned i = 0; i < words->count; i++)
@@ -184,16 +204,20 @@ void ending_drop_box(struct sandbox *sandbox)
     end_box_but(sandbox, true);
 }
 
-void ending_exchange_files(struct sandbox *sandbox, const char *scratch)
+static void set_scratch(struct sandbox *sandbox, const char *scratch)
 {
-    autofree struct last_words *words = xnew(struct last_words);
-
-    remove_box(sandbox, words);
-    (void)pthread_mutex_lock(&sandbox->lock);
-    autofree char *before = (char *)sandbox->record.scratch;
+    autolock(&sandbox->lock);
+    free((char *)sandbox->record.scratch);
     sandbox->record.scratch = xstrdup(scratch);
     sandbox->record.box_slot = SANDBOX_NO_SLOT;
-    (void)pthread_mutex_unlock(&sandbox->lock);
+}
+
+void ending_exchange_files(struct sandbox *sandbox, const char *scratch)
+{
+    autoptr(last_words) words = xnew(struct last_words);
+
+    remove_box(sandbox, words);
+    set_scratch(sandbox, scratch);
     remove_files(sandbox, words);
     record_measure(sandbox, words);
 }
@@ -203,66 +227,72 @@ static int put_all(struct sandbox *sandbox, enum lifecycle_step step, const char
                    enum execution_state state, const char *error, struct sandbox_record *next,
                    struct error *err)
 {
+    const struct execution_ops *ops = sandbox->sandboxes->execution_ops;
+    enum store_durability durability = step == STEP_DELETE ? STORE_DURABLE : STORE_FAST;
     autotransaction together = {0};
     int64_t now = (int64_t)clock_wall_ms();
+    bool is_put;
 
-    if (store_begin(sandbox->sandboxes->store, step == STEP_DELETE ? STORE_DURABLE : STORE_FAST,
-                    &together, err) < 0 ||
-        sandbox->sandboxes->execution_ops->put_ends(sandbox, state, error, now, err) < 0 ||
-        ending_foresee(sandbox, step, reason, NO_EXIT_CODE, now, next, err) < 0 ||
-        ending_put(sandbox, step, next, err) < 0)
+    if (ending_foresee(sandbox, step, reason, NO_EXIT_CODE, now, next, err) < 0)
         return -1;
-    if (store_commit(&together, err) < 0)
+    do
+        is_put = store_begin(sandbox->sandboxes->store, durability, &together, err) == 0 &&
+                 ops->put_ends(sandbox, state, error, now, err) == 0 &&
+                 ending_put(sandbox, step, next, err) == 0 && store_commit(&together, err) == 0;
+    while (!is_put && store_again(&together, err));
+    if (!is_put)
         return -1;
-    sandbox->sandboxes->execution_ops->end_all(sandbox, state, error, now);
+    ops->end_all(sandbox, state, error, now);
     sandbox_change(sandbox, next);
     return 0;
 }
 
-static int record_end(struct sandbox *sandbox, enum lifecycle_step step, const char *reason,
-                      struct error *err)
+/* Unless its last command has ended it just now, and it is only to end. */
+static int put_end(struct sandbox *sandbox, enum lifecycle_step step, const char *reason,
+                   struct error *err)
 {
     bool is_failure = strcmp(reason, "box_ended") == 0 || strcmp(reason, "restart") == 0;
     enum execution_state state = is_failure ? EXECUTION_FAILED : EXECUTION_CANCELLED;
     const char *error = is_failure ? "its sandbox ended under it" : NULL;
     autosandbox next = {0};
 
-    (void)pthread_mutex_lock(&sandbox->record_lock);
-    int result = 0;
-    if (step == STEP_DELETE || !sandbox_is_over(sandbox)) // its last command may just have ended it
-        result = put_all(sandbox, step, reason, state, error, &next, err);
-    (void)pthread_mutex_unlock(&sandbox->record_lock);
-    if (result == 0)
-        hub_announce(sandbox->sandboxes->hub, sandbox->id);
-    if (result == 0 && may_hold_layers(&sandbox->record))
-        layers_tidy(sandbox->sandboxes->core);
-    return result;
+    autolock(&sandbox->record_lock);
+    sandbox->sandboxes->execution_ops->record_shown(sandbox);
+    if (step != STEP_DELETE && sandbox_is_over(sandbox))
+        return 0;
+    return put_all(sandbox, step, reason, state, error, &next, err);
+}
+
+static int record_end(struct sandbox *sandbox, enum lifecycle_step step, const char *reason,
+                      struct error *err)
+{
+    if (put_end(sandbox, step, reason, err) < 0)
+        return -1;
+    hub_announce(sandbox->sandboxes->hub, sandbox->id);
+    if (may_hold_layers(&sandbox->record))
+        layers_remove_unused_later(sandbox->sandboxes->layers);
+    return 0;
 }
 
 /* Somebody else ends it. */
 static int await_end(struct sandbox *sandbox, struct error *err)
 {
-    struct timespec deadline;
-    int code = 0;
+    uint64_t until_ms = clock_monotonic_ms() + PATIENCE_MS;
 
-    (void)clock_gettime(CLOCK_REALTIME, &deadline);
-    deadline.tv_sec += PATIENCE_S;
-    (void)pthread_mutex_lock(&sandbox->lock);
+    autolock(&sandbox->lock);
     while (!(sandbox_in(sandbox->record.state) & SANDBOX_OVER) && sandbox->is_being_ended &&
-           code != ETIMEDOUT)
-        code = pthread_cond_timedwait(&sandbox->changed, &sandbox->lock, &deadline);
-    bool is_over = (sandbox_in(sandbox->record.state) & SANDBOX_OVER) != 0;
-    (void)pthread_mutex_unlock(&sandbox->lock);
-    return is_over ? 0
-                   : error_set(err, ERROR_TIMEOUT, "the sandbox has not ended in time; try again");
+           lock_condition_wait(&sandbox->changed, &sandbox->lock, until_ms))
+        ;
+    if (sandbox_in(sandbox->record.state) & SANDBOX_OVER)
+        return 0;
+    return error_set(err, ERROR_TIMEOUT, "the sandbox has not ended in time; try again");
 }
 
 static void give_up(struct sandbox *sandbox)
 {
-    (void)pthread_mutex_lock(&sandbox->lock);
+    autolock(&sandbox->lock);
     sandbox->is_being_ended = false;
-    (void)pthread_cond_broadcast(&sandbox->changed);
-    (void)pthread_mutex_unlock(&sandbox->lock);
+    lock_condition_wake(&sandbox->changed);
 }
 
 static int end_now(struct sandbox *sandbox, enum lifecycle_step step, const char *reason,
@@ -309,8 +339,6 @@ static void run_task(void *data)
 
 void ending_start(struct sandbox *sandbox, const char *reason)
 {
-    struct error err = {0};
-
     // Nothing can be recorded of one that is still being made. Whoever makes it may fail over the same; else the monitor comes by.
     if (is_creating(sandbox)) {
         sandbox->end_reason = reason;
@@ -320,38 +348,29 @@ void ending_start(struct sandbox *sandbox, const char *reason)
         return;
     struct task *task = xnew(struct task);
     *task = (struct task){sandbox_ref(sandbox), reason};
-    if (workers_submit(sandbox->sandboxes->reaper, WORKERS_SLOW, run_task, task, &err) < 0) {
-        sandbox_free(sandbox);
-        free(task);
-        give_up(sandbox); // the monitor comes by again
-    }
+    workers_run(sandbox->sandboxes->reaper, WORKERS_SLOW, run_task, task);
 }
 
-static void list_ending(struct sandbox *sandbox)
+static void list_ending(struct sandboxes *sandboxes, struct sandbox *sandbox)
 {
-    struct sandboxes *sandboxes = sandbox->sandboxes;
-
-    sandbox_ref(sandbox);
-    (void)pthread_mutex_lock(&sandboxes->endings.lock);
+    autolock(&sandboxes->endings.lock);
     if (sandboxes->endings.first)
-        sandboxes->endings.last->next_ending = sandbox;
+        sandboxes->endings.last->next_ending = sandbox_ref(sandbox);
     else
-        sandboxes->endings.first = sandbox;
+        sandboxes->endings.first = sandbox_ref(sandbox);
     sandboxes->endings.last = sandbox;
     sandboxes->endings.count++;
-    (void)pthread_mutex_unlock(&sandboxes->endings.lock);
 }
 
 /* The one that waits for longest, or NULL. */
 static struct sandbox *take_ending(struct sandboxes *sandboxes)
 {
-    (void)pthread_mutex_lock(&sandboxes->endings.lock);
+    autolock(&sandboxes->endings.lock);
     struct sandbox *sandbox = sandboxes->endings.first;
     if (sandbox) {
         sandboxes->endings.first = take(sandbox->next_ending);
         sandboxes->endings.count--;
     }
-    (void)pthread_mutex_unlock(&sandboxes->endings.lock);
     return sandbox;
 }
 
@@ -367,12 +386,8 @@ static void run_end_box(void *data)
 
 void ending_start_box(struct sandbox *sandbox)
 {
-    struct sandboxes *sandboxes = sandbox->sandboxes;
-    struct error err = {0};
-
-    list_ending(sandbox);
-    if (workers_submit(sandboxes->reaper, WORKERS_SLOW, run_end_box, sandboxes, &err) < 0)
-        run_end_box(sandboxes); // slower for whoever is here, but nothing is left
+    list_ending(sandbox->sandboxes, sandbox);
+    workers_run(sandbox->sandboxes->reaper, WORKERS_SLOW, run_end_box, sandbox->sandboxes);
 }
 
 bool ending_is_behind(struct sandboxes *sandboxes)
@@ -386,38 +401,52 @@ void ending_help(struct sandboxes *sandboxes)
         run_end_box(sandboxes);
 }
 
+static void set_error(struct sandbox *sandbox, const char *why)
+{
+    autolock(&sandbox->lock);
+    free((char *)sandbox->record.error);
+    sandbox->record.error = xstrdup(why);
+}
+
 static int put_failure(struct sandbox *sandbox, const char *why, struct sandbox_record *next,
                        struct error *err)
 {
     autotransaction together = {0};
+    bool is_put;
 
-    (void)pthread_mutex_lock(&sandbox->lock);
-    free((char *)sandbox->record.error);
-    sandbox->record.error = xstrdup(why);
-    (void)pthread_mutex_unlock(&sandbox->lock);
-    if (store_begin(sandbox->sandboxes->store, STORE_FAST, &together, err) < 0 ||
-        ending_foresee(sandbox, STEP_FAIL, "not_started", NO_EXIT_CODE, (int64_t)clock_wall_ms(),
-                       next, err) < 0 ||
-        ending_put(sandbox, STEP_FAIL, next, err) < 0)
+    set_error(sandbox, why);
+    if (ending_foresee(sandbox, STEP_FAIL, "not_started", NO_EXIT_CODE, (int64_t)clock_wall_ms(),
+                       next, err) < 0)
         return -1;
-    return store_commit(&together, err);
+    do
+        is_put = store_begin(sandbox->sandboxes->store, STORE_FAST, &together, err) == 0 &&
+                 ending_put(sandbox, STEP_FAIL, next, err) == 0 &&
+                 store_commit(&together, err) == 0;
+    while (!is_put && store_again(&together, err));
+    return is_put ? 0 : -1;
 }
 
-void ending_abandon(struct sandbox *sandbox, bool is_put, bool is_known, const char *why)
+/* Whether that is in the store; why not is in the log. */
+static bool record_failure(struct sandbox *sandbox, const char *why)
 {
     autosandbox next = {0};
     struct error err = {0};
 
+    autolock(&sandbox->record_lock);
+    if (put_failure(sandbox, why, &next, &err) == 0) {
+        sandbox_change(sandbox, &next);
+        return true;
+    }
+    log_error("a sandbox that could not be made could not be recorded as failed either",
+              F_SANDBOX(sandbox->id), F("error", (const char *)err.text));
+    return false;
+}
+
+void ending_abandon(struct sandbox *sandbox, bool is_put, bool is_known, const char *why)
+{
     sandbox->is_being_ended = true;
     end_box(sandbox);
-    (void)pthread_mutex_lock(&sandbox->record_lock);
-    bool is_failed = is_put && put_failure(sandbox, why, &next, &err) == 0;
-    if (is_failed)
-        sandbox_change(sandbox, &next);
-    (void)pthread_mutex_unlock(&sandbox->record_lock);
-    if (is_put && !is_failed)
-        log_error("a sandbox that could not be made could not be recorded as failed either",
-                  F_SANDBOX(sandbox->id), F("error", (const char *)err.text));
+    bool is_failed = is_put && record_failure(sandbox, why);
     if (is_known && !is_failed)
         registry_end(sandbox->sandboxes->registry, sandbox, true);
     hub_announce(sandbox->sandboxes->hub, sandbox->id);

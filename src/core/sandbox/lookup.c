@@ -49,12 +49,12 @@ static int not_alive(struct sandboxes *sandboxes, const struct actor *actor, con
 /* What it is in memory counts: the store may hear of an end a moment later. */
 static int check_alive(struct sandbox *sandbox, struct error *err)
 {
-    (void)pthread_mutex_lock(&sandbox->lock);
-    bool is_over = (sandbox_in(sandbox->record.state) & SANDBOX_OVER) != 0;
-    bool is_deleted = sandbox->record.state == SANDBOX_DELETED;
-    int result = is_over && !is_deleted ? lifecycle_check(&sandbox->record, STEP_STOP, err) : 0;
-    (void)pthread_mutex_unlock(&sandbox->lock);
-    return is_deleted ? error_missing(err, "sandbox", sandbox->id) : result;
+    autolock(&sandbox->lock);
+    if (sandbox->record.state == SANDBOX_DELETED)
+        return error_missing(err, "sandbox", sandbox->id);
+    return sandbox_in(sandbox->record.state) & SANDBOX_OVER
+               ? lifecycle_check(&sandbox->record, STEP_STOP, err)
+               : 0;
 }
 
 int lookup_sandbox(struct sandboxes *sandboxes, const struct actor *actor, const char *id,
@@ -74,16 +74,22 @@ int lookup_sandbox(struct sandboxes *sandboxes, const struct actor *actor, const
     return 0;
 }
 
+/* From `directory`, as its user. */
+static int open_conversation(struct sandbox *sandbox, const char *directory, int *conversation,
+                             struct error *err)
+{
+    autobox held = sandbox_use_box(sandbox, err);
+
+    if (!held)
+        return -1;
+    if (box_files(sandbox->box, sandbox->record.box_user, directory, conversation, err) == 0)
+        return 0;
+    return error_is(err, ERROR_GONE) ? error_restate(err, ERROR_ENDED, "sandbox") : -1;
+}
+
 int sandbox_files(struct sandbox *sandbox, int *conversation, struct error *err)
 {
-    if (sandbox_lock_box(sandbox, err) < 0)
-        return -1;
-    int result = box_files(sandbox->box, sandbox->record.box_user,
-                           sandbox->record.working_directory, conversation, err);
-    sandbox_unlock_box(sandbox);
-    if (result < 0 && error_is(err, ERROR_GONE))
-        error_restate(err, ERROR_ENDED, "sandbox");
-    return result;
+    return open_conversation(sandbox, sandbox->record.working_directory, conversation, err);
 }
 
 /* A one-shot sandbox gets its directory with its command, and the command may not have come to that yet. */
@@ -94,11 +100,8 @@ static int make_working_directory(struct sandbox *sandbox, struct error *err)
 
     if (sandbox->record.mode != SANDBOX_ONE_SHOT || !path)
         return 0;
-    if (sandbox_lock_box(sandbox, err) < 0)
-        return -1;
-    int result = box_files(sandbox->box, sandbox->record.box_user, "/", &conversation, err);
-    sandbox_unlock_box(sandbox);
-    if (result < 0 || files_set_timeout(conversation, FILE_TIMEOUT_MS, err) < 0)
+    if (open_conversation(sandbox, "/", &conversation, err) < 0 ||
+        files_set_timeout(conversation, FILE_TIMEOUT_MS, err) < 0)
         return -1;
     return files_mkdir(conversation, path, 0755, FILES_PARENTS, err);
 }

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/thread.h"
 #include "core/sandbox/ending.h"
 #include "core/sandbox/measure.h"
 #include "core/sandbox/pool.h"
@@ -29,6 +30,8 @@
 #define DAY_MS ((int64_t)24 * 3600 * 1000)
 #define USAGE_KEPT_DAYS 400
 
+static const char REASON_IDLE[] = "idle";
+
 struct monitor {
     struct sandboxes *sandboxes;
     struct loop *loop;
@@ -40,8 +43,8 @@ struct monitor {
     int set;
     pthread_t thread;
     bool has_thread;
-    struct workers *tidier; // one thread: purging takes as long as it takes
-    atomic_bool is_behind;  // the last purge has left some for the next, which comes soon
+    struct workers *maintenance; // one thread: purging takes as long as it takes
+    atomic_bool is_behind;       // the last purge has left some for the next, which comes soon
 };
 
 static void arm(struct monitor *monitor, struct sandbox *sandbox, int operation)
@@ -74,26 +77,29 @@ void monitor_unwatch(struct monitor *monitor, struct sandbox *sandbox)
         return;
     (void)epoll_ctl(monitor->set, EPOLL_CTL_DEL, box_event_fd(sandbox->box), NULL);
     sandbox->is_watched = false;
-    // The monitor may just have been given the pointer: it stays valid until its present turn is over.
+    // The monitor may just have been given the pointer: it stays valid until its present round is over.
     loop_post(monitor->loop, let_go, sandbox);
+}
+
+static bool arm_free(struct sandbox *sandbox)
+{
+    if (!sandbox_try_box(sandbox))
+        return false;
+    if (sandbox->is_watched)
+        arm(sandbox->sandboxes->monitor, sandbox, EPOLL_CTL_MOD);
+    lock_release(&sandbox->box_lock);
+    return true;
 }
 
 static void arm_again(void *data)
 {
     struct sandbox *sandbox = data;
-    if (sandbox_try_box(sandbox)) {
-        if (sandbox->is_watched)
-            arm(sandbox->sandboxes->monitor, sandbox, EPOLL_CTL_MOD);
-        (void)pthread_mutex_unlock(&sandbox->box_lock);
-    } else {
-        // In use again, or gone. Whoever has it now does it.
+
+    if (!arm_free(sandbox)) {
+        // In use again, or gone. Whoever has it now does it, unless it was given back just before it could see that.
         sandbox->has_events = true;
-        if (sandbox_try_box(sandbox)) {
+        if (arm_free(sandbox))
             sandbox->has_events = false;
-            if (sandbox->is_watched)
-                arm(sandbox->sandboxes->monitor, sandbox, EPOLL_CTL_MOD);
-            (void)pthread_mutex_unlock(&sandbox->box_lock);
-        }
     }
     sandbox_free(sandbox);
 }
@@ -135,15 +141,28 @@ static void read_box_events(struct sandbox *sandbox, struct box_events *box_even
     box_events->is_more = true;
 }
 
-/* False: somebody else has the box, and will arm it again. */
-static bool get_box(struct sandbox *sandbox)
+/* NULL: somebody else has the box, and will arm it again. */
+static struct sandbox *get_box(struct sandbox *sandbox)
 {
-    if (pthread_mutex_trylock(&sandbox->box_lock) == 0)
-        return true;
+    if (lock_try(&sandbox->box_lock))
+        return sandbox;
     sandbox->has_events = true;
-    if (pthread_mutex_trylock(&sandbox->box_lock) != 0)
-        return false;
+    if (!lock_try(&sandbox->box_lock))
+        return NULL;
     sandbox->has_events = false;
+    return sandbox;
+}
+
+/* False: there is nothing to be heard. */
+static bool hear(struct sandbox *sandbox, struct box_events *box_events)
+{
+    autobox held = get_box(sandbox);
+
+    if (!held || !sandbox->is_watched || sandbox->is_box_over)
+        return false;
+    read_box_events(sandbox, box_events);
+    if (!box_events->is_over)
+        arm(sandbox->sandboxes->monitor, sandbox, EPOLL_CTL_MOD);
     return true;
 }
 
@@ -152,20 +171,12 @@ static void on_box_events(struct sandbox *sandbox)
     const struct execution_ops *ops = sandbox->sandboxes->execution_ops;
     struct box_events box_events;
 
-    if (!get_box(sandbox))
+    if (!hear(sandbox, &box_events))
         return;
-    if (!sandbox->is_watched || sandbox->is_box_over) {
-        sandbox_unlock_box(sandbox);
-        return;
-    }
-    read_box_events(sandbox, &box_events);
-    if (!box_events.is_over)
-        arm(sandbox->sandboxes->monitor, sandbox, EPOLL_CTL_MOD);
-    sandbox_unlock_box(sandbox);
     for (unsigned i = 0; i < box_events.n_outputs; i++)
         ops->announce_output(sandbox, box_events.outputs[i]);
     for (unsigned i = 0; i < box_events.n_exits; i++)
-        ops->ended(sandbox, &box_events.exits[i]);
+        ops->on_exit(sandbox, &box_events.exits[i]);
     if (box_events.is_over)
         ending_start(sandbox, "box_ended");
 }
@@ -181,51 +192,35 @@ static void on_set_ready(void *data, unsigned events)
         on_box_events(ready[i].data.ptr);
 }
 
-/* When it ends for being idle; 0: not as things are. */
-static int64_t idle_deadline(struct sandbox *sandbox)
+/* Why it is to end now, or NULL. Times are on the monotonic clock. A command that still runs may finish; one that was let in at the
+ * last moment before it expires has its place when the grace is over. */
+static const char *reason_to_end(struct sandbox *sandbox, int64_t now)
 {
-    (void)pthread_mutex_lock(&sandbox->lock);
-    int64_t timeout_ms = sandbox->record.idle_timeout_ms;
-    bool is_idle =
-        sandbox->record.state == SANDBOX_IDLE && sandbox->n_executions == 0 && sandbox->n_jobs == 0;
-    (void)pthread_mutex_unlock(&sandbox->lock);
-    return is_idle && timeout_ms > 0 ? sandbox->active_at + timeout_ms : 0;
-}
-
-static bool is_paused_too_long(struct sandbox *sandbox, int64_t now)
-{
-    (void)pthread_mutex_lock(&sandbox->lock);
+    autolock(&sandbox->lock);
     const struct sandbox_record *record = &sandbox->record;
-    bool is_due = record->state == SANDBOX_PAUSED && record->paused_timeout_ms > 0 &&
-                  record->paused_at + record->paused_timeout_ms <= now;
-    (void)pthread_mutex_unlock(&sandbox->lock);
-    return is_due;
+    bool is_unused = sandbox->n_executions == 0 && sandbox->n_jobs == 0;
+
+    if (record->state == SANDBOX_IDLE && is_unused && record->idle_timeout_ms > 0 &&
+        sandbox->active_ms + record->idle_timeout_ms <= now)
+        return REASON_IDLE;
+    if (record->state == SANDBOX_PAUSED && record->paused_timeout_ms > 0 &&
+        sandbox->paused_ms + record->paused_timeout_ms <= now)
+        return "paused";
+    if (record->expires_at > 0 && is_unused && sandbox->expires_ms + EXPIRY_GRACE_MS <= now)
+        return "expired";
+    return !sandbox->is_being_ended ? sandbox->end_reason : NULL; // an earlier try failed
 }
 
-/* A command that still runs may finish; one that was let in at the last moment has its place when the grace is over. */
-static bool has_expired(struct sandbox *sandbox, int64_t now)
+static void check_deadlines(struct sandbox *sandbox, int64_t now)
 {
-    (void)pthread_mutex_lock(&sandbox->lock);
-    int64_t expires_at = sandbox->record.expires_at;
-    bool is_due = expires_at > 0 && expires_at + EXPIRY_GRACE_MS <= now &&
-                  sandbox->n_executions == 0 && sandbox->n_jobs == 0;
-    (void)pthread_mutex_unlock(&sandbox->lock);
-    return is_due;
-}
+    const char *reason = reason_to_end(sandbox, now);
 
-static void look_after(struct sandbox *sandbox, int64_t now)
-{
-    int64_t deadline = idle_deadline(sandbox);
-    if (deadline && deadline <= now && sandbox->record.on_idle == SANDBOX_IDLE_DROPS_BOX)
+    if (sandbox->is_copied)
+        reason = NULL; // not now; ending it would wait for the copy
+    if (reason == REASON_IDLE && sandbox->record.on_idle == SANDBOX_IDLE_DROPS_BOX)
         sandbox_rest(sandbox);
-    else if (deadline && deadline <= now)
-        ending_start(sandbox, "idle");
-    else if (is_paused_too_long(sandbox, now))
-        ending_start(sandbox, "paused");
-    else if (has_expired(sandbox, now))
-        ending_start(sandbox, "expired");
-    else if (sandbox->end_reason && !sandbox->is_being_ended)
-        ending_start(sandbox, sandbox->end_reason); // an earlier try failed
+    else if (reason)
+        ending_start(sandbox, reason);
     sandbox->sandboxes->execution_ops->check_deadlines(sandbox, now);
     measure_tick(sandbox, now);
 }
@@ -233,18 +228,19 @@ static void look_after(struct sandbox *sandbox, int64_t now)
 static void on_tick(void *data)
 {
     struct monitor *monitor = data;
+    struct sandboxes *sandboxes = monitor->sandboxes;
     struct sandbox **all = NULL;
-    size_t count = registry_all(monitor->sandboxes->registry, &all);
-    int64_t now = (int64_t)clock_wall_ms();
+    size_t count = registry_all(sandboxes->registry, &all);
+    int64_t now = (int64_t)clock_monotonic_ms();
 
     for (size_t i = 0; i < count; i++) {
         if (!sandbox_is_over(all[i]))
-            look_after(all[i], now);
+            check_deadlines(all[i], now);
         sandbox_free(all[i]);
     }
     free(all);
-    pool_tick(monitor->sandboxes->pool);
-    monitor->sandboxes->execution_ops->tick(monitor->sandboxes->executions);
+    pool_tick(sandboxes->pool);
+    sandboxes->execution_ops->tick(sandboxes->executions);
     loop_timer_set(&monitor->tick, TICK_MS);
 }
 
@@ -277,7 +273,7 @@ static void on_tidy(void *data)
 {
     struct monitor *monitor = data;
     struct error ignored = {0};
-    (void)workers_submit(monitor->tidier, WORKERS_SLOW, tidy, monitor,
+    (void)workers_submit(monitor->maintenance, WORKERS_SLOW, tidy, monitor,
                          &ignored); // else it is still at it
     monitor->tidy_ms = monitor->tidy_ms * 2 < TIDY_MS ? monitor->tidy_ms * 2 : TIDY_MS;
     if (monitor->is_behind)
@@ -288,13 +284,14 @@ static void on_tidy(void *data)
 static void *run(void *data)
 {
     struct monitor *monitor = data;
+    thread_set_name("monitor");
     loop_run(monitor->loop);
     return NULL;
 }
 
 static int prepare(struct monitor *monitor, struct error *err)
 {
-    const struct workers_settings one = {.lane = {{1, 1}, {1, 1}}};
+    const struct workers_settings maintenance = {.lane = {[WORKERS_SLOW] = {1, 1, "maintenance"}}};
 
     monitor->set = epoll_create1(EPOLL_CLOEXEC);
     if (monitor->set < 0)
@@ -302,7 +299,7 @@ static int prepare(struct monitor *monitor, struct error *err)
     if (loop_new(&monitor->loop, err) < 0 ||
         loop_watch_new(monitor->loop, monitor->set, on_set_ready, monitor, &monitor->watch, err) <
             0 ||
-        workers_new(&one, &monitor->tidier, err) < 0)
+        workers_new(&maintenance, &monitor->maintenance, err) < 0)
         return -1;
     loop_watch_set(monitor->watch, LOOP_READABLE);
     loop_timer_init(&monitor->tick, monitor->loop, on_tick, monitor);
@@ -317,7 +314,7 @@ void monitor_free(struct monitor *monitor)
 {
     if (!monitor)
         return;
-    workers_free(monitor->tidier);
+    workers_free(monitor->maintenance);
     if (monitor->loop) {
         loop_timer_clear(&monitor->tick);
         loop_timer_clear(&monitor->tidy);
@@ -350,6 +347,12 @@ int monitor_start(struct monitor *monitor, struct error *err)
     return 0;
 }
 
+static void unwatch_held(struct monitor *monitor, struct sandbox *sandbox)
+{
+    autolock(&sandbox->box_lock);
+    monitor_unwatch(monitor, sandbox);
+}
+
 void monitor_stop(struct monitor *monitor)
 {
     struct sandbox **all = NULL;
@@ -363,9 +366,7 @@ void monitor_stop(struct monitor *monitor)
     }
     size_t count = registry_all(monitor->sandboxes->registry, &all);
     for (size_t i = 0; i < count; i++) {
-        (void)pthread_mutex_lock(&all[i]->box_lock);
-        monitor_unwatch(monitor, all[i]);
-        (void)pthread_mutex_unlock(&all[i]->box_lock);
+        unwatch_held(monitor, all[i]);
         sandbox_free(all[i]);
     }
     free(all);

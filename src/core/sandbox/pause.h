@@ -11,8 +11,6 @@ int sandbox_wake(struct sandbox *sandbox, struct error *err);
 /* The same for whoever needs it awake, however it is now. */
 int sandbox_awake(struct sandbox *sandbox, bool *was_paused, struct error *err);
 
-/* A state that is only passed through, in memory; after a crash it is as it was before. */
-int sandbox_pass(struct sandbox *sandbox, enum lifecycle_step step, struct error *err);
 /* It is idle: its box goes, its files stay, and it is paused. In the background; does not block. */
 void sandbox_rest(struct sandbox *sandbox);
 /* Back to what it was doing, from a state that it only passes through. Who has led it there is the only one to lead it away, unless it ends. */

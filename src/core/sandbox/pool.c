@@ -12,12 +12,11 @@
 #include "engine/park.h"
 #include "core/stream/streams.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
-#define AT_A_TIME 4 // launches of one turn of filling
+#define AT_A_TIME 4 // launches of one filling
 #define CALM_MS 10
 #define NETWORKS_AHEAD 16
 #define SCRATCHES_AHEAD 16
@@ -25,31 +24,65 @@
 
 enum { PARK_ONE_SHOT, PARK_KEPT, PARKS };
 
+/* Boxes made ahead from one image. Counted, so that nobody holds a lock while it takes one. */
+struct parks {
+    _Atomic unsigned refs;
+    struct image *image;
+    struct park *of[PARKS]; // or NULL
+};
+
 struct pool {
     struct sandboxes *sandboxes;
-    pthread_mutex_t lock; // guards the parks' pointers
-    struct image *image;  // what the parks are made from
-    struct park *parks[PARKS];
-    _Atomic bool is_filling; // a turn of filling is queued or under way
+    struct workers *filler;  // one thread: makes boxes ahead
+    struct lock lock;        // guards the pointer; held for memory work only
+    struct parks *parks;     // of the default runtime as it is now; NULL: none yet
+    _Atomic bool is_filling; // filling is queued or under way
     _Atomic bool has_failed; // the last one: told once
     _Atomic bool is_ending;
     _Atomic uint64_t taken_ms; // when somebody last took a box
 };
 
-struct pool *pool_new(struct sandboxes *sandboxes)
+static void parks_free(struct parks *parks)
 {
-    struct pool *pool = xnew(struct pool);
-    pool->sandboxes = sandboxes;
-    (void)pthread_mutex_init(&pool->lock, NULL);
-    engine_recycle(sandboxes->engine, RECYCLED);
-    return pool;
+    if (!parks || --parks->refs > 0)
+        return;
+    for (unsigned i = 0; i < PARKS; i++)
+        park_free(parks->of[i]);
+    image_free(parks->image);
+    free(parks);
+}
+DEFINE_AUTOPTR(parks)
+
+/* Those of now: a reference, or NULL. */
+static struct parks *get_parks(struct pool *pool)
+{
+    autolock(&pool->lock);
+    if (pool->parks)
+        pool->parks->refs++;
+    return pool->parks;
 }
 
-static void drop_parks(struct pool *pool)
+/* Gives the earlier ones. */
+static struct parks *set_parks(struct pool *pool, struct parks *parks)
 {
-    for (unsigned i = 0; i < PARKS; i++)
-        park_free(take(pool->parks[i]));
-    image_free(take(pool->image));
+    autolock(&pool->lock);
+    struct parks *before = pool->parks;
+    pool->parks = parks;
+    return before;
+}
+
+int pool_new(struct sandboxes *sandboxes, struct pool **out, struct error *err)
+{
+    const struct workers_settings filler = {.lane = {[WORKERS_SLOW] = {1, 1, "filler"}}};
+    autofree struct pool *pool = xnew(struct pool);
+
+    if (workers_new(&filler, &pool->filler, err) < 0)
+        return -1;
+    pool->sandboxes = sandboxes;
+    lock_init(&pool->lock, LOCK_POOL);
+    engine_recycle(sandboxes->engine, RECYCLED);
+    *out = take(pool);
+    return 0;
 }
 
 void pool_stop(struct pool *pool)
@@ -61,8 +94,10 @@ void pool_free(struct pool *pool)
 {
     if (!pool)
         return;
-    drop_parks(pool);
-    (void)pthread_mutex_destroy(&pool->lock);
+    pool_stop(pool);
+    workers_free(pool->filler);
+    parks_free(pool->parks);
+    lock_clear(&pool->lock);
     free(pool);
 }
 
@@ -120,18 +155,19 @@ static int launch(struct pool *pool, const struct runtime_image *image,
 static bool is_roomy(const struct pool *pool, const struct pool_request *request)
 {
     uint64_t wanted = request->limits.memory_bytes;
-    uint64_t made_with = (uint64_t)pool->sandboxes->settings->memory_bytes;
+    uint64_t made_with = (uint64_t)pool->sandboxes->settings->limits.memory_bytes;
     return wanted == 0 || (made_with != 0 && wanted >= made_with);
 }
 
 static bool take_parked(struct pool *pool, struct image *image, const struct pool_request *request,
                         struct pooled *out)
 {
-    (void)pthread_mutex_lock(&pool->lock);
-    struct park *park =
-        pool->image == image ? pool->parks[request->is_one_shot ? PARK_ONE_SHOT : PARK_KEPT] : NULL;
+    autoptr(parks) parks = get_parks(pool);
+    struct park *park = parks && parks->image == image
+                            ? parks->of[request->is_one_shot ? PARK_ONE_SHOT : PARK_KEPT]
+                            : NULL;
+
     out->box = park ? park_take(park, &request->limits, &request->disk) : NULL;
-    (void)pthread_mutex_unlock(&pool->lock);
     if (!out->box)
         return false;
     if (!request->is_one_shot)
@@ -187,19 +223,20 @@ int pool_launch_record(struct pool *pool, const struct sandbox_record *record, s
     return pool_take(pool, &request, out, err);
 }
 
-static int make_park(struct pool *pool, struct image *image, unsigned which, unsigned count,
+static int make_park(struct pool *pool, struct parks *parks, unsigned which, unsigned count,
                      struct error *err)
 {
     const struct core_settings *settings = pool->sandboxes->settings;
     const struct pool_request shape = {
         .is_one_shot = which == PARK_ONE_SHOT,
-        .limits = {(uint64_t)settings->memory_bytes, (uint32_t)settings->cpu_millicores,
-                   (uint32_t)settings->max_processes},
-        .disk = {.bytes = (uint64_t)settings->disk_bytes},
+        .limits = {(uint64_t)settings->limits.memory_bytes,
+                   (uint32_t)settings->limits.cpu_millicores,
+                   (uint32_t)settings->limits.max_processes},
+        .disk = {.bytes = (uint64_t)settings->limits.disk_bytes},
     };
     static const char *const warm_up[] = {"/bin/true", NULL};
-    autofree struct box_bind *binds = borrow_binds(image_runtime(image));
-    struct box_spec spec = describe(image_runtime(image), &shape, binds);
+    autofree struct box_bind *binds = borrow_binds(image_runtime(parks->image));
+    struct box_spec spec = describe(image_runtime(parks->image), &shape, binds);
     const struct park_options options = {
         .spec = &spec,
         .count = count,
@@ -207,32 +244,31 @@ static int make_park(struct pool *pool, struct image *image, unsigned which, uns
         .directory = settings->parked_directory,
         .scratch_prefix = which == PARK_KEPT ? POOL_SCRATCH : NULL,
     };
-    return count ? park_new(pool->sandboxes->engine, &options, &pool->parks[which], err) : 0;
+    return count ? park_new(pool->sandboxes->engine, &options, &parks->of[which], err) : 0;
 }
 
-/* Parks of the default runtime as it is now. */
-static int make_parks(struct pool *pool, struct error *err)
+/* Of the default runtime as it is now; a reference. */
+static int make_parks(struct pool *pool, struct parks **out, struct error *err)
 {
     const struct core_settings *settings = pool->sandboxes->settings;
     autoptr(image) image = NULL;
+    autoptr(parks) parks = get_parks(pool);
 
     if (image_get(pool->sandboxes->runtimes, settings->default_runtime, &image, err) < 0)
         return -1;
-    if (pool->image == image)
-        return 0;
-    (void)pthread_mutex_lock(&pool->lock);
-    struct park *old[PARKS] = {pool->parks[0], pool->parks[1]};
-    struct image *old_image = pool->image;
-    pool->parks[PARK_ONE_SHOT] = pool->parks[PARK_KEPT] = NULL;
-    pool->image = image_ref(image);
-    int result = make_park(pool, image, PARK_ONE_SHOT, settings->parked_one_shot, err);
-    if (result == 0)
-        result = make_park(pool, image, PARK_KEPT, settings->parked_kept, err);
-    (void)pthread_mutex_unlock(&pool->lock);
-    park_free(old[0]);
-    park_free(old[1]);
-    image_free(old_image);
-    return result;
+    if (!parks || parks->image != image) {
+        parks_free(parks);
+        parks = xnew(struct parks);
+        parks->refs = 1;
+        parks->image = image_ref(image);
+        if (make_park(pool, parks, PARK_ONE_SHOT, settings->parked_one_shot, err) < 0 ||
+            make_park(pool, parks, PARK_KEPT, settings->parked_kept, err) < 0)
+            return -1;
+        parks->refs++;
+        parks_free(set_parks(pool, parks));
+    }
+    *out = take(parks);
+    return 0;
 }
 
 static bool is_calm(const struct pool *pool)
@@ -243,18 +279,19 @@ static bool is_calm(const struct pool *pool)
 static int fill_once(struct pool *pool, bool *is_full, struct error *err)
 {
     bool is_hurried = !is_calm(pool); // then whoever waits needs the processor more
+    autoptr(parks) parks = NULL;
     unsigned made = 0;
 
     *is_full = true;
     (void)streams_make_spares(pool->sandboxes->streams);
     if (!runtimes_is_ready(pool->sandboxes->runtimes, pool->sandboxes->settings->default_runtime))
         return 0; // it is being built; the monitor comes by again
-    if (make_parks(pool, err) < 0 ||
+    if (make_parks(pool, &parks, err) < 0 ||
         engine_fill_networks(pool->sandboxes->engine, NETWORKS_AHEAD, err) < 0 ||
         volume_fill_scratches(engine_volume(pool->sandboxes->engine), SCRATCHES_AHEAD, err) < 0)
         return -1;
     for (unsigned i = 0; i < PARKS; i++) {
-        if (pool->parks[i] && park_fill(pool->parks[i], AT_A_TIME, is_hurried, &made, err) < 0)
+        if (parks->of[i] && park_fill(parks->of[i], AT_A_TIME, is_hurried, &made, err) < 0)
             return -1;
         if (made > 0)
             *is_full = false;
@@ -307,17 +344,16 @@ void pool_tick(struct pool *pool)
     if (pool->is_ending || !wants_filling(pool) || !is_good_time(pool, pool_waiting(pool)) ||
         atomic_exchange(&pool->is_filling, true))
         return;
-    if (workers_submit(pool->sandboxes->reaper, WORKERS_SLOW, fill, pool, &ignored) < 0)
+    if (workers_submit(pool->filler, WORKERS_SLOW, fill, pool, &ignored) < 0)
         pool->is_filling = false;
 }
 
 unsigned pool_waiting(struct pool *pool)
 {
-    (void)pthread_mutex_lock(&pool->lock);
+    autolock(&pool->lock);
     unsigned count = 0;
-    for (unsigned i = 0; i < PARKS; i++)
-        count += pool->parks[i] ? park_waiting(pool->parks[i]) : 0;
-    (void)pthread_mutex_unlock(&pool->lock);
+    for (unsigned i = 0; pool->parks && i < PARKS; i++)
+        count += pool->parks->of[i] ? park_waiting(pool->parks->of[i]) : 0;
     return count;
 }
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Boxes for sandboxes: made ahead where the shape is a common one, launched else. Private to the core; any thread. */
+/*
+ * Boxes for sandboxes: made ahead where the shape is a common one, launched where it is not. Private to the core.
+ * Threads: any but loops; pool_tick and pool_waiting: any.
+ */
 #pragma once
 #include "core/sandbox/sandboxes.h"
 #include "store/sandboxes.h"
@@ -8,7 +11,7 @@
 
 struct pool;
 
-struct pool *pool_new(struct sandboxes *sandboxes);
+int pool_new(struct sandboxes *sandboxes, struct pool **out, struct error *err);
 /* Makes no more. */
 void pool_stop(struct pool *pool);
 /* Ends all that wait. */

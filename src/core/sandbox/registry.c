@@ -9,7 +9,7 @@
 #define REMEMBERED 1024 // that have ended
 
 struct registry {
-    pthread_mutex_t lock;     // guards everything
+    struct lock lock;         // guards everything
     _Atomic unsigned n_alive; // changed under the lock
     struct id_table sandboxes;
     struct sandbox *ended[REMEMBERED]; // in the order of their ends, to be forgotten in that order
@@ -19,7 +19,7 @@ struct registry {
 struct registry *registry_new(void)
 {
     struct registry *registry = xnew(struct registry);
-    (void)pthread_mutex_init(&registry->lock, NULL);
+    lock_init(&registry->lock, LOCK_REGISTRY);
     return registry;
 }
 
@@ -43,21 +43,24 @@ void registry_free(struct registry *registry)
     }
     free(all);
     id_table_clear(&registry->sandboxes);
-    (void)pthread_mutex_destroy(&registry->lock);
+    lock_clear(&registry->lock);
     free(registry);
+}
+
+static bool add_below(struct registry *registry, struct sandbox *sandbox, unsigned maximum)
+{
+    autolock(&registry->lock);
+    if (registry->n_alive >= maximum)
+        return false;
+    id_table_put(&registry->sandboxes, &sandbox_ref(sandbox)->known);
+    registry->n_alive++;
+    return true;
 }
 
 int registry_add(struct registry *registry, struct sandbox *sandbox, unsigned maximum,
                  struct error *err)
 {
-    (void)pthread_mutex_lock(&registry->lock);
-    bool is_full = registry->n_alive >= maximum;
-    if (!is_full) {
-        id_table_put(&registry->sandboxes, &sandbox_ref(sandbox)->known);
-        registry->n_alive++;
-    }
-    (void)pthread_mutex_unlock(&registry->lock);
-    if (!is_full)
+    if (add_below(registry, sandbox, maximum))
         return 0;
     return error_refuse(
         err, ERROR_FULL, "sandbox",
@@ -65,33 +68,38 @@ int registry_add(struct registry *registry, struct sandbox *sandbox, unsigned ma
         maximum);
 }
 
-void registry_end(struct registry *registry, struct sandbox *sandbox, bool is_forgotten)
+/* The one that ended so long ago that it is forgotten now, or NULL. */
+static struct sandbox *remember(struct registry *registry, struct sandbox *sandbox)
 {
-    struct sandbox *forgotten = sandbox;
+    size_t place = registry->n_ended++ % REMEMBERED;
+    struct sandbox *forgotten = registry->ended[place];
 
-    (void)pthread_mutex_lock(&registry->lock);
+    registry->ended[place] = sandbox;
+    return forgotten;
+}
+
+static struct sandbox *end(struct registry *registry, struct sandbox *sandbox, bool is_forgotten)
+{
+    autolock(&registry->lock);
     registry->n_alive--;
-    if (!is_forgotten) {
-        size_t place = registry->n_ended++ % REMEMBERED;
-        forgotten = registry->ended[place];
-        registry->ended[place] = sandbox;
-    }
+    struct sandbox *forgotten = is_forgotten ? sandbox : remember(registry, sandbox);
     if (forgotten)
         id_table_remove(&registry->sandboxes, &forgotten->known);
-    (void)pthread_mutex_unlock(&registry->lock);
-    sandbox_free(forgotten);
+    return forgotten;
+}
+
+void registry_end(struct registry *registry, struct sandbox *sandbox, bool is_forgotten)
+{
+    sandbox_free(end(registry, sandbox, is_forgotten));
 }
 
 struct sandbox *registry_find(struct registry *registry, const char *id)
 {
     uint64_t hash = id_hash(id);
 
-    (void)pthread_mutex_lock(&registry->lock);
+    autolock(&registry->lock);
     struct sandbox *sandbox = sandbox_of(id_table_find(&registry->sandboxes, id, hash));
-    if (sandbox)
-        sandbox_ref(sandbox);
-    (void)pthread_mutex_unlock(&registry->lock);
-    return sandbox;
+    return sandbox ? sandbox_ref(sandbox) : NULL;
 }
 
 unsigned registry_count(const struct registry *registry)
@@ -103,14 +111,13 @@ size_t registry_all(struct registry *registry, struct sandbox ***out)
 {
     size_t count = 0;
 
-    (void)pthread_mutex_lock(&registry->lock);
+    autolock(&registry->lock);
     const struct id_table *table = &registry->sandboxes;
     struct sandbox **all = xcalloc(table->count + 1, sizeof *all);
     for (size_t i = 0; i < table->n_buckets; i++) {
         for (struct id_entry *entry = table->buckets[i]; entry; entry = entry->next)
             all[count++] = sandbox_ref(sandbox_of(entry));
     }
-    (void)pthread_mutex_unlock(&registry->lock);
     *out = all;
     return count;
 }

@@ -14,9 +14,8 @@
 #include "engine/files.h"
 #include "core/sandbox/registry.h"
 
-#include <errno.h>
 #include <string.h>
-#include <time.h>
+#include <stdlib.h>
 
 #define FILE_TIMEOUT_MS 60000
 #define ENV_MAX (256u << 10)
@@ -32,12 +31,9 @@ int sandbox_get(struct sandboxes *sandboxes, const struct actor *actor, const ch
     if (record.state == SANDBOX_DELETED && !with_deleted)
         return error_missing(err, "sandbox", id);
     autoptr(sandbox) sandbox = registry_find(sandboxes->registry, id);
-    if (sandbox) {
-        (void)pthread_mutex_lock(&sandbox->lock);
-        if (sandbox->record.state == SANDBOX_STOPPING && !(sandbox_in(record.state) & SANDBOX_OVER))
-            record.state = SANDBOX_STOPPING; // never written down
-        (void)pthread_mutex_unlock(&sandbox->lock);
-    }
+    if (sandbox && sandbox_is_in(sandbox, sandbox_in(SANDBOX_STOPPING)) &&
+        !(sandbox_in(record.state) & SANDBOX_OVER))
+        record.state = SANDBOX_STOPPING; // never written down
     sandbox_info_take(out, &record);
     return 0;
 }
@@ -49,10 +45,9 @@ int sandbox_status_quick(struct sandboxes *sandboxes, const struct actor *actor,
 
     if (!sandbox || !actor_sees(actor, &sandbox->record.owner))
         return 0;
-    (void)pthread_mutex_lock(&sandbox->lock);
+    autolock(&sandbox->lock);
     *out = (struct sandbox_status){sandbox->record.state, sandbox->record.mode,
                                    sandbox->record.exit_code, sandbox->record.expires_at};
-    (void)pthread_mutex_unlock(&sandbox->lock);
     return 1;
 }
 
@@ -91,6 +86,7 @@ static int delete_record(struct sandboxes *sandboxes, const struct actor *actor,
         .type = EVENT_DESTROY, .reason = "deleted", .now = (int64_t)clock_wall_ms()};
     autosandbox record = {0};
     autotransaction together = {0};
+    bool is_put;
 
     if (lookup_record(sandboxes, actor, id, &record, err) < 0)
         return -1;
@@ -100,12 +96,15 @@ static int delete_record(struct sandboxes *sandboxes, const struct actor *actor,
         return -1;
     record.updated_at = event.now;
     record.box_slot = SANDBOX_NO_SLOT;
-    if (store_begin(sandboxes->store, STORE_FAST, &together, err) < 0 ||
-        store_sandbox_update(sandboxes->store, &record, SANDBOX_PART_STATE | SANDBOX_PART_BOX,
-                             SANDBOX_OVER, err) < 0 ||
-        event_write(sandboxes->store, record.id, &record.owner, &event, err) < 0)
-        return -1;
-    return store_commit(&together, err);
+    do
+        is_put =
+            store_begin(sandboxes->store, STORE_FAST, &together, err) == 0 &&
+            store_sandbox_update(sandboxes->store, &record, SANDBOX_PART_STATE | SANDBOX_PART_BOX,
+                                 SANDBOX_OVER, err) == 0 &&
+            event_write(sandboxes->store, record.id, &record.owner, &event, err) == 0 &&
+            store_commit(&together, err) == 0;
+    while (!is_put && store_again(&together, err));
+    return is_put ? 0 : -1;
 }
 
 int sandbox_delete(struct sandboxes *sandboxes, const struct actor *actor, const char *id,
@@ -149,36 +148,42 @@ static int change_env(const char *packed, const struct env_change *changes, size
     return 0;
 }
 
+static void show_env(struct sandbox *sandbox, const char *env)
+{
+    autolock(&sandbox->lock);
+    free((char *)sandbox->record.env);
+    sandbox->record.env = xstrdup(env);
+}
+
+static int put_env(struct sandbox *sandbox, const struct env_change *changes, size_t n_changes,
+                   struct sandbox_info *out, struct error *err)
+{
+    autosandbox next = {0};
+    char *env = NULL;
+
+    autolock(&sandbox->record_lock);
+    sandbox_copy(sandbox, &next);
+    if (change_env(next.env, changes, n_changes, &env, err) < 0)
+        return -1;
+    free((char *)next.env);
+    next.env = env;
+    next.updated_at = (int64_t)clock_wall_ms();
+    if (store_sandbox_update(sandbox->sandboxes->store, &next, SANDBOX_PART_ENV, SANDBOX_ALIVE,
+                             err) < 0)
+        return -1;
+    show_env(sandbox, env);
+    sandbox_info_take(out, &next);
+    return 0;
+}
+
 int sandbox_set_env(struct sandboxes *sandboxes, const struct actor *actor, const char *id,
                     const struct env_change *changes, size_t n_changes, struct sandbox_info *out,
                     struct error *err)
 {
     autoptr(sandbox) sandbox = NULL;
-    autosandbox next = {0};
-    char *env = NULL;
 
     if (lookup_sandbox(sandboxes, actor, id, &sandbox, err) < 0)
         return -1;
     sandbox_touch(sandbox);
-    (void)pthread_mutex_lock(&sandbox->record_lock);
-    sandbox_copy(sandbox, &next);
-    int result = change_env(next.env, changes, n_changes, &env, err);
-    if (result == 0) {
-        free((char *)next.env);
-        next.env = env;
-        next.updated_at = (int64_t)clock_wall_ms();
-        result =
-            store_sandbox_update(sandboxes->store, &next, SANDBOX_PART_ENV, SANDBOX_ALIVE, err);
-    }
-    if (result == 0) {
-        autofree char *before = NULL;
-        (void)pthread_mutex_lock(&sandbox->lock);
-        before = (char *)sandbox->record.env;
-        sandbox->record.env = xstrdup(next.env);
-        (void)pthread_mutex_unlock(&sandbox->lock);
-    }
-    (void)pthread_mutex_unlock(&sandbox->record_lock);
-    if (result == 0)
-        sandbox_info_take(out, &next);
-    return result;
+    return put_env(sandbox, changes, n_changes, out, err);
 }

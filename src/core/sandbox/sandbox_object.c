@@ -7,19 +7,34 @@
 #include "core/sandbox/registry.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
-#define PATIENCE_S 300
+#define PATIENCE_MS 300000
 
 void sandbox_settle(struct sandbox *sandbox)
 {
-    if (!sandbox->sandboxes->execution_ops->is_ahead(sandbox))
+    const struct execution_ops *ops = sandbox->sandboxes->execution_ops;
+
+    if (!ops->is_ahead(sandbox))
         return;
-    (void)pthread_mutex_lock(&sandbox->record_lock); // which is held until it is recorded
-    (void)pthread_mutex_unlock(&sandbox->record_lock);
+    autolock(&sandbox->record_lock);
+    ops->record_shown(sandbox);
+}
+
+/* From what the wall clock said when the record was written. What it says was used or paused in the future was so just now. */
+static void set_deadlines(struct sandbox *sandbox)
+{
+    const struct sandbox_record *record = &sandbox->record;
+    int64_t now = (int64_t)clock_monotonic_ms();
+    int64_t active_ms = clock_monotonic_at(record->active_at);
+    int64_t paused_ms = clock_monotonic_at(record->paused_at);
+
+    sandbox->active_ms = active_ms < now ? active_ms : now;
+    sandbox->paused_ms = paused_ms < now ? paused_ms : now;
+    sandbox->expires_ms = clock_monotonic_at(record->expires_at);
+    sandbox->created_ms =
+        clock_monotonic_at(record->started_at ? record->started_at : record->created_at);
 }
 
 struct sandbox *sandbox_new(struct sandboxes *sandboxes, const struct sandbox_record *record)
@@ -29,14 +44,16 @@ struct sandbox *sandbox_new(struct sandboxes *sandboxes, const struct sandbox_re
     sandbox->sandboxes = sandboxes;
     (void)snprintf(sandbox->id, sizeof sandbox->id, "%s", record->id);
     sandbox->known = (struct id_entry){.id = sandbox->id, .hash = id_hash(sandbox->id)};
-    (void)pthread_mutex_init(&sandbox->box_lock, NULL);
-    (void)pthread_mutex_init(&sandbox->record_lock, NULL);
-    (void)pthread_mutex_init(&sandbox->lock, NULL);
-    (void)pthread_cond_init(&sandbox->changed, NULL);
+    lock_init(&sandbox->box_lock, LOCK_SANDBOX_BOX);
+    lock_condition_init(&sandbox->box_is_free);
+    lock_init(&sandbox->record_lock, LOCK_SANDBOX_RECORD);
+    lock_init(&sandbox->lock, LOCK_SANDBOX);
+    lock_condition_init(&sandbox->changed);
+    lock_init(&sandbox->mailbox.lock, LOCK_MAILBOX);
     sandbox_record_copy(&sandbox->record, record);
     sandbox->last_number = (uint32_t)record->process_count;
-    sandbox->active_at = record->active_at;
     sandbox->counted_cpu_ms = record->counted_cpu_ms;
+    set_deadlines(sandbox);
     return sandbox;
 }
 
@@ -50,17 +67,19 @@ void sandbox_free(struct sandbox *sandbox)
 {
     if (!sandbox || --sandbox->refs > 0)
         return;
-    assert(!sandbox->is_watched);
+    assert(!sandbox->is_watched && !sandbox->mailbox.first);
     sandbox->sandboxes->execution_ops->free_all(sandbox);
     box_free(sandbox->box);
     for (char **entry = sandbox->runtime_env; entry && *entry; entry++)
         free(*entry);
     free(sandbox->runtime_env);
     sandbox_record_clear(&sandbox->record);
-    (void)pthread_cond_destroy(&sandbox->changed);
-    (void)pthread_mutex_destroy(&sandbox->lock);
-    (void)pthread_mutex_destroy(&sandbox->record_lock);
-    (void)pthread_mutex_destroy(&sandbox->box_lock);
+    lock_clear(&sandbox->mailbox.lock);
+    lock_condition_clear(&sandbox->changed);
+    lock_clear(&sandbox->lock);
+    lock_clear(&sandbox->record_lock);
+    lock_condition_clear(&sandbox->box_is_free);
+    lock_clear(&sandbox->box_lock);
     free(sandbox);
 }
 
@@ -70,28 +89,40 @@ int sandbox_went_back(struct error *err)
                         "the sandbox has just gone back to a checkpoint; try again");
 }
 
+int sandbox_refuse_ending(struct error *err)
+{
+    return error_refuse(err, ERROR_ENDED, "sandbox", "the sandbox has ended");
+}
+
 bool sandbox_is_in(struct sandbox *sandbox, unsigned states)
 {
-    (void)pthread_mutex_lock(&sandbox->lock);
-    bool is_in = (sandbox_in(sandbox->record.state) & states) != 0;
-    (void)pthread_mutex_unlock(&sandbox->lock);
-    return is_in;
+    autolock(&sandbox->lock);
+    return (sandbox_in(sandbox->record.state) & states) != 0;
+}
+
+bool sandbox_is_over(struct sandbox *sandbox)
+{
+    return sandbox_is_in(sandbox, SANDBOX_OVER);
+}
+
+/* The state that it is in when it is in none of `states`, or when patience ends. */
+static enum sandbox_state await_other_state(struct sandbox *sandbox, unsigned states)
+{
+    uint64_t until_ms = clock_monotonic_ms() + PATIENCE_MS;
+
+    autolock(&sandbox->lock);
+    while ((sandbox_in(sandbox->record.state) & states) &&
+           lock_condition_wait(&sandbox->changed, &sandbox->lock, until_ms))
+        ;
+    return sandbox->record.state;
 }
 
 int sandbox_await_calm(struct sandbox *sandbox, struct error *err)
 {
     const unsigned restless =
         sandbox_in(SANDBOX_CREATING) | sandbox_in(SANDBOX_PAUSING) | sandbox_in(SANDBOX_RESUMING);
-    struct timespec deadline;
-    int code = 0;
+    enum sandbox_state state = await_other_state(sandbox, restless);
 
-    (void)clock_gettime(CLOCK_REALTIME, &deadline);
-    deadline.tv_sec += PATIENCE_S;
-    (void)pthread_mutex_lock(&sandbox->lock);
-    while ((sandbox_in(sandbox->record.state) & restless) && code != ETIMEDOUT)
-        code = pthread_cond_timedwait(&sandbox->changed, &sandbox->lock, &deadline);
-    enum sandbox_state state = sandbox->record.state;
-    (void)pthread_mutex_unlock(&sandbox->lock);
     if (!(sandbox_in(state) & restless))
         return 0;
     return error_set(err, ERROR_TIMEOUT, "the sandbox is still %s; try again",
@@ -100,25 +131,46 @@ int sandbox_await_calm(struct sandbox *sandbox, struct error *err)
 
 uint32_t sandbox_next_number(struct sandbox *sandbox)
 {
-    (void)pthread_mutex_lock(&sandbox->lock);
-    uint32_t next = sandbox->last_number + 1;
-    (void)pthread_mutex_unlock(&sandbox->lock);
-    return next;
+    autolock(&sandbox->lock);
+    return sandbox->last_number + 1;
 }
 
 void sandbox_touch(struct sandbox *sandbox)
 {
-    sandbox->active_at = (int64_t)clock_wall_ms();
+    sandbox->active_ms = (int64_t)clock_monotonic_ms();
 }
 
 void sandbox_copy(struct sandbox *sandbox, struct sandbox_record *out)
 {
-    (void)pthread_mutex_lock(&sandbox->lock);
+    autolock(&sandbox->lock);
     sandbox_record_copy(out, &sandbox->record);
-    (void)pthread_mutex_unlock(&sandbox->lock);
 }
 
-/* What a change of state changes. All other texts of a record stay where they are as long as it lives. */
+char *sandbox_scratch(struct sandbox *sandbox)
+{
+    autolock(&sandbox->lock);
+    return sandbox->record.scratch ? xstrdup(sandbox->record.scratch) : NULL;
+}
+
+int sandbox_pass(struct sandbox *sandbox, enum lifecycle_step step, struct error *err)
+{
+    autolock(&sandbox->record_lock);
+    return sandbox_take_step(sandbox, step, NULL, err);
+}
+
+int sandbox_take_step(struct sandbox *sandbox, enum lifecycle_step step, const char *reason,
+                      struct error *err)
+{
+    autolock(&sandbox->lock);
+    int64_t paused_at = sandbox->record.paused_at;
+    int result = lifecycle_take(&sandbox->record, step, reason, (int64_t)clock_wall_ms(), err);
+    if (sandbox->record.paused_at != paused_at)
+        sandbox->paused_ms = (int64_t)clock_monotonic_ms();
+    lock_condition_wake(&sandbox->changed);
+    return result;
+}
+
+/* What a change of state changes. All other strings of a record stay where they are as long as it lives. */
 static void move_state(struct sandbox_record *to, struct sandbox_record *from)
 {
     const char *strings[] = {to->reason, to->error};
@@ -138,36 +190,23 @@ static void move_state(struct sandbox_record *to, struct sandbox_record *from)
     from->error = strings[1];
 }
 
+/* Whether it is over with that, and was not before. */
+static bool show_state(struct sandbox *sandbox, struct sandbox_record *next)
+{
+    autolock(&sandbox->lock);
+    bool was_over = (sandbox_in(sandbox->record.state) & SANDBOX_OVER) != 0;
+    if (next->paused_at != sandbox->record.paused_at)
+        sandbox->paused_ms = (int64_t)clock_monotonic_ms();
+    move_state(&sandbox->record, next);
+    lock_condition_wake(&sandbox->changed);
+    return !was_over && (sandbox_in(sandbox->record.state) & SANDBOX_OVER);
+}
+
 void sandbox_change(struct sandbox *sandbox, struct sandbox_record *next)
 {
-    (void)pthread_mutex_lock(&sandbox->lock);
-    bool was_over = (sandbox_in(sandbox->record.state) & SANDBOX_OVER) != 0;
-    bool is_over = (sandbox_in(next->state) & SANDBOX_OVER) != 0;
-    move_state(&sandbox->record, next);
-    (void)pthread_cond_broadcast(&sandbox->changed);
-    (void)pthread_mutex_unlock(&sandbox->lock);
+    bool has_ended = show_state(sandbox, next);
+
     sandbox_record_clear(next);
-    if (is_over && !was_over)
+    if (has_ended)
         registry_end(sandbox->sandboxes->registry, sandbox, false);
-}
-
-int sandbox_refuse_ending(struct error *err)
-{
-    return error_refuse(err, ERROR_ENDED, "sandbox", "the sandbox has ended");
-}
-
-bool sandbox_is_over(struct sandbox *sandbox)
-{
-    (void)pthread_mutex_lock(&sandbox->lock);
-    bool is_over = (sandbox_in(sandbox->record.state) & SANDBOX_OVER) != 0;
-    (void)pthread_mutex_unlock(&sandbox->lock);
-    return is_over;
-}
-
-char *sandbox_scratch(struct sandbox *sandbox)
-{
-    (void)pthread_mutex_lock(&sandbox->lock);
-    char *scratch = sandbox->record.scratch ? xstrdup(sandbox->record.scratch) : NULL;
-    (void)pthread_mutex_unlock(&sandbox->lock);
-    return scratch;
 }

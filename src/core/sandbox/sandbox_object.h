@@ -12,10 +12,10 @@
 #pragma once
 #include "base/id.h"
 #include "base/id_table.h"
+#include "base/lock.h"
 #include "core/sandbox/lifecycle.h"
 #include "core/sandbox/sandboxes.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 
 struct execution;
@@ -27,17 +27,20 @@ struct sandbox {
     struct sandboxes *sandboxes;
     char id[ID_TEXT];
 
-    pthread_mutex_t box_lock;
-    struct box *box; // NULL: none (yet, or any more)
+    struct lock box_lock;              // guards the next five; held across calls of the engine
+    struct lock_condition box_is_free; // no copy of its files is under way any more
+    struct box *box;                   // NULL: none (yet, or any more)
     _Atomic bool
         has_events;  // the monitor found the box in use: whoever gives it back arms the watch again
     bool is_watched; // in the monitor's set
     bool is_box_over; // it has been ended or has died
+    _Atomic bool
+        is_copied; // its files are being copied: it stays frozen, and is not ended, until that is done
 
-    pthread_mutex_t record_lock;
+    struct lock record_lock;
 
-    pthread_mutex_t lock;
-    pthread_cond_t changed; // the state
+    struct lock lock;
+    struct lock_condition changed; // the state
     struct sandbox_record
         record; // texts are ours; those that no state changes (id, owner, command …) are read freely
     struct execution
@@ -49,11 +52,23 @@ struct sandbox {
         restore_count; // how often it has begun to go back to a checkpoint; changed under record_lock only
 
     char **runtime_env; // of its runtime; never changed
-    _Atomic int64_t active_at;
-    _Atomic int64_t sample_at;      // when its use is measured next
-    uint64_t sampled_memory;        // bytes at the last sample; under box_lock
-    int64_t sampled_at;             // likewise, and
-    int64_t counted_cpu_ms;         // of the box's own counter
+    // Times on the monotonic clock: a step of the wall clock ends nothing, and lets nothing live for ever.
+    _Atomic int64_t active_ms; // when it was used last
+    int64_t paused_ms;         // since when it is paused; under the lock
+    int64_t expires_ms;        // when its record says that it expires; never changed
+    int64_t created_ms;
+    _Atomic int64_t sample_ms; // when its use is measured next
+    int64_t sampled_ms;        // when it was measured last; 0: not yet. Under box_lock, and
+    uint64_t sampled_memory;   // bytes then
+    int64_t counted_cpu_ms;    // of the box's own counter
+
+    struct {
+        struct lock lock; // guards the list
+        struct letter *first, *last;
+        bool is_open;               // somebody works through it
+    } mailbox;                      // mailbox.h
+    _Atomic bool is_sample_posted;  // to the mailbox
+    _Atomic bool is_check_posted;   // ends that could not be recorded are looked at soon
     _Atomic bool is_being_ended;    // somebody is at it
     _Atomic bool is_dropping;       // likewise: see sandbox_rest
     const char *_Atomic end_reason; // why, of the last try
@@ -76,6 +91,12 @@ int sandbox_await_calm(struct sandbox *sandbox, struct error *err);
 /* Whoever ends it is in one of these before it comes for the box. */
 #define SANDBOX_ENDING (SANDBOX_OVER | sandbox_in(SANDBOX_STOPPING))
 int sandbox_refuse_ending(struct error *err); // ERROR_GONE, noun "sandbox", reason "ended"; -1
+
+/* A state that is only passed through, in memory; after a crash it is as it was before. */
+int sandbox_pass(struct sandbox *sandbox, enum lifecycle_step step, struct error *err);
+/* The same by one that holds record_lock. */
+int sandbox_take_step(struct sandbox *sandbox, enum lifecycle_step step, const char *reason,
+                      struct error *err);
 
 /* What the next command will be called in the box. */
 uint32_t sandbox_next_number(struct sandbox *sandbox);

@@ -12,10 +12,10 @@ int sandboxes_open(const struct sandboxes *parts, struct sandboxes **out, struct
     autoptr(sandboxes) sandboxes = xnew(struct sandboxes);
 
     *sandboxes = *parts;
-    (void)pthread_mutex_init(&sandboxes->endings.lock, NULL);
+    lock_init(&sandboxes->endings.lock, LOCK_ENDINGS);
     sandboxes->registry = registry_new();
-    sandboxes->pool = pool_new(sandboxes);
-    if (monitor_new(sandboxes, &sandboxes->monitor, err) < 0)
+    if (pool_new(sandboxes, &sandboxes->pool, err) < 0 ||
+        monitor_new(sandboxes, &sandboxes->monitor, err) < 0)
         return -1;
     *out = take(sandboxes);
     return 0;
@@ -28,6 +28,6 @@ void sandboxes_free(struct sandboxes *sandboxes)
     pool_free(sandboxes->pool);
     registry_free(sandboxes->registry);
     monitor_free(sandboxes->monitor); // what was posted to its loop is run here
-    (void)pthread_mutex_destroy(&sandboxes->endings.lock);
+    lock_clear(&sandboxes->endings.lock);
     free(sandboxes);
 }

@@ -6,19 +6,19 @@
  */
 #pragma once
 #include "base/auto.h"
+#include "base/lock.h"
 #include "core/settings.h"
 #include "engine/box.h"
 #include "loop/workers.h"
 #include "store/executions.h"
 #include "store/sandboxes.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 
 struct accounts;
-struct core;
 struct executions;
 struct hub;
+struct layers;
 struct runtimes;
 struct monitor;
 struct pool;
@@ -28,7 +28,9 @@ struct streams;
 
 /* What this room needs of the executions in its sandboxes. The execution room, which this one cannot include, fills it in. */
 struct execution_ops {
-    /* A process of the sandbox has ended. Shows and records it. Without locks; blocks. */
+    /* A process of the sandbox has ended: shows it, and has it recorded by others. On the monitor; does not block. */
+    void (*on_exit)(struct sandbox *sandbox, const struct process_exit *exit);
+    /* The same, and records it. Without locks; blocks. */
     void (*ended)(struct sandbox *sandbox, const struct process_exit *exit);
     /* A process of the sandbox has written output. Does not block. */
     void (*announce_output)(struct sandbox *sandbox, uint32_t number);
@@ -38,6 +40,8 @@ struct execution_ops {
     bool (*is_running)(const struct sandbox *sandbox);
     /* Whether an end was shown that is not in the store yet. */
     bool (*is_ahead)(struct sandbox *sandbox);
+    /* Records such ends. Under record_lock. */
+    void (*record_shown)(struct sandbox *sandbox);
     /* All that have not ended are over with the sandbox: rows in the caller's transaction, under record_lock; once that is
      * committed end_all, still under record_lock. */
     int (*put_ends)(struct sandbox *sandbox, enum execution_state state, const char *error,
@@ -57,8 +61,10 @@ struct sandboxes {
     struct accounts *accounts;
     struct streams *streams;
     struct runtimes *runtimes;
-    struct core *core;      // for layers
-    struct workers *reaper; // ends boxes, fills the pool
+    struct layers *layers;
+    struct workers *recorders; // work through the mailboxes
+    struct workers *reaper;    // ends sandboxes and their boxes
+    struct workers *remover;   // removes trees of files, which takes as long as it takes
     // Set by the execution room, before the monitor starts.
     const struct execution_ops *execution_ops;
     struct executions *executions;
@@ -69,7 +75,7 @@ struct sandboxes {
     struct monitor *monitor;
     // Sandboxes that are over and still have a box. The reaper removes those, and whoever needs a new one when there are many.
     struct {
-        pthread_mutex_t lock; // guards the list
+        struct lock lock; // guards the list
         struct sandbox *first, *last;
         _Atomic unsigned count;
     } endings;

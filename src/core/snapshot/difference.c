@@ -8,8 +8,9 @@
 #include "core/snapshot/patch.h"
 #include "core/layer/stack.h"
 #include "store/checkpoints.h"
-#include "core/core_impl.h"
 #include "core/sandbox/sandbox_box.h"
+#include "core/snapshot/snapshots.h"
+#include "core/layer/layers.h"
 
 #include <string.h>
 #include <sys/stat.h>
@@ -37,14 +38,14 @@ struct moment {
     char scratch[LAYER_NAME * 2];
 };
 
-static void moment_clear(struct core *core, struct moment *moment)
+static void moment_clear(struct snapshots *snapshots, struct moment *moment)
 {
     struct error ignored = {0};
 
     stack_clear(&moment->stack);
     free(moment->layers);
     if (moment->kept[0])
-        (void)layer_remove(engine_volume(core->engine), moment->kept, &ignored); // else swept
+        (void)layer_remove(snapshots->volume, moment->kept, &ignored); // else swept
 }
 
 static char *put_on_top(const char *layer, const char *below)
@@ -58,11 +59,12 @@ static char *put_on_top(const char *layer, const char *below)
  * Where that costs nothing, the files as they are at one instant; else each file as it is when it is looked at. Such a layer has no
  * row, so that a crash leaves nothing of it.
  */
-static int find_now(struct sandbox *sandbox, struct moment *out, struct error *err)
+static int find_now(struct snapshots *snapshots, struct sandbox *sandbox, struct moment *out,
+                    struct error *err)
 {
     const char *below = sandbox->record.layers;
 
-    if (layer_is_cheap(engine_volume(sandbox->sandboxes->engine))) {
+    if (layer_is_cheap(snapshots->volume)) {
         char name[LAYER_NAME];
         if (sandbox_save_files(sandbox, layers_name(name), NULL, err) < 0)
             return -1;
@@ -70,44 +72,44 @@ static int find_now(struct sandbox *sandbox, struct moment *out, struct error *e
         out->layers = put_on_top(name, below);
         return 0;
     }
-    (void)pthread_mutex_lock(&sandbox->box_lock);
-    const char *scratch = sandbox->record.scratch;
-    if (!scratch && sandbox->box)
-        scratch = box_scratch(sandbox->box);
-    (void)snprintf(out->scratch, sizeof out->scratch, "%s", scratch ? scratch : "");
-    sandbox_unlock_box(sandbox);
     out->layers = xstrdup(below ? below : "");
+    autofree char *scratch = sandbox_scratch(sandbox);
+    autobox held = sandbox_share_box(sandbox);
+    if (!scratch && sandbox->box)
+        scratch = xstrdup(box_scratch(sandbox->box));
+    (void)snprintf(out->scratch, sizeof out->scratch, "%s", scratch ? scratch : "");
     return 0;
 }
 
-static int find_checkpoint(struct sandbox *sandbox, const char *reference, struct layers_hold *hold,
-                           struct moment *out, struct error *err)
+static int find_checkpoint(struct snapshots *snapshots, struct sandbox *sandbox,
+                           const char *reference, struct layers_pin *pin, struct moment *out,
+                           struct error *err)
 {
     autocheckpoint record = {0};
 
     if (store_checkpoint_get(sandbox->sandboxes->store, sandbox->id, reference, &record, err) < 0)
         return error_is(err, ERROR_NOT_FOUND) ? error_missing(err, "checkpoint", reference) : -1;
     autofree char *own = put_on_top(record.layer, NULL);
-    if (layers_hold(hold, own, err) < 0)
+    if (layers_pin(pin, own, err) < 0)
         return error_is(err, ERROR_NOT_FOUND) ? error_missing(err, "checkpoint", reference) : -1;
     out->layers = put_on_top(record.layer, sandbox->record.layers);
     return 0;
 }
 
-static int moment_open(struct sandbox *sandbox, const char *reference, struct layers_hold *hold,
-                       struct moment *out, struct error *err)
+static int moment_open(struct snapshots *snapshots, struct sandbox *sandbox, const char *reference,
+                       struct layers_pin *pin, struct moment *out, struct error *err)
 {
     const char *below = sandbox->record.layers;
     int result = 0;
 
     if (strcmp(reference, DIFFERENCE_NOW) == 0)
-        result = find_now(sandbox, out, err);
+        result = find_now(snapshots, sandbox, out, err);
     else if (strcmp(reference, DIFFERENCE_BASE) == 0)
         out->layers = xstrdup(below ? below : "");
     else
-        result = find_checkpoint(sandbox, reference, hold, out, err);
-    if (result < 0 || stack_open(sandbox->sandboxes->core, sandbox->record.runtime, out->layers,
-                                 &out->stack, err) < 0)
+        result = find_checkpoint(snapshots, sandbox, reference, pin, out, err);
+    if (result < 0 ||
+        stack_open(snapshots->runtimes, sandbox->record.runtime, out->layers, &out->stack, err) < 0)
         return -1;
     out->stack.full.scratch = out->scratch[0] ? out->scratch : NULL;
     return 0;
@@ -233,16 +235,14 @@ static int by_path(const void *left, const void *right)
                   ((const struct difference_entry *)right)->path);
 }
 
-static int compare(struct sandbox *sandbox, const struct difference_request *request,
-                   const struct moment *from, const struct moment *to, struct difference *out,
-                   struct error *err)
+static int compare(struct snapshots *snapshots, struct sandbox *sandbox,
+                   const struct difference_request *request, const struct moment *from,
+                   const struct moment *to, struct difference *out, struct error *err)
 {
     const struct layer_diff_options options = {.is_base_compared = true};
     autodifference found = {0};
-    struct gathering gathering = {.volume = engine_volume(sandbox->sandboxes->engine),
-                                  .request = request,
-                                  .from = &from->stack.full,
-                                  .out = &found};
+    struct gathering gathering = {
+        .volume = snapshots->volume, .request = request, .from = &from->stack.full, .out = &found};
 
     if (layer_diff(gathering.volume, &from->stack.full, &to->stack.full, &options, take_change,
                    &gathering, NULL, err) < 0)
@@ -254,24 +254,24 @@ static int compare(struct sandbox *sandbox, const struct difference_request *req
     return 0;
 }
 
-int difference_get(struct core *core, const struct actor *actor, const char *sandbox_id,
+int difference_get(struct snapshots *snapshots, const struct actor *actor, const char *sandbox_id,
                    const struct difference_request *request, struct difference *out,
                    struct error *err)
 {
     autoptr(sandbox) sandbox = NULL;
-    autohold hold = {.core = core};
+    autopin pin = {.layers = snapshots->layers};
     struct moment from = {0}, to = {0};
 
-    if (lookup_sandbox(core->sandboxes, actor, sandbox_id, &sandbox, err) < 0)
+    if (lookup_sandbox(snapshots->sandboxes, actor, sandbox_id, &sandbox, err) < 0)
         return -1;
-    int result = sandbox->record.layers ? layers_hold(&hold, sandbox->record.layers, err) : 0;
+    int result = sandbox->record.layers ? layers_pin(&pin, sandbox->record.layers, err) : 0;
     if (result == 0)
-        result = moment_open(sandbox, request->from, &hold, &from, err);
+        result = moment_open(snapshots, sandbox, request->from, &pin, &from, err);
     if (result == 0)
-        result = moment_open(sandbox, request->to, &hold, &to, err);
+        result = moment_open(snapshots, sandbox, request->to, &pin, &to, err);
     if (result == 0)
-        result = compare(sandbox, request, &from, &to, out, err);
-    moment_clear(core, &from);
-    moment_clear(core, &to);
+        result = compare(snapshots, sandbox, request, &from, &to, out, err);
+    moment_clear(snapshots, &from);
+    moment_clear(snapshots, &to);
     return result;
 }

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct core;
+struct snapshots; // snapshots.h
 
 /* Moments that are no checkpoints; a checkpoint that is called so is named by its id. */
 #define DIFFERENCE_BASE "base" // what the sandbox was started from
@@ -61,6 +61,6 @@ void difference_clear(struct difference *difference);
  * as consistent as after a power cut where layers are cheap (engine/layer.h), and else each file as it was when it was looked at. ERROR_NOT_FOUND, noun "sandbox" or "checkpoint"; ERROR_GONE, noun "sandbox", reason
  * "ended". Any two moments will do, in either order.
  */
-int difference_get(struct core *core, const struct actor *actor, const char *sandbox_id,
+int difference_get(struct snapshots *snapshots, const struct actor *actor, const char *sandbox_id,
                    const struct difference_request *request, struct difference *out,
                    struct error *err);

@@ -5,17 +5,17 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "loop/background.h"
-#include "model/log_ids.h"
+#include "base/log_ids.h"
 #include "core/layer/layers.h"
 #include "store/chains.h"
 #include "store/snapshots.h"
-#include "core/core_impl.h"
+#include "core/snapshot/snapshots.h"
 
 #define MOST_OF_A_BOX 48 // saved layers that every kernel takes, beside a runtime's own
 #define TRIES 3          // against others who change the same
 
 struct merging {
-    struct core *core;
+    struct snapshots *snapshots;
     const atomic_bool *is_cancelled;
     struct strings stack;     // of the snapshot
     const char *const *names; // the lowest of it, that become one
@@ -33,7 +33,7 @@ static int look_at(struct merging *merging, const char *id, struct error *err)
 {
     autosnapshot record = {0};
 
-    if (store_snapshot_get(merging->core->store, id, &record, err) < 0)
+    if (store_snapshot_get(merging->snapshots->store, id, &record, err) < 0)
         return error_is(err, ERROR_NOT_FOUND) ? 0 : -1;
     if (record.state != SNAPSHOT_READY)
         return 0;
@@ -50,21 +50,24 @@ static int look_at(struct merging *merging, const char *id, struct error *err)
 static int put_in_place(struct merging *merging, const struct layer_record *layer, bool is_new,
                         int64_t *n_changed, struct error *err)
 {
-    struct store *store = merging->core->store;
+    struct store *store = merging->snapshots->store;
     autotransaction together = {0};
+    bool is_put;
 
-    if (store_begin(store, STORE_DURABLE, &together, err) < 0 ||
-        (is_new && store_layer_put(store, layer, err) < 0) ||
-        store_chain_replace(store, layer->name, merging->merged_of, merging->names, n_changed,
-                            err) < 0)
-        return -1;
-    return *n_changed ? store_commit(&together, err) : 0;
+    do
+        is_put = store_begin(store, STORE_DURABLE, &together, err) == 0 &&
+                 (!is_new || store_layer_put(store, layer, err) == 0) &&
+                 store_chain_replace(store, layer->name, merging->merged_of, merging->names,
+                                     n_changed, err) == 0 &&
+                 (*n_changed == 0 || store_commit(&together, err) == 0);
+    while (!is_put && store_again(&together, err));
+    return is_put ? 0 : -1;
 }
 
 /* A new layer has no row until it has users, so a crash leaves nothing that the next start does not sweep. */
 static int make_layer(struct merging *merging, struct error *err)
 {
-    struct volume *volume = engine_volume(merging->core->engine);
+    struct volume *volume = merging->snapshots->volume;
     struct error ignored = {0};
     char name[LAYER_NAME];
     uint64_t bytes = 0;
@@ -89,23 +92,23 @@ static int use_or_make(struct merging *merging, struct error *err)
     autolayer layer = {0};
     int64_t n_changed = 0;
 
-    if (store_chain_find(merging->core->store, merging->merged_of, &layer, err) == 0)
+    if (store_chain_find(merging->snapshots->store, merging->merged_of, &layer, err) == 0)
         return put_in_place(merging, &layer, false, &n_changed, err);
     return error_is(err, ERROR_NOT_FOUND) ? make_layer(merging, err) : -1;
 }
 
 /* 1: shortened, perhaps not enough; 0: it is short, or gone. The layers are held, so that whoever deletes the snapshot meanwhile leaves them. */
-static int merge_once(struct core *core, const char *id, const atomic_bool *is_cancelled,
+static int merge_once(struct snapshots *snapshots, const char *id, const atomic_bool *is_cancelled,
                       struct error *err)
 {
-    __attribute__((cleanup(merging_clear))) struct merging merging = {.core = core,
+    __attribute__((cleanup(merging_clear))) struct merging merging = {.snapshots = snapshots,
                                                                       .is_cancelled = is_cancelled};
-    autohold hold = {.core = core};
+    autopin pin = {.layers = snapshots->layers};
 
     int result = look_at(&merging, id, err);
     if (result <= 0)
         return result;
-    if (layers_hold(&hold, merging.merged_of, err) < 0 || use_or_make(&merging, err) < 0)
+    if (layers_pin(&pin, merging.merged_of, err) < 0 || use_or_make(&merging, err) < 0)
         return -1;
     return 1;
 }
@@ -116,13 +119,13 @@ static bool is_worth_another_try(const struct error *err)
     return error_is(err, ERROR_CONFLICT) || error_is(err, ERROR_NOT_FOUND);
 }
 
-static int merge_all(struct core *core, const char *id, const atomic_bool *is_cancelled,
+static int merge_all(struct snapshots *snapshots, const char *id, const atomic_bool *is_cancelled,
                      struct error *err)
 {
     unsigned failed = 0;
 
     for (;;) {
-        int result = merge_once(core, id, is_cancelled, err);
+        int result = merge_once(snapshots, id, is_cancelled, err);
         if (result == 0)
             return 0;
         if (result < 0 && (!is_worth_another_try(err) || ++failed == TRIES))
@@ -132,11 +135,11 @@ static int merge_all(struct core *core, const char *id, const atomic_bool *is_ca
 
 void merge_snapshot(void *owner, const char *id)
 {
-    struct core *core = owner;
-    const atomic_bool *is_stopping = background_is_stopping(core->background);
+    struct snapshots *snapshots = owner;
+    const atomic_bool *is_stopping = background_is_stopping(snapshots->background);
     struct error err = {0};
 
-    if (merge_all(core, id, is_stopping, &err) < 0 && !*is_stopping)
+    if (merge_all(snapshots, id, is_stopping, &err) < 0 && !*is_stopping)
         log_warn("a long chain of snapshots could not be merged; sandboxes from it start slower",
                  F_SNAPSHOT(id), F("error", (const char *)err.text));
 }
@@ -149,13 +152,14 @@ static bool has_more(const char *layers, size_t maximum)
     return stack.count > maximum;
 }
 
-void merge_look_after(struct core *core, const char *id, const char *layers)
+void merge_later(struct snapshots *snapshots, const char *id, const char *layers)
 {
     if (has_more(layers, LAYER_MERGE_AT))
-        background_run(core->background, merge_snapshot, core, id);
+        background_run(snapshots->background, merge_snapshot, snapshots, id);
 }
 
-int merge_for_start(struct core *core, const char *id, const char *layers, struct error *err)
+int merge_for_start(struct snapshots *snapshots, const char *id, const char *layers,
+                    struct error *err)
 {
-    return has_more(layers, MOST_OF_A_BOX) ? merge_all(core, id, NULL, err) : 0;
+    return has_more(layers, MOST_OF_A_BOX) ? merge_all(snapshots, id, NULL, err) : 0;
 }

@@ -5,13 +5,16 @@
  * were started on. Private to the core.
  */
 #pragma once
-#include "core/core_impl.h"
+#include "base/error.h"
+
+struct snapshots; // snapshots.h
 
 /* Shortens the stack of a snapshot, where it is too long. Blocks for as long as it takes: a background_fn. */
-void merge_snapshot(void *core, const char *id);
+void merge_snapshot(void *snapshots, const char *id);
 
 /* The same for whoever wants to start on it, where no box takes so many layers: only then does it block. `layers` is packed. */
-int merge_for_start(struct core *core, const char *id, const char *layers, struct error *err);
+int merge_for_start(struct snapshots *snapshots, const char *id, const char *layers,
+                    struct error *err);
 
 /* A snapshot has come into being: shortens it later, where that is needed. Does not block. `layers` is packed. */
-void merge_look_after(struct core *core, const char *id, const char *layers);
+void merge_later(struct snapshots *snapshots, const char *id, const char *layers);

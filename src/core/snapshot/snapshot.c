@@ -5,14 +5,13 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "core/layer/layers.h"
-#include "core/snapshot/listing.h"
+#include "core/snapshot/list_cache.h"
 #include "core/sandbox/lookup.h"
 #include "core/sandbox/sandbox_event.h"
 #include "core/account/once.h"
 #include "core/snapshot/snapshot_impl.h"
 #include "store/accounts.h"
 #include "store/checkpoints.h"
-#include "core/core_impl.h"
 #include "core/sandbox/sandbox_box.h"
 
 #include <ctype.h>
@@ -46,12 +45,12 @@ int snapshot_check_words(const char *name, const char *tag, struct error *err)
     return 0;
 }
 
-int snapshot_find(struct core *core, const struct actor *actor, const char *id,
+int snapshot_find(struct snapshots *snapshots, const struct actor *actor, const char *id,
                   struct snapshot_record *out, struct error *err)
 {
     autosnapshot record = {0};
 
-    if (store_snapshot_get(core->store, id, &record, err) < 0)
+    if (store_snapshot_get(snapshots->store, id, &record, err) < 0)
         return error_is(err, ERROR_NOT_FOUND) ? error_missing(err, "snapshot", id) : -1;
     if (!actor || !actor_sees(actor, &record.owner)) {
         if (!record.is_public || record.state != SNAPSHOT_READY)
@@ -62,12 +61,12 @@ int snapshot_find(struct core *core, const struct actor *actor, const char *id,
     return 0;
 }
 
-int snapshot_find_ready(struct core *core, const struct actor *actor, const char *id,
+int snapshot_find_ready(struct snapshots *snapshots, const struct actor *actor, const char *id,
                         struct snapshot_record *out, struct error *err)
 {
     autosnapshot record = {0};
 
-    if (snapshot_find(core, actor, id, &record, err) < 0)
+    if (snapshot_find(snapshots, actor, id, &record, err) < 0)
         return -1;
     if (record.state != SNAPSHOT_READY)
         return error_missing(err, "snapshot", id);
@@ -84,44 +83,49 @@ static char *chain_of(const char *layer, const char *below)
     return xasprintf("%s%s", top, below ? below : "");
 }
 
-int snapshot_put(struct core *core, const struct snapshot_record *record, const char *layer,
-                 uint64_t bytes, struct error *err)
+int snapshot_put(struct snapshots *snapshots, const struct snapshot_record *record,
+                 const char *layer, uint64_t bytes, struct error *err)
 {
-    if (layers_put(core, layer, bytes, record->id, err) < 0 ||
-        layers_use(core, record->layers, record->id, err) < 0 ||
-        store_snapshot_put(core->store, record, err) < 0)
+    if (layers_put(snapshots->layers, layer, bytes, record->id, err) < 0 ||
+        layers_use(snapshots->layers, record->layers, record->id, err) < 0 ||
+        store_snapshot_put(snapshots->store, record, err) < 0)
         return -1;
-    return record->tag ? store_snapshot_take_tag(core->store, record, err) : 0;
+    return record->tag ? store_snapshot_take_tag(snapshots->store, record, err) : 0;
 }
 
-static int put_all(struct sandbox *sandbox, const struct actor *actor,
+static int put_all(struct snapshots *snapshots, struct sandbox *sandbox, const struct actor *actor,
                    const struct snapshot_record *record, const char *layer, uint64_t bytes,
                    const struct once *once, struct error *err)
 {
     struct event event = {.type = EVENT_SNAPSHOT, .reason = "created", .now = record->created_at};
     autotransaction together = {0};
+    bool is_put;
 
     event_fact(&event, "snapshot", record->id);
     event_fact(&event, "name", record->name);
-    if (store_begin(sandbox->sandboxes->store, STORE_DURABLE, &together, err) < 0 ||
-        snapshot_put(sandbox->sandboxes->core, record, layer, bytes, err) < 0 ||
-        event_put(sandbox, &event, err) < 0 ||
-        once_finish(sandbox->sandboxes->accounts, actor, once, record->id, err) < 0)
-        return -1;
-    return store_commit(&together, err);
+    do
+        is_put = store_begin(snapshots->store, STORE_DURABLE, &together, err) == 0 &&
+                 snapshot_put(snapshots, record, layer, bytes, err) == 0 &&
+                 event_put(sandbox, &event, err) == 0 &&
+                 once_finish(snapshots->accounts, actor, once, record->id, err) == 0 &&
+                 store_commit(&together, err) == 0;
+    while (!is_put && store_again(&together, err));
+    return is_put ? 0 : -1;
 }
 
 /* What its sandbox was made from, deleted or not; left alone when it was a runtime. */
-static void find_parent(struct core *core, const char *snapshot, struct snapshot_record *out)
+static void find_parent(struct snapshots *snapshots, const char *snapshot,
+                        struct snapshot_record *out)
 {
     struct error ignored = {0};
 
     if (snapshot)
-        (void)store_snapshot_get(core->store, snapshot, out, &ignored);
+        (void)store_snapshot_get(snapshots->store, snapshot, out, &ignored);
 }
 
-static int take_snapshot(struct sandbox *sandbox, const struct actor *actor,
-                         const struct snapshot_request *request, const char *id, struct error *err)
+static int take_snapshot(struct snapshots *snapshots, struct sandbox *sandbox,
+                         const struct actor *actor, const struct snapshot_request *request,
+                         const char *id, struct error *err)
 {
     const struct sandbox_record *row = &sandbox->record;
     autosnapshot parent = {0};
@@ -133,7 +137,7 @@ static int take_snapshot(struct sandbox *sandbox, const struct actor *actor,
     if (sandbox_save_files(sandbox, layers_name(layer), &bytes, err) < 0)
         return error_wrap(err, "keep the files of the sandbox");
     autofree char *chain = chain_of(layer, row->layers);
-    find_parent(sandbox->sandboxes->core, row->snapshot, &parent);
+    find_parent(snapshots, row->snapshot, &parent);
     int64_t now = (int64_t)clock_wall_ms();
     (void)snprintf(made_up, sizeof made_up, "snapshot-%.8s", id);
     struct snapshot_record record = {
@@ -155,14 +159,14 @@ static int take_snapshot(struct sandbox *sandbox, const struct actor *actor,
         .created_at = now,
         .updated_at = now,
     };
-    snapshot_count_quickly(sandbox->sandboxes->core, &record);
-    if (put_all(sandbox, actor, &record, layer, bytes, request->once, err) == 0)
+    snapshot_count_quickly(snapshots, &record);
+    if (put_all(snapshots, sandbox, actor, &record, layer, bytes, request->once, err) == 0)
         return 0;
-    (void)layer_remove(engine_volume(sandbox->sandboxes->engine), layer, &ignored); // else swept
+    (void)layer_remove(snapshots->volume, layer, &ignored); // else swept
     return -1;
 }
 
-int snapshot_create(struct core *core, const struct actor *actor, const char *sandbox_id,
+int snapshot_create(struct snapshots *snapshots, const struct actor *actor, const char *sandbox_id,
                     const struct snapshot_request *request, struct snapshot_info *out,
                     struct error *err)
 {
@@ -172,45 +176,45 @@ int snapshot_create(struct core *core, const struct actor *actor, const char *sa
     bool is_new = false;
 
     if (snapshot_check_words(request->name, request->tag, err) < 0 ||
-        lookup_sandbox(core->sandboxes, actor, sandbox_id, &sandbox, err) < 0 ||
-        once_claim(core->accounts, actor, request->once, &is_new, id, err) < 0)
+        lookup_sandbox(snapshots->sandboxes, actor, sandbox_id, &sandbox, err) < 0 ||
+        once_claim(snapshots->accounts, actor, request->once, &is_new, id, err) < 0)
         return -1;
     if (is_new) {
         sandbox_touch(sandbox);
-        if (take_snapshot(sandbox, actor, request, id_make(id), err) < 0) {
-            once_release(core->accounts, actor, request->once);
+        if (take_snapshot(snapshots, sandbox, actor, request, id_make(id), err) < 0) {
+            once_release(snapshots->accounts, actor, request->once);
             return -1;
         }
     }
-    if (snapshot_find(core, actor, id, &record, err) < 0)
+    if (snapshot_find(snapshots, actor, id, &record, err) < 0)
         return -1;
-    snapshot_look_after(core, &record);
+    snapshot_finish_later(snapshots, &record);
     snapshot_info_take(out, &record);
     return 0;
 }
 
-int snapshot_get(struct core *core, const struct actor *actor, const char *id,
+int snapshot_get(struct snapshots *snapshots, const struct actor *actor, const char *id,
                  struct snapshot_info *out, struct error *err)
 {
     autosnapshot record = {0};
 
-    if (snapshot_find(core, actor, id, &record, err) < 0)
+    if (snapshot_find(snapshots, actor, id, &record, err) < 0)
         return -1;
     if (record.state == SNAPSHOT_DELETED)
         return error_missing(err, "snapshot", id);
     if (record.state == SNAPSHOT_READY && record.file_count == SNAPSHOT_NOT_COUNTED &&
-        snapshot_count(core, &record, err) < 0)
+        snapshot_count(snapshots, &record, err) < 0)
         return -1;
     snapshot_info_take(out, &record);
     return 0;
 }
 
-int snapshot_look(struct core *core, const struct actor *actor, const char *id,
+int snapshot_look(struct snapshots *snapshots, const struct actor *actor, const char *id,
                   struct snapshot_info *out, struct error *err)
 {
     autosnapshot record = {0};
 
-    if (snapshot_find(core, actor, id, &record, err) < 0)
+    if (snapshot_find(snapshots, actor, id, &record, err) < 0)
         return -1;
     snapshot_info_take(out, &record);
     return 0;
@@ -223,37 +227,38 @@ struct scope {
 };
 
 /* name, tag or both. 1: found. */
-static int search(struct core *core, const struct scope *scope, const char *name, const char *tag,
-                  struct snapshot_record *out, struct error *err)
+static int search(struct snapshots *snapshots, const struct scope *scope, const char *name,
+                  const char *tag, struct snapshot_record *out, struct error *err)
 {
     const struct snapshot_search wanted = {
         .owner = scope->owner, .is_public_only = scope->is_public_only, .name = name, .tag = tag};
 
-    if (store_snapshot_find(core->store, &wanted, out, err) == 0)
+    if (store_snapshot_find(snapshots->store, &wanted, out, err) == 0)
         return 1;
     return error_is(err, ERROR_NOT_FOUND) ? 0 : -1;
 }
 
-static int search_words(struct core *core, const struct scope *scope, const char *reference,
-                        struct snapshot_record *out, struct error *err)
+static int search_words(struct snapshots *snapshots, const struct scope *scope,
+                        const char *reference, struct snapshot_record *out, struct error *err)
 {
     const char *colon = strchr(reference, ':');
     autofree char *name =
         xstrndup(reference, colon ? (size_t)(colon - reference) : strlen(reference));
 
     if (colon)
-        return search(core, scope, name, colon + 1, out, err);
-    int found = search(core, scope, NULL, reference, out, err);
-    return found == 0 ? search(core, scope, reference, NULL, out, err) : found;
+        return search(snapshots, scope, name, colon + 1, out, err);
+    int found = search(snapshots, scope, NULL, reference, out, err);
+    return found == 0 ? search(snapshots, scope, reference, NULL, out, err) : found;
 }
 
 /* The organisation that is called so: by its id, or the oldest of this name. *id is the caller's; NULL: none. */
-static int find_organisation(struct core *core, const char *name, char **id, struct error *err)
+static int find_organisation(struct snapshots *snapshots, const char *name, char **id,
+                             struct error *err)
 {
     autoorganisations list = {0};
     const struct page page = {.limit = PAGE_MAX};
 
-    if (store_organisation_list(core->store, &page, &list, err) < 0)
+    if (store_organisation_list(snapshots->store, &page, &list, err) < 0)
         return -1;
     for (unsigned round = 0; round < 2 && !*id; round++) {
         for (size_t i = 0; i < list.count && !*id; i++) {
@@ -266,28 +271,29 @@ static int find_organisation(struct core *core, const char *name, char **id, str
 }
 
 /* "@organisation/words": of that one alone. 1: found. */
-static int search_there(struct core *core, const struct actor *actor, const char *reference,
-                        const char *slash, struct snapshot_record *out, struct error *err)
+static int search_there(struct snapshots *snapshots, const struct actor *actor,
+                        const char *reference, const char *slash, struct snapshot_record *out,
+                        struct error *err)
 {
     autofree char *name = xstrndup(reference + 1, (size_t)(slash - reference) - 1);
     autofree char *id = NULL;
     struct scope scope = {.is_public_only = true};
 
-    if (find_organisation(core, name, &id, err) < 0)
+    if (find_organisation(snapshots, name, &id, err) < 0)
         return -1;
     if (!id)
         return 0;
     scope.owner.organisation = id;
     if (actor && strcmp(id, actor->organisation) == 0)
         scope = (struct scope){.owner = actor_filter(actor)};
-    return search_words(core, &scope, slash + 1, out, err);
+    return search_words(snapshots, &scope, slash + 1, out, err);
 }
 
 /*
  * Words without an organisation mean the actor's own alone: else whoever publishes a snapshot under a name that is not taken yet, or no
  * more, would be started from by those who mean theirs.
  */
-static int resolve(struct core *core, const struct actor *actor, const char *reference,
+static int resolve(struct snapshots *snapshots, const struct actor *actor, const char *reference,
                    struct snapshot_record *out, struct error *err)
 {
     const struct scope scope = {.owner = actor ? actor_filter(actor) : (struct owner){0},
@@ -295,31 +301,31 @@ static int resolve(struct core *core, const struct actor *actor, const char *ref
     const char *slash = *reference == '@' ? strchr(reference, '/') : NULL;
 
     if (!slash && id_is_valid(reference) &&
-        snapshot_find_ready(core, actor, reference, out, err) == 0)
+        snapshot_find_ready(snapshots, actor, reference, out, err) == 0)
         return 0;
-    int found = slash ? search_there(core, actor, reference, slash, out, err)
-                      : search_words(core, &scope, reference, out, err);
+    int found = slash ? search_there(snapshots, actor, reference, slash, out, err)
+                      : search_words(snapshots, &scope, reference, out, err);
     return found == 0 ? error_missing(err, "snapshot", reference) : found < 0 ? -1 : 0;
 }
 
-int snapshot_resolve(struct core *core, const struct actor *actor, const char *reference,
+int snapshot_resolve(struct snapshots *snapshots, const struct actor *actor, const char *reference,
                      struct snapshot_info *out, struct error *err)
 {
     autosnapshot record = {0};
 
-    if (resolve(core, actor, reference, &record, err) < 0)
+    if (resolve(snapshots, actor, reference, &record, err) < 0)
         return -1;
     snapshot_info_take(out, &record);
     return 0;
 }
 
-int snapshot_resolve_public(struct core *core, const char *reference, struct snapshot_info *out,
-                            struct error *err)
+int snapshot_resolve_public(struct snapshots *snapshots, const char *reference,
+                            struct snapshot_info *out, struct error *err)
 {
-    return snapshot_resolve(core, NULL, reference, out, err);
+    return snapshot_resolve(snapshots, NULL, reference, out, err);
 }
 
-int snapshot_list(struct core *core, const struct actor *actor,
+int snapshot_list(struct snapshots *snapshots, const struct actor *actor,
                   const struct snapshot_filter *filter, struct snapshot_infos *out,
                   struct error *err)
 {
@@ -330,46 +336,48 @@ int snapshot_list(struct core *core, const struct actor *actor,
     own.owner = actor ? actor_filter(actor) : (struct owner){0};
     own.is_public_only |= !actor;
     if (actor && (filter->sort == SNAPSHOT_BY_FILES || filter->sort == SNAPSHOT_BY_SIZE))
-        snapshot_count_all(core, &own.owner);
-    if (store_snapshot_list(core->store, &own, &found, err) < 0)
+        snapshot_count_all(snapshots, &own.owner);
+    if (store_snapshot_list(snapshots->store, &own, &found, err) < 0)
         return -1;
     for (size_t i = 0; actor && i < found.count; i++) { // strangers do not make us work
         struct snapshot_record *row = &found.rows[i];
         if (row->state == SNAPSHOT_READY && row->file_count == SNAPSHOT_NOT_COUNTED)
-            (void)snapshot_count(core, row,
+            (void)snapshot_count(snapshots, row,
                                  &ignored); // deleted meanwhile, or whoever gets it is told
     }
     snapshot_infos_take(out, &found);
     return 0;
 }
 
-int snapshot_set_tag(struct core *core, const struct actor *actor, const char *id, const char *tag,
-                     struct snapshot_info *out, struct error *err)
+int snapshot_set_tag(struct snapshots *snapshots, const struct actor *actor, const char *id,
+                     const char *tag, struct snapshot_info *out, struct error *err)
 {
     autosnapshot record = {0};
     autotransaction together = {0};
+    bool is_put;
 
     if (snapshot_check_words(NULL, tag, err) < 0 ||
-        snapshot_find_own(core, actor, id, &record, err) < 0)
+        snapshot_find_own(snapshots, actor, id, &record, err) < 0)
         return -1;
     free((char *)record.tag);
     record.tag = tag ? xstrdup(tag) : NULL;
     record.updated_at = (int64_t)clock_wall_ms();
-    if (store_begin(core->store, STORE_DURABLE, &together, err) < 0 ||
-        store_snapshot_update(core->store, &record, SNAPSHOT_PART_ABOUT,
-                              snapshot_in(SNAPSHOT_READY), err) < 0 ||
-        (tag && store_snapshot_take_tag(core->store, &record, err) < 0) ||
-        store_commit(&together, err) < 0)
-        return -1;
-    return snapshot_get(core, actor, id, out, err);
+    do
+        is_put = store_begin(snapshots->store, STORE_DURABLE, &together, err) == 0 &&
+                 store_snapshot_update(snapshots->store, &record, SNAPSHOT_PART_ABOUT,
+                                       snapshot_in(SNAPSHOT_READY), err) == 0 &&
+                 (!tag || store_snapshot_take_tag(snapshots->store, &record, err) == 0) &&
+                 store_commit(&together, err) == 0;
+    while (!is_put && store_again(&together, err));
+    return is_put ? snapshot_get(snapshots, actor, id, out, err) : -1;
 }
 
-int snapshot_find_own(struct core *core, const struct actor *actor, const char *id,
+int snapshot_find_own(struct snapshots *snapshots, const struct actor *actor, const char *id,
                       struct snapshot_record *out, struct error *err)
 {
     autosnapshot record = {0};
 
-    if (snapshot_find(core, actor, id, &record, err) < 0)
+    if (snapshot_find(snapshots, actor, id, &record, err) < 0)
         return -1;
     if (!actor_sees(actor, &record.owner) || record.state == SNAPSHOT_DELETED)
         return error_missing(err, "snapshot", id);
@@ -378,34 +386,41 @@ int snapshot_find_own(struct core *core, const struct actor *actor, const char *
     return 0;
 }
 
-int snapshot_delete(struct core *core, const struct actor *actor, const char *id, struct error *err)
+int snapshot_delete(struct snapshots *snapshots, const struct actor *actor, const char *id,
+                    struct error *err)
 {
     autosnapshot record = {0};
     autotransaction together = {0};
+    bool is_gone;
 
-    if (snapshot_find_own(core, actor, id, &record, err) < 0)
+    if (snapshot_find_own(snapshots, actor, id, &record, err) < 0)
         return -1;
     record.state = SNAPSHOT_DELETED;
     record.deleted_at = record.updated_at = (int64_t)clock_wall_ms();
-    if (store_begin(core->store, STORE_DURABLE, &together, err) < 0 ||
-        store_snapshot_update(core->store, &record, SNAPSHOT_PART_STATE, 0, err) < 0 ||
-        store_layer_release(core->store, id, err) < 0 || store_commit(&together, err) < 0)
+    do
+        is_gone =
+            store_begin(snapshots->store, STORE_DURABLE, &together, err) == 0 &&
+            store_snapshot_update(snapshots->store, &record, SNAPSHOT_PART_STATE, 0, err) == 0 &&
+            store_layer_release(snapshots->store, id, err) == 0 &&
+            store_commit(&together, err) == 0;
+    while (!is_gone && store_again(&together, err));
+    if (!is_gone)
         return -1;
-    listings_forget(core->listings, id);
-    snapshot_build_forget(core, id);
-    layers_tidy(core);
+    list_cache_drop(snapshots->lists, id);
+    snapshot_build_forget(snapshots, id);
+    layers_remove_unused_later(snapshots->layers);
     return 0;
 }
 
-int snapshot_lineage(struct core *core, const struct actor *actor, const char *id, size_t limit,
-                     struct snapshot_infos *out, struct error *err)
+int snapshot_lineage(struct snapshots *snapshots, const struct actor *actor, const char *id,
+                     size_t limit, struct snapshot_infos *out, struct error *err)
 {
     autosnapshots chain = {0};
     autofree char *next = xstrdup(id);
 
     while (next && chain.count < limit) {
         struct snapshot_record record = {0};
-        if (snapshot_find(core, actor, next, &record, err) < 0) {
+        if (snapshot_find(snapshots, actor, next, &record, err) < 0) {
             if (chain.count == 0 || !error_is(err, ERROR_NOT_FOUND))
                 return -1;
             break; // of somebody else, and no longer public

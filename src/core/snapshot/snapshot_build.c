@@ -8,10 +8,9 @@
 #include "core/sandbox/lookup.h"
 #include "core/runtime/runtime.h"
 #include "core/snapshot/snapshot_impl.h"
-#include "core/snapshot/workshop.h"
+#include "core/snapshot/build_box.h"
 #include "runtime/catalog.h"
 #include "store/checkpoints.h"
-#include "core/core_impl.h"
 
 #include <fcntl.h>
 #include <openssl/crypto.h>
@@ -20,24 +19,26 @@
 #include <sys/stat.h>
 
 #define BUILD_DIRECTORY "builds"
+#define BUILD_MS ((int64_t)3600 * 1000) // a build that is not finished by then is over
+#define PAGE 100
 
-char *snapshot_build_directory(struct core *core)
+char *snapshot_build_directory(struct snapshots *snapshots)
 {
-    return xasprintf("%s/" BUILD_DIRECTORY, core->settings.data_dir);
+    return xasprintf("%s/" BUILD_DIRECTORY, snapshots->settings->data_dir);
 }
 
-static char *archive_path(struct core *core, const char *id)
+static char *archive_path(struct snapshots *snapshots, const char *id)
 {
-    return xasprintf("%s/" BUILD_DIRECTORY "/%s", core->settings.data_dir, id);
+    return xasprintf("%s/" BUILD_DIRECTORY "/%s", snapshots->settings->data_dir, id);
 }
 
-void snapshot_build_forget(struct core *core, const char *id)
+void snapshot_build_forget(struct snapshots *snapshots, const char *id)
 {
-    autofree char *path = archive_path(core, id);
+    autofree char *path = archive_path(snapshots, id);
     (void)unlink(path);
 }
 
-static int find_unchanged(struct core *core, const struct actor *actor,
+static int find_unchanged(struct snapshots *snapshots, const struct actor *actor,
                           const struct snapshot_build *build, bool *is_unchanged,
                           struct snapshot_record *out, struct error *err)
 {
@@ -47,14 +48,14 @@ static int find_unchanged(struct core *core, const struct actor *actor,
     *is_unchanged = false;
     if (!build->content_hash || !build->name || build->is_forced)
         return 0;
-    if (store_snapshot_find(core->store, &search, out, err) == 0)
+    if (store_snapshot_find(snapshots->store, &search, out, err) == 0)
         *is_unchanged = true;
     else if (!error_is(err, ERROR_NOT_FOUND))
         return -1;
     return 0;
 }
 
-int snapshot_build_begin(struct core *core, const struct actor *actor,
+int snapshot_build_begin(struct snapshots *snapshots, const struct actor *actor,
                          const struct snapshot_build *build, bool *is_unchanged,
                          struct snapshot_info *out, struct error *err)
 {
@@ -65,15 +66,15 @@ int snapshot_build_begin(struct core *core, const struct actor *actor,
     int64_t now = (int64_t)clock_wall_ms();
 
     if (snapshot_check_words(build->name, build->tag, err) < 0 ||
-        runtime_check(core->runtimes, build->runtime, err) < 0 ||
-        find_unchanged(core, actor, build, is_unchanged, &begun, err) < 0)
+        runtime_check(snapshots->runtimes, build->runtime, err) < 0 ||
+        find_unchanged(snapshots, actor, build, is_unchanged, &begun, err) < 0)
         return -1;
     if (*is_unchanged) {
         snapshot_info_take(out, &begun);
         return 0;
     }
     autofree char *runtime =
-        runtime_full_name(build->runtime ? build->runtime : core->settings.default_runtime);
+        runtime_full_name(build->runtime ? build->runtime : snapshots->settings->default_runtime);
     (void)snprintf(made_up, sizeof made_up, "snapshot-%.8s", id_make(id));
     const struct snapshot_record record = {
         .id = id,
@@ -95,20 +96,20 @@ int snapshot_build_begin(struct core *core, const struct actor *actor,
         .created_at = now,
         .updated_at = now,
     };
-    if (store_snapshot_put(core->store, &record, err) < 0 ||
-        store_snapshot_get(core->store, id, &begun, err) < 0)
+    if (store_snapshot_put(snapshots->store, &record, err) < 0 ||
+        store_snapshot_get(snapshots->store, id, &begun, err) < 0)
         return -1;
     snapshot_info_take(out, &begun);
     return 0;
 }
 
 /* One that is being built: the actor's, or anybody's who knows its secret. */
-static int find_building(struct core *core, const struct actor *actor, const char *id,
+static int find_building(struct snapshots *snapshots, const struct actor *actor, const char *id,
                          const char *secret, struct snapshot_record *out, struct error *err)
 {
     autosnapshot record = {0};
 
-    if (store_snapshot_get(core->store, id, &record, err) < 0)
+    if (store_snapshot_get(snapshots->store, id, &record, err) < 0)
         return error_is(err, ERROR_NOT_FOUND) ? error_missing(err, "snapshot", id) : -1;
     bool is_allowed = actor ? actor_sees(actor, &record.owner)
                             : secret && record.upload_secret &&
@@ -118,8 +119,8 @@ static int find_building(struct core *core, const struct actor *actor, const cha
         return error_missing(err, "snapshot", id);
     if (record.state == SNAPSHOT_DELETED)
         return error_missing(err, "snapshot", id);
-    bool is_late = record.state == SNAPSHOT_FAILED ||
-                   (int64_t)clock_wall_ms() - record.created_at >= SNAPSHOT_BUILD_MS;
+    bool is_late =
+        record.state == SNAPSHOT_FAILED || (int64_t)clock_wall_ms() - record.created_at >= BUILD_MS;
     if (record.state != SNAPSHOT_BUILDING || is_late)
         return error_refuse(
             err, ERROR_STATE, "snapshot",
@@ -146,24 +147,24 @@ static int copy_file(int from, int to, struct error *err)
     return fdatasync(to) < 0 ? error_sys(err, "bring the upload to the disk") : 0;
 }
 
-int snapshot_build_check(struct core *core, const struct actor *actor, const char *id,
+int snapshot_build_check(struct snapshots *snapshots, const struct actor *actor, const char *id,
                          const char *secret, struct error *err)
 {
     autosnapshot record = {0};
-    return find_building(core, actor, id, secret, &record, err);
+    return find_building(snapshots, actor, id, secret, &record, err);
 }
 
-int snapshot_build_upload(struct core *core, const struct actor *actor, const char *id,
+int snapshot_build_upload(struct snapshots *snapshots, const struct actor *actor, const char *id,
                           const char *secret, int archive_fd, struct error *err)
 {
-    autofree char *directory = snapshot_build_directory(core);
-    autofree char *path = archive_path(core, id);
+    autofree char *directory = snapshot_build_directory(snapshots);
+    autofree char *path = archive_path(snapshots, id);
     char unique[ID_TEXT]; // two may come at once: the last one that is whole counts
     autofree char *partial = xasprintf("%s.%s", path, id_make(unique));
     autosnapshot record = {0};
     autosnapshot since = {0};
 
-    if (find_building(core, actor, id, secret, &record, err) < 0 ||
+    if (find_building(snapshots, actor, id, secret, &record, err) < 0 ||
         fd_make_dirs(directory, 0700, err) < 0)
         return -1;
     autofd fd = open(partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -173,16 +174,16 @@ int snapshot_build_upload(struct core *core, const struct actor *actor, const ch
         (void)unlink(partial);
         return err->reason ? -1 : error_sys(err, "keep the upload");
     }
-    if (find_building(core, actor, id, secret, &since, err) == 0)
+    if (find_building(snapshots, actor, id, secret, &since, err) == 0)
         return 0;
     (void)unlink(path); // whoever finished or deleted it has not seen this one
     return -1;
 }
 
-static int unpack(struct workshop *workshop, const char *id, const char *directory,
+static int unpack(struct build_box *build_box, const char *id, const char *directory,
                   struct error *err)
 {
-    autofree char *path = archive_path(workshop->core, id);
+    autofree char *path = archive_path(build_box->snapshots, id);
     autofd conversation = -1;
 
     autofd archive = open(path, O_RDONLY | O_CLOEXEC);
@@ -191,41 +192,44 @@ static int unpack(struct workshop *workshop, const char *id, const char *directo
                             "nothing has been uploaded for the snapshot yet");
     if (archive < 0)
         return error_sys(err, "open the upload");
-    if (workshop_files(workshop, &conversation, err) < 0)
+    if (build_box_files(build_box, &conversation, err) < 0)
         return -1;
-    return file_unpack_here(workshop->core->sandboxes, NULL, conversation, directory,
+    return file_unpack_here(build_box->snapshots->sandboxes, NULL, conversation, directory,
                             ARCHIVE_TAR_GZIP, archive, err);
 }
 
-static int finish(struct workshop *workshop, struct snapshot_record *record, const char *layer,
+static int finish(struct build_box *build_box, struct snapshot_record *record, const char *layer,
                   uint64_t bytes, struct error *err)
 {
-    struct core *core = workshop->core;
+    struct snapshots *snapshots = build_box->snapshots;
+    unsigned parts = SNAPSHOT_PART_CONTENT | SNAPSHOT_PART_STATE | SNAPSHOT_PART_COUNT;
     autotransaction together = {0};
+    bool is_put;
 
-    if (store_begin(core->store, STORE_DURABLE, &together, err) < 0 ||
-        layers_put(core, layer, bytes, record->id, err) < 0 ||
-        store_snapshot_update(core->store, record,
-                              SNAPSHOT_PART_CONTENT | SNAPSHOT_PART_STATE | SNAPSHOT_PART_COUNT,
-                              snapshot_in(SNAPSHOT_BUILDING), err) < 0 ||
-        store_snapshot_take_tag(core->store, record, err) < 0)
-        return -1;
-    return store_commit(&together, err);
+    do
+        is_put = store_begin(snapshots->store, STORE_DURABLE, &together, err) == 0 &&
+                 layers_put(snapshots->layers, layer, bytes, record->id, err) == 0 &&
+                 store_snapshot_update(snapshots->store, record, parts,
+                                       snapshot_in(SNAPSHOT_BUILDING), err) == 0 &&
+                 store_snapshot_take_tag(snapshots->store, record, err) == 0 &&
+                 store_commit(&together, err) == 0;
+    while (!is_put && store_again(&together, err));
+    return is_put ? 0 : -1;
 }
 
-static int build(struct workshop *workshop, struct snapshot_record *record,
+static int build(struct build_box *build_box, struct snapshot_record *record,
                  const struct snapshot_content *content, struct error *err)
 {
-    struct volume *volume = engine_volume(workshop->core->engine);
+    struct volume *volume = build_box->snapshots->volume;
     const char *chain[] = {NULL, NULL};
     char layer[LAYER_NAME];
     uint64_t bytes = 0;
     struct error ignored = {0};
 
-    if (workshop_open(workshop, record->runtime, (uint64_t)workshop->core->settings.disk_bytes,
-                      err) < 0 ||
-        unpack(workshop, record->id, content->directory, err) < 0 ||
-        workshop_save(workshop, layers_name(layer), &bytes, err) < 0)
+    if (build_box_open(build_box, record->runtime,
+                       (uint64_t)build_box->snapshots->settings->limits.disk_bytes, err) < 0 ||
+        unpack(build_box, record->id, content->directory, err) < 0 ||
+        build_box_save(build_box, layers_name(layer), &bytes, err) < 0)
         return error_wrap(err, "build snapshot '%s'", record->name);
     chain[0] = layer;
     free((char *)record->layers);
@@ -236,22 +240,86 @@ static int build(struct workshop *workshop, struct snapshot_record *record,
     record->state = SNAPSHOT_READY;
     record->size_bytes = (int64_t)bytes;
     record->updated_at = (int64_t)clock_wall_ms();
-    if (finish(workshop, record, layer, bytes, err) == 0)
+    if (finish(build_box, record, layer, bytes, err) == 0)
         return 0;
     (void)layer_remove(volume, layer, &ignored); // else swept
     return -1;
 }
 
-int snapshot_build_finish(struct core *core, const struct actor *actor, const char *id,
+int snapshot_build_finish(struct snapshots *snapshots, const struct actor *actor, const char *id,
                           const struct snapshot_content *content, struct snapshot_info *out,
                           struct error *err)
 {
-    autoworkshop workshop = {.core = core};
+    autobuildbox build_box = {.snapshots = snapshots};
     autosnapshot record = {0};
 
-    if (find_building(core, actor, id, NULL, &record, err) < 0 ||
-        build(&workshop, &record, content, err) < 0)
+    if (find_building(snapshots, actor, id, NULL, &record, err) < 0 ||
+        build(&build_box, &record, content, err) < 0)
         return -1;
-    snapshot_build_forget(core, id);
-    return snapshot_get(core, actor, id, out, err);
+    snapshot_build_forget(snapshots, id);
+    return snapshot_get(snapshots, actor, id, out, err);
+}
+
+// ---- uploads that nobody will finish ----
+
+/* Whether the upload `name` (an id, perhaps with more behind a dot) is of a build that still may be finished. */
+static int is_wanted(struct snapshots *snapshots, const char *name, int64_t now, struct error *err)
+{
+    autofree char *id = xstrndup(name, strcspn(name, "."));
+    autosnapshot record = {0};
+
+    if (!id_is_valid(id))
+        return 0;
+    if (store_snapshot_get(snapshots->store, id, &record, err) < 0)
+        return error_is(err, ERROR_NOT_FOUND) ? 0 : -1;
+    return record.state == SNAPSHOT_BUILDING && now - record.created_at < BUILD_MS;
+}
+
+int snapshot_build_sweep(struct snapshots *snapshots, bool is_trial, uint64_t *count,
+                         uint64_t *bytes, struct error *err)
+{
+    autofree char *path = snapshot_build_directory(snapshots);
+    int64_t now = (int64_t)clock_wall_ms();
+    const struct dirent *entry;
+
+    autodir directory = opendir(path);
+    if (!directory)
+        return errno == ENOENT ? 0 : error_sys(err, "look into '%s'", path);
+    while ((entry = readdir(directory))) {
+        struct stat info;
+        int wanted = entry->d_name[0] == '.' ? 1 : is_wanted(snapshots, entry->d_name, now, err);
+        if (wanted < 0)
+            return -1;
+        if (wanted || fstatat(dirfd(directory), entry->d_name, &info, AT_SYMLINK_NOFOLLOW) < 0)
+            continue;
+        if (!is_trial && unlinkat(dirfd(directory), entry->d_name, 0) < 0)
+            return error_sys(err, "remove '%s/%s'", path, entry->d_name);
+        ++*count;
+        *bytes += (uint64_t)info.st_blocks * 512;
+    }
+    return 0;
+}
+
+int snapshot_build_expire(struct snapshots *snapshots, struct error *err)
+{
+    const struct snapshot_filter filter = {
+        .is_here = true, .states = snapshot_in(SNAPSHOT_BUILDING), .page = {.limit = PAGE}};
+    int64_t now = (int64_t)clock_wall_ms();
+    autosnapshots found = {0};
+
+    if (store_snapshot_list(snapshots->store, &filter, &found, err) < 0) // the oldest first
+        return -1;
+    for (size_t i = 0; i < found.count; i++) {
+        struct snapshot_record record = found.rows[i];
+        if (now - record.created_at < BUILD_MS)
+            continue;
+        record.state = SNAPSHOT_FAILED;
+        record.error = "it was announced and not finished within an hour";
+        record.updated_at = now;
+        if (store_snapshot_update(snapshots->store, &record, SNAPSHOT_PART_STATE,
+                                  snapshot_in(SNAPSHOT_BUILDING), err) < 0 &&
+            !error_is(err, ERROR_CONFLICT))
+            return -1;
+    }
+    return 0;
 }

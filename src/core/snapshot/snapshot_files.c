@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is in a snapshot: listed with hashes when somebody asks, and then remembered in a file. */
 #include "base/mem.h"
-#include "core/snapshot/listing.h"
+#include "core/snapshot/list_cache.h"
 #include "core/snapshot/snapshot_impl.h"
 #include "core/snapshot/digest.h"
-#include "core/core_impl.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -66,38 +65,39 @@ void snapshot_files_clear(struct snapshot_files *files)
     *files = (struct snapshot_files){0};
 }
 
-static int is_of(struct core *core, const char *name, enum snapshot_state state, struct error *err)
+static int is_of(struct snapshots *snapshots, const char *name, enum snapshot_state state,
+                 struct error *err)
 {
     autosnapshot record = {0};
 
     if (!id_is_valid(name))
         return 0;
-    if (store_snapshot_get(core->store, name, &record, err) < 0)
+    if (store_snapshot_get(snapshots->store, name, &record, err) < 0)
         return error_is(err, ERROR_NOT_FOUND) ? 0 : -1;
     return record.state == state;
 }
 
-static int make_list(struct core *core, const struct snapshot_record *record,
+static int make_list(struct snapshots *snapshots, const struct snapshot_record *record,
                      struct snapshot_files *out, struct error *err)
 {
     const struct layer_diff_options options = {0};
     struct listing listing = {0};
     struct error ignored = {0};
 
-    if (snapshot_walk(core, record, &options, list_one, &listing, err) < 0) {
+    if (snapshot_walk(snapshots, record, &options, list_one, &listing, err) < 0) {
         snapshot_files_clear(&listing.files);
         return -1;
     }
-    listings_keep(core->listings, record->id, &listing.files);
-    if (is_of(core, record->id, SNAPSHOT_READY, &ignored) <=
+    list_cache_put(snapshots->lists, record->id, &listing.files);
+    if (is_of(snapshots, record->id, SNAPSHOT_READY, &ignored) <=
         0) // who deleted it found nothing to forget
-        listings_forget(core->listings, record->id);
+        list_cache_drop(snapshots->lists, record->id);
     *out = listing.files;
     return 0;
 }
 
 /* Files that are not called as a snapshot in this state go. */
-static int sweep_directory(struct core *core, const char *path, enum snapshot_state state,
+static int sweep_directory(struct snapshots *snapshots, const char *path, enum snapshot_state state,
                            struct error *err)
 {
     const struct dirent *entry;
@@ -106,7 +106,7 @@ static int sweep_directory(struct core *core, const char *path, enum snapshot_st
     if (!directory)
         return errno == ENOENT ? 0 : error_sys(err, "look into '%s'", path);
     while ((entry = readdir(directory))) {
-        int is_wanted = entry->d_name[0] == '.' ? 1 : is_of(core, entry->d_name, state, err);
+        int is_wanted = entry->d_name[0] == '.' ? 1 : is_of(snapshots, entry->d_name, state, err);
         if (is_wanted < 0)
             return -1;
         if (!is_wanted && unlinkat(dirfd(directory), entry->d_name, 0) < 0)
@@ -115,28 +115,28 @@ static int sweep_directory(struct core *core, const char *path, enum snapshot_st
     return 0;
 }
 
-int snapshot_sweep(struct core *core, struct error *err)
+int snapshot_sweep(struct snapshots *snapshots, struct error *err)
 {
-    autofree char *lists = xasprintf("%s/" LISTINGS_DIRECTORY, core->settings.data_dir);
-    autofree char *uploads = snapshot_build_directory(core);
+    autofree char *lists = xasprintf("%s/" LIST_CACHE_DIRECTORY, snapshots->settings->data_dir);
+    autofree char *uploads = snapshot_build_directory(snapshots);
 
-    if (sweep_directory(core, lists, SNAPSHOT_READY, err) < 0)
+    if (sweep_directory(snapshots, lists, SNAPSHOT_READY, err) < 0)
         return -1;
-    return sweep_directory(core, uploads, SNAPSHOT_BUILDING, err);
+    return sweep_directory(snapshots, uploads, SNAPSHOT_BUILDING, err);
 }
 
-int snapshot_files(struct core *core, const struct snapshot_info *info, struct snapshot_files *out,
-                   struct error *err)
+int snapshot_files(struct snapshots *snapshots, const struct snapshot_info *info,
+                   struct snapshot_files *out, struct error *err)
 {
     const struct snapshot_record record = {.id = info->id, .runtime = info->runtime};
 
     if (info->state != SNAPSHOT_READY)
         return 0;
-    int known = listings_get(core->listings, info->id, out, err);
+    int known = list_cache_get(snapshots->lists, info->id, out, err);
     if (known != 0)
         return known < 0 ? -1 : 0;
-    int result = make_list(core, &record, out, err);
-    listings_go_on(core->listings, info->id);
+    int result = make_list(snapshots, &record, out, err);
+    list_cache_done(snapshots->lists, info->id);
     if (result < 0 && !error_is(err, ERROR_NOT_FOUND))
         return error_wrap(err, "list the files of snapshot '%s'", info->id);
     return result;

@@ -174,11 +174,10 @@ static int check_append(const struct stream *stream, size_t length, struct error
         return refuse_command(id, err);
     if (stream_is_frozen(stream))
         return refuse_complete(id, err);
-    if (limit && (length > limit || stream->size_bytes > limit - length)) {
+    if (limit && (length > limit || stream->size_bytes > limit - length))
         return error_refuse(err, ERROR_LIMIT, "stream",
                             "stream '%s' would become larger than the %llu bytes a stream may have",
                             id, (unsigned long long)limit);
-    }
     return 0;
 }
 

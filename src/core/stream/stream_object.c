@@ -288,9 +288,8 @@ int stream_erase(struct stream *stream, bool has_row, struct error *err)
     struct streams *streams = stream->streams;
     const char *id = stream->record.id;
 
-    if (!mark_removed(stream, has_row)) {
+    if (!mark_removed(stream, has_row))
         return error_refuse(err, ERROR_BUSY, "stream", "stream '%s' is used by a command", id);
-    }
     hub_announce(streams->hub, id);
     if (spool_remove_file(streams->spool_fd, id, err) < 0)
         return -1;

@@ -5,7 +5,7 @@
  * Threads: plain values.
  */
 #pragma once
-#include "web/answer.h"
+#include "web/answer_table.h"
 
 /* {"success":true} alone. */
 extern const struct route_answer answers_bare[];

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parts that the bodies of several endpoints share: how they are read, and as the core wants them. Memory is the call's. */
+/*
+ * Parts that the bodies of several endpoints share: how they are read, and as the core wants them. Memory is the call's.
+ * Threads: plain values.
+ */
 #pragma once
 #include "core/execution/execution.h"
 #include "web/call.h"

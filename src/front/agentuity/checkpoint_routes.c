@@ -26,7 +26,7 @@ static int create_checkpoint(struct call *call, struct error *err)
         return -1;
     if (!body.name[0])
         return error_set(err, ERROR_INVALID, "name: must not be empty");
-    if (checkpoint_create(call->core, &call->actor, id, body.name, &info, err) < 0)
+    if (checkpoint_create(call->core->snapshots, &call->actor, id, body.name, &info, err) < 0)
         return -1;
     envelope_data(&reply);
     render_checkpoint(&reply.json, &info);
@@ -41,7 +41,7 @@ static int list_checkpoints(struct call *call, struct error *err)
     const char *id;
 
     if (call_id(call, 0, SANDBOX_PREFIX, "sandbox", &id, err) < 0 ||
-        checkpoint_list(call->core, &call->actor, id, &found, err) < 0)
+        checkpoint_list(call->core->snapshots, &call->actor, id, &found, err) < 0)
         return -1;
     envelope_data(&reply);
     json_map_begin(&reply.json);
@@ -54,7 +54,7 @@ static int list_checkpoints(struct call *call, struct error *err)
     return envelope_send(&reply, call->response, 200);
 }
 
-typedef int change(struct core *core, const struct actor *actor, const char *sandbox_id,
+typedef int change(struct snapshots *snapshots, const struct actor *actor, const char *sandbox_id,
                    const char *reference, struct error *err);
 
 /* Of the checkpoint that the path names, by id or name. */
@@ -64,7 +64,7 @@ static int apply_checkpoint(struct call *call, change *fn, struct error *err)
     const char *id;
 
     if (call_id(call, 0, SANDBOX_PREFIX, "sandbox", &id, err) < 0 ||
-        fn(call->core, &call->actor, id, reference, err) < 0)
+        fn(call->core->snapshots, &call->actor, id, reference, err) < 0)
         return -1;
     return envelope_bare(call);
 }

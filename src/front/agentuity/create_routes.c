@@ -201,8 +201,8 @@ static int fill_snapshot(struct call *call, const struct create_body *body,
         return error_set(err, ERROR_INVALID, "snapshot: cannot be given together with a runtime");
     if (!body->snapshot[0])
         return error_set(err, ERROR_INVALID, "snapshot: must not be empty");
-    if (snapshot_resolve(call->core, &call->actor, reference_of_snapshot(call, body->snapshot),
-                         &info, err) < 0)
+    if (snapshot_resolve(call->core->snapshots, &call->actor,
+                         reference_of_snapshot(call, body->snapshot), &info, err) < 0)
         return -1;
     out->snapshot = call_print(call, "%s", info.id);
     return 0;
@@ -236,9 +236,9 @@ static int64_t limit_of(const struct size_field *field)
 
 static void fill_limits(const struct create_body *body, struct sandbox_request *out)
 {
-    out->memory_bytes = limit_of(&body->resources.memory);
-    out->cpu_millicores = limit_of(&body->resources.cpu);
-    out->disk_bytes = limit_of(&body->resources.disk);
+    out->limits.memory_bytes = limit_of(&body->resources.memory);
+    out->limits.cpu_millicores = limit_of(&body->resources.cpu);
+    out->limits.disk_bytes = limit_of(&body->resources.disk);
     out->idle_timeout_ms = timeout_of(&body->timeout.idle);
     out->execution_timeout_ms = timeout_of(&body->timeout.execution);
     out->paused_timeout_ms = timeout_of(&body->timeout.paused);

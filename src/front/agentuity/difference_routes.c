@@ -25,7 +25,7 @@ static int get_difference(struct call *call, struct error *err)
     const char *id;
 
     if (call_id(call, 0, SANDBOX_PREFIX, "sandbox", &id, err) < 0 ||
-        difference_get(call->core, &call->actor, id, &want, &found, err) < 0)
+        difference_get(call->core->snapshots, &call->actor, id, &want, &found, err) < 0)
         return -1;
     envelope_data(&reply);
     render_difference(&reply.json, from ? from : want.from, to ? to : want.to, &found);

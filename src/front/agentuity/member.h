@@ -2,6 +2,7 @@
 /*
  * Members of an answer's objects. The clients take no null where they want a text or a number, so what is not known is left out:
  * every call here writes name and value, or nothing at all.
+ * Threads: one per object.
  */
 #pragma once
 #include "data/json_writer.h"

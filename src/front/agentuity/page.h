@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which part of a list is asked for: limit and offset of a query. */
+/*
+ * Which part of a list is asked for: limit and offset of a query.
+ * Threads: plain values.
+ */
 #pragma once
 #include "web/call.h"
 

@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The core's records as the clients want to read them. Pure: records in, JSON out. Each writes one object. */
+/*
+ * What the core tells, as the clients want to read it. Pure: values in, JSON out. Each writes one object.
+ * Threads: one per object.
+ */
 #pragma once
 #include "core/account/account.h"
 #include "core/snapshot/checkpoint.h"
 #include "core/snapshot/difference.h"
 #include "core/event/event.h"
 #include "core/event/event_info.h"
+#include "core/execution/execution_info.h"
 #include "core/sandbox/sandbox.h"
 #include "core/snapshot/snapshot.h"
 #include "data/json_writer.h"
-#include "web/answer.h"
+#include "web/answer_table.h"
 
 /* The protocol's word for a state. */
 const char *render_status(enum sandbox_state state);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which sandboxes a list asks for, by the query of GET /sandbox and of GET /cli/sandbox. */
+/*
+ * Which sandboxes a list asks for, by the query of GET /sandbox and of GET /cli/sandbox.
+ * Threads: any but loops.
+ */
 #pragma once
 #include "core/sandbox/sandbox.h"
 #include "web/call.h"

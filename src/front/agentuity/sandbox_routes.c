@@ -23,8 +23,8 @@ static void write_sandbox(struct json_writer *json, struct call *call, struct sa
     struct snapshot_view origin_view;
     struct error err = {0};
 
-    if (view->info->snapshot &&
-        snapshot_look(call->core, &call->actor, view->info->snapshot, &origin, &err) == 0) {
+    if (view->info->snapshot && snapshot_look(call->core->snapshots, &call->actor,
+                                              view->info->snapshot, &origin, &err) == 0) {
         snapshot_organisation(call, &origin, &owner);
         origin_view = snapshot_view_of(call, &origin, &owner);
         view->snapshot = &origin_view;

@@ -137,7 +137,8 @@ static int begin_build(struct call *call, struct error *err)
 
     if (fields_read(call->body, begin_fields, &body, err) < 0 ||
         fill_build(call, &body, &build, err) < 0 ||
-        snapshot_build_begin(call->core, &call->actor, &build, &is_unchanged, &info, err) < 0)
+        snapshot_build_begin(call->core->snapshots, &call->actor, &build, &is_unchanged, &info,
+                             err) < 0)
         return -1;
     envelope_data(&reply);
     json_map_begin(&reply.json);
@@ -183,8 +184,9 @@ static void on_collected_archive(void *data, struct collected *body, const struc
     struct waiting_call *waiting = &upload->waiting;
     struct error err = {0};
 
-    if (!failure && snapshot_build_upload(waiting->core, upload->secret ? NULL : &waiting->actor,
-                                          upload->id, upload->secret, body->fd, &err) < 0)
+    if (!failure &&
+        snapshot_build_upload(waiting->core->snapshots, upload->secret ? NULL : &waiting->actor,
+                              upload->id, upload->secret, body->fd, &err) < 0)
         failure = &err;
     if (failure)
         waiting_call_fail(waiting, failure);
@@ -198,7 +200,8 @@ static int take_upload(struct call *call, const char *secret, struct error *err)
     const char *id;
 
     if (snapshot_id_of(call, &id, err) < 0 ||
-        snapshot_build_check(call->core, secret ? NULL : &call->actor, id, secret, err) < 0)
+        snapshot_build_check(call->core->snapshots, secret ? NULL : &call->actor, id, secret, err) <
+            0)
         return -1;
     struct upload *upload = xnew(struct upload);
     waiting_call_init(&upload->waiting, call);
@@ -271,7 +274,7 @@ static int finish_build(struct call *call, struct error *err)
         fields_read(call->body, finish_fields, &body, err) < 0 || refuse_packages(&body, err) < 0 ||
         body_env(call, &body.env, &content.env, err) < 0 ||
         keep_pairs(call, "metadata", &body.metadata, &content.metadata, err) < 0 ||
-        snapshot_build_finish(call->core, &call->actor, id, &content, &info, err) < 0)
+        snapshot_build_finish(call->core->snapshots, &call->actor, id, &content, &info, err) < 0)
         return -1;
     return snapshot_answer(call, 200, &info);
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files about snapshots share. */
+/*
+ * What the files about snapshots share.
+ * Threads: any but loops.
+ */
 #pragma once
 #include "core/account/account.h"
 #include "core/snapshot/snapshot.h"

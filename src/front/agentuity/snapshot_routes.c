@@ -57,7 +57,7 @@ static int answer_whole(struct call *call, const struct snapshot_info *info, str
 {
     __attribute__((cleanup(snapshot_files_clear))) struct snapshot_files files = {0};
 
-    if (snapshot_files(call->core, info, &files, err) < 0)
+    if (snapshot_files(call->core->snapshots, info, &files, err) < 0)
         return -1;
     return answer_snapshot(call, 200, info, &files);
 }
@@ -94,7 +94,7 @@ static int create_snapshot(struct call *call, struct error *err)
                                      .description = body.description,
                                      .is_public = body.is_public};
     if (call_once(call, &want.once, err) < 0 ||
-        snapshot_create(call->core, &call->actor, id, &want, &info, err) < 0)
+        snapshot_create(call->core->snapshots, &call->actor, id, &want, &info, err) < 0)
         return -1;
     return snapshot_answer(call, 201, &info);
 }
@@ -166,7 +166,7 @@ static int list_snapshots_of(struct call *call, const struct actor *actor, struc
     autoclear(snapshot_infos) found = {0};
 
     if (page_read(call->query, &filter.page, err) < 0 ||
-        snapshot_list(call->core, actor, &filter, &found, err) < 0)
+        snapshot_list(call->core->snapshots, actor, &filter, &found, err) < 0)
         return -1;
     return answer_list(call, "snapshots", render_snapshot, &found);
 }
@@ -192,9 +192,10 @@ static int get_snapshot(struct call *call, struct error *err)
     autoclear(snapshot_info) info = {0};
 
     if (!reference_is_id(text, SNAPSHOT_PREFIX) &&
-        snapshot_resolve(call->core, &call->actor, reference, &named, err) < 0)
+        snapshot_resolve(call->core->snapshots, &call->actor, reference, &named, err) < 0)
         return -1;
-    if (snapshot_get(call->core, &call->actor, named.id ? named.id : reference, &info, err) < 0)
+    if (snapshot_get(call->core->snapshots, &call->actor, named.id ? named.id : reference, &info,
+                     err) < 0)
         return -1;
     return answer_whole(call, &info, err);
 }
@@ -206,8 +207,8 @@ static int get_public_snapshot(struct call *call, struct error *err)
     autoclear(snapshot_info) named = {0};
     autoclear(snapshot_info) info = {0};
 
-    if (snapshot_resolve_public(call->core, reference, &named, err) < 0 ||
-        snapshot_get(call->core, NULL, named.id, &info, err) < 0)
+    if (snapshot_resolve_public(call->core->snapshots, reference, &named, err) < 0 ||
+        snapshot_get(call->core->snapshots, NULL, named.id, &info, err) < 0)
         return -1;
     return answer_whole(call, &info, err);
 }
@@ -247,7 +248,7 @@ static int set_snapshot_tag(struct call *call, struct error *err)
 
     if (snapshot_id_of(call, &id, err) < 0 || fields_read(call->body, tag_fields, &body, err) < 0 ||
         read_tag(&body, &tag, err) < 0 ||
-        snapshot_set_tag(call->core, &call->actor, id, tag, &info, err) < 0)
+        snapshot_set_tag(call->core->snapshots, &call->actor, id, tag, &info, err) < 0)
         return -1;
     return snapshot_answer(call, 200, &info);
 }
@@ -258,7 +259,7 @@ static int delete_snapshot(struct call *call, struct error *err)
     const char *id;
 
     if (snapshot_id_of(call, &id, err) < 0 ||
-        snapshot_delete(call->core, &call->actor, id, err) < 0)
+        snapshot_delete(call->core->snapshots, &call->actor, id, err) < 0)
         return -1;
     return envelope_bare(call);
 }
@@ -286,8 +287,8 @@ int snapshot_id_named(struct call *call, const char *text, const char **id, stru
         *id = reference_of(text, SNAPSHOT_PREFIX);
         return 0;
     }
-    if (snapshot_resolve(call->core, &call->actor, reference_of_snapshot(call, text), &info, err) <
-        0)
+    if (snapshot_resolve(call->core->snapshots, &call->actor, reference_of_snapshot(call, text),
+                         &info, err) < 0)
         return -1;
     *id = call_print(call, "%s", info.id);
     return 0;
@@ -306,7 +307,7 @@ static int list_lineage(struct call *call, struct error *err)
     if (limit < 0)
         return error_set(err, ERROR_INVALID, "limit: must not be below 0");
     if (snapshot_id_named(call, text, &id, err) < 0 ||
-        snapshot_lineage(call->core, &call->actor, id,
+        snapshot_lineage(call->core->snapshots, &call->actor, id,
                          (size_t)(limit < LINEAGE_MAX ? limit : LINEAGE_MAX), &found, err) < 0)
         return -1;
     return answer_list(call, "lineage", render_ancestor, &found);

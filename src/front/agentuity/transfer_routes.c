@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Snapshots from one machine to another, as one file. */
-#include "core/snapshot/transfer.h"
+#include "core/snapshot/snapshot_archive.h"
 #include "base/mem.h"
 #include "front/agentuity/snapshot_impl.h"
 #include "web/collect.h"
@@ -16,8 +16,8 @@ static int export(struct call *call, struct error *err)
     int fd = -1;
 
     if (snapshot_id_named(call, call->parameters[0], &id, err) < 0 ||
-        transfer_export(call->core, &call->actor, id, transfer_room(call->core), &fd, &size, err) <
-            0)
+        snapshot_export(call->core->snapshots, &call->actor, id,
+                        snapshot_archive_room(call->core->snapshots), &fd, &size, err) < 0)
         return -1;
     const struct http_header headers[] = {
         {"Content-Type", "application/zstd"},
@@ -54,15 +54,15 @@ static void on_collected_snapshot(void *data, struct collected *body, const stru
 {
     autoptr(import) import = data;
     struct waiting_call *waiting = &import->waiting;
-    struct transfer_request want = {.name = import->name,
-                                    .tag = import->tag,
-                                    .is_public = import->is_public,
-                                    .is_forced = import->is_forced};
+    struct snapshot_import_request want = {.name = import->name,
+                                           .tag = import->tag,
+                                           .is_public = import->is_public,
+                                           .is_forced = import->is_forced};
     autoclear(snapshot_info) info = {0};
     struct error err = {0};
 
-    if (!failure &&
-        transfer_import(waiting->core, &waiting->actor, &want, body->fd, &info, &err) < 0)
+    if (!failure && snapshot_import(waiting->core->snapshots, &waiting->actor, &want, body->fd,
+                                    &info, &err) < 0)
         failure = &err;
     if (failure) {
         waiting_call_fail(waiting, failure);
@@ -84,7 +84,8 @@ static int import(struct call *call, struct error *err)
     import->tag = tag ? xstrdup(tag) : NULL;
     import->is_public = query_bool(call->query, "public", false);
     import->is_forced = query_bool(call->query, "force", false);
-    collect_start(&import->waiting, transfer_room(call->core), on_collected_snapshot, import);
+    collect_start(&import->waiting, snapshot_archive_room(call->core->snapshots),
+                  on_collected_snapshot, import);
     return 0;
 }
 

@@ -2,6 +2,7 @@
 /*
  * What every call goes through, in the protocol's order: its body is read as JSON; an admin's token, where one is needed; the tenant's
  * header; the rate; then, with the handler's table, the fields; then tenant and scope.
+ * Threads: any; one per call.
  */
 #pragma once
 #include "front/aionis/answer.h"

@@ -41,7 +41,7 @@ static const char *const kinds[] = {"command", NULL};
 static const struct field action_fields[] = {
     {"kind", FIELD_TEXT, offsetof(struct action_body, kind), .is_needed = true, .words = kinds},
     {"argv", FIELD_TEXTS, offsetof(struct action_body, argv), .is_needed = true, .minimum = 1,
-     .maximum = ARGV_MAX, .is_filled = true, .takes_surrogates = true,
+     .maximum = ARGV_MAX, .is_filled = true, .is_exact = true,
      .help = "program and arguments; no shell"},
     {0},
 };

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An execution as the protocol's clients see it: a run, with what it wrote. */
+/*
+ * An execution as the protocol's clients see it: a run, with what it wrote.
+ * Threads: any but loops; run_view_init with is_quick: any.
+ */
 #pragma once
 #include "core/execution/execution.h"
 #include "front/aionis/aionis_impl.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What this front keeps in the core's records to say it back: in `asked`, as JSON that only it reads. */
+/*
+ * What this front keeps in the core's records to say it back: in `asked`, as JSON that only it reads.
+ * Threads: plain values.
+ */
 #pragma once
 #include "core/execution/execution.h"
 #include "web/call.h"

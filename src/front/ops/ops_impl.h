@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files of this front share, and the handlers that have a file of their own (space.c).
+ * What the files of this front share, and the handlers that have a file of their own (space_routes.c).
  * Threads: any; handlers run in their lane.
  */
 #pragma once

@@ -107,7 +107,7 @@ TEST(a_complete_stream_stays_so_and_takes_no_more)
     CHECK_OK(stream_complete(core->streams, &one_of_us, id, &err), err);
     CHECK_OK(stream_complete(core->streams, &one_of_us, id, &err), err);
     CHECK(stream_append(core->streams, &one_of_us, id, "x", 1, &err) < 0);
-    CHECK_INT(error_kind(&err), ERROR_GONE);
+    CHECK_INT(err.reason, ERROR_COMPLETE);
     CHECK_STR(err.noun, "stream");
     CHECK_INT(err.reason, ERROR_COMPLETE);
     core = stream_core_again();

@@ -195,7 +195,7 @@ TEST(an_end_may_be_told_before_it_is_recorded)
     CHECK(progress_of(stream).is_complete);
     write_to(stream, " and more");
     CHECK(stream_append(core->streams, &one_of_us, stream_id(stream), "x", 1, &err) < 0);
-    CHECK_INT(error_kind(&err), ERROR_GONE);
+    CHECK_INT(err.reason, ERROR_COMPLETE);
     CHECK_OK(stream_remove(core->streams, &one_of_us, stream_id(gone), &err), err);
     {
         autotransaction together = {0};
@@ -270,7 +270,7 @@ TEST(a_commands_output_is_nobody_elses_to_write_end_or_remove)
     CHECK_OK(streams_put_end(core->streams, stream, false, NOW, &err), err);
     streams_end(core->streams, stream);
     CHECK(stream_append(core->streams, &one_of_us, id, "x", 1, &err) < 0);
-    CHECK_INT(error_kind(&err), ERROR_GONE);
+    CHECK_INT(err.reason, ERROR_COMPLETE);
     CHECK_OK(stream_complete(core->streams, &one_of_us, id, &err), err);
     CHECK_OK(stream_remove(core->streams, &one_of_us, id, &err), err);
     stream_free(take(stream));
@@ -295,7 +295,7 @@ TEST(a_stdin_is_appended_to_until_its_command_ends)
     CHECK_INT(err.reason, ERROR_COMPLETE);
     streams_end(core->streams, stream);
     CHECK(stream_append(core->streams, &one_of_us, id, "x", 1, &err) < 0);
-    CHECK_INT(error_kind(&err), ERROR_GONE);
+    CHECK_INT(err.reason, ERROR_COMPLETE);
     CHECK_INT(err.reason, ERROR_COMPLETE);
     CHECK_OK(stream_complete(core->streams, &one_of_us, id, &err), err);
     CHECK_STR(content_of(stream), "before after");

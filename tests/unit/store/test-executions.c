@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests of src/store/executions.c, events.c and usage.c: what happens in a sandbox, in order, and
+/* Tests of src/store/execution_table.c, events.c and usage.c: what happens in a sandbox, in order, and
  * what it adds up to. */
 #include "store/executions.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests of src/store/sandboxes.c: states, lists and forgetting; and of transactions in
+/* Tests of src/store/sandbox_table.c: states, lists and forgetting; and of transactions in
  * src/store/store.c. */
 #include "base/mem.h"
 #include "fixture.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Answers by tables; see answer.h. */
-#include "web/answer.h"
+/* Answers by tables; see answer_table.h. */
+#include "web/answer_table.h"
 
 #include "base/auto.h"
 #include "base/clock.h"

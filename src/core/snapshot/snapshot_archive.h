@@ -2,7 +2,7 @@
 /*
  * Snapshots on their way from one machine to another, each as one file: a tar, compressed with zstd, holding
  *
- *   burrow-snapshot   the first entry, text: a line "burrow-snapshot 1", then one "name: value" a line, values packed as core/texts.h packs an
+ *   burrow-snapshot   the first entry, text: a line "burrow-snapshot 1", then one "name: value" a line, values packed as base/strings.h packs an
  *                     item: name, tag, description, message, metadata, runtime, runtime-hash, created, files, bytes, and as often as needed
  *                     env and removed (a path of the runtime that goes before files/ comes)
  *   SHA256SUMS        a line for burrow-snapshot and for each plain file, as sha256sum(1) writes and checks them
@@ -19,19 +19,19 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct core;
+struct snapshots; // snapshots.h
 
 /* How large such a file may be here and now: half of what is free where the server keeps its temporary files. */
-uint64_t transfer_room(struct core *core);
+uint64_t snapshot_archive_room(struct snapshots *snapshots);
 
 /*
  * The snapshot as such a file: unnamed, of the server's (*fd is the caller's), the same bytes for the same snapshot. ERROR_NOT_FOUND,
  * noun "snapshot"; ERROR_LIMIT, noun "snapshot", when it or all files in it together would be larger than `maximum`, or the disk is full.
  */
-int transfer_export(struct core *core, const struct actor *actor, const char *id, uint64_t maximum,
-                    int *fd, uint64_t *size, struct error *err);
+int snapshot_export(struct snapshots *snapshots, const struct actor *actor, const char *id,
+                    uint64_t maximum, int *fd, uint64_t *size, struct error *err);
 
-struct transfer_request {
+struct snapshot_import_request {
     const char *name; // and below: instead of what the archive says; NULL: as it says
     const char *tag;
     bool is_public;
@@ -45,6 +45,6 @@ struct transfer_request {
  * on this machine; ERROR_CONFLICT, noun "runtime", reason "differs": another build of it. ERROR_LIMIT, noun "snapshot": more files than a
  * sandbox may write by default and 16 times the archive, or no room.
  */
-int transfer_import(struct core *core, const struct actor *actor,
-                    const struct transfer_request *request, int archive_fd,
+int snapshot_import(struct snapshots *snapshots, const struct actor *actor,
+                    const struct snapshot_import_request *request, int archive_fd,
                     struct snapshot_info *out, struct error *err);

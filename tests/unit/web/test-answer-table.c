@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "web/answer.h"
+#include "web/answer_table.h"
 
 #include "base/auto.h"
 #include "data/json.h"

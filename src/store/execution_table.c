@@ -144,7 +144,7 @@ int store_execution_add(struct store *store, struct execution_record *record, st
 
     do
         result = add_once(&call, record, &number, err);
-    while (store_call_again(&call, result, err));
+    while (result < 0 && store_call_again(&call, err));
     if (result == 0)
         record->number = number;
     return result;
@@ -188,7 +188,7 @@ int store_execution_renumber(struct store *store, const struct execution_record 
 
     do
         result = renumber_once(&call, record, err);
-    while (store_call_again(&call, result, err));
+    while (result < 0 && store_call_again(&call, err));
     return result;
 }
 
@@ -370,7 +370,7 @@ static int purge_past(struct store *store, const struct past *past, int64_t now,
 
     do
         result = purge_once(&call, past, now, &here, err);
-    while (store_call_again(&call, result, err));
+    while (result < 0 && store_call_again(&call, err));
     if (result == 0)
         *removed += here;
     return result;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What routes answer; see answers.h. */
-#include "front/aionis/answers.h"
+/* What routes answer; see aionis_answers.h. */
+#include "front/aionis/aionis_answers.h"
 
 static const struct answer_field identity_fields[] = {
     {"tenant_id", ANSWER_TEXT, .is_needed = true},

@@ -5,7 +5,7 @@
  * Threads: plain values.
  */
 #pragma once
-#include "web/answer.h"
+#include "web/answer_table.h"
 
 extern const struct route_answer aionis_session_answers[], aionis_execute_answers[],
     aionis_run_answers[], aionis_logs_answers[], aionis_artifact_answers[], aionis_cancel_answers[];

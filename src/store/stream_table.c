@@ -92,7 +92,7 @@ int store_stream_put(struct store *store, const struct stream_record *record,
         return error_set(err, ERROR_LIMIT, "a stream has at most %d labels", STREAM_LABELS_MAX);
     do
         result = put_once(&call, record, labels, n_labels, err);
-    while (store_call_again(&call, result, err));
+    while (result < 0 && store_call_again(&call, err));
     return result;
 }
 

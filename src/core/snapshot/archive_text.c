@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Texts in a snapshot's archive; see transfer_text.h. */
-#include "core/snapshot/transfer_text.h"
+#include "core/snapshot/archive_text.h"
 
 #include "base/mem.h"
 
@@ -13,12 +13,12 @@
 #define SUM_LENGTH 64
 #define LINE_MIN (SUM_LENGTH + 4) // with two spaces, a name of one character and the newline
 
-int transfer_about_begin(struct buffer *about, struct error *err)
+int about_begin(struct buffer *about, struct error *err)
 {
     return buffer_add_text(about, FIRST_LINE "\n", err);
 }
 
-int transfer_about_add(struct buffer *about, const char *name, const char *value, struct error *err)
+int about_add(struct buffer *about, const char *name, const char *value, struct error *err)
 {
     if (!value)
         return 0;
@@ -38,7 +38,7 @@ static bool has_fair_lines(const char *text)
     return lines <= ABOUT_MAX_LINES;
 }
 
-int transfer_about_read(const struct buffer *about, struct strings *lines, struct error *err)
+int about_read(const struct buffer *about, struct strings *lines, struct error *err)
 {
     autostrings found = {0};
 
@@ -57,7 +57,7 @@ int transfer_about_read(const struct buffer *about, struct strings *lines, struc
     return 0;
 }
 
-const char *transfer_about_next(const struct strings *lines, const char *name, size_t *at)
+const char *about_next(const struct strings *lines, const char *name, size_t *at)
 {
     size_t length = strlen(name);
 
@@ -69,14 +69,14 @@ const char *transfer_about_next(const struct strings *lines, const char *name, s
     return NULL;
 }
 
-const char *transfer_about_get(const struct strings *lines, const char *name)
+const char *about_get(const struct strings *lines, const char *name)
 {
     size_t at = 1;
-    return transfer_about_next(lines, name, &at);
+    return about_next(lines, name, &at);
 }
 
 /* Names with newlines and backslashes are escaped, which a backslash at the beginning of the line tells. */
-int transfer_sums_add(struct buffer *sums, const char *sum, const char *path, struct error *err)
+int sums_add(struct buffer *sums, const char *sum, const char *path, struct error *err)
 {
     bool is_escaped = strpbrk(path, "\n\\\r") != NULL;
 
@@ -90,7 +90,7 @@ int transfer_sums_add(struct buffer *sums, const char *sum, const char *path, st
     return buffer_add_text(sums, "\n", err);
 }
 
-struct transfer_sum {
+struct sum_line {
     const char *at;
     size_t length; // with its newline
     bool is_used;
@@ -98,7 +98,7 @@ struct transfer_sum {
 
 static int compare(const void *left, const void *right)
 {
-    const struct transfer_sum *a = left, *b = right;
+    const struct sum_line *a = left, *b = right;
     int order = memcmp(a->at, b->at, a->length < b->length ? a->length : b->length);
     return order ? order : (a->length > b->length) - (a->length < b->length);
 }
@@ -113,7 +113,7 @@ static bool is_sum_line(const char *at, size_t length)
            memcmp(at + SUM_LENGTH, "  ", 2) == 0 && at[length - 1] == '\n';
 }
 
-int transfer_sums_read(const struct buffer *text, struct transfer_sums *out, struct error *err)
+int sums_read(const struct buffer *text, struct sums *out, struct error *err)
 {
     const char *at = text->data, *end = at + text->length;
     size_t capacity = 0;
@@ -123,14 +123,14 @@ int transfer_sums_read(const struct buffer *text, struct transfer_sums *out, str
         size_t length = (size_t)((newline ? newline + 1 : end) - at);
         if (!is_sum_line(at, length))
             return error_refuse(err, ERROR_DAMAGED, "archive",
-                                "the archive is damaged: line %zu of '" TRANSFER_SUMS
+                                "the archive is damaged: line %zu of '" SNAPSHOT_SUMS
                                 "' is no sum and name",
                                 out->count + 1);
         if (out->count == capacity) {
             capacity = capacity ? capacity * 2 : 64;
             out->lines = xrealloc(out->lines, capacity, sizeof *out->lines);
         }
-        out->lines[out->count++] = (struct transfer_sum){.at = at, .length = length};
+        out->lines[out->count++] = (struct sum_line){.at = at, .length = length};
         at += length;
     }
     if (out->count)
@@ -138,15 +138,15 @@ int transfer_sums_read(const struct buffer *text, struct transfer_sums *out, str
     return 0;
 }
 
-bool transfer_sums_use(struct transfer_sums *sums, const char *sum, const char *path)
+bool sums_use(struct sums *sums, const char *sum, const char *path)
 {
     autobuffer line = {0};
     struct error ignored = {0};
 
-    if (!sums->count || transfer_sums_add(&line, sum, path, &ignored) < 0)
+    if (!sums->count || sums_add(&line, sum, path, &ignored) < 0)
         return false;
-    const struct transfer_sum wanted = {.at = line.data, .length = line.length};
-    struct transfer_sum *found = bsearch(&wanted, sums->lines, sums->count, sizeof wanted, compare);
+    const struct sum_line wanted = {.at = line.data, .length = line.length};
+    struct sum_line *found = bsearch(&wanted, sums->lines, sums->count, sizeof wanted, compare);
     if (!found || found->is_used)
         return false;
     found->is_used = true;
@@ -154,8 +154,8 @@ bool transfer_sums_use(struct transfer_sums *sums, const char *sum, const char *
     return true;
 }
 
-void transfer_sums_clear(struct transfer_sums *sums)
+void sums_clear(struct sums *sums)
 {
     free(sums->lines);
-    *sums = (struct transfer_sums){0};
+    *sums = (struct sums){0};
 }

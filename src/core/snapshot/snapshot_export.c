@@ -13,9 +13,8 @@
 #include "core/snapshot/snapshot_impl.h"
 #include "core/layer/stack.h"
 #include "core/snapshot/digest.h"
-#include "core/snapshot/transfer.h"
-#include "core/snapshot/transfer_text.h"
-#include "core/core_impl.h"
+#include "core/snapshot/snapshot_archive.h"
+#include "core/snapshot/archive_text.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -24,16 +23,16 @@
 
 #define PIECE 65536
 
-uint64_t transfer_room(struct core *core)
+uint64_t snapshot_archive_room(struct snapshots *snapshots)
 {
     struct statvfs info;
-    return statvfs(core->settings.data_dir, &info) < 0
+    return statvfs(snapshots->settings->data_dir, &info) < 0
                ? 0
                : (uint64_t)info.f_bavail * info.f_frsize / 2;
 }
 
 struct exporting {
-    struct core *core;
+    struct snapshots *snapshots;
     const struct snapshot_record *record;
     struct stack stack;
     struct buffer changes; // lines about what is not there any more
@@ -55,8 +54,8 @@ static int walk(struct exporting *exporting, layer_on_change on_change, struct e
     const struct layer_diff_options options = {0};
     struct layer_diff_total total = {0};
 
-    if (layer_diff(engine_volume(exporting->core->engine), &exporting->stack.base,
-                   &exporting->stack.full, &options, on_change, exporting, &total, err) < 0)
+    if (layer_diff(exporting->snapshots->volume, &exporting->stack.base, &exporting->stack.full,
+                   &options, on_change, exporting, &total, err) < 0)
         return -1;
     return total.n_deep ? error_set(err, ERROR_LIMIT, "directories are nested too deep to be moved")
                         : 0;
@@ -64,7 +63,7 @@ static int walk(struct exporting *exporting, layer_on_change on_change, struct e
 
 static char *path_in_archive(const char *path)
 {
-    return xasprintf(TRANSFER_FILES "/%s", path);
+    return xasprintf(SNAPSHOT_FILES "/%s", path);
 }
 
 // ---- names and sums ----
@@ -75,7 +74,7 @@ static int add_change(void *data, const struct layer_change *change, struct erro
     char sum[DIGEST_TEXT];
 
     if ((change->kind == LAYER_REMOVED || change->is_type_changed) &&
-        transfer_about_add(&exporting->changes, "removed", change->item.path, err) < 0)
+        about_add(&exporting->changes, "removed", change->item.path, err) < 0)
         return -1;
     if (change->kind == LAYER_REMOVED || !S_ISREG(change->item.mode))
         return 0;
@@ -87,9 +86,7 @@ static int add_change(void *data, const struct layer_change *change, struct erro
                          exporting->maximum);
     exporting->bytes += change->item.size;
     autofree char *path = path_in_archive(change->item.path);
-    return digest_file(change->fd, sum, err) < 0
-               ? -1
-               : transfer_sums_add(&exporting->sums, sum, path, err);
+    return digest_file(change->fd, sum, err) < 0 ? -1 : sums_add(&exporting->sums, sum, path, err);
 }
 
 static int describe_numbers(struct exporting *exporting, struct buffer *about, struct error *err)
@@ -99,10 +96,9 @@ static int describe_numbers(struct exporting *exporting, struct buffer *about, s
     (void)snprintf(created, sizeof created, "%" PRId64, exporting->record->created_at);
     (void)snprintf(files, sizeof files, "%" PRIu64, exporting->files);
     (void)snprintf(bytes, sizeof bytes, "%" PRIu64, exporting->bytes);
-    if (transfer_about_add(about, "created", created, err) < 0 ||
-        transfer_about_add(about, "files", files, err) < 0)
+    if (about_add(about, "created", created, err) < 0 || about_add(about, "files", files, err) < 0)
         return -1;
-    return transfer_about_add(about, "bytes", bytes, err);
+    return about_add(about, "bytes", bytes, err);
 }
 
 static int describe_env(const struct snapshot_record *record, struct buffer *about,
@@ -112,7 +108,7 @@ static int describe_env(const struct snapshot_record *record, struct buffer *abo
 
     strings_unpack(record->env, &env);
     for (size_t i = 0; i < env.count; i++) {
-        if (transfer_about_add(about, "env", env.items[i], err) < 0)
+        if (about_add(about, "env", env.items[i], err) < 0)
             return -1;
     }
     return 0;
@@ -123,7 +119,7 @@ static int describe(struct exporting *exporting, struct buffer *about, struct er
     const struct snapshot_record *record = exporting->record;
     char digest[RUNTIME_DIGEST];
 
-    if (runtime_digest(exporting->core->runtimes, record->runtime, digest, err) < 0)
+    if (runtime_digest(exporting->snapshots->runtimes, record->runtime, digest, err) < 0)
         return -1;
     const struct {
         const char *name, *value;
@@ -136,10 +132,10 @@ static int describe(struct exporting *exporting, struct buffer *about, struct er
         {"runtime", record->runtime},
         {"runtime-hash", digest},
     };
-    if (transfer_about_begin(about, err) < 0)
+    if (about_begin(about, err) < 0)
         return -1;
     for (size_t i = 0; i < ARRAY_SIZE(lines); i++) {
-        if (transfer_about_add(about, lines[i].name, lines[i].value, err) < 0)
+        if (about_add(about, lines[i].name, lines[i].value, err) < 0)
             return -1;
     }
     if (describe_numbers(exporting, about, err) < 0 || describe_env(record, about, err) < 0)
@@ -212,7 +208,7 @@ static int digest_about(struct exporting *exporting, const struct buffer *about,
     digest_begin(&sum);
     digest_add(&sum, about->data, about->length);
     digest_end(&sum, text);
-    if (transfer_sums_add(sums, text, TRANSFER_ABOUT, err) < 0)
+    if (sums_add(sums, text, SNAPSHOT_ABOUT, err) < 0)
         return -1;
     return exporting->sums.length
                ? buffer_add(sums, exporting->sums.data, exporting->sums.length, err)
@@ -222,12 +218,12 @@ static int digest_about(struct exporting *exporting, const struct buffer *about,
 static int write_all(struct exporting *exporting, const struct buffer *about,
                      const struct archive_task *task, int fd, struct error *err)
 {
-    autobuffer sums = {.maximum = TRANSFER_SUMS_MAX};
+    autobuffer sums = {.maximum = SNAPSHOT_SUMS_MAX};
 
     if (digest_about(exporting, about, &sums, err) < 0 ||
         writer_open(task, fd, &exporting->writer, err) < 0 ||
-        write_text(exporting, TRANSFER_ABOUT, about, err) < 0 ||
-        write_text(exporting, TRANSFER_SUMS, &sums, err) < 0 ||
+        write_text(exporting, SNAPSHOT_ABOUT, about, err) < 0 ||
+        write_text(exporting, SNAPSHOT_SUMS, &sums, err) < 0 ||
         walk(exporting, write_change, err) < 0)
         return -1;
     return writer_finish(exporting->writer, err);
@@ -236,16 +232,17 @@ static int write_all(struct exporting *exporting, const struct buffer *about,
 static int export_to(struct exporting *exporting, uint64_t maximum, int fd, struct error *err)
 {
     const struct snapshot_record *record = exporting->record;
-    autobuffer about = {.maximum = TRANSFER_ABOUT_MAX};
+    autobuffer about = {.maximum = SNAPSHOT_ABOUT_MAX};
     struct archive_task task;
     char program[PATH_MAX];
 
     exporting->maximum = maximum;
-    buffer_init(&exporting->changes, TRANSFER_ABOUT_MAX);
-    buffer_init(&exporting->sums, TRANSFER_SUMS_MAX);
-    if (file_archive_task(exporting->core->sandboxes, ARCHIVE_TAR_ZSTD, maximum, program, &task,
-                          err) < 0 ||
-        stack_open(exporting->core, record->runtime, record->layers, &exporting->stack, err) < 0 ||
+    buffer_init(&exporting->changes, SNAPSHOT_ABOUT_MAX);
+    buffer_init(&exporting->sums, SNAPSHOT_SUMS_MAX);
+    if (file_archive_task(exporting->snapshots->sandboxes, ARCHIVE_TAR_ZSTD, maximum, program,
+                          &task, err) < 0 ||
+        stack_open(exporting->snapshots->runtimes, record->runtime, record->layers,
+                   &exporting->stack, err) < 0 ||
         walk(exporting, add_change, err) < 0 || describe(exporting, &about, err) < 0 ||
         write_all(exporting, &about, &task, fd, err) < 0)
         return -1;
@@ -259,20 +256,20 @@ static int failed(const struct snapshot_record *record, struct error *err)
     return error_wrap(err, "export snapshot '%s'", record->id);
 }
 
-int transfer_export(struct core *core, const struct actor *actor, const char *id, uint64_t maximum,
-                    int *fd, uint64_t *size, struct error *err)
+int snapshot_export(struct snapshots *snapshots, const struct actor *actor, const char *id,
+                    uint64_t maximum, int *fd, uint64_t *size, struct error *err)
 {
-    __attribute__((cleanup(exporting_clear))) struct exporting exporting = {.core = core};
-    autohold hold = {.core = core};
+    __attribute__((cleanup(exporting_clear))) struct exporting exporting = {.snapshots = snapshots};
+    autopin pin = {.layers = snapshots->layers};
     autosnapshot record = {0};
     autofd archive = -1;
     struct stat info;
 
-    if (snapshot_find_ready(core, actor, id, &record, err) < 0 ||
-        snapshot_hold(core, &record, &hold, err) < 0)
+    if (snapshot_find_ready(snapshots, actor, id, &record, err) < 0 ||
+        snapshot_pin(snapshots, &record, &pin, err) < 0)
         return -1;
     exporting.record = &record;
-    if (file_temporary(core->sandboxes, &archive, err) < 0)
+    if (file_temporary(snapshots->sandboxes, &archive, err) < 0)
         return -1;
     if (export_to(&exporting, maximum, archive, err) < 0)
         return failed(&record, err);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lists of files, made once and remembered; see listing.h. */
-#include "core/snapshot/listing.h"
+/* Lists of files, made once and remembered; see list_cache.h. */
+#include "core/snapshot/list_cache.h"
 
 #include "base/fd.h"
+#include "base/lock.h"
 #include "base/mem.h"
 
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -20,85 +20,93 @@ struct making {
     char id[ID_TEXT];
 };
 
-struct listings {
+struct list_cache {
     char *directory;
-    pthread_mutex_t lock; // guards all that follows
-    pthread_cond_t made;
+    struct lock lock; // guards all below
+    struct lock_condition made;
     struct making *makings;
     unsigned n_makings, n_waiting;
 };
 
-struct listings *listings_new(const char *data_dir)
+struct list_cache *list_cache_new(const char *data_dir)
 {
-    struct listings *listings = xnew(struct listings);
+    struct list_cache *cache = xnew(struct list_cache);
 
-    listings->directory = xasprintf("%s/" LISTINGS_DIRECTORY, data_dir);
-    (void)pthread_mutex_init(&listings->lock, NULL);
-    (void)pthread_cond_init(&listings->made, NULL);
-    return listings;
+    cache->directory = xasprintf("%s/" LIST_CACHE_DIRECTORY, data_dir);
+    lock_init(&cache->lock, LOCK_LIST_CACHE);
+    lock_condition_init(&cache->made);
+    return cache;
 }
 
-void listings_free(struct listings *listings)
+void list_cache_free(struct list_cache *cache)
 {
-    if (!listings)
+    if (!cache)
         return;
-    (void)pthread_mutex_destroy(&listings->lock);
-    (void)pthread_cond_destroy(&listings->made);
-    free(listings->directory);
-    free(listings);
+    lock_condition_clear(&cache->made);
+    lock_clear(&cache->lock);
+    free(cache->directory);
+    free(cache);
 }
 
 // ---- who makes which ----
 
-static struct making **find(struct listings *listings, const char *id)
+static struct making **find(struct list_cache *cache, const char *id)
 {
-    struct making **at = &listings->makings;
+    struct making **at = &cache->makings;
     while (*at && strcmp((*at)->id, id) != 0)
         at = &(*at)->next;
     return at;
 }
 
 /* The caller has the lock. */
-static int wait_for(struct listings *listings, const char *id)
+static int wait_for(struct list_cache *cache, const char *id)
 {
-    if (!*find(listings, id))
-        return listings->n_makings < MAKINGS_MAX ? 0 : -1;
-    if (listings->n_waiting == WAITING_MAX)
+    if (!*find(cache, id))
+        return cache->n_makings < MAKINGS_MAX ? 0 : -1;
+    if (cache->n_waiting == WAITING_MAX)
         return -1;
-    listings->n_waiting++;
-    while (*find(listings, id))
-        (void)pthread_cond_wait(&listings->made, &listings->lock);
-    listings->n_waiting--;
+    cache->n_waiting++;
+    while (*find(cache, id))
+        (void)lock_condition_wait(&cache->made, &cache->lock, 0);
+    cache->n_waiting--;
     return 0;
 }
 
-static int begin(struct listings *listings, const char *id, struct error *err)
+/* Whether the caller makes the list; false: too many are made or waited for. */
+static bool try_begin(struct list_cache *cache, const char *id)
 {
-    (void)pthread_mutex_lock(&listings->lock);
-    int result = wait_for(listings, id);
-    if (result == 0) {
-        struct making *making = xnew(struct making);
-        (void)snprintf(making->id, sizeof making->id, "%s", id);
-        making->next = listings->makings;
-        listings->makings = making;
-        listings->n_makings++;
-    }
-    (void)pthread_mutex_unlock(&listings->lock);
-    if (result == 0)
+    autolock(&cache->lock);
+    if (wait_for(cache, id) < 0)
+        return false;
+    struct making *making = xnew(struct making);
+    (void)snprintf(making->id, sizeof making->id, "%s", id);
+    making->next = cache->makings;
+    cache->makings = making;
+    cache->n_makings++;
+    return true;
+}
+
+static int begin(struct list_cache *cache, const char *id, struct error *err)
+{
+    if (try_begin(cache, id))
         return 0;
     return error_refuse(err, ERROR_FULL, "snapshot",
                         "the files of too many snapshots are being listed just now; try again");
 }
 
-void listings_go_on(struct listings *listings, const char *id)
+static struct making *unlink_making(struct list_cache *cache, const char *id)
 {
-    (void)pthread_mutex_lock(&listings->lock);
-    struct making **at = find(listings, id), *over = *at;
-    *at = over->next;
-    listings->n_makings--;
-    (void)pthread_cond_broadcast(&listings->made);
-    (void)pthread_mutex_unlock(&listings->lock);
-    free(over);
+    autolock(&cache->lock);
+    struct making **at = find(cache, id), *making = *at;
+    *at = making->next;
+    cache->n_makings--;
+    lock_condition_wake(&cache->made);
+    return making;
+}
+
+void list_cache_done(struct list_cache *cache, const char *id)
+{
+    free(unlink_making(cache, id));
 }
 
 // ---- the file ----
@@ -142,10 +150,10 @@ static bool read_all(FILE *file, struct snapshot_files *out)
     return out->count == count;
 }
 
-static bool read_list(struct listings *listings, const char *id, struct snapshot_files *out)
+static bool read_list(struct list_cache *cache, const char *id, struct snapshot_files *out)
 {
     struct snapshot_files files = {0};
-    autofree char *path = xasprintf("%s/%s", listings->directory, id);
+    autofree char *path = xasprintf("%s/%s", cache->directory, id);
     autofile file = fopen(path, "re");
 
     if (!file)
@@ -169,13 +177,13 @@ static bool write_all(FILE *file, const struct snapshot_files *files)
     return !ferror(file);
 }
 
-void listings_keep(struct listings *listings, const char *id, const struct snapshot_files *files)
+void list_cache_put(struct list_cache *cache, const char *id, const struct snapshot_files *files)
 {
-    autofree char *path = xasprintf("%s/%s", listings->directory, id);
+    autofree char *path = xasprintf("%s/%s", cache->directory, id);
     autofree char *partial = xasprintf("%s.new", path); // only its maker is at it
     struct error ignored = {0};
 
-    if (fd_make_dirs(listings->directory, 0700, &ignored) < 0)
+    if (fd_make_dirs(cache->directory, 0700, &ignored) < 0)
         return;
     FILE *file = fopen(partial, "we");
     if (!file)
@@ -187,21 +195,21 @@ void listings_keep(struct listings *listings, const char *id, const struct snaps
 
 // ---- what callers ask ----
 
-int listings_get(struct listings *listings, const char *id, struct snapshot_files *out,
-                 struct error *err)
+int list_cache_get(struct list_cache *cache, const char *id, struct snapshot_files *out,
+                   struct error *err)
 {
-    if (read_list(listings, id, out))
+    if (read_list(cache, id, out))
         return 1;
-    if (begin(listings, id, err) < 0)
+    if (begin(cache, id, err) < 0)
         return -1;
-    if (!read_list(listings, id, out)) // whoever was at it may have kept it
+    if (!read_list(cache, id, out)) // whoever was at it may have kept it
         return 0;
-    listings_go_on(listings, id);
+    list_cache_done(cache, id);
     return 1;
 }
 
-void listings_forget(struct listings *listings, const char *id)
+void list_cache_drop(struct list_cache *cache, const char *id)
 {
-    autofree char *path = xasprintf("%s/%s", listings->directory, id);
+    autofree char *path = xasprintf("%s/%s", cache->directory, id);
     (void)unlink(path);
 }

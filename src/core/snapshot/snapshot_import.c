@@ -12,18 +12,17 @@
 #include "core/runtime/runtime.h"
 #include "core/snapshot/snapshot_impl.h"
 #include "core/snapshot/digest.h"
-#include "core/snapshot/transfer.h"
-#include "core/snapshot/transfer_text.h"
-#include "core/snapshot/workshop.h"
+#include "core/snapshot/snapshot_archive.h"
+#include "core/snapshot/archive_text.h"
+#include "core/snapshot/build_box.h"
 #include "engine/files.h"
 #include "store/checkpoints.h"
-#include "core/core_impl.h"
 
 #include <inttypes.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#define PREFIX TRANSFER_FILES "/"
+#define PREFIX SNAPSHOT_FILES "/"
 #define MODES_MAX ((size_t)16 << 20)
 #define DIRS_MAX ((size_t)64 << 20)
 #define USUAL_RATIO 16
@@ -32,11 +31,11 @@
 #define IMPORT_DIR_MODE 01777u
 
 struct importing {
-    struct core *core;
+    struct snapshots *snapshots;
     struct unpacker *unpacker;
     struct strings about;
     struct buffer sums_text;
-    struct transfer_sums sums;
+    struct sums sums;
     struct digest sum;   // of the file under way
     uint64_t left;       // of its bytes
     char *path;          // its path in the archive
@@ -44,7 +43,7 @@ struct importing {
     struct strings dirs; // records of directories, which get their times at last
     size_t dirs_bytes;   // that these take
     size_t n_dirs_left;
-    struct workshop workshop;
+    struct build_box build_box;
 };
 
 static void importing_clear(struct importing *importing)
@@ -52,12 +51,12 @@ static void importing_clear(struct importing *importing)
     unpacker_free(importing->unpacker);
     strings_clear(&importing->about);
     buffer_clear(&importing->sums_text);
-    transfer_sums_clear(&importing->sums);
+    sums_clear(&importing->sums);
     strings_clear(&importing->dirs);
     digest_clear(&importing->sum);
     free(importing->path);
     buffer_clear(&importing->modes);
-    workshop_close(&importing->workshop);
+    build_box_close(&importing->build_box);
 }
 
 static int damaged(struct error *err, const char *why)
@@ -114,14 +113,14 @@ static int check_values(const struct strings *about, struct error *err)
     const char *value;
 
     for (size_t i = 0; i < ARRAY_SIZE(values); i++) {
-        for (size_t at = 1; (value = transfer_about_next(about, values[i].name, &at));) {
+        for (size_t at = 1; (value = about_next(about, values[i].name, &at));) {
             bool is_env = strcmp(values[i].name, "env") == 0;
             if (strlen(value) > values[i].maximum || !is_utf8(value) ||
                 (is_env && (!strchr(value, '=') || *value == '=')))
                 return damaged(err, "what it says of itself makes no sense");
         }
     }
-    return transfer_about_get(about, "runtime") && transfer_about_get(about, "name")
+    return about_get(about, "runtime") && about_get(about, "name")
                ? 0
                : damaged(err, "it does not say what its snapshot is");
 }
@@ -134,20 +133,20 @@ static int check_about(struct importing *importing, const struct buffer *about, 
     digest_begin(&sum);
     digest_add(&sum, about->data, about->length);
     digest_end(&sum, text);
-    return transfer_sums_use(&importing->sums, text, TRANSFER_ABOUT)
+    return sums_use(&importing->sums, text, SNAPSHOT_ABOUT)
                ? 0
-               : damaged(err, "'" TRANSFER_ABOUT "' does not have the sum it should have");
+               : damaged(err, "'" SNAPSHOT_ABOUT "' does not have the sum it should have");
 }
 
 static int read_texts(struct importing *importing, struct error *err)
 {
-    autobuffer about = {.maximum = TRANSFER_ABOUT_MAX};
+    autobuffer about = {.maximum = SNAPSHOT_ABOUT_MAX};
 
-    if (read_entry(importing, TRANSFER_ABOUT, &about, err) < 0 ||
-        transfer_about_read(&about, &importing->about, err) < 0 ||
+    if (read_entry(importing, SNAPSHOT_ABOUT, &about, err) < 0 ||
+        about_read(&about, &importing->about, err) < 0 ||
         check_values(&importing->about, err) < 0 ||
-        read_entry(importing, TRANSFER_SUMS, &importing->sums_text, err) < 0 ||
-        transfer_sums_read(&importing->sums_text, &importing->sums, err) < 0)
+        read_entry(importing, SNAPSHOT_SUMS, &importing->sums_text, err) < 0 ||
+        sums_read(&importing->sums_text, &importing->sums, err) < 0)
         return -1;
     return check_about(importing, &about, err);
 }
@@ -162,13 +161,13 @@ static int no_runtime(const char *name, struct error *err)
 /* The box is there already, so the runtime is. */
 static int check_runtime(struct importing *importing, bool is_forced, struct error *err)
 {
-    const char *name = transfer_about_get(&importing->about, "runtime");
-    const char *made_on = transfer_about_get(&importing->about, "runtime-hash");
+    const char *name = about_get(&importing->about, "runtime");
+    const char *made_on = about_get(&importing->about, "runtime-hash");
     char digest[RUNTIME_DIGEST];
 
     if (is_forced || !made_on)
         return 0;
-    if (runtime_digest(importing->core->runtimes, name, digest, err) < 0)
+    if (runtime_digest(importing->snapshots->runtimes, name, digest, err) < 0)
         return -1;
     if (strcmp(digest, made_on) == 0)
         return 0;
@@ -185,7 +184,7 @@ static int check_sum(struct importing *importing, struct error *err)
     char sum[DIGEST_TEXT];
 
     digest_end(&importing->sum, sum);
-    if (transfer_sums_use(&importing->sums, sum, importing->path))
+    if (sums_use(&importing->sums, sum, importing->path))
         return 0;
     return error_refuse(err, ERROR_DAMAGED, "archive",
                         "the archive is damaged: '%.300s' does not have the sum it should have",
@@ -256,7 +255,7 @@ static int next_item(void *data, struct files_item *item, struct error *err)
             return damaged(err, "it has fewer files than sums");
         if (more <= 0)
             return more;
-        if (strcmp(item->path, TRANSFER_FILES) == 0 && S_ISDIR(item->mode))
+        if (strcmp(item->path, SNAPSHOT_FILES) == 0 && S_ISDIR(item->mode))
             continue;
         return take_item(importing, item, err) < 0 ? -1 : 1;
     }
@@ -278,7 +277,7 @@ static int remove_paths(struct importing *importing, int conversation, struct er
 {
     const char *path;
 
-    for (size_t at = 1; (path = transfer_about_next(&importing->about, "removed", &at));) {
+    for (size_t at = 1; (path = about_next(&importing->about, "removed", &at));) {
         if (!files_path_is_plain(path))
             return refused(err, path, "would lead out of the sandbox");
         autofree char *absolute = xasprintf("/%s", path);
@@ -324,7 +323,7 @@ static int fill_box(struct importing *importing, struct error *err)
 {
     autofd conversation = -1;
 
-    if (workshop_files(&importing->workshop, &conversation, err) < 0 ||
+    if (build_box_files(&importing->build_box, &conversation, err) < 0 ||
         remove_paths(importing, conversation, err) < 0 ||
         files_import(conversation, "/", FILES_OWNERS, next_item, fill, importing, NULL, err) < 0)
         return -1;
@@ -362,15 +361,18 @@ static int failed(struct error *err)
 
 // ---- the record ----
 
-static int put(struct core *core, const struct snapshot_record *record, const char *layer,
+static int put(struct snapshots *snapshots, const struct snapshot_record *record, const char *layer,
                struct error *err)
 {
     autotransaction together = {0};
+    bool is_put;
 
-    if (store_begin(core->store, STORE_DURABLE, &together, err) < 0 ||
-        snapshot_put(core, record, layer, (uint64_t)record->size_bytes, err) < 0)
-        return -1;
-    return store_commit(&together, err);
+    do
+        is_put = store_begin(snapshots->store, STORE_DURABLE, &together, err) == 0 &&
+                 snapshot_put(snapshots, record, layer, (uint64_t)record->size_bytes, err) == 0 &&
+                 store_commit(&together, err) == 0;
+    while (!is_put && store_again(&together, err));
+    return is_put ? 0 : -1;
 }
 
 static char *pack_env(const struct strings *about)
@@ -378,20 +380,21 @@ static char *pack_env(const struct strings *about)
     autostrings env = {0};
     const char *value;
 
-    for (size_t at = 1; (value = transfer_about_next(about, "env", &at));)
+    for (size_t at = 1; (value = about_next(about, "env", &at));)
         strings_add(&env, value);
     return strings_pack((const char *const *)env.items);
 }
 
 static int record_it(struct importing *importing, const struct actor *actor,
-                     const struct transfer_request *request, char id[ID_TEXT], struct error *err)
+                     const struct snapshot_import_request *request, char id[ID_TEXT],
+                     struct error *err)
 {
     const struct strings *about = &importing->about;
     struct error ignored = {0};
     char layer[LAYER_NAME];
     uint64_t bytes = 0;
 
-    if (workshop_save(&importing->workshop, layers_name(layer), &bytes, err) < 0)
+    if (build_box_save(&importing->build_box, layers_name(layer), &bytes, err) < 0)
         return failed(err);
     const char *chain[] = {layer, NULL};
     autofree char *layers = strings_pack(chain);
@@ -401,24 +404,24 @@ static int record_it(struct importing *importing, const struct actor *actor,
         .id = id_make(id),
         .owner = actor_owner(actor),
         .key_id = *actor->key_id ? actor->key_id : NULL,
-        .runtime = transfer_about_get(about, "runtime"),
-        .name = request->name ? request->name : transfer_about_get(about, "name"),
-        .tag = request->tag ? request->tag : transfer_about_get(about, "tag"),
-        .description = transfer_about_get(about, "description"),
-        .message = transfer_about_get(about, "message"),
+        .runtime = about_get(about, "runtime"),
+        .name = request->name ? request->name : about_get(about, "name"),
+        .tag = request->tag ? request->tag : about_get(about, "tag"),
+        .description = about_get(about, "description"),
+        .message = about_get(about, "message"),
         .is_public = request->is_public,
         .layers = layers,
         .env = env,
-        .metadata = transfer_about_get(about, "metadata"),
+        .metadata = about_get(about, "metadata"),
         .state = SNAPSHOT_READY,
         .size_bytes = (int64_t)bytes,
         .file_count = SNAPSHOT_NOT_COUNTED,
         .created_at = now,
         .updated_at = now,
     };
-    if (put(importing->core, &record, layer, err) == 0)
+    if (put(importing->snapshots, &record, layer, err) == 0)
         return 0;
-    (void)layer_remove(engine_volume(importing->core->engine), layer, &ignored); // else swept
+    (void)layer_remove(importing->snapshots->volume, layer, &ignored); // else swept
     return -1;
 }
 
@@ -426,15 +429,16 @@ static int record_it(struct importing *importing, const struct actor *actor,
  * How much may come out of the archive: what a sandbox may write, and for large ones as much as files are usually compressed to; never more
  * than leaves others room.
  */
-static int measure_room(struct core *core, int archive_fd, uint64_t *room, struct error *err)
+static int measure_room(struct snapshots *snapshots, int archive_fd, uint64_t *room,
+                        struct error *err)
 {
-    uint64_t usual = (uint64_t)core->settings.disk_bytes;
+    uint64_t usual = (uint64_t)snapshots->settings->limits.disk_bytes;
     struct volume_space space;
     struct stat info;
 
     if (fstat(archive_fd, &info) < 0)
         return error_sys(err, "look at the archive");
-    if (volume_space(engine_volume(core->engine), &space, err) < 0)
+    if (volume_space(snapshots->volume, &space, err) < 0)
         return -1;
     uint64_t large = (uint64_t)info.st_size * USUAL_RATIO, most = space.free_bytes / 2;
     *room = large > usual ? large : usual;
@@ -444,38 +448,38 @@ static int measure_room(struct core *core, int archive_fd, uint64_t *room, struc
 }
 
 /* The archive's first entries, and a box that can take the others. */
-static int begin(struct importing *importing, const struct transfer_request *request,
+static int begin(struct importing *importing, const struct snapshot_import_request *request,
                  int archive_fd, struct error *err)
 {
     struct archive_task task;
     char program[PATH_MAX];
     uint64_t room = 0;
 
-    if (measure_room(importing->core, archive_fd, &room, err) < 0 ||
-        file_archive_task(importing->core->sandboxes, ARCHIVE_TAR_ZSTD, room, program, &task, err) <
-            0 ||
+    if (measure_room(importing->snapshots, archive_fd, &room, err) < 0 ||
+        file_archive_task(importing->snapshots->sandboxes, ARCHIVE_TAR_ZSTD, room, program, &task,
+                          err) < 0 ||
         unpacker_open(&task, archive_fd, &importing->unpacker, err) < 0 ||
         read_texts(importing, err) < 0 ||
-        snapshot_check_words(transfer_about_get(&importing->about, "name"),
-                             transfer_about_get(&importing->about, "tag"), err) < 0)
+        snapshot_check_words(about_get(&importing->about, "name"),
+                             about_get(&importing->about, "tag"), err) < 0)
         return -1;
-    const char *runtime = transfer_about_get(&importing->about, "runtime");
-    if (runtime_check(importing->core->runtimes, runtime, err) < 0)
+    const char *runtime = about_get(&importing->about, "runtime");
+    if (runtime_check(importing->snapshots->runtimes, runtime, err) < 0)
         return no_runtime(runtime, err);
-    if (workshop_open(&importing->workshop, runtime, room, err) < 0)
+    if (build_box_open(&importing->build_box, runtime, room, err) < 0)
         return -1;
     return check_runtime(importing, request->is_forced, err);
 }
 
-int transfer_import(struct core *core, const struct actor *actor,
-                    const struct transfer_request *request, int archive_fd,
+int snapshot_import(struct snapshots *snapshots, const struct actor *actor,
+                    const struct snapshot_import_request *request, int archive_fd,
                     struct snapshot_info *out, struct error *err)
 {
     __attribute__((cleanup(importing_clear))) struct importing importing = {
-        .core = core, .workshop = {.core = core}};
+        .snapshots = snapshots, .build_box = {.snapshots = snapshots}};
     char id[ID_TEXT];
 
-    buffer_init(&importing.sums_text, TRANSFER_SUMS_MAX);
+    buffer_init(&importing.sums_text, SNAPSHOT_SUMS_MAX);
     buffer_init(&importing.modes, MODES_MAX);
     if (snapshot_check_words(request->name, request->tag, err) < 0)
         return -1;
@@ -485,5 +489,5 @@ int transfer_import(struct core *core, const struct actor *actor,
         return failed(err);
     if (record_it(&importing, actor, request, id, err) < 0)
         return error_wrap(err, "keep the snapshot");
-    return snapshot_get(core, actor, id, out, err);
+    return snapshot_get(snapshots, actor, id, out, err);
 }
