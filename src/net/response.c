@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum stage { STAGE_PARKED, STAGE_BEGUN, STAGE_FINISHED };
+enum stage { STAGE_WAITING, STAGE_BEGUN, STAGE_FINISHED };
 
 struct response {
     struct loop *loop;
@@ -21,8 +21,10 @@ struct response {
     void *connection; // loop only; NULL once ended
     atomic_int refs;
     atomic_int holders; // references that could still answer
-    uint8_t minor;      // these two: set once
+    uint8_t minor;      // these four: set once
     bool is_head;
+    const struct response_observer *observer; // NULL: none
+    void *observer_data;
 
     struct lock lock; // guards all below
     enum stage stage;
@@ -34,6 +36,8 @@ struct response {
     bool is_full;
     bool is_gone, has_told_gone;
     bool has_ended, has_told_end, is_delivered;
+    int status;    // 0: no answer yet
+    uint64_t sent; // bytes of the body that were handed over
     uint64_t left; // of a promised length
     uint64_t deadline_ms;
     const struct http_header *headers; // besides those of the answer
@@ -68,6 +72,8 @@ static void let_go(struct response *response)
 {
     if (atomic_fetch_sub(&response->refs, 1) != 1)
         return;
+    if (response->observer)
+        response->observer->on_free(response->observer_data);
     output_clear(&response->added);
     free(response->head);
     lock_clear(&response->lock);
@@ -161,6 +167,13 @@ void response_watch(struct response *response, const struct response_events *eve
         post(response);
 }
 
+void response_observe(struct response *response, const struct response_observer *observer,
+                      void *data)
+{
+    response->observer = observer;
+    response->observer_data = data;
+}
+
 void response_set_deadline(struct response *response, uint64_t after_ms)
 {
     autolock(&response->lock);
@@ -178,11 +191,12 @@ void response_set_headers(struct response *response, const struct http_header *h
 static bool begin(struct response *response, int status, const struct http_header *headers,
                   uint64_t length)
 {
-    if (response->stage != STAGE_PARKED)
+    if (response->stage != STAGE_WAITING)
         return false;
     bool has_body = response_status_has_body(status);
     bool is_open = has_body && length == RESPONSE_LENGTH_UNKNOWN;
     response->stage = STAGE_BEGUN;
+    response->status = status;
     response->is_muted = response->is_head || !has_body;
     response->is_chunked = is_open && response->minor > 0;
     response->ends_by_close = is_open && response->minor == 0 && !response->is_head;
@@ -206,6 +220,7 @@ static void add_bytes(struct response *response, const void *data, size_t length
 {
     if (response->is_muted || response->has_ended || length == 0)
         return;
+    response->sent += length;
     if (!response->is_chunked) {
         output_add_copy(&response->added, data, length);
         return;
@@ -229,6 +244,7 @@ static void add_range(struct response *response, const struct file_range *range)
             (void)close(range->fd);
         return;
     }
+    response->sent += range->length;
     if (response->is_chunked) {
         int used = snprintf(line, sizeof line, "%llx\r\n", (unsigned long long)range->length);
         output_add_copy(&response->added, line, (size_t)used);
@@ -357,7 +373,7 @@ void response_collect(struct response *response, struct output *to, struct respo
         .head = take(response->head),
         .is_finished = response->stage == STAGE_FINISHED,
         .is_cut = response->is_cut,
-        .is_parked = response->stage == STAGE_PARKED,
+        .is_waiting = response->stage == STAGE_WAITING,
         .is_abandoned = atomic_load(&response->holders) == 0 && response->stage != STAGE_FINISHED,
         .ends_by_close = response->ends_by_close,
         .deadline_ms = response->deadline_ms,
@@ -391,7 +407,7 @@ void response_set_waiting(struct response *response, const struct output *output
 static bool is_watched_and_parked(struct response *response)
 {
     autolock(&response->lock);
-    return response->stage == STAGE_PARKED && response->events;
+    return response->stage == STAGE_WAITING && response->events;
 }
 
 void response_call_deadline(struct response *response)
@@ -412,13 +428,18 @@ void response_set_gone(struct response *response)
 void response_end(struct response *response, bool is_delivered)
 {
     response->connection = NULL;
+    struct response_outcome outcome;
     {
         autolock(&response->lock);
         response->has_ended = true;
         response->is_delivered = is_delivered;
         response->is_gone |= !is_delivered;
+        outcome = (struct response_outcome){
+            .status = response->status, .bytes = response->sent, .is_delivered = is_delivered};
         output_clear(&response->added);
     }
+    if (response->observer)
+        response->observer->on_end(response->observer_data, &outcome);
     tell(response);
     let_go(response);
 }

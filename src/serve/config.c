@@ -36,7 +36,7 @@ static const struct option_row rows[] = {
     ROW("public-url", OPTION_TEXT, public_url, "URL", "BURROW_PUBLIC_URL", 0, 0,
         "under which clients reach the server, for links in answers (default: as each request "
         "came)"),
-    ROW("region", OPTION_TEXT, region, "NAME", "BURROW_REGION", 0, 0,
+    ROW("region", OPTION_TEXT, agentuity.region, "NAME", "BURROW_REGION", 0, 0,
         "what this machine is called where a protocol wants a region (default local)"),
     ROW("log", OPTION_TEXT, log, "FORMAT", "BURROW_LOG", 0, 0,
         "lines of text or json, on stderr (default text)"),
@@ -139,7 +139,6 @@ void config_init(struct config *config)
 
     *config = (struct config){
         .listen = "127.0.0.1:4747",
-        .region = "local",
         .log = "text",
         .log_level = "info",
         .runtime = core->default_runtime,
@@ -159,6 +158,7 @@ void config_init(struct config *config)
         .max_connections = (int64_t)http_limits_default.connections,
         .workers = 8,
         .slow_workers = 32,
+        .agentuity = agentuity_settings_default,
         .aionis = aionis_settings_default,
         .default_data_dir = default_data_dir(),
     };
@@ -338,9 +338,9 @@ static int check(const struct config *config, struct error *err)
         (config->public_url && check_url(config->public_url, err) < 0) ||
         runtime_reference_parse(config->runtime, &reference, err) < 0)
         return -1;
-    if (!*config->region || !*config->data_dir)
+    if (!*config->agentuity.region || !*config->data_dir)
         return error_set(err, ERROR_INVALID, "%s must not be empty",
-                         *config->region ? "data" : "region");
+                         *config->agentuity.region ? "data" : "region");
     const struct limits limits = limits_of(config);
     if (limits_check(&limits, err) < 0)
         return -1;
@@ -398,22 +398,21 @@ void config_core(const struct config *config, struct core_settings *out)
     out->file_limit_bytes = (int64_t)config->file_bytes;
     out->keep_ms = (int64_t)config->keep_ms;
     out->max_sandboxes = (unsigned)config->max_sandboxes;
-    out->queue_at_once = (unsigned)config->aionis.queue_at_once;
-    out->queue_length = (unsigned)config->aionis.queue_length;
     out->parked_one_shot = (unsigned)config->parked_one_shot;
     out->parked_kept = (unsigned)config->parked_kept;
 }
 
 enum log_format config_log_format(const struct config *config)
 {
-    return strcmp(config->log, "json") == 0 ? LOG_FORMAT_JSON : LOG_FORMAT_TEXT;
+    return config->log && strcmp(config->log, "json") == 0 ? LOG_FORMAT_JSON : LOG_FORMAT_TEXT;
 }
 
 enum log_level config_log_level(const struct config *config)
 {
     enum log_level level = LOG_LEVEL_INFO;
 
-    (void)log_level_parse(config->log_level, &level);
+    if (config->log_level)
+        (void)log_level_parse(config->log_level, &level);
     return level;
 }
 

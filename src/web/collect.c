@@ -49,16 +49,17 @@ static void on_end(void *data, const struct error *err)
 
 static const struct drain_sink sink = {.on_bytes = on_bytes, .on_end = on_end};
 
-void collect_start(const struct parked *parked, uint64_t maximum, on_collected fn, void *data)
+void collect_start(const struct waiting_call *waiting, uint64_t maximum, on_collected fn,
+                   void *data)
 {
     struct collect *collect = xnew(struct collect);
 
     *collect = (struct collect){
-        .core = parked->core, .body = {.fd = -1}, .maximum = maximum, .fn = fn, .data = data};
+        .core = waiting->core, .body = {.fd = -1}, .maximum = maximum, .fn = fn, .data = data};
     drain_start(&(struct drain_request){
-        .loop = parked->loop,
-        .workers = parked->workers,
-        .body = parked->body,
+        .loop = waiting->loop,
+        .workers = waiting->workers,
+        .body = waiting->body,
         .sink = &sink,
         .data = collect,
         .patience_ms = PATIENCE_MS,

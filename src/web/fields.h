@@ -2,6 +2,7 @@
 /*
  * JSON bodies by tables: name, type, where it goes, whether it is needed. All faults of a body are collected, with their
  * paths, into one sentence: "command.exec[2]: must be a string, not a number; timeout.idle: ...". Texts are UTF-8 without NUL.
+ * Threads: plain values.
  */
 #pragma once
 #include "base/error.h"

@@ -22,7 +22,7 @@
 #define USED_EVERY_MS 60000
 #define USES 32 // keys whose use waits to be recorded
 #define TEXT_MAXIMUM 256
-#define SHOWN_MADE 12 // of a made key: "brw_" and 40 of its 260 bits
+#define SHOWN_MADE KEY_SHOWN // of a made key: "brw_" and 40 of its 260 bits
 #define SHOWN_CHOSEN 4
 
 // What key_check found out.
@@ -133,6 +133,15 @@ static void make_text(char text[KEY_TEXT])
 
     memcpy(text, prefix, sizeof prefix);
     id_make_letters(text + sizeof prefix - 1, KEY_LETTERS);
+}
+
+size_t key_shown(const char *text)
+{
+    size_t length = strlen(text);
+
+    if (length == 4 + KEY_LETTERS && strncmp(text, "brw_", 4) == 0)
+        return SHOWN_MADE;
+    return length >= KEY_MINIMUM ? SHOWN_CHOSEN : 0;
 }
 
 int key_check_chosen(const char *text, struct error *err)

@@ -18,6 +18,10 @@ struct key_request {
     int64_t expires_at; // 0: never
 };
 
+/* How many of the first characters of what was sent as a key lists and logs show; 0 of what can be none. At most KEY_SHOWN. */
+#define KEY_SHOWN 12
+size_t key_shown(const char *text);
+
 /* Whether a person may choose this one: ERROR_INVALID, noun "key". */
 int key_check_chosen(const char *text, struct error *err);
 

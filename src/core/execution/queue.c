@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Executions that wait for their turn; see queue.h. */
 #include "core/execution/queue.h"
+#include "base/log_ids.h"
 #include "core/sandbox/registry.h"
 #include "core/execution/executions.h"
 #include "core/execution/execution_start.h"
@@ -119,8 +120,8 @@ static void end(struct executions *executions, struct sandbox *sandbox, struct e
 
     describe_end(execution, state, error, &ended);
     if (put_end(executions, sandbox, &ended, &err) < 0)
-        log_error("the end of a queued command could not be recorded",
-                  F("execution", (const char *)execution->id), F("error", (const char *)err.text));
+        log_error("the end of a queued command could not be recorded", F_EXECUTION(execution->id),
+                  F("error", (const char *)err.text));
     execution_set(execution, &ended);
 }
 

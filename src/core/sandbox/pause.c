@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/log_ids.h"
 #include "core/sandbox/ending.h"
 #include "core/sandbox/sandbox_object.h"
 #include "core/sandbox/lookup.h"
@@ -151,7 +152,7 @@ static void rest(void *data)
         forget_slot(sandbox);
         if (settle(sandbox, false, &event, &err) < 0 && !sandbox_is_in(sandbox, SANDBOX_ENDING)) {
             log_warn("a sandbox without processes could not be recorded as paused",
-                     F("sandbox", (const char *)sandbox->id), F("error", (const char *)err.text));
+                     F_SANDBOX(sandbox->id), F("error", (const char *)err.text));
             (void)sandbox_pass(sandbox, STEP_READY, &err); // it gets a box when it is used
         }
     }

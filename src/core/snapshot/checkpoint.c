@@ -2,6 +2,7 @@
 /* Checkpoints of a sandbox; see checkpoint.h. */
 #include "core/snapshot/checkpoint.h"
 
+#include "base/log_ids.h"
 #include "core/snapshot/checkpoint_info_impl.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -284,7 +285,7 @@ static int exchange_files(struct sandbox *sandbox, const struct checkpoint_recor
     ending_exchange_files(sandbox, scratch);
     if (sandbox_launch_again(sandbox, &later) < 0)
         log_warn("a sandbox that went back to a checkpoint is started when it is used",
-                 F("sandbox", (const char *)sandbox->id), F("error", (const char *)later.text));
+                 F_SANDBOX(sandbox->id), F("error", (const char *)later.text));
     return 0;
 }
 

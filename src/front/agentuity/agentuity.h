@@ -5,7 +5,7 @@
  * Threads: one thread; at the start and the end of the server.
  */
 #pragma once
-#include "web/route.h"
+#include "web/front.h"
 
 #define AGENTUITY_HOME "/home/agentuity" // where commands start
 

@@ -51,6 +51,9 @@ void agentuity_front_init(struct front *front, const struct agentuity_settings *
         .title = "Agentuity sandboxes, streams and files",
         .routes = join_tables(),
         .on_error = envelope_error,
+        .failure = answers_failure,
+        .sandbox_prefix = SANDBOX_PREFIX,
+        .defaults = {.home = AGENTUITY_HOME},
         .settings = (void *)(uintptr_t)settings, // handlers only read it
     };
 }

@@ -5,6 +5,7 @@
  */
 #pragma once
 #include "front/agentuity/agentuity.h"
+#include "front/agentuity/answers.h"
 #include "front/agentuity/envelope.h"
 #include "front/agentuity/member.h"
 #include "front/agentuity/reference.h"

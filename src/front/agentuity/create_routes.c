@@ -361,6 +361,7 @@ static int create_sandbox(struct call *call, struct error *err)
     call->actor.project = body.project;
     if (sandbox_create(call->core, &call->actor, &want, &info, &first, err) < 0)
         return fail_create(err);
+    call_about_sandbox(call, SANDBOX_PREFIX, info.id);
     if (!want.once)
         watch_delivery(call, info.id);
     return answer_create(call, &info, want.command ? &first : NULL);
@@ -368,6 +369,7 @@ static int create_sandbox(struct call *call, struct error *err)
 
 const struct route agentuity_create_routes[] = {
     {"POST", "/sandbox", ROUTE_SLOW, ACCESS_KEY, BODY_JSON, create_sandbox,
-     "makes a sandbox, and starts its first command when one is given", .fields = create_fields},
+     "makes a sandbox, and starts its first command when one is given", .fields = create_fields,
+     .answers = answers_created},
     {0},
 };

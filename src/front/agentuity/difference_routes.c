@@ -43,6 +43,7 @@ static const struct parameter get_parameters[] = {
 
 const struct route agentuity_difference_routes[] = {
     {"GET", "/sandbox/{id}/diff", ROUTE_SLOW, ACCESS_KEY, BODY_NONE, get_difference,
-     "files that were added, changed or removed between two moments", .query = get_parameters},
+     "files that were added, changed or removed between two moments", .query = get_parameters,
+     .answers = answers_difference},
     {0},
 };

@@ -32,6 +32,7 @@ static const struct parameter list_parameters[] = {
 
 const struct route agentuity_event_routes[] = {
     {"GET", "/sandbox/sandboxes/{id}/events", ROUTE_QUICK, ACCESS_KEY, BODY_NONE, list_events,
-     "what happened to a sandbox, the oldest first", .query = list_parameters},
+     "what happened to a sandbox, the oldest first", .query = list_parameters,
+     .answers = answers_events},
     {0},
 };

@@ -76,6 +76,7 @@ static enum poll_look tell_execution(const struct poll *poll, bool is_last,
 {
     if (!is_last && !execution_info_is_over(info))
         return POLL_WAITS;
+    call_about_sandbox(poll->call, SANDBOX_PREFIX, info->sandbox_id);
     answer_execution(poll->call->response, info, poll_base_url(poll), false);
     return POLL_ANSWERED;
 }
@@ -146,10 +147,12 @@ static const struct parameter list_parameters[] = {
 
 const struct route agentuity_execution_routes[] = {
     {"POST", "/sandbox/{id}/execute", ROUTE_SLOW, ACCESS_KEY, BODY_JSON, execute,
-     "starts a command; a paused sandbox is woken for it", .fields = execute_fields},
+     "starts a command; a paused sandbox is woken for it", .fields = execute_fields,
+     .answers = answers_execution},
     {"GET", "/sandbox/execution/{executionId}", ROUTE_LOOP, ACCESS_KEY, BODY_NONE, get_execution,
-     "a command's state, or its end", .query = get_parameters},
+     "a command's state, or its end", .query = get_parameters, .answers = answers_execution},
     {"GET", "/sandbox/sandboxes/{id}/executions", ROUTE_QUICK, ACCESS_KEY, BODY_NONE,
-     list_executions, "commands of a sandbox, the newest first", .query = list_parameters},
+     list_executions, "commands of a sandbox, the newest first", .query = list_parameters,
+     .answers = answers_executions},
     {0},
 };

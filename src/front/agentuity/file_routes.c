@@ -276,7 +276,7 @@ static int download(struct call *call, struct error *err)
 }
 
 struct upload {
-    struct parked parked;
+    struct waiting_call waiting;
     char sandbox_id[ID_TEXT];
     char *path;
     enum archive_format format;
@@ -286,7 +286,7 @@ static void upload_free(struct upload *upload)
 {
     if (!upload)
         return;
-    parked_clear(&upload->parked);
+    waiting_call_clear(&upload->waiting);
     free(upload->path);
     free(upload);
 }
@@ -295,19 +295,19 @@ DEFINE_AUTOPTR(upload)
 static void on_upload_collected(void *data, struct collected *body, const struct error *failure)
 {
     autoptr(upload) upload = data;
-    struct parked *parked = &upload->parked;
+    struct waiting_call *waiting = &upload->waiting;
     struct error err = {0};
 
-    if (!failure && file_unpack(parked->core->sandboxes, &parked->actor, upload->sandbox_id,
+    if (!failure && file_unpack(waiting->core->sandboxes, &waiting->actor, upload->sandbox_id,
                                 upload->path, upload->format, body->fd, &err) < 0) {
         (void)refuse_file(&err);
         failure = &err;
     }
     if (failure) {
-        parked_fail(parked, failure);
+        waiting_call_fail(waiting, failure);
         return;
     }
-    struct call call = parked_call(parked);
+    struct call call = waiting_call_get(waiting);
     (void)envelope_bare(&call);
 }
 
@@ -321,11 +321,11 @@ static int upload(struct call *call, struct error *err)
         sandbox_status(call->core->sandboxes, &call->actor, id, &status, err) < 0)
         return -1; // before its archive is taken
     struct upload *upload = xnew(struct upload);
-    parked_init(&upload->parked, call);
+    waiting_call_init(&upload->waiting, call);
     (void)snprintf(upload->sandbox_id, sizeof upload->sandbox_id, "%s", id);
     upload->path = xstrdup(path_or_here(call));
     upload->format = format_of(call);
-    collect_start(&upload->parked, file_limit(call), on_upload_collected, upload);
+    collect_start(&upload->waiting, file_limit(call), on_upload_collected, upload);
     return 0;
 }
 
@@ -340,21 +340,21 @@ static const struct parameter archive_query[] = {
 };
 
 const struct route agentuity_file_routes[] = {
-    {"POST", "/fs/{id}", ROUTE_SLOW, ACCESS_KEY, BODY_JSON, put_files, "writes files",
-     write_fields},
+    {"POST", "/fs/{id}", ROUTE_SLOW, ACCESS_KEY, BODY_JSON, put_files, "writes files", write_fields,
+     .answers = answers_written},
     {"GET", "/fs/{id}", ROUTE_SLOW, ACCESS_KEY, BODY_NONE, read_file, "reads a file", NULL,
-     path_query},
+     path_query, .answers = answers_bytes},
     {"POST", "/fs/mkdir/{id}", ROUTE_SLOW, ACCESS_KEY, BODY_JSON, make_directory,
-     "makes a directory", tree_fields},
+     "makes a directory", tree_fields, .answers = answers_bare},
     {"POST", "/fs/rm/{id}", ROUTE_SLOW, ACCESS_KEY, BODY_JSON, remove_file, "removes a file",
-     path_fields},
+     path_fields, .answers = answers_found},
     {"POST", "/fs/rmdir/{id}", ROUTE_SLOW, ACCESS_KEY, BODY_JSON, remove_directory,
-     "removes a directory", tree_fields},
+     "removes a directory", tree_fields, .answers = answers_found},
     {"GET", "/fs/list/{id}", ROUTE_SLOW, ACCESS_KEY, BODY_NONE, list_files, "lists a directory",
-     NULL, path_query},
+     NULL, path_query, .answers = answers_files},
     {"GET", "/fs/download/{id}", ROUTE_SLOW, ACCESS_KEY, BODY_NONE, download,
-     "a directory as an archive", NULL, archive_query},
+     "a directory as an archive", NULL, archive_query, .answers = answers_bytes},
     {"POST", "/fs/upload/{id}", ROUTE_QUICK, ACCESS_KEY, BODY_STREAM, upload, "unpacks an archive",
-     NULL, archive_query},
+     NULL, archive_query, .answers = answers_bare},
     {0},
 };

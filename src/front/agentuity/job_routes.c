@@ -160,12 +160,12 @@ static const struct parameter stop_parameters[] = {
 
 const struct route agentuity_job_routes[] = {
     {"POST", "/sandbox/sandboxes/{id}/jobs", ROUTE_SLOW, ACCESS_KEY, BODY_JSON, create_job,
-     "starts a command in the background", .fields = job_fields},
+     "starts a command in the background", .fields = job_fields, .answers = answers_job_made},
     {"GET", "/sandbox/sandboxes/{id}/jobs", ROUTE_QUICK, ACCESS_KEY, BODY_NONE, list_jobs,
-     "jobs of a sandbox, the newest first", .query = list_parameters},
+     "jobs of a sandbox, the newest first", .query = list_parameters, .answers = answers_jobs},
     {"GET", "/sandbox/sandboxes/{id}/jobs/{jobId}", ROUTE_QUICK, ACCESS_KEY, BODY_NONE, get_job,
-     "a job's state"},
+     "a job's state", .answers = answers_job},
     {"DELETE", "/sandbox/sandboxes/{id}/jobs/{jobId}", ROUTE_QUICK, ACCESS_KEY, BODY_NONE, stop,
-     "ends a job", .query = stop_parameters},
+     "ends a job", .query = stop_parameters, .answers = answers_job},
     {0},
 };

@@ -14,6 +14,7 @@
 #include "core/sandbox/sandbox.h"
 #include "core/snapshot/snapshot.h"
 #include "data/json_writer.h"
+#include "web/answer_table.h"
 
 /* The protocol's word for a state. */
 const char *render_status(enum sandbox_state state);
@@ -83,3 +84,14 @@ void render_event(struct json_writer *json, const struct event_info *info);
 
 /* MiB × ms as bytes × seconds. */
 int64_t render_byte_seconds(int64_t mib_ms);
+
+/* A sandbox's state, and how it ended where exit_code is not NO_EXIT_CODE. */
+void render_state(struct json_writer *json, const char *id, enum sandbox_state state,
+                  int64_t exit_code);
+
+/* What these write, for the rows of routes. */
+extern const struct answer_field render_sandbox_fields[], render_entry_fields[],
+    render_paused_fields[], render_state_fields[], render_organisation_fields[],
+    render_user_fields[], render_url_fields[], render_execution_fields[], render_job_fields[],
+    render_snapshot_fields[], render_ancestor_fields[], render_origin_fields[],
+    render_checkpoint_fields[], render_event_fields[], render_difference_fields[];

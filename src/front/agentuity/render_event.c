@@ -113,3 +113,10 @@ void render_event(struct json_writer *json, const struct event_info *info)
     member_time(json, "createdAt", info->created_at);
     json_map_end(json);
 }
+
+/* The facts of an event are as many as there are kinds of it. */
+const struct answer_field render_event_fields[] = {
+    {"eventId", ANSWER_ID, .is_needed = true},     {"sandboxId", ANSWER_ID, .is_needed = true},
+    {"type", ANSWER_TEXT, .is_needed = true},      {"event", ANSWER_JSON, .is_needed = true},
+    {"createdAt", ANSWER_TIME, .is_needed = true}, {0},
+};

@@ -47,50 +47,133 @@ static int64_t exit_code_of(const struct execution_info *info)
     return info->state == EXECUTION_CANCELLED ? 137 : 1;
 }
 
+// ---- tables ----
+
+struct stream_urls {
+    struct answer_joined standard_output, standard_error;
+};
+const struct answer_field render_url_fields[] = {
+    {"stdoutStreamUrl", ANSWER_JOINED, offsetof(struct stream_urls, standard_output),
+     .prefix = "/stream/" STREAM_PREFIX, .help = "where its output can be read"},
+    {"stderrStreamUrl", ANSWER_JOINED, offsetof(struct stream_urls, standard_error),
+     .prefix = "/stream/" STREAM_PREFIX},
+    {0},
+};
+
+static struct stream_urls urls_of(const struct execution_info *info, const char *base_url)
+{
+    return (struct stream_urls){
+        .standard_output = {base_url, info->stdout_stream},
+        .standard_error = {base_url, info->stderr_stream},
+    };
+}
+
 void render_stream_urls(struct json_writer *json, const struct execution_info *info,
                         const char *base_url)
 {
-    member_stream_url(json, "stdoutStreamUrl", base_url, info->stdout_stream);
-    member_stream_url(json, "stderrStreamUrl", base_url, info->stderr_stream);
+    struct stream_urls urls = urls_of(info, base_url);
+
+    answer_write_members(json, render_url_fields, &urls);
 }
 
-/* How it went: members that executions and jobs have in common. */
-static void write_outcome(struct json_writer *json, const struct execution_info *info,
-                          const char *base_url)
+/* How it went: what executions and jobs have in common. */
+struct outcome {
+    const char *const *command;
+    bool is_over;
+    int64_t exit_code, started_at, ended_at;
+    const char *error;
+    struct stream_urls urls;
+};
+static const struct answer_field outcome_fields[] = {
+    {"command", ANSWER_TEXTS, offsetof(struct outcome, command)},
+    {"exitCode", ANSWER_INTEGER, offsetof(struct outcome, exit_code),
+     .has_offset = offsetof(struct outcome, is_over), .help = "once it has ended, however"},
+    {"startedAt", ANSWER_TIME, offsetof(struct outcome, started_at)},
+    {"completedAt", ANSWER_TIME, offsetof(struct outcome, ended_at)},
+    {"error", ANSWER_TEXT, offsetof(struct outcome, error), .help = "why it could not run"},
+    {"", ANSWER_BESIDE, offsetof(struct outcome, urls), .fields = render_url_fields},
+    {0},
+};
+
+static struct outcome outcome_of(const struct execution_info *info, const char *base_url)
 {
-    member_texts(json, "command", info->command.argv);
-    if (execution_info_is_over(info))
-        member_integer(json, "exitCode", exit_code_of(info));
-    member_time(json, "startedAt", info->started_at);
-    member_time(json, "completedAt", info->ended_at);
-    member_text(json, "error", info->error);
-    render_stream_urls(json, info, base_url);
+    return (struct outcome){
+        .command = info->command.argv,
+        .is_over = execution_info_is_over(info),
+        .exit_code = exit_code_of(info),
+        .started_at = info->started_at,
+        .ended_at = info->ended_at,
+        .error = info->error,
+        .urls = urls_of(info, base_url),
+    };
 }
+
+struct execution_answer {
+    const char *id, *sandbox_id, *type;
+    enum execution_state state;
+    struct outcome outcome;
+    int64_t duration_ms;
+    bool is_truncated, tells_truncated;
+};
+static const char *const execution_type = "exec";
+const struct answer_field render_execution_fields[] = {
+    {"executionId", ANSWER_ID, offsetof(struct execution_answer, id), .is_needed = true,
+     .prefix = EXECUTION_PREFIX},
+    {"sandboxId", ANSWER_ID, offsetof(struct execution_answer, sandbox_id),
+     .prefix = SANDBOX_PREFIX},
+    {"type", ANSWER_TEXT, offsetof(struct execution_answer, type), .is_needed = true,
+     .words = &execution_type, .n_words = 1},
+    {"status", ANSWER_WORD, offsetof(struct execution_answer, state), .is_needed = true,
+     .words = execution_statuses, .n_words = EXECUTION_STATES},
+    {"", ANSWER_BESIDE, offsetof(struct execution_answer, outcome), .fields = outcome_fields},
+    {"durationMs", ANSWER_INTEGER, offsetof(struct execution_answer, duration_ms),
+     .has_offset = offsetof(struct execution_answer, outcome.is_over)},
+    {"outputTruncated", ANSWER_BOOL, offsetof(struct execution_answer, is_truncated),
+     .has_offset = offsetof(struct execution_answer, tells_truncated),
+     .help = "whether output was dropped"},
+    {0},
+};
 
 void render_execution(struct json_writer *json, const struct execution_info *info,
                       const char *base_url)
 {
-    bool is_over = execution_info_is_over(info);
+    struct execution_answer answer = {
+        .id = info->id,
+        .sandbox_id = info->sandbox_id,
+        .type = execution_type,
+        .state = info->state,
+        .outcome = outcome_of(info, base_url),
+        .duration_ms = info->duration_us / 1000,
+        .is_truncated = info->is_truncated,
+        .tells_truncated = execution_info_is_over(info) || info->is_truncated,
+    };
 
-    json_map_begin(json);
-    member_id(json, "executionId", EXECUTION_PREFIX, info->id);
-    member_id(json, "sandboxId", SANDBOX_PREFIX, info->sandbox_id);
-    member_text(json, "type", "exec");
-    member_text(json, "status", render_execution_status(info->state));
-    write_outcome(json, info, base_url);
-    if (is_over)
-        member_integer(json, "durationMs", info->duration_us / 1000);
-    if (is_over || info->is_truncated)
-        member_bool(json, "outputTruncated", info->is_truncated);
-    json_map_end(json);
+    answer_write(json, render_execution_fields, &answer);
 }
+
+struct job_answer {
+    const char *id, *sandbox_id, *status;
+    struct outcome outcome;
+};
+static const char *const job_statuses[] = {"pending", "running", "completed", "failed",
+                                           "cancelled"};
+const struct answer_field render_job_fields[] = {
+    {"jobId", ANSWER_ID, offsetof(struct job_answer, id), .is_needed = true, .prefix = JOB_PREFIX},
+    {"sandboxId", ANSWER_ID, offsetof(struct job_answer, sandbox_id), .prefix = SANDBOX_PREFIX},
+    {"status", ANSWER_TEXT, offsetof(struct job_answer, status), .is_needed = true,
+     .words = job_statuses, .n_words = ARRAY_SIZE(job_statuses)},
+    {"", ANSWER_BESIDE, offsetof(struct job_answer, outcome), .fields = outcome_fields},
+    {0},
+};
 
 void render_job(struct json_writer *json, const struct execution_info *info, const char *base_url)
 {
-    json_map_begin(json);
-    member_id(json, "jobId", JOB_PREFIX, info->id);
-    member_id(json, "sandboxId", SANDBOX_PREFIX, info->sandbox_id);
-    member_text(json, "status", job_status(info));
-    write_outcome(json, info, base_url);
-    json_map_end(json);
+    struct job_answer answer = {
+        .id = info->id,
+        .sandbox_id = info->sandbox_id,
+        .status = job_status(info),
+        .outcome = outcome_of(info, base_url),
+    };
+
+    answer_write(json, render_job_fields, &answer);
 }

@@ -185,13 +185,90 @@ void render_origin(struct json_writer *json, const struct snapshot_view *view)
     json_map_end(json);
 }
 
+struct checkpoint_answer {
+    const char *id, *name, *parent;
+    int64_t created_at, size_bytes;
+};
+const struct answer_field render_checkpoint_fields[] = {
+    {"id", ANSWER_ID, offsetof(struct checkpoint_answer, id), .is_needed = true,
+     .prefix = CHECKPOINT_PREFIX},
+    {"name", ANSWER_TEXT, offsetof(struct checkpoint_answer, name), .is_needed = true},
+    {"createdAt", ANSWER_TIME, offsetof(struct checkpoint_answer, created_at), .is_needed = true},
+    {"parent", ANSWER_TEXT, offsetof(struct checkpoint_answer, parent), .is_needed = true,
+     .help = "the name of the one before; empty: none"},
+    {"sizeBytes", ANSWER_INTEGER, offsetof(struct checkpoint_answer, size_bytes)},
+    {0},
+};
+
 void render_checkpoint(struct json_writer *json, const struct checkpoint_info *info)
 {
-    json_map_begin(json);
-    member_id(json, "id", CHECKPOINT_PREFIX, info->id);
-    member_text(json, "name", info->name);
-    member_time(json, "createdAt", info->created_at);
-    member_text(json, "parent", info->parent ? info->parent : "");
-    member_integer(json, "sizeBytes", counted(info->size_bytes));
-    json_map_end(json);
+    struct checkpoint_answer answer = {
+        .id = info->id,
+        .name = info->name,
+        .parent = info->parent ? info->parent : "",
+        .created_at = info->created_at,
+        .size_bytes = counted(info->size_bytes),
+    };
+
+    answer_write(json, render_checkpoint_fields, &answer);
 }
+
+// ---- what the functions above write, described: what is told of a snapshot depends on who asks ----
+
+static const struct answer_field organisation_fields[] = {
+    {"id", ANSWER_ID, .is_needed = true},
+    {"name", ANSWER_TEXT, .is_needed = true},
+    {"slug", ANSWER_TEXT, .is_needed = true, .help = "as in references"},
+    {0},
+};
+static const struct answer_field file_fields[] = {
+    {"path", ANSWER_TEXT, .is_needed = true},
+    {"size", ANSWER_INTEGER},
+    {"sha256", ANSWER_TEXT, .is_needed = true},
+    {"contentType", ANSWER_TEXT, .is_needed = true},
+    {"mode", ANSWER_INTEGER, .help = "permissions"},
+    {0},
+};
+static const struct answer_field name_fields[] = {
+    {"snapshotId", ANSWER_ID, .is_needed = true},
+    {"name", ANSWER_TEXT, .is_needed = true},
+    {"tag", ANSWER_TEXT},
+    {"fullName", ANSWER_TEXT, .help = "under which it can be asked for"},
+    {"message", ANSWER_TEXT},
+    {"public", ANSWER_BOOL},
+    {"parentSnapshotId", ANSWER_ID},
+    {"createdAt", ANSWER_TIME, .is_needed = true},
+    {"org", ANSWER_MAP, .fields = organisation_fields},
+    {"user", ANSWER_MAP, .fields = render_user_fields},
+    {0},
+};
+const struct answer_field render_snapshot_fields[] = {
+    {"", ANSWER_BESIDE, .fields = name_fields},
+    {"description", ANSWER_TEXT},
+    {"sizeBytes", ANSWER_INTEGER},
+    {"fileCount", ANSWER_INTEGER},
+    {"runtimeId", ANSWER_ID},
+    {"sandboxId", ANSWER_ID, .help = "that it was taken of"},
+    {"orgName", ANSWER_TEXT},
+    {"orgSlug", ANSWER_TEXT},
+    {"userMetadata", ANSWER_TEXT_MAP},
+    {"git", ANSWER_TEXT_MAP},
+    {"files", ANSWER_CUSTOM, .fields = file_fields, .is_list = true, .help = "of a single one"},
+    {"filesTruncated", ANSWER_TRUTH, .help = "there are more than are listed"},
+    {0},
+};
+const struct answer_field render_ancestor_fields[] = {
+    {"", ANSWER_BESIDE, .fields = name_fields},
+    {"deleted", ANSWER_TRUTH},
+    {0},
+};
+const struct answer_field render_origin_fields[] = {
+    {"id", ANSWER_ID, .is_needed = true},
+    {"name", ANSWER_TEXT},
+    {"tag", ANSWER_TEXT},
+    {"fullName", ANSWER_TEXT},
+    {"public", ANSWER_BOOL},
+    {"org", ANSWER_MAP, .fields = organisation_fields},
+    {"user", ANSWER_MAP, .fields = render_user_fields},
+    {0},
+};

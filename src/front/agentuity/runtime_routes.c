@@ -54,6 +54,6 @@ static const struct parameter list_parameters[] = {PAGE_LIMIT_PARAMETER,
 
 const struct route agentuity_runtime_routes[] = {
     {"GET", "/sandbox/runtimes", ROUTE_QUICK, ACCESS_KEY, BODY_NONE, list_runtimes,
-     "what sandboxes can be started from", .query = list_parameters},
+     "what sandboxes can be started from", .query = list_parameters, .answers = answers_runtimes},
     {0},
 };

@@ -185,12 +185,7 @@ static enum poll_look tell_status(const struct poll *poll, bool is_last,
                             ? render_exit_code(status->mode, status->state, status->exit_code)
                             : NO_EXIT_CODE;
     envelope_data(&reply);
-    json_map_begin(&reply.json);
-    member_id(&reply.json, "sandboxId", SANDBOX_PREFIX, poll->id);
-    member_text(&reply.json, "status", render_status(status->state));
-    if (exit_code != NO_EXIT_CODE)
-        member_integer(&reply.json, "exitCode", exit_code);
-    json_map_end(&reply.json);
+    render_state(&reply.json, poll->id, status->state, exit_code);
     envelope_send(&reply, poll->call->response, 200);
     return POLL_ANSWERED;
 }
@@ -316,14 +311,15 @@ static const struct parameter get_parameters[] = {
 
 const struct route agentuity_sandbox_routes[] = {
     {"GET", "/sandbox", ROUTE_QUICK, ACCESS_KEY, BODY_NONE, list_sandboxes, "sandboxes",
-     .query = sandbox_filter_parameters},
+     .query = sandbox_filter_parameters, .answers = answers_sandboxes},
     {"GET", "/sandbox/{id}", ROUTE_QUICK, ACCESS_KEY, BODY_NONE, get_sandbox,
-     "everything about a sandbox", .query = get_parameters},
+     "everything about a sandbox", .query = get_parameters, .answers = answers_sandbox},
     {"GET", "/sandbox/status/{id}", ROUTE_LOOP, ACCESS_KEY, BODY_NONE, get_status,
-     "a sandbox's state and exit code", .query = status_parameters},
+     "a sandbox's state and exit code", .query = status_parameters, .answers = answers_state},
     {"DELETE", "/sandbox/{id}", ROUTE_SLOW, ACCESS_KEY, BODY_NONE, destroy_sandbox,
-     "ends everything in a sandbox and deletes it"},
+     "ends everything in a sandbox and deletes it", .answers = answers_bare},
     {"PATCH", "/sandbox/env/{id}", ROUTE_QUICK, ACCESS_KEY, BODY_JSON, set_env,
-     "changes the environment of commands started afterwards", .fields = env_fields},
+     "changes the environment of commands started afterwards", .fields = env_fields,
+     .answers = answers_env},
     {0},
 };

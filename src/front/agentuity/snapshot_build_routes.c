@@ -151,7 +151,7 @@ static int begin_build(struct call *call, struct error *err)
 }
 
 struct upload {
-    struct parked parked;
+    struct waiting_call waiting;
     char id[ID_TEXT];
     char *secret; // NULL: by key
 };
@@ -160,7 +160,7 @@ static void upload_free(struct upload *upload)
 {
     if (!upload)
         return;
-    parked_clear(&upload->parked);
+    waiting_call_clear(&upload->waiting);
     free(upload->secret);
     free(upload);
 }
@@ -181,17 +181,17 @@ static void answer_upload(struct response *response)
 static void on_collected_archive(void *data, struct collected *body, const struct error *failure)
 {
     autoptr(upload) upload = data;
-    struct parked *parked = &upload->parked;
+    struct waiting_call *waiting = &upload->waiting;
     struct error err = {0};
 
     if (!failure &&
-        snapshot_build_upload(parked->core->snapshots, upload->secret ? NULL : &parked->actor,
+        snapshot_build_upload(waiting->core->snapshots, upload->secret ? NULL : &waiting->actor,
                               upload->id, upload->secret, body->fd, &err) < 0)
         failure = &err;
     if (failure)
-        parked_fail(parked, failure);
+        waiting_call_fail(waiting, failure);
     else
-        answer_upload(parked->response);
+        answer_upload(waiting->response);
 }
 
 /* Nothing is taken from whoever may not upload. */
@@ -204,10 +204,10 @@ static int take_upload(struct call *call, const char *secret, struct error *err)
             0)
         return -1;
     struct upload *upload = xnew(struct upload);
-    parked_init(&upload->parked, call);
+    waiting_call_init(&upload->waiting, call);
     (void)snprintf(upload->id, sizeof upload->id, "%s", id);
     upload->secret = secret ? xstrdup(secret) : NULL;
-    collect_start(&upload->parked, (uint64_t)call->core->settings.file_limit_bytes,
+    collect_start(&upload->waiting, (uint64_t)call->core->settings.file_limit_bytes,
                   on_collected_archive, upload);
     return 0;
 }
@@ -281,12 +281,15 @@ static int finish_build(struct call *call, struct error *err)
 
 const struct route agentuity_snapshot_build_routes[] = {
     {"POST", "/sandbox/snapshots/build", ROUTE_SLOW, ACCESS_KEY, BODY_JSON, begin_build,
-     "announces a snapshot that is made of files", .fields = begin_fields},
+     "announces a snapshot that is made of files", .fields = begin_fields,
+     .answers = answers_build},
     {"PUT", "/sandbox/snapshots/{snapshotId}/upload", ROUTE_QUICK, ACCESS_KEY, BODY_STREAM,
-     upload_by_key, "the files of an announced snapshot, as a tar.gz"},
+     upload_by_key, "the files of an announced snapshot, as a tar.gz", .answers = answers_upload},
     {"PUT", "/sandbox/snapshots/{snapshotId}/upload/{secret}", ROUTE_QUICK, ACCESS_OPEN,
-     BODY_STREAM, upload_by_secret, "the same by whoever was given this URL"},
+     BODY_STREAM, upload_by_secret, "the same by whoever was given this URL",
+     .answers = answers_upload},
     {"POST", "/sandbox/snapshots/{snapshotId}/finalize", ROUTE_SLOW, ACCESS_KEY, BODY_JSON,
-     finish_build, "makes the snapshot of what was uploaded", .fields = finish_fields},
+     finish_build, "makes the snapshot of what was uploaded", .fields = finish_fields,
+     .answers = answers_snapshot},
     {0},
 };

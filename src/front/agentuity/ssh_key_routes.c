@@ -98,10 +98,10 @@ static int remove_ssh_key(struct call *call, struct error *err)
 
 const struct route agentuity_ssh_key_routes[] = {
     {"GET", "/cli/auth/ssh-keys", ROUTE_QUICK, ACCESS_KEY, BODY_NONE, list_ssh_keys,
-     "public keys to log in with"},
+     "public keys to log in with", .answers = answers_ssh_keys},
     {"POST", "/cli/auth/ssh-keys", ROUTE_QUICK, ACCESS_KEY, BODY_JSON, add_ssh_key, "adds one",
-     .fields = add_fields},
+     .fields = add_fields, .answers = answers_ssh_key_added},
     {"DELETE", "/cli/auth/ssh-keys", ROUTE_QUICK, ACCESS_KEY, BODY_JSON, remove_ssh_key,
-     "removes one", .fields = remove_fields},
+     "removes one", .fields = remove_fields, .answers = answers_ssh_key_removed},
     {0},
 };

@@ -61,6 +61,6 @@ static const struct parameter get_parameters[] = {
 
 const struct route agentuity_stats_routes[] = {
     {"GET", "/services/stats/{orgId}", ROUTE_QUICK, ACCESS_KEY, BODY_NONE, get_statistics,
-     "what the sandboxes do and have used", .query = get_parameters},
+     "what the sandboxes do and have used", .query = get_parameters, .answers = answers_statistics},
     {0},
 };

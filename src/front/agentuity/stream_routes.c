@@ -154,7 +154,7 @@ static int read_stream(struct call *call, struct error *err)
 }
 
 struct append {
-    struct parked parked;
+    struct waiting_call waiting;
     char id[ID_TEXT];
 };
 
@@ -162,7 +162,7 @@ static void append_free(struct append *append)
 {
     if (!append)
         return;
-    parked_clear(&append->parked);
+    waiting_call_clear(&append->waiting);
     free(append);
 }
 DEFINE_AUTOPTR(append)
@@ -178,7 +178,7 @@ static int excuse_late(const struct append *append, struct error *err)
 
     if (!error_is(err, ERROR_COMPLETE))
         return -1;
-    if (stream_get(append->parked.core->streams, &append->parked.actor, append->id, &info,
+    if (stream_get(append->waiting.core->streams, &append->waiting.actor, append->id, &info,
                    &other) == 0 &&
         info.kind == STREAM_STDIN)
         return 0;
@@ -196,7 +196,7 @@ static int append_collected(const struct append *append, const struct collected 
         bytes = mmap(NULL, body->size, PROT_READ, MAP_PRIVATE, body->fd, 0);
     if (bytes == MAP_FAILED)
         return error_sys(err, "read the body of the request");
-    int status = stream_append(append->parked.core->streams, &append->parked.actor, append->id,
+    int status = stream_append(append->waiting.core->streams, &append->waiting.actor, append->id,
                                bytes, body->size, err);
     if (bytes)
         (void)munmap(bytes, body->size);
@@ -211,10 +211,10 @@ static void on_append_collected(void *data, struct collected *body, const struct
     if (!failure && append_collected(append, body, &err) < 0)
         failure = &err;
     if (failure) {
-        parked_fail(&append->parked, failure);
+        waiting_call_fail(&append->waiting, failure);
         return;
     }
-    struct call call = parked_call(&append->parked);
+    struct call call = waiting_call_get(&append->waiting);
     (void)envelope_bare(&call);
 }
 
@@ -226,9 +226,9 @@ static int append_stream(struct call *call, struct error *err)
     if (stream_id_of(call, &id, err) < 0)
         return -1;
     struct append *append = xnew(struct append);
-    parked_init(&append->parked, call);
+    waiting_call_init(&append->waiting, call);
     (void)snprintf(append->id, sizeof append->id, "%s", id);
-    collect_start(&append->parked, APPEND_BYTES, on_append_collected, append);
+    collect_start(&append->waiting, APPEND_BYTES, on_append_collected, append);
     return 0;
 }
 
@@ -379,21 +379,23 @@ static const struct parameter read_query[] = {
 
 const struct route agentuity_stream_routes[] = {
     {"POST", "/stream", ROUTE_QUICK, ACCESS_KEY, BODY_JSON, create_stream, "makes a stream",
-     create_fields},
+     create_fields, .answers = answers_stream_made},
     {"POST", "/", ROUTE_QUICK, ACCESS_KEY, BODY_JSON, create_stream, "makes a stream",
-     create_fields},
+     create_fields, .answers = answers_stream_made},
     BOTH("POST", "/list", ROUTE_QUICK, ACCESS_KEY, BODY_JSON, list_streams, "lists streams",
-         list_fields),
+         list_fields, .answers = answers_streams),
     BOTH("PUT", "/{id}", ROUTE_QUICK, ACCESS_KEY, BODY_STREAM, stream_put,
-         "writes the whole content and completes it"),
+         "writes the whole content and completes it", .answers = answers_bare),
     BOTH("GET", "/{id}", ROUTE_LOOP, ACCESS_OPEN, BODY_NONE, read_stream,
-         "reads it from its first byte, then as it grows", NULL, read_query),
-    BOTH("DELETE", "/{id}", ROUTE_QUICK, ACCESS_KEY, BODY_NONE, delete_stream, "removes it"),
+         "reads it from its first byte, then as it grows", NULL, read_query,
+         .answers = answers_bytes),
+    BOTH("DELETE", "/{id}", ROUTE_QUICK, ACCESS_KEY, BODY_NONE, delete_stream, "removes it",
+         .answers = answers_bare),
     BOTH("POST", "/{id}/append", ROUTE_LOOP, ACCESS_KEY, BODY_STREAM, append_stream,
-         "adds up to 5 MiB", NULL, NULL, APPEND_BYTES),
+         "adds up to 5 MiB", NULL, NULL, APPEND_BYTES, .answers = answers_bare),
     BOTH("POST", "/{id}/complete", ROUTE_QUICK, ACCESS_KEY, BODY_NONE, complete_stream,
-         "says that no more will come"),
+         "says that no more will come", .answers = answers_bare),
     BOTH("POST", "/{id}/info", ROUTE_QUICK, ACCESS_KEY, BODY_NONE, get_stream_info,
-         "tells about it"),
+         "tells about it", .answers = answers_stream),
     {0},
 };

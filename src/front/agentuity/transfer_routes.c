@@ -33,7 +33,7 @@ static int export(struct call *call, struct error *err)
 }
 
 struct import {
-    struct parked parked;
+    struct waiting_call waiting;
     char *name; // NULL: as the archive says
     char *tag;
     bool is_public, is_forced;
@@ -43,7 +43,7 @@ static void import_free(struct import *import)
 {
     if (!import)
         return;
-    parked_clear(&import->parked);
+    waiting_call_clear(&import->waiting);
     free(import->name);
     free(import->tag);
     free(import);
@@ -53,7 +53,7 @@ DEFINE_AUTOPTR(import)
 static void on_collected_snapshot(void *data, struct collected *body, const struct error *failure)
 {
     autoptr(import) import = data;
-    struct parked *parked = &import->parked;
+    struct waiting_call *waiting = &import->waiting;
     struct snapshot_import_request want = {.name = import->name,
                                            .tag = import->tag,
                                            .is_public = import->is_public,
@@ -61,14 +61,14 @@ static void on_collected_snapshot(void *data, struct collected *body, const stru
     autoclear(snapshot_info) info = {0};
     struct error err = {0};
 
-    if (!failure &&
-        snapshot_import(parked->core->snapshots, &parked->actor, &want, body->fd, &info, &err) < 0)
+    if (!failure && snapshot_import(waiting->core->snapshots, &waiting->actor, &want, body->fd,
+                                    &info, &err) < 0)
         failure = &err;
     if (failure) {
-        parked_fail(parked, failure);
+        waiting_call_fail(waiting, failure);
         return;
     }
-    struct call call = parked_call(parked);
+    struct call call = waiting_call_get(waiting);
     (void)snapshot_answer(&call, 201, &info);
 }
 
@@ -79,12 +79,12 @@ static int import(struct call *call, struct error *err)
     const char *tag = query_text(call->query, "tag");
     struct import *import = xnew(struct import);
 
-    parked_init(&import->parked, call);
+    waiting_call_init(&import->waiting, call);
     import->name = name ? xstrdup(name) : NULL;
     import->tag = tag ? xstrdup(tag) : NULL;
     import->is_public = query_bool(call->query, "public", false);
     import->is_forced = query_bool(call->query, "force", false);
-    collect_start(&import->parked, snapshot_archive_room(call->core->snapshots),
+    collect_start(&import->waiting, snapshot_archive_room(call->core->snapshots),
                   on_collected_snapshot, import);
     return 0;
 }
@@ -99,8 +99,9 @@ static const struct parameter import_parameters[] = {
 
 const struct route agentuity_transfer_routes[] = {
     {"GET", "/sandbox/snapshots/{snapshotId}/export", ROUTE_SLOW, ACCESS_KEY, BODY_NONE, export,
-     "a snapshot as one file, for another machine"},
+     "a snapshot as one file, for another machine", .answers = answers_export},
     {"POST", "/sandbox/snapshots/import", ROUTE_QUICK, ACCESS_KEY, BODY_STREAM, import,
-     "makes a snapshot of such a file", .query = import_parameters},
+     "makes a snapshot of such a file", .query = import_parameters,
+     .answers = answers_snapshot_made},
     {0},
 };

@@ -6,7 +6,7 @@
  */
 #pragma once
 #include "base/error.h"
-#include "web/route.h"
+#include "web/front.h"
 
 #include <netinet/in.h>
 #include <stdbool.h>

@@ -25,7 +25,6 @@ static int preflight(struct call *call, struct error *err)
 {
     const struct answer_head *head = &visit_of(call)->head;
     const struct http_header allowed[] = {
-        {"X-Request-Id", head->request_id},
         {"Access-Control-Allow-Origin", head->origin},
         {"Access-Control-Allow-Methods", "GET,POST,OPTIONS"},
         {"Access-Control-Allow-Headers",
@@ -35,9 +34,8 @@ static int preflight(struct call *call, struct error *err)
         {"Vary", "Origin"},
         {0},
     };
-    const struct http_header plain[] = {allowed[0], {0}};
 
-    (void)response_send(call->response, 204, head->origin[0] ? allowed : plain, NULL, 0);
+    (void)response_send(call->response, 204, head->origin[0] ? allowed : NULL, NULL, 0);
     return 0;
 }
 
@@ -52,7 +50,8 @@ static size_t add_row(struct route *routes, size_t count, const struct route *ro
                                          ACCESS_OPEN,
                                          BODY_NONE,
                                          preflight,
-                                         "whether a page may ask"};
+                                         "whether a page may ask",
+                                         .answers = aionis_preflight_answers};
     return count;
 }
 
@@ -95,6 +94,9 @@ int aionis_front_init(struct front *front, const struct aionis_settings *setting
         .routes = join_tables(settings->origins && *settings->origins),
         .top = "/v1/memory/",
         .on_error = answer_error,
+        .failure = aionis_failure,
+        .defaults = {.queue_at_once = (unsigned)settings->queue_at_once,
+                     .queue_length = (unsigned)settings->queue_length},
         .on_call = on_call,
         .on_health = health_write,
         .settings = aionis,

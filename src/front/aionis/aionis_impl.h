@@ -5,6 +5,7 @@
  */
 #pragma once
 #include "front/aionis/aionis.h"
+#include "front/aionis/aionis_answers.h"
 #include "front/aionis/budget.h"
 #include "front/aionis/commands.h"
 #include "front/aionis/rate.h"

@@ -28,7 +28,7 @@ static int refuse_control(struct call *call, struct error *err)
 #define ROW(method, below)                                                                         \
     {                                                                                              \
         method, "/v1/admin/control" below, ROUTE_QUICK, ACCESS_KEY, BODY_NONE, refuse_control,     \
-            "not available"                                                                        \
+            "not available", .answers = aionis_empty_answers                                       \
     }
 #define ROWS(below)                                                                                \
     ROW("GET", below), ROW("POST", below), ROW("PUT", below), ROW("PATCH", below),                 \

@@ -308,7 +308,7 @@ static int tell_run(const struct poll *poll, bool is_last, const struct executio
 
     if (!is_last && !execution_info_is_over(info))
         return POLL_WAITS;
-    call.settings = (void *)(uintptr_t)call.front->settings; // of a parked one
+    call.settings = (void *)(uintptr_t)call.front->settings; // of a waiting one
     return answer_run(&call, poll->data, info, false, is_quick) ? POLL_ANSWERED : POLL_ELSEWHERE;
 }
 
@@ -417,11 +417,13 @@ static int execute(struct call *call, struct error *err)
     if (fill_execution(call, &body, &want, err) < 0)
         return -1;
     bool is_sync = body.mode && strcmp(body.mode, "sync") == 0;
+    call_about_sandbox(call, "", body.session_id);
     return (is_sync ? run_now : run_later)(call, body.session_id, id, &want, err);
 }
 
 const struct route aionis_execute_routes[] = {
     {"POST", "/v1/memory/sandbox/execute", ROUTE_SLOW, ACCESS_KEY, BODY_WHOLE, execute,
-     "runs a command", .fields = execute_fields, .body_limit = AIONIS_BODY_MAX},
+     "runs a command", .fields = execute_fields, .answers = aionis_execute_answers,
+     .body_limit = AIONIS_BODY_MAX},
     {0},
 };

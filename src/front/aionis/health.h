@@ -5,7 +5,7 @@
  */
 #pragma once
 #include "core/core.h"
-#include "web/route.h"
+#include "web/front.h"
 
 /* For front.on_health. */
 void health_write(const struct front *front, struct core *core, struct json_writer *json);

@@ -233,17 +233,19 @@ static int cancel_run(struct call *call, struct error *err)
     return answer_send(&reply, call->response, &visit_of(call)->head);
 }
 
-#define ROUTE(path, lane, handler, summary, table)                                                 \
+#define ROUTE(path, lane, handler, summary, table, answer)                                         \
     {                                                                                              \
         "POST", "/v1/memory/sandbox/runs/" path, lane, ACCESS_KEY, BODY_WHOLE, handler, summary,   \
-            .fields = table, .body_limit = AIONIS_BODY_MAX                                         \
+            .fields = table, .answers = answer, .body_limit = AIONIS_BODY_MAX                      \
     }
 
 const struct route aionis_run_routes[] = {
-    ROUTE("get", ROUTE_QUICK, get_run, "a run's record", get_fields),
-    ROUTE("logs", ROUTE_QUICK, get_run_logs, "the end of what a run wrote", logs_fields),
+    ROUTE("get", ROUTE_QUICK, get_run, "a run's record", get_fields, aionis_run_answers),
+    ROUTE("logs", ROUTE_QUICK, get_run_logs, "the end of what a run wrote", logs_fields,
+          aionis_logs_answers),
     ROUTE("artifact", ROUTE_QUICK, get_run_artifact, "a run's record as a bundle of hashed objects",
-          artifact_fields),
-    ROUTE("cancel", ROUTE_SLOW, cancel_run, "asks for a run's end", cancel_fields),
+          artifact_fields, aionis_artifact_answers),
+    ROUTE("cancel", ROUTE_SLOW, cancel_run, "asks for a run's end", cancel_fields,
+          aionis_cancel_answers),
     {0},
 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sessions: sandboxes in which any number of commands run, one after the other or at once. */
+#include "base/id.h"
 #include "base/clock.h"
 #include "core/create.h"
 #include "core/sandbox/sandbox.h"
@@ -30,8 +31,10 @@ static const struct field session_fields[] = {
 static int answer_session(struct call *call, const struct sandbox_info *info, const char *profile,
                           const char *metadata)
 {
+    char uuid[ID_UUID_TEXT];
     autoreply reply = {0};
 
+    call_about_sandbox(call, "", id_to_uuid(info->id, uuid));
     answer_begin(&reply, &call->actor);
     json_key(&reply.json, "session");
     json_map_begin(&reply.json);
@@ -89,6 +92,7 @@ static int create_session(struct call *call, struct error *err)
 
 const struct route aionis_session_routes[] = {
     {"POST", "/v1/memory/sandbox/sessions", ROUTE_SLOW, ACCESS_KEY, BODY_WHOLE, create_session,
-     "makes a session", .fields = session_fields, .body_limit = AIONIS_BODY_MAX},
+     "makes a session", .fields = session_fields, .answers = aionis_session_answers,
+     .body_limit = AIONIS_BODY_MAX},
     {0},
 };

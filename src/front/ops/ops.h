@@ -4,6 +4,6 @@
  * Threads: plain values.
  */
 #pragma once
-#include "web/route.h"
+#include "web/front.h"
 
 extern const struct front ops_front;

@@ -1,78 +1,68 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the server's data takes on the disk, and giving back what nobody uses. */
 #include "core/space.h"
-#include "web/call.h"
 #include "front/ops/ops_impl.h"
-#include "web/reply.h"
+#include "web/call.h"
 
-static const char *const names[SPACE_PARTS] = {
-    [SPACE_RUNTIMES] = "runtimes",       [SPACE_SNAPSHOTS] = "snapshots",
-    [SPACE_CHECKPOINTS] = "checkpoints", [SPACE_SANDBOXES] = "sandboxes",
-    [SPACE_STREAMS] = "streams",         [SPACE_DATABASE] = "database",
-    [SPACE_UNUSED] = "unused",
+static const struct answer_field use_fields[] = {
+    {"count", ANSWER_NATURAL, offsetof(struct space_use, count)},
+    {"bytes", ANSWER_NATURAL, offsetof(struct space_use, bytes)},
+    {0},
 };
 
-static void member_natural(struct json_writer *json, const char *name, uint64_t number)
-{
-    json_key(json, name);
-    json_natural(json, number);
-}
+#define PART(name, part)                                                                           \
+    {                                                                                              \
+        name, ANSWER_MAP, (part) * sizeof(struct space_use), .is_needed = true,                    \
+                                                             .fields = use_fields                  \
+    }
+static const struct answer_field part_fields[SPACE_PARTS + 1] = {
+    PART("runtimes", SPACE_RUNTIMES),       PART("snapshots", SPACE_SNAPSHOTS),
+    PART("checkpoints", SPACE_CHECKPOINTS), PART("sandboxes", SPACE_SANDBOXES),
+    PART("streams", SPACE_STREAMS),         PART("database", SPACE_DATABASE),
+    PART("unused", SPACE_UNUSED),
+};
 
-/* {"runtimes":{"count":…,"bytes":…},…}, and the sum of the bytes */
-static uint64_t put_parts(struct json_writer *json, const struct space_use parts[SPACE_PARTS])
+static uint64_t sum_of(const struct space_use parts[SPACE_PARTS])
 {
     uint64_t sum = 0;
 
-    json_map_begin(json);
-    for (unsigned i = 0; i < SPACE_PARTS; i++) {
-        json_key(json, names[i]);
-        json_map_begin(json);
-        member_natural(json, "count", parts[i].count);
-        member_natural(json, "bytes", parts[i].bytes);
-        json_map_end(json);
+    for (unsigned i = 0; i < SPACE_PARTS; i++)
         sum += parts[i].bytes;
-    }
-    json_map_end(json);
     return sum;
 }
 
-/* {"success":true,"data":{ … }}, as all other routes answer. */
-static void begin_data(struct reply *reply)
-{
-    reply_init(reply);
-    json_map_begin(&reply->json);
-    json_key(&reply->json, "success");
-    json_bool(&reply->json, true);
-    json_key(&reply->json, "data");
-    json_map_begin(&reply->json);
-}
+// ---- GET /system/df ----
 
-static void end_data(struct reply *reply, struct call *call)
-{
-    json_map_end(&reply->json);
-    json_map_end(&reply->json);
-    reply_send(reply, call->response, 200);
-}
+struct space_answer {
+    struct space space;
+    uint64_t used_bytes;
+};
+static const struct answer_field volume_fields[] = {
+    {"bytes", ANSWER_NATURAL, offsetof(struct space, volume_bytes)},
+    {"freeBytes", ANSWER_NATURAL, offsetof(struct space, free_bytes)},
+    {0},
+};
+static const struct answer_field space_fields[] = {
+    {"volume", ANSWER_MAP, offsetof(struct space_answer, space), .is_needed = true,
+     .fields = volume_fields},
+    {"parts", ANSWER_MAP, offsetof(struct space_answer, space.parts), .is_needed = true,
+     .fields = part_fields},
+    {"usedBytes", ANSWER_NATURAL, offsetof(struct space_answer, used_bytes)},
+    {0},
+};
+const struct route_answer ops_space_answers[] = {{200, space_fields, &ops_wrap}, {0}};
 
 int ops_get_space(struct call *call, struct error *err)
 {
-    struct space space = {0};
-    autoreply reply = {0};
+    struct space_answer answer = {0};
 
-    if (space_get(call->core, &call->actor, &space, err) < 0)
+    if (space_get(call->core, &call->actor, &answer.space, err) < 0)
         return -1;
-    begin_data(&reply);
-    json_key(&reply.json, "volume");
-    json_map_begin(&reply.json);
-    member_natural(&reply.json, "bytes", space.volume_bytes);
-    member_natural(&reply.json, "freeBytes", space.free_bytes);
-    json_map_end(&reply.json);
-    json_key(&reply.json, "parts");
-    uint64_t used = put_parts(&reply.json, space.parts);
-    member_natural(&reply.json, "usedBytes", used);
-    end_data(&reply, call);
-    return 0;
+    answer.used_bytes = sum_of(answer.space.parts);
+    return ops_answer(call, space_fields, &answer);
 }
+
+// ---- POST /system/prune ----
 
 struct prune_body {
     bool is_trial;
@@ -83,23 +73,31 @@ const struct field ops_prune_fields[] = {
     {0},
 };
 
+struct prune_answer {
+    bool is_trial;
+    struct space_use freed[SPACE_PARTS];
+    uint64_t freed_bytes;
+};
+static const struct answer_field prune_fields[] = {
+    {"dryRun", ANSWER_BOOL, offsetof(struct prune_answer, is_trial)},
+    {"freed", ANSWER_MAP, offsetof(struct prune_answer, freed), .is_needed = true,
+     .fields = part_fields},
+    {"freedBytes", ANSWER_NATURAL, offsetof(struct prune_answer, freed_bytes)},
+    {0},
+};
+const struct route_answer ops_prune_answers[] = {{200, prune_fields, &ops_wrap}, {0}};
+
 int ops_prune(struct call *call, struct error *err)
 {
     struct prune_body body = {0};
-    struct space_use freed[SPACE_PARTS] = {0};
-    autoreply reply = {0};
+    struct prune_answer answer = {0};
 
     if (fields_read(call->body, ops_prune_fields, &body, err) < 0)
         return -1;
     struct space_pruning pruning = {.is_trial = body.is_trial};
-    if (space_prune(call->core, &call->actor, &pruning, freed, err) < 0)
+    if (space_prune(call->core, &call->actor, &pruning, answer.freed, err) < 0)
         return -1;
-    begin_data(&reply);
-    json_key(&reply.json, "dryRun");
-    json_bool(&reply.json, body.is_trial);
-    json_key(&reply.json, "freed");
-    uint64_t sum = put_parts(&reply.json, freed);
-    member_natural(&reply.json, "freedBytes", sum);
-    end_data(&reply, call);
-    return 0;
+    answer.is_trial = body.is_trial;
+    answer.freed_bytes = sum_of(answer.freed);
+    return ops_answer(call, prune_fields, &answer);
 }

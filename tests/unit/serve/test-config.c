@@ -103,7 +103,7 @@ TEST(an_option_wins_over_a_variable_and_that_over_the_file)
     (void)setenv("BURROW_MEMORY", "256Mi", 1);
     (void)setenv("BURROW_LOG", "text", 1);
     CHECK_INT(read_words(WORDS("--config", (char *)file, "--log=json"), &config, &err), 0);
-    CHECK_STR(config.region, "file");
+    CHECK_STR(config.agentuity.region, "file");
     CHECK_INT(config.memory_bytes, 256 << 20);
     CHECK_STR(config.log, "json");
     CHECK_INT(config.max_sandboxes, 7);

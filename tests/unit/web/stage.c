@@ -2,6 +2,7 @@
 /* Streams over HTTP for tests; see stage.h. */
 #include "unit/web/stage.h"
 
+#include "base/log.h"
 #include "base/fd.h"
 #include "base/mem.h"
 #include "front/agentuity/agentuity_impl.h"
@@ -56,6 +57,7 @@ static void open_server(struct stage *stage)
     const char *address = NULL;
     struct error err = {0};
 
+    log_set_level(LOG_LEVEL_WARN); // no line for every request
     stage->front = (struct front){.name = "agentuity",
                                   .title = "streams",
                                   .routes = agentuity_stream_routes,
