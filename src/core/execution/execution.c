@@ -140,7 +140,7 @@ int execution_enqueue(struct executions *executions, const struct actor *actor,
     if (check_waiting(request, err) < 0 ||
         lookup_sandbox(executions->sandboxes, actor, sandbox_id, &sandbox, err) < 0)
         return -1;
-    sandbox_touch(sandbox); // before its state is looked at: see live_rest
+    sandbox_touch(sandbox); // before its state is looked at: see sandbox_rest
     if (queue_reserve(executions->queue, err) < 0)
         return -1;
     if (execution_enter(sandbox, request->kind, &restore_count, &was_paused, err) < 0) {
@@ -285,7 +285,7 @@ int execution_stop(struct executions *executions, const struct actor *actor, con
 static int put_mark(struct executions *executions, struct execution *execution,
                     const struct execution_record *record, const char *reason, struct error *err)
 {
-    struct execution_record next = *record; // texts are borrowed
+    struct execution_record next = *record; // strings are borrowed
 
     next.updated_at = (int64_t)clock_wall_ms();
     if (next.stop_at == 0)

@@ -45,7 +45,7 @@ struct env_change {
     const char *name;
     const char *value; // NULL: removed
 };
-/* For commands started afterwards. out->env is what it is then (packed texts). */
+/* For commands started afterwards. out->env is what it is then (packed strings). */
 int sandbox_set_env(struct sandboxes *sandboxes, const struct actor *actor, const char *id,
                     const struct env_change *changes, size_t n_changes, struct sandbox_record *out,
                     struct error *err);
