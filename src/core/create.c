@@ -294,19 +294,6 @@ static int make_box(struct creation *creation, struct error *err)
     return result;
 }
 
-static int write_files(int conversation, const struct sandbox_file *files, size_t count,
-                       struct error *err)
-{
-    for (size_t i = 0; i < count; i++) {
-        if (files_write_buffer(conversation, files[i].path, 0644, FILES_PARENTS, files[i].data,
-                               files[i].length, err) < 0) {
-            error_wrap(err, "write '%.200s'", files[i].path);
-            return error_about(err, "file");
-        }
-    }
-    return 0;
-}
-
 static int make_dir(int conversation, const char *path, struct error *err)
 {
     return path ? files_mkdir(conversation, path, 0755, FILES_PARENTS, err) : 0;
@@ -334,14 +321,10 @@ static int populate(struct creation *creation, struct error *err)
         make_dir(conversation, request->home, err) < 0 ||
         make_dir(conversation, request->working_directory, err) < 0)
         return -1;
-    if (request->n_files + n_more == 0)
-        return 0;
-    closep(&conversation);
-    if (sandbox_files(creation->sandbox, &conversation, err) < 0 ||
-        files_set_timeout(conversation, FILE_TIMEOUT_MS, err) < 0 ||
-        write_files(conversation, request->files, request->n_files, err) < 0)
+    if (sandbox_write_files(creation->sandbox, request->files, request->n_files, err) < 0)
         return -1;
-    return n_more ? write_files(conversation, request->command->files, n_more, err) : 0;
+    return n_more ? sandbox_write_files(creation->sandbox, request->command->files, n_more, err)
+                  : 0;
 }
 
 static int put_events(struct creation *creation, int64_t now, struct error *err)

@@ -11,9 +11,6 @@
 #include "core/sandbox/lookup.h"
 #include "core/sandbox/pause.h"
 #include "core/sandbox/sandbox_box.h"
-#include "engine/files.h"
-
-#define FILE_TIMEOUT_MS 60000
 
 struct start {
     struct sandbox *sandbox;
@@ -74,27 +71,6 @@ void execution_leave(struct sandbox *sandbox, enum execution_kind kind)
     autolock(&sandbox->lock);
     sandbox->n_executions -= kind == EXECUTION_COMMAND;
     sandbox->n_jobs -= kind == EXECUTION_JOB;
-}
-
-static int write_files(struct sandbox *sandbox, const struct execution_request *request,
-                       struct error *err)
-{
-    autofd conversation = -1;
-
-    if (request->n_files == 0)
-        return 0;
-    if (sandbox_files(sandbox, &conversation, err) < 0 ||
-        files_set_timeout(conversation, FILE_TIMEOUT_MS, err) < 0)
-        return -1;
-    for (size_t i = 0; i < request->n_files; i++) {
-        const struct sandbox_file *file = &request->files[i];
-        if (files_write_buffer(conversation, file->path, 0644, FILES_PARENTS, file->data,
-                               file->length, err) < 0) {
-            error_wrap(err, "write '%.200s'", file->path);
-            return error_about(err, "file");
-        }
-    }
-    return 0;
 }
 
 /* The caller holds record_lock. */
@@ -172,7 +148,8 @@ static int run(struct start *start, struct execution_record *out, struct error *
 {
     if (execution_prepare(start->sandbox, start->actor, start->request, &start->execution, err) < 0)
         return -1;
-    if (write_files(start->sandbox, start->request, err) == 0 &&
+    if (sandbox_write_files(start->sandbox, start->request->files, start->request->n_files, err) ==
+            0 &&
         execution_spawn(start->sandbox, start->execution, err) == 0 &&
         record_start(start, out, err) == 0)
         return 0;

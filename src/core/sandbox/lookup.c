@@ -118,3 +118,23 @@ int lookup_files(struct sandboxes *sandboxes, const struct actor *actor, const c
         return -1;
     return sandbox_files(sandbox, conversation, err);
 }
+
+int sandbox_write_files(struct sandbox *sandbox, const struct sandbox_file *files, size_t count,
+                        struct error *err)
+{
+    autofd conversation = -1;
+
+    if (count == 0)
+        return 0;
+    if (sandbox_files(sandbox, &conversation, err) < 0 ||
+        files_set_timeout(conversation, FILE_TIMEOUT_MS, err) < 0)
+        return -1;
+    for (size_t i = 0; i < count; i++) {
+        if (files_write_buffer(conversation, files[i].path, 0644, FILES_PARENTS, files[i].data,
+                               files[i].length, err) < 0) {
+            error_wrap(err, "write '%.200s'", files[i].path);
+            return error_about(err, "file");
+        }
+    }
+    return 0;
+}
