@@ -4,6 +4,7 @@
 #include "archive/records.h"
 #include "base/auto.h"
 #include "base/mem.h"
+#include "base/quote.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -146,9 +147,7 @@ static int take_error(const struct files_frame *frame, struct error *err)
                                : failure.kind == ERROR_SYSTEM ? ERROR_SYSTEM
                                                               : ERROR_REFUSED;
     (void)error_refuse(err, reason, "archive", "%s", text);
-    for (char *c = err->text; *c; c++)
-        if ((unsigned char)*c < 0x20 || *c == 0x7f)
-            *c = '?';
+    quote_scrub(err->text);
     return -1;
 }
 

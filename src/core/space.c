@@ -10,7 +10,7 @@
 #include "core/sandbox/registry.h"
 #include "core/sandbox/sandbox_object.h"
 #include "core/snapshot/snapshot_impl.h"
-#include "store/space.h"
+#include "store/space_counts.h"
 
 #include <fcntl.h>
 #include <string.h>

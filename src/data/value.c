@@ -3,6 +3,7 @@
 #include "data/value.h"
 
 #include "base/mem.h"
+#include "base/quote.h"
 #include "base/suggest.h"
 
 #include <stdarg.h>
@@ -138,9 +139,7 @@ int value_error(const struct data_value *value, struct error *err, const char *f
     add_path(value, path, sizeof path);
     error_set(err, ERROR_INVALID, "%s%s%s%s%s", name, *name ? ": " : "", path, *path ? ": " : "",
               text);
-    for (char *c = err->text; *c; c++)
-        if ((unsigned char)*c < ' ')
-            *c = '?'; // one line, whatever the keys hold
+    quote_scrub(err->text); // whatever the keys hold
     return -1;
 }
 

@@ -73,7 +73,6 @@ struct cpu_share cpu_share_of(uint32_t cpu_milli);
 /* Letters, digits, '-' and '_': never a path, nor a file of the kernel's. */
 int cgroup_check_name(const char *name, struct error *err);
 
-int64_t cgroup_now_ms(void);
 /* Sleeps a little, longer each time: for what the kernel announces to nobody. */
 void cgroup_pause(unsigned *turn);
 

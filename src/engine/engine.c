@@ -7,7 +7,7 @@
 #include "engine/fixtures.h"
 #include "engine/init_blob.h"
 #include "engine/kernel.h"
-#include "engine/listener.h"
+#include "engine/box_listener.h"
 #include "engine/raw.h"
 #include "engine/slot.h"
 

@@ -4,6 +4,7 @@
 #include "base/auto.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "base/quote.h"
 
 #include <string.h>
 #include <sys/socket.h>
@@ -121,9 +122,7 @@ static int take_error(const struct ask *ask, const struct files_frame *frame, st
     bool is_known = failure.kind > ERROR_NONE && failure.kind <= ERROR_SYSTEM;
     error_set(err, is_known ? (enum error_reason)failure.kind : ERROR_SYSTEM, "%s", text);
     err->sys = failure.sys > 0 && failure.sys < 4096 ? failure.sys : 0;
-    for (char *c = err->text; *c; c++)
-        if ((unsigned char)*c < 0x20 || *c == 0x7f)
-            *c = '?';
+    quote_scrub(err->text);
     return -1;
 }
 

@@ -9,7 +9,7 @@
 #include "engine/kernel.h"
 #include "engine/layer_impl.h"
 #include "engine/link.h"
-#include "engine/listener.h"
+#include "engine/box_listener.h"
 #include "engine/slot.h"
 #include "engine/volume_impl.h"
 

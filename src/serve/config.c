@@ -2,12 +2,13 @@
 /* What the server is told; see config.h. */
 #include "serve/config.h"
 
+#include "base/data_dir.h"
 #include "base/mem.h"
 #include "data/json_writer.h"
 #include "data/yaml.h"
-#include "engine/limits.h"
 #include "net/http_server.h"
 #include "runtime/catalog.h"
+#include "base/limits.h"
 #include "serve/aionis_config.h"
 
 #include <arpa/inet.h>
@@ -125,7 +126,7 @@ static char *default_data_dir(void)
     const char *data = getenv("XDG_DATA_HOME"), *home = getenv("HOME");
 
     if (geteuid() == 0)
-        return xstrdup("/var/lib/burrow");
+        return xstrdup(DATA_DIR_DEFAULT);
     if (data && *data == '/')
         return xasprintf("%s/burrow", data);
     const struct passwd *user = home && *home ? NULL : getpwuid(geteuid());
@@ -142,10 +143,10 @@ void config_init(struct config *config)
         .log = "text",
         .log_level = "info",
         .runtime = core->default_runtime,
-        .memory_bytes = (uint64_t)core->memory_bytes,
-        .cpu_millicores = (uint32_t)core->cpu_millicores,
-        .disk_bytes = (uint64_t)core->disk_bytes,
-        .max_processes = core->max_processes,
+        .memory_bytes = (uint64_t)core->limits.memory_bytes,
+        .cpu_millicores = (uint32_t)core->limits.cpu_millicores,
+        .disk_bytes = (uint64_t)core->limits.disk_bytes,
+        .max_processes = core->limits.max_processes,
         .idle_timeout_ms = (uint64_t)core->idle_timeout_ms,
         .execution_timeout_ms = (uint64_t)core->execution_timeout_ms,
         .output_bytes = (uint64_t)core->output_cap_bytes,
@@ -319,6 +320,12 @@ static int check_url(const char *url, struct error *err)
     return 0;
 }
 
+static struct limits limits_of(const struct config *config)
+{
+    return (struct limits){(int64_t)config->memory_bytes, config->cpu_millicores,
+                           (int64_t)config->disk_bytes, config->max_processes};
+}
+
 static int check(const struct config *config, struct error *err)
 {
     static const char *const formats[] = {"text", "json", NULL};
@@ -334,8 +341,8 @@ static int check(const struct config *config, struct error *err)
     if (!*config->region || !*config->data_dir)
         return error_set(err, ERROR_INVALID, "%s must not be empty",
                          *config->region ? "data" : "region");
-    if (limits_check((int64_t)config->memory_bytes, config->cpu_millicores,
-                     (int64_t)config->disk_bytes, err) < 0)
+    const struct limits limits = limits_of(config);
+    if (limits_check(&limits, err) < 0)
         return -1;
     return aionis_settings_check(&config->aionis, err);
 }
@@ -383,10 +390,7 @@ void config_core(const struct config *config, struct core_settings *out)
     *out = core_settings_default;
     out->data_dir = config->data_dir;
     out->default_runtime = config->runtime;
-    out->memory_bytes = (int64_t)config->memory_bytes;
-    out->cpu_millicores = config->cpu_millicores;
-    out->disk_bytes = (int64_t)config->disk_bytes;
-    out->max_processes = config->max_processes;
+    out->limits = limits_of(config);
     out->idle_timeout_ms = (int64_t)config->idle_timeout_ms;
     out->execution_timeout_ms = (int64_t)config->execution_timeout_ms;
     out->output_cap_bytes = (int64_t)config->output_bytes;

@@ -64,8 +64,7 @@ struct field {
     const char *const *words; // FIELD_TEXT: one of these, NULL-terminated; NULL: any
     const char *help;         // for the OpenAPI document; may be NULL
     bool is_filled;           // FIELD_TEXTS: no item is empty
-    bool
-        takes_surrogates; // FIELD_TEXTS: halves of surrogate pairs are kept, in three bytes (WTF-8)
+    bool is_exact; // FIELD_TEXTS: halves of surrogate pairs are kept as json.h reads them
     /* FIELD_TEXT: what is wrong with it, as "must be …", or NULL. */
     const char *(*check)(const char *text);
 };

@@ -112,15 +112,14 @@ static struct sandbox_request plain_request(void)
 void make_sandbox(char id[ID_TEXT])
 {
     struct sandbox_request request = plain_request();
-    autosandbox made = {0};
+    autoclear(sandbox_info) made = {0};
     struct error err = {0};
 
     CHECK_OK(sandbox_create(core, &actor, &request, &made, NULL, &err), err);
     (void)snprintf(id, ID_TEXT, "%s", made.id);
 }
 
-void run_once(const char *script, struct sandbox_record *sandbox,
-              struct execution_record *execution)
+void run_once(const char *script, struct sandbox_info *sandbox, struct execution_info *execution)
 {
     const char *argv[] = {"sh", "-c", script, NULL};
     struct execution_request command = {.argv = argv, .timeout_ms = EXECUTION_DEFAULT};
@@ -133,7 +132,7 @@ void run_once(const char *script, struct sandbox_record *sandbox,
 }
 
 void start_in(const char *sandbox, enum execution_kind kind, const char *script,
-              struct execution_record *out)
+              struct execution_info *out)
 {
     const char *argv[] = {"sh", "-c", script, NULL};
     struct execution_request request = {
@@ -192,20 +191,20 @@ static bool await(const char *id, bool (*is_so)(void *data), void *data)
 struct waited {
     const char *id;
     enum sandbox_state state;
-    struct execution_record execution;
+    struct execution_info execution;
 };
 
 static bool has_ended(void *data)
 {
     struct waited *waited = data;
     struct error err = {0};
-    execution_record_clear(&waited->execution);
+    execution_info_clear(&waited->execution);
     CHECK_OK(execution_get(core->executions, &actor, waited->id, NULL, &waited->execution, &err),
              err);
-    return execution_is_over(&waited->execution);
+    return execution_info_is_over(&waited->execution);
 }
 
-void await_execution(const char *id, struct execution_record *out)
+void await_execution(const char *id, struct execution_info *out)
 {
     struct waited waited = {.id = id};
     CHECK(await(id, has_ended, &waited));

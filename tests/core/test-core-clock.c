@@ -24,7 +24,7 @@ int clock_gettime(clockid_t which, struct timespec *now)
     return result;
 }
 
-static void make(struct sandbox_request request, struct sandbox_record *out)
+static void make(struct sandbox_request request, struct sandbox_info *out)
 {
     struct error err = {0};
 
@@ -55,7 +55,7 @@ static void await_deadline_of(const char *probe)
 
 CORE_TEST(a_step_forward_ends_nothing)
 {
-    autosandbox idle = {0}, paused = {0}, expiring = {0}, as_paused = {0}, probe = {0};
+    autoclear(sandbox_info) idle = {0}, paused = {0}, expiring = {0}, as_paused = {0}, probe = {0};
     struct error err = {0};
 
     step_s = 0;
@@ -74,8 +74,8 @@ CORE_TEST(a_step_forward_ends_nothing)
 
 CORE_TEST(a_step_back_lets_nothing_live_for_ever)
 {
-    autosandbox idle = {0}, paused = {0}, expiring = {0}, busy = {0}, as_paused = {0};
-    autoexecution stubborn = {0}, stopped = {0}, end = {0};
+    autoclear(sandbox_info) idle = {0}, paused = {0}, expiring = {0}, busy = {0}, as_paused = {0};
+    autoclear(execution_info) stubborn = {0}, stopped = {0}, end = {0};
     struct error err = {0};
 
     step_s = 0;
@@ -98,7 +98,7 @@ CORE_TEST(a_step_back_lets_nothing_live_for_ever)
 
 CORE_TEST(deadlines_are_worked_out_again_after_a_restart)
 {
-    autosandbox past = {0}, future = {0}, paused = {0}, as_paused = {0};
+    autoclear(sandbox_info) past = {0}, future = {0}, paused = {0}, as_paused = {0};
     struct error err = {0};
 
     step_s = 0;

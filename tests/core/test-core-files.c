@@ -14,8 +14,8 @@ static char sandbox[ID_TEXT];
 
 static void shell(const char *script)
 {
-    autoexecution started = {0};
-    autoexecution end = {0};
+    autoclear(execution_info) started = {0};
+    autoclear(execution_info) end = {0};
     start_in(sandbox, EXECUTION_COMMAND, script, &started);
     await_execution(started.id, &end);
     if (end.exit_code != 0)

@@ -190,7 +190,7 @@ CORE_TEST(a_long_chain_becomes_short_and_shows_the_same)
 {
     char ids[LONG + 1][ID_TEXT];
     char sandbox[ID_TEXT];
-    autosnapshots lineage = {0};
+    autoclear(snapshot_infos) lineage = {0};
     struct error err = {0};
 
     make_sandbox(sandbox);
@@ -335,7 +335,7 @@ CORE_TEST(others_start_from_it_list_it_and_keep_it_while_it_is_merged)
 
     for (unsigned round = 0; round < 3; round++) {
         struct snapshot_files files = {0};
-        autosnapshot record = {0};
+        autoclear(snapshot_info) record = {0};
         pthread_t merger;
         make_chain(ids, LONG, 200);
         CHECK(pthread_create(&merger, NULL, merge_it, ids[LONG - 1]) == 0);

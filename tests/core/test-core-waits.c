@@ -78,8 +78,8 @@ static void *hold_database(void *data)
 CORE_TEST(a_blocked_database_keeps_neither_ends_nor_output)
 {
     char one[ID_TEXT], other[ID_TEXT];
-    autoexecution ending = {0}, writing = {0}, end = {0};
-    autoexecutions found = {0};
+    autoclear(execution_info) ending = {0}, writing = {0}, end = {0};
+    autoclear(execution_infos) found = {0};
     struct error err = {0};
 
     make_sandbox(one);
@@ -97,15 +97,15 @@ CORE_TEST(a_blocked_database_keeps_neither_ends_nor_output)
     const struct execution_filter filter = {.sandbox_id = one, .page = {.limit = 10}};
     CHECK_OK(execution_list(core->executions, &actor, &filter, &found, &err), err);
     CHECK_INT(found.count, 1); // and it is recorded once that is possible
-    CHECK_INT(found.rows[0].state, EXECUTION_COMPLETED);
-    CHECK_INT(found.rows[0].exit_code, 7);
+    CHECK_INT(found.items[0].state, EXECUTION_COMPLETED);
+    CHECK_INT(found.items[0].exit_code, 7);
     put_file(other, "stop");
 }
 
 CORE_TEST(a_box_in_use_keeps_no_other_sandboxs_output)
 {
     char one[ID_TEXT], other[ID_TEXT];
-    autoexecution stubborn = {0}, writing = {0}, end = {0};
+    autoclear(execution_info) stubborn = {0}, writing = {0}, end = {0};
 
     make_sandbox(one);
     make_sandbox(other);
@@ -137,7 +137,7 @@ static void mark_copied(struct sandbox *sandbox, bool is_copied)
 CORE_TEST(output_and_ends_are_heard_while_files_are_copied)
 {
     char id[ID_TEXT];
-    autoexecution running = {0}, end = {0};
+    autoclear(execution_info) running = {0}, end = {0};
 
     make_sandbox(id);
     start_in(id, EXECUTION_COMMAND, UNTIL("go") "echo hello; exit 3", &running);
@@ -154,7 +154,7 @@ CORE_TEST(large_removals_do_not_keep_sandboxes_from_ending)
 {
     const struct sandbox_request request = {
         .mode = SANDBOX_INTERACTIVE, .working_directory = "/home/me", .idle_timeout_ms = 1};
-    autosandbox made = {0};
+    autoclear(sandbox_info) made = {0};
     struct error err = {0};
     sem_t removed;
 

@@ -9,6 +9,7 @@
 #include "base/lock.h"
 #include "core/execution/execution.h"
 #include "engine/box.h"
+#include "store/executions.h"
 
 #include <stdatomic.h>
 
@@ -53,6 +54,11 @@ struct execution *execution_new(const char *id);
 struct execution *execution_ref(struct execution *execution);
 void execution_free(struct execution *execution); // gives up one reference
 DEFINE_AUTOPTR(execution)
+
+static inline bool execution_is_over(const struct execution_record *record)
+{
+    return record->state >= EXECUTION_COMPLETED;
+}
 
 /* What a reader may have: a copy, under the lock. */
 void execution_copy(struct execution *execution, struct execution_record *out);

@@ -5,12 +5,14 @@
 
 #include "base/clock.h"
 #include "core/account/once.h"
+#include "core/sandbox/file_impl.h"
 #include "core/sandbox/sandbox_event.h"
 #include "core/execution/execution_end.h"
 #include "core/execution/execution_launch.h"
 #include "core/sandbox/lookup.h"
 #include "core/sandbox/pause.h"
 #include "core/sandbox/sandbox_box.h"
+#include "engine/files.h"
 
 struct start {
     struct sandbox *sandbox;
@@ -71,6 +73,19 @@ void execution_leave(struct sandbox *sandbox, enum execution_kind kind)
     autolock(&sandbox->lock);
     sandbox->n_executions -= kind == EXECUTION_COMMAND;
     sandbox->n_jobs -= kind == EXECUTION_JOB;
+}
+
+static int write_files(struct sandbox *sandbox, const struct execution_request *request,
+                       struct error *err)
+{
+    autofd conversation = -1;
+
+    if (request->n_files == 0)
+        return 0;
+    if (sandbox_files(sandbox, &conversation, err) < 0 ||
+        files_set_timeout(conversation, FILE_TIMEOUT_MS, err) < 0)
+        return -1;
+    return file_write_all(conversation, request->files, request->n_files, err);
 }
 
 /* The caller holds record_lock. */
@@ -148,8 +163,7 @@ static int run(struct start *start, struct execution_record *out, struct error *
 {
     if (execution_prepare(start->sandbox, start->actor, start->request, &start->execution, err) < 0)
         return -1;
-    if (sandbox_write_files(start->sandbox, start->request->files, start->request->n_files, err) ==
-            0 &&
+    if (write_files(start->sandbox, start->request, err) == 0 &&
         execution_spawn(start->sandbox, start->execution, err) == 0 &&
         record_start(start, out, err) == 0)
         return 0;

@@ -66,6 +66,19 @@ static int too_large(const char *path, uint64_t maximum, struct error *err)
                         path, (unsigned long long)maximum);
 }
 
+int file_write_all(int conversation, const struct sandbox_file *files, size_t count,
+                   struct error *err)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (files_write_buffer(conversation, files[i].path, 0644, FILES_PARENTS, files[i].data,
+                               files[i].length, err) < 0) {
+            error_wrap(err, "write '%.200s'", files[i].path);
+            return error_about(err, "file");
+        }
+    }
+    return 0;
+}
+
 int file_write(struct sandboxes *sandboxes, const struct actor *actor, const char *sandbox_id,
                const struct sandbox_file *files, size_t count, size_t *written, struct error *err)
 {

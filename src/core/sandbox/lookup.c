@@ -2,11 +2,10 @@
 /* Finds sandboxes for those who ask; see lookup.h. */
 #include "core/sandbox/lookup.h"
 
+#include "core/sandbox/file_impl.h"
 #include "core/sandbox/registry.h"
 #include "core/sandbox/sandbox_box.h"
 #include "engine/files.h"
-
-#define FILE_TIMEOUT_MS 60000
 
 int lookup_record(struct sandboxes *sandboxes, const struct actor *actor, const char *id,
                   struct sandbox_record *out, struct error *err)
@@ -117,24 +116,4 @@ int lookup_files(struct sandboxes *sandboxes, const struct actor *actor, const c
     if (sandbox_ensure_box(sandbox, err) < 0 || make_working_directory(sandbox, err) < 0)
         return -1;
     return sandbox_files(sandbox, conversation, err);
-}
-
-int sandbox_write_files(struct sandbox *sandbox, const struct sandbox_file *files, size_t count,
-                        struct error *err)
-{
-    autofd conversation = -1;
-
-    if (count == 0)
-        return 0;
-    if (sandbox_files(sandbox, &conversation, err) < 0 ||
-        files_set_timeout(conversation, FILE_TIMEOUT_MS, err) < 0)
-        return -1;
-    for (size_t i = 0; i < count; i++) {
-        if (files_write_buffer(conversation, files[i].path, 0644, FILES_PARENTS, files[i].data,
-                               files[i].length, err) < 0) {
-            error_wrap(err, "write '%.200s'", files[i].path);
-            return error_about(err, "file");
-        }
-    }
-    return 0;
 }

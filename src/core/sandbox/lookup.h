@@ -22,10 +22,6 @@ int lookup_sandbox(struct sandboxes *sandboxes, const struct actor *actor, const
 /* A conversation about files in its box, as its user, from its working directory. */
 int sandbox_files(struct sandbox *sandbox, int *conversation, struct error *err);
 
-/* Writes these over such a conversation, making parents. Errors have the noun "file". */
-int sandbox_write_files(struct sandbox *sandbox, const struct sandbox_file *files, size_t count,
-                        struct error *err);
-
 /*
  * sandbox_files for the sandbox of that id, which it counts as used. Waits while it is being created, and gives it a box where it has
  * none.

@@ -10,6 +10,7 @@
 #include "core/sandbox/lookup.h"
 #include "core/sandbox/sandbox.h"
 #include "core/sandbox/sandbox_event.h"
+#include "core/sandbox/sandbox_info_impl.h"
 #include "core/event/hub.h"
 #include "core/sandbox/sandbox_box.h"
 
@@ -92,9 +93,10 @@ static int put_to_sleep(struct sandbox *sandbox, struct error *err)
 }
 
 int sandbox_pause(struct sandboxes *sandboxes, const struct actor *actor, const char *id,
-                  struct sandbox_record *out, struct error *err)
+                  struct sandbox_info *out, struct error *err)
 {
     autoptr(sandbox) sandbox = NULL;
+    autosandbox record = {0};
 
     if (lookup_sandbox(sandboxes, actor, id, &sandbox, err) < 0)
         return -1;
@@ -102,7 +104,8 @@ int sandbox_pause(struct sandboxes *sandboxes, const struct actor *actor, const 
         return error_refuse(err, ERROR_STATE, "sandbox", "a one-shot sandbox cannot be paused");
     if (put_to_sleep(sandbox, err) < 0)
         return -1;
-    sandbox_copy(sandbox, out);
+    sandbox_copy(sandbox, &record);
+    sandbox_info_take(out, &record);
     return 0;
 }
 

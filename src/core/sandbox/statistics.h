@@ -5,7 +5,7 @@
  */
 #pragma once
 #include "core/account/actor.h"
-#include "store/usage.h"
+#include "model/usage.h"
 
 struct sandboxes;
 

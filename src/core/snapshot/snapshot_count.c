@@ -139,7 +139,7 @@ void snapshot_count_later(void *owner, const char *id)
                  F("snapshot", record.id), F("error", (const char *)err.text));
 }
 
-void snapshot_count_all(struct snapshots *snapshots, const struct store_owner *owner)
+void snapshot_count_all(struct snapshots *snapshots, const struct owner *owner)
 {
     autochains uncounted = {0};
     struct error ignored = {0};

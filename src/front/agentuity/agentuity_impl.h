@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of this front share and nobody else sees: its tables of routes, and how it spells ids. */
+/*
+ * What the files of this front share and nobody else sees: its tables of routes, and how it spells ids.
+ * Threads: plain values.
+ */
 #pragma once
 #include "front/agentuity/agentuity.h"
 #include "front/agentuity/envelope.h"

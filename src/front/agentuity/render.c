@@ -56,12 +56,12 @@ int64_t render_byte_seconds(int64_t mib_ms)
     return mib_ms / 1000 * mib + mib_ms % 1000 * mib / 1000;
 }
 
-void render_organisation(struct json_writer *json, const struct organisation_record *record,
+void render_organisation(struct json_writer *json, const struct organisation_info *info,
                          const char *name)
 {
     json_map_begin(json);
-    member_id(json, "id", ORGANISATION_PREFIX, record->id);
-    member_text(json, "name", name ? name : record->name);
+    member_id(json, "id", ORGANISATION_PREFIX, info->id);
+    member_text(json, "name", name ? name : info->name);
     json_map_end(json);
 }
 
@@ -124,19 +124,19 @@ static void write_cpu(struct json_writer *json, const char *name, const char *sp
     member_text(json, name, spelled);
 }
 
-static void write_timeouts(struct json_writer *json, const struct sandbox_record *record,
+static void write_timeouts(struct json_writer *json, const struct sandbox_info *info,
                            const struct asked *asked)
 {
     json_key(json, "timeout");
     json_map_begin(json);
-    write_duration(json, "idle", asked_text(asked, "idle"), record->idle_timeout_ms);
-    write_duration(json, "execution", asked_text(asked, "execution"), record->execution_timeout_ms);
-    write_duration(json, "paused", asked_text(asked, "paused"), record->paused_timeout_ms);
+    write_duration(json, "idle", asked_text(asked, "idle"), info->idle_timeout_ms);
+    write_duration(json, "execution", asked_text(asked, "execution"), info->command.timeout_ms);
+    write_duration(json, "paused", asked_text(asked, "paused"), info->paused_timeout_ms);
     json_map_end(json);
 }
 
 /* As asked for, no more and no less; one that asked for nothing is told what it got. */
-static void write_resources(struct json_writer *json, const struct sandbox_record *record,
+static void write_resources(struct json_writer *json, const struct sandbox_info *info,
                             const struct asked *asked)
 {
     const char *memory = asked_text(asked, "memory");
@@ -146,9 +146,9 @@ static void write_resources(struct json_writer *json, const struct sandbox_recor
 
     json_key(json, "resources");
     json_map_begin(json);
-    write_size(json, "memory", memory, is_told ? record->memory_bytes : 0);
-    write_cpu(json, "cpu", cpu, is_told ? record->cpu_millicores : 0);
-    write_size(json, "disk", disk, is_told ? record->disk_bytes : 0);
+    write_size(json, "memory", memory, is_told ? info->limits.memory_bytes : 0);
+    write_cpu(json, "cpu", cpu, is_told ? info->limits.cpu_millicores : 0);
+    write_size(json, "disk", disk, is_told ? info->limits.disk_bytes : 0);
     json_map_end(json);
 }
 
@@ -157,7 +157,7 @@ static const char *mode_name(enum sandbox_mode mode)
     return mode == SANDBOX_ONE_SHOT ? "oneshot" : "interactive";
 }
 
-static void write_runtime(struct json_writer *json, const char *name)
+static void write_sandbox_runtime(struct json_writer *json, const char *name)
 {
     char id[24];
 
@@ -171,36 +171,36 @@ static void write_runtime(struct json_writer *json, const char *name)
     json_map_end(json);
 }
 
-static void write_command(struct json_writer *json, const struct sandbox_record *record)
+static void write_command(struct json_writer *json, const struct sandbox_info *info)
 {
-    if (!record->command)
+    if (!info->command.argv)
         return;
     json_key(json, "command");
     json_map_begin(json);
-    member_texts(json, "exec", record->command);
-    member_text(json, "mode", mode_name(record->mode));
+    member_texts(json, "exec", info->command.argv);
+    member_text(json, "mode", mode_name(info->mode));
     json_map_end(json);
 }
 
 #define IDENTIFIER 12 // letters and digits of the id
 
-static void write_names(struct json_writer *json, const struct sandbox_record *record)
+static void write_sandbox_names(struct json_writer *json, const struct sandbox_info *info)
 {
     char identifier[IDENTIFIER + 1];
 
-    (void)snprintf(identifier, sizeof identifier, "%.*s", IDENTIFIER, record->id);
+    (void)snprintf(identifier, sizeof identifier, "%.*s", IDENTIFIER, info->id);
     member_text(json, "identifier", identifier);
-    member_text(json, "name", record->name);
-    member_text(json, "description", record->description);
+    member_text(json, "name", info->name);
+    member_text(json, "description", info->description);
 }
 
 /* Of one that is not remembered any more its id is all there is; clients want to know whose a private one is. */
 static void write_origin(struct json_writer *json, const struct sandbox_view *view)
 {
-    struct snapshot_record unknown = {.id = view->record->snapshot};
-    struct snapshot_view bare = {.record = &unknown};
+    struct snapshot_info unknown = {.id = view->info->snapshot};
+    struct snapshot_view bare = {.info = &unknown};
 
-    if (!view->record->snapshot)
+    if (!view->info->snapshot)
         return;
     json_key(json, "snapshot");
     render_origin(json, view->snapshot ? view->snapshot : &bare);
@@ -210,24 +210,22 @@ static void write_origin(struct json_writer *json, const struct sandbox_view *vi
 static void write_common(struct json_writer *json, const struct sandbox_view *view,
                          const struct asked *asked)
 {
-    const struct sandbox_record *record = view->record;
+    const struct sandbox_info *info = view->info;
 
-    member_id(json, "sandboxId", SANDBOX_PREFIX, record->id);
-    member_text(json, "status", render_status(record->state));
-    member_time(json, "createdAt", record->created_at);
-    member_integer(json, "executions", record->execution_count);
-    write_names(json, record);
-    member_text(json, "mode", mode_name(record->mode));
+    member_id(json, "sandboxId", SANDBOX_PREFIX, info->id);
+    member_text(json, "status", render_status(info->state));
+    member_time(json, "createdAt", info->created_at);
+    member_integer(json, "executions", info->used.executions);
+    write_sandbox_names(json, info);
+    member_text(json, "mode", mode_name(info->mode));
     member_text(json, "region", view->region);
-    write_runtime(json, record->runtime);
+    write_sandbox_runtime(json, info->runtime);
     write_origin(json, view);
     if (view->first)
         render_stream_urls(json, view->first, view->base_url);
-    member_bool(json, "networkEnabled", record->has_network);
-    if (record->port)
-        member_integer(json, "networkPort", record->port);
-    write_timeouts(json, record, asked);
-    write_command(json, record);
+    member_bool(json, "networkEnabled", info->has_network);
+    write_timeouts(json, info, asked);
+    write_command(json, info);
     if (view->organisation) {
         json_key(json, "org");
         render_organisation(json, view->organisation, view->organisation_name);
@@ -252,39 +250,37 @@ static void write_project(struct json_writer *json, const char *project)
     json_map_end(json);
 }
 
-static void write_rest(struct json_writer *json, const struct sandbox_record *record,
+static void write_rest(struct json_writer *json, const struct sandbox_info *info,
                        const struct asked *asked)
 {
-    int64_t exit_code = render_exit_code(record->mode, record->state, record->exit_code);
+    int64_t exit_code = render_exit_code(info->mode, info->state, info->exit_code);
 
     if (exit_code != NO_EXIT_CODE)
         member_integer(json, "exitCode", exit_code);
-    member_json(json, "metadata", record->metadata);
-    member_json(json, "scopes", record->scopes);
-    write_resources(json, record, asked);
-    member_json(json, "dependencies", record->dependencies);
-    member_json(json, "packages", record->packages);
-    member_integer(json, "cpuTimeMs", record->cpu_ms);
-    member_integer(json, "memoryByteSec", render_byte_seconds(record->memory_mib_ms));
-    member_integer(json, "networkEgressBytes", record->egress_bytes);
+    member_json(json, "metadata", info->metadata);
+    member_json(json, "scopes", info->scopes);
+    write_resources(json, info, asked);
+    member_integer(json, "cpuTimeMs", info->used.cpu_ms);
+    member_integer(json, "memoryByteSec", render_byte_seconds(info->used.memory_mib_ms));
+    member_integer(json, "networkEgressBytes", info->used.egress_bytes);
     json_key(json, "user");
-    render_user(json, record->key_id);
-    write_project(json, record->owner.project);
+    render_user(json, info->key_id);
+    write_project(json, info->owner.project);
 }
 
-void render_paused(struct json_writer *json, const struct sandbox_record *record)
+void render_paused(struct json_writer *json, const struct sandbox_info *info)
 {
-    member_id(json, "sandboxId", SANDBOX_PREFIX, record->id);
-    member_text(json, "status", render_status(record->state));
-    if (record->paused_timeout_ms > 0)
-        member_time(json, "terminatesAt", record->paused_at + record->paused_timeout_ms);
+    member_id(json, "sandboxId", SANDBOX_PREFIX, info->id);
+    member_text(json, "status", render_status(info->state));
+    if (info->paused_timeout_ms > 0)
+        member_time(json, "terminatesAt", info->paused_at + info->paused_timeout_ms);
 }
 
 void render_sandbox_entry(struct json_writer *json, const struct sandbox_view *view)
 {
     __attribute__((cleanup(asked_clear))) struct asked asked;
 
-    asked_read(view->record->asked, &asked);
+    asked_read(view->info->asked, &asked);
     json_map_begin(json);
     write_common(json, view, &asked);
     json_map_end(json);
@@ -294,9 +290,9 @@ void render_sandbox(struct json_writer *json, const struct sandbox_view *view)
 {
     __attribute__((cleanup(asked_clear))) struct asked asked;
 
-    asked_read(view->record->asked, &asked);
+    asked_read(view->info->asked, &asked);
     json_map_begin(json);
     write_common(json, view, &asked);
-    write_rest(json, view->record, &asked);
+    write_rest(json, view->info, &asked);
     json_map_end(json);
 }

@@ -104,13 +104,13 @@ static const struct drain_sink sink = {.on_bytes = on_bytes, .on_end = on_end};
 static int check(struct call *call, const char *id, struct stream *stream, bool *is_done,
                  struct error *err)
 {
-    autostream record = {0};
+    autoclear(stream_info) info = {0};
     struct stream_progress progress;
 
-    if (stream_get(call->core->streams, &call->actor, id, &record, err) < 0)
+    if (stream_get(call->core->streams, &call->actor, id, &info, err) < 0)
         return -1;
     stream_progress(stream, &progress);
-    *is_done = progress.is_complete && record.kind == STREAM_STDIN;
+    *is_done = progress.is_complete && info.kind == STREAM_STDIN;
     if (*is_done)
         return 0;
     if (progress.is_complete)

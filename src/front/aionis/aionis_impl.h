@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of this front share and nobody else sees. */
+/*
+ * What the files of this front share and nobody else sees.
+ * Threads: plain values.
+ */
 #pragma once
 #include "front/aionis/aionis.h"
 #include "front/aionis/budget.h"

@@ -197,7 +197,7 @@ static const struct {
     {ERROR_RESTARTING, NULL, "server_restarting"},
 };
 
-static const char *code_of(const struct error *err)
+static const char *error_code_of(const struct error *err)
 {
     for (size_t i = 0; i < ARRAY_SIZE(codes); i++) {
         if (error_is(err, codes[i].reason) &&
@@ -227,7 +227,7 @@ void answer_error(struct call *call, const struct error *err)
     else
         answer_head_read(call, &head);
     if (refusal.status == 0)
-        refusal = (struct refusal){.status = error_status(err), .code = code_of(err)};
+        refusal = (struct refusal){.status = error_status(err), .code = error_code_of(err)};
     if (refusal.status == 500)
         refusal.details = "{\"contract\":\"error_v1\"}";
     reply_init(&reply);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Answers of this front: the envelope of failures, and the headers that every answer has. */
+/*
+ * Answers of this front: the envelope of failures, and the headers that every answer has.
+ * Threads: one per object.
+ */
 #pragma once
 #include "front/aionis/aionis_impl.h"
 #include "web/reply.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What this front's clients look for in the server's health. */
+/*
+ * What this front's clients look for in the server's health.
+ * Threads: any.
+ */
 #pragma once
 #include "core/core.h"
 #include "web/route.h"

@@ -80,8 +80,8 @@ static unsigned place_of(enum rate_class class, const char *client)
     return hash % BUCKETS;
 }
 
-static struct bucket *find(struct rate_limiter *limiter, enum rate_class class, const char *client,
-                           uint64_t now)
+static struct bucket *find_bucket(struct rate_limiter *limiter, enum rate_class class,
+                                  const char *client, uint64_t now)
 {
     struct bucket **first = &limiter->buckets[place_of(class, client)];
 
@@ -99,7 +99,7 @@ static struct bucket *find(struct rate_limiter *limiter, enum rate_class class, 
     return bucket;
 }
 
-static void fill(const struct rate_limiter *limiter, struct bucket *bucket, uint64_t now)
+static void fill_bucket(const struct rate_limiter *limiter, struct bucket *bucket, uint64_t now)
 {
     double burst = (double)limiter->limits.of[bucket->class].burst;
 
@@ -118,8 +118,8 @@ int64_t rate_take(struct rate_limiter *limiter, enum rate_class class, const cha
     autolock(&limiter->lock);
     if (++limiter->takes % SWEEP_EVERY == 0)
         sweep(limiter, now);
-    struct bucket *bucket = find(limiter, class, client, now);
-    fill(limiter, bucket, now);
+    struct bucket *bucket = find_bucket(limiter, class, client, now);
+    fill_bucket(limiter, bucket, now);
     if (bucket->tokens >= 1)
         bucket->tokens -= 1;
     else

@@ -7,7 +7,7 @@
 #include "web/reply.h"
 #include "web/router.h"
 
-static void put_text(struct reply *reply, const char *key, const char *text)
+static void reply_text(struct reply *reply, const char *key, const char *text)
 {
     json_key(&reply->json, key);
     json_string(&reply->json, text);
@@ -33,8 +33,8 @@ static int get_health(struct call *call, struct error *err)
 
     reply_init(&reply);
     json_map_begin(&reply.json);
-    put_text(&reply, "status", "ok");
-    put_text(&reply, "version", BURROW_VERSION);
+    reply_text(&reply, "status", "ok");
+    reply_text(&reply, "version", BURROW_VERSION);
     if (call->core)
         put_core(&reply, call->core);
     for (const struct front *const *front = router_fronts(call->router); *front; front++) {
@@ -53,7 +53,7 @@ static int get_version(struct call *call, struct error *err)
 
     reply_init(&reply);
     json_map_begin(&reply.json);
-    put_text(&reply, "version", BURROW_VERSION);
+    reply_text(&reply, "version", BURROW_VERSION);
     json_map_end(&reply.json);
     reply_send(&reply, call->response, 200);
     return 0;
@@ -76,8 +76,8 @@ static void on_error(struct call *call, const struct error *err)
 
     reply_init(&reply);
     json_map_begin(&reply.json);
-    put_text(&reply, "status", "error");
-    put_text(&reply, "message", err->text);
+    reply_text(&reply, "status", "error");
+    reply_text(&reply, "message", err->text);
     json_map_end(&reply.json);
     reply_send(&reply, call->response, error_status(err));
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The server about itself, for whoever runs it: is it well, which version, what can it do. */
+/*
+ * The server about itself, for whoever runs it: is it well, which version, what can it do.
+ * Threads: plain values.
+ */
 #pragma once
 #include "web/route.h"
 

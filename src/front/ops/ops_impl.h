@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Handlers of this front that have a file of their own (space.c). */
+/*
+ * Handlers of this front that have a file of their own (space_routes.c).
+ * Threads: any but loops.
+ */
 #pragma once
 #include "web/route.h"
 

@@ -124,7 +124,7 @@ void stage_free(struct stage *stage)
 const char *stage_stream(struct stage *stage, char id[ID_TEXT])
 {
     struct stream_request request = {.name = "test"};
-    autostream record = {0};
+    autoclear(stream_info) record = {0};
     struct error err = {0};
 
     CHECK_OK(stream_create(stage->core.streams, &stage->actor, &request, &record, &err), err);
