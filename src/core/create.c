@@ -86,7 +86,7 @@ static char *name_runtime(const struct creation *creation)
     return runtime_full_name(name);
 }
 
-/* Texts are borrowed from request and actor, but for those in `own`. */
+/* Strings are borrowed from request and actor, but for those in `own`. */
 static struct sandbox_record describe(const struct creation *creation, const char *id,
                                       char *own_env, char *own_command, char *own_runtime)
 {

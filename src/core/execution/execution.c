@@ -321,7 +321,7 @@ int execution_stop(struct executions *executions, const struct actor *actor, con
 static int put_mark(struct executions *executions, struct execution *execution,
                     const struct execution_record *record, const char *reason, struct error *err)
 {
-    struct execution_record next = *record; // texts are borrowed
+    struct execution_record next = *record; // strings are borrowed
 
     next.updated_at = (int64_t)clock_wall_ms();
     if (next.stop_at == 0)

@@ -49,7 +49,7 @@ static enum execution_state state_of(const struct execution *execution,
     }
 }
 
-/* What the end makes of the record; texts are borrowed from it, from the exit, or literals. */
+/* What the end makes of the record; strings are borrowed from it, from the exit, or literals. */
 static void apply_exit(const struct execution *execution, const struct process_exit *exit,
                        int64_t now, struct execution_record *record)
 {
@@ -468,7 +468,7 @@ void execution_check_deadlines(struct sandbox *sandbox, int64_t now)
 
 // ---- with the sandbox ----
 
-/* What the end of the whole sandbox makes of a command's record. Texts are borrowed. */
+/* What the end of the whole sandbox makes of a command's record. Strings are borrowed. */
 static void apply_end(enum execution_state state, const char *error, int64_t now,
                       struct execution_record *record)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How commands are prepared and started; see command.h. command_end.c has the rest of their way. */
+/* How executions are made ready and started; see execution_launch.h. */
 #include "core/execution/execution_launch.h"
 
 #include "base/clock.h"
@@ -35,7 +35,7 @@ static const char *copy(const char *text)
     return text ? xstrdup(text) : NULL;
 }
 
-/* The record as it will be stored. Its texts are its own. */
+/* The record as it will be stored. Its strings are its own. */
 static void describe(struct sandbox *sandbox, const struct actor *actor,
                      const struct execution_request *request, struct execution_record *out)
 {

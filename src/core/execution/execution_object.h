@@ -63,7 +63,7 @@ static inline bool execution_is_over(const struct execution_record *record)
 /* What a reader may have: a copy, under the lock. */
 void execution_copy(struct execution *execution, struct execution_record *out);
 /*
- * Its record becomes this one: numbers, states, and those texts that change (error, stop_reason, streams); texts are copied. The caller
+ * Its record becomes this one: numbers, states, and those strings that change (error, stop_reason, streams); strings are copied. The caller
  * holds record_lock, where its sandbox is alive.
  */
 void execution_set(struct execution *execution, const struct execution_record *record);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Executions that wait for their turn; see queue.h. */
+/* Executions that wait until they may run; see queue.h. */
 #include "core/execution/queue.h"
 #include "base/log_ids.h"
 #include "core/sandbox/registry.h"
@@ -80,7 +80,7 @@ static void describe_end(const struct execution *execution, enum execution_state
 {
     int64_t now = (int64_t)clock_wall_ms();
 
-    *ended = execution->record; // texts are borrowed
+    *ended = execution->record; // strings are borrowed
     ended->state = state;
     ended->cause = state == EXECUTION_CANCELLED ? EXECUTION_STOPPED : EXECUTION_NOT_RUN;
     ended->exit_code = NO_EXIT_CODE;

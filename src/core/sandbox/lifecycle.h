@@ -27,7 +27,7 @@ int lifecycle_check(const struct sandbox_record *record, enum lifecycle_step ste
                     struct error *err);
 
 /*
- * Takes it: state, reason (copied; the record must own its texts) and the times that go with the state.
+ * Takes it: state, reason (copied; the record must own its strings) and the times that go with the state.
  */
 int lifecycle_take(struct sandbox_record *record, enum lifecycle_step step, const char *reason,
                    int64_t now, struct error *err);

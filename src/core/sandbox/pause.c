@@ -156,12 +156,12 @@ static void rest(void *data)
             (void)sandbox_pass(sandbox, STEP_READY, &err); // it gets a box when it is used
         }
     }
-    sandbox->is_dropping = false;
+    sandbox->is_resting = false;
 }
 
 void sandbox_rest(struct sandbox *sandbox)
 {
-    if (!atomic_exchange(&sandbox->is_dropping, true))
+    if (!atomic_exchange(&sandbox->is_resting, true))
         workers_run(sandbox->sandboxes->reaper, WORKERS_SLOW, rest, sandbox_ref(sandbox));
 }
 
