@@ -217,6 +217,12 @@ static void be_anybody(struct call_work *work)
     work->has_actor = true;
 }
 
+/* NULL where there is no core: then a front tells by itself who is asking. */
+static struct accounts *accounts_of(const struct call_work *work)
+{
+    return work->settings->core ? work->settings->core->accounts : NULL;
+}
+
 static int run(struct call_work *work, struct error *err)
 {
     struct call *call = &work->call;
@@ -224,7 +230,7 @@ static int run(struct call_work *work, struct error *err)
     if (!work->has_actor && work->settings->is_open)
         be_anybody(work);
     if (!work->has_actor &&
-        auth_of(call->front)->check(call->core->accounts, call->request, &call->actor, err) < 0)
+        auth_of(call->front)->check(accounts_of(work), call->request, &call->actor, err) < 0)
         return -1;
     work->has_actor = true;
     if (call->route->body == BODY_JSON && !call->body && read_json(work, err) < 0)
@@ -302,7 +308,7 @@ static int run_here(struct call_work *work, struct error *err)
         be_anybody(work);
     if (!work->has_actor)
         work->has_actor =
-            auth_of(call->front)->check_quick(call->core->accounts, call->request, &call->actor);
+            auth_of(call->front)->check_quick(accounts_of(work), call->request, &call->actor);
     return work->has_actor ? call->route->handle(call, err) : CALL_ELSEWHERE;
 }
 

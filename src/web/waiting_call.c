@@ -2,6 +2,8 @@
 /* Calls that are answered later. */
 #include "web/waiting_call.h"
 
+#include "web/access.h"
+
 #include "base/mem.h"
 
 static const char *copy(const char *text)

@@ -147,7 +147,7 @@ int file_read(struct sandboxes *sandboxes, const struct actor *actor, const char
     struct files_total total;
     autofd conv = -1, content = -1;
     if (file_converse(sandboxes, actor, sandbox_id, &conv, err) < 0 ||
-        file_temporary(sandboxes, &content, err) < 0)
+        file_temporary(sandboxes->settings->data_dir, &content, err) < 0)
         return -1;
     if (files_read_to_fd(conv, path, 0, maximum, content, NULL, &total, err) < 0) {
         bool is_missing = error_is(err, ERROR_NOT_FOUND);
@@ -296,10 +296,10 @@ int file_remove(struct sandboxes *sandboxes, const struct actor *actor, const ch
 }
 
 /* O_TMPFILE is not on every file system; memory is. */
-int file_temporary(struct sandboxes *sandboxes, int *fd, struct error *err)
+int file_temporary(const char *data_dir, int *fd, struct error *err)
 {
     char dir[4096];
-    (void)snprintf(dir, sizeof dir, "%s/tmp", sandboxes->settings->data_dir);
+    (void)snprintf(dir, sizeof dir, "%s/tmp", data_dir);
     int made = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     if (made < 0 && errno == ENOENT) {
         if (fd_make_dirs(dir, 0700, err) < 0)

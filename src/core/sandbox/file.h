@@ -73,4 +73,4 @@ int file_pack(struct sandboxes *sandboxes, const struct actor *actor, const char
 int file_unpack(struct sandboxes *sandboxes, const struct actor *actor, const char *sandbox_id,
                 const char *path, enum archive_format format, int archive_fd, struct error *err);
 /* An unnamed file in the data directory to collect an upload in; the caller's. */
-int file_temporary(struct sandboxes *sandboxes, int *fd, struct error *err);
+int file_temporary(const char *data_dir, int *fd, struct error *err);

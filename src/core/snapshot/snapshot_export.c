@@ -266,7 +266,7 @@ int snapshot_export(struct snapshots *snapshots, const struct actor *actor, cons
         snapshot_pin(snapshots, &record, &pin, err) < 0)
         return -1;
     exporting.record = &record;
-    if (file_temporary(snapshots->sandboxes, &archive, err) < 0)
+    if (file_temporary(snapshots->sandboxes->settings->data_dir, &archive, err) < 0)
         return -1;
     if (export_to(&exporting, maximum, archive, err) < 0)
         return failed(&record, err);
