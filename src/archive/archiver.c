@@ -4,6 +4,7 @@
 #include "archive/records.h"
 #include "base/auto.h"
 #include "base/mem.h"
+#include "base/quote.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -149,9 +150,7 @@ static int take_error(const struct files_frame *frame, struct error *err)
                                : error_is(&said, ERROR_DAMAGED) ? ERROR_DAMAGED
                                                                 : ERROR_REFUSED;
     (void)error_refuse(err, reason, "archive", "%s", text);
-    for (char *c = err->text; *c; c++)
-        if ((unsigned char)*c < 0x20 || *c == 0x7f)
-            *c = '?';
+    quote_scrub(err->text);
     return -1;
 }
 

@@ -42,6 +42,8 @@ static inline void closedirp(DIR **dir)
 #define autofile __attribute__((cleanup(fclosep), unused)) FILE *
 #define autodir __attribute__((cleanup(closedirp), unused)) DIR *
 #define autoptr(T) __attribute__((cleanup(T##_freep), unused)) struct T *
+/* A struct whose T_clear gives back what is in it: autoclear(page) page = {0}; */
+#define autoclear(T) __attribute__((cleanup(T##_clear), unused)) struct T
 #define DEFINE_AUTOPTR(T)                                                                          \
     static inline void T##_freep(struct T **p)                                                     \
     {                                                                                              \

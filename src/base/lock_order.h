@@ -36,6 +36,8 @@ enum lock_rank {
     LOCK_ENGINE, // the engine's own lists, one at a time
     LOCK_STORE,
     LOCK_WORKERS,
-    LOCK_LOOP, // the posts of a loop: whoever holds anything may post
+    LOCK_LOOP,      // the posts of a loop: whoever holds anything may post
+    LOCK_LOG_QUEUE, // lines that wait for the log's writer
+    LOCK_LOG,       // writing to the log: the one lock down here that may block, as stderr does
     LOCK_RANKS,
 };

@@ -6,7 +6,9 @@
 #include "base/buffer.h"
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/lock.h"
 #include "base/quote.h"
+#include "base/thread.h"
 
 #include <inttypes.h>
 #include <stdatomic.h>
@@ -81,9 +83,14 @@ static int add_value(struct buffer *line, const struct log_field *field, struct 
     }
     if (!field->text)
         return buffer_add_text(line, "null", err);
-    if (logger.format == LOG_FORMAT_TEXT && is_word(field->text))
-        return buffer_add_text(line, field->text, err);
-    return quote_json(line, field->text, strlen(field->text), err);
+    bool is_plain = logger.format == LOG_FORMAT_TEXT && is_word(field->text);
+    const char *quote = is_plain ? "" : "\"";
+    if (buffer_add_text(line, quote, err) < 0 ||
+        (field->prefix && buffer_add_text(line, field->prefix, err) < 0))
+        return -1;
+    int added = is_plain ? buffer_add_text(line, field->text, err)
+                         : quote_json_part(line, field->text, strlen(field->text), err);
+    return added < 0 ? -1 : buffer_add_text(line, quote, err);
 }
 
 static int add_text_field(struct buffer *line, const struct log_field *field, struct error *err)
@@ -118,23 +125,138 @@ static int add_head(struct buffer *line, enum log_level level, const char *messa
     return quote_json_part(line, message, strlen(message), err);
 }
 
-void log_write(enum log_level level, const char *message, const struct log_field *fields)
+/* False: there is nothing to write. */
+static bool make_line(struct buffer *line, enum log_level level, const char *message,
+                      const struct log_field *fields)
 {
-    autobuffer line = {.maximum = LINE_MAX_BYTES};
     struct error err;
 
-    if (!log_is_on(level) || add_head(&line, level, message, &err) < 0)
-        return;
+    line->maximum = LINE_MAX_BYTES;
+    if (!log_is_on(level) || add_head(line, level, message, &err) < 0)
+        return false;
     for (; fields->name; fields++) {
-        size_t before = line.length;
-        int added = logger.format == LOG_FORMAT_JSON ? add_json_field(&line, fields, &err)
-                                                     : add_text_field(&line, fields, &err);
+        size_t before = line->length;
+        int added = logger.format == LOG_FORMAT_JSON ? add_json_field(line, fields, &err)
+                                                     : add_text_field(line, fields, &err);
         if (added < 0) { // too long: the line stays well formed without it
-            line.length = before;
+            line->length = before;
             break;
         }
     }
-    line.maximum = 0;
-    if (buffer_add_text(&line, logger.format == LOG_FORMAT_JSON ? "}\n" : "\n", &err) == 0)
-        (void)fd_write_all(logger.fd, line.data, line.length); // nowhere to tell
+    line->maximum = 0;
+    return buffer_add_text(line, logger.format == LOG_FORMAT_JSON ? "}\n" : "\n", &err) == 0;
+}
+
+/* One at a time: a pipe takes more than 4 KiB in pieces, and another line must not come between them. */
+static void write_lines(const struct buffer *lines)
+{
+    static struct lock lock = {PTHREAD_MUTEX_INITIALIZER, LOCK_LOG};
+    autolock(&lock);
+
+    (void)fd_write_all(logger.fd, lines->data, lines->length); // nowhere to tell
+}
+
+void log_write(enum log_level level, const char *message, const struct log_field *fields)
+{
+    autobuffer line = {0};
+
+    if (make_line(&line, level, message, fields))
+        write_lines(&line);
+}
+
+// ---- lines that wait for a thread ----
+
+#define QUEUE_BYTES ((size_t)1 << 20)
+#define GATHER_MS 10 // after the first line, before all that came are written: one wake-up for many
+
+static struct {
+    struct lock lock; // guards all below
+    struct lock_condition wake;
+    struct buffer lines;
+    size_t dropped; // since the last line that said so
+    bool is_running, is_stopping;
+    bool is_asleep; // the writer waits for a first line
+    pthread_t thread;
+} queue = {.lock = {PTHREAD_MUTEX_INITIALIZER, LOCK_LOG_QUEUE}};
+
+static void add_to_queue(const struct buffer *line)
+{
+    struct error err;
+    autolock(&queue.lock);
+
+    if (queue.lines.length + line->length > QUEUE_BYTES ||
+        buffer_add(&queue.lines, line->data, line->length, &err) < 0) {
+        queue.dropped++;
+        return;
+    }
+    if (queue.is_asleep)
+        lock_condition_wake(&queue.wake);
+    queue.is_asleep = false;
+}
+
+void log_write_later(enum log_level level, const char *message, const struct log_field *fields)
+{
+    autobuffer line = {0};
+
+    if (!make_line(&line, level, message, fields))
+        return;
+    if (queue.is_running)
+        add_to_queue(&line);
+    else
+        write_lines(&line);
+}
+
+/* Gets the queue's buffer for an empty one; false: it is time to stop. */
+static bool take_queue(struct buffer *lines, size_t *dropped)
+{
+    autolock(&queue.lock);
+
+    while (!queue.lines.length && !queue.dropped && !queue.is_stopping) {
+        queue.is_asleep = true;
+        (void)lock_condition_wait(&queue.wake, &queue.lock, 0);
+    }
+    if (!queue.is_stopping)
+        (void)lock_condition_wait(&queue.wake, &queue.lock, clock_monotonic_ms() + GATHER_MS);
+    struct buffer empty = *lines;
+    *lines = queue.lines;
+    queue.lines = empty;
+    *dropped = queue.dropped;
+    queue.dropped = 0;
+    return lines->length || *dropped || !queue.is_stopping;
+}
+
+static void *run_writer(void *unused)
+{
+    autobuffer lines = {0};
+    size_t dropped = 0;
+
+    thread_set_name("log");
+    while (take_queue(&lines, &dropped)) {
+        write_lines(&lines);
+        lines.length = 0;
+        if (dropped)
+            log_warn("log lines dropped", F("count", dropped));
+    }
+    return unused;
+}
+
+void log_writer_start(void)
+{
+    lock_condition_init(&queue.wake);
+    queue.is_stopping = false;
+    queue.is_running = pthread_create(&queue.thread, NULL, run_writer, NULL) == 0;
+}
+
+void log_writer_stop(void)
+{
+    if (!queue.is_running)
+        return;
+    lock_take(&queue.lock);
+    queue.is_stopping = true;
+    lock_condition_wake(&queue.wake);
+    lock_release(&queue.lock);
+    (void)pthread_join(queue.thread, NULL);
+    queue.is_running = false;
+    buffer_clear(&queue.lines);
+    lock_condition_clear(&queue.wake);
 }

@@ -18,7 +18,8 @@ enum log_level {
 enum log_format { LOG_FORMAT_TEXT, LOG_FORMAT_JSON };
 
 struct log_field {
-    const char *name; // NULL ends the list
+    const char *name;   // NULL ends the list
+    const char *prefix; // of a text; NULL: none
     enum { LOG_FIELD_TEXT, LOG_FIELD_SIGNED, LOG_FIELD_UNSIGNED, LOG_FIELD_BOOL } type;
     union {
         const char *text; // NULL is written as null
@@ -38,9 +39,24 @@ int log_level_parse(const char *name, enum log_level *out);
 
 void log_write(enum log_level level, const char *message, const struct log_field *fields);
 
+/*
+ * The same without ever waiting for whoever reads the log: the line is queued, and a thread of its own writes it within some
+ * milliseconds, many at once. While the queue (1 MiB) is full, lines are dropped and a later line says how many. For lines of
+ * which there are many. Without the thread: as log_write.
+ */
+void log_write_later(enum log_level level, const char *message, const struct log_field *fields);
+void log_writer_start(void);
+void log_writer_stop(void); // writes what is queued first; nothing when it was not started
+
 static inline struct log_field log_field_text(const char *name, const char *text)
 {
     return (struct log_field){.name = name, .type = LOG_FIELD_TEXT, .text = text};
+}
+
+/* An id as people know it: log_field_id("sandbox", "sbx_", id). */
+static inline struct log_field log_field_id(const char *name, const char *prefix, const char *id)
+{
+    return (struct log_field){.name = name, .prefix = prefix, .type = LOG_FIELD_TEXT, .text = id};
 }
 
 static inline struct log_field log_field_signed(const char *name, int64_t number)
@@ -72,6 +88,14 @@ static inline struct log_field log_field_bool(const char *name, bool is_true)
     do {                                                                                           \
         if (log_is_on(level))                                                                      \
             log_write(level, message, (const struct log_field[]){__VA_ARGS__ __VA_OPT__(, ){0}});  \
+    } while (0)
+
+/* At info, by log_write_later. */
+#define log_info_later(message, ...)                                                               \
+    do {                                                                                           \
+        if (log_is_on(LOG_LEVEL_INFO))                                                             \
+            log_write_later(LOG_LEVEL_INFO, message,                                               \
+                            (const struct log_field[]){__VA_ARGS__ __VA_OPT__(, ){0}});            \
     } while (0)
 
 #define log_error(...) log_line(LOG_LEVEL_ERROR, __VA_ARGS__)

@@ -91,3 +91,10 @@ int quote_json(struct buffer *to, const char *text, size_t length, struct error 
         return -1;
     return buffer_add(to, "\"", 1, err);
 }
+
+void quote_scrub(char *text)
+{
+    for (; *text; text++)
+        if ((unsigned char)*text < ' ' || *text == 0x7f)
+            *text = '?';
+}

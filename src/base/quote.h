@@ -12,8 +12,8 @@ int quote_json(struct buffer *to, const char *text, size_t length, struct error 
 /* The inside only, for a string that comes in pieces (cut between characters). */
 int quote_json_part(struct buffer *to, const char *text, size_t length, struct error *err);
 
-/*
- * As quote_json_part, but exactly as JavaScript's JSON.stringify: lone surrogates in their three-byte form come out as
- * \ud800 ... \udfff, and DEL as it is.
- */
+/* As quote_json_part, but exactly: lone surrogates, in their three-byte form, come out as \ud800 ... \udfff, and DEL as it is. */
 int quote_json_exact(struct buffer *to, const char *text, size_t length, struct error *err);
+
+/* Control characters in a text of somebody else's become '?': it stays one line, and no terminal acts on it. */
+void quote_scrub(char *text);

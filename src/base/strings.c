@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Packs and unpacks lists of texts; see texts.h. */
+/* Packs and unpacks lists of texts; see strings.h. */
 #include "base/strings.h"
 
 #include "base/mem.h"
@@ -67,16 +67,22 @@ static const char *item_end(const char *from)
     return from;
 }
 
-static char *unpack_item(const char *from, const char *end)
+/* What comes after the item that ends there. */
+static const char *next_item(const char *end)
 {
-    char *item = xcalloc((size_t)(end - from) + 1, 1);
+    return *end ? end + 1 : end;
+}
 
-    for (char *to = item; from < end; from++) {
+/* Writes the item and a NUL; returns what is behind that. */
+static char *unpack_item(const char *from, const char *end, char *to)
+{
+    for (; from < end; from++) {
         if (*from == '\\' && from + 1 < end)
             from++;
         *to++ = *from;
     }
-    return item;
+    *to++ = '\0';
+    return to;
 }
 
 void strings_unpack(const char *packed, struct strings *out)
@@ -84,9 +90,29 @@ void strings_unpack(const char *packed, struct strings *out)
     *out = (struct strings){.items = xcalloc(2, sizeof(char *))};
     while (packed && *packed) {
         const char *end = item_end(packed);
-        add(out, unpack_item(packed, end));
-        packed = *end ? end + 1 : end;
+        char *item = xcalloc((size_t)(end - packed) + 1, 1);
+        (void)unpack_item(packed, end, item);
+        add(out, item);
+        packed = next_item(end);
     }
+}
+
+const char *const *strings_list(const char *packed)
+{
+    size_t count = 0, bytes = 1;
+
+    if (!packed)
+        return NULL;
+    for (const char *from = packed; *from; from = next_item(item_end(from)))
+        count++;
+    bytes += strlen(packed) + count;
+    char **list = xcalloc((count + 1) * sizeof *list + bytes, 1), **place = list;
+    char *to = (char *)(list + count + 1);
+    for (const char *from = packed; *from; from = next_item(item_end(from))) {
+        *place++ = to;
+        to = unpack_item(from, item_end(from), to);
+    }
+    return (const char *const *)list;
 }
 
 void strings_clear(struct strings *strings)
@@ -132,4 +158,23 @@ const char *strings_get(const struct strings *strings, const char *name)
 {
     size_t at = find(strings, name);
     return at < strings->count ? strchr(strings->items[at], '=') + 1 : NULL;
+}
+
+void strings_merge(struct strings *strings, const char *const *pairs)
+{
+    for (; pairs && *pairs; pairs++) {
+        const char *equals = strchr(*pairs, '=');
+        autofree char *name = xstrndup(*pairs, (size_t)(equals - *pairs));
+        strings_set(strings, name, equals + 1);
+    }
+}
+
+int strings_check_env(const char *const *env, struct error *err)
+{
+    for (; env && *env; env++) {
+        if (**env == '=' || !strchr(*env, '='))
+            return error_set(err, ERROR_INVALID, "environment entry '%.80s' is not NAME=VALUE",
+                             *env);
+    }
+    return 0;
 }

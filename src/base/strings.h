@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lists of texts (argv, environments, facts of an event) as one text for the store: each item ends with a
+ * Lists of strings (argv, environments, facts of an event), and the same packed into one text for the store: each item ends with a
  * newline; newlines and backslashes in items are escaped by a backslash.
  * Threads: plain values.
  */
@@ -21,6 +21,8 @@ char *strings_pack(const char *const *items);
 /* Packed NULL is an empty list. */
 void strings_unpack(const char *packed, struct strings *out);
 void strings_clear(struct strings *strings);
+/* The same as a NULL-terminated list in one allocation, to be read only; NULL for packed NULL. One free() gives it back. */
+const char *const *strings_list(const char *packed);
 #define autostrings __attribute__((cleanup(strings_clear))) struct strings
 
 void strings_add(struct strings *strings, const char *item); // a copy
@@ -28,3 +30,7 @@ void strings_add(struct strings *strings, const char *item); // a copy
 /* For lists of "NAME=VALUE": sets, replaces or (value NULL) removes. */
 void strings_set(struct strings *strings, const char *name, const char *value);
 const char *strings_get(const struct strings *strings, const char *name); // NULL: not there
+/* Sets each of these pairs, NULL-terminated (or NULL for none), over those that are there. */
+void strings_merge(struct strings *strings, const char *const *pairs);
+/* ERROR_INVALID when one of these, NULL-terminated (or NULL for none), is not NAME=VALUE. */
+int strings_check_env(const char *const *env, struct error *err);

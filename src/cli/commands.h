@@ -4,6 +4,7 @@
  * Threads: one thread.
  */
 #pragma once
+#include "base/data_dir.h"
 
 int cli_run(int argc, char **argv);
 int cli_runtime(int argc, char **argv);
@@ -13,4 +14,4 @@ int cli_serve(int argc, char **argv);
 int cli_key(int argc, char **argv);
 
 /* Where everything is kept unless --data or BURROW_DATA says otherwise. */
-#define CLI_DEFAULT_DATA "/var/lib/burrow"
+#define CLI_DEFAULT_DATA DATA_DIR_DEFAULT

@@ -152,7 +152,7 @@ static int fail(const struct error *err, int code)
 
 int cli_doctor(int argc, char **argv)
 {
-    struct doctor doctor = {.data_dir = "/var/lib/burrow"};
+    struct doctor doctor = {.data_dir = DATA_DIR_DEFAULT};
     struct tally tally = {0};
     struct error err = {0};
     int operands = 0;

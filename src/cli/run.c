@@ -2,6 +2,7 @@
 /* burrow run: one command in a fresh box, no server: output relayed, the exit code its own. */
 #include "cli/commands.h"
 
+#include "base/limits.h"
 #include "base/auto.h"
 #include "base/clock.h"
 #include "base/path.h"
@@ -11,7 +12,6 @@
 #include "cli/terminal.h"
 #include "engine/box.h"
 #include "engine/files.h"
-#include "engine/limits.h"
 #include "runtime/catalog.h"
 #include "runtime/image.h"
 
@@ -113,7 +113,10 @@ struct run {
 
 static int check_options(struct run_options *o, struct error *err)
 {
-    if (limits_check((int64_t)o->memory_bytes, o->cpu_milli, (int64_t)o->disk_bytes, err) < 0)
+    const struct limits limits = {(int64_t)o->memory_bytes, o->cpu_milli, (int64_t)o->disk_bytes,
+                                  o->max_procs};
+
+    if (limits_check(&limits, err) < 0)
         return -1;
     if (path_check_absolute(o->workdir, strlen(o->workdir), "the working directory", err) < 0)
         return -1;
@@ -525,7 +528,7 @@ int cli_run(int argc, char **argv)
 {
     struct run run = {
         .options = {.memory_bytes = LIMITS_MEMORY_BYTES,
-                    .cpu_milli = LIMITS_CPU_MILLI,
+                    .cpu_milli = LIMITS_CPU_MILLICORES,
                     .disk_bytes = LIMITS_DISK_BYTES,
                     .max_procs = LIMITS_PROCESSES,
                     .runtime = "base:latest",

@@ -5,9 +5,11 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/log_ids.h"
 #include "core/execution/execution_end.h"
 #include "core/execution/executions.h"
 #include "core/sandbox/registry.h"
+#include "core/stream/streams.h"
 #include "core/sandbox/sandbox_box.h"
 #include "core/sandbox/ending.h"
 #include "core/runtime/runtimes.h"
@@ -222,7 +224,7 @@ static void set_asleep_or_awake(struct sandbox *sandbox)
     bool is_paused = sandbox->record.state == SANDBOX_PAUSED;
 
     if ((is_paused ? box_freeze(sandbox->box, &err) : box_thaw(sandbox->box, &err)) < 0)
-        log_warn("a sandbox could not be put to sleep or woken", F("sandbox", sandbox->record.id),
+        log_warn("a sandbox could not be put to sleep or woken", F_SANDBOX(sandbox->record.id),
                  F("error", (const char *)err.text));
 }
 
@@ -315,7 +317,7 @@ static int adopt_one(struct adoption *adoption, const struct sandbox_record *rec
         adoption->adopted++;
         return 0;
     }
-    log_warn("a sandbox's processes are gone", F("sandbox", record->id),
+    log_warn("a sandbox's processes are gone", F_SANDBOX(record->id),
              F("why", (const char *)why.text));
     if (has_files(adoption->core, record))
         return reduce_to_files(adoption, sandbox, err);

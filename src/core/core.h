@@ -3,7 +3,7 @@
  * The core: everything a caller may ask, once, for all fronts. Opens store and engine, takes over what an earlier server left
  * running, and keeps deadlines on a thread of its own. Knows no protocol. Each subject is a room with calls of its own; a front reaches
  * them through the pointers here: sandbox_get(core->sandboxes, ...).
- * Threads: any; core_open and core_free block.
+ * Threads: any; core_open and core_free: one thread, and they block.
  */
 #pragma once
 #include "base/auto.h"

@@ -4,7 +4,8 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "core/core_impl.h"
+#include "core/core.h"
+#include "core/execution/execution_info_impl.h"
 #include "core/execution/execution_end.h"
 #include "core/execution/execution_launch.h"
 #include "core/execution/executions.h"
@@ -17,6 +18,7 @@
 #include "core/sandbox/monitor.h"
 #include "core/layer/layers.h"
 #include "core/sandbox/lookup.h"
+#include "core/sandbox/sandbox_info_impl.h"
 #include "core/snapshot/merge.h"
 #include "core/sandbox/sandbox_event.h"
 #include "core/account/once.h"
@@ -26,13 +28,10 @@
 #include "base/strings.h"
 #include "store/checkpoints.h"
 #include "engine/files.h"
-#include "engine/limits.h"
 #include "runtime/catalog.h"
 
 #include <semaphore.h>
 #include <string.h>
-
-#define FILE_TIMEOUT_MS 60000
 
 /* A sandbox on its way. */
 struct creation {
@@ -63,17 +62,14 @@ static int check_path(const char *path, const char *what, struct error *err)
 
 static int check(const struct sandbox_request *request, struct error *err)
 {
-    for (const char *const *entry = request->env; entry && *entry; entry++) {
-        if (**entry == '=' || !strchr(*entry, '='))
-            return error_set(err, ERROR_INVALID, "environment entry '%.80s' is not NAME=VALUE",
-                             *entry);
-    }
+    if (strings_check_env(request->env, err) < 0)
+        return -1;
     if (request->mode == SANDBOX_ONE_SHOT && !request->command)
         return error_set(err, ERROR_INVALID, "a one-shot sandbox needs a command");
     if (check_path(request->home, "home", err) < 0 ||
         check_path(request->working_directory, "working directory", err) < 0)
         return -1;
-    return limits_check(request->memory_bytes, request->cpu_millicores, request->disk_bytes, err);
+    return limits_check(&request->limits, err);
 }
 
 static int64_t either(int64_t wanted, int64_t standard)
@@ -90,13 +86,15 @@ static char *name_runtime(const struct creation *creation)
     return runtime_full_name(name);
 }
 
-/* Texts are borrowed from request and actor, but for those in `own`. */
+/* Strings are borrowed from request and actor, but for those in `own`. */
 static struct sandbox_record describe(const struct creation *creation, const char *id,
                                       char *own_env, char *own_command, char *own_runtime)
 {
     const struct sandbox_request *request = creation->request;
     const struct core_settings *settings = &creation->core->settings;
     int64_t now = (int64_t)clock_wall_ms();
+
+    const struct limits limits = limits_or_default(&request->limits, &settings->limits);
 
     return (struct sandbox_record){
         .id = id,
@@ -116,11 +114,10 @@ static struct sandbox_record describe(const struct creation *creation, const cha
         .box_user = request->box_user,
         .home = request->home,
         .working_directory = request->working_directory,
-        .memory_bytes = request->memory_bytes ? request->memory_bytes : settings->memory_bytes,
-        .cpu_millicores =
-            request->cpu_millicores ? request->cpu_millicores : settings->cpu_millicores,
-        .disk_bytes = request->disk_bytes ? request->disk_bytes : settings->disk_bytes,
-        .max_processes = request->max_processes ? request->max_processes : settings->max_processes,
+        .memory_bytes = limits.memory_bytes,
+        .cpu_millicores = limits.cpu_millicores,
+        .disk_bytes = limits.disk_bytes,
+        .max_processes = limits.max_processes,
         .env = own_env,
         .idle_timeout_ms = either(request->idle_timeout_ms, settings->idle_timeout_ms),
         .execution_timeout_ms =
@@ -144,11 +141,7 @@ static char *merge_env(const char *below, const char *const *over)
     autostrings env = {0};
 
     strings_unpack(below, &env);
-    for (const char *const *entry = over; entry && *entry; entry++) {
-        const char *equals = strchr(*entry, '=');
-        autofree char *name = xstrndup(*entry, (size_t)(equals - *entry));
-        strings_set(&env, name, equals + 1);
-    }
+    strings_merge(&env, over);
     return strings_pack((const char *const *)env.items);
 }
 
@@ -295,19 +288,6 @@ static int make_box(struct creation *creation, struct error *err)
     return result;
 }
 
-static int write_files(int conversation, const struct sandbox_file *files, size_t count,
-                       struct error *err)
-{
-    for (size_t i = 0; i < count; i++) {
-        if (files_write_buffer(conversation, files[i].path, 0644, FILES_PARENTS, files[i].data,
-                               files[i].length, err) < 0) {
-            error_wrap(err, "write '%.200s'", files[i].path);
-            return error_about(err, "file");
-        }
-    }
-    return 0;
-}
-
 static int make_dir(int conversation, const char *path, struct error *err)
 {
     return path ? files_mkdir(conversation, path, 0755, FILES_PARENTS, err) : 0;
@@ -340,9 +320,9 @@ static int put_files(struct creation *creation, struct error *err)
     closep(&conversation);
     if (sandbox_files(creation->sandbox, &conversation, err) < 0 ||
         files_set_timeout(conversation, FILE_TIMEOUT_MS, err) < 0 ||
-        write_files(conversation, request->files, request->n_files, err) < 0)
+        file_write_all(conversation, request->files, request->n_files, err) < 0)
         return -1;
-    return n_more ? write_files(conversation, request->command->files, n_more, err) : 0;
+    return n_more ? file_write_all(conversation, request->command->files, n_more, err) : 0;
 }
 
 static int populate(struct creation *creation, struct error *err)
@@ -405,10 +385,11 @@ static int put_all(struct creation *creation, struct sandbox_record *next, struc
     return is_put ? 0 : -1;
 }
 
-static int record_all(struct creation *creation, struct sandbox_record *out,
-                      struct execution_record *first, struct error *err)
+static int record_all(struct creation *creation, struct sandbox_info *out,
+                      struct execution_info *first, struct error *err)
 {
-    autosandbox next = {0};
+    autosandbox next = {0}, made = {0};
+    autoexecution started = {0};
 
     autolock(&creation->sandbox->record_lock);
     if (put_all(creation, &next, err) < 0)
@@ -416,16 +397,19 @@ static int record_all(struct creation *creation, struct sandbox_record *out,
     creation->is_put = true;
     sandbox_change(creation->sandbox, &next);
     sandbox_touch(creation->sandbox);
-    sandbox_copy(creation->sandbox, out);
+    sandbox_copy(creation->sandbox, &made);
     if (creation->execution && first)
-        execution_copy(creation->execution, first);
+        execution_copy(creation->execution, &started);
     if (creation->execution)
         execution_recorded(creation->sandbox, creation->execution);
+    sandbox_info_take(out, &made);
+    if (creation->execution && first)
+        execution_info_take(first, &started);
     return 0;
 }
 
-static int create(struct creation *creation, struct sandbox_record *out,
-                  struct execution_record *first, struct error *err)
+static int create(struct creation *creation, struct sandbox_info *out, struct execution_info *first,
+                  struct error *err)
 {
     if (reserve(creation, err) < 0 || make_box(creation, err) < 0 || populate(creation, err) < 0)
         return -1;
@@ -463,23 +447,23 @@ static void creation_clear(struct creation *creation)
 
 /* The same request was answered before. */
 static int recall(struct core *core, const struct actor *actor, const char *id,
-                  struct sandbox_record *out, struct execution_record *first, struct error *err)
+                  struct sandbox_info *out, struct execution_info *first, struct error *err)
 {
-    autosandbox record = {0};
+    autoclear(sandbox_info) info = {0};
 
-    if (sandbox_get(core->sandboxes, actor, id, true, &record, err) < 0)
+    if (sandbox_get(core->sandboxes, actor, id, true, &info, err) < 0)
         return -1;
-    if (first && record.execution_id &&
-        execution_get(core->executions, actor, record.execution_id, NULL, first, err) < 0)
+    if (first && info.execution_id &&
+        execution_get(core->executions, actor, info.execution_id, NULL, first, err) < 0)
         return -1;
-    *out = record;
-    record = (struct sandbox_record){0};
+    *out = info;
+    info = (struct sandbox_info){0};
     return 0;
 }
 
 int sandbox_create(struct core *core, const struct actor *actor,
-                   const struct sandbox_request *request, struct sandbox_record *out,
-                   struct execution_record *first, struct error *err)
+                   const struct sandbox_request *request, struct sandbox_info *out,
+                   struct execution_info *first, struct error *err)
 {
     __attribute__((cleanup(creation_clear))) struct creation creation = {
         .core = core, .actor = actor, .request = request};

@@ -2,12 +2,12 @@
 /*
  * Making sandboxes. Policy is data: how many executions at once, what idleness does, user, home and directory come with the
  * request, so no front's habits are in here.
- * Threads: workers; blocks.
+ * Threads: any but loops.
  */
 #pragma once
 #include "core/account/actor.h"
 #include "core/execution/execution.h"
-#include "store/sandboxes.h"
+#include "core/sandbox/sandbox_info.h"
 
 struct core;
 
@@ -26,12 +26,9 @@ struct sandbox_request {
     const char *home;              // absolute; becomes HOME; made
     const char *working_directory; // absolute; made
     const char *const *env;        // NAME=VALUE, NULL-terminated; or NULL
-    int64_t memory_bytes;          // limits: 0 is the server's default
-    int64_t cpu_millicores;
-    int64_t disk_bytes;
-    int64_t max_processes;
-    int64_t max_executions;  // at once; 0: any number
-    int64_t idle_timeout_ms; // 0: never; SANDBOX_DEFAULT: the server's
+    struct limits limits;          // 0 is the server's default
+    int64_t max_executions;        // at once; 0: any number
+    int64_t idle_timeout_ms;       // 0: never; SANDBOX_DEFAULT: the server's
     int64_t execution_timeout_ms;
     int64_t paused_timeout_ms;
     enum sandbox_on_idle on_idle;
@@ -51,5 +48,5 @@ struct sandbox_request {
  * with state FAILED. ERROR_INVALID; ERROR_NOT_FOUND, noun "runtime"; ERROR_LIMIT, noun "sandbox", reason "full".
  */
 int sandbox_create(struct core *core, const struct actor *actor,
-                   const struct sandbox_request *request, struct sandbox_record *out,
-                   struct execution_record *first, struct error *err);
+                   const struct sandbox_request *request, struct sandbox_info *out,
+                   struct execution_info *first, struct error *err);

@@ -2,18 +2,15 @@
 /* The settings of a server that was told nothing; see settings.h. */
 #include "core/settings.h"
 
-#include "engine/limits.h"
+#include "base/data_dir.h"
 
 #define GIB ((int64_t)1 << 30)
 #define HOUR_MS ((int64_t)3600 * 1000)
 
 const struct core_settings core_settings_default = {
-    .data_dir = "/var/lib/burrow",
+    .data_dir = DATA_DIR_DEFAULT,
     .default_runtime = "base:latest",
-    .memory_bytes = LIMITS_MEMORY_BYTES,
-    .cpu_millicores = LIMITS_CPU_MILLI,
-    .disk_bytes = LIMITS_DISK_BYTES,
-    .max_processes = LIMITS_PROCESSES,
+    .limits = {LIMITS_MEMORY_BYTES, LIMITS_CPU_MILLICORES, LIMITS_DISK_BYTES, LIMITS_PROCESSES},
     .idle_timeout_ms = 10 * 60 * 1000,
     .execution_timeout_ms = 0,
     .output_cap_bytes = LIMITS_OUTPUT_BYTES,

@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What an operator can set: one plain value that every room of the core may read.
- * Threads: none; plain values.
+ * Threads: plain values.
  */
 #pragma once
+#include "base/limits.h"
+
 #include <stdint.h>
 
 /* core_settings_default is where to start from. */
 struct core_settings {
     const char *data_dir;
     const char *default_runtime;
-    int64_t memory_bytes; // limits of a sandbox that asks for none; 0: no limit
-    int64_t cpu_millicores;
-    int64_t disk_bytes;
-    int64_t max_processes;
+    struct limits limits; // of a sandbox that asks for none
     int64_t idle_timeout_ms;
     int64_t execution_timeout_ms; // 0: none
     int64_t output_cap_bytes;     // per stream of an execution

@@ -6,11 +6,11 @@
 #include "base/mem.h"
 #include "core/layer/layers.h"
 #include "core/runtime/runtime.h"
-#include "core/core_impl.h"
+#include "core/core.h"
 #include "core/sandbox/registry.h"
 #include "core/sandbox/sandbox_object.h"
 #include "core/snapshot/snapshot_impl.h"
-#include "store/space.h"
+#include "store/space_counts.h"
 
 #include <fcntl.h>
 #include <string.h>

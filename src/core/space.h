@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the server's data takes on the disk, by what it is for, and giving back what nobody uses. Calls block; any thread. */
+/*
+ * What the server's data takes on the disk, by what it is for, and giving back what nobody uses.
+ * Threads: any but loops.
+ */
 #pragma once
 #include "core/account/actor.h"
 

@@ -409,7 +409,7 @@ static int read_map(struct reader *r, struct data_value *map)
 
 static int read_value(struct reader *r, struct data_value *parent, const struct data_value *key)
 {
-    if (r->document->used > r->limits.memory)
+    if (r->document->arena.used > r->limits.memory)
         return fail_at(r, r->at, ERROR_LIMIT, "too many values to keep in %zu bytes",
                        r->limits.memory);
     switch (peek(r)) {

@@ -15,7 +15,7 @@ struct json_limits {
     size_t memory;  // the tree may take; 0: JSON_MAX_MEMORY
     unsigned depth; // of lists and maps in each other; 0: JSON_MAX_DEPTH
     bool
-        takes_last; // of a key that is there twice the last value counts, at the place of the first, as in JavaScript
+        takes_last; // of a key that is there twice the last value counts, at the place of the first
 };
 #define JSON_MAX_BYTES ((size_t)16 << 20)
 #define JSON_MAX_MEMORY ((size_t)64 << 20)

@@ -60,7 +60,7 @@ void json_string_begin(struct json_writer *writer);
 void json_string_piece(struct json_writer *writer, const char *text, size_t length);
 void json_string_end(struct json_writer *writer);
 
-/* A string whose lone surrogates, in their three-byte form, become escapes; exactly as JavaScript writes it. */
+/* A string whose lone surrogates, in their three-byte form, become escapes. */
 void json_exact(struct json_writer *writer, const char *text, size_t length);
 
 /* A value that is JSON already. */

@@ -3,28 +3,18 @@
 #include "data/value.h"
 
 #include "base/mem.h"
+#include "base/quote.h"
 #include "base/suggest.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#define BLOCK_SIZE 8000
-
-struct value_block {
-    struct value_block *next;
-    size_t used, size;
-    _Alignas(16) char data[];
-};
-
 struct data_document *data_document_new(const char *name)
 {
     struct data_document *document = xnew(struct data_document);
-    size_t length = strlen(name);
-    char *copy = value_alloc(document, length + 1);
 
-    memcpy(copy, name, length);
-    document->name = copy;
+    document->name = arena_copy(&document->arena, name, strlen(name));
     return document;
 }
 
@@ -32,30 +22,13 @@ void data_document_free(struct data_document *document)
 {
     if (!document)
         return;
-    while (document->blocks) {
-        struct value_block *block = document->blocks;
-        document->blocks = block->next;
-        free(block);
-    }
+    arena_clear(&document->arena);
     free(document);
 }
 
 void *value_alloc(struct data_document *document, size_t size)
 {
-    size_t rounded = (size + 15) & ~(size_t)15;
-    struct value_block *block = document->blocks;
-
-    if (!block || block->size - block->used < rounded) {
-        size_t room = rounded > BLOCK_SIZE ? rounded : BLOCK_SIZE;
-        block = xcalloc(1, sizeof *block + room);
-        block->size = room;
-        block->next = document->blocks;
-        document->blocks = block;
-    }
-    void *memory = block->data + block->used;
-    block->used += rounded;
-    document->used += rounded;
-    return memory;
+    return arena_alloc(&document->arena, size);
 }
 
 struct data_value *value_add(struct data_document *document, struct data_value *parent,
@@ -138,9 +111,7 @@ int value_error(const struct data_value *value, struct error *err, const char *f
     add_path(value, path, sizeof path);
     error_set(err, ERROR_INVALID, "%s%s%s%s%s", name, *name ? ": " : "", path, *path ? ": " : "",
               text);
-    for (char *c = err->text; *c; c++)
-        if ((unsigned char)*c < ' ')
-            *c = '?'; // one line, whatever the keys hold
+    quote_scrub(err->text); // whatever the keys hold
     return -1;
 }
 

@@ -7,6 +7,7 @@
  * Threads: one per object; the document.
  */
 #pragma once
+#include "base/arena.h"
 #include "base/auto.h"
 #include "base/error.h"
 
@@ -42,8 +43,7 @@ struct data_value {
 struct data_document {
     struct data_value *root; // NULL until a reader has made one
     const char *name;        // for errors: a file name, or "" for none
-    size_t used;             // bytes taken from the arena so far: readers keep a limit with it
-    struct value_block *blocks;
+    struct arena arena;      // all its memory; readers keep a limit on how much
 };
 
 /* For readers. Everything is freed with the document; value_alloc gives zeroed memory and cannot

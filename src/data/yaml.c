@@ -3,6 +3,7 @@
 #include "data/yaml.h"
 
 #include "base/fd.h"
+#include "base/quote.h"
 #include "base/utf8.h"
 #include "data/yaml_reader.h"
 
@@ -29,9 +30,7 @@ int yaml_fail(struct yaml *y, struct yaml_mark mark, const char *format, ...)
     va_start(args, format);
     (void)vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    for (char *c = text; *c; c++)
-        if ((unsigned char)*c < ' ')
-            *c = '?'; // one line, whatever the file holds
+    quote_scrub(text); // whatever the file holds
     return error_set(y->err, ERROR_INVALID, "%s%sline %u, column %u: %s", name, *name ? ": " : "",
                      mark.line, column, text);
 }

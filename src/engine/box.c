@@ -2,12 +2,14 @@
 /* What is done with a living box; launch.c starts it. See box.h. */
 #include "engine/box.h"
 
+#include "base/clock.h"
 #include "base/buffer.h"
 #include "base/mem.h"
+#include "base/strings.h"
 #include "engine/kernel.h"
 #include "engine/launch.h"
 #include "engine/link.h"
-#include "engine/listener.h"
+#include "engine/box_listener.h"
 #include "engine/slot.h"
 
 #include <fcntl.h>
@@ -146,16 +148,6 @@ static int receive_started(struct box *box, int sock, uint32_t id, int *tty_fd, 
     return 0;
 }
 
-static int check_env(const char *const *env, struct error *err)
-{
-    for (; env && *env; env++) {
-        if (**env == '=' || !strchr(*env, '='))
-            return error_set(err, ERROR_INVALID, "environment entry '%.80s' is not NAME=VALUE",
-                             *env);
-    }
-    return 0;
-}
-
 /* Pipes are made private to us; the guest must be able to open its own again, as /dev/stdout. */
 static void open_pipes(const struct process_spec *spec)
 {
@@ -242,7 +234,7 @@ int box_spawn(struct box *box, const struct process_spec *spec, int *tty_fd, str
         return error_set(err, ERROR_INVALID, "the command is empty");
     if (spec->id == 0)
         return error_set(err, ERROR_INVALID, "a process needs an id other than 0");
-    if (check_env(spec->env, err) < 0)
+    if (strings_check_env(spec->env, err) < 0)
         return -1;
     leaf_name(spec->id, name, sizeof name);
     if (!box->is_one_shot && !take_ahead(box, spec->id, &leaf) &&
@@ -310,13 +302,6 @@ static bool read_event(const struct link_message *message, struct box_event *out
     }
 }
 
-static int64_t now_ms(void)
-{
-    struct timespec now;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 /* The next message that says something, until the deadline (-1: none). */
 static int receive_event(struct box *box, struct box_event *out, int64_t deadline_ms,
                          struct error *err)
@@ -326,7 +311,7 @@ static int receive_event(struct box *box, struct box_event *out, int64_t deadlin
 
     for (;;) {
         if (deadline_ms >= 0) {
-            int64_t left_ms = deadline_ms - now_ms();
+            int64_t left_ms = deadline_ms - (int64_t)clock_monotonic_ms();
             struct pollfd ready = {.fd = box->control, .events = POLLIN};
             int count = poll(&ready, 1, left_ms > 0 ? (int)left_ms : 0);
             if (count < 0 && errno == EINTR)
@@ -380,13 +365,14 @@ int box_next(struct box *box, struct box_event *out, int timeout_ms, struct erro
         out->kind = BOX_EVENT_EXIT;
         return 0;
     }
-    return receive_event(box, out, timeout_ms < 0 ? -1 : now_ms() + timeout_ms, err);
+    return receive_event(box, out, timeout_ms < 0 ? -1 : (int64_t)clock_monotonic_ms() + timeout_ms,
+                         err);
 }
 
 static int await_exit(struct box *box, uint32_t id, int timeout_ms, struct process_exit *out,
                       struct error *err)
 {
-    int64_t deadline_ms = timeout_ms < 0 ? -1 : now_ms() + timeout_ms;
+    int64_t deadline_ms = timeout_ms < 0 ? -1 : (int64_t)clock_monotonic_ms() + timeout_ms;
     struct box_event event;
 
     if (take_exit(box, id, out))
@@ -402,7 +388,8 @@ static int await_exit(struct box *box, uint32_t id, int timeout_ms, struct proce
         }
         if (event.kind == BOX_EVENT_EXIT)
             keep_exit(box, &event.exit);
-        if (event.kind == BOX_EVENT_NONE || (deadline_ms >= 0 && now_ms() > deadline_ms))
+        if (event.kind == BOX_EVENT_NONE ||
+            (deadline_ms >= 0 && (int64_t)clock_monotonic_ms() > deadline_ms))
             return error_set(err, ERROR_TIMEOUT, "process %" PRIu32 " has not ended yet", id);
     }
 }

@@ -2,6 +2,7 @@
 /* Boxes and their leaves, over whichever hierarchies the root found; see cgroup.h. */
 #include "engine/cgroup_impl.h"
 
+#include "base/clock.h"
 #include "base/mem.h"
 
 #include <assert.h>
@@ -81,7 +82,7 @@ const struct cgroup_entry *cgroup_entry(const struct cgroup *group)
 static int clear_trees(struct cgroup_root *root, const char *name, unsigned first, unsigned end,
                        struct error *err)
 {
-    int64_t deadline_ms = cgroup_now_ms() + CGROUP_DEADLINE_MS;
+    int64_t deadline_ms = (int64_t)clock_monotonic_ms() + CGROUP_DEADLINE_MS;
 
     for (unsigned i = first; i < end; i++) {
         if (group_remove(root->trees[i].fd, name, deadline_ms, err) < 0)
@@ -435,7 +436,8 @@ int cgroup_leaf_remove(struct cgroup *group, const char *name, struct error *err
         return 0;
     if (kill_leaf(group, path, err) < 0 && !group_is_gone(err))
         return error_wrap(err, "kill leaf '%s'", path);
-    return group_remove(tree_fd(group), path, cgroup_now_ms() + CGROUP_DEADLINE_MS, err);
+    return group_remove(tree_fd(group), path, (int64_t)clock_monotonic_ms() + CGROUP_DEADLINE_MS,
+                        err);
 }
 
 int cgroup_leaf_usage(struct cgroup *group, const char *name, struct cgroup_usage *out,

@@ -8,6 +8,7 @@
 #pragma once
 #include "engine/cgroup.h"
 
+#include "base/lock.h"
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -43,7 +44,7 @@ struct cgroup_root {
     int knobs[CONTROLLER_COUNT]; // fd of the tree that has the controller's files (not owned), or
                                  // -1
     bool has_swap_limit;         // the kernel accounts swap
-    pthread_mutex_t lock;        // guards these three; held for memory work only
+    struct lock lock;            // guards these three; held for memory work only
     struct kept_group *kept;
     unsigned n_kept, max_kept;
 };
@@ -72,7 +73,6 @@ struct cpu_share cpu_share_of(uint32_t cpu_milli);
 /* Letters, digits, '-' and '_': never a path, nor a file of the kernel's. */
 int cgroup_check_name(const char *name, struct error *err);
 
-int64_t cgroup_now_ms(void);
 /* Sleeps a little, longer each time: for what the kernel announces to nobody. */
 void cgroup_pause(unsigned *turn);
 

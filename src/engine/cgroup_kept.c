@@ -14,12 +14,11 @@ void cgroup_root_keep(struct cgroup_root *root, unsigned count)
 {
     if (root->mode != CGROUP_HYBRID)
         return;
-    (void)pthread_mutex_lock(&root->lock);
+    autolock(&root->lock);
     if (count > root->max_kept) {
         root->kept = xrealloc(root->kept, count, sizeof *root->kept);
         root->max_kept = count;
     }
-    (void)pthread_mutex_unlock(&root->lock);
 }
 
 void kept_clear(struct kept_group *kept)
@@ -31,7 +30,7 @@ bool kept_take(struct cgroup_root *root, const char *name, struct kept_group *ou
 {
     bool is_found = false;
 
-    (void)pthread_mutex_lock(&root->lock);
+    autolock(&root->lock);
     for (unsigned i = 0; i < root->n_kept && !is_found; i++) {
         if (strcmp(root->kept[i].name, name) != 0)
             continue;
@@ -39,7 +38,6 @@ bool kept_take(struct cgroup_root *root, const char *name, struct kept_group *ou
         root->kept[i] = root->kept[--root->n_kept];
         is_found = true;
     }
-    (void)pthread_mutex_unlock(&root->lock);
     return is_found;
 }
 
@@ -62,9 +60,8 @@ static bool is_pristine(const struct cgroup_root *root, const char *name)
 
 static bool has_place(struct cgroup_root *root)
 {
-    (void)pthread_mutex_lock(&root->lock);
+    autolock(&root->lock);
     bool is_so = root->n_kept < root->max_kept;
-    (void)pthread_mutex_unlock(&root->lock);
     return is_so;
 }
 
@@ -79,12 +76,11 @@ bool kept_put(const struct cgroup *group)
         return false;
     kept.name = xstrdup(group->name);
     memcpy(kept.tasks, group->tasks, sizeof kept.tasks);
-    (void)pthread_mutex_lock(&root->lock);
+    autolock(&root->lock);
     bool is_put = root->n_kept < root->max_kept;
     if (is_put)
         root->kept[root->n_kept++] = kept;
-    (void)pthread_mutex_unlock(&root->lock);
-    if (!is_put)
+    else
         kept_clear(&kept);
     return is_put;
 }

@@ -2,6 +2,7 @@
 /* Files and directories of control groups, the same on v1 and v2; see cgroup_impl.h. */
 #include "engine/cgroup_impl.h"
 
+#include "base/clock.h"
 #include "base/buffer.h"
 #include "base/fd.h"
 
@@ -23,13 +24,6 @@ int cgroup_check_name(const char *name, struct error *err)
             "'%.64s' cannot name a control group: use at most %d letters, digits, '-' and '_'",
             name, NAME_LENGTH_MAX);
     return 0;
-}
-
-int64_t cgroup_now_ms(void)
-{
-    struct timespec now;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
 void cgroup_pause(unsigned *turn)
@@ -180,7 +174,7 @@ int group_remove(int dir_fd, const char *group, int64_t deadline_ms, struct erro
             return -1;
         if (unlinkat(dir_fd, group, AT_REMOVEDIR) == 0 || errno == ENOENT)
             return 0;
-        if (cgroup_now_ms() >= deadline_ms)
+        if ((int64_t)clock_monotonic_ms() >= deadline_ms)
             return error_set(err, ERROR_TIMEOUT,
                              "remove control group '%s': a process in it does not die", group);
     }

@@ -197,7 +197,7 @@ static struct cgroup_root *root_new(enum cgroup_mode mode)
 {
     struct cgroup_root *root = xnew(struct cgroup_root);
     root->mode = mode;
-    (void)pthread_mutex_init(&root->lock, NULL);
+    lock_init(&root->lock, LOCK_ENGINE);
     for (unsigned i = 0; i < CONTROLLER_COUNT; i++)
         root->knobs[i] = -1;
     return root;
@@ -214,7 +214,7 @@ void cgroup_root_free(struct cgroup_root *root)
     for (unsigned i = 0; i < root->n_kept; i++)
         kept_clear(&root->kept[i]);
     free(root->kept);
-    (void)pthread_mutex_destroy(&root->lock);
+    lock_clear(&root->lock);
     free(root);
 }
 

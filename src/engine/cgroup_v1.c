@@ -3,6 +3,7 @@
  * cgroup_impl.h. */
 #include "engine/cgroup_impl.h"
 
+#include "base/clock.h"
 #include "base/fd.h"
 
 #include <errno.h>
@@ -106,7 +107,7 @@ static int wait_state(int dir_fd, const char *group, const char *wanted, int pat
 {
     char path[CGROUP_PATH_MAX];
     char state[32];
-    int64_t deadline_ms = cgroup_now_ms() + patience_ms;
+    int64_t deadline_ms = (int64_t)clock_monotonic_ms() + patience_ms;
 
     (void)snprintf(path, sizeof path, "%s/freezer.state", group);
     for (unsigned turn = 0;; cgroup_pause(&turn)) {
@@ -114,7 +115,7 @@ static int wait_state(int dir_fd, const char *group, const char *wanted, int pat
             return -1;
         if (strcmp(state, wanted) == 0)
             return 0;
-        if (cgroup_now_ms() >= deadline_ms)
+        if ((int64_t)clock_monotonic_ms() >= deadline_ms)
             return error_set(err, ERROR_TIMEOUT, "control group '%s' is still %s, not %s", group,
                              state, wanted);
     }
@@ -207,7 +208,7 @@ static int kill_round(int dir_fd, const char *group, const char *refuge, struct 
 
 int v1_kill(int dir_fd, const char *group, const char *refuge, struct error *err)
 {
-    int64_t deadline_ms = cgroup_now_ms() + CGROUP_DEADLINE_MS;
+    int64_t deadline_ms = (int64_t)clock_monotonic_ms() + CGROUP_DEADLINE_MS;
 
     for (;;) {
         int left = 0;
@@ -215,7 +216,7 @@ int v1_kill(int dir_fd, const char *group, const char *refuge, struct error *err
             return -1;
         if (left == 0)
             return 0;
-        if (cgroup_now_ms() >= deadline_ms)
+        if ((int64_t)clock_monotonic_ms() >= deadline_ms)
             return error_set(err, ERROR_TIMEOUT, "%d tasks in control group '%s' do not die", left,
                              group);
         if (kill_round(dir_fd, group, refuge, err) < 0)

@@ -2,6 +2,7 @@
 /* Version 2 control groups: limits, usage, and the core features that hybrid hosts use too; see
  * cgroup_impl.h. */
 #include "engine/cgroup_impl.h"
+#include "base/clock.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -85,7 +86,7 @@ static int wait_event(int dir_fd, const char *group, const char *key, uint64_t v
 {
     char path[CGROUP_PATH_MAX];
     char text[256];
-    int64_t deadline_ms = cgroup_now_ms() + CGROUP_DEADLINE_MS;
+    int64_t deadline_ms = (int64_t)clock_monotonic_ms() + CGROUP_DEADLINE_MS;
 
     (void)snprintf(path, sizeof path, "%s/cgroup.events", group);
     autofd fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC);
@@ -98,7 +99,7 @@ static int wait_event(int dir_fd, const char *group, const char *key, uint64_t v
         text[got] = '\0';
         if (knob_field(text, key) == value)
             return 0;
-        int64_t left_ms = deadline_ms - cgroup_now_ms();
+        int64_t left_ms = deadline_ms - (int64_t)clock_monotonic_ms();
         if (left_ms <= 0)
             return error_set(err, ERROR_TIMEOUT, "control group '%s' is not '%s %d' after %d s",
                              group, key, (int)value, CGROUP_DEADLINE_MS / 1000);

@@ -7,7 +7,7 @@
 #include "engine/fixtures.h"
 #include "engine/init_blob.h"
 #include "engine/kernel.h"
-#include "engine/listener.h"
+#include "engine/box_listener.h"
 #include "engine/raw.h"
 #include "engine/slot.h"
 
@@ -185,7 +185,7 @@ int engine_open(const struct engine_options *options, struct engine **out, struc
     if (engine_need_root(err) < 0)
         return -1;
     autoptr(engine) engine = xnew(struct engine);
-    (void)pthread_mutex_init(&engine->lock, NULL);
+    lock_init(&engine->lock, LOCK_ENGINE);
     engine->data_dir = xstrdup(options->data_dir);
     engine->slots_fd = engine->init_fd = engine->nest_fd = engine->nursery_fd = -1;
     engine->run_fd = -1;
@@ -254,17 +254,15 @@ void engine_free(struct engine *engine)
     cgroup_root_free(engine->cgroups);
     volume_free(engine->volume);
     free(engine->data_dir);
+    lock_clear(&engine->lock);
     free(engine->fail_file);
-    (void)pthread_mutex_destroy(&engine->lock);
     free(engine);
 }
 
 static bool wants_network(struct engine *engine, unsigned count)
 {
-    (void)pthread_mutex_lock(&engine->lock);
-    bool is_wanted = engine->n_networks < count;
-    (void)pthread_mutex_unlock(&engine->lock);
-    return is_wanted;
+    autolock(&engine->lock);
+    return engine->n_networks < count;
 }
 
 int engine_fill_networks(struct engine *engine, unsigned count, struct error *err)
@@ -275,10 +273,9 @@ int engine_fill_networks(struct engine *engine, unsigned count, struct error *er
         autofd made = -1;
         if (network_create(engine->nursery_fd, &made, err) < 0)
             return -1;
-        (void)pthread_mutex_lock(&engine->lock);
+        autolock(&engine->lock);
         if (engine->n_networks < count) // another thread may fill too
             engine->networks[engine->n_networks++] = take_fd(made);
-        (void)pthread_mutex_unlock(&engine->lock);
     }
     return 0;
 }

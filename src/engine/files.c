@@ -4,6 +4,7 @@
 #include "base/auto.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "base/quote.h"
 
 #include <string.h>
 #include <sys/socket.h>
@@ -126,9 +127,7 @@ static int take_error(const struct ask *ask, const struct files_frame *frame, st
                          : ERROR_SYSTEM,
               "%s", text);
     err->sys = failure.sys > 0 && failure.sys < 4096 ? failure.sys : 0;
-    for (char *c = err->text; *c; c++)
-        if ((unsigned char)*c < 0x20 || *c == 0x7f)
-            *c = '?';
+    quote_scrub(err->text);
     return -1;
 }
 

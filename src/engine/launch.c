@@ -9,7 +9,7 @@
 #include "engine/kernel.h"
 #include "engine/layer_impl.h"
 #include "engine/link.h"
-#include "engine/listener.h"
+#include "engine/box_listener.h"
 #include "engine/slot.h"
 #include "engine/volume_impl.h"
 
@@ -166,12 +166,13 @@ static int take_network(struct launch *l, struct error *err)
     struct engine *engine = l->engine;
     autofree struct network_maker *maker = NULL;
 
-    (void)pthread_mutex_lock(&engine->lock);
-    if (engine->n_networks > 0)
-        l->network_fd = engine->networks[--engine->n_networks];
-    else
-        maker = take(engine->first_network);
-    (void)pthread_mutex_unlock(&engine->lock);
+    {
+        autolock(&engine->lock);
+        if (engine->n_networks > 0)
+            l->network_fd = engine->networks[--engine->n_networks];
+        else
+            maker = take(engine->first_network);
+    }
     if (l->network_fd >= 0)
         return 0;
     if (maker)

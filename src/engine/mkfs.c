@@ -4,6 +4,7 @@
 
 #include "base/auto.h"
 #include "base/fd.h"
+#include "base/quote.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -64,10 +65,7 @@ static void read_complaint(int fd, char *text, size_t size)
     while (fd_read_full(fd, rest, sizeof rest) > 0)
         ; // or it would block on a full pipe
     text[strcspn(text, "\n")] = '\0';
-    for (char *at = text; *at; at++) {
-        if ((unsigned char)*at < ' ' || *at == 127)
-            *at = '?';
-    }
+    quote_scrub(text);
 }
 
 static int wait_for(pid_t pid)

@@ -3,6 +3,7 @@
  * overlay holds it. */
 #include "base/auto.h"
 #include "base/mem.h"
+#include "base/lock.h"
 #include "engine/fs_context.h"
 #include "engine/volume_impl.h"
 
@@ -23,7 +24,7 @@ struct tmpfs_scratch {
 };
 
 struct tmpfs_scratches {
-    pthread_mutex_t lock; // guards the list; held for memory work only
+    struct lock lock; // guards the list; held for memory work only
     struct tmpfs_scratch *first;
 };
 
@@ -41,7 +42,7 @@ void volume_tmpfs_init(struct volume *volume)
     volume->scheme = VOLUME_TMPFS;
     volume->ops = &volume_tmpfs_ops;
     volume->tmpfs = xnew(struct tmpfs_scratches);
-    (void)pthread_mutex_init(&volume->tmpfs->lock, NULL);
+    lock_init(&volume->tmpfs->lock, LOCK_ENGINE);
 }
 
 static void tmpfs_clear(struct volume *volume)
@@ -53,7 +54,7 @@ static void tmpfs_clear(struct volume *volume)
         volume->tmpfs->first = scratch->next;
         scratch_free(scratch);
     }
-    (void)pthread_mutex_destroy(&volume->tmpfs->lock);
+    lock_clear(&volume->tmpfs->lock);
     free(take(volume->tmpfs));
 }
 
@@ -61,7 +62,7 @@ static void tmpfs_clear(struct volume *volume)
 static struct tmpfs_scratch *take_scratch(struct volume *volume, const char *name)
 {
     struct tmpfs_scratch *found = NULL;
-    (void)pthread_mutex_lock(&volume->tmpfs->lock);
+    autolock(&volume->tmpfs->lock);
     for (struct tmpfs_scratch **at = &volume->tmpfs->first; *at; at = &(*at)->next) {
         if (strcmp((*at)->name, name) == 0) {
             found = *at;
@@ -69,7 +70,6 @@ static struct tmpfs_scratch *take_scratch(struct volume *volume, const char *nam
             break;
         }
     }
-    (void)pthread_mutex_unlock(&volume->tmpfs->lock);
     return found;
 }
 
@@ -78,10 +78,9 @@ static void put_scratch(struct volume *volume, const char *name, int fd)
     struct tmpfs_scratch *scratch = xnew(struct tmpfs_scratch);
     scratch->name = xstrdup(name);
     scratch->fd = fd;
-    (void)pthread_mutex_lock(&volume->tmpfs->lock);
+    autolock(&volume->tmpfs->lock);
     scratch->next = volume->tmpfs->first;
     volume->tmpfs->first = scratch;
-    (void)pthread_mutex_unlock(&volume->tmpfs->lock);
 }
 
 static int tmpfs_remove(struct volume *volume, const char *name, struct error *err)
@@ -96,13 +95,12 @@ static int tmpfs_open(struct volume *volume, const char *name, int *dir_fd, stru
     int fd = -1;
     bool is_there = false;
 
-    (void)pthread_mutex_lock(&volume->tmpfs->lock);
+    autolock(&volume->tmpfs->lock);
     for (struct tmpfs_scratch *at = volume->tmpfs->first; at && !is_there; at = at->next) {
         is_there = strcmp(at->name, name) == 0;
         if (is_there)
             fd = fcntl(at->fd, F_DUPFD_CLOEXEC, 3);
     }
-    (void)pthread_mutex_unlock(&volume->tmpfs->lock);
     if (!is_there)
         return error_set(err, ERROR_NOT_FOUND, "there is no scratch '%s'", name);
     if (fd < 0)
@@ -182,10 +180,9 @@ static int tmpfs_usage(struct volume *volume, const char *name, bool is_exact, u
 
 static int tmpfs_list(struct volume *volume, struct volume_names *out, struct error *err)
 {
-    (void)pthread_mutex_lock(&volume->tmpfs->lock);
+    autolock(&volume->tmpfs->lock);
     for (struct tmpfs_scratch *at = volume->tmpfs->first; at; at = at->next)
         volume_names_add(out, at->name);
-    (void)pthread_mutex_unlock(&volume->tmpfs->lock);
     return 0;
 }
 

@@ -3,7 +3,7 @@
 #include "init/conversation.h"
 
 #include "base/auto.h"
-#include "init/files.h"
+#include "init/files_answer.h"
 #include "init/users.h"
 
 #include <pthread.h>

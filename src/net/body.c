@@ -5,11 +5,11 @@
 
 #include "base/buffer.h"
 #include "base/mem.h"
+#include "base/clock.h"
+#include "base/lock.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <time.h>
 
 #define KEPT_BUFFER (16u << 10) // a quiet stream holds no more
 
@@ -19,8 +19,8 @@ struct body {
     void *connection; // loop only; NULL: let go
     atomic_int refs;
 
-    pthread_mutex_t lock; // guards all below
-    pthread_cond_t has_news;
+    struct lock lock; // guards all below
+    struct lock_condition has_news;
     struct buffer bytes;
     size_t start; // of what was not taken yet
     bool is_ended;
@@ -36,17 +36,13 @@ struct body {
 struct body *body_new(struct loop *loop, void (*on_resume)(void *connection), void *connection)
 {
     struct body *body = xnew(struct body);
-    pthread_condattr_t attributes;
 
     body->loop = loop;
     body->on_resume = on_resume;
     body->connection = connection;
     atomic_init(&body->refs, 1);
-    (void)pthread_mutex_init(&body->lock, NULL);
-    (void)pthread_condattr_init(&attributes);
-    (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    (void)pthread_cond_init(&body->has_news, &attributes);
-    (void)pthread_condattr_destroy(&attributes);
+    lock_init(&body->lock, LOCK_BODY);
+    lock_condition_init(&body->has_news);
     return body;
 }
 
@@ -61,8 +57,8 @@ void body_free(struct body *body)
     if (!body || atomic_fetch_sub(&body->refs, 1) != 1)
         return;
     buffer_clear(&body->bytes);
-    (void)pthread_cond_destroy(&body->has_news);
-    (void)pthread_mutex_destroy(&body->lock);
+    lock_condition_clear(&body->has_news);
+    lock_clear(&body->lock);
     free(body);
 }
 
@@ -71,25 +67,38 @@ static size_t available(const struct body *body)
     return body->bytes.length - body->start;
 }
 
+/* What is to be called now, without the lock. */
+struct call_back {
+    void (*fn)(void *data); // or NULL
+    void *data;
+    bool has_room;
+};
+
+static struct call_back take_call_back(struct body *body)
+{
+    struct call_back due = {0};
+
+    autolock(&body->lock);
+    body->is_posted = false;
+    if (body->is_unseen && body->fn) {
+        body->is_unseen = false;
+        due.fn = body->fn;
+        due.data = body->data;
+    }
+    due.has_room = body->is_paused && available(body) <= BODY_BUFFER / 2;
+    if (due.has_room)
+        body->is_paused = false;
+    return due;
+}
+
 static void on_posted(void *data)
 {
     struct body *body = data;
+    struct call_back due = take_call_back(body);
 
-    (void)pthread_mutex_lock(&body->lock);
-    body->is_posted = false;
-    bool is_unseen = body->is_unseen && body->fn;
-    if (is_unseen)
-        body->is_unseen = false;
-    bool has_room = body->is_paused && available(body) <= BODY_BUFFER / 2;
-    if (has_room)
-        body->is_paused = false;
-    void (*fn)(void *) = body->fn;
-    void *fn_data = body->data;
-    (void)pthread_mutex_unlock(&body->lock);
-
-    if (is_unseen)
-        fn(fn_data);
-    if (has_room && body->connection)
+    if (due.fn)
+        due.fn(due.data);
+    if (due.has_room && body->connection)
         body->on_resume(body->connection);
     body_free(body);
 }
@@ -106,7 +115,7 @@ static void post(struct body *body)
 static void announce(struct body *body)
 {
     body->is_unseen = true;
-    (void)pthread_cond_signal(&body->has_news);
+    lock_condition_wake(&body->has_news);
     if (body->fn)
         post(body);
 }
@@ -115,7 +124,7 @@ bool body_put(struct body *body, const char *data, size_t length)
 {
     struct error err;
 
-    (void)pthread_mutex_lock(&body->lock);
+    autolock(&body->lock);
     if (body->start > BODY_BUFFER / 2) {
         memmove(body->bytes.data, body->bytes.data + body->start, available(body));
         body->bytes.length -= body->start;
@@ -127,40 +136,28 @@ bool body_put(struct body *body, const char *data, size_t length)
         announce(body);
     bool has_room = available(body) < BODY_BUFFER;
     body->is_paused = !has_room;
-    (void)pthread_mutex_unlock(&body->lock);
     return has_room;
 }
 
 void body_end(struct body *body, enum error_reason reason, const char *text)
 {
     body->connection = NULL;
-    (void)pthread_mutex_lock(&body->lock);
+    autolock(&body->lock);
     if (!body->is_ended) {
         body->is_ended = true;
         body->reason = reason;
         body->text = text;
         announce(body);
     }
-    (void)pthread_mutex_unlock(&body->lock);
 }
 
 /* With the lock held; false when the time is up. */
 static bool wait_for_news(struct body *body, int timeout_ms)
 {
-    struct timespec until;
+    uint64_t until_ms = timeout_ms < 0 ? 0 : clock_monotonic_ms() + (uint64_t)timeout_ms;
 
-    (void)clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += timeout_ms / 1000;
-    until.tv_nsec += timeout_ms % 1000 * 1000000L;
-    if (until.tv_nsec >= 1000000000L) {
-        until.tv_sec++;
-        until.tv_nsec -= 1000000000L;
-    }
-    while (available(body) == 0 && !body->is_ended) {
-        if (timeout_ms < 0)
-            (void)pthread_cond_wait(&body->has_news, &body->lock);
-        else if (timeout_ms == 0 ||
-                 pthread_cond_timedwait(&body->has_news, &body->lock, &until) != 0)
+    while (available(body) == 0 && !body->is_ended && timeout_ms != 0) {
+        if (!lock_condition_wait(&body->has_news, &body->lock, until_ms))
             break;
     }
     return available(body) > 0 || body->is_ended;
@@ -191,23 +188,21 @@ ssize_t body_read(struct body *body, void *data, size_t size, int timeout_ms, st
 {
     ssize_t result;
 
-    (void)pthread_mutex_lock(&body->lock);
+    autolock(&body->lock);
     if (wait_for_news(body, timeout_ms))
         result = take_bytes(body, data, size, err);
     else
         result = error_set(err, ERROR_TIMEOUT, "no more of the body came within %d ms", timeout_ms);
-    (void)pthread_mutex_unlock(&body->lock);
     return result;
 }
 
 void body_watch(struct body *body, void (*fn)(void *data), void *data)
 {
-    (void)pthread_mutex_lock(&body->lock);
+    autolock(&body->lock);
     body->fn = fn;
     body->data = data;
     if (fn && (available(body) || body->is_ended)) {
         body->is_unseen = true;
         post(body);
     }
-    (void)pthread_mutex_unlock(&body->lock);
 }

@@ -24,7 +24,7 @@ enum waiting {
     WAITING_REQUEST,  // idle
     WAITING_HEAD,     // the rest of one
     WAITING_BODY,     // the rest of one that is gathered
-    WAITING_DEADLINE, // of a parked answer
+    WAITING_DEADLINE, // of an answer that is waited for
     WAITING_WRITE,    // until the client takes more
     WAITING_LINGER,   // for the client to close
     WAITING_CONFIRM,  // for the client's machine to take the last bytes
@@ -490,9 +490,9 @@ static void add_head(struct connection *connection, struct segment *head)
 }
 
 /* Nobody is left to answer: ask once more for a word about that, else cut what there is. */
-static void replace_answer(struct connection *connection, bool is_parked)
+static void replace_answer(struct connection *connection, bool is_waiting)
 {
-    if (is_parked && !connection->is_bad)
+    if (is_waiting && !connection->is_bad)
         hand_out_bad(connection, NULL, 500, "no answer was given");
     else
         connection->is_finished = connection->is_cut = true;
@@ -511,10 +511,10 @@ static void collect(struct connection *connection)
         add_head(connection, news.head);
     output_move(&connection->output, &added);
     if (news.is_abandoned && connection->is_handed_out)
-        replace_answer(connection, news.is_parked);
-    if (news.deadline_ms && news.is_parked)
+        replace_answer(connection, news.is_waiting);
+    if (news.deadline_ms && news.is_waiting)
         wait_for(connection, WAITING_DEADLINE, news.deadline_ms);
-    else if (!news.is_parked && connection->waiting == WAITING_DEADLINE)
+    else if (!news.is_waiting && connection->waiting == WAITING_DEADLINE)
         wait_for(connection, WAITING_NOTHING, 0);
 }
 

@@ -4,6 +4,7 @@
 #include "net/response_impl.h"
 
 #include "base/mem.h"
+#include "base/lock.h"
 #include "net/response_head.h"
 
 #include <assert.h>
@@ -12,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum stage { STAGE_PARKED, STAGE_BEGUN, STAGE_FINISHED };
+enum stage { STAGE_WAITING, STAGE_BEGUN, STAGE_FINISHED };
 
 struct response {
     struct loop *loop;
@@ -20,10 +21,12 @@ struct response {
     void *connection; // loop only; NULL once ended
     atomic_int refs;
     atomic_int holders; // references that could still answer
-    uint8_t minor;      // these two: set once
+    uint8_t minor;      // these four: set once
     bool is_head;
+    const struct response_observer *observer; // NULL: none
+    void *observer_data;
 
-    pthread_mutex_t lock; // guards all below
+    struct lock lock; // guards all below
     enum stage stage;
     bool is_posted;
     bool is_chunked;
@@ -33,6 +36,8 @@ struct response {
     bool is_full;
     bool is_gone, has_told_gone;
     bool has_ended, has_told_end, is_delivered;
+    int status;    // 0: no answer yet
+    uint64_t sent; // bytes of the body that were handed over
     uint64_t left; // of a promised length
     uint64_t deadline_ms;
     const struct http_header *headers; // besides those of the answer
@@ -53,7 +58,7 @@ struct response *response_new(struct loop *loop, const struct response_link *lin
     response->connection = connection;
     response->minor = 1;
     atomic_init(&response->refs, 1);
-    (void)pthread_mutex_init(&response->lock, NULL);
+    lock_init(&response->lock, LOCK_RESPONSE);
     return response;
 }
 
@@ -67,9 +72,11 @@ static void let_go(struct response *response)
 {
     if (atomic_fetch_sub(&response->refs, 1) != 1)
         return;
+    if (response->observer)
+        response->observer->on_free(response->observer_data);
     output_clear(&response->added);
     free(response->head);
-    (void)pthread_mutex_destroy(&response->lock);
+    lock_clear(&response->lock);
     free(response);
 }
 
@@ -80,32 +87,48 @@ struct response *response_ref(struct response *response)
     return response;
 }
 
-/* Calls what is due. The events are set once, so they may be read without the lock afterwards. */
+/* What is to be told now, without the lock: the events are set once. */
+struct telling {
+    const struct response_events *events;
+    void *data;
+    bool is_gone, has_ended, is_delivered;
+};
+
+static struct telling take_telling(struct response *response)
+{
+    autolock(&response->lock);
+    const struct response_events *events = response->events;
+    struct telling telling = {
+        .events = events,
+        .data = response->data,
+        .is_gone = events && response->is_gone && !response->has_told_gone,
+        .has_ended = events && response->has_ended && !response->has_told_end,
+        .is_delivered = response->is_delivered,
+    };
+    response->has_told_gone |= telling.is_gone;
+    response->has_told_end |= telling.has_ended;
+    return telling;
+}
+
+/* Calls what is due. */
 static void tell(struct response *response)
 {
-    (void)pthread_mutex_lock(&response->lock);
-    const struct response_events *events = response->events;
-    bool is_gone = events && response->is_gone && !response->has_told_gone;
-    bool has_ended = events && response->has_ended && !response->has_told_end;
-    response->has_told_gone |= is_gone;
-    response->has_told_end |= has_ended;
-    bool is_delivered = response->is_delivered;
-    void *data = response->data;
-    (void)pthread_mutex_unlock(&response->lock);
+    struct telling telling = take_telling(response);
 
-    if (is_gone && events->on_gone)
-        events->on_gone(data);
-    if (has_ended && events->on_end)
-        events->on_end(data, is_delivered);
+    if (telling.is_gone && telling.events->on_gone)
+        telling.events->on_gone(telling.data);
+    if (telling.has_ended && telling.events->on_end)
+        telling.events->on_end(telling.data, telling.is_delivered);
 }
 
 static void on_posted(void *data)
 {
     struct response *response = data;
 
-    (void)pthread_mutex_lock(&response->lock);
-    response->is_posted = false;
-    (void)pthread_mutex_unlock(&response->lock);
+    {
+        autolock(&response->lock);
+        response->is_posted = false;
+    }
     tell(response);
     if (response->connection)
         response->link->on_change(response->connection);
@@ -127,49 +150,53 @@ void response_free(struct response *response)
     if (!response)
         return;
     if (atomic_fetch_sub(&response->holders, 1) == 1) {
-        (void)pthread_mutex_lock(&response->lock);
+        autolock(&response->lock);
         if (response->stage != STAGE_FINISHED && !response->has_ended)
             post(response);
-        (void)pthread_mutex_unlock(&response->lock);
     }
     let_go(response);
 }
 
 void response_watch(struct response *response, const struct response_events *events, void *data)
 {
-    (void)pthread_mutex_lock(&response->lock);
+    autolock(&response->lock);
     assert(!response->events);
     response->events = events;
     response->data = data;
     if (response->is_gone || response->has_ended)
         post(response);
-    (void)pthread_mutex_unlock(&response->lock);
+}
+
+void response_observe(struct response *response, const struct response_observer *observer,
+                      void *data)
+{
+    response->observer = observer;
+    response->observer_data = data;
 }
 
 void response_set_deadline(struct response *response, uint64_t after_ms)
 {
-    (void)pthread_mutex_lock(&response->lock);
+    autolock(&response->lock);
     response->deadline_ms = after_ms ? after_ms : 1;
     post(response);
-    (void)pthread_mutex_unlock(&response->lock);
 }
 
 void response_set_headers(struct response *response, const struct http_header *headers)
 {
-    (void)pthread_mutex_lock(&response->lock);
+    autolock(&response->lock);
     response->headers = headers;
-    (void)pthread_mutex_unlock(&response->lock);
 }
 
 /* With the lock held: makes the head, unless somebody was faster. */
 static bool begin(struct response *response, int status, const struct http_header *headers,
                   uint64_t length)
 {
-    if (response->stage != STAGE_PARKED)
+    if (response->stage != STAGE_WAITING)
         return false;
     bool has_body = response_status_has_body(status);
     bool is_open = has_body && length == RESPONSE_LENGTH_UNKNOWN;
     response->stage = STAGE_BEGUN;
+    response->status = status;
     response->is_muted = response->is_head || !has_body;
     response->is_chunked = is_open && response->minor > 0;
     response->ends_by_close = is_open && response->minor == 0 && !response->is_head;
@@ -193,6 +220,7 @@ static void add_bytes(struct response *response, const void *data, size_t length
 {
     if (response->is_muted || response->has_ended || length == 0)
         return;
+    response->sent += length;
     if (!response->is_chunked) {
         output_add_copy(&response->added, data, length);
         return;
@@ -216,6 +244,7 @@ static void add_range(struct response *response, const struct file_range *range)
             (void)close(range->fd);
         return;
     }
+    response->sent += range->length;
     if (response->is_chunked) {
         int used = snprintf(line, sizeof line, "%llx\r\n", (unsigned long long)range->length);
         output_add_copy(&response->added, line, (size_t)used);
@@ -239,39 +268,36 @@ static void finish(struct response *response, bool is_whole)
 bool response_send(struct response *response, int status, const struct http_header *headers,
                    const void *body, size_t length)
 {
-    (void)pthread_mutex_lock(&response->lock);
+    autolock(&response->lock);
     bool is_first = begin(response, status, headers, length);
     if (is_first) {
         add_bytes(response, body, length);
         response->left = 0;
         finish(response, true);
     }
-    (void)pthread_mutex_unlock(&response->lock);
     return is_first;
 }
 
 bool response_send_file(struct response *response, int status, const struct http_header *headers,
                         const struct file_range *range)
 {
-    (void)pthread_mutex_lock(&response->lock);
+    autolock(&response->lock);
     bool is_first = begin(response, status, headers, range->length);
     if (is_first) {
         add_range(response, range);
         response->left = 0;
         finish(response, true);
     }
-    (void)pthread_mutex_unlock(&response->lock);
     return is_first;
 }
 
 bool response_begin(struct response *response, int status, const struct http_header *headers,
                     uint64_t length)
 {
-    (void)pthread_mutex_lock(&response->lock);
+    autolock(&response->lock);
     bool is_first = begin(response, status, headers, length);
     if (is_first)
         post(response);
-    (void)pthread_mutex_unlock(&response->lock);
     return is_first;
 }
 
@@ -304,19 +330,18 @@ static uint64_t count_promised(struct response *response, uint64_t length)
 
 enum response_room response_append(struct response *response, const void *data, size_t length)
 {
-    (void)pthread_mutex_lock(&response->lock);
+    autolock(&response->lock);
     enum response_room room = look_for_room(response, length, 0);
     if (room == RESPONSE_TAKEN && length) {
         add_bytes(response, data, (size_t)count_promised(response, length));
         post(response);
     }
-    (void)pthread_mutex_unlock(&response->lock);
     return room;
 }
 
 enum response_room response_append_file(struct response *response, const struct file_range *range)
 {
-    (void)pthread_mutex_lock(&response->lock);
+    autolock(&response->lock);
     enum response_room room = look_for_room(response, 0, 1);
     if (room == RESPONSE_TAKEN) {
         struct file_range part = *range;
@@ -324,35 +349,31 @@ enum response_room response_append_file(struct response *response, const struct 
         add_range(response, &part);
         post(response);
     }
-    (void)pthread_mutex_unlock(&response->lock);
     return room;
 }
 
 bool response_is_drained(struct response *response)
 {
-    (void)pthread_mutex_lock(&response->lock);
-    bool is_drained = response->waiting_bytes + response->added.bytes == 0 &&
-                      response->waiting_ranges + response->added.ranges == 0;
-    (void)pthread_mutex_unlock(&response->lock);
-    return is_drained;
+    autolock(&response->lock);
+    return response->waiting_bytes + response->added.bytes == 0 &&
+           response->waiting_ranges + response->added.ranges == 0;
 }
 
 void response_finish(struct response *response, bool is_whole)
 {
-    (void)pthread_mutex_lock(&response->lock);
+    autolock(&response->lock);
     if (response->stage == STAGE_BEGUN)
         finish(response, is_whole);
-    (void)pthread_mutex_unlock(&response->lock);
 }
 
 void response_collect(struct response *response, struct output *to, struct response_news *news)
 {
-    (void)pthread_mutex_lock(&response->lock);
+    autolock(&response->lock);
     *news = (struct response_news){
         .head = take(response->head),
         .is_finished = response->stage == STAGE_FINISHED,
         .is_cut = response->is_cut,
-        .is_parked = response->stage == STAGE_PARKED,
+        .is_waiting = response->stage == STAGE_WAITING,
         .is_abandoned = atomic_load(&response->holders) == 0 && response->stage != STAGE_FINISHED,
         .ends_by_close = response->ends_by_close,
         .deadline_ms = response->deadline_ms,
@@ -361,54 +382,64 @@ void response_collect(struct response *response, struct output *to, struct respo
     response->waiting_bytes += response->added.bytes;
     response->waiting_ranges += response->added.ranges;
     output_move(to, &response->added);
-    (void)pthread_mutex_unlock(&response->lock);
 }
 
-void response_set_waiting(struct response *response, const struct output *output)
+/* Whether there is room again, and somebody to be told. */
+static bool set_waiting(struct response *response, const struct output *output)
 {
-    (void)pthread_mutex_lock(&response->lock);
-    const struct response_events *events = response->events;
-    void *data = response->data;
+    autolock(&response->lock);
     response->waiting_bytes = output->bytes;
     response->waiting_ranges = output->ranges;
-    bool has_room = response->is_full && events &&
+    bool has_room = response->is_full && response->events &&
                     output->bytes + response->added.bytes <= RESPONSE_BUFFER / 2 &&
                     output->ranges + response->added.ranges <= RESPONSE_RANGES / 2;
     if (has_room)
         response->is_full = false;
-    (void)pthread_mutex_unlock(&response->lock);
-    if (has_room && events->on_room)
-        events->on_room(data);
+    return has_room;
+}
+
+void response_set_waiting(struct response *response, const struct output *output)
+{
+    if (set_waiting(response, output) && response->events->on_room)
+        response->events->on_room(response->data);
+}
+
+static bool is_watched_and_parked(struct response *response)
+{
+    autolock(&response->lock);
+    return response->stage == STAGE_WAITING && response->events;
 }
 
 void response_call_deadline(struct response *response)
 {
-    (void)pthread_mutex_lock(&response->lock);
-    const struct response_events *events = response->events;
-    bool is_due = response->stage == STAGE_PARKED && events;
-    void *data = response->data;
-    (void)pthread_mutex_unlock(&response->lock);
-    if (is_due && events->on_deadline)
-        events->on_deadline(data);
+    if (is_watched_and_parked(response) && response->events->on_deadline)
+        response->events->on_deadline(response->data);
 }
 
 void response_set_gone(struct response *response)
 {
-    (void)pthread_mutex_lock(&response->lock);
-    response->is_gone = true;
-    (void)pthread_mutex_unlock(&response->lock);
+    {
+        autolock(&response->lock);
+        response->is_gone = true;
+    }
     tell(response);
 }
 
 void response_end(struct response *response, bool is_delivered)
 {
     response->connection = NULL;
-    (void)pthread_mutex_lock(&response->lock);
-    response->has_ended = true;
-    response->is_delivered = is_delivered;
-    response->is_gone |= !is_delivered;
-    output_clear(&response->added);
-    (void)pthread_mutex_unlock(&response->lock);
+    struct response_outcome outcome;
+    {
+        autolock(&response->lock);
+        response->has_ended = true;
+        response->is_delivered = is_delivered;
+        response->is_gone |= !is_delivered;
+        outcome = (struct response_outcome){
+            .status = response->status, .bytes = response->sent, .is_delivered = is_delivered};
+        output_clear(&response->added);
+    }
+    if (response->observer)
+        response->observer->on_end(response->observer_data, &outcome);
     tell(response);
     let_go(response);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The answer to one request. No call blocks, and none does anything when the client is gone. A
- * response that nobody has answered yet is parked: it costs memory and no thread, and whoever comes
+ * response that nobody has answered yet is waiting: it costs memory and no thread, and whoever comes
  * first answers it.
  * Threads: any; callbacks run on the loop.
  */
@@ -32,6 +32,25 @@ struct response_events {
 /* Whom to tell. Once per response; what happened before is told as well. Any of the four may be
  * NULL; `events` must stay. */
 void response_watch(struct response *response, const struct response_events *events, void *data);
+
+/* What became of an answer. */
+struct response_outcome {
+    int status;        // 0: none was given
+    uint64_t bytes;    // of its body, as far as they were handed over
+    bool is_delivered; // as response_events.on_end tells it
+};
+
+/* Somebody who only looks on, beside whoever watches: for a log. */
+struct response_observer {
+    /* On the loop, exactly once, when the response has ended. */
+    void (*on_end)(void *data, const struct response_outcome *outcome);
+    /* Nobody holds the response any more. Any thread. */
+    void (*on_free)(void *data);
+};
+
+/* Once, before anybody can answer; `observer` must stay. */
+void response_observe(struct response *response, const struct response_observer *observer,
+                      void *data);
 
 /* Calls on_deadline after this time unless somebody has begun to answer by then. */
 void response_set_deadline(struct response *response, uint64_t after_ms);

@@ -25,7 +25,7 @@ struct response_news {
     struct segment *head; // of the answer, to be followed by a Connection line; taken by the caller
     bool is_finished;     // nothing more will come
     bool is_cut;          // the client must not take it for complete
-    bool is_parked;       // no answer yet
+    bool is_waiting;      // no answer yet
     bool is_abandoned;    // and nobody is left to go on with it
     bool ends_by_close;   // no length and no chunks
     uint64_t deadline_ms; // 0: no new one

@@ -2,12 +2,13 @@
 /* What the server is told; see config.h. */
 #include "serve/config.h"
 
+#include "base/data_dir.h"
 #include "base/mem.h"
 #include "data/json_writer.h"
 #include "data/yaml.h"
-#include "engine/limits.h"
 #include "net/http_server.h"
 #include "runtime/catalog.h"
+#include "base/limits.h"
 #include "serve/aionis_config.h"
 
 #include <arpa/inet.h>
@@ -35,7 +36,7 @@ static const struct option_row rows[] = {
     ROW("public-url", OPTION_TEXT, public_url, "URL", "BURROW_PUBLIC_URL", 0, 0,
         "under which clients reach the server, for links in answers (default: as each request "
         "came)"),
-    ROW("region", OPTION_TEXT, region, "NAME", "BURROW_REGION", 0, 0,
+    ROW("region", OPTION_TEXT, agentuity.region, "NAME", "BURROW_REGION", 0, 0,
         "what this machine is called where a protocol wants a region (default local)"),
     ROW("log", OPTION_TEXT, log, "FORMAT", "BURROW_LOG", 0, 0,
         "lines of text or json, on stderr (default text)"),
@@ -125,7 +126,7 @@ static char *default_data_dir(void)
     const char *data = getenv("XDG_DATA_HOME"), *home = getenv("HOME");
 
     if (geteuid() == 0)
-        return xstrdup("/var/lib/burrow");
+        return xstrdup(DATA_DIR_DEFAULT);
     if (data && *data == '/')
         return xasprintf("%s/burrow", data);
     const struct passwd *user = home && *home ? NULL : getpwuid(geteuid());
@@ -138,14 +139,13 @@ void config_init(struct config *config)
 
     *config = (struct config){
         .listen = "127.0.0.1:4747",
-        .region = "local",
         .log = "text",
         .log_level = "info",
         .runtime = core->default_runtime,
-        .memory_bytes = (uint64_t)core->memory_bytes,
-        .cpu_millicores = (uint32_t)core->cpu_millicores,
-        .disk_bytes = (uint64_t)core->disk_bytes,
-        .max_processes = core->max_processes,
+        .memory_bytes = (uint64_t)core->limits.memory_bytes,
+        .cpu_millicores = (uint32_t)core->limits.cpu_millicores,
+        .disk_bytes = (uint64_t)core->limits.disk_bytes,
+        .max_processes = core->limits.max_processes,
         .idle_timeout_ms = (uint64_t)core->idle_timeout_ms,
         .execution_timeout_ms = (uint64_t)core->execution_timeout_ms,
         .output_bytes = (uint64_t)core->output_cap_bytes,
@@ -158,6 +158,7 @@ void config_init(struct config *config)
         .max_connections = (int64_t)http_limits_default.connections,
         .workers = 8,
         .slow_workers = 32,
+        .agentuity = agentuity_settings_default,
         .aionis = aionis_settings_default,
         .default_data_dir = default_data_dir(),
     };
@@ -319,6 +320,12 @@ static int check_url(const char *url, struct error *err)
     return 0;
 }
 
+static struct limits limits_of(const struct config *config)
+{
+    return (struct limits){(int64_t)config->memory_bytes, config->cpu_millicores,
+                           (int64_t)config->disk_bytes, config->max_processes};
+}
+
 static int check(const struct config *config, struct error *err)
 {
     static const char *const formats[] = {"text", "json", NULL};
@@ -331,11 +338,11 @@ static int check(const struct config *config, struct error *err)
         (config->public_url && check_url(config->public_url, err) < 0) ||
         runtime_reference_parse(config->runtime, &reference, err) < 0)
         return -1;
-    if (!*config->region || !*config->data_dir)
+    if (!*config->agentuity.region || !*config->data_dir)
         return error_set(err, ERROR_INVALID, "%s must not be empty",
-                         *config->region ? "data" : "region");
-    if (limits_check((int64_t)config->memory_bytes, config->cpu_millicores,
-                     (int64_t)config->disk_bytes, err) < 0)
+                         *config->agentuity.region ? "data" : "region");
+    const struct limits limits = limits_of(config);
+    if (limits_check(&limits, err) < 0)
         return -1;
     return aionis_settings_check(&config->aionis, err);
 }
@@ -383,10 +390,7 @@ void config_core(const struct config *config, struct core_settings *out)
     *out = core_settings_default;
     out->data_dir = config->data_dir;
     out->default_runtime = config->runtime;
-    out->memory_bytes = (int64_t)config->memory_bytes;
-    out->cpu_millicores = config->cpu_millicores;
-    out->disk_bytes = (int64_t)config->disk_bytes;
-    out->max_processes = config->max_processes;
+    out->limits = limits_of(config);
     out->idle_timeout_ms = (int64_t)config->idle_timeout_ms;
     out->execution_timeout_ms = (int64_t)config->execution_timeout_ms;
     out->output_cap_bytes = (int64_t)config->output_bytes;
@@ -394,22 +398,21 @@ void config_core(const struct config *config, struct core_settings *out)
     out->file_limit_bytes = (int64_t)config->file_bytes;
     out->keep_ms = (int64_t)config->keep_ms;
     out->max_sandboxes = (unsigned)config->max_sandboxes;
-    out->queue_at_once = (unsigned)config->aionis.queue_at_once;
-    out->queue_length = (unsigned)config->aionis.queue_length;
     out->parked_one_shot = (unsigned)config->parked_one_shot;
     out->parked_kept = (unsigned)config->parked_kept;
 }
 
 enum log_format config_log_format(const struct config *config)
 {
-    return strcmp(config->log, "json") == 0 ? LOG_FORMAT_JSON : LOG_FORMAT_TEXT;
+    return config->log && strcmp(config->log, "json") == 0 ? LOG_FORMAT_JSON : LOG_FORMAT_TEXT;
 }
 
 enum log_level config_log_level(const struct config *config)
 {
     enum log_level level = LOG_LEVEL_INFO;
 
-    (void)log_level_parse(config->log_level, &level);
+    if (config->log_level)
+        (void)log_level_parse(config->log_level, &level);
     return level;
 }
 

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/options.h"
 #include "core/core.h"
+#include "front/agentuity/agentuity.h"
 #include "front/aionis/aionis.h"
 
 #include <stdbool.h>
@@ -23,7 +24,6 @@ struct config {
     const char *listen; // addresses, with commas between
     const char *api_key;
     const char *public_url;
-    const char *region;
     const char *log;
     const char *log_level;
     const char *runtime;
@@ -43,6 +43,7 @@ struct config {
     int64_t max_connections;
     int64_t workers;
     int64_t slow_workers;
+    struct agentuity_settings agentuity;
     struct aionis_settings aionis;
     struct data_document *document; // owns the file's texts
     char *default_data_dir;

@@ -5,12 +5,13 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "store/store.h"
 
 #include <string.h>
 
 #define CONFIGURED "BURROW_API_KEY" // the name of keys that came from there
 
-static bool is_in_use(const struct key_record *key)
+static bool is_in_use(const struct key_info *key)
 {
     return !key->revoked_at && (!key->expires_at || key->expires_at > (int64_t)clock_wall_ms());
 }
@@ -24,7 +25,7 @@ struct survey {
     size_t n_outdated;
 };
 
-static void look_at(struct survey *survey, const struct key_record *key)
+static void look_at(struct survey *survey, const struct key_info *key)
 {
     if (!is_in_use(key))
         return;
@@ -38,14 +39,14 @@ static void look_at(struct survey *survey, const struct key_record *key)
 
 static int take_survey(struct accounts *accounts, struct survey *survey, struct error *err)
 {
-    struct store_page page = {.limit = STORE_PAGE_MAX};
+    struct page page = {.limit = PAGE_MAX};
 
     do {
-        autokeys list = {0};
+        autoclear(key_infos) list = {0};
         if (key_list(accounts, &page, &list, err) < 0)
             return -1;
         for (size_t i = 0; i < list.count; i++)
-            look_at(survey, &list.rows[i]);
+            look_at(survey, &list.items[i]);
         survey->total = list.total;
         page.offset += page.limit;
     } while (page.offset < survey->total);
@@ -56,7 +57,7 @@ static int take_survey(struct accounts *accounts, struct survey *survey, struct 
 static int put_configured(struct accounts *accounts, const char *api_key, struct error *err)
 {
     struct key_request request = {.name = CONFIGURED, .text = api_key, .is_admin = true};
-    autokey key = {0};
+    autoclear(key_info) key = {0};
 
     if (key_create(accounts, &request, NULL, &key, err) < 0)
         return error_wrap(err, CONFIGURED);
@@ -83,7 +84,7 @@ static const char *find_open_address(const struct config *config, char address[C
 static int make_first(struct accounts *accounts, char *text, struct error *err)
 {
     struct key_request request = {.name = "first", .is_admin = true};
-    autokey key = {0};
+    autoclear(key_info) key = {0};
 
     return key_create(accounts, &request, text, &key, err);
 }

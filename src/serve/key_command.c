@@ -10,6 +10,7 @@
 #include "base/suggest.h"
 #include "core/account/key.h"
 #include "data/json_writer.h"
+#include "store/store.h"
 #include "engine/box.h"
 #include "serve/config.h"
 
@@ -55,7 +56,7 @@ static const struct option_row list_rows[] = {
 };
 static const struct option_row revoke_rows[] = {JSON_ROW, DATA_ROW, {0}};
 
-static bool is_in_use(const struct key_record *key)
+static bool is_in_use(const struct key_info *key)
 {
     return !key->revoked_at && (!key->expires_at || key->expires_at > (int64_t)clock_wall_ms());
 }
@@ -77,7 +78,7 @@ static void write_text(struct json_writer *json, const char *name, const char *t
 }
 
 // `text` is the key itself, or NULL.
-static void write_key(struct json_writer *json, const struct key_record *key, const char *text)
+static void write_key(struct json_writer *json, const struct key_info *key, const char *text)
 {
     json_map_begin(json);
     write_text(json, "id", key->id);
@@ -86,7 +87,7 @@ static void write_key(struct json_writer *json, const struct key_record *key, co
     write_text(json, "prefix", key->prefix);
     write_text(json, "name", key->name && *key->name ? key->name : NULL);
     json_key(json, "admin");
-    json_bool(json, key_is_admin(key));
+    json_bool(json, key->is_admin);
     json_key(json, "inUse");
     json_bool(json, is_in_use(key));
     write_time(json, "createdAt", key->created_at);
@@ -123,7 +124,7 @@ static int create_key(struct accounts *accounts, const struct request *request, 
 {
     struct key_request wanted = {.name = request->name, .is_admin = request->is_admin};
     char text[KEY_TEXT];
-    autokey key = {0};
+    autoclear(key_info) key = {0};
 
     if (request->expires && parse_expiry(request->expires, &wanted.expires_at, err) < 0)
         return -1;
@@ -160,7 +161,7 @@ static const char *day_of(int64_t when, char text[CLOCK_TEXT])
     return text;
 }
 
-static void show(const struct listing *listing, const struct key_record *key)
+static void show(const struct listing *listing, const struct key_info *key)
 {
     char created[CLOCK_TEXT], used[CLOCK_TEXT], expires[CLOCK_TEXT];
     const char *state = key->revoked_at ? "revoked" : is_in_use(key) ? "in use" : "expired";
@@ -177,15 +178,15 @@ static void show(const struct listing *listing, const struct key_record *key)
 
 static int show_all(struct accounts *accounts, const struct listing *listing, struct error *err)
 {
-    struct store_page page = {.limit = STORE_PAGE_MAX};
+    struct page page = {.limit = PAGE_MAX};
     int64_t total;
 
     do {
-        autokeys list = {0};
+        autoclear(key_infos) list = {0};
         if (key_list(accounts, &page, &list, err) < 0)
             return -1;
         for (size_t i = 0; i < list.count; i++)
-            show(listing, &list.rows[i]);
+            show(listing, &list.items[i]);
         total = list.total;
         page.offset += page.limit;
     } while (page.offset < total);

@@ -15,10 +15,15 @@ static const struct command {
     {"key", key_command},
 };
 
+int serve_exit_code(const struct error *err)
+{
+    return error_is(err, ERROR_INVALID) ? 2 : 1;
+}
+
 int serve_fail(const struct error *err)
 {
     (void)fprintf(stderr, "burrow: %s\n", err->text);
-    return error_is(err, ERROR_INVALID) ? 2 : 1;
+    return serve_exit_code(err);
 }
 
 /* Nothing else may come to be fd 0, 1 or 2. */

@@ -9,9 +9,6 @@
 #include "base/thread.h"
 #include "core/core.h"
 #include "engine/box.h"
-#include "front/agentuity/agentuity.h"
-#include "front/aionis/aionis.h"
-#include "front/ops/ops.h"
 #include "web/router.h"
 #include "loop/loop.h"
 #include "loop/workers.h"
@@ -19,6 +16,7 @@
 #include "runtime/catalog.h"
 #include "serve/config.h"
 #include "serve/first_key.h"
+#include "serve/fronts.h"
 #include "serve/notify.h"
 
 #include <fcntl.h>
@@ -45,9 +43,7 @@ struct server {
     struct core *core;
     struct loop *loop;
     struct workers *workers;
-    struct agentuity_settings agentuity_settings;
-    struct front agentuity, aionis;
-    const struct front *fronts[4];
+    struct fronts *fronts;
     struct router *router;
     struct http_server *http;
     int data_fd; // where the local socket's path is too long, else -1
@@ -162,7 +158,7 @@ static int open_front(struct server *server, struct error *err)
     struct router_settings routing = {
         .core = server->core,
         .loop = server->loop,
-        .fronts = server->fronts,
+        .fronts = fronts_list(server->fronts),
         .public_url = server->config.public_url,
     };
 
@@ -175,14 +171,6 @@ static int open_front(struct server *server, struct error *err)
     if (workers_new(&crew, &server->workers, err) < 0)
         return -1;
     routing.workers = server->workers;
-    server->agentuity_settings = agentuity_settings_default;
-    server->agentuity_settings.region = server->config.region;
-    agentuity_front_init(&server->agentuity, &server->agentuity_settings);
-    server->fronts[0] = &server->agentuity; // answers in its words also what is nobody's
-    server->fronts[1] = &ops_front;
-    server->fronts[2] = &server->aionis;
-    if (aionis_front_init(&server->aionis, &server->config.aionis, err) < 0)
-        return -1;
     return router_new(&routing, &server->router, err);
 }
 
@@ -262,7 +250,9 @@ static int open_server(struct server *server, char first_key[KEY_TEXT], struct e
         prepare_data_dir(server, err) < 0)
         return -1;
     config_core(&server->config, &settings);
-    settings.parked_directory = AGENTUITY_HOME;
+    if (fronts_open(front_entries, &server->config, &server->fronts, err) < 0)
+        return -1;
+    fronts_set_defaults(server->fronts, &settings);
     settings.fail_file =
         getenv("BURROW_TEST_FAIL_FILE"); // whoever sets it could as well end the server
     tune_memory();
@@ -296,13 +286,13 @@ static void close_server(struct server *server)
     workers_free(server->workers);
     run_leftovers(server);
     router_free(server->router);
-    agentuity_front_clear(&server->agentuity);
-    aionis_front_clear(&server->aionis);
+    fronts_free(server->fronts);
     core_free(server->core);
     loop_free(server->loop);
     closep(&server->signal_fd);
     closep(&server->data_fd);
     config_clear(&server->config);
+    log_writer_stop();
     (void)alarm(0);
 }
 
@@ -326,6 +316,7 @@ static int run(struct server *server, struct error *err)
     raise_file_limit();
     if (prepare_signals(server, err) < 0)
         return -1;
+    log_writer_start();
     if (open_server(server, first_key, err) < 0)
         return -1;
     if (*first_key)
@@ -338,6 +329,15 @@ static int run(struct server *server, struct error *err)
     return 0;
 }
 
+// Whoever collects lines of JSON gets the last one as such too.
+static int fail(const struct error *err, bool is_json)
+{
+    if (!is_json)
+        return serve_fail(err);
+    log_error("the server cannot run", F("error", (const char *)err->text));
+    return serve_exit_code(err);
+}
+
 int serve_command(int argc, char **argv)
 {
     struct server server = {.argc = argc, .argv = argv, .data_fd = -1, .signal_fd = -1};
@@ -346,17 +346,18 @@ int serve_command(int argc, char **argv)
     int parsed = config_read(argc, argv, &server.config, &err);
     if (parsed == OPTIONS_HELP)
         options_help(&config_options, stdout);
-    if (parsed != 0) {
-        config_clear(&server.config);
-        return parsed < 0 ? serve_fail(&err) : 0;
-    }
-    (void)umask(022);
+    bool is_json = config_log_format(&server.config) == LOG_FORMAT_JSON;
     log_configure(config_log_level(&server.config), config_log_format(&server.config),
                   STDERR_FILENO);
+    if (parsed != 0) {
+        config_clear(&server.config);
+        return parsed < 0 ? fail(&err, is_json) : 0;
+    }
+    (void)umask(022);
     int result = run(&server, &err);
     close_server(&server);
     if (result < 0)
-        return serve_fail(&err);
+        return fail(&err, is_json);
     log_info("stopped");
     return 0;
 }

@@ -11,3 +11,4 @@ int key_command(int argc, char **argv);
 
 /* Prints "burrow: <sentence>" to stderr; the exit code: 2 for a wrong command line or settings, else 1. */
 int serve_fail(const struct error *err);
+int serve_exit_code(const struct error *err);

@@ -62,15 +62,15 @@ int store_organisation_get(struct store *store, const char *id, struct organisat
     return record_get(store, &organisation_table, "id = $1", &arg, 1, id, out, err);
 }
 
-int store_organisation_list(struct store *store, const struct store_page *page,
+int store_organisation_list(struct store *store, const struct page *page,
                             struct organisation_list *out, struct error *err)
 {
     struct record_rows rows;
     struct query where;
 
     query_init(&where);
-    if (record_list(store, &organisation_table, &where, "created_at, id", page, STORE_PAGE_MAX,
-                    &rows, err) < 0)
+    if (record_list(store, &organisation_table, &where, "created_at, id", page, PAGE_MAX, &rows,
+                    err) < 0)
         return -1;
     *out = (struct organisation_list){rows.rows, rows.count, rows.total};
     return 0;
@@ -121,7 +121,7 @@ int store_ssh_key_remove(struct store *store, const char *organisation, const ch
     return 0;
 }
 
-int store_ssh_key_list(struct store *store, const char *organisation, const struct store_page *page,
+int store_ssh_key_list(struct store *store, const char *organisation, const struct page *page,
                        struct ssh_key_list *out, struct error *err)
 {
     struct record_rows rows;
@@ -129,8 +129,8 @@ int store_ssh_key_list(struct store *store, const char *organisation, const stru
 
     query_init(&where);
     query_where_text(&where, "organisation", organisation);
-    if (record_list(store, &ssh_key_table, &where, "created_at, fingerprint", page, STORE_PAGE_MAX,
-                    &rows, err) < 0)
+    if (record_list(store, &ssh_key_table, &where, "created_at, fingerprint", page, PAGE_MAX, &rows,
+                    err) < 0)
         return -1;
     *out = (struct ssh_key_list){rows.rows, rows.count, rows.total};
     return 0;

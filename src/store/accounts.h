@@ -29,7 +29,7 @@ void organisation_list_clear(struct organisation_list *list);
 #define autoorganisations __attribute__((cleanup(organisation_list_clear))) struct organisation_list
 
 /* Oldest first. */
-int store_organisation_list(struct store *store, const struct store_page *page,
+int store_organisation_list(struct store *store, const struct page *page,
                             struct organisation_list *out, struct error *err);
 
 struct ssh_key_record {
@@ -57,5 +57,5 @@ int store_ssh_key_put(struct store *store, const struct ssh_key_record *record, 
 int store_ssh_key_remove(struct store *store, const char *organisation, const char *fingerprint,
                          bool *found, struct error *err);
 /* Oldest first. */
-int store_ssh_key_list(struct store *store, const char *organisation, const struct store_page *page,
+int store_ssh_key_list(struct store *store, const char *organisation, const struct page *page,
                        struct ssh_key_list *out, struct error *err);

@@ -91,7 +91,7 @@ int store_event_list(struct store *store, const struct event_filter *filter, str
     query_where(&where, "sandbox_id =", sql_text(filter->sandbox_id));
     query_where(&where, "number >", sql_number(filter->after));
     if (record_list(store, &event_table, &where, filter->is_descending ? "number DESC" : "number",
-                    &filter->page, STORE_PAGE_MAX, &rows, err) < 0)
+                    &filter->page, PAGE_MAX, &rows, err) < 0)
         return -1;
     *out = (struct event_list){rows.rows, rows.count, rows.total};
     return 0;

@@ -4,13 +4,14 @@
  * Threads: any but loops.
  */
 #pragma once
+#include "model/event.h"
 #include "store/store.h"
 
 struct event_record {
     const char *id;
     const char *sandbox_id;
     int64_t number; // 1, 2, 3 … in its sandbox; from store_event_add
-    struct store_owner owner;
+    struct owner owner;
     const char *type;
     const char *reason; // a word, or NULL
     const char *detail; // packed texts NAME=VALUE, or NULL
@@ -20,13 +21,6 @@ void event_record_clear(struct event_record *record);
 
 /* Gives the record its number. ERROR_NOT_FOUND, noun "sandbox", without one. */
 int store_event_add(struct store *store, struct event_record *record, struct error *err);
-
-struct event_filter {
-    const char *sandbox_id;
-    int64_t after; // only higher numbers
-    bool is_descending;
-    struct store_page page;
-};
 
 struct event_list {
     struct event_record *rows;

@@ -4,44 +4,8 @@
  * Threads: any but loops.
  */
 #pragma once
+#include "model/execution.h"
 #include "store/store.h"
-
-enum execution_kind {
-    EXECUTION_COMMAND,
-    EXECUTION_JOB, // outlives its caller, does not make the sandbox busy
-    EXECUTION_KINDS,
-};
-
-enum execution_state {
-    EXECUTION_QUEUED,
-    EXECUTION_RUNNING,
-    EXECUTION_COMPLETED, // from here on ended_at is set
-    EXECUTION_FAILED,
-    EXECUTION_TIMED_OUT,
-    EXECUTION_CANCELLED,
-    EXECUTION_STATES,
-};
-
-static inline unsigned execution_in(enum execution_state state)
-{
-    return 1u << state;
-}
-#define EXECUTION_OPEN ((1u << EXECUTION_QUEUED) | (1u << EXECUTION_RUNNING))
-
-/* In the store's spelling; NULL when there is no such state. */
-const char *execution_state_name(enum execution_state state);
-
-/* Why it ended. */
-enum execution_cause {
-    EXECUTION_NOT_ENDED,
-    EXECUTION_EXITED,
-    EXECUTION_TIMEOUT,
-    EXECUTION_MEMORY,
-    EXECUTION_NOT_FOUND,
-    EXECUTION_NOT_RUN,
-    EXECUTION_BOX_ENDED,
-    EXECUTION_STOPPED,
-};
 
 struct execution_record {
     const char *id;
@@ -49,7 +13,7 @@ struct execution_record {
     const char *node; // that runs it; put with NULL: this one
     enum execution_kind kind;
     int64_t number; // its process in the box; 0: store_execution_add gives the next one
-    struct store_owner owner;
+    struct owner owner;
 
     // As asked for, never changed.
     const char *command; // packed texts, argv
@@ -113,15 +77,6 @@ int store_execution_renumber(struct store *store, const struct execution_record 
 int store_execution_update(struct store *store, const struct execution_record *record,
                            unsigned parts, unsigned from, struct error *err);
 
-struct execution_filter {
-    const char *sandbox_id;
-    struct store_owner owner;
-    const enum execution_kind *kind; // NULL: both
-    unsigned states;                 // 0: all
-    bool is_ascending;               // else newest first
-    struct store_page page;
-};
-
 struct execution_list {
     struct execution_record *rows;
     size_t count;
@@ -137,15 +92,7 @@ int store_execution_list(struct store *store, const struct execution_filter *fil
 int store_execution_list_open(struct store *store, struct execution_list *out, struct error *err);
 
 /* How those of the owner went that were made at or after `since`. */
-struct execution_outcomes {
-    int64_t total;
-    int64_t succeeded; // exited with 0
-    int64_t timed_out;
-    int64_t lost; // their box ended under them
-    int64_t cancelled;
-    int64_t open;
-};
-int store_execution_outcomes(struct store *store, const struct store_owner *owner, int64_t since,
+int store_execution_outcomes(struct store *store, const struct owner *owner, int64_t since,
                              struct execution_outcomes *out, struct error *err);
 
 /*

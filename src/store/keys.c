@@ -89,7 +89,7 @@ int store_key_used(struct store *store, const char *id, int64_t now, struct erro
     return 0;
 }
 
-int store_key_list(struct store *store, const char *organisation, const struct store_page *page,
+int store_key_list(struct store *store, const char *organisation, const struct page *page,
                    struct key_list *out, struct error *err)
 {
     struct record_rows rows;
@@ -97,8 +97,7 @@ int store_key_list(struct store *store, const char *organisation, const struct s
 
     query_init(&where);
     query_where_text(&where, "organisation", organisation);
-    if (record_list(store, &key_table, &where, "created_at, id", page, STORE_PAGE_MAX, &rows, err) <
-        0)
+    if (record_list(store, &key_table, &where, "created_at, id", page, PAGE_MAX, &rows, err) < 0)
         return -1;
     *out = (struct key_list){rows.rows, rows.count, rows.total};
     return 0;

@@ -44,5 +44,5 @@ void key_list_clear(struct key_list *list);
 #define autokeys __attribute__((cleanup(key_list_clear))) struct key_list
 
 /* Oldest first; organisation NULL: of all. `total` is 0 where no key was ever made. */
-int store_key_list(struct store *store, const char *organisation, const struct store_page *page,
+int store_key_list(struct store *store, const char *organisation, const struct page *page,
                    struct key_list *out, struct error *err);

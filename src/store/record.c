@@ -397,7 +397,7 @@ static int count_rows(struct store_call *call, const struct record *record,
 }
 
 static int select_page(struct store_call *call, const struct record *record,
-                       const struct query *where, const char *order, const struct store_page *page,
+                       const struct query *where, const char *order, const struct page *page,
                        int64_t maximum, struct record_rows *rows, struct error *err)
 {
     int64_t limit = page->limit < 0 ? 0 : page->limit > maximum ? maximum : page->limit;
@@ -417,7 +417,7 @@ static int select_page(struct store_call *call, const struct record *record,
 }
 
 int record_list(struct store *store, const struct record *record, const struct query *where,
-                const char *order, const struct store_page *page, int64_t maximum,
+                const char *order, const struct page *page, int64_t maximum,
                 struct record_rows *out, struct error *err)
 {
     autocall call = {.store = store};

@@ -5,7 +5,7 @@
  * Threads: plain values.
  */
 #pragma once
-#include "store/query.h"
+#include "store/sql_query.h"
 #include "store/store_impl.h"
 
 enum field_kind {
@@ -70,7 +70,7 @@ struct record_rows {
 
 /* Of the rows of `where`: how many there are, and those of the page in `order`. */
 int record_list(struct store *store, const struct record *record, const struct query *where,
-                const char *order, const struct store_page *page, int64_t maximum,
+                const char *order, const struct page *page, int64_t maximum,
                 struct record_rows *out, struct error *err);
 /* All of them, without counting. */
 int record_list_all(struct store *store, const struct record *record, const struct query *tail,

@@ -4,51 +4,14 @@
  * Threads: any but loops.
  */
 #pragma once
+#include "model/sandbox.h"
 #include "store/store.h"
 
-enum sandbox_mode {
-    SANDBOX_INTERACTIVE, // stays for further commands
-    SANDBOX_ONE_SHOT,    // ends with its command
-};
-
-enum sandbox_state {
-    SANDBOX_CREATING,
-    SANDBOX_IDLE,
-    SANDBOX_RUNNING, // an execution is in progress
-    SANDBOX_PAUSING,
-    SANDBOX_PAUSED,
-    SANDBOX_RESUMING,
-    SANDBOX_STOPPING,
-    SANDBOX_ENDED, // from here on ended_at is set
-    SANDBOX_FAILED,
-    SANDBOX_DELETED, // deleted_at too
-    SANDBOX_STATES,
-};
-
-/* A set of states: sandbox_in(SANDBOX_IDLE) | sandbox_in(SANDBOX_RUNNING). 0 is any. */
-static inline unsigned sandbox_in(enum sandbox_state state)
-{
-    return 1u << state;
-}
-#define SANDBOX_ANY ((1u << SANDBOX_STATES) - 1)
-#define SANDBOX_OVER ((1u << SANDBOX_ENDED) | (1u << SANDBOX_FAILED) | (1u << SANDBOX_DELETED))
-#define SANDBOX_ALIVE (SANDBOX_ANY & ~SANDBOX_OVER)
-
-/* In the store's spelling; NULL when there is no such state. */
-const char *sandbox_state_name(enum sandbox_state state);
-
-enum sandbox_on_idle {
-    SANDBOX_IDLE_ENDS,
-    SANDBOX_IDLE_DROPS_BOX, // the files are kept, the next command gets a new box
-    SANDBOX_IDLE_PAUSES,    // nobody asks for it yet
-};
-
 #define SANDBOX_NO_SLOT (-1)
-#define NO_EXIT_CODE (-1)
 
 struct sandbox_record {
     const char *id;
-    struct store_owner owner;
+    struct owner owner;
     const char *key_id; // by which it was made
     const char *node;   // that has its box and files; put with NULL: this one
 
@@ -147,28 +110,6 @@ enum sandbox_part {
 int store_sandbox_update(struct store *store, const struct sandbox_record *record, unsigned parts,
                          unsigned from, struct error *err);
 
-enum sandbox_sort {
-    SANDBOX_BY_CREATED,
-    SANDBOX_BY_UPDATED,
-    SANDBOX_BY_NAME,
-    SANDBOX_BY_STATE,
-    SANDBOX_BY_MODE,
-    SANDBOX_BY_EXECUTIONS,
-};
-
-struct sandbox_filter {
-    struct store_owner owner;
-    const char *name;
-    const char *runtime;
-    const char *snapshot;
-    const enum sandbox_mode *mode; // NULL: both
-    unsigned states;               // 0: all but deleted
-    int64_t created_from;          // at or after; 0: from the beginning
-    enum sandbox_sort sort;
-    bool is_descending;
-    struct store_page page;
-};
-
 struct sandbox_list {
     struct sandbox_record *rows;
     size_t count;
@@ -184,7 +125,7 @@ int store_sandbox_list(struct store *store, const struct sandbox_filter *filter,
 int store_sandbox_list_alive(struct store *store, struct sandbox_list *out, struct error *err);
 
 /* How many of the owner's there are in each state. */
-int store_sandbox_count(struct store *store, const struct store_owner *owner,
+int store_sandbox_count(struct store *store, const struct owner *owner,
                         int64_t counts[SANDBOX_STATES], struct error *err);
 
 /*

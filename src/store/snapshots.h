@@ -4,26 +4,12 @@
  * Threads: any but loops.
  */
 #pragma once
+#include "model/snapshot.h"
 #include "store/store.h"
-
-enum snapshot_state {
-    SNAPSHOT_BUILDING, // announced, not filled yet
-    SNAPSHOT_READY,
-    SNAPSHOT_FAILED,
-    SNAPSHOT_DELETED, // deleted_at is set; stays for the lineage of others
-    SNAPSHOT_STATES,
-};
-
-static inline unsigned snapshot_in(enum snapshot_state state)
-{
-    return 1u << state;
-}
-
-#define SNAPSHOT_NOT_COUNTED (-1)
 
 struct snapshot_record {
     const char *id;
-    struct store_owner owner;
+    struct owner owner;
     const char *key_id;
     const char *node;       // where its layers are, or are being built; put with NULL: this one
     const char *parent_id;  // the snapshot its sandbox was made from
@@ -77,7 +63,7 @@ int store_snapshot_update(struct store *store, const struct snapshot_record *rec
 
 /* The newest ready one that fits; NULLs match all. ERROR_NOT_FOUND. */
 struct snapshot_search {
-    struct store_owner owner; // organisation NULL: public ones of all
+    struct owner owner; // organisation NULL: public ones of all
     bool is_public_only;
     const char *name;
     const char *tag;
@@ -88,19 +74,6 @@ int store_snapshot_find(struct store *store, const struct snapshot_search *searc
 /* Takes the tag from all other ready ones of this name and owner, since a new one has it. */
 int store_snapshot_take_tag(struct store *store, const struct snapshot_record *record,
                             struct error *err);
-
-enum snapshot_sort { SNAPSHOT_BY_CREATED, SNAPSHOT_BY_NAME, SNAPSHOT_BY_SIZE, SNAPSHOT_BY_FILES };
-
-struct snapshot_filter {
-    struct store_owner owner; // organisation NULL: of all
-    const char *sandbox_id;
-    bool is_public_only;
-    bool is_here;    // only those of this node
-    unsigned states; // 0: ready ones
-    enum snapshot_sort sort;
-    bool is_descending;
-    struct store_page page;
-};
 
 struct snapshot_list {
     struct snapshot_record *rows;

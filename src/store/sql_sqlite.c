@@ -88,27 +88,25 @@ static int on_wal(void *data, sqlite3 *handle, const char *name, int pages)
 
     if (pages < TIDY_PAGES)
         return SQLITE_OK;
-    pthread_mutex_lock(&database->lock);
+    autolock(&database->lock);
     if (pages < database->wal_pages) // it has begun anew
         database->wal_pages = 0;
     if (pages >= database->wal_pages + TIDY_PAGES) {
         database->wal_pages = pages;
         database->is_wanted = true;
-        pthread_cond_signal(&database->news);
+        lock_condition_wake(&database->news);
     }
-    pthread_mutex_unlock(&database->lock);
     return SQLITE_OK;
 }
 
 // Waits until there is something to tidy, and says how many pages; -1 at the end.
 static int wait_for_pages(struct sql_database *database)
 {
-    pthread_mutex_lock(&database->lock);
+    autolock(&database->lock);
     while (!database->is_wanted && !database->is_closing)
-        pthread_cond_wait(&database->news, &database->lock);
+        (void)lock_condition_wait(&database->news, &database->lock, 0);
     int pages = database->is_closing ? -1 : database->wal_pages;
     database->is_wanted = false;
-    pthread_mutex_unlock(&database->lock);
     return pages;
 }
 
@@ -241,9 +239,9 @@ int sql_open(const char *directory, struct sql_database **out, struct error *err
         return -1;
     struct sql_database *database = xnew(struct sql_database);
     database->path = take(path);
-    pthread_mutex_init(&database->writer, NULL);
-    pthread_mutex_init(&database->lock, NULL);
-    pthread_cond_init(&database->news, NULL);
+    lock_init(&database->writer, LOCK_STORE_WRITER);
+    lock_init(&database->lock, LOCK_STORE);
+    lock_condition_init(&database->news);
     if (check_file(database, err) < 0 || start_tidier(database, err) < 0) {
         sql_close(database);
         return -1;
@@ -252,20 +250,24 @@ int sql_open(const char *directory, struct sql_database **out, struct error *err
     return 0;
 }
 
+static void end_tidier(struct sql_database *database)
+{
+    autolock(&database->lock);
+    database->is_closing = true;
+    lock_condition_wake(&database->news);
+}
+
 void sql_close(struct sql_database *database)
 {
     if (!database)
         return;
     if (database->has_tidier) {
-        pthread_mutex_lock(&database->lock);
-        database->is_closing = true;
-        pthread_cond_signal(&database->news);
-        pthread_mutex_unlock(&database->lock);
+        end_tidier(database);
         pthread_join(database->tidier, NULL);
     }
-    pthread_cond_destroy(&database->news);
-    pthread_mutex_destroy(&database->lock);
-    pthread_mutex_destroy(&database->writer);
+    lock_condition_clear(&database->news);
+    lock_clear(&database->lock);
+    lock_clear(&database->writer);
     free(database->path);
     free(database);
 }
@@ -339,7 +341,7 @@ static void let_others_write(struct sql *sql)
 
     sql->is_writing = false;
     if (is_writing)
-        pthread_mutex_unlock(&sql->database->writer);
+        lock_release(&sql->database->writer);
 }
 
 static void roll_back(struct sql *sql)
@@ -355,7 +357,7 @@ static void roll_back(struct sql *sql)
 
 static int begin_writing(struct sql *sql, bool is_durable, struct error *err)
 {
-    pthread_mutex_lock(&sql->database->writer);
+    (void)lock_take(&sql->database->writer);
     sql->is_writing = true;
     sql->is_durable = is_durable;
     if (sql_run(sql, "BEGIN IMMEDIATE", NULL, 0, NULL, NULL, NULL, err) < 0) {

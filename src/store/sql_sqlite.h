@@ -6,6 +6,7 @@
 #pragma once
 #include "store/sql.h"
 
+#include "base/lock.h"
 #include <pthread.h>
 #include <sqlite3.h>
 #include <stdbool.h>
@@ -14,9 +15,9 @@ struct sql_database {
     char *path;
     // Writers of this process queue here instead of polling SQLite's own lock; held from begin to
     // end of a transaction.
-    pthread_mutex_t writer;
-    pthread_mutex_t lock; // guards what follows
-    pthread_cond_t news;
+    struct lock writer; // held from begin to commit or rollback
+    struct lock lock;   // guards what follows
+    struct lock_condition news;
     bool is_closing;
     int wal_pages;  // in the write-ahead log, as of the last commit that asked for a checkpoint
     bool is_wanted; // a checkpoint

@@ -5,6 +5,7 @@
 #include "base/id.h"
 #include "base/mem.h"
 #include "base/thread.h"
+#include "base/lock.h"
 
 #include <assert.h>
 #include <pthread.h>
@@ -29,7 +30,7 @@ struct store {
     struct sql *writer;
     char node[ID_TEXT];
     pthread_key_t key;
-    pthread_mutex_t lock; // guards the list
+    struct lock lock; // guards the list
     struct connection *connections;
 };
 
@@ -39,17 +40,31 @@ static void connection_free(struct connection *connection)
     free(connection);
 }
 
+static void unlink_connection(struct store *store, struct connection *connection)
+{
+    autolock(&store->lock);
+    *connection->link = connection->next;
+    if (connection->next)
+        connection->next->link = connection->link;
+}
+
+static void link_connection(struct store *store, struct connection *connection)
+{
+    autolock(&store->lock);
+    connection->next = store->connections;
+    connection->link = &store->connections;
+    if (connection->next)
+        connection->next->link = &connection->next;
+    store->connections = connection;
+}
+
 // The thread ends.
 static void on_thread_end(void *data)
 {
     struct connection *connection = data;
     struct store *store = connection->store;
 
-    pthread_mutex_lock(&store->lock);
-    *connection->link = connection->next;
-    if (connection->next)
-        connection->next->link = connection->link;
-    pthread_mutex_unlock(&store->lock);
+    unlink_connection(store, connection);
     connection_free(connection);
 }
 
@@ -69,10 +84,10 @@ int store_open_bare(const char *directory, struct store **out, struct error *err
     store->database = database;
     store->writer = writer;
     memcpy(store->node, node, sizeof node);
-    pthread_mutex_init(&store->lock, NULL);
+    lock_init(&store->lock, LOCK_STORE);
     int code = pthread_key_create(&store->key, on_thread_end);
     if (code != 0) {
-        pthread_mutex_destroy(&store->lock);
+        lock_clear(&store->lock);
         sql_disconnect(writer);
         sql_close(database);
         free(store);
@@ -121,7 +136,7 @@ void store_free(struct store *store)
     }
     sql_disconnect(store->writer);
     sql_close(store->database);
-    pthread_mutex_destroy(&store->lock);
+    lock_clear(&store->lock);
     free(store);
 }
 
@@ -141,13 +156,7 @@ static int get_connection(struct store *store, struct connection **out, struct e
         connection_free(connection);
         return error_sys_code(err, code, "keep a connection for this thread");
     }
-    pthread_mutex_lock(&store->lock);
-    connection->next = store->connections;
-    connection->link = &store->connections;
-    if (connection->next)
-        connection->next->link = &connection->next;
-    store->connections = connection;
-    pthread_mutex_unlock(&store->lock);
+    link_connection(store, connection);
     *out = connection;
     return 0;
 }

@@ -5,33 +5,15 @@
  * Threads: any but loops.
  */
 #pragma once
+#include "model/stream.h"
 #include "store/store.h"
-
-enum stream_kind {
-    STREAM_STDIN,
-    STREAM_STDOUT,
-    STREAM_STDERR,
-    STREAM_COMBINED,
-    STREAM_USER,
-};
-
-enum stream_state {
-    STREAM_OPEN,
-    STREAM_COMPLETE, // completed_at is set
-    STREAM_STATES,
-};
-
-static inline unsigned stream_in(enum stream_state state)
-{
-    return 1u << state;
-}
 
 struct stream_record {
     const char *id;
     const char *sandbox_id;   // NULL: a stream of its own
     const char *execution_id; // likewise
     const char *node;         // in whose spool its file is; put with NULL: this one's
-    struct store_owner owner;
+    struct owner owner;
     enum stream_kind kind;
     const char *name;
     const char *metadata; // JSON
@@ -55,13 +37,6 @@ struct stream_record {
 void stream_record_clear(struct stream_record *record);
 #define autostream __attribute__((cleanup(stream_record_clear))) struct stream_record
 
-/* What store_stream_list can look for. */
-struct stream_label {
-    const char *name;
-    const char *value;
-};
-#define STREAM_LABELS_MAX 64
-
 /* ERROR_LIMIT with more than STREAM_LABELS_MAX labels; ERROR_CONFLICT when one comes twice. */
 int store_stream_put(struct store *store, const struct stream_record *record,
                      const struct stream_label *labels, size_t n_labels, struct error *err);
@@ -81,27 +56,6 @@ int store_stream_update(struct store *store, const struct stream_record *record,
 
 /* Remove its file first: what is left of a crash in between is then found again by its row. */
 int store_stream_remove(struct store *store, const char *id, struct error *err);
-
-enum stream_sort {
-    STREAM_BY_CREATED,
-    STREAM_BY_UPDATED,
-    STREAM_BY_NAME,
-    STREAM_BY_SIZE,
-};
-
-struct stream_filter {
-    struct store_owner owner;
-    const char *sandbox_id;
-    const char *name;
-    const enum stream_kind *kind;      // NULL: all
-    const struct stream_label *labels; // all must match; at most STREAM_FILTER_LABELS
-    size_t n_labels;
-    enum stream_sort sort;
-    bool is_descending;
-    struct store_page page;
-};
-#define STREAM_FILTER_LABELS 16
-#define STREAM_PAGE_MAX 1000
 
 struct stream_list {
     struct stream_record *rows;

@@ -110,7 +110,7 @@ static int take_total(void *data, const struct sql_value *row, size_t n_columns,
     return 0;
 }
 
-int store_usage_sum(struct store *store, const struct store_owner *owner, int64_t from, int64_t to,
+int store_usage_sum(struct store *store, const struct owner *owner, int64_t from, int64_t to,
                     struct usage_total *out, struct error *err)
 {
     struct query query;

@@ -5,14 +5,8 @@
  * Threads: any but loops.
  */
 #pragma once
+#include "model/usage.h"
 #include "store/store.h"
-
-struct usage_total {
-    int64_t executions;
-    int64_t cpu_ms;
-    int64_t memory_mib_ms; // MiB × ms
-    int64_t egress_bytes;
-};
 
 struct usage_sample {
     const char *sandbox_id;
@@ -26,7 +20,7 @@ int store_usage_add(struct store *store, const struct usage_sample *sample, stru
 
 /* From the minute `from` is in, before `to` (0: until now). Organisation and project NULL: of all.
  */
-int store_usage_sum(struct store *store, const struct store_owner *owner, int64_t from, int64_t to,
+int store_usage_sum(struct store *store, const struct owner *owner, int64_t from, int64_t to,
                     struct usage_total *out, struct error *err);
 
 /* Forgets minutes before `before`. */

@@ -32,33 +32,33 @@ static bool is_own(const struct peer *peer)
     return peer->is_local && (peer->uid == 0 || peer->uid == geteuid());
 }
 
-bool auth_is_possible(const struct http_request *request)
+static bool is_possible(const struct http_request *request)
 {
     return is_own(&request->peer) || find_key(request);
 }
 
-int auth_missing(struct error *err)
+static int missing(struct error *err)
 {
     return error_refuse(
         err, ERROR_UNAUTHORIZED, "key",
         "this needs a key: send it as 'Authorization: Bearer KEY' or as 'X-Api-Key: KEY'");
 }
 
-int auth_check(struct accounts *accounts, const struct http_request *request, struct actor *out,
-               struct error *err)
+static int check(struct accounts *accounts, const struct http_request *request, struct actor *out,
+                 struct error *err)
 {
     const char *key = find_key(request);
 
     if (key)
         return key_check(accounts, key, out, err);
     if (!is_own(&request->peer))
-        return auth_missing(err);
+        return missing(err);
     accounts_local_actor(accounts, out);
     return 0;
 }
 
-bool auth_check_quick(struct accounts *accounts, const struct http_request *request,
-                      struct actor *out)
+static bool check_quick(struct accounts *accounts, const struct http_request *request,
+                        struct actor *out)
 {
     const char *key = find_key(request);
 
@@ -69,3 +69,12 @@ bool auth_check_quick(struct accounts *accounts, const struct http_request *requ
     accounts_local_actor(accounts, out);
     return true;
 }
+
+const struct front_auth auth_by_key = {
+    .is_possible = is_possible,
+    .check = check,
+    .check_quick = check_quick,
+    .missing = missing,
+    .secret = find_key,
+    .challenge = "Bearer",
+};

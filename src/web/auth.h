@@ -1,20 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who sends a request: by its key, or by being this machine's own over the local socket. */
+/*
+ * Who sends a request. A front has its own way to tell (struct front_auth), or the common one: by a key, or by being this
+ * machine's own over the local socket.
+ * Threads: any; `check` blocks for the database.
+ */
 #pragma once
 #include "core/account/actor.h"
 #include "core/account/key.h"
 #include "net/request.h"
 
-/* Whether it can be anybody at all: it has a key, or comes over the local socket. Does not look at the key. */
-bool auth_is_possible(const struct http_request *request);
+/* One way to tell who is asking. */
+struct front_auth {
+    /* Whether it can be anybody at all, by the head alone: whoever cannot is refused before the body is read. On the loop. */
+    bool (*is_possible)(const struct http_request *request);
+    /* ERROR_DENIED, reason "unauthorized". Blocks as key_check does. */
+    int (*check)(struct accounts *accounts, const struct http_request *request, struct actor *out,
+                 struct error *err);
+    /* The same without blocking: false when it cannot be said that way. On the loop. */
+    bool (*check_quick)(struct accounts *accounts, const struct http_request *request,
+                        struct actor *out);
+    /* The failure of a request that cannot be anybody's. Returns -1. */
+    int (*missing)(struct error *err);
+    /* The secret that was sent, of which the log tells the beginning; NULL: none. */
+    const char *(*secret)(const struct http_request *request);
+    const char *challenge; // WWW-Authenticate of a 401; NULL: none
+};
 
-/* ERROR_DENIED, reason "unauthorized". Blocks as key_check does. */
-int auth_check(struct accounts *accounts, const struct http_request *request, struct actor *out,
-               struct error *err);
-
-/* The same without blocking: false when it cannot be said that way. */
-bool auth_check_quick(struct accounts *accounts, const struct http_request *request,
-                      struct actor *out);
-
-/* The failure of a request without any key. Returns -1. */
-int auth_missing(struct error *err);
+/* "Authorization: Bearer KEY", "X-Api-Key: KEY", or root and whoever runs the server over the local socket. */
+extern const struct front_auth auth_by_key;

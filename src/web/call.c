@@ -3,8 +3,11 @@
 #include "web/call.h"
 
 #include "base/id.h"
+#include "base/log.h"
 #include "base/utf8.h"
+#include "web/access.h"
 #include "web/call_impl.h"
+#include "web/reply.h"
 
 #include <openssl/evp.h>
 #include <stdarg.h>
@@ -18,7 +21,7 @@ static const struct call_work *work_of(const struct call *call)
 
 void *call_alloc(struct call *call, size_t size)
 {
-    return value_alloc(call->memory, size);
+    return arena_alloc(call->arena, size);
 }
 
 char *call_print(struct call *call, const char *format, ...)
@@ -66,6 +69,17 @@ const char *call_header(const struct call *call, const char *name)
     return call->request ? http_request_header(call->request, name) : NULL;
 }
 
+const char *call_request_id(const struct call *call)
+{
+    return access_request_id(call->access);
+}
+
+void call_about_sandbox(const struct call *call, const char *prefix, const char *id)
+{
+    access_set_sandbox(call->access, prefix, id);
+}
+
+/* Paths are not told: some of them are what a stream is known by. */
 struct loop *call_loop(const struct call *call)
 {
     return work_of(call)->settings->loop;

@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One request on its way through a front: who asks, what for, and the way to answer. A handler answers once (reply.h), or parks:
+ * One request on its way through a front: who asks, what for, and the way to answer. A handler answers once (reply.h), or lets the call wait:
  * takes a reference of its own to the response (response_ref) and answers later from anywhere. When the handler returns, the call,
- * its request, its memory and its own reference to the response go: who parks copies what it needs.
+ * its request, its arena and its own reference to the response go: whoever waits copies what it needs.
+ * Threads: one per object; a call is its handler's.
  */
 #pragma once
+#include "base/arena.h"
 #include "core/account/actor.h"
 #include "core/core.h"
 #include "data/value.h"
-#include "web/route.h"
+#include "web/front.h"
 #include "loop/loop.h"
 #include "loop/workers.h"
 #include "net/request.h"
 #include "net/response.h"
 
-struct once; // core/execution.h
+struct access; // web/access.h
+struct once;   // core/execution.h
 struct router;
 
 struct call {
@@ -25,16 +28,17 @@ struct call {
     struct core *core;
     struct http_request *
         request; // NULL: what came was none, see front->on_error. Its body is gone once call->body was read
+    struct access *access; // what the log will say of it; see call_request_id, call_about_sandbox
     struct response *response; // a reference of the call's; reply_* use it
     struct actor actor;        // all zero with ACCESS_OPEN
     const char *parameters
         [ROUTE_PARAMETERS]; // of the path, in order, decoded, without NUL or '/' unless given as %2F
     struct query *query;
     struct data_value *body; // BODY_JSON: a map
-    struct data_document *memory;
-    unsigned tries;   // how often the handler was called before; see CALL_AGAIN
-    int64_t again_ms; // what it leaves there
-    void *left;       // what the front left at its first try; NULL then
+    struct arena *arena;     // what goes with the call; see call_alloc
+    unsigned tries;          // how often the handler was called before; see CALL_AGAIN
+    int64_t again_ms;        // what it leaves there
+    void *left;              // what the front left at its first try; NULL then
 };
 
 void *call_alloc(struct call *call, size_t size); // zeroed; goes with the call
@@ -51,7 +55,13 @@ const char *call_base_url(struct call *call);
 /* The header, or NULL. */
 const char *call_header(const struct call *call, const char *name);
 
-/* For parked calls: where to post to, and where blocking work goes. */
+/* What the request is called: in X-Request-Id of its answer, in the log, and in whatever a failure says. */
+const char *call_request_id(const struct call *call);
+
+/* Which sandbox the call is about, for the log, where its path does not say. Before it is answered. */
+void call_about_sandbox(const struct call *call, const char *prefix, const char *id);
+
+/* For calls that wait: where to post to, and where blocking work goes. */
 struct loop *call_loop(const struct call *call);
 struct workers *call_workers(const struct call *call);
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the router keeps with a call and handlers do not see. */
+/*
+ * What the router keeps with a call and handlers do not see.
+ * Threads: one per object.
+ */
 #pragma once
 #include "core/execution/execution.h"
 #include "web/call.h"
@@ -7,9 +10,9 @@
 
 struct call_work {
     struct call call; // first: handlers get this
+    struct arena arena;
     const struct router_settings *settings;
     struct data_document *body_memory; // of a JSON body
-    uint64_t started_us;
     bool has_actor;
     struct loop_timer again;
     unsigned char

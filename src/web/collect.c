@@ -26,7 +26,7 @@ static int on_bytes(void *data, const void *bytes, size_t length, struct error *
                             "the body is too large: at most %llu bytes are taken here",
                             (unsigned long long)collect->maximum);
     if (collect->body.fd < 0 &&
-        file_temporary(collect->core->sandboxes, &collect->body.fd, err) < 0)
+        file_temporary(collect->core->settings.data_dir, &collect->body.fd, err) < 0)
         return -1;
     if (fd_write_all(collect->body.fd, bytes, length) < 0)
         return error_sys(err, "keep the body of the request");
@@ -40,7 +40,7 @@ static void on_end(void *data, const struct error *err)
     struct error own = {0};
 
     if (!err && collect->body.fd < 0 &&
-        file_temporary(collect->core->sandboxes, &collect->body.fd, &own) < 0)
+        file_temporary(collect->core->settings.data_dir, &collect->body.fd, &own) < 0)
         err = &own;
     collect->fn(collect->data, &collect->body, err);
     closep(&collect->body.fd);
@@ -49,16 +49,17 @@ static void on_end(void *data, const struct error *err)
 
 static const struct drain_sink sink = {.on_bytes = on_bytes, .on_end = on_end};
 
-void collect_start(const struct parked *parked, uint64_t maximum, on_collected fn, void *data)
+void collect_start(const struct waiting_call *waiting, uint64_t maximum, on_collected fn,
+                   void *data)
 {
     struct collect *collect = xnew(struct collect);
 
     *collect = (struct collect){
-        .core = parked->core, .body = {.fd = -1}, .maximum = maximum, .fn = fn, .data = data};
+        .core = waiting->core, .body = {.fd = -1}, .maximum = maximum, .fn = fn, .data = data};
     drain_start(&(struct drain_request){
-        .loop = parked->loop,
-        .workers = parked->workers,
-        .body = parked->body,
+        .loop = waiting->loop,
+        .workers = waiting->workers,
+        .body = waiting->body,
         .sink = &sink,
         .data = collect,
         .patience_ms = PATIENCE_MS,

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A request's body as one whole in an unnamed file, however slowly it comes; no thread waits for it. */
+/*
+ * A request's body as one whole in an unnamed file, however slowly it comes; no thread waits for it.
+ * Threads: any; on_collected comes on a worker.
+ */
 #pragma once
-#include "web/parked.h"
+#include "web/waiting_call.h"
 
 struct collected {
     int fd; // closed after the call; take_fd keeps it
@@ -12,7 +15,8 @@ struct collected {
 typedef void (*on_collected)(void *data, struct collected *body, const struct error *err);
 
 /*
- * The parked call is borrowed until then. Past `maximum` bytes: ERROR_LIMIT, reason "too large"; no byte for a minute:
+ * The waiting call is borrowed until then. Past `maximum` bytes: ERROR_LIMIT, reason "too large"; no byte for a minute:
  * ERROR_INVALID; ERROR_GONE when the client went away. Any thread.
  */
-void collect_start(const struct parked *parked, uint64_t maximum, on_collected fn, void *data);
+void collect_start(const struct waiting_call *waiting, uint64_t maximum, on_collected fn,
+                   void *data);

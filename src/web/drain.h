@@ -2,6 +2,7 @@
 /*
  * Takes a request's body as it comes, on workers of the slow lane, one piece after the other; while nothing comes, no thread
  * waits for it.
+ * Threads: any; the sink is called on workers.
  */
 #pragma once
 #include "base/error.h"

@@ -135,13 +135,13 @@ static bool is_kind(struct reader *reader, const struct data_value *value, enum 
 
 /* ---- single values ---- */
 
-static bool is_text(struct reader *reader, const char *text, size_t length, bool takes_surrogates)
+static bool is_text(struct reader *reader, const char *text, size_t length, bool is_exact)
 {
     if (memchr(text, '\0', length)) {
         fault(reader, "must not hold a NUL");
         return false;
     }
-    if (!takes_surrogates && !utf8_is_valid(text, length)) {
+    if (!is_exact && !utf8_is_valid(text, length)) {
         fault(reader, "must not hold half of a surrogate pair");
         return false;
     }
@@ -150,7 +150,7 @@ static bool is_text(struct reader *reader, const char *text, size_t length, bool
 
 struct text_limits {
     int64_t minimum, maximum; // bytes; 0: any, FIELD_TEXT_MAXIMUM
-    bool takes_surrogates;
+    bool is_exact;
 };
 
 /* NULL after a fault. */
@@ -169,8 +169,7 @@ static const char *get_text(struct reader *reader, const struct data_value *valu
         fault(reader, value->length ? "is too short" : "must not be empty");
         return NULL;
     }
-    return is_text(reader, value->text, value->length, limits->takes_surrogates) ? value->text
-                                                                                 : NULL;
+    return is_text(reader, value->text, value->length, limits->is_exact) ? value->text : NULL;
 }
 
 static void fault_words(struct reader *reader, const char *const *words, const char *text)
@@ -343,8 +342,7 @@ static bool has_room(struct reader *reader, const struct data_value *value,
 static void read_texts(struct reader *reader, const struct data_value *value,
                        const struct field *field, void *into)
 {
-    const struct text_limits limits = {.minimum = field->is_filled,
-                                       .takes_surrogates = field->takes_surrogates};
+    const struct text_limits limits = {.minimum = field->is_filled, .is_exact = field->is_exact};
     size_t index = 0;
 
     if (!is_kind(reader, value, VALUE_LIST) || !has_room(reader, value, field))

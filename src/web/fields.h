@@ -2,6 +2,7 @@
 /*
  * JSON bodies by tables: name, type, where it goes, whether it is needed. All faults of a body are collected, with their
  * paths, into one sentence: "command.exec[2]: must be a string, not a number; timeout.idle: ...". Texts are UTF-8 without NUL.
+ * Threads: plain values.
  */
 #pragma once
 #include "base/error.h"
@@ -64,8 +65,7 @@ struct field {
     const char *const *words; // FIELD_TEXT: one of these, NULL-terminated; NULL: any
     const char *help;         // for the OpenAPI document; may be NULL
     bool is_filled;           // FIELD_TEXTS: no item is empty
-    bool
-        takes_surrogates; // FIELD_TEXTS: halves of surrogate pairs are kept, in three bytes (WTF-8)
+    bool is_exact; // FIELD_TEXTS: halves of surrogate pairs are kept as json.h reads them
     /* FIELD_TEXT: what is wrong with it, as "must be …", or NULL. */
     const char *(*check)(const char *text);
 };

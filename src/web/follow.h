@@ -2,6 +2,7 @@
 /*
  * Reading a stream over a response: what is there, then what comes, until the stream is complete. Done on the loop from the
  * page cache, so ten thousand quiet readers cost memory and no thread, and a slow one delays nobody.
+ * Threads: any.
  */
 #pragma once
 #include "core/event/hub.h"

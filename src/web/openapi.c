@@ -5,6 +5,7 @@
 #include "web/openapi_schema.h"
 
 #include <ctype.h>
+#include <stdio.h>
 #include <string.h>
 
 static void put_text(struct json_writer *json, const char *key, const char *text)
@@ -105,21 +106,74 @@ static void put_body(struct json_writer *json, const struct route *route)
     json_map_end(json);
 }
 
-static void put_answer(struct json_writer *json, const char *status, const char *text)
+static void put_schema(struct json_writer *json, const struct route_answer *answer)
 {
-    json_key(json, status);
+    json_key(json, "content");
+    json_map_begin(json);
+    json_key(json, answer->content ? answer->content : "application/json");
+    json_map_begin(json);
+    if (!answer->content) {
+        json_key(json, "schema");
+        openapi_answer(json, answer);
+    }
+    json_map_end(json);
+    json_map_end(json);
+}
+
+static void put_success(struct json_writer *json, const struct route *route)
+{
+    const char *text = route->summary ? route->summary : "done";
+    char status[16];
+
+    for (const struct route_answer *answer = route->answers; answer && answer->status; answer++) {
+        (void)snprintf(status, sizeof status, "%d", answer->status);
+        json_key(json, status);
+        json_map_begin(json);
+        put_text(json, "description", text);
+        if (answer->status != 204)
+            put_schema(json, answer);
+        json_map_end(json);
+    }
+    if (route->answers)
+        return;
+    json_key(json, "2XX");
     json_map_begin(json);
     put_text(json, "description", text);
     json_map_end(json);
 }
 
-static void put_answers(struct json_writer *json, const struct route *route)
+static void put_failure(struct json_writer *json, const struct front *front, const char *status,
+                        const char *text)
+{
+    char reference[128];
+
+    json_key(json, status);
+    json_map_begin(json);
+    put_text(json, "description", text);
+    if (front->failure) {
+        (void)snprintf(reference, sizeof reference, "#/components/schemas/%s-failure", front->name);
+        json_key(json, "content");
+        json_map_begin(json);
+        json_key(json, "application/json");
+        json_map_begin(json);
+        json_key(json, "schema");
+        json_map_begin(json);
+        put_text(json, "$ref", reference);
+        json_map_end(json);
+        json_map_end(json);
+        json_map_end(json);
+    }
+    json_map_end(json);
+}
+
+static void put_answers(struct json_writer *json, const struct front *front,
+                        const struct route *route)
 {
     json_key(json, "responses");
     json_map_begin(json);
-    put_answer(json, "2XX", route->summary ? route->summary : "done");
-    put_answer(json, "4XX", "the request cannot be served; the body says why");
-    put_answer(json, "5XX", "the server failed; the body says why");
+    put_success(json, route);
+    put_failure(json, front, "4XX", "the request cannot be served; the body says why");
+    put_failure(json, front, "5XX", "the server failed; the body says why");
     json_map_end(json);
 }
 
@@ -156,7 +210,7 @@ static void put_operation(struct json_writer *json, const struct route_row *row,
     put_query_parameters(json, route->query);
     json_list_end(json);
     put_body(json, route);
-    put_answers(json, route);
+    put_answers(json, row->front, route);
     put_security(json, route);
     json_map_end(json);
 }
@@ -188,25 +242,69 @@ static void put_head(struct json_writer *json)
     json_map_end(json);
 }
 
+static void put_scheme(struct json_writer *json, const char *name, const char *const *members)
+{
+    json_key(json, name);
+    json_map_begin(json);
+    for (; *members; members += 2)
+        put_text(json, members[0], members[1]);
+    json_map_end(json);
+}
+
+static void put_need(struct json_writer *json, const char *scheme)
+{
+    json_map_begin(json);
+    json_key(json, scheme);
+    json_list_begin(json);
+    json_list_end(json);
+    json_map_end(json);
+}
+
+/* One of the two is enough. */
 static void put_keys(struct json_writer *json)
 {
-    json_key(json, "components");
-    json_map_begin(json);
+    static const char *const bearer[] = {"type", "http", "scheme", "bearer", NULL};
+    static const char *const header[] = {"type", "apiKey",    "in", "header",
+                                         "name", "X-Api-Key", NULL};
+
     json_key(json, "securitySchemes");
     json_map_begin(json);
-    json_key(json, "key");
-    json_map_begin(json);
-    put_text(json, "type", "http");
-    put_text(json, "scheme", "bearer");
+    put_scheme(json, "bearer", bearer);
+    put_scheme(json, "header", header);
     json_map_end(json);
+}
+
+static void put_components(struct json_writer *json, const struct front *const *fronts)
+{
+    char name[96];
+
+    json_key(json, "components");
+    json_map_begin(json);
+    put_keys(json);
+    json_key(json, "schemas");
+    json_map_begin(json);
+    for (; *fronts; fronts++) {
+        if (!(*fronts)->failure || (*fronts)->hosts)
+            continue;
+        (void)snprintf(name, sizeof name, "%s-failure", (*fronts)->name);
+        json_key(json, name);
+        openapi_answer(json, &(struct route_answer){.fields = (*fronts)->failure});
+    }
     json_map_end(json);
     json_map_end(json);
     json_key(json, "security");
     json_list_begin(json);
-    json_map_begin(json);
-    json_key(json, "key");
-    json_list_begin(json);
+    put_need(json, "bearer");
+    put_need(json, "header");
     json_list_end(json);
+}
+
+static void put_servers(struct json_writer *json, const char *public_url)
+{
+    json_key(json, "servers");
+    json_list_begin(json);
+    json_map_begin(json);
+    put_text(json, "url", public_url ? public_url : "/");
     json_map_end(json);
     json_list_end(json);
 }
@@ -226,20 +324,23 @@ static void put_tags(struct json_writer *json, const struct front *const *fronts
 }
 
 int openapi_write(const struct front *const *fronts, const struct route_tree *tree,
-                  struct buffer *out, struct error *err)
+                  const char *public_url, struct buffer *out, struct error *err)
 {
     struct json_writer json;
 
     json_writer_init(&json, out);
     json_map_begin(&json);
     put_head(&json);
+    put_servers(&json, public_url);
     put_tags(&json, fronts);
     json_key(&json, "paths");
     json_map_begin(&json);
-    for (const struct front *const *front = fronts; *front; front++)
-        put_paths(&json, *front, tree);
+    for (const struct front *const *front = fronts; *front; front++) {
+        if (!(*front)->hosts)
+            put_paths(&json, *front, tree);
+    }
     json_map_end(&json);
-    put_keys(&json);
+    put_components(&json, fronts);
     json_map_end(&json);
     return json_writer_finish(&json, err);
 }

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The OpenAPI 3.1 document of all routes, made from their tables. The same tables give the same bytes. */
+/*
+ * The OpenAPI 3.1 document of all routes, made from their tables. The same tables give the same bytes.
+ * Threads: plain values.
+ */
 #pragma once
 #include "base/buffer.h"
 #include "web/route_tree.h"
 
-/* `fronts` ends with NULL; all of them are in the tree. */
+/* `fronts` ends with NULL. Those with hosts of their own are left out (their paths may be others' too); the rest are in the tree.
+ * `public_url` may be NULL: wherever the document came from. */
 int openapi_write(const struct front *const *fronts, const struct route_tree *tree,
-                  struct buffer *out, struct error *err);
+                  const char *public_url, struct buffer *out, struct error *err);

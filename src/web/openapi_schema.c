@@ -4,6 +4,8 @@
 
 #include "base/auto.h"
 
+#include <string.h>
+
 static void put_text(struct json_writer *json, const char *key, const char *text)
 {
     json_key(json, key);
@@ -14,6 +16,12 @@ static void put_integer(struct json_writer *json, const char *key, int64_t numbe
 {
     json_key(json, key);
     json_integer(json, number);
+}
+
+static void put_truth(struct json_writer *json, const char *key)
+{
+    json_key(json, key);
+    json_bool(json, true);
 }
 
 static void put_words(struct json_writer *json, const char *const *words)
@@ -194,6 +202,192 @@ void openapi_fields(struct json_writer *json, const struct field *fields)
     json_map_begin(json);
     put_text(json, "type", "object");
     put_members(json, fields);
+    json_map_end(json);
+}
+
+// ---- answers ----
+
+static const struct {
+    const char *type, *format;
+} answer_types[] = {
+    [ANSWER_TEXT] = {"string"},      [ANSWER_ID] = {"string"},
+    [ANSWER_JOINED] = {"string"},    [ANSWER_WORD] = {"string"},
+    [ANSWER_BOOL] = {"boolean"},     [ANSWER_TRUTH] = {"boolean"},
+    [ANSWER_INTEGER] = {"integer"},  [ANSWER_NATURAL] = {"integer"},
+    [ANSWER_UNSIGNED] = {"integer"}, [ANSWER_TIME] = {"string", "date-time"},
+    [ANSWER_TEXTS] = {"array"},      [ANSWER_JSON] = {NULL},
+    [ANSWER_TEXT_MAP] = {"object"},  [ANSWER_MAP] = {"object"},
+    [ANSWER_MAP_AT] = {"object"},    [ANSWER_LIST] = {"array"},
+    [ANSWER_CUSTOM] = {NULL},
+};
+
+static bool is_beside(const struct answer_field *field)
+{
+    return field->type == ANSWER_BESIDE || field->type == ANSWER_BESIDE_AT;
+}
+
+static bool is_number(const struct answer_field *field)
+{
+    return field->type >= ANSWER_BOOL && field->type <= ANSWER_UNSIGNED &&
+           field->type != ANSWER_TRUTH;
+}
+
+static bool is_promised(const struct answer_field *field)
+{
+    return field->is_needed || field->is_nullable || (is_number(field) && !field->has_offset);
+}
+
+static void put_answer_words(struct json_writer *json, const struct answer_field *field)
+{
+    json_key(json, "enum");
+    json_list_begin(json);
+    for (size_t i = 0; i < field->n_words; i++) {
+        bool is_new = field->words[i] != NULL;
+        for (size_t before = 0; is_new && before < i; before++)
+            is_new = !field->words[before] || strcmp(field->words[before], field->words[i]) != 0;
+        if (is_new)
+            json_string(json, field->words[i]);
+    }
+    if (field->is_nullable)
+        json_null(json);
+    json_list_end(json);
+}
+
+static void put_answer_object(struct json_writer *json, const struct answer_field *fields);
+static void put_answer_members(struct json_writer *json, const struct answer_field *fields);
+
+static void put_objects(struct json_writer *json, const struct answer_field *fields)
+{
+    json_key(json, "items");
+    put_answer_object(json, fields);
+}
+
+static void put_answer_details(struct json_writer *json, const struct answer_field *field)
+{
+    if (field->words)
+        put_answer_words(json, field);
+    if (answer_types[field->type].format)
+        put_text(json, "format", answer_types[field->type].format);
+    if (field->type == ANSWER_NATURAL || field->type == ANSWER_UNSIGNED)
+        put_integer(json, "minimum", 0);
+    if (field->type == ANSWER_TEXTS) {
+        json_key(json, "items");
+        put_string(json, false);
+    }
+    if (field->type == ANSWER_TEXT_MAP) {
+        json_key(json, "additionalProperties");
+        put_string(json, false);
+    }
+    if (field->type == ANSWER_LIST || field->is_list)
+        put_objects(json, field->fields);
+    else if (field->fields)
+        put_answer_members(json, field->fields);
+}
+
+static void put_answer_field(struct json_writer *json, const struct answer_field *field)
+{
+    const char *type = answer_types[field->type].type;
+
+    if (field->type == ANSWER_CUSTOM && field->fields)
+        type = field->is_list ? "array" : "object";
+    json_map_begin(json);
+    if (type)
+        put_type(json, type, field->is_nullable);
+    if (field->help)
+        put_text(json, "description", field->help);
+    put_answer_details(json, field);
+    json_map_end(json);
+}
+
+/* What stands beside them elsewhere may be missing altogether, so nothing of it is promised. */
+static void put_promised(struct json_writer *json, const struct answer_field *fields)
+{
+    for (const struct answer_field *field = fields; field && field->name; field++) {
+        if (field->type == ANSWER_BESIDE && !field->has_offset)
+            put_promised(json, field->fields);
+        else if (!is_beside(field) && is_promised(field))
+            json_string(json, field->name);
+    }
+}
+
+static void put_properties(struct json_writer *json, const struct answer_field *fields)
+{
+    for (const struct answer_field *field = fields; field && field->name; field++) {
+        if (is_beside(field)) {
+            put_properties(json, field->fields);
+            continue;
+        }
+        json_key(json, field->name);
+        put_answer_field(json, field);
+    }
+}
+
+/* `more` may be NULL: further members. */
+static void put_all_members(struct json_writer *json, const struct answer_field *fields,
+                            const struct answer_field *more, const char *slot)
+{
+    json_key(json, "required");
+    json_list_begin(json);
+    put_promised(json, fields);
+    if (slot)
+        json_string(json, slot);
+    else
+        put_promised(json, more);
+    json_list_end(json);
+    json_key(json, "properties");
+    json_map_begin(json);
+    put_properties(json, fields);
+    if (!slot)
+        put_properties(json, more);
+}
+
+static void put_answer_members(struct json_writer *json, const struct answer_field *fields)
+{
+    put_all_members(json, fields, NULL, NULL);
+    json_map_end(json);
+}
+
+static void put_answer_object(struct json_writer *json, const struct answer_field *fields)
+{
+    json_map_begin(json);
+    put_text(json, "type", "object");
+    put_answer_members(json, fields);
+    json_map_end(json);
+}
+
+static void put_answer_value(struct json_writer *json, const struct route_answer *answer)
+{
+    if (!answer->is_list) {
+        json_map_begin(json);
+        put_text(json, "type", "object");
+        if (answer->is_open)
+            put_truth(json, "additionalProperties");
+        put_answer_members(json, answer->fields);
+        json_map_end(json);
+        return;
+    }
+    json_map_begin(json);
+    put_text(json, "type", "array");
+    put_objects(json, answer->fields);
+    json_map_end(json);
+}
+
+void openapi_answer(struct json_writer *json, const struct route_answer *answer)
+{
+    const struct answer_wrap *wrap = answer->wrap;
+
+    if (!wrap) {
+        put_answer_value(json, answer);
+        return;
+    }
+    json_map_begin(json);
+    put_text(json, "type", "object");
+    put_all_members(json, wrap->members, answer->fields, wrap->slot);
+    if (wrap->slot) {
+        json_key(json, wrap->slot);
+        put_answer_value(json, answer);
+    }
+    json_map_end(json);
     json_map_end(json);
 }
 

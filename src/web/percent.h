@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* %XX in paths and queries. */
+/*
+ * %XX in paths and queries.
+ * Threads: plain values.
+ */
 #pragma once
 #include "base/error.h"
 

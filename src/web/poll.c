@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Long-polls: a parked response, a watch at the hub, and looks on the loop or a worker, one at a time; see poll.h. */
+/* Long-polls: a waiting response, a watch at the hub, and looks on the loop or a worker, one at a time; see poll.h. */
 #include "web/poll.h"
 
-#include "base/log.h"
 #include "base/mem.h"
-#include "web/parked.h"
-#include "web/reply.h"
+#include "web/waiting_call.h"
 #include "web/router.h"
 
 #include <stdatomic.h>
@@ -14,7 +12,7 @@
 #define RETRY_MS 25 // before asking again for a worker when all are busy
 
 struct waiter {
-    struct parked parked;
+    struct waiting_call waiting;
     const struct poll_kind *kind;
     char *id;
     void *data;
@@ -43,7 +41,7 @@ static struct waiter *waiter_new(struct call *call, const struct poll_kind *kind
 {
     struct waiter *waiter = xnew(struct waiter);
 
-    parked_init(&waiter->parked, call);
+    waiting_call_init(&waiter->waiting, call);
     waiter->kind = kind;
     waiter->id = xstrdup(id);
     waiter->base_url = xstrdup(call_base_url(call));
@@ -64,7 +62,7 @@ static void waiter_unref(struct waiter *waiter)
 {
     if (atomic_fetch_sub(&waiter->refs, 1) != 1)
         return;
-    parked_clear(&waiter->parked);
+    waiting_call_clear(&waiter->waiting);
     free(waiter->id);
     free(waiter->data);
     free(waiter->base_url);
@@ -73,7 +71,7 @@ static void waiter_unref(struct waiter *waiter)
 
 static struct poll poll_of(const struct waiter *waiter, struct call *call)
 {
-    *call = parked_call(&waiter->parked);
+    *call = waiting_call_get(&waiter->waiting);
     return (struct poll){
         .call = call, .id = waiter->id, .data = waiter->data, .base_url = waiter->base_url};
 }
@@ -94,10 +92,7 @@ static void on_looked(void *data)
 
 static int fail(const struct waiter *waiter, const struct error *err)
 {
-    if (error_is_fault(err))
-        log_error("request failed", F("route", waiter->parked.route->pattern),
-                  F("error", (const char *)err->text));
-    parked_fail(&waiter->parked, err);
+    waiting_call_fail(&waiter->waiting, err);
     return POLL_ANSWERED;
 }
 
@@ -111,7 +106,7 @@ static void on_worker(void *data)
     waiter->seen = waiter->kind->look(&poll, waiter->is_last_look, &err);
     if (waiter->seen < 0)
         waiter->seen = fail(waiter, &err);
-    loop_post(waiter->parked.loop, on_looked, waiter);
+    loop_post(waiter->waiting.loop, on_looked, waiter);
 }
 
 static void look_elsewhere(struct waiter *waiter)
@@ -121,7 +116,7 @@ static void look_elsewhere(struct waiter *waiter)
     waiter_ref(waiter);
     waiter->is_looking = true;
     waiter->is_last_look = waiter->is_last;
-    if (workers_submit(waiter->parked.workers, WORKERS_QUICK, on_worker, waiter, &err) == 0)
+    if (workers_submit(waiter->waiting.workers, WORKERS_QUICK, on_worker, waiter, &err) == 0)
         return;
     // Full: the condition will still hold in a moment, and a refusal would cost the client its command's result.
     waiter->is_looking = false;
@@ -156,7 +151,7 @@ static void on_wake(void *data)
     struct waiter *waiter = data;
 
     atomic_store(&waiter->is_posted, false);
-    waiter->is_last |= router_is_draining(waiter->parked.router);
+    waiter->is_last |= router_is_draining(waiter->waiting.router);
     look_again(waiter);
     waiter_unref(waiter);
 }
@@ -169,7 +164,7 @@ static void on_news(void *data)
     if (atomic_exchange(&waiter->is_posted, true))
         return;
     waiter_ref(waiter);
-    loop_post(waiter->parked.loop, on_wake, waiter);
+    loop_post(waiter->waiting.loop, on_wake, waiter);
 }
 
 static void on_retry(void *data)
@@ -203,13 +198,13 @@ static const struct response_events waiter_events = {
 };
 
 /* Watches first and then looks, so that no news is missed. From response_watch on, the loop may be done with it at any time. */
-static void park(struct waiter *waiter, uint64_t wait_ms)
+static void wait_for_news(struct waiter *waiter, uint64_t wait_ms)
 {
-    struct response *response = waiter->parked.response;
+    struct response *response = waiter->waiting.response;
 
     waiter_ref(waiter);
-    loop_timer_init(&waiter->retry, waiter->parked.loop, on_retry, waiter);
-    waiter->watch = hub_watch(waiter->parked.core->hub, waiter->id, on_news, waiter);
+    loop_timer_init(&waiter->retry, waiter->waiting.loop, on_retry, waiter);
+    waiter->watch = hub_watch(waiter->waiting.core->hub, waiter->id, on_news, waiter);
     response_watch(response, &waiter_events, waiter);
     response_set_deadline(response, wait_ms);
     on_news(waiter);
@@ -235,7 +230,8 @@ int poll_call(struct call *call, const struct poll_kind *kind, const char *id, i
     if (seen == POLL_ELSEWHERE)
         return CALL_ELSEWHERE;
     if (seen == POLL_WAITS)
-        park(waiter_new(call, kind, id, data, size),
-             (uint64_t)(wait_ms < POLL_MAX_MS || kind->is_patient ? wait_ms : POLL_MAX_MS));
+        wait_for_news(
+            waiter_new(call, kind, id, data, size),
+            (uint64_t)(wait_ms < POLL_MAX_MS || kind->is_patient ? wait_ms : POLL_MAX_MS));
     return 0;
 }

@@ -2,6 +2,7 @@
 /*
  * Long-polls: calls that are answered when news makes a condition true, or when their time is up. One that waits costs memory
  * and no thread. A client that goes away ends its poll and nothing else. Any front may use it; any number may wait for one thing.
+ * Threads: any; looks are taken where they say.
  */
 #pragma once
 #include "web/call.h"
@@ -10,13 +11,13 @@
 
 /* What the looks below are given, for as long as they run. */
 struct poll {
-    struct call *call;    // of a parked one: what parked_call gives
+    struct call *call;    // of a waiting one: what waiting_call_get gives
     const char *id;       // what is waited for, as the hub knows it
     const void *data;     // the kind's own; NULL: none
-    const char *base_url; // of a parked one; use poll_base_url
+    const char *base_url; // of a waiting one; use poll_base_url
 };
 
-/* call_base_url of the call, also when it is parked. */
+/* call_base_url of the call, also when it waits. */
 const char *poll_base_url(const struct poll *poll);
 
 enum poll_look {
@@ -37,7 +38,7 @@ struct poll_kind {
 };
 
 /*
- * Looks at once, and parks the call when it has to wait (wait_ms > 0; at most POLL_MAX_MS). Returns what the handler has to
+ * Looks at once, and lets the call wait where it has to (wait_ms > 0; at most POLL_MAX_MS). Returns what the handler has to
  * return. On the loop only the quick look is taken. `id` and `size` bytes of data are copied.
  */
 int poll_call(struct call *call, const struct poll_kind *kind, const char *id, int64_t wait_ms,

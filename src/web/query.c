@@ -48,17 +48,16 @@ static size_t count_pairs(const char *text)
     return count;
 }
 
-int query_parse(const char *text, struct data_document *memory, struct query **out,
-                struct error *err)
+int query_parse(const char *text, struct arena *arena, struct query **out, struct error *err)
 {
     size_t count = count_pairs(text ? text : "");
 
     if (count > QUERY_MAXIMUM)
         return error_set(err, ERROR_INVALID, "the query has more than %d parameters",
                          QUERY_MAXIMUM);
-    struct query *query = value_alloc(memory, sizeof *query + count * sizeof *query->pairs);
+    struct query *query = arena_alloc(arena, sizeof *query + count * sizeof *query->pairs);
     // Each pair takes no more than its text, a '=' it may not have, and the '&' or the end behind it.
-    char *room = count ? value_alloc(memory, strlen(text) + 2 * count) : NULL;
+    char *room = count ? arena_alloc(arena, strlen(text) + 2 * count) : NULL;
     for (const char *at = text, *end; count && at; at = *end ? end + 1 : NULL) {
         size_t length = strcspn(at, "&");
         end = at + length;

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Query strings by tables: what a parameter is called and how it is spelled. */
+/*
+ * Query strings by tables: what a parameter is called and how it is spelled.
+ * Threads: plain values.
+ */
 #pragma once
 #include "base/error.h"
-#include "data/value.h"
+#include "base/arena.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -27,8 +30,7 @@ struct parameter {
 struct query;
 /* `text` may be NULL. ERROR_INVALID for what percent.h refuses and for more than QUERY_MAXIMUM names. */
 #define QUERY_MAXIMUM 200
-int query_parse(const char *text, struct data_document *memory, struct query **out,
-                struct error *err);
+int query_parse(const char *text, struct arena *arena, struct query **out, struct error *err);
 /* ERROR_INVALID for values that are not of their parameter's type; unknown names are ignored. */
 int query_check(const struct query *query, const struct parameter *parameters, struct error *err);
 /* Of a name that was given twice the first counts. What is not spelled as its type counts as absent in the calls below. */

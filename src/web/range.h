@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The Range header (RFC 9110, 14.2), as far as one part of bytes is asked for. */
+/*
+ * The Range header (RFC 9110, 14.2), as far as one part of bytes is asked for.
+ * Threads: plain values.
+ */
 #pragma once
 #include <stdint.h>
 

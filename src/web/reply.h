@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Answers: JSON with its status. Threads: any. */
+/*
+ * Answers: JSON with its status.
+ * Threads: one per object.
+ */
 #pragma once
 #include "base/error.h"
 #include "data/json_writer.h"

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A front's routes: one row each, from which dispatch, checks of bodies and parameters, and the OpenAPI document are derived.
+ * Threads: plain values; a handler's lane says where it runs.
  */
 #pragma once
 #include "base/error.h"
+#include "web/answer_table.h"
 #include "web/fields.h"
 #include "web/query.h"
 
@@ -12,8 +14,6 @@
 #include <stdint.h>
 
 struct call;
-struct core;
-struct json_writer;
 
 enum route_lane {
     ROUTE_QUICK, // on a worker of the quick lane: milliseconds. With a body of more than 1 MiB, of the slow one
@@ -36,7 +36,7 @@ enum route_body {
 
 #define ROUTE_PARAMETERS 4
 
-/* Handled: 0, having answered or parked the call. -1 with *err: the front answers with its envelope. */
+/* Handled: 0, having answered the call or let it wait (waiting_call.h). -1 with *err: the front answers with its envelope. */
 #define CALL_ELSEWHERE 1 // ROUTE_LOOP: not without blocking
 #define CALL_AGAIN                                                                                 \
     2 // off the loop: the handler is called once more after call->again_ms, with the call as it is then
@@ -54,23 +54,6 @@ struct route {
     const struct field *fields;    // of a JSON body; NULL: not described
     const struct parameter *query; // described and checked before the handler; NULL: none
     uint64_t body_limit;           // in bytes; 0: 64 MiB of JSON, or as long as a stream is
-};
-
-/* A protocol over the core. */
-struct front {
-    const char *name; // "agentuity"
-    const char *title;
-    const struct route *routes;
-    const char
-        *top; // "/v1/memory/": what no route was found for is its to answer below this; or NULL
-    /*
-     * Answers a failed call, at once. Any thread. Also what no route was found for (call->route is NULL) below its `top`. The first
-     * front gets those of nobody's, and what could not be read as a request at all (call->request is NULL too).
-     */
-    void (*on_error)(struct call *call, const struct error *err);
-    void *settings; // the front's own; call->settings
-    /* Where not NULL: before anything else of a call is looked at, its key too. On the loop. -1 refuses it. */
-    int (*on_call)(struct call *call, struct error *err);
-    /* Where not NULL: adds members to what the server says of its health. On the loop. */
-    void (*on_health)(const struct front *front, struct core *core, struct json_writer *json);
+    const struct route_answer
+        *answers; // when all is well, ended by an empty row; NULL: not described
 };

@@ -196,7 +196,8 @@ struct search {
     struct route_match *match;
 };
 
-static bool match_row(const struct search *search, const struct route_node *node)
+static bool match_row(const struct search *search, const struct route_node *node,
+                      unsigned parameters)
 {
     for (const struct route_row *row = node->rows; row; row = row->next) {
         if (strcmp(row->route->method, search->method) == 0) {
@@ -206,24 +207,22 @@ static bool match_row(const struct search *search, const struct route_node *node
     }
     if (node->rows && !search->match->other)
         search->match->other = node;
+    search->match->is_by_words |= node->rows && parameters == 0;
     return false;
 }
 
-/* Goes back and tries a parameter where a word led to nothing. As deep as the deepest pattern. */
+/* Goes back and tries a parameter where a word led to nothing, unless the whole path is one of words, with other methods. As deep as the deepest pattern. */
 static bool match(const struct search *search, const struct route_node *node, size_t depth,
                   unsigned parameters)
 {
     if (depth == search->path->count)
-        return match_row(search, node);
+        return match_row(search, node, parameters);
     const char *text = search->path->at[depth].text;
     size_t length = search->path->at[depth].length;
     const struct route_node *word = find_word(node, text, length);
     if (word && match(search, word, depth + 1, parameters))
         return true;
-    // A path that is known by its words is no other's parameter: PUT /sandbox is not PUT /{stream}.
-    if (word && word->rows && depth + 1 == search->path->count)
-        return false;
-    if (!node->parameter || length == 0)
+    if (search->match->is_by_words || !node->parameter || length == 0)
         return false;
     search->match->parameters[parameters] = text;
     if (match(search, node->parameter, depth + 1, parameters + 1))

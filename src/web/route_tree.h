@@ -2,9 +2,10 @@
 /*
  * The routes of all fronts as one tree of path segments: words win over parameters, and matching allocates nothing. Filled once,
  * then read by any thread.
+ * Threads: any; filling it, one.
  */
 #pragma once
-#include "web/route.h"
+#include "web/front.h"
 #include "net/request.h"
 
 /* A path in decoded pieces. "/a/b" has two; "/a/" has "a" and "", "/" has "" alone. */
@@ -52,6 +53,7 @@ const struct route_node *route_tree_find(const struct route_tree *tree, const ch
 struct route_match {
     const struct route_row *row;              // NULL: none
     const struct route_node *other;           // then: the path is known with other methods
+    bool is_by_words;                         // then: all of it, without a parameter
     const char *parameters[ROUTE_PARAMETERS]; // within the path's pieces
 };
 void route_tree_match(const struct route_tree *tree, const char *method,

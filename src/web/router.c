@@ -3,11 +3,9 @@
 #include "web/router.h"
 
 #include "base/buffer.h"
-#include "base/clock.h"
-#include "base/log.h"
 #include "base/mem.h"
 #include "data/json.h"
-#include "web/auth.h"
+#include "web/access.h"
 #include "web/call_impl.h"
 #include "web/openapi.h"
 #include "web/reply.h"
@@ -22,9 +20,18 @@
 #define LARGE_BODY_BYTES                                                                           \
     ((size_t)1 << 20) // reading it takes longer than the quick lane should wait
 
+/* The routes of one front that has hosts of its own. */
+struct host_routes {
+    const struct front *front;
+    struct route_tree *tree;
+};
+
 struct router {
     struct router_settings settings;
-    struct route_tree *tree;
+    struct route_tree *tree; // of all fronts that have no hosts of their own
+    struct host_routes *hosts;
+    size_t n_hosts;
+    struct request_ids request_ids; // on the loop only
     struct buffer openapi;
     atomic_bool is_draining;
     atomic_size_t running;
@@ -38,9 +45,10 @@ static const char restarting[] = "the server is restarting, try again shortly";
 static struct call_work *work_new(struct router *router, struct http_request *request,
                                   struct response *response)
 {
-    struct data_document *memory = data_document_new("");
-    struct call_work *work = value_alloc(memory, sizeof *work);
+    struct arena arena = {0};
+    struct call_work *work = arena_alloc(&arena, sizeof *work);
 
+    work->arena = arena;
     work->settings = &router->settings;
     work->call = (struct call){.router = router,
                                .front = router->settings.fronts[0],
@@ -48,21 +56,20 @@ static struct call_work *work_new(struct router *router, struct http_request *re
                                .core = router->settings.core,
                                .request = request,
                                .response = response,
-                               .memory = memory};
-    if (log_is_on(LOG_LEVEL_DEBUG))
-        work->started_us = clock_monotonic_us();
+                               .arena = &work->arena};
+    work->call.access = access_begin(&router->request_ids, request, response);
     return work;
 }
 
-/* The work itself is in the call's memory. */
+/* The work itself is in its arena. */
 static void work_free(struct call_work *work)
 {
-    struct data_document *memory = work->call.memory;
+    struct arena arena = work->arena;
 
     http_request_free(work->call.request);
     response_free(work->call.response);
     data_document_free(work->body_memory);
-    data_document_free(memory);
+    arena_clear(&arena);
 }
 
 static const char *method_of(const struct http_request *request)
@@ -70,36 +77,25 @@ static const char *method_of(const struct http_request *request)
     return request->is_head ? "GET" : request->method;
 }
 
-/* Paths are not told: some of them are what a stream is known by. */
-static void log_call(const struct call_work *work, const struct error *err)
+static const struct front_auth *auth_of(const struct front *front)
 {
-    const struct call *call = &work->call;
-    const char *method = call->request ? call->request->method : NULL;
-    const char *pattern = call->route ? call->route->pattern : NULL;
-
-    if (err && error_is_fault(err))
-        log_error("request failed", F("method", method), F("route", pattern),
-                  F("error", (const char *)err->text));
-    else if (log_is_on(LOG_LEVEL_DEBUG))
-        log_debug("request", F("method", method), F("route", pattern),
-                  F("us", clock_monotonic_us() - work->started_us),
-                  F("error", err ? (const char *)err->text : NULL));
+    return front->auth ? front->auth : &auth_by_key;
 }
 
-static void tell_failure(struct call_work *work, const struct error *err)
+static void tell_failure(struct call *call, const struct error *err)
 {
-    static const struct http_header challenge[] = {{"WWW-Authenticate", "Bearer"}, {0}};
+    const char *challenge = auth_of(call->front)->challenge;
 
-    if (error_status(err) == 401)
-        response_set_headers(work->call.response, challenge);
-    work->call.front->on_error(&work->call, err);
+    access_log_failure(call->access, err);
+    if (challenge && error_status(err) == 401)
+        access_set_header(call->access, call->response, "WWW-Authenticate", challenge);
+    call->front->on_error(call, err);
 }
 
 static void end_call(struct call_work *work, const struct error *err)
 {
-    log_call(work, err);
     if (err)
-        tell_failure(work, err);
+        tell_failure(&work->call, err);
     work_free(work);
 }
 
@@ -122,19 +118,29 @@ static void give_to(struct call *call, const struct front *front)
     call->settings = front->settings;
 }
 
-static int find_nothing(struct call *call, const struct route_match *match, struct error *err)
+/* Where a request for its host is looked up. A front that has the host for itself also words what it has no route for. */
+static struct host_routes find_host(const struct router *router, const struct http_request *request)
+{
+    for (size_t i = 0; i < router->n_hosts; i++) {
+        if (front_has_host(router->hosts[i].front, request->host))
+            return router->hosts[i];
+    }
+    return (struct host_routes){front_of(router, request->path), router->tree};
+}
+
+static int find_nothing(struct call *call, const struct front *front,
+                        const struct route_match *match, struct error *err)
 {
     const struct http_request *request = call->request;
 
-    bool is_top = strcmp(request->path, "/") == 0; // people look for a page there, not for methods
-
-    if (!match->other || is_top) {
-        give_to(call, front_of(call->router, request->path));
+    if (!match->other) {
+        give_to(call, front);
         return error_refuse(err, ERROR_NOT_FOUND, "route", "there is nothing at '%.200s'",
                             request->path);
     }
     give_to(call, match->other->rows->front);
-    response_set_headers(call->response, match->other->allow);
+    access_set_header(call->access, call->response, match->other->allow[0].name,
+                      match->other->allow[0].value);
     return error_refuse(err, ERROR_METHOD, "route", "'%.200s' takes %s, not %s", request->path,
                         match->other->allow[0].value, request->method);
 }
@@ -142,17 +148,19 @@ static int find_nothing(struct call *call, const struct route_match *match, stru
 static int find_route(struct router *router, struct call *call, struct error *err)
 {
     const char *path = call->request->path;
+    struct host_routes host = find_host(router, call->request);
     struct route_path pieces;
     struct route_match match;
 
     if (route_path_read(path, call_alloc(call, strlen(path) + 1), &pieces, err) < 0)
         return -1;
-    route_tree_match(router->tree, method_of(call->request), &pieces, &match);
+    route_tree_match(host.tree, method_of(call->request), &pieces, &match);
     if (!match.row)
-        return find_nothing(call, &match, err);
+        return find_nothing(call, host.front, &match, err);
     give_to(call, match.row->front);
     call->route = match.row->route;
     memcpy(call->parameters, match.parameters, sizeof call->parameters);
+    access_set_route(call->access, call->front, call->route, call->parameters, call->request);
     return 0;
 }
 
@@ -168,10 +176,11 @@ static int prepare(struct router *router, struct call_work *work, struct error *
     if (call->front->on_call && call->front->on_call(call, err) < 0)
         return -1;
     work->has_actor = call->route->access == ACCESS_OPEN;
-    if (!work->has_actor && !router->settings.is_open && !auth_is_possible(call->request))
-        return auth_missing(err);
+    const struct front_auth *auth = auth_of(call->front);
+    if (!work->has_actor && !router->settings.is_open && !auth->is_possible(call->request))
+        return auth->missing(err);
     const char *query = call->route->body == BODY_WHOLE ? NULL : call->request->query;
-    if (query_parse(query, call->memory, &call->query, err) < 0)
+    if (query_parse(query, call->arena, &call->query, err) < 0)
         return -1;
     return query_check(call->query, call->route->query, err);
 }
@@ -208,13 +217,20 @@ static void be_anybody(struct call_work *work)
     work->has_actor = true;
 }
 
+/* NULL where there is no core: then a front tells by itself who is asking. */
+static struct accounts *accounts_of(const struct call_work *work)
+{
+    return work->settings->core ? work->settings->core->accounts : NULL;
+}
+
 static int run(struct call_work *work, struct error *err)
 {
     struct call *call = &work->call;
 
     if (!work->has_actor && work->settings->is_open)
         be_anybody(work);
-    if (!work->has_actor && auth_check(call->core->accounts, call->request, &call->actor, err) < 0)
+    if (!work->has_actor &&
+        auth_of(call->front)->check(accounts_of(work), call->request, &call->actor, err) < 0)
         return -1;
     work->has_actor = true;
     if (call->route->body == BODY_JSON && !call->body && read_json(work, err) < 0)
@@ -291,7 +307,8 @@ static int run_here(struct call_work *work, struct error *err)
     if (!work->has_actor && work->settings->is_open)
         be_anybody(work);
     if (!work->has_actor)
-        work->has_actor = auth_check_quick(call->core->accounts, call->request, &call->actor);
+        work->has_actor =
+            auth_of(call->front)->check_quick(accounts_of(work), call->request, &call->actor);
     return work->has_actor ? call->route->handle(call, err) : CALL_ELSEWHERE;
 }
 
@@ -322,7 +339,7 @@ static const struct route_row *find_row(struct router *router, const struct http
     if (buffer_reserve(&router->scratch, strlen(request->path) + 1, &err) < 0 ||
         route_path_read(request->path, router->scratch.data, &pieces, &err) < 0)
         return NULL;
-    route_tree_match(router->tree, method_of(request), &pieces, &match);
+    route_tree_match(find_host(router, request).tree, method_of(request), &pieces, &match);
     return match.row;
 }
 
@@ -334,7 +351,7 @@ static const struct route *plan_route(struct router *router, const struct http_r
     if (!row)
         return NULL;
     bool is_anybody = router->settings.is_open || row->route->access == ACCESS_OPEN;
-    return is_anybody || auth_is_possible(request) ? row->route : NULL;
+    return is_anybody || auth_of(row->front)->is_possible(request) ? row->route : NULL;
 }
 
 static void on_head(void *owner, const struct http_request *request, struct http_plan *plan)
@@ -369,10 +386,11 @@ static void on_bad_request(void *owner, const struct http_request *request,
     struct error err;
 
     if (request)
-        give_to(&work->call, row ? row->front : front_of(owner, request->path));
+        give_to(&work->call, row ? row->front : find_host(owner, request).front);
+    if (row)
+        access_set_route(work->call.access, row->front, row->route, work->call.parameters, request);
     (void)reply_error(status, text, &err);
-    log_call(work, &err);
-    tell_failure(work, &err);
+    tell_failure(&work->call, &err);
     work->call.request = NULL;
     work_free(work);
 }
@@ -382,6 +400,17 @@ const struct http_handler router_handler = {
 
 /* ---- the router ---- */
 
+/* One tree for each front with hosts of its own, and one for all others. */
+static int add_front(struct router *router, const struct front *front, struct error *err)
+{
+    if (!front->hosts)
+        return route_tree_add(router->tree, front, err);
+    router->hosts = xrealloc(router->hosts, router->n_hosts + 1, sizeof *router->hosts);
+    struct host_routes *host = &router->hosts[router->n_hosts++];
+    *host = (struct host_routes){front, route_tree_new()};
+    return route_tree_add(host->tree, front, err);
+}
+
 int router_new(const struct router_settings *settings, struct router **out, struct error *err)
 {
     autoptr(router) router = xnew(struct router);
@@ -389,10 +418,12 @@ int router_new(const struct router_settings *settings, struct router **out, stru
     router->settings = *settings;
     router->tree = route_tree_new();
     for (const struct front *const *front = settings->fronts; *front; front++) {
-        if (route_tree_add(router->tree, *front, err) < 0)
+        if (add_front(router, *front, err) < 0)
             return -1;
     }
-    if (openapi_write(settings->fronts, router->tree, &router->openapi, err) < 0)
+    request_ids_init(&router->request_ids);
+    if (openapi_write(settings->fronts, router->tree, settings->public_url, &router->openapi, err) <
+        0)
         return -1;
     *out = take(router);
     return 0;
@@ -403,6 +434,9 @@ void router_free(struct router *router)
     if (!router)
         return;
     route_tree_free(router->tree);
+    for (size_t i = 0; i < router->n_hosts; i++)
+        route_tree_free(router->hosts[i].tree);
+    free(router->hosts);
     buffer_clear(&router->openapi);
     buffer_clear(&router->scratch);
     free(router);

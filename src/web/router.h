@@ -2,6 +2,7 @@
 /*
  * Requests find their route: match the path, check the key, read the body, run the handler where it belongs, answer its
  * failure in the front's words. Sits between net's http_server and the fronts.
+ * Threads: the loop; what says so, any.
  */
 #pragma once
 #include "core/core.h"

@@ -6,7 +6,17 @@ import sys
 import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
+import schema  # noqa: E402
 import server as servers  # noqa: E402
+from client import Client  # noqa: E402
+
+
+@pytest.fixture(scope="session", autouse=True)
+def checked_answers():
+    """Every answer of the whole suite is as the server's own document says."""
+    Client.on_answer = schema.Checker()
+    yield
+    Client.on_answer = None
 
 
 def pytest_collection_modifyitems(items):

@@ -226,10 +226,11 @@ def test_odd_queries_do_no_harm(api, shared, query):
 # ---- keys ----
 
 def test_without_a_valid_key_nothing_is_told(api, shared):
-    answers = [api.get(f"/sandbox/{shared.id}", key=None)]
+    same = {"X-Request-Id": "same"}
+    answers = [api.get(f"/sandbox/{shared.id}", key=None, headers=same)]
     for header in ("Bearer", "Bearer ", "Bearer x", f"bearer  {api.key}x", f"Basic {base64_of('a:' + api.key)}", api.key, "Bearer " + "x" * 5000,
                    f"Bearer {api.key[:-1]}", f"Bearer {api.key} x", "Bearer \t"):
-        answers.append(api.get(f"/sandbox/{shared.id}", key=None, headers={"Authorization": header}))
+        answers.append(api.get(f"/sandbox/{shared.id}", key=None, headers={"Authorization": header, **same}))
     for answer in answers:
         check_error(answer, 401, "UNAUTHORIZED")
         assert shared.id not in answer.body.decode()

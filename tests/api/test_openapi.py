@@ -3,6 +3,7 @@
 import re
 
 import pytest
+import schema
 from client import check_error
 
 ROUTES = {
@@ -85,6 +86,41 @@ def lost(document):
     return [reference for reference in references(document) if follow(document, reference) is None]
 
 
+def test_it_says_where_the_server_is_and_how_keys_are_sent(document):
+    assert document["servers"] and all(server["url"] for server in document["servers"])
+    schemes = document["components"]["securitySchemes"]
+    assert {(scheme["type"], scheme.get("scheme") or scheme.get("name")) for scheme in schemes.values()} == {("http", "bearer"), ("apiKey", "X-Api-Key")}
+    assert all(set(need) <= set(schemes) and len(need) == 1 for need in document["security"]) and len(document["security"]) == 2
+
+
+def test_a_key_works_in_either_header(api):
+    assert api.get("/sandbox?limit=1", key=None, headers={"X-Api-Key": api.key}).status == 200
+
+
+def test_every_operation_says_what_it_answers(document):
+    """And how it fails. That answers are so is checked wherever tests ask for one (schema.py)."""
+    for path, item in document["paths"].items():
+        for method in set(item) & METHODS:
+            responses = item[method]["responses"]
+            fine = [status for status in responses if status.startswith("2")]
+            assert fine and "2XX" not in fine, f"{method} {path} does not say what it answers"
+            assert all("content" in responses[status] or status == "204" for status in fine), f"{method} {path}"
+            for status in ("4XX", "5XX"):
+                assert "$ref" in responses[status]["content"]["application/json"]["schema"], f"{method} {path}"
+
+
+def test_what_the_document_does_not_say_is_found():
+    """The checker itself: it must be able to fail."""
+    thing = {"type": "object", "required": ["id"], "properties": {
+        "id": {"type": "string"}, "state": {"type": ["string", "null"], "enum": ["on", None]}, "at": {"type": "string", "format": "date-time"},
+        "sizes": {"type": "array", "items": {"type": "integer", "minimum": 0}}}}
+    good = {"id": "x", "state": None, "at": "2026-01-02T03:04:05.678Z", "sizes": [0, 7]}
+    assert not list(schema.faults(thing, good, {}))
+    for change in ({"id": 7}, {"state": "off"}, {"at": "today"}, {"sizes": [1, -1]}, {"sizes": [True]}, {"more": 1}):
+        assert len(list(schema.faults(thing, {**good, **change}, {}))) == 1, change
+    assert list(schema.faults(thing, {}, {})) == ["answer.id is missing"]
+
+
 def test_references_lead_somewhere(document):
     assert lost(document) == []
     # The document may have no reference at all, so the search is tried on one that leads nowhere, and on one that does.
@@ -114,7 +150,7 @@ def is_open(document, operation):
     return operation.get("security", document.get("security")) in ([], [{}], None)
 
 
-OPEN = {("get", "/stream/{}"), ("get", "/{}"), ("get", "/health"), ("get", "/openapi.json"), ("get", "/version"),
+OPEN = {("get", "/"), ("get", "/stream/{}"), ("get", "/{}"), ("get", "/health"), ("get", "/openapi.json"), ("get", "/version"),
         ("post", "/cli/validate/apt-dependencies"), ("get", "/sandbox/snapshots/public"), ("get", "/sandbox/snapshots/public/{}"),
         ("put", "/sandbox/snapshots/{}/upload/{}"), ("get", "/cli/auth/start"), ("post", "/cli/auth/check"),
         ("get", "/cli/auth/setup-token/{}")}

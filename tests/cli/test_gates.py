@@ -36,6 +36,27 @@ def test_a_folder_without_a_row_is_found(tmp_path):
     assert code == 1 and "folder 'strange' has no row in the table" in said
 
 
+def test_a_row_of_the_store_is_not_seen_by_a_front_through_the_core(tmp_path):
+    write(tmp_path / "store/rows.h", "")
+    write(tmp_path / "core/inside.h", '#include "store/rows.h"\n')
+    write(tmp_path / "core/face.h", '#include "core/inside.h"\n')
+    write(tmp_path / "core/face.c", '#include "core/face.h"\n')
+    assert check("layers", tmp_path)[0] == 0
+    write(tmp_path / "front/x/routes.c", '#include "core/face.h"\n')
+    code, said = check("layers", tmp_path)
+    assert code == 1 and 'front must not see "store/rows.h", which "core/inside.h" includes' in said
+
+
+def test_two_files_of_one_name_are_found(tmp_path):
+    write(tmp_path / "cli/main.c", "")
+    write(tmp_path / "serve/main.c", "")
+    write(tmp_path / "core/stream.c", "")
+    assert check("layers", tmp_path)[0] == 0
+    write(tmp_path / "front/x/stream.c", "")
+    code, said = check("layers", tmp_path)
+    assert code == 1 and "core/stream.c is called 'stream.c' too" in said
+
+
 # ---- format ----
 
 def test_a_file_that_is_formatted_otherwise_is_found(tmp_path):

@@ -2,17 +2,17 @@
 /* See core_fixture.h. */
 #include "core_fixture.h"
 
+#include "base/clock.h"
 #include "base/fd.h"
+#include "base/lock.h"
 #include "core/event/hub.h"
 #include "engine/box.h"
 
 #include <fcntl.h>
-#include <pthread.h>
 #include <signal.h>
-#include <time.h>
 #include <unistd.h>
 
-#define PATIENCE_S 60
+#define PATIENCE_MS 60000
 
 struct core *core;
 struct actor actor;
@@ -84,6 +84,11 @@ void end_core_test(void)
     clean_up();
 }
 
+void open_core_again(void)
+{
+    open_core();
+}
+
 void reopen_core(void)
 {
     core_free(core);
@@ -107,15 +112,14 @@ static struct sandbox_request plain_request(void)
 void make_sandbox(char id[ID_TEXT])
 {
     struct sandbox_request request = plain_request();
-    autosandbox made = {0};
+    autoclear(sandbox_info) made = {0};
     struct error err = {0};
 
     CHECK_OK(sandbox_create(core, &actor, &request, &made, NULL, &err), err);
     (void)snprintf(id, ID_TEXT, "%s", made.id);
 }
 
-void run_once(const char *script, struct sandbox_record *sandbox,
-              struct execution_record *execution)
+void run_once(const char *script, struct sandbox_info *sandbox, struct execution_info *execution)
 {
     const char *argv[] = {"sh", "-c", script, NULL};
     struct execution_request command = {.argv = argv, .timeout_ms = EXECUTION_DEFAULT};
@@ -128,7 +132,7 @@ void run_once(const char *script, struct sandbox_record *sandbox,
 }
 
 void start_in(const char *sandbox, enum execution_kind kind, const char *script,
-              struct execution_record *out)
+              struct execution_info *out)
 {
     const char *argv[] = {"sh", "-c", script, NULL};
     struct execution_request request = {
@@ -138,61 +142,69 @@ void start_in(const char *sandbox, enum execution_kind kind, const char *script,
     CHECK_OK(execution_start(core->executions, &actor, sandbox, &request, out, &err), err);
 }
 
-struct box_events {
-    pthread_mutex_t lock;
-    pthread_cond_t cond;
+struct news {
+    struct lock lock;
+    struct lock_condition has_come;
     unsigned count;
 };
 
-static void on_box_events(void *data)
+static void on_news(void *data)
 {
-    struct box_events *box_events = data;
-    (void)pthread_mutex_lock(&box_events->lock);
-    box_events->count++;
-    (void)pthread_cond_signal(&box_events->cond);
-    (void)pthread_mutex_unlock(&box_events->lock);
+    struct news *news = data;
+
+    autolock(&news->lock);
+    news->count++;
+    lock_condition_wake(&news->has_come);
+}
+
+/* False: none has come in time. */
+static bool await_news(struct news *news, unsigned *seen, uint64_t until_ms)
+{
+    autolock(&news->lock);
+    while (news->count == *seen) {
+        if (!lock_condition_wait(&news->has_come, &news->lock, until_ms))
+            return false;
+    }
+    *seen = news->count;
+    return true;
 }
 
 /* Looks whenever there is news of `id`, until it is so. */
 static bool await(const char *id, bool (*is_so)(void *data), void *data)
 {
-    struct box_events box_events = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0};
-    struct watch *watch = hub_watch(core->hub, id, on_box_events, &box_events);
-    struct timespec deadline;
+    uint64_t until_ms = clock_monotonic_ms() + PATIENCE_MS;
+    struct news news = {0};
     unsigned seen = 0;
-    bool is_done = false;
-    int code = 0;
+    bool is_done;
 
-    (void)clock_gettime(CLOCK_REALTIME, &deadline);
-    deadline.tv_sec += PATIENCE_S;
-    while (!(is_done = is_so(data)) && code == 0) {
-        (void)pthread_mutex_lock(&box_events.lock);
-        while (box_events.count == seen && code == 0)
-            code = pthread_cond_timedwait(&box_events.cond, &box_events.lock, &deadline);
-        seen = box_events.count;
-        (void)pthread_mutex_unlock(&box_events.lock);
-    }
+    lock_init(&news.lock, LOCK_FRONT);
+    lock_condition_init(&news.has_come);
+    struct watch *watch = hub_watch(core->hub, id, on_news, &news);
+    while (!(is_done = is_so(data)) && await_news(&news, &seen, until_ms))
+        ;
     watch_free(watch);
+    lock_condition_clear(&news.has_come);
+    lock_clear(&news.lock);
     return is_done;
 }
 
 struct waited {
     const char *id;
     enum sandbox_state state;
-    struct execution_record execution;
+    struct execution_info execution;
 };
 
 static bool has_ended(void *data)
 {
     struct waited *waited = data;
     struct error err = {0};
-    execution_record_clear(&waited->execution);
+    execution_info_clear(&waited->execution);
     CHECK_OK(execution_get(core->executions, &actor, waited->id, NULL, &waited->execution, &err),
              err);
-    return execution_is_over(&waited->execution);
+    return execution_info_is_over(&waited->execution);
 }
 
-void await_execution(const char *id, struct execution_record *out)
+void await_execution(const char *id, struct execution_info *out)
 {
     struct waited waited = {.id = id};
     CHECK(await(id, has_ended, &waited));
@@ -212,6 +224,30 @@ void await_state(const char *sandbox, enum sandbox_state state)
 {
     struct waited waited = {.id = sandbox, .state = state};
     CHECK(await(sandbox, has_state, &waited));
+}
+
+struct growing {
+    struct stream *stream;
+    uint64_t bytes;
+};
+
+static bool has_bytes(void *data)
+{
+    struct growing *growing = data;
+    struct stream_progress progress;
+
+    stream_progress(growing->stream, &progress);
+    return progress.size_bytes >= growing->bytes;
+}
+
+void await_bytes(const char *id, uint64_t bytes)
+{
+    autoptr(stream) stream = NULL;
+    struct error err = {0};
+
+    CHECK_OK(stream_open(core->streams, id, &stream, &err), err);
+    struct growing growing = {stream, bytes};
+    CHECK(await(id, has_bytes, &growing));
 }
 
 const char *content_of(const char *id)

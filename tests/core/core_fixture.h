@@ -30,17 +30,20 @@ void begin_core_test(void);
 void end_core_test(void);
 /* As after a restart of the server: the core is closed and opened again. */
 void reopen_core(void);
+/* The second half of that: the test has closed it. */
+void open_core_again(void);
 
 /* Interactive, without a command; *id gets its id. */
 void make_sandbox(char id[ID_TEXT]);
 /* One-shot: `sh -c script`. */
-void run_once(const char *script, struct sandbox_record *sandbox,
-              struct execution_record *execution);
+void run_once(const char *script, struct sandbox_info *sandbox, struct execution_info *execution);
 /* `sh -c script` in a sandbox. */
 void start_in(const char *sandbox, enum execution_kind kind, const char *script,
-              struct execution_record *out);
+              struct execution_info *out);
 /* Waits for the end. */
-void await_execution(const char *id, struct execution_record *out);
+void await_execution(const char *id, struct execution_info *out);
 void await_state(const char *sandbox, enum sandbox_state state);
+/* Until a stream has that many bytes. */
+void await_bytes(const char *stream, uint64_t bytes);
 /* All of a complete stream; NUL-terminated, valid until the next call. */
 const char *content_of(const char *stream);

@@ -2,13 +2,17 @@
 /* See state_fixture.h. */
 #include "state_fixture.h"
 
-#include "core/core_impl.h"
+#include "core/core.h"
+#include "core/sandbox/sandboxes.h"
+#include "core/stream/streams.h"
+#include "engine/box.h"
+#include "store/store.h"
 #include "engine/layer.h"
 
 const char *shell_in(const char *sandbox, const char *script)
 {
-    autoexecution started = {0};
-    autoexecution end = {0};
+    autoclear(execution_info) started = {0};
+    autoclear(execution_info) end = {0};
 
     start_in(sandbox, EXECUTION_COMMAND, script, &started);
     await_execution(started.id, &end);
@@ -22,7 +26,7 @@ const char *shell_in(const char *sandbox, const char *script)
 void keep_snapshot(const char *sandbox, const char *name, char id[ID_TEXT])
 {
     const struct snapshot_request request = {.name = name};
-    autosnapshot record = {0};
+    autoclear(snapshot_info) record = {0};
     struct error err = {0};
 
     CHECK_OK(snapshot_create(core->snapshots, &actor, sandbox, &request, &record, &err), err);
@@ -31,7 +35,7 @@ void keep_snapshot(const char *sandbox, const char *name, char id[ID_TEXT])
 
 void keep_checkpoint(const char *sandbox, const char *name)
 {
-    autocheckpoint record = {0};
+    autoclear(checkpoint_info) record = {0};
     struct error err = {0};
     CHECK_OK(checkpoint_create(core->snapshots, &actor, sandbox, name, &record, &err), err);
 }
@@ -48,7 +52,7 @@ void make_sandbox_from(const char *snapshot, char id[ID_TEXT])
         .execution_timeout_ms = SANDBOX_DEFAULT,
         .paused_timeout_ms = SANDBOX_DEFAULT,
     };
-    autosandbox made = {0};
+    autoclear(sandbox_info) made = {0};
     struct error err = {0};
 
     CHECK_OK(sandbox_create(core, &actor, &request, &made, NULL, &err), err);

@@ -136,7 +136,7 @@ CORE_TEST(the_base_of_a_sandbox_from_a_snapshot_is_the_snapshot)
 CORE_TEST(a_paused_sandbox_can_be_compared_and_limits_hold)
 {
     autodifference found = {0};
-    autosandbox paused = {0};
+    autoclear(sandbox_info) paused = {0};
     char id[ID_TEXT];
     struct error err = {0};
     const struct difference_request few = {

@@ -2,7 +2,7 @@
 /* Files and archives of real sandboxes, among them those that want out. Needs root. */
 #include "archive_fixture.h"
 #include "base/fd.h"
-#include "core/core_impl.h"
+#include "core/core.h"
 #include "core/sandbox/file.h"
 #include "core_fixture.h"
 
@@ -14,8 +14,8 @@ static char sandbox[ID_TEXT];
 
 static void shell(const char *script)
 {
-    autoexecution started = {0};
-    autoexecution end = {0};
+    autoclear(execution_info) started = {0};
+    autoclear(execution_info) end = {0};
     start_in(sandbox, EXECUTION_COMMAND, script, &started);
     await_execution(started.id, &end);
     if (end.exit_code != 0)

@@ -190,7 +190,7 @@ CORE_TEST(a_long_chain_becomes_short_and_shows_the_same)
 {
     char ids[LONG + 1][ID_TEXT];
     char sandbox[ID_TEXT];
-    autosnapshots lineage = {0};
+    autoclear(snapshot_infos) lineage = {0};
     struct error err = {0};
 
     make_sandbox(sandbox);
@@ -314,7 +314,7 @@ CORE_TEST(a_snapshot_that_is_deleted_while_it_is_merged_leaves_nothing)
     char ids[LONG][ID_TEXT];
 
     make_chain(ids, LONG, 3000);
-    background_run(core->background, merge_snapshot, core, ids[LONG - 1]);
+    background_run(core->background, merge_snapshot, core->snapshots, ids[LONG - 1]);
     await(is_merging, "", "merging to begin");
     for (unsigned i = 0; i < LONG; i++)
         drop(ids[i]);
@@ -335,7 +335,7 @@ CORE_TEST(others_start_from_it_list_it_and_keep_it_while_it_is_merged)
 
     for (unsigned round = 0; round < 3; round++) {
         struct snapshot_files files = {0};
-        autosnapshot record = {0};
+        autoclear(snapshot_info) record = {0};
         pthread_t merger;
         make_chain(ids, LONG, 200);
         CHECK(pthread_create(&merger, NULL, merge_it, ids[LONG - 1]) == 0);
@@ -362,7 +362,7 @@ CORE_TEST(closing_in_the_middle_leaves_the_old_and_the_next_start_finishes)
     char sandbox[ID_TEXT];
 
     make_chain(ids, LONG, 3000);
-    background_run(core->background, merge_snapshot, core, ids[LONG - 1]);
+    background_run(core->background, merge_snapshot, core->snapshots, ids[LONG - 1]);
     await(is_merging, "", "merging to begin");
     reopen_core();
     await(is_short, ids[LONG - 1], "the next server to merge it");

@@ -15,14 +15,14 @@ static void make_wide_sandbox(char id[ID_TEXT])
 {
     const struct sandbox_request request = {
         .mode = SANDBOX_INTERACTIVE, .working_directory = "/workspace", .idle_timeout_ms = 0};
-    autosandbox made = {0};
+    autoclear(sandbox_info) made = {0};
     struct error err = {0};
 
     CHECK_OK(sandbox_create(core, &actor, &request, &made, NULL, &err), err);
     (void)snprintf(id, ID_TEXT, "%s", made.id);
 }
 
-static void enqueue(const char *sandbox, const char *script, struct execution_record *out)
+static void enqueue(const char *sandbox, const char *script, struct execution_info *out)
 {
     const char *const argv[] = {"sh", "-c", script, NULL};
     const struct execution_request request = {.argv = argv, .timeout_ms = 60000};
@@ -33,7 +33,7 @@ static void enqueue(const char *sandbox, const char *script, struct execution_re
     CHECK_INT(out->started_at, 0);
 }
 
-static void cancel(const char *id, const char *reason, struct execution_record *out)
+static void cancel(const char *id, const char *reason, struct execution_info *out)
 {
     struct error err = {0};
 
@@ -44,7 +44,7 @@ static void cancel(const char *id, const char *reason, struct execution_record *
 static void await_running(const char *id)
 {
     for (;;) {
-        autoexecution now = {0};
+        autoclear(execution_info) now = {0};
         struct error err = {0};
         CHECK_OK(execution_get(core->executions, &actor, id, NULL, &now, &err), err);
         if (now.state != EXECUTION_QUEUED)
@@ -57,8 +57,8 @@ static void await_running(const char *id)
 
 static void release(const char *sandbox)
 {
-    autoexecution made = {0};
-    autoexecution ended = {0};
+    autoclear(execution_info) made = {0};
+    autoclear(execution_info) ended = {0};
 
     start_in(sandbox, EXECUTION_COMMAND, "touch go", &made);
     await_execution(made.id, &ended);
@@ -66,7 +66,7 @@ static void release(const char *sandbox)
 
 CORE_TEST(commands_wait_for_their_turn_and_all_come_to_it)
 {
-    struct execution_record waiting[8] = {0};
+    struct execution_info waiting[8] = {0};
     char sandbox[ID_TEXT];
     struct core_health health;
 
@@ -82,12 +82,12 @@ CORE_TEST(commands_wait_for_their_turn_and_all_come_to_it)
     CHECK_INT(health.queued, 6);
     release(sandbox);
     for (int i = 0; i < 8; i++) {
-        autoexecution ended = {0};
+        autoclear(execution_info) ended = {0};
         await_execution(waiting[i].id, &ended);
         CHECK_INT(ended.state, EXECUTION_COMPLETED);
         CHECK(ended.started_at >= ended.created_at);
         CHECK_STR(content_of(ended.stdout_stream), "done\n");
-        execution_record_clear(&waiting[i]);
+        execution_info_clear(&waiting[i]);
     }
     core_health(core, &health);
     CHECK_INT(health.queued, 0);
@@ -95,8 +95,8 @@ CORE_TEST(commands_wait_for_their_turn_and_all_come_to_it)
 
 CORE_TEST(a_restart_loses_none_that_wait)
 {
-    struct execution_record waiting[5] = {0};
-    autoexecution cancelled = {0};
+    struct execution_info waiting[5] = {0};
+    autoclear(execution_info) cancelled = {0};
     char sandbox[ID_TEXT];
 
     make_wide_sandbox(sandbox);
@@ -109,19 +109,20 @@ CORE_TEST(a_restart_loses_none_that_wait)
     reopen_core();
     release(sandbox);
     for (int i = 0; i < 5; i++) {
-        autoexecution ended = {0};
+        autoclear(execution_info) ended = {0};
         await_execution(waiting[i].id, &ended);
         CHECK_INT(ended.state, i == 3 ? EXECUTION_CANCELLED : EXECUTION_COMPLETED);
         CHECK_INT(ended.started_at > 0, i != 3);
-        execution_record_clear(&waiting[i]);
+        execution_info_clear(&waiting[i]);
     }
 }
 
 /* Its place in the box may have been made ahead, or used by a start that was never recorded. */
 CORE_TEST(one_that_waited_starts_after_a_restart_whatever_is_left_in_its_box)
 {
-    autoexecution first = {0}, ended = {0}, waiting = {0}, again = {0}, last = {0}, next = {0};
-    struct execution_record blockers[2] = {0};
+    autoclear(execution_info) first = {0}, ended = {0}, waiting = {0}, again = {0}, last = {0},
+                              next = {0};
+    struct execution_info blockers[2] = {0};
     char sandbox[ID_TEXT], other[ID_TEXT];
 
     make_wide_sandbox(sandbox);
@@ -145,12 +146,12 @@ CORE_TEST(one_that_waited_starts_after_a_restart_whatever_is_left_in_its_box)
     CHECK_INT(last.state, EXECUTION_COMPLETED);
     CHECK(last.number > again.number);
     for (int i = 0; i < 2; i++)
-        execution_record_clear(&blockers[i]);
+        execution_info_clear(&blockers[i]);
 }
 
 CORE_TEST(a_command_that_waits_for_a_sandbox_that_ends_is_cancelled)
 {
-    struct execution_record waiting[4] = {0};
+    struct execution_info waiting[4] = {0};
     char sandbox[ID_TEXT];
     struct error err = {0};
 
@@ -159,10 +160,10 @@ CORE_TEST(a_command_that_waits_for_a_sandbox_that_ends_is_cancelled)
         enqueue(sandbox, "sleep 60", &waiting[i]);
     CHECK_OK(sandbox_delete(core->sandboxes, &actor, sandbox, &err), err);
     for (int i = 0; i < 4; i++) {
-        autoexecution ended = {0};
+        autoclear(execution_info) ended = {0};
         await_execution(waiting[i].id, &ended);
         CHECK_INT(ended.state, EXECUTION_CANCELLED);
-        execution_record_clear(&waiting[i]);
+        execution_info_clear(&waiting[i]);
     }
 }
 
@@ -170,7 +171,7 @@ CORE_TEST(what_may_not_run_is_recorded_and_never_started)
 {
     const char *const argv[] = {"touch", "ran", NULL};
     const struct execution_request request = {.argv = argv, .refused = "not here"};
-    autoexecution at_once = {0}, later = {0}, ended = {0}, look = {0}, looked = {0};
+    autoclear(execution_info) at_once = {0}, later = {0}, ended = {0}, look = {0}, looked = {0};
     char sandbox[ID_TEXT];
     struct error err = {0};
 
@@ -190,7 +191,7 @@ CORE_TEST(what_may_not_run_is_recorded_and_never_started)
 
 CORE_TEST(one_that_has_ended_gets_a_mark_and_stays_as_it_is)
 {
-    autoexecution made = {0}, ended = {0}, marked = {0}, again = {0}, stored = {0};
+    autoclear(execution_info) made = {0}, ended = {0}, marked = {0}, again = {0}, stored = {0};
     char sandbox[ID_TEXT];
     struct error err = {0};
 
@@ -213,8 +214,8 @@ CORE_TEST(one_that_has_ended_gets_a_mark_and_stays_as_it_is)
 
 CORE_TEST(one_that_waits_can_be_stopped)
 {
-    struct execution_record waiting[3] = {0};
-    autoexecution stopped = {0};
+    struct execution_info waiting[3] = {0};
+    autoclear(execution_info) stopped = {0};
     char sandbox[ID_TEXT];
     struct error err = {0};
 
@@ -228,10 +229,10 @@ CORE_TEST(one_that_waits_can_be_stopped)
     CHECK_STR(stopped.stop_reason, "no");
     release(sandbox);
     for (int i = 0; i < 3; i++) {
-        autoexecution ended = {0};
+        autoclear(execution_info) ended = {0};
         await_execution(waiting[i].id, &ended);
         CHECK_INT(ended.state, i == 2 ? EXECUTION_CANCELLED : EXECUTION_COMPLETED);
-        execution_record_clear(&waiting[i]);
+        execution_info_clear(&waiting[i]);
     }
 }
 
@@ -242,7 +243,7 @@ CORE_TEST(a_cancel_is_never_lost)
 
     make_wide_sandbox(sandbox);
     for (int i = 0; i < 100; i++) {
-        autoexecution made = {0}, asked = {0}, ended = {0};
+        autoclear(execution_info) made = {0}, asked = {0}, ended = {0};
         enqueue(sandbox, "sleep 60 & sleep 60", &made);
         if (i % 3 == 1)
             pause_ms(1);
@@ -262,7 +263,7 @@ static void *run_storm(void *data)
     struct storm *storm = data;
 
     for (int i = 0; i < 15; i++) {
-        autoexecution made = {0}, asked = {0}, ended = {0};
+        autoclear(execution_info) made = {0}, asked = {0}, ended = {0};
         enqueue(storm->sandbox, i % 2 ? "sleep 60" : "echo hi", &made);
         if (i % 2)
             cancel(made.id, "storm", &asked);
@@ -299,8 +300,8 @@ CORE_TEST(a_sandbox_ends_when_its_time_is_up_and_its_last_command_has_ended)
                                             .idle_timeout_ms = 0,
                                             .expires_at = 1,
                                             .command = &command};
-    autosandbox made = {0}, over = {0};
-    autoexecution started = {0}, ended = {0};
+    autoclear(sandbox_info) made = {0}, over = {0};
+    autoclear(execution_info) started = {0}, ended = {0};
     struct error err = {0};
 
     CHECK_OK(sandbox_create(core, &actor, &request, &made, &started, &err), err);

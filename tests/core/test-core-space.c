@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the data of a real core takes, and what is given back. Needs root. */
 #include "core/space.h"
-#include "core/core_impl.h"
+#include "core/core.h"
 #include "state_fixture.h"
+#include "store/snapshots.h"
 
 #include <fcntl.h>
 
@@ -51,13 +52,15 @@ static void upload_path(const char *id, char path[300])
 static void announce(char id[ID_TEXT], int64_t ago_ms)
 {
     const struct snapshot_build build = {.runtime = "host:latest", .name = "built"};
+    autoclear(snapshot_info) begun = {0};
     autosnapshot record = {0};
     bool is_unchanged = false;
     struct error err = {0};
     autofd upload = open("/dev/null", O_RDONLY | O_CLOEXEC);
 
-    CHECK_OK(snapshot_build_begin(core->snapshots, &actor, &build, &is_unchanged, &record, &err),
+    CHECK_OK(snapshot_build_begin(core->snapshots, &actor, &build, &is_unchanged, &begun, &err),
              err);
+    CHECK_OK(store_snapshot_get(core->store, begun.id, &record, &err), err);
     CHECK_OK(snapshot_build_upload(core->snapshots, &actor, record.id, NULL, upload, &err), err);
     (void)snprintf(id, ID_TEXT, "%s", record.id);
     if (ago_ms) { // the same again, announced and uploaded then

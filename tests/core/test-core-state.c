@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "core/snapshot/checkpoint.h"
-#include "core/core_impl.h"
+#include "core/core.h"
 #include "core/snapshot/difference.h"
 #include "core/snapshot/snapshot.h"
 #include "base/strings.h"
@@ -15,8 +15,8 @@
 
 static void run_in(const char *sandbox, const char *script, int64_t code)
 {
-    autoexecution begun = {0};
-    autoexecution end = {0};
+    autoclear(execution_info) begun = {0};
+    autoclear(execution_info) end = {0};
 
     start_in(sandbox, EXECUTION_COMMAND, script, &begun);
     await_execution(begun.id, &end);
@@ -32,7 +32,7 @@ static void make_from(const char *snapshot, char id[ID_TEXT])
                                       .working_directory = "/home/me",
                                       .max_executions = 1,
                                       .snapshot = snapshot};
-    autosandbox made = {0};
+    autoclear(sandbox_info) made = {0};
     struct error err = {0};
 
     CHECK_OK(sandbox_create(core, &actor, &request, &made, NULL, &err), err);
@@ -43,7 +43,7 @@ static void make_from(const char *snapshot, char id[ID_TEXT])
 static void keep(const char *sandbox, const char *name, char id[ID_TEXT])
 {
     struct snapshot_request request = {.name = name};
-    autosnapshot made = {0};
+    autoclear(snapshot_info) made = {0};
     struct error err = {0};
 
     CHECK_OK(snapshot_create(core->snapshots, &actor, sandbox, &request, &made, &err), err);
@@ -68,8 +68,8 @@ CORE_TEST(sandboxes_from_a_snapshot_have_its_files_and_not_each_others)
 CORE_TEST(a_snapshot_of_a_snapshot_knows_its_parents_and_outlives_them)
 {
     char first[ID_TEXT], second[ID_TEXT], third[ID_TEXT], a[ID_TEXT], b[ID_TEXT];
-    autosnapshots lineage = {0};
-    autosnapshot got = {0};
+    autoclear(snapshot_infos) lineage = {0};
+    autoclear(snapshot_info) got = {0};
     struct error err = {0};
 
     make_sandbox(first);
@@ -87,8 +87,8 @@ CORE_TEST(a_snapshot_of_a_snapshot_knows_its_parents_and_outlives_them)
     run_in(second, "[ -e one ]", 0);
     CHECK_OK(snapshot_lineage(core->snapshots, &actor, b, 10, &lineage, &err), err);
     CHECK_INT(lineage.count, 2);
-    CHECK_STR(lineage.rows[1].id, a);
-    CHECK_INT(lineage.rows[1].state, SNAPSHOT_DELETED);
+    CHECK_STR(lineage.items[1].id, a);
+    CHECK_INT(lineage.items[1].state, SNAPSHOT_DELETED);
     reopen_core();
     run_in(third, "[ -e one ] && [ -e two ]", 0);
 }
@@ -96,7 +96,7 @@ CORE_TEST(a_snapshot_of_a_snapshot_knows_its_parents_and_outlives_them)
 CORE_TEST(the_files_of_a_snapshot_are_counted_and_hashed)
 {
     char sandbox[ID_TEXT], id[ID_TEXT];
-    autosnapshot got = {0};
+    autoclear(snapshot_info) got = {0};
     struct snapshot_files files = {0};
     struct error err = {0};
 
@@ -120,7 +120,7 @@ CORE_TEST(the_files_of_a_snapshot_are_counted_and_hashed)
 
 static bool is_counted(const char *id, int64_t count)
 {
-    autosnapshot record = {0};
+    autoclear(snapshot_info) record = {0};
     struct error err = {0};
 
     CHECK_OK(snapshot_look(core->snapshots, &actor, id, &record, &err), err);
@@ -144,12 +144,12 @@ CORE_TEST(files_are_counted_though_nobody_asks_and_the_server_is_restarted)
 CORE_TEST(going_back_to_a_checkpoint_brings_the_files_back_and_ends_what_runs)
 {
     char id[ID_TEXT];
-    autocheckpoint one = {0};
-    autocheckpoint two = {0};
-    autocheckpoint again = {0};
-    autocheckpoints all = {0};
-    autoexecution job = {0};
-    autoexecution end = {0};
+    autoclear(checkpoint_info) one = {0};
+    autoclear(checkpoint_info) two = {0};
+    autoclear(checkpoint_info) again = {0};
+    autoclear(checkpoint_infos) all = {0};
+    autoclear(execution_info) job = {0};
+    autoclear(execution_info) end = {0};
     struct error err = {0};
 
     make_sandbox(id);
@@ -199,10 +199,10 @@ CORE_TEST(another_organisation_reaches_no_snapshot_or_checkpoint)
     struct actor stranger = make_stranger("strangers");
     struct difference_request diff = {.from = "base", .to = "now", .max_entries = 10};
     char sandbox[ID_TEXT], id[ID_TEXT];
-    autocheckpoint one = {0};
-    autocheckpoints points = {0};
-    autosnapshot got = {0};
-    autosnapshots list = {0};
+    autoclear(checkpoint_info) one = {0};
+    autoclear(checkpoint_infos) points = {0};
+    autoclear(snapshot_info) got = {0};
+    autoclear(snapshot_infos) list = {0};
     autodifference found = {0};
     const struct snapshot_filter filter = {.page = {.limit = 10}};
     struct snapshot_request take = {.name = "stolen"};
@@ -245,8 +245,8 @@ static void publish(const struct actor *who, const char *name, char id[ID_TEXT])
     const struct sandbox_request request = {
         .home = "/home/me", .working_directory = "/home/me", .max_executions = 1};
     const struct snapshot_request take = {.name = name, .is_public = true};
-    autosandbox made = {0};
-    autosnapshot snapshot = {0};
+    autoclear(sandbox_info) made = {0};
+    autoclear(snapshot_info) snapshot = {0};
     struct error err = {0};
 
     CHECK_OK(sandbox_create(core, who, &request, &made, NULL, &err), err);
@@ -259,7 +259,7 @@ CORE_TEST(a_name_means_nobody_elses_snapshot)
 {
     struct actor stranger = make_stranger("strangers");
     char mine[ID_TEXT], theirs[ID_TEXT];
-    struct snapshot_record got[4] = {0};
+    struct snapshot_info got[4] = {0};
     struct error err = {0};
 
     publish(&actor, "app", mine);
@@ -283,5 +283,5 @@ CORE_TEST(a_name_means_nobody_elses_snapshot)
                   "snapshot");
     CHECK_OK(snapshot_resolve(core->snapshots, &actor, theirs, &got[0], &err), err);
     for (size_t i = 0; i < ARRAY_SIZE(got); i++)
-        snapshot_record_clear(&got[i]);
+        snapshot_info_clear(&got[i]);
 }

@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The core over a store that others use too: rows of another node, and writers that are in the way. Needs root. */
 #include "busy.h"
-#include "core/core_impl.h"
+#include "core/core.h"
+#include "core/sandbox/sandboxes.h"
+#include "core/stream/streams.h"
+#include "engine/box.h"
+#include "store/store.h"
 #include "state_fixture.h"
 #include "store/checkpoints.h"
+#include "store/events.h"
 #include "store/idempotency.h"
 
 #define OTHER "0123456789abcdefghjkmnpqrs"
@@ -111,8 +116,9 @@ static void check_events(const char *id)
 CORE_TEST(a_life_goes_on_with_others_in_the_way)
 {
     char id[ID_TEXT], snapshot[ID_TEXT], copy[ID_TEXT], path[300];
-    autosandbox once = {0}, found = {0};
-    autoexecution ran = {0}, ended = {0};
+    autoclear(sandbox_info) once = {0};
+    autosandbox found = {0};
+    autoclear(execution_info) ran = {0}, ended = {0};
     struct error err = {0};
 
     (void)snprintf(path, sizeof path, "%s/burrow.db", core_data_dir);

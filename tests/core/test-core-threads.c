@@ -98,7 +98,7 @@ static void create(struct player *player)
                                       .working_directory = "/h",
                                       .max_executions = pick(player, 3),
                                       .idle_timeout_ms = idle_ms[pick(player, 4)]};
-    autosandbox made = {0};
+    autoclear(sandbox_info) made = {0};
     char old[ID_TEXT];
     struct error err = {0};
 
@@ -117,9 +117,9 @@ static void run_to_the_end(struct player *player)
     struct execution_request command = {.argv = argv};
     struct sandbox_request request = {
         .mode = SANDBOX_ONE_SHOT, .command = &command, .working_directory = "/h"};
-    autosandbox made = {0};
-    autoexecution first = {0};
-    autoexecution end = {0};
+    autoclear(sandbox_info) made = {0};
+    autoclear(execution_info) first = {0};
+    autoclear(execution_info) end = {0};
     struct error err = {0};
 
     (void)snprintf(script, sizeof script, "echo %u; exit %u", number, number);
@@ -153,7 +153,7 @@ static void execute(struct player *player)
     struct execution_request request = {.kind = pick(player, 2) ? EXECUTION_JOB : EXECUTION_COMMAND,
                                         .argv = argv,
                                         .timeout_ms = pick(player, 4) ? 0 : 100};
-    autoexecution made = {0};
+    autoclear(execution_info) made = {0};
     char id[ID_TEXT];
     struct error err = {0};
 
@@ -170,8 +170,8 @@ static void execute(struct player *player)
 static void feed(struct player *player)
 {
     const struct stream_request wanted = {.name = "input"};
-    autostream input = {0};
-    autoexecution made = {0};
+    autoclear(stream_info) input = {0};
+    autoclear(execution_info) made = {0};
     char id[ID_TEXT];
     struct error err = {0};
 
@@ -199,7 +199,7 @@ static void feed(struct player *player)
 
 static void stop(struct player *player)
 {
-    autoexecution stopped = {0};
+    autoclear(execution_info) stopped = {0};
     char id[ID_TEXT];
     struct error err = {0};
 
@@ -230,7 +230,7 @@ static void set_env(struct player *player)
 {
     const struct env_change changes[] = {{"A", pick(player, 2) ? "1" : NULL},
                                          {"B", "some longer value"}};
-    autosandbox changed = {0};
+    autoclear(sandbox_info) changed = {0};
     char id[ID_TEXT];
     struct error err = {0};
 
@@ -241,8 +241,8 @@ static void set_env(struct player *player)
 
 static void read_one(struct player *player)
 {
-    autosandbox sandbox = {0};
-    autoexecution command = {0};
+    autoclear(sandbox_info) sandbox = {0};
+    autoclear(execution_info) command = {0};
     struct sandbox_status status;
     char id[ID_TEXT];
     struct error err = {0};
@@ -263,9 +263,9 @@ static void list_all(struct player *player)
     struct sandbox_filter filter = {.page = {.limit = 20}};
     struct execution_filter commands = {.page = {.limit = 20}};
     struct event_filter events = {.page = {.limit = 20}};
-    autosandboxes sandboxes = {0};
-    autoexecutions executions = {0};
-    autoevents happened = {0};
+    autoclear(sandbox_infos) sandboxes = {0};
+    autoclear(execution_infos) executions = {0};
+    autoclear(event_infos) happened = {0};
     char id[ID_TEXT];
     struct core_health health;
     struct error err = {0};
@@ -350,27 +350,27 @@ static void play_round(unsigned round)
 }
 
 /* A page of all sandboxes that there ever were, in these states. */
-static void list(unsigned states, int64_t offset, struct sandbox_list *out)
+static void list(unsigned states, int64_t offset, struct sandbox_infos *out)
 {
     struct sandbox_filter filter = {.states = states, .page = {.offset = offset, .limit = PAGE}};
     struct error err = {0};
 
-    sandbox_list_clear(out);
+    sandbox_infos_clear(out);
     CHECK_OK(sandbox_list(core->sandboxes, &actor, &filter, out, &err), err);
 }
 
 static void check_events(const char *sandbox)
 {
     struct event_filter filter = {.sandbox_id = sandbox, .page = {.limit = 1000}};
-    autoevents events = {0};
+    autoclear(event_infos) events = {0};
     unsigned created = 0, ended = 0, deleted = 0;
     struct error err = {0};
 
     CHECK_OK(event_list(core->sandboxes, &actor, &filter, &events, &err), err);
     for (size_t i = 0; i < events.count; i++) {
-        created += strcmp(events.rows[i].type, EVENT_CREATE) == 0;
-        ended += strcmp(events.rows[i].type, EVENT_TERMINATED) == 0;
-        deleted += strcmp(events.rows[i].type, EVENT_DESTROY) == 0;
+        created += strcmp(events.items[i].type, EVENT_CREATE) == 0;
+        ended += strcmp(events.items[i].type, EVENT_TERMINATED) == 0;
+        deleted += strcmp(events.items[i].type, EVENT_DESTROY) == 0;
     }
     CHECK_INT(created, 1);
     CHECK(ended <= 1);
@@ -380,13 +380,13 @@ static void check_events(const char *sandbox)
 
 static void delete_all(void)
 {
-    autosandboxes alive = {0};
+    autoclear(sandbox_infos) alive = {0};
     struct error err = {0};
 
     list(SANDBOX_ALIVE, 0, &alive);
     CHECK_INT(alive.count, alive.total);
     for (size_t i = 0; i < alive.count; i++) {
-        if (sandbox_delete(core->sandboxes, &actor, alive.rows[i].id, &err) < 0)
+        if (sandbox_delete(core->sandboxes, &actor, alive.items[i].id, &err) < 0)
             CHECK_INT(error_kind(&err), ERROR_NOT_FOUND); // idle just now
     }
 }
@@ -416,10 +416,10 @@ static void check_commands(void)
 
     for (int64_t at = 0; at < total; at += PAGE) {
         struct execution_filter filter = {.page = {.offset = at, .limit = PAGE}};
-        autoexecutions commands = {0};
+        autoclear(execution_infos) commands = {0};
         CHECK_OK(execution_list(core->executions, &actor, &filter, &commands, &err), err);
         for (size_t i = 0; i < commands.count; i++)
-            CHECK(execution_is_over(&commands.rows[i]));
+            CHECK(execution_info_is_over(&commands.items[i]));
         total = commands.total;
     }
     CHECK(total > 0);
@@ -427,7 +427,7 @@ static void check_commands(void)
 
 static void check_rows(void)
 {
-    autosandboxes some = {0};
+    autoclear(sandbox_infos) some = {0};
     int64_t total = 1;
 
     list(SANDBOX_ALIVE, 0, &some);
@@ -435,7 +435,7 @@ static void check_rows(void)
     for (int64_t at = 0; at < total; at += PAGE) {
         list(SANDBOX_OVER, at, &some);
         for (size_t i = 0; i < some.count; i++)
-            check_events(some.rows[i].id);
+            check_events(some.items[i].id);
         total = some.total;
     }
     check_commands();
@@ -496,7 +496,7 @@ static void *meet_delete(void *data)
 static void *meet_stop(void *data)
 {
     struct meeting *meeting = data;
-    autoexecution stopped = {0};
+    autoclear(execution_info) stopped = {0};
     struct error err = {0};
 
     (void)pthread_barrier_wait(&meeting->gate);
@@ -510,7 +510,7 @@ static void *meet_execute(void *data)
     struct meeting *meeting = data;
     const char *argv[] = {"sleep", "600", NULL};
     struct execution_request request = {.kind = EXECUTION_JOB, .argv = argv};
-    autoexecution made = {0};
+    autoclear(execution_info) made = {0};
     struct error err = {0};
 
     (void)pthread_barrier_wait(&meeting->gate);
@@ -536,8 +536,8 @@ CORE_TEST(one_of_those_who_delete_at_once_succeeds)
 
     for (int i = 0; i < 8; i++) {
         struct meeting meeting = {0};
-        autoexecution first = {0};
-        autoexecution end = {0};
+        autoclear(execution_info) first = {0};
+        autoclear(execution_info) end = {0};
         CHECK_INT(pthread_barrier_init(&meeting.gate, NULL, GUESTS), 0);
         make_sandbox(meeting.sandbox);
         start_in(meeting.sandbox, EXECUTION_COMMAND, "sleep 600", &first);
@@ -560,9 +560,9 @@ CORE_TEST(a_core_closes_while_a_command_reads_its_input)
 {
     const struct stream_request wanted = {.name = "input"};
     const char *argv[] = {"cat", NULL};
-    autostream input = {0};
-    autoexecution made = {0};
-    autoexecution end = {0};
+    autoclear(stream_info) input = {0};
+    autoclear(execution_info) made = {0};
+    autoclear(execution_info) end = {0};
     char id[ID_TEXT];
     struct error err = {0};
 
@@ -578,9 +578,9 @@ CORE_TEST(a_core_closes_while_a_command_reads_its_input)
 
 CORE_TEST(a_stop_outlives_a_restart)
 {
-    autoexecution job = {0};
-    autoexecution stopped = {0};
-    autoexecution end = {0};
+    autoclear(execution_info) job = {0};
+    autoclear(execution_info) stopped = {0};
+    autoclear(execution_info) end = {0};
     char id[ID_TEXT];
     struct error err = {0};
 

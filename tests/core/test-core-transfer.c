@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Snapshots as files: there and back, damaged ones, hostile ones, and a server killed meanwhile. Needs root. */
 #include "archive_fixture.h"
-#include "core/core_impl.h"
+#include "core/core.h"
 #include "core/snapshot/digest.h"
 #include "core/snapshot/snapshot_archive.h"
 #include "state_fixture.h"
 #include "store/checkpoints.h"
+#include "store/snapshots.h"
 
 #include <signal.h>
 #include <sys/stat.h>
@@ -25,7 +26,7 @@ static int export(const char *id, uint64_t *size)
 static int try_import(int fd, struct error *err)
 {
     const struct snapshot_import_request request = {.name = "copy", .tag = "v1"};
-    autosnapshot record = {0};
+    autoclear(snapshot_info) record = {0};
     return snapshot_import(core->snapshots, &actor, &request, fd, &record, err);
 }
 
@@ -66,7 +67,7 @@ CORE_TEST(a_snapshot_comes_back_as_it_was)
     CHECK(size > 300000 && size < 500000);
 
     const struct snapshot_import_request request = {.is_public = true};
-    autosnapshot copy = {0};
+    autoclear(snapshot_info) copy = {0};
     CHECK_OK(snapshot_import(core->snapshots, &actor, &request, archive, &copy, &err), err);
     CHECK_STR(copy.name, "original");
     CHECK_STR(copy.tag, "latest");
@@ -93,7 +94,7 @@ CORE_TEST(layers_and_environments_of_chains_are_merged)
     keep_snapshot(second, "two", two);
     autofd archive = export(two, &size);
     CHECK_OK(try_import(archive, &err), err);
-    autosnapshot copy = {0};
+    autoclear(snapshot_info) copy = {0};
     CHECK_OK(snapshot_resolve(core->snapshots, &actor, "copy:v1", &copy, &err), err);
     make_sandbox_from(copy.id, third);
     CHECK_STR(shell_in(third, "ls; cat e/b kept; ls e"), "e\nkept\n2\n1\nb\n");
@@ -188,9 +189,10 @@ CORE_TEST(an_archive_made_by_hand_is_taken)
     put_file(&made, "files/opt/one/two", "content");
     autofd fd = finish(&made, ABOUT "env: A=b\nremoved: etc/hosts\nunknown: fine\n");
     CHECK_OK(try_import(fd, &err), err);
-    autosnapshot copy = {0};
+    autoclear(snapshot_info) copy = {0};
     CHECK_OK(snapshot_resolve(core->snapshots, &actor, "copy:v1", &copy, &err), err);
-    CHECK_STR(copy.env, "A=b\n");
+    CHECK_STR(copy.env[0], "A=b");
+    CHECK(!copy.env[1]);
     make_sandbox_from(copy.id, id);
     CHECK_STR(shell_in(id, "cat /opt/one/two; echo $A"), "contentb\n");
 }
@@ -273,7 +275,7 @@ CORE_TEST(marks_of_overlay_mean_nothing_in_an_archive)
     put_file(&made, "files/etc/.wh..wh..opq", "");
     autofd fd = finish(&made, ABOUT);
     CHECK_OK(try_import(fd, &err), err);
-    autosnapshot copy = {0};
+    autoclear(snapshot_info) copy = {0};
     CHECK_OK(snapshot_resolve(core->snapshots, &actor, "copy:v1", &copy, &err), err);
     make_sandbox_from(copy.id, id);
     CHECK_STR(shell_in(id, "test -s /etc/passwd && ls -A /opt"), "");
@@ -375,7 +377,7 @@ CORE_TEST(a_killed_server_leaves_a_whole_snapshot_or_none)
     printf("# %u of 10 were done\n", done);
     if (done == 0)
         CHECK_OK(try_import(archive, &err), err);
-    autosnapshot copy = {0};
+    autoclear(snapshot_info) copy = {0};
     CHECK_OK(snapshot_resolve(core->snapshots, &actor, "copy:v1", &copy, &err), err);
     make_sandbox_from(copy.id, id);
     CHECK_STR(shell_in(id, "ls | wc -l; cat f300; stat -c %s random"), "301\n300\n8000000\n");

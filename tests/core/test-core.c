@@ -11,9 +11,9 @@
 
 CORE_TEST(a_one_shot_sandbox_ends_with_its_command)
 {
-    autosandbox sandbox = {0};
-    autoexecution first = {0};
-    autoexecution end = {0};
+    autoclear(sandbox_info) sandbox = {0};
+    autoclear(execution_info) first = {0};
+    autoclear(execution_info) end = {0};
 
     run_once("echo out; echo err >&2; exit 7", &sandbox, &first);
     CHECK_INT(first.state, EXECUTION_RUNNING);
@@ -32,11 +32,11 @@ CORE_TEST(a_one_shot_sandbox_ends_with_its_command)
 CORE_TEST(executions_follow_each_other_and_two_at_once_are_refused)
 {
     char id[ID_TEXT];
-    autoexecution first = {0};
-    autoexecution end = {0};
-    autoexecution second = {0};
-    autoexecution refused = {0};
-    autoexecution job = {0};
+    autoclear(execution_info) first = {0};
+    autoclear(execution_info) end = {0};
+    autoclear(execution_info) second = {0};
+    autoclear(execution_info) refused = {0};
+    autoclear(execution_info) job = {0};
     struct error err = {0};
     const char *argv[] = {"true", NULL};
     struct execution_request request = {.argv = argv};
@@ -51,7 +51,7 @@ CORE_TEST(executions_follow_each_other_and_two_at_once_are_refused)
     await_execution(first.id, &end);
     CHECK_STR(content_of(end.stdout_stream), "/home/me\n/home/me\n");
     await_state(id, SANDBOX_IDLE);
-    execution_record_clear(&end);
+    execution_info_clear(&end);
     start_in(id, EXECUTION_COMMAND, "echo again", &second);
     await_execution(second.id, &end);
     CHECK_STR(content_of(end.stdout_stream), "again\n");
@@ -60,10 +60,10 @@ CORE_TEST(executions_follow_each_other_and_two_at_once_are_refused)
 CORE_TEST(jobs_run_beside_executions_and_are_stopped)
 {
     char id[ID_TEXT];
-    autoexecution job = {0};
-    autoexecution other = {0};
-    autoexecution stopped = {0};
-    autoexecution end = {0};
+    autoclear(execution_info) job = {0};
+    autoclear(execution_info) other = {0};
+    autoclear(execution_info) stopped = {0};
+    autoclear(execution_info) end = {0};
     struct error err = {0};
     const enum execution_kind kind = EXECUTION_JOB;
 
@@ -72,7 +72,7 @@ CORE_TEST(jobs_run_beside_executions_and_are_stopped)
     start_in(id, EXECUTION_COMMAND, "echo beside", &other);
     await_execution(other.id, &end);
     CHECK_STR(content_of(end.stdout_stream), "beside\n");
-    execution_record_clear(&end);
+    execution_info_clear(&end);
     CHECK_OK(
         execution_stop(core->executions, &actor, job.id, &kind, false, "asked", &stopped, &err),
         err);
@@ -83,9 +83,9 @@ CORE_TEST(jobs_run_beside_executions_and_are_stopped)
 CORE_TEST(deleting_ends_everything_in_it)
 {
     char id[ID_TEXT];
-    autoexecution first = {0};
-    autoexecution end = {0};
-    autosandbox gone = {0};
+    autoclear(execution_info) first = {0};
+    autoclear(execution_info) end = {0};
+    autoclear(sandbox_info) gone = {0};
     struct error err = {0};
 
     make_sandbox(id);
@@ -106,8 +106,8 @@ CORE_TEST(an_idle_sandbox_ends_and_says_why)
 {
     struct sandbox_request request = {
         .idle_timeout_ms = 300, .home = "/h", .working_directory = "/h"};
-    autosandbox made = {0};
-    autosandbox ended = {0};
+    autoclear(sandbox_info) made = {0};
+    autoclear(sandbox_info) ended = {0};
     struct error err = {0};
 
     CHECK_OK(sandbox_create(core, &actor, &request, &made, NULL, &err), err);
@@ -115,20 +115,20 @@ CORE_TEST(an_idle_sandbox_ends_and_says_why)
     CHECK_OK(sandbox_get(core->sandboxes, &actor, made.id, false, &ended, &err), err);
     CHECK_STR(ended.reason, "idle");
     struct event_filter filter = {.sandbox_id = made.id, .page = {.limit = 10}};
-    autoevents events = {0};
+    autoclear(event_infos) events = {0};
     CHECK_OK(event_list(core->sandboxes, &actor, &filter, &events, &err), err);
-    CHECK_STR(events.rows[0].type, EVENT_CREATE);
-    CHECK_STR(events.rows[events.count - 1].type, EVENT_TERMINATED);
-    CHECK_STR(events.rows[events.count - 1].reason, "idle");
+    CHECK_STR(events.items[0].type, EVENT_CREATE);
+    CHECK_STR(events.items[events.count - 1].type, EVENT_TERMINATED);
+    CHECK_STR(events.items[events.count - 1].reason, "idle");
 }
 
 CORE_TEST(commands_go_on_while_the_server_restarts)
 {
     char id[ID_TEXT];
-    autoexecution first = {0};
-    autoexecution job = {0};
-    autoexecution again = {0};
-    autoexecution end = {0};
+    autoclear(execution_info) first = {0};
+    autoclear(execution_info) job = {0};
+    autoclear(execution_info) again = {0};
+    autoclear(execution_info) end = {0};
 
     make_sandbox(id);
     start_in(id, EXECUTION_COMMAND, "for i in 1 2 3 4 5; do echo $i; sleep 0.1; done; exit 3",
@@ -139,11 +139,11 @@ CORE_TEST(commands_go_on_while_the_server_restarts)
     CHECK_INT(end.exit_code, 3);
     CHECK_STR(content_of(end.stdout_stream), "1\n2\n3\n4\n5\n");
     await_state(id, SANDBOX_IDLE);
-    execution_record_clear(&end);
+    execution_info_clear(&end);
     struct error err = {0};
     CHECK_OK(execution_get(core->executions, &actor, job.id, NULL, &end, &err), err);
     CHECK_INT(end.state, EXECUTION_RUNNING);
-    execution_record_clear(&end);
+    execution_info_clear(&end);
     start_in(id, EXECUTION_COMMAND, "exit 5",
              &again); // what the earlier server made ahead does not stand in the way
     await_execution(again.id, &end);
@@ -155,9 +155,9 @@ static void *hammer(void *data)
 {
     unsigned *ended = data;
     for (int i = 0; i < 12; i++) {
-        autosandbox sandbox = {0};
-        autoexecution first = {0};
-        autoexecution end = {0};
+        autoclear(sandbox_info) sandbox = {0};
+        autoclear(execution_info) first = {0};
+        autoclear(execution_info) end = {0};
         run_once("echo x", &sandbox, &first);
         await_execution(first.id, &end);
         if (end.exit_code == 0 &&
@@ -183,10 +183,10 @@ CORE_TEST(many_threads_run_and_nothing_is_lost)
 CORE_TEST(a_paused_sandbox_stands_still_and_goes_on)
 {
     char id[ID_TEXT];
-    autoexecution job = {0};
-    autoexecution other = {0};
-    autoexecution end = {0};
-    autosandbox paused = {0};
+    autoclear(execution_info) job = {0};
+    autoclear(execution_info) other = {0};
+    autoclear(execution_info) end = {0};
+    autoclear(sandbox_info) paused = {0};
     struct error err = {0};
     const char *argv[] = {"true", NULL};
     struct execution_request request = {.argv = argv};
@@ -198,7 +198,7 @@ CORE_TEST(a_paused_sandbox_stands_still_and_goes_on)
     CHECK_OK(sandbox_pause(core->sandboxes, &actor, id, &paused, &err), err);
     CHECK_INT(paused.state, SANDBOX_PAUSED);
     CHECK(paused.paused_at > 0);
-    sandbox_record_clear(&paused);
+    sandbox_info_clear(&paused);
     CHECK(sandbox_pause(core->sandboxes, &actor, id, &paused, &err) < 0);
     CHECK_INT(error_kind(&err), ERROR_CONFLICT);
     reopen_core(); // frozen processes outlive the server
@@ -210,7 +210,7 @@ CORE_TEST(a_paused_sandbox_stands_still_and_goes_on)
     CHECK_STR(content_of(end.stdout_stream), "done\n");
     await_state(id, SANDBOX_IDLE);
     CHECK_OK(sandbox_pause(core->sandboxes, &actor, id, &paused, &err), err);
-    execution_record_clear(&other);
+    execution_info_clear(&other);
     CHECK_OK(
         execution_start_awake(core->executions, &actor, id, &request, &other, &was_paused, &err),
         err);

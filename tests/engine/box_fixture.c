@@ -2,6 +2,7 @@
 /* Boxes under test: the engine, the layer, and what is removed afterwards; see box_fixture.h. */
 #include "box_fixture.h"
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
 #include "box_stock.h"
@@ -43,7 +44,7 @@ bool is_in_vm(void)
 
 int64_t now_ms(void)
 {
-    return cgroup_now_ms();
+    return (int64_t)clock_monotonic_ms();
 }
 
 void nap(void)

@@ -2,6 +2,7 @@
 /* Processes in boxes and what is shared with them; see cgroup_fixture.h. */
 #include "cgroup_fixture.h"
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "cgroup_world.h"
 
@@ -95,7 +96,7 @@ void begin(enum cgroup_mode mode)
 
 int64_t deadline(void)
 {
-    return cgroup_now_ms() + PATIENCE_MS;
+    return (int64_t)clock_monotonic_ms() + PATIENCE_MS;
 }
 
 void nap(void)
@@ -184,7 +185,7 @@ void count_up(void *count)
 bool counts_on(atomic_ullong *count, unsigned long long steps)
 {
     unsigned long long goal = atomic_load(count) + steps;
-    for (int64_t end = deadline(); cgroup_now_ms() < end; nap()) {
+    for (int64_t end = deadline(); (int64_t)clock_monotonic_ms() < end; nap()) {
         if (atomic_load(count) >= goal)
             return true;
     }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Control groups for real: freezing, killing, removing, and what was left by others. */
 #include "cgroup_fixture.h"
+#include "base/clock.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -86,7 +87,7 @@ static bool all_gone(struct witness *witness)
 
 static bool has_scattered(atomic_ullong *ready)
 {
-    for (int64_t end = deadline(); cgroup_now_ms() < end; nap()) {
+    for (int64_t end = deadline(); (int64_t)clock_monotonic_ms() < end; nap()) {
         if (atomic_load(ready) == 4)
             return true;
     }

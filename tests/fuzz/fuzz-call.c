@@ -82,7 +82,7 @@ static int read_body(const struct http_request *request, const struct route *rou
 
 static int read_call(const struct http_request *request, struct error *err)
 {
-    autoptr(data_document) memory = data_document_new("");
+    autoarena memory = {0};
     autofree char *room = xcalloc(1, strlen(request->path) + 1);
     struct query *query = NULL;
     struct route_path path;
@@ -93,7 +93,7 @@ static int read_call(const struct http_request *request, struct error *err)
     route_tree_match(routes(), request->is_head ? "GET" : request->method, &path, &match);
     if (!match.row)
         return error_set(err, ERROR_NOT_FOUND, "there is nothing at '%.200s'", request->path);
-    if (query_parse(request->query, memory, &query, err) < 0 ||
+    if (query_parse(request->query, &memory, &query, err) < 0 ||
         query_check(query, match.row->route->query, err) < 0)
         return -1;
     return read_body(request, match.row->route, err);

@@ -61,11 +61,11 @@ static void check_path(const char *text)
 
 static void check_query(const char *text)
 {
-    autoptr(data_document) memory = data_document_new("");
+    autoarena memory = {0};
     struct query *query = NULL;
     struct error err;
 
-    if (query_parse(text, memory, &query, &err) < 0)
+    if (query_parse(text, &memory, &query, &err) < 0)
         return;
     if (query_check(query, parameters, &err) < 0)
         return;

@@ -109,7 +109,8 @@ def session_of(sandbox):
 def check_envelope(answer):
     body = answer.json
     assert body["status"] == answer.status and isinstance(body["error"], str) and isinstance(body["message"], str), str(answer)
-    assert not set(body) - {"status", "error", "message", "details", "issues"}, str(answer)
+    assert not set(body) - {"status", "error", "message", "details", "issues", "request_id"}, str(answer)
+    assert body["request_id"] == answer.headers["x-request-id"], str(answer)
     assert ("issues" in body) == (body["error"] == "invalid_request"), str(answer)
     if "issues" in body:
         assert body["details"] == {"contract": "error_v1", "issues": body["issues"]}, str(answer)

@@ -38,6 +38,8 @@ class Answer:
 class Client:
     """Speaks to one server with one key. A 5xx is a failed test wherever it happens, unless it is asked for."""
 
+    on_answer = None  # is given each answer: schema.Checker where they are checked
+
     def __init__(self, port, key, host="127.0.0.1"):
         self.host, self.port, self.key = host, port, key
         self.url = f"http://{host}:{port}"
@@ -61,6 +63,8 @@ class Client:
         finally:
             connection.close()
         assert may_fail or answer.status < 500, f"{method} {path}: {answer}"
+        if Client.on_answer:
+            Client.on_answer(self, method, path, answer)
         return answer
 
     def get(self, path, **kwargs):

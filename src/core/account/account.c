@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "core/account/account_impl.h"
+#include "core/account/account_info_impl.h"
 #include "core/account/ssh_key.h"
 
 #include <stdio.h>
@@ -14,7 +15,7 @@
 static int find_or_make(struct accounts *accounts, struct store_transaction *together,
                         struct error *err)
 {
-    struct store_page first = {.limit = 1};
+    struct page first = {.limit = 1};
     struct organisation_record fresh = {
         .id = accounts->organisation, .name = "default", .created_at = (int64_t)clock_wall_ms()};
     autoorganisations list = {0};
@@ -69,13 +70,18 @@ void accounts_local_actor(const struct accounts *accounts, struct actor *out)
 }
 
 int account_organisation(struct accounts *accounts, const struct actor *actor,
-                         struct organisation_record *out, struct error *err)
+                         struct organisation_info *out, struct error *err)
 {
-    return store_organisation_get(accounts->store, actor->organisation, out, err);
+    autoorganisation record = {0};
+
+    if (store_organisation_get(accounts->store, actor->organisation, &record, err) < 0)
+        return -1;
+    organisation_info_take(out, &record);
+    return 0;
 }
 
 int account_ssh_key_add(struct accounts *accounts, const struct actor *actor, const char *line,
-                        struct ssh_key_record *out, bool *is_new, struct error *err)
+                        struct ssh_key_info *out, bool *is_new, struct error *err)
 {
     autosshkey key = {0};
 
@@ -91,8 +97,7 @@ int account_ssh_key_add(struct accounts *accounts, const struct actor *actor, co
     };
     if (store_ssh_key_put(accounts->store, &record, is_new, err) < 0)
         return -1;
-    *out = (struct ssh_key_record){
-        .organisation = xstrdup(record.organisation),
+    *out = (struct ssh_key_info){
         .fingerprint = xstrdup(record.fingerprint),
         .type = take(key.type),
         .comment = take(key.comment),
@@ -109,7 +114,12 @@ int account_ssh_key_remove(struct accounts *accounts, const struct actor *actor,
 }
 
 int account_ssh_key_list(struct accounts *accounts, const struct actor *actor,
-                         const struct store_page *page, struct ssh_key_list *out, struct error *err)
+                         const struct page *page, struct ssh_key_infos *out, struct error *err)
 {
-    return store_ssh_key_list(accounts->store, actor->organisation, page, out, err);
+    autosshkeys found = {0};
+
+    if (store_ssh_key_list(accounts->store, actor->organisation, page, &found, err) < 0)
+        return -1;
+    ssh_key_infos_take(out, &found);
+    return 0;
 }

@@ -9,15 +9,15 @@ static bool matches(const char *wanted, const char *is)
     return !wanted || (is && strcmp(wanted, is) == 0);
 }
 
-bool actor_sees(const struct actor *actor, const struct store_owner *owner)
+bool actor_sees(const struct actor *actor, const struct owner *owner)
 {
     return matches(actor->organisation, owner->organisation) &&
            matches(actor->tenant, owner->tenant) && matches(actor->scope, owner->scope);
 }
 
-struct store_owner actor_owner(const struct actor *actor)
+struct owner actor_owner(const struct actor *actor)
 {
-    return (struct store_owner){
+    return (struct owner){
         .organisation = actor->organisation,
         .tenant = actor->tenant,
         .scope = actor->scope,
@@ -25,9 +25,9 @@ struct store_owner actor_owner(const struct actor *actor)
     };
 }
 
-struct store_owner actor_filter(const struct actor *actor)
+struct owner actor_filter(const struct actor *actor)
 {
-    struct store_owner owner = actor_owner(actor);
+    struct owner owner = actor_owner(actor);
     owner.project = NULL;
     return owner;
 }

@@ -4,8 +4,10 @@
  * Threads: none; plain values.
  */
 #pragma once
+#include "base/auto.h"
+#include "base/error.h"
 #include "base/id.h"
-#include "store/store.h"
+#include "model/owner.h"
 
 #include <stdbool.h>
 
@@ -20,10 +22,10 @@ struct actor {
 };
 
 /* Whether a row of this owner exists for the actor. */
-bool actor_sees(const struct actor *actor, const struct store_owner *owner);
+bool actor_sees(const struct actor *actor, const struct owner *owner);
 
 /* Whose its new rows are. Texts are borrowed from the actor. */
-struct store_owner actor_owner(const struct actor *actor);
+struct owner actor_owner(const struct actor *actor);
 
 /* What lists of the actor may contain. */
-struct store_owner actor_filter(const struct actor *actor);
+struct owner actor_filter(const struct actor *actor);

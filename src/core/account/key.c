@@ -2,6 +2,7 @@
 /* API keys; see key.h. */
 #include "core/account/key.h"
 
+#include "core/account/account_info_impl.h"
 #include "base/clock.h"
 #include "base/lock.h"
 #include "base/log.h"
@@ -21,9 +22,8 @@
 #define USED_EVERY_MS 60000
 #define USES 32 // keys whose use waits to be recorded
 #define TEXT_MAXIMUM 256
-#define SHOWN_MADE 12 // of a made key: "brw_" and 40 of its 260 bits
+#define SHOWN_MADE KEY_SHOWN // of a made key: "brw_" and 40 of its 260 bits
 #define SHOWN_CHOSEN 4
-#define SCOPES_ADMIN "admin"
 
 // What key_check found out.
 struct answer {
@@ -135,6 +135,15 @@ static void make_text(char text[KEY_TEXT])
     id_make_letters(text + sizeof prefix - 1, KEY_LETTERS);
 }
 
+size_t key_shown(const char *text)
+{
+    size_t length = strlen(text);
+
+    if (length == 4 + KEY_LETTERS && strncmp(text, "brw_", 4) == 0)
+        return SHOWN_MADE;
+    return length >= KEY_MINIMUM ? SHOWN_CHOSEN : 0;
+}
+
 int key_check_chosen(const char *text, struct error *err)
 {
     size_t length = strlen(text);
@@ -181,15 +190,16 @@ static int take_known(struct accounts *accounts, const unsigned char hash[KEY_HA
 }
 
 int key_create(struct accounts *accounts, const struct key_request *request, char *text,
-               struct key_record *out, struct error *err)
+               struct key_info *out, struct error *err)
 {
+    autokey kept = {0};
     char made[KEY_TEXT], id[ID_TEXT], prefix[SHOWN_MADE + 1];
     struct key_record record = {
         .id = id_make(id),
         .prefix = prefix,
         .name = request->name ? request->name : "",
         .organisation = accounts->organisation,
-        .scopes = request->is_admin ? SCOPES_ADMIN : "",
+        .scopes = request->is_admin ? KEY_SCOPES_ADMIN : "",
         .created_at = (int64_t)clock_wall_ms(),
         .expires_at = request->expires_at,
     };
@@ -202,19 +212,16 @@ int key_create(struct accounts *accounts, const struct key_request *request, cha
     hash_text(key, record.hash);
     int result = store_key_put(accounts->store, &record, err);
     if (result < 0 && error_is(err, ERROR_CONFLICT) && request->text)
-        result = take_known(accounts, record.hash, out, err);
+        result = take_known(accounts, record.hash, &kept, err);
     else if (result == 0)
-        result = store_key_get(accounts->store, id, out, err);
+        result = store_key_get(accounts->store, id, &kept, err);
+    if (result == 0)
+        key_info_take(out, &kept);
     if (result == 0 && !request->text)
         memcpy(text, made, sizeof made);
     OPENSSL_cleanse(made, sizeof made);
     key_forget_checks(accounts);
     return result;
-}
-
-bool key_is_admin(const struct key_record *key)
-{
-    return strcmp(key->scopes, SCOPES_ADMIN) == 0;
 }
 
 // ---- revoking, listing ----
@@ -223,7 +230,7 @@ bool key_is_admin(const struct key_record *key)
 static int find_shown(struct accounts *accounts, const char *prefix, char id[ID_TEXT],
                       struct error *err)
 {
-    struct store_page page = {.limit = STORE_PAGE_MAX};
+    struct page page = {.limit = PAGE_MAX};
     unsigned found = 0;
 
     for (;; page.offset += page.limit) {
@@ -259,10 +266,15 @@ int key_revoke(struct accounts *accounts, const char *id, struct error *err)
     return 0;
 }
 
-int key_list(struct accounts *accounts, const struct store_page *page, struct key_list *out,
+int key_list(struct accounts *accounts, const struct page *page, struct key_infos *out,
              struct error *err)
 {
-    return store_key_list(accounts->store, accounts->organisation, page, out, err);
+    autokeys found = {0};
+
+    if (store_key_list(accounts->store, accounts->organisation, page, &found, err) < 0)
+        return -1;
+    key_infos_take(out, &found);
+    return 0;
 }
 
 // ---- checking ----
@@ -332,7 +344,7 @@ static int ask(struct accounts *accounts, struct answer *answer, bool *is_good, 
                strcmp(key.organisation, accounts->organisation) == 0;
     *is_use_new = key.used_at + USED_EVERY_MS <= now;
     answer->expires_at = *is_good ? key.expires_at : 0;
-    answer->is_admin = key_is_admin(&key);
+    answer->is_admin = key_record_is_admin(&key);
     (void)snprintf(answer->key_id, sizeof answer->key_id, "%s", key.id);
     return 0;
 }

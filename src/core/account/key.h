@@ -5,7 +5,6 @@
  */
 #pragma once
 #include "core/account/account.h"
-#include "store/keys.h"
 
 /* "brw_" and 52 letters and digits: 256 random bits. */
 #define KEY_TEXT 64
@@ -19,17 +18,20 @@ struct key_request {
     int64_t expires_at; // 0: never
 };
 
+/* How many of the first characters of what was sent as a key lists and logs show; 0 of what can be none. At most KEY_SHOWN. */
+#define KEY_SHOWN 12
+size_t key_shown(const char *text);
+
 /* Whether a person may choose this one: ERROR_INVALID, noun "key". */
 int key_check_chosen(const char *text, struct error *err);
 
 /* `text` (KEY_TEXT bytes) gets the key when it was made; it is told nowhere else. A chosen one that exists
  * already is no error. */
 int key_create(struct accounts *accounts, const struct key_request *request, char *text,
-               struct key_record *out, struct error *err);
-bool key_is_admin(const struct key_record *key);
+               struct key_info *out, struct error *err);
 /* By id or by an unambiguous prefix as lists show it. ERROR_NOT_FOUND, ERROR_CONFLICT when ambiguous or revoked. */
 int key_revoke(struct accounts *accounts, const char *id, struct error *err);
-int key_list(struct accounts *accounts, const struct store_page *page, struct key_list *out,
+int key_list(struct accounts *accounts, const struct page *page, struct key_infos *out,
              struct error *err);
 
 /* Whose a key is. ERROR_DENIED, reason "unauthorized", for every kind of wrong one, in the same time and words. */

@@ -9,6 +9,8 @@
 
 #include <stdbool.h>
 
+struct store;
+
 /* What a client sends along with such a request. */
 struct once {
     const char *realm; // what kind of request, by which front

@@ -5,6 +5,7 @@
 #include "base/auto.h"
 #include "base/id.h"
 #include "base/strings.h"
+#include "store/events.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -21,7 +22,7 @@ void event_number(struct event *event, const char *name, int64_t value)
         (void)snprintf(event->facts[event->n_facts++], EVENT_FACT, "%s=%" PRId64, name, value);
 }
 
-int event_write(struct store *store, const char *sandbox_id, const struct store_owner *owner,
+int event_write(struct store *store, const char *sandbox_id, const struct owner *owner,
                 const struct event *event, struct error *err)
 {
     const char *facts[EVENT_FACTS + 1] = {0};

@@ -5,7 +5,11 @@
  */
 #pragma once
 #include "base/error.h"
-#include "store/events.h"
+#include "model/owner.h"
+
+#include <stdint.h>
+
+struct store;
 
 /*
  * The types and when they happen; `reason` and the facts tell the rest:
@@ -40,5 +44,5 @@ void event_fact(struct event *event, const char *name, const char *value);
 void event_number(struct event *event, const char *name, int64_t value);
 
 /* Writes it for a sandbox of this owner, in the caller's transaction. */
-int event_write(struct store *store, const char *sandbox_id, const struct store_owner *owner,
+int event_write(struct store *store, const char *sandbox_id, const struct owner *owner,
                 const struct event *event, struct error *err);

@@ -4,6 +4,7 @@
 #include "core/sandbox/sandbox_box.h"
 #include "core/sandbox/registry.h"
 #include "core/execution/executions.h"
+#include "core/execution/execution_info_impl.h"
 #include "core/execution/execution_start.h"
 #include "core/execution/execution_launch.h"
 
@@ -21,7 +22,6 @@
 
 #define STOP_PATIENCE_MS 5000
 #define KILL_AGAIN_MS 500 // should the first have been lost
-#define FILE_TIMEOUT_MS 60000
 
 static const char *noun_of(const enum execution_kind *kind)
 {
@@ -85,7 +85,7 @@ static int start_command(struct executions *executions, const struct actor *acto
 
 int execution_start(struct executions *executions, const struct actor *actor,
                     const char *sandbox_id, const struct execution_request *request,
-                    struct execution_record *out, struct error *err)
+                    struct execution_info *out, struct error *err)
 {
     bool was_paused = false;
     return execution_start_awake(executions, actor, sandbox_id, request, out, &was_paused, err);
@@ -93,8 +93,9 @@ int execution_start(struct executions *executions, const struct actor *actor,
 
 int execution_start_awake(struct executions *executions, const struct actor *actor,
                           const char *sandbox_id, const struct execution_request *request,
-                          struct execution_record *out, bool *was_paused, struct error *err)
+                          struct execution_info *out, bool *was_paused, struct error *err)
 {
+    autoexecution record = {0};
     char earlier[ID_TEXT];
     bool is_new = false;
 
@@ -105,10 +106,12 @@ int execution_start_awake(struct executions *executions, const struct actor *act
         return -1;
     if (!is_new)
         return execution_get(executions, actor, earlier, &request->kind, out, err);
-    if (start_command(executions, actor, sandbox_id, request, out, was_paused, err) == 0)
-        return 0;
-    once_release(executions->sandboxes->accounts, actor, request->once);
-    return -1;
+    if (start_command(executions, actor, sandbox_id, request, &record, was_paused, err) < 0) {
+        once_release(executions->sandboxes->accounts, actor, request->once);
+        return -1;
+    }
+    execution_info_take(out, &record);
+    return 0;
 }
 
 /* The caller has a place in the sandbox and one in the queue for it. */
@@ -131,24 +134,27 @@ static int record_queued(struct sandbox *sandbox, const struct actor *actor,
 
 int execution_enqueue(struct executions *executions, const struct actor *actor,
                       const char *sandbox_id, const struct execution_request *request,
-                      struct execution_record *out, struct error *err)
+                      struct execution_info *out, struct error *err)
 {
     autoptr(sandbox) sandbox = NULL;
+    autoexecution record = {0};
     bool was_paused = false;
     uint64_t restore_count;
 
     if (check_waiting(request, err) < 0 ||
         lookup_sandbox(executions->sandboxes, actor, sandbox_id, &sandbox, err) < 0)
         return -1;
-    sandbox_touch(sandbox); // before its state is looked at: see live_rest
+    sandbox_touch(sandbox); // before its state is looked at: see sandbox_rest
     if (queue_reserve(executions->queue, err) < 0)
         return -1;
     if (execution_enter(sandbox, request->kind, &restore_count, &was_paused, err) < 0) {
         queue_give_back(executions->queue);
         return -1;
     }
-    if (record_queued(sandbox, actor, request, out, err) == 0)
+    if (record_queued(sandbox, actor, request, &record, err) == 0) {
+        execution_info_take(out, &record);
         return 0;
+    }
     execution_leave(sandbox, request->kind);
     queue_give_back(executions->queue);
     return -1;
@@ -170,9 +176,10 @@ static bool copy_visible(struct execution *execution, const struct actor *actor,
     return true;
 }
 
-int execution_get_quick(struct executions *executions, const struct actor *actor, const char *id,
-                        const enum execution_kind *kind, struct execution_record *out,
-                        struct error *err)
+/* As execution_get_quick. */
+static int find_quick(struct executions *executions, const struct actor *actor, const char *id,
+                      const enum execution_kind *kind, struct execution_record *out,
+                      struct error *err)
 {
     autoptr(execution) execution = executions_find(executions, id);
 
@@ -181,12 +188,26 @@ int execution_get_quick(struct executions *executions, const struct actor *actor
     return copy_visible(execution, actor, kind, out) ? 1 : error_missing(err, noun_of(kind), id);
 }
 
-int execution_get(struct executions *executions, const struct actor *actor, const char *id,
-                  const enum execution_kind *kind, struct execution_record *out, struct error *err)
+int execution_get_quick(struct executions *executions, const struct actor *actor, const char *id,
+                        const enum execution_kind *kind, struct execution_info *out,
+                        struct error *err)
+{
+    autoexecution record = {0};
+    int known = find_quick(executions, actor, id, kind, &record, err);
+
+    if (known == 1)
+        execution_info_take(out, &record);
+    return known;
+}
+
+/* As execution_get. */
+static int find_execution(struct executions *executions, const struct actor *actor, const char *id,
+                          const enum execution_kind *kind, struct execution_record *out,
+                          struct error *err)
 {
     autoexecution record = {0};
 
-    int known = execution_get_quick(executions, actor, id, kind, out, err);
+    int known = find_quick(executions, actor, id, kind, out, err);
     if (known != 0)
         return known == 1 ? 0 : -1;
     if (store_execution_get(executions->sandboxes->store, id, &record, err) < 0)
@@ -198,11 +219,23 @@ int execution_get(struct executions *executions, const struct actor *actor, cons
     return 0;
 }
 
+int execution_get(struct executions *executions, const struct actor *actor, const char *id,
+                  const enum execution_kind *kind, struct execution_info *out, struct error *err)
+{
+    autoexecution record = {0};
+
+    if (find_execution(executions, actor, id, kind, &record, err) < 0)
+        return -1;
+    execution_info_take(out, &record);
+    return 0;
+}
+
 int execution_list(struct executions *executions, const struct actor *actor,
-                   const struct execution_filter *filter, struct execution_list *out,
+                   const struct execution_filter *filter, struct execution_infos *out,
                    struct error *err)
 {
     struct execution_filter own = *filter;
+    autoexecutions found = {0};
     autosandbox row = {0};
 
     if (filter->sandbox_id)
@@ -212,7 +245,10 @@ int execution_list(struct executions *executions, const struct actor *actor,
         return -1;
     own.owner = actor_filter(actor);
     own.owner.project = filter->owner.project;
-    return store_execution_list(executions->sandboxes->store, &own, out, err);
+    if (store_execution_list(executions->sandboxes->store, &own, &found, err) < 0)
+        return -1;
+    execution_infos_take(out, &found);
+    return 0;
 }
 
 /* That somebody asked for it is written down first: whatever happens then, it was cancelled. The caller holds record_lock. */
@@ -264,11 +300,11 @@ static int stop_running(struct sandbox *sandbox, struct execution *execution, bo
 
 int execution_stop(struct executions *executions, const struct actor *actor, const char *id,
                    const enum execution_kind *kind, bool is_forced, const char *reason,
-                   struct execution_record *out, struct error *err)
+                   struct execution_info *out, struct error *err)
 {
     autoexecution record = {0};
 
-    if (execution_get(executions, actor, id, kind, &record, err) < 0)
+    if (find_execution(executions, actor, id, kind, &record, err) < 0)
         return -1;
     autoptr(sandbox) sandbox = registry_find(executions->sandboxes->registry, record.sandbox_id);
     autoptr(execution) execution = executions_find(executions, id);
@@ -285,7 +321,7 @@ int execution_stop(struct executions *executions, const struct actor *actor, con
 static int put_mark(struct executions *executions, struct execution *execution,
                     const struct execution_record *record, const char *reason, struct error *err)
 {
-    struct execution_record next = *record; // texts are borrowed
+    struct execution_record next = *record; // strings are borrowed
 
     next.updated_at = (int64_t)clock_wall_ms();
     if (next.stop_at == 0)
@@ -324,12 +360,12 @@ static int cancel_known(struct sandbox *sandbox, struct execution *execution, co
 }
 
 int execution_cancel(struct executions *executions, const struct actor *actor, const char *id,
-                     const char *reason, struct execution_record *out, struct error *err)
+                     const char *reason, struct execution_info *out, struct error *err)
 {
     autoexecution record = {0};
     int result;
 
-    if (execution_get(executions, actor, id, NULL, &record, err) < 0)
+    if (find_execution(executions, actor, id, NULL, &record, err) < 0)
         return -1;
     autoptr(sandbox) sandbox = registry_find(executions->sandboxes->registry, record.sandbox_id);
     autoptr(execution) execution = executions_find(executions, id);
@@ -346,7 +382,7 @@ int execution_cancel(struct executions *executions, const struct actor *actor, c
 int execution_count(struct executions *executions, const struct actor *actor, int64_t since,
                     struct execution_outcomes *out, struct error *err)
 {
-    struct store_owner owner = actor_filter(actor);
+    struct owner owner = actor_filter(actor);
 
     owner.scope = NULL;
     return store_execution_outcomes(executions->sandboxes->store, &owner, since, out, err);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Executions and jobs: commands in a sandbox. Both are the same but for two things: a job does not make its sandbox busy,
- * and counts apart. News of an execution is told through the hub under its id. Calls block; any thread.
+ * and counts apart. News of an execution is told through the hub under its id.
+ * Threads: any but loops; execution_get_quick: any.
  */
 #pragma once
 #include "core/account/actor.h"
 #include "core/account/once.h"
 #include "core/sandbox/file.h"
-#include "store/executions.h"
+#include "core/execution/execution_info.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -55,12 +56,12 @@ struct execution_request {
  */
 int execution_start(struct executions *executions, const struct actor *actor,
                     const char *sandbox_id, const struct execution_request *request,
-                    struct execution_record *out, struct error *err);
+                    struct execution_info *out, struct error *err);
 
 /* The same; a paused sandbox is woken either way, and this tells. */
 int execution_start_awake(struct executions *executions, const struct actor *actor,
                           const char *sandbox_id, const struct execution_request *request,
-                          struct execution_record *out, bool *was_paused, struct error *err);
+                          struct execution_info *out, bool *was_paused, struct error *err);
 
 /*
  * The same, but it waits for its turn among all that are queued (core_settings): returns when it is recorded, as queued. A restart
@@ -69,19 +70,19 @@ int execution_start_awake(struct executions *executions, const struct actor *act
  */
 int execution_enqueue(struct executions *executions, const struct actor *actor,
                       const char *sandbox_id, const struct execution_request *request,
-                      struct execution_record *out, struct error *err);
+                      struct execution_info *out, struct error *err);
 
 /* ERROR_NOT_FOUND, noun "execution" or "job". `kind` NULL: any. */
 int execution_get(struct executions *executions, const struct actor *actor, const char *id,
-                  const enum execution_kind *kind, struct execution_record *out, struct error *err);
+                  const enum execution_kind *kind, struct execution_info *out, struct error *err);
 /* The same from memory alone, without blocking: 1, or 0 where the store would have to be asked, or -1. */
 int execution_get_quick(struct executions *executions, const struct actor *actor, const char *id,
-                        const enum execution_kind *kind, struct execution_record *out,
+                        const enum execution_kind *kind, struct execution_info *out,
                         struct error *err);
 
 /* Of one sandbox, or (filter->sandbox_id NULL) of all the actor sees. ERROR_NOT_FOUND, noun "sandbox". */
 int execution_list(struct executions *executions, const struct actor *actor,
-                   const struct execution_filter *filter, struct execution_list *out,
+                   const struct execution_filter *filter, struct execution_infos *out,
                    struct error *err);
 
 /*
@@ -90,7 +91,7 @@ int execution_list(struct executions *executions, const struct actor *actor,
  */
 int execution_stop(struct executions *executions, const struct actor *actor, const char *id,
                    const enum execution_kind *kind, bool is_forced, const char *reason,
-                   struct execution_record *out, struct error *err);
+                   struct execution_info *out, struct error *err);
 
 /*
  * Ends it at once and for certain, whatever state it is in: a queued one is never started, all that a running one started is killed.
@@ -98,13 +99,8 @@ int execution_stop(struct executions *executions, const struct actor *actor, con
  * it is otherwise. *out is as it is now: one that was running may still be.
  */
 int execution_cancel(struct executions *executions, const struct actor *actor, const char *id,
-                     const char *reason, struct execution_record *out, struct error *err);
+                     const char *reason, struct execution_info *out, struct error *err);
 
 /* How the actor's went that were made at or after `since`; all scopes of its tenant. */
 int execution_count(struct executions *executions, const struct actor *actor, int64_t since,
                     struct execution_outcomes *out, struct error *err);
-
-static inline bool execution_is_over(const struct execution_record *record)
-{
-    return record->state >= EXECUTION_COMPLETED;
-}

@@ -3,6 +3,7 @@
 #include "core/execution/execution_end.h"
 
 #include "base/clock.h"
+#include "base/log_ids.h"
 #include "core/event/hub.h"
 #include "core/stream/streams.h"
 #include "core/sandbox/sandbox_box.h"
@@ -48,7 +49,7 @@ static enum execution_state state_of(const struct execution *execution,
     }
 }
 
-/* What the end makes of the record; texts are borrowed from it, from the exit, or literals. */
+/* What the end makes of the record; strings are borrowed from it, from the exit, or literals. */
 static void apply_exit(const struct execution *execution, const struct process_exit *exit,
                        int64_t now, struct execution_record *record)
 {
@@ -267,7 +268,7 @@ static void show(struct sandbox *sandbox, struct execution *execution)
         show_end(sandbox, execution, &ended, &next);
     else
         log_error("the end of a command could not be shown; it is tried again",
-                  F("execution", (const char *)execution->id), F("error", (const char *)err.text));
+                  F_EXECUTION(execution->id), F("error", (const char *)err.text));
 }
 
 static int put_shown(struct sandbox *sandbox, struct execution *execution, struct error *err)
@@ -292,7 +293,7 @@ static int record(struct sandbox *sandbox, struct execution *execution)
 
     if (put_shown(sandbox, execution, &err) < 0) {
         log_error("the end of a command could not be recorded; it is tried again",
-                  F("execution", (const char *)execution->id), F("error", (const char *)err.text));
+                  F_EXECUTION(execution->id), F("error", (const char *)err.text));
         return -1;
     }
     unlink_execution(sandbox, execution);
@@ -467,7 +468,7 @@ void execution_check_deadlines(struct sandbox *sandbox, int64_t now)
 
 // ---- with the sandbox ----
 
-/* What the end of the whole sandbox makes of a command's record. Texts are borrowed. */
+/* What the end of the whole sandbox makes of a command's record. Strings are borrowed. */
 static void apply_end(enum execution_state state, const char *error, int64_t now,
                       struct execution_record *record)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How commands are prepared and started; see command.h. command_end.c has the rest of their way. */
+/* How executions are made ready and started; see execution_launch.h. */
 #include "core/execution/execution_launch.h"
 
 #include "base/clock.h"
@@ -23,11 +23,8 @@ static int check(const struct execution_request *request, struct error *err)
 {
     if (!request->argv || !request->argv[0] || !*request->argv[0])
         return error_set(err, ERROR_INVALID, "the command is empty");
-    for (const char *const *entry = request->env; entry && *entry; entry++) {
-        if (**entry == '=' || !strchr(*entry, '='))
-            return error_set(err, ERROR_INVALID, "environment entry '%.80s' is not NAME=VALUE",
-                             *entry);
-    }
+    if (strings_check_env(request->env, err) < 0)
+        return -1;
     if (request->timeout_ms > MAX_TIMEOUT_MS)
         return error_set(err, ERROR_INVALID, "a command's timeout is at most a year");
     return 0;
@@ -38,7 +35,7 @@ static const char *copy(const char *text)
     return text ? xstrdup(text) : NULL;
 }
 
-/* The record as it will be stored. Its texts are its own. */
+/* The record as it will be stored. Its strings are its own. */
 static void describe(struct sandbox *sandbox, const struct actor *actor,
                      const struct execution_request *request, struct execution_record *out)
 {
@@ -261,13 +258,8 @@ static void gather_env(struct sandbox *sandbox, const struct execution *executio
         strings_add(out, *entry);
     get_env(sandbox, &own, out);
     strings_unpack(execution->record.env, &more);
-    for (size_t i = 0; i < own.count + more.count; i++) {
-        char *entry = i < own.count ? own.items[i] : more.items[i - own.count];
-        char *equals = strchr(entry, '=');
-        *equals = '\0';
-        strings_set(out, entry, equals + 1);
-        *equals = '=';
-    }
+    strings_merge(out, (const char *const *)own.items);
+    strings_merge(out, (const char *const *)more.items);
 }
 
 /* A pipe for its input; the feed fills the other end. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How an execution is made ready and started: its record, its streams, its process, its rows. Private to the core.
- * Threads: workers; blocks.
+ * Threads: any but loops.
  */
 #pragma once
 #include "core/execution/execution_object.h"

@@ -56,7 +56,7 @@ static const char *replace(const char **text, const char *next)
     return before;
 }
 
-/* Nothing else is written: all other texts are read without the lock, and stay where they are as long as it is known. */
+/* Nothing else is written: all other strings are read without the lock, and stay where they are as long as it is known. */
 void execution_set(struct execution *execution, const struct execution_record *next)
 {
     struct execution_record *own = &execution->record;

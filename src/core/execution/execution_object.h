@@ -9,6 +9,7 @@
 #include "base/lock.h"
 #include "core/execution/execution.h"
 #include "engine/box.h"
+#include "store/executions.h"
 
 #include <stdatomic.h>
 
@@ -54,10 +55,15 @@ struct execution *execution_ref(struct execution *execution);
 void execution_free(struct execution *execution); // gives up one reference
 DEFINE_AUTOPTR(execution)
 
+static inline bool execution_is_over(const struct execution_record *record)
+{
+    return record->state >= EXECUTION_COMPLETED;
+}
+
 /* What a reader may have: a copy, under the lock. */
 void execution_copy(struct execution *execution, struct execution_record *out);
 /*
- * Its record becomes this one: numbers, states, and those texts that change (error, stop_reason, streams); texts are copied. The caller
+ * Its record becomes this one: numbers, states, and those strings that change (error, stop_reason, streams); strings are copied. The caller
  * holds record_lock, where its sandbox is alive.
  */
 void execution_set(struct execution *execution, const struct execution_record *record);

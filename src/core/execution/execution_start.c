@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "core/account/once.h"
+#include "core/sandbox/file_impl.h"
 #include "core/sandbox/sandbox_event.h"
 #include "core/execution/execution_end.h"
 #include "core/execution/execution_launch.h"
@@ -13,8 +14,6 @@
 #include "core/sandbox/pause.h"
 #include "core/sandbox/sandbox_box.h"
 #include "engine/files.h"
-
-#define FILE_TIMEOUT_MS 60000
 
 struct start {
     struct sandbox *sandbox;
@@ -87,17 +86,11 @@ static int write_files(struct sandbox *sandbox, const struct execution_request *
     if (sandbox_files(sandbox, &conversation, err) < 0 ||
         files_set_timeout(conversation, FILE_TIMEOUT_MS, err) < 0)
         return -1;
-    for (size_t i = 0; i < request->n_files; i++) {
-        const struct sandbox_file *file = &request->files[i];
-        if (files_write_buffer(conversation, file->path, 0644, FILES_PARENTS, file->data,
-                               file->length, err) < 0) {
-            error_wrap(err, "write '%.200s'", file->path);
-            return error_is(err, ERROR_DISK_FULL)
-                       ? file_disk_full(sandbox->sandboxes, sandbox->record.disk_bytes, err)
-                       : error_about(err, "file");
-        }
-    }
-    return 0;
+    if (file_write_all(conversation, request->files, request->n_files, err) == 0)
+        return 0;
+    return error_is(err, ERROR_DISK_FULL)
+               ? file_disk_full(sandbox->sandboxes, sandbox->record.disk_bytes, err)
+               : -1;
 }
 
 /* The caller holds record_lock. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Starting an execution in a sandbox: a place in it, the process, the record. Private to the core.
- * Threads: workers; blocks.
+ * Threads: any but loops.
  */
 #pragma once
 #include "core/execution/executions.h"

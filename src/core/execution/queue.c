@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Executions that wait for their turn; see queue.h. */
+/* Executions that wait until they may run; see queue.h. */
 #include "core/execution/queue.h"
+#include "base/log_ids.h"
 #include "core/sandbox/registry.h"
 #include "core/execution/executions.h"
 #include "core/execution/execution_start.h"
@@ -79,7 +80,7 @@ static void describe_end(const struct execution *execution, enum execution_state
 {
     int64_t now = (int64_t)clock_wall_ms();
 
-    *ended = execution->record; // texts are borrowed
+    *ended = execution->record; // strings are borrowed
     ended->state = state;
     ended->cause = state == EXECUTION_CANCELLED ? EXECUTION_STOPPED : EXECUTION_NOT_RUN;
     ended->exit_code = NO_EXIT_CODE;
@@ -119,8 +120,8 @@ static void end(struct executions *executions, struct sandbox *sandbox, struct e
 
     describe_end(execution, state, error, &ended);
     if (put_end(executions, sandbox, &ended, &err) < 0)
-        log_error("the end of a queued command could not be recorded",
-                  F("execution", (const char *)execution->id), F("error", (const char *)err.text));
+        log_error("the end of a queued command could not be recorded", F_EXECUTION(execution->id),
+                  F("error", (const char *)err.text));
     execution_set(execution, &ended);
 }
 

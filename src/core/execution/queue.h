@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Executions that wait for their turn: first in, first out, so many of them running at once (core_settings). They are in the store
- * as queued, so a restart loses none. Private to the core; any thread; nothing here blocks unless it says so.
+ * Executions that wait until they may run: first in, first out, so many of them running at once (core_settings). They are in the store
+ * as queued, so a restart loses none. Private to the core.
+ * Threads: any; queue_end blocks: any but loops.
  */
 #pragma once
 #include "core/sandbox/sandbox_object.h"

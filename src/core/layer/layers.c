@@ -42,6 +42,14 @@ const char *layers_name(char name[LAYER_NAME])
     return name;
 }
 
+char *layers_on_top(const char *layer, const char *below)
+{
+    const char *one[] = {layer, NULL};
+    autofree char *top = strings_pack(one);
+
+    return xasprintf("%s%s", top, below ? below : "");
+}
+
 int layers_explain_no_room(struct error *err)
 {
     if (err->sys == ENOSPC) {

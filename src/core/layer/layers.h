@@ -26,6 +26,9 @@ struct volume *layers_volume(const struct layers *layers);
 #define LAYER_NAME 48
 const char *layers_name(char name[LAYER_NAME]);
 
+/* A packed list of layers: this one, and below it those of another list (NULL: none). The caller frees it. */
+char *layers_on_top(const char *layer, const char *below);
+
 /* Where there was no room for a layer, says so and what to do about it; other errors stay as they are. Returns -1. */
 #define LAYERS_NO_ROOM                                                                             \
     "there is no room left on the server's volume; delete sandboxes, snapshots or checkpoints "    \

@@ -177,7 +177,7 @@ static void entry_clear(struct runtime_entry *entry)
     free((char *)entry->description);
 }
 
-static void cut(struct runtime_list *list, const struct store_page *page)
+static void cut(struct runtime_list *list, const struct page *page)
 {
     size_t kept = 0;
 
@@ -190,7 +190,7 @@ static void cut(struct runtime_list *list, const struct store_page *page)
 }
 
 int runtime_list(struct runtimes *runtimes, enum runtime_sort sort, bool is_descending,
-                 const struct store_page *page, struct runtime_list *out, struct error *err)
+                 const struct page *page, struct runtime_list *out, struct error *err)
 {
     struct runtime_list list = {0};
 

@@ -5,6 +5,7 @@
  */
 #pragma once
 #include "core/account/actor.h"
+#include "model/page.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -34,7 +35,7 @@ void runtime_list_clear(struct runtime_list *list);
 
 enum runtime_sort { RUNTIME_BY_CREATED, RUNTIME_BY_NAME };
 int runtime_list(struct runtimes *runtimes, enum runtime_sort sort, bool is_descending,
-                 const struct store_page *page, struct runtime_list *out, struct error *err);
+                 const struct page *page, struct runtime_list *out, struct error *err);
 
 /*
  * Whether a sandbox may be started from the runtime of this name (NULL: the default one, from which one always may). ERROR_INVALID for

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/log_ids.h"
 #include "core/event/hub.h"
 #include "core/sandbox/registry.h"
 #include "core/sandbox/sandbox_box.h"
@@ -121,7 +122,7 @@ static void remove_box(struct sandbox *sandbox, struct last_words *words)
         hear_last_words(sandbox, words);
         monitor_unwatch(sandbox->sandboxes->monitor, sandbox);
         if (box_end(sandbox->box, &err) < 0)
-            log_error("a sandbox was not removed whole", F("sandbox", (const char *)sandbox->id),
+            log_error("a sandbox was not removed whole", F_SANDBOX(sandbox->id),
                       F("error", (const char *)err.text));
         sandbox->is_box_over = true;
         box_free(take(sandbox->box));
@@ -170,8 +171,8 @@ static void record_measure(struct sandbox *sandbox, const struct last_words *wor
     struct error err = {0};
 
     if (words->has_measure && measure_put(sandbox, &words->measure, &err) < 0)
-        log_warn("what a sandbox used could not be recorded",
-                 F("sandbox", (const char *)sandbox->id), F("error", (const char *)err.text));
+        log_warn("what a sandbox used could not be recorded", F_SANDBOX(sandbox->id),
+                 F("error", (const char *)err.text));
 }
 
 static void take_box_away(struct sandbox *sandbox, struct last_words *words)
@@ -329,8 +330,7 @@ static void run_task(void *data)
     struct error err = {0};
 
     if (end_now(task->sandbox, STEP_END, task->reason, &err) < 0) {
-        log_error("a sandbox could not be ended; it is tried again",
-                  F("sandbox", (const char *)task->sandbox->id),
+        log_error("a sandbox could not be ended; it is tried again", F_SANDBOX(task->sandbox->id),
                   F("error", (const char *)err.text));
         give_up(task->sandbox);
     }
@@ -438,7 +438,7 @@ static bool record_failure(struct sandbox *sandbox, const char *why)
         return true;
     }
     log_error("a sandbox that could not be made could not be recorded as failed either",
-              F("sandbox", (const char *)sandbox->id), F("error", (const char *)err.text));
+              F_SANDBOX(sandbox->id), F("error", (const char *)err.text));
     return false;
 }
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How sandboxes end, for whatever reason. Private to the core. */
+/*
+ * How sandboxes end, for whatever reason. Private to the core.
+ * Threads: any but loops; ending_start, ending_start_box and ending_is_behind: any.
+ */
 #pragma once
 #include "core/sandbox/lifecycle.h"
 #include "core/sandbox/sandbox_object.h"

@@ -109,6 +109,19 @@ static int too_large(const char *path, uint64_t maximum, struct error *err)
                         path, (unsigned long long)maximum);
 }
 
+int file_write_all(int conversation, const struct sandbox_file *files, size_t count,
+                   struct error *err)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (files_write_buffer(conversation, files[i].path, 0644, FILES_PARENTS, files[i].data,
+                               files[i].length, err) < 0) {
+            error_wrap(err, "write '%.200s'", files[i].path);
+            return error_about(err, "file");
+        }
+    }
+    return 0;
+}
+
 int file_write(struct sandboxes *sandboxes, const struct actor *actor, const char *sandbox_id,
                const struct sandbox_file *files, size_t count, size_t *written, struct error *err)
 {
@@ -134,7 +147,7 @@ int file_read(struct sandboxes *sandboxes, const struct actor *actor, const char
     struct files_total total;
     autofd conv = -1, content = -1;
     if (file_converse(sandboxes, actor, sandbox_id, &conv, err) < 0 ||
-        file_temporary(sandboxes, &content, err) < 0)
+        file_temporary(sandboxes->settings->data_dir, &content, err) < 0)
         return -1;
     if (files_read_to_fd(conv, path, 0, maximum, content, NULL, &total, err) < 0) {
         bool is_missing = error_is(err, ERROR_NOT_FOUND);
@@ -283,10 +296,10 @@ int file_remove(struct sandboxes *sandboxes, const struct actor *actor, const ch
 }
 
 /* O_TMPFILE is not on every file system; memory is. */
-int file_temporary(struct sandboxes *sandboxes, int *fd, struct error *err)
+int file_temporary(const char *data_dir, int *fd, struct error *err)
 {
     char dir[4096];
-    (void)snprintf(dir, sizeof dir, "%s/tmp", sandboxes->settings->data_dir);
+    (void)snprintf(dir, sizeof dir, "%s/tmp", data_dir);
     int made = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     if (made < 0 && errno == ENOENT) {
         if (fd_make_dirs(dir, 0700, err) < 0)

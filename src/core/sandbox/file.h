@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Files inside a sandbox. All walking and touching is done by PID 1 of its box with the rights of the sandbox's user; paths are
- * relative to its working directory, or absolute in it. Each call counts as activity. Calls block; any thread. All
+ * relative to its working directory, or absolute in it. Each call counts as activity. All
  * fail with ERROR_NOT_FOUND noun "sandbox", ERROR_GONE noun "sandbox" reason "ended"; with noun "file": NOT_FOUND, INVALID (a directory
  * where a file is needed, and the like), CONFLICT (exists), LIMIT (disk full or larger than allowed).
+ * Threads: any but loops.
  */
 #pragma once
 #include "archive/archive.h"
@@ -72,4 +73,4 @@ int file_pack(struct sandboxes *sandboxes, const struct actor *actor, const char
 int file_unpack(struct sandboxes *sandboxes, const struct actor *actor, const char *sandbox_id,
                 const char *path, enum archive_format format, int archive_fd, struct error *err);
 /* An unnamed file in the data directory to collect an upload in; the caller's. */
-int file_temporary(struct sandboxes *sandboxes, int *fd, struct error *err);
+int file_temporary(const char *data_dir, int *fd, struct error *err);

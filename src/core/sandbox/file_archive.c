@@ -73,7 +73,8 @@ int file_pack(struct sandboxes *sandboxes, const struct actor *actor, const char
     if (file_archive_task(sandboxes, format == ARCHIVE_ANY ? ARCHIVE_TAR_GZIP : format,
                           (uint64_t)sandboxes->settings->file_limit_bytes, program, &task,
                           err) < 0 ||
-        file_temporary(sandboxes, &spool, err) < 0 || file_temporary(sandboxes, &archive, err) < 0)
+        file_temporary(sandboxes->settings->data_dir, &spool, err) < 0 ||
+        file_temporary(sandboxes->settings->data_dir, &archive, err) < 0)
         return -1;
     autoptr(packer) packer = packer_new(&task, take_fd(spool));
     if (collect(sandboxes, actor, sandbox_id, path, packer, err) < 0 ||

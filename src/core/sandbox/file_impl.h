@@ -1,14 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What file.c and file_archive.c share. */
+/*
+ * What file.c and file_archive.c share, and whoever else talks with a box about files uses.
+ * Threads: any but loops.
+ */
 #pragma once
 #include "archive/archive.h"
 #include "base/error.h"
 #include "core/account/actor.h"
+#include "core/sandbox/file.h"
 #include "core/sandbox/sandboxes.h"
 
 #include <limits.h>
 
-/* lookup_files, and no wait for its PID 1 that lasts. */
+#define FILE_TIMEOUT_MS 60000 // that PID 1 may take for one answer
+
+/* lookup_files, with the timeout set. */
 int file_converse(struct sandboxes *sandboxes, const struct actor *actor, const char *sandbox_id,
                   int *conversation, struct error *err);
 
@@ -27,3 +33,7 @@ int file_archive_task(const struct sandboxes *sandboxes, enum archive_format for
 int file_unpack_here(struct sandboxes *sandboxes, const char *sandbox_id, int conversation,
                      const char *path, enum archive_format format, int archive_fd,
                      struct error *err);
+
+/* Writes all of them over a conversation, making parents; existing ones are replaced. */
+int file_write_all(int conversation, const struct sandbox_file *files, size_t count,
+                   struct error *err);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The state machine of sandboxes: which step leads from which state to which. The only file that changes a sandbox's state.
+ * The state machine of sandboxes: which step leads from which state to which.
  * Pure: it changes the record it is given; who calls writes it to the store.
+ * Threads: plain values.
  */
 #pragma once
 #include "base/error.h"
@@ -26,7 +27,7 @@ int lifecycle_check(const struct sandbox_record *record, enum lifecycle_step ste
                     struct error *err);
 
 /*
- * Takes it: state, reason (copied; the record must own its texts) and the times that go with the state.
+ * Takes it: state, reason (copied; the record must own its strings) and the times that go with the state.
  */
 int lifecycle_take(struct sandbox_record *record, enum lifecycle_step step, const char *reason,
                    int64_t now, struct error *err);

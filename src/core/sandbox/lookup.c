@@ -2,11 +2,10 @@
 /* Finds sandboxes for those who ask; see lookup.h. */
 #include "core/sandbox/lookup.h"
 
+#include "core/sandbox/file_impl.h"
 #include "core/sandbox/registry.h"
 #include "core/sandbox/sandbox_box.h"
 #include "engine/files.h"
-
-#define FILE_TIMEOUT_MS 60000
 
 int lookup_record(struct sandboxes *sandboxes, const struct actor *actor, const char *id,
                   struct sandbox_record *out, struct error *err)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Finding what an actor asks about, or saying that it is not there. Private to the core.
- * Threads: workers; blocks.
+ * Threads: any but loops.
  */
 #pragma once
+#include "core/sandbox/file.h"
 #include "core/sandbox/sandbox_object.h"
 #include "core/account/actor.h"
 
@@ -22,7 +23,7 @@ int lookup_sandbox(struct sandboxes *sandboxes, const struct actor *actor, const
 int sandbox_files(struct sandbox *sandbox, int *conversation, struct error *err);
 
 /*
- * The same for the sandbox of that id, which it counts as used. Waits while it is being created, and gives it a box where it has
+ * sandbox_files for the sandbox of that id, which it counts as used. Waits while it is being created, and gives it a box where it has
  * none.
  */
 int lookup_files(struct sandboxes *sandboxes, const struct actor *actor, const char *sandbox_id,

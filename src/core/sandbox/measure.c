@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/log_ids.h"
 #include "core/sandbox/mailbox.h"
 #include "core/sandbox/sandbox_box.h"
 
@@ -75,8 +76,8 @@ static void sample(struct sandbox *sandbox, void *data)
 
     (void)data;
     if (try_measure(sandbox, &measure) && measure_put(sandbox, &measure, &err) < 0)
-        log_warn("what a sandbox uses could not be recorded",
-                 F("sandbox", (const char *)sandbox->id), F("error", (const char *)err.text));
+        log_warn("what a sandbox uses could not be recorded", F_SANDBOX(sandbox->id),
+                 F("error", (const char *)err.text));
     sandbox->is_sample_posted = false;
 }
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What sandboxes use: processor time, and memory over time. Private to the core. */
+/*
+ * What sandboxes use: processor time, and memory over time. Private to the core.
+ * Threads: any but loops; measure_tick: the monitor.
+ */
 #pragma once
 #include "core/sandbox/sandbox_object.h"
 #include "store/usage.h"

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The core's own thread and loop: hears what the inits of all boxes have to say, and looks at deadlines, several times a
- * second while anything is alive. Private to the core.
+ * The core's own thread and loop: hears what PID 1 of every box has to say, and looks at deadlines, several times a second while
+ * anything is alive. It waits for nothing: locks that are held for long it only tries, and what takes time it hands to the mailbox
+ * of the sandbox, to the reaper or to the remover. Private to the core.
+ * Threads: any; monitor_start, monitor_stop and monitor_free: one thread.
  */
 #pragma once
 #include "core/sandbox/sandbox_object.h"

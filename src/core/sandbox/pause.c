@@ -5,11 +5,13 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/log_ids.h"
 #include "core/sandbox/ending.h"
 #include "core/sandbox/sandbox_object.h"
 #include "core/sandbox/lookup.h"
 #include "core/sandbox/sandbox.h"
 #include "core/sandbox/sandbox_event.h"
+#include "core/sandbox/sandbox_info_impl.h"
 #include "core/event/hub.h"
 #include "core/sandbox/sandbox_box.h"
 
@@ -92,9 +94,10 @@ static int put_to_sleep(struct sandbox *sandbox, struct error *err)
 }
 
 int sandbox_pause(struct sandboxes *sandboxes, const struct actor *actor, const char *id,
-                  struct sandbox_record *out, struct error *err)
+                  struct sandbox_info *out, struct error *err)
 {
     autoptr(sandbox) sandbox = NULL;
+    autosandbox record = {0};
 
     if (lookup_sandbox(sandboxes, actor, id, &sandbox, err) < 0)
         return -1;
@@ -102,7 +105,8 @@ int sandbox_pause(struct sandboxes *sandboxes, const struct actor *actor, const 
         return error_refuse(err, ERROR_STATE, "sandbox", "a one-shot sandbox cannot be paused");
     if (put_to_sleep(sandbox, err) < 0)
         return -1;
-    sandbox_copy(sandbox, out);
+    sandbox_copy(sandbox, &record);
+    sandbox_info_take(out, &record);
     return 0;
 }
 
@@ -148,16 +152,16 @@ static void rest(void *data)
         forget_slot(sandbox);
         if (settle(sandbox, false, &event, &err) < 0 && !sandbox_is_in(sandbox, SANDBOX_ENDING)) {
             log_warn("a sandbox without processes could not be recorded as paused",
-                     F("sandbox", (const char *)sandbox->id), F("error", (const char *)err.text));
+                     F_SANDBOX(sandbox->id), F("error", (const char *)err.text));
             (void)sandbox_pass(sandbox, STEP_READY, &err); // it gets a box when it is used
         }
     }
-    sandbox->is_dropping = false;
+    sandbox->is_resting = false;
 }
 
 void sandbox_rest(struct sandbox *sandbox)
 {
-    if (!atomic_exchange(&sandbox->is_dropping, true))
+    if (!atomic_exchange(&sandbox->is_resting, true))
         workers_run(sandbox->sandboxes->reaper, WORKERS_SLOW, rest, sandbox_ref(sandbox));
 }
 

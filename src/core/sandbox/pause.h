@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Pausing a sandbox and waking it, and states that it only passes through. Private to the core.
- * Threads: workers; blocks. sandbox_rest: any.
+ * Threads: any but loops; sandbox_rest: any.
  */
 #pragma once
 #include "core/sandbox/sandbox_object.h"

@@ -155,7 +155,7 @@ static int launch(struct pool *pool, const struct runtime_image *image,
 static bool is_roomy(const struct pool *pool, const struct pool_request *request)
 {
     uint64_t wanted = request->limits.memory_bytes;
-    uint64_t made_with = (uint64_t)pool->sandboxes->settings->memory_bytes;
+    uint64_t made_with = (uint64_t)pool->sandboxes->settings->limits.memory_bytes;
     return wanted == 0 || (made_with != 0 && wanted >= made_with);
 }
 
@@ -229,9 +229,10 @@ static int make_park(struct pool *pool, struct parks *parks, unsigned which, uns
     const struct core_settings *settings = pool->sandboxes->settings;
     const struct pool_request shape = {
         .is_one_shot = which == PARK_ONE_SHOT,
-        .limits = {(uint64_t)settings->memory_bytes, (uint32_t)settings->cpu_millicores,
-                   (uint32_t)settings->max_processes},
-        .disk = {.bytes = (uint64_t)settings->disk_bytes},
+        .limits = {(uint64_t)settings->limits.memory_bytes,
+                   (uint32_t)settings->limits.cpu_millicores,
+                   (uint32_t)settings->limits.max_processes},
+        .disk = {.bytes = (uint64_t)settings->limits.disk_bytes},
     };
     static const char *const warm_up[] = {"/bin/true", NULL};
     autofree struct box_bind *binds = borrow_binds(image_runtime(parks->image));

@@ -22,11 +22,11 @@ struct pool_request {
     bool is_one_shot;
     struct cgroup_limits limits;
     struct volume_limits disk;
-    const char *layers;  // packed texts: what lies over the runtime; NULL: nothing
+    const char *layers;  // packed strings: what lies over the runtime; NULL: nothing
     const char *scratch; // its files are there already; NULL: a new one
 };
 
-/* What a sandbox's record asks for. Texts are borrowed. */
+/* What a sandbox's record asks for. Strings are borrowed. */
 struct pool_request pool_request_of(const struct sandbox_record *record);
 
 struct pooled {

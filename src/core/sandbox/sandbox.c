@@ -9,6 +9,7 @@
 #include "core/sandbox/sandbox_object.h"
 #include "core/sandbox/lookup.h"
 #include "core/sandbox/sandbox_event.h"
+#include "core/sandbox/sandbox_info_impl.h"
 #include "base/strings.h"
 #include "engine/files.h"
 #include "core/sandbox/registry.h"
@@ -16,11 +17,10 @@
 #include <string.h>
 #include <stdlib.h>
 
-#define FILE_TIMEOUT_MS 60000
 #define ENV_MAX (256u << 10)
 
 int sandbox_get(struct sandboxes *sandboxes, const struct actor *actor, const char *id,
-                bool with_deleted, struct sandbox_record *out, struct error *err)
+                bool with_deleted, struct sandbox_info *out, struct error *err)
 {
     autosandbox record = {0};
 
@@ -33,8 +33,7 @@ int sandbox_get(struct sandboxes *sandboxes, const struct actor *actor, const ch
     if (sandbox && sandbox_is_in(sandbox, sandbox_in(SANDBOX_STOPPING)) &&
         !(sandbox_in(record.state) & SANDBOX_OVER))
         record.state = SANDBOX_STOPPING; // never written down
-    *out = record;
-    record = (struct sandbox_record){0};
+    sandbox_info_take(out, &record);
     return 0;
 }
 
@@ -65,12 +64,17 @@ int sandbox_status(struct sandboxes *sandboxes, const struct actor *actor, const
 }
 
 int sandbox_list(struct sandboxes *sandboxes, const struct actor *actor,
-                 const struct sandbox_filter *filter, struct sandbox_list *out, struct error *err)
+                 const struct sandbox_filter *filter, struct sandbox_infos *out, struct error *err)
 {
     struct sandbox_filter own = *filter;
+    autosandboxes found = {0};
+
     own.owner = actor_filter(actor);
     own.owner.project = filter->owner.project;
-    return store_sandbox_list(sandboxes->store, &own, out, err);
+    if (store_sandbox_list(sandboxes->store, &own, &found, err) < 0)
+        return -1;
+    sandbox_infos_take(out, &found);
+    return 0;
 }
 
 /* One that has ended: only the record is left. */
@@ -151,7 +155,7 @@ static void show_env(struct sandbox *sandbox, const char *env)
 }
 
 static int put_env(struct sandbox *sandbox, const struct env_change *changes, size_t n_changes,
-                   struct sandbox_record *out, struct error *err)
+                   struct sandbox_info *out, struct error *err)
 {
     autosandbox next = {0};
     char *env = NULL;
@@ -167,13 +171,12 @@ static int put_env(struct sandbox *sandbox, const struct env_change *changes, si
                              err) < 0)
         return -1;
     show_env(sandbox, env);
-    *out = next;
-    next = (struct sandbox_record){0};
+    sandbox_info_take(out, &next);
     return 0;
 }
 
 int sandbox_set_env(struct sandboxes *sandboxes, const struct actor *actor, const char *id,
-                    const struct env_change *changes, size_t n_changes, struct sandbox_record *out,
+                    const struct env_change *changes, size_t n_changes, struct sandbox_info *out,
                     struct error *err)
 {
     autoptr(sandbox) sandbox = NULL;

@@ -2,18 +2,18 @@
 /*
  * Sandboxes, as a caller may ask for them. What state follows which is in lifecycle.h. News of a sandbox's state is told
  * through the hub under its id. create.h makes them.
- * Threads: workers; blocks. What is called quick, and sandbox_abandon: any.
+ * Threads: any but loops; sandbox_status_quick and sandbox_abandon: any.
  */
 #pragma once
 #include "core/account/actor.h"
 #include "base/error.h"
-#include "store/sandboxes.h"
+#include "core/sandbox/sandbox_info.h"
 
 struct sandboxes;
 
 /* ERROR_NOT_FOUND, noun "sandbox"; deleted ones only with with_deleted. */
 int sandbox_get(struct sandboxes *sandboxes, const struct actor *actor, const char *id,
-                bool with_deleted, struct sandbox_record *out, struct error *err);
+                bool with_deleted, struct sandbox_info *out, struct error *err);
 
 /* What a poll needs. */
 struct sandbox_status {
@@ -31,7 +31,7 @@ int sandbox_status_quick(struct sandboxes *sandboxes, const struct actor *actor,
 
 /* filter->owner is filled in from the actor, but for its project. */
 int sandbox_list(struct sandboxes *sandboxes, const struct actor *actor,
-                 const struct sandbox_filter *filter, struct sandbox_list *out, struct error *err);
+                 const struct sandbox_filter *filter, struct sandbox_infos *out, struct error *err);
 
 /* Kills everything in it and makes it deleted; an ended one becomes deleted. Returns when it is certain to go. */
 int sandbox_delete(struct sandboxes *sandboxes, const struct actor *actor, const char *id,
@@ -45,9 +45,9 @@ struct env_change {
     const char *name;
     const char *value; // NULL: removed
 };
-/* For commands started afterwards. out->env is what it is then (packed texts). */
+/* For commands started afterwards. out->command.env is what it is then. */
 int sandbox_set_env(struct sandboxes *sandboxes, const struct actor *actor, const char *id,
-                    const struct env_change *changes, size_t n_changes, struct sandbox_record *out,
+                    const struct env_change *changes, size_t n_changes, struct sandbox_info *out,
                     struct error *err);
 
 /*
@@ -55,7 +55,7 @@ int sandbox_set_env(struct sandboxes *sandboxes, const struct actor *actor, cons
  * unless it is awake. Ends after its paused timeout, if it has one.
  */
 int sandbox_pause(struct sandboxes *sandboxes, const struct actor *actor, const char *id,
-                  struct sandbox_record *out, struct error *err);
+                  struct sandbox_info *out, struct error *err);
 /* Goes on; ERROR_CONFLICT unless it is paused. After a restart of the machine only its files are left, and an event says so. */
 int sandbox_resume(struct sandboxes *sandboxes, const struct actor *actor, const char *id,
                    struct error *err);

@@ -2,19 +2,24 @@
 /* Events of a sandbox; see sandbox_event.h. */
 #include "core/sandbox/sandbox_event.h"
 
+#include "core/event/event_info_impl.h"
 #include "core/sandbox/lookup.h"
 
 int event_list(struct sandboxes *sandboxes, const struct actor *actor,
-               const struct event_filter *filter, struct event_list *out, struct error *err)
+               const struct event_filter *filter, struct event_infos *out, struct error *err)
 {
     autosandbox row = {0};
+    autoevents found = {0};
 
     lookup_settle(sandboxes, filter->sandbox_id);
     if (store_sandbox_get(sandboxes->store, filter->sandbox_id, &row, err) < 0)
         return -1;
     if (!actor_sees(actor, &row.owner))
         return error_missing(err, "sandbox", filter->sandbox_id);
-    return store_event_list(sandboxes->store, filter, out, err);
+    if (store_event_list(sandboxes->store, filter, &found, err) < 0)
+        return -1;
+    event_infos_take(out, &found);
+    return 0;
 }
 
 int event_put(struct sandbox *sandbox, const struct event *event, struct error *err)

@@ -42,7 +42,7 @@ struct sandbox {
     struct lock lock;
     struct lock_condition changed; // the state
     struct sandbox_record
-        record; // texts are ours; those that no state changes (id, owner, command …) are read freely
+        record; // strings are ours; those that no state changes (id, owner, command …) are read freely
     struct execution
         *executions;       // not ended; each holds a reference. Changed under record_lock too
     uint32_t last_number;  // of an execution
@@ -70,7 +70,7 @@ struct sandbox {
     _Atomic bool is_sample_posted;  // to the mailbox
     _Atomic bool is_check_posted;   // ends that could not be recorded are looked at soon
     _Atomic bool is_being_ended;    // somebody is at it
-    _Atomic bool is_dropping;       // likewise: see sandbox_rest
+    _Atomic bool is_resting;        // likewise: see sandbox_rest
     const char *_Atomic end_reason; // why, of the last try
 };
 

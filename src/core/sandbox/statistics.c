@@ -4,11 +4,12 @@
 
 #include "core/sandbox/sandboxes.h"
 #include "store/sandboxes.h"
+#include "store/usage.h"
 
 int statistics_get(struct sandboxes *sandboxes, const struct actor *actor, int64_t from, int64_t to,
                    struct statistics *out, struct error *err)
 {
-    struct store_owner owner = actor_filter(actor);
+    struct owner owner = actor_filter(actor);
     int64_t counts[SANDBOX_STATES] = {0};
     struct statistics found = {0};
 

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an organisation's sandboxes are doing and have used. */
+/*
+ * What an organisation's sandboxes are doing and have used.
+ * Threads: any but loops.
+ */
 #pragma once
 #include "core/account/actor.h"
-#include "store/usage.h"
+#include "model/usage.h"
 
 struct sandboxes;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Texts in a snapshot's archive; see transfer_text.h. */
+/* Texts in a snapshot's archive; see archive_text.h. */
 #include "core/snapshot/archive_text.h"
 
 #include "base/mem.h"

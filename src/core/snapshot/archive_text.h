@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The two texts in a snapshot's archive: what it is, and the sums of its files; see transfer.h. Private to the core. */
+/*
+ * The two texts in a snapshot's archive: what it is, and the digests of its files; see snapshot_archive.h.
+ * Threads: any; does not block.
+ */
 #pragma once
 #include "base/buffer.h"
 #include "base/strings.h"

@@ -2,10 +2,9 @@
 /* Boxes to unpack in; see build_box.h. */
 #include "core/snapshot/build_box.h"
 
+#include "core/sandbox/file_impl.h"
 #include "core/layer/layers.h"
 #include "engine/files.h"
-
-#define FILE_TIMEOUT_MS 60000
 
 int build_box_open(struct build_box *build_box, const char *runtime, uint64_t disk_bytes,
                    struct error *err)
@@ -13,7 +12,8 @@ int build_box_open(struct build_box *build_box, const char *runtime, uint64_t di
     const struct core_settings *settings = build_box->snapshots->settings;
     const struct pool_request request = {
         .runtime = runtime,
-        .limits = {(uint64_t)settings->memory_bytes, 0, (uint32_t)settings->max_processes},
+        .limits = {(uint64_t)settings->limits.memory_bytes, 0,
+                   (uint32_t)settings->limits.max_processes},
         .disk = {.bytes = disk_bytes},
     };
     return pool_take(build_box->snapshots->sandboxes->pool, &request, &build_box->pooled, err);

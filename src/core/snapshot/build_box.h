@@ -2,7 +2,7 @@
 /*
  * A box of its own over a runtime, in which an archive is unpacked; no sandbox has it. It has no record, so a restart of the server
  * ends it and removes its files.
- * Threads: workers; blocks.
+ * Threads: any but loops.
  */
 #pragma once
 #include "core/sandbox/pool.h"

@@ -2,6 +2,8 @@
 /* Checkpoints of a sandbox; see checkpoint.h. */
 #include "core/snapshot/checkpoint.h"
 
+#include "base/log_ids.h"
+#include "core/snapshot/checkpoint_info_impl.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -120,10 +122,11 @@ static int is_name_free(struct snapshots *snapshots, const char *sandbox_id, con
 }
 
 int checkpoint_create(struct snapshots *snapshots, const struct actor *actor,
-                      const char *sandbox_id, const char *name, struct checkpoint_record *out,
+                      const char *sandbox_id, const char *name, struct checkpoint_info *out,
                       struct error *err)
 {
     autoptr(sandbox) sandbox = NULL;
+    autocheckpoint made = {0};
     autocheckpoints all = {0};
     char id[ID_TEXT];
     char layer[LAYER_NAME];
@@ -147,21 +150,26 @@ int checkpoint_create(struct snapshots *snapshots, const struct actor *actor,
         (void)layer_remove(snapshots->volume, layer, &ignored); // else swept
         return -1;
     }
-    if (find(snapshots, sandbox_id, id, out, err) == 0)
+    if (find(snapshots, sandbox_id, id, &made, err) == 0) {
+        checkpoint_info_take(out, &made);
         return 0;
+    }
     return error_is(err, ERROR_NOT_FOUND) && sandbox_is_in(sandbox, SANDBOX_ENDING)
                ? sandbox_refuse_ending(err)
                : -1;
 }
 
 int checkpoint_list(struct snapshots *snapshots, const struct actor *actor, const char *sandbox_id,
-                    struct checkpoint_list *out, struct error *err)
+                    struct checkpoint_infos *out, struct error *err)
 {
     autosandbox row = {0};
+    autocheckpoints found = {0};
 
-    if (lookup_record(snapshots->sandboxes, actor, sandbox_id, &row, err) < 0)
+    if (lookup_record(snapshots->sandboxes, actor, sandbox_id, &row, err) < 0 ||
+        store_checkpoint_list(snapshots->store, sandbox_id, &found, err) < 0)
         return -1;
-    return store_checkpoint_list(snapshots->store, sandbox_id, out, err);
+    checkpoint_infos_take(out, &found);
+    return 0;
 }
 
 int checkpoint_remove(struct snapshots *snapshots, const struct actor *actor,
@@ -237,8 +245,7 @@ static int record_restored(struct sandbox *sandbox, const struct checkpoint_reco
 static int pin_layer(struct layers_pin *pin, const struct checkpoint_record *record,
                      struct error *err)
 {
-    const char *one[] = {record->layer, NULL};
-    autofree char *packed = strings_pack(one);
+    autofree char *packed = layers_on_top(record->layer, NULL);
 
     if (layers_pin(pin, packed, err) == 0)
         return 0;
@@ -278,7 +285,7 @@ static int exchange_files(struct sandbox *sandbox, const struct checkpoint_recor
     ending_exchange_files(sandbox, scratch);
     if (sandbox_launch_again(sandbox, &later) < 0)
         log_warn("a sandbox that went back to a checkpoint is started when it is used",
-                 F("sandbox", (const char *)sandbox->id), F("error", (const char *)later.text));
+                 F_SANDBOX(sandbox->id), F("error", (const char *)later.text));
     return 0;
 }
 

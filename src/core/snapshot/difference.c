@@ -48,13 +48,6 @@ static void moment_clear(struct snapshots *snapshots, struct moment *moment)
         (void)layer_remove(snapshots->volume, moment->kept, &ignored); // else swept
 }
 
-static char *put_on_top(const char *layer, const char *below)
-{
-    const char *one[] = {layer, NULL};
-    autofree char *top = strings_pack(one);
-    return xasprintf("%s%s", top, below ? below : "");
-}
-
 /*
  * Where that costs nothing, the files as they are at one instant; else each file as it is when it is looked at. Such a layer has no
  * row, so that a crash leaves nothing of it.
@@ -69,7 +62,7 @@ static int find_now(struct snapshots *snapshots, struct sandbox *sandbox, struct
         if (sandbox_save_files(sandbox, layers_name(name), NULL, err) < 0)
             return -1;
         memcpy(out->kept, name, sizeof out->kept);
-        out->layers = put_on_top(name, below);
+        out->layers = layers_on_top(name, below);
         return 0;
     }
     out->layers = xstrdup(below ? below : "");
@@ -89,10 +82,10 @@ static int find_checkpoint(struct snapshots *snapshots, struct sandbox *sandbox,
 
     if (store_checkpoint_get(sandbox->sandboxes->store, sandbox->id, reference, &record, err) < 0)
         return error_is(err, ERROR_NOT_FOUND) ? error_missing(err, "checkpoint", reference) : -1;
-    autofree char *own = put_on_top(record.layer, NULL);
+    autofree char *own = layers_on_top(record.layer, NULL);
     if (layers_pin(pin, own, err) < 0)
         return error_is(err, ERROR_NOT_FOUND) ? error_missing(err, "checkpoint", reference) : -1;
-    out->layers = put_on_top(record.layer, sandbox->record.layers);
+    out->layers = layers_on_top(record.layer, sandbox->record.layers);
     return 0;
 }
 

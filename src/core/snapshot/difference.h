@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What has changed in a sandbox's files between two moments, found from the layers that lie between them and not by reading both
- * trees: it costs as much as was changed. Calls block; any thread.
+ * trees: it costs as much as was changed.
+ * Threads: any but loops.
  */
 #pragma once
 #include "base/auto.h"

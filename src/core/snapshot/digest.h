@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SHA-256 sums of contents, as hexadecimal text. Private to the core. */
+/*
+ * SHA-256 digests of contents, as hexadecimal text.
+ * Threads: any; digest_file blocks for the disk.
+ */
 #pragma once
 #include "base/error.h"
 
@@ -11,11 +14,11 @@ struct digest {
     void *context;
 };
 
-/* Each sum that was begun is ended or cleared. */
-void digest_begin(struct digest *sum);
-void digest_add(struct digest *sum, const void *bytes, size_t length);
-void digest_end(struct digest *sum, char text[DIGEST_TEXT]);
-void digest_clear(struct digest *sum); // not begun is fine
+/* A digest starts as {0}; each that was begun is ended or cleared. */
+void digest_begin(struct digest *digest);
+void digest_add(struct digest *digest, const void *bytes, size_t length);
+void digest_end(struct digest *digest, char text[DIGEST_TEXT]);
+void digest_clear(struct digest *digest); // not begun is fine
 
 void digest_of(const void *bytes, size_t length, char text[DIGEST_TEXT]);
 /* Of a whole file, from its beginning; its position stays. */

@@ -180,7 +180,7 @@ static bool write_all(FILE *file, const struct snapshot_files *files)
 void list_cache_put(struct list_cache *cache, const char *id, const struct snapshot_files *files)
 {
     autofree char *path = xasprintf("%s/%s", cache->directory, id);
-    autofree char *partial = xasprintf("%s.new", path); // only its maker is at it
+    autofree char *partial = xasprintf("%s.new", path); // only one at a time makes it
     struct error ignored = {0};
 
     if (fd_make_dirs(cache->directory, 0700, &ignored) < 0)
@@ -202,7 +202,7 @@ int list_cache_get(struct list_cache *cache, const char *id, struct snapshot_fil
         return 1;
     if (begin(cache, id, err) < 0)
         return -1;
-    if (!read_list(cache, id, out)) // whoever was at it may have kept it
+    if (!read_list(cache, id, out)) // whoever made it before may have put it
         return 0;
     list_cache_done(cache, id);
     return 1;

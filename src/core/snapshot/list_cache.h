@@ -2,7 +2,7 @@
 /*
  * Lists of a snapshot's files: each is made once, however many ask for it at once, and then cached in a file. A file that is damaged
  * counts as missing.
- * Threads: workers; blocks.
+ * Threads: any but loops.
  */
 #pragma once
 #include "core/snapshot/snapshot_impl.h"

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "loop/background.h"
+#include "base/log_ids.h"
 #include "core/layer/layers.h"
 #include "store/chains.h"
 #include "store/snapshots.h"
@@ -140,7 +141,7 @@ void merge_snapshot(void *owner, const char *id)
 
     if (merge_all(snapshots, id, is_stopping, &err) < 0 && !*is_stopping)
         log_warn("a long chain of snapshots could not be merged; sandboxes from it start slower",
-                 F("snapshot", id), F("error", (const char *)err.text));
+                 F_SNAPSHOT(id), F("error", (const char *)err.text));
 }
 
 static bool has_more(const char *layers, size_t maximum)

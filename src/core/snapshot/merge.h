@@ -2,7 +2,8 @@
 /*
  * Snapshots of snapshots of snapshots: their stacks of layers are kept short (docs/internals/layers.md). The lowest LAYER_MERGE_AT layers of a
  * stack that has more become one, for all snapshots that stand on them; what they show stays the same. Sandboxes keep the layers they
- * were started on. Private to the core.
+ * were started on.
+ * Threads: workers; blocks, except merge_later.
  */
 #pragma once
 #include "base/error.h"
@@ -16,5 +17,5 @@ void merge_snapshot(void *snapshots, const char *id);
 int merge_for_start(struct snapshots *snapshots, const char *id, const char *layers,
                     struct error *err);
 
-/* A snapshot has come into being: shortens it later, where that is needed. Does not block. `layers` is packed. */
+/* For a new snapshot: shortens its stack in the background, where needed. Does not block. `layers` is packed. */
 void merge_later(struct snapshots *snapshots, const char *id, const char *layers);

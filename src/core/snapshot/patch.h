@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The difference of two texts as diff -u writes it, for patch(1) and git apply. Memory work only; any thread. */
+/*
+ * The difference of two texts as diff -u writes it, for patch(1) and git apply.
+ * Threads: any; does not block.
+ */
 #pragma once
 #include "base/buffer.h"
 

@@ -75,14 +75,6 @@ int snapshot_find_ready(struct snapshots *snapshots, const struct actor *actor, 
     return 0;
 }
 
-/* The chain of a snapshot of this sandbox: its new layer over what the sandbox started from. */
-static char *chain_of(const char *layer, const char *below)
-{
-    const char *one[] = {layer, NULL};
-    autofree char *top = strings_pack(one);
-    return xasprintf("%s%s", top, below ? below : "");
-}
-
 int snapshot_put(struct snapshots *snapshots, const struct snapshot_record *record,
                  const char *layer, uint64_t bytes, struct error *err)
 {
@@ -136,7 +128,7 @@ static int take_snapshot(struct snapshots *snapshots, struct sandbox *sandbox,
 
     if (sandbox_save_files(sandbox, layers_name(layer), &bytes, err) < 0)
         return error_wrap(err, "keep the files of the sandbox");
-    autofree char *chain = chain_of(layer, row->layers);
+    autofree char *chain = layers_on_top(layer, row->layers);
     find_parent(snapshots, row->snapshot, &parent);
     int64_t now = (int64_t)clock_wall_ms();
     (void)snprintf(made_up, sizeof made_up, "snapshot-%.8s", id);
@@ -167,10 +159,11 @@ static int take_snapshot(struct snapshots *snapshots, struct sandbox *sandbox,
 }
 
 int snapshot_create(struct snapshots *snapshots, const struct actor *actor, const char *sandbox_id,
-                    const struct snapshot_request *request, struct snapshot_record *out,
+                    const struct snapshot_request *request, struct snapshot_info *out,
                     struct error *err)
 {
     autoptr(sandbox) sandbox = NULL;
+    autosnapshot record = {0};
     char id[ID_TEXT];
     bool is_new = false;
 
@@ -185,14 +178,15 @@ int snapshot_create(struct snapshots *snapshots, const struct actor *actor, cons
             return -1;
         }
     }
-    if (snapshot_find(snapshots, actor, id, out, err) < 0)
+    if (snapshot_find(snapshots, actor, id, &record, err) < 0)
         return -1;
-    snapshot_finish_later(snapshots, out);
+    snapshot_finish_later(snapshots, &record);
+    snapshot_info_take(out, &record);
     return 0;
 }
 
 int snapshot_get(struct snapshots *snapshots, const struct actor *actor, const char *id,
-                 struct snapshot_record *out, struct error *err)
+                 struct snapshot_info *out, struct error *err)
 {
     autosnapshot record = {0};
 
@@ -203,20 +197,24 @@ int snapshot_get(struct snapshots *snapshots, const struct actor *actor, const c
     if (record.state == SNAPSHOT_READY && record.file_count == SNAPSHOT_NOT_COUNTED &&
         snapshot_count(snapshots, &record, err) < 0)
         return -1;
-    *out = record;
-    record = (struct snapshot_record){0};
+    snapshot_info_take(out, &record);
     return 0;
 }
 
 int snapshot_look(struct snapshots *snapshots, const struct actor *actor, const char *id,
-                  struct snapshot_record *out, struct error *err)
+                  struct snapshot_info *out, struct error *err)
 {
-    return snapshot_find(snapshots, actor, id, out, err);
+    autosnapshot record = {0};
+
+    if (snapshot_find(snapshots, actor, id, &record, err) < 0)
+        return -1;
+    snapshot_info_take(out, &record);
+    return 0;
 }
 
 /* Whose snapshots a reference is looked for among. */
 struct scope {
-    struct store_owner owner; // organisation NULL: everybody's
+    struct owner owner; // organisation NULL: everybody's
     bool is_public_only;
 };
 
@@ -250,7 +248,7 @@ static int find_organisation(struct snapshots *snapshots, const char *name, char
                              struct error *err)
 {
     autoorganisations list = {0};
-    const struct store_page page = {.limit = STORE_PAGE_MAX};
+    const struct page page = {.limit = PAGE_MAX};
 
     if (store_organisation_list(snapshots->store, &page, &list, err) < 0)
         return -1;
@@ -290,7 +288,7 @@ static int search_there(struct snapshots *snapshots, const struct actor *actor,
 static int resolve(struct snapshots *snapshots, const struct actor *actor, const char *reference,
                    struct snapshot_record *out, struct error *err)
 {
-    const struct scope scope = {.owner = actor ? actor_filter(actor) : (struct store_owner){0},
+    const struct scope scope = {.owner = actor ? actor_filter(actor) : (struct owner){0},
                                 .is_public_only = !actor};
     const char *slash = *reference == '@' ? strchr(reference, '/') : NULL;
 
@@ -303,41 +301,48 @@ static int resolve(struct snapshots *snapshots, const struct actor *actor, const
 }
 
 int snapshot_resolve(struct snapshots *snapshots, const struct actor *actor, const char *reference,
-                     struct snapshot_record *out, struct error *err)
+                     struct snapshot_info *out, struct error *err)
 {
-    return resolve(snapshots, actor, reference, out, err);
+    autosnapshot record = {0};
+
+    if (resolve(snapshots, actor, reference, &record, err) < 0)
+        return -1;
+    snapshot_info_take(out, &record);
+    return 0;
 }
 
 int snapshot_resolve_public(struct snapshots *snapshots, const char *reference,
-                            struct snapshot_record *out, struct error *err)
+                            struct snapshot_info *out, struct error *err)
 {
-    return resolve(snapshots, NULL, reference, out, err);
+    return snapshot_resolve(snapshots, NULL, reference, out, err);
 }
 
 int snapshot_list(struct snapshots *snapshots, const struct actor *actor,
-                  const struct snapshot_filter *filter, struct snapshot_list *out,
+                  const struct snapshot_filter *filter, struct snapshot_infos *out,
                   struct error *err)
 {
     struct snapshot_filter own = *filter;
+    autosnapshots found = {0};
     struct error ignored = {0};
 
-    own.owner = actor ? actor_filter(actor) : (struct store_owner){0};
+    own.owner = actor ? actor_filter(actor) : (struct owner){0};
     own.is_public_only |= !actor;
     if (actor && (filter->sort == SNAPSHOT_BY_FILES || filter->sort == SNAPSHOT_BY_SIZE))
         snapshot_count_all(snapshots, &own.owner);
-    if (store_snapshot_list(snapshots->store, &own, out, err) < 0)
+    if (store_snapshot_list(snapshots->store, &own, &found, err) < 0)
         return -1;
-    for (size_t i = 0; actor && i < out->count; i++) { // strangers do not make us work
-        struct snapshot_record *row = &out->rows[i];
+    for (size_t i = 0; actor && i < found.count; i++) { // strangers do not make us work
+        struct snapshot_record *row = &found.rows[i];
         if (row->state == SNAPSHOT_READY && row->file_count == SNAPSHOT_NOT_COUNTED)
             (void)snapshot_count(snapshots, row,
                                  &ignored); // deleted meanwhile, or whoever gets it is told
     }
+    snapshot_infos_take(out, &found);
     return 0;
 }
 
 int snapshot_set_tag(struct snapshots *snapshots, const struct actor *actor, const char *id,
-                     const char *tag, struct snapshot_record *out, struct error *err)
+                     const char *tag, struct snapshot_info *out, struct error *err)
 {
     autosnapshot record = {0};
     autotransaction together = {0};
@@ -400,7 +405,7 @@ int snapshot_delete(struct snapshots *snapshots, const struct actor *actor, cons
 }
 
 int snapshot_lineage(struct snapshots *snapshots, const struct actor *actor, const char *id,
-                     size_t limit, struct snapshot_list *out, struct error *err)
+                     size_t limit, struct snapshot_infos *out, struct error *err)
 {
     autosnapshots chain = {0};
     autofree char *next = xstrdup(id);
@@ -418,7 +423,6 @@ int snapshot_lineage(struct snapshots *snapshots, const struct actor *actor, con
         next = record.parent_id ? xstrdup(record.parent_id) : NULL;
     }
     chain.total = (int64_t)chain.count;
-    *out = chain;
-    chain = (struct snapshot_list){0};
+    snapshot_infos_take(out, &chain);
     return 0;
 }

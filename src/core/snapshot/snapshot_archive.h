@@ -2,7 +2,7 @@
 /*
  * Snapshots on their way from one machine to another, each as one file: a tar, compressed with zstd, holding
  *
- *   burrow-snapshot   the first entry, text: a line "burrow-snapshot 1", then one "name: value" a line, values packed as core/texts.h packs an
+ *   burrow-snapshot   the first entry, text: a line "burrow-snapshot 1", then one "name: value" a line, values packed as base/strings.h packs an
  *                     item: name, tag, description, message, metadata, runtime, runtime-hash, created, files, bytes, and as often as needed
  *                     env and removed (a path of the runtime that goes before files/ comes)
  *   SHA256SUMS        a line for burrow-snapshot and for each plain file, as sha256sum(1) writes and checks them
@@ -10,7 +10,8 @@
  *                     as in the sandbox. Extended attributes do not travel, and of directories that the runtime has too no times
  *
  * So no kernel's way of hiding a file, and nothing that only root can make, is in the archive. The runtime itself does not travel: it
- * must be there on the other machine. Calls block; any thread.
+ * must be there on the other machine.
+ * Threads: any but loops.
  */
 #pragma once
 #include "core/account/actor.h"
@@ -47,4 +48,4 @@ struct snapshot_import_request {
  */
 int snapshot_import(struct snapshots *snapshots, const struct actor *actor,
                     const struct snapshot_import_request *request, int archive_fd,
-                    struct snapshot_record *out, struct error *err);
+                    struct snapshot_info *out, struct error *err);

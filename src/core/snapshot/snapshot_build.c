@@ -57,8 +57,9 @@ static int find_unchanged(struct snapshots *snapshots, const struct actor *actor
 
 int snapshot_build_begin(struct snapshots *snapshots, const struct actor *actor,
                          const struct snapshot_build *build, bool *is_unchanged,
-                         struct snapshot_record *out, struct error *err)
+                         struct snapshot_info *out, struct error *err)
 {
+    autosnapshot begun = {0};
     char id[ID_TEXT];
     char secret[ID_TEXT];
     char made_up[32];
@@ -66,10 +67,12 @@ int snapshot_build_begin(struct snapshots *snapshots, const struct actor *actor,
 
     if (snapshot_check_words(build->name, build->tag, err) < 0 ||
         runtime_check(snapshots->runtimes, build->runtime, err) < 0 ||
-        find_unchanged(snapshots, actor, build, is_unchanged, out, err) < 0)
+        find_unchanged(snapshots, actor, build, is_unchanged, &begun, err) < 0)
         return -1;
-    if (*is_unchanged)
+    if (*is_unchanged) {
+        snapshot_info_take(out, &begun);
         return 0;
+    }
     autofree char *runtime =
         runtime_full_name(build->runtime ? build->runtime : snapshots->settings->default_runtime);
     (void)snprintf(made_up, sizeof made_up, "snapshot-%.8s", id_make(id));
@@ -93,9 +96,11 @@ int snapshot_build_begin(struct snapshots *snapshots, const struct actor *actor,
         .created_at = now,
         .updated_at = now,
     };
-    if (store_snapshot_put(snapshots->store, &record, err) < 0)
+    if (store_snapshot_put(snapshots->store, &record, err) < 0 ||
+        store_snapshot_get(snapshots->store, id, &begun, err) < 0)
         return -1;
-    return store_snapshot_get(snapshots->store, id, out, err);
+    snapshot_info_take(out, &begun);
+    return 0;
 }
 
 /* One that is being built: the actor's, or anybody's who knows its secret. */
@@ -222,7 +227,7 @@ static int build(struct build_box *build_box, struct snapshot_record *record,
     struct error ignored = {0};
 
     if (build_box_open(build_box, record->runtime,
-                       (uint64_t)build_box->snapshots->settings->disk_bytes, err) < 0 ||
+                       (uint64_t)build_box->snapshots->settings->limits.disk_bytes, err) < 0 ||
         unpack(build_box, record->id, content->directory, err) < 0 ||
         build_box_save(build_box, layers_name(layer), &bytes, err) < 0)
         return error_wrap(err, "build snapshot '%s'", record->name);
@@ -242,7 +247,7 @@ static int build(struct build_box *build_box, struct snapshot_record *record,
 }
 
 int snapshot_build_finish(struct snapshots *snapshots, const struct actor *actor, const char *id,
-                          const struct snapshot_content *content, struct snapshot_record *out,
+                          const struct snapshot_content *content, struct snapshot_info *out,
                           struct error *err)
 {
     autobuildbox build_box = {.snapshots = snapshots};

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "loop/background.h"
 #include "core/sandbox/lookup.h"
+#include "base/log_ids.h"
 #include "core/snapshot/merge.h"
 #include "core/snapshot/snapshot_impl.h"
 #include "core/layer/stack.h"
@@ -136,10 +137,10 @@ void snapshot_count_later(void *owner, const char *id)
         count(snapshots, &record, is_stopping, &err) < 0 && !error_is(&err, ERROR_CONFLICT) &&
         !error_is(&err, ERROR_NOT_FOUND) && !*is_stopping)
         log_warn("a snapshot's files could not be counted; whoever asks tries again",
-                 F("snapshot", record.id), F("error", (const char *)err.text));
+                 F_SNAPSHOT(record.id), F("error", (const char *)err.text));
 }
 
-void snapshot_count_all(struct snapshots *snapshots, const struct store_owner *owner)
+void snapshot_count_all(struct snapshots *snapshots, const struct owner *owner)
 {
     autochains uncounted = {0};
     struct error ignored = {0};

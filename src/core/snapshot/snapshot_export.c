@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Snapshots to files; see transfer.h. The layers are walked twice: first for sums and names, which stand at the beginning of the archive, then
- * for contents. They never change, so both walks see the same.
+ * Snapshots to archives; see snapshot_archive.h. The layers are walked twice: first for digests and names, which stand at the beginning of the
+ * archive, then for contents. They never change, so both walks see the same.
  */
 #include "archive/writer.h"
 #include "base/fd.h"
@@ -202,12 +202,9 @@ static int write_change(void *data, const struct layer_change *change, struct er
 static int digest_about(struct exporting *exporting, const struct buffer *about,
                         struct buffer *sums, struct error *err)
 {
-    struct digest sum = {0};
     char text[DIGEST_TEXT];
 
-    digest_begin(&sum);
-    digest_add(&sum, about->data, about->length);
-    digest_end(&sum, text);
+    digest_of(about->data, about->length, text);
     if (sums_add(sums, text, SNAPSHOT_ABOUT, err) < 0)
         return -1;
     return exporting->sums.length
@@ -269,7 +266,7 @@ int snapshot_export(struct snapshots *snapshots, const struct actor *actor, cons
         snapshot_pin(snapshots, &record, &pin, err) < 0)
         return -1;
     exporting.record = &record;
-    if (file_temporary(snapshots->sandboxes, &archive, err) < 0)
+    if (file_temporary(snapshots->sandboxes->settings->data_dir, &archive, err) < 0)
         return -1;
     if (export_to(&exporting, maximum, archive, err) < 0)
         return failed(&record, err);

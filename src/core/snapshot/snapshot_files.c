@@ -125,17 +125,19 @@ int snapshot_sweep(struct snapshots *snapshots, struct error *err)
     return sweep_directory(snapshots, uploads, SNAPSHOT_BUILDING, err);
 }
 
-int snapshot_files(struct snapshots *snapshots, const struct snapshot_record *record,
+int snapshot_files(struct snapshots *snapshots, const struct snapshot_info *info,
                    struct snapshot_files *out, struct error *err)
 {
-    if (record->state != SNAPSHOT_READY)
+    const struct snapshot_record record = {.id = info->id, .runtime = info->runtime};
+
+    if (info->state != SNAPSHOT_READY)
         return 0;
-    int known = list_cache_get(snapshots->lists, record->id, out, err);
+    int known = list_cache_get(snapshots->lists, info->id, out, err);
     if (known != 0)
         return known < 0 ? -1 : 0;
-    int result = make_list(snapshots, record, out, err);
-    list_cache_done(snapshots->lists, record->id);
+    int result = make_list(snapshots, &record, out, err);
+    list_cache_done(snapshots->lists, info->id);
     if (result < 0 && !error_is(err, ERROR_NOT_FOUND))
-        return error_wrap(err, "list the files of snapshot '%s'", record->id);
+        return error_wrap(err, "list the files of snapshot '%s'", info->id);
     return result;
 }

@@ -7,6 +7,7 @@
 #include "core/layer/layers.h"
 #include "core/snapshot/snapshots.h"
 #include "core/snapshot/snapshot.h"
+#include "core/snapshot/snapshot_info_impl.h"
 
 int snapshot_check_words(const char *name, const char *tag,
                          struct error *err); // either may be NULL
@@ -51,7 +52,7 @@ void snapshot_count_later(void *snapshots, const char *id); // a background_fn
 /* At the start: has done in the background what an earlier server left undone. Does not block. */
 void snapshot_resume_work(struct snapshots *snapshots);
 /* Counts all of an owner's that are not counted yet, and skips those that fail. */
-void snapshot_count_all(struct snapshots *snapshots, const struct store_owner *owner);
+void snapshot_count_all(struct snapshots *snapshots, const struct owner *owner);
 /* For a new one: counts its files and merges its layers in the background, where needed. Does not block. */
 void snapshot_finish_later(struct snapshots *snapshots, const struct snapshot_record *record);
 

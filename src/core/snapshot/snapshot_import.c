@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Snapshots from files; see transfer.h. burrow-archive takes the archive apart, a box of its own over the same runtime takes the files in;
- * the server reads the two texts and compares sums on the way between them.
+ * Snapshots from archives; see snapshot_archive.h. burrow-archive takes the archive apart, and a box of its own over the same runtime
+ * takes the files in; between the two the server reads the two texts and compares digests.
  */
 #include "archive/unpacker.h"
 #include "base/clock.h"
@@ -39,8 +39,8 @@ struct importing {
     struct digest sum;   // of the file under way
     uint64_t left;       // of its bytes
     char *path;          // its path in the archive
-    struct buffer modes; // packed texts: mode and path of what gets its mode at last
-    struct strings dirs; // records of directories, which get their times at last
+    struct buffer modes; // packed strings: mode and path of what gets its mode at the end
+    struct strings dirs; // records of directories, which get their times at the end
     size_t dirs_bytes;   // that these take
     size_t n_dirs_left;
     struct build_box build_box;
@@ -127,12 +127,9 @@ static int check_values(const struct strings *about, struct error *err)
 
 static int check_about(struct importing *importing, const struct buffer *about, struct error *err)
 {
-    struct digest sum = {0};
     char text[DIGEST_TEXT];
 
-    digest_begin(&sum);
-    digest_add(&sum, about->data, about->length);
-    digest_end(&sum, text);
+    digest_of(about->data, about->length, text);
     return sums_use(&importing->sums, text, SNAPSHOT_ABOUT)
                ? 0
                : damaged(err, "'" SNAPSHOT_ABOUT "' does not have the sum it should have");
@@ -418,7 +415,7 @@ static int record_it(struct importing *importing, const struct actor *actor,
 static int measure_room(struct snapshots *snapshots, int archive_fd, uint64_t *room,
                         struct error *err)
 {
-    uint64_t usual = (uint64_t)snapshots->settings->disk_bytes;
+    uint64_t usual = (uint64_t)snapshots->settings->limits.disk_bytes;
     struct volume_space space;
     struct stat info;
 
@@ -459,7 +456,7 @@ static int begin(struct importing *importing, const struct snapshot_import_reque
 
 int snapshot_import(struct snapshots *snapshots, const struct actor *actor,
                     const struct snapshot_import_request *request, int archive_fd,
-                    struct snapshot_record *out, struct error *err)
+                    struct snapshot_info *out, struct error *err)
 {
     __attribute__((cleanup(importing_clear))) struct importing importing = {
         .snapshots = snapshots, .build_box = {.snapshots = snapshots}};

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/id.h"
 #include "core/stream/spool.h"
+#include "core/stream/stream_info_impl.h"
 #include "core/stream/stream_object.h"
 
 #include <fcntl.h>
@@ -30,9 +31,9 @@ static int64_t expiry(struct streams *streams, int64_t now, int64_t ttl_ms)
 }
 
 int stream_create(struct streams *streams, const struct actor *actor,
-                  const struct stream_request *request, struct stream_record *out,
-                  struct error *err)
+                  const struct stream_request *request, struct stream_info *out, struct error *err)
 {
+    autostream made = {0};
     int64_t now = (int64_t)clock_wall_ms();
     char id[ID_TEXT], path[SPOOL_PATH];
     struct error ignored;
@@ -55,7 +56,10 @@ int stream_create(struct streams *streams, const struct actor *actor,
         (void)spool_remove_file(streams->spool_fd, id, &ignored); // else swept later
         return -1;
     }
-    return store_stream_get(streams->store, id, out, err);
+    if (store_stream_get(streams->store, id, &made, err) < 0)
+        return -1;
+    stream_info_take(out, &made);
+    return 0;
 }
 
 /* Rows of open streams know nothing of their sizes. */
@@ -75,7 +79,7 @@ static void fill_size(struct streams *streams, struct stream_record *record)
 }
 
 int stream_get(struct streams *streams, const struct actor *actor, const char *id,
-               struct stream_record *out, struct error *err)
+               struct stream_info *out, struct error *err)
 {
     autostream record = {0};
 
@@ -86,18 +90,22 @@ int stream_get(struct streams *streams, const struct actor *actor, const char *i
     if (!actor_sees(actor, &record.owner))
         return stream_missing(id, err);
     fill_size(streams, &record);
-    *out = record;
-    record = (struct stream_record){0};
+    stream_info_take(out, &record);
     return 0;
 }
 
-int stream_list(struct streams *streams, const struct stream_filter *filter,
-                struct stream_list *out, struct error *err)
+int stream_list(struct streams *streams, const struct actor *actor,
+                const struct stream_filter *filter, struct stream_infos *out, struct error *err)
 {
-    if (store_stream_list(streams->store, filter, out, err) < 0)
+    struct stream_filter own = *filter;
+    autostreams found = {0};
+
+    own.owner = actor_filter(actor);
+    if (store_stream_list(streams->store, &own, &found, err) < 0)
         return -1;
-    for (size_t i = 0; i < out->count; i++)
-        fill_size(streams, &out->rows[i]);
+    for (size_t i = 0; i < found.count; i++)
+        fill_size(streams, &found.rows[i]);
+    stream_infos_take(out, &found);
     return 0;
 }
 

@@ -8,7 +8,7 @@
 #pragma once
 #include "core/account/actor.h"
 #include "core/event/hub.h"
-#include "store/streams.h"
+#include "core/stream/stream_info.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -26,13 +26,12 @@ struct stream_request {
 };
 
 int stream_create(struct streams *streams, const struct actor *actor,
-                  const struct stream_request *request, struct stream_record *out,
-                  struct error *err);
+                  const struct stream_request *request, struct stream_info *out, struct error *err);
 int stream_get(struct streams *streams, const struct actor *actor, const char *id,
-               struct stream_record *out, struct error *err);
+               struct stream_info *out, struct error *err);
 /* Sizes are those of now, but the order by size takes open streams as empty. */
-int stream_list(struct streams *streams, const struct stream_filter *filter,
-                struct stream_list *out, struct error *err);
+int stream_list(struct streams *streams, const struct actor *actor,
+                const struct stream_filter *filter, struct stream_infos *out, struct error *err);
 /* Ends readers; the file goes. ERROR_CONFLICT, reason "busy", while a command writes to it or reads it. */
 int stream_remove(struct streams *streams, const struct actor *actor, const char *id,
                   struct error *err);

@@ -7,6 +7,7 @@
  */
 #pragma once
 #include "core/stream/stream.h"
+#include "store/streams.h"
 
 struct streams_settings {
     const char *data_dir;
@@ -22,7 +23,7 @@ DEFINE_AUTOPTR(streams)
 
 /* Whose and what a new stream is. */
 struct stream_place {
-    struct store_owner owner;
+    struct owner owner;
     enum stream_kind kind;
     const char *sandbox_id;
     const char *execution_id;

@@ -2,9 +2,10 @@
 /*
  * The Agentuity protocol over the core: what the stock clients of their sandboxes, streams and files speak. One organisation
  * and one region, as a machine of one's own has them.
+ * Threads: one thread; at the start and the end of the server.
  */
 #pragma once
-#include "web/route.h"
+#include "web/front.h"
 
 #define AGENTUITY_HOME "/home/agentuity" // where commands start
 

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of this front share and nobody else sees: its tables of routes, and how it spells ids. */
+/*
+ * What the files of this front share and nobody else sees: its tables of routes, and how it spells ids.
+ * Threads: plain values.
+ */
 #pragma once
 #include "front/agentuity/agentuity.h"
+#include "front/agentuity/answers.h"
 #include "front/agentuity/envelope.h"
 #include "front/agentuity/member.h"
 #include "front/agentuity/reference.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a file probably is, by the end of its name. */
+/*
+ * What a file probably is, by the end of its name.
+ * Threads: plain values.
+ */
 #pragma once
 
 /* "application/octet-stream" when its name says nothing. A literal. */

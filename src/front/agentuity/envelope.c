@@ -160,5 +160,6 @@ void envelope_error(struct call *call, const struct error *err)
     autoreply reply = {0};
 
     envelope_failure(&reply, err);
+    member_text(&reply.json, "requestId", call_request_id(call));
     envelope_send(&reply, call->response, error_status(err));
 }

@@ -7,7 +7,8 @@
  *     bare  {"success":true}                  return envelope_bare(call);
  *     none  of its own (streams)              autoreply reply = {0}; reply_init(&reply); …one value…; reply_send(…)
  *
- * The first two end with `return envelope_send(&reply, call->response, 200);`, which returns 0. Any thread.
+ * The first two end with `return envelope_send(&reply, call->response, 200);`, which returns 0.
+ * Threads: one per object.
  */
 #pragma once
 #include "web/call.h"

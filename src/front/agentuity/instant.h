@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Points in time as clients write them: ISO 8601, "2026-01-02T03:04:05.678Z", "2026-01-02T03:04:05+02:00", "2026-01-02". */
+/*
+ * Points in time as clients write them: ISO 8601, "2026-01-02T03:04:05.678Z", "2026-01-02T03:04:05+02:00", "2026-01-02".
+ * Threads: plain values.
+ */
 #pragma once
 #include "base/error.h"
 

@@ -2,7 +2,6 @@
 /* Members of objects; see member.h. */
 #include "front/agentuity/member.h"
 #include "base/clock.h"
-#include "base/strings.h"
 #include "data/json.h"
 #include "front/agentuity/agentuity_impl.h"
 
@@ -98,16 +97,13 @@ void member_text_map(struct json_writer *json, const char *name, const char *tex
     json_map_end(json);
 }
 
-void member_texts(struct json_writer *json, const char *name, const char *packed)
+void member_texts(struct json_writer *json, const char *name, const char *const *texts)
 {
-    autostrings list = {0};
-
-    if (!packed)
+    if (!texts)
         return;
-    strings_unpack(packed, &list);
     json_key(json, name);
     json_list_begin(json);
-    for (size_t i = 0; i < list.count; i++)
-        json_string(json, list.items[i]);
+    for (; *texts; texts++)
+        json_string(json, *texts);
     json_list_end(json);
 }

@@ -2,6 +2,7 @@
 /*
  * Members of an answer's objects. The clients take no null where they want a text or a number, so what is not known is left out:
  * every call here writes name and value, or nothing at all.
+ * Threads: one per object.
  */
 #pragma once
 #include "data/json_writer.h"
@@ -19,8 +20,8 @@ void member_json(struct json_writer *json, const char *name, const char *text);
 /* The same of a map of texts; what else is in it is left out, since it may be a stranger's and clients take a list no more for one odd
  * entry. */
 void member_text_map(struct json_writer *json, const char *name, const char *text);
-/* A list of texts, packed as core/texts.h does. NULL: left out. */
-void member_texts(struct json_writer *json, const char *name, const char *packed);
+/* A NULL-terminated list of texts. NULL: left out. */
+void member_texts(struct json_writer *json, const char *name, const char *const *texts);
 /* "http://host:port/stream/stream_<id>". NULL: left out. */
 void member_stream_url(struct json_writer *json, const char *name, const char *base_url,
                        const char *stream_id);

@@ -17,9 +17,9 @@ static int read_number(const struct query *query, const char *name, int64_t abse
     return 0;
 }
 
-int page_read(const struct query *query, struct store_page *out, struct error *err)
+int page_read(const struct query *query, struct page *out, struct error *err)
 {
-    struct store_page page;
+    struct page page;
 
     if (read_number(query, "limit", PAGE_LIMIT, &page.limit, err) < 0 ||
         read_number(query, "offset", 0, &page.offset, err) < 0)

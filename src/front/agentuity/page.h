@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which part of a list is asked for: limit and offset of a query. */
+/*
+ * Which part of a list is asked for: limit and offset of a query.
+ * Threads: plain values.
+ */
 #pragma once
 #include "web/call.h"
 
@@ -21,6 +24,6 @@
 extern const char *const page_directions[];
 
 /* Too many are cut to the maximum by the store; ERROR_INVALID below 0. */
-int page_read(const struct query *query, struct store_page *out, struct error *err);
+int page_read(const struct query *query, struct page *out, struct error *err);
 /* By `direction`; `absent` without. */
 bool page_is_descending(const struct query *query, bool absent);

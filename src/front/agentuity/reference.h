@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What clients name snapshots and checkpoints by: an id with its prefix, or a name. The core's ids are bare. */
+/*
+ * What clients name snapshots and checkpoints by: an id with its prefix, or a name. The core's ids are bare.
+ * Threads: plain values.
+ */
 #pragma once
 #include "web/call.h"
 

@@ -56,15 +56,6 @@ int64_t render_byte_seconds(int64_t mib_ms)
     return mib_ms / 1000 * mib + mib_ms % 1000 * mib / 1000;
 }
 
-void render_organisation(struct json_writer *json, const struct organisation_record *record,
-                         const char *name)
-{
-    json_map_begin(json);
-    member_id(json, "id", ORGANISATION_PREFIX, record->id);
-    member_text(json, "name", name ? name : record->name);
-    json_map_end(json);
-}
-
 /* What was asked for, as it was spelled. */
 struct asked {
     struct data_document *document; // NULL: nothing
@@ -92,211 +83,334 @@ static void asked_read(const char *text, struct asked *asked)
         asked->document = NULL;
 }
 
-static void write_duration(struct json_writer *json, const char *name, const char *spelled,
-                           int64_t ms)
-{
-    char text[DURATION_TEXT];
+// ---- tables ----
 
-    if (!spelled && ms > 0)
-        spelled = duration_format((uint64_t)ms, text);
-    member_text(json, name, spelled);
+struct timeouts {
+    const char *idle, *execution, *paused;
+    char room[3][DURATION_TEXT];
+};
+static const struct answer_field timeout_fields[] = {
+    {"idle", ANSWER_TEXT, offsetof(struct timeouts, idle)},
+    {"execution", ANSWER_TEXT, offsetof(struct timeouts, execution)},
+    {"paused", ANSWER_TEXT, offsetof(struct timeouts, paused)},
+    {0},
+};
+
+struct resources {
+    const char *memory, *cpu, *disk;
+    char room[3][SIZE_TEXT];
+};
+static const struct answer_field resource_fields[] = {
+    {"memory", ANSWER_TEXT, offsetof(struct resources, memory)},
+    {"cpu", ANSWER_TEXT, offsetof(struct resources, cpu)},
+    {"disk", ANSWER_TEXT, offsetof(struct resources, disk)},
+    {0},
+};
+
+struct named {
+    const char *id, *name;
+};
+static const struct answer_field runtime_fields[] = {
+    {"id", ANSWER_ID, offsetof(struct named, id), .is_needed = true, .prefix = RUNTIME_PREFIX},
+    {"name", ANSWER_TEXT, offsetof(struct named, name), .is_needed = true},
+    {0},
+};
+const struct answer_field render_organisation_fields[] = {
+    {"id", ANSWER_ID, offsetof(struct named, id), .is_needed = true, .prefix = ORGANISATION_PREFIX},
+    {"name", ANSWER_TEXT, offsetof(struct named, name), .is_needed = true},
+    {0},
+};
+static const struct answer_field project_fields[] = {
+    {"id", ANSWER_TEXT, offsetof(struct named, id), .is_needed = true},
+    {"name", ANSWER_TEXT, offsetof(struct named, name), .is_needed = true},
+    {0},
+};
+const struct answer_field render_user_fields[] = {
+    {"id", ANSWER_ID, offsetof(struct named, id), .is_needed = true, .prefix = USER_PREFIX},
+    {0},
+};
+
+static const char *const modes[] = {
+    [SANDBOX_INTERACTIVE] = "interactive", [SANDBOX_ONE_SHOT] = "oneshot"};
+
+#define IDENTIFIER 12 // letters and digits of the id
+
+/* What lists and single ones have in common; only single ones have the rest. */
+struct sandbox_entry {
+    const char *id;
+    enum sandbox_state state;
+    enum sandbox_mode mode;
+    int64_t created_at, executions;
+    char identifier_room[IDENTIFIER + 1], runtime_id[24];
+    const char *identifier, *name, *description, *region;
+    bool has_runtime, has_snapshot, has_command, has_organisation, has_network;
+    struct named runtime, organisation;
+    const struct sandbox_view *view;
+    struct answer_joined standard_output, standard_error;
+    struct timeouts timeouts;
+    struct {
+        const char *const *argv;
+        enum sandbox_mode mode;
+    } command;
+};
+
+/* Of one that is not remembered any more its id is all there is; clients want to know whose a private one is. */
+static void write_origin(struct json_writer *json, const void *member)
+{
+    const struct sandbox_view *view = *(const struct sandbox_view *const *)member;
+    struct snapshot_info unknown = {.id = view->info->snapshot};
+    struct snapshot_view bare = {.info = &unknown};
+
+    render_origin(json, view->snapshot ? view->snapshot : &bare);
 }
 
-static void write_size(struct json_writer *json, const char *name, const char *spelled,
-                       int64_t bytes)
-{
-    char text[SIZE_TEXT];
+#define AT(member) offsetof(struct sandbox_entry, member)
 
-    if (!spelled && bytes > 0)
-        spelled = size_format((uint64_t)bytes, text);
-    member_text(json, name, spelled);
+static const struct answer_field command_fields[] = {
+    {"exec", ANSWER_TEXTS, AT(command.argv) - AT(command), .is_needed = true},
+    {"mode", ANSWER_WORD, AT(command.mode) - AT(command), .is_needed = true, .words = modes,
+     .n_words = ARRAY_SIZE(modes)},
+    {0},
+};
+const struct answer_field render_entry_fields[] = {
+    {"sandboxId", ANSWER_ID, AT(id), .is_needed = true, .prefix = SANDBOX_PREFIX},
+    {"status", ANSWER_WORD, AT(state), .is_needed = true, .words = statuses,
+     .n_words = SANDBOX_STATES},
+    {"createdAt", ANSWER_TIME, AT(created_at), .is_needed = true},
+    {"executions", ANSWER_INTEGER, AT(executions)},
+    {"identifier", ANSWER_TEXT, AT(identifier), .is_needed = true},
+    {"name", ANSWER_TEXT, AT(name)},
+    {"description", ANSWER_TEXT, AT(description)},
+    {"mode", ANSWER_WORD, AT(mode), .is_needed = true, .words = modes,
+     .n_words = ARRAY_SIZE(modes)},
+    {"region", ANSWER_TEXT, AT(region), .is_needed = true},
+    {"runtime", ANSWER_MAP, AT(runtime), .has_offset = AT(has_runtime), .fields = runtime_fields},
+    {"snapshot", ANSWER_CUSTOM, AT(view), .has_offset = AT(has_snapshot), .write = write_origin,
+     .fields = render_origin_fields, .help = "what it was made from"},
+    {"stdoutStreamUrl", ANSWER_JOINED, AT(standard_output), .prefix = "/stream/" STREAM_PREFIX,
+     .help = "of its first command"},
+    {"stderrStreamUrl", ANSWER_JOINED, AT(standard_error), .prefix = "/stream/" STREAM_PREFIX},
+    {"networkEnabled", ANSWER_BOOL, AT(has_network)},
+    {"timeout", ANSWER_MAP, AT(timeouts), .is_needed = true, .fields = timeout_fields},
+    {"command", ANSWER_MAP, AT(command), .has_offset = AT(has_command), .fields = command_fields},
+    {"org", ANSWER_MAP, AT(organisation), .has_offset = AT(has_organisation),
+     .fields = render_organisation_fields},
+    {0},
+};
+#undef AT
+
+struct sandbox_whole {
+    struct sandbox_entry entry;
+    bool has_exit_code, has_project;
+    int64_t exit_code, cpu_ms, memory_byte_seconds, egress_bytes;
+    const char *metadata, *scopes;
+    struct resources resources;
+    struct named user, project;
+};
+#define AT(member) offsetof(struct sandbox_whole, member)
+const struct answer_field render_sandbox_fields[] = {
+    {"", ANSWER_BESIDE, AT(entry), .fields = render_entry_fields},
+    {"exitCode", ANSWER_INTEGER, AT(exit_code), .has_offset = AT(has_exit_code)},
+    {"metadata", ANSWER_JSON, AT(metadata), .help = "as it was given"},
+    {"scopes", ANSWER_JSON, AT(scopes)},
+    {"resources", ANSWER_MAP, AT(resources), .is_needed = true, .fields = resource_fields},
+    {"cpuTimeMs", ANSWER_INTEGER, AT(cpu_ms)},
+    {"memoryByteSec", ANSWER_INTEGER, AT(memory_byte_seconds)},
+    {"networkEgressBytes", ANSWER_INTEGER, AT(egress_bytes)},
+    {"user", ANSWER_MAP, AT(user), .is_needed = true, .fields = render_user_fields},
+    {"project", ANSWER_MAP, AT(project), .has_offset = AT(has_project), .fields = project_fields},
+    {0},
+};
+#undef AT
+
+// ---- filling them ----
+
+static const char *duration_of(const char *spelled, int64_t ms, char room[DURATION_TEXT])
+{
+    return !spelled && ms > 0 ? duration_format((uint64_t)ms, room) : spelled;
 }
 
-static void write_cpu(struct json_writer *json, const char *name, const char *spelled,
-                      int64_t millicores)
+static const char *size_of(const char *spelled, int64_t bytes, char room[SIZE_TEXT])
 {
-    char text[SIZE_TEXT];
-
-    if (!spelled && millicores > 0) {
-        (void)snprintf(text, sizeof text, "%lldm", (long long)millicores);
-        spelled = text;
-    }
-    member_text(json, name, spelled);
+    return !spelled && bytes > 0 ? size_format((uint64_t)bytes, room) : spelled;
 }
 
-static void write_timeouts(struct json_writer *json, const struct sandbox_record *record,
-                           const struct asked *asked)
+static const char *cpu_of(const char *spelled, int64_t millicores, char room[SIZE_TEXT])
 {
-    json_key(json, "timeout");
-    json_map_begin(json);
-    write_duration(json, "idle", asked_text(asked, "idle"), record->idle_timeout_ms);
-    write_duration(json, "execution", asked_text(asked, "execution"), record->execution_timeout_ms);
-    write_duration(json, "paused", asked_text(asked, "paused"), record->paused_timeout_ms);
-    json_map_end(json);
+    if (spelled || millicores <= 0)
+        return spelled;
+    (void)snprintf(room, SIZE_TEXT, "%lldm", (long long)millicores);
+    return room;
+}
+
+static void fill_timeouts(struct timeouts *out, const struct sandbox_info *info,
+                          const struct asked *asked)
+{
+    out->idle = duration_of(asked_text(asked, "idle"), info->idle_timeout_ms, out->room[0]);
+    out->execution =
+        duration_of(asked_text(asked, "execution"), info->command.timeout_ms, out->room[1]);
+    out->paused = duration_of(asked_text(asked, "paused"), info->paused_timeout_ms, out->room[2]);
 }
 
 /* As asked for, no more and no less; one that asked for nothing is told what it got. */
-static void write_resources(struct json_writer *json, const struct sandbox_record *record,
-                            const struct asked *asked)
+static void fill_resources(struct resources *out, const struct sandbox_info *info,
+                           const struct asked *asked)
 {
     const char *memory = asked_text(asked, "memory");
     const char *cpu = asked_text(asked, "cpu");
     const char *disk = asked_text(asked, "disk");
     bool is_told = !memory && !cpu && !disk;
 
-    json_key(json, "resources");
-    json_map_begin(json);
-    write_size(json, "memory", memory, is_told ? record->memory_bytes : 0);
-    write_cpu(json, "cpu", cpu, is_told ? record->cpu_millicores : 0);
-    write_size(json, "disk", disk, is_told ? record->disk_bytes : 0);
-    json_map_end(json);
+    out->memory = size_of(memory, is_told ? info->limits.memory_bytes : 0, out->room[0]);
+    out->cpu = cpu_of(cpu, is_told ? info->limits.cpu_millicores : 0, out->room[1]);
+    out->disk = size_of(disk, is_told ? info->limits.disk_bytes : 0, out->room[2]);
 }
 
-static const char *mode_name(enum sandbox_mode mode)
+static struct named organisation_of(const struct organisation_info *info, const char *name)
 {
-    return mode == SANDBOX_ONE_SHOT ? "oneshot" : "interactive";
+    return (struct named){info->id, name ? name : info->name};
 }
 
-static void write_runtime(struct json_writer *json, const char *name)
+void render_organisation(struct json_writer *json, const struct organisation_info *info,
+                         const char *name)
 {
-    char id[24];
+    struct named organisation = organisation_of(info, name);
 
-    if (!name)
-        return;
-    runtime_id(name, id);
-    json_key(json, "runtime");
-    json_map_begin(json);
-    member_id(json, "id", RUNTIME_PREFIX, id);
-    member_text(json, "name", name);
-    json_map_end(json);
+    answer_write(json, render_organisation_fields, &organisation);
 }
 
-static void write_command(struct json_writer *json, const struct sandbox_record *record)
+static struct named user_of(const char *key_id)
 {
-    if (!record->command)
-        return;
-    json_key(json, "command");
-    json_map_begin(json);
-    member_texts(json, "exec", record->command);
-    member_text(json, "mode", mode_name(record->mode));
-    json_map_end(json);
-}
-
-#define IDENTIFIER 12 // letters and digits of the id
-
-static void write_names(struct json_writer *json, const struct sandbox_record *record)
-{
-    char identifier[IDENTIFIER + 1];
-
-    (void)snprintf(identifier, sizeof identifier, "%.*s", IDENTIFIER, record->id);
-    member_text(json, "identifier", identifier);
-    member_text(json, "name", record->name);
-    member_text(json, "description", record->description);
-}
-
-/* Of one that is not remembered any more its id is all there is; clients want to know whose a private one is. */
-static void write_origin(struct json_writer *json, const struct sandbox_view *view)
-{
-    struct snapshot_record unknown = {.id = view->record->snapshot};
-    struct snapshot_view bare = {.record = &unknown};
-
-    if (!view->record->snapshot)
-        return;
-    json_key(json, "snapshot");
-    render_origin(json, view->snapshot ? view->snapshot : &bare);
-}
-
-/* What lists and single ones have in common. */
-static void write_common(struct json_writer *json, const struct sandbox_view *view,
-                         const struct asked *asked)
-{
-    const struct sandbox_record *record = view->record;
-
-    member_id(json, "sandboxId", SANDBOX_PREFIX, record->id);
-    member_text(json, "status", render_status(record->state));
-    member_time(json, "createdAt", record->created_at);
-    member_integer(json, "executions", record->execution_count);
-    write_names(json, record);
-    member_text(json, "mode", mode_name(record->mode));
-    member_text(json, "region", view->region);
-    write_runtime(json, record->runtime);
-    write_origin(json, view);
-    if (view->first)
-        render_stream_urls(json, view->first, view->base_url);
-    member_bool(json, "networkEnabled", record->has_network);
-    if (record->port)
-        member_integer(json, "networkPort", record->port);
-    write_timeouts(json, record, asked);
-    write_command(json, record);
-    if (view->organisation) {
-        json_key(json, "org");
-        render_organisation(json, view->organisation, view->organisation_name);
-    }
+    return (struct named){.id = key_id && *key_id ? key_id : "local"};
 }
 
 void render_user(struct json_writer *json, const char *key_id)
 {
-    json_map_begin(json);
-    member_id(json, "id", USER_PREFIX, key_id && *key_id ? key_id : "local");
-    json_map_end(json);
+    struct named user = user_of(key_id);
+
+    answer_write(json, render_user_fields, &user);
 }
 
-static void write_project(struct json_writer *json, const char *project)
+static void fill_runtime(struct sandbox_entry *out, const char *name)
 {
-    if (!project)
+    out->has_runtime = name != NULL;
+    if (!name)
         return;
-    json_key(json, "project");
-    json_map_begin(json);
-    member_text(json, "id", project);
-    member_text(json, "name", project);
-    json_map_end(json);
+    runtime_id(name, out->runtime_id);
+    out->runtime = (struct named){out->runtime_id, name};
 }
 
-static void write_rest(struct json_writer *json, const struct sandbox_record *record,
+static void fill_entry(struct sandbox_entry *out, const struct sandbox_view *view,
                        const struct asked *asked)
 {
-    int64_t exit_code = render_exit_code(record->mode, record->state, record->exit_code);
+    const struct sandbox_info *info = view->info;
 
-    if (exit_code != NO_EXIT_CODE)
-        member_integer(json, "exitCode", exit_code);
-    member_json(json, "metadata", record->metadata);
-    member_json(json, "scopes", record->scopes);
-    write_resources(json, record, asked);
-    member_json(json, "dependencies", record->dependencies);
-    member_json(json, "packages", record->packages);
-    member_integer(json, "cpuTimeMs", record->cpu_ms);
-    member_integer(json, "memoryByteSec", render_byte_seconds(record->memory_mib_ms));
-    member_integer(json, "networkEgressBytes", record->egress_bytes);
-    json_key(json, "user");
-    render_user(json, record->key_id);
-    write_project(json, record->owner.project);
-}
-
-void render_paused(struct json_writer *json, const struct sandbox_record *record)
-{
-    member_id(json, "sandboxId", SANDBOX_PREFIX, record->id);
-    member_text(json, "status", render_status(record->state));
-    if (record->paused_timeout_ms > 0)
-        member_time(json, "terminatesAt", record->paused_at + record->paused_timeout_ms);
+    *out = (struct sandbox_entry){
+        .id = info->id,
+        .state = info->state,
+        .mode = info->mode,
+        .created_at = info->created_at,
+        .executions = info->used.executions,
+        .identifier = out->identifier_room,
+        .name = info->name,
+        .description = info->description,
+        .region = view->region,
+        .has_snapshot = info->snapshot != NULL,
+        .has_network = info->has_network,
+        .has_command = info->command.argv != NULL,
+        .has_organisation = view->organisation != NULL,
+        .view = view,
+        .command = {info->command.argv, info->mode},
+    };
+    (void)snprintf(out->identifier_room, sizeof out->identifier_room, "%.*s", IDENTIFIER, info->id);
+    fill_runtime(out, info->runtime);
+    if (view->organisation)
+        out->organisation = organisation_of(view->organisation, view->organisation_name);
+    if (view->first) {
+        out->standard_output = (struct answer_joined){view->base_url, view->first->stdout_stream};
+        out->standard_error = (struct answer_joined){view->base_url, view->first->stderr_stream};
+    }
+    fill_timeouts(&out->timeouts, info, asked);
 }
 
 void render_sandbox_entry(struct json_writer *json, const struct sandbox_view *view)
 {
     __attribute__((cleanup(asked_clear))) struct asked asked;
+    struct sandbox_entry entry;
 
-    asked_read(view->record->asked, &asked);
-    json_map_begin(json);
-    write_common(json, view, &asked);
-    json_map_end(json);
+    asked_read(view->info->asked, &asked);
+    fill_entry(&entry, view, &asked);
+    answer_write(json, render_entry_fields, &entry);
 }
 
 void render_sandbox(struct json_writer *json, const struct sandbox_view *view)
 {
     __attribute__((cleanup(asked_clear))) struct asked asked;
+    const struct sandbox_info *info = view->info;
+    struct sandbox_whole whole = {
+        .exit_code = render_exit_code(info->mode, info->state, info->exit_code),
+        .cpu_ms = info->used.cpu_ms,
+        .memory_byte_seconds = render_byte_seconds(info->used.memory_mib_ms),
+        .egress_bytes = info->used.egress_bytes,
+        .metadata = info->metadata,
+        .scopes = info->scopes,
+        .user = user_of(info->key_id),
+        .has_project = info->owner.project != NULL,
+        .project = {info->owner.project, info->owner.project},
+    };
 
-    asked_read(view->record->asked, &asked);
-    json_map_begin(json);
-    write_common(json, view, &asked);
-    write_rest(json, view->record, &asked);
-    json_map_end(json);
+    asked_read(info->asked, &asked);
+    fill_entry(&whole.entry, view, &asked);
+    fill_resources(&whole.resources, info, &asked);
+    whole.has_exit_code = whole.exit_code != NO_EXIT_CODE;
+    answer_write(json, render_sandbox_fields, &whole);
+}
+
+// ---- parts of it ----
+
+struct state_answer {
+    const char *id;
+    enum sandbox_state state;
+    int64_t terminates_at, exit_code;
+    bool has_exit_code;
+};
+const struct answer_field render_paused_fields[] = {
+    {"sandboxId", ANSWER_ID, offsetof(struct state_answer, id), .is_needed = true,
+     .prefix = SANDBOX_PREFIX},
+    {"status", ANSWER_WORD, offsetof(struct state_answer, state), .is_needed = true,
+     .words = statuses, .n_words = SANDBOX_STATES},
+    {"terminatesAt", ANSWER_TIME, offsetof(struct state_answer, terminates_at)},
+    {0},
+};
+const struct answer_field render_state_fields[] = {
+    {"sandboxId", ANSWER_ID, offsetof(struct state_answer, id), .is_needed = true,
+     .prefix = SANDBOX_PREFIX},
+    {"status", ANSWER_WORD, offsetof(struct state_answer, state), .is_needed = true,
+     .words = statuses, .n_words = SANDBOX_STATES},
+    {"exitCode", ANSWER_INTEGER, offsetof(struct state_answer, exit_code),
+     .has_offset = offsetof(struct state_answer, has_exit_code)},
+    {0},
+};
+
+void render_paused(struct json_writer *json, const struct sandbox_info *info)
+{
+    bool has_end = info->paused_timeout_ms > 0;
+    struct state_answer answer = {
+        .id = info->id,
+        .state = info->state,
+        .terminates_at = has_end ? info->paused_at + info->paused_timeout_ms : 0,
+    };
+
+    answer_write_members(json, render_paused_fields, &answer);
+}
+
+void render_state(struct json_writer *json, const char *id, enum sandbox_state state,
+                  int64_t exit_code)
+{
+    struct state_answer answer = {.id = id,
+                                  .state = state,
+                                  .exit_code = exit_code,
+                                  .has_exit_code = exit_code != NO_EXIT_CODE};
+
+    answer_write(json, render_state_fields, &answer);
 }

@@ -90,3 +90,31 @@ void render_difference(struct json_writer *json, const char *from, const char *t
         member_bool(json, "truncated", true);
     json_map_end(json);
 }
+
+// ---- what the functions above write, described ----
+
+static const struct answer_field side_fields[] = {
+    {"type", ANSWER_TEXT, .is_needed = true},
+    {"mode", ANSWER_TEXT, .is_needed = true, .help = "permissions, octal"},
+    {"size", ANSWER_INTEGER, .has_offset = 1},
+    {0},
+};
+static const struct answer_field entry_fields[] = {
+    {"path", ANSWER_TEXT, .is_needed = true},
+    {"change", ANSWER_TEXT, .is_needed = true, .words = kinds, .n_words = DIFFERENCE_KINDS},
+    {"before", ANSWER_MAP, .fields = side_fields},
+    {"after", ANSWER_MAP, .fields = side_fields},
+    {"binary", ANSWER_TRUTH},
+    {"patch", ANSWER_TEXT},
+    {0},
+};
+const struct answer_field render_difference_fields[] = {
+    {"from", ANSWER_TEXT, .is_needed = true},
+    {"to", ANSWER_TEXT, .is_needed = true},
+    {"added", ANSWER_INTEGER},
+    {"changed", ANSWER_INTEGER},
+    {"removed", ANSWER_INTEGER},
+    {"entries", ANSWER_LIST, .is_needed = true, .fields = entry_fields},
+    {"truncated", ANSWER_TRUTH},
+    {0},
+};

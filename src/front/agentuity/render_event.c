@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Events as JSON; see render.h. */
-#include "base/strings.h"
 #include "front/agentuity/agentuity_impl.h"
 #include "front/agentuity/render.h"
 
@@ -99,21 +98,25 @@ static void write_fact(struct json_writer *json, const char *fact)
         member_text(json, name, end + 1);
 }
 
-void render_event(struct json_writer *json, const struct event_record *record)
+void render_event(struct json_writer *json, const struct event_info *info)
 {
-    autostrings facts = {0};
-
-    strings_unpack(record->detail, &facts);
     json_map_begin(json);
-    member_id(json, "eventId", EVENT_PREFIX, record->id);
-    member_id(json, "sandboxId", SANDBOX_PREFIX, record->sandbox_id);
-    member_text(json, "type", type_name(record->type));
+    member_id(json, "eventId", EVENT_PREFIX, info->id);
+    member_id(json, "sandboxId", SANDBOX_PREFIX, info->sandbox_id);
+    member_text(json, "type", type_name(info->type));
     json_key(json, "event");
     json_map_begin(json);
-    member_text(json, "reason", record->reason);
-    for (size_t i = 0; i < facts.count; i++)
-        write_fact(json, facts.items[i]);
+    member_text(json, "reason", info->reason);
+    for (const char *const *fact = info->facts; fact && *fact; fact++)
+        write_fact(json, *fact);
     json_map_end(json);
-    member_time(json, "createdAt", record->created_at);
+    member_time(json, "createdAt", info->created_at);
     json_map_end(json);
 }
+
+/* The facts of an event are as many as there are kinds of it. */
+const struct answer_field render_event_fields[] = {
+    {"eventId", ANSWER_ID, .is_needed = true},     {"sandboxId", ANSWER_ID, .is_needed = true},
+    {"type", ANSWER_TEXT, .is_needed = true},      {"event", ANSWER_JSON, .is_needed = true},
+    {"createdAt", ANSWER_TIME, .is_needed = true}, {0},
+};

@@ -15,9 +15,9 @@ const char *render_execution_status(enum execution_state state)
 }
 
 /* A job that ended badly is failed, however that happened. */
-static const char *job_status(const struct execution_record *record)
+static const char *job_status(const struct execution_info *info)
 {
-    switch (record->state) {
+    switch (info->state) {
     case EXECUTION_QUEUED:
         return "pending";
     case EXECUTION_RUNNING:
@@ -25,73 +25,155 @@ static const char *job_status(const struct execution_record *record)
     case EXECUTION_CANCELLED:
         return "cancelled";
     case EXECUTION_COMPLETED:
-        return record->exit_code == 0 ? "completed" : "failed";
+        return info->exit_code == 0 ? "completed" : "failed";
     default:
         return "failed";
     }
 }
 
 /* What stands for a code where the command never gave one: clients take a missing one for 0. */
-static int64_t code_of(const struct execution_record *record)
+static int64_t exit_code_of(const struct execution_info *info)
 {
-    if (record->exit_code >= 0)
-        return record->exit_code;
-    if (record->signal > 0)
-        return 128 + record->signal;
-    if (record->cause == EXECUTION_NOT_FOUND)
+    if (info->exit_code >= 0)
+        return info->exit_code;
+    if (info->signal > 0)
+        return 128 + info->signal;
+    if (info->cause == EXECUTION_NOT_FOUND)
         return 127;
-    if (record->cause == EXECUTION_NOT_RUN)
+    if (info->cause == EXECUTION_NOT_RUN)
         return 126;
-    if (record->state == EXECUTION_TIMED_OUT)
+    if (info->state == EXECUTION_TIMED_OUT)
         return 124;
-    return record->state == EXECUTION_CANCELLED ? 137 : 1;
+    return info->state == EXECUTION_CANCELLED ? 137 : 1;
 }
 
-void render_stream_urls(struct json_writer *json, const struct execution_record *record,
+// ---- tables ----
+
+struct stream_urls {
+    struct answer_joined standard_output, standard_error;
+};
+const struct answer_field render_url_fields[] = {
+    {"stdoutStreamUrl", ANSWER_JOINED, offsetof(struct stream_urls, standard_output),
+     .prefix = "/stream/" STREAM_PREFIX, .help = "where its output can be read"},
+    {"stderrStreamUrl", ANSWER_JOINED, offsetof(struct stream_urls, standard_error),
+     .prefix = "/stream/" STREAM_PREFIX},
+    {0},
+};
+
+static struct stream_urls urls_of(const struct execution_info *info, const char *base_url)
+{
+    return (struct stream_urls){
+        .standard_output = {base_url, info->stdout_stream},
+        .standard_error = {base_url, info->stderr_stream},
+    };
+}
+
+void render_stream_urls(struct json_writer *json, const struct execution_info *info,
                         const char *base_url)
 {
-    member_stream_url(json, "stdoutStreamUrl", base_url, record->stdout_stream);
-    member_stream_url(json, "stderrStreamUrl", base_url, record->stderr_stream);
+    struct stream_urls urls = urls_of(info, base_url);
+
+    answer_write_members(json, render_url_fields, &urls);
 }
 
-/* How it went: members that executions and jobs have in common. */
-static void write_outcome(struct json_writer *json, const struct execution_record *record,
-                          const char *base_url)
+/* How it went: what executions and jobs have in common. */
+struct outcome {
+    const char *const *command;
+    bool is_over;
+    int64_t exit_code, started_at, ended_at;
+    const char *error;
+    struct stream_urls urls;
+};
+static const struct answer_field outcome_fields[] = {
+    {"command", ANSWER_TEXTS, offsetof(struct outcome, command)},
+    {"exitCode", ANSWER_INTEGER, offsetof(struct outcome, exit_code),
+     .has_offset = offsetof(struct outcome, is_over), .help = "once it has ended, however"},
+    {"startedAt", ANSWER_TIME, offsetof(struct outcome, started_at)},
+    {"completedAt", ANSWER_TIME, offsetof(struct outcome, ended_at)},
+    {"error", ANSWER_TEXT, offsetof(struct outcome, error), .help = "why it could not run"},
+    {"", ANSWER_BESIDE, offsetof(struct outcome, urls), .fields = render_url_fields},
+    {0},
+};
+
+static struct outcome outcome_of(const struct execution_info *info, const char *base_url)
 {
-    member_texts(json, "command", record->command);
-    if (execution_is_over(record))
-        member_integer(json, "exitCode", code_of(record));
-    member_time(json, "startedAt", record->started_at);
-    member_time(json, "completedAt", record->ended_at);
-    member_text(json, "error", record->error);
-    render_stream_urls(json, record, base_url);
+    return (struct outcome){
+        .command = info->command.argv,
+        .is_over = execution_info_is_over(info),
+        .exit_code = exit_code_of(info),
+        .started_at = info->started_at,
+        .ended_at = info->ended_at,
+        .error = info->error,
+        .urls = urls_of(info, base_url),
+    };
 }
 
-void render_execution(struct json_writer *json, const struct execution_record *record,
+struct execution_answer {
+    const char *id, *sandbox_id, *type;
+    enum execution_state state;
+    struct outcome outcome;
+    int64_t duration_ms;
+    bool is_truncated, tells_truncated;
+};
+static const char *const execution_type = "exec";
+const struct answer_field render_execution_fields[] = {
+    {"executionId", ANSWER_ID, offsetof(struct execution_answer, id), .is_needed = true,
+     .prefix = EXECUTION_PREFIX},
+    {"sandboxId", ANSWER_ID, offsetof(struct execution_answer, sandbox_id),
+     .prefix = SANDBOX_PREFIX},
+    {"type", ANSWER_TEXT, offsetof(struct execution_answer, type), .is_needed = true,
+     .words = &execution_type, .n_words = 1},
+    {"status", ANSWER_WORD, offsetof(struct execution_answer, state), .is_needed = true,
+     .words = execution_statuses, .n_words = EXECUTION_STATES},
+    {"", ANSWER_BESIDE, offsetof(struct execution_answer, outcome), .fields = outcome_fields},
+    {"durationMs", ANSWER_INTEGER, offsetof(struct execution_answer, duration_ms),
+     .has_offset = offsetof(struct execution_answer, outcome.is_over)},
+    {"outputTruncated", ANSWER_BOOL, offsetof(struct execution_answer, is_truncated),
+     .has_offset = offsetof(struct execution_answer, tells_truncated),
+     .help = "whether output was dropped"},
+    {0},
+};
+
+void render_execution(struct json_writer *json, const struct execution_info *info,
                       const char *base_url)
 {
-    bool is_over = execution_is_over(record);
+    struct execution_answer answer = {
+        .id = info->id,
+        .sandbox_id = info->sandbox_id,
+        .type = execution_type,
+        .state = info->state,
+        .outcome = outcome_of(info, base_url),
+        .duration_ms = info->duration_us / 1000,
+        .is_truncated = info->is_truncated,
+        .tells_truncated = execution_info_is_over(info) || info->is_truncated,
+    };
 
-    json_map_begin(json);
-    member_id(json, "executionId", EXECUTION_PREFIX, record->id);
-    member_id(json, "sandboxId", SANDBOX_PREFIX, record->sandbox_id);
-    member_text(json, "type", "exec");
-    member_text(json, "status", render_execution_status(record->state));
-    write_outcome(json, record, base_url);
-    if (is_over)
-        member_integer(json, "durationMs", record->duration_us / 1000);
-    if (is_over || record->is_truncated)
-        member_bool(json, "outputTruncated", record->is_truncated);
-    json_map_end(json);
+    answer_write(json, render_execution_fields, &answer);
 }
 
-void render_job(struct json_writer *json, const struct execution_record *record,
-                const char *base_url)
+struct job_answer {
+    const char *id, *sandbox_id, *status;
+    struct outcome outcome;
+};
+static const char *const job_statuses[] = {"pending", "running", "completed", "failed",
+                                           "cancelled"};
+const struct answer_field render_job_fields[] = {
+    {"jobId", ANSWER_ID, offsetof(struct job_answer, id), .is_needed = true, .prefix = JOB_PREFIX},
+    {"sandboxId", ANSWER_ID, offsetof(struct job_answer, sandbox_id), .prefix = SANDBOX_PREFIX},
+    {"status", ANSWER_TEXT, offsetof(struct job_answer, status), .is_needed = true,
+     .words = job_statuses, .n_words = ARRAY_SIZE(job_statuses)},
+    {"", ANSWER_BESIDE, offsetof(struct job_answer, outcome), .fields = outcome_fields},
+    {0},
+};
+
+void render_job(struct json_writer *json, const struct execution_info *info, const char *base_url)
 {
-    json_map_begin(json);
-    member_id(json, "jobId", JOB_PREFIX, record->id);
-    member_id(json, "sandboxId", SANDBOX_PREFIX, record->sandbox_id);
-    member_text(json, "status", job_status(record));
-    write_outcome(json, record, base_url);
-    json_map_end(json);
+    struct job_answer answer = {
+        .id = info->id,
+        .sandbox_id = info->sandbox_id,
+        .status = job_status(info),
+        .outcome = outcome_of(info, base_url),
+    };
+
+    answer_write(json, render_job_fields, &answer);
 }

@@ -10,7 +10,7 @@
 #define LETTERS_AND_DIGITS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 
 /* What an organisation is called in references: its name, where that can be a part of one. */
-static const char *slug_of(const struct organisation_record *organisation)
+static const char *slug_of(const struct organisation_info *organisation)
 {
     const char *name = organisation->name;
 
@@ -26,21 +26,21 @@ static void add_piece(struct json_writer *json, const char *text)
 /* "name:tag", and "@organisation/name:tag" of a public one: under which it can be asked for. */
 static void write_full_name(struct json_writer *json, const struct snapshot_view *view)
 {
-    const struct snapshot_record *record = view->record;
+    const struct snapshot_info *info = view->info;
 
-    if (!record->name)
+    if (!info->name)
         return;
     json_key(json, "fullName");
     json_string_begin(json);
-    if (record->is_public && view->organisation) {
+    if (info->is_public && view->organisation) {
         add_piece(json, "@");
         add_piece(json, slug_of(view->organisation));
         add_piece(json, "/");
     }
-    add_piece(json, record->name);
-    if (record->tag) {
+    add_piece(json, info->name);
+    if (info->tag) {
         add_piece(json, ":");
-        add_piece(json, record->tag);
+        add_piece(json, info->tag);
     }
     json_string_end(json);
 }
@@ -60,13 +60,13 @@ static void write_organisation(struct json_writer *json, const struct snapshot_v
     json_map_end(json);
 }
 
-static void write_user(struct json_writer *json, const struct snapshot_record *record)
+static void write_user(struct json_writer *json, const struct snapshot_info *info)
 {
     json_key(json, "user");
-    render_user(json, record->key_id);
+    render_user(json, info->key_id);
 }
 
-static void write_runtime(struct json_writer *json, const char *name)
+static void write_snapshot_runtime(struct json_writer *json, const char *name)
 {
     char id[24];
 
@@ -93,8 +93,8 @@ static void write_file(struct json_writer *json, const struct snapshot_file *fil
     json_map_end(json);
 }
 
-static void write_files(struct json_writer *json, const struct snapshot_files *files,
-                        size_t maximum)
+static void write_snapshot_files(struct json_writer *json, const struct snapshot_files *files,
+                                 size_t maximum)
 {
     size_t taken = 0, i = 0;
 
@@ -115,83 +115,160 @@ static int64_t counted(int64_t number)
     return number > 0 ? number : 0;
 }
 
-static void write_names(struct json_writer *json, const struct snapshot_view *view)
+static void write_snapshot_names(struct json_writer *json, const struct snapshot_view *view)
 {
-    const struct snapshot_record *record = view->record;
+    const struct snapshot_info *info = view->info;
 
-    member_text(json, "name", record->name ? record->name : "");
-    member_text(json, "tag", record->tag);
+    member_text(json, "name", info->name ? info->name : "");
+    member_text(json, "tag", info->tag);
     write_full_name(json, view);
-    member_text(json, "message", record->message);
-    member_bool(json, "public", record->is_public);
+    member_text(json, "message", info->message);
+    member_bool(json, "public", info->is_public);
     if (view->is_own)
-        member_id(json, "parentSnapshotId", SNAPSHOT_PREFIX, record->parent_id);
-    member_time(json, "createdAt", record->created_at);
+        member_id(json, "parentSnapshotId", SNAPSHOT_PREFIX, info->parent_id);
+    member_time(json, "createdAt", info->created_at);
     if (view->organisation)
         write_organisation(json, view);
     if (view->is_own)
-        write_user(json, record);
+        write_user(json, info);
 }
 
 void render_snapshot(struct json_writer *json, const struct snapshot_view *view)
 {
-    const struct snapshot_record *record = view->record;
+    const struct snapshot_info *info = view->info;
 
     json_map_begin(json);
-    member_id(json, "snapshotId", SNAPSHOT_PREFIX, record->id);
-    write_names(json, view);
-    member_text(json, "description", record->description);
-    member_integer(json, "sizeBytes", counted(record->size_bytes));
-    member_integer(json, "fileCount", counted(record->file_count));
-    write_runtime(json, record->runtime);
+    member_id(json, "snapshotId", SNAPSHOT_PREFIX, info->id);
+    write_snapshot_names(json, view);
+    member_text(json, "description", info->description);
+    member_integer(json, "sizeBytes", counted(info->size_bytes));
+    member_integer(json, "fileCount", counted(info->file_count));
+    write_snapshot_runtime(json, info->runtime);
     if (view->is_own)
-        member_id(json, "sandboxId", SANDBOX_PREFIX, record->sandbox_id);
-    if (record->is_public && view->organisation) {
+        member_id(json, "sandboxId", SANDBOX_PREFIX, info->sandbox_id);
+    if (info->is_public && view->organisation) {
         member_text(json, "orgName", organisation_name(view));
         member_text(json, "orgSlug", slug_of(view->organisation));
     }
-    member_text_map(json, "userMetadata", record->metadata);
-    member_text_map(json, "git", record->git);
+    member_text_map(json, "userMetadata", info->metadata);
+    member_text_map(json, "git", info->git);
     if (view->files)
-        write_files(json, view->files, view->is_own ? FILES_BYTES : PUBLIC_FILES_BYTES);
+        write_snapshot_files(json, view->files, view->is_own ? FILES_BYTES : PUBLIC_FILES_BYTES);
     json_map_end(json);
 }
 
 void render_ancestor(struct json_writer *json, const struct snapshot_view *view)
 {
     json_map_begin(json);
-    member_id(json, "snapshotId", SNAPSHOT_PREFIX, view->record->id);
-    write_names(json, view);
-    if (view->record->state == SNAPSHOT_DELETED)
+    member_id(json, "snapshotId", SNAPSHOT_PREFIX, view->info->id);
+    write_snapshot_names(json, view);
+    if (view->info->state == SNAPSHOT_DELETED)
         member_bool(json, "deleted", true);
     json_map_end(json);
 }
 
 void render_origin(struct json_writer *json, const struct snapshot_view *view)
 {
-    const struct snapshot_record *record = view->record;
-    bool is_public = record->is_public && view->organisation;
+    const struct snapshot_info *info = view->info;
+    bool is_public = info->is_public && view->organisation;
 
     json_map_begin(json);
-    member_id(json, "id", SNAPSHOT_PREFIX, record->id);
-    member_text(json, "name", record->name);
-    member_text(json, "tag", record->tag);
+    member_id(json, "id", SNAPSHOT_PREFIX, info->id);
+    member_text(json, "name", info->name);
+    member_text(json, "tag", info->tag);
     write_full_name(json, view);
     member_bool(json, "public", is_public);
     if (is_public)
         write_organisation(json, view);
     else
-        write_user(json, record);
+        write_user(json, info);
     json_map_end(json);
 }
 
-void render_checkpoint(struct json_writer *json, const struct checkpoint_record *record)
+struct checkpoint_answer {
+    const char *id, *name, *parent;
+    int64_t created_at, size_bytes;
+};
+const struct answer_field render_checkpoint_fields[] = {
+    {"id", ANSWER_ID, offsetof(struct checkpoint_answer, id), .is_needed = true,
+     .prefix = CHECKPOINT_PREFIX},
+    {"name", ANSWER_TEXT, offsetof(struct checkpoint_answer, name), .is_needed = true},
+    {"createdAt", ANSWER_TIME, offsetof(struct checkpoint_answer, created_at), .is_needed = true},
+    {"parent", ANSWER_TEXT, offsetof(struct checkpoint_answer, parent), .is_needed = true,
+     .help = "the name of the one before; empty: none"},
+    {"sizeBytes", ANSWER_INTEGER, offsetof(struct checkpoint_answer, size_bytes)},
+    {0},
+};
+
+void render_checkpoint(struct json_writer *json, const struct checkpoint_info *info)
 {
-    json_map_begin(json);
-    member_id(json, "id", CHECKPOINT_PREFIX, record->id);
-    member_text(json, "name", record->name);
-    member_time(json, "createdAt", record->created_at);
-    member_text(json, "parent", record->parent ? record->parent : "");
-    member_integer(json, "sizeBytes", counted(record->size_bytes));
-    json_map_end(json);
+    struct checkpoint_answer answer = {
+        .id = info->id,
+        .name = info->name,
+        .parent = info->parent ? info->parent : "",
+        .created_at = info->created_at,
+        .size_bytes = counted(info->size_bytes),
+    };
+
+    answer_write(json, render_checkpoint_fields, &answer);
 }
+
+// ---- what the functions above write, described: what is told of a snapshot depends on who asks ----
+
+static const struct answer_field organisation_fields[] = {
+    {"id", ANSWER_ID, .is_needed = true},
+    {"name", ANSWER_TEXT, .is_needed = true},
+    {"slug", ANSWER_TEXT, .is_needed = true, .help = "as in references"},
+    {0},
+};
+static const struct answer_field file_fields[] = {
+    {"path", ANSWER_TEXT, .is_needed = true},
+    {"size", ANSWER_INTEGER},
+    {"sha256", ANSWER_TEXT, .is_needed = true},
+    {"contentType", ANSWER_TEXT, .is_needed = true},
+    {"mode", ANSWER_INTEGER, .help = "permissions"},
+    {0},
+};
+static const struct answer_field name_fields[] = {
+    {"snapshotId", ANSWER_ID, .is_needed = true},
+    {"name", ANSWER_TEXT, .is_needed = true},
+    {"tag", ANSWER_TEXT},
+    {"fullName", ANSWER_TEXT, .help = "under which it can be asked for"},
+    {"message", ANSWER_TEXT},
+    {"public", ANSWER_BOOL},
+    {"parentSnapshotId", ANSWER_ID},
+    {"createdAt", ANSWER_TIME, .is_needed = true},
+    {"org", ANSWER_MAP, .fields = organisation_fields},
+    {"user", ANSWER_MAP, .fields = render_user_fields},
+    {0},
+};
+const struct answer_field render_snapshot_fields[] = {
+    {"", ANSWER_BESIDE, .fields = name_fields},
+    {"description", ANSWER_TEXT},
+    {"sizeBytes", ANSWER_INTEGER},
+    {"fileCount", ANSWER_INTEGER},
+    {"runtimeId", ANSWER_ID},
+    {"sandboxId", ANSWER_ID, .help = "that it was taken of"},
+    {"orgName", ANSWER_TEXT},
+    {"orgSlug", ANSWER_TEXT},
+    {"userMetadata", ANSWER_TEXT_MAP},
+    {"git", ANSWER_TEXT_MAP},
+    {"files", ANSWER_CUSTOM, .fields = file_fields, .is_list = true, .help = "of a single one"},
+    {"filesTruncated", ANSWER_TRUTH, .help = "there are more than are listed"},
+    {0},
+};
+const struct answer_field render_ancestor_fields[] = {
+    {"", ANSWER_BESIDE, .fields = name_fields},
+    {"deleted", ANSWER_TRUTH},
+    {0},
+};
+const struct answer_field render_origin_fields[] = {
+    {"id", ANSWER_ID, .is_needed = true},
+    {"name", ANSWER_TEXT},
+    {"tag", ANSWER_TEXT},
+    {"fullName", ANSWER_TEXT},
+    {"public", ANSWER_BOOL},
+    {"org", ANSWER_MAP, .fields = organisation_fields},
+    {"user", ANSWER_MAP, .fields = render_user_fields},
+    {0},
+};

@@ -61,7 +61,7 @@ static const char *snapshot_of(const struct query *query)
     return text ? reference_of(text, SNAPSHOT_PREFIX) : NULL;
 }
 
-int sandbox_filter_list(struct call *call, struct sandbox_list *out, struct error *err)
+int sandbox_filter_list(struct call *call, struct sandbox_infos *out, struct error *err)
 {
     const char *mode = query_text(call->query, "mode");
     const char *sort = query_text(call->query, "sort");

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the two files about streams share. */
+/*
+ * What the two files about streams share.
+ * Threads: any but loops; stream_id_of: any.
+ */
 #pragma once
 #include "front/agentuity/agentuity_impl.h"
 

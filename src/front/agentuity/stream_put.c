@@ -11,13 +11,13 @@
 #include "core/stream/stream.h"
 #include "front/agentuity/stream_impl.h"
 #include "web/drain.h"
-#include "web/parked.h"
+#include "web/waiting_call.h"
 
 #include <stdatomic.h>
 #include <string.h>
 
 struct put {
-    struct parked parked;
+    struct waiting_call waiting;
     char id[ID_TEXT];
     struct stream *stream;
     struct watch *watch;
@@ -31,14 +31,14 @@ static void put_free(struct put *put)
         return;
     watch_free(put->watch);
     stream_free(put->stream);
-    parked_clear(&put->parked);
+    waiting_call_clear(&put->waiting);
     free(put);
 }
 DEFINE_AUTOPTR(put)
 
 static void succeed(const struct put *put)
 {
-    struct call call = parked_call(&put->parked);
+    struct call call = waiting_call_get(&put->waiting);
     (void)envelope_bare(&call);
 }
 
@@ -63,7 +63,7 @@ static void on_hub(void *data)
     struct put *put = data;
 
     if (!atomic_exchange(&put->is_posted, true))
-        loop_post(put->parked.loop, on_news, put);
+        loop_post(put->waiting.loop, on_news, put);
 }
 
 static void on_over(void *data)
@@ -79,7 +79,7 @@ static void on_over(void *data)
 static int on_bytes(void *data, const void *bytes, size_t length, struct error *err)
 {
     struct put *put = data;
-    return stream_append(put->parked.core->streams, &put->parked.actor, put->id, bytes, length,
+    return stream_append(put->waiting.core->streams, &put->waiting.actor, put->id, bytes, length,
                          err);
 }
 
@@ -89,13 +89,13 @@ static void on_end(void *data, const struct error *failure)
     struct error err = {0};
 
     if (!failure &&
-        stream_complete(put->parked.core->streams, &put->parked.actor, put->id, &err) < 0)
+        stream_complete(put->waiting.core->streams, &put->waiting.actor, put->id, &err) < 0)
         failure = &err;
     if (!failure || error_is(failure, ERROR_COMPLETE))
         succeed(put);
     else
-        parked_fail(&put->parked, failure);
-    loop_post(put->parked.loop, on_over, put);
+        waiting_call_fail(&put->waiting, failure);
+    loop_post(put->waiting.loop, on_over, put);
 }
 
 static const struct drain_sink sink = {.on_bytes = on_bytes, .on_end = on_end};
@@ -104,13 +104,13 @@ static const struct drain_sink sink = {.on_bytes = on_bytes, .on_end = on_end};
 static int check(struct call *call, const char *id, struct stream *stream, bool *is_done,
                  struct error *err)
 {
-    autostream record = {0};
+    autoclear(stream_info) info = {0};
     struct stream_progress progress;
 
-    if (stream_get(call->core->streams, &call->actor, id, &record, err) < 0)
+    if (stream_get(call->core->streams, &call->actor, id, &info, err) < 0)
         return -1;
     stream_progress(stream, &progress);
-    *is_done = progress.is_complete && record.kind == STREAM_STDIN;
+    *is_done = progress.is_complete && info.kind == STREAM_STDIN;
     if (*is_done)
         return 0;
     if (progress.is_complete)
@@ -136,14 +136,14 @@ int stream_put(struct call *call, struct error *err)
         return -1;
     if (is_done)
         return envelope_bare(call);
-    parked_init(&put->parked, call);
+    waiting_call_init(&put->waiting, call);
     (void)snprintf(put->id, sizeof put->id, "%s", id);
     put->watch = hub_watch(call->core->hub, id, on_hub, put);
     on_hub(put); // it may have become complete before it was watched
     struct drain_request request = {
-        .loop = put->parked.loop,
-        .workers = put->parked.workers,
-        .body = put->parked.body,
+        .loop = put->waiting.loop,
+        .workers = put->waiting.workers,
+        .body = put->waiting.body,
         .sink = &sink,
         .data = put,
     };

@@ -2,10 +2,11 @@
 /*
  * The sandbox routes of Aionis Lite over the core: sessions are sandboxes, runs are executions. docs/guide/aionis.md says what
  * differs from the vendor's own server.
+ * Threads: one thread; at the start and the end of the server.
  */
 #pragma once
 #include "base/error.h"
-#include "web/route.h"
+#include "web/front.h"
 
 #include <netinet/in.h>
 #include <stdbool.h>

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of this front share and nobody else sees. */
+/*
+ * What the files of this front share and nobody else sees.
+ * Threads: plain values.
+ */
 #pragma once
 #include "front/aionis/aionis.h"
+#include "front/aionis/aionis_answers.h"
 #include "front/aionis/budget.h"
 #include "front/aionis/commands.h"
 #include "front/aionis/rate.h"

@@ -4,7 +4,6 @@
 
 #include "base/clock.h"
 #include "base/id.h"
-#include "front/aionis/wide.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -66,19 +65,6 @@ const char *keep_json(struct call *call, struct json_writer *json, const struct 
 
 // ---- headers ----
 
-static void read_request_id(const struct call *call, char out[ANSWER_ID])
-{
-    const char *header = call_header(call, "X-Request-Id");
-    struct wide_text text =
-        wide_trim((struct wide_text){header ? header : "", header ? strlen(header) : 0});
-    char id[ID_TEXT], uuid[ID_UUID_TEXT];
-
-    if (text.length > 0 && text.length < ANSWER_ID)
-        (void)snprintf(out, ANSWER_ID, "%.*s", (int)text.length, text.text);
-    else
-        (void)snprintf(out, ANSWER_ID, "%s", id_to_uuid(id_make(id), uuid));
-}
-
 /* One of the configured ones, compared exactly. */
 static bool is_origin_allowed(const char *origins, const char *origin)
 {
@@ -105,14 +91,13 @@ static void read_origin(const struct call *call, char out[ANSWER_ORIGIN])
 
 void answer_head_read(struct call *call, struct answer_head *out)
 {
-    read_request_id(call, out->request_id);
     read_origin(call, out->origin);
 }
 
 struct visit *visit_of(struct call *call)
 {
     if (!call->left) {
-        struct visit *visit = value_alloc(call->memory, sizeof *visit);
+        struct visit *visit = call_alloc(call, sizeof *visit);
         answer_head_read(call, &visit->head);
         call->left = visit;
     }
@@ -124,9 +109,8 @@ struct visit *visit_of(struct call *call)
 static void send_text(struct response *response, int status, const struct answer_head *head,
                       int64_t retry_after_s, const struct buffer *text)
 {
-    struct http_header headers[8] = {{"Content-Type", "application/json; charset=utf-8"},
-                                     {"X-Request-Id", head->request_id}};
-    size_t count = 2;
+    struct http_header headers[8] = {{"Content-Type", "application/json; charset=utf-8"}};
+    size_t count = 1;
     char seconds[24];
 
     if (head->origin[0]) {
@@ -199,7 +183,7 @@ static const struct {
     {ERROR_RESTARTING, NULL, "server_restarting"},
 };
 
-static const char *code_of(const struct error *err)
+static const char *error_code_of(const struct error *err)
 {
     for (size_t i = 0; i < ARRAY_SIZE(codes); i++) {
         if (error_is(err, codes[i].reason) &&
@@ -229,7 +213,7 @@ void answer_error(struct call *call, const struct error *err)
     else
         answer_head_read(call, &head);
     if (refusal.status == 0)
-        refusal = (struct refusal){.status = error_status(err), .code = code_of(err)};
+        refusal = (struct refusal){.status = error_status(err), .code = error_code_of(err)};
     if (refusal.status == 500)
         refusal.details = "{\"contract\":\"error_v1\"}";
     reply_init(&reply);
@@ -239,6 +223,7 @@ void answer_error(struct call *call, const struct error *err)
     put_text(&reply.json, "message", err->text);
     put_json(&reply.json, "details", refusal.details);
     put_json(&reply.json, "issues", refusal.issues);
+    put_text(&reply.json, "request_id", call_request_id(call));
     json_map_end(&reply.json);
     send_text(call->response, refusal.status, &head, refusal.retry_after_s, &reply.text);
 }

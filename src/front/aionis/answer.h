@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Answers of this front: the envelope of failures, and the headers that every answer has. */
+/*
+ * Answers of this front: the envelope of failures, and the headers that every answer has.
+ * Threads: one per object.
+ */
 #pragma once
 #include "front/aionis/aionis_impl.h"
 #include "web/reply.h"
 
-#define ANSWER_ID 128     // longest id of a request that is said back
 #define ANSWER_ORIGIN 256 // longest origin
 
 /* What headers need of a request, also when that is gone. A value. */
 struct answer_head {
-    char request_id[ANSWER_ID];
     char origin[ANSWER_ORIGIN]; // that may read the answer; "": none
 };
 void answer_head_read(struct call *call, struct answer_head *out);

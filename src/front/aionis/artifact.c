@@ -71,8 +71,8 @@ static void write_run(struct json_writer *json, const struct bundle *bundle)
     const struct run_view *view = bundle->view;
 
     json_map_begin(json);
-    put_id(json, "run_id", view->record->id);
-    put_id(json, "session_id", view->record->sandbox_id);
+    put_id(json, "run_id", view->info->id);
+    put_id(json, "session_id", view->info->sandbox_id);
     put_about(json, view, bundle->options->actor);
     run_write_exit_code(json, view);
     put_text(json, "error", view->error);
@@ -84,7 +84,7 @@ static void write_run(struct json_writer *json, const struct bundle *bundle)
 static void write_part(struct bundle *bundle, enum part part)
 {
     const struct run_view *view = bundle->view;
-    const char *metadata = view->record->metadata ? view->record->metadata : "{}";
+    const char *metadata = view->info->metadata ? view->info->metadata : "{}";
     struct json_writer json;
     struct error ignored = {0};
 
@@ -145,7 +145,7 @@ static void add_prefix(struct buffer *out, const struct bundle *bundle)
     add_encoded(out, bundle->options->actor->tenant);
     (void)buffer_add_text(out, "/", &ignored);
     add_encoded(out, bundle->options->actor->scope);
-    (void)buffer_addf(out, &ignored, "/%s", id_to_uuid(bundle->view->record->id, uuid));
+    (void)buffer_addf(out, &ignored, "/%s", id_to_uuid(bundle->view->info->id, uuid));
 }
 
 static void put_hash(struct json_writer *json, const struct buffer *text)
@@ -236,7 +236,7 @@ static void put_address(struct json_writer *json, const struct bundle *bundle)
     struct error ignored = {0};
 
     (void)buffer_addf(&uri, &ignored, "aionis://%s/%s/sandbox_run/%s", actor->tenant, actor->scope,
-                      id_to_uuid(bundle->view->record->id, uuid));
+                      id_to_uuid(bundle->view->info->id, uuid));
     put_text(json, "uri", uri.data);
 }
 
@@ -249,8 +249,8 @@ void artifact_write(struct json_writer *json, const struct run_view *view,
     make_parts(&bundle);
     json_map_begin(json);
     put_text(json, "artifact_version", "sandbox_run_artifact_v2");
-    put_id(json, "run_id", view->record->id);
-    put_id(json, "session_id", view->record->sandbox_id);
+    put_id(json, "run_id", view->info->id);
+    put_id(json, "session_id", view->info->sandbox_id);
     put_address(json, &bundle);
     put_about(json, view, NULL);
     put_part(json, "action", &bundle.parts[PART_ACTION]);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A run's record as a bundle of JSON objects with their sizes and hashes. */
+/*
+ * A run's record as a bundle of JSON objects with their sizes and hashes.
+ * Threads: one per object.
+ */
 #pragma once
 #include "core/account/actor.h"
 #include "front/aionis/run_view.h"

@@ -4,6 +4,7 @@
 
 #include "base/auto.h"
 #include "base/mem.h"
+#include "base/lock.h"
 #include "core/execution/execution.h"
 #include "data/json.h"
 
@@ -25,7 +26,7 @@ struct entering {
 struct budgets {
     struct tenant *tenants;
     size_t count;
-    pthread_mutex_t lock; // guards `entering`
+    struct lock lock; // guards `entering`
     struct entering *entering;
 };
 
@@ -69,7 +70,7 @@ int budgets_read(const char *text, struct budgets **out, struct error *err)
     if (document->root->kind != VALUE_MAP)
         return error_set(err, ERROR_INVALID, "the budgets must be a JSON object of tenants");
     struct budgets *budgets = xnew(struct budgets);
-    (void)pthread_mutex_init(&budgets->lock, NULL);
+    lock_init(&budgets->lock, LOCK_FRONT);
     budgets->tenants = xcalloc(document->root->count + 1, sizeof *budgets->tenants);
     for (const struct data_value *policy = document->root->first; policy; policy = policy->next) {
         if (read_policy(policy, &budgets->tenants[budgets->count], err) < 0) {
@@ -95,7 +96,7 @@ void budgets_free(struct budgets *budgets)
         free(entering->tenant);
         free(entering);
     }
-    (void)pthread_mutex_destroy(&budgets->lock);
+    lock_clear(&budgets->lock);
     free(budgets);
 }
 
@@ -148,7 +149,7 @@ static struct entering *find_entering(struct budgets *budgets, const char *tenan
 
 int64_t budgets_enter(struct budgets *budgets, const char *tenant)
 {
-    (void)pthread_mutex_lock(&budgets->lock);
+    autolock(&budgets->lock);
     struct entering *entering = find_entering(budgets, tenant);
     if (!entering) {
         entering = xnew(struct entering);
@@ -157,13 +158,12 @@ int64_t budgets_enter(struct budgets *budgets, const char *tenant)
         budgets->entering = entering;
     }
     int64_t before = entering->count++;
-    (void)pthread_mutex_unlock(&budgets->lock);
     return before;
 }
 
 void budgets_leave(struct budgets *budgets, const char *tenant)
 {
-    (void)pthread_mutex_lock(&budgets->lock);
+    autolock(&budgets->lock);
     for (struct entering **at = &budgets->entering; *at; at = &(*at)->next) {
         struct entering *entering = *at;
         if (strcmp(entering->tenant, tenant) != 0)
@@ -175,5 +175,4 @@ void budgets_leave(struct budgets *budgets, const char *tenant)
         }
         break;
     }
-    (void)pthread_mutex_unlock(&budgets->lock);
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How much a tenant may run in a window of time. Any thread. */
+/*
+ * How much a tenant may run in a window of time.
+ * Threads: any.
+ */
 #pragma once
 #include "base/error.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * JSON as JavaScript would write it again after reading it: numbers in its shortest form, keys that are array indexes first. What clients
- * hash. Pure.
+ * hash.
+ * Threads: plain values.
  */
 #pragma once
 #include "base/buffer.h"

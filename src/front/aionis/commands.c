@@ -18,7 +18,7 @@ static bool is_bare(const char *text, size_t length)
            strspn(text + 1, allowed) == length - 2;
 }
 
-static void add(struct commands *commands, const char *name, size_t length)
+static void add_command(struct commands *commands, const char *name, size_t length)
 {
     struct wide_text trimmed = wide_trim((struct wide_text){name, length});
 
@@ -34,17 +34,17 @@ static int read_bare(const char *text, struct commands *out)
 {
     for (const char *at = text + 1; *at && *at != ']';) {
         size_t length = strcspn(at, ",]");
-        add(out, at, length);
+        add_command(out, at, length);
         at += length + (at[length] == ',');
     }
     return 0;
 }
 
-static int read_list(const struct data_value *list, struct commands *out)
+static int read_commands(const struct data_value *list, struct commands *out)
 {
     for (const struct data_value *item = list->first; item; item = item->next) {
         if (item->kind == VALUE_STRING)
-            add(out, item->text, item->length);
+            add_command(out, item->text, item->length);
     }
     return 0;
 }
@@ -67,7 +67,7 @@ int commands_read(const char *text, struct commands *out, struct error *err)
     *out = (struct commands){.memory = data_document_new("")};
     if (json_read("", bare.text, bare.length, NULL, &document, &why) == 0 &&
         document->root->kind == VALUE_LIST)
-        return read_list(document->root, out);
+        return read_commands(document->root, out);
     autofree char *copy = xasprintf("%.*s", (int)bare.length, bare.text);
     if (is_bare(copy, bare.length))
         return read_bare(copy, out);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which commands may be run: names, compared exactly. */
+/*
+ * Which commands may be run: names, compared exactly.
+ * Threads: any; nothing changes after commands_read.
+ */
 #pragma once
 #include "base/error.h"
 

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/lock.h"
 
 #include <arpa/inet.h>
 #include <pthread.h>
@@ -24,7 +25,7 @@ struct bucket {
 
 struct rate_limiter {
     struct rate_limits limits;
-    pthread_mutex_t lock; // guards all below
+    struct lock lock; // guards all below
     struct bucket *buckets[BUCKETS];
     unsigned takes;
 };
@@ -34,7 +35,7 @@ struct rate_limiter *rate_limiter_new(const struct rate_limits *limits)
     struct rate_limiter *limiter = xnew(struct rate_limiter);
 
     limiter->limits = *limits;
-    (void)pthread_mutex_init(&limiter->lock, NULL);
+    lock_init(&limiter->lock, LOCK_FRONT);
     return limiter;
 }
 
@@ -49,7 +50,7 @@ void rate_limiter_free(struct rate_limiter *limiter)
             free(bucket);
         }
     }
-    (void)pthread_mutex_destroy(&limiter->lock);
+    lock_clear(&limiter->lock);
     free(limiter);
 }
 
@@ -79,8 +80,8 @@ static unsigned place_of(enum rate_class class, const char *client)
     return hash % BUCKETS;
 }
 
-static struct bucket *find(struct rate_limiter *limiter, enum rate_class class, const char *client,
-                           uint64_t now)
+static struct bucket *find_bucket(struct rate_limiter *limiter, enum rate_class class,
+                                  const char *client, uint64_t now)
 {
     struct bucket **first = &limiter->buckets[place_of(class, client)];
 
@@ -98,7 +99,7 @@ static struct bucket *find(struct rate_limiter *limiter, enum rate_class class, 
     return bucket;
 }
 
-static void fill(const struct rate_limiter *limiter, struct bucket *bucket, uint64_t now)
+static void fill_bucket(const struct rate_limiter *limiter, struct bucket *bucket, uint64_t now)
 {
     double burst = (double)limiter->limits.of[bucket->class].burst;
 
@@ -114,16 +115,15 @@ int64_t rate_take(struct rate_limiter *limiter, enum rate_class class, const cha
     uint64_t now = clock_monotonic_ms();
     int64_t wait_ms = 0;
 
-    (void)pthread_mutex_lock(&limiter->lock);
+    autolock(&limiter->lock);
     if (++limiter->takes % SWEEP_EVERY == 0)
         sweep(limiter, now);
-    struct bucket *bucket = find(limiter, class, client, now);
-    fill(limiter, bucket, now);
+    struct bucket *bucket = find_bucket(limiter, class, client, now);
+    fill_bucket(limiter, bucket, now);
     if (bucket->tokens >= 1)
         bucket->tokens -= 1;
     else
         wait_ms = (int64_t)((1 - bucket->tokens) * 1000 / limiter->limits.of[class].per_second) + 1;
-    (void)pthread_mutex_unlock(&limiter->lock);
     return wait_ms;
 }
 

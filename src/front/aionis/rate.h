@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How often a client may call: a bucket of tokens for each client and class of calls. Any thread. */
+/*
+ * How often a client may call: a bucket of tokens for each client and class of calls.
+ * Threads: any.
+ */
 #pragma once
 #include "base/auto.h"
 #include "base/error.h"

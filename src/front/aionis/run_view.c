@@ -20,77 +20,73 @@
 
 // ---- how it went ----
 
-const char *run_status(const struct execution_record *record)
+const char *run_status(const struct execution_info *info)
 {
-    switch (record->state) {
+    switch (info->state) {
     case EXECUTION_QUEUED:
         return "queued";
     case EXECUTION_RUNNING:
         return "running";
     case EXECUTION_COMPLETED:
-        return record->exit_code == 0 && record->signal == 0 ? "succeeded" : "failed";
+        return info->exit_code == 0 && info->signal == 0 ? "succeeded" : "failed";
     case EXECUTION_TIMED_OUT:
         return "timeout";
     case EXECUTION_CANCELLED:
         return "canceled";
     default:
-        return record->cause == EXECUTION_BOX_ENDED ? "timeout" : "failed";
+        return info->cause == EXECUTION_BOX_ENDED ? "timeout" : "failed";
     }
 }
 
-static bool was_started(const struct execution_record *record)
+static bool was_started(const struct execution_info *info)
 {
-    return record->started_at > 0;
+    return info->started_at > 0;
 }
 
 /* What stands for a command that never came to be: the negative errno where the protocol knows one. */
-static int64_t code_of(const struct execution_record *record)
+static int64_t result_code_of(const struct execution_info *info)
 {
-    if (record->state == EXECUTION_COMPLETED && record->signal == 0)
-        return record->exit_code;
-    if (record->state == EXECUTION_FAILED && record->cause == EXECUTION_NOT_FOUND)
+    if (info->state == EXECUTION_COMPLETED && info->signal == 0)
+        return info->exit_code;
+    if (info->state == EXECUTION_FAILED && info->cause == EXECUTION_NOT_FOUND)
         return -ENOENT;
     return SUMMARY_NO_CODE;
 }
 
-/* The program's name as it was looked for; the caller frees it. */
-static char *name_of(const struct execution_record *record)
+/* The program's name as it was looked for. */
+static const char *program_of(const struct execution_info *info)
 {
-    autostrings argv = {0};
-
-    strings_unpack(record->command, &argv);
-    return xstrdup(argv.count ? argv.items[0] : "");
+    return info->command.argv && info->command.argv[0] ? info->command.argv[0] : "";
 }
 
-static char *describe_failure(const struct execution_record *record)
+static char *describe_failure(const struct execution_info *info)
 {
-    autofree char *name = name_of(record);
+    const char *name = program_of(info);
 
-    switch (record->cause) {
+    switch (info->cause) {
     case EXECUTION_NOT_FOUND:
         return xasprintf("spawn %s ENOENT", name);
     case EXECUTION_BOX_ENDED:
         return xstrdup("executor_stale_recovered");
     default:
-        return record->error ? xstrdup(record->error) : xasprintf("spawn %s EACCES", name);
+        return info->error ? xstrdup(info->error) : xasprintf("spawn %s EACCES", name);
     }
 }
 
-static char *describe_error(const struct execution_record *record)
+static char *describe_error(const struct execution_info *info)
 {
-    switch (record->state) {
+    switch (info->state) {
     case EXECUTION_COMPLETED:
-        if (record->signal)
+        if (info->signal)
             return xstrdup("non_zero_exit_code:null");
-        return record->exit_code
-                   ? xasprintf("non_zero_exit_code:%lld", (long long)record->exit_code)
-                   : NULL;
+        return info->exit_code ? xasprintf("non_zero_exit_code:%lld", (long long)info->exit_code)
+                               : NULL;
     case EXECUTION_FAILED:
-        return describe_failure(record);
+        return describe_failure(info);
     case EXECUTION_TIMED_OUT:
         return xstrdup("execution_timeout");
     case EXECUTION_CANCELLED:
-        return xstrdup(was_started(record) ? "canceled_by_request" : "canceled_before_execution");
+        return xstrdup(was_started(info) ? "canceled_by_request" : "canceled_before_execution");
     default:
         return NULL;
     }
@@ -98,10 +94,10 @@ static char *describe_error(const struct execution_record *record)
 
 // ---- the executor's report ----
 
-static void put_signal(struct json_writer *json, const struct execution_record *record)
+static void put_signal(struct json_writer *json, const struct execution_info *info)
 {
-    bool was_killed = record->state == EXECUTION_TIMED_OUT || record->state == EXECUTION_CANCELLED;
-    int number = was_killed && record->signal == 0 ? SIGKILL : (int)record->signal;
+    bool was_killed = info->state == EXECUTION_TIMED_OUT || info->state == EXECUTION_CANCELLED;
+    int number = was_killed && info->signal == 0 ? SIGKILL : (int)info->signal;
     const char *name = number ? sigabbrev_np(number) : NULL;
     char text[32];
 
@@ -111,8 +107,8 @@ static void put_signal(struct json_writer *json, const struct execution_record *
 
 static void put_report(struct json_writer *json, const struct run_view *view)
 {
-    const struct execution_record *record = view->record;
-    autofree char *name = name_of(record);
+    const struct execution_info *info = view->info;
+    const char *name = program_of(info);
 
     put_text(json, "executor", AIONIS_EXECUTOR);
     if (view->error && strcmp(view->error, REFUSED_NAME) == 0)
@@ -122,9 +118,9 @@ static void put_report(struct json_writer *json, const struct run_view *view)
         return;
     json_key(json, "argv");
     json_raw(json, view->stored.argv, strlen(view->stored.argv));
-    put_signal(json, record);
-    put_bool(json, "timed_out", record->state == EXECUTION_TIMED_OUT);
-    put_bool(json, "canceled", record->state == EXECUTION_CANCELLED);
+    put_signal(json, info);
+    put_bool(json, "timed_out", info->state == EXECUTION_TIMED_OUT);
+    put_bool(json, "canceled", info->state == EXECUTION_CANCELLED);
 }
 
 static void put_recovery(struct json_writer *json, const struct run_view *view)
@@ -138,14 +134,14 @@ static void put_recovery(struct json_writer *json, const struct run_view *view)
 
 static void write_result(struct json_writer *json, const struct run_view *view)
 {
-    const struct execution_record *record = view->record;
+    const struct execution_info *info = view->info;
 
     json_map_begin(json);
-    if (record->state == EXECUTION_CANCELLED && !was_started(record))
+    if (info->state == EXECUTION_CANCELLED && !was_started(info))
         put_bool(json, "canceled", true);
-    else if (record->state == EXECUTION_FAILED && record->cause == EXECUTION_BOX_ENDED)
+    else if (info->state == EXECUTION_FAILED && info->cause == EXECUTION_BOX_ENDED)
         put_recovery(json, view);
-    else if (execution_is_over(record))
+    else if (execution_info_is_over(info))
         put_report(json, view);
     json_map_end(json);
 }
@@ -178,7 +174,7 @@ static struct stream *open_stream(struct core *core, const char *id, bool is_qui
 }
 
 /* `produced` is how much there was of it, once that is known. A character that the cap or the moment cut in two is left out. */
-static bool read_output(struct core *core, const struct execution_record *record, const char *id,
+static bool read_output(struct core *core, const struct execution_info *info, const char *id,
                         int64_t produced, bool is_quick, struct buffer *out)
 {
     autobuffer bytes = {0};
@@ -188,9 +184,9 @@ static bool read_output(struct core *core, const struct execution_record *record
     autoptr(stream) stream = open_stream(core, id, is_quick);
     if (!stream)
         return !is_quick;
-    if (read_bytes(stream, (uint64_t)record->output_cap_bytes, &bytes) < 0)
+    if (read_bytes(stream, (uint64_t)info->output_cap_bytes, &bytes) < 0)
         return !is_quick;
-    bool is_cut = !execution_is_over(record) || (int64_t)bytes.length < produced;
+    bool is_cut = !execution_info_is_over(info) || (int64_t)bytes.length < produced;
     if (is_cut)
         bytes.length = wide_whole(bytes.data, bytes.length);
     wide_decode(bytes.data, bytes.length, out);
@@ -198,25 +194,25 @@ static bool read_output(struct core *core, const struct execution_record *record
 }
 
 bool run_view_init(struct run_view *view, struct core *core, const struct aionis_settings *settings,
-                   const struct execution_record *record, bool is_quick)
+                   const struct execution_info *info, bool is_quick)
 {
     struct json_writer json;
     struct error ignored = {0};
 
     *view = (struct run_view){.settings = settings,
-                              .record = record,
-                              .status = run_status(record),
-                              .exit_code = code_of(record)};
-    if (is_quick && record->stdout_bytes + record->stderr_bytes > QUICK_BYTES)
+                              .info = info,
+                              .status = run_status(info),
+                              .exit_code = result_code_of(info)};
+    if (is_quick && info->stdout_bytes + info->stderr_bytes > QUICK_BYTES)
         return false;
-    if (!read_output(core, record, record->stdout_stream, record->stdout_bytes, is_quick,
+    if (!read_output(core, info, info->stdout_stream, info->stdout_bytes, is_quick,
                      &view->standard_output) ||
-        !read_output(core, record, record->stderr_stream, record->stderr_bytes, is_quick,
+        !read_output(core, info, info->stderr_stream, info->stderr_bytes, is_quick,
                      &view->standard_error))
         return false;
-    view->is_truncated = execution_is_over(record) && record->is_truncated;
-    view->error = describe_error(record);
-    stored_run_read(record, &view->stored);
+    view->is_truncated = execution_info_is_over(info) && info->is_truncated;
+    view->error = describe_error(info);
+    stored_run_read(info, &view->stored);
     json_writer_init(&json, &view->result);
     write_result(&json, view);
     (void)json_writer_finish(&json, &ignored);
@@ -250,7 +246,7 @@ void run_write_action(struct json_writer *json, const struct run_view *view)
 
 void run_write_summary(struct json_writer *json, const struct run_view *view)
 {
-    bool is_over = execution_is_over(view->record);
+    bool is_over = execution_info_is_over(view->info);
     const struct summary summary = {
         .standard_output = is_over ? wide(&view->standard_output) : (struct wide_text){"", 0},
         .standard_error = is_over ? wide(&view->standard_error) : (struct wide_text){"", 0},
@@ -302,27 +298,27 @@ void run_write_tails(struct json_writer *json, const struct run_view *view, size
 /* While it runs it is seen to be alive, as often as the protocol promises. */
 static int64_t updated_at(const struct run_view *view)
 {
-    const struct execution_record *record = view->record;
+    const struct execution_info *info = view->info;
     int64_t interval = (int64_t)view->settings->heartbeat_ms;
 
-    if (record->state != EXECUTION_RUNNING || interval == 0)
-        return record->updated_at;
-    int64_t beats = ((int64_t)clock_wall_ms() - record->started_at) / interval;
-    int64_t last = record->started_at + (beats > 0 ? beats : 0) * interval;
-    return last > record->updated_at ? last : record->updated_at;
+    if (info->state != EXECUTION_RUNNING || interval == 0)
+        return info->updated_at;
+    int64_t beats = ((int64_t)clock_wall_ms() - info->started_at) / interval;
+    int64_t last = info->started_at + (beats > 0 ? beats : 0) * interval;
+    return last > info->updated_at ? last : info->updated_at;
 }
 
 void run_write_times(struct json_writer *json, const struct run_view *view)
 {
-    put_time(json, "started_at", view->record->started_at);
-    put_time(json, "finished_at", view->record->ended_at);
-    put_time(json, "created_at", view->record->created_at);
+    put_time(json, "started_at", view->info->started_at);
+    put_time(json, "finished_at", view->info->ended_at);
+    put_time(json, "created_at", view->info->created_at);
     put_time(json, "updated_at", updated_at(view));
 }
 
 static void put_output(struct json_writer *json, const struct run_view *view)
 {
-    bool is_over = execution_is_over(view->record);
+    bool is_over = execution_info_is_over(view->info);
 
     json_key(json, "output");
     json_map_begin(json);
@@ -333,11 +329,11 @@ static void put_output(struct json_writer *json, const struct run_view *view)
 
 void run_write(struct json_writer *json, const struct run_view *view)
 {
-    const struct execution_record *record = view->record;
+    const struct execution_info *info = view->info;
 
     json_map_begin(json);
-    put_id(json, "run_id", record->id);
-    put_id(json, "session_id", record->sandbox_id);
+    put_id(json, "run_id", info->id);
+    put_id(json, "session_id", info->sandbox_id);
     put_text(json, "project_id", view->stored.project_id);
     put_text(json, "planner_run_id", view->stored.planner_run_id);
     put_text(json, "decision_id", view->stored.decision_id);
@@ -349,8 +345,8 @@ void run_write(struct json_writer *json, const struct run_view *view)
     put_output(json, view);
     run_write_exit_code(json, view);
     put_text(json, "error", view->error);
-    put_bool(json, "cancel_requested", record->stop_at != 0);
-    put_text(json, "cancel_reason", record->stop_reason);
+    put_bool(json, "cancel_requested", info->stop_at != 0);
+    put_text(json, "cancel_reason", info->stop_reason);
     json_key(json, "result");
     json_raw(json, view->result.data, view->result.length);
     json_key(json, "result_summary");

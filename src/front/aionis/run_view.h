@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An execution as the protocol's clients see it: a run, with what it wrote. */
+/*
+ * An execution as the protocol's clients see it: a run, with what it wrote.
+ * Threads: any but loops; run_view_init with is_quick: any.
+ */
 #pragma once
 #include "core/execution/execution.h"
 #include "front/aionis/aionis_impl.h"
@@ -8,7 +11,7 @@
 
 struct run_view {
     const struct aionis_settings *settings;
-    const struct execution_record *record; // borrowed
+    const struct execution_info *info; // borrowed
     struct stored_run stored;
     struct buffer standard_output, standard_error; // decoded
     struct buffer result;                          // JSON
@@ -20,11 +23,11 @@ struct run_view {
 
 /* `is_quick`: without blocking; false when that cannot be. Where it can block it always succeeds: streams that are gone are empty. */
 bool run_view_init(struct run_view *view, struct core *core, const struct aionis_settings *settings,
-                   const struct execution_record *record, bool is_quick);
+                   const struct execution_info *info, bool is_quick);
 void run_view_clear(struct run_view *view);
 #define autorun __attribute__((cleanup(run_view_clear))) struct run_view
 
-const char *run_status(const struct execution_record *record);
+const char *run_status(const struct execution_info *info);
 
 /* "run": the whole object. */
 void run_write(struct json_writer *json, const struct run_view *view);

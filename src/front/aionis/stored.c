@@ -70,18 +70,16 @@ static const char *print_value(struct data_document *memory, const struct data_v
 }
 
 /* The command as it was started. */
-static const char *print_command(struct data_document *memory, const char *packed)
+static const char *print_command(struct data_document *memory, const char *const *argv)
 {
     autobuffer text = {0};
-    autostrings argv = {0};
     struct json_writer json;
     struct error ignored = {0};
 
-    strings_unpack(packed, &argv);
     json_writer_init(&json, &text);
     json_list_begin(&json);
-    for (size_t i = 0; i < argv.count; i++)
-        json_string(&json, argv.items[i]);
+    for (; argv && *argv; argv++)
+        json_string(&json, *argv);
     json_list_end(&json);
     return json_writer_finish(&json, &ignored) < 0 ? "[]" : print(memory, &text);
 }
@@ -93,9 +91,9 @@ static const char *text_of(const struct data_value *map, const char *name)
     return value && value->kind == VALUE_STRING ? value->text : NULL;
 }
 
-void stored_run_read(const struct execution_record *record, struct stored_run *out)
+void stored_run_read(const struct execution_info *info, struct stored_run *out)
 {
-    const char *asked = record->asked ? record->asked : "{}";
+    const char *asked = info->asked ? info->asked : "{}";
     struct error ignored = {0};
 
     *out = (struct stored_run){0};
@@ -107,11 +105,12 @@ void stored_run_read(const struct execution_record *record, struct stored_run *o
     out->mode = text_of(map, "mode");
     if (!out->mode)
         out->mode = "async";
-    out->timeout_ms = timeout ? strtoll(timeout->text, NULL, 10) : record->timeout_ms;
+    out->timeout_ms = timeout ? strtoll(timeout->text, NULL, 10) : info->command.timeout_ms;
     out->project_id = text_of(map, "project_id");
     out->planner_run_id = text_of(map, "planner_run_id");
     out->decision_id = text_of(map, "decision_id");
-    out->argv = argv ? print_value(out->memory, argv) : print_command(out->memory, record->command);
+    out->argv =
+        argv ? print_value(out->memory, argv) : print_command(out->memory, info->command.argv);
 }
 
 void stored_run_clear(struct stored_run *run)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What this front keeps in the core's records to say it back: in `asked`, as JSON that only it reads. */
+/*
+ * What this front keeps in the core's records to say it back: in `asked`, as JSON that only it reads.
+ * Threads: plain values.
+ */
 #pragma once
 #include "core/execution/execution.h"
 #include "web/call.h"
@@ -21,6 +24,6 @@ struct stored_run {
 };
 const char *stored_run(struct call *call, const struct stored_run *run);
 /* What a record that this front did not make lacks is made up from what it has. */
-void stored_run_read(const struct execution_record *record, struct stored_run *out);
+void stored_run_read(const struct execution_info *info, struct stored_run *out);
 void stored_run_clear(struct stored_run *run);
 #define autostored __attribute__((cleanup(stored_run_clear))) struct stored_run

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The protocol's short account of how a run went, "tool_result_summary_v1". Pure. */
+/*
+ * The protocol's short account of how a run went, "tool_result_summary_v1".
+ * Threads: plain values.
+ */
 #pragma once
 #include "data/json_writer.h"
 #include "front/aionis/wide.h"

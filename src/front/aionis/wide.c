@@ -8,14 +8,14 @@
 #include <string.h>
 
 /* Buffers here have no maximum, so adding to them cannot fail. */
-static void add(struct buffer *out, const char *text, size_t length)
+static void add_bytes(struct buffer *out, const char *text, size_t length)
 {
     struct error ignored;
     (void)buffer_add(out, text, length, &ignored);
 }
 
 /* The character at the start, and how many bytes it takes; a half of a pair counts as one. */
-static size_t look(struct wide_text text, uint32_t *code)
+static size_t decode_first(struct wide_text text, uint32_t *code)
 {
     const unsigned char *at = (const unsigned char *)text.text;
 
@@ -76,7 +76,7 @@ static struct wide_text trim_end(struct wide_text text)
 
     while (text.length > 0) {
         size_t at = last_start(text);
-        (void)look(behind(text, at), &code);
+        (void)decode_first(behind(text, at), &code);
         if (!is_space(code))
             break;
         text.length = at;
@@ -89,7 +89,7 @@ static struct wide_text trim_start(struct wide_text text)
     uint32_t code;
 
     while (text.length > 0) {
-        size_t size = look(text, &code);
+        size_t size = decode_first(text, &code);
         if (!is_space(code))
             break;
         text = behind(text, size);
@@ -114,32 +114,32 @@ static size_t add_units(struct wide_text text, size_t units, struct buffer *out)
     uint32_t code = 0;
 
     while (units > 0 && bytes < text.length) {
-        size_t size = look(behind(text, bytes), &code);
+        size_t size = decode_first(behind(text, bytes), &code);
         size_t wide = size == 4 ? 2 : 1;
         if (wide > units)
             break;
         bytes += size;
         units -= wide;
     }
-    add(out, text.text, bytes);
+    add_bytes(out, text.text, bytes);
     if (units == 0 || bytes == text.length)
         return bytes;
     char half[UTF8_MAX];
-    add(out, half, utf8_encode(0xd800 + ((code - 0x10000) >> 10), half));
+    add_bytes(out, half, utf8_encode(0xd800 + ((code - 0x10000) >> 10), half));
     return bytes;
 }
 
 void wide_clip(struct wide_text text, size_t units, struct buffer *out)
 {
     if (wide_units(text) <= units) {
-        add(out, text.text, text.length);
+        add_bytes(out, text.text, text.length);
         return;
     }
     size_t before = out->length;
     (void)add_units(text, units - 1, out);
     struct wide_text kept = {out->data + before, out->length - before};
     out->length = before + trim_end(kept).length;
-    add(out, "...", 3);
+    add_bytes(out, "...", 3);
 }
 
 void wide_squeeze(struct wide_text text, size_t units, struct buffer *out)
@@ -151,9 +151,9 @@ void wide_squeeze(struct wide_text text, size_t units, struct buffer *out)
     text = wide_trim(text);
     // A few more than are wanted, so that it can be seen that it is longer.
     while (text.length > 0 && count <= units + 2) {
-        size_t size = look(text, &code);
+        size_t size = decode_first(text, &code);
         bool is_gap = is_space(code);
-        add(&plain, is_gap ? " " : text.text, is_gap ? 1 : size);
+        add_bytes(&plain, is_gap ? " " : text.text, is_gap ? 1 : size);
         count += size == 4 ? 2 : 1;
         text = is_gap ? trim_start(text) : behind(text, size);
     }
@@ -168,10 +168,10 @@ void wide_decode(const char *bytes, size_t length, struct buffer *out)
         size_t from = at, size;
         while (at < length && (size = utf8_length(bytes + at, length - at)) > 0)
             at += size;
-        add(out, bytes + from, at - from);
+        add_bytes(out, bytes + from, at - from);
         if (at == length)
             return;
-        add(out, UTF8_REPLACEMENT, strlen(UTF8_REPLACEMENT));
+        add_bytes(out, UTF8_REPLACEMENT, strlen(UTF8_REPLACEMENT));
         at += utf8_skip(bytes + at, length - at);
     }
 }
@@ -181,9 +181,10 @@ void wide_well_formed(struct wide_text text, struct buffer *out)
     uint32_t code;
 
     while (text.length > 0) {
-        size_t size = look(text, &code);
+        size_t size = decode_first(text, &code);
         bool is_half = code >= 0xd800 && code <= 0xdfff;
-        add(out, is_half ? UTF8_REPLACEMENT : text.text, is_half ? strlen(UTF8_REPLACEMENT) : size);
+        add_bytes(out, is_half ? UTF8_REPLACEMENT : text.text,
+                  is_half ? strlen(UTF8_REPLACEMENT) : size);
         text = behind(text, size);
     }
 }
@@ -193,10 +194,10 @@ void wide_tail(struct wide_text text, size_t bytes, struct buffer *out)
     if (text.length > bytes)
         text = behind(text, text.length - bytes);
     while (text.length > 0 && ((unsigned char)text.text[0] & 0xc0) == 0x80) {
-        add(out, UTF8_REPLACEMENT, strlen(UTF8_REPLACEMENT));
+        add_bytes(out, UTF8_REPLACEMENT, strlen(UTF8_REPLACEMENT));
         text = behind(text, 1);
     }
-    add(out, text.text, text.length);
+    add_bytes(out, text.text, text.length);
 }
 
 size_t wide_whole(const char *bytes, size_t length)

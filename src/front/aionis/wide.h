@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Text as JavaScript counts and cuts it: in UTF-16 code units. Kept as UTF-8 in which halves of surrogate pairs may stand alone, in three
- * bytes (WTF-8). Pure.
+ * bytes (WTF-8).
+ * Threads: plain values.
  */
 #pragma once
 #include "base/buffer.h"

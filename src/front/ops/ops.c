@@ -2,61 +2,151 @@
 /* The server about itself; see ops.h. */
 #include "front/ops/ops.h"
 
-#include "web/call.h"
 #include "front/ops/ops_impl.h"
+#include "web/call.h"
 #include "web/reply.h"
 #include "web/router.h"
 
-#include <ctype.h>
+// ---- answers and failures ----
 
-static void put_text(struct reply *reply, const char *key, const char *text)
-{
-    json_key(&reply->json, key);
-    json_string(&reply->json, text);
-}
+static const struct answer_field success_fields[] = {
+    {"success", ANSWER_BOOL, .help = "always true"},
+    {0},
+};
+const struct answer_wrap ops_wrap = {.members = success_fields, .slot = "data"};
 
-static void put_core(struct reply *reply, struct core *core)
-{
-    struct core_health health;
-
-    core_health(core, &health);
-    json_key(&reply->json, "sandboxes");
-    json_natural(&reply->json, health.sandboxes);
-    json_key(&reply->json, "parked");
-    json_natural(&reply->json, health.parked);
-    json_key(&reply->json, "runtimeReady");
-    json_bool(&reply->json, health.is_default_runtime_ready);
-}
-
-/* GET /health */
-static int get_health(struct call *call, struct error *err)
+int ops_answer(struct call *call, const struct answer_field *fields, const void *from)
 {
     autoreply reply = {0};
 
     reply_init(&reply);
     json_map_begin(&reply.json);
-    put_text(&reply, "status", "ok");
-    put_text(&reply, "version", BURROW_VERSION);
-    if (call->core)
-        put_core(&reply, call->core);
-    for (const struct front *const *front = router_fronts(call->router); *front; front++) {
-        if (call->core && (*front)->on_health)
-            (*front)->on_health(*front, call->core, &reply.json);
-    }
+    json_key(&reply.json, "success");
+    json_bool(&reply.json, true);
+    json_key(&reply.json, "data");
+    answer_write(&reply.json, fields, from);
     json_map_end(&reply.json);
     reply_send(&reply, call->response, 200);
     return 0;
 }
 
-/* GET /version */
-static int get_version(struct call *call, struct error *err)
+struct failure {
+    bool is_success; // false
+    const char *code, *message, *request_id;
+};
+static const struct answer_field failure_fields[] = {
+    {"success", ANSWER_BOOL, offsetof(struct failure, is_success), .help = "always false"},
+    {"code", ANSWER_TEXT, offsetof(struct failure, code), .is_needed = true,
+     .help = "a word for programs"},
+    {"message", ANSWER_TEXT, offsetof(struct failure, message), .is_needed = true,
+     .help = "a sentence for people"},
+    {"requestId", ANSWER_TEXT, offsetof(struct failure, request_id), .is_needed = true,
+     .help = "what the log calls the request"},
+    {0},
+};
+
+static const struct {
+    int status;
+    const char *code;
+} codes[] = {
+    {400, "INVALID_ARGUMENT"},   {401, "UNAUTHORIZED"}, {403, "FORBIDDEN"},     {404, "NOT_FOUND"},
+    {405, "METHOD_NOT_ALLOWED"}, {408, "TIMEOUT"},      {409, "INVALID_STATE"}, {413, "TOO_LARGE"},
+    {429, "CAPACITY"},           {503, "RESTARTING"},
+};
+
+static const char *code_of(int status)
 {
+    for (size_t i = 0; i < ARRAY_SIZE(codes); i++) {
+        if (codes[i].status == status)
+            return codes[i].code;
+    }
+    return status < 500 ? "INVALID_ARGUMENT" : "INTERNAL";
+}
+
+static void on_ops_error(struct call *call, const struct error *err)
+{
+    int status = error_status(err);
+    const struct failure failure = {
+        .code = code_of(status), .message = err->text, .request_id = call_request_id(call)};
     autoreply reply = {0};
 
     reply_init(&reply);
+    answer_write(&reply.json, failure_fields, &failure);
+    reply_send(&reply, call->response, status);
+}
+
+// ---- what can be asked ----
+
+struct health {
+    const char *status, *version;
+    bool has_core;
+    struct core_health core;
+};
+
+/* Those of the fronts have their own words for it. */
+static void write_front_health(struct json_writer *json, const struct call *call)
+{
+    for (const struct front *const *front = router_fronts(call->router); *front; front++) {
+        if (call->core && (*front)->on_health)
+            (*front)->on_health(*front, call->core, json);
+    }
+}
+
+static const struct answer_field health_fields[] = {
+    {"status", ANSWER_TEXT, offsetof(struct health, status), .is_needed = true},
+    {"version", ANSWER_TEXT, offsetof(struct health, version), .is_needed = true},
+    {"sandboxes", ANSWER_UNSIGNED, offsetof(struct health, core.sandboxes),
+     .has_offset = offsetof(struct health, has_core), .help = "that are alive"},
+    {"parked", ANSWER_UNSIGNED, offsetof(struct health, core.parked),
+     .has_offset = offsetof(struct health, has_core), .help = "boxes made ahead"},
+    {"runtimeReady", ANSWER_BOOL, offsetof(struct health, core.is_default_runtime_ready),
+     .has_offset = offsetof(struct health, has_core),
+     .help = "whether the default runtime has been built"},
+    {0},
+};
+
+/* GET /health */
+static int get_health(struct call *call, struct error *err)
+{
+    struct health health = {
+        .status = "ok", .version = BURROW_VERSION, .has_core = call->core != NULL};
+    autoreply reply = {0};
+
+    if (call->core)
+        core_health(call->core, &health.core);
+    reply_init(&reply);
     json_map_begin(&reply.json);
-    put_text(&reply, "version", BURROW_VERSION);
+    answer_write_members(&reply.json, health_fields, &health);
+    write_front_health(&reply.json, call);
     json_map_end(&reply.json);
+    reply_send(&reply, call->response, 200);
+    return 0;
+}
+
+/* GET /: whoever tries a browser first is told where to look. */
+static int get_nothing(struct call *call, struct error *err)
+{
+    return error_refuse(err, ERROR_NOT_FOUND, "route",
+                        "there is no page here: this is burrow " BURROW_VERSION
+                        ", and /openapi.json describes what can be asked");
+}
+
+struct version {
+    const char *version;
+};
+static const struct answer_field version_fields[] = {
+    {"version", ANSWER_TEXT, offsetof(struct version, version), .is_needed = true},
+    {0},
+};
+
+/* GET /version */
+static int get_version(struct call *call, struct error *err)
+{
+    static const struct version version = {BURROW_VERSION};
+    autoreply reply = {0};
+
+    reply_init(&reply);
+    answer_write(&reply.json, version_fields, &version);
     reply_send(&reply, call->response, 200);
     return 0;
 }
@@ -72,44 +162,41 @@ static int get_openapi(struct call *call, struct error *err)
     return 0;
 }
 
-/* "not found" as NOT_FOUND: here a reason's name is its code. */
-static void put_code(struct reply *reply, const struct error *err)
-{
-    char code[32] = "";
-    const char *name = error_status(err) == 500 ? "internal" : error_reason_name(err->reason);
+/* The document describes itself no further. */
+static const struct answer_field document_fields[] = {
+    {"openapi", ANSWER_TEXT, .is_needed = true},  {"info", ANSWER_JSON, .is_needed = true},
+    {"servers", ANSWER_JSON, .is_needed = true},  {"tags", ANSWER_JSON, .is_needed = true},
+    {"paths", ANSWER_JSON, .is_needed = true},    {"components", ANSWER_JSON, .is_needed = true},
+    {"security", ANSWER_JSON, .is_needed = true}, {0},
+};
 
-    for (size_t i = 0; name[i] && i < sizeof code - 1; i++)
-        code[i] = name[i] == ' ' ? '_' : (char)toupper((unsigned char)name[i]);
-    put_text(reply, "code", code);
-}
-
-static void on_error(struct call *call, const struct error *err)
-{
-    autoreply reply = {0};
-
-    reply_init(&reply);
-    json_map_begin(&reply.json);
-    json_key(&reply.json, "success");
-    json_bool(&reply.json, false);
-    put_code(&reply, err);
-    put_text(&reply, "message", err->text);
-    json_map_end(&reply.json);
-    reply_send(&reply, call->response, error_status(err));
-}
+static const struct route_answer nothing_answers[] = {{200, NULL}, {0}}; // it is never well
+static const struct route_answer health_answers[] = {{200, health_fields, .is_open = true}, {0}};
+static const struct route_answer version_answers[] = {{200, version_fields}, {0}};
+static const struct route_answer openapi_answers[] = {{200, document_fields}, {0}};
 
 static const struct route routes[] = {
+    {"GET", "/", ROUTE_LOOP, ACCESS_OPEN, BODY_NONE, get_nothing,
+     .summary = "nothing: says where to look", .answers = nothing_answers},
     {"GET", "/health", ROUTE_LOOP, ACCESS_OPEN, BODY_NONE, get_health,
-     .summary = "whether the server is well"},
+     .summary = "whether the server is well", .answers = health_answers},
     {"GET", "/version", ROUTE_LOOP, ACCESS_OPEN, BODY_NONE, get_version,
-     .summary = "which version this is"},
+     .summary = "which version this is", .answers = version_answers},
     {"GET", "/openapi.json", ROUTE_LOOP, ACCESS_OPEN, BODY_NONE, get_openapi,
-     .summary = "this document"},
+     .summary = "this document", .answers = openapi_answers},
     {"GET", "/system/df", ROUTE_SLOW, ACCESS_KEY, BODY_NONE, ops_get_space,
-     .summary = "what runtimes, snapshots, checkpoints, sandboxes and streams take on the disk"},
+     .summary = "what runtimes, snapshots, checkpoints, sandboxes and streams take on the disk",
+     .answers = ops_space_answers},
     {"POST", "/system/prune", ROUTE_SLOW, ACCESS_KEY, BODY_JSON, ops_prune,
-     .summary = "gives back what nothing uses", .fields = ops_prune_fields},
+     .summary = "gives back what nothing uses", .fields = ops_prune_fields,
+     .answers = ops_prune_answers},
     {0},
 };
 
 const struct front ops_front = {
-    .name = "ops", .title = "The server about itself.", .routes = routes, .on_error = on_error};
+    .name = "ops",
+    .title = "The server about itself.",
+    .routes = routes,
+    .on_error = on_ops_error,
+    .failure = failure_fields,
+};

@@ -8,10 +8,20 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
 import aionis as protocol  # noqa: E402
+import schema  # noqa: E402
 import server as servers  # noqa: E402
+from client import Client  # noqa: E402
 
 COMMANDS = ["echo", "sh", "sleep", "cat", "printf", "true", "false", "pwd", "env", "nowhere", "/bin/echo"]
 SETTINGS = {"SANDBOX_ALLOWED_COMMANDS_JSON": json.dumps(COMMANDS)}
+
+
+@pytest.fixture(scope="session", autouse=True)
+def checked_answers():
+    """Every answer of the whole suite is as the server's own document says."""
+    Client.on_answer = schema.Checker()
+    yield
+    Client.on_answer = None
 
 
 def pytest_collection_modifyitems(items):

@@ -37,6 +37,16 @@ TEST(a_text_that_is_too_long_is_cut_and_never_overruns)
     CHECK_INT(strlen(err.text), sizeof err.text - 1);
 }
 
+TEST(what_is_missing_is_named)
+{
+    struct error err = {0};
+
+    CHECK_INT(error_missing(&err, "sandbox", "s1"), -1);
+    CHECK_STR(err.text, "there is no sandbox 's1'");
+    CHECK_INT(err.reason, ERROR_NOT_FOUND);
+    CHECK(error_is_about(&err, "sandbox"));
+}
+
 TEST(every_reason_has_a_row_and_a_kind)
 {
     for (unsigned i = ERROR_INVALID; i < ERROR_REASONS; i++) {

@@ -44,6 +44,17 @@ TEST(a_text_line_has_time_level_message_and_fields)
                         "warm=true why=\"two words\" owner=null\n");
 }
 
+TEST(an_id_is_told_with_its_prefix)
+{
+    log_to_pipe(LOG_LEVEL_INFO, LOG_FORMAT_JSON);
+    log_info("ended", log_field_id("sandbox", "sbx_", "7\""));
+    CHECK_STR(logged(), "{\"time\":\"2026-01-02T03:04:05.678Z\",\"level\":\"info\","
+                        "\"message\":\"ended\",\"sandbox\":\"sbx_7\\\"\"}\n");
+    log_to_pipe(LOG_LEVEL_INFO, LOG_FORMAT_TEXT);
+    log_info("ended", log_field_id("sandbox", "sbx_", "7"));
+    CHECK_STR(logged(), "2026-01-02T03:04:05.678Z info ended sandbox=sbx_7\n");
+}
+
 TEST(a_json_line_is_one_object)
 {
     log_to_pipe(LOG_LEVEL_INFO, LOG_FORMAT_JSON);
@@ -86,4 +97,60 @@ TEST(level_names_are_read)
     CHECK_INT(log_level_parse("debug", &level), 0);
     CHECK_INT(level, LOG_LEVEL_DEBUG);
     CHECK_INT(log_level_parse("loud", &level), -1);
+}
+
+static const char *read_all(void)
+{
+    static char text[4 << 20];
+    size_t used = 0;
+    ssize_t got;
+
+    while ((got = read(sink, text + used, sizeof text - 1 - used)) > 0)
+        used += (size_t)got;
+    text[used] = '\0';
+    return text;
+}
+
+TEST(queued_lines_are_written_in_order_and_all_of_them_before_the_end)
+{
+    char want[32];
+
+    log_to_pipe(LOG_LEVEL_INFO, LOG_FORMAT_TEXT);
+    log_writer_start();
+    for (int i = 0; i < 100; i++)
+        log_info_later("line", F("number", i));
+    log_writer_stop();
+    const char *at = read_all();
+    for (int i = 0; i < 100; i++) {
+        (void)snprintf(want, sizeof want, "line number=%d\n", i);
+        at = strstr(at, want);
+        CHECK(at);
+    }
+    log_configure(LOG_LEVEL_INFO, LOG_FORMAT_TEXT, STDERR_FILENO);
+    (void)close(sink);
+}
+
+TEST(whoever_queues_lines_does_not_wait_for_a_reader_and_what_is_dropped_is_told)
+{
+    static char wide[512];
+    int ends[2];
+
+    memset(wide, 'x', sizeof wide - 1);
+    CHECK(pipe2(ends, O_CLOEXEC) == 0); // it blocks, and nobody reads yet
+    log_configure(LOG_LEVEL_INFO, LOG_FORMAT_TEXT, ends[1]);
+    log_writer_start();
+    for (int i = 0; i < 5000; i++)
+        log_info_later("wide", F("text", wide));
+    sink = ends[0];
+    static char all[4 << 20];
+    size_t used = 0;
+    while (!strstr(all, "log lines dropped count=")) { // it may come in two pieces
+        ssize_t got = read(sink, all + used, sizeof all - 1 - used);
+        CHECK(got > 0);
+        used += (size_t)got;
+    }
+    log_writer_stop();
+    log_configure(LOG_LEVEL_INFO, LOG_FORMAT_TEXT, STDERR_FILENO);
+    (void)close(sink);
+    (void)close(ends[1]);
 }

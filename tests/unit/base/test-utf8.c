@@ -92,3 +92,11 @@ TEST(an_exact_quote_keeps_lone_surrogates)
     CHECK_OK(quote_json_exact(&to, "\xed\xa0\xbd!\xed\xbf\xbf", 7, &err), err);
     CHECK_STR(to.data, "\\ud83d!\\udfff");
 }
+
+TEST(a_strangers_text_stays_one_line_that_no_terminal_acts_on)
+{
+    char text[] = "a\n\x1b[2J\x7f\t\xc3\xa9 b";
+
+    quote_scrub(text);
+    CHECK_STR(text, "a??[2J??\xc3\xa9 b");
+}

@@ -2,7 +2,11 @@
 /* As much of a core as calls need that only use the store and the data directory: a real store, no boxes. */
 #pragma once
 #include "../store/fixture.h"
-#include "core/core_impl.h"
+#include "core/core.h"
+#include "core/sandbox/sandboxes.h"
+#include "core/stream/streams.h"
+#include "engine/box.h"
+#include "store/store.h"
 #include "core/account/key.h"
 #include "core/runtime/runtimes.h"
 #include "test.h"

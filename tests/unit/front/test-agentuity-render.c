@@ -8,7 +8,7 @@
 #define EXE "zyxwvtsrqpnmkjhgfedcba9876"
 #define BASE "http://here:1"
 
-static const struct organisation_record organisation = {.id = "acme", .name = "Acme"};
+static const struct organisation_info organisation = {.id = "acme", .name = "Acme"};
 
 /* One object, as text; NULL-terminated in the buffer. */
 #define CHECK_JSON(write, want)                                                                    \
@@ -23,13 +23,12 @@ static const struct organisation_record organisation = {.id = "acme", .name = "A
         CHECK_STR(text.data, want);                                                                \
     } while (0)
 
-static struct sandbox_record plain_record(void)
+static struct sandbox_info plain_info(void)
 {
-    return (struct sandbox_record){
+    return (struct sandbox_info){
         .id = ID,
         .state = SANDBOX_IDLE,
         .mode = SANDBOX_INTERACTIVE,
-        .env = "",
         .exit_code = NO_EXIT_CODE,
         .created_at = 1500,
     };
@@ -44,9 +43,9 @@ static struct sandbox_record plain_record(void)
 
 TEST(a_plain_sandbox_has_no_null_in_it)
 {
-    struct sandbox_record record = plain_record();
+    struct sandbox_info info = plain_info();
     struct sandbox_view view = {
-        .record = &record, .organisation = &organisation, .region = "local", .base_url = BASE};
+        .info = &info, .organisation = &organisation, .region = "local", .base_url = BASE};
 
     CHECK_JSON(render_sandbox_entry(json, &view), PLAIN "}");
     CHECK_JSON(render_sandbox(json, &view), PLAIN
@@ -57,36 +56,35 @@ TEST(a_plain_sandbox_has_no_null_in_it)
 TEST(a_sandbox_says_back_what_was_asked_as_it_was_spelled)
 {
     static const char *const argv[] = {"sh", "-c", "echo \"a\nb\"", NULL};
-    autofree char *command = strings_pack(argv);
-    struct execution_record first = {.id = EXE, .stdout_stream = "out", .stderr_stream = "err"};
-    struct sandbox_record record = plain_record();
-    struct sandbox_view view = {.record = &record,
+    struct execution_info first = {.id = EXE, .stdout_stream = "out", .stderr_stream = "err"};
+    struct sandbox_info info = plain_info();
+    struct sandbox_view view = {.info = &info,
                                 .organisation = &organisation,
                                 .organisation_name = "Mine",
                                 .first = &first,
                                 .region = "local",
                                 .base_url = BASE};
 
-    record.state = SANDBOX_ENDED;
-    record.mode = SANDBOX_ONE_SHOT;
-    record.exit_code = 3;
-    record.name = "n";
-    record.description = "d";
-    record.key_id = "k";
-    record.owner.project = "proj_1";
-    record.metadata = "{\"big\":12345678901234567890,\"deep\":[{}]}";
-    record.scopes = "[\"a\",\"b\"]";
-    record.asked = "{\"memory\":\"1.5Gi\",\"cpu\":\"0.5\",\"idle\":\"1h30m\",\"execution\":\"0\"}";
-    record.memory_bytes = 1;
-    record.cpu_millicores = 500;
-    record.disk_bytes = 2147483648;
-    record.idle_timeout_ms = 5400000;
-    record.paused_timeout_ms = 600000;
-    record.command = command;
-    record.execution_count = 1;
-    record.cpu_ms = 7;
-    record.memory_mib_ms = 1500;
-    record.egress_bytes = 9;
+    info.state = SANDBOX_ENDED;
+    info.mode = SANDBOX_ONE_SHOT;
+    info.exit_code = 3;
+    info.name = "n";
+    info.description = "d";
+    info.key_id = "k";
+    info.owner.project = "proj_1";
+    info.metadata = "{\"big\":12345678901234567890,\"deep\":[{}]}";
+    info.scopes = "[\"a\",\"b\"]";
+    info.asked = "{\"memory\":\"1.5Gi\",\"cpu\":\"0.5\",\"idle\":\"1h30m\",\"execution\":\"0\"}";
+    info.limits.memory_bytes = 1;
+    info.limits.cpu_millicores = 500;
+    info.limits.disk_bytes = 2147483648;
+    info.idle_timeout_ms = 5400000;
+    info.paused_timeout_ms = 600000;
+    info.command.argv = argv;
+    info.used.executions = 1;
+    info.used.cpu_ms = 7;
+    info.used.memory_mib_ms = 1500;
+    info.used.egress_bytes = 9;
     CHECK_JSON(
         render_sandbox(json, &view),
         "{\"sandboxId\":\"sbx_" ID
@@ -106,16 +104,16 @@ TEST(a_sandbox_says_back_what_was_asked_as_it_was_spelled)
 
 TEST(a_sandbox_that_asked_for_no_limits_says_what_it_got)
 {
-    struct sandbox_record record = plain_record();
-    struct sandbox_view view = {.record = &record, .region = "local", .base_url = BASE};
+    struct sandbox_info info = plain_info();
+    struct sandbox_view view = {.info = &info, .region = "local", .base_url = BASE};
     autobuffer text = {0};
     struct json_writer json;
 
-    record.asked = "{}";
-    record.memory_bytes = 536870912;
-    record.cpu_millicores = 1000;
-    record.disk_bytes = 2147483648;
-    record.idle_timeout_ms = 600000;
+    info.asked = "{}";
+    info.limits.memory_bytes = 536870912;
+    info.limits.cpu_millicores = 1000;
+    info.limits.disk_bytes = 2147483648;
+    info.idle_timeout_ms = 600000;
     json_writer_init(&json, &text);
     render_sandbox(&json, &view);
     CHECK(strstr(text.data,
@@ -125,12 +123,12 @@ TEST(a_sandbox_that_asked_for_no_limits_says_what_it_got)
 
 TEST(a_sandbox_says_what_runtime_it_has)
 {
-    struct sandbox_record record = plain_record();
-    struct sandbox_view view = {.record = &record, .region = "local", .base_url = BASE};
+    struct sandbox_info info = plain_info();
+    struct sandbox_view view = {.info = &info, .region = "local", .base_url = BASE};
     autobuffer text = {0};
     struct json_writer json;
 
-    record.runtime = "base:latest";
+    info.runtime = "base:latest";
     json_writer_init(&json, &text);
     render_sandbox_entry(&json, &view);
     CHECK(strstr(text.data, "\"runtime\":{\"id\":\"srt_"));
@@ -166,16 +164,15 @@ static const char *const sleep_argv[] = {"sleep", "1", NULL};
 
 TEST(a_running_execution_has_no_exit_code)
 {
-    autofree char *command = strings_pack(sleep_argv);
-    struct execution_record record = {.id = EXE,
-                                      .sandbox_id = ID,
-                                      .state = EXECUTION_RUNNING,
-                                      .exit_code = -1,
-                                      .command = command,
-                                      .started_at = 1000,
-                                      .stdout_stream = "out"};
+    struct execution_info info = {.id = EXE,
+                                  .sandbox_id = ID,
+                                  .state = EXECUTION_RUNNING,
+                                  .exit_code = -1,
+                                  .command.argv = sleep_argv,
+                                  .started_at = 1000,
+                                  .stdout_stream = "out"};
 
-    CHECK_JSON(render_execution(json, &record, BASE),
+    CHECK_JSON(render_execution(json, &info, BASE),
                "{\"executionId\":\"exe_" EXE "\",\"sandboxId\":\"sbx_" ID
                "\",\"type\":\"exec\",\"status\":\"running\","
                "\"command\":[\"sleep\",\"1\"],\"startedAt\":\"1970-01-01T00:00:01.000Z\","
@@ -184,16 +181,16 @@ TEST(a_running_execution_has_no_exit_code)
 
 TEST(a_command_that_exits_badly_is_completed)
 {
-    struct execution_record record = {.id = EXE,
-                                      .sandbox_id = ID,
-                                      .state = EXECUTION_COMPLETED,
-                                      .exit_code = 2,
-                                      .ended_at = 2000,
-                                      .duration_us = 1999,
-                                      .is_truncated = true};
+    struct execution_info info = {.id = EXE,
+                                  .sandbox_id = ID,
+                                  .state = EXECUTION_COMPLETED,
+                                  .exit_code = 2,
+                                  .ended_at = 2000,
+                                  .duration_us = 1999,
+                                  .is_truncated = true};
 
     CHECK_JSON(
-        render_execution(json, &record, BASE),
+        render_execution(json, &info, BASE),
         "{\"executionId\":\"exe_" EXE "\",\"sandboxId\":\"sbx_" ID "\",\"type\":\"exec\","
         "\"status\":\"completed\",\"exitCode\":2,\"completedAt\":\"1970-01-01T00:00:02.000Z\","
         "\"durationMs\":1,\"outputTruncated\":true}");
@@ -202,18 +199,18 @@ TEST(a_command_that_exits_badly_is_completed)
 static void check_end(enum execution_state state, enum execution_cause cause, int64_t signal,
                       const char *want)
 {
-    struct execution_record record = {.id = EXE,
-                                      .sandbox_id = ID,
-                                      .state = state,
-                                      .cause = cause,
-                                      .signal = signal,
-                                      .exit_code = -1,
-                                      .error = "why"};
+    struct execution_info info = {.id = EXE,
+                                  .sandbox_id = ID,
+                                  .state = state,
+                                  .cause = cause,
+                                  .signal = signal,
+                                  .exit_code = -1,
+                                  .error = "why"};
     autobuffer text = {0};
     struct json_writer json;
 
     json_writer_init(&json, &text);
-    render_execution(&json, &record, BASE);
+    render_execution(&json, &info, BASE);
     if (!strstr(text.data, want))
         test_fail(__FILE__, __LINE__, "no %s in %s", want, text.data);
 }
@@ -233,13 +230,13 @@ TEST(whatever_ends_an_execution_leaves_an_exit_code)
 
 static void check_job(enum execution_state state, int64_t exit_code, const char *want)
 {
-    struct execution_record record = {
+    struct execution_info info = {
         .id = EXE, .sandbox_id = ID, .kind = EXECUTION_JOB, .state = state, .exit_code = exit_code};
     autobuffer text = {0};
     struct json_writer json;
 
     json_writer_init(&json, &text);
-    render_job(&json, &record, BASE);
+    render_job(&json, &info, BASE);
     CHECK_STR(text.data, want);
 }
 
@@ -257,12 +254,11 @@ TEST(a_job_is_completed_only_when_it_went_well)
 
 TEST(an_event_without_facts_has_an_empty_object)
 {
-    struct event_record record = {
-        .id = "e", .sandbox_id = ID, .type = EVENT_CREATE, .created_at = 1};
+    struct event_info info = {.id = "e", .sandbox_id = ID, .type = EVENT_CREATE, .created_at = 1};
 
-    CHECK_JSON(render_event(json, &record), "{\"eventId\":\"evt_e\",\"sandboxId\":\"sbx_" ID
-                                            "\",\"type\":\"create\",\"event\":{},"
-                                            "\"createdAt\":\"1970-01-01T00:00:00.001Z\"}");
+    CHECK_JSON(render_event(json, &info), "{\"eventId\":\"evt_e\",\"sandboxId\":\"sbx_" ID
+                                          "\",\"type\":\"create\",\"event\":{},"
+                                          "\"createdAt\":\"1970-01-01T00:00:00.001Z\"}");
 }
 
 TEST(facts_of_an_event_are_spelled_as_clients_spell)
@@ -270,16 +266,15 @@ TEST(facts_of_an_event_are_spelled_as_clients_spell)
     static const char *const facts[] = {
         "execution=" EXE,         "job=" ID, "exit_code=-1", "state=timed_out", "run_time_name=a=b",
         "large=1234567890123456", NULL};
-    autofree char *detail = strings_pack(facts);
-    struct event_record record = {.id = "e",
-                                  .sandbox_id = ID,
-                                  .type = EVENT_TERMINATED,
-                                  .reason = "idle",
-                                  .detail = detail,
-                                  .created_at = 1};
+    struct event_info info = {.id = "e",
+                              .sandbox_id = ID,
+                              .type = EVENT_TERMINATED,
+                              .reason = "idle",
+                              .facts = facts,
+                              .created_at = 1};
 
     CHECK_JSON(
-        render_event(json, &record),
+        render_event(json, &info),
         "{\"eventId\":\"evt_e\",\"sandboxId\":\"sbx_" ID "\",\"type\":\"lifecycle:terminated\","
         "\"event\":{\"reason\":\"idle\",\"executionId\":\"exe_" EXE "\",\"jobId\":\"job_" ID "\","
         "\"exitCode\":-1,\"status\":\"timeout\",\"runTimeName\":\"a=b\",\"large\":"

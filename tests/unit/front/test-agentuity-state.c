@@ -11,8 +11,8 @@
 #define OTHER "zyxwvtsrqpnmkjhgfedcba9876"
 #define CREATED "\"createdAt\":\"1970-01-01T00:00:01.500Z\""
 
-static const struct organisation_record organisation = {.id = "acme", .name = "Acme"};
-static const struct organisation_record spaced = {.id = "acme", .name = "Acme & Sons"};
+static const struct organisation_info organisation = {.id = "acme", .name = "Acme"};
+static const struct organisation_info spaced = {.id = "acme", .name = "Acme & Sons"};
 
 /* One object, as text. */
 #define CHECK_JSON(write, want)                                                                    \
@@ -27,13 +27,11 @@ static const struct organisation_record spaced = {.id = "acme", .name = "Acme & 
         CHECK_STR(text.data, want);                                                                \
     } while (0)
 
-static struct snapshot_record plain_record(void)
+static struct snapshot_info plain_info(void)
 {
-    return (struct snapshot_record){
+    return (struct snapshot_info){
         .id = ID,
         .name = "n",
-        .env = "",
-        .layers = "",
         .state = SNAPSHOT_READY,
         .file_count = SNAPSHOT_NOT_COUNTED,
         .created_at = 1500,
@@ -42,8 +40,8 @@ static struct snapshot_record plain_record(void)
 
 TEST(a_plain_snapshot_has_no_null_in_it_and_counts_nothing_yet)
 {
-    struct snapshot_record record = plain_record();
-    struct snapshot_view view = {.record = &record, .is_own = true};
+    struct snapshot_info info = plain_info();
+    struct snapshot_view view = {.info = &info, .is_own = true};
 
     CHECK_JSON(render_snapshot(json, &view),
                "{\"snapshotId\":\"snp_" ID
@@ -53,11 +51,11 @@ TEST(a_plain_snapshot_has_no_null_in_it_and_counts_nothing_yet)
 
 TEST(others_are_not_told_whose_a_snapshot_is_nor_where_it_came_from)
 {
-    struct snapshot_record record = plain_record();
-    struct snapshot_view view = {.record = &record};
+    struct snapshot_info info = plain_info();
+    struct snapshot_view view = {.info = &info};
 
-    record.parent_id = record.sandbox_id = OTHER;
-    record.key_id = "k";
+    info.parent_id = info.sandbox_id = OTHER;
+    info.key_id = "k";
     CHECK_JSON(render_snapshot(json, &view),
                "{\"snapshotId\":\"snp_" ID
                "\",\"name\":\"n\",\"fullName\":\"n\",\"public\":false," CREATED
@@ -66,24 +64,24 @@ TEST(others_are_not_told_whose_a_snapshot_is_nor_where_it_came_from)
 
 TEST(a_snapshot_tells_all_that_is_known)
 {
-    struct snapshot_record record = plain_record();
+    struct snapshot_info info = plain_info();
     struct snapshot_file file = {.path = "a/b.JSON", .size = 3, .mode = S_IFREG | 0644};
     struct snapshot_files files = {.files = &file, .count = 1};
     struct snapshot_view view = {
-        .record = &record, .organisation = &organisation, .files = &files, .is_own = true};
+        .info = &info, .organisation = &organisation, .files = &files, .is_own = true};
 
     memset(file.sha256, 'a', 64);
-    record.tag = "v1";
-    record.description = "d";
-    record.message = "m";
-    record.parent_id = OTHER;
-    record.sandbox_id = OTHER;
-    record.key_id = "k";
-    record.upload_secret = "never told";
-    record.size_bytes = 7;
-    record.file_count = 1;
-    record.metadata = "{\"a\":\"b\"}";
-    record.git = "{\"branch\":\"main\"}";
+    info.tag = "v1";
+    info.description = "d";
+    info.message = "m";
+    info.parent_id = OTHER;
+    info.sandbox_id = OTHER;
+    info.key_id = "k";
+    info.upload_secret = "never told";
+    info.size_bytes = 7;
+    info.file_count = 1;
+    info.metadata = "{\"a\":\"b\"}";
+    info.git = "{\"branch\":\"main\"}";
     CHECK_JSON(render_snapshot(json, &view),
                "{\"snapshotId\":\"snp_" ID
                "\",\"name\":\"n\",\"tag\":\"v1\",\"fullName\":\"n:v1\",\"message\":\"m\","
@@ -99,13 +97,13 @@ TEST(a_snapshot_tells_all_that_is_known)
 
 TEST(a_public_snapshot_is_named_with_its_organisation)
 {
-    struct snapshot_record record = plain_record();
-    struct snapshot_view view = {.record = &record, .organisation = &spaced};
+    struct snapshot_info info = plain_info();
+    struct snapshot_view view = {.info = &info, .organisation = &spaced};
     autobuffer text = {0};
     struct json_writer json;
 
-    record.is_public = true;
-    record.tag = "v1";
+    info.is_public = true;
+    info.tag = "v1";
     json_writer_init(&json, &text);
     render_snapshot(&json, &view);
     CHECK(strstr(text.data, "\"fullName\":\"@acme/n:v1\""));
@@ -114,10 +112,10 @@ TEST(a_public_snapshot_is_named_with_its_organisation)
 
 TEST(an_ancestor_says_whether_it_is_deleted)
 {
-    struct snapshot_record record = plain_record();
-    struct snapshot_view view = {.record = &record, .is_own = true};
+    struct snapshot_info info = plain_info();
+    struct snapshot_view view = {.info = &info, .is_own = true};
 
-    record.state = SNAPSHOT_DELETED;
+    info.state = SNAPSHOT_DELETED;
     CHECK_JSON(render_ancestor(json, &view),
                "{\"snapshotId\":\"snp_" ID
                "\",\"name\":\"n\",\"fullName\":\"n\",\"public\":false," CREATED
@@ -126,13 +124,13 @@ TEST(an_ancestor_says_whether_it_is_deleted)
 
 TEST(a_private_origin_names_its_user_and_a_public_one_its_organisation)
 {
-    struct snapshot_record record = plain_record();
-    struct snapshot_view view = {.record = &record, .organisation = &organisation};
+    struct snapshot_info info = plain_info();
+    struct snapshot_view view = {.info = &info, .organisation = &organisation};
 
     CHECK_JSON(render_origin(json, &view),
                "{\"id\":\"snp_" ID "\",\"name\":\"n\",\"fullName\":\"n\",\"public\":false,"
                "\"user\":{\"id\":\"user_local\"}}");
-    record.is_public = true;
+    info.is_public = true;
     CHECK_JSON(render_origin(json, &view),
                "{\"id\":\"snp_" ID "\",\"name\":\"n\",\"fullName\":\"@Acme/n\",\"public\":true,"
                "\"org\":{\"id\":\"org_acme\",\"name\":\"Acme\",\"slug\":\"Acme\"}}");
@@ -140,8 +138,8 @@ TEST(a_private_origin_names_its_user_and_a_public_one_its_organisation)
 
 TEST(a_sandbox_of_a_forgotten_snapshot_still_has_what_clients_need)
 {
-    struct sandbox_record record = {.id = ID, .env = "", .snapshot = OTHER};
-    struct sandbox_view view = {.record = &record, .region = "local"};
+    struct sandbox_info info = {.id = ID, .snapshot = OTHER};
+    struct sandbox_view view = {.info = &info, .region = "local"};
     autobuffer text = {0};
     struct json_writer json;
 
@@ -153,25 +151,25 @@ TEST(a_sandbox_of_a_forgotten_snapshot_still_has_what_clients_need)
 
 TEST(a_paused_sandbox_tells_its_end_only_when_it_has_one)
 {
-    struct sandbox_record record = {.id = ID, .state = SANDBOX_PAUSED, .paused_at = 1000};
+    struct sandbox_info info = {.id = ID, .state = SANDBOX_PAUSED, .paused_at = 1000};
 
-    CHECK_JSON((json_map_begin(json), render_paused(json, &record), json_map_end(json)),
+    CHECK_JSON((json_map_begin(json), render_paused(json, &info), json_map_end(json)),
                "{\"sandboxId\":\"sbx_" ID "\",\"status\":\"suspended\"}");
-    record.paused_timeout_ms = 500;
-    CHECK_JSON((json_map_begin(json), render_paused(json, &record), json_map_end(json)),
+    info.paused_timeout_ms = 500;
+    CHECK_JSON((json_map_begin(json), render_paused(json, &info), json_map_end(json)),
                "{\"sandboxId\":\"sbx_" ID
                "\",\"status\":\"suspended\",\"terminatesAt\":\"1970-01-01T00:00:01.500Z\"}");
 }
 
 TEST(the_first_checkpoint_has_an_empty_parent)
 {
-    struct checkpoint_record record = {.id = ID, .name = "n", .created_at = 1500, .size_bytes = 9};
+    struct checkpoint_info info = {.id = ID, .name = "n", .created_at = 1500, .size_bytes = 9};
 
-    CHECK_JSON(render_checkpoint(json, &record), "{\"id\":\"ckpt_" ID "\",\"name\":\"n\"," CREATED
-                                                 ",\"parent\":\"\",\"sizeBytes\":9}");
-    record.parent = "before";
-    CHECK_JSON(render_checkpoint(json, &record), "{\"id\":\"ckpt_" ID "\",\"name\":\"n\"," CREATED
-                                                 ",\"parent\":\"before\",\"sizeBytes\":9}");
+    CHECK_JSON(render_checkpoint(json, &info), "{\"id\":\"ckpt_" ID "\",\"name\":\"n\"," CREATED
+                                               ",\"parent\":\"\",\"sizeBytes\":9}");
+    info.parent = "before";
+    CHECK_JSON(render_checkpoint(json, &info), "{\"id\":\"ckpt_" ID "\",\"name\":\"n\"," CREATED
+                                               ",\"parent\":\"before\",\"sizeBytes\":9}");
 }
 
 TEST(a_difference_counts_what_it_leaves_out)

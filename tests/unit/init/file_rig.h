@@ -5,7 +5,7 @@
 #include "base/auto.h"
 #include "base/fd.h"
 #include "engine/files.h"
-#include "init/files.h"
+#include "init/files_answer.h"
 #include "test.h"
 
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests of src/store/executions.c, events.c and usage.c: what happens in a sandbox, in order, and
+/* Tests of src/store/execution_table.c, events.c and usage.c: what happens in a sandbox, in order, and
  * what it adds up to. */
 #include "store/executions.h"
 
@@ -134,7 +134,7 @@ TEST(executions_and_jobs_are_listed_apart_newest_first)
     CHECK_STR(jobs.rows[0].id, "x11");
     CHECK_STR(jobs.rows[3].id, "x20");
     filter.kind = &command;
-    filter.page = (struct store_page){3, 6};
+    filter.page = (struct page){3, 6};
     CHECK_OK(store_execution_list(store, &filter, &commands, &err), err);
     CHECK_INT(commands.total, 8);
     CHECK_INT(commands.count, 2);
@@ -166,7 +166,7 @@ TEST(those_that_had_not_ended_are_found_again)
 TEST(executions_are_counted_by_owner_time_and_state)
 {
     struct store *store = store_with_sandbox();
-    struct store_owner owner = {.organisation = ORGANISATION, .tenant = "t"};
+    struct owner owner = {.organisation = ORGANISATION, .tenant = "t"};
     struct execution_outcomes counts;
     struct error err = {0};
 
@@ -245,7 +245,7 @@ TEST(usage_adds_up_in_the_sandbox_and_for_its_organisation)
     struct store *store = store_with_sandbox();
     struct usage_sample sample = {
         "s", {.cpu_ms = 10, .memory_mib_ms = 500, .egress_bytes = 7}, 10, NOW};
-    struct store_owner owner = {.organisation = ORGANISATION};
+    struct owner owner = {.organisation = ORGANISATION};
     autosandbox sandbox = {0};
     struct usage_total total;
     struct error err = {0};
@@ -279,7 +279,7 @@ TEST(usage_adds_up_in_the_sandbox_and_for_its_organisation)
 TEST(usage_counts_executions_and_outlives_sandboxes)
 {
     struct store *store = store_with_sandbox();
-    struct store_owner owner = {.organisation = ORGANISATION};
+    struct owner owner = {.organisation = ORGANISATION};
     struct sandbox_record ended = fixture_sandbox("s");
     struct usage_total total;
     int64_t removed = 0;
@@ -327,7 +327,7 @@ static void end(struct store *store, const char *id, enum execution_state state,
 TEST(outcomes_are_told_apart)
 {
     struct store *store = store_with_sandbox();
-    struct store_owner owner = {.organisation = ORGANISATION};
+    struct owner owner = {.organisation = ORGANISATION};
     struct execution_outcomes outcomes;
     struct error err = {0};
 

@@ -53,7 +53,7 @@ TEST(a_key_is_revoked_once_and_stays_in_the_list)
 {
     struct store *store = fixture_store();
     struct key_record key = key_of("k1", 1), next = key_of("k2", 2);
-    struct store_page page = {10, 0};
+    struct page page = {10, 0};
     autokeys list = {0}, nobodys = {0};
     struct error err = {0};
 
@@ -90,7 +90,7 @@ TEST(organisations_are_listed_oldest_first)
 {
     struct store *store = fixture_store();
     struct organisation_record second = {"org0", "Them", NOW + 1};
-    struct store_page page = {10, 0};
+    struct page page = {10, 0};
     autoorganisations list = {0};
     autoorganisation got = {0};
     struct error err = {0};
@@ -109,7 +109,7 @@ TEST(ssh_keys_come_and_go)
 {
     struct store *store = fixture_store();
     struct ssh_key_record key = {ORGANISATION, "SHA256:x", "ssh-ed25519", "me@here", "AAAA", NOW};
-    struct store_page page = {10, 0};
+    struct page page = {10, 0};
     autosshkeys list = {0}, gone = {0};
     bool is_new = false, was_there = false;
     struct error err = {0};

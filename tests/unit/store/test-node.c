@@ -6,7 +6,7 @@
 #include "store/chains.h"
 #include "store/idempotency.h"
 #include "store/snapshots.h"
-#include "store/space.h"
+#include "store/space_counts.h"
 #include "store/store_impl.h"
 #include "test.h"
 

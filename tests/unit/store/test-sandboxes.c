@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests of src/store/sandboxes.c: states, lists and forgetting; and of transactions in
+/* Tests of src/store/sandbox_table.c: states, lists and forgetting; and of transactions in
  * src/store/store.c. */
 #include "base/mem.h"
 #include "fixture.h"
@@ -257,14 +257,14 @@ TEST(pages_have_bounds)
     }
     struct sandbox_filter filter = {.page = {INT64_MAX, 0}};
     CHECK_OK(store_sandbox_list(store, &filter, &list, &err), err);
-    CHECK_INT(list.count, STORE_PAGE_MAX);
+    CHECK_INT(list.count, PAGE_MAX);
     CHECK_INT(list.total, 120);
     sandbox_list_clear(&list);
-    filter.page = (struct store_page){-5, -5};
+    filter.page = (struct page){-5, -5};
     CHECK_OK(store_sandbox_list(store, &filter, &list, &err), err);
     CHECK_INT(list.count, 0);
     CHECK_INT(list.total, 120);
-    filter.page = (struct store_page){10, INT64_MAX};
+    filter.page = (struct page){10, INT64_MAX};
     CHECK_OK(store_sandbox_list(store, &filter, &list, &err), err);
     CHECK_INT(list.count, 0);
     CHECK_INT(list.total, 120);
@@ -287,7 +287,7 @@ TEST(those_alive_are_found_again_after_a_restart)
 TEST(sandboxes_are_counted_by_state)
 {
     struct store *store = thirty();
-    struct store_owner owner = {.organisation = ORGANISATION};
+    struct owner owner = {.organisation = ORGANISATION};
     int64_t counts[SANDBOX_STATES];
     struct error err = {0};
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests of src/store/streams.c: labels, completion, expiry. */
+/* Tests of src/store/stream_table.c: labels, completion, expiry. */
 #include "store/streams.h"
 
 #include "base/mem.h"

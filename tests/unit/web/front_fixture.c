@@ -3,6 +3,7 @@
 #include "unit/web/front_fixture.h"
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "core/execution/execution.h"
 #include "front/ops/ops.h"
@@ -253,6 +254,7 @@ static void start_router(struct front_fixture *fixture, const struct front_optio
                             .title = "Tests.",
                             .routes = routes,
                             .on_error = on_error,
+                            .sandbox_prefix = "thing_",
                             .settings = fixture};
     if (options->front)
         *front = *options->front;
@@ -276,6 +278,7 @@ struct front_fixture *front_fixture_new(const struct front_options *options)
     struct http_limits with = limits();
     struct error err = {0};
 
+    log_set_level(LOG_LEVEL_WARN); // no line for every request
     (void)sem_init(&fixture->unblock, 0, 0);
     CHECK_OK(loop_new(&fixture->loop, &err), err);
     start_router(fixture, options);

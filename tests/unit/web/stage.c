@@ -2,6 +2,7 @@
 /* Streams over HTTP for tests; see stage.h. */
 #include "unit/web/stage.h"
 
+#include "base/log.h"
 #include "base/fd.h"
 #include "base/mem.h"
 #include "front/agentuity/agentuity_impl.h"
@@ -56,6 +57,7 @@ static void open_server(struct stage *stage)
     const char *address = NULL;
     struct error err = {0};
 
+    log_set_level(LOG_LEVEL_WARN); // no line for every request
     stage->front = (struct front){.name = "agentuity",
                                   .title = "streams",
                                   .routes = agentuity_stream_routes,
@@ -124,7 +126,7 @@ void stage_free(struct stage *stage)
 const char *stage_stream(struct stage *stage, char id[ID_TEXT])
 {
     struct stream_request request = {.name = "test"};
-    autostream record = {0};
+    autoclear(stream_info) record = {0};
     struct error err = {0};
 
     CHECK_OK(stream_create(stage->core.streams, &stage->actor, &request, &record, &err), err);

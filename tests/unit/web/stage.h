@@ -5,7 +5,7 @@
  */
 #pragma once
 #include "base/buffer.h"
-#include "core/core_impl.h"
+#include "core/core.h"
 #include "core/stream/streams.h"
 #include "web/router.h"
 #include "loop/loop.h"

@@ -3,7 +3,8 @@
 
 #include "base/fd.h"
 #include "base/mem.h"
-#include "core/core_impl.h"
+#include "store/store.h"
+#include "core/core.h"
 #include "test.h"
 #include "unit/web/front_fixture.h"
 
@@ -14,7 +15,7 @@ struct stage {
     char dir[32];
     struct core core; // with store and keys alone
     struct front_fixture *fixture;
-    struct key_record record;
+    struct key_info record;
     char key[KEY_TEXT];
 };
 
@@ -23,7 +24,7 @@ static void stage_clear(struct stage *stage)
     struct error err;
 
     front_fixture_free(stage->fixture);
-    key_record_clear(&stage->record);
+    key_info_clear(&stage->record);
     accounts_free(stage->core.accounts);
     store_free(stage->core.store);
     (void)fd_remove_tree(AT_FDCWD, stage->dir, &err);

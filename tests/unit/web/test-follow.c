@@ -178,11 +178,11 @@ TEST(streams_are_at_the_root_too_and_nothing_else_is)
     client_say(client, "GET //stream_%s HTTP/1.1\r\nHost: here\r\n\r\n", id);
     CHECK_INT(client_head(client), 200);
     CHECK(client_gets_all(client, "here"));
-    client_say(client, "GET /nothing HTTP/1.1\r\nHost: here\r\n\r\n");
+    client_say(client, "GET /nothing HTTP/1.1\r\nHost: here\r\nX-Request-Id: mine\r\n\r\n");
     CHECK_INT(client_head(client), 404);
     CHECK(client_gets_all(client,
                           "{\"success\":false,\"code\":\"ROUTE_NOT_FOUND\",\"message\":\"there is "
-                          "nothing at '/nothing'\"}"));
+                          "nothing at '/nothing'\",\"requestId\":\"mine\"}"));
     client_say(client, "GET /stream/stream_unknown HTTP/1.1\r\nHost: here\r\n\r\n");
     CHECK_INT(client_head(client), 404);
 }

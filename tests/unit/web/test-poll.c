@@ -2,7 +2,7 @@
 #include "web/poll.h"
 
 #include "base/mem.h"
-#include "core/core_impl.h"
+#include "core/core.h"
 #include "web/reply.h"
 #include "test.h"
 #include "unit/web/front_fixture.h"

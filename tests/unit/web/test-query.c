@@ -4,7 +4,7 @@
 #include "base/auto.h"
 #include "test.h"
 
-static struct query *parse(struct data_document *memory, const char *text)
+static struct query *parse(struct arena *memory, const char *text)
 {
     struct query *query = NULL;
     struct error err = {0};
@@ -15,19 +15,20 @@ static struct query *parse(struct data_document *memory, const char *text)
 
 static void check_refused(const char *text, const char *want)
 {
-    autoptr(data_document) memory = data_document_new("");
+    autoarena memory = {0};
     struct query *query = NULL;
     struct error err = {0};
 
-    CHECK(query_parse(text, memory, &query, &err) < 0);
+    CHECK(query_parse(text, &memory, &query, &err) < 0);
     CHECK_INT(error_kind(&err), ERROR_INVALID);
     CHECK_STR(err.text, want);
 }
 
 TEST(names_and_values_are_decoded_as_forms_are)
 {
-    autoptr(data_document) memory = data_document_new("");
-    struct query *query = parse(memory, "a=1&path=%2Fx%2fy+z&&b&c=&=d&a=2&%61b=c%3Dd=e&end=%C3%A4");
+    autoarena memory = {0};
+    struct query *query =
+        parse(&memory, "a=1&path=%2Fx%2fy+z&&b&c=&=d&a=2&%61b=c%3Dd=e&end=%C3%A4");
 
     CHECK_STR(query_text(query, "a"), "1");
     CHECK_STR(query_text(query, "path"), "/x/y z");
@@ -39,11 +40,11 @@ TEST(names_and_values_are_decoded_as_forms_are)
 
 TEST(no_query_is_an_empty_one)
 {
-    autoptr(data_document) memory = data_document_new("");
+    autoarena memory = {0};
 
-    CHECK(!query_text(parse(memory, NULL), "a"));
-    CHECK(!query_text(parse(memory, ""), "a"));
-    CHECK(!query_text(parse(memory, "&"), "a"));
+    CHECK(!query_text(parse(&memory, NULL), "a"));
+    CHECK(!query_text(parse(&memory, ""), "a"));
+    CHECK(!query_text(parse(&memory, "&"), "a"));
 }
 
 TEST(bad_escapes_nul_and_what_is_not_utf8_are_refused)
@@ -68,9 +69,9 @@ TEST(too_many_parameters_are_refused)
 
 TEST(values_are_read_by_type)
 {
-    autoptr(data_document) memory = data_document_new("");
+    autoarena memory = {0};
     struct query *query = parse(
-        memory,
+        &memory,
         "n=42&m=-7&big=99999999999999999999&t=true&o=1&f=false&z=0&x=yes&d=1m30s&e=soon&s=%2042");
 
     CHECK_INT(query_integer(query, "n", 5), 42);
@@ -98,8 +99,8 @@ static void check_checked(const char *text, const char *want)
         {"name", PARAMETER_TEXT},
         {0},
     };
-    autoptr(data_document) memory = data_document_new("");
-    struct query *query = parse(memory, text);
+    autoarena memory = {0};
+    struct query *query = parse(&memory, text);
     struct error err = {0};
 
     CHECK_INT(query_check(query, parameters, &err), want ? -1 : 0);

@@ -62,6 +62,25 @@ TEST(a_word_that_leads_nowhere_is_a_parameter)
     CHECK(!found.match.parameters[1]);
 }
 
+TEST(a_path_all_of_words_is_no_parameter_whatever_the_method)
+{
+    static const struct route table[] = {
+        {"GET", "/sandbox"}, {"PUT", "/{stream}"}, {"GET", "/sandbox/{id}"}, {0}};
+    static const struct front some = {.name = "some", .routes = table};
+    autoptr(route_tree) tree = route_tree_new();
+    struct found found;
+    struct error err = {0};
+
+    CHECK_OK(route_tree_add(tree, &some, &err), err);
+    CHECK_OK(route_path_read("/sandbox", found.room, &found.path, &err), err);
+    route_tree_match(tree, "PUT", &found.path, &found.match);
+    CHECK(!found.match.row);
+    CHECK_STR(found.match.other->allow[0].value, "GET, HEAD");
+    CHECK_OK(route_path_read("/stream7", found.room, &found.path, &err), err);
+    route_tree_match(tree, "PUT", &found.path, &found.match);
+    CHECK(found.match.row && found.match.row->route == &table[1]);
+}
+
 TEST(slashes_at_the_start_are_one_and_others_count)
 {
     check_route("GET", "///sandbox/x", &routes[0]);

@@ -71,9 +71,12 @@ TEST(a_known_path_says_which_methods_it_takes)
     CHECK_INT(ask(fixture, "POST /known/x", NULL, "{}", &answer), 405);
     CHECK(strstr(answer.head, "\r\nAllow: GET, HEAD, DELETE\r\n"));
     CHECK(strstr(answer.body.data, "'/known/x' takes GET, HEAD, DELETE, not POST"));
-    CHECK_INT(ask(fixture, "DELETE /health", NULL, NULL, &answer), 405);
-    CHECK_STR(answer.body.data, "{\"success\":false,\"code\":\"METHOD_NOT_ALLOWED\",\"message\":\"'"
-                                "/health' takes GET, HEAD, not DELETE\"}");
+    CHECK_INT(ask(fixture, "DELETE /health", "X-Request-Id: mine\r\n", NULL, &answer), 405);
+    CHECK_STR(
+        answer.body.data,
+        "{\"success\":false,\"code\":\"METHOD_NOT_ALLOWED\",\"message\":\"'/health' takes GET, "
+        "HEAD, not DELETE\","
+        "\"requestId\":\"mine\"}");
 }
 
 TEST(a_head_is_a_get_without_its_body)

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A command: what is run, and with what around it.
+ * Threads: plain values.
+ */
+#pragma once
+#include "base/strings.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+
+/* Whoever holds one says whether what it points to is borrowed; NULL is the default of who runs it. */
+struct command {
+    const char *const *argv; // NULL-terminated
+    const char *const *env;  // NAME=VALUE, NULL-terminated
+    const char *directory;   // absolute
+    const char *user;
+    int64_t timeout_ms; // 0: none
+};
+
+/* For one that owns what it points to; its lists are of strings_list. */
+static inline void command_clear(struct command *command)
+{
+    free((void *)command->argv);
+    free((void *)command->env);
+    free((char *)command->directory);
+    free((char *)command->user);
+    *command = (struct command){0};
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is told of organisations and keys, made from their records; see account_info.h. */
+#include "core/account/account_info_impl.h"
+
+#include "base/mem.h"
+
+#include <string.h>
+
+void organisation_info_take(struct organisation_info *out, struct organisation_record *record)
+{
+    *out = (struct organisation_info){
+        .id = take(record->id),
+        .name = take(record->name),
+        .created_at = record->created_at,
+    };
+}
+
+void organisation_info_clear(struct organisation_info *info)
+{
+    free((char *)info->id);
+    free((char *)info->name);
+    *info = (struct organisation_info){0};
+}
+
+bool key_record_is_admin(const struct key_record *record)
+{
+    return strcmp(record->scopes, KEY_SCOPES_ADMIN) == 0;
+}
+
+void ssh_key_info_take(struct ssh_key_info *out, struct ssh_key_record *record)
+{
+    *out = (struct ssh_key_info){
+        .fingerprint = take(record->fingerprint),
+        .type = take(record->type),
+        .comment = take(record->comment),
+        .public_key = take(record->public_key),
+        .created_at = record->created_at,
+    };
+}
+
+void ssh_key_info_clear(struct ssh_key_info *info)
+{
+    const char *const texts[] = {info->fingerprint, info->type, info->comment, info->public_key};
+
+    for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
+        free((char *)texts[i]);
+    *info = (struct ssh_key_info){0};
+}
+
+void ssh_key_infos_take(struct ssh_key_infos *out, struct ssh_key_list *list)
+{
+    *out = (struct ssh_key_infos){.items = xcalloc(list->count + 1, sizeof *out->items),
+                                  .count = list->count,
+                                  .total = list->total};
+    for (size_t i = 0; i < list->count; i++)
+        ssh_key_info_take(&out->items[i], &list->rows[i]);
+}
+
+void ssh_key_infos_clear(struct ssh_key_infos *infos)
+{
+    for (size_t i = 0; i < infos->count; i++)
+        ssh_key_info_clear(&infos->items[i]);
+    free(infos->items);
+    *infos = (struct ssh_key_infos){0};
+}
+
+void key_info_take(struct key_info *out, struct key_record *record)
+{
+    *out = (struct key_info){
+        .id = take(record->id),
+        .prefix = take(record->prefix),
+        .name = take(record->name),
+        .is_admin = key_record_is_admin(record),
+        .created_at = record->created_at,
+        .used_at = record->used_at,
+        .expires_at = record->expires_at,
+        .revoked_at = record->revoked_at,
+    };
+}
+
+void key_info_clear(struct key_info *info)
+{
+    const char *const texts[] = {info->id, info->prefix, info->name};
+
+    for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
+        free((char *)texts[i]);
+    *info = (struct key_info){0};
+}
+
+void key_infos_take(struct key_infos *out, struct key_list *list)
+{
+    *out = (struct key_infos){.items = xcalloc(list->count + 1, sizeof *out->items),
+                              .count = list->count,
+                              .total = list->total};
+    for (size_t i = 0; i < list->count; i++)
+        key_info_take(&out->items[i], &list->rows[i]);
+}
+
+void key_infos_clear(struct key_infos *infos)
+{
+    for (size_t i = 0; i < infos->count; i++)
+        key_info_clear(&infos->items[i]);
+    free(infos->items);
+    *infos = (struct key_infos){0};
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What is told of organisations and the keys of their people.
+ * Threads: plain values.
+ */
+#pragma once
+#include "base/auto.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Owns what it points to. NULL is what was not given; times are milliseconds since 1970, 0 for never. */
+struct ssh_key_info {
+    const char *fingerprint;
+    const char *type;
+    const char *comment;
+    const char *public_key; // type and base64, as in authorized_keys
+    int64_t created_at;
+};
+void ssh_key_info_clear(struct ssh_key_info *info);
+
+struct ssh_key_infos {
+    struct ssh_key_info *items;
+    size_t count;
+    int64_t total; // of all pages
+};
+void ssh_key_infos_clear(struct ssh_key_infos *infos);
+
+struct organisation_info {
+    const char *id;
+    const char *name;
+    int64_t created_at;
+};
+void organisation_info_clear(struct organisation_info *info);
+
+struct key_info {
+    const char *id;
+    const char *prefix; // what lists show of the key
+    const char *name;
+    bool is_admin; // may manage keys
+    int64_t created_at;
+    int64_t used_at;    // to the minute
+    int64_t expires_at; // 0: never
+    int64_t revoked_at; // 0: valid
+};
+void key_info_clear(struct key_info *info);
+
+struct key_infos {
+    struct key_info *items;
+    size_t count;
+    int64_t total; // of all pages
+};
+void key_infos_clear(struct key_infos *infos);

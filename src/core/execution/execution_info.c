@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is told of an execution, made from its record; see execution_info.h. */
+#include "core/execution/execution_info_impl.h"
+
+#include "base/mem.h"
+
+static struct command take_command(struct execution_record *record)
+{
+    return (struct command){
+        .argv = strings_list(record->command),
+        .env = strings_list(record->env),
+        .directory = take(record->working_directory),
+        .user = take(record->box_user),
+        .timeout_ms = record->timeout_ms,
+    };
+}
+
+void execution_info_take(struct execution_info *out, struct execution_record *record)
+{
+    *out = (struct execution_info){
+        .id = take(record->id),
+        .sandbox_id = take(record->sandbox_id),
+        .kind = record->kind,
+        .number = record->number,
+        .owner = owner_take(&record->owner),
+        .command = take_command(record),
+        .metadata = take(record->metadata),
+        .asked = take(record->asked),
+        .output_cap_bytes = record->output_cap_bytes,
+        .has_timestamps = record->has_timestamps,
+        .stdin_stream = take(record->stdin_stream),
+        .stdout_stream = take(record->stdout_stream),
+        .stderr_stream = take(record->stderr_stream),
+        .state = record->state,
+        .cause = record->cause,
+        .exit_code = record->exit_code,
+        .signal = record->signal,
+        .error = take(record->error),
+        .created_at = record->created_at,
+        .updated_at = record->updated_at,
+        .started_at = record->started_at,
+        .ended_at = record->ended_at,
+        .stop_at = record->stop_at,
+        .stop_reason = take(record->stop_reason),
+        .stdout_bytes = record->stdout_bytes,
+        .stderr_bytes = record->stderr_bytes,
+        .is_truncated = record->is_truncated,
+        .cpu_user_us = record->cpu_user_us,
+        .cpu_system_us = record->cpu_system_us,
+        .max_rss_bytes = record->max_rss_bytes,
+        .duration_us = record->duration_us,
+    };
+}
+
+void execution_info_clear(struct execution_info *info)
+{
+    const char *const texts[] = {
+        info->id,          info->sandbox_id,   info->metadata,      info->asked,
+        info->error,       info->stdin_stream, info->stdout_stream, info->stderr_stream,
+        info->stop_reason,
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
+        free((char *)texts[i]);
+    owner_clear(&info->owner);
+    command_clear(&info->command);
+    *info = (struct execution_info){0};
+}
+
+void execution_infos_take(struct execution_infos *out, struct execution_list *list)
+{
+    *out = (struct execution_infos){.items = xcalloc(list->count + 1, sizeof *out->items),
+                                    .count = list->count,
+                                    .total = list->total};
+    for (size_t i = 0; i < list->count; i++)
+        execution_info_take(&out->items[i], &list->rows[i]);
+}
+
+void execution_infos_clear(struct execution_infos *infos)
+{
+    for (size_t i = 0; i < infos->count; i++)
+        execution_info_clear(&infos->items[i]);
+    free(infos->items);
+    *infos = (struct execution_infos){0};
+}

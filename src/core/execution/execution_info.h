@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What is told of an execution or a job.
+ * Threads: plain values.
+ */
+#pragma once
+#include "base/auto.h"
+#include "base/command.h"
+#include "model/execution.h"
+
+/* Owns what it points to. NULL is what was not given; times are milliseconds since 1970, 0 for never. */
+struct execution_info {
+    const char *id;
+    const char *sandbox_id;
+    enum execution_kind kind;
+    int64_t number; // its process in the box
+    struct owner owner;
+
+    struct command command; // its environment is beside the sandbox's
+    const char *metadata;   // JSON, as it was given
+    const char *asked;      // JSON: what the front wanted to say back
+    int64_t output_cap_bytes;
+    bool has_timestamps;
+    const char *stdin_stream;
+    const char *stdout_stream; // a queued one has none yet
+    const char *stderr_stream;
+
+    enum execution_state state;
+    enum execution_cause cause;
+    int64_t exit_code; // -1 until it has one
+    int64_t signal;    // 0: none
+    const char *error; // a sentence
+    int64_t created_at, updated_at, started_at, ended_at;
+    int64_t stop_at; // when it was asked to stop
+    const char *stop_reason;
+    int64_t stdout_bytes, stderr_bytes;
+    bool is_truncated; // output was dropped
+    int64_t cpu_user_us, cpu_system_us, max_rss_bytes;
+    int64_t duration_us;
+};
+void execution_info_clear(struct execution_info *info);
+
+static inline bool execution_info_is_over(const struct execution_info *info)
+{
+    return info->state >= EXECUTION_COMPLETED;
+}
+
+struct execution_infos {
+    struct execution_info *items;
+    size_t count;
+    int64_t total; // of all pages
+};
+void execution_infos_clear(struct execution_infos *infos);

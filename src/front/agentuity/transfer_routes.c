@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Snapshots from one machine to another, as one file. */
+#include "core/snapshot/snapshot_archive.h"
+#include "base/mem.h"
+#include "front/agentuity/snapshot_impl.h"
+#include "web/collect.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* GET /sandbox/snapshots/{snapshotId}/export */
+static int export(struct call *call, struct error *err)
+{
+    uint64_t size = 0;
+    const char *id;
+    int fd = -1;
+
+    if (snapshot_id_named(call, call->parameters[0], &id, err) < 0 ||
+        snapshot_export(call->core->snapshots, &call->actor, id,
+                        snapshot_archive_room(call->core->snapshots), &fd, &size, err) < 0)
+        return -1;
+    const struct http_header headers[] = {
+        {"Content-Type", "application/zstd"},
+        {"Content-Disposition",
+         call_print(call, "attachment; filename=\"" SNAPSHOT_PREFIX "%s.tar.zst\"", id)},
+        {"Cache-Control", "no-store"},
+        {0},
+    };
+    struct file_range range = {.fd = fd, .is_owned = true, .length = size};
+    if (!response_send_file(call->response, 200, headers, &range))
+        (void)close(fd); // somebody has answered
+    return 0;
+}
+
+struct import {
+    struct waiting_call waiting;
+    char *name; // NULL: as the archive says
+    char *tag;
+    bool is_public, is_forced;
+};
+
+static void import_free(struct import *import)
+{
+    if (!import)
+        return;
+    waiting_call_clear(&import->waiting);
+    free(import->name);
+    free(import->tag);
+    free(import);
+}
+DEFINE_AUTOPTR(import)
+
+static void on_collected_snapshot(void *data, struct collected *body, const struct error *failure)
+{
+    autoptr(import) import = data;
+    struct waiting_call *waiting = &import->waiting;
+    struct snapshot_import_request want = {.name = import->name,
+                                           .tag = import->tag,
+                                           .is_public = import->is_public,
+                                           .is_forced = import->is_forced};
+    autoclear(snapshot_info) info = {0};
+    struct error err = {0};
+
+    if (!failure && snapshot_import(waiting->core->snapshots, &waiting->actor, &want, body->fd,
+                                    &info, &err) < 0)
+        failure = &err;
+    if (failure) {
+        waiting_call_fail(waiting, failure);
+        return;
+    }
+    struct call call = waiting_call_get(waiting);
+    (void)snapshot_answer(&call, 201, &info);
+}
+
+/* POST /sandbox/snapshots/import */
+static int import(struct call *call, struct error *err)
+{
+    const char *name = query_text(call->query, "name");
+    const char *tag = query_text(call->query, "tag");
+    struct import *import = xnew(struct import);
+
+    waiting_call_init(&import->waiting, call);
+    import->name = name ? xstrdup(name) : NULL;
+    import->tag = tag ? xstrdup(tag) : NULL;
+    import->is_public = query_bool(call->query, "public", false);
+    import->is_forced = query_bool(call->query, "force", false);
+    collect_start(&import->waiting, snapshot_archive_room(call->core->snapshots),
+                  on_collected_snapshot, import);
+    return 0;
+}
+
+static const struct parameter import_parameters[] = {
+    {"name", PARAMETER_TEXT, NULL, "instead of the one it had"},
+    {"tag", PARAMETER_TEXT, NULL, "instead of the one it had"},
+    {"public", PARAMETER_BOOL, NULL, NULL},
+    {"force", PARAMETER_BOOL, NULL, "also onto another build of its runtime"},
+    {0},
+};
+
+const struct route agentuity_transfer_routes[] = {
+    {"GET", "/sandbox/snapshots/{snapshotId}/export", ROUTE_SLOW, ACCESS_KEY, BODY_NONE, export,
+     "a snapshot as one file, for another machine", .answers = answers_export},
+    {"POST", "/sandbox/snapshots/import", ROUTE_QUICK, ACCESS_KEY, BODY_STREAM, import,
+     "makes a snapshot of such a file", .query = import_parameters,
+     .answers = answers_snapshot_made},
+    {0},
+};

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of sandboxes; see sandboxes.h. */
+#include "store/sandboxes.h"
+
+#include "store/record.h"
+#include "store/tables.h"
+
+static const char *const mode_names[] = {
+    [SANDBOX_INTERACTIVE] = "interactive",
+    [SANDBOX_ONE_SHOT] = "one_shot",
+    NULL,
+};
+static const char *const on_idle_names[] = {
+    [SANDBOX_IDLE_ENDS] = "end",
+    [SANDBOX_IDLE_DROPS_BOX] = "drop_box",
+    [SANDBOX_IDLE_PAUSES] = "pause",
+    NULL,
+};
+
+#define AT(member) offsetof(struct sandbox_record, member)
+static const struct field fields[] = {
+    {"id", FIELD_TEXT, 0, AT(id)},
+    {"state", FIELD_NAME, SANDBOX_PART_STATE | SANDBOX_PART_LIVING, AT(state), sandbox_state_names},
+    {"organisation", FIELD_TEXT, 0, AT(owner.organisation)},
+    {"tenant", FIELD_TEXT, 0, AT(owner.tenant)},
+    {"scope", FIELD_TEXT, 0, AT(owner.scope)},
+    {"project", FIELD_TEXT, 0, AT(owner.project)},
+    {"key_id", FIELD_TEXT, 0, AT(key_id)},
+    {"node", FIELD_NODE, 0, AT(node)},
+    {"name", FIELD_TEXT, SANDBOX_PART_ABOUT, AT(name)},
+    {"description", FIELD_TEXT, SANDBOX_PART_ABOUT, AT(description)},
+    {"metadata", FIELD_TEXT, SANDBOX_PART_ABOUT, AT(metadata)},
+    {"scopes", FIELD_TEXT, 0, AT(scopes)},
+    {"dependencies", FIELD_TEXT, 0, AT(dependencies)},
+    {"packages", FIELD_TEXT, 0, AT(packages)},
+    {"asked", FIELD_TEXT, 0, AT(asked)},
+    {"mode", FIELD_NAME, 0, AT(mode), mode_names},
+    {"runtime", FIELD_TEXT, 0, AT(runtime)},
+    {"snapshot", FIELD_TEXT, 0, AT(snapshot)},
+    {"layers", FIELD_TEXT, 0, AT(layers)},
+    {"command", FIELD_TEXT, 0, AT(command)},
+    {"execution_id", FIELD_TEXT, 0, AT(execution_id)},
+    {"max_executions", FIELD_NUMBER, 0, AT(max_executions)},
+    {"box_user", FIELD_TEXT, 0, AT(box_user)},
+    {"home", FIELD_TEXT, 0, AT(home)},
+    {"working_directory", FIELD_TEXT, 0, AT(working_directory)},
+    {"memory_bytes", FIELD_NUMBER, SANDBOX_PART_LIMITS, AT(memory_bytes)},
+    {"cpu_millicores", FIELD_NUMBER, SANDBOX_PART_LIMITS, AT(cpu_millicores)},
+    {"disk_bytes", FIELD_NUMBER, SANDBOX_PART_LIMITS, AT(disk_bytes)},
+    {"max_processes", FIELD_NUMBER, SANDBOX_PART_LIMITS, AT(max_processes)},
+    {"env", FIELD_TEXT, SANDBOX_PART_ENV, AT(env)},
+    {"has_network", FIELD_FLAG, SANDBOX_PART_NETWORK, AT(has_network)},
+    {"port", FIELD_NUMBER, SANDBOX_PART_NETWORK, AT(port)},
+    {"idle_timeout_ms", FIELD_NUMBER, SANDBOX_PART_DEADLINES, AT(idle_timeout_ms)},
+    {"execution_timeout_ms", FIELD_NUMBER, SANDBOX_PART_DEADLINES, AT(execution_timeout_ms)},
+    {"paused_timeout_ms", FIELD_NUMBER, SANDBOX_PART_DEADLINES, AT(paused_timeout_ms)},
+    {"on_idle", FIELD_NAME, SANDBOX_PART_DEADLINES, AT(on_idle), on_idle_names},
+    {"active_at", FIELD_NUMBER, SANDBOX_PART_DEADLINES, AT(active_at)},
+    {"expires_at", FIELD_NUMBER, SANDBOX_PART_DEADLINES, AT(expires_at)},
+    {"keep_ms", FIELD_NUMBER, 0, AT(keep_ms)},
+    {"reason", FIELD_TEXT, SANDBOX_PART_STATE | SANDBOX_PART_LIVING, AT(reason)},
+    {"error", FIELD_TEXT, SANDBOX_PART_STATE | SANDBOX_PART_LIVING, AT(error)},
+    {"exit_code", FIELD_NUMBER, SANDBOX_PART_STATE | SANDBOX_PART_LIVING, AT(exit_code)},
+    {"started_at", FIELD_NUMBER, SANDBOX_PART_STATE | SANDBOX_PART_LIVING, AT(started_at)},
+    {"paused_at", FIELD_NUMBER, SANDBOX_PART_STATE | SANDBOX_PART_LIVING, AT(paused_at)},
+    {"ended_at", FIELD_NUMBER, SANDBOX_PART_STATE, AT(ended_at)},
+    {"deleted_at", FIELD_NUMBER, SANDBOX_PART_STATE, AT(deleted_at)},
+    {"box_slot", FIELD_NUMBER, SANDBOX_PART_BOX, AT(box_slot)},
+    {"scratch", FIELD_TEXT, SANDBOX_PART_BOX, AT(scratch)},
+    {"execution_count", FIELD_NUMBER, 0, AT(execution_count)},
+    {"process_count", FIELD_NUMBER, 0, AT(process_count)},
+    {"event_count", FIELD_NUMBER, 0, AT(event_count)},
+    {"cpu_ms", FIELD_NUMBER, 0, AT(cpu_ms)},
+    {"memory_mib_ms", FIELD_NUMBER, 0, AT(memory_mib_ms)},
+    {"egress_bytes", FIELD_NUMBER, 0, AT(egress_bytes)},
+    {"counted_cpu_ms", FIELD_NUMBER, 0, AT(counted_cpu_ms)},
+    {"counted_at", FIELD_NUMBER, 0, AT(counted_at)},
+    {"created_at", FIELD_NUMBER, 0, AT(created_at)},
+    {"updated_at", FIELD_NUMBER, EVERY_PART, AT(updated_at)},
+};
+
+const struct record sandbox_table = {
+    .noun = "sandbox",
+    .table = "sandboxes",
+    .size = sizeof(struct sandbox_record),
+    .fields = fields,
+    .n_fields = ARRAY_SIZE(fields),
+    .id = 0,
+    .state = 1,
+};
+
+void sandbox_record_clear(struct sandbox_record *record)
+{
+    record_clear(&sandbox_table, record);
+}
+
+void sandbox_record_copy(struct sandbox_record *to, const struct sandbox_record *from)
+{
+    record_copy(&sandbox_table, from, to);
+}
+
+void sandbox_list_clear(struct sandbox_list *list)
+{
+    record_rows_clear(&sandbox_table, list->rows, list->count);
+    *list = (struct sandbox_list){0};
+}
+
+int store_sandbox_put(struct store *store, const struct sandbox_record *record, struct error *err)
+{
+    bool is_kept = record->mode != SANDBOX_ONE_SHOT;
+    return record_put(store, is_kept ? STORE_DURABLE : STORE_FAST, &sandbox_table, record, err);
+}
+
+int store_sandbox_get(struct store *store, const char *id, struct sandbox_record *out,
+                      struct error *err)
+{
+    struct sql_value arg = sql_text(id);
+    return record_get(store, &sandbox_table, "id = $1", &arg, 1, id, out, err);
+}
+
+int store_sandbox_update(struct store *store, const struct sandbox_record *record, unsigned parts,
+                         unsigned from, struct error *err)
+{
+    return record_update(store, STORE_FAST, &sandbox_table, record, parts, from, err);
+}
+
+static const char *const orders[][2] = {
+    [SANDBOX_BY_CREATED] = {"created_at, id", "created_at DESC, id DESC"},
+    [SANDBOX_BY_UPDATED] = {"updated_at, id", "updated_at DESC, id DESC"},
+    [SANDBOX_BY_NAME] = {"coalesce(name, ''), id", "coalesce(name, '') DESC, id DESC"},
+    [SANDBOX_BY_STATE] = {"state, id", "state DESC, id DESC"},
+    [SANDBOX_BY_MODE] = {"mode, id", "mode DESC, id DESC"},
+    [SANDBOX_BY_EXECUTIONS] = {"execution_count, id", "execution_count DESC, id DESC"},
+};
+
+static void select_sandboxes(struct query *query, const struct sandbox_filter *filter)
+{
+    query_init(query);
+    query_where_owner(query, &filter->owner);
+    query_where_text(query, "name", filter->name);
+    query_where_text(query, "runtime", filter->runtime);
+    query_where_text(query, "snapshot", filter->snapshot);
+    query_where_text(query, "mode", filter->mode ? mode_names[*filter->mode] : NULL);
+    if (filter->created_from)
+        query_where(query, "created_at >=", sql_number(filter->created_from));
+    // By what the indexes know, where that says the same.
+    if (filter->states == SANDBOX_ALIVE) {
+        query_where_that(query, "ended_at = 0");
+        return;
+    }
+    if (!(filter->states & sandbox_in(SANDBOX_DELETED)))
+        query_where_that(query, "deleted_at = 0");
+    query_where_names(query, "state", sandbox_state_names, filter->states);
+}
+
+int store_sandbox_list(struct store *store, const struct sandbox_filter *filter,
+                       struct sandbox_list *out, struct error *err)
+{
+    struct record_rows rows;
+    struct query where;
+
+    select_sandboxes(&where, filter);
+    if (record_list(store, &sandbox_table, &where, orders[filter->sort][filter->is_descending],
+                    &filter->page, PAGE_MAX, &rows, err) < 0)
+        return -1;
+    *out = (struct sandbox_list){rows.rows, rows.count, rows.total};
+    return 0;
+}
+
+int store_sandbox_list_alive(struct store *store, struct sandbox_list *out, struct error *err)
+{
+    struct record_rows rows;
+    struct query tail;
+
+    query_init(&tail);
+    query_where_that(&tail, "ended_at = 0");
+    query_where_here(&tail, store);
+    query_add(&tail, " ORDER BY created_at, id");
+    if (record_list_all(store, &sandbox_table, &tail, &rows, err) < 0)
+        return -1;
+    *out = (struct sandbox_list){rows.rows, rows.count, rows.total};
+    return 0;
+}
+
+int store_sandbox_count(struct store *store, const struct owner *owner,
+                        int64_t counts[SANDBOX_STATES], struct error *err)
+{
+    struct record_counts into = {&fields[sandbox_table.state], counts};
+    struct query query;
+    struct sql *sql = NULL;
+
+    for (unsigned i = 0; i < SANDBOX_STATES; i++)
+        counts[i] = 0;
+    query_init(&query);
+    query_add(&query, "SELECT state, count(*) FROM sandboxes");
+    query_where_owner(&query, owner);
+    query_add(&query, " GROUP BY state");
+    if (store_connection(store, &sql, err) < 0)
+        return -1;
+    return sql_run(sql, query.text, query.args, query.n_args, record_take_count, &into, NULL, err);
+}
+
+int store_sandbox_purge(struct store *store, int64_t now, int64_t keep_ms, int64_t limit,
+                        int64_t *removed, struct error *err)
+{
+    struct sql_value args[] = {sql_number(now), sql_number(limit), sql_number(keep_ms),
+                               sql_text(store_node(store))};
+
+    if (store_run_alone(
+            store, STORE_FAST,
+            "DELETE FROM sandboxes WHERE id IN (SELECT id FROM sandboxes WHERE ended_at <> 0 "
+            "AND ended_at < $1 - CASE WHEN keep_ms > 0 THEN keep_ms ELSE $3 END AND node = $4 "
+            "AND NOT EXISTS (SELECT 1 FROM streams WHERE "
+            "streams.sandbox_id = sandboxes.id) ORDER BY ended_at LIMIT $2)",
+            args, ARRAY_SIZE(args), removed, err) < 0)
+        return error_wrap(err, "forget old sandboxes");
+    return 0;
+}

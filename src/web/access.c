@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The access log; see access.h. */
+#include "web/access.h"
+
+#include "base/clock.h"
+#include "base/id.h"
+#include "base/log.h"
+#include "base/mem.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#define METHOD_SHOWN 16
+#define STATUS_GONE 499 // the client left before there was an answer; nginx says so too
+
+struct access {
+    uint64_t started_us;
+    const char *pattern; // of the route; NULL: none was found
+    struct peer peer;
+    struct http_header headers[3]; // of the answer: the request's id, perhaps one more
+    _Atomic(char *) sandbox;       // owned; NULL: none
+    char method[METHOD_SHOWN];     // "": what came was no request
+    char key[KEY_SHOWN + 1];       // the beginning of it; "": none was sent
+    char request_id[REQUEST_ID_TEXT];
+};
+
+static const char *or_null(const char *text)
+{
+    return text && *text ? text : NULL;
+}
+
+static void on_end(void *data, const struct response_outcome *outcome)
+{
+    struct access *access = data;
+    char peer[PEER_TEXT];
+
+    if (!log_is_on(LOG_LEVEL_INFO))
+        return;
+    log_info_later("request", F("method", or_null(access->method)),
+                   F("status", outcome->status ? outcome->status : STATUS_GONE),
+                   F("route", access->pattern), F("key", or_null(access->key)),
+                   F("sandbox", (const char *)atomic_load(&access->sandbox)),
+                   F("us", clock_monotonic_us() - access->started_us), F("bytes", outcome->bytes),
+                   F("whole", outcome->is_delivered),
+                   F("peer", access->method[0] ? peer_format(&access->peer, peer) : NULL),
+                   F("request", (const char *)access->request_id));
+}
+
+void access_log_failure(const struct access *access, const struct error *err)
+{
+    if (error_is_fault(err))
+        log_error("request failed", F("method", or_null(access->method)),
+                  F("route", access->pattern), F("key", or_null(access->key)),
+                  F("sandbox", (const char *)atomic_load(&access->sandbox)),
+                  F("error", (const char *)err->text),
+                  F("request", (const char *)access->request_id));
+    else
+        log_debug("request refused", F("method", or_null(access->method)),
+                  F("route", access->pattern), F("error", (const char *)err->text),
+                  F("request", (const char *)access->request_id));
+}
+
+static void on_free(void *data)
+{
+    struct access *access = data;
+
+    free(atomic_load(&access->sandbox));
+    free(access);
+}
+
+static const struct response_observer observer = {.on_end = on_end, .on_free = on_free};
+
+struct access *access_begin(struct request_ids *ids, const struct http_request *request,
+                            struct response *response)
+{
+    struct access *access = xnew(struct access);
+
+    access->started_us = clock_monotonic_us();
+    request_id_read(ids, request, access->request_id);
+    if (request) {
+        (void)snprintf(access->method, sizeof access->method, "%s", request->method);
+        access->peer = request->peer;
+    }
+    access->headers[0] = (struct http_header){"X-Request-Id", access->request_id};
+    response_set_headers(response, access->headers);
+    response_observe(response, &observer, access);
+    return access;
+}
+
+/* As lists of keys show it: more of one that was made here than of one that a person chose. */
+static void keep_key(struct access *access, const char *secret)
+{
+    if (secret)
+        (void)snprintf(access->key, sizeof access->key, "%.*s", (int)key_shown(secret), secret);
+}
+
+static bool is_sandbox(const struct front *front, const char *parameter)
+{
+    const char *prefix = front->sandbox_prefix;
+    size_t length = prefix ? strlen(prefix) : 0;
+
+    return length && parameter && strncmp(parameter, prefix, length) == 0 &&
+           id_is_valid(parameter + length);
+}
+
+void access_set_route(struct access *access, const struct front *front, const struct route *route,
+                      const char *const *parameters, const struct http_request *request)
+{
+    const struct front_auth *auth = front->auth ? front->auth : &auth_by_key;
+
+    access->pattern = route->pattern;
+    if (route->access == ACCESS_KEY)
+        keep_key(access, auth->secret(request));
+    for (unsigned i = 0; i < ROUTE_PARAMETERS; i++) {
+        if (is_sandbox(front, parameters[i]))
+            access_set_sandbox(access, "", parameters[i]);
+    }
+}
+
+void access_set_header(struct access *access, struct response *response, const char *name,
+                       const char *value)
+{
+    access->headers[1] = (struct http_header){name, value};
+    response_set_headers(response, access->headers);
+}
+
+void access_set_sandbox(struct access *access, const char *prefix, const char *id)
+{
+    char *none = NULL;
+
+    if (!access || !log_is_on(LOG_LEVEL_INFO) || atomic_load(&access->sandbox))
+        return;
+    char *text = xasprintf("%s%s", prefix, id);
+    if (!atomic_compare_exchange_strong(&access->sandbox, &none, text))
+        free(text);
+}
+
+const char *access_request_id(const struct access *access)
+{
+    return access ? access->request_id : NULL;
+}

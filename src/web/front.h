@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A front: one protocol over the core, as one struct. Filled before the router is made, then only read.
+ * Threads: plain values; each callback says where it is called.
+ */
+#pragma once
+#include "base/error.h"
+#include "web/auth.h"
+#include "web/route.h"
+
+#include <stdbool.h>
+
+struct call;
+struct core;
+struct json_writer;
+
+/* What the front wants of the core. The first front that says something is heard; 0 and NULL say nothing. */
+struct front_defaults {
+    const char *home;       // where its commands start: there in boxes that are made ahead
+    unsigned queue_at_once; // executions from the queue that run at once
+    unsigned queue_length;  // that may wait in it
+};
+
+struct front {
+    const char *name; // "agentuity"
+    const char *title;
+    const struct route *routes;
+    /* "api.example.com", "*.example.com" (any name below it), NULL-terminated: requests for these are this front's alone, and
+     * only those are. NULL: any host; the routes of all such fronts are one space. */
+    const char *const *hosts;
+    const char
+        *top; // "/v1/memory/": what no route was found for is its to answer below this; or NULL
+    const struct front_auth *auth; // how it tells who is asking; NULL: auth_by_key
+    /*
+     * Answers a failed call, at once. Any thread. Also what no route was found for (call->route is NULL) below its `top`. The first
+     * front gets those of nobody's, and what could not be read as a request at all (call->request is NULL too).
+     */
+    void (*on_error)(struct call *call, const struct error *err);
+    const struct answer_field *failure; // what on_error writes, described; NULL: not
+    const char *sandbox_prefix; // of its sandboxes' ids in paths: "sbx_", for the log; NULL: none
+    struct front_defaults defaults;
+    void *settings; // the front's own; call->settings
+    /* Where not NULL: before anything else of a call is looked at, its key too. On the loop. -1 refuses it. */
+    int (*on_call)(struct call *call, struct error *err);
+    /* Where not NULL: adds members to what the server says of its health. On the loop. */
+    void (*on_health)(const struct front *front, struct core *core, struct json_writer *json);
+};
+
+/* Whether requests for this host (with or without a port; NULL: none was named) are the front's alone. */
+bool front_has_host(const struct front *front, const char *host);
+
+/* What the fronts (NULL-terminated) want together. */
+struct front_defaults front_defaults_of(const struct front *const *fronts);

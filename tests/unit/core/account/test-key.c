@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tests of src/core/key.c. */
+#include "core/account/key.h"
+
+#include "base/clock.h"
+#include "../core_rig.h"
+#include "store/keys.h"
+
+#include <pthread.h>
+
+static struct accounts *open_keys(void)
+{
+    struct accounts *accounts = NULL;
+    struct error err = {0};
+
+    CHECK_OK(accounts_open(fixture_store(), &accounts, &err), err);
+    return accounts;
+}
+
+static void make(struct accounts *accounts, const char *name, char text[KEY_TEXT], char id[ID_TEXT])
+{
+    struct key_request request = {.name = name, .is_admin = true};
+    struct error err = {0};
+    autoclear(key_info) key = {0};
+
+    CHECK_OK(key_create(accounts, &request, text, &key, &err), err);
+    (void)snprintf(id, ID_TEXT, "%s", key.id);
+}
+
+static enum error_reason check(struct accounts *accounts, const char *text)
+{
+    struct actor actor;
+    struct error err = {0};
+
+    return key_check(accounts, text, &actor, &err) < 0 ? error_kind(&err) : ERROR_NONE;
+}
+
+TEST(the_first_to_open_makes_an_organisation_and_others_find_it)
+{
+    struct error err = {0};
+    struct actor first, second;
+    struct store *store;
+
+    fixture_fresh();
+    store = fixture_open();
+    autoptr(accounts) one = NULL;
+    autoptr(accounts) other = NULL;
+    CHECK_OK(accounts_open(store, &one, &err), err);
+    CHECK_OK(accounts_open(store, &other, &err), err);
+    accounts_local_actor(one, &first);
+    accounts_local_actor(other, &second);
+    CHECK(id_is_valid(first.organisation));
+    CHECK_STR(second.organisation, first.organisation);
+    CHECK(first.is_admin);
+    CHECK_STR(first.key_id, "");
+    CHECK_INT(fixture_number(store, "SELECT count(*) FROM organisations"), 1);
+}
+
+TEST(a_made_key_is_256_bits_shown_once_and_kept_as_a_hash)
+{
+    autoptr(accounts) accounts = open_keys();
+    char text[KEY_TEXT], other[KEY_TEXT], id[ID_TEXT];
+    struct page page = {10, 0};
+    struct error err = {0};
+    struct actor actor;
+    autoclear(key_infos) list = {0};
+    autokey kept = {0};
+
+    make(accounts, "laptop", text, id);
+    make(accounts, "server", other, id);
+    CHECK_INT(strlen(text), 4 + 52);
+    CHECK(strncmp(text, "brw_", 4) == 0);
+    CHECK(strcmp(text, other) != 0);
+    CHECK_OK(key_list(accounts, &page, &list, &err), err);
+    CHECK_INT(list.total, 2);
+    CHECK_STR(list.items[0].name, "laptop");
+    CHECK_INT(strlen(list.items[0].prefix), 12);
+    CHECK(strncmp(list.items[0].prefix, text, 12) == 0);
+    autoptr(store) elsewhere = NULL;
+    CHECK_OK(store_open(fixture_directory(), &elsewhere, &err), err);
+    CHECK_OK(store_key_get(elsewhere, list.items[0].id, &kept, &err), err);
+    CHECK(!memmem(kept.hash, KEY_HASH, text + 4, 8));
+    CHECK_OK(key_check(accounts, text, &actor, &err), err);
+    CHECK_STR(actor.key_id, list.items[0].id);
+    CHECK_STR(actor.organisation, ORGANISATION);
+    CHECK(actor.is_admin);
+    CHECK(!actor.tenant);
+}
+
+TEST(every_wrong_key_is_refused_in_the_same_words)
+{
+    autoptr(accounts) accounts = open_keys();
+    char text[KEY_TEXT], id[ID_TEXT], revoked[KEY_TEXT], first[sizeof((struct error *)0)->text];
+    struct key_request expired = {.name = "old", .expires_at = NOW};
+    char old[KEY_TEXT], longest[4096];
+    struct error err = {0};
+    struct actor actor;
+    autoclear(key_info) record = {0};
+
+    make(accounts, "a", text, id);
+    make(accounts, "b", revoked, id);
+    CHECK_OK(key_revoke(accounts, id, &err), err);
+    CHECK_OK(key_create(accounts, &expired, old, &record, &err), err);
+    text[20] = text[20] == 'a' ? 'b' : 'a';
+    memset(longest, 'a', sizeof longest - 1);
+    longest[sizeof longest - 1] = '\0';
+    const char *const wrong[] = {text, revoked, old, "", "brw_", longest, NULL};
+    for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
+        CHECK(key_check(accounts, wrong[i], &actor, &err) < 0);
+        CHECK_INT(error_kind(&err), ERROR_DENIED);
+        CHECK_INT(err.reason, ERROR_UNAUTHORIZED);
+        if (i == 0)
+            memcpy(first, err.text, sizeof first);
+        CHECK_STR(err.text, first);
+        CHECK(key_check(accounts, wrong[i], &actor, &err) < 0); // from memory
+        CHECK_STR(err.text, first);
+    }
+}
+
+TEST(checks_are_answered_from_memory_for_a_while)
+{
+    autoptr(accounts) accounts = open_keys();
+    char text[KEY_TEXT], id[ID_TEXT];
+    struct actor actor = {0};
+    struct error err = {0};
+
+    make(accounts, "a", text, id);
+    CHECK(!key_check_quick(accounts, text, &actor));
+    CHECK_OK(key_check(accounts, text, &actor, &err), err);
+    actor = (struct actor){0};
+    CHECK(key_check_quick(accounts, text, &actor));
+    CHECK_STR(actor.key_id, id);
+    key_forget_checks(accounts);
+    CHECK(!key_check_quick(accounts, text, &actor));
+    CHECK_INT(check(accounts, "nothing of this kind"), ERROR_DENIED);
+    CHECK(!key_check_quick(accounts, "nothing of this kind", &actor));
+}
+
+TEST(a_key_revoked_by_another_process_stops_within_a_second)
+{
+    autoptr(accounts) accounts = open_keys();
+    char text[KEY_TEXT], id[ID_TEXT];
+    struct error err = {0};
+    uint64_t asked;
+
+    make(accounts, "a", text, id);
+    CHECK_INT(check(accounts, text), ERROR_NONE);
+    autoptr(store) elsewhere = NULL;
+    CHECK_OK(store_open(fixture_directory(), &elsewhere, &err), err);
+    CHECK_OK(store_key_revoke(elsewhere, id, NOW, &err), err);
+    uint64_t revoked = clock_monotonic_ms();
+    do
+        asked = clock_monotonic_ms();
+    while (check(accounts, text) == ERROR_NONE && asked < revoked + 1100);
+    CHECK(asked <= revoked + 1000);
+}
+
+TEST(a_key_revoked_here_stops_at_once)
+{
+    autoptr(accounts) accounts = open_keys();
+    char text[KEY_TEXT], id[ID_TEXT];
+    struct error err = {0};
+
+    make(accounts, "a", text, id);
+    CHECK_INT(check(accounts, text), ERROR_NONE);
+    CHECK_OK(key_revoke(accounts, id, &err), err);
+    CHECK_INT(check(accounts, text), ERROR_DENIED);
+    CHECK(key_revoke(accounts, id, &err) < 0);
+    CHECK_INT(error_kind(&err), ERROR_CONFLICT);
+}
+
+TEST(a_key_is_revoked_by_what_lists_show_of_it)
+{
+    autoptr(accounts) accounts = open_keys();
+    char text[KEY_TEXT], id[ID_TEXT], shown[13];
+    struct key_request twin = {.text = "same-beginning-000000001"};
+    autoclear(key_info) one = {0}, other = {0};
+    struct error err = {0};
+
+    make(accounts, "a", text, id);
+    (void)snprintf(shown, sizeof shown, "%s", text);
+    CHECK_OK(key_revoke(accounts, shown, &err), err);
+    CHECK_INT(check(accounts, text), ERROR_DENIED);
+    CHECK(key_revoke(accounts, shown, &err) < 0);
+    CHECK_INT(error_kind(&err), ERROR_NOT_FOUND);
+    CHECK(key_revoke(accounts, text, &err) < 0); // whole keys do not belong on command lines
+    CHECK_INT(error_kind(&err), ERROR_NOT_FOUND);
+    CHECK_OK(key_create(accounts, &twin, NULL, &one, &err), err);
+    twin.text = "same-beginning-000000002";
+    CHECK_OK(key_create(accounts, &twin, NULL, &other, &err), err);
+    CHECK(key_revoke(accounts, "same", &err) < 0);
+    CHECK_INT(error_kind(&err), ERROR_CONFLICT);
+    CHECK_STR(err.text, "2 keys begin with 'same'; name one by its id");
+}
+
+TEST(a_chosen_key_must_be_long_and_printable)
+{
+    autoptr(accounts) accounts = open_keys();
+    static const char *const bad[] = {"", "nineteen-characters", "with a space in its middle",
+                                      "tab\tin-the-middle-of-it",
+                                      "\xc3\xbcmlauts-are-not-for-headers"};
+    struct error err = {0};
+    autoclear(key_info) key = {0};
+
+    for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+        struct key_request request = {.text = bad[i]};
+        CHECK(key_create(accounts, &request, NULL, &key, &err) < 0);
+        CHECK_INT(error_kind(&err), ERROR_INVALID);
+        CHECK_STR(err.noun, "key");
+    }
+    char long_one[300];
+    memset(long_one, 'x', sizeof long_one - 1);
+    long_one[sizeof long_one - 1] = '\0';
+    struct key_request request = {.text = long_one};
+    CHECK(key_create(accounts, &request, NULL, &key, &err) < 0);
+    CHECK_INT(error_kind(&err), ERROR_INVALID);
+}
+
+TEST(choosing_the_same_key_again_is_fine_until_it_is_revoked)
+{
+    autoptr(accounts) accounts = open_keys();
+    struct key_request request = {.name = "env", .text = "twenty-characters-ok", .is_admin = true};
+    autoclear(key_info) first = {0}, again = {0}, third = {0};
+    struct error err = {0};
+
+    CHECK_OK(key_create(accounts, &request, NULL, &first, &err), err);
+    CHECK_OK(key_create(accounts, &request, NULL, &again, &err), err);
+    CHECK_STR(again.id, first.id);
+    CHECK_STR(first.prefix, "twen");
+    CHECK_INT(check(accounts, request.text), ERROR_NONE);
+    CHECK_OK(key_revoke(accounts, first.id, &err), err);
+    CHECK(key_create(accounts, &request, NULL, &third, &err) < 0);
+    CHECK_INT(error_kind(&err), ERROR_CONFLICT);
+    CHECK_STR(err.text, "key 'twen' has been revoked; choose another one");
+}
+
+TEST(a_key_works_until_it_expires)
+{
+    autoptr(accounts) accounts = open_keys();
+    int64_t expires_at = (int64_t)clock_wall_ms() + 1500;
+    struct key_request request = {.expires_at = expires_at};
+    char text[KEY_TEXT];
+    struct error err = {0};
+    struct actor actor;
+    autoclear(key_info) key = {0};
+
+    CHECK_OK(key_create(accounts, &request, text, &key, &err), err);
+    CHECK_OK(key_check(accounts, text, &actor, &err), err);
+    CHECK(!actor.is_admin);
+    int64_t asked;
+    do // from memory too, although that knows it for longer
+        asked = (int64_t)clock_wall_ms();
+    while (check(accounts, text) == ERROR_NONE && asked < expires_at + 600);
+    CHECK(asked <= expires_at);
+}
+
+TEST(the_use_of_a_key_is_noted)
+{
+    struct accounts *accounts = open_keys();
+    char text[KEY_TEXT], id[ID_TEXT];
+    struct error err = {0};
+    autokey key = {0};
+
+    make(accounts, "a", text, id);
+    CHECK_INT(check(accounts, text), ERROR_NONE);
+    accounts_free(accounts); // waits for what is to be noted
+    CHECK_OK(store_key_get(fixture_open(), id, &key, &err), err);
+    CHECK(key.used_at >= key.created_at);
+}
+
+struct checking {
+    struct accounts *accounts;
+    const char *text;
+    unsigned wrong;
+};
+
+static void *check_often(void *data)
+{
+    struct checking *checking = data;
+    char other[40];
+
+    for (int i = 0; i < 2000; i++) {
+        (void)snprintf(other, sizeof other, "no-such-key-number-%p-%d", data, i % 700);
+        checking->wrong += check(checking->accounts, checking->text) != ERROR_NONE;
+        checking->wrong += check(checking->accounts, other) != ERROR_DENIED;
+    }
+    return NULL;
+}
+
+TEST(threads_check_good_and_wrong_keys_at_once)
+{
+    autoptr(accounts) accounts = open_keys();
+    char text[KEY_TEXT], id[ID_TEXT];
+    struct checking checking[4];
+    pthread_t threads[4];
+
+    make(accounts, "a", text, id);
+    for (int i = 0; i < 4; i++) {
+        checking[i] = (struct checking){accounts, text, 0};
+        CHECK(pthread_create(&threads[i], NULL, check_often, &checking[i]) == 0);
+    }
+    for (int i = 0; i < 4; i++)
+        CHECK(pthread_join(threads[i], NULL) == 0);
+    for (int i = 0; i < 4; i++)
+        CHECK_INT(checking[i].wrong, 0);
+}

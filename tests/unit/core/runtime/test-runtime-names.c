@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tests of src/core/runtime.c. */
+#include "core/runtime/runtime.h"
+
+#include "base/fd.h"
+#include "../core_rig.h"
+
+#include <fcntl.h>
+
+TEST(a_runtime_that_is_not_in_the_catalog_is_refused_with_the_way_out)
+{
+    struct core *core = rig_core();
+    static const struct {
+        const char *name;
+        enum error_reason kind;
+        const char *text; // or NULL
+    } rows[] = {
+        {"base", ERROR_NONE, NULL},
+        {"base:latest", ERROR_NONE, NULL},
+        {"base:bookworm", ERROR_NONE, NULL},
+        {"host:latest", ERROR_NONE, NULL},
+        {"node:lts", ERROR_INVALID,
+         "runtime 'node:lts' is not available yet; use base:latest or host:latest"},
+        {"python", ERROR_INVALID,
+         "runtime 'python:latest' is not available yet; use base:latest or host:latest"},
+        {"cobol:85", ERROR_NOT_FOUND,
+         "runtime 'cobol:85' does not exist; use base:latest or host:latest"},
+        {"base:9", ERROR_NOT_FOUND,
+         "runtime 'base:9' does not exist; use base:latest or host:latest"},
+        {"mine:latest", ERROR_NONE, NULL},
+        {"mine", ERROR_NONE, NULL},
+        {"mine:old", ERROR_NOT_FOUND,
+         "runtime 'mine:old' does not exist; use base:latest or host:latest"},
+        {"bun", ERROR_NONE, NULL}, // to come, but this machine has one
+        {"bun:latest", ERROR_NONE, NULL},
+        {"../../etc", ERROR_INVALID, NULL},
+        {"", ERROR_INVALID, NULL},
+    };
+    static const char bun[] = "name: bun\ntags: [latest]\nbuild:\n  kind: host\n";
+    static const char mine[] = "name: mine\ntags: [latest]\nbuild:\n  kind: host\n";
+    char catalog[200];
+    struct error err = {0};
+
+    (void)snprintf(catalog, sizeof catalog, "%s/catalog", core->settings.data_dir);
+    CHECK_OK(fd_make_dirs(catalog, 0755, &err), err);
+    autofd dir_fd = open(catalog, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    CHECK_OK(fd_replace_file(dir_fd, "mine.yaml", mine, strlen(mine), 0644, &err), err);
+    CHECK_OK(fd_replace_file(dir_fd, "bun.yaml", bun, strlen(bun), 0644, &err), err);
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        err = (struct error){0};
+        CHECK_INT(runtime_check(core->runtimes, rows[i].name, &err),
+                  rows[i].kind == ERROR_NONE ? 0 : -1);
+        CHECK_INT(error_kind(&err), rows[i].kind);
+        if (rows[i].kind != ERROR_NONE)
+            CHECK_STR(err.noun, "runtime");
+        if (rows[i].text)
+            CHECK_STR(err.text, rows[i].text);
+    }
+}
+
+TEST(the_servers_own_choice_is_always_offered)
+{
+    const char *data_dir = rig_core()->settings.data_dir;
+    autoptr(runtimes) tagged = NULL;
+    autoptr(runtimes) latest = NULL;
+    struct error err = {0};
+
+    CHECK_OK(runtimes_open(data_dir, "node:lts", &tagged, &err), err);
+    CHECK_OK(runtime_check(tagged, NULL, &err), err);
+    CHECK_OK(runtime_check(tagged, "node:lts", &err), err);
+    CHECK(runtime_check(tagged, "node:latest", &err) < 0);
+    CHECK_OK(runtimes_open(data_dir, "node:latest", &latest, &err), err);
+    CHECK_OK(runtime_check(latest, "node", &err), err);
+    CHECK_OK(runtime_check(latest, "node:latest", &err), err);
+}
+
+TEST(an_id_is_made_from_the_name_alone)
+{
+    char one[24], other[24], host[24];
+
+    runtime_id("base", one);
+    runtime_id("base:latest", other);
+    runtime_id("host:latest", host);
+    CHECK_STR(one, other);
+    CHECK_STR(one, "rzpz7y4r4y6p4bfq7ehw");
+    CHECK(strcmp(one, host) != 0);
+}
+
+TEST(runtimes_are_listed_sorted_and_by_page)
+{
+    struct core *core = rig_core();
+    struct page all = {50, 0}, second = {1, 1}, none = {0, 0};
+    autoruntimes list = {0}, back = {0}, page = {0}, count = {0};
+    struct error err = {0};
+
+    CHECK_OK(runtime_list(core->runtimes, RUNTIME_BY_NAME, false, &all, &list, &err), err);
+    CHECK_INT(list.count, 2);
+    CHECK_INT(list.total, 2);
+    CHECK_STR(list.entries[0].name, "base:latest");
+    CHECK_STR(list.entries[1].name, "host:latest");
+    CHECK(strstr(list.entries[0].description, "Debian 12"));
+    CHECK(!list.entries[0].is_built);
+    CHECK_INT(list.entries[0].created_at, 0);
+    CHECK_OK(runtime_list(core->runtimes, RUNTIME_BY_NAME, true, &all, &back, &err), err);
+    CHECK_STR(back.entries[0].name, "host:latest");
+    CHECK_OK(runtime_list(core->runtimes, RUNTIME_BY_CREATED, false, &second, &page, &err), err);
+    CHECK_INT(page.count, 1);
+    CHECK_INT(page.total, 2);
+    CHECK_STR(page.entries[0].name, "host:latest");
+    CHECK_OK(runtime_list(core->runtimes, RUNTIME_BY_CREATED, false, &none, &count, &err), err);
+    CHECK_INT(count.count, 0);
+    CHECK_INT(count.total, 2);
+}
+
+TEST(a_runtime_is_found_by_its_id)
+{
+    struct core *core = rig_core();
+    char id[24], name[RUNTIME_REFERENCE_TEXT];
+    struct error err = {0};
+
+    runtime_id("host", id);
+    CHECK_OK(runtime_resolve(core->runtimes, id, name, &err), err);
+    CHECK_STR(name, "host:latest");
+    CHECK(runtime_resolve(core->runtimes, "nothing", name, &err) < 0);
+    CHECK_INT(error_kind(&err), ERROR_NOT_FOUND);
+    CHECK_STR(err.noun, "runtime");
+}
