@@ -23,23 +23,21 @@
 #include <sys/sysmacros.h>
 
 #define PROCESS_ID 1
-#define PIB (INT64_C(1) << 50)
 #define PATIENCE 3     // as many interrupts end a command that ignores them
 #define GRACE_MS 10000 // between SIGTERM and the end
 #define EOF_STEP_MS 50 // between looks whether an end of input was read
 #define MAX_EOFS 16    // that a command reads and goes on; then its terminal hangs up
 #define CTRL_D "\x04"
 
+#define LIMIT_OPTION(member, name, letter, type, argument, variable, least, usual, most, help)     \
+    {                                                                                              \
+        name, letter, type, offsetof(struct run_options, limits.member), argument, help, NULL, 0,  \
+            most                                                                                   \
+    }
+
 static const struct option_row rows[] = {
-    {"memory", 'm', OPTION_SIZE, offsetof(struct run_options, memory_bytes), "SIZE",
-     "memory limit, for example 256Mi (default 512Mi; 0: none)", NULL, 0, PIB},
-    {"cpu", 0, OPTION_CPU, offsetof(struct run_options, cpu_milli), "CPU",
-     "CPU limit: 500m is half of one, 2 is two (default 1; 0: none)", NULL, 0, 0},
-    {"disk", 0, OPTION_SIZE, offsetof(struct run_options, disk_bytes), "SIZE",
-     "limit on what it writes (default 2Gi; 0: none)", NULL, 0, PIB},
-    {"max-processes", 0, OPTION_INTEGER, offsetof(struct run_options, max_procs), "N",
-     "limit on processes and threads (default 512; 0: none)", NULL, 0, 4000000},
-    {"pids", 0, OPTION_INTEGER, offsetof(struct run_options, max_procs), "N",
+    LIMITS_ROWS(LIMIT_OPTION),
+    {"pids", 0, OPTION_INTEGER, offsetof(struct run_options, limits.max_processes), "N",
      "another name of --max-processes", NULL, 0, 4000000},
     {"timeout", 0, OPTION_DURATION, offsetof(struct run_options, timeout_ms), "DURATION",
      "end it, and all it started, after this long: 30s, 5m, 1d (default: never)", NULL, 0, 0},
@@ -113,10 +111,7 @@ struct run {
 
 static int check_options(struct run_options *o, struct error *err)
 {
-    const struct limits limits = {(int64_t)o->memory_bytes, o->cpu_milli, (int64_t)o->disk_bytes,
-                                  o->max_procs};
-
-    if (limits_check(&limits, err) < 0)
+    if (limits_check(&o->limits, err) < 0)
         return -1;
     if (path_check_absolute(o->workdir, strlen(o->workdir), "the working directory", err) < 0)
         return -1;
@@ -164,10 +159,7 @@ static int launch(struct run *run, struct error *err)
         .binds = binds,
         .n_binds = image->n_binds,
         .hold_fd = image->lock_fd,
-        .limits = {.memory_bytes = o->memory_bytes,
-                   .cpu_milli = o->cpu_milli,
-                   .max_procs = (uint32_t)o->max_procs},
-        .disk = {.bytes = o->disk_bytes},
+        .limits = o->limits,
         .owner_loss = BOX_END,
         .is_one_shot = true,
     };
@@ -527,10 +519,7 @@ static void free_run(struct run *run)
 int cli_run(int argc, char **argv)
 {
     struct run run = {
-        .options = {.memory_bytes = LIMITS_MEMORY_BYTES,
-                    .cpu_milli = LIMITS_CPU_MILLICORES,
-                    .disk_bytes = LIMITS_DISK_BYTES,
-                    .max_procs = LIMITS_PROCESSES,
+        .options = {.limits = LIMITS_DEFAULT,
                     .runtime = "base:latest",
                     .workdir = "/workspace",
                     .data_dir = CLI_DEFAULT_DATA},

@@ -94,8 +94,6 @@ static struct sandbox_record describe(const struct creation *creation, const cha
     const struct core_settings *settings = &creation->core->settings;
     int64_t now = (int64_t)clock_wall_ms();
 
-    const struct limits limits = limits_or_default(&request->limits, &settings->limits);
-
     return (struct sandbox_record){
         .id = id,
         .owner = actor_owner(creation->actor),
@@ -114,10 +112,7 @@ static struct sandbox_record describe(const struct creation *creation, const cha
         .box_user = request->box_user,
         .home = request->home,
         .working_directory = request->working_directory,
-        .memory_bytes = limits.memory_bytes,
-        .cpu_millicores = limits.cpu_millicores,
-        .disk_bytes = limits.disk_bytes,
-        .max_processes = limits.max_processes,
+        .limits = limits_or_default(&request->limits, &settings->limits),
         .env = own_env,
         .idle_timeout_ms = either(request->idle_timeout_ms, settings->idle_timeout_ms),
         .execution_timeout_ms =
@@ -332,7 +327,7 @@ static int populate(struct creation *creation, struct error *err)
     if (put_files(creation, err) == 0)
         return 0;
     return error_is(err, ERROR_DISK_FULL)
-               ? file_disk_full(sandbox->sandboxes, sandbox->record.disk_bytes, err)
+               ? file_disk_full(sandbox->sandboxes, sandbox->record.limits.disk_bytes, err)
                : -1;
 }
 

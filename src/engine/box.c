@@ -459,12 +459,13 @@ int box_disk_usage(struct box *box, uint64_t *bytes, struct error *err)
     return volume_scratch_usage(box->engine->volume, box->scratch, false, bytes, err);
 }
 
-int box_set_limits(struct box *box, const struct cgroup_limits *limits,
-                   const struct volume_limits *disk, struct error *err)
+int box_set_limits(struct box *box, const struct limits *limits, struct error *err)
 {
+    const struct volume_limits disk = {.bytes = (uint64_t)limits->disk_bytes};
+
     if (cgroup_set_limits(box->cgroup, limits, err) < 0)
         return -1;
-    return volume_scratch_limit(box->engine->volume, box->scratch, disk, err);
+    return volume_scratch_limit(box->engine->volume, box->scratch, &disk, err);
 }
 
 int box_files(struct box *box, const char *user, const char *base, int *out_fd, struct error *err)

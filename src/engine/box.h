@@ -17,6 +17,7 @@
 #pragma once
 #include "base/auto.h"
 #include "base/error.h"
+#include "base/limits.h"
 #include "engine/cgroup.h"
 #include "engine/volume.h"
 
@@ -103,9 +104,9 @@ struct box_spec {
     size_t n_saved;
     const struct box_bind *binds;
     size_t n_binds;
-    int hold_fd;                 // PID 1 keeps a copy open (a runtime's lock); -1: none
-    struct cgroup_limits limits; // zero fields: none
-    struct volume_limits disk;
+    int hold_fd;          // PID 1 keeps a copy open (a runtime's lock); -1: none
+    struct limits limits; // zero fields: none
+    uint64_t max_inodes;  // that it makes, where the volume counts them; 0: no limit
     uint32_t max_files;   // per process; 0: 4096
     const char *hostname; // NULL: "burrow"
     enum box_owner_loss owner_loss;
@@ -235,8 +236,7 @@ int box_thaw(struct box *box, struct error *err);
 int box_usage(struct box *box, struct cgroup_usage *out, struct error *err);
 /* Bytes its files take; may trail by a moment. */
 int box_disk_usage(struct box *box, uint64_t *bytes, struct error *err);
-int box_set_limits(struct box *box, const struct cgroup_limits *limits,
-                   const struct volume_limits *disk, struct error *err);
+int box_set_limits(struct box *box, const struct limits *limits, struct error *err);
 
 /*
  * Opens a conversation about files inside, with `user`'s rights (NULL: root); relative paths start at `base`

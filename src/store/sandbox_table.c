@@ -18,6 +18,11 @@ static const char *const on_idle_names[] = {
 };
 
 #define AT(member) offsetof(struct sandbox_record, member)
+#define LIMIT_FIELD(member, ...)                                                                   \
+    {                                                                                              \
+        .column = #member, .kind = FIELD_NUMBER, .parts = SANDBOX_PART_LIMITS,                     \
+        .offset = AT(limits.member)                                                                \
+    }
 static const struct field fields[] = {
     {"id", FIELD_TEXT, 0, AT(id)},
     {"state", FIELD_NAME, SANDBOX_PART_STATE | SANDBOX_PART_LIVING, AT(state), sandbox_state_names},
@@ -44,10 +49,7 @@ static const struct field fields[] = {
     {"box_user", FIELD_TEXT, 0, AT(box_user)},
     {"home", FIELD_TEXT, 0, AT(home)},
     {"working_directory", FIELD_TEXT, 0, AT(working_directory)},
-    {"memory_bytes", FIELD_NUMBER, SANDBOX_PART_LIMITS, AT(memory_bytes)},
-    {"cpu_millicores", FIELD_NUMBER, SANDBOX_PART_LIMITS, AT(cpu_millicores)},
-    {"disk_bytes", FIELD_NUMBER, SANDBOX_PART_LIMITS, AT(disk_bytes)},
-    {"max_processes", FIELD_NUMBER, SANDBOX_PART_LIMITS, AT(max_processes)},
+    LIMITS_ROWS(LIMIT_FIELD),
     {"env", FIELD_TEXT, SANDBOX_PART_ENV, AT(env)},
     {"has_network", FIELD_FLAG, SANDBOX_PART_NETWORK, AT(has_network)},
     {"port", FIELD_NUMBER, SANDBOX_PART_NETWORK, AT(port)},

@@ -4,6 +4,7 @@
  * Threads: any but loops.
  */
 #pragma once
+#include "base/limits.h"
 #include "model/sandbox.h"
 #include "store/store.h"
 
@@ -37,10 +38,7 @@ struct sandbox_record {
     const char *working_directory;
 
     // SANDBOX_PART_LIMITS; 0: none
-    int64_t memory_bytes;
-    int64_t cpu_millicores;
-    int64_t disk_bytes;
-    int64_t max_processes;
+    struct limits limits;
     // SANDBOX_PART_ENV
     const char *env; // packed texts, never NULL
     // SANDBOX_PART_NETWORK

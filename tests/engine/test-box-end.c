@@ -69,7 +69,7 @@ BOX_TEST_MODES(a_process_that_ends_in_time_has_no_timeout)
 BOX_TEST_MODES(a_timeout_ends_a_fork_bomb)
 {
     struct box_spec spec = plain_spec();
-    spec.limits.max_procs = 200;
+    spec.limits.max_processes = 200;
     struct box *box = launch(&spec);
     uint32_t id = start(box, &(struct process_spec){.timeout_ms = 500}, "bomb");
     CHECK_INT(finish(box, id).code, 124);
@@ -183,7 +183,7 @@ BOX_TEST(a_signal_that_is_none_is_refused_and_one_for_nobody_harmless)
 BOX_TEST_MODES(the_end_of_a_box_ends_everything_in_it)
 {
     struct box_spec spec = plain_spec();
-    spec.limits.max_procs = 100;
+    spec.limits.max_processes = 100;
     struct box *box = launch(&spec);
     struct error err = {0};
     struct process_exit exit;

@@ -66,7 +66,7 @@ BOX_TEST(ten_thousand_orphans_are_reaped)
     struct box_spec spec = plain_spec();
     struct cgroup_usage usage;
     struct error err = {0};
-    spec.limits.max_procs = 500;
+    spec.limits.max_processes = 500;
     struct box *box = launch(&spec);
     uint32_t id = start(box, NULL, is_in_vm() ? "orphans 500" : "orphans 10000");
     for (int i = 0; i < 20; i++)

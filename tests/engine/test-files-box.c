@@ -101,7 +101,7 @@ static void begin(void)
                             .binds = binds,
                             .n_binds = access("/usr", F_OK) == 0,
                             .hold_fd = -1,
-                            .disk = {.bytes = 64 << 20}};
+                            .limits = {.disk_bytes = 64 << 20}};
     CHECK_OK(box_launch(engine, &spec, &box, &err), err);
     CHECK_OK(box_files(box, NULL, "/", &conv, &err), err);
     CHECK_OK(files_set_timeout(conv, 20000, &err), err);

@@ -11,8 +11,8 @@
 static struct box *launch_limited(uint64_t memory, uint32_t procs, uint64_t disk)
 {
     struct box_spec spec = spec_with(NULL);
-    spec.limits = (struct cgroup_limits){.memory_bytes = memory, .max_procs = procs};
-    spec.disk.bytes = disk;
+    spec.limits = (struct limits){.memory_bytes = memory, .max_processes = procs};
+    spec.limits.disk_bytes = disk;
     return launch(&spec);
 }
 
