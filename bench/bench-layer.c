@@ -102,9 +102,9 @@ static void spawn(struct box *box, uint32_t id, const char *const *argv)
 {
     const char *const none[] = {NULL};
     struct process_spec spec = {.id = id,
-                                .argv = argv,
-                                .env = none,
-                                .cwd = "/",
+                                .command.argv = argv,
+                                .command.env = none,
+                                .command.directory = "/",
                                 .stdin_fd = -1,
                                 .stdout_fd = -1,
                                 .stderr_fd = -1};

@@ -67,9 +67,9 @@ static int open_park(struct engine *engine, const struct bench *bench, bool is_o
 static int run_program(struct box *box, struct error *err)
 {
     struct process_spec spec = {.id = 1,
-                                .argv = program,
-                                .env = no_environment,
-                                .cwd = "/",
+                                .command.argv = program,
+                                .command.env = no_environment,
+                                .command.directory = "/",
                                 .output = OUTPUT_PIPE,
                                 .stdin_fd = -1,
                                 .stdout_fd = -1,

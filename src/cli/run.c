@@ -47,7 +47,7 @@ static const struct option_row rows[] = {
      "set a variable; KEY alone takes yours (repeatable)", NULL, 0, 0},
     {"file", 'f', OPTION_LIST, offsetof(struct run_options, files), "PATH:LOCAL",
      "put the local file LOCAL at PATH in the sandbox first (repeatable)", NULL, 0, 0},
-    {"workdir", 'w', OPTION_TEXT, offsetof(struct run_options, workdir), "PATH",
+    {"workdir", 'w', OPTION_TEXT, offsetof(struct run_options, directory), "PATH",
      "working directory (default /workspace)", NULL, 0, 0},
     {"user", 'u', OPTION_TEXT, offsetof(struct run_options, user), "USER[:GROUP]",
      "run as this user of the sandbox (default root)", NULL, 0, 0},
@@ -113,7 +113,7 @@ static int check_options(struct run_options *o, struct error *err)
 {
     if (limits_check(&o->limits, err) < 0)
         return -1;
-    if (path_check_absolute(o->workdir, strlen(o->workdir), "the working directory", err) < 0)
+    if (path_check_absolute(o->directory, strlen(o->directory), "the working directory", err) < 0)
         return -1;
     if (o->has_tty && (o->is_json || o->has_timestamps))
         return error_set(err, ERROR_INVALID, "--tty goes with neither --json nor --timestamps");
@@ -180,7 +180,7 @@ static int put_files(struct run *run, struct error *err)
 
     if (o->files.count == 0)
         return 0;
-    if (box_files(run->box, o->user, o->workdir, &conversation, err) < 0)
+    if (box_files(run->box, o->user, o->directory, &conversation, err) < 0)
         return -1;
     for (size_t i = 0; i < o->files.count; i++) {
         const char *colon = strchr(o->files.items[i], ':');
@@ -452,14 +452,14 @@ static int execute(struct run *run, char **command, struct error *err)
     autofree const char **env = make_env(run);
     struct process_spec process = {
         .id = PROCESS_ID,
-        .argv = (const char *const *)command,
-        .env = env,
-        .cwd = o->workdir,
-        .user = o->user,
+        .command.argv = (const char *const *)command,
+        .command.env = env,
+        .command.directory = o->directory,
+        .command.user = o->user,
         .stdin_fd = -1,
         .stdout_fd = -1,
         .stderr_fd = -1,
-        .timeout_ms = o->timeout_ms,
+        .command.timeout_ms = (int64_t)o->timeout_ms,
     };
 
     if (put_files(run, err) < 0)
@@ -521,7 +521,7 @@ int cli_run(int argc, char **argv)
     struct run run = {
         .options = {.limits = LIMITS_DEFAULT,
                     .runtime = "base:latest",
-                    .workdir = "/workspace",
+                    .directory = "/workspace",
                     .data_dir = CLI_DEFAULT_DATA},
         .terminal = {.fd = -1},
     };

@@ -13,7 +13,7 @@
 struct run_options {
     struct limits limits;
     uint64_t timeout_ms, output_cap_bytes;
-    const char *runtime, *workdir, *user, *data_dir;
+    const char *runtime, *directory, *user, *data_dir;
     struct option_list env, files;
     bool has_tty, is_quiet, is_json, has_timestamps;
 };

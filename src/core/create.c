@@ -187,7 +187,7 @@ static int reserve(struct creation *creation, struct error *err)
     const struct sandbox_request *request = creation->request;
     char id[ID_TEXT];
     autofree char *env = merge_env(creation->snapshot.env, request->env);
-    autofree char *command = request->command ? strings_pack(request->command->argv) : NULL;
+    autofree char *command = request->command ? strings_pack(request->command->command.argv) : NULL;
     autofree char *runtime = name_runtime(creation);
 
     struct sandbox_record record = describe(creation, id_make(id), env, command, runtime);

@@ -93,13 +93,13 @@ static int warm_up(struct park *park, struct box *box, struct error *err)
     const char *const no_env[] = {NULL};
     struct process_spec process = {
         .id = WARM_UP_ID,
-        .argv = (const char *const *)park->warm_up,
-        .env = no_env,
-        .cwd = park->directory,
+        .command.argv = (const char *const *)park->warm_up,
+        .command.env = no_env,
+        .command.directory = park->directory,
         .stdin_fd = -1,
         .stdout_fd = -1,
         .stderr_fd = -1,
-        .timeout_ms = WARM_UP_MS,
+        .command.timeout_ms = WARM_UP_MS,
     };
     struct process_exit exit;
 

@@ -25,7 +25,7 @@ static void make_wide_sandbox(char id[ID_TEXT])
 static void enqueue(const char *sandbox, const char *script, struct execution_info *out)
 {
     const char *const argv[] = {"sh", "-c", script, NULL};
-    const struct execution_request request = {.argv = argv, .timeout_ms = 60000};
+    const struct execution_request request = {.command.argv = argv, .command.timeout_ms = 60000};
     struct error err = {0};
 
     CHECK_OK(execution_enqueue(core->executions, &actor, sandbox, &request, out, &err), err);
@@ -170,7 +170,7 @@ CORE_TEST(a_command_that_waits_for_a_sandbox_that_ends_is_cancelled)
 CORE_TEST(what_may_not_run_is_recorded_and_never_started)
 {
     const char *const argv[] = {"touch", "ran", NULL};
-    const struct execution_request request = {.argv = argv, .refused = "not here"};
+    const struct execution_request request = {.command.argv = argv, .refused = "not here"};
     autoclear(execution_info) at_once = {0}, later = {0}, ended = {0}, look = {0}, looked = {0};
     char sandbox[ID_TEXT];
     struct error err = {0};
@@ -294,7 +294,7 @@ CORE_TEST(many_at_once)
 CORE_TEST(a_sandbox_ends_when_its_time_is_up_and_its_last_command_has_ended)
 {
     const char *const argv[] = {"sh", "-c", "sleep 2; echo done", NULL};
-    const struct execution_request command = {.argv = argv};
+    const struct execution_request command = {.command.argv = argv};
     const struct sandbox_request request = {.mode = SANDBOX_INTERACTIVE,
                                             .working_directory = "/workspace",
                                             .idle_timeout_ms = 0,

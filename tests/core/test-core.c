@@ -39,7 +39,7 @@ CORE_TEST(executions_follow_each_other_and_two_at_once_are_refused)
     autoclear(execution_info) job = {0};
     struct error err = {0};
     const char *argv[] = {"true", NULL};
-    struct execution_request request = {.argv = argv};
+    struct execution_request request = {.command.argv = argv};
 
     make_sandbox(id);
     start_in(id, EXECUTION_COMMAND, "echo $HOME; pwd; while [ ! -e go ]; do sleep 0.02; done",
@@ -189,7 +189,7 @@ CORE_TEST(a_paused_sandbox_stands_still_and_goes_on)
     autoclear(sandbox_info) paused = {0};
     struct error err = {0};
     const char *argv[] = {"true", NULL};
-    struct execution_request request = {.argv = argv};
+    struct execution_request request = {.command.argv = argv};
     bool was_paused = false;
 
     make_sandbox(id);

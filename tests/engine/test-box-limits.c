@@ -120,7 +120,7 @@ BOX_TEST_MODES(memory_that_nobody_holds_ends_no_other_box)
     (void)run(box, "share 200");
     const char *const argv[] = {"guest", "exit", "0", NULL};
     struct process_spec spec = {
-        .id = next_id(), .argv = argv, .stdin_fd = -1, .stdout_fd = -1, .stderr_fd = -1};
+        .id = next_id(), .command.argv = argv, .stdin_fd = -1, .stdout_fd = -1, .stderr_fd = -1};
     if (box_spawn(box, &spec, NULL, &err) < 0 ||
         box_wait(box, spec.id, PATIENCE_MS, &exit, &err) < 0)
         CHECK_INT(error_kind(&err), ERROR_GONE);

@@ -50,7 +50,7 @@ static void own_box(struct owner *o, int out)
         (void)snprintf(text, sizeof text, "%s", o->commands[i]);
         split_words(text, argv);
         struct process_spec spec = {.id = IDS + i,
-                                    .argv = argv,
+                                    .command.argv = argv,
                                     .output = OUTPUT_SPOOL,
                                     .stdin_fd = i == 0 && o->stdin_fd ? o->stdin_fd : -1,
                                     .stdout_fd = o->spools[i],

@@ -60,7 +60,7 @@ BOX_TEST(a_box_that_is_taken_has_the_limits_that_were_asked_for)
 
     CHECK_OK(park_fill(park, 1, false, &made, &err), err);
     struct box *box = own(take_from(park, &limits));
-    uint32_t id = start(box, &(struct process_spec){.timeout_ms = 500}, "bomb");
+    uint32_t id = start(box, &(struct process_spec){.command.timeout_ms = 500}, "bomb");
     (void)finish(box, id);
     CHECK_OK(box_usage(box, &usage, &err), err);
     CHECK(usage.procs_refused > 0);

@@ -105,7 +105,7 @@ BOX_TEST(a_box_on_kept_groups_has_its_own_limits)
     unsigned slot = pass_through(&spec, "exit 0");
     spec.limits = (struct limits){.memory_bytes = 96 << 20, .max_processes = 5};
     struct box *box = launch_in(&spec, slot);
-    uint32_t id = start(box, &(struct process_spec){.timeout_ms = 500}, "bomb");
+    uint32_t id = start(box, &(struct process_spec){.command.timeout_ms = 500}, "bomb");
     (void)finish(box, id);
     CHECK_OK(box_usage(box, &usage, &err), err);
     CHECK(usage.procs_refused > 0);

@@ -56,8 +56,8 @@ static bool echo(struct worker *w, struct box *box, uint32_t id)
     (void)snprintf(word, sizeof word, "%u-%" PRIu32, w->number, id);
     const char *argv[] = {"guest", "echo", word, NULL};
     struct process_spec spec = {.id = id,
-                                .argv = argv,
-                                .env = no_env,
+                                .command.argv = argv,
+                                .command.env = no_env,
                                 .output = OUTPUT_SPOOL,
                                 .stdin_fd = -1,
                                 .stdout_fd = spool,
@@ -305,8 +305,8 @@ static void *spawn_in_one(void *data)
         struct error err = {0};
         struct cgroup_usage usage;
         struct process_spec spec = {.id = ++m->crowd->next,
-                                    .argv = argv,
-                                    .env = no_env,
+                                    .command.argv = argv,
+                                    .command.env = no_env,
                                     .stdin_fd = -1,
                                     .stdout_fd = -1,
                                     .stderr_fd = -1};

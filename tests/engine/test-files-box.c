@@ -114,9 +114,9 @@ static void start_python(uint32_t id, const char *script)
         SKIP("no python3 in /usr for a guest");
     const char *argv[] = {"/usr/bin/python3", "-c", script, NULL}, *env[] = {NULL};
     struct process_spec spec = {.id = id,
-                                .argv = argv,
-                                .env = env,
-                                .cwd = "/workspace",
+                                .command.argv = argv,
+                                .command.env = env,
+                                .command.directory = "/workspace",
                                 .output = OUTPUT_PIPE,
                                 .stdin_fd = -1,
                                 .stdout_fd = -1,

@@ -70,7 +70,7 @@ BOX_TEST(terminal_input_cannot_be_faked_in_a_box)
 {
     static const char *const argv[] = {"/attacker", "terminal", NULL};
     struct box *box = launch_attacker();
-    struct command command = {.cwd = "/", .argv = argv, .output = OUTPUT_TTY};
+    struct threat_command command = {.directory = "/", .argv = argv, .output = OUTPUT_TTY};
     struct outcome outcome = run_command(box, &command);
     CHECK_STR(outcome.output, "");
     CHECK_INT(outcome.exit.code, 0);

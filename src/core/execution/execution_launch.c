@@ -21,11 +21,9 @@
 
 static int check(const struct execution_request *request, struct error *err)
 {
-    if (!request->argv || !request->argv[0] || !*request->argv[0])
-        return error_set(err, ERROR_INVALID, "the command is empty");
-    if (strings_check_env(request->env, err) < 0)
+    if (command_check(&request->command, err) < 0)
         return -1;
-    if (request->timeout_ms > MAX_TIMEOUT_MS)
+    if (request->command.timeout_ms > MAX_TIMEOUT_MS)
         return error_set(err, ERROR_INVALID, "a command's timeout is at most a year");
     return 0;
 }
@@ -41,6 +39,7 @@ static void describe(struct sandbox *sandbox, const struct actor *actor,
 {
     const struct sandbox_record *row = &sandbox->record;
     const struct core_settings *settings = sandbox->sandboxes->settings;
+    const struct command *command = &request->command;
     int64_t now = (int64_t)clock_wall_ms();
 
     *out = (struct execution_record){
@@ -48,14 +47,14 @@ static void describe(struct sandbox *sandbox, const struct actor *actor,
         .kind = request->kind,
         .owner = {copy(row->owner.organisation), copy(row->owner.tenant), copy(row->owner.scope),
                   copy(actor->project ? actor->project : row->owner.project)},
-        .command = strings_pack(request->argv),
-        .env = request->env && request->env[0] ? strings_pack(request->env) : NULL,
-        .box_user = copy(request->box_user),
-        .working_directory = copy(request->working_directory),
+        .command = strings_pack(command->argv),
+        .env = command->env && command->env[0] ? strings_pack(command->env) : NULL,
+        .box_user = copy(command->user),
+        .working_directory = copy(command->directory),
         .metadata = copy(request->metadata),
         .asked = copy(request->asked),
-        .timeout_ms = request->timeout_ms == EXECUTION_DEFAULT ? row->execution_timeout_ms
-                                                               : request->timeout_ms,
+        .timeout_ms = command->timeout_ms == EXECUTION_DEFAULT ? row->execution_timeout_ms
+                                                               : command->timeout_ms,
         .output_cap_bytes =
             request->output_cap_bytes ? request->output_cap_bytes : settings->output_cap_bytes,
         .has_timestamps = request->has_timestamps,
@@ -291,17 +290,21 @@ int execution_spawn(struct sandbox *sandbox, struct execution *execution, struct
         return -1;
     struct process_spec spec = {
         .id = execution->number,
-        .argv = (const char *const *)argv.items,
-        .env = (const char *const *)env.items,
-        .cwd = record->working_directory ? record->working_directory : row->working_directory,
-        .user = record->box_user ? record->box_user : row->box_user,
+        .command =
+            {
+                .argv = (const char *const *)argv.items,
+                .env = (const char *const *)env.items,
+                .directory =
+                    record->working_directory ? record->working_directory : row->working_directory,
+                .user = record->box_user ? record->box_user : row->box_user,
+                .timeout_ms = record->timeout_ms,
+            },
         .output = OUTPUT_SPOOL,
         .stdin_fd = input,
         .stdout_fd = execution->output ? stream_write_fd(execution->output) : -1,
         .stderr_fd = execution->error ? stream_write_fd(execution->error) : -1,
         .has_timestamps = record->has_timestamps,
         .output_cap_bytes = (uint64_t)record->output_cap_bytes,
-        .timeout_ms = (uint64_t)record->timeout_ms,
     };
     autobox held = sandbox_use_box(sandbox, err);
     if (!held)

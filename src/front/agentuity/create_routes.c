@@ -252,7 +252,7 @@ static int fill_command(const struct create_body *body, struct execution_request
     const char *const *argv = (const char *const *)body->command.exec;
 
     *command = (struct execution_request){
-        .kind = EXECUTION_COMMAND, .argv = argv, .timeout_ms = EXECUTION_DEFAULT};
+        .kind = EXECUTION_COMMAND, .command = {.argv = argv, .timeout_ms = EXECUTION_DEFAULT}};
     if (body_check_command(argv, "command.exec", err) < 0)
         return -1;
     return body_streams(&body->stream, "stream", command, err);
