@@ -30,21 +30,14 @@ struct execution_record {
     const char *stdout_stream;
     const char *stderr_stream;
 
-    // EXECUTION_PART_STATE
+    // EXECUTION_PART_STATE; of the exit its cause, code and signal
     enum execution_state state;
-    enum execution_cause cause;
-    int64_t exit_code; // -1 until it has one
-    int64_t signal;
+    struct execution_exit exit; // what it took is EXECUTION_PART_RESULT
     const char *error;
     int64_t started_at, ended_at;
     // EXECUTION_PART_STOP
     int64_t stop_at; // when it was asked to stop
     const char *stop_reason;
-    // EXECUTION_PART_RESULT
-    int64_t stdout_bytes, stderr_bytes;
-    bool is_truncated;
-    int64_t cpu_user_us, cpu_system_us, max_rss_bytes;
-    int64_t duration_us;
 
     int64_t created_at;
     int64_t updated_at; // every update writes it

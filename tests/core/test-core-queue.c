@@ -186,7 +186,7 @@ CORE_TEST(what_may_not_run_is_recorded_and_never_started)
     CHECK(ended.started_at > 0 && !ended.stdout_stream);
     start_in(sandbox, EXECUTION_COMMAND, "ls ran", &look);
     await_execution(look.id, &looked);
-    CHECK(looked.exit_code != 0);
+    CHECK(looked.exit.code != 0);
 }
 
 CORE_TEST(one_that_has_ended_gets_a_mark_and_stays_as_it_is)
@@ -200,7 +200,7 @@ CORE_TEST(one_that_has_ended_gets_a_mark_and_stays_as_it_is)
     await_execution(made.id, &ended);
     cancel(made.id, "late", &marked);
     CHECK_INT(marked.state, EXECUTION_COMPLETED);
-    CHECK_INT(marked.exit_code, 3);
+    CHECK_INT(marked.exit.code, 3);
     CHECK_INT(marked.ended_at, ended.ended_at);
     CHECK_STR(marked.stop_reason, "late");
     cancel(made.id, NULL, &again);
@@ -209,7 +209,7 @@ CORE_TEST(one_that_has_ended_gets_a_mark_and_stays_as_it_is)
     reopen_core();
     CHECK_OK(execution_get(core->executions, &actor, made.id, NULL, &stored, &err), err);
     CHECK_STR(stored.stop_reason, "late");
-    CHECK_INT(stored.exit_code, 3);
+    CHECK_INT(stored.exit.code, 3);
 }
 
 CORE_TEST(one_that_waits_can_be_stopped)

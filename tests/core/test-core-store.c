@@ -35,7 +35,7 @@ static void put_other(const char *sandbox_id, const char *execution_id, const ch
                                          .command = "true",
                                          .stdout_stream = stream_id,
                                          .state = EXECUTION_RUNNING,
-                                         .exit_code = NO_EXIT_CODE,
+                                         .exit.code = NO_EXIT_CODE,
                                          .timeout_ms = 1,
                                          .created_at = 1,
                                          .updated_at = 1};

@@ -136,8 +136,8 @@ static void run_to_the_end(struct player *player)
         stream_progress(output, &progress);
         (void)!pread(stream_fd(output), text, sizeof text - 1, 0);
     }
-    if (end.exit_code != number || !progress.is_complete || strcmp(text, expected) != 0)
-        blame(player, "a run of '%s' ended with %d and '%s'", script, (int)end.exit_code, text);
+    if (end.exit.code != number || !progress.is_complete || strcmp(text, expected) != 0)
+        blame(player, "a run of '%s' ended with %d and '%s'", script, (int)end.exit.code, text);
     player->done++;
 }
 

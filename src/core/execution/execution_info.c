@@ -32,9 +32,7 @@ void execution_info_take(struct execution_info *out, struct execution_record *re
         .stdout_stream = take(record->stdout_stream),
         .stderr_stream = take(record->stderr_stream),
         .state = record->state,
-        .cause = record->cause,
-        .exit_code = record->exit_code,
-        .signal = record->signal,
+        .exit = record->exit,
         .error = take(record->error),
         .created_at = record->created_at,
         .updated_at = record->updated_at,
@@ -42,13 +40,6 @@ void execution_info_take(struct execution_info *out, struct execution_record *re
         .ended_at = record->ended_at,
         .stop_at = record->stop_at,
         .stop_reason = take(record->stop_reason),
-        .stdout_bytes = record->stdout_bytes,
-        .stderr_bytes = record->stderr_bytes,
-        .is_truncated = record->is_truncated,
-        .cpu_user_us = record->cpu_user_us,
-        .cpu_system_us = record->cpu_system_us,
-        .max_rss_bytes = record->max_rss_bytes,
-        .duration_us = record->duration_us,
     };
 }
 

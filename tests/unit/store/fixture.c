@@ -116,7 +116,7 @@ struct execution_record fixture_execution(const char *id, const char *sandbox_id
         .sandbox_id = sandbox_id,
         .owner.organisation = ORGANISATION,
         .command = "[\"true\"]",
-        .exit_code = NO_EXIT_CODE,
+        .exit.code = NO_EXIT_CODE,
         .created_at = NOW,
         .updated_at = NOW,
     };
