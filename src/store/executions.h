@@ -4,6 +4,7 @@
  * Threads: any but loops.
  */
 #pragma once
+#include "base/command.h"
 #include "model/execution.h"
 #include "store/store.h"
 
@@ -16,13 +17,9 @@ struct execution_record {
     struct owner owner;
 
     // As asked for, never changed.
-    const char *command; // packed texts, argv
-    const char *env;     // packed texts, beside the sandbox's
-    const char *box_user;
-    const char *working_directory;
-    const char *metadata; // JSON
-    const char *asked;    // JSON: what a front says back
-    int64_t timeout_ms;
+    struct command command; // its env is beside the sandbox's
+    const char *metadata;   // JSON
+    const char *asked;      // JSON: what a front says back
     int64_t output_cap_bytes;
     bool has_timestamps;
     const char *stdin_stream; // NULL: none

@@ -4,17 +4,6 @@
 
 #include "base/mem.h"
 
-static struct command take_command(struct execution_record *record)
-{
-    return (struct command){
-        .argv = strings_list(record->command),
-        .env = strings_list(record->env),
-        .directory = take(record->working_directory),
-        .user = take(record->box_user),
-        .timeout_ms = record->timeout_ms,
-    };
-}
-
 void execution_info_take(struct execution_info *out, struct execution_record *record)
 {
     *out = (struct execution_info){
@@ -23,7 +12,7 @@ void execution_info_take(struct execution_info *out, struct execution_record *re
         .kind = record->kind,
         .number = record->number,
         .owner = owner_take(&record->owner),
-        .command = take_command(record),
+        .command = command_take(&record->command),
         .metadata = take(record->metadata),
         .asked = take(record->asked),
         .output_cap_bytes = record->output_cap_bytes,
