@@ -6,7 +6,7 @@
 #pragma once
 #include "core/account/account.h"
 
-/* "brw_" and 52 letters and digits: 256 random bits. */
+/* "brw_" and 52 letters and digits: 260 random bits. */
 #define KEY_TEXT 64
 #define KEY_MINIMUM 20 // of one that a person chose
 
