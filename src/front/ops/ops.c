@@ -98,7 +98,7 @@ static const struct answer_field health_fields[] = {
     {"sandboxes", ANSWER_UNSIGNED, offsetof(struct health, core.sandboxes),
      .has_offset = offsetof(struct health, has_core), .help = "that are alive"},
     {"parked", ANSWER_UNSIGNED, offsetof(struct health, core.parked),
-     .has_offset = offsetof(struct health, has_core), .help = "boxes made ahead"},
+     .has_offset = offsetof(struct health, has_core), .help = "sandboxes made ahead"},
     {"runtimeReady", ANSWER_BOOL, offsetof(struct health, core.is_default_runtime_ready),
      .has_offset = offsetof(struct health, has_core),
      .help = "whether the default runtime has been built"},
