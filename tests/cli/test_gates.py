@@ -88,12 +88,13 @@ def test_the_map_shows_the_arrows_that_are_checked():
     ("See `gone*.c`.", "there is no file 'gone*.c'"),
     ("It calls `x_gone(y)`.", "nothing in the tree is called 'x_gone'"),
     ("```\na ──> x_gone ──> b\n```", "nothing in the tree is called 'x_gone'"),
+    ("In `base/x.c: gone`.", "no 'base/x.c' has 'gone'"),
     ("Then `X_GONE`.", "nothing in the tree is called 'X_GONE'"),
     ("[more](docs/gone.md)", "the link 'docs/gone.md' leads nowhere"),
 ])
 def test_a_name_in_a_document_that_is_gone_is_found(tmp_path, text, fault):
     write(tmp_path / "src/base/x.c", "int x_there;\n")
-    write(tmp_path / "README.md", "`src/base/x.c`, `base/x.c`, `x.c`, `x*.c`, `cli/NAME.c`: `x_there` and x_gone.\n")
+    write(tmp_path / "README.md", "`src/base/x.c`, `base/x.c`, `x.c`, `x*.c`, `cli/NAME.c`: `x_there`, `base/x.c: x_there` and x_gone.\n")
     assert check("docs", tmp_path) == (0, "")
     write(tmp_path / "ARCHITECTURE.md", text + "\n")
     code, said = check("docs", tmp_path)
