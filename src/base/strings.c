@@ -154,12 +154,6 @@ void strings_set(struct strings *strings, const char *name, const char *value)
                 (strings->count-- - at) * sizeof(char *));
 }
 
-const char *strings_get(const struct strings *strings, const char *name)
-{
-    size_t at = find(strings, name);
-    return at < strings->count ? strchr(strings->items[at], '=') + 1 : NULL;
-}
-
 void strings_merge(struct strings *strings, const char *const *pairs)
 {
     for (; pairs && *pairs; pairs++) {

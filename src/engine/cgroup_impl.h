@@ -122,7 +122,5 @@ int v2_set_limits(struct cgroup_root *root, const char *box, const struct cgroup
                   bool is_fresh, struct error *err);
 int v2_usage(struct cgroup_root *root, const char *box, struct cgroup_usage *out,
              struct error *err);
-int v2_leaf_usage(struct cgroup_root *root, const char *leaf, struct cgroup_usage *out,
-                  struct error *err);
 int v2_set_frozen(int dir_fd, const char *group, bool is_frozen, struct error *err);
 int v2_kill(int dir_fd, const char *group, struct error *err);

@@ -117,7 +117,7 @@ const struct option_set config_options = {
     .examples = examples,
 };
 
-const struct option_set config_secrets = {.command = "burrow serve", .rows = secret_rows};
+static const struct option_set secrets = {.command = "burrow serve", .rows = secret_rows};
 
 // ---- defaults ----
 
@@ -219,8 +219,7 @@ static const char *text_of(const struct data_value *member, struct config *confi
 
 static int take_member(const struct data_value *member, struct config *config, struct error *err)
 {
-    static const struct option_set *const sets[] = {&config_options, &config_secrets,
-                                                    &aionis_options};
+    static const struct option_set *const sets[] = {&config_options, &secrets, &aionis_options};
 
     if (member->kind == VALUE_NULL)
         return 0;
@@ -356,7 +355,7 @@ static int parse(int argc, char **argv, struct config *config, struct error *err
     // Secrets have variables and no options; nor has what only one protocol needs.
     if (aionis_config_read_vendor(config, err) < 0 ||
         options_parse(&aionis_options, 1, argv, config, &operands, err) < 0 ||
-        options_parse(&config_secrets, 1, argv, config, &operands, err) < 0)
+        options_parse(&secrets, 1, argv, config, &operands, err) < 0)
         return -1;
     int parsed = options_parse(&config_options, argc, argv, config, &operands, err);
     if (parsed == 0 && operands < argc)

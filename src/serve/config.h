@@ -59,9 +59,8 @@ void config_clear(struct config *config);
 /* 0; OPTIONS_HELP; -1 with what is wrong and where it was said. `config` need not be initialised, and is to be cleared. */
 int config_read(int argc, char **argv, struct config *config, struct error *err);
 
-/* The options and variables; what comes from variables and the file alone (secrets: other users see command lines). */
+/* The options and variables. */
 extern const struct option_set config_options;
-extern const struct option_set config_secrets;
 
 /* The text goes with the settings. */
 void config_keep(struct config *config, char *text);

@@ -17,7 +17,6 @@ struct event_record {
     const char *detail; // packed texts NAME=VALUE, or NULL
     int64_t created_at;
 };
-void event_record_clear(struct event_record *record);
 
 /* Gives the record its number. ERROR_NOT_FOUND, noun "sandbox", without one. */
 int store_event_add(struct store *store, struct event_record *record, struct error *err);

@@ -141,7 +141,8 @@ void record_rows_clear(const struct record *record, void *rows, size_t count)
     free(rows);
 }
 
-void record_columns(const struct record *record, struct query *query)
+/* All columns, separated by commas. */
+static void add_columns(const struct record *record, struct query *query)
 {
     for (size_t i = 0; i < record->n_fields; i++) {
         if (i)
@@ -154,7 +155,7 @@ static void start_select(const struct record *record, struct query *query)
 {
     query_init(query);
     query_add(query, "SELECT ");
-    record_columns(record, query);
+    add_columns(record, query);
     query_add(query, " FROM ");
     query_add(query, record->table);
 }
@@ -187,7 +188,7 @@ int record_insert(struct store_call *call, const struct record *record, const vo
     query_add(&query, "INSERT INTO ");
     query_add(&query, record->table);
     query_add(&query, " (");
-    record_columns(record, &query);
+    add_columns(record, &query);
     query_add(&query, ") VALUES (");
     for (size_t i = 0; i < record->n_fields; i++) {
         if (i)

@@ -37,9 +37,6 @@ struct record {
 
 #define EVERY_PART (~0u)
 
-/* All columns, separated by commas. */
-void record_columns(const struct record *record, struct query *query);
-
 /* ERROR_CONFLICT: it is there already. */
 int record_insert(struct store_call *call, const struct record *record, const void *object,
                   struct error *err);

@@ -27,7 +27,7 @@ bool key_record_is_admin(const struct key_record *record)
     return strcmp(record->scopes, KEY_SCOPES_ADMIN) == 0;
 }
 
-void ssh_key_info_take(struct ssh_key_info *out, struct ssh_key_record *record)
+static void ssh_key_info_take(struct ssh_key_info *out, struct ssh_key_record *record)
 {
     *out = (struct ssh_key_info){
         .fingerprint = take(record->fingerprint),

@@ -5,7 +5,8 @@
 #include "base/mem.h"
 #include "base/strings.h"
 
-void event_info_take(struct event_info *out, struct event_record *record)
+/* Moves what the record has; it can only be cleared afterwards. */
+static void event_info_take(struct event_info *out, struct event_record *record)
 {
     *out = (struct event_info){
         .id = take(record->id),
@@ -18,7 +19,7 @@ void event_info_take(struct event_info *out, struct event_record *record)
     };
 }
 
-void event_info_clear(struct event_info *info)
+static void event_info_clear(struct event_info *info)
 {
     const char *const texts[] = {info->id, info->sandbox_id, info->type, info->reason};
 

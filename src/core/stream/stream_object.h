@@ -90,7 +90,6 @@ bool stream_is_removed(struct stream *stream);
 bool stream_is_frozen(const struct stream *stream);   // its size will not change any more
 bool stream_is_commands(const struct stream *stream); // a command writes to it
 bool stream_is_busy(const struct stream *stream);     // a command writes to it or reads it
-uint64_t stream_size(const struct stream *stream);
 void stream_freeze(
     struct stream *stream); // keeps the size; the caller sets one of the reasons for being frozen
 

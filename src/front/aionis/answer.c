@@ -89,7 +89,7 @@ static void read_origin(const struct call *call, char out[ANSWER_ORIGIN])
         (void)snprintf(out, ANSWER_ORIGIN, "%s", origin);
 }
 
-void answer_head_read(struct call *call, struct answer_head *out)
+static void read_head(struct call *call, struct answer_head *out)
 {
     read_origin(call, out->origin);
 }
@@ -98,7 +98,7 @@ struct visit *visit_of(struct call *call)
 {
     if (!call->left) {
         struct visit *visit = call_alloc(call, sizeof *visit);
-        answer_head_read(call, &visit->head);
+        read_head(call, &visit->head);
         call->left = visit;
     }
     return call->left;
@@ -211,7 +211,7 @@ void answer_error(struct call *call, const struct error *err)
     if (visit)
         head = visit->head;
     else
-        answer_head_read(call, &head);
+        read_head(call, &head);
     if (refusal.status == 0)
         refusal = (struct refusal){.status = error_status(err), .code = error_code_of(err)};
     if (refusal.status == 500)

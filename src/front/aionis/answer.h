@@ -13,7 +13,6 @@
 struct answer_head {
     char origin[ANSWER_ORIGIN]; // that may read the answer; "": none
 };
-void answer_head_read(struct call *call, struct answer_head *out);
 
 /* A failure in the protocol's words. Texts are the call's. */
 struct refusal {

@@ -26,4 +26,3 @@ const char *stored_run(struct call *call, const struct stored_run *run);
 /* What a record that this front did not make lacks is made up from what it has. */
 void stored_run_read(const struct execution_info *info, struct stored_run *out);
 void stored_run_clear(struct stored_run *run);
-#define autostored __attribute__((cleanup(stored_run_clear))) struct stored_run
