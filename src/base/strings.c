@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Packs and unpacks lists of texts; see strings.h. */
+/* Packs and unpacks lists of strings; see strings.h. */
 #include "base/strings.h"
 
 #include "base/mem.h"

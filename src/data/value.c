@@ -232,10 +232,10 @@ int value_get_strings(const struct data_value *map, const char *key, bool needed
     if (!is_one && expect(member, VALUE_LIST, err) < 0)
         return -1;
     size_t count = is_one ? 1 : member->count, i = 0;
-    const char **texts = value_alloc(map->document, (count + 1) * sizeof *texts);
+    const char **strings = value_alloc(map->document, (count + 1) * sizeof *strings);
     for (struct data_value *v = is_one ? member : member->first; i < count; v = v->next)
-        if (read_text(v, &texts[i++], err) < 0)
+        if (read_text(v, &strings[i++], err) < 0)
             return -1;
-    *out = texts;
+    *out = strings;
     return 0;
 }

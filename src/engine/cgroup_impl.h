@@ -74,7 +74,7 @@ struct cpu_share cpu_share_of(uint32_t cpu_milli);
 int cgroup_check_name(const char *name, struct error *err);
 
 /* Sleeps a little, longer each time: for what the kernel announces to nobody. */
-void cgroup_pause(unsigned *turn);
+void cgroup_pause(unsigned *tries);
 
 /* A file of a group; `group` may be "" for the tree's directory itself. */
 int knob_write(int dir_fd, const char *group, const char *knob, const char *text,
@@ -91,12 +91,12 @@ uint64_t knob_field(const char *text, const char *key);
 bool group_is_gone(const struct error *err);
 bool knob_exists(int dir_fd, const char *group, const char *knob);
 
-/* Calls `visit` for each number in a file of pids; the count of lines, or -1. */
+/* Calls `on_pid` for each number in a file of pids; the count of lines, or -1. */
 int knob_each_pid(int dir_fd, const char *group, const char *knob,
-                  void (*visit)(pid_t pid, void *data), void *data, struct error *err);
-/* Calls `visit` with the path of each group right below `group`, until one fails. */
+                  void (*on_pid)(pid_t pid, void *data), void *data, struct error *err);
+/* Calls `on_child` with the path of each group right below `group`, until one fails. */
 int group_each_child(int dir_fd, const char *group,
-                     int (*visit)(int dir_fd, const char *child, void *data, struct error *err),
+                     int (*on_child)(int dir_fd, const char *child, void *data, struct error *err),
                      void *data, struct error *err);
 /* Removes an empty group and those below it; waits for the dying until the deadline. Missing is
  * fine. */

@@ -70,9 +70,9 @@ static const struct option_row rows[] = {
         "how long records and streams of ended sandboxes are kept (default 24h)"),
     ROW("max-sandboxes", OPTION_INTEGER, max_sandboxes, "N", "BURROW_MAX_SANDBOXES", 1, 100000,
         "how many may be alive at once; more are refused with 429 (default 2000)"),
-    ROW("parked-one-shot", OPTION_INTEGER, parked_one_shot, "N", "BURROW_PARKED_ONE_SHOT", 0, 10000,
+    ROW("parked-one-shot", OPTION_INTEGER, spare_one_shot, "N", "BURROW_PARKED_ONE_SHOT", 0, 10000,
         "sandboxes made ahead for one-shot runs; 0 is none (default 16)"),
-    ROW("parked-kept", OPTION_INTEGER, parked_kept, "N", "BURROW_PARKED_KEPT", 0, 10000,
+    ROW("parked-kept", OPTION_INTEGER, spare_kept, "N", "BURROW_PARKED_KEPT", 0, 10000,
         "the same for sandboxes that stay; 0 is none (default 4)"),
     ROW("max-connections", OPTION_INTEGER, max_connections, "N", "BURROW_MAX_CONNECTIONS", 16,
         1000000, "connections at once; past it the longest idle one is closed (default 16384)"),
@@ -153,8 +153,8 @@ void config_init(struct config *config)
         .file_bytes = (uint64_t)core->file_limit_bytes,
         .keep_ms = (uint64_t)core->keep_ms,
         .max_sandboxes = core->max_sandboxes,
-        .parked_one_shot = core->parked_one_shot,
-        .parked_kept = core->parked_kept,
+        .spare_one_shot = core->spare_one_shot,
+        .spare_kept = core->spare_kept,
         .max_connections = (int64_t)http_limits_default.connections,
         .workers = 8,
         .slow_workers = 32,
@@ -397,8 +397,8 @@ void config_core(const struct config *config, struct core_settings *out)
     out->file_limit_bytes = (int64_t)config->file_bytes;
     out->keep_ms = (int64_t)config->keep_ms;
     out->max_sandboxes = (unsigned)config->max_sandboxes;
-    out->parked_one_shot = (unsigned)config->parked_one_shot;
-    out->parked_kept = (unsigned)config->parked_kept;
+    out->spare_one_shot = (unsigned)config->spare_one_shot;
+    out->spare_kept = (unsigned)config->spare_kept;
 }
 
 enum log_format config_log_format(const struct config *config)

@@ -38,16 +38,16 @@ struct config {
     uint64_t file_bytes;
     uint64_t keep_ms;
     int64_t max_sandboxes;
-    int64_t parked_one_shot;
-    int64_t parked_kept;
+    int64_t spare_one_shot;
+    int64_t spare_kept;
     int64_t max_connections;
     int64_t workers;
     int64_t slow_workers;
     struct agentuity_settings agentuity;
     struct aionis_settings aionis;
-    struct data_document *document; // owns the file's texts
+    struct data_document *document; // owns the file's strings
     char *default_data_dir;
-    char **kept; // texts that were made while reading
+    char **kept; // strings that were made while reading
     size_t n_kept;
 };
 

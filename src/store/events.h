@@ -14,7 +14,7 @@ struct event_record {
     struct owner owner;
     const char *type;
     const char *reason; // a word, or NULL
-    const char *detail; // packed texts NAME=VALUE, or NULL
+    const char *detail; // packed strings NAME=VALUE, or NULL
     int64_t created_at;
 };
 

@@ -16,8 +16,8 @@ struct execution_record {
     struct owner owner;
 
     // As asked for, never changed.
-    const char *command; // packed texts, argv
-    const char *env;     // packed texts, beside the sandbox's
+    const char *command; // packed strings, argv
+    const char *env;     // packed strings, beside the sandbox's
     const char *box_user;
     const char *working_directory;
     const char *metadata; // JSON
@@ -50,7 +50,7 @@ struct execution_record {
     int64_t updated_at; // every update writes it
 };
 void execution_record_clear(struct execution_record *record);
-/* A copy with texts of its own; `to` is written over. */
+/* A copy with strings of its own; `to` is written over. */
 void execution_record_copy(struct execution_record *to, const struct execution_record *from);
 #define autoexecution __attribute__((cleanup(execution_record_clear))) struct execution_record
 

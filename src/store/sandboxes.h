@@ -28,8 +28,8 @@ struct sandbox_record {
     const char *runtime;
     const char *snapshot;
     const char *
-        layers; // packed texts, top first: what lies between its own files and the runtime; NULL: nothing
-    const char *command;      // packed texts, argv of the first execution
+        layers; // packed strings, top first: what lies between its own files and the runtime; NULL: nothing
+    const char *command;      // packed strings, argv of the first execution
     const char *execution_id; // the first execution
     int64_t max_executions;   // at once; 0: any number
     const char *box_user;
@@ -42,7 +42,7 @@ struct sandbox_record {
     int64_t disk_bytes;
     int64_t max_processes;
     // SANDBOX_PART_ENV
-    const char *env; // packed texts, never NULL
+    const char *env; // packed strings, never NULL
     // SANDBOX_PART_NETWORK
     bool has_network;
     int64_t port; // 0: none; nobody writes it yet
@@ -81,7 +81,7 @@ struct sandbox_record {
     int64_t updated_at; // every update writes it
 };
 void sandbox_record_clear(struct sandbox_record *record);
-/* A copy with texts of its own; `to` is written over. */
+/* A copy with strings of its own; `to` is written over. */
 void sandbox_record_copy(struct sandbox_record *to, const struct sandbox_record *from);
 #define autosandbox __attribute__((cleanup(sandbox_record_clear))) struct sandbox_record
 

@@ -21,10 +21,10 @@ static void event_info_take(struct event_info *out, struct event_record *record)
 
 static void event_info_clear(struct event_info *info)
 {
-    const char *const texts[] = {info->id, info->sandbox_id, info->type, info->reason};
+    const char *const strings[] = {info->id, info->sandbox_id, info->type, info->reason};
 
-    for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
-        free((char *)texts[i]);
+    for (size_t i = 0; i < ARRAY_SIZE(strings); i++)
+        free((char *)strings[i]);
     free((void *)info->facts);
     *info = (struct event_info){0};
 }

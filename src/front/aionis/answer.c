@@ -94,14 +94,14 @@ static void read_head(struct call *call, struct answer_head *out)
     read_origin(call, out->origin);
 }
 
-struct visit *visit_of(struct call *call)
+struct call_state *call_state(struct call *call)
 {
-    if (!call->left) {
-        struct visit *visit = call_alloc(call, sizeof *visit);
-        read_head(call, &visit->head);
-        call->left = visit;
+    if (!call->front_data) {
+        struct call_state *state = call_alloc(call, sizeof *state);
+        read_head(call, &state->head);
+        call->front_data = state;
     }
-    return call->left;
+    return call->front_data;
 }
 
 // ---- sending ----
@@ -157,7 +157,7 @@ int refuse(struct call *call, const struct refusal *refusal, struct error *err, 
     va_start(args, format);
     (void)vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    visit_of(call)->refusal = *refusal;
+    call_state(call)->refusal = *refusal;
     return reply_error(refusal->status, text, err);
 }
 
@@ -203,13 +203,13 @@ static void put_json(struct json_writer *json, const char *name, const char *tex
 
 void answer_error(struct call *call, const struct error *err)
 {
-    const struct visit *visit = call->left;
-    struct refusal refusal = visit ? visit->refusal : (struct refusal){0};
+    const struct call_state *state = call->front_data;
+    struct refusal refusal = state ? state->refusal : (struct refusal){0};
     struct answer_head head;
     autoreply reply = {0};
 
-    if (visit)
-        head = visit->head;
+    if (state)
+        head = state->head;
     else
         read_head(call, &head);
     if (refusal.status == 0)

@@ -23,14 +23,14 @@ struct refusal {
     int64_t retry_after_s;
 };
 
-/* What this front keeps with a call (call->left) from its first look on. */
-struct visit {
+/* What this front keeps with a call (call->front_data) from its first look on. */
+struct call_state {
     struct answer_head head;
     struct refusal refusal;
     int64_t waited_ms; // held back by the rate limit
     bool has_token;    // and let through
 };
-struct visit *visit_of(struct call *call); // makes it
+struct call_state *call_state(struct call *call); // makes it
 
 /* Ends the map that the reply is, and sends it. */
 int answer_send(struct reply *reply, struct response *response, const struct answer_head *head);
