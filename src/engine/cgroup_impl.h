@@ -39,7 +39,7 @@ struct kept_group {
 
 struct cgroup_root {
     enum cgroup_mode mode;
-    struct cgroup_tree trees[CONTROLLER_COUNT + 1]; // [0] is the one with init/ and run/
+    struct cgroup_tree trees[CONTROLLER_COUNT + 1]; // [0] is the one where boxes have run/
     unsigned n_trees;
     int knobs[CONTROLLER_COUNT]; // fd of the tree that has the controller's files (not owned), or
                                  // -1
