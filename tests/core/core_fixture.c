@@ -54,8 +54,8 @@ static void open_core(void)
 
     settings.data_dir = core_data_dir;
     settings.default_runtime = "host:latest";
-    settings.parked_one_shot = 2;
-    settings.parked_kept = 1;
+    settings.spare_one_shot = 2;
+    settings.spare_kept = 1;
     settings.archive_program = getenv("BURROW_ARCHIVE");
     CHECK_OK(core_open(&settings, &core, &err), err);
     accounts_local_actor(core->accounts, &actor);

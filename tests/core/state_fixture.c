@@ -88,6 +88,6 @@ unsigned count_stray_scratches(void)
 
     CHECK_OK(volume_sweep(engine_volume(core->engine), count_box, &count, &err), err);
     core_health(core, &health);
-    unsigned owned = health.sandboxes + core->settings.parked_kept;
+    unsigned owned = health.sandboxes + core->settings.spare_kept;
     return count > owned ? count - owned : 0;
 }

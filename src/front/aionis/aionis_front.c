@@ -23,7 +23,7 @@ static size_t count_rows(const struct route *table)
 /* Where another page's script asks first whether it may. */
 static int preflight(struct call *call, struct error *err)
 {
-    const struct answer_head *head = &visit_of(call)->head;
+    const struct answer_head *head = &call_state(call)->head;
     const struct http_header allowed[] = {
         {"Access-Control-Allow-Origin", head->origin},
         {"Access-Control-Allow-Methods", "GET,POST,OPTIONS"},
@@ -75,7 +75,7 @@ static int on_call(struct call *call, struct error *err)
 {
     const struct refusal refusal = {.status = 400, .code = "sandbox_disabled"};
 
-    (void)visit_of(call);
+    (void)call_state(call);
     if (aionis_of(call)->is_enabled || call->route->body != BODY_WHOLE)
         return 0;
     return refuse(call, &refusal, err,

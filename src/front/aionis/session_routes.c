@@ -46,7 +46,7 @@ static int answer_session(struct call *call, const struct sandbox_info *info, co
     put_time(&reply.json, "created_at", info->created_at);
     put_time(&reply.json, "updated_at", info->created_at);
     json_map_end(&reply.json);
-    return answer_send(&reply, call->response, &visit_of(call)->head);
+    return answer_send(&reply, call->response, &call_state(call)->head);
 }
 
 static void fill_session(struct call *call, const struct session_body *body, const char *profile,
