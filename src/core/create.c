@@ -374,21 +374,20 @@ static int put_all(struct creation *creation, struct sandbox_record *next, struc
 static int record_all(struct creation *creation, struct sandbox_info *out,
                       struct execution_info *first, struct error *err)
 {
-    autosandbox next = {0}, made = {0};
+    autosandbox next = {0};
     autoexecution started = {0};
 
     autolock(&creation->sandbox->record_lock);
     if (put_all(creation, &next, err) < 0)
         return -1;
     creation->is_put = true;
-    sandbox_change(creation->sandbox, &next);
+    sandbox_show(creation->sandbox, &next); // it has neither reason nor error, before and after
     sandbox_touch(creation->sandbox);
-    sandbox_copy(creation->sandbox, &made);
     if (creation->execution && first)
         execution_copy(creation->execution, &started);
     if (creation->execution)
         execution_recorded(creation->sandbox, creation->execution);
-    sandbox_info_take(out, &made);
+    sandbox_info_take(out, &next);
     if (creation->execution && first)
         execution_info_take(first, &started);
     return 0;
