@@ -278,7 +278,8 @@ int cgroup_open(struct cgroup_root *root, const char *name, struct cgroup **out,
     if (cgroup_check_name(name, err) < 0)
         return -1;
     if (fstatat(root->trees[0].fd, name, &info, 0) < 0)
-        return error_sys(err, "open sandbox '%s'", name);
+        return errno == ENOENT ? error_set(err, ERROR_NOT_FOUND, "there is no sandbox '%s'", name)
+                               : error_sys(err, "open sandbox '%s'", name);
     autoptr(cgroup) group = group_new(root, name);
     join(path, name, "run/cgroup.procs");
     group->is_flat = fstatat(root->trees[0].fd, path, &info, 0) < 0;
@@ -392,7 +393,8 @@ int cgroup_leaf_create(struct cgroup *group, const char *name, struct cgroup_lea
     if (leaf_path(group, name, path, err) < 0)
         return -1;
     if (mkdirat(tree_fd(group), path, 0755) < 0)
-        return error_sys(err, "make control group '%s'", path);
+        return errno == EEXIST ? error_set(err, ERROR_EXISTS, "there is a leaf '%s' already", path)
+                               : error_sys(err, "make control group '%s'", path);
     if (open_leaf(group, path, &leaf, err) < 0) {
         cgroup_leaf_close(&leaf);
         (void)unlinkat(tree_fd(group), path, AT_REMOVEDIR); // nobody was let in yet

@@ -106,9 +106,9 @@ const struct option_set config_options = {
         "\n"
         "Every option has a variable, named in brackets, and the same name is its key "
         "in the file: 'BURROW_LISTEN:\n"
-        "127.0.0.1:8080'. Options win over variables, variables over the file. Settings of "
-        "the Aionis routes\n"
-        "are variables only, and burrow-serve(1) names them.",
+        "127.0.0.1:8080'. Options win over variables, variables over the file. The Aionis "
+        "routes have settings of\n"
+        "their own, as variables and in the file: burrow-serve(1) names them.",
     .rows = rows,
     .examples = examples,
 };

@@ -17,7 +17,7 @@ static const struct subcommand {
 
 int serve_exit_code(const struct error *err)
 {
-    return error_is(err, ERROR_INVALID) ? 2 : 1;
+    return error_exit_code(err);
 }
 
 int serve_fail(const struct error *err)

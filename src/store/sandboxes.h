@@ -100,7 +100,7 @@ enum sandbox_part {
 
 /*
  * Writes `parts` of the record, if the stored one is in one of the states `from` (0: any).
- * ERROR_CONFLICT with reason "state" else; nothing is written then.
+ * ERROR_STATE else; nothing is written then.
  */
 int store_sandbox_update(struct store *store, const struct sandbox_record *record, unsigned parts,
                          unsigned from, struct error *err);

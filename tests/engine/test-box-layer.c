@@ -170,7 +170,7 @@ BOX_TEST(a_missing_or_misnamed_layer_fails_the_launch_and_leaves_nothing)
         spec.saved = (const char *const[]){"first", bad[i]};
         spec.n_saved = 2;
         CHECK(box_launch(engine, &spec, &box, &err) < 0);
-        CHECK_INT(error_kind(&err), i == 0 ? ERROR_NOT_FOUND : ERROR_INVALID);
+        CHECK_INT(error_kind(&err), i == 0 ? ERROR_SYSTEM : ERROR_INVALID);
     }
     CHECK_INT(count_fds(), fds);
     spec.n_saved = LAUNCH_MAX_LAYERS;

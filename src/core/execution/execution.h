@@ -48,8 +48,8 @@ struct execution_request {
 
 /*
  * Starts a command; returns once it is started and recorded. ERROR_INVALID: the request; ERROR_NOT_FOUND, noun "sandbox";
- * ERROR_GONE, noun "sandbox", reason "ended"; ERROR_CONFLICT, noun "sandbox", reason "busy" when as many run as the sandbox
- * allows, reason "state" when it cannot in its state; ERROR_INVALID noun "stream" for a stream that is not there or not open.
+ * ERROR_ENDED, noun "sandbox"; ERROR_BUSY, noun "sandbox", when as many run as the sandbox
+ * allows, ERROR_STATE when it cannot in its state; ERROR_INVALID noun "stream" for a stream that is not there or not open.
  */
 int execution_start(struct executions *executions, const struct actor *actor,
                     const char *sandbox_id, const struct execution_request *request,
@@ -63,7 +63,7 @@ int execution_start_awake(struct executions *executions, const struct actor *act
 /*
  * The same, but it waits for its turn among all that are queued (core_settings): returns when it is recorded, as queued. A restart
  * of the server loses none. Its outputs are streams of its own; files, an input and once are not possible: ERROR_INVALID.
- * ERROR_LIMIT, noun "queue", reason "full".
+ * ERROR_FULL, noun "queue".
  */
 int execution_enqueue(struct executions *executions, const struct actor *actor,
                       const char *sandbox_id, const struct execution_request *request,
