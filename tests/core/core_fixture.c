@@ -101,10 +101,10 @@ static struct sandbox_request plain_request(void)
     return (struct sandbox_request){
         .mode = SANDBOX_INTERACTIVE,
         .home = "/home/me",
-        .working_directory = "/home/me",
+        .usual.directory = "/home/me",
         .max_executions = 1,
         .idle_timeout_ms = SANDBOX_DEFAULT,
-        .execution_timeout_ms = SANDBOX_DEFAULT,
+        .usual.timeout_ms = SANDBOX_DEFAULT,
         .paused_timeout_ms = SANDBOX_DEFAULT,
     };
 }

@@ -46,10 +46,10 @@ void make_sandbox_from(const char *snapshot, char id[ID_TEXT])
         .mode = SANDBOX_INTERACTIVE,
         .snapshot = snapshot,
         .home = "/home/me",
-        .working_directory = "/home/me",
+        .usual.directory = "/home/me",
         .max_executions = 1,
         .idle_timeout_ms = SANDBOX_DEFAULT,
-        .execution_timeout_ms = SANDBOX_DEFAULT,
+        .usual.timeout_ms = SANDBOX_DEFAULT,
         .paused_timeout_ms = SANDBOX_DEFAULT,
     };
     autoclear(sandbox_info) made = {0};
