@@ -93,13 +93,13 @@ static int warm_up(struct park *park, struct box *box, struct error *err)
     const char *const no_env[] = {NULL};
     struct process_spec process = {
         .id = WARM_UP_ID,
-        .argv = (const char *const *)park->warm_up,
-        .env = no_env,
-        .cwd = park->directory,
+        .command.argv = (const char *const *)park->warm_up,
+        .command.env = no_env,
+        .command.directory = park->directory,
         .stdin_fd = -1,
         .stdout_fd = -1,
         .stderr_fd = -1,
-        .timeout_ms = WARM_UP_MS,
+        .command.timeout_ms = WARM_UP_MS,
     };
     struct process_exit exit;
 
@@ -182,15 +182,6 @@ static struct box *take_waiting(struct park *park)
     return park->n_waiting > 0 ? park->waiting[--park->n_waiting] : NULL;
 }
 
-static bool has_limits(const struct park *park, const struct cgroup_limits *limits,
-                       const struct volume_limits *disk)
-{
-    const struct cgroup_limits *have = &park->spec.limits;
-    return limits->memory_bytes == have->memory_bytes && limits->cpu_milli == have->cpu_milli &&
-           limits->max_procs == have->max_procs && disk->bytes == park->spec.disk.bytes &&
-           disk->inodes == park->spec.disk.inodes;
-}
-
 /* PID 1 holds the other end of its socket until it ends. */
 static bool is_alive(const struct box *box)
 {
@@ -198,15 +189,14 @@ static bool is_alive(const struct box *box)
     return poll(&end, 1, 0) == 0;
 }
 
-struct box *park_take(struct park *park, const struct cgroup_limits *limits,
-                      const struct volume_limits *disk)
+struct box *park_take(struct park *park, const struct limits *limits)
 {
     struct error ignored = {0};
     struct box *box = NULL;
 
     while ((box = take_waiting(park))) {
-        bool is_ready = is_alive(box) && (has_limits(park, limits, disk) ||
-                                          box_set_limits(box, limits, disk, &ignored) == 0);
+        bool is_ready = is_alive(box) && (limits_equal(limits, &park->spec.limits) ||
+                                          box_set_limits(box, limits, &ignored) == 0);
         if (is_ready)
             return box;
         throw_away(park, box);

@@ -32,8 +32,7 @@ int park_fill(struct park *park, unsigned at_most, bool is_hurried, unsigned *ma
  * Gives a waiting box, limited as asked (programs inside still see the limits it was made with); NULL when none waits (then
  * launch one): it never waits for a launch. Dead ones are thrown away on the way.
  */
-struct box *park_take(struct park *park, const struct cgroup_limits *limits,
-                      const struct volume_limits *disk);
+struct box *park_take(struct park *park, const struct limits *limits);
 
 unsigned park_waiting(struct park *park);
 

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static const struct command {
+static const struct subcommand {
     const char *name;
     int (*run)(int argc, char **argv);
 } commands[] = {

@@ -267,7 +267,7 @@ static void own_frozen(struct deed *deed)
     if (pipe2(pair, O_CLOEXEC) < 0)
         _exit(3);
     struct process_spec process = {
-        .id = 77, .argv = argv, .stdin_fd = -1, .stdout_fd = pair[1], .stderr_fd = -1};
+        .id = 77, .command.argv = argv, .stdin_fd = -1, .stdout_fd = pair[1], .stderr_fd = -1};
     if (engine_open(&options, &mine, &err) < 0 || box_launch(mine, &spec, &box, &err) < 0 ||
         box_spawn(box, &process, NULL, &err) < 0 || read(pair[0], &ready, 1) != 1)
         _exit(1);

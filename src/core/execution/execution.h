@@ -27,17 +27,14 @@ struct output_request {
     const char *stream_id;
 };
 
-#define EXECUTION_DEFAULT (-1)
+#define EXECUTION_DEFAULT (-1) // the sandbox's
 
 struct execution_request {
     enum execution_kind kind;
-    const char *const *argv;          // NULL-terminated
-    const char *const *env;           // NAME=VALUE beside the sandbox's; or NULL
-    const char *working_directory;    // NULL: the sandbox's
-    const char *box_user;             // NULL: the sandbox's
+    /* Its variables are beside the sandbox's; a directory or user of NULL is the sandbox's; timeout_ms may be EXECUTION_DEFAULT. */
+    struct command command;
     const struct sandbox_file *files; // written before it starts
     size_t n_files;
-    int64_t timeout_ms; // 0: none; EXECUTION_DEFAULT: the sandbox's
     struct output_request standard_output, standard_error; // the same stream twice: interleaved
     const char *stdin_stream; // its content is the input as it arrives; NULL: none
     bool has_timestamps;
