@@ -42,8 +42,8 @@ static struct box_spec make_spec(const struct bench *bench, bool is_one_shot)
         .binds = &host_usr,
         .n_binds = bench->has_host_usr,
         .hold_fd = -1,
-        .limits = {.memory_bytes = 256 * MIB, .cpu_milli = 1000, .max_procs = 256},
-        .disk = {.bytes = 256 * MIB, .inodes = 65536},
+        .limits = {256 * MIB, 1000, 256 * MIB, 256},
+        .max_inodes = 65536,
         .owner_loss = BOX_END,
         .is_one_shot = is_one_shot,
     };
@@ -67,9 +67,9 @@ static int open_spares(struct engine *engine, const struct bench *bench, bool is
 static int run_program(struct box *box, struct error *err)
 {
     struct process_spec spec = {.id = 1,
-                                .argv = program,
-                                .env = no_environment,
-                                .cwd = "/",
+                                .command.argv = program,
+                                .command.env = no_environment,
+                                .command.directory = "/",
                                 .output = OUTPUT_PIPE,
                                 .stdin_fd = -1,
                                 .stdout_fd = -1,
@@ -111,7 +111,7 @@ static int library_run(struct row *row, struct error *err)
     struct library_row *own = row->data;
     struct box_spec spec = make_spec(own->library->bench, true);
     if (own->is_warm)
-        own->box = spare_boxes_take(own->library->spares, &spec.limits, &spec.disk);
+        own->box = spare_boxes_take(own->library->spares, &spec.limits);
     else if (launch(own->library->engine, own->library->bench, &own->box, err) < 0)
         return -1;
     if (!own->box)

@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#define FIRST_SIZE 960 // of what most calls need; the C library keeps blocks of up to 1 KiB at hand
 #define BLOCK_SIZE 8000
 
 struct arena_block {
@@ -20,7 +21,8 @@ void *arena_alloc(struct arena *arena, size_t size)
     struct arena_block *block = arena->blocks;
 
     if (!block || block->size - block->used < rounded) {
-        size_t room = rounded > BLOCK_SIZE ? rounded : BLOCK_SIZE;
+        size_t usual = block ? BLOCK_SIZE : FIRST_SIZE;
+        size_t room = rounded > usual ? rounded : usual;
         block = xcalloc(1, sizeof *block + room);
         block->size = room;
         block->next = arena->blocks;

@@ -9,7 +9,6 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 void buffer_init(struct buffer *buffer, size_t maximum)
 {
@@ -44,21 +43,6 @@ void buffer_grew(struct buffer *buffer, size_t length)
     assert(buffer->length + length < buffer->capacity);
     buffer->length += length;
     buffer->data[buffer->length] = '\0';
-}
-
-int buffer_add(struct buffer *buffer, const void *data, size_t length, struct error *err)
-{
-    if (buffer_reserve(buffer, length, err) < 0)
-        return -1;
-    if (length)
-        memcpy(buffer->data + buffer->length, data, length);
-    buffer_grew(buffer, length);
-    return 0;
-}
-
-int buffer_add_text(struct buffer *buffer, const char *text, struct error *err)
-{
-    return buffer_add(buffer, text, strlen(text), err);
 }
 
 int buffer_addf(struct buffer *buffer, struct error *err, const char *format, ...)

@@ -21,3 +21,7 @@ int64_t clock_monotonic_at(int64_t wall_ms);
  */
 #define CLOCK_TEXT 25
 const char *clock_format(uint64_t wall_ms, char text[CLOCK_TEXT]);
+
+/* As HTTP's Date has it (RFC 9110): "Fri, 02 Jan 2026 03:04:05 GMT". */
+#define CLOCK_HTTP_TEXT 30
+const char *clock_format_http(uint64_t wall_ms, char text[CLOCK_HTTP_TEXT]);

@@ -2,7 +2,7 @@
 /* Decimal numbers in texts; see decimal.h. */
 #include "base/decimal.h"
 
-#include <stddef.h>
+#include <string.h>
 
 #define FRACTION_ONE 1000000000000000000ULL
 
@@ -58,4 +58,30 @@ bool decimal_times(const struct decimal *number, uint64_t unit, uint64_t *out)
         return false;
     *out = product;
     return true;
+}
+
+size_t decimal_format_natural(uint64_t number, char text[DECIMAL_TEXT])
+{
+    char *at = text + DECIMAL_TEXT - 1;
+    const char *end = at;
+
+    *at = '\0';
+    do {
+        *--at = (char)('0' + number % 10);
+        number /= 10;
+    } while (number);
+    size_t length = (size_t)(end - at);
+    memmove(text, at, length + 1);
+    return length;
+}
+
+size_t decimal_format(int64_t number, char text[DECIMAL_TEXT])
+{
+    char digits[DECIMAL_TEXT];
+    uint64_t size = number < 0 ? -(uint64_t)number : (uint64_t)number;
+    size_t is_negative = number < 0, length = decimal_format_natural(size, digits);
+
+    text[0] = '-';
+    memcpy(text + is_negative, digits, length + 1);
+    return is_negative + length;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Locks that are released at the end of their block, and that are taken in one order (lock_order.h): taking one out of order, taking
- * one twice, or releasing one that is not held ends the program with the two names, in every build.
+ * one twice, or releasing one that is not held ends the program with a line that has both ranks, in every build.
  *
  *     autolock(&queue->lock);      held until the block ends
  *

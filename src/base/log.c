@@ -5,12 +5,12 @@
 #include "base/auto.h"
 #include "base/buffer.h"
 #include "base/clock.h"
+#include "base/decimal.h"
 #include "base/fd.h"
 #include "base/lock.h"
 #include "base/quote.h"
 #include "base/thread.h"
 
-#include <inttypes.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -58,24 +58,26 @@ int log_level_parse(const char *name, enum log_level *out)
 }
 
 /* A word that needs no quotes in a text line. */
-static bool is_word(const char *text)
+static bool is_word(const char *text, size_t length)
 {
-    if (!*text)
-        return false;
-    for (; *text; text++) {
-        if (*text <= ' ' || *text > '~' || *text == '"' || *text == '=' || *text == '\\')
-            return false;
+    unsigned others = 0; // counted without a branch, as most texts are words
+
+    for (size_t i = 0; i < length; i++) {
+        unsigned char c = (unsigned char)text[i];
+        others += (c <= ' ') | (c > '~') | (c == '"') | (c == '=') | (c == '\\');
     }
-    return true;
+    return length > 0 && others == 0;
 }
 
 static int add_value(struct buffer *line, const struct log_field *field, struct error *err)
 {
+    char digits[DECIMAL_TEXT];
+
     switch (field->type) {
     case LOG_FIELD_SIGNED:
-        return buffer_addf(line, err, "%" PRId64, field->number);
+        return buffer_add(line, digits, decimal_format(field->number, digits), err);
     case LOG_FIELD_UNSIGNED:
-        return buffer_addf(line, err, "%" PRIu64, field->natural);
+        return buffer_add(line, digits, decimal_format_natural(field->natural, digits), err);
     case LOG_FIELD_BOOL:
         return buffer_add_text(line, field->is_true ? "true" : "false", err);
     case LOG_FIELD_TEXT:
@@ -83,19 +85,21 @@ static int add_value(struct buffer *line, const struct log_field *field, struct 
     }
     if (!field->text)
         return buffer_add_text(line, "null", err);
-    bool is_plain = logger.format == LOG_FORMAT_TEXT && is_word(field->text);
+    size_t length = strlen(field->text);
+    bool is_plain = logger.format == LOG_FORMAT_TEXT && is_word(field->text, length);
     const char *quote = is_plain ? "" : "\"";
     if (buffer_add_text(line, quote, err) < 0 ||
         (field->prefix && buffer_add_text(line, field->prefix, err) < 0))
         return -1;
-    int added = is_plain ? buffer_add_text(line, field->text, err)
-                         : quote_json_part(line, field->text, strlen(field->text), err);
+    int added = is_plain ? buffer_add(line, field->text, length, err)
+                         : quote_json_part(line, field->text, length, err);
     return added < 0 ? -1 : buffer_add_text(line, quote, err);
 }
 
 static int add_text_field(struct buffer *line, const struct log_field *field, struct error *err)
 {
-    if (buffer_addf(line, err, " %s=", field->name) < 0)
+    if (buffer_add(line, " ", 1, err) < 0 || buffer_add_text(line, field->name, err) < 0 ||
+        buffer_add(line, "=", 1, err) < 0)
         return -1;
     return add_value(line, field, err);
 }
@@ -113,25 +117,25 @@ static int add_head(struct buffer *line, enum log_level level, const char *messa
                     struct error *err)
 {
     char now[CLOCK_TEXT];
-    clock_format(clock_wall_ms(), now);
-    if (logger.format == LOG_FORMAT_JSON) {
-        if (buffer_addf(line, err, "{\"time\":\"%s\",\"level\":\"%s\",\"message\":", now,
-                        level_names[level]) < 0)
-            return -1;
-        return quote_json(line, message, strlen(message), err);
-    }
-    if (buffer_addf(line, err, "%s %s ", now, level_names[level]) < 0)
+    bool is_json = logger.format == LOG_FORMAT_JSON;
+
+    if ((is_json && buffer_add_text(line, "{\"time\":\"", err) < 0) ||
+        buffer_add_text(line, clock_format(clock_wall_ms(), now), err) < 0 ||
+        buffer_add_text(line, is_json ? "\",\"level\":\"" : " ", err) < 0 ||
+        buffer_add_text(line, level_names[level], err) < 0 ||
+        buffer_add_text(line, is_json ? "\",\"message\":\"" : " ", err) < 0 ||
+        quote_json_part(line, message, strlen(message), err) < 0)
         return -1;
-    return quote_json_part(line, message, strlen(message), err);
+    return is_json ? buffer_add(line, "\"", 1, err) : 0;
 }
 
-/* False: there is nothing to write. */
+/* Adds the line behind what is there. False: there is nothing to write, and nothing whole was added. */
 static bool make_line(struct buffer *line, enum log_level level, const char *message,
                       const struct log_field *fields)
 {
     struct error err;
 
-    line->maximum = LINE_MAX_BYTES;
+    line->maximum = line->length + LINE_MAX_BYTES;
     if (!log_is_on(level) || add_head(line, level, message, &err) < 0)
         return false;
     for (; fields->name; fields++) {
@@ -179,13 +183,14 @@ static struct {
     pthread_t thread;
 } queue = {.lock = {PTHREAD_MUTEX_INITIALIZER, LOCK_LOG_QUEUE}};
 
-static void add_to_queue(const struct buffer *line)
+/* Made where it waits: a line costs its thread no memory of its own and is copied once. */
+static void add_to_queue(enum log_level level, const char *message, const struct log_field *fields)
 {
-    struct error err;
     autolock(&queue.lock);
+    size_t before = queue.lines.length;
 
-    if (queue.lines.length + line->length > QUEUE_BYTES ||
-        buffer_add(&queue.lines, line->data, line->length, &err) < 0) {
+    if (!make_line(&queue.lines, level, message, fields) || queue.lines.length > QUEUE_BYTES) {
+        queue.lines.length = before;
         queue.dropped++;
         return;
     }
@@ -196,14 +201,12 @@ static void add_to_queue(const struct buffer *line)
 
 void log_write_later(enum log_level level, const char *message, const struct log_field *fields)
 {
-    autobuffer line = {0};
-
-    if (!make_line(&line, level, message, fields))
+    if (!log_is_on(level))
         return;
     if (queue.is_running)
-        add_to_queue(&line);
+        add_to_queue(level, message, fields);
     else
-        write_lines(&line);
+        log_write(level, message, fields);
 }
 
 /* Gets the queue's buffer for an empty one; false: it is time to stop. */

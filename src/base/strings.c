@@ -97,6 +97,23 @@ void strings_unpack(const char *packed, struct strings *out)
     }
 }
 
+const char *const *strings_copy(const char *const *items)
+{
+    size_t count = 0, length = 0;
+
+    if (!items)
+        return NULL;
+    for (; items[count]; count++)
+        length += strlen(items[count]) + 1;
+    size_t room = (count + 1) * sizeof(char *);
+    char **copy = xcalloc(1, room + length), *to = (char *)copy + room;
+    for (size_t i = 0; i < count; i++) {
+        copy[i] = to;
+        to = stpcpy(to, items[i]) + 1;
+    }
+    return (const char *const *)copy;
+}
+
 const char *const *strings_list(const char *packed)
 {
     size_t count = 0, bytes = 1;

@@ -23,6 +23,8 @@ void strings_unpack(const char *packed, struct strings *out);
 void strings_clear(struct strings *strings);
 /* The same as a NULL-terminated list in one allocation, to be read only; NULL for packed NULL. One free() gives it back. */
 const char *const *strings_list(const char *packed);
+/* A copy of a NULL-terminated list, likewise in one allocation; NULL for NULL. */
+const char *const *strings_copy(const char *const *items);
 #define autostrings __attribute__((cleanup(strings_clear))) struct strings
 
 void strings_add(struct strings *strings, const char *item); // a copy

@@ -246,7 +246,7 @@ static const char *const show_examples[] = {"$ burrow runtime show base", NULL};
 static const char *const verify_examples[] = {"$ sudo burrow runtime verify base", NULL};
 static const char *const remove_examples[] = {"$ sudo burrow runtime remove base:latest", NULL};
 
-static const struct command {
+static const struct subcommand {
     const char *name;
     int (*run)(struct request *request, int *code, struct error *err);
     bool takes_name;
@@ -299,7 +299,7 @@ static void print_help(FILE *out)
     (void)fprintf(out, "\nburrow runtime COMMAND --help says more.\n");
 }
 
-static const struct command *find_command(const char *name, struct error *err)
+static const struct subcommand *find_command(const char *name, struct error *err)
 {
     struct suggestion near = {.wanted = name};
 
@@ -315,7 +315,7 @@ static const struct command *find_command(const char *name, struct error *err)
 }
 
 // Options may stand before and behind the runtime's name. 0, OPTIONS_HELP or -1.
-static int read_arguments(const struct command *command, struct request *request, int argc,
+static int read_arguments(const struct subcommand *command, struct request *request, int argc,
                           char **argv, struct error *err)
 {
     const char *name = command->options.command, *operand = NULL;
@@ -343,7 +343,7 @@ static int read_arguments(const struct command *command, struct request *request
     return runtime_reference_parse(operand, &request->reference, err);
 }
 
-static int run_command(const struct command *command, struct request *request, int *code,
+static int run_command(const struct subcommand *command, struct request *request, int *code,
                        struct error *err)
 {
     autoptr(catalog) catalog = NULL;
@@ -371,7 +371,7 @@ int cli_runtime(int argc, char **argv)
         print_help(argc < 2 ? stderr : stdout);
         return argc < 2 ? EXIT_USAGE : EXIT_DONE;
     }
-    const struct command *command = find_command(argv[1], &err);
+    const struct subcommand *command = find_command(argv[1], &err);
     int read = command ? read_arguments(command, &request, argc - 1, argv + 1, &err) : -1;
     if (read == OPTIONS_HELP) {
         options_help(&command->options, stdout);

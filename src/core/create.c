@@ -86,15 +86,13 @@ static char *name_runtime(const struct creation *creation)
     return runtime_full_name(name);
 }
 
-/* Strings are borrowed from request and actor, but for those in `own`. */
+/* Strings are borrowed. */
 static struct sandbox_record describe(const struct creation *creation, const char *id,
-                                      char *own_env, char *own_command, char *own_runtime)
+                                      const struct strings *env, const char *runtime)
 {
     const struct sandbox_request *request = creation->request;
     const struct core_settings *settings = &creation->core->settings;
     int64_t now = (int64_t)clock_wall_ms();
-
-    const struct limits limits = limits_or_default(&request->limits, &settings->limits);
 
     return (struct sandbox_record){
         .id = id,
@@ -106,22 +104,19 @@ static struct sandbox_record describe(const struct creation *creation, const cha
         .scopes = request->scopes,
         .asked = request->asked,
         .mode = request->mode,
-        .runtime = own_runtime,
+        .runtime = runtime,
         .snapshot = creation->snapshot.id,
         .layers = creation->snapshot.layers,
-        .command = own_command,
+        .command = {.argv = request->command ? request->command->command.argv : NULL,
+                    .env = (const char *const *)env->items,
+                    .directory = request->working_directory,
+                    .user = request->box_user,
+                    .timeout_ms =
+                        either(request->execution_timeout_ms, settings->execution_timeout_ms)},
         .max_executions = request->max_executions,
-        .box_user = request->box_user,
         .home = request->home,
-        .working_directory = request->working_directory,
-        .memory_bytes = limits.memory_bytes,
-        .cpu_millicores = limits.cpu_millicores,
-        .disk_bytes = limits.disk_bytes,
-        .max_processes = limits.max_processes,
-        .env = own_env,
+        .limits = limits_or_default(&request->limits, &settings->limits),
         .idle_timeout_ms = either(request->idle_timeout_ms, settings->idle_timeout_ms),
-        .execution_timeout_ms =
-            either(request->execution_timeout_ms, settings->execution_timeout_ms),
         .paused_timeout_ms = either(request->paused_timeout_ms, 0),
         .on_idle = request->on_idle,
         .expires_at = request->expires_at,
@@ -133,16 +128,6 @@ static struct sandbox_record describe(const struct creation *creation, const cha
         .created_at = now,
         .updated_at = now,
     };
-}
-
-/* A snapshot's variables, and over them those asked for. */
-static char *merge_env(const char *below, const char *const *over)
-{
-    autostrings env = {0};
-
-    strings_unpack(below, &env);
-    strings_merge(&env, over);
-    return strings_pack((const char *const *)env.items);
 }
 
 /* As the snapshot has them now: they may have been merged since it was looked up. */
@@ -191,11 +176,12 @@ static int reserve(struct creation *creation, struct error *err)
 {
     const struct sandbox_request *request = creation->request;
     char id[ID_TEXT];
-    autofree char *env = merge_env(creation->snapshot.env, request->env);
-    autofree char *command = request->command ? strings_pack(request->command->argv) : NULL;
+    autostrings env = {0}; // the snapshot's, and over them those asked for
     autofree char *runtime = name_runtime(creation);
 
-    struct sandbox_record record = describe(creation, id_make(id), env, command, runtime);
+    strings_unpack(creation->snapshot.env, &env);
+    strings_merge(&env, request->env);
+    struct sandbox_record record = describe(creation, id_make(id), &env, runtime);
     creation->sandbox = sandbox_new(creation->core->sandboxes, &record);
     if (registry_add(creation->core->sandboxes->registry, creation->sandbox,
                      creation->core->settings.max_sandboxes, err) < 0)
@@ -332,7 +318,7 @@ static int populate(struct creation *creation, struct error *err)
     if (put_files(creation, err) == 0)
         return 0;
     return error_is(err, ERROR_DISK_FULL)
-               ? file_disk_full(sandbox->sandboxes, sandbox->record.disk_bytes, err)
+               ? file_disk_full(sandbox->sandboxes, sandbox->record.limits.disk_bytes, err)
                : -1;
 }
 

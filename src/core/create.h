@@ -45,7 +45,7 @@ struct sandbox_request {
 /*
  * Makes a sandbox; returns once it is up, its files are there, its command is started, and all of it is in the database.
  * `first` is filled when there is a command (may be NULL). On failure nothing is left but, where it had got a record, that
- * with state FAILED. ERROR_INVALID; ERROR_NOT_FOUND, noun "runtime"; ERROR_LIMIT, noun "sandbox", reason "full".
+ * with state FAILED. ERROR_INVALID; ERROR_NOT_FOUND, noun "runtime"; ERROR_FULL, noun "sandbox".
  */
 int sandbox_create(struct core *core, const struct actor *actor,
                    const struct sandbox_request *request, struct sandbox_info *out,

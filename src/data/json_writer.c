@@ -2,11 +2,11 @@
 /* The JSON writer; see json_writer.h. */
 #include "data/json_writer.h"
 
+#include "base/decimal.h"
 #include "base/quote.h"
 #include "base/utf8.h"
 
 #include <assert.h>
-#include <inttypes.h>
 #include <string.h>
 
 #define PIECE_BYTES (16 << 10)
@@ -95,18 +95,18 @@ void json_bool(struct json_writer *writer, bool truth)
 
 void json_integer(struct json_writer *writer, int64_t number)
 {
-    char text[24];
-    int length = snprintf(text, sizeof text, "%" PRId64, number);
+    char text[DECIMAL_TEXT];
+
     separate(writer);
-    add(writer, text, (size_t)length);
+    add(writer, text, decimal_format(number, text));
 }
 
 void json_natural(struct json_writer *writer, uint64_t number)
 {
-    char text[24];
-    int length = snprintf(text, sizeof text, "%" PRIu64, number);
+    char text[DECIMAL_TEXT];
+
     separate(writer);
-    add(writer, text, (size_t)length);
+    add(writer, text, decimal_format_natural(number, text));
 }
 
 /* ---- strings ---- */

@@ -34,7 +34,7 @@ struct kept_group {
     char *name;
     ino_t tasks
         [CGROUP_MAX_TASKS]; // of the 'tasks' files: no two groups of the machine ever have the same
-    struct cgroup_limits limits;
+    struct limits limits;
 };
 
 struct cgroup_root {
@@ -56,7 +56,7 @@ struct cgroup {
     uid_t owner;
     struct cgroup_entry entry;
     ino_t tasks[CGROUP_MAX_TASKS]; // of the entry's files
-    struct cgroup_limits limits;   // it was made with
+    struct limits limits;          // it was made with
     _Atomic bool is_changed;       // or not made by this handle: its limits are not known
 };
 
@@ -68,7 +68,7 @@ struct cpu_share {
     uint64_t quota_usec; // 0: none
     uint64_t period_usec;
 };
-struct cpu_share cpu_share_of(uint32_t cpu_milli);
+struct cpu_share cpu_share_of(int64_t cpu_millicores);
 
 /* Letters, digits, '-' and '_': never a path, nor a file of the kernel's. */
 int cgroup_check_name(const char *name, struct error *err);
@@ -109,7 +109,7 @@ bool kept_put(const struct cgroup *group);
 void kept_clear(struct kept_group *kept);
 
 /* is_fresh: the group was made just now, so nothing has to be lifted first. */
-int v1_set_limits(struct cgroup_root *root, const char *box, const struct cgroup_limits *limits,
+int v1_set_limits(struct cgroup_root *root, const char *box, const struct limits *limits,
                   bool is_fresh, struct error *err);
 int v1_usage(struct cgroup_root *root, const char *box, struct cgroup_usage *out,
              struct error *err);
@@ -118,7 +118,7 @@ int v1_thaw(int dir_fd, const char *group, struct error *err);
 /* `refuge` is a group above a frozen parent of `group`, where the dying can be thawed; or NULL. */
 int v1_kill(int dir_fd, const char *group, const char *refuge, struct error *err);
 
-int v2_set_limits(struct cgroup_root *root, const char *box, const struct cgroup_limits *limits,
+int v2_set_limits(struct cgroup_root *root, const char *box, const struct limits *limits,
                   bool is_fresh, struct error *err);
 int v2_usage(struct cgroup_root *root, const char *box, struct cgroup_usage *out,
              struct error *err);

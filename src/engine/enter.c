@@ -247,7 +247,7 @@ static int mount_dev(struct launch *l)
         return -1;
     (void)snprintf(gid, sizeof gid, "%u", l->first_id + 5); // group tty inside
     if (l->spec->limits.memory_bytes) // or what is left there could fill the box for good
-        (void)snprintf(size, sizeof size, "%" PRIu64, l->spec->limits.memory_bytes / 2);
+        (void)snprintf(size, sizeof size, "%" PRId64, l->spec->limits.memory_bytes / 2);
     int pts = new_mount("devpts", terminals, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
     if (pts < 0 || attach(pts, "/dev/pts", O_DIRECTORY) < 0)
         return -1;

@@ -60,7 +60,7 @@ int layer_restore(struct volume *volume, const char *name, uint64_t layer_bytes,
 /*
  * Makes one layer `name` of several, top first, that stands for them in any stack: for chains that have grown long.
  * Files share blocks with those merged where the file system can. The others stay; boxes that use them go on. `bytes`
- * as in layer_save. *is_cancelled (or NULL): when it becomes true, ERROR_GONE with reason "cancelled".
+ * as in layer_save. *is_cancelled (or NULL): when it becomes true, ERROR_CANCELLED.
  */
 int layer_merge(struct volume *volume, const char *const *names, size_t n_names, const char *name,
                 uint64_t *bytes, const atomic_bool *is_cancelled, struct error *err);

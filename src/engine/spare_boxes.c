@@ -93,13 +93,13 @@ static int warm_up(struct spare_boxes *spares, struct box *box, struct error *er
     const char *const no_env[] = {NULL};
     struct process_spec process = {
         .id = WARM_UP_ID,
-        .argv = (const char *const *)spares->warm_up,
-        .env = no_env,
-        .cwd = spares->directory,
+        .command.argv = (const char *const *)spares->warm_up,
+        .command.env = no_env,
+        .command.directory = spares->directory,
         .stdin_fd = -1,
         .stdout_fd = -1,
         .stderr_fd = -1,
-        .timeout_ms = WARM_UP_MS,
+        .command.timeout_ms = WARM_UP_MS,
     };
     struct process_exit exit;
 
@@ -183,15 +183,6 @@ static struct box *take_waiting(struct spare_boxes *spares)
     return spares->n_waiting > 0 ? spares->waiting[--spares->n_waiting] : NULL;
 }
 
-static bool has_limits(const struct spare_boxes *spares, const struct cgroup_limits *limits,
-                       const struct volume_limits *disk)
-{
-    const struct cgroup_limits *have = &spares->spec.limits;
-    return limits->memory_bytes == have->memory_bytes && limits->cpu_milli == have->cpu_milli &&
-           limits->max_procs == have->max_procs && disk->bytes == spares->spec.disk.bytes &&
-           disk->inodes == spares->spec.disk.inodes;
-}
-
 /* PID 1 holds the other end of its socket until it ends. */
 static bool is_alive(const struct box *box)
 {
@@ -199,15 +190,14 @@ static bool is_alive(const struct box *box)
     return poll(&end, 1, 0) == 0;
 }
 
-struct box *spare_boxes_take(struct spare_boxes *spares, const struct cgroup_limits *limits,
-                             const struct volume_limits *disk)
+struct box *spare_boxes_take(struct spare_boxes *spares, const struct limits *limits)
 {
     struct error ignored = {0};
     struct box *box = NULL;
 
     while ((box = take_waiting(spares))) {
-        bool is_ready = is_alive(box) && (has_limits(spares, limits, disk) ||
-                                          box_set_limits(box, limits, disk, &ignored) == 0);
+        bool is_ready = is_alive(box) && (limits_equal(limits, &spares->spec.limits) ||
+                                          box_set_limits(box, limits, &ignored) == 0);
         if (is_ready)
             return box;
         throw_away(spares, box);

@@ -32,8 +32,7 @@ int spare_boxes_fill(struct spare_boxes *spares, unsigned at_most, bool is_hurri
  * Gives a waiting box, limited as asked (programs inside still see the limits it was made with); NULL when none waits (then
  * launch one): it never waits for a launch. Dead ones are thrown away on the way.
  */
-struct box *spare_boxes_take(struct spare_boxes *spares, const struct cgroup_limits *limits,
-                             const struct volume_limits *disk);
+struct box *spare_boxes_take(struct spare_boxes *spares, const struct limits *limits);
 
 unsigned spare_boxes_count(struct spare_boxes *spares);
 

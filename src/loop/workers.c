@@ -71,8 +71,10 @@ static struct idler *take_idler(struct lane *lane)
     return idler;
 }
 
-/* What to do now; or has the thread be listed as idle; or false, when there will be no more. */
-static bool next_work(struct lane *lane, struct idler *self)
+enum next { NEXT_WORK, NEXT_IDLE, NEXT_END };
+
+/* What to do now; or lists the thread as idle: then it is others' until they have posted, once. Or there will be no more. */
+static enum next next_work(struct lane *lane, struct idler *self)
 {
     struct workers *workers = lane->workers;
 
@@ -80,13 +82,13 @@ static bool next_work(struct lane *lane, struct idler *self)
     self->has_work = lane->count > 0;
     if (self->has_work) {
         self->work = take_work(lane);
-        return true;
+        return NEXT_WORK;
     }
     if (workers->is_ending)
-        return false;
+        return NEXT_END;
     self->before = lane->idle;
     lane->idle = self;
-    return true;
+    return NEXT_IDLE;
 }
 
 static void work_done(struct lane *lane)
@@ -108,11 +110,9 @@ static void *serve_lane(void *data)
                    lane->name ? lane->name : "worker", atomic_fetch_add(&lane->n_named, 1) + 1);
     thread_set_name(name);
     (void)sem_init(&self.call, 0, 0);
-    while (next_work(lane, &self)) {
-        if (!self.has_work) {
-            while (sem_wait(&self.call) < 0)
-                ; // interrupted
-        }
+    for (enum next next; (next = next_work(lane, &self)) != NEXT_END;) {
+        while (next == NEXT_IDLE && sem_wait(&self.call) < 0)
+            ; // interrupted
         if (!self.has_work)
             continue; // called for the end
         self.work.fn(self.work.data);

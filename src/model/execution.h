@@ -47,6 +47,17 @@ enum execution_cause {
     EXECUTION_STOPPED,
 };
 
+/* How it ended, and what it took. */
+struct execution_exit {
+    enum execution_cause cause;
+    int64_t code;                       // -1 until it has one
+    int64_t signal;                     // 0: none
+    int64_t stdout_bytes, stderr_bytes; // as produced
+    bool is_truncated;                  // not all of that was kept
+    int64_t cpu_user_us, cpu_system_us, max_rss_bytes;
+    int64_t duration_us;
+};
+
 struct execution_filter {
     const char *sandbox_id;
     struct owner owner;

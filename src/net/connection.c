@@ -3,6 +3,7 @@
  */
 #include "net/connection.h"
 
+#include "base/decimal.h"
 #include "base/mem.h"
 #include "net/body_impl.h"
 #include "net/response_impl.h"
@@ -474,19 +475,19 @@ static void end_answer(struct connection *connection)
 /* Puts the answer's head in front, once it is known whether the connection stays. */
 static void add_head(struct connection *connection, struct segment *head)
 {
-    char line[96];
-    int length;
+    char line[96], *end;
 
     connection->is_last |=
         connection->ends_by_close || !connection->is_complete || connection->home->is_draining;
     if (connection->is_last)
-        length = snprintf(line, sizeof line, "Connection: close\r\n\r\n");
-    else
-        length = snprintf(line, sizeof line,
-                          "Connection: keep-alive\r\nKeep-Alive: timeout=%llu\r\n\r\n",
-                          (unsigned long long)connection->home->limits.idle_ms / 1000);
+        end = stpcpy(line, "Connection: close");
+    else {
+        end = stpcpy(line, "Connection: keep-alive\r\nKeep-Alive: timeout=");
+        end += decimal_format_natural(connection->home->limits.idle_ms / 1000, end);
+    }
+    end = stpcpy(end, "\r\n\r\n");
     output_add(&connection->output, head);
-    output_add_copy(&connection->output, line, (size_t)length);
+    output_add_copy(&connection->output, line, (size_t)(end - line));
 }
 
 /* Nobody is left to answer: ask once more for a word about that, else cut what there is. */

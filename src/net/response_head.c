@@ -3,10 +3,10 @@
 #include "net/response_head.h"
 
 #include "base/auto.h"
+#include "base/clock.h"
+#include "base/decimal.h"
 
-#include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 static const struct {
     int status;
@@ -74,18 +74,9 @@ static char *put_clean(char *at, const char *text)
     return at;
 }
 
-static char *put_date(char *at)
+static char *put_number(char *at, uint64_t number)
 {
-    static const char days[7][4] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
-    static const char months[12][4] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
-                                       "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
-    time_t now = time(NULL);
-    struct tm day;
-
-    (void)gmtime_r(&now, &day);
-    return at + sprintf(at, "Date: %s, %02d %s %d %02d:%02d:%02d GMT\r\n", days[day.tm_wday],
-                        day.tm_mday, months[day.tm_mon], day.tm_year + 1900, day.tm_hour,
-                        day.tm_min, day.tm_sec);
+    return at + decimal_format_natural(number, at);
 }
 
 static size_t measure_headers(const struct http_header *headers)
@@ -114,13 +105,17 @@ struct segment *response_head_new(const struct response_head *head)
 {
     size_t room = FIXED_PART + measure_headers(head->headers) + measure_headers(head->more_headers);
     struct segment *segment = segment_new(room);
-    char *start = segment_data(segment);
-    char *at = start + sprintf(start, "HTTP/1.1 %d %s\r\n", head->status, reason_of(head->status));
-    at = put_date(at);
+    char *start = segment_data(segment), *at = start, date[CLOCK_HTTP_TEXT];
+
+    at = stpcpy(at, "HTTP/1.1 ");
+    at = put_number(at, (unsigned)head->status);
+    at = stpcpy(stpcpy(at, " "), reason_of(head->status));
+    at = stpcpy(stpcpy(at, "\r\nDate: "), clock_format_http(clock_wall_ms(), date));
+    at = stpcpy(at, "\r\n");
     if (head->is_chunked)
         at = stpcpy(at, "Transfer-Encoding: chunked\r\n");
     else if (head->length != RESPONSE_LENGTH_UNKNOWN)
-        at += sprintf(at, "Content-Length: %llu\r\n", (unsigned long long)head->length);
+        at = stpcpy(put_number(stpcpy(at, "Content-Length: "), head->length), "\r\n");
     at = put_headers(at, head->headers);
     at = put_headers(at, head->more_headers);
     segment_trim(segment, (size_t)(at - start));

@@ -25,6 +25,9 @@
         name, 0, type, offsetof(struct config, member), argument, help, variable, minimum, maximum \
     }
 
+#define LIMIT_OPTION(member, name, letter, type, argument, variable, least, usual, most, help)     \
+    ROW(name, type, limits.member, argument, "BURROW_" variable, 0, most, help)
+
 static const struct option_row rows[] = {
     ROW("listen", OPTION_TEXT, listen, "ADDR:PORT", "BURROW_LISTEN", 0, 0,
         "where to listen, several with commas between; port 0 takes a free one (default "
@@ -46,14 +49,7 @@ static const struct option_row rows[] = {
     ROW("runtime", OPTION_TEXT, runtime, "NAME", "BURROW_RUNTIME", 0, 0,
         "what sandboxes start from that name no runtime; built at the start if need be (default "
         "base:latest)"),
-    ROW("memory", OPTION_SIZE, memory_bytes, "SIZE", "BURROW_MEMORY", 0, TIB,
-        "memory of a sandbox that asks for none; 0 is no limit (default 512Mi)"),
-    ROW("cpu", OPTION_CPU, cpu_millicores, "CPU", "BURROW_CPU", 0, 1024000,
-        "processors of a sandbox that asks for none; 0 is no limit (default 1)"),
-    ROW("disk", OPTION_SIZE, disk_bytes, "SIZE", "BURROW_DISK", 0, TIB,
-        "disk of a sandbox that asks for none; 0 is no limit (default 2Gi)"),
-    ROW("max-processes", OPTION_INTEGER, max_processes, "N", "BURROW_MAX_PROCESSES", 0, 1000000,
-        "processes in a sandbox; 0 is no limit (default 512)"),
+    LIMITS_ROWS(LIMIT_OPTION),
     ROW("idle-timeout", OPTION_DURATION, idle_timeout_ms, "DURATION", "BURROW_IDLE_TIMEOUT", 0,
         YEAR_MS,
         "a sandbox that asks for no other time ends after so long without use; 0 is never (default "
@@ -111,9 +107,9 @@ const struct option_set config_options = {
         "\n"
         "Every option has a variable, named in brackets, and the same name is its key "
         "in the file: 'BURROW_LISTEN:\n"
-        "127.0.0.1:8080'. Options win over variables, variables over the file. Settings of "
-        "the Aionis routes\n"
-        "are variables only, and burrow-serve(1) names them.",
+        "127.0.0.1:8080'. Options win over variables, variables over the file. The Aionis "
+        "routes have settings of\n"
+        "their own, as variables and in the file: burrow-serve(1) names them.",
     .rows = rows,
     .examples = examples,
 };
@@ -143,10 +139,7 @@ void config_init(struct config *config)
         .log = "text",
         .log_level = "info",
         .runtime = core->default_runtime,
-        .memory_bytes = (uint64_t)core->limits.memory_bytes,
-        .cpu_millicores = (uint32_t)core->limits.cpu_millicores,
-        .disk_bytes = (uint64_t)core->limits.disk_bytes,
-        .max_processes = core->limits.max_processes,
+        .limits = core->limits,
         .idle_timeout_ms = (uint64_t)core->idle_timeout_ms,
         .execution_timeout_ms = (uint64_t)core->execution_timeout_ms,
         .output_bytes = (uint64_t)core->output_cap_bytes,
@@ -320,12 +313,6 @@ static int check_url(const char *url, struct error *err)
     return 0;
 }
 
-static struct limits limits_of(const struct config *config)
-{
-    return (struct limits){(int64_t)config->memory_bytes, config->cpu_millicores,
-                           (int64_t)config->disk_bytes, config->max_processes};
-}
-
 static int check(const struct config *config, struct error *err)
 {
     static const char *const formats[] = {"text", "json", NULL};
@@ -341,8 +328,7 @@ static int check(const struct config *config, struct error *err)
     if (!*config->agentuity.region || !*config->data_dir)
         return error_set(err, ERROR_INVALID, "%s must not be empty",
                          *config->agentuity.region ? "data" : "region");
-    const struct limits limits = limits_of(config);
-    if (limits_check(&limits, err) < 0)
+    if (limits_check(&config->limits, err) < 0)
         return -1;
     return aionis_settings_check(&config->aionis, err);
 }
@@ -390,7 +376,7 @@ void config_core(const struct config *config, struct core_settings *out)
     *out = core_settings_default;
     out->data_dir = config->data_dir;
     out->default_runtime = config->runtime;
-    out->limits = limits_of(config);
+    out->limits = config->limits;
     out->idle_timeout_ms = (int64_t)config->idle_timeout_ms;
     out->execution_timeout_ms = (int64_t)config->execution_timeout_ms;
     out->output_cap_bytes = (int64_t)config->output_bytes;

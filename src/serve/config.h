@@ -27,10 +27,7 @@ struct config {
     const char *log;
     const char *log_level;
     const char *runtime;
-    uint64_t memory_bytes; // of a sandbox that asks for nothing else; 0: no limit. Likewise:
-    uint32_t cpu_millicores;
-    uint64_t disk_bytes;
-    int64_t max_processes;
+    struct limits limits; // of a sandbox that asks for nothing else; 0: no limit
     uint64_t idle_timeout_ms;
     uint64_t execution_timeout_ms;
     uint64_t output_bytes;

@@ -271,7 +271,7 @@ static void print_help(FILE *out)
                 out);
     for (size_t i = 0; i < ARRAY_SIZE(actions); i++)
         (void)fprintf(out, "  %-8s %s\n", actions[i].name, actions[i].options.summary);
-    (void)fputs("\nA key is 256 random bits. The server stores its hash alone, so nobody can show "
+    (void)fputs("\nA key is 260 random bits. The server stores its hash alone, so nobody can show "
                 "it a second time.\n"
                 "'burrow key COMMAND --help' tells more.\n",
                 out);

@@ -9,12 +9,13 @@
 #include "store/store_impl.h"
 
 enum field_kind {
-    FIELD_TEXT,   // const char *; NULL is NULL
-    FIELD_NODE,   // likewise; put with NULL, it becomes this node's
-    FIELD_NUMBER, // int64_t
-    FIELD_FLAG,   // bool, 0 or 1
-    FIELD_NAME,   // an enum, by its names
-    FIELD_HASH,   // unsigned char[32]
+    FIELD_TEXT,    // const char *; NULL is NULL
+    FIELD_NODE,    // likewise; put with NULL, it becomes this node's
+    FIELD_STRINGS, // const char *const *, of strings_list; in the column they are packed
+    FIELD_NUMBER,  // int64_t
+    FIELD_FLAG,    // bool, 0 or 1
+    FIELD_NAME,    // an enum, by its names
+    FIELD_HASH,    // unsigned char[32]
 };
 
 struct field {

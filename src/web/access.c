@@ -12,16 +12,19 @@
 #include <string.h>
 
 #define METHOD_SHOWN 16
-#define STATUS_GONE 499 // the client left before there was an answer; nginx says so too
+#define SANDBOX_SHOWN 64 // a prefix and an id
+#define STATUS_GONE 499  // the client left before there was an answer; nginx says so too
 
 struct access {
     uint64_t started_us;
     const char *pattern; // of the route; NULL: none was found
     struct peer peer;
     struct http_header headers[3]; // of the answer: the request's id, perhaps one more
-    _Atomic(char *) sandbox;       // owned; NULL: none
-    char method[METHOD_SHOWN];     // "": what came was no request
-    char key[KEY_SHOWN + 1];       // the beginning of it; "": none was sent
+    atomic_flag has_sandbox;       // somebody said which
+    _Atomic(const char *) sandbox; // `sandbox_text`, once it is all there; NULL: none
+    char sandbox_text[SANDBOX_SHOWN];
+    char method[METHOD_SHOWN]; // "": what came was no request
+    char key[KEY_SHOWN + 1];   // the beginning of it; "": none was sent
     char request_id[REQUEST_ID_TEXT];
 };
 
@@ -40,7 +43,7 @@ static void on_end(void *data, const struct response_outcome *outcome)
     log_info_later("request", F("method", or_null(access->method)),
                    F("status", outcome->status ? outcome->status : STATUS_GONE),
                    F("route", access->pattern), F("key", or_null(access->key)),
-                   F("sandbox", (const char *)atomic_load(&access->sandbox)),
+                   F("sandbox", atomic_load(&access->sandbox)),
                    F("us", clock_monotonic_us() - access->started_us), F("bytes", outcome->bytes),
                    F("whole", outcome->is_delivered),
                    F("peer", access->method[0] ? peer_format(&access->peer, peer) : NULL),
@@ -52,8 +55,7 @@ void access_log_failure(const struct access *access, const struct error *err)
     if (error_is_fault(err))
         log_error("request failed", F("method", or_null(access->method)),
                   F("route", access->pattern), F("key", or_null(access->key)),
-                  F("sandbox", (const char *)atomic_load(&access->sandbox)),
-                  F("error", (const char *)err->text),
+                  F("sandbox", atomic_load(&access->sandbox)), F("error", (const char *)err->text),
                   F("request", (const char *)access->request_id));
     else
         log_debug("request refused", F("method", or_null(access->method)),
@@ -61,15 +63,7 @@ void access_log_failure(const struct access *access, const struct error *err)
                   F("request", (const char *)access->request_id));
 }
 
-static void on_free(void *data)
-{
-    struct access *access = data;
-
-    free(atomic_load(&access->sandbox));
-    free(access);
-}
-
-static const struct response_observer observer = {.on_end = on_end, .on_free = on_free};
+static const struct response_observer observer = {.on_end = on_end, .on_free = free};
 
 struct access *access_begin(struct request_ids *ids, const struct http_request *request,
                             struct response *response)
@@ -79,7 +73,7 @@ struct access *access_begin(struct request_ids *ids, const struct http_request *
     access->started_us = clock_monotonic_us();
     request_id_read(ids, request, access->request_id);
     if (request) {
-        (void)snprintf(access->method, sizeof access->method, "%s", request->method);
+        (void)memccpy(access->method, request->method, '\0', METHOD_SHOWN - 1);
         access->peer = request->peer;
     }
     access->headers[0] = (struct http_header){"X-Request-Id", access->request_id};
@@ -92,7 +86,7 @@ struct access *access_begin(struct request_ids *ids, const struct http_request *
 static void keep_key(struct access *access, const char *secret)
 {
     if (secret)
-        (void)snprintf(access->key, sizeof access->key, "%.*s", (int)key_shown(secret), secret);
+        memcpy(access->key, secret, key_shown(secret));
 }
 
 static bool is_sandbox(const struct front *front, const char *parameter)
@@ -127,13 +121,12 @@ void access_set_header(struct access *access, struct response *response, const c
 
 void access_set_sandbox(struct access *access, const char *prefix, const char *id)
 {
-    char *none = NULL;
-
-    if (!access || !log_is_on(LOG_LEVEL_INFO) || atomic_load(&access->sandbox))
+    if (!access || atomic_flag_test_and_set(&access->has_sandbox))
         return;
-    char *text = xasprintf("%s%s", prefix, id);
-    if (!atomic_compare_exchange_strong(&access->sandbox, &none, text))
-        free(text);
+    char *end = memccpy(access->sandbox_text, prefix, '\0', SANDBOX_SHOWN - 1);
+    if (end)
+        (void)memccpy(end - 1, id, '\0', (size_t)(access->sandbox_text + SANDBOX_SHOWN - end));
+    atomic_store(&access->sandbox, access->sandbox_text);
 }
 
 const char *access_request_id(const struct access *access)

@@ -122,7 +122,8 @@ void make_sandbox(char id[ID_TEXT])
 void run_once(const char *script, struct sandbox_info *sandbox, struct execution_info *execution)
 {
     const char *argv[] = {"sh", "-c", script, NULL};
-    struct execution_request command = {.argv = argv, .timeout_ms = EXECUTION_DEFAULT};
+    struct execution_request command = {.command.argv = argv,
+                                        .command.timeout_ms = EXECUTION_DEFAULT};
     struct sandbox_request request = plain_request();
     struct error err = {0};
 
@@ -136,7 +137,7 @@ void start_in(const char *sandbox, enum execution_kind kind, const char *script,
 {
     const char *argv[] = {"sh", "-c", script, NULL};
     struct execution_request request = {
-        .kind = kind, .argv = argv, .timeout_ms = EXECUTION_DEFAULT};
+        .kind = kind, .command.argv = argv, .command.timeout_ms = EXECUTION_DEFAULT};
     struct error err = {0};
 
     CHECK_OK(execution_start(core->executions, &actor, sandbox, &request, out, &err), err);

@@ -16,8 +16,8 @@ const char *shell_in(const char *sandbox, const char *script)
 
     start_in(sandbox, EXECUTION_COMMAND, script, &started);
     await_execution(started.id, &end);
-    if (end.exit_code != 0)
-        test_fail(__FILE__, __LINE__, "'%s' ends with %lld: %s", script, (long long)end.exit_code,
+    if (end.exit.code != 0)
+        test_fail(__FILE__, __LINE__, "'%s' ends with %lld: %s", script, (long long)end.exit.code,
                   content_of(end.stderr_stream));
     await_state(sandbox, SANDBOX_IDLE);
     return content_of(end.stdout_stream);

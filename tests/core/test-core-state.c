@@ -20,8 +20,8 @@ static void run_in(const char *sandbox, const char *script, int64_t code)
 
     start_in(sandbox, EXECUTION_COMMAND, script, &begun);
     await_execution(begun.id, &end);
-    if (end.exit_code != code)
-        test_fail(__FILE__, __LINE__, "'%s' gave %lld: %s", script, (long long)end.exit_code,
+    if (end.exit.code != code)
+        test_fail(__FILE__, __LINE__, "'%s' gave %lld: %s", script, (long long)end.exit.code,
                   content_of(end.stderr_stream));
     await_state(sandbox, SANDBOX_IDLE);
 }

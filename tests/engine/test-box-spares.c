@@ -23,15 +23,14 @@ static struct spare_boxes *make_spares(bool is_one_shot, unsigned count)
     return spares;
 }
 
-static struct box *take_from(struct spare_boxes *spares, const struct cgroup_limits *limits)
+static struct box *take_from(struct spare_boxes *spares, const struct limits *limits)
 {
-    struct volume_limits no_limit = {0};
-    return spare_boxes_take(spares, limits, &no_limit);
+    return spare_boxes_take(spares, limits);
 }
 
 BOX_TEST(spare_boxes_are_made_up_to_their_count_and_work)
 {
-    struct cgroup_limits no_limits = {0};
+    struct limits no_limits = {0};
     struct error err = {0};
     unsigned made = 0;
 
@@ -53,7 +52,7 @@ BOX_TEST(spare_boxes_are_made_up_to_their_count_and_work)
 
 BOX_TEST(a_box_that_is_taken_has_the_limits_that_were_asked_for)
 {
-    struct cgroup_limits limits = {.max_procs = 5};
+    struct limits limits = {.max_processes = 5};
     struct error err = {0};
     struct cgroup_usage usage;
     unsigned made = 0;
@@ -61,7 +60,7 @@ BOX_TEST(a_box_that_is_taken_has_the_limits_that_were_asked_for)
 
     CHECK_OK(spare_boxes_fill(spares, 1, false, &made, &err), err);
     struct box *box = own(take_from(spares, &limits));
-    uint32_t id = start(box, &(struct process_spec){.timeout_ms = 500}, "bomb");
+    uint32_t id = start(box, &(struct process_spec){.command.timeout_ms = 500}, "bomb");
     (void)finish(box, id);
     CHECK_OK(box_usage(box, &usage, &err), err);
     CHECK(usage.procs_refused > 0);
@@ -72,7 +71,7 @@ BOX_TEST(boxes_made_in_a_hurry_are_not_warmed_up)
     static const char *const warm_up[] = {"/bin/guest", "write", "/root/warm", "yes", NULL};
     struct box_spec spec = plain_spec();
     struct spare_boxes_options options = {.spec = &spec, .count = 1, .warm_up = warm_up};
-    struct cgroup_limits no_limits = {0};
+    struct limits no_limits = {0};
     struct error err = {0};
     unsigned made = 0;
     autoptr(spare_boxes) spares = NULL;
@@ -91,7 +90,7 @@ BOX_TEST(boxes_made_in_a_hurry_are_not_warmed_up)
 
 BOX_TEST(without_spare_boxes_nothing_is_given_and_a_named_scratch_is_refused)
 {
-    struct cgroup_limits no_limits = {0};
+    struct limits no_limits = {0};
     struct box_spec spec = plain_spec();
     struct spare_boxes_options options = {.spec = &spec, .count = 1};
     struct spare_boxes *refused = NULL;
@@ -108,7 +107,7 @@ BOX_TEST(scratches_of_spare_boxes_can_be_kept_under_a_prefix)
 {
     struct box_spec spec = plain_spec();
     struct spare_boxes_options options = {.spec = &spec, .count = 2, .scratch_prefix = "sandbox"};
-    struct cgroup_limits no_limits = {0};
+    struct limits no_limits = {0};
     struct error err = {0};
     unsigned made = 0;
     autoptr(spare_boxes) spares = NULL;
@@ -167,7 +166,7 @@ BOX_TEST(freed_spare_boxes_and_failed_launches_leave_no_scratch)
 
 BOX_TEST(a_spare_box_that_died_is_not_given)
 {
-    struct cgroup_limits no_limits = {0};
+    struct limits no_limits = {0};
     struct error err = {0};
     unsigned made = 0;
     char path[64];

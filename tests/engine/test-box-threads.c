@@ -56,8 +56,8 @@ static bool echo(struct worker *w, struct box *box, uint32_t id)
     (void)snprintf(word, sizeof word, "%u-%" PRIu32, w->number, id);
     const char *argv[] = {"guest", "echo", word, NULL};
     struct process_spec spec = {.id = id,
-                                .argv = argv,
-                                .env = no_env,
+                                .command.argv = argv,
+                                .command.env = no_env,
                                 .output = OUTPUT_SPOOL,
                                 .stdin_fd = -1,
                                 .stdout_fd = spool,
@@ -77,7 +77,7 @@ static struct box_spec spec_of(const struct worker *w, unsigned round, char name
     switch (round % 4) {
     case 0: // all threads need a view that is not there yet
         spec.is_one_shot = true;
-        spec.limits.memory_bytes = (uint64_t)(64 + round) << 20;
+        spec.limits.memory_bytes = (int64_t)(64 + round) << 20;
         break;
     case 1:
         spec.owner_loss = BOX_STAY;
@@ -87,7 +87,7 @@ static struct box_spec spec_of(const struct worker *w, unsigned round, char name
         spec.scratch = name;
         break;
     default:
-        spec.disk.bytes = 16 << 20;
+        spec.limits.disk_bytes = 16 << 20;
         break;
     }
     return spec;
@@ -95,15 +95,14 @@ static struct box_spec spec_of(const struct worker *w, unsigned round, char name
 
 static void handle(struct worker *w, struct box *box, bool is_one_shot)
 {
-    struct cgroup_limits limits = {.max_procs = 50};
-    struct volume_limits disk = {.bytes = 32 << 20};
+    struct limits limits = {.disk_bytes = 32 << 20, .max_processes = 50};
     struct cgroup_usage usage;
     uint64_t bytes = 0;
     struct error err = {0};
 
     if (!echo(w, box, 1) || is_one_shot)
         return;
-    if (went(w, box_set_limits(box, &limits, &disk, &err), &err, "limit") &&
+    if (went(w, box_set_limits(box, &limits, &err), &err, "limit") &&
         went(w, box_freeze(box, &err), &err, "freeze") &&
         went(w, box_thaw(box, &err), &err, "thaw") &&
         went(w, box_usage(box, &usage, &err), &err, "measure") &&
@@ -141,12 +140,11 @@ static void *launch_many(void *data)
 static void *take_many(void *data)
 {
     struct worker *w = data;
-    struct cgroup_limits limits = {.max_procs = 60};
-    struct volume_limits disk = {0};
+    struct limits limits = {.max_processes = 60};
     while (!*w->is_over && !*w->fault) {
         char name[80];
         struct error err = {0};
-        struct box *box = spare_boxes_take(w->spares, &limits, &disk);
+        struct box *box = spare_boxes_take(w->spares, &limits);
         if (!box) {
             nap();
             continue;
@@ -307,8 +305,8 @@ static void *spawn_in_one(void *data)
         struct error err = {0};
         struct cgroup_usage usage;
         struct process_spec spec = {.id = ++m->crowd->next,
-                                    .argv = argv,
-                                    .env = no_env,
+                                    .command.argv = argv,
+                                    .command.env = no_env,
                                     .stdin_fd = -1,
                                     .stdout_fd = -1,
                                     .stderr_fd = -1};

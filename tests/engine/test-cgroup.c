@@ -21,7 +21,7 @@
 TEST_MODES(limits_are_set_changed_and_lifted)
 {
     bool is_v2 = root->mode == CGROUP_V2;
-    struct cgroup_limits limits = {.memory_bytes = 64 << 20, .cpu_milli = 500, .max_procs = 20};
+    struct limits limits = {.memory_bytes = 64 << 20, .cpu_millicores = 500, .max_processes = 20};
     struct error err;
     autoptr(cgroup) group = make("b1", &limits, true);
 
@@ -39,7 +39,7 @@ TEST_MODES(limits_are_set_changed_and_lifted)
         if (root->has_swap_limit)
             check_knob(CONTROLLER_MEMORY, "b1/memory.memsw.limit_in_bytes", "67108864");
     }
-    limits = (struct cgroup_limits){.memory_bytes = 128 << 20, .cpu_milli = 1500, .max_procs = 7};
+    limits = (struct limits){.memory_bytes = 128 << 20, .cpu_millicores = 1500, .max_processes = 7};
     CHECK_OK(cgroup_set_limits(group, &limits, &err), err);
     check_knob(CONTROLLER_PIDS, "b1/pids.max", "7");
     check_knob(CONTROLLER_MEMORY, is_v2 ? "b1/memory.max" : "b1/memory.limit_in_bytes",
@@ -79,7 +79,7 @@ static void use_memory(void *bytes)
 
 TEST_MODES(a_process_over_the_memory_limit_is_killed_and_counted_and_the_box_goes_on)
 {
-    struct cgroup_limits limits = {.memory_bytes = 32 << 20};
+    struct limits limits = {.memory_bytes = 32 << 20};
     struct cgroup_usage usage;
     struct error err;
     size_t too_much = 128 << 20, little = 4 << 20;
@@ -111,7 +111,7 @@ static void fork_until_refused(void *unused)
 
 TEST_MODES(forks_past_the_process_limit_are_refused_and_counted)
 {
-    struct cgroup_limits limits = {.max_procs = 5};
+    struct limits limits = {.max_processes = 5};
     struct cgroup_usage usage;
     struct error err;
     autoptr(cgroup) group = make("b1", &limits, false);
@@ -127,7 +127,7 @@ TEST_MODES(forks_past_the_process_limit_are_refused_and_counted)
 
 TEST_MODES(a_busy_process_is_throttled_and_its_time_counted)
 {
-    struct cgroup_limits limits = {.cpu_milli = 100};
+    struct limits limits = {.cpu_millicores = 100};
     struct cgroup_usage usage = {0};
     struct error err;
     autoptr(cgroup) group = make("b1", &limits, true);
@@ -159,7 +159,7 @@ TEST_MODES(a_box_made_over_half_a_leftover_starts_clean)
 
 TEST_MODES(a_missing_knob_is_named_and_nothing_is_left)
 {
-    struct cgroup_limits limits = {.memory_bytes = 64 << 20};
+    struct limits limits = {.memory_bytes = 64 << 20};
     struct cgroup *group = NULL;
     struct error err;
     int before = count_fds();
@@ -179,8 +179,8 @@ TEST_MODES(a_missing_knob_is_named_and_nothing_is_left)
 
 TEST_MODES(a_limit_the_kernel_refuses_is_named_and_nothing_is_left)
 {
-    struct cgroup_limits limits = {
-        .memory_bytes = 64 << 20, .cpu_milli = 500, .max_procs = 5000000};
+    struct limits limits = {
+        .memory_bytes = 64 << 20, .cpu_millicores = 500, .max_processes = 5000000};
     struct cgroup *group = NULL;
     struct error err;
     int before = count_fds();
@@ -204,7 +204,7 @@ TEST_MODES(an_idle_box_holds_no_fds)
 
 TEST_MODES(a_share_above_the_parents_is_no_error)
 {
-    struct cgroup_limits limits = {.cpu_milli = 2000};
+    struct limits limits = {.cpu_millicores = 2000};
     struct error err;
     int fd = root->knobs[CONTROLLER_CPU];
     if (root->mode == CGROUP_V2)

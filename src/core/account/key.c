@@ -11,9 +11,11 @@
 #include "core/account/account_impl.h"
 #include "store/accounts.h"
 
+#include <errno.h>
 #include <openssl/crypto.h>
-#include <openssl/sha.h>
+#include <openssl/evp.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 
@@ -36,6 +38,7 @@ struct answer {
 
 struct key_checks {
     struct store *store;
+    EVP_MD *sha256;   // asking OpenSSL for it each time takes longer than the hash
     struct lock lock; // guards all below
     // Two tables, so that a flood of wrong keys does not push out the good ones. A row is found by the hash's first bytes.
     struct answer good[KNOWN_ROWS], bad[KNOWN_ROWS];
@@ -91,14 +94,17 @@ int key_checks_new(struct store *store, struct key_checks **out, struct error *e
     struct key_checks *checks = xnew(struct key_checks);
 
     checks->store = store;
+    checks->sha256 = EVP_MD_fetch(NULL, "SHA256", NULL);
     lock_init(&checks->lock, LOCK_KEYS);
     lock_condition_init(&checks->changed);
-    int code = pthread_create(&checks->recorder, NULL, record_uses, checks);
+    int code =
+        checks->sha256 ? pthread_create(&checks->recorder, NULL, record_uses, checks) : ENOMEM;
     if (code) {
         lock_condition_clear(&checks->changed);
         lock_clear(&checks->lock);
+        EVP_MD_free(checks->sha256);
         free(checks);
-        return error_sys_code(err, code, "start a thread");
+        return error_sys_code(err, code, "start the check of keys");
     }
     *out = checks;
     return 0;
@@ -119,6 +125,7 @@ void key_checks_free(struct key_checks *checks)
     (void)pthread_join(checks->recorder, NULL);
     lock_condition_clear(&checks->changed);
     lock_clear(&checks->lock);
+    EVP_MD_free(checks->sha256);
     OPENSSL_cleanse(checks, sizeof *checks);
     free(checks);
 }
@@ -168,9 +175,11 @@ int key_check_chosen(const char *text, struct error *err)
     return error_about(err, "key");
 }
 
-static void hash_text(const char *text, unsigned char hash[KEY_HASH])
+static void hash_text(const struct accounts *accounts, const char *text,
+                      unsigned char hash[KEY_HASH])
 {
-    (void)SHA256((const unsigned char *)text, strlen(text), hash);
+    if (EVP_Digest(text, strlen(text), hash, NULL, accounts->checks->sha256, NULL) != 1)
+        abort(); // out of memory
 }
 
 // The chosen key is known already: fine, unless it is not to be used any more.
@@ -209,7 +218,7 @@ int key_create(struct accounts *accounts, const struct key_request *request, cha
     make_text(made);
     const char *key = request->text ? request->text : made;
     (void)snprintf(prefix, sizeof prefix, "%.*s", request->text ? SHOWN_CHOSEN : SHOWN_MADE, key);
-    hash_text(key, record.hash);
+    hash_text(accounts, key, record.hash);
     int result = store_key_put(accounts->store, &record, err);
     if (result < 0 && error_is(err, ERROR_CONFLICT) && request->text)
         result = take_known(accounts, record.hash, &kept, err);
@@ -356,7 +365,7 @@ int key_check(struct accounts *accounts, const char *text, struct actor *out, st
 
     if (!text || strlen(text) > TEXT_MAXIMUM)
         return refuse(err);
-    hash_text(text, answer.hash);
+    hash_text(accounts, text, answer.hash);
     int known = recall(accounts, answer.hash, out);
     if (known >= 0)
         return known ? 0 : refuse(err);
@@ -376,7 +385,7 @@ bool key_check_quick(struct accounts *accounts, const char *text, struct actor *
 
     if (!text || strlen(text) > TEXT_MAXIMUM)
         return false;
-    hash_text(text, hash);
+    hash_text(accounts, text, hash);
     return recall(accounts, hash, out) == 1;
 }
 

@@ -2,7 +2,7 @@
 /*
  * The layer room: saved files of sandboxes, who needs which of them, and the removal of what nobody needs.
  * A layer is used by the ids of snapshots, checkpoints and sandboxes, all in the store.
- * Threads: workers; blocks, unless a call says that it does not.
+ * Threads: any but loops; a call that does not block says so: any.
  */
 #pragma once
 #include "base/auto.h"

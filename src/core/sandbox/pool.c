@@ -112,7 +112,6 @@ static struct box_spec describe(const struct runtime_image *image,
         .n_binds = image->n_binds,
         .hold_fd = image->lock_fd,
         .limits = request->limits,
-        .disk = request->disk,
         .owner_loss = BOX_STAY,
         .is_one_shot = request->is_one_shot,
     };
@@ -154,8 +153,8 @@ static int launch(struct pool *pool, const struct runtime_image *image,
 /* Files in a box's memory may take half of what it was made with: with less, they alone could fill it for good. */
 static bool is_roomy(const struct pool *pool, const struct pool_request *request)
 {
-    uint64_t wanted = request->limits.memory_bytes;
-    uint64_t made_with = (uint64_t)pool->sandboxes->settings->limits.memory_bytes;
+    int64_t wanted = request->limits.memory_bytes;
+    int64_t made_with = pool->sandboxes->settings->limits.memory_bytes;
     return wanted == 0 || (made_with != 0 && wanted >= made_with);
 }
 
@@ -167,7 +166,7 @@ static bool take_spare(struct pool *pool, struct image *image, const struct pool
                                     ? spares->of[request->is_one_shot ? SPARE_ONE_SHOT : SPARE_KEPT]
                                     : NULL;
 
-    out->box = boxes ? spare_boxes_take(boxes, &request->limits, &request->disk) : NULL;
+    out->box = boxes ? spare_boxes_take(boxes, &request->limits) : NULL;
     if (!out->box)
         return false;
     if (!request->is_one_shot)
@@ -208,9 +207,7 @@ struct pool_request pool_request_of(const struct sandbox_record *record)
     return (struct pool_request){
         .runtime = record->runtime,
         .is_one_shot = record->mode == SANDBOX_ONE_SHOT,
-        .limits = {(uint64_t)record->memory_bytes, (uint32_t)record->cpu_millicores,
-                   (uint32_t)record->max_processes},
-        .disk = {.bytes = (uint64_t)record->disk_bytes},
+        .limits = record->limits,
         .layers = record->layers,
     };
 }
@@ -229,10 +226,7 @@ static int make_boxes(struct pool *pool, struct spares *spares, unsigned which, 
     const struct core_settings *settings = pool->sandboxes->settings;
     const struct pool_request shape = {
         .is_one_shot = which == SPARE_ONE_SHOT,
-        .limits = {(uint64_t)settings->limits.memory_bytes,
-                   (uint32_t)settings->limits.cpu_millicores,
-                   (uint32_t)settings->limits.max_processes},
-        .disk = {.bytes = (uint64_t)settings->limits.disk_bytes},
+        .limits = settings->limits,
     };
     static const char *const warm_up[] = {"/bin/true", NULL};
     autofree struct box_bind *binds = borrow_binds(image_runtime(spares->image));

@@ -51,7 +51,7 @@ int sandbox_set_env(struct sandboxes *sandboxes, const struct actor *actor, cons
                     struct error *err);
 
 /*
- * Stops everything in it where it is, in memory, costing no processor; files stay usable. ERROR_CONFLICT, noun "sandbox", reason "state",
+ * Stops everything in it where it is, in memory, costing no processor; files stay usable. ERROR_STATE, noun "sandbox",
  * unless it is awake. Ends after its paused timeout, if it has one.
  */
 int sandbox_pause(struct sandboxes *sandboxes, const struct actor *actor, const char *id,

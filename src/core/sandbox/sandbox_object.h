@@ -90,7 +90,7 @@ int sandbox_went_back(struct error *err);
 int sandbox_await_calm(struct sandbox *sandbox, struct error *err);
 /* Whoever ends it is in one of these before it comes for the box. */
 #define SANDBOX_ENDING (SANDBOX_OVER | sandbox_in(SANDBOX_STOPPING))
-int sandbox_refuse_ending(struct error *err); // ERROR_GONE, noun "sandbox", reason "ended"; -1
+int sandbox_refuse_ending(struct error *err); // ERROR_ENDED, noun "sandbox"; -1
 
 /* A state that is only passed through, in memory; after a crash it is as it was before. */
 int sandbox_pass(struct sandbox *sandbox, enum lifecycle_step step, struct error *err);

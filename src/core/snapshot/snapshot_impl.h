@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the files of the snapshot room share, and the root of the core uses.
- * Threads: workers; blocks, unless a call says that it does not.
+ * Threads: any but loops; a call that does not block says so: any.
  */
 #pragma once
 #include "core/layer/layers.h"

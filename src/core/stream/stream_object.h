@@ -96,5 +96,5 @@ void stream_freeze(
 /* No more comes; the hub announces it. Without the lock. */
 void stream_finish(struct stream *stream);
 
-/* Marks as removed, removes the file, then the row (unless it never had one). ERROR_CONFLICT, reason "busy". */
+/* Marks as removed, removes the file, then the row (unless it never had one). ERROR_BUSY. */
 int stream_erase(struct stream *stream, bool has_row, struct error *err);

@@ -252,7 +252,7 @@ static int fill_command(const struct create_body *body, struct execution_request
     const char *const *argv = (const char *const *)body->command.exec;
 
     *command = (struct execution_request){
-        .kind = EXECUTION_COMMAND, .argv = argv, .timeout_ms = EXECUTION_DEFAULT};
+        .kind = EXECUTION_COMMAND, .command = {.argv = argv, .timeout_ms = EXECUTION_DEFAULT}};
     if (body_check_command(argv, "command.exec", err) < 0)
         return -1;
     return body_streams(&body->stream, "stream", command, err);
@@ -310,14 +310,10 @@ static void watch_delivery(struct call *call, const char *id)
 /* The core knows limits by their bare names: "memory: a sandbox needs at least 4Mi", about "memory". */
 static int fail_create(struct error *err)
 {
-    static const char *const limits[] = {"memory", "cpu", "disk"};
+    struct error bare = *err;
 
-    for (size_t i = 0; i < ARRAY_SIZE(limits); i++) {
-        if (error_is_about(err, limits[i])) {
-            struct error bare = *err;
-            return error_refuse(err, bare.reason, bare.noun, "resources.%s", bare.text);
-        }
-    }
+    if (err->noun && limits_has_name(err->noun))
+        return error_refuse(err, bare.reason, bare.noun, "resources.%s", bare.text);
     return -1;
 }
 

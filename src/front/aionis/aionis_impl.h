@@ -13,7 +13,7 @@
 
 #define AIONIS_BODY_MAX ((uint64_t)5 << 20)
 
-/* One table a file, each ended by an empty row; routes.c joins them. */
+/* One table a file, each ended by an empty row; aionis_front.c joins them. */
 extern const struct route aionis_session_routes[];
 extern const struct route aionis_execute_routes[];
 extern const struct route aionis_run_routes[];

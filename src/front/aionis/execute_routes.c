@@ -273,8 +273,8 @@ static int fill_execution(struct call *call, const struct execute_body *body,
 
     *out = (struct execution_request){
         .kind = EXECUTION_COMMAND,
-        .argv = (const char *const *)argv,
-        .timeout_ms = timeout_ms < TIMEOUT_FLOOR_MS ? TIMEOUT_FLOOR_MS : timeout_ms,
+        .command.argv = (const char *const *)argv,
+        .command.timeout_ms = timeout_ms < TIMEOUT_FLOOR_MS ? TIMEOUT_FLOOR_MS : timeout_ms,
         .output_cap_bytes = (int64_t)settings->output_bytes,
         .asked = stored_run(call, &stored),
         .refused = refusal_of(call, argv[0]),

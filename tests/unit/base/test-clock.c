@@ -42,3 +42,19 @@ TEST(moments_are_written_as_rfc_3339)
         CHECK_STR(clock_format(rows[i].ms, text), rows[i].text);
     }
 }
+
+/* Each day of 800 years, at another second of it each. */
+TEST(days_are_those_of_the_c_library)
+{
+    for (int64_t day = 0; day < (int64_t)365 * 800; day++) {
+        time_t seconds = (time_t)(day * 86400 + day % 86400);
+        char text[CLOCK_TEXT], http[CLOCK_HTTP_TEXT], expected[CLOCK_HTTP_TEXT];
+        struct tm utc;
+
+        CHECK(gmtime_r(&seconds, &utc) != NULL);
+        (void)strftime(expected, sizeof expected, "%Y-%m-%dT%H:%M:%S.000Z", &utc);
+        CHECK_STR(clock_format((uint64_t)seconds * 1000, text), expected);
+        (void)strftime(expected, sizeof expected, "%a, %d %b %Y %H:%M:%S GMT", &utc);
+        CHECK_STR(clock_format_http((uint64_t)seconds * 1000 + 999, http), expected);
+    }
+}

@@ -202,3 +202,17 @@ TEST(a_decimal_ends_where_its_digits_do)
     CHECK(decimal_scan("", &number) == NULL);
     CHECK(decimal_scan("99999999999999999999", &number) == NULL);
 }
+
+TEST(whole_numbers_are_written_as_printf_writes_them)
+{
+    static const int64_t rows[] = {0, 7, 10, 99, 100, -1, -10, 1234567890, INT64_MAX, INT64_MIN};
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        char text[DECIMAL_TEXT], expected[DECIMAL_TEXT];
+        int length = snprintf(expected, sizeof expected, "%lld", (long long)rows[i]);
+        CHECK_INT(decimal_format(rows[i], text), length);
+        CHECK_STR(text, expected);
+        length = snprintf(expected, sizeof expected, "%llu", (unsigned long long)rows[i]);
+        CHECK_INT(decimal_format_natural((uint64_t)rows[i], text), length);
+        CHECK_STR(text, expected);
+    }
+}

@@ -88,3 +88,23 @@ TEST(freeing_the_pool_finishes_what_is_queued_and_what_that_queues)
     workers_free(take(workers));
     CHECK_INT(chain.left, 0);
 }
+
+/* Each submit meets a thread that is just becoming idle. Work that is lost is waited for in vain. */
+TEST(a_thread_that_is_called_while_it_becomes_idle_does_each_work_once)
+{
+    static const struct workers_settings four = {.lane = {{4, WORKERS_UNBOUNDED}, {1, 1}}};
+    enum { ROUNDS = 100000, AT_ONCE = 3 };
+    autoptr(workers) workers = NULL;
+    struct error err = {0};
+    struct gate gate;
+
+    gate_init(&gate);
+    CHECK_OK(workers_new(&four, &workers, &err), err);
+    for (int i = 0; i < ROUNDS; i++) {
+        CHECK_OK(workers_submit(workers, WORKERS_QUICK, pass, &gate, &err), err);
+        if (i >= AT_ONCE)
+            (void)sem_wait(&gate.has_started);
+    }
+    workers_free(take(workers));
+    CHECK_INT(atomic_load(&gate.done), ROUNDS);
+}
