@@ -33,7 +33,8 @@ static const struct option_row rows[] = {
         "where to listen, several with commas between; port 0 takes a free one (default "
         "127.0.0.1:4747)"),
     ROW("data", OPTION_TEXT, data_dir, "DIR", "BURROW_DATA", 0, 0,
-        "where burrow keeps things (default /var/lib/burrow for root, else ~/.local/share/burrow)"),
+        "where burrow keeps things (default " DATA_DIR_DEFAULT
+        " for root, else ~/.local/share/burrow)"),
     ROW("config", OPTION_TEXT, file, "FILE", "BURROW_CONFIG", 0, 0,
         "read settings from this file (default " CONFIG_FILE " where it exists)"),
     ROW("public-url", OPTION_TEXT, public_url, "URL", "BURROW_PUBLIC_URL", 0, 0,

@@ -2,6 +2,7 @@
 /* What is told of organisations and keys, made from their records; see account_info.h. */
 #include "core/account/account_info_impl.h"
 
+#include "base/clock.h"
 #include "base/mem.h"
 
 #include <string.h>
@@ -85,6 +86,11 @@ void key_info_clear(struct key_info *info)
     for (size_t i = 0; i < ARRAY_SIZE(strings); i++)
         free((char *)strings[i]);
     *info = (struct key_info){0};
+}
+
+bool key_info_is_in_use(const struct key_info *info)
+{
+    return !info->revoked_at && (!info->expires_at || info->expires_at > (int64_t)clock_wall_ms());
 }
 
 void key_infos_take(struct key_infos *out, struct key_list *list)

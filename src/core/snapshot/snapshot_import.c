@@ -94,14 +94,6 @@ static int read_entry(struct importing *importing, const char *name, struct buff
     return 0;
 }
 
-static bool is_utf8(const char *text)
-{
-    size_t left = strlen(text), length = 1;
-    for (; left && length; left -= length, text += length)
-        length = utf8_length(text, left);
-    return !left;
-}
-
 static int check_values(const struct strings *about, struct error *err)
 {
     static const struct {
@@ -115,7 +107,7 @@ static int check_values(const struct strings *about, struct error *err)
     for (size_t i = 0; i < ARRAY_SIZE(values); i++) {
         for (size_t at = 1; (value = about_next(about, values[i].name, &at));) {
             bool is_env = strcmp(values[i].name, "env") == 0;
-            if (strlen(value) > values[i].maximum || !is_utf8(value) ||
+            if (strlen(value) > values[i].maximum || !utf8_is_valid(value, strlen(value)) ||
                 (is_env && (!strchr(value, '=') || *value == '=')))
                 return damaged(err, "what it says of itself makes no sense");
         }

@@ -11,15 +11,6 @@ static const struct route *const tables[] = {
     aionis_control_routes,
 };
 
-static size_t count_rows(const struct route *table)
-{
-    size_t count = 0;
-
-    while (table[count].method)
-        count++;
-    return count;
-}
-
 /* Where another page's script asks first whether it may. */
 static int preflight(struct call *call, struct error *err)
 {
@@ -61,7 +52,7 @@ static struct route *join_tables(bool has_pages)
     size_t total = 0;
 
     for (size_t i = 0; i < ARRAY_SIZE(tables); i++) {
-        size_t count = count_rows(tables[i]);
+        size_t count = route_count(tables[i]);
         routes = xrealloc(routes, total + 2 * count + 1, sizeof *routes);
         for (size_t row = 0; row < count; row++)
             total = add_row(routes, total, &tables[i][row], has_pages);
