@@ -94,7 +94,7 @@ const struct route_answer answers_snapshot[] = {{200, render_snapshot_fields, &a
 const struct route_answer answers_snapshots[] = {{200, snapshots_fields, &answers_data}, {0}};
 const struct route_answer answers_lineage[] = {{200, lineage_fields, &answers_data}, {0}};
 
-// ---- files and streams ----
+// ---- files ----
 
 static const struct answer_field written_fields[] = {
     {"filesWritten", ANSWER_INTEGER},
@@ -118,48 +118,6 @@ static const struct answer_field files_fields[] = {
     {"files", ANSWER_LIST, .is_needed = true, .fields = file_fields},
     {0},
 };
-static const struct answer_field stream_made_fields[] = {
-    {"id", ANSWER_ID, .is_needed = true},
-    {0},
-};
-static const struct answer_field stream_fields[] = {
-    {"id", ANSWER_ID, .is_needed = true},
-    {"name", ANSWER_TEXT, .is_needed = true},
-    {"metadata", ANSWER_TEXT_MAP, .is_needed = true},
-    {"url", ANSWER_JOINED, .is_needed = true},
-    {"size_bytes", ANSWER_INTEGER},
-    {"expires_at", ANSWER_TIME, .is_nullable = true},
-    {0},
-};
-static const struct answer_field streams_fields[] = {
-    {"streams", ANSWER_LIST, .is_needed = true, .fields = stream_fields},
-    {"total", ANSWER_INTEGER, .help = "of all pages"},
-    {0},
-};
 const struct route_answer answers_written[] = {{200, written_fields, &answers_data}, {0}};
 const struct route_answer answers_found[] = {{200, found_fields, &answers_flat}, {0}};
 const struct route_answer answers_files[] = {{200, files_fields, &answers_data}, {0}};
-const struct route_answer answers_stream_made[] = {{200, stream_made_fields}, {0}};
-const struct route_answer answers_stream[] = {{200, stream_fields}, {0}};
-const struct route_answer answers_streams[] = {{200, streams_fields, &answers_flat}, {0}};
-
-// ---- the rest ----
-
-static const struct answer_field requirement_fields[] = {
-    {"networkEnabled", ANSWER_BOOL},
-    {0},
-};
-static const struct answer_field runtime_fields[] = {
-    {"id", ANSWER_ID, .is_needed = true},
-    {"name", ANSWER_TEXT, .is_needed = true},
-    {"description", ANSWER_TEXT},
-    {"createdAt", ANSWER_TIME},
-    {"requirements", ANSWER_MAP, .is_needed = true, .fields = requirement_fields},
-    {0},
-};
-static const struct answer_field runtimes_fields[] = {
-    {"runtimes", ANSWER_LIST, .is_needed = true, .fields = runtime_fields},
-    {"total", ANSWER_INTEGER, .help = "of all pages"},
-    {0},
-};
-const struct route_answer answers_runtimes[] = {{200, runtimes_fields, &answers_data}, {0}};

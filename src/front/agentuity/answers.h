@@ -23,8 +23,6 @@ extern const struct route_answer answers_checkpoint[], answers_checkpoints[], an
 extern const struct route_answer answers_snapshot_made[], answers_snapshot[], answers_snapshots[],
     answers_lineage[];
 extern const struct route_answer answers_written[], answers_found[], answers_files[];
-extern const struct route_answer answers_stream_made[], answers_stream[], answers_streams[];
-extern const struct route_answer answers_runtimes[];
 
 /* What a failure says: envelope.c. */
 extern const struct answer_field answers_failure[];
