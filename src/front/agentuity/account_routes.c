@@ -7,72 +7,117 @@
 #include "front/agentuity/sandbox_filter.h"
 
 /* The one organisation, as a list: that is how the command line chooses it without asking. */
-static void write_organisations(struct json_writer *json, struct call *call,
-                                const struct organisation_info *info)
-{
-    json_list_begin(json);
-    render_organisation(json, info, agentuity_settings_of(call)->organisation_name);
-    json_list_end(json);
-}
+static const struct route_answer answers_organisations[] = {
+    {200, render_organisation_fields, &answers_data, .is_list = true}, {0}};
+
+struct user {
+    const struct agentuity_settings *settings;
+    struct answer_list organisations;
+};
+static const struct answer_field person_fields[] = {
+    {"firstName", ANSWER_TEXT, offsetof(struct agentuity_settings, first_name), .is_needed = true},
+    {"lastName", ANSWER_TEXT, offsetof(struct agentuity_settings, last_name), .is_needed = true},
+    {0},
+};
+static const struct answer_field user_fields[] = {
+    {"", ANSWER_BESIDE_AT, offsetof(struct user, settings), .fields = person_fields},
+    {"organizations", ANSWER_LIST, offsetof(struct user, organisations), .is_needed = true,
+     .fields = render_organisation_fields, .item_size = sizeof(struct named)},
+    {0},
+};
+static const struct route_answer answers_user[] = {{200, user_fields, &answers_data}, {0}};
 
 /* GET /cli/auth/user */
 static int get_user(struct call *call, struct error *err)
 {
     const struct agentuity_settings *settings = agentuity_settings_of(call);
-    autoclear(organisation_info) organisation = {0};
-    autoreply reply = {0};
+    autoclear(organisation_info) info = {0};
 
-    if (account_organisation(call->core->accounts, &call->actor, &organisation, err) < 0)
+    if (account_organisation(call->core->accounts, &call->actor, &info, err) < 0)
         return -1;
-    envelope_data(&reply);
-    json_map_begin(&reply.json);
-    member_text(&reply.json, "firstName", settings->first_name);
-    member_text(&reply.json, "lastName", settings->last_name);
-    json_key(&reply.json, "organizations");
-    write_organisations(&reply.json, call, &organisation);
-    json_map_end(&reply.json);
-    return envelope_send(&reply, call->response, 200);
+    struct named organisation = render_organisation(&info, settings->organisation_name);
+    struct user user = {settings, {&organisation, 1}};
+    return envelope_answer(call, 200, user_fields, &user);
 }
 
 /* GET /cli/organization */
 static int list_organisations(struct call *call, struct error *err)
 {
-    autoclear(organisation_info) organisation = {0};
-    autoreply reply = {0};
+    autoclear(organisation_info) info = {0};
 
-    if (account_organisation(call->core->accounts, &call->actor, &organisation, err) < 0)
+    if (account_organisation(call->core->accounts, &call->actor, &info, err) < 0)
         return -1;
-    envelope_data(&reply);
-    write_organisations(&reply.json, call, &organisation);
-    return envelope_send(&reply, call->response, 200);
+    struct named organisation =
+        render_organisation(&info, agentuity_settings_of(call)->organisation_name);
+    return envelope_answers(call, render_organisation_fields, &organisation, 1, 0);
 }
+
+static const struct answer_field region_fields[] = {
+    {"region", ANSWER_TEXT, offsetof(struct agentuity_settings, region), .is_needed = true},
+    {"description", ANSWER_TEXT, offsetof(struct agentuity_settings, region_description),
+     .is_needed = true},
+    {0},
+};
+static const struct route_answer answers_regions[] = {
+    {200, region_fields, &answers_data, .is_list = true}, {0}};
 
 /* GET /cli/region */
 static int list_regions(struct call *call, struct error *err)
 {
-    const struct agentuity_settings *settings = agentuity_settings_of(call);
-    autoreply reply = {0};
-
-    envelope_data(&reply);
-    json_list_begin(&reply.json);
-    json_map_begin(&reply.json);
-    member_text(&reply.json, "region", settings->region);
-    member_text(&reply.json, "description", settings->region_description);
-    json_map_end(&reply.json);
-    json_list_end(&reply.json);
-    return envelope_send(&reply, call->response, 200);
+    return envelope_answers(call, region_fields, agentuity_settings_of(call), 1, 0);
 }
 
 /* Here every member must be there, null where it is not known. */
-static void write_brief(struct json_writer *json, struct call *call,
-                        const struct sandbox_info *info)
+struct brief {
+    const char *id, *name, *status, *region, *organisation, *project;
+    const char *description, *organisation_name; // in lists only; likewise created_at
+    int64_t created_at;
+};
+#define AT(member) offsetof(struct brief, member)
+static const struct answer_field brief_fields[] = {
+    {"id", ANSWER_ID, AT(id), .is_needed = true, .prefix = SANDBOX_PREFIX},
+    {"name", ANSWER_TEXT, AT(name), .is_nullable = true},
+    {"status", ANSWER_TEXT, AT(status), .is_needed = true},
+    {"region", ANSWER_TEXT, AT(region), .is_nullable = true},
+    {"orgId", ANSWER_ID, AT(organisation), .is_needed = true, .prefix = ORGANISATION_PREFIX},
+    {"projectId", ANSWER_TEXT, AT(project), .is_nullable = true},
+    {0},
+};
+static const struct answer_field listed_fields[] = {
+    {"", ANSWER_BESIDE, .fields = brief_fields},
+    {"description", ANSWER_TEXT, AT(description), .is_nullable = true},
+    {"createdAt", ANSWER_TIME, AT(created_at), .is_needed = true},
+    {"orgName", ANSWER_TEXT, AT(organisation_name), .is_nullable = true},
+    {0},
+};
+#undef AT
+struct briefs {
+    struct answer_list sandboxes;
+    int64_t total;
+};
+static const struct answer_field briefs_fields[] = {
+    {"sandboxes", ANSWER_LIST, offsetof(struct briefs, sandboxes), .is_needed = true,
+     .fields = listed_fields, .item_size = sizeof(struct brief)},
+    {"total", ANSWER_INTEGER, offsetof(struct briefs, total), .help = "of all pages"},
+    {0},
+};
+static const struct route_answer answers_brief[] = {{200, brief_fields, &answers_data}, {0}};
+static const struct route_answer answers_briefs[] = {{200, briefs_fields, &answers_data}, {0}};
+
+static struct brief brief_of(struct call *call, const struct sandbox_info *info,
+                             const char *organisation_name)
 {
-    member_id(json, "id", SANDBOX_PREFIX, info->id);
-    member_text_or_null(json, "name", info->name);
-    member_text(json, "status", render_status(info->state));
-    member_text(json, "region", agentuity_settings_of(call)->region);
-    member_id(json, "orgId", ORGANISATION_PREFIX, info->owner.organisation);
-    member_text_or_null(json, "projectId", info->owner.project);
+    return (struct brief){
+        .id = info->id,
+        .name = info->name,
+        .status = render_status(info->state),
+        .region = agentuity_settings_of(call)->region,
+        .organisation = info->owner.organisation,
+        .project = info->owner.project,
+        .description = info->description,
+        .organisation_name = organisation_name,
+        .created_at = info->created_at,
+    };
 }
 
 /* GET /cli/sandbox */
@@ -81,44 +126,28 @@ static int list_sandboxes_briefly(struct call *call, struct error *err)
     const char *name = agentuity_settings_of(call)->organisation_name;
     autoclear(organisation_info) organisation = {0};
     autoclear(sandbox_infos) found = {0};
-    autoreply reply = {0};
 
     if (account_organisation(call->core->accounts, &call->actor, &organisation, err) < 0 ||
         sandbox_filter_list(call, &found, err) < 0)
         return -1;
-    envelope_data(&reply);
-    json_map_begin(&reply.json);
-    json_key(&reply.json, "sandboxes");
-    json_list_begin(&reply.json);
-    for (size_t i = 0; i < found.count; i++) {
-        json_map_begin(&reply.json);
-        write_brief(&reply.json, call, &found.items[i]);
-        member_text_or_null(&reply.json, "description", found.items[i].description);
-        member_time(&reply.json, "createdAt", found.items[i].created_at);
-        member_text(&reply.json, "orgName", name ? name : organisation.name);
-        json_map_end(&reply.json);
-    }
-    json_list_end(&reply.json);
-    member_integer(&reply.json, "total", found.total);
-    json_map_end(&reply.json);
-    return envelope_send(&reply, call->response, 200);
+    struct brief *items = call_alloc(call, found.count * sizeof *items);
+    for (size_t i = 0; i < found.count; i++)
+        items[i] = brief_of(call, &found.items[i], name ? name : organisation.name);
+    struct briefs briefs = {{items, found.count}, found.total};
+    return envelope_answer(call, 200, briefs_fields, &briefs);
 }
 
 /* GET /cli/sandbox/{id}: of deleted ones too, so that they can be shown. */
 static int get_sandbox_briefly(struct call *call, struct error *err)
 {
     autoclear(sandbox_info) info = {0};
-    autoreply reply = {0};
     const char *id;
 
     if (call_id(call, 0, SANDBOX_PREFIX, "sandbox", &id, err) < 0 ||
         sandbox_get(call->core->sandboxes, &call->actor, id, true, &info, err) < 0)
         return -1;
-    envelope_data(&reply);
-    json_map_begin(&reply.json);
-    write_brief(&reply.json, call, &info);
-    json_map_end(&reply.json);
-    return envelope_send(&reply, call->response, 200);
+    struct brief brief = brief_of(call, &info, NULL);
+    return envelope_answer(call, 200, brief_fields, &brief);
 }
 
 /* GET /cli/project/{projectId}: a project is a word to filter by, nothing that exists. */
@@ -128,15 +157,13 @@ static int get_project(struct call *call, struct error *err)
                         call->parameters[0]);
 }
 
+static const struct route_answer answers_projects[] = {{200, NULL, &answers_data, .is_list = true},
+                                                       {0}};
+
 /* GET /cli/project */
 static int list_projects(struct call *call, struct error *err)
 {
-    autoreply reply = {0};
-
-    envelope_data(&reply);
-    json_list_begin(&reply.json);
-    json_list_end(&reply.json);
-    return envelope_send(&reply, call->response, 200);
+    return envelope_answers(call, NULL, NULL, 0, 0);
 }
 
 struct packages_body {
@@ -147,26 +174,26 @@ static const struct field packages_fields[] = {
     {0},
 };
 
+struct packages {
+    const char *const *valid, *const *invalid;
+};
+static const struct answer_field checked_fields[] = {
+    {"valid", ANSWER_TEXTS, offsetof(struct packages, valid), .is_needed = true},
+    {"invalid", ANSWER_TEXTS, offsetof(struct packages, invalid), .is_needed = true},
+    {0},
+};
+static const struct route_answer answers_packages[] = {{200, checked_fields, &answers_data}, {0}};
+
 /* POST /cli/validate/apt-dependencies: none is looked up, so all pass. */
 static int validate_packages(struct call *call, struct error *err)
 {
+    static const char *const none[] = {NULL};
     struct packages_body body = {0};
-    autoreply reply = {0};
 
     if (fields_read(call->body, packages_fields, &body, err) < 0)
         return -1;
-    envelope_data(&reply);
-    json_map_begin(&reply.json);
-    json_key(&reply.json, "valid");
-    json_list_begin(&reply.json);
-    for (const char **package = body.packages; package && *package; package++)
-        json_string(&reply.json, *package);
-    json_list_end(&reply.json);
-    json_key(&reply.json, "invalid");
-    json_list_begin(&reply.json);
-    json_list_end(&reply.json);
-    json_map_end(&reply.json);
-    return envelope_send(&reply, call->response, 200);
+    struct packages packages = {body.packages ? (const char *const *)body.packages : none, none};
+    return envelope_answer(call, 200, checked_fields, &packages);
 }
 
 /* GET and POST /cli/auth/…: a browser has nowhere to log in to. */

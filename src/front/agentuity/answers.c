@@ -10,8 +10,8 @@ static const struct answer_field success_fields[] = {
     {"success", ANSWER_BOOL, .help = "always true"},
     {0},
 };
-static const struct answer_wrap data = {.members = success_fields, .slot = "data"};
-static const struct answer_wrap flat = {.members = success_fields};
+const struct answer_wrap answers_data = {.members = success_fields, .slot = "data"};
+const struct answer_wrap answers_flat = {.members = success_fields};
 
 static const struct answer_field execute_fields[] = {
     {"success", ANSWER_BOOL, .help = "always true"},
@@ -28,21 +28,12 @@ const struct answer_field answers_failure[] = {
     {0},
 };
 
-const struct route_answer answers_bare[] = {{200, NULL, &flat}, {0}};
+const struct route_answer answers_bare[] = {{200, NULL, &answers_flat}, {0}};
 const struct route_answer answers_bytes[] = {{200, .content = "application/octet-stream"}, {0}};
 const struct route_answer answers_export[] = {{200, .content = "application/zstd"}, {0}};
 
 // ---- sandboxes and commands ----
 
-static const struct answer_field created_fields[] = {
-    {"sandboxId", ANSWER_ID, .is_needed = true},
-    {"status", ANSWER_TEXT, .is_needed = true},
-    {"executionId", ANSWER_ID, .help = "of the first command; likewise the streams"},
-    {"", ANSWER_BESIDE, .fields = render_url_fields},
-    {"stdoutStreamId", ANSWER_ID},
-    {"stderrStreamId", ANSWER_ID},
-    {0},
-};
 static const struct answer_field sandboxes_fields[] = {
     {"sandboxes", ANSWER_LIST, .is_needed = true, .fields = render_entry_fields},
     {"total", ANSWER_INTEGER, .help = "of all pages"},
@@ -64,18 +55,17 @@ static const struct answer_field events_fields[] = {
     {"events", ANSWER_LIST, .is_needed = true, .fields = render_event_fields},
     {0},
 };
-const struct route_answer answers_created[] = {{201, created_fields, &data}, {0}};
-const struct route_answer answers_sandbox[] = {{200, render_sandbox_fields, &data}, {0}};
-const struct route_answer answers_sandboxes[] = {{200, sandboxes_fields, &data}, {0}};
-const struct route_answer answers_state[] = {{200, render_state_fields, &data}, {0}};
-const struct route_answer answers_env[] = {{200, env_fields, &data}, {0}};
-const struct route_answer answers_paused[] = {{200, render_paused_fields, &flat}, {0}};
+const struct route_answer answers_sandbox[] = {{200, render_sandbox_fields, &answers_data}, {0}};
+const struct route_answer answers_sandboxes[] = {{200, sandboxes_fields, &answers_data}, {0}};
+const struct route_answer answers_state[] = {{200, render_state_fields, &answers_data}, {0}};
+const struct route_answer answers_env[] = {{200, env_fields, &answers_data}, {0}};
+const struct route_answer answers_paused[] = {{200, render_paused_fields, &answers_flat}, {0}};
 const struct route_answer answers_execution[] = {{200, render_execution_fields, &executed}, {0}};
-const struct route_answer answers_executions[] = {{200, executions_fields, &data}, {0}};
-const struct route_answer answers_job_made[] = {{201, render_job_fields, &data}, {0}};
-const struct route_answer answers_job[] = {{200, render_job_fields, &data}, {0}};
-const struct route_answer answers_jobs[] = {{200, jobs_fields, &data}, {0}};
-const struct route_answer answers_events[] = {{200, events_fields, &data}, {0}};
+const struct route_answer answers_executions[] = {{200, executions_fields, &answers_data}, {0}};
+const struct route_answer answers_job_made[] = {{201, render_job_fields, &answers_data}, {0}};
+const struct route_answer answers_job[] = {{200, render_job_fields, &answers_data}, {0}};
+const struct route_answer answers_jobs[] = {{200, jobs_fields, &answers_data}, {0}};
+const struct route_answer answers_events[] = {{200, events_fields, &answers_data}, {0}};
 
 // ---- checkpoints, snapshots ----
 
@@ -93,35 +83,18 @@ static const struct answer_field lineage_fields[] = {
     {"total", ANSWER_INTEGER},
     {0},
 };
-static const struct answer_field begun_fields[] = {
-    {"snapshotId", ANSWER_ID, .is_needed = true},
-    {"uploadUrl", ANSWER_TEXT, .help = "where its files are to be put"},
-    {0},
-};
-static const struct answer_field unchanged_fields[] = {
-    {"unchanged", ANSWER_TRUTH, .is_needed = true},
-    {"existingId", ANSWER_ID, .is_needed = true},
-    {"existingName", ANSWER_TEXT},
-    {"existingTag", ANSWER_TEXT},
-    {0},
-};
-static const struct answer_field upload_fields[] = {
-    {"success", ANSWER_BOOL},
-    {"scanned", ANSWER_BOOL, .help = "always false: nothing is looked for"},
-    {0},
-};
-const struct route_answer answers_checkpoint[] = {{201, render_checkpoint_fields, &data}, {0}};
-const struct route_answer answers_checkpoints[] = {{200, checkpoints_fields, &data}, {0}};
-const struct route_answer answers_difference[] = {{200, render_difference_fields, &data}, {0}};
-const struct route_answer answers_snapshot_made[] = {{201, render_snapshot_fields, &data}, {0}};
-const struct route_answer answers_snapshot[] = {{200, render_snapshot_fields, &data}, {0}};
-const struct route_answer answers_snapshots[] = {{200, snapshots_fields, &data}, {0}};
-const struct route_answer answers_lineage[] = {{200, lineage_fields, &data}, {0}};
-const struct route_answer answers_build[] = {
-    {200, unchanged_fields, &data}, {201, begun_fields, &data}, {0}};
-const struct route_answer answers_upload[] = {{200, upload_fields, &data}, {0}};
+const struct route_answer answers_checkpoint[] = {{201, render_checkpoint_fields, &answers_data},
+                                                  {0}};
+const struct route_answer answers_checkpoints[] = {{200, checkpoints_fields, &answers_data}, {0}};
+const struct route_answer answers_difference[] = {{200, render_difference_fields, &answers_data},
+                                                  {0}};
+const struct route_answer answers_snapshot_made[] = {{201, render_snapshot_fields, &answers_data},
+                                                     {0}};
+const struct route_answer answers_snapshot[] = {{200, render_snapshot_fields, &answers_data}, {0}};
+const struct route_answer answers_snapshots[] = {{200, snapshots_fields, &answers_data}, {0}};
+const struct route_answer answers_lineage[] = {{200, lineage_fields, &answers_data}, {0}};
 
-// ---- files and streams ----
+// ---- files ----
 
 static const struct answer_field written_fields[] = {
     {"filesWritten", ANSWER_INTEGER},
@@ -145,132 +118,6 @@ static const struct answer_field files_fields[] = {
     {"files", ANSWER_LIST, .is_needed = true, .fields = file_fields},
     {0},
 };
-static const struct answer_field stream_made_fields[] = {
-    {"id", ANSWER_ID, .is_needed = true},
-    {0},
-};
-static const struct answer_field stream_fields[] = {
-    {"id", ANSWER_ID, .is_needed = true},
-    {"name", ANSWER_TEXT, .is_needed = true},
-    {"metadata", ANSWER_TEXT_MAP, .is_needed = true},
-    {"url", ANSWER_JOINED, .is_needed = true},
-    {"size_bytes", ANSWER_INTEGER},
-    {"expires_at", ANSWER_TIME, .is_nullable = true},
-    {0},
-};
-static const struct answer_field streams_fields[] = {
-    {"streams", ANSWER_LIST, .is_needed = true, .fields = stream_fields},
-    {"total", ANSWER_INTEGER, .help = "of all pages"},
-    {0},
-};
-const struct route_answer answers_written[] = {{200, written_fields, &data}, {0}};
-const struct route_answer answers_found[] = {{200, found_fields, &flat}, {0}};
-const struct route_answer answers_files[] = {{200, files_fields, &data}, {0}};
-const struct route_answer answers_stream_made[] = {{200, stream_made_fields}, {0}};
-const struct route_answer answers_stream[] = {{200, stream_fields}, {0}};
-const struct route_answer answers_streams[] = {{200, streams_fields, &flat}, {0}};
-
-// ---- the rest ----
-
-static const struct answer_field requirement_fields[] = {
-    {"networkEnabled", ANSWER_BOOL},
-    {0},
-};
-static const struct answer_field runtime_fields[] = {
-    {"id", ANSWER_ID, .is_needed = true},
-    {"name", ANSWER_TEXT, .is_needed = true},
-    {"description", ANSWER_TEXT},
-    {"createdAt", ANSWER_TIME},
-    {"requirements", ANSWER_MAP, .is_needed = true, .fields = requirement_fields},
-    {0},
-};
-static const struct answer_field runtimes_fields[] = {
-    {"runtimes", ANSWER_LIST, .is_needed = true, .fields = runtime_fields},
-    {"total", ANSWER_INTEGER, .help = "of all pages"},
-    {0},
-};
-static const struct answer_field sandbox_numbers[] = {
-    {"totalActive", ANSWER_INTEGER},
-    {"running", ANSWER_INTEGER},
-    {"idle", ANSWER_INTEGER},
-    {"creating", ANSWER_INTEGER},
-    {"totalExecutions", ANSWER_INTEGER},
-    {"totalCpuTimeMs", ANSWER_INTEGER},
-    {"totalMemoryByteSec", ANSWER_INTEGER},
-    {"totalNetworkEgressBytes", ANSWER_INTEGER},
-    {0},
-};
-static const struct answer_field service_fields[] = {
-    {"sandbox", ANSWER_MAP, .fields = sandbox_numbers},
-    {0},
-};
-static const struct answer_field statistics_fields[] = {
-    {"services", ANSWER_MAP, .is_needed = true, .fields = service_fields},
-    {0},
-};
-static const struct answer_field user_fields[] = {
-    {"firstName", ANSWER_TEXT, .is_needed = true},
-    {"lastName", ANSWER_TEXT, .is_needed = true},
-    {"organizations", ANSWER_LIST, .is_needed = true, .fields = render_organisation_fields},
-    {0},
-};
-static const struct answer_field region_fields[] = {
-    {"region", ANSWER_TEXT, .is_needed = true},
-    {"description", ANSWER_TEXT, .is_needed = true},
-    {0},
-};
-static const struct answer_field brief_fields[] = {
-    {"id", ANSWER_ID, .is_needed = true},
-    {"name", ANSWER_TEXT, .is_nullable = true},
-    {"status", ANSWER_TEXT, .is_needed = true},
-    {"region", ANSWER_TEXT, .is_nullable = true},
-    {"orgId", ANSWER_ID, .is_needed = true},
-    {"projectId", ANSWER_TEXT, .is_nullable = true},
-    {0},
-};
-static const struct answer_field listed_fields[] = {
-    {"", ANSWER_BESIDE, .fields = brief_fields},
-    {"description", ANSWER_TEXT, .is_nullable = true},
-    {"createdAt", ANSWER_TIME, .is_needed = true},
-    {"orgName", ANSWER_TEXT, .is_nullable = true},
-    {0},
-};
-static const struct answer_field briefs_fields[] = {
-    {"sandboxes", ANSWER_LIST, .is_needed = true, .fields = listed_fields},
-    {"total", ANSWER_INTEGER, .help = "of all pages"},
-    {0},
-};
-static const struct answer_field packages_fields[] = {
-    {"valid", ANSWER_TEXTS, .is_needed = true},
-    {"invalid", ANSWER_TEXTS, .is_needed = true},
-    {0},
-};
-static const struct answer_field ssh_key_fields[] = {
-    {"fingerprint", ANSWER_TEXT, .is_needed = true},
-    {"keyType", ANSWER_TEXT, .is_needed = true},
-    {"comment", ANSWER_TEXT, .is_needed = true},
-    {"publicKey", ANSWER_TEXT, .is_needed = true},
-    {0},
-};
-static const struct answer_field added_fields[] = {
-    {"fingerprint", ANSWER_TEXT, .is_needed = true},
-    {"added", ANSWER_BOOL},
-    {0},
-};
-static const struct answer_field removed_fields[] = {
-    {"removed", ANSWER_BOOL},
-    {0},
-};
-const struct route_answer answers_runtimes[] = {{200, runtimes_fields, &data}, {0}};
-const struct route_answer answers_statistics[] = {{200, statistics_fields, &data}, {0}};
-const struct route_answer answers_user[] = {{200, user_fields, &data}, {0}};
-const struct route_answer answers_organisations[] = {
-    {200, render_organisation_fields, &data, .is_list = true}, {0}};
-const struct route_answer answers_regions[] = {{200, region_fields, &data, .is_list = true}, {0}};
-const struct route_answer answers_brief[] = {{200, brief_fields, &data}, {0}};
-const struct route_answer answers_briefs[] = {{200, briefs_fields, &data}, {0}};
-const struct route_answer answers_projects[] = {{200, NULL, &data, .is_list = true}, {0}};
-const struct route_answer answers_packages[] = {{200, packages_fields, &data}, {0}};
-const struct route_answer answers_ssh_keys[] = {{200, ssh_key_fields, &data, .is_list = true}, {0}};
-const struct route_answer answers_ssh_key_added[] = {{200, added_fields, &data}, {0}};
-const struct route_answer answers_ssh_key_removed[] = {{200, removed_fields, &data}, {0}};
+const struct route_answer answers_written[] = {{200, written_fields, &answers_data}, {0}};
+const struct route_answer answers_found[] = {{200, found_fields, &answers_flat}, {0}};
+const struct route_answer answers_files[] = {{200, files_fields, &answers_data}, {0}};

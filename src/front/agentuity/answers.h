@@ -7,25 +7,22 @@
 #pragma once
 #include "web/answer_table.h"
 
+/* What stands around an answer. */
+extern const struct answer_wrap answers_data, answers_flat;
+
 /* {"success":true} alone. */
 extern const struct route_answer answers_bare[];
 /* Bytes. */
 extern const struct route_answer answers_bytes[], answers_export[];
 
-extern const struct route_answer answers_created[], answers_sandbox[], answers_sandboxes[],
-    answers_state[], answers_env[], answers_paused[];
+extern const struct route_answer answers_sandbox[], answers_sandboxes[], answers_state[],
+    answers_env[], answers_paused[];
 extern const struct route_answer answers_execution[], answers_executions[], answers_job_made[],
     answers_job[], answers_jobs[], answers_events[];
 extern const struct route_answer answers_checkpoint[], answers_checkpoints[], answers_difference[];
 extern const struct route_answer answers_snapshot_made[], answers_snapshot[], answers_snapshots[],
-    answers_lineage[], answers_build[], answers_upload[];
+    answers_lineage[];
 extern const struct route_answer answers_written[], answers_found[], answers_files[];
-extern const struct route_answer answers_stream_made[], answers_stream[], answers_streams[];
-extern const struct route_answer answers_runtimes[], answers_statistics[], answers_user[],
-    answers_organisations[], answers_regions[], answers_brief[], answers_briefs[],
-    answers_projects[], answers_packages[];
-extern const struct route_answer answers_ssh_keys[], answers_ssh_key_added[],
-    answers_ssh_key_removed[];
 
 /* What a failure says: envelope.c. */
 extern const struct answer_field answers_failure[];

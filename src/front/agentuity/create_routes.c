@@ -317,25 +317,43 @@ static int fail_create(struct error *err)
     return -1;
 }
 
+struct created {
+    const char *id, *status, *execution;
+    const char *output_stream, *error_stream;
+    struct answer_joined output_url, error_url;
+};
+#define AT(member) offsetof(struct created, member)
+static const struct answer_field created_fields[] = {
+    {"sandboxId", ANSWER_ID, AT(id), .is_needed = true, .prefix = SANDBOX_PREFIX},
+    {"status", ANSWER_TEXT, AT(status), .is_needed = true},
+    {"executionId", ANSWER_ID, AT(execution), .prefix = EXECUTION_PREFIX,
+     .help = "of the first command; likewise the streams"},
+    {"stdoutStreamUrl", ANSWER_JOINED, AT(output_url), .prefix = "/stream/" STREAM_PREFIX,
+     .help = "where its output can be read"},
+    {"stderrStreamUrl", ANSWER_JOINED, AT(error_url), .prefix = "/stream/" STREAM_PREFIX},
+    {"stdoutStreamId", ANSWER_ID, AT(output_stream), .prefix = STREAM_PREFIX},
+    {"stderrStreamId", ANSWER_ID, AT(error_stream), .prefix = STREAM_PREFIX},
+    {0},
+};
+#undef AT
+static const struct route_answer answers_created[] = {{201, created_fields, &answers_data}, {0}};
+
 static int answer_create(struct call *call, const struct sandbox_info *info,
                          const struct execution_info *first)
 {
-    autoreply reply = {0};
     // One that was made by an earlier sending of the same request may be gone by now; the client knows no such answer.
     enum sandbox_state state = info->state == SANDBOX_DELETED ? SANDBOX_ENDED : info->state;
+    struct created created = {.id = info->id, .status = render_status(state)};
 
-    envelope_data(&reply);
-    json_map_begin(&reply.json);
-    member_id(&reply.json, "sandboxId", SANDBOX_PREFIX, info->id);
-    member_text(&reply.json, "status", render_status(state));
     if (first) {
-        member_id(&reply.json, "executionId", EXECUTION_PREFIX, first->id);
-        render_stream_urls(&reply.json, first, call_base_url(call));
-        member_id(&reply.json, "stdoutStreamId", STREAM_PREFIX, first->stdout_stream);
-        member_id(&reply.json, "stderrStreamId", STREAM_PREFIX, first->stderr_stream);
+        const char *url = call_base_url(call);
+        created.execution = first->id;
+        created.output_stream = first->stdout_stream;
+        created.error_stream = first->stderr_stream;
+        created.output_url = (struct answer_joined){url, first->stdout_stream};
+        created.error_url = (struct answer_joined){url, first->stderr_stream};
     }
-    json_map_end(&reply.json);
-    return envelope_send(&reply, call->response, 201);
+    return envelope_answer(call, 201, created_fields, &created);
 }
 
 /* POST /sandbox */

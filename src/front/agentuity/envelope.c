@@ -37,6 +37,29 @@ int envelope_bare(struct call *call)
     return envelope_send(&reply, call->response, 200);
 }
 
+int envelope_answer(struct call *call, int status, const struct answer_field *fields,
+                    const void *from)
+{
+    autoreply reply = {0};
+
+    envelope_data(&reply);
+    answer_write(&reply.json, fields, from);
+    return envelope_send(&reply, call->response, status);
+}
+
+int envelope_answers(struct call *call, const struct answer_field *fields, const void *items,
+                     size_t count, size_t item_size)
+{
+    autoreply reply = {0};
+
+    envelope_data(&reply);
+    json_list_begin(&reply.json);
+    for (size_t i = 0; i < count; i++)
+        answer_write(&reply.json, fields, (const char *)items + i * item_size);
+    json_list_end(&reply.json);
+    return envelope_send(&reply, call->response, 200);
+}
+
 /* The first row that fits: of this reason or kind, and about this noun (NULL: any). */
 static const struct {
     enum error_reason reason;

@@ -11,6 +11,7 @@
  * Threads: one per object.
  */
 #pragma once
+#include "web/answer_table.h"
 #include "web/call.h"
 #include "web/reply.h"
 
@@ -18,6 +19,11 @@ void envelope_data(struct reply *reply);
 void envelope_flat(struct reply *reply);
 int envelope_send(struct reply *reply, struct response *response, int status);
 int envelope_bare(struct call *call);
+/* The whole answer by a table: an object, or a list of them, as data. Both return 0. */
+int envelope_answer(struct call *call, int status, const struct answer_field *fields,
+                    const void *from);
+int envelope_answers(struct call *call, const struct answer_field *fields, const void *items,
+                     size_t count, size_t item_size);
 
 /* The word for programs: "SANDBOX_NOT_FOUND". `text` holds those that are made from the noun. */
 #define ENVELOPE_CODE 48

@@ -15,14 +15,6 @@ void member_id(struct json_writer *json, const char *name, const char *prefix,
 void member_time(struct json_writer *json, const char *name, int64_t wall_ms); // 0: left out
 void member_integer(struct json_writer *json, const char *name, int64_t number);
 void member_bool(struct json_writer *json, const char *name, bool truth);
-/* JSON of ours that was stored as text. NULL, or not JSON after all: left out. */
-void member_json(struct json_writer *json, const char *name, const char *text);
-/* The same of a map of strings; what else is in it is left out, since it may be a stranger's and clients take a list no more for one odd
- * entry. */
+/* A map of texts, stored as JSON; NULL, or not JSON after all: left out. Likewise what in it is no text: it may be a stranger's, and
+ * clients take a list no more for one odd entry. */
 void member_text_map(struct json_writer *json, const char *name, const char *text);
-/* "http://host:port/stream/stream_<id>". NULL: left out. */
-void member_stream_url(struct json_writer *json, const char *name, const char *base_url,
-                       const char *stream_id);
-
-/* For members that are null when not known. */
-void member_text_or_null(struct json_writer *json, const char *name, const char *text);

@@ -107,9 +107,6 @@ static const struct answer_field resource_fields[] = {
     {0},
 };
 
-struct named {
-    const char *id, *name;
-};
 static const struct answer_field runtime_fields[] = {
     {"id", ANSWER_ID, offsetof(struct named, id), .is_needed = true, .prefix = RUNTIME_PREFIX},
     {"name", ANSWER_TEXT, offsetof(struct named, name), .is_needed = true},
@@ -266,17 +263,9 @@ static void fill_resources(struct resources *out, const struct sandbox_info *inf
     out->disk = size_of(disk, is_told ? info->limits.disk_bytes : 0, out->room[2]);
 }
 
-static struct named organisation_of(const struct organisation_info *info, const char *name)
+struct named render_organisation(const struct organisation_info *info, const char *name)
 {
     return (struct named){info->id, name ? name : info->name};
-}
-
-void render_organisation(struct json_writer *json, const struct organisation_info *info,
-                         const char *name)
-{
-    struct named organisation = organisation_of(info, name);
-
-    answer_write(json, render_organisation_fields, &organisation);
 }
 
 static struct named user_of(const char *key_id)
@@ -325,7 +314,7 @@ static void fill_entry(struct sandbox_entry *out, const struct sandbox_view *vie
     (void)snprintf(out->identifier_room, sizeof out->identifier_room, "%.*s", IDENTIFIER, info->id);
     fill_runtime(out, info->runtime);
     if (view->organisation)
-        out->organisation = organisation_of(view->organisation, view->organisation_name);
+        out->organisation = render_organisation(view->organisation, view->organisation_name);
     if (view->first) {
         out->standard_output = (struct answer_joined){view->base_url, view->first->stdout_stream};
         out->standard_error = (struct answer_joined){view->base_url, view->first->stderr_stream};

@@ -55,12 +55,11 @@ struct sandbox_view {
 void render_sandbox_entry(struct json_writer *json, const struct sandbox_view *view); // of a list
 void render_sandbox(struct json_writer *json, const struct sandbox_view *view);
 
-void render_organisation(struct json_writer *json, const struct organisation_info *info,
-                         const char *name);
-
-/* Where the outputs of a command can be read: stdoutStreamUrl, stderrStreamUrl. Members, not an object. */
-void render_stream_urls(struct json_writer *json, const struct execution_info *info,
-                        const char *base_url);
+/* An organisation, for render_organisation_fields; `name` instead of its own, or NULL. */
+struct named {
+    const char *id, *name;
+};
+struct named render_organisation(const struct organisation_info *info, const char *name);
 
 /* In the words for executions; see render_job for those for jobs. */
 const char *render_execution_status(enum execution_state state);
@@ -92,6 +91,6 @@ void render_state(struct json_writer *json, const char *id, enum sandbox_state s
 /* What these write, for the rows of routes. */
 extern const struct answer_field render_sandbox_fields[], render_entry_fields[],
     render_paused_fields[], render_state_fields[], render_organisation_fields[],
-    render_user_fields[], render_url_fields[], render_execution_fields[], render_job_fields[],
-    render_snapshot_fields[], render_ancestor_fields[], render_origin_fields[],
-    render_checkpoint_fields[], render_event_fields[], render_difference_fields[];
+    render_user_fields[], render_execution_fields[], render_job_fields[], render_snapshot_fields[],
+    render_ancestor_fields[], render_origin_fields[], render_checkpoint_fields[],
+    render_event_fields[], render_difference_fields[];

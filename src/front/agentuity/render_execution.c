@@ -52,7 +52,7 @@ static int64_t exit_code_of(const struct execution_info *info)
 struct stream_urls {
     struct answer_joined standard_output, standard_error;
 };
-const struct answer_field render_url_fields[] = {
+static const struct answer_field url_fields[] = {
     {"stdoutStreamUrl", ANSWER_JOINED, offsetof(struct stream_urls, standard_output),
      .prefix = "/stream/" STREAM_PREFIX, .help = "where its output can be read"},
     {"stderrStreamUrl", ANSWER_JOINED, offsetof(struct stream_urls, standard_error),
@@ -66,14 +66,6 @@ static struct stream_urls urls_of(const struct execution_info *info, const char 
         .standard_output = {base_url, info->stdout_stream},
         .standard_error = {base_url, info->stderr_stream},
     };
-}
-
-void render_stream_urls(struct json_writer *json, const struct execution_info *info,
-                        const char *base_url)
-{
-    struct stream_urls urls = urls_of(info, base_url);
-
-    answer_write_members(json, render_url_fields, &urls);
 }
 
 /* How it went: what executions and jobs have in common. */
@@ -91,7 +83,7 @@ static const struct answer_field outcome_fields[] = {
     {"startedAt", ANSWER_TIME, offsetof(struct outcome, started_at)},
     {"completedAt", ANSWER_TIME, offsetof(struct outcome, ended_at)},
     {"error", ANSWER_TEXT, offsetof(struct outcome, error), .help = "why it could not run"},
-    {"", ANSWER_BESIDE, offsetof(struct outcome, urls), .fields = render_url_fields},
+    {"", ANSWER_BESIDE, offsetof(struct outcome, urls), .fields = url_fields},
     {0},
 };
 

@@ -6,19 +6,35 @@
 
 #include <string.h>
 
-static void write_runtime_entry(struct json_writer *json, const struct runtime_entry *entry)
-{
-    json_map_begin(json);
-    member_id(json, "id", RUNTIME_PREFIX, entry->id);
-    member_text(json, "name", entry->name);
-    member_text(json, "description", entry->description);
-    member_time(json, "createdAt", entry->created_at);
-    json_key(json, "requirements");
-    json_map_begin(json);
-    member_bool(json, "networkEnabled", false);
-    json_map_end(json);
-    json_map_end(json);
-}
+static const struct answer_field requirement_fields[] = {{"networkEnabled", ANSWER_BOOL}, {0}};
+
+struct runtime_answer {
+    const char *id, *name, *description;
+    int64_t created_at;
+    bool needs_network;
+};
+#define AT(member) offsetof(struct runtime_answer, member)
+static const struct answer_field runtime_fields[] = {
+    {"id", ANSWER_ID, AT(id), .is_needed = true, .prefix = RUNTIME_PREFIX},
+    {"name", ANSWER_TEXT, AT(name), .is_needed = true},
+    {"description", ANSWER_TEXT, AT(description)},
+    {"createdAt", ANSWER_TIME, AT(created_at)},
+    {"requirements", ANSWER_MAP, AT(needs_network), .is_needed = true,
+     .fields = requirement_fields},
+    {0},
+};
+#undef AT
+struct runtimes_answer {
+    struct answer_list runtimes;
+    int64_t total;
+};
+static const struct answer_field runtimes_fields[] = {
+    {"runtimes", ANSWER_LIST, offsetof(struct runtimes_answer, runtimes), .is_needed = true,
+     .fields = runtime_fields, .item_size = sizeof(struct runtime_answer)},
+    {"total", ANSWER_INTEGER, offsetof(struct runtimes_answer, total), .help = "of all pages"},
+    {0},
+};
+static const struct route_answer answers_runtimes[] = {{200, runtimes_fields, &answers_data}, {0}};
 
 /* GET /sandbox/runtimes */
 static int list_runtimes(struct call *call, struct error *err)
@@ -27,22 +43,19 @@ static int list_runtimes(struct call *call, struct error *err)
     bool is_by_name = sort && strcmp(sort, "name") == 0;
     struct page page;
     autoruntimes found = {0};
-    autoreply reply = {0};
 
     if (page_read(call->query, &page, err) < 0 ||
         runtime_list(call->core->runtimes, is_by_name ? RUNTIME_BY_NAME : RUNTIME_BY_CREATED,
                      page_is_descending(call->query, true), &page, &found, err) < 0)
         return -1;
-    envelope_data(&reply);
-    json_map_begin(&reply.json);
-    json_key(&reply.json, "runtimes");
-    json_list_begin(&reply.json);
-    for (size_t i = 0; i < found.count; i++)
-        write_runtime_entry(&reply.json, &found.entries[i]);
-    json_list_end(&reply.json);
-    member_integer(&reply.json, "total", (int64_t)found.total);
-    json_map_end(&reply.json);
-    return envelope_send(&reply, call->response, 200);
+    struct runtime_answer *items = call_alloc(call, found.count * sizeof *items);
+    for (size_t i = 0; i < found.count; i++) {
+        const struct runtime_entry *entry = &found.entries[i];
+        items[i] = (struct runtime_answer){entry->id, entry->name, entry->description,
+                                           entry->created_at, false};
+    }
+    struct runtimes_answer answer = {{items, found.count}, (int64_t)found.total};
+    return envelope_answer(call, 200, runtimes_fields, &answer);
 }
 
 static const char *const sorts[] = {"created", "name", NULL};

@@ -90,23 +90,40 @@ static int read_runtime(struct call *call, const char *text, const char **out, s
     return runtime_resolve(call->core->runtimes, text + length, name, err);
 }
 
-/* Who holds the URL may upload: it goes out once, and only for a build that nobody else has to see. */
-static void write_begun(struct json_writer *json, struct call *call,
-                        const struct snapshot_info *info)
-{
-    member_id(json, "snapshotId", SNAPSHOT_PREFIX, info->id);
-    if (!info->is_public && info->upload_secret)
-        member_text(json, "uploadUrl",
-                    call_print(call, "%s/sandbox/snapshots/" SNAPSHOT_PREFIX "%s/upload/%s",
-                               call_base_url(call), info->id, info->upload_secret));
-}
+struct begun {
+    const char *id, *upload_url;
+};
+static const struct answer_field begun_fields[] = {
+    {"snapshotId", ANSWER_ID, offsetof(struct begun, id), .is_needed = true,
+     .prefix = SNAPSHOT_PREFIX},
+    {"uploadUrl", ANSWER_TEXT, offsetof(struct begun, upload_url),
+     .help = "where its files are to be put"},
+    {0},
+};
+struct unchanged {
+    bool is_unchanged;
+    const char *id, *name, *tag;
+};
+static const struct answer_field unchanged_fields[] = {
+    {"unchanged", ANSWER_TRUTH, .is_needed = true},
+    {"existingId", ANSWER_ID, offsetof(struct unchanged, id), .is_needed = true,
+     .prefix = SNAPSHOT_PREFIX},
+    {"existingName", ANSWER_TEXT, offsetof(struct unchanged, name)},
+    {"existingTag", ANSWER_TEXT, offsetof(struct unchanged, tag)},
+    {0},
+};
+static const struct route_answer answers_build[] = {
+    {200, unchanged_fields, &answers_data}, {201, begun_fields, &answers_data}, {0}};
 
-static void write_unchanged(struct json_writer *json, const struct snapshot_info *info)
+/* Who holds the URL may upload: it goes out once, and only for a build that nobody else has to see. */
+static int answer_begun(struct call *call, const struct snapshot_info *info)
 {
-    member_bool(json, "unchanged", true);
-    member_id(json, "existingId", SNAPSHOT_PREFIX, info->id);
-    member_text(json, "existingName", info->name);
-    member_text(json, "existingTag", info->tag);
+    struct begun begun = {info->id, NULL};
+
+    if (!info->is_public && info->upload_secret)
+        begun.upload_url = call_print(call, "%s/sandbox/snapshots/" SNAPSHOT_PREFIX "%s/upload/%s",
+                                      call_base_url(call), info->id, info->upload_secret);
+    return envelope_answer(call, 201, begun_fields, &begun);
 }
 
 static int fill_build(struct call *call, const struct begin_body *body, struct snapshot_build *out,
@@ -132,7 +149,6 @@ static int begin_build(struct call *call, struct error *err)
     struct begin_body body = {0};
     struct snapshot_build build;
     autoclear(snapshot_info) info = {0};
-    autoreply reply = {0};
     bool is_unchanged = false;
 
     if (fields_read(call->body, begin_fields, &body, err) < 0 ||
@@ -140,14 +156,9 @@ static int begin_build(struct call *call, struct error *err)
         snapshot_build_begin(call->core->snapshots, &call->actor, &build, &is_unchanged, &info,
                              err) < 0)
         return -1;
-    envelope_data(&reply);
-    json_map_begin(&reply.json);
-    if (is_unchanged)
-        write_unchanged(&reply.json, &info);
-    else
-        write_begun(&reply.json, call, &info);
-    json_map_end(&reply.json);
-    return envelope_send(&reply, call->response, is_unchanged ? 200 : 201);
+    struct unchanged unchanged = {true, info.id, info.name, info.tag};
+    return is_unchanged ? envelope_answer(call, 200, unchanged_fields, &unchanged)
+                        : answer_begun(call, &info);
 }
 
 struct upload {
@@ -166,15 +177,24 @@ static void upload_free(struct upload *upload)
 }
 DEFINE_AUTOPTR(upload)
 
+struct uploaded {
+    bool has_succeeded, is_scanned;
+};
+static const struct answer_field upload_fields[] = {
+    {"success", ANSWER_BOOL, offsetof(struct uploaded, has_succeeded)},
+    {"scanned", ANSWER_BOOL, offsetof(struct uploaded, is_scanned),
+     .help = "always false: nothing is looked for"},
+    {0},
+};
+static const struct route_answer answers_upload[] = {{200, upload_fields, &answers_data}, {0}};
+
 static void answer_upload(struct response *response)
 {
+    struct uploaded uploaded = {.has_succeeded = true};
     autoreply reply = {0};
 
     envelope_data(&reply);
-    json_map_begin(&reply.json);
-    member_bool(&reply.json, "success", true);
-    member_bool(&reply.json, "scanned", false);
-    json_map_end(&reply.json);
+    answer_write(&reply.json, upload_fields, &uploaded);
     (void)envelope_send(&reply, response, 200);
 }
 

@@ -7,20 +7,36 @@
 
 #include <string.h>
 
-static void write_sandboxes(struct json_writer *json, const struct statistics *now)
-{
-    json_key(json, "sandbox");
-    json_map_begin(json);
-    member_integer(json, "totalActive", now->active);
-    member_integer(json, "running", now->running);
-    member_integer(json, "idle", now->idle);
-    member_integer(json, "creating", now->creating);
-    member_integer(json, "totalExecutions", now->used.executions);
-    member_integer(json, "totalCpuTimeMs", now->used.cpu_ms);
-    member_integer(json, "totalMemoryByteSec", render_byte_seconds(now->used.memory_mib_ms));
-    member_integer(json, "totalNetworkEgressBytes", now->used.egress_bytes);
-    json_map_end(json);
-}
+struct numbers {
+    struct statistics now;
+    int64_t memory_byte_seconds;
+};
+#define AT(member) offsetof(struct numbers, member)
+static const struct answer_field number_fields[] = {
+    {"totalActive", ANSWER_INTEGER, AT(now.active)},
+    {"running", ANSWER_INTEGER, AT(now.running)},
+    {"idle", ANSWER_INTEGER, AT(now.idle)},
+    {"creating", ANSWER_INTEGER, AT(now.creating)},
+    {"totalExecutions", ANSWER_INTEGER, AT(now.used.executions)},
+    {"totalCpuTimeMs", ANSWER_INTEGER, AT(now.used.cpu_ms)},
+    {"totalMemoryByteSec", ANSWER_INTEGER, AT(memory_byte_seconds)},
+    {"totalNetworkEgressBytes", ANSWER_INTEGER, AT(now.used.egress_bytes)},
+    {0},
+};
+#undef AT
+struct services {
+    const struct numbers *sandbox; // NULL: not asked for
+};
+static const struct answer_field service_fields[] = {
+    {"sandbox", ANSWER_MAP_AT, offsetof(struct services, sandbox), .fields = number_fields},
+    {0},
+};
+static const struct answer_field statistics_fields[] = {
+    {"services", ANSWER_MAP, .is_needed = true, .fields = service_fields},
+    {0},
+};
+static const struct route_answer answers_statistics[] = {{200, statistics_fields, &answers_data},
+                                                         {0}};
 
 static int read_time(const struct query *query, const char *name, int64_t *out, struct error *err)
 {
@@ -33,23 +49,17 @@ static int read_time(const struct query *query, const char *name, int64_t *out, 
 static int get_statistics(struct call *call, struct error *err)
 {
     const char *service = query_text(call->query, "service");
-    struct statistics now = {0};
+    struct numbers numbers = {0};
     int64_t from = 0, to = 0;
-    autoreply reply = {0};
 
     if (read_time(call->query, "start", &from, err) < 0 ||
         read_time(call->query, "end", &to, err) < 0 ||
-        statistics_get(call->core->sandboxes, &call->actor, from, to, &now, err) < 0)
+        statistics_get(call->core->sandboxes, &call->actor, from, to, &numbers.now, err) < 0)
         return -1;
-    envelope_data(&reply);
-    json_map_begin(&reply.json);
-    json_key(&reply.json, "services");
-    json_map_begin(&reply.json);
-    if (!service || strcmp(service, "sandbox") == 0)
-        write_sandboxes(&reply.json, &now);
-    json_map_end(&reply.json);
-    json_map_end(&reply.json);
-    return envelope_send(&reply, call->response, 200);
+    numbers.memory_byte_seconds = render_byte_seconds(numbers.now.used.memory_mib_ms);
+    bool is_asked = !service || strcmp(service, "sandbox") == 0;
+    struct services services = {is_asked ? &numbers : NULL};
+    return envelope_answer(call, 200, statistics_fields, &services);
 }
 
 static const struct parameter get_parameters[] = {

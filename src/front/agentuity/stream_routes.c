@@ -97,6 +97,23 @@ static int64_t ttl_ms(const struct create_body *body, bool is_null)
     return (body->ttl_s < TTL_MAX_S ? body->ttl_s : TTL_MAX_S) * 1000LL;
 }
 
+static const struct answer_field made_fields[] = {
+    {"id", ANSWER_ID, offsetof(struct stream_info, id), .is_needed = true, .prefix = STREAM_PREFIX},
+    {0},
+};
+static const struct route_answer answers_made[] = {{200, made_fields}, {0}};
+
+/* Without an envelope. */
+static int answer_plainly(struct call *call, const struct answer_field *fields, const void *from)
+{
+    autoreply reply = {0};
+
+    reply_init(&reply);
+    answer_write(&reply.json, fields, from);
+    reply_send(&reply, call->response, 200);
+    return 0;
+}
+
 /* POST /stream */
 static int create_stream(struct call *call, struct error *err)
 {
@@ -118,14 +135,7 @@ static int create_stream(struct call *call, struct error *err)
     request.ttl_ms = ttl_ms(&body, ttl && ttl->kind == VALUE_NULL);
     if (stream_create(call->core->streams, &call->actor, &request, &info, err) < 0)
         return -1;
-
-    autoreply reply = {0};
-    reply_init(&reply);
-    json_map_begin(&reply.json);
-    member_id(&reply.json, "id", STREAM_PREFIX, info.id);
-    json_map_end(&reply.json);
-    reply_send(&reply, call->response, 200);
-    return 0;
+    return answer_plainly(call, made_fields, &info);
 }
 
 /* GET /stream/{id} */
@@ -264,22 +274,48 @@ static const char *stream_name_of(const struct stream_info *info)
     return info->name ? info->name : names[info->kind];
 }
 
-static void write_stream(struct json_writer *json, struct call *call,
-                         const struct stream_info *info)
+struct stream_answer {
+    const char *id, *name, *metadata;
+    struct answer_joined url;
+    int64_t size_bytes, expires_at;
+};
+#define AT(member) offsetof(struct stream_answer, member)
+static const struct answer_field stream_fields[] = {
+    {"id", ANSWER_ID, AT(id), .is_needed = true, .prefix = STREAM_PREFIX},
+    {"name", ANSWER_TEXT, AT(name), .is_needed = true},
+    {"metadata", ANSWER_TEXT_MAP, AT(metadata), .is_needed = true},
+    {"url", ANSWER_JOINED, AT(url), .is_needed = true, .prefix = "/stream/" STREAM_PREFIX},
+    {"size_bytes", ANSWER_INTEGER, AT(size_bytes)},
+    {"expires_at", ANSWER_TIME, AT(expires_at), .is_nullable = true},
+    {0},
+};
+#undef AT
+struct streams_answer {
+    struct answer_list streams;
+    int64_t total;
+};
+static const struct answer_field streams_fields[] = {
+    {"streams", ANSWER_LIST, offsetof(struct streams_answer, streams), .is_needed = true,
+     .fields = stream_fields, .item_size = sizeof(struct stream_answer)},
+    {"total", ANSWER_INTEGER, offsetof(struct streams_answer, total), .help = "of all pages"},
+    {0},
+};
+static const struct route_answer answers_stream[] = {{200, stream_fields}, {0}};
+static const struct route_answer answers_streams[] = {{200, streams_fields, &answers_flat}, {0}};
+
+static struct stream_answer answer_of(struct call *call, const struct stream_info *info)
 {
     bool is_kept =
         info->expires_at == 0 || info->expires_at - info->created_at >= (int64_t)DURATION_MAX_MS;
-    char text[CLOCK_TEXT];
 
-    json_map_begin(json);
-    member_id(json, "id", STREAM_PREFIX, info->id);
-    member_text(json, "name", stream_name_of(info));
-    member_json(json, "metadata", info->metadata ? info->metadata : "{}");
-    member_stream_url(json, "url", call_base_url(call), info->id);
-    member_integer(json, "size_bytes", info->size_bytes);
-    member_text_or_null(json, "expires_at",
-                        is_kept ? NULL : clock_format((uint64_t)info->expires_at, text));
-    json_map_end(json);
+    return (struct stream_answer){
+        .id = info->id,
+        .name = stream_name_of(info),
+        .metadata = info->metadata ? info->metadata : "{}",
+        .url = {call_base_url(call), info->id},
+        .size_bytes = info->size_bytes,
+        .expires_at = is_kept ? 0 : info->expires_at,
+    };
 }
 
 /* POST /stream/{id}/info */
@@ -291,11 +327,8 @@ static int get_stream_info(struct call *call, struct error *err)
     if (stream_id_of(call, &id, err) < 0 ||
         stream_get(call->core->streams, &call->actor, id, &info, err) < 0)
         return -1;
-    autoreply reply = {0};
-    reply_init(&reply);
-    write_stream(&reply.json, call, &info);
-    reply_send(&reply, call->response, 200);
-    return 0;
+    struct stream_answer answer = answer_of(call, &info);
+    return answer_plainly(call, stream_fields, &answer);
 }
 
 struct list_body {
@@ -354,14 +387,13 @@ static int list_streams(struct call *call, struct error *err)
     if (stream_list(call->core->streams, &call->actor, &filter, &streams, err) < 0)
         return -1;
 
+    struct stream_answer *items = call_alloc(call, streams.count * sizeof *items);
+    for (size_t i = 0; i < streams.count; i++)
+        items[i] = answer_of(call, &streams.items[i]);
+    struct streams_answer answer = {{items, streams.count}, streams.total};
     autoreply reply = {0};
     envelope_flat(&reply);
-    json_key(&reply.json, "streams");
-    json_list_begin(&reply.json);
-    for (size_t i = 0; i < streams.count; i++)
-        write_stream(&reply.json, call, &streams.items[i]);
-    json_list_end(&reply.json);
-    member_integer(&reply.json, "total", streams.total);
+    answer_write_members(&reply.json, streams_fields, &answer);
     return envelope_send(&reply, call->response, 200);
 }
 
@@ -379,9 +411,9 @@ static const struct parameter read_query[] = {
 
 const struct route agentuity_stream_routes[] = {
     {"POST", "/stream", ROUTE_QUICK, ACCESS_KEY, BODY_JSON, create_stream, "makes a stream",
-     create_fields, .answers = answers_stream_made},
+     create_fields, .answers = answers_made},
     {"POST", "/", ROUTE_QUICK, ACCESS_KEY, BODY_JSON, create_stream, "makes a stream",
-     create_fields, .answers = answers_stream_made},
+     create_fields, .answers = answers_made},
     BOTH("POST", "/list", ROUTE_QUICK, ACCESS_KEY, BODY_JSON, list_streams, "lists streams",
          list_fields, .answers = answers_streams),
     BOTH("PUT", "/{id}", ROUTE_QUICK, ACCESS_KEY, BODY_STREAM, stream_put,
