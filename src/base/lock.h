@@ -27,8 +27,6 @@ bool lock_try(struct lock *lock); // false: somebody has it. Any order: it does 
 void lock_release(struct lock *lock);
 
 bool lock_is_mine(const struct lock *lock); // for asserts
-/* Whether this thread holds any lock: for asserts where something waits. */
-bool lock_is_any_mine(void);
 
 static inline void lock_releasep(struct lock **lock)
 {

@@ -26,7 +26,7 @@ enum option_type {   // what the row's field in the command's struct is:
 };
 
 struct option_list {
-    const char **items; // borrowed texts in an array of ours
+    const char **items; // borrowed strings in an array of ours
     size_t count;
 };
 void option_list_clear(struct option_list *list);

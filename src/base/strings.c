@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Packs and unpacks lists of texts; see strings.h. */
+/* Packs and unpacks lists of strings; see strings.h. */
 #include "base/strings.h"
 
 #include "base/mem.h"
@@ -169,12 +169,6 @@ void strings_set(struct strings *strings, const char *name, const char *value)
     else // the NULL moves too
         memmove(&strings->items[at], &strings->items[at + 1],
                 (strings->count-- - at) * sizeof(char *));
-}
-
-const char *strings_get(const struct strings *strings, const char *name)
-{
-    size_t at = find(strings, name);
-    return at < strings->count ? strchr(strings->items[at], '=') + 1 : NULL;
 }
 
 void strings_merge(struct strings *strings, const char *const *pairs)

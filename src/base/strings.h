@@ -31,7 +31,6 @@ void strings_add(struct strings *strings, const char *item); // a copy
 
 /* For lists of "NAME=VALUE": sets, replaces or (value NULL) removes. */
 void strings_set(struct strings *strings, const char *name, const char *value);
-const char *strings_get(const struct strings *strings, const char *name); // NULL: not there
 /* Sets each of these pairs, NULL-terminated (or NULL for none), over those that are there. */
 void strings_merge(struct strings *strings, const char *const *pairs);
 /* ERROR_INVALID when one of these, NULL-terminated (or NULL for none), is not NAME=VALUE. */

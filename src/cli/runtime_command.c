@@ -66,12 +66,12 @@ static const char *state_name(const struct runtime_status *status)
     return names[status->state];
 }
 
-static void write_texts(struct json_writer *json, const char *key, const char **texts)
+static void write_strings(struct json_writer *json, const char *key, const char **strings)
 {
     json_key(json, key);
     json_list_begin(json);
-    for (; texts && *texts; texts++)
-        json_string(json, *texts);
+    for (; strings && *strings; strings++)
+        json_string(json, *strings);
     json_list_end(json);
 }
 
@@ -81,7 +81,7 @@ static void write_definition(struct json_writer *json, const struct runtime_defi
     json_map_begin(json);
     json_key(json, "name");
     json_string(json, definition->name);
-    write_texts(json, "tags", definition->tags);
+    write_strings(json, "tags", definition->tags);
     json_key(json, "description");
     json_string(json, definition->description);
     json_key(json, "kind");
@@ -98,8 +98,8 @@ static void write_definition(struct json_writer *json, const struct runtime_defi
     json_string(json, *status->made ? status->made : NULL);
     json_key(json, "definedIn");
     json_string(json, definition->file);
-    write_texts(json, "packages", definition->packages);
-    write_texts(json, "env", definition->env);
+    write_strings(json, "packages", definition->packages);
+    write_strings(json, "env", definition->env);
     json_map_end(json);
 }
 
@@ -144,13 +144,13 @@ static int list(struct request *request, int *code, struct error *err)
     return 0;
 }
 
-static void print_texts(const char *name, const char **texts)
+static void print_strings(const char *name, const char **strings)
 {
-    if (!texts || !*texts)
+    if (!strings || !*strings)
         return;
     printf("%-12s", name);
-    for (; *texts; texts++)
-        printf(" %s", *texts);
+    for (; *strings; strings++)
+        printf(" %s", *strings);
     putchar('\n');
 }
 
@@ -183,13 +183,13 @@ static int show(struct request *request, int *code, struct error *err)
     if (request->is_json)
         return show_json(request, &status, err);
     print_text("name", definition->name);
-    print_texts("tags", definition->tags);
+    print_strings("tags", definition->tags);
     print_text("description", definition->description);
     print_text("defined in", definition->file);
     print_text("kind", runtime_kind_name(definition->kind));
     print_text("suite", definition->suite);
-    print_texts("packages", definition->packages);
-    print_texts("env", definition->env);
+    print_strings("packages", definition->packages);
+    print_strings("env", definition->env);
     printf("%-12s %s%s\n", "state", state_name(&status), status.is_used ? ", in use" : "");
     if (status.state == RUNTIME_READY || status.state == RUNTIME_OUTDATED)
         printf("%-12s %" PRIu64 " MiB in %" PRIu64

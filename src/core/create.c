@@ -62,12 +62,12 @@ static int check_path(const char *path, const char *what, struct error *err)
 
 static int check(const struct sandbox_request *request, struct error *err)
 {
-    if (strings_check_env(request->env, err) < 0)
+    if (strings_check_env(request->usual.env, err) < 0)
         return -1;
     if (request->mode == SANDBOX_ONE_SHOT && !request->command)
         return error_set(err, ERROR_INVALID, "a one-shot sandbox needs a command");
     if (check_path(request->home, "home", err) < 0 ||
-        check_path(request->working_directory, "working directory", err) < 0)
+        check_path(request->usual.directory, "working directory", err) < 0)
         return -1;
     return limits_check(&request->limits, err);
 }
@@ -109,10 +109,10 @@ static struct sandbox_record describe(const struct creation *creation, const cha
         .layers = creation->snapshot.layers,
         .command = {.argv = request->command ? request->command->command.argv : NULL,
                     .env = (const char *const *)env->items,
-                    .directory = request->working_directory,
-                    .user = request->box_user,
+                    .directory = request->usual.directory,
+                    .user = request->usual.user,
                     .timeout_ms =
-                        either(request->execution_timeout_ms, settings->execution_timeout_ms)},
+                        either(request->usual.timeout_ms, settings->execution_timeout_ms)},
         .max_executions = request->max_executions,
         .home = request->home,
         .limits = limits_or_default(&request->limits, &settings->limits),
@@ -180,7 +180,7 @@ static int reserve(struct creation *creation, struct error *err)
     autofree char *runtime = name_runtime(creation);
 
     strings_unpack(creation->snapshot.env, &env);
-    strings_merge(&env, request->env);
+    strings_merge(&env, request->usual.env);
     struct sandbox_record record = describe(creation, id_make(id), &env, runtime);
     creation->sandbox = sandbox_new(creation->core->sandboxes, &record);
     if (registry_add(creation->core->sandboxes->registry, creation->sandbox,
@@ -284,7 +284,7 @@ static int open_root(struct creation *creation, int *conversation, struct error 
 {
     autobox held = sandbox_use_box(creation->sandbox, err);
 
-    return held ? box_files(held->box, creation->request->box_user, "/", conversation, err) : -1;
+    return held ? box_files(held->box, creation->request->usual.user, "/", conversation, err) : -1;
 }
 
 /* Starting a command makes its directory; everything else needs files to be talked about. */
@@ -299,7 +299,7 @@ static int put_files(struct creation *creation, struct error *err)
     if (open_root(creation, &conversation, err) < 0 ||
         files_set_timeout(conversation, FILE_TIMEOUT_MS, err) < 0 ||
         make_dir(conversation, request->home, err) < 0 ||
-        make_dir(conversation, request->working_directory, err) < 0)
+        make_dir(conversation, request->usual.directory, err) < 0)
         return -1;
     if (request->n_files + n_more == 0)
         return 0;
@@ -374,21 +374,20 @@ static int put_all(struct creation *creation, struct sandbox_record *next, struc
 static int record_all(struct creation *creation, struct sandbox_info *out,
                       struct execution_info *first, struct error *err)
 {
-    autosandbox next = {0}, made = {0};
+    autosandbox next = {0};
     autoexecution started = {0};
 
     autolock(&creation->sandbox->record_lock);
     if (put_all(creation, &next, err) < 0)
         return -1;
     creation->is_put = true;
-    sandbox_change(creation->sandbox, &next);
+    sandbox_show(creation->sandbox, &next); // it has neither reason nor error, before and after
     sandbox_touch(creation->sandbox);
-    sandbox_copy(creation->sandbox, &made);
     if (creation->execution && first)
         execution_copy(creation->execution, &started);
     if (creation->execution)
         execution_recorded(creation->sandbox, creation->execution);
-    sandbox_info_take(out, &made);
+    sandbox_info_take(out, &next);
     if (creation->execution && first)
         execution_info_take(first, &started);
     return 0;

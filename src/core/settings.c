@@ -20,6 +20,6 @@ const struct core_settings core_settings_default = {
     .max_sandboxes = 2000,
     .queue_at_once = 2,
     .queue_length = 10000,
-    .parked_one_shot = 16,
-    .parked_kept = 4,
+    .spare_one_shot = 16,
+    .spare_kept = 4,
 };

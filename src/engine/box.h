@@ -7,7 +7,7 @@
  * Threads: any; of one box as told here.
  * All threads of a program may share an engine: any of them launches, adopts, fills, lists and sweeps while others
  * do; only engine_open, engine_free and engine_detach want to be alone with their data directory's engine. Of one
- * box, one thread at a time reads the news (box_next, box_wait). Meanwhile others may start, signal, resize and
+ * box, one thread at a time reads its events (box_next, box_wait). Meanwhile others may start, signal, resize and
  * collect processes (no two the same one), freeze, thaw and limit it (one of them at a time), measure it and open
  * files. box_end and box_free come last: nobody else is in a call on that box, or begins one. Any thread may do that,
  * also when the one that launched the box is gone.

@@ -447,23 +447,6 @@ int cgroup_leaf_remove(struct cgroup *group, const char *name, struct error *err
                         err);
 }
 
-int cgroup_leaf_usage(struct cgroup *group, const char *name, struct cgroup_usage *out,
-                      struct error *err)
-{
-    char path[CGROUP_PATH_MAX];
-    struct cgroup_usage usage = {0};
-
-    if (leaf_path(group, name, path, err) < 0)
-        return -1;
-    if (is_v1(group))
-        return error_set(err, ERROR_UNAVAILABLE,
-                         "version 1 control groups do not measure single processes");
-    if (v2_leaf_usage(group->root, path, &usage, err) < 0)
-        return error_wrap(err, "measure leaf '%s'", path);
-    *out = usage;
-    return 0;
-}
-
 struct names {
     char **items;
     size_t count;

@@ -117,10 +117,6 @@ int cgroup_leaf_procs_open(const struct cgroup *group, const char *name);
 int cgroup_leaf_remove(struct cgroup *group, const char *name, struct error *err);
 
 int cgroup_usage(struct cgroup *group, struct cgroup_usage *out, struct error *err);
-/* A leaf has no limits of its own: cpu_usec and procs are told on v2 and hybrid, nothing on v1
- * (ERROR_UNAVAILABLE). */
-int cgroup_leaf_usage(struct cgroup *group, const char *name, struct cgroup_usage *out,
-                      struct error *err);
 
 /* Freezes run/ (a flat box: everything) and returns once frozen; thaw likewise. */
 int cgroup_freeze(struct cgroup *group, struct error *err);

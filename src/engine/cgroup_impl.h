@@ -39,7 +39,7 @@ struct kept_group {
 
 struct cgroup_root {
     enum cgroup_mode mode;
-    struct cgroup_tree trees[CONTROLLER_COUNT + 1]; // [0] is the one with init/ and run/
+    struct cgroup_tree trees[CONTROLLER_COUNT + 1]; // [0] is the one where boxes have run/
     unsigned n_trees;
     int knobs[CONTROLLER_COUNT]; // fd of the tree that has the controller's files (not owned), or
                                  // -1
@@ -74,7 +74,7 @@ struct cpu_share cpu_share_of(int64_t cpu_millicores);
 int cgroup_check_name(const char *name, struct error *err);
 
 /* Sleeps a little, longer each time: for what the kernel announces to nobody. */
-void cgroup_pause(unsigned *turn);
+void cgroup_pause(unsigned *tries);
 
 /* A file of a group; `group` may be "" for the tree's directory itself. */
 int knob_write(int dir_fd, const char *group, const char *knob, const char *text,
@@ -91,12 +91,12 @@ uint64_t knob_field(const char *text, const char *key);
 bool group_is_gone(const struct error *err);
 bool knob_exists(int dir_fd, const char *group, const char *knob);
 
-/* Calls `visit` for each number in a file of pids; the count of lines, or -1. */
+/* Calls `on_pid` for each number in a file of pids; the count of lines, or -1. */
 int knob_each_pid(int dir_fd, const char *group, const char *knob,
-                  void (*visit)(pid_t pid, void *data), void *data, struct error *err);
-/* Calls `visit` with the path of each group right below `group`, until one fails. */
+                  void (*on_pid)(pid_t pid, void *data), void *data, struct error *err);
+/* Calls `on_child` with the path of each group right below `group`, until one fails. */
 int group_each_child(int dir_fd, const char *group,
-                     int (*visit)(int dir_fd, const char *child, void *data, struct error *err),
+                     int (*on_child)(int dir_fd, const char *child, void *data, struct error *err),
                      void *data, struct error *err);
 /* Removes an empty group and those below it; waits for the dying until the deadline. Missing is
  * fine. */
@@ -122,7 +122,5 @@ int v2_set_limits(struct cgroup_root *root, const char *box, const struct limits
                   bool is_fresh, struct error *err);
 int v2_usage(struct cgroup_root *root, const char *box, struct cgroup_usage *out,
              struct error *err);
-int v2_leaf_usage(struct cgroup_root *root, const char *leaf, struct cgroup_usage *out,
-                  struct error *err);
 int v2_set_frozen(int dir_fd, const char *group, bool is_frozen, struct error *err);
 int v2_kill(int dir_fd, const char *group, struct error *err);

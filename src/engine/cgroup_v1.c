@@ -105,7 +105,7 @@ static int wait_state(int dir_fd, const char *group, const char *wanted, int pat
     int64_t deadline_ms = (int64_t)clock_monotonic_ms() + patience_ms;
 
     (void)snprintf(path, sizeof path, "%s/freezer.state", group);
-    for (unsigned turn = 0;; cgroup_pause(&turn)) {
+    for (unsigned tries = 0;; cgroup_pause(&tries)) {
         if (fd_read_knob(dir_fd, path, state, sizeof state, err) < 0)
             return -1;
         if (strcmp(state, wanted) == 0)
@@ -216,7 +216,7 @@ int v1_kill(int dir_fd, const char *group, const char *refuge, struct error *err
                              group);
         if (kill_round(dir_fd, group, refuge, err) < 0)
             return -1;
-        for (unsigned turn = 0; left > 0 && turn < 12; cgroup_pause(&turn)) {
+        for (unsigned tries = 0; left > 0 && tries < 12; cgroup_pause(&tries)) {
             left = 0;
             if (count_all(dir_fd, group, &left, err) < 0)
                 return -1;

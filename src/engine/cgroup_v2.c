@@ -60,20 +60,6 @@ int v2_usage(struct cgroup_root *root, const char *box, struct cgroup_usage *out
     return knob_read_field(fd, box, "pids.events", "max", &out->procs_refused, err);
 }
 
-int v2_leaf_usage(struct cgroup_root *root, const char *leaf, struct cgroup_usage *out,
-                  struct error *err)
-{
-    int fd = root->trees[0].fd;
-
-    if (knob_read_field(fd, leaf, "cpu.stat", "usage_usec", &out->cpu_usec, err) < 0)
-        return -1;
-    int threads = knob_each_pid(fd, leaf, "cgroup.threads", NULL, NULL, err);
-    if (threads < 0)
-        return -1;
-    out->procs = (uint64_t)threads;
-    return 0;
-}
-
 /* Waits until `key` in cgroup.events is `value`; the kernel wakes pollers of that file at every
  * change. */
 static int wait_event(int dir_fd, const char *group, const char *key, uint64_t value,

@@ -178,7 +178,7 @@ static int take_network(struct launch *l, struct error *err)
         return 0;
     if (maker)
         return network_finish(maker, &l->network_fd, err);
-    return network_create(engine->nursery_fd, &l->network_fd, err);
+    return network_create(engine->network_parent_fd, &l->network_fd, err);
 }
 
 static void close_network(struct launch *l)

@@ -67,7 +67,6 @@ int layer_merge(struct volume *volume, const char *const *names, size_t n_names,
 
 /* Missing is fine. The space may come back later: layer_reclaim. On a full volume one that a living box uses stays as it is, ERROR_LIMIT. */
 int layer_remove(struct volume *volume, const char *name, struct error *err);
-bool layer_exists(struct volume *volume, const char *name);
 
 /* Frees what removed layers still take, except those in use by a box; *n_used (or NULL) tells how many wait. Worth a call after
  * a box with layers has ended; cheap when there is nothing. */

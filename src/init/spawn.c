@@ -170,7 +170,7 @@ static long read_head(struct spawn *s, const char *path)
 }
 
 /* Until one file is executed, or read. */
-static long for_each_in_path(struct spawn *s, long (*visit)(struct spawn *, const char *))
+static long for_each_in_path(struct spawn *s, long (*on_candidate)(struct spawn *, const char *))
 {
     long worst = -ENOENT;
     for (const char *at = s->path;; at++) {
@@ -178,7 +178,7 @@ static long for_each_in_path(struct spawn *s, long (*visit)(struct spawn *, cons
         while (*end && *end != ':')
             end++;
         if (join(s, at, (size_t)(end - at), s->argv[0])) {
-            long code = visit(s, s->candidate);
+            long code = on_candidate(s, s->candidate);
             if (code != -ENOENT && code != -ENOTDIR && code != -EACCES)
                 return code;
             if (code == -EACCES)

@@ -13,7 +13,6 @@
 enum execution_kind {
     EXECUTION_COMMAND,
     EXECUTION_JOB, // outlives its caller, does not make the sandbox busy
-    EXECUTION_KINDS,
 };
 
 enum execution_state {

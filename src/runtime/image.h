@@ -27,7 +27,7 @@ struct runtime_image {
     size_t n_binds;
     char **env;   // KEY=VALUE, NULL-terminated
     int lock_fd;  // the runtime stays while this, or a copy of it, is open
-    void *memory; // owns the texts
+    void *memory; // owns the strings
 };
 
 /*

@@ -33,7 +33,8 @@ static const struct option_row rows[] = {
         "where to listen, several with commas between; port 0 takes a free one (default "
         "127.0.0.1:4747)"),
     ROW("data", OPTION_TEXT, data_dir, "DIR", "BURROW_DATA", 0, 0,
-        "where burrow keeps things (default /var/lib/burrow for root, else ~/.local/share/burrow)"),
+        "where burrow keeps things (default " DATA_DIR_DEFAULT
+        " for root, else ~/.local/share/burrow)"),
     ROW("config", OPTION_TEXT, file, "FILE", "BURROW_CONFIG", 0, 0,
         "read settings from this file (default " CONFIG_FILE " where it exists)"),
     ROW("public-url", OPTION_TEXT, public_url, "URL", "BURROW_PUBLIC_URL", 0, 0,
@@ -66,9 +67,9 @@ static const struct option_row rows[] = {
         "how long records and streams of ended sandboxes are kept (default 24h)"),
     ROW("max-sandboxes", OPTION_INTEGER, max_sandboxes, "N", "BURROW_MAX_SANDBOXES", 1, 100000,
         "how many may be alive at once; more are refused with 429 (default 2000)"),
-    ROW("parked-one-shot", OPTION_INTEGER, parked_one_shot, "N", "BURROW_PARKED_ONE_SHOT", 0, 10000,
+    ROW("parked-one-shot", OPTION_INTEGER, spare_one_shot, "N", "BURROW_PARKED_ONE_SHOT", 0, 10000,
         "sandboxes made ahead for one-shot runs; 0 is none (default 16)"),
-    ROW("parked-kept", OPTION_INTEGER, parked_kept, "N", "BURROW_PARKED_KEPT", 0, 10000,
+    ROW("parked-kept", OPTION_INTEGER, spare_kept, "N", "BURROW_PARKED_KEPT", 0, 10000,
         "the same for sandboxes that stay; 0 is none (default 4)"),
     ROW("max-connections", OPTION_INTEGER, max_connections, "N", "BURROW_MAX_CONNECTIONS", 16,
         1000000, "connections at once; past it the longest idle one is closed (default 16384)"),
@@ -113,7 +114,7 @@ const struct option_set config_options = {
     .examples = examples,
 };
 
-const struct option_set config_secrets = {.command = "burrow serve", .rows = secret_rows};
+static const struct option_set secrets = {.command = "burrow serve", .rows = secret_rows};
 
 // ---- defaults ----
 
@@ -146,8 +147,8 @@ void config_init(struct config *config)
         .file_bytes = (uint64_t)core->file_limit_bytes,
         .keep_ms = (uint64_t)core->keep_ms,
         .max_sandboxes = core->max_sandboxes,
-        .parked_one_shot = core->parked_one_shot,
-        .parked_kept = core->parked_kept,
+        .spare_one_shot = core->spare_one_shot,
+        .spare_kept = core->spare_kept,
         .max_connections = (int64_t)http_limits_default.connections,
         .workers = 8,
         .slow_workers = 32,
@@ -212,8 +213,7 @@ static const char *text_of(const struct data_value *member, struct config *confi
 
 static int take_member(const struct data_value *member, struct config *config, struct error *err)
 {
-    static const struct option_set *const sets[] = {&config_options, &config_secrets,
-                                                    &aionis_options};
+    static const struct option_set *const sets[] = {&config_options, &secrets, &aionis_options};
 
     if (member->kind == VALUE_NULL)
         return 0;
@@ -342,7 +342,7 @@ static int parse(int argc, char **argv, struct config *config, struct error *err
     // Secrets have variables and no options; nor has what only one protocol needs.
     if (aionis_config_read_vendor(config, err) < 0 ||
         options_parse(&aionis_options, 1, argv, config, &operands, err) < 0 ||
-        options_parse(&config_secrets, 1, argv, config, &operands, err) < 0)
+        options_parse(&secrets, 1, argv, config, &operands, err) < 0)
         return -1;
     int parsed = options_parse(&config_options, argc, argv, config, &operands, err);
     if (parsed == 0 && operands < argc)
@@ -384,8 +384,8 @@ void config_core(const struct config *config, struct core_settings *out)
     out->file_limit_bytes = (int64_t)config->file_bytes;
     out->keep_ms = (int64_t)config->keep_ms;
     out->max_sandboxes = (unsigned)config->max_sandboxes;
-    out->parked_one_shot = (unsigned)config->parked_one_shot;
-    out->parked_kept = (unsigned)config->parked_kept;
+    out->spare_one_shot = (unsigned)config->spare_one_shot;
+    out->spare_kept = (unsigned)config->spare_kept;
 }
 
 enum log_format config_log_format(const struct config *config)

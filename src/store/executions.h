@@ -40,7 +40,7 @@ struct execution_record {
     int64_t updated_at; // every update writes it
 };
 void execution_record_clear(struct execution_record *record);
-/* A copy with texts of its own; `to` is written over. */
+/* A copy with strings of its own; `to` is written over. */
 void execution_record_copy(struct execution_record *to, const struct execution_record *from);
 #define autoexecution __attribute__((cleanup(execution_record_clear))) struct execution_record
 

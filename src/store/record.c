@@ -32,14 +32,14 @@ static const char *const *strings_in(const void *object, const struct field *fie
 
 /* Lists as their columns hold them, until the statement has been run. */
 struct packs {
-    char *texts[4];
+    char *columns[4];
     size_t count;
 };
 
 static void packs_clear(struct packs *packs)
 {
     for (size_t i = 0; i < packs->count; i++)
-        free(packs->texts[i]);
+        free(packs->columns[i]);
 }
 #define autopacks __attribute__((cleanup(packs_clear))) struct packs
 
@@ -47,10 +47,10 @@ static struct sql_value pack(const struct field *field, const void *object, stru
 {
     const char *const *strings = strings_in(object, field);
 
-    assert(packs->count < ARRAY_SIZE(packs->texts));
+    assert(packs->count < ARRAY_SIZE(packs->columns));
     if (!strings)
         return sql_text(NULL);
-    return sql_text(packs->texts[packs->count++] = strings_pack(strings));
+    return sql_text(packs->columns[packs->count++] = strings_pack(strings));
 }
 
 static const char *id_of(const struct record *record, const void *object)
@@ -181,7 +181,8 @@ void record_rows_clear(const struct record *record, void *rows, size_t count)
     free(rows);
 }
 
-void record_columns(const struct record *record, struct query *query)
+/* All columns, separated by commas. */
+static void add_columns(const struct record *record, struct query *query)
 {
     for (size_t i = 0; i < record->n_fields; i++) {
         if (i)
@@ -194,7 +195,7 @@ static void start_select(const struct record *record, struct query *query)
 {
     query_init(query);
     query_add(query, "SELECT ");
-    record_columns(record, query);
+    add_columns(record, query);
     query_add(query, " FROM ");
     query_add(query, record->table);
 }
@@ -228,7 +229,7 @@ int record_insert(struct store_call *call, const struct record *record, const vo
     query_add(&query, "INSERT INTO ");
     query_add(&query, record->table);
     query_add(&query, " (");
-    record_columns(record, &query);
+    add_columns(record, &query);
     query_add(&query, ") VALUES (");
     for (size_t i = 0; i < record->n_fields; i++) {
         if (i)

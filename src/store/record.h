@@ -38,9 +38,6 @@ struct record {
 
 #define EVERY_PART (~0u)
 
-/* All columns, separated by commas. */
-void record_columns(const struct record *record, struct query *query);
-
 /* ERROR_CONFLICT: it is there already. */
 int record_insert(struct store_call *call, const struct record *record, const void *object,
                   struct error *err);
@@ -78,7 +75,7 @@ int record_list_all(struct store *store, const struct record *record, const stru
                     struct record_rows *out, struct error *err);
 
 void record_clear(const struct record *record, void *object);
-/* A copy with texts of its own; `to` is written over. */
+/* A copy with strings of its own; `to` is written over. */
 void record_copy(const struct record *record, const void *from, void *to);
 void record_rows_clear(const struct record *record, void *rows, size_t count);
 

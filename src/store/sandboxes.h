@@ -30,7 +30,7 @@ struct sandbox_record {
     const char *runtime;
     const char *snapshot;
     const char *
-        layers; // packed texts, top first: what lies between its own files and the runtime; NULL: nothing
+        layers; // packed strings, top first: what lies between its own files and the runtime; NULL: nothing
     /* argv of its first one; the rest is what every command starts with: env (SANDBOX_PART_ENV, never NULL), timeout (_DEADLINES). */
     struct command command;
     const char *execution_id; // the first execution
@@ -76,7 +76,7 @@ struct sandbox_record {
     int64_t updated_at; // every update writes it
 };
 void sandbox_record_clear(struct sandbox_record *record);
-/* A copy with texts of its own; `to` is written over. */
+/* A copy with strings of its own; `to` is written over. */
 void sandbox_record_copy(struct sandbox_record *to, const struct sandbox_record *from);
 #define autosandbox __attribute__((cleanup(sandbox_record_clear))) struct sandbox_record
 

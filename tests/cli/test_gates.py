@@ -121,6 +121,25 @@ def test_every_thread_of_the_server_is_in_the_table_of_threads():
     table = (TOP / "ARCHITECTURE.md").read_text().split("| thread | what it does | may wait |\n")[1].split("\n\n")[0]
     told = set(re.findall(r"`([\w -]+?)(?:-N)?`", "".join(row.split(" | ")[0] for row in table.splitlines()[1:])))
     assert told - {"burrow-server"} == names
+# ---- words ----
+
+@pytest.mark.parametrize("text, fault", [
+    ("int keeper_start(void);", "'keeper' is not used any more: monitor"),
+    ("struct live *sandbox;", "'live' is not used any more: sandbox"),
+    ("struct lock turn;", "'turn' is not used any more: lock, or round"),
+    ("int make_parks(void);", "'parks' is not used any more: spare boxes, or pool"),
+])
+def test_a_word_that_was_given_up_is_found(tmp_path, text, fault):
+    write(tmp_path / "core/x.c", '/* A keeper,\n * and news. */\nint take_turn(bool is_live); // "parks"\nchar *text = "texts";\n')
+    assert check("words", tmp_path) == (0, "")
+    path = write(tmp_path / "core/y.h", "\n" + text + "\n")
+    code, said = check("words", tmp_path)
+    assert code == 1 and said == f"{path}:2: {fault}\n"
+
+
+def test_a_file_named_by_a_word_that_was_given_up_is_found(tmp_path):
+    path = write(tmp_path / "engine/park.c", "")
+    assert check("words", tmp_path) == (1, f"{path}: 'park' is not used any more: spare boxes, or pool\n")
 
 
 # ---- format ----

@@ -46,10 +46,10 @@ void make_sandbox_from(const char *snapshot, char id[ID_TEXT])
         .mode = SANDBOX_INTERACTIVE,
         .snapshot = snapshot,
         .home = "/home/me",
-        .working_directory = "/home/me",
+        .usual.directory = "/home/me",
         .max_executions = 1,
         .idle_timeout_ms = SANDBOX_DEFAULT,
-        .execution_timeout_ms = SANDBOX_DEFAULT,
+        .usual.timeout_ms = SANDBOX_DEFAULT,
         .paused_timeout_ms = SANDBOX_DEFAULT,
     };
     autoclear(sandbox_info) made = {0};
@@ -88,6 +88,6 @@ unsigned count_stray_scratches(void)
 
     CHECK_OK(volume_sweep(engine_volume(core->engine), count_box, &count, &err), err);
     core_health(core, &health);
-    unsigned owned = health.sandboxes + core->settings.parked_kept;
+    unsigned owned = health.sandboxes + core->settings.spare_kept;
     return count > owned ? count - owned : 0;
 }

@@ -14,7 +14,7 @@ static void pause_ms(long ms)
 static void make_wide_sandbox(char id[ID_TEXT])
 {
     const struct sandbox_request request = {
-        .mode = SANDBOX_INTERACTIVE, .working_directory = "/workspace", .idle_timeout_ms = 0};
+        .mode = SANDBOX_INTERACTIVE, .usual.directory = "/workspace", .idle_timeout_ms = 0};
     autoclear(sandbox_info) made = {0};
     struct error err = {0};
 
@@ -296,7 +296,7 @@ CORE_TEST(a_sandbox_ends_when_its_time_is_up_and_its_last_command_has_ended)
     const char *const argv[] = {"sh", "-c", "sleep 2; echo done", NULL};
     const struct execution_request command = {.command.argv = argv};
     const struct sandbox_request request = {.mode = SANDBOX_INTERACTIVE,
-                                            .working_directory = "/workspace",
+                                            .usual.directory = "/workspace",
                                             .idle_timeout_ms = 0,
                                             .expires_at = 1,
                                             .command = &command};

@@ -95,7 +95,7 @@ static void create(struct player *player)
 {
     static const int64_t idle_ms[] = {60000, 60000, 60000, 250};
     struct sandbox_request request = {.home = "/h",
-                                      .working_directory = "/h",
+                                      .usual.directory = "/h",
                                       .max_executions = pick(player, 3),
                                       .idle_timeout_ms = idle_ms[pick(player, 4)]};
     autoclear(sandbox_info) made = {0};
@@ -116,7 +116,7 @@ static void run_to_the_end(struct player *player)
     const char *argv[] = {"sh", "-c", script, NULL};
     struct execution_request command = {.command.argv = argv};
     struct sandbox_request request = {
-        .mode = SANDBOX_ONE_SHOT, .command = &command, .working_directory = "/h"};
+        .mode = SANDBOX_ONE_SHOT, .command = &command, .usual.directory = "/h"};
     autoclear(sandbox_info) made = {0};
     autoclear(execution_info) first = {0};
     autoclear(execution_info) end = {0};

@@ -153,7 +153,7 @@ CORE_TEST(output_and_ends_are_heard_while_files_are_copied)
 CORE_TEST(large_removals_do_not_keep_sandboxes_from_ending)
 {
     const struct sandbox_request request = {
-        .mode = SANDBOX_INTERACTIVE, .working_directory = "/home/me", .idle_timeout_ms = 1};
+        .mode = SANDBOX_INTERACTIVE, .usual.directory = "/home/me", .idle_timeout_ms = 1};
     autoclear(sandbox_info) made = {0};
     struct error err = {0};
     sem_t removed;

@@ -105,7 +105,7 @@ CORE_TEST(deleting_ends_everything_in_it)
 CORE_TEST(an_idle_sandbox_ends_and_says_why)
 {
     struct sandbox_request request = {
-        .idle_timeout_ms = 300, .home = "/h", .working_directory = "/h"};
+        .idle_timeout_ms = 300, .home = "/h", .usual.directory = "/h"};
     autoclear(sandbox_info) made = {0};
     autoclear(sandbox_info) ended = {0};
     struct error err = {0};

@@ -215,37 +215,6 @@ TEST_MODES(a_share_above_the_parents_is_no_error)
     CHECK_OK(cgroup_set_limits(group, &limits, &err), err);
 }
 
-static void use_memory_and_count_up(void *count)
-{
-    size_t size = 1 << 20;
-    use_memory(&size);
-    count_up(count);
-}
-
-TEST_MODES(a_leaf_is_measured_where_the_mode_can)
-{
-    struct cgroup_usage usage;
-    struct error err;
-    struct cgroup_leaf leaf;
-    autoptr(cgroup) group = make("b1", &no_limits, false);
-
-    CHECK_OK(cgroup_leaf_create(group, "p1", &leaf, &err), err);
-    (void)start_in(group, &leaf, use_memory_and_count_up, &shared->counts[0]);
-    cgroup_leaf_close(&leaf);
-    CHECK(counts_on(&shared->counts[0], 100000));
-    int measured = cgroup_leaf_usage(group, "p1", &usage, &err);
-    if (root->mode == CGROUP_V1) {
-        CHECK(measured < 0 && error_is(&err, ERROR_UNAVAILABLE));
-        return;
-    }
-    CHECK_OK(measured, err);
-    CHECK_INT(usage.procs, 1);
-    for (int64_t end = deadline(); usage.cpu_usec == 0; nap()) {
-        CHECK((int64_t)clock_monotonic_ms() < end);
-        CHECK_OK(cgroup_leaf_usage(group, "p1", &usage, &err), err);
-    }
-}
-
 /* PID 1 as it will be: mapped ids, root inside, nobody outside; here it starts a process in a leaf.
  */
 struct pid1 {

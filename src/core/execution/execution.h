@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Executions and jobs: commands in a sandbox. Both are the same but for two things: a job does not make its sandbox busy,
- * and counts apart. News of an execution is told through the hub under its id.
+ * and counts apart. Changes of an execution are told through the hub under its id.
  * Threads: any but loops; execution_get_quick: any.
  */
 #pragma once

@@ -34,14 +34,14 @@ void execution_info_take(struct execution_info *out, struct execution_record *re
 
 void execution_info_clear(struct execution_info *info)
 {
-    const char *const texts[] = {
+    const char *const strings[] = {
         info->id,          info->sandbox_id,   info->metadata,      info->asked,
         info->error,       info->stdin_stream, info->stdout_stream, info->stderr_stream,
         info->stop_reason,
     };
 
-    for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
-        free((char *)texts[i]);
+    for (size_t i = 0; i < ARRAY_SIZE(strings); i++)
+        free((char *)strings[i]);
     owner_clear(&info->owner);
     command_clear(&info->command);
     *info = (struct execution_info){0};

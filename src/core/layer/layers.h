@@ -19,9 +19,6 @@ struct layers *layers_new(struct store *store, struct volume *volume, struct wor
 void layers_free(struct layers *layers);
 DEFINE_AUTOPTR(layers)
 
-/* Where the layers are. */
-struct volume *layers_volume(const struct layers *layers);
-
 /* A new name. */
 #define LAYER_NAME 48
 const char *layers_name(char name[LAYER_NAME]);

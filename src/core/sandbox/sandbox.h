@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sandboxes, as a caller may ask for them. What state follows which is in lifecycle.h. News of a sandbox's state is told
+ * Sandboxes, as a caller may ask for them. What state follows which is in lifecycle.h. Changes of a sandbox's state are told
  * through the hub under its id. create.h makes them.
  * Threads: any but loops; sandbox_status_quick and sandbox_abandon: any.
  */

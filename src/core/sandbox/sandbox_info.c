@@ -46,14 +46,14 @@ void sandbox_info_take(struct sandbox_info *out, struct sandbox_record *record)
 
 void sandbox_info_clear(struct sandbox_info *info)
 {
-    const char *const texts[] = {
+    const char *const strings[] = {
         info->id,     info->key_id, info->name,         info->description, info->metadata,
         info->scopes, info->asked,  info->runtime,      info->snapshot,    info->home,
         info->reason, info->error,  info->execution_id,
     };
 
-    for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
-        free((char *)texts[i]);
+    for (size_t i = 0; i < ARRAY_SIZE(strings); i++)
+        free((char *)strings[i]);
     owner_clear(&info->owner);
     command_clear(&info->command);
     *info = (struct sandbox_info){0};

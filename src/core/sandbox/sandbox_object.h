@@ -105,6 +105,8 @@ void sandbox_touch(struct sandbox *sandbox); // it was used just now
 
 /* Its state becomes that of `next`, which is cleared; readers are told by whoever calls. The caller holds record_lock. */
 void sandbox_change(struct sandbox *sandbox, struct sandbox_record *next);
+/* The same, but `next` keeps all but its reason and error, which become those from before. */
+void sandbox_show(struct sandbox *sandbox, struct sandbox_record *next);
 
 /* What a reader may have: a copy, under the lock. */
 void sandbox_copy(struct sandbox *sandbox, struct sandbox_record *out);

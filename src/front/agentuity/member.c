@@ -96,14 +96,3 @@ void member_text_map(struct json_writer *json, const char *name, const char *tex
     }
     json_map_end(json);
 }
-
-void member_texts(struct json_writer *json, const char *name, const char *const *texts)
-{
-    if (!texts)
-        return;
-    json_key(json, name);
-    json_list_begin(json);
-    for (; *texts; texts++)
-        json_string(json, *texts);
-    json_list_end(json);
-}

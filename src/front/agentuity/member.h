@@ -17,11 +17,9 @@ void member_integer(struct json_writer *json, const char *name, int64_t number);
 void member_bool(struct json_writer *json, const char *name, bool truth);
 /* JSON of ours that was stored as text. NULL, or not JSON after all: left out. */
 void member_json(struct json_writer *json, const char *name, const char *text);
-/* The same of a map of texts; what else is in it is left out, since it may be a stranger's and clients take a list no more for one odd
+/* The same of a map of strings; what else is in it is left out, since it may be a stranger's and clients take a list no more for one odd
  * entry. */
 void member_text_map(struct json_writer *json, const char *name, const char *text);
-/* A NULL-terminated list of texts. NULL: left out. */
-void member_texts(struct json_writer *json, const char *name, const char *const *texts);
 /* "http://host:port/stream/stream_<id>". NULL: left out. */
 void member_stream_url(struct json_writer *json, const char *name, const char *base_url,
                        const char *stream_id);

@@ -12,7 +12,6 @@
 #include "web/call.h"
 
 #define AIONIS_BODY_MAX ((uint64_t)5 << 20)
-#define AIONIS_UUID 37 // bytes, with the NUL
 
 /* One table a file, each ended by an empty row; aionis_front.c joins them. */
 extern const struct route aionis_session_routes[];

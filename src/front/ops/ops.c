@@ -106,7 +106,7 @@ static const struct answer_field health_fields[] = {
     {"version", ANSWER_TEXT, offsetof(struct health, version), .is_needed = true},
     {"sandboxes", ANSWER_UNSIGNED, offsetof(struct health, core.sandboxes),
      .has_offset = offsetof(struct health, has_core), .help = "that are alive"},
-    {"parked", ANSWER_UNSIGNED, offsetof(struct health, core.parked),
+    {"parked", ANSWER_UNSIGNED, offsetof(struct health, core.spares),
      .has_offset = offsetof(struct health, has_core), .help = "sandboxes made ahead"},
     {"runtimeReady", ANSWER_BOOL, offsetof(struct health, core.is_default_runtime_ready),
      .has_offset = offsetof(struct health, has_core),
