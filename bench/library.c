@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The engine called as a library: cold and warm runs, runs a second, memory of a parked box. */
+/* The engine called as a library: cold and warm runs, runs a second, memory of a spare box. */
 #include "bench.h"
 
 #include "base/auto.h"

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/strings.h"
 #include "base/log_ids.h"
 #include "core/execution/execution_end.h"
 #include "core/execution/executions.h"
@@ -208,13 +209,7 @@ static void set_runtime_env(struct sandbox *sandbox)
     if (!runtimes_is_ready(sandbox->sandboxes->runtimes, sandbox->record.runtime) ||
         image_get(sandbox->sandboxes->runtimes, sandbox->record.runtime, &image, &ignored) < 0)
         return; // gone since: commands do without its variables
-    size_t count = 0;
-    char **env = image_runtime(image)->env;
-    while (env && env[count])
-        count++;
-    sandbox->runtime_env = xcalloc(count + 1, sizeof *sandbox->runtime_env);
-    for (size_t i = 0; i < count; i++)
-        sandbox->runtime_env[i] = xstrdup(env[i]);
+    sandbox->runtime_env = strings_copy((const char *const *)image_runtime(image)->env);
 }
 
 /* It is as its record says: a crash in the middle of a pause, or of what is done while it stands still, may have left it otherwise. */

@@ -18,6 +18,7 @@
 #include <sys/types.h>
 
 #define INIT_MAX_PROCESSES 4096
+#define OUTPUT_EVERY_US 5000 // the engine is told of growing output, at most
 
 /* Bytes of one of a process's outputs on their way from a pipe to a spool file. */
 struct output {

@@ -123,8 +123,9 @@ static bool next_wakeup(struct init *init, struct timespec *out)
     for (struct process *process = init->processes; process; process = process->next) {
         if (process->deadline_us && process->deadline_us < first)
             first = process->deadline_us;
-        if (process->has_new_output && may_tell && init->output_announced_us + 5000 < first)
-            first = init->output_announced_us + 5000;
+        if (process->has_new_output && may_tell &&
+            init->output_announced_us + OUTPUT_EVERY_US < first)
+            first = init->output_announced_us + OUTPUT_EVERY_US;
     }
     if (first == UINT64_MAX && !init->is_rank_raised)
         return false;

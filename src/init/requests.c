@@ -12,8 +12,6 @@
 #include <sys/socket.h>
 #include <termios.h>
 
-#define OUTPUT_EVERY_US 5000 // about growing output, at most
-
 static struct process *new_process(struct init *init, uint32_t id)
 {
     struct process *process = calloc(1, sizeof *process);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Boxes made ahead: filled, taken, limited as asked, and gone with their park. */
+/* Boxes made ahead: filled, taken, limited as asked, and ended when they are freed. */
 #include "base/auto.h"
 #include "base/fd.h"
 #include "box_fixture.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One engine, many threads: boxes, parks and networks are made, used and ended at the same time, and nothing is left. */
+/* One engine, many threads: boxes, spare boxes and networks are made, used and ended at the same time, and nothing is left. */
 #include "base/auto.h"
 #include "box_fixture.h"
 #include "box_stock.h"
@@ -151,7 +151,7 @@ static void *take_many(void *data)
         }
         w->n_taken++;
         (void)snprintf(name, sizeof name, "%s", box_scratch(box));
-        (void)holds(w, strncmp(name, "ahead-", 6) == 0, "a parked box's scratch has the prefix");
+        (void)holds(w, strncmp(name, "ahead-", 6) == 0, "a spare box's scratch has the prefix");
         (void)echo(w, box, 1);
         end_in_thread(w, box);
         (void)went(w, volume_scratch_remove(engine_volume(w->engine), name, &err), &err,
@@ -172,8 +172,9 @@ static void *look_after(void *data)
         (void)went(w, engine_fill_networks(w->engine, 8, &err), &err, "fill networks");
         (void)went(w, volume_fill_scratches(engine_volume(w->engine), 4, &err), &err,
                    "fill scratches");
-        (void)went(w, spare_boxes_fill(w->spares, 2, false, &made, &err), &err, "fill a park");
-        (void)holds(w, spare_boxes_count(w->spares) <= 3, "a park holds no more than its count");
+        (void)went(w, spare_boxes_fill(w->spares, 2, false, &made, &err), &err, "make spare boxes");
+        (void)holds(w, spare_boxes_count(w->spares) <= 3,
+                    "there are no more spare boxes than their count");
         (void)went(w, engine_sweep(w->engine, &err), &err, "sweep");
         (void)went(w, engine_list_staying(w->engine, &slots, &count, &err), &err, "list");
         nap();
@@ -195,7 +196,7 @@ static void join_workers(const struct worker *workers, unsigned count, char faul
     }
 }
 
-/* Two that look after everything, two that take from the park, and THREADS that launch. */
+/* Two that look after everything, two that take spare boxes, and THREADS that launch. */
 static void work_together(struct engine *shared, unsigned rounds, struct spare_boxes *spares,
                           char fault[300])
 {
@@ -216,7 +217,7 @@ static void work_together(struct engine *shared, unsigned rounds, struct spare_b
     is_over = true;
     join_workers(others, 4, fault);
     if (!*fault && others[2].n_taken + others[3].n_taken == 0)
-        (void)strcpy(fault, "no box was taken from the park");
+        (void)strcpy(fault, "no spare box was taken");
 }
 
 static struct spare_boxes *make_spares(struct engine *shared)

@@ -237,7 +237,7 @@ int execution_equip(struct sandbox *sandbox, struct execution *execution, struct
 static void gather_env(struct sandbox *sandbox, const struct execution *execution,
                        struct strings *out)
 {
-    for (char **entry = sandbox->runtime_env; entry && *entry; entry++)
+    for (const char *const *entry = sandbox->runtime_env; entry && *entry; entry++)
         strings_add(out, *entry);
     autolock(&sandbox->lock); // the sandbox's can be changed
     if (sandbox->record.home)

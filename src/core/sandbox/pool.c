@@ -174,17 +174,6 @@ static bool take_spare(struct pool *pool, struct image *image, const struct pool
     return true;
 }
 
-static char **copy_env(char *const *env)
-{
-    size_t count = 0;
-    while (env && env[count])
-        count++;
-    char **copy = xcalloc(count + 1, sizeof *copy);
-    for (size_t i = 0; i < count; i++)
-        copy[i] = xstrdup(env[i]);
-    return copy;
-}
-
 int pool_take(struct pool *pool, const struct pool_request *request, struct pooled *out,
               struct error *err)
 {
@@ -196,7 +185,7 @@ int pool_take(struct pool *pool, const struct pool_request *request, struct pool
     if (!(is_common && take_spare(pool, image, request, out)) &&
         launch(pool, image_runtime(image), request, out, err) < 0)
         return -1;
-    out->env = copy_env(image_runtime(image)->env);
+    out->env = strings_copy((const char *const *)image_runtime(image)->env);
     pool->taken_ms = clock_monotonic_ms();
     pool_tick(pool);
     return 0;
@@ -353,8 +342,6 @@ unsigned pool_waiting(struct pool *pool)
 
 void pooled_clear(struct pooled *pooled)
 {
-    for (char **entry = pooled->env; entry && *entry; entry++)
-        free(*entry);
-    free(pooled->env);
+    free((void *)pooled->env);
     pooled->env = NULL;
 }

@@ -30,8 +30,8 @@ struct pool_request pool_request_of(const struct sandbox_record *record);
 
 struct pooled {
     struct box *box;
-    char scratch[80]; // "": goes with the box
-    char **env;       // of the runtime, NULL-terminated; the caller frees with pooled_clear
+    char scratch[80];       // "": goes with the box
+    const char *const *env; // of the runtime, NULL-terminated; the caller frees with pooled_clear
 };
 
 /* The box is the caller's. Blocks for a launch where none waits, and for a build where the runtime is not built. */

@@ -70,9 +70,7 @@ void sandbox_free(struct sandbox *sandbox)
     assert(!sandbox->is_watched && !sandbox->mailbox.first);
     sandbox->sandboxes->execution_ops->free_all(sandbox);
     box_free(sandbox->box);
-    for (char **entry = sandbox->runtime_env; entry && *entry; entry++)
-        free(*entry);
-    free(sandbox->runtime_env);
+    free((void *)sandbox->runtime_env);
     sandbox_record_clear(&sandbox->record);
     lock_clear(&sandbox->mailbox.lock);
     lock_condition_clear(&sandbox->changed);

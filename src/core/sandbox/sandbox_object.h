@@ -51,7 +51,7 @@ struct sandbox {
     uint64_t
         restore_count; // how often it has begun to go back to a checkpoint; changed under record_lock only
 
-    char **runtime_env; // of its runtime; never changed
+    const char *const *runtime_env; // of its runtime, in one allocation; never changed; or NULL
     // Times on the monotonic clock: a step of the wall clock ends nothing, and lets nothing live for ever.
     _Atomic int64_t active_ms; // when it was used last
     int64_t paused_ms;         // since when it is paused; under the lock
