@@ -80,13 +80,13 @@ struct box *start(const char *const *saved, size_t n_saved)
 {
     static const char *layers[] = {root_dir};
     struct box *box = NULL;
-    struct box_spec spec = {.layers = layers,
-                            .n_layers = 1,
-                            .saved = saved,
-                            .n_saved = n_saved,
-                            .hold_fd = -1,
-                            .limits = {.memory_bytes = 1024 * MIB, .max_procs = 1024},
-                            .disk = {.bytes = 8192 * MIB}};
+    struct box_spec spec = {
+        .layers = layers,
+        .n_layers = 1,
+        .saved = saved,
+        .n_saved = n_saved,
+        .hold_fd = -1,
+        .limits = {.memory_bytes = 1024 * MIB, .disk_bytes = 8192 * MIB, .max_processes = 1024}};
     check_stopped();
     DO(box_launch(engine, &spec, &box, &err));
     return box;
@@ -102,9 +102,9 @@ static void spawn(struct box *box, uint32_t id, const char *const *argv)
 {
     const char *const none[] = {NULL};
     struct process_spec spec = {.id = id,
-                                .argv = argv,
-                                .env = none,
-                                .cwd = "/",
+                                .command.argv = argv,
+                                .command.env = none,
+                                .command.directory = "/",
                                 .stdin_fd = -1,
                                 .stdout_fd = -1,
                                 .stderr_fd = -1};

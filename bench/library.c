@@ -5,7 +5,7 @@
 #include "base/auto.h"
 #include "base/fd.h"
 #include "base/mem.h"
-#include "engine/park.h"
+#include "engine/spare_boxes.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -20,7 +20,7 @@ static const struct box_bind host_usr = {.host = "/usr", .box = "/usr"};
 
 struct library {
     struct engine *engine;
-    struct park *park;
+    struct spare_boxes *spares;
     const struct bench *bench;
     unsigned users; // rows that share it
 };
@@ -42,8 +42,8 @@ static struct box_spec make_spec(const struct bench *bench, bool is_one_shot)
         .binds = &host_usr,
         .n_binds = bench->has_host_usr,
         .hold_fd = -1,
-        .limits = {.memory_bytes = 256 * MIB, .cpu_milli = 1000, .max_procs = 256},
-        .disk = {.bytes = 256 * MIB, .inodes = 65536},
+        .limits = {256 * MIB, 1000, 256 * MIB, 256},
+        .max_inodes = 65536,
         .owner_loss = BOX_END,
         .is_one_shot = is_one_shot,
     };
@@ -56,20 +56,20 @@ static int launch(struct engine *engine, const struct bench *bench, struct box *
     return box_launch(engine, &spec, out, err);
 }
 
-static int open_park(struct engine *engine, const struct bench *bench, bool is_one_shot,
-                     unsigned count, struct park **out, struct error *err)
+static int open_spares(struct engine *engine, const struct bench *bench, bool is_one_shot,
+                       unsigned count, struct spare_boxes **out, struct error *err)
 {
     struct box_spec spec = make_spec(bench, is_one_shot);
-    struct park_options options = {.spec = &spec, .count = count, .warm_up = program};
-    return park_new(engine, &options, out, err);
+    struct spare_boxes_options options = {.spec = &spec, .count = count, .warm_up = program};
+    return spare_boxes_new(engine, &options, out, err);
 }
 
 static int run_program(struct box *box, struct error *err)
 {
     struct process_spec spec = {.id = 1,
-                                .argv = program,
-                                .env = no_environment,
-                                .cwd = "/",
+                                .command.argv = program,
+                                .command.env = no_environment,
+                                .command.directory = "/",
                                 .output = OUTPUT_PIPE,
                                 .stdin_fd = -1,
                                 .stdout_fd = -1,
@@ -103,7 +103,7 @@ static int library_prepare(struct row *row, struct error *err)
     unsigned made = 0;
     if (engine_fill_networks(library->engine, READY_NETWORKS, err) < 0)
         return -1;
-    return own->is_warm ? park_fill(library->park, 1, false, &made, err) : 0;
+    return own->is_warm ? spare_boxes_fill(library->spares, 1, false, &made, err) : 0;
 }
 
 static int library_run(struct row *row, struct error *err)
@@ -111,7 +111,7 @@ static int library_run(struct row *row, struct error *err)
     struct library_row *own = row->data;
     struct box_spec spec = make_spec(own->library->bench, true);
     if (own->is_warm)
-        own->box = park_take(own->library->park, &spec.limits, &spec.disk);
+        own->box = spare_boxes_take(own->library->spares, &spec.limits);
     else if (launch(own->library->engine, own->library->bench, &own->box, err) < 0)
         return -1;
     if (!own->box)
@@ -132,7 +132,7 @@ static void library_clear(struct row *row)
 
     (void)end_box(&own->box, &err);
     if (--own->library->users == 0) {
-        park_free(own->library->park);
+        spare_boxes_free(own->library->spares);
         engine_free(own->library->engine);
         free(own->library);
     }
@@ -162,7 +162,7 @@ int library_add(struct rows *rows, const struct bench *bench, struct error *err)
         return error_wrap(err, "open the engine");
     struct library *library = xnew(struct library);
     *library = (struct library){.engine = engine, .bench = bench};
-    if (open_park(engine, bench, true, 1, &library->park, err) < 0) {
+    if (open_spares(engine, bench, true, 1, &library->spares, err) < 0) {
         engine_free(engine);
         free(library);
         return -1;
@@ -289,19 +289,20 @@ static int read_available_bytes(uint64_t *out, struct error *err)
     return 0;
 }
 
-static int fill(struct engine *engine, struct park *park, unsigned count, struct error *err)
+static int fill(struct engine *engine, struct spare_boxes *spares, unsigned count,
+                struct error *err)
 {
     unsigned made = 0;
-    while (park_waiting(park) < count && !bench_is_stopped()) {
+    while (spare_boxes_count(spares) < count && !bench_is_stopped()) {
         if (engine_fill_networks(engine, READY_NETWORKS, err) < 0 ||
-            park_fill(park, READY_NETWORKS, false, &made, err) < 0)
-            return error_wrap(err, "box %u", park_waiting(park));
+            spare_boxes_fill(spares, READY_NETWORKS, false, &made, err) < 0)
+            return error_wrap(err, "box %u", spare_boxes_count(spares));
     }
     return 0;
 }
 
-static int measure_memory(struct engine *engine, const struct bench *bench, struct park *park,
-                          struct error *err)
+static int measure_memory(struct engine *engine, const struct bench *bench,
+                          struct spare_boxes *spares, struct error *err)
 {
     uint64_t before = 0;
     uint64_t after = 0;
@@ -311,7 +312,7 @@ static int measure_memory(struct engine *engine, const struct bench *bench, stru
     if (launch(engine, bench, &first, err) < 0 || end_box(&first, err) < 0)
         return -1;
     bench_sleep_ms(2000);
-    if (read_available_bytes(&before, err) < 0 || fill(engine, park, bench->boxes, err) < 0)
+    if (read_available_bytes(&before, err) < 0 || fill(engine, spares, bench->boxes, err) < 0)
         return -1;
     bench_sleep_ms(2000);
     if (read_available_bytes(&after, err) < 0)
@@ -324,12 +325,12 @@ static int measure_memory(struct engine *engine, const struct bench *bench, stru
 int bench_memory(const struct bench *bench, struct error *err)
 {
     autoptr(engine) engine = NULL;
-    autoptr(park) park = NULL;
+    autoptr(spare_boxes) spares = NULL;
 
     if (open_engine(bench, NULL, &engine, err) < 0 ||
-        open_park(engine, bench, false, bench->boxes, &park, err) < 0)
+        open_spares(engine, bench, false, bench->boxes, &spares, err) < 0)
         return -1;
-    return measure_memory(engine, bench, park, err);
+    return measure_memory(engine, bench, spares, err);
 }
 
 int bench_detach(const struct bench *bench, struct error *err)

@@ -16,7 +16,7 @@ struct entry {
     uint64_t size, offset; // of its content in the spool
     int64_t mtime_ns;
     uint32_t mode;
-    size_t path; // where it begins in `texts`; its target stands behind it
+    size_t path; // where it begins in `strings`; its target stands behind it
 };
 
 struct packer {
@@ -25,7 +25,7 @@ struct packer {
     uint64_t spooled;
     struct entry *entries;
     size_t count, capacity;
-    struct buffer texts;
+    struct buffer strings;
 };
 
 struct packer *packer_new(const struct archive_task *task, int spool_fd)
@@ -33,7 +33,7 @@ struct packer *packer_new(const struct archive_task *task, int spool_fd)
     struct packer *packer = xnew(struct packer);
     packer->task = task;
     packer->spool = spool_fd;
-    buffer_init(&packer->texts, MAX_TEXT_BYTES);
+    buffer_init(&packer->strings, MAX_TEXT_BYTES);
     return packer;
 }
 
@@ -42,10 +42,10 @@ static int too_large(struct error *err)
     return error_restate(err, ERROR_TOO_LARGE, "archive");
 }
 
-static int add_texts(struct packer *packer, const struct files_item *item, struct error *err)
+static int add_strings(struct packer *packer, const struct files_item *item, struct error *err)
 {
-    if (buffer_add(&packer->texts, item->path, strlen(item->path) + 1, err) < 0 ||
-        buffer_add(&packer->texts, item->target, strlen(item->target) + 1, err) < 0)
+    if (buffer_add(&packer->strings, item->path, strlen(item->path) + 1, err) < 0 ||
+        buffer_add(&packer->strings, item->target, strlen(item->target) + 1, err) < 0)
         return too_large(err);
     return 0;
 }
@@ -67,9 +67,9 @@ int packer_item(void *data, const struct files_item *item, struct error *err)
         .offset = packer->spooled,
         .mtime_ns = item->mtime_ns,
         .mode = item->mode & (S_IFMT | 0777), // set-id bits are no use outside
-        .path = packer->texts.length,
+        .path = packer->strings.length,
     };
-    if (add_texts(packer, item, err) < 0)
+    if (add_strings(packer, item, err) < 0)
         return -1;
     packer->entries[packer->count++] = entry;
     return 0;
@@ -96,10 +96,10 @@ static int compare_paths(const char *a, const char *b)
     return left - right;
 }
 
-static int compare_entries(const void *a, const void *b, void *texts)
+static int compare_entries(const void *a, const void *b, void *strings)
 {
     const struct entry *left = a, *right = b;
-    return compare_paths((char *)texts + left->path, (char *)texts + right->path);
+    return compare_paths((char *)strings + left->path, (char *)strings + right->path);
 }
 
 static int send_content(struct packer *packer, struct archiver *archiver, const struct entry *entry,
@@ -123,7 +123,7 @@ static int send_content(struct packer *packer, struct archiver *archiver, const 
 static int send_entry(struct packer *packer, struct archiver *archiver, const struct entry *entry,
                       uint8_t *room, struct error *err)
 {
-    const char *path = packer->texts.data + entry->path;
+    const char *path = packer->strings.data + entry->path;
     struct files_item item = {
         .size = entry->size,
         .mtime_ns = entry->mtime_ns,
@@ -156,7 +156,7 @@ int packer_finish(struct packer *packer, int archive_fd, uint64_t *size, struct 
     struct stat info;
     if (packer->count)
         qsort_r(packer->entries, packer->count, sizeof *packer->entries, compare_entries,
-                packer->texts.data);
+                packer->strings.data);
     int result = archiver_start(&archiver, "pack", packer->task, archive_fd, err);
     if (result == 0)
         result = send_all(packer, &archiver, err);
@@ -175,6 +175,6 @@ void packer_free(struct packer *packer)
         return;
     closep(&packer->spool);
     free(packer->entries);
-    buffer_clear(&packer->texts);
+    buffer_clear(&packer->strings);
     free(packer);
 }

@@ -89,14 +89,6 @@ static void describe(struct archive_entry *entry, const struct files_item *item,
         archive_entry_copy_symlink(entry, item->target);
 }
 
-static bool is_utf8(const char *text)
-{
-    size_t left = strlen(text), length = 1;
-    for (; left && length; left -= length, text += length)
-        length = utf8_length(text, left);
-    return !left;
-}
-
 /*
  * libarchive marks names in zip files as UTF-8 when the locale has that, whatever they are; some readers then refuse the whole
  * file for one name that is not.
@@ -104,7 +96,7 @@ static bool is_utf8(const char *text)
 static int write_header(struct archive *archive, struct archive_entry *entry,
                         const struct sink *sink, const char *path)
 {
-    bool is_text = is_utf8(path);
+    bool is_text = utf8_is_valid(path, strlen(path));
     locale_t before = is_text ? (locale_t)0 : uselocale(sink->plain);
     int result = archive_write_header(archive, entry);
     if (!is_text)

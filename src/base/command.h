@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A command: what is run, and with what around it.
+ * A command: what is run, and with what around it. One value from a request to PID 1.
  * Threads: plain values.
  */
 #pragma once
@@ -17,6 +17,20 @@ struct command {
     const char *user;
     int64_t timeout_ms; // 0: none
 };
+
+/* ERROR_INVALID when there is nothing to run, or a variable is not NAME=VALUE. */
+int command_check(const struct command *command, struct error *err);
+
+/* Moves what it points to: `from` is empty then. */
+static inline struct command command_take(struct command *from)
+{
+    struct command taken = *from;
+    *from = (struct command){0};
+    return taken;
+}
+
+/* A copy that owns what it points to. */
+struct command command_copy(const struct command *command);
 
 /* For one that owns what it points to; its lists are of strings_list. */
 static inline void command_clear(struct command *command)

@@ -71,13 +71,6 @@ int fd_write_knob(int dir_fd, const char *path, const char *text, struct error *
     return 0;
 }
 
-int fd_write_knob_number(int dir_fd, const char *path, uint64_t number, struct error *err)
-{
-    char text[24];
-    (void)snprintf(text, sizeof text, "%" PRIu64, number);
-    return fd_write_knob(dir_fd, path, text, err);
-}
-
 int fd_read_knob(int dir_fd, const char *path, char *text, size_t size, struct error *err)
 {
     autofd fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC);

@@ -22,7 +22,6 @@ ssize_t fd_read_full_at(int fd, void *data, size_t length, off_t at);
 
 /* Writes `text` to an existing file (a kernel knob) in one write. dir_fd may be AT_FDCWD. */
 int fd_write_knob(int dir_fd, const char *path, const char *text, struct error *err);
-int fd_write_knob_number(int dir_fd, const char *path, uint64_t number, struct error *err);
 
 /* Reads a small file whole into `text` (NUL-terminated, trailing newline cut). */
 int fd_read_knob(int dir_fd, const char *path, char *text, size_t size, struct error *err);

@@ -3,36 +3,56 @@
 #include "base/limits.h"
 
 #include "base/auto.h"
+#include "base/options.h"
 
-#include <stddef.h>
+#include <assert.h>
 
+#define ROW(member, name, letter, type, argument, variable, least, ...)                            \
+    {                                                                                              \
+        name, type, offsetof(struct limits, member), least                                         \
+    }
 static const struct {
     const char *name;
-    int64_t minimum;
-    const char *text; // the minimum, as people write it
-} least[] = {
-    {"memory", 4 << 20, "4Mi"},
-    {"cpu", 10, "10m"},
-    {"disk", 1 << 20, "1Mi"},
-};
+    enum option_type type;
+    size_t offset;
+    int64_t least;
+} rows[] = {LIMITS_ROWS(ROW)};
+static_assert(ARRAY_SIZE(rows) * sizeof(int64_t) == sizeof(struct limits), "a row for each limit");
+
+static int64_t value_at(const struct limits *limits, size_t offset)
+{
+    return *(const int64_t *)((const char *)limits + offset);
+}
 
 int limits_check(const struct limits *limits, struct error *err)
 {
-    const int64_t asked[] = {limits->memory_bytes, limits->cpu_millicores, limits->disk_bytes};
+    char text[DURATION_TEXT];
 
-    for (size_t i = 0; i < ARRAY_SIZE(least); i++)
-        if (asked[i] != 0 && asked[i] < least[i].minimum)
-            return error_refuse(err, ERROR_INVALID, least[i].name,
-                                "%s: a sandbox needs at least %s", least[i].name, least[i].text);
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        int64_t asked = value_at(limits, rows[i].offset);
+        if (asked != 0 && asked < rows[i].least)
+            return error_refuse(err, ERROR_INVALID, rows[i].name, "%s: a sandbox needs at least %s",
+                                rows[i].name, option_number(rows[i].type, rows[i].least, text));
+    }
     return 0;
 }
 
 struct limits limits_or_default(const struct limits *asked, const struct limits *usual)
 {
-    return (struct limits){
-        .memory_bytes = asked->memory_bytes ? asked->memory_bytes : usual->memory_bytes,
-        .cpu_millicores = asked->cpu_millicores ? asked->cpu_millicores : usual->cpu_millicores,
-        .disk_bytes = asked->disk_bytes ? asked->disk_bytes : usual->disk_bytes,
-        .max_processes = asked->max_processes ? asked->max_processes : usual->max_processes,
-    };
+    struct limits limits = *usual;
+
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        int64_t value = value_at(asked, rows[i].offset);
+        if (value != 0)
+            *(int64_t *)((char *)&limits + rows[i].offset) = value;
+    }
+    return limits;
+}
+
+bool limits_has_name(const char *name)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+        if (strcmp(rows[i].name, name) == 0)
+            return true;
+    return false;
 }

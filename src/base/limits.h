@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Limits of a sandbox: what it gets when nothing is asked for, and the least it can be given. The same for `burrow run` and for the
- * server.
+ * Limits of a sandbox: one value from a request to the engine. What it gets when nothing is asked for, and the least it can be
+ * given, are the same for `burrow run` and for the server.
  * Threads: plain values.
  */
 #pragma once
 #include "base/error.h"
 
+#include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 /* 0 is no limit, or in a request: the server's default. */
 struct limits {
@@ -17,10 +19,29 @@ struct limits {
     int64_t max_processes;
 };
 
-#define LIMITS_MEMORY_BYTES (INT64_C(512) << 20)
-#define LIMITS_CPU_MILLICORES 1000
-#define LIMITS_DISK_BYTES (INT64_C(2) << 30)
-#define LIMITS_PROCESSES 512
+/*
+ * All of them, in the order above: X(member, name, letter, type, argument, variable, least, usual, most, help). From these rows come
+ * the options of `burrow run` and `burrow serve`, the server's variables, the columns of the store (named as the member),
+ * the defaults and the check. `least` is the smallest that a sandbox can start with, 0 where there is none.
+ */
+#define LIMITS_ROWS(X)                                                                             \
+    X(memory_bytes, "memory", 'm', OPTION_SIZE, "SIZE", "MEMORY", 4 << 20, 512 << 20,              \
+      INT64_C(1) << 50, "memory of a sandbox, for example 256Mi; 0 is no limit (default 512Mi)"),  \
+        X(cpu_millicores, "cpu", 0, OPTION_CPU, "CPU", "CPU", 10, 1000, 1024000,                   \
+          "processors of a sandbox: 500m is half of one, 2 is two; 0 is no limit (default 1)"),    \
+        X(disk_bytes, "disk", 0, OPTION_SIZE, "SIZE", "DISK", 1 << 20, INT64_C(2) << 30,           \
+          INT64_C(1) << 50, "how much a sandbox may write; 0 is no limit (default 2Gi)"),          \
+        X(max_processes, "max-processes", 0, OPTION_INTEGER, "N", "MAX_PROCESSES", 0, 512,         \
+          4000000, "processes and threads in a sandbox; 0 is no limit (default 512)")
+
+/* What a sandbox gets that asks for nothing. */
+#define LIMITS_USUAL(member, name, letter, type, argument, variable, least, usual, ...)            \
+    .member = (usual)
+#define LIMITS_DEFAULT                                                                             \
+    {                                                                                              \
+        LIMITS_ROWS(LIMITS_USUAL)                                                                  \
+    }
+
 #define LIMITS_OUTPUT_BYTES (INT64_C(64) << 20) // kept of each output of a command
 
 /* ERROR_INVALID, naming the limit and the least it can be, for one that no sandbox could start with. 0 asks for none and is fine. */
@@ -28,3 +49,11 @@ int limits_check(const struct limits *limits, struct error *err);
 
 /* What was asked for, and where nothing was, the default. */
 struct limits limits_or_default(const struct limits *asked, const struct limits *usual);
+
+/* Whether an error of limits_check is about one of them: its noun is the limit's name. */
+bool limits_has_name(const char *name);
+
+static inline bool limits_equal(const struct limits *a, const struct limits *b)
+{
+    return memcmp(a, b, sizeof *a) == 0;
+}

@@ -87,11 +87,6 @@ bool lock_is_mine(const struct lock *lock)
     return false;
 }
 
-bool lock_is_any_mine(void)
-{
-    return held.count > 0;
-}
-
 void lock_condition_init(struct lock_condition *condition)
 {
     pthread_condattr_t attributes;

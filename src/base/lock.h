@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Locks that are released at the end of their block, and that are taken in one order (lock_order.h): taking one out of order, taking
- * one twice, or releasing one that is not held ends the program with the two names, in every build.
+ * one twice, or releasing one that is not held ends the program with a line that has both ranks, in every build.
  *
  *     autolock(&queue->lock);      held until the block ends
  *
@@ -27,8 +27,6 @@ bool lock_try(struct lock *lock); // false: somebody has it. Any order: it does 
 void lock_release(struct lock *lock);
 
 bool lock_is_mine(const struct lock *lock); // for asserts
-/* Whether this thread holds any lock: for asserts where something waits. */
-bool lock_is_any_mine(void);
 
 static inline void lock_releasep(struct lock **lock)
 {

@@ -12,7 +12,6 @@ enum lock_rank {
     LOCK_SANDBOX_BOX,    // the right to use a sandbox's box
     LOCK_SANDBOX_RECORD, // the right to change a sandbox's records
     LOCK_STORE_WRITER,   // the database's one writer
-    LOCK_POOL_FILL,      // the right to make spare boxes
     // Held for memory work only: nothing below blocks.
     LOCK_SANDBOX,    // what readers see of a sandbox
     LOCK_EXECUTION,  // what readers see of an execution

@@ -2,7 +2,6 @@
 /* Command-line options from a table; see options.h. */
 #include "base/options.h"
 
-#include "base/duration.h"
 #include "base/mem.h"
 #include "base/size.h"
 #include "base/suggest.h"
@@ -50,16 +49,13 @@ static int integer_parse(const char *text, const char *what, int64_t *out, struc
     return 0;
 }
 
-/* A number in the words of its option: 4096 of a size is "4Ki". */
-static const char *number_text(const struct option_row *row, int64_t number,
-                               char text[DURATION_TEXT])
+const char *option_number(enum option_type type, int64_t number, char text[DURATION_TEXT])
 {
-    if (row->type == OPTION_SIZE)
+    if (type == OPTION_SIZE)
         return size_format((uint64_t)number, text);
-    if (row->type == OPTION_DURATION)
+    if (type == OPTION_DURATION)
         return duration_format((uint64_t)number, text);
-    (void)snprintf(text, DURATION_TEXT, "%" PRId64 "%s", number,
-                   row->type == OPTION_CPU ? "m" : "");
+    (void)snprintf(text, DURATION_TEXT, "%" PRId64 "%s", number, type == OPTION_CPU ? "m" : "");
     return text;
 }
 
@@ -71,8 +67,8 @@ static int check_range(const struct option_row *row, const char *value, int64_t 
     if (row->maximum == 0 || (number >= row->minimum && number <= row->maximum))
         return 0;
     return error_set(err, ERROR_INVALID, "%s '%.80s' is out of range: use %s to %s", row->name,
-                     value, number_text(row, row->minimum, low),
-                     number_text(row, row->maximum, high));
+                     value, option_number(row->type, row->minimum, low),
+                     option_number(row->type, row->maximum, high));
 }
 
 static int64_t clamp(uint64_t number)
@@ -92,7 +88,7 @@ static int store_size(const struct option_row *row, const char *value, uint64_t 
     return 0;
 }
 
-static int store_cpu(const struct option_row *row, const char *value, uint32_t *field,
+static int store_cpu(const struct option_row *row, const char *value, int64_t *field,
                      struct error *err)
 {
     uint32_t millis = 0;

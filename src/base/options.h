@@ -7,6 +7,7 @@
  * Threads: plain values.
  */
 #pragma once
+#include "base/duration.h"
 #include "base/error.h"
 
 #include <stdint.h>
@@ -20,12 +21,12 @@ enum option_type {   // what the row's field in the command's struct is:
     OPTION_LIST,     // struct option_list
     OPTION_SIZE,     // uint64_t, bytes
     OPTION_DURATION, // uint64_t, milliseconds
-    OPTION_CPU,      // uint32_t, thousandths
+    OPTION_CPU,      // int64_t, thousandths
     OPTION_INTEGER,  // int64_t
 };
 
 struct option_list {
-    const char **items; // borrowed texts in an array of ours
+    const char **items; // borrowed strings in an array of ours
     size_t count;
 };
 void option_list_clear(struct option_list *list);
@@ -70,6 +71,9 @@ int options_parse_more(const struct option_set *set, int argc, char **argv, void
  */
 int options_set(const struct option_set *set, const char *environment, const char *value,
                 void *into, struct error *err);
+
+/* A number as people write it: 4096 of a size is "4Ki". */
+const char *option_number(enum option_type type, int64_t number, char text[DURATION_TEXT]);
 
 /* Usage, description, options and examples for people. */
 void options_help(const struct option_set *set, FILE *out);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Paths inside a sandbox, as texts: checked and joined here, walked only by burrow-init inside the
+ * Paths inside a sandbox, as texts: checked here, walked only by burrow-init inside the
  * box. So ".." and links mean nothing here and are kept as they are.
  * Threads: plain values.
  */
@@ -19,9 +19,3 @@ int path_check(const char *path, size_t length, const char *what, struct error *
 
 /* The same, and begins with a slash. */
 int path_check_absolute(const char *path, size_t length, const char *what, struct error *err);
-
-/*
- * `path` seen from `base` (absolute): itself when it is absolute, else below base. Doubled slashes,
- * "." and a slash at the end are dropped; "/" stays.
- */
-int path_join(const char *base, const char *path, char out[PATH_TEXT], struct error *err);

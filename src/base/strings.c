@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Packs and unpacks lists of texts; see strings.h. */
+/* Packs and unpacks lists of strings; see strings.h. */
 #include "base/strings.h"
 
 #include "base/mem.h"
@@ -97,6 +97,23 @@ void strings_unpack(const char *packed, struct strings *out)
     }
 }
 
+const char *const *strings_copy(const char *const *items)
+{
+    size_t count = 0, length = 0;
+
+    if (!items)
+        return NULL;
+    for (; items[count]; count++)
+        length += strlen(items[count]) + 1;
+    size_t room = (count + 1) * sizeof(char *);
+    char **copy = xcalloc(1, room + length), *to = (char *)copy + room;
+    for (size_t i = 0; i < count; i++) {
+        copy[i] = to;
+        to = stpcpy(to, items[i]) + 1;
+    }
+    return (const char *const *)copy;
+}
+
 const char *const *strings_list(const char *packed)
 {
     size_t count = 0, bytes = 1;
@@ -152,12 +169,6 @@ void strings_set(struct strings *strings, const char *name, const char *value)
     else // the NULL moves too
         memmove(&strings->items[at], &strings->items[at + 1],
                 (strings->count-- - at) * sizeof(char *));
-}
-
-const char *strings_get(const struct strings *strings, const char *name)
-{
-    size_t at = find(strings, name);
-    return at < strings->count ? strchr(strings->items[at], '=') + 1 : NULL;
 }
 
 void strings_merge(struct strings *strings, const char *const *pairs)

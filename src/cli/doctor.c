@@ -23,7 +23,7 @@ static const struct option_row rows[] = {
     {"json", 0, OPTION_FLAG, offsetof(struct doctor, is_json), NULL, "print a JSON list instead",
      NULL},
     {"data", 0, OPTION_TEXT, offsetof(struct doctor, data_dir), "DIR",
-     "data directory to look at (default: /var/lib/burrow)", "BURROW_DATA"},
+     "data directory to look at (default: " DATA_DIR_DEFAULT ")", "BURROW_DATA"},
     {0},
 };
 

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static const struct command {
+static const struct subcommand {
     const char *name;
     int (*run)(int argc, char **argv);
     const char *help;
@@ -41,7 +41,7 @@ static void print_help(FILE *out)
                 out);
 }
 
-static const struct command *find_command(const char *name)
+static const struct subcommand *find_command(const char *name)
 {
     for (unsigned i = 0; i < COMMAND_COUNT; i++) {
         if (strcmp(commands[i].name, name) == 0)
@@ -66,7 +66,7 @@ static int refuse(const char *name)
 /* "burrow help run" is "burrow run --help". */
 static int help_about(const char *name)
 {
-    const struct command *command = find_command(name);
+    const struct subcommand *command = find_command(name);
     char *argv[] = {(char *)name, (char *)"--help", NULL};
     return command ? command->run(2, argv) : refuse(name);
 }
@@ -87,7 +87,7 @@ int main(int argc, char **argv)
         print_help(stderr);
         return EXIT_USAGE;
     }
-    const struct command *command = find_command(argv[1]);
+    const struct subcommand *command = find_command(argv[1]);
     if (command)
         return command->run(argc - 1, argv + 1);
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||

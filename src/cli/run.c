@@ -23,23 +23,21 @@
 #include <sys/sysmacros.h>
 
 #define PROCESS_ID 1
-#define PIB (INT64_C(1) << 50)
 #define PATIENCE 3     // as many interrupts end a command that ignores them
 #define GRACE_MS 10000 // between SIGTERM and the end
 #define EOF_STEP_MS 50 // between looks whether an end of input was read
 #define MAX_EOFS 16    // that a command reads and goes on; then its terminal hangs up
 #define CTRL_D "\x04"
 
+#define LIMIT_OPTION(member, name, letter, type, argument, variable, least, usual, most, help)     \
+    {                                                                                              \
+        name, letter, type, offsetof(struct run_options, limits.member), argument, help, NULL, 0,  \
+            most                                                                                   \
+    }
+
 static const struct option_row rows[] = {
-    {"memory", 'm', OPTION_SIZE, offsetof(struct run_options, memory_bytes), "SIZE",
-     "memory limit, for example 256Mi (default 512Mi; 0: none)", NULL, 0, PIB},
-    {"cpu", 0, OPTION_CPU, offsetof(struct run_options, cpu_milli), "CPU",
-     "CPU limit: 500m is half of one, 2 is two (default 1; 0: none)", NULL, 0, 0},
-    {"disk", 0, OPTION_SIZE, offsetof(struct run_options, disk_bytes), "SIZE",
-     "limit on what it writes (default 2Gi; 0: none)", NULL, 0, PIB},
-    {"max-processes", 0, OPTION_INTEGER, offsetof(struct run_options, max_procs), "N",
-     "limit on processes and threads (default 512; 0: none)", NULL, 0, 4000000},
-    {"pids", 0, OPTION_INTEGER, offsetof(struct run_options, max_procs), "N",
+    LIMITS_ROWS(LIMIT_OPTION),
+    {"pids", 0, OPTION_INTEGER, offsetof(struct run_options, limits.max_processes), "N",
      "another name of --max-processes", NULL, 0, 4000000},
     {"timeout", 0, OPTION_DURATION, offsetof(struct run_options, timeout_ms), "DURATION",
      "end it, and all it started, after this long: 30s, 5m, 1d (default: never)", NULL, 0, 0},
@@ -49,7 +47,7 @@ static const struct option_row rows[] = {
      "set a variable; KEY alone takes yours (repeatable)", NULL, 0, 0},
     {"file", 'f', OPTION_LIST, offsetof(struct run_options, files), "PATH:LOCAL",
      "put the local file LOCAL at PATH in the sandbox first (repeatable)", NULL, 0, 0},
-    {"workdir", 'w', OPTION_TEXT, offsetof(struct run_options, workdir), "PATH",
+    {"workdir", 'w', OPTION_TEXT, offsetof(struct run_options, directory), "PATH",
      "working directory (default /workspace)", NULL, 0, 0},
     {"user", 'u', OPTION_TEXT, offsetof(struct run_options, user), "USER[:GROUP]",
      "run as this user of the sandbox (default root)", NULL, 0, 0},
@@ -113,12 +111,9 @@ struct run {
 
 static int check_options(struct run_options *o, struct error *err)
 {
-    const struct limits limits = {(int64_t)o->memory_bytes, o->cpu_milli, (int64_t)o->disk_bytes,
-                                  o->max_procs};
-
-    if (limits_check(&limits, err) < 0)
+    if (limits_check(&o->limits, err) < 0)
         return -1;
-    if (path_check_absolute(o->workdir, strlen(o->workdir), "the working directory", err) < 0)
+    if (path_check_absolute(o->directory, strlen(o->directory), "the working directory", err) < 0)
         return -1;
     if (o->has_tty && (o->is_json || o->has_timestamps))
         return error_set(err, ERROR_INVALID, "--tty goes with neither --json nor --timestamps");
@@ -164,10 +159,7 @@ static int launch(struct run *run, struct error *err)
         .binds = binds,
         .n_binds = image->n_binds,
         .hold_fd = image->lock_fd,
-        .limits = {.memory_bytes = o->memory_bytes,
-                   .cpu_milli = o->cpu_milli,
-                   .max_procs = (uint32_t)o->max_procs},
-        .disk = {.bytes = o->disk_bytes},
+        .limits = o->limits,
         .owner_loss = BOX_END,
         .is_one_shot = true,
     };
@@ -188,7 +180,7 @@ static int put_files(struct run *run, struct error *err)
 
     if (o->files.count == 0)
         return 0;
-    if (box_files(run->box, o->user, o->workdir, &conversation, err) < 0)
+    if (box_files(run->box, o->user, o->directory, &conversation, err) < 0)
         return -1;
     for (size_t i = 0; i < o->files.count; i++) {
         const char *colon = strchr(o->files.items[i], ':');
@@ -460,14 +452,14 @@ static int execute(struct run *run, char **command, struct error *err)
     autofree const char **env = make_env(run);
     struct process_spec process = {
         .id = PROCESS_ID,
-        .argv = (const char *const *)command,
-        .env = env,
-        .cwd = o->workdir,
-        .user = o->user,
+        .command.argv = (const char *const *)command,
+        .command.env = env,
+        .command.directory = o->directory,
+        .command.user = o->user,
         .stdin_fd = -1,
         .stdout_fd = -1,
         .stderr_fd = -1,
-        .timeout_ms = o->timeout_ms,
+        .command.timeout_ms = (int64_t)o->timeout_ms,
     };
 
     if (put_files(run, err) < 0)
@@ -527,12 +519,9 @@ static void free_run(struct run *run)
 int cli_run(int argc, char **argv)
 {
     struct run run = {
-        .options = {.memory_bytes = LIMITS_MEMORY_BYTES,
-                    .cpu_milli = LIMITS_CPU_MILLICORES,
-                    .disk_bytes = LIMITS_DISK_BYTES,
-                    .max_procs = LIMITS_PROCESSES,
+        .options = {.limits = LIMITS_DEFAULT,
                     .runtime = "base:latest",
-                    .workdir = "/workspace",
+                    .directory = "/workspace",
                     .data_dir = CLI_DEFAULT_DATA},
         .terminal = {.fd = -1},
     };

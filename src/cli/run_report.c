@@ -25,7 +25,8 @@ void run_measure(const struct run_options *options, struct box *box, struct run_
 static bool is_disk_full(const struct run_options *options, const struct run_result *result)
 {
     // The last block and metadata never fit exactly.
-    return options->disk_bytes && result->disk_bytes >= options->disk_bytes / 100 * 97;
+    return options->limits.disk_bytes &&
+           result->disk_bytes >= (uint64_t)options->limits.disk_bytes / 100 * 97;
 }
 
 /* Limits that did not end the command but stood in its way. */
@@ -36,10 +37,10 @@ static void tell_limits(const struct run_options *options, const struct run_resu
         return;
     if (result->usage.procs_refused > 0)
         (void)fprintf(stderr, "burrow: the process limit of %" PRId64 " was reached\n",
-                      options->max_procs);
+                      options->limits.max_processes);
     if (is_disk_full(options, result))
         (void)fprintf(stderr, "burrow: the disk limit of %s was reached\n",
-                      size_format(options->disk_bytes, text));
+                      size_format((uint64_t)options->limits.disk_bytes, text));
 }
 
 /* The sentence for an end that was not the command's own doing; "" when it was. */
@@ -54,7 +55,7 @@ static void explain(const struct run_options *options, const struct run_result *
         break;
     case CAUSE_MEMORY:
         (void)snprintf(out, size, "the memory limit of %s was reached",
-                       size_format(options->memory_bytes, text));
+                       size_format((uint64_t)options->limits.memory_bytes, text));
         break;
     default:
         (void)snprintf(out, size, "%s", result->exit.text);

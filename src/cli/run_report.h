@@ -11,10 +11,9 @@
 #include "engine/box.h"
 
 struct run_options {
-    uint64_t memory_bytes, disk_bytes, timeout_ms, output_cap_bytes;
-    uint32_t cpu_milli;
-    int64_t max_procs;
-    const char *runtime, *workdir, *user, *data_dir;
+    struct limits limits;
+    uint64_t timeout_ms, output_cap_bytes;
+    const char *runtime, *directory, *user, *data_dir;
     struct option_list env, files;
     bool has_tty, is_quiet, is_json, has_timestamps;
 };

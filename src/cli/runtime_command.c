@@ -66,12 +66,12 @@ static const char *state_name(const struct runtime_status *status)
     return names[status->state];
 }
 
-static void write_texts(struct json_writer *json, const char *key, const char **texts)
+static void write_strings(struct json_writer *json, const char *key, const char **strings)
 {
     json_key(json, key);
     json_list_begin(json);
-    for (; texts && *texts; texts++)
-        json_string(json, *texts);
+    for (; strings && *strings; strings++)
+        json_string(json, *strings);
     json_list_end(json);
 }
 
@@ -81,7 +81,7 @@ static void write_definition(struct json_writer *json, const struct runtime_defi
     json_map_begin(json);
     json_key(json, "name");
     json_string(json, definition->name);
-    write_texts(json, "tags", definition->tags);
+    write_strings(json, "tags", definition->tags);
     json_key(json, "description");
     json_string(json, definition->description);
     json_key(json, "kind");
@@ -98,8 +98,8 @@ static void write_definition(struct json_writer *json, const struct runtime_defi
     json_string(json, *status->made ? status->made : NULL);
     json_key(json, "definedIn");
     json_string(json, definition->file);
-    write_texts(json, "packages", definition->packages);
-    write_texts(json, "env", definition->env);
+    write_strings(json, "packages", definition->packages);
+    write_strings(json, "env", definition->env);
     json_map_end(json);
 }
 
@@ -144,13 +144,13 @@ static int list(struct request *request, int *code, struct error *err)
     return 0;
 }
 
-static void print_texts(const char *name, const char **texts)
+static void print_strings(const char *name, const char **strings)
 {
-    if (!texts || !*texts)
+    if (!strings || !*strings)
         return;
     printf("%-12s", name);
-    for (; *texts; texts++)
-        printf(" %s", *texts);
+    for (; *strings; strings++)
+        printf(" %s", *strings);
     putchar('\n');
 }
 
@@ -183,13 +183,13 @@ static int show(struct request *request, int *code, struct error *err)
     if (request->is_json)
         return show_json(request, &status, err);
     print_text("name", definition->name);
-    print_texts("tags", definition->tags);
+    print_strings("tags", definition->tags);
     print_text("description", definition->description);
     print_text("defined in", definition->file);
     print_text("kind", runtime_kind_name(definition->kind));
     print_text("suite", definition->suite);
-    print_texts("packages", definition->packages);
-    print_texts("env", definition->env);
+    print_strings("packages", definition->packages);
+    print_strings("env", definition->env);
     printf("%-12s %s%s\n", "state", state_name(&status), status.is_used ? ", in use" : "");
     if (status.state == RUNTIME_READY || status.state == RUNTIME_OUTDATED)
         printf("%-12s %" PRIu64 " MiB in %" PRIu64
@@ -246,7 +246,7 @@ static const char *const show_examples[] = {"$ burrow runtime show base", NULL};
 static const char *const verify_examples[] = {"$ sudo burrow runtime verify base", NULL};
 static const char *const remove_examples[] = {"$ sudo burrow runtime remove base:latest", NULL};
 
-static const struct command {
+static const struct subcommand {
     const char *name;
     int (*run)(struct request *request, int *code, struct error *err);
     bool takes_name;
@@ -299,7 +299,7 @@ static void print_help(FILE *out)
     (void)fprintf(out, "\nburrow runtime COMMAND --help says more.\n");
 }
 
-static const struct command *find_command(const char *name, struct error *err)
+static const struct subcommand *find_command(const char *name, struct error *err)
 {
     struct suggestion near = {.wanted = name};
 
@@ -315,7 +315,7 @@ static const struct command *find_command(const char *name, struct error *err)
 }
 
 // Options may stand before and behind the runtime's name. 0, OPTIONS_HELP or -1.
-static int read_arguments(const struct command *command, struct request *request, int argc,
+static int read_arguments(const struct subcommand *command, struct request *request, int argc,
                           char **argv, struct error *err)
 {
     const char *name = command->options.command, *operand = NULL;
@@ -343,7 +343,7 @@ static int read_arguments(const struct command *command, struct request *request
     return runtime_reference_parse(operand, &request->reference, err);
 }
 
-static int run_command(const struct command *command, struct request *request, int *code,
+static int run_command(const struct subcommand *command, struct request *request, int *code,
                        struct error *err)
 {
     autoptr(catalog) catalog = NULL;
@@ -371,7 +371,7 @@ int cli_runtime(int argc, char **argv)
         print_help(argc < 2 ? stderr : stdout);
         return argc < 2 ? EXIT_USAGE : EXIT_DONE;
     }
-    const struct command *command = find_command(argv[1], &err);
+    const struct subcommand *command = find_command(argv[1], &err);
     int read = command ? read_arguments(command, &request, argc - 1, argv + 1, &err) : -1;
     if (read == OPTIONS_HELP) {
         options_help(&command->options, stdout);

@@ -25,7 +25,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define ROLL_CALL_MS 5000
+#define REPORT_MS 5000
 
 struct adoption {
     struct core *core;
@@ -114,80 +114,80 @@ static int revive_commands(struct adoption *adoption, struct sandbox *sandbox, s
 }
 
 /* What PID 1 says of the processes it knows. */
-struct roll {
+struct box_report {
     struct process_exit *exits;
     size_t n_exits;
     uint32_t *present; // running or ended
     size_t n_present;
 };
 
-static void roll_clear(struct roll *roll)
+static void report_clear(struct box_report *report)
 {
-    free(roll->exits);
-    free(roll->present);
+    free(report->exits);
+    free(report->present);
 }
 
-static bool roll_has(const struct roll *roll, uint32_t number)
+static bool report_has(const struct box_report *report, uint32_t number)
 {
-    for (size_t i = 0; i < roll->n_present; i++) {
-        if (roll->present[i] == number)
+    for (size_t i = 0; i < report->n_present; i++) {
+        if (report->present[i] == number)
             return true;
     }
     return false;
 }
 
-static void roll_note(struct roll *roll, const struct box_event *event)
+static void report_add(struct box_report *report, const struct box_event *event)
 {
     uint32_t number = event->kind == BOX_EVENT_EXIT ? event->exit.id : event->id;
 
     if (event->kind == BOX_EVENT_EXIT) {
-        roll->exits = xrealloc(roll->exits, roll->n_exits + 1, sizeof *roll->exits);
-        roll->exits[roll->n_exits++] = event->exit;
+        report->exits = xrealloc(report->exits, report->n_exits + 1, sizeof *report->exits);
+        report->exits[report->n_exits++] = event->exit;
     }
-    if (roll_has(roll, number))
+    if (report_has(report, number))
         return;
-    roll->present = xrealloc(roll->present, roll->n_present + 1, sizeof *roll->present);
-    roll->present[roll->n_present++] = number;
+    report->present = xrealloc(report->present, report->n_present + 1, sizeof *report->present);
+    report->present[report->n_present++] = number;
 }
 
 /* After an adoption PID 1 tells of every process it has. */
-static int call_roll(struct box *box, struct roll *roll, struct error *err)
+static int read_report(struct box *box, struct box_report *report, struct error *err)
 {
     struct box_event event = {0};
     unsigned expected = box_process_count(box);
 
-    while (roll->n_present < expected) {
-        if (box_next(box, &event, ROLL_CALL_MS, err) < 0)
+    while (report->n_present < expected) {
+        if (box_next(box, &event, REPORT_MS, err) < 0)
             return -1;
         if (event.kind == BOX_EVENT_ENDED || event.kind == BOX_EVENT_NONE)
             return error_set(err, ERROR_GONE, "the sandbox did not tell what runs in it");
-        roll_note(roll, &event);
+        report_add(report, &event);
     }
     return 0;
 }
 
 /* Processes that were started but never recorded: nobody was told of them. */
-static void end_strangers(struct sandbox *sandbox, const struct roll *roll)
+static void end_unknown(struct sandbox *sandbox, const struct box_report *report)
 {
     struct error ignored = {0};
 
-    for (size_t i = 0; i < roll->n_present; i++) {
+    for (size_t i = 0; i < report->n_present; i++) {
         struct execution *execution = sandbox->executions;
-        while (execution && execution->number != roll->present[i])
+        while (execution && execution->number != report->present[i])
             execution = execution->next;
         if (!execution)
-            (void)box_signal(sandbox->box, roll->present[i], SIGKILL, true, &ignored);
-        if (sandbox->last_number < roll->present[i])
-            sandbox->last_number = roll->present[i];
+            (void)box_signal(sandbox->box, report->present[i], SIGKILL, true, &ignored);
+        if (sandbox->last_number < report->present[i])
+            sandbox->last_number = report->present[i];
     }
 }
 
 /* Commands that are recorded but were never started, or whose box lost them. */
-static void end_missing(struct sandbox *sandbox, const struct roll *roll)
+static void end_missing(struct sandbox *sandbox, const struct box_report *report)
 {
     for (;;) {
         struct execution *execution = sandbox->executions;
-        while (execution && roll_has(roll, execution->number))
+        while (execution && report_has(report, execution->number))
             execution = execution->next;
         if (!execution)
             return;
@@ -230,7 +230,7 @@ static void set_asleep_or_awake(struct sandbox *sandbox)
 
 static int take_over(struct adoption *adoption, struct sandbox *sandbox, struct error *err)
 {
-    __attribute__((cleanup(roll_clear))) struct roll roll = {0};
+    __attribute__((cleanup(report_clear))) struct box_report report = {0};
     const struct sandbox_record *record = &sandbox->record;
 
     if (record->box_slot == SANDBOX_NO_SLOT || !has_slot(adoption, record->box_slot))
@@ -239,14 +239,14 @@ static int take_over(struct adoption *adoption, struct sandbox *sandbox, struct 
                   &sandbox->box, err) < 0)
         return -1;
     set_asleep_or_awake(sandbox);
-    if (call_roll(sandbox->box, &roll, err) < 0)
+    if (read_report(sandbox->box, &report, err) < 0)
         return -1;
     set_runtime_env(sandbox);
-    end_strangers(sandbox, &roll);
+    end_unknown(sandbox, &report);
     box_unprepare(sandbox->box, sandbox_next_number(sandbox));
-    end_missing(sandbox, &roll);
-    for (size_t i = 0; i < roll.n_exits; i++)
-        execution_ended(sandbox, &roll.exits[i]);
+    end_missing(sandbox, &report);
+    for (size_t i = 0; i < report.n_exits; i++)
+        execution_ended(sandbox, &report.exits[i]);
     autobox held = sandbox_hold_box(sandbox);
     if (!sandbox->box || sandbox->is_box_over)
         return 0;

@@ -37,8 +37,8 @@ static void copy_settings(struct core *core, const struct core_settings *setting
     core->settings = *settings;
     core->settings.data_dir = xstrdup(settings->data_dir);
     core->settings.default_runtime = runtime_full_name(settings->default_runtime);
-    core->settings.parked_directory =
-        settings->parked_directory ? xstrdup(settings->parked_directory) : NULL;
+    core->settings.spare_directory =
+        settings->spare_directory ? xstrdup(settings->spare_directory) : NULL;
     core->settings.archive_program =
         settings->archive_program ? xstrdup(settings->archive_program) : NULL;
     core->settings.fail_file = settings->fail_file ? xstrdup(settings->fail_file) : NULL;
@@ -219,7 +219,7 @@ void core_free(struct core *core)
     closep(&core->lock_fd);
     free((char *)core->settings.data_dir);
     free((char *)core->settings.default_runtime);
-    free((char *)core->settings.parked_directory);
+    free((char *)core->settings.spare_directory);
     free((char *)core->settings.archive_program);
     free((char *)core->settings.fail_file);
     free(core);
@@ -229,7 +229,7 @@ void core_health(struct core *core, struct core_health *out)
 {
     *out = (struct core_health){
         .sandboxes = registry_count(core->sandboxes->registry),
-        .parked = pool_waiting(core->sandboxes->pool),
+        .spares = pool_waiting(core->sandboxes->pool),
         .commands = core->executions->n_running,
         .queued = queue_waiting(core->executions->queue),
         .is_default_runtime_ready =

@@ -59,7 +59,7 @@ DEFINE_AUTOPTR(core)
 
 struct core_health {
     unsigned sandboxes; // alive
-    unsigned parked;    // boxes made ahead
+    unsigned spares;    // boxes made ahead
     unsigned commands;  // that run now
     unsigned queued;    // that wait
     bool is_default_runtime_ready;

@@ -62,12 +62,12 @@ static int check_path(const char *path, const char *what, struct error *err)
 
 static int check(const struct sandbox_request *request, struct error *err)
 {
-    if (strings_check_env(request->env, err) < 0)
+    if (strings_check_env(request->usual.env, err) < 0)
         return -1;
     if (request->mode == SANDBOX_ONE_SHOT && !request->command)
         return error_set(err, ERROR_INVALID, "a one-shot sandbox needs a command");
     if (check_path(request->home, "home", err) < 0 ||
-        check_path(request->working_directory, "working directory", err) < 0)
+        check_path(request->usual.directory, "working directory", err) < 0)
         return -1;
     return limits_check(&request->limits, err);
 }
@@ -86,15 +86,13 @@ static char *name_runtime(const struct creation *creation)
     return runtime_full_name(name);
 }
 
-/* Strings are borrowed from request and actor, but for those in `own`. */
+/* Strings are borrowed. */
 static struct sandbox_record describe(const struct creation *creation, const char *id,
-                                      char *own_env, char *own_command, char *own_runtime)
+                                      const struct strings *env, const char *runtime)
 {
     const struct sandbox_request *request = creation->request;
     const struct core_settings *settings = &creation->core->settings;
     int64_t now = (int64_t)clock_wall_ms();
-
-    const struct limits limits = limits_or_default(&request->limits, &settings->limits);
 
     return (struct sandbox_record){
         .id = id,
@@ -106,22 +104,19 @@ static struct sandbox_record describe(const struct creation *creation, const cha
         .scopes = request->scopes,
         .asked = request->asked,
         .mode = request->mode,
-        .runtime = own_runtime,
+        .runtime = runtime,
         .snapshot = creation->snapshot.id,
         .layers = creation->snapshot.layers,
-        .command = own_command,
+        .command = {.argv = request->command ? request->command->command.argv : NULL,
+                    .env = (const char *const *)env->items,
+                    .directory = request->usual.directory,
+                    .user = request->usual.user,
+                    .timeout_ms =
+                        either(request->usual.timeout_ms, settings->execution_timeout_ms)},
         .max_executions = request->max_executions,
-        .box_user = request->box_user,
         .home = request->home,
-        .working_directory = request->working_directory,
-        .memory_bytes = limits.memory_bytes,
-        .cpu_millicores = limits.cpu_millicores,
-        .disk_bytes = limits.disk_bytes,
-        .max_processes = limits.max_processes,
-        .env = own_env,
+        .limits = limits_or_default(&request->limits, &settings->limits),
         .idle_timeout_ms = either(request->idle_timeout_ms, settings->idle_timeout_ms),
-        .execution_timeout_ms =
-            either(request->execution_timeout_ms, settings->execution_timeout_ms),
         .paused_timeout_ms = either(request->paused_timeout_ms, 0),
         .on_idle = request->on_idle,
         .expires_at = request->expires_at,
@@ -133,16 +128,6 @@ static struct sandbox_record describe(const struct creation *creation, const cha
         .created_at = now,
         .updated_at = now,
     };
-}
-
-/* A snapshot's variables, and over them those asked for. */
-static char *merge_env(const char *below, const char *const *over)
-{
-    autostrings env = {0};
-
-    strings_unpack(below, &env);
-    strings_merge(&env, over);
-    return strings_pack((const char *const *)env.items);
 }
 
 /* As the snapshot has them now: they may have been merged since it was looked up. */
@@ -191,11 +176,12 @@ static int reserve(struct creation *creation, struct error *err)
 {
     const struct sandbox_request *request = creation->request;
     char id[ID_TEXT];
-    autofree char *env = merge_env(creation->snapshot.env, request->env);
-    autofree char *command = request->command ? strings_pack(request->command->argv) : NULL;
+    autostrings env = {0}; // the snapshot's, and over them those asked for
     autofree char *runtime = name_runtime(creation);
 
-    struct sandbox_record record = describe(creation, id_make(id), env, command, runtime);
+    strings_unpack(creation->snapshot.env, &env);
+    strings_merge(&env, request->usual.env);
+    struct sandbox_record record = describe(creation, id_make(id), &env, runtime);
     creation->sandbox = sandbox_new(creation->core->sandboxes, &record);
     if (registry_add(creation->core->sandboxes->registry, creation->sandbox,
                      creation->core->settings.max_sandboxes, err) < 0)
@@ -298,7 +284,7 @@ static int open_root(struct creation *creation, int *conversation, struct error 
 {
     autobox held = sandbox_use_box(creation->sandbox, err);
 
-    return held ? box_files(held->box, creation->request->box_user, "/", conversation, err) : -1;
+    return held ? box_files(held->box, creation->request->usual.user, "/", conversation, err) : -1;
 }
 
 /* Starting a command makes its directory; everything else needs files to be talked about. */
@@ -313,7 +299,7 @@ static int put_files(struct creation *creation, struct error *err)
     if (open_root(creation, &conversation, err) < 0 ||
         files_set_timeout(conversation, FILE_TIMEOUT_MS, err) < 0 ||
         make_dir(conversation, request->home, err) < 0 ||
-        make_dir(conversation, request->working_directory, err) < 0)
+        make_dir(conversation, request->usual.directory, err) < 0)
         return -1;
     if (request->n_files + n_more == 0)
         return 0;
@@ -332,7 +318,7 @@ static int populate(struct creation *creation, struct error *err)
     if (put_files(creation, err) == 0)
         return 0;
     return error_is(err, ERROR_DISK_FULL)
-               ? file_disk_full(sandbox->sandboxes, sandbox->record.disk_bytes, err)
+               ? file_disk_full(sandbox->sandboxes, sandbox->record.limits.disk_bytes, err)
                : -1;
 }
 
@@ -388,21 +374,20 @@ static int put_all(struct creation *creation, struct sandbox_record *next, struc
 static int record_all(struct creation *creation, struct sandbox_info *out,
                       struct execution_info *first, struct error *err)
 {
-    autosandbox next = {0}, made = {0};
+    autosandbox next = {0};
     autoexecution started = {0};
 
     autolock(&creation->sandbox->record_lock);
     if (put_all(creation, &next, err) < 0)
         return -1;
     creation->is_put = true;
-    sandbox_change(creation->sandbox, &next);
+    sandbox_show(creation->sandbox, &next); // it has neither reason nor error, before and after
     sandbox_touch(creation->sandbox);
-    sandbox_copy(creation->sandbox, &made);
     if (creation->execution && first)
         execution_copy(creation->execution, &started);
     if (creation->execution)
         execution_recorded(creation->sandbox, creation->execution);
-    sandbox_info_take(out, &made);
+    sandbox_info_take(out, &next);
     if (creation->execution && first)
         execution_info_take(first, &started);
     return 0;

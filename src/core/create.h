@@ -20,16 +20,14 @@ struct sandbox_request {
     const char *scopes;
     const char *asked;
     enum sandbox_mode mode;
-    const char *runtime;           // name or name:tag; NULL: the server's
-    const char *snapshot;          // an id; its runtime and environment count then. NULL: none
-    const char *box_user;          // NULL: root
-    const char *home;              // absolute; becomes HOME; made
-    const char *working_directory; // absolute; made
-    const char *const *env;        // NAME=VALUE, NULL-terminated; or NULL
-    struct limits limits;          // 0 is the server's default
-    int64_t max_executions;        // at once; 0: any number
-    int64_t idle_timeout_ms;       // 0: never; SANDBOX_DEFAULT: the server's
-    int64_t execution_timeout_ms;
+    const char *runtime;  // name or name:tag; NULL: the server's
+    const char *snapshot; // an id; its runtime and environment count then. NULL: none
+    const char *home;     // absolute; becomes HOME; made
+    /* What its commands start with, but for argv. The directory is made; timeout_ms may be SANDBOX_DEFAULT. */
+    struct command usual;
+    struct limits limits;    // 0 is the server's default
+    int64_t max_executions;  // at once; 0: any number
+    int64_t idle_timeout_ms; // 0: never; SANDBOX_DEFAULT: the server's
     int64_t paused_timeout_ms;
     enum sandbox_on_idle on_idle;
     int64_t expires_at; // ends then, or when the last command behind that has ended; 0: never
@@ -45,7 +43,7 @@ struct sandbox_request {
 /*
  * Makes a sandbox; returns once it is up, its files are there, its command is started, and all of it is in the database.
  * `first` is filled when there is a command (may be NULL). On failure nothing is left but, where it had got a record, that
- * with state FAILED. ERROR_INVALID; ERROR_NOT_FOUND, noun "runtime"; ERROR_LIMIT, noun "sandbox", reason "full".
+ * with state FAILED. ERROR_INVALID; ERROR_NOT_FOUND, noun "runtime"; ERROR_FULL, noun "sandbox".
  */
 int sandbox_create(struct core *core, const struct actor *actor,
                    const struct sandbox_request *request, struct sandbox_info *out,

@@ -10,7 +10,7 @@
 const struct core_settings core_settings_default = {
     .data_dir = DATA_DIR_DEFAULT,
     .default_runtime = "base:latest",
-    .limits = {LIMITS_MEMORY_BYTES, LIMITS_CPU_MILLICORES, LIMITS_DISK_BYTES, LIMITS_PROCESSES},
+    .limits = LIMITS_DEFAULT,
     .idle_timeout_ms = 10 * 60 * 1000,
     .execution_timeout_ms = 0,
     .output_cap_bytes = LIMITS_OUTPUT_BYTES,
@@ -20,6 +20,6 @@ const struct core_settings core_settings_default = {
     .max_sandboxes = 2000,
     .queue_at_once = 2,
     .queue_length = 10000,
-    .parked_one_shot = 16,
-    .parked_kept = 4,
+    .spare_one_shot = 16,
+    .spare_kept = 4,
 };

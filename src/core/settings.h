@@ -22,10 +22,9 @@ struct core_settings {
     unsigned max_sandboxes;       // alive at once
     unsigned queue_at_once;       // executions from the queue that run at once
     unsigned queue_length;        // that may wait in it
-    unsigned parked_one_shot;     // boxes made ahead; 0: none
-    unsigned parked_kept;
-    const char
-        *parked_directory;       // made ahead in them: where the fronts' commands start; NULL: none
+    unsigned spare_one_shot;      // boxes made ahead; 0: none
+    unsigned spare_kept;
+    const char *spare_directory; // made ahead in them: where the fronts' commands start; NULL: none
     const char *archive_program; // path of burrow-archive; NULL: next to this program
     const char *fail_file;       // tests: as engine_options has it; NULL
 };

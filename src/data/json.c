@@ -2,6 +2,7 @@
 /* The strict JSON reader: recursive descent, bounded by the depth limit; see json.h. */
 #include "data/json.h"
 
+#include "base/hex.h"
 #include "base/mem.h"
 #include "base/utf8.h"
 
@@ -79,17 +80,6 @@ static struct data_value *add_value(struct reader *r, struct data_value *parent,
 }
 
 /* ---- strings ---- */
-
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F')
-        return c - 'A' + 10;
-    return -1;
-}
 
 /* Four hex digits at `at`; -1 if they are not there. */
 static long hex4(const struct reader *r, const char *at)

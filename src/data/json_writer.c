@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The streaming JSON writer; see json_writer.h. */
+/* The JSON writer; see json_writer.h. */
 #include "data/json_writer.h"
 
 #include "base/decimal.h"
@@ -9,17 +9,11 @@
 #include <assert.h>
 #include <string.h>
 
-enum { HAND_ON_BYTES = 32 << 10, PIECE_BYTES = 16 << 10 };
+#define PIECE_BYTES (16 << 10)
 
 void json_writer_init(struct json_writer *writer, struct buffer *to)
 {
     *writer = (struct json_writer){.to = to};
-}
-
-void json_writer_stream(struct json_writer *writer, struct buffer *to, json_on_text *on_text,
-                        void *context)
-{
-    *writer = (struct json_writer){.to = to, .on_text = on_text, .context = context};
 }
 
 static bool has_failed(const struct json_writer *writer)
@@ -27,21 +21,11 @@ static bool has_failed(const struct json_writer *writer)
     return !error_is(&writer->error, ERROR_NONE);
 }
 
-static void hand_on(struct json_writer *writer)
-{
-    if (has_failed(writer) || !writer->on_text || writer->to->length == 0)
-        return;
-    (void)writer->on_text(writer->context, writer->to->data, writer->to->length, &writer->error);
-    writer->to->length = 0;
-}
-
 static void add(struct json_writer *writer, const char *text, size_t length)
 {
     if (has_failed(writer))
         return;
     (void)buffer_add(writer->to, text, length, &writer->error);
-    if (writer->to->length >= HAND_ON_BYTES)
-        hand_on(writer);
 }
 
 /* The comma before a value or key, where one is due. */
@@ -139,8 +123,6 @@ static void add_quoted(struct json_writer *writer, const char *text, size_t leng
     if (has_failed(writer))
         return;
     (void)quote_json_part(writer->to, text, length, &writer->error);
-    if (writer->to->length >= HAND_ON_BYTES)
-        hand_on(writer);
 }
 
 /* How many bytes at the end of `text` begin a character that goes on behind it. */
@@ -291,7 +273,6 @@ void json_value(struct json_writer *writer, const struct data_value *value)
 int json_writer_finish(struct json_writer *writer, struct error *err)
 {
     assert(writer->depth == 0 || has_failed(writer));
-    hand_on(writer);
     if (has_failed(writer)) {
         *err = writer->error;
         return -1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A streaming writer of JSON: compact, always valid, commas and quotes by itself.
+ * A writer of JSON, piece by piece: compact, always valid, commas and quotes by itself.
  * Failures stick: the calls return nothing, and json_writer_finish tells. Text that is not UTF-8
  * gets U+FFFD in place of the bad bytes.
  * Threads: one per object.
@@ -14,13 +14,8 @@
 
 #define JSON_WRITER_DEPTH 128
 
-/* Gets the text so far whenever enough has gathered, in order. */
-typedef int json_on_text(void *context, const char *text, size_t length, struct error *err);
-
 struct json_writer {
     struct buffer *to;
-    json_on_text *on_text;
-    void *context;
     unsigned depth;
     bool is_map[JSON_WRITER_DEPTH];
     bool has_items[JSON_WRITER_DEPTH];
@@ -32,9 +27,6 @@ struct json_writer {
 
 /* Adds to `to`, whose maximum holds. */
 void json_writer_init(struct json_writer *writer, struct buffer *to);
-/* The same, but hands on and empties `to` as it fills. */
-void json_writer_stream(struct json_writer *writer, struct buffer *to, json_on_text *on_text,
-                        void *context);
 /* The first failure, if there was one. All maps and lists must be ended. */
 int json_writer_finish(struct json_writer *writer, struct error *err);
 

@@ -115,7 +115,7 @@ int value_error(const struct data_value *value, struct error *err, const char *f
     return -1;
 }
 
-int value_expect(const struct data_value *value, enum value_kind kind, struct error *err)
+static int expect(const struct data_value *value, enum value_kind kind, struct error *err)
 {
     if (value->kind == kind)
         return 0;
@@ -125,7 +125,7 @@ int value_expect(const struct data_value *value, enum value_kind kind, struct er
 
 int value_check_keys(const struct data_value *map, const char *const *known, struct error *err)
 {
-    if (value_expect(map, VALUE_MAP, err) < 0)
+    if (expect(map, VALUE_MAP, err) < 0)
         return -1;
     for (const struct data_value *member = map->first; member; member = member->next) {
         struct suggestion near = {.wanted = member->key};
@@ -151,7 +151,7 @@ static int find_member(const struct data_value *map, const char *key, bool neede
 {
     struct data_value *member = value_get(map, key);
 
-    if (value_expect(map, VALUE_MAP, err) < 0)
+    if (expect(map, VALUE_MAP, err) < 0)
         return -1;
     if (member && member->kind == VALUE_NULL)
         member = NULL;
@@ -163,7 +163,7 @@ static int find_member(const struct data_value *map, const char *key, bool neede
 
 static int read_text(const struct data_value *value, const char **out, struct error *err)
 {
-    if (value->kind != VALUE_NUMBER && value_expect(value, VALUE_STRING, err) < 0)
+    if (value->kind != VALUE_NUMBER && expect(value, VALUE_STRING, err) < 0)
         return -1;
     if (memchr(value->text, 0, value->length))
         return value_error(value, err, "must not hold a NUL character");
@@ -181,21 +181,6 @@ int value_get_string(const struct data_value *map, const char *key, bool needed,
     return member ? read_text(member, out, err) : 0;
 }
 
-int value_get_bool(const struct data_value *map, const char *key, bool needed, bool *out,
-                   struct error *err)
-{
-    struct data_value *member;
-
-    if (find_member(map, key, needed, &member, err) < 0)
-        return -1;
-    if (!member)
-        return 0;
-    if (value_expect(member, VALUE_BOOL, err) < 0)
-        return -1;
-    *out = member->truth;
-    return 0;
-}
-
 int value_get_integer(const struct data_value *map, const char *key, bool needed, int64_t minimum,
                       int64_t maximum, int64_t *out, struct error *err)
 {
@@ -206,7 +191,7 @@ int value_get_integer(const struct data_value *map, const char *key, bool needed
         return -1;
     if (!member)
         return 0;
-    if (value_expect(member, VALUE_NUMBER, err) < 0)
+    if (expect(member, VALUE_NUMBER, err) < 0)
         return -1;
     errno = 0;
     long long number = strtoll(member->text, &end, 10);
@@ -228,7 +213,7 @@ int value_get_map(const struct data_value *map, const char *key, bool needed,
         return -1;
     if (!member)
         return 0;
-    if (value_expect(member, VALUE_MAP, err) < 0)
+    if (expect(member, VALUE_MAP, err) < 0)
         return -1;
     *out = member;
     return 0;
@@ -244,13 +229,13 @@ int value_get_strings(const struct data_value *map, const char *key, bool needed
     if (!member)
         return 0;
     bool is_one = member->kind == VALUE_STRING || member->kind == VALUE_NUMBER;
-    if (!is_one && value_expect(member, VALUE_LIST, err) < 0)
+    if (!is_one && expect(member, VALUE_LIST, err) < 0)
         return -1;
     size_t count = is_one ? 1 : member->count, i = 0;
-    const char **texts = value_alloc(map->document, (count + 1) * sizeof *texts);
+    const char **strings = value_alloc(map->document, (count + 1) * sizeof *strings);
     for (struct data_value *v = is_one ? member : member->first; i < count; v = v->next)
-        if (read_text(v, &texts[i++], err) < 0)
+        if (read_text(v, &strings[i++], err) < 0)
             return -1;
-    *out = texts;
+    *out = strings;
     return 0;
 }

@@ -68,9 +68,6 @@ const char *value_kind_name(enum value_kind kind);
 int value_error(const struct data_value *value, struct error *err, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Fails unless the value is of this kind. */
-int value_expect(const struct data_value *value, enum value_kind kind, struct error *err);
-
 /* Fails when a map has a member that is not in `known` (NULL-terminated), naming the nearest one
  * that is. */
 int value_check_keys(const struct data_value *map, const char *const *known, struct error *err);
@@ -82,8 +79,6 @@ int value_check_keys(const struct data_value *map, const char *const *known, str
  */
 int value_get_string(const struct data_value *map, const char *key, bool needed, const char **out,
                      struct error *err);
-int value_get_bool(const struct data_value *map, const char *key, bool needed, bool *out,
-                   struct error *err);
 int value_get_integer(const struct data_value *map, const char *key, bool needed, int64_t minimum,
                       int64_t maximum, int64_t *out, struct error *err);
 int value_get_map(const struct data_value *map, const char *key, bool needed,

@@ -103,20 +103,21 @@ static int describe_spawn(struct box *box, const struct process_spec *spec, uint
         .output = spec->output,
         .rows = spec->rows,
         .cols = spec->cols,
-        .timeout_ms = spec->timeout_ms,
+        .timeout_ms = (uint64_t)spec->command.timeout_ms,
         .output_cap_bytes = spec->output_cap_bytes,
     };
-    const char *user = spec->user ? spec->user : "";
-    const char *cwd = spec->cwd ? spec->cwd : "";
+    const struct command *command = &spec->command;
+    const char *user = command->user ? command->user : "";
+    const char *directory = command->directory ? command->directory : "";
 
     spawn.flags |= spec->has_timestamps ? SPAWN_TIMESTAMPS : 0;
     spawn.flags |=
         spec->stderr_fd >= 0 && spec->stderr_fd == spec->stdout_fd ? SPAWN_ONE_OUTPUT : 0;
     if (buffer_add(payload, &spawn, sizeof spawn, err) < 0 ||
         buffer_add(payload, user, strlen(user) + 1, err) < 0 ||
-        buffer_add(payload, cwd, strlen(cwd) + 1, err) < 0 ||
-        add_strings(payload, spec->argv, &spawn.n_argv, err) < 0 ||
-        add_strings(payload, spec->env, &spawn.n_env, err) < 0)
+        buffer_add(payload, directory, strlen(directory) + 1, err) < 0 ||
+        add_strings(payload, command->argv, &spawn.n_argv, err) < 0 ||
+        add_strings(payload, command->env, &spawn.n_env, err) < 0)
         return error_wrap(err, "the command with its environment is too long");
     spawn.strings = (uint32_t)(payload->length - sizeof spawn);
     memcpy(payload->data, &spawn, sizeof spawn);
@@ -230,12 +231,10 @@ int box_spawn(struct box *box, const struct process_spec *spec, int *tty_fd, str
     struct cgroup_leaf leaf = {-1, -1, -1, -1, -1};
     char name[16];
 
-    if (!spec->argv || !spec->argv[0] || !*spec->argv[0])
-        return error_set(err, ERROR_INVALID, "the command is empty");
+    if (command_check(&spec->command, err) < 0)
+        return -1;
     if (spec->id == 0)
         return error_set(err, ERROR_INVALID, "a process needs an id other than 0");
-    if (strings_check_env(spec->env, err) < 0)
-        return -1;
     leaf_name(spec->id, name, sizeof name);
     if (!box->is_one_shot && !take_ahead(box, spec->id, &leaf) &&
         cgroup_leaf_create(box->cgroup, name, &leaf, err) < 0)
@@ -246,7 +245,7 @@ int box_spawn(struct box *box, const struct process_spec *spec, int *tty_fd, str
         struct error ignored = {0};
         (void)cgroup_leaf_remove(box->cgroup, name, &ignored);
     }
-    return result < 0 ? error_wrap(err, "start '%s'", spec->argv[0]) : 0;
+    return result < 0 ? error_wrap(err, "start '%s'", spec->command.argv[0]) : 0;
 }
 
 int box_event_fd(const struct box *box)
@@ -459,12 +458,13 @@ int box_disk_usage(struct box *box, uint64_t *bytes, struct error *err)
     return volume_scratch_usage(box->engine->volume, box->scratch, false, bytes, err);
 }
 
-int box_set_limits(struct box *box, const struct cgroup_limits *limits,
-                   const struct volume_limits *disk, struct error *err)
+int box_set_limits(struct box *box, const struct limits *limits, struct error *err)
 {
+    const struct volume_limits disk = {.bytes = (uint64_t)limits->disk_bytes};
+
     if (cgroup_set_limits(box->cgroup, limits, err) < 0)
         return -1;
-    return volume_scratch_limit(box->engine->volume, box->scratch, disk, err);
+    return volume_scratch_limit(box->engine->volume, box->scratch, &disk, err);
 }
 
 int box_files(struct box *box, const char *user, const char *base, int *out_fd, struct error *err)

@@ -7,7 +7,7 @@
  * Threads: any; of one box as told here.
  * All threads of a program may share an engine: any of them launches, adopts, fills, lists and sweeps while others
  * do; only engine_open, engine_free and engine_detach want to be alone with their data directory's engine. Of one
- * box, one thread at a time reads the news (box_next, box_wait). Meanwhile others may start, signal, resize and
+ * box, one thread at a time reads its events (box_next, box_wait). Meanwhile others may start, signal, resize and
  * collect processes (no two the same one), freeze, thaw and limit it (one of them at a time), measure it and open
  * files. box_end and box_free come last: nobody else is in a call on that box, or begins one. Any thread may do that,
  * also when the one that launched the box is gone.
@@ -16,7 +16,9 @@
  */
 #pragma once
 #include "base/auto.h"
+#include "base/command.h"
 #include "base/error.h"
+#include "base/limits.h"
 #include "engine/cgroup.h"
 #include "engine/volume.h"
 
@@ -103,9 +105,9 @@ struct box_spec {
     size_t n_saved;
     const struct box_bind *binds;
     size_t n_binds;
-    int hold_fd;                 // PID 1 keeps a copy open (a runtime's lock); -1: none
-    struct cgroup_limits limits; // zero fields: none
-    struct volume_limits disk;
+    int hold_fd;          // PID 1 keeps a copy open (a runtime's lock); -1: none
+    struct limits limits; // zero fields: none
+    uint64_t max_inodes;  // that it makes, where the volume counts them; 0: no limit
     uint32_t max_files;   // per process; 0: 4096
     const char *hostname; // NULL: "burrow"
     enum box_owner_loss owner_loss;
@@ -150,11 +152,12 @@ enum process_output {
 
 struct process_spec {
     uint32_t id; // chosen by the caller, unique in the box while it is not collected; not 0
-    const char *const *argv; // NULL-terminated; argv[0] is looked up in the PATH of env
-    const char *const
-        *env;         // NULL-terminated KEY=VALUE; HOME, USER and PATH are added where missing
-    const char *cwd;  // absolute; made when missing; NULL: the user's home
-    const char *user; // name, uid, name:group or uid:gid of the box; NULL: root
+    /*
+     * argv[0] is looked up in the PATH of env. HOME, USER and PATH are added to env where missing. The directory is made when missing;
+     * NULL is the user's home. The user is a name, uid, name:group or uid:gid of the box; NULL is root. When the time is over,
+     * everything it started is killed.
+     */
+    struct command command;
     enum process_output output;
     int stdin_fd;              // read end of a pipe or socket of ours; -1: /dev/null
     int stdout_fd;             // -1: /dev/null
@@ -162,7 +165,6 @@ struct process_spec {
     uint16_t rows, cols;       // OUTPUT_TTY
     bool has_timestamps;       // OUTPUT_SPOOL: each line is prefixed with its time
     uint64_t output_cap_bytes; // OUTPUT_SPOOL: per stream, the rest is dropped and counted; 0: none
-    uint64_t timeout_ms;       // then everything it started is killed; 0: none
 };
 
 enum process_cause {
@@ -170,7 +172,7 @@ enum process_cause {
     CAUSE_TIMEOUT,   // its timeout passed
     CAUSE_MEMORY,    // the kernel killed it for the box's memory limit
     CAUSE_NOT_FOUND, // no such command: code 127
-    CAUSE_NOT_RUN,   // could not be executed, or cwd or user was refused: code 126
+    CAUSE_NOT_RUN,   // could not be executed, or its directory or user was refused: code 126
     CAUSE_BOX_ENDED, // the box ended under it
 };
 
@@ -235,8 +237,7 @@ int box_thaw(struct box *box, struct error *err);
 int box_usage(struct box *box, struct cgroup_usage *out, struct error *err);
 /* Bytes its files take; may trail by a moment. */
 int box_disk_usage(struct box *box, uint64_t *bytes, struct error *err);
-int box_set_limits(struct box *box, const struct cgroup_limits *limits,
-                   const struct volume_limits *disk, struct error *err);
+int box_set_limits(struct box *box, const struct limits *limits, struct error *err);
 
 /*
  * Opens a conversation about files inside, with `user`'s rights (NULL: root); relative paths start at `base`

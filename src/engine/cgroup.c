@@ -16,15 +16,15 @@
  * to CPUs are still small against it. The kernel takes no quota under 1 ms; very small shares get a
  * longer period instead.
  */
-struct cpu_share cpu_share_of(uint32_t cpu_milli)
+struct cpu_share cpu_share_of(int64_t cpu_millicores)
 {
-    struct cpu_share share = {.period_usec = cpu_milli < 1000 ? 50000 : 100000};
+    struct cpu_share share = {.period_usec = cpu_millicores < 1000 ? 50000 : 100000};
 
-    if (cpu_milli == 0)
+    if (cpu_millicores == 0)
         return share;
-    if (cpu_milli < 20)
-        share.period_usec = 1000000 / cpu_milli;
-    share.quota_usec = share.period_usec * cpu_milli / 1000;
+    if (cpu_millicores < 20)
+        share.period_usec = 1000000 / (uint64_t)cpu_millicores;
+    share.quota_usec = share.period_usec * (uint64_t)cpu_millicores / 1000;
     if (share.quota_usec < 1000)
         share.quota_usec = 1000;
     return share;
@@ -179,22 +179,35 @@ static int open_entry(struct cgroup *group, struct error *err)
     return 0;
 }
 
-static int set_limits(struct cgroup *group, const struct cgroup_limits *limits, bool is_fresh,
+static int set_processes(struct cgroup *group, const struct limits *limits, bool is_fresh,
+                         struct error *err)
+{
+    int pids = group->root->knobs[CONTROLLER_PIDS];
+
+    if (limits->max_processes)
+        return knob_write_number(pids, group->name, "pids.max", (uint64_t)limits->max_processes,
+                                 err);
+    return is_fresh ? 0 : knob_write(pids, group->name, "pids.max", "max", err);
+}
+
+static int set_limits(struct cgroup *group, const struct limits *limits, bool is_fresh,
                       struct error *err)
 {
     int set = group->root->mode == CGROUP_V2
                   ? v2_set_limits(group->root, group->name, limits, is_fresh, err)
                   : v1_set_limits(group->root, group->name, limits, is_fresh, err);
-    return set < 0 ? error_wrap(err, "limit sandbox '%s'", group->name) : 0;
+    return set < 0 || set_processes(group, limits, is_fresh, err) < 0
+               ? error_wrap(err, "limit sandbox '%s'", group->name)
+               : 0;
 }
 
-int cgroup_set_limits(struct cgroup *group, const struct cgroup_limits *limits, struct error *err)
+int cgroup_set_limits(struct cgroup *group, const struct limits *limits, struct error *err)
 {
     group->is_changed = true;
     return set_limits(group, limits, false, err);
 }
 
-static int fill_box(struct cgroup *group, const struct cgroup_limits *limits, struct error *err)
+static int fill_box(struct cgroup *group, const struct limits *limits, struct error *err)
 {
     if (set_limits(group, limits, true, err) < 0)
         return -1;
@@ -203,15 +216,9 @@ static int fill_box(struct cgroup *group, const struct cgroup_limits *limits, st
     return open_entry(group, err);
 }
 
-static bool is_same_limit(const struct cgroup_limits *a, const struct cgroup_limits *b)
-{
-    return a->memory_bytes == b->memory_bytes && a->cpu_milli == b->cpu_milli &&
-           a->max_procs == b->max_procs;
-}
-
 /* A new group in the first tree over those that were kept; these are nobody else's if their files are the same. */
 static int fill_kept(struct cgroup *group, const struct kept_group *kept,
-                     const struct cgroup_limits *limits, struct error *err)
+                     const struct limits *limits, struct error *err)
 {
     if (mkdirat(tree_fd(group), group->name, 0755) < 0)
         return error_sys(err, "make control group '%s'", group->name);
@@ -220,11 +227,11 @@ static int fill_kept(struct cgroup *group, const struct kept_group *kept,
     if (memcmp(group->tasks, kept->tasks, sizeof kept->tasks) != 0)
         return error_set(err, ERROR_CONFLICT, "another has made control group '%s' anew",
                          group->name);
-    return is_same_limit(limits, &kept->limits) ? 0 : set_limits(group, limits, false, err);
+    return limits_equal(limits, &kept->limits) ? 0 : set_limits(group, limits, false, err);
 }
 
 /* False: there was nothing to be used again, and nothing is left of it. */
-static bool use_kept(struct cgroup *group, const struct cgroup_limits *limits)
+static bool use_kept(struct cgroup *group, const struct limits *limits)
 {
     struct kept_group kept;
     struct error ignored;
@@ -240,7 +247,7 @@ static bool use_kept(struct cgroup *group, const struct cgroup_limits *limits)
     return false;
 }
 
-int cgroup_create(struct cgroup_root *root, const char *name, const struct cgroup_limits *limits,
+int cgroup_create(struct cgroup_root *root, const char *name, const struct limits *limits,
                   bool is_flat, uid_t owner, struct cgroup **out, struct error *err)
 {
     struct error ignored;
@@ -271,7 +278,8 @@ int cgroup_open(struct cgroup_root *root, const char *name, struct cgroup **out,
     if (cgroup_check_name(name, err) < 0)
         return -1;
     if (fstatat(root->trees[0].fd, name, &info, 0) < 0)
-        return error_sys(err, "open sandbox '%s'", name);
+        return errno == ENOENT ? error_set(err, ERROR_NOT_FOUND, "there is no sandbox '%s'", name)
+                               : error_sys(err, "open sandbox '%s'", name);
     autoptr(cgroup) group = group_new(root, name);
     join(path, name, "run/cgroup.procs");
     group->is_flat = fstatat(root->trees[0].fd, path, &info, 0) < 0;
@@ -385,7 +393,8 @@ int cgroup_leaf_create(struct cgroup *group, const char *name, struct cgroup_lea
     if (leaf_path(group, name, path, err) < 0)
         return -1;
     if (mkdirat(tree_fd(group), path, 0755) < 0)
-        return error_sys(err, "make control group '%s'", path);
+        return errno == EEXIST ? error_set(err, ERROR_EXISTS, "there is a leaf '%s' already", path)
+                               : error_sys(err, "make control group '%s'", path);
     if (open_leaf(group, path, &leaf, err) < 0) {
         cgroup_leaf_close(&leaf);
         (void)unlinkat(tree_fd(group), path, AT_REMOVEDIR); // nobody was let in yet
@@ -436,23 +445,6 @@ int cgroup_leaf_remove(struct cgroup *group, const char *name, struct error *err
         return error_wrap(err, "kill leaf '%s'", path);
     return group_remove(tree_fd(group), path, (int64_t)clock_monotonic_ms() + CGROUP_DEADLINE_MS,
                         err);
-}
-
-int cgroup_leaf_usage(struct cgroup *group, const char *name, struct cgroup_usage *out,
-                      struct error *err)
-{
-    char path[CGROUP_PATH_MAX];
-    struct cgroup_usage usage = {0};
-
-    if (leaf_path(group, name, path, err) < 0)
-        return -1;
-    if (is_v1(group))
-        return error_set(err, ERROR_UNAVAILABLE,
-                         "version 1 control groups do not measure single processes");
-    if (v2_leaf_usage(group->root, path, &usage, err) < 0)
-        return error_wrap(err, "measure leaf '%s'", path);
-    *out = usage;
-    return 0;
 }
 
 struct names {

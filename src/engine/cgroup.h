@@ -18,6 +18,7 @@
 #pragma once
 #include "base/auto.h"
 #include "base/error.h"
+#include "base/limits.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -28,12 +29,6 @@ enum cgroup_mode { CGROUP_V2, CGROUP_HYBRID, CGROUP_V1 };
 struct cgroup_root; /* burrow's own place in every hierarchy it uses */
 struct cgroup;      /* one box */
 
-struct cgroup_limits {
-    uint64_t memory_bytes; // 0: none. Swap is never more than none
-    uint32_t cpu_milli;    // thousandths of one CPU; 0: none
-    uint32_t max_procs;    // 0: none
-};
-
 struct cgroup_usage {
     uint64_t memory_bytes;
     uint64_t memory_peak_bytes;
@@ -41,7 +36,7 @@ struct cgroup_usage {
     uint64_t throttled_usec;
     uint64_t oom_kills; // processes the kernel killed for the memory limit
     uint64_t procs;
-    uint64_t procs_refused; // forks refused by max_procs
+    uint64_t procs_refused; // forks refused by max_processes
 };
 
 /*
@@ -89,12 +84,12 @@ enum cgroup_mode cgroup_root_mode(const struct cgroup_root *root);
 const char *cgroup_mode_name(enum cgroup_mode mode); /* "v2", "hybrid", "v1" */
 
 /*
- * Makes the group of box `name` with its limits. Whatever stood there under that name is killed and
+ * Makes the group of box `name` with its limits (of memory, CPU and processes). Whatever stood there under that name is killed and
  * removed first (the caller owns the name). Unless is_flat, the files a process with uid `owner`
  * needs for moving its children into leaves (v2 cgroup.procs of <box>, run/) are given to `owner`.
  * On failure nothing of it remains.
  */
-int cgroup_create(struct cgroup_root *root, const char *name, const struct cgroup_limits *limits,
+int cgroup_create(struct cgroup_root *root, const char *name, const struct limits *limits,
                   bool is_flat, uid_t owner, struct cgroup **out, struct error *err);
 
 /* Opens an existing group again, after a restart; its entry is empty. ERROR_NOT_FOUND when it is
@@ -102,7 +97,7 @@ int cgroup_create(struct cgroup_root *root, const char *name, const struct cgrou
 int cgroup_open(struct cgroup_root *root, const char *name, struct cgroup **out, struct error *err);
 
 /* Changes limits of a living group. Zero fields are lifted. */
-int cgroup_set_limits(struct cgroup *group, const struct cgroup_limits *limits, struct error *err);
+int cgroup_set_limits(struct cgroup *group, const struct limits *limits, struct error *err);
 
 /* Where PID 1 is born. */
 const struct cgroup_entry *cgroup_entry(const struct cgroup *group);
@@ -122,10 +117,6 @@ int cgroup_leaf_procs_open(const struct cgroup *group, const char *name);
 int cgroup_leaf_remove(struct cgroup *group, const char *name, struct error *err);
 
 int cgroup_usage(struct cgroup *group, struct cgroup_usage *out, struct error *err);
-/* A leaf has no limits of its own: cpu_usec and procs are told on v2 and hybrid, nothing on v1
- * (ERROR_UNAVAILABLE). */
-int cgroup_leaf_usage(struct cgroup *group, const char *name, struct cgroup_usage *out,
-                      struct error *err);
 
 /* Freezes run/ (a flat box: everything) and returns once frozen; thaw likewise. */
 int cgroup_freeze(struct cgroup *group, struct error *err);

@@ -34,12 +34,12 @@ struct kept_group {
     char *name;
     ino_t tasks
         [CGROUP_MAX_TASKS]; // of the 'tasks' files: no two groups of the machine ever have the same
-    struct cgroup_limits limits;
+    struct limits limits;
 };
 
 struct cgroup_root {
     enum cgroup_mode mode;
-    struct cgroup_tree trees[CONTROLLER_COUNT + 1]; // [0] is the one with init/ and run/
+    struct cgroup_tree trees[CONTROLLER_COUNT + 1]; // [0] is the one where boxes have run/
     unsigned n_trees;
     int knobs[CONTROLLER_COUNT]; // fd of the tree that has the controller's files (not owned), or
                                  // -1
@@ -56,7 +56,7 @@ struct cgroup {
     uid_t owner;
     struct cgroup_entry entry;
     ino_t tasks[CGROUP_MAX_TASKS]; // of the entry's files
-    struct cgroup_limits limits;   // it was made with
+    struct limits limits;          // it was made with
     _Atomic bool is_changed;       // or not made by this handle: its limits are not known
 };
 
@@ -68,13 +68,13 @@ struct cpu_share {
     uint64_t quota_usec; // 0: none
     uint64_t period_usec;
 };
-struct cpu_share cpu_share_of(uint32_t cpu_milli);
+struct cpu_share cpu_share_of(int64_t cpu_millicores);
 
 /* Letters, digits, '-' and '_': never a path, nor a file of the kernel's. */
 int cgroup_check_name(const char *name, struct error *err);
 
 /* Sleeps a little, longer each time: for what the kernel announces to nobody. */
-void cgroup_pause(unsigned *turn);
+void cgroup_pause(unsigned *tries);
 
 /* A file of a group; `group` may be "" for the tree's directory itself. */
 int knob_write(int dir_fd, const char *group, const char *knob, const char *text,
@@ -91,12 +91,12 @@ uint64_t knob_field(const char *text, const char *key);
 bool group_is_gone(const struct error *err);
 bool knob_exists(int dir_fd, const char *group, const char *knob);
 
-/* Calls `visit` for each number in a file of pids; the count of lines, or -1. */
+/* Calls `on_pid` for each number in a file of pids; the count of lines, or -1. */
 int knob_each_pid(int dir_fd, const char *group, const char *knob,
-                  void (*visit)(pid_t pid, void *data), void *data, struct error *err);
-/* Calls `visit` with the path of each group right below `group`, until one fails. */
+                  void (*on_pid)(pid_t pid, void *data), void *data, struct error *err);
+/* Calls `on_child` with the path of each group right below `group`, until one fails. */
 int group_each_child(int dir_fd, const char *group,
-                     int (*visit)(int dir_fd, const char *child, void *data, struct error *err),
+                     int (*on_child)(int dir_fd, const char *child, void *data, struct error *err),
                      void *data, struct error *err);
 /* Removes an empty group and those below it; waits for the dying until the deadline. Missing is
  * fine. */
@@ -109,7 +109,7 @@ bool kept_put(const struct cgroup *group);
 void kept_clear(struct kept_group *kept);
 
 /* is_fresh: the group was made just now, so nothing has to be lifted first. */
-int v1_set_limits(struct cgroup_root *root, const char *box, const struct cgroup_limits *limits,
+int v1_set_limits(struct cgroup_root *root, const char *box, const struct limits *limits,
                   bool is_fresh, struct error *err);
 int v1_usage(struct cgroup_root *root, const char *box, struct cgroup_usage *out,
              struct error *err);
@@ -118,11 +118,9 @@ int v1_thaw(int dir_fd, const char *group, struct error *err);
 /* `refuge` is a group above a frozen parent of `group`, where the dying can be thawed; or NULL. */
 int v1_kill(int dir_fd, const char *group, const char *refuge, struct error *err);
 
-int v2_set_limits(struct cgroup_root *root, const char *box, const struct cgroup_limits *limits,
+int v2_set_limits(struct cgroup_root *root, const char *box, const struct limits *limits,
                   bool is_fresh, struct error *err);
 int v2_usage(struct cgroup_root *root, const char *box, struct cgroup_usage *out,
              struct error *err);
-int v2_leaf_usage(struct cgroup_root *root, const char *leaf, struct cgroup_usage *out,
-                  struct error *err);
 int v2_set_frozen(int dir_fd, const char *group, bool is_frozen, struct error *err);
 int v2_kill(int dir_fd, const char *group, struct error *err);

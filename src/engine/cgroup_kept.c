@@ -85,7 +85,7 @@ bool kept_put(const struct cgroup *group)
     return is_put;
 }
 
-struct visit {
+struct search {
     struct cgroup_root *root;
     bool (*is_unused)(const char *name, void *data);
     void *data;
@@ -93,12 +93,12 @@ struct visit {
 
 static int remove_unused(int dir_fd, const char *name, void *data, struct error *err)
 {
-    struct visit *visit = data;
+    struct search *search = data;
 
     (void)err;
     // a box has its group in the first tree before it has any other, and as long as it lives
-    if (faccessat(visit->root->trees[0].fd, name, F_OK, 0) < 0 && errno == ENOENT &&
-        visit->is_unused(name, visit->data))
+    if (faccessat(search->root->trees[0].fd, name, F_OK, 0) < 0 && errno == ENOENT &&
+        search->is_unused(name, search->data))
         (void)unlinkat(dir_fd, name, AT_REMOVEDIR); // who is in use after all stays
     return 0;
 }
@@ -106,9 +106,9 @@ static int remove_unused(int dir_fd, const char *name, void *data, struct error 
 void cgroup_sweep_kept(struct cgroup_root *root, bool (*is_unused)(const char *name, void *data),
                        void *data)
 {
-    struct visit visit = {root, is_unused, data};
+    struct search search = {root, is_unused, data};
     struct error ignored;
 
     for (unsigned i = 1; root->mode == CGROUP_HYBRID && i < root->n_trees; i++)
-        (void)group_each_child(root->trees[i].fd, "", remove_unused, &visit, &ignored);
+        (void)group_each_child(root->trees[i].fd, "", remove_unused, &search, &ignored);
 }

@@ -26,11 +26,11 @@ int cgroup_check_name(const char *name, struct error *err)
     return 0;
 }
 
-void cgroup_pause(unsigned *turn)
+void cgroup_pause(unsigned *tries)
 {
-    unsigned shift = *turn < 6 ? *turn : 6;
+    unsigned shift = *tries < 6 ? *tries : 6;
     struct timespec pause = {.tv_nsec = 50000L << shift}; // 0.05 to 3.2 ms
-    (*turn)++;
+    (*tries)++;
     (void)nanosleep(&pause, NULL);
 }
 
@@ -110,7 +110,7 @@ bool knob_exists(int dir_fd, const char *group, const char *knob)
 }
 
 int knob_each_pid(int dir_fd, const char *group, const char *knob,
-                  void (*visit)(pid_t pid, void *data), void *data, struct error *err)
+                  void (*on_pid)(pid_t pid, void *data), void *data, struct error *err)
 {
     char path[CGROUP_PATH_MAX];
     autobuffer text;
@@ -126,15 +126,15 @@ int knob_each_pid(int dir_fd, const char *group, const char *knob,
         return error_wrap(err, "read %s", path);
     for (char *at = text.data; at && isdigit((unsigned char)*at); count++) {
         long pid = strtol(at, &at, 10);
-        if (visit)
-            visit((pid_t)pid, data);
+        if (on_pid)
+            on_pid((pid_t)pid, data);
         at += *at == '\n';
     }
     return count;
 }
 
 int group_each_child(int dir_fd, const char *group,
-                     int (*visit)(int dir_fd, const char *child, void *data, struct error *err),
+                     int (*on_child)(int dir_fd, const char *child, void *data, struct error *err),
                      void *data, struct error *err)
 {
     char path[CGROUP_PATH_MAX];
@@ -153,7 +153,7 @@ int group_each_child(int dir_fd, const char *group,
             return errno ? error_sys(err, "list control group '%s'", group) : 0;
         if (entry->d_type != DT_DIR || entry->d_name[0] == '.')
             continue;
-        if (make_path(path, group, entry->d_name, err) < 0 || visit(dir_fd, path, data, err) < 0)
+        if (make_path(path, group, entry->d_name, err) < 0 || on_child(dir_fd, path, data, err) < 0)
             return -1;
     }
 }
@@ -165,7 +165,7 @@ static int remove_child(int dir_fd, const char *child, void *deadline_ms, struct
 
 int group_remove(int dir_fd, const char *group, int64_t deadline_ms, struct error *err)
 {
-    for (unsigned turn = 0;; cgroup_pause(&turn)) {
+    for (unsigned tries = 0;; cgroup_pause(&tries)) {
         if (unlinkat(dir_fd, group, AT_REMOVEDIR) == 0 || errno == ENOENT)
             return 0;
         if (errno != EBUSY && errno != ENOTEMPTY)

@@ -35,11 +35,11 @@ static int set_memory(struct cgroup_root *root, const char *box, uint64_t bytes,
     return knob_write_number(fd, box, "memory.memsw.limit_in_bytes", bytes, err);
 }
 
-static int set_cpu(struct cgroup_root *root, const char *box, uint32_t milli, bool is_fresh,
+static int set_cpu(struct cgroup_root *root, const char *box, int64_t millicores, bool is_fresh,
                    struct error *err)
 {
     int fd = root->knobs[CONTROLLER_CPU];
-    struct cpu_share share = cpu_share_of(milli);
+    struct cpu_share share = cpu_share_of(millicores);
 
     if (!is_fresh && knob_write(fd, box, "cpu.cfs_quota_us", "-1", err) < 0)
         return -1;
@@ -56,17 +56,12 @@ static int set_cpu(struct cgroup_root *root, const char *box, uint32_t milli, bo
     return knob_write(fd, box, "cpu.cfs_quota_us", "-1", err);
 }
 
-int v1_set_limits(struct cgroup_root *root, const char *box, const struct cgroup_limits *limits,
+int v1_set_limits(struct cgroup_root *root, const char *box, const struct limits *limits,
                   bool is_fresh, struct error *err)
 {
-    int pids = root->knobs[CONTROLLER_PIDS];
-
-    if (set_memory(root, box, limits->memory_bytes, is_fresh, err) < 0 ||
-        set_cpu(root, box, limits->cpu_milli, is_fresh, err) < 0)
+    if (set_memory(root, box, (uint64_t)limits->memory_bytes, is_fresh, err) < 0)
         return -1;
-    if (limits->max_procs)
-        return knob_write_number(pids, box, "pids.max", limits->max_procs, err);
-    return is_fresh ? 0 : knob_write(pids, box, "pids.max", "max", err);
+    return set_cpu(root, box, limits->cpu_millicores, is_fresh, err);
 }
 
 static int read_cpu(struct cgroup_root *root, const char *box, uint64_t *usec, struct error *err)
@@ -110,7 +105,7 @@ static int wait_state(int dir_fd, const char *group, const char *wanted, int pat
     int64_t deadline_ms = (int64_t)clock_monotonic_ms() + patience_ms;
 
     (void)snprintf(path, sizeof path, "%s/freezer.state", group);
-    for (unsigned turn = 0;; cgroup_pause(&turn)) {
+    for (unsigned tries = 0;; cgroup_pause(&tries)) {
         if (fd_read_knob(dir_fd, path, state, sizeof state, err) < 0)
             return -1;
         if (strcmp(state, wanted) == 0)
@@ -221,7 +216,7 @@ int v1_kill(int dir_fd, const char *group, const char *refuge, struct error *err
                              group);
         if (kill_round(dir_fd, group, refuge, err) < 0)
             return -1;
-        for (unsigned turn = 0; left > 0 && turn < 12; cgroup_pause(&turn)) {
+        for (unsigned tries = 0; left > 0 && tries < 12; cgroup_pause(&tries)) {
             left = 0;
             if (count_all(dir_fd, group, &left, err) < 0)
                 return -1;

@@ -20,10 +20,10 @@ static int set_memory(struct cgroup_root *root, const char *box, uint64_t bytes,
     return is_fresh ? 0 : knob_write(fd, box, "memory.max", "max", err);
 }
 
-static int set_cpu(struct cgroup_root *root, const char *box, uint32_t milli, bool is_fresh,
+static int set_cpu(struct cgroup_root *root, const char *box, int64_t millicores, bool is_fresh,
                    struct error *err)
 {
-    struct cpu_share share = cpu_share_of(milli);
+    struct cpu_share share = cpu_share_of(millicores);
     char text[64];
 
     if (!share.quota_usec)
@@ -32,17 +32,12 @@ static int set_cpu(struct cgroup_root *root, const char *box, uint32_t milli, bo
     return knob_write(root->knobs[CONTROLLER_CPU], box, "cpu.max", text, err);
 }
 
-int v2_set_limits(struct cgroup_root *root, const char *box, const struct cgroup_limits *limits,
+int v2_set_limits(struct cgroup_root *root, const char *box, const struct limits *limits,
                   bool is_fresh, struct error *err)
 {
-    int pids = root->knobs[CONTROLLER_PIDS];
-
-    if (set_memory(root, box, limits->memory_bytes, is_fresh, err) < 0 ||
-        set_cpu(root, box, limits->cpu_milli, is_fresh, err) < 0)
+    if (set_memory(root, box, (uint64_t)limits->memory_bytes, is_fresh, err) < 0)
         return -1;
-    if (limits->max_procs)
-        return knob_write_number(pids, box, "pids.max", limits->max_procs, err);
-    return is_fresh ? 0 : knob_write(pids, box, "pids.max", "max", err);
+    return set_cpu(root, box, limits->cpu_millicores, is_fresh, err);
 }
 
 static int read_memory(int fd, const char *group, struct cgroup_usage *out, struct error *err)
@@ -63,20 +58,6 @@ int v2_usage(struct cgroup_root *root, const char *box, struct cgroup_usage *out
         knob_read_number(fd, box, "pids.current", &out->procs, err) < 0)
         return -1;
     return knob_read_field(fd, box, "pids.events", "max", &out->procs_refused, err);
-}
-
-int v2_leaf_usage(struct cgroup_root *root, const char *leaf, struct cgroup_usage *out,
-                  struct error *err)
-{
-    int fd = root->trees[0].fd;
-
-    if (knob_read_field(fd, leaf, "cpu.stat", "usage_usec", &out->cpu_usec, err) < 0)
-        return -1;
-    int threads = knob_each_pid(fd, leaf, "cgroup.threads", NULL, NULL, err);
-    if (threads < 0)
-        return -1;
-    out->procs = (uint64_t)threads;
-    return 0;
 }
 
 /* Waits until `key` in cgroup.events is `value`; the kernel wakes pollers of that file at every

@@ -23,7 +23,7 @@
 #include <sys/utsname.h>
 #include <sys/wait.h>
 
-#define NEST_STACK 65536
+#define PARENT_STACK 65536
 
 /* Sealed, so nobody can change what runs as PID 1; executable but not readable, so PID 1 starts undumpable. */
 static int make_init(int *out, struct error *err)
@@ -43,62 +43,62 @@ static int make_init(int *out, struct error *err)
     return 0;
 }
 
-struct nest {
+struct mount_parent {
     int mounts_fd;
     int out;
     int code;
 };
 
 /* In a child that shares memory and fds: a mount namespace holding only the fixtures' mounts/, to mount on. */
-RUNS_IN_CHILD static void build_nest(void *data)
+RUNS_IN_CHILD static void build_mount_parent(void *data)
 {
-    struct nest *nest = data;
+    struct mount_parent *made = data;
     struct mount_attr shut = {.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
                                           MOUNT_ATTR_NOEXEC};
     int tree = -1;
 
-    if (fchdir(nest->mounts_fd) == 0 && unshare(CLONE_NEWNS) == 0 &&
+    if (fchdir(made->mounts_fd) == 0 && unshare(CLONE_NEWNS) == 0 &&
         mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
         (tree = sys_open_tree(AT_FDCWD, ".", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC)) >= 0 &&
         sys_mount_setattr(tree, "", AT_EMPTY_PATH, &shut) == 0 &&
-        (nest->out = open("/proc/thread-self/ns/mnt", O_RDONLY | O_CLOEXEC)) >= 0 &&
+        (made->out = open("/proc/thread-self/ns/mnt", O_RDONLY | O_CLOEXEC)) >= 0 &&
         sys_move_mount(tree, "", AT_FDCWD, ".", MOVE_MOUNT_F_EMPTY_PATH) == 0 &&
         fchdir(tree) == 0 && syscall(SYS_pivot_root, ".", ".") == 0 &&
         umount2(".", MNT_DETACH) == 0)
-        nest->code = 0;
+        made->code = 0;
     else
-        nest->code = errno;
+        made->code = errno;
     if (tree >= 0)
         (void)close(tree);
     for (;;)
         (void)RAW(SYS_exit, 0, 0, 0, 0, 0);
 }
 
-static int make_nest(struct engine *engine, struct error *err)
+static int make_mount_parent(struct engine *engine, struct error *err)
 {
-    struct nest nest = {.mounts_fd = engine->fixtures->mounts_fd, .out = -1, .code = EIO};
-    autofree char *stack = xcalloc(1, NEST_STACK);
+    struct mount_parent made = {.mounts_fd = engine->fixtures->mounts_fd, .out = -1, .code = EIO};
+    autofree char *stack = xcalloc(1, PARENT_STACK);
     struct clone_args args = {
         .flags = CLONE_VM | CLONE_VFORK | CLONE_FILES,
         .stack = (uint64_t)(uintptr_t)stack,
-        .stack_size = NEST_STACK,
+        .stack_size = PARENT_STACK,
     };
     sigset_t all;
     sigset_t before;
 
     sigfillset(&all);
     (void)pthread_sigmask(SIG_BLOCK, &all, &before);
-    pid_t child = (pid_t)raw_clone3(&args, 0, build_nest, &nest);
+    pid_t child = (pid_t)raw_clone3(&args, 0, build_mount_parent, &made);
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (child < 0)
         return error_sys_code(err, -child, "start the maker of a mount namespace");
     while (waitpid(child, NULL, __WCLONE) < 0 && errno == EINTR)
         ;
-    if (nest.code != 0) {
-        closep(&nest.out);
-        return error_sys_code(err, nest.code, "make a mount namespace to launch from");
+    if (made.code != 0) {
+        closep(&made.out);
+        return error_sys_code(err, made.code, "make a mount namespace to launch from");
     }
-    engine->nest_fd = nest.out;
+    engine->mount_parent_fd = made.out;
     return 0;
 }
 
@@ -187,7 +187,7 @@ int engine_open(const struct engine_options *options, struct engine **out, struc
     autoptr(engine) engine = xnew(struct engine);
     lock_init(&engine->lock, LOCK_ENGINE);
     engine->data_dir = xstrdup(options->data_dir);
-    engine->slots_fd = engine->init_fd = engine->nest_fd = engine->nursery_fd = -1;
+    engine->slots_fd = engine->init_fd = engine->mount_parent_fd = engine->network_parent_fd = -1;
     engine->run_fd = -1;
     engine->is_dumpable = prctl(PR_GET_DUMPABLE) == 1;
     for (unsigned i = 0; i < SLOT_COUNT; i++)
@@ -218,8 +218,8 @@ int engine_open(const struct engine_options *options, struct engine **out, struc
         (options->is_long_lived && engine_open_run_dir(engine, err) < 0) ||
         make_init(&engine->init_fd, err) < 0 || open_cgroups(engine, options, err) < 0)
         return -1;
-    if (options->is_long_lived &&
-        (make_nest(engine, err) < 0 || network_make_nursery(&engine->nursery_fd, err) < 0))
+    if (options->is_long_lived && (make_mount_parent(engine, err) < 0 ||
+                                   network_make_parent(&engine->network_parent_fd, err) < 0))
         return -1;
     *out = take(engine);
     return 0;
@@ -246,8 +246,8 @@ void engine_free(struct engine *engine)
     closep(&engine->slots_fd);
     close_atomic(&engine->run_fd);
     closep(&engine->init_fd);
-    closep(&engine->nest_fd);
-    closep(&engine->nursery_fd);
+    closep(&engine->mount_parent_fd);
+    closep(&engine->network_parent_fd);
     for (unsigned i = 0; i < SLOT_COUNT; i++)
         close_atomic(&engine->ids[i]);
     fixtures_free(engine->fixtures);
@@ -271,7 +271,7 @@ int engine_fill_networks(struct engine *engine, unsigned count, struct error *er
         count = ARRAY_SIZE(engine->networks);
     while (wants_network(engine, count)) {
         autofd made = -1;
-        if (network_create(engine->nursery_fd, &made, err) < 0)
+        if (network_create(engine->network_parent_fd, &made, err) < 0)
             return -1;
         autolock(&engine->lock);
         if (engine->n_networks < count) // another thread may fill too

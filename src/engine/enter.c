@@ -39,8 +39,8 @@ static int enter_network(struct launch *l)
 /* A mount namespace of its own, nothing in it shared with the host, the working directory at the fixtures' mounts/. */
 static int leave_mounts(struct launch *l)
 {
-    if (l->engine->nest_fd >= 0) {
-        if (setns(l->engine->nest_fd, CLONE_NEWNS) < 0)
+    if (l->engine->mount_parent_fd >= 0) {
+        if (setns(l->engine->mount_parent_fd, CLONE_NEWNS) < 0)
             return -1;
         return unshare(CLONE_NEWNS | CLONE_NEWCGROUP);
     }
@@ -50,10 +50,10 @@ static int leave_mounts(struct launch *l)
     return mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL);
 }
 
-/* The mount namespace was copied from the nest, and no layer is attached in it. */
-static bool is_nest_bare(const struct launch *l)
+/* The mount namespace is a copy of the parent that the engine keeps, and no layer is attached in it. */
+static bool has_bare_root(const struct launch *l)
 {
-    return l->engine->nest_fd >= 0 && l->engine->has_layer_fds;
+    return l->engine->mount_parent_fd >= 0 && l->engine->has_layer_fds;
 }
 
 /*
@@ -138,7 +138,7 @@ static int mount_root(struct launch *l)
     if (become_mounter(l, false) < 0)
         return -1;
     int root = sys_fsmount(overlay, FSMOUNT_CLOEXEC, MOUNT_ATTR_NODEV | MOUNT_ATTR_NOSUID);
-    const char *where = is_nest_bare(l) ? "/" : "root";
+    const char *where = has_bare_root(l) ? "/" : "root";
     if (root < 0 || sys_move_mount(root, "", AT_FDCWD, where, MOVE_MOUNT_F_EMPTY_PATH) < 0)
         return -1;
     return fchdir(root);
@@ -150,7 +150,7 @@ static int mount_root(struct launch *l)
  */
 static int leave_root(struct launch *l)
 {
-    if (is_nest_bare(l))
+    if (has_bare_root(l))
         return chroot(".");
     if (syscall(SYS_pivot_root, ".", ".") < 0)
         return -1;
@@ -247,7 +247,7 @@ static int mount_dev(struct launch *l)
         return -1;
     (void)snprintf(gid, sizeof gid, "%u", l->first_id + 5); // group tty inside
     if (l->spec->limits.memory_bytes) // or what is left there could fill the box for good
-        (void)snprintf(size, sizeof size, "%" PRIu64, l->spec->limits.memory_bytes / 2);
+        (void)snprintf(size, sizeof size, "%" PRId64, l->spec->limits.memory_bytes / 2);
     int pts = new_mount("devpts", terminals, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
     if (pts < 0 || attach(pts, "/dev/pts", O_DIRECTORY) < 0)
         return -1;

@@ -84,10 +84,10 @@ static void drop_slot(struct launch *l)
 static int open_view(struct launch *l, struct error *err)
 {
     unsigned have = l->engine->n_cpus;
-    unsigned wanted = (l->spec->limits.cpu_milli + 999) / 1000;
+    unsigned wanted = (unsigned)((l->spec->limits.cpu_millicores + 999) / 1000);
 
     l->n_cpus = wanted < have ? wanted : 0;
-    return fixtures_view(l->engine->fixtures, l->spec->limits.memory_bytes,
+    return fixtures_view(l->engine->fixtures, (uint64_t)l->spec->limits.memory_bytes,
                          l->n_cpus ? l->n_cpus : have, &l->view, err);
 }
 
@@ -117,15 +117,16 @@ static void remove_cgroup(struct launch *l)
 
 static int make_scratch(struct launch *l, struct error *err)
 {
+    const struct volume_limits limits = {(uint64_t)l->spec->limits.disk_bytes, l->spec->max_inodes};
     struct box *box = l->box;
+
     if (box->is_scratch_kept) {
         if (volume_scratch_open(l->engine->volume, box->scratch, &l->scratch_fd, err) == 0)
             return 0;
         if (!error_is(err, ERROR_NOT_FOUND))
             return -1;
     }
-    if (volume_scratch_create(l->engine->volume, box->scratch, &l->spec->disk, &l->scratch_fd,
-                              err) < 0)
+    if (volume_scratch_create(l->engine->volume, box->scratch, &limits, &l->scratch_fd, err) < 0)
         return -1;
     l->is_scratch_made = true;
     return 0;
@@ -177,7 +178,7 @@ static int take_network(struct launch *l, struct error *err)
         return 0;
     if (maker)
         return network_finish(maker, &l->network_fd, err);
-    return network_create(engine->nursery_fd, &l->network_fd, err);
+    return network_create(engine->network_parent_fd, &l->network_fd, err);
 }
 
 static void close_network(struct launch *l)

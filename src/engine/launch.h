@@ -43,12 +43,12 @@ struct engine {
     struct fixtures *fixtures;
     int slots_fd;
     struct slot_set own_slots;
-    _Atomic int run_fd; // /run/burrow/<name>: sockets of BOX_STAY boxes; -1 until it is needed
-    int init_fd;        // burrow-init, sealed
-    int nest_fd;        // a mount namespace with next to nothing in it, or -1
-    int nursery_fd;     // a network namespace to make others from, or -1
-    struct lock lock;   // guards these five; held for memory work only
-    int networks[64];   // made ahead
+    _Atomic int run_fd;    // /run/burrow/<name>: sockets of BOX_STAY boxes; -1 until it is needed
+    int init_fd;           // burrow-init, sealed
+    int mount_parent_fd;   // a mount namespace with next to nothing in it, or -1
+    int network_parent_fd; // a network namespace to make others from, or -1
+    struct lock lock;      // guards these five; held for memory work only
+    int networks[64];      // made ahead
     unsigned n_networks;
     struct network_maker *first_network; // being made since engine_open; or NULL
     struct kept_listener listeners[ENGINE_RECYCLED];

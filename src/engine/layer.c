@@ -116,13 +116,6 @@ int layer_open(struct volume *volume, const char *name, int *dir_fd, struct erro
     return open_tree(all, name, dir_fd, err);
 }
 
-bool layer_exists(struct volume *volume, const char *name)
-{
-    struct error ignored;
-    autofd fd = -1;
-    return layer_open(volume, name, &fd, &ignored) == 0;
-}
-
 /* Making one by filling a directory, which gets its name when everything is on disk */
 
 static int discard(struct volume *volume, int layers_fd, const char *name, struct error *err)

@@ -60,14 +60,13 @@ int layer_restore(struct volume *volume, const char *name, uint64_t layer_bytes,
 /*
  * Makes one layer `name` of several, top first, that stands for them in any stack: for chains that have grown long.
  * Files share blocks with those merged where the file system can. The others stay; boxes that use them go on. `bytes`
- * as in layer_save. *is_cancelled (or NULL): when it becomes true, ERROR_GONE with reason "cancelled".
+ * as in layer_save. *is_cancelled (or NULL): when it becomes true, ERROR_CANCELLED.
  */
 int layer_merge(struct volume *volume, const char *const *names, size_t n_names, const char *name,
                 uint64_t *bytes, const atomic_bool *is_cancelled, struct error *err);
 
 /* Missing is fine. The space may come back later: layer_reclaim. On a full volume one that a living box uses stays as it is, ERROR_LIMIT. */
 int layer_remove(struct volume *volume, const char *name, struct error *err);
-bool layer_exists(struct volume *volume, const char *name);
 
 /* Frees what removed layers still take, except those in use by a box; *n_used (or NULL) tells how many wait. Worth a call after
  * a box with layers has ended; cheap when there is nothing. */

@@ -29,7 +29,7 @@ struct layer_links {
     size_t bytes;
     bool is_full; // no more are kept: such a file is one of its own under each name
 };
-/* The path kept for the file, or NULL after keeping this one, if there was room. The texts are the table's. */
+/* The path kept for the file, or NULL after keeping this one, if there was room. The strings are the table's. */
 const char *layer_links_meet(struct layer_links *links, const struct stat *info, const char *path);
 void layer_links_clear(struct layer_links *links);
 

@@ -229,7 +229,8 @@ bool link_spawn_parse(const struct link_message *message, struct link_spawn_view
         return false;
     out->spawn = spawn;
     out->user = at;
-    if (!(out->cwd = skip_strings(at, end, 1)) || !(out->argv = skip_strings(out->cwd, end, 1)) ||
+    if (!(out->directory = skip_strings(at, end, 1)) ||
+        !(out->argv = skip_strings(out->directory, end, 1)) ||
         !(out->env = skip_strings(out->argv, end, spawn->n_argv)))
         return false;
     const char *last = skip_strings(out->env, end, spawn->n_env);

@@ -87,7 +87,7 @@ struct link_spawn {
     uint64_t output_cap_bytes;
     uint32_t n_argv;
     uint32_t n_env;
-    uint32_t strings; // bytes of NUL-terminated strings behind: user, cwd, argv..., env...
+    uint32_t strings; // bytes of NUL-terminated strings behind: user, directory, argv..., env...
 };
 #define SPAWN_TIMESTAMPS 1u
 #define SPAWN_ONE_OUTPUT 2u // stderr goes where stdout goes; no own fd attached
@@ -141,10 +141,10 @@ void link_message_clear(struct link_message *message);
 /* A SPAWN taken apart. Pointers go into the message's payload; argv and env are given as first string + count. */
 struct link_spawn_view {
     const struct link_spawn *spawn;
-    const char *user; // "" for root
-    const char *cwd;  // "" for the user's home
-    const char *argv; // n_argv strings one behind the other
-    const char *env;  // n_env strings
+    const char *user;      // "" for root
+    const char *directory; // "" for the user's home
+    const char *argv;      // n_argv strings one behind the other
+    const char *env;       // n_env strings
 };
 /* False when lengths, counts or terminators do not fit. */
 bool link_spawn_parse(const struct link_message *message, struct link_spawn_view *out);

@@ -27,7 +27,7 @@ RUNS_IN_CHILD static long raise_loopback(void)
 }
 
 /*
- * Namespaces made from the nursery get a hash table of TCP connections of their own (Linux 6.1). Else the kernel
+ * Namespaces made from the parent get a hash table of TCP connections of their own (Linux 6.1). Else the kernel
  * walks the machine's, hundreds of thousands of places, each time some have ended.
  */
 RUNS_IN_CHILD static void set_child_tables(void)
@@ -45,7 +45,7 @@ RUNS_IN_CHILD static void set_child_tables(void)
 RUNS_IN_CHILD static void make(void *data)
 {
     struct network_maker *maker = data;
-    long code = maker->nursery < 0 ? 0 : RAW(SYS_setns, maker->nursery, CLONE_NEWNET, 0, 0, 0);
+    long code = maker->parent < 0 ? 0 : RAW(SYS_setns, maker->parent, CLONE_NEWNET, 0, 0, 0);
 
     maker->step = "make a network namespace";
     if (code >= 0)
@@ -54,7 +54,7 @@ RUNS_IN_CHILD static void make(void *data)
         maker->step = "raise the loopback interface";
         code = raise_loopback();
     }
-    if (code >= 0 && maker->is_nursery)
+    if (code >= 0 && maker->is_parent)
         set_child_tables();
     if (code >= 0) {
         maker->step = "open a network namespace";
@@ -89,10 +89,10 @@ static int start(struct network_maker *maker, struct error *err)
     return 0;
 }
 
-int network_start(struct network_maker *maker, int nursery, struct error *err)
+int network_start(struct network_maker *maker, int parent, struct error *err)
 {
-    maker->nursery = nursery;
-    maker->is_nursery = false;
+    maker->parent = parent;
+    maker->is_parent = false;
     return start(maker, err);
 }
 
@@ -106,17 +106,17 @@ int network_finish(struct network_maker *maker, int *out, struct error *err)
     return 0;
 }
 
-int network_create(int nursery, int *out, struct error *err)
+int network_create(int parent, int *out, struct error *err)
 {
     struct network_maker maker;
-    if (network_start(&maker, nursery, err) < 0)
+    if (network_start(&maker, parent, err) < 0)
         return -1;
     return network_finish(&maker, out, err);
 }
 
-int network_make_nursery(int *out, struct error *err)
+int network_make_parent(int *out, struct error *err)
 {
-    struct network_maker maker = {.nursery = -1, .is_nursery = true};
+    struct network_maker maker = {.parent = -1, .is_parent = true};
     if (start(&maker, err) < 0)
         return -1;
     return network_finish(&maker, out, err);

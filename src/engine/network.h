@@ -15,22 +15,22 @@
 
 struct network_maker {
     char stack[NETWORK_STACK] __attribute__((aligned(16)));
-    int nursery; // its owner's
-    bool is_nursery;
+    int parent; // a namespace to make this one from; borrowed, or -1
+    bool is_parent;
     pid_t child;
     int fd;
     int code; // errno, or 0
     const char *step;
 };
 
-/* Begins, from a nursery (-1: none), which makes the end of a namespace cheaper; the maker must stay where it is until
+/* Begins, from a parent (-1: none), which makes the end of a namespace cheaper; the maker must stay where it is until
  * network_finish. */
-int network_start(struct network_maker *maker, int nursery, struct error *err);
+int network_start(struct network_maker *maker, int parent, struct error *err);
 /* Waits, and gives the namespace's fd, the caller's. Must be called once after a network_start that went well. */
 int network_finish(struct network_maker *maker, int *out, struct error *err);
 
 /* Both. */
-int network_create(int nursery, int *out, struct error *err);
+int network_create(int parent, int *out, struct error *err);
 
 /* A namespace for nobody but to make others from. */
-int network_make_nursery(int *out, struct error *err);
+int network_make_parent(int *out, struct error *err);

@@ -2,7 +2,7 @@
 /*
  * Where boxes write: a volume with hard limits per scratch. Found by probing, best first: btrfs
  * under the data directory; XFS or ext4 with project quota there; a sparse file with btrfs on a
- * loop device; tmpfs. Attached once at <data>/volume and kept (decision 11). Calls block; none
+ * loop device; tmpfs. Attached once at <data>/volume and kept until `burrow detach`. Calls block; none
  * logs. Many processes may use one data directory, under the same rule as threads. An open volume
  * keeps the file system busy: free it before detaching.
  *

@@ -110,12 +110,12 @@ static int tmpfs_open(struct volume *volume, const char *name, int *dir_fd, stru
 }
 
 /* "No limit" is written as a number too: a tmpfs made without one cannot get one later. */
-struct limit_texts {
+struct limit_strings {
     char bytes[24];
     char inodes[24];
 };
 
-static void write_limits(const struct volume_limits *limits, struct limit_texts *out)
+static void write_limits(const struct volume_limits *limits, struct limit_strings *out)
 {
     struct sysinfo memory = {0};
     (void)sysinfo(&memory);
@@ -129,13 +129,13 @@ static void write_limits(const struct volume_limits *limits, struct limit_texts 
 static int tmpfs_create(struct volume *volume, const char *name, const struct volume_limits *limits,
                         int *dir_fd, struct error *err)
 {
-    struct limit_texts texts;
+    struct limit_strings strings;
     autofd mount_fd = -1;
 
-    write_limits(limits, &texts);
+    write_limits(limits, &strings);
     const struct fs_option options[] = {
-        {"source", "burrow"},        {"mode", "0700"}, {"size", texts.bytes},
-        {"nr_inodes", texts.inodes}, {NULL, NULL},
+        {"source", "burrow"},          {"mode", "0700"}, {"size", strings.bytes},
+        {"nr_inodes", strings.inodes}, {NULL, NULL},
     };
     if (fs_context_mount("tmpfs", options, &mount_fd, err) < 0)
         return -1;
@@ -153,14 +153,14 @@ static int tmpfs_create(struct volume *volume, const char *name, const struct vo
 static int tmpfs_limit(struct volume *volume, const char *name, const struct volume_limits *limits,
                        struct error *err)
 {
-    struct limit_texts texts;
+    struct limit_strings strings;
     autofd fd = -1;
 
     if (tmpfs_open(volume, name, &fd, err) < 0)
         return -1;
-    write_limits(limits, &texts);
+    write_limits(limits, &strings);
     const struct fs_option options[] = {
-        {"size", texts.bytes}, {"nr_inodes", texts.inodes}, {NULL, NULL}};
+        {"size", strings.bytes}, {"nr_inodes", strings.inodes}, {NULL, NULL}};
     return fs_context_change(fd, options, err);
 }
 

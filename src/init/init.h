@@ -50,7 +50,7 @@ struct process {
     bool is_killed; // by the engine's wish
     bool has_ended;
     bool is_reported; // the end was sent over the current connection
-    bool is_output_news;
+    bool has_new_output;
     struct link_exit end;
 };
 
@@ -71,7 +71,7 @@ struct init {
     bool is_staying;
     unsigned n_processes;
     struct process *processes;
-    uint64_t output_told_us; // when OUTPUT was last sent
+    uint64_t output_announced_us; // when OUTPUT was last sent
     struct spawn *spare;
 };
 
@@ -110,5 +110,5 @@ void process_reap(struct init *init);
 /* One message from the engine: 1; 0: none is there; -1: the connection has ended. */
 int serve_control(struct init *init);
 /* Tells the engine what it has not been told yet. */
-void serve_news(struct init *init);
+void serve_output(struct init *init);
 void serve_hello(struct init *init);

@@ -116,15 +116,15 @@ static void gather(struct init *init, struct polled *p)
 }
 
 /* Until the next deadline or the next turn to tell of output. */
-static bool next_turn(struct init *init, struct timespec *out)
+static bool next_wakeup(struct init *init, struct timespec *out)
 {
     bool may_tell = init->control >= 0 && !init->is_control_full;
     uint64_t first = UINT64_MAX;
     for (struct process *process = init->processes; process; process = process->next) {
         if (process->deadline_us && process->deadline_us < first)
             first = process->deadline_us;
-        if (process->is_output_news && may_tell && init->output_told_us + 5000 < first)
-            first = init->output_told_us + 5000;
+        if (process->has_new_output && may_tell && init->output_announced_us + 5000 < first)
+            first = init->output_announced_us + 5000;
     }
     if (first == UINT64_MAX && !init->is_rank_raised)
         return false;
@@ -157,7 +157,7 @@ static void pump(struct polled *p)
         if (!output_pump(p->outputs[i]))
             closep(&p->outputs[i]->pipe_fd);
         if (p->outputs[i]->produced != before)
-            p->owners[i]->is_output_news = true;
+            p->owners[i]->has_new_output = true;
     }
 }
 
@@ -171,14 +171,14 @@ static bool is_ready(const struct polled *p, int fd, short events)
 }
 
 /* One round: wait, then whatever is due. */
-static void turn(struct init *init, struct polled *p)
+static void wait_and_serve(struct init *init, struct polled *p)
 {
     sigset_t open_mask;
     struct timespec wait;
 
     sigemptyset(&open_mask);
     gather(init, p);
-    bool has_wait = next_turn(init, &wait);
+    bool has_wait = next_wakeup(init, &wait);
     int ready = ppoll(p->fds, p->count, has_wait ? &wait : NULL, &open_mask);
     if (ready > 0)
         pump(p);
@@ -197,7 +197,7 @@ static void turn(struct init *init, struct polled *p)
     }
     if (ready > 0 && init->listener >= 0 && is_ready(p, init->listener, POLLIN))
         accept_engine(init);
-    serve_news(init);
+    serve_output(init);
     spawn_settle(init);
 }
 
@@ -215,5 +215,5 @@ int main(void)
     if (!read_boot(&init))
         return 1;
     for (;;)
-        turn(&init, &polled);
+        wait_and_serve(&init, &polled);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The conversation with the engine: its requests, and the news for it. */
+/* The conversation with the engine: its requests, and what it is told of output and ends. */
 #include "init/init.h"
 
 #include "base/auto.h"
@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 #include <termios.h>
 
-#define NEWS_EVERY_US 5000 // about growing output, at most
+#define OUTPUT_EVERY_US 5000 // about growing output, at most
 
 static struct process *new_process(struct init *init, uint32_t id)
 {
@@ -146,7 +146,7 @@ void serve_hello(struct init *init)
     (void)link_send(init->control, LINK_HELLO, 0, 0, &hello, sizeof hello, &slot, 1);
     for (struct process *process = init->processes; process; process = process->next) {
         process->is_reported = false;
-        process->is_output_news = true;
+        process->has_new_output = true;
     }
 }
 
@@ -155,24 +155,24 @@ static bool tell_output(struct init *init, struct process *process)
     struct link_output output = {process->outputs[0].produced, process->outputs[1].produced};
     if (link_send(init->control, LINK_OUTPUT, 0, process->id, &output, sizeof output, NULL, 0) < 0)
         return false;
-    process->is_output_news = false;
+    process->has_new_output = false;
     return true;
 }
 
-void serve_news(struct init *init)
+void serve_output(struct init *init)
 {
     uint64_t now = init_now_us();
-    bool may_tell_output = now - init->output_told_us >= NEWS_EVERY_US;
+    bool may_tell_output = now - init->output_announced_us >= OUTPUT_EVERY_US;
 
     if (init->control < 0 || init->is_control_full)
         return;
     for (struct process *process = init->processes; process; process = process->next) {
-        if (process->is_output_news && (may_tell_output || process->has_ended)) {
+        if (process->has_new_output && (may_tell_output || process->has_ended)) {
             if (!tell_output(init, process)) {
                 init->is_control_full = true;
                 return;
             }
-            init->output_told_us = now;
+            init->output_announced_us = now;
         }
         if (process->has_ended && !process->is_reported) {
             if (link_send(init->control, LINK_EXITED, 0, process->id, &process->end,

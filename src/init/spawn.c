@@ -41,8 +41,8 @@ struct spawn {
     const char **argv;
     const char **env;
     const char *path; // PATH
-    void *strings;    // backs argv, env and cwd
-    const char *cwd;
+    void *strings;    // backs argv, env and directory
+    const char *directory;
     struct user_info user;
     int stdio[3];
     int tasks_fd; // v1 leaf
@@ -109,16 +109,16 @@ static long open_dir(const char *path)
     return RAW(SYS_openat2, AT_FDCWD, path, &how, sizeof how, 0);
 }
 
-/* Makes the missing directories of cwd, as the user and with the user's rights. */
+/* Makes the missing directories of directory, as the user and with the user's rights. */
 static void make_dirs(struct spawn *s)
 {
     size_t i = 0;
-    for (; s->cwd[i] && i < MAX_PATH - 1; i++) {
-        if (i > 0 && s->cwd[i] == '/') {
+    for (; s->directory[i] && i < MAX_PATH - 1; i++) {
+        if (i > 0 && s->directory[i] == '/') {
             s->candidate[i] = '\0';
             (void)RAW(SYS_mkdir, s->candidate, 0755, 0, 0, 0);
         }
-        s->candidate[i] = s->cwd[i];
+        s->candidate[i] = s->directory[i];
     }
     s->candidate[i] = '\0';
     (void)RAW(SYS_mkdir, s->candidate, 0755, 0, 0, 0);
@@ -126,10 +126,10 @@ static void make_dirs(struct spawn *s)
 
 static void enter_cwd(struct spawn *s)
 {
-    long fd = open_dir(s->cwd);
+    long fd = open_dir(s->directory);
     if (fd == -ENOENT) {
         make_dirs(s);
-        fd = open_dir(s->cwd);
+        fd = open_dir(s->directory);
     }
     long code = fd < 0 ? fd : RAW(SYS_fchdir, fd, 0, 0, 0, 0);
     if (code < 0)
@@ -170,7 +170,7 @@ static long read_head(struct spawn *s, const char *path)
 }
 
 /* Until one file is executed, or read. */
-static long for_each_in_path(struct spawn *s, long (*visit)(struct spawn *, const char *))
+static long for_each_in_path(struct spawn *s, long (*on_candidate)(struct spawn *, const char *))
 {
     long worst = -ENOENT;
     for (const char *at = s->path;; at++) {
@@ -178,7 +178,7 @@ static long for_each_in_path(struct spawn *s, long (*visit)(struct spawn *, cons
         while (*end && *end != ':')
             end++;
         if (join(s, at, (size_t)(end - at), s->argv[0])) {
-            long code = visit(s, s->candidate);
+            long code = on_candidate(s, s->candidate);
             if (code != -ENOENT && code != -ENOTDIR && code != -EACCES)
                 return code;
             if (code == -EACCES)
@@ -257,7 +257,7 @@ static bool copy_strings(struct spawn *s, const struct link_spawn_view *view)
         return false;
     memcpy(strings, view->user, spawn->strings);
     char *at = strings + strlen(strings) + 1;
-    s->cwd = *at ? at : s->user.home;
+    s->directory = *at ? at : s->user.home;
     at += strlen(at) + 1;
     for (uint32_t i = 0; i < spawn->n_argv; i++, at += strlen(at) + 1)
         *list++ = at;
@@ -504,7 +504,7 @@ static void explain(struct process *process, const struct spawn *s)
                        strerror(sys));
     else
         (void)snprintf(end->text, sizeof end->text, "cannot %s (working directory '%.90s'): %s",
-                       s->failed_what, s->cwd, strerror(sys));
+                       s->failed_what, s->directory, strerror(sys));
 }
 
 bool spawn_finish(struct init *init, struct process *process)

@@ -13,7 +13,6 @@
 enum execution_kind {
     EXECUTION_COMMAND,
     EXECUTION_JOB, // outlives its caller, does not make the sandbox busy
-    EXECUTION_KINDS,
 };
 
 enum execution_state {
@@ -46,6 +45,17 @@ enum execution_cause {
     EXECUTION_NOT_RUN,
     EXECUTION_BOX_ENDED,
     EXECUTION_STOPPED,
+};
+
+/* How it ended, and what it took. */
+struct execution_exit {
+    enum execution_cause cause;
+    int64_t code;                       // -1 until it has one
+    int64_t signal;                     // 0: none
+    int64_t stdout_bytes, stderr_bytes; // as produced
+    bool is_truncated;                  // not all of that was kept
+    int64_t cpu_user_us, cpu_system_us, max_rss_bytes;
+    int64_t duration_us;
 };
 
 struct execution_filter {

@@ -14,7 +14,7 @@ struct owner {
     const char *project;
 };
 
-/* For one that owns its texts. */
+/* For one that owns its strings. */
 static inline void owner_clear(struct owner *owner)
 {
     free((char *)owner->organisation);
@@ -24,7 +24,7 @@ static inline void owner_clear(struct owner *owner)
     *owner = (struct owner){0};
 }
 
-/* Moves the texts to the caller. */
+/* Moves the strings to the caller. */
 static inline struct owner owner_take(struct owner *from)
 {
     struct owner taken = *from;

@@ -15,7 +15,6 @@ enum snapshot_state {
     SNAPSHOT_READY,
     SNAPSHOT_FAILED,
     SNAPSHOT_DELETED, // deleted_at is set; stays for the lineage of others
-    SNAPSHOT_STATES,
 };
 
 static inline unsigned snapshot_in(enum snapshot_state state)

@@ -22,7 +22,6 @@ enum stream_kind {
 enum stream_state {
     STREAM_OPEN,
     STREAM_COMPLETE, // completed_at is set
-    STREAM_STATES,
 };
 
 static inline unsigned stream_in(enum stream_state state)

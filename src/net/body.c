@@ -20,7 +20,7 @@ struct body {
     atomic_int refs;
 
     struct lock lock; // guards all below
-    struct lock_condition has_news;
+    struct lock_condition has_changed;
     struct buffer bytes;
     size_t start; // of what was not taken yet
     bool is_ended;
@@ -42,7 +42,7 @@ struct body *body_new(struct loop *loop, void (*on_resume)(void *connection), vo
     body->connection = connection;
     atomic_init(&body->refs, 1);
     lock_init(&body->lock, LOCK_BODY);
-    lock_condition_init(&body->has_news);
+    lock_condition_init(&body->has_changed);
     return body;
 }
 
@@ -57,7 +57,7 @@ void body_free(struct body *body)
     if (!body || atomic_fetch_sub(&body->refs, 1) != 1)
         return;
     buffer_clear(&body->bytes);
-    lock_condition_clear(&body->has_news);
+    lock_condition_clear(&body->has_changed);
     lock_clear(&body->lock);
     free(body);
 }
@@ -115,7 +115,7 @@ static void post(struct body *body)
 static void announce(struct body *body)
 {
     body->is_unseen = true;
-    lock_condition_wake(&body->has_news);
+    lock_condition_wake(&body->has_changed);
     if (body->fn)
         post(body);
 }
@@ -152,12 +152,12 @@ void body_end(struct body *body, enum error_reason reason, const char *text)
 }
 
 /* With the lock held; false when the time is up. */
-static bool wait_for_news(struct body *body, int timeout_ms)
+static bool wait_for_change(struct body *body, int timeout_ms)
 {
     uint64_t until_ms = timeout_ms < 0 ? 0 : clock_monotonic_ms() + (uint64_t)timeout_ms;
 
     while (available(body) == 0 && !body->is_ended && timeout_ms != 0) {
-        if (!lock_condition_wait(&body->has_news, &body->lock, until_ms))
+        if (!lock_condition_wait(&body->has_changed, &body->lock, until_ms))
             break;
     }
     return available(body) > 0 || body->is_ended;
@@ -177,7 +177,7 @@ static ssize_t take_bytes(struct body *body, void *data, size_t size, struct err
         if (body->bytes.capacity > KEPT_BUFFER)
             buffer_clear(&body->bytes);
         if (!body->is_ended)
-            body->is_unseen = false; // seen in full: the next byte is news
+            body->is_unseen = false; // seen in full: the next byte is told
     }
     if (body->is_paused && available(body) <= BODY_BUFFER / 2)
         post(body);
@@ -189,7 +189,7 @@ ssize_t body_read(struct body *body, void *data, size_t size, int timeout_ms, st
     ssize_t result;
 
     autolock(&body->lock);
-    if (wait_for_news(body, timeout_ms))
+    if (wait_for_change(body, timeout_ms))
         result = take_bytes(body, data, size, err);
     else
         result = error_set(err, ERROR_TIMEOUT, "no more of the body came within %d ms", timeout_ms);

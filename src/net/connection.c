@@ -502,20 +502,20 @@ static void replace_answer(struct connection *connection, bool is_waiting)
 static void collect(struct connection *connection)
 {
     struct output added = {0};
-    struct response_news news;
+    struct response_changes changes;
 
-    response_collect(connection->response, &added, &news);
-    connection->is_finished = news.is_finished;
-    connection->is_cut = news.is_cut;
-    connection->ends_by_close = news.ends_by_close;
-    if (news.head)
-        add_head(connection, news.head);
+    response_collect(connection->response, &added, &changes);
+    connection->is_finished = changes.is_finished;
+    connection->is_cut = changes.is_cut;
+    connection->ends_by_close = changes.ends_by_close;
+    if (changes.head)
+        add_head(connection, changes.head);
     output_move(&connection->output, &added);
-    if (news.is_abandoned && connection->is_handed_out)
-        replace_answer(connection, news.is_waiting);
-    if (news.deadline_ms && news.is_waiting)
-        wait_for(connection, WAITING_DEADLINE, news.deadline_ms);
-    else if (!news.is_waiting && connection->waiting == WAITING_DEADLINE)
+    if (changes.is_abandoned && connection->is_handed_out)
+        replace_answer(connection, changes.is_waiting);
+    if (changes.deadline_ms && changes.is_waiting)
+        wait_for(connection, WAITING_DEADLINE, changes.deadline_ms);
+    else if (!changes.is_waiting && connection->waiting == WAITING_DEADLINE)
         wait_for(connection, WAITING_NOTHING, 0);
 }
 

@@ -94,21 +94,8 @@ static bool may_accept(void *owner)
     return !server->is_paused;
 }
 
-static void on_accept(void *owner, int fd)
-{
-    struct http_server *server = owner;
-    struct error err;
-
-    if (is_at_limit(server) && server->idle.first)
-        connection_close(server->idle.first);
-    if (http_server_adopt(server, fd, &err) < 0)
-        (void)close(fd);
-}
-
-static const struct listener_events listener_events = {.on_accept = on_accept,
-                                                       .may_accept = may_accept};
-
-int http_server_adopt(struct http_server *server, int fd, struct error *err)
+/* Serves one connected socket, which it takes. */
+static int adopt(struct http_server *server, int fd, struct error *err)
 {
     struct connection *connection;
 
@@ -117,6 +104,20 @@ int http_server_adopt(struct http_server *server, int fd, struct error *err)
     connection_list_add(&server->connections, connection, CONNECTION_ALL);
     return 0;
 }
+
+static void on_accept(void *owner, int fd)
+{
+    struct http_server *server = owner;
+    struct error err;
+
+    if (is_at_limit(server) && server->idle.first)
+        connection_close(server->idle.first);
+    if (adopt(server, fd, &err) < 0)
+        (void)close(fd);
+}
+
+static const struct listener_events listener_events = {.on_accept = on_accept,
+                                                       .may_accept = may_accept};
 
 int http_server_new(struct loop *loop, const struct http_limits *limits,
                     const struct http_handler *handler, void *owner, struct http_server **out,

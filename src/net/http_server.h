@@ -62,9 +62,6 @@ int http_server_listen_tcp(struct http_server *server, const char *address,
 int http_server_listen_unix(struct http_server *server, const char *path, mode_t mode,
                             struct error *err);
 
-/* Serves one connected socket, which it takes. */
-int http_server_adopt(struct http_server *server, int fd, struct error *err);
-
 struct http_stats {
     size_t connections;
     size_t idle; // of them, between two requests

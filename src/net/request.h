@@ -40,7 +40,7 @@ struct http_request {
     struct peer peer;
     struct gather_budget *budget; // that the body was counted against, with body_counted
     uint64_t body_counted;
-    char *head; // owned: the bytes that all texts above point into
+    char *head; // owned: the bytes that all strings above point into
 };
 
 /* The first header of this name (any case), or NULL. */

@@ -366,10 +366,11 @@ void response_finish(struct response *response, bool is_whole)
         finish(response, is_whole);
 }
 
-void response_collect(struct response *response, struct output *to, struct response_news *news)
+void response_collect(struct response *response, struct output *to,
+                      struct response_changes *changes)
 {
     autolock(&response->lock);
-    *news = (struct response_news){
+    *changes = (struct response_changes){
         .head = take(response->head),
         .is_finished = response->stage == STAGE_FINISHED,
         .is_cut = response->is_cut,
@@ -404,7 +405,7 @@ void response_set_waiting(struct response *response, const struct output *output
         response->events->on_room(response->data);
 }
 
-static bool is_watched_and_parked(struct response *response)
+static bool is_watched_and_waiting(struct response *response)
 {
     autolock(&response->lock);
     return response->stage == STAGE_WAITING && response->events;
@@ -412,7 +413,7 @@ static bool is_watched_and_parked(struct response *response)
 
 void response_call_deadline(struct response *response)
 {
-    if (is_watched_and_parked(response) && response->events->on_deadline)
+    if (is_watched_and_waiting(response) && response->events->on_deadline)
         response->events->on_deadline(response->data);
 }
 

@@ -21,7 +21,7 @@ struct response *response_new(struct loop *loop, const struct response_link *lin
 /* How the answer has to look; set before anybody else has the response. */
 void response_set_request(struct response *response, const struct http_request *request);
 
-struct response_news {
+struct response_changes {
     struct segment *head; // of the answer, to be followed by a Connection line; taken by the caller
     bool is_finished;     // nothing more will come
     bool is_cut;          // the client must not take it for complete
@@ -32,7 +32,8 @@ struct response_news {
 };
 
 /* Moves what was added to `to`, behind the head, which is not in it. */
-void response_collect(struct response *response, struct output *to, struct response_news *news);
+void response_collect(struct response *response, struct output *to,
+                      struct response_changes *changes);
 
 /* How much of it still waits in the connection. May call on_room. */
 void response_set_waiting(struct response *response, const struct output *output);

@@ -5,7 +5,7 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "runtime/make.h"
-#include "runtime/shelf.h"
+#include "runtime/build_dir.h"
 #include "runtime/tree.h"
 
 #include <fcntl.h>
@@ -132,15 +132,15 @@ static void fill_manifest(struct making *making, char made[32], char dir[RUNTIME
 // Measured, written down and on disk: from here on a power cut finds it whole.
 static int seal(struct making *making, int work_fd, struct error *err)
 {
-    struct tree_sum sum;
+    struct tree_totals totals;
     autobuffer text = {0};
 
     making_tell(making, "measuring", 870);
-    if (tree_measure(making->root_fd, &sum, err) < 0)
+    if (tree_measure(making->root_fd, &totals, err) < 0)
         return -1;
-    making->manifest->files = sum.files;
-    making->manifest->bytes = sum.bytes;
-    making->manifest->digest = sum.digest;
+    making->manifest->files = totals.files;
+    making->manifest->bytes = totals.bytes;
+    making->manifest->digest = totals.digest;
     if (manifest_format(making->manifest, &text, err) < 0 ||
         fd_replace_file(work_fd, "manifest", text.data, text.length, 0600, err) < 0)
         return -1;
@@ -150,7 +150,7 @@ static int seal(struct making *making, int work_fd, struct error *err)
     return syncfs(work_fd) < 0 ? error_sys(err, "write to disk") : 0;
 }
 
-static int make_in(struct making *making, const char *work, const struct shelf *shelf,
+static int make_in(struct making *making, const char *work, const struct build_dir *builds,
                    struct error *err)
 {
     char made[32], dir[RUNTIME_NAME + 32];
@@ -169,7 +169,7 @@ static int make_in(struct making *making, const char *work, const struct shelf *
         return -1;
     if (is_cancelled(making->options, 0))
         return error_set(err, ERROR_GONE, "cancelled");
-    return shelf_put(shelf, work, dir, making->definition->tags, err);
+    return build_dir_put(builds, work, dir, making->definition->tags, err);
 }
 
 static int open_log(const struct making *making, struct error *err)
@@ -181,22 +181,22 @@ static int open_log(const struct making *making, struct error *err)
 }
 
 static int build_locked(const struct runtime_definition *definition,
-                        const struct runtime_build_options *options, const struct shelf *shelf,
+                        const struct runtime_build_options *options, const struct build_dir *builds,
                         struct error *err)
 {
     autofree char *name = xasprintf(".building-%s-%s", definition->name, definition->tags[0]);
-    autofree char *work = xasprintf("%s/%s", shelf->path, name);
+    autofree char *work = xasprintf("%s/%s", builds->path, name);
     autoptr(manifest) manifest = xnew(struct manifest);
     struct making making = {
         .definition = definition, .options = options, .manifest = manifest, .root_fd = -1};
 
-    if (fd_remove_tree(AT_FDCWD, work, err) < 0 || check_space(&making, shelf->path, err) < 0)
+    if (fd_remove_tree(AT_FDCWD, work, err) < 0 || check_space(&making, builds->path, err) < 0)
         return -1;
     autofd log_fd = open_log(&making, err);
     if (log_fd < 0)
         return -1;
     making.log_fd = log_fd;
-    int result = make_in(&making, work, shelf, err);
+    int result = make_in(&making, work, builds, err);
     if (result < 0) {
         struct error ignored; // what is left is removed by the next build
         (void)fd_remove_tree(AT_FDCWD, work, &ignored);
@@ -211,14 +211,14 @@ char *runtime_log_path(const char *data_dir, const struct runtime_definition *de
     return xasprintf("%s/runtimes/%s-%s.log", data_dir, definition->name, definition->tags[0]);
 }
 
-static bool is_current(const struct runtime_definition *definition, const struct shelf *shelf)
+static bool is_current(const struct runtime_definition *definition, const struct build_dir *builds)
 {
     for (const char **tag = definition->tags; *tag; tag++) {
         autoptr(manifest) manifest = NULL;
         autofd fd = -1;
         struct error err;
 
-        if (shelf_open(shelf, *tag, 0, &fd, &manifest, &err) < 0 ||
+        if (build_dir_open(builds, *tag, 0, &fd, &manifest, &err) < 0 ||
             manifest->definition != definition->hash || manifest_is_stale(manifest))
             return false;
     }
@@ -228,21 +228,21 @@ static bool is_current(const struct runtime_definition *definition, const struct
 int runtime_build(const struct runtime_definition *definition,
                   const struct runtime_build_options *options, bool *was_ready, struct error *err)
 {
-    autoptr(shelf) shelf = shelf_new(options->data_dir, definition->name);
+    autoptr(build_dir) builds = build_dir_new(options->data_dir, definition->name);
     autofd lock_fd = -1;
-    bool is_ready = !options->is_forced && is_current(definition, shelf);
+    bool is_ready = !options->is_forced && is_current(definition, builds);
 
     if (!is_ready) {
-        if (fd_make_dirs(shelf->path, 0755, err) < 0 ||
-            making_lock(options, shelf->lock_path, &lock_fd, err) < 0)
+        if (fd_make_dirs(builds->path, 0755, err) < 0 ||
+            making_lock(options, builds->lock_path, &lock_fd, err) < 0)
             return error_wrap(err, "build runtime '%s:%s'", definition->name, definition->tags[0]);
         // Whoever had the lock may have built it.
-        is_ready = !options->is_forced && is_current(definition, shelf);
+        is_ready = !options->is_forced && is_current(definition, builds);
     }
-    if (!is_ready && build_locked(definition, options, shelf, err) < 0)
+    if (!is_ready && build_locked(definition, options, builds, err) < 0)
         return error_wrap(err, "build runtime '%s:%s'", definition->name, definition->tags[0]);
     if (!is_ready)
-        shelf_sweep(shelf);
+        build_dir_sweep(builds);
     if (was_ready)
         *was_ready = is_ready;
     return 0;
@@ -251,13 +251,13 @@ int runtime_build(const struct runtime_definition *definition,
 void runtime_status(const char *data_dir, const struct runtime_definition *definition,
                     struct runtime_status *out)
 {
-    autoptr(shelf) shelf = shelf_new(data_dir, definition->name);
+    autoptr(build_dir) builds = build_dir_new(data_dir, definition->name);
     autoptr(manifest) manifest = NULL;
     autofd fd = -1;
     struct error err;
 
     *out = (struct runtime_status){0};
-    if (shelf_open(shelf, definition->tags[0], 0, &fd, &manifest, &err) < 0) {
+    if (build_dir_open(builds, definition->tags[0], 0, &fd, &manifest, &err) < 0) {
         out->state = error_is(&err, ERROR_NOT_FOUND) ? RUNTIME_ABSENT : RUNTIME_DAMAGED;
         return;
     }
@@ -268,37 +268,39 @@ void runtime_status(const char *data_dir, const struct runtime_definition *defin
     (void)snprintf(out->made, sizeof out->made, "%s", manifest->made);
 }
 
-static int compare(const struct manifest *manifest, const struct tree_sum *sum, struct error *err)
+static int compare(const struct manifest *manifest, const struct tree_totals *totals,
+                   struct error *err)
 {
-    if (manifest->files == sum->files && manifest->bytes == sum->bytes &&
-        manifest->digest == sum->digest)
+    if (manifest->files == totals->files && manifest->bytes == totals->bytes &&
+        manifest->digest == totals->digest)
         return 0;
-    if (manifest->files == sum->files && manifest->bytes == sum->bytes)
+    if (manifest->files == totals->files && manifest->bytes == totals->bytes)
         return error_set(
             err, ERROR_CONFLICT,
             "the contents, modes or owners of its files have changed since it was built");
     return error_set(err, ERROR_CONFLICT,
                      "it has %llu files of %llu bytes, and had %llu of %llu when it was built",
-                     (unsigned long long)sum->files, (unsigned long long)sum->bytes,
+                     (unsigned long long)totals->files, (unsigned long long)totals->bytes,
                      (unsigned long long)manifest->files, (unsigned long long)manifest->bytes);
 }
 
-static int verify(const struct shelf *shelf, const char *tag, struct runtime_status *out,
+static int verify(const struct build_dir *builds, const char *tag, struct runtime_status *out,
                   struct error *err)
 {
     autoptr(manifest) manifest = NULL;
     autofd fd = -1;
-    struct tree_sum sum;
+    struct tree_totals totals;
 
-    if (shelf_open(shelf, tag, LOCK_SH, &fd, &manifest, err) < 0)
+    if (build_dir_open(builds, tag, LOCK_SH, &fd, &manifest, err) < 0)
         return -1;
-    autofree char *root = xasprintf("%s/%s/%s/rootfs", shelf->path, shelf->name, manifest->dir);
+    autofree char *root = xasprintf("%s/%s/%s/rootfs", builds->path, builds->name, manifest->dir);
     autofd root_fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (root_fd < 0)
         return error_sys(err, "open '%s'", root);
-    if (tree_measure(root_fd, &sum, err) < 0 || compare(manifest, &sum, err) < 0)
+    if (tree_measure(root_fd, &totals, err) < 0 || compare(manifest, &totals, err) < 0)
         return -1;
-    *out = (struct runtime_status){.state = RUNTIME_READY, .files = sum.files, .bytes = sum.bytes};
+    *out = (struct runtime_status){
+        .state = RUNTIME_READY, .files = totals.files, .bytes = totals.bytes};
     (void)snprintf(out->made, sizeof out->made, "%s", manifest->made);
     return 0;
 }
@@ -306,9 +308,9 @@ static int verify(const struct shelf *shelf, const char *tag, struct runtime_sta
 int runtime_verify(const char *data_dir, const struct runtime_reference *reference,
                    struct runtime_status *out, struct error *err)
 {
-    autoptr(shelf) shelf = shelf_new(data_dir, reference->name);
+    autoptr(build_dir) builds = build_dir_new(data_dir, reference->name);
 
-    if (verify(shelf, reference->tag, out, err) == 0)
+    if (verify(builds, reference->tag, out, err) == 0)
         return 0;
     if (error_is(err, ERROR_NOT_FOUND))
         return error_set(err, ERROR_NOT_FOUND, "runtime '%s:%s' is not built", reference->name,
@@ -320,7 +322,7 @@ int runtime_verify(const char *data_dir, const struct runtime_reference *referen
 int runtime_remove(const char *data_dir, const struct runtime_reference *reference,
                    struct error *err)
 {
-    autoptr(shelf) shelf = shelf_new(data_dir, reference->name);
+    autoptr(build_dir) builds = build_dir_new(data_dir, reference->name);
 
-    return shelf_remove(shelf, reference->tag, err);
+    return build_dir_remove(builds, reference->tag, err);
 }

@@ -23,7 +23,7 @@ extern const struct embedded_file runtime_embedded[];
 struct catalog {
     struct runtime_definition **definitions; // by name, then first tag
     size_t n_definitions;
-    struct data_document **documents; // own the texts
+    struct data_document **documents; // own the strings
     size_t n_documents;
     char **faults;
     size_t n_faults;

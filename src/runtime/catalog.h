@@ -48,7 +48,7 @@ struct runtime_definition {
 struct catalog;
 
 /* `etc_dir` NULL is /etc/burrow/runtimes. A file that cannot be read is left out and told by
- * catalog_faults. */
+ * catalog_fault_at. */
 int catalog_load(const char *data_dir, const char *etc_dir, struct catalog **out,
                  struct error *err);
 void catalog_free(struct catalog *catalog);

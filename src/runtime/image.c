@@ -5,7 +5,7 @@
 #include "base/mem.h"
 #include "runtime/build.h"
 #include "runtime/manifest.h"
-#include "runtime/shelf.h"
+#include "runtime/build_dir.h"
 
 #include <limits.h>
 #include <string.h>
@@ -25,7 +25,7 @@ void runtime_image_free(struct runtime_image *image)
 }
 
 // Takes the manifest and the lock.
-static struct runtime_image *make_image(const struct shelf *shelf, struct manifest *manifest,
+static struct runtime_image *make_image(const struct build_dir *builds, struct manifest *manifest,
                                         int lock_fd)
 {
     struct runtime_image *image = xnew(struct runtime_image);
@@ -37,7 +37,7 @@ static struct runtime_image *make_image(const struct shelf *shelf, struct manife
     image->env = manifest->env;
     image->layers = xcalloc(1, sizeof *image->layers);
     image->layers[image->n_layers++] =
-        xasprintf("%s/%s/%s/rootfs", shelf->path, shelf->name, manifest->dir);
+        xasprintf("%s/%s/%s/rootfs", builds->path, builds->name, manifest->dir);
     image->binds = xcalloc(manifest->n_binds + 1, sizeof *image->binds);
     for (; image->n_binds < manifest->n_binds; image->n_binds++)
         image->binds[image->n_binds] = (struct runtime_bind){manifest->binds[image->n_binds].host,
@@ -46,17 +46,17 @@ static struct runtime_image *make_image(const struct shelf *shelf, struct manife
 }
 
 // ERROR_NOT_FOUND when it is not built, or was made from files that have changed since.
-static int open_built(const struct shelf *shelf, const char *tag, struct runtime_image **out,
+static int open_built(const struct build_dir *builds, const char *tag, struct runtime_image **out,
                       struct error *err)
 {
     autoptr(manifest) manifest = NULL;
     autofd fd = -1;
 
-    if (shelf_open(shelf, tag, LOCK_SH, &fd, &manifest, err) < 0)
+    if (build_dir_open(builds, tag, LOCK_SH, &fd, &manifest, err) < 0)
         return -1;
     if (manifest_is_stale(manifest))
         return error_set(err, ERROR_NOT_FOUND, "out of date");
-    *out = make_image(shelf, take(manifest), take_fd(fd));
+    *out = make_image(builds, take(manifest), take_fd(fd));
     return 0;
 }
 
@@ -86,14 +86,14 @@ int runtime_image_open(const char *data_dir, const char *reference, struct runti
 
     if (runtime_reference_parse(reference, &parsed, err) < 0)
         return -1;
-    autoptr(shelf) shelf = shelf_new(data_dir, parsed.name);
-    if (open_built(shelf, parsed.tag, out, err) == 0)
+    autoptr(build_dir) builds = build_dir_new(data_dir, parsed.name);
+    if (open_built(builds, parsed.tag, out, err) == 0)
         return 0;
     if (!error_is(err, ERROR_NOT_FOUND))
         return error_wrap(err, "open runtime '%s:%s'", parsed.name, parsed.tag);
     if (make_ready(data_dir, &parsed, err) < 0)
         return -1;
-    return open_built(shelf, parsed.tag, out, err);
+    return open_built(builds, parsed.tag, out, err);
 }
 
 bool runtime_image_is_current(const char *data_dir, const char *reference,

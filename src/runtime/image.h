@@ -27,12 +27,12 @@ struct runtime_image {
     size_t n_binds;
     char **env;   // KEY=VALUE, NULL-terminated
     int lock_fd;  // the runtime stays while this, or a copy of it, is open
-    void *memory; // owns the texts
+    void *memory; // owns the strings
 };
 
 /*
  * `reference` is name or name:tag. A runtime of kind host is made when it is missing or the machine
- * has changed. Others must be built: ERROR_UNAVAILABLE, reason "not built", says how. Unknown ones:
+ * has changed. Others must be built: ERROR_NOT_BUILT says how. Unknown ones:
  * ERROR_NOT_FOUND with the known ones.
  */
 int runtime_image_open(const char *data_dir, const char *reference, struct runtime_image **out,

@@ -13,7 +13,7 @@ struct making {
     const char *root; // the directory to fill, and its fd
     int root_fd;
     int log_fd;
-    struct manifest *manifest; // makers add binds and watches; texts there must be literals
+    struct manifest *manifest; // makers add binds and watches; strings there must be literals
 };
 
 int make_debian(struct making *making, struct error *err);

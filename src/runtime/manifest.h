@@ -29,7 +29,7 @@ struct manifest_bind {
 };
 
 struct manifest {
-    char *text;        // owns all the texts
+    char *text;        // owns all the strings
     int64_t written_s; // when its file was, since 1970; 0 when it was not opened from one
     const char *name;
     const char *tag;  // the first one

@@ -33,7 +33,7 @@ static DIR *open_list(int dir_fd, const char *name)
 // ---- measuring ----
 
 struct measuring {
-    struct tree_sum sum;
+    struct tree_totals totals;
     char path[PATH_MAX]; // of the entry at hand, below the root
 };
 
@@ -52,7 +52,7 @@ static int add_content(int dir_fd, const char *name, struct measuring *m, struct
         if (got == 0)
             return 0;
         digest_add(digest, chunk, (size_t)got);
-        m->sum.bytes += (uint64_t)got;
+        m->totals.bytes += (uint64_t)got;
     }
 }
 
@@ -90,8 +90,8 @@ static int measure_entry(int dir_fd, const char *name, struct measuring *m, stru
         return error_set(err, ERROR_INVALID,
                          "'%s' is a device, socket or pipe, which no runtime may hold", m->path);
     }
-    m->sum.digest += digest_end(&digest);
-    m->sum.files++;
+    m->totals.digest += digest_end(&digest);
+    m->totals.files++;
     return S_ISDIR(info.st_mode) ? measure_dir(dir_fd, name, m, err) : 0;
 }
 
@@ -120,13 +120,13 @@ static int measure_dir(int dir_fd, const char *name, struct measuring *m, struct
     }
 }
 
-int tree_measure(int dir_fd, struct tree_sum *out, struct error *err)
+int tree_measure(int dir_fd, struct tree_totals *out, struct error *err)
 {
     autofree struct measuring *m = xnew(struct measuring);
 
     if (measure_dir(dir_fd, ".", m, err) < 0)
         return -1;
-    *out = m->sum;
+    *out = m->totals;
     return 0;
 }
 

@@ -11,14 +11,14 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-struct tree_sum {
+struct tree_totals {
     uint64_t files;  // entries of every kind
     uint64_t bytes;  // in regular files
     uint64_t digest; // of names, modes, owners and contents, in any order
 };
 
 /* Walks all below `dir_fd`. Device nodes, sockets and pipes are refused: no runtime has any. */
-int tree_measure(int dir_fd, struct tree_sum *out, struct error *err);
+int tree_measure(int dir_fd, struct tree_totals *out, struct error *err);
 
 /* One thing to put into a tree. Missing directories above it are made (0755, root). */
 struct tree_entry {

@@ -25,12 +25,16 @@
         name, 0, type, offsetof(struct config, member), argument, help, variable, minimum, maximum \
     }
 
+#define LIMIT_OPTION(member, name, letter, type, argument, variable, least, usual, most, help)     \
+    ROW(name, type, limits.member, argument, "BURROW_" variable, 0, most, help)
+
 static const struct option_row rows[] = {
     ROW("listen", OPTION_TEXT, listen, "ADDR:PORT", "BURROW_LISTEN", 0, 0,
         "where to listen, several with commas between; port 0 takes a free one (default "
         "127.0.0.1:4747)"),
     ROW("data", OPTION_TEXT, data_dir, "DIR", "BURROW_DATA", 0, 0,
-        "where burrow keeps things (default /var/lib/burrow for root, else ~/.local/share/burrow)"),
+        "where burrow keeps things (default " DATA_DIR_DEFAULT
+        " for root, else ~/.local/share/burrow)"),
     ROW("config", OPTION_TEXT, file, "FILE", "BURROW_CONFIG", 0, 0,
         "read settings from this file (default " CONFIG_FILE " where it exists)"),
     ROW("public-url", OPTION_TEXT, public_url, "URL", "BURROW_PUBLIC_URL", 0, 0,
@@ -45,14 +49,7 @@ static const struct option_row rows[] = {
     ROW("runtime", OPTION_TEXT, runtime, "NAME", "BURROW_RUNTIME", 0, 0,
         "what sandboxes start from that name no runtime; built at the start if need be (default "
         "base:latest)"),
-    ROW("memory", OPTION_SIZE, memory_bytes, "SIZE", "BURROW_MEMORY", 0, TIB,
-        "memory of a sandbox that asks for none; 0 is no limit (default 512Mi)"),
-    ROW("cpu", OPTION_CPU, cpu_millicores, "CPU", "BURROW_CPU", 0, 1024000,
-        "processors of a sandbox that asks for none; 0 is no limit (default 1)"),
-    ROW("disk", OPTION_SIZE, disk_bytes, "SIZE", "BURROW_DISK", 0, TIB,
-        "disk of a sandbox that asks for none; 0 is no limit (default 2Gi)"),
-    ROW("max-processes", OPTION_INTEGER, max_processes, "N", "BURROW_MAX_PROCESSES", 0, 1000000,
-        "processes in a sandbox; 0 is no limit (default 512)"),
+    LIMITS_ROWS(LIMIT_OPTION),
     ROW("idle-timeout", OPTION_DURATION, idle_timeout_ms, "DURATION", "BURROW_IDLE_TIMEOUT", 0,
         YEAR_MS,
         "a sandbox that asks for no other time ends after so long without use; 0 is never (default "
@@ -70,9 +67,9 @@ static const struct option_row rows[] = {
         "how long records and streams of ended sandboxes are kept (default 24h)"),
     ROW("max-sandboxes", OPTION_INTEGER, max_sandboxes, "N", "BURROW_MAX_SANDBOXES", 1, 100000,
         "how many may be alive at once; more are refused with 429 (default 2000)"),
-    ROW("parked-one-shot", OPTION_INTEGER, parked_one_shot, "N", "BURROW_PARKED_ONE_SHOT", 0, 10000,
+    ROW("parked-one-shot", OPTION_INTEGER, spare_one_shot, "N", "BURROW_PARKED_ONE_SHOT", 0, 10000,
         "sandboxes made ahead for one-shot runs; 0 is none (default 16)"),
-    ROW("parked-kept", OPTION_INTEGER, parked_kept, "N", "BURROW_PARKED_KEPT", 0, 10000,
+    ROW("parked-kept", OPTION_INTEGER, spare_kept, "N", "BURROW_PARKED_KEPT", 0, 10000,
         "the same for sandboxes that stay; 0 is none (default 4)"),
     ROW("max-connections", OPTION_INTEGER, max_connections, "N", "BURROW_MAX_CONNECTIONS", 16,
         1000000, "connections at once; past it the longest idle one is closed (default 16384)"),
@@ -110,14 +107,14 @@ const struct option_set config_options = {
         "\n"
         "Every option has a variable, named in brackets, and the same name is its key "
         "in the file: 'BURROW_LISTEN:\n"
-        "127.0.0.1:8080'. Options win over variables, variables over the file. Settings of "
-        "the Aionis routes\n"
-        "are variables only, and burrow-serve(1) names them.",
+        "127.0.0.1:8080'. Options win over variables, variables over the file. The Aionis "
+        "routes have settings of\n"
+        "their own, as variables and in the file: burrow-serve(1) names them.",
     .rows = rows,
     .examples = examples,
 };
 
-const struct option_set config_secrets = {.command = "burrow serve", .rows = secret_rows};
+static const struct option_set secrets = {.command = "burrow serve", .rows = secret_rows};
 
 // ---- defaults ----
 
@@ -142,10 +139,7 @@ void config_init(struct config *config)
         .log = "text",
         .log_level = "info",
         .runtime = core->default_runtime,
-        .memory_bytes = (uint64_t)core->limits.memory_bytes,
-        .cpu_millicores = (uint32_t)core->limits.cpu_millicores,
-        .disk_bytes = (uint64_t)core->limits.disk_bytes,
-        .max_processes = core->limits.max_processes,
+        .limits = core->limits,
         .idle_timeout_ms = (uint64_t)core->idle_timeout_ms,
         .execution_timeout_ms = (uint64_t)core->execution_timeout_ms,
         .output_bytes = (uint64_t)core->output_cap_bytes,
@@ -153,8 +147,8 @@ void config_init(struct config *config)
         .file_bytes = (uint64_t)core->file_limit_bytes,
         .keep_ms = (uint64_t)core->keep_ms,
         .max_sandboxes = core->max_sandboxes,
-        .parked_one_shot = core->parked_one_shot,
-        .parked_kept = core->parked_kept,
+        .spare_one_shot = core->spare_one_shot,
+        .spare_kept = core->spare_kept,
         .max_connections = (int64_t)http_limits_default.connections,
         .workers = 8,
         .slow_workers = 32,
@@ -219,8 +213,7 @@ static const char *text_of(const struct data_value *member, struct config *confi
 
 static int take_member(const struct data_value *member, struct config *config, struct error *err)
 {
-    static const struct option_set *const sets[] = {&config_options, &config_secrets,
-                                                    &aionis_options};
+    static const struct option_set *const sets[] = {&config_options, &secrets, &aionis_options};
 
     if (member->kind == VALUE_NULL)
         return 0;
@@ -320,12 +313,6 @@ static int check_url(const char *url, struct error *err)
     return 0;
 }
 
-static struct limits limits_of(const struct config *config)
-{
-    return (struct limits){(int64_t)config->memory_bytes, config->cpu_millicores,
-                           (int64_t)config->disk_bytes, config->max_processes};
-}
-
 static int check(const struct config *config, struct error *err)
 {
     static const char *const formats[] = {"text", "json", NULL};
@@ -341,8 +328,7 @@ static int check(const struct config *config, struct error *err)
     if (!*config->agentuity.region || !*config->data_dir)
         return error_set(err, ERROR_INVALID, "%s must not be empty",
                          *config->agentuity.region ? "data" : "region");
-    const struct limits limits = limits_of(config);
-    if (limits_check(&limits, err) < 0)
+    if (limits_check(&config->limits, err) < 0)
         return -1;
     return aionis_settings_check(&config->aionis, err);
 }
@@ -356,7 +342,7 @@ static int parse(int argc, char **argv, struct config *config, struct error *err
     // Secrets have variables and no options; nor has what only one protocol needs.
     if (aionis_config_read_vendor(config, err) < 0 ||
         options_parse(&aionis_options, 1, argv, config, &operands, err) < 0 ||
-        options_parse(&config_secrets, 1, argv, config, &operands, err) < 0)
+        options_parse(&secrets, 1, argv, config, &operands, err) < 0)
         return -1;
     int parsed = options_parse(&config_options, argc, argv, config, &operands, err);
     if (parsed == 0 && operands < argc)
@@ -390,7 +376,7 @@ void config_core(const struct config *config, struct core_settings *out)
     *out = core_settings_default;
     out->data_dir = config->data_dir;
     out->default_runtime = config->runtime;
-    out->limits = limits_of(config);
+    out->limits = config->limits;
     out->idle_timeout_ms = (int64_t)config->idle_timeout_ms;
     out->execution_timeout_ms = (int64_t)config->execution_timeout_ms;
     out->output_cap_bytes = (int64_t)config->output_bytes;
@@ -398,8 +384,8 @@ void config_core(const struct config *config, struct core_settings *out)
     out->file_limit_bytes = (int64_t)config->file_bytes;
     out->keep_ms = (int64_t)config->keep_ms;
     out->max_sandboxes = (unsigned)config->max_sandboxes;
-    out->parked_one_shot = (unsigned)config->parked_one_shot;
-    out->parked_kept = (unsigned)config->parked_kept;
+    out->spare_one_shot = (unsigned)config->spare_one_shot;
+    out->spare_kept = (unsigned)config->spare_kept;
 }
 
 enum log_format config_log_format(const struct config *config)

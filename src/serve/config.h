@@ -27,10 +27,7 @@ struct config {
     const char *log;
     const char *log_level;
     const char *runtime;
-    uint64_t memory_bytes; // of a sandbox that asks for nothing else; 0: no limit. Likewise:
-    uint32_t cpu_millicores;
-    uint64_t disk_bytes;
-    int64_t max_processes;
+    struct limits limits; // of a sandbox that asks for nothing else; 0: no limit
     uint64_t idle_timeout_ms;
     uint64_t execution_timeout_ms;
     uint64_t output_bytes;
@@ -38,16 +35,16 @@ struct config {
     uint64_t file_bytes;
     uint64_t keep_ms;
     int64_t max_sandboxes;
-    int64_t parked_one_shot;
-    int64_t parked_kept;
+    int64_t spare_one_shot;
+    int64_t spare_kept;
     int64_t max_connections;
     int64_t workers;
     int64_t slow_workers;
     struct agentuity_settings agentuity;
     struct aionis_settings aionis;
-    struct data_document *document; // owns the file's texts
+    struct data_document *document; // owns the file's strings
     char *default_data_dir;
-    char **kept; // texts that were made while reading
+    char **kept; // strings that were made while reading
     size_t n_kept;
 };
 
@@ -59,9 +56,8 @@ void config_clear(struct config *config);
 /* 0; OPTIONS_HELP; -1 with what is wrong and where it was said. `config` need not be initialised, and is to be cleared. */
 int config_read(int argc, char **argv, struct config *config, struct error *err);
 
-/* The options and variables; what comes from variables and the file alone (secrets: other users see command lines). */
+/* The options and variables. */
 extern const struct option_set config_options;
-extern const struct option_set config_secrets;
 
 /* The text goes with the settings. */
 void config_keep(struct config *config, char *text);

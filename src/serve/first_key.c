@@ -2,7 +2,6 @@
 /* Keys at the start of a server; see first_key.h. */
 #include "serve/first_key.h"
 
-#include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "store/store.h"
@@ -10,11 +9,6 @@
 #include <string.h>
 
 #define CONFIGURED "BURROW_API_KEY" // the name of keys that came from there
-
-static bool is_in_use(const struct key_info *key)
-{
-    return !key->revoked_at && (!key->expires_at || key->expires_at > (int64_t)clock_wall_ms());
-}
 
 // What the tour over all keys finds.
 struct survey {
@@ -27,7 +21,7 @@ struct survey {
 
 static void look_at(struct survey *survey, const struct key_info *key)
 {
-    if (!is_in_use(key))
+    if (!key_info_is_in_use(key))
         return;
     bool is_outdated = survey->current && strcmp(key->id, survey->current) != 0 && key->name &&
                        strcmp(key->name, CONFIGURED) == 0;

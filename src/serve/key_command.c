@@ -3,6 +3,7 @@
 #include "serve/serve.h"
 
 #include "base/clock.h"
+#include "base/data_dir.h"
 #include "base/duration.h"
 #include "base/fd.h"
 #include "base/mem.h"
@@ -34,7 +35,7 @@ struct request {
     }
 #define DATA_ROW                                                                                   \
     ROW("data", OPTION_TEXT, data_dir, "DIR", "BURROW_DATA",                                       \
-        "the data directory of the server (default /var/lib/burrow for root, else "                \
+        "the data directory of the server (default " DATA_DIR_DEFAULT " for root, else "           \
         "~/.local/share/burrow)")
 #define JSON_ROW ROW("json", OPTION_FLAG, is_json, NULL, NULL, "print JSON instead")
 
@@ -55,11 +56,6 @@ static const struct option_row list_rows[] = {
     {0},
 };
 static const struct option_row revoke_rows[] = {JSON_ROW, DATA_ROW, {0}};
-
-static bool is_in_use(const struct key_info *key)
-{
-    return !key->revoked_at && (!key->expires_at || key->expires_at > (int64_t)clock_wall_ms());
-}
 
 // ---- JSON ----
 
@@ -89,7 +85,7 @@ static void write_key(struct json_writer *json, const struct key_info *key, cons
     json_key(json, "admin");
     json_bool(json, key->is_admin);
     json_key(json, "inUse");
-    json_bool(json, is_in_use(key));
+    json_bool(json, key_info_is_in_use(key));
     write_time(json, "createdAt", key->created_at);
     write_time(json, "usedAt", key->used_at);
     write_time(json, "expiresAt", key->expires_at);
@@ -164,9 +160,11 @@ static const char *day_of(int64_t when, char text[CLOCK_TEXT])
 static void show(const struct listing *listing, const struct key_info *key)
 {
     char created[CLOCK_TEXT], used[CLOCK_TEXT], expires[CLOCK_TEXT];
-    const char *state = key->revoked_at ? "revoked" : is_in_use(key) ? "in use" : "expired";
+    const char *state = key->revoked_at           ? "revoked"
+                        : key_info_is_in_use(key) ? "in use"
+                                                  : "expired";
 
-    if (!listing->request->with_revoked && !is_in_use(key))
+    if (!listing->request->with_revoked && !key_info_is_in_use(key))
         return;
     if (listing->json)
         write_key(listing->json, key, NULL);
@@ -273,7 +271,7 @@ static void print_help(FILE *out)
                 out);
     for (size_t i = 0; i < ARRAY_SIZE(actions); i++)
         (void)fprintf(out, "  %-8s %s\n", actions[i].name, actions[i].options.summary);
-    (void)fputs("\nA key is 256 random bits. The server stores its hash alone, so nobody can show "
+    (void)fputs("\nA key is 260 random bits. The server stores its hash alone, so nobody can show "
                 "it a second time.\n"
                 "'burrow key COMMAND --help' tells more.\n",
                 out);

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static const struct command {
+static const struct subcommand {
     const char *name;
     int (*run)(int argc, char **argv);
 } commands[] = {
@@ -17,7 +17,7 @@ static const struct command {
 
 int serve_exit_code(const struct error *err)
 {
-    return error_is(err, ERROR_INVALID) ? 2 : 1;
+    return error_exit_code(err);
 }
 
 int serve_fail(const struct error *err)

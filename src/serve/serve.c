@@ -154,7 +154,7 @@ static void on_alarm(int number)
 
 static int open_front(struct server *server, struct error *err)
 {
-    struct workers_settings crew = {0};
+    struct workers_settings lanes = {0};
     struct router_settings routing = {
         .core = server->core,
         .loop = server->loop,
@@ -162,13 +162,13 @@ static int open_front(struct server *server, struct error *err)
         .public_url = server->config.public_url,
     };
 
-    crew.lane[WORKERS_QUICK].threads = (unsigned)server->config.workers;
-    crew.lane[WORKERS_QUICK].queue = QUICK_QUEUE;
-    crew.lane[WORKERS_QUICK].name = "quick";
-    crew.lane[WORKERS_SLOW].threads = (unsigned)server->config.slow_workers;
-    crew.lane[WORKERS_SLOW].queue = SLOW_QUEUE;
-    crew.lane[WORKERS_SLOW].name = "slow";
-    if (workers_new(&crew, &server->workers, err) < 0)
+    lanes.lane[WORKERS_QUICK].threads = (unsigned)server->config.workers;
+    lanes.lane[WORKERS_QUICK].queue = QUICK_QUEUE;
+    lanes.lane[WORKERS_QUICK].name = "quick";
+    lanes.lane[WORKERS_SLOW].threads = (unsigned)server->config.slow_workers;
+    lanes.lane[WORKERS_SLOW].queue = SLOW_QUEUE;
+    lanes.lane[WORKERS_SLOW].name = "slow";
+    if (workers_new(&lanes, &server->workers, err) < 0)
         return -1;
     routing.workers = server->workers;
     return router_new(&routing, &server->router, err);
@@ -270,7 +270,7 @@ static int open_server(struct server *server, char first_key[KEY_TEXT], struct e
 // What answers and ends of connections left to be done on the loop is done before the things go that it is done to.
 static void run_leftovers(struct server *server)
 {
-    for (int turn = 0; server->loop && turn < 8; turn++) {
+    for (int round = 0; server->loop && round < 8; round++) {
         loop_stop(server->loop);
         loop_run(server->loop);
     }

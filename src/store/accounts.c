@@ -76,11 +76,6 @@ int store_organisation_list(struct store *store, const struct page *page,
     return 0;
 }
 
-void ssh_key_record_clear(struct ssh_key_record *record)
-{
-    record_clear(&ssh_key_table, record);
-}
-
 void ssh_key_list_clear(struct ssh_key_list *list)
 {
     record_rows_clear(&ssh_key_table, list->rows, list->count);

@@ -40,7 +40,6 @@ struct ssh_key_record {
     const char *public_key;
     int64_t created_at;
 };
-void ssh_key_record_clear(struct ssh_key_record *record);
 
 struct ssh_key_list {
     struct ssh_key_record *rows;

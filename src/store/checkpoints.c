@@ -71,7 +71,7 @@ int store_checkpoint_get(struct store *store, const char *sandbox_id, const char
                       ARRAY_SIZE(args), reference, out, err);
 }
 
-/* One statement of its own about one or two texts; *changed may be NULL. */
+/* One statement of its own about one or two strings; *changed may be NULL. */
 static int run(struct store *store, const char *text, const char *first, const char *second,
                int64_t *changed, struct error *err)
 {

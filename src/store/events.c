@@ -27,11 +27,6 @@ const struct record event_table = {
     .n_fields = ARRAY_SIZE(fields),
 };
 
-void event_record_clear(struct event_record *record)
-{
-    record_clear(&event_table, record);
-}
-
 void event_list_clear(struct event_list *list)
 {
     record_rows_clear(&event_table, list->rows, list->count);

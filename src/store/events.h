@@ -14,10 +14,9 @@ struct event_record {
     struct owner owner;
     const char *type;
     const char *reason; // a word, or NULL
-    const char *detail; // packed texts NAME=VALUE, or NULL
+    const char *detail; // packed strings NAME=VALUE, or NULL
     int64_t created_at;
 };
-void event_record_clear(struct event_record *record);
 
 /* Gives the record its number. ERROR_NOT_FOUND, noun "sandbox", without one. */
 int store_event_add(struct store *store, struct event_record *record, struct error *err);

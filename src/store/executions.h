@@ -4,6 +4,7 @@
  * Threads: any but loops.
  */
 #pragma once
+#include "base/command.h"
 #include "model/execution.h"
 #include "store/store.h"
 
@@ -16,13 +17,9 @@ struct execution_record {
     struct owner owner;
 
     // As asked for, never changed.
-    const char *command; // packed texts, argv
-    const char *env;     // packed texts, beside the sandbox's
-    const char *box_user;
-    const char *working_directory;
-    const char *metadata; // JSON
-    const char *asked;    // JSON: what a front says back
-    int64_t timeout_ms;
+    struct command command; // its env is beside the sandbox's
+    const char *metadata;   // JSON
+    const char *asked;      // JSON: what a front says back
     int64_t output_cap_bytes;
     bool has_timestamps;
     const char *stdin_stream; // NULL: none
@@ -30,27 +27,20 @@ struct execution_record {
     const char *stdout_stream;
     const char *stderr_stream;
 
-    // EXECUTION_PART_STATE
+    // EXECUTION_PART_STATE; of the exit its cause, code and signal
     enum execution_state state;
-    enum execution_cause cause;
-    int64_t exit_code; // -1 until it has one
-    int64_t signal;
+    struct execution_exit exit; // what it took is EXECUTION_PART_RESULT
     const char *error;
     int64_t started_at, ended_at;
     // EXECUTION_PART_STOP
     int64_t stop_at; // when it was asked to stop
     const char *stop_reason;
-    // EXECUTION_PART_RESULT
-    int64_t stdout_bytes, stderr_bytes;
-    bool is_truncated;
-    int64_t cpu_user_us, cpu_system_us, max_rss_bytes;
-    int64_t duration_us;
 
     int64_t created_at;
     int64_t updated_at; // every update writes it
 };
 void execution_record_clear(struct execution_record *record);
-/* A copy with texts of its own; `to` is written over. */
+/* A copy with strings of its own; `to` is written over. */
 void execution_record_copy(struct execution_record *to, const struct execution_record *from);
 #define autoexecution __attribute__((cleanup(execution_record_clear))) struct execution_record
 

@@ -32,8 +32,8 @@ void idempotency_record_clear(struct idempotency_record *record);
 
 /*
  * Takes the key: *is_new, and the work is the caller's. Otherwise `out` is what is known of the
- * earlier request (*is_new false): done, or still pending. ERROR_CONFLICT with reason "mismatch"
- * when that one asked for something else.
+ * earlier request (*is_new false): done, or still pending. ERROR_MISMATCH when
+ * that one asked for something else.
  */
 int store_idempotency_claim(struct store *store, const struct idempotency_record *record,
                             bool *is_new, struct idempotency_record *out, struct error *err);

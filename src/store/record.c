@@ -3,6 +3,7 @@
 #include "store/record.h"
 
 #include "base/mem.h"
+#include "base/strings.h"
 
 #include <assert.h>
 #include <string.h>
@@ -24,12 +25,40 @@ static bool is_text(const struct field *field)
     return field->kind == FIELD_TEXT || field->kind == FIELD_NODE;
 }
 
+static const char *const *strings_in(const void *object, const struct field *field)
+{
+    return *(const char *const *const *)place_in(object, field);
+}
+
+/* Lists as their columns hold them, until the statement has been run. */
+struct packs {
+    char *columns[4];
+    size_t count;
+};
+
+static void packs_clear(struct packs *packs)
+{
+    for (size_t i = 0; i < packs->count; i++)
+        free(packs->columns[i]);
+}
+#define autopacks __attribute__((cleanup(packs_clear))) struct packs
+
+static struct sql_value pack(const struct field *field, const void *object, struct packs *packs)
+{
+    const char *const *strings = strings_in(object, field);
+
+    assert(packs->count < ARRAY_SIZE(packs->columns));
+    if (!strings)
+        return sql_text(NULL);
+    return sql_text(packs->columns[packs->count++] = strings_pack(strings));
+}
+
 static const char *id_of(const struct record *record, const void *object)
 {
     return text_in(object, &record->fields[record->id]);
 }
 
-static struct sql_value value_of(const struct field *field, const void *object)
+static struct sql_value value_of(const struct field *field, const void *object, struct packs *packs)
 {
     const void *place = place_in(object, field);
 
@@ -37,6 +66,8 @@ static struct sql_value value_of(const struct field *field, const void *object)
     case FIELD_TEXT:
     case FIELD_NODE:
         return sql_text(*(const char *const *)place);
+    case FIELD_STRINGS:
+        return pack(field, object, packs);
     case FIELD_NUMBER:
         return sql_number(*(const int64_t *)place);
     case FIELD_FLAG:
@@ -76,11 +107,15 @@ static int read_field(const struct field *field, void *object, const struct sql_
     switch (field->kind) {
     case FIELD_TEXT:
     case FIELD_NODE:
+    case FIELD_STRINGS:
         if (value->type == SQL_NULL)
             return 0;
         if (value->type != SQL_TEXT || memchr(value->data, '\0', value->length))
             return unreadable(field, err);
-        *(char **)place = xstrndup(value->data, value->length);
+        if (field->kind == FIELD_STRINGS)
+            *(const char *const **)place = strings_list(value->data);
+        else
+            *(char **)place = xstrndup(value->data, value->length);
         return 0;
     case FIELD_NUMBER:
     case FIELD_FLAG:
@@ -121,6 +156,8 @@ void record_clear(const struct record *record, void *object)
     for (size_t i = 0; i < record->n_fields; i++)
         if (is_text(&record->fields[i]))
             free((char *)text_in(object, &record->fields[i]));
+        else if (record->fields[i].kind == FIELD_STRINGS)
+            free((void *)strings_in(object, &record->fields[i]));
     memset(object, 0, record->size);
 }
 
@@ -128,9 +165,12 @@ void record_copy(const struct record *record, const void *from, void *to)
 {
     memcpy(to, from, record->size);
     for (size_t i = 0; i < record->n_fields; i++) {
-        const char *text = is_text(&record->fields[i]) ? text_in(from, &record->fields[i]) : NULL;
-        if (text)
-            *(char **)((char *)to + record->fields[i].offset) = xstrdup(text);
+        const struct field *field = &record->fields[i];
+        void *place = (char *)to + field->offset;
+        if (is_text(field) && text_in(from, field))
+            *(char **)place = xstrdup(text_in(from, field));
+        else if (field->kind == FIELD_STRINGS)
+            *(const char *const **)place = strings_copy(strings_in(from, field));
     }
 }
 
@@ -141,7 +181,8 @@ void record_rows_clear(const struct record *record, void *rows, size_t count)
     free(rows);
 }
 
-void record_columns(const struct record *record, struct query *query)
+/* All columns, separated by commas. */
+static void add_columns(const struct record *record, struct query *query)
 {
     for (size_t i = 0; i < record->n_fields; i++) {
         if (i)
@@ -154,7 +195,7 @@ static void start_select(const struct record *record, struct query *query)
 {
     query_init(query);
     query_add(query, "SELECT ");
-    record_columns(record, query);
+    add_columns(record, query);
     query_add(query, " FROM ");
     query_add(query, record->table);
 }
@@ -171,28 +212,29 @@ static int explain(const struct record *record, const char *id, struct error *er
 }
 
 static struct sql_value value_to_insert(const struct store *store, const struct field *field,
-                                        const void *object)
+                                        const void *object, struct packs *packs)
 {
     if (field->kind == FIELD_NODE && !text_in(object, field))
         return sql_text(store_node(store));
-    return value_of(field, object);
+    return value_of(field, object, packs);
 }
 
 int record_insert(struct store_call *call, const struct record *record, const void *object,
                   struct error *err)
 {
+    autopacks packs = {0};
     struct query query;
 
     query_init(&query);
     query_add(&query, "INSERT INTO ");
     query_add(&query, record->table);
     query_add(&query, " (");
-    record_columns(record, &query);
+    add_columns(record, &query);
     query_add(&query, ") VALUES (");
     for (size_t i = 0; i < record->n_fields; i++) {
         if (i)
             query_add(&query, ", ");
-        query_add_value(&query, value_to_insert(call->store, &record->fields[i], object));
+        query_add_value(&query, value_to_insert(call->store, &record->fields[i], object, &packs));
     }
     query_add(&query, ")");
     if (store_run(call, query.text, query.args, query.n_args, NULL, NULL, NULL, err) < 0)
@@ -261,7 +303,7 @@ int record_get(struct store *store, const struct record *record, const char *whe
 }
 
 static void write_update(struct query *query, const struct record *record, const void *object,
-                         unsigned parts, unsigned from)
+                         unsigned parts, unsigned from, struct packs *packs)
 {
     const char *comma = " SET ";
 
@@ -275,7 +317,7 @@ static void write_update(struct query *query, const struct record *record, const
         query_add(query, comma);
         query_add(query, field->column);
         query_add(query, " = ");
-        query_add_value(query, value_of(field, object));
+        query_add_value(query, value_of(field, object, packs));
         comma = ", ";
     }
     query_where(query, "id =", sql_text(id_of(record, object)));
@@ -326,11 +368,12 @@ int record_update(struct store *store, enum store_durability durability,
                   struct error *err)
 {
     autocall call = {.store = store};
+    autopacks packs = {0};
     struct query query;
     int result;
 
     assert(parts);
-    write_update(&query, record, object, parts, from);
+    write_update(&query, record, object, parts, from, &packs);
     do
         result = update_once(&call, durability, record, id_of(record, object), &query, err);
     while (result < 0 && store_call_again(&call, err));

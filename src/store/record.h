@@ -9,12 +9,13 @@
 #include "store/store_impl.h"
 
 enum field_kind {
-    FIELD_TEXT,   // const char *; NULL is NULL
-    FIELD_NODE,   // likewise; put with NULL, it becomes this node's
-    FIELD_NUMBER, // int64_t
-    FIELD_FLAG,   // bool, 0 or 1
-    FIELD_NAME,   // an enum, by its names
-    FIELD_HASH,   // unsigned char[32]
+    FIELD_TEXT,    // const char *; NULL is NULL
+    FIELD_NODE,    // likewise; put with NULL, it becomes this node's
+    FIELD_STRINGS, // const char *const *, of strings_list; in the column they are packed
+    FIELD_NUMBER,  // int64_t
+    FIELD_FLAG,    // bool, 0 or 1
+    FIELD_NAME,    // an enum, by its names
+    FIELD_HASH,    // unsigned char[32]
 };
 
 struct field {
@@ -36,9 +37,6 @@ struct record {
 };
 
 #define EVERY_PART (~0u)
-
-/* All columns, separated by commas. */
-void record_columns(const struct record *record, struct query *query);
 
 /* ERROR_CONFLICT: it is there already. */
 int record_insert(struct store_call *call, const struct record *record, const void *object,
@@ -77,7 +75,7 @@ int record_list_all(struct store *store, const struct record *record, const stru
                     struct record_rows *out, struct error *err);
 
 void record_clear(const struct record *record, void *object);
-/* A copy with texts of its own; `to` is written over. */
+/* A copy with strings of its own; `to` is written over. */
 void record_copy(const struct record *record, const void *from, void *to);
 void record_rows_clear(const struct record *record, void *rows, size_t count);
 

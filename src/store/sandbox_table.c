@@ -18,6 +18,11 @@ static const char *const on_idle_names[] = {
 };
 
 #define AT(member) offsetof(struct sandbox_record, member)
+#define LIMIT_FIELD(member, ...)                                                                   \
+    {                                                                                              \
+        .column = #member, .kind = FIELD_NUMBER, .parts = SANDBOX_PART_LIMITS,                     \
+        .offset = AT(limits.member)                                                                \
+    }
 static const struct field fields[] = {
     {"id", FIELD_TEXT, 0, AT(id)},
     {"state", FIELD_NAME, SANDBOX_PART_STATE | SANDBOX_PART_LIVING, AT(state), sandbox_state_names},
@@ -38,21 +43,18 @@ static const struct field fields[] = {
     {"runtime", FIELD_TEXT, 0, AT(runtime)},
     {"snapshot", FIELD_TEXT, 0, AT(snapshot)},
     {"layers", FIELD_TEXT, 0, AT(layers)},
-    {"command", FIELD_TEXT, 0, AT(command)},
+    {"command", FIELD_STRINGS, 0, AT(command.argv)},
     {"execution_id", FIELD_TEXT, 0, AT(execution_id)},
     {"max_executions", FIELD_NUMBER, 0, AT(max_executions)},
-    {"box_user", FIELD_TEXT, 0, AT(box_user)},
+    {"box_user", FIELD_TEXT, 0, AT(command.user)},
     {"home", FIELD_TEXT, 0, AT(home)},
-    {"working_directory", FIELD_TEXT, 0, AT(working_directory)},
-    {"memory_bytes", FIELD_NUMBER, SANDBOX_PART_LIMITS, AT(memory_bytes)},
-    {"cpu_millicores", FIELD_NUMBER, SANDBOX_PART_LIMITS, AT(cpu_millicores)},
-    {"disk_bytes", FIELD_NUMBER, SANDBOX_PART_LIMITS, AT(disk_bytes)},
-    {"max_processes", FIELD_NUMBER, SANDBOX_PART_LIMITS, AT(max_processes)},
-    {"env", FIELD_TEXT, SANDBOX_PART_ENV, AT(env)},
+    {"working_directory", FIELD_TEXT, 0, AT(command.directory)},
+    LIMITS_ROWS(LIMIT_FIELD),
+    {"env", FIELD_STRINGS, SANDBOX_PART_ENV, AT(command.env)},
     {"has_network", FIELD_FLAG, SANDBOX_PART_NETWORK, AT(has_network)},
     {"port", FIELD_NUMBER, SANDBOX_PART_NETWORK, AT(port)},
     {"idle_timeout_ms", FIELD_NUMBER, SANDBOX_PART_DEADLINES, AT(idle_timeout_ms)},
-    {"execution_timeout_ms", FIELD_NUMBER, SANDBOX_PART_DEADLINES, AT(execution_timeout_ms)},
+    {"execution_timeout_ms", FIELD_NUMBER, SANDBOX_PART_DEADLINES, AT(command.timeout_ms)},
     {"paused_timeout_ms", FIELD_NUMBER, SANDBOX_PART_DEADLINES, AT(paused_timeout_ms)},
     {"on_idle", FIELD_NAME, SANDBOX_PART_DEADLINES, AT(on_idle), on_idle_names},
     {"active_at", FIELD_NUMBER, SANDBOX_PART_DEADLINES, AT(active_at)},

@@ -4,6 +4,8 @@
  * Threads: any but loops.
  */
 #pragma once
+#include "base/command.h"
+#include "base/limits.h"
 #include "model/sandbox.h"
 #include "store/store.h"
 
@@ -28,28 +30,21 @@ struct sandbox_record {
     const char *runtime;
     const char *snapshot;
     const char *
-        layers; // packed texts, top first: what lies between its own files and the runtime; NULL: nothing
-    const char *command;      // packed texts, argv of the first execution
+        layers; // packed strings, top first: what lies between its own files and the runtime; NULL: nothing
+    /* argv of its first one; the rest is what every command starts with: env (SANDBOX_PART_ENV, never NULL), timeout (_DEADLINES). */
+    struct command command;
     const char *execution_id; // the first execution
     int64_t max_executions;   // at once; 0: any number
-    const char *box_user;
     const char *home;
-    const char *working_directory;
 
     // SANDBOX_PART_LIMITS; 0: none
-    int64_t memory_bytes;
-    int64_t cpu_millicores;
-    int64_t disk_bytes;
-    int64_t max_processes;
-    // SANDBOX_PART_ENV
-    const char *env; // packed texts, never NULL
+    struct limits limits;
     // SANDBOX_PART_NETWORK
     bool has_network;
     int64_t port; // 0: none; nobody writes it yet
 
     // SANDBOX_PART_DEADLINES; timeouts of 0: never
     int64_t idle_timeout_ms;
-    int64_t execution_timeout_ms;
     int64_t paused_timeout_ms;
     enum sandbox_on_idle on_idle;
     int64_t active_at;  // when it was last used
@@ -81,7 +76,7 @@ struct sandbox_record {
     int64_t updated_at; // every update writes it
 };
 void sandbox_record_clear(struct sandbox_record *record);
-/* A copy with texts of its own; `to` is written over. */
+/* A copy with strings of its own; `to` is written over. */
 void sandbox_record_copy(struct sandbox_record *to, const struct sandbox_record *from);
 #define autosandbox __attribute__((cleanup(sandbox_record_clear))) struct sandbox_record
 
@@ -105,7 +100,7 @@ enum sandbox_part {
 
 /*
  * Writes `parts` of the record, if the stored one is in one of the states `from` (0: any).
- * ERROR_CONFLICT with reason "state" else; nothing is written then.
+ * ERROR_STATE else; nothing is written then.
  */
 int store_sandbox_update(struct store *store, const struct sandbox_record *record, unsigned parts,
                          unsigned from, struct error *err);

@@ -27,8 +27,8 @@ struct snapshot_record {
     bool is_public;
 
     // SNAPSHOT_PART_CONTENT
-    const char *layers;   // packed texts, top first
-    const char *env;      // packed texts, never NULL
+    const char *layers;   // packed strings, top first
+    const char *env;      // packed strings, never NULL
     const char *metadata; // JSON
 
     // SNAPSHOT_PART_STATE

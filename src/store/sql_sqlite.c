@@ -19,8 +19,8 @@
 #define APPLICATION_ID 0x42757277 // in the file's header: "Burw"
 #define BUSY_MS                                                                                    \
     2000 // other processes, such as a key being made, are quick; then the transaction is begun again
-#define TIDY_PAGES 4000     // 16 MiB of log: copy back
-#define CROWDED_PAGES 16384 // 64 MiB of log: make readers wait so that it can begin anew
+#define MAINTENANCE_PAGES 4000 // 16 MiB of log: copy back
+#define CROWDED_PAGES 16384    // 64 MiB of log: make readers wait so that it can begin anew
 
 static enum error_reason reason_of(int code, int sys)
 {
@@ -81,40 +81,40 @@ int sqlite_script(struct sql *sql, const char *text, struct error *err)
     return code == SQLITE_OK ? 0 : sqlite_error(err, sql, code, "use");
 }
 
-// After a commit: wakes the tidier each time the log has grown by another TIDY_PAGES.
+// After a commit: wakes the maintenance thread each time the log has grown by another MAINTENANCE_PAGES.
 static int on_wal(void *data, sqlite3 *handle, const char *name, int pages)
 {
     struct sql_database *database = data;
 
-    if (pages < TIDY_PAGES)
+    if (pages < MAINTENANCE_PAGES)
         return SQLITE_OK;
     autolock(&database->lock);
     if (pages < database->wal_pages) // it has begun anew
         database->wal_pages = 0;
-    if (pages >= database->wal_pages + TIDY_PAGES) {
+    if (pages >= database->wal_pages + MAINTENANCE_PAGES) {
         database->wal_pages = pages;
         database->is_wanted = true;
-        lock_condition_wake(&database->news);
+        lock_condition_wake(&database->has_work);
     }
     return SQLITE_OK;
 }
 
-// Waits until there is something to tidy, and says how many pages; -1 at the end.
+// Waits until there is something to do, and says how many pages; -1 at the end.
 static int wait_for_pages(struct sql_database *database)
 {
     autolock(&database->lock);
     while (!database->is_wanted && !database->is_closing)
-        (void)lock_condition_wait(&database->news, &database->lock, 0);
+        (void)lock_condition_wait(&database->has_work, &database->lock, 0);
     int pages = database->is_closing ? -1 : database->wal_pages;
     database->is_wanted = false;
     return pages;
 }
 
-static void *tidy(void *data)
+static void *maintain(void *data)
 {
     struct sql *sql = data;
 
-    thread_set_name("store-tidier");
+    thread_set_name("store-maint");
     for (;;) {
         int pages = wait_for_pages(sql->database);
         if (pages < 0)
@@ -127,7 +127,7 @@ static void *tidy(void *data)
     return NULL;
 }
 
-static int start_tidier(struct sql_database *database, struct error *err)
+static int start_maintenance(struct sql_database *database, struct error *err)
 {
     struct sql *sql = NULL;
     sigset_t all, before;
@@ -136,13 +136,13 @@ static int start_tidier(struct sql_database *database, struct error *err)
         return -1;
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, &before); // signals are the program's
-    int code = pthread_create(&database->tidier, NULL, tidy, sql);
+    int code = pthread_create(&database->maintenance, NULL, maintain, sql);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (code != 0) {
         sql_disconnect(sql);
         return error_sys_code(err, code, "start a thread for database '%s'", database->path);
     }
-    database->has_tidier = true;
+    database->has_maintenance = true;
     return 0;
 }
 
@@ -241,8 +241,8 @@ int sql_open(const char *directory, struct sql_database **out, struct error *err
     database->path = take(path);
     lock_init(&database->writer, LOCK_STORE_WRITER);
     lock_init(&database->lock, LOCK_STORE);
-    lock_condition_init(&database->news);
-    if (check_file(database, err) < 0 || start_tidier(database, err) < 0) {
+    lock_condition_init(&database->has_work);
+    if (check_file(database, err) < 0 || start_maintenance(database, err) < 0) {
         sql_close(database);
         return -1;
     }
@@ -250,22 +250,22 @@ int sql_open(const char *directory, struct sql_database **out, struct error *err
     return 0;
 }
 
-static void end_tidier(struct sql_database *database)
+static void end_maintenance(struct sql_database *database)
 {
     autolock(&database->lock);
     database->is_closing = true;
-    lock_condition_wake(&database->news);
+    lock_condition_wake(&database->has_work);
 }
 
 void sql_close(struct sql_database *database)
 {
     if (!database)
         return;
-    if (database->has_tidier) {
-        end_tidier(database);
-        pthread_join(database->tidier, NULL);
+    if (database->has_maintenance) {
+        end_maintenance(database);
+        pthread_join(database->maintenance, NULL);
     }
-    lock_condition_clear(&database->news);
+    lock_condition_clear(&database->has_work);
     lock_clear(&database->lock);
     lock_clear(&database->writer);
     free(database->path);

@@ -17,12 +17,12 @@ struct sql_database {
     // end of a transaction.
     struct lock writer; // held from begin to commit or rollback
     struct lock lock;   // guards what follows
-    struct lock_condition news;
+    struct lock_condition has_work;
     bool is_closing;
     int wal_pages;  // in the write-ahead log, as of the last commit that asked for a checkpoint
     bool is_wanted; // a checkpoint
-    pthread_t tidier;
-    bool has_tidier;
+    pthread_t maintenance;
+    bool has_maintenance;
 };
 
 #define STATEMENTS 128

@@ -7,7 +7,7 @@
  * writes go through one, in turn. Any thread may call anything at any time, but for a loop's
  * (base/thread.h), which must not wait.
  *
- * A record that a store function filled owns its texts (its x_record_clear frees them); texts of a
+ * A record that a store function filled owns its strings (its x_record_clear frees them); strings of a
  * record passed in are borrowed for the call. Texts must be UTF-8: ERROR_INVALID else. Times are
  * milliseconds since 1970, 0 for never.
  *

@@ -123,17 +123,17 @@ static bool write_time(struct json_writer *json, const struct answer_field *fiel
     return true;
 }
 
-static bool write_texts(struct json_writer *json, const struct answer_field *field,
-                        const void *member)
+static bool write_strings(struct json_writer *json, const struct answer_field *field,
+                          const void *member)
 {
-    const char *const *texts = *(const char *const *const *)member;
+    const char *const *strings = *(const char *const *const *)member;
 
-    if (!texts)
+    if (!strings)
         return false;
     json_key(json, field->name);
     json_list_begin(json);
-    for (; *texts; texts++)
-        json_string(json, *texts);
+    for (; *strings; strings++)
+        json_string(json, *strings);
     json_list_end(json);
     return true;
 }
@@ -239,7 +239,7 @@ static write_type *const types[] = {
     [ANSWER_BOOL] = write_bool,         [ANSWER_TRUTH] = write_truth,
     [ANSWER_INTEGER] = write_integer,   [ANSWER_NATURAL] = write_natural,
     [ANSWER_UNSIGNED] = write_unsigned, [ANSWER_TIME] = write_time,
-    [ANSWER_TEXTS] = write_texts,       [ANSWER_JSON] = write_json,
+    [ANSWER_TEXTS] = write_strings,     [ANSWER_JSON] = write_json,
     [ANSWER_TEXT_MAP] = write_text_map, [ANSWER_MAP] = write_map,
     [ANSWER_MAP_AT] = write_map_at,     [ANSWER_LIST] = write_list,
     [ANSWER_BESIDE] = write_beside,     [ANSWER_BESIDE_AT] = write_beside_at,

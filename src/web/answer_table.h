@@ -24,10 +24,10 @@ enum answer_type {   // what the struct's member is, and what leaves it out:
     ANSWER_TIME,     // int64_t: ms since 1970, as RFC 3339; 0
     ANSWER_TEXTS,    // const char *const *, ended by NULL; NULL
     ANSWER_JSON,     // const char *: any JSON, as text; NULL, and what is none
-    ANSWER_TEXT_MAP, // const char *: a JSON object, as text, of which the texts are written; likewise
+    ANSWER_TEXT_MAP, // const char *: a JSON object, as text, of which the strings are written; likewise
     ANSWER_MAP,      // a struct inside the struct, by `fields`
-    ANSWER_MAP_AT,   // const void *: a struct elsewhere, by `fields`; NULL
-    ANSWER_LIST,     // struct answer_list of structs, by `fields`
+    ANSWER_MAP_AT, // const void *: a struct elsewhere, by `fields`; NULL
+    ANSWER_LIST,   // struct answer_list of structs, by `fields`
     ANSWER_BESIDE, // a struct inside the struct, whose members stand beside the others; name is ""
     ANSWER_BESIDE_AT, // const void *: the same, elsewhere; NULL
     ANSWER_CUSTOM,    // anything: `write` writes the value; described by `fields`, or not at all

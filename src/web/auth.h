@@ -13,7 +13,7 @@
 struct front_auth {
     /* Whether it can be anybody at all, by the head alone: whoever cannot is refused before the body is read. On the loop. */
     bool (*is_possible)(const struct http_request *request);
-    /* ERROR_DENIED, reason "unauthorized". Blocks as key_check does. */
+    /* ERROR_UNAUTHORIZED. Blocks as key_check does. */
     int (*check)(struct accounts *accounts, const struct http_request *request, struct actor *out,
                  struct error *err);
     /* The same without blocking: false when it cannot be said that way. On the loop. */

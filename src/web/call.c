@@ -79,7 +79,6 @@ void call_about_sandbox(const struct call *call, const char *prefix, const char 
     access_set_sandbox(call->access, prefix, id);
 }
 
-/* Paths are not told: some of them are what a stream is known by. */
 struct loop *call_loop(const struct call *call)
 {
     return work_of(call)->settings->loop;

@@ -38,7 +38,7 @@ struct call {
     struct arena *arena;     // what goes with the call; see call_alloc
     unsigned tries;          // how often the handler was called before; see CALL_AGAIN
     int64_t again_ms;        // what it leaves there
-    void *left;              // what the front left at its first try; NULL then
+    void *front_data;        // what the front keeps with the call, from its first try on; NULL then
 };
 
 void *call_alloc(struct call *call, size_t size); // zeroed; goes with the call

@@ -15,7 +15,7 @@ struct collected {
 typedef void (*on_collected)(void *data, struct collected *body, const struct error *err);
 
 /*
- * The waiting call is borrowed until then. Past `maximum` bytes: ERROR_LIMIT, reason "too large"; no byte for a minute:
+ * The waiting call is borrowed until then. Past `maximum` bytes: ERROR_TOO_LARGE; no byte for a minute:
  * ERROR_INVALID; ERROR_GONE when the client went away. Any thread.
  */
 void collect_start(const struct waiting_call *waiting, uint64_t maximum, on_collected fn,

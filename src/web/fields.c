@@ -339,21 +339,21 @@ static bool has_room(struct reader *reader, const struct data_value *value,
     return false;
 }
 
-static void read_texts(struct reader *reader, const struct data_value *value,
-                       const struct field *field, void *into)
+static void read_strings(struct reader *reader, const struct data_value *value,
+                         const struct field *field, void *into)
 {
     const struct text_limits limits = {.minimum = field->is_filled, .is_exact = field->is_exact};
     size_t index = 0;
 
     if (!is_kind(reader, value, VALUE_LIST) || !has_room(reader, value, field))
         return;
-    const char **texts = value_alloc(reader->memory, (value->count + 1) * sizeof *texts);
+    const char **strings = value_alloc(reader->memory, (value->count + 1) * sizeof *strings);
     for (const struct data_value *item = value->first; item; item = item->next) {
         size_t before = enter(reader, "[%zu]", index);
-        texts[index++] = get_text(reader, item, &limits);
+        strings[index++] = get_text(reader, item, &limits);
         leave(reader, before);
     }
-    *(const char ***)into = texts;
+    *(const char ***)into = strings;
 }
 
 static void read_list(struct reader *reader, const struct data_value *value,
@@ -408,7 +408,7 @@ typedef void read_type(struct reader *reader, const struct data_value *value,
                        const struct field *field, void *into);
 
 static read_type *const types[] = {
-    [FIELD_TEXT] = read_text,         [FIELD_TEXTS] = read_texts,       [FIELD_BOOL] = read_bool,
+    [FIELD_TEXT] = read_text,         [FIELD_TEXTS] = read_strings,     [FIELD_BOOL] = read_bool,
     [FIELD_INTEGER] = read_integer,   [FIELD_DURATION] = read_duration, [FIELD_SIZE] = read_size,
     [FIELD_CPU] = read_size,          [FIELD_MAP] = read_struct,        [FIELD_LIST] = read_list,
     [FIELD_TEXT_MAP] = read_text_map, [FIELD_BYTES] = read_bytes,       [FIELD_VALUE] = read_value,

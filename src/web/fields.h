@@ -58,7 +58,7 @@ struct field {
     const struct field *fields; // of FIELD_MAP and of FIELD_LIST's items
     size_t item_size;           // of FIELD_LIST's items
     int64_t minimum,
-        maximum; // integers: range; texts: at least minimum and at most maximum bytes; lists: at least minimum and at most
+        maximum; // integers: range; strings: at least minimum and at most maximum bytes; lists: at least minimum and at most
                  // maximum items (0: default); bytes: at most maximum of them (0: as the body has)
     size_t
         has_offset; // offsetof a bool that says whether it was there; 0: none (put no such bool first)
@@ -71,7 +71,7 @@ struct field {
 };
 
 #define FIELD_TEXT_MAXIMUM (1 << 20) // bytes
-#define FIELD_LIST_MAXIMUM 10000     // items, also of maps and lists of texts
+#define FIELD_LIST_MAXIMUM 10000     // items, also of maps and lists of strings
 
 /* What is wrong, and where: "command.exec[2]", "must be a string, not a number". */
 struct field_fault {

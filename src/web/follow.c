@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Followers. Everything of one is touched on the loop only, but for is_posted: whoever has news of the stream posts once, and
+ * Followers. Everything of one is touched on the loop only, but for is_posted: whoever changes the stream posts once, and
  * not again until the loop has looked.
  */
 #include "web/follow.h"
@@ -75,7 +75,7 @@ static void advance(struct follow *follow)
         finish(follow, true);
 }
 
-static void on_news(void *data)
+static void on_change(void *data)
 {
     struct follow *follow = data;
 
@@ -92,7 +92,7 @@ static void on_hub(void *data)
     struct follow *follow = data;
 
     if (!atomic_exchange(&follow->is_posted, true))
-        loop_post(follow->loop, on_news, follow);
+        loop_post(follow->loop, on_change, follow);
 }
 
 static void on_room(void *data)

@@ -8,12 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static void put_text(struct json_writer *json, const char *key, const char *text)
-{
-    json_key(json, key);
-    json_string(json, text);
-}
-
 static void put_name(struct json_writer *json, const char *key, const char *text, size_t length)
 {
     json_key(json, key);
@@ -50,7 +44,7 @@ static void put_path_parameters(struct json_writer *json, const char *pattern)
         size_t length = strcspn(++at, "}");
         json_map_begin(json);
         put_name(json, "name", at, length);
-        put_text(json, "in", "path");
+        openapi_text(json, "in", "path");
         put_truth(json, "required");
         json_key(json, "schema");
         openapi_parameter(json, &(struct parameter){.type = PARAMETER_TEXT});
@@ -63,10 +57,10 @@ static void put_query_parameters(struct json_writer *json, const struct paramete
     for (const struct parameter *parameter = parameters; parameter && parameter->name;
          parameter++) {
         json_map_begin(json);
-        put_text(json, "name", parameter->name);
-        put_text(json, "in", "query");
+        openapi_text(json, "name", parameter->name);
+        openapi_text(json, "in", "query");
         if (parameter->help)
-            put_text(json, "description", parameter->help);
+            openapi_text(json, "description", parameter->help);
         json_key(json, "schema");
         openapi_parameter(json, parameter);
         json_map_end(json);
@@ -129,7 +123,7 @@ static void put_success(struct json_writer *json, const struct route *route)
         (void)snprintf(status, sizeof status, "%d", answer->status);
         json_key(json, status);
         json_map_begin(json);
-        put_text(json, "description", text);
+        openapi_text(json, "description", text);
         if (answer->status != 204)
             put_schema(json, answer);
         json_map_end(json);
@@ -138,7 +132,7 @@ static void put_success(struct json_writer *json, const struct route *route)
         return;
     json_key(json, "2XX");
     json_map_begin(json);
-    put_text(json, "description", text);
+    openapi_text(json, "description", text);
     json_map_end(json);
 }
 
@@ -149,7 +143,7 @@ static void put_failure(struct json_writer *json, const struct front *front, con
 
     json_key(json, status);
     json_map_begin(json);
-    put_text(json, "description", text);
+    openapi_text(json, "description", text);
     if (front->failure) {
         (void)snprintf(reference, sizeof reference, "#/components/schemas/%s-failure", front->name);
         json_key(json, "content");
@@ -158,7 +152,7 @@ static void put_failure(struct json_writer *json, const struct front *front, con
         json_map_begin(json);
         json_key(json, "schema");
         json_map_begin(json);
-        put_text(json, "$ref", reference);
+        openapi_text(json, "$ref", reference);
         json_map_end(json);
         json_map_end(json);
         json_map_end(json);
@@ -203,7 +197,7 @@ static void put_operation(struct json_writer *json, const struct route_row *row,
     json_string(json, row->front->name);
     json_list_end(json);
     if (route->summary)
-        put_text(json, "summary", route->summary);
+        openapi_text(json, "summary", route->summary);
     json_key(json, "parameters");
     json_list_begin(json);
     put_path_parameters(json, pattern);
@@ -233,12 +227,12 @@ static void put_paths(struct json_writer *json, const struct front *front,
 
 static void put_head(struct json_writer *json)
 {
-    put_text(json, "openapi", "3.1.0");
+    openapi_text(json, "openapi", "3.1.0");
     json_key(json, "info");
     json_map_begin(json);
-    put_text(json, "title", "burrow");
-    put_text(json, "description", "Sandboxes for untrusted code, on a machine of your own.");
-    put_text(json, "version", BURROW_VERSION);
+    openapi_text(json, "title", "burrow");
+    openapi_text(json, "description", "Sandboxes for untrusted code, on a machine of your own.");
+    openapi_text(json, "version", BURROW_VERSION);
     json_map_end(json);
 }
 
@@ -247,7 +241,7 @@ static void put_scheme(struct json_writer *json, const char *name, const char *c
     json_key(json, name);
     json_map_begin(json);
     for (; *members; members += 2)
-        put_text(json, members[0], members[1]);
+        openapi_text(json, members[0], members[1]);
     json_map_end(json);
 }
 
@@ -304,7 +298,7 @@ static void put_servers(struct json_writer *json, const char *public_url)
     json_key(json, "servers");
     json_list_begin(json);
     json_map_begin(json);
-    put_text(json, "url", public_url ? public_url : "/");
+    openapi_text(json, "url", public_url ? public_url : "/");
     json_map_end(json);
     json_list_end(json);
 }
@@ -315,9 +309,9 @@ static void put_tags(struct json_writer *json, const struct front *const *fronts
     json_list_begin(json);
     for (; *fronts; fronts++) {
         json_map_begin(json);
-        put_text(json, "name", (*fronts)->name);
+        openapi_text(json, "name", (*fronts)->name);
         if ((*fronts)->title)
-            put_text(json, "description", (*fronts)->title);
+            openapi_text(json, "description", (*fronts)->title);
         json_map_end(json);
     }
     json_list_end(json);

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-static void put_text(struct json_writer *json, const char *key, const char *text)
+void openapi_text(struct json_writer *json, const char *key, const char *text)
 {
     json_key(json, key);
     json_string(json, text);
@@ -36,7 +36,7 @@ static void put_words(struct json_writer *json, const char *const *words)
 static void put_type(struct json_writer *json, const char *type, bool is_nullable)
 {
     if (!is_nullable) {
-        put_text(json, "type", type);
+        openapi_text(json, "type", type);
         return;
     }
     json_key(json, "type");
@@ -105,7 +105,7 @@ static const struct {
 
 static void put_spelling(struct json_writer *json, enum field_type type)
 {
-    put_text(json, "pattern", spellings[type].pattern);
+    openapi_text(json, "pattern", spellings[type].pattern);
     json_key(json, "examples");
     json_list_begin(json);
     for (size_t i = 0; i < ARRAY_SIZE(spellings[type].examples); i++)
@@ -146,7 +146,7 @@ static void put_details(struct json_writer *json, const struct field *field)
         put_text_map(json, field);
         break;
     case FIELD_BYTES:
-        put_text(json, "contentEncoding", "base64");
+        openapi_text(json, "contentEncoding", "base64");
         break;
     case FIELD_BOOL:
     case FIELD_VALUE:
@@ -163,7 +163,7 @@ static void put_field(struct json_writer *json, const struct field *field)
     if (type_names[field->type])
         put_type(json, type_names[field->type], is_nullable);
     if (field->help)
-        put_text(json, "description", field->help);
+        openapi_text(json, "description", field->help);
     put_details(json, field);
     json_map_end(json);
 }
@@ -200,7 +200,7 @@ static void put_members(struct json_writer *json, const struct field *fields)
 void openapi_fields(struct json_writer *json, const struct field *fields)
 {
     json_map_begin(json);
-    put_text(json, "type", "object");
+    openapi_text(json, "type", "object");
     put_members(json, fields);
     json_map_end(json);
 }
@@ -267,7 +267,7 @@ static void put_answer_details(struct json_writer *json, const struct answer_fie
     if (field->words)
         put_answer_words(json, field);
     if (answer_types[field->type].format)
-        put_text(json, "format", answer_types[field->type].format);
+        openapi_text(json, "format", answer_types[field->type].format);
     if (field->type == ANSWER_NATURAL || field->type == ANSWER_UNSIGNED)
         put_integer(json, "minimum", 0);
     if (field->type == ANSWER_TEXTS) {
@@ -294,7 +294,7 @@ static void put_answer_field(struct json_writer *json, const struct answer_field
     if (type)
         put_type(json, type, field->is_nullable);
     if (field->help)
-        put_text(json, "description", field->help);
+        openapi_text(json, "description", field->help);
     put_answer_details(json, field);
     json_map_end(json);
 }
@@ -350,7 +350,7 @@ static void put_answer_members(struct json_writer *json, const struct answer_fie
 static void put_answer_object(struct json_writer *json, const struct answer_field *fields)
 {
     json_map_begin(json);
-    put_text(json, "type", "object");
+    openapi_text(json, "type", "object");
     put_answer_members(json, fields);
     json_map_end(json);
 }
@@ -359,7 +359,7 @@ static void put_answer_value(struct json_writer *json, const struct route_answer
 {
     if (!answer->is_list) {
         json_map_begin(json);
-        put_text(json, "type", "object");
+        openapi_text(json, "type", "object");
         if (answer->is_open)
             put_truth(json, "additionalProperties");
         put_answer_members(json, answer->fields);
@@ -367,7 +367,7 @@ static void put_answer_value(struct json_writer *json, const struct route_answer
         return;
     }
     json_map_begin(json);
-    put_text(json, "type", "array");
+    openapi_text(json, "type", "array");
     put_objects(json, answer->fields);
     json_map_end(json);
 }
@@ -381,7 +381,7 @@ void openapi_answer(struct json_writer *json, const struct route_answer *answer)
         return;
     }
     json_map_begin(json);
-    put_text(json, "type", "object");
+    openapi_text(json, "type", "object");
     put_all_members(json, wrap->members, answer->fields, wrap->slot);
     if (wrap->slot) {
         json_key(json, wrap->slot);
@@ -400,7 +400,7 @@ void openapi_parameter(struct json_writer *json, const struct parameter *paramet
     };
 
     json_map_begin(json);
-    put_text(json, "type", names[parameter->type]);
+    openapi_text(json, "type", names[parameter->type]);
     if (parameter->type == PARAMETER_WORD)
         put_words(json, parameter->words);
     if (parameter->type == PARAMETER_DURATION)

@@ -9,6 +9,9 @@
 #include "web/fields.h"
 #include "web/query.h"
 
+/* A member that is a string. */
+void openapi_text(struct json_writer *json, const char *key, const char *text);
+
 /* An object with these fields. */
 void openapi_fields(struct json_writer *json, const struct field *fields);
 

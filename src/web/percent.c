@@ -2,18 +2,8 @@
 /* %XX in paths and queries; see percent.h. */
 #include "web/percent.h"
 
+#include "base/hex.h"
 #include "base/utf8.h"
-
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F')
-        return c - 'A' + 10;
-    return -1;
-}
 
 /* The byte that the escape at the start of `text` stands for, or -1. */
 static int read_escape(const char *text, size_t length)

@@ -24,7 +24,7 @@ struct waiter {
     struct loop_timer retry;
     bool is_last;    // the time is up, or nobody waits any more
     bool is_looking; // a worker has it
-    bool is_told;    // there was news meanwhile
+    bool is_told;    // something changed meanwhile
     bool is_over;    // answered
     // The worker's while it has it:
     bool is_last_look;
@@ -134,7 +134,7 @@ static enum poll_look look_here(struct waiter *waiter)
     return waiter->kind->look_quick(&poll, waiter->is_last);
 }
 
-/* On the loop: there is news, or the time is up. */
+/* On the loop: something changed, or the time is up. */
 static void look_again(struct waiter *waiter)
 {
     waiter->is_told = waiter->is_looking;
@@ -157,7 +157,7 @@ static void on_wake(void *data)
 }
 
 /* From the hub, on any thread. */
-static void on_news(void *data)
+static void on_change(void *data)
 {
     struct waiter *waiter = data;
 
@@ -197,17 +197,17 @@ static const struct response_events waiter_events = {
     .on_end = on_end,
 };
 
-/* Watches first and then looks, so that no news is missed. From response_watch on, the loop may be done with it at any time. */
-static void wait_for_news(struct waiter *waiter, uint64_t wait_ms)
+/* Watches first and then looks, so that no change is missed. From response_watch on, the loop may be done with it at any time. */
+static void wait_for_change(struct waiter *waiter, uint64_t wait_ms)
 {
     struct response *response = waiter->waiting.response;
 
     waiter_ref(waiter);
     loop_timer_init(&waiter->retry, waiter->waiting.loop, on_retry, waiter);
-    waiter->watch = hub_watch(waiter->waiting.core->hub, waiter->id, on_news, waiter);
+    waiter->watch = hub_watch(waiter->waiting.core->hub, waiter->id, on_change, waiter);
     response_watch(response, &waiter_events, waiter);
     response_set_deadline(response, wait_ms);
-    on_news(waiter);
+    on_change(waiter);
     waiter_unref(waiter);
 }
 
@@ -230,7 +230,7 @@ int poll_call(struct call *call, const struct poll_kind *kind, const char *id, i
     if (seen == POLL_ELSEWHERE)
         return CALL_ELSEWHERE;
     if (seen == POLL_WAITS)
-        wait_for_news(
+        wait_for_change(
             waiter_new(call, kind, id, data, size),
             (uint64_t)(wait_ms < POLL_MAX_MS || kind->is_patient ? wait_ms : POLL_MAX_MS));
     return 0;

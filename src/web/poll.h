@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Long-polls: calls that are answered when news makes a condition true, or when their time is up. One that waits costs memory
+ * Long-polls: calls that are answered when a change makes a condition true, or when their time is up. One that waits costs memory
  * and no thread. A client that goes away ends its poll and nothing else. Any front may use it; any number may wait for one thing.
  * Threads: any; looks are taken where they say.
  */

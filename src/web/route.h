@@ -57,3 +57,12 @@ struct route {
     const struct route_answer
         *answers; // when all is well, ended by an empty row; NULL: not described
 };
+
+/* Rows of a table. */
+static inline size_t route_count(const struct route *table)
+{
+    size_t count = 0;
+    while (table[count].method)
+        count++;
+    return count;
+}

@@ -29,7 +29,7 @@ DEFINE_AUTOPTR(router)
 /* For http_server_new, with the router as owner. Runs of slashes at the start of a path count as one. */
 extern const struct http_handler router_handler;
 
-/* From now on new calls get 503 (ERROR_UNAVAILABLE, reason "restarting") and their connection is closed. Any thread. */
+/* From now on new calls get 503 (ERROR_RESTARTING) and their connection is closed. Any thread. */
 void router_drain(struct router *router); // long-polls are answered with what is
 bool router_is_draining(const struct router *router);
 /* How many calls are with workers now. */

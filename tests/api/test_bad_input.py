@@ -470,4 +470,4 @@ def test_a_path_that_takes_other_methods_says_which(api):
 
 
 def test_there_is_nothing_at_the_top(api):
-    check_error(api.get("/"), 404, "ROUTE_NOT_FOUND", "there is nothing at '/'")
+    check_error(api.get("/"), 404, "NOT_FOUND", "there is no page here", "/openapi.json")

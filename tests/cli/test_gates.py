@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The project's own rules about itself, checked by tools/check-*: each finds what it is there for, and nothing of
 it is in the tree."""
+import ast
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -55,6 +57,89 @@ def test_two_files_of_one_name_are_found(tmp_path):
     write(tmp_path / "front/x/stream.c", "")
     code, said = check("layers", tmp_path)
     assert code == 1 and "core/stream.c is called 'stream.c' too" in said
+
+
+def tables_of_check_layers():
+    """ARROWS and ROOMS, as the tool has them."""
+    tree = ast.parse((TOP / "tools/check-layers").read_text())
+    values = {node.targets[0].id: node.value for node in tree.body if isinstance(node, ast.Assign)}
+    return ast.literal_eval(values["ARROWS"]), ast.literal_eval(values["ROOMS"])
+
+
+def may_use(heading):
+    """The table below a heading of ARCHITECTURE.md: who may use whom. What stands in parentheses or behind a semicolon is more about it."""
+    table = (TOP / "ARCHITECTURE.md").read_text().split(f"| {heading} | what | may use |\n")[1].split("\n\n")[0]
+    rows = [row.strip("| ").split(" | ") for row in table.splitlines()[1:]]
+    plain = {row[0].strip("`").removeprefix("src/"): re.sub(r"\(.*?\)|;.*", "", row[-1]) for row in rows}
+    return {name: set(re.findall(r"\w+", text)) - {"libc", "no", "other"} for name, text in plain.items()}
+
+
+def test_the_map_shows_the_arrows_that_are_checked():
+    arrows, rooms = tables_of_check_layers()
+    assert may_use("folder") == arrows
+    assert may_use("room") == rooms
+
+
+# ---- documents ----
+
+@pytest.mark.parametrize("text, fault", [
+    ("See `src/base/gone.c`.", "there is no file 'src/base/gone.c'"),
+    ("See `gone.h`, `base/x.c`.", "there is no file 'gone.h'"),
+    ("See `gone*.c`.", "there is no file 'gone*.c'"),
+    ("It calls `x_gone(y)`.", "nothing in the tree is called 'x_gone'"),
+    ("```\na ──> x_gone ──> b\n```", "nothing in the tree is called 'x_gone'"),
+    ("In `base/x.c: gone`.", "no 'base/x.c' has 'gone'"),
+    ("Then `X_GONE`.", "nothing in the tree is called 'X_GONE'"),
+    ("[more](docs/gone.md)", "the link 'docs/gone.md' leads nowhere"),
+])
+def test_a_name_in_a_document_that_is_gone_is_found(tmp_path, text, fault):
+    write(tmp_path / "src/base/x.c", "int x_there;\n")
+    write(tmp_path / "README.md", "`src/base/x.c`, `base/x.c`, `x.c`, `x*.c`, `cli/NAME.c`: `x_there`, `base/x.c: x_there` and x_gone.\n")
+    assert check("docs", tmp_path) == (0, "")
+    write(tmp_path / "ARCHITECTURE.md", text + "\n")
+    code, said = check("docs", tmp_path)
+    assert code == 1 and said == f"{tmp_path}/ARCHITECTURE.md: {fault}\n"
+
+
+def test_every_launch_step_is_explained():
+    steps = set()
+    for name in ("launch.c", "enter.c"):
+        steps.update(re.findall(r'\{"([a-z]+\.[a-z]+)", \w+', (TOP / "src/engine" / name).read_text()))
+    rows = re.findall(r"^\| (`.*?) \|", (TOP / "docs/internals/launch.md").read_text(), re.M)
+    assert len(steps) > 20
+    assert set(re.findall(r"`([a-z.]+)`", "".join(rows))) == steps
+
+
+def test_every_thread_of_the_server_is_in_the_table_of_threads():
+    names = set()
+    for path in (TOP / "src").rglob("*.c"):
+        text = path.read_text()
+        names.update(re.findall(r'thread_set_name\("([^"]+)"\)', text))
+        if "workers_new(" in text:
+            lanes = re.findall(r'\[WORKERS_\w+\] = \{([^}]*), "(\w+)"\}|lane\[WORKERS_\w+\]\.(name) = "(\w+)"', text)
+            names.update(first or second for _, first, _, second in lanes)
+    table = (TOP / "ARCHITECTURE.md").read_text().split("| thread | what it does | may wait |\n")[1].split("\n\n")[0]
+    told = set(re.findall(r"`([\w -]+?)(?:-N)?`", "".join(row.split(" | ")[0] for row in table.splitlines()[1:])))
+    assert told - {"burrow-server"} == names
+# ---- words ----
+
+@pytest.mark.parametrize("text, fault", [
+    ("int keeper_start(void);", "'keeper' is not used any more: monitor"),
+    ("struct live *sandbox;", "'live' is not used any more: sandbox"),
+    ("struct lock turn;", "'turn' is not used any more: lock, or round"),
+    ("int make_parks(void);", "'parks' is not used any more: spare boxes, or pool"),
+])
+def test_a_word_that_was_given_up_is_found(tmp_path, text, fault):
+    write(tmp_path / "core/x.c", '/* A keeper,\n * and news. */\nint take_turn(bool is_live); // "parks"\nchar *text = "texts";\n')
+    assert check("words", tmp_path) == (0, "")
+    path = write(tmp_path / "core/y.h", "\n" + text + "\n")
+    code, said = check("words", tmp_path)
+    assert code == 1 and said == f"{path}:2: {fault}\n"
+
+
+def test_a_file_named_by_a_word_that_was_given_up_is_found(tmp_path):
+    path = write(tmp_path / "engine/park.c", "")
+    assert check("words", tmp_path) == (1, f"{path}: 'park' is not used any more: spare boxes, or pool\n")
 
 
 # ---- format ----

@@ -62,6 +62,12 @@ class Server:
         assert self.process.poll() is None or message.startswith("stop"), self.logs.read_text()
         return None
 
+    def failure(self):
+        """Why it did not start: its one line, which is JSON as all others would be."""
+        [line] = [json.loads(line) for line in self.logs.read_text().splitlines()]
+        assert (line["level"], line["message"]) == ("error", "the server cannot run")
+        return line["error"]
+
     def ready(self):
         wait_until(lambda: self.find("ready"), "the server to be ready")
         return self
@@ -148,8 +154,8 @@ def test_a_runtime_that_nobody_knows_is_refused_at_the_start(directory):
     data = directory / "typo"
     with Server(data, "--runtime", "bsae") as server:
         assert server.process.wait(PATIENCE) == 1
-        assert server.logs.read_text() == ("burrow: --runtime: unknown runtime 'bsae:latest'; did you mean 'base:latest'? known: "
-                                           "base:latest, base:bookworm, host:latest\n")
+        assert server.failure() == ("--runtime: unknown runtime 'bsae:latest'; did you mean 'base:latest'? known: "
+                                    "base:latest, base:bookworm, host:latest")
     assert not data.exists()
 
 
@@ -193,9 +199,9 @@ def test_without_a_key_it_stays_on_this_machine(directory):
     data = directory / "closed"
     with Server(data, "--listen", "127.0.0.1:0,0.0.0.0:0") as server:
         assert server.process.wait(PATIENCE) == 1
-        assert server.logs.read_text() == (
-            "burrow: will not listen on '0.0.0.0:0', which others can reach, without a key: set BURROW_API_KEY, or make one with "
-            "'burrow key create', or listen on 127.0.0.1\n")
+        assert server.failure() == (
+            "will not listen on '0.0.0.0:0', which others can reach, without a key: set BURROW_API_KEY, or make one with "
+            "'burrow key create', or listen on 127.0.0.1")
     assert not data.exists()
     text = key(data, "create").stdout.strip()
     with Server(data, "--listen", "0.0.0.0:0") as server:
@@ -209,7 +215,7 @@ def test_a_bad_key_is_refused_before_anything_is_made(directory, text):
     data = directory / "bad-key"
     with Server(data, BURROW_API_KEY=text) as server:
         assert server.process.wait(PATIENCE) == 2
-        assert server.logs.read_text().startswith("burrow: BURROW_API_KEY: a key ")
+        assert server.failure().startswith("BURROW_API_KEY: a key ")
         assert text not in server.logs.read_text()
     assert not data.exists()
 

@@ -54,8 +54,8 @@ static void open_core(void)
 
     settings.data_dir = core_data_dir;
     settings.default_runtime = "host:latest";
-    settings.parked_one_shot = 2;
-    settings.parked_kept = 1;
+    settings.spare_one_shot = 2;
+    settings.spare_kept = 1;
     settings.archive_program = getenv("BURROW_ARCHIVE");
     CHECK_OK(core_open(&settings, &core, &err), err);
     accounts_local_actor(core->accounts, &actor);
@@ -101,10 +101,10 @@ static struct sandbox_request plain_request(void)
     return (struct sandbox_request){
         .mode = SANDBOX_INTERACTIVE,
         .home = "/home/me",
-        .working_directory = "/home/me",
+        .usual.directory = "/home/me",
         .max_executions = 1,
         .idle_timeout_ms = SANDBOX_DEFAULT,
-        .execution_timeout_ms = SANDBOX_DEFAULT,
+        .usual.timeout_ms = SANDBOX_DEFAULT,
         .paused_timeout_ms = SANDBOX_DEFAULT,
     };
 }
@@ -122,7 +122,8 @@ void make_sandbox(char id[ID_TEXT])
 void run_once(const char *script, struct sandbox_info *sandbox, struct execution_info *execution)
 {
     const char *argv[] = {"sh", "-c", script, NULL};
-    struct execution_request command = {.argv = argv, .timeout_ms = EXECUTION_DEFAULT};
+    struct execution_request command = {.command.argv = argv,
+                                        .command.timeout_ms = EXECUTION_DEFAULT};
     struct sandbox_request request = plain_request();
     struct error err = {0};
 
@@ -136,7 +137,7 @@ void start_in(const char *sandbox, enum execution_kind kind, const char *script,
 {
     const char *argv[] = {"sh", "-c", script, NULL};
     struct execution_request request = {
-        .kind = kind, .argv = argv, .timeout_ms = EXECUTION_DEFAULT};
+        .kind = kind, .command.argv = argv, .command.timeout_ms = EXECUTION_DEFAULT};
     struct error err = {0};
 
     CHECK_OK(execution_start(core->executions, &actor, sandbox, &request, out, &err), err);

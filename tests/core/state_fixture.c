@@ -16,8 +16,8 @@ const char *shell_in(const char *sandbox, const char *script)
 
     start_in(sandbox, EXECUTION_COMMAND, script, &started);
     await_execution(started.id, &end);
-    if (end.exit_code != 0)
-        test_fail(__FILE__, __LINE__, "'%s' ends with %lld: %s", script, (long long)end.exit_code,
+    if (end.exit.code != 0)
+        test_fail(__FILE__, __LINE__, "'%s' ends with %lld: %s", script, (long long)end.exit.code,
                   content_of(end.stderr_stream));
     await_state(sandbox, SANDBOX_IDLE);
     return content_of(end.stdout_stream);
@@ -46,10 +46,10 @@ void make_sandbox_from(const char *snapshot, char id[ID_TEXT])
         .mode = SANDBOX_INTERACTIVE,
         .snapshot = snapshot,
         .home = "/home/me",
-        .working_directory = "/home/me",
+        .usual.directory = "/home/me",
         .max_executions = 1,
         .idle_timeout_ms = SANDBOX_DEFAULT,
-        .execution_timeout_ms = SANDBOX_DEFAULT,
+        .usual.timeout_ms = SANDBOX_DEFAULT,
         .paused_timeout_ms = SANDBOX_DEFAULT,
     };
     autoclear(sandbox_info) made = {0};
@@ -88,6 +88,6 @@ unsigned count_stray_scratches(void)
 
     CHECK_OK(volume_sweep(engine_volume(core->engine), count_box, &count, &err), err);
     core_health(core, &health);
-    unsigned owned = health.sandboxes + core->settings.parked_kept;
+    unsigned owned = health.sandboxes + core->settings.spare_kept;
     return count > owned ? count - owned : 0;
 }

@@ -29,7 +29,7 @@ static void make(struct sandbox_request request, struct sandbox_info *out)
     struct error err = {0};
 
     request.mode = SANDBOX_INTERACTIVE;
-    request.working_directory = "/home/me";
+    request.usual.directory = "/home/me";
     CHECK_OK(sandbox_create(core, &actor, &request, out, NULL, &err), err);
 }
 

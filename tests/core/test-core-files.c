@@ -18,8 +18,8 @@ static void shell(const char *script)
     autoclear(execution_info) end = {0};
     start_in(sandbox, EXECUTION_COMMAND, script, &started);
     await_execution(started.id, &end);
-    if (end.exit_code != 0)
-        test_fail(__FILE__, __LINE__, "'%s' ends with %lld", script, (long long)end.exit_code);
+    if (end.exit.code != 0)
+        test_fail(__FILE__, __LINE__, "'%s' ends with %lld", script, (long long)end.exit.code);
     await_state(sandbox, SANDBOX_IDLE);
 }
 

@@ -50,6 +50,13 @@ static void await(bool (*is_so)(const char *about), const char *about, const cha
     }
 }
 
+static bool layer_exists(struct volume *volume, const char *name)
+{
+    struct error ignored;
+    autofd fd = -1;
+    return layer_open(volume, name, &fd, &ignored) == 0;
+}
+
 static bool is_short(const char *snapshot)
 {
     return depth_of(snapshot) <= LAYER_MERGE_AT;

@@ -14,7 +14,7 @@ static void pause_ms(long ms)
 static void make_wide_sandbox(char id[ID_TEXT])
 {
     const struct sandbox_request request = {
-        .mode = SANDBOX_INTERACTIVE, .working_directory = "/workspace", .idle_timeout_ms = 0};
+        .mode = SANDBOX_INTERACTIVE, .usual.directory = "/workspace", .idle_timeout_ms = 0};
     autoclear(sandbox_info) made = {0};
     struct error err = {0};
 
@@ -25,7 +25,7 @@ static void make_wide_sandbox(char id[ID_TEXT])
 static void enqueue(const char *sandbox, const char *script, struct execution_info *out)
 {
     const char *const argv[] = {"sh", "-c", script, NULL};
-    const struct execution_request request = {.argv = argv, .timeout_ms = 60000};
+    const struct execution_request request = {.command.argv = argv, .command.timeout_ms = 60000};
     struct error err = {0};
 
     CHECK_OK(execution_enqueue(core->executions, &actor, sandbox, &request, out, &err), err);
@@ -170,7 +170,7 @@ CORE_TEST(a_command_that_waits_for_a_sandbox_that_ends_is_cancelled)
 CORE_TEST(what_may_not_run_is_recorded_and_never_started)
 {
     const char *const argv[] = {"touch", "ran", NULL};
-    const struct execution_request request = {.argv = argv, .refused = "not here"};
+    const struct execution_request request = {.command.argv = argv, .refused = "not here"};
     autoclear(execution_info) at_once = {0}, later = {0}, ended = {0}, look = {0}, looked = {0};
     char sandbox[ID_TEXT];
     struct error err = {0};
@@ -186,7 +186,7 @@ CORE_TEST(what_may_not_run_is_recorded_and_never_started)
     CHECK(ended.started_at > 0 && !ended.stdout_stream);
     start_in(sandbox, EXECUTION_COMMAND, "ls ran", &look);
     await_execution(look.id, &looked);
-    CHECK(looked.exit_code != 0);
+    CHECK(looked.exit.code != 0);
 }
 
 CORE_TEST(one_that_has_ended_gets_a_mark_and_stays_as_it_is)
@@ -200,7 +200,7 @@ CORE_TEST(one_that_has_ended_gets_a_mark_and_stays_as_it_is)
     await_execution(made.id, &ended);
     cancel(made.id, "late", &marked);
     CHECK_INT(marked.state, EXECUTION_COMPLETED);
-    CHECK_INT(marked.exit_code, 3);
+    CHECK_INT(marked.exit.code, 3);
     CHECK_INT(marked.ended_at, ended.ended_at);
     CHECK_STR(marked.stop_reason, "late");
     cancel(made.id, NULL, &again);
@@ -209,7 +209,7 @@ CORE_TEST(one_that_has_ended_gets_a_mark_and_stays_as_it_is)
     reopen_core();
     CHECK_OK(execution_get(core->executions, &actor, made.id, NULL, &stored, &err), err);
     CHECK_STR(stored.stop_reason, "late");
-    CHECK_INT(stored.exit_code, 3);
+    CHECK_INT(stored.exit.code, 3);
 }
 
 CORE_TEST(one_that_waits_can_be_stopped)
@@ -294,9 +294,9 @@ CORE_TEST(many_at_once)
 CORE_TEST(a_sandbox_ends_when_its_time_is_up_and_its_last_command_has_ended)
 {
     const char *const argv[] = {"sh", "-c", "sleep 2; echo done", NULL};
-    const struct execution_request command = {.argv = argv};
+    const struct execution_request command = {.command.argv = argv};
     const struct sandbox_request request = {.mode = SANDBOX_INTERACTIVE,
-                                            .working_directory = "/workspace",
+                                            .usual.directory = "/workspace",
                                             .idle_timeout_ms = 0,
                                             .expires_at = 1,
                                             .command = &command};

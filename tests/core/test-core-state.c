@@ -20,8 +20,8 @@ static void run_in(const char *sandbox, const char *script, int64_t code)
 
     start_in(sandbox, EXECUTION_COMMAND, script, &begun);
     await_execution(begun.id, &end);
-    if (end.exit_code != code)
-        test_fail(__FILE__, __LINE__, "'%s' gave %lld: %s", script, (long long)end.exit_code,
+    if (end.exit.code != code)
+        test_fail(__FILE__, __LINE__, "'%s' gave %lld: %s", script, (long long)end.exit.code,
                   content_of(end.stderr_stream));
     await_state(sandbox, SANDBOX_IDLE);
 }
@@ -29,7 +29,7 @@ static void run_in(const char *sandbox, const char *script, int64_t code)
 static void make_from(const char *snapshot, char id[ID_TEXT])
 {
     struct sandbox_request request = {.home = "/home/me",
-                                      .working_directory = "/home/me",
+                                      .usual.directory = "/home/me",
                                       .max_executions = 1,
                                       .snapshot = snapshot};
     autoclear(sandbox_info) made = {0};
@@ -243,7 +243,7 @@ CORE_TEST(another_organisation_reaches_no_snapshot_or_checkpoint)
 static void publish(const struct actor *who, const char *name, char id[ID_TEXT])
 {
     const struct sandbox_request request = {
-        .home = "/home/me", .working_directory = "/home/me", .max_executions = 1};
+        .home = "/home/me", .usual.directory = "/home/me", .max_executions = 1};
     const struct snapshot_request take = {.name = name, .is_public = true};
     autoclear(sandbox_info) made = {0};
     autoclear(snapshot_info) snapshot = {0};

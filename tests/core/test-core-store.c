@@ -15,11 +15,12 @@
 
 static void put_other(const char *sandbox_id, const char *execution_id, const char *stream_id)
 {
+    const char *const no_env[] = {NULL}, *const argv[] = {"true", NULL};
     struct sandbox_record sandbox = {.id = sandbox_id,
                                      .node = OTHER,
                                      .owner.organisation = actor.organisation,
                                      .runtime = "host:latest",
-                                     .env = "",
+                                     .command.env = no_env,
                                      .state = SANDBOX_RUNNING,
                                      .exit_code = NO_EXIT_CODE,
                                      .box_slot = 1,
@@ -32,11 +33,11 @@ static void put_other(const char *sandbox_id, const char *execution_id, const ch
                                          .node = OTHER,
                                          .sandbox_id = sandbox_id,
                                          .owner = sandbox.owner,
-                                         .command = "true",
+                                         .command.argv = argv,
+                                         .command.timeout_ms = 1,
                                          .stdout_stream = stream_id,
                                          .state = EXECUTION_RUNNING,
-                                         .exit_code = NO_EXIT_CODE,
-                                         .timeout_ms = 1,
+                                         .exit.code = NO_EXIT_CODE,
                                          .created_at = 1,
                                          .updated_at = 1};
     struct stream_record stream = {.id = stream_id,

@@ -95,7 +95,7 @@ static void create(struct player *player)
 {
     static const int64_t idle_ms[] = {60000, 60000, 60000, 250};
     struct sandbox_request request = {.home = "/h",
-                                      .working_directory = "/h",
+                                      .usual.directory = "/h",
                                       .max_executions = pick(player, 3),
                                       .idle_timeout_ms = idle_ms[pick(player, 4)]};
     autoclear(sandbox_info) made = {0};
@@ -114,9 +114,9 @@ static void run_to_the_end(struct player *player)
     char script[60], expected[20];
     unsigned number = pick(player, 100);
     const char *argv[] = {"sh", "-c", script, NULL};
-    struct execution_request command = {.argv = argv};
+    struct execution_request command = {.command.argv = argv};
     struct sandbox_request request = {
-        .mode = SANDBOX_ONE_SHOT, .command = &command, .working_directory = "/h"};
+        .mode = SANDBOX_ONE_SHOT, .command = &command, .usual.directory = "/h"};
     autoclear(sandbox_info) made = {0};
     autoclear(execution_info) first = {0};
     autoclear(execution_info) end = {0};
@@ -136,8 +136,8 @@ static void run_to_the_end(struct player *player)
         stream_progress(output, &progress);
         (void)!pread(stream_fd(output), text, sizeof text - 1, 0);
     }
-    if (end.exit_code != number || !progress.is_complete || strcmp(text, expected) != 0)
-        blame(player, "a run of '%s' ended with %d and '%s'", script, (int)end.exit_code, text);
+    if (end.exit.code != number || !progress.is_complete || strcmp(text, expected) != 0)
+        blame(player, "a run of '%s' ended with %d and '%s'", script, (int)end.exit.code, text);
     player->done++;
 }
 
@@ -151,8 +151,8 @@ static void execute(struct player *player)
                                           "env"};
     const char *argv[] = {"sh", "-c", scripts[pick(player, 6)], NULL};
     struct execution_request request = {.kind = pick(player, 2) ? EXECUTION_JOB : EXECUTION_COMMAND,
-                                        .argv = argv,
-                                        .timeout_ms = pick(player, 4) ? 0 : 100};
+                                        .command.argv = argv,
+                                        .command.timeout_ms = pick(player, 4) ? 0 : 100};
     autoclear(execution_info) made = {0};
     char id[ID_TEXT];
     struct error err = {0};
@@ -183,7 +183,7 @@ static void feed(struct player *player)
     }
     const char *argv[] = {"cat", NULL};
     struct execution_request request = {
-        .kind = EXECUTION_JOB, .argv = argv, .stdin_stream = input.id};
+        .kind = EXECUTION_JOB, .command.argv = argv, .stdin_stream = input.id};
     (void)judge(player, "append", stream_append(core->streams, &actor, input.id, "one ", 4, &err),
                 &err);
     if (!judge(player, "execute",
@@ -509,7 +509,7 @@ static void *meet_execute(void *data)
 {
     struct meeting *meeting = data;
     const char *argv[] = {"sleep", "600", NULL};
-    struct execution_request request = {.kind = EXECUTION_JOB, .argv = argv};
+    struct execution_request request = {.kind = EXECUTION_JOB, .command.argv = argv};
     autoclear(execution_info) made = {0};
     struct error err = {0};
 
@@ -568,7 +568,7 @@ CORE_TEST(a_core_closes_while_a_command_reads_its_input)
 
     make_sandbox(id);
     CHECK_OK(stream_create(core->streams, &actor, &wanted, &input, &err), err);
-    struct execution_request request = {.argv = argv, .stdin_stream = input.id};
+    struct execution_request request = {.command.argv = argv, .stdin_stream = input.id};
     CHECK_OK(execution_start(core->executions, &actor, id, &request, &made, &err), err);
     CHECK_OK(stream_append(core->streams, &actor, input.id, "hello", 5, &err), err);
     reopen_core();

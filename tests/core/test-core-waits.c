@@ -90,7 +90,7 @@ CORE_TEST(a_blocked_database_keeps_neither_ends_nor_output)
     hold(&holder, hold_database);
     put_file(one, "go");
     await_execution(ending.id, &end);
-    CHECK_INT(end.exit_code, 7);
+    CHECK_INT(end.exit.code, 7);
     put_file(other, "go");
     await_bytes(writing.stdout_stream, 6);
     let_go(&holder);
@@ -98,7 +98,7 @@ CORE_TEST(a_blocked_database_keeps_neither_ends_nor_output)
     CHECK_OK(execution_list(core->executions, &actor, &filter, &found, &err), err);
     CHECK_INT(found.count, 1); // and it is recorded once that is possible
     CHECK_INT(found.items[0].state, EXECUTION_COMPLETED);
-    CHECK_INT(found.items[0].exit_code, 7);
+    CHECK_INT(found.items[0].exit.code, 7);
     put_file(other, "stop");
 }
 
@@ -122,7 +122,7 @@ CORE_TEST(a_box_in_use_keeps_no_other_sandboxs_output)
     await_bytes(writing.stdout_stream, 6);
     let_go(&holder);
     await_execution(stubborn.id, &end);
-    CHECK_INT(end.signal, 9);
+    CHECK_INT(end.exit.signal, 9);
 }
 
 /* As sandbox_save_files has it while it copies. */
@@ -146,14 +146,14 @@ CORE_TEST(output_and_ends_are_heard_while_files_are_copied)
     mark_copied(sandbox, true);
     await_bytes(running.stdout_stream, 6);
     await_execution(running.id, &end);
-    CHECK_INT(end.exit_code, 3);
+    CHECK_INT(end.exit.code, 3);
     mark_copied(sandbox, false);
 }
 
 CORE_TEST(large_removals_do_not_keep_sandboxes_from_ending)
 {
     const struct sandbox_request request = {
-        .mode = SANDBOX_INTERACTIVE, .working_directory = "/home/me", .idle_timeout_ms = 1};
+        .mode = SANDBOX_INTERACTIVE, .usual.directory = "/home/me", .idle_timeout_ms = 1};
     autoclear(sandbox_info) made = {0};
     struct error err = {0};
     sem_t removed;

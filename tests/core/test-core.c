@@ -19,7 +19,7 @@ CORE_TEST(a_one_shot_sandbox_ends_with_its_command)
     CHECK_INT(first.state, EXECUTION_RUNNING);
     await_execution(first.id, &end);
     CHECK_INT(end.state, EXECUTION_COMPLETED);
-    CHECK_INT(end.exit_code, 7);
+    CHECK_INT(end.exit.code, 7);
     CHECK_STR(content_of(end.stdout_stream), "out\n");
     CHECK_STR(content_of(end.stderr_stream), "err\n");
     await_state(sandbox.id, SANDBOX_ENDED);
@@ -39,7 +39,7 @@ CORE_TEST(executions_follow_each_other_and_two_at_once_are_refused)
     autoclear(execution_info) job = {0};
     struct error err = {0};
     const char *argv[] = {"true", NULL};
-    struct execution_request request = {.argv = argv};
+    struct execution_request request = {.command.argv = argv};
 
     make_sandbox(id);
     start_in(id, EXECUTION_COMMAND, "echo $HOME; pwd; while [ ! -e go ]; do sleep 0.02; done",
@@ -93,7 +93,7 @@ CORE_TEST(deleting_ends_everything_in_it)
     CHECK_OK(sandbox_delete(core->sandboxes, &actor, id, &err), err);
     await_execution(first.id, &end);
     CHECK_INT(end.state, EXECUTION_CANCELLED);
-    CHECK_INT(end.exit_code, 137);
+    CHECK_INT(end.exit.code, 137);
     (void)content_of(end.stdout_stream); // complete
     CHECK(sandbox_get(core->sandboxes, &actor, id, false, &gone, &err) < 0);
     CHECK_INT(error_kind(&err), ERROR_NOT_FOUND);
@@ -105,7 +105,7 @@ CORE_TEST(deleting_ends_everything_in_it)
 CORE_TEST(an_idle_sandbox_ends_and_says_why)
 {
     struct sandbox_request request = {
-        .idle_timeout_ms = 300, .home = "/h", .working_directory = "/h"};
+        .idle_timeout_ms = 300, .home = "/h", .usual.directory = "/h"};
     autoclear(sandbox_info) made = {0};
     autoclear(sandbox_info) ended = {0};
     struct error err = {0};
@@ -136,7 +136,7 @@ CORE_TEST(commands_go_on_while_the_server_restarts)
     start_in(id, EXECUTION_JOB, "echo job; while :; do sleep 0.05; done", &job);
     reopen_core();
     await_execution(first.id, &end);
-    CHECK_INT(end.exit_code, 3);
+    CHECK_INT(end.exit.code, 3);
     CHECK_STR(content_of(end.stdout_stream), "1\n2\n3\n4\n5\n");
     await_state(id, SANDBOX_IDLE);
     execution_info_clear(&end);
@@ -147,7 +147,7 @@ CORE_TEST(commands_go_on_while_the_server_restarts)
     start_in(id, EXECUTION_COMMAND, "exit 5",
              &again); // what the earlier server made ahead does not stand in the way
     await_execution(again.id, &end);
-    CHECK_INT(end.exit_code, 5);
+    CHECK_INT(end.exit.code, 5);
     CHECK_OK(sandbox_delete(core->sandboxes, &actor, id, &err), err);
 }
 
@@ -160,7 +160,7 @@ static void *hammer(void *data)
         autoclear(execution_info) end = {0};
         run_once("echo x", &sandbox, &first);
         await_execution(first.id, &end);
-        if (end.exit_code == 0 &&
+        if (end.exit.code == 0 &&
             strcmp(end.state == EXECUTION_COMPLETED ? "ok" : "bad", "ok") == 0)
             (*ended)++;
     }
@@ -189,7 +189,7 @@ CORE_TEST(a_paused_sandbox_stands_still_and_goes_on)
     autoclear(sandbox_info) paused = {0};
     struct error err = {0};
     const char *argv[] = {"true", NULL};
-    struct execution_request request = {.argv = argv};
+    struct execution_request request = {.command.argv = argv};
     bool was_paused = false;
 
     make_sandbox(id);

@@ -56,8 +56,8 @@ uint32_t start_argv(struct box *box, const struct process_spec *how, const char 
 
     spec.id = next_id();
     CHECK(spec.id < MAX_PROCESSES);
-    spec.argv = argv;
-    spec.env = spec.env ? spec.env : no_env;
+    spec.command.argv = argv;
+    spec.command.env = spec.command.env ? spec.command.env : no_env;
     spec.stdin_fd = spec.stdin_fd ? spec.stdin_fd : -1;
     spec.output = OUTPUT_SPOOL;
     spec.stdout_fd = spec.stdout_fd ? spec.stdout_fd : open_spool(&outputs[spec.id], 0);

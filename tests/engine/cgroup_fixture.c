@@ -18,7 +18,7 @@
 struct shared *shared;
 struct cgroup_root *root;
 char root_name[64];
-const struct cgroup_limits no_limits;
+const struct limits no_limits;
 
 static bool owns_nothing(const char *name, void *data)
 {
@@ -149,7 +149,7 @@ int status_of(pid_t pid)
     return status;
 }
 
-struct cgroup *make(const char *name, const struct cgroup_limits *limits, bool is_flat)
+struct cgroup *make(const char *name, const struct limits *limits, bool is_flat)
 {
     struct cgroup *group = NULL;
     struct error err;

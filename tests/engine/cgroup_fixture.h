@@ -24,7 +24,7 @@ extern struct shared *shared;
 
 extern struct cgroup_root *root; // of the running test
 extern char root_name[64];
-extern const struct cgroup_limits no_limits;
+extern const struct limits no_limits;
 
 /* One test per mode: TEST_MODES(title) { ... `root` is open ... } */
 #define TEST_MODES(title)                                                                          \
@@ -59,7 +59,7 @@ pid_t start_in(struct cgroup *group, struct cgroup_leaf *leaf, void (*body)(void
 pid_t start(struct cgroup *group, void (*body)(void *), void *data);
 int status_of(pid_t pid);
 
-struct cgroup *make(const char *name, const struct cgroup_limits *limits, bool is_flat);
+struct cgroup *make(const char *name, const struct limits *limits, bool is_flat);
 bool box_exists(const char *name); // in any tree
 int count_fds(void);
 void check_knob(enum controller controller, const char *path, const char *want);

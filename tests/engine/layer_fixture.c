@@ -324,3 +324,10 @@ char *tell_diff(struct volume *volume, const struct layer_stack *from, const str
     CHECK_OK(layer_diff(volume, from, to, NULL, note_change, &out, &total, &err), err);
     return sort_lines(out.data ? out.data : "");
 }
+
+bool layer_exists(struct volume *volume, const char *name)
+{
+    struct error ignored;
+    autofd fd = -1;
+    return layer_open(volume, name, &fd, &ignored) == 0;
+}

@@ -12,6 +12,8 @@ int mount_stack(struct volume *volume, const char *scratch, const char *const *s
                 size_t n_saved, const char *base);
 void unmount_stack(int *top_fd);
 
+bool layer_exists(struct volume *volume, const char *name);
+
 /* Does `count` things to a tree: files, links, holes, attributes, renames and removals of whole directories. */
 void disturb(int top_fd, unsigned *seed, unsigned count);
 

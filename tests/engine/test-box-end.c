@@ -9,7 +9,7 @@ BOX_TEST_MODES(a_timeout_ends_all_a_process_started_and_nobody_else)
 {
     struct box *box = launch_plain();
     uint32_t other = start_ready(box, NULL, "daemon other stay");
-    struct process_spec how = {.timeout_ms = 300};
+    struct process_spec how = {.command.timeout_ms = 300};
     uint32_t id = start_ready(box, &how, "daemon mine stay");
     struct process_exit exit = finish(box, id);
     CHECK_INT(exit.code, 124);
@@ -28,7 +28,7 @@ BOX_TEST_MODES(a_timeout_ends_all_a_process_started_and_nobody_else)
 BOX_TEST_MODES(a_timeout_ends_what_is_stopped_or_deaf)
 {
     struct box *box = launch_plain();
-    struct process_spec how = {.timeout_ms = 200};
+    struct process_spec how = {.command.timeout_ms = 200};
     uint32_t stopped = start(box, &how, "stop");
     uint32_t deaf = start(box, &how, "ignore");
     CHECK_INT(finish(box, stopped).code, 124);
@@ -40,7 +40,7 @@ BOX_TEST_MODES(a_timeout_in_a_one_shot_box_ends_everything)
     struct box_spec spec = plain_spec();
     spec.is_one_shot = true;
     struct box *box = launch(&spec);
-    struct process_spec how = {.timeout_ms = 300};
+    struct process_spec how = {.command.timeout_ms = 300};
     uint32_t id = start_ready(box, &how, "daemon mine stay");
     struct process_exit exit = finish(box, id);
     CHECK_INT(exit.code, 124);
@@ -52,7 +52,8 @@ BOX_TEST_MODES(a_timeout_of_a_millisecond_is_kept)
 {
     struct box *box = launch_plain();
     for (int i = 0; i < 20; i++) {
-        struct process_exit exit = run_as(box, &(struct process_spec){.timeout_ms = 1}, "ignore");
+        struct process_exit exit =
+            run_as(box, &(struct process_spec){.command.timeout_ms = 1}, "ignore");
         CHECK_INT(exit.code, 124);
     }
     CHECK_STR(processes_in(box), "end\n");
@@ -61,7 +62,8 @@ BOX_TEST_MODES(a_timeout_of_a_millisecond_is_kept)
 BOX_TEST_MODES(a_process_that_ends_in_time_has_no_timeout)
 {
     struct box *box = launch_plain();
-    struct process_exit exit = run_as(box, &(struct process_spec){.timeout_ms = 50000}, "exit 3");
+    struct process_exit exit =
+        run_as(box, &(struct process_spec){.command.timeout_ms = 50000}, "exit 3");
     CHECK_INT(exit.code, 3);
     CHECK_INT(exit.cause, CAUSE_EXIT);
 }
@@ -69,9 +71,9 @@ BOX_TEST_MODES(a_process_that_ends_in_time_has_no_timeout)
 BOX_TEST_MODES(a_timeout_ends_a_fork_bomb)
 {
     struct box_spec spec = plain_spec();
-    spec.limits.max_procs = 200;
+    spec.limits.max_processes = 200;
     struct box *box = launch(&spec);
-    uint32_t id = start(box, &(struct process_spec){.timeout_ms = 500}, "bomb");
+    uint32_t id = start(box, &(struct process_spec){.command.timeout_ms = 500}, "bomb");
     CHECK_INT(finish(box, id).code, 124);
     CHECK_STR(processes_in(box), "end\n");
 }
@@ -183,7 +185,7 @@ BOX_TEST(a_signal_that_is_none_is_refused_and_one_for_nobody_harmless)
 BOX_TEST_MODES(the_end_of_a_box_ends_everything_in_it)
 {
     struct box_spec spec = plain_spec();
-    spec.limits.max_procs = 100;
+    spec.limits.max_processes = 100;
     struct box *box = launch(&spec);
     struct error err = {0};
     struct process_exit exit;

@@ -119,7 +119,8 @@ BOX_TEST_MODES(a_process_started_in_a_frozen_box_waits_and_stalls_nobody)
     freeze(box);
     uint32_t ids[10];
     for (int i = 0; i < 10; i++) {
-        ids[i] = start(box, i % 2 ? &(struct process_spec){.user = "kim"} : NULL, "echo hello");
+        ids[i] =
+            start(box, i % 2 ? &(struct process_spec){.command.user = "kim"} : NULL, "echo hello");
         use_files(box, "kim", 1000);
     }
     do

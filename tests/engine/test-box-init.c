@@ -11,7 +11,7 @@ BOX_TEST(no_signal_from_inside_reaches_PID_1)
     struct box *box = launch_plain();
     for (int i = 0; i < 5; i++)
         run_well(box, "kill-init");
-    CHECK_INT(run_as(box, &(struct process_spec){.user = "kim"}, "kill-init").code, 0);
+    CHECK_INT(run_as(box, &(struct process_spec){.command.user = "kim"}, "kill-init").code, 0);
     run_well(box, "echo still here");
 }
 
@@ -20,7 +20,7 @@ BOX_TEST(nothing_of_PID_1_can_be_read_or_taken)
     struct box *box = launch_plain();
     run_well(box, "spy-init");
     CHECK_STR(last_output(), "worked: \n");
-    CHECK_INT(run_as(box, &(struct process_spec){.user = "kim"}, "spy-init").code, 0);
+    CHECK_INT(run_as(box, &(struct process_spec){.command.user = "kim"}, "spy-init").code, 0);
     CHECK_STR(last_output(), "worked: \n");
     run_well(box, "echo still here");
 }
@@ -50,7 +50,8 @@ BOX_TEST(stopping_every_newborn_stalls_nobody_else)
     uint32_t ids[200];
     uint32_t storm = start_ready(box, NULL, "stop-storm");
     for (int i = 0; i < count; i++)
-        ids[i] = start(box, i % 2 ? NULL : &(struct process_spec){.user = "kim"}, "echo hello");
+        ids[i] =
+            start(box, i % 2 ? NULL : &(struct process_spec){.command.user = "kim"}, "echo hello");
     CHECK_OK(box_signal(box, storm, SIGKILL, true, &err), err);
     CHECK_INT(finish(box, storm).code, 137);
     for (int i = 0; i < count; i++) {
@@ -66,7 +67,7 @@ BOX_TEST(ten_thousand_orphans_are_reaped)
     struct box_spec spec = plain_spec();
     struct cgroup_usage usage;
     struct error err = {0};
-    spec.limits.max_procs = 500;
+    spec.limits.max_processes = 500;
     struct box *box = launch(&spec);
     uint32_t id = start(box, NULL, is_in_vm() ? "orphans 500" : "orphans 10000");
     for (int i = 0; i < 20; i++)
@@ -80,7 +81,7 @@ static int spawn_bare(struct box *box, uint32_t id, struct error *err)
 {
     const char *const argv[] = {"guest", "exit", "0", NULL};
     struct process_spec spec = {
-        .id = id, .argv = argv, .stdin_fd = -1, .stdout_fd = -1, .stderr_fd = -1};
+        .id = id, .command.argv = argv, .stdin_fd = -1, .stdout_fd = -1, .stderr_fd = -1};
     return box_spawn(box, &spec, NULL, err);
 }
 
@@ -119,15 +120,18 @@ BOX_TEST(user_files_that_are_traps_stall_nobody)
     int conv = -1;
     run_well(box, "mkfifo /etc/passwd");
     run_well(box, "mkfifo /etc/group");
-    struct process_exit exit = run_as(box, &(struct process_spec){.user = "kim"}, "exit 0");
+    struct process_exit exit = run_as(box, &(struct process_spec){.command.user = "kim"}, "exit 0");
     CHECK_INT(exit.code, 126);
-    CHECK_INT(run_as(box, &(struct process_spec){.user = "1000", .cwd = "/"}, "exit 5").code, 5);
+    CHECK_INT(run_as(box, &(struct process_spec){.command.user = "1000", .command.directory = "/"},
+                     "exit 5")
+                  .code,
+              5);
     CHECK_OK(box_files(box, "kim", NULL, &conv, &err), err);
     CHECK(files_mkdir(conv, "/tmp/x", 0755, 0, &err) < 0);
     (void)close(conv);
     run_well(box, "unlink /etc/passwd");
     run_well(box, "fill /etc/passwd 40");
-    CHECK_INT(run_as(box, &(struct process_spec){.user = "kim"}, "exit 0").code, 126);
+    CHECK_INT(run_as(box, &(struct process_spec){.command.user = "kim"}, "exit 0").code, 126);
     run_well(box, "echo still here");
 }
 
@@ -165,7 +169,7 @@ BOX_TEST(an_idle_box_uses_no_CPU)
     struct cgroup_usage after;
     uint32_t id = start_ready(box, NULL, "sleep 1000");
     (void)run(box, "lines 1000");
-    struct process_spec how = {.timeout_ms = 1000000};
+    struct process_spec how = {.command.timeout_ms = 1000000};
     uint32_t timed = start_ready(box, &how, "sleep 1000");
     int64_t pause = now_ms() + 200;
     while (now_ms() < pause)

@@ -70,8 +70,9 @@ static struct box_spec full_spec(void)
     spec.binds = binds;
     spec.n_binds = 1;
     spec.hostname = "full";
-    spec.limits = (struct cgroup_limits){256 << 20, 500, 100};
-    spec.disk.bytes = 64 << 20;
+    spec.limits =
+        (struct limits){.memory_bytes = 256 << 20, .cpu_millicores = 500, .max_processes = 100};
+    spec.limits.disk_bytes = 64 << 20;
     return spec;
 }
 

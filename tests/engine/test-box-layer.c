@@ -170,7 +170,7 @@ BOX_TEST(a_missing_or_misnamed_layer_fails_the_launch_and_leaves_nothing)
         spec.saved = (const char *const[]){"first", bad[i]};
         spec.n_saved = 2;
         CHECK(box_launch(engine, &spec, &box, &err) < 0);
-        CHECK_INT(error_kind(&err), i == 0 ? ERROR_NOT_FOUND : ERROR_INVALID);
+        CHECK_INT(error_kind(&err), i == 0 ? ERROR_SYSTEM : ERROR_INVALID);
     }
     CHECK_INT(count_fds(), fds);
     spec.n_saved = LAUNCH_MAX_LAYERS;
@@ -267,7 +267,7 @@ static void own_frozen(struct deed *deed)
     if (pipe2(pair, O_CLOEXEC) < 0)
         _exit(3);
     struct process_spec process = {
-        .id = 77, .argv = argv, .stdin_fd = -1, .stdout_fd = pair[1], .stderr_fd = -1};
+        .id = 77, .command.argv = argv, .stdin_fd = -1, .stdout_fd = pair[1], .stderr_fd = -1};
     if (engine_open(&options, &mine, &err) < 0 || box_launch(mine, &spec, &box, &err) < 0 ||
         box_spawn(box, &process, NULL, &err) < 0 || read(pair[0], &ready, 1) != 1)
         _exit(1);

@@ -8,7 +8,7 @@
 
 #define MIB (1ull << 20)
 
-static struct box *launch_limited(struct cgroup_limits limits)
+static struct box *launch_limited(struct limits limits)
 {
     struct box_spec spec = plain_spec();
     spec.limits = limits;
@@ -32,7 +32,7 @@ static void check_memory_end(struct process_exit exit)
 
 BOX_TEST_MODES(a_process_past_the_memory_limit_is_killed_and_told_and_the_box_goes_on)
 {
-    struct box *box = launch_limited((struct cgroup_limits){.memory_bytes = 32 * MIB});
+    struct box *box = launch_limited((struct limits){.memory_bytes = 32 * MIB});
     for (int i = 0; i < 3; i++) {
         check_memory_end(run(box, "eat 100"));
         CHECK_INT(usage_of(box).oom_kills, i + 1);
@@ -51,7 +51,7 @@ BOX_TEST_MODES(a_one_shot_box_tells_the_memory_limit_too)
 
 BOX_TEST_MODES(two_processes_killed_for_memory_are_both_told)
 {
-    struct box *box = launch_limited((struct cgroup_limits){.memory_bytes = 32 * MIB});
+    struct box *box = launch_limited((struct limits){.memory_bytes = 32 * MIB});
     uint32_t ids[4];
     for (int i = 0; i < 4; i++)
         ids[i] = start(box, NULL, "eat 100");
@@ -61,7 +61,7 @@ BOX_TEST_MODES(two_processes_killed_for_memory_are_both_told)
 
 BOX_TEST_MODES(who_fails_or_is_killed_for_other_reasons_is_not_told_of_memory)
 {
-    struct box *box = launch_limited((struct cgroup_limits){.memory_bytes = 32 * MIB});
+    struct box *box = launch_limited((struct limits){.memory_bytes = 32 * MIB});
     struct error err = {0};
     uint32_t bystander = start_ready(box, NULL, "catch 9");
     CHECK_INT(run(box, "feed 100").code, 0);
@@ -77,7 +77,7 @@ BOX_TEST_MODES(who_fails_or_is_killed_for_other_reasons_is_not_told_of_memory)
 
 BOX_TEST_MODES(files_in_dev_shm_count_as_memory_and_cannot_fill_it_for_good)
 {
-    struct box *box = launch_limited((struct cgroup_limits){.memory_bytes = 64 * MIB});
+    struct box *box = launch_limited((struct limits){.memory_bytes = 64 * MIB});
     uint64_t before = usage_of(box).memory_bytes;
     run_well(box, "fill /dev/shm/a 16");
     CHECK(usage_of(box).memory_bytes >= before + 15 * MIB);
@@ -89,7 +89,7 @@ BOX_TEST_MODES(files_in_dev_shm_count_as_memory_and_cannot_fill_it_for_good)
 
 BOX_TEST_MODES(page_cache_kills_nobody)
 {
-    struct box *box = launch_limited((struct cgroup_limits){.memory_bytes = 32 * MIB});
+    struct box *box = launch_limited((struct limits){.memory_bytes = 32 * MIB});
     run_well(box, "fill /root/big 100");
     CHECK_STR(last_output(), "104857600 0\n");
     run_well(box, "digest /root/big");
@@ -99,7 +99,8 @@ BOX_TEST_MODES(page_cache_kills_nobody)
 
 BOX_TEST_MODES(PID_1_survives_a_fork_bomb_that_eats_memory)
 {
-    struct box *box = launch_limited((struct cgroup_limits){64 * MIB, 0, 300});
+    struct box *box =
+        launch_limited((struct limits){.memory_bytes = 64 * MIB, .max_processes = 300});
     struct error err = {0};
     uint32_t id = start(box, NULL, "bomb 512");
     AWAIT(usage_of(box).oom_kills > (is_in_vm() ? 3 : 20));
@@ -112,14 +113,14 @@ BOX_TEST_MODES(PID_1_survives_a_fork_bomb_that_eats_memory)
 /* System V memory stays without a process that could be killed for it: the box has ended itself, and itself only. */
 BOX_TEST_MODES(memory_that_nobody_holds_ends_no_other_box)
 {
-    struct box *box = launch_limited((struct cgroup_limits){.memory_bytes = 64 * MIB});
+    struct box *box = launch_limited((struct limits){.memory_bytes = 64 * MIB});
     struct box *other = launch_plain();
     struct process_exit exit;
     struct error err = {0};
     (void)run(box, "share 200");
     const char *const argv[] = {"guest", "exit", "0", NULL};
     struct process_spec spec = {
-        .id = next_id(), .argv = argv, .stdin_fd = -1, .stdout_fd = -1, .stderr_fd = -1};
+        .id = next_id(), .command.argv = argv, .stdin_fd = -1, .stdout_fd = -1, .stderr_fd = -1};
     if (box_spawn(box, &spec, NULL, &err) < 0 ||
         box_wait(box, spec.id, PATIENCE_MS, &exit, &err) < 0)
         CHECK_INT(error_kind(&err), ERROR_GONE);
@@ -129,7 +130,7 @@ BOX_TEST_MODES(memory_that_nobody_holds_ends_no_other_box)
 
 BOX_TEST_MODES(forks_stop_at_the_limit_and_are_counted)
 {
-    struct box *box = launch_limited((struct cgroup_limits){.max_procs = 30});
+    struct box *box = launch_limited((struct limits){.max_processes = 30});
     struct error err = {0};
     int count = 0;
     int code = 0;
@@ -150,7 +151,7 @@ BOX_TEST_MODES(forks_stop_at_the_limit_and_are_counted)
 
 BOX_TEST_MODES(a_fork_bomb_ends_with_its_leaf)
 {
-    struct box *box = launch_limited((struct cgroup_limits){.max_procs = 100});
+    struct box *box = launch_limited((struct limits){.max_processes = 100});
     struct error err = {0};
     uint32_t id = start_ready(box, NULL, "bomb");
     AWAIT(usage_of(box).procs_refused > 100);
@@ -162,7 +163,7 @@ BOX_TEST_MODES(a_fork_bomb_ends_with_its_leaf)
 
 BOX_TEST_MODES(a_busy_process_is_slowed_down_and_that_is_counted)
 {
-    struct box *box = launch_limited((struct cgroup_limits){.cpu_milli = 200});
+    struct box *box = launch_limited((struct limits){.cpu_millicores = 200});
     run_well(box, "spin 200");
     struct cgroup_usage usage = usage_of(box);
     CHECK(usage.cpu_usec >= 150000);
@@ -188,12 +189,11 @@ BOX_TEST_MODES(usage_is_plausible)
 
 BOX_TEST_MODES(limits_of_a_living_box_change)
 {
-    struct box *box = launch_limited((struct cgroup_limits){.memory_bytes = 32 * MIB});
-    struct cgroup_limits more = {.memory_bytes = 256 * MIB, .max_procs = 10};
-    struct volume_limits disk = {.bytes = 64 * MIB};
+    struct box *box = launch_limited((struct limits){.memory_bytes = 32 * MIB});
+    struct limits more = {.memory_bytes = 256 * MIB, .disk_bytes = 64 * MIB, .max_processes = 10};
     struct error err = {0};
     check_memory_end(run(box, "eat 100"));
-    CHECK_OK(box_set_limits(box, &more, &disk, &err), err);
+    CHECK_OK(box_set_limits(box, &more, &err), err);
     run_well(box, "eat 100");
     CHECK_INT(run(box, "fork-all").code, 0);
     CHECK(strstr(last_output(), " 11\n") != NULL); // EAGAIN
@@ -229,7 +229,7 @@ static bool is_full(const char *said, uint64_t limit)
 BOX_TEST(the_disk_is_full_at_its_limit_and_usable_again_after_a_file_goes)
 {
     struct box_spec spec = plain_spec();
-    spec.disk.bytes = 32 * MIB;
+    spec.limits.disk_bytes = 32 * MIB;
     struct box *box = launch(&spec);
     run_well(box, "fill /root/a 200");
     CHECK(is_full(last_output(), 32 * MIB));
@@ -245,7 +245,7 @@ BOX_TEST(a_deleted_file_that_is_open_counts_until_it_is_closed)
 {
     struct box_spec spec = plain_spec();
     struct error err = {0};
-    spec.disk.bytes = 32 * MIB;
+    spec.limits.disk_bytes = 32 * MIB;
     struct box *box = launch(&spec);
     uint32_t id = start(box, NULL, "fill /root/a 200 deleted");
     await_output(id, "\n");
@@ -263,7 +263,8 @@ BOX_TEST(files_stop_at_the_limit_of_inodes_where_these_are_counted)
     struct box_spec spec = plain_spec();
     if (!volume_counts_inodes(engine_volume(engine)))
         SKIP("this volume does not count inodes");
-    spec.disk = (struct volume_limits){.bytes = 64 * MIB, .inodes = 200};
+    spec.limits.disk_bytes = 64 * MIB;
+    spec.max_inodes = 200;
     struct box *box = launch(&spec);
     run_well(box, "make-files /root/f 1000");
     int count = 0;

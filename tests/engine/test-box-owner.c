@@ -50,7 +50,7 @@ static void own_box(struct owner *o, int out)
         (void)snprintf(text, sizeof text, "%s", o->commands[i]);
         split_words(text, argv);
         struct process_spec spec = {.id = IDS + i,
-                                    .argv = argv,
+                                    .command.argv = argv,
                                     .output = OUTPUT_SPOOL,
                                     .stdin_fd = i == 0 && o->stdin_fd ? o->stdin_fd : -1,
                                     .stdout_fd = o->spools[i],
@@ -133,7 +133,7 @@ BOX_TEST_MODES(a_killed_owner_ends_its_box_and_a_sweep_removes_the_rest)
     struct error err = {0};
     for (unsigned i = 0; i < ARRAY_SIZE(commands); i++) {
         struct owner o = {.spec = plain_spec(), .commands = {commands[i]}};
-        o.spec.limits.max_procs = 100;
+        o.spec.limits.max_processes = 100;
         start_owner(&o);
         AWAIT(strstr(spooled(&o, 0), "ready"));
         CHECK_OK(engine_sweep(engine, &err), err);

@@ -68,8 +68,8 @@ BOX_TEST(a_command_that_is_not_there_is_127_and_named)
     check_not_run(run_program(box, "/bin/guest/x", NULL), CAUSE_NOT_FOUND, ENOTDIR,
                   "'/bin/guest/x'");
     const char *const env[] = {"PATH=", NULL};
-    check_not_run(run_program(box, "guest", &(struct process_spec){.env = env}), CAUSE_NOT_FOUND,
-                  ENOENT, "'guest'");
+    check_not_run(run_program(box, "guest", &(struct process_spec){.command.env = env}),
+                  CAUSE_NOT_FOUND, ENOENT, "'guest'");
 }
 
 BOX_TEST(what_cannot_be_executed_is_126_and_says_why)
@@ -77,16 +77,19 @@ BOX_TEST(what_cannot_be_executed_is_126_and_says_why)
     struct box *box = launch_plain();
     check_not_run(run_program(box, "/etc/text", NULL), CAUSE_NOT_RUN, EACCES, "'/etc/text'");
     check_not_run(run_program(box, "/etc", NULL), CAUSE_NOT_RUN, EACCES, "'/etc'");
-    check_not_run(run_as(box, &(struct process_spec){.cwd = "/etc/text"}, "exit 0"), CAUSE_NOT_RUN,
-                  ENOTDIR, "'/etc/text'");
-    check_not_run(run_as(box, &(struct process_spec){.cwd = "/proc/self/root/x"}, "exit 0"),
-                  CAUSE_NOT_RUN, ELOOP, "working directory");
-    check_not_run(run_as(box, &(struct process_spec){.user = "nobody-known"}, "exit 0"),
+    check_not_run(run_as(box, &(struct process_spec){.command.directory = "/etc/text"}, "exit 0"),
+                  CAUSE_NOT_RUN, ENOTDIR, "'/etc/text'");
+    check_not_run(
+        run_as(box, &(struct process_spec){.command.directory = "/proc/self/root/x"}, "exit 0"),
+        CAUSE_NOT_RUN, ELOOP, "working directory");
+    check_not_run(run_as(box, &(struct process_spec){.command.user = "nobody-known"}, "exit 0"),
                   CAUSE_NOT_RUN, EINVAL, "'nobody-known'");
-    check_not_run(run_as(box, &(struct process_spec){.user = "99999"}, "exit 0"), CAUSE_NOT_RUN,
-                  EINVAL, "'99999'");
-    check_not_run(run_as(box, &(struct process_spec){.user = "kim", .cwd = "/root/new"}, "exit 0"),
-                  CAUSE_NOT_RUN, ENOENT, "'/root/new'");
+    check_not_run(run_as(box, &(struct process_spec){.command.user = "99999"}, "exit 0"),
+                  CAUSE_NOT_RUN, EINVAL, "'99999'");
+    check_not_run(
+        run_as(box, &(struct process_spec){.command.user = "kim", .command.directory = "/root/new"},
+               "exit 0"),
+        CAUSE_NOT_RUN, ENOENT, "'/root/new'");
     run_well(box, "exit 0");
 }
 
@@ -97,11 +100,11 @@ BOX_TEST(a_command_without_a_name_is_refused)
     const char *const none[] = {NULL};
     const char *const empty[] = {"", NULL};
     struct process_spec spec = {
-        .id = 1, .argv = none, .stdin_fd = -1, .stdout_fd = -1, .stderr_fd = -1};
+        .id = 1, .command.argv = none, .stdin_fd = -1, .stdout_fd = -1, .stderr_fd = -1};
     CHECK(box_spawn(box, &spec, NULL, &err) < 0);
-    spec.argv = empty;
+    spec.command.argv = empty;
     CHECK(box_spawn(box, &spec, NULL, &err) < 0);
-    spec = (struct process_spec){.argv = (const char *const[]){"guest", NULL}};
+    spec = (struct process_spec){.command.argv = (const char *const[]){"guest", NULL}};
     CHECK(box_spawn(box, &spec, NULL, &err) < 0); // id 0
     run_well(box, "exit 0");
 }
@@ -110,15 +113,15 @@ BOX_TEST(the_environment_is_the_given_one_with_home_user_and_path_where_missing)
 {
     struct box *box = launch_plain();
     const char *const env[] = {"A=1", "B=two words", "EMPTY=", NULL};
-    CHECK_INT(run_as(box, &(struct process_spec){.env = env}, "env").code, 0);
+    CHECK_INT(run_as(box, &(struct process_spec){.command.env = env}, "env").code, 0);
     CHECK_STR(last_output(), "A=1\nB=two words\nEMPTY=\nHOME=/root\nUSER=root\n"
                              "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\n");
     const char *const all[] = {"HOME=/x", "PATH=/bin", "USER=me", NULL};
-    CHECK_INT(run_as(box, &(struct process_spec){.env = all}, "env").code, 0);
+    CHECK_INT(run_as(box, &(struct process_spec){.command.env = all}, "env").code, 0);
     CHECK_STR(last_output(), "HOME=/x\nPATH=/bin\nUSER=me\n");
-    CHECK_INT(run_as(box, &(struct process_spec){.user = "kim"}, "env").code, 0);
+    CHECK_INT(run_as(box, &(struct process_spec){.command.user = "kim"}, "env").code, 0);
     CHECK(strstr(last_output(), "HOME=/home/kim\nUSER=kim\n") != NULL);
-    CHECK_INT(run_as(box, &(struct process_spec){.user = "4321"}, "env").code, 0);
+    CHECK_INT(run_as(box, &(struct process_spec){.command.user = "4321"}, "env").code, 0);
     CHECK(strstr(last_output(), "HOME=/\n") != NULL);
 }
 
@@ -127,15 +130,23 @@ BOX_TEST(the_working_directory_is_made_where_missing_and_is_the_users_home_by_de
     struct box *box = launch_plain();
     run_well(box, "cwd");
     CHECK_STR(last_output(), "/root 0\n");
-    CHECK_INT(run_as(box, &(struct process_spec){.cwd = "/a/b/c"}, "cwd").code, 0);
+    CHECK_INT(run_as(box, &(struct process_spec){.command.directory = "/a/b/c"}, "cwd").code, 0);
     CHECK_STR(last_output(), "/a/b/c 0\n");
-    CHECK_INT(run_as(box, &(struct process_spec){.user = "kim"}, "cwd").code, 0);
+    CHECK_INT(run_as(box, &(struct process_spec){.command.user = "kim"}, "cwd").code, 0);
     CHECK_STR(last_output(), "/home/kim 1000\n");
     CHECK_INT(
-        run_as(box, &(struct process_spec){.user = "kim", .cwd = "/home/kim/x/y/"}, "cwd").code, 0);
+        run_as(box,
+               &(struct process_spec){.command.user = "kim", .command.directory = "/home/kim/x/y/"},
+               "cwd")
+            .code,
+        0);
     CHECK_STR(last_output(), "/home/kim/x/y 1000\n");
-    CHECK_INT(run_as(box, &(struct process_spec){.user = "kim", .cwd = "/workspace"}, "cwd").code,
-              0);
+    CHECK_INT(
+        run_as(box,
+               &(struct process_spec){.command.user = "kim", .command.directory = "/workspace"},
+               "cwd")
+            .code,
+        0);
 }
 
 BOX_TEST(users_are_who_was_asked_for_with_their_groups)
@@ -154,8 +165,9 @@ BOX_TEST(users_are_who_was_asked_for_with_their_groups)
     run_well(box, "ids");
     CHECK_STR(last_output(), "uid 0 0 0 gid 0 0 0 groups\n");
     for (unsigned i = 0; i < ARRAY_SIZE(cases); i++) {
-        struct process_exit exit =
-            run_as(box, &(struct process_spec){.user = cases[i].user, .cwd = "/"}, "ids");
+        struct process_exit exit = run_as(
+            box, &(struct process_spec){.command.user = cases[i].user, .command.directory = "/"},
+            "ids");
         CHECK_INT(exit.code, 0);
         const char *got = last_output();
         if (strncmp(got, cases[i].ids, strlen(cases[i].ids) - 2) != 0)
@@ -166,7 +178,7 @@ BOX_TEST(users_are_who_was_asked_for_with_their_groups)
 BOX_TEST(a_user_loses_the_capabilities_that_root_has)
 {
     struct box *box = launch_plain();
-    CHECK_INT(run_as(box, &(struct process_spec){.user = "kim"},
+    CHECK_INT(run_as(box, &(struct process_spec){.command.user = "kim"},
                      "grep /proc/self/status CapPrm CapEff CapAmb NoNewPrivs")
                   .code,
               0);
@@ -242,7 +254,7 @@ BOX_TEST(arguments_and_environment_of_a_mebibyte_each_arrive)
         argv[2 + i] = word;
         env[i] = value;
     }
-    uint32_t id = start_argv(box, &(struct process_spec){.env = env}, argv);
+    uint32_t id = start_argv(box, &(struct process_spec){.command.env = env}, argv);
     CHECK_INT(finish(box, id).code, 0);
     int words = 0;
     size_t arguments = 0;
@@ -265,7 +277,7 @@ BOX_TEST(a_command_longer_than_the_kernel_takes_is_126_and_one_longer_than_ours_
     for (int i = 2; i < 22; i++)
         argv[i] = word;
     struct process_spec spec = {
-        .id = 999, .argv = argv, .stdin_fd = -1, .stdout_fd = -1, .stderr_fd = -1};
+        .id = 999, .command.argv = argv, .stdin_fd = -1, .stdout_fd = -1, .stderr_fd = -1};
     CHECK(box_spawn(box, &spec, NULL, &err) < 0);
     CHECK_INT(error_kind(&err), ERROR_LIMIT);
     run_well(box, "exit 0");
@@ -287,7 +299,7 @@ static struct pipes start_piped(struct box *box, uint32_t id, const char *comman
     split_words(text, argv);
     CHECK(pipe2(in, O_CLOEXEC) == 0 && pipe2(out, O_CLOEXEC) == 0 && pipe2(errors, O_CLOEXEC) == 0);
     struct process_spec spec = {.id = id,
-                                .argv = argv,
+                                .command.argv = argv,
                                 .output = OUTPUT_PIPE,
                                 .stdin_fd = in[0],
                                 .stdout_fd = out[1],
@@ -350,7 +362,7 @@ BOX_TEST(without_files_a_process_has_dev_null)
     struct error err = {0};
     const char *const argv[] = {"guest", "cat", NULL};
     struct process_spec spec = {.id = 5,
-                                .argv = argv,
+                                .command.argv = argv,
                                 .output = OUTPUT_SPOOL,
                                 .stdin_fd = -1,
                                 .stdout_fd = -1,
@@ -365,7 +377,7 @@ BOX_TEST(an_id_in_use_is_refused_and_free_again_once_collected)
     struct error err = {0};
     const char *const argv[] = {"guest", "exit", "3", NULL};
     struct process_spec spec = {
-        .id = 5, .argv = argv, .stdin_fd = -1, .stdout_fd = -1, .stderr_fd = -1};
+        .id = 5, .command.argv = argv, .stdin_fd = -1, .stdout_fd = -1, .stderr_fd = -1};
     CHECK_OK(box_spawn(box, &spec, NULL, &err), err);
     CHECK(box_spawn(box, &spec, NULL, &err) < 0);
     CHECK_INT(error_kind(&err), ERROR_CONFLICT);
@@ -424,7 +436,8 @@ BOX_TEST(a_one_shot_box_runs_its_process_and_knows_its_end)
     struct box_spec spec = plain_spec();
     spec.is_one_shot = true;
     struct box *box = launch(&spec);
-    struct process_exit exit = run_as(box, &(struct process_spec){.user = "kim"}, "echo hello");
+    struct process_exit exit =
+        run_as(box, &(struct process_spec){.command.user = "kim"}, "echo hello");
     CHECK_INT(exit.code, 0);
     CHECK_STR(last_output(), "hello\n");
     box = launch(&spec);

@@ -9,9 +9,9 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-static const struct cgroup_limits some = {.memory_bytes = 128 << 20, .max_procs = 64};
+static const struct limits some = {.memory_bytes = 128 << 20, .max_processes = 64};
 
-static struct box_spec staying_spec(const struct cgroup_limits *limits)
+static struct box_spec staying_spec(const struct limits *limits)
 {
     struct box_spec spec = plain_spec();
 
@@ -42,7 +42,7 @@ static bool has_first_group(unsigned slot)
     return faccessat(engine->cgroups->trees[0].fd, name, F_OK, 0) == 0;
 }
 
-static uint64_t max_procs_of(unsigned slot)
+static uint64_t max_processes_of(unsigned slot)
 {
     uint64_t number = 0;
     struct error err = {0};
@@ -103,9 +103,9 @@ BOX_TEST(a_box_on_kept_groups_has_its_own_limits)
     struct error err = {0};
 
     unsigned slot = pass_through(&spec, "exit 0");
-    spec.limits = (struct cgroup_limits){.memory_bytes = 96 << 20, .max_procs = 5};
+    spec.limits = (struct limits){.memory_bytes = 96 << 20, .max_processes = 5};
     struct box *box = launch_in(&spec, slot);
-    uint32_t id = start(box, &(struct process_spec){.timeout_ms = 500}, "bomb");
+    uint32_t id = start(box, &(struct process_spec){.command.timeout_ms = 500}, "bomb");
     (void)finish(box, id);
     CHECK_OK(box_usage(box, &usage, &err), err);
     CHECK(usage.procs_refused > 0);
@@ -121,7 +121,7 @@ BOX_TEST(groups_that_bear_traces_or_unknown_limits_are_not_kept)
 
     struct box *box = launch(&spec);
     unsigned slot = box_slot(box);
-    CHECK_OK(box_set_limits(box, &(struct cgroup_limits){.max_procs = 9}, &spec.disk, &err), err);
+    CHECK_OK(box_set_limits(box, &(struct limits){.max_processes = 9}, &err), err);
     end(box);
     if (!is_hybrid())
         SKIP("there are version 1 groups to keep beside version 2 only");
@@ -133,7 +133,7 @@ BOX_TEST(groups_that_bear_traces_or_unknown_limits_are_not_kept)
 BOX_TEST(groups_another_engine_has_made_anew_are_not_taken_for_ones_own)
 {
     struct box_spec spec = staying_spec(&some);
-    struct cgroup_limits others = {.max_procs = 7};
+    struct limits others = {.max_processes = 7};
     struct error err = {0};
     struct cgroup *group = NULL;
     char name[16];
@@ -142,11 +142,11 @@ BOX_TEST(groups_another_engine_has_made_anew_are_not_taken_for_ones_own)
     (void)snprintf(name, sizeof name, "%u", slot);
     struct engine *other = open_engine(&(struct engine_options){.is_long_lived = true});
     CHECK_OK(cgroup_create(engine_cgroups(other), name, &others, true, 0, &group, &err), err);
-    CHECK_INT(max_procs_of(slot), 7);
+    CHECK_INT(max_processes_of(slot), 7);
     cgroup_entry_done(group);
     cgroup_free(group); // it died and left it
     struct box *box = launch_in(&spec, slot);
-    CHECK_INT(max_procs_of(slot), some.max_procs);
+    CHECK_INT(max_processes_of(slot), some.max_processes);
     run_well(box, "exit 0");
     end(box);
     close_engine(other);

@@ -4,7 +4,7 @@
 #include "box_fixture.h"
 #include "box_stock.h"
 #include "engine/launch.h"
-#include "engine/park.h"
+#include "engine/spare_boxes.h"
 
 #include <inttypes.h>
 #include <pthread.h>
@@ -23,7 +23,7 @@ struct worker {
     unsigned number;
     unsigned rounds;
     struct engine *engine;
-    struct park *park;
+    struct spare_boxes *spares;
     _Atomic bool *is_over; // of those who work until others are done
     unsigned n_taken;
     char fault[300];
@@ -56,8 +56,8 @@ static bool echo(struct worker *w, struct box *box, uint32_t id)
     (void)snprintf(word, sizeof word, "%u-%" PRIu32, w->number, id);
     const char *argv[] = {"guest", "echo", word, NULL};
     struct process_spec spec = {.id = id,
-                                .argv = argv,
-                                .env = no_env,
+                                .command.argv = argv,
+                                .command.env = no_env,
                                 .output = OUTPUT_SPOOL,
                                 .stdin_fd = -1,
                                 .stdout_fd = spool,
@@ -77,7 +77,7 @@ static struct box_spec spec_of(const struct worker *w, unsigned round, char name
     switch (round % 4) {
     case 0: // all threads need a view that is not there yet
         spec.is_one_shot = true;
-        spec.limits.memory_bytes = (uint64_t)(64 + round) << 20;
+        spec.limits.memory_bytes = (int64_t)(64 + round) << 20;
         break;
     case 1:
         spec.owner_loss = BOX_STAY;
@@ -87,7 +87,7 @@ static struct box_spec spec_of(const struct worker *w, unsigned round, char name
         spec.scratch = name;
         break;
     default:
-        spec.disk.bytes = 16 << 20;
+        spec.limits.disk_bytes = 16 << 20;
         break;
     }
     return spec;
@@ -95,15 +95,14 @@ static struct box_spec spec_of(const struct worker *w, unsigned round, char name
 
 static void handle(struct worker *w, struct box *box, bool is_one_shot)
 {
-    struct cgroup_limits limits = {.max_procs = 50};
-    struct volume_limits disk = {.bytes = 32 << 20};
+    struct limits limits = {.disk_bytes = 32 << 20, .max_processes = 50};
     struct cgroup_usage usage;
     uint64_t bytes = 0;
     struct error err = {0};
 
     if (!echo(w, box, 1) || is_one_shot)
         return;
-    if (went(w, box_set_limits(box, &limits, &disk, &err), &err, "limit") &&
+    if (went(w, box_set_limits(box, &limits, &err), &err, "limit") &&
         went(w, box_freeze(box, &err), &err, "freeze") &&
         went(w, box_thaw(box, &err), &err, "thaw") &&
         went(w, box_usage(box, &usage, &err), &err, "measure") &&
@@ -141,12 +140,11 @@ static void *launch_many(void *data)
 static void *take_many(void *data)
 {
     struct worker *w = data;
-    struct cgroup_limits limits = {.max_procs = 60};
-    struct volume_limits disk = {0};
+    struct limits limits = {.max_processes = 60};
     while (!*w->is_over && !*w->fault) {
         char name[80];
         struct error err = {0};
-        struct box *box = park_take(w->park, &limits, &disk);
+        struct box *box = spare_boxes_take(w->spares, &limits);
         if (!box) {
             nap();
             continue;
@@ -174,8 +172,8 @@ static void *look_after(void *data)
         (void)went(w, engine_fill_networks(w->engine, 8, &err), &err, "fill networks");
         (void)went(w, volume_fill_scratches(engine_volume(w->engine), 4, &err), &err,
                    "fill scratches");
-        (void)went(w, park_fill(w->park, 2, false, &made, &err), &err, "fill a park");
-        (void)holds(w, park_waiting(w->park) <= 3, "a park holds no more than its count");
+        (void)went(w, spare_boxes_fill(w->spares, 2, false, &made, &err), &err, "fill a park");
+        (void)holds(w, spare_boxes_count(w->spares) <= 3, "a park holds no more than its count");
         (void)went(w, engine_sweep(w->engine, &err), &err, "sweep");
         (void)went(w, engine_list_staying(w->engine, &slots, &count, &err), &err, "list");
         nap();
@@ -198,7 +196,7 @@ static void join_workers(const struct worker *workers, unsigned count, char faul
 }
 
 /* Two that look after everything, two that take from the park, and THREADS that launch. */
-static void work_together(struct engine *shared, unsigned rounds, struct park *park,
+static void work_together(struct engine *shared, unsigned rounds, struct spare_boxes *spares,
                           char fault[300])
 {
     struct worker launchers[THREADS];
@@ -206,8 +204,8 @@ static void work_together(struct engine *shared, unsigned rounds, struct park *p
     _Atomic bool is_over = false;
 
     for (unsigned i = 0; i < 4; i++) {
-        others[i] =
-            (struct worker){.number = 100 + i, .engine = shared, .park = park, .is_over = &is_over};
+        others[i] = (struct worker){
+            .number = 100 + i, .engine = shared, .spares = spares, .is_over = &is_over};
         start_worker(&others[i], i < 2 ? look_after : take_many);
     }
     for (unsigned i = 0; i < THREADS; i++) {
@@ -221,16 +219,16 @@ static void work_together(struct engine *shared, unsigned rounds, struct park *p
         (void)strcpy(fault, "no box was taken from the park");
 }
 
-static struct park *make_park(struct engine *shared)
+static struct spare_boxes *make_spares(struct engine *shared)
 {
     static const char *const warm_up[] = {"/bin/guest", "exit", "0", NULL};
     struct box_spec spec = plain_spec();
-    struct park_options options = {
+    struct spare_boxes_options options = {
         .spec = &spec, .count = 3, .warm_up = warm_up, .scratch_prefix = "ahead"};
-    struct park *park = NULL;
+    struct spare_boxes *spares = NULL;
     struct error err = {0};
-    CHECK_OK(park_new(shared, &options, &park, &err), err);
-    return park;
+    CHECK_OK(spare_boxes_new(shared, &options, &spares, &err), err);
+    return spares;
 }
 
 static void test_engine(const struct engine_options *options, unsigned rounds)
@@ -249,9 +247,9 @@ static void test_engine(const struct engine_options *options, unsigned rounds)
     CHECK_OK(engine_fill_networks(shared, 8, &err), err);
     autofree char *before = take_stock(shared);
     CHECK(getcwd(before_dir, sizeof before_dir) != NULL);
-    struct park *park = make_park(shared);
-    work_together(shared, rounds, park, fault);
-    park_free(park);
+    struct spare_boxes *spares = make_spares(shared);
+    work_together(shared, rounds, spares, fault);
+    spare_boxes_free(spares);
     CHECK_STR(fault, "");
     CHECK_OK(engine_fill_networks(shared, 8, &err), err);
     autofree char *after = take_stock(shared);
@@ -307,8 +305,8 @@ static void *spawn_in_one(void *data)
         struct error err = {0};
         struct cgroup_usage usage;
         struct process_spec spec = {.id = ++m->crowd->next,
-                                    .argv = argv,
-                                    .env = no_env,
+                                    .command.argv = argv,
+                                    .command.env = no_env,
                                     .stdin_fd = -1,
                                     .stdout_fd = -1,
                                     .stderr_fd = -1};

@@ -26,8 +26,8 @@ static struct terminal open_terminal(struct box *box, const char *user, const ch
     (void)snprintf(words, sizeof words, "%s", command);
     split_words(words, argv);
     struct process_spec spec = {.id = t.id,
-                                .argv = argv,
-                                .user = user,
+                                .command.argv = argv,
+                                .command.user = user,
                                 .output = OUTPUT_TTY,
                                 .stdin_fd = -1,
                                 .stdout_fd = -1,
@@ -182,13 +182,13 @@ BOX_TEST(a_terminal_for_nobody_is_no_terminal)
     struct error err = {0};
     const char *const argv[] = {"guest", "tty", NULL};
     struct process_spec spec = {
-        .id = 7, .argv = argv, .user = "nobody-known", .output = OUTPUT_TTY};
+        .id = 7, .command.argv = argv, .command.user = "nobody-known", .output = OUTPUT_TTY};
     int fd = 99;
     CHECK_OK(box_spawn(box, &spec, &fd, &err), err);
     CHECK_INT(fd, -1);
     CHECK_INT(finish(box, 7).code, 126);
-    spec.user = NULL;
-    spec.argv = (const char *const[]){"nothing-here", NULL};
+    spec.command.user = NULL;
+    spec.command.argv = (const char *const[]){"nothing-here", NULL};
     CHECK_OK(box_spawn(box, &spec, &fd, &err), err);
     CHECK_INT(finish(box, 7).code, 127);
     (void)close(fd);

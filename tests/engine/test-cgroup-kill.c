@@ -129,7 +129,7 @@ static void bomb(void *count)
 
 TEST_MODES(a_fork_bomb_does_not_outrun_the_kill)
 {
-    struct cgroup_limits limits = {.max_procs = 60};
+    struct limits limits = {.max_processes = 60};
     struct error err;
     autoptr(cgroup) group = make("b1", &limits, true);
     struct witness witness = witness_open();
@@ -228,7 +228,7 @@ TEST_MODES(a_leaf_of_a_frozen_box_can_be_killed_while_the_rest_stays_frozen)
 
 TEST_MODES(a_box_made_over_leftovers_starts_clean)
 {
-    struct cgroup_limits limits = {.max_procs = 3};
+    struct limits limits = {.max_processes = 3};
     struct cgroup_usage usage;
     struct error err;
     struct witness witness = witness_open();

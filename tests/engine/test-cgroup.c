@@ -21,7 +21,7 @@
 TEST_MODES(limits_are_set_changed_and_lifted)
 {
     bool is_v2 = root->mode == CGROUP_V2;
-    struct cgroup_limits limits = {.memory_bytes = 64 << 20, .cpu_milli = 500, .max_procs = 20};
+    struct limits limits = {.memory_bytes = 64 << 20, .cpu_millicores = 500, .max_processes = 20};
     struct error err;
     autoptr(cgroup) group = make("b1", &limits, true);
 
@@ -39,7 +39,7 @@ TEST_MODES(limits_are_set_changed_and_lifted)
         if (root->has_swap_limit)
             check_knob(CONTROLLER_MEMORY, "b1/memory.memsw.limit_in_bytes", "67108864");
     }
-    limits = (struct cgroup_limits){.memory_bytes = 128 << 20, .cpu_milli = 1500, .max_procs = 7};
+    limits = (struct limits){.memory_bytes = 128 << 20, .cpu_millicores = 1500, .max_processes = 7};
     CHECK_OK(cgroup_set_limits(group, &limits, &err), err);
     check_knob(CONTROLLER_PIDS, "b1/pids.max", "7");
     check_knob(CONTROLLER_MEMORY, is_v2 ? "b1/memory.max" : "b1/memory.limit_in_bytes",
@@ -79,7 +79,7 @@ static void use_memory(void *bytes)
 
 TEST_MODES(a_process_over_the_memory_limit_is_killed_and_counted_and_the_box_goes_on)
 {
-    struct cgroup_limits limits = {.memory_bytes = 32 << 20};
+    struct limits limits = {.memory_bytes = 32 << 20};
     struct cgroup_usage usage;
     struct error err;
     size_t too_much = 128 << 20, little = 4 << 20;
@@ -111,7 +111,7 @@ static void fork_until_refused(void *unused)
 
 TEST_MODES(forks_past_the_process_limit_are_refused_and_counted)
 {
-    struct cgroup_limits limits = {.max_procs = 5};
+    struct limits limits = {.max_processes = 5};
     struct cgroup_usage usage;
     struct error err;
     autoptr(cgroup) group = make("b1", &limits, false);
@@ -127,7 +127,7 @@ TEST_MODES(forks_past_the_process_limit_are_refused_and_counted)
 
 TEST_MODES(a_busy_process_is_throttled_and_its_time_counted)
 {
-    struct cgroup_limits limits = {.cpu_milli = 100};
+    struct limits limits = {.cpu_millicores = 100};
     struct cgroup_usage usage = {0};
     struct error err;
     autoptr(cgroup) group = make("b1", &limits, true);
@@ -159,7 +159,7 @@ TEST_MODES(a_box_made_over_half_a_leftover_starts_clean)
 
 TEST_MODES(a_missing_knob_is_named_and_nothing_is_left)
 {
-    struct cgroup_limits limits = {.memory_bytes = 64 << 20};
+    struct limits limits = {.memory_bytes = 64 << 20};
     struct cgroup *group = NULL;
     struct error err;
     int before = count_fds();
@@ -179,8 +179,8 @@ TEST_MODES(a_missing_knob_is_named_and_nothing_is_left)
 
 TEST_MODES(a_limit_the_kernel_refuses_is_named_and_nothing_is_left)
 {
-    struct cgroup_limits limits = {
-        .memory_bytes = 64 << 20, .cpu_milli = 500, .max_procs = 5000000};
+    struct limits limits = {
+        .memory_bytes = 64 << 20, .cpu_millicores = 500, .max_processes = 5000000};
     struct cgroup *group = NULL;
     struct error err;
     int before = count_fds();
@@ -204,7 +204,7 @@ TEST_MODES(an_idle_box_holds_no_fds)
 
 TEST_MODES(a_share_above_the_parents_is_no_error)
 {
-    struct cgroup_limits limits = {.cpu_milli = 2000};
+    struct limits limits = {.cpu_millicores = 2000};
     struct error err;
     int fd = root->knobs[CONTROLLER_CPU];
     if (root->mode == CGROUP_V2)
@@ -213,37 +213,6 @@ TEST_MODES(a_share_above_the_parents_is_no_error)
         CHECK_OK(knob_write(fd, "", "cpu.cfs_quota_us", "50000", &err), err);
     autoptr(cgroup) group = make("b1", &limits, true);
     CHECK_OK(cgroup_set_limits(group, &limits, &err), err);
-}
-
-static void use_memory_and_count_up(void *count)
-{
-    size_t size = 1 << 20;
-    use_memory(&size);
-    count_up(count);
-}
-
-TEST_MODES(a_leaf_is_measured_where_the_mode_can)
-{
-    struct cgroup_usage usage;
-    struct error err;
-    struct cgroup_leaf leaf;
-    autoptr(cgroup) group = make("b1", &no_limits, false);
-
-    CHECK_OK(cgroup_leaf_create(group, "p1", &leaf, &err), err);
-    (void)start_in(group, &leaf, use_memory_and_count_up, &shared->counts[0]);
-    cgroup_leaf_close(&leaf);
-    CHECK(counts_on(&shared->counts[0], 100000));
-    int measured = cgroup_leaf_usage(group, "p1", &usage, &err);
-    if (root->mode == CGROUP_V1) {
-        CHECK(measured < 0 && error_is(&err, ERROR_UNAVAILABLE));
-        return;
-    }
-    CHECK_OK(measured, err);
-    CHECK_INT(usage.procs, 1);
-    for (int64_t end = deadline(); usage.cpu_usec == 0; nap()) {
-        CHECK((int64_t)clock_monotonic_ms() < end);
-        CHECK_OK(cgroup_leaf_usage(group, "p1", &usage, &err), err);
-    }
 }
 
 /* PID 1 as it will be: mapped ids, root inside, nobody outside; here it starts a process in a leaf.

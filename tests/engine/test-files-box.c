@@ -101,7 +101,7 @@ static void begin(void)
                             .binds = binds,
                             .n_binds = access("/usr", F_OK) == 0,
                             .hold_fd = -1,
-                            .disk = {.bytes = 64 << 20}};
+                            .limits = {.disk_bytes = 64 << 20}};
     CHECK_OK(box_launch(engine, &spec, &box, &err), err);
     CHECK_OK(box_files(box, NULL, "/", &conv, &err), err);
     CHECK_OK(files_set_timeout(conv, 20000, &err), err);
@@ -114,9 +114,9 @@ static void start_python(uint32_t id, const char *script)
         SKIP("no python3 in /usr for a guest");
     const char *argv[] = {"/usr/bin/python3", "-c", script, NULL}, *env[] = {NULL};
     struct process_spec spec = {.id = id,
-                                .argv = argv,
-                                .env = env,
-                                .cwd = "/workspace",
+                                .command.argv = argv,
+                                .command.env = env,
+                                .command.directory = "/workspace",
                                 .output = OUTPUT_PIPE,
                                 .stdin_fd = -1,
                                 .stdout_fd = -1,

@@ -31,7 +31,7 @@ static void check_box(const char *layer, const char *canary, const char *user)
             "/tmp/canary", "/run/canary", "/workspace/canary", "/etc/canary");
     check_no_canary(&outcome);
     static const char *const argv[] = {"/attacker", "hello", NULL};
-    struct command command = {.cwd = "/", .argv = argv, .output = OUTPUT_TTY};
+    struct threat_command command = {.directory = "/", .argv = argv, .output = OUTPUT_TTY};
     outcome = run_command(box, &command);
     CHECK_STR(outcome.output, "hello\r\n");
     end(box);
@@ -180,7 +180,7 @@ BOX_TEST(links_planted_in_a_kept_scratch_are_not_followed_at_the_next_launch)
                                  "/workspace/canary", "/root/canary");
     check_no_canary(&outcome);
     static const char *const argv[] = {"/attacker", "hello", NULL};
-    struct command command = {.cwd = "/mnt", .argv = argv};
+    struct threat_command command = {.directory = "/mnt", .argv = argv};
     outcome = run_command(box, &command);
     CHECK_INT(outcome.exit.cause, CAUSE_NOT_RUN);
     end(box);

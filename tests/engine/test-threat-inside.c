@@ -70,7 +70,7 @@ BOX_TEST(terminal_input_cannot_be_faked_in_a_box)
 {
     static const char *const argv[] = {"/attacker", "terminal", NULL};
     struct box *box = launch_attacker();
-    struct command command = {.cwd = "/", .argv = argv, .output = OUTPUT_TTY};
+    struct threat_command command = {.directory = "/", .argv = argv, .output = OUTPUT_TTY};
     struct outcome outcome = run_command(box, &command);
     CHECK_STR(outcome.output, "");
     CHECK_INT(outcome.exit.code, 0);
@@ -190,7 +190,7 @@ BOX_TEST(no_kernel_file_opens_for_writing)
 BOX_TEST(limits_that_a_guest_sees_are_not_the_limits)
 {
     struct box_spec spec = spec_with(NULL);
-    spec.limits = (struct cgroup_limits){.memory_bytes = 64 << 20, .max_procs = 32};
+    spec.limits = (struct limits){.memory_bytes = 64 << 20, .max_processes = 32};
     struct box *box = launch(&spec);
     struct outcome outcome = RUN(box, "/attacker", "cat", "/sys/fs/cgroup/memory.max");
     CHECK_STR(outcome.output, "67108864\n");
@@ -298,7 +298,7 @@ BOX_TEST(only_known_kernel_files_are_readable)
     struct box_spec spec = spec_with(NULL);
     check_golden(launch_attacker(), "guest");
     check_golden(launch_attacker(), NULL);
-    spec.limits = (struct cgroup_limits){.memory_bytes = 64 << 20, .cpu_milli = 500};
+    spec.limits = (struct limits){.memory_bytes = 64 << 20, .cpu_millicores = 500};
     check_golden(launch(&spec), NULL);
 }
 

@@ -11,8 +11,8 @@
 static struct box *launch_limited(uint64_t memory, uint32_t procs, uint64_t disk)
 {
     struct box_spec spec = spec_with(NULL);
-    spec.limits = (struct cgroup_limits){.memory_bytes = memory, .max_procs = procs};
-    spec.disk.bytes = disk;
+    spec.limits = (struct limits){.memory_bytes = memory, .max_processes = procs};
+    spec.limits.disk_bytes = disk;
     return launch(&spec);
 }
 
@@ -24,8 +24,12 @@ static int start_reading(struct box *box, uint32_t id, const char *name, const c
     char text[32] = "";
     int ends[2];
     CHECK(pipe2(ends, O_CLOEXEC) == 0);
-    struct process_spec spec = {
-        .id = id, .argv = argv, .cwd = "/", .stdin_fd = -1, .stdout_fd = ends[1], .stderr_fd = -1};
+    struct process_spec spec = {.id = id,
+                                .command.argv = argv,
+                                .command.directory = "/",
+                                .stdin_fd = -1,
+                                .stdout_fd = ends[1],
+                                .stderr_fd = -1};
     int result = box_spawn(box, &spec, NULL, &err);
     (void)close(ends[1]);
     CHECK_OK(result, err);
@@ -127,12 +131,12 @@ BOX_TEST(a_timeout_leaves_no_process_of_the_tree)
     uint32_t other = start_command(box, NULL, (const char *const[]){"/attacker", "wait", NULL});
     static const char *const argv[] = {"/attacker", "hydra", NULL};
     struct process_spec spec = {.id = 700001,
-                                .argv = argv,
-                                .cwd = "/",
+                                .command.argv = argv,
+                                .command.directory = "/",
                                 .stdin_fd = -1,
                                 .stdout_fd = -1,
                                 .stderr_fd = -1,
-                                .timeout_ms = 300};
+                                .command.timeout_ms = 300};
     struct process_exit exit;
     struct error err = {0};
     CHECK_OK(box_spawn(box, &spec, NULL, &err), err);
@@ -200,8 +204,8 @@ BOX_TEST(a_flood_of_output_is_cut_and_counted_and_blocks_nobody)
     check_serves(box);
     uint64_t own_before = resident_pages(getpid()), before = resident_pages(box_pid(box));
     struct process_spec spec = {.id = 700005,
-                                .argv = argv,
-                                .cwd = "/",
+                                .command.argv = argv,
+                                .command.directory = "/",
                                 .output = OUTPUT_SPOOL,
                                 .stdin_fd = -1,
                                 .stdout_fd = spool,

@@ -28,8 +28,8 @@ static void start_and_await(struct box *box, const char *name, const char *line)
     autofd reader = ends[0];
     autofd writer = ends[1];
     struct process_spec spec = {.id = 800000,
-                                .argv = argv,
-                                .cwd = "/",
+                                .command.argv = argv,
+                                .command.directory = "/",
                                 .stdin_fd = -1,
                                 .stdout_fd = writer,
                                 .stderr_fd = writer};
@@ -119,7 +119,7 @@ BOX_TEST(a_guest_that_fills_the_count_of_files_under_way_does_not_stop_pid_1)
     static const char *const argv[] = {"/attacker", "hello", NULL};
     struct box *box = launch_attacker();
     start_and_await(box, "files-under-way", "full\n");
-    struct command command = {.cwd = "/", .argv = argv, .output = OUTPUT_TTY};
+    struct threat_command command = {.directory = "/", .argv = argv, .output = OUTPUT_TTY};
     struct outcome outcome = run_command(box, &command);
     CHECK_STR(outcome.output, "hello\r\n");
     check_serves(box);

@@ -11,7 +11,7 @@
 
 static struct outcome run_in(struct box *box, const char *cwd, const char *const *argv)
 {
-    struct command command = {.cwd = cwd, .argv = argv};
+    struct threat_command command = {.directory = cwd, .argv = argv};
     return run_command(box, &command);
 }
 
@@ -108,7 +108,7 @@ BOX_TEST(a_process_starts_with_three_files_in_its_own_directory)
 {
     struct box *box = launch_attacker();
     static const char *const argv[] = {"/attacker", "inherited", "/workspace/a/b", NULL};
-    struct command command = {.cwd = "/workspace/a/b", .argv = argv};
+    struct threat_command command = {.directory = "/workspace/a/b", .argv = argv};
     struct outcome outcome = run_command(box, &command);
     CHECK_STR(outcome.output, "");
     CHECK_INT(outcome.exit.code, 0);
@@ -176,7 +176,7 @@ BOX_TEST(a_user_is_exactly_who_is_named_or_refused)
     static const char *const argv[] = {"/attacker", "who", NULL};
     struct box *box = launch_attacker();
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-        struct command command = {.user = cases[i].user, .cwd = "/", .argv = argv};
+        struct threat_command command = {.user = cases[i].user, .directory = "/", .argv = argv};
         struct outcome outcome = run_command(box, &command);
         bool is_right = cases[i].is
                             ? outcome.exit.code == 0 && strcmp(outcome.output, cases[i].is) == 0
@@ -210,7 +210,7 @@ BOX_TEST(names_that_look_like_options_are_names)
         char want[160], cwd[64];
         (void)snprintf(want, sizeof want, "[%s]\n[]\n[--]\n[$(id)]\n", names[i]);
         (void)snprintf(cwd, sizeof cwd, "/dir%s", names[i]);
-        struct command command = {.cwd = cwd, .argv = argv};
+        struct threat_command command = {.directory = cwd, .argv = argv};
         struct outcome outcome = run_command(box, &command);
         CHECK_STR(outcome.output, want);
         CHECK_INT(outcome.exit.code, 0);
@@ -260,9 +260,9 @@ BOX_TEST(the_program_of_pid_1_cannot_be_opened_while_processes_start)
     autofd writer = ends[1];
     for (uint32_t i = 0; i < 2; i++) {
         struct process_spec racer = {.id = 900000 + i,
-                                     .argv = argv,
-                                     .cwd = "/",
-                                     .user = i ? "guest" : NULL,
+                                     .command.argv = argv,
+                                     .command.directory = "/",
+                                     .command.user = i ? "guest" : NULL,
                                      .stdin_fd = -1,
                                      .stdout_fd = writer,
                                      .stderr_fd = -1};
@@ -300,7 +300,7 @@ BOX_TEST(the_environment_of_a_process_reaches_nothing_outside)
                                       NULL};
     static const char *const argv[] = {"/attacker", "environment", NULL};
     struct box *box = launch_attacker();
-    struct command command = {.cwd = "/", .env = env, .argv = argv};
+    struct threat_command command = {.directory = "/", .env = env, .argv = argv};
     struct outcome outcome = run_command(box, &command);
     char want[1024] = "", path[64], text[64] = "";
     for (size_t i = 0; env[i]; i++) {
@@ -359,8 +359,12 @@ BOX_TEST(environment_entries_are_names_with_values)
     for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
         struct error err = {0};
         const char *env[] = {"A=1", bad[i], NULL};
-        struct process_spec spec = {
-            .id = 7, .argv = hello, .env = env, .stdin_fd = -1, .stdout_fd = -1, .stderr_fd = -1};
+        struct process_spec spec = {.id = 7,
+                                    .command.argv = hello,
+                                    .command.env = env,
+                                    .stdin_fd = -1,
+                                    .stdout_fd = -1,
+                                    .stderr_fd = -1};
         CHECK(box_spawn(box, &spec, NULL, &err) < 0);
         CHECK_INT(error_kind(&err), ERROR_INVALID);
     }

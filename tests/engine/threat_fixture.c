@@ -202,7 +202,7 @@ static char *read_all(int fd, size_t *length)
     return xrealloc(text, used + 1, 1);
 }
 
-struct outcome run_command(struct box *box, const struct command *command)
+struct outcome run_command(struct box *box, const struct threat_command *command)
 {
     struct outcome outcome = {0};
     struct error err = {0};
@@ -210,10 +210,10 @@ struct outcome run_command(struct box *box, const struct command *command)
     int tty = -1;
     struct process_spec spec = {
         .id = next_id(),
-        .argv = command->argv,
-        .env = command->env,
-        .cwd = command->cwd,
-        .user = command->user,
+        .command.argv = command->argv,
+        .command.env = command->env,
+        .command.directory = command->directory,
+        .command.user = command->user,
         .output = command->output,
         .stdin_fd = -1,
         .rows = 24,
@@ -235,7 +235,7 @@ struct outcome run_command(struct box *box, const struct command *command)
 
 struct outcome run_attacker_as(struct box *box, const char *user, const char *const *argv)
 {
-    struct command command = {.user = user, .argv = argv, .cwd = "/"};
+    struct threat_command command = {.user = user, .argv = argv, .directory = "/"};
     return run_command(box, &command);
 }
 
@@ -243,9 +243,9 @@ uint32_t start_command(struct box *box, const char *user, const char *const *arg
 {
     struct error err = {0};
     struct process_spec spec = {.id = next_id(),
-                                .argv = argv,
-                                .user = user,
-                                .cwd = "/",
+                                .command.argv = argv,
+                                .command.user = user,
+                                .command.directory = "/",
                                 .stdin_fd = -1,
                                 .stdout_fd = -1,
                                 .stderr_fd = -1};

@@ -47,15 +47,15 @@ struct outcome {
     size_t length;
 };
 
-struct command {
-    const char *user, *cwd;
+struct threat_command {
+    const char *user, *directory;
     const char *const *env;
     const char *const *argv;
     enum process_output output; // OUTPUT_PIPE or OUTPUT_TTY
 };
 
 /* Runs a command to its end. */
-struct outcome run_command(struct box *box, const struct command *command);
+struct outcome run_command(struct box *box, const struct threat_command *command);
 struct outcome run_attacker_as(struct box *box, const char *user, const char *const *argv);
 #define RUN(box, ...) run_attacker_as(box, NULL, (const char *const[]){__VA_ARGS__, NULL})
 #define RUN_AS(box, user, ...) run_attacker_as(box, user, (const char *const[]){__VA_ARGS__, NULL})

@@ -13,7 +13,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 /* Touches every string of a SPAWN, as PID 1 does. */
 static size_t measure(const struct link_spawn_view *view)
 {
-    size_t sum = strlen(view->user) + strlen(view->cwd);
+    size_t sum = strlen(view->user) + strlen(view->directory);
     const char *at = view->argv;
     for (uint32_t i = 0; i < view->spawn->n_argv; i++, at += strlen(at) + 1)
         sum += strlen(at);

@@ -9,7 +9,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static const char sum[] = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+static const char checksum[] = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
 
 static void require(bool is_true)
 {
@@ -20,20 +20,20 @@ static void require(bool is_true)
 /* A line of any name comes back as it was, and once. */
 static void check_sum_line(const char *path)
 {
-    autobuffer text = {.maximum = SNAPSHOT_SUMS_MAX};
-    struct sums sums = {0};
+    autobuffer text = {.maximum = SNAPSHOT_CHECKSUMS_MAX};
+    struct checksums checksums = {0};
     struct error err = {0};
 
-    require(sums_add(&text, sum, path, &err) == 0);
-    if (sums_read(&text, &sums, &err) == 0) {
-        require(sums.count == 1 && sums.n_used == 0);
-        require(sums_use(&sums, sum, path));
-        require(!sums_use(&sums, sum, path));
-        require(sums.n_used == 1);
+    require(checksums_add(&text, checksum, path, &err) == 0);
+    if (checksums_read(&text, &checksums, &err) == 0) {
+        require(checksums.count == 1 && checksums.n_used == 0);
+        require(checksums_use(&checksums, checksum, path));
+        require(!checksums_use(&checksums, checksum, path));
+        require(checksums.n_used == 1);
     } else {
         require(!*path);
     }
-    sums_clear(&sums);
+    checksums_clear(&checksums);
 }
 
 static void check_about_line(const char *value)
@@ -48,20 +48,20 @@ static void check_about_line(const char *value)
     require(!about_get(&lines, "tag"));
 }
 
-static void read_sums(const uint8_t *data, size_t size)
+static void read_checksums(const uint8_t *data, size_t size)
 {
-    autobuffer text = {.maximum = SNAPSHOT_SUMS_MAX};
-    struct sums sums = {0};
+    autobuffer text = {.maximum = SNAPSHOT_CHECKSUMS_MAX};
+    struct checksums checksums = {0};
     struct error err = {0};
 
     if (size)
         require(buffer_add(&text, data, size, &err) == 0);
-    if (sums_read(&text, &sums, &err) == 0)
-        require(sums.count <= size / 68);
+    if (checksums_read(&text, &checksums, &err) == 0)
+        require(checksums.count <= size / 68);
     else
         require(error_is(&err, ERROR_INVALID) && err.noun && strcmp(err.noun, "archive") == 0);
-    (void)sums_use(&sums, sum, "files/a");
-    sums_clear(&sums);
+    (void)checksums_use(&checksums, checksum, "files/a");
+    checksums_clear(&checksums);
 }
 
 static void read_about(const uint8_t *data, size_t size)
@@ -88,7 +88,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size > 65536)
         return 0;
     read_about(data, size);
-    read_sums(data, size);
+    read_checksums(data, size);
     check_about_line(text);
     check_sum_line(text);
     return 0;

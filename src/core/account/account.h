@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The account room: organisations, their API keys (key.h) and SSH keys, and requests that must happen once (once.h).
- * Threads: workers; blocks for the database.
+ * Threads: any but loops; accounts_local_actor: any.
  */
 #pragma once
 #include "base/auto.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the files of the account room share.
- * Threads: none; a struct.
+ * Threads: any but loops.
  */
 #pragma once
 #include "core/account/account.h"

@@ -2,6 +2,7 @@
 /* What is told of organisations and keys, made from their records; see account_info.h. */
 #include "core/account/account_info_impl.h"
 
+#include "base/clock.h"
 #include "base/mem.h"
 
 #include <string.h>
@@ -27,7 +28,7 @@ bool key_record_is_admin(const struct key_record *record)
     return strcmp(record->scopes, KEY_SCOPES_ADMIN) == 0;
 }
 
-void ssh_key_info_take(struct ssh_key_info *out, struct ssh_key_record *record)
+static void ssh_key_info_take(struct ssh_key_info *out, struct ssh_key_record *record)
 {
     *out = (struct ssh_key_info){
         .fingerprint = take(record->fingerprint),
@@ -40,10 +41,10 @@ void ssh_key_info_take(struct ssh_key_info *out, struct ssh_key_record *record)
 
 void ssh_key_info_clear(struct ssh_key_info *info)
 {
-    const char *const texts[] = {info->fingerprint, info->type, info->comment, info->public_key};
+    const char *const strings[] = {info->fingerprint, info->type, info->comment, info->public_key};
 
-    for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
-        free((char *)texts[i]);
+    for (size_t i = 0; i < ARRAY_SIZE(strings); i++)
+        free((char *)strings[i]);
     *info = (struct ssh_key_info){0};
 }
 
@@ -80,11 +81,16 @@ void key_info_take(struct key_info *out, struct key_record *record)
 
 void key_info_clear(struct key_info *info)
 {
-    const char *const texts[] = {info->id, info->prefix, info->name};
+    const char *const strings[] = {info->id, info->prefix, info->name};
 
-    for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
-        free((char *)texts[i]);
+    for (size_t i = 0; i < ARRAY_SIZE(strings); i++)
+        free((char *)strings[i]);
     *info = (struct key_info){0};
+}
+
+bool key_info_is_in_use(const struct key_info *info)
+{
+    return !info->revoked_at && (!info->expires_at || info->expires_at > (int64_t)clock_wall_ms());
 }
 
 void key_infos_take(struct key_infos *out, struct key_list *list)

@@ -45,6 +45,7 @@ struct key_info {
     int64_t revoked_at; // 0: valid
 };
 void key_info_clear(struct key_info *info);
+bool key_info_is_in_use(const struct key_info *info); // now: neither revoked nor expired
 
 struct key_infos {
     struct key_info *items;

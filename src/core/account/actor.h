@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Who is asking: by which key, for which organisation, seeing how much of it. A value; copy it freely.
- * Threads: none; plain values.
+ * Threads: plain values.
  */
 #pragma once
 #include "base/auto.h"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * API keys: made once, shown once, remembered as hashes. key_check answers from memory what it was asked within the last second.
- * Threads: workers; blocks for the database. key_check_quick: any.
+ * Threads: any but loops; key_check_quick and key_shown: any.
  */
 #pragma once
 #include "core/account/account.h"
 
-/* "brw_" and 52 letters and digits: 256 random bits. */
+/* "brw_" and 52 letters and digits: 260 random bits. */
 #define KEY_TEXT 64
 #define KEY_MINIMUM 20 // of one that a person chose
 
@@ -34,7 +34,7 @@ int key_revoke(struct accounts *accounts, const char *id, struct error *err);
 int key_list(struct accounts *accounts, const struct page *page, struct key_infos *out,
              struct error *err);
 
-/* Whose a key is. ERROR_DENIED, reason "unauthorized", for every kind of wrong one, in the same time and words. */
+/* Whose a key is. ERROR_UNAUTHORIZED for every kind of wrong one, in the same time and words. */
 int key_check(struct accounts *accounts, const char *text, struct actor *out, struct error *err);
 /* The same from memory alone, without blocking: false when it would have to ask the database. */
 bool key_check_quick(struct accounts *accounts, const char *text, struct actor *out);

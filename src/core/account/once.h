@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Requests that must happen once, however often they are sent; see store/idempotency.h.
- * Threads: workers; blocks for the database.
+ * Threads: any but loops.
  */
 #pragma once
 #include "base/id.h"
@@ -19,8 +19,8 @@ struct once {
 };
 
 /*
- * Claims the request's key (once NULL: nothing to claim, *is_new). Not new: `subject` is what the earlier request made. ERROR_CONFLICT
- * with reason "pending" while that one is under way, "mismatch" when it asked for something else.
+ * Claims the request's key (once NULL: nothing to claim, *is_new). Not new: `subject` is what the earlier request made. ERROR_PENDING
+ * while that one is under way, ERROR_MISMATCH when it asked for something else.
  */
 int once_claim(struct accounts *accounts, const struct actor *actor, const struct once *once,
                bool *is_new, char subject[ID_TEXT], struct error *err);

@@ -63,7 +63,7 @@ static bool decode(const char *text, size_t length, unsigned char **out, size_t 
     return true;
 }
 
-// A blob is texts, each with its length in front (RFC 4253, 6.6); the first is the type again, and every type has more of them.
+// A blob is strings, each with its length in front (RFC 4253, 6.6); the first is the type again, and every type has more of them.
 static const char *check_blob(const unsigned char *blob, size_t length, const char *type)
 {
     unsigned parts = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What happened to a sandbox: a type, a reason, a few facts, written in order and readable for as long as the sandbox is remembered.
- * Threads: workers; event_write blocks for the database.
+ * Threads: any but loops; an event being filled is its maker's.
  */
 #pragma once
 #include "base/error.h"
@@ -13,8 +13,8 @@ struct store;
 
 /*
  * The types and when they happen; `reason` and the facts tell the rest:
- *   create, started, completed (an execution ended; facts exit_code, cause), failed (could not be made), terminated
- *   (reason: idle, expired, one_shot, box_ended, restart, undelivered), destroy, pause, resume
+ *   create, started, completed (an execution ended; facts exit_code, state), failed (could not be made), terminated
+ *   (reason: idle, paused, expired, one_shot, box_ended, undelivered), destroy, pause, resume
  */
 #define EVENT_CREATE "create"
 #define EVENT_STARTED "started"

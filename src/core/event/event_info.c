@@ -5,7 +5,8 @@
 #include "base/mem.h"
 #include "base/strings.h"
 
-void event_info_take(struct event_info *out, struct event_record *record)
+/* Moves what the record has; it can only be cleared afterwards. */
+static void event_info_take(struct event_info *out, struct event_record *record)
 {
     *out = (struct event_info){
         .id = take(record->id),
@@ -18,12 +19,12 @@ void event_info_take(struct event_info *out, struct event_record *record)
     };
 }
 
-void event_info_clear(struct event_info *info)
+static void event_info_clear(struct event_info *info)
 {
-    const char *const texts[] = {info->id, info->sandbox_id, info->type, info->reason};
+    const char *const strings[] = {info->id, info->sandbox_id, info->type, info->reason};
 
-    for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
-        free((char *)texts[i]);
+    for (size_t i = 0; i < ARRAY_SIZE(strings); i++)
+        free((char *)strings[i]);
     free((void *)info->facts);
     *info = (struct event_info){0};
 }

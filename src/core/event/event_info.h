@@ -19,7 +19,6 @@ struct event_info {
     const char *const *facts; // NAME=VALUE, NULL-terminated
     int64_t created_at;
 };
-void event_info_clear(struct event_info *info);
 
 struct event_infos {
     struct event_info *items;

@@ -7,6 +7,4 @@
 #include "core/event/event_info.h"
 #include "store/events.h"
 
-/* Moves what the record has; it can only be cleared afterwards. */
-void event_info_take(struct event_info *out, struct event_record *record);
 void event_infos_take(struct event_infos *out, struct event_list *list);

@@ -54,7 +54,7 @@ static int record_refusal(struct sandbox *sandbox, const struct actor *actor,
         return -1;
     struct execution_record *record = &execution->record;
     record->state = EXECUTION_FAILED;
-    record->cause = EXECUTION_NOT_RUN;
+    record->exit.cause = EXECUTION_NOT_RUN;
     record->started_at = record->ended_at = record->updated_at = event.now;
     event_fact(&event, "execution", execution->id);
     event_fact(&event, "state", execution_state_name(record->state));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Executions and jobs: commands in a sandbox. Both are the same but for two things: a job does not make its sandbox busy,
- * and counts apart. News of an execution is told through the hub under its id.
+ * and counts apart. Changes of an execution are told through the hub under its id.
  * Threads: any but loops; execution_get_quick: any.
  */
 #pragma once
@@ -27,17 +27,14 @@ struct output_request {
     const char *stream_id;
 };
 
-#define EXECUTION_DEFAULT (-1)
+#define EXECUTION_DEFAULT (-1) // the sandbox's
 
 struct execution_request {
     enum execution_kind kind;
-    const char *const *argv;          // NULL-terminated
-    const char *const *env;           // NAME=VALUE beside the sandbox's; or NULL
-    const char *working_directory;    // NULL: the sandbox's
-    const char *box_user;             // NULL: the sandbox's
+    /* Its variables are beside the sandbox's; a directory or user of NULL is the sandbox's; timeout_ms may be EXECUTION_DEFAULT. */
+    struct command command;
     const struct sandbox_file *files; // written before it starts
     size_t n_files;
-    int64_t timeout_ms; // 0: none; EXECUTION_DEFAULT: the sandbox's
     struct output_request standard_output, standard_error; // the same stream twice: interleaved
     const char *stdin_stream; // its content is the input as it arrives; NULL: none
     bool has_timestamps;
@@ -51,8 +48,8 @@ struct execution_request {
 
 /*
  * Starts a command; returns once it is started and recorded. ERROR_INVALID: the request; ERROR_NOT_FOUND, noun "sandbox";
- * ERROR_GONE, noun "sandbox", reason "ended"; ERROR_CONFLICT, noun "sandbox", reason "busy" when as many run as the sandbox
- * allows, reason "state" when it cannot in its state; ERROR_INVALID noun "stream" for a stream that is not there or not open.
+ * ERROR_ENDED, noun "sandbox"; ERROR_BUSY, noun "sandbox", when as many run as the sandbox
+ * allows, ERROR_STATE when it cannot in its state; ERROR_INVALID noun "stream" for a stream that is not there or not open.
  */
 int execution_start(struct executions *executions, const struct actor *actor,
                     const char *sandbox_id, const struct execution_request *request,
@@ -66,7 +63,7 @@ int execution_start_awake(struct executions *executions, const struct actor *act
 /*
  * The same, but it waits for its turn among all that are queued (core_settings): returns when it is recorded, as queued. A restart
  * of the server loses none. Its outputs are streams of its own; files, an input and once are not possible: ERROR_INVALID.
- * ERROR_LIMIT, noun "queue", reason "full".
+ * ERROR_FULL, noun "queue".
  */
 int execution_enqueue(struct executions *executions, const struct actor *actor,
                       const char *sandbox_id, const struct execution_request *request,

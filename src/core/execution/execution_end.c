@@ -49,33 +49,41 @@ static enum execution_state state_of(const struct execution *execution,
     }
 }
 
+static struct execution_exit exit_of(const struct process_exit *exit)
+{
+    return (struct execution_exit){
+        .cause = causes[exit->cause],
+        .code = exit->code,
+        .signal = exit->signal,
+        .stdout_bytes = (int64_t)exit->stdout_bytes,
+        .stderr_bytes = (int64_t)exit->stderr_bytes,
+        .is_truncated = exit->is_truncated,
+        .cpu_user_us = (int64_t)exit->cpu_user_us,
+        .cpu_system_us = (int64_t)exit->cpu_system_us,
+        .max_rss_bytes = (int64_t)exit->max_rss_bytes,
+        .duration_us = (int64_t)exit->duration_us,
+    };
+}
+
 /* What the end makes of the record; strings are borrowed from it, from the exit, or literals. */
 static void apply_exit(const struct execution *execution, const struct process_exit *exit,
                        int64_t now, struct execution_record *record)
 {
     record->state = state_of(execution, exit);
-    record->cause = record->state == EXECUTION_CANCELLED ? EXECUTION_STOPPED : causes[exit->cause];
-    record->exit_code = exit->code;
-    record->signal = exit->signal;
+    record->exit = exit_of(exit);
+    if (record->state == EXECUTION_CANCELLED)
+        record->exit.cause = EXECUTION_STOPPED;
     if (exit->cause != CAUSE_EXIT && exit->text[0])
         record->error = exit->text;
     if (execution->is_input_cut)
         record->error = "its standard input was cut off when the server stopped";
     // A command that was cancelled or starved has not succeeded, whatever it said.
-    if (record->exit_code == 0 && record->state == EXECUTION_FAILED)
-        record->exit_code = 1;
-    if (record->exit_code == 0 && record->state == EXECUTION_CANCELLED &&
+    if (record->exit.code == 0 && record->state == EXECUTION_FAILED)
+        record->exit.code = 1;
+    if (record->exit.code == 0 && record->state == EXECUTION_CANCELLED &&
         record->kind == EXECUTION_COMMAND)
-        record->exit_code = KILLED;
-    record->ended_at = now;
-    record->updated_at = now;
-    record->stdout_bytes = (int64_t)exit->stdout_bytes;
-    record->stderr_bytes = (int64_t)exit->stderr_bytes;
-    record->is_truncated = exit->is_truncated;
-    record->cpu_user_us = (int64_t)exit->cpu_user_us;
-    record->cpu_system_us = (int64_t)exit->cpu_system_us;
-    record->max_rss_bytes = (int64_t)exit->max_rss_bytes;
-    record->duration_us = (int64_t)exit->duration_us;
+        record->exit.code = KILLED;
+    record->ended_at = record->updated_at = now;
 }
 
 static int put_streams(struct sandbox *sandbox, struct execution *execution, bool is_truncated,
@@ -99,7 +107,7 @@ static int put_end(struct sandbox *sandbox, struct execution *execution,
                                EXECUTION_PART_STATE | EXECUTION_PART_RESULT, EXECUTION_OPEN,
                                err) < 0)
         return -1;
-    return put_streams(sandbox, execution, ended->is_truncated, ended->ended_at, err);
+    return put_streams(sandbox, execution, ended->exit.is_truncated, ended->ended_at, err);
 }
 
 /* Is it the last execution that keeps the sandbox running? Jobs do not. The caller holds record_lock. */
@@ -125,7 +133,7 @@ static int foresee(struct sandbox *sandbox, struct execution *execution,
     execution->is_sandbox_idle = !execution->is_sandbox_over && is_last(sandbox, execution) &&
                                  sandbox_is_in(sandbox, sandbox_in(SANDBOX_RUNNING));
     if (execution->is_sandbox_over)
-        return ending_foresee(sandbox, STEP_END, "one_shot", ended->exit_code, ended->ended_at,
+        return ending_foresee(sandbox, STEP_END, "one_shot", ended->exit.code, ended->ended_at,
                               next, err);
     if (!execution->is_sandbox_idle)
         return 0;
@@ -141,7 +149,7 @@ static int put_event(struct sandbox *sandbox, const struct execution_record *end
     struct event event = {.type = EVENT_COMPLETED, .reason = noun, .now = ended->ended_at};
 
     event_fact(&event, noun, ended->id);
-    event_number(&event, "exit_code", ended->exit_code);
+    event_number(&event, "exit_code", ended->exit.code);
     event_fact(&event, "state", execution_state_name(ended->state));
     return event_put(sandbox, &event, err);
 }
@@ -473,12 +481,12 @@ static void apply_end(enum execution_state state, const char *error, int64_t now
                       struct execution_record *record)
 {
     record->state = state;
-    record->cause = state == EXECUTION_CANCELLED ? EXECUTION_STOPPED : EXECUTION_BOX_ENDED;
-    record->exit_code = KILLED;
-    record->signal = SIGKILL;
+    record->exit.cause = state == EXECUTION_CANCELLED ? EXECUTION_STOPPED : EXECUTION_BOX_ENDED;
+    record->exit.code = KILLED;
+    record->exit.signal = SIGKILL;
     record->error = error;
     record->ended_at = record->updated_at = now;
-    record->duration_us = (now - record->started_at) * 1000;
+    record->exit.duration_us = (now - record->started_at) * 1000;
 }
 
 int execution_put_ends(struct sandbox *sandbox, enum execution_state state, const char *error,

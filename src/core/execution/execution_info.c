@@ -4,17 +4,6 @@
 
 #include "base/mem.h"
 
-static struct command take_command(struct execution_record *record)
-{
-    return (struct command){
-        .argv = strings_list(record->command),
-        .env = strings_list(record->env),
-        .directory = take(record->working_directory),
-        .user = take(record->box_user),
-        .timeout_ms = record->timeout_ms,
-    };
-}
-
 void execution_info_take(struct execution_info *out, struct execution_record *record)
 {
     *out = (struct execution_info){
@@ -23,7 +12,7 @@ void execution_info_take(struct execution_info *out, struct execution_record *re
         .kind = record->kind,
         .number = record->number,
         .owner = owner_take(&record->owner),
-        .command = take_command(record),
+        .command = command_take(&record->command),
         .metadata = take(record->metadata),
         .asked = take(record->asked),
         .output_cap_bytes = record->output_cap_bytes,
@@ -32,9 +21,7 @@ void execution_info_take(struct execution_info *out, struct execution_record *re
         .stdout_stream = take(record->stdout_stream),
         .stderr_stream = take(record->stderr_stream),
         .state = record->state,
-        .cause = record->cause,
-        .exit_code = record->exit_code,
-        .signal = record->signal,
+        .exit = record->exit,
         .error = take(record->error),
         .created_at = record->created_at,
         .updated_at = record->updated_at,
@@ -42,26 +29,19 @@ void execution_info_take(struct execution_info *out, struct execution_record *re
         .ended_at = record->ended_at,
         .stop_at = record->stop_at,
         .stop_reason = take(record->stop_reason),
-        .stdout_bytes = record->stdout_bytes,
-        .stderr_bytes = record->stderr_bytes,
-        .is_truncated = record->is_truncated,
-        .cpu_user_us = record->cpu_user_us,
-        .cpu_system_us = record->cpu_system_us,
-        .max_rss_bytes = record->max_rss_bytes,
-        .duration_us = record->duration_us,
     };
 }
 
 void execution_info_clear(struct execution_info *info)
 {
-    const char *const texts[] = {
+    const char *const strings[] = {
         info->id,          info->sandbox_id,   info->metadata,      info->asked,
         info->error,       info->stdin_stream, info->stdout_stream, info->stderr_stream,
         info->stop_reason,
     };
 
-    for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
-        free((char *)texts[i]);
+    for (size_t i = 0; i < ARRAY_SIZE(strings); i++)
+        free((char *)strings[i]);
     owner_clear(&info->owner);
     command_clear(&info->command);
     *info = (struct execution_info){0};

@@ -26,17 +26,11 @@ struct execution_info {
     const char *stderr_stream;
 
     enum execution_state state;
-    enum execution_cause cause;
-    int64_t exit_code; // -1 until it has one
-    int64_t signal;    // 0: none
+    struct execution_exit exit;
     const char *error; // a sentence
     int64_t created_at, updated_at, started_at, ended_at;
     int64_t stop_at; // when it was asked to stop
     const char *stop_reason;
-    int64_t stdout_bytes, stderr_bytes;
-    bool is_truncated; // output was dropped
-    int64_t cpu_user_us, cpu_system_us, max_rss_bytes;
-    int64_t duration_us;
 };
 void execution_info_clear(struct execution_info *info);
 

@@ -21,11 +21,9 @@
 
 static int check(const struct execution_request *request, struct error *err)
 {
-    if (!request->argv || !request->argv[0] || !*request->argv[0])
-        return error_set(err, ERROR_INVALID, "the command is empty");
-    if (strings_check_env(request->env, err) < 0)
+    if (command_check(&request->command, err) < 0)
         return -1;
-    if (request->timeout_ms > MAX_TIMEOUT_MS)
+    if (request->command.timeout_ms > MAX_TIMEOUT_MS)
         return error_set(err, ERROR_INVALID, "a command's timeout is at most a year");
     return 0;
 }
@@ -48,23 +46,20 @@ static void describe(struct sandbox *sandbox, const struct actor *actor,
         .kind = request->kind,
         .owner = {copy(row->owner.organisation), copy(row->owner.tenant), copy(row->owner.scope),
                   copy(actor->project ? actor->project : row->owner.project)},
-        .command = strings_pack(request->argv),
-        .env = request->env && request->env[0] ? strings_pack(request->env) : NULL,
-        .box_user = copy(request->box_user),
-        .working_directory = copy(request->working_directory),
+        .command = command_copy(&request->command),
         .metadata = copy(request->metadata),
         .asked = copy(request->asked),
-        .timeout_ms = request->timeout_ms == EXECUTION_DEFAULT ? row->execution_timeout_ms
-                                                               : request->timeout_ms,
         .output_cap_bytes =
             request->output_cap_bytes ? request->output_cap_bytes : settings->output_cap_bytes,
         .has_timestamps = request->has_timestamps,
         .state = EXECUTION_RUNNING,
-        .exit_code = NO_EXIT_CODE,
+        .exit.code = NO_EXIT_CODE,
         .started_at = now,
         .created_at = now,
         .updated_at = now,
     };
+    if (out->command.timeout_ms == EXECUTION_DEFAULT)
+        out->command.timeout_ms = row->command.timeout_ms;
 }
 
 static int open_output(struct sandbox *sandbox, const struct actor *actor,
@@ -238,28 +233,17 @@ int execution_equip(struct sandbox *sandbox, struct execution *execution, struct
     return 0;
 }
 
-/* HOME, and the variables that are set for every command in it. */
-static void get_env(struct sandbox *sandbox, struct strings *own, struct strings *out)
-{
-    autolock(&sandbox->lock);
-    if (sandbox->record.home)
-        strings_set(out, "HOME", sandbox->record.home);
-    strings_unpack(sandbox->record.env, own);
-}
-
 /* Environment: the runtime's, HOME, the sandbox's, the command's; later ones win. */
 static void gather_env(struct sandbox *sandbox, const struct execution *execution,
                        struct strings *out)
 {
-    autostrings own = {0};
-    autostrings more = {0};
-
     for (char **entry = sandbox->runtime_env; entry && *entry; entry++)
         strings_add(out, *entry);
-    get_env(sandbox, &own, out);
-    strings_unpack(execution->record.env, &more);
-    strings_merge(out, (const char *const *)own.items);
-    strings_merge(out, (const char *const *)more.items);
+    autolock(&sandbox->lock); // the sandbox's can be changed
+    if (sandbox->record.home)
+        strings_set(out, "HOME", sandbox->record.home);
+    strings_merge(out, sandbox->record.command.env);
+    strings_merge(out, execution->record.command.env);
 }
 
 /* A pipe for its input; the feed fills the other end. */
@@ -281,28 +265,27 @@ int execution_spawn(struct sandbox *sandbox, struct execution *execution, struct
 {
     const struct execution_record *record = &execution->record;
     const struct sandbox_record *row = &sandbox->record; // what is read of it never changes
-    autostrings argv = {0};
     autostrings env = {0};
     autofd input = -1;
 
-    strings_unpack(record->command, &argv);
     gather_env(sandbox, execution, &env);
     if (open_input(sandbox, execution, &input, err) < 0)
         return -1;
     struct process_spec spec = {
         .id = execution->number,
-        .argv = (const char *const *)argv.items,
-        .env = (const char *const *)env.items,
-        .cwd = record->working_directory ? record->working_directory : row->working_directory,
-        .user = record->box_user ? record->box_user : row->box_user,
+        .command = record->command, // borrowed
         .output = OUTPUT_SPOOL,
         .stdin_fd = input,
         .stdout_fd = execution->output ? stream_write_fd(execution->output) : -1,
         .stderr_fd = execution->error ? stream_write_fd(execution->error) : -1,
         .has_timestamps = record->has_timestamps,
         .output_cap_bytes = (uint64_t)record->output_cap_bytes,
-        .timeout_ms = (uint64_t)record->timeout_ms,
     };
+    spec.command.env = (const char *const *)env.items;
+    if (!spec.command.directory)
+        spec.command.directory = row->command.directory;
+    if (!spec.command.user)
+        spec.command.user = row->command.user;
     autobox held = sandbox_use_box(sandbox, err);
     if (!held)
         return -1;

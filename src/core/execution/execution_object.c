@@ -69,19 +69,10 @@ void execution_set(struct execution *execution, const struct execution_record *n
         replace(&own->stderr_stream, next->stderr_stream),
     };
     own->state = next->state;
-    own->cause = next->cause;
-    own->exit_code = next->exit_code;
-    own->signal = next->signal;
+    own->exit = next->exit;
     own->started_at = next->started_at;
     own->ended_at = next->ended_at;
     own->stop_at = next->stop_at;
-    own->stdout_bytes = next->stdout_bytes;
-    own->stderr_bytes = next->stderr_bytes;
-    own->is_truncated = next->is_truncated;
-    own->cpu_user_us = next->cpu_user_us;
-    own->cpu_system_us = next->cpu_system_us;
-    own->max_rss_bytes = next->max_rss_bytes;
-    own->duration_us = next->duration_us;
     own->updated_at = next->updated_at;
     for (size_t i = 0; i < ARRAY_SIZE(gone); i++)
         free((char *)gone[i]);

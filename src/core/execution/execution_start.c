@@ -89,7 +89,7 @@ static int write_files(struct sandbox *sandbox, const struct execution_request *
     if (file_write_all(conversation, request->files, request->n_files, err) == 0)
         return 0;
     return error_is(err, ERROR_DISK_FULL)
-               ? file_disk_full(sandbox->sandboxes, sandbox->record.disk_bytes, err)
+               ? file_disk_full(sandbox->sandboxes, sandbox->record.limits.disk_bytes, err)
                : -1;
 }
 

@@ -7,7 +7,7 @@
 #include "core/execution/executions.h"
 #include "core/sandbox/sandbox_object.h"
 
-/* Takes a place in the sandbox, which is woken where it is paused. ERROR_CONFLICT, noun "sandbox", reason "busy" or "state". */
+/* Takes a place in the sandbox, which is woken where it is paused. ERROR_BUSY or ERROR_STATE, noun "sandbox". */
 int execution_enter(struct sandbox *sandbox, enum execution_kind kind, uint64_t *restore_count,
                     bool *was_paused, struct error *err);
 /* Gives it back. */

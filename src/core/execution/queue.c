@@ -82,8 +82,8 @@ static void describe_end(const struct execution *execution, enum execution_state
 
     *ended = execution->record; // strings are borrowed
     ended->state = state;
-    ended->cause = state == EXECUTION_CANCELLED ? EXECUTION_STOPPED : EXECUTION_NOT_RUN;
-    ended->exit_code = NO_EXIT_CODE;
+    ended->exit.cause = state == EXECUTION_CANCELLED ? EXECUTION_STOPPED : EXECUTION_NOT_RUN;
+    ended->exit.code = NO_EXIT_CODE;
     if (error)
         ended->error = error;
     ended->started_at = state == EXECUTION_CANCELLED ? 0 : now;

@@ -16,7 +16,7 @@ void queue_start(struct queue *queue);
 void queue_stop(struct queue *queue);
 void queue_free(struct queue *queue);
 
-/* A place, before the row is written. ERROR_LIMIT, noun "queue", reason "full". */
+/* A place, before the row is written. ERROR_FULL, noun "queue". */
 int queue_reserve(struct queue *queue, struct error *err);
 void queue_give_back(struct queue *queue);
 /* Takes the place; the command has its row, is in the registry and counted in its sandbox. */

@@ -30,11 +30,6 @@ void layers_free(struct layers *layers)
     free(layers);
 }
 
-struct volume *layers_volume(const struct layers *layers)
-{
-    return layers->volume;
-}
-
 const char *layers_name(char name[LAYER_NAME])
 {
     char id[ID_TEXT];

@@ -2,7 +2,7 @@
 /*
  * The layer room: saved files of sandboxes, who needs which of them, and the removal of what nobody needs.
  * A layer is used by the ids of snapshots, checkpoints and sandboxes, all in the store.
- * Threads: workers; blocks, unless a call says that it does not.
+ * Threads: any but loops; a call that does not block says so: any.
  */
 #pragma once
 #include "base/auto.h"
@@ -18,9 +18,6 @@ struct layers;
 struct layers *layers_new(struct store *store, struct volume *volume, struct workers *workers);
 void layers_free(struct layers *layers);
 DEFINE_AUTOPTR(layers)
-
-/* Where the layers are. */
-struct volume *layers_volume(const struct layers *layers);
 
 /* A new name. */
 #define LAYER_NAME 48

@@ -6,7 +6,7 @@
 #include "core/runtime/runtimes.h"
 #include "runtime/build.h"
 #include "runtime/catalog.h"
-#include "runtime/shelf.h"
+#include "runtime/build_dir.h"
 
 #include <inttypes.h>
 #include <openssl/sha.h>
@@ -80,8 +80,8 @@ int runtime_digest(struct runtimes *runtimes, const char *name, char digest[RUNT
 
     if (runtime_reference_parse(name, &reference, err) < 0)
         return -1;
-    autoptr(shelf) shelf = shelf_new(runtimes_data_dir(runtimes), reference.name);
-    if (shelf_open(shelf, reference.tag, 0, &fd, &manifest, err) < 0)
+    autoptr(build_dir) builds = build_dir_new(runtimes_data_dir(runtimes), reference.name);
+    if (build_dir_open(builds, reference.tag, 0, &fd, &manifest, err) < 0)
         return -1;
     (void)snprintf(digest, RUNTIME_DIGEST, "%016" PRIx64, manifest->digest);
     return 0;

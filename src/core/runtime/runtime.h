@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What sandboxes can be started from, for callers.
- * Threads: workers; blocks for the disk.
+ * Threads: any but loops.
  */
 #pragma once
 #include "core/account/actor.h"

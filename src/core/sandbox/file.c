@@ -87,7 +87,7 @@ int file_disk_full(struct sandboxes *sandboxes, int64_t disk_bytes, struct error
 static int64_t disk_of(struct sandboxes *sandboxes, const char *sandbox_id)
 {
     autoptr(sandbox) sandbox = sandbox_id ? registry_find(sandboxes->registry, sandbox_id) : NULL;
-    return sandbox ? sandbox->record.disk_bytes : 0;
+    return sandbox ? sandbox->record.limits.disk_bytes : 0;
 }
 
 int file_failed(struct sandboxes *sandboxes, const char *sandbox_id, struct error *err)

@@ -2,7 +2,7 @@
 /*
  * Files inside a sandbox. All walking and touching is done by PID 1 of its box with the rights of the sandbox's user; paths are
  * relative to its working directory, or absolute in it. Each call counts as activity. All
- * fail with ERROR_NOT_FOUND noun "sandbox", ERROR_GONE noun "sandbox" reason "ended"; with noun "file": NOT_FOUND, INVALID (a directory
+ * fail with ERROR_NOT_FOUND noun "sandbox", ERROR_ENDED noun "sandbox"; with noun "file": NOT_FOUND, INVALID (a directory
  * where a file is needed, and the like), CONFLICT (exists), LIMIT (disk full or larger than allowed).
  * Threads: any but loops.
  */

@@ -22,7 +22,7 @@ enum lifecycle_step {
     LIFECYCLE_STEPS,
 };
 
-/* Whether the step can be taken. ERROR_GONE, reason "ended", for a sandbox that is over; ERROR_CONFLICT, reason "state", else. */
+/* Whether the step can be taken. ERROR_ENDED for a sandbox that is over, else ERROR_STATE. */
 int lifecycle_check(const struct sandbox_record *record, enum lifecycle_step step,
                     struct error *err);
 

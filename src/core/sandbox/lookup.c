@@ -81,20 +81,20 @@ static int open_conversation(struct sandbox *sandbox, const char *directory, int
 
     if (!held)
         return -1;
-    if (box_files(sandbox->box, sandbox->record.box_user, directory, conversation, err) == 0)
+    if (box_files(sandbox->box, sandbox->record.command.user, directory, conversation, err) == 0)
         return 0;
     return error_is(err, ERROR_GONE) ? error_restate(err, ERROR_ENDED, "sandbox") : -1;
 }
 
 int sandbox_files(struct sandbox *sandbox, int *conversation, struct error *err)
 {
-    return open_conversation(sandbox, sandbox->record.working_directory, conversation, err);
+    return open_conversation(sandbox, sandbox->record.command.directory, conversation, err);
 }
 
 /* A one-shot sandbox gets its directory with its command, and the command may not have come to that yet. */
-static int make_working_directory(struct sandbox *sandbox, struct error *err)
+static int make_directory(struct sandbox *sandbox, struct error *err)
 {
-    const char *path = sandbox->record.working_directory;
+    const char *path = sandbox->record.command.directory;
     autofd conversation = -1;
 
     if (sandbox->record.mode != SANDBOX_ONE_SHOT || !path)
@@ -113,7 +113,7 @@ int lookup_files(struct sandboxes *sandboxes, const struct actor *actor, const c
     if (lookup_sandbox(sandboxes, actor, sandbox_id, &sandbox, err) < 0)
         return -1;
     sandbox_touch(sandbox);
-    if (sandbox_ensure_box(sandbox, err) < 0 || make_working_directory(sandbox, err) < 0)
+    if (sandbox_ensure_box(sandbox, err) < 0 || make_directory(sandbox, err) < 0)
         return -1;
     return sandbox_files(sandbox, conversation, err);
 }

@@ -15,7 +15,7 @@ int lookup_record(struct sandboxes *sandboxes, const struct actor *actor, const 
 /* Lets the store come up with what was told of the sandbox, for calls that read of it there. Not under record_lock. */
 void lookup_settle(struct sandboxes *sandboxes, const char *id);
 
-/* One that is up (waits while it is being created); a reference. ERROR_GONE, noun "sandbox", reason "ended", when it has ended. */
+/* One that is up (waits while it is being created); a reference. ERROR_ENDED, noun "sandbox", when it has ended. */
 int lookup_sandbox(struct sandboxes *sandboxes, const struct actor *actor, const char *id,
                    struct sandbox **out, struct error *err);
 

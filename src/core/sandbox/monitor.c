@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* News from the boxes, and deadlines; see monitor.h. */
+/* Events of the boxes, and deadlines; see monitor.h. */
 #include "core/sandbox/monitor.h"
 
 #include "base/clock.h"

@@ -27,5 +27,5 @@ struct loop *monitor_loop(struct monitor *monitor);
 int monitor_watch(struct monitor *monitor, struct sandbox *sandbox, struct error *err);
 /* No longer; before the box is ended. The caller has its box_lock. */
 void monitor_unwatch(struct monitor *monitor, struct sandbox *sandbox);
-/* The box is free again, and the monitor has left news in it. */
+/* The box is free again, and the monitor has left events unread in it. */
 void monitor_arm(struct monitor *monitor, struct sandbox *sandbox);

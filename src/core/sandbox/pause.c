@@ -165,7 +165,8 @@ void sandbox_rest(struct sandbox *sandbox)
         workers_run(sandbox->sandboxes->reaper, WORKERS_SLOW, rest, sandbox_ref(sandbox));
 }
 
-int sandbox_wake(struct sandbox *sandbox, struct error *err)
+/* Wakes one that is paused. ERROR_CONFLICT, noun "sandbox", reason "state", unless it is. */
+static int sandbox_wake(struct sandbox *sandbox, struct error *err)
 {
     struct event event = {.type = EVENT_RESUME, .now = (int64_t)clock_wall_ms()};
     struct error later = {0};

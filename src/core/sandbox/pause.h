@@ -6,8 +6,6 @@
 #pragma once
 #include "core/sandbox/sandbox_object.h"
 
-/* Wakes one that is paused; pause.c. ERROR_CONFLICT, noun "sandbox", reason "state", unless it is. */
-int sandbox_wake(struct sandbox *sandbox, struct error *err);
 /* The same for whoever needs it awake, however it is now. */
 int sandbox_awake(struct sandbox *sandbox, bool *was_paused, struct error *err);
 

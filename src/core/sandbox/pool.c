@@ -9,7 +9,7 @@
 #include "core/sandbox/ending.h"
 #include "core/runtime/runtimes.h"
 #include "base/strings.h"
-#include "engine/park.h"
+#include "engine/spare_boxes.h"
 #include "core/stream/streams.h"
 
 #include <stdatomic.h>
@@ -22,52 +22,52 @@
 #define SCRATCHES_AHEAD 16
 #define RECYCLED 64 // parts of boxes
 
-enum { PARK_ONE_SHOT, PARK_KEPT, PARKS };
+enum { SPARE_ONE_SHOT, SPARE_KEPT, SPARE_KINDS };
 
 /* Boxes made ahead from one image. Counted, so that nobody holds a lock while it takes one. */
-struct parks {
+struct spares {
     _Atomic unsigned refs;
     struct image *image;
-    struct park *of[PARKS]; // or NULL
+    struct spare_boxes *of[SPARE_KINDS]; // or NULL
 };
 
 struct pool {
     struct sandboxes *sandboxes;
     struct workers *filler;  // one thread: makes boxes ahead
     struct lock lock;        // guards the pointer; held for memory work only
-    struct parks *parks;     // of the default runtime as it is now; NULL: none yet
+    struct spares *spares;   // of the default runtime as it is now; NULL: none yet
     _Atomic bool is_filling; // filling is queued or under way
     _Atomic bool has_failed; // the last one: told once
     _Atomic bool is_ending;
     _Atomic uint64_t taken_ms; // when somebody last took a box
 };
 
-static void parks_free(struct parks *parks)
+static void spares_free(struct spares *spares)
 {
-    if (!parks || --parks->refs > 0)
+    if (!spares || --spares->refs > 0)
         return;
-    for (unsigned i = 0; i < PARKS; i++)
-        park_free(parks->of[i]);
-    image_free(parks->image);
-    free(parks);
+    for (unsigned i = 0; i < SPARE_KINDS; i++)
+        spare_boxes_free(spares->of[i]);
+    image_free(spares->image);
+    free(spares);
 }
-DEFINE_AUTOPTR(parks)
+DEFINE_AUTOPTR(spares)
 
 /* Those of now: a reference, or NULL. */
-static struct parks *get_parks(struct pool *pool)
+static struct spares *get_spares(struct pool *pool)
 {
     autolock(&pool->lock);
-    if (pool->parks)
-        pool->parks->refs++;
-    return pool->parks;
+    if (pool->spares)
+        pool->spares->refs++;
+    return pool->spares;
 }
 
 /* Gives the earlier ones. */
-static struct parks *set_parks(struct pool *pool, struct parks *parks)
+static struct spares *set_spares(struct pool *pool, struct spares *spares)
 {
     autolock(&pool->lock);
-    struct parks *before = pool->parks;
-    pool->parks = parks;
+    struct spares *before = pool->spares;
+    pool->spares = spares;
     return before;
 }
 
@@ -96,7 +96,7 @@ void pool_free(struct pool *pool)
         return;
     pool_stop(pool);
     workers_free(pool->filler);
-    parks_free(pool->parks);
+    spares_free(pool->spares);
     lock_clear(&pool->lock);
     free(pool);
 }
@@ -112,7 +112,6 @@ static struct box_spec describe(const struct runtime_image *image,
         .n_binds = image->n_binds,
         .hold_fd = image->lock_fd,
         .limits = request->limits,
-        .disk = request->disk,
         .owner_loss = BOX_STAY,
         .is_one_shot = request->is_one_shot,
     };
@@ -154,20 +153,20 @@ static int launch(struct pool *pool, const struct runtime_image *image,
 /* Files in a box's memory may take half of what it was made with: with less, they alone could fill it for good. */
 static bool is_roomy(const struct pool *pool, const struct pool_request *request)
 {
-    uint64_t wanted = request->limits.memory_bytes;
-    uint64_t made_with = (uint64_t)pool->sandboxes->settings->limits.memory_bytes;
+    int64_t wanted = request->limits.memory_bytes;
+    int64_t made_with = pool->sandboxes->settings->limits.memory_bytes;
     return wanted == 0 || (made_with != 0 && wanted >= made_with);
 }
 
-static bool take_parked(struct pool *pool, struct image *image, const struct pool_request *request,
-                        struct pooled *out)
+static bool take_spare(struct pool *pool, struct image *image, const struct pool_request *request,
+                       struct pooled *out)
 {
-    autoptr(parks) parks = get_parks(pool);
-    struct park *park = parks && parks->image == image
-                            ? parks->of[request->is_one_shot ? PARK_ONE_SHOT : PARK_KEPT]
-                            : NULL;
+    autoptr(spares) spares = get_spares(pool);
+    struct spare_boxes *boxes = spares && spares->image == image
+                                    ? spares->of[request->is_one_shot ? SPARE_ONE_SHOT : SPARE_KEPT]
+                                    : NULL;
 
-    out->box = park ? park_take(park, &request->limits, &request->disk) : NULL;
+    out->box = boxes ? spare_boxes_take(boxes, &request->limits) : NULL;
     if (!out->box)
         return false;
     if (!request->is_one_shot)
@@ -194,7 +193,7 @@ int pool_take(struct pool *pool, const struct pool_request *request, struct pool
     if (image_get(pool->sandboxes->runtimes, request->runtime, &image, err) < 0)
         return -1;
     bool is_common = !request->layers && !request->scratch && is_roomy(pool, request);
-    if (!(is_common && take_parked(pool, image, request, out)) &&
+    if (!(is_common && take_spare(pool, image, request, out)) &&
         launch(pool, image_runtime(image), request, out, err) < 0)
         return -1;
     out->env = copy_env(image_runtime(image)->env);
@@ -208,9 +207,7 @@ struct pool_request pool_request_of(const struct sandbox_record *record)
     return (struct pool_request){
         .runtime = record->runtime,
         .is_one_shot = record->mode == SANDBOX_ONE_SHOT,
-        .limits = {(uint64_t)record->memory_bytes, (uint32_t)record->cpu_millicores,
-                   (uint32_t)record->max_processes},
-        .disk = {.bytes = (uint64_t)record->disk_bytes},
+        .limits = record->limits,
         .layers = record->layers,
     };
 }
@@ -223,51 +220,48 @@ int pool_launch_record(struct pool *pool, const struct sandbox_record *record, s
     return pool_take(pool, &request, out, err);
 }
 
-static int make_park(struct pool *pool, struct parks *parks, unsigned which, unsigned count,
-                     struct error *err)
+static int make_boxes(struct pool *pool, struct spares *spares, unsigned which, unsigned count,
+                      struct error *err)
 {
     const struct core_settings *settings = pool->sandboxes->settings;
     const struct pool_request shape = {
-        .is_one_shot = which == PARK_ONE_SHOT,
-        .limits = {(uint64_t)settings->limits.memory_bytes,
-                   (uint32_t)settings->limits.cpu_millicores,
-                   (uint32_t)settings->limits.max_processes},
-        .disk = {.bytes = (uint64_t)settings->limits.disk_bytes},
+        .is_one_shot = which == SPARE_ONE_SHOT,
+        .limits = settings->limits,
     };
     static const char *const warm_up[] = {"/bin/true", NULL};
-    autofree struct box_bind *binds = borrow_binds(image_runtime(parks->image));
-    struct box_spec spec = describe(image_runtime(parks->image), &shape, binds);
-    const struct park_options options = {
+    autofree struct box_bind *binds = borrow_binds(image_runtime(spares->image));
+    struct box_spec spec = describe(image_runtime(spares->image), &shape, binds);
+    const struct spare_boxes_options options = {
         .spec = &spec,
         .count = count,
         .warm_up = warm_up,
-        .directory = settings->parked_directory,
-        .scratch_prefix = which == PARK_KEPT ? POOL_SCRATCH : NULL,
+        .directory = settings->spare_directory,
+        .scratch_prefix = which == SPARE_KEPT ? POOL_SCRATCH : NULL,
     };
-    return count ? park_new(pool->sandboxes->engine, &options, &parks->of[which], err) : 0;
+    return count ? spare_boxes_new(pool->sandboxes->engine, &options, &spares->of[which], err) : 0;
 }
 
 /* Of the default runtime as it is now; a reference. */
-static int make_parks(struct pool *pool, struct parks **out, struct error *err)
+static int make_spares(struct pool *pool, struct spares **out, struct error *err)
 {
     const struct core_settings *settings = pool->sandboxes->settings;
     autoptr(image) image = NULL;
-    autoptr(parks) parks = get_parks(pool);
+    autoptr(spares) spares = get_spares(pool);
 
     if (image_get(pool->sandboxes->runtimes, settings->default_runtime, &image, err) < 0)
         return -1;
-    if (!parks || parks->image != image) {
-        parks_free(parks);
-        parks = xnew(struct parks);
-        parks->refs = 1;
-        parks->image = image_ref(image);
-        if (make_park(pool, parks, PARK_ONE_SHOT, settings->parked_one_shot, err) < 0 ||
-            make_park(pool, parks, PARK_KEPT, settings->parked_kept, err) < 0)
+    if (!spares || spares->image != image) {
+        spares_free(spares);
+        spares = xnew(struct spares);
+        spares->refs = 1;
+        spares->image = image_ref(image);
+        if (make_boxes(pool, spares, SPARE_ONE_SHOT, settings->spare_one_shot, err) < 0 ||
+            make_boxes(pool, spares, SPARE_KEPT, settings->spare_kept, err) < 0)
             return -1;
-        parks->refs++;
-        parks_free(set_parks(pool, parks));
+        spares->refs++;
+        spares_free(set_spares(pool, spares));
     }
-    *out = take(parks);
+    *out = take(spares);
     return 0;
 }
 
@@ -279,19 +273,19 @@ static bool is_calm(const struct pool *pool)
 static int fill_once(struct pool *pool, bool *is_full, struct error *err)
 {
     bool is_hurried = !is_calm(pool); // then whoever waits needs the processor more
-    autoptr(parks) parks = NULL;
+    autoptr(spares) spares = NULL;
     unsigned made = 0;
 
     *is_full = true;
     (void)streams_make_spares(pool->sandboxes->streams);
     if (!runtimes_is_ready(pool->sandboxes->runtimes, pool->sandboxes->settings->default_runtime))
         return 0; // it is being built; the monitor comes by again
-    if (make_parks(pool, &parks, err) < 0 ||
+    if (make_spares(pool, &spares, err) < 0 ||
         engine_fill_networks(pool->sandboxes->engine, NETWORKS_AHEAD, err) < 0 ||
         volume_fill_scratches(engine_volume(pool->sandboxes->engine), SCRATCHES_AHEAD, err) < 0)
         return -1;
-    for (unsigned i = 0; i < PARKS; i++) {
-        if (parks->of[i] && park_fill(parks->of[i], AT_A_TIME, is_hurried, &made, err) < 0)
+    for (unsigned i = 0; i < SPARE_KINDS; i++) {
+        if (spares->of[i] && spare_boxes_fill(spares->of[i], AT_A_TIME, is_hurried, &made, err) < 0)
             return -1;
         if (made > 0)
             *is_full = false;
@@ -320,7 +314,7 @@ static void fill(void *data)
 static bool wants_filling(struct pool *pool)
 {
     const struct core_settings *settings = pool->sandboxes->settings;
-    unsigned wanted = settings->parked_one_shot + settings->parked_kept;
+    unsigned wanted = settings->spare_one_shot + settings->spare_kept;
     return (wanted > 0 && runtimes_is_ready(pool->sandboxes->runtimes, settings->default_runtime) &&
             pool_waiting(pool) < wanted) ||
            streams_needs_spares(pool->sandboxes->streams);
@@ -333,7 +327,7 @@ static bool wants_filling(struct pool *pool)
 static bool is_good_time(struct pool *pool, unsigned left)
 {
     const struct core_settings *settings = pool->sandboxes->settings;
-    unsigned wanted = settings->parked_one_shot + settings->parked_kept;
+    unsigned wanted = settings->spare_one_shot + settings->spare_kept;
     return (left <= wanted / 4 && !ending_is_behind(pool->sandboxes)) || is_calm(pool);
 }
 
@@ -352,8 +346,8 @@ unsigned pool_waiting(struct pool *pool)
 {
     autolock(&pool->lock);
     unsigned count = 0;
-    for (unsigned i = 0; pool->parks && i < PARKS; i++)
-        count += pool->parks->of[i] ? park_waiting(pool->parks->of[i]) : 0;
+    for (unsigned i = 0; pool->spares && i < SPARE_KINDS; i++)
+        count += pool->spares->of[i] ? spare_boxes_count(pool->spares->of[i]) : 0;
     return count;
 }
 

@@ -20,8 +20,7 @@ void pool_free(struct pool *pool);
 struct pool_request {
     const char *runtime; // name:tag
     bool is_one_shot;
-    struct cgroup_limits limits;
-    struct volume_limits disk;
+    struct limits limits;
     const char *layers;  // packed strings: what lies over the runtime; NULL: nothing
     const char *scratch; // its files are there already; NULL: a new one
 };

@@ -15,7 +15,7 @@ struct sandbox;
 struct registry *registry_new(void);
 void registry_free(struct registry *registry);
 
-/* Adds one that is alive. ERROR_LIMIT, noun "sandbox", reason "full", when there are `maximum` already. */
+/* Adds one that is alive. ERROR_FULL, noun "sandbox", when there are `maximum` already. */
 int registry_add(struct registry *registry, struct sandbox *sandbox, unsigned maximum,
                  struct error *err);
 /* It is over: no longer counted; found for some time still. is_forgotten: not even that. */

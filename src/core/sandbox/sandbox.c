@@ -128,44 +128,45 @@ void sandbox_abandon(struct sandboxes *sandboxes, const char *id)
         ending_start(sandbox, "undelivered");
 }
 
-static int change_env(const char *packed, const struct env_change *changes, size_t n_changes,
-                      char **out, struct error *err)
+static int change_env(const char *const *before, const struct env_change *changes, size_t n_changes,
+                      const char *const **out, struct error *err)
 {
     autostrings env = {0};
 
-    strings_unpack(packed, &env);
+    for (; before && *before; before++)
+        strings_add(&env, *before);
     for (size_t i = 0; i < n_changes; i++) {
         if (!*changes[i].name || strchr(changes[i].name, '='))
             return error_set(err, ERROR_INVALID, "'%.80s' cannot be the name of a variable",
                              changes[i].name);
         strings_set(&env, changes[i].name, changes[i].value);
     }
-    autofree char *changed = strings_pack((const char *const *)env.items);
-    if (strlen(changed) > ENV_MAX)
+    autofree char *packed = strings_pack((const char *const *)env.items);
+    if (strlen(packed) > ENV_MAX)
         return error_set(err, ERROR_INVALID, "the environment is at most %u KiB", ENV_MAX >> 10);
-    *out = take(changed);
+    *out = strings_list(packed);
     return 0;
 }
 
-static void show_env(struct sandbox *sandbox, const char *env)
+static void show_env(struct sandbox *sandbox, const char *const *env)
 {
     autolock(&sandbox->lock);
-    free((char *)sandbox->record.env);
-    sandbox->record.env = xstrdup(env);
+    free((void *)sandbox->record.command.env);
+    sandbox->record.command.env = strings_copy(env);
 }
 
 static int put_env(struct sandbox *sandbox, const struct env_change *changes, size_t n_changes,
                    struct sandbox_info *out, struct error *err)
 {
     autosandbox next = {0};
-    char *env = NULL;
+    const char *const *env = NULL;
 
     autolock(&sandbox->record_lock);
     sandbox_copy(sandbox, &next);
-    if (change_env(next.env, changes, n_changes, &env, err) < 0)
+    if (change_env(next.command.env, changes, n_changes, &env, err) < 0)
         return -1;
-    free((char *)next.env);
-    next.env = env;
+    free((void *)next.command.env);
+    next.command.env = env;
     next.updated_at = (int64_t)clock_wall_ms();
     if (store_sandbox_update(sandbox->sandboxes->store, &next, SANDBOX_PART_ENV, SANDBOX_ALIVE,
                              err) < 0)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sandboxes, as a caller may ask for them. What state follows which is in lifecycle.h. News of a sandbox's state is told
+ * Sandboxes, as a caller may ask for them. What state follows which is in lifecycle.h. Changes of a sandbox's state are told
  * through the hub under its id. create.h makes them.
  * Threads: any but loops; sandbox_status_quick and sandbox_abandon: any.
  */
@@ -51,7 +51,7 @@ int sandbox_set_env(struct sandboxes *sandboxes, const struct actor *actor, cons
                     struct error *err);
 
 /*
- * Stops everything in it where it is, in memory, costing no processor; files stay usable. ERROR_CONFLICT, noun "sandbox", reason "state",
+ * Stops everything in it where it is, in memory, costing no processor; files stay usable. ERROR_STATE, noun "sandbox",
  * unless it is awake. Ends after its paused timeout, if it has one.
  */
 int sandbox_pause(struct sandboxes *sandboxes, const struct actor *actor, const char *id,

@@ -16,8 +16,8 @@
 void sandbox_leave_box(struct sandbox **held);
 
 /*
- * One that has a box; waits while its files are copied. NULL: ERROR_GONE, noun "sandbox", reason "ended", when it has none;
- * ERROR_CONFLICT, reason "state", while it goes back to a checkpoint.
+ * One that has a box; waits while its files are copied. NULL: ERROR_ENDED, noun "sandbox", when it has none;
+ * ERROR_STATE while it goes back to a checkpoint.
  */
 struct sandbox *sandbox_use_box(struct sandbox *sandbox, struct error *err);
 struct sandbox *

@@ -4,17 +4,6 @@
 
 #include "base/mem.h"
 
-static struct command take_command(struct sandbox_record *record)
-{
-    return (struct command){
-        .argv = strings_list(record->command),
-        .env = strings_list(record->env),
-        .directory = take(record->working_directory),
-        .user = take(record->box_user),
-        .timeout_ms = record->execution_timeout_ms,
-    };
-}
-
 void sandbox_info_take(struct sandbox_info *out, struct sandbox_record *record)
 {
     *out = (struct sandbox_info){
@@ -29,12 +18,11 @@ void sandbox_info_take(struct sandbox_info *out, struct sandbox_record *record)
         .mode = record->mode,
         .runtime = take(record->runtime),
         .snapshot = take(record->snapshot),
-        .command = take_command(record),
+        .command = command_take(&record->command),
         .home = take(record->home),
         .execution_id = take(record->execution_id),
         .max_executions = record->max_executions,
-        .limits = {record->memory_bytes, record->cpu_millicores, record->disk_bytes,
-                   record->max_processes},
+        .limits = record->limits,
         .has_network = record->has_network,
         .idle_timeout_ms = record->idle_timeout_ms,
         .paused_timeout_ms = record->paused_timeout_ms,
@@ -58,14 +46,14 @@ void sandbox_info_take(struct sandbox_info *out, struct sandbox_record *record)
 
 void sandbox_info_clear(struct sandbox_info *info)
 {
-    const char *const texts[] = {
+    const char *const strings[] = {
         info->id,     info->key_id, info->name,         info->description, info->metadata,
         info->scopes, info->asked,  info->runtime,      info->snapshot,    info->home,
         info->reason, info->error,  info->execution_id,
     };
 
-    for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
-        free((char *)texts[i]);
+    for (size_t i = 0; i < ARRAY_SIZE(strings); i++)
+        free((char *)strings[i]);
     owner_clear(&info->owner);
     command_clear(&info->command);
     *info = (struct sandbox_info){0};

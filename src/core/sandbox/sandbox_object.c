@@ -202,11 +202,14 @@ static bool show_state(struct sandbox *sandbox, struct sandbox_record *next)
     return !was_over && (sandbox_in(sandbox->record.state) & SANDBOX_OVER);
 }
 
+void sandbox_show(struct sandbox *sandbox, struct sandbox_record *next)
+{
+    if (show_state(sandbox, next))
+        registry_end(sandbox->sandboxes->registry, sandbox, false);
+}
+
 void sandbox_change(struct sandbox *sandbox, struct sandbox_record *next)
 {
-    bool has_ended = show_state(sandbox, next);
-
+    sandbox_show(sandbox, next);
     sandbox_record_clear(next);
-    if (has_ended)
-        registry_end(sandbox->sandboxes->registry, sandbox, false);
 }

@@ -90,7 +90,7 @@ int sandbox_went_back(struct error *err);
 int sandbox_await_calm(struct sandbox *sandbox, struct error *err);
 /* Whoever ends it is in one of these before it comes for the box. */
 #define SANDBOX_ENDING (SANDBOX_OVER | sandbox_in(SANDBOX_STOPPING))
-int sandbox_refuse_ending(struct error *err); // ERROR_GONE, noun "sandbox", reason "ended"; -1
+int sandbox_refuse_ending(struct error *err); // ERROR_ENDED, noun "sandbox"; -1
 
 /* A state that is only passed through, in memory; after a crash it is as it was before. */
 int sandbox_pass(struct sandbox *sandbox, enum lifecycle_step step, struct error *err);
@@ -105,6 +105,8 @@ void sandbox_touch(struct sandbox *sandbox); // it was used just now
 
 /* Its state becomes that of `next`, which is cleared; readers are told by whoever calls. The caller holds record_lock. */
 void sandbox_change(struct sandbox *sandbox, struct sandbox_record *next);
+/* The same, but `next` keeps all but its reason and error, which become those from before. */
+void sandbox_show(struct sandbox *sandbox, struct sandbox_record *next);
 
 /* What a reader may have: a copy, under the lock. */
 void sandbox_copy(struct sandbox *sandbox, struct sandbox_record *out);

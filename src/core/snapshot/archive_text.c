@@ -10,8 +10,8 @@
 #define FIRST_LINE "burrow-snapshot 1"
 #define FIRST_WORD "burrow-snapshot "
 #define ABOUT_MAX_LINES ((size_t)512 << 10)
-#define SUM_LENGTH 64
-#define LINE_MIN (SUM_LENGTH + 4) // with two spaces, a name of one character and the newline
+#define CHECKSUM_LENGTH 64
+#define LINE_MIN (CHECKSUM_LENGTH + 4) // with two spaces, a name of one character and the newline
 
 int about_begin(struct buffer *about, struct error *err)
 {
@@ -76,21 +76,23 @@ const char *about_get(const struct strings *lines, const char *name)
 }
 
 /* Names with newlines and backslashes are escaped, which a backslash at the beginning of the line tells. */
-int sums_add(struct buffer *sums, const char *sum, const char *path, struct error *err)
+int checksums_add(struct buffer *checksums, const char *checksum, const char *path,
+                  struct error *err)
 {
     bool is_escaped = strpbrk(path, "\n\\\r") != NULL;
 
-    if (buffer_addf(sums, err, "%s%s  ", is_escaped ? "\\" : "", sum) < 0)
+    if (buffer_addf(checksums, err, "%s%s  ", is_escaped ? "\\" : "", checksum) < 0)
         return -1;
     for (const char *c = path; *c; c++) {
         const char *escape = *c == '\n' ? "\\n" : *c == '\r' ? "\\r" : *c == '\\' ? "\\\\" : NULL;
-        if ((escape ? buffer_add_text(sums, escape, err) : buffer_add(sums, c, 1, err)) < 0)
+        if ((escape ? buffer_add_text(checksums, escape, err) : buffer_add(checksums, c, 1, err)) <
+            0)
             return -1;
     }
-    return buffer_add_text(sums, "\n", err);
+    return buffer_add_text(checksums, "\n", err);
 }
 
-struct sum_line {
+struct checksum_line {
     const char *at;
     size_t length; // with its newline
     bool is_used;
@@ -98,22 +100,22 @@ struct sum_line {
 
 static int compare(const void *left, const void *right)
 {
-    const struct sum_line *a = left, *b = right;
+    const struct checksum_line *a = left, *b = right;
     int order = memcmp(a->at, b->at, a->length < b->length ? a->length : b->length);
     return order ? order : (a->length > b->length) - (a->length < b->length);
 }
 
-static bool is_sum_line(const char *at, size_t length)
+static bool is_checksum_line(const char *at, size_t length)
 {
     if (length && *at == '\\') {
         at++;
         length--;
     }
-    return length >= LINE_MIN && strspn(at, "0123456789abcdef") == SUM_LENGTH &&
-           memcmp(at + SUM_LENGTH, "  ", 2) == 0 && at[length - 1] == '\n';
+    return length >= LINE_MIN && strspn(at, "0123456789abcdef") == CHECKSUM_LENGTH &&
+           memcmp(at + CHECKSUM_LENGTH, "  ", 2) == 0 && at[length - 1] == '\n';
 }
 
-int sums_read(const struct buffer *text, struct sums *out, struct error *err)
+int checksums_read(const struct buffer *text, struct checksums *out, struct error *err)
 {
     const char *at = text->data, *end = at + text->length;
     size_t capacity = 0;
@@ -121,16 +123,16 @@ int sums_read(const struct buffer *text, struct sums *out, struct error *err)
     while (text->length && at < end) {
         const char *newline = memchr(at, '\n', (size_t)(end - at));
         size_t length = (size_t)((newline ? newline + 1 : end) - at);
-        if (!is_sum_line(at, length))
+        if (!is_checksum_line(at, length))
             return error_refuse(err, ERROR_DAMAGED, "archive",
-                                "the archive is damaged: line %zu of '" SNAPSHOT_SUMS
+                                "the archive is damaged: line %zu of '" SNAPSHOT_CHECKSUMS
                                 "' is no sum and name",
                                 out->count + 1);
         if (out->count == capacity) {
             capacity = capacity ? capacity * 2 : 64;
             out->lines = xrealloc(out->lines, capacity, sizeof *out->lines);
         }
-        out->lines[out->count++] = (struct sum_line){.at = at, .length = length};
+        out->lines[out->count++] = (struct checksum_line){.at = at, .length = length};
         at += length;
     }
     if (out->count)
@@ -138,24 +140,25 @@ int sums_read(const struct buffer *text, struct sums *out, struct error *err)
     return 0;
 }
 
-bool sums_use(struct sums *sums, const char *sum, const char *path)
+bool checksums_use(struct checksums *checksums, const char *checksum, const char *path)
 {
     autobuffer line = {0};
     struct error ignored = {0};
 
-    if (!sums->count || sums_add(&line, sum, path, &ignored) < 0)
+    if (!checksums->count || checksums_add(&line, checksum, path, &ignored) < 0)
         return false;
-    const struct sum_line wanted = {.at = line.data, .length = line.length};
-    struct sum_line *found = bsearch(&wanted, sums->lines, sums->count, sizeof wanted, compare);
+    const struct checksum_line wanted = {.at = line.data, .length = line.length};
+    struct checksum_line *found =
+        bsearch(&wanted, checksums->lines, checksums->count, sizeof wanted, compare);
     if (!found || found->is_used)
         return false;
     found->is_used = true;
-    sums->n_used++;
+    checksums->n_used++;
     return true;
 }
 
-void sums_clear(struct sums *sums)
+void checksums_clear(struct checksums *checksums)
 {
-    free(sums->lines);
-    *sums = (struct sums){0};
+    free(checksums->lines);
+    *checksums = (struct checksums){0};
 }

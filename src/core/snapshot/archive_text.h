@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The two texts in a snapshot's archive: what it is, and the digests of its files; see snapshot_archive.h.
+ * The two strings in a snapshot's archive: what it is, and the digests of its files; see snapshot_archive.h.
  * Threads: any; does not block.
  */
 #pragma once
@@ -10,11 +10,11 @@
 #include <stdbool.h>
 
 #define SNAPSHOT_ABOUT "burrow-snapshot"
-#define SNAPSHOT_SUMS "SHA256SUMS"
+#define SNAPSHOT_CHECKSUMS "SHA256SUMS"
 #define SNAPSHOT_FILES "files"
 
 #define SNAPSHOT_ABOUT_MAX ((size_t)4 << 20)
-#define SNAPSHOT_SUMS_MAX ((size_t)128 << 20)
+#define SNAPSHOT_CHECKSUMS_MAX ((size_t)128 << 20)
 
 /* The first line of the first text; more lines follow. */
 int about_begin(struct buffer *about, struct error *err);
@@ -28,15 +28,16 @@ const char *about_next(const struct strings *lines, const char *name, size_t *at
 const char *about_get(const struct strings *lines, const char *name);
 
 /* A line of the second text, as sha256sum(1) writes it. The first text has one too. */
-int sums_add(struct buffer *sums, const char *sum, const char *path, struct error *err);
+int checksums_add(struct buffer *checksums, const char *checksum, const char *path,
+                  struct error *err);
 
 /* The lines of such a text, to be found in any order. */
-struct sums {
-    struct sum_line *lines; // sorted
+struct checksums {
+    struct checksum_line *lines; // sorted
     size_t count, n_used;
 };
 /* `text` must outlive it. ERROR_INVALID, noun "archive", when a line is none; *out has to be cleared all the same. */
-int sums_read(const struct buffer *text, struct sums *out, struct error *err);
+int checksums_read(const struct buffer *text, struct checksums *out, struct error *err);
 /* Whether there is such a line that was not used yet; it is now. */
-bool sums_use(struct sums *sums, const char *sum, const char *path);
-void sums_clear(struct sums *sums);
+bool checksums_use(struct checksums *checksums, const char *checksum, const char *path);
+void checksums_clear(struct checksums *checksums);

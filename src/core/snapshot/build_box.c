@@ -6,16 +6,14 @@
 #include "core/layer/layers.h"
 #include "engine/files.h"
 
-int build_box_open(struct build_box *build_box, const char *runtime, uint64_t disk_bytes,
+int build_box_open(struct build_box *build_box, const char *runtime, int64_t disk_bytes,
                    struct error *err)
 {
-    const struct core_settings *settings = build_box->snapshots->settings;
-    const struct pool_request request = {
-        .runtime = runtime,
-        .limits = {(uint64_t)settings->limits.memory_bytes, 0,
-                   (uint32_t)settings->limits.max_processes},
-        .disk = {.bytes = disk_bytes},
-    };
+    struct pool_request request = {.runtime = runtime,
+                                   .limits = build_box->snapshots->settings->limits};
+
+    request.limits.cpu_millicores = 0;
+    request.limits.disk_bytes = disk_bytes;
     return pool_take(build_box->snapshots->sandboxes->pool, &request, &build_box->pooled, err);
 }
 

@@ -14,7 +14,7 @@ struct build_box {
 };
 
 /* At most `disk_bytes` can be written in it. */
-int build_box_open(struct build_box *build_box, const char *runtime, uint64_t disk_bytes,
+int build_box_open(struct build_box *build_box, const char *runtime, int64_t disk_bytes,
                    struct error *err);
 /* A conversation about its files, as root; relative paths start at "/". */
 int build_box_files(struct build_box *build_box, int *conversation, struct error *err);

@@ -300,7 +300,7 @@ static int exchange_held(struct sandbox *sandbox, const struct checkpoint_record
 static int restore_files(struct snapshots *snapshots, struct sandbox *sandbox,
                          const struct checkpoint_record *record, struct error *err)
 {
-    const struct volume_limits limits = {.bytes = (uint64_t)sandbox->record.disk_bytes};
+    const struct volume_limits limits = {.bytes = (uint64_t)sandbox->record.limits.disk_bytes};
     struct volume *volume = snapshots->volume;
     struct error ignored = {0};
     char id[ID_TEXT];

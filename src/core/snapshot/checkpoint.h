@@ -9,7 +9,7 @@
 
 struct snapshots; // snapshots.h
 
-/* ERROR_CONFLICT: noun "checkpoint" when the name is taken, noun "sandbox" reason "state" when it is paused; that for all but the list. */
+/* ERROR_EXISTS, noun "checkpoint", when the name is taken; ERROR_STATE, noun "sandbox", when it is paused: that for all but the list. */
 int checkpoint_create(struct snapshots *snapshots, const struct actor *actor,
                       const char *sandbox_id, const char *name, struct checkpoint_info *out,
                       struct error *err);

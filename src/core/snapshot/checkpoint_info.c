@@ -18,10 +18,10 @@ void checkpoint_info_take(struct checkpoint_info *out, struct checkpoint_record 
 
 void checkpoint_info_clear(struct checkpoint_info *info)
 {
-    const char *const texts[] = {info->id, info->sandbox_id, info->name, info->parent};
+    const char *const strings[] = {info->id, info->sandbox_id, info->name, info->parent};
 
-    for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
-        free((char *)texts[i]);
+    for (size_t i = 0; i < ARRAY_SIZE(strings); i++)
+        free((char *)strings[i]);
     *info = (struct checkpoint_info){0};
 }
 

@@ -15,8 +15,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define PATHS_MAX ((size_t)32 << 20) // of all entries together: more are in no answer
-#define TEXTS_MAX ((size_t)64 << 20) // one text may have many names
+#define PATHS_MAX ((size_t)32 << 20)      // of all entries together: more are in no answer
+#define TEXT_BYTES_MAX ((size_t)64 << 20) // one text may have many names
 
 void difference_clear(struct difference *difference)
 {
@@ -173,7 +173,7 @@ static void add_patch(struct gathering *gathering, const struct layer_change *ch
     struct error ignored = {0};
 
     if (!is_plain_or_none(entry->before.mode) || !is_plain_or_none(entry->after.mode) ||
-        patch.maximum == 0 || gathering->text_bytes > TEXTS_MAX ||
+        patch.maximum == 0 || gathering->text_bytes > TEXT_BYTES_MAX ||
         !read_before(gathering, change, &old, &before) || !read_after(change, &new, &after))
         return;
     gathering->text_bytes += before.length + after.length;

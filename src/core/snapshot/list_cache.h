@@ -16,7 +16,7 @@ void list_cache_free(struct list_cache *cache);
 
 /*
  * 1: the list is cached, and in *out. 0: the caller makes it, puts it if it succeeds, and then calls list_cache_done in any case.
- * Waits while another makes it. ERROR_LIMIT, noun "snapshot", reason "full", when too many are made or waited for, so that not all
+ * Waits while another makes it. ERROR_FULL, noun "snapshot", when too many are made or waited for, so that not all
  * workers wait here.
  */
 int list_cache_get(struct list_cache *cache, const char *id, struct snapshot_files *out,

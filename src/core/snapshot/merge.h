@@ -3,7 +3,7 @@
  * Snapshots of snapshots of snapshots: their stacks of layers are kept short (docs/internals/layers.md). The lowest LAYER_MERGE_AT layers of a
  * stack that has more become one, for all snapshots that stand on them; what they show stays the same. Sandboxes keep the layers they
  * were started on.
- * Threads: workers; blocks, except merge_later.
+ * Threads: any but loops; merge_later: any.
  */
 #pragma once
 #include "base/error.h"

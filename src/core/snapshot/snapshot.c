@@ -45,8 +45,9 @@ int snapshot_check_words(const char *name, const char *tag, struct error *err)
     return 0;
 }
 
-int snapshot_find(struct snapshots *snapshots, const struct actor *actor, const char *id,
-                  struct snapshot_record *out, struct error *err)
+/* One the actor sees, in any state; public ones of others when ready. */
+static int find(struct snapshots *snapshots, const struct actor *actor, const char *id,
+                struct snapshot_record *out, struct error *err)
 {
     autosnapshot record = {0};
 
@@ -66,7 +67,7 @@ int snapshot_find_ready(struct snapshots *snapshots, const struct actor *actor, 
 {
     autosnapshot record = {0};
 
-    if (snapshot_find(snapshots, actor, id, &record, err) < 0)
+    if (find(snapshots, actor, id, &record, err) < 0)
         return -1;
     if (record.state != SNAPSHOT_READY)
         return error_missing(err, "snapshot", id);
@@ -178,7 +179,7 @@ int snapshot_create(struct snapshots *snapshots, const struct actor *actor, cons
             return -1;
         }
     }
-    if (snapshot_find(snapshots, actor, id, &record, err) < 0)
+    if (find(snapshots, actor, id, &record, err) < 0)
         return -1;
     snapshot_finish_later(snapshots, &record);
     snapshot_info_take(out, &record);
@@ -190,7 +191,7 @@ int snapshot_get(struct snapshots *snapshots, const struct actor *actor, const c
 {
     autosnapshot record = {0};
 
-    if (snapshot_find(snapshots, actor, id, &record, err) < 0)
+    if (find(snapshots, actor, id, &record, err) < 0)
         return -1;
     if (record.state == SNAPSHOT_DELETED)
         return error_missing(err, "snapshot", id);
@@ -206,7 +207,7 @@ int snapshot_look(struct snapshots *snapshots, const struct actor *actor, const 
 {
     autosnapshot record = {0};
 
-    if (snapshot_find(snapshots, actor, id, &record, err) < 0)
+    if (find(snapshots, actor, id, &record, err) < 0)
         return -1;
     snapshot_info_take(out, &record);
     return 0;
@@ -341,6 +342,21 @@ int snapshot_list(struct snapshots *snapshots, const struct actor *actor,
     return 0;
 }
 
+/* One of the actor's own that is not deleted. */
+static int find_own(struct snapshots *snapshots, const struct actor *actor, const char *id,
+                    struct snapshot_record *out, struct error *err)
+{
+    autosnapshot record = {0};
+
+    if (find(snapshots, actor, id, &record, err) < 0)
+        return -1;
+    if (!actor_sees(actor, &record.owner) || record.state == SNAPSHOT_DELETED)
+        return error_missing(err, "snapshot", id);
+    *out = record;
+    record = (struct snapshot_record){0};
+    return 0;
+}
+
 int snapshot_set_tag(struct snapshots *snapshots, const struct actor *actor, const char *id,
                      const char *tag, struct snapshot_info *out, struct error *err)
 {
@@ -349,7 +365,7 @@ int snapshot_set_tag(struct snapshots *snapshots, const struct actor *actor, con
     bool is_put;
 
     if (snapshot_check_words(NULL, tag, err) < 0 ||
-        snapshot_find_own(snapshots, actor, id, &record, err) < 0)
+        find_own(snapshots, actor, id, &record, err) < 0)
         return -1;
     free((char *)record.tag);
     record.tag = tag ? xstrdup(tag) : NULL;
@@ -364,20 +380,6 @@ int snapshot_set_tag(struct snapshots *snapshots, const struct actor *actor, con
     return is_put ? snapshot_get(snapshots, actor, id, out, err) : -1;
 }
 
-int snapshot_find_own(struct snapshots *snapshots, const struct actor *actor, const char *id,
-                      struct snapshot_record *out, struct error *err)
-{
-    autosnapshot record = {0};
-
-    if (snapshot_find(snapshots, actor, id, &record, err) < 0)
-        return -1;
-    if (!actor_sees(actor, &record.owner) || record.state == SNAPSHOT_DELETED)
-        return error_missing(err, "snapshot", id);
-    *out = record;
-    record = (struct snapshot_record){0};
-    return 0;
-}
-
 int snapshot_delete(struct snapshots *snapshots, const struct actor *actor, const char *id,
                     struct error *err)
 {
@@ -385,7 +387,7 @@ int snapshot_delete(struct snapshots *snapshots, const struct actor *actor, cons
     autotransaction together = {0};
     bool is_gone;
 
-    if (snapshot_find_own(snapshots, actor, id, &record, err) < 0)
+    if (find_own(snapshots, actor, id, &record, err) < 0)
         return -1;
     record.state = SNAPSHOT_DELETED;
     record.deleted_at = record.updated_at = (int64_t)clock_wall_ms();
@@ -412,7 +414,7 @@ int snapshot_lineage(struct snapshots *snapshots, const struct actor *actor, con
 
     while (next && chain.count < limit) {
         struct snapshot_record record = {0};
-        if (snapshot_find(snapshots, actor, next, &record, err) < 0) {
+        if (find(snapshots, actor, next, &record, err) < 0) {
             if (chain.count == 0 || !error_is(err, ERROR_NOT_FOUND))
                 return -1;
             break; // of somebody else, and no longer public

@@ -74,7 +74,7 @@ struct snapshot_files {
     size_t count;
     bool is_cut; // there are more, too many for an answer
 };
-/* ERROR_NOT_FOUND, noun "snapshot": it was deleted meanwhile. ERROR_LIMIT, noun "snapshot", reason "full": too many ask for such lists. */
+/* ERROR_NOT_FOUND, noun "snapshot": it was deleted meanwhile. ERROR_FULL, noun "snapshot": too many ask for such lists. */
 int snapshot_files(struct snapshots *snapshots, const struct snapshot_info *info,
                    struct snapshot_files *out, struct error *err);
 void snapshot_files_clear(struct snapshot_files *files);
@@ -93,7 +93,7 @@ int snapshot_build_begin(struct snapshots *snapshots, const struct actor *actor,
                          const struct snapshot_build *build, bool *is_unchanged,
                          struct snapshot_info *out, struct error *err);
 /* Whether snapshot_build_upload would take an archive, before one is received. ERROR_NOT_FOUND, noun "snapshot": there is none, or the
- * secret is not its own; ERROR_CONFLICT, noun "snapshot", reason "state": it is not being built any more, or was announced more than an hour ago. */
+ * secret is not its own; ERROR_STATE, noun "snapshot": it is not being built any more, or was announced more than an hour ago. */
 int snapshot_build_check(struct snapshots *snapshots, const struct actor *actor, const char *id,
                          const char *secret, struct error *err);
 /* By the actor (secret NULL), or by whoever knows the secret (actor NULL). `archive_fd` is a tar.gz. */
@@ -104,7 +104,7 @@ struct snapshot_content {
     const char *const *env; // NAME=VALUE; or NULL
     const char *metadata;   // JSON
 };
-/* ERROR_CONFLICT, noun "snapshot", reason "state": nothing was uploaded, or it is finished. ERROR_INVALID, noun "archive": what was
+/* ERROR_STATE, noun "snapshot": nothing was uploaded, or it is finished. ERROR_INVALID, noun "archive": what was
  * uploaded is none, or damaged, or
  * refused (ERROR_DENIED where a link is in the way); another can be uploaded. */
 int snapshot_build_finish(struct snapshots *snapshots, const struct actor *actor, const char *id,

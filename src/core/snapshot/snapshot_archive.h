@@ -41,9 +41,9 @@ struct snapshot_import_request {
 
 /*
  * A new snapshot of the actor's from such a file (seekable, read from its beginning; gzip or no compression at all will do). Nothing is
- * left of one that fails. It takes over a name:tag in use, and has no parent. ERROR_INVALID, noun "archive": reason "damaged" (no such archive, cut off,
- * or a sum that does not agree), "refused" (an entry that would lead out, a device, what the box cannot have, a format of later times). ERROR_NOT_FOUND, noun "runtime": not
- * on this machine; ERROR_CONFLICT, noun "runtime", reason "differs": another build of it. ERROR_LIMIT, noun "snapshot": more files than a
+ * left of one that fails. It takes over a name:tag in use, and has no parent. Noun "archive": ERROR_DAMAGED (no such archive, cut off,
+ * or a sum that does not agree), ERROR_REFUSED (an entry that would lead out, a device, what the box cannot have, a format of later times). ERROR_NOT_FOUND, noun "runtime": not
+ * on this machine; ERROR_DIFFERS, noun "runtime": another build of it. ERROR_LIMIT, noun "snapshot": more files than a
  * sandbox may write by default and 16 times the archive, or no room.
  */
 int snapshot_import(struct snapshots *snapshots, const struct actor *actor,

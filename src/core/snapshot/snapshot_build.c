@@ -227,7 +227,7 @@ static int build(struct build_box *build_box, struct snapshot_record *record,
     struct error ignored = {0};
 
     if (build_box_open(build_box, record->runtime,
-                       (uint64_t)build_box->snapshots->settings->limits.disk_bytes, err) < 0 ||
+                       build_box->snapshots->settings->limits.disk_bytes, err) < 0 ||
         unpack(build_box, record->id, content->directory, err) < 0 ||
         build_box_save(build_box, layers_name(layer), &bytes, err) < 0)
         return error_wrap(err, "build snapshot '%s'", record->name);

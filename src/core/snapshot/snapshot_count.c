@@ -125,7 +125,7 @@ int snapshot_count(struct snapshots *snapshots, struct snapshot_record *record, 
     return count(snapshots, record, NULL, err);
 }
 
-void snapshot_count_later(void *owner, const char *id)
+static void count_later(void *owner, const char *id)
 {
     struct snapshots *snapshots = owner;
     const atomic_bool *is_stopping = background_is_stopping(snapshots->background);
@@ -158,7 +158,7 @@ void snapshot_count_all(struct snapshots *snapshots, const struct owner *owner)
 void snapshot_finish_later(struct snapshots *snapshots, const struct snapshot_record *record)
 {
     if (record->file_count == SNAPSHOT_NOT_COUNTED)
-        background_run(snapshots->background, snapshot_count_later, snapshots, record->id);
+        background_run(snapshots->background, count_later, snapshots, record->id);
     merge_later(snapshots, record->id, record->layers);
 }
 
@@ -180,7 +180,7 @@ static void find_unfinished(void *owner, const char *id)
         store_chain_list_uncounted(snapshots->store, NULL, &uncounted, &err) < 0)
         log_warn("what is left to do for snapshots could not be found",
                  F("error", (const char *)err.text));
-    run_all(snapshots, snapshot_count_later, &uncounted);
+    run_all(snapshots, count_later, &uncounted);
     run_all(snapshots, merge_snapshot, &too_long);
 }
 

@@ -36,7 +36,7 @@ struct exporting {
     const struct snapshot_record *record;
     struct stack stack;
     struct buffer changes; // lines about what is not there any more
-    struct buffer sums;
+    struct buffer checksums;
     uint64_t maximum, files, bytes;
     struct writer *writer;
 };
@@ -45,7 +45,7 @@ static void exporting_clear(struct exporting *exporting)
 {
     stack_clear(&exporting->stack);
     buffer_clear(&exporting->changes);
-    buffer_clear(&exporting->sums);
+    buffer_clear(&exporting->checksums);
     writer_free(exporting->writer);
 }
 
@@ -71,7 +71,7 @@ static char *path_in_archive(const char *path)
 static int add_change(void *data, const struct layer_change *change, struct error *err)
 {
     struct exporting *exporting = data;
-    char sum[DIGEST_TEXT];
+    char checksum[DIGEST_TEXT];
 
     if ((change->kind == LAYER_REMOVED || change->is_type_changed) &&
         about_add(&exporting->changes, "removed", change->item.path, err) < 0)
@@ -86,7 +86,9 @@ static int add_change(void *data, const struct layer_change *change, struct erro
                          exporting->maximum);
     exporting->bytes += change->item.size;
     autofree char *path = path_in_archive(change->item.path);
-    return digest_file(change->fd, sum, err) < 0 ? -1 : sums_add(&exporting->sums, sum, path, err);
+    return digest_file(change->fd, checksum, err) < 0
+               ? -1
+               : checksums_add(&exporting->checksums, checksum, path, err);
 }
 
 static int describe_numbers(struct exporting *exporting, struct buffer *about, struct error *err)
@@ -200,27 +202,27 @@ static int write_change(void *data, const struct layer_change *change, struct er
 
 /* Of the first text too; its line is the first. */
 static int digest_about(struct exporting *exporting, const struct buffer *about,
-                        struct buffer *sums, struct error *err)
+                        struct buffer *checksums, struct error *err)
 {
     char text[DIGEST_TEXT];
 
     digest_of(about->data, about->length, text);
-    if (sums_add(sums, text, SNAPSHOT_ABOUT, err) < 0)
+    if (checksums_add(checksums, text, SNAPSHOT_ABOUT, err) < 0)
         return -1;
-    return exporting->sums.length
-               ? buffer_add(sums, exporting->sums.data, exporting->sums.length, err)
+    return exporting->checksums.length
+               ? buffer_add(checksums, exporting->checksums.data, exporting->checksums.length, err)
                : 0;
 }
 
 static int write_all(struct exporting *exporting, const struct buffer *about,
                      const struct archive_task *task, int fd, struct error *err)
 {
-    autobuffer sums = {.maximum = SNAPSHOT_SUMS_MAX};
+    autobuffer checksums = {.maximum = SNAPSHOT_CHECKSUMS_MAX};
 
-    if (digest_about(exporting, about, &sums, err) < 0 ||
+    if (digest_about(exporting, about, &checksums, err) < 0 ||
         writer_open(task, fd, &exporting->writer, err) < 0 ||
         write_text(exporting, SNAPSHOT_ABOUT, about, err) < 0 ||
-        write_text(exporting, SNAPSHOT_SUMS, &sums, err) < 0 ||
+        write_text(exporting, SNAPSHOT_CHECKSUMS, &checksums, err) < 0 ||
         walk(exporting, write_change, err) < 0)
         return -1;
     return writer_finish(exporting->writer, err);
@@ -235,7 +237,7 @@ static int export_to(struct exporting *exporting, uint64_t maximum, int fd, stru
 
     exporting->maximum = maximum;
     buffer_init(&exporting->changes, SNAPSHOT_ABOUT_MAX);
-    buffer_init(&exporting->sums, SNAPSHOT_SUMS_MAX);
+    buffer_init(&exporting->checksums, SNAPSHOT_CHECKSUMS_MAX);
     if (file_archive_task(exporting->snapshots->sandboxes, ARCHIVE_TAR_ZSTD, maximum, program,
                           &task, err) < 0 ||
         stack_open(exporting->snapshots->runtimes, record->runtime, record->layers,

@@ -9,8 +9,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define HOLES_MAX ((uint64_t)1 << 30)  // bytes of all holes that are hashed
-#define TEXTS_MAX ((uint64_t)48 << 20) // bytes that a list takes, about: more are in no answer
+#define HOLES_MAX ((uint64_t)1 << 30)    // bytes of all holes that are hashed
+#define STRINGS_MAX ((uint64_t)48 << 20) // bytes that a list takes, about: more are in no answer
 
 struct listing {
     struct snapshot_files files;
@@ -42,7 +42,7 @@ static int list_one(void *data, const struct layer_change *change, struct error 
 
     if (change->kind == LAYER_REMOVED || !S_ISREG(change->item.mode) || change->fd < 0)
         return 0;
-    files->is_cut |= listing->strings > TEXTS_MAX || files->count == SNAPSHOT_FILES_MAX;
+    files->is_cut |= listing->strings > STRINGS_MAX || files->count == SNAPSHOT_FILES_MAX;
     if (files->is_cut)
         return 0;
     if (hash_one(listing, change, &file, err) < 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the files of the snapshot room share, and the root of the core uses.
- * Threads: workers; blocks, unless a call says that it does not.
+ * Threads: any but loops; a call that does not block says so: any.
  */
 #pragma once
 #include "core/layer/layers.h"
@@ -12,14 +12,8 @@
 int snapshot_check_words(const char *name, const char *tag,
                          struct error *err); // either may be NULL
 
-/* One the actor sees, in any state; public ones of others when ready. */
-int snapshot_find(struct snapshots *snapshots, const struct actor *actor, const char *id,
-                  struct snapshot_record *out, struct error *err);
 int snapshot_find_ready(struct snapshots *snapshots, const struct actor *actor, const char *id,
                         struct snapshot_record *out, struct error *err);
-/* One of the actor's own that is not deleted. */
-int snapshot_find_own(struct snapshots *snapshots, const struct actor *actor, const char *id,
-                      struct snapshot_record *out, struct error *err);
 
 /* Rows of a new one over a new layer, in the caller's transaction. */
 int snapshot_put(struct snapshots *snapshots, const struct snapshot_record *record,
@@ -48,7 +42,6 @@ int snapshot_walk(struct snapshots *snapshots, const struct snapshot_record *rec
 void snapshot_count_quickly(struct snapshots *snapshots, struct snapshot_record *record);
 /* Counts its files, and records the count; record->file_count is set. */
 int snapshot_count(struct snapshots *snapshots, struct snapshot_record *record, struct error *err);
-void snapshot_count_later(void *snapshots, const char *id); // a background_fn
 /* At the start: has done in the background what an earlier server left undone. Does not block. */
 void snapshot_resume_work(struct snapshots *snapshots);
 /* Counts all of an owner's that are not counted yet, and skips those that fail. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Snapshots from archives; see snapshot_archive.h. burrow-archive takes the archive apart, and a box of its own over the same runtime
- * takes the files in; between the two the server reads the two texts and compares digests.
+ * takes the files in; between the two the server reads the two strings and compares digests.
  */
 #include "archive/unpacker.h"
 #include "base/clock.h"
@@ -34,14 +34,14 @@ struct importing {
     struct snapshots *snapshots;
     struct unpacker *unpacker;
     struct strings about;
-    struct buffer sums_text;
-    struct sums sums;
-    struct digest sum;   // of the file under way
-    uint64_t left;       // of its bytes
-    char *path;          // its path in the archive
-    struct buffer modes; // packed strings: mode and path of what gets its mode at the end
-    struct strings dirs; // records of directories, which get their times at the end
-    size_t dirs_bytes;   // that these take
+    struct buffer checksum_text;
+    struct checksums checksums;
+    struct digest checksum; // of the file under way
+    uint64_t left;          // of its bytes
+    char *path;             // its path in the archive
+    struct buffer modes;    // packed strings: mode and path of what gets its mode at the end
+    struct strings dirs;    // records of directories, which get their times at the end
+    size_t dirs_bytes;      // that these take
     size_t n_dirs_left;
     struct build_box build_box;
 };
@@ -50,10 +50,10 @@ static void importing_clear(struct importing *importing)
 {
     unpacker_free(importing->unpacker);
     strings_clear(&importing->about);
-    buffer_clear(&importing->sums_text);
-    sums_clear(&importing->sums);
+    buffer_clear(&importing->checksum_text);
+    checksums_clear(&importing->checksums);
     strings_clear(&importing->dirs);
-    digest_clear(&importing->sum);
+    digest_clear(&importing->checksum);
     free(importing->path);
     buffer_clear(&importing->modes);
     build_box_close(&importing->build_box);
@@ -70,7 +70,7 @@ static int refused(struct error *err, const char *path, const char *why)
                         why);
 }
 
-// ---- the texts ----
+// ---- the strings ----
 
 static int read_entry(struct importing *importing, const char *name, struct buffer *out,
                       struct error *err)
@@ -94,14 +94,6 @@ static int read_entry(struct importing *importing, const char *name, struct buff
     return 0;
 }
 
-static bool is_utf8(const char *text)
-{
-    size_t left = strlen(text), length = 1;
-    for (; left && length; left -= length, text += length)
-        length = utf8_length(text, left);
-    return !left;
-}
-
 static int check_values(const struct strings *about, struct error *err)
 {
     static const struct {
@@ -115,7 +107,7 @@ static int check_values(const struct strings *about, struct error *err)
     for (size_t i = 0; i < ARRAY_SIZE(values); i++) {
         for (size_t at = 1; (value = about_next(about, values[i].name, &at));) {
             bool is_env = strcmp(values[i].name, "env") == 0;
-            if (strlen(value) > values[i].maximum || !is_utf8(value) ||
+            if (strlen(value) > values[i].maximum || !utf8_is_valid(value, strlen(value)) ||
                 (is_env && (!strchr(value, '=') || *value == '=')))
                 return damaged(err, "what it says of itself makes no sense");
         }
@@ -130,20 +122,20 @@ static int check_about(struct importing *importing, const struct buffer *about, 
     char text[DIGEST_TEXT];
 
     digest_of(about->data, about->length, text);
-    return sums_use(&importing->sums, text, SNAPSHOT_ABOUT)
+    return checksums_use(&importing->checksums, text, SNAPSHOT_ABOUT)
                ? 0
                : damaged(err, "'" SNAPSHOT_ABOUT "' does not have the sum it should have");
 }
 
-static int read_texts(struct importing *importing, struct error *err)
+static int read_strings(struct importing *importing, struct error *err)
 {
     autobuffer about = {.maximum = SNAPSHOT_ABOUT_MAX};
 
     if (read_entry(importing, SNAPSHOT_ABOUT, &about, err) < 0 ||
         about_read(&about, &importing->about, err) < 0 ||
         check_values(&importing->about, err) < 0 ||
-        read_entry(importing, SNAPSHOT_SUMS, &importing->sums_text, err) < 0 ||
-        sums_read(&importing->sums_text, &importing->sums, err) < 0)
+        read_entry(importing, SNAPSHOT_CHECKSUMS, &importing->checksum_text, err) < 0 ||
+        checksums_read(&importing->checksum_text, &importing->checksums, err) < 0)
         return -1;
     return check_about(importing, &about, err);
 }
@@ -176,12 +168,12 @@ static int check_runtime(struct importing *importing, bool is_forced, struct err
 
 // ---- the files, on their way into the box ----
 
-static int check_sum(struct importing *importing, struct error *err)
+static int check_digest(struct importing *importing, struct error *err)
 {
-    char sum[DIGEST_TEXT];
+    char checksum[DIGEST_TEXT];
 
-    digest_end(&importing->sum, sum);
-    if (sums_use(&importing->sums, sum, importing->path))
+    digest_end(&importing->checksum, checksum);
+    if (checksums_use(&importing->checksums, checksum, importing->path))
         return 0;
     return error_refuse(err, ERROR_DAMAGED, "archive",
                         "the archive is damaged: '%.300s' does not have the sum it should have",
@@ -220,8 +212,8 @@ static int begin_file(struct importing *importing, const struct files_item *item
     free(importing->path);
     importing->path = xasprintf(PREFIX "%s", item->path);
     importing->left = item->size;
-    digest_begin(&importing->sum);
-    return item->size ? 0 : check_sum(importing, err);
+    digest_begin(&importing->checksum);
+    return item->size ? 0 : check_digest(importing, err);
 }
 
 static int take_item(struct importing *importing, struct files_item *item, struct error *err)
@@ -248,7 +240,7 @@ static int next_item(void *data, struct files_item *item, struct error *err)
 
     for (;;) {
         int more = unpacker_next(importing->unpacker, item, err);
-        if (more == 0 && importing->sums.n_used != importing->sums.count)
+        if (more == 0 && importing->checksums.n_used != importing->checksums.count)
             return damaged(err, "it has fewer files than sums");
         if (more <= 0)
             return more;
@@ -265,9 +257,9 @@ static ssize_t fill(void *data, void *bytes, size_t size, struct error *err)
 
     if (got <= 0)
         return got;
-    digest_add(&importing->sum, bytes, (size_t)got);
+    digest_add(&importing->checksum, bytes, (size_t)got);
     importing->left -= (uint64_t)got;
-    return importing->left == 0 && check_sum(importing, err) < 0 ? -1 : got;
+    return importing->left == 0 && check_digest(importing, err) < 0 ? -1 : got;
 }
 
 static int remove_paths(struct importing *importing, int conversation, struct error *err)
@@ -442,7 +434,7 @@ static int begin(struct importing *importing, const struct snapshot_import_reque
         file_archive_task(importing->snapshots->sandboxes, ARCHIVE_TAR_ZSTD, room, program, &task,
                           err) < 0 ||
         unpacker_open(&task, archive_fd, &importing->unpacker, err) < 0 ||
-        read_texts(importing, err) < 0 ||
+        read_strings(importing, err) < 0 ||
         snapshot_check_words(about_get(&importing->about, "name"),
                              about_get(&importing->about, "tag"), err) < 0)
         return -1;
@@ -462,7 +454,7 @@ int snapshot_import(struct snapshots *snapshots, const struct actor *actor,
         .snapshots = snapshots, .build_box = {.snapshots = snapshots}};
     char id[ID_TEXT];
 
-    buffer_init(&importing.sums_text, SNAPSHOT_SUMS_MAX);
+    buffer_init(&importing.checksum_text, SNAPSHOT_CHECKSUMS_MAX);
     buffer_init(&importing.modes, MODES_MAX);
     if (snapshot_check_words(request->name, request->tag, err) < 0)
         return -1;

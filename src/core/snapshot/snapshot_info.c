@@ -35,13 +35,13 @@ void snapshot_info_take(struct snapshot_info *out, struct snapshot_record *recor
 
 void snapshot_info_clear(struct snapshot_info *info)
 {
-    const char *const texts[] = {
+    const char *const strings[] = {
         info->id,   info->key_id,        info->parent_id,   info->sandbox_id, info->runtime,
         info->name, info->tag,           info->description, info->message,    info->metadata,
         info->git,  info->upload_secret, info->error};
 
-    for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
-        free((char *)texts[i]);
+    for (size_t i = 0; i < ARRAY_SIZE(strings); i++)
+        free((char *)strings[i]);
     owner_clear(&info->owner);
     free((void *)info->env);
     *info = (struct snapshot_info){0};

@@ -2,7 +2,7 @@
 /*
  * The snapshot room: what its files share, for whoever opens it. Callers use snapshot.h, checkpoint.h, difference.h and
  * snapshot_archive.h.
- * Threads: any; nothing in the struct changes after snapshots_open.
+ * Threads: any; nothing in the struct changes after snapshots_new.
  */
 #pragma once
 #include "base/auto.h"

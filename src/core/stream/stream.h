@@ -3,7 +3,7 @@
  * Streams: append-only bytes with any number of readers. Each is a file in the spool (docs/internals/streams.md) and a
  * row in the store. Output of a command is appended by PID 1 of its box; everything else by stream_append. The hub announces a
  * stream, by its id, when it has grown or ended.
- * Threads: workers; blocks for the disk, unless a call says that it does not.
+ * Threads: any but loops; a call that does not block says so: any.
  */
 #pragma once
 #include "core/account/actor.h"
@@ -32,7 +32,7 @@ int stream_get(struct streams *streams, const struct actor *actor, const char *i
 /* Sizes are those of now, but the order by size takes open streams as empty. */
 int stream_list(struct streams *streams, const struct actor *actor,
                 const struct stream_filter *filter, struct stream_infos *out, struct error *err);
-/* Ends readers; the file goes. ERROR_CONFLICT, reason "busy", while a command writes to it or reads it. */
+/* Ends readers; the file goes. ERROR_BUSY while a command writes to it or reads it. */
 int stream_remove(struct streams *streams, const struct actor *actor, const char *id,
                   struct error *err);
 
@@ -56,7 +56,7 @@ void stream_progress(struct stream *stream, struct stream_progress *out);
 
 /*
  * Appends, one caller after the other; readers see all of it or nothing. Whoever appends several times should hold the stream
- * (stream_open) meanwhile: it saves looking it up each time. ERROR_GONE, reason "complete", when the stream has ended (a command that read it is
+ * (stream_open) meanwhile: it saves looking it up each time. ERROR_COMPLETE when the stream has ended (a command that read it is
  * done: for the writer that is success). ERROR_LIMIT past the stream's or the disk's limit. ERROR_CONFLICT when a command
  * writes to it.
  */

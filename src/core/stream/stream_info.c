@@ -27,11 +27,11 @@ void stream_info_take(struct stream_info *out, struct stream_record *record)
 
 void stream_info_clear(struct stream_info *info)
 {
-    const char *const texts[] = {info->id,   info->sandbox_id, info->execution_id,
-                                 info->name, info->metadata,   info->headers};
+    const char *const strings[] = {info->id,   info->sandbox_id, info->execution_id,
+                                   info->name, info->metadata,   info->headers};
 
-    for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
-        free((char *)texts[i]);
+    for (size_t i = 0; i < ARRAY_SIZE(strings); i++)
+        free((char *)strings[i]);
     owner_clear(&info->owner);
     *info = (struct stream_info){0};
 }

@@ -242,7 +242,7 @@ bool stream_is_busy(const struct stream *stream)
     return stream->record.kind != STREAM_USER && !stream->is_complete;
 }
 
-uint64_t stream_size(const struct stream *stream)
+static uint64_t size_now(const struct stream *stream)
 {
     bool is_growing = stream_is_commands(stream) && !stream_is_frozen(stream);
     return is_growing ? file_size(stream) : stream->size_bytes;
@@ -250,13 +250,13 @@ uint64_t stream_size(const struct stream *stream)
 
 void stream_freeze(struct stream *stream)
 {
-    stream->size_bytes = stream_size(stream);
+    stream->size_bytes = size_now(stream);
 }
 
 void stream_progress(struct stream *stream, struct stream_progress *out)
 {
     autolock(&stream->lock);
-    *out = (struct stream_progress){stream_size(stream), stream->is_complete};
+    *out = (struct stream_progress){size_now(stream), stream->is_complete};
 }
 
 static void complete(struct stream *stream)

@@ -21,7 +21,7 @@ struct stream {
 
     struct lock lock;               // guards all below; the record's id and owner never change
     struct lock_condition appended; // nobody is appending now
-    struct stream_record record;    // as in the store, but for state and size; texts are ours
+    struct stream_record record;    // as in the store, but for state and size; strings are ours
     uint64_t
         size_bytes; // what readers see, unless a command writes: then the file's size counts until it is frozen
     bool is_appending;
@@ -68,7 +68,7 @@ struct streams {
     } shards[STREAM_SHARDS];
 };
 
-/* A new one with one reference, not in the table. Takes the record's texts and the fd. */
+/* A new one with one reference, not in the table. Takes the record's strings and the fd. */
 struct stream *stream_new(struct streams *streams, const struct stream_record *record, int fd);
 
 /* The one in memory that is not removed, or NULL. Never waits for the disk. */
@@ -90,12 +90,11 @@ bool stream_is_removed(struct stream *stream);
 bool stream_is_frozen(const struct stream *stream);   // its size will not change any more
 bool stream_is_commands(const struct stream *stream); // a command writes to it
 bool stream_is_busy(const struct stream *stream);     // a command writes to it or reads it
-uint64_t stream_size(const struct stream *stream);
 void stream_freeze(
     struct stream *stream); // keeps the size; the caller sets one of the reasons for being frozen
 
 /* No more comes; the hub announces it. Without the lock. */
 void stream_finish(struct stream *stream);
 
-/* Marks as removed, removes the file, then the row (unless it never had one). ERROR_CONFLICT, reason "busy". */
+/* Marks as removed, removes the file, then the row (unless it never had one). ERROR_BUSY. */
 int stream_erase(struct stream *stream, bool has_row, struct error *err);

@@ -58,7 +58,7 @@ static char *copy(const char *text)
     return text ? xstrdup(text) : NULL;
 }
 
-/* Its record, all texts of which are its own; it has its id. */
+/* Its record, all strings of which are its own; it has its id. */
 static void describe(struct stream *stream, const struct stream_place *place)
 {
     struct stream_record *record = &stream->record;

@@ -3,7 +3,7 @@
  * What the rest of the core does with streams: gives them to commands and ends them; stream.h is for callers. A stream is in memory,
  * with its file open, while somebody holds a reference: a command's is held until it has ended. A full disk and RLIMIT_FSIZE are
  * errors, as long as the program ignores SIGXFSZ. docs/internals/streams.md.
- * Threads: any but loops, unless a call says that it does not block.
+ * Threads: any but loops; a call that does not block says so: any.
  */
 #pragma once
 #include "core/stream/stream.h"

@@ -21,22 +21,13 @@ static const struct route *const tables[] = {
     agentuity_transfer_routes,   agentuity_difference_routes,
 };
 
-static size_t count_rows(const struct route *table)
-{
-    size_t count = 0;
-
-    while (table[count].method)
-        count++;
-    return count;
-}
-
 static struct route *join_tables(void)
 {
     struct route *routes = NULL;
     size_t total = 0;
 
     for (size_t i = 0; i < ARRAY_SIZE(tables); i++) {
-        size_t count = count_rows(tables[i]);
+        size_t count = route_count(tables[i]);
         routes = xrealloc(routes, total + count + 1, sizeof *routes);
         memcpy(routes + total, tables[i], (count + 1) * sizeof *routes);
         total += count;

@@ -12,7 +12,7 @@
 #include "web/call.h"
 #include "web/route.h"
 
-/* One table a file, each ended by an empty row; routes.c joins them. */
+/* One table a file, each ended by an empty row; agentuity_front.c joins them. */
 extern const struct route agentuity_create_routes[];
 extern const struct route agentuity_sandbox_routes[];
 extern const struct route agentuity_execution_routes[];

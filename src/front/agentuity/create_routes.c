@@ -240,7 +240,7 @@ static void fill_limits(const struct create_body *body, struct sandbox_request *
     out->limits.cpu_millicores = limit_of(&body->resources.cpu);
     out->limits.disk_bytes = limit_of(&body->resources.disk);
     out->idle_timeout_ms = timeout_of(&body->timeout.idle);
-    out->execution_timeout_ms = timeout_of(&body->timeout.execution);
+    out->usual.timeout_ms = timeout_of(&body->timeout.execution);
     out->paused_timeout_ms = timeout_of(&body->timeout.paused);
     out->on_idle = SANDBOX_IDLE_ENDS;
     out->max_executions = 1;
@@ -252,7 +252,7 @@ static int fill_command(const struct create_body *body, struct execution_request
     const char *const *argv = (const char *const *)body->command.exec;
 
     *command = (struct execution_request){
-        .kind = EXECUTION_COMMAND, .argv = argv, .timeout_ms = EXECUTION_DEFAULT};
+        .kind = EXECUTION_COMMAND, .command = {.argv = argv, .timeout_ms = EXECUTION_DEFAULT}};
     if (body_check_command(argv, "command.exec", err) < 0)
         return -1;
     return body_streams(&body->stream, "stream", command, err);
@@ -269,13 +269,13 @@ static int fill_request(struct call *call, const struct create_body *body,
         .asked = write_asked(call, body),
         .mode = is_one_shot ? SANDBOX_ONE_SHOT : SANDBOX_INTERACTIVE,
         .home = AGENTUITY_HOME,
-        .working_directory = AGENTUITY_HOME,
+        .usual.directory = AGENTUITY_HOME,
     };
     fill_limits(body, out);
     body_files(call, &body->files, &body->command.files, &out->files, &out->n_files);
     if (write_metadata(call, body->metadata, &out->metadata, err) < 0 ||
         write_scopes(call, body->scopes, &out->scopes, err) < 0 ||
-        body_env(call, &body->env, &out->env, err) < 0)
+        body_env(call, &body->env, &out->usual.env, err) < 0)
         return -1;
     return body->snapshot ? fill_snapshot(call, body, out, err)
                           : fill_runtime(call, body, out, err);
@@ -310,14 +310,10 @@ static void watch_delivery(struct call *call, const char *id)
 /* The core knows limits by their bare names: "memory: a sandbox needs at least 4Mi", about "memory". */
 static int fail_create(struct error *err)
 {
-    static const char *const limits[] = {"memory", "cpu", "disk"};
+    struct error bare = *err;
 
-    for (size_t i = 0; i < ARRAY_SIZE(limits); i++) {
-        if (error_is_about(err, limits[i])) {
-            struct error bare = *err;
-            return error_refuse(err, bare.reason, bare.noun, "resources.%s", bare.text);
-        }
-    }
+    if (err->noun && limits_has_name(err->noun))
+        return error_refuse(err, bare.reason, bare.noun, "resources.%s", bare.text);
     return -1;
 }
 

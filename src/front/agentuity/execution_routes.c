@@ -29,11 +29,11 @@ static int fill_request(struct call *call, const struct execute_body *body,
 {
     *out = (struct execution_request){
         .kind = EXECUTION_COMMAND,
-        .argv = (const char *const *)body->command,
-        .timeout_ms = body->timeout.text ? (int64_t)body->timeout.ms : EXECUTION_DEFAULT,
+        .command.argv = (const char *const *)body->command,
+        .command.timeout_ms = body->timeout.text ? (int64_t)body->timeout.ms : EXECUTION_DEFAULT,
     };
     body_files(call, &body->files, NULL, &out->files, &out->n_files);
-    if (body_check_command(out->argv, "command", err) < 0 ||
+    if (body_check_command(out->command.argv, "command", err) < 0 ||
         body_streams(&body->stream, "stream", out, err) < 0)
         return -1;
     return call_once(call, &out->once, err);

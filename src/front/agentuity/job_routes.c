@@ -44,8 +44,8 @@ static int create_job(struct call *call, struct error *err)
     if (call_id(call, 0, SANDBOX_PREFIX, "sandbox", &id, err) < 0 ||
         fields_read(call->body, job_fields, &body, err) < 0)
         return -1;
-    want.argv = (const char *const *)body.command;
-    if (body_check_command(want.argv, "command", err) < 0 ||
+    want.command.argv = (const char *const *)body.command;
+    if (body_check_command(want.command.argv, "command", err) < 0 ||
         body_streams(&body.streams, "streams", &want, err) < 0 ||
         call_once(call, &want.once, err) < 0 ||
         execution_start(call->core->executions, &call->actor, id, &want, &info, err) < 0)

@@ -25,7 +25,7 @@ static const char *job_status(const struct execution_info *info)
     case EXECUTION_CANCELLED:
         return "cancelled";
     case EXECUTION_COMPLETED:
-        return info->exit_code == 0 ? "completed" : "failed";
+        return info->exit.code == 0 ? "completed" : "failed";
     default:
         return "failed";
     }
@@ -34,13 +34,13 @@ static const char *job_status(const struct execution_info *info)
 /* What stands for a code where the command never gave one: clients take a missing one for 0. */
 static int64_t exit_code_of(const struct execution_info *info)
 {
-    if (info->exit_code >= 0)
-        return info->exit_code;
-    if (info->signal > 0)
-        return 128 + info->signal;
-    if (info->cause == EXECUTION_NOT_FOUND)
+    if (info->exit.code >= 0)
+        return info->exit.code;
+    if (info->exit.signal > 0)
+        return 128 + info->exit.signal;
+    if (info->exit.cause == EXECUTION_NOT_FOUND)
         return 127;
-    if (info->cause == EXECUTION_NOT_RUN)
+    if (info->exit.cause == EXECUTION_NOT_RUN)
         return 126;
     if (info->state == EXECUTION_TIMED_OUT)
         return 124;
@@ -135,9 +135,9 @@ void render_execution(struct json_writer *json, const struct execution_info *inf
         .type = execution_type,
         .state = info->state,
         .outcome = outcome_of(info, base_url),
-        .duration_ms = info->duration_us / 1000,
-        .is_truncated = info->is_truncated,
-        .tells_truncated = execution_info_is_over(info) || info->is_truncated,
+        .duration_ms = info->exit.duration_us / 1000,
+        .is_truncated = info->exit.is_truncated,
+        .tells_truncated = execution_info_is_over(info) || info->exit.is_truncated,
     };
 
     answer_write(json, render_execution_fields, &answer);

@@ -42,7 +42,7 @@ static void succeed(const struct put *put)
     (void)envelope_bare(&call);
 }
 
-static void on_news(void *data)
+static void on_change(void *data)
 {
     struct put *put = data;
     struct stream_progress progress;
@@ -63,7 +63,7 @@ static void on_hub(void *data)
     struct put *put = data;
 
     if (!atomic_exchange(&put->is_posted, true))
-        loop_post(put->waiting.loop, on_news, put);
+        loop_post(put->waiting.loop, on_change, put);
 }
 
 static void on_over(void *data)

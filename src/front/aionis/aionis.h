@@ -36,7 +36,7 @@ struct aionis_settings {
     uint64_t budget_window_ms;
     const char *budgets; // JSON: caps by tenant
     const char *rate_limited;
-    uint32_t write_rate, read_rate; // thousandths of calls a second
+    int64_t write_rate, read_rate; // thousandths of calls a second
     int64_t write_burst, read_burst;
     uint64_t write_wait_ms; // how long one that is over the limit is held back first
     uint64_t rate_ttl_ms;

@@ -11,19 +11,10 @@ static const struct route *const tables[] = {
     aionis_control_routes,
 };
 
-static size_t count_rows(const struct route *table)
-{
-    size_t count = 0;
-
-    while (table[count].method)
-        count++;
-    return count;
-}
-
 /* Where another page's script asks first whether it may. */
 static int preflight(struct call *call, struct error *err)
 {
-    const struct answer_head *head = &visit_of(call)->head;
+    const struct answer_head *head = &call_state(call)->head;
     const struct http_header allowed[] = {
         {"Access-Control-Allow-Origin", head->origin},
         {"Access-Control-Allow-Methods", "GET,POST,OPTIONS"},
@@ -61,7 +52,7 @@ static struct route *join_tables(bool has_pages)
     size_t total = 0;
 
     for (size_t i = 0; i < ARRAY_SIZE(tables); i++) {
-        size_t count = count_rows(tables[i]);
+        size_t count = route_count(tables[i]);
         routes = xrealloc(routes, total + 2 * count + 1, sizeof *routes);
         for (size_t row = 0; row < count; row++)
             total = add_row(routes, total, &tables[i][row], has_pages);
@@ -75,7 +66,7 @@ static int on_call(struct call *call, struct error *err)
 {
     const struct refusal refusal = {.status = 400, .code = "sandbox_disabled"};
 
-    (void)visit_of(call);
+    (void)call_state(call);
     if (aionis_of(call)->is_enabled || call->route->body != BODY_WHOLE)
         return 0;
     return refuse(call, &refusal, err,

@@ -12,9 +12,8 @@
 #include "web/call.h"
 
 #define AIONIS_BODY_MAX ((uint64_t)5 << 20)
-#define AIONIS_UUID 37 // bytes, with the NUL
 
-/* One table a file, each ended by an empty row; routes.c joins them. */
+/* One table a file, each ended by an empty row; aionis_front.c joins them. */
 extern const struct route aionis_session_routes[];
 extern const struct route aionis_execute_routes[];
 extern const struct route aionis_run_routes[];

@@ -218,7 +218,7 @@ static const char *client_of(const struct call *call, char text[RATE_CLIENT])
 
 static int refuse_rate(struct call *call, enum rate_class class, int64_t wait_ms, struct error *err)
 {
-    int64_t waited_ms = visit_of(call)->waited_ms;
+    int64_t waited_ms = call_state(call)->waited_ms;
     const struct refusal refusal = {
         .status = 429,
         .code = class == RATE_WRITE ? "rate_limited_sandbox_write" : "rate_limited_sandbox_read",
@@ -235,18 +235,18 @@ static int refuse_rate(struct call *call, enum rate_class class, int64_t wait_ms
 static int check_rate(struct call *call, enum rate_class class, struct error *err)
 {
     struct aionis *aionis = aionis_of(call);
-    struct visit *visit = visit_of(call);
+    struct call_state *state = call_state(call);
     int64_t most_ms = class == RATE_WRITE ? (int64_t)aionis->settings->write_wait_ms : 0;
     char text[RATE_CLIENT];
 
-    const char *client = aionis->limiter && !visit->has_token ? client_of(call, text) : NULL;
+    const char *client = aionis->limiter && !state->has_token ? client_of(call, text) : NULL;
     int64_t wait_ms = client ? rate_take(aionis->limiter, class, client) : 0;
-    visit->has_token = wait_ms == 0;
-    if (visit->has_token)
+    state->has_token = wait_ms == 0;
+    if (state->has_token)
         return 0;
-    if (visit->waited_ms || most_ms == 0)
+    if (state->waited_ms || most_ms == 0)
         return refuse_rate(call, class, wait_ms, err);
-    visit->waited_ms = call->again_ms = wait_ms < most_ms ? wait_ms : most_ms;
+    state->waited_ms = call->again_ms = wait_ms < most_ms ? wait_ms : most_ms;
     return CALL_AGAIN;
 }
 

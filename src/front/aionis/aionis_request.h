@@ -47,7 +47,7 @@ int request_open(struct call *call, enum rate_class class, struct request *out, 
 int request_read(struct call *call, const struct request *request, const struct field *fields,
                  void *into, struct error *err);
 
-/* The tenant that the call will be of unless its body is refused; and other texts of the body, where they are such: NULL else. */
+/* The tenant that the call will be of unless its body is refused; and other strings of the body, where they are such: NULL else. */
 const char *request_tenant(struct call *call, const struct request *request);
 const char *request_text(struct call *call, const struct request *request, const char *name);
 

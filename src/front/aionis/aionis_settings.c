@@ -124,7 +124,7 @@ static bool is_name(const char *text, bool (*is_good)(const char *text))
     return is_good(name);
 }
 
-static int check_texts(const struct aionis_settings *settings, struct error *err)
+static int check_values(const struct aionis_settings *settings, struct error *err)
 {
     if (!is_name(settings->tenant, request_is_tenant))
         return error_set(err, ERROR_INVALID, "MEMORY_TENANT_ID '%.80s' cannot be a tenant",
@@ -158,7 +158,7 @@ int aionis_read(struct aionis *aionis, struct error *err)
         check_executor(settings, err) < 0 || read_commands(settings, &aionis->commands, err) < 0 ||
         budgets_read(settings->budgets, &aionis->budgets, err) < 0 || read_limits(aionis, err) < 0)
         return -1;
-    return check_together(aionis, err) < 0 ? -1 : check_texts(settings, err);
+    return check_together(aionis, err) < 0 ? -1 : check_values(settings, err);
 }
 
 int aionis_settings_check(const struct aionis_settings *settings, struct error *err)

@@ -89,19 +89,19 @@ static void read_origin(const struct call *call, char out[ANSWER_ORIGIN])
         (void)snprintf(out, ANSWER_ORIGIN, "%s", origin);
 }
 
-void answer_head_read(struct call *call, struct answer_head *out)
+static void read_head(struct call *call, struct answer_head *out)
 {
     read_origin(call, out->origin);
 }
 
-struct visit *visit_of(struct call *call)
+struct call_state *call_state(struct call *call)
 {
-    if (!call->left) {
-        struct visit *visit = call_alloc(call, sizeof *visit);
-        answer_head_read(call, &visit->head);
-        call->left = visit;
+    if (!call->front_data) {
+        struct call_state *state = call_alloc(call, sizeof *state);
+        read_head(call, &state->head);
+        call->front_data = state;
     }
-    return call->left;
+    return call->front_data;
 }
 
 // ---- sending ----
@@ -157,7 +157,7 @@ int refuse(struct call *call, const struct refusal *refusal, struct error *err, 
     va_start(args, format);
     (void)vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    visit_of(call)->refusal = *refusal;
+    call_state(call)->refusal = *refusal;
     return reply_error(refusal->status, text, err);
 }
 
@@ -203,15 +203,15 @@ static void put_json(struct json_writer *json, const char *name, const char *tex
 
 void answer_error(struct call *call, const struct error *err)
 {
-    const struct visit *visit = call->left;
-    struct refusal refusal = visit ? visit->refusal : (struct refusal){0};
+    const struct call_state *state = call->front_data;
+    struct refusal refusal = state ? state->refusal : (struct refusal){0};
     struct answer_head head;
     autoreply reply = {0};
 
-    if (visit)
-        head = visit->head;
+    if (state)
+        head = state->head;
     else
-        answer_head_read(call, &head);
+        read_head(call, &head);
     if (refusal.status == 0)
         refusal = (struct refusal){.status = error_status(err), .code = error_code_of(err)};
     if (refusal.status == 500)

@@ -13,7 +13,6 @@
 struct answer_head {
     char origin[ANSWER_ORIGIN]; // that may read the answer; "": none
 };
-void answer_head_read(struct call *call, struct answer_head *out);
 
 /* A failure in the protocol's words. Texts are the call's. */
 struct refusal {
@@ -24,14 +23,14 @@ struct refusal {
     int64_t retry_after_s;
 };
 
-/* What this front keeps with a call (call->left) from its first look on. */
-struct visit {
+/* What this front keeps with a call (call->front_data) from its first look on. */
+struct call_state {
     struct answer_head head;
     struct refusal refusal;
     int64_t waited_ms; // held back by the rate limit
     bool has_token;    // and let through
 };
-struct visit *visit_of(struct call *call); // makes it
+struct call_state *call_state(struct call *call); // makes it
 
 /* Ends the map that the reply is, and sends it. */
 int answer_send(struct reply *reply, struct response *response, const struct answer_head *head);

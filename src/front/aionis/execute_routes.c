@@ -273,8 +273,8 @@ static int fill_execution(struct call *call, const struct execute_body *body,
 
     *out = (struct execution_request){
         .kind = EXECUTION_COMMAND,
-        .argv = (const char *const *)argv,
-        .timeout_ms = timeout_ms < TIMEOUT_FLOOR_MS ? TIMEOUT_FLOOR_MS : timeout_ms,
+        .command.argv = (const char *const *)argv,
+        .command.timeout_ms = timeout_ms < TIMEOUT_FLOOR_MS ? TIMEOUT_FLOOR_MS : timeout_ms,
         .output_cap_bytes = (int64_t)settings->output_bytes,
         .asked = stored_run(call, &stored),
         .refused = refusal_of(call, argv[0]),
@@ -371,7 +371,7 @@ static int fail_start(struct call *call, const char *uuid, struct error *err)
 static int run_now(struct call *call, const char *uuid, const char *id,
                    const struct execution_request *want, struct error *err)
 {
-    const struct answer_head *head = &visit_of(call)->head;
+    const struct answer_head *head = &call_state(call)->head;
     autoclear(execution_info) info = {0};
 
     if (check_room(call, err) < 0)
@@ -392,7 +392,7 @@ static int run_later(struct call *call, const char *uuid, const char *id,
 
     if (execution_enqueue(call->core->executions, &call->actor, id, want, &info, err) < 0)
         return fail_start(call, uuid, err);
-    (void)answer_run(call, &visit_of(call)->head, &info, true, false);
+    (void)answer_run(call, &call_state(call)->head, &info, true, false);
     return 0;
 }
 

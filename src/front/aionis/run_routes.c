@@ -42,7 +42,7 @@ static void open_view(struct call *call, const struct execution_info *info, stru
     (void)run_view_init(view, call->core, aionis_of(call)->settings, info, false);
 }
 
-/* Up to the run that the body names, whose texts are the request's. 0, -1, or CALL_AGAIN. */
+/* Up to the run that the body names, whose strings are the request's. 0, -1, or CALL_AGAIN. */
 static int open_run(struct call *call, enum rate_class class, struct request *request,
                     const struct field *fields, void *body, const char *const *run_id,
                     struct execution_info *out, struct error *err)
@@ -80,7 +80,7 @@ static int get_run(struct call *call, struct error *err)
     answer_begin(&reply, &call->actor);
     json_key(&reply.json, "run");
     run_write(&reply.json, &view);
-    return answer_send(&reply, call->response, &visit_of(call)->head);
+    return answer_send(&reply, call->response, &call_state(call)->head);
 }
 
 // ---- logs ----
@@ -130,7 +130,7 @@ static int get_run_logs(struct call *call, struct error *err)
     put_id(&reply.json, "run_id", info.id);
     put_text(&reply.json, "status", view.status);
     put_logs(&reply.json, &view, body.tail_bytes);
-    return answer_send(&reply, call->response, &visit_of(call)->head);
+    return answer_send(&reply, call->response, &call_state(call)->head);
 }
 
 // ---- artifact ----
@@ -189,7 +189,7 @@ static int get_run_artifact(struct call *call, struct error *err)
     answer_begin(&reply, &call->actor);
     json_key(&reply.json, "artifact");
     artifact_write(&reply.json, &view, &options);
-    return answer_send(&reply, call->response, &visit_of(call)->head);
+    return answer_send(&reply, call->response, &call_state(call)->head);
 }
 
 // ---- cancel ----
@@ -230,7 +230,7 @@ static int cancel_run(struct call *call, struct error *err)
     put_text(&reply.json, "status", run_status(&info));
     put_bool(&reply.json, "cancel_requested", true);
     put_text(&reply.json, "cancel_reason", info.stop_reason);
-    return answer_send(&reply, call->response, &visit_of(call)->head);
+    return answer_send(&reply, call->response, &call_state(call)->head);
 }
 
 #define ROUTE(path, lane, handler, summary, table, answer)                                         \

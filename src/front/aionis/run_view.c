@@ -28,13 +28,13 @@ const char *run_status(const struct execution_info *info)
     case EXECUTION_RUNNING:
         return "running";
     case EXECUTION_COMPLETED:
-        return info->exit_code == 0 && info->signal == 0 ? "succeeded" : "failed";
+        return info->exit.code == 0 && info->exit.signal == 0 ? "succeeded" : "failed";
     case EXECUTION_TIMED_OUT:
         return "timeout";
     case EXECUTION_CANCELLED:
         return "canceled";
     default:
-        return info->cause == EXECUTION_BOX_ENDED ? "timeout" : "failed";
+        return info->exit.cause == EXECUTION_BOX_ENDED ? "timeout" : "failed";
     }
 }
 
@@ -46,9 +46,9 @@ static bool was_started(const struct execution_info *info)
 /* What stands for a command that never came to be: the negative errno where the protocol knows one. */
 static int64_t result_code_of(const struct execution_info *info)
 {
-    if (info->state == EXECUTION_COMPLETED && info->signal == 0)
-        return info->exit_code;
-    if (info->state == EXECUTION_FAILED && info->cause == EXECUTION_NOT_FOUND)
+    if (info->state == EXECUTION_COMPLETED && info->exit.signal == 0)
+        return info->exit.code;
+    if (info->state == EXECUTION_FAILED && info->exit.cause == EXECUTION_NOT_FOUND)
         return -ENOENT;
     return SUMMARY_NO_CODE;
 }
@@ -63,7 +63,7 @@ static char *describe_failure(const struct execution_info *info)
 {
     const char *name = program_of(info);
 
-    switch (info->cause) {
+    switch (info->exit.cause) {
     case EXECUTION_NOT_FOUND:
         return xasprintf("spawn %s ENOENT", name);
     case EXECUTION_BOX_ENDED:
@@ -77,9 +77,9 @@ static char *describe_error(const struct execution_info *info)
 {
     switch (info->state) {
     case EXECUTION_COMPLETED:
-        if (info->signal)
+        if (info->exit.signal)
             return xstrdup("non_zero_exit_code:null");
-        return info->exit_code ? xasprintf("non_zero_exit_code:%lld", (long long)info->exit_code)
+        return info->exit.code ? xasprintf("non_zero_exit_code:%lld", (long long)info->exit.code)
                                : NULL;
     case EXECUTION_FAILED:
         return describe_failure(info);
@@ -97,7 +97,7 @@ static char *describe_error(const struct execution_info *info)
 static void put_signal(struct json_writer *json, const struct execution_info *info)
 {
     bool was_killed = info->state == EXECUTION_TIMED_OUT || info->state == EXECUTION_CANCELLED;
-    int number = was_killed && info->signal == 0 ? SIGKILL : (int)info->signal;
+    int number = was_killed && info->exit.signal == 0 ? SIGKILL : (int)info->exit.signal;
     const char *name = number ? sigabbrev_np(number) : NULL;
     char text[32];
 
@@ -139,7 +139,7 @@ static void write_result(struct json_writer *json, const struct run_view *view)
     json_map_begin(json);
     if (info->state == EXECUTION_CANCELLED && !was_started(info))
         put_bool(json, "canceled", true);
-    else if (info->state == EXECUTION_FAILED && info->cause == EXECUTION_BOX_ENDED)
+    else if (info->state == EXECUTION_FAILED && info->exit.cause == EXECUTION_BOX_ENDED)
         put_recovery(json, view);
     else if (execution_info_is_over(info))
         put_report(json, view);
@@ -203,14 +203,14 @@ bool run_view_init(struct run_view *view, struct core *core, const struct aionis
                               .info = info,
                               .status = run_status(info),
                               .exit_code = result_code_of(info)};
-    if (is_quick && info->stdout_bytes + info->stderr_bytes > QUICK_BYTES)
+    if (is_quick && info->exit.stdout_bytes + info->exit.stderr_bytes > QUICK_BYTES)
         return false;
-    if (!read_output(core, info, info->stdout_stream, info->stdout_bytes, is_quick,
+    if (!read_output(core, info, info->stdout_stream, info->exit.stdout_bytes, is_quick,
                      &view->standard_output) ||
-        !read_output(core, info, info->stderr_stream, info->stderr_bytes, is_quick,
+        !read_output(core, info, info->stderr_stream, info->exit.stderr_bytes, is_quick,
                      &view->standard_error))
         return false;
-    view->is_truncated = execution_info_is_over(info) && info->is_truncated;
+    view->is_truncated = execution_info_is_over(info) && info->exit.is_truncated;
     view->error = describe_error(info);
     stored_run_read(info, &view->stored);
     json_writer_init(&json, &view->result);

@@ -46,7 +46,7 @@ static int answer_session(struct call *call, const struct sandbox_info *info, co
     put_time(&reply.json, "created_at", info->created_at);
     put_time(&reply.json, "updated_at", info->created_at);
     json_map_end(&reply.json);
-    return answer_send(&reply, call->response, &visit_of(call)->head);
+    return answer_send(&reply, call->response, &call_state(call)->head);
 }
 
 static void fill_session(struct call *call, const struct session_body *body, const char *profile,
@@ -58,10 +58,10 @@ static void fill_session(struct call *call, const struct session_body *body, con
         .asked = stored_session(call, profile),
         .mode = SANDBOX_INTERACTIVE,
         .home = settings->directory,
-        .working_directory = settings->directory,
+        .usual.directory = settings->directory,
         .max_executions = 0,
         .idle_timeout_ms = SANDBOX_DEFAULT, // then only its files are left, until it is used again
-        .execution_timeout_ms = 0,
+        .usual.timeout_ms = 0,
         .paused_timeout_ms = (int64_t)settings->keep_ms,
         .on_idle = SANDBOX_IDLE_DROPS_BOX,
         .expires_at = body->ttl_s ? (int64_t)clock_wall_ms() + body->ttl_s * 1000 : 0,

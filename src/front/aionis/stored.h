@@ -20,10 +20,9 @@ struct stored_run {
     int64_t timeout_ms;
     const char *project_id, *planner_run_id, *decision_id; // or NULL
     const char *argv;                                      // JSON, as it was sent
-    struct data_document *memory;                          // owns the texts, when it was read
+    struct data_document *memory;                          // owns the strings, when it was read
 };
 const char *stored_run(struct call *call, const struct stored_run *run);
 /* What a record that this front did not make lacks is made up from what it has. */
 void stored_run_read(const struct execution_info *info, struct stored_run *out);
 void stored_run_clear(struct stored_run *run);
-#define autostored __attribute__((cleanup(stored_run_clear))) struct stored_run

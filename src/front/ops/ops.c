@@ -45,34 +45,43 @@ static const struct answer_field failure_fields[] = {
     {0},
 };
 
+/* The first row that fits: of this reason or kind. */
 static const struct {
-    int status;
+    enum error_reason reason;
     const char *code;
 } codes[] = {
-    {400, "INVALID_ARGUMENT"},   {401, "UNAUTHORIZED"}, {403, "FORBIDDEN"},     {404, "NOT_FOUND"},
-    {405, "METHOD_NOT_ALLOWED"}, {408, "TIMEOUT"},      {409, "INVALID_STATE"}, {413, "TOO_LARGE"},
-    {429, "CAPACITY"},           {503, "RESTARTING"},
+    {ERROR_METHOD, "METHOD_NOT_ALLOWED"},
+    {ERROR_INVALID, "INVALID_ARGUMENT"},
+    {ERROR_UNAUTHORIZED, "UNAUTHORIZED"},
+    {ERROR_DENIED, "FORBIDDEN"},
+    {ERROR_NOT_FOUND, "NOT_FOUND"},
+    {ERROR_GONE, "NOT_FOUND"},
+    {ERROR_CONFLICT, "INVALID_STATE"},
+    {ERROR_TOO_LARGE, "TOO_LARGE"},
+    {ERROR_DISK_FULL, "TOO_LARGE"},
+    {ERROR_LIMIT, "CAPACITY"},
+    {ERROR_SLOW, "TIMEOUT"},
+    {ERROR_RESTARTING, "RESTARTING"},
 };
 
-static const char *code_of(int status)
+static const char *code_of(const struct error *err)
 {
     for (size_t i = 0; i < ARRAY_SIZE(codes); i++) {
-        if (codes[i].status == status)
+        if (error_is(err, codes[i].reason))
             return codes[i].code;
     }
-    return status < 500 ? "INVALID_ARGUMENT" : "INTERNAL";
+    return "INTERNAL";
 }
 
 static void on_ops_error(struct call *call, const struct error *err)
 {
-    int status = error_status(err);
     const struct failure failure = {
-        .code = code_of(status), .message = err->text, .request_id = call_request_id(call)};
+        .code = code_of(err), .message = err->text, .request_id = call_request_id(call)};
     autoreply reply = {0};
 
     reply_init(&reply);
     answer_write(&reply.json, failure_fields, &failure);
-    reply_send(&reply, call->response, status);
+    reply_send(&reply, call->response, error_status(err));
 }
 
 // ---- what can be asked ----
@@ -97,8 +106,8 @@ static const struct answer_field health_fields[] = {
     {"version", ANSWER_TEXT, offsetof(struct health, version), .is_needed = true},
     {"sandboxes", ANSWER_UNSIGNED, offsetof(struct health, core.sandboxes),
      .has_offset = offsetof(struct health, has_core), .help = "that are alive"},
-    {"parked", ANSWER_UNSIGNED, offsetof(struct health, core.parked),
-     .has_offset = offsetof(struct health, has_core), .help = "boxes made ahead"},
+    {"parked", ANSWER_UNSIGNED, offsetof(struct health, core.spares),
+     .has_offset = offsetof(struct health, has_core), .help = "sandboxes made ahead"},
     {"runtimeReady", ANSWER_BOOL, offsetof(struct health, core.is_default_runtime_ready),
      .has_offset = offsetof(struct health, has_core),
      .help = "whether the default runtime has been built"},

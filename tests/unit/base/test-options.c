@@ -12,7 +12,7 @@ struct wishes {
     struct option_list env;
     uint64_t memory_bytes;
     uint64_t timeout_ms;
-    uint32_t cpu_millis;
+    int64_t cpu_millis;
     int64_t pids;
 };
 

@@ -90,32 +90,6 @@ TEST(a_string_in_pieces_reads_as_the_whole_wherever_it_is_cut)
     }
 }
 
-static int on_text(void *context, const char *text, size_t length, struct error *err)
-{
-    return buffer_add(context, text, length, err);
-}
-
-TEST(a_stream_hands_its_text_on_in_small_parts)
-{
-    autobuffer pending = {0};
-    autobuffer all = {0};
-    struct json_writer w;
-    struct error err = {0};
-    size_t length = 10 << 20;
-    autofree char *bytes = malloc(length);
-    memset(bytes, 'x', length);
-    bytes[length - 1] = '\n';
-
-    json_writer_stream(&w, &pending, on_text, &all);
-    json_list_begin(&w);
-    json_bytes(&w, bytes, length);
-    json_list_end(&w);
-    CHECK_OK(json_writer_finish(&w, &err), err);
-    CHECK_INT(all.length, length + 5);
-    CHECK_STR(all.data + all.length - 5, "x\\n\"]");
-    CHECK(pending.capacity <= 256 << 10);
-}
-
 TEST(the_first_failure_is_told_at_the_end)
 {
     autobuffer to = {.maximum = 10};

@@ -231,7 +231,6 @@ TEST(typed_getters_name_the_field_by_its_path)
     const char *text = "unset", **list = NULL;
     struct error err = {0};
     int64_t number = 0;
-    bool truth = false;
 
     CHECK_OK(value_get_string(root, "name", true, &text, &err), err);
     CHECK_STR(text, "x");
@@ -242,8 +241,6 @@ TEST(typed_getters_name_the_field_by_its_path)
     CHECK_OK(value_get_integer(root, "n", true, 1, 10, &number, &err), err);
     CHECK_INT(number, 5);
     CHECK_OK(value_get_map(root, "build", true, &build, &err), err);
-    CHECK_OK(value_get_bool(build, "on", true, &truth, &err), err);
-    CHECK(truth);
     CHECK_OK(value_get_strings(build, "one", true, &list, &err), err);
     CHECK_STR(list[0], "z");
     CHECK(list[1] == NULL);
@@ -256,8 +253,6 @@ TEST(typed_getters_name_the_field_by_its_path)
     CHECK_STR(err.text, "f.yaml: n: must be from 6 to 10, not '5'");
     CHECK(value_get_integer(root, "version", true, 0, 10, &number, &err) < 0);
     CHECK_STR(err.text, "f.yaml: version: must be a whole number, not '3.10'");
-    CHECK(value_get_bool(root, "name", true, &truth, &err) < 0);
-    CHECK_STR(err.text, "f.yaml: name: must be true or false, not a string");
 }
 
 TEST(unknown_fields_are_refused_with_the_nearest_name)

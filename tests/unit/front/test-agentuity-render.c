@@ -167,7 +167,7 @@ TEST(a_running_execution_has_no_exit_code)
     struct execution_info info = {.id = EXE,
                                   .sandbox_id = ID,
                                   .state = EXECUTION_RUNNING,
-                                  .exit_code = -1,
+                                  .exit.code = -1,
                                   .command.argv = sleep_argv,
                                   .started_at = 1000,
                                   .stdout_stream = "out"};
@@ -184,10 +184,10 @@ TEST(a_command_that_exits_badly_is_completed)
     struct execution_info info = {.id = EXE,
                                   .sandbox_id = ID,
                                   .state = EXECUTION_COMPLETED,
-                                  .exit_code = 2,
+                                  .exit.code = 2,
                                   .ended_at = 2000,
-                                  .duration_us = 1999,
-                                  .is_truncated = true};
+                                  .exit.duration_us = 1999,
+                                  .exit.is_truncated = true};
 
     CHECK_JSON(
         render_execution(json, &info, BASE),
@@ -202,9 +202,9 @@ static void check_end(enum execution_state state, enum execution_cause cause, in
     struct execution_info info = {.id = EXE,
                                   .sandbox_id = ID,
                                   .state = state,
-                                  .cause = cause,
-                                  .signal = signal,
-                                  .exit_code = -1,
+                                  .exit.cause = cause,
+                                  .exit.signal = signal,
+                                  .exit.code = -1,
                                   .error = "why"};
     autobuffer text = {0};
     struct json_writer json;
@@ -231,7 +231,7 @@ TEST(whatever_ends_an_execution_leaves_an_exit_code)
 static void check_job(enum execution_state state, int64_t exit_code, const char *want)
 {
     struct execution_info info = {
-        .id = EXE, .sandbox_id = ID, .kind = EXECUTION_JOB, .state = state, .exit_code = exit_code};
+        .id = EXE, .sandbox_id = ID, .kind = EXECUTION_JOB, .state = state, .exit.code = exit_code};
     autobuffer text = {0};
     struct json_writer json;
 

@@ -104,11 +104,11 @@ TEST(an_option_wins_over_a_variable_and_that_over_the_file)
     (void)setenv("BURROW_LOG", "text", 1);
     CHECK_INT(read_words(WORDS("--config", (char *)file, "--log=json"), &config, &err), 0);
     CHECK_STR(config.agentuity.region, "file");
-    CHECK_INT(config.memory_bytes, 256 << 20);
+    CHECK_INT(config.limits.memory_bytes, 256 << 20);
     CHECK_STR(config.log, "json");
     CHECK_INT(config.max_sandboxes, 7);
     CHECK_STR(config.api_key, "from-the-file-0123456789");
-    CHECK_INT(config.cpu_millicores,
+    CHECK_INT(config.limits.cpu_millicores,
               core_settings_default.limits.cpu_millicores); // null says nothing
     (void)setenv("BURROW_API_KEY", "from-the-environment-012", 1);
     config_clear(&config);

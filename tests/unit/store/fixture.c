@@ -97,11 +97,13 @@ struct store *fixture_store(void)
 
 struct sandbox_record fixture_sandbox(const char *id)
 {
+    static const char *const no_env[] = {NULL};
+
     return (struct sandbox_record){
         .id = id,
         .owner.organisation = ORGANISATION,
         .runtime = "base:latest",
-        .env = "{}",
+        .command.env = no_env,
         .exit_code = NO_EXIT_CODE,
         .box_slot = SANDBOX_NO_SLOT,
         .created_at = NOW,
@@ -111,12 +113,14 @@ struct sandbox_record fixture_sandbox(const char *id)
 
 struct execution_record fixture_execution(const char *id, const char *sandbox_id)
 {
+    static const char *const argv[] = {"true", NULL};
+
     return (struct execution_record){
         .id = id,
         .sandbox_id = sandbox_id,
         .owner.organisation = ORGANISATION,
-        .command = "[\"true\"]",
-        .exit_code = NO_EXIT_CODE,
+        .command.argv = argv,
+        .exit.code = NO_EXIT_CODE,
         .created_at = NOW,
         .updated_at = NOW,
     };

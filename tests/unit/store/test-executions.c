@@ -99,11 +99,11 @@ TEST(an_execution_ends_once)
 
     CHECK_OK(store_execution_add(store, &record, &err), err);
     record.state = EXECUTION_COMPLETED;
-    record.cause = EXECUTION_EXITED;
-    record.exit_code = 3;
+    record.exit.cause = EXECUTION_EXITED;
+    record.exit.code = 3;
     record.ended_at = NOW + 5;
-    record.stdout_bytes = 12;
-    record.is_truncated = true;
+    record.exit.stdout_bytes = 12;
+    record.exit.is_truncated = true;
     CHECK_OK(store_execution_update(store, &record, EXECUTION_PART_STATE | EXECUTION_PART_RESULT,
                                     EXECUTION_OPEN, &err),
              err);
@@ -112,9 +112,9 @@ TEST(an_execution_ends_once)
     CHECK_INT(error_kind(&err), ERROR_CONFLICT);
     CHECK_STR(err.text, "execution 'e' is completed");
     CHECK_OK(store_execution_get(store, "e", &got, &err), err);
-    CHECK_INT(got.exit_code, 3);
-    CHECK_INT(got.stdout_bytes, 12);
-    CHECK(got.is_truncated);
+    CHECK_INT(got.exit.code, 3);
+    CHECK_INT(got.exit.stdout_bytes, 12);
+    CHECK(got.exit.is_truncated);
 }
 
 TEST(executions_and_jobs_are_listed_apart_newest_first)
@@ -318,8 +318,8 @@ static void end(struct store *store, const char *id, enum execution_state state,
 
     add(store, id, EXECUTION_COMMAND);
     record.state = state;
-    record.cause = cause;
-    record.exit_code = exit_code;
+    record.exit.cause = cause;
+    record.exit.code = exit_code;
     record.ended_at = NOW + 10;
     CHECK_OK(store_execution_update(store, &record, EXECUTION_PART_STATE, 0, &err), err);
 }

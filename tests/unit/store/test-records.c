@@ -2,6 +2,7 @@
 /* Tests of src/store/record.c with every record there is: its fields are the table's columns, and
  * come back as they went. */
 #include "base/mem.h"
+#include "base/strings.h"
 #include "fixture.h"
 #include "store/keys.h"
 #include "store/tables.h"
@@ -67,6 +68,10 @@ static void fill(const struct record *record, void *object, int seed)
         case FIELD_NODE:
             *(char **)place = xasprintf("%s '%s'\n\xc3\xa9 %d", record->noun, field->column, seed);
             break;
+        case FIELD_STRINGS:
+            *(const char *const **)place = strings_copy(
+                (const char *const[]){field->column, "", "two\nlines \\ \xc3\xa9", NULL});
+            break;
         case FIELD_NUMBER:
             *(int64_t *)place = INT64_C(1000000007) * (int64_t)(i + 1) + seed;
             break;
@@ -89,6 +94,13 @@ static void replace(const char **text, const char *with)
     *text = xstrdup(with);
 }
 
+static bool is_same_list(const char *const *a, const char *const *b)
+{
+    for (; *a && *b && strcmp(*a, *b) == 0; a++, b++)
+        ;
+    return !*a && !*b;
+}
+
 static void compare(const struct record *record, const void *a, const void *b)
 {
     for (size_t i = 0; i < record->n_fields; i++) {
@@ -99,6 +111,9 @@ static void compare(const struct record *record, const void *a, const void *b)
         case FIELD_TEXT:
         case FIELD_NODE:
             same = strcmp(*(char *const *)x, *(char *const *)y) == 0;
+            break;
+        case FIELD_STRINGS:
+            same = is_same_list(*(const char *const *const *)x, *(const char *const *const *)y);
             break;
         case FIELD_NUMBER:
             same = *(const int64_t *)x == *(const int64_t *)y;
@@ -186,7 +201,7 @@ TEST(fields_that_were_not_given_come_back_as_null)
 
     CHECK_OK(store_sandbox_put(store, &put, &err), err);
     CHECK_OK(store_sandbox_get(store, "s", &got, &err), err);
-    CHECK(!got.name && !got.metadata && !got.owner.tenant && !got.command && !got.scratch);
+    CHECK(!got.name && !got.metadata && !got.owner.tenant && !got.command.argv && !got.scratch);
     CHECK_INT(got.box_slot, SANDBOX_NO_SLOT);
     CHECK_INT(got.state, SANDBOX_CREATING);
 }

@@ -88,14 +88,15 @@ TEST(an_update_writes_its_parts_and_nothing_else)
     put(store, &record);
     CHECK_OK(store_execution_add(store, &execution, &err), err);
     record.name = "second";
-    record.env = "{\"A\":\"1\"}";
+    record.command.env = (const char *const[]){"A=1", NULL};
     record.box_slot = 5;
     record.execution_count = 100; // counted elsewhere
     CHECK_OK(store_sandbox_update(store, &record, SANDBOX_PART_ENV | SANDBOX_PART_BOX, 0, &err),
              err);
     CHECK_OK(store_sandbox_get(store, "s", &got, &err), err);
     CHECK_STR(got.name, "first");
-    CHECK_STR(got.env, "{\"A\":\"1\"}");
+    CHECK_STR(got.command.env[0], "A=1");
+    CHECK(!got.command.env[1]);
     CHECK_INT(got.box_slot, 5);
     CHECK_INT(got.execution_count, 1);
 }
@@ -398,8 +399,10 @@ TEST(lists_inside_a_transaction_see_what_it_has_done)
     CHECK_OK(store_begin(store, STORE_FAST, &together, &err), err);
     put(store, &record);
     CHECK_INT(total(store, (struct sandbox_filter){0}), 1);
-    put(store, &(struct sandbox_record){
-                   .id = "t", .owner.organisation = "o", .runtime = "r", .env = "{}"});
+    put(store, &(struct sandbox_record){.id = "t",
+                                        .owner.organisation = "o",
+                                        .runtime = "r",
+                                        .command.env = (const char *const[]){NULL}});
     CHECK_OK(store_commit(&together, &err), err);
     CHECK_INT(total(store, (struct sandbox_filter){0}), 2);
 }

@@ -7,9 +7,9 @@
 #pragma once
 #include "engine/box.h"
 
-struct park;
+struct spare_boxes;
 
-struct park_options {
+struct spare_boxes_options {
     const struct box_spec *spec; // copied; its limits are those of a waiting box
     unsigned count;              // to keep waiting
     const char *scratch_prefix; // scratches to keep, named '<prefix>-<random id>'; NULL: fresh ones
@@ -18,25 +18,24 @@ struct park_options {
     const char *directory; // where it runs, made when missing; NULL: "/"
 };
 
-int park_new(struct engine *engine, const struct park_options *options, struct park **out,
-             struct error *err);
+int spare_boxes_new(struct engine *engine, const struct spare_boxes_options *options,
+                    struct spare_boxes **out, struct error *err);
 
 /*
  * Launches until `count` wait or are being launched, at most `at_most` now; *made tells how many it were. is_hurried: they are
  * not warmed up, which costs as much as running a command.
  */
-int park_fill(struct park *park, unsigned at_most, bool is_hurried, unsigned *made,
-              struct error *err);
+int spare_boxes_fill(struct spare_boxes *spares, unsigned at_most, bool is_hurried, unsigned *made,
+                     struct error *err);
 
 /*
  * Gives a waiting box, limited as asked (programs inside still see the limits it was made with); NULL when none waits (then
  * launch one): it never waits for a launch. Dead ones are thrown away on the way.
  */
-struct box *park_take(struct park *park, const struct cgroup_limits *limits,
-                      const struct volume_limits *disk);
+struct box *spare_boxes_take(struct spare_boxes *spares, const struct limits *limits);
 
-unsigned park_waiting(struct park *park);
+unsigned spare_boxes_count(struct spare_boxes *spares);
 
 /* Ends all that wait; their scratches go too. */
-void park_free(struct park *park);
-DEFINE_AUTOPTR(park)
+void spare_boxes_free(struct spare_boxes *spares);
+DEFINE_AUTOPTR(spare_boxes)

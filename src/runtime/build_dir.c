@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The builds of one runtime's name on disk; see shelf.h. */
-#include "runtime/shelf.h"
+/* The builds of one runtime's name on disk; see build_dir.h. */
+#include "runtime/build_dir.h"
 
 #include "base/fd.h"
 #include "base/mem.h"
@@ -12,38 +12,38 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
-struct shelf *shelf_new(const char *data_dir, const char *name)
+struct build_dir *build_dir_new(const char *data_dir, const char *name)
 {
-    struct shelf *shelf = xnew(struct shelf);
+    struct build_dir *builds = xnew(struct build_dir);
 
-    shelf->path = xasprintf("%s/runtimes", data_dir);
-    shelf->name = xstrdup(name);
-    shelf->lock_path = xasprintf("%s/.lock-%s", shelf->path, name);
-    return shelf;
+    builds->path = xasprintf("%s/runtimes", data_dir);
+    builds->name = xstrdup(name);
+    builds->lock_path = xasprintf("%s/.lock-%s", builds->path, name);
+    return builds;
 }
 
-void shelf_free(struct shelf *shelf)
+void build_dir_free(struct build_dir *builds)
 {
-    if (!shelf)
+    if (!builds)
         return;
-    free(shelf->path);
-    free(shelf->name);
-    free(shelf->lock_path);
-    free(shelf);
+    free(builds->path);
+    free(builds->name);
+    free(builds->lock_path);
+    free(builds);
 }
 
-int shelf_open(const struct shelf *shelf, const char *tag, int lock, int *out_fd,
-               struct manifest **out, struct error *err)
+int build_dir_open(const struct build_dir *builds, const char *tag, int lock, int *out_fd,
+                   struct manifest **out, struct error *err)
 {
     char path[PATH_MAX];
 
-    (void)snprintf(path, sizeof path, "%s/%s/%s/manifest", shelf->path, shelf->name, tag);
+    (void)snprintf(path, sizeof path, "%s/%s/%s/manifest", builds->path, builds->name, tag);
     return manifest_open(path, lock, out_fd, out, err);
 }
 
-static int open_dir(const struct shelf *shelf)
+static int open_dir(const struct build_dir *builds)
 {
-    autofree char *path = xasprintf("%s/%s", shelf->path, shelf->name);
+    autofree char *path = xasprintf("%s/%s", builds->path, builds->name);
     return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
@@ -59,14 +59,14 @@ static int point_tag(int dir_fd, const char *tag, const char *target, struct err
     return 0;
 }
 
-int shelf_put(const struct shelf *shelf, const char *work, const char *dir, const char **tags,
-              struct error *err)
+int build_dir_put(const struct build_dir *builds, const char *work, const char *dir,
+                  const char **tags, struct error *err)
 {
-    autofree char *path = xasprintf("%s/%s", shelf->path, shelf->name);
+    autofree char *path = xasprintf("%s/%s", builds->path, builds->name);
 
     if (fd_make_dirs(path, 0755, err) < 0)
         return -1;
-    autofd dir_fd = open_dir(shelf);
+    autofd dir_fd = open_dir(builds);
     if (dir_fd < 0)
         return error_sys(err, "open '%s'", path);
     if (renameat(AT_FDCWD, work, dir_fd, dir) < 0)
@@ -136,9 +136,9 @@ static void sweep_build(int dir_fd, const char *dir)
     (void)remove_build(dir_fd, dir, &ignored);
 }
 
-void shelf_sweep(const struct shelf *shelf)
+void build_dir_sweep(const struct build_dir *builds)
 {
-    autofd dir_fd = open_dir(shelf);
+    autofd dir_fd = open_dir(builds);
     int copy = dir_fd < 0 ? -1 : openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     autodir list = copy < 0 ? NULL : fdopendir(copy);
 
@@ -149,45 +149,45 @@ void shelf_sweep(const struct shelf *shelf)
 }
 
 // What the tag points at, locked against users.
-static int lock_build(const struct shelf *shelf, int dir_fd, const char *tag, char *dir,
+static int lock_build(const struct build_dir *builds, int dir_fd, const char *tag, char *dir,
                       size_t size, int *out_fd, struct error *err)
 {
     ssize_t length = dir_fd < 0 ? -1 : readlinkat(dir_fd, tag, dir, size - 1);
 
     if (length < 0)
-        return error_set(err, ERROR_NOT_FOUND, "runtime '%s:%s' is not built", shelf->name, tag);
+        return error_set(err, ERROR_NOT_FOUND, "runtime '%s:%s' is not built", builds->name, tag);
     dir[length] = '\0';
     if (strchr(dir, '/'))
         return error_set(err, ERROR_INVALID, "the tag '%s' of runtime '%s' points elsewhere", tag,
-                         shelf->name);
+                         builds->name);
     autofree char *path = xasprintf("%s/manifest", dir);
     autofd fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC);
     if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0)
         return error_refuse(err, ERROR_BUSY, "runtime",
-                            "runtime '%s:%s' is in use by a sandbox; end that first", shelf->name,
+                            "runtime '%s:%s' is in use by a sandbox; end that first", builds->name,
                             tag);
     *out_fd = take_fd(fd);
     return 0;
 }
 
-int shelf_remove(const struct shelf *shelf, const char *tag, struct error *err)
+int build_dir_remove(const struct build_dir *builds, const char *tag, struct error *err)
 {
     char dir[NAME_MAX + 1];
-    autofd dir_fd = open_dir(shelf);
-    autofd lock_fd = open(shelf->lock_path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    autofd dir_fd = open_dir(builds);
+    autofd lock_fd = open(builds->lock_path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
     autofd manifest_fd = -1;
 
     if (lock_fd >= 0 && flock(lock_fd, LOCK_EX | LOCK_NB) < 0)
         return error_set(err, ERROR_CONFLICT,
-                         "runtime '%s:%s' is being built or removed; wait for that", shelf->name,
+                         "runtime '%s:%s' is being built or removed; wait for that", builds->name,
                          tag);
-    if (lock_build(shelf, dir_fd, tag, dir, sizeof dir, &manifest_fd, err) < 0)
+    if (lock_build(builds, dir_fd, tag, dir, sizeof dir, &manifest_fd, err) < 0)
         return -1;
     if (for_tags(dir_fd, dir, unlink_tag) < 0)
-        return error_sys(err, "remove the tags of runtime '%s:%s'", shelf->name, tag);
+        return error_sys(err, "remove the tags of runtime '%s:%s'", builds->name, tag);
     if (remove_build(dir_fd, dir, err) < 0)
-        return error_wrap(err, "remove runtime '%s:%s'", shelf->name, tag);
-    autofree char *path = xasprintf("%s/%s", shelf->path, shelf->name);
+        return error_wrap(err, "remove runtime '%s:%s'", builds->name, tag);
+    autofree char *path = xasprintf("%s/%s", builds->path, builds->name);
     (void)rmdir(path); // stays when another tag is there
     return 0;
 }

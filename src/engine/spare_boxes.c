@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Boxes made ahead; see spare_boxes.h. */
+#include "engine/spare_boxes.h"
+
+#include "base/id.h"
+#include "base/lock.h"
+#include "base/mem.h"
+#include "engine/launch.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+
+#define WARM_UP_ID UINT32_MAX
+#define WARM_UP_MS 10000
+#define MAX_PREFIX 32
+
+struct spare_boxes {
+    struct engine *engine;
+    struct box_spec spec; // every pointer in it is ours
+    unsigned count;
+    char *scratch_prefix; // or NULL
+    char **warm_up;
+    char *directory;  // of the warm-up
+    struct lock lock; // guards all below; held for memory work only
+    struct box **waiting;
+    _Atomic unsigned n_waiting; // read without the lock
+    unsigned n_coming;          // together `count` at most
+};
+
+static char **copy_list(const char *const *list, size_t count)
+{
+    char **copy = xcalloc(count + 1, sizeof *copy);
+    for (size_t i = 0; i < count; i++)
+        copy[i] = xstrdup(list[i]);
+    return copy;
+}
+
+static void free_list(char **list)
+{
+    for (char **at = list; at && *at; at++)
+        free(*at);
+    free(list);
+}
+
+static struct box_bind *copy_binds(const struct box_bind *binds, size_t count)
+{
+    struct box_bind *copy = xcalloc(count + 1, sizeof *copy);
+    for (size_t i = 0; i < count; i++)
+        copy[i] = (struct box_bind){xstrdup(binds[i].host), xstrdup(binds[i].box)};
+    return copy;
+}
+
+static void copy_spec(struct spare_boxes *spares, const struct box_spec *spec)
+{
+    spares->spec = *spec;
+    spares->spec.layers = (const char *const *)copy_list(spec->layers, spec->n_layers);
+    spares->spec.saved = (const char *const *)copy_list(spec->saved, spec->n_saved);
+    spares->spec.binds = copy_binds(spec->binds, spec->n_binds);
+    spares->spec.hostname = spec->hostname ? xstrdup(spec->hostname) : NULL;
+    spares->spec.hold_fd = spec->hold_fd < 0 ? -1 : fcntl(spec->hold_fd, F_DUPFD_CLOEXEC, 3);
+}
+
+int spare_boxes_new(struct engine *engine, const struct spare_boxes_options *options,
+                    struct spare_boxes **out, struct error *err)
+{
+    size_t n_warm_up = 0;
+
+    if (options->spec->scratch)
+        return error_set(err, ERROR_INVALID,
+                         "sandboxes made ahead cannot have a scratch of a name");
+    if (options->scratch_prefix && strlen(options->scratch_prefix) > MAX_PREFIX)
+        return error_set(err, ERROR_INVALID, "prefix '%.80s' of scratches is longer than %d",
+                         options->scratch_prefix, MAX_PREFIX);
+    struct spare_boxes *spares = xnew(struct spare_boxes);
+    lock_init(&spares->lock, LOCK_ENGINE);
+    spares->scratch_prefix = options->scratch_prefix ? xstrdup(options->scratch_prefix) : NULL;
+    spares->engine = engine;
+    spares->count = options->count;
+    spares->waiting = xcalloc(options->count, sizeof *spares->waiting);
+    copy_spec(spares, options->spec);
+    while (options->warm_up && options->warm_up[n_warm_up])
+        n_warm_up++;
+    if (n_warm_up > 0)
+        spares->warm_up = copy_list(options->warm_up, n_warm_up);
+    spares->directory = xstrdup(options->directory ? options->directory : "/");
+    *out = spares;
+    return 0;
+}
+
+static int warm_up(struct spare_boxes *spares, struct box *box, struct error *err)
+{
+    const char *const no_env[] = {NULL};
+    struct process_spec process = {
+        .id = WARM_UP_ID,
+        .command.argv = (const char *const *)spares->warm_up,
+        .command.env = no_env,
+        .command.directory = spares->directory,
+        .stdin_fd = -1,
+        .stdout_fd = -1,
+        .stderr_fd = -1,
+        .command.timeout_ms = WARM_UP_MS,
+    };
+    struct process_exit exit;
+
+    if (!spares->warm_up)
+        return 0;
+    if (box_spawn(box, &process, NULL, err) < 0 ||
+        box_wait(box, WARM_UP_ID, WARM_UP_MS, &exit, err) < 0)
+        return error_wrap(err, "warm up a sandbox");
+    return spares->spec.is_one_shot ? box_collect(box, WARM_UP_ID, err) : 0;
+}
+
+static void throw_away(struct spare_boxes *spares, struct box *box)
+{
+    struct error ignored = {0};
+    (void)box_end(box, &ignored); // swept later
+    if (spares->scratch_prefix)
+        (void)volume_scratch_remove(engine_volume(spares->engine), box_scratch(box), &ignored);
+    box_free(box);
+}
+
+static int make_one(struct spare_boxes *spares, bool is_hurried, struct box **out,
+                    struct error *err)
+{
+    struct box_spec spec = spares->spec;
+    char id[ID_TEXT];
+    char scratch[MAX_PREFIX + 1 + ID_TEXT];
+    struct box *box = NULL;
+
+    if (spares->scratch_prefix) {
+        (void)snprintf(scratch, sizeof scratch, "%s-%s", spares->scratch_prefix, id_make(id));
+        spec.scratch = scratch;
+    }
+    if (box_launch(spares->engine, &spec, &box, err) < 0)
+        return -1;
+    if (!is_hurried && warm_up(spares, box, err) < 0) {
+        throw_away(spares, box);
+        return -1;
+    }
+    box_close_spent(box);
+    *out = box;
+    return 0;
+}
+
+/* Takes a place for one that is coming; false when there is none. */
+static bool take_place(struct spare_boxes *spares)
+{
+    autolock(&spares->lock);
+    bool has_place = spares->n_waiting + spares->n_coming < spares->count;
+    spares->n_coming += has_place;
+    return has_place;
+}
+
+/* Puts the one that came into its place; NULL: it did not come. */
+static void fill_place(struct spare_boxes *spares, struct box *box)
+{
+    autolock(&spares->lock);
+    spares->n_coming--;
+    if (box)
+        spares->waiting[spares->n_waiting++] = box;
+}
+
+int spare_boxes_fill(struct spare_boxes *spares, unsigned at_most, bool is_hurried, unsigned *made,
+                     struct error *err)
+{
+    unsigned count = 0;
+    int result = 0;
+
+    while (result == 0 && count < at_most && take_place(spares)) {
+        struct box *box = NULL;
+        result = make_one(spares, is_hurried, &box, err);
+        fill_place(spares, box);
+        count += box != NULL;
+    }
+    *made = count;
+    return result;
+}
+
+static struct box *take_waiting(struct spare_boxes *spares)
+{
+    autolock(&spares->lock);
+    return spares->n_waiting > 0 ? spares->waiting[--spares->n_waiting] : NULL;
+}
+
+/* PID 1 holds the other end of its socket until it ends. */
+static bool is_alive(const struct box *box)
+{
+    struct pollfd end = {.fd = box_event_fd(box)};
+    return poll(&end, 1, 0) == 0;
+}
+
+struct box *spare_boxes_take(struct spare_boxes *spares, const struct limits *limits)
+{
+    struct error ignored = {0};
+    struct box *box = NULL;
+
+    while ((box = take_waiting(spares))) {
+        bool is_ready = is_alive(box) && (limits_equal(limits, &spares->spec.limits) ||
+                                          box_set_limits(box, limits, &ignored) == 0);
+        if (is_ready)
+            return box;
+        throw_away(spares, box);
+    }
+    return NULL;
+}
+
+unsigned spare_boxes_count(struct spare_boxes *spares)
+{
+    return spares->n_waiting;
+}
+
+void spare_boxes_free(struct spare_boxes *spares)
+{
+    if (!spares)
+        return;
+    for (struct box *box = NULL; (box = take_waiting(spares));)
+        throw_away(spares, box);
+    lock_clear(&spares->lock);
+    free(spares->waiting);
+    free(spares->scratch_prefix);
+    free_list((char **)spares->spec.layers);
+    free_list((char **)spares->spec.saved);
+    for (size_t i = 0; i < spares->spec.n_binds; i++) {
+        free((char *)spares->spec.binds[i].host);
+        free((char *)spares->spec.binds[i].box);
+    }
+    free((void *)spares->spec.binds);
+    free((char *)spares->spec.hostname);
+    closep(&spares->spec.hold_fd);
+    free_list(spares->warm_up);
+    free(spares->directory);
+    free(spares);
+}

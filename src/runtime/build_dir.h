@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where the builds of one name stand: <data>/runtimes/NAME/.TAG-ID holds a build, NAME/TAG is a
+ * link to it. A build in use is locked through its manifest; one that no tag points at and nobody
+ * uses is swept.
+ * Threads: any but loops; who builds or removes holds the lock of the name.
+ */
+#pragma once
+#include "base/auto.h"
+#include "runtime/manifest.h"
+
+struct build_dir {
+    char *path;      // <data>/runtimes
+    char *name;      // of the runtime, without its tag
+    char *lock_path; // held by whoever builds or removes something of this name
+};
+
+struct build_dir *build_dir_new(const char *data_dir, const char *name);
+void build_dir_free(struct build_dir *builds);
+DEFINE_AUTOPTR(build_dir)
+
+/* The manifest of what `tag` points at; `lock` as for manifest_open. */
+int build_dir_open(const struct build_dir *builds, const char *tag, int lock, int *out_fd,
+                   struct manifest **out, struct error *err);
+
+/* Moves the build at `work` to `dir` here and points the tags at it. The caller holds the name's lock. */
+int build_dir_put(const struct build_dir *builds, const char *work, const char *dir,
+                  const char **tags, struct error *err);
+
+/* Removes builds that no tag points at, unless they are used. Best effort; the caller holds the name's lock. */
+void build_dir_sweep(const struct build_dir *builds);
+
+/* Takes the name's lock. ERROR_CONFLICT when it is used or being built; ERROR_NOT_FOUND when it is
+ * not there. */
+int build_dir_remove(const struct build_dir *builds, const char *tag, struct error *err);
