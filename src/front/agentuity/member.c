@@ -2,7 +2,6 @@
 /* Members of objects; see member.h. */
 #include "front/agentuity/member.h"
 #include "base/clock.h"
-#include "data/json.h"
 #include "front/agentuity/agentuity_impl.h"
 
 #include <string.h>
@@ -44,23 +43,4 @@ void member_bool(struct json_writer *json, const char *name, bool truth)
 {
     json_key(json, name);
     json_bool(json, truth);
-}
-
-void member_text_map(struct json_writer *json, const char *name, const char *text)
-{
-    autoptr(data_document) document = NULL;
-    struct error err = {0};
-
-    if (!text || json_read("", text, strlen(text), NULL, &document, &err) < 0 ||
-        document->root->kind != VALUE_MAP)
-        return;
-    json_key(json, name);
-    json_map_begin(json);
-    for (const struct data_value *value = document->root->first; value; value = value->next) {
-        if (value->kind == VALUE_STRING && strlen(value->key) == value->key_length) {
-            json_key(json, value->key);
-            json_value(json, value);
-        }
-    }
-    json_map_end(json);
 }

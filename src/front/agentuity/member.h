@@ -15,6 +15,3 @@ void member_id(struct json_writer *json, const char *name, const char *prefix,
 void member_time(struct json_writer *json, const char *name, int64_t wall_ms); // 0: left out
 void member_integer(struct json_writer *json, const char *name, int64_t number);
 void member_bool(struct json_writer *json, const char *name, bool truth);
-/* A map of texts, stored as JSON; NULL, or not JSON after all: left out. Likewise what in it is no text: it may be a stranger's, and
- * clients take a list no more for one odd entry. */
-void member_text_map(struct json_writer *json, const char *name, const char *text);

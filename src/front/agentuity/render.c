@@ -268,16 +268,9 @@ struct named render_organisation(const struct organisation_info *info, const cha
     return (struct named){info->id, name ? name : info->name};
 }
 
-static struct named user_of(const char *key_id)
+struct named render_user(const char *key_id)
 {
     return (struct named){.id = key_id && *key_id ? key_id : "local"};
-}
-
-void render_user(struct json_writer *json, const char *key_id)
-{
-    struct named user = user_of(key_id);
-
-    answer_write(json, render_user_fields, &user);
 }
 
 static void fill_runtime(struct sandbox_entry *out, const char *name)
@@ -343,7 +336,7 @@ void render_sandbox(struct json_writer *json, const struct sandbox_view *view)
         .egress_bytes = info->used.egress_bytes,
         .metadata = info->metadata,
         .scopes = info->scopes,
-        .user = user_of(info->key_id),
+        .user = render_user(info->key_id),
         .has_project = info->owner.project != NULL,
         .project = {info->owner.project, info->owner.project},
     };

@@ -76,8 +76,8 @@ void render_checkpoint(struct json_writer *json, const struct checkpoint_info *i
 void render_difference(struct json_writer *json, const char *from, const char *to,
                        const struct difference *difference);
 
-/* {"id":"user_…"}: the key that something was made with. */
-void render_user(struct json_writer *json, const char *key_id);
+/* The key that something was made with, for render_user_fields. */
+struct named render_user(const char *key_id);
 
 void render_event(struct json_writer *json, const struct event_info *info);
 

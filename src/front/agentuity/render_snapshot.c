@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Snapshots and checkpoints as JSON; see render.h. */
+#include "base/mem.h"
 #include "core/runtime/runtime.h"
 #include "front/agentuity/agentuity_impl.h"
 #include "front/agentuity/content_type.h"
 #include "front/agentuity/render.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define LETTERS_AND_DIGITS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
@@ -18,63 +20,122 @@ static const char *slug_of(const struct organisation_info *organisation)
                                                                                 : organisation->id;
 }
 
-static void add_piece(struct json_writer *json, const char *text)
-{
-    json_string_piece(json, text, strlen(text));
-}
-
-/* "name:tag", and "@organisation/name:tag" of a public one: under which it can be asked for. */
-static void write_full_name(struct json_writer *json, const struct snapshot_view *view)
+/* "name:tag", and "@organisation/name:tag" of a public one: under which it can be asked for. Owned by the caller; NULL: no name. */
+static char *full_name_of(const struct snapshot_view *view)
 {
     const struct snapshot_info *info = view->info;
+    bool is_told = info->is_public && view->organisation;
 
     if (!info->name)
-        return;
-    json_key(json, "fullName");
-    json_string_begin(json);
-    if (info->is_public && view->organisation) {
-        add_piece(json, "@");
-        add_piece(json, slug_of(view->organisation));
-        add_piece(json, "/");
-    }
-    add_piece(json, info->name);
-    if (info->tag) {
-        add_piece(json, ":");
-        add_piece(json, info->tag);
-    }
-    json_string_end(json);
+        return NULL;
+    return xasprintf("%s%s%s%s%s%s", is_told ? "@" : "", is_told ? slug_of(view->organisation) : "",
+                     is_told ? "/" : "", info->name, info->tag ? ":" : "",
+                     info->tag ? info->tag : "");
 }
 
-static const char *organisation_name(const struct snapshot_view *view)
+// ---- what all say of it ----
+
+struct owner_answer {
+    const char *id, *name, *slug;
+};
+static const struct answer_field owner_fields[] = {
+    {"id", ANSWER_ID, offsetof(struct owner_answer, id), .is_needed = true,
+     .prefix = ORGANISATION_PREFIX},
+    {"name", ANSWER_TEXT, offsetof(struct owner_answer, name), .is_needed = true},
+    {"slug", ANSWER_TEXT, offsetof(struct owner_answer, slug), .is_needed = true,
+     .help = "as in references"},
+    {0},
+};
+
+struct names {
+    const char *id, *name, *tag, *message, *parent;
+    char *full_name; // owned
+    bool is_public, has_owner, has_user, is_deleted;
+    int64_t created_at;
+    struct owner_answer owner;
+    struct named user;
+};
+#define AT(member) offsetof(struct names, member)
+static const struct answer_field name_fields[] = {
+    {"snapshotId", ANSWER_ID, AT(id), .is_needed = true, .prefix = SNAPSHOT_PREFIX},
+    {"name", ANSWER_TEXT, AT(name), .is_needed = true},
+    {"tag", ANSWER_TEXT, AT(tag)},
+    {"fullName", ANSWER_TEXT, AT(full_name), .help = "under which it can be asked for"},
+    {"message", ANSWER_TEXT, AT(message)},
+    {"public", ANSWER_BOOL, AT(is_public)},
+    {"parentSnapshotId", ANSWER_ID, AT(parent), .prefix = SNAPSHOT_PREFIX},
+    {"createdAt", ANSWER_TIME, AT(created_at), .is_needed = true},
+    {"org", ANSWER_MAP, AT(owner), .has_offset = AT(has_owner), .fields = owner_fields},
+    {"user", ANSWER_MAP, AT(user), .has_offset = AT(has_user), .fields = render_user_fields},
+    {0},
+};
+const struct answer_field render_ancestor_fields[] = {
+    {"", ANSWER_BESIDE, .fields = name_fields},
+    {"deleted", ANSWER_TRUTH, AT(is_deleted)},
+    {0},
+};
+const struct answer_field render_origin_fields[] = {
+    {"id", ANSWER_ID, AT(id), .is_needed = true, .prefix = SNAPSHOT_PREFIX},
+    {"name", ANSWER_TEXT, AT(name)},
+    {"tag", ANSWER_TEXT, AT(tag)},
+    {"fullName", ANSWER_TEXT, AT(full_name)},
+    {"public", ANSWER_BOOL, AT(is_public)},
+    {"org", ANSWER_MAP, AT(owner), .has_offset = AT(has_owner), .fields = owner_fields},
+    {"user", ANSWER_MAP, AT(user), .has_offset = AT(has_user), .fields = render_user_fields},
+    {0},
+};
+#undef AT
+
+static void names_clear(struct names *names)
 {
-    return view->organisation_name ? view->organisation_name : view->organisation->name;
+    free(names->full_name);
 }
+#define autonames __attribute__((cleanup(names_clear))) struct names
 
-static void write_organisation(struct json_writer *json, const struct snapshot_view *view)
+static struct names names_of(const struct snapshot_view *view)
 {
-    json_key(json, "org");
-    json_map_begin(json);
-    member_id(json, "id", ORGANISATION_PREFIX, view->organisation->id);
-    member_text(json, "name", organisation_name(view));
-    member_text(json, "slug", slug_of(view->organisation));
-    json_map_end(json);
+    const struct snapshot_info *info = view->info;
+    const struct organisation_info *owner = view->organisation;
+    struct names names = {
+        .id = info->id,
+        .name = info->name ? info->name : "",
+        .tag = info->tag,
+        .message = info->message,
+        .parent = view->is_own ? info->parent_id : NULL,
+        .full_name = full_name_of(view),
+        .is_public = info->is_public,
+        .has_owner = owner != NULL,
+        .has_user = view->is_own,
+        .is_deleted = info->state == SNAPSHOT_DELETED,
+        .created_at = info->created_at,
+        .user = render_user(info->key_id),
+    };
+
+    if (owner)
+        names.owner = (struct owner_answer){
+            owner->id, view->organisation_name ? view->organisation_name : owner->name,
+            slug_of(owner)};
+    return names;
 }
 
-static void write_user(struct json_writer *json, const struct snapshot_info *info)
+void render_ancestor(struct json_writer *json, const struct snapshot_view *view)
 {
-    json_key(json, "user");
-    render_user(json, info->key_id);
+    autonames names = names_of(view);
+
+    answer_write(json, render_ancestor_fields, &names);
 }
 
-static void write_snapshot_runtime(struct json_writer *json, const char *name)
+void render_origin(struct json_writer *json, const struct snapshot_view *view)
 {
-    char id[24];
+    autonames names = names_of(view);
 
-    if (!name)
-        return;
-    runtime_id(name, id);
-    member_id(json, "runtimeId", RUNTIME_PREFIX, id);
+    names.name = view->info->name;
+    names.is_public = names.has_owner = view->info->is_public && view->organisation;
+    names.has_user = !names.is_public;
+    answer_write(json, render_origin_fields, &names);
 }
+
+// ---- its files ----
 
 /* Rather than no answer at all, an answer without the last of very many files; fileCount counts all. */
 #define FILES_BYTES ((size_t)48 << 20)
@@ -82,32 +143,45 @@ static void write_snapshot_runtime(struct json_writer *json, const char *name)
     ((size_t)1 << 20)     // whoever has no key shall not make the server hold much
 #define FILE_OVERHEAD 192 // of one, beside its path
 
-static void write_file(struct json_writer *json, const struct snapshot_file *file)
-{
-    json_map_begin(json);
-    member_text(json, "path", file->path);
-    member_integer(json, "size", (int64_t)file->size);
-    member_text(json, "sha256", file->sha256);
-    member_text(json, "contentType", content_type_of(file->path));
-    member_integer(json, "mode", file->mode & 07777);
-    json_map_end(json);
-}
+struct file_answer {
+    const char *path, *sha256, *content_type;
+    int64_t size, mode;
+};
+static const struct answer_field file_fields[] = {
+    {"path", ANSWER_TEXT, offsetof(struct file_answer, path), .is_needed = true},
+    {"size", ANSWER_INTEGER, offsetof(struct file_answer, size)},
+    {"sha256", ANSWER_TEXT, offsetof(struct file_answer, sha256), .is_needed = true},
+    {"contentType", ANSWER_TEXT, offsetof(struct file_answer, content_type), .is_needed = true},
+    {"mode", ANSWER_INTEGER, offsetof(struct file_answer, mode), .help = "permissions"},
+    {0},
+};
 
-static void write_snapshot_files(struct json_writer *json, const struct snapshot_files *files,
-                                 size_t maximum)
+/* How many of them are told. */
+static size_t measure_files(const struct snapshot_files *files, size_t maximum)
 {
     size_t taken = 0, i = 0;
 
-    json_key(json, "files");
-    json_list_begin(json);
-    for (; i < files->count && taken < maximum; i++) {
-        write_file(json, &files->files[i]);
+    for (; i < files->count && taken < maximum; i++)
         taken += strlen(files->files[i].path) * 2 + FILE_OVERHEAD;
+    return i;
+}
+
+/* A struct answer_list of struct snapshot_file. */
+static void write_files(struct json_writer *json, const void *member)
+{
+    const struct answer_list *list = member;
+    const struct snapshot_file *file = list->items, *end = file + list->count;
+
+    json_list_begin(json);
+    for (; file < end; file++) {
+        struct file_answer answer = {file->path, file->sha256, content_type_of(file->path),
+                                     (int64_t)file->size, file->mode & 07777};
+        answer_write(json, file_fields, &answer);
     }
     json_list_end(json);
-    if (i < files->count || files->is_cut)
-        member_bool(json, "filesTruncated", true);
 }
+
+// ---- all of it ----
 
 /* Until somebody has counted, as create and lists do not: none. */
 static int64_t counted(int64_t number)
@@ -115,74 +189,61 @@ static int64_t counted(int64_t number)
     return number > 0 ? number : 0;
 }
 
-static void write_snapshot_names(struct json_writer *json, const struct snapshot_view *view)
-{
-    const struct snapshot_info *info = view->info;
-
-    member_text(json, "name", info->name ? info->name : "");
-    member_text(json, "tag", info->tag);
-    write_full_name(json, view);
-    member_text(json, "message", info->message);
-    member_bool(json, "public", info->is_public);
-    if (view->is_own)
-        member_id(json, "parentSnapshotId", SNAPSHOT_PREFIX, info->parent_id);
-    member_time(json, "createdAt", info->created_at);
-    if (view->organisation)
-        write_organisation(json, view);
-    if (view->is_own)
-        write_user(json, info);
-}
+struct snapshot_answer {
+    struct names names;
+    const char *description, *runtime, *sandbox, *owner_name, *owner_slug, *metadata, *git;
+    int64_t size_bytes, file_count;
+    struct answer_list files; // of struct snapshot_file
+    bool has_files, is_cut;
+};
+#define AT(member) offsetof(struct snapshot_answer, member)
+const struct answer_field render_snapshot_fields[] = {
+    {"", ANSWER_BESIDE, AT(names), .fields = name_fields},
+    {"description", ANSWER_TEXT, AT(description)},
+    {"sizeBytes", ANSWER_INTEGER, AT(size_bytes)},
+    {"fileCount", ANSWER_INTEGER, AT(file_count)},
+    {"runtimeId", ANSWER_ID, AT(runtime), .prefix = RUNTIME_PREFIX},
+    {"sandboxId", ANSWER_ID, AT(sandbox), .prefix = SANDBOX_PREFIX, .help = "that it was taken of"},
+    {"orgName", ANSWER_TEXT, AT(owner_name)},
+    {"orgSlug", ANSWER_TEXT, AT(owner_slug)},
+    {"userMetadata", ANSWER_TEXT_MAP, AT(metadata)},
+    {"git", ANSWER_TEXT_MAP, AT(git)},
+    {"files", ANSWER_CUSTOM, AT(files), .has_offset = AT(has_files), .write = write_files,
+     .fields = file_fields, .is_list = true, .help = "of a single one"},
+    {"filesTruncated", ANSWER_TRUTH, AT(is_cut), .help = "there are more than are listed"},
+    {0},
+};
+#undef AT
 
 void render_snapshot(struct json_writer *json, const struct snapshot_view *view)
 {
     const struct snapshot_info *info = view->info;
+    const struct snapshot_files *files = view->files;
+    autonames names = names_of(view);
+    bool is_told = info->is_public && view->organisation;
+    char runtime[24] = "";
+    struct snapshot_answer answer = {
+        .names = names,
+        .description = info->description,
+        .runtime = runtime,
+        .sandbox = view->is_own ? info->sandbox_id : NULL,
+        .owner_name = is_told ? names.owner.name : NULL,
+        .owner_slug = is_told ? names.owner.slug : NULL,
+        .metadata = info->metadata,
+        .git = info->git,
+        .size_bytes = counted(info->size_bytes),
+        .file_count = counted(info->file_count),
+        .has_files = files != NULL,
+    };
 
-    json_map_begin(json);
-    member_id(json, "snapshotId", SNAPSHOT_PREFIX, info->id);
-    write_snapshot_names(json, view);
-    member_text(json, "description", info->description);
-    member_integer(json, "sizeBytes", counted(info->size_bytes));
-    member_integer(json, "fileCount", counted(info->file_count));
-    write_snapshot_runtime(json, info->runtime);
-    if (view->is_own)
-        member_id(json, "sandboxId", SANDBOX_PREFIX, info->sandbox_id);
-    if (info->is_public && view->organisation) {
-        member_text(json, "orgName", organisation_name(view));
-        member_text(json, "orgSlug", slug_of(view->organisation));
+    if (info->runtime)
+        runtime_id(info->runtime, runtime);
+    if (files) {
+        size_t shown = measure_files(files, view->is_own ? FILES_BYTES : PUBLIC_FILES_BYTES);
+        answer.files = (struct answer_list){files->files, shown};
+        answer.is_cut = shown < files->count || files->is_cut;
     }
-    member_text_map(json, "userMetadata", info->metadata);
-    member_text_map(json, "git", info->git);
-    if (view->files)
-        write_snapshot_files(json, view->files, view->is_own ? FILES_BYTES : PUBLIC_FILES_BYTES);
-    json_map_end(json);
-}
-
-void render_ancestor(struct json_writer *json, const struct snapshot_view *view)
-{
-    json_map_begin(json);
-    member_id(json, "snapshotId", SNAPSHOT_PREFIX, view->info->id);
-    write_snapshot_names(json, view);
-    if (view->info->state == SNAPSHOT_DELETED)
-        member_bool(json, "deleted", true);
-    json_map_end(json);
-}
-
-void render_origin(struct json_writer *json, const struct snapshot_view *view)
-{
-    const struct snapshot_info *info = view->info;
-    bool is_public = info->is_public && view->organisation;
-
-    json_map_begin(json);
-    member_id(json, "id", SNAPSHOT_PREFIX, info->id);
-    member_text(json, "name", info->name);
-    member_text(json, "tag", info->tag);
-    write_full_name(json, view);
-    member_bool(json, "public", is_public);
-    if (is_public)
-        write_organisation(json, view);
-    else
-        write_user(json, info);
-    json_map_end(json);
+    answer_write(json, render_snapshot_fields, &answer);
 }
 
 struct checkpoint_answer {
@@ -212,63 +273,3 @@ void render_checkpoint(struct json_writer *json, const struct checkpoint_info *i
 
     answer_write(json, render_checkpoint_fields, &answer);
 }
-
-// ---- what the functions above write, described: what is told of a snapshot depends on who asks ----
-
-static const struct answer_field organisation_fields[] = {
-    {"id", ANSWER_ID, .is_needed = true},
-    {"name", ANSWER_TEXT, .is_needed = true},
-    {"slug", ANSWER_TEXT, .is_needed = true, .help = "as in references"},
-    {0},
-};
-static const struct answer_field file_fields[] = {
-    {"path", ANSWER_TEXT, .is_needed = true},
-    {"size", ANSWER_INTEGER},
-    {"sha256", ANSWER_TEXT, .is_needed = true},
-    {"contentType", ANSWER_TEXT, .is_needed = true},
-    {"mode", ANSWER_INTEGER, .help = "permissions"},
-    {0},
-};
-static const struct answer_field name_fields[] = {
-    {"snapshotId", ANSWER_ID, .is_needed = true},
-    {"name", ANSWER_TEXT, .is_needed = true},
-    {"tag", ANSWER_TEXT},
-    {"fullName", ANSWER_TEXT, .help = "under which it can be asked for"},
-    {"message", ANSWER_TEXT},
-    {"public", ANSWER_BOOL},
-    {"parentSnapshotId", ANSWER_ID},
-    {"createdAt", ANSWER_TIME, .is_needed = true},
-    {"org", ANSWER_MAP, .fields = organisation_fields},
-    {"user", ANSWER_MAP, .fields = render_user_fields},
-    {0},
-};
-const struct answer_field render_snapshot_fields[] = {
-    {"", ANSWER_BESIDE, .fields = name_fields},
-    {"description", ANSWER_TEXT},
-    {"sizeBytes", ANSWER_INTEGER},
-    {"fileCount", ANSWER_INTEGER},
-    {"runtimeId", ANSWER_ID},
-    {"sandboxId", ANSWER_ID, .help = "that it was taken of"},
-    {"orgName", ANSWER_TEXT},
-    {"orgSlug", ANSWER_TEXT},
-    {"userMetadata", ANSWER_TEXT_MAP},
-    {"git", ANSWER_TEXT_MAP},
-    {"files", ANSWER_CUSTOM, .fields = file_fields, .is_list = true, .help = "of a single one"},
-    {"filesTruncated", ANSWER_TRUTH, .help = "there are more than are listed"},
-    {0},
-};
-const struct answer_field render_ancestor_fields[] = {
-    {"", ANSWER_BESIDE, .fields = name_fields},
-    {"deleted", ANSWER_TRUTH},
-    {0},
-};
-const struct answer_field render_origin_fields[] = {
-    {"id", ANSWER_ID, .is_needed = true},
-    {"name", ANSWER_TEXT},
-    {"tag", ANSWER_TEXT},
-    {"fullName", ANSWER_TEXT},
-    {"public", ANSWER_BOOL},
-    {"org", ANSWER_MAP, .fields = organisation_fields},
-    {"user", ANSWER_MAP, .fields = render_user_fields},
-    {0},
-};
