@@ -34,7 +34,8 @@ struct adoption {
     struct execution_list commands;
     unsigned *slots; // of boxes that live
     size_t n_slots;
-    size_t adopted, ended, failed;
+    size_t adopted, ended, failed; // sandboxes
+    size_t unowned;                // boxes: most were made ahead and never used
 };
 
 static void adoption_clear(struct adoption *adoption)
@@ -343,7 +344,7 @@ static void end_unowned(struct adoption *adoption)
             log_warn("a sandbox that nobody owns could not be ended", F("slot", adoption->slots[i]),
                      F("error", (const char *)err.text));
         else
-            adoption->ended++;
+            adoption->unowned++;
     }
 }
 
@@ -394,6 +395,7 @@ int adopt_all(struct core *core, struct error *err)
         return -1;
     if (adoption.adopted + adoption.ended + adoption.failed > 0)
         log_info("took over from an earlier server", F("sandboxes", adoption.adopted),
-                 F("ended", adoption.ended), F("failed", adoption.failed));
+                 F("ended", adoption.ended), F("failed", adoption.failed),
+                 F("unowned", adoption.unowned));
     return 0;
 }

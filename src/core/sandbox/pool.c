@@ -145,7 +145,7 @@ static int launch(struct pool *pool, const struct runtime_image *image,
         spec.scratch = scratch;
     }
     if (box_launch(pool->sandboxes->engine, &spec, &out->box, err) < 0)
-        return error_wrap(err, "start the sandbox");
+        return -1;
     (void)snprintf(out->scratch, sizeof out->scratch, "%s", scratch);
     return 0;
 }
