@@ -272,7 +272,8 @@ TEST(unknown_and_unbuilt_runtimes_say_what_to_do)
     CHECK(runtime_image_open(data.dir, "base", &image, &err) < 0);
     CHECK_INT(error_kind(&err), ERROR_UNAVAILABLE);
     CHECK_INT(err.reason, ERROR_NOT_BUILT);
-    CHECK(strstr(err.text, "run 'burrow runtime build base:latest'"));
+    CHECK(strstr(err.text, "run 'burrow runtime build base:latest --data "));
+    CHECK(strstr(err.text, data.dir));
     CHECK(runtime_image_open(data.dir, "../x", &image, &err) < 0);
     CHECK_INT(error_kind(&err), ERROR_INVALID);
     CHECK(image == NULL);
