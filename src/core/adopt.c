@@ -348,6 +348,61 @@ static void end_unowned(struct adoption *adoption)
     }
 }
 
+static bool is_alive(const struct adoption *adoption, const char *sandbox_id)
+{
+    for (size_t i = 0; i < adoption->sandboxes.count; i++) {
+        if (strcmp(adoption->sandboxes.rows[i].id, sandbox_id) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* An output of one that ended unseen: what is there is all of it. */
+static int close_stream(struct sandboxes *sandboxes, const char *id, int64_t now, struct error *err)
+{
+    autoptr(stream) stream = NULL;
+
+    if (reopen(sandboxes, id, &stream, err) < 0)
+        return -1;
+    if (!stream)
+        return 0;
+    if (streams_put_end(sandboxes->streams, stream, false, now, err) < 0)
+        return -1;
+    streams_end(sandboxes->streams, stream);
+    return 0;
+}
+
+/* One whose sandbox was over before its own end was recorded: it ended with that. */
+static int end_orphan(struct sandboxes *sandboxes, struct execution_record *record,
+                      struct error *err)
+{
+    int64_t now = (int64_t)clock_wall_ms();
+
+    record->state = EXECUTION_CANCELLED;
+    record->exit.cause = EXECUTION_STOPPED;
+    record->exit.code = 128 + SIGKILL;
+    record->exit.signal = SIGKILL;
+    record->ended_at = record->updated_at = now;
+    if (close_stream(sandboxes, record->stdout_stream, now, err) < 0 ||
+        close_stream(sandboxes, record->stderr_stream, now, err) < 0 ||
+        close_stream(sandboxes, record->stdin_stream, now, err) < 0)
+        return -1;
+    return store_execution_update(sandboxes->store, record,
+                                  EXECUTION_PART_STATE | EXECUTION_PART_RESULT, EXECUTION_OPEN,
+                                  err);
+}
+
+static int end_orphans(struct adoption *adoption, struct error *err)
+{
+    for (size_t i = 0; i < adoption->commands.count; i++) {
+        struct execution_record *record = &adoption->commands.rows[i];
+        if (record->state == EXECUTION_RUNNING && !is_alive(adoption, record->sandbox_id) &&
+            end_orphan(adoption->core->sandboxes, record, err) < 0)
+            return error_wrap(err, "end execution '%s' of an ended sandbox", record->id);
+    }
+    return 0;
+}
+
 /* Scratches of sandboxes are named after nobody: those of the living ones are owned. */
 static bool is_scratch_owned(const char *name, void *data)
 {
@@ -390,8 +445,8 @@ int adopt_all(struct core *core, struct error *err)
             queue_adopt(core->executions->queue, &adoption.commands.rows[i]);
     }
     end_unowned(&adoption);
-    if (sweep(&adoption, err) < 0 || layers_sweep(core->layers, err) < 0 ||
-        snapshot_sweep(core->snapshots, err) < 0)
+    if (end_orphans(&adoption, err) < 0 || sweep(&adoption, err) < 0 ||
+        layers_sweep(core->layers, err) < 0 || snapshot_sweep(core->snapshots, err) < 0)
         return -1;
     if (adoption.adopted + adoption.ended + adoption.failed > 0)
         log_info("took over from an earlier server", F("sandboxes", adoption.adopted),

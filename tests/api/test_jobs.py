@@ -50,6 +50,18 @@ def test_jobs_do_not_make_the_sandbox_busy(sandbox, api):
     assert {sandbox.job_state(job["jobId"])["status"] for job in jobs} == {"running"}
 
 
+def test_a_job_ends_with_a_one_shot_sandbox(api):
+    made = api.post("/sandbox", {"command": {"exec": ["sh", "-c", "until [ -e go ]; do sleep 0.05; done"], "mode": "oneshot"}}).data
+    jobs = f"/sandbox/sandboxes/{made['sandboxId']}/jobs"
+    job = api.post(jobs, {"command": ["sh", "-c", "echo begun; sleep 600"]}).data
+    reader = api.follow(job["stdoutStreamUrl"])
+    assert reader.wait_for(b"begun\n")
+    api.post(f"/fs/{made['sandboxId']}", {"files": [{"path": "go", "content": ""}]})
+    until(lambda: api.get(f"/sandbox/status/{made['sandboxId']}").data["status"] == "terminated", "the sandbox to end")
+    until(lambda: api.get(f"{jobs}/{job['jobId']}").data["status"] == "cancelled", "the job to end with it")
+    assert api.read(job["stdoutStreamUrl"]) == b"begun\n"  # a stream that is complete ends
+
+
 def test_jobs_are_listed_newest_first(sandbox, api):
     ids = [sandbox.job("echo", str(i))["jobId"] for i in range(4)]
     assert [job["jobId"] for job in api.get(path(sandbox)).data["jobs"]] == ids[::-1]

@@ -13,15 +13,17 @@
 
 #define OTHER "0123456789abcdefghjkmnpqrs"
 
-static void put_other(const char *sandbox_id, const char *execution_id, const char *stream_id)
+static void put_row_of(const char *node, enum sandbox_state state, const char *sandbox_id,
+                       const char *execution_id, const char *stream_id)
 {
     const char *const no_env[] = {NULL}, *const argv[] = {"true", NULL};
     struct sandbox_record sandbox = {.id = sandbox_id,
-                                     .node = OTHER,
+                                     .node = node,
                                      .owner.organisation = actor.organisation,
                                      .runtime = "host:latest",
                                      .command.env = no_env,
-                                     .state = SANDBOX_RUNNING,
+                                     .state = state,
+                                     .ended_at = state == SANDBOX_ENDED,
                                      .exit_code = NO_EXIT_CODE,
                                      .box_slot = 1,
                                      .scratch = "box-of-another-node",
@@ -30,7 +32,7 @@ static void put_other(const char *sandbox_id, const char *execution_id, const ch
                                      .created_at = 1,
                                      .updated_at = 1};
     struct execution_record execution = {.id = execution_id,
-                                         .node = OTHER,
+                                         .node = node,
                                          .sandbox_id = sandbox_id,
                                          .owner = sandbox.owner,
                                          .command.argv = argv,
@@ -41,7 +43,7 @@ static void put_other(const char *sandbox_id, const char *execution_id, const ch
                                          .created_at = 1,
                                          .updated_at = 1};
     struct stream_record stream = {.id = stream_id,
-                                   .node = OTHER,
+                                   .node = node,
                                    .sandbox_id = sandbox_id,
                                    .execution_id = execution_id,
                                    .owner = sandbox.owner,
@@ -51,12 +53,19 @@ static void put_other(const char *sandbox_id, const char *execution_id, const ch
                                    .expires_at = 1,
                                    .created_at = 1,
                                    .updated_at = 1};
-    struct layer_record layer = {.name = "layer-of-another-node", .node = OTHER};
     struct error err = {0};
 
     CHECK_OK(store_sandbox_put(core->store, &sandbox, &err), err);
     CHECK_OK(store_execution_add(core->store, &execution, &err), err);
     CHECK_OK(store_stream_put(core->store, &stream, NULL, 0, &err), err);
+}
+
+static void put_other(const char *sandbox_id, const char *execution_id, const char *stream_id)
+{
+    struct layer_record layer = {.name = "layer-of-another-node", .node = OTHER};
+    struct error err = {0};
+
+    put_row_of(OTHER, SANDBOX_RUNNING, sandbox_id, execution_id, stream_id);
     CHECK_OK(store_layer_put(core->store, &layer, &err), err);
 }
 
@@ -87,6 +96,26 @@ CORE_TEST(a_start_leaves_rows_of_another_node_alone)
     CHECK_OK(store_sandbox_get(core->store, own, &mine, &err), err);
     CHECK_STR(mine.node, store_node(core->store));
     CHECK_STR(shell_in(own, "echo alive"), "alive\n");
+}
+
+/* As a crash leaves it between the end of a one-shot sandbox and that of its jobs. */
+CORE_TEST(a_start_ends_executions_whose_sandbox_is_over)
+{
+    char id[ID_TEXT], execution_id[ID_TEXT], stream_id[ID_TEXT];
+    autosandbox sandbox = {0};
+    autoexecution execution = {0};
+    autostream stream = {0};
+    struct error err = {0};
+
+    put_row_of(NULL, SANDBOX_ENDED, id_make(id), id_make(execution_id), id_make(stream_id));
+    reopen_core();
+    CHECK_OK(store_execution_get(core->store, execution_id, &execution, &err), err);
+    CHECK_INT(execution.state, EXECUTION_CANCELLED);
+    CHECK(execution.ended_at > 1);
+    CHECK_OK(store_stream_get(core->store, stream_id, &stream, &err), err);
+    CHECK_INT(stream.state, STREAM_COMPLETE);
+    CHECK_OK(store_sandbox_get(core->store, id, &sandbox, &err), err);
+    CHECK_INT(sandbox.state, SANDBOX_ENDED);
 }
 
 CORE_TEST(another_nodes_sandbox_is_not_ended_from_here)

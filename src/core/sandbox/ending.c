@@ -374,6 +374,34 @@ static struct sandbox *take_ending(struct sandboxes *sandboxes)
     return sandbox;
 }
 
+/*
+ * Jobs that a one-shot sandbox's command did not wait for end with its box. The command's end has ended the sandbox, so nobody else
+ * records them; should this fail, the next start does.
+ */
+static void record_rest(struct sandbox *sandbox)
+{
+    const struct execution_ops *ops = sandbox->sandboxes->execution_ops;
+    int64_t now = (int64_t)clock_wall_ms();
+    autotransaction together = {0};
+    struct error err = {0};
+    bool is_put;
+
+    autolock(&sandbox->record_lock);
+    ops->record_shown(sandbox);
+    if (!sandbox->executions)
+        return;
+    do
+        is_put = store_begin(sandbox->sandboxes->store, STORE_FAST, &together, &err) == 0 &&
+                 ops->put_ends(sandbox, EXECUTION_CANCELLED, NULL, now, &err) == 0 &&
+                 store_commit(&together, &err) == 0;
+    while (!is_put && store_again(&together, &err));
+    if (is_put)
+        ops->end_all(sandbox, EXECUTION_CANCELLED, NULL, now);
+    else
+        log_error("jobs that ended with their sandbox could not be recorded",
+                  F_SANDBOX(sandbox->id), F("error", (const char *)err.text));
+}
+
 static void run_end_box(void *data)
 {
     struct sandbox *sandbox = take_ending(data);
@@ -381,6 +409,7 @@ static void run_end_box(void *data)
     if (!sandbox)
         return; // somebody has helped
     end_box(sandbox);
+    record_rest(sandbox);
     sandbox_free(sandbox);
 }
 
