@@ -57,6 +57,12 @@ def test_a_long_command_is_fine(shared):
     assert len(shared.run("echo", *[word] * 10).stdout) == 1000010
 
 
+def test_a_path_through_a_file_is_the_same_mistake_in_every_request(sandbox, api):
+    files = files_json({"/dev/null/x": "A"})
+    check_error(api.post(f"/fs/{sandbox.id}", {"files": files}), 400, "INVALID_ARGUMENT", "/dev/null/x")
+    check_error(api.post(f"/sandbox/{sandbox.id}/execute", {"command": ["true"], "files": files}), 400, "INVALID_ARGUMENT", "/dev/null/x")
+
+
 def test_files_of_the_request_are_written_first(sandbox):
     ran = sandbox.run("cat", "in/a", "/workspace/b", files=files_json({"in/a": "A", "/workspace/b": "B"}))
     assert ran.stdout == b"AB"

@@ -116,7 +116,7 @@ int file_write_all(int conversation, const struct sandbox_file *files, size_t co
         if (files_write_buffer(conversation, files[i].path, 0644, FILES_PARENTS, files[i].data,
                                files[i].length, err) < 0) {
             error_wrap(err, "write '%.200s'", files[i].path);
-            return error_about(err, "file");
+            return error_restate(err, reason_of(err), "file");
         }
     }
     return 0;
