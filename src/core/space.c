@@ -7,6 +7,7 @@
 #include "core/layer/layers.h"
 #include "core/runtime/runtime.h"
 #include "core/core.h"
+#include "core/sandbox/ending.h"
 #include "core/sandbox/registry.h"
 #include "core/sandbox/sandbox_object.h"
 #include "core/snapshot/snapshot_impl.h"
@@ -106,6 +107,8 @@ int space_prune(struct core *core, const struct actor *actor, const struct space
                layers_remove_unused(core->layers, &layers, err) < 0) {
         return -1;
     }
+    if (!pruning->is_trial)
+        ending_await_removals(core->sandboxes);
     if (snapshot_build_sweep(core->snapshots, pruning->is_trial, &found[SPACE_UNUSED].count,
                              &found[SPACE_UNUSED].bytes, err) < 0 ||
         (!pruning->is_trial && volume_settle(engine_volume(core->engine), err) < 0))

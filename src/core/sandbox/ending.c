@@ -21,6 +21,7 @@
 
 #define KILLED 137
 #define PATIENCE_MS 60000
+#define REMOVALS_MS 10000
 #define MANY 8      // boxes that wait to be removed
 #define DRAINED 256 // ends of commands that are read before the box goes
 
@@ -137,6 +138,23 @@ struct removal {
     char *scratch;
 };
 
+static void count_removal(struct sandboxes *sandboxes, int change)
+{
+    autolock(&sandboxes->endings.lock);
+    sandboxes->endings.n_removals += (unsigned)change;
+    lock_condition_wake(&sandboxes->endings.removed);
+}
+
+void ending_await_removals(struct sandboxes *sandboxes)
+{
+    uint64_t until = clock_monotonic_ms() + REMOVALS_MS;
+
+    autolock(&sandboxes->endings.lock);
+    while (sandboxes->endings.n_removals > 0 &&
+           lock_condition_wait(&sandboxes->endings.removed, &sandboxes->endings.lock, until))
+        ;
+}
+
 static void run_removal(void *data)
 {
     autofree struct removal *removal = data;
@@ -146,6 +164,7 @@ static void run_removal(void *data)
     if (volume_scratch_remove(engine_volume(removal->sandboxes->engine), scratch, &err) < 0)
         log_warn("files of a sandbox that it has no more could not be removed",
                  F("scratch", (const char *)scratch), F("error", (const char *)err.text));
+    count_removal(removal->sandboxes, -1);
 }
 
 /* In the background: large trees take long. Should the server die first, the next one sweeps them. */
@@ -155,6 +174,7 @@ static void remove_files(struct sandbox *sandbox, struct last_words *words)
         return;
     struct removal *removal = xnew(struct removal);
     *removal = (struct removal){sandbox->sandboxes, take(words->scratch)};
+    count_removal(sandbox->sandboxes, 1);
     workers_run(sandbox->sandboxes->remover, WORKERS_SLOW, run_removal, removal);
 }
 

@@ -32,6 +32,9 @@ int ending_foresee(struct sandbox *sandbox, enum lifecycle_step step, const char
 int ending_put(struct sandbox *sandbox, enum lifecycle_step step, const struct sandbox_record *next,
                struct error *err);
 
+/* Returns when the files of those that have ended are gone, or after some seconds. Blocks. */
+void ending_await_removals(struct sandboxes *sandboxes);
+
 /* Ends everything in it and removes its box; its files stay, and so does it. */
 void ending_drop_box(struct sandbox *sandbox);
 /* The same, and its files go too: those in scratch `scratch` are its own from here on. Its commands are over; the caller has the box_lock. */

@@ -12,6 +12,7 @@
 #include "engine/spare_boxes.h"
 #include "core/stream/streams.h"
 
+#include <errno.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,7 +21,8 @@
 #define CALM_MS 10
 #define NETWORKS_AHEAD 16
 #define SCRATCHES_AHEAD 16
-#define RECYCLED 64 // parts of boxes
+#define ROOM_BYTES ((uint64_t)64 << 20) // with so much left a volume is not full
+#define RECYCLED 64                     // parts of boxes
 
 enum { SPARE_ONE_SHOT, SPARE_KEPT, SPARE_KINDS };
 
@@ -125,6 +127,29 @@ static struct box_bind *borrow_binds(const struct runtime_image *image)
     return binds;
 }
 
+static bool has_room(struct volume *volume)
+{
+    struct volume_space space = {0};
+    struct error ignored = {0};
+
+    return volume_space(volume, &space, &ignored) == 0 && space.free_bytes >= ROOM_BYTES;
+}
+
+/* A file system whose removed files are still on their way back may say that it is full while it is not: then once more, behind that. */
+static int launch_box(struct engine *engine, const struct box_spec *spec, struct box **out,
+                      struct error *err)
+{
+    struct volume *volume = engine_volume(engine);
+    struct error ignored = {0};
+
+    if (box_launch(engine, spec, out, err) == 0)
+        return 0;
+    if (err->sys != ENOSPC || !has_room(volume))
+        return -1;
+    (void)volume_settle(volume, &ignored);
+    return box_launch(engine, spec, out, err);
+}
+
 static int launch(struct pool *pool, const struct runtime_image *image,
                   const struct pool_request *request, struct pooled *out, struct error *err)
 {
@@ -144,7 +169,7 @@ static int launch(struct pool *pool, const struct runtime_image *image,
         (void)snprintf(scratch, sizeof scratch, POOL_SCRATCH "-%s", id_make(id));
         spec.scratch = scratch;
     }
-    if (box_launch(pool->sandboxes->engine, &spec, &out->box, err) < 0)
+    if (launch_box(pool->sandboxes->engine, &spec, &out->box, err) < 0)
         return -1;
     (void)snprintf(out->scratch, sizeof out->scratch, "%s", scratch);
     return 0;

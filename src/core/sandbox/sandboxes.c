@@ -13,6 +13,7 @@ int sandboxes_open(const struct sandboxes *parts, struct sandboxes **out, struct
 
     *sandboxes = *parts;
     lock_init(&sandboxes->endings.lock, LOCK_ENDINGS);
+    lock_condition_init(&sandboxes->endings.removed);
     sandboxes->registry = registry_new();
     if (pool_new(sandboxes, &sandboxes->pool, err) < 0 ||
         monitor_new(sandboxes, &sandboxes->monitor, err) < 0)
@@ -28,6 +29,7 @@ void sandboxes_free(struct sandboxes *sandboxes)
     pool_free(sandboxes->pool);
     registry_free(sandboxes->registry);
     monitor_free(sandboxes->monitor); // what was posted to its loop is run here
+    lock_condition_clear(&sandboxes->endings.removed);
     lock_clear(&sandboxes->endings.lock);
     free(sandboxes);
 }

@@ -78,6 +78,8 @@ struct sandboxes {
         struct lock lock; // guards the list
         struct sandbox *first, *last;
         _Atomic unsigned count;
+        unsigned n_removals;           // trees of files that are being removed, or wait for it
+        struct lock_condition removed; // one more is
     } endings;
 };
 
