@@ -167,6 +167,12 @@ void response_watch(struct response *response, const struct response_events *eve
         post(response);
 }
 
+void *response_observer_data(const struct response *response,
+                             const struct response_observer *observer)
+{
+    return response->observer == observer ? response->observer_data : NULL;
+}
+
 void response_observe(struct response *response, const struct response_observer *observer,
                       void *data)
 {

@@ -51,6 +51,9 @@ struct response_observer {
 /* Once, before anybody can answer; `observer` must stay. */
 void response_observe(struct response *response, const struct response_observer *observer,
                       void *data);
+/* What that one was given; NULL: it does not observe this. */
+void *response_observer_data(const struct response *response,
+                             const struct response_observer *observer);
 
 /* Calls on_deadline after this time unless somebody has begun to answer by then. */
 void response_set_deadline(struct response *response, uint64_t after_ms);

@@ -68,8 +68,11 @@ static const struct response_observer observer = {.on_end = on_end, .on_free = f
 struct access *access_begin(struct request_ids *ids, const struct http_request *request,
                             struct response *response)
 {
-    struct access *access = xnew(struct access);
+    struct access *access = response_observer_data(response, &observer);
 
+    if (access) // an answer that nobody gave comes here again
+        return access;
+    access = xnew(struct access);
     access->started_us = clock_monotonic_us();
     request_id_read(ids, request, access->request_id);
     if (request) {
