@@ -99,7 +99,8 @@ int knob_read_field(int dir_fd, const char *group, const char *knob, const char 
 
 bool group_is_gone(const struct error *err)
 {
-    return err->sys == ENOENT;
+    return err->sys == ENOENT ||
+           err->sys == ENODEV; // the latter of a file that was open when the group went
 }
 
 bool knob_exists(int dir_fd, const char *group, const char *knob)
