@@ -19,6 +19,7 @@
 #define APPLICATION_ID 0x42757277 // in the file's header: "Burw"
 #define BUSY_MS                                                                                    \
     2000 // other processes, such as a key being made, are quick; then the transaction is begun again
+#define BUSY_STEP_MS 5
 #define MAINTENANCE_PAGES 4000 // 16 MiB of log: copy back
 #define CROWDED_PAGES 16384    // 64 MiB of log: make readers wait so that it can begin anew
 
@@ -272,6 +273,18 @@ void sql_close(struct sql_database *database)
     free(database);
 }
 
+/* While another process turns a new database to this mode, SQLite says "busy" at once, whatever its timeout. */
+static int use_wal(struct sql *sql, struct error *err)
+{
+    for (int waited_ms = 0;; waited_ms += BUSY_STEP_MS) {
+        if (sqlite_script(sql, "PRAGMA journal_mode = WAL", err) == 0)
+            return 0;
+        if ((sqlite3_errcode(sql->handle) & 0xff) != SQLITE_BUSY || waited_ms >= BUSY_MS)
+            return -1;
+        (void)sqlite3_sleep(BUSY_STEP_MS);
+    }
+}
+
 int sql_connect(struct sql_database *database, struct sql **out, struct error *err)
 {
     struct sql *sql = xnew(struct sql);
@@ -285,12 +298,12 @@ int sql_connect(struct sql_database *database, struct sql **out, struct error *e
     }
     (void)sqlite3_extended_result_codes(sql->handle, 1);
     (void)sqlite3_busy_timeout(sql->handle, BUSY_MS);
-    if (sqlite_script(
-            sql,
-            "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON; "
-            "PRAGMA trusted_schema = OFF; PRAGMA journal_size_limit = 67108864; "
-            "PRAGMA cache_size = -256",
-            err) < 0) {
+    if (use_wal(sql, err) < 0 ||
+        sqlite_script(sql,
+                      "PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON; "
+                      "PRAGMA trusted_schema = OFF; PRAGMA journal_size_limit = 67108864; "
+                      "PRAGMA cache_size = -256",
+                      err) < 0) {
         sql_disconnect(sql);
         return -1;
     }
