@@ -198,6 +198,8 @@ static int new_mount(const char *type, const char *const *options, unsigned attr
 }
 
 #define PID1_FILES 65536
+#define MAX_TERMINALS "64"
+#define MAX_SIGNALS 8192 // under way, by user
 #define CLOSED (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC)
 
 static int mount_proc(struct launch *l)
@@ -239,7 +241,9 @@ static int open_network(struct launch *l)
 static int mount_dev(struct launch *l)
 {
     char gid[16];
-    const char *const terminals[] = {"mode", "0620", "ptmxmode", "0666", "gid", gid, NULL};
+    // The kernel's count of terminals is the machine's (kernel.pty.max): no box may take more than its part.
+    const char *const terminals[] = {"mode", "0620", "ptmxmode",    "0666", "gid",
+                                     gid,    "max",  MAX_TERMINALS, NULL};
     char size[32] = "50%";
     const char *const shared[] = {"mode", "1777", "size", size, NULL};
 
@@ -359,7 +363,8 @@ static int set_limits(struct launch *l)
 {
     struct rlimit core = {1, 1};
     if (setrlimit(RLIMIT_CORE, &core) < 0 || raise_files(l->max_files) < 0 ||
-        lower_limit(RLIMIT_MEMLOCK, 64 << 20) < 0 || lower_limit(RLIMIT_MSGQUEUE, 1 << 20) < 0)
+        lower_limit(RLIMIT_MEMLOCK, 64 << 20) < 0 || lower_limit(RLIMIT_MSGQUEUE, 1 << 20) < 0 ||
+        lower_limit(RLIMIT_SIGPENDING, MAX_SIGNALS) < 0)
         return -1;
     l->oom_adj_fd = sys_openat(AT_FDCWD, "/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
     if (l->oom_adj_fd < 0)
