@@ -33,6 +33,7 @@ const struct probe probe_table[] = {
     {"id-maps", "65536 user ids for each sandbox", probe_id_maps, true},
     {"id-range", "keeps the sandboxes' user ids apart from the machine's", probe_id_range},
     {"cgroups", "limits on memory, CPU and processes", probe_cgroups, true},
+    {"socket-memory", "limits what lies in a sandbox's sockets", probe_socket_memory, true},
     {"clone-into-cgroup", "starts a process in its group without a detour", probe_clone_into_cgroup,
      true},
     {"cgroup-kill", "ends everything in a sandbox at once", probe_cgroup_kill, true},

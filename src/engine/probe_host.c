@@ -15,7 +15,7 @@
 #define MANY_BOXES 4096
 #define GOOD_FILES 16384
 #define GOOD_PIDS 65536
-#define GOOD_WATCHERS 1024
+#define GOOD_WATCHERS 128
 
 static bool overlaps(unsigned long long first, unsigned long long count)
 {
@@ -140,11 +140,11 @@ void probe_inotify(const struct probe *probe, const struct probe_context *contex
     if (!read_setting("/proc/sys/fs/inotify/max_user_instances", &instances, result) ||
         !read_setting("/proc/sys/fs/inotify/max_user_watches", &watches, result))
         return;
-    // counted against whoever made a box's user namespace as well, and that is root for all of them
+    // counted by the slot's own ids: each box has as many
     if (instances < GOOD_WATCHERS)
         probe_say(result, PROBE_DEGRADED,
-                  "all sandboxes together have that many; past it, tools that watch files fail",
-                  "sysctl fs.inotify.max_user_instances=65536", "%llu watchers of files",
+                  "a sandbox has that many; past it, tools that watch files fail",
+                  "sysctl fs.inotify.max_user_instances=128", "%llu watchers of files",
                   (unsigned long long)instances);
     else
         probe_fine(result, "%llu watchers of %llu files", (unsigned long long)instances,
