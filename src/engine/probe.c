@@ -58,6 +58,7 @@ const struct probe probe_table[] = {
     {"inotify", "watching files in sandboxes", probe_inotify},
     {"core-dumps", "where a crash in a sandbox would go", probe_core_pattern},
     {"suid-dumpable", "keeping PID 1 of a sandbox out of its guests' reach", probe_suid_dumpable},
+    {"modprobe", "programs of unknown format in a sandbox", probe_modprobe},
     {"mmdebstrap", "builds base:latest and other runtimes", probe_mmdebstrap},
     {"apt-sources", "where packages of runtimes come from", probe_apt_sources},
     {0},

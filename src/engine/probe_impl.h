@@ -45,4 +45,4 @@ probe_function probe_quota, probe_loop, probe_mkfs, probe_space;
 // probe_host.c
 probe_function probe_id_range, probe_namespace_limits, probe_pid_max, probe_inotify, probe_files;
 probe_function probe_mmdebstrap, probe_apt_sources, probe_core_pattern;
-probe_function probe_suid_dumpable;
+probe_function probe_suid_dumpable, probe_modprobe;
