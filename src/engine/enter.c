@@ -125,8 +125,10 @@ static int mount_root(struct launch *l)
         return -1;
     if ((l->engine->has_layer_fds ? layers_by_fd(l, overlay) : layers_by_path(l, overlay)) < 0)
         return -1;
+    // "off" over layers of several file systems means "null" and a line in the kernel's log; older kernels know no "null".
+    const char *uuid = l->engine->has_layer_fds ? "null" : "off";
     if (sys_fsconfig(overlay, FSCONFIG_SET_STRING, "redirect_dir", "on", 0) < 0 ||
-        sys_fsconfig(overlay, FSCONFIG_SET_STRING, "uuid", "off", 0) < 0 ||
+        sys_fsconfig(overlay, FSCONFIG_SET_STRING, "uuid", uuid, 0) < 0 ||
         // what a box wrote must be whole by itself: it may become a layer
         sys_fsconfig(overlay, FSCONFIG_SET_STRING, "metacopy", "off", 0) < 0 ||
         sys_fsconfig(overlay, FSCONFIG_SET_STRING, "index", "off", 0) < 0)
