@@ -234,5 +234,6 @@ void core_health(struct core *core, struct core_health *out)
         .queued = queue_waiting(core->executions->queue),
         .is_default_runtime_ready =
             runtimes_is_ready(core->runtimes, core->settings.default_runtime),
+        .fault = streams_fault(core->streams),
     };
 }

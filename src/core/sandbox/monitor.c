@@ -23,6 +23,7 @@
 
 #define TICK_MS 200
 #define TIDY_MS 60000
+#define DISK_TICKS 5 // between looks at the disk
 #define FIRST_TIDY_MS 1000
 #define BATCH 64
 #define EXPIRY_GRACE_MS 1000
@@ -44,6 +45,8 @@ struct monitor {
     pthread_t thread;
     bool has_thread;
     struct workers *maintenance; // one thread: purging takes as long as it takes
+    unsigned ticks;
+    atomic_bool is_disk_checked; // just now, by a recorder
     atomic_bool is_behind;       // the last purge has left some for the next, which comes soon
 };
 
@@ -112,7 +115,7 @@ void monitor_arm(struct monitor *monitor, struct sandbox *sandbox)
 struct box_events {
     struct process_exit exits[BATCH];
     unsigned n_exits;
-    uint32_t outputs[BATCH];
+    struct box_event outputs[BATCH];
     unsigned n_outputs;
     bool is_over;
     bool is_more;
@@ -136,7 +139,7 @@ static void read_box_events(struct sandbox *sandbox, struct box_events *box_even
         if (event.kind == BOX_EVENT_EXIT)
             box_events->exits[box_events->n_exits++] = event.exit;
         else
-            box_events->outputs[box_events->n_outputs++] = event.id;
+            box_events->outputs[box_events->n_outputs++] = event;
     }
     box_events->is_more = true;
 }
@@ -174,7 +177,7 @@ static void on_box_events(struct sandbox *sandbox)
     if (!hear(sandbox, &box_events))
         return;
     for (unsigned i = 0; i < box_events.n_outputs; i++)
-        ops->announce_output(sandbox, box_events.outputs[i]);
+        ops->announce_output(sandbox, &box_events.outputs[i]);
     for (unsigned i = 0; i < box_events.n_exits; i++)
         ops->on_exit(sandbox, &box_events.exits[i]);
     if (box_events.is_over)
@@ -225,6 +228,14 @@ static void check_deadlines(struct sandbox *sandbox, int64_t now)
     measure_tick(sandbox, now);
 }
 
+static void check_disk(void *data)
+{
+    struct monitor *monitor = data;
+
+    streams_check_disk(monitor->sandboxes->streams);
+    monitor->is_disk_checked = false;
+}
+
 static void on_tick(void *data)
 {
     struct monitor *monitor = data;
@@ -241,6 +252,8 @@ static void on_tick(void *data)
     free(all);
     pool_tick(sandboxes->pool);
     sandboxes->execution_ops->tick(sandboxes->executions);
+    if (monitor->ticks++ % DISK_TICKS == 0 && !atomic_exchange(&monitor->is_disk_checked, true))
+        workers_run(sandboxes->recorders, WORKERS_SLOW, check_disk, monitor);
     loop_timer_set(&monitor->tick, TICK_MS);
 }
 

@@ -32,14 +32,17 @@ static int64_t file_clock_ms(void)
 int streams_open(struct store *store, struct hub *hub, const struct streams_settings *settings,
                  struct streams **out, struct error *err)
 {
+    autoptr(reserve) reserve = NULL;
     int spool_fd = -1;
 
-    if (spool_open(settings->data_dir, &spool_fd, err) < 0)
+    if (reserve_open(settings->data_dir, &reserve, err) < 0 ||
+        spool_open(settings->data_dir, &spool_fd, err) < 0)
         return error_wrap(err, "open the spool");
     struct streams *streams = xnew(struct streams);
     streams->store = store;
     streams->hub = hub;
     streams->spool_fd = spool_fd;
+    streams->reserve = take(reserve);
     streams->limit_bytes = settings->limit_bytes;
     streams->keep_ms = settings->keep_ms;
     streams->opened_at = file_clock_ms();
@@ -185,7 +188,18 @@ void streams_free(struct streams *streams)
         lock_clear(&streams->shards[i].lock);
     }
     (void)close(streams->spool_fd);
+    reserve_free(streams->reserve);
     free(streams);
+}
+
+void streams_check_disk(struct streams *streams)
+{
+    reserve_check(streams->reserve);
+}
+
+const char *streams_fault(struct streams *streams)
+{
+    return reserve_fault(streams->reserve);
 }
 
 static int unfit(const char *id, const char *why, struct error *err)
