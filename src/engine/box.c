@@ -271,7 +271,8 @@ static void read_exit(const struct link_message *message, struct process_exit *o
         .duration_us = exit.duration_us,
         .stdout_bytes = exit.stdout_bytes,
         .stderr_bytes = exit.stderr_bytes,
-        .is_truncated = exit.is_truncated,
+        .is_truncated = exit.truncation != 0,
+        .is_output_lost = exit.truncation & OUTPUT_IS_LOST,
     };
     (void)snprintf(out->text, sizeof out->text, "%s", exit.text);
 }

@@ -186,7 +186,8 @@ struct process_exit {
     uint64_t cpu_user_us, cpu_system_us, max_rss_bytes;
     uint64_t duration_us;
     uint64_t stdout_bytes, stderr_bytes; // OUTPUT_SPOOL: as produced, dropped ones included
-    bool is_truncated;
+    bool is_truncated;                   // not all of them were kept
+    bool is_output_lost;                 // because the disk was full
 };
 
 /*
