@@ -31,6 +31,7 @@ enum lock_rank {
     LOCK_HUB,
     LOCK_FRONT,
     LOCK_BODY,
+    LOCK_GATHER, // memory that bodies take
     LOCK_RESPONSE,
     LOCK_ENGINE, // the engine's own lists, one at a time
     LOCK_STORE,

@@ -55,6 +55,10 @@ const char *call_base_url(struct call *call);
 /* The header, or NULL. */
 const char *call_header(const struct call *call, const char *name);
 
+/* Counts memory that is made of the request's body among that of all bodies: for json_limits.may_take, `data` being the call. False:
+ * there is none now. */
+bool call_may_take(void *data, size_t bytes);
+
 /* What the request is called: in X-Request-Id of its answer, in the log, and in whatever a failure says. */
 const char *call_request_id(const struct call *call);
 

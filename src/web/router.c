@@ -3,6 +3,7 @@
 #include "web/router.h"
 
 #include "base/buffer.h"
+#include "base/fd.h"
 #include "base/mem.h"
 #include "data/json.h"
 #include "web/access.h"
@@ -11,12 +12,16 @@
 #include "web/reply.h"
 #include "web/route_tree.h"
 
+#include <ctype.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #define JSON_BODY_BYTES ((uint64_t)64 << 20)
-#define JSON_BODY_MEMORY ((size_t)256 << 20)
+#define JSON_BODY_MEMORY ((size_t)160 << 20) // with its text, less than a key's share of all memory
+#define OPEN_BODY_BYTES ((uint64_t)64 << 10) // where nobody has to show a key
 #define DROPPED_BODY_BYTES ((uint64_t)1 << 20)
+#define RESTART_S "1" // after which a client that met the end of a server may ask the next one
 #define LARGE_BODY_BYTES                                                                           \
     ((size_t)1 << 20) // reading it takes longer than the quick lane should wait
 
@@ -33,11 +38,13 @@ struct router {
     size_t n_hosts;
     struct request_ids request_ids; // on the loop only
     struct buffer openapi;
+    int openapi_fd; // the same as a file in memory
     atomic_bool is_draining;
     atomic_size_t running;
     struct buffer scratch; // for a path; on the loop only
 };
 
+static const char crowded[] = "too many requests are waiting, try again shortly";
 static const char restarting[] = "the server is restarting, try again shortly";
 
 /* ---- one call ---- */
@@ -89,6 +96,8 @@ static void tell_failure(struct call *call, const struct error *err)
     access_log_failure(call->access, err);
     if (challenge && error_status(err) == 401)
         access_set_header(call->access, call->response, "WWW-Authenticate", challenge);
+    else if (error_is(err, ERROR_RESTARTING))
+        access_set_header(call->access, call->response, "Retry-After", RESTART_S);
     call->front->on_error(call, err);
 }
 
@@ -187,9 +196,21 @@ static int prepare(struct router *router, struct call_work *work, struct error *
 
 /* ---- running it ---- */
 
+static int fail_json(struct error *err)
+{
+    bool is_full = error_is(err, ERROR_FULL);
+
+    (void)error_wrap(err, is_full ? "read the body" : "the body is not JSON");
+    return !is_full && error_is(err, ERROR_LIMIT) ? error_restate(err, ERROR_TOO_LARGE, "body")
+                                                  : -1;
+}
+
 static int read_json(struct call_work *work, struct error *err)
 {
-    static const struct json_limits limits = {.bytes = JSON_BODY_BYTES, .memory = JSON_BODY_MEMORY};
+    const struct json_limits limits = {.bytes = JSON_BODY_BYTES,
+                                       .memory = JSON_BODY_MEMORY,
+                                       .may_take = call_may_take,
+                                       .data = &work->call};
     struct buffer *text = &work->call.request->body;
 
     if (call_header(&work->call, "Idempotency-Key"))
@@ -199,11 +220,10 @@ static int read_json(struct call_work *work, struct error *err)
         work->call.body = value_add(work->body_memory, NULL, VALUE_MAP, NULL, 0);
         return 0;
     }
-    if (json_read("", text->data, text->length, &limits, &work->body_memory, err) < 0) {
-        error_wrap(err, "the body is not JSON");
-        return error_is(err, ERROR_LIMIT) ? error_restate(err, ERROR_TOO_LARGE, "body") : -1;
-    }
+    if (json_read("", text->data, text->length, &limits, &work->body_memory, err) < 0)
+        return fail_json(err);
     work->call.body = work->body_memory->root;
+    gather_charge_give(&work->call.request->charge, text->length);
     buffer_clear(text); // a large one would be in memory twice
     if (work->call.body->kind != VALUE_MAP)
         return error_set(err, ERROR_INVALID, "the body must be a JSON object");
@@ -232,7 +252,11 @@ static int run(struct call_work *work, struct error *err)
     if (!work->has_actor &&
         auth_of(call->front)->check(accounts_of(work), call->request, &call->actor, err) < 0)
         return -1;
+    if (!work->has_actor)
+        response_vouch(call->response);
     work->has_actor = true;
+    if (call->request->is_body_refused) // the key was not good a moment ago
+        return error_set(err, ERROR_RETRY, "the key could not be checked, try again shortly");
     if (call->route->body == BODY_JSON && !call->body && read_json(work, err) < 0)
         return -1;
     int status = call->route->handle(call, err);
@@ -308,8 +332,31 @@ static int run_here(struct call_work *work, struct error *err)
         be_anybody(work);
     if (!work->has_actor)
         work->has_actor =
-            auth_of(call->front)->check_quick(accounts_of(work), call->request, &call->actor);
+            auth_of(call->front)->check_quick(accounts_of(work), call->request, &call->actor) ==
+            KEY_VALID;
+    if (call->request->is_body_refused)
+        return CALL_ELSEWHERE;
     return work->has_actor ? call->route->handle(call, err) : CALL_ELSEWHERE;
+}
+
+/* Clients glue a base with a slash at its end to a path. They are sent to the path that they mean, instead of being served under
+ * two, of which whatever stands in front of the server may know only one. */
+static bool redirect_slashes(struct call *call)
+{
+    const struct http_request *request = call->request;
+    const char *path = request->path + strspn(request->path, "/");
+    const char *query = request->query;
+    static const char text[] =
+        "a path begins with one slash: does the URL of the server end with one?\n";
+
+    if (path < request->path + 2 || !isalnum((unsigned char)*path))
+        return false;
+    const struct http_header headers[] = {
+        {"Location", call_print(call, "/%s%s%s", path, query ? "?" : "", query ? query : "")},
+        {"Content-Type", "text/plain"},
+        {0}};
+    (void)response_send(call->response, 308, headers, text, sizeof text - 1);
+    return true;
 }
 
 static void on_request(void *owner, struct http_request *request, struct response *response)
@@ -318,6 +365,10 @@ static void on_request(void *owner, struct http_request *request, struct respons
     struct call_work *work = work_new(router, request, response);
     struct error err = {0};
 
+    if (redirect_slashes(&work->call)) {
+        work_free(work);
+        return;
+    }
     int status = prepare(router, work, &err);
     if (status == 0)
         status = run_here(work, &err);
@@ -343,15 +394,75 @@ static const struct route_row *find_row(struct router *router, const struct http
     return match.row;
 }
 
-/* The row of a request that will not be refused for what its head says; NULL else. */
-static const struct route *plan_route(struct router *router, const struct http_request *request)
+/* Whoever may send it, this is what the route takes. */
+static void plan_body(const struct router *router, const struct route *route,
+                      struct http_plan *plan)
 {
-    const struct route_row *row = find_row(router, request);
+    bool is_anybody = !router->settings.is_open && route->access == ACCESS_OPEN;
+    uint64_t usual = is_anybody ? OPEN_BODY_BYTES : JSON_BODY_BYTES;
 
-    if (!row)
-        return NULL;
-    bool is_anybody = router->settings.is_open || row->route->access == ACCESS_OPEN;
-    return is_anybody || auth_of(row->front)->is_possible(request) ? row->route : NULL;
+    if (route->body == BODY_STREAM) {
+        plan->body = HTTP_BODY_STREAM;
+        plan->body_bytes = route->body_limit ? route->body_limit : UINT64_MAX;
+    } else if (is_read_whole(route)) {
+        plan->body = HTTP_BODY_GATHER;
+        plan->body_bytes = route->body_limit ? route->body_limit : usual;
+    } else {
+        plan->body = HTTP_BODY_SKIP;
+        plan->body_bytes = is_anybody ? OPEN_BODY_BYTES : DROPPED_BODY_BYTES;
+    }
+}
+
+/* The answer is a refusal, which does not wait for the body: on_request comes to the same conclusion. */
+static void plan_refusal(struct http_plan *plan)
+{
+    plan->body = HTTP_BODY_REFUSE;
+    plan->body_bytes = UINT64_MAX;
+}
+
+/* Whoever has shown this key has a share of the memory for bodies. */
+static void plan_actor(const struct actor *actor, struct http_plan *plan)
+{
+    plan->is_known = true;
+    plan->who = GATHER_KEY;
+    plan->who_id = 0;
+    for (const char *at = actor->key_id; *at; at++)
+        plan->who_id = (plan->who_id ^ (unsigned char)*at) * 0x100000001b3u; // FNV-1a
+}
+
+static bool is_all_here(const struct http_request *request)
+{
+    return !request->has_body ||
+           (!request->is_chunked && request->body_length <= request->body_here);
+}
+
+/* By the head alone. Nothing of a body is kept for a key that is not known to be good, unless all of it came with the head: then a
+ * worker looks at the key next. */
+static void plan_request(struct router *router, const struct http_request *request,
+                         const struct route_row *row, struct http_plan *plan)
+{
+    const struct front_auth *auth = auth_of(row->front);
+    struct accounts *accounts = router->settings.core ? router->settings.core->accounts : NULL;
+    struct actor actor = {0};
+
+    plan_body(router, row->route, plan);
+    if (router->settings.is_open) {
+        plan_actor(&actor, plan);
+        return;
+    }
+    plan->who = GATHER_STRANGER;
+    if (row->route->access == ACCESS_OPEN)
+        return;
+    enum key_known known =
+        auth->is_possible(request) ? auth->check_quick(accounts, request, &actor) : KEY_WRONG;
+    if (known == KEY_VALID)
+        plan_actor(&actor, plan);
+    else if (known == KEY_WRONG)
+        plan_refusal(plan);
+    else if (is_all_here(request))
+        plan->who = GATHER_UNCHECKED;
+    else
+        plan->body = HTTP_BODY_ASK;
 }
 
 static void on_head(void *owner, const struct http_request *request, struct http_plan *plan)
@@ -363,18 +474,62 @@ static void on_head(void *owner, const struct http_request *request, struct http
         plan->refuse_text = restarting;
         return;
     }
-    const struct route *route = plan_route(router, request);
-    if (!route) {
-        plan->is_streamed = true; // so that the refusal does not wait for the body
-        plan->body_bytes = UINT64_MAX;
-    } else if (route->body == BODY_STREAM) {
-        plan->is_streamed = true;
-        plan->body_bytes = route->body_limit ? route->body_limit : UINT64_MAX;
-    } else if (is_read_whole(route)) {
-        plan->body_bytes = route->body_limit ? route->body_limit : JSON_BODY_BYTES;
-    } else {
-        plan->body_bytes = DROPPED_BODY_BYTES;
-    }
+    const struct route_row *row = find_row(router, request);
+    if (row)
+        plan_request(router, request, row, plan);
+    else
+        plan_refusal(plan);
+}
+
+/* A body that waits until a worker has looked at its key. */
+struct question {
+    struct router *router;
+    const struct route_row *row;
+    struct http_request *request;
+    struct response *response;
+};
+
+static void decide(struct question *question, const struct http_plan *plan)
+{
+    response_decide(question->response, question->request, plan);
+    response_free(question->response);
+    free(question);
+}
+
+static void answer_question(void *data)
+{
+    struct question *question = data;
+    const struct router_settings *settings = &question->router->settings;
+    struct actor actor = {0};
+    struct http_plan plan = {0};
+    struct error err = {0};
+
+    plan_body(question->router, question->row->route, &plan);
+    if (auth_of(question->row->front)
+            ->check(settings->core ? settings->core->accounts : NULL, question->request, &actor,
+                    &err) == 0)
+        plan_actor(&actor, &plan);
+    else
+        plan_refusal(&plan);
+    struct router *router = question->router;
+    decide(question, &plan);
+    atomic_fetch_sub(&router->running, 1);
+}
+
+static void on_ask(void *owner, struct http_request *request, struct response *response)
+{
+    struct router *router = owner;
+    struct question *question = xnew(struct question);
+    struct http_plan refusal = {.refuse_status = 429, .refuse_text = crowded};
+    struct error err;
+
+    *question = (struct question){router, find_row(router, request), request, response};
+    atomic_fetch_add(&router->running, 1);
+    if (workers_submit(router->settings.workers, WORKERS_QUICK, answer_question, question, &err) ==
+        0)
+        return;
+    atomic_fetch_sub(&router->running, 1);
+    decide(question, &refusal);
 }
 
 static void on_bad_request(void *owner, const struct http_request *request,
@@ -395,8 +550,10 @@ static void on_bad_request(void *owner, const struct http_request *request,
     work_free(work);
 }
 
-const struct http_handler router_handler = {
-    .on_head = on_head, .on_request = on_request, .on_bad_request = on_bad_request};
+const struct http_handler router_handler = {.on_head = on_head,
+                                            .on_ask = on_ask,
+                                            .on_request = on_request,
+                                            .on_bad_request = on_bad_request};
 
 /* ---- the router ---- */
 
@@ -416,6 +573,7 @@ int router_new(const struct router_settings *settings, struct router **out, stru
     autoptr(router) router = xnew(struct router);
 
     router->settings = *settings;
+    router->openapi_fd = -1;
     router->tree = route_tree_new();
     for (const struct front *const *front = settings->fronts; *front; front++) {
         if (add_front(router, *front, err) < 0)
@@ -425,6 +583,10 @@ int router_new(const struct router_settings *settings, struct router **out, stru
     if (openapi_write(settings->fronts, router->tree, settings->public_url, &router->openapi, err) <
         0)
         return -1;
+    router->openapi_fd = memfd_create("openapi", MFD_CLOEXEC);
+    if (router->openapi_fd < 0 ||
+        fd_write_all(router->openapi_fd, router->openapi.data, router->openapi.length) < 0)
+        return error_sys(err, "keep the description of all routes");
     *out = take(router);
     return 0;
 }
@@ -438,6 +600,7 @@ void router_free(struct router *router)
         route_tree_free(router->hosts[i].tree);
     free(router->hosts);
     buffer_clear(&router->openapi);
+    closep(&router->openapi_fd);
     buffer_clear(&router->scratch);
     free(router);
 }
@@ -462,6 +625,11 @@ size_t router_running(const struct router *router)
 const struct front *const *router_fronts(const struct router *router)
 {
     return router->settings.fronts;
+}
+
+int router_openapi_file(const struct router *router)
+{
+    return router->openapi_fd;
 }
 
 const char *router_openapi(const struct router *router, size_t *length)

@@ -165,9 +165,11 @@ static int get_openapi(struct call *call, struct error *err)
 {
     static const struct http_header headers[] = {{"Content-Type", "application/json"}, {0}};
     size_t length;
-    const char *text = router_openapi(call->router, &length);
 
-    (void)response_send(call->response, 200, headers, text, length);
+    (void)router_openapi(call->router, &length);
+    (void)response_send_file(
+        call->response, 200, headers,
+        &(struct file_range){.fd = router_openapi_file(call->router), .length = length});
     return 0;
 }
 
