@@ -184,9 +184,11 @@ static int prepare(struct router *router, struct call_work *work, struct error *
         return -1;
     if (call->front->on_call && call->front->on_call(call, err) < 0)
         return -1;
-    work->has_actor = call->route->access == ACCESS_OPEN;
     const struct front_auth *auth = auth_of(call->front);
-    if (!work->has_actor && !router->settings.is_open && !auth->is_possible(call->request))
+    bool is_possible = router->settings.is_open || auth->is_possible(call->request);
+    work->has_actor =
+        call->route->access == ACCESS_OPEN || (call->route->access == ACCESS_ANY && !is_possible);
+    if (!work->has_actor && !is_possible)
         return auth->missing(err);
     const char *query = call->route->body == BODY_WHOLE ? NULL : call->request->query;
     if (query_parse(query, call->arena, &call->query, err) < 0)
@@ -234,7 +236,7 @@ static void be_anybody(struct call_work *work)
 {
     if (work->settings->core)
         accounts_local_actor(work->settings->core->accounts, &work->call.actor);
-    work->has_actor = true;
+    work->has_actor = work->call.is_known = true;
 }
 
 /* NULL where there is no core: then a front tells by itself who is asking. */
@@ -243,18 +245,33 @@ static struct accounts *accounts_of(const struct call_work *work)
     return work->settings->core ? work->settings->core->accounts : NULL;
 }
 
-static int run(struct call_work *work, struct error *err)
+/* Blocks for the database. */
+static int find_actor(struct call_work *work, struct error *err)
 {
     struct call *call = &work->call;
 
     if (!work->has_actor && work->settings->is_open)
         be_anybody(work);
-    if (!work->has_actor &&
-        auth_of(call->front)->check(accounts_of(work), call->request, &call->actor, err) < 0)
+    if (work->has_actor)
+        return 0;
+    int status = auth_of(call->front)->check(accounts_of(work), call->request, &call->actor, err);
+    if (status < 0 && call->route->access != ACCESS_ANY)
         return -1;
-    if (!work->has_actor)
-        response_vouch(call->response);
+    call->is_known = status == 0;
     work->has_actor = true;
+    if (call->is_known)
+        response_vouch(call->response);
+    else
+        *err = (struct error){0};
+    return 0;
+}
+
+static int run(struct call_work *work, struct error *err)
+{
+    struct call *call = &work->call;
+
+    if (find_actor(work, err) < 0)
+        return -1;
     if (call->request->is_body_refused) // the key was not good a moment ago
         return error_set(err, ERROR_RETRY, "the key could not be checked, try again shortly");
     if (call->route->body == BODY_JSON && !call->body && read_json(work, err) < 0)
@@ -331,7 +348,7 @@ static int run_here(struct call_work *work, struct error *err)
     if (!work->has_actor && work->settings->is_open)
         be_anybody(work);
     if (!work->has_actor)
-        work->has_actor =
+        work->has_actor = call->is_known =
             auth_of(call->front)->check_quick(accounts_of(work), call->request, &call->actor) ==
             KEY_VALID;
     if (call->request->is_body_refused)
@@ -398,7 +415,7 @@ static const struct route_row *find_row(struct router *router, const struct http
 static void plan_body(const struct router *router, const struct route *route,
                       struct http_plan *plan)
 {
-    bool is_anybody = !router->settings.is_open && route->access == ACCESS_OPEN;
+    bool is_anybody = !router->settings.is_open && route->access != ACCESS_KEY;
     uint64_t usual = is_anybody ? OPEN_BODY_BYTES : JSON_BODY_BYTES;
 
     if (route->body == BODY_STREAM) {
@@ -451,7 +468,7 @@ static void plan_request(struct router *router, const struct http_request *reque
         return;
     }
     plan->who = GATHER_STRANGER;
-    if (row->route->access == ACCESS_OPEN)
+    if (row->route->access != ACCESS_KEY)
         return;
     enum key_known known =
         auth->is_possible(request) ? auth->check_quick(accounts, request, &actor) : KEY_WRONG;

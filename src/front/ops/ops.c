@@ -89,6 +89,7 @@ static void on_ops_error(struct call *call, const struct error *err)
 struct health {
     const char *status, *version;
     bool has_core;
+    bool is_known; // who asks
     struct core_health core;
 };
 
@@ -105,9 +106,10 @@ static const struct answer_field health_fields[] = {
     {"status", ANSWER_TEXT, offsetof(struct health, status), .is_needed = true},
     {"version", ANSWER_TEXT, offsetof(struct health, version), .is_needed = true},
     {"sandboxes", ANSWER_UNSIGNED, offsetof(struct health, core.sandboxes),
-     .has_offset = offsetof(struct health, has_core), .help = "that are alive"},
+     .has_offset = offsetof(struct health, is_known), .help = "that are alive; told to keys alone"},
     {"parked", ANSWER_UNSIGNED, offsetof(struct health, core.spares),
-     .has_offset = offsetof(struct health, has_core), .help = "sandboxes made ahead"},
+     .has_offset = offsetof(struct health, is_known),
+     .help = "sandboxes made ahead; told to keys alone"},
     {"runtimeReady", ANSWER_BOOL, offsetof(struct health, core.is_default_runtime_ready),
      .has_offset = offsetof(struct health, has_core),
      .help = "whether the default runtime has been built"},
@@ -118,7 +120,11 @@ static const struct answer_field health_fields[] = {
 static int get_health(struct call *call, struct error *err)
 {
     struct health health = {
-        .status = "ok", .version = BURROW_VERSION, .has_core = call->core != NULL};
+        .status = "ok",
+        .version = BURROW_VERSION,
+        .has_core = call->core != NULL,
+        .is_known = call->core && call->is_known,
+    };
     autoreply reply = {0};
 
     if (call->core)
@@ -189,7 +195,7 @@ static const struct route_answer openapi_answers[] = {{200, document_fields}, {0
 static const struct route routes[] = {
     {"GET", "/", ROUTE_LOOP, ACCESS_OPEN, BODY_NONE, get_nothing,
      .summary = "nothing: says where to look", .answers = nothing_answers},
-    {"GET", "/health", ROUTE_LOOP, ACCESS_OPEN, BODY_NONE, get_health,
+    {"GET", "/health", ROUTE_LOOP, ACCESS_ANY, BODY_NONE, get_health,
      .summary = "whether the server is well", .answers = health_answers},
     {"GET", "/version", ROUTE_LOOP, ACCESS_OPEN, BODY_NONE, get_version,
      .summary = "which version this is", .answers = version_answers},
