@@ -3,6 +3,7 @@
 #include "core/create.h"
 
 #include "base/clock.h"
+#include "base/descriptors.h"
 #include "base/mem.h"
 #include "core/core.h"
 #include "core/execution/execution_info_impl.h"
@@ -181,6 +182,8 @@ static int reserve(struct creation *creation, struct error *err)
 
     strings_unpack(creation->snapshot.env, &env);
     strings_merge(&env, request->usual.env);
+    if (descriptors_check(err) < 0)
+        return -1;
     struct sandbox_record record = describe(creation, id_make(id), &env, runtime);
     creation->sandbox = sandbox_new(creation->core->sandboxes, &record);
     if (registry_add(creation->core->sandboxes->registry, creation->sandbox,

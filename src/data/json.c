@@ -409,6 +409,8 @@ static int check_memory(struct reader *r)
     if (r->limits.may_take && !r->limits.may_take(r->limits.data, steps * JSON_MEMORY_STEP))
         return fail_at(r, r->at, ERROR_FULL, "there is no memory for all its values now");
     r->granted += steps * JSON_MEMORY_STEP;
+    if (r->granted > r->limits.memory)
+        r->granted = r->limits.memory;
     return 0;
 }
 
@@ -458,7 +460,6 @@ int json_read(const char *name, const char *text, size_t length, const struct js
         .line_start = text,
         .line = 1,
         .err = err,
-        .granted = JSON_FREE_MEMORY,
     };
 
     if (limits)
@@ -466,6 +467,7 @@ int json_read(const char *name, const char *text, size_t length, const struct js
     r.limits.bytes = r.limits.bytes ? r.limits.bytes : JSON_MAX_BYTES;
     r.limits.memory = r.limits.memory ? r.limits.memory : JSON_MAX_MEMORY;
     r.limits.depth = r.limits.depth ? r.limits.depth : JSON_MAX_DEPTH;
+    r.granted = r.limits.memory < JSON_FREE_MEMORY ? r.limits.memory : JSON_FREE_MEMORY;
     if (length > r.limits.bytes)
         return error_set(err, ERROR_LIMIT, "%s%smore than %zu bytes of JSON", name,
                          *name ? ": " : "", r.limits.bytes);

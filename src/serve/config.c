@@ -72,7 +72,13 @@ static const struct option_row rows[] = {
     ROW("parked-kept", OPTION_INTEGER, spare_kept, "N", "BURROW_PARKED_KEPT", 0, 10000,
         "the same for sandboxes that stay; 0 is none (default 4)"),
     ROW("max-connections", OPTION_INTEGER, max_connections, "N", "BURROW_MAX_CONNECTIONS", 16,
-        1000000, "connections at once; past it the longest idle one is closed (default 16384)"),
+        1000000,
+        "connections at once; past it one without a key is closed, or the longest idle (default "
+        "16384)"),
+    ROW("connections-per-address", OPTION_INTEGER, connections_per_address, "N",
+        "BURROW_CONNECTIONS_PER_ADDRESS", 1, 1000000,
+        "connections of one address that have shown no key; past it the oldest of them is closed "
+        "(default 1024)"),
     ROW("workers", OPTION_INTEGER, workers, "N", "BURROW_WORKERS", 1, 1024,
         "threads for short work (default 8)"),
     ROW("slow-workers", OPTION_INTEGER, slow_workers, "N", "BURROW_SLOW_WORKERS", 1, 1024,
@@ -150,6 +156,7 @@ void config_init(struct config *config)
         .spare_one_shot = core->spare_one_shot,
         .spare_kept = core->spare_kept,
         .max_connections = (int64_t)http_limits_default.connections,
+        .connections_per_address = (int64_t)http_limits_default.strangers,
         .workers = 8,
         .slow_workers = 32,
         .agentuity = agentuity_settings_default,

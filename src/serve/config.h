@@ -38,6 +38,7 @@ struct config {
     int64_t spare_one_shot;
     int64_t spare_kept;
     int64_t max_connections;
+    int64_t connections_per_address;
     int64_t workers;
     int64_t slow_workers;
     struct agentuity_settings agentuity;
