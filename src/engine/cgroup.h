@@ -118,7 +118,10 @@ void cgroup_entry_done(struct cgroup *group);
 /* A file that says how many processes were killed for memory ("oom_kill N"); for reading, the caller's. -1: none. */
 int cgroup_oom_open(const struct cgroup *group);
 
-/* A leaf run/<name>, its v2 cgroup.procs given to the owner. */
+/* A leaf run/<name>, its v2 cgroup.procs given to the owner: made, and opened. Or one by one: of a leaf that cannot be opened nothing stays. */
+int cgroup_leaf_make(struct cgroup *group, const char *name, struct error *err);
+int cgroup_leaf_open(struct cgroup *group, const char *name, struct cgroup_leaf *out,
+                     struct error *err);
 int cgroup_leaf_create(struct cgroup *group, const char *name, struct cgroup_leaf *out,
                        struct error *err);
 void cgroup_leaf_close(struct cgroup_leaf *leaf);
