@@ -120,7 +120,7 @@ def test_a_crowd_of_connections_keeps_no_key_holder_out(own_server):
 
 
 def test_without_descriptors_it_accepts_and_ends_sandboxes(own_server):
-    server = own_server(wrapper=["prlimit", "--nofile=512:512"], options=["--parked-one-shot", "0", "--parked-kept", "0"])
+    server = own_server(wrapper=["prlimit", "--nofile=256:256"], options=["--parked-one-shot", "0", "--parked-kept", "0"])
     made, refused = [], None
     while not refused and len(made) < 200:
         answer = server.client.post("/sandbox", {}, may_fail=True)
