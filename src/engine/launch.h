@@ -95,6 +95,8 @@ struct box {
     ino_t listener_file;     // likewise of its listener
     unsigned n_processes;    // when it was adopted
     _Atomic bool is_frozen;  // by this handle
+    struct limits seen;      // what its programs take for the machine
+    bool is_seen_known;      // not of an adopted box
     struct kept_exit *exits; // of whoever reads events
     _Atomic uint32_t
         ahead_id; // of the process whose leaf box_prepare made; 0: none. Who takes the leaf puts 0

@@ -2,7 +2,7 @@
 /*
  * The sandboxes that the monitor looks at several times a second: those where something happens. All others cost it nothing: it meets
  * them again when somebody uses them or changes their state, or when their next deadline has come. Private to the core.
- * Threads: the loop, which is the monitor's; watchlist_notice is for any.
+ * Threads: any; but for watchlist_notice, one at a time, which is the monitor's.
  */
 #pragma once
 #include "core/sandbox/sandbox_object.h"
