@@ -39,3 +39,26 @@ def test_an_idle_sandbox_takes_two_descriptors_at_most(own_server):
     server.start()
     until(lambda: descriptors(server) <= bound, "adopted ones to take no more")
     server.end()
+
+
+def files_of(server):
+    return {path.name for path in (server.data / "spool").glob("??/*")}
+
+
+def test_a_command_that_prints_nothing_leaves_no_file(own_server):
+    server = own_server()
+    api = server.client
+    sandbox = api.create(timeout={"idle": "1h"})
+    silent = sandbox.run("true")
+    loud = sandbox.sh("echo out; echo err >&2")
+    paths = ["/" + silent.started[f"{name}StreamUrl"].split("/", 3)[3] for name in ("stdout", "stderr")]
+    ids = [path.rsplit("/", 1)[-1].rsplit("_", 1)[-1] for path in paths]
+    until(lambda: not files_of(server) & set(ids), "the files of what printed nothing to go")
+    assert loud.stdout == b"out\n" and loud.stderr == b"err\n"
+
+    server.kill()  # nothing of it is in memory
+    server.start()
+    assert not files_of(server) & set(ids)
+    for path in paths:
+        assert server.client.read(path) == b""
+    server.end()
