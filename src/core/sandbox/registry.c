@@ -4,7 +4,7 @@
 
 #include "base/id_table.h"
 #include "base/mem.h"
-#include "core/sandbox/sandbox_object.h"
+#include "core/sandbox/watchlist.h"
 
 #define REMEMBERED 1024 // that have ended
 
@@ -54,6 +54,8 @@ static bool add_below(struct registry *registry, struct sandbox *sandbox, unsign
         return false;
     id_table_put(&registry->sandboxes, &sandbox_ref(sandbox)->known);
     registry->n_alive++;
+    sandbox->is_registered = true;
+    watchlist_notice(sandbox);
     return true;
 }
 
@@ -82,6 +84,8 @@ static struct sandbox *end(struct registry *registry, struct sandbox *sandbox, b
 {
     autolock(&registry->lock);
     registry->n_alive--;
+    sandbox->is_registered = false;
+    watchlist_notice(sandbox);
     struct sandbox *forgotten = is_forgotten ? sandbox : remember(registry, sandbox);
     if (forgotten)
         id_table_remove(&registry->sandboxes, &forgotten->known);
