@@ -12,6 +12,7 @@
 #include "core/sandbox/pool.h"
 #include "core/sandbox/registry.h"
 #include "core/sandbox/sandboxes.h"
+#include "core/sandbox/temporary.h"
 #include "core/snapshot/snapshot_impl.h"
 #include "core/stream/streams.h"
 #include "loop/background.h"
@@ -78,6 +79,7 @@ static int start_workers(struct core *core, struct error *err)
 static int open_rooms(struct core *core, struct error *err)
 {
     core->hub = hub_new();
+    core->temporaries = temporaries_new(&core->settings);
     if (accounts_open(core->store, &core->accounts, err) < 0 || open_streams(core, err) < 0 ||
         runtimes_open(core->settings.data_dir, core->settings.default_runtime, &core->runtimes,
                       err) < 0 ||
@@ -93,6 +95,7 @@ static int open_rooms(struct core *core, struct error *err)
         .streams = core->streams,
         .runtimes = core->runtimes,
         .layers = core->layers,
+        .temporaries = core->temporaries,
         .recorders = core->recorders,
         .reaper = core->reaper,
         .remover = core->remover,
@@ -161,6 +164,7 @@ void core_free(struct core *core)
     layers_free(core->layers);
     runtimes_free(core->runtimes);
     accounts_free(core->accounts);
+    temporaries_free(core->temporaries);
     hub_free(core->hub);
     store_free(core->store);
     engine_free(core->engine);

@@ -16,6 +16,7 @@
 #include "core/sandbox/sandbox_box.h"
 #include "core/sandbox/ending.h"
 #include "core/sandbox/file_impl.h"
+#include "core/sandbox/file_work.h"
 #include "core/sandbox/monitor.h"
 #include "core/layer/layers.h"
 #include "core/sandbox/lookup.h"
@@ -296,6 +297,7 @@ static int put_files(struct creation *creation, struct error *err)
     const struct sandbox_request *request = creation->request;
     size_t n_more = request->command ? request->command->n_files : 0;
     autofd conversation = -1;
+    autofilework work = {.conversation = -1};
 
     if (request->mode == SANDBOX_ONE_SHOT && request->n_files + n_more == 0)
         return 0;
@@ -307,11 +309,12 @@ static int put_files(struct creation *creation, struct error *err)
     if (request->n_files + n_more == 0)
         return 0;
     closep(&conversation);
-    if (sandbox_files(creation->sandbox, &conversation, err) < 0 ||
-        files_set_timeout(conversation, FILE_TIMEOUT_MS, err) < 0 ||
-        file_write_all(conversation, request->files, request->n_files, err) < 0)
+    file_work_init(&work, creation->sandbox->sandboxes, NULL);
+    if (sandbox_files(creation->sandbox, &work.conversation, err) < 0 ||
+        files_set_timeout(work.conversation, FILE_TIMEOUT_MS, err) < 0 ||
+        file_write_all(&work, request->files, request->n_files, err) < 0)
         return -1;
-    return n_more ? file_write_all(conversation, request->command->files, n_more, err) : 0;
+    return n_more ? file_write_all(&work, request->command->files, n_more, err) : 0;
 }
 
 static int populate(struct creation *creation, struct error *err)

@@ -63,6 +63,16 @@ static const struct option_row rows[] = {
         "how large a stream of a user may become (default 1Gi)"),
     ROW("file-limit", OPTION_SIZE, file_bytes, "SIZE", "BURROW_FILE_LIMIT", 4096, 1024 * TIB,
         "the largest file or archive that is read or written in one request (default 1Gi)"),
+    ROW("file-timeout", OPTION_DURATION, file_timeout_ms, "DURATION", "BURROW_FILE_TIMEOUT", 0,
+        YEAR_MS,
+        "how long one request may work on files in a sandbox; 0 is any time (default 10m)"),
+    ROW("temporary-limit", OPTION_SIZE, temporary_bytes, "SIZE", "BURROW_TEMPORARY_LIMIT", 0,
+        1024 * TIB,
+        "the room for files on their way into sandboxes and out of them, in the data directory "
+        "(default: half of what is free at the start)"),
+    ROW("temporary-limit-per-key", OPTION_SIZE, temporary_key_bytes, "SIZE",
+        "BURROW_TEMPORARY_LIMIT_PER_KEY", 0, 1024 * TIB,
+        "how much of it one key may take (default: half)"),
     ROW("keep", OPTION_DURATION, keep_ms, "DURATION", "BURROW_KEEP", 60000, 100 * YEAR_MS,
         "how long records and streams of ended sandboxes are kept (default 24h)"),
     ROW("max-sandboxes", OPTION_INTEGER, max_sandboxes, "N", "BURROW_MAX_SANDBOXES", 1, 100000,
@@ -151,6 +161,7 @@ void config_init(struct config *config)
         .output_bytes = (uint64_t)core->output_cap_bytes,
         .stream_bytes = (uint64_t)core->stream_limit_bytes,
         .file_bytes = (uint64_t)core->file_limit_bytes,
+        .file_timeout_ms = (uint64_t)core->file_timeout_ms,
         .keep_ms = (uint64_t)core->keep_ms,
         .max_sandboxes = core->max_sandboxes,
         .spare_one_shot = core->spare_one_shot,
@@ -389,6 +400,9 @@ void config_core(const struct config *config, struct core_settings *out)
     out->output_cap_bytes = (int64_t)config->output_bytes;
     out->stream_limit_bytes = (int64_t)config->stream_bytes;
     out->file_limit_bytes = (int64_t)config->file_bytes;
+    out->file_timeout_ms = (int64_t)config->file_timeout_ms;
+    out->temporary_bytes = (int64_t)config->temporary_bytes;
+    out->temporary_key_bytes = (int64_t)config->temporary_key_bytes;
     out->keep_ms = (int64_t)config->keep_ms;
     out->max_sandboxes = (unsigned)config->max_sandboxes;
     out->spare_one_shot = (unsigned)config->spare_one_shot;

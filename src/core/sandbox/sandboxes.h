@@ -25,6 +25,7 @@ struct pool;
 struct registry;
 struct sandbox;
 struct streams;
+struct temporaries;
 struct watchlist;
 
 /* What this room needs of the executions in its sandboxes. The execution room, which this one cannot include, fills it in. */
@@ -63,6 +64,7 @@ struct sandboxes {
     struct streams *streams;
     struct runtimes *runtimes;
     struct layers *layers;
+    struct temporaries *temporaries;
     struct workers *recorders; // work through the mailboxes
     struct workers *reaper;    // ends sandboxes and their boxes
     struct workers *remover;   // removes trees of files, which takes as long as it takes
