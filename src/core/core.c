@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "core/adopt.h"
+#include "core/ceilings.h"
 #include "core/data_lock.h"
 #include "core/execution/executions.h"
 #include "core/execution/queue.h"
@@ -41,6 +42,8 @@ static int open_streams(struct core *core, struct error *err)
         .data_dir = core->settings.data_dir,
         .limit_bytes = (uint64_t)core->settings.stream_limit_bytes,
         .keep_ms = core->settings.keep_ms,
+        .most = core->settings.ceilings.total.streams,
+        .organisation_most = core->settings.ceilings.organisation.streams,
     };
     return streams_open(core->store, core->hub, &settings, &core->streams, err);
 }
@@ -114,7 +117,8 @@ static int open_data(struct core *core, struct error *err)
 
     if (engine_open(&engine, &core->engine, err) < 0) // makes the data directory
         return -1;
-    if (data_lock_take(core->settings.data_dir, &core->lock_fd, err) < 0)
+    if (data_lock_take(core->settings.data_dir, &core->lock_fd, err) < 0 ||
+        ceilings_settle(core, err) < 0)
         return -1;
     return store_open(core->settings.data_dir, &core->store, err);
 }

@@ -8,11 +8,34 @@
 
 #include <stdint.h>
 
+/* How many there may be; 0: no limit. */
+struct counts {
+    int64_t sandboxes; // alive at once
+    int64_t streams;   // of users; outputs of commands are kept by time
+    int64_t snapshots;
+    int64_t checkpoints; // of sandboxes that are alive
+};
+
+/* The most that can be asked for. */
+struct ceilings {
+    struct limits sandbox;   // 0: core_open puts what the machine has there
+    int64_t idle_timeout_ms; // of these three 0: none. Who asks for no time at all gets the ceiling
+    int64_t execution_timeout_ms;
+    int64_t lifetime_ms;
+    struct counts total;        // on the whole server; sandboxes: max_sandboxes is meant
+    struct counts organisation; // of each
+};
+
 /* core_settings_default is where to start from. */
 struct core_settings {
     const char *data_dir;
     const char *default_runtime;
     struct limits limits; // of a sandbox that asks for none
+    struct ceilings ceilings;
+    int64_t
+        boxes_memory_bytes; // of all sandboxes together; 0: core_open puts what the machine has there
+    int64_t boxes_processes;  // likewise
+    int64_t boxes_cpu_weight; // 1 to 10000; 100 is what every other group on the machine has
     int64_t idle_timeout_ms;
     int64_t execution_timeout_ms; // 0: none
     int64_t output_cap_bytes;     // per stream of an execution

@@ -28,6 +28,10 @@ struct config {
     const char *log_level;
     const char *runtime;
     struct limits limits; // of a sandbox that asks for nothing else; 0: no limit
+    struct ceilings ceilings;
+    int64_t boxes_memory_bytes;
+    int64_t boxes_processes;
+    int64_t boxes_cpu_weight;
     uint64_t idle_timeout_ms;
     uint64_t execution_timeout_ms;
     uint64_t output_bytes;

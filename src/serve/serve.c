@@ -35,6 +35,8 @@
 #define GIVE_UP_S                                                                                  \
     30 // after the drain: a handler that does not end must not keep the next server out
 #define QUICK_QUEUE 4096
+#define OOM_SCORE "/proc/self/oom_score_adj"
+#define SERVER_SCORE "-500"
 #define SLOW_QUEUE 1024
 #define CONTROL_QUEUE 1024
 #define CONTROL_WORKERS 8
@@ -66,6 +68,16 @@ static void raise_file_limit(void)
         limit.rlim_cur = limit.rlim_max;
         (void)setrlimit(RLIMIT_NOFILE, &limit); // then connections wait in the backlog sooner
     }
+}
+
+// When the machine has no memory left the kernel ends others first: with the server, its sandboxes would have nobody to look after them.
+static void ask_to_be_spared(void)
+{
+    struct error ignored = {0};
+    char now[16];
+
+    if (fd_read_knob(AT_FDCWD, OOM_SCORE, now, sizeof now, &ignored) == 0 && now[0] != '-')
+        (void)fd_write_knob(AT_FDCWD, OOM_SCORE, SERVER_SCORE, &ignored); // where it may
 }
 
 // Before there are threads: they inherit the mask, and signals come by the descriptor alone.
@@ -354,6 +366,7 @@ static int run(struct server *server, struct error *err)
     if (engine_need_root(err) < 0)
         return -1;
     raise_file_limit();
+    ask_to_be_spared();
     if (prepare_signals(server, err) < 0)
         return -1;
     log_writer_start();

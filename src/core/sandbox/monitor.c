@@ -223,6 +223,7 @@ static const char *reason_to_end(struct sandbox *sandbox, int64_t now)
 {
     autolock(&sandbox->lock);
     const struct sandbox_record *record = &sandbox->record;
+    int64_t lifetime_ms = sandbox->sandboxes->settings->ceilings.lifetime_ms;
     bool is_unused = sandbox->n_executions == 0 && sandbox->n_jobs == 0;
 
     if (record->state == SANDBOX_IDLE && is_unused && record->idle_timeout_ms > 0 &&
@@ -231,6 +232,8 @@ static const char *reason_to_end(struct sandbox *sandbox, int64_t now)
     if (record->state == SANDBOX_PAUSED && record->paused_timeout_ms > 0 &&
         sandbox->paused_ms + record->paused_timeout_ms <= now)
         return "paused";
+    if (lifetime_ms > 0 && sandbox->created_ms + lifetime_ms <= now)
+        return "lifetime";
     if (record->expires_at > 0 && is_unused && sandbox->expires_ms + EXPIRY_GRACE_MS <= now)
         return "expired";
     return !sandbox->is_being_ended ? sandbox->end_reason : NULL; // an earlier try failed

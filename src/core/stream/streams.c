@@ -45,6 +45,8 @@ int streams_open(struct store *store, struct hub *hub, const struct streams_sett
     streams->reserve = take(reserve);
     streams->limit_bytes = settings->limit_bytes;
     streams->keep_ms = settings->keep_ms;
+    streams->most = settings->most;
+    streams->organisation_most = settings->organisation_most;
     streams->opened_at = file_clock_ms();
     lock_init(&streams->spares.lock, LOCK_STREAM_SPARES);
     lock_init(&streams->recent.lock, LOCK_STREAM_RECENT);

@@ -11,8 +11,9 @@
 
 struct streams_settings {
     const char *data_dir;
-    uint64_t limit_bytes; // of a user's own stream
-    int64_t keep_ms;      // how long streams are kept that ask for nothing else
+    uint64_t limit_bytes;            // of a user's own stream
+    int64_t keep_ms;                 // how long streams are kept that ask for nothing else
+    int64_t most, organisation_most; // streams of users; 0: no limit
 };
 
 /* Store and hub must outlive it. */
