@@ -18,6 +18,7 @@
 #include "serve/first_key.h"
 #include "serve/fronts.h"
 #include "serve/notify.h"
+#include "serve/rights.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -314,7 +315,7 @@ static int run(struct server *server, struct error *err)
     if (engine_need_root(err) < 0)
         return -1;
     raise_file_limit();
-    if (prepare_signals(server, err) < 0)
+    if (rights_drop(err) < 0 || prepare_signals(server, err) < 0)
         return -1;
     log_writer_start();
     if (open_server(server, first_key, err) < 0)
