@@ -10,6 +10,7 @@
 #include "engine/launch.h"
 #include "engine/link.h"
 #include "engine/box_listener.h"
+#include "engine/box_view.h"
 #include "engine/slot.h"
 
 #include <fcntl.h>
@@ -270,7 +271,8 @@ static void read_exit(const struct link_message *message, struct process_exit *o
         .duration_us = exit.duration_us,
         .stdout_bytes = exit.stdout_bytes,
         .stderr_bytes = exit.stderr_bytes,
-        .is_truncated = exit.is_truncated,
+        .is_truncated = exit.truncation != 0,
+        .is_output_lost = exit.truncation & OUTPUT_IS_LOST,
     };
     (void)snprintf(out->text, sizeof out->text, "%s", exit.text);
 }
@@ -462,9 +464,10 @@ int box_set_limits(struct box *box, const struct limits *limits, struct error *e
 {
     const struct volume_limits disk = {.bytes = (uint64_t)limits->disk_bytes};
 
-    if (cgroup_set_limits(box->cgroup, limits, err) < 0)
+    if (cgroup_set_limits(box->cgroup, limits, err) < 0 ||
+        volume_scratch_limit(box->engine->volume, box->scratch, &disk, err) < 0)
         return -1;
-    return volume_scratch_limit(box->engine->volume, box->scratch, &disk, err);
+    return box_view_set(box, limits, err);
 }
 
 int box_files(struct box *box, const char *user, const char *base, int *out_fd, struct error *err)

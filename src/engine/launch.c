@@ -84,11 +84,12 @@ static void drop_slot(struct launch *l)
 static int open_view(struct launch *l, struct error *err)
 {
     unsigned have = l->engine->n_cpus;
-    unsigned wanted = (unsigned)((l->spec->limits.cpu_millicores + 999) / 1000);
+    unsigned shown = fixtures_cpus(&l->spec->limits, have);
 
-    l->n_cpus = wanted < have ? wanted : 0;
-    return fixtures_view(l->engine->fixtures, (uint64_t)l->spec->limits.memory_bytes,
-                         l->n_cpus ? l->n_cpus : have, &l->view, err);
+    l->n_cpus = shown < have ? shown : 0;
+    l->box->seen = l->spec->limits;
+    l->box->is_seen_known = true;
+    return fixtures_view(l->engine->fixtures, &l->spec->limits, have, &l->view, err);
 }
 
 static void close_view(struct launch *l)
