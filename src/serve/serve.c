@@ -19,6 +19,7 @@
 #include "serve/first_key.h"
 #include "serve/fronts.h"
 #include "serve/notify.h"
+#include "serve/rights.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -367,7 +368,7 @@ static int run(struct server *server, struct error *err)
         return -1;
     raise_file_limit();
     ask_to_be_spared();
-    if (prepare_signals(server, err) < 0)
+    if (rights_drop(err) < 0 || prepare_signals(server, err) < 0)
         return -1;
     log_writer_start();
     if (open_server(server, first_key, err) < 0)
