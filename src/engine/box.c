@@ -10,6 +10,7 @@
 #include "engine/launch.h"
 #include "engine/link.h"
 #include "engine/box_listener.h"
+#include "engine/box_view.h"
 #include "engine/slot.h"
 
 #include <fcntl.h>
@@ -463,9 +464,10 @@ int box_set_limits(struct box *box, const struct limits *limits, struct error *e
 {
     const struct volume_limits disk = {.bytes = (uint64_t)limits->disk_bytes};
 
-    if (cgroup_set_limits(box->cgroup, limits, err) < 0)
+    if (cgroup_set_limits(box->cgroup, limits, err) < 0 ||
+        volume_scratch_limit(box->engine->volume, box->scratch, &disk, err) < 0)
         return -1;
-    return volume_scratch_limit(box->engine->volume, box->scratch, &disk, err);
+    return box_view_set(box, limits, err);
 }
 
 int box_files(struct box *box, const char *user, const char *base, int *out_fd, struct error *err)

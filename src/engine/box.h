@@ -238,6 +238,10 @@ int box_thaw(struct box *box, struct error *err);
 int box_usage(struct box *box, struct cgroup_usage *out, struct error *err);
 /* Bytes its files take; may trail by a moment. */
 int box_disk_usage(struct box *box, uint64_t *bytes, struct error *err);
+/*
+ * Changes the limits while everything goes on, and what programs in it take for the machine with them. Zero fields are lifted. ERROR_STATE about
+ * "memory" when more is in use than can be taken back; nobody is killed for it. On failure some may be set: set those from before again.
+ */
 int box_set_limits(struct box *box, const struct limits *limits, struct error *err);
 
 /*

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/size.h"
 
 #include <assert.h>
 #include <fcntl.h>
@@ -177,6 +178,14 @@ static int open_entry(struct cgroup *group, struct error *err)
         entry->tasks[entry->n_tasks++] = take_fd(fd);
     }
     return 0;
+}
+
+int cgroup_refuse_memory(uint64_t bytes, struct error *err)
+{
+    char text[SIZE_TEXT];
+    return error_refuse(err, ERROR_STATE, "memory",
+                        "memory: the sandbox uses more than %s now; end something in it first",
+                        size_format(bytes, text));
 }
 
 static int set_processes(struct cgroup *group, const struct limits *limits, bool is_fresh,
@@ -445,6 +454,27 @@ int cgroup_leaf_remove(struct cgroup *group, const char *name, struct error *err
         return error_wrap(err, "kill leaf '%s'", path);
     return group_remove(tree_fd(group), path, (int64_t)clock_monotonic_ms() + CGROUP_DEADLINE_MS,
                         err);
+}
+
+struct process_list {
+    void (*on_pid)(pid_t pid, void *data);
+    void *data;
+};
+
+static int list_group(int dir_fd, const char *path, void *data, struct error *err)
+{
+    struct process_list *list = data;
+
+    if (knob_each_pid(dir_fd, path, "cgroup.procs", list->on_pid, list->data, err) < 0)
+        return group_is_gone(err) ? 0 : -1;
+    return group_each_child(dir_fd, path, list_group, list, err);
+}
+
+int cgroup_each_process(struct cgroup *group, void (*on_pid)(pid_t pid, void *data), void *data,
+                        struct error *err)
+{
+    struct process_list list = {on_pid, data};
+    return list_group(tree_fd(group), group->name, &list, err);
 }
 
 struct names {

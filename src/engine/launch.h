@@ -90,6 +90,8 @@ struct box {
     bool is_child;             // of this process: must be reaped
     unsigned n_processes;      // when it was adopted
     _Atomic bool is_frozen;    // by this handle
+    struct limits seen;        // what its programs take for the machine
+    bool is_seen_known;        // not of an adopted box
     struct kept_exit *exits;   // of whoever reads events
     struct cgroup_leaf ahead;  // of box_prepare
     _Atomic uint32_t ahead_id; // its process; 0: none. Who takes the leaf puts 0
