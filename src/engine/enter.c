@@ -21,9 +21,15 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+/* What is opened from here on, and how the last descriptors are arranged, is this child's own. */
+static int leave_fds(struct launch *l)
+{
+    return l->fds_end ? sys_close_range((unsigned)l->fds_end, ~0u, CLOSE_RANGE_UNSHARE) : 0;
+}
+
 static int join_cgroups(struct launch *l)
 {
-    const struct cgroup_entry *entry = cgroup_entry(l->box->cgroup);
+    const struct cgroup_entry *entry = &l->entry;
     for (unsigned i = 0; i < entry->n_tasks; i++) {
         if (sys_write(entry->tasks[i], "0", 1) != 1)
             return -1;
@@ -40,7 +46,7 @@ static int enter_network(struct launch *l)
 static int leave_mounts(struct launch *l)
 {
     if (l->engine->mount_parent_fd >= 0) {
-        if (setns(l->engine->mount_parent_fd, CLONE_NEWNS) < 0)
+        if (setns(l->mount_parent_fd, CLONE_NEWNS) < 0)
             return -1;
         return unshare(CLONE_NEWNS | CLONE_NEWCGROUP);
     }
@@ -125,8 +131,10 @@ static int mount_root(struct launch *l)
         return -1;
     if ((l->engine->has_layer_fds ? layers_by_fd(l, overlay) : layers_by_path(l, overlay)) < 0)
         return -1;
+    // "off" over layers of several file systems means "null" and a line in the kernel's log; older kernels know no "null".
+    const char *uuid = l->engine->has_layer_fds ? "null" : "off";
     if (sys_fsconfig(overlay, FSCONFIG_SET_STRING, "redirect_dir", "on", 0) < 0 ||
-        sys_fsconfig(overlay, FSCONFIG_SET_STRING, "uuid", "off", 0) < 0 ||
+        sys_fsconfig(overlay, FSCONFIG_SET_STRING, "uuid", uuid, 0) < 0 ||
         // what a box wrote must be whole by itself: it may become a layer
         sys_fsconfig(overlay, FSCONFIG_SET_STRING, "metacopy", "off", 0) < 0 ||
         sys_fsconfig(overlay, FSCONFIG_SET_STRING, "index", "off", 0) < 0)
@@ -198,6 +206,8 @@ static int new_mount(const char *type, const char *const *options, unsigned attr
 }
 
 #define PID1_FILES 65536
+#define MAX_TERMINALS "64"
+#define MAX_SIGNALS 8192 // under way, by user
 #define CLOSED (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC)
 
 static int mount_proc(struct launch *l)
@@ -239,7 +249,9 @@ static int open_network(struct launch *l)
 static int mount_dev(struct launch *l)
 {
     char gid[16];
-    const char *const terminals[] = {"mode", "0620", "ptmxmode", "0666", "gid", gid, NULL};
+    // The kernel's count of terminals is the machine's (kernel.pty.max): no box may take more than its part.
+    const char *const terminals[] = {"mode", "0620", "ptmxmode",    "0666", "gid",
+                                     gid,    "max",  MAX_TERMINALS, NULL};
     char size[32] = "50%";
     const char *const shared[] = {"mode", "1777", "size", size, NULL};
 
@@ -359,7 +371,8 @@ static int set_limits(struct launch *l)
 {
     struct rlimit core = {1, 1};
     if (setrlimit(RLIMIT_CORE, &core) < 0 || raise_files(l->max_files) < 0 ||
-        lower_limit(RLIMIT_MEMLOCK, 64 << 20) < 0 || lower_limit(RLIMIT_MSGQUEUE, 1 << 20) < 0)
+        lower_limit(RLIMIT_MEMLOCK, 64 << 20) < 0 || lower_limit(RLIMIT_MSGQUEUE, 1 << 20) < 0 ||
+        lower_limit(RLIMIT_SIGPENDING, MAX_SIGNALS) < 0)
         return -1;
     l->oom_adj_fd = sys_openat(AT_FDCWD, "/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
     if (l->oom_adj_fd < 0)
@@ -395,14 +408,14 @@ static int arrange_fds(struct launch *l)
 {
     int wanted[BOOT_FDS_END] = {
         [BOOT_CONTROL] = l->control_peer, [BOOT_LISTENER] = l->listener_fd,
-        [BOOT_SLOT] = l->box->slot_fd,    [BOOT_HOLD] = l->spec->hold_fd,
+        [BOOT_SLOT] = l->box->slot_fd,    [BOOT_HOLD] = l->hold_fd,
         [BOOT_OOM] = l->oom_fd,           [BOOT_OOM_ADJ] = l->oom_adj_fd,
     };
     int high[BOOT_FDS_END];
 
     for (int i = BOOT_CONTROL; i < BOOT_FDS_END; i++)
         high[i] = wanted[i] < 0 ? -1 : fcntl(wanted[i], F_DUPFD_CLOEXEC, 64);
-    int init = fcntl(l->engine->init_fd, F_DUPFD_CLOEXEC, 64);
+    int init = fcntl(l->init_fd, F_DUPFD_CLOEXEC, 64);
     int null = sys_openat(AT_FDCWD, "/dev/null", O_RDWR | O_CLOEXEC);
     if (init < 0 || null < 0)
         return -1;
@@ -436,15 +449,15 @@ static const struct {
     const char *name;
     int (*run)(struct launch *launch);
 } steps[] = {
-    {"cgroup.join", join_cgroups},    {"network.enter", enter_network},
-    {"mounts.leave", leave_mounts},   {"root.mount", mount_root},
-    {"root.leave", leave_root},       {"proc.mount", mount_proc},
-    {"network.open", open_network},   {"dev.mount", mount_dev},
-    {"meminfo.mount", mount_meminfo}, {"binds.mount", attach_binds},
-    {"kernel.mask", mask_kernel},     {"hostname.set", set_hostname},
-    {"limits.set", set_limits},       {"user.enter", enter_user},
-    {"rights.drop", drop_rights},     {"calls.filter", filter_calls},
-    {"init.execute", execute_init},
+    {"fds.leave", leave_fds},         {"cgroup.join", join_cgroups},
+    {"network.enter", enter_network}, {"mounts.leave", leave_mounts},
+    {"root.mount", mount_root},       {"root.leave", leave_root},
+    {"proc.mount", mount_proc},       {"network.open", open_network},
+    {"dev.mount", mount_dev},         {"meminfo.mount", mount_meminfo},
+    {"binds.mount", attach_binds},    {"kernel.mask", mask_kernel},
+    {"hostname.set", set_hostname},   {"limits.set", set_limits},
+    {"user.enter", enter_user},       {"rights.drop", drop_rights},
+    {"calls.filter", filter_calls},   {"init.execute", execute_init},
 };
 
 const char *const *launch_enter_steps(void)

@@ -51,7 +51,7 @@ static void say_all(int sock, const uint8_t *data, size_t size)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct box box = {.control = -1, .slot_fd = -1, .pidfd = -1, .name = "1"};
+    struct box box = {.control = -1, .slot_fd = -1, .name = "1"};
     struct box_event event = {0};
     struct process_exit exit;
     struct error err = {0};
