@@ -44,6 +44,7 @@ struct cgroup_root {
     int knobs[CONTROLLER_COUNT]; // fd of the tree that has the controller's files (not owned), or
                                  // -1
     bool has_swap_limit;         // the kernel accounts swap
+    bool has_socket_limit;       // version 1: it can limit what lies in sockets
     struct lock lock;            // guards these three; held for memory work only
     struct kept_group *kept;
     unsigned n_kept, max_kept;

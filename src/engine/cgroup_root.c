@@ -293,6 +293,8 @@ static int add_v1_limits(struct cgroup_root *root, const struct survey *survey, 
     }
     root->has_swap_limit =
         knob_exists(root->knobs[CONTROLLER_MEMORY], "", "memory.memsw.limit_in_bytes");
+    root->has_socket_limit =
+        knob_exists(root->knobs[CONTROLLER_MEMORY], "", "memory.kmem.tcp.limit_in_bytes");
     return 0;
 }
 

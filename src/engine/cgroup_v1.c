@@ -14,6 +14,9 @@
 #define FREEZE_PATIENCE_MS                                                                         \
     100 // for one round of killing: a process may sit where it cannot be frozen
 
+#define V1_SOCKET_SHARE 4 // of the memory limit, and on top of it
+#define V1_SOCKETS_LEAST ((uint64_t)4 << 20)
+
 /*
  * memory+swap may never be below memory, so it goes out of the way first and comes back last.
  * Equal means no swap.
@@ -33,6 +36,25 @@ static int set_memory(struct cgroup_root *root, const char *box, uint64_t bytes,
     if (!root->has_swap_limit)
         return 0;
     return knob_write_number(fd, box, "memory.memsw.limit_in_bytes", bytes, err);
+}
+
+/*
+ * What lies in sockets is not in a version 1 group's memory. Its own limit, "tcp" by name only, holds for every protocol that
+ * the kernel counts (tcp, udp). It takes some milliseconds of traffic to take effect, so TCP may pass it by as much again.
+ */
+static int set_sockets(struct cgroup_root *root, const char *box, uint64_t bytes, bool is_fresh,
+                       struct error *err)
+{
+    int fd = root->knobs[CONTROLLER_MEMORY];
+    uint64_t share = bytes / V1_SOCKET_SHARE;
+
+    if (!root->has_socket_limit || (!bytes && is_fresh))
+        return 0;
+    if (!bytes)
+        return knob_write(fd, box, "memory.kmem.tcp.limit_in_bytes", "-1", err);
+    if (share < V1_SOCKETS_LEAST)
+        share = V1_SOCKETS_LEAST;
+    return knob_write_number(fd, box, "memory.kmem.tcp.limit_in_bytes", share, err);
 }
 
 static int set_cpu(struct cgroup_root *root, const char *box, int64_t millicores, bool is_fresh,
@@ -59,7 +81,8 @@ static int set_cpu(struct cgroup_root *root, const char *box, int64_t millicores
 int v1_set_limits(struct cgroup_root *root, const char *box, const struct limits *limits,
                   bool is_fresh, struct error *err)
 {
-    if (set_memory(root, box, (uint64_t)limits->memory_bytes, is_fresh, err) < 0)
+    if (set_sockets(root, box, (uint64_t)limits->memory_bytes, is_fresh, err) < 0 ||
+        set_memory(root, box, (uint64_t)limits->memory_bytes, is_fresh, err) < 0)
         return -1;
     return set_cpu(root, box, limits->cpu_millicores, is_fresh, err);
 }

@@ -125,8 +125,10 @@ static int mount_root(struct launch *l)
         return -1;
     if ((l->engine->has_layer_fds ? layers_by_fd(l, overlay) : layers_by_path(l, overlay)) < 0)
         return -1;
+    // "off" over layers of several file systems means "null" and a line in the kernel's log; older kernels know no "null".
+    const char *uuid = l->engine->has_layer_fds ? "null" : "off";
     if (sys_fsconfig(overlay, FSCONFIG_SET_STRING, "redirect_dir", "on", 0) < 0 ||
-        sys_fsconfig(overlay, FSCONFIG_SET_STRING, "uuid", "off", 0) < 0 ||
+        sys_fsconfig(overlay, FSCONFIG_SET_STRING, "uuid", uuid, 0) < 0 ||
         // what a box wrote must be whole by itself: it may become a layer
         sys_fsconfig(overlay, FSCONFIG_SET_STRING, "metacopy", "off", 0) < 0 ||
         sys_fsconfig(overlay, FSCONFIG_SET_STRING, "index", "off", 0) < 0)
@@ -198,6 +200,8 @@ static int new_mount(const char *type, const char *const *options, unsigned attr
 }
 
 #define PID1_FILES 65536
+#define MAX_TERMINALS "64"
+#define MAX_SIGNALS 8192 // under way, by user
 #define CLOSED (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC)
 
 static int mount_proc(struct launch *l)
@@ -239,7 +243,9 @@ static int open_network(struct launch *l)
 static int mount_dev(struct launch *l)
 {
     char gid[16];
-    const char *const terminals[] = {"mode", "0620", "ptmxmode", "0666", "gid", gid, NULL};
+    // The kernel's count of terminals is the machine's (kernel.pty.max): no box may take more than its part.
+    const char *const terminals[] = {"mode", "0620", "ptmxmode",    "0666", "gid",
+                                     gid,    "max",  MAX_TERMINALS, NULL};
     char size[32] = "50%";
     const char *const shared[] = {"mode", "1777", "size", size, NULL};
 
@@ -359,7 +365,8 @@ static int set_limits(struct launch *l)
 {
     struct rlimit core = {1, 1};
     if (setrlimit(RLIMIT_CORE, &core) < 0 || raise_files(l->max_files) < 0 ||
-        lower_limit(RLIMIT_MEMLOCK, 64 << 20) < 0 || lower_limit(RLIMIT_MSGQUEUE, 1 << 20) < 0)
+        lower_limit(RLIMIT_MEMLOCK, 64 << 20) < 0 || lower_limit(RLIMIT_MSGQUEUE, 1 << 20) < 0 ||
+        lower_limit(RLIMIT_SIGPENDING, MAX_SIGNALS) < 0)
         return -1;
     l->oom_adj_fd = sys_openat(AT_FDCWD, "/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
     if (l->oom_adj_fd < 0)

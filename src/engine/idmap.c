@@ -7,8 +7,10 @@
 #include "engine/raw.h"
 
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -48,6 +50,43 @@ static int fill(pid_t child, const char *map, int *out, struct error *err)
     return 0;
 }
 
+/*
+ * What the processes of a user namespace hold of the kernel (inotify, signals under way, message queues, and more) is also
+ * counted for the user who made it (user_namespaces(7), kernel/ucount.c). So this thread alone has the first id of the
+ * range while it makes one, with all its capabilities: the counts of a box are then the box's own and not root's.
+ */
+static int become_maker(uint32_t id)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
+
+    if (syscall(SYS_capget, &header, data) < 0 || syscall(SYS_setresuid, -1, id, -1) < 0)
+        return -1;
+    for (unsigned i = 0; i < _LINUX_CAPABILITY_U32S_3; i++)
+        data[i].effective = data[i].permitted;
+    return (int)syscall(SYS_capset, &header, data);
+}
+
+/* The real user is root all the time, so this cannot fail; a thread that went on as another would. */
+static void become_root(void)
+{
+    if (syscall(SYS_setresuid, -1, 0, -1) < 0)
+        abort();
+}
+
+static pid_t clone_as(uint32_t id, struct clone_args *args)
+{
+    int death_signal = 0; // another user takes it away
+    (void)prctl(PR_GET_PDEATHSIG, &death_signal);
+    pid_t child = become_maker(id) < 0
+                      ? -errno
+                      : (pid_t)raw_clone3(args, 0, exist, (void *)(intptr_t)getpid());
+    become_root();
+    if (death_signal)
+        (void)prctl(PR_SET_PDEATHSIG, death_signal);
+    return child;
+}
+
 int idmap_create(uint32_t first_id, uint32_t count, int *out, struct error *err)
 {
     char stack[4096] __attribute__((aligned(16)));
@@ -64,7 +103,7 @@ int idmap_create(uint32_t first_id, uint32_t count, int *out, struct error *err)
     // The child shares our memory: a handler must not run in it.
     sigfillset(&all);
     (void)pthread_sigmask(SIG_BLOCK, &all, &before);
-    pid_t child = (pid_t)raw_clone3(&args, 0, exist, (void *)(intptr_t)getpid());
+    pid_t child = clone_as(first_id, &args);
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (child < 0)
         return error_sys_code(

@@ -8,5 +8,8 @@
 
 #include <stdint.h>
 
-/* Blocks for a short-lived child of ours. *out is the namespace's fd, the caller's. */
+/*
+ * Blocks for a short-lived child of ours. *out is the namespace's fd, the caller's. What processes in it hold of the kernel
+ * is counted for first_id, not for us. Closes this process to debuggers: who wants it open sets PR_SET_DUMPABLE again.
+ */
 int idmap_create(uint32_t first_id, uint32_t count, int *out, struct error *err);

@@ -140,15 +140,28 @@ static void remove_scratch(struct launch *l)
         l->has_leftovers |= volume_scratch_remove(l->engine->volume, l->box->scratch, &ignored) < 0;
 }
 
+/*
+ * Other ids, also of a child that shares our memory, close that to debuggers. Other threads may do so right now: each
+ * opens it again after its own, so the last one leaves it open.
+ */
+static void stay_dumpable(const struct engine *engine)
+{
+    if (engine->is_dumpable)
+        (void)prctl(PR_SET_DUMPABLE, 1);
+}
+
 static int make_ids(struct launch *l, struct error *err)
 {
     struct engine *engine = l->engine;
 
     l->userns_fd = atomic_exchange(&engine->ids[l->box->slot], -1);
-    if (l->userns_fd < 0)
-        return idmap_create(l->first_id, SLOT_IDS, &l->userns_fd, err);
-    engine->n_ids--;
-    return 0;
+    if (l->userns_fd >= 0) {
+        engine->n_ids--;
+        return 0;
+    }
+    int result = idmap_create(l->first_id, SLOT_IDS, &l->userns_fd, err);
+    stay_dumpable(engine);
+    return result;
 }
 
 static void close_ids(struct launch *l)
@@ -423,10 +436,7 @@ static int start_child(struct launch *l, struct error *err)
     (void)pthread_sigmask(SIG_BLOCK, &all, &before);
     long pid = clone_child(l, &pidfd);
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    // The child changed its ids while it shared our memory, which closed that to debuggers. Children of other threads may
-    // do so right now: each thread opens it again after its own, so the last one leaves it open.
-    if (l->engine->is_dumpable)
-        (void)prctl(PR_SET_DUMPABLE, 1);
+    stay_dumpable(l->engine);
     if (pid < 0)
         return error_sys_code(err, (int)-pid, "start a process in new namespaces");
     if (l->failed_step) {

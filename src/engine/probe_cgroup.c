@@ -8,6 +8,7 @@
 #include "engine/kernel.h"
 
 #include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -149,6 +150,39 @@ void probe_cgroups(const struct probe *probe, const struct probe_context *contex
         probe_say(result, PROBE_DEGRADED, "freezing and ending sandboxes takes longer",
                   "mount -t cgroup2 none /sys/fs/cgroup/unified, or boot with cgroup v2", "v1%s",
                   found.freezer[0] ? "" : ", and without a freezer");
+}
+
+/* All that TCP or UDP may hold on this machine, in MiB; 0: not known. */
+static uint64_t most_of(const char *setting)
+{
+    char text[96];
+    uint64_t pages = 0;
+    struct error err = {0};
+
+    if (fd_read_knob(AT_FDCWD, setting, text, sizeof text, &err) < 0 ||
+        sscanf(text, "%*s %*s %" SCNu64, &pages) != 1)
+        return 0;
+    return pages * (uint64_t)sysconf(_SC_PAGESIZE) >> 20;
+}
+
+void probe_socket_memory(const struct probe *probe, const struct probe_context *context,
+                         struct probe_result *result)
+{
+    struct hierarchies found;
+    char path[320];
+
+    find_hierarchies(&found);
+    (void)snprintf(path, sizeof path, "%.255s/memory.kmem.tcp.limit_in_bytes", found.v1[0]);
+    if (found.v2[0] && !lacking(&found, true))
+        probe_fine(result, "counted as memory");
+    else if (found.v1[0][0] && access(path, F_OK) == 0)
+        probe_fine(result, "a quarter of a sandbox's memory, on top of it");
+    else
+        probe_say(result, PROBE_DEGRADED,
+                  "one sandbox may hold that much of the machine's memory in its sockets",
+                  "boot with cgroup v2 (systemd.unified_cgroup_hierarchy=1)",
+                  "no limit but the machine's own: TCP %" PRIu64 " MiB, UDP %" PRIu64 " MiB",
+                  most_of("/proc/sys/net/ipv4/tcp_mem"), most_of("/proc/sys/net/ipv4/udp_mem"));
 }
 
 /* A group of our own in the v2 tree, with a waiting child born in it. */

@@ -9,13 +9,14 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/utsname.h>
 
 #define FIRST_ID 0x70000000ULL
 #define IDS (4096ULL * 65536)
 #define MANY_BOXES 4096
 #define GOOD_FILES 16384
 #define GOOD_PIDS 65536
-#define GOOD_WATCHERS 1024
+#define GOOD_WATCHERS 128
 
 static bool overlaps(unsigned long long first, unsigned long long count)
 {
@@ -140,11 +141,11 @@ void probe_inotify(const struct probe *probe, const struct probe_context *contex
     if (!read_setting("/proc/sys/fs/inotify/max_user_instances", &instances, result) ||
         !read_setting("/proc/sys/fs/inotify/max_user_watches", &watches, result))
         return;
-    // counted against whoever made a box's user namespace as well, and that is root for all of them
+    // counted by the slot's own ids: each box has as many
     if (instances < GOOD_WATCHERS)
         probe_say(result, PROBE_DEGRADED,
-                  "all sandboxes together have that many; past it, tools that watch files fail",
-                  "sysctl fs.inotify.max_user_instances=65536", "%llu watchers of files",
+                  "a sandbox has that many; past it, tools that watch files fail",
+                  "sysctl fs.inotify.max_user_instances=128", "%llu watchers of files",
                   (unsigned long long)instances);
     else
         probe_fine(result, "%llu watchers of %llu files", (unsigned long long)instances,
@@ -252,4 +253,29 @@ void probe_suid_dumpable(const struct probe *probe, const struct probe_context *
             "sysctl fs.suid_dumpable=0", "1, for debugging");
     else
         probe_fine(result, "%u", (unsigned)value);
+}
+
+/* Before 6.14 a program of unknown format makes the kernel start modprobe, as root and outside, with four digits to tell it which. */
+void probe_modprobe(const struct probe *probe, const struct probe_context *context,
+                    struct probe_result *result)
+{
+    struct utsname name = {0};
+    struct error err = {0};
+    unsigned major = 0, minor = 0;
+    uint64_t is_disabled = 0;
+    char path[256] = "";
+
+    (void)uname(&name);
+    (void)sscanf(name.release, "%u.%u", &major, &minor);
+    (void)fd_read_knob_number(AT_FDCWD, "/proc/sys/kernel/modules_disabled", &is_disabled, &err);
+    if (major > 6 || (major == 6 && minor >= 14))
+        probe_fine(result, "never started for one");
+    else if (fd_read_knob(AT_FDCWD, "/proc/sys/kernel/modprobe", path, sizeof path, &err) < 0 ||
+             !path[0] || is_disabled)
+        probe_fine(result, "no modules are loaded on demand");
+    else
+        probe_say(result, PROBE_DEGRADED,
+                  "each such program costs the machine a start of modprobe that no limit counts",
+                  "Linux 6.14, or sysctl kernel.modprobe= once all modules are loaded",
+                  "started for each, as '%.120s'", path);
 }

@@ -38,11 +38,11 @@ bool probe_has_program(const char *name);
 probe_function probe_root, probe_capabilities, probe_kernel, probe_namespace, probe_id_maps;
 probe_function probe_pidfd, probe_pidfd_namespace, probe_seccomp, probe_memfd, probe_openat2;
 // probe_cgroup.c
-probe_function probe_cgroups, probe_clone_into_cgroup, probe_cgroup_kill;
+probe_function probe_cgroups, probe_clone_into_cgroup, probe_cgroup_kill, probe_socket_memory;
 // probe_storage.c
 probe_function probe_filesystem, probe_overlay, probe_overlay_fd, probe_idmapped_mounts;
 probe_function probe_quota, probe_loop, probe_mkfs, probe_space;
 // probe_host.c
 probe_function probe_id_range, probe_namespace_limits, probe_pid_max, probe_inotify, probe_files;
 probe_function probe_mmdebstrap, probe_apt_sources, probe_core_pattern;
-probe_function probe_suid_dumpable;
+probe_function probe_suid_dumpable, probe_modprobe;

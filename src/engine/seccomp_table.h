@@ -18,6 +18,8 @@
 #pragma once
 #include <errno.h>
 #include <linux/audit.h>
+#include <linux/fiemap.h>
+#include <linux/fs.h>
 #include <linux/sched.h>
 #include <linux/seccomp.h>
 #include <netinet/in.h>
@@ -26,8 +28,11 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/personality.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/shm.h>
 #include <sys/socket.h>
 #include <asm/unistd.h>
 
@@ -100,10 +105,9 @@
 #define __NR_file_setattr 469
 #endif
 
-// linux/watch_queue.h cannot be included beside fcntl.h.
-#ifndef IOC_WATCH_QUEUE_SET_SIZE
-#define IOC_WATCH_QUEUE_SET_SIZE _IO('W', 0x60)
-#define IOC_WATCH_QUEUE_SET_FILTER _IO('W', 0x61)
+// Younger than musl's headers.
+#ifndef PR_SCHED_CORE
+#define PR_SCHED_CORE 62
 #endif
 
 #define SECCOMP_REFUSED (SECCOMP_RET_ERRNO | EPERM)
@@ -160,16 +164,91 @@ static const struct seccomp_question seccomp_clone3_secret = {
     .otherwise = SECCOMP_ABSENT,
 };
 
-/* Pushing input into a terminal, line disciplines, the console; and watch queues, of use only to
- * keyrings. */
-static const struct seccomp_question seccomp_ioctl_command = {
+#define SECCOMP_NO_SUCH_IOCTL (SECCOMP_RET_ERRNO | ENOTTY) // what a file without it says
+
+/* Pushing input into a terminal, line disciplines, the console. */
+static const struct seccomp_question seccomp_ioctl_terminal = {
     .arg = 1,
     .answers = {{TIOCSTI, SECCOMP_REFUSED},
                 {TIOCLINUX, SECCOMP_REFUSED},
                 {TIOCSETD, SECCOMP_REFUSED},
-                {TIOCCONS, SECCOMP_REFUSED},
-                {IOC_WATCH_QUEUE_SET_SIZE, SECCOMP_REFUSED},
-                {IOC_WATCH_QUEUE_SET_FILTER, SECCOMP_REFUSED}},
+                {TIOCCONS, SECCOMP_REFUSED}},
+    .otherwise = SECCOMP_RET_ALLOW,
+};
+
+/* Sharing blocks between two files, as cp and package managers do. The rest of the number is btrfs's, for a whole volume. */
+static const struct seccomp_question seccomp_ioctl_clone = {
+    .arg = 1,
+    .answers = {{FICLONE, SECCOMP_RET_ALLOW},
+                {FICLONERANGE, SECCOMP_RET_ALLOW},
+                {FIDEDUPERANGE, SECCOMP_RET_ALLOW}},
+    .otherwise = SECCOMP_NO_SUCH_IOCTL,
+};
+
+/* Flags of a file (lsattr, chattr). Not where its blocks are on the host's disk: without FIEMAP programs look for holes. */
+static const struct seccomp_question seccomp_ioctl_flags = {
+    .arg = 1,
+    .answers = {{FS_IOC_GETFLAGS, SECCOMP_RET_ALLOW},
+                {FS_IOC_SETFLAGS, SECCOMP_RET_ALLOW},
+                {FS_IOC_FIEMAP, SECCOMP_RET_ERRNO | EOPNOTSUPP}},
+    .otherwise = SECCOMP_NO_SUCH_IOCTL,
+};
+
+/* The same flags by their other name. The rest maps, freezes, trims or shuts down a whole file system. */
+static const struct seccomp_question seccomp_ioctl_attributes = {
+    .arg = 1,
+    .answers = {{FS_IOC_FSGETXATTR, SECCOMP_RET_ALLOW}, {FS_IOC_FSSETXATTR, SECCOMP_RET_ALLOW}},
+    .otherwise = SECCOMP_NO_SUCH_IOCTL,
+};
+
+/* By type, the second byte: what the files of a box have, and nothing that reaches the file system below, a device or a
+ * namespace. */
+static const struct seccomp_question seccomp_ioctl_command = {
+    .arg = 1,
+    .mask = 0xff00,
+    .answers = {{'T' << 8 /* terminals; FIONREAD, FIONBIO and their like */,
+                 .next = &seccomp_ioctl_terminal},
+                {0x89 << 8 /* sockets */, SECCOMP_RET_ALLOW},
+                {0x94 << 8, .next = &seccomp_ioctl_clone},
+                {'f' << 8, .next = &seccomp_ioctl_flags},
+                {'X' << 8, .next = &seccomp_ioctl_attributes},
+                {'R' << 8 /* random numbers */, SECCOMP_RET_ALLOW},
+                {0x8a << 8 /* epoll */, SECCOMP_RET_ALLOW},
+                {0xff << 8 /* pidfds */, SECCOMP_RET_ALLOW}},
+    .otherwise = SECCOMP_NO_SUCH_IOCTL,
+};
+
+/*
+ * Huge pages are set aside for a program of the host's, count in no box's memory and are few. ENOMEM is what a machine
+ * without them says, and programs go on with small ones.
+ */
+#define SECCOMP_NO_HUGE_PAGES (SECCOMP_RET_ERRNO | ENOMEM)
+
+static const struct seccomp_question seccomp_mmap_flags = {
+    .arg = 3,
+    .mask = MAP_HUGETLB,
+    .answers = {{0, SECCOMP_RET_ALLOW}},
+    .otherwise = SECCOMP_NO_HUGE_PAGES,
+};
+
+static const struct seccomp_question seccomp_memfd_flags = {
+    .arg = 1,
+    .mask = MFD_HUGETLB,
+    .answers = {{0, SECCOMP_RET_ALLOW}},
+    .otherwise = SECCOMP_NO_HUGE_PAGES,
+};
+
+static const struct seccomp_question seccomp_shmget_flags = {
+    .arg = 2,
+    .mask = SHM_HUGETLB,
+    .answers = {{0, SECCOMP_RET_ALLOW}},
+    .otherwise = SECCOMP_NO_HUGE_PAGES,
+};
+
+/* A group for core scheduling makes the other half of a core stand still while it runs. EINVAL: as on a kernel without. */
+static const struct seccomp_question seccomp_prctl_option = {
+    .arg = 0,
+    .answers = {{PR_SCHED_CORE, SECCOMP_RET_ERRNO | EINVAL}},
     .otherwise = SECCOMP_RET_ALLOW,
 };
 
@@ -363,17 +442,15 @@ static const struct seccomp_rule seccomp_table[] = {
     ALLOW(inotify_rm_watch),
     ALLOW(chroot), // dpkg --root, debootstrap's second stage; leads nowhere outside the box
 
-    // Waiting for many things, and asynchronous files as databases use them.
+    // Waiting for many things.
     ALLOW(poll), ALLOW(ppoll), ALLOW(select), ALLOW(pselect6), ALLOW(epoll_create),
     ALLOW(epoll_create1), ALLOW(epoll_ctl), ALLOW(epoll_wait), ALLOW(epoll_pwait),
     ALLOW(epoll_pwait2), ALLOW(eventfd), ALLOW(eventfd2), ALLOW(signalfd), ALLOW(signalfd4),
-    ALLOW(io_setup), ALLOW(io_destroy), ALLOW(io_submit), ALLOW(io_cancel), ALLOW(io_getevents),
-    ALLOW(io_pgetevents),
 
     // Memory. Protection keys and sealing are V8's; the shadow stack is glibc's.
-    ALLOW(mmap), ALLOW(munmap), ALLOW(mremap), ALLOW(mprotect), ALLOW(msync), ALLOW(mincore),
+    ASK(mmap, seccomp_mmap_flags), ALLOW(munmap), ALLOW(mremap), ALLOW(mprotect), ALLOW(msync), ALLOW(mincore),
     ALLOW(madvise), ALLOW(brk), ALLOW(mlock), ALLOW(mlock2), ALLOW(munlock), ALLOW(mlockall),
-    ALLOW(munlockall), ALLOW(remap_file_pages), ALLOW(memfd_create), ALLOW(membarrier),
+    ALLOW(munlockall), ALLOW(remap_file_pages), ASK(memfd_create, seccomp_memfd_flags), ALLOW(membarrier),
     ALLOW(pkey_mprotect), ALLOW(pkey_alloc), ALLOW(pkey_free), ALLOW(mseal),
     ALLOW(map_shadow_stack), ALLOW(process_madvise), ALLOW(process_mrelease),
 
@@ -383,7 +460,7 @@ static const struct seccomp_rule seccomp_table[] = {
     ALLOW(getpid), ALLOW(getppid), ALLOW(gettid), ALLOW(setpgid), ALLOW(getpgid), ALLOW(getpgrp),
     ALLOW(setsid), ALLOW(getsid), ALLOW(set_tid_address), ALLOW(futex), ALLOW(futex_waitv),
     ALLOW(futex_wake), ALLOW(futex_wait), ALLOW(futex_requeue), ALLOW(set_robust_list),
-    ALLOW(get_robust_list), ALLOW(rseq), ALLOW(arch_prctl), ALLOW(prctl), ALLOW(pidfd_open),
+    ALLOW(get_robust_list), ALLOW(rseq), ALLOW(arch_prctl), ASK(prctl, seccomp_prctl_option), ALLOW(pidfd_open),
     ALLOW(sched_yield), ASK(sched_setparam, seccomp_schedule_pid), ALLOW(sched_getparam),
     ASK(sched_setscheduler, seccomp_schedule_pid), ALLOW(sched_getscheduler),
     ALLOW(sched_get_priority_max), ALLOW(sched_get_priority_min), ALLOW(sched_rr_get_interval),
@@ -426,7 +503,7 @@ static const struct seccomp_rule seccomp_table[] = {
     ALLOW(recvmsg), ALLOW(recvmmsg),
 
     // System V and POSIX queues, semaphores, shared memory: private to the box's IPC namespace.
-    ALLOW(shmget), ALLOW(shmat), ALLOW(shmctl), ALLOW(shmdt), ALLOW(semget), ALLOW(semop),
+    ASK(shmget, seccomp_shmget_flags), ALLOW(shmat), ALLOW(shmctl), ALLOW(shmdt), ALLOW(semget), ALLOW(semop),
     ALLOW(semtimedop), ALLOW(semctl), ALLOW(msgget), ALLOW(msgsnd), ALLOW(msgrcv), ALLOW(msgctl),
     ALLOW(mq_open), ALLOW(mq_unlink), ALLOW(mq_timedsend), ALLOW(mq_timedreceive), ALLOW(mq_notify),
     ALLOW(mq_getsetattr),
@@ -466,6 +543,11 @@ static const struct seccomp_rule seccomp_table[] = {
     ABSENT(_sysctl), ABSENT(getpmsg), ABSENT(putpmsg), ABSENT(afs_syscall), ABSENT(tuxcall),
     ABSENT(security), ABSENT(set_thread_area), ABSENT(get_thread_area), ABSENT(epoll_ctl_old),
     ABSENT(epoll_wait_old), ABSENT(vserver),
+
+    // Asynchronous files: one count for the whole machine (fs.aio-max-nr), which one guest could take. Databases go on
+    // without, as on a kernel that has none.
+    ABSENT(io_setup), ABSENT(io_destroy), ABSENT(io_submit), ABSENT(io_cancel), ABSENT(io_getevents),
+    ABSENT(io_pgetevents),
 
     // So young that whoever calls them has an older way.
     ABSENT(file_getattr), ABSENT(file_setattr),

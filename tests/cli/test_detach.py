@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """burrow detach: letting go of a data directory, and what it says when something is in the way."""
+import itertools
 import os
 import pathlib
 import shutil
@@ -8,6 +9,7 @@ import time
 
 import pytest
 
+COUNT = itertools.count()
 TOP = pathlib.Path(__file__).resolve().parents[2]
 BURROW = pathlib.Path(os.environ.get("BURROW", TOP / "build/src/burrow"))
 
@@ -54,7 +56,7 @@ def pid_of(marker):
 
 @pytest.fixture
 def sleeper(data):
-    marker = f"3141{os.getpid()}"
+    marker = f"3141{os.getpid()}{next(COUNT):03}"  # one of its own: the process of the test before may still be ending
     with subprocess.Popen([BURROW, "run", "--data", data, "--runtime", "host", "--", "sleep", marker], stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         yield process, pid_of(marker)

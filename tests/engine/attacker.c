@@ -83,7 +83,7 @@ static const struct attack *find(const struct attack *list, const char *name)
 int main(int argc, char **argv)
 {
     static const struct attack *const lists[] = {look_attacks, call_attacks, reach_attacks,
-                                                 write_attacks};
+                                                 write_attacks, count_attacks};
     const struct attack *attack = NULL;
     for (size_t i = 0; argc > 1 && !attack && i < COUNT(lists); i++)
         attack = find(lists[i], argv[1]);

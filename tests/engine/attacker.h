@@ -27,6 +27,7 @@ extern const struct attack look_attacks[];  // attacker_look.c: what can be seen
 extern const struct attack call_attacks[];  // attacker_calls.c: what can be called
 extern const struct attack reach_attacks[]; // attacker_reach.c: who can be reached
 extern const struct attack write_attacks[]; // attacker_write.c: what can be changed or used up
+extern const struct attack count_attacks[]; // attacker_counts.c: what the kernel counts by user
 
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

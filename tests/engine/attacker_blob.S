@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Includes the built attacker and the list of kernel files a box may show; the paths come from the build. */
+/* Includes the built attacker, the list of kernel files a box may show and SECURITY.md; the paths come from the build. */
     .section .rodata
     .balign 16
     .global attacker_blob_start
@@ -14,5 +14,10 @@ attacker_blob_end:
     .hidden golden_blob_start
 golden_blob_start:
     .incbin GOLDEN_PATH
+    .byte 0
+    .global security_blob_start
+    .hidden security_blob_start
+security_blob_start:
+    .incbin SECURITY_PATH
     .byte 0
     .section .note.GNU-stack, "", @progbits

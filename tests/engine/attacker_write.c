@@ -4,11 +4,13 @@
 #include "attacker.h"
 
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/inotify.h>
 #include <sys/mman.h>
 #include <sys/sendfile.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/uio.h>
@@ -286,6 +288,65 @@ static void fill_disk(int argc, char **argv)
         complain("nothing stopped it");
 }
 
+#define SOCKETS 256
+#define SENT_MIB 192
+#define PIECE 32000
+
+/* Sends to sockets of its own that nobody reads. */
+static void send_datagrams(void)
+{
+    static char piece[PIECE];
+    static int sockets[SOCKETS];
+    int out = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    int wanted = 1 << 30;
+    size_t kept = 0;
+    for (size_t i = 0; i < SOCKETS; i++) {
+        struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+        socklen_t length = sizeof to;
+        sockets[i] = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        (void)setsockopt(sockets[i], SOL_SOCKET, SO_RCVBUF, &wanted, sizeof wanted);
+        (void)bind(sockets[i], (struct sockaddr *)&to, sizeof to);
+        (void)getsockname(sockets[i], (struct sockaddr *)&to, &length);
+        for (size_t sent = 0; sent < ((size_t)SENT_MIB << 20) / SOCKETS; sent += PIECE)
+            (void)sendto(out, piece, sizeof piece, 0, (struct sockaddr *)&to, sizeof to);
+    }
+    for (size_t i = 0; i < SOCKETS; i++) {
+        for (ssize_t got; (got = recv(sockets[i], piece, sizeof piece, 0)) > 0;)
+            kept += (size_t)got;
+    }
+    (void)printf("%zu\n", kept >> 20);
+}
+
+/* Writes to connections of its own that nobody reads. */
+static void send_streams(void)
+{
+    static char piece[PIECE];
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t length = sizeof to;
+    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    size_t kept = 0;
+    WORKS(bind(listener, (struct sockaddr *)&to, sizeof to));
+    WORKS(listen(listener, SOCKETS));
+    WORKS(getsockname(listener, (struct sockaddr *)&to, &length));
+    for (size_t i = 0; i < SOCKETS && kept < (size_t)SENT_MIB << 20; i++) {
+        int out = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        WORKS(connect(out, (struct sockaddr *)&to, sizeof to));
+        WORKS(accept(listener, NULL, NULL));
+        for (ssize_t sent; (sent = send(out, piece, sizeof piece, MSG_DONTWAIT)) > 0;)
+            kept += (size_t)sent;
+    }
+    (void)printf("%zu\n", kept >> 20);
+}
+
+/* argv: datagrams or streams. Says how many MiB the kernel holds for it. */
+static void fill_sockets(int argc, char **argv)
+{
+    if (argc > 0 && strcmp(argv[0], "streams") == 0)
+        send_streams();
+    else
+        send_datagrams();
+}
+
 static void open_many(int argc, char **argv)
 {
     int count = 3;
@@ -368,6 +429,7 @@ const struct attack write_attacks[] = {
     {"fork-many", fork_many},
     {"eat-memory", eat_memory},
     {"fill-disk", fill_disk},
+    {"fill-sockets", fill_sockets},
     {"open-many", open_many},
     {"hydra", hydra},
     {"flood", flood},

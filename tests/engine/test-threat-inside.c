@@ -53,6 +53,34 @@ BOX_TEST(nothing_is_mounted_moved_or_unmounted)
     ATTACK(box, "mounts");
 }
 
+/* /dev is a directory of the volume that all boxes share, and a bind is a directory of the host. */
+BOX_TEST(no_request_reaches_the_file_system_below)
+{
+    struct box_bind bind = {.host = "/usr", .box = "/run"};
+    struct box_spec spec = spec_with(NULL);
+    spec.binds = &bind;
+    spec.n_binds = 1;
+    struct box *box = launch(&spec);
+    ATTACK(box, "volume", "/dev", "/", "/tmp", "/attacker", "/run", "/etc/passwd");
+    ATTACK_AS(box, "guest", "volume", "/dev", "/", "/tmp", "/attacker", "/run", "/etc/passwd");
+}
+
+BOX_TEST(huge_pages_and_whole_cores_are_the_hosts)
+{
+    struct box *box = launch_attacker();
+    ATTACK(box, "set-aside");
+    ATTACK_AS(box, "guest", "set-aside");
+}
+
+/* Kernels before 6.14 ask the machine for a module first; doctor tells (probe_modprobe). */
+BOX_TEST(a_program_of_no_known_format_is_refused)
+{
+    struct box *box = launch_attacker();
+    ATTACK(box, "odd-format");
+    ATTACK_AS(box, "guest", "odd-format");
+    check_serves(box);
+}
+
 BOX_TEST(clock_names_modules_keys_and_log_are_the_machines)
 {
     struct utsname before, after;

@@ -93,6 +93,22 @@ BOX_TEST(memory_taken_by_any_way_ends_the_taker_and_not_the_box)
     check_serves(box);
 }
 
+/* On version 2 it is memory like any other; on version 1 it has a limit of its own, by which TCP may pass once. */
+BOX_TEST(what_lies_in_sockets_is_limited_with_the_memory)
+{
+    static const char *const kinds[] = {"datagrams", "streams"};
+    struct box *box = launch_limited(64 * MIB, 0, 0);
+    for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+        struct outcome outcome = RUN(box, "/attacker", "fill-sockets", kinds[i]);
+        int mib = 0;
+        bool is_ended = outcome.exit.cause == CAUSE_MEMORY;
+        if (!is_ended && (sscanf(outcome.output, "%d", &mib) != 1 || mib < 1 || mib > 64))
+            test_fail(__FILE__, __LINE__, "%s: cause %d, %s", kinds[i], outcome.exit.cause,
+                      outcome.output);
+        check_serves(box);
+    }
+}
+
 /* By writing, by deleting what is still open, by punching holes in what was written. */
 BOX_TEST(a_disk_limit_holds_however_it_is_filled)
 {

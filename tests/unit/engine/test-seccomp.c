@@ -149,8 +149,20 @@ static size_t interesting_values(uint64_t *out)
                                         TIOCLINUX,
                                         TIOCSETD,
                                         TIOCCONS,
-                                        IOC_WATCH_QUEUE_SET_SIZE,
-                                        IOC_WATCH_QUEUE_SET_FILTER,
+                                        FIONREAD,
+                                        FICLONE,
+                                        FICLONERANGE,
+                                        FIDEDUPERANGE,
+                                        FS_IOC_GETFLAGS,
+                                        FS_IOC_SETFLAGS,
+                                        FS_IOC_FIEMAP,
+                                        FS_IOC_FSGETXATTR,
+                                        FS_IOC_FSSETXATTR,
+                                        0x5201,
+                                        0x8905,
+                                        0x8a01,
+                                        0xff0b,
+                                        PR_SCHED_CORE,
                                         ADDR_NO_RANDOMIZE,
                                         0xffffffff,
                                         SECRET};
@@ -390,6 +402,53 @@ TEST(terminal_input_cannot_be_faked_with_junk_in_the_upper_half)
     CHECK_INT(verdict(SECRET, __NR_ioctl, 0, TCGETS, 0), SECCOMP_RET_ALLOW);
     CHECK_INT(verdict(SECRET, __NR_ioctl, 0, TIOCGWINSZ, 0), SECCOMP_RET_ALLOW);
     CHECK_INT(verdict(SECRET, __NR_ioctl, 0, TIOCSCTTY, 0), SECCOMP_RET_ALLOW);
+}
+
+TEST(ioctls_of_volumes_devices_and_namespaces_do_not_reach_them)
+{
+    static const uint64_t shut[] = {0x5000940e /* BTRFS_IOC_SNAP_CREATE */,
+                                    0xd000943c /* BTRFS_IOC_GET_SUBVOL_INFO */,
+                                    0xd000943d /* BTRFS_IOC_GET_SUBVOL_ROOTREF */,
+                                    0xd000941e /* BTRFS_IOC_DEV_INFO */,
+                                    0xc0109414 /* BTRFS_IOC_SPACE_INFO */,
+                                    0x9408 /* BTRFS_IOC_SYNC */,
+                                    0xc0109411 /* BTRFS_IOC_TREE_SEARCH */,
+                                    0xc0c0583b /* FS_IOC_GETFSMAP */,
+                                    0x8004587d /* XFS_IOC_GOINGDOWN */,
+                                    0xc0045877 /* FIFREEZE */,
+                                    0xc0185879 /* FITRIM */,
+                                    0x81009431 /* FS_IOC_GETFSLABEL */,
+                                    0x80111500 /* FS_IOC_GETFSUUID */,
+                                    1 /* FIBMAP */,
+                                    0xb702 /* NS_GET_PARENT */,
+                                    0x5760 /* IOC_WATCH_QUEUE_SET_SIZE */,
+                                    0x4c00 /* LOOP_SET_FD */,
+                                    0x1272 /* BLKGETSIZE64 */,
+                                    0x4b46 /* KDGKBENT */,
+                                    0x400c6615 /* FS_IOC_ADD_ENCRYPTION_KEY */};
+    for (size_t i = 0; i < ARRAY_SIZE(shut); i++)
+        CHECK_INT(verdict(SECRET, __NR_ioctl, 0, shut[i], 0), ERRNO(ENOTTY));
+    CHECK_INT(verdict(SECRET, __NR_ioctl, 0, FS_IOC_FIEMAP, 0), ERRNO(EOPNOTSUPP));
+    CHECK_INT(verdict(SECRET, __NR_ioctl, 0, FICLONE, 0), SECCOMP_RET_ALLOW);
+    CHECK_INT(verdict(SECRET, __NR_ioctl, 0, FS_IOC_GETFLAGS, 0), SECCOMP_RET_ALLOW);
+    CHECK_INT(verdict(SECRET, __NR_ioctl, 0, 0x8912 /* SIOCGIFCONF */, 0), SECCOMP_RET_ALLOW);
+}
+
+TEST(huge_pages_and_core_scheduling_are_the_hosts)
+{
+    struct seccomp_data data = {.nr = __NR_mmap, .arch = AUDIT_ARCH_X86_64};
+    struct sock_filter code[SECCOMP_PROGRAM_MAX];
+    struct machine m = armed_machine(code, SECRET);
+    data.args[3] = MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB | UINT64_C(21) << 26;
+    CHECK_INT(run(&m, &data), ERRNO(ENOMEM));
+    data.args[3] = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    CHECK_INT(run(&m, &data), SECCOMP_RET_ALLOW);
+    CHECK_INT(verdict(SECRET, __NR_memfd_create, 0, MFD_HUGETLB | MFD_CLOEXEC, 0), ERRNO(ENOMEM));
+    CHECK_INT(verdict(SECRET, __NR_memfd_create, 0, MFD_CLOEXEC, 0), SECCOMP_RET_ALLOW);
+    CHECK_INT(verdict(SECRET, __NR_shmget, 0, 4096, SHM_HUGETLB | 0600), ERRNO(ENOMEM));
+    CHECK_INT(verdict(SECRET, __NR_shmget, 0, 4096, 0600), SECCOMP_RET_ALLOW);
+    CHECK_INT(verdict(SECRET, __NR_prctl, PR_SCHED_CORE, 1, 0), ERRNO(EINVAL));
+    CHECK_INT(verdict(SECRET, __NR_prctl, PR_SET_NAME, 0, 0), SECCOMP_RET_ALLOW);
 }
 
 TEST(sockets_are_unix_inet_and_route_netlink)
