@@ -284,14 +284,14 @@ void range_attack(struct range *range, struct box *box, const char *user,
         attack_judge_inside(result, &outcome.exit, outcome.output);
 }
 
-uint32_t range_start(struct range *range, struct box *box, struct attack_result *result,
-                     const char *const *argv, char *line, size_t size)
+uint32_t range_start(struct range *range, struct box *box, const char *user,
+                     struct attack_result *result, const char *const *argv, char *line, size_t size)
 {
     struct process_exit exit;
     struct error err = {0};
     uint32_t id = 0;
     autofd reader = -1;
-    if (spawn_reading(range, box, NULL, argv, &id, &reader, &err) == 0 &&
+    if (spawn_reading(range, box, user, argv, &id, &reader, &err) == 0 &&
         gather(range, reader, line, size, '\n', &err) == 0 && strchr(line, '\n')) {
         *strchr(line, '\n') = '\0';
         return id;

@@ -68,11 +68,12 @@ int range_finish(struct range *range, struct box *box, const char *user, const c
                  struct range_outcome *out, struct error *err);
 
 /* Starts it, waits for its first line (without the end of line) and leaves it there; its id. 0, judged untried, where that fails. */
-uint32_t range_start(struct range *range, struct box *box, struct attack_result *result,
-                     const char *const *argv, char *line, size_t size);
-#define START(range, box, result, line, ...)                                                       \
-    range_start(range, box, result, (const char *const[]){RANGE_ATTACKER, __VA_ARGS__, NULL},      \
-                line, sizeof(line))
+uint32_t range_start(struct range *range, struct box *box, const char *user,
+                     struct attack_result *result, const char *const *argv, char *line,
+                     size_t size);
+#define START(range, box, user, result, line, ...)                                                 \
+    range_start(range, box, user, result,                                                          \
+                (const char *const[]){RANGE_ATTACKER, __VA_ARGS__, NULL}, line, sizeof(line))
 /* Ends it with all it started. */
 void range_stop(struct range *range, struct box *box, uint32_t id, struct attack_result *result);
 

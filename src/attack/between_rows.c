@@ -27,7 +27,7 @@ ROW(run_neighbour_name)
 static void find_left(struct range *range, struct attack_result *result, const char *const *argv)
 {
     char line[64] = "";
-    uint32_t id = START(range, range->b, result, line, "leave");
+    uint32_t id = START(range, range->b, NULL, result, line, "leave");
     if (id > 0 && strcmp(line, "left") != 0)
         attack_judge(result, ATTACK_UNTRIED, "%s", line);
     if (id > 0) {

@@ -8,10 +8,14 @@
 #include "base/fd.h"
 
 #include <fcntl.h>
+#include <mqueue.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/inotify.h>
 #include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <time.h>
 
 #define ASK_OWNER _IO(0xb7, 0x4) // NS_GET_OWNER_UID: whom the kernel charges for a user namespace
 #define ALL "1000000"            // more than any user may have
@@ -37,61 +41,115 @@ ROW(run_accounts)
         attack_judge(result, ATTACK_OPEN, "the kernel charges two sandboxes to one account");
 }
 
-/* What the host itself still gets while a box holds all it could get. */
-static void check_host(const struct attack *attack, struct attack_result *result)
+static bool host_has_inotify(void)
 {
-    if (strcmp(attack->subject, "inotify") != 0)
-        return;
     autofd fd = inotify_init1(IN_CLOEXEC);
-    if (fd < 0)
-        attack_judge(result, ATTACK_OPEN, "the machine's root gets none any more");
+    return fd >= 0;
+}
+
+static bool host_has_signals(void)
+{
+    const struct timespec now = {0};
+    sigset_t set, before;
+    (void)sigemptyset(&set);
+    (void)sigaddset(&set, SIGRTMIN);
+    (void)sigprocmask(SIG_BLOCK, &set, &before);
+    bool is_sent = sigqueue(getpid(), SIGRTMIN, (union sigval){0}) == 0;
+    (void)sigtimedwait(&set, NULL, &now);
+    (void)sigprocmask(SIG_SETMASK, &before, NULL);
+    return is_sent;
+}
+
+static bool host_has_queues(void)
+{
+    struct mq_attr size = {.mq_maxmsg = 10, .mq_msgsize = 1024};
+    char name[64];
+    (void)snprintf(name, sizeof name, "/burrow-attack-%d", (int)getpid());
+    mqd_t queue = mq_open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0600, &size);
+    if (queue == (mqd_t)-1)
+        return errno == ENOSYS;
+    (void)mq_close(queue);
+    (void)mq_unlink(name);
+    return true;
+}
+
+static bool host_has_terminals(void)
+{
+    autofd fd = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+    return fd >= 0;
+}
+
+static bool host_has_aio(void)
+{
+    unsigned long context = 0;
+    if (syscall(SYS_io_setup, 1, &context) < 0)
+        return errno == ENOSYS;
+    (void)syscall(SYS_io_destroy, context);
+    return true;
+}
+
+/* What is counted, and how the host itself finds out that it gets none any more. */
+static const struct counted {
+    const char *subject;
+    bool (*host_has)(void);
+    const char *knob; // how many the whole machine has; NULL: counted for each user
+} counted[] = {
+    {"inotify", host_has_inotify, NULL},
+    {"signals", host_has_signals, NULL},
+    {"queues", host_has_queues, NULL},
+    {"terminals", host_has_terminals, "/proc/sys/kernel/pty/max"},
+    {"aio", host_has_aio, "/proc/sys/fs/aio-max-nr"},
+};
+
+static const struct counted *find_counted(const char *subject)
+{
+    const struct counted *found = counted;
+    while (strcmp(found->subject, subject) != 0)
+        found++;
+    return found;
+}
+
+/* A box takes as many as it gets, up to `most`; meanwhile the host gets one. How many it took. */
+static uint64_t fill(struct range *range, const struct attack *attack, const char *user,
+                     const char *most, struct attack_result *result)
+{
+    char line[64] = "";
+    uint32_t id = START(range, range->a, user, result, line, "fill", attack->subject, most);
+    if (id > 0 && !find_counted(attack->subject)->host_has())
+        attack_judge(result, ATTACK_OPEN, "a sandbox took %s, and the host gets none any more",
+                     line);
+    if (id > 0 && strcmp(line, "0") != 0) {
+        INSIDE(range, range->b, NULL, result, "take-one", attack->subject);
+        INSIDE(range, range->b, RANGE_USER, result, "take-one", attack->subject);
+    }
+    range_stop(range, range->a, id, result);
+    return strtoull(line, NULL, 10);
 }
 
 ROW(run_count)
 {
-    char line[64] = "";
     run_accounts(range, attack, result);
     if (result->verdict != ATTACK_HELD)
         return;
-    uint32_t id = START(range, range->a, result, line, "fill", attack->subject, ALL);
-    if (id > 0) {
-        INSIDE(range, range->b, NULL, result, "take-one", attack->subject);
-        INSIDE(range, range->b, RANGE_USER, result, "take-one", attack->subject);
-        check_host(attack, result);
-    }
-    range_stop(range, range->a, id, result);
-}
-
-static const struct machine_count {
-    const char *subject, *knob;
-} machine_counts[] = {
-    {"aio", "/proc/sys/fs/aio-max-nr"},
-    {"terminals", "/proc/sys/kernel/pty/max"},
-};
-
-static const char *find_knob(const char *subject)
-{
-    for (size_t i = 0; i < sizeof machine_counts / sizeof *machine_counts; i++) {
-        if (strcmp(machine_counts[i].subject, subject) == 0)
-            return machine_counts[i].knob;
-    }
-    return "";
+    (void)fill(range, attack, NULL, ALL, result);
+    (void)fill(range, attack, RANGE_USER, ALL, result);
 }
 
 ROW(run_share)
 {
+    static const char *const users[] = {NULL, RANGE_USER};
     struct error err = {0};
     uint64_t all = 0;
-    char most[24], line[64] = "";
-    if (fd_read_knob_number(AT_FDCWD, find_knob(attack->subject), &all, &err) < 0) {
+    char most[24];
+    if (fd_read_knob_number(AT_FDCWD, find_counted(attack->subject)->knob, &all, &err) < 0) {
         attack_judge(result, ATTACK_NOT_APPLICABLE, "this kernel does not count them");
         return;
     }
     (void)snprintf(most, sizeof most, "%llu", (unsigned long long)all / SHARE);
-    uint32_t id = START(range, range->a, result, line, "fill", attack->subject, most);
-    if (id > 0 && strtoull(line, NULL, 10) >= all / SHARE)
-        attack_judge(result, ATTACK_OPEN,
-                     "one sandbox gets %s of the machine's %llu and is not refused", line,
-                     (unsigned long long)all);
-    range_stop(range, range->a, id, result);
+    for (size_t i = 0; i < sizeof users / sizeof *users; i++) {
+        if (fill(range, attack, users[i], most, result) >= all / SHARE)
+            attack_judge(result, ATTACK_OPEN,
+                         "one sandbox gets %s of the machine's %llu and is not refused", most,
+                         (unsigned long long)all);
+    }
 }

@@ -124,7 +124,7 @@ ROW(run_file_exchange)
         attack_judge(result, ATTACK_UNTRIED, "%s", err.text);
     INSIDE(range, range->a, NULL, result, "plant-links", "/workspace/link", range->place);
     uint32_t id =
-        START(range, range->a, result, line, "exchange", "/workspace/way", "/workspace/link");
+        START(range, range->a, NULL, result, line, "exchange", "/workspace/way", "/workspace/link");
     for (int i = 0; id > 0 && i < EXCHANGE_ROUNDS && !range_is_stopped(range); i++) {
         use_all_verbs(conv, "/workspace/way", &got);
         use_all_verbs(conv, "/workspace/link", &got);

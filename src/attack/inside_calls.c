@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attacks by system call: every number, other entries to the kernel, namespaces, mounts, terminals. */
+/* Attacks by system call: every number, other entries to the kernel, namespaces, mounts, requests to devices. */
 #include "attack/attacker.h"
 #include "engine/seccomp_table.h"
 
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/time.h>
 #include <termios.h>
@@ -183,6 +185,82 @@ static void terminal_input(int argc, char **argv)
     }
 }
 
+/* argv: files and directories. What can be asked of the file system below them is asked in vain. */
+static void volume_requests(int argc, char **argv)
+{
+    static const unsigned long shut[] = {
+        0xd000943d /* BTRFS_IOC_GET_SUBVOL_ROOTREF */,
+        0x81f8943c /* BTRFS_IOC_GET_SUBVOL_INFO */,
+        0xd000941e /* BTRFS_IOC_DEV_INFO */,
+        0x8400941f /* BTRFS_IOC_FS_INFO */,
+        0xc0109414 /* BTRFS_IOC_SPACE_INFO */,
+        0x9408 /* BTRFS_IOC_SYNC */,
+        0xd0009412 /* BTRFS_IOC_INO_LOOKUP */,
+        0xd0009411 /* BTRFS_IOC_TREE_SEARCH */,
+        0x5000940e /* BTRFS_IOC_SUBVOL_CREATE */,
+        0x80089419 /* BTRFS_IOC_SUBVOL_GETFLAGS */,
+        0xc0c0583b /* FS_IOC_GETFSMAP */,
+        0x81009431 /* FS_IOC_GETFSLABEL */,
+        0xc0045877 /* FIFREEZE */,
+        0xc0185879 /* FITRIM */,
+        0x80111500 /* FS_IOC_GETFSUUID */,
+    };
+    static char data[8192];
+    for (int i = 0; i < argc; i++) {
+        int fd = open(argv[i], O_RDONLY | O_CLOEXEC);
+        for (size_t j = 0; fd >= 0 && j < COUNT(shut); j++) {
+            memset(data, 0, sizeof data);
+            REFUSED(syscall(SYS_ioctl, fd, shut[j], data), ENOTTY);
+            REFUSED(syscall(SYS_ioctl, fd, shut[j] | 1UL << 32, data), ENOTTY);
+        }
+        memset(data, 0, sizeof data);
+        REFUSED(syscall(SYS_ioctl, fd, 0xc020660b /* FS_IOC_FIEMAP */, data), EOPNOTSUPP);
+        if (fd < 0)
+            complain("%s: %s", argv[i], strerror(errno));
+        else
+            (void)close(fd);
+    }
+    // Copies that share blocks stay possible, where the file system can.
+    int from = open("/tmp/from", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    int to = open("/tmp/to", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (ioctl(to, 0x40049409 /* FICLONE */, from) < 0 && (errno == ENOTTY || errno == EPERM))
+        complain("sharing blocks: %s", strerror(errno));
+}
+
+/* What is set aside for others: huge pages by every way, and whole cores. */
+static void set_aside(int argc, char **argv)
+{
+    enum { ANY = MAP_PRIVATE | MAP_ANONYMOUS };
+    REFUSED(mmap(NULL, 2 << 20, PROT_READ, ANY | MAP_HUGETLB, -1, 0) == MAP_FAILED ? -1 : 0,
+            ENOMEM);
+    REFUSED(mmap(NULL, 1 << 30, PROT_READ, ANY | MAP_HUGETLB | 30 << 26, -1, 0) == MAP_FAILED ? -1
+                                                                                              : 0,
+            ENOMEM);
+    REFUSED(syscall(SYS_memfd_create, "huge", 4 /* MFD_HUGETLB */), ENOMEM);
+    REFUSED(syscall(SYS_shmget, 0, 2 << 20, 0600 | 04000 /* SHM_HUGETLB */), ENOMEM);
+    REFUSED(prctl(62 /* PR_SCHED_CORE */, 1 /* PR_SCHED_CORE_CREATE */, 0, 0, 0), EINVAL);
+    REFUSED(prctl(62 /* PR_SCHED_CORE */, 0 /* PR_SCHED_CORE_GET */, 0, 0, 0), EINVAL);
+}
+
+static int execute_odd(void *data)
+{
+    char *const none[] = {NULL};
+    (void)execve(data, none, none);
+    return errno;
+}
+
+/* A program of no format that the kernel knows: for such it once asked the machine for a module. */
+static void unknown_formats(int argc, char **argv)
+{
+    char path[64];
+    (void)snprintf(path, sizeof path, "/tmp/odd-%u", getuid());
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0755);
+    WORKS(write(fd, "\1\2\3\4\5\6\7\10", 8));
+    (void)close(fd);
+    if (in_child(execute_odd, path) != ENOEXEC)
+        complain("an odd program was not refused as such");
+}
+
 const struct inside_attack inside_calls[] = {
     {"every-call", every_call},
     {"other-entries", other_entries},
@@ -192,5 +270,8 @@ const struct inside_attack inside_calls[] = {
     {"mount", mount_new},
     {"remount", remount},
     {"terminal-input", terminal_input},
+    {"volume-requests", volume_requests},
+    {"set-aside", set_aside},
+    {"unknown-formats", unknown_formats},
     {0},
 };

@@ -43,13 +43,24 @@ ROW(run_setuid)
     range_attack(range, range->a, RANGE_USER, result, argv);
 }
 
+/* Processes of root and of a third user wait while an ordinary user attacks them. */
 ROW(run_other_users)
 {
     char line[64] = "";
-    uint32_t id = START(range, range->a, result, line, "wait");
-    if (id > 0)
+    uint32_t root = START(range, range->a, NULL, result, line, "wait");
+    uint32_t third = START(range, range->a, "1001:1001", result, line, "wait");
+    if (root > 0 && third > 0)
         INSIDE(range, range->a, RANGE_USER, result, "other-users");
-    range_stop(range, range->a, id, result);
+    range_stop(range, range->a, root, result);
+    range_stop(range, range->a, third, result);
+}
+
+/* /dev is a directory of the volume that all boxes share, and a bind is one of the host. */
+ROW(run_volume_requests)
+{
+    const char *bind = range->spec.n_binds > 0 ? range->spec.binds[0].box : "/tmp";
+    INSIDE(range, range->a, NULL, result, attack->name, "/dev", "/", RANGE_ATTACKER, bind);
+    INSIDE(range, range->a, RANGE_USER, result, attack->name, "/dev", "/", RANGE_ATTACKER, bind);
 }
 
 /* The file of the layer is as it was made: 4096 times 'o', one name, open to everybody. */

@@ -49,7 +49,7 @@ ROW(run_process_limit)
 {
     struct number most = number(range->limits.max_processes);
     char line[200] = "";
-    uint32_t id = START(range, range->a, result, line, "fork-many", most.text);
+    uint32_t id = START(range, range->a, NULL, result, line, "fork-many", most.text);
     if (id > 0 && strcmp(line, "refused") != 0)
         attack_judge(result, ATTACK_OPEN, "%s", line);
     if (id > 0)
@@ -102,7 +102,7 @@ ROW(run_cpu_limit)
         less.cpu_millicores = LEAST_CPU;
     if (box_set_limits(range->a, &less, &err) < 0)
         attack_judge(result, ATTACK_UNTRIED, "%s", err.text);
-    uint32_t id = START(range, range->a, result, line, "spin");
+    uint32_t id = START(range, range->a, NULL, result, line, "spin");
     if (id > 0)
         await_throttling(range, result);
     range_stop(range, range->a, id, result);

@@ -16,6 +16,7 @@ ROW(run_rights);
 ROW(run_first_signals);
 ROW(run_setuid);
 ROW(run_other_users);
+ROW(run_volume_requests);
 ROW(run_shared_files);
 ROW(run_hard_links);
 

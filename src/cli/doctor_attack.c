@@ -5,6 +5,7 @@
 #include "attack/attack_range.h"
 #include "base/auto.h"
 #include "base/buffer.h"
+#include "base/mem.h"
 #include "cli/exit.h"
 #include "data/json_writer.h"
 #include "runtime/catalog.h"
@@ -244,9 +245,7 @@ int doctor_attack(const struct doctor *doctor)
 
     while (attack_table[findings.total].name)
         findings.total++;
-    autofree struct attack_result *results = calloc(findings.total, sizeof *results);
-    if (!results)
-        return EXIT_FAILED;
+    autofree struct attack_result *results = xcalloc(findings.total + 1, sizeof *results);
     findings.results = results;
     hold_signals();
     bool has_failed = attack_all(doctor, &findings, &failure) < 0;

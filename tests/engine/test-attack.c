@@ -35,7 +35,10 @@ static void run_row(void)
     struct attack_result result;
     if (!range) {
         begin_box_test(NULL);
+        static const struct box_bind bind = {.host = "/usr", .box = "/run"};
         struct box_spec spec = spec_with(NULL);
+        spec.binds = &bind;
+        spec.n_binds = 1;
         range = open_range_over(&spec, false);
     }
     attack_run(attack, range, &result);
