@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 
 #define PLACE_PREFIX "attack-"
-#define PATIENCE_MS 30000 // an attack takes milliseconds; a machine may be busy
+#define PATIENCE_MS 60000 // an attack takes milliseconds; a machine may be busy
 #define SLICE_MS 100      // between looks whether to stop
 
 // Small, so that using them up costs the machine little.

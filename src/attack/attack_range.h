@@ -17,7 +17,7 @@
 #define RANGE_USER "1000:1000"                   // an ordinary user of the boxes
 #define RANGE_SECRET "burrow-secret-5f1d9c"      // what a process of the second box knows
 #define RANGE_CANARY "burrow-canary-5f1d9c"      // what the file of the host holds
-#define RANGE_MAX_FILES 4096                     // that a process may open
+#define RANGE_MAX_FILES 1024                     // that a process may open: not the default
 
 struct range_options {
     const struct box_spec *spec; // its layers, binds and hold_fd are what the boxes are made of
