@@ -3,6 +3,7 @@
 #include "core/create.h"
 
 #include "base/clock.h"
+#include "base/descriptors.h"
 #include "base/mem.h"
 #include "core/core.h"
 #include "core/execution/execution_info_impl.h"
@@ -15,6 +16,7 @@
 #include "core/sandbox/sandbox_box.h"
 #include "core/sandbox/ending.h"
 #include "core/sandbox/file_impl.h"
+#include "core/sandbox/file_work.h"
 #include "core/sandbox/monitor.h"
 #include "core/layer/layers.h"
 #include "core/sandbox/lookup.h"
@@ -203,6 +205,8 @@ static int reserve(struct creation *creation, struct error *err)
 
     strings_unpack(creation->snapshot.env, &env);
     strings_merge(&env, request->usual.env);
+    if (descriptors_check(err) < 0)
+        return -1;
     struct sandbox_record record = describe(creation, id_make(id), &env, runtime);
     creation->sandbox = sandbox_new(creation->core->sandboxes, &record);
     if (registry_add(creation->core->sandboxes->registry, creation->sandbox,
@@ -316,6 +320,7 @@ static int put_files(struct creation *creation, struct error *err)
     const struct sandbox_request *request = creation->request;
     size_t n_more = request->command ? request->command->n_files : 0;
     autofd conversation = -1;
+    autofilework work = {.conversation = -1};
 
     if (request->mode == SANDBOX_ONE_SHOT && request->n_files + n_more == 0)
         return 0;
@@ -327,11 +332,12 @@ static int put_files(struct creation *creation, struct error *err)
     if (request->n_files + n_more == 0)
         return 0;
     closep(&conversation);
-    if (sandbox_files(creation->sandbox, &conversation, err) < 0 ||
-        files_set_timeout(conversation, FILE_TIMEOUT_MS, err) < 0 ||
-        file_write_all(conversation, request->files, request->n_files, err) < 0)
+    file_work_init(&work, creation->sandbox->sandboxes, NULL);
+    if (sandbox_files(creation->sandbox, &work.conversation, err) < 0 ||
+        files_set_timeout(work.conversation, FILE_TIMEOUT_MS, err) < 0 ||
+        file_write_all(&work, request->files, request->n_files, err) < 0)
         return -1;
-    return n_more ? file_write_all(conversation, request->command->files, n_more, err) : 0;
+    return n_more ? file_write_all(&work, request->command->files, n_more, err) : 0;
 }
 
 static int populate(struct creation *creation, struct error *err)

@@ -22,6 +22,7 @@ const struct core_settings core_settings_default = {
     .output_cap_bytes = LIMITS_OUTPUT_BYTES,
     .stream_limit_bytes = GIB,
     .file_limit_bytes = GIB,
+    .file_timeout_ms = 10 * 60 * 1000,
     .keep_ms = 24 * HOUR_MS,
     .max_sandboxes = 2000,
     .queue_at_once = 2,

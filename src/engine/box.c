@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/buffer.h"
 #include "base/mem.h"
+#include "base/quote.h"
 #include "base/strings.h"
 #include "engine/kernel.h"
 #include "engine/launch.h"
@@ -267,6 +268,7 @@ static void read_exit(const struct link_message *message, struct process_exit *o
     struct link_exit exit;
     memcpy(&exit, message->payload, sizeof exit);
     exit.text[sizeof exit.text - 1] = '\0';
+    quote_scrub(exit.text);
     *out = (struct process_exit){
         .id = message->header.process,
         .cause = exit.cause <= CAUSE_BOX_ENDED ? exit.cause : CAUSE_EXIT,
@@ -499,6 +501,11 @@ int box_files(struct box *box, const char *user, const char *base, int *out_fd, 
 unsigned box_process_count(const struct box *box)
 {
     return box->n_processes;
+}
+
+pid_t box_pid(const struct box *box)
+{
+    return box->pid;
 }
 
 unsigned box_slot(const struct box *box)

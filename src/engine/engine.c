@@ -2,6 +2,7 @@
 /* Opens and closes an engine: what launches share; see box.h. */
 #include "engine/launch.h"
 
+#include "base/descriptors.h"
 #include "base/fd.h"
 #include "base/mem.h"
 #include "engine/fixtures.h"
@@ -245,7 +246,8 @@ int engine_open(const struct engine_options *options, struct engine **out, struc
     engine->n_cpus = (unsigned)sysconf(_SC_NPROCESSORS_ONLN);
     engine->has_layer_fds = kernel_is_at_least(6, 13);
 
-    if (options->is_long_lived && low_fds_new(&engine->low, err) < 0)
+    bool has_many = descriptors_limit() >= LOW_FDS_FROM; // else they are worth more than the time
+    if (options->is_long_lived && has_many && low_fds_new(&engine->low, err) < 0)
         return -1;
     // For one launch, the first network is made while everything else is.
     if (!options->is_long_lived) {

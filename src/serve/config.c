@@ -92,6 +92,16 @@ static const struct option_row rows[] = {
         "how large a stream of a user may become (default 1Gi)"),
     ROW("file-limit", OPTION_SIZE, file_bytes, "SIZE", "BURROW_FILE_LIMIT", 4096, 1024 * TIB,
         "the largest file or archive that is read or written in one request (default 1Gi)"),
+    ROW("file-timeout", OPTION_DURATION, file_timeout_ms, "DURATION", "BURROW_FILE_TIMEOUT", 0,
+        YEAR_MS,
+        "how long one request may work on files in a sandbox; 0 is any time (default 10m)"),
+    ROW("temporary-limit", OPTION_SIZE, temporary_bytes, "SIZE", "BURROW_TEMPORARY_LIMIT", 0,
+        1024 * TIB,
+        "the room for files on their way into sandboxes and out of them, in the data directory "
+        "(default: half of what is free at the start)"),
+    ROW("temporary-limit-per-key", OPTION_SIZE, temporary_key_bytes, "SIZE",
+        "BURROW_TEMPORARY_LIMIT_PER_KEY", 0, 1024 * TIB,
+        "how much of it one key may take (default: half)"),
     ROW("keep", OPTION_DURATION, keep_ms, "DURATION", "BURROW_KEEP", 60000, 100 * YEAR_MS,
         "how long records and streams of ended sandboxes are kept (default 24h)"),
     ROW("max-sandboxes", OPTION_INTEGER, max_sandboxes, "N", "BURROW_MAX_SANDBOXES", 1, 100000,
@@ -115,7 +125,13 @@ static const struct option_row rows[] = {
     ROW("parked-kept", OPTION_INTEGER, spare_kept, "N", "BURROW_PARKED_KEPT", 0, 10000,
         "the same for sandboxes that stay; 0 is none (default 4)"),
     ROW("max-connections", OPTION_INTEGER, max_connections, "N", "BURROW_MAX_CONNECTIONS", 16,
-        1000000, "connections at once; past it the longest idle one is closed (default 16384)"),
+        1000000,
+        "connections at once; past it one without a key is closed, or the longest idle (default "
+        "16384)"),
+    ROW("connections-per-address", OPTION_INTEGER, connections_per_address, "N",
+        "BURROW_CONNECTIONS_PER_ADDRESS", 1, 1000000,
+        "connections of one address that have shown no key; past it the oldest of them is closed "
+        "(default 1024)"),
     ROW("workers", OPTION_INTEGER, workers, "N", "BURROW_WORKERS", 1, 1024,
         "threads for short work (default 8)"),
     ROW("slow-workers", OPTION_INTEGER, slow_workers, "N", "BURROW_SLOW_WORKERS", 1, 1024,
@@ -190,11 +206,13 @@ void config_init(struct config *config)
         .output_bytes = (uint64_t)core->output_cap_bytes,
         .stream_bytes = (uint64_t)core->stream_limit_bytes,
         .file_bytes = (uint64_t)core->file_limit_bytes,
+        .file_timeout_ms = (uint64_t)core->file_timeout_ms,
         .keep_ms = (uint64_t)core->keep_ms,
         .max_sandboxes = core->max_sandboxes,
         .spare_one_shot = core->spare_one_shot,
         .spare_kept = core->spare_kept,
         .max_connections = (int64_t)http_limits_default.connections,
+        .connections_per_address = (int64_t)http_limits_default.strangers,
         .workers = 8,
         .slow_workers = 32,
         .agentuity = agentuity_settings_default,
@@ -431,6 +449,9 @@ void config_core(const struct config *config, struct core_settings *out)
     out->output_cap_bytes = (int64_t)config->output_bytes;
     out->stream_limit_bytes = (int64_t)config->stream_bytes;
     out->file_limit_bytes = (int64_t)config->file_bytes;
+    out->file_timeout_ms = (int64_t)config->file_timeout_ms;
+    out->temporary_bytes = (int64_t)config->temporary_bytes;
+    out->temporary_key_bytes = (int64_t)config->temporary_key_bytes;
     out->keep_ms = (int64_t)config->keep_ms;
     out->max_sandboxes = (unsigned)config->max_sandboxes;
     out->spare_one_shot = (unsigned)config->spare_one_shot;

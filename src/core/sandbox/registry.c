@@ -4,7 +4,7 @@
 
 #include "base/id_table.h"
 #include "base/mem.h"
-#include "core/sandbox/sandbox_object.h"
+#include "core/sandbox/watchlist.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -111,6 +111,8 @@ static enum added add_below(struct registry *registry, struct sandbox *sandbox, 
         return ORGANISATION_FULL;
     id_table_put(&registry->sandboxes, &sandbox_ref(sandbox)->known);
     count_up(registry, organisation);
+    sandbox->is_registered = true;
+    watchlist_notice(sandbox);
     return ADDED;
 }
 
@@ -148,6 +150,8 @@ static struct sandbox *end(struct registry *registry, struct sandbox *sandbox, b
 {
     autolock(&registry->lock);
     count_down(registry, sandbox->record.owner.organisation);
+    sandbox->is_registered = false;
+    watchlist_notice(sandbox);
     struct sandbox *forgotten = is_forgotten ? sandbox : remember(registry, sandbox);
     if (forgotten)
         id_table_remove(&registry->sandboxes, &forgotten->known);
