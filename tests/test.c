@@ -4,6 +4,7 @@
 
 #include <signal.h>
 #include <stdarg.h>
+#include <time.h>
 
 struct test *test_list;
 const struct test *test_running;
@@ -11,6 +12,18 @@ const struct test *test_running;
 static jmp_buf end_of_test;
 static char verdict[1024];
 enum { OUTCOME_FAILED = 1, OUTCOME_SKIPPED };
+
+bool race_goes_on(unsigned round, unsigned rounds)
+{
+    static time_t began;
+    struct timespec now;
+    const char *seconds = getenv("BURROW_RACE_SECONDS");
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    if (round == 0)
+        began = now.tv_sec;
+    return round < rounds || (seconds && now.tv_sec - began < strtol(seconds, NULL, 10));
+}
 
 void test_register(struct test *test)
 {

@@ -63,6 +63,10 @@ void test_skip(const char *format, ...) __attribute__((format(printf, 1, 2), nor
 
 #define SKIP(...) test_skip(__VA_ARGS__)
 
+/* Whether a race goes on: for so many rounds, and where BURROW_RACE_SECONDS is set (tools/check races) for at least as long. Round 0
+ * starts the clock. */
+bool race_goes_on(unsigned round, unsigned rounds);
+
 /* Set under sanitizers, where the size of a process says little: freed memory stays, and a byte costs several. */
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)

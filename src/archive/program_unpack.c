@@ -151,7 +151,7 @@ static int describe(const struct program *program, struct archive_entry *entry,
         return -1;
     *item = (struct files_item){.path = names->path, .target = "", .links = 1};
     item->mtime_ns = time_of(entry);
-    item->mode = archive_entry_filetype(entry) | archive_entry_perm(entry);
+    item->mode = (archive_entry_filetype(entry) & S_IFMT) | (archive_entry_perm(entry) & 07777);
     if (program->format == ARCHIVE_TAR_ZSTD && describe_owner(entry, item, name, err) < 0)
         return -1;
     if (!names->path[0] && (hard || !S_ISDIR(item->mode)))

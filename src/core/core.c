@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "core/adopt.h"
+#include "core/data_lock.h"
 #include "core/execution/executions.h"
 #include "core/execution/queue.h"
 #include "core/runtime/runtimes.h"
@@ -17,20 +18,9 @@
 #include "runtime/catalog.h"
 #include "core/layer/layers.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #define RECORDERS 4 // threads
 #define REAPERS 2
 #define REMOVERS 2
-#define LOCK_PATIENCE_MS 5000
-#define LOCK_STEP_MS 10
 
 static void copy_settings(struct core *core, const struct core_settings *settings)
 {
@@ -42,48 +32,6 @@ static void copy_settings(struct core *core, const struct core_settings *setting
     core->settings.archive_program =
         settings->archive_program ? xstrdup(settings->archive_program) : NULL;
     core->settings.fail_file = settings->fail_file ? xstrdup(settings->fail_file) : NULL;
-}
-
-/* Whether the one who wrote this into the lock's file is there; one who has not written yet is. */
-static bool is_alive(const char *pid)
-{
-    long number = strtol(pid, NULL, 10);
-
-    return number <= 0 || kill((pid_t)number, 0) == 0 || errno == EPERM;
-}
-
-/* A server that was killed may leave a child between clone and exec, which has the lock for a moment longer. */
-static int wait_for_lock(int fd, char pid[32])
-{
-    for (unsigned waited_ms = 0; flock(fd, LOCK_EX | LOCK_NB) < 0; waited_ms += LOCK_STEP_MS) {
-        ssize_t length = pread(fd, pid, 31, 0);
-        pid[length > 0 ? length : 0] = '\0';
-        if (waited_ms >= LOCK_PATIENCE_MS || is_alive(pid))
-            return -1;
-        (void)usleep(LOCK_STEP_MS * 1000);
-    }
-    return 0;
-}
-
-/* One server per data directory; its pid is in the lock's file for whoever comes second. */
-static int lock_data_dir(struct core *core, struct error *err)
-{
-    autofree char *path = xasprintf("%s/server.lock", core->settings.data_dir);
-    char pid[32] = "";
-
-    autofd fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    if (fd < 0)
-        return error_sys(err, "open '%s'", path);
-    if (wait_for_lock(fd, pid) < 0)
-        return error_set(err, ERROR_CONFLICT,
-                         "another server (pid %s) has the data directory '%s'; stop it, or use "
-                         "another with --data",
-                         *pid ? pid : "unknown", core->settings.data_dir);
-    int length = snprintf(pid, sizeof pid, "%d", (int)getpid());
-    if (ftruncate(fd, 0) < 0 || pwrite(fd, pid, (size_t)length, 0) != length)
-        return error_sys(err, "write '%s'", path);
-    core->lock_fd = take_fd(fd);
-    return 0;
 }
 
 static int open_streams(struct core *core, struct error *err)
@@ -163,7 +111,7 @@ static int open_data(struct core *core, struct error *err)
 
     if (engine_open(&engine, &core->engine, err) < 0) // makes the data directory
         return -1;
-    if (lock_data_dir(core, err) < 0)
+    if (data_lock_take(core->settings.data_dir, &core->lock_fd, err) < 0)
         return -1;
     return store_open(core->settings.data_dir, &core->store, err);
 }
@@ -234,5 +182,6 @@ void core_health(struct core *core, struct core_health *out)
         .queued = queue_waiting(core->executions->queue),
         .is_default_runtime_ready =
             runtimes_is_ready(core->runtimes, core->settings.default_runtime),
+        .fault = streams_fault(core->streams),
     };
 }

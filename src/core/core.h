@@ -63,5 +63,6 @@ struct core_health {
     unsigned commands;  // that run now
     unsigned queued;    // that wait
     bool is_default_runtime_ready;
+    const char *fault; // why it cannot do all that it should, a literal; NULL: it can
 };
 void core_health(struct core *core, struct core_health *out); // does not block

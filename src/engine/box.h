@@ -134,6 +134,11 @@ unsigned box_slot(const struct box *box);
 pid_t box_pid(const struct box *box);
 /* Of an adopted box: how many processes it had then that were not collected. An OUTPUT or EXIT comes for each. */
 unsigned box_process_count(const struct box *box);
+/*
+ * Closes what the launch left open. The first process does that too, since it takes the kernel longer than starting one. A box that has it
+ * behind it, and any adopted one, holds one descriptor: that of box_event_fd.
+ */
+void box_settle(struct box *box);
 /* The name of its scratch, a kept or a fresh one; the box's. */
 const char *box_scratch(const struct box *box);
 
@@ -189,7 +194,8 @@ struct process_exit {
     uint64_t cpu_user_us, cpu_system_us, max_rss_bytes;
     uint64_t duration_us;
     uint64_t stdout_bytes, stderr_bytes; // OUTPUT_SPOOL: as produced, dropped ones included
-    bool is_truncated;
+    bool is_truncated;                   // not all of them were kept
+    bool is_output_lost;                 // because the disk was full
 };
 
 /*
@@ -240,6 +246,10 @@ int box_thaw(struct box *box, struct error *err);
 int box_usage(struct box *box, struct cgroup_usage *out, struct error *err);
 /* Bytes its files take; may trail by a moment. */
 int box_disk_usage(struct box *box, uint64_t *bytes, struct error *err);
+/*
+ * Changes the limits while everything goes on, and what programs in it take for the machine with them. Zero fields are lifted. ERROR_STATE about
+ * "memory" when more is in use than can be taken back; nobody is killed for it. On failure some may be set: set those from before again.
+ */
 int box_set_limits(struct box *box, const struct limits *limits, struct error *err);
 
 /*

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/size.h"
 
 #include <assert.h>
 #include <fcntl.h>
@@ -177,6 +178,14 @@ static int open_entry(struct cgroup *group, struct error *err)
         entry->tasks[entry->n_tasks++] = take_fd(fd);
     }
     return 0;
+}
+
+int cgroup_refuse_memory(uint64_t bytes, struct error *err)
+{
+    char text[SIZE_TEXT];
+    return error_refuse(err, ERROR_STATE, "memory",
+                        "memory: the sandbox uses more than %s now; end something in it first",
+                        size_format(bytes, text));
 }
 
 static int set_processes(struct cgroup *group, const struct limits *limits, bool is_fresh,
@@ -373,8 +382,7 @@ static int open_leaf(struct cgroup *group, const char *path, struct cgroup_leaf 
                      struct error *err)
 {
     if (!is_v1(group)) {
-        if (give_to_owner(group, path, err) < 0 ||
-            open_in_leaf(group, path, ".", O_PATH | O_DIRECTORY, &leaf->into_fd, err) < 0)
+        if (open_in_leaf(group, path, ".", O_PATH | O_DIRECTORY, &leaf->into_fd, err) < 0)
             return -1;
         return open_in_leaf(group, path, "cgroup.kill", O_WRONLY, &leaf->kill_fd, err);
     }
@@ -384,17 +392,30 @@ static int open_leaf(struct cgroup *group, const char *path, struct cgroup_leaf 
     return open_in_leaf(group, path, "cgroup.procs", O_RDONLY, &leaf->procs_fd, err);
 }
 
-int cgroup_leaf_create(struct cgroup *group, const char *name, struct cgroup_leaf *out,
-                       struct error *err)
+int cgroup_leaf_make(struct cgroup *group, const char *name, struct error *err)
 {
     char path[CGROUP_PATH_MAX];
-    struct cgroup_leaf leaf = {-1, -1, -1, -1, -1};
 
     if (leaf_path(group, name, path, err) < 0)
         return -1;
     if (mkdirat(tree_fd(group), path, 0755) < 0)
         return errno == EEXIST ? error_set(err, ERROR_EXISTS, "there is a leaf '%s' already", path)
                                : error_sys(err, "make control group '%s'", path);
+    if (give_to_owner(group, path, err) < 0) {
+        (void)unlinkat(tree_fd(group), path, AT_REMOVEDIR); // nobody was let in yet
+        return -1;
+    }
+    return 0;
+}
+
+int cgroup_leaf_open(struct cgroup *group, const char *name, struct cgroup_leaf *out,
+                     struct error *err)
+{
+    char path[CGROUP_PATH_MAX];
+    struct cgroup_leaf leaf = {-1, -1, -1, -1, -1};
+
+    if (leaf_path(group, name, path, err) < 0)
+        return -1;
     if (open_leaf(group, path, &leaf, err) < 0) {
         cgroup_leaf_close(&leaf);
         (void)unlinkat(tree_fd(group), path, AT_REMOVEDIR); // nobody was let in yet
@@ -402,6 +423,14 @@ int cgroup_leaf_create(struct cgroup *group, const char *name, struct cgroup_lea
     }
     *out = leaf;
     return 0;
+}
+
+int cgroup_leaf_create(struct cgroup *group, const char *name, struct cgroup_leaf *out,
+                       struct error *err)
+{
+    if (cgroup_leaf_make(group, name, err) < 0)
+        return -1;
+    return cgroup_leaf_open(group, name, out, err);
 }
 
 void cgroup_leaf_close(struct cgroup_leaf *leaf)
@@ -445,6 +474,27 @@ int cgroup_leaf_remove(struct cgroup *group, const char *name, struct error *err
         return error_wrap(err, "kill leaf '%s'", path);
     return group_remove(tree_fd(group), path, (int64_t)clock_monotonic_ms() + CGROUP_DEADLINE_MS,
                         err);
+}
+
+struct process_list {
+    void (*on_pid)(pid_t pid, void *data);
+    void *data;
+};
+
+static int list_group(int dir_fd, const char *path, void *data, struct error *err)
+{
+    struct process_list *list = data;
+
+    if (knob_each_pid(dir_fd, path, "cgroup.procs", list->on_pid, list->data, err) < 0)
+        return group_is_gone(err) ? 0 : -1;
+    return group_each_child(dir_fd, path, list_group, list, err);
+}
+
+int cgroup_each_process(struct cgroup *group, void (*on_pid)(pid_t pid, void *data), void *data,
+                        struct error *err)
+{
+    struct process_list list = {on_pid, data};
+    return list_group(tree_fd(group), group->name, &list, err);
 }
 
 struct names {

@@ -39,6 +39,13 @@ struct cgroup_usage {
     uint64_t procs_refused; // forks refused by max_processes
 };
 
+/* A CPU limit as the kernel takes it. */
+struct cpu_share {
+    uint64_t quota_usec; // 0: none
+    uint64_t period_usec;
+};
+struct cpu_share cpu_share_of(int64_t cpu_millicores);
+
 /*
  * What a child needs to put itself into a group. All fds stay the group's.
  */
@@ -96,7 +103,11 @@ int cgroup_create(struct cgroup_root *root, const char *name, const struct limit
  * gone. */
 int cgroup_open(struct cgroup_root *root, const char *name, struct cgroup **out, struct error *err);
 
-/* Changes limits of a living group. Zero fields are lifted. */
+/*
+ * Changes limits of a living group. Zero fields are lifted. Less memory than is in use is had by taking back what can be (caches);
+ * where that is not enough it is ERROR_STATE about "memory", nobody is killed, and the limit stays. Fewer processes than there are
+ * only keeps new ones from being started.
+ */
 int cgroup_set_limits(struct cgroup *group, const struct limits *limits, struct error *err);
 
 /* Where PID 1 is born. */
@@ -107,7 +118,10 @@ void cgroup_entry_done(struct cgroup *group);
 /* A file that says how many processes were killed for memory ("oom_kill N"); for reading, the caller's. -1: none. */
 int cgroup_oom_open(const struct cgroup *group);
 
-/* A leaf run/<name>, its v2 cgroup.procs given to the owner. */
+/* A leaf run/<name>, its v2 cgroup.procs given to the owner: made, and opened. Or one by one: of a leaf that cannot be opened nothing stays. */
+int cgroup_leaf_make(struct cgroup *group, const char *name, struct error *err);
+int cgroup_leaf_open(struct cgroup *group, const char *name, struct cgroup_leaf *out,
+                     struct error *err);
 int cgroup_leaf_create(struct cgroup *group, const char *name, struct cgroup_leaf *out,
                        struct error *err);
 void cgroup_leaf_close(struct cgroup_leaf *leaf);
@@ -117,6 +131,10 @@ int cgroup_leaf_procs_open(const struct cgroup *group, const char *name);
 int cgroup_leaf_remove(struct cgroup *group, const char *name, struct error *err);
 
 int cgroup_usage(struct cgroup *group, struct cgroup_usage *out, struct error *err);
+
+/* Calls `on_pid` for each process in the group and its leaves, as this process's namespace numbers them; 0: one it does not show. */
+int cgroup_each_process(struct cgroup *group, void (*on_pid)(pid_t pid, void *data), void *data,
+                        struct error *err);
 
 /* Freezes run/ (a flat box: everything) and returns once frozen; thaw likewise. */
 int cgroup_freeze(struct cgroup *group, struct error *err);

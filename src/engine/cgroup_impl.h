@@ -64,13 +64,6 @@ struct cgroup {
 #define CGROUP_PATH_MAX 512 // <box>/run/<leaf>/<knob>
 #define CGROUP_DEADLINE_MS 10000
 
-/* A CPU limit as the kernel takes it. */
-struct cpu_share {
-    uint64_t quota_usec; // 0: none
-    uint64_t period_usec;
-};
-struct cpu_share cpu_share_of(int64_t cpu_millicores);
-
 /* Letters, digits, '-' and '_': never a path, nor a file of the kernel's. */
 int cgroup_check_name(const char *name, struct error *err);
 
@@ -108,6 +101,9 @@ bool kept_take(struct cgroup_root *root, const char *name, struct kept_group *ou
 /* Keeps the version 1 groups of a box that is gone; false: there is no place, or they bear its traces. */
 bool kept_put(const struct cgroup *group);
 void kept_clear(struct kept_group *kept);
+
+/* What is in use cannot be had back to fit. */
+int cgroup_refuse_memory(uint64_t bytes, struct error *err);
 
 /* is_fresh: the group was made just now, so nothing has to be lifted first. */
 int v1_set_limits(struct cgroup_root *root, const char *box, const struct limits *limits,

@@ -17,6 +17,20 @@
 #define V1_SOCKET_SHARE 4 // of the memory limit, and on top of it
 #define V1_SOCKETS_LEAST ((uint64_t)4 << 20)
 
+/* The limit stays as it was; with swap counted, that of both together was taken away and comes back. */
+static int refuse_memory(struct cgroup_root *root, const char *box, uint64_t bytes,
+                         struct error *err)
+{
+    int fd = root->knobs[CONTROLLER_MEMORY];
+    struct error ignored;
+    uint64_t before = 0;
+
+    if (root->has_swap_limit &&
+        knob_read_number(fd, box, "memory.limit_in_bytes", &before, &ignored) == 0)
+        (void)knob_write_number(fd, box, "memory.memsw.limit_in_bytes", before, &ignored);
+    return err->sys == EBUSY ? cgroup_refuse_memory(bytes, err) : -1;
+}
+
 /*
  * memory+swap may never be below memory, so it goes out of the way first and comes back last.
  * Equal means no swap.
@@ -32,7 +46,7 @@ static int set_memory(struct cgroup_root *root, const char *box, uint64_t bytes,
     if (!bytes)
         return is_fresh ? 0 : knob_write(fd, box, "memory.limit_in_bytes", "-1", err);
     if (knob_write_number(fd, box, "memory.limit_in_bytes", bytes, err) < 0)
-        return -1; // EBUSY: what is in use cannot be reclaimed to fit
+        return is_fresh ? -1 : refuse_memory(root, box, bytes, err);
     if (!root->has_swap_limit)
         return 0;
     return knob_write_number(fd, box, "memory.memsw.limit_in_bytes", bytes, err);

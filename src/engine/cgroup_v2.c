@@ -8,10 +8,37 @@
 #include <inttypes.h>
 #include <poll.h>
 
+/*
+ * memory.max itself would kill where too much is in use. memory.high only takes back what it can, and before the write returns; where
+ * that is enough, memory.max has nothing more to do.
+ */
+static int make_memory_fit(struct cgroup_root *root, const char *box, uint64_t bytes,
+                           struct error *err)
+{
+    int fd = root->knobs[CONTROLLER_MEMORY];
+    struct error ignored;
+    uint64_t used = 0;
+
+    if (knob_read_number(fd, box, "memory.current", &used, err) < 0)
+        return -1;
+    if (used <= bytes)
+        return 0;
+    if (knob_write_number(fd, box, "memory.high", bytes, err) < 0)
+        return -1;
+    int result = knob_read_number(fd, box, "memory.current", &used, err);
+    (void)knob_write(fd, box, "memory.high", "max", &ignored);
+    if (result < 0)
+        return -1;
+    return used <= bytes ? 0 : cgroup_refuse_memory(bytes, err);
+}
+
 static int set_memory(struct cgroup_root *root, const char *box, uint64_t bytes, bool is_fresh,
                       struct error *err)
 {
     int fd = root->knobs[CONTROLLER_MEMORY];
+
+    if (bytes && !is_fresh && make_memory_fit(root, box, bytes, err) < 0)
+        return -1;
     if (root->has_swap_limit && (bytes || !is_fresh) &&
         knob_write(fd, box, "memory.swap.max", bytes ? "0" : "max", err) < 0)
         return -1;

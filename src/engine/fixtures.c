@@ -4,6 +4,7 @@
 
 #include "base/fd.h"
 #include "base/mem.h"
+#include "engine/cgroup.h"
 #include "engine/fs_context.h"
 
 #include <fcntl.h>
@@ -14,8 +15,9 @@
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 
-#define FIXTURES "fixtures-1" // another number for another content
+#define FIXTURES "fixtures-2" // another number for another content
 #define MOUNTS "mounts-1"
+#define SHOWN_CPUS 1024
 
 enum { DIRECTORY, NODE, LINK, TEXT };
 
@@ -47,24 +49,24 @@ static const struct item fixture_items[] = {
 };
 
 static const struct item view_items[] = {
-    {"root", DIRECTORY, 0755},
-    {"root/proc", DIRECTORY, 0555},
-    {"root/dev", DIRECTORY, 0755},
-    {"root/run", DIRECTORY, 0755},
-    {"root/tmp", DIRECTORY, 01777},
-    {"root/workspace", DIRECTORY, 0777},
+    {"root", DIRECTORY, 0755},      {"root/proc", DIRECTORY, 0555},
+    {"root/dev", DIRECTORY, 0755},  {"root/run", DIRECTORY, 0755},
+    {"root/tmp", DIRECTORY, 01777}, {"root/workspace", DIRECTORY, 0777},
     {"root/sys", DIRECTORY, 0755},
-    {"root/sys/block", DIRECTORY, 0755},
-    {"root/sys/class", DIRECTORY, 0755},
-    {"root/sys/class/net", DIRECTORY, 0755},
-    {"root/sys/devices", DIRECTORY, 0755},
-    {"root/sys/devices/system", DIRECTORY, 0755},
-    {"root/sys/devices/system/cpu", DIRECTORY, 0755},
-    {"root/sys/fs", DIRECTORY, 0755},
-    {"root/sys/fs/cgroup", DIRECTORY, 0755},
-    {"root/sys/fs/cgroup/memory", DIRECTORY, 0755},
-    {"root/sys/kernel", DIRECTORY, 0755},
-    {"root/sys/kernel/mm", DIRECTORY, 0755},
+};
+
+static const struct item sys_items[] = {
+    {"block", DIRECTORY, 0755},
+    {"class", DIRECTORY, 0755},
+    {"class/net", DIRECTORY, 0755},
+    {"devices", DIRECTORY, 0755},
+    {"devices/system", DIRECTORY, 0755},
+    {"devices/system/cpu", DIRECTORY, 0755},
+    {"fs", DIRECTORY, 0755},
+    {"fs/cgroup", DIRECTORY, 0755},
+    {"fs/cgroup/memory", DIRECTORY, 0755},
+    {"kernel", DIRECTORY, 0755},
+    {"kernel/mm", DIRECTORY, 0755},
 };
 
 static int make_item(int dir_fd, const struct item *item, struct error *err)
@@ -96,7 +98,7 @@ static int publish(int dir_fd, const char *name,
                    int (*fill)(int fd, const void *data, struct error *err), const void *data,
                    struct error *err)
 {
-    char temporary[96];
+    char temporary[128];
     (void)snprintf(temporary, sizeof temporary, ".%s.%ld", name, syscall(SYS_gettid));
     if (fd_remove_tree(dir_fd, temporary, err) < 0)
         return -1;
@@ -190,7 +192,7 @@ void fixtures_free(struct fixtures *fixtures)
 }
 
 struct view {
-    uint64_t memory_bytes;
+    struct limits limits;
     unsigned n_cpus;
 };
 
@@ -200,36 +202,58 @@ static int make_text(int fd, const char *path, const char *text, struct error *e
     return make_item(fd, &item, err);
 }
 
-static int fill_cpus(int fd, unsigned n_cpus, struct error *err)
+static int fill_cpus(int sys_fd, unsigned n_cpus, struct error *err)
 {
     char range[32];
     (void)snprintf(range, sizeof range, n_cpus > 1 ? "0-%u\n" : "0\n", n_cpus - 1);
     static const char *const names[] = {"online", "possible", "present"};
     for (unsigned i = 0; i < ARRAY_SIZE(names); i++) {
         char path[64];
-        (void)snprintf(path, sizeof path, "root/sys/devices/system/cpu/%s", names[i]);
-        if (make_text(fd, path, range, err) < 0)
+        (void)snprintf(path, sizeof path, "devices/system/cpu/%s", names[i]);
+        if (make_text(sys_fd, path, range, err) < 0)
             return -1;
     }
-    for (unsigned i = 0; i < n_cpus && i < 1024; i++) {
+    for (unsigned i = 0; i < n_cpus && i < SHOWN_CPUS; i++) {
         char path[64];
-        (void)snprintf(path, sizeof path, "root/sys/devices/system/cpu/cpu%u", i);
+        (void)snprintf(path, sizeof path, "devices/system/cpu/cpu%u", i);
         struct item item = {path, DIRECTORY, 0555};
-        if (make_item(fd, &item, err) < 0)
+        if (make_item(sys_fd, &item, err) < 0)
             return -1;
     }
     return 0;
 }
 
-/* Where runtimes (JVM, Node, .NET, Go) look for their memory, in the words of both cgroup versions. */
-static int fill_memory(int fd, uint64_t bytes, struct error *err)
+/* Where runtimes (JVM, Node, .NET, Go) look for their limits, in the words of cgroups version 2, memory in those of version 1 too. */
+static int fill_cgroup(int sys_fd, const struct limits *limits, struct error *err)
+{
+    struct cpu_share share = cpu_share_of(limits->cpu_millicores);
+    char memory[32] = "max\n";
+    char cpu[64];
+    char processes[32] = "max\n";
+
+    if (limits->memory_bytes)
+        (void)snprintf(memory, sizeof memory, "%" PRId64 "\n", limits->memory_bytes);
+    if (limits->max_processes)
+        (void)snprintf(processes, sizeof processes, "%" PRId64 "\n", limits->max_processes);
+    if (share.quota_usec)
+        (void)snprintf(cpu, sizeof cpu, "%" PRIu64 " %" PRIu64 "\n", share.quota_usec,
+                       share.period_usec);
+    else
+        (void)snprintf(cpu, sizeof cpu, "max 100000\n");
+    if (make_text(sys_fd, "fs/cgroup/memory.max", memory, err) < 0 ||
+        make_text(sys_fd, "fs/cgroup/cpu.max", cpu, err) < 0 ||
+        make_text(sys_fd, "fs/cgroup/pids.max", processes, err) < 0)
+        return -1;
+    return limits->memory_bytes
+               ? make_text(sys_fd, "fs/cgroup/memory/memory.limit_in_bytes", memory, err)
+               : 0;
+}
+
+static int make_meminfo(int fd, const char *name, uint64_t bytes, struct error *err)
 {
     char text[512];
-    (void)snprintf(text, sizeof text, "%" PRIu64 "\n", bytes);
-    if (make_text(fd, "root/sys/fs/cgroup/memory.max", text, err) < 0 ||
-        make_text(fd, "root/sys/fs/cgroup/memory/memory.limit_in_bytes", text, err) < 0)
-        return -1;
     uint64_t kib = bytes / 1024;
+
     (void)snprintf(text, sizeof text,
                    "MemTotal:       %8" PRIu64 " kB\nMemFree:        %8" PRIu64 " kB\n"
                    "MemAvailable:   %8" PRIu64 " kB\nBuffers:               0 kB\n"
@@ -237,25 +261,64 @@ static int fill_memory(int fd, uint64_t bytes, struct error *err)
                    "SwapTotal:             0 kB\nSwapFree:              0 kB\n"
                    "Shmem:                 0 kB\nSReclaimable:          0 kB\n",
                    kib, kib, kib);
-    return make_text(fd, "meminfo", text, err);
+    return make_text(fd, name, text, err);
+}
+
+static int fill_sys(int sys_fd, const struct view *view, struct error *err)
+{
+    if (make_items(sys_fd, sys_items, ARRAY_SIZE(sys_items), err) < 0 ||
+        fill_cpus(sys_fd, view->n_cpus, err) < 0)
+        return -1;
+    return fill_cgroup(sys_fd, &view->limits, err);
 }
 
 static int fill_view(int fd, const void *data, struct error *err)
 {
     const struct view *view = data;
+    autofd sys_fd = -1;
+
     if (make_items(fd, view_items, ARRAY_SIZE(view_items), err) < 0 ||
-        fill_cpus(fd, view->n_cpus, err) < 0)
+        open_dir(fd, "root/sys", &sys_fd, err) < 0 || fill_sys(sys_fd, view, err) < 0)
         return -1;
-    return view->memory_bytes ? fill_memory(fd, view->memory_bytes, err) : 0;
+    return view->limits.memory_bytes
+               ? make_meminfo(fd, "meminfo", (uint64_t)view->limits.memory_bytes, err)
+               : 0;
 }
 
-int fixtures_view(struct fixtures *fixtures, uint64_t memory_bytes, unsigned n_cpus, int *out_fd,
-                  struct error *err)
+unsigned fixtures_cpus(const struct limits *limits, unsigned have)
 {
-    struct view view = {memory_bytes, n_cpus};
-    char name[64];
-    (void)snprintf(name, sizeof name, "m%" PRIu64 "-c%u", memory_bytes, n_cpus);
+    int64_t wanted = (limits->cpu_millicores + 999) / 1000;
+    return wanted > 0 && wanted < have ? (unsigned)wanted : have;
+}
+
+int fixtures_view(struct fixtures *fixtures, const struct limits *limits, unsigned have_cpus,
+                  int *out_fd, struct error *err)
+{
+    struct view view = {*limits, fixtures_cpus(limits, have_cpus)};
+    char name[96];
+    (void)snprintf(name, sizeof name, "m%" PRId64 "-c%u-u%" PRId64 "-p%" PRId64,
+                   limits->memory_bytes, view.n_cpus, limits->cpu_millicores,
+                   limits->max_processes);
     return open_made(fixtures->views_fd, name, fill_view, &view, out_fd, err);
+}
+
+int fixtures_make_sys(const struct limits *limits, unsigned have_cpus, int *out_fd,
+                      struct error *err)
+{
+    struct view view = {*limits, fixtures_cpus(limits, have_cpus)};
+    char inodes[16];
+    const struct fs_option options[] = {
+        {"mode", "0755"}, {"size", "256k"}, {"nr_inodes", inodes}, {NULL, NULL}};
+    autofd dir = -1;
+
+    (void)snprintf(inodes, sizeof inodes, "%u", 64 + view.n_cpus);
+    if (fs_context_mount("tmpfs", options, &dir, err) < 0 || fill_sys(dir, &view, err) < 0)
+        return -1;
+    if (limits->memory_bytes &&
+        make_meminfo(dir, ".meminfo", (uint64_t)limits->memory_bytes, err) < 0)
+        return -1;
+    *out_fd = take_fd(dir);
+    return 0;
 }
 
 static int make_dev_items(int dir_fd, uint32_t owner, struct error *err)

@@ -2,15 +2,16 @@
 /*
  * What every box gets and none can change, made once per data directory:
  *   dev/    device nodes
- *   views/  for each pair of memory and CPU limit: root/, the topmost read-only layer, with the mount points as
- *           plain directories, whatever an image says they are, and a /sys that tells a program its own limits;
- *           and meminfo, which does the same for memory
+ *   views/  for each set of limits: root/, the topmost read-only layer, with the mount points as plain directories,
+ *           whatever an image says they are, and a /sys that tells a program its own limits; and meminfo, which does
+ *           the same for memory
  * and mounts/, where mounts are attached while a box is put together.
  * Threads: any.
  */
 #pragma once
 #include "base/auto.h"
 #include "base/error.h"
+#include "base/limits.h"
 
 #include <stdint.h>
 
@@ -22,9 +23,19 @@ struct fixtures {
 int fixtures_open(int data_fd, int own_fd, struct fixtures **out, struct error *err);
 void fixtures_free(struct fixtures *fixtures);
 
-/* The directory of the view for these limits (0: no limit); it holds `root/` and, with a limit, `meminfo`. */
-int fixtures_view(struct fixtures *fixtures, uint64_t memory_bytes, unsigned n_cpus, int *out_fd,
-                  struct error *err);
+/* How many processors programs with this limit are shown, on a machine with `have`. */
+unsigned fixtures_cpus(const struct limits *limits, unsigned have);
+
+/*
+ * The directory of the view for these limits on a machine with so many processors; it holds `root/` and, with a limit of memory,
+ * `meminfo`.
+ */
+int fixtures_view(struct fixtures *fixtures, const struct limits *limits, unsigned have_cpus,
+                  int *out_fd, struct error *err);
+
+/* The view's /sys alone, in memory, attached nowhere, with its meminfo as '.meminfo'; for where fixtures_make_dev is needed. */
+int fixtures_make_sys(const struct limits *limits, unsigned have_cpus, int *out_fd,
+                      struct error *err);
 
 /*
  * A /dev for one box whose root is `owner`, in memory, attached nowhere; with the view's meminfo as '.meminfo'. For where

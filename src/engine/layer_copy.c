@@ -154,17 +154,39 @@ static int copy_bytes(struct layer_copy *copy, int from, int to, off_t size, str
     return 0;
 }
 
+/* 1; 0 when there is no regular file of the name any more; -1 with errno. A socket or a whiteout refuses to be opened, with what
+ * might also be said of a file, so what it is decides. */
+static int open_regular(int from_fd, const char *name, struct stat *info, int *out)
+{
+    char path[32];
+    autofd place = -1;
+    autofd fd = openat(from_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+
+    if (fd < 0 && (errno == ENXIO || errno == EACCES || errno == ENODEV)) {
+        place = openat(from_fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+        if (place >= 0 && fstat(place, info) == 0 && !S_ISREG(info->st_mode))
+            return 0;
+        (void)snprintf(path, sizeof path, "/proc/self/fd/%d", place);
+        fd = place < 0 ? -1 : open(path, O_RDONLY | O_CLOEXEC);
+    }
+    if (fd < 0)
+        return errno == ENOENT || errno == ELOOP ? 0 : -1;
+    if (fstat(fd, info) < 0)
+        return -1;
+    if (!S_ISREG(info->st_mode))
+        return 0;
+    *out = take_fd(fd);
+    return 1;
+}
+
 static int copy_file(struct layer_copy *copy, int from_fd, const char *name, int to_fd,
                      struct error *err)
 {
     struct stat info;
-    autofd from = openat(from_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    if (from < 0 && (errno == ENOENT || errno == ELOOP))
-        return 0;
-    if (from < 0 || fstat(from, &info) < 0)
-        return error_sys(err, "open a file");
-    if (!S_ISREG(info.st_mode))
-        return 0;
+    autofd from = -1;
+    int found = open_regular(from_fd, name, &info, &from);
+    if (found <= 0)
+        return found < 0 ? error_sys(err, "open a file") : 0;
     autofd to = openat(to_fd, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (to < 0)
         return error_sys(err, "make a file");

@@ -97,12 +97,15 @@ struct link_exit {
     int32_t code;
     int32_t signal;
     int32_t sys;
-    uint32_t is_truncated;
+    uint32_t truncation; // OUTPUT_IS_CUT, OUTPUT_IS_LOST; 0: all of it was kept
     uint32_t pad;
     uint64_t cpu_user_us, cpu_system_us, max_rss_bytes, duration_us;
     uint64_t stdout_bytes, stderr_bytes;
     char text[200]; // NUL-terminated
 };
+
+#define OUTPUT_IS_CUT 1u  // at its cap
+#define OUTPUT_IS_LOST 2u // some of it: the disk was full
 
 struct link_output {
     uint64_t stdout_bytes, stderr_bytes;

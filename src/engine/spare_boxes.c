@@ -138,7 +138,7 @@ static int make_one(struct spare_boxes *spares, bool is_hurried, struct box **ou
         throw_away(spares, box);
         return -1;
     }
-    box_close_spent(box);
+    box_settle(box);
     *out = box;
     return 0;
 }
@@ -190,17 +190,20 @@ static bool is_alive(const struct box *box)
     return poll(&end, 1, 0) == 0;
 }
 
+/* One that cannot be limited so is not tried with the others: they are all of a kind. */
 struct box *spare_boxes_take(struct spare_boxes *spares, const struct limits *limits)
 {
     struct error ignored = {0};
     struct box *box = NULL;
 
     while ((box = take_waiting(spares))) {
-        bool is_ready = is_alive(box) && (limits_equal(limits, &spares->spec.limits) ||
-                                          box_set_limits(box, limits, &ignored) == 0);
-        if (is_ready)
+        bool is_well = is_alive(box);
+        if (is_well && (limits_equal(limits, &spares->spec.limits) ||
+                        box_set_limits(box, limits, &ignored) == 0))
             return box;
         throw_away(spares, box);
+        if (is_well)
+            break;
     }
     return NULL;
 }

@@ -29,7 +29,7 @@ int spare_boxes_fill(struct spare_boxes *spares, unsigned at_most, bool is_hurri
                      struct error *err);
 
 /*
- * Gives a waiting box, limited as asked (programs inside still see the limits it was made with); NULL when none waits (then
+ * Gives a waiting box, limited as asked, and shown to programs inside as such; NULL when none waits or it cannot be limited so (then
  * launch one): it never waits for a launch. Dead ones are thrown away on the way.
  */
 struct box *spare_boxes_take(struct spare_boxes *spares, const struct limits *limits);

@@ -30,7 +30,9 @@ struct output {
     uint64_t written; // of the cap
     bool has_timestamps;
     bool is_inside_line;
-    bool is_truncated;
+    bool is_disk_low;  // found so before the present bytes
+    bool is_truncated; // at the cap
+    bool is_lost;      // some of it, for want of room on the disk
 };
 
 struct spawn; // spawn.c: what a child reads until it executes

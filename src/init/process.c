@@ -172,7 +172,10 @@ static void end_process(struct init *init, struct process *process, int status,
         describe_end(init, process, status, used);
     for (int i = 0; i < 2; i++) {
         output_drain(&process->outputs[i]);
-        process->end.is_truncated |= process->outputs[i].is_truncated;
+        if (process->outputs[i].is_truncated)
+            process->end.truncation |= OUTPUT_IS_CUT;
+        if (process->outputs[i].is_lost)
+            process->end.truncation |= OUTPUT_IS_LOST;
     }
     process->end.stdout_bytes = process->outputs[0].produced;
     process->end.stderr_bytes = process->outputs[1].produced;

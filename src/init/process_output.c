@@ -3,6 +3,7 @@
 #include "init/init.h"
 
 #include "base/auto.h"
+#include "base/disk.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -34,9 +35,10 @@ static void append(struct output *output, const char *data, size_t length)
     if (fits < length)
         output->is_truncated = true;
     while (fits > 0) {
-        ssize_t wrote = pwrite(output->spool_fd, data, fits, (off_t)output->offset);
+        ssize_t wrote =
+            output->is_disk_low ? -1 : pwrite(output->spool_fd, data, fits, (off_t)output->offset);
         if (wrote <= 0) {
-            output->is_truncated = true; // a full disk: the process goes on, the loss is told
+            output->is_lost = true; // a full disk: the process goes on, the loss is told
             return;
         }
         data += wrote;
@@ -93,7 +95,9 @@ static ssize_t splice_some(struct output *output)
 {
     loff_t at = (loff_t)output->offset;
     size_t fits = room(output, PUMP_BYTES);
-    if (output->has_timestamps || fits == 0)
+    // What is left below the floor is for the server to record how things end.
+    output->is_disk_low = fits > 0 && !disk_has_room(output->spool_fd);
+    if (output->has_timestamps || fits == 0 || output->is_disk_low)
         return copy_some(output);
     ssize_t moved = splice(output->pipe_fd, NULL, output->spool_fd, &at, fits, SPLICE_F_NONBLOCK);
     if (moved < 0 && errno != EAGAIN && errno != EINTR)

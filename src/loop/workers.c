@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two rings of work, each with its own threads. */
+/* Lanes: threads that do what has its turn. */
 #include "loop/workers.h"
 
 #include "base/lock.h"
@@ -14,32 +14,23 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#define FIRST_CAPACITY 64 // of a queue that has no bound
-
-struct work {
-    void (*fn)(void *data);
-    void *data;
-};
-
 /* A thread with nothing to do; on its own stack. Who takes it out of the list gives it work, or none at the end, and posts. */
 struct idler {
     sem_t call;
-    struct work work;
-    bool has_work;
-    struct idler *before; // who became idle before it
+    struct turns_work work;
+    struct turns_party *party; // whose it is; NULL: there is none
+    struct idler *before;      // who became idle before it
 };
 
 struct lane {
     struct workers *workers;
-    struct work *ring;
-    size_t capacity, first, count;
-    size_t running;
+    struct turns *turns;
     // The last one that became idle is called first: what it used is still in the caches, and with little to do few threads
     // do it all.
     struct idler *idle;
     const char *name; // of its threads
     _Atomic unsigned n_named;
-    bool is_unbounded;
+    unsigned queue;
     pthread_t *threads;
     unsigned thread_count, thread_limit;
 };
@@ -51,16 +42,6 @@ struct workers {
     struct lane lanes[WORKERS_LANES];
 };
 
-/* Out of the ring; with the lock held. */
-static struct work take_work(struct lane *lane)
-{
-    struct work work = lane->ring[lane->first];
-    lane->first = (lane->first + 1) % lane->capacity;
-    lane->count--;
-    lane->running++;
-    return work;
-}
-
 /* Out of the list, or NULL. With the lock held; the caller posts, without it best: then the woken thread does not meet it. */
 static struct idler *take_idler(struct lane *lane)
 {
@@ -71,7 +52,28 @@ static struct idler *take_idler(struct lane *lane)
     return idler;
 }
 
+/* Gives an idle thread something to do; it is the caller's to wake. NULL: none is idle, or nothing may run. With the lock held. */
+static struct idler *hand_out(struct lane *lane)
+{
+    struct turns_work work;
+    struct turns_party *party = lane->idle ? turns_next(lane->turns, &work) : NULL;
+
+    if (!party)
+        return NULL;
+    struct idler *idler = take_idler(lane);
+    idler->work = work;
+    idler->party = party;
+    return idler;
+}
+
 enum next { NEXT_WORK, NEXT_IDLE, NEXT_END };
+
+/* One end may let several others run. With the lock held. */
+static void wake_others(struct lane *lane)
+{
+    for (struct idler *idler; (idler = hand_out(lane));)
+        (void)sem_post(&idler->call);
+}
 
 /* What to do now; or lists the thread as idle: then it is others' until they have posted, once. Or there will be no more. */
 static enum next next_work(struct lane *lane, struct idler *self)
@@ -79,9 +81,9 @@ static enum next next_work(struct lane *lane, struct idler *self)
     struct workers *workers = lane->workers;
 
     autolock(&workers->lock);
-    self->has_work = lane->count > 0;
-    if (self->has_work) {
-        self->work = take_work(lane);
+    self->party = turns_next(lane->turns, &self->work);
+    if (self->party) {
+        wake_others(lane);
         return NEXT_WORK;
     }
     if (workers->is_ending)
@@ -91,12 +93,18 @@ static enum next next_work(struct lane *lane, struct idler *self)
     return NEXT_IDLE;
 }
 
-static void work_done(struct lane *lane)
+static bool is_lane_busy(const struct lane *lane)
+{
+    return turns_running(lane->turns) || turns_waiting(lane->turns);
+}
+
+static void work_done(struct lane *lane, struct turns_party *party)
 {
     struct workers *workers = lane->workers;
 
     autolock(&workers->lock);
-    if (--lane->running == 0 && lane->count == 0)
+    turns_done(lane->turns, party);
+    if (!is_lane_busy(lane))
         lock_condition_wake(&workers->is_idle);
 }
 
@@ -113,10 +121,10 @@ static void *serve_lane(void *data)
     for (enum next next; (next = next_work(lane, &self)) != NEXT_END;) {
         while (next == NEXT_IDLE && sem_wait(&self.call) < 0)
             ; // interrupted
-        if (!self.has_work)
+        if (!self.party)
             continue; // called for the end
         self.work.fn(self.work.data);
-        work_done(lane);
+        work_done(lane, self.party);
     }
     (void)sem_destroy(&self.call);
     return NULL;
@@ -156,12 +164,16 @@ int workers_new(const struct workers_settings *settings, struct workers **out, s
     lock_condition_init(&workers->is_idle);
     for (int i = 0; i < WORKERS_LANES; i++) {
         struct lane *lane = &workers->lanes[i];
-        unsigned queue = settings->lane[i].queue;
         lane->workers = workers;
         lane->name = settings->lane[i].name;
-        lane->is_unbounded = queue == WORKERS_UNBOUNDED;
-        lane->capacity = lane->is_unbounded ? FIRST_CAPACITY : queue ? queue : 1;
-        lane->ring = xcalloc(lane->capacity, sizeof *lane->ring);
+        lane->queue = settings->lane[i].queue ? settings->lane[i].queue : 1;
+        lane->turns = turns_new(&(struct turns_limits){
+            .per_who = settings->lane[i].per_who,
+            .per_what = settings->lane[i].per_what,
+            .heavy = settings->lane[i].heavy,
+            .queue = lane->queue == WORKERS_UNBOUNDED ? 0 : lane->queue,
+            .queue_per_who = settings->lane[i].queue_per_who,
+        });
         lane->threads = xcalloc(settings->lane[i].threads, sizeof *lane->threads);
     }
     if (start_threads(workers, settings, err) < 0)
@@ -170,52 +182,43 @@ int workers_new(const struct workers_settings *settings, struct workers **out, s
     return 0;
 }
 
-/* Twice the room, with what waits from the beginning on. With the lock held. */
-static void grow(struct lane *lane)
+/* Queues it, and gives what has its turn now to an idle thread, which is the caller's to wake. */
+static enum turns_added place_work(struct lane *lane, const struct turns_owner *owner,
+                                   struct turns_work work, struct idler **idler)
 {
-    struct work *ring = xcalloc(lane->capacity * 2, sizeof *ring);
+    static const struct turns_owner nobody = {0};
 
-    for (size_t i = 0; i < lane->count; i++)
-        ring[i] = lane->ring[(lane->first + i) % lane->capacity];
-    free(lane->ring);
-    lane->ring = ring;
-    lane->first = 0;
-    lane->capacity *= 2;
+    autolock(&lane->workers->lock);
+    enum turns_added added = turns_add(lane->turns, owner ? owner : &nobody, work);
+    *idler = hand_out(lane);
+    return added;
 }
 
-/* Gives it to an idle thread, which is the caller's to wake; or to the queue. False: that is full. */
-static bool place_work(struct lane *lane, struct work work, struct idler **idler)
+int workers_submit_for(struct workers *workers, enum workers_lane which,
+                       const struct turns_owner *owner, void (*fn)(void *data), void *data,
+                       struct error *err)
 {
-    autolock(&lane->workers->lock);
-    *idler = take_idler(lane); // who is idle is so because nothing waits
-    if (*idler) {
-        (*idler)->work = work;
-        (*idler)->has_work = true;
-        lane->running++;
-        return true;
-    }
-    if (lane->count == lane->capacity && lane->is_unbounded)
-        grow(lane);
-    if (lane->count == lane->capacity)
-        return false;
-    lane->ring[(lane->first + lane->count++) % lane->capacity] = work;
-    return true;
+    struct lane *lane = &workers->lanes[which];
+    struct idler *idler = NULL;
+
+    enum turns_added added = place_work(lane, owner, (struct turns_work){fn, data}, &idler);
+    if (idler)
+        (void)sem_post(&idler->call);
+    if (added == TURNS_ADDED)
+        return 0;
+    if (added == TURNS_FULL_FOR_WHO)
+        return error_refuse(err, ERROR_FULL, "queue",
+                            "too many requests with this key are waiting already, try again "
+                            "shortly");
+    return error_refuse(err, ERROR_FULL, "queue",
+                        "the server is busy: %u requests are waiting already, try again shortly",
+                        lane->queue);
 }
 
 int workers_submit(struct workers *workers, enum workers_lane which, void (*fn)(void *data),
                    void *data, struct error *err)
 {
-    struct lane *lane = &workers->lanes[which];
-    struct idler *idler = NULL;
-
-    bool is_placed = place_work(lane, (struct work){fn, data}, &idler);
-    if (idler)
-        (void)sem_post(&idler->call);
-    if (is_placed)
-        return 0;
-    return error_refuse(err, ERROR_FULL, "queue",
-                        "the server is busy: %zu requests are waiting already, try again shortly",
-                        lane->capacity);
+    return workers_submit_for(workers, which, NULL, fn, data, err);
 }
 
 void workers_run(struct workers *workers, enum workers_lane which, void (*fn)(void *data),
@@ -224,20 +227,20 @@ void workers_run(struct workers *workers, enum workers_lane which, void (*fn)(vo
     struct error impossible = {0};
     int result = workers_submit(workers, which, fn, data, &impossible);
 
-    assert(result == 0 && workers->lanes[which].is_unbounded);
+    assert(result == 0 && workers->lanes[which].queue == WORKERS_UNBOUNDED);
     (void)result;
 }
 
 size_t workers_waiting(struct workers *workers, enum workers_lane which)
 {
     autolock(&workers->lock);
-    return workers->lanes[which].count;
+    return turns_waiting(workers->lanes[which].turns);
 }
 
 static bool is_busy(const struct workers *workers)
 {
     for (int i = 0; i < WORKERS_LANES; i++) {
-        if (workers->lanes[i].count || workers->lanes[i].running)
+        if (is_lane_busy(&workers->lanes[i]))
             return true;
     }
     return false;
@@ -266,7 +269,7 @@ void workers_free(struct workers *workers)
         for (unsigned t = 0; t < lane->thread_count; t++)
             (void)pthread_join(lane->threads[t], NULL);
         free(lane->threads);
-        free(lane->ring);
+        turns_free(lane->turns);
     }
     lock_condition_clear(&workers->is_idle);
     lock_clear(&workers->lock);

@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A bounded pool of threads for work that blocks, in two lanes with threads of their own, so that
- * long work never keeps a short read waiting.
+ * A bounded pool of threads for work that blocks, in lanes with threads of their own, so that long
+ * work never keeps a short read waiting, and neither of them what ends it. Within a lane all who ask
+ * get their turns (loop/turns.h), however much one of them asks for.
  * Threads: any.
  */
 #pragma once
 #include "base/auto.h"
 #include "base/error.h"
+#include "loop/turns.h"
 
 #include <limits.h>
 #include <stddef.h>
 
 enum workers_lane {
-    WORKERS_QUICK, // reads, small writes: milliseconds
-    WORKERS_SLOW,  // builds, uploads, anything that takes as long as it takes
+    WORKERS_QUICK,   // reads, small writes: milliseconds
+    WORKERS_SLOW,    // builds, uploads, anything that takes as long as it takes
+    WORKERS_CONTROL, // what ends, stops or looks at things: nothing long, so that it is never full
     WORKERS_LANES
 };
 
@@ -24,6 +27,8 @@ struct workers_settings {
         unsigned threads;
         unsigned queue;   // how many may wait, beside those that run; WORKERS_UNBOUNDED: any number
         const char *name; // of its threads, which are numbered where there are several; a literal
+        unsigned per_who, per_what, heavy; // that run at once, as turns.h has it; 0: any number
+        unsigned queue_per_who;            // of those that wait; 0: any number
     } lane[WORKERS_LANES];
 };
 
@@ -32,8 +37,11 @@ struct workers;
 /* Starts all threads, with all signals blocked. */
 int workers_new(const struct workers_settings *settings, struct workers **out, struct error *err);
 
-/* Queues fn(data); in a lane, work starts in the order it came. A full queue is ERROR_LIMIT, reason
- * "full", at once: data stays the caller's then. */
+/* Queues fn(data); in a lane, work of one owner starts in the order it came. NULL: nobody's in
+ * particular. A full queue is ERROR_LIMIT, reason "full", at once: data stays the caller's then. */
+int workers_submit_for(struct workers *workers, enum workers_lane lane,
+                       const struct turns_owner *owner, void (*fn)(void *data), void *data,
+                       struct error *err);
 int workers_submit(struct workers *workers, enum workers_lane lane, void (*fn)(void *data),
                    void *data, struct error *err);
 

@@ -34,6 +34,8 @@
     30 // after the drain: a handler that does not end must not keep the next server out
 #define QUICK_QUEUE 4096
 #define SLOW_QUEUE 1024
+#define CONTROL_QUEUE 1024
+#define CONTROL_WORKERS 8
 
 struct server {
     int argc; // for reading the settings again
@@ -152,6 +154,31 @@ static void on_alarm(int number)
 
 // ---- putting it together ----
 
+/* A part of all, and at least one. */
+static unsigned share(unsigned all, unsigned of, unsigned parts)
+{
+    unsigned part = all * of / parts;
+    return part ? part : 1;
+}
+
+/* How much of a lane one key can have, and one sandbox: never all of it. */
+static void share_lane(struct workers_settings *lanes, enum workers_lane which, unsigned threads,
+                       unsigned queue, const char *name)
+{
+    lanes->lane[which].threads = threads;
+    lanes->lane[which].queue = queue;
+    lanes->lane[which].queue_per_who = share(queue, 1, 4);
+    lanes->lane[which].name = name;
+    lanes->lane[which].per_who = share(threads, 3, 4);
+    lanes->lane[which].per_what = share(threads, 1, 4);
+}
+
+static unsigned count_processors(void)
+{
+    long count = sysconf(_SC_NPROCESSORS_ONLN);
+    return count > 0 ? (unsigned)count : 1;
+}
+
 static int open_front(struct server *server, struct error *err)
 {
     struct workers_settings lanes = {0};
@@ -162,12 +189,10 @@ static int open_front(struct server *server, struct error *err)
         .public_url = server->config.public_url,
     };
 
-    lanes.lane[WORKERS_QUICK].threads = (unsigned)server->config.workers;
-    lanes.lane[WORKERS_QUICK].queue = QUICK_QUEUE;
-    lanes.lane[WORKERS_QUICK].name = "quick";
-    lanes.lane[WORKERS_SLOW].threads = (unsigned)server->config.slow_workers;
-    lanes.lane[WORKERS_SLOW].queue = SLOW_QUEUE;
-    lanes.lane[WORKERS_SLOW].name = "slow";
+    share_lane(&lanes, WORKERS_QUICK, (unsigned)server->config.workers, QUICK_QUEUE, "quick");
+    share_lane(&lanes, WORKERS_SLOW, (unsigned)server->config.slow_workers, SLOW_QUEUE, "slow");
+    share_lane(&lanes, WORKERS_CONTROL, CONTROL_WORKERS, CONTROL_QUEUE, "control");
+    lanes.lane[WORKERS_SLOW].heavy = share(count_processors(), 1, 2);
     if (workers_new(&lanes, &server->workers, err) < 0)
         return -1;
     routing.workers = server->workers;

@@ -5,6 +5,7 @@
  */
 #include "store/sql_sqlite.h"
 
+#include "base/disk.h"
 #include "base/mem.h"
 #include "base/thread.h"
 
@@ -21,7 +22,8 @@
     2000 // other processes, such as a key being made, are quick; then the transaction is begun again
 #define BUSY_STEP_MS 5
 #define MAINTENANCE_PAGES 4000 // 16 MiB of log: copy back
-#define CROWDED_PAGES 16384    // 64 MiB of log: make readers wait so that it can begin anew
+#define LOG_ROOM_BYTES (8 << 20)
+#define CROWDED_PAGES 16384 // 64 MiB of log: make readers wait so that it can begin anew
 
 static enum error_reason reason_of(int code, int sys)
 {
@@ -232,6 +234,20 @@ uint64_t sql_disk_bytes(const struct sql_database *database)
     return bytes;
 }
 
+/*
+ * Room in the log that nobody can take away: on a disk that has run full what ends things is still recorded. Nobody locks this file, so it
+ * may be opened and closed. Best effort: a small disk, or one that knows no such room, does without.
+ */
+static void keep_log_room(const struct sql_database *database)
+{
+    autofree char *path = xasprintf("%s-wal", database->path);
+    autofd fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    struct disk_room room;
+
+    if (fd >= 0 && disk_room(fd, &room) == 0 && room.floor_bytes >= LOG_ROOM_BYTES)
+        (void)fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, LOG_ROOM_BYTES);
+}
+
 int sql_open(const char *directory, struct sql_database **out, struct error *err)
 {
     autofree char *path = path_of(directory);
@@ -247,6 +263,7 @@ int sql_open(const char *directory, struct sql_database **out, struct error *err
         sql_close(database);
         return -1;
     }
+    keep_log_room(database);
     *out = database;
     return 0;
 }

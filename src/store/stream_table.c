@@ -178,6 +178,26 @@ int store_stream_list_expired(struct store *store, int64_t now, int64_t limit,
     return 0;
 }
 
+int store_stream_list_outlived(struct store *store, int64_t ended_before, int64_t limit,
+                               struct stream_list *out, struct error *err)
+{
+    struct record_rows rows;
+    struct query tail;
+
+    query_init(&tail);
+    query_where_that(&tail, "sandbox_id IN (SELECT id FROM sandboxes WHERE ended_at <> 0 AND "
+                            "keep_ms = 0 AND ended_at < ");
+    query_add_value(&tail, sql_number(ended_before));
+    query_add(&tail, ")");
+    query_where_here(&tail, store);
+    query_add(&tail, " LIMIT ");
+    query_add_value(&tail, sql_number(limit));
+    if (record_list_all(store, &stream_table, &tail, &rows, err) < 0)
+        return -1;
+    *out = (struct stream_list){rows.rows, rows.count, rows.total};
+    return 0;
+}
+
 int store_stream_expire(struct store *store, const char *sandbox_id, int64_t expires_at,
                         struct error *err)
 {

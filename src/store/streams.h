@@ -72,6 +72,11 @@ int store_stream_list(struct store *store, const struct stream_filter *filter,
 int store_stream_list_expired(struct store *store, int64_t now, int64_t limit,
                               struct stream_list *out, struct error *err);
 
+/* Up to `limit` of sandboxes of this node that ended before `ended_before` and have no time of their own for being kept: what `expires_at` says
+ * was worked out from an earlier setting. */
+int store_stream_list_outlived(struct store *store, int64_t ended_before, int64_t limit,
+                               struct stream_list *out, struct error *err);
+
 /* Lets all complete streams of a sandbox expire at that time. */
 int store_stream_expire(struct store *store, const char *sandbox_id, int64_t expires_at,
                         struct error *err);

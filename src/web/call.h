@@ -34,11 +34,12 @@ struct call {
     const char *parameters
         [ROUTE_PARAMETERS]; // of the path, in order, decoded, without NUL or '/' unless given as %2F
     struct query *query;
-    struct data_value *body; // BODY_JSON: a map
-    struct arena *arena;     // what goes with the call; see call_alloc
-    unsigned tries;          // how often the handler was called before; see CALL_AGAIN
-    int64_t again_ms;        // what it leaves there
-    void *front_data;        // what the front keeps with the call, from its first try on; NULL then
+    struct data_value *body;  // BODY_JSON: a map
+    struct arena *arena;      // what goes with the call; see call_alloc
+    unsigned tries;           // how often the handler was called before; see CALL_AGAIN
+    int64_t again_ms;         // what it leaves there
+    struct turns_owner owner; // whose turn it takes in a lane
+    void *front_data; // what the front keeps with the call, from its first try on; NULL then
 };
 
 void *call_alloc(struct call *call, size_t size); // zeroed; goes with the call

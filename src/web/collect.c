@@ -59,6 +59,7 @@ void collect_start(const struct waiting_call *waiting, uint64_t maximum, on_coll
     drain_start(&(struct drain_request){
         .loop = waiting->loop,
         .workers = waiting->workers,
+        .owner = waiting->owner,
         .body = waiting->body,
         .sink = &sink,
         .data = collect,

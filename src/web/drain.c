@@ -86,7 +86,8 @@ static void queue_turn(struct drain *drain)
     struct error err;
 
     drain->is_working = true;
-    if (workers_submit(drain->to.workers, WORKERS_SLOW, take_turn, drain, &err) < 0)
+    if (workers_submit_for(drain->to.workers, WORKERS_SLOW, &drain->to.owner, take_turn, drain,
+                           &err) < 0)
         loop_timer_set(&drain->timer, RETRY_MS);
 }
 

@@ -25,7 +25,8 @@ struct drain_sink {
 struct drain_request {
     struct loop *loop; // of the body
     struct workers *workers;
-    struct body *body; // borrowed; held until on_end
+    struct turns_owner owner; // whose turns these are
+    struct body *body;        // borrowed; held until on_end
     const struct drain_sink *sink;
     void *data;
     uint64_t patience_ms; // how long to wait for the next byte before it fails; 0: for ever

@@ -116,7 +116,8 @@ static void look_elsewhere(struct waiter *waiter)
     waiter_ref(waiter);
     waiter->is_looking = true;
     waiter->is_last_look = waiter->is_last;
-    if (workers_submit(waiter->waiting.workers, WORKERS_QUICK, on_worker, waiter, &err) == 0)
+    if (workers_submit_for(waiter->waiting.workers, WORKERS_QUICK, &waiter->waiting.owner,
+                           on_worker, waiter, &err) == 0)
         return;
     // Full: the condition will still hold in a moment, and a refusal would cost the client its command's result.
     waiter->is_looking = false;

@@ -18,8 +18,9 @@ struct call;
 enum route_lane {
     ROUTE_QUICK, // on a worker of the quick lane: milliseconds. With a body of more than 1 MiB, of the slow one
     ROUTE_SLOW, // uploads, downloads, launches that may wait
-    ROUTE_LOOP, // tried on the loop first (must not block): CALL_ELSEWHERE moves it to the quick lane. So does a JSON body, and
-                // a key that is not in memory
+    ROUTE_LOOP, // tried on the loop first (must not block): CALL_ELSEWHERE moves it to the quick lane, or without a body to
+                // that of control. So does a JSON body, and a key that is not in memory
+    ROUTE_CONTROL, // ends, stops or looks at a sandbox: in a lane of its own, which no other work can fill
 };
 
 enum route_access {
@@ -55,7 +56,8 @@ struct route {
     const struct parameter *query; // described and checked before the handler; NULL: none
     uint64_t body_limit;           // in bytes; 0: 64 MiB of JSON, or as long as a stream is
     const struct route_answer
-        *answers; // when all is well, ended by an empty row; NULL: not described
+        *answers;  // when all is well, ended by an empty row; NULL: not described
+    bool is_heavy; // keeps a processor busy for long: one at a time for each sandbox, a few in all
 };
 
 /* Rows of a table. */

@@ -8,6 +8,7 @@
 #include "web/access.h"
 #include "web/call_impl.h"
 #include "web/openapi.h"
+#include "web/owner.h"
 #include "web/reply.h"
 #include "web/route_tree.h"
 
@@ -16,6 +17,7 @@
 
 #define JSON_BODY_BYTES ((uint64_t)64 << 20)
 #define JSON_BODY_MEMORY ((size_t)256 << 20)
+#define RETRY_AFTER_S "1" // of a queue that is full: it moves on all the time
 #define DROPPED_BODY_BYTES ((uint64_t)1 << 20)
 #define LARGE_BODY_BYTES                                                                           \
     ((size_t)1 << 20) // reading it takes longer than the quick lane should wait
@@ -32,6 +34,7 @@ struct router {
     struct host_routes *hosts;
     size_t n_hosts;
     struct request_ids request_ids; // on the loop only
+    uint64_t owner_seed;
     struct buffer openapi;
     atomic_bool is_draining;
     atomic_size_t running;
@@ -87,6 +90,8 @@ static void tell_failure(struct call *call, const struct error *err)
     const char *challenge = auth_of(call->front)->challenge;
 
     access_log_failure(call->access, err);
+    if (error_is(err, ERROR_FULL) && error_is_about(err, "queue"))
+        access_set_header(call->access, call->response, "Retry-After", RETRY_AFTER_S);
     if (challenge && error_status(err) == 401)
         access_set_header(call->access, call->response, "WWW-Authenticate", challenge);
     call->front->on_error(call, err);
@@ -176,6 +181,7 @@ static int prepare(struct router *router, struct call_work *work, struct error *
     if (call->front->on_call && call->front->on_call(call, err) < 0)
         return -1;
     work->has_actor = call->route->access == ACCESS_OPEN;
+    call->owner = owner_of_call(call, router->owner_seed);
     const struct front_auth *auth = auth_of(call->front);
     if (!work->has_actor && !router->settings.is_open && !auth->is_possible(call->request))
         return auth->missing(err);
@@ -244,9 +250,12 @@ static void on_work(void *data);
 
 static enum workers_lane choose_lane(const struct call *call)
 {
-    bool is_slow = call->route->lane == ROUTE_SLOW || call->request->body.length > LARGE_BODY_BYTES;
+    enum route_lane lane = call->route->lane;
 
-    return is_slow ? WORKERS_SLOW : WORKERS_QUICK;
+    if (lane == ROUTE_SLOW || call->request->body.length > LARGE_BODY_BYTES)
+        return WORKERS_SLOW;
+    bool is_look = lane == ROUTE_LOOP && call->route->body == BODY_NONE;
+    return lane == ROUTE_CONTROL || is_look ? WORKERS_CONTROL : WORKERS_QUICK;
 }
 
 /* Gives it to a worker. On the loop. */
@@ -255,7 +264,8 @@ static int submit(struct call_work *work, struct error *err)
     struct router *router = work->call.router;
 
     atomic_fetch_add(&router->running, 1);
-    if (workers_submit(router->settings.workers, choose_lane(&work->call), on_work, work, err) == 0)
+    if (workers_submit_for(router->settings.workers, choose_lane(&work->call), &work->call.owner,
+                           on_work, work, err) == 0)
         return 0;
     atomic_fetch_sub(&router->running, 1);
     return -1;
@@ -422,6 +432,7 @@ int router_new(const struct router_settings *settings, struct router **out, stru
             return -1;
     }
     request_ids_init(&router->request_ids);
+    router->owner_seed = owner_new_seed();
     if (openapi_write(settings->fronts, router->tree, settings->public_url, &router->openapi, err) <
         0)
         return -1;

@@ -22,6 +22,7 @@ void waiting_call_init(struct waiting_call *waiting, const struct call *call)
         .core = call->core,
         .loop = call_loop(call),
         .workers = call_workers(call),
+        .owner = call->owner,
         .actor = call->actor,
         .access = call->access,
         .response = response_ref(call->response),

@@ -14,8 +14,9 @@ struct waiting_call {
     struct core *core;
     struct loop *loop;
     struct workers *workers;
-    struct actor actor;    // its strings are ours
-    struct access *access; // goes with the response
+    struct turns_owner owner; // as the call's
+    struct actor actor;       // its strings are ours
+    struct access *access;    // goes with the response
     struct response *response;
     struct body *body; // BODY_STREAM, else NULL
 };

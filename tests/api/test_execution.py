@@ -226,6 +226,15 @@ def test_a_flood_of_output_is_cut_and_said(sandbox, api):
     assert len(ran.stdout) >= 8 << 20 and not ran.stdout.strip(b"x")
 
 
+def test_output_that_was_cut_is_still_said_to_be_after_a_delete(new, api):
+    sandbox = new()
+    started = sandbox.execute("sh", "-c", "head -c 100000000 /dev/zero; touch cut; sleep 600")
+    until(lambda: sandbox.read("cut").status == 200, "more output than is kept")
+    assert sandbox.delete().status == 200
+    state = api.execution(started["executionId"])
+    assert state["status"] != "running" and state["outputTruncated"] is True
+
+
 def test_a_slow_reader_holds_up_nobody(sandbox, api):
     started = sandbox.execute("sh", "-c", "head -c 50000000 /dev/zero")
     with Raw(api.port) as raw:  # asks and never reads

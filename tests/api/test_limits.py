@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Limits of sandboxes: each ends the one who passes it, and leaves the sandbox and its neighbours in use."""
+import os
 import time
 
 import pytest
@@ -69,6 +70,17 @@ def test_a_fork_bomb_stays_in_its_sandbox(new, shared, api):
     state = api.wait_execution(started["executionId"])
     assert state["status"] in ("timeout", "completed", "failed")
     until(lambda: sandbox.run("true").exit_code == 0, "the sandbox to be usable again")
+
+
+def test_a_program_sees_what_it_has_whether_or_not_its_sandbox_was_made_ahead(new, api):
+    look = "nproc; awk '/^MemTotal/ { print $2 }' /proc/meminfo; cat /sys/fs/cgroup/memory.max /sys/fs/cgroup/cpu.max"
+    shapes = [{"memory": "1Gi", "cpu": "2"}, {"memory": "96Mi", "cpu": "500m"}, {"memory": "1Gi", "cpu": "2"}, {}]
+    for shape in shapes:
+        memory = {"1Gi": 1 << 30, "96Mi": 96 << 20}.get(shape.get("memory"), 512 << 20)
+        cpus, quota = {"2": (2, "200000 100000"), "500m": (1, "25000 50000")}.get(shape.get("cpu"), (1, "100000 100000"))
+        until(lambda: api.get("/health").json["parked"] > 0, "a sandbox made ahead")
+        seen = new(resources=shape).sh(look).stdout.decode().splitlines()
+        assert seen == [str(min(cpus, os.cpu_count())), str(memory // 1024), str(memory), quota], shape
 
 
 # ---- time ----

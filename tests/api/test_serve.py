@@ -3,10 +3,12 @@
 import http.client
 import json
 import os
+import pathlib
 import re
 import signal
 import socket
 import subprocess
+import sys
 
 import pytest
 import server as servers
@@ -180,6 +182,42 @@ def test_a_data_directory_with_a_long_name_works(tmp_path, own_server):
         server.end()
     finally:
         server.abandon()
+
+
+DYING = """
+import fcntl, os, sys
+file = open(sys.argv[1], "w")
+fcntl.flock(file, fcntl.LOCK_EX)
+file.write(str(os.getpid()))
+file.flush()
+if os.fork() == 0:  # has the lock for as long as its input is open
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_a_server_that_is_dying_is_waited_for(tmp_path):
+    """It is still there for kill(2), since nobody has collected it, and something of it has the lock."""
+    server = servers.Server(tmp_path / "data")
+    with subprocess.Popen([sys.executable, "-c", DYING, server.data / "server.lock"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as dying:
+        assert dying.stdout.readline() == b"held\n"
+        until(lambda: servers.state_of(pathlib.Path("/proc", str(dying.pid))) == "Z", "it to be dying")
+        try:
+            server.launch()
+            until(lambda: "waiting for a server that is ending" in server.log, server.log)
+            dying.stdin.close()
+            until(server.is_listening, "the lock to be free")
+            until(server.is_healthy, "the server to be healthy")
+            server.end()
+        finally:
+            server.abandon()
+
+
+def test_a_server_that_lives_is_named_at_once(server):
+    second = subprocess.run([servers.BURROW, "serve", "--listen", "127.0.0.1:0", "--data", server.data], capture_output=True, text=True,
+                            env={**os.environ, "BURROW_API_KEY": KEY}, timeout=PATIENCE)
+    assert second.returncode == 1 and f"another server (pid {server.pid})" in second.stderr
+    assert "waiting" not in second.stderr
 
 
 # ---- keys ----

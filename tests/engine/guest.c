@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -19,6 +20,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <termios.h>
 #include <time.h>
@@ -441,6 +443,74 @@ static int run_hostname(int argc, char **argv)
     return 0;
 }
 
+static void first_line(const char *path, char *text, size_t size)
+{
+    int fd = open(path, O_RDONLY);
+    ssize_t got = fd < 0 ? -1 : read(fd, text, size - 1);
+    text[got < 0 ? 0 : got] = '\0';
+    text[strcspn(text, "\n")] = '\0';
+    (void)close(fd);
+}
+
+/* What a program takes for the machine. */
+static int run_machine(int argc, char **argv)
+{
+    static const char *const files[] = {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/cpu.max",
+                                        "/sys/fs/cgroup/pids.max", "/sys/devices/system/cpu/online",
+                                        "/proc/meminfo"};
+    char text[256];
+    struct statvfs shared = {0};
+    cpu_set_t cpus;
+
+    CPU_ZERO(&cpus);
+    (void)sched_getaffinity(0, sizeof cpus, &cpus);
+    (void)statvfs("/dev/shm", &shared);
+    say("cpus %d", CPU_COUNT(&cpus));
+    for (unsigned i = 0; i < sizeof files / sizeof *files; i++) {
+        first_line(files[i], text, sizeof text);
+        say("%s %s", strrchr(files[i], '/') + 1, text);
+    }
+    say("shm %llu", (unsigned long long)shared.f_blocks * shared.f_frsize);
+    return 0;
+}
+
+/* How large the file system is, as df has it. */
+static int run_disk(int argc, char **argv)
+{
+    struct statvfs disk;
+    if (statvfs(argv[1], &disk) < 0)
+        return errno;
+    say("%llu", (unsigned long long)disk.f_blocks * disk.f_frsize);
+    return 0;
+}
+
+/* Says on how many processors it may run, each time that is another number; ends with so many. */
+static int run_watch_cpus(int argc, char **argv)
+{
+    struct timespec tick = {0, 1000000};
+    int said = 0;
+
+    while (said != atoi(argv[1])) {
+        cpu_set_t cpus;
+        CPU_ZERO(&cpus);
+        (void)sched_getaffinity(0, sizeof cpus, &cpus);
+        if (CPU_COUNT(&cpus) != said)
+            say("cpus %d", said = CPU_COUNT(&cpus));
+        (void)nanosleep(&tick, NULL);
+    }
+    return 0;
+}
+
+static int run_move(int argc, char **argv)
+{
+    return rename(argv[1], argv[2]) < 0 ? errno : 0;
+}
+
+static int run_link(int argc, char **argv)
+{
+    return symlink(argv[1], argv[2]) < 0 ? errno : 0;
+}
+
 static const struct command plain_commands[] = {
     {"exit", run_exit, "CODE"},
     {"echo", run_echo, "WORD..."},
@@ -473,6 +543,11 @@ static const struct command plain_commands[] = {
     {"unlink", run_unlink, "FILE"},
     {"mkfifo", run_mkfifo, "FILE"},
     {"hostname", run_hostname, ""},
+    {"machine", run_machine, ""},
+    {"disk", run_disk, "PATH"},
+    {"watch-cpus", run_watch_cpus, "COUNT"},
+    {"move", run_move, "FROM TO"},
+    {"link", run_link, "TEXT LINK"},
     {0},
 };
 

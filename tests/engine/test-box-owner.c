@@ -348,6 +348,30 @@ BOX_TEST(limits_and_a_kept_scratch_hold_after_adoption)
     close_spools(&o);
 }
 
+BOX_TEST_MODES(limits_of_an_adopted_box_change_and_are_seen)
+{
+    struct limits more = {.memory_bytes = 128 << 20, .max_processes = 30};
+    struct error err = {0};
+    struct owner o = {.spec = plain_spec(), .commands = {"write /root/x one"}};
+
+    for (int is_one_shot = 0; is_one_shot < 2; is_one_shot++) {
+        o.spec.owner_loss = BOX_STAY;
+        o.spec.is_one_shot = is_one_shot;
+        o.spec.limits.memory_bytes = 32 << 20;
+        start_owner(&o);
+        kill_owner(&o);
+        struct box *box = adopt(&o);
+        CHECK_INT(finish(box, IDS).code, 0);
+        CHECK_OK(box_set_limits(box, &more, &err), err);
+        run_well(box, "machine");
+        CHECK(strstr(last_output(), "memory.max 134217728\n") != NULL);
+        CHECK(strstr(last_output(), "pids.max 30\n") != NULL);
+        run_well(box, "eat 64");
+        end(box);
+        close_spools(&o);
+    }
+}
+
 BOX_TEST(nobody_can_be_adopted_from_a_slot_without_a_box)
 {
     struct error err = {0};

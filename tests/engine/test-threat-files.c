@@ -67,7 +67,7 @@ BOX_TEST(a_directory_exchanged_with_a_link_leads_no_verb_out)
                                    "../../../../../../../../../../.."};
     struct box *box = launch_attacker();
     struct gathered got = {0};
-    int rounds = is_in_vm() ? 10 : 400;
+    unsigned rounds = is_in_vm() ? 10 : 400;
     for (size_t i = 0; i < ARRAY_SIZE(targets); i++) {
         static const char *const argv[] = {"/attacker", "exchange", "/workspace/way",
                                            "/workspace/link", NULL};
@@ -77,7 +77,7 @@ BOX_TEST(a_directory_exchanged_with_a_link_leads_no_verb_out)
         CHECK_OK(files_mkdir(conv, "/workspace/way", 0777, 0, &err), err);
         ATTACK(box, "plant-links", "/workspace/link", targets[i]);
         uint32_t racer = start_command(box, NULL, argv);
-        for (int round = 0; round < rounds; round++) {
+        for (unsigned round = 0; race_goes_on(round, rounds); round++) {
             use_all_verbs(conv, "/workspace/way", &got);
             use_all_verbs(conv, "/workspace/link", &got);
         }

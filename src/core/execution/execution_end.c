@@ -26,6 +26,8 @@
 #define KILLED 137
 #define KILL_AGAIN_MS 500
 
+static const char OUTPUT_LOST[] = "part of its output could not be kept: the server's disk is full";
+
 static const enum execution_cause causes[] = {
     [CAUSE_EXIT] = EXECUTION_EXITED,     [CAUSE_TIMEOUT] = EXECUTION_TIMEOUT,
     [CAUSE_MEMORY] = EXECUTION_MEMORY,   [CAUSE_NOT_FOUND] = EXECUTION_NOT_FOUND,
@@ -77,6 +79,8 @@ static void apply_exit(const struct execution *execution, const struct process_e
         record->error = exit->text;
     if (execution->is_input_cut)
         record->error = "its standard input was cut off when the server stopped";
+    if (exit->is_output_lost && !record->error)
+        record->error = OUTPUT_LOST;
     // A command that was cancelled or starved has not succeeded, whatever it said.
     if (record->exit.code == 0 && record->state == EXECUTION_FAILED)
         record->exit.code = 1;
@@ -142,6 +146,14 @@ static int foresee(struct sandbox *sandbox, struct execution *execution,
     return lifecycle_take(next, STEP_REST, NULL, ended->ended_at, err);
 }
 
+/* The operator's to know: the disk is its own. */
+static void log_loss(const struct execution *execution, const struct process_exit *exit)
+{
+    if (exit->is_output_lost)
+        log_error("output of a command could not be kept: the disk is full",
+                  F_EXECUTION(execution->id));
+}
+
 static int put_event(struct sandbox *sandbox, const struct execution_record *ended,
                      struct error *err)
 {
@@ -151,6 +163,8 @@ static int put_event(struct sandbox *sandbox, const struct execution_record *end
     event_fact(&event, noun, ended->id);
     event_number(&event, "exit_code", ended->exit.code);
     event_fact(&event, "state", execution_state_name(ended->state));
+    if (ended->error && strcmp(ended->error, OUTPUT_LOST) == 0)
+        event_fact(&event, "error", OUTPUT_LOST);
     return event_put(sandbox, &event, err);
 }
 
@@ -272,11 +286,13 @@ static void show(struct sandbox *sandbox, struct execution *execution)
     if (!execution->is_recorded || !execution->has_exit)
         return;
     apply_exit(execution, &execution->exit, (int64_t)clock_wall_ms(), &ended);
-    if (foresee(sandbox, execution, &ended, &next, &err) == 0)
+    if (foresee(sandbox, execution, &ended, &next, &err) == 0) {
+        log_loss(execution, &execution->exit);
         show_end(sandbox, execution, &ended, &next);
-    else
+    } else {
         log_error("the end of a command could not be shown; it is tried again",
                   F_EXECUTION(execution->id), F("error", (const char *)err.text));
+    }
 }
 
 static int put_shown(struct sandbox *sandbox, struct execution *execution, struct error *err)
@@ -476,9 +492,22 @@ void execution_check_deadlines(struct sandbox *sandbox, int64_t now)
 
 // ---- with the sandbox ----
 
+/* Whether an output was cut at its cap, which PID 1 is no longer there to tell. Timestamps count too. */
+static bool is_cut(const struct execution_record *record, struct stream *output, int64_t written)
+{
+    struct stream_progress progress = {0};
+
+    if (record->output_cap_bytes <= 0)
+        return false;
+    if (output && record->has_timestamps)
+        stream_progress(output, &progress);
+    return written > record->output_cap_bytes ||
+           (int64_t)progress.size_bytes >= record->output_cap_bytes;
+}
+
 /* What the end of the whole sandbox makes of a command's record. Strings are borrowed. */
-static void apply_end(enum execution_state state, const char *error, int64_t now,
-                      struct execution_record *record)
+static void apply_end(const struct execution *execution, enum execution_state state,
+                      const char *error, int64_t now, struct execution_record *record)
 {
     record->state = state;
     record->exit.cause = state == EXECUTION_CANCELLED ? EXECUTION_STOPPED : EXECUTION_BOX_ENDED;
@@ -487,6 +516,10 @@ static void apply_end(enum execution_state state, const char *error, int64_t now
     record->error = error;
     record->ended_at = record->updated_at = now;
     record->exit.duration_us = (now - record->started_at) * 1000;
+    record->exit.stdout_bytes = execution->stdout_bytes;
+    record->exit.stderr_bytes = execution->stderr_bytes;
+    record->exit.is_truncated = is_cut(record, execution->output, record->exit.stdout_bytes) ||
+                                is_cut(record, execution->error, record->exit.stderr_bytes);
 }
 
 int execution_put_ends(struct sandbox *sandbox, enum execution_state state, const char *error,
@@ -499,7 +532,7 @@ int execution_put_ends(struct sandbox *sandbox, enum execution_state state, cons
             continue;
         if (execution->announced_at ==
             0) // else it has ended by itself, and only the store does not know yet
-            apply_end(state, error, now, &ended);
+            apply_end(execution, state, error, now, &ended);
         if (put_end(sandbox, execution, &ended, err) < 0)
             return -1;
     }
@@ -511,7 +544,7 @@ static void end_with_sandbox(struct sandbox *sandbox, struct execution *executio
 {
     struct execution_record ended = execution->record;
 
-    apply_end(state, error, now, &ended);
+    apply_end(execution, state, error, now, &ended);
     end_streams(sandbox, execution);
     execution_set(execution, &ended);
     leave(sandbox, execution);
@@ -534,23 +567,28 @@ void execution_end_all(struct sandbox *sandbox, enum execution_state state, cons
     }
 }
 
-static void ref_outputs(struct sandbox *sandbox, uint32_t number, struct stream **output,
-                        struct stream **error)
+/* Takes what was written, and gives the outputs it has, each once: references, or NULL. */
+static void note_output(struct sandbox *sandbox, const struct box_event *event,
+                        struct stream **output, struct stream **error)
 {
     autolock(&sandbox->lock);
-    struct execution *execution = find(sandbox, number);
+    struct execution *execution = find(sandbox, event->id);
+    if (execution) {
+        execution->stdout_bytes = (int64_t)event->stdout_bytes;
+        execution->stderr_bytes = (int64_t)event->stderr_bytes;
+    }
     if (execution && execution->output)
         *output = stream_ref(execution->output);
     if (execution && execution->error && execution->error != execution->output)
         *error = stream_ref(execution->error);
 }
 
-void execution_announce_output(struct sandbox *sandbox, uint32_t number)
+void execution_announce_output(struct sandbox *sandbox, const struct box_event *event)
 {
     autoptr(stream) output = NULL;
     autoptr(stream) error = NULL;
 
-    ref_outputs(sandbox, number, &output, &error);
+    note_output(sandbox, event, &output, &error);
     if (output)
         streams_announce(sandbox->sandboxes->streams, output);
     if (error)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How executions end: shown to whoever waits, recorded, and forgotten. Private to the core.
- * Threads: any but loops; execution_on_exit, execution_announce_output and execution_check_deadlines: the monitor.
+ * Threads: any but loops; execution_on_exit and execution_check_deadlines: the monitor; execution_announce_output: any.
  */
 #pragma once
 #include "core/execution/execution_object.h"
@@ -33,7 +33,7 @@ void execution_end_all(struct sandbox *sandbox, enum execution_state state, cons
                        int64_t now);
 
 /* The rest of what the sandbox room needs to know of its executions: struct execution_ops says what each does. */
-void execution_announce_output(struct sandbox *sandbox, uint32_t number);
+void execution_announce_output(struct sandbox *sandbox, const struct box_event *event);
 bool execution_is_any_running(const struct sandbox *sandbox);
 bool execution_is_any_ahead(struct sandbox *sandbox);
 void execution_free_all(struct sandbox *sandbox);

@@ -46,6 +46,7 @@ struct execution {
     bool is_waiting;
     bool is_input_cut; // a restart of the server cut its input
 
+    _Atomic int64_t stdout_bytes, stderr_bytes; // that it has written, as PID 1 last told
     _Atomic int64_t
         kill_ms; // asked to stop: when patience ends, on the monotonic clock; 0: not asked, or done
 };

@@ -110,6 +110,8 @@ static void hear_last_words(struct sandbox *sandbox, struct last_words *words)
            (event.kind == BOX_EVENT_EXIT || event.kind == BOX_EVENT_OUTPUT)) {
         if (event.kind == BOX_EVENT_EXIT)
             words->exits[words->count++] = event.exit;
+        else
+            sandbox->sandboxes->execution_ops->announce_output(sandbox, &event);
     }
     words->has_measure = measure_take(sandbox, &words->measure, &ignored) == 0;
 }

@@ -23,6 +23,7 @@
 
 #define TICK_MS 200
 #define TIDY_MS 60000
+#define DISK_TICKS 5 // between looks at the disk
 #define FIRST_TIDY_MS 1000
 #define BATCH 64
 #define EXPIRY_GRACE_MS 1000
@@ -44,7 +45,9 @@ struct monitor {
     pthread_t thread;
     bool has_thread;
     struct workers *maintenance; // one thread: purging takes as long as it takes
-    atomic_bool is_behind;       // the last purge has left some for the next, which comes soon
+    unsigned ticks;
+    atomic_bool is_disk_checked; // just now, by a recorder
+    atomic_bool is_ending;       // a purge that is under way leaves the rest to the next server
 };
 
 static void arm(struct monitor *monitor, struct sandbox *sandbox, int operation)
@@ -112,7 +115,7 @@ void monitor_arm(struct monitor *monitor, struct sandbox *sandbox)
 struct box_events {
     struct process_exit exits[BATCH];
     unsigned n_exits;
-    uint32_t outputs[BATCH];
+    struct box_event outputs[BATCH];
     unsigned n_outputs;
     bool is_over;
     bool is_more;
@@ -136,7 +139,7 @@ static void read_box_events(struct sandbox *sandbox, struct box_events *box_even
         if (event.kind == BOX_EVENT_EXIT)
             box_events->exits[box_events->n_exits++] = event.exit;
         else
-            box_events->outputs[box_events->n_outputs++] = event.id;
+            box_events->outputs[box_events->n_outputs++] = event;
     }
     box_events->is_more = true;
 }
@@ -174,7 +177,7 @@ static void on_box_events(struct sandbox *sandbox)
     if (!hear(sandbox, &box_events))
         return;
     for (unsigned i = 0; i < box_events.n_outputs; i++)
-        ops->announce_output(sandbox, box_events.outputs[i]);
+        ops->announce_output(sandbox, &box_events.outputs[i]);
     for (unsigned i = 0; i < box_events.n_exits; i++)
         ops->on_exit(sandbox, &box_events.exits[i]);
     if (box_events.is_over)
@@ -225,6 +228,14 @@ static void check_deadlines(struct sandbox *sandbox, int64_t now)
     measure_tick(sandbox, now);
 }
 
+static void check_disk(void *data)
+{
+    struct monitor *monitor = data;
+
+    streams_check_disk(monitor->sandboxes->streams);
+    monitor->is_disk_checked = false;
+}
+
 static void on_tick(void *data)
 {
     struct monitor *monitor = data;
@@ -241,32 +252,73 @@ static void on_tick(void *data)
     free(all);
     pool_tick(sandboxes->pool);
     sandboxes->execution_ops->tick(sandboxes->executions);
+    if (monitor->ticks++ % DISK_TICKS == 0 && !atomic_exchange(&monitor->is_disk_checked, true))
+        workers_run(sandboxes->recorders, WORKERS_SLOW, check_disk, monitor);
     loop_timer_set(&monitor->tick, TICK_MS);
+}
+
+/* What one round of purging has removed, or all rounds together. */
+struct purged {
+    unsigned streams;
+    int64_t executions, sandboxes, requests;
+};
+
+/* A bounded number of each, in transactions of their own. */
+static int purge_round(struct sandboxes *sandboxes, struct purged *out, struct error *err)
+{
+    int64_t now = (int64_t)clock_wall_ms(), keep_ms = sandboxes->settings->keep_ms, minutes = 0;
+    struct purged here = {0};
+
+    if (streams_purge(sandboxes->streams, now, PURGE_AT_ONCE, &here.streams, err) < 0 ||
+        store_execution_purge(sandboxes->store, now, PURGE_AT_ONCE, &here.executions, err) < 0 ||
+        store_sandbox_purge(sandboxes->store, now, keep_ms, PURGE_AT_ONCE, &here.sandboxes, err) <
+            0 ||
+        store_idempotency_purge(sandboxes->store, now - DAY_MS, PURGE_AT_ONCE, &here.requests,
+                                err) < 0 ||
+        store_usage_purge(sandboxes->store, now - USAGE_KEPT_DAYS * DAY_MS, &minutes, err) < 0)
+        return -1;
+    *out = here;
+    return 0;
+}
+
+/* Whether there may be as much again. */
+static bool is_behind(const struct purged *round)
+{
+    const int64_t many = PURGE_AT_ONCE / 2;
+    return round->streams >= many || round->executions >= many || round->sandboxes >= many ||
+           round->requests >= many;
+}
+
+static void purge(struct monitor *monitor)
+{
+    struct purged round = {0}, all = {0};
+    struct error err = {0};
+
+    do {
+        if (purge_round(monitor->sandboxes, &round, &err) < 0) {
+            log_warn("old records could not be removed", F("error", (const char *)err.text));
+            return;
+        }
+        all.streams += round.streams;
+        all.executions += round.executions;
+        all.sandboxes += round.sandboxes;
+    } while (is_behind(&round) && !monitor->is_ending);
+    if (all.streams || all.executions || all.sandboxes)
+        log_debug("old records were removed", F("streams", (int64_t)all.streams),
+                  F("executions", all.executions), F("sandboxes", all.sandboxes));
 }
 
 /* What was kept long enough goes. */
 static void tidy(void *data)
 {
     struct monitor *monitor = data;
-    struct sandboxes *sandboxes = monitor->sandboxes;
     struct error err = {0};
-    int64_t now = (int64_t)clock_wall_ms();
-    int64_t removed = 0;
-    unsigned streams = 0;
 
-    if (streams_purge(sandboxes->streams, now, PURGE_AT_ONCE, &streams, &err) < 0 ||
-        store_execution_purge(sandboxes->store, now, PURGE_AT_ONCE, &removed, &err) < 0 ||
-        store_sandbox_purge(sandboxes->store, now, sandboxes->settings->keep_ms, PURGE_AT_ONCE,
-                            &removed, &err) < 0 ||
-        store_idempotency_purge(sandboxes->store, now - DAY_MS, PURGE_AT_ONCE, &removed, &err) <
-            0 ||
-        store_usage_purge(sandboxes->store, now - USAGE_KEPT_DAYS * DAY_MS, &removed, &err) < 0)
-        log_warn("old records could not be removed", F("error", (const char *)err.text));
-    monitor->is_behind = streams >= PURGE_AT_ONCE;
     // Also of boxes that were still dying when the server came.
-    if (engine_sweep(sandboxes->engine, &err) < 0)
+    if (engine_sweep(monitor->sandboxes->engine, &err) < 0)
         log_warn("traces of dead sandboxes could not be removed",
                  F("error", (const char *)err.text));
+    purge(monitor);
 }
 
 static void on_tidy(void *data)
@@ -276,8 +328,6 @@ static void on_tidy(void *data)
     (void)workers_submit(monitor->maintenance, WORKERS_SLOW, tidy, monitor,
                          &ignored); // else it is still at it
     monitor->tidy_ms = monitor->tidy_ms * 2 < TIDY_MS ? monitor->tidy_ms * 2 : TIDY_MS;
-    if (monitor->is_behind)
-        monitor->tidy_ms = FIRST_TIDY_MS;
     loop_timer_set(&monitor->tidy, monitor->tidy_ms);
 }
 
@@ -359,6 +409,7 @@ void monitor_stop(struct monitor *monitor)
 
     if (!monitor)
         return;
+    monitor->is_ending = true;
     if (monitor->has_thread) {
         loop_stop(monitor->loop);
         (void)pthread_join(monitor->thread, NULL);

@@ -22,6 +22,7 @@
 #define NETWORKS_AHEAD 16
 #define SCRATCHES_AHEAD 16
 #define ROOM_BYTES ((uint64_t)64 << 20) // with so much left a volume is not full
+#define SPARE_BYTES (32 << 20)          // boxes with less memory than this are made for it
 #define RECYCLED 64                     // parts of boxes
 
 enum { SPARE_ONE_SHOT, SPARE_KEPT, SPARE_KINDS };
@@ -175,12 +176,12 @@ static int launch(struct pool *pool, const struct runtime_image *image,
     return 0;
 }
 
-/* Files in a box's memory may take half of what it was made with: with less, they alone could fill it for good. */
+/* One that waits has memory in use already, which might not fit into less than this. */
 static bool is_roomy(const struct pool *pool, const struct pool_request *request)
 {
     int64_t wanted = request->limits.memory_bytes;
     int64_t made_with = pool->sandboxes->settings->limits.memory_bytes;
-    return wanted == 0 || (made_with != 0 && wanted >= made_with);
+    return wanted == 0 || wanted >= SPARE_BYTES || (made_with != 0 && wanted >= made_with);
 }
 
 static bool take_spare(struct pool *pool, struct image *image, const struct pool_request *request,

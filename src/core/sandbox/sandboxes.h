@@ -32,8 +32,8 @@ struct execution_ops {
     void (*on_exit)(struct sandbox *sandbox, const struct process_exit *exit);
     /* The same, and records it. Without locks; blocks. */
     void (*ended)(struct sandbox *sandbox, const struct process_exit *exit);
-    /* A process of the sandbox has written output. Does not block. */
-    void (*announce_output)(struct sandbox *sandbox, uint32_t number);
+    /* A process of the sandbox has written output (BOX_EVENT_OUTPUT). Does not block. */
+    void (*announce_output)(struct sandbox *sandbox, const struct box_event *event);
     /* Kills what did not heed a stop in time, and tries again to record ends. On the monitor. */
     void (*check_deadlines)(struct sandbox *sandbox, int64_t now);
     /* Whether an execution that makes it busy is recorded and has not ended. Under record_lock. */

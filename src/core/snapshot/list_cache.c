@@ -131,18 +131,25 @@ static bool read_file(const char *text, struct snapshot_file *out)
     return true;
 }
 
+/* One text with its NUL; a file that was cut has none. */
+static bool read_text(FILE *file, char **text, size_t *size)
+{
+    ssize_t got = getdelim(text, size, '\0', file);
+    return got > 0 && (*text)[got - 1] == '\0';
+}
+
 static bool read_all(FILE *file, struct snapshot_files *out)
 {
     autofree char *text = NULL;
     size_t size = 0, count = 0;
     unsigned is_cut = 0;
 
-    if (getdelim(&text, &size, '\0', file) <= 0 ||
+    if (!read_text(file, &text, &size) ||
         sscanf(text, FIRST_WORD " %zu %u", &count, &is_cut) != 2 || count > SNAPSHOT_FILES_MAX)
         return false;
     out->files = xcalloc(count + 1, sizeof *out->files);
     out->is_cut = is_cut != 0;
-    while (out->count < count && getdelim(&text, &size, '\0', file) > 0) {
+    while (out->count < count && read_text(file, &text, &size)) {
         if (!read_file(text, &out->files[out->count]))
             return false;
         out->count++;

@@ -3,6 +3,7 @@
 #include "core/stream/stream.h"
 
 #include "base/clock.h"
+#include "base/disk.h"
 #include "base/id.h"
 #include "core/stream/spool.h"
 #include "core/stream/stream_info_impl.h"
@@ -193,6 +194,16 @@ static int begin_append(struct stream *stream, size_t length, uint64_t *offset, 
     return 0;
 }
 
+/* Below the floor all room is for recording how things end. */
+static int check_room(const struct stream *stream, struct error *err)
+{
+    return disk_has_room(stream->fd)
+               ? 0
+               : error_refuse(err, ERROR_NO_SPACE, "stream",
+                              "append to stream '%s': the server's disk is full",
+                              stream->record.id);
+}
+
 static int write_at(struct stream *stream, const char *data, size_t length, uint64_t offset,
                     struct error *err)
 {
@@ -240,7 +251,8 @@ int stream_append(struct streams *streams, const struct actor *actor, const char
     if (fetch_own(streams, actor, id, &stream, err) < 0 ||
         begin_append(stream, length, &offset, err) < 0)
         return -1;
-    bool is_written = write_at(stream, data, length, offset, err) == 0;
+    bool is_written =
+        check_room(stream, err) == 0 && write_at(stream, data, length, offset, err) == 0;
     if (end_append(stream, length, is_written, err) < 0)
         return -1;
     hub_announce(streams->hub, id);

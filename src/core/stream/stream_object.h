@@ -7,6 +7,7 @@
 #pragma once
 #include "base/id_table.h"
 #include "base/lock.h"
+#include "core/stream/reserve.h"
 #include "core/stream/streams.h"
 
 #include <stdatomic.h>
@@ -55,6 +56,7 @@ struct streams {
     struct store *store;
     struct hub *hub;
     int spool_fd;
+    struct reserve *reserve;
     uint64_t limit_bytes; // of a user's stream
     int64_t keep_ms;
     int64_t opened_at;

@@ -32,14 +32,17 @@ static int64_t file_clock_ms(void)
 int streams_open(struct store *store, struct hub *hub, const struct streams_settings *settings,
                  struct streams **out, struct error *err)
 {
+    autoptr(reserve) reserve = NULL;
     int spool_fd = -1;
 
-    if (spool_open(settings->data_dir, &spool_fd, err) < 0)
+    if (reserve_open(settings->data_dir, &reserve, err) < 0 ||
+        spool_open(settings->data_dir, &spool_fd, err) < 0)
         return error_wrap(err, "open the spool");
     struct streams *streams = xnew(struct streams);
     streams->store = store;
     streams->hub = hub;
     streams->spool_fd = spool_fd;
+    streams->reserve = take(reserve);
     streams->limit_bytes = settings->limit_bytes;
     streams->keep_ms = settings->keep_ms;
     streams->opened_at = file_clock_ms();
@@ -185,7 +188,18 @@ void streams_free(struct streams *streams)
         lock_clear(&streams->shards[i].lock);
     }
     (void)close(streams->spool_fd);
+    reserve_free(streams->reserve);
     free(streams);
+}
+
+void streams_check_disk(struct streams *streams)
+{
+    reserve_check(streams->reserve);
+}
+
+const char *streams_fault(struct streams *streams)
+{
+    return reserve_fault(streams->reserve);
 }
 
 static int unfit(const char *id, const char *why, struct error *err)
@@ -451,26 +465,38 @@ static int sweep(struct streams *streams, int64_t now, unsigned limit, unsigned 
     return result;
 }
 
-int streams_purge(struct streams *streams, int64_t now, unsigned limit, unsigned *removed,
-                  struct error *err)
+/* Goes on after a failure, and tells the first one. */
+static int erase_all(struct streams *streams, const struct stream_list *list, int64_t now,
+                     unsigned *removed, struct error *err)
 {
-    autostreams expired = {0};
-    unsigned count = 0;
     int result = 0;
     struct error here;
 
-    if (store_stream_list_expired(streams->store, now, limit, &expired, err) < 0)
-        return -1;
-    for (size_t i = 0; i < expired.count; i++) {
-        if (erase_expired(streams, &expired.rows[i], now, &count, &here) < 0 && result == 0) {
+    for (size_t i = 0; i < list->count; i++) {
+        if (erase_expired(streams, &list->rows[i], now, removed, &here) < 0 && result == 0) {
             *err = here;
             result = -1;
         }
     }
-    if (sweep(streams, now, limit, &count, &here) < 0 && result == 0) {
-        *err = here;
+    return result;
+}
+
+int streams_purge(struct streams *streams, int64_t now, unsigned limit, unsigned *removed,
+                  struct error *err)
+{
+    autostreams expired = {0}, outlived = {0};
+    unsigned count = 0;
+    struct error later;
+
+    if (store_stream_list_expired(streams->store, now, limit, &expired, err) < 0)
+        return -1;
+    int result = erase_all(streams, &expired, now, &count, err);
+    if (store_stream_list_outlived(streams->store, now - streams->keep_ms, limit, &outlived,
+                                   result < 0 ? &later : err) < 0 ||
+        erase_all(streams, &outlived, now, &count, result < 0 ? &later : err) < 0)
         result = -1;
-    }
+    if (sweep(streams, now, limit, &count, result < 0 ? &later : err) < 0)
+        result = -1;
     if (result == 0)
         *removed = count;
     return result;

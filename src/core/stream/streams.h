@@ -78,9 +78,13 @@ void streams_announce(struct streams *streams, struct stream *stream);
 int streams_reopen(struct streams *streams, const struct stream_record *record, struct stream **out,
                    struct error *err);
 
+/* The disk they are on: looks at it (every second or so); and what is wrong with it, a literal, or NULL: does not block. */
+void streams_check_disk(struct streams *streams);
+const char *streams_fault(struct streams *streams);
+
 /*
  * Removes files and rows whose time is up, and files without a row (written more than an hour ago; some of the spool at a time);
- * at most `limit`. Those that a command uses are kept for longer. One that cannot be removed does not keep the others.
+ * about `limit`. Those of sandboxes that have ended go by the time that is set now. Those that a command uses are kept for longer. One that cannot be removed does not keep the others.
  */
 int streams_purge(struct streams *streams, int64_t now, unsigned limit, unsigned *removed,
                   struct error *err);

@@ -44,6 +44,6 @@ static const struct parameter get_parameters[] = {
 const struct route agentuity_difference_routes[] = {
     {"GET", "/sandbox/{id}/diff", ROUTE_SLOW, ACCESS_KEY, BODY_NONE, get_difference,
      "files that were added, changed or removed between two moments", .query = get_parameters,
-     .answers = answers_difference},
+     .answers = answers_difference, .is_heavy = true},
     {0},
 };

@@ -31,7 +31,7 @@ static const struct parameter list_parameters[] = {
     PAGE_LIMIT_PARAMETER, PAGE_OFFSET_PARAMETER, PAGE_DIRECTION_PARAMETER, {0}};
 
 const struct route agentuity_event_routes[] = {
-    {"GET", "/sandbox/sandboxes/{id}/events", ROUTE_QUICK, ACCESS_KEY, BODY_NONE, list_events,
+    {"GET", "/sandbox/sandboxes/{id}/events", ROUTE_CONTROL, ACCESS_KEY, BODY_NONE, list_events,
      "what happened to a sandbox, the oldest first", .query = list_parameters,
      .answers = answers_events},
     {0},

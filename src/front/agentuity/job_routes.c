@@ -165,7 +165,7 @@ const struct route agentuity_job_routes[] = {
      "jobs of a sandbox, the newest first", .query = list_parameters, .answers = answers_jobs},
     {"GET", "/sandbox/sandboxes/{id}/jobs/{jobId}", ROUTE_QUICK, ACCESS_KEY, BODY_NONE, get_job,
      "a job's state", .answers = answers_job},
-    {"DELETE", "/sandbox/sandboxes/{id}/jobs/{jobId}", ROUTE_QUICK, ACCESS_KEY, BODY_NONE, stop,
+    {"DELETE", "/sandbox/sandboxes/{id}/jobs/{jobId}", ROUTE_CONTROL, ACCESS_KEY, BODY_NONE, stop,
      "ends a job", .query = stop_parameters, .answers = answers_job},
     {0},
 };

@@ -31,9 +31,9 @@ static int resume_sandbox(struct call *call, struct error *err)
 }
 
 const struct route agentuity_pause_routes[] = {
-    {"POST", "/sandbox/{id}/pause", ROUTE_SLOW, ACCESS_KEY, BODY_NONE, pause_sandbox,
+    {"POST", "/sandbox/{id}/pause", ROUTE_CONTROL, ACCESS_KEY, BODY_NONE, pause_sandbox,
      "stops everything in a sandbox where it is", .answers = answers_paused},
-    {"POST", "/sandbox/{id}/resume", ROUTE_SLOW, ACCESS_KEY, BODY_NONE, resume_sandbox,
+    {"POST", "/sandbox/{id}/resume", ROUTE_CONTROL, ACCESS_KEY, BODY_NONE, resume_sandbox,
      "lets a paused sandbox go on", .answers = answers_bare},
     {0},
 };

@@ -312,11 +312,11 @@ static const struct parameter get_parameters[] = {
 const struct route agentuity_sandbox_routes[] = {
     {"GET", "/sandbox", ROUTE_QUICK, ACCESS_KEY, BODY_NONE, list_sandboxes, "sandboxes",
      .query = sandbox_filter_parameters, .answers = answers_sandboxes},
-    {"GET", "/sandbox/{id}", ROUTE_QUICK, ACCESS_KEY, BODY_NONE, get_sandbox,
+    {"GET", "/sandbox/{id}", ROUTE_CONTROL, ACCESS_KEY, BODY_NONE, get_sandbox,
      "everything about a sandbox", .query = get_parameters, .answers = answers_sandbox},
     {"GET", "/sandbox/status/{id}", ROUTE_LOOP, ACCESS_KEY, BODY_NONE, get_status,
      "a sandbox's state and exit code", .query = status_parameters, .answers = answers_state},
-    {"DELETE", "/sandbox/{id}", ROUTE_SLOW, ACCESS_KEY, BODY_NONE, destroy_sandbox,
+    {"DELETE", "/sandbox/{id}", ROUTE_CONTROL, ACCESS_KEY, BODY_NONE, destroy_sandbox,
      "ends everything in a sandbox and deletes it", .answers = answers_bare},
     {"PATCH", "/sandbox/env/{id}", ROUTE_QUICK, ACCESS_KEY, BODY_JSON, set_env,
      "changes the environment of commands started afterwards", .fields = env_fields,

@@ -143,6 +143,7 @@ int stream_put(struct call *call, struct error *err)
     struct drain_request request = {
         .loop = put->waiting.loop,
         .workers = put->waiting.workers,
+        .owner = put->waiting.owner,
         .body = put->waiting.body,
         .sink = &sink,
         .data = put,

@@ -245,7 +245,7 @@ const struct route aionis_run_routes[] = {
           aionis_logs_answers),
     ROUTE("artifact", ROUTE_QUICK, get_run_artifact, "a run's record as a bundle of hashed objects",
           artifact_fields, aionis_artifact_answers),
-    ROUTE("cancel", ROUTE_SLOW, cancel_run, "asks for a run's end", cancel_fields,
+    ROUTE("cancel", ROUTE_CONTROL, cancel_run, "asks for a run's end", cancel_fields,
           aionis_cancel_answers),
     {0},
 };

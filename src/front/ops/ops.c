@@ -87,7 +87,7 @@ static void on_ops_error(struct call *call, const struct error *err)
 // ---- what can be asked ----
 
 struct health {
-    const char *status, *version;
+    const char *status, *reason, *version;
     bool has_core;
     struct core_health core;
 };
@@ -101,8 +101,12 @@ static void write_front_health(struct json_writer *json, const struct call *call
     }
 }
 
+static const char *const health_words[] = {"ok", "degraded"};
 static const struct answer_field health_fields[] = {
-    {"status", ANSWER_TEXT, offsetof(struct health, status), .is_needed = true},
+    {"status", ANSWER_TEXT, offsetof(struct health, status), .is_needed = true,
+     .words = health_words, .n_words = ARRAY_SIZE(health_words)},
+    {"reason", ANSWER_TEXT, offsetof(struct health, reason),
+     .help = "why it is degraded: what the server cannot do now, and what to do about it"},
     {"version", ANSWER_TEXT, offsetof(struct health, version), .is_needed = true},
     {"sandboxes", ANSWER_UNSIGNED, offsetof(struct health, core.sandboxes),
      .has_offset = offsetof(struct health, has_core), .help = "that are alive"},
@@ -117,12 +121,13 @@ static const struct answer_field health_fields[] = {
 /* GET /health */
 static int get_health(struct call *call, struct error *err)
 {
-    struct health health = {
-        .status = "ok", .version = BURROW_VERSION, .has_core = call->core != NULL};
+    struct health health = {.version = BURROW_VERSION, .has_core = call->core != NULL};
     autoreply reply = {0};
 
     if (call->core)
         core_health(call->core, &health.core);
+    health.reason = health.core.fault;
+    health.status = health_words[health.reason != NULL];
     reply_init(&reply);
     json_map_begin(&reply.json);
     answer_write_members(&reply.json, health_fields, &health);

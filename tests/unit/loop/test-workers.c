@@ -108,3 +108,33 @@ TEST(a_thread_that_is_called_while_it_becomes_idle_does_each_work_once)
     workers_free(take(workers));
     CHECK_INT(atomic_load(&gate.done), ROUNDS);
 }
+
+/* With first come, first served, the other's work would wait for all of what came before it. */
+TEST(one_owner_cannot_keep_a_lane_from_another)
+{
+    static const struct workers_settings fair = {
+        .lane = {[WORKERS_SLOW] = {.threads = 4, .queue = 64, .per_who = 3, .per_what = 1}}};
+    enum { MANY = 40 };
+    const struct turns_owner culprit = {.who = 1, .what = 1}, beside = {.who = 1, .what = 2};
+    const struct turns_owner other = {.who = 2, .what = 3};
+    autoptr(workers) workers = NULL;
+    struct error err = {0};
+    struct gate held, passed;
+
+    gate_init(&held);
+    gate_init(&passed);
+    CHECK_OK(workers_new(&fair, &workers, &err), err);
+    for (int i = 0; i < MANY; i++)
+        CHECK_OK(workers_submit_for(workers, WORKERS_SLOW, &culprit, hold, &held, &err), err);
+    (void)sem_wait(&held.has_started);
+    CHECK_OK(workers_submit_for(workers, WORKERS_SLOW, &beside, pass, &passed, &err), err);
+    (void)sem_wait(&passed.has_started);
+    CHECK_OK(workers_submit_for(workers, WORKERS_SLOW, &other, pass, &passed, &err), err);
+    (void)sem_wait(&passed.has_started);
+    CHECK_INT(atomic_load(&held.done), 0);
+    CHECK_INT(workers_waiting(workers, WORKERS_SLOW), MANY - 1);
+    for (int i = 0; i < MANY; i++)
+        (void)sem_post(&held.may_end);
+    workers_free(take(workers));
+    CHECK_INT(atomic_load(&held.done), MANY);
+}

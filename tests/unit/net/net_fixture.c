@@ -311,7 +311,7 @@ static void fill_file(struct fixture *fixture)
 
 struct fixture *fixture_new(const struct http_limits *limits)
 {
-    static const struct workers_settings settings = {.lane = {{2, 20000}, {2, 4}}};
+    static const struct workers_settings settings = {.lane = {{2, 20000}, {2, 4}, {1, 100}}};
     struct fixture *fixture = xnew(struct fixture);
     struct error err = {0};
 

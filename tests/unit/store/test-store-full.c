@@ -94,18 +94,37 @@ static const char *fill_small_disk(const char *directory, char *text)
     return list.total == kept + 1 ? "ok" : "not all there after opening again";
 }
 
-TEST(a_full_disk_is_a_fault_and_work_goes_on_when_there_is_room)
+/* The same, on one that others have filled. */
+static const char *use_kept_room(const char *directory, char *text)
+{
+    struct store *store = NULL;
+    struct error err = {0};
+
+    if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+        mount("small", directory, "tmpfs", 0, "size=512m") < 0)
+        return errno == EPERM ? "skip" : strerror(errno);
+    if (store_open(fixture_directory(), &store, &err) < 0)
+        return strcpy(text, err.text);
+    if (mount("small", directory, "tmpfs", MS_REMOUNT, "size=8600k") < 0)
+        return "cannot take the room away";
+    for (int i = 0; i < 100; i++)
+        if (write_one(store, &err) < 0)
+            return strcpy(text, err.text);
+    store_free(store);
+    return "ok";
+}
+
+/* In a process with mounts of its own. */
+static void try_small_disk(const char *(*try)(const char *directory, char *text))
 {
     char text[sizeof((struct error *)0)->text] = "";
     int ends[2];
 
-    if (geteuid() != 0)
-        SKIP("needs root, to mount a small file system");
     const char *directory = fixture_fresh();
     CHECK(pipe(ends) == 0);
     pid_t pid = fork();
     if (pid == 0) {
-        const char *said = fill_small_disk(directory, text);
+        const char *said = try(directory, text);
         (void)!write(ends[1], said, strlen(said));
         _exit(0);
     }
@@ -117,6 +136,20 @@ TEST(a_full_disk_is_a_fault_and_work_goes_on_when_there_is_room)
     if (strcmp(said, "skip") == 0)
         SKIP("root may not mount here");
     CHECK_STR(said, "ok");
+}
+
+TEST(a_full_disk_is_a_fault_and_work_goes_on_when_there_is_room)
+{
+    if (geteuid() != 0)
+        SKIP("needs root, to mount a small file system");
+    try_small_disk(fill_small_disk);
+}
+
+TEST(what_ends_things_is_recorded_on_a_disk_that_others_have_filled)
+{
+    if (geteuid() != 0)
+        SKIP("needs root, to mount a small file system");
+    try_small_disk(use_kept_room);
 }
 
 // Whether root may write where modes forbid it, as others may not.

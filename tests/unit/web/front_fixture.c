@@ -245,7 +245,7 @@ static struct http_limits limits(void)
 
 static void start_router(struct front_fixture *fixture, const struct front_options *options)
 {
-    static const struct workers_settings settings = {.lane = {{2, 100}, {1, 1}}};
+    static const struct workers_settings settings = {.lane = {{2, 100}, {1, 1}, {1, 100}}};
     struct front *front = xnew(struct front);
     const struct front **fronts = xcalloc(3, sizeof *fronts);
     struct error err = {0};

@@ -52,7 +52,7 @@ static void open_core(struct stage *stage)
 
 static void open_server(struct stage *stage)
 {
-    static const struct workers_settings settings = {.lane = {{2, 20000}, {2, 4}}};
+    static const struct workers_settings settings = {.lane = {{2, 20000}, {2, 4}, {1, 100}}};
     struct http_limits limits = http_limits_default;
     const char *address = NULL;
     struct error err = {0};

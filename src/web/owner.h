@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Whose turn a call takes in a lane: its key's, or where it has none its peer's; and within that, its sandbox's.
+ * Threads: any.
+ */
+#pragma once
+#include "loop/turns.h"
+#include "web/call.h"
+
+/* So that nobody can tell which keys would share a turn. */
+uint64_t owner_new_seed(void);
+
+/* Of a call whose route is known. By the key as it was sent: whether it is a good one is found out later, on a worker. */
+struct turns_owner owner_of_call(const struct call *call, uint64_t seed);

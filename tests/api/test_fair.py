@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One key, however much it asks for, does not keep another from working, nor its own sandbox from being ended."""
+import json
+import pathlib
+import select
+import subprocess
+
+import pytest
+import server as servers
+from archives import member, tar_of
+from client import Client, Raw, check_error, query, until
+
+MANY = 12  # more than the server has threads for
+SLOW = {"resources": {"cpu": "10m"}, "timeout": {"idle": "1h"}}
+
+
+@pytest.fixture(scope="module")
+def fair(tmp_path_factory):
+    """A server with few threads, so that little is needed to ask for more than all of them."""
+    server = servers.Server(tmp_path_factory.mktemp("fair") / "data", options=["--slow-workers", "8"])
+    try:
+        yield server.start()
+        server.end()
+    finally:
+        server.abandon()
+
+
+@pytest.fixture(scope="module")
+def other(fair):
+    """Somebody else, with a key of their own."""
+    made = subprocess.run([servers.BURROW, "key", "create", "--data", fair.data, "--json"], capture_output=True, text=True, check=True)
+    return Client(fair.port, json.loads(made.stdout)["key"])
+
+
+@pytest.fixture
+def culprit(fair):
+    sandbox = fair.client.create(**SLOW)
+    yield sandbox
+    sandbox.delete()
+
+
+@pytest.fixture(scope="module")
+def archive():
+    """Little to send and much to unpack: minutes in a sandbox with a hundredth of a processor."""
+    return tar_of(*(member(f"f{n}") for n in range(8000)))
+
+
+@pytest.fixture
+def send(fair):
+    """Sends a request of the culprit's and leaves its answer for later."""
+    sent = []
+
+    def one(method, path, body=b""):
+        raw = Raw(fair.port)
+        sent.append(raw)
+        raw.send(b"%s %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n%s"
+                 % (method.encode(), path.encode(), fair.key.encode(), len(body), body))
+        return raw
+    yield one
+    for raw in sent:
+        raw.close()
+
+
+def upload(send, sandbox, archive):
+    return send("POST", f"/fs/upload/{sandbox.id}?path=in&format=tar.gz", archive)
+
+
+def answered(raws):
+    """How many have been answered, or cut off."""
+    return len(select.select([raw.socket for raw in raws], [], [], 0)[0])
+
+
+def unpacking(server):
+    """How many archives are being unpacked: each has a process."""
+    tasks = pathlib.Path(f"/proc/{server.pid}/task").glob("*/children")
+    children = [pid for path in tasks for pid in path.read_text().split()]
+    return sum(name_of(pid) == "burrow-archive" for pid in children)
+
+
+def name_of(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
+        return ""
+
+
+def works(client):
+    """All that somebody else wants."""
+    sandbox = client.create()
+    assert sandbox.output("echo hello") == "hello\n"
+    assert sandbox.read("/etc/hostname").status == 200
+    assert sandbox.delete().status == 200
+
+
+def test_uploads_into_a_slow_sandbox_keep_nobody_else_waiting(fair, other, culprit, archive, send):
+    uploads = [upload(send, culprit, archive) for _ in range(MANY)]
+    until(lambda: unpacking(fair) >= 2, "two to be unpacked")
+    works(other)
+    works(fair.client)  # another sandbox of the same key
+    assert culprit.get()["sandboxId"] == culprit.id
+    assert culprit.events()
+    assert answered(uploads) == 0
+    assert unpacking(fair) == 2, "one sandbox has more than a quarter of the threads"
+    # What ends it does not wait for what it does, and ends that too.
+    assert culprit.delete().status == 200
+    for one in uploads:
+        assert one.answer("POST").status in (404, 409, 410)
+    until(lambda: unpacking(fair) == 0, "the unpacking to end")
+
+
+def test_reads_from_a_slow_sandbox_keep_nobody_else_waiting(fair, other, culprit, send):
+    culprit.sh("truncate -s 1000000000 large")
+    reads = [send("GET", f"/fs/{culprit.id}?{query(path='large')}") for _ in range(MANY)]
+    works(other)
+    assert answered(reads) == 0
+    assert culprit.delete().status == 200
+
+
+def test_differences_of_many_files_are_looked_for_one_at_a_time(fair, other, send):
+    sandbox = fair.client.create()
+    sandbox.output("mkdir d && cd d && seq 1 30000 | xargs touch")
+    asked = [send("GET", f"/sandbox/{sandbox.id}/diff?from=base&to=now&limit=1") for _ in range(MANY)]
+    works(other)
+    assert answered(asked) < MANY / 2
+    answer = asked[0].answer()
+    assert answer.status == 200 and answer.data["added"] > 30000, str(answer)
+    assert sandbox.delete().status == 200
