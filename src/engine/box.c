@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/buffer.h"
 #include "base/mem.h"
+#include "base/quote.h"
 #include "base/strings.h"
 #include "engine/kernel.h"
 #include "engine/launch.h"
@@ -267,6 +268,7 @@ static void read_exit(const struct link_message *message, struct process_exit *o
     struct link_exit exit;
     memcpy(&exit, message->payload, sizeof exit);
     exit.text[sizeof exit.text - 1] = '\0';
+    quote_scrub(exit.text);
     *out = (struct process_exit){
         .id = message->header.process,
         .cause = exit.cause <= CAUSE_BOX_ENDED ? exit.cause : CAUSE_EXIT,

@@ -2,6 +2,7 @@
 /* Opens and closes an engine: what launches share; see box.h. */
 #include "engine/launch.h"
 
+#include "base/descriptors.h"
 #include "base/fd.h"
 #include "base/mem.h"
 #include "engine/fixtures.h"
@@ -180,6 +181,14 @@ int engine_need_root(struct error *err)
     return error_set(err, ERROR_DENIED, "burrow needs root for now: run it with sudo");
 }
 
+static bool is_spared(void)
+{
+    char text[16];
+    struct error ignored = {0};
+    return fd_read_knob(AT_FDCWD, "/proc/self/oom_score_adj", text, sizeof text, &ignored) == 0 &&
+           text[0] == '-';
+}
+
 int engine_open(const struct engine_options *options, struct engine **out, struct error *err)
 {
     if (engine_need_root(err) < 0)
@@ -191,6 +200,7 @@ int engine_open(const struct engine_options *options, struct engine **out, struc
     engine->holder_fd = -1;
     engine->run_fd = -1;
     engine->is_dumpable = prctl(PR_GET_DUMPABLE) == 1;
+    engine->is_spared = options->is_long_lived && is_spared();
     for (unsigned i = 0; i < SLOT_COUNT; i++)
         engine->ids[i] = -1;
     engine->keeps_ids = options->is_long_lived;
@@ -201,7 +211,8 @@ int engine_open(const struct engine_options *options, struct engine **out, struc
     engine->n_cpus = (unsigned)sysconf(_SC_NPROCESSORS_ONLN);
     engine->has_layer_fds = kernel_is_at_least(6, 13);
 
-    if (options->is_long_lived && low_fds_new(&engine->low, err) < 0)
+    bool has_many = descriptors_limit() >= LOW_FDS_FROM; // else they are worth more than the time
+    if (options->is_long_lived && has_many && low_fds_new(&engine->low, err) < 0)
         return -1;
     // For one launch, the first network is made while everything else is.
     if (!options->is_long_lived) {

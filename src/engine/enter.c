@@ -377,6 +377,9 @@ static int set_limits(struct launch *l)
     l->oom_adj_fd = sys_openat(AT_FDCWD, "/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
     if (l->oom_adj_fd < 0)
         return -1;
+    // A server that the kernel is to spare hands that down: what a guest may go down to is what was written with our rights last.
+    if (l->engine->is_spared && sys_write(l->oom_adj_fd, "0", 1) != 1)
+        return -1;
     return set_cpus(l);
 }
 

@@ -64,6 +64,7 @@ struct engine {
     unsigned n_cpus;            // of the machine
     bool has_layer_fds;         // overlay takes layers by fd (Linux 6.13)
     bool is_dumpable;           // this process was, when the engine was opened
+    bool is_spared;             // it has an oom_score_adj below 0
     _Atomic bool has_leftovers; // a slot was found dirty
     struct fault fault;
     char *fail_file;
