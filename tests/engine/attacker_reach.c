@@ -19,6 +19,7 @@
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <sys/un.h>
+#include <time.h>
 
 #define KEY 0x62757272
 
@@ -59,6 +60,30 @@ static void first(int argc, char **argv)
     REFUSED(syscall(SYS_ioprio_set, 1, 1, 3 << 13), EPERM);
     REFUSED(syscall(SYS_ioprio_set, 3, 0, 3 << 13), EPERM);
     REFUSED(syscall(SYS_get_robust_list, 1, &(void *){0}, &(size_t){0}), EPERM);
+}
+
+/* Waits until the kernel says that PID 1's memory is open to debuggers: then its files are its user's. */
+static void first_open(int argc, char **argv)
+{
+    const struct timespec pause = {.tv_nsec = 1000000};
+    struct stat info = {.st_uid = 1};
+    (void)argc;
+    (void)argv;
+    (void)puts("waiting");
+    (void)fflush(stdout);
+    for (int i = 0; i < 60000 && info.st_uid != 0; i++) {
+        (void)nanosleep(&pause, NULL);
+        (void)stat("/proc/1/environ", &info);
+    }
+    if (info.st_uid != 0)
+        complain("PID 1's memory does not open");
+    check_untouchable(1, EPERM, EPERM);
+    REFUSED(open("/proc/1/mem", O_RDWR | O_CLOEXEC), EACCES);
+    REFUSED(open("/proc/1/maps", O_RDONLY | O_CLOEXEC), EACCES);
+    int pidfd = (int)syscall(SYS_pidfd_open, 1, 0);
+    for (int fd = 0; fd < 16; fd++)
+        REFUSED(syscall(SYS_pidfd_getfd, pidfd, fd, 0), EPERM);
+    (void)close(pidfd);
 }
 
 static bool is_visible(int pid)
@@ -327,6 +352,7 @@ static void race_for_exe(int argc, char **argv)
 
 const struct attack reach_attacks[] = {
     {"first", first},
+    {"first-open", first_open},
     {"guessed", guessed},
     {"visible", visible},
     {"kill-all", kill_all},
