@@ -59,6 +59,7 @@ struct streams {
     struct reserve *reserve;
     uint64_t limit_bytes; // of a user's stream
     int64_t keep_ms;
+    int64_t most, organisation_most; // of users
     int64_t opened_at;
     atomic_uint sweep_place;
     struct stream_spares spares;

@@ -45,6 +45,8 @@ int streams_open(struct store *store, struct hub *hub, const struct streams_sett
     streams->reserve = take(reserve);
     streams->limit_bytes = settings->limit_bytes;
     streams->keep_ms = settings->keep_ms;
+    streams->most = settings->most;
+    streams->organisation_most = settings->organisation_most;
     streams->opened_at = file_clock_ms();
     lock_init(&streams->spares.lock, LOCK_STREAM_SPARES);
     lock_init(&streams->recent.lock, LOCK_STREAM_RECENT);
@@ -399,8 +401,20 @@ static struct stream *put_recent(struct stream_recent *recent, struct stream *st
     return oldest;
 }
 
+/* Nothing came, and the row says so: that is all there is to know of it. A stream that a user made has no sandbox. */
+static bool is_void(struct stream *stream)
+{
+    autolock(&stream->lock);
+    return stream->record.sandbox_id && stream->is_complete && stream->is_ending &&
+           stream->size_bytes == 0 && !stream->is_removed;
+}
+
 void streams_keep_recent(struct streams *streams, struct stream *stream)
 {
+    struct error ignored = {0};
+
+    if (stream && is_void(stream)) // else it goes with the row
+        (void)spool_remove_file(streams->spool_fd, stream->record.id, &ignored);
     if (stream && is_small(stream))
         stream = put_recent(&streams->recent, stream);
     stream_free(stream);

@@ -157,3 +157,27 @@ TEST(complete_streams_of_a_sandbox_can_be_let_expire_together)
     CHECK_OK(store_stream_list_expired(store, NOW + 1, 10, &expired, &err), err);
     CHECK_INT(expired.count, 2);
 }
+
+TEST(streams_of_sandboxes_that_ended_long_ago_are_found_whatever_they_were_to_expire_at)
+{
+    struct store *store = fixture_store();
+    struct error err = {0};
+
+    for (int i = 0; i < 4;
+         i++) { // ended now, long ago, long ago with a time of its own, not at all
+        char id[] = {(char)('a' + i), 0};
+        struct sandbox_record sandbox = fixture_sandbox(id);
+        struct stream_record record = fixture_stream(id);
+        sandbox.state = i < 3 ? SANDBOX_ENDED : SANDBOX_IDLE;
+        sandbox.ended_at = i == 0 ? NOW : i < 3 ? NOW - 1000 : 0;
+        sandbox.keep_ms = i == 2 ? 5000 : 0;
+        record.sandbox_id = id;
+        record.expires_at = NOW + 1000000;
+        CHECK_OK(store_sandbox_put(store, &sandbox, &err), err);
+        CHECK_OK(store_stream_put(store, &record, NULL, 0, &err), err);
+    }
+    autostreams found = {0};
+    CHECK_OK(store_stream_list_outlived(store, NOW - 10, 10, &found, &err), err);
+    CHECK_INT(found.count, 1);
+    CHECK_STR(found.rows[0].id, "b");
+}
