@@ -503,6 +503,11 @@ unsigned box_process_count(const struct box *box)
     return box->n_processes;
 }
 
+pid_t box_pid(const struct box *box)
+{
+    return box->pid;
+}
+
 unsigned box_slot(const struct box *box)
 {
     return box->slot;
