@@ -105,7 +105,7 @@ static const struct option_row rows[] = {
     ROW("keep", OPTION_DURATION, keep_ms, "DURATION", "BURROW_KEEP", 60000, 100 * YEAR_MS,
         "how long records and streams of ended sandboxes are kept (default 24h)"),
     ROW("max-sandboxes", OPTION_INTEGER, max_sandboxes, "N", "BURROW_MAX_SANDBOXES", 1, 100000,
-        "how many may be alive at once; more are refused with 429 (default 2000)"),
+        "how many may be alive at once; more are refused with 429 (default 10000)"),
     COUNT_OPTION("organisation-sandboxes", organisation.sandboxes, "ORGANISATION_SANDBOXES",
                  "how many of them one organisation may have; 0 is no limit (default 0)"),
     COUNT_OPTION("max-streams", total.streams, "MAX_STREAMS",
