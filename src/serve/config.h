@@ -32,6 +32,7 @@ struct config {
     uint64_t execution_timeout_ms;
     uint64_t output_bytes;
     uint64_t stream_bytes;
+    uint64_t spool_bytes;
     uint64_t file_bytes;
     uint64_t keep_ms;
     int64_t max_sandboxes;
