@@ -11,11 +11,18 @@ const struct core_settings core_settings_default = {
     .data_dir = DATA_DIR_DEFAULT,
     .default_runtime = "base:latest",
     .limits = LIMITS_DEFAULT,
+    .ceilings =
+        {
+            .total = {.streams = 100000, .snapshots = 10000, .checkpoints = 10000},
+            .organisation = {.streams = 10000, .snapshots = 1000, .checkpoints = 1000},
+        },
+    .boxes_cpu_weight = 100,
     .idle_timeout_ms = 10 * 60 * 1000,
     .execution_timeout_ms = 0,
     .output_cap_bytes = LIMITS_OUTPUT_BYTES,
     .stream_limit_bytes = GIB,
     .file_limit_bytes = GIB,
+    .file_timeout_ms = 10 * 60 * 1000,
     .keep_ms = 24 * HOUR_MS,
     .max_sandboxes = 2000,
     .queue_at_once = 2,

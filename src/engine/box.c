@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/buffer.h"
 #include "base/mem.h"
+#include "base/quote.h"
 #include "base/strings.h"
 #include "engine/kernel.h"
 #include "engine/launch.h"
@@ -19,12 +20,16 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
 
+#ifndef PIDFD_GET_USER_NAMESPACE
+#define PIDFD_GET_USER_NAMESPACE _IO(0xFF, 9)
+#endif
 #define EVENT_BUFFER 1024 // what PID 1 sends is small
 #define FROZEN_PATIENCE_MS 200
 #define SKIPPED_IDS 8 // of processes that were never started
@@ -46,7 +51,7 @@ static int tell(struct box *box, uint16_t type, uint16_t flags, uint32_t process
     return error_sys(err, "write to PID 1 of sandbox '%s'", box->name);
 }
 
-void box_close_spent(struct box *box)
+void box_settle(struct box *box)
 {
     for (unsigned left = atomic_exchange(&box->n_spent, 0); left > 0; left--)
         closep(&box->spent[left - 1]);
@@ -182,7 +187,7 @@ static int request_spawn(struct box *box, const struct process_spec *spec,
              err) < 0)
         return -1;
     closep(&peer);
-    box_close_spent(box);
+    box_settle(box);
     return own < 0 ? 0 : receive_started(box, own, spec->id, tty_fd, err);
 }
 
@@ -193,23 +198,20 @@ void box_prepare(struct box *box, uint32_t id)
 
     leaf_name(id, name, sizeof name);
     if (!box->is_one_shot && box->ahead_id == 0 &&
-        cgroup_leaf_create(box->cgroup, name, &box->ahead, &ignored) == 0)
+        cgroup_leaf_make(box->cgroup, name, &ignored) == 0)
         box->ahead_id = id;
 }
 
-/* The leaf made ahead if it is for this process; one for another goes. */
-static bool take_ahead(struct box *box, uint32_t id, struct cgroup_leaf *leaf)
+/* The leaf made ahead is for this process; one for another goes. */
+static bool take_ahead(struct box *box, uint32_t id)
 {
     struct error ignored = {0};
     char name[16];
 
     uint32_t ahead = atomic_exchange(&box->ahead_id, 0);
-    if (ahead == id) {
-        *leaf = box->ahead;
+    if (ahead == id)
         return true;
-    }
     if (ahead != 0) {
-        cgroup_leaf_close(&box->ahead);
         leaf_name(ahead, name, sizeof name);
         (void)cgroup_leaf_remove(box->cgroup, name, &ignored); // goes with the box at the latest
     }
@@ -227,6 +229,14 @@ void box_unprepare(struct box *box, uint32_t id)
     }
 }
 
+static int make_leaf(struct box *box, uint32_t id, const char *name, struct cgroup_leaf *leaf,
+                     struct error *err)
+{
+    if (take_ahead(box, id))
+        return cgroup_leaf_open(box->cgroup, name, leaf, err);
+    return cgroup_leaf_create(box->cgroup, name, leaf, err);
+}
+
 int box_spawn(struct box *box, const struct process_spec *spec, int *tty_fd, struct error *err)
 {
     struct cgroup_leaf leaf = {-1, -1, -1, -1, -1};
@@ -237,8 +247,7 @@ int box_spawn(struct box *box, const struct process_spec *spec, int *tty_fd, str
     if (spec->id == 0)
         return error_set(err, ERROR_INVALID, "a process needs an id other than 0");
     leaf_name(spec->id, name, sizeof name);
-    if (!box->is_one_shot && !take_ahead(box, spec->id, &leaf) &&
-        cgroup_leaf_create(box->cgroup, name, &leaf, err) < 0)
+    if (!box->is_one_shot && make_leaf(box, spec->id, name, &leaf, err) < 0)
         return -1;
     int result = request_spawn(box, spec, &leaf, tty_fd, err);
     cgroup_leaf_close(&leaf);
@@ -259,6 +268,7 @@ static void read_exit(const struct link_message *message, struct process_exit *o
     struct link_exit exit;
     memcpy(&exit, message->payload, sizeof exit);
     exit.text[sizeof exit.text - 1] = '\0';
+    quote_scrub(exit.text);
     *out = (struct process_exit){
         .id = message->header.process,
         .cause = exit.cause <= CAUSE_BOX_ENDED ? exit.cause : CAUSE_EXIT,
@@ -493,6 +503,11 @@ unsigned box_process_count(const struct box *box)
     return box->n_processes;
 }
 
+pid_t box_pid(const struct box *box)
+{
+    return box->pid;
+}
+
 unsigned box_slot(const struct box *box)
 {
     return box->slot;
@@ -524,13 +539,15 @@ static int receive_hello(struct box *box, struct error *err)
         box->is_one_shot = hello.is_one_shot;
         box->n_processes = hello.n_processes;
         box->slot_fd = message.fds[0];
+        box->has_slot = true;
         slot_add(&box->engine->own_slots, box->slot);
         message.fds[0] = -1;
     }
     if (got > 0)
         link_message_clear(&message);
-    if (box->slot_fd < 0)
+    if (!box->has_slot)
         return gone(box, err);
+    slot_keep(box->engine->holder_fd, box->slot, &box->slot_fd);
     if (hello.version != LINK_VERSION)
         return error_set(err, ERROR_CONFLICT, "sandbox '%s' speaks version %u of the link, not %u",
                          box->name, hello.version, LINK_VERSION);
@@ -559,7 +576,6 @@ int box_adopt(struct engine *engine, unsigned slot, const char *scratch, struct 
                         .slot = slot,
                         .slot_fd = -1,
                         .control = -1,
-                        .pidfd = -1,
                         .owner_loss = BOX_STAY,
                         .is_scratch_kept = scratch != NULL};
     if (engine_open_run_dir(engine, err) < 0)
@@ -585,6 +601,22 @@ int box_adopt(struct engine *engine, unsigned slot, const char *scratch, struct 
     return 0;
 }
 
+void box_drop_slot(struct box *box, bool is_clean)
+{
+    struct engine *engine = box->engine;
+
+    if (!box->has_slot)
+        return;
+    box->has_slot = false;
+    if (box->slot_fd < 0) {
+        slot_release(engine->holder_fd, &engine->own_slots, box->slot, is_clean);
+        return;
+    }
+    if (is_clean)
+        slot_is_clean(box->slot_fd);
+    slot_drop(&engine->own_slots, box->slot, &box->slot_fd);
+}
+
 /*
  * PID 1 ends after everything in its process namespace, and on v1 what is frozen does not: then the whole group is
  * killed, which thaws.
@@ -592,8 +624,9 @@ int box_adopt(struct engine *engine, unsigned slot, const char *scratch, struct 
 static void await_namespace(struct box *box)
 {
     struct error ignored = {0};
-    struct pollfd end = {.fd = box->pidfd, .events = POLLIN};
     bool is_v1 = cgroup_root_mode(box->engine->cgroups) == CGROUP_V1;
+    autofd pidfd = is_v1 ? sys_pidfd_open(box->pid) : -1;
+    struct pollfd end = {.fd = pidfd, .events = POLLIN};
 
     if (!is_v1)
         return;
@@ -601,30 +634,65 @@ static void await_namespace(struct box *box)
         (void)cgroup_kill(box->cgroup, &ignored);
 }
 
-/* Waits until PID 1, and with it everything in its process namespace, is gone. */
-static int await_end(struct box *box, struct error *err)
+/*
+ * Kills PID 1 and waits until it, and with it everything in its process namespace, is gone. Until it is waited for, which nobody else
+ * does, its number is not given to another.
+ */
+static int end_child(struct box *box, struct error *err)
 {
-    if (box->is_child) {
-        await_namespace(box);
-        siginfo_t info;
-        while (waitid(P_PIDFD, (id_t)box->pidfd, &info, WEXITED | __WALL) < 0) {
-            if (errno != EINTR)
-                return errno == ECHILD ? 0 : error_sys(err, "wait for sandbox '%s'", box->name);
-        }
-        box->is_child = false;
+    siginfo_t info;
+
+    (void)kill(box->pid, SIGKILL);
+    await_namespace(box);
+    while (waitid(P_PID, (id_t)box->pid, &info, WEXITED | __WALL) < 0) {
+        if (errno != EINTR)
+            return errno == ECHILD ? 0 : error_sys(err, "wait for sandbox '%s'", box->name);
     }
+    box->is_child = false;
     return 0;
+}
+
+static bool is_file(int fd, ino_t file)
+{
+    struct stat info;
+    return fd >= 0 && fstat(fd, &info) == 0 && info.st_ino == file;
+}
+
+/* Linux 6.11 has a request for it. */
+static int open_user_namespace(int pidfd, pid_t pid)
+{
+    char path[32];
+    int fd = ioctl(pidfd, PIDFD_GET_USER_NAMESPACE, 0);
+
+    if (fd >= 0)
+        return fd;
+    (void)snprintf(path, sizeof path, "/proc/%d/ns/user", (int)pid);
+    return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+/* What PID 1 still has of that which goes to the next box of the slot, if it is what it was given. */
+static void recycle(struct box *box)
+{
+    autofd pidfd =
+        box->is_child && (box->ids_file || box->listener_file) ? sys_pidfd_open(box->pid) : -1;
+    if (pidfd < 0)
+        return;
+    autofd ids = box->ids_file ? open_user_namespace(pidfd, box->pid) : -1;
+    if (is_file(ids, box->ids_file))
+        engine_keep_ids(box->engine, box->slot, &ids);
+    autofd listener = box->listener_file ? sys_pidfd_getfd(pidfd, BOOT_LISTENER) : -1;
+    if (is_file(listener, box->listener_file))
+        listener_keep(box->engine, box->slot, &listener);
 }
 
 int box_end(struct box *box, struct error *err)
 {
     struct error first = {0};
 
-    box_close_spent(box);
-    if (box->pidfd >= 0)
-        (void)sys_pidfd_send_signal(box->pidfd, SIGKILL);
-    if (box->is_child && await_end(box, &first) < 0)
-        *err = first;
+    box_settle(box);
+    recycle(box);
+    if (box->is_child)
+        (void)end_child(box, &first);
     struct error later = {0};
     if (box->cgroup && cgroup_remove(box->cgroup, &later) < 0 && !first.reason)
         first = later;
@@ -633,9 +701,7 @@ int box_end(struct box *box, struct error *err)
         first = later;
     if (box->owner_loss == BOX_STAY)
         listener_drop(box->engine, box->slot);
-    if (!first.reason)
-        slot_is_clean(box->slot_fd);
-    slot_drop(&box->engine->own_slots, box->slot, &box->slot_fd);
+    box_drop_slot(box, !first.reason);
     if (first.reason) {
         *err = first;
         return error_wrap(err, "end sandbox '%s'", box->name);
@@ -647,10 +713,8 @@ int box_end(struct box *box, struct error *err)
 static void let_go(struct box *box)
 {
     struct error ignored = {0};
-    if (box->is_child && box->owner_loss == BOX_END) {
-        (void)sys_pidfd_send_signal(box->pidfd, SIGKILL);
-        (void)await_end(box, &ignored);
-    }
+    if (box->is_child && box->owner_loss == BOX_END)
+        (void)end_child(box, &ignored);
 }
 
 void box_free(struct box *box)
@@ -658,12 +722,9 @@ void box_free(struct box *box)
     if (!box)
         return;
     let_go(box);
-    box_close_spent(box);
-    if (box->ahead_id)
-        cgroup_leaf_close(&box->ahead);
+    box_settle(box);
     closep(&box->control);
-    slot_drop(&box->engine->own_slots, box->slot, &box->slot_fd);
-    closep(&box->pidfd);
+    box_drop_slot(box, false);
     for (struct process_exit ignored; take_exit(box, 0, &ignored);)
         ;
     cgroup_free(box->cgroup);

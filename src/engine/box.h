@@ -25,6 +25,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 struct engine;
 struct box;
@@ -129,8 +130,15 @@ int box_launch(struct engine *engine, const struct box_spec *spec, struct box **
 int box_adopt(struct engine *engine, unsigned slot, const char *scratch, struct box **out,
               struct error *err);
 unsigned box_slot(const struct box *box);
+/* Its PID 1, as the host numbers it. */
+pid_t box_pid(const struct box *box);
 /* Of an adopted box: how many processes it had then that were not collected. An OUTPUT or EXIT comes for each. */
 unsigned box_process_count(const struct box *box);
+/*
+ * Closes what the launch left open. The first process does that too, since it takes the kernel longer than starting one. A box that has it
+ * behind it, and any adopted one, holds one descriptor: that of box_event_fd.
+ */
+void box_settle(struct box *box);
 /* The name of its scratch, a kept or a fresh one; the box's. */
 const char *box_scratch(const struct box *box);
 

@@ -382,8 +382,7 @@ static int open_leaf(struct cgroup *group, const char *path, struct cgroup_leaf 
                      struct error *err)
 {
     if (!is_v1(group)) {
-        if (give_to_owner(group, path, err) < 0 ||
-            open_in_leaf(group, path, ".", O_PATH | O_DIRECTORY, &leaf->into_fd, err) < 0)
+        if (open_in_leaf(group, path, ".", O_PATH | O_DIRECTORY, &leaf->into_fd, err) < 0)
             return -1;
         return open_in_leaf(group, path, "cgroup.kill", O_WRONLY, &leaf->kill_fd, err);
     }
@@ -393,17 +392,30 @@ static int open_leaf(struct cgroup *group, const char *path, struct cgroup_leaf 
     return open_in_leaf(group, path, "cgroup.procs", O_RDONLY, &leaf->procs_fd, err);
 }
 
-int cgroup_leaf_create(struct cgroup *group, const char *name, struct cgroup_leaf *out,
-                       struct error *err)
+int cgroup_leaf_make(struct cgroup *group, const char *name, struct error *err)
 {
     char path[CGROUP_PATH_MAX];
-    struct cgroup_leaf leaf = {-1, -1, -1, -1, -1};
 
     if (leaf_path(group, name, path, err) < 0)
         return -1;
     if (mkdirat(tree_fd(group), path, 0755) < 0)
         return errno == EEXIST ? error_set(err, ERROR_EXISTS, "there is a leaf '%s' already", path)
                                : error_sys(err, "make control group '%s'", path);
+    if (give_to_owner(group, path, err) < 0) {
+        (void)unlinkat(tree_fd(group), path, AT_REMOVEDIR); // nobody was let in yet
+        return -1;
+    }
+    return 0;
+}
+
+int cgroup_leaf_open(struct cgroup *group, const char *name, struct cgroup_leaf *out,
+                     struct error *err)
+{
+    char path[CGROUP_PATH_MAX];
+    struct cgroup_leaf leaf = {-1, -1, -1, -1, -1};
+
+    if (leaf_path(group, name, path, err) < 0)
+        return -1;
     if (open_leaf(group, path, &leaf, err) < 0) {
         cgroup_leaf_close(&leaf);
         (void)unlinkat(tree_fd(group), path, AT_REMOVEDIR); // nobody was let in yet
@@ -411,6 +423,14 @@ int cgroup_leaf_create(struct cgroup *group, const char *name, struct cgroup_lea
     }
     *out = leaf;
     return 0;
+}
+
+int cgroup_leaf_create(struct cgroup *group, const char *name, struct cgroup_leaf *out,
+                       struct error *err)
+{
+    if (cgroup_leaf_make(group, name, err) < 0)
+        return -1;
+    return cgroup_leaf_open(group, name, out, err);
 }
 
 void cgroup_leaf_close(struct cgroup_leaf *leaf)

@@ -87,6 +87,23 @@ int cgroup_root_remove(struct cgroup_root *root, struct error *err);
  * is not kept. Others who use the name remove what they find there; cgroup_sweep does too.
  */
 void cgroup_root_keep(struct cgroup_root *root, unsigned count);
+/*
+ * What all boxes of the root together may have: memory and processes (0: as it is), and how much processor time against others on the machine
+ * (1 to 10000, 100 is what everybody has). ERROR_STATE about "memory" where version 1 has more in use than can be taken back: that limit then
+ * stays as it was, and the others are set.
+ */
+struct cgroup_share {
+    int64_t memory_bytes;
+    int64_t max_processes;
+    int64_t cpu_weight;
+};
+int cgroup_root_share(struct cgroup_root *root, const struct cgroup_share *share,
+                      struct error *err);
+/* The least of the memory limits of the groups that the root is in; 0: none has one. */
+uint64_t cgroup_root_memory_above(const struct cgroup_root *root);
+/* On version 2: so much memory of this process is not taken for what others need, where it sits in `supervisor` beside the root. Elsewhere
+ * and where it fails nothing is done. */
+void cgroup_root_protect(const struct cgroup_root *root, uint64_t bytes);
 enum cgroup_mode cgroup_root_mode(const struct cgroup_root *root);
 const char *cgroup_mode_name(enum cgroup_mode mode); /* "v2", "hybrid", "v1" */
 
@@ -118,7 +135,10 @@ void cgroup_entry_done(struct cgroup *group);
 /* A file that says how many processes were killed for memory ("oom_kill N"); for reading, the caller's. -1: none. */
 int cgroup_oom_open(const struct cgroup *group);
 
-/* A leaf run/<name>, its v2 cgroup.procs given to the owner. */
+/* A leaf run/<name>, its v2 cgroup.procs given to the owner: made, and opened. Or one by one: of a leaf that cannot be opened nothing stays. */
+int cgroup_leaf_make(struct cgroup *group, const char *name, struct error *err);
+int cgroup_leaf_open(struct cgroup *group, const char *name, struct cgroup_leaf *out,
+                     struct error *err);
 int cgroup_leaf_create(struct cgroup *group, const char *name, struct cgroup_leaf *out,
                        struct error *err);
 void cgroup_leaf_close(struct cgroup_leaf *leaf);

@@ -61,6 +61,7 @@ struct cgroup {
     _Atomic bool is_changed;       // or not made by this handle: its limits are not known
 };
 
+#define CGROUP_SUPERVISOR "supervisor"
 #define CGROUP_PATH_MAX 512 // <box>/run/<leaf>/<knob>
 #define CGROUP_DEADLINE_MS 10000
 

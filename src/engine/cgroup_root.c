@@ -13,7 +13,7 @@
 #include <sys/vfs.h>
 #include <sys/xattr.h>
 
-#define SUPERVISOR "supervisor"
+#define SUPERVISOR CGROUP_SUPERVISOR
 #define V2_CONTROLLERS "+cpu +memory +pids"
 #define ENABLE_TRIES 20
 

@@ -2,6 +2,7 @@
 /* Opens and closes an engine: what launches share; see box.h. */
 #include "engine/launch.h"
 
+#include "base/descriptors.h"
 #include "base/fd.h"
 #include "base/mem.h"
 #include "engine/fixtures.h"
@@ -180,6 +181,14 @@ int engine_need_root(struct error *err)
     return error_set(err, ERROR_DENIED, "burrow needs root for now: run it with sudo");
 }
 
+static bool is_spared(void)
+{
+    char text[16];
+    struct error ignored = {0};
+    return fd_read_knob(AT_FDCWD, "/proc/self/oom_score_adj", text, sizeof text, &ignored) == 0 &&
+           text[0] == '-';
+}
+
 int engine_open(const struct engine_options *options, struct engine **out, struct error *err)
 {
     if (engine_need_root(err) < 0)
@@ -188,8 +197,10 @@ int engine_open(const struct engine_options *options, struct engine **out, struc
     lock_init(&engine->lock, LOCK_ENGINE);
     engine->data_dir = xstrdup(options->data_dir);
     engine->slots_fd = engine->init_fd = engine->mount_parent_fd = engine->network_parent_fd = -1;
+    engine->holder_fd = -1;
     engine->run_fd = -1;
     engine->is_dumpable = prctl(PR_GET_DUMPABLE) == 1;
+    engine->is_spared = options->is_long_lived && is_spared();
     for (unsigned i = 0; i < SLOT_COUNT; i++)
         engine->ids[i] = -1;
     engine->keeps_ids = options->is_long_lived;
@@ -200,6 +211,9 @@ int engine_open(const struct engine_options *options, struct engine **out, struc
     engine->n_cpus = (unsigned)sysconf(_SC_NPROCESSORS_ONLN);
     engine->has_layer_fds = kernel_is_at_least(6, 13);
 
+    bool has_many = descriptors_limit() >= LOW_FDS_FROM; // else they are worth more than the time
+    if (options->is_long_lived && has_many && low_fds_new(&engine->low, err) < 0)
+        return -1;
     // For one launch, the first network is made while everything else is.
     if (!options->is_long_lived) {
         engine->first_network = xnew(struct network_maker);
@@ -215,7 +229,8 @@ int engine_open(const struct engine_options *options, struct engine **out, struc
         fixtures_open(data_fd, volume_own_dir(engine->volume), &engine->fixtures, err) < 0)
         return error_wrap(err, "prepare the data directory '%s'", options->data_dir);
     if (slots_open(&engine->slots_fd, err) < 0 ||
-        (options->is_long_lived && engine_open_run_dir(engine, err) < 0) ||
+        (options->is_long_lived &&
+         (slots_open(&engine->holder_fd, err) < 0 || engine_open_run_dir(engine, err) < 0)) ||
         make_init(&engine->init_fd, err) < 0 || open_cgroups(engine, options, err) < 0)
         return -1;
     if (options->is_long_lived && (make_mount_parent(engine, err) < 0 ||
@@ -244,6 +259,8 @@ void engine_free(struct engine *engine)
         (void)close(engine->networks[i]);
     listener_close_all(engine);
     closep(&engine->slots_fd);
+    closep(&engine->holder_fd);
+    low_fds_free(engine->low);
     close_atomic(&engine->run_fd);
     closep(&engine->init_fd);
     closep(&engine->mount_parent_fd);
@@ -301,6 +318,8 @@ static bool slot_name_is_owned(const char *name, void *data)
     size_t length = strlen(sweep->prefix);
     if (strncmp(name, sweep->prefix, length) != 0 || !slot_parse(name + length, &slot))
         return true;
+    if (slot_is_own(&sweep->engine->own_slots, slot))
+        return true;
     sweep->held = slot_try(sweep->engine->slots_fd, slot);
     return sweep->held < 0;
 }
@@ -346,7 +365,7 @@ int engine_sweep(struct engine *engine, struct error *err)
     if (result < 0)
         engine->has_leftovers = true;
     else
-        slots_are_clean(engine->slots_fd, engine->own_slots.owner, &begun);
+        slots_are_clean(engine->slots_fd, &engine->own_slots, &begun);
     return result;
 }
 

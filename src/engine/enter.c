@@ -21,9 +21,15 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+/* What is opened from here on, and how the last descriptors are arranged, is this child's own. */
+static int leave_fds(struct launch *l)
+{
+    return l->fds_end ? sys_close_range((unsigned)l->fds_end, ~0u, CLOSE_RANGE_UNSHARE) : 0;
+}
+
 static int join_cgroups(struct launch *l)
 {
-    const struct cgroup_entry *entry = cgroup_entry(l->box->cgroup);
+    const struct cgroup_entry *entry = &l->entry;
     for (unsigned i = 0; i < entry->n_tasks; i++) {
         if (sys_write(entry->tasks[i], "0", 1) != 1)
             return -1;
@@ -40,7 +46,7 @@ static int enter_network(struct launch *l)
 static int leave_mounts(struct launch *l)
 {
     if (l->engine->mount_parent_fd >= 0) {
-        if (setns(l->engine->mount_parent_fd, CLONE_NEWNS) < 0)
+        if (setns(l->mount_parent_fd, CLONE_NEWNS) < 0)
             return -1;
         return unshare(CLONE_NEWNS | CLONE_NEWCGROUP);
     }
@@ -371,6 +377,9 @@ static int set_limits(struct launch *l)
     l->oom_adj_fd = sys_openat(AT_FDCWD, "/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
     if (l->oom_adj_fd < 0)
         return -1;
+    // A server that the kernel is to spare hands that down: what a guest may go down to is what was written with our rights last.
+    if (l->engine->is_spared && sys_write(l->oom_adj_fd, "0", 1) != 1)
+        return -1;
     return set_cpus(l);
 }
 
@@ -402,14 +411,14 @@ static int arrange_fds(struct launch *l)
 {
     int wanted[BOOT_FDS_END] = {
         [BOOT_CONTROL] = l->control_peer, [BOOT_LISTENER] = l->listener_fd,
-        [BOOT_SLOT] = l->box->slot_fd,    [BOOT_HOLD] = l->spec->hold_fd,
+        [BOOT_SLOT] = l->box->slot_fd,    [BOOT_HOLD] = l->hold_fd,
         [BOOT_OOM] = l->oom_fd,           [BOOT_OOM_ADJ] = l->oom_adj_fd,
     };
     int high[BOOT_FDS_END];
 
     for (int i = BOOT_CONTROL; i < BOOT_FDS_END; i++)
         high[i] = wanted[i] < 0 ? -1 : fcntl(wanted[i], F_DUPFD_CLOEXEC, 64);
-    int init = fcntl(l->engine->init_fd, F_DUPFD_CLOEXEC, 64);
+    int init = fcntl(l->init_fd, F_DUPFD_CLOEXEC, 64);
     int null = sys_openat(AT_FDCWD, "/dev/null", O_RDWR | O_CLOEXEC);
     if (init < 0 || null < 0)
         return -1;
@@ -443,15 +452,15 @@ static const struct {
     const char *name;
     int (*run)(struct launch *launch);
 } steps[] = {
-    {"cgroup.join", join_cgroups},    {"network.enter", enter_network},
-    {"mounts.leave", leave_mounts},   {"root.mount", mount_root},
-    {"root.leave", leave_root},       {"proc.mount", mount_proc},
-    {"network.open", open_network},   {"dev.mount", mount_dev},
-    {"meminfo.mount", mount_meminfo}, {"binds.mount", attach_binds},
-    {"kernel.mask", mask_kernel},     {"hostname.set", set_hostname},
-    {"limits.set", set_limits},       {"user.enter", enter_user},
-    {"rights.drop", drop_rights},     {"calls.filter", filter_calls},
-    {"init.execute", execute_init},
+    {"fds.leave", leave_fds},         {"cgroup.join", join_cgroups},
+    {"network.enter", enter_network}, {"mounts.leave", leave_mounts},
+    {"root.mount", mount_root},       {"root.leave", leave_root},
+    {"proc.mount", mount_proc},       {"network.open", open_network},
+    {"dev.mount", mount_dev},         {"meminfo.mount", mount_meminfo},
+    {"binds.mount", attach_binds},    {"kernel.mask", mask_kernel},
+    {"hostname.set", set_hostname},   {"limits.set", set_limits},
+    {"user.enter", enter_user},       {"rights.drop", drop_rights},
+    {"calls.filter", filter_calls},   {"init.execute", execute_init},
 };
 
 const char *const *launch_enter_steps(void)

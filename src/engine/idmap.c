@@ -17,8 +17,8 @@
 #include <unistd.h>
 
 /*
- * The child only exists, so that its namespace does. It runs beside us in the same memory and touches none of it. It has a
- * copy of all our descriptors, the lock of the data directory among them: should we be killed, it must not outlive us.
+ * The child only exists, so that its namespace does. It runs beside us in the same memory and touches none of it. It shares
+ * all our descriptors, the lock of the data directory among them: should we be killed, it must not outlive us.
  */
 RUNS_IN_CHILD static void exist(void *parent)
 {
@@ -92,7 +92,7 @@ int idmap_create(uint32_t first_id, uint32_t count, int *out, struct error *err)
     char stack[4096] __attribute__((aligned(16)));
     char map[48];
     struct clone_args args = {
-        .flags = CLONE_VM | CLONE_NEWUSER,
+        .flags = CLONE_VM | CLONE_FILES | CLONE_NEWUSER,
         .stack = (uint64_t)(uintptr_t)stack,
         .stack_size = sizeof stack,
     };

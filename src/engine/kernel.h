@@ -70,6 +70,16 @@ static inline int sys_openat2(int dir_fd, const char *path, uint64_t flags, uint
     return (int)syscall(SYS_openat2, dir_fd, path, &how, sizeof how);
 }
 
+static inline int sys_pidfd_open(pid_t pid)
+{
+    return (int)syscall(SYS_pidfd_open, pid, 0);
+}
+
+static inline int sys_pidfd_getfd(int pidfd, int fd)
+{
+    return (int)syscall(SYS_pidfd_getfd, pidfd, fd, 0);
+}
+
 static inline int sys_pidfd_send_signal(int pidfd, int signal)
 {
     return (int)syscall(SYS_pidfd_send_signal, pidfd, signal, NULL, 0);

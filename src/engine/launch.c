@@ -20,6 +20,7 @@
 #include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -62,6 +63,7 @@ static int take_slot(struct launch *l, struct error *err)
     if (slot_take(l->engine->slots_fd, &l->engine->own_slots, &box->slot, &box->slot_fd, &is_dirty,
                   err) < 0)
         return -1;
+    box->has_slot = true;
     if (is_dirty)
         l->engine->has_leftovers = true;
     l->first_id = slot_first_id(box->slot);
@@ -75,9 +77,7 @@ static int take_slot(struct launch *l, struct error *err)
 
 static void drop_slot(struct launch *l)
 {
-    if (!l->has_leftovers)
-        slot_is_clean(l->box->slot_fd);
-    slot_drop(&l->engine->own_slots, l->box->slot, &l->box->slot_fd);
+    box_drop_slot(l->box, !l->has_leftovers);
 }
 
 /* What programs in the box will take for the machine. */
@@ -165,15 +165,18 @@ static int make_ids(struct launch *l, struct error *err)
     return result;
 }
 
+void engine_keep_ids(struct engine *engine, unsigned slot, int *fd)
+{
+    if (engine->keeps_ids && *fd >= 0 && engine->n_ids < ENGINE_KEPT_IDS) {
+        *fd = atomic_exchange(&engine->ids[slot], *fd);
+        engine->n_ids += *fd < 0; // else it took the place of one
+    }
+    closep(fd);
+}
+
 static void close_ids(struct launch *l)
 {
-    struct engine *engine = l->engine;
-
-    if (engine->keeps_ids && l->userns_fd >= 0 && engine->n_ids < ENGINE_KEPT_IDS) {
-        l->userns_fd = atomic_exchange(&engine->ids[l->box->slot], l->userns_fd);
-        engine->n_ids += l->userns_fd < 0; // else it took the place of one
-    }
-    closep(&l->userns_fd);
+    engine_keep_ids(l->engine, l->box->slot, &l->userns_fd);
 }
 
 static int take_network(struct launch *l, struct error *err)
@@ -403,50 +406,74 @@ static void close_link(struct launch *l)
 }
 
 /* Returns in the parent once the child has executed burrow-init or given up. */
-__attribute__((noinline)) static long clone_child(struct launch *l, int *pidfd)
+__attribute__((noinline)) static long clone_child(struct launch *l)
 {
-    const struct cgroup_entry *entry = cgroup_entry(l->box->cgroup);
     struct clone_args args = {
-        .flags = CLONE_VM | CLONE_VFORK | CLONE_PIDFD | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS,
-        .pidfd = (uint64_t)(uintptr_t)pidfd,
+        .flags = CLONE_VM | CLONE_VFORK | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS,
     };
-    if (entry->into_fd >= 0) {
+    if (l->entry.into_fd >= 0) {
         args.flags |= CLONE_INTO_CGROUP;
-        args.cgroup = (uint64_t)entry->into_fd;
+        args.cgroup = (uint64_t)l->entry.into_fd;
     }
+    if (l->fds_end > 0)
+        args.flags |= CLONE_FILES;
     long pid = sys_clone3_vfork(&args);
     if (pid == 0)
         launch_enter(l);
     return pid;
 }
 
-static void reap(int pidfd)
+static void reap(pid_t pid)
 {
     siginfo_t info;
-    while (waitid(P_PIDFD, (id_t)pidfd, &info, WEXITED | __WALL) < 0 && errno == EINTR)
+    while (waitid(P_PID, (id_t)pid, &info, WEXITED | __WALL) < 0 && errno == EINTR)
         ;
+}
+
+/* Low numbers for everything that the box half uses. */
+static void move_fds(struct launch *l, struct low_move *move)
+{
+    int *fds[CGROUP_MAX_TASKS + LAUNCH_MAX_LAYERS + LAUNCH_MAX_BINDS + 16];
+    int *const single[] = {
+        &l->network_fd, &l->userns_fd,    &l->upper,       &l->dev,
+        &l->meminfo,    &l->control_peer, &l->listener_fd, &l->box->slot_fd,
+        &l->oom_fd,     &l->hold_fd,      &l->init_fd,     &l->mount_parent_fd,
+    };
+    unsigned count = 0;
+
+    for (unsigned i = 0; i < ARRAY_SIZE(single); i++)
+        fds[count++] = single[i];
+    for (unsigned i = 0; i < l->entry.n_tasks; i++)
+        fds[count++] = &l->entry.tasks[i];
+    for (unsigned i = 0; i < l->n_layers; i++)
+        fds[count++] = &l->layers[i];
+    for (unsigned i = 0; i < l->n_binds; i++)
+        fds[count++] = &l->binds[i];
+    low_fds_move(l->engine->low, fds, count, move);
+    l->fds_end = move->low ? move->low->end : 0;
 }
 
 static int start_child(struct launch *l, struct error *err)
 {
+    struct low_move move;
     sigset_t all;
     sigset_t before;
-    int pidfd = -1;
 
+    l->entry = *cgroup_entry(l->box->cgroup);
+    move_fds(l, &move);
     sigfillset(&all);
     (void)pthread_sigmask(SIG_BLOCK, &all, &before);
-    long pid = clone_child(l, &pidfd);
+    long pid = clone_child(l);
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    low_fds_move_back(&move);
     stay_dumpable(l->engine);
     if (pid < 0)
         return error_sys_code(err, (int)-pid, "start a process in new namespaces");
     if (l->failed_step) {
-        reap(pidfd);
-        closep(&pidfd);
+        reap((pid_t)pid);
         return error_sys_code(err, l->failed_errno, "launch step '%s'", l->failed_step);
     }
     l->box->pid = (pid_t)pid;
-    l->box->pidfd = pidfd;
     l->box->is_child = true;
     return 0;
 }
@@ -507,10 +534,21 @@ static void spend(struct box *box, int *fd)
     closep(fd);
 }
 
+/* What can go to the next box of the slot is known again by its file: while a box lives, PID 1 alone keeps it open. */
+static ino_t file_of(int fd)
+{
+    struct stat info;
+    return fd >= 0 && fstat(fd, &info) == 0 ? info.st_ino : 0;
+}
+
 static void spend_all(struct launch *l)
 {
     struct box *box = l->box;
 
+    if (l->engine->keeps_ids)
+        box->ids_file = file_of(l->userns_fd);
+    if (l->engine->max_recycled > 0)
+        box->listener_file = file_of(l->listener_fd);
     spend(box, &l->upper);
     spend(box, &l->saved);
     spend(box, &l->dev);
@@ -521,12 +559,11 @@ static void spend_all(struct launch *l)
     for (unsigned i = 0; i < l->n_binds; i++)
         spend(box, &l->binds[i]);
     spend(box, &l->scratch_fd);
-    listener_keep(l->engine, box->slot, &l->listener_fd);
     spend(box, &l->listener_fd);
     closep(&l->control_peer); // at once: who talks to a PID 1 that has died must hear of it
     spend(box, &l->oom_fd);
     spend(box, &l->view);
-    close_ids(l);
+    spend(box, &l->userns_fd);
 }
 
 int box_launch(struct engine *engine, const struct box_spec *spec, struct box **out,
@@ -549,6 +586,9 @@ int box_launch(struct engine *engine, const struct box_spec *spec, struct box **
         .dev = -1,
         .meminfo = -1,
         .view = -1,
+        .init_fd = engine->init_fd,
+        .mount_parent_fd = engine->mount_parent_fd,
+        .hold_fd = spec->hold_fd,
         .fault = engine->fault,
     };
 
@@ -556,7 +596,6 @@ int box_launch(struct engine *engine, const struct box_spec *spec, struct box **
         .engine = engine,
         .slot_fd = -1,
         .control = -1,
-        .pidfd = -1,
         .is_one_shot = spec->is_one_shot,
         .owner_loss = spec->owner_loss,
         .is_scratch_kept = spec->scratch != NULL,
@@ -568,6 +607,7 @@ int box_launch(struct engine *engine, const struct box_spec *spec, struct box **
         return error_wrap(err, "start sandbox");
     }
     spend_all(&l);
+    slot_keep(engine->holder_fd, box->slot, &box->slot_fd); // PID 1 has it
     cgroup_entry_done(box->cgroup);
     *out = box;
     return 0;

@@ -9,6 +9,7 @@
 #include "engine/box.h"
 #include "base/lock.h"
 #include "engine/fault.h"
+#include "engine/low_fds.h"
 #include "engine/network.h"
 #include "engine/slot.h"
 
@@ -26,7 +27,7 @@
 
 struct fixtures;
 
-/* The socket of a slot whose box stays, or stayed: the next box there gets it. */
+/* The socket of a slot whose box stayed until it ended: the next box there gets it. */
 struct kept_listener {
     unsigned slot;
     int fd;
@@ -42,11 +43,13 @@ struct engine {
     struct cgroup_root *cgroups;
     struct fixtures *fixtures;
     int slots_fd;
+    int holder_fd; // by which a long-lived engine holds the slots of its boxes; or -1
     struct slot_set own_slots;
     _Atomic int run_fd;    // /run/burrow/<name>: sockets of BOX_STAY boxes; -1 until it is needed
     int init_fd;           // burrow-init, sealed
     int mount_parent_fd;   // a mount namespace with next to nothing in it, or -1
     int network_parent_fd; // a network namespace to make others from, or -1
+    struct low_fds *low;   // of a long-lived engine; or NULL
     struct lock lock;      // guards these five; held for memory work only
     int networks[64];      // made ahead
     unsigned n_networks;
@@ -54,13 +57,14 @@ struct engine {
     struct kept_listener listeners[ENGINE_RECYCLED];
     unsigned n_listeners;
     _Atomic unsigned max_recycled; // of each kind of thing that goes from box to box
-    // User namespaces by slot, kept from box to box: they hold nothing but the map. Who takes one puts -1.
+    // User namespaces of free slots, kept from box to box: they hold nothing but the map. Who takes one puts -1.
     _Atomic int ids[SLOT_COUNT];
     _Atomic int n_ids;
     bool keeps_ids;
     unsigned n_cpus;            // of the machine
     bool has_layer_fds;         // overlay takes layers by fd (Linux 6.13)
     bool is_dumpable;           // this process was, when the engine was opened
+    bool is_spared;             // it has an oom_score_adj below 0
     _Atomic bool has_leftovers; // a slot was found dirty
     struct fault fault;
     char *fail_file;
@@ -77,7 +81,8 @@ struct kept_exit {
 struct box {
     struct engine *engine;
     unsigned slot;
-    int slot_fd;
+    int slot_fd; // -1: held by the engine's holder_fd, or not at all
+    bool has_slot;
     char name[16];    // the slot as text: its control group
     char scratch[80]; // its scratch
     bool is_scratch_kept;
@@ -86,22 +91,25 @@ struct box {
     struct cgroup *cgroup;
     int control; // to PID 1
     pid_t pid;
-    int pidfd;
-    bool is_child;             // of this process: must be reaped
-    unsigned n_processes;      // when it was adopted
-    _Atomic bool is_frozen;    // by this handle
-    struct limits seen;        // what its programs take for the machine
-    bool is_seen_known;        // not of an adopted box
-    struct kept_exit *exits;   // of whoever reads events
-    struct cgroup_leaf ahead;  // of box_prepare
-    _Atomic uint32_t ahead_id; // its process; 0: none. Who takes the leaf puts 0
+    bool is_child;           // of this process: must be reaped
+    ino_t ids_file;          // of its user namespace, by which it is known again; 0: not to be kept
+    ino_t listener_file;     // likewise of its listener
+    unsigned n_processes;    // when it was adopted
+    _Atomic bool is_frozen;  // by this handle
+    struct limits seen;      // what its programs take for the machine
+    bool is_seen_known;      // not of an adopted box
+    struct kept_exit *exits; // of whoever reads events
+    _Atomic uint32_t
+        ahead_id; // of the process whose leaf box_prepare made; 0: none. Who takes the leaf puts 0
     // Of the launch. Closing them takes the kernel longer than starting a process, so it is done beside one.
     int spent[BOX_SPENT_FDS];
     _Atomic unsigned n_spent; // who takes them puts 0
 };
 
-/* Closes what the launch left over. */
-void box_close_spent(struct box *box);
+/* Keeps a user namespace for the next box of the slot, or closes it. */
+void engine_keep_ids(struct engine *engine, unsigned slot, int *fd);
+/* Lets go of the box's slot, if it has one; `is_clean`: nothing of it is left. */
+void box_drop_slot(struct box *box, bool is_clean);
 
 struct launch {
     struct engine *engine;
@@ -123,6 +131,9 @@ struct launch {
     int dev, meminfo;
     int binds[LAUNCH_MAX_BINDS];
     unsigned n_binds;
+    int init_fd, mount_parent_fd, hold_fd; // as the box half finds the engine's and the caller's
+    struct cgroup_entry entry;             // likewise
+    int fds_end; // the box half shares the launcher's descriptors until it leaves with those below this; 0: it has a copy of its own
     uint64_t secret;
     const char *hostname;
     uint32_t max_files;

@@ -3,6 +3,7 @@
 #include "engine/probe_impl.h"
 
 #include "base/fd.h"
+#include "engine/slot.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -11,8 +12,8 @@
 #include <sys/resource.h>
 #include <sys/utsname.h>
 
-#define FIRST_ID 0x70000000ULL
-#define IDS (4096ULL * 65536)
+#define FIRST_ID ((unsigned long long)SLOT_FIRST_ID)
+#define IDS ((unsigned long long)SLOT_COUNT * SLOT_IDS)
 #define MANY_BOXES 4096
 #define GOOD_FILES 16384
 #define GOOD_PIDS 65536

@@ -39,12 +39,35 @@ static int open_slot(int dir_fd, unsigned slot, int flags)
     return openat(dir_fd, name, flags | O_CLOEXEC | O_NOFOLLOW, CLEAN);
 }
 
+/* A lock on the slot's byte of the directory. It can be only a shared one there: who has the slot's file locked is alone. */
+static struct flock byte_of(unsigned slot, short type)
+{
+    return (struct flock){.l_type = type, .l_whence = SEEK_SET, .l_start = (off_t)slot, .l_len = 1};
+}
+
+static bool is_kept(int dir_fd, unsigned slot)
+{
+    struct flock lock = byte_of(slot, F_WRLCK);
+    return fcntl(dir_fd, F_OFD_GETLK, &lock) < 0 || lock.l_type != F_UNLCK;
+}
+
 int slot_try(int dir_fd, unsigned slot)
 {
     autofd fd = open_slot(dir_fd, slot, O_RDONLY | O_CREAT);
     if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0)
         return -1;
+    if (is_kept(dir_fd, slot)) {
+        errno = EWOULDBLOCK;
+        return -1;
+    }
     return take_fd(fd);
+}
+
+void slot_keep(int holder_fd, unsigned slot, int *lock_fd)
+{
+    struct flock lock = byte_of(slot, F_RDLCK);
+    if (holder_fd >= 0 && fcntl(holder_fd, F_OFD_SETLK, &lock) == 0)
+        closep(lock_fd);
 }
 
 /* The lock's own fd cannot write: PID 1 has it too. */
@@ -74,6 +97,11 @@ static uint64_t bit_of(unsigned slot)
 void slot_add(struct slot_set *own, unsigned slot)
 {
     (void)atomic_fetch_or(&own->held[slot / 64], bit_of(slot));
+}
+
+bool slot_is_own(const struct slot_set *own, unsigned slot)
+{
+    return atomic_load(&own->held[slot / 64]) & bit_of(slot);
 }
 
 /*
@@ -160,25 +188,36 @@ static bool take_left(struct find *find)
 /* What is looked at: nothing that was not to be had before; everything, but what others have to sweep; that too. */
 enum effort { EFFORT_LITTLE, EFFORT_MORE, EFFORT_ALL, EFFORTS };
 
-/* 1; 0: there is none. */
-static int take_lowest(struct find *find, enum effort effort, struct error *err)
+/* Slots of this word that are not worth a look. */
+static uint64_t passed_by(const struct slot_set *own, unsigned word, enum effort effort)
 {
-    struct slot_set *own = find->own;
+    uint64_t passed = atomic_load(&own->held[word]);
+    if (effort == EFFORT_LITTLE)
+        passed |= atomic_load(&own->left[word]) | atomic_load(&own->others[word]);
+    return passed;
+}
 
-    for (unsigned i = 0; i < SLOT_COUNT; i++) {
-        uint64_t passed = atomic_load(&own->held[i / 64]);
-        if (effort == EFFORT_LITTLE)
-            passed |= atomic_load(&own->left[i / 64]) | atomic_load(&own->others[i / 64]);
-        if (passed & bit_of(i))
-            continue;
+/* 1; 0: there is none. */
+static int take_lowest_of(struct find *find, unsigned word, enum effort effort, struct error *err)
+{
+    for (uint64_t rest = ~passed_by(find->own, word, effort); rest; rest &= rest - 1) {
+        unsigned slot = word * 64 + (unsigned)__builtin_ctzll(rest);
         errno = EWOULDBLOCK;
-        if (try_one(find, i, effort == EFFORT_ALL))
+        if (try_one(find, slot, effort == EFFORT_ALL))
             return 1;
         if (errno != EWOULDBLOCK)
-            return error_sys(err, "lock slot %u in '%s'", i, SLOTS_DIR);
-        (void)atomic_fetch_or(&own->others[i / 64], bit_of(i));
+            return error_sys(err, "lock slot %u in '%s'", slot, SLOTS_DIR);
+        (void)atomic_fetch_or(&find->own->others[word], bit_of(slot));
     }
     return 0;
+}
+
+static int take_lowest(struct find *find, enum effort effort, struct error *err)
+{
+    int taken = 0;
+    for (unsigned i = 0; taken == 0 && i < SLOT_COUNT / 64; i++)
+        taken = take_lowest_of(find, i, effort, err);
+    return taken;
 }
 
 int slot_take(int dir_fd, struct slot_set *own, unsigned *slot, int *lock_fd, bool *is_dirty,
@@ -209,6 +248,17 @@ void slot_drop(struct slot_set *own, unsigned slot, int *lock_fd)
     (void)atomic_fetch_or(&own->left[slot / 64], bit_of(slot));
 }
 
+void slot_release(int holder_fd, struct slot_set *own, unsigned slot, bool is_clean)
+{
+    struct flock lock = byte_of(slot, F_UNLCK);
+    autofd file = is_clean ? open_slot(holder_fd, slot, O_RDONLY) : -1;
+
+    slot_is_clean(file);
+    (void)atomic_fetch_and(&own->held[slot / 64], ~bit_of(slot));
+    (void)fcntl(holder_fd, F_OFD_SETLK, &lock);
+    (void)atomic_fetch_or(&own->left[slot / 64], bit_of(slot));
+}
+
 struct timespec slots_now(void)
 {
     struct timespec now;
@@ -224,7 +274,7 @@ static bool is_dirt_of(const struct stat *info, uint32_t owner, const struct tim
             (at->tv_sec == before->tv_sec && at->tv_nsec < before->tv_nsec));
 }
 
-void slots_are_clean(int dir_fd, uint32_t owner, const struct timespec *before)
+void slots_are_clean(int dir_fd, const struct slot_set *own, const struct timespec *before)
 {
     int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     autodir dir = fd < 0 ? NULL : fdopendir(fd);
@@ -234,11 +284,11 @@ void slots_are_clean(int dir_fd, uint32_t owner, const struct timespec *before)
     if (!dir)
         closep(&fd);
     for (struct dirent *entry; dir && (entry = readdir(dir));) {
-        if (!slot_parse(entry->d_name, &slot) || fstatat(fd, entry->d_name, &info, 0) < 0 ||
-            !is_dirt_of(&info, owner, before))
+        if (!slot_parse(entry->d_name, &slot) || slot_is_own(own, slot) ||
+            fstatat(fd, entry->d_name, &info, 0) < 0 || !is_dirt_of(&info, own->owner, before))
             continue;
         autofd held = slot_try(dir_fd, slot);
-        if (held >= 0 && fstat(held, &info) == 0 && is_dirt_of(&info, owner, before))
+        if (held >= 0 && fstat(held, &info) == 0 && is_dirt_of(&info, own->owner, before))
             slot_is_clean(held);
     }
 }
@@ -306,7 +356,7 @@ int slots_have_note(int dir_fd, const char *name, struct error *err)
 bool slot_parse(const char *name, unsigned *slot)
 {
     char *end = NULL;
-    if (*name < '0' || *name > '9' || strlen(name) > 4)
+    if (*name < '0' || *name > '9' || strlen(name) > 5)
         return false;
     unsigned long number = strtoul(name, &end, 10);
     if (*end || number >= SLOT_COUNT)

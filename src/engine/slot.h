@@ -3,6 +3,7 @@
  * A slot is a number a box owns while it lives: its range of host user ids and the name of everything the kernel
  * holds for it. Owned means: the slot's file is locked. The lock is on an open file that PID 1 of the box
  * inherits, so a slot is free exactly when owner and box are both gone, however they went.
+ * An owner of many boxes keeps no file of each: it holds all its slots by locks on bytes of the directory, with one descriptor.
  * Slots are the machine's, not a data directory's.
  * Threads: any.
  */
@@ -15,9 +16,10 @@
 #include <stdint.h>
 #include <time.h>
 
-#define SLOT_COUNT 4096u
+#define SLOT_COUNT 16384u
 #define SLOT_IDS 65536u
-#define SLOT_FIRST_ID 0x70000000u // above what systemd and subuid files give out
+#define SLOT_FIRST_ID                                                                              \
+    0x70000000u // above what systemd and subuid files give out; the last is 0xafffffff
 
 /* Opens (makes) the machine's directory of slots. */
 int slots_open(int *dir_fd, struct error *err);
@@ -43,18 +45,27 @@ int slot_take(int dir_fd, struct slot_set *own, unsigned *slot, int *lock_fd, bo
 
 /* Adds a slot whose lock was handed over. */
 void slot_add(struct slot_set *own, unsigned slot);
+bool slot_is_own(const struct slot_set *own, unsigned slot);
 
 /* Lets go of a slot, in `own` or not; nothing when *lock_fd is -1. PID 1 may still hold it. */
 void slot_drop(struct slot_set *own, unsigned slot, int *lock_fd);
+
+/*
+ * For owners of many: the slot is held by a lock on the directory from here on, and *lock_fd is closed. `holder_fd` is a descriptor of the
+ * directory that only the owner uses (slots_open). On failure, or with a holder_fd of -1, everything is as it was.
+ */
+void slot_keep(int holder_fd, unsigned slot, int *lock_fd);
+/* Lets go of a slot that is kept so, clean or not. */
+void slot_release(int holder_fd, struct slot_set *own, unsigned slot, bool is_clean);
 
 /* Says that nothing of a box is left in the slot. Its lock is still held. */
 void slot_is_clean(int lock_fd);
 
 /*
- * Says so of all slots of this owner that nobody holds and that were taken before this moment, since when everything of dead boxes was
+ * Says so of all slots of the owner of `own` that nobody holds and that were taken before this moment, since when everything of dead boxes was
  * swept. What cannot be said stays dirty.
  */
-void slots_are_clean(int dir_fd, uint32_t owner, const struct timespec *before);
+void slots_are_clean(int dir_fd, const struct slot_set *own, const struct timespec *before);
 struct timespec slots_now(void);
 
 /* Whether the slot was last taken by another owner: then nothing of this one lives there. */

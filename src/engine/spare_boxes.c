@@ -138,7 +138,7 @@ static int make_one(struct spare_boxes *spares, bool is_hurried, struct box **ou
         throw_away(spares, box);
         return -1;
     }
-    box_close_spent(box);
+    box_settle(box);
     *out = box;
     return 0;
 }

@@ -16,8 +16,9 @@
 #include "net/request.h"
 #include "net/response.h"
 
-struct access; // web/access.h
-struct once;   // core/execution.h
+struct access;       // web/access.h
+struct once;         // core/execution.h
+struct client_watch; // web/client_watch.h
 struct router;
 
 struct call {
@@ -31,14 +32,16 @@ struct call {
     struct access *access; // what the log will say of it; see call_request_id, call_about_sandbox
     struct response *response; // a reference of the call's; reply_* use it
     struct actor actor;        // all zero with ACCESS_OPEN
+    bool is_known; // a good key was shown, or the local socket is used; not with ACCESS_OPEN
     const char *parameters
         [ROUTE_PARAMETERS]; // of the path, in order, decoded, without NUL or '/' unless given as %2F
     struct query *query;
-    struct data_value *body;  // BODY_JSON: a map
-    struct arena *arena;      // what goes with the call; see call_alloc
-    unsigned tries;           // how often the handler was called before; see CALL_AGAIN
-    int64_t again_ms;         // what it leaves there
-    struct turns_owner owner; // whose turn it takes in a lane
+    struct data_value *body;    // BODY_JSON: a map
+    struct arena *arena;        // what goes with the call; see call_alloc
+    unsigned tries;             // how often the handler was called before; see CALL_AGAIN
+    int64_t again_ms;           // what it leaves there
+    struct turns_owner owner;   // whose turn it takes in a lane
+    struct client_watch *watch; // of the client, by client_watch_start; NULL: none
     void *front_data; // what the front keeps with the call, from its first try on; NULL then
 };
 
@@ -55,6 +58,10 @@ const char *call_base_url(struct call *call);
 
 /* The header, or NULL. */
 const char *call_header(const struct call *call, const char *name);
+
+/* Counts memory that is made of the request's body among that of all bodies: for json_limits.may_take, `data` being the call. False:
+ * there is none now. */
+bool call_may_take(void *data, size_t bytes);
 
 /* What the request is called: in X-Request-Id of its answer, in the log, and in whatever a failure says. */
 const char *call_request_id(const struct call *call);

@@ -106,4 +106,5 @@ def test_removed_output_is_not_kept_open(server):
         for name in ("stdoutStreamUrl", "stderrStreamUrl"):
             id = ran.started[name].rsplit("/", 1)[1]
             assert server.client.delete(f"/stream/{id}").status == 200
+    assert sandbox.sh("true").stdout == b""
     until(lambda: not open_files(server), "files to be closed")

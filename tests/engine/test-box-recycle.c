@@ -152,6 +152,61 @@ BOX_TEST(groups_another_engine_has_made_anew_are_not_taken_for_ones_own)
     close_engine(other);
 }
 
+BOX_TEST(a_box_that_only_exists_holds_one_descriptor)
+{
+    struct engine *server = open_engine(&(struct engine_options){.is_long_lived = true});
+    struct box_spec spec = plain_spec();
+    struct error err = {0};
+    struct box *boxes[6] = {NULL};
+    struct box *warm = NULL;
+
+    spec.owner_loss = BOX_STAY;
+    engine_recycle(server, 8);
+    CHECK_OK(box_launch(server, &spec, &warm, &err), err);
+    box_settle(own(warm));
+    int before = count_fds();
+    for (unsigned i = 0; i < ARRAY_SIZE(boxes); i++) {
+        CHECK_OK(box_launch(server, &spec, &boxes[i], &err), err);
+        box_settle(own(boxes[i]));
+        box_prepare(boxes[i], next_id());
+    }
+    CHECK_INT(count_fds(), before + (int)ARRAY_SIZE(boxes));
+    run_well(boxes[0], "exit 0"); // once used, and paused, too
+    CHECK_OK(box_freeze(boxes[1], &err), err);
+    forget_outputs();
+    CHECK_INT(count_fds(), before + (int)ARRAY_SIZE(boxes));
+    for (unsigned i = 0; i < ARRAY_SIZE(boxes); i++)
+        end(boxes[i]);
+    end(warm);
+    CHECK(count_fds() <= before + 2 * 8); // what waits for the next boxes
+    close_engine(server);
+}
+
+/* What the child of a launch can have open for a moment does not grow with what its launcher has open. */
+BOX_TEST(a_launch_moves_what_it_needs_below_whatever_else_is_open)
+{
+    struct engine *server = open_engine(&(struct engine_options){.is_long_lived = true});
+    struct box_spec spec = plain_spec();
+    struct error err = {0};
+    struct box *box = NULL;
+    int high[300];
+
+    for (unsigned i = 0; i < ARRAY_SIZE(high); i++)
+        CHECK((high[i] = open("/dev/null", O_RDONLY | O_CLOEXEC)) > server->low->end - 300);
+    int before = count_fds();
+    CHECK(server->low->end < high[ARRAY_SIZE(high) - 1]);
+    CHECK_OK(box_launch(server, &spec, &box, &err), err);
+    CHECK(own(box)->control > server->low->end);
+    run_well(box, "exit 0");
+    end(box);
+    forget_outputs();
+    CHECK_INT(server->low->taken, 0);
+    CHECK(count_fds() <= before + 2);
+    for (unsigned i = 0; i < ARRAY_SIZE(high); i++)
+        (void)close(high[i]);
+    close_engine(server);
+}
+
 BOX_TEST(the_socket_of_a_slot_leads_to_the_box_that_lives_there_now)
 {
     struct box_spec spec = staying_spec(&some);

@@ -11,88 +11,6 @@
 
 extern const char golden_blob_start[] __attribute__((visibility("hidden")));
 
-/* CVE-2021-41133 and all calls to come: the kernel's answer inside is the table's, for every
- * number. */
-BOX_TEST(every_call_is_answered_as_the_table_says)
-{
-    struct box *box = launch_attacker();
-    ATTACK(box, "all-calls");
-    if (!is_in_vm())
-        ATTACK_AS(box, "guest", "all-calls");
-    check_serves(box);
-}
-
-BOX_TEST(other_entries_to_the_kernel_are_shut)
-{
-    struct box *box = launch_attacker();
-    ATTACK(box, "other-entries");
-    ATTACK_AS(box, "guest", "other-entries");
-}
-
-/* CVE-2020-14386, CVE-2021-22600, vsock, crypto sockets. */
-BOX_TEST(only_plain_socket_families_open)
-{
-    struct box *box = launch_attacker();
-    ATTACK(box, "sockets");
-    ATTACK_AS(box, "guest", "sockets");
-}
-
-/* CVE-2022-0185 and the nf_tables family need a user namespace first. */
-BOX_TEST(no_namespace_is_made_or_entered)
-{
-    struct box *box = launch_attacker();
-    ATTACK(box, "namespaces");
-    ATTACK_AS(box, "guest", "namespaces");
-}
-
-/* CVE-2022-0492: a cgroup v1 mounted from inside has a release_agent. */
-BOX_TEST(nothing_is_mounted_moved_or_unmounted)
-{
-    struct box *box = launch_attacker();
-    ATTACK(box, "mounting");
-    ATTACK(box, "mounts");
-}
-
-/* /dev is a directory of the volume that all boxes share, and a bind is a directory of the host. */
-BOX_TEST(no_request_reaches_the_file_system_below)
-{
-    struct box_bind bind = {.host = "/usr", .box = "/run"};
-    struct box_spec spec = spec_with(NULL);
-    spec.binds = &bind;
-    spec.n_binds = 1;
-    struct box *box = launch(&spec);
-    ATTACK(box, "volume", "/dev", "/", "/tmp", "/attacker", "/run", "/etc/passwd");
-    ATTACK_AS(box, "guest", "volume", "/dev", "/", "/tmp", "/attacker", "/run", "/etc/passwd");
-}
-
-BOX_TEST(huge_pages_and_whole_cores_are_the_hosts)
-{
-    struct box *box = launch_attacker();
-    ATTACK(box, "set-aside");
-    ATTACK_AS(box, "guest", "set-aside");
-}
-
-/* Kernels before 6.14 ask the machine for a module first; doctor tells (probe_modprobe). */
-BOX_TEST(a_program_of_no_known_format_is_refused)
-{
-    struct box *box = launch_attacker();
-    ATTACK(box, "odd-format");
-    ATTACK_AS(box, "guest", "odd-format");
-    check_serves(box);
-}
-
-BOX_TEST(clock_names_modules_keys_and_log_are_the_machines)
-{
-    struct utsname before, after;
-    struct box *box = launch_attacker();
-    CHECK(uname(&before) == 0);
-    ATTACK(box, "machine");
-    ATTACK_AS(box, "guest", "machine");
-    CHECK(uname(&after) == 0);
-    CHECK_STR(after.nodename, before.nodename);
-    CHECK_STR(after.domainname, before.domainname);
-}
-
 /* CVE-2017-5226, CVE-2019-10063, CVE-2023-28100. */
 BOX_TEST(terminal_input_cannot_be_faked_in_a_box)
 {
@@ -108,18 +26,9 @@ BOX_TEST(terminal_input_cannot_be_faked_in_a_box)
     CHECK_INT(outcome.exit.code, 0);
 }
 
-BOX_TEST(a_process_without_a_terminal_finds_none)
+BOX_TEST(a_crash_is_told_by_its_signal)
 {
     struct box *box = launch_attacker();
-    ATTACK(box, "no-terminal");
-    ATTACK_AS(box, "guest", "no-terminal");
-}
-
-BOX_TEST(a_crash_starts_no_helper_and_leaves_no_core)
-{
-    struct box *box = launch_attacker();
-    ATTACK(box, "core");
-    ATTACK_AS(box, "guest", "core");
     struct outcome outcome = RUN(box, "/attacker", "crash");
     CHECK_INT(outcome.exit.signal, SIGSEGV);
     CHECK_INT(outcome.exit.code, 128 + SIGSEGV);
@@ -163,7 +72,7 @@ BOX_TEST(a_crash_does_not_reach_the_hosts_core_handler)
     struct box *box = launch_attacker();
     write_core_pattern(pattern);
     struct outcome first = RUN(box, "/attacker", "crash");
-    struct outcome second = RUN_AS(box, "guest", "/attacker", "core");
+    struct outcome second = RUN_AS(box, "guest", "/attacker", "core-dump");
     crash_outside();
     write_core_pattern(before);
     AWAIT(fd_read_knob(AT_FDCWD, seen, seen_text, sizeof seen_text, &err) == 0 && *seen_text);
@@ -171,16 +80,6 @@ BOX_TEST(a_crash_does_not_reach_the_hosts_core_handler)
     CHECK_INT(second.exit.code, 0);
     CHECK(!strstr(seen_text, "attacker"));
     CHECK(!strchr(seen_text, '\n')); // one crash: the host's own
-}
-
-BOX_TEST(pid_1_is_unreadable_and_out_of_reach)
-{
-    struct box *box = launch_attacker();
-    ATTACK(box, "first-process");
-    ATTACK_AS(box, "guest", "first-process");
-    ATTACK(box, "first");
-    ATTACK_AS(box, "guest", "first");
-    check_serves(box);
 }
 
 /* With this setting whoever changes its user becomes readable, and PID 1 does that for every
@@ -196,21 +95,13 @@ BOX_TEST(pid_1_stays_unreadable_where_the_host_dumps_everything)
     CHECK_OK(box_files(box, "guest", "/", &conv, &err), err);
     autofd talk = conv;
     CHECK_OK(files_stat(talk, "/", false, NULL, NULL, &err), err);
-    struct outcome user = RUN_AS(box, "guest", "/attacker", "first-process");
-    struct outcome root = RUN(box, "/attacker", "first-process");
-    struct outcome reach = RUN(box, "/attacker", "first");
+    struct outcome user = RUN_AS(box, "guest", "/attacker", "pid1-read");
+    struct outcome root = RUN(box, "/attacker", "pid1-read");
+    struct outcome reach = RUN(box, "/attacker", "pid1-trace");
     CHECK_OK(fd_write_knob(AT_FDCWD, "/proc/sys/fs/suid_dumpable", "0", &err), err);
     CHECK_STR(user.output, "");
     CHECK_STR(root.output, "");
     CHECK_STR(reach.output, "");
-}
-
-/* CVE-2023-25809, CVE-2025-52881: no kernel file opens for writing, for root neither. */
-BOX_TEST(no_kernel_file_opens_for_writing)
-{
-    struct box *box = launch_attacker();
-    ATTACK(box, "writable");
-    ATTACK_AS(box, "guest", "writable");
 }
 
 /* What looks like a control group is a copy: writing to it changes the box's own file and no limit.
@@ -315,9 +206,9 @@ BOX_TEST(no_way_up_leads_out_of_the_root)
     engine = open_engine(&(struct engine_options){.is_long_lived = true});
     struct box *box = launch_attacker();
     ATTACK(box, "climb");
-    ATTACK(box, "namespaces");
-    ATTACK(box, "mounting");
-    ATTACK(box, "mounts");
+    ATTACK(box, "user-namespace");
+    ATTACK(box, "mount");
+    ATTACK(box, "mount-table");
     check_golden(box, NULL);
 }
 
@@ -328,41 +219,6 @@ BOX_TEST(only_known_kernel_files_are_readable)
     check_golden(launch_attacker(), NULL);
     spec.limits = (struct limits){.memory_bytes = 64 << 20, .cpu_millicores = 500};
     check_golden(launch(&spec), NULL);
-}
-
-BOX_TEST(kernel_files_about_the_host_are_shut_or_empty)
-{
-    static const char *const shut[] = {
-        "/proc/kcore",
-        "/proc/kmsg",
-        "/proc/timer_list",
-        "/proc/sched_debug",
-        "/proc/slabinfo",
-        "/proc/vmallocinfo",
-        "/proc/pagetypeinfo",
-        "/proc/kpagecount",
-        "/proc/kpageflags",
-        "/proc/kallsyms",
-        "/proc/modules",
-        "/proc/keys",
-        "/proc/key-users",
-        "/proc/cmdline",
-        "/proc/interrupts",
-        "/proc/diskstats",
-        "/proc/partitions",
-        "/proc/swaps",
-        "/sys/firmware/acpi/tables/DSDT",
-        "/sys/kernel/notes",
-        "/sys/kernel/debug/sched/debug",
-        "/proc/mtd",
-        "/proc/mdstat",
-    };
-    struct box *box = launch_attacker();
-    for (size_t i = 0; i < ARRAY_SIZE(shut); i++) {
-        struct outcome outcome = RUN(box, "/attacker", "cat", shut[i]);
-        if (outcome.length > 0)
-            test_fail(__FILE__, __LINE__, "%s says %.100s", shut[i], outcome.output);
-    }
 }
 
 NOTHING_IS_LEFT_TEST

@@ -22,6 +22,8 @@ static void check_exit(const struct process_exit *exit)
     check(exit->cause <= CAUSE_BOX_ENDED);
     check(exit->code >= 0 && exit->code <= 255 && exit->signal >= 0 && exit->signal <= 127);
     check(memchr(exit->text, '\0', sizeof exit->text) != NULL);
+    for (const char *at = exit->text; *at; at++) // it comes to a terminal
+        check((unsigned char)*at >= ' ' && *at != 0x7f);
 }
 
 /* Packets of the input, each behind its length in two bytes; some with a file attached. */
@@ -51,7 +53,7 @@ static void say_all(int sock, const uint8_t *data, size_t size)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct box box = {.control = -1, .slot_fd = -1, .pidfd = -1, .name = "1"};
+    struct box box = {.control = -1, .slot_fd = -1, .name = "1"};
     struct box_event event = {0};
     struct process_exit exit;
     struct error err = {0};

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/disk.h"
 #include "base/id.h"
+#include "core/account/ceiling.h"
 #include "core/stream/history.h"
 #include "core/stream/spool.h"
 #include "core/stream/stream_info_impl.h"
@@ -52,7 +53,9 @@ int stream_create(struct streams *streams, const struct actor *actor,
         .created_at = now,
         .updated_at = now,
     };
-    if (make_file(streams, id, err) < 0)
+    if (ceiling_check(streams->store, KEPT_STREAMS, streams->most, streams->organisation_most,
+                      actor->organisation, err) < 0 ||
+        make_file(streams, id, err) < 0)
         return -1;
     if (store_stream_put(streams->store, &record, request->labels, request->n_labels, err) < 0) {
         (void)spool_remove_file(streams->spool_fd, id, &ignored); // else swept later

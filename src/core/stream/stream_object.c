@@ -165,6 +165,8 @@ static int open_file(struct stream *stream, struct error *err)
         return 0;
     if (err->sys != ENOENT)
         return -1;
+    if (record->sandbox_id && record->state == STREAM_COMPLETE && record->size_bytes == 0)
+        return 0; // a command's that printed nothing: streams_keep_recent
     stream->is_removed = stream->is_complete = true;
     return 0;
 }

@@ -56,6 +56,7 @@ struct streams {
     struct store *store;
     struct hub *hub;
     int spool_fd;
+    int void_fd; // in the place of removed files that nothing came to
     struct reserve *reserve;
     uint64_t limit_bytes; // of a user's stream
     int64_t total_bytes;  // history.h: of outputs of commands together; and of users' streams
@@ -63,6 +64,7 @@ struct streams {
     void (*on_expired)(void *data, const char *execution_id); // or NULL
     void *expired_data;
     int64_t keep_ms;
+    int64_t most, organisation_most; // of users
     int64_t opened_at;
     atomic_uint sweep_place;
     struct stream_spares spares;

@@ -44,8 +44,11 @@ int streams_open(struct store *store, struct hub *hub, const struct streams_sett
     streams->hub = hub;
     streams->spool_fd = spool_fd;
     streams->reserve = take(reserve);
+    streams->void_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
     streams->limit_bytes = settings->limit_bytes;
     streams->keep_ms = settings->keep_ms;
+    streams->most = settings->most;
+    streams->organisation_most = settings->organisation_most;
     streams->opened_at = file_clock_ms();
     lock_init(&streams->spares.lock, LOCK_STREAM_SPARES);
     lock_init(&streams->recent.lock, LOCK_STREAM_RECENT);
@@ -193,6 +196,7 @@ void streams_free(struct streams *streams)
         lock_clear(&streams->shards[i].lock);
     }
     (void)close(streams->spool_fd);
+    closep(&streams->void_fd);
     reserve_free(streams->reserve);
     free(streams);
 }
@@ -411,8 +415,22 @@ static struct stream *put_recent(struct stream_recent *recent, struct stream *st
     return oldest;
 }
 
+/* Nothing came, and the row says so: that is all there is to know of it. A stream that a user made has no sandbox. */
+static bool is_void(struct stream *stream)
+{
+    autolock(&stream->lock);
+    return stream->record.sandbox_id && stream->is_complete && stream->is_ending &&
+           stream->size_bytes == 0 && !stream->is_removed;
+}
+
 void streams_keep_recent(struct streams *streams, struct stream *stream)
 {
+    struct error ignored = {0};
+
+    if (stream && is_void(stream)) { // else it goes with the row
+        (void)spool_remove_file(streams->spool_fd, stream->record.id, &ignored);
+        (void)dup3(streams->void_fd, stream->fd, O_CLOEXEC); // who reads it meanwhile finds as much
+    }
     if (stream && is_small(stream))
         stream = put_recent(&streams->recent, stream);
     stream_free(stream);

@@ -12,9 +12,10 @@
 struct streams_settings {
     const char *data_dir;
     uint64_t limit_bytes; // of a user's own stream
+    int64_t keep_ms;      // how long streams are kept that ask for nothing else
     int64_t
-        total_bytes; // of all outputs of commands, and as much of users' streams; 0: a tenth of the disk
-    int64_t keep_ms; // how long streams are kept that ask for nothing else
+        total_bytes; // outputs of commands together, and as much of users' streams; 0: a tenth of the disk
+    int64_t most, organisation_most; // streams of users; 0: no limit
 };
 
 /* Store and hub must outlive it. */
@@ -70,7 +71,7 @@ int streams_put_end(struct streams *streams, struct stream *stream, bool is_trun
 void streams_end(struct streams *streams, struct stream *stream);
 /*
  * Gives up a stream made for a command that has ended and is recorded. A small one stays in memory for a while: whoever waited for the
- * end reads it next. Takes the reference; NULL is fine.
+ * end reads it next. One to which nothing came loses its file. Takes the reference; NULL is fine.
  */
 void streams_keep_recent(struct streams *streams, struct stream *stream);
 /* It may have grown: tells the hub. Does not block. */

@@ -158,6 +158,7 @@ TEST(slots_that_were_swept_are_clean_and_those_of_others_or_taken_since_are_not)
         SKIP("only root may say whose a slot is");
     autofd slots = make_slots();
     autofd ours = -1, theirs = -1, held = -1, lock = -1;
+    const struct slot_set own = {.owner = US};
     struct timespec before = slots_now();
     bool is_dirty = false;
 
@@ -166,16 +167,49 @@ TEST(slots_that_were_swept_are_clean_and_those_of_others_or_taken_since_are_not)
     CHECK_INT(take_one(slots, US, &held, &is_dirty), 2);
     closep(&ours); // both died without a word
     closep(&theirs);
-    slots_are_clean(slots, US, &before);
+    slots_are_clean(slots, &own, &before);
     CHECK_INT(take_one(slots, US, &lock, &is_dirty), 0);
     CHECK(is_dirty); // it was taken after that moment
     closep(&lock);
     before.tv_sec += 3600;
-    slots_are_clean(slots, US, &before);
+    slots_are_clean(slots, &own, &before);
     CHECK_INT(take_one(slots, US, &lock, &is_dirty), 0);
     CHECK(!is_dirty);
     autofd other = -1;
     CHECK_INT(take_one(slots, US, &other, &is_dirty), 3); // 1 is theirs to sweep, 2 is held
+    remove_slots();
+}
+
+TEST(kept_slots_are_held_by_one_descriptor_until_owner_and_box_are_gone)
+{
+    autofd slots = make_slots();
+    autofd holder = openat(slots, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    autofd box = -1, other = -1;
+    struct slot_set own = {.owner = US};
+    struct error err = {0};
+    unsigned slot = SLOT_COUNT;
+    bool is_dirty = true;
+
+    for (unsigned i = 0; i < 3; i++) {
+        autofd lock = -1;
+        CHECK_OK(slot_take(slots, &own, &slot, &lock, &is_dirty, &err), err);
+        CHECK_INT(slot, i);
+        box = i == 2 ? dup(lock) : -1; // as PID 1 has it
+        slot_keep(holder, slot, &lock);
+        CHECK_INT(lock, -1);
+    }
+    CHECK(slot_try(slots, 0) < 0 && slot_try(slots, 1) < 0 && slot_try(slots, 2) < 0);
+    slot_release(holder, &own, 0, true);
+    slot_release(holder, &own, 2, true);
+    CHECK_INT(take_one(slots, US, &other, &is_dirty), 0);
+    CHECK(!is_dirty);
+    CHECK(slot_try(slots, 1) < 0 && slot_try(slots, 2) < 0); // its box lives
+    closep(&box);
+    autofd second = slot_try(slots, 2);
+    CHECK(second >= 0);
+    closep(&holder); // the owner has died
+    autofd first = slot_try(slots, 1);
+    CHECK(first >= 0);
     remove_slots();
 }
 
@@ -184,7 +218,7 @@ TEST(names_of_slots_are_numbers)
     unsigned slot = 7;
 
     CHECK(slot_parse("0", &slot) && slot == 0);
-    CHECK(slot_parse("4095", &slot) && slot == 4095);
-    CHECK(!slot_parse("4096", &slot) && !slot_parse("-1", &slot) && !slot_parse("1x", &slot) &&
+    CHECK(slot_parse("16383", &slot) && slot == 16383);
+    CHECK(!slot_parse("16384", &slot) && !slot_parse("-1", &slot) && !slot_parse("1x", &slot) &&
           !slot_parse("", &slot));
 }
