@@ -314,6 +314,8 @@ void range_stop(struct range *range, struct box *box, uint32_t id, struct attack
 void range_check_neighbour(struct range *range, struct attack_result *result)
 {
     struct error err = {0};
+    if (range_is_stopped(range))
+        return;
     if (!serves(range, range->b, &err))
         attack_judge(result, ATTACK_OPEN, "another sandbox does not start processes any more: %s",
                      err.text);
@@ -324,7 +326,7 @@ void range_check_neighbour(struct range *range, struct attack_result *result)
 void range_check_others(struct range *range, struct attack_result *result)
 {
     struct error err = {0};
-    if (!serves(range, range->a, &err))
+    if (!range_is_stopped(range) && !serves(range, range->a, &err) && !range_is_stopped(range))
         attack_judge(result, ATTACK_OPEN, "PID 1 of the sandbox does not serve any more: %s",
                      err.text);
     range_check_neighbour(range, result);

@@ -255,7 +255,7 @@ int doctor_attack(const struct doctor *doctor)
         exit_tell(&err);
         return EXIT_FAILED;
     }
-    if (!doctor->is_json && findings.count[ATTACK_HELD] > 0)
+    if (!doctor->is_json && findings.count[ATTACK_HELD] > 0 && !is_stopped())
         print_table(&findings);
     if (is_stopped())
         return EXIT_SIGNAL + stop_signal();
