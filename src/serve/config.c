@@ -109,7 +109,7 @@ static const struct option_row rows[] = {
         "how long records and streams of ended sandboxes are kept, and output of commands that "
         "ended in others (default 24h)"),
     ROW("max-sandboxes", OPTION_INTEGER, max_sandboxes, "N", "BURROW_MAX_SANDBOXES", 1, 100000,
-        "how many may be alive at once; more are refused with 429 (default 2000)"),
+        "how many may be alive at once; more are refused with 429 (default 10000)"),
     COUNT_OPTION("organisation-sandboxes", organisation.sandboxes, "ORGANISATION_SANDBOXES",
                  "how many of them one organisation may have; 0 is no limit (default 0)"),
     COUNT_OPTION("max-streams", total.streams, "MAX_STREAMS",
