@@ -8,6 +8,8 @@
 #pragma once
 #include <stdint.h>
 
+struct cancel; // base/cancel.h
+
 enum archive_format {
     ARCHIVE_ANY,      // unpacking: by its first bytes
     ARCHIVE_TAR_GZIP, // unpacking: also a tar that is not compressed
@@ -19,7 +21,8 @@ enum archive_format {
 struct archive_task {
     const char *program; // absolute path of burrow-archive
     enum archive_format format;
-    uint64_t max_bytes;   // of all contents together, and of an archive that is made
-    uint64_t max_entries; //
-    unsigned timeout_ms;  // without any progress
+    uint64_t max_bytes;    // of all contents together, and of an archive that is made
+    uint64_t max_entries;  //
+    unsigned timeout_ms;   // without any progress
+    struct cancel *cancel; // gives it up; NULL: nobody does
 };

@@ -3,6 +3,7 @@
 #include "archive/archiver.h"
 #include "archive/records.h"
 #include "base/auto.h"
+#include "base/cancel.h"
 #include "base/mem.h"
 #include "base/quote.h"
 
@@ -111,6 +112,8 @@ int archiver_start(struct archiver *archiver, const char *mode, const struct arc
     autofd theirs = pair[1];
     if (made < 0)
         return -1;
+    archiver->cancel = cancel_ref(task->cancel);
+    cancel_add_socket(archiver->cancel, archiver->sock);
     (void)snprintf(bytes, sizeof bytes, "%" PRIu64, task->max_bytes);
     (void)snprintf(entries, sizeof entries, "%" PRIu64, task->max_entries);
     char *argv[] = {(char *)"burrow-archive",
@@ -199,6 +202,9 @@ void archiver_clear(struct archiver *archiver)
         while (waitpid(archiver->pid, NULL, 0) < 0 && errno == EINTR)
             ;
     }
+    if (archiver->cancel)
+        cancel_forget_socket(archiver->cancel, archiver->sock);
+    cancel_free(archiver->cancel);
     closep(&archiver->sock);
     free(archiver->buffer);
     *archiver = (struct archiver){.sock = -1};

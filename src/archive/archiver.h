@@ -15,7 +15,8 @@
 struct archiver {
     pid_t pid; // 0: none
     int sock;
-    uint8_t *buffer; // of the frame received last
+    struct cancel *cancel; // the task's
+    uint8_t *buffer;       // of the frame received last
 };
 
 /*

@@ -23,6 +23,7 @@ struct packer {
     const struct archive_task *task;
     int spool;
     uint64_t spooled;
+    uint64_t kept; // of it, without holes
     struct entry *entries;
     size_t count, capacity;
     struct buffer strings;
@@ -78,10 +79,24 @@ int packer_item(void *data, const struct files_item *item, struct error *err)
 int packer_data(void *data, const void *bytes, size_t length, struct error *err)
 {
     struct packer *packer = data;
-    if (fd_write_all(packer->spool, bytes, length) < 0)
+    ssize_t written = fd_write_sparse(packer->spool, packer->spooled, bytes, length);
+    if (written < 0)
         return error_sys(err, "keep what goes into an archive");
     packer->spooled += length;
+    packer->kept += (uint64_t)written;
     return 0;
+}
+
+uint64_t packer_kept(const struct packer *packer)
+{
+    return packer->kept;
+}
+
+/* Of zeros next to nothing is left, of anything else at most a little more than it was. */
+uint64_t packer_estimate(const struct packer *packer)
+{
+    return packer->kept + packer->spooled / 64 + packer->strings.length + 1024 * packer->count +
+           65536;
 }
 
 /* A slash before all other characters: what is in a directory comes right behind it. */
@@ -154,6 +169,8 @@ int packer_finish(struct packer *packer, int archive_fd, uint64_t *size, struct 
 {
     struct archiver archiver = {.sock = -1};
     struct stat info;
+    if (ftruncate(packer->spool, (off_t)packer->spooled) < 0)
+        return error_sys(err, "keep what goes into an archive");
     if (packer->count)
         qsort_r(packer->entries, packer->count, sizeof *packer->entries, compare_entries,
                 packer->strings.data);

@@ -23,6 +23,10 @@ struct packer *packer_new(const struct archive_task *task, int spool_fd);
 int packer_item(void *packer, const struct files_item *item, struct error *err);
 int packer_data(void *packer, const void *bytes, size_t length, struct error *err);
 
+/* How much of the spool is taken (holes are not), and how large the archive may become. */
+uint64_t packer_kept(const struct packer *packer);
+uint64_t packer_estimate(const struct packer *packer);
+
 /*
  * Writes the archive to `archive_fd` (borrowed; an empty file) and tells its size. ERROR_LIMIT, noun "archive", when it gets
  * larger than task->max_bytes; ERROR_UNAVAILABLE when burrow-archive cannot run.

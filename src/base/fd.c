@@ -27,6 +27,53 @@ int fd_write_all(int fd, const void *data, size_t length)
     return 0;
 }
 
+#define BLOCK ((size_t)4096)
+
+static bool is_zero(const char *bytes, size_t length)
+{
+    return bytes[0] == 0 && memcmp(bytes, bytes + 1, length - 1) == 0;
+}
+
+/* From here to the next border of a block. */
+static size_t piece_at(uint64_t at, size_t length)
+{
+    size_t piece = BLOCK - (size_t)(at % BLOCK);
+    return piece < length ? piece : length;
+}
+
+/* How many bytes from here on are alike: blocks of zeros, or others. */
+static size_t measure_run(uint64_t at, const char *bytes, size_t length, bool *has_data)
+{
+    size_t run = piece_at(at, length);
+
+    *has_data = !is_zero(bytes, run);
+    while (run < length) {
+        size_t piece = piece_at(at + run, length - run);
+        if (is_zero(bytes + run, piece) == *has_data)
+            break;
+        run += piece;
+    }
+    return run;
+}
+
+ssize_t fd_write_sparse(int fd, uint64_t at, const void *data, size_t length)
+{
+    const char *bytes = data;
+    ssize_t written = 0;
+
+    while (length > 0) {
+        bool has_data;
+        size_t run = measure_run(at, bytes, length, &has_data);
+        if (has_data && (lseek(fd, (off_t)at, SEEK_SET) < 0 || fd_write_all(fd, bytes, run) < 0))
+            return -1;
+        written += has_data ? (ssize_t)run : 0;
+        at += run;
+        bytes += run;
+        length -= run;
+    }
+    return written;
+}
+
 ssize_t fd_read_full(int fd, void *data, size_t length)
 {
     size_t have = 0;

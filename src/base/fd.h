@@ -15,6 +15,10 @@
 /* Writes all of it, or fails with errno set. */
 int fd_write_all(int fd, const void *data, size_t length);
 
+/* Writes it to this place in a file that has nothing there yet, but leaves out blocks of zeros, so that they are holes.
+ * How many bytes were written, or -1 with errno. The length of the file may then be set by ftruncate. */
+ssize_t fd_write_sparse(int fd, uint64_t at, const void *data, size_t length);
+
 /* Reads until `length` bytes or end of file; the number read, or -1 with errno. */
 ssize_t fd_read_full(int fd, void *data, size_t length);
 /* The same from a place in a file, leaving its own where it is. */

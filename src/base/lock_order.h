@@ -33,7 +33,9 @@ enum lock_rank {
     LOCK_BODY,
     LOCK_GATHER, // memory that bodies take
     LOCK_RESPONSE,
-    LOCK_ENGINE, // the engine's own lists, one at a time
+    LOCK_TEMPORARIES, // the room that files on their way take
+    LOCK_CANCEL,      // sockets of work that may be given up
+    LOCK_ENGINE,      // the engine's own lists, one at a time
     LOCK_STORE,
     LOCK_WORKERS,
     LOCK_LOOP,      // the posts of a loop: whoever holds anything may post

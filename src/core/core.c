@@ -4,7 +4,9 @@
 
 #include "base/mem.h"
 #include "core/adopt.h"
+#include "core/ceilings.h"
 #include "core/data_lock.h"
+#include "core/repair.h"
 #include "core/execution/executions.h"
 #include "core/execution/queue.h"
 #include "core/runtime/runtimes.h"
@@ -12,6 +14,7 @@
 #include "core/sandbox/pool.h"
 #include "core/sandbox/registry.h"
 #include "core/sandbox/sandboxes.h"
+#include "core/sandbox/temporary.h"
 #include "core/snapshot/snapshot_impl.h"
 #include "core/stream/streams.h"
 #include "loop/background.h"
@@ -39,7 +42,10 @@ static int open_streams(struct core *core, struct error *err)
     const struct streams_settings settings = {
         .data_dir = core->settings.data_dir,
         .limit_bytes = (uint64_t)core->settings.stream_limit_bytes,
+        .total_bytes = core->settings.spool_limit_bytes,
         .keep_ms = core->settings.keep_ms,
+        .most = core->settings.ceilings.total.streams,
+        .organisation_most = core->settings.ceilings.organisation.streams,
     };
     return streams_open(core->store, core->hub, &settings, &core->streams, err);
 }
@@ -78,6 +84,7 @@ static int start_workers(struct core *core, struct error *err)
 static int open_rooms(struct core *core, struct error *err)
 {
     core->hub = hub_new();
+    core->temporaries = temporaries_new(&core->settings);
     if (accounts_open(core->store, &core->accounts, err) < 0 || open_streams(core, err) < 0 ||
         runtimes_open(core->settings.data_dir, core->settings.default_runtime, &core->runtimes,
                       err) < 0 ||
@@ -93,6 +100,7 @@ static int open_rooms(struct core *core, struct error *err)
         .streams = core->streams,
         .runtimes = core->runtimes,
         .layers = core->layers,
+        .temporaries = core->temporaries,
         .recorders = core->recorders,
         .reaper = core->reaper,
         .remover = core->remover,
@@ -111,7 +119,8 @@ static int open_data(struct core *core, struct error *err)
 
     if (engine_open(&engine, &core->engine, err) < 0) // makes the data directory
         return -1;
-    if (data_lock_take(core->settings.data_dir, &core->lock_fd, err) < 0)
+    if (data_lock_take(core->settings.data_dir, &core->lock_fd, err) < 0 ||
+        ceilings_settle(core, err) < 0 || repair_check(core->settings.data_dir, err) < 0)
         return -1;
     return store_open(core->settings.data_dir, &core->store, err);
 }
@@ -144,6 +153,8 @@ static void stop_rooms(struct core *core)
     background_stop(core->background);
     // Each finishes what it was given, so that nothing is left half ended; and gives work only to those below.
     workers_free(core->recorders);
+    if (core->sandboxes)
+        monitor_end_work(core->sandboxes->monitor);
     workers_free(core->reaper);
     workers_free(core->remover);
 }
@@ -161,6 +172,7 @@ void core_free(struct core *core)
     layers_free(core->layers);
     runtimes_free(core->runtimes);
     accounts_free(core->accounts);
+    temporaries_free(core->temporaries);
     hub_free(core->hub);
     store_free(core->store);
     engine_free(core->engine);

@@ -24,6 +24,7 @@ struct sandboxes;
 struct snapshots;
 struct store;
 struct streams;
+struct temporaries;
 struct workers;
 
 /* The core is its rooms: a caller asks each through the headers in its folder. */
@@ -37,6 +38,7 @@ struct core {
     struct sandboxes *sandboxes;
     struct executions *executions;
     struct snapshots *snapshots;
+    struct temporaries *temporaries;
     // What the rooms share; no front knows what is in these.
     int lock_fd; // one server per data directory
     struct store *store;

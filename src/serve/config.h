@@ -28,11 +28,19 @@ struct config {
     const char *log_level;
     const char *runtime;
     struct limits limits; // of a sandbox that asks for nothing else; 0: no limit
+    struct ceilings ceilings;
+    int64_t boxes_memory_bytes;
+    int64_t boxes_processes;
+    int64_t boxes_cpu_weight;
     uint64_t idle_timeout_ms;
     uint64_t execution_timeout_ms;
     uint64_t output_bytes;
     uint64_t stream_bytes;
+    uint64_t spool_bytes;
     uint64_t file_bytes;
+    uint64_t file_timeout_ms;
+    uint64_t temporary_bytes; // 0: as the free space allows
+    uint64_t temporary_key_bytes;
     uint64_t keep_ms;
     int64_t max_sandboxes;
     int64_t spare_one_shot;

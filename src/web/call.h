@@ -16,8 +16,9 @@
 #include "net/request.h"
 #include "net/response.h"
 
-struct access; // web/access.h
-struct once;   // core/execution.h
+struct access;       // web/access.h
+struct once;         // core/execution.h
+struct client_watch; // web/client_watch.h
 struct router;
 
 struct call {
@@ -35,11 +36,12 @@ struct call {
     const char *parameters
         [ROUTE_PARAMETERS]; // of the path, in order, decoded, without NUL or '/' unless given as %2F
     struct query *query;
-    struct data_value *body;  // BODY_JSON: a map
-    struct arena *arena;      // what goes with the call; see call_alloc
-    unsigned tries;           // how often the handler was called before; see CALL_AGAIN
-    int64_t again_ms;         // what it leaves there
-    struct turns_owner owner; // whose turn it takes in a lane
+    struct data_value *body;    // BODY_JSON: a map
+    struct arena *arena;        // what goes with the call; see call_alloc
+    unsigned tries;             // how often the handler was called before; see CALL_AGAIN
+    int64_t again_ms;           // what it leaves there
+    struct turns_owner owner;   // whose turn it takes in a lane
+    struct client_watch *watch; // of the client, by client_watch_start; NULL: none
     void *front_data; // what the front keeps with the call, from its first try on; NULL then
 };
 

@@ -2,20 +2,32 @@
 /* Collecting bodies; see collect.h. */
 #include "web/collect.h"
 
-#include "base/fd.h"
 #include "base/mem.h"
-#include "core/sandbox/file.h"
+#include "core/sandbox/temporary.h"
 #include "web/drain.h"
 
 #define PATIENCE_MS 60000
 
 struct collect {
-    struct core *core;
+    const struct waiting_call *waiting;
+    struct temporary *file;
     struct collected body;
     uint64_t maximum;
     on_collected fn;
     void *data;
 };
+
+static int open_file(struct collect *collect, struct error *err)
+{
+    const struct waiting_call *waiting = collect->waiting;
+
+    if (collect->file)
+        return 0;
+    if (temporary_new(waiting->core->temporaries, &waiting->actor, &collect->file, err) < 0)
+        return -1;
+    collect->body.fd = collect->file->fd;
+    return 0;
+}
 
 static int on_bytes(void *data, const void *bytes, size_t length, struct error *err)
 {
@@ -25,11 +37,8 @@ static int on_bytes(void *data, const void *bytes, size_t length, struct error *
         return error_refuse(err, ERROR_TOO_LARGE, NULL,
                             "the body is too large: at most %llu bytes are taken here",
                             (unsigned long long)collect->maximum);
-    if (collect->body.fd < 0 &&
-        file_temporary(collect->core->settings.data_dir, &collect->body.fd, err) < 0)
+    if (open_file(collect, err) < 0 || temporary_write(collect->file, bytes, length, err) < 0)
         return -1;
-    if (fd_write_all(collect->body.fd, bytes, length) < 0)
-        return error_sys(err, "keep the body of the request");
     collect->body.size += length;
     return 0;
 }
@@ -39,11 +48,10 @@ static void on_end(void *data, const struct error *err)
     struct collect *collect = data;
     struct error own = {0};
 
-    if (!err && collect->body.fd < 0 &&
-        file_temporary(collect->core->settings.data_dir, &collect->body.fd, &own) < 0)
+    if (!err && (open_file(collect, &own) < 0 || temporary_finish(collect->file, &own) < 0))
         err = &own;
     collect->fn(collect->data, &collect->body, err);
-    closep(&collect->body.fd);
+    temporary_free(collect->file);
     free(collect);
 }
 
@@ -55,7 +63,7 @@ void collect_start(const struct waiting_call *waiting, uint64_t maximum, on_coll
     struct collect *collect = xnew(struct collect);
 
     *collect = (struct collect){
-        .core = waiting->core, .body = {.fd = -1}, .maximum = maximum, .fn = fn, .data = data};
+        .waiting = waiting, .body = {.fd = -1}, .maximum = maximum, .fn = fn, .data = data};
     drain_start(&(struct drain_request){
         .loop = waiting->loop,
         .workers = waiting->workers,

@@ -7,7 +7,7 @@
 #include "web/waiting_call.h"
 
 struct collected {
-    int fd; // closed after the call; take_fd keeps it
+    int fd; // closed after the call
     uint64_t size;
 };
 

@@ -165,8 +165,10 @@ static void send_part(const struct follow_request *request, const struct part *p
     char bytes[SMALL_BYTES];
     int fd = stream_fd(request->stream);
 
-    if (part->length <= sizeof bytes &&
-        pread(fd, bytes, (size_t)part->length, (off_t)part->first) == (ssize_t)part->length) {
+    // of nothing there may be no file
+    if (part->length == 0 ||
+        (part->length <= sizeof bytes &&
+         pread(fd, bytes, (size_t)part->length, (off_t)part->first) == (ssize_t)part->length)) {
         (void)response_send(request->response, part->status, part->headers, bytes,
                             (size_t)part->length);
         return;

@@ -8,6 +8,7 @@
 #include "data/json.h"
 #include "web/access.h"
 #include "web/call_impl.h"
+#include "web/client_watch.h"
 #include "web/openapi.h"
 #include "web/owner.h"
 #include "web/reply.h"
@@ -76,6 +77,7 @@ static void work_free(struct call_work *work)
 {
     struct arena arena = work->arena;
 
+    client_watch_free(work->call.watch);
     http_request_free(work->call.request);
     response_free(work->call.response);
     data_document_free(work->body_memory);

@@ -3,6 +3,7 @@
 #include "web/waiting_call.h"
 
 #include "web/access.h"
+#include "web/client_watch.h"
 
 #include "base/mem.h"
 
@@ -26,6 +27,7 @@ void waiting_call_init(struct waiting_call *waiting, const struct call *call)
         .actor = call->actor,
         .access = call->access,
         .response = response_ref(call->response),
+        .watch = client_watch_ref(call->watch),
         .body = body ? body_ref(body) : NULL,
     };
     waiting->actor.tenant = copy(call->actor.tenant);
@@ -38,6 +40,7 @@ void waiting_call_clear(struct waiting_call *waiting)
     free((char *)waiting->actor.tenant);
     free((char *)waiting->actor.scope);
     free((char *)waiting->actor.project);
+    client_watch_free(waiting->watch);
     body_free(waiting->body);
     response_free(waiting->response);
     *waiting = (struct waiting_call){0};

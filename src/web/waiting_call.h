@@ -18,7 +18,8 @@ struct waiting_call {
     struct actor actor;       // its strings are ours
     struct access *access;    // goes with the response
     struct response *response;
-    struct body *body; // BODY_STREAM, else NULL
+    struct client_watch *watch; // NULL: none
+    struct body *body;          // BODY_STREAM, else NULL
 };
 
 void waiting_call_init(struct waiting_call *waiting, const struct call *call);

@@ -108,12 +108,68 @@ def test_uploads_into_a_slow_sandbox_keep_nobody_else_waiting(fair, other, culpr
     until(lambda: unpacking(fair) == 0, "the unpacking to end")
 
 
+def test_file_work_ends_when_its_client_has_gone(fair, culprit, archive, send):
+    uploads = [upload(send, culprit, archive) for _ in range(MANY)]
+    until(lambda: unpacking(fair) >= 2, "two to be unpacked")
+    for one in uploads:
+        one.close()
+    until(lambda: unpacking(fair) == 0, "the unpacking to end")
+    assert culprit.status()["status"] in ("idle", "running")
+
+
 def test_reads_from_a_slow_sandbox_keep_nobody_else_waiting(fair, other, culprit, send):
     culprit.sh("truncate -s 1000000000 large")
     reads = [send("GET", f"/fs/{culprit.id}?{query(path='large')}") for _ in range(MANY)]
     works(other)
     assert answered(reads) == 0
     assert culprit.delete().status == 200
+
+
+def kept(server):
+    """Bytes on the disk, of unnamed files that the server has open."""
+    total = 0
+    for entry in pathlib.Path(f"/proc/{server.pid}/fd").iterdir():
+        try:
+            if str(entry.readlink()).startswith(f"{server.data}/tmp/"):
+                total += entry.stat().st_blocks * 512
+        except OSError:
+            pass
+    return total
+
+
+def test_a_hole_read_slowly_takes_no_room(fair, send):
+    sandbox = fair.client.create(resources={"disk": "64Mi"})
+    sandbox.output("truncate -s 300000000 hole; echo end >>hole")
+    reads = [send("GET", f"/fs/{sandbox.id}?{query(path='hole')}") for _ in range(4)]
+    for one in reads:
+        response = one.response()
+        assert response.status == 200 and int(response.headers["content-length"]) == 300000004
+    assert kept(fair) < 1 << 20
+    last = reads[0].reader.read1  # what is sent is what is in the file
+    seen, tail = 0, b""
+    while seen < 300000004:
+        piece = last(1 << 20)
+        assert piece, "the answer ended too early"
+        seen, tail = seen + len(piece), piece
+    assert tail.endswith(b"\0\0end\n")
+    sandbox.delete()
+
+
+def test_slow_readers_have_so_much_room_and_no_more(own_server):
+    server = own_server(options=["--temporary-limit", "24Mi", "--temporary-limit-per-key", "16Mi"])
+    sandbox = server.client.create()
+    sandbox.output("head -c 12000000 /dev/urandom >file; head -c 20000000 /dev/urandom >large")
+    path = f"/fs/{sandbox.id}?{query(path='file')}"
+    slow = Raw(server.port)
+    slow.send(f"GET {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {server.key}\r\n\r\n".encode())
+    assert slow.response().status == 200
+    check_error(server.client.get(path), 429, "FILE_LIMIT", "try again when some have been read or written")
+    assert server.client.create().delete().status == 200
+    slow.close()  # its room is free again
+    until(lambda: server.client.get(path).status == 200, "room to be free")
+    check_error(sandbox.read("large"), 413, "TOO_LARGE", "16Mi")
+    sandbox.delete()
+    server.end()
 
 
 def test_differences_of_many_files_are_looked_for_one_at_a_time(fair, other, send):

@@ -110,6 +110,17 @@ def test_every_launch_step_is_explained():
     assert set(re.findall(r"`([a-z.]+)`", "".join(rows))) == steps
 
 
+def test_every_fuzz_target_is_built_seeded_and_explained():
+    """A parser's target that is not in the list, has no seeds, or is not in the table of parsers is forgotten."""
+    folder = TOP / "tests" / "fuzz"
+    targets = {path.stem.removeprefix("fuzz-") for path in folder.glob("fuzz-*.c")}
+    listed = re.search(r"fuzz_targets = \[(.*?)\]", (TOP / "tests" / "meson.build").read_text(), re.S)[1]
+    table = "".join(line for line in (TOP / "docs/internals/fuzzing.md").read_text().splitlines(True) if line.startswith("|"))
+    assert targets == set(re.findall(r"'([a-z0-9-]+)'", listed))
+    assert targets == {path.name for path in (folder / "seeds").iterdir() if any(path.iterdir())}
+    assert targets <= set(re.findall(r"`([a-z0-9-]+)`", table))
+
+
 def test_every_thread_of_the_server_is_in_the_table_of_threads():
     names = set()
     for path in (TOP / "src").rglob("*.c"):

@@ -4,6 +4,7 @@
 #include "base/fd.h"
 #include "core/core.h"
 #include "core/sandbox/file.h"
+#include "core/sandbox/temporary.h"
 #include "core_fixture.h"
 
 #include <fcntl.h>
@@ -38,12 +39,22 @@ static void write_file(const char *path, const char *text)
 
 static int try_read(const char *path, char *text, size_t size, struct error *err)
 {
-    autofd fd = -1;
-    uint64_t length = 0;
-    if (file_read(core->sandboxes, &actor, sandbox, path, size - 1, &fd, &length, err) < 0)
+    autoptr(temporary) file = NULL;
+    if (file_read(core->sandboxes, &actor, sandbox, path, size - 1, &file, err) < 0)
         return -1;
-    CHECK_INT(fd_read_full(fd, text, size - 1), length);
-    text[length] = '\0';
+    CHECK_INT(fd_read_full(file->fd, text, size - 1), file->size);
+    text[file->size] = '\0';
+    return 0;
+}
+
+static int pack(const char *path, enum archive_format format, int *fd, uint64_t *size,
+                struct error *err)
+{
+    autoptr(temporary) file = NULL;
+    if (file_pack(core->sandboxes, &actor, sandbox, path, format, &file, err) < 0)
+        return -1;
+    *fd = take_fd(file->fd);
+    *size = file->size;
     return 0;
 }
 
@@ -219,8 +230,7 @@ CORE_TEST(links_that_name_files_of_the_host_lead_to_none)
     (void)snprintf(script, sizeof script, "mkdir t; ln -s '%s' t/dir; ln -s '%s' t/file",
                    core_data_dir, canary);
     shell(script);
-    CHECK_OK(file_pack(core->sandboxes, &actor, sandbox, "t", ARCHIVE_TAR_GZIP, &fd, &size, &err),
-             err);
+    CHECK_OK(pack("t", ARCHIVE_TAR_GZIP, &fd, &size, &err), err);
     autobuffer archive = {0};
     CHECK_OK(fd_read_buffer(fd, &archive, &err), err);
     autounpacked out;
@@ -287,9 +297,7 @@ CORE_TEST(a_directory_comes_back_as_it_went)
     for (int is_zip = 0; is_zip < 2; is_zip++) {
         autofd fd = -1;
         uint64_t size = 0;
-        CHECK_OK(file_pack(core->sandboxes, &actor, sandbox, "t/",
-                           is_zip ? ARCHIVE_ZIP : ARCHIVE_TAR_GZIP, &fd, &size, &err),
-                 err);
+        CHECK_OK(pack("t/", is_zip ? ARCHIVE_ZIP : ARCHIVE_TAR_GZIP, &fd, &size, &err), err);
         CHECK(size > 3000000);
         CHECK_OK(file_unpack(core->sandboxes, &actor, sandbox, "back/to", ARCHIVE_ANY, fd, &err),
                  err);
@@ -302,11 +310,8 @@ CORE_TEST(a_directory_comes_back_as_it_went)
     }
     autofd fd = -1;
     uint64_t size = 0;
-    CHECK_ERROR(
-        file_pack(core->sandboxes, &actor, sandbox, "nowhere", ARCHIVE_ZIP, &fd, &size, &err), err,
-        ERROR_NOT_FOUND, "file");
-    CHECK_OK(file_pack(core->sandboxes, &actor, sandbox, "t/empty", ARCHIVE_ZIP, &fd, &size, &err),
-             err);
+    CHECK_ERROR(pack("nowhere", ARCHIVE_ZIP, &fd, &size, &err), err, ERROR_NOT_FOUND, "file");
+    CHECK_OK(pack("t/empty", ARCHIVE_ZIP, &fd, &size, &err), err);
     CHECK_OK(file_unpack(core->sandboxes, &actor, sandbox, "none", ARCHIVE_ZIP, fd, &err), err);
     check_removed("none", FILE_REMOVE_DIRECTORY, true);
 }
@@ -323,8 +328,7 @@ CORE_TEST(what_is_larger_than_allowed_is_refused)
     CHECK_ERROR(try_read("t/big", text, sizeof text, &err), err, ERROR_LIMIT, "file");
     CHECK_INT(err.reason, ERROR_TOO_LARGE);
     CHECK_ERROR(try_read("huge", text, sizeof text, &err), err, ERROR_LIMIT, "file");
-    CHECK_ERROR(file_pack(core->sandboxes, &actor, sandbox, "t", ARCHIVE_ZIP, &fd, &size, &err),
-                err, ERROR_LIMIT, "file");
+    CHECK_ERROR(pack("t", ARCHIVE_ZIP, &fd, &size, &err), err, ERROR_LIMIT, "file");
     CHECK_INT(err.reason, ERROR_TOO_LARGE);
     CHECK_INT(fd, -1);
     char *large = calloc(1, 1000002);
@@ -366,8 +370,7 @@ static void *work(void *data)
     for (int i = 0; i < 4; i++) {
         autofd fd = -1;
         uint64_t size = 0;
-        if (file_pack(core->sandboxes, &actor, sandbox, "t", i % 2 ? ARCHIVE_ZIP : ARCHIVE_TAR_GZIP,
-                      &fd, &size, &err) < 0 ||
+        if (pack("t", i % 2 ? ARCHIVE_ZIP : ARCHIVE_TAR_GZIP, &fd, &size, &err) < 0 ||
             file_unpack(core->sandboxes, &actor, sandbox, path, ARCHIVE_ANY, fd, &err) < 0)
             return strdup(err.text);
     }

@@ -207,8 +207,7 @@ CORE_TEST(another_organisation_reaches_no_snapshot_or_checkpoint)
     const struct snapshot_filter filter = {.page = {.limit = 10}};
     struct snapshot_request take = {.name = "stolen"};
     struct error err = {0};
-    uint64_t size;
-    int fd = -1;
+    struct temporary *file = NULL;
 
     make_sandbox(sandbox);
     keep(sandbox, "mine", id);
@@ -223,7 +222,7 @@ CORE_TEST(another_organisation_reaches_no_snapshot_or_checkpoint)
     check_missing(snapshot_set_tag(core->snapshots, &stranger, id, "x", &got, &err), &err,
                   "snapshot");
     check_missing(snapshot_delete(core->snapshots, &stranger, id, &err), &err, "snapshot");
-    check_missing(snapshot_export(core->snapshots, &stranger, id, 1 << 20, &fd, &size, &err), &err,
+    check_missing(snapshot_export(core->snapshots, &stranger, id, 1 << 20, &file, &err), &err,
                   "snapshot");
     check_missing(snapshot_create(core->snapshots, &stranger, sandbox, &take, &got, &err), &err,
                   "sandbox");

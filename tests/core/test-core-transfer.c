@@ -2,6 +2,7 @@
 /* Snapshots as files: there and back, damaged ones, hostile ones, and a server killed meanwhile. Needs root. */
 #include "archive_fixture.h"
 #include "core/core.h"
+#include "core/sandbox/temporary.h"
 #include "core/snapshot/digest.h"
 #include "core/snapshot/snapshot_archive.h"
 #include "state_fixture.h"
@@ -18,9 +19,10 @@
 static int export(const char *id, uint64_t *size)
 {
     struct error err = {0};
-    int fd = -1;
-    CHECK_OK(snapshot_export(core->snapshots, &actor, id, ROOM, &fd, size, &err), err);
-    return fd;
+    autoptr(temporary) file = NULL;
+    CHECK_OK(snapshot_export(core->snapshots, &actor, id, ROOM, &file, &err), err);
+    *size = file->size;
+    return take_fd(file->fd);
 }
 
 static int try_import(int fd, struct error *err)
@@ -305,19 +307,18 @@ CORE_TEST(an_export_that_is_too_large_is_said_so_and_others_are_not_found)
 {
     char id[ID_TEXT], snapshot[ID_TEXT];
     struct error err = {0};
-    uint64_t size = 0;
-    int fd = -1;
+    struct temporary *file = NULL;
 
     make_sandbox(id);
     (void)shell_in(id, "head -c 300000 /dev/urandom > random");
     keep_snapshot(id, "one", snapshot);
-    CHECK(snapshot_export(core->snapshots, &actor, snapshot, 100000, &fd, &size, &err) < 0);
+    CHECK(snapshot_export(core->snapshots, &actor, snapshot, 100000, &file, &err) < 0);
     CHECK_INT(error_kind(&err), ERROR_LIMIT);
     CHECK_STR(err.noun, "snapshot");
-    CHECK(snapshot_export(core->snapshots, &actor, id, ROOM, &fd, &size, &err) < 0);
+    CHECK(snapshot_export(core->snapshots, &actor, id, ROOM, &file, &err) < 0);
     CHECK_INT(error_kind(&err), ERROR_NOT_FOUND);
     CHECK_STR(err.noun, "snapshot");
-    CHECK_INT(fd, -1);
+    CHECK(!file);
 }
 
 // ---- a server that is killed ----

@@ -11,6 +11,8 @@
 
 #include <stdbool.h>
 
+struct cancel; // base/cancel.h
+
 struct actor {
     char key_id[ID_TEXT]; // "": no key (the machine's own root, over the local socket)
     char organisation[ID_TEXT];
@@ -19,6 +21,8 @@ struct actor {
         tenant; // NULL: sees every tenant of the organisation; else this one alone. Borrowed, like those below
     const char *scope;   // likewise
     const char *project; // given to what it makes; never hides anything
+    struct cancel
+        *cancel; // says that it does not wait for the answer any more; NULL: it cannot. Borrowed
 };
 
 /* Whether a row of this owner exists for the actor. */

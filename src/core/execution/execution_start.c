@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "core/account/once.h"
 #include "core/sandbox/file_impl.h"
+#include "core/sandbox/file_work.h"
 #include "core/sandbox/sandbox_event.h"
 #include "core/execution/execution_end.h"
 #include "core/execution/execution_launch.h"
@@ -79,14 +80,15 @@ void execution_leave(struct sandbox *sandbox, enum execution_kind kind)
 static int write_files(struct sandbox *sandbox, const struct execution_request *request,
                        struct error *err)
 {
-    autofd conversation = -1;
+    autofilework work = {.conversation = -1};
 
     if (request->n_files == 0)
         return 0;
-    if (sandbox_files(sandbox, &conversation, err) < 0 ||
-        files_set_timeout(conversation, FILE_TIMEOUT_MS, err) < 0)
+    file_work_init(&work, sandbox->sandboxes, NULL);
+    if (sandbox_files(sandbox, &work.conversation, err) < 0 ||
+        files_set_timeout(work.conversation, FILE_TIMEOUT_MS, err) < 0)
         return -1;
-    if (file_write_all(conversation, request->files, request->n_files, err) == 0)
+    if (file_write_all(&work, request->files, request->n_files, err) == 0)
         return 0;
     return error_is(err, ERROR_DISK_FULL)
                ? file_disk_full(sandbox->sandboxes, sandbox->record.limits.disk_bytes, err)

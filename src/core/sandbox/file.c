@@ -5,33 +5,22 @@
 #include "base/mem.h"
 #include "base/size.h"
 #include "core/sandbox/file_impl.h"
+#include "core/sandbox/file_work.h"
 #include "core/sandbox/sandbox_object.h"
 #include "engine/box.h"
 #include "engine/files.h"
 #include "engine/volume.h"
 #include "core/sandbox/lookup.h"
 #include "core/sandbox/registry.h"
+#include "core/sandbox/temporary.h"
 
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#define TIMEOUT_MS 30000                       // between two frames
 #define VOLUME_FULL_BYTES ((uint64_t)16 << 20) // with so little left nothing can be written to it
 #define MAX_NAMES_BYTES ((size_t)64 << 20)     // of one listing
-
-int file_converse(struct sandboxes *sandboxes, const struct actor *actor, const char *sandbox_id,
-                  int *conversation, struct error *err)
-{
-    autofd conv = -1;
-    if (lookup_files(sandboxes, actor, sandbox_id, &conv, err) < 0)
-        return -1;
-    if (files_set_timeout(conv, TIMEOUT_MS, err) < 0)
-        return -1;
-    *conversation = take_fd(conv);
-    return 0;
-}
 
 static enum error_reason reason_of(const struct error *err)
 {
@@ -109,12 +98,40 @@ static int too_large(const char *path, uint64_t maximum, struct error *err)
                         path, (unsigned long long)maximum);
 }
 
-int file_write_all(int conversation, const struct sandbox_file *files, size_t count,
+/* A file on its way into the box. */
+struct sending {
+    const struct file_work *work;
+    const char *at;
+    size_t left;
+};
+
+static ssize_t send_some(void *data, void *bytes, size_t size, struct error *err)
+{
+    struct sending *sending = data;
+    size_t taken = sending->left < size ? sending->left : size;
+
+    if (file_work_check(sending->work, err) < 0)
+        return -1;
+    memcpy(bytes, sending->at, taken);
+    sending->at += taken;
+    sending->left -= taken;
+    return (ssize_t)taken;
+}
+
+static int write_one(const struct file_work *work, const struct sandbox_file *file,
+                     struct error *err)
+{
+    struct sending sending = {work, file->length ? file->data : "", file->length};
+
+    return files_write(work->conversation, file->path, 0644, FILES_PARENTS, send_some, &sending,
+                       err);
+}
+
+int file_write_all(const struct file_work *work, const struct sandbox_file *files, size_t count,
                    struct error *err)
 {
     for (size_t i = 0; i < count; i++) {
-        if (files_write_buffer(conversation, files[i].path, 0644, FILES_PARENTS, files[i].data,
-                               files[i].length, err) < 0) {
+        if (write_one(work, &files[i], err) < 0) {
             error_wrap(err, "write '%.200s'", files[i].path);
             return error_restate(err, reason_of(err), "file");
         }
@@ -126,46 +143,71 @@ int file_write(struct sandboxes *sandboxes, const struct actor *actor, const cha
                const struct sandbox_file *files, size_t count, size_t *written, struct error *err)
 {
     uint64_t maximum = (uint64_t)sandboxes->settings->file_limit_bytes;
-    autofd conv = -1;
+    autofilework work = {.conversation = -1};
+
     *written = 0;
-    if (file_converse(sandboxes, actor, sandbox_id, &conv, err) < 0)
+    if (file_work_begin(&work, sandboxes, actor, sandbox_id, err) < 0)
         return -1;
     for (; *written < count; ++*written) {
         const struct sandbox_file *file = &files[*written];
         if (file->length > maximum)
             return too_large(file->path, maximum, err);
-        if (files_write_buffer(conv, file->path, 0644, FILES_PARENTS, file->data, file->length,
-                               err) < 0)
-            return file_failed(sandboxes, sandbox_id, err);
+        if (write_one(&work, file, err) < 0)
+            return file_work_failed(&work, sandboxes, sandbox_id, err);
     }
     return 0;
 }
 
-int file_read(struct sandboxes *sandboxes, const struct actor *actor, const char *sandbox_id,
-              const char *path, uint64_t maximum, int *fd, uint64_t *size, struct error *err)
+/* A file on its way out of the box. */
+struct receiving {
+    const struct file_work *work;
+    struct temporary *to;
+};
+
+static int receive_some(void *data, const void *bytes, size_t length, struct error *err)
 {
+    struct receiving *receiving = data;
+
+    if (file_work_check(receiving->work, err) < 0)
+        return -1;
+    return temporary_write(receiving->to, bytes, length, err);
+}
+
+static int failed_to_read(const struct file_work *work, struct sandboxes *sandboxes,
+                          const char *sandbox_id, struct error *err)
+{
+    bool is_missing = error_is(err, ERROR_NOT_FOUND);
+
+    (void)file_work_failed(work, sandboxes, sandbox_id, err);
+    if (is_missing) // also where something on the way is no directory
+        return error_restate(err, ERROR_NOT_FOUND, err->noun);
+    return -1;
+}
+
+int file_read(struct sandboxes *sandboxes, const struct actor *actor, const char *sandbox_id,
+              const char *path, uint64_t maximum, struct temporary **out, struct error *err)
+{
+    autofilework work = {.conversation = -1};
+    autoptr(temporary) content = NULL;
     struct files_total total;
-    autofd conv = -1, content = -1;
-    if (file_converse(sandboxes, actor, sandbox_id, &conv, err) < 0 ||
-        file_temporary(sandboxes->settings->data_dir, &content, err) < 0)
+
+    if (file_work_begin(&work, sandboxes, actor, sandbox_id, err) < 0 ||
+        temporary_new(sandboxes->temporaries, actor, &content, err) < 0)
         return -1;
-    if (files_read_to_fd(conv, path, 0, maximum, content, NULL, &total, err) < 0) {
-        bool is_missing = error_is(err, ERROR_NOT_FOUND);
-        (void)file_failed(sandboxes, sandbox_id, err);
-        if (is_missing) // also where something on the way is no directory
-            return error_restate(err, ERROR_NOT_FOUND, err->noun);
-        return -1;
-    }
+    struct receiving receiving = {&work, content};
+    if (files_read(work.conversation, path, 0, maximum, NULL, receive_some, &receiving, &total,
+                   err) < 0)
+        return failed_to_read(&work, sandboxes, sandbox_id, err);
     if (total.is_truncated)
         return too_large(path, maximum, err);
-    if (lseek(content, 0, SEEK_SET) < 0)
-        return error_sys(err, "go back to the beginning of a file");
-    *size = total.bytes;
-    *fd = take_fd(content);
+    if (temporary_finish(content, err) < 0)
+        return -1;
+    *out = take(content);
     return 0;
 }
 
 struct listing {
+    const struct file_work *work;
     struct file_list list;
     size_t capacity;
     size_t names_bytes;
@@ -186,6 +228,8 @@ static int list_one(void *data, const struct files_item *item, struct error *err
 {
     struct listing *listing = data;
     struct file_list *list = &listing->list;
+    if (file_work_check(listing->work, err) < 0)
+        return -1;
     if (strchr(item->path, '/'))
         return error_set(err, ERROR_GONE, "the sandbox listed what was not asked for");
     listing->names_bytes += strlen(item->path) + strlen(item->target);
@@ -212,18 +256,19 @@ static int compare_entries(const void *a, const void *b)
 int file_list(struct sandboxes *sandboxes, const struct actor *actor, const char *sandbox_id,
               const char *path, size_t maximum, struct file_list *out, struct error *err)
 {
-    struct listing listing = {0};
+    autofilework work = {.conversation = -1};
+    struct listing listing = {.work = &work};
     struct files_total total;
-    autofd conv = -1;
-    if (file_converse(sandboxes, actor, sandbox_id, &conv, err) < 0)
+    if (file_work_begin(&work, sandboxes, actor, sandbox_id, err) < 0)
         return -1;
-    int result = files_list(conv, path, false, maximum, list_one, &listing, &total, err);
+    int result =
+        files_list(work.conversation, path, false, maximum, list_one, &listing, &total, err);
     if (result == 0 && total.is_truncated)
         result = error_refuse(err, ERROR_TOO_LARGE, "file",
                               "there are more than %zu files in '%.300s'", maximum, path);
     if (result < 0) {
         file_list_clear(&listing.list);
-        return file_failed(sandboxes, sandbox_id, err);
+        return file_work_failed(&work, sandboxes, sandbox_id, err);
     }
     if (listing.list.count)
         qsort(listing.list.entries, listing.list.count, sizeof *listing.list.entries,
@@ -250,15 +295,16 @@ static bool is_directory(int conv, const char *path)
 int file_mkdir(struct sandboxes *sandboxes, const struct actor *actor, const char *sandbox_id,
                const char *path, bool is_recursive, struct error *err)
 {
-    autofd conv = -1;
-    if (file_converse(sandboxes, actor, sandbox_id, &conv, err) < 0)
+    autofilework work = {.conversation = -1};
+    if (file_work_begin(&work, sandboxes, actor, sandbox_id, err) < 0)
         return -1;
-    if (files_mkdir(conv, path, 0755, is_recursive ? FILES_PARENTS : FILES_EXCLUSIVE, err) == 0)
+    if (files_mkdir(work.conversation, path, 0755, is_recursive ? FILES_PARENTS : FILES_EXCLUSIVE,
+                    err) == 0)
         return 0;
     // "/", "." and the like have no name to be made by
-    if (is_recursive && error_is(err, ERROR_INVALID) && is_directory(conv, path))
+    if (is_recursive && error_is(err, ERROR_INVALID) && is_directory(work.conversation, path))
         return 0;
-    return file_failed(sandboxes, sandbox_id, err);
+    return file_work_failed(&work, sandboxes, sandbox_id, err);
 }
 
 static int check_removal(const char *path, enum file_removal removal, uint32_t mode,
@@ -278,38 +324,19 @@ int file_remove(struct sandboxes *sandboxes, const struct actor *actor, const ch
 {
     unsigned flags = FILES_MISSING_OK | (removal == FILE_REMOVE_TREE ? FILES_RECURSIVE : 0);
     struct files_item item;
-    autofd conv = -1;
-    if (file_converse(sandboxes, actor, sandbox_id, &conv, err) < 0)
+    autofilework work = {.conversation = -1};
+    if (file_work_begin(&work, sandboxes, actor, sandbox_id, err) < 0)
         return -1;
-    if (files_stat(conv, path, false, &item, NULL, err) < 0) {
+    if (files_stat(work.conversation, path, false, &item, NULL, err) < 0) {
         if (!error_is(err, ERROR_NOT_FOUND))
-            return file_failed(sandboxes, sandbox_id, err);
+            return file_work_failed(&work, sandboxes, sandbox_id, err);
         *found = false;
         return 0;
     }
     if (check_removal(path, removal, item.mode, err) < 0)
         return -1;
-    if (files_remove(conv, path, flags, err) < 0)
-        return file_failed(sandboxes, sandbox_id, err);
+    if (files_remove(work.conversation, path, flags, err) < 0)
+        return file_work_failed(&work, sandboxes, sandbox_id, err);
     *found = true;
-    return 0;
-}
-
-/* O_TMPFILE is not on every file system; memory is. */
-int file_temporary(const char *data_dir, int *fd, struct error *err)
-{
-    char dir[4096];
-    (void)snprintf(dir, sizeof dir, "%s/tmp", data_dir);
-    int made = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    if (made < 0 && errno == ENOENT) {
-        if (fd_make_dirs(dir, 0700, err) < 0)
-            return -1;
-        made = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    }
-    if (made < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL))
-        made = memfd_create("burrow", MFD_CLOEXEC);
-    if (made < 0)
-        return error_sys(err, "make a temporary file in '%s'", dir);
-    *fd = made;
     return 0;
 }

@@ -3,7 +3,8 @@
  * Files inside a sandbox. All walking and touching is done by PID 1 of its box with the rights of the sandbox's user; paths are
  * relative to its working directory, or absolute in it. Each call counts as activity. All
  * fail with ERROR_NOT_FOUND noun "sandbox", ERROR_ENDED noun "sandbox"; with noun "file": NOT_FOUND, INVALID (a directory
- * where a file is needed, and the like), CONFLICT (exists), LIMIT (disk full or larger than allowed).
+ * where a file is needed, and the like), CONFLICT (exists), LIMIT (disk full or larger than allowed), TIMEOUT (longer than the
+ * settings allow), CANCELLED (the actor says so).
  * Threads: any but loops.
  */
 #pragma once
@@ -12,6 +13,7 @@
 #include "engine/files_wire.h"
 
 struct sandboxes;
+struct temporary; // temporary.h
 
 /* A file to be put into the sandbox. */
 struct sandbox_file {
@@ -25,11 +27,11 @@ int file_write(struct sandboxes *sandboxes, const struct actor *actor, const cha
                const struct sandbox_file *files, size_t count, size_t *written, struct error *err);
 
 /*
- * A file as one whole in an unnamed file of the server's, so that a slow reader costs nobody a thread. *fd (the caller's) is
- * at most `maximum` bytes long: ERROR_LIMIT else.
+ * A file as one whole in an unnamed file of the server's (the caller's to free), so that a slow reader costs nobody a thread. It is
+ * at most `maximum` bytes long: ERROR_LIMIT else, and when there is no room for it.
  */
 int file_read(struct sandboxes *sandboxes, const struct actor *actor, const char *sandbox_id,
-              const char *path, uint64_t maximum, int *fd, uint64_t *size, struct error *err);
+              const char *path, uint64_t maximum, struct temporary **out, struct error *err);
 
 struct file_entry {
     const char *path; // relative to the listed directory
@@ -61,9 +63,9 @@ enum file_removal {
 int file_remove(struct sandboxes *sandboxes, const struct actor *actor, const char *sandbox_id,
                 const char *path, enum file_removal removal, bool *found, struct error *err);
 
-/* A directory as an archive in an unnamed file of the server's (the caller's fd); names are relative to `path`. */
+/* A directory as an archive in an unnamed file of the server's (the caller's to free); names are relative to `path`. */
 int file_pack(struct sandboxes *sandboxes, const struct actor *actor, const char *sandbox_id,
-              const char *path, enum archive_format format, int *fd, uint64_t *size,
+              const char *path, enum archive_format format, struct temporary **out,
               struct error *err);
 
 /*
@@ -72,5 +74,3 @@ int file_pack(struct sandboxes *sandboxes, const struct actor *actor, const char
  */
 int file_unpack(struct sandboxes *sandboxes, const struct actor *actor, const char *sandbox_id,
                 const char *path, enum archive_format format, int archive_fd, struct error *err);
-/* An unnamed file in the data directory to collect an upload in; the caller's. */
-int file_temporary(const char *data_dir, int *fd, struct error *err);

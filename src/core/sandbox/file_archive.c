@@ -4,6 +4,8 @@
 #include "archive/unpacker.h"
 #include "core/sandbox/file.h"
 #include "core/sandbox/file_impl.h"
+#include "core/sandbox/file_work.h"
+#include "core/sandbox/temporary.h"
 #include "engine/files.h"
 
 #include <string.h>
@@ -47,47 +49,109 @@ int file_archive_task(const struct sandboxes *sandboxes, enum archive_format for
     return 0;
 }
 
+/* A directory on its way out of the box. */
+struct packing {
+    struct packer *packer;
+    const struct file_work *work;
+    struct temporary *spool;
+};
+
+static int pack_item(void *data, const struct files_item *item, struct error *err)
+{
+    struct packing *packing = data;
+
+    return file_work_check(packing->work, err) < 0 ? -1 : packer_item(packing->packer, item, err);
+}
+
+static int pack_data(void *data, const void *bytes, size_t length, struct error *err)
+{
+    struct packing *packing = data;
+
+    if (file_work_check(packing->work, err) < 0 ||
+        packer_data(packing->packer, bytes, length, err) < 0)
+        return -1;
+    return temporary_reserve(packing->spool, packer_kept(packing->packer) - packing->spool->charged,
+                             err);
+}
+
 /* The records of `path` in the packer. The conversation is over when it returns: what follows has nothing to do with the box. */
 static int collect(struct sandboxes *sandboxes, const struct actor *actor, const char *sandbox_id,
-                   const char *path, struct packer *packer, struct error *err)
+                   const char *path, struct packing *packing, struct error *err)
 {
     uint64_t maximum = (uint64_t)sandboxes->settings->file_limit_bytes;
-    autofd conv = -1;
-    if (file_converse(sandboxes, actor, sandbox_id, &conv, err) < 0)
+    autofilework work = {.conversation = -1};
+    if (file_work_begin(&work, sandboxes, actor, sandbox_id, err) < 0)
         return -1;
-    if (files_export(conv, path, maximum, packer_item, packer_data, packer, NULL, err) == 0)
+    packing->work = &work;
+    if (files_export(work.conversation, path, maximum, pack_item, pack_data, packing, NULL, err) ==
+        0)
         return 0;
     if (error_is(err, ERROR_LIMIT) && !error_is(err, ERROR_DISK_FULL) && !err->noun)
         return error_restate(err, ERROR_TOO_LARGE, "file");
-    return file_failed(sandboxes, sandbox_id, err);
+    return file_work_failed(&work, sandboxes, sandbox_id, err);
+}
+
+static int finish(struct packer *packer, struct temporary *archive, struct error *err)
+{
+    uint64_t made;
+
+    if (temporary_reserve(archive, packer_estimate(packer), err) < 0 ||
+        packer_finish(packer, archive->fd, &made, err) < 0)
+        return -1;
+    return temporary_settle(archive, err);
 }
 
 int file_pack(struct sandboxes *sandboxes, const struct actor *actor, const char *sandbox_id,
-              const char *path, enum archive_format format, int *fd, uint64_t *size,
+              const char *path, enum archive_format format, struct temporary **out,
               struct error *err)
 {
     char program[PATH_MAX];
-    autofd spool = -1, archive = -1;
-    uint64_t made;
+    autoptr(temporary) spool = NULL;
+    autoptr(temporary) archive = NULL;
     struct archive_task task;
     if (file_archive_task(sandboxes, format == ARCHIVE_ANY ? ARCHIVE_TAR_GZIP : format,
                           (uint64_t)sandboxes->settings->file_limit_bytes, program, &task,
                           err) < 0 ||
-        file_temporary(sandboxes->settings->data_dir, &spool, err) < 0 ||
-        file_temporary(sandboxes->settings->data_dir, &archive, err) < 0)
+        temporary_new(sandboxes->temporaries, actor, &spool, err) < 0 ||
+        temporary_new(sandboxes->temporaries, actor, &archive, err) < 0)
         return -1;
-    autoptr(packer) packer = packer_new(&task, take_fd(spool));
-    if (collect(sandboxes, actor, sandbox_id, path, packer, err) < 0 ||
-        packer_finish(packer, archive, &made, err) < 0)
+    task.cancel = actor->cancel;
+    autoptr(packer) packer = packer_new(&task, take_fd(spool->fd)); // its room stays ours
+    struct packing packing = {.packer = packer, .spool = spool};
+    if (collect(sandboxes, actor, sandbox_id, path, &packing, err) < 0 ||
+        finish(packer, archive, err) < 0)
         return -1;
-    *size = made;
-    *fd = take_fd(archive);
+    *out = take(archive);
     return 0;
 }
 
-int file_unpack_here(struct sandboxes *sandboxes, const char *sandbox_id, int conversation,
-                     const char *path, enum archive_format format, int archive_fd,
-                     struct error *err)
+/* A directory on its way into the box. */
+struct unpacking {
+    struct unpacker *unpacker;
+    const struct file_work *work;
+};
+
+static int unpack_next(void *data, struct files_item *item, struct error *err)
+{
+    struct unpacking *unpacking = data;
+
+    return file_work_check(unpacking->work, err) < 0
+               ? -1
+               : unpacker_next(unpacking->unpacker, item, err);
+}
+
+static ssize_t unpack_fill(void *data, void *bytes, size_t size, struct error *err)
+{
+    struct unpacking *unpacking = data;
+
+    return file_work_check(unpacking->work, err) < 0
+               ? -1
+               : unpacker_fill(unpacking->unpacker, bytes, size, err);
+}
+
+int file_unpack_here(struct sandboxes *sandboxes, const char *sandbox_id,
+                     const struct file_work *work, const char *path, enum archive_format format,
+                     int archive_fd, struct error *err)
 {
     char program[PATH_MAX];
     autoptr(unpacker) unpacker = NULL;
@@ -95,20 +159,22 @@ int file_unpack_here(struct sandboxes *sandboxes, const char *sandbox_id, int co
     if (file_archive_task(sandboxes, format, (uint64_t)sandboxes->settings->file_limit_bytes,
                           program, &task, err) < 0)
         return -1;
+    task.cancel = work->cancel;
     // what is no archive leaves no trace in the sandbox
     if (unpacker_open(&task, archive_fd, &unpacker, err) < 0)
         return -1;
-    if (files_import(conversation, path, FILES_PARENTS, unpacker_next, unpacker_fill, unpacker,
+    struct unpacking unpacking = {unpacker, work};
+    if (files_import(work->conversation, path, FILES_PARENTS, unpack_next, unpack_fill, &unpacking,
                      NULL, err) < 0)
-        return file_failed(sandboxes, sandbox_id, err);
+        return file_work_failed(work, sandboxes, sandbox_id, err);
     return 0;
 }
 
 int file_unpack(struct sandboxes *sandboxes, const struct actor *actor, const char *sandbox_id,
                 const char *path, enum archive_format format, int archive_fd, struct error *err)
 {
-    autofd conv = -1;
-    if (file_converse(sandboxes, actor, sandbox_id, &conv, err) < 0)
+    autofilework work = {.conversation = -1};
+    if (file_work_begin(&work, sandboxes, actor, sandbox_id, err) < 0)
         return -1;
-    return file_unpack_here(sandboxes, sandbox_id, conv, path, format, archive_fd, err);
+    return file_unpack_here(sandboxes, sandbox_id, &work, path, format, archive_fd, err);
 }

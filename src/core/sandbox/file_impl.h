@@ -14,9 +14,7 @@
 
 #define FILE_TIMEOUT_MS 60000 // that PID 1 may take for one answer
 
-/* lookup_files, with the timeout set. */
-int file_converse(struct sandboxes *sandboxes, const struct actor *actor, const char *sandbox_id,
-                  int *conversation, struct error *err);
+struct file_work; // file_work.h
 
 /* Gives an error of such a conversation the kind and noun that file.h promises; -1. One that has a noun keeps it. `sandbox_id` may be NULL. */
 int file_failed(struct sandboxes *sandboxes, const char *sandbox_id, struct error *err);
@@ -30,10 +28,10 @@ int file_archive_task(const struct sandboxes *sandboxes, enum archive_format for
                       struct error *err);
 
 /* file_unpack over a conversation, with a sandbox or (NULL) a box that is none. */
-int file_unpack_here(struct sandboxes *sandboxes, const char *sandbox_id, int conversation,
-                     const char *path, enum archive_format format, int archive_fd,
-                     struct error *err);
+int file_unpack_here(struct sandboxes *sandboxes, const char *sandbox_id,
+                     const struct file_work *work, const char *path, enum archive_format format,
+                     int archive_fd, struct error *err);
 
 /* Writes all of them over a conversation, making parents; existing ones are replaced. */
-int file_write_all(int conversation, const struct sandbox_file *files, size_t count,
+int file_write_all(const struct file_work *work, const struct sandbox_file *files, size_t count,
                    struct error *err);

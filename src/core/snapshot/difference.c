@@ -4,6 +4,7 @@
 
 #include "base/fd.h"
 #include "base/mem.h"
+#include "core/sandbox/file_work.h"
 #include "core/sandbox/lookup.h"
 #include "core/snapshot/patch.h"
 #include "core/layer/stack.h"
@@ -118,7 +119,31 @@ struct gathering {
     size_t capacity, patch_bytes;
     size_t path_bytes; // of all entries
     size_t text_bytes; // that were compared for patches
+    struct sandbox *sandbox;
+    struct file_work work;
 };
+
+#define CHECK_EVERY 64 // changes
+
+/* Nobody waits for it any more, or its time is up, or the sandbox is being ended. */
+static int check_wanted(const struct gathering *gathering, struct error *err)
+{
+    if (file_work_check(&gathering->work, err) < 0)
+        return -1;
+    return sandbox_is_in(gathering->sandbox, SANDBOX_ENDING)
+               ? error_refuse(err, ERROR_ENDED, "sandbox", "sandbox '%s' has ended",
+                              gathering->sandbox->id)
+               : 0;
+}
+
+static uint64_t count_changes(const struct difference *difference)
+{
+    uint64_t count = 0;
+
+    for (unsigned i = 0; i < DIFFERENCE_KINDS; i++)
+        count += difference->totals[i];
+    return count;
+}
 
 static bool is_plain_or_none(uint32_t mode)
 {
@@ -203,7 +228,8 @@ static int take_change(void *data, const struct layer_change *change, struct err
         .before = {.mode = change->before_mode, .size = change->before_size},
     };
 
-    (void)err;
+    if (count_changes(out) % CHECK_EVERY == 0 && check_wanted(gathering, err) < 0)
+        return -1;
     out->totals[entry.kind]++;
     if (out->count == gathering->request->max_entries || gathering->path_bytes > PATHS_MAX)
         return 0;
@@ -228,15 +254,19 @@ static int by_path(const void *left, const void *right)
                   ((const struct difference_entry *)right)->path);
 }
 
-static int compare(struct snapshots *snapshots, struct sandbox *sandbox,
+static int compare(struct snapshots *snapshots, struct sandbox *sandbox, const struct actor *actor,
                    const struct difference_request *request, const struct moment *from,
                    const struct moment *to, struct difference *out, struct error *err)
 {
     const struct layer_diff_options options = {.is_base_compared = true};
     autodifference found = {0};
-    struct gathering gathering = {
-        .volume = snapshots->volume, .request = request, .from = &from->stack.full, .out = &found};
+    struct gathering gathering = {.volume = snapshots->volume,
+                                  .request = request,
+                                  .from = &from->stack.full,
+                                  .out = &found,
+                                  .sandbox = sandbox};
 
+    file_work_init(&gathering.work, snapshots->sandboxes, actor);
     if (layer_diff(gathering.volume, &from->stack.full, &to->stack.full, &options, take_change,
                    &gathering, NULL, err) < 0)
         return -1;
@@ -263,7 +293,7 @@ int difference_get(struct snapshots *snapshots, const struct actor *actor, const
     if (result == 0)
         result = moment_open(snapshots, sandbox, request->to, &pin, &to, err);
     if (result == 0)
-        result = compare(snapshots, sandbox, request, &from, &to, out, err);
+        result = compare(snapshots, sandbox, actor, request, &from, &to, out, err);
     moment_clear(snapshots, &from);
     moment_clear(snapshots, &to);
     return result;

@@ -21,16 +21,17 @@
 #include <stdint.h>
 
 struct snapshots; // snapshots.h
+struct temporary; // core/sandbox/temporary.h
 
 /* How large such a file may be here and now: half of what is free where the server keeps its temporary files. */
 uint64_t snapshot_archive_room(struct snapshots *snapshots);
 
 /*
- * The snapshot as such a file: unnamed, of the server's (*fd is the caller's), the same bytes for the same snapshot. ERROR_NOT_FOUND,
+ * The snapshot as such a file: unnamed, of the server's (the caller's to free), the same bytes for the same snapshot. ERROR_NOT_FOUND,
  * noun "snapshot"; ERROR_LIMIT, noun "snapshot", when it or all files in it together would be larger than `maximum`, or the disk is full.
  */
 int snapshot_export(struct snapshots *snapshots, const struct actor *actor, const char *id,
-                    uint64_t maximum, int *fd, uint64_t *size, struct error *err);
+                    uint64_t maximum, struct temporary **out, struct error *err);
 
 struct snapshot_import_request {
     const char *name; // and below: instead of what the archive says; NULL: as it says

@@ -4,6 +4,7 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "core/sandbox/file_impl.h"
+#include "core/sandbox/file_work.h"
 #include "core/layer/layers.h"
 #include "core/sandbox/lookup.h"
 #include "core/runtime/runtime.h"
@@ -96,7 +97,8 @@ int snapshot_build_begin(struct snapshots *snapshots, const struct actor *actor,
         .created_at = now,
         .updated_at = now,
     };
-    if (store_snapshot_put(snapshots->store, &record, err) < 0 ||
+    if (snapshot_check_count(snapshots, actor, err) < 0 ||
+        store_snapshot_put(snapshots->store, &record, err) < 0 ||
         store_snapshot_get(snapshots->store, id, &begun, err) < 0)
         return -1;
     snapshot_info_take(out, &begun);
@@ -184,7 +186,7 @@ static int unpack(struct build_box *build_box, const char *id, const char *direc
                   struct error *err)
 {
     autofree char *path = archive_path(build_box->snapshots, id);
-    autofd conversation = -1;
+    autofilework work = {.conversation = -1};
 
     autofd archive = open(path, O_RDONLY | O_CLOEXEC);
     if (archive < 0 && errno == ENOENT)
@@ -192,9 +194,10 @@ static int unpack(struct build_box *build_box, const char *id, const char *direc
                             "nothing has been uploaded for the snapshot yet");
     if (archive < 0)
         return error_sys(err, "open the upload");
-    if (build_box_files(build_box, &conversation, err) < 0)
+    file_work_init(&work, build_box->snapshots->sandboxes, NULL);
+    if (build_box_files(build_box, &work.conversation, err) < 0)
         return -1;
-    return file_unpack_here(build_box->snapshots->sandboxes, NULL, conversation, directory,
+    return file_unpack_here(build_box->snapshots->sandboxes, NULL, &work, directory,
                             ARCHIVE_TAR_GZIP, archive, err);
 }
 

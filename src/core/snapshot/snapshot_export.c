@@ -9,6 +9,7 @@
 #include "core/sandbox/file.h"
 #include "core/sandbox/file_impl.h"
 #include "core/sandbox/lookup.h"
+#include "core/sandbox/temporary.h"
 #include "core/runtime/runtime.h"
 #include "core/snapshot/snapshot_impl.h"
 #include "core/layer/stack.h"
@@ -39,6 +40,7 @@ struct exporting {
     struct buffer checksums;
     uint64_t maximum, files, bytes;
     struct writer *writer;
+    struct cancel *cancel; // the actor's
 };
 
 static void exporting_clear(struct exporting *exporting)
@@ -239,8 +241,10 @@ static int export_to(struct exporting *exporting, uint64_t maximum, int fd, stru
     buffer_init(&exporting->changes, SNAPSHOT_ABOUT_MAX);
     buffer_init(&exporting->checksums, SNAPSHOT_CHECKSUMS_MAX);
     if (file_archive_task(exporting->snapshots->sandboxes, ARCHIVE_TAR_ZSTD, maximum, program,
-                          &task, err) < 0 ||
-        stack_open(exporting->snapshots->runtimes, record->runtime, record->layers,
+                          &task, err) < 0)
+        return -1;
+    task.cancel = exporting->cancel;
+    if (stack_open(exporting->snapshots->runtimes, record->runtime, record->layers,
                    &exporting->stack, err) < 0 ||
         walk(exporting, add_change, err) < 0 || describe(exporting, &about, err) < 0 ||
         write_all(exporting, &about, &task, fd, err) < 0)
@@ -256,25 +260,22 @@ static int failed(const struct snapshot_record *record, struct error *err)
 }
 
 int snapshot_export(struct snapshots *snapshots, const struct actor *actor, const char *id,
-                    uint64_t maximum, int *fd, uint64_t *size, struct error *err)
+                    uint64_t maximum, struct temporary **out, struct error *err)
 {
     __attribute__((cleanup(exporting_clear))) struct exporting exporting = {.snapshots = snapshots};
     autopin pin = {.layers = snapshots->layers};
     autosnapshot record = {0};
-    autofd archive = -1;
-    struct stat info;
+    autoptr(temporary) archive = NULL;
 
     if (snapshot_find_ready(snapshots, actor, id, &record, err) < 0 ||
         snapshot_pin(snapshots, &record, &pin, err) < 0)
         return -1;
     exporting.record = &record;
-    if (file_temporary(snapshots->sandboxes->settings->data_dir, &archive, err) < 0)
+    exporting.cancel = actor->cancel;
+    if (temporary_new(snapshots->sandboxes->temporaries, actor, &archive, err) < 0)
         return -1;
-    if (export_to(&exporting, maximum, archive, err) < 0)
+    if (export_to(&exporting, maximum, archive->fd, err) < 0 || temporary_settle(archive, err) < 0)
         return failed(&record, err);
-    if (fstat(archive, &info) < 0)
-        return error_sys(err, "look at the archive that was made");
-    *size = (uint64_t)info.st_size;
-    *fd = take_fd(archive);
+    *out = take(archive);
     return 0;
 }

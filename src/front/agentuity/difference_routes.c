@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What has changed in a sandbox's files between two moments. */
 #include "core/snapshot/difference.h"
+#include "web/client_watch.h"
 #include "front/agentuity/agentuity_impl.h"
 #include "front/agentuity/render.h"
 
@@ -24,6 +25,7 @@ static int get_difference(struct call *call, struct error *err)
     autoreply reply = {0};
     const char *id;
 
+    client_watch_start(call);
     if (call_id(call, 0, SANDBOX_PREFIX, "sandbox", &id, err) < 0 ||
         difference_get(call->core->snapshots, &call->actor, id, &want, &found, err) < 0)
         return -1;

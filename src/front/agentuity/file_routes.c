@@ -6,6 +6,7 @@
 #include "core/sandbox/sandbox.h"
 #include "front/agentuity/agentuity_impl.h"
 #include "front/agentuity/body_parts.h"
+#include "web/client_watch.h"
 #include "web/collect.h"
 
 #include <stddef.h>
@@ -65,6 +66,7 @@ static int put_files(struct call *call, struct error *err)
         if (!files[i].path[0])
             return error_set(err, ERROR_INVALID, "files[%zu].path: must not be empty", i);
     }
+    client_watch_start(call);
     if (file_write(call->core->sandboxes, &call->actor, id, files, count, &written, err) < 0)
         return refuse_file(err);
 
@@ -83,32 +85,21 @@ static const struct http_header bytes_headers[] = {
     {0},
 };
 
-/* Takes the fd. */
-static int send_file(struct call *call, const struct http_header *headers, int fd, uint64_t size)
-{
-    struct file_range range = {.fd = fd, .is_owned = true, .length = size};
-
-    if (!response_send_file(call->response, 200, headers, &range))
-        (void)close(fd); // somebody has answered
-    return 0;
-}
-
 /* GET /fs/{id} */
 static int read_file(struct call *call, struct error *err)
 {
     const char *id = NULL;
     const char *path = query_text(call->query, "path");
-    int fd = -1;
-    uint64_t size = 0;
+    struct temporary *file = NULL;
 
     if (sandbox_id_of(call, &id, err) < 0)
         return -1;
     if (!path)
         return error_set(err, ERROR_INVALID, "path: is needed");
-    if (file_read(call->core->sandboxes, &call->actor, id, path, file_limit(call), &fd, &size,
-                  err) < 0)
+    client_watch_start(call);
+    if (file_read(call->core->sandboxes, &call->actor, id, path, file_limit(call), &file, err) < 0)
         return refuse_file(err);
-    return send_file(call, bytes_headers, fd, size);
+    return client_watch_send_file(call, 200, bytes_headers, file);
 }
 
 struct path_body {
@@ -144,6 +135,7 @@ static int make_directory(struct call *call, struct error *err)
 
     if (sandbox_id_of(call, &id, err) < 0 || read_path(call, tree_fields, &body, err) < 0)
         return -1;
+    client_watch_start(call);
     if (file_mkdir(call->core->sandboxes, &call->actor, id, body.path, body.is_recursive, err) <
         0) {
         if (error_is(err, ERROR_NOT_FOUND) && error_is_about(err, "file"))
@@ -162,6 +154,7 @@ static int remove_at(struct call *call, const char *path, enum file_removal remo
 
     if (sandbox_id_of(call, &id, err) < 0)
         return -1;
+    client_watch_start(call);
     if (file_remove(call->core->sandboxes, &call->actor, id, path, removal, &is_found, err) < 0)
         return refuse_file(err);
     autoreply reply = {0};
@@ -219,6 +212,7 @@ static int list_files(struct call *call, struct error *err)
 
     if (sandbox_id_of(call, &id, err) < 0)
         return -1;
+    client_watch_start(call);
     if (file_list(call->core->sandboxes, &call->actor, id, path_or_here(call), LIST_MAX, &files,
                   err) < 0)
         return refuse_file(err);
@@ -264,15 +258,15 @@ static int download(struct call *call, struct error *err)
 {
     const char *id = NULL;
     bool is_zip = format_of(call) == ARCHIVE_ZIP;
-    int fd = -1;
-    uint64_t size = 0;
+    struct temporary *file = NULL;
 
     if (sandbox_id_of(call, &id, err) < 0)
         return -1;
+    client_watch_start(call);
     if (file_pack(call->core->sandboxes, &call->actor, id, path_or_here(call),
-                  is_zip ? ARCHIVE_ZIP : ARCHIVE_TAR_GZIP, &fd, &size, err) < 0)
+                  is_zip ? ARCHIVE_ZIP : ARCHIVE_TAR_GZIP, &file, err) < 0)
         return refuse_file(err);
-    return send_file(call, is_zip ? zip_headers : tar_headers, fd, size);
+    return client_watch_send_file(call, 200, is_zip ? zip_headers : tar_headers, file);
 }
 
 struct upload {
@@ -321,6 +315,7 @@ static int upload(struct call *call, struct error *err)
         sandbox_status(call->core->sandboxes, &call->actor, id, &status, err) < 0)
         return -1; // before its archive is taken
     struct upload *upload = xnew(struct upload);
+    client_watch_start(call);
     waiting_call_init(&upload->waiting, call);
     (void)snprintf(upload->sandbox_id, sizeof upload->sandbox_id, "%s", id);
     upload->path = xstrdup(path_or_here(call));

@@ -3,6 +3,7 @@
 #include "core/snapshot/snapshot_archive.h"
 #include "base/mem.h"
 #include "front/agentuity/snapshot_impl.h"
+#include "web/client_watch.h"
 #include "web/collect.h"
 
 #include <stdio.h>
@@ -11,13 +12,14 @@
 /* GET /sandbox/snapshots/{snapshotId}/export */
 static int export(struct call *call, struct error *err)
 {
-    uint64_t size = 0;
+    struct temporary *file = NULL;
     const char *id;
-    int fd = -1;
 
-    if (snapshot_id_named(call, call->parameters[0], &id, err) < 0 ||
-        snapshot_export(call->core->snapshots, &call->actor, id,
-                        snapshot_archive_room(call->core->snapshots), &fd, &size, err) < 0)
+    if (snapshot_id_named(call, call->parameters[0], &id, err) < 0)
+        return -1;
+    client_watch_start(call);
+    if (snapshot_export(call->core->snapshots, &call->actor, id,
+                        snapshot_archive_room(call->core->snapshots), &file, err) < 0)
         return -1;
     const struct http_header headers[] = {
         {"Content-Type", "application/zstd"},
@@ -26,10 +28,7 @@ static int export(struct call *call, struct error *err)
         {"Cache-Control", "no-store"},
         {0},
     };
-    struct file_range range = {.fd = fd, .is_owned = true, .length = size};
-    if (!response_send_file(call->response, 200, headers, &range))
-        (void)close(fd); // somebody has answered
-    return 0;
+    return client_watch_send_file(call, 200, headers, file);
 }
 
 struct import {

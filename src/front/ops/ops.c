@@ -206,6 +206,8 @@ static const struct route routes[] = {
      .summary = "which version this is", .answers = version_answers},
     {"GET", "/openapi.json", ROUTE_LOOP, ACCESS_OPEN, BODY_NONE, get_openapi,
      .summary = "this document", .answers = openapi_answers},
+    {"GET", "/system/limits", ROUTE_LOOP, ACCESS_KEY, BODY_NONE, ops_get_ceilings,
+     .summary = "the most that can be asked for on this server", .answers = ops_ceiling_answers},
     {"GET", "/system/df", ROUTE_SLOW, ACCESS_KEY, BODY_NONE, ops_get_space,
      .summary = "what runtimes, snapshots, checkpoints, sandboxes and streams take on the disk",
      .answers = ops_space_answers},

@@ -4,6 +4,8 @@
 #include "test.h"
 
 #include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
@@ -134,4 +136,27 @@ TEST(a_wide_tree_is_removed)
     }
     CHECK_OK(fd_remove_tree(dir, "wide", &err), err);
     CHECK(rmdir(path) == 0);
+}
+
+TEST(blocks_of_zeros_are_left_out_and_read_back_as_they_were)
+{
+    enum { PIECE = 65528, PIECES = 40 }; // no multiple of a block, as what comes from a box
+    autofd fd = memfd_create("sparse", MFD_CLOEXEC);
+    static char want[PIECE * PIECES], got[PIECE * PIECES];
+    ssize_t written = 0;
+    struct stat info;
+
+    CHECK(fd >= 0);
+    want[0] = 'a';
+    want[5000] = 'b';
+    want[PIECE + 1] = 'c';
+    memset(want + (size_t)30 * PIECE, 'd', PIECE);
+    for (size_t i = 0; i < PIECES; i++)
+        written += fd_write_sparse(fd, i * PIECE, want + i * PIECE, PIECE);
+    CHECK(written >= PIECE + 3 && written < 2 * PIECE);
+    CHECK(ftruncate(fd, sizeof want) == 0 && lseek(fd, 0, SEEK_SET) == 0);
+    CHECK_INT(fd_read_full(fd, got, sizeof got), sizeof got);
+    CHECK(memcmp(got, want, sizeof want) == 0);
+    CHECK(fstat(fd, &info) == 0);
+    CHECK(info.st_blocks * 512 < 3 * PIECE);
 }

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "core/sandbox/temporary.h"
 #include "front/agentuity/agentuity_impl.h"
 #include "test.h"
 
@@ -44,6 +45,7 @@ static void open_core(struct stage *stage)
     core->settings = core_settings_default;
     core->settings.data_dir = stage->directory;
     core->hub = hub_new();
+    core->temporaries = temporaries_new(&core->settings);
     CHECK_OK(store_open(stage->directory, &core->store, &err), err);
     CHECK_OK(accounts_open(core->store, &core->accounts, &err), err);
     CHECK_OK(streams_open(core->store, core->hub, &streams, &core->streams, &err), err);
@@ -117,6 +119,7 @@ void stage_free(struct stage *stage)
     streams_free(stage->core.streams);
     accounts_free(stage->core.accounts);
     store_free(stage->core.store);
+    temporaries_free(stage->core.temporaries);
     hub_free(stage->core.hub);
     remove_directory();
     free(stage->directory);

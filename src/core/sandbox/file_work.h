@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Work on a sandbox's files that is under way: a conversation with its box, or a walk through its layers. It ends when its time is up or
+ * nobody waits for its result any more; when its box ends, the conversation does.
+ * Threads: one per object.
+ */
+#pragma once
+#include "core/sandbox/file_impl.h"
+
+struct file_work {
+    int conversation;  // ours; -1: none
+    uint64_t until_ms; // of the monotonic clock
+    int64_t within_ms;
+    struct cancel *cancel; // the actor's; NULL: none
+};
+
+/* Without a conversation. */
+void file_work_init(struct file_work *work, const struct sandboxes *sandboxes,
+                    const struct actor *actor);
+/* lookup_files, with its timeouts. */
+int file_work_begin(struct file_work *work, struct sandboxes *sandboxes, const struct actor *actor,
+                    const char *sandbox_id, struct error *err);
+void file_work_clear(struct file_work *work);
+#define autofilework __attribute__((cleanup(file_work_clear))) struct file_work
+
+/* file_failed, where it was not given up meanwhile. */
+int file_work_failed(const struct file_work *work, struct sandboxes *sandboxes,
+                     const char *sandbox_id, struct error *err);
+
+/* Between two steps. ERROR_CANCELLED, or ERROR_TIMEOUT; both noun "file". */
+int file_work_check(const struct file_work *work, struct error *err);
