@@ -7,6 +7,7 @@
 #include <time.h>
 
 struct test *test_list;
+const struct test *test_running;
 
 static jmp_buf end_of_test;
 static char verdict[1024];
@@ -59,6 +60,7 @@ static void print_title(const char *name)
 
 static bool run_one(struct test *test, int number)
 {
+    test_running = test;
     int outcome = setjmp(end_of_test);
     if (outcome == 0)
         test->run();

@@ -17,7 +17,8 @@ struct test {
     struct test *next;
 };
 
-extern struct test *test_list; // in reverse order of definition; run in order
+extern struct test *test_list;          // in reverse order of definition; run in order
+extern const struct test *test_running; // for tests that share a function
 void test_register(struct test *test);
 void test_fail(const char *file, int line, const char *format, ...)
     __attribute__((format(printf, 3, 4), noreturn));

@@ -8,6 +8,8 @@
 
 #define FIRST_SIZE 960 // of what most calls need; the C library keeps blocks of up to 1 KiB at hand
 #define BLOCK_SIZE 8000
+#define LARGE_USE ((size_t)1 << 20)   // from here on blocks are so large that the C library
+#define LARGE_BLOCK ((size_t)2 << 20) // maps each by itself, and unmaps it when it is freed
 
 struct arena_block {
     struct arena_block *next;
@@ -21,7 +23,7 @@ void *arena_alloc(struct arena *arena, size_t size)
     struct arena_block *block = arena->blocks;
 
     if (!block || block->size - block->used < rounded) {
-        size_t usual = block ? BLOCK_SIZE : FIRST_SIZE;
+        size_t usual = !block ? FIRST_SIZE : arena->used < LARGE_USE ? BLOCK_SIZE : LARGE_BLOCK;
         size_t room = rounded > usual ? rounded : usual;
         block = xcalloc(1, sizeof *block + room);
         block->size = room;

@@ -7,12 +7,13 @@
 
 #include <assert.h>
 
-#define ROW(member, name, letter, type, argument, variable, least, ...)                            \
+#define ROW(member, name, letter, type, argument, variable, least, usual, most, help, ceiling,     \
+            ...)                                                                                   \
     {                                                                                              \
-        name, type, offsetof(struct limits, member), least                                         \
+        name, ceiling, type, offsetof(struct limits, member), least                                \
     }
 static const struct {
-    const char *name;
+    const char *name, *ceiling;
     enum option_type type;
     size_t offset;
     int64_t least;
@@ -35,6 +36,45 @@ int limits_check(const struct limits *limits, struct error *err)
                                 rows[i].name, option_number(rows[i].type, rows[i].least, text));
     }
     return 0;
+}
+
+/* Whole processors as people ask for them. */
+static const char *spell(enum option_type type, int64_t number, char text[DURATION_TEXT])
+{
+    bool is_whole = type == OPTION_CPU && number % 1000 == 0;
+    return option_number(is_whole ? OPTION_INTEGER : type, is_whole ? number / 1000 : number, text);
+}
+
+int limits_check_most(const struct limits *limits, const struct limits *ceilings, const char *giver,
+                      bool has_settings, struct error *err)
+{
+    char wanted[DURATION_TEXT];
+    char most[DURATION_TEXT];
+
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        int64_t asked = value_at(limits, rows[i].offset);
+        int64_t ceiling = value_at(ceilings, rows[i].offset);
+        if (ceiling == 0 || asked <= ceiling)
+            continue;
+        return error_refuse(err, ERROR_INVALID, rows[i].name,
+                            "%s %s is more than %s gives one sandbox (%s): ask for less%s%s",
+                            rows[i].name, spell(rows[i].type, asked, wanted), giver,
+                            spell(rows[i].type, ceiling, most), has_settings ? " or raise --" : "",
+                            has_settings ? rows[i].ceiling : "");
+    }
+    return 0;
+}
+
+struct limits limits_lower_to(const struct limits *limits, const struct limits *ceilings)
+{
+    struct limits lowered = *limits;
+
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        int64_t ceiling = value_at(ceilings, rows[i].offset);
+        if (ceiling != 0 && value_at(limits, rows[i].offset) > ceiling)
+            *(int64_t *)((char *)&lowered + rows[i].offset) = ceiling;
+    }
+    return lowered;
 }
 
 struct limits limits_or_default(const struct limits *asked, const struct limits *usual)

@@ -31,6 +31,7 @@ enum lock_rank {
     LOCK_HUB,
     LOCK_FRONT,
     LOCK_BODY,
+    LOCK_GATHER, // memory that bodies take
     LOCK_RESPONSE,
     LOCK_TEMPORARIES, // the room that files on their way take
     LOCK_CANCEL,      // sockets of work that may be given up

@@ -92,9 +92,20 @@ int quote_json(struct buffer *to, const char *text, size_t length, struct error 
     return buffer_add(to, "\"", 1, err);
 }
 
+/* Two bytes: U+0080 to U+009F, which begin sequences of a terminal as Escape does. */
+static bool is_upper_control(const char *text)
+{
+    unsigned char first = (unsigned char)text[0], second = (unsigned char)text[1];
+    return first == 0xc2 && second >= 0x80 && second < 0xa0;
+}
+
 void quote_scrub(char *text)
 {
-    for (; *text; text++)
-        if ((unsigned char)*text < ' ' || *text == 0x7f)
-            *text = '?';
+    for (; *text; text++) {
+        if (is_upper_control(text))
+            *text++ = '?';
+        else if ((unsigned char)*text >= ' ' && *text != 0x7f)
+            continue;
+        *text = '?';
+    }
 }

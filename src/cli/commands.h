@@ -12,6 +12,7 @@ int cli_doctor(int argc, char **argv);
 int cli_detach(int argc, char **argv);
 int cli_serve(int argc, char **argv);
 int cli_key(int argc, char **argv);
+int cli_repair(int argc, char **argv);
 
 /* Where everything is kept unless --data or BURROW_DATA says otherwise. */
 #define CLI_DEFAULT_DATA DATA_DIR_DEFAULT

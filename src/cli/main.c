@@ -19,6 +19,7 @@ static const struct subcommand {
     {"key", cli_key, "make, list and revoke the keys of a server"},
     {"runtime", cli_runtime, "list, build, check and remove what sandboxes start from"},
     {"detach", cli_detach, "unmount the volume and let go of the rest; files stay"},
+    {"repair", cli_repair, "mend a server's data whose database is missing or damaged"},
     {"doctor", cli_doctor, "say what this machine can do, and how to mend the rest"},
 };
 

@@ -3,6 +3,7 @@
 #include "cli/commands.h"
 
 #include "base/limits.h"
+#include "base/machine.h"
 #include "base/auto.h"
 #include "base/clock.h"
 #include "base/path.h"
@@ -29,7 +30,8 @@
 #define MAX_EOFS 16    // that a command reads and goes on; then its terminal hangs up
 #define CTRL_D "\x04"
 
-#define LIMIT_OPTION(member, name, letter, type, argument, variable, least, usual, most, help)     \
+#define LIMIT_OPTION(member, name, letter, type, argument, variable, least, usual, most, help,     \
+                     ...)                                                                          \
     {                                                                                              \
         name, letter, type, offsetof(struct run_options, limits.member), argument, help, NULL, 0,  \
             most                                                                                   \
@@ -109,9 +111,36 @@ struct run {
     struct run_result result;
 };
 
+/* What this machine does not have. Disk is looked at when it is known where. */
+static int check_machine(const struct limits *limits, struct error *err)
+{
+    const struct limits usual = LIMITS_DEFAULT;
+
+    if (limits->memory_bytes <= usual.memory_bytes &&
+        limits->cpu_millicores <= usual.cpu_millicores &&
+        limits->max_processes <= usual.max_processes)
+        return 0;
+    const struct limits whole = machine_size();
+    const struct limits room = machine_leave_room(&whole);
+    return limits_check_most(limits, &room, "this machine", false, err);
+}
+
+static int check_disk(struct engine *engine, const struct limits *limits, struct error *err)
+{
+    const struct limits usual = LIMITS_DEFAULT;
+    struct volume_space space = {0};
+
+    if (limits->disk_bytes <= usual.disk_bytes)
+        return 0;
+    if (volume_space(engine_volume(engine), &space, err) < 0)
+        return -1;
+    const struct limits room = {.disk_bytes = (int64_t)space.total_bytes};
+    return limits_check_most(limits, &room, "this machine", false, err);
+}
+
 static int check_options(struct run_options *o, struct error *err)
 {
-    if (limits_check(&o->limits, err) < 0)
+    if (limits_check(&o->limits, err) < 0 || check_machine(&o->limits, err) < 0)
         return -1;
     if (path_check_absolute(o->directory, strlen(o->directory), "the working directory", err) < 0)
         return -1;
@@ -168,7 +197,7 @@ static int launch(struct run *run, struct error *err)
         return error_set(err, ERROR_INVALID, "the runtime '%s' has too many binds", o->runtime);
     for (size_t i = 0; i < image->n_binds; i++)
         binds[i] = (struct box_bind){image->binds[i].host, image->binds[i].box};
-    if (engine_open(&engine, &run->engine, err) < 0)
+    if (engine_open(&engine, &run->engine, err) < 0 || check_disk(run->engine, &o->limits, err) < 0)
         return -1;
     return box_launch(run->engine, &spec, &run->box, err);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* burrow serve and burrow key: become the program burrow-server, which has the libraries that burrow does without. */
+/* burrow serve, burrow key and burrow repair: become the program burrow-server, which has the libraries that burrow does without. */
 #include "cli/commands.h"
 
 #include "base/auto.h"
@@ -61,6 +61,11 @@ int cli_serve(int argc, char **argv)
 }
 
 int cli_key(int argc, char **argv)
+{
+    return cli_serve(argc, argv);
+}
+
+int cli_repair(int argc, char **argv)
 {
     return cli_serve(argc, argv);
 }

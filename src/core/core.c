@@ -4,7 +4,9 @@
 
 #include "base/mem.h"
 #include "core/adopt.h"
+#include "core/ceilings.h"
 #include "core/data_lock.h"
+#include "core/repair.h"
 #include "core/execution/executions.h"
 #include "core/execution/queue.h"
 #include "core/runtime/runtimes.h"
@@ -40,7 +42,10 @@ static int open_streams(struct core *core, struct error *err)
     const struct streams_settings settings = {
         .data_dir = core->settings.data_dir,
         .limit_bytes = (uint64_t)core->settings.stream_limit_bytes,
+        .total_bytes = core->settings.spool_limit_bytes,
         .keep_ms = core->settings.keep_ms,
+        .most = core->settings.ceilings.total.streams,
+        .organisation_most = core->settings.ceilings.organisation.streams,
     };
     return streams_open(core->store, core->hub, &settings, &core->streams, err);
 }
@@ -114,7 +119,8 @@ static int open_data(struct core *core, struct error *err)
 
     if (engine_open(&engine, &core->engine, err) < 0) // makes the data directory
         return -1;
-    if (data_lock_take(core->settings.data_dir, &core->lock_fd, err) < 0)
+    if (data_lock_take(core->settings.data_dir, &core->lock_fd, err) < 0 ||
+        ceilings_settle(core, err) < 0 || repair_check(core->settings.data_dir, err) < 0)
         return -1;
     return store_open(core->settings.data_dir, &core->store, err);
 }
@@ -147,6 +153,8 @@ static void stop_rooms(struct core *core)
     background_stop(core->background);
     // Each finishes what it was given, so that nothing is left half ended; and gives work only to those below.
     workers_free(core->recorders);
+    if (core->sandboxes)
+        monitor_end_work(core->sandboxes->monitor);
     workers_free(core->reaper);
     workers_free(core->remover);
 }

@@ -3,6 +3,7 @@
 #include "core/create.h"
 
 #include "base/clock.h"
+#include "base/descriptors.h"
 #include "base/mem.h"
 #include "core/core.h"
 #include "core/execution/execution_info_impl.h"
@@ -22,6 +23,7 @@
 #include "core/sandbox/sandbox_info_impl.h"
 #include "core/snapshot/merge.h"
 #include "core/sandbox/sandbox_event.h"
+#include "core/account/ceiling.h"
 #include "core/account/once.h"
 #include "core/sandbox/pool.h"
 #include "core/runtime/runtime.h"
@@ -61,8 +63,10 @@ static int check_path(const char *path, const char *what, struct error *err)
     return 0;
 }
 
-static int check(const struct sandbox_request *request, struct error *err)
+static int check(const struct core *core, const struct sandbox_request *request, struct error *err)
 {
+    const struct ceilings *most = &core->settings.ceilings;
+
     if (strings_check_env(request->usual.env, err) < 0)
         return -1;
     if (request->mode == SANDBOX_ONE_SHOT && !request->command)
@@ -70,12 +74,29 @@ static int check(const struct sandbox_request *request, struct error *err)
     if (check_path(request->home, "home", err) < 0 ||
         check_path(request->usual.directory, "working directory", err) < 0)
         return -1;
-    return limits_check(&request->limits, err);
+    if (limits_check(&request->limits, err) < 0 ||
+        limits_check_most(&request->limits, &most->sandbox, "this server", true, err) < 0 ||
+        ceiling_check_time("idle-timeout", request->idle_timeout_ms, most->idle_timeout_ms, err) <
+            0)
+        return -1;
+    return ceiling_check_time("execution-timeout", request->usual.timeout_ms,
+                              most->execution_timeout_ms, err);
 }
 
 static int64_t either(int64_t wanted, int64_t standard)
 {
     return wanted == SANDBOX_DEFAULT ? standard : wanted;
+}
+
+/* When it ends at the latest; 0: never. */
+static int64_t last_moment(const struct creation *creation, int64_t now)
+{
+    int64_t asked = creation->request->expires_at;
+    int64_t lifetime_ms = creation->core->settings.ceilings.lifetime_ms;
+
+    if (lifetime_ms == 0)
+        return asked;
+    return asked != 0 && asked < now + lifetime_ms ? asked : now + lifetime_ms;
 }
 
 static char *name_runtime(const struct creation *creation)
@@ -112,15 +133,17 @@ static struct sandbox_record describe(const struct creation *creation, const cha
                     .env = (const char *const *)env->items,
                     .directory = request->usual.directory,
                     .user = request->usual.user,
-                    .timeout_ms =
-                        either(request->usual.timeout_ms, settings->execution_timeout_ms)},
+                    .timeout_ms = ceiling_time(
+                        either(request->usual.timeout_ms, settings->execution_timeout_ms),
+                        settings->ceilings.execution_timeout_ms)},
         .max_executions = request->max_executions,
         .home = request->home,
         .limits = limits_or_default(&request->limits, &settings->limits),
-        .idle_timeout_ms = either(request->idle_timeout_ms, settings->idle_timeout_ms),
+        .idle_timeout_ms = ceiling_time(either(request->idle_timeout_ms, settings->idle_timeout_ms),
+                                        settings->ceilings.idle_timeout_ms),
         .paused_timeout_ms = either(request->paused_timeout_ms, 0),
         .on_idle = request->on_idle,
-        .expires_at = request->expires_at,
+        .expires_at = last_moment(creation, now),
         .keep_ms = request->keep_ms,
         .active_at = now,
         .state = SANDBOX_CREATING,
@@ -182,10 +205,13 @@ static int reserve(struct creation *creation, struct error *err)
 
     strings_unpack(creation->snapshot.env, &env);
     strings_merge(&env, request->usual.env);
+    if (descriptors_check(err) < 0)
+        return -1;
     struct sandbox_record record = describe(creation, id_make(id), &env, runtime);
     creation->sandbox = sandbox_new(creation->core->sandboxes, &record);
     if (registry_add(creation->core->sandboxes->registry, creation->sandbox,
-                     creation->core->settings.max_sandboxes, err) < 0)
+                     creation->core->settings.max_sandboxes,
+                     creation->core->settings.ceilings.organisation.sandboxes, err) < 0)
         return -1;
     creation->is_known = true;
     if (hold_layers(creation, err) < 0)
@@ -458,7 +484,7 @@ int sandbox_create(struct core *core, const struct actor *actor,
     char earlier[ID_TEXT];
     bool is_new = false;
 
-    if (check(request, err) < 0 ||
+    if (check(core, request, err) < 0 ||
         (request->runtime && runtime_check(core->runtimes, request->runtime, err) < 0) ||
         once_claim(core->accounts, actor, request->once, &is_new, earlier, err) < 0)
         return -1;

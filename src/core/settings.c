@@ -11,6 +11,12 @@ const struct core_settings core_settings_default = {
     .data_dir = DATA_DIR_DEFAULT,
     .default_runtime = "base:latest",
     .limits = LIMITS_DEFAULT,
+    .ceilings =
+        {
+            .total = {.streams = 100000, .snapshots = 10000, .checkpoints = 10000},
+            .organisation = {.streams = 10000, .snapshots = 1000, .checkpoints = 1000},
+        },
+    .boxes_cpu_weight = 100,
     .idle_timeout_ms = 10 * 60 * 1000,
     .execution_timeout_ms = 0,
     .output_cap_bytes = LIMITS_OUTPUT_BYTES,
@@ -18,7 +24,7 @@ const struct core_settings core_settings_default = {
     .file_limit_bytes = GIB,
     .file_timeout_ms = 10 * 60 * 1000,
     .keep_ms = 24 * HOUR_MS,
-    .max_sandboxes = 2000,
+    .max_sandboxes = 10000,
     .queue_at_once = 2,
     .queue_length = 10000,
     .spare_one_shot = 16,

@@ -18,6 +18,7 @@ struct reader {
     uint32_t line;
     unsigned depth;
     struct json_limits limits;
+    size_t granted; // bytes that the tree may take without asking
     struct data_document *document;
     struct error *err;
 };
@@ -397,11 +398,26 @@ static int read_map(struct reader *r, struct data_value *map)
     return check_keys(r, map);
 }
 
-static int read_value(struct reader *r, struct data_value *parent, const struct data_value *key)
+static int check_memory(struct reader *r)
 {
-    if (r->document->arena.used > r->limits.memory)
+    size_t used = r->document->arena.used;
+
+    if (used > r->limits.memory)
         return fail_at(r, r->at, ERROR_LIMIT, "too many values to keep in %zu bytes",
                        r->limits.memory);
+    size_t steps = (used - r->granted) / JSON_MEMORY_STEP + 1;
+    if (r->limits.may_take && !r->limits.may_take(r->limits.data, steps * JSON_MEMORY_STEP))
+        return fail_at(r, r->at, ERROR_FULL, "there is no memory for all its values now");
+    r->granted += steps * JSON_MEMORY_STEP;
+    if (r->granted > r->limits.memory)
+        r->granted = r->limits.memory;
+    return 0;
+}
+
+static int read_value(struct reader *r, struct data_value *parent, const struct data_value *key)
+{
+    if (r->document->arena.used > r->granted && check_memory(r) < 0)
+        return -1;
     switch (peek(r)) {
     case '{':
         return read_map(r, add_value(r, parent, VALUE_MAP, key));
@@ -451,6 +467,7 @@ int json_read(const char *name, const char *text, size_t length, const struct js
     r.limits.bytes = r.limits.bytes ? r.limits.bytes : JSON_MAX_BYTES;
     r.limits.memory = r.limits.memory ? r.limits.memory : JSON_MAX_MEMORY;
     r.limits.depth = r.limits.depth ? r.limits.depth : JSON_MAX_DEPTH;
+    r.granted = r.limits.memory < JSON_FREE_MEMORY ? r.limits.memory : JSON_FREE_MEMORY;
     if (length > r.limits.bytes)
         return error_set(err, ERROR_LIMIT, "%s%smore than %zu bytes of JSON", name,
                          *name ? ": " : "", r.limits.bytes);

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/buffer.h"
 #include "base/mem.h"
+#include "base/quote.h"
 #include "base/strings.h"
 #include "engine/kernel.h"
 #include "engine/launch.h"
@@ -267,6 +268,7 @@ static void read_exit(const struct link_message *message, struct process_exit *o
     struct link_exit exit;
     memcpy(&exit, message->payload, sizeof exit);
     exit.text[sizeof exit.text - 1] = '\0';
+    quote_scrub(exit.text);
     *out = (struct process_exit){
         .id = message->header.process,
         .cause = exit.cause <= CAUSE_BOX_ENDED ? exit.cause : CAUSE_EXIT,
@@ -506,6 +508,11 @@ unsigned box_process_count(const struct box *box)
     return box->n_processes;
 }
 
+pid_t box_pid(const struct box *box)
+{
+    return box->pid;
+}
+
 unsigned box_slot(const struct box *box)
 {
     return box->slot;
@@ -592,8 +599,7 @@ int box_adopt(struct engine *engine, unsigned slot, const char *scratch, struct 
         return error_sys(err, "make a socket");
     if (connect(box->control, (struct sockaddr *)&address, sizeof address) < 0)
         return no_box(slot, err);
-    if (receive_hello(box, err) < 0 ||
-        cgroup_open(engine->cgroups, box->name, &box->cgroup, err) < 0)
+    if (receive_hello(box, err) < 0 || engine_open_group(engine, box->name, &box->cgroup, err) < 0)
         return error_wrap(err, "adopt the sandbox in slot %u", slot);
     *out = take(box);
     return 0;

@@ -25,6 +25,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 struct engine;
 struct box;
@@ -129,6 +130,8 @@ int box_launch(struct engine *engine, const struct box_spec *spec, struct box **
 int box_adopt(struct engine *engine, unsigned slot, const char *scratch, struct box **out,
               struct error *err);
 unsigned box_slot(const struct box *box);
+/* Its PID 1, as the host numbers it. */
+pid_t box_pid(const struct box *box);
 /* Of an adopted box: how many processes it had then that were not collected. An OUTPUT or EXIT comes for each. */
 unsigned box_process_count(const struct box *box);
 /*

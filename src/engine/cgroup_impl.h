@@ -61,6 +61,7 @@ struct cgroup {
     _Atomic bool is_changed;       // or not made by this handle: its limits are not known
 };
 
+#define CGROUP_SUPERVISOR "supervisor"
 #define CGROUP_PATH_MAX 512 // <box>/run/<leaf>/<knob>
 #define CGROUP_DEADLINE_MS 10000
 
@@ -69,6 +70,9 @@ int cgroup_check_name(const char *name, struct error *err);
 
 /* Sleeps a little, longer each time: for what the kernel announces to nobody. */
 void cgroup_pause(unsigned *tries);
+
+/* Without trees. */
+struct cgroup_root *cgroup_root_new(enum cgroup_mode mode);
 
 /* A file of a group; `group` may be "" for the tree's directory itself. */
 int knob_write(int dir_fd, const char *group, const char *knob, const char *text,

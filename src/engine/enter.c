@@ -377,6 +377,9 @@ static int set_limits(struct launch *l)
     l->oom_adj_fd = sys_openat(AT_FDCWD, "/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
     if (l->oom_adj_fd < 0)
         return -1;
+    // A server that the kernel is to spare hands that down: what a guest may go down to is what was written with our rights last.
+    if (l->engine->is_spared && sys_write(l->oom_adj_fd, "0", 1) != 1)
+        return -1;
     return set_cpus(l);
 }
 
@@ -395,7 +398,7 @@ static int drop_rights(struct launch *l)
     (void)l;
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
         return -1;
-    return capabilities_drop();
+    return capabilities_drop(UINT64_C(1) << LINK_INIT_MARK); // PID 1 keeps that from its guests
 }
 
 static int filter_calls(struct launch *l)

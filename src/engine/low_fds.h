@@ -13,6 +13,7 @@
 
 #define LOW_BLOCKS 8
 #define LOW_BLOCK_FDS 28
+#define LOW_FDS_FROM 4096 // open files that a process may have, for it to set these aside
 
 struct low_fds {
     int unused_fd; // /dev/null: holds the numbers that are not used just now

@@ -5,6 +5,7 @@
 #include "base/auto.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "base/quote.h"
 #include "engine/slot.h"
 
 #include <ctype.h>
@@ -93,6 +94,7 @@ static void look_at(int proc_fd, const char *pid, const char *group, struct occu
     } else if (!occupant->guest) {
         occupant->guest = atol(pid);
         (void)read_proc(proc_fd, pid, "comm", occupant->guest_name, NAME);
+        quote_scrub(occupant->guest_name); // it chooses it
     }
 }
 

@@ -18,6 +18,8 @@
 
 #define CONFIRM_EVERY_MS 20 // looking whether a half-closed client took its answer
 #define SLOW_BODY_BYTES_A_SECOND 16384
+#define YOUNG_MS 50
+#define LINGER_BYTES (256u << 10)
 
 /* What the timer is set for. */
 enum waiting {
@@ -44,13 +46,17 @@ struct connection {
     struct response *response;    // of the request under way; NULL: none
     struct http_request *request; // while its body is gathered
     struct body *body;            // while it is streamed
-    uint64_t body_limit, body_bytes;
+    uint64_t body_limit, body_bytes, body_ms;
     uint64_t since_ms; // gathering, or confirming
+    uint64_t opened_ms;
     struct output output;
     char *pending; // read, but of the next request
     size_t pending_length;
 
     bool is_idle;
+    bool is_known;       // has shown a key
+    bool is_held;        // nothing is read until it was decided what to do with the body
+    bool is_skipped;     // the body is thrown away as it comes
     bool is_complete;    // the request has been read to its end
     bool is_handed_out;  // somebody is to answer it
     bool is_bad;         // and that is on_bad_request
@@ -65,35 +71,32 @@ struct connection {
     bool is_ended; // the answer was sent; lingering or confirming
 };
 
-void connection_list_add(struct connection_list *list, struct connection *connection,
-                         enum connection_order order)
+struct connection_place *connection_place(struct connection *connection,
+                                          enum connection_order order)
 {
-    struct connection_place *place = &connection->places[order];
-
-    *place = (struct connection_place){.before = list->last};
-    if (list->last)
-        list->last->places[order].after = connection;
-    else
-        list->first = connection;
-    list->last = connection;
-    list->count++;
+    return &connection->places[order];
 }
 
-void connection_list_remove(struct connection_list *list, struct connection *connection,
-                            enum connection_order order)
+const struct peer *connection_peer(const struct connection *connection)
 {
-    struct connection_place *place = &connection->places[order];
+    return &connection->peer;
+}
 
-    if (place->before)
-        place->before->places[order].after = place->after;
-    else
-        list->first = place->after;
-    if (place->after)
-        place->after->places[order].before = place->before;
-    else
-        list->last = place->before;
-    *place = (struct connection_place){0};
-    list->count--;
+bool connection_is_known(const struct connection *connection)
+{
+    return connection->is_known;
+}
+
+bool connection_is_young(const struct connection *connection)
+{
+    return loop_now_ms(connection->home->loop) - connection->opened_ms < YOUNG_MS;
+}
+
+bool connection_can_go(const struct connection *connection)
+{
+    bool is_worked_for = connection->is_handed_out || connection->is_held;
+
+    return !connection->response || !is_worked_for || connection->is_blocked;
 }
 
 static void wait_for(struct connection *connection, enum waiting what, uint64_t ms)
@@ -121,16 +124,24 @@ static void set_idle(struct connection *connection, bool is_idle)
     connection->home->on_idle(connection->home, connection, is_idle);
 }
 
+static void set_known(struct connection *connection)
+{
+    if (connection->is_known)
+        return;
+    connection->is_known = true;
+    connection->home->on_known(connection->home, connection);
+}
+
 /* Asks the loop for what the connection can use now. */
 static void watch(struct connection *connection)
 {
     unsigned events = 0;
-    bool has_no_room = connection->pending_length > 0 || connection->is_body_full;
+    bool is_waiting = connection->pending_length > 0 || connection->is_held;
+    bool has_no_room = is_waiting || connection->is_body_full;
 
     if (!connection->is_half_closed && !has_no_room)
         events |= LOOP_READABLE;
-    else if (connection->pending_length > 0 && !connection->is_half_closed &&
-             !connection->is_hung_up)
+    else if (is_waiting && !connection->is_half_closed && !connection->is_hung_up)
         events |= LOOP_HANGUP;
     if (connection->is_blocked)
         events |= LOOP_WRITABLE;
@@ -148,9 +159,14 @@ static void drop_body(struct connection *connection, enum error_reason reason, c
 
 static void end_response(struct connection *connection, bool is_delivered)
 {
+    struct connection_home *home = connection->home;
+
     drop_body(connection, ERROR_GONE, "the request has been answered");
-    if (connection->response)
-        response_end(take(connection->response), is_delivered);
+    if (!connection->response)
+        return;
+    response_end(take(connection->response), is_delivered);
+    if (--home->under_way == 0 && home->is_draining)
+        home->on_quiet(home);
 }
 
 void connection_close(struct connection *connection)
@@ -184,9 +200,11 @@ static void start_response(struct connection *connection, const struct http_requ
 {
     assert(!connection->response);
     set_idle(connection, false);
+    connection->home->under_way++;
     connection->response = response_new(connection->home->loop, &response_link, connection);
     connection->is_complete = connection->is_handed_out = connection->is_bad = false;
     connection->is_finished = connection->is_cut = connection->ends_by_close = false;
+    connection->is_held = connection->is_skipped = false;
     connection->body_bytes = 0;
     if (request)
         response_set_request(connection->response, request);
@@ -255,23 +273,64 @@ static void on_body_resume(void *data)
     watch(connection);
 }
 
-static int start_gathering(struct connection *connection, struct http_request *request,
-                           struct http1_fault *fault)
+/* A slow sender without a key is given up sooner. */
+static void start_receiving(struct connection *connection, struct http_request *request,
+                            const struct http_plan *plan)
 {
-    request->budget = connection->home->budget;
-    if (request->body_length && !gather_budget_take(request->budget, request->body_length))
-        return set_fault(fault, 429, no_memory);
-    request->body_counted = request->body_length;
-    connection->since_ms = loop_now_ms(connection->home->loop);
-    wait_for(connection, WAITING_BODY, connection->home->limits.body_ms);
+    struct connection_home *home = connection->home;
+
+    if (!request->has_body)
+        return;
+    if (!connection->is_skipped)
+        gather_charge_open(&request->charge, home->budget, plan->who,
+                           plan->who == GATHER_KEY ? plan->who_id : peer_group(&request->peer));
+    connection->body_ms = connection->is_known ? home->limits.body_ms : home->limits.stranger_ms;
+    connection->since_ms = loop_now_ms(home->loop);
+    wait_for(connection, WAITING_BODY, connection->body_ms);
+}
+
+static int check_plan(const struct http_request *request, const struct http_plan *plan,
+                      struct http1_fault *fault)
+{
+    if (plan->refuse_status)
+        return set_fault(fault, plan->refuse_status, plan->refuse_text);
+    return request->body_length > plan->body_bytes ? set_fault(fault, 413, too_large) : 0;
+}
+
+/* Does with the request what was decided by its head. -1 with *fault: that is to refuse it. */
+static int follow_plan(struct connection *connection, struct http_request *taken,
+                       const struct http_plan *plan, struct http1_fault *fault)
+{
+    autoptr(http_request) request = taken;
+
+    connection->body_limit = plan->body_bytes;
+    connection->is_skipped = plan->body == HTTP_BODY_SKIP || plan->body == HTTP_BODY_REFUSE;
+    if (plan->is_known)
+        set_known(connection);
+    if (check_plan(request, plan, fault) < 0) {
+        connection->request = take(request);
+        return -1;
+    }
+    request->is_body_refused = plan->body == HTTP_BODY_REFUSE && request->has_body;
+    if (request->expects_continue && !request->is_body_refused)
+        output_add_copy(&connection->output, "HTTP/1.1 100 Continue\r\n\r\n", 25);
+    if (plan->body == HTTP_BODY_STREAM) {
+        connection->body = body_new(connection->home->loop, on_body_resume, connection);
+        request->stream = body_ref(connection->body);
+    }
+    if (request->stream || request->is_body_refused) {
+        hand_out(connection, take(request));
+    } else {
+        start_receiving(connection, request, plan);
+        connection->request = take(request);
+    }
     return 0;
 }
 
-static int on_head(void *owner, struct http_request *taken, struct http1_fault *fault)
+static int on_head(void *owner, struct http_request *request, struct http1_fault *fault)
 {
     struct connection *connection = owner;
     struct connection_home *home = connection->home;
-    autoptr(http_request) request = taken;
     struct http_plan plan = {.body_bytes = home->limits.body_bytes};
 
     request->peer = connection->peer;
@@ -279,29 +338,12 @@ static int on_head(void *owner, struct http_request *taken, struct http1_fault *
     connection->is_last = !request->keeps_alive || home->is_draining;
     if (home->handler->on_head)
         home->handler->on_head(home->owner, request, &plan);
-    connection->body_limit = plan.body_bytes;
-
-    int status = 0;
-    if (plan.refuse_status)
-        status = set_fault(fault, plan.refuse_status, plan.refuse_text);
-    else if (request->body_length > plan.body_bytes)
-        status = set_fault(fault, 413, too_large);
-    else if (!plan.is_streamed && request->has_body)
-        status = start_gathering(connection, request, fault);
-    if (status < 0) {
-        connection->request = take(request);
-        return -1;
-    }
-    if (request->expects_continue)
-        output_add_copy(&connection->output, "HTTP/1.1 100 Continue\r\n\r\n", 25);
-    if (plan.is_streamed) {
-        connection->body = body_new(home->loop, on_body_resume, connection);
-        request->stream = body_ref(connection->body);
-        hand_out(connection, take(request));
-    } else {
-        connection->request = take(request);
-    }
-    return 0;
+    if (plan.body != HTTP_BODY_ASK || !request->has_body)
+        return follow_plan(connection, request, &plan, fault);
+    connection->is_held = true;
+    wait_for(connection, WAITING_NOTHING, 0);
+    home->handler->on_ask(home->owner, request, response_ref(connection->response));
+    return HTTP1_HOLD;
 }
 
 static int gather(struct connection *connection, const char *data, size_t length,
@@ -310,11 +352,8 @@ static int gather(struct connection *connection, const char *data, size_t length
     struct http_request *request = connection->request;
     struct error err;
 
-    if (request->is_chunked) {
-        if (!gather_budget_take(request->budget, length))
-            return set_fault(fault, 429, no_memory);
-        request->body_counted += length;
-    }
+    if (!gather_charge_add(&request->charge, length))
+        return set_fault(fault, 429, no_memory);
     return buffer_add(&request->body, data, length, &err) < 0 ? set_fault(fault, 413, too_large)
                                                               : 0;
 }
@@ -326,6 +365,8 @@ static int on_body(void *owner, const char *data, size_t length, struct http1_fa
     connection->body_bytes += length;
     if (connection->body_bytes > connection->body_limit)
         return set_fault(fault, 413, too_large);
+    if (connection->is_skipped)
+        return 0;
     if (connection->request)
         return gather(connection, data, length, fault);
     if (connection->body && !body_put(connection->body, data, length))
@@ -379,16 +420,42 @@ static void feed(struct connection *connection, const char *data, size_t length)
     watch(connection);
 }
 
+static void feed_pending(struct connection *connection)
+{
+    autofree char *data = take(connection->pending);
+    size_t length = connection->pending_length;
+
+    connection->pending_length = 0;
+    if (length)
+        feed(connection, data, length);
+}
+
+/* Goes on with a request of which nothing was read but the head, once it was decided what to do with it. */
+static void continue_request(struct connection *connection)
+{
+    struct http1_fault fault = {0};
+    struct http_plan plan;
+    struct http_request *request = response_take_decision(connection->response, &plan);
+
+    if (!request)
+        return;
+    connection->is_held = false;
+    if (follow_plan(connection, request, &plan, &fault) < 0) {
+        connection->http.part = HTTP1_DEAD;
+        keep(connection, NULL, 0);
+        refuse(connection, &fault);
+    }
+    feed_pending(connection);
+    watch(connection);
+}
+
 /* Ready for a request, which may have come already. */
 static void start_request(struct connection *connection)
 {
     connection->is_ended = connection->is_hung_up = false;
     if (connection->pending_length) {
-        autofree char *data = take(connection->pending);
-        size_t length = connection->pending_length;
-        connection->pending_length = 0;
         wait_for_request(connection);
-        feed(connection, data, length);
+        feed_pending(connection);
         if (connection->response)
             return;
     }
@@ -508,6 +575,8 @@ static void collect(struct connection *connection)
     connection->is_finished = changes.is_finished;
     connection->is_cut = changes.is_cut;
     connection->ends_by_close = changes.ends_by_close;
+    if (changes.is_vouched)
+        set_known(connection);
     if (changes.head)
         add_head(connection, changes.head);
     output_move(&connection->output, &added);
@@ -521,9 +590,12 @@ static void collect(struct connection *connection)
 
 static void on_written(struct connection *connection, enum output_result result, bool has_progress)
 {
+    const struct http_limits *limits = &connection->home->limits;
+    uint64_t patience_ms = connection->is_known ? limits->write_ms : limits->stranger_ms;
+
     connection->is_blocked = result == OUTPUT_BLOCKED;
     if (connection->is_blocked && (has_progress || connection->waiting != WAITING_WRITE))
-        wait_for(connection, WAITING_WRITE, connection->home->limits.write_ms);
+        wait_for(connection, WAITING_WRITE, patience_ms);
     else if (!connection->is_blocked && connection->waiting == WAITING_WRITE)
         wait_for(connection, WAITING_NOTHING, 0);
 }
@@ -552,6 +624,9 @@ static void pump(struct connection *connection)
 static void on_response_change(void *data)
 {
     struct connection *connection = data;
+
+    if (connection->is_held)
+        continue_request(connection);
     if (!connection->is_ended)
         pump(connection);
 }
@@ -569,9 +644,23 @@ static void on_no_more(struct connection *connection)
     watch(connection);
 }
 
+/* What comes behind an early answer is read for the client's sake, so that it gets to the answer. A stranger who sends on and on is
+ * not read from any more, and closed when its time is over. */
+static void drop_useless(struct connection *connection, size_t length)
+{
+    connection->body_bytes += length;
+    if (connection->is_known || connection->body_bytes <= LINGER_BYTES)
+        return;
+    connection->is_body_full = true;
+    watch(connection);
+}
+
 static void read_some(struct connection *connection)
 {
     char *scratch = connection->home->scratch;
+
+    if (connection->is_held)
+        return;
     ssize_t length = recv(connection->fd, scratch, CONNECTION_SCRATCH, MSG_DONTWAIT);
 
     if (length < 0 && (errno == EAGAIN || errno == EINTR))
@@ -581,13 +670,18 @@ static void read_some(struct connection *connection)
     } else if (length == 0) {
         on_no_more(connection);
     } else if (connection->is_ended || connection->http.part == HTTP1_DEAD) {
-        return; // of no use any more
+        drop_useless(connection, (size_t)length);
     } else if (connection->response && connection->is_complete) {
         keep(connection, scratch, (size_t)length);
         watch(connection);
     } else {
         feed(connection, scratch, (size_t)length);
     }
+}
+
+void connection_look(struct connection *connection)
+{
+    read_some(connection);
 }
 
 static void on_socket(void *data, unsigned events)
@@ -613,7 +707,7 @@ static void on_slow_body(struct connection *connection)
     static const struct http1_fault fault = {.status = 408, .text = "the body came too slowly"};
     uint64_t taken_ms = loop_now_ms(connection->home->loop) - connection->since_ms;
     uint64_t allowed_ms =
-        connection->home->limits.body_ms + connection->body_bytes * 1000 / SLOW_BODY_BYTES_A_SECOND;
+        connection->body_ms + connection->body_bytes * 1000 / SLOW_BODY_BYTES_A_SECOND;
 
     if (taken_ms < allowed_ms) {
         wait_for(connection, WAITING_BODY, allowed_ms - taken_ms);
@@ -666,7 +760,9 @@ int connection_open(struct connection_home *home, int fd, struct connection **ou
     }
     connection->home = home;
     connection->fd = fd;
+    connection->opened_ms = loop_now_ms(home->loop);
     peer_init(&connection->peer, fd);
+    connection->is_known = connection->peer.is_local; // its mode says who may
     http1_init(&connection->http, &home->parse_limits, &parse_events, connection);
     loop_timer_init(&connection->timer, home->loop, on_time, connection);
     *out = connection;

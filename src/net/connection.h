@@ -4,11 +4,10 @@
  * Threads: the loop.
  */
 #pragma once
+#include "net/connection_list.h"
 #include "net/gather.h"
 #include "net/http1.h"
 #include "net/http_server.h"
-
-struct connection;
 
 /* What a connection needs of its server, and tells it. */
 struct connection_home {
@@ -19,34 +18,32 @@ struct connection_home {
     void *owner;
     struct gather_budget *budget;
     bool is_draining; // every answer is the last of its connection
+    size_t under_way; // requests that are being received or answered
     uint64_t requests;
     uint64_t bad_requests;
     char *scratch; // for one read; shared, since each is used up at once
-    /* It has become idle, or is no more; or it is about to be no more. */
+    /* It has become idle, or is idle no more; it has shown a key; it is about to be no more. */
     void (*on_idle)(struct connection_home *home, struct connection *connection, bool is_idle);
+    void (*on_known)(struct connection_home *home, struct connection *connection);
     void (*on_close)(struct connection_home *home, struct connection *connection);
+    /* While draining: no request is under way any more. */
+    void (*on_quiet)(struct connection_home *home);
 };
 #define CONNECTION_SCRATCH (64u << 10)
-
-/* For the server's lists. */
-struct connection_place {
-    struct connection *before, *after;
-};
-
-struct connection_list {
-    struct connection *first, *last;
-    size_t count;
-};
 
 /* Takes fd when it succeeds. */
 int connection_open(struct connection_home *home, int fd, struct connection **out,
                     struct error *err);
 
+const struct peer *connection_peer(const struct connection *connection);
+bool connection_is_known(const struct connection *connection);
+/* It came just now, and had no time yet to send its request. */
+bool connection_is_young(const struct connection *connection);
+/* Whether nobody works for it: it is idle, still sending its request, or does not take its answer. */
+bool connection_can_go(const struct connection *connection);
+
+/* Reads what has come, without waiting to be told of it. May close it. */
+void connection_look(struct connection *connection);
+
 /* Cuts it now. What was being answered is told that it is gone. */
 void connection_close(struct connection *connection);
-
-enum connection_order { CONNECTION_ALL, CONNECTION_IDLE, CONNECTION_ORDERS };
-void connection_list_add(struct connection_list *list, struct connection *connection,
-                         enum connection_order order);
-void connection_list_remove(struct connection_list *list, struct connection *connection,
-                            enum connection_order order);

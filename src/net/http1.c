@@ -225,16 +225,20 @@ static struct http_request *read_head(struct http1 *http)
     return request;
 }
 
-static int finish_head(struct http1 *http)
+/* `rest`: bytes behind it that came with it. */
+static int finish_head(struct http1 *http, size_t rest)
 {
     struct http_request *request = read_head(http);
     if (!request)
         return -1;
+    request->body_here = rest;
     bool has_body = request->has_body;
     http->line_bytes = 0;
     http->part = HTTP1_BODY;
-    if (http->events->on_head(http->owner, request, &http->fault) < 0)
+    int status = http->events->on_head(http->owner, request, &http->fault);
+    if (status < 0)
         return -1;
+    http->is_held = status == HTTP1_HOLD && has_body;
     if (!has_body) {
         end_request(http);
         return 0;
@@ -261,7 +265,7 @@ static int feed_head(struct http1 *http, const char *data, size_t length, size_t
     }
     if (buffer_add(&http->head, data, end, &err) < 0)
         return fail(http, 431, "the headers are too large");
-    return result == SCAN_END ? finish_head(http) : 0;
+    return result == SCAN_END ? finish_head(http, length - end) : 0;
 }
 
 static int feed_body(struct http1 *http, const char *data, size_t length, size_t *used)
@@ -303,8 +307,8 @@ ssize_t http1_feed(struct http1 *http, const char *data, size_t length, struct h
     size_t used = 0;
     int status = http->part == HTTP1_DEAD ? -1 : 0;
 
-    http->is_ended = false;
-    while (status == 0 && used < length && !http->is_ended) {
+    http->is_ended = http->is_held = false;
+    while (status == 0 && used < length && !http->is_ended && !http->is_held) {
         if (http->part == HTTP1_BODY)
             status = feed_body(http, data + used, length - used, &used);
         else if (http->part == HTTP1_TRAILER)

@@ -25,8 +25,11 @@ struct http1_fault {
     const char *text;
 };
 
+#define HTTP1_HOLD 1
+
 struct http1_events {
-    /* A head is complete. Takes the request. -1 with *fault filled in refuses the rest. */
+    /* A head is complete. Takes the request. -1 with *fault filled in refuses the rest; HTTP1_HOLD
+     * ends the feed behind it, where there is a body. */
     int (*on_head)(void *owner, struct http_request *request, struct http1_fault *fault);
     /* Bytes of its body. -1 with *fault filled in refuses more. */
     int (*on_body)(void *owner, const char *data, size_t length, struct http1_fault *fault);
@@ -50,6 +53,7 @@ struct http1 {
     bool has_cr;                // the last byte scanned was a CR
     struct buffer head;         // so far
     bool is_ended;              // the request was complete within this feed
+    bool is_held;               // on_head said so within this feed
     struct http1_head *reading; // while llhttp reads a head
     struct http1_fault fault;
     llhttp_t parser;

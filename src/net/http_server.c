@@ -4,12 +4,22 @@
 
 #include "base/mem.h"
 #include "net/connection.h"
+#include "net/door.h"
 #include "net/listener.h"
 
+#include <fcntl.h>
+#include <limits.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
 #define MAX_LISTENERS 8
+#define SPARES 8 // descriptors that are kept for accepting where there are no others
+#define SCARCE                                                                                     \
+    8 // the last part of all descriptors that strangers get only in place of others: one in so many
 
 const struct http_limits http_limits_default = {
     .connections = 16384,
+    .strangers = 1024,
     .head_bytes = 32 << 10,
     .target_bytes = 8 << 10,
     .headers = 100,
@@ -17,6 +27,7 @@ const struct http_limits http_limits_default = {
     .gather_bytes = 512 << 20,
     .head_ms = 10 * 1000,
     .body_ms = 30 * 1000,
+    .stranger_ms = 5 * 1000,
     .idle_ms = 5 * 1000,
     .write_ms = 60 * 1000,
     .linger_ms = 2 * 1000,
@@ -29,7 +40,12 @@ struct http_server {
     bool is_paused; // for want of room
     struct connection_list connections;
     struct connection_list idle; // the longest first
+    struct door *door;           // those that have shown no key
+    int spares[SPARES];          // -1: used up
+    int scarce_fd; // from this number on descriptors are scarce: the kernel gives the lowest free one
     struct loop_timer drain_timer;
+    uint64_t drain_until_ms;
+    bool has_looked; // for what came at the last moment, while draining
     void (*on_drained)(void *data);
     void *drain_data;
 };
@@ -37,17 +53,6 @@ struct http_server {
 static struct http_server *server_of(struct connection_home *home)
 {
     return (struct http_server *)home;
-}
-
-static void end_drain(void *data)
-{
-    struct http_server *server = data;
-    void (*fn)(void *) = server->on_drained;
-
-    loop_timer_clear(&server->drain_timer);
-    server->on_drained = NULL;
-    if (fn)
-        fn(server->drain_data);
 }
 
 static void resume(struct http_server *server)
@@ -71,14 +76,27 @@ static void on_idle(struct connection_home *home, struct connection *connection,
     resume(server); // it can make room
 }
 
+static void on_known(struct connection_home *home, struct connection *connection)
+{
+    door_leave(server_of(home)->door, connection);
+}
+
+static void fill_spares(struct http_server *server)
+{
+    for (size_t i = 0; i < SPARES; i++) {
+        if (server->spares[i] < 0)
+            server->spares[i] = open("/dev/null", O_PATH | O_CLOEXEC);
+    }
+}
+
 static void on_close(struct connection_home *home, struct connection *connection)
 {
     struct http_server *server = server_of(home);
 
+    if (!connection_is_known(connection))
+        door_leave(server->door, connection);
     connection_list_remove(&server->connections, connection, CONNECTION_ALL);
     resume(server);
-    if (home->is_draining && server->connections.count == 0 && server->on_drained)
-        loop_timer_set(&server->drain_timer, 0); // not from inside a connection's end
 }
 
 static bool is_at_limit(const struct http_server *server)
@@ -86,22 +104,60 @@ static bool is_at_limit(const struct http_server *server)
     return server->connections.count >= server->home.limits.connections;
 }
 
+/* Whoever has shown no key goes first. NULL: somebody is busy with each of them. */
+static struct connection *choose_closed(const struct http_server *server)
+{
+    struct connection *stranger = door_oldest(server->door), *idle = server->idle.first;
+
+    if (stranger)
+        return stranger;
+    return idle && !connection_is_young(idle) ? idle : NULL;
+}
+
 static bool may_accept(void *owner)
 {
     struct http_server *server = owner;
 
-    server->is_paused = is_at_limit(server) && !server->idle.first;
+    server->is_paused = is_at_limit(server) && !choose_closed(server);
     return !server->is_paused;
+}
+
+static bool make_room(struct http_server *server)
+{
+    struct connection *closed = choose_closed(server);
+
+    if (closed)
+        connection_close(closed);
+    return closed != NULL;
+}
+
+static bool on_shortage(void *owner)
+{
+    struct http_server *server = owner;
+
+    if (make_room(server))
+        return true;
+    for (size_t i = 0; i < SPARES; i++) {
+        if (server->spares[i] >= 0) {
+            closep(&server->spares[i]);
+            return true;
+        }
+    }
+    return false;
 }
 
 /* Serves one connected socket, which it takes. */
 static int adopt(struct http_server *server, int fd, struct error *err)
 {
-    struct connection *connection;
+    struct connection *connection, *closed = NULL;
 
     if (connection_open(&server->home, fd, &connection, err) < 0)
         return -1;
     connection_list_add(&server->connections, connection, CONNECTION_ALL);
+    if (!connection_is_known(connection))
+        closed = door_enter(server->door, connection);
+    if (closed)
+        connection_close(closed);
     return 0;
 }
 
@@ -110,14 +166,28 @@ static void on_accept(void *owner, int fd)
     struct http_server *server = owner;
     struct error err;
 
-    if (is_at_limit(server) && server->idle.first)
-        connection_close(server->idle.first);
+    if (is_at_limit(server) || fd >= server->scarce_fd)
+        (void)make_room(server);
+    else
+        fill_spares(server);
     if (adopt(server, fd, &err) < 0)
         (void)close(fd);
 }
 
-static const struct listener_events listener_events = {.on_accept = on_accept,
-                                                       .may_accept = may_accept};
+static const struct listener_events listener_events = {
+    .on_accept = on_accept, .may_accept = may_accept, .on_shortage = on_shortage};
+
+static void on_quiet(struct connection_home *home);
+static void end_drain(void *data);
+
+static int count_scarce(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur > INT_MAX)
+        return INT_MAX;
+    return (int)(limit.rlim_cur - limit.rlim_cur / SCARCE);
+}
 
 int http_server_new(struct loop *loop, const struct http_limits *limits,
                     const struct http_handler *handler, void *owner, struct http_server **out,
@@ -136,8 +206,15 @@ int http_server_new(struct loop *loop, const struct http_limits *limits,
         .budget = gather_budget_new(limits->gather_bytes),
         .scratch = xcalloc(1, CONNECTION_SCRATCH),
         .on_idle = on_idle,
+        .on_known = on_known,
         .on_close = on_close,
+        .on_quiet = on_quiet,
     };
+    server->door = door_new(limits->strangers, limits->connections / 2);
+    server->scarce_fd = count_scarce();
+    for (size_t i = 0; i < SPARES; i++)
+        server->spares[i] = -1;
+    fill_spares(server);
     loop_timer_init(&server->drain_timer, loop, end_drain, server);
     *out = server;
     return 0;
@@ -181,6 +258,7 @@ void http_server_stats(const struct http_server *server, struct http_stats *out)
     *out = (struct http_stats){
         .connections = server->connections.count,
         .idle = server->idle.count,
+        .strangers = door_count(server->door),
         .requests = server->home.requests,
         .bad_requests = server->home.bad_requests,
         .gathered_bytes = gather_budget_used(server->home.budget),
@@ -193,17 +271,53 @@ static void close_listeners(struct http_server *server)
         listener_free(server->listeners[--server->listener_count]);
 }
 
+/* Whoever sent something until now is answered; what is still silent then is closed with the server. */
+static void look_once_more(struct http_server *server)
+{
+    server->has_looked = true;
+    for (size_t i = 0; i < server->listener_count; i++)
+        listener_look(server->listeners[i]);
+    for (struct connection *at = server->idle.first, *next; at; at = next) {
+        next = connection_after(at, CONNECTION_IDLE);
+        connection_look(at);
+    }
+}
+
+static void end_drain(void *data)
+{
+    struct http_server *server = data;
+    void (*fn)(void *) = server->on_drained;
+    uint64_t now_ms = loop_now_ms(server->home.loop);
+
+    if (now_ms < server->drain_until_ms && !server->has_looked)
+        look_once_more(server);
+    if (now_ms < server->drain_until_ms && server->home.under_way) {
+        loop_timer_set(&server->drain_timer, server->drain_until_ms - now_ms);
+        return; // on_quiet comes before that, or it is time then
+    }
+    loop_timer_clear(&server->drain_timer);
+    server->on_drained = NULL;
+    if (fn)
+        fn(server->drain_data);
+}
+
+static void on_quiet(struct connection_home *home)
+{
+    struct http_server *server = server_of(home);
+
+    if (server->on_drained)
+        loop_timer_set(&server->drain_timer, 0); // not from inside a connection's end
+}
+
 void http_server_drain(struct http_server *server, uint64_t within_ms,
                        void (*on_drained)(void *data), void *data)
 {
-    close_listeners(server);
     server->home.is_draining = true;
     server->on_drained = on_drained;
     server->drain_data = data;
-    while (server->idle.first)
-        connection_close(server->idle.first);
+    server->drain_until_ms = loop_now_ms(server->home.loop) + within_ms;
     // Told later also when nothing is left already: a caller is never called from its own call.
-    loop_timer_set(&server->drain_timer, server->connections.count ? within_ms : 0);
+    loop_timer_set(&server->drain_timer, server->home.under_way ? within_ms : 0);
 }
 
 void http_server_free(struct http_server *server)
@@ -215,6 +329,9 @@ void http_server_free(struct http_server *server)
     while (server->connections.first)
         connection_close(server->connections.first);
     loop_timer_clear(&server->drain_timer);
+    for (size_t i = 0; i < SPARES; i++)
+        closep(&server->spares[i]);
+    door_free(server->door);
     gather_budget_free(server->home.budget);
     free(server->home.scratch);
     free(server);

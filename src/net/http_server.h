@@ -8,6 +8,7 @@
 #include "base/auto.h"
 #include "base/error.h"
 #include "loop/loop.h"
+#include "net/plan.h"
 #include "net/request.h"
 #include "net/response.h"
 
@@ -15,32 +16,30 @@ struct http_server;
 
 /* http_limits_default is where to start from. */
 struct http_limits {
-    size_t connections;    // at once; past it the longest idle one is closed, else new ones wait in
-                           // the backlog
-    size_t head_bytes;     // request line and headers: 431
-    size_t target_bytes;   // 414
-    size_t headers;        // their number: 431
-    uint64_t body_bytes;   // 413
-    uint64_t gather_bytes; // of all bodies that are being gathered together: 429
+    size_t connections;  // at once; past it the oldest stranger's is closed, else the longest idle
+                         // one; else new ones wait in the backlog
+    size_t strangers;    // connections of one address that have shown no key; past it the oldest of
+                         // them is closed. This machine's own addresses may have half of all
+    size_t head_bytes;   // request line and headers: 431
+    size_t target_bytes; // 414
+    size_t headers;      // their number: 431
+    uint64_t body_bytes; // 413
+    uint64_t gather_bytes; // of all gathered bodies and what is made of them: 429; see gather.h
     uint64_t head_ms;      // from the first byte of a head to its end: 408
     uint64_t body_ms;      // for gathering a body: this, and a second more for each 16 KiB: 408
+    uint64_t stranger_ms;  // instead of body_ms and write_ms for whoever has shown no key
     uint64_t idle_ms;      // between requests: told to the client, closed a fifth later
     uint64_t write_ms;     // without any progress while there is something to send
     uint64_t linger_ms;    // reading on after an early answer, so that it is not lost
 };
 extern const struct http_limits http_limits_default;
 
-/* What to do with a body, decided when the head is there. */
-struct http_plan {
-    bool is_streamed; // on_request comes at once, with request->stream, also when there is no body
-    uint64_t body_bytes; // as the limit says, unless changed here
-    int refuse_status;   // not 0: no further; on_bad_request is called with these
-    const char *refuse_text;
-};
-
 struct http_handler {
     /* A head has come. May change the plan; NULL leaves it. */
     void (*on_head)(void *owner, const struct http_request *request, struct http_plan *plan);
+    /* The plan was HTTP_BODY_ASK, and there is a body. Takes both; the request is given back by
+     * response_decide, from any thread, and then the response is freed. NULL where no plan asks. */
+    void (*on_ask)(void *owner, struct http_request *request, struct response *response);
     /* A request to answer. Takes both: request and response are freed by the owner when it wants,
      * on any thread. */
     void (*on_request)(void *owner, struct http_request *request, struct response *response);
@@ -64,15 +63,17 @@ int http_server_listen_unix(struct http_server *server, const char *path, mode_t
 
 struct http_stats {
     size_t connections;
-    size_t idle; // of them, between two requests
+    size_t idle;      // of them, between two requests
+    size_t strangers; // of them, without a key so far
     uint64_t requests;
     uint64_t bad_requests;
     uint64_t gathered_bytes; // held in bodies now
 };
 void http_server_stats(const struct http_server *server, struct http_stats *out);
 
-/* Accepts no more, closes what is idle and each connection after its answer. on_drained comes when
- * none is left, or after the time (then with connections still open). */
+/* From now on each answer is the last of its connection. New connections are still accepted, and whoever asks is answered, so that
+ * the handler can say why it does nothing more. on_drained comes when no request is under way, or after the time (then with some
+ * still open); what is open then goes with http_server_free. */
 void http_server_drain(struct http_server *server, uint64_t within_ms,
                        void (*on_drained)(void *data), void *data);
 

@@ -7,15 +7,16 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 
-#define BACKLOG 4096        // the kernel cuts it to net.core.somaxconn
-#define ACCEPTS_A_TURN 64   // then others have their turn
-#define WAIT_FOR_FDS_MS 100 // after EMFILE and its like
+#define BACKLOG 4096       // the kernel cuts it to net.core.somaxconn
+#define ACCEPTS_A_TURN 64  // then others have their turn
+#define WAIT_FOR_FDS_MS 50 // after EMFILE and its like, or when there is no room
 
 struct listener {
     struct loop *loop;
@@ -34,6 +35,23 @@ static bool is_shortage(int code)
     return code == EMFILE || code == ENFILE || code == ENOBUFS || code == ENOMEM;
 }
 
+/* Whether there is a descriptor now for somebody who waits: the kernel tells of the shortage also when nobody does. */
+static bool ask_for_room(struct listener *listener)
+{
+    struct pollfd waiting = {.fd = listener->fd, .events = POLLIN};
+
+    if (!listener->events->on_shortage || poll(&waiting, 1, 0) <= 0)
+        return false;
+    return listener->events->on_shortage(listener->owner);
+}
+
+/* Until it is told to go on, or for a while. */
+static void pause_listening(struct listener *listener)
+{
+    loop_watch_set(listener->watch, 0);
+    loop_timer_set(&listener->retry, WAIT_FOR_FDS_MS);
+}
+
 static void on_connection(void *data, unsigned events)
 {
     struct listener *listener = data;
@@ -41,20 +59,26 @@ static void on_connection(void *data, unsigned events)
     (void)events; // readable, or broken: accept tells which
     for (int i = 0; i < ACCEPTS_A_TURN; i++) {
         if (listener->events->may_accept && !listener->events->may_accept(listener->owner)) {
-            loop_watch_set(listener->watch, 0);
+            pause_listening(listener);
             return;
         }
         int fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (fd < 0 && is_shortage(errno) && ask_for_room(listener))
+            fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd >= 0) {
             listener->events->on_accept(listener->owner, fd);
         } else if (is_shortage(errno)) {
-            loop_watch_set(listener->watch, 0);
-            loop_timer_set(&listener->retry, WAIT_FOR_FDS_MS);
+            pause_listening(listener);
             return;
         } else if (errno == EAGAIN) {
             return;
         } // else that one connection failed before it was taken
     }
+}
+
+void listener_look(struct listener *listener)
+{
+    on_connection(listener, 0);
 }
 
 static void on_retry(void *data)
@@ -64,8 +88,8 @@ static void on_retry(void *data)
 
 void listener_resume(struct listener *listener)
 {
-    if (!listener->retry.place)
-        loop_watch_set(listener->watch, LOOP_READABLE);
+    loop_timer_clear(&listener->retry);
+    loop_watch_set(listener->watch, LOOP_READABLE);
 }
 
 const char *listener_address(const struct listener *listener)

@@ -14,9 +14,11 @@ struct listener;
 struct listener_events {
     /* Takes fd: connected, non-blocking, close-on-exec. */
     void (*on_accept)(void *owner, int fd);
-    /* May one more be accepted now? Asked before each; false pauses until listener_resume. NULL:
-     * always. */
+    /* May one more be accepted now? Asked before each; false pauses until listener_resume, and
+     * asks again after a while. NULL: always. */
     bool (*may_accept)(void *owner);
+    /* There is no descriptor for one more. True: there is now, try again. NULL: never. */
+    bool (*on_shortage)(void *owner);
 };
 
 /* `address` is "127.0.0.1:4747", "[::1]:4747", "0.0.0.0:80" or ":80" (all addresses); numbers only,
@@ -29,6 +31,9 @@ int listener_open_tcp(struct loop *loop, const char *address, const struct liste
 int listener_open_unix(struct loop *loop, const char *path, mode_t mode,
                        const struct listener_events *events, void *owner, struct listener **out,
                        struct error *err);
+
+/* Accepts what is waiting, without waiting to be told of it. */
+void listener_look(struct listener *listener);
 
 /* Goes on after may_accept said no. */
 void listener_resume(struct listener *listener);

@@ -44,6 +44,27 @@ void peer_init(struct peer *peer, int fd)
     peer->pid = who.pid;
 }
 
+uint64_t peer_group(const struct peer *peer)
+{
+    const uint8_t *bytes = peer->address.s6_addr;
+    bool is_v4 = IN6_IS_ADDR_V4MAPPED(&peer->address);
+    uint64_t group = 0;
+
+    if (peer->is_local)
+        return (uint64_t)1 << 63 | peer->uid;
+    for (int i = 0; i < 8; i++)
+        group = group << 8 | bytes[is_v4 ? i + 8 : i];
+    return group;
+}
+
+bool peer_is_own(const struct peer *peer)
+{
+    const struct in6_addr *address = &peer->address;
+
+    return peer->is_local || IN6_IS_ADDR_LOOPBACK(address) ||
+           (IN6_IS_ADDR_V4MAPPED(address) && address->s6_addr[12] == 127);
+}
+
 /* Without printf: most requests come from here, and each is in the log. */
 static const char *format_v4(const struct peer *peer, char *text)
 {

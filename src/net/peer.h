@@ -20,6 +20,11 @@ struct peer {
 /* Asks the kernel about an accepted socket; all zero when it does not say. */
 void peer_init(struct peer *peer, int fd);
 
+/* What tells one client's machine from another: an IPv4 address, the first half of an IPv6 one, the user of a Unix socket. */
+uint64_t peer_group(const struct peer *peer);
+/* Whether it is this machine: programs, or a proxy with many clients behind it. */
+bool peer_is_own(const struct peer *peer);
+
 /* "192.0.2.7:4711", "[2001:db8::1]:80", "uid 0 pid 77". */
 #define PEER_TEXT 64
 const char *peer_format(const struct peer *peer, char text[PEER_TEXT]);

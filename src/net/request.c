@@ -3,7 +3,6 @@
 #include "net/request.h"
 
 #include "net/body.h"
-#include "net/gather.h"
 
 #include <string.h>
 #include <strings.h>
@@ -22,7 +21,7 @@ void http_request_free(struct http_request *request)
     if (!request)
         return;
     buffer_clear(&request->body);
-    gather_budget_give(request->budget, request->body_counted);
+    gather_charge_clear(&request->charge);
     body_free(request->stream);
     free(request->headers);
     free(request->head);

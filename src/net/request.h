@@ -7,6 +7,7 @@
 #pragma once
 #include "base/auto.h"
 #include "base/buffer.h"
+#include "net/gather.h"
 #include "net/peer.h"
 
 #include <stdbool.h>
@@ -14,7 +15,6 @@
 #include <stdint.h>
 
 struct body;
-struct gather_budget; // see gather.h
 
 struct http_header {
     const char *name; // NULL ends a list
@@ -38,9 +38,10 @@ struct http_request {
     struct buffer body;  // the whole of it when it was gathered
     struct body *stream; // owned; the body as it comes when it is streamed, else NULL
     struct peer peer;
-    struct gather_budget *budget; // that the body was counted against, with body_counted
-    uint64_t body_counted;
-    char *head; // owned: the bytes that all strings above point into
+    struct gather_charge charge; // the memory that its body takes, and what is made of it
+    uint64_t body_here;          // bytes behind its head that came with it
+    bool is_body_refused;        // its body was thrown away: nothing but a refusal can come of it
+    char *head;                  // owned: the bytes that all strings above point into
 };
 
 /* The first header of this name (any case), or NULL. */

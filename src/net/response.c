@@ -36,6 +36,9 @@ struct response {
     bool is_full;
     bool is_gone, has_told_gone;
     bool has_ended, has_told_end, is_delivered;
+    bool is_vouched;
+    struct http_request *decided; // given back, with its plan; NULL: none, or it was collected
+    struct http_plan plan;
     int status;    // 0: no answer yet
     uint64_t sent; // bytes of the body that were handed over
     uint64_t left; // of a promised length
@@ -76,6 +79,7 @@ static void let_go(struct response *response)
         response->observer->on_free(response->observer_data);
     output_clear(&response->added);
     free(response->head);
+    http_request_free(response->decided);
     lock_clear(&response->lock);
     free(response);
 }
@@ -178,6 +182,29 @@ void response_observe(struct response *response, const struct response_observer 
 {
     response->observer = observer;
     response->observer_data = data;
+}
+
+void response_decide(struct response *response, struct http_request *request,
+                     const struct http_plan *plan)
+{
+    autolock(&response->lock);
+    assert(!response->decided);
+    response->decided = request;
+    response->plan = *plan;
+    post(response);
+}
+
+struct http_request *response_take_decision(struct response *response, struct http_plan *plan)
+{
+    autolock(&response->lock);
+    *plan = response->plan;
+    return take(response->decided);
+}
+
+void response_vouch(struct response *response)
+{
+    autolock(&response->lock);
+    response->is_vouched = true;
 }
 
 void response_set_deadline(struct response *response, uint64_t after_ms)
@@ -383,6 +410,7 @@ void response_collect(struct response *response, struct output *to,
         .is_waiting = response->stage == STAGE_WAITING,
         .is_abandoned = atomic_load(&response->holders) == 0 && response->stage != STAGE_FINISHED,
         .ends_by_close = response->ends_by_close,
+        .is_vouched = response->is_vouched,
         .deadline_ms = response->deadline_ms,
     };
     response->deadline_ms = 0;

@@ -7,6 +7,7 @@
  */
 #pragma once
 #include "base/auto.h"
+#include "net/plan.h"
 #include "net/request.h"
 
 #include <stdbool.h>
@@ -54,6 +55,14 @@ void response_observe(struct response *response, const struct response_observer 
 /* What that one was given; NULL: it does not observe this. */
 void *response_observer_data(const struct response *response,
                              const struct response_observer *observer);
+
+/* Gives a request back that on_ask was given, and says what to do with it. Takes the request. Once, before anything is answered;
+ * `plan` must not ask again. */
+void response_decide(struct response *response, struct http_request *request,
+                     const struct http_plan *plan);
+
+/* The client has shown a key: its connection is no stranger's any more. */
+void response_vouch(struct response *response);
 
 /* Calls on_deadline after this time unless somebody has begun to answer by then. */
 void response_set_deadline(struct response *response, uint64_t after_ms);

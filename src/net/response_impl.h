@@ -28,12 +28,16 @@ struct response_changes {
     bool is_waiting;      // no answer yet
     bool is_abandoned;    // and nobody is left to go on with it
     bool ends_by_close;   // no length and no chunks
+    bool is_vouched;      // somebody knows the client
     uint64_t deadline_ms; // 0: no new one
 };
 
 /* Moves what was added to `to`, behind the head, which is not in it. */
 void response_collect(struct response *response, struct output *to,
                       struct response_changes *changes);
+
+/* The request that was given back by response_decide, now the caller's, with its plan; NULL: none was. */
+struct http_request *response_take_decision(struct response *response, struct http_plan *plan);
 
 /* How much of it still waits in the connection. May call on_room. */
 void response_set_waiting(struct response *response, const struct output *output);

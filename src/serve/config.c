@@ -25,8 +25,15 @@
         name, 0, type, offsetof(struct config, member), argument, help, variable, minimum, maximum \
     }
 
-#define LIMIT_OPTION(member, name, letter, type, argument, variable, least, usual, most, help)     \
+#define LIMIT_OPTION(member, name, letter, type, argument, variable, least, usual, most, help,     \
+                     ...)                                                                          \
     ROW(name, type, limits.member, argument, "BURROW_" variable, 0, most, help)
+#define CEILING_OPTION(member, name, letter, type, argument, variable, least, usual, most, help,   \
+                       ceiling, ceiling_variable, ceiling_help)                                    \
+    ROW(ceiling, type, ceilings.sandbox.member, argument, "BURROW_" ceiling_variable, 0, most,     \
+        ceiling_help)
+#define COUNT_OPTION(name, member, variable, help)                                                 \
+    ROW(name, OPTION_INTEGER, ceilings.member, "N", "BURROW_" variable, 0, 1000000000, help)
 
 static const struct option_row rows[] = {
     ROW("listen", OPTION_TEXT, listen, "ADDR:PORT", "BURROW_LISTEN", 0, 0,
@@ -50,6 +57,17 @@ static const struct option_row rows[] = {
         "what sandboxes start from that name no runtime; built at the start if need be (default "
         "base:latest)"),
     LIMITS_ROWS(LIMIT_OPTION),
+    LIMITS_ROWS(CEILING_OPTION),
+    ROW("sandboxes-memory", OPTION_SIZE, boxes_memory_bytes, "SIZE", "BURROW_SANDBOXES_MEMORY", 0,
+        1024 * TIB,
+        "memory of all sandboxes together (default: that of the machine but for a sixteenth)"),
+    ROW("sandboxes-processes", OPTION_INTEGER, boxes_processes, "N", "BURROW_SANDBOXES_PROCESSES",
+        0, 4000000,
+        "processes in all sandboxes together (default: seven eighths of the machine's)"),
+    ROW("sandboxes-cpu-weight", OPTION_INTEGER, boxes_cpu_weight, "N",
+        "BURROW_SANDBOXES_CPU_WEIGHT", 1, 10000,
+        "processor time of all sandboxes together where others on the machine want it too, who "
+        "have 100 each (default 100)"),
     ROW("idle-timeout", OPTION_DURATION, idle_timeout_ms, "DURATION", "BURROW_IDLE_TIMEOUT", 0,
         YEAR_MS,
         "a sandbox that asks for no other time ends after so long without use; 0 is never (default "
@@ -57,10 +75,24 @@ static const struct option_row rows[] = {
     ROW("execution-timeout", OPTION_DURATION, execution_timeout_ms, "DURATION",
         "BURROW_EXECUTION_TIMEOUT", 0, YEAR_MS,
         "a command that asks for no other time is ended after so long; 0 is never (default 0)"),
+    ROW("max-idle-timeout", OPTION_DURATION, ceilings.idle_timeout_ms, "DURATION",
+        "BURROW_MAX_IDLE_TIMEOUT", 0, YEAR_MS,
+        "the longest idle time a sandbox can ask for; who asks for none gets this; 0 is any "
+        "(default 0)"),
+    ROW("max-execution-timeout", OPTION_DURATION, ceilings.execution_timeout_ms, "DURATION",
+        "BURROW_MAX_EXECUTION_TIMEOUT", 0, YEAR_MS,
+        "the same for the time of a command (default 0)"),
+    ROW("max-lifetime", OPTION_DURATION, ceilings.lifetime_ms, "DURATION", "BURROW_MAX_LIFETIME", 0,
+        YEAR_MS,
+        "a sandbox ends so long after it was made, with its running commands; 0 is never "
+        "(default 0)"),
     ROW("output-limit", OPTION_SIZE, output_bytes, "SIZE", "BURROW_OUTPUT_LIMIT", 4096, 1024 * TIB,
         "how much of each output of a command is kept (default 64Mi)"),
     ROW("stream-limit", OPTION_SIZE, stream_bytes, "SIZE", "BURROW_STREAM_LIMIT", 4096, 1024 * TIB,
         "how large a stream of a user may become (default 1Gi)"),
+    ROW("spool-limit", OPTION_SIZE, spool_bytes, "SIZE", "BURROW_SPOOL_LIMIT", 0, 1024 * TIB,
+        "how much output of commands is kept together, and as much of users' streams; 0 is a tenth "
+        "of the disk (default 0)"),
     ROW("file-limit", OPTION_SIZE, file_bytes, "SIZE", "BURROW_FILE_LIMIT", 4096, 1024 * TIB,
         "the largest file or archive that is read or written in one request (default 1Gi)"),
     ROW("file-timeout", OPTION_DURATION, file_timeout_ms, "DURATION", "BURROW_FILE_TIMEOUT", 0,
@@ -74,15 +106,36 @@ static const struct option_row rows[] = {
         "BURROW_TEMPORARY_LIMIT_PER_KEY", 0, 1024 * TIB,
         "how much of it one key may take (default: half)"),
     ROW("keep", OPTION_DURATION, keep_ms, "DURATION", "BURROW_KEEP", 60000, 100 * YEAR_MS,
-        "how long records and streams of ended sandboxes are kept (default 24h)"),
+        "how long records and streams of ended sandboxes are kept, and output of commands that "
+        "ended in others (default 24h)"),
     ROW("max-sandboxes", OPTION_INTEGER, max_sandboxes, "N", "BURROW_MAX_SANDBOXES", 1, 100000,
-        "how many may be alive at once; more are refused with 429 (default 2000)"),
+        "how many may be alive at once; more are refused with 429 (default 10000)"),
+    COUNT_OPTION("organisation-sandboxes", organisation.sandboxes, "ORGANISATION_SANDBOXES",
+                 "how many of them one organisation may have; 0 is no limit (default 0)"),
+    COUNT_OPTION("max-streams", total.streams, "MAX_STREAMS",
+                 "how many streams of users are kept; 0 is no limit (default 100000)"),
+    COUNT_OPTION("organisation-streams", organisation.streams, "ORGANISATION_STREAMS",
+                 "how many of them for one organisation (default 10000)"),
+    COUNT_OPTION("max-snapshots", total.snapshots, "MAX_SNAPSHOTS",
+                 "how many snapshots are kept; 0 is no limit (default 10000)"),
+    COUNT_OPTION("organisation-snapshots", organisation.snapshots, "ORGANISATION_SNAPSHOTS",
+                 "how many of them for one organisation (default 1000)"),
+    COUNT_OPTION("max-checkpoints", total.checkpoints, "MAX_CHECKPOINTS",
+                 "how many checkpoints are kept; 0 is no limit (default 10000)"),
+    COUNT_OPTION("organisation-checkpoints", organisation.checkpoints, "ORGANISATION_CHECKPOINTS",
+                 "how many of them for one organisation (default 1000)"),
     ROW("parked-one-shot", OPTION_INTEGER, spare_one_shot, "N", "BURROW_PARKED_ONE_SHOT", 0, 10000,
         "sandboxes made ahead for one-shot runs; 0 is none (default 16)"),
     ROW("parked-kept", OPTION_INTEGER, spare_kept, "N", "BURROW_PARKED_KEPT", 0, 10000,
         "the same for sandboxes that stay; 0 is none (default 4)"),
     ROW("max-connections", OPTION_INTEGER, max_connections, "N", "BURROW_MAX_CONNECTIONS", 16,
-        1000000, "connections at once; past it the longest idle one is closed (default 16384)"),
+        1000000,
+        "connections at once; past it one without a key is closed, or the longest idle (default "
+        "16384)"),
+    ROW("connections-per-address", OPTION_INTEGER, connections_per_address, "N",
+        "BURROW_CONNECTIONS_PER_ADDRESS", 1, 1000000,
+        "connections of one address that have shown no key; past it the oldest of them is closed "
+        "(default 1024)"),
     ROW("workers", OPTION_INTEGER, workers, "N", "BURROW_WORKERS", 1, 1024,
         "threads for short work (default 8)"),
     ROW("slow-workers", OPTION_INTEGER, slow_workers, "N", "BURROW_SLOW_WORKERS", 1, 1024,
@@ -150,10 +203,13 @@ void config_init(struct config *config)
         .log_level = "info",
         .runtime = core->default_runtime,
         .limits = core->limits,
+        .ceilings = core->ceilings,
+        .boxes_cpu_weight = core->boxes_cpu_weight,
         .idle_timeout_ms = (uint64_t)core->idle_timeout_ms,
         .execution_timeout_ms = (uint64_t)core->execution_timeout_ms,
         .output_bytes = (uint64_t)core->output_cap_bytes,
         .stream_bytes = (uint64_t)core->stream_limit_bytes,
+        .spool_bytes = (uint64_t)core->spool_limit_bytes,
         .file_bytes = (uint64_t)core->file_limit_bytes,
         .file_timeout_ms = (uint64_t)core->file_timeout_ms,
         .keep_ms = (uint64_t)core->keep_ms,
@@ -161,6 +217,7 @@ void config_init(struct config *config)
         .spare_one_shot = core->spare_one_shot,
         .spare_kept = core->spare_kept,
         .max_connections = (int64_t)http_limits_default.connections,
+        .connections_per_address = (int64_t)http_limits_default.strangers,
         .workers = 8,
         .slow_workers = 32,
         .agentuity = agentuity_settings_default,
@@ -339,7 +396,7 @@ static int check(const struct config *config, struct error *err)
     if (!*config->agentuity.region || !*config->data_dir)
         return error_set(err, ERROR_INVALID, "%s must not be empty",
                          *config->agentuity.region ? "data" : "region");
-    if (limits_check(&config->limits, err) < 0)
+    if (limits_check(&config->limits, err) < 0 || limits_check(&config->ceilings.sandbox, err) < 0)
         return -1;
     return aionis_settings_check(&config->aionis, err);
 }
@@ -388,10 +445,15 @@ void config_core(const struct config *config, struct core_settings *out)
     out->data_dir = config->data_dir;
     out->default_runtime = config->runtime;
     out->limits = config->limits;
+    out->ceilings = config->ceilings;
+    out->boxes_memory_bytes = config->boxes_memory_bytes;
+    out->boxes_processes = config->boxes_processes;
+    out->boxes_cpu_weight = config->boxes_cpu_weight;
     out->idle_timeout_ms = (int64_t)config->idle_timeout_ms;
     out->execution_timeout_ms = (int64_t)config->execution_timeout_ms;
     out->output_cap_bytes = (int64_t)config->output_bytes;
     out->stream_limit_bytes = (int64_t)config->stream_bytes;
+    out->spool_limit_bytes = (int64_t)config->spool_bytes;
     out->file_limit_bytes = (int64_t)config->file_bytes;
     out->file_timeout_ms = (int64_t)config->file_timeout_ms;
     out->temporary_bytes = (int64_t)config->temporary_bytes;

@@ -28,10 +28,15 @@ struct config {
     const char *log_level;
     const char *runtime;
     struct limits limits; // of a sandbox that asks for nothing else; 0: no limit
+    struct ceilings ceilings;
+    int64_t boxes_memory_bytes;
+    int64_t boxes_processes;
+    int64_t boxes_cpu_weight;
     uint64_t idle_timeout_ms;
     uint64_t execution_timeout_ms;
     uint64_t output_bytes;
     uint64_t stream_bytes;
+    uint64_t spool_bytes;
     uint64_t file_bytes;
     uint64_t file_timeout_ms;
     uint64_t temporary_bytes; // 0: as the free space allows
@@ -41,6 +46,7 @@ struct config {
     int64_t spare_one_shot;
     int64_t spare_kept;
     int64_t max_connections;
+    int64_t connections_per_address;
     int64_t workers;
     int64_t slow_workers;
     struct agentuity_settings agentuity;

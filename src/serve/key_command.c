@@ -10,6 +10,7 @@
 #include "base/options.h"
 #include "base/suggest.h"
 #include "core/account/key.h"
+#include "core/repair.h"
 #include "data/json_writer.h"
 #include "store/store.h"
 #include "engine/box.h"
@@ -334,7 +335,7 @@ static int run(const struct action *action, const struct request *request, struc
             err, ERROR_NOT_FOUND,
             "no server has been started with the data directory '%s' yet; name another with --data",
             request->data_dir);
-    if (store_open(request->data_dir, &store, err) < 0)
+    if (repair_check(request->data_dir, err) < 0 || store_open(request->data_dir, &store, err) < 0)
         return -1;
     autoptr(accounts) accounts = NULL; // goes before the store does
     if (accounts_open(store, &accounts, err) < 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Program burrow-server: what of burrow needs libraries. People call it as 'burrow serve' and 'burrow key'. */
+/* Program burrow-server: what of burrow needs libraries. People call it as 'burrow serve', 'burrow key' and 'burrow repair'. */
 #include "serve/serve.h"
 
 #include <fcntl.h>
@@ -13,6 +13,7 @@ static const struct subcommand {
 } commands[] = {
     {"serve", serve_command},
     {"key", key_command},
+    {"repair", repair_command},
 };
 
 int serve_exit_code(const struct error *err)
@@ -44,6 +45,8 @@ int main(int argc, char **argv)
         (void)printf("burrow %s\n", BURROW_VERSION);
         return 0;
     }
-    (void)fputs("burrow-server is part of burrow: use 'burrow serve' and 'burrow key'\n", stderr);
+    (void)fputs(
+        "burrow-server is part of burrow: use 'burrow serve', 'burrow key' and 'burrow repair'\n",
+        stderr);
     return 2;
 }

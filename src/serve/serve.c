@@ -3,6 +3,7 @@
 #include "serve/serve.h"
 
 #include "base/clock.h"
+#include "base/descriptors.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -18,6 +19,8 @@
 #include "serve/first_key.h"
 #include "serve/fronts.h"
 #include "serve/notify.h"
+#include "serve/capacity.h"
+#include "serve/rights.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -30,9 +33,12 @@
 #include <sys/stat.h>
 
 #define DRAIN_MS 10000
+#define CONNECTIONS_PART 4 // of all open files, for connections: one in so many
 #define GIVE_UP_S                                                                                  \
     30 // after the drain: a handler that does not end must not keep the next server out
 #define QUICK_QUEUE 4096
+#define OOM_SCORE "/proc/self/oom_score_adj"
+#define SERVER_SCORE "-500"
 #define SLOW_QUEUE 1024
 #define CONTROL_QUEUE 1024
 #define CONTROL_WORKERS 8
@@ -56,14 +62,14 @@ struct server {
 
 // ---- the process ----
 
-static void raise_file_limit(void)
+// When the machine has no memory left the kernel ends others first: with the server, its sandboxes would have nobody to look after them.
+static void ask_to_be_spared(void)
 {
-    struct rlimit limit;
+    struct error ignored = {0};
+    char now[16];
 
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
-        limit.rlim_cur = limit.rlim_max;
-        (void)setrlimit(RLIMIT_NOFILE, &limit); // then connections wait in the backlog sooner
-    }
+    if (fd_read_knob(AT_FDCWD, OOM_SCORE, now, sizeof now, &ignored) == 0 && now[0] != '-')
+        (void)fd_write_knob(AT_FDCWD, OOM_SCORE, SERVER_SCORE, &ignored); // where it may
 }
 
 // Before there are threads: they inherit the mask, and signals come by the descriptor alone.
@@ -219,13 +225,26 @@ static int listen_locally(struct server *server, struct error *err)
     return 0;
 }
 
+/* Sandboxes need descriptors too. */
+static size_t choose_connections(size_t wanted)
+{
+    size_t most = descriptors_limit() / CONNECTIONS_PART;
+
+    if (wanted <= most)
+        return wanted;
+    log_info("fewer connections at once, for want of open files", F("asked", (uint64_t)wanted),
+             F("connections", (uint64_t)most), F("openFiles", (uint64_t)descriptors_limit()));
+    return most;
+}
+
 static int open_network(struct server *server, struct error *err)
 {
     struct http_limits limits = http_limits_default;
     char address[CONFIG_ADDRESS];
     const char *bound;
 
-    limits.connections = (size_t)server->config.max_connections;
+    limits.connections = choose_connections((size_t)server->config.max_connections);
+    limits.strangers = (size_t)server->config.connections_per_address;
     if (http_server_new(server->loop, &limits, &router_handler, server->router, &server->http,
                         err) < 0)
         return -1;
@@ -331,6 +350,16 @@ static void print_first_key(const char *key)
     (void)fflush(stdout);
 }
 
+static void tell_capacity(const struct config *config)
+{
+    struct capacity capacity;
+    uint64_t wanted = (uint64_t)config->max_sandboxes;
+
+    capacity_measure((uint64_t)config->boxes_memory_bytes, (uint64_t)config->boxes_processes,
+                     &capacity);
+    capacity_log(&capacity, wanted, wanted != core_settings_default.max_sandboxes);
+}
+
 static int run(struct server *server, struct error *err)
 {
     char first_key[KEY_TEXT] = "";
@@ -338,8 +367,9 @@ static int run(struct server *server, struct error *err)
 
     if (engine_need_root(err) < 0)
         return -1;
-    raise_file_limit();
-    if (prepare_signals(server, err) < 0)
+    capacity_raise();
+    ask_to_be_spared();
+    if (rights_drop(err) < 0 || prepare_signals(server, err) < 0)
         return -1;
     log_writer_start();
     if (open_server(server, first_key, err) < 0)
@@ -347,6 +377,7 @@ static int run(struct server *server, struct error *err)
     if (*first_key)
         print_first_key(first_key);
     OPENSSL_cleanse(first_key, sizeof first_key);
+    tell_capacity(&server->config);
     log_info("ready", F("version", BURROW_VERSION), F("data", server->data_dir),
              F("pid", (int64_t)getpid()), F("ms", clock_monotonic_ms() - since));
     notify_send("READY=1");

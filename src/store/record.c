@@ -349,17 +349,29 @@ static int explain_no_update(struct store_call *call, const struct record *recor
     return error_refuse(err, ERROR_STATE, record->noun, "%s '%s' is %s", record->noun, id, state);
 }
 
-static int update_once(struct store_call *call, enum store_durability durability,
-                       const struct record *record, const char *id, const struct query *query,
-                       struct error *err)
+int record_update_in(struct store_call *call, const struct record *record, const void *object,
+                     unsigned parts, unsigned from, struct error *err)
 {
+    const char *id = id_of(record, object);
+    autopacks packs = {0};
+    struct query query;
     int64_t changed = 0;
 
-    if (store_call_begin(call, durability, err) < 0 ||
-        store_run(call, query->text, query->args, query->n_args, NULL, NULL, &changed, err) < 0)
+    assert(parts);
+    write_update(&query, record, object, parts, from, &packs);
+    if (store_run(call, query.text, query.args, query.n_args, NULL, NULL, &changed, err) < 0)
         return error_wrap(err, "update %s '%s'", record->noun, id);
-    if (changed == 0)
-        return explain_no_update(call, record, id, err);
+    return changed == 0 ? explain_no_update(call, record, id, err) : 0;
+}
+
+static int update_once(struct store_call *call, enum store_durability durability,
+                       const struct record *record, const void *object, unsigned parts,
+                       unsigned from, struct error *err)
+{
+    if (store_call_begin(call, durability, err) < 0)
+        return error_wrap(err, "update %s '%s'", record->noun, id_of(record, object));
+    if (record_update_in(call, record, object, parts, from, err) < 0)
+        return -1;
     return store_call_done(call, err);
 }
 
@@ -368,14 +380,10 @@ int record_update(struct store *store, enum store_durability durability,
                   struct error *err)
 {
     autocall call = {.store = store};
-    autopacks packs = {0};
-    struct query query;
     int result;
 
-    assert(parts);
-    write_update(&query, record, object, parts, from, &packs);
     do
-        result = update_once(&call, durability, record, id_of(record, object), &query, err);
+        result = update_once(&call, durability, record, object, parts, from, err);
     while (result < 0 && store_call_again(&call, err));
     return result;
 }
@@ -427,10 +435,15 @@ static void finish_select(const struct record *record, const struct query *tail,
 }
 
 static int count_rows(struct store_call *call, const struct record *record,
-                      const struct query *where, int64_t *total, struct error *err)
+                      const struct record_listing *listing, int64_t *total, struct error *err)
 {
+    const struct query *where = listing->where;
+    const struct query *count = listing->count;
     struct query query;
 
+    if (count)
+        return store_run(call, count->text, count->args, count->n_args, store_take_number, total,
+                         NULL, err);
     query_init(&query);
     query_add(&query, "SELECT count(*) FROM ");
     query_add(&query, record->table);
@@ -439,40 +452,74 @@ static int count_rows(struct store_call *call, const struct record *record,
                      err);
 }
 
-static int select_page(struct store_call *call, const struct record *record,
-                       const struct query *where, const char *order, const struct page *page,
-                       int64_t maximum, struct record_rows *rows, struct error *err)
+static void reverse_rows(const struct record *record, struct record_rows *rows)
 {
+    autofree char *spare = xcalloc(1, record->size);
+
+    for (size_t i = 0; i < rows->count / 2; i++) {
+        char *a = (char *)rows->rows + i * record->size;
+        char *b = (char *)rows->rows + (rows->count - 1 - i) * record->size;
+        memcpy(spare, a, record->size);
+        memcpy(a, b, record->size);
+        memcpy(b, spare, record->size);
+    }
+}
+
+/* Rows that are passed over are read too, so the way from the nearer end is taken. */
+static int select_page(struct store_call *call, const struct record *record,
+                       const struct record_listing *listing, struct record_rows *rows,
+                       struct error *err)
+{
+    const struct page *page = listing->page;
+    int64_t maximum = listing->maximum;
     int64_t limit = page->limit < 0 ? 0 : page->limit > maximum ? maximum : page->limit;
     int64_t offset = page->offset < 0 ? 0 : page->offset;
     struct query query;
 
     if (limit == 0 || offset >= rows->total)
         return 0;
-    finish_select(record, where, &query);
+    if (limit > rows->total - offset)
+        limit = rows->total - offset;
+    int64_t behind = rows->total - offset - limit;
+    bool is_reverse = listing->reverse && behind < offset;
+    finish_select(record, listing->where, &query);
     query_add(&query, " ORDER BY ");
-    query_add(&query, order);
+    query_add(&query, is_reverse ? listing->reverse : listing->order);
     query_add(&query, " LIMIT ");
     query_add_value(&query, sql_number(limit));
     query_add(&query, " OFFSET ");
-    query_add_value(&query, sql_number(offset));
-    return select_rows(call, record, &query, rows, err);
+    query_add_value(&query, sql_number(is_reverse ? behind : offset));
+    if (select_rows(call, record, &query, rows, err) < 0)
+        return -1;
+    if (is_reverse)
+        reverse_rows(record, rows);
+    return 0;
+}
+
+int record_list_long(struct store *store, const struct record *record,
+                     const struct record_listing *listing, struct record_rows *out,
+                     struct error *err)
+{
+    autocall call = {.store = store};
+    struct record_rows rows = {0};
+
+    // Both of one moment, so that the total fits the page.
+    if (store_call_read(&call, err) < 0 ||
+        count_rows(&call, record, listing, &rows.total, err) < 0 ||
+        select_page(&call, record, listing, &rows, err) < 0)
+        return error_wrap(err, "list %s", record->table);
+    store_call_clear(&call); // read only: nothing to commit
+    *out = rows;
+    return 0;
 }
 
 int record_list(struct store *store, const struct record *record, const struct query *where,
                 const char *order, const struct page *page, int64_t maximum,
                 struct record_rows *out, struct error *err)
 {
-    autocall call = {.store = store};
-    struct record_rows rows = {0};
-
-    // Both of one moment, so that the total fits the page.
-    if (store_call_read(&call, err) < 0 || count_rows(&call, record, where, &rows.total, err) < 0 ||
-        select_page(&call, record, where, order, page, maximum, &rows, err) < 0)
-        return error_wrap(err, "list %s", record->table);
-    store_call_clear(&call); // read only: nothing to commit
-    *out = rows;
-    return 0;
+    const struct record_listing listing = {
+        .where = where, .order = order, .page = page, .maximum = maximum};
+    return record_list_long(store, record, &listing, out, err);
 }
 
 int record_list_all(struct store *store, const struct record *record, const struct query *tail,

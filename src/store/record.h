@@ -59,12 +59,29 @@ int record_missing(const struct record *record, const char *id, struct error *er
 int record_update(struct store *store, enum store_durability durability,
                   const struct record *record, const void *object, unsigned parts, unsigned from,
                   struct error *err);
+/* The same in the caller's transaction. */
+int record_update_in(struct store_call *call, const struct record *record, const void *object,
+                     unsigned parts, unsigned from, struct error *err);
 
 struct record_rows {
     void *rows; // an array of the record's structs
     size_t count;
     int64_t total;
 };
+
+/* A list that may be long. */
+struct record_listing {
+    const struct query *where;
+    const struct query *count; // a statement that counts them quicker; NULL: none
+    const char *order;
+    const char *
+        reverse; // the same from the other end: what is nearer to that is read from there; NULL: always from this one
+    const struct page *page;
+    int64_t maximum; // of a page
+};
+int record_list_long(struct store *store, const struct record *record,
+                     const struct record_listing *listing, struct record_rows *out,
+                     struct error *err);
 
 /* Of the rows of `where`: how many there are, and those of the page in `order`. */
 int record_list(struct store *store, const struct record *record, const struct query *where,

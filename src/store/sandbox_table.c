@@ -3,7 +3,10 @@
 #include "store/sandboxes.h"
 
 #include "store/record.h"
+#include "store/sandbox_counts.h"
 #include "store/tables.h"
+
+#include <string.h>
 
 static const char *const mode_names[] = {
     [SANDBOX_INTERACTIVE] = "interactive",
@@ -107,10 +110,31 @@ void sandbox_list_clear(struct sandbox_list *list)
     *list = (struct sandbox_list){0};
 }
 
-int store_sandbox_put(struct store *store, const struct sandbox_record *record, struct error *err)
+static const char *class_of(const struct sandbox_record *record)
+{
+    return record->ended_at == 0 ? "alive" : sandbox_state_names[record->state];
+}
+
+static int put_once(struct store_call *call, const struct sandbox_record *record, struct error *err)
 {
     bool is_kept = record->mode != SANDBOX_ONE_SHOT;
-    return record_put(store, is_kept ? STORE_DURABLE : STORE_FAST, &sandbox_table, record, err);
+
+    if (store_call_begin(call, is_kept ? STORE_DURABLE : STORE_FAST, err) < 0 ||
+        record_insert(call, &sandbox_table, record, err) < 0 ||
+        sandbox_counts_add(call, record->id, class_of(record), 1, err) < 0)
+        return -1;
+    return store_call_done(call, err);
+}
+
+int store_sandbox_put(struct store *store, const struct sandbox_record *record, struct error *err)
+{
+    autocall call = {.store = store};
+    int result;
+
+    do
+        result = put_once(&call, record, err);
+    while (result < 0 && store_call_again(&call, err));
+    return result;
 }
 
 int store_sandbox_get(struct store *store, const char *id, struct sandbox_record *out,
@@ -120,10 +144,35 @@ int store_sandbox_get(struct store *store, const char *id, struct sandbox_record
     return record_get(store, &sandbox_table, "id = $1", &arg, 1, id, out, err);
 }
 
+/* It counts as another than before. */
+static int end_once(struct store_call *call, const struct sandbox_record *record, unsigned parts,
+                    unsigned from, struct error *err)
+{
+    char before[16];
+
+    if (store_call_begin(call, STORE_FAST, err) < 0 ||
+        sandbox_counts_class(call, record->id, before, err) < 0 ||
+        record_update_in(call, &sandbox_table, record, parts, from, err) < 0)
+        return -1;
+    if (strcmp(before, class_of(record)) != 0 &&
+        (sandbox_counts_add(call, record->id, before, -1, err) < 0 ||
+         sandbox_counts_add(call, record->id, class_of(record), 1, err) < 0))
+        return -1;
+    return store_call_done(call, err);
+}
+
 int store_sandbox_update(struct store *store, const struct sandbox_record *record, unsigned parts,
                          unsigned from, struct error *err)
 {
-    return record_update(store, STORE_FAST, &sandbox_table, record, parts, from, err);
+    autocall call = {.store = store};
+    int result;
+
+    if (!(parts & SANDBOX_PART_STATE) || record->ended_at == 0)
+        return record_update(store, STORE_FAST, &sandbox_table, record, parts, from, err);
+    do
+        result = end_once(&call, record, parts, from, err);
+    while (result < 0 && store_call_again(&call, err));
+    return result;
 }
 
 static const char *const orders[][2] = {
@@ -146,13 +195,16 @@ static void select_sandboxes(struct query *query, const struct sandbox_filter *f
     if (filter->created_from)
         query_where(query, "created_at >=", sql_number(filter->created_from));
     // By what the indexes know, where that says the same.
-    if (filter->states == SANDBOX_ALIVE) {
+    if (filter->states && !(filter->states & ~(unsigned)SANDBOX_ALIVE)) {
         query_where_that(query, "ended_at = 0");
+        if (filter->states != SANDBOX_ALIVE)
+            query_where_names(query, "state", sandbox_state_names, filter->states);
         return;
     }
     if (!(filter->states & sandbox_in(SANDBOX_DELETED)))
         query_where_that(query, "deleted_at = 0");
-    query_where_names(query, "state", sandbox_state_names, filter->states);
+    if (filter->states != (SANDBOX_ANY & ~sandbox_in(SANDBOX_DELETED)))
+        query_where_names(query, "state", sandbox_state_names, filter->states);
 }
 
 int store_sandbox_list(struct store *store, const struct sandbox_filter *filter,
@@ -160,10 +212,18 @@ int store_sandbox_list(struct store *store, const struct sandbox_filter *filter,
 {
     struct record_rows rows;
     struct query where;
+    struct query count;
+    struct record_listing listing = {
+        .where = &where,
+        .count = sandbox_counts_select(filter, &count) ? &count : NULL,
+        .order = orders[filter->sort][filter->is_descending],
+        .reverse = orders[filter->sort][!filter->is_descending],
+        .page = &filter->page,
+        .maximum = PAGE_MAX,
+    };
 
     select_sandboxes(&where, filter);
-    if (record_list(store, &sandbox_table, &where, orders[filter->sort][filter->is_descending],
-                    &filter->page, PAGE_MAX, &rows, err) < 0)
+    if (record_list_long(store, &sandbox_table, &listing, &rows, err) < 0)
         return -1;
     *out = (struct sandbox_list){rows.rows, rows.count, rows.total};
     return 0;
@@ -194,12 +254,34 @@ int store_sandbox_count(struct store *store, const struct owner *owner,
     for (unsigned i = 0; i < SANDBOX_STATES; i++)
         counts[i] = 0;
     query_init(&query);
-    query_add(&query, "SELECT state, count(*) FROM sandboxes");
+    query_add(&query, "SELECT state, count(*) FROM sandboxes WHERE ended_at = 0");
+    query.has_where = true;
     query_where_owner(&query, owner);
-    query_add(&query, " GROUP BY state");
+    query_add(&query, " GROUP BY state UNION ALL SELECT class, CAST(sum(n) AS BIGINT) FROM "
+                      "sandbox_counts WHERE class <> 'alive'");
+    query_where_owner(&query, owner);
+    query_add(&query, " GROUP BY class");
     if (store_connection(store, &sql, err) < 0)
         return -1;
     return sql_run(sql, query.text, query.args, query.n_args, record_take_count, &into, NULL, err);
+}
+
+/* Those whose time is over. */
+#define PURGED                                                                                     \
+    "SELECT id FROM sandboxes WHERE ended_at <> 0 "                                                \
+    "AND ended_at < $1 - CASE WHEN keep_ms > 0 THEN keep_ms ELSE $3 END AND node = $4 "            \
+    "AND NOT EXISTS (SELECT 1 FROM streams WHERE streams.sandbox_id = sandboxes.id) "              \
+    "ORDER BY ended_at LIMIT $2"
+
+static int purge_once(struct store_call *call, const struct sql_value *args, size_t n_args,
+                      int64_t *removed, struct error *err)
+{
+    if (store_call_begin(call, STORE_FAST, err) < 0 ||
+        sandbox_counts_remove(call, PURGED, args, n_args, err) < 0 ||
+        store_run(call, "DELETE FROM sandboxes WHERE id IN (" PURGED ")", args, n_args, NULL, NULL,
+                  removed, err) < 0)
+        return error_wrap(err, "forget old sandboxes");
+    return store_call_done(call, err);
 }
 
 int store_sandbox_purge(struct store *store, int64_t now, int64_t keep_ms, int64_t limit,
@@ -207,14 +289,11 @@ int store_sandbox_purge(struct store *store, int64_t now, int64_t keep_ms, int64
 {
     struct sql_value args[] = {sql_number(now), sql_number(limit), sql_number(keep_ms),
                                sql_text(store_node(store))};
+    autocall call = {.store = store};
+    int result;
 
-    if (store_run_alone(
-            store, STORE_FAST,
-            "DELETE FROM sandboxes WHERE id IN (SELECT id FROM sandboxes WHERE ended_at <> 0 "
-            "AND ended_at < $1 - CASE WHEN keep_ms > 0 THEN keep_ms ELSE $3 END AND node = $4 "
-            "AND NOT EXISTS (SELECT 1 FROM streams WHERE "
-            "streams.sandbox_id = sandboxes.id) ORDER BY ended_at LIMIT $2)",
-            args, ARRAY_SIZE(args), removed, err) < 0)
-        return error_wrap(err, "forget old sandboxes");
-    return 0;
+    do
+        result = purge_once(&call, args, ARRAY_SIZE(args), removed, err);
+    while (result < 0 && store_call_again(&call, err));
+    return result;
 }

@@ -29,6 +29,43 @@ static int take_need(void *data, const struct sql_value *row, size_t n_columns, 
     return 0;
 }
 
+static int take_count(void *data, const struct sql_value *row, size_t n_columns, struct error *err)
+{
+    (void)n_columns;
+    (void)err;
+    *(int64_t *)data = row[0].number;
+    return 0;
+}
+
+/* Of all, and of organisation $2; $1 is enough. */
+static const char *const count_queries[][2] = {
+    [KEPT_STREAMS] =
+        {"SELECT count(*) FROM (SELECT 1 FROM streams WHERE kind = 'user' LIMIT $1) AS found",
+         "SELECT count(*) FROM (SELECT 1 FROM streams WHERE kind = 'user' AND organisation = $2 "
+         "LIMIT $1) AS found"},
+    [KEPT_SNAPSHOTS] =
+        {"SELECT count(*) FROM (SELECT 1 FROM snapshots WHERE deleted_at = 0 LIMIT $1) AS found",
+         "SELECT count(*) FROM (SELECT 1 FROM snapshots WHERE deleted_at = 0 AND organisation = $2 "
+         "LIMIT $1) AS found"},
+    [KEPT_CHECKPOINTS] =
+        {"SELECT count(*) FROM (SELECT 1 FROM checkpoints LIMIT $1) AS found",
+         "SELECT count(*) FROM (SELECT 1 FROM sandboxes, checkpoints WHERE ended_at = 0 AND "
+         "organisation = $2 AND sandbox_id = sandboxes.id LIMIT $1) AS found"},
+};
+
+int store_count_kept(struct store *store, enum store_kept kind, const char *organisation,
+                     int64_t enough, int64_t *out, struct error *err)
+{
+    struct sql_value args[] = {sql_number(enough), sql_text(organisation)};
+    autocall call = {.store = store};
+
+    if (store_call_read(&call, err) < 0 ||
+        store_run(&call, count_queries[kind][organisation != NULL], args, organisation ? 2 : 1,
+                  take_count, out, NULL, err) < 0)
+        return error_wrap(err, "count what is kept");
+    return 0;
+}
+
 int store_space_get(struct store *store, struct store_space *out, struct error *err)
 {
     struct sql_value node = sql_text(store_node(store));

@@ -22,4 +22,15 @@ struct store_space {
     int64_t layers[LAYER_NEEDS], layer_bytes[LAYER_NEEDS];
 };
 
+/* What is kept until somebody removes it. */
+enum store_kept {
+    KEPT_STREAMS, // of users
+    KEPT_SNAPSHOTS,
+    KEPT_CHECKPOINTS,
+};
+
+/* How many there are, of this organisation (NULL: of all), counted up to `enough`. */
+int store_count_kept(struct store *store, enum store_kept kind, const char *organisation,
+                     int64_t enough, int64_t *out, struct error *err);
+
 int store_space_get(struct store *store, struct store_space *out, struct error *err);

@@ -52,9 +52,8 @@ static const char *way_out(enum error_reason reason, int code)
     switch (code & 0xff) {
     case SQLITE_NOTADB:
     case SQLITE_CORRUPT:
-        return "; the file is damaged or is not a database: put back a copy, or move it away to "
-               "begin "
-               "anew";
+        return "; the file is damaged or is not a database: put back a copy, or stop the "
+               "server and run 'burrow repair'";
     case SQLITE_BUSY:
         return "; another process holds it: try again";
     default:

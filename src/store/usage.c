@@ -8,6 +8,8 @@
 #include <string.h>
 
 #define MINUTE_MS 60000
+#define HOUR_MS ((int64_t)3600 * 1000)
+#define MOST_HOURS (24 * 31)
 
 static int64_t minute_of(int64_t ms)
 {
@@ -74,6 +76,29 @@ static int charge_sandbox(struct store_call *call, const struct usage_sample *sa
         args, ARRAY_SIZE(args), take_payer, payer, NULL, err);
 }
 
+/*
+ * By the hour, when it was long ago: most of a sandbox's life nothing is measured, because nothing happens. Processor time is of the
+ * last hour then.
+ */
+static int spread(struct store_call *call, const struct usage_sample *sample,
+                  const struct payer *payer, struct error *err)
+{
+    int64_t since = sample->since > 0 && sample->since < sample->now ? sample->since : sample->now;
+    int64_t hours = (sample->now - since) / HOUR_MS;
+    struct usage_total rest = sample->more;
+    const struct usage_total hourly = {.memory_mib_ms = rest.memory_mib_ms / (hours + 1)};
+
+    if (hours > MOST_HOURS)
+        hours = MOST_HOURS;
+    for (int64_t i = hours; i > 0; i--) {
+        if (usage_count(call, payer->organisation, payer->project, sample->now - i * HOUR_MS,
+                        &hourly, err) < 0)
+            return -1;
+        rest.memory_mib_ms -= hourly.memory_mib_ms;
+    }
+    return usage_count(call, payer->organisation, payer->project, sample->now, &rest, err);
+}
+
 static int add_once(struct store_call *call, const struct usage_sample *sample, struct error *err)
 {
     struct payer payer = {0};
@@ -83,7 +108,7 @@ static int add_once(struct store_call *call, const struct usage_sample *sample, 
         return error_wrap(err, "count usage of sandbox '%s'", sample->sandbox_id);
     if (!payer.is_found)
         return record_missing(&sandbox_table, sample->sandbox_id, err);
-    if (usage_count(call, payer.organisation, payer.project, sample->now, &sample->more, err) < 0)
+    if (spread(call, sample, &payer, err) < 0)
         return -1;
     return store_call_done(call, err);
 }

@@ -57,17 +57,17 @@ static int check(struct accounts *accounts, const struct http_request *request, 
     return 0;
 }
 
-static bool check_quick(struct accounts *accounts, const struct http_request *request,
-                        struct actor *out)
+static enum key_known check_quick(struct accounts *accounts, const struct http_request *request,
+                                  struct actor *out)
 {
     const char *key = find_key(request);
 
     if (key)
         return key_check_quick(accounts, key, out);
     if (!is_own(&request->peer))
-        return false;
+        return KEY_WRONG;
     accounts_local_actor(accounts, out);
-    return true;
+    return KEY_VALID;
 }
 
 const struct front_auth auth_by_key = {

@@ -16,9 +16,9 @@ struct front_auth {
     /* ERROR_UNAUTHORIZED. Blocks as key_check does. */
     int (*check)(struct accounts *accounts, const struct http_request *request, struct actor *out,
                  struct error *err);
-    /* The same without blocking: false when it cannot be said that way. On the loop. */
-    bool (*check_quick)(struct accounts *accounts, const struct http_request *request,
-                        struct actor *out);
+    /* The same without blocking: KEY_UNKNOWN when it cannot be said that way. On the loop. */
+    enum key_known (*check_quick)(struct accounts *accounts, const struct http_request *request,
+                                  struct actor *out);
     /* The failure of a request that cannot be anybody's. Returns -1. */
     int (*missing)(struct error *err);
     /* The secret that was sent, of which the log tells the beginning; NULL: none. */

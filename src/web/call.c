@@ -69,6 +69,13 @@ const char *call_header(const struct call *call, const char *name)
     return call->request ? http_request_header(call->request, name) : NULL;
 }
 
+bool call_may_take(void *data, size_t bytes)
+{
+    const struct call *call = data;
+
+    return gather_charge_add(&call->request->charge, bytes);
+}
+
 const char *call_request_id(const struct call *call)
 {
     return access_request_id(call->access);

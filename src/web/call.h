@@ -32,6 +32,7 @@ struct call {
     struct access *access; // what the log will say of it; see call_request_id, call_about_sandbox
     struct response *response; // a reference of the call's; reply_* use it
     struct actor actor;        // all zero with ACCESS_OPEN
+    bool is_known; // a good key was shown, or the local socket is used; not with ACCESS_OPEN
     const char *parameters
         [ROUTE_PARAMETERS]; // of the path, in order, decoded, without NUL or '/' unless given as %2F
     struct query *query;
@@ -57,6 +58,10 @@ const char *call_base_url(struct call *call);
 
 /* The header, or NULL. */
 const char *call_header(const struct call *call, const char *name);
+
+/* Counts memory that is made of the request's body among that of all bodies: for json_limits.may_take, `data` being the call. False:
+ * there is none now. */
+bool call_may_take(void *data, size_t bytes);
 
 /* What the request is called: in X-Request-Id of its answer, in the log, and in whatever a failure says. */
 const char *call_request_id(const struct call *call);

@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "web/range.h"
+#include "web/router.h"
 
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -18,6 +19,7 @@
 
 struct follow {
     struct loop *loop;
+    const struct router *router;
     struct hub *hub;
     struct stream *stream;
     struct response *response;
@@ -73,6 +75,8 @@ static void advance(struct follow *follow)
     }
     if (progress.is_complete)
         finish(follow, true);
+    else if (follow->router && router_is_draining(follow->router))
+        finish(follow, false);
 }
 
 static void on_change(void *data)
@@ -129,6 +133,7 @@ static struct follow *follow_new(const struct follow_request *request)
 
     *follow = (struct follow){
         .loop = request->loop,
+        .router = request->router,
         .hub = request->hub,
         .stream = stream_ref(request->stream),
         .response = response_ref(request->response),
@@ -160,8 +165,10 @@ static void send_part(const struct follow_request *request, const struct part *p
     char bytes[SMALL_BYTES];
     int fd = stream_fd(request->stream);
 
-    if (part->length <= sizeof bytes &&
-        pread(fd, bytes, (size_t)part->length, (off_t)part->first) == (ssize_t)part->length) {
+    // of nothing there may be no file
+    if (part->length == 0 ||
+        (part->length <= sizeof bytes &&
+         pread(fd, bytes, (size_t)part->length, (off_t)part->first) == (ssize_t)part->length)) {
         (void)response_send(request->response, part->status, part->headers, bytes,
                             (size_t)part->length);
         return;
@@ -221,6 +228,7 @@ void follow_start(const struct follow_request *request)
     struct stream_progress progress;
     uint64_t first = 0, length = 0;
 
+    response_vouch(request->response); // who names a stream is no stranger
     stream_progress(request->stream, &progress);
     enum range range = range_read(wanted_range(request), progress.size_bytes, &first, &length);
     if (range == RANGE_OUTSIDE || request->offset > progress.size_bytes)

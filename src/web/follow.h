@@ -11,8 +11,11 @@
 #include "net/request.h"
 #include "net/response.h"
 
+struct router;
+
 struct follow_request {
-    struct loop *loop; // of the response
+    struct loop *loop;           // of the response
+    const struct router *router; // a reader is let go when it drains; NULL: none
     struct hub *hub;
     struct stream *stream;     // borrowed, like all here; held for as long as it is read
     struct response *response; // must not be watched by anybody else
@@ -23,6 +26,7 @@ struct follow_request {
 /*
  * Answers: 200 with everything from `offset`, with its length where the stream is complete, else in chunks as it comes (the head
  * at once). Past the end: 416. A Range is answered from what is there now and never waited for: 206 or 416; it counts where
- * offset is 0. HEAD gets the head alone. A client that goes away ends it. Any thread.
+ * offset is 0. HEAD gets the head alone. A client that goes away ends it. When the router drains, the client gets what is there,
+ * and then no last chunk: so it can tell that from the end, and go on from there at the next server. Any thread.
  */
 void follow_start(const struct follow_request *request);

@@ -18,7 +18,7 @@ struct route_path {
     } at[ROUTE_SEGMENTS];
 };
 
-/* `room` is strlen(path) + 1 bytes and is pointed into. Slashes at the start count as one. ERROR_INVALID as percent.h has it. */
+/* `room` is strlen(path) + 1 bytes and is pointed into. ERROR_INVALID as percent.h has it. */
 int route_path_read(const char *path, char *room, struct route_path *out, struct error *err);
 
 struct route_row {

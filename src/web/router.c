@@ -3,6 +3,7 @@
 #include "web/router.h"
 
 #include "base/buffer.h"
+#include "base/fd.h"
 #include "base/mem.h"
 #include "data/json.h"
 #include "web/access.h"
@@ -13,12 +14,16 @@
 #include "web/reply.h"
 #include "web/route_tree.h"
 
+#include <ctype.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #define JSON_BODY_BYTES ((uint64_t)64 << 20)
-#define JSON_BODY_MEMORY ((size_t)256 << 20)
-#define RETRY_AFTER_S "1" // of a queue that is full: it moves on all the time
+#define JSON_BODY_MEMORY ((size_t)160 << 20) // with its text, less than a key's share of all memory
+#define OPEN_BODY_BYTES ((uint64_t)64 << 10) // where nobody has to show a key
+#define RETRY_AFTER_S                                                                              \
+    "1" // of a queue that is full: it moves on all the time; and of a server that ends
 #define DROPPED_BODY_BYTES ((uint64_t)1 << 20)
 #define LARGE_BODY_BYTES                                                                           \
     ((size_t)1 << 20) // reading it takes longer than the quick lane should wait
@@ -37,11 +42,13 @@ struct router {
     struct request_ids request_ids; // on the loop only
     uint64_t owner_seed;
     struct buffer openapi;
+    int openapi_fd; // the same as a file in memory
     atomic_bool is_draining;
     atomic_size_t running;
     struct buffer scratch; // for a path; on the loop only
 };
 
+static const char crowded[] = "too many requests are waiting, try again shortly";
 static const char restarting[] = "the server is restarting, try again shortly";
 
 /* ---- one call ---- */
@@ -92,7 +99,9 @@ static void tell_failure(struct call *call, const struct error *err)
     const char *challenge = auth_of(call->front)->challenge;
 
     access_log_failure(call->access, err);
-    if (error_is(err, ERROR_FULL) && error_is_about(err, "queue"))
+    bool is_soon = error_is(err, ERROR_RESTARTING) ||
+                   (error_is(err, ERROR_FULL) && error_is_about(err, "queue"));
+    if (is_soon)
         access_set_header(call->access, call->response, "Retry-After", RETRY_AFTER_S);
     if (challenge && error_status(err) == 401)
         access_set_header(call->access, call->response, "WWW-Authenticate", challenge);
@@ -182,10 +191,12 @@ static int prepare(struct router *router, struct call_work *work, struct error *
         return -1;
     if (call->front->on_call && call->front->on_call(call, err) < 0)
         return -1;
-    work->has_actor = call->route->access == ACCESS_OPEN;
     call->owner = owner_of_call(call, router->owner_seed);
     const struct front_auth *auth = auth_of(call->front);
-    if (!work->has_actor && !router->settings.is_open && !auth->is_possible(call->request))
+    bool is_possible = router->settings.is_open || auth->is_possible(call->request);
+    work->has_actor =
+        call->route->access == ACCESS_OPEN || (call->route->access == ACCESS_ANY && !is_possible);
+    if (!work->has_actor && !is_possible)
         return auth->missing(err);
     const char *query = call->route->body == BODY_WHOLE ? NULL : call->request->query;
     if (query_parse(query, call->arena, &call->query, err) < 0)
@@ -195,9 +206,21 @@ static int prepare(struct router *router, struct call_work *work, struct error *
 
 /* ---- running it ---- */
 
+static int fail_json(struct error *err)
+{
+    bool is_full = error_is(err, ERROR_FULL);
+
+    (void)error_wrap(err, is_full ? "read the body" : "the body is not JSON");
+    return !is_full && error_is(err, ERROR_LIMIT) ? error_restate(err, ERROR_TOO_LARGE, "body")
+                                                  : -1;
+}
+
 static int read_json(struct call_work *work, struct error *err)
 {
-    static const struct json_limits limits = {.bytes = JSON_BODY_BYTES, .memory = JSON_BODY_MEMORY};
+    const struct json_limits limits = {.bytes = JSON_BODY_BYTES,
+                                       .memory = JSON_BODY_MEMORY,
+                                       .may_take = call_may_take,
+                                       .data = &work->call};
     struct buffer *text = &work->call.request->body;
 
     if (call_header(&work->call, "Idempotency-Key"))
@@ -207,11 +230,10 @@ static int read_json(struct call_work *work, struct error *err)
         work->call.body = value_add(work->body_memory, NULL, VALUE_MAP, NULL, 0);
         return 0;
     }
-    if (json_read("", text->data, text->length, &limits, &work->body_memory, err) < 0) {
-        error_wrap(err, "the body is not JSON");
-        return error_is(err, ERROR_LIMIT) ? error_restate(err, ERROR_TOO_LARGE, "body") : -1;
-    }
+    if (json_read("", text->data, text->length, &limits, &work->body_memory, err) < 0)
+        return fail_json(err);
     work->call.body = work->body_memory->root;
+    gather_charge_give(&work->call.request->charge, text->length);
     buffer_clear(text); // a large one would be in memory twice
     if (work->call.body->kind != VALUE_MAP)
         return error_set(err, ERROR_INVALID, "the body must be a JSON object");
@@ -222,7 +244,7 @@ static void be_anybody(struct call_work *work)
 {
     if (work->settings->core)
         accounts_local_actor(work->settings->core->accounts, &work->call.actor);
-    work->has_actor = true;
+    work->has_actor = work->call.is_known = true;
 }
 
 /* NULL where there is no core: then a front tells by itself who is asking. */
@@ -231,16 +253,35 @@ static struct accounts *accounts_of(const struct call_work *work)
     return work->settings->core ? work->settings->core->accounts : NULL;
 }
 
-static int run(struct call_work *work, struct error *err)
+/* Blocks for the database. */
+static int find_actor(struct call_work *work, struct error *err)
 {
     struct call *call = &work->call;
 
     if (!work->has_actor && work->settings->is_open)
         be_anybody(work);
-    if (!work->has_actor &&
-        auth_of(call->front)->check(accounts_of(work), call->request, &call->actor, err) < 0)
+    if (work->has_actor)
+        return 0;
+    int status = auth_of(call->front)->check(accounts_of(work), call->request, &call->actor, err);
+    if (status < 0 && call->route->access != ACCESS_ANY)
         return -1;
+    call->is_known = status == 0;
     work->has_actor = true;
+    if (call->is_known)
+        response_vouch(call->response);
+    else
+        *err = (struct error){0};
+    return 0;
+}
+
+static int run(struct call_work *work, struct error *err)
+{
+    struct call *call = &work->call;
+
+    if (find_actor(work, err) < 0)
+        return -1;
+    if (call->request->is_body_refused) // the key was not good a moment ago
+        return error_set(err, ERROR_RETRY, "the key could not be checked, try again shortly");
     if (call->route->body == BODY_JSON && !call->body && read_json(work, err) < 0)
         return -1;
     int status = call->route->handle(call, err);
@@ -319,9 +360,32 @@ static int run_here(struct call_work *work, struct error *err)
     if (!work->has_actor && work->settings->is_open)
         be_anybody(work);
     if (!work->has_actor)
-        work->has_actor =
-            auth_of(call->front)->check_quick(accounts_of(work), call->request, &call->actor);
+        work->has_actor = call->is_known =
+            auth_of(call->front)->check_quick(accounts_of(work), call->request, &call->actor) ==
+            KEY_VALID;
+    if (call->request->is_body_refused)
+        return CALL_ELSEWHERE;
     return work->has_actor ? call->route->handle(call, err) : CALL_ELSEWHERE;
+}
+
+/* Clients glue a base with a slash at its end to a path. They are sent to the path that they mean, instead of being served under
+ * two, of which whatever stands in front of the server may know only one. */
+static bool redirect_slashes(struct call *call)
+{
+    const struct http_request *request = call->request;
+    const char *path = request->path + strspn(request->path, "/");
+    const char *query = request->query;
+    static const char text[] =
+        "a path begins with one slash: does the URL of the server end with one?\n";
+
+    if (path < request->path + 2 || !isalnum((unsigned char)*path))
+        return false;
+    const struct http_header headers[] = {
+        {"Location", call_print(call, "/%s%s%s", path, query ? "?" : "", query ? query : "")},
+        {"Content-Type", "text/plain"},
+        {0}};
+    (void)response_send(call->response, 308, headers, text, sizeof text - 1);
+    return true;
 }
 
 static void on_request(void *owner, struct http_request *request, struct response *response)
@@ -330,6 +394,10 @@ static void on_request(void *owner, struct http_request *request, struct respons
     struct call_work *work = work_new(router, request, response);
     struct error err = {0};
 
+    if (redirect_slashes(&work->call)) {
+        work_free(work);
+        return;
+    }
     int status = prepare(router, work, &err);
     if (status == 0)
         status = run_here(work, &err);
@@ -355,15 +423,75 @@ static const struct route_row *find_row(struct router *router, const struct http
     return match.row;
 }
 
-/* The row of a request that will not be refused for what its head says; NULL else. */
-static const struct route *plan_route(struct router *router, const struct http_request *request)
+/* Whoever may send it, this is what the route takes. */
+static void plan_body(const struct router *router, const struct route *route,
+                      struct http_plan *plan)
 {
-    const struct route_row *row = find_row(router, request);
+    bool is_anybody = !router->settings.is_open && route->access != ACCESS_KEY;
+    uint64_t usual = is_anybody ? OPEN_BODY_BYTES : JSON_BODY_BYTES;
 
-    if (!row)
-        return NULL;
-    bool is_anybody = router->settings.is_open || row->route->access == ACCESS_OPEN;
-    return is_anybody || auth_of(row->front)->is_possible(request) ? row->route : NULL;
+    if (route->body == BODY_STREAM) {
+        plan->body = HTTP_BODY_STREAM;
+        plan->body_bytes = route->body_limit ? route->body_limit : UINT64_MAX;
+    } else if (is_read_whole(route)) {
+        plan->body = HTTP_BODY_GATHER;
+        plan->body_bytes = route->body_limit ? route->body_limit : usual;
+    } else {
+        plan->body = HTTP_BODY_SKIP;
+        plan->body_bytes = is_anybody ? OPEN_BODY_BYTES : DROPPED_BODY_BYTES;
+    }
+}
+
+/* The answer is a refusal, which does not wait for the body: on_request comes to the same conclusion. */
+static void plan_refusal(struct http_plan *plan)
+{
+    plan->body = HTTP_BODY_REFUSE;
+    plan->body_bytes = UINT64_MAX;
+}
+
+/* Whoever has shown this key has a share of the memory for bodies. */
+static void plan_actor(const struct actor *actor, struct http_plan *plan)
+{
+    plan->is_known = true;
+    plan->who = GATHER_KEY;
+    plan->who_id = 0;
+    for (const char *at = actor->key_id; *at; at++)
+        plan->who_id = (plan->who_id ^ (unsigned char)*at) * 0x100000001b3u; // FNV-1a
+}
+
+static bool is_all_here(const struct http_request *request)
+{
+    return !request->has_body ||
+           (!request->is_chunked && request->body_length <= request->body_here);
+}
+
+/* By the head alone. Nothing of a body is kept for a key that is not known to be good, unless all of it came with the head: then a
+ * worker looks at the key next. */
+static void plan_request(struct router *router, const struct http_request *request,
+                         const struct route_row *row, struct http_plan *plan)
+{
+    const struct front_auth *auth = auth_of(row->front);
+    struct accounts *accounts = router->settings.core ? router->settings.core->accounts : NULL;
+    struct actor actor = {0};
+
+    plan_body(router, row->route, plan);
+    if (router->settings.is_open) {
+        plan_actor(&actor, plan);
+        return;
+    }
+    plan->who = GATHER_STRANGER;
+    if (row->route->access != ACCESS_KEY)
+        return;
+    enum key_known known =
+        auth->is_possible(request) ? auth->check_quick(accounts, request, &actor) : KEY_WRONG;
+    if (known == KEY_VALID || known == KEY_STALE) // a worker looks again before anything is done
+        plan_actor(&actor, plan);
+    else if (known == KEY_WRONG)
+        plan_refusal(plan);
+    else if (is_all_here(request))
+        plan->who = GATHER_UNCHECKED;
+    else
+        plan->body = HTTP_BODY_ASK;
 }
 
 static void on_head(void *owner, const struct http_request *request, struct http_plan *plan)
@@ -375,18 +503,65 @@ static void on_head(void *owner, const struct http_request *request, struct http
         plan->refuse_text = restarting;
         return;
     }
-    const struct route *route = plan_route(router, request);
-    if (!route) {
-        plan->is_streamed = true; // so that the refusal does not wait for the body
-        plan->body_bytes = UINT64_MAX;
-    } else if (route->body == BODY_STREAM) {
-        plan->is_streamed = true;
-        plan->body_bytes = route->body_limit ? route->body_limit : UINT64_MAX;
-    } else if (is_read_whole(route)) {
-        plan->body_bytes = route->body_limit ? route->body_limit : JSON_BODY_BYTES;
-    } else {
-        plan->body_bytes = DROPPED_BODY_BYTES;
-    }
+    const struct route_row *row = find_row(router, request);
+    if (row)
+        plan_request(router, request, row, plan);
+    else
+        plan_refusal(plan);
+}
+
+/* A body that waits until a worker has looked at its key. */
+struct question {
+    struct router *router;
+    const struct route_row *row;
+    struct http_request *request;
+    struct response *response;
+};
+
+static void decide(struct question *question, const struct http_plan *plan)
+{
+    response_decide(question->response, question->request, plan);
+    response_free(question->response);
+    free(question);
+}
+
+static void answer_question(void *data)
+{
+    struct question *question = data;
+    const struct router_settings *settings = &question->router->settings;
+    struct actor actor = {0};
+    struct http_plan plan = {0};
+    struct error err = {0};
+
+    plan_body(question->router, question->row->route, &plan);
+    if (auth_of(question->row->front)
+            ->check(settings->core ? settings->core->accounts : NULL, question->request, &actor,
+                    &err) == 0)
+        plan_actor(&actor, &plan);
+    else
+        plan_refusal(&plan);
+    struct router *router = question->router;
+    decide(question, &plan);
+    atomic_fetch_sub(&router->running, 1);
+}
+
+static void on_ask(void *owner, struct http_request *request, struct response *response)
+{
+    struct router *router = owner;
+    struct question *question = xnew(struct question);
+    struct http_plan refusal = {.refuse_status = 429, .refuse_text = crowded};
+    struct error err;
+
+    *question = (struct question){router, find_row(router, request), request, response};
+    const struct call call = {
+        .front = question->row->front, .route = question->row->route, .request = request};
+    const struct turns_owner who = owner_of_call(&call, router->owner_seed);
+    atomic_fetch_add(&router->running, 1);
+    if (workers_submit_for(router->settings.workers, WORKERS_CONTROL, &who, answer_question,
+                           question, &err) == 0)
+        return;
+    atomic_fetch_sub(&router->running, 1);
+    decide(question, &refusal);
 }
 
 static void on_bad_request(void *owner, const struct http_request *request,
@@ -407,8 +582,10 @@ static void on_bad_request(void *owner, const struct http_request *request,
     work_free(work);
 }
 
-const struct http_handler router_handler = {
-    .on_head = on_head, .on_request = on_request, .on_bad_request = on_bad_request};
+const struct http_handler router_handler = {.on_head = on_head,
+                                            .on_ask = on_ask,
+                                            .on_request = on_request,
+                                            .on_bad_request = on_bad_request};
 
 /* ---- the router ---- */
 
@@ -428,6 +605,7 @@ int router_new(const struct router_settings *settings, struct router **out, stru
     autoptr(router) router = xnew(struct router);
 
     router->settings = *settings;
+    router->openapi_fd = -1;
     router->tree = route_tree_new();
     for (const struct front *const *front = settings->fronts; *front; front++) {
         if (add_front(router, *front, err) < 0)
@@ -438,6 +616,10 @@ int router_new(const struct router_settings *settings, struct router **out, stru
     if (openapi_write(settings->fronts, router->tree, settings->public_url, &router->openapi, err) <
         0)
         return -1;
+    router->openapi_fd = memfd_create("openapi", MFD_CLOEXEC);
+    if (router->openapi_fd < 0 ||
+        fd_write_all(router->openapi_fd, router->openapi.data, router->openapi.length) < 0)
+        return error_sys(err, "keep the description of all routes");
     *out = take(router);
     return 0;
 }
@@ -451,6 +633,7 @@ void router_free(struct router *router)
         route_tree_free(router->hosts[i].tree);
     free(router->hosts);
     buffer_clear(&router->openapi);
+    closep(&router->openapi_fd);
     buffer_clear(&router->scratch);
     free(router);
 }
@@ -475,6 +658,11 @@ size_t router_running(const struct router *router)
 const struct front *const *router_fronts(const struct router *router)
 {
     return router->settings.fronts;
+}
+
+int router_openapi_file(const struct router *router)
+{
+    return router->openapi_fd;
 }
 
 const char *router_openapi(const struct router *router, size_t *length)

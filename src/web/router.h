@@ -26,7 +26,7 @@ int router_new(const struct router_settings *settings, struct router **out, stru
 void router_free(struct router *router); // no call may be under way
 DEFINE_AUTOPTR(router)
 
-/* For http_server_new, with the router as owner. Runs of slashes at the start of a path count as one. */
+/* For http_server_new, with the router as owner. */
 extern const struct http_handler router_handler;
 
 /* From now on new calls get 503 (ERROR_RESTARTING) and their connection is closed. Any thread. */
@@ -38,5 +38,7 @@ size_t router_running(const struct router *router);
 /* NULL-terminated. */
 const struct front *const *router_fronts(const struct router *router);
 
-/* The OpenAPI 3.1 document of all routes, as JSON; the router's. */
+/* The OpenAPI 3.1 document of all routes, as JSON; the router's. The file is for answers, so that those who ask for it and do not read
+ * it cost no memory. */
 const char *router_openapi(const struct router *router, size_t *length);
+int router_openapi_file(const struct router *router);

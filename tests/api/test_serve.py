@@ -356,3 +356,30 @@ def test_logs_can_be_json(own_server):
     lines = [json.loads(line) for line in server.log.splitlines()]
     assert lines and all(isinstance(line, dict) for line in lines)
     server.end()
+
+
+# ---- rights ----
+
+GIVEN_UP = {"LINUX_IMMUTABLE": 9, "NET_BROADCAST": 11, "NET_RAW": 13, "IPC_LOCK": 14, "IPC_OWNER": 15, "SYS_MODULE": 16, "SYS_RAWIO": 17,
+            "SYS_PACCT": 20, "SYS_BOOT": 22, "SYS_TIME": 25, "SYS_TTY_CONFIG": 26, "LEASE": 28, "AUDIT_CONTROL": 30, "MAC_OVERRIDE": 32,
+            "MAC_ADMIN": 33, "SYSLOG": 34, "WAKE_ALARM": 35, "BLOCK_SUSPEND": 36, "AUDIT_READ": 37, "PERFMON": 38, "BPF": 39,
+            "CHECKPOINT_RESTORE": 40}
+
+
+def status_of(path):
+    return dict(line.split(":\t", 1) for line in path.read_text().splitlines() if ":\t" in line)
+
+
+def test_a_server_keeps_only_the_rights_that_boxes_need(server):
+    """Every thread, so that whoever takes over one gets no more."""
+    pid = server.pid
+    seen = 0
+    for thread in pathlib.Path(f"/proc/{pid}/task").iterdir():
+        status = status_of(thread / "status")
+        for field in ("CapBnd", "CapPrm", "CapEff"):
+            has = int(status[field], 16)
+            assert [name for name, number in GIVEN_UP.items() if has & 1 << number] == [], (thread, field)
+        assert int(status["CapInh"], 16) == 0 and int(status["CapAmb"], 16) == 0
+        assert status["NoNewPrivs"].strip() == "1"
+        seen += 1
+    assert seen > 2

@@ -81,6 +81,17 @@ def test_processes_in_the_way_are_named(data, sleeper):
     assert process.poll() is None
 
 
+def test_a_process_that_is_called_like_a_command_to_the_terminal_is_told_without_it(data):
+    script = "printf '\\033]0;own' > /proc/$$/comm; echo on; read line"
+    words = [BURROW, "run", "--data", data, "--runtime", "host", "--", "sh", "-c", script]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout.readline() == b"on\n"
+        done = detach(data)
+        process.stdin.close()
+        assert process.wait(60) == 1
+    assert done.returncode == 1 and "('?]0;own')" in done.stderr and "\033" not in done.stderr, done.stderr
+
+
 def test_sandboxes_can_be_ended(data, sleeper):
     process, _ = sleeper
     done = detach(data, "--end-sandboxes")

@@ -110,14 +110,24 @@ def test_every_launch_step_is_explained():
     assert set(re.findall(r"`([a-z.]+)`", "".join(rows))) == steps
 
 
+def test_every_fuzz_target_is_built_seeded_and_explained():
+    """A parser's target that is not in the list, has no seeds, or is not in the table of parsers is forgotten."""
+    folder = TOP / "tests" / "fuzz"
+    targets = {path.stem.removeprefix("fuzz-") for path in folder.glob("fuzz-*.c")}
+    listed = re.search(r"fuzz_targets = \[(.*?)\]", (TOP / "tests" / "meson.build").read_text(), re.S)[1]
+    table = "".join(line for line in (TOP / "docs/internals/fuzzing.md").read_text().splitlines(True) if line.startswith("|"))
+    assert targets == set(re.findall(r"'([a-z0-9-]+)'", listed))
+    assert targets == {path.name for path in (folder / "seeds").iterdir() if any(path.iterdir())}
+    assert targets <= set(re.findall(r"`([a-z0-9-]+)`", table))
+
+
 def test_every_thread_of_the_server_is_in_the_table_of_threads():
     names = set()
     for path in (TOP / "src").rglob("*.c"):
         text = path.read_text()
         names.update(re.findall(r'thread_set_name\("([^"]+)"\)', text))
         if "workers_new(" in text:
-            lanes = re.findall(r'\[WORKERS_\w+\] = \{([^}]*), "(\w+)"\}|lane\[WORKERS_\w+\]\.(name) = "(\w+)"', text)
-            names.update(first or second for _, first, _, second in lanes)
+            names.update(re.findall(r'WORKERS_\w+(?:\] = \{|, )[^}";]*, "(\w+)"', text))
     table = (TOP / "ARCHITECTURE.md").read_text().split("| thread | what it does | may wait |\n")[1].split("\n\n")[0]
     told = set(re.findall(r"`([\w -]+?)(?:-N)?`", "".join(row.split(" | ")[0] for row in table.splitlines()[1:])))
     assert told - {"burrow-server"} == names

@@ -88,7 +88,7 @@ def copies():
 @pytest.mark.parametrize("words, code", [
     (["run", "--", "true"], 125), (["run", "--file", "a:/nonexistent", "--", "true"], 125), (["runtime", "list"], 1),
     (["runtime", "show", "base"], 1), (["runtime", "build", "base"], 1), (["runtime", "verify", "base"], 1),
-    (["runtime", "remove", "base"], 1), (["detach"], 1), (["key", "list"], 1), (["key", "create"], 1), (["serve"], 1), (["doctor"], 1)])
+    (["runtime", "remove", "base"], 1), (["detach"], 1), (["key", "list"], 1), (["key", "create"], 1), (["serve"], 1), (["repair"], 1), (["doctor"], 1)])
 def test_without_root_each_command_says_that_it_needs_root(copies, tmp_path, words, code):
     closed = tmp_path / "data"  # as a server's data directory is
     closed.mkdir(mode=0o700)

@@ -38,7 +38,7 @@ def test_every_command_is_in_the_manual():
         assert (MAN / f"burrow-{command}.1.scd").exists()
 
 
-@pytest.mark.parametrize("command", ["run", "doctor", "detach", "serve"])
+@pytest.mark.parametrize("command", ["run", "doctor", "detach", "repair", "serve"])
 def test_every_option_is_in_its_page(command):
     missing = {option for option in options(command) if option not in page(f"burrow-{command}")}
     assert not missing

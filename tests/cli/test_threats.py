@@ -8,6 +8,9 @@ import pytest
 TESTS = Path(__file__).parents[1]
 KEYS = (TESTS / "threats.txt").read_text().split()
 ROW = re.compile(r"^\| (\S+) \| (.+) \| (.+) \|$")
+# What 'burrow doctor --attack' carries out: name and threat of each row. test-attack runs each as a test.
+TABLE = (TESTS.parent / "src/attack/attack_table.c").read_text().split("attack_table[] = {")[1]
+ATTACKS = {row[0]: row[2] for row in re.findall(r'{"([\w-]+)",\s*"([^"]+)",\s*"([^"]+)",\s*ATTACK_', TABLE)}
 
 
 def rows():
@@ -21,7 +24,9 @@ def rows():
 
 
 def titles(name):
-    """What the tests of a file are called, as they print it."""
+    """What the tests of a file are called, as they print it; 'attack' is the table of attacks."""
+    if name == "attack":
+        return ATTACKS
     if name.endswith(".py"):
         text = "".join(path.read_text() for path in TESTS.rglob(name)) # suites may have files of one name
         return re.findall(r"^def (test_\w+)", text, re.MULTILINE)
@@ -52,3 +57,12 @@ def test_every_attack_in_a_box_has_a_row():
     for path in sorted(TESTS.glob("engine/test-threat-*.c")):
         for title in titles(path.stem):
             assert f"`{path.stem}: {title}`" in cells, f"no row names '{path.stem}: {title}'"
+
+
+def test_every_row_of_the_table_of_attacks_is_read():
+    assert len(ATTACKS) == TABLE.count(".remedy = ") > 40
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_an_attack_of_the_table_is_named_by_the_threat_that_it_names(name):
+    assert f"`attack: {name}`" in rows()[ATTACKS[name]]

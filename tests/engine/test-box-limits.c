@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Limits: what happens at each, and that the box goes on afterwards; in every cgroup mode. */
+#include "base/fd.h"
 #include "box_fixture.h"
 #include "engine/launch.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -167,10 +169,11 @@ BOX_TEST_MODES(a_fork_bomb_ends_with_its_leaf)
 
 BOX_TEST_MODES(a_busy_process_is_slowed_down_and_that_is_counted)
 {
-    struct box *box = launch_limited((struct limits){.cpu_millicores = 200});
-    run_well(box, "spin 200");
+    // So little that it has used it up before another process's turn comes, however many there are.
+    struct box *box = launch_limited((struct limits){.cpu_millicores = 20});
+    run_well(box, "spin 40");
     struct cgroup_usage usage = usage_of(box);
-    CHECK(usage.cpu_usec >= 150000);
+    CHECK(usage.cpu_usec >= 30000);
     CHECK(usage.throttled_usec > 0);
 }
 
@@ -201,6 +204,63 @@ BOX_TEST_MODES(limits_of_a_living_box_change)
     run_well(box, "eat 100");
     CHECK_INT(run(box, "fork-all").code, 0);
     CHECK(strstr(last_output(), " 11\n") != NULL); // EAGAIN
+}
+
+/* Each within its own limit, they take what none could take alone. */
+BOX_TEST_MODES(many_boxes_together_stay_below_the_limit_of_all)
+{
+    const struct cgroup_share share = {.memory_bytes = 96 * MIB, .max_processes = 60};
+    struct error err = {0};
+    struct box *boxes[3];
+    uint32_t ids[3];
+    unsigned n_killed = 0;
+    uint64_t used = 0;
+
+    CHECK_OK(cgroup_root_share(engine_cgroups(engine), &share, &err), err);
+    for (int i = 0; i < 3; i++) {
+        boxes[i] = launch_limited((struct limits){.memory_bytes = 64 * MIB, .max_processes = 50});
+        ids[i] = start(boxes[i], NULL, "eat 48 stay");
+    }
+    for (int i = 0; i < 3; i++)
+        AWAIT(strstr(output_of(ids[i]), "ate\n") || usage_of(boxes[i]).oom_kills > 0);
+    for (int i = 0; i < 3; i++) {
+        n_killed += usage_of(boxes[i]).oom_kills > 0;
+        used += usage_of(boxes[i]).memory_bytes;
+    }
+    CHECK(n_killed >= 1);
+    CHECK(used <= (uint64_t)share.memory_bytes);
+    for (int i = 0; i < 3; i++) {
+        (void)box_signal(boxes[i], ids[i], SIGKILL, true, &err);
+        (void)finish(boxes[i], ids[i]);
+        run_well(boxes[i], "echo still here");
+    }
+    uint32_t forks[2];
+    for (int i = 0; i < 2; i++) {
+        forks[i] = start(boxes[i], NULL, "fork-all stay");
+        await_output(forks[i], "\n");
+    }
+    CHECK(usage_of(boxes[0]).procs + usage_of(boxes[1]).procs <= 60);
+    CHECK(strstr(output_of(forks[1]), " 11\n") != NULL); // EAGAIN
+}
+
+/* What the kernel spares a server for must not come down to its guests: they could have others killed in their place. */
+BOX_TEST(a_guest_of_a_spared_server_cannot_have_itself_spared)
+{
+    struct error err = {0};
+    struct box *box = NULL;
+
+    if (fd_write_knob(AT_FDCWD, "/proc/self/oom_score_adj", "-500", &err) < 0)
+        SKIP("oom_score_adj cannot be lowered here");
+    struct engine *server = open_engine(&(struct engine_options){.is_long_lived = true});
+    struct box_spec spec = plain_spec();
+    CHECK_OK(box_launch(server, &spec, &box, &err), err);
+    CHECK_OK(fd_write_knob(AT_FDCWD, "/proc/self/oom_score_adj", "0", &err), err);
+    run_well(box, "write /proc/self/oom_score_adj 600");
+    run_well(box, "write /proc/self/oom_score_adj 0");
+    CHECK(run(box, "write /proc/self/oom_score_adj -1").code != 0);
+    CHECK_OK(box_end(box, &err), err);
+    box_free(box);
+    close_engine(server);
 }
 
 BOX_TEST(open_files_stop_at_the_limit_and_PID_1_is_not_bound_by_it)

@@ -18,6 +18,22 @@
 #include <sys/wait.h>
 #include <sys/xattr.h>
 
+TEST_MODES(all_groups_together_have_limits_of_their_own)
+{
+    bool is_v2 = root->mode == CGROUP_V2;
+    struct cgroup_share share = {.memory_bytes = 256 << 20, .max_processes = 300, .cpu_weight = 50};
+    struct error err = {0};
+
+    CHECK_OK(cgroup_root_share(root, &share, &err), err);
+    check_knob(CONTROLLER_MEMORY, is_v2 ? "memory.max" : "memory.limit_in_bytes", "268435456");
+    check_knob(CONTROLLER_PIDS, "pids.max", "300");
+    check_knob(CONTROLLER_CPU, is_v2 ? "cpu.weight" : "cpu.shares", is_v2 ? "50" : "512");
+    share = (struct cgroup_share){.max_processes = 400}; // what is not named stays
+    CHECK_OK(cgroup_root_share(root, &share, &err), err);
+    check_knob(CONTROLLER_MEMORY, is_v2 ? "memory.max" : "memory.limit_in_bytes", "268435456");
+    check_knob(CONTROLLER_PIDS, "pids.max", "400");
+}
+
 TEST_MODES(limits_are_set_changed_and_lifted)
 {
     bool is_v2 = root->mode == CGROUP_V2;

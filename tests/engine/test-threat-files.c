@@ -94,33 +94,6 @@ BOX_TEST(a_directory_exchanged_with_a_link_leads_no_verb_out)
     CHECK(inventory(canary) == before);
 }
 
-/* Read of a FIFO, a device, a kernel file, links to PID 1: refused at once; of a file of any size:
- * as far as asked. */
-BOX_TEST(special_files_are_refused_or_bounded)
-{
-    static const char *const refused[] = {
-        "fifo",           "zero",          "kmsg",         "environ",    "fd",
-        "root/passwd",    "/dev/zero",     "/dev/urandom", "/proc/kmsg", "/proc/1/mem",
-        "/proc/self/mem", "/dev/pts/ptmx", "/proc/1/fd/3"};
-    struct box *box = launch_attacker();
-    struct gathered got = {0};
-    struct error err = {0};
-    struct files_total total = {0};
-    ATTACK(box, "plant-special");
-    autofd conv = talk_to(box, NULL);
-    for (size_t i = 0; i < ARRAY_SIZE(refused); i++) {
-        if (files_read(conv, refused[i], 0, 1 << 20, NULL, on_data, &got, NULL, &err) == 0)
-            test_fail(__FILE__, __LINE__, "'%s' was read", refused[i]);
-        if (files_write_buffer(conv, refused[i], 0600, 0, "x", 1, &err) == 0)
-            test_fail(__FILE__, __LINE__, "'%s' was written", refused[i]);
-    }
-    CHECK_INT(got.bytes, 0);
-    CHECK_OK(files_read(conv, "sparse", 0, 1 << 20, NULL, on_data, &got, &total, &err), err);
-    CHECK_INT(got.bytes, 1 << 20);
-    CHECK(total.is_truncated);
-    check_serves(box);
-}
-
 /* isolate 2.5, Judge0: work on files is the user's own, with the user's rights, in the box. */
 BOX_TEST(files_are_worked_on_with_the_rights_of_the_user)
 {

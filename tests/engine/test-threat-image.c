@@ -246,7 +246,7 @@ BOX_TEST(devices_in_an_image_do_not_open)
     closep(&fd);
     struct box_spec spec = spec_with(layer);
     struct box *box = launch(&spec);
-    ATTACK(box, "devices", "/disk", "/mem", "/kmsg", "/null");
+    ATTACK(box, "planted-devices", "/disk", "/mem", "/kmsg", "/null");
     struct outcome outcome = RUN(box, "/attacker", "probe", "/dev/mem", "/dev/kvm");
     CHECK_STR(outcome.output,
               "/dev/mem: No such file or directory\n/dev/kvm: No such file or directory\n");
@@ -321,7 +321,7 @@ BOX_TEST(overlay_marks_in_a_layer_lead_nowhere_outside)
         check_no_canary(&outcome);
         CHECK(!strstr(outcome.output, "Linux version"));
     }
-    ATTACK(box, "attributes");
+    ATTACK(box, "file-attributes");
     end(box);
     CHECK(inventory(canary) == before);
 }

@@ -5,93 +5,14 @@
 #include <fnmatch.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/user.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
 
 extern const char golden_blob_start[] __attribute__((visibility("hidden")));
-
-/* CVE-2021-41133 and all calls to come: the kernel's answer inside is the table's, for every
- * number. */
-BOX_TEST(every_call_is_answered_as_the_table_says)
-{
-    struct box *box = launch_attacker();
-    ATTACK(box, "all-calls");
-    if (!is_in_vm())
-        ATTACK_AS(box, "guest", "all-calls");
-    check_serves(box);
-}
-
-BOX_TEST(other_entries_to_the_kernel_are_shut)
-{
-    struct box *box = launch_attacker();
-    ATTACK(box, "other-entries");
-    ATTACK_AS(box, "guest", "other-entries");
-}
-
-/* CVE-2020-14386, CVE-2021-22600, vsock, crypto sockets. */
-BOX_TEST(only_plain_socket_families_open)
-{
-    struct box *box = launch_attacker();
-    ATTACK(box, "sockets");
-    ATTACK_AS(box, "guest", "sockets");
-}
-
-/* CVE-2022-0185 and the nf_tables family need a user namespace first. */
-BOX_TEST(no_namespace_is_made_or_entered)
-{
-    struct box *box = launch_attacker();
-    ATTACK(box, "namespaces");
-    ATTACK_AS(box, "guest", "namespaces");
-}
-
-/* CVE-2022-0492: a cgroup v1 mounted from inside has a release_agent. */
-BOX_TEST(nothing_is_mounted_moved_or_unmounted)
-{
-    struct box *box = launch_attacker();
-    ATTACK(box, "mounting");
-    ATTACK(box, "mounts");
-}
-
-/* /dev is a directory of the volume that all boxes share, and a bind is a directory of the host. */
-BOX_TEST(no_request_reaches_the_file_system_below)
-{
-    struct box_bind bind = {.host = "/usr", .box = "/run"};
-    struct box_spec spec = spec_with(NULL);
-    spec.binds = &bind;
-    spec.n_binds = 1;
-    struct box *box = launch(&spec);
-    ATTACK(box, "volume", "/dev", "/", "/tmp", "/attacker", "/run", "/etc/passwd");
-    ATTACK_AS(box, "guest", "volume", "/dev", "/", "/tmp", "/attacker", "/run", "/etc/passwd");
-}
-
-BOX_TEST(huge_pages_and_whole_cores_are_the_hosts)
-{
-    struct box *box = launch_attacker();
-    ATTACK(box, "set-aside");
-    ATTACK_AS(box, "guest", "set-aside");
-}
-
-/* Kernels before 6.14 ask the machine for a module first; doctor tells (probe_modprobe). */
-BOX_TEST(a_program_of_no_known_format_is_refused)
-{
-    struct box *box = launch_attacker();
-    ATTACK(box, "odd-format");
-    ATTACK_AS(box, "guest", "odd-format");
-    check_serves(box);
-}
-
-BOX_TEST(clock_names_modules_keys_and_log_are_the_machines)
-{
-    struct utsname before, after;
-    struct box *box = launch_attacker();
-    CHECK(uname(&before) == 0);
-    ATTACK(box, "machine");
-    ATTACK_AS(box, "guest", "machine");
-    CHECK(uname(&after) == 0);
-    CHECK_STR(after.nodename, before.nodename);
-    CHECK_STR(after.domainname, before.domainname);
-}
 
 /* CVE-2017-5226, CVE-2019-10063, CVE-2023-28100. */
 BOX_TEST(terminal_input_cannot_be_faked_in_a_box)
@@ -108,18 +29,9 @@ BOX_TEST(terminal_input_cannot_be_faked_in_a_box)
     CHECK_INT(outcome.exit.code, 0);
 }
 
-BOX_TEST(a_process_without_a_terminal_finds_none)
+BOX_TEST(a_crash_is_told_by_its_signal)
 {
     struct box *box = launch_attacker();
-    ATTACK(box, "no-terminal");
-    ATTACK_AS(box, "guest", "no-terminal");
-}
-
-BOX_TEST(a_crash_starts_no_helper_and_leaves_no_core)
-{
-    struct box *box = launch_attacker();
-    ATTACK(box, "core");
-    ATTACK_AS(box, "guest", "core");
     struct outcome outcome = RUN(box, "/attacker", "crash");
     CHECK_INT(outcome.exit.signal, SIGSEGV);
     CHECK_INT(outcome.exit.code, 128 + SIGSEGV);
@@ -163,7 +75,7 @@ BOX_TEST(a_crash_does_not_reach_the_hosts_core_handler)
     struct box *box = launch_attacker();
     write_core_pattern(pattern);
     struct outcome first = RUN(box, "/attacker", "crash");
-    struct outcome second = RUN_AS(box, "guest", "/attacker", "core");
+    struct outcome second = RUN_AS(box, "guest", "/attacker", "core-dump");
     crash_outside();
     write_core_pattern(before);
     AWAIT(fd_read_knob(AT_FDCWD, seen, seen_text, sizeof seen_text, &err) == 0 && *seen_text);
@@ -173,13 +85,56 @@ BOX_TEST(a_crash_does_not_reach_the_hosts_core_handler)
     CHECK(!strchr(seen_text, '\n')); // one crash: the host's own
 }
 
-BOX_TEST(pid_1_is_unreadable_and_out_of_reach)
+/* Makes PID 1 open its memory to debuggers, as the host's own debugger can: it is waiting in a call, so one more is behind it. */
+static void open_memory(pid_t pid)
 {
+    struct user_regs_struct before, now;
+    int status = 0;
+
+    CHECK(ptrace(PTRACE_SEIZE, pid, 0, 0) == 0 && ptrace(PTRACE_INTERRUPT, pid, 0, 0) == 0);
+    CHECK(waitpid(pid, &status, __WALL) == pid && WIFSTOPPED(status));
+    CHECK(ptrace(PTRACE_GETREGS, pid, 0, &before) == 0);
+    now = before;
+    now.rip -= 2; // the instruction that made the call
+    now.rax = SYS_prctl;
+    now.orig_rax = (unsigned long long)-1; // else the kernel would do that one again
+    now.rdi = PR_SET_DUMPABLE;
+    now.rsi = 1;
+    CHECK(ptrace(PTRACE_SETREGS, pid, 0, &now) == 0);
+    for (unsigned i = 0; i < 16 && now.rip != before.rip; i++) { // a stop may come before the step
+        CHECK(ptrace(PTRACE_SINGLESTEP, pid, 0, 0) == 0);
+        CHECK(waitpid(pid, &status, __WALL) == pid && WIFSTOPPED(status));
+        CHECK(ptrace(PTRACE_GETREGS, pid, 0, &now) == 0);
+    }
+    CHECK_INT((long)now.rax, 0);
+    CHECK(ptrace(PTRACE_SETREGS, pid, 0, &before) == 0 && ptrace(PTRACE_DETACH, pid, 0, 0) == 0);
+}
+
+/* What fs.suid_dumpable=1 does for a moment whenever a process is started. */
+BOX_TEST(pid_1_cannot_be_traced_while_its_memory_is_open)
+{
+    static const char *const argv[] = {"/attacker", "first-open", NULL};
     struct box *box = launch_attacker();
-    ATTACK(box, "first-process");
-    ATTACK_AS(box, "guest", "first-process");
-    ATTACK(box, "first");
-    ATTACK_AS(box, "guest", "first");
+    struct error err = {0};
+    char text[4096] = "";
+    int ends[2];
+    CHECK(pipe2(ends, O_CLOEXEC) == 0);
+    autofd reader = ends[0];
+    autofd writer = ends[1];
+    struct process_spec spec = {.id = next_id(),
+                                .command.argv = argv,
+                                .command.directory = "/",
+                                .stdin_fd = -1,
+                                .stdout_fd = writer,
+                                .stderr_fd = writer};
+    CHECK_OK(box_spawn(box, &spec, NULL, &err), err);
+    closep(&writer);
+    CHECK(read(reader, text, sizeof text - 1) ==
+          (ssize_t)strlen("waiting\n")); // starting it closed the memory
+    open_memory(box_pid(box));
+    ssize_t got = read(reader, text, sizeof text - 1);
+    text[got > 0 ? got : 0] = '\0';
+    CHECK_STR(text, "");
     check_serves(box);
 }
 
@@ -196,21 +151,13 @@ BOX_TEST(pid_1_stays_unreadable_where_the_host_dumps_everything)
     CHECK_OK(box_files(box, "guest", "/", &conv, &err), err);
     autofd talk = conv;
     CHECK_OK(files_stat(talk, "/", false, NULL, NULL, &err), err);
-    struct outcome user = RUN_AS(box, "guest", "/attacker", "first-process");
-    struct outcome root = RUN(box, "/attacker", "first-process");
-    struct outcome reach = RUN(box, "/attacker", "first");
+    struct outcome user = RUN_AS(box, "guest", "/attacker", "pid1-read");
+    struct outcome root = RUN(box, "/attacker", "pid1-read");
+    struct outcome reach = RUN(box, "/attacker", "pid1-trace");
     CHECK_OK(fd_write_knob(AT_FDCWD, "/proc/sys/fs/suid_dumpable", "0", &err), err);
     CHECK_STR(user.output, "");
     CHECK_STR(root.output, "");
     CHECK_STR(reach.output, "");
-}
-
-/* CVE-2023-25809, CVE-2025-52881: no kernel file opens for writing, for root neither. */
-BOX_TEST(no_kernel_file_opens_for_writing)
-{
-    struct box *box = launch_attacker();
-    ATTACK(box, "writable");
-    ATTACK_AS(box, "guest", "writable");
 }
 
 /* What looks like a control group is a copy: writing to it changes the box's own file and no limit.
@@ -315,9 +262,9 @@ BOX_TEST(no_way_up_leads_out_of_the_root)
     engine = open_engine(&(struct engine_options){.is_long_lived = true});
     struct box *box = launch_attacker();
     ATTACK(box, "climb");
-    ATTACK(box, "namespaces");
-    ATTACK(box, "mounting");
-    ATTACK(box, "mounts");
+    ATTACK(box, "user-namespace");
+    ATTACK(box, "mount");
+    ATTACK(box, "mount-table");
     check_golden(box, NULL);
 }
 
@@ -328,41 +275,6 @@ BOX_TEST(only_known_kernel_files_are_readable)
     check_golden(launch_attacker(), NULL);
     spec.limits = (struct limits){.memory_bytes = 64 << 20, .cpu_millicores = 500};
     check_golden(launch(&spec), NULL);
-}
-
-BOX_TEST(kernel_files_about_the_host_are_shut_or_empty)
-{
-    static const char *const shut[] = {
-        "/proc/kcore",
-        "/proc/kmsg",
-        "/proc/timer_list",
-        "/proc/sched_debug",
-        "/proc/slabinfo",
-        "/proc/vmallocinfo",
-        "/proc/pagetypeinfo",
-        "/proc/kpagecount",
-        "/proc/kpageflags",
-        "/proc/kallsyms",
-        "/proc/modules",
-        "/proc/keys",
-        "/proc/key-users",
-        "/proc/cmdline",
-        "/proc/interrupts",
-        "/proc/diskstats",
-        "/proc/partitions",
-        "/proc/swaps",
-        "/sys/firmware/acpi/tables/DSDT",
-        "/sys/kernel/notes",
-        "/sys/kernel/debug/sched/debug",
-        "/proc/mtd",
-        "/proc/mdstat",
-    };
-    struct box *box = launch_attacker();
-    for (size_t i = 0; i < ARRAY_SIZE(shut); i++) {
-        struct outcome outcome = RUN(box, "/attacker", "cat", shut[i]);
-        if (outcome.length > 0)
-            test_fail(__FILE__, __LINE__, "%s says %.100s", shut[i], outcome.output);
-    }
 }
 
 NOTHING_IS_LEFT_TEST

@@ -3,19 +3,10 @@
  * users. */
 #include "threat_fixture.h"
 
-#include <arpa/inet.h>
 #include <ftw.h>
-#include <ifaddrs.h>
-#include <netinet/in.h>
-#include <poll.h>
-#include <signal.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 
 #define STORM_BOXES 50
-
-static const char *const waiting[] = {"/attacker", "wait", NULL};
 
 /* Starts `name` of the attacker and waits for its first line. */
 static void start_and_await(struct box *box, const char *name, const char *line)
@@ -39,79 +30,6 @@ static void start_and_await(struct box *box, const char *name, const char *line)
     CHECK_STR(text, line);
 }
 
-static int listen_abstract(const char *name)
-{
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    int sock = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    (void)snprintf(address.sun_path + 1, sizeof address.sun_path - 1, "%s", name);
-    socklen_t length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(name));
-    CHECK(bind(sock, (struct sockaddr *)&address, length) == 0 && listen(sock, 1) == 0);
-    return sock;
-}
-
-/* isolate 2.6: /dev/shm was shared; CVE-2020-15257: an abstract socket was. */
-BOX_TEST(nothing_that_one_box_leaves_is_found_in_another)
-{
-    char name[64];
-    (void)snprintf(name, sizeof name, "burrow-threat-%d", (int)getpid());
-    autofd sock = listen_abstract(name);
-    struct box *leaver = launch_attacker();
-    struct box *finder = launch_attacker();
-    start_and_await(leaver, "leave", "left\n");
-    ATTACK(finder, "find-left", name, "left-by-a-box");
-    ATTACK_AS(finder, "guest", "find-left", name, "left-by-a-box");
-    struct pollfd ready = {.fd = sock, .events = POLLIN};
-    CHECK_INT(poll(&ready, 1, 0), 0);
-}
-
-static void number(char *text, pid_t pid)
-{
-    (void)snprintf(text, 16, "%d", (int)pid);
-}
-
-BOX_TEST(no_process_of_the_host_or_of_a_sibling_is_reached)
-{
-    char own[16], pid_of_a[16], pid_of_b[16], parent[16];
-    struct box *a = launch_attacker();
-    struct box *b = launch_attacker();
-    (void)start_command(b, NULL, waiting);
-    number(own, getpid());
-    number(pid_of_a, box_pid(a));
-    number(pid_of_b, box_pid(b));
-    number(parent, getppid());
-    ATTACK(a, "guessed", own, pid_of_a, pid_of_b, parent, "1");
-    ATTACK_AS(a, "guest", "guessed", own, pid_of_a, pid_of_b, parent, "1");
-    check_serves(a);
-    check_serves(b);
-}
-
-BOX_TEST(users_of_one_box_cannot_reach_each_other)
-{
-    struct box *box = launch_attacker();
-    uint32_t root = start_command(box, NULL, waiting);
-    uint32_t other = start_command(box, "other", waiting);
-    struct error err = {0};
-    struct process_exit exit;
-    ATTACK_AS(box, "guest", "visible");
-    CHECK(box_wait(box, root, 0, &exit, &err) < 0 && error_is(&err, ERROR_TIMEOUT));
-    CHECK(box_wait(box, other, 0, &exit, &err) < 0 && error_is(&err, ERROR_TIMEOUT));
-}
-
-BOX_TEST(a_guest_that_kills_all_it_can_ends_neither_pid_1_nor_a_sibling)
-{
-    struct box *killer = launch_attacker();
-    struct box *sibling = launch_attacker();
-    uint32_t waiter = start_command(sibling, NULL, waiting);
-    uint32_t victim = start_command(killer, NULL, waiting);
-    struct error err = {0};
-    struct process_exit exit;
-    ATTACK(killer, "kill-all");
-    CHECK_OK(box_wait(killer, victim, PATIENCE_MS, &exit, &err), err);
-    check_serves(killer);
-    CHECK(box_wait(sibling, waiter, 0, &exit, &err) < 0 && error_is(&err, ERROR_TIMEOUT));
-    check_serves(sibling);
-}
-
 /* The kernel counts files that are under way between sockets by user, and PID 1 has the user of the
  * box's root. */
 BOX_TEST(a_guest_that_fills_the_count_of_files_under_way_does_not_stop_pid_1)
@@ -123,39 +41,6 @@ BOX_TEST(a_guest_that_fills_the_count_of_files_under_way_does_not_stop_pid_1)
     struct outcome outcome = run_command(box, &command);
     CHECK_STR(outcome.output, "hello\r\n");
     check_serves(box);
-}
-
-/* The first address of the machine that is not loopback; "" when it has none. */
-static void own_address(char *text, size_t size)
-{
-    struct ifaddrs *list = NULL;
-    text[0] = '\0';
-    CHECK(getifaddrs(&list) == 0);
-    for (struct ifaddrs *at = list; at && !*text; at = at->ifa_next) {
-        struct sockaddr_in *address = (struct sockaddr_in *)(void *)at->ifa_addr;
-        if (address && address->sin_family == AF_INET &&
-            (ntohl(address->sin_addr.s_addr) >> 24) != 127)
-            (void)inet_ntop(AF_INET, &address->sin_addr, text, (socklen_t)size);
-    }
-    freeifaddrs(list);
-}
-
-BOX_TEST(a_box_has_loopback_and_nothing_else)
-{
-    struct sockaddr_in address = {.sin_family = AF_INET};
-    socklen_t length = sizeof address;
-    char port[16], host[64];
-    autofd sock = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    CHECK(bind(sock, (struct sockaddr *)&address, sizeof address) == 0 && listen(sock, 8) == 0);
-    CHECK(getsockname(sock, (struct sockaddr *)&address, &length) == 0);
-    (void)snprintf(port, sizeof port, "%u", ntohs(address.sin_port));
-    own_address(host, sizeof host);
-    struct box *box = launch_attacker();
-    if (*host)
-        ATTACK(box, "network", port, host);
-    ATTACK_AS(box, "guest", "network", port);
-    struct pollfd ready = {.fd = sock, .events = POLLIN};
-    CHECK_INT(poll(&ready, 1, 0), 0); // nobody came
 }
 
 /* A shared layer and a shared bind, with files that every box attacks. */

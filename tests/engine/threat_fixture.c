@@ -3,7 +3,6 @@
 #include "threat_fixture.h"
 
 #include "base/mem.h"
-#include "engine/launch.h"
 
 #include <dirent.h>
 #include <inttypes.h>
@@ -174,11 +173,6 @@ struct box *launch_attacker(void)
 {
     struct box_spec spec = spec_with(NULL);
     return launch(&spec);
-}
-
-pid_t box_pid(const struct box *box)
-{
-    return box->pid;
 }
 
 /* Reads until nobody can write any more. A terminal says that with EIO. */

@@ -39,7 +39,6 @@ void put_attacker(int dir_fd, const char *path, mode_t mode);
 struct box_spec spec_with(const char *top);
 /* A box with just the attacker's layer. */
 struct box *launch_attacker(void);
-pid_t box_pid(const struct box *box); // PID 1, as the host numbers it
 
 struct outcome {
     struct process_exit exit;

@@ -22,6 +22,8 @@ static void check_exit(const struct process_exit *exit)
     check(exit->cause <= CAUSE_BOX_ENDED);
     check(exit->code >= 0 && exit->code <= 255 && exit->signal >= 0 && exit->signal <= 127);
     check(memchr(exit->text, '\0', sizeof exit->text) != NULL);
+    for (const char *at = exit->text; *at; at++) // it comes to a terminal
+        check((unsigned char)*at >= ' ' && *at != 0x7f);
 }
 
 /* Packets of the input, each behind its length in two bytes; some with a file attached. */

@@ -117,8 +117,8 @@ static void quote(const char *text, size_t length)
     check(quote_json(&quoted, text, length, &err) == 0);
     check(utf8_is_valid(quoted.data, quoted.length) && !memchr(quoted.data, '\n', quoted.length));
     quote_scrub(scrubbed);
-    for (const char *at = scrubbed; *at; at++)
-        check((unsigned char)*at >= ' ' && *at != 0x7f);
+    for (const unsigned char *at = (const unsigned char *)scrubbed; *at; at++)
+        check(*at >= ' ' && *at != 0x7f && (*at != 0xc2 || at[1] < 0x80 || at[1] >= 0xa0));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

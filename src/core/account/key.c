@@ -316,23 +316,38 @@ static int refuse(struct error *err)
     return error_refuse(err, ERROR_UNAUTHORIZED, "key", "the API key is missing or not valid");
 }
 
-// From memory: 1 valid, 0 wrong, -1 not known.
-static int recall(struct accounts *accounts, const unsigned char hash[KEY_HASH], struct actor *out)
+// Under the lock: a good one, however old.
+static const struct answer *find_old(struct key_checks *checks, const unsigned char hash[KEY_HASH])
+{
+    const struct answer *row = row_of(checks->good, hash);
+
+    return row->until_ms && CRYPTO_memcmp(row->hash, hash, KEY_HASH) == 0 ? row : NULL;
+}
+
+static enum key_known recall(struct accounts *accounts, const unsigned char hash[KEY_HASH],
+                             struct actor *out)
 {
     struct key_checks *checks = accounts->checks;
 
     autolock(&checks->lock);
     const struct answer *answer = look_up(checks->good, hash);
+    bool is_valid = answer != NULL;
+    if (!answer && look_up(checks->bad, hash))
+        return KEY_WRONG;
     if (!answer)
-        return look_up(checks->bad, hash) ? 0 : -1;
+        answer = find_old(checks, hash);
+    if (!answer)
+        return KEY_UNKNOWN;
     fill_actor(accounts, answer, out);
-    return 1;
+    return is_valid ? KEY_VALID : KEY_STALE;
 }
 
 static void remember(struct key_checks *checks, const struct answer *answer, bool is_good,
                      bool is_use_new)
 {
     autolock(&checks->lock);
+    if (!is_good && find_old(checks, answer->hash))
+        *row_of(checks->good, answer->hash) = (struct answer){0};
     *row_of(is_good ? checks->good : checks->bad, answer->hash) = *answer;
     if (is_good && is_use_new)
         add_use(checks, answer->key_id);
@@ -366,9 +381,9 @@ int key_check(struct accounts *accounts, const char *text, struct actor *out, st
     if (!text || strlen(text) > TEXT_MAXIMUM)
         return refuse(err);
     hash_text(accounts, text, answer.hash);
-    int known = recall(accounts, answer.hash, out);
-    if (known >= 0)
-        return known ? 0 : refuse(err);
+    enum key_known known = recall(accounts, answer.hash, out);
+    if (known == KEY_VALID || known == KEY_WRONG)
+        return known == KEY_VALID ? 0 : refuse(err);
     answer.until_ms = clock_monotonic_ms() + KNOWN_MS; // counted from before the database was asked
     if (ask(accounts, &answer, &is_good, &is_use_new, err) < 0)
         return -1;
@@ -379,14 +394,14 @@ int key_check(struct accounts *accounts, const char *text, struct actor *out, st
     return 0;
 }
 
-bool key_check_quick(struct accounts *accounts, const char *text, struct actor *out)
+enum key_known key_check_quick(struct accounts *accounts, const char *text, struct actor *out)
 {
     unsigned char hash[KEY_HASH];
 
     if (!text || strlen(text) > TEXT_MAXIMUM)
-        return false;
+        return KEY_WRONG;
     hash_text(accounts, text, hash);
-    return recall(accounts, hash, out) == 1;
+    return recall(accounts, hash, out);
 }
 
 void key_forget_checks(struct accounts *accounts)

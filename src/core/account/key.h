@@ -36,7 +36,13 @@ int key_list(struct accounts *accounts, const struct page *page, struct key_info
 
 /* Whose a key is. ERROR_UNAUTHORIZED for every kind of wrong one, in the same time and words. */
 int key_check(struct accounts *accounts, const char *text, struct actor *out, struct error *err);
-/* The same from memory alone, without blocking: false when it would have to ask the database. */
-bool key_check_quick(struct accounts *accounts, const char *text, struct actor *out);
+/* The same from memory alone, without blocking. */
+enum key_known {
+    KEY_UNKNOWN, // the database would have to be asked
+    KEY_VALID,
+    KEY_STALE, // was valid when it was last asked for; the database will tell whether it still is
+    KEY_WRONG,
+};
+enum key_known key_check_quick(struct accounts *accounts, const char *text, struct actor *out);
 /* Forgets what it remembers of checks. */
 void key_forget_checks(struct accounts *accounts);

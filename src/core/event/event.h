@@ -14,7 +14,7 @@ struct store;
 /*
  * The types and when they happen; `reason` and the facts tell the rest:
  *   create, started, completed (an execution ended; facts exit_code, state), failed (could not be made), terminated
- *   (reason: idle, paused, expired, one_shot, box_ended, undelivered), destroy, pause, resume
+ *   (reason: idle, paused, expired, lifetime, one_shot, box_ended, undelivered), destroy, pause, resume
  */
 #define EVENT_CREATE "create"
 #define EVENT_STARTED "started"
@@ -26,6 +26,7 @@ struct store;
 #define EVENT_RESUME "resume"
 #define EVENT_CHECKPOINT "checkpoint" // reason: created, restored
 #define EVENT_SNAPSHOT "snapshot"
+#define EVENT_LIMITS "limits"                 // facts: what they are now
 #define EVENT_PROCESSES_LOST "processes_lost" // the files are still there
 
 #define EVENT_FACTS 6

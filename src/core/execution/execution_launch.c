@@ -3,6 +3,7 @@
 #include "core/execution/execution_launch.h"
 
 #include "base/clock.h"
+#include "core/account/ceiling.h"
 #include "core/stream/streams.h"
 #include "core/sandbox/sandbox_box.h"
 #include "core/execution/execution_end.h"
@@ -19,13 +20,15 @@
 
 #define MAX_TIMEOUT_MS ((int64_t)366 * 24 * 3600 * 1000)
 
-static int check(const struct execution_request *request, struct error *err)
+static int check(const struct sandbox *sandbox, const struct execution_request *request,
+                 struct error *err)
 {
     if (command_check(&request->command, err) < 0)
         return -1;
     if (request->command.timeout_ms > MAX_TIMEOUT_MS)
         return error_set(err, ERROR_INVALID, "a command's timeout is at most a year");
-    return 0;
+    return ceiling_check_time("execution-timeout", request->command.timeout_ms,
+                              sandbox->sandboxes->settings->ceilings.execution_timeout_ms, err);
 }
 
 static const char *copy(const char *text)
@@ -60,6 +63,8 @@ static void describe(struct sandbox *sandbox, const struct actor *actor,
     };
     if (out->command.timeout_ms == EXECUTION_DEFAULT)
         out->command.timeout_ms = row->command.timeout_ms;
+    out->command.timeout_ms =
+        ceiling_time(out->command.timeout_ms, settings->ceilings.execution_timeout_ms);
 }
 
 static int open_output(struct sandbox *sandbox, const struct actor *actor,
@@ -166,7 +171,7 @@ int execution_prepare(struct sandbox *sandbox, const struct actor *actor,
 {
     char id[ID_TEXT];
 
-    if (check(request, err) < 0)
+    if (check(sandbox, request, err) < 0)
         return -1;
     autoptr(execution) execution = execution_new(id_make(id));
     describe(sandbox, actor, request, &execution->record);
@@ -190,7 +195,7 @@ int execution_describe(struct sandbox *sandbox, const struct actor *actor,
 {
     char id[ID_TEXT];
 
-    if (check(request, err) < 0)
+    if (check(sandbox, request, err) < 0)
         return -1;
     struct execution *execution = execution_new(id_make(id));
     struct execution_record *record = &execution->record;

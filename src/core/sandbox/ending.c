@@ -13,6 +13,7 @@
 #include "core/layer/layers.h"
 #include "core/sandbox/measure.h"
 #include "core/sandbox/sandbox_event.h"
+#include "core/sandbox/watchlist.h"
 #include "store/checkpoints.h"
 #include "store/streams.h"
 
@@ -315,6 +316,7 @@ static void give_up(struct sandbox *sandbox)
     autolock(&sandbox->lock);
     sandbox->is_being_ended = false;
     lock_condition_wake(&sandbox->changed);
+    watchlist_notice(sandbox);
 }
 
 static int end_now(struct sandbox *sandbox, enum lifecycle_step step, const char *reason,
@@ -364,6 +366,7 @@ void ending_start(struct sandbox *sandbox, const char *reason)
     // Nothing can be recorded of one that is still being made. Whoever makes it may fail over the same; else the monitor comes by.
     if (is_creating(sandbox)) {
         sandbox->end_reason = reason;
+        watchlist_notice(sandbox);
         return;
     }
     if (atomic_exchange(&sandbox->is_being_ended, true))

@@ -10,8 +10,16 @@
 
 #include <string.h>
 
+#define FIRST_SAMPLE_MS 1000
 #define SAMPLE_EVERY_MS 5000
+#define RECORD_EVERY_MS 60000 // what changes little
+#define LITTLE_CPU_MS 10
 #define MIB (1024.0 * 1024.0)
+
+static int64_t mib_ms(double bytes, int64_t ms)
+{
+    return (int64_t)(bytes / MIB * (double)ms);
+}
 
 /*
  * Memory is taken as the mean of both ends of the interval; in the first one, which may have been the whole life of a short
@@ -21,31 +29,40 @@ static int64_t integral(const struct sandbox *sandbox, const struct cgroup_usage
                         int64_t now)
 {
     double before = (double)sandbox->sampled_memory;
-    if (sandbox->sampled_memory == 0)
-        before = (double)usage->memory_peak_bytes;
-    return (int64_t)((before + (double)usage->memory_bytes) / 2 / MIB *
-                     (double)(now - sandbox->sampled_ms));
+    if (sandbox->sampled_memory == 0) // an earlier server has measured it before, or nobody
+        before = (double)(sandbox->record.counted_at > 0 ? usage->memory_bytes
+                                                         : usage->memory_peak_bytes);
+    return mib_ms((before + (double)usage->memory_bytes) / 2, now - sandbox->sampled_ms);
+}
+
+static void take_usage(struct sandbox *sandbox, const struct cgroup_usage *usage,
+                       struct measure *out)
+{
+    int64_t now = (int64_t)clock_monotonic_ms();
+    int64_t cpu_ms = (int64_t)(usage->cpu_usec / 1000);
+
+    if (sandbox->sampled_ms == 0)
+        sandbox->sampled_ms = sandbox->created_ms;
+    int64_t wall = (int64_t)clock_wall_ms();
+    *out = (struct measure){
+        .more = {.cpu_ms = cpu_ms - sandbox->counted_cpu_ms,
+                 .memory_mib_ms = integral(sandbox, usage, now)},
+        .counted_cpu_ms = cpu_ms,
+        .since = wall - (now - sandbox->sampled_ms),
+        .now = wall,
+    };
+    sandbox->counted_cpu_ms = cpu_ms;
+    sandbox->sampled_memory = usage->memory_bytes;
+    sandbox->sampled_ms = now;
 }
 
 int measure_take(struct sandbox *sandbox, struct measure *out, struct error *err)
 {
     struct cgroup_usage usage = {0};
-    int64_t now = (int64_t)clock_monotonic_ms();
 
     if (box_usage(sandbox->box, &usage, err) < 0)
         return -1;
-    if (sandbox->sampled_ms == 0)
-        sandbox->sampled_ms = sandbox->created_ms;
-    int64_t cpu_ms = (int64_t)(usage.cpu_usec / 1000);
-    *out = (struct measure){
-        .more = {.cpu_ms = cpu_ms - sandbox->counted_cpu_ms,
-                 .memory_mib_ms = integral(sandbox, &usage, now)},
-        .counted_cpu_ms = cpu_ms,
-        .now = (int64_t)clock_wall_ms(),
-    };
-    sandbox->counted_cpu_ms = cpu_ms;
-    sandbox->sampled_memory = usage.memory_bytes;
-    sandbox->sampled_ms = now;
+    take_usage(sandbox, &usage, out);
     return 0;
 }
 
@@ -55,18 +72,72 @@ int measure_put(struct sandbox *sandbox, const struct measure *measure, struct e
         .sandbox_id = sandbox->id,
         .more = measure->more,
         .counted_cpu_ms = measure->counted_cpu_ms,
+        .since = measure->since,
         .now = measure->now,
     };
     return store_usage_add(sandbox->sandboxes->store, &sample, err);
 }
 
-/* False: it is in use, or gone. The next time covers this one. */
+int64_t measure_pending(const struct sandbox *sandbox, int64_t from, int64_t to)
+{
+    int64_t now = (int64_t)clock_monotonic_ms();
+    int64_t wall = (int64_t)clock_wall_ms();
+    int64_t begin = sandbox->sampled_ms;
+    int64_t end = to > 0 && to < wall ? now - (wall - to) : now;
+
+    if (begin < now - (wall - from))
+        begin = now - (wall - from);
+    return sandbox->sampled_ms > 0 && begin < end
+               ? mib_ms((double)sandbox->sampled_memory, end - begin)
+               : 0;
+}
+
+/* Nothing runs in it but PID 1, or what does stands still: until it is used again, there is nothing to measure. */
+static bool is_still(struct sandbox *sandbox, const struct cgroup_usage *usage)
+{
+    return usage->procs <= 1 || sandbox_is_in(sandbox, sandbox_in(SANDBOX_PAUSED));
+}
+
+/* What is not recorded now is in the next measure. */
+static bool is_worth_recording(const struct sandbox *sandbox, const struct cgroup_usage *usage,
+                               bool is_last)
+{
+    int64_t cpu_ms = (int64_t)(usage->cpu_usec / 1000) - sandbox->counted_cpu_ms;
+    double grown = (double)usage->memory_bytes - (double)sandbox->sampled_memory;
+    int64_t age = (int64_t)clock_monotonic_ms() - sandbox->sampled_ms;
+
+    return sandbox->sampled_memory == 0 || grown > MIB || grown < -MIB ||
+           cpu_ms >= (is_last ? 1 : LITTLE_CPU_MS) || (!is_last && age >= RECORD_EVERY_MS);
+}
+
+static bool has_no_slot(struct sandbox *sandbox)
+{
+    autolock(&sandbox->lock);
+    return sandbox->record.box_slot == SANDBOX_NO_SLOT;
+}
+
+/* False: there is nothing to be recorded, for now: it is in use, or gone, or little has happened. */
 static bool try_measure(struct sandbox *sandbox, struct measure *measure)
 {
+    struct cgroup_usage usage = {0};
     struct error ignored = {0};
+    unsigned noticed = sandbox->n_noticed;
     autobox held = sandbox_try_box(sandbox);
 
-    return held && measure_take(sandbox, measure, &ignored) == 0;
+    if (!held && has_no_slot(sandbox))
+        sandbox->n_measured = noticed;
+    if (!held)
+        return false;
+    box_settle(sandbox->box);
+    if (box_usage(sandbox->box, &usage, &ignored) < 0)
+        return false;
+    bool is_last = is_still(sandbox, &usage);
+    if (is_last)
+        sandbox->n_measured = noticed;
+    if (!is_worth_recording(sandbox, &usage, is_last))
+        return false;
+    take_usage(sandbox, &usage, measure);
+    return true;
 }
 
 static void sample(struct sandbox *sandbox, void *data)
@@ -81,10 +152,19 @@ static void sample(struct sandbox *sandbox, void *data)
     sandbox->is_sample_posted = false;
 }
 
+bool measure_is_done(const struct sandbox *sandbox)
+{
+    return sandbox->n_measured == sandbox->n_noticed;
+}
+
 void measure_tick(struct sandbox *sandbox, int64_t now)
 {
+    if (measure_is_done(sandbox)) {
+        sandbox->sample_ms = 0;
+        return;
+    }
     if (sandbox->sample_ms == 0)
-        sandbox->sample_ms = now + SAMPLE_EVERY_MS;
+        sandbox->sample_ms = now + FIRST_SAMPLE_MS;
     if (sandbox->sample_ms > now)
         return;
     sandbox->sample_ms = now + SAMPLE_EVERY_MS;

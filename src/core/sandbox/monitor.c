@@ -12,6 +12,7 @@
 #include "core/sandbox/pause.h"
 #include "core/sandbox/registry.h"
 #include "core/sandbox/sandbox_box.h"
+#include "core/sandbox/watchlist.h"
 #include "core/stream/streams.h"
 #include "store/idempotency.h"
 #include "store/sandboxes.h"
@@ -195,12 +196,34 @@ static void on_set_ready(void *data, unsigned events)
         on_box_events(ready[i].data.ptr);
 }
 
+/* When it has to be looked at again, on the monotonic clock; 0: all the time. */
+static int64_t next_look(struct sandbox *sandbox)
+{
+    autolock(&sandbox->lock);
+    const struct sandbox_record *record = &sandbox->record;
+    bool is_unused =
+        sandbox->n_executions == 0 && sandbox->n_jobs == 0 && sandbox->executions == NULL;
+    int64_t first = INT64_MAX;
+
+    if (!is_unused || sandbox->end_reason || sandbox->is_resting || !measure_is_done(sandbox) ||
+        (record->state != SANDBOX_IDLE && record->state != SANDBOX_PAUSED))
+        return 0;
+    if (record->state == SANDBOX_IDLE && record->idle_timeout_ms > 0)
+        first = sandbox->active_ms + record->idle_timeout_ms;
+    if (record->state == SANDBOX_PAUSED && record->paused_timeout_ms > 0)
+        first = sandbox->paused_ms + record->paused_timeout_ms;
+    if (record->expires_at > 0 && sandbox->expires_ms + EXPIRY_GRACE_MS < first)
+        first = sandbox->expires_ms + EXPIRY_GRACE_MS;
+    return first;
+}
+
 /* Why it is to end now, or NULL. Times are on the monotonic clock. A command that still runs may finish; one that was let in at the
  * last moment before it expires has its place when the grace is over. */
 static const char *reason_to_end(struct sandbox *sandbox, int64_t now)
 {
     autolock(&sandbox->lock);
     const struct sandbox_record *record = &sandbox->record;
+    int64_t lifetime_ms = sandbox->sandboxes->settings->ceilings.lifetime_ms;
     bool is_unused = sandbox->n_executions == 0 && sandbox->n_jobs == 0;
 
     if (record->state == SANDBOX_IDLE && is_unused && record->idle_timeout_ms > 0 &&
@@ -209,6 +232,8 @@ static const char *reason_to_end(struct sandbox *sandbox, int64_t now)
     if (record->state == SANDBOX_PAUSED && record->paused_timeout_ms > 0 &&
         sandbox->paused_ms + record->paused_timeout_ms <= now)
         return "paused";
+    if (lifetime_ms > 0 && sandbox->created_ms + lifetime_ms <= now)
+        return "lifetime";
     if (record->expires_at > 0 && is_unused && sandbox->expires_ms + EXPIRY_GRACE_MS <= now)
         return "expired";
     return !sandbox->is_being_ended ? sandbox->end_reason : NULL; // an earlier try failed
@@ -228,28 +253,14 @@ static void check_deadlines(struct sandbox *sandbox, int64_t now)
     measure_tick(sandbox, now);
 }
 
-static void check_disk(void *data)
-{
-    struct monitor *monitor = data;
-
-    streams_check_disk(monitor->sandboxes->streams);
-    monitor->is_disk_checked = false;
-}
+static void check_disk(void *data);
 
 static void on_tick(void *data)
 {
     struct monitor *monitor = data;
     struct sandboxes *sandboxes = monitor->sandboxes;
-    struct sandbox **all = NULL;
-    size_t count = registry_all(sandboxes->registry, &all);
-    int64_t now = (int64_t)clock_monotonic_ms();
 
-    for (size_t i = 0; i < count; i++) {
-        if (!sandbox_is_over(all[i]))
-            check_deadlines(all[i], now);
-        sandbox_free(all[i]);
-    }
-    free(all);
+    watchlist_look(sandboxes->watchlist, (int64_t)clock_monotonic_ms(), check_deadlines, next_look);
     pool_tick(sandboxes->pool);
     sandboxes->execution_ops->tick(sandboxes->executions);
     if (monitor->ticks++ % DISK_TICKS == 0 && !atomic_exchange(&monitor->is_disk_checked, true))
@@ -321,6 +332,18 @@ static void tidy(void *data)
     purge(monitor);
 }
 
+/* Also whether outputs take more than they may, which cannot wait for the next purge. */
+static void check_disk(void *data)
+{
+    struct monitor *monitor = data;
+    struct error ignored = {0};
+
+    streams_check_disk(monitor->sandboxes->streams);
+    if (streams_is_over(monitor->sandboxes->streams) && !monitor->is_ending)
+        (void)workers_submit(monitor->maintenance, WORKERS_SLOW, tidy, monitor, &ignored);
+    monitor->is_disk_checked = false;
+}
+
 static void on_tidy(void *data)
 {
     struct monitor *monitor = data;
@@ -351,6 +374,7 @@ static int prepare(struct monitor *monitor, struct error *err)
             0 ||
         workers_new(&maintenance, &monitor->maintenance, err) < 0)
         return -1;
+    monitor->sandboxes->watchlist = watchlist_new(monitor->loop);
     loop_watch_set(monitor->watch, LOOP_READABLE);
     loop_timer_init(&monitor->tick, monitor->loop, on_tick, monitor);
     loop_timer_init(&monitor->tidy, monitor->loop, on_tidy, monitor);
@@ -365,6 +389,7 @@ void monitor_free(struct monitor *monitor)
     if (!monitor)
         return;
     workers_free(monitor->maintenance);
+    watchlist_free(take(monitor->sandboxes->watchlist));
     if (monitor->loop) {
         loop_timer_clear(&monitor->tick);
         loop_timer_clear(&monitor->tidy);
@@ -415,12 +440,19 @@ void monitor_stop(struct monitor *monitor)
         (void)pthread_join(monitor->thread, NULL);
         monitor->has_thread = false;
     }
+    watchlist_empty(monitor->sandboxes->watchlist, monitor->sandboxes->registry);
     size_t count = registry_all(monitor->sandboxes->registry, &all);
     for (size_t i = 0; i < count; i++) {
         unwatch_held(monitor, all[i]);
         sandbox_free(all[i]);
     }
     free(all);
+}
+
+void monitor_end_work(struct monitor *monitor)
+{
+    if (monitor)
+        workers_free(take(monitor->maintenance));
 }
 
 struct loop *monitor_loop(struct monitor *monitor)

@@ -3,6 +3,7 @@
 #include "core/sandbox/pool.h"
 
 #include "base/clock.h"
+#include "base/descriptors.h"
 #include "base/id.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -170,7 +171,8 @@ static int launch(struct pool *pool, const struct runtime_image *image,
         (void)snprintf(scratch, sizeof scratch, POOL_SCRATCH "-%s", id_make(id));
         spec.scratch = scratch;
     }
-    if (launch_box(pool->sandboxes->engine, &spec, &out->box, err) < 0)
+    if (descriptors_check(err) < 0 ||
+        launch_box(pool->sandboxes->engine, &spec, &out->box, err) < 0)
         return -1;
     (void)snprintf(out->scratch, sizeof out->scratch, "%s", scratch);
     return 0;
@@ -295,6 +297,8 @@ static int fill_once(struct pool *pool, bool *is_full, struct error *err)
     (void)streams_make_spares(pool->sandboxes->streams);
     if (!runtimes_is_ready(pool->sandboxes->runtimes, pool->sandboxes->settings->default_runtime))
         return 0; // it is being built; the monitor comes by again
+    if (descriptors_check(err) < 0)
+        return -1;
     if (make_spares(pool, &spares, err) < 0 ||
         engine_fill_networks(pool->sandboxes->engine, NETWORKS_AHEAD, err) < 0 ||
         volume_fill_scratches(engine_volume(pool->sandboxes->engine), SCRATCHES_AHEAD, err) < 0)

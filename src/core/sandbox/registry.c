@@ -4,9 +4,18 @@
 
 #include "base/id_table.h"
 #include "base/mem.h"
-#include "core/sandbox/sandbox_object.h"
+#include "core/sandbox/watchlist.h"
+
+#include <inttypes.h>
+#include <string.h>
 
 #define REMEMBERED 1024 // that have ended
+
+/* Sandboxes of one organisation. */
+struct tally {
+    char *organisation;
+    int64_t n_alive; // never 0
+};
 
 struct registry {
     struct lock lock;         // guards everything
@@ -14,6 +23,8 @@ struct registry {
     struct id_table sandboxes;
     struct sandbox *ended[REMEMBERED]; // in the order of their ends, to be forgotten in that order
     size_t n_ended;
+    struct tally *tallies;
+    size_t n_tallies;
 };
 
 struct registry *registry_new(void)
@@ -43,29 +54,86 @@ void registry_free(struct registry *registry)
     }
     free(all);
     id_table_clear(&registry->sandboxes);
+    for (size_t i = 0; i < registry->n_tallies; i++)
+        free(registry->tallies[i].organisation);
+    free(registry->tallies);
     lock_clear(&registry->lock);
     free(registry);
 }
 
-static bool add_below(struct registry *registry, struct sandbox *sandbox, unsigned maximum)
+/* How many sandboxes of this organisation are alive; none is fine. The caller holds the lock. */
+static struct tally *find_tally(struct registry *registry, const char *organisation)
 {
-    autolock(&registry->lock);
-    if (registry->n_alive >= maximum)
-        return false;
-    id_table_put(&registry->sandboxes, &sandbox_ref(sandbox)->known);
+    for (size_t i = 0; i < registry->n_tallies; i++) {
+        if (strcmp(registry->tallies[i].organisation, organisation) == 0)
+            return &registry->tallies[i];
+    }
+    return NULL;
+}
+
+static void count_up(struct registry *registry, const char *organisation)
+{
+    struct tally *tally = find_tally(registry, organisation);
+
+    if (!tally) {
+        registry->tallies =
+            xrealloc(registry->tallies, registry->n_tallies + 1, sizeof *registry->tallies);
+        tally = &registry->tallies[registry->n_tallies++];
+        *tally = (struct tally){.organisation = xstrdup(organisation)};
+    }
+    tally->n_alive++;
     registry->n_alive++;
-    return true;
+}
+
+static void count_down(struct registry *registry, const char *organisation)
+{
+    struct tally *tally = find_tally(registry, organisation);
+
+    registry->n_alive--;
+    if (!tally || --tally->n_alive > 0)
+        return;
+    free(tally->organisation);
+    *tally = registry->tallies[--registry->n_tallies];
+}
+
+enum added { ADDED, ALL_FULL, ORGANISATION_FULL };
+
+static enum added add_below(struct registry *registry, struct sandbox *sandbox, unsigned maximum,
+                            int64_t organisation_maximum)
+{
+    const char *organisation = sandbox->record.owner.organisation; // which never changes
+
+    autolock(&registry->lock);
+    const struct tally *tally = find_tally(registry, organisation);
+    if (registry->n_alive >= maximum)
+        return ALL_FULL;
+    if (organisation_maximum && tally && tally->n_alive >= organisation_maximum)
+        return ORGANISATION_FULL;
+    id_table_put(&registry->sandboxes, &sandbox_ref(sandbox)->known);
+    count_up(registry, organisation);
+    sandbox->is_registered = true;
+    watchlist_notice(sandbox);
+    return ADDED;
 }
 
 int registry_add(struct registry *registry, struct sandbox *sandbox, unsigned maximum,
-                 struct error *err)
+                 int64_t organisation_maximum, struct error *err)
 {
-    if (add_below(registry, sandbox, maximum))
-        return 0;
-    return error_refuse(
-        err, ERROR_FULL, "sandbox",
-        "%u sandboxes are alive, which is as many as this server allows; end one and try again",
-        maximum);
+    switch (add_below(registry, sandbox, maximum, organisation_maximum)) {
+    case ADDED:
+        break;
+    case ALL_FULL:
+        return error_refuse(
+            err, ERROR_FULL, "sandbox",
+            "%u sandboxes are alive, which is as many as this server allows; end one and try again",
+            maximum);
+    case ORGANISATION_FULL:
+        return error_refuse(err, ERROR_FULL, "sandbox",
+                            "%" PRId64 " sandboxes are alive, which is as many as this server "
+                            "allows one organisation: end one or raise --organisation-sandboxes",
+                            organisation_maximum);
+    }
+    return 0;
 }
 
 /* The one that ended so long ago that it is forgotten now, or NULL. */
@@ -81,7 +149,9 @@ static struct sandbox *remember(struct registry *registry, struct sandbox *sandb
 static struct sandbox *end(struct registry *registry, struct sandbox *sandbox, bool is_forgotten)
 {
     autolock(&registry->lock);
-    registry->n_alive--;
+    count_down(registry, sandbox->record.owner.organisation);
+    sandbox->is_registered = false;
+    watchlist_notice(sandbox);
     struct sandbox *forgotten = is_forgotten ? sandbox : remember(registry, sandbox);
     if (forgotten)
         id_table_remove(&registry->sandboxes, &forgotten->known);

@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct registry;
 struct sandbox;
@@ -15,9 +16,9 @@ struct sandbox;
 struct registry *registry_new(void);
 void registry_free(struct registry *registry);
 
-/* Adds one that is alive. ERROR_FULL, noun "sandbox", when there are `maximum` already. */
+/* Adds one that is alive. ERROR_FULL, noun "sandbox", when there are `maximum` already, or `organisation_maximum` (0: any number) of its organisation. */
 int registry_add(struct registry *registry, struct sandbox *sandbox, unsigned maximum,
-                 struct error *err);
+                 int64_t organisation_maximum, struct error *err);
 /* It is over: no longer counted; found for some time still. is_forgotten: not even that. */
 void registry_end(struct registry *registry, struct sandbox *sandbox, bool is_forgotten);
 struct sandbox *registry_find(struct registry *registry, const char *id); // a reference, or NULL

@@ -8,6 +8,7 @@
 #include "core/sandbox/ending.h"
 #include "core/sandbox/sandbox_object.h"
 #include "core/sandbox/lookup.h"
+#include "core/sandbox/measure.h"
 #include "core/sandbox/sandbox_event.h"
 #include "core/sandbox/sandbox_info_impl.h"
 #include "base/strings.h"
@@ -33,6 +34,8 @@ int sandbox_get(struct sandboxes *sandboxes, const struct actor *actor, const ch
     if (sandbox && sandbox_is_in(sandbox, sandbox_in(SANDBOX_STOPPING)) &&
         !(sandbox_in(record.state) & SANDBOX_OVER))
         record.state = SANDBOX_STOPPING; // never written down
+    if (sandbox && sandbox->is_registered)
+        record.memory_mib_ms += measure_pending(sandbox, 0, 0);
     sandbox_info_take(out, &record);
     return 0;
 }

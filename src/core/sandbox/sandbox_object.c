@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "core/sandbox/registry.h"
+#include "core/sandbox/watchlist.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -53,7 +54,10 @@ struct sandbox *sandbox_new(struct sandboxes *sandboxes, const struct sandbox_re
     sandbox_record_copy(&sandbox->record, record);
     sandbox->last_number = (uint32_t)record->process_count;
     sandbox->counted_cpu_ms = record->counted_cpu_ms;
+    sandbox->n_noticed = 1;
     set_deadlines(sandbox);
+    if (record->counted_at > 0) // by an earlier server; else since its start
+        sandbox->sampled_ms = clock_monotonic_at(record->counted_at);
     return sandbox;
 }
 
@@ -136,6 +140,7 @@ uint32_t sandbox_next_number(struct sandbox *sandbox)
 void sandbox_touch(struct sandbox *sandbox)
 {
     sandbox->active_ms = (int64_t)clock_monotonic_ms();
+    watchlist_notice(sandbox);
 }
 
 void sandbox_copy(struct sandbox *sandbox, struct sandbox_record *out)
@@ -165,6 +170,7 @@ int sandbox_take_step(struct sandbox *sandbox, enum lifecycle_step step, const c
     if (sandbox->record.paused_at != paused_at)
         sandbox->paused_ms = (int64_t)clock_monotonic_ms();
     lock_condition_wake(&sandbox->changed);
+    watchlist_notice(sandbox);
     return result;
 }
 
@@ -197,6 +203,7 @@ static bool show_state(struct sandbox *sandbox, struct sandbox_record *next)
         sandbox->paused_ms = (int64_t)clock_monotonic_ms();
     move_state(&sandbox->record, next);
     lock_condition_wake(&sandbox->changed);
+    watchlist_notice(sandbox);
     return !was_over && (sandbox_in(sandbox->record.state) & SANDBOX_OVER);
 }
 

@@ -15,6 +15,7 @@
 #include "base/lock.h"
 #include "core/sandbox/lifecycle.h"
 #include "core/sandbox/sandboxes.h"
+#include "loop/loop.h"
 
 #include <stdatomic.h>
 
@@ -59,9 +60,19 @@ struct sandbox {
     int64_t expires_ms;        // when its record says that it expires; never changed
     int64_t created_ms;
     _Atomic int64_t sample_ms; // when its use is measured next
-    int64_t sampled_ms;        // when it was measured last; 0: not yet. Under box_lock, and
-    uint64_t sampled_memory;   // bytes then
-    int64_t counted_cpu_ms;    // of the box's own counter
+    _Atomic int64_t
+        sampled_ms; // when it was measured last; 0: not yet. Changed under box_lock, and
+    _Atomic uint64_t sampled_memory; // bytes then
+    int64_t counted_cpu_ms;          // of the box's own counter
+
+    // See watchlist.h.
+    struct sandbox *next_noticed;
+    struct loop_timer deadline; // the monitor's; has a reference while it is set
+    _Atomic bool is_watched_closely;
+    _Atomic bool is_registered; // in the registry, and alive
+    _Atomic unsigned n_noticed; // how often something has happened
+    _Atomic unsigned
+        n_measured; // so much of that is in the last measure, which found nothing running
 
     struct {
         struct lock lock; // guards the list

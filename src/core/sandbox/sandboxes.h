@@ -26,6 +26,7 @@ struct registry;
 struct sandbox;
 struct streams;
 struct temporaries;
+struct watchlist;
 
 /* What this room needs of the executions in its sandboxes. The execution room, which this one cannot include, fills it in. */
 struct execution_ops {
@@ -75,6 +76,7 @@ struct sandboxes {
     struct registry *registry;
     struct pool *pool;
     struct monitor *monitor;
+    struct watchlist *watchlist; // the monitor's; NULL: there is none
     // Sandboxes that are over and still have a box. The reaper removes those, and whoever needs a new one when there are many.
     struct {
         struct lock lock; // guards the list

@@ -2,9 +2,33 @@
 /* Counts and sums over an organisation's sandboxes; see statistics.h. */
 #include "core/sandbox/statistics.h"
 
-#include "core/sandbox/sandboxes.h"
+#include "core/sandbox/measure.h"
+#include "core/sandbox/registry.h"
 #include "store/sandboxes.h"
 #include "store/usage.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* What living sandboxes have used since they were measured last. */
+static int64_t pending(struct sandboxes *sandboxes, const struct owner *owner, int64_t from,
+                       int64_t to)
+{
+    struct sandbox **all = NULL;
+    size_t count = sandboxes->registry ? registry_all(sandboxes->registry, &all) : 0;
+    int64_t sum = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        const char *organisation = all[i]->record.owner.organisation;
+        if (all[i]->is_registered &&
+            (!owner->organisation ||
+             (organisation && strcmp(organisation, owner->organisation) == 0)))
+            sum += measure_pending(all[i], from, to);
+        sandbox_free(all[i]);
+    }
+    free(all);
+    return sum;
+}
 
 int statistics_get(struct sandboxes *sandboxes, const struct actor *actor, int64_t from, int64_t to,
                    struct statistics *out, struct error *err)
@@ -19,6 +43,7 @@ int statistics_get(struct sandboxes *sandboxes, const struct actor *actor, int64
     for (int state = 0; state < SANDBOX_STATES; state++)
         if (SANDBOX_ALIVE & 1u << state)
             found.active += counts[state];
+    found.used.memory_mib_ms += pending(sandboxes, &owner, from, to);
     found.running = counts[SANDBOX_RUNNING];
     found.idle = counts[SANDBOX_IDLE];
     found.creating = counts[SANDBOX_CREATING];

@@ -3,6 +3,7 @@
 #include "core/snapshot/archive_text.h"
 
 #include "base/mem.h"
+#include "base/quote.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -47,6 +48,7 @@ int about_read(const struct buffer *about, struct strings *lines, struct error *
     if (found.count == 0 || strncmp(found.items[0], FIRST_WORD, sizeof FIRST_WORD - 1) != 0)
         return error_refuse(err, ERROR_DAMAGED, "archive", "this is no archive of a snapshot");
     if (strcmp(found.items[0], FIRST_LINE) != 0) {
+        quote_scrub(found.items[0]);
         return error_refuse(err, ERROR_REFUSED, "archive",
                             "the archive is '%.40s', of a later burrow; this one knows '" FIRST_LINE
                             "'",

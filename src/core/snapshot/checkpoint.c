@@ -17,6 +17,7 @@
 #include "core/sandbox/pool.h"
 #include "core/snapshot/snapshots.h"
 #include "core/event/hub.h"
+#include "core/account/ceiling.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -121,6 +122,15 @@ static int is_name_free(struct snapshots *snapshots, const char *sandbox_id, con
     return refuse_name(name, err);
 }
 
+static int check_count(struct snapshots *snapshots, const struct sandbox *sandbox,
+                       struct error *err)
+{
+    const struct ceilings *ceilings = &snapshots->settings->ceilings;
+    return ceiling_check(snapshots->store, KEPT_CHECKPOINTS, ceilings->total.checkpoints,
+                         ceilings->organisation.checkpoints, sandbox->record.owner.organisation,
+                         err);
+}
+
 int checkpoint_create(struct snapshots *snapshots, const struct actor *actor,
                       const char *sandbox_id, const char *name, struct checkpoint_info *out,
                       struct error *err)
@@ -136,6 +146,7 @@ int checkpoint_create(struct snapshots *snapshots, const struct actor *actor,
     if (check_name(name, err) < 0 ||
         lookup_sandbox(snapshots->sandboxes, actor, sandbox_id, &sandbox, err) < 0 ||
         not_while_paused(sandbox, err) < 0 || is_name_free(snapshots, sandbox_id, name, err) < 0 ||
+        check_count(snapshots, sandbox, err) < 0 ||
         find_parent(snapshots, sandbox_id, &all, &record.parent, err) < 0 ||
         sandbox_ensure_box(sandbox, err) < 0)
         return -1;

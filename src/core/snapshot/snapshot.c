@@ -8,6 +8,7 @@
 #include "core/snapshot/list_cache.h"
 #include "core/sandbox/lookup.h"
 #include "core/sandbox/sandbox_event.h"
+#include "core/account/ceiling.h"
 #include "core/account/once.h"
 #include "core/snapshot/snapshot_impl.h"
 #include "store/accounts.h"
@@ -60,6 +61,13 @@ static int find(struct snapshots *snapshots, const struct actor *actor, const ch
     *out = record;
     record = (struct snapshot_record){0};
     return 0;
+}
+
+int snapshot_check_count(struct snapshots *snapshots, const struct actor *actor, struct error *err)
+{
+    const struct ceilings *ceilings = &snapshots->settings->ceilings;
+    return ceiling_check(snapshots->store, KEPT_SNAPSHOTS, ceilings->total.snapshots,
+                         ceilings->organisation.snapshots, actor->organisation, err);
 }
 
 int snapshot_find_ready(struct snapshots *snapshots, const struct actor *actor, const char *id,
@@ -174,7 +182,8 @@ int snapshot_create(struct snapshots *snapshots, const struct actor *actor, cons
         return -1;
     if (is_new) {
         sandbox_touch(sandbox);
-        if (take_snapshot(snapshots, sandbox, actor, request, id_make(id), err) < 0) {
+        if (snapshot_check_count(snapshots, actor, err) < 0 ||
+            take_snapshot(snapshots, sandbox, actor, request, id_make(id), err) < 0) {
             once_release(snapshots->accounts, actor, request->once);
             return -1;
         }

@@ -97,7 +97,8 @@ int snapshot_build_begin(struct snapshots *snapshots, const struct actor *actor,
         .created_at = now,
         .updated_at = now,
     };
-    if (store_snapshot_put(snapshots->store, &record, err) < 0 ||
+    if (snapshot_check_count(snapshots, actor, err) < 0 ||
+        store_snapshot_put(snapshots->store, &record, err) < 0 ||
         store_snapshot_get(snapshots->store, id, &begun, err) < 0)
         return -1;
     snapshot_info_take(out, &begun);

@@ -12,6 +12,9 @@
 int snapshot_check_words(const char *name, const char *tag,
                          struct error *err); // either may be NULL
 
+/* ERROR_FULL when the organisation, or all, have as many as there may be. */
+int snapshot_check_count(struct snapshots *snapshots, const struct actor *actor, struct error *err);
+
 int snapshot_find_ready(struct snapshots *snapshots, const struct actor *actor, const char *id,
                         struct snapshot_record *out, struct error *err);
 

@@ -456,7 +456,8 @@ int snapshot_import(struct snapshots *snapshots, const struct actor *actor,
 
     buffer_init(&importing.checksum_text, SNAPSHOT_CHECKSUMS_MAX);
     buffer_init(&importing.modes, MODES_MAX);
-    if (snapshot_check_words(request->name, request->tag, err) < 0)
+    if (snapshot_check_words(request->name, request->tag, err) < 0 ||
+        snapshot_check_count(snapshots, actor, err) < 0)
         return -1;
     if (begin(&importing, request, archive_fd, err) < 0)
         return error_is_about(err, "archive") ? failed(err) : -1;

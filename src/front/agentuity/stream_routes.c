@@ -154,6 +154,7 @@ static int read_stream(struct call *call, struct error *err)
         return -1;
     follow_start(&(struct follow_request){
         .loop = loop,
+        .router = call->router,
         .hub = call->core->hub,
         .stream = stream,
         .response = call->response,

@@ -125,8 +125,11 @@ static bool has_prototype(const struct data_value *value)
 
 static int read_body(struct call *call, struct request *out, struct error *err)
 {
-    static const struct json_limits limits = {
-        .depth = DEPTH, .memory = BODY_MEMORY, .takes_last = true};
+    const struct json_limits limits = {.depth = DEPTH,
+                                       .memory = BODY_MEMORY,
+                                       .takes_last = true,
+                                       .may_take = call_may_take,
+                                       .data = call};
     const struct refusal unknown = {.status = 415, .code = "unsupported_media_type"};
     const struct buffer *text = &call->request->body;
     enum content content = content_of(call);

@@ -89,6 +89,7 @@ static void on_ops_error(struct call *call, const struct error *err)
 struct health {
     const char *status, *reason, *version;
     bool has_core;
+    bool is_known; // who asks
     struct core_health core;
 };
 
@@ -109,9 +110,10 @@ static const struct answer_field health_fields[] = {
      .help = "why it is degraded: what the server cannot do now, and what to do about it"},
     {"version", ANSWER_TEXT, offsetof(struct health, version), .is_needed = true},
     {"sandboxes", ANSWER_UNSIGNED, offsetof(struct health, core.sandboxes),
-     .has_offset = offsetof(struct health, has_core), .help = "that are alive"},
+     .has_offset = offsetof(struct health, is_known), .help = "that are alive; told to keys alone"},
     {"parked", ANSWER_UNSIGNED, offsetof(struct health, core.spares),
-     .has_offset = offsetof(struct health, has_core), .help = "sandboxes made ahead"},
+     .has_offset = offsetof(struct health, is_known),
+     .help = "sandboxes made ahead; told to keys alone"},
     {"runtimeReady", ANSWER_BOOL, offsetof(struct health, core.is_default_runtime_ready),
      .has_offset = offsetof(struct health, has_core),
      .help = "whether the default runtime has been built"},
@@ -121,7 +123,11 @@ static const struct answer_field health_fields[] = {
 /* GET /health */
 static int get_health(struct call *call, struct error *err)
 {
-    struct health health = {.version = BURROW_VERSION, .has_core = call->core != NULL};
+    struct health health = {
+        .version = BURROW_VERSION,
+        .has_core = call->core != NULL,
+        .is_known = call->core && call->is_known,
+    };
     autoreply reply = {0};
 
     if (call->core)
@@ -170,9 +176,11 @@ static int get_openapi(struct call *call, struct error *err)
 {
     static const struct http_header headers[] = {{"Content-Type", "application/json"}, {0}};
     size_t length;
-    const char *text = router_openapi(call->router, &length);
 
-    (void)response_send(call->response, 200, headers, text, length);
+    (void)router_openapi(call->router, &length);
+    (void)response_send_file(
+        call->response, 200, headers,
+        &(struct file_range){.fd = router_openapi_file(call->router), .length = length});
     return 0;
 }
 
@@ -192,12 +200,14 @@ static const struct route_answer openapi_answers[] = {{200, document_fields}, {0
 static const struct route routes[] = {
     {"GET", "/", ROUTE_LOOP, ACCESS_OPEN, BODY_NONE, get_nothing,
      .summary = "nothing: says where to look", .answers = nothing_answers},
-    {"GET", "/health", ROUTE_LOOP, ACCESS_OPEN, BODY_NONE, get_health,
+    {"GET", "/health", ROUTE_LOOP, ACCESS_ANY, BODY_NONE, get_health,
      .summary = "whether the server is well", .answers = health_answers},
     {"GET", "/version", ROUTE_LOOP, ACCESS_OPEN, BODY_NONE, get_version,
      .summary = "which version this is", .answers = version_answers},
     {"GET", "/openapi.json", ROUTE_LOOP, ACCESS_OPEN, BODY_NONE, get_openapi,
      .summary = "this document", .answers = openapi_answers},
+    {"GET", "/system/limits", ROUTE_LOOP, ACCESS_KEY, BODY_NONE, ops_get_ceilings,
+     .summary = "the most that can be asked for on this server", .answers = ops_ceiling_answers},
     {"GET", "/system/df", ROUTE_SLOW, ACCESS_KEY, BODY_NONE, ops_get_space,
      .summary = "what runtimes, snapshots, checkpoints, sandboxes and streams take on the disk",
      .answers = ops_space_answers},

@@ -95,8 +95,9 @@ TEST(an_exact_quote_keeps_lone_surrogates)
 
 TEST(a_strangers_text_stays_one_line_that_no_terminal_acts_on)
 {
-    char text[] = "a\n\x1b[2J\x7f\t\xc3\xa9 b";
+    char text[] = "a\n\x1b[2J\x7f\t\xc3\xa9 b\xc2\x9b"
+                  "2J\xc2\xa0\xc2";
 
     quote_scrub(text);
-    CHECK_STR(text, "a??[2J??\xc3\xa9 b");
+    CHECK_STR(text, "a??[2J??\xc3\xa9 b??2J\xc2\xa0\xc2");
 }

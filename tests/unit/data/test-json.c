@@ -365,6 +365,45 @@ TEST(bytes_and_memory_are_limited)
     CHECK_INT(error_kind(&err), ERROR_LIMIT);
 }
 
+struct allowance {
+    size_t left, asked;
+};
+
+static bool may_take(void *data, size_t bytes)
+{
+    struct allowance *allowance = data;
+
+    allowance->asked += bytes;
+    if (bytes > allowance->left)
+        return false;
+    allowance->left -= bytes;
+    return true;
+}
+
+TEST(memory_is_asked_for_as_the_tree_grows)
+{
+    struct allowance much = {.left = 64 << 20}, little = {.left = 512 << 10};
+    struct json_limits limits = {.may_take = may_take};
+    autobuffer text = {0};
+    struct error err = {0};
+
+    CHECK_OK(buffer_add_text(&text, "[0", &err), err);
+    for (int i = 0; i < 50000; i++)
+        CHECK_OK(buffer_add_text(&text, ",0", &err), err);
+    CHECK_OK(buffer_add_text(&text, "]", &err), err);
+    {
+        autoptr(data_document) document = NULL;
+        limits.data = &much;
+        CHECK_OK(json_read("", text.data, text.length, &limits, &document, &err), err);
+        CHECK(much.asked + JSON_FREE_MEMORY + JSON_MEMORY_STEP > document->arena.used);
+        CHECK(much.asked < document->arena.used + JSON_MEMORY_STEP);
+    }
+    autoptr(data_document) none = NULL;
+    limits.data = &little;
+    CHECK(json_read("", text.data, text.length, &limits, &none, &err) < 0);
+    CHECK(error_is(&err, ERROR_FULL) && !none);
+}
+
 TEST(many_keys_are_checked_without_quadratic_time)
 {
     autobuffer text = {0};

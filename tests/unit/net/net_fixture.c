@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the paths do: /hello on the loop, /worker by a worker, /echo the body, /stream an uploaded
  * body counted by a worker, /park, /flood?MIB in pieces, /file by sendfile, /follow parts of it in
- * chunks, /early before its body ends, /drop no answer, /half a part of one, /refuse in the plan.
+ * chunks, /early before its body ends, /ask a body that is decided about later, /vouch as somebody with a key, /drop no answer, /half a part of one, /refuse in the plan.
  */
 #include "unit/net/net_fixture.h"
 
@@ -243,7 +243,11 @@ static void on_request(void *owner, struct http_request *request, struct respons
         answer_half(job);
         return;
     }
-    if (strcmp(path, "/echo") == 0)
+    if (strcmp(path, "/vouch") == 0)
+        response_vouch(response);
+    if (request->is_body_refused)
+        (void)response_send(response, 401, NULL, "who are you", 11);
+    else if (strcmp(path, "/echo") == 0 || strcmp(path, "/ask") == 0)
         (void)response_send(response, 200, NULL, request->body.data, request->body.length);
     else if (strcmp(path, "/host") == 0)
         (void)response_send(response, 200, NULL, request->host ? request->host : "none",
@@ -264,14 +268,33 @@ static void on_request(void *owner, struct http_request *request, struct respons
 
 static void on_head(void *owner, const struct http_request *request, struct http_plan *plan)
 {
-    plan->is_streamed =
-        strcmp(request->path, "/stream") == 0 || strcmp(request->path, "/early") == 0;
-    if (plan->is_streamed)
+    if (strcmp(request->path, "/stream") == 0 || strcmp(request->path, "/early") == 0) {
+        plan->body = HTTP_BODY_STREAM;
         plan->body_bytes = 1u << 30;
+    }
+    if (strcmp(request->path, "/ask") == 0)
+        plan->body = HTTP_BODY_ASK;
     if (strcmp(request->path, "/refuse") == 0) {
         plan->refuse_status = 401;
         plan->refuse_text = "who are you";
     }
+}
+
+static void on_ask(void *owner, struct http_request *request, struct response *response)
+{
+    struct fixture *fixture = owner;
+
+    fixture->question = request;
+    fixture->questioner = response;
+    atomic_fetch_add(&fixture->asked, 1);
+}
+
+void fixture_decide(struct fixture *fixture, enum http_body body)
+{
+    const struct http_plan plan = {.body = body, .body_bytes = 1 << 20};
+
+    response_decide(fixture->questioner, take(fixture->question), &plan);
+    response_free(take(fixture->questioner));
 }
 
 static void on_bad_request(void *owner, const struct http_request *request,
@@ -283,7 +306,10 @@ static void on_bad_request(void *owner, const struct http_request *request,
     response_free(response);
 }
 
-static const struct http_handler handler = {on_head, on_request, on_bad_request};
+static const struct http_handler handler = {.on_head = on_head,
+                                            .on_ask = on_ask,
+                                            .on_request = on_request,
+                                            .on_bad_request = on_bad_request};
 
 static void *run_loop(void *data)
 {
@@ -365,15 +391,21 @@ void fixture_free(struct fixture *fixture)
 
 int client_connect(struct fixture *fixture)
 {
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    client_dial(fixture, fd);
+    return fd;
+}
+
+void client_dial(struct fixture *fixture, int fd)
+{
     struct sockaddr_in to = {.sin_family = AF_INET,
                              .sin_port = htons((uint16_t)fixture->port),
                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     struct timeval patience = {.tv_sec = 20};
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
     CHECK(fd >= 0 && connect(fd, (struct sockaddr *)&to, sizeof to) == 0);
     (void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-    return fd;
 }
 
 /* A server that has had enough may close meanwhile: what it answered is what counts. */

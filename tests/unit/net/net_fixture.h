@@ -24,10 +24,12 @@ struct fixture {
     char *file; // of FILE_BYTES, served by /file
     int file_fd;
     // What happened, counted on the loop; waited for by fixture_wait.
-    atomic_int gone, delivered, undelivered, requests, bad, produced_mib, read_failed;
+    atomic_int gone, delivered, undelivered, requests, bad, produced_mib, read_failed, asked;
     pthread_mutex_t lock; // guards the list
     struct parked *parked;
     atomic_int parked_count;
+    struct http_request *question; // of /ask, until it is decided
+    struct response *questioner;
 };
 #define FILE_BYTES (32u << 20)
 
@@ -39,6 +41,7 @@ DEFINE_AUTOPTR(fixture)
 struct http_limits quick_limits(void);
 
 int client_connect(struct fixture *fixture);
+void client_dial(struct fixture *fixture, int fd); // connects a socket
 void client_send(int fd, const void *data, size_t length);
 void client_say(int fd, const char *text);
 
@@ -62,6 +65,9 @@ int client_ask(struct fixture *fixture, const char *text, struct reply *reply);
 
 /* Answers all parked responses; waits until there are `count`. */
 void fixture_release(struct fixture *fixture, int count);
+
+/* Says what to do with the body of the last /ask, of which there was one. */
+void fixture_decide(struct fixture *fixture, enum http_body body);
 
 /* Waits until the counter is at least `value`; fails the test after ten seconds. */
 void fixture_wait(atomic_int *counter, int value);

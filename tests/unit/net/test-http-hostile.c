@@ -2,6 +2,7 @@
 /* Clients that are slow, greedy, gone or malicious. */
 #include "unit/net/net_fixture.h"
 
+#include "base/clock.h"
 #include "test.h"
 
 #include <sys/resource.h>
@@ -209,28 +210,124 @@ TEST(full_workers_are_429)
     }
 }
 
-TEST(bodies_that_together_take_too_much_memory_are_429)
+struct gauge {
+    struct fixture *fixture;
+    struct http_stats stats;
+    atomic_int done;
+};
+
+static void read_gauge(void *data)
+{
+    struct gauge *gauge = data;
+    http_server_stats(gauge->fixture->server, &gauge->stats);
+    atomic_fetch_add(&gauge->done, 1);
+}
+
+static struct http_stats stats_of(struct fixture *fixture)
+{
+    struct gauge gauge = {.fixture = fixture};
+    loop_post(fixture->loop, read_gauge, &gauge);
+    fixture_wait(&gauge.done, 1);
+    return gauge.stats;
+}
+
+static void wait_for_bytes(struct fixture *fixture, uint64_t bytes)
+{
+    uint64_t until = clock_monotonic_ms() + 20000;
+
+    while (stats_of(fixture).gathered_bytes < bytes)
+        CHECK(clock_monotonic_ms() < until);
+}
+
+TEST(a_body_that_was_announced_takes_no_memory_until_it_comes)
+{
+    struct http_limits limits = http_limits_default;
+    limits.gather_bytes = 1 << 20;
+    autoptr(fixture) fixture = fixture_new(&limits);
+    static char body[500000];
+    autoreply reply = {0};
+    int fds[20];
+
+    for (int i = 0; i < 20; i++) {
+        fds[i] = client_connect(fixture);
+        client_say(fds[i], "POST /echo HTTP/1.1\r\n" HOST
+                           "Expect: 100-continue\r\nContent-Length: 500000\r\n\r\n");
+        client_read(fds[i], &reply, false);
+        CHECK_INT(reply.status, 100);
+    }
+    CHECK_INT(stats_of(fixture).gathered_bytes, 0);
+    for (int i = 0; i < 20; i++) {
+        client_send(fds[i], body, sizeof body);
+        client_read(fds[i], &reply, false);
+        CHECK_INT(reply.status, 200);
+        (void)close(fds[i]);
+    }
+}
+
+TEST(bodies_that_together_take_too_much_memory_are_429_and_small_ones_pass)
 {
     struct http_limits limits = http_limits_default;
     limits.gather_bytes = 1 << 20;
     autoptr(fixture) fixture = fixture_new(&limits);
     autofd first = client_connect(fixture);
+    autofd second = client_connect(fixture);
     autoreply reply = {0};
+    static char body[700000];
 
-    client_say(first, "POST /echo HTTP/1.1\r\n" HOST
-                      "Expect: 100-continue\r\nContent-Length: 1000000\r\n\r\n");
-    client_read(first, &reply, false);
-    CHECK_INT(reply.status, 100);
-    CHECK_INT(client_ask(fixture, "POST /echo HTTP/1.1\r\n" HOST "Content-Length: 1000000\r\n\r\n",
-                         &reply),
-              429);
-    static char body[1000000];
-    client_send(first, body, sizeof body);
-    client_read(first, &reply, false);
-    CHECK_INT(reply.status, 200);
+    client_say(first, "POST /echo HTTP/1.1\r\n" HOST "Content-Length: 700000\r\n\r\n");
+    client_send(first, body, sizeof body - 1);
+    wait_for_bytes(fixture, sizeof body - 1);
+    client_say(second, "POST /echo HTTP/1.1\r\n" HOST "Content-Length: 300000\r\n\r\n");
+    client_send(second, body, 300000);
+    client_read(second, &reply, false);
+    CHECK_INT(reply.status, 429);
     CHECK_INT(
         client_ask(fixture, "POST /echo HTTP/1.1\r\n" HOST "Content-Length: 3\r\n\r\nabc", &reply),
         200);
+    client_send(first, body, 1);
+    client_read(first, &reply, false);
+    CHECK_INT(reply.status, 200);
+    CHECK_INT(stats_of(fixture).gathered_bytes, 0);
+}
+
+TEST(nothing_of_a_body_is_read_until_it_was_decided_what_to_do_with_it)
+{
+    struct http_limits limits = http_limits_default;
+    autoptr(fixture) fixture = fixture_new(&limits);
+    autofd good = client_connect(fixture);
+    autofd wrong = client_connect(fixture);
+    autoreply reply = {0};
+
+    client_say(good, "POST /ask HTTP/1.1\r\n" HOST "Content-Length: 6\r\n\r\nabc");
+    fixture_wait(&fixture->asked, 1);
+    client_say(good, "def");
+    fixture_decide(fixture, HTTP_BODY_GATHER);
+    client_read(good, &reply, false);
+    CHECK_STR(reply.body.data, "abcdef");
+    CHECK(!reply.is_closing);
+    client_say(wrong, "POST /ask HTTP/1.1\r\n" HOST "Content-Length: 1000000\r\n\r\nabc");
+    fixture_wait(&fixture->asked, 2);
+    fixture_decide(fixture, HTTP_BODY_REFUSE);
+    client_read(wrong, &reply, false);
+    CHECK_INT(reply.status, 401);
+    CHECK(reply.is_closing);
+    CHECK_INT(stats_of(fixture).gathered_bytes, 0);
+}
+
+TEST(a_client_that_leaves_while_it_is_decided_about_costs_nothing)
+{
+    autoptr(fixture) fixture = fixture_new(NULL);
+    autofd fd = client_connect(fixture);
+    struct linger now = {.l_onoff = 1};
+
+    client_say(fd, "POST /ask HTTP/1.1\r\n" HOST "Content-Length: 6\r\n\r\nabc");
+    fixture_wait(&fixture->asked, 1);
+    (void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof now);
+    (void)close(take_fd(fd));
+    while (stats_of(fixture).connections > 0)
+        ;
+    fixture_decide(fixture, HTTP_BODY_GATHER);
+    CHECK_INT(stats_of(fixture).gathered_bytes, 0);
 }
 
 TEST(a_slow_reader_of_a_hundred_mebibytes_costs_no_memory_and_holds_up_its_producer)
@@ -269,27 +366,6 @@ TEST(a_reader_that_stops_reading_is_cut_off)
     client_say(flood, "GET /flood?100 HTTP/1.1\r\n" HOST "\r\n");
     client_say(file, "GET /file HTTP/1.1\r\n" HOST "\r\n");
     fixture_wait(&fixture->undelivered, 1);
-}
-
-struct gauge {
-    struct fixture *fixture;
-    struct http_stats stats;
-    atomic_int done;
-};
-
-static void read_gauge(void *data)
-{
-    struct gauge *gauge = data;
-    http_server_stats(gauge->fixture->server, &gauge->stats);
-    atomic_fetch_add(&gauge->done, 1);
-}
-
-static struct http_stats stats_of(struct fixture *fixture)
-{
-    struct gauge gauge = {.fixture = fixture};
-    loop_post(fixture->loop, read_gauge, &gauge);
-    fixture_wait(&gauge.done, 1);
-    return gauge.stats;
 }
 
 static void need_descriptors(rlim_t count)
@@ -386,28 +462,105 @@ TEST(past_the_limit_of_connections_an_idle_one_makes_room)
     CHECK_INT(reply.status, 200);
 }
 
-TEST(without_descriptors_the_server_waits_and_then_goes_on)
+TEST(past_the_limit_of_an_address_the_oldest_without_a_key_goes)
+{
+    struct http_limits limits = quick_limits();
+    limits.connections = 6; // this machine's own may have half of them
+    limits.strangers = 1;
+    autoptr(fixture) fixture = fixture_new(&limits);
+    autofd known = client_connect(fixture);
+    autoreply reply = {0};
+    int fds[4];
+
+    client_say(known, "GET /vouch HTTP/1.1\r\n" HOST "\r\n");
+    client_read(known, &reply, false);
+    for (int i = 0; i < 4; i++) {
+        fds[i] = client_connect(fixture);
+        client_say(fds[i], "GET /hello HTTP/1.1\r\n" HOST "\r\n");
+        client_read(fds[i], &reply, false);
+        CHECK_INT(reply.status, 200);
+    }
+    CHECK(client_is_closed(fds[0]));
+    CHECK_INT(stats_of(fixture).strangers, 3);
+    client_say(known, "GET /hello HTTP/1.1\r\n" HOST "\r\n");
+    client_read(known, &reply, false);
+    CHECK_INT(reply.status, 200);
+    for (int i = 0; i < 4; i++)
+        (void)close(fds[i]);
+}
+
+TEST(a_crowd_that_sends_half_a_head_each_does_not_keep_others_out)
+{
+    enum { COUNT = 64 };
+    struct http_limits limits = quick_limits();
+    limits.connections = limits.strangers = COUNT;
+    limits.head_ms = 60000;
+    autoptr(fixture) fixture = fixture_new(&limits);
+    autoreply reply = {0};
+    int fds[COUNT];
+
+    for (int i = 0; i < COUNT; i++) {
+        fds[i] = client_connect(fixture);
+        client_say(fds[i], "GET /hello HT");
+    }
+    CHECK_INT(client_ask(fixture, "GET /worker HTTP/1.1\r\n" HOST "\r\n", &reply), 200);
+    for (int i = 0; i < COUNT; i++)
+        (void)close(fds[i]);
+}
+
+/* So that no more descriptor can be had than those that are closed. */
+static struct rlimit use_up_descriptors(void)
+{
+    struct rlimit before;
+    int lowest = dup(STDERR_FILENO);
+
+    CHECK(lowest >= 0 && close(lowest) == 0 && getrlimit(RLIMIT_NOFILE, &before) == 0);
+    struct rlimit none = {.rlim_cur = (rlim_t)lowest, .rlim_max = before.rlim_max};
+    CHECK(setrlimit(RLIMIT_NOFILE, &none) == 0);
+    return before;
+}
+
+TEST(without_descriptors_an_idle_connection_makes_room)
 {
     autoptr(fixture) fixture = fixture_new(NULL);
-    struct rlimit before;
-    autofd fd = client_connect(fixture);
+    autofd idle = client_connect(fixture);
+    autofd second = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     autoreply reply = {0};
 
-    client_say(fd, "GET /hello HTTP/1.1\r\n" HOST "\r\n"); // accepted before the limit falls
-    client_read(fd, &reply, false);
-    autofd second = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    CHECK(getrlimit(RLIMIT_NOFILE, &before) == 0);
-    struct rlimit none = {.rlim_cur = 3, .rlim_max = before.rlim_max};
-    struct sockaddr_storage where;
-    socklen_t length = sizeof where;
-    CHECK(getpeername(fd, (struct sockaddr *)&where, &length) == 0);
-    CHECK(setrlimit(RLIMIT_NOFILE, &none) == 0);
-    CHECK(connect(second, (struct sockaddr *)&where, length) == 0);
+    client_say(idle, "GET /hello HTTP/1.1\r\n" HOST "\r\n"); // accepted before the limit falls
+    client_read(idle, &reply, false);
+    struct rlimit before = use_up_descriptors();
+    client_dial(fixture, second);
     client_say(second, "GET /hello HTTP/1.1\r\n" HOST "\r\n");
-    client_say(fd, "GET /hello HTTP/1.1\r\n" HOST "\r\n"); // the loop has seen both by its answer
-    client_read(fd, &reply, false);
-    CHECK_INT(reply.status, 200);
-    CHECK(setrlimit(RLIMIT_NOFILE, &before) == 0);
     client_read(second, &reply, false);
+    CHECK(setrlimit(RLIMIT_NOFILE, &before) == 0);
     CHECK_INT(reply.status, 200);
+    CHECK(client_is_closed(idle));
+}
+
+TEST(without_descriptors_there_are_some_left_to_accept_with_and_then_it_waits_and_goes_on)
+{
+    enum { COUNT = 12 }; // more than are kept for it
+    autoptr(fixture) fixture = fixture_new(NULL);
+    autofd busy = client_connect(fixture);
+    autoreply reply = {0};
+    int fds[COUNT];
+
+    for (int i = 0; i < COUNT; i++)
+        fds[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    client_say(busy, "GET /park HTTP/1.1\r\n" HOST "\r\n");
+    fixture_wait(&fixture->parked_count, 1);
+    struct rlimit before = use_up_descriptors();
+    for (int i = 0; i < COUNT; i++) {
+        client_dial(fixture, fds[i]);
+        client_say(fds[i], "GET /park HTTP/1.1\r\n" HOST "\r\n");
+    }
+    fixture_wait(&fixture->parked_count, 1 + 4);
+    CHECK(setrlimit(RLIMIT_NOFILE, &before) == 0);
+    fixture_release(fixture, 1 + COUNT);
+    for (int i = 0; i < COUNT; i++) {
+        client_read(fds[i], &reply, false);
+        CHECK_INT(reply.status, 200);
+        (void)close(fds[i]);
+    }
 }

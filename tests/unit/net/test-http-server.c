@@ -245,6 +245,7 @@ TEST(a_header_cannot_smuggle_in_another)
 
 struct drain {
     struct fixture *fixture;
+    int client;
     atomic_int done;
 };
 
@@ -259,7 +260,7 @@ static void start_drain(void *data)
     http_server_drain(drain->fixture->server, 10000, on_drained, drain);
 }
 
-TEST(draining_closes_what_is_idle_and_lets_answers_out)
+TEST(draining_lets_answers_out_and_answers_whoever_asks_meanwhile)
 {
     autoptr(fixture) fixture = fixture_new(NULL);
     autofd idle = client_connect(fixture);
@@ -270,14 +271,43 @@ TEST(draining_closes_what_is_idle_and_lets_answers_out)
     client_say(busy, "GET /park HTTP/1.1\r\n" HOST "\r\n");
     fixture_wait(&fixture->parked_count, 1);
     loop_post(fixture->loop, start_drain, &drain);
-    CHECK(client_is_closed(idle));
+    CHECK_INT(client_ask(fixture, "GET /hello HTTP/1.1\r\n" HOST "\r\n", &reply), 200);
+    CHECK(reply.is_closing);
+    client_say(idle, "GET /hello HTTP/1.1\r\n" HOST "\r\n");
+    client_read(idle, &reply, false);
+    CHECK_INT(reply.status, 200);
+    CHECK(reply.is_closing && client_is_closed(idle));
     CHECK_INT(atomic_load(&drain.done), 0);
     fixture_release(fixture, 1);
     client_read(busy, &reply, false);
     CHECK_INT(reply.status, 200);
     CHECK(reply.is_closing);
     CHECK(client_is_closed(busy));
-    (void)close(take_fd(busy));
+    fixture_wait(&drain.done, 1);
+}
+
+/* Whoever asks at the very moment is answered too: the loop sees the end first. */
+static void drain_after_a_request(void *data)
+{
+    struct drain *drain = data;
+
+    client_say(drain->client, "GET /hello HTTP/1.1\r\n" HOST "\r\n");
+    start_drain(drain);
+}
+
+TEST(a_request_that_meets_the_end_is_answered)
+{
+    autoptr(fixture) fixture = fixture_new(NULL);
+    autofd kept = client_connect(fixture);
+    autoreply reply = {0};
+    struct drain drain = {.fixture = fixture, .client = kept};
+
+    client_say(kept, "GET /hello HTTP/1.1\r\n" HOST "\r\n");
+    client_read(kept, &reply, false);
+    loop_post(fixture->loop, drain_after_a_request, &drain);
+    client_read(kept, &reply, false);
+    CHECK_INT(reply.status, 200);
+    CHECK(reply.is_closing);
     fixture_wait(&drain.done, 1);
 }
 

@@ -240,6 +240,36 @@ TEST(an_event_needs_its_sandbox)
     CHECK_STR(err.noun, "sandbox");
 }
 
+TEST(usage_of_a_long_time_is_spread_over_its_hours)
+{
+    struct store *store = fixture_store();
+    struct sandbox_record sandbox = fixture_sandbox("s1");
+    const int64_t hour = (int64_t)3600 * 1000;
+    struct usage_sample sample = {.sandbox_id = "s1",
+                                  .more = {.cpu_ms = 7, .memory_mib_ms = 4000},
+                                  .since = NOW,
+                                  .now = NOW + 3 * hour};
+    struct owner owner = sandbox.owner;
+    struct usage_total total;
+    struct error err = {0};
+
+    CHECK_OK(store_sandbox_put(store, &sandbox, &err), err);
+    CHECK_OK(store_usage_add(store, &sample, &err), err);
+    CHECK_OK(store_usage_sum(store, &owner, 0, 0, &total, &err), err);
+    CHECK_INT(total.memory_mib_ms, 4000);
+    CHECK_OK(store_usage_sum(store, &owner, NOW + 61000, NOW + 2 * hour + 61000, &total, &err),
+             err);
+    CHECK_INT(total.memory_mib_ms, 2000);
+    CHECK_INT(total.cpu_ms, 0);
+    sample = (struct usage_sample){.sandbox_id = "s1",
+                                   .more.memory_mib_ms = 10,
+                                   .since = NOW + 9 * hour,
+                                   .now = NOW + 8 * hour};
+    CHECK_OK(store_usage_add(store, &sample, &err), err); // the clock went back
+    CHECK_OK(store_usage_sum(store, &owner, 0, 0, &total, &err), err);
+    CHECK_INT(total.memory_mib_ms, 4010);
+}
+
 TEST(usage_adds_up_in_the_sandbox_and_for_its_organisation)
 {
     struct store *store = store_with_sandbox();

@@ -300,6 +300,76 @@ TEST(sandboxes_are_counted_by_state)
     CHECK_INT(counts[SANDBOX_IDLE], 0);
 }
 
+static int64_t total_of(struct store *store, struct sandbox_filter filter)
+{
+    autosandboxes list = {0};
+    struct error err = {0};
+
+    CHECK_OK(store_sandbox_list(store, &filter, &list, &err), err);
+    return list.total;
+}
+
+/* What is counted ahead is what is there; the time makes the store count the rows themselves. */
+static void check_totals(struct store *store)
+{
+    const unsigned states[] = {0,
+                               SANDBOX_ALIVE,
+                               SANDBOX_OVER,
+                               SANDBOX_ANY,
+                               SANDBOX_ANY & ~sandbox_in(SANDBOX_DELETED),
+                               sandbox_in(SANDBOX_DELETED),
+                               sandbox_in(SANDBOX_IDLE),
+                               SANDBOX_ALIVE | sandbox_in(SANDBOX_FAILED)};
+    static const struct owner owners[] = {
+        {.organisation = ORGANISATION},
+        {.organisation = ORGANISATION, .project = "p"},
+        {.organisation = ORGANISATION, .tenant = "t", .scope = "s"},
+        {.organisation = "nobody"},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(states) * ARRAY_SIZE(owners); i++) {
+        struct sandbox_filter filter = {.owner = owners[i / ARRAY_SIZE(states)],
+                                        .states = states[i % ARRAY_SIZE(states)]};
+        int64_t total = total_of(store, filter);
+        filter.created_from = 1;
+        CHECK_INT(total, total_of(store, filter));
+    }
+}
+
+TEST(totals_that_are_counted_ahead_are_those_of_the_rows)
+{
+    struct store *store = fixture_store();
+    struct error err = {0};
+    int64_t removed = 0;
+    char id[8];
+
+    for (int i = 0; i < 12; i++) {
+        (void)snprintf(id, sizeof id, "s%d", i);
+        struct sandbox_record record = fixture_sandbox(id);
+        record.owner.project = i % 3 ? "p" : NULL;
+        record.owner.tenant = i % 4 ? NULL : "t";
+        record.owner.scope = i % 4 ? NULL : "s";
+        put(store, &record);
+        check_totals(store);
+        if (i % 2)
+            continue;
+        record.state = i % 4 ? SANDBOX_FAILED : SANDBOX_ENDED;
+        record.ended_at = NOW;
+        CHECK_OK(store_sandbox_update(store, &record, SANDBOX_PART_STATE, 0, &err), err);
+        CHECK_OK(store_sandbox_update(store, &record, SANDBOX_PART_STATE, 0, &err), err);
+        CHECK(store_sandbox_update(store, &record, SANDBOX_PART_STATE, SANDBOX_ALIVE, &err) < 0);
+        if (i % 3 == 0) {
+            record.state = SANDBOX_DELETED;
+            record.deleted_at = NOW;
+            CHECK_OK(store_sandbox_update(store, &record, SANDBOX_PART_STATE, 0, &err), err);
+        }
+        check_totals(store);
+    }
+    CHECK_OK(store_sandbox_purge(store, NOW + 1, 0, 3, &removed, &err), err);
+    CHECK_INT(removed, 3);
+    check_totals(store);
+}
+
 TEST(old_ones_are_forgotten_once_their_streams_are_gone)
 {
     struct store *store = thirty();

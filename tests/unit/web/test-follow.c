@@ -175,7 +175,7 @@ TEST(streams_are_at_the_root_too_and_nothing_else_is)
 
     stage_say(stage, stage_stream(stage, id), "here");
     stage_complete(stage, id);
-    client_say(client, "GET //stream_%s HTTP/1.1\r\nHost: here\r\n\r\n", id);
+    client_say(client, "GET /stream_%s HTTP/1.1\r\nHost: here\r\n\r\n", id);
     CHECK_INT(client_head(client), 200);
     CHECK(client_gets_all(client, "here"));
     client_say(client, "GET /nothing HTTP/1.1\r\nHost: here\r\nX-Request-Id: mine\r\n\r\n");

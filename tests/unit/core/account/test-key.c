@@ -125,15 +125,15 @@ TEST(checks_are_answered_from_memory_for_a_while)
     struct error err = {0};
 
     make(accounts, "a", text, id);
-    CHECK(!key_check_quick(accounts, text, &actor));
+    CHECK_INT(key_check_quick(accounts, text, &actor), KEY_UNKNOWN);
     CHECK_OK(key_check(accounts, text, &actor, &err), err);
     actor = (struct actor){0};
-    CHECK(key_check_quick(accounts, text, &actor));
+    CHECK_INT(key_check_quick(accounts, text, &actor), KEY_VALID);
     CHECK_STR(actor.key_id, id);
     key_forget_checks(accounts);
-    CHECK(!key_check_quick(accounts, text, &actor));
+    CHECK_INT(key_check_quick(accounts, text, &actor), KEY_UNKNOWN);
     CHECK_INT(check(accounts, "nothing of this kind"), ERROR_DENIED);
-    CHECK(!key_check_quick(accounts, "nothing of this kind", &actor));
+    CHECK_INT(key_check_quick(accounts, "nothing of this kind", &actor), KEY_WRONG);
 }
 
 TEST(a_key_revoked_by_another_process_stops_within_a_second)
@@ -153,6 +153,7 @@ TEST(a_key_revoked_by_another_process_stops_within_a_second)
         asked = clock_monotonic_ms();
     while (check(accounts, text) == ERROR_NONE && asked < revoked + 1100);
     CHECK(asked <= revoked + 1000);
+    CHECK_INT(key_check_quick(accounts, text, &(struct actor){0}), KEY_WRONG);
 }
 
 TEST(a_key_revoked_here_stops_at_once)

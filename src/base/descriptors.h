@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How many descriptors the process may still open. Whatever grows leaves some to what must always work: accepting, ending, the
+ * database.
+ * Threads: any.
+ */
+#pragma once
+#include "base/error.h"
+
+#include <stddef.h>
+
+/* Of the limit of open files. */
+size_t descriptors_limit(void);
+/* At most so many; where the kernel does not tell (before Linux 6.2), an estimate that may be too high. */
+size_t descriptors_left(void);
+
+/* ERROR_FULL when no more are left than are kept. */
+int descriptors_check(struct error *err);

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The most that can be asked for on this server. */
+#include "front/ops/ops_impl.h"
+#include "web/call.h"
+
+#define AT(member) offsetof(struct core_settings, member)
+#define LIMIT(name, member, text)                                                                  \
+    {                                                                                              \
+        name, ANSWER_INTEGER, offsetof(struct limits, member), .help = text                        \
+    }
+static const struct answer_field limit_fields[] = {
+    LIMIT("memoryBytes", memory_bytes, "0 is no limit; likewise the others"),
+    LIMIT("cpuMillicores", cpu_millicores, "thousandths of a processor"),
+    LIMIT("diskBytes", disk_bytes, NULL),
+    LIMIT("processes", max_processes, NULL),
+    {0},
+};
+
+static const struct answer_field together_fields[] = {
+    {"memoryBytes", ANSWER_INTEGER, AT(boxes_memory_bytes)},
+    {"processes", ANSWER_INTEGER, AT(boxes_processes)},
+    {"cpuWeight", ANSWER_INTEGER, AT(boxes_cpu_weight), .help = "others on the machine have 100"},
+    {"sandboxes", ANSWER_UNSIGNED, AT(max_sandboxes), .help = "alive at once"},
+    {"streams", ANSWER_INTEGER, AT(ceilings.total.streams),
+     .help = "0 is no limit; likewise the others"},
+    {"snapshots", ANSWER_INTEGER, AT(ceilings.total.snapshots)},
+    {"checkpoints", ANSWER_INTEGER, AT(ceilings.total.checkpoints)},
+    {0},
+};
+
+static const struct answer_field organisation_fields[] = {
+    {"sandboxes", ANSWER_INTEGER, offsetof(struct counts, sandboxes),
+     .help = "0 is no limit; likewise the others"},
+    {"streams", ANSWER_INTEGER, offsetof(struct counts, streams)},
+    {"snapshots", ANSWER_INTEGER, offsetof(struct counts, snapshots)},
+    {"checkpoints", ANSWER_INTEGER, offsetof(struct counts, checkpoints)},
+    {0},
+};
+
+static const struct answer_field ceiling_fields[] = {
+    {"usual", ANSWER_MAP, AT(limits), .is_needed = true, .fields = limit_fields,
+     .help = "what a sandbox gets that asks for nothing"},
+    {"sandbox", ANSWER_MAP, AT(ceilings.sandbox), .is_needed = true, .fields = limit_fields,
+     .help = "the most that one can ask for"},
+    {"idleTimeoutMs", ANSWER_INTEGER, AT(ceilings.idle_timeout_ms),
+     .help = "the longest that one can ask for; 0 is any; likewise the next two"},
+    {"executionTimeoutMs", ANSWER_INTEGER, AT(ceilings.execution_timeout_ms)},
+    {"lifetimeMs", ANSWER_INTEGER, AT(ceilings.lifetime_ms)},
+    {"together", ANSWER_MAP, 0, .is_needed = true, .fields = together_fields,
+     .help = "the most that all sandboxes, or all organisations, can have together"},
+    {"organisation", ANSWER_MAP, AT(ceilings.organisation), .is_needed = true,
+     .fields = organisation_fields, .help = "the most that one organisation can have"},
+    {0},
+};
+const struct route_answer ops_ceiling_answers[] = {{200, ceiling_fields, &ops_wrap}, {0}};
+
+int ops_get_ceilings(struct call *call, struct error *err)
+{
+    (void)err;
+    return ops_answer(call, ceiling_fields, &call->core->settings);
+}
