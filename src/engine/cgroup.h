@@ -146,6 +146,9 @@ int cgroup_open(struct cgroup_root *root, const char *name, struct cgroup **out,
  */
 int cgroup_set_limits(struct cgroup *group, const struct limits *limits, struct error *err);
 
+/* That of the CPU alone; 0 lifts it. */
+int cgroup_set_cpu(struct cgroup *group, int64_t millicores, struct error *err);
+
 /* Where PID 1 is born. */
 const struct cgroup_entry *cgroup_entry(const struct cgroup *group);
 /* PID 1 is born: closes the entry's fds. From here on a group holds no fd at all. */

@@ -200,6 +200,7 @@ static void child_main(void *data)
     uint64_t no_signals = 0;
 
     (void)RAW(SYS_setsid, 0, 0, 0, 0, 0);
+    (void)RAW(SYS_setpriority, PRIO_PROCESS, 0, 0, 0, 0); // PID 1's is above that of guests
     if (s->tasks_fd >= 0 && RAW(SYS_write, s->tasks_fd, "0", 1, 0, 0) != 1)
         give_up(s, "enter its control group", -EIO);
     arrange_stdio(s);
