@@ -42,6 +42,7 @@ static int open_streams(struct core *core, struct error *err)
     const struct streams_settings settings = {
         .data_dir = core->settings.data_dir,
         .limit_bytes = (uint64_t)core->settings.stream_limit_bytes,
+        .total_bytes = core->settings.spool_limit_bytes,
         .keep_ms = core->settings.keep_ms,
         .most = core->settings.ceilings.total.streams,
         .organisation_most = core->settings.ceilings.organisation.streams,
@@ -152,6 +153,8 @@ static void stop_rooms(struct core *core)
     background_stop(core->background);
     // Each finishes what it was given, so that nothing is left half ended; and gives work only to those below.
     workers_free(core->recorders);
+    if (core->sandboxes)
+        monitor_end_work(core->sandboxes->monitor);
     workers_free(core->reaper);
     workers_free(core->remover);
 }

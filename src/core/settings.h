@@ -40,15 +40,17 @@ struct core_settings {
     int64_t execution_timeout_ms; // 0: none
     int64_t output_cap_bytes;     // per stream of an execution
     int64_t stream_limit_bytes;   // of a user's own stream
-    int64_t file_limit_bytes;     // of one file or archive that is read or written over the API
-    int64_t file_timeout_ms;      // for one such request's work in the sandbox; 0: any time
-    int64_t temporary_bytes;      // of all files on their way; 0: as the free space allows
-    int64_t temporary_key_bytes;  // of those of one key; 0: half of that
-    int64_t keep_ms;              // how long an ended sandbox's streams and records are kept
-    unsigned max_sandboxes;       // alive at once
-    unsigned queue_at_once;       // executions from the queue that run at once
-    unsigned queue_length;        // that may wait in it
-    unsigned spare_one_shot;      // boxes made ahead; 0: none
+    // Of all outputs of commands together, and as much of users' streams; 0: a tenth of the disk.
+    int64_t spool_limit_bytes;
+    int64_t file_limit_bytes;    // of one file or archive that is read or written over the API
+    int64_t file_timeout_ms;     // for one such request's work in the sandbox; 0: any time
+    int64_t temporary_bytes;     // of all files on their way; 0: as the free space allows
+    int64_t temporary_key_bytes; // of those of one key; 0: half of that
+    int64_t keep_ms;             // how long an ended sandbox's streams and records are kept
+    unsigned max_sandboxes;      // alive at once
+    unsigned queue_at_once;      // executions from the queue that run at once
+    unsigned queue_length;       // that may wait in it
+    unsigned spare_one_shot;     // boxes made ahead; 0: none
     unsigned spare_kept;
     const char *spare_directory; // made ahead in them: where the fronts' commands start; NULL: none
     const char *archive_program; // path of burrow-archive; NULL: next to this program

@@ -594,8 +594,7 @@ int box_adopt(struct engine *engine, unsigned slot, const char *scratch, struct 
         return error_sys(err, "make a socket");
     if (connect(box->control, (struct sockaddr *)&address, sizeof address) < 0)
         return no_box(slot, err);
-    if (receive_hello(box, err) < 0 ||
-        cgroup_open(engine->cgroups, box->name, &box->cgroup, err) < 0)
+    if (receive_hello(box, err) < 0 || engine_open_group(engine, box->name, &box->cgroup, err) < 0)
         return error_wrap(err, "adopt the sandbox in slot %u", slot);
     *out = take(box);
     return 0;

@@ -222,16 +222,17 @@ static int clone_shown(int dir_fd, const char *path, int *out, struct error *err
     return 0;
 }
 
-/* A mount of the fixtures would tell their path where they share a file system with the host: there it is made in memory. */
+/* A mount of the fixtures would tell their path where they share a file system with the host: there it is made in memory, and so
+ * is one that too few boxes have for it to be kept. */
 static int make_mounts(struct engine *engine, const struct limits *limits, int *sys, int *meminfo,
                        struct error *err)
 {
     autofd view = -1;
 
-    if (volume_own_dir(engine->volume) < 0)
+    if (volume_own_dir(engine->volume) < 0 ||
+        fixtures_shared_view(engine->fixtures, limits, engine->n_cpus, &view, err) < 0)
         return fixtures_make_sys(limits, engine->n_cpus, sys, err);
-    if (fixtures_view(engine->fixtures, limits, engine->n_cpus, &view, err) < 0 ||
-        clone_shown(view, "root/sys", sys, err) < 0)
+    if (clone_shown(view, "root/sys", sys, err) < 0)
         return -1;
     return limits->memory_bytes ? clone_shown(view, "meminfo", meminfo, err) : 0;
 }

@@ -35,10 +35,10 @@ uint64_t capabilities_mask(void)
     return guest_set;
 }
 
-static int cut_bounding_set(void)
+static int cut_bounding_set(uint64_t set)
 {
     for (unsigned long capability = 0; capability < 64; capability++) {
-        if (guest_set & BIT(capability))
+        if (set & BIT(capability))
             continue;
         if (prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) < 0) {
             if (errno == EINVAL)
@@ -49,22 +49,22 @@ static int cut_bounding_set(void)
     return 0;
 }
 
-static int set_own(void)
+static int set_own(uint64_t set)
 {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
     struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {
-        {.permitted = (uint32_t)guest_set, .effective = (uint32_t)guest_set},
-        {.permitted = (uint32_t)(guest_set >> 32), .effective = (uint32_t)(guest_set >> 32)},
+        {.permitted = (uint32_t)set, .effective = (uint32_t)set},
+        {.permitted = (uint32_t)(set >> 32), .effective = (uint32_t)(set >> 32)},
     };
     return syscall(SYS_capset, &header, data) == 0 ? 0 : -1;
 }
 
-int capabilities_drop(void)
+int capabilities_drop(uint64_t also)
 {
     // The bounding set first, while CAP_SETPCAP is surely effective.
-    if (cut_bounding_set() < 0)
+    if (cut_bounding_set(guest_set | also) < 0)
         return -1;
     if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0)
         return -1;
-    return set_own();
+    return set_own(guest_set | also);
 }

@@ -12,8 +12,8 @@
 uint64_t capabilities_mask(void);
 
 /*
- * Cuts the calling thread down to the set: bounding, permitted and effective; inheritable and
+ * Cuts the calling thread down to the set and `also` (a mask): bounding, permitted and effective; inheritable and
  * ambient become empty. Needs CAP_SETPCAP and every capability of the set (the first process of a
  * user namespace has them). 0, or -1 with errno.
  */
-int capabilities_drop(void);
+int capabilities_drop(uint64_t also);

@@ -82,6 +82,25 @@ void cgroup_root_free(struct cgroup_root *root); /* forgets; directories stay */
 /* Removes the (empty) directories of the root. Groups still in it are an error. */
 int cgroup_root_remove(struct cgroup_root *root, struct error *err);
 /*
+ * Where its directories are depends on the groups this process was started in. For whoever is started elsewhere, they are noted in a file (`name` in
+ * `dir_fd`, locked meanwhile), once.
+ */
+int cgroup_root_note(const struct cgroup_root *root, int dir_fd, const char *name,
+                     struct error *err);
+/* Whether opening it has made a directory. */
+bool cgroup_root_is_new(const struct cgroup_root *root);
+/*
+ * The other roots that were noted there and still exist, at least in part; *roots is the caller's, to be freed one by one. The file then has these and `own`.
+ * No group is made in such a root; but those in it can be opened, ended and swept.
+ */
+int cgroup_roots_open(int dir_fd, const char *name, const struct cgroup_root *own,
+                      struct cgroup_root ***roots, size_t *count, struct error *err);
+/* Removes the directories of another root as far as they are empty, not also `own`'s, and have not changed for so long: who has just made them may be
+ * about to put a box there. */
+void cgroup_root_retire(struct cgroup_root *root, const struct cgroup_root *own, int64_t calm_ms);
+/* Whether a box of this name has its group here, in every tree. */
+bool cgroup_root_has(const struct cgroup_root *root, const char *name);
+/*
  * From now on up to `count` boxes that are removed leave their version 1 groups, empty, for the next box of the same name; only on
  * hybrid, where making and removing them is most of what a group costs. A group that shows anything of what was in it (memory, kills, refusals)
  * is not kept. Others who use the name remove what they find there; cgroup_sweep does too.

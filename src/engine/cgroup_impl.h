@@ -71,6 +71,9 @@ int cgroup_check_name(const char *name, struct error *err);
 /* Sleeps a little, longer each time: for what the kernel announces to nobody. */
 void cgroup_pause(unsigned *tries);
 
+/* Without trees. */
+struct cgroup_root *cgroup_root_new(enum cgroup_mode mode);
+
 /* A file of a group; `group` may be "" for the tree's directory itself. */
 int knob_write(int dir_fd, const char *group, const char *knob, const char *text,
                struct error *err);

@@ -193,7 +193,7 @@ static int survey_machine(struct survey *survey, struct error *err)
     return 0;
 }
 
-static struct cgroup_root *root_new(enum cgroup_mode mode)
+struct cgroup_root *cgroup_root_new(enum cgroup_mode mode)
 {
     struct cgroup_root *root = xnew(struct cgroup_root);
     root->mode = mode;
@@ -424,7 +424,7 @@ static int open_as(enum cgroup_mode mode, const struct survey *survey, const cha
     static int (*const openers[])(struct cgroup_root *, const struct survey *, const char *,
                                   struct error *) = {
         [CGROUP_V2] = open_v2, [CGROUP_HYBRID] = open_hybrid, [CGROUP_V1] = open_v1};
-    autoptr(cgroup_root) root = root_new(mode);
+    autoptr(cgroup_root) root = cgroup_root_new(mode);
 
     if (openers[mode](root, survey, name, err) < 0) {
         for (unsigned i = 0; i < root->n_trees; i++) {

@@ -41,9 +41,11 @@ static int release(struct engine *engine, struct error *err)
 {
     struct error ignored = {0};
 
-    if (engine_sweep(engine, err) < 0 || refuse(engine, err) < 0 ||
-        cgroup_root_remove(engine->cgroups, err) < 0)
+    if (engine_open_places(engine, err) < 0 || engine_sweep(engine, err) < 0 ||
+        refuse(engine, err) < 0 || cgroup_root_remove(engine->cgroups, err) < 0)
         return -1;
+    for (size_t i = 0; i < engine->n_other_cgroups; i++)
+        cgroup_root_retire(engine->other_cgroups[i], engine->cgroups, 0);
     int run_fd = atomic_exchange(&engine->run_fd, -1);
     closep(&run_fd);
     autofd runs = open(ENGINE_RUN_DIR, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -99,7 +101,11 @@ int engine_end_boxes(const char *data_dir, struct error *err)
 
     if (open_engine(data_dir, &engine, err) < 0)
         return -1;
-    int result = cgroup_sweep(engine->cgroups, is_kept, ended, err);
+    int result = engine_open_places(engine, err);
+    if (result == 0)
+        result = cgroup_sweep(engine->cgroups, is_kept, ended, err);
+    for (size_t i = 0; result == 0 && i < engine->n_other_cgroups; i++)
+        result = cgroup_sweep(engine->other_cgroups[i], is_kept, ended, err);
     for (unsigned i = 0; i < ended->count; i++)
         await_owner(engine, ended->slots[i]);
     return result;

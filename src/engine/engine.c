@@ -25,6 +25,8 @@
 #include <sys/wait.h>
 
 #define PARENT_STACK 65536
+#define CALM_MS 1000
+#define PLACES "places" // in the run directory: where groups of this data directory are
 
 /* Sealed, so nobody can change what runs as PID 1; executable but not readable, so PID 1 starts undumpable. */
 static int make_init(int *out, struct error *err)
@@ -174,6 +176,39 @@ static int open_cgroups(struct engine *engine, const struct engine_options *opti
     return cgroup_root_open(engine->name, &engine->cgroups, err);
 }
 
+int engine_open_places(struct engine *engine, struct error *err)
+{
+    if (engine->other_cgroups)
+        return 0;
+    if (engine_open_run_dir(engine, err) < 0)
+        return -1;
+    return cgroup_roots_open(engine->run_fd, PLACES, engine->cgroups, &engine->other_cgroups,
+                             &engine->n_other_cgroups, err);
+}
+
+int engine_open_group(struct engine *engine, const char *name, struct cgroup **out,
+                      struct error *err)
+{
+    for (size_t i = 0; i < engine->n_other_cgroups; i++) {
+        if (!cgroup_root_has(engine->cgroups, name) &&
+            cgroup_root_has(engine->other_cgroups[i], name))
+            return cgroup_open(engine->other_cgroups[i], name, out, err);
+    }
+    return cgroup_open(engine->cgroups, name, out, err);
+}
+
+/* A server looks for what others left, and a box that comes and goes leaves word of where that may be. */
+static int note_place(struct engine *engine, bool is_long_lived, struct error *err)
+{
+    if (is_long_lived)
+        return engine_open_places(engine, err);
+    if (!cgroup_root_is_new(engine->cgroups))
+        return 0;
+    if (engine_open_run_dir(engine, err) < 0)
+        return -1;
+    return cgroup_root_note(engine->cgroups, engine->run_fd, PLACES, err);
+}
+
 int engine_need_root(struct error *err)
 {
     if (geteuid() == 0)
@@ -231,7 +266,8 @@ int engine_open(const struct engine_options *options, struct engine **out, struc
     if (slots_open(&engine->slots_fd, err) < 0 ||
         (options->is_long_lived &&
          (slots_open(&engine->holder_fd, err) < 0 || engine_open_run_dir(engine, err) < 0)) ||
-        make_init(&engine->init_fd, err) < 0 || open_cgroups(engine, options, err) < 0)
+        make_init(&engine->init_fd, err) < 0 || open_cgroups(engine, options, err) < 0 ||
+        note_place(engine, options->is_long_lived, err) < 0)
         return -1;
     if (options->is_long_lived && (make_mount_parent(engine, err) < 0 ||
                                    network_make_parent(&engine->network_parent_fd, err) < 0))
@@ -268,6 +304,9 @@ void engine_free(struct engine *engine)
     for (unsigned i = 0; i < SLOT_COUNT; i++)
         close_atomic(&engine->ids[i]);
     fixtures_free(engine->fixtures);
+    for (size_t i = 0; i < engine->n_other_cgroups; i++)
+        cgroup_root_free(engine->other_cgroups[i]);
+    free(engine->other_cgroups);
     cgroup_root_free(engine->cgroups);
     volume_free(engine->volume);
     free(engine->data_dir);
@@ -356,6 +395,12 @@ int engine_sweep(struct engine *engine, struct error *err)
     engine->has_leftovers = false; // a launch that meets some from here on may mean others
     int result = cgroup_sweep(engine->cgroups, slot_name_is_owned, &sweep, err);
     cgroup_sweep_kept(engine->cgroups, is_slot_others, engine);
+    for (size_t i = 0; i < engine->n_other_cgroups; i++) {
+        if (result == 0)
+            result = cgroup_sweep(engine->other_cgroups[i], slot_name_is_owned, &sweep, err);
+        cgroup_sweep_kept(engine->other_cgroups[i], is_slot_others, engine);
+        cgroup_root_retire(engine->other_cgroups[i], engine->cgroups, CALM_MS);
+    }
     if (result == 0)
         result = sweep_sockets(&sweep, err);
     sweep.prefix = "run-";
@@ -378,7 +423,7 @@ static bool is_living(struct engine *engine, unsigned slot)
     autofd held = slot_try(engine->slots_fd, slot);
 
     (void)snprintf(name, sizeof name, "%u", slot);
-    return held < 0 && cgroup_open(engine->cgroups, name, &group, &ignored) == 0;
+    return held < 0 && engine_open_group(engine, name, &group, &ignored) == 0;
 }
 
 int engine_list_staying(struct engine *engine, unsigned **slots, size_t *count, struct error *err)

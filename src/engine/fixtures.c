@@ -18,6 +18,7 @@
 #define FIXTURES "fixtures-2" // another number for another content
 #define MOUNTS "mounts-1"
 #define SHOWN_CPUS 1024
+#define SHARED_VIEWS 256
 
 enum { DIRECTORY, NODE, LINK, TEXT };
 
@@ -291,14 +292,47 @@ unsigned fixtures_cpus(const struct limits *limits, unsigned have)
     return wanted > 0 && wanted < have ? (unsigned)wanted : have;
 }
 
-int fixtures_view(struct fixtures *fixtures, const struct limits *limits, unsigned have_cpus,
-                  int *out_fd, struct error *err)
+static unsigned count_views(struct fixtures *fixtures)
+{
+    autofd fd = openat(fixtures->views_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    unsigned count = 0;
+
+    autodir dir = fd < 0 ? NULL : fdopendir(fd);
+    if (!dir)
+        return 0;
+    (void)take_fd(fd); // the directory's from here on
+    for (struct dirent *entry; (entry = readdir(dir));)
+        count += entry->d_name[0] != '.';
+    return count;
+}
+
+int fixtures_shared_view(struct fixtures *fixtures, const struct limits *limits, unsigned have_cpus,
+                         int *out_fd, struct error *err)
 {
     struct view view = {*limits, fixtures_cpus(limits, have_cpus)};
     char name[96];
+
     (void)snprintf(name, sizeof name, "m%" PRId64 "-c%u-u%" PRId64 "-p%" PRId64,
                    limits->memory_bytes, view.n_cpus, limits->cpu_millicores,
                    limits->max_processes);
+    if (faccessat(fixtures->views_fd, name, F_OK, 0) < 0 && count_views(fixtures) >= SHARED_VIEWS)
+        return error_set(err, ERROR_LIMIT, "there are %d views already", SHARED_VIEWS);
+    return open_made(fixtures->views_fd, name, fill_view, &view, out_fd, err);
+}
+
+int fixtures_view(struct fixtures *fixtures, const struct limits *limits, unsigned have_cpus,
+                  unsigned slot, int *out_fd, struct error *err)
+{
+    struct view view = {*limits, fixtures_cpus(limits, have_cpus)};
+    char name[16];
+
+    if (fixtures_shared_view(fixtures, limits, have_cpus, out_fd, err) == 0)
+        return 0;
+    if (!error_is(err, ERROR_LIMIT))
+        return -1;
+    (void)snprintf(name, sizeof name, "s%u", slot);
+    if (fd_remove_tree(fixtures->views_fd, name, err) < 0)
+        return -1;
     return open_made(fixtures->views_fd, name, fill_view, &view, out_fd, err);
 }
 

@@ -27,11 +27,14 @@ void fixtures_free(struct fixtures *fixtures);
 unsigned fixtures_cpus(const struct limits *limits, unsigned have);
 
 /*
- * The directory of the view for these limits on a machine with so many processors; it holds `root/` and, with a limit of memory,
- * `meminfo`.
+ * The directory of the view for these limits on a machine with so many processors; it holds `root/` and, with a limit of memory, `meminfo`. Whoever asks
+ * chooses the limits, so only so many views are kept for everybody; past that it is one for `slot` alone, made anew.
  */
 int fixtures_view(struct fixtures *fixtures, const struct limits *limits, unsigned have_cpus,
-                  int *out_fd, struct error *err);
+                  unsigned slot, int *out_fd, struct error *err);
+/* The same where the view is, or may be, kept for everybody; else ERROR_LIMIT. */
+int fixtures_shared_view(struct fixtures *fixtures, const struct limits *limits, unsigned have_cpus,
+                         int *out_fd, struct error *err);
 
 /* The view's /sys alone, in memory, attached nowhere, with its meminfo as '.meminfo'; for where fixtures_make_dev is needed. */
 int fixtures_make_sys(const struct limits *limits, unsigned have_cpus, int *out_fd,

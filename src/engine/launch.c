@@ -89,7 +89,7 @@ static int open_view(struct launch *l, struct error *err)
     l->n_cpus = shown < have ? shown : 0;
     l->box->seen = l->spec->limits;
     l->box->is_seen_known = true;
-    return fixtures_view(l->engine->fixtures, &l->spec->limits, have, &l->view, err);
+    return fixtures_view(l->engine->fixtures, &l->spec->limits, have, l->box->slot, &l->view, err);
 }
 
 static void close_view(struct launch *l)

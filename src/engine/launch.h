@@ -41,6 +41,8 @@ struct engine {
     char name[32]; // of our control groups: "burrow-" and what tells data directories apart
     struct volume *volume;
     struct cgroup_root *cgroups;
+    struct cgroup_root **other_cgroups; // where processes started in other groups have theirs
+    size_t n_other_cgroups;
     struct fixtures *fixtures;
     int slots_fd;
     int holder_fd; // by which a long-lived engine holds the slots of its boxes; or -1
@@ -153,6 +155,12 @@ extern const unsigned launch_host_steps;
 
 /* Opens (makes) the directory of sockets, unless it is open. */
 int engine_open_run_dir(struct engine *engine, struct error *err);
+
+/* Opens the places where other processes have made groups of this data directory, unless they are open. */
+int engine_open_places(struct engine *engine, struct error *err);
+/* The group of the box in this slot, wherever it was made. */
+int engine_open_group(struct engine *engine, const char *name, struct cgroup **out,
+                      struct error *err);
 
 /* The box half: never returns. */
 _Noreturn void launch_enter(struct launch *launch);

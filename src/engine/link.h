@@ -6,6 +6,7 @@
  * Threads: one per object; the socket in each direction.
  */
 #pragma once
+#include <linux/capability.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -15,6 +16,12 @@
 #define LINK_MAX_MESSAGE 65536 // larger payloads travel in a memfd
 #define LINK_MAX_PAYLOAD (4u << 20)
 #define LINK_MAX_FDS 8
+
+/*
+ * A capability that PID 1 is started with and keeps from its guests: tracing wants all that the traced one has (ptrace(2)), so
+ * PID 1 is out of reach even while its memory is open to debuggers. Good for nothing else in a box's user namespace.
+ */
+#define LINK_INIT_MARK CAP_WAKE_ALARM
 
 enum link_type {
     LINK_BOOT = 1, // engine, once, before PID 1 runs: struct link_boot

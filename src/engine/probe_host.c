@@ -248,10 +248,9 @@ void probe_suid_dumpable(const struct probe *probe, const struct probe_context *
     if (fd_read_knob_number(AT_FDCWD, "/proc/sys/fs/suid_dumpable", &value, &err) < 0)
         probe_say(result, PROBE_UNCHECKED, "nobody knows yet", "mount /proc", "%s", err.text);
     else if (value == 1)
-        probe_say(
-            result, PROBE_DEGRADED,
-            "whenever a process is started, a guest has a microsecond to stop PID 1 of its sandbox",
-            "sysctl fs.suid_dumpable=0", "1, for debugging");
+        probe_say(result, PROBE_DEGRADED,
+                  "one of two walls around PID 1 of a sandbox is open while a process is started",
+                  "sysctl fs.suid_dumpable=0", "1, for debugging");
     else
         probe_fine(result, "%u", (unsigned)value);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Becoming the user, taking requests, and the verbs about one file; see files_answer.h. */
 #include "init/files_answer.h"
+#include "engine/link.h"
 #include "base/auto.h"
 #include "init/files_talk.h"
 #include "init/inside.h"
@@ -20,7 +21,9 @@
 static int become(const struct files_user *who)
 {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
-    struct __user_cap_data_struct none[2] = {0};
+    // No rights, but the mark by which guests cannot trace it: it shares PID 1's memory.
+    struct __user_cap_data_struct none[2] = {
+        [CAP_TO_INDEX(LINK_INIT_MARK)] = {.permitted = CAP_TO_MASK(LINK_INIT_MARK)}};
 
     if (geteuid() != 0) { // without rights one can only be oneself
         errno = EPERM;

@@ -210,6 +210,9 @@ int main(void)
     if (getpid() != 1)
         return 1;
     (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+    // Out of the bounding set, so that nobody it starts has it; PID 1 itself keeps it.
+    if (prctl(PR_CAPBSET_DROP, LINK_INIT_MARK, 0, 0, 0) < 0)
+        return 1;
     set_signals();
     (void)setsid();
     (void)umask(022);

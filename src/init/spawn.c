@@ -93,6 +93,10 @@ static void become_user(struct spawn *s)
     long code = RAW(SYS_setgroups, s->user.n_groups, s->user.groups, 0, 0, 0);
     if (code >= 0)
         code = RAW(SYS_setresgid, s->user.gid, s->user.gid, s->user.gid, 0, 0);
+    // Of another user it keeps the mark until it executes: where the host dumps everything, others of that user could
+    // trace it, and with it PID 1, before the next call but one.
+    if (code >= 0)
+        code = RAW(SYS_prctl, PR_SET_KEEPCAPS, 1, 0, 0, 0);
     if (code >= 0)
         code = RAW(SYS_setresuid, s->user.uid, s->user.uid, s->user.uid, 0, 0);
     // Other credentials reset it, for all who share this memory, to the host's fs.suid_dumpable.

@@ -90,6 +90,9 @@ static const struct option_row rows[] = {
         "how much of each output of a command is kept (default 64Mi)"),
     ROW("stream-limit", OPTION_SIZE, stream_bytes, "SIZE", "BURROW_STREAM_LIMIT", 4096, 1024 * TIB,
         "how large a stream of a user may become (default 1Gi)"),
+    ROW("spool-limit", OPTION_SIZE, spool_bytes, "SIZE", "BURROW_SPOOL_LIMIT", 0, 1024 * TIB,
+        "how much output of commands is kept together, and as much of users' streams; 0 is a tenth "
+        "of the disk (default 0)"),
     ROW("file-limit", OPTION_SIZE, file_bytes, "SIZE", "BURROW_FILE_LIMIT", 4096, 1024 * TIB,
         "the largest file or archive that is read or written in one request (default 1Gi)"),
     ROW("file-timeout", OPTION_DURATION, file_timeout_ms, "DURATION", "BURROW_FILE_TIMEOUT", 0,
@@ -103,9 +106,10 @@ static const struct option_row rows[] = {
         "BURROW_TEMPORARY_LIMIT_PER_KEY", 0, 1024 * TIB,
         "how much of it one key may take (default: half)"),
     ROW("keep", OPTION_DURATION, keep_ms, "DURATION", "BURROW_KEEP", 60000, 100 * YEAR_MS,
-        "how long records and streams of ended sandboxes are kept (default 24h)"),
+        "how long records and streams of ended sandboxes are kept, and output of commands that "
+        "ended in others (default 24h)"),
     ROW("max-sandboxes", OPTION_INTEGER, max_sandboxes, "N", "BURROW_MAX_SANDBOXES", 1, 100000,
-        "how many may be alive at once; more are refused with 429 (default 2000)"),
+        "how many may be alive at once; more are refused with 429 (default 10000)"),
     COUNT_OPTION("organisation-sandboxes", organisation.sandboxes, "ORGANISATION_SANDBOXES",
                  "how many of them one organisation may have; 0 is no limit (default 0)"),
     COUNT_OPTION("max-streams", total.streams, "MAX_STREAMS",
@@ -205,6 +209,7 @@ void config_init(struct config *config)
         .execution_timeout_ms = (uint64_t)core->execution_timeout_ms,
         .output_bytes = (uint64_t)core->output_cap_bytes,
         .stream_bytes = (uint64_t)core->stream_limit_bytes,
+        .spool_bytes = (uint64_t)core->spool_limit_bytes,
         .file_bytes = (uint64_t)core->file_limit_bytes,
         .file_timeout_ms = (uint64_t)core->file_timeout_ms,
         .keep_ms = (uint64_t)core->keep_ms,
@@ -448,6 +453,7 @@ void config_core(const struct config *config, struct core_settings *out)
     out->execution_timeout_ms = (int64_t)config->execution_timeout_ms;
     out->output_cap_bytes = (int64_t)config->output_bytes;
     out->stream_limit_bytes = (int64_t)config->stream_bytes;
+    out->spool_limit_bytes = (int64_t)config->spool_bytes;
     out->file_limit_bytes = (int64_t)config->file_bytes;
     out->file_timeout_ms = (int64_t)config->file_timeout_ms;
     out->temporary_bytes = (int64_t)config->temporary_bytes;

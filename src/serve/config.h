@@ -36,6 +36,7 @@ struct config {
     uint64_t execution_timeout_ms;
     uint64_t output_bytes;
     uint64_t stream_bytes;
+    uint64_t spool_bytes;
     uint64_t file_bytes;
     uint64_t file_timeout_ms;
     uint64_t temporary_bytes; // 0: as the free space allows

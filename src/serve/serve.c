@@ -19,6 +19,7 @@
 #include "serve/first_key.h"
 #include "serve/fronts.h"
 #include "serve/notify.h"
+#include "serve/capacity.h"
 #include "serve/rights.h"
 
 #include <fcntl.h>
@@ -60,16 +61,6 @@ struct server {
 };
 
 // ---- the process ----
-
-static void raise_file_limit(void)
-{
-    struct rlimit limit;
-
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
-        limit.rlim_cur = limit.rlim_max;
-        (void)setrlimit(RLIMIT_NOFILE, &limit); // then connections wait in the backlog sooner
-    }
-}
 
 // When the machine has no memory left the kernel ends others first: with the server, its sandboxes would have nobody to look after them.
 static void ask_to_be_spared(void)
@@ -359,6 +350,16 @@ static void print_first_key(const char *key)
     (void)fflush(stdout);
 }
 
+static void tell_capacity(const struct config *config)
+{
+    struct capacity capacity;
+    uint64_t wanted = (uint64_t)config->max_sandboxes;
+
+    capacity_measure((uint64_t)config->boxes_memory_bytes, (uint64_t)config->boxes_processes,
+                     &capacity);
+    capacity_log(&capacity, wanted, wanted != core_settings_default.max_sandboxes);
+}
+
 static int run(struct server *server, struct error *err)
 {
     char first_key[KEY_TEXT] = "";
@@ -366,7 +367,7 @@ static int run(struct server *server, struct error *err)
 
     if (engine_need_root(err) < 0)
         return -1;
-    raise_file_limit();
+    capacity_raise();
     ask_to_be_spared();
     if (rights_drop(err) < 0 || prepare_signals(server, err) < 0)
         return -1;
@@ -376,6 +377,7 @@ static int run(struct server *server, struct error *err)
     if (*first_key)
         print_first_key(first_key);
     OPENSSL_cleanse(first_key, sizeof first_key);
+    tell_capacity(&server->config);
     log_info("ready", F("version", BURROW_VERSION), F("data", server->data_dir),
              F("pid", (int64_t)getpid()), F("ms", clock_monotonic_ms() - since));
     notify_send("READY=1");

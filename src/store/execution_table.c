@@ -50,6 +50,7 @@ static const struct field fields[] = {
     {"stdin_stream", FIELD_TEXT, 0, AT(stdin_stream)},
     {"stdout_stream", FIELD_TEXT, EXECUTION_PART_STREAMS, AT(stdout_stream)},
     {"stderr_stream", FIELD_TEXT, EXECUTION_PART_STREAMS, AT(stderr_stream)},
+    {"is_output_expired", FIELD_FLAG, 0, AT(is_output_expired)},
     {"cause", FIELD_NAME, EXECUTION_PART_STATE, AT(exit.cause), cause_names},
     {"exit_code", FIELD_NUMBER, EXECUTION_PART_STATE, AT(exit.code)},
     {"signal", FIELD_NUMBER, EXECUTION_PART_STATE, AT(exit.signal)},

@@ -27,6 +27,7 @@ struct execution_record {
     const char *stdout_stream;
     const char *stderr_stream;
 
+    bool is_output_expired; // some of it is no longer there; store_stream_remove_expired sets it
     // EXECUTION_PART_STATE; of the exit its cause, code and signal
     enum execution_state state;
     struct execution_exit exit; // what it took is EXECUTION_PART_RESULT

@@ -202,10 +202,11 @@ static int list_tables(sqlite3 *fresh, struct salvage *out, struct error *err)
 {
     autostatement *statement = NULL;
 
-    if (sqlite3_prepare_v2(fresh,
-                           "SELECT name FROM sqlite_master WHERE type = 'table' AND name <> "
-                           "'migrations' AND name NOT LIKE 'sqlite_%' ORDER BY rowid",
-                           -1, &statement, NULL) != SQLITE_OK)
+    if (sqlite3_prepare_v2(
+            fresh,
+            "SELECT name FROM sqlite_master WHERE type = 'table' AND name <> "
+            "'migrations' AND name <> 'sandbox_counts' AND name NOT LIKE 'sqlite_%' ORDER BY rowid",
+            -1, &statement, NULL) != SQLITE_OK)
         return failed(fresh, "list the tables", err);
     while (out->n_tables < SALVAGE_TABLES && sqlite3_step(statement) == SQLITE_ROW)
         (void)snprintf(out->tables[out->n_tables++].name, sizeof out->tables[0].name, "%s",
@@ -238,6 +239,12 @@ static int drop_orphans(sqlite3 *fresh, struct salvage *out, struct error *err)
     }
 }
 
+// As migrations/0005-counts.sql does: of what is there now.
+#define COUNT_SANDBOXES                                                                            \
+    "INSERT INTO sandbox_counts (organisation, tenant, scope, project, class, n) SELECT "          \
+    "organisation, coalesce(tenant, ''), coalesce(scope, ''), coalesce(project, ''), CASE WHEN "   \
+    "ended_at = 0 THEN 'alive' ELSE state END, count(*) FROM sandboxes GROUP BY 1, 2, 3, 4, 5"
+
 static int copy_all(sqlite3 *old, const char *path, struct salvage *out, struct error *err)
 {
     autosqlite *fresh = NULL;
@@ -248,7 +255,7 @@ static int copy_all(sqlite3 *old, const char *path, struct salvage *out, struct 
     for (unsigned i = 0; i < out->n_tables; i++)
         if (copy_table(old, fresh, &out->tables[i], err) < 0)
             return error_wrap(err, "copy table '%s'", out->tables[i].name);
-    if (drop_orphans(fresh, out, err) < 0)
+    if (drop_orphans(fresh, out, err) < 0 || run(fresh, COUNT_SANDBOXES, err) < 0)
         return -1;
     return run(fresh, "COMMIT; PRAGMA wal_checkpoint(TRUNCATE)", err);
 }

@@ -178,10 +178,20 @@ int store_stream_list_expired(struct store *store, int64_t now, int64_t limit,
     return 0;
 }
 
+static int list_tail(struct store *store, const struct query *tail, struct stream_list *out,
+                     struct error *err)
+{
+    struct record_rows rows;
+
+    if (record_list_all(store, &stream_table, tail, &rows, err) < 0)
+        return -1;
+    *out = (struct stream_list){rows.rows, rows.count, rows.total};
+    return 0;
+}
+
 int store_stream_list_outlived(struct store *store, int64_t ended_before, int64_t limit,
                                struct stream_list *out, struct error *err)
 {
-    struct record_rows rows;
     struct query tail;
 
     query_init(&tail);
@@ -192,10 +202,105 @@ int store_stream_list_outlived(struct store *store, int64_t ended_before, int64_
     query_where_here(&tail, store);
     query_add(&tail, " LIMIT ");
     query_add_value(&tail, sql_number(limit));
-    if (record_list_all(store, &stream_table, &tail, &rows, err) < 0)
-        return -1;
-    *out = (struct stream_list){rows.rows, rows.count, rows.total};
+    return list_tail(store, &tail, out, err);
+}
+
+int store_stream_list_aged(struct store *store, int64_t completed_before, int64_t limit,
+                           struct stream_list *out, struct error *err)
+{
+    struct query tail;
+
+    query_init(&tail);
+    query_where_that(&tail, "expires_at = 0 AND completed_at <> 0");
+    query_where(&tail, "completed_at <", sql_number(completed_before));
+    query_where_that(&tail, "sandbox_id IN (SELECT id FROM sandboxes WHERE keep_ms = 0)");
+    query_where_here(&tail, store);
+    query_add(&tail, " ORDER BY completed_at, id LIMIT ");
+    query_add_value(&tail, sql_number(limit));
+    return list_tail(store, &tail, out, err);
+}
+
+/* The newest is never too much, however large it is. */
+#define EXCESS(partition)                                                                          \
+    "id IN (SELECT id FROM (SELECT streams.id AS id, streams.size_bytes AS own, "                  \
+    "CAST(sum(streams.size_bytes) OVER (" partition                                                \
+    "ORDER BY streams.completed_at DESC, streams.id) AS BIGINT) AS so_far FROM streams "           \
+    "JOIN sandboxes ON sandboxes.id = streams.sandbox_id WHERE streams.completed_at <> 0) "        \
+    "AS summed WHERE own > 0 AND so_far - own >= "
+static const char *const excesses[STREAM_SHARES] = {
+    [STREAM_SHARE_SANDBOX] = EXCESS("PARTITION BY streams.sandbox_id "),
+    [STREAM_SHARE_KEY] = EXCESS("PARTITION BY sandboxes.key_id "),
+    [STREAM_SHARE_ALL] = EXCESS(""),
+};
+
+int store_stream_list_excess(struct store *store, enum stream_share share, int64_t bytes,
+                             int64_t limit, struct stream_list *out, struct error *err)
+{
+    struct query tail;
+
+    query_init(&tail);
+    query_where_that(&tail, excesses[share]);
+    query_add_value(&tail, sql_number(bytes));
+    query_add(&tail, ")");
+    query_where_here(&tail, store);
+    query_add(&tail, " ORDER BY completed_at, id LIMIT ");
+    query_add_value(&tail, sql_number(limit));
+    return list_tail(store, &tail, out, err);
+}
+
+static int take_used(void *data, const struct sql_value *row, size_t n_columns, struct error *err)
+{
+    int64_t *used = data;
+
+    (void)n_columns;
+    (void)err;
+    used[0] = row[0].number;
+    used[1] = row[1].number;
     return 0;
+}
+
+int store_stream_used(struct store *store, int64_t *commands_bytes, int64_t *users_bytes,
+                      struct error *err)
+{
+    struct sql_value node = sql_text(store_node(store));
+    struct sql *sql = NULL;
+    int64_t used[2] = {0};
+
+    if (store_connection(store, &sql, err) < 0 ||
+        sql_run(sql,
+                "SELECT CAST(coalesce(sum(CASE WHEN sandbox_id IS NULL THEN 0 ELSE size_bytes "
+                "END), 0) AS BIGINT), CAST(coalesce(sum(CASE WHEN sandbox_id IS NULL THEN "
+                "size_bytes ELSE 0 END), 0) AS BIGINT) FROM streams WHERE node = $1",
+                &node, 1, take_used, used, NULL, err) < 0)
+        return error_wrap(err, "add up the streams");
+    *commands_bytes = used[0];
+    *users_bytes = used[1];
+    return 0;
+}
+
+static int remove_expired_once(struct store_call *call, const char *id, struct error *err)
+{
+    struct sql_value arg = sql_text(id);
+
+    if (store_call_begin(call, STORE_FAST, err) < 0 ||
+        store_run(call,
+                  "UPDATE executions SET is_output_expired = 1 WHERE id = (SELECT execution_id "
+                  "FROM streams WHERE id = $1 AND sandbox_id IS NOT NULL)",
+                  &arg, 1, NULL, NULL, NULL, err) < 0 ||
+        store_run(call, "DELETE FROM streams WHERE id = $1", &arg, 1, NULL, NULL, NULL, err) < 0)
+        return error_wrap(err, "remove stream '%s'", id);
+    return store_call_done(call, err);
+}
+
+int store_stream_remove_expired(struct store *store, const char *id, struct error *err)
+{
+    autocall call = {.store = store};
+    int result;
+
+    do
+        result = remove_expired_once(&call, id, err);
+    while (result < 0 && store_call_again(&call, err));
+    return result;
 }
 
 int store_stream_expire(struct store *store, const char *sandbox_id, int64_t expires_at,

@@ -77,6 +77,24 @@ int store_stream_list_expired(struct store *store, int64_t now, int64_t limit,
 int store_stream_list_outlived(struct store *store, int64_t ended_before, int64_t limit,
                                struct stream_list *out, struct error *err);
 
+/* Up to `limit` of commands that ended before `completed_before`, in sandboxes of this node that live on and have no time of their own. */
+int store_stream_list_aged(struct store *store, int64_t completed_before, int64_t limit,
+                           struct stream_list *out, struct error *err);
+
+/* What may take so much: output of commands of one sandbox, of all sandboxes made with one key, or of all. */
+enum stream_share { STREAM_SHARE_SANDBOX, STREAM_SHARE_KEY, STREAM_SHARE_ALL, STREAM_SHARES };
+
+/* Up to `limit` complete outputs of this node that are too many, oldest first: there are `bytes` or more of newer ones in their share. */
+int store_stream_list_excess(struct store *store, enum stream_share share, int64_t bytes,
+                             int64_t limit, struct stream_list *out, struct error *err);
+
+/* What outputs of commands take on this node, and streams of users. Of open ones nothing is known. */
+int store_stream_used(struct store *store, int64_t *commands_bytes, int64_t *users_bytes,
+                      struct error *err);
+
+/* As store_stream_remove; and the execution it is an output of says that it has expired. */
+int store_stream_remove_expired(struct store *store, const char *id, struct error *err);
+
 /* Lets all complete streams of a sandbox expire at that time. */
 int store_stream_expire(struct store *store, const char *sandbox_id, int64_t expires_at,
                         struct error *err);

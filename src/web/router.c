@@ -484,7 +484,7 @@ static void plan_request(struct router *router, const struct http_request *reque
         return;
     enum key_known known =
         auth->is_possible(request) ? auth->check_quick(accounts, request, &actor) : KEY_WRONG;
-    if (known == KEY_VALID)
+    if (known == KEY_VALID || known == KEY_STALE) // a worker looks again before anything is done
         plan_actor(&actor, plan);
     else if (known == KEY_WRONG)
         plan_refusal(plan);

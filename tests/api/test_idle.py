@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What merely exists costs nothing: descriptors of the server, records in its database, files in its data directory."""
 import os
+import pathlib
+import re
 
 from client import until
 
@@ -62,3 +64,17 @@ def test_a_command_that_prints_nothing_leaves_no_file(own_server):
     for path in paths:
         assert server.client.read(path) == b""
     server.end()
+
+
+def test_the_server_says_how_many_sandboxes_its_limits_allow(own_server):
+    server = own_server(wrapper=["prlimit", "--nofile=900:900"], options=["--max-sandboxes", "5000", "--parked-one-shot", "0", "--parked-kept", "0"])
+    told = re.search(r"sandboxes that the machine allows.* sandboxes=(\d+) limitedBy=openFiles .*places=16384", server.log)
+    assert told and 100 < int(told[1]) < 900, server.log
+    assert re.search(r"warn --max-sandboxes is out of reach asked=5000 .*remedy=", server.log), server.log
+
+
+def test_a_limit_of_open_files_is_raised(own_server):
+    server = own_server(wrapper=["prlimit", "--nofile=1024:8192"])
+    limits = pathlib.Path(f"/proc/{server.pid}/limits").read_text()
+    assert int(re.search(r"Max open files\s+(\d+)", limits)[1]) >= 8192
+    assert "out of reach" not in server.log

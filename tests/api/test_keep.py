@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """How long what has ended is kept: purging keeps up with what came to an end, and goes by the settings of now."""
+import os
 import re
 import sqlite3
 
@@ -44,8 +45,8 @@ def test_purging_goes_on_until_it_is_done(server):
            f"{others}) SELECT printf('%026d', i), printf('00/%026d', i), 1, {others} FROM streams, n")
     server.start()
     until(lambda: count(server, "streams", "expires_at = 1") == 0, "all old streams to go")
-    most = max(int(number) for number in re.findall(r"old records were removed.* streams=(\d+)", server.log))
-    assert most >= 2500, "in one go: the next look would come a minute later"
+    told = until(lambda: re.findall(r"old records were removed.* streams=(\d+)", server.log), "the log to say so")
+    assert max(map(int, told)) >= 2500, "in one go: the next look would come a minute later"
 
 
 def test_a_shorter_time_reaches_what_has_ended_already(server):
@@ -60,3 +61,50 @@ def test_a_shorter_time_reaches_what_has_ended_already(server):
     until(lambda: count(server, "sandboxes") == 1, "the old one to be forgotten")
     assert count(server, "streams") == 2 and young.id.endswith(audit.rows(server, "SELECT id FROM sandboxes")[0][0])
     audit.check(server)
+
+
+def test_old_output_of_a_living_sandbox_expires(server):
+    sandbox = server.client.create(timeout={"idle": "1h"})
+    old, young = sandbox.sh("echo old"), sandbox.sh("echo young")
+    server.stop()
+    day = 25 * HOUR
+    id = old.started["executionId"].removeprefix("exe_")
+    change(server, f"UPDATE streams SET completed_at = completed_at - {day} WHERE execution_id = '{id}'")
+    server.start()
+    until(lambda: count(server, "streams", f"execution_id = '{id}'") == 0, "old output to go")
+    state = server.client.execution(old.started["executionId"])
+    assert state["status"] == "completed" and state["outputExpired"] is True, "its record stays, and says so"
+    assert server.client.get("/stream/" + old.started["stdoutStreamUrl"].rsplit("/", 1)[1], key=None).status == 404
+    state = server.client.execution(young.started["executionId"])
+    assert "outputExpired" not in state and server.client.read("/stream/" + state["stdoutStreamUrl"].rsplit("/", 1)[1]) == b"young\n"
+    audit.check(server)
+
+
+def test_old_output_gives_way_to_new(own_server):
+    """A sandbox has a quarter of it all; the last one is there however large it is."""
+    server = own_server(options=["--spool-limit", "4Mi"])
+    quiet, loud = server.client.create(), server.client.create()
+    first = quiet.sh("echo quiet")
+    ran = [loud.sh("head -c 700000 /dev/zero") for _ in range(7)]
+    until(lambda: count(server, "streams", "size_bytes = 700000") == 2, "old output to give way")
+    until(lambda: [server.client.execution(each.started["executionId"]).get("outputExpired", False) for each in ran] == [True] * 5 + [False] * 2,
+          "the records to say so")
+    assert server.client.read(first.started["stdoutStreamUrl"]) == b"quiet\n", "another's is older, and stays"
+    audit.check(server)
+    server.end()
+
+
+def open_files(server):
+    """Of the spool, that are removed."""
+    links = (os.readlink(f"/proc/{server.pid}/fd/{name}") for name in os.listdir(f"/proc/{server.pid}/fd"))
+    return [link for link in links if "/spool/" in link and link.endswith("(deleted)")]
+
+
+def test_removed_output_is_not_kept_open(server):
+    sandbox = server.client.create()
+    for ran in [sandbox.sh("echo some") for _ in range(5)]:
+        for name in ("stdoutStreamUrl", "stderrStreamUrl"):
+            id = ran.started[name].rsplit("/", 1)[1]
+            assert server.client.delete(f"/stream/{id}").status == 200
+    assert sandbox.sh("true").stdout == b""
+    until(lambda: not open_files(server), "files to be closed")

@@ -5,7 +5,11 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/ptrace.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <time.h>
 
 /* Nobody but PID 1 and itself is left. */
 static void alone(int argc, char **argv)
@@ -84,7 +88,37 @@ static void race_for_exe(int argc, char **argv)
     }
 }
 
+/* Waits until the kernel says that PID 1's memory is open to debuggers: then its files are its user's. */
+static void first_open(int argc, char **argv)
+{
+    const struct timespec pause = {.tv_nsec = 1000000};
+    struct stat info = {.st_uid = 1};
+    char byte;
+    struct iovec own = {&byte, 1}, theirs = {(void *)0x400000, 1};
+    (void)argc;
+    (void)argv;
+    (void)puts("waiting");
+    (void)fflush(stdout);
+    for (int i = 0; i < 60000 && info.st_uid != 0; i++) {
+        (void)nanosleep(&pause, NULL);
+        (void)stat("/proc/1/environ", &info);
+    }
+    if (info.st_uid != 0)
+        complain("PID 1's memory does not open");
+    REFUSED(ptrace(PTRACE_ATTACH, 1, 0, 0), EPERM);
+    REFUSED(ptrace(PTRACE_SEIZE, 1, 0, 0), EPERM);
+    REFUSED(process_vm_readv(1, &own, 1, &theirs, 1, 0), EPERM);
+    REFUSED(process_vm_writev(1, &own, 1, &theirs, 1, 0), EPERM);
+    REFUSED(open("/proc/1/mem", O_RDWR | O_CLOEXEC), EACCES);
+    REFUSED(open("/proc/1/maps", O_RDONLY | O_CLOEXEC), EACCES);
+    int pidfd = (int)syscall(SYS_pidfd_open, 1, 0);
+    for (int fd = 0; fd < 16; fd++)
+        REFUSED(syscall(SYS_pidfd_getfd, pidfd, fd, 0), EPERM);
+    (void)close(pidfd);
+}
+
 const struct inside_attack reach_attacks[] = {
+    {"first-open", first_open},
     {"alone", alone},
     {"files-under-way", files_under_way},
     {"race-for-exe", race_for_exe},

@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Boxes whose owner is killed: they end, or stay and are adopted; in every cgroup mode. */
 #include "base/auto.h"
+#include "base/fd.h"
 #include "box_fixture.h"
+#include "engine/cgroup_impl.h"
 #include "engine/launch.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -370,6 +374,71 @@ BOX_TEST_MODES(limits_of_an_adopted_box_change_and_are_seen)
         end(box);
         close_spools(&o);
     }
+}
+
+/* The directory of this process's own memory group. */
+static void own_memory_group(char path[PATH_MAX])
+{
+    struct cgroup_root *root = engine_cgroups(engine);
+    for (unsigned i = 0; i < root->n_trees; i++) {
+        if (root->trees[i].fd == root->knobs[CONTROLLER_MEMORY])
+            (void)snprintf(path, PATH_MAX, "%s", root->trees[i].path);
+    }
+    *strrchr(path, '/') = '\0';
+}
+
+static void write_pid(const char *group, pid_t pid)
+{
+    char path[PATH_MAX + 32];
+    char text[16];
+    struct error err = {0};
+    (void)snprintf(path, sizeof path, "%s/cgroup.procs", group);
+    (void)snprintf(text, sizeof text, "%d", (int)pid);
+    CHECK_OK(fd_write_knob(AT_FDCWD, path, text, &err), err);
+}
+
+/* A box has died and one lives when the next server is started, in another memory group than the one before. */
+BOX_TEST_MODES(groups_of_a_server_that_was_started_elsewhere_are_found_used_and_removed)
+{
+    struct owner o[2] = {{.spec = plain_spec()}, {.spec = plain_spec()}};
+    enum cgroup_mode mode = cgroup_root_mode(engine_cgroups(engine));
+    struct cgroup_usage usage = {0};
+    struct limits more = {.memory_bytes = 64 << 20};
+    struct error err = {0};
+    struct box *box = NULL;
+    char own_group[PATH_MAX];
+    char elsewhere[PATH_MAX + 32];
+
+    if (mode == CGROUP_V2)
+        return; // there is one place only
+    own_memory_group(own_group);
+    (void)snprintf(elsewhere, sizeof elsewhere, "%s/elsewhere-%d", own_group, (int)getpid());
+    CHECK(mkdir(elsewhere, 0755) == 0);
+    write_pid(elsewhere, getpid()); // owners start where we are
+    for (int i = 0; i < 2; i++) {
+        o[i].spec.owner_loss = BOX_STAY;
+        start_owner(&o[i]);
+    }
+    write_pid(own_group, getpid());
+    for (int i = 0; i < 2; i++)
+        kill_owner(&o[i]);
+    CHECK(kill(o[0].deed.init, SIGKILL) == 0);
+
+    struct engine *server =
+        open_engine(&(struct engine_options){.is_long_lived = true, .cgroup_mode = &mode});
+    CHECK_OK(box_adopt(server, o[1].deed.slot, NULL, &box, &err), err);
+    CHECK_OK(box_usage(box, &usage, &err), err);
+    CHECK(usage.memory_bytes > 0);
+    CHECK_OK(box_set_limits(box, &more, &err), err);
+    CHECK_INT(run(box, "eat 100").cause, CAUSE_MEMORY);
+    CHECK_OK(engine_sweep(server, &err), err);
+    CHECK(rmdir(elsewhere) < 0);
+    CHECK_OK(box_end(box, &err), err);
+    box_free(box);
+    AWAIT(engine_sweep(server, &err) == 0 && (rmdir(elsewhere) == 0 || errno == ENOENT));
+    close_engine(server);
+    close_spools(&o[0]);
+    close_spools(&o[1]);
 }
 
 BOX_TEST(nobody_can_be_adopted_from_a_slot_without_a_box)

@@ -2,8 +2,12 @@
 /* What a program sees is what it has: in boxes launched, made ahead, changed while they live, and adopted. */
 #include "base/auto.h"
 #include "box_fixture.h"
+#include "engine/fixtures.h"
+#include "engine/launch.h"
 #include "engine/spare_boxes.h"
 
+#include <dirent.h>
+#include <limits.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -251,6 +255,42 @@ BOX_TEST(files_in_memory_show_the_limits_and_no_path_of_the_host)
     CHECK_OK(box_end(box, &err), err);
     box_free(box);
     close_engine(other);
+}
+
+static unsigned count_entries(const char *path)
+{
+    unsigned count = 0;
+    DIR *dir = opendir(path);
+    for (struct dirent *entry; dir && (entry = readdir(dir));)
+        count += entry->d_name[0] != '.';
+    if (dir)
+        (void)closedir(dir);
+    return count;
+}
+
+/* Who may choose limits may choose other ones each time. */
+BOX_TEST(views_of_many_different_limits_do_not_pile_up)
+{
+    struct box_spec spec = plain_spec();
+    struct limits limits = little;
+    struct error err = {0};
+    char views[PATH_MAX];
+
+    spec.limits = little;
+    struct box *box = launch(&spec);
+    for (int i = 0; i < 300; i++) {
+        limits.memory_bytes = little.memory_bytes + (i + 1) * 8192;
+        CHECK_OK(box_set_limits(box, &limits, &err), err);
+    }
+    check_view(box, &limits);
+    for (int i = 0; i < 3; i++) {
+        spec.limits.memory_bytes = more.memory_bytes + (i + 1) * 8192;
+        struct box *other = launch(&spec);
+        check_view(other, &spec.limits);
+        end(other);
+    }
+    (void)snprintf(views, sizeof views, "/proc/self/fd/%d", engine->fixtures->views_fd);
+    CHECK(count_entries(views) <= 256 + 4);
 }
 
 NOTHING_IS_LEFT_TEST

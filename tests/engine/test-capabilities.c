@@ -43,7 +43,7 @@ static struct sets sets_after_drop(void)
     CHECK(shared != MAP_FAILED);
     pid_t child = fork();
     if (child == 0) {
-        if (capabilities_drop() < 0)
+        if (capabilities_drop(0) < 0)
             _exit(1);
         *shared = read_sets();
         _exit(0);
@@ -91,7 +91,7 @@ TEST(a_second_drop_changes_nothing)
     need_root();
     pid_t child = fork();
     if (child == 0) {
-        if (capabilities_drop() < 0 || capabilities_drop() < 0)
+        if (capabilities_drop(0) < 0 || capabilities_drop(0) < 0)
             _exit(1);
         _exit(status_line("CapEff") == capabilities_mask() ? 0 : 2);
     }

@@ -5,7 +5,10 @@
 #include <fnmatch.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/user.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
 
@@ -80,6 +83,59 @@ BOX_TEST(a_crash_does_not_reach_the_hosts_core_handler)
     CHECK_INT(second.exit.code, 0);
     CHECK(!strstr(seen_text, "attacker"));
     CHECK(!strchr(seen_text, '\n')); // one crash: the host's own
+}
+
+/* Makes PID 1 open its memory to debuggers, as the host's own debugger can: it is waiting in a call, so one more is behind it. */
+static void open_memory(pid_t pid)
+{
+    struct user_regs_struct before, now;
+    int status = 0;
+
+    CHECK(ptrace(PTRACE_SEIZE, pid, 0, 0) == 0 && ptrace(PTRACE_INTERRUPT, pid, 0, 0) == 0);
+    CHECK(waitpid(pid, &status, __WALL) == pid && WIFSTOPPED(status));
+    CHECK(ptrace(PTRACE_GETREGS, pid, 0, &before) == 0);
+    now = before;
+    now.rip -= 2; // the instruction that made the call
+    now.rax = SYS_prctl;
+    now.orig_rax = (unsigned long long)-1; // else the kernel would do that one again
+    now.rdi = PR_SET_DUMPABLE;
+    now.rsi = 1;
+    CHECK(ptrace(PTRACE_SETREGS, pid, 0, &now) == 0);
+    for (unsigned i = 0; i < 16 && now.rip != before.rip; i++) { // a stop may come before the step
+        CHECK(ptrace(PTRACE_SINGLESTEP, pid, 0, 0) == 0);
+        CHECK(waitpid(pid, &status, __WALL) == pid && WIFSTOPPED(status));
+        CHECK(ptrace(PTRACE_GETREGS, pid, 0, &now) == 0);
+    }
+    CHECK_INT((long)now.rax, 0);
+    CHECK(ptrace(PTRACE_SETREGS, pid, 0, &before) == 0 && ptrace(PTRACE_DETACH, pid, 0, 0) == 0);
+}
+
+/* What fs.suid_dumpable=1 does for a moment whenever a process is started. */
+BOX_TEST(pid_1_cannot_be_traced_while_its_memory_is_open)
+{
+    static const char *const argv[] = {"/attacker", "first-open", NULL};
+    struct box *box = launch_attacker();
+    struct error err = {0};
+    char text[4096] = "";
+    int ends[2];
+    CHECK(pipe2(ends, O_CLOEXEC) == 0);
+    autofd reader = ends[0];
+    autofd writer = ends[1];
+    struct process_spec spec = {.id = next_id(),
+                                .command.argv = argv,
+                                .command.directory = "/",
+                                .stdin_fd = -1,
+                                .stdout_fd = writer,
+                                .stderr_fd = writer};
+    CHECK_OK(box_spawn(box, &spec, NULL, &err), err);
+    closep(&writer);
+    CHECK(read(reader, text, sizeof text - 1) ==
+          (ssize_t)strlen("waiting\n")); // starting it closed the memory
+    open_memory(box_pid(box));
+    ssize_t got = read(reader, text, sizeof text - 1);
+    text[got > 0 ? got : 0] = '\0';
+    CHECK_STR(text, "");
+    check_serves(box);
 }
 
 /* With this setting whoever changes its user becomes readable, and PID 1 does that for every

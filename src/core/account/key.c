@@ -316,6 +316,14 @@ static int refuse(struct error *err)
     return error_refuse(err, ERROR_UNAUTHORIZED, "key", "the API key is missing or not valid");
 }
 
+// Under the lock: a good one, however old.
+static const struct answer *find_old(struct key_checks *checks, const unsigned char hash[KEY_HASH])
+{
+    const struct answer *row = row_of(checks->good, hash);
+
+    return row->until_ms && CRYPTO_memcmp(row->hash, hash, KEY_HASH) == 0 ? row : NULL;
+}
+
 static enum key_known recall(struct accounts *accounts, const unsigned char hash[KEY_HASH],
                              struct actor *out)
 {
@@ -323,16 +331,23 @@ static enum key_known recall(struct accounts *accounts, const unsigned char hash
 
     autolock(&checks->lock);
     const struct answer *answer = look_up(checks->good, hash);
+    bool is_valid = answer != NULL;
+    if (!answer && look_up(checks->bad, hash))
+        return KEY_WRONG;
     if (!answer)
-        return look_up(checks->bad, hash) ? KEY_WRONG : KEY_UNKNOWN;
+        answer = find_old(checks, hash);
+    if (!answer)
+        return KEY_UNKNOWN;
     fill_actor(accounts, answer, out);
-    return KEY_VALID;
+    return is_valid ? KEY_VALID : KEY_STALE;
 }
 
 static void remember(struct key_checks *checks, const struct answer *answer, bool is_good,
                      bool is_use_new)
 {
     autolock(&checks->lock);
+    if (!is_good && find_old(checks, answer->hash))
+        *row_of(checks->good, answer->hash) = (struct answer){0};
     *row_of(is_good ? checks->good : checks->bad, answer->hash) = *answer;
     if (is_good && is_use_new)
         add_use(checks, answer->key_id);
@@ -367,7 +382,7 @@ int key_check(struct accounts *accounts, const char *text, struct actor *out, st
         return refuse(err);
     hash_text(accounts, text, answer.hash);
     enum key_known known = recall(accounts, answer.hash, out);
-    if (known != KEY_UNKNOWN)
+    if (known == KEY_VALID || known == KEY_WRONG)
         return known == KEY_VALID ? 0 : refuse(err);
     answer.until_ms = clock_monotonic_ms() + KNOWN_MS; // counted from before the database was asked
     if (ask(accounts, &answer, &is_good, &is_use_new, err) < 0)

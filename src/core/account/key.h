@@ -40,6 +40,7 @@ int key_check(struct accounts *accounts, const char *text, struct actor *out, st
 enum key_known {
     KEY_UNKNOWN, // the database would have to be asked
     KEY_VALID,
+    KEY_STALE, // was valid when it was last asked for; the database will tell whether it still is
     KEY_WRONG,
 };
 enum key_known key_check_quick(struct accounts *accounts, const char *text, struct actor *out);

@@ -20,6 +20,7 @@ void execution_info_take(struct execution_info *out, struct execution_record *re
         .stdin_stream = take(record->stdin_stream),
         .stdout_stream = take(record->stdout_stream),
         .stderr_stream = take(record->stderr_stream),
+        .is_output_expired = record->is_output_expired,
         .state = record->state,
         .exit = record->exit,
         .error = take(record->error),

@@ -24,6 +24,7 @@ struct execution_info {
     const char *stdin_stream;
     const char *stdout_stream; // a queued one has none yet
     const char *stderr_stream;
+    bool is_output_expired; // some of it was kept for as long as it is, and is gone
 
     enum execution_state state;
     struct execution_exit exit;

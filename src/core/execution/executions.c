@@ -3,6 +3,7 @@
 #include "core/execution/executions.h"
 
 #include "base/mem.h"
+#include "core/stream/streams.h"
 #include "core/execution/execution_end.h"
 #include "core/execution/queue.h"
 
@@ -27,6 +28,17 @@ static const struct execution_ops ops = {
     .tick = tick,
 };
 
+/* One that is remembered says so too. */
+static void on_expired(void *data, const char *id)
+{
+    autoptr(execution) execution = executions_find(data, id);
+
+    if (!execution)
+        return;
+    autolock(&execution->lock);
+    execution->record.is_output_expired = true;
+}
+
 int executions_open(struct sandboxes *sandboxes, struct executions **out, struct error *err)
 {
     autoptr(executions) executions = xnew(struct executions);
@@ -38,6 +50,7 @@ int executions_open(struct sandboxes *sandboxes, struct executions **out, struct
         return -1;
     sandboxes->execution_ops = &ops;
     sandboxes->executions = executions;
+    streams_tell_expired(sandboxes->streams, on_expired, executions);
     *out = take(executions);
     return 0;
 }

@@ -253,13 +253,7 @@ static void check_deadlines(struct sandbox *sandbox, int64_t now)
     measure_tick(sandbox, now);
 }
 
-static void check_disk(void *data)
-{
-    struct monitor *monitor = data;
-
-    streams_check_disk(monitor->sandboxes->streams);
-    monitor->is_disk_checked = false;
-}
+static void check_disk(void *data);
 
 static void on_tick(void *data)
 {
@@ -336,6 +330,18 @@ static void tidy(void *data)
         log_warn("traces of dead sandboxes could not be removed",
                  F("error", (const char *)err.text));
     purge(monitor);
+}
+
+/* Also whether outputs take more than they may, which cannot wait for the next purge. */
+static void check_disk(void *data)
+{
+    struct monitor *monitor = data;
+    struct error ignored = {0};
+
+    streams_check_disk(monitor->sandboxes->streams);
+    if (streams_is_over(monitor->sandboxes->streams) && !monitor->is_ending)
+        (void)workers_submit(monitor->maintenance, WORKERS_SLOW, tidy, monitor, &ignored);
+    monitor->is_disk_checked = false;
 }
 
 static void on_tidy(void *data)
@@ -441,6 +447,12 @@ void monitor_stop(struct monitor *monitor)
         sandbox_free(all[i]);
     }
     free(all);
+}
+
+void monitor_end_work(struct monitor *monitor)
+{
+    if (monitor)
+        workers_free(take(monitor->maintenance));
 }
 
 struct loop *monitor_loop(struct monitor *monitor)

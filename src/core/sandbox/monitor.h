@@ -17,6 +17,8 @@ int monitor_new(struct sandboxes *sandboxes, struct monitor **out, struct error 
 int monitor_start(struct monitor *monitor, struct error *err);
 /* Ends the thread and lets go of all boxes, which are not touched. Its loop still takes posts. */
 void monitor_stop(struct monitor *monitor);
+/* Finishes what is being purged. After everybody who could give it work has stopped. */
+void monitor_end_work(struct monitor *monitor);
 /* Once it was stopped and nobody posts any more: after the last command, whose feed does. */
 void monitor_free(struct monitor *monitor);
 

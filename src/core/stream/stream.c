@@ -6,6 +6,7 @@
 #include "base/disk.h"
 #include "base/id.h"
 #include "core/account/ceiling.h"
+#include "core/stream/history.h"
 #include "core/stream/spool.h"
 #include "core/stream/stream_info_impl.h"
 #include "core/stream/stream_object.h"
@@ -134,7 +135,7 @@ int stream_remove(struct streams *streams, const struct actor *actor, const char
 
     if (fetch_own(streams, actor, id, &stream, err) < 0)
         return -1;
-    return stream_erase(stream, true, err);
+    return stream_erase(stream, STREAM_ERASE_ASKED, err);
 }
 
 int stream_open(struct streams *streams, const char *id, struct stream **out, struct error *err)
@@ -200,6 +201,11 @@ static int begin_append(struct stream *stream, size_t length, uint64_t *offset, 
 /* Below the floor all room is for recording how things end. */
 static int check_room(const struct stream *stream, struct error *err)
 {
+    if (history_is_full(stream->streams))
+        return error_refuse(err, ERROR_FULL, "stream",
+                            "append to stream '%s': streams take all the room they may have on "
+                            "this server; delete some",
+                            stream->record.id);
     return disk_has_room(stream->fd)
                ? 0
                : error_refuse(err, ERROR_NO_SPACE, "stream",
@@ -225,6 +231,13 @@ static int write_at(struct stream *stream, const char *data, size_t length, uint
     return 0;
 }
 
+/* With the lock held. */
+static void add(struct stream *stream, size_t length)
+{
+    stream->size_bytes += length;
+    history_count(stream, (int64_t)length);
+}
+
 /* Readers see all of it or nothing. It counts for nothing when the stream has ended meanwhile. */
 static int end_append(struct stream *stream, size_t length, bool is_written, struct error *err)
 {
@@ -237,7 +250,7 @@ static int end_append(struct stream *stream, size_t length, bool is_written, str
     else if (is_written && stream_is_frozen(stream))
         result = refuse_complete(stream->record.id, err);
     else if (is_written)
-        stream->size_bytes += length;
+        add(stream, length);
     if (result < 0)
         (void)!ftruncate(stream->fd, (off_t)size); // nobody reads that far
     stream->is_appending = false;

@@ -4,6 +4,7 @@
 
 #include "base/id.h"
 #include "base/mem.h"
+#include "core/stream/history.h"
 #include "core/stream/spool.h"
 
 #include <assert.h>
@@ -265,6 +266,8 @@ static void complete(struct stream *stream)
 {
     autolock(&stream->lock);
     stream_freeze(stream);
+    if (!stream->is_complete && stream_is_commands(stream))
+        history_count(stream, (int64_t)stream->size_bytes);
     stream->is_complete = true;
 }
 
@@ -275,25 +278,43 @@ void stream_finish(struct stream *stream)
 }
 
 /* False: a command uses it. */
-static bool mark_removed(struct stream *stream, bool has_row)
+static bool mark_removed(struct stream *stream, enum stream_erase why)
 {
     autolock(&stream->lock);
-    if (has_row && stream_is_busy(stream))
+    if (why != STREAM_ERASE_UNUSED && stream_is_busy(stream))
         return false;
     stream_freeze(stream);
+    if (why != STREAM_ERASE_UNUSED && !stream->is_removed)
+        history_count(stream, -(int64_t)stream->size_bytes);
     stream->is_complete = stream->is_removed = true;
     return true;
 }
 
-int stream_erase(struct stream *stream, bool has_row, struct error *err)
+static bool take_recent(struct stream_recent *recent, const struct stream *stream)
+{
+    autolock(&recent->lock);
+    for (unsigned i = 0; i < STREAM_RECENT; i++) {
+        if (recent->streams[i] != stream)
+            continue;
+        recent->streams[i] = NULL;
+        return true;
+    }
+    return false;
+}
+
+int stream_erase(struct stream *stream, enum stream_erase why, struct error *err)
 {
     struct streams *streams = stream->streams;
     const char *id = stream->record.id;
 
-    if (!mark_removed(stream, has_row))
+    if (!mark_removed(stream, why))
         return error_refuse(err, ERROR_BUSY, "stream", "stream '%s' is used by a command", id);
     hub_announce(streams->hub, id);
+    if (take_recent(&streams->recent, stream)) // its room comes back when nobody has it open
+        stream_free(stream);                   // the caller has a reference of its own
     if (spool_remove_file(streams->spool_fd, id, err) < 0)
         return -1;
-    return has_row ? store_stream_remove(streams->store, id, err) : 0;
+    if (why == STREAM_ERASE_EXPIRED)
+        return store_stream_remove_expired(streams->store, id, err);
+    return why == STREAM_ERASE_ASKED ? store_stream_remove(streams->store, id, err) : 0;
 }

@@ -56,8 +56,13 @@ struct streams {
     struct store *store;
     struct hub *hub;
     int spool_fd;
+    int void_fd; // in the place of removed files that nothing came to
     struct reserve *reserve;
     uint64_t limit_bytes; // of a user's stream
+    int64_t total_bytes;  // history.h: of outputs of commands together; and of users' streams
+    _Atomic int64_t commands_bytes, users_bytes;
+    void (*on_expired)(void *data, const char *execution_id); // or NULL
+    void *expired_data;
     int64_t keep_ms;
     int64_t most, organisation_most; // of users
     int64_t opened_at;
@@ -99,5 +104,11 @@ void stream_freeze(
 /* No more comes; the hub announces it. Without the lock. */
 void stream_finish(struct stream *stream);
 
+/* Why one goes. */
+enum stream_erase {
+    STREAM_ERASE_UNUSED,  // it never had a row
+    STREAM_ERASE_ASKED,   // by its user
+    STREAM_ERASE_EXPIRED, // its execution says so from now on
+};
 /* Marks as removed, removes the file, then the row (unless it never had one). ERROR_BUSY. */
-int stream_erase(struct stream *stream, bool has_row, struct error *err);
+int stream_erase(struct stream *stream, enum stream_erase why, struct error *err);

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/id.h"
 #include "base/mem.h"
+#include "core/stream/history.h"
 #include "core/stream/spool.h"
 #include "core/stream/stream_object.h"
 
@@ -43,6 +44,7 @@ int streams_open(struct store *store, struct hub *hub, const struct streams_sett
     streams->hub = hub;
     streams->spool_fd = spool_fd;
     streams->reserve = take(reserve);
+    streams->void_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
     streams->limit_bytes = settings->limit_bytes;
     streams->keep_ms = settings->keep_ms;
     streams->most = settings->most;
@@ -53,6 +55,10 @@ int streams_open(struct store *store, struct hub *hub, const struct streams_sett
     for (size_t i = 0; i < STREAM_SHARDS; i++) {
         lock_init(&streams->shards[i].lock, LOCK_STREAM_TABLE);
         lock_condition_init(&streams->shards[i].loaded);
+    }
+    if (history_open(streams, settings->total_bytes, err) < 0) {
+        streams_free(streams);
+        return -1;
     }
     *out = streams;
     return 0;
@@ -170,7 +176,7 @@ void streams_discard(struct streams *streams, struct stream *stream)
 {
     struct error ignored;
 
-    (void)stream_erase(stream, false, &ignored); // else swept later
+    (void)stream_erase(stream, STREAM_ERASE_UNUSED, &ignored); // else swept later
     stream_free(stream);
 }
 
@@ -190,8 +196,16 @@ void streams_free(struct streams *streams)
         lock_clear(&streams->shards[i].lock);
     }
     (void)close(streams->spool_fd);
+    closep(&streams->void_fd);
     reserve_free(streams->reserve);
     free(streams);
+}
+
+void streams_tell_expired(struct streams *streams,
+                          void (*on_expired)(void *data, const char *execution_id), void *data)
+{
+    streams->on_expired = on_expired;
+    streams->expired_data = data;
 }
 
 void streams_check_disk(struct streams *streams)
@@ -413,8 +427,10 @@ void streams_keep_recent(struct streams *streams, struct stream *stream)
 {
     struct error ignored = {0};
 
-    if (stream && is_void(stream)) // else it goes with the row
+    if (stream && is_void(stream)) { // else it goes with the row
         (void)spool_remove_file(streams->spool_fd, stream->record.id, &ignored);
+        (void)dup3(streams->void_fd, stream->fd, O_CLOEXEC); // who reads it meanwhile finds as much
+    }
     if (stream && is_small(stream))
         stream = put_recent(&streams->recent, stream);
     stream_free(stream);
@@ -435,24 +451,6 @@ int streams_reopen(struct streams *streams, const struct stream_record *record, 
         return -1;
     (void)close(fd);
     return streams_fetch(streams, record->id, out, err);
-}
-
-static int erase_expired(struct streams *streams, const struct stream_record *record, int64_t now,
-                         unsigned *removed, struct error *err)
-{
-    autoptr(stream) stream = NULL;
-
-    if (streams_fetch(streams, record->id, &stream, err) < 0)
-        return error_is(err, ERROR_NOT_FOUND) ? 0 : -1; // its user was faster
-    if (stream_erase(stream, true, err) == 0) {
-        ++*removed;
-        return 0;
-    }
-    if (!error_is(err, ERROR_CONFLICT))
-        return error_is(err, ERROR_NOT_FOUND) ? 0 : -1;
-    struct stream_record later = {
-        .id = record->id, .expires_at = now + streams->keep_ms, .updated_at = now};
-    return store_stream_update(streams->store, &later, STREAM_PART_EXPIRY, 0, err);
 }
 
 static int is_wanted(void *data, const char *id, struct error *err)
@@ -479,39 +477,21 @@ static int sweep(struct streams *streams, int64_t now, unsigned limit, unsigned 
     return result;
 }
 
-/* Goes on after a failure, and tells the first one. */
-static int erase_all(struct streams *streams, const struct stream_list *list, int64_t now,
-                     unsigned *removed, struct error *err)
-{
-    int result = 0;
-    struct error here;
-
-    for (size_t i = 0; i < list->count; i++) {
-        if (erase_expired(streams, &list->rows[i], now, removed, &here) < 0 && result == 0) {
-            *err = here;
-            result = -1;
-        }
-    }
-    return result;
-}
-
 int streams_purge(struct streams *streams, int64_t now, unsigned limit, unsigned *removed,
                   struct error *err)
 {
-    autostreams expired = {0}, outlived = {0};
     unsigned count = 0;
     struct error later;
 
-    if (store_stream_list_expired(streams->store, now, limit, &expired, err) < 0)
-        return -1;
-    int result = erase_all(streams, &expired, now, &count, err);
-    if (store_stream_list_outlived(streams->store, now - streams->keep_ms, limit, &outlived,
-                                   result < 0 ? &later : err) < 0 ||
-        erase_all(streams, &outlived, now, &count, result < 0 ? &later : err) < 0)
-        result = -1;
+    int result = history_purge(streams, now, limit, &count, err);
     if (sweep(streams, now, limit, &count, result < 0 ? &later : err) < 0)
         result = -1;
     if (result == 0)
         *removed = count;
     return result;
+}
+
+bool streams_is_over(struct streams *streams)
+{
+    return history_is_over(streams);
 }

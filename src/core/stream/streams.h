@@ -11,8 +11,10 @@
 
 struct streams_settings {
     const char *data_dir;
-    uint64_t limit_bytes;            // of a user's own stream
-    int64_t keep_ms;                 // how long streams are kept that ask for nothing else
+    uint64_t limit_bytes; // of a user's own stream
+    int64_t keep_ms;      // how long streams are kept that ask for nothing else
+    int64_t
+        total_bytes; // outputs of commands together, and as much of users' streams; 0: a tenth of the disk
     int64_t most, organisation_most; // streams of users; 0: no limit
 };
 
@@ -79,12 +81,18 @@ void streams_announce(struct streams *streams, struct stream *stream);
 int streams_reopen(struct streams *streams, const struct stream_record *record, struct stream **out,
                    struct error *err);
 
+/* Who is told, on the thread that purges, that output of an execution has expired. Set before anything is purged. */
+void streams_tell_expired(struct streams *streams,
+                          void (*on_expired)(void *data, const char *execution_id), void *data);
+
 /* The disk they are on: looks at it (every second or so); and what is wrong with it, a literal, or NULL: does not block. */
 void streams_check_disk(struct streams *streams);
 const char *streams_fault(struct streams *streams);
 
+/* Whether outputs of commands take more than they may, so that it is time to purge. Does not block. */
+bool streams_is_over(struct streams *streams);
 /*
- * Removes files and rows whose time is up, and files without a row (written more than an hour ago; some of the spool at a time);
+ * Removes outputs that are too many, files and rows whose time is up, and files without a row (written more than an hour ago; some of the spool at a time);
  * about `limit`. Those of sandboxes that have ended go by the time that is set now. Those that a command uses are kept for longer. One that cannot be removed does not keep the others.
  */
 int streams_purge(struct streams *streams, int64_t now, unsigned limit, unsigned *removed,

@@ -105,7 +105,7 @@ struct execution_answer {
     enum execution_state state;
     struct outcome outcome;
     int64_t duration_ms;
-    bool is_truncated, tells_truncated;
+    bool is_truncated, tells_truncated, is_expired;
 };
 static const char *const execution_type = "exec";
 const struct answer_field render_execution_fields[] = {
@@ -123,6 +123,9 @@ const struct answer_field render_execution_fields[] = {
     {"outputTruncated", ANSWER_BOOL, offsetof(struct execution_answer, is_truncated),
      .has_offset = offsetof(struct execution_answer, tells_truncated),
      .help = "whether output was dropped"},
+    {"outputExpired", ANSWER_BOOL, offsetof(struct execution_answer, is_expired),
+     .has_offset = offsetof(struct execution_answer, is_expired),
+     .help = "output was kept for as long as it is, or gave way to newer one: it is gone"},
     {0},
 };
 
@@ -137,6 +140,7 @@ void render_execution(struct json_writer *json, const struct execution_info *inf
         .outcome = outcome_of(info, base_url),
         .duration_ms = info->exit.duration_us / 1000,
         .is_truncated = info->exit.is_truncated,
+        .is_expired = info->is_output_expired,
         .tells_truncated = execution_info_is_over(info) || info->exit.is_truncated,
     };
 

@@ -181,3 +181,79 @@ TEST(streams_of_sandboxes_that_ended_long_ago_are_found_whatever_they_were_to_ex
     CHECK_INT(found.count, 1);
     CHECK_STR(found.rows[0].id, "b");
 }
+
+/* An output of `bytes` that ended at that time, in sandbox `sandbox`. */
+static void put_output(struct store *store, const char *id, const char *sandbox, int64_t bytes,
+                       int64_t ended_at)
+{
+    struct stream_record record = fixture_stream(id);
+    struct error err = {0};
+
+    record.sandbox_id = sandbox;
+    record.execution_id = "e";
+    record.kind = STREAM_STDOUT;
+    record.state = STREAM_COMPLETE;
+    record.size_bytes = bytes;
+    record.completed_at = ended_at;
+    CHECK_OK(store_stream_put(store, &record, NULL, 0, &err), err);
+}
+
+static struct store *store_with_sandboxes(void)
+{
+    struct store *store = fixture_store();
+    struct error err = {0};
+
+    for (int i = 0; i < 3; i++) { // two of one key
+        char id[] = {(char)('A' + i), 0};
+        struct sandbox_record sandbox = fixture_sandbox(id);
+        sandbox.key_id = i < 2 ? "k1" : "k2";
+        CHECK_OK(store_sandbox_put(store, &sandbox, &err), err);
+    }
+    return store;
+}
+
+TEST(output_that_is_too_much_for_its_share_is_listed_oldest_first)
+{
+    struct store *store = store_with_sandboxes();
+    struct error err = {0};
+    int64_t commands = 0, users = 0;
+
+    for (int i = 0; i < 6; i++) {
+        char id[] = {(char)('a' + i), 0};
+        put_output(store, id, i == 5 ? "C" : i % 2 ? "B" : "A", 100, NOW + i);
+    }
+    autostreams sandboxes = {0}, keys = {0}, all = {0}, none = {0};
+    CHECK_OK(store_stream_list_excess(store, STREAM_SHARE_SANDBOX, 150, 10, &sandboxes, &err), err);
+    CHECK_INT(sandboxes.count, 1); // A has a, c, e
+    CHECK_STR(sandboxes.rows[0].id, "a");
+    CHECK_OK(store_stream_list_excess(store, STREAM_SHARE_KEY, 250, 10, &keys, &err), err);
+    CHECK_INT(keys.count, 2); // k1 has a to e
+    CHECK_STR(keys.rows[1].id, "b");
+    CHECK_OK(store_stream_list_excess(store, STREAM_SHARE_ALL, 1, 10, &all, &err), err);
+    CHECK_INT(all.count, 5); // the newest stays
+    CHECK_OK(store_stream_list_excess(store, STREAM_SHARE_ALL, 600, 10, &none, &err), err);
+    CHECK_INT(none.count, 0);
+    CHECK_OK(store_stream_used(store, &commands, &users, &err), err);
+    CHECK_INT(commands, 600);
+    CHECK_INT(users, 0);
+}
+
+TEST(output_of_a_living_sandbox_ages_and_its_execution_says_when_it_is_gone)
+{
+    struct store *store = store_with_sandboxes();
+    struct execution_record execution = fixture_execution("e", "A");
+    struct error err = {0};
+
+    CHECK_OK(store_execution_add(store, &execution, &err), err);
+    put_output(store, "old", "A", 1, NOW - 100);
+    put_output(store, "young", "A", 1, NOW);
+    autostreams aged = {0};
+    CHECK_OK(store_stream_list_aged(store, NOW - 10, 10, &aged, &err), err);
+    CHECK_INT(aged.count, 1);
+    CHECK_STR(aged.rows[0].id, "old");
+    CHECK_OK(store_stream_remove_expired(store, "old", &err), err);
+    autoexecution found = {0};
+    CHECK_OK(store_execution_get(store, "e", &found, &err), err);
+    CHECK(found.is_output_expired);
+    CHECK_INT(fixture_number(store, "SELECT count(*) FROM streams"), 1);
+}

@@ -153,6 +153,7 @@ TEST(a_key_revoked_by_another_process_stops_within_a_second)
         asked = clock_monotonic_ms();
     while (check(accounts, text) == ERROR_NONE && asked < revoked + 1100);
     CHECK(asked <= revoked + 1000);
+    CHECK_INT(key_check_quick(accounts, text, &(struct actor){0}), KEY_WRONG);
 }
 
 TEST(a_key_revoked_here_stops_at_once)
