@@ -86,11 +86,14 @@ static void set_spec(struct range *range, const struct range_options *options)
     range->layers[0] = layer;
     for (size_t i = 0; i < spec->n_layers; i++)
         range->layers[i + 1] = spec->layers[i];
+    range->binds = xcalloc(spec->n_binds + 1, sizeof *range->binds);
+    for (size_t i = 0; i < spec->n_binds; i++)
+        range->binds[i] = spec->binds[i];
     range->limits = promised;
     range->spec = (struct box_spec){
         .layers = range->layers,
         .n_layers = spec->n_layers + 1,
-        .binds = spec->binds,
+        .binds = range->binds,
         .n_binds = spec->n_binds,
         .hold_fd = spec->hold_fd,
         .owner_loss = BOX_END,
@@ -205,6 +208,7 @@ void range_free(struct range *range)
     if (range->layers)
         free((void *)range->layers[0]);
     free(range->layers);
+    free(range->binds);
     free(range->data_dir);
     free(range->place);
     free(range->canary);

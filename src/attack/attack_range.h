@@ -20,16 +20,18 @@
 #define RANGE_MAX_FILES 1024                     // that a process may open: not the default
 
 struct range_options {
-    const struct box_spec *spec; // its layers, binds and hold_fd are what the boxes are made of
-    const char *data_dir;        // the engine's; files of the range are made in it
-    bool (*is_stopped)(void);    // asked while waiting; NULL: never
-    bool has_no_limits;          // tests: boxes without limits, so that something is open
+    // Its layers, binds and hold_fd are what the boxes are made of. Their names must outlive the range, the lists need not.
+    const struct box_spec *spec;
+    const char *data_dir;     // the engine's; files of the range are made in it
+    bool (*is_stopped)(void); // asked while waiting; NULL: never
+    bool has_no_limits;       // tests: boxes without limits, so that something is open
 };
 
 struct range {
     struct engine *engine;
     struct box_spec spec; // of both boxes, but for the name
     const char **layers;
+    struct box_bind *binds;
     struct box *a; // attacks
     struct box *b; // minds its own business
     uint32_t next_id;

@@ -105,4 +105,23 @@ BOX_TEST(a_directory_of_the_host_seen_inside_is_found_open)
     check_open(attacked, "path-escape");
 }
 
+/* A box that an attack has ended is made again of what the range was opened with, wherever that stood. */
+BOX_TEST(a_box_is_mended_when_the_list_of_binds_is_gone)
+{
+    static const char *const argv[] = {RANGE_ATTACKER, "hello", NULL};
+    struct box_bind bind = {.host = "/usr", .box = "/run"};
+    struct box_spec spec = spec_with(NULL);
+    struct range_outcome outcome;
+    struct error err = {0};
+    spec.binds = &bind;
+    spec.n_binds = 1;
+    autoptr(range) attacked = open_range_over(&spec, false);
+    bind = (struct box_bind){.host = "/nowhere", .box = "/nowhere"};
+    CHECK_STR(attacked->spec.binds[0].box, "/run");
+    CHECK_OK(box_end(attacked->a, &err), err);
+    CHECK_OK(range_mend(attacked, &err), err);
+    CHECK_OK(range_finish(attacked, attacked->a, NULL, argv, &outcome, &err), err);
+    CHECK(outcome.exit.code == 0);
+}
+
 NOTHING_IS_LEFT_TEST
