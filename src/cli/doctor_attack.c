@@ -199,6 +199,15 @@ static void write_row(struct json_writer *json, const struct attack *attack,
     json_map_end(json);
 }
 
+/* How many have a verdict: all, or none where it could not begin. */
+static unsigned count_tried(const struct findings *findings)
+{
+    unsigned tried = 0;
+    for (unsigned i = 0; i < ARRAY_SIZE(findings->count); i++)
+        tried += findings->count[i];
+    return tried;
+}
+
 /* The worst of all; nothing at all is untried. */
 static enum attack_verdict worst(const struct findings *findings, bool has_failed)
 {
@@ -212,7 +221,6 @@ static int print_json(const struct findings *findings, const struct error *failu
 {
     autobuffer text;
     struct json_writer json;
-    unsigned tried = 0;
 
     buffer_init(&text, 0);
     json_writer_init(&json, &text);
@@ -224,11 +232,10 @@ static int print_json(const struct findings *findings, const struct error *failu
     for (unsigned i = 0; i < ARRAY_SIZE(findings->count); i++) {
         json_key(&json, attack_verdict_name(i));
         json_natural(&json, findings->count[i]);
-        tried += findings->count[i];
     }
     json_key(&json, "attacks");
     json_list_begin(&json);
-    for (unsigned i = 0; tried > 0 && i < findings->total; i++)
+    for (unsigned i = 0; count_tried(findings) > 0 && i < findings->total; i++)
         write_row(&json, &attack_table[i], &findings->results[i]);
     json_list_end(&json);
     json_map_end(&json);
@@ -255,7 +262,7 @@ int doctor_attack(const struct doctor *doctor)
         exit_tell(&err);
         return EXIT_FAILED;
     }
-    if (!doctor->is_json && findings.count[ATTACK_HELD] > 0 && !is_stopped())
+    if (!doctor->is_json && count_tried(&findings) > 0 && !is_stopped())
         print_table(&findings);
     if (is_stopped())
         return EXIT_SIGNAL + stop_signal();
