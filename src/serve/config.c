@@ -101,7 +101,7 @@ static const struct option_row rows[] = {
     ROW("temporary-limit", OPTION_SIZE, temporary_bytes, "SIZE", "BURROW_TEMPORARY_LIMIT", 0,
         1024 * TIB,
         "the room for files on their way into sandboxes and out of them, in the data directory "
-        "(default: half of what is free at the start)"),
+        "(default: half of what is free)"),
     ROW("temporary-limit-per-key", OPTION_SIZE, temporary_key_bytes, "SIZE",
         "BURROW_TEMPORARY_LIMIT_PER_KEY", 0, 1024 * TIB,
         "how much of it one key may take (default: half)"),

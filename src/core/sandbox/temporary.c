@@ -25,24 +25,31 @@ struct temporary_key {
 
 struct temporaries {
     const struct core_settings *settings;
-    uint64_t limit, key_limit;
     struct lock lock; // guards all below
+    uint64_t limit, key_limit;
     uint64_t bytes;
     struct temporary_key *keys;
 };
 
 // ---- the room ----
 
-/* Half of what is free, so that nobody who is slow to read fills the disk. */
-static uint64_t limit_of(const struct core_settings *settings)
+static uint64_t measure_free(const struct core_settings *settings)
 {
     struct statvfs space;
 
-    if (settings->temporary_bytes > 0)
-        return (uint64_t)settings->temporary_bytes;
     if (statvfs(settings->data_dir, &space) < 0)
-        return (uint64_t)settings->file_limit_bytes;
-    return (uint64_t)space.f_bavail * space.f_frsize / 2;
+        return 2 * (uint64_t)settings->file_limit_bytes;
+    return (uint64_t)space.f_bavail * space.f_frsize;
+}
+
+/* With the lock held. Half of what is free or theirs already, so that nobody who is slow to read fills the disk; unless it was set. */
+static void set_limits(struct temporaries *all, uint64_t free_bytes)
+{
+    uint64_t in_all = (uint64_t)all->settings->temporary_bytes;
+    uint64_t for_a_key = (uint64_t)all->settings->temporary_key_bytes;
+
+    all->limit = in_all ? in_all : (free_bytes + all->bytes) / 2;
+    all->key_limit = for_a_key ? for_a_key : all->limit / 2;
 }
 
 struct temporaries *temporaries_new(const struct core_settings *settings)
@@ -50,10 +57,6 @@ struct temporaries *temporaries_new(const struct core_settings *settings)
     struct temporaries *all = xnew(struct temporaries);
 
     all->settings = settings;
-    all->limit = limit_of(settings);
-    all->key_limit = all->limit / 2;
-    if (settings->temporary_key_bytes > 0)
-        all->key_limit = (uint64_t)settings->temporary_key_bytes;
     lock_init(&all->lock, LOCK_TEMPORARIES);
     return all;
 }
@@ -181,7 +184,9 @@ int temporary_new(struct temporaries *all, const struct actor *actor, struct tem
     struct temporary *file = xnew(struct temporary);
     file->fd = fd;
     file->all = all;
+    uint64_t free_bytes = measure_free(all->settings); // others use the disk too
     autolock(&all->lock);
+    set_limits(all, free_bytes);
     file->key = find_key(all, actor->key_id);
     file->key->files++;
     *out = file;

@@ -13,7 +13,7 @@
 
 struct temporaries; // all of a data directory
 
-/* The settings are borrowed. Where they say no limit, one follows from the free space of the data directory. */
+/* The settings are borrowed. Where they say no limit, one follows from what is free in the data directory whenever a file is made. */
 struct temporaries *temporaries_new(const struct core_settings *settings);
 void temporaries_free(struct temporaries *temporaries); // after all files
 DEFINE_AUTOPTR(temporaries)

@@ -9,11 +9,10 @@
 #define KIB ((size_t)1024)
 
 static char bytes[64 * KIB], zeros[64 * KIB];
+static struct core_settings settings;
 
 static struct temporaries *open_room(int64_t in_all, int64_t for_a_key)
 {
-    static struct core_settings settings;
-
     settings = core_settings_default;
     settings.data_dir = "/tmp";
     settings.temporary_bytes = in_all;
@@ -74,6 +73,19 @@ TEST(what_never_fits_is_said_to_be_too_large)
     CHECK_OK(temporary_write(file, bytes, 64 * KIB, &err), err);
     CHECK(temporary_write(file, bytes, 64 * KIB, &err) < 0);
     CHECK_INT(err.reason, ERROR_TOO_LARGE);
+}
+
+TEST(a_disk_that_was_full_at_the_start_does_not_stay_full)
+{
+    struct error err = {0};
+
+    settings = core_settings_default;
+    settings.data_dir = "/proc"; // nothing is free there
+    autoptr(temporaries) all = temporaries_new(&settings);
+    settings.data_dir = "/tmp";
+    autoptr(temporary) file = new_file(all, "a");
+    memset(bytes, 'x', sizeof bytes);
+    CHECK_OK(temporary_write(file, bytes, 64 * KIB, &err), err);
 }
 
 TEST(holes_take_no_room)
