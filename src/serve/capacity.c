@@ -45,7 +45,7 @@ void capacity_raise(void)
     (void)setrlimit(RLIMIT_NOFILE, &limit); // then connections wait in the backlog sooner
 }
 
-/* A sandbox holds one; connections may take a quarter of all. */
+/* A sandbox holds one. A quarter of all is left to connections, which may have more while sandboxes leave them that. */
 static uint64_t by_files(void)
 {
     uint64_t limit = descriptors_limit();

@@ -350,12 +350,13 @@ static void print_first_key(const char *key)
     (void)fflush(stdout);
 }
 
-static void tell_capacity(const struct config *config)
+/* By what sandboxes may have together as the core has worked it out, so that both lines of the log agree. */
+static void tell_capacity(const struct core_settings *settings)
 {
     struct capacity capacity;
-    uint64_t wanted = (uint64_t)config->max_sandboxes;
+    uint64_t wanted = settings->max_sandboxes;
 
-    capacity_measure((uint64_t)config->boxes_memory_bytes, (uint64_t)config->boxes_processes,
+    capacity_measure((uint64_t)settings->boxes_memory_bytes, (uint64_t)settings->boxes_processes,
                      &capacity);
     capacity_log(&capacity, wanted, wanted != core_settings_default.max_sandboxes);
 }
@@ -377,7 +378,7 @@ static int run(struct server *server, struct error *err)
     if (*first_key)
         print_first_key(first_key);
     OPENSSL_cleanse(first_key, sizeof first_key);
-    tell_capacity(&server->config);
+    tell_capacity(&server->core->settings);
     log_info("ready", F("version", BURROW_VERSION), F("data", server->data_dir),
              F("pid", (int64_t)getpid()), F("ms", clock_monotonic_ms() - since));
     notify_send("READY=1");
