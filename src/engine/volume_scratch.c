@@ -10,7 +10,8 @@
 #include <sys/statfs.h>
 
 #define MAX_NAME 64
-#define TIGHT_PART 8 // of the volume
+#define TIGHT_PART 8                   // of the volume,
+#define TIGHT_MOST ((uint64_t)4 << 30) // but with so much free nobody waits for more
 
 bool volume_is_name(const char *name)
 {
@@ -84,7 +85,7 @@ bool volume_is_tight(struct volume *volume)
     struct error ignored;
 
     return volume->ops->settle && volume_space(volume, &space, &ignored) == 0 &&
-           space.free_bytes < space.total_bytes / TIGHT_PART;
+           space.free_bytes < TIGHT_MOST && space.free_bytes < space.total_bytes / TIGHT_PART;
 }
 
 int volume_fill_scratches(struct volume *volume, unsigned count, struct error *err)
