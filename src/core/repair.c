@@ -319,17 +319,20 @@ static bool is_worth_keeping(struct repair *repair, const char *scratch)
     return upper >= 0 && has_files(upper, 0);
 }
 
-/* Files of a sandbox that has no record: a layer, and a snapshot of it. */
+/* Files of a sandbox that has no record: a layer, and a snapshot of it. The layer is named after them, since they stay until a server
+ * comes: who repairs twice gets one. */
 static int recover_scratch(struct repair *repair, const char *scratch, struct error *err)
 {
     char name[LAYER_NAME];
     uint64_t bytes = 0;
 
+    (void)snprintf(name, sizeof name, "layer-%s", scratch + sizeof POOL_SCRATCH);
+    if (has_name(&repair->on_volume, name))
+        return 0;
     repair->report->orphans++;
     if (repair->request->is_trial || repair->request->drops_orphans)
         return 0;
-    const struct layer_record record = {.name = layers_name(name),
-                                        .created_at = (int64_t)clock_wall_ms()};
+    const struct layer_record record = {.name = name, .created_at = (int64_t)clock_wall_ms()};
     if (layer_save(repair->volume, scratch, name, &bytes, err) < 0 ||
         store_layer_put(repair->store, &record, err) < 0)
         return error_wrap(err, "keep the files of '%s'", scratch);

@@ -84,6 +84,8 @@ def test_files_without_a_database_become_snapshots(server):
     (server.data / "burrow.db").unlink()
     report = repaired(server)
     assert report["database"] == "missing" and report["layersFound"] == 2 and report["recovered"] == 3
+    again = repaired(server)  # what was recovered is there, and is not recovered once more
+    assert (again["database"], again["orphans"], again["recovered"]) == ("whole", 0, 0)
     server.start()
     names = [entry["name"] for entry in server.client.get("/sandbox/snapshots?limit=100").data["snapshots"]]
     assert len(names) == 3 and all(name.startswith("recovered-") for name in names)
