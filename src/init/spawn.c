@@ -95,7 +95,7 @@ static void become_user(struct spawn *s)
         code = RAW(SYS_setresgid, s->user.gid, s->user.gid, s->user.gid, 0, 0);
     // Of another user it keeps the mark until it executes: where the host dumps everything, others of that user could
     // trace it, and with it PID 1, before the next call but one.
-    if (code >= 0)
+    if (code >= 0 && s->user.uid != 0)
         code = RAW(SYS_prctl, PR_SET_KEEPCAPS, 1, 0, 0, 0);
     if (code >= 0)
         code = RAW(SYS_setresuid, s->user.uid, s->user.uid, s->user.uid, 0, 0);

@@ -19,7 +19,7 @@ struct http_limits {
     size_t connections;  // at once; past it the oldest stranger's is closed, else the longest idle
                          // one; else new ones wait in the backlog
     size_t strangers;    // connections of one address that have shown no key; past it the oldest of
-                         // them is closed. This machine's own addresses may have half of all
+                         // them is closed. This machine's own addresses may have 7 of 8 of all
     size_t head_bytes;   // request line and headers: 431
     size_t target_bytes; // 414
     size_t headers;      // their number: 431
