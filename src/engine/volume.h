@@ -110,6 +110,8 @@ int volume_scratch_remove(struct volume *volume, const char *name, struct error 
  * everything written so far is on disk.
  */
 int volume_settle(struct volume *volume, struct error *err);
+/* Whether so little is left that what was removed has to come back at once: volume_settle. */
+bool volume_is_tight(struct volume *volume);
 
 /*
  * Makes spare scratches until `count` wait (64 at most); volume_scratch_create takes one and only

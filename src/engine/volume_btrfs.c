@@ -16,6 +16,10 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/xattr.h>
+#include <unistd.h>
+
+#define SETTLE_STEPS 200
+#define SETTLE_STEP_US 10000
 
 // linux 6.7
 #define QUOTA_ENABLE_SIMPLE 4
@@ -457,10 +461,36 @@ static int btrfs_sweep_rest(struct volume *volume, struct error *err)
     return sweep_spares(volume, err) < 0 ? -1 : sweep_quota_groups(volume, err);
 }
 
-/* Unlike the other ways to the disk this one wakes whoever frees destroyed subvolumes. */
+/* Destroyed subvolumes whose blocks the kernel has not freed yet: it notes them in the tree of roots. */
+static bool has_dead_subvolumes(int fd)
+{
+    struct search search;
+    struct btrfs_ioctl_search_header header;
+    const void *item;
+    const struct btrfs_ioctl_search_key key = {
+        .tree_id = BTRFS_ROOT_TREE_OBJECTID,
+        .min_objectid = BTRFS_ORPHAN_OBJECTID,
+        .max_objectid = BTRFS_ORPHAN_OBJECTID,
+        .min_type = BTRFS_ORPHAN_ITEM_KEY,
+        .max_type = BTRFS_ORPHAN_ITEM_KEY,
+        .max_offset = UINT64_MAX,
+    };
+    return search_first(fd, &key, &search, &header, &item) > 0;
+}
+
+/*
+ * Unlike the other ways to the disk this one wakes whoever frees destroyed subvolumes. What that has freed can be used after one more
+ * commit. One that somebody still has open is not waited for any longer.
+ */
 static int btrfs_settle(struct volume *volume, struct error *err)
 {
-    return ioctl(volume->dir_fd, BTRFS_IOC_SYNC) < 0 ? error_sys(err, "write to the disk") : 0;
+    int result = ioctl(volume->dir_fd, BTRFS_IOC_SYNC);
+
+    for (int i = 0; result == 0 && i < SETTLE_STEPS && has_dead_subvolumes(volume->dir_fd); i++)
+        (void)usleep(SETTLE_STEP_US);
+    if (result == 0)
+        result = ioctl(volume->dir_fd, BTRFS_IOC_SYNC);
+    return result < 0 ? error_sys(err, "write to the disk") : 0;
 }
 
 /* Names on disk: without writing back anybody's data, as BTRFS_IOC_SYNC would. */

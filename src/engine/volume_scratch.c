@@ -10,6 +10,7 @@
 #include <sys/statfs.h>
 
 #define MAX_NAME 64
+#define TIGHT_PART 8 // of the volume
 
 bool volume_is_name(const char *name)
 {
@@ -75,6 +76,15 @@ int volume_scratch_remove(struct volume *volume, const char *name, struct error 
 int volume_settle(struct volume *volume, struct error *err)
 {
     return volume->ops->settle ? volume->ops->settle(volume, err) : 0;
+}
+
+bool volume_is_tight(struct volume *volume)
+{
+    struct volume_space space = {0};
+    struct error ignored;
+
+    return volume->ops->settle && volume_space(volume, &space, &ignored) == 0 &&
+           space.free_bytes < space.total_bytes / TIGHT_PART;
 }
 
 int volume_fill_scratches(struct volume *volume, unsigned count, struct error *err)

@@ -38,6 +38,7 @@ const struct http_limits http_limits_default = {
     .stranger_ms = 5 * 1000,
     .idle_ms = 5 * 1000,
     .write_ms = 60 * 1000,
+    .write_pace = 1024,
     .linger_ms = 2 * 1000,
 };
 

@@ -30,7 +30,9 @@ struct http_limits {
     uint64_t stranger_ms;  // instead of body_ms and write_ms for whoever has shown no key
     uint64_t idle_ms;      // between requests: told to the client, closed a fifth later
     uint64_t write_ms;     // without any progress while there is something to send
-    uint64_t linger_ms;    // reading on after an early answer, so that it is not lost
+    uint64_t
+        write_pace; // bytes a second that a client has to take, after that time, of what waits for it; 0: any
+    uint64_t linger_ms; // reading on after an early answer, so that it is not lost
 };
 extern const struct http_limits http_limits_default;
 

@@ -162,9 +162,12 @@ static void run_removal(void *data)
 {
     autofree struct removal *removal = data;
     autofree char *scratch = removal->scratch;
+    struct volume *volume = engine_volume(removal->sandboxes->engine);
+    bool is_tight = volume_is_tight(volume);
     struct error err = {0};
 
-    if (volume_scratch_remove(engine_volume(removal->sandboxes->engine), scratch, &err) < 0)
+    if (volume_scratch_remove(volume, scratch, &err) < 0 ||
+        (is_tight && volume_settle(volume, &err) < 0))
         log_warn("files of a sandbox that it has no more could not be removed",
                  F("scratch", (const char *)scratch), F("error", (const char *)err.text));
     count_removal(removal->sandboxes, -1);
@@ -329,6 +332,13 @@ static int end_now(struct sandbox *sandbox, enum lifecycle_step step, const char
     return record_end(sandbox, step, reason, err);
 }
 
+/* Who deletes to make room finds it. */
+static void await_room(struct sandboxes *sandboxes)
+{
+    if (volume_is_tight(engine_volume(sandboxes->engine)))
+        ending_await_removals(sandboxes);
+}
+
 int ending_run(struct sandbox *sandbox, enum lifecycle_step step, const char *reason,
                struct error *err)
 {
@@ -340,6 +350,8 @@ int ending_run(struct sandbox *sandbox, enum lifecycle_step step, const char *re
     int result = end_now(sandbox, step, reason, err);
     if (result < 0)
         give_up(sandbox);
+    else if (step == STEP_DELETE)
+        await_room(sandbox->sandboxes);
     return result;
 }
 

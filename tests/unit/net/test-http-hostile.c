@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "test.h"
 
+#include <poll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 
@@ -366,6 +367,26 @@ TEST(a_reader_that_stops_reading_is_cut_off)
     client_say(flood, "GET /flood?100 HTTP/1.1\r\n" HOST "\r\n");
     client_say(file, "GET /file HTTP/1.1\r\n" HOST "\r\n");
     fixture_wait(&fixture->undelivered, 1);
+}
+
+/* It takes something all the time, and holds what it is sent from. */
+TEST(a_reader_that_takes_less_than_it_has_to_is_cut_off)
+{
+    struct http_limits limits = quick_limits();
+    limits.write_ms = limits.stranger_ms = 100;
+    limits.write_pace = (uint64_t)1 << 40;
+    autoptr(fixture) fixture = fixture_new(&limits);
+    autofd slow = client_connect(fixture);
+    static char piece[16 << 10];
+    size_t got = 0;
+    ssize_t part;
+
+    client_say(slow, "GET /file HTTP/1.1\r\n" HOST "\r\n");
+    while ((part = recv(slow, piece, sizeof piece, 0)) > 0) {
+        got += (size_t)part;
+        (void)poll(NULL, 0, 1);
+    }
+    CHECK(got < FILE_BYTES);
 }
 
 static void need_descriptors(rlim_t count)
