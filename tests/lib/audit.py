@@ -63,7 +63,8 @@ def faults_of_scratches(server, alive, boxes):
     there = set(scratch_names(server))
     kept = {scratch for _, _, _, scratch in alive if scratch}
     found = [f"the files of a sandbox are gone: {name}" for name in kept - there]
-    found += [f"scratch {name} is nobody's" for name in there if name.startswith("layer-") or name.startswith("run-") and name[4:] not in boxes]
+    found += [f"scratch {name} is nobody's" for name in there if name.startswith("layer-") or name.startswith("run-") and name[4:] not in boxes
+              and is_ours(server, name[4:])]
     if len(there - kept) > len(boxes):
         found.append(f"{len(there)} scratches, {len(kept)} of them of sandboxes, for {len(boxes)} boxes: {sorted(there - kept)}")
     return found
