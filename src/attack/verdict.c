@@ -3,6 +3,7 @@
 #include "attack/attack.h"
 
 #include "attack/attacker.h"
+#include "base/quote.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -54,6 +55,7 @@ static void join_lines(const char *output, char *text, size_t size)
         }
     }
     text[used] = '\0';
+    quote_scrub(text); // it may repeat names that it found, and comes to a terminal
 }
 
 void attack_judge_inside(struct attack_result *result, const struct process_exit *exit,

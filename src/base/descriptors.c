@@ -2,14 +2,17 @@
 /* Counting descriptors; see descriptors.h. */
 #include "base/descriptors.h"
 
+#include "base/auto.h"
+
+#include <dirent.h>
 #include <fcntl.h>
 #include <stdint.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define KEPT_PART 8 // one in so many is kept,
-#define KEPT_LEAST 24
+#define KEPT_PART 8   // one in so many is kept,
+#define KEPT_LEAST 40 // threads open the database when they first need it
 #define KEPT_MOST 512 // but no more than that
 
 size_t descriptors_limit(void)
@@ -31,15 +34,45 @@ static size_t find_lowest_free(void)
     return (size_t)fd;
 }
 
-size_t descriptors_left(void)
+static size_t count_entries(void)
 {
-    size_t limit = descriptors_limit();
+    autodir dir = opendir("/proc/self/fd");
+    size_t count = 0;
+
+    while (dir && readdir(dir))
+        count++;
+    return dir ? count - 3 : SIZE_MAX; // two dots, and the directory itself
+}
+
+/* The size of the directory is their number since Linux 6.2. 0: not told. */
+static size_t ask_kernel(void)
+{
     struct stat info;
 
-    // The size of the directory is their number since Linux 6.2.
-    bool is_told = stat("/proc/self/fd", &info) == 0 && info.st_size > 0;
-    size_t used = is_told ? (size_t)info.st_size : find_lowest_free();
+    return stat("/proc/self/fd", &info) == 0 ? (size_t)info.st_size : 0;
+}
+
+static size_t subtract(size_t limit, size_t used)
+{
     return used < limit ? limit - used : 0;
+}
+
+size_t descriptors_left(void)
+{
+    size_t told = ask_kernel();
+
+    return subtract(descriptors_limit(), told ? told : count_entries());
+}
+
+/* The same without counting where that would take long and there are plenty: then it may be too high. */
+static size_t estimate_left(size_t limit)
+{
+    size_t told = ask_kernel();
+    size_t lowest = told ? 0 : find_lowest_free();
+
+    if (told || lowest >= limit / 2)
+        return subtract(limit, told ? told : count_entries());
+    return limit - lowest;
 }
 
 int descriptors_check(struct error *err)
@@ -48,7 +81,7 @@ int descriptors_check(struct error *err)
     size_t kept = limit / KEPT_PART;
 
     kept = kept < KEPT_LEAST ? KEPT_LEAST : kept > KEPT_MOST ? KEPT_MOST : kept;
-    if (descriptors_left() > kept)
+    if (estimate_left(limit) > kept)
         return 0;
     return error_refuse(err, ERROR_FULL, "descriptor",
                         "the server has opened almost all of the %zu files it may (the rest is "

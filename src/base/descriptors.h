@@ -11,7 +11,7 @@
 
 /* Of the limit of open files. */
 size_t descriptors_limit(void);
-/* At most so many; where the kernel does not tell (before Linux 6.2), an estimate that may be too high. */
+/* Before Linux 6.2 they are counted one by one, which takes a millisecond for some thousands. */
 size_t descriptors_left(void);
 
 /* ERROR_FULL when no more are left than are kept. */

@@ -13,6 +13,7 @@
 #include "core/stream/streams.h"
 #include "core/sandbox/sandbox_box.h"
 #include "core/sandbox/ending.h"
+#include "core/sandbox/file_work.h"
 #include "core/runtime/runtimes.h"
 #include "core/sandbox/monitor.h"
 #include "core/layer/layers.h"
@@ -235,6 +236,7 @@ static int take_over(struct adoption *adoption, struct sandbox *sandbox, struct 
                   &sandbox->box, err) < 0)
         return -1;
     set_asleep_or_awake(sandbox);
+    file_work_restore_cpu(sandbox);
     if (read_report(sandbox->box, &report, err) < 0)
         return -1;
     set_runtime_env(sandbox);

@@ -10,22 +10,11 @@
 
 #define SERVER_BYTES ((uint64_t)128 << 20) // what the server itself needs at any time
 
-/* What the groups above us leave counts as the machine. */
-static struct limits whole_machine(struct core *core)
-{
-    struct limits whole = machine_size();
-    uint64_t above = cgroup_root_memory_above(engine_cgroups(core->engine));
-
-    if (above != 0 && above < (uint64_t)whole.memory_bytes)
-        whole.memory_bytes = (int64_t)above;
-    return whole;
-}
-
 static int settle_limits(struct core *core, struct error *err)
 {
     struct core_settings *settings = &core->settings;
     struct limits *most = &settings->ceilings.sandbox;
-    struct limits whole = whole_machine(core);
+    const struct limits whole = cgroup_root_machine(engine_cgroups(core->engine));
     struct limits room = machine_leave_room(&whole);
     struct volume_space space = {0};
 

@@ -480,6 +480,11 @@ int box_set_limits(struct box *box, const struct limits *limits, struct error *e
     return box_view_set(box, limits, err);
 }
 
+int box_set_cpu(struct box *box, int64_t millicores, struct error *err)
+{
+    return cgroup_set_cpu(box->cgroup, millicores, err);
+}
+
 int box_files(struct box *box, const char *user, const char *base, int *out_fd, struct error *err)
 {
     int pair[2];

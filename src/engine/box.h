@@ -252,6 +252,9 @@ int box_disk_usage(struct box *box, uint64_t *bytes, struct error *err);
  */
 int box_set_limits(struct box *box, const struct limits *limits, struct error *err);
 
+/* The limit of the CPU alone, and not what programs are told of it: for a moment in which PID 1 needs more than its guests leave it. */
+int box_set_cpu(struct box *box, int64_t millicores, struct error *err);
+
 /*
  * Opens a conversation about files inside, with `user`'s rights (NULL: root); relative paths start at `base`
  * (NULL: the user's home). engine/files.h speaks it.

@@ -216,6 +216,15 @@ int cgroup_set_limits(struct cgroup *group, const struct limits *limits, struct 
     return set_limits(group, limits, false, err);
 }
 
+int cgroup_set_cpu(struct cgroup *group, int64_t millicores, struct error *err)
+{
+    group->is_changed = true;
+    int set = group->root->mode == CGROUP_V2
+                  ? v2_set_cpu(group->root, group->name, millicores, false, err)
+                  : v1_set_cpu(group->root, group->name, millicores, false, err);
+    return set < 0 ? error_wrap(err, "limit sandbox '%s'", group->name) : 0;
+}
+
 static int fill_box(struct cgroup *group, const struct limits *limits, struct error *err)
 {
     if (set_limits(group, limits, true, err) < 0)

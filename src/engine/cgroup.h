@@ -118,8 +118,8 @@ struct cgroup_share {
 };
 int cgroup_root_share(struct cgroup_root *root, const struct cgroup_share *share,
                       struct error *err);
-/* The least of the memory limits of the groups that the root is in; 0: none has one. */
-uint64_t cgroup_root_memory_above(const struct cgroup_root *root);
+/* machine_size, with no more memory than the groups that the root is in have. */
+struct limits cgroup_root_machine(const struct cgroup_root *root);
 /* On version 2: so much memory of this process is not taken for what others need, where it sits in `supervisor` beside the root. Elsewhere
  * and where it fails nothing is done. */
 void cgroup_root_protect(const struct cgroup_root *root, uint64_t bytes);
@@ -145,6 +145,9 @@ int cgroup_open(struct cgroup_root *root, const char *name, struct cgroup **out,
  * only keeps new ones from being started.
  */
 int cgroup_set_limits(struct cgroup *group, const struct limits *limits, struct error *err);
+
+/* That of the CPU alone; 0 lifts it. */
+int cgroup_set_cpu(struct cgroup *group, int64_t millicores, struct error *err);
 
 /* Where PID 1 is born. */
 const struct cgroup_entry *cgroup_entry(const struct cgroup *group);

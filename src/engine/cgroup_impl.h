@@ -112,6 +112,8 @@ int cgroup_refuse_memory(uint64_t bytes, struct error *err);
 /* is_fresh: the group was made just now, so nothing has to be lifted first. */
 int v1_set_limits(struct cgroup_root *root, const char *box, const struct limits *limits,
                   bool is_fresh, struct error *err);
+int v1_set_cpu(struct cgroup_root *root, const char *box, int64_t millicores, bool is_fresh,
+               struct error *err);
 int v1_usage(struct cgroup_root *root, const char *box, struct cgroup_usage *out,
              struct error *err);
 int v1_freeze(int dir_fd, const char *group, struct error *err);
@@ -121,6 +123,8 @@ int v1_kill(int dir_fd, const char *group, const char *refuge, struct error *err
 
 int v2_set_limits(struct cgroup_root *root, const char *box, const struct limits *limits,
                   bool is_fresh, struct error *err);
+int v2_set_cpu(struct cgroup_root *root, const char *box, int64_t millicores, bool is_fresh,
+               struct error *err);
 int v2_usage(struct cgroup_root *root, const char *box, struct cgroup_usage *out,
              struct error *err);
 int v2_set_frozen(int dir_fd, const char *group, bool is_frozen, struct error *err);

@@ -3,6 +3,7 @@
 #include "engine/cgroup_impl.h"
 
 #include "base/fd.h"
+#include "base/machine.h"
 #include "base/mem.h"
 
 #include <fcntl.h>
@@ -83,20 +84,20 @@ static bool read_limit(const struct cgroup_root *root, const char *path, uint64_
     return true;
 }
 
-uint64_t cgroup_root_memory_above(const struct cgroup_root *root)
+struct limits cgroup_root_machine(const struct cgroup_root *root)
 {
     autofree char *path = xstrdup(memory_tree(root)->path);
-    uint64_t least = 0;
+    struct limits machine = machine_size();
 
     for (char *last; (last = strrchr(path, '/')) && last != path;) {
         uint64_t limit = 0;
         *last = '\0';
         if (!read_limit(root, path, &limit))
             break; // the top of version 2 has none, and above it is another file system
-        if (limit && (!least || limit < least))
-            least = limit;
+        if (limit && limit < (uint64_t)machine.memory_bytes)
+            machine.memory_bytes = (int64_t)limit;
     }
-    return least;
+    return machine;
 }
 
 /* Whether this process is in a group of that name; the last line is of version 2. */

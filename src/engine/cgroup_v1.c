@@ -71,8 +71,8 @@ static int set_sockets(struct cgroup_root *root, const char *box, uint64_t bytes
     return knob_write_number(fd, box, "memory.kmem.tcp.limit_in_bytes", share, err);
 }
 
-static int set_cpu(struct cgroup_root *root, const char *box, int64_t millicores, bool is_fresh,
-                   struct error *err)
+int v1_set_cpu(struct cgroup_root *root, const char *box, int64_t millicores, bool is_fresh,
+               struct error *err)
 {
     int fd = root->knobs[CONTROLLER_CPU];
     struct cpu_share share = cpu_share_of(millicores);
@@ -98,7 +98,7 @@ int v1_set_limits(struct cgroup_root *root, const char *box, const struct limits
     if (set_sockets(root, box, (uint64_t)limits->memory_bytes, is_fresh, err) < 0 ||
         set_memory(root, box, (uint64_t)limits->memory_bytes, is_fresh, err) < 0)
         return -1;
-    return set_cpu(root, box, limits->cpu_millicores, is_fresh, err);
+    return v1_set_cpu(root, box, limits->cpu_millicores, is_fresh, err);
 }
 
 static int read_cpu(struct cgroup_root *root, const char *box, uint64_t *usec, struct error *err)

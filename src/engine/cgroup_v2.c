@@ -47,8 +47,8 @@ static int set_memory(struct cgroup_root *root, const char *box, uint64_t bytes,
     return is_fresh ? 0 : knob_write(fd, box, "memory.max", "max", err);
 }
 
-static int set_cpu(struct cgroup_root *root, const char *box, int64_t millicores, bool is_fresh,
-                   struct error *err)
+int v2_set_cpu(struct cgroup_root *root, const char *box, int64_t millicores, bool is_fresh,
+               struct error *err)
 {
     struct cpu_share share = cpu_share_of(millicores);
     char text[64];
@@ -64,7 +64,7 @@ int v2_set_limits(struct cgroup_root *root, const char *box, const struct limits
 {
     if (set_memory(root, box, (uint64_t)limits->memory_bytes, is_fresh, err) < 0)
         return -1;
-    return set_cpu(root, box, limits->cpu_millicores, is_fresh, err);
+    return v2_set_cpu(root, box, limits->cpu_millicores, is_fresh, err);
 }
 
 static int read_memory(int fd, const char *group, struct cgroup_usage *out, struct error *err)

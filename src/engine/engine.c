@@ -4,6 +4,7 @@
 
 #include "base/descriptors.h"
 #include "base/fd.h"
+#include "base/machine.h"
 #include "base/mem.h"
 #include "engine/fixtures.h"
 #include "engine/init_blob.h"
@@ -197,6 +198,17 @@ int engine_open_group(struct engine *engine, const char *name, struct cgroup **o
     return cgroup_open(engine->cgroups, name, out, err);
 }
 
+/* What all boxes may have together until a server says otherwise. Without it each still has its own limits. */
+static void share_room(struct engine *engine)
+{
+    const struct limits whole = cgroup_root_machine(engine->cgroups);
+    struct error ignored = {0};
+    const struct limits room = machine_leave_room(&whole);
+    const struct cgroup_share share = {.memory_bytes = room.memory_bytes,
+                                       .max_processes = room.max_processes};
+    (void)cgroup_root_share(engine->cgroups, &share, &ignored);
+}
+
 /* A server looks for what others left, and a box that comes and goes leaves word of where that may be. */
 static int note_place(struct engine *engine, bool is_long_lived, struct error *err)
 {
@@ -204,6 +216,7 @@ static int note_place(struct engine *engine, bool is_long_lived, struct error *e
         return engine_open_places(engine, err);
     if (!cgroup_root_is_new(engine->cgroups))
         return 0;
+    share_room(engine);
     if (engine_open_run_dir(engine, err) < 0)
         return -1;
     return cgroup_root_note(engine->cgroups, engine->run_fd, PLACES, err);

@@ -95,7 +95,7 @@ static void become_user(struct spawn *s)
         code = RAW(SYS_setresgid, s->user.gid, s->user.gid, s->user.gid, 0, 0);
     // Of another user it keeps the mark until it executes: where the host dumps everything, others of that user could
     // trace it, and with it PID 1, before the next call but one.
-    if (code >= 0)
+    if (code >= 0 && s->user.uid != 0)
         code = RAW(SYS_prctl, PR_SET_KEEPCAPS, 1, 0, 0, 0);
     if (code >= 0)
         code = RAW(SYS_setresuid, s->user.uid, s->user.uid, s->user.uid, 0, 0);
@@ -200,6 +200,7 @@ static void child_main(void *data)
     uint64_t no_signals = 0;
 
     (void)RAW(SYS_setsid, 0, 0, 0, 0, 0);
+    (void)RAW(SYS_setpriority, PRIO_PROCESS, 0, 0, 0, 0); // PID 1's is above that of guests
     if (s->tasks_fd >= 0 && RAW(SYS_write, s->tasks_fd, "0", 1, 0, 0) != 1)
         give_up(s, "enter its control group", -EIO);
     arrange_stdio(s);

@@ -50,7 +50,9 @@ struct connection {
     uint64_t since_ms; // gathering, or confirming
     uint64_t opened_ms;
     struct output output;
-    char *pending; // read, but of the next request
+    uint64_t blocked_ms,
+        blocked_at; // since when the client has not taken all, and what it had taken by then
+    char *pending;  // read, but of the next request
     size_t pending_length;
 
     bool is_idle;
@@ -588,14 +590,33 @@ static void collect(struct connection *connection)
         wait_for(connection, WAITING_NOTHING, 0);
 }
 
-static void on_written(struct connection *connection, enum output_result result, bool has_progress)
+/*
+ * How long to wait for the client to take more. What it took counts: one that takes a byte now and then must not hold its answer,
+ * and what that is sent from, for ever.
+ */
+static uint64_t write_patience(struct connection *connection)
 {
     const struct http_limits *limits = &connection->home->limits;
     uint64_t patience_ms = connection->is_known ? limits->write_ms : limits->stranger_ms;
+    uint64_t now = loop_now_ms(connection->home->loop);
 
+    if (connection->waiting != WAITING_WRITE) {
+        connection->blocked_ms = now;
+        connection->blocked_at = connection->output.sent;
+    }
+    if (limits->write_pace == 0)
+        return patience_ms;
+    uint64_t taken = connection->output.sent - connection->blocked_at;
+    uint64_t until_ms = connection->blocked_ms + patience_ms + taken * 1000 / limits->write_pace;
+    uint64_t left_ms = until_ms > now ? until_ms - now : 0;
+    return left_ms < patience_ms ? left_ms : patience_ms;
+}
+
+static void on_written(struct connection *connection, enum output_result result, bool has_progress)
+{
     connection->is_blocked = result == OUTPUT_BLOCKED;
     if (connection->is_blocked && (has_progress || connection->waiting != WAITING_WRITE))
-        wait_for(connection, WAITING_WRITE, patience_ms);
+        wait_for(connection, WAITING_WRITE, write_patience(connection));
     else if (!connection->is_blocked && connection->waiting == WAITING_WRITE)
         wait_for(connection, WAITING_NOTHING, 0);
 }

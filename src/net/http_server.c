@@ -2,20 +2,28 @@
 /* Listeners, and the connections that came through them. */
 #include "net/http_server.h"
 
+#include "base/descriptors.h"
 #include "base/mem.h"
 #include "net/connection.h"
 #include "net/door.h"
 #include "net/listener.h"
 
 #include <fcntl.h>
-#include <limits.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #define MAX_LISTENERS 8
 #define SPARES 8 // descriptors that are kept for accepting where there are no others
-#define SCARCE                                                                                     \
-    8 // the last part of all descriptors that strangers get only in place of others: one in so many
+// Strangers of this machine's own addresses may have all connections but one in so many.
+#define OWN_PARTS 8
+// With fewer descriptors left than one in SCARCE_PART, a connection is accepted in place of another, or every so often. Strangers leave
+// one in LEFT_PART to others, within a moment.
+#define SCARCE_PART 8
+#define SCARCE_LEAST 96
+#define SCARCE_MS 50
+#define LEFT_PART 4
+#define LEFT_LEAST 128
+#define TRIM_MS 100   // between two looks at that
+#define TRIM_MOST 512 // closed at one look
 
 const struct http_limits http_limits_default = {
     .connections = 16384,
@@ -30,6 +38,7 @@ const struct http_limits http_limits_default = {
     .stranger_ms = 5 * 1000,
     .idle_ms = 5 * 1000,
     .write_ms = 60 * 1000,
+    .write_pace = 1024,
     .linger_ms = 2 * 1000,
 };
 
@@ -42,10 +51,13 @@ struct http_server {
     struct connection_list idle; // the longest first
     struct door *door;           // those that have shown no key
     int spares[SPARES];          // -1: used up
-    int scarce_fd; // from this number on descriptors are scarce: the kernel gives the lowest free one
+    size_t left;        // descriptors when they were last counted, less what was accepted since
+    size_t scarce_left; // with fewer they are scarce
+    struct loop_timer trim_timer; // runs while there are strangers
     struct loop_timer drain_timer;
     uint64_t drain_until_ms;
-    bool has_looked; // for what came at the last moment, while draining
+    uint64_t scarce_until_ms; // until then one more is accepted in place of another only
+    bool has_looked;          // for what came at the last moment, while draining
     void (*on_drained)(void *data);
     void *drain_data;
 };
@@ -96,6 +108,7 @@ static void on_close(struct connection_home *home, struct connection *connection
     if (!connection_is_known(connection))
         door_leave(server->door, connection);
     connection_list_remove(&server->connections, connection, CONNECTION_ALL);
+    server->left++;
     resume(server);
 }
 
@@ -118,7 +131,8 @@ static bool may_accept(void *owner)
 {
     struct http_server *server = owner;
 
-    server->is_paused = is_at_limit(server) && !choose_closed(server);
+    bool is_scarce = loop_now_ms(server->home.loop) < server->scarce_until_ms;
+    server->is_paused = (is_at_limit(server) || is_scarce) && !choose_closed(server);
     return !server->is_paused;
 }
 
@@ -146,6 +160,33 @@ static bool on_shortage(void *owner)
     return false;
 }
 
+/* One in `parts` of all descriptors; where there are few, so many, but never more than half. */
+static size_t part_of_limit(size_t parts, size_t least)
+{
+    size_t limit = descriptors_limit(), part = limit / parts;
+
+    part = part < least ? least : part;
+    return part < limit / 2 ? part : limit / 2;
+}
+
+/* Sandboxes need descriptors as well, and take them without asking here. */
+static void trim_strangers(void *data)
+{
+    struct http_server *server = data;
+    size_t wanted = part_of_limit(LEFT_PART, LEFT_LEAST);
+    struct connection *oldest;
+
+    server->left = descriptors_left();
+    for (int i = 0; i < TRIM_MOST && server->left < wanted; i++) {
+        oldest = door_oldest(server->door);
+        if (!oldest)
+            break;
+        connection_close(oldest);
+    }
+    if (door_count(server->door))
+        loop_timer_set(&server->trim_timer, TRIM_MS);
+}
+
 /* Serves one connected socket, which it takes. */
 static int adopt(struct http_server *server, int fd, struct error *err)
 {
@@ -154,11 +195,24 @@ static int adopt(struct http_server *server, int fd, struct error *err)
     if (connection_open(&server->home, fd, &connection, err) < 0)
         return -1;
     connection_list_add(&server->connections, connection, CONNECTION_ALL);
-    if (!connection_is_known(connection))
-        closed = door_enter(server->door, connection);
+    if (connection_is_known(connection))
+        return 0;
+    closed = door_enter(server->door, connection);
     if (closed)
         connection_close(closed);
+    if (!server->trim_timer.place)
+        loop_timer_set(&server->trim_timer, TRIM_MS);
     return 0;
+}
+
+/* One more descriptor is in use. How many are left now? */
+static size_t count_one(struct http_server *server)
+{
+    if (!server->trim_timer.place) // they were not counted for a while
+        server->left = descriptors_left();
+    else if (server->left)
+        server->left--;
+    return server->left;
 }
 
 static void on_accept(void *owner, int fd)
@@ -166,9 +220,11 @@ static void on_accept(void *owner, int fd)
     struct http_server *server = owner;
     struct error err;
 
-    if (is_at_limit(server) || fd >= server->scarce_fd)
-        (void)make_room(server);
-    else
+    bool is_scarce = count_one(server) < server->scarce_left;
+    bool has_room = is_at_limit(server) || is_scarce ? make_room(server) : true;
+    server->scarce_until_ms =
+        is_scarce && !has_room ? loop_now_ms(server->home.loop) + SCARCE_MS : 0;
+    if (!is_scarce)
         fill_spares(server);
     if (adopt(server, fd, &err) < 0)
         (void)close(fd);
@@ -179,15 +235,6 @@ static const struct listener_events listener_events = {
 
 static void on_quiet(struct connection_home *home);
 static void end_drain(void *data);
-
-static int count_scarce(void)
-{
-    struct rlimit limit;
-
-    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur > INT_MAX)
-        return INT_MAX;
-    return (int)(limit.rlim_cur - limit.rlim_cur / SCARCE);
-}
 
 int http_server_new(struct loop *loop, const struct http_limits *limits,
                     const struct http_handler *handler, void *owner, struct http_server **out,
@@ -210,11 +257,12 @@ int http_server_new(struct loop *loop, const struct http_limits *limits,
         .on_close = on_close,
         .on_quiet = on_quiet,
     };
-    server->door = door_new(limits->strangers, limits->connections / 2);
-    server->scarce_fd = count_scarce();
+    server->door = door_new(limits->strangers, limits->connections / OWN_PARTS * (OWN_PARTS - 1));
+    server->scarce_left = part_of_limit(SCARCE_PART, SCARCE_LEAST);
     for (size_t i = 0; i < SPARES; i++)
         server->spares[i] = -1;
     fill_spares(server);
+    loop_timer_init(&server->trim_timer, loop, trim_strangers, server);
     loop_timer_init(&server->drain_timer, loop, end_drain, server);
     *out = server;
     return 0;
@@ -329,6 +377,7 @@ void http_server_free(struct http_server *server)
     while (server->connections.first)
         connection_close(server->connections.first);
     loop_timer_clear(&server->drain_timer);
+    loop_timer_clear(&server->trim_timer);
     for (size_t i = 0; i < SPARES; i++)
         closep(&server->spares[i]);
     door_free(server->door);

@@ -19,7 +19,7 @@ struct http_limits {
     size_t connections;  // at once; past it the oldest stranger's is closed, else the longest idle
                          // one; else new ones wait in the backlog
     size_t strangers;    // connections of one address that have shown no key; past it the oldest of
-                         // them is closed. This machine's own addresses may have half of all
+                         // them is closed. This machine's own addresses may have 7 of 8 of all
     size_t head_bytes;   // request line and headers: 431
     size_t target_bytes; // 414
     size_t headers;      // their number: 431
@@ -30,7 +30,9 @@ struct http_limits {
     uint64_t stranger_ms;  // instead of body_ms and write_ms for whoever has shown no key
     uint64_t idle_ms;      // between requests: told to the client, closed a fifth later
     uint64_t write_ms;     // without any progress while there is something to send
-    uint64_t linger_ms;    // reading on after an early answer, so that it is not lost
+    uint64_t
+        write_pace; // bytes a second that a client has to take, after that time, of what waits for it; 0: any
+    uint64_t linger_ms; // reading on after an early answer, so that it is not lost
 };
 extern const struct http_limits http_limits_default;
 

@@ -33,7 +33,7 @@
 #include <sys/stat.h>
 
 #define DRAIN_MS 10000
-#define CONNECTIONS_PART 4 // of all open files, for connections: one in so many
+#define KEPT_PART 4 // of all open files that connections never take: one in so many
 #define GIVE_UP_S                                                                                  \
     30 // after the drain: a handler that does not end must not keep the next server out
 #define QUICK_QUEUE 4096
@@ -228,12 +228,12 @@ static int listen_locally(struct server *server, struct error *err)
 /* Sandboxes need descriptors too. */
 static size_t choose_connections(size_t wanted)
 {
-    size_t most = descriptors_limit() / CONNECTIONS_PART;
+    size_t limit = descriptors_limit(), most = limit - limit / KEPT_PART;
 
     if (wanted <= most)
         return wanted;
     log_info("fewer connections at once, for want of open files", F("asked", (uint64_t)wanted),
-             F("connections", (uint64_t)most), F("openFiles", (uint64_t)descriptors_limit()));
+             F("connections", (uint64_t)most), F("openFiles", (uint64_t)limit));
     return most;
 }
 

@@ -16,7 +16,7 @@ typedef void (*on_collected)(void *data, struct collected *body, const struct er
 
 /*
  * The waiting call is borrowed until then. Past `maximum` bytes: ERROR_TOO_LARGE; no byte for a minute:
- * ERROR_INVALID; ERROR_GONE when the client went away. Any thread.
+ * ERROR_INVALID; more than a minute and a second for each 16 KiB: ERROR_SLOW; ERROR_GONE when the client went away. Any thread.
  */
 void collect_start(const struct waiting_call *waiting, uint64_t maximum, on_collected fn,
                    void *data);

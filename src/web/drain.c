@@ -11,6 +11,7 @@
 
 #define PIECE_BYTES (64u << 10)
 #define TURN_BYTES (4u << 20) // then others are let in
+#define SLOW_BYTES_A_SECOND 16384
 #define RETRY_MS 20 // while the queue of the lane is full; the client is not read from meanwhile
 
 struct drain {
@@ -18,6 +19,9 @@ struct drain {
     struct loop_timer timer;
     bool is_working; // loop only: a turn is queued or under way
     bool is_late;    // nothing came for too long
+    uint64_t rested_ms,
+        waited_ms; // since when the client is waited for; and how long it was in all
+    uint64_t bytes;
 };
 
 static void on_over(void *data)
@@ -38,6 +42,7 @@ static void on_rest(void *data)
     struct drain *drain = data;
 
     drain->is_working = false;
+    drain->rested_ms = loop_now_ms(drain->to.loop);
     if (drain->to.patience_ms)
         loop_timer_set(&drain->timer, drain->to.patience_ms);
     body_watch(drain->to.body, on_body, drain);
@@ -47,6 +52,14 @@ static void end(struct drain *drain, const struct error *err)
 {
     drain->to.sink->on_end(drain->to.data, err);
     loop_post(drain->to.loop, on_over, drain);
+}
+
+/* A byte now and then is not enough: what the client was waited for counts, not what it waited for here. */
+static bool is_too_slow(const struct drain *drain)
+{
+    uint64_t allowed_ms = drain->to.patience_ms + drain->bytes * 1000 / SLOW_BYTES_A_SECOND;
+
+    return drain->to.patience_ms && drain->waited_ms > allowed_ms;
 }
 
 static void take_turn(void *data)
@@ -67,6 +80,7 @@ static void take_turn(void *data)
             return;
         }
         drain->is_late = false;
+        drain->bytes += (uint64_t)length;
         if (drain->to.sink->on_bytes(drain->to.data, piece, (size_t)length, &err) < 0) {
             end(drain, &err);
             return;
@@ -75,6 +89,12 @@ static void take_turn(void *data)
     if (drain->is_late) {
         (void)error_set(&err, ERROR_INVALID, "nothing of the body came for %llu seconds",
                         (unsigned long long)drain->to.patience_ms / 1000);
+        end(drain, &err);
+        return;
+    }
+    if (is_too_slow(drain)) {
+        (void)error_set(&err, ERROR_SLOW, "the body came too slowly: %d KiB a second are needed",
+                        SLOW_BYTES_A_SECOND >> 10);
         end(drain, &err);
         return;
     }
@@ -106,6 +126,7 @@ static void on_body(void *data)
     if (drain->is_working)
         return;
     loop_timer_clear(&drain->timer);
+    drain->waited_ms += loop_now_ms(drain->to.loop) - drain->rested_ms;
     queue_turn(drain);
 }
 

@@ -29,7 +29,9 @@ struct drain_request {
     struct body *body;        // borrowed; held until on_end
     const struct drain_sink *sink;
     void *data;
-    uint64_t patience_ms; // how long to wait for the next byte before it fails; 0: for ever
+    /* How long to wait for the next byte before it fails; and for all of them, beside a second for each 16 KiB (ERROR_SLOW). 0: for
+     * ever. */
+    uint64_t patience_ms;
 };
 
 /* Any thread. Ends by itself; to end it early, answer the request. */

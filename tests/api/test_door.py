@@ -20,6 +20,21 @@ def head(method, path, length=None, key=None, more=""):
     return ("\r\n".join(lines) + f"\r\n{more}\r\n").encode()
 
 
+def connect(server):
+    """Without waiting for it."""
+    connection = socket.socket()
+    connection.setblocking(False)
+    connection.connect_ex(("127.0.0.1", server.port))
+    return connection
+
+
+def create_all(server, made):
+    """Sandboxes until one is refused; all of them, and the refusal."""
+    while (answer := server.client.post("/sandbox", {}, may_fail=True)).status == 201:
+        made.append(answer.data["sandboxId"])
+    return made, answer
+
+
 def memory_kib(server, name):
     status = pathlib.Path(f"/proc/{server.pid}/status").read_text()
     return int(status.split(f"{name}:")[1].split()[0])
@@ -121,21 +136,14 @@ def test_a_crowd_of_connections_keeps_no_key_holder_out(own_server):
 
 def test_without_descriptors_it_accepts_and_ends_sandboxes(own_server):
     server = own_server(wrapper=["prlimit", "--nofile=256:256"], options=["--parked-one-shot", "0", "--parked-kept", "0"])
-    made, refused = [], None
-    while not refused and len(made) < 200:
-        answer = server.client.post("/sandbox", {}, may_fail=True)
-        if answer.status == 201:
-            made.append(answer.data["sandboxId"])
-        else:
-            refused = answer
-    if refused:
-        assert refused.status == 429 and "open files" in refused.json["message"], str(refused)
-    crowd = []
-    for _ in range(400):
-        connection = socket.socket()
-        connection.setblocking(False)
-        connection.connect_ex(("127.0.0.1", server.port))
-        crowd.append(connection)
+    made = []
+    crowd = [connect(server) for _ in range(400)]  # leaves some to others, within a moment
+    until(lambda: create_all(server, made)[0], "a sandbox beside the crowd")
+    for connection in crowd:
+        connection.close()
+    _, refused = until(lambda: len((filled := create_all(server, made))[0]) >= 5 and filled, "sandboxes without the crowd")
+    assert refused.status == 429 and "open files" in refused.json["message"], str(refused)
+    crowd = [connect(server) for _ in range(400)]
     assert server.client.delete(f"/sandbox/{made.pop()}").status == 200
     for connection in crowd:
         connection.close()

@@ -125,6 +125,22 @@ def test_reads_from_a_slow_sandbox_keep_nobody_else_waiting(fair, other, culprit
     assert culprit.delete().status == 200
 
 
+def cpu_limits(server):
+    """Of all its boxes, as the kernel has them."""
+    names = ("cpu.max", "cpu.cfs_quota_us")
+    return sorted(path.read_text() for group in server.groups() for name in names for path in pathlib.Path(group).glob(f"*/{name}"))
+
+
+def test_files_are_read_while_guests_want_all_of_a_small_cpu(fair, culprit):
+    """PID 1 comes before them, and has a little more for as long as it takes."""
+    culprit.output("true")
+    before = cpu_limits(fair)
+    culprit.execute("sh", "-c", "for i in 1 2 3 4 5 6 7 8 9 10; do (while :; do :; done) & done; wait")
+    for _ in range(10):
+        assert culprit.read("/etc/hostname").status == 200
+    until(lambda: cpu_limits(fair) == before, "the limit to be what it was")
+
+
 def kept(server):
     """Bytes on the disk, of unnamed files that the server has open."""
     total = 0

@@ -127,8 +127,7 @@ def test_every_thread_of_the_server_is_in_the_table_of_threads():
         text = path.read_text()
         names.update(re.findall(r'thread_set_name\("([^"]+)"\)', text))
         if "workers_new(" in text:
-            lanes = re.findall(r'\[WORKERS_\w+\] = \{([^}]*), "(\w+)"\}|lane\[WORKERS_\w+\]\.(name) = "(\w+)"', text)
-            names.update(first or second for _, first, _, second in lanes)
+            names.update(re.findall(r'WORKERS_\w+(?:\] = \{|, )[^}";]*, "(\w+)"', text))
     table = (TOP / "ARCHITECTURE.md").read_text().split("| thread | what it does | may wait |\n")[1].split("\n\n")[0]
     told = set(re.findall(r"`([\w -]+?)(?:-N)?`", "".join(row.split(" | ")[0] for row in table.splitlines()[1:])))
     assert told - {"burrow-server"} == names

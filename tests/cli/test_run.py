@@ -304,6 +304,14 @@ def test_a_timeout_ends_everything(burrow):
     assert done.stderr == b"burrow: the time limit of 300ms was reached\n"
 
 
+@pytest.mark.parametrize(("option", "asked"), [("memory", "500000Gi"), ("cpu", "1000"), ("max-processes", "4000000"), ("disk", "900000Gi")])
+def test_more_than_the_machine_has_is_refused_with_the_figure(burrow, option, asked):
+    done = burrow(f"--{option}", asked, "--", "true")
+    assert done.returncode == (125 if option == "disk" else 2)  # how large the volume is shows when it is open
+    sentence = rf"burrow: {option} {asked} is more than this machine gives one sandbox \(\w+\): ask for less\n"
+    assert re.fullmatch(sentence, done.stderr.decode()), done.stderr
+
+
 def test_the_memory_limit_is_told(burrow):
     done = burrow("--memory", "64Mi", "--json", "--", "python3", "-c", "x = bytearray(300 << 20)")
     said = json.loads(done.stdout)

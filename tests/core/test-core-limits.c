@@ -152,6 +152,24 @@ CORE_TEST(what_cannot_be_had_is_refused_and_all_stays_as_it_was)
     check_limits(id, &less);
 }
 
+/* Also one that was made before there was such a ceiling, and one in which nothing happens. */
+CORE_TEST(a_sandbox_ends_with_its_longest_life_whatever_runs_in_it)
+{
+    autoclear(execution_info) job = {0};
+    autoclear(sandbox_info) ended = {0};
+    struct error err = {0};
+    char busy[ID_TEXT], idle[ID_TEXT];
+
+    make_sandbox(busy);
+    start_in(busy, EXECUTION_JOB, "while :; do sleep 1; done", &job);
+    core->settings.ceilings.lifetime_ms = 100;
+    make_sandbox(idle);
+    await_state(busy, SANDBOX_ENDED);
+    await_state(idle, SANDBOX_ENDED);
+    CHECK_OK(sandbox_get(core->sandboxes, &actor, busy, false, &ended, &err), err);
+    CHECK_STR(ended.reason, "lifetime");
+}
+
 static bool has_box(const char *id)
 {
     autoptr(sandbox) sandbox = registry_find(core->sandboxes->registry, id);

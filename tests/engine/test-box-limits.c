@@ -2,10 +2,12 @@
 /* Limits: what happens at each, and that the box goes on afterwards; in every cgroup mode. */
 #include "base/fd.h"
 #include "box_fixture.h"
+#include "engine/launch.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #define MIB (1ull << 20)
@@ -338,3 +340,41 @@ BOX_TEST(files_stop_at_the_limit_of_inodes_where_these_are_counted)
 }
 
 NOTHING_IS_LEFT_TEST
+
+/* Of /proc/self/stat, behind the name. */
+static int nice_in(const char *stat)
+{
+    int nice = 99;
+    const char *at = strrchr(stat, ')');
+    CHECK(at != NULL);
+    CHECK_INT(
+        sscanf(at, ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %d", &nice),
+        1);
+    return nice;
+}
+
+/* Else what a client asks of PID 1 would wait its turn among all processes of the guest. */
+BOX_TEST_MODES(PID_1_ranks_above_its_guests_and_they_as_usual)
+{
+    struct box *box = launch_limited((struct limits){.cpu_millicores = 100});
+    CHECK_INT(getpriority(PRIO_PROCESS, (id_t)box->pid), -20);
+    run_well(box, "cat /proc/self/stat");
+    CHECK_INT(nice_in(last_output()), getpriority(PRIO_PROCESS, 0));
+}
+
+BOX_TEST_MODES(the_limit_of_the_CPU_alone_is_changed_and_set_back)
+{
+    struct limits limits = {.cpu_millicores = 50, .memory_bytes = 64 * MIB};
+    struct box *box = launch_limited(limits);
+    struct error err = {0};
+    uint32_t id = start(box, NULL, "spin 600000");
+    uint64_t before = usage_of(box).cpu_usec;
+
+    CHECK_OK(box_set_cpu(box, 0, &err), err);
+    AWAIT(usage_of(box).cpu_usec > before + 500000); // 10 s of its own limit
+    CHECK_OK(box_set_cpu(box, limits.cpu_millicores, &err), err);
+    uint64_t throttled = usage_of(box).throttled_usec;
+    AWAIT(usage_of(box).throttled_usec > throttled);
+    CHECK_OK(box_signal(box, id, SIGKILL, true, &err), err);
+    (void)finish(box, id);
+}

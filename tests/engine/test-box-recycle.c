@@ -182,6 +182,36 @@ BOX_TEST(a_box_that_only_exists_holds_one_descriptor)
     close_engine(server);
 }
 
+/* Its ids are above 2^31, where a number with a sign would be negative. */
+BOX_TEST(a_box_in_one_of_the_last_slots_is_like_any_other)
+{
+    struct box_spec spec = staying_spec(&some);
+    struct error err = {0};
+
+    for (unsigned i = 0; i < SLOT_COUNT - 64; i++)
+        slot_add(&engine->own_slots, i);
+    struct box *box = launch(&spec);
+    CHECK(box_slot(box) >= SLOT_COUNT - 64);
+    CHECK(slot_first_id(box_slot(box)) > INT32_MAX);
+    run_well(box, "write /root/x mine");
+    run_well(box, "cat /root/x");
+    CHECK_STR(last_output(), "mine\n");
+    CHECK_INT(
+        run_as(box, &(struct process_spec){.command.user = "1000:1000"}, "write /etc/x no").code,
+        1);
+    CHECK_OK(box_freeze(box, &err), err);
+    CHECK_OK(box_thaw(box, &err), err);
+    unsigned slot = box_slot(box);
+    disown(box);
+    box_free(box);
+    struct box *again = NULL;
+    CHECK_OK(box_adopt(engine, slot, NULL, &again, &err), err);
+    run_well(own(again), "cat /root/x");
+    end(again);
+    for (unsigned i = 0; i < SLOT_COUNT / 64; i++)
+        engine->own_slots.held[i] = 0;
+}
+
 /* What the child of a launch can have open for a moment does not grow with what its launcher has open. */
 BOX_TEST(a_launch_moves_what_it_needs_below_whatever_else_is_open)
 {

@@ -435,6 +435,11 @@ static void open_in_delegated_group(const char *path)
     struct cgroup *group = NULL;
     if (cgroup_create(mine, "b1", &no_limits, false, OWNER, &group, &err) < 0)
         _exit(3);
+    uint64_t kept = 0;
+    autofd fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    cgroup_root_protect(mine, 16 << 20);
+    if (knob_read_number(fd, CGROUP_SUPERVISOR, "memory.min", &kept, &err) < 0 || kept != 16 << 20)
+        _exit(4);
     _exit(0);
 }
 

@@ -5,6 +5,7 @@
 #include "base/cancel.h"
 #include "base/clock.h"
 #include "core/sandbox/lookup.h"
+#include "core/sandbox/sandbox_box.h"
 #include "engine/files.h"
 
 #define SILENCE_MS 30000 // between two frames
@@ -22,16 +23,66 @@ void file_work_init(struct file_work *work, const struct sandboxes *sandboxes,
     };
 }
 
+// ---- the CPU it is done with ----
+
+/*
+ * PID 1 works within the box's limit of CPU. Where that is small, guests that use it up would leave PID 1 waiting for many periods at
+ * each step; so while there is such work, the box has a little more, of which PID 1 takes what it needs first (its rank is above theirs).
+ */
+#define SMALL_MILLICORES 500
+#define MORE_MILLICORES 200
+
+static bool has_small_cpu(const struct sandbox *sandbox)
+{
+    int64_t limit = sandbox->record.limits.cpu_millicores;
+
+    return limit > 0 && limit < SMALL_MILLICORES;
+}
+
+static void set_more_cpu(struct sandbox *sandbox, int64_t more)
+{
+    struct error ignored = {0};
+
+    if (sandbox->box && !sandbox->is_box_over) // else it takes longer, or has ended
+        (void)box_set_cpu(sandbox->box, sandbox->record.limits.cpu_millicores + more, &ignored);
+}
+
+void file_work_restore_cpu(struct sandbox *sandbox)
+{
+    if (has_small_cpu(sandbox))
+        set_more_cpu(sandbox, 0);
+}
+
+static void take_more_cpu(struct file_work *work, struct sandbox *sandbox)
+{
+    if (!has_small_cpu(sandbox))
+        return;
+    autobox held = sandbox_share_box(sandbox);
+    if (sandbox->n_file_works++ == 0)
+        set_more_cpu(sandbox, MORE_MILLICORES);
+    work->sandbox = sandbox_ref(sandbox);
+}
+
+static void give_back_cpu(struct sandbox *sandbox)
+{
+    autobox held = sandbox_share_box(sandbox);
+
+    if (--sandbox->n_file_works == 0)
+        set_more_cpu(sandbox, 0);
+}
+
 int file_work_begin(struct file_work *work, struct sandboxes *sandboxes, const struct actor *actor,
                     const char *sandbox_id, struct error *err)
 {
+    autoptr(sandbox) sandbox = NULL;
     autofd conversation = -1;
 
     file_work_init(work, sandboxes, actor);
     if (file_work_check(work, err) < 0 || // it may have waited for its turn for long
-        lookup_files(sandboxes, actor, sandbox_id, &conversation, err) < 0 ||
+        lookup_files(sandboxes, actor, sandbox_id, &sandbox, &conversation, err) < 0 ||
         files_set_timeout(conversation, SILENCE_MS, err) < 0)
         return -1;
+    take_more_cpu(work, sandbox);
     work->conversation = take_fd(conversation);
     cancel_add_socket(work->cancel, work->conversation);
     return 0;
@@ -42,6 +93,9 @@ void file_work_clear(struct file_work *work)
     if (work->conversation >= 0)
         cancel_forget_socket(work->cancel, work->conversation);
     closep(&work->conversation);
+    if (work->sandbox)
+        give_back_cpu(work->sandbox);
+    sandbox_free(take(work->sandbox));
 }
 
 int file_work_check(const struct file_work *work, struct error *err)

@@ -7,12 +7,19 @@
 #pragma once
 #include "core/sandbox/file_impl.h"
 
+struct sandbox; // sandbox_object.h
+
 struct file_work {
-    int conversation;  // ours; -1: none
-    uint64_t until_ms; // of the monotonic clock
+    int conversation;        // ours; -1: none
+    struct sandbox *sandbox; // whose box has more CPU for it; NULL: none
+    uint64_t until_ms;       // of the monotonic clock
     int64_t within_ms;
     struct cancel *cancel; // the actor's; NULL: none
 };
+
+/* The limit of a sandbox's CPU as its record says, should an earlier server have left it with more. Under box_lock, or before anybody
+ * else knows the sandbox. */
+void file_work_restore_cpu(struct sandbox *sandbox);
 
 /* Without a conversation. */
 void file_work_init(struct file_work *work, const struct sandboxes *sandboxes,

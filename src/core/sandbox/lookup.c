@@ -106,14 +106,16 @@ static int make_directory(struct sandbox *sandbox, struct error *err)
 }
 
 int lookup_files(struct sandboxes *sandboxes, const struct actor *actor, const char *sandbox_id,
-                 int *conversation, struct error *err)
+                 struct sandbox **out, int *conversation, struct error *err)
 {
     autoptr(sandbox) sandbox = NULL;
 
     if (lookup_sandbox(sandboxes, actor, sandbox_id, &sandbox, err) < 0)
         return -1;
     sandbox_touch(sandbox);
-    if (sandbox_ensure_box(sandbox, err) < 0 || make_directory(sandbox, err) < 0)
+    if (sandbox_ensure_box(sandbox, err) < 0 || make_directory(sandbox, err) < 0 ||
+        sandbox_files(sandbox, conversation, err) < 0)
         return -1;
-    return sandbox_files(sandbox, conversation, err);
+    *out = take(sandbox);
+    return 0;
 }

@@ -23,8 +23,8 @@ int lookup_sandbox(struct sandboxes *sandboxes, const struct actor *actor, const
 int sandbox_files(struct sandbox *sandbox, int *conversation, struct error *err);
 
 /*
- * sandbox_files for the sandbox of that id, which it counts as used. Waits while it is being created, and gives it a box where it has
+ * sandbox_files for the sandbox of that id, which it counts as used. *out is a reference. Waits while it is being created, and gives it a box where it has
  * none.
  */
 int lookup_files(struct sandboxes *sandboxes, const struct actor *actor, const char *sandbox_id,
-                 int *conversation, struct error *err);
+                 struct sandbox **out, int *conversation, struct error *err);

@@ -196,6 +196,13 @@ static void on_set_ready(void *data, unsigned events)
         on_box_events(ready[i].data.ptr);
 }
 
+/* When it ends whatever runs in it; INT64_MAX: never. */
+static int64_t end_of_life(const struct sandbox *sandbox)
+{
+    int64_t lifetime_ms = sandbox->sandboxes->settings->ceilings.lifetime_ms;
+    return lifetime_ms > 0 ? sandbox->created_ms + lifetime_ms : INT64_MAX;
+}
+
 /* When it has to be looked at again, on the monotonic clock; 0: all the time. */
 static int64_t next_look(struct sandbox *sandbox)
 {
@@ -204,6 +211,7 @@ static int64_t next_look(struct sandbox *sandbox)
     bool is_unused =
         sandbox->n_executions == 0 && sandbox->n_jobs == 0 && sandbox->executions == NULL;
     int64_t first = INT64_MAX;
+    int64_t last = end_of_life(sandbox);
 
     if (!is_unused || sandbox->end_reason || sandbox->is_resting || !measure_is_done(sandbox) ||
         (record->state != SANDBOX_IDLE && record->state != SANDBOX_PAUSED))
@@ -214,7 +222,7 @@ static int64_t next_look(struct sandbox *sandbox)
         first = sandbox->paused_ms + record->paused_timeout_ms;
     if (record->expires_at > 0 && sandbox->expires_ms + EXPIRY_GRACE_MS < first)
         first = sandbox->expires_ms + EXPIRY_GRACE_MS;
-    return first;
+    return first < last ? first : last;
 }
 
 /* Why it is to end now, or NULL. Times are on the monotonic clock. A command that still runs may finish; one that was let in at the
@@ -223,7 +231,6 @@ static const char *reason_to_end(struct sandbox *sandbox, int64_t now)
 {
     autolock(&sandbox->lock);
     const struct sandbox_record *record = &sandbox->record;
-    int64_t lifetime_ms = sandbox->sandboxes->settings->ceilings.lifetime_ms;
     bool is_unused = sandbox->n_executions == 0 && sandbox->n_jobs == 0;
 
     if (record->state == SANDBOX_IDLE && is_unused && record->idle_timeout_ms > 0 &&
@@ -232,7 +239,7 @@ static const char *reason_to_end(struct sandbox *sandbox, int64_t now)
     if (record->state == SANDBOX_PAUSED && record->paused_timeout_ms > 0 &&
         sandbox->paused_ms + record->paused_timeout_ms <= now)
         return "paused";
-    if (lifetime_ms > 0 && sandbox->created_ms + lifetime_ms <= now)
+    if (end_of_life(sandbox) <= now)
         return "lifetime";
     if (record->expires_at > 0 && is_unused && sandbox->expires_ms + EXPIRY_GRACE_MS <= now)
         return "expired";

@@ -28,13 +28,14 @@ struct sandbox {
     struct sandboxes *sandboxes;
     char id[ID_TEXT];
 
-    struct lock box_lock;              // guards the next five; held across calls of the engine
+    struct lock box_lock;              // guards the next six; held across calls of the engine
     struct lock_condition box_is_free; // no copy of its files is under way any more
     struct box *box;                   // NULL: none (yet, or any more)
     _Atomic bool
         has_events;  // the monitor found the box in use: whoever gives it back arms the watch again
     bool is_watched; // in the monitor's set
-    bool is_box_over; // it has been ended or has died
+    bool is_box_over;      // it has been ended or has died
+    unsigned n_file_works; // for which the box has more CPU; see file_work.c
     _Atomic bool
         is_copied; // its files are being copied: it stays frozen, and is not ended, until that is done
 

@@ -28,6 +28,12 @@ TEST(a_complaint_means_open_with_its_lines_as_the_reason)
     CHECK_STR(result.reason, "mount worked (0); so did x");
 }
 
+TEST(what_an_attacker_says_is_no_command_to_a_terminal)
+{
+    struct attack_result result = judge(CAUSE_EXIT, INSIDE_OPEN, 0, "found \x1b]0;own\n");
+    CHECK_STR(result.reason, "found ?]0;own");
+}
+
 TEST(an_attack_that_ends_pid_1_means_open)
 {
     CHECK_INT(judge(CAUSE_BOX_ENDED, 0, 0, "").verdict, ATTACK_OPEN);

@@ -130,6 +130,22 @@ TEST(bytes_come_as_they_are_sent_and_then_the_end)
     CHECK(rig.is_whole);
 }
 
+TEST(a_byte_now_and_then_is_not_enough)
+{
+    struct rig rig = {0};
+    struct timespec pause = {.tv_nsec = 2000000};
+
+    rig_open(&rig, 200);
+    while (sem_trywait(&rig.end) != 0) {
+        loop_post(rig.loop, say, rig.body);
+        (void)nanosleep(&pause, NULL);
+    }
+    (void)sem_post(&rig.end);
+    CHECK(!rig.is_whole && rig.taken.length > 0);
+    loop_post(rig.loop, go_away, rig.body);
+    rig_close(&rig);
+}
+
 TEST(a_client_that_goes_away_is_told)
 {
     struct rig rig = {0};
