@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What must be true of a server's data directory and of the machine whenever nothing is under way."""
+import contextlib
 import fcntl
 import pathlib
 import sqlite3
@@ -11,7 +12,7 @@ RECYCLED = 64  # sockets that are kept for the next box in their slot, at most
 
 
 def rows(server, text):
-    with sqlite3.connect(f"file:{server.data}/burrow.db?mode=ro", uri=True, timeout=20) as database:
+    with contextlib.closing(sqlite3.connect(f"file:{server.data}/burrow.db?mode=ro", uri=True, timeout=20)) as database:
         return database.execute(text).fetchall()
 
 
