@@ -396,8 +396,13 @@ static int check(const struct config *config, struct error *err)
     if (!*config->agentuity.region || !*config->data_dir)
         return error_set(err, ERROR_INVALID, "%s must not be empty",
                          *config->agentuity.region ? "data" : "region");
-    if (limits_check(&config->limits, err) < 0 || limits_check(&config->ceilings.sandbox, err) < 0)
+    const struct limits together = {.memory_bytes = config->boxes_memory_bytes};
+    if (limits_check(&config->limits, err) < 0)
         return -1;
+    if (limits_check(&config->ceilings.sandbox, err) < 0)
+        return error_wrap(err, "the most that one can ask for");
+    if (limits_check(&together, err) < 0)
+        return error_wrap(err, "sandboxes-memory");
     return aionis_settings_check(&config->aionis, err);
 }
 

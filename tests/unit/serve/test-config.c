@@ -140,6 +140,8 @@ TEST(what_is_wrong_is_said_with_its_place)
         {"listen: x", NULL, "listen: unknown field"},
         {"BURROW_MEMORY: lots", NULL, "BURROW_MEMORY: memory 'lots' is not a size"},
         {"BURROW_MEMORY: 64", NULL, "memory: a sandbox needs at least 4Mi"},
+        {"BURROW_MAX_MEMORY: 64", NULL, "the most that one can ask for: memory: a sandbox needs"},
+        {"BURROW_SANDBOXES_MEMORY: 8", NULL, "sandboxes-memory: memory: a sandbox needs at least"},
         {"BURROW_MAX_SANDBOXES: 0", NULL, "max-sandboxes '0' is out of range: use 1 to 100000"},
         {"BURROW_LISTEN: [a, b]", NULL, "BURROW_LISTEN: must be a text or a number, not a list"},
         {"BURROW_LOG: xml", NULL, "log 'xml' is none of: text, json"},
