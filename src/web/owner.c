@@ -28,16 +28,21 @@ static uint64_t hash(uint64_t seed, const void *data, size_t length)
 
 static uint64_t hash_peer(uint64_t seed, const struct peer *peer)
 {
-    if (peer->is_local)
-        return hash(seed, &peer->uid, sizeof peer->uid);
-    return hash(seed, &peer->address, sizeof peer->address);
+    uint64_t group = peer_group(peer);
+
+    return hash(seed, &group, sizeof group);
 }
 
-static const char *secret_of(const struct call *call)
+/* The key that the call has shown, if it was good a moment ago; NULL: none. */
+static const char *key_of(const struct call *call, struct accounts *accounts)
 {
     const struct front_auth *auth = call->front->auth ? call->front->auth : &auth_by_key;
+    struct actor ignored = {0};
 
-    return call->route->access == ACCESS_OPEN ? NULL : auth->secret(call->request);
+    if (call->route->access == ACCESS_OPEN || !auth->is_possible(call->request))
+        return NULL;
+    enum key_known known = auth->check_quick(accounts, call->request, &ignored);
+    return known == KEY_VALID || known == KEY_STALE ? auth->secret(call->request) : NULL;
 }
 
 /* The sandbox that the path names; NULL: none. */
@@ -54,12 +59,12 @@ static const char *sandbox_of(const struct call *call)
     return NULL;
 }
 
-struct turns_owner owner_of_call(const struct call *call, uint64_t seed)
+struct turns_owner owner_of_call(const struct call *call, struct accounts *accounts, uint64_t seed)
 {
-    const char *secret = secret_of(call), *sandbox = sandbox_of(call);
+    const char *key = key_of(call, accounts), *sandbox = sandbox_of(call);
 
     return (struct turns_owner){
-        .who = secret ? hash(seed, secret, strlen(secret)) : hash_peer(seed, &call->request->peer),
+        .who = key ? hash(seed, key, strlen(key)) : hash_peer(seed, &call->request->peer),
         .what = sandbox ? hash(seed, sandbox, strlen(sandbox)) : 0,
         .is_heavy = call->route->is_heavy,
     };

@@ -10,5 +10,5 @@
 /* So that nobody can tell which keys would share a turn. */
 uint64_t owner_new_seed(void);
 
-/* Of a call whose route is known. By the key as it was sent: whether it is a good one is found out later, on a worker. */
-struct turns_owner owner_of_call(const struct call *call, uint64_t seed);
+/* Of a call whose route is known. A key that is not known to be good counts for its peer: else made-up keys would each have a turn. */
+struct turns_owner owner_of_call(const struct call *call, struct accounts *accounts, uint64_t seed);

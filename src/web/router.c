@@ -180,6 +180,12 @@ static int find_route(struct router *router, struct call *call, struct error *er
     return 0;
 }
 
+/* NULL where there is no core: then a front tells by itself who is asking. */
+static struct accounts *accounts_of(const struct router_settings *settings)
+{
+    return settings->core ? settings->core->accounts : NULL;
+}
+
 /* Everything that can be said without waiting: whoever is refused here has not been read from. */
 static int prepare(struct router *router, struct call_work *work, struct error *err)
 {
@@ -191,7 +197,7 @@ static int prepare(struct router *router, struct call_work *work, struct error *
         return -1;
     if (call->front->on_call && call->front->on_call(call, err) < 0)
         return -1;
-    call->owner = owner_of_call(call, router->owner_seed);
+    call->owner = owner_of_call(call, accounts_of(&router->settings), router->owner_seed);
     const struct front_auth *auth = auth_of(call->front);
     bool is_possible = router->settings.is_open || auth->is_possible(call->request);
     work->has_actor =
@@ -247,12 +253,6 @@ static void be_anybody(struct call_work *work)
     work->has_actor = work->call.is_known = true;
 }
 
-/* NULL where there is no core: then a front tells by itself who is asking. */
-static struct accounts *accounts_of(const struct call_work *work)
-{
-    return work->settings->core ? work->settings->core->accounts : NULL;
-}
-
 /* Blocks for the database. */
 static int find_actor(struct call_work *work, struct error *err)
 {
@@ -262,7 +262,8 @@ static int find_actor(struct call_work *work, struct error *err)
         be_anybody(work);
     if (work->has_actor)
         return 0;
-    int status = auth_of(call->front)->check(accounts_of(work), call->request, &call->actor, err);
+    int status =
+        auth_of(call->front)->check(accounts_of(work->settings), call->request, &call->actor, err);
     if (status < 0 && call->route->access != ACCESS_ANY)
         return -1;
     call->is_known = status == 0;
@@ -361,7 +362,8 @@ static int run_here(struct call_work *work, struct error *err)
         be_anybody(work);
     if (!work->has_actor)
         work->has_actor = call->is_known =
-            auth_of(call->front)->check_quick(accounts_of(work), call->request, &call->actor) ==
+            auth_of(call->front)
+                ->check_quick(accounts_of(work->settings), call->request, &call->actor) ==
             KEY_VALID;
     if (call->request->is_body_refused)
         return CALL_ELSEWHERE;
@@ -471,7 +473,7 @@ static void plan_request(struct router *router, const struct http_request *reque
                          const struct route_row *row, struct http_plan *plan)
 {
     const struct front_auth *auth = auth_of(row->front);
-    struct accounts *accounts = router->settings.core ? router->settings.core->accounts : NULL;
+    struct accounts *accounts = accounts_of(&router->settings);
     struct actor actor = {0};
 
     plan_body(router, row->route, plan);
@@ -535,8 +537,7 @@ static void answer_question(void *data)
 
     plan_body(question->router, question->row->route, &plan);
     if (auth_of(question->row->front)
-            ->check(settings->core ? settings->core->accounts : NULL, question->request, &actor,
-                    &err) == 0)
+            ->check(accounts_of(settings), question->request, &actor, &err) == 0)
         plan_actor(&actor, &plan);
     else
         plan_refusal(&plan);
@@ -555,7 +556,8 @@ static void on_ask(void *owner, struct http_request *request, struct response *r
     *question = (struct question){router, find_row(router, request), request, response};
     const struct call call = {
         .front = question->row->front, .route = question->row->route, .request = request};
-    const struct turns_owner who = owner_of_call(&call, router->owner_seed);
+    const struct turns_owner who =
+        owner_of_call(&call, accounts_of(&router->settings), router->owner_seed);
     atomic_fetch_add(&router->running, 1);
     if (workers_submit_for(router->settings.workers, WORKERS_CONTROL, &who, answer_question,
                            question, &err) == 0)
