@@ -54,6 +54,7 @@ static const struct {
     [ERROR_NO_SPACE] = {"no space", ERROR_LIMIT, 429, FAILED},
 
     [ERROR_SLOW] = {"slow", ERROR_TIMEOUT, 408, FAILED},
+    [ERROR_SLOW_SANDBOX] = {"slow sandbox", ERROR_TIMEOUT, 504, TIMED_OUT},
 
     [ERROR_ENDED] = {"ended", ERROR_GONE, 404, FAILED},
     [ERROR_CANCELLED] = {"cancelled", ERROR_GONE, 404, FAILED},

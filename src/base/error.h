@@ -62,7 +62,8 @@ enum error_reason {
     ERROR_NO_SPACE,  // the server's own disk is full: its capacity, and its operator's to mend
 
     // ERROR_TIMEOUT
-    ERROR_SLOW, // the client took too long to send its request
+    ERROR_SLOW,         // the client took too long to send its request
+    ERROR_SLOW_SANDBOX, // the sandbox took too long, as its programs can make it
 
     // ERROR_GONE
     ERROR_ENDED,     // the sandbox or box has ended

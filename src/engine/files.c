@@ -59,7 +59,8 @@ static int lost(const struct ask *ask, struct error *err)
     int code = errno;
     end_conversation(ask);
     if (code == EAGAIN || code == EWOULDBLOCK)
-        return error_set(err, ERROR_TIMEOUT, "the sandbox took too long to answer about files");
+        return error_set(err, ERROR_SLOW_SANDBOX,
+                         "the sandbox took too long to answer about files");
     if (code == EPROTO)
         return broken(ask, err);
     return error_set(err, ERROR_GONE, "the sandbox ended while it was asked about files");

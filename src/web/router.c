@@ -281,8 +281,10 @@ static int run(struct call_work *work, struct error *err)
 
     if (find_actor(work, err) < 0)
         return -1;
-    if (call->request->is_body_refused) // the key was not good a moment ago
-        return error_set(err, ERROR_RETRY, "the key could not be checked, try again shortly");
+    if (call->request
+            ->is_body_refused) // nobody had time to look at the key while the body could still be kept
+        return error_refuse(err, ERROR_FULL, "queue",
+                            "too much is waiting for the key to be checked: try again shortly");
     if (call->route->body == BODY_JSON && !call->body && read_json(work, err) < 0)
         return -1;
     int status = call->route->handle(call, err);

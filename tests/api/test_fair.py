@@ -118,6 +118,18 @@ def test_file_work_ends_when_its_client_has_gone(fair, culprit, archive, send):
     assert culprit.status()["status"] in ("idle", "running")
 
 
+def test_work_on_files_that_takes_too_long_is_given_up(own_server, archive):
+    server = own_server(options=["--file-timeout", "1s"])
+    sandbox = server.client.create(**SLOW)
+    raw = Raw(server.port)
+    raw.send(b"POST /fs/upload/%s?path=in&format=tar.gz HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n%s"
+             % (sandbox.id.encode(), server.key.encode(), len(archive), archive))
+    check_error(raw.answer("POST"), 504, "TIMEOUT", "took longer than 1 second")
+    assert sandbox.status()["status"] == "idle"
+    sandbox.delete()
+    server.end()
+
+
 def test_reads_from_a_slow_sandbox_keep_nobody_else_waiting(fair, other, culprit, send):
     culprit.sh("truncate -s 1000000000 large")
     reads = [send("GET", f"/fs/{culprit.id}?{query(path='large')}") for _ in range(MANY)]

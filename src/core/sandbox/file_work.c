@@ -104,9 +104,9 @@ int file_work_check(const struct file_work *work, struct error *err)
         return error_refuse(err, ERROR_CANCELLED, "file", "the client went away");
     if (clock_monotonic_ms() < work->until_ms)
         return 0;
-    return error_refuse(err, ERROR_TIMEOUT, "file",
-                        "the work on files took longer than %lld seconds",
-                        (long long)work->within_ms / 1000);
+    return error_refuse(err, ERROR_SLOW_SANDBOX, "file",
+                        "the work on files took longer than %lld second%s",
+                        (long long)work->within_ms / 1000, work->within_ms == 1000 ? "" : "s");
 }
 
 int file_work_failed(const struct file_work *work, struct sandboxes *sandboxes,

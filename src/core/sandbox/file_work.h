@@ -34,5 +34,5 @@ void file_work_clear(struct file_work *work);
 int file_work_failed(const struct file_work *work, struct sandboxes *sandboxes,
                      const char *sandbox_id, struct error *err);
 
-/* Between two steps. ERROR_CANCELLED, or ERROR_TIMEOUT; both noun "file". */
+/* Between two steps. ERROR_CANCELLED, or ERROR_SLOW_SANDBOX; both noun "file". */
 int file_work_check(const struct file_work *work, struct error *err);

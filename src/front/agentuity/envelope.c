@@ -84,6 +84,7 @@ static const struct {
     {ERROR_LIMIT, "snapshot", "SNAPSHOT_LIMIT"},
     {ERROR_LIMIT, NULL, "CAPACITY"},
     {ERROR_SLOW, NULL, "TIMEOUT"},
+    {ERROR_SLOW_SANDBOX, NULL, "TIMEOUT"},
     {ERROR_RESTARTING, NULL, "RESTARTING"},
 };
 

@@ -180,6 +180,7 @@ static const struct {
     {ERROR_LIMIT, "sandbox", "sandbox_capacity_exceeded"},
     {ERROR_LIMIT, NULL, "too_many_requests"},
     {ERROR_SLOW, NULL, "request_timeout"},
+    {ERROR_SLOW_SANDBOX, NULL, "sandbox_timeout"},
     {ERROR_RESTARTING, NULL, "server_restarting"},
 };
 

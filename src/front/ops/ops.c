@@ -61,6 +61,7 @@ static const struct {
     {ERROR_DISK_FULL, "TOO_LARGE"},
     {ERROR_LIMIT, "CAPACITY"},
     {ERROR_SLOW, "TIMEOUT"},
+    {ERROR_SLOW_SANDBOX, "TIMEOUT"},
     {ERROR_RESTARTING, "RESTARTING"},
 };
 
