@@ -31,8 +31,12 @@ bench: all
 	bench/run
 
 # The server under load; see tests/load/soak.
-soak: all
+load: all
 	BURROW_TEST_CACHE=$(BUILD)/test-cache tests/load/soak
+
+# An hour of bad days (SOAK_MINUTES), and what they leave; see tests/soak/soak.
+soak: all
+	BURROW_TEST_CACHE=$(BUILD)/test-cache tests/soak/soak
 
 format:
 	git ls-files '*.[ch]' | xargs clang-format -i
@@ -48,4 +52,4 @@ install: burrow
 clean:
 	rm -rf build build-*
 
-.PHONY: all burrow test check compat coverage fuzz bench soak format install clean
+.PHONY: all burrow test check compat coverage fuzz bench load soak format install clean

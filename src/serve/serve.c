@@ -198,7 +198,8 @@ static int open_front(struct server *server, struct error *err)
     share_lane(&lanes, WORKERS_QUICK, (unsigned)server->config.workers, QUICK_QUEUE, "quick");
     share_lane(&lanes, WORKERS_SLOW, (unsigned)server->config.slow_workers, SLOW_QUEUE, "slow");
     share_lane(&lanes, WORKERS_CONTROL, CONTROL_WORKERS, CONTROL_QUEUE, "control");
-    lanes.lane[WORKERS_SLOW].heavy = share(count_processors(), 1, 2);
+    // two at least, or one that lasts for minutes would keep all others waiting
+    lanes.lane[WORKERS_SLOW].heavy = count_processors() > 4 ? count_processors() / 2 : 2;
     if (workers_new(&lanes, &server->workers, err) < 0)
         return -1;
     routing.workers = server->workers;

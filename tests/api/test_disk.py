@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The disk of the data directory runs full: what could not be kept is told, what ends things works, and room brings everything back."""
+import concurrent.futures
 import os
+import shutil
+import signal
 import subprocess
+import time
 
 import audit
 import pytest
@@ -48,8 +52,8 @@ class Host:
 
 
 @pytest.fixture
-def host(tmp_path):
-    host = Host(tmp_path / "host")
+def host(tmp_path, request):
+    host = Host(tmp_path / "host", getattr(request, "param", "size=400m"))
     try:
         yield host.start()
         host.server.end()
@@ -79,4 +83,40 @@ def test_a_full_disk(host):
     assert "there is room on the disk again" in host.server.log
     ran = sandbox.sh("head -c 100004 /dev/zero")
     assert ran.stdout == bytes(100004) and ran.state["outputTruncated"] is False and "error" not in ran.state
+    audit.check(host.server)
+
+
+@pytest.mark.parametrize("host", ["size=400m,nr_inodes=3000"], indirect=True)
+def test_no_inodes(host):
+    api = host.api
+    sandbox, other = api.create(), api.create()
+    folder = host.place / "many"
+    folder.mkdir()
+    with pytest.raises(OSError):
+        for number in range(10000):
+            (folder / str(number)).touch()
+    until(lambda: "no inodes" in host.health().get("reason", ""), "the server to say so")
+    answers = [api.post(f"/sandbox/{sandbox.id}/execute", {"command": ["true"]}) for _ in range(50)]  # some have their files made ahead
+    assert {answer.status for answer in answers} <= {200, 409, 429}, "busy, or no room, and no fault"
+    assert api.post(f"/sandbox/{other.id}/pause").status == 200
+    assert other.delete().status == 200
+    shutil.rmtree(folder)
+    until(lambda: host.health()["status"] == "ok", "the server to see the room")
+    until(lambda: sandbox.status()["status"] == "idle", "the last command to end")
+    assert sandbox.sh("echo fine").stdout == b"fine\n"
+    audit.check(host.server)
+
+
+def test_a_stopped_server_goes_on(host):
+    """Under load: what was asked meanwhile is answered, and no deadline of others has passed for it."""
+    api = host.api
+    sandbox = api.create(timeout={"idle": "10m"})
+    job = sandbox.job("sh", "-c", "seq 1 20000; sleep 600")["jobId"]
+    host.server.process.send_signal(signal.SIGSTOP)
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        asked = [pool.submit(lambda: api.create_one_shot("echo", "x").first().stdout) for _ in range(8)]
+        time.sleep(1)  # for them to wait at a server that does not answer
+        host.server.process.send_signal(signal.SIGCONT)
+        assert [future.result(120) for future in asked] == [b"x\n"] * 8
+    assert sandbox.job_state(job)["status"] == "running" and sandbox.status()["status"] == "idle"
     audit.check(host.server)

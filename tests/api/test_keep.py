@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """How long what has ended is kept: purging keeps up with what came to an end, and goes by the settings of now."""
+import contextlib
 import os
 import re
 import sqlite3
@@ -20,7 +21,7 @@ def server(own_server):
 
 def change(server, *texts):
     """While it is stopped."""
-    with sqlite3.connect(server.data / "burrow.db") as database:
+    with contextlib.closing(sqlite3.connect(server.data / "burrow.db", isolation_level=None)) as database:
         for text in texts:
             database.execute(text)
 
@@ -108,3 +109,14 @@ def test_removed_output_is_not_kept_open(server):
             assert server.client.delete(f"/stream/{id}").status == 200
     assert sandbox.sh("true").stdout == b""
     until(lambda: not open_files(server), "files to be closed")
+
+
+def test_one_that_could_not_even_be_recorded_as_failed_can_be_deleted(server):
+    """On a full disk: its row says that it is being created, and nobody is at it."""
+    run = server.client.create_one_shot("true")
+    run.wait_status("terminated")
+    server.stop()
+    server.start()  # which remembers none that have ended
+    change(server, f"UPDATE sandboxes SET state = 'creating', ended_at = 0 WHERE id = '{run.id.removeprefix('sbx_')}'")
+    assert server.client.delete(f"/sandbox/{run.id}").status == 200
+    assert server.client.sandbox(run.id).status()["status"] == "deleted"

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What must be true of a server's data directory and of the machine whenever nothing is under way."""
+import contextlib
 import fcntl
 import pathlib
 import sqlite3
@@ -11,7 +12,7 @@ RECYCLED = 64  # sockets that are kept for the next box in their slot, at most
 
 
 def rows(server, text):
-    with sqlite3.connect(f"file:{server.data}/burrow.db?mode=ro", uri=True, timeout=20) as database:
+    with contextlib.closing(sqlite3.connect(f"file:{server.data}/burrow.db?mode=ro", uri=True, timeout=20)) as database:
         return database.execute(text).fetchall()
 
 
@@ -63,7 +64,8 @@ def faults_of_scratches(server, alive, boxes):
     there = set(scratch_names(server))
     kept = {scratch for _, _, _, scratch in alive if scratch}
     found = [f"the files of a sandbox are gone: {name}" for name in kept - there]
-    found += [f"scratch {name} is nobody's" for name in there if name.startswith("layer-") or name.startswith("run-") and name[4:] not in boxes]
+    found += [f"scratch {name} is nobody's" for name in there if name.startswith("layer-") or name.startswith("run-") and name[4:] not in boxes
+              and is_ours(server, name[4:])]
     if len(there - kept) > len(boxes):
         found.append(f"{len(there)} scratches, {len(kept)} of them of sandboxes, for {len(boxes)} boxes: {sorted(there - kept)}")
     return found

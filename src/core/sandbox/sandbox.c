@@ -80,7 +80,10 @@ int sandbox_list(struct sandboxes *sandboxes, const struct actor *actor,
     return 0;
 }
 
-/* One that has ended: only the record is left. */
+/*
+ * One that has ended: only the record is left. Or one that could not be made, when the disk was too full to record even that: whoever makes
+ * one has it in memory first.
+ */
 static int delete_record(struct sandboxes *sandboxes, const struct actor *actor, const char *id,
                          struct error *err)
 {
@@ -102,7 +105,7 @@ static int delete_record(struct sandboxes *sandboxes, const struct actor *actor,
         is_put =
             store_begin(sandboxes->store, STORE_FAST, &together, err) == 0 &&
             store_sandbox_update(sandboxes->store, &record, SANDBOX_PART_STATE | SANDBOX_PART_BOX,
-                                 SANDBOX_OVER, err) == 0 &&
+                                 SANDBOX_OVER | sandbox_in(SANDBOX_CREATING), err) == 0 &&
             event_write(sandboxes->store, record.id, &record.owner, &event, err) == 0 &&
             store_commit(&together, err) == 0;
     while (!is_put && store_again(&together, err));

@@ -23,6 +23,11 @@ void sandbox_settle(struct sandbox *sandbox)
     ops->record_shown(sandbox);
 }
 
+static int64_t earlier(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
 /* From what the wall clock said when the record was written. What it says was used or paused in the future was so just now. */
 static void set_deadlines(struct sandbox *sandbox)
 {
@@ -31,8 +36,8 @@ static void set_deadlines(struct sandbox *sandbox)
     int64_t active_ms = clock_monotonic_at(record->active_at);
     int64_t paused_ms = clock_monotonic_at(record->paused_at);
 
-    sandbox->active_ms = active_ms < now ? active_ms : now;
-    sandbox->paused_ms = paused_ms < now ? paused_ms : now;
+    sandbox->active_ms = earlier(active_ms, now);
+    sandbox->paused_ms = earlier(paused_ms, now);
     sandbox->expires_ms = clock_monotonic_at(record->expires_at);
     sandbox->created_ms =
         clock_monotonic_at(record->started_at ? record->started_at : record->created_at);
@@ -56,8 +61,10 @@ struct sandbox *sandbox_new(struct sandboxes *sandboxes, const struct sandbox_re
     sandbox->counted_cpu_ms = record->counted_cpu_ms;
     sandbox->n_noticed = 1;
     set_deadlines(sandbox);
-    if (record->counted_at > 0) // by an earlier server; else since its start
-        sandbox->sampled_ms = clock_monotonic_at(record->counted_at);
+    if (record->counted_at >
+        0) // by an earlier server, perhaps before the clock went back; else since its start
+        sandbox->sampled_ms =
+            earlier(clock_monotonic_at(record->counted_at), (int64_t)clock_monotonic_ms());
     return sandbox;
 }
 

@@ -98,7 +98,7 @@ static const struct parameter import_parameters[] = {
 
 const struct route agentuity_transfer_routes[] = {
     {"GET", "/sandbox/snapshots/{snapshotId}/export", ROUTE_SLOW, ACCESS_KEY, BODY_NONE, export,
-     "a snapshot as one file, for another machine", .answers = answers_export},
+     "a snapshot as one file, for another machine", .answers = answers_export, .is_heavy = true},
     {"POST", "/sandbox/snapshots/import", ROUTE_QUICK, ACCESS_KEY, BODY_STREAM, import,
      "makes a snapshot of such a file", .query = import_parameters,
      .answers = answers_snapshot_made},
