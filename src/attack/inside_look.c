@@ -300,6 +300,7 @@ static void host_information(int argc, char **argv)
                                        "/proc/diskstats",
                                        "/proc/partitions",
                                        "/proc/swaps",
+                                       "/proc/locks",
                                        "/proc/mtd",
                                        "/proc/mdstat",
                                        "/sys/kernel/notes",

@@ -287,6 +287,7 @@ static int mount_meminfo(struct launch *l)
 static const char *const masked_files[] = {
     "/proc/cmdline",    "/proc/keys",      "/proc/key-users",  "/proc/kallsyms", "/proc/modules",
     "/proc/interrupts", "/proc/diskstats", "/proc/partitions", "/proc/swaps",
+    "/proc/locks", // those of open files, which have no process, are told to everybody
 };
 static const char *const masked_dirs[] = {
     "/proc/acpi",     "/proc/asound", "/proc/scsi", "/proc/bus", // devices

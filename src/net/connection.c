@@ -47,12 +47,11 @@ struct connection {
     struct http_request *request; // while its body is gathered
     struct body *body;            // while it is streamed
     uint64_t body_limit, body_bytes, body_ms;
-    uint64_t since_ms; // gathering, or confirming
-    uint64_t opened_ms;
+    uint64_t since_ms;       // gathering, or confirming
+    uint64_t opened_ms, who; // who: the number of the key it has shown
     struct output output;
-    uint64_t blocked_ms,
-        blocked_at; // since when the client has not taken all, and what it had taken by then
-    char *pending;  // read, but of the next request
+    uint64_t blocked_ms, blocked_at; // since when not all is taken, and what was by then
+    char *pending;                   // read, but of the next request
     size_t pending_length;
 
     bool is_idle;
@@ -87,6 +86,17 @@ const struct peer *connection_peer(const struct connection *connection)
 bool connection_is_known(const struct connection *connection)
 {
     return connection->is_known;
+}
+
+void connection_set_known(struct connection *connection, uint64_t who)
+{
+    connection->is_known = true;
+    connection->who = who;
+}
+
+uint64_t connection_group(const struct connection *connection)
+{
+    return connection->is_known ? connection->who : peer_group(&connection->peer);
 }
 
 bool connection_is_young(const struct connection *connection)
@@ -126,12 +136,10 @@ static void set_idle(struct connection *connection, bool is_idle)
     connection->home->on_idle(connection->home, connection, is_idle);
 }
 
-static void set_known(struct connection *connection)
+static void set_known(struct connection *connection, uint64_t who)
 {
-    if (connection->is_known)
-        return;
-    connection->is_known = true;
-    connection->home->on_known(connection->home, connection);
+    if (!connection->is_known || connection->who != who)
+        connection->home->on_known(connection->home, connection, who);
 }
 
 /* Asks the loop for what the connection can use now. */
@@ -308,7 +316,7 @@ static int follow_plan(struct connection *connection, struct http_request *taken
     connection->body_limit = plan->body_bytes;
     connection->is_skipped = plan->body == HTTP_BODY_SKIP || plan->body == HTTP_BODY_REFUSE;
     if (plan->is_known)
-        set_known(connection);
+        set_known(connection, plan->who_id);
     if (check_plan(request, plan, fault) < 0) {
         connection->request = take(request);
         return -1;
@@ -577,8 +585,8 @@ static void collect(struct connection *connection)
     connection->is_finished = changes.is_finished;
     connection->is_cut = changes.is_cut;
     connection->ends_by_close = changes.ends_by_close;
-    if (changes.is_vouched)
-        set_known(connection);
+    if (changes.is_vouched && (changes.who || !connection->is_known))
+        set_known(connection, changes.who);
     if (changes.head)
         add_head(connection, changes.head);
     output_move(&connection->output, &added);

@@ -22,9 +22,9 @@ struct connection_home {
     uint64_t requests;
     uint64_t bad_requests;
     char *scratch; // for one read; shared, since each is used up at once
-    /* It has become idle, or is idle no more; it has shown a key; it is about to be no more. */
+    /* It has become idle, or is idle no more; it has shown this key, perhaps another than before; it is about to be no more. */
     void (*on_idle)(struct connection_home *home, struct connection *connection, bool is_idle);
-    void (*on_known)(struct connection_home *home, struct connection *connection);
+    void (*on_known)(struct connection_home *home, struct connection *connection, uint64_t who);
     void (*on_close)(struct connection_home *home, struct connection *connection);
     /* While draining: no request is under way any more. */
     void (*on_quiet)(struct connection_home *home);
@@ -37,6 +37,10 @@ int connection_open(struct connection_home *home, int fd, struct connection **ou
 
 const struct peer *connection_peer(const struct connection *connection);
 bool connection_is_known(const struct connection *connection);
+/* For the server, when it is told of a key. */
+void connection_set_known(struct connection *connection, uint64_t who);
+/* Whose it is: the key's number, or its address's. */
+uint64_t connection_group(const struct connection *connection);
 /* It came just now, and had no time yet to send its request. */
 bool connection_is_young(const struct connection *connection);
 /* Whether nobody works for it: it is idle, still sending its request, or does not take its answer. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A list of strangers by age, and one for each address in a table; see door.h. */
+/* A list of connections by age, and one for each address or key in a table; see door.h. */
 #include "net/door.h"
 
 #include "base/mem.h"
@@ -63,11 +63,11 @@ static struct connection *find_idle(const struct connection_list *list, enum con
 struct connection *door_enter(struct door *door, struct connection *connection)
 {
     const struct peer *peer = connection_peer(connection);
-    struct address **place = find_place(door, peer_group(peer));
+    struct address **place = find_place(door, connection_group(connection));
 
     if (!*place) {
         *place = xnew(struct address);
-        (*place)->group = peer_group(peer);
+        (*place)->group = connection_group(connection);
         (*place)->limit = peer_is_own(peer) ? door->of_own : door->of_address;
     }
     struct connection_list *list = &(*place)->connections;
@@ -81,7 +81,7 @@ struct connection *door_enter(struct door *door, struct connection *connection)
 
 void door_leave(struct door *door, struct connection *connection)
 {
-    struct address **place = find_place(door, peer_group(connection_peer(connection)));
+    struct address **place = find_place(door, connection_group(connection));
     struct address *address = *place;
 
     connection_list_remove(&door->strangers, connection, CONNECTION_STRANGER);
@@ -97,6 +97,19 @@ struct connection *door_oldest(const struct door *door)
     struct connection *oldest = find_idle(&door->strangers, CONNECTION_STRANGER);
 
     return oldest && !connection_is_young(oldest) ? oldest : NULL;
+}
+
+struct connection *door_largest(const struct door *door, size_t least)
+{
+    const struct connection_list *largest = NULL;
+
+    for (size_t i = 0; i < BUCKETS; i++) {
+        for (const struct address *at = door->buckets[i]; at; at = at->next) {
+            if (at->connections.count >= (largest ? largest->count + 1 : least))
+                largest = &at->connections;
+        }
+    }
+    return largest && !connection_is_young(largest->first) ? largest->first : NULL;
 }
 
 size_t door_count(const struct door *door)

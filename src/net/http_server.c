@@ -12,6 +12,8 @@
 #include <unistd.h>
 
 #define MAX_LISTENERS 8
+// When all connections or descriptors are in use and nobody is idle, whoever has one in so many of them loses the oldest.
+#define CROWD_PARTS 8
 #define SPARES 8 // descriptors that are kept for accepting where there are no others
 // Strangers of this machine's own addresses may have all connections but one in so many.
 #define OWN_PARTS 8
@@ -50,6 +52,7 @@ struct http_server {
     struct connection_list connections;
     struct connection_list idle; // the longest first
     struct door *door;           // those that have shown no key
+    struct door *keys;           // those that have
     int spares[SPARES];          // -1: used up
     size_t left;        // descriptors when they were last counted, less what was accepted since
     size_t scarce_left; // with fewer they are scarce
@@ -88,9 +91,19 @@ static void on_idle(struct connection_home *home, struct connection *connection,
     resume(server); // it can make room
 }
 
-static void on_known(struct connection_home *home, struct connection *connection)
+static struct door *door_of(struct http_server *server, const struct connection *connection)
 {
-    door_leave(server_of(home)->door, connection);
+    return connection_is_known(connection) ? server->keys : server->door;
+}
+
+static void on_known(struct connection_home *home, struct connection *connection, uint64_t who)
+{
+    struct http_server *server = server_of(home);
+
+    door_leave(door_of(server, connection), connection);
+    connection_set_known(connection, who);
+    (void)door_enter(server->keys, connection); // which has no limit of its own
+    resume(server);                             // one of them may be able to go
 }
 
 static void fill_spares(struct http_server *server)
@@ -105,8 +118,7 @@ static void on_close(struct connection_home *home, struct connection *connection
 {
     struct http_server *server = server_of(home);
 
-    if (!connection_is_known(connection))
-        door_leave(server->door, connection);
+    door_leave(door_of(server, connection), connection);
     connection_list_remove(&server->connections, connection, CONNECTION_ALL);
     server->left++;
     resume(server);
@@ -117,14 +129,24 @@ static bool is_at_limit(const struct http_server *server)
     return server->connections.count >= server->home.limits.connections;
 }
 
-/* Whoever has shown no key goes first. NULL: somebody is busy with each of them. */
+/* Of whoever has a large part of all there can be: otherwise one key that follows many streams would keep all others out. Strangers
+ * get no larger part this way. */
+static struct connection *choose_of_crowd(const struct http_server *server)
+{
+    size_t all = server->home.limits.connections, files = descriptors_limit();
+    size_t part = (all < files ? all : files) / CROWD_PARTS + 1;
+
+    return door_count(server->door) < part ? door_largest(server->keys, part) : NULL;
+}
+
+/* Whoever has shown no key goes first, and last somebody for whom work is done. NULL: nobody can go now. */
 static struct connection *choose_closed(const struct http_server *server)
 {
     struct connection *stranger = door_oldest(server->door), *idle = server->idle.first;
 
     if (stranger)
         return stranger;
-    return idle && !connection_is_young(idle) ? idle : NULL;
+    return idle && !connection_is_young(idle) ? idle : choose_of_crowd(server);
 }
 
 static bool may_accept(void *owner)
@@ -195,9 +217,9 @@ static int adopt(struct http_server *server, int fd, struct error *err)
     if (connection_open(&server->home, fd, &connection, err) < 0)
         return -1;
     connection_list_add(&server->connections, connection, CONNECTION_ALL);
+    closed = door_enter(door_of(server, connection), connection);
     if (connection_is_known(connection))
         return 0;
-    closed = door_enter(server->door, connection);
     if (closed)
         connection_close(closed);
     if (!server->trim_timer.place)
@@ -258,6 +280,7 @@ int http_server_new(struct loop *loop, const struct http_limits *limits,
         .on_quiet = on_quiet,
     };
     server->door = door_new(limits->strangers, limits->connections / OWN_PARTS * (OWN_PARTS - 1));
+    server->keys = door_new(SIZE_MAX, SIZE_MAX);
     server->scarce_left = part_of_limit(SCARCE_PART, SCARCE_LEAST);
     for (size_t i = 0; i < SPARES; i++)
         server->spares[i] = -1;
@@ -381,6 +404,7 @@ void http_server_free(struct http_server *server)
     for (size_t i = 0; i < SPARES; i++)
         closep(&server->spares[i]);
     door_free(server->door);
+    door_free(server->keys);
     gather_budget_free(server->home.budget);
     free(server->home.scratch);
     free(server);

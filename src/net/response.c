@@ -37,6 +37,7 @@ struct response {
     bool is_gone, has_told_gone;
     bool has_ended, has_told_end, is_delivered;
     bool is_vouched;
+    uint64_t who;
     struct http_request *decided; // given back, with its plan; NULL: none, or it was collected
     struct http_plan plan;
     int status;    // 0: no answer yet
@@ -201,10 +202,12 @@ struct http_request *response_take_decision(struct response *response, struct ht
     return take(response->decided);
 }
 
-void response_vouch(struct response *response)
+void response_vouch(struct response *response, uint64_t who)
 {
     autolock(&response->lock);
     response->is_vouched = true;
+    if (who)
+        response->who = who;
 }
 
 void response_set_deadline(struct response *response, uint64_t after_ms)
@@ -411,6 +414,7 @@ void response_collect(struct response *response, struct output *to,
         .is_abandoned = atomic_load(&response->holders) == 0 && response->stage != STAGE_FINISHED,
         .ends_by_close = response->ends_by_close,
         .is_vouched = response->is_vouched,
+        .who = response->who,
         .deadline_ms = response->deadline_ms,
     };
     response->deadline_ms = 0;

@@ -61,8 +61,9 @@ void *response_observer_data(const struct response *response,
 void response_decide(struct response *response, struct http_request *request,
                      const struct http_plan *plan);
 
-/* The client has shown a key: its connection is no stranger's any more. */
-void response_vouch(struct response *response);
+/* The client has shown the key of this number, or 0: something as good, as all others have that did. Its connection is no
+ * stranger's any more. */
+void response_vouch(struct response *response, uint64_t who);
 
 /* Calls on_deadline after this time unless somebody has begun to answer by then. */
 void response_set_deadline(struct response *response, uint64_t after_ms);

@@ -29,6 +29,7 @@ struct response_changes {
     bool is_abandoned;    // and nobody is left to go on with it
     bool ends_by_close;   // no length and no chunks
     bool is_vouched;      // somebody knows the client
+    uint64_t who;         // as which key; 0: as one of those that have none
     uint64_t deadline_ms; // 0: no new one
 };
 

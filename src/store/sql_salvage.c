@@ -298,6 +298,8 @@ static int rebuild(const char *directory, int data_fd, sqlite3 *old, bool is_tri
     autofree char *path = xasprintf("%s/" DATABASE, place);
 
     out->state = SALVAGE_DAMAGED;
+    (void)run(old, "PRAGMA writable_schema = ON",
+              err); // reads on where the file is shorter than it says
     if (make_fresh(place, err) < 0 || copy_all(old, path, out, err) < 0)
         return error_wrap(err, "make a new database");
     return is_trial ? 0 : put_in_place(data_fd, out, err);

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #define FILE_NAME "burrow.db"
+#define LEAST_BYTES 2             // SQLite takes a shorter file for a new database
 #define APPLICATION_ID 0x42757277 // in the file's header: "Burw"
 #define BUSY_MS                                                                                    \
     2000 // other processes, such as a key being made, are quick; then the transaction is begun again
@@ -212,7 +213,9 @@ static char *path_of(const char *directory)
 bool sql_exists(const char *directory)
 {
     autofree char *path = path_of(directory);
-    return access(path, F_OK) == 0;
+    struct stat info;
+
+    return stat(path, &info) == 0 && (!S_ISREG(info.st_mode) || info.st_size >= LEAST_BYTES);
 }
 
 const char *sql_place(const struct sql_database *database)

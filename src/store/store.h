@@ -31,7 +31,7 @@ struct store;
 /* Opens the database of a data directory, which must exist; makes it (mode 0600), its tables and
  * the node's identity where missing. */
 int store_open(const char *directory, struct store **out, struct error *err);
-/* Whether there is one to open. */
+/* Whether there is one to open; an empty file is none. */
 bool store_exists(const char *directory);
 /* What the database takes on this machine's disk. */
 uint64_t store_disk_bytes(const struct store *store);

@@ -228,7 +228,7 @@ void follow_start(const struct follow_request *request)
     struct stream_progress progress;
     uint64_t first = 0, length = 0;
 
-    response_vouch(request->response); // who names a stream is no stranger
+    response_vouch(request->response, 0); // who names a stream is no stranger
     stream_progress(request->stream, &progress);
     enum range range = range_read(wanted_range(request), progress.size_bytes, &first, &length);
     if (range == RANGE_OUTSIDE || request->offset > progress.size_bytes)

@@ -253,6 +253,16 @@ static void be_anybody(struct call_work *work)
     work->has_actor = work->call.is_known = true;
 }
 
+/* By which net knows a key. Not 0 but for nobody's. */
+static uint64_t key_number(const struct actor *actor)
+{
+    uint64_t number = 0;
+
+    for (const char *at = actor->key_id; *at; at++)
+        number = (number ^ (unsigned char)*at) * 0x100000001b3u; // FNV-1a
+    return number;
+}
+
 /* Blocks for the database. */
 static int find_actor(struct call_work *work, struct error *err)
 {
@@ -269,7 +279,7 @@ static int find_actor(struct call_work *work, struct error *err)
     call->is_known = status == 0;
     work->has_actor = true;
     if (call->is_known)
-        response_vouch(call->response);
+        response_vouch(call->response, key_number(&call->actor));
     else
         *err = (struct error){0};
     return 0;
@@ -458,9 +468,7 @@ static void plan_actor(const struct actor *actor, struct http_plan *plan)
 {
     plan->is_known = true;
     plan->who = GATHER_KEY;
-    plan->who_id = 0;
-    for (const char *at = actor->key_id; *at; at++)
-        plan->who_id = (plan->who_id ^ (unsigned char)*at) * 0x100000001b3u; // FNV-1a
+    plan->who_id = key_number(actor);
 }
 
 static bool is_all_here(const struct http_request *request)

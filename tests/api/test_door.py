@@ -4,8 +4,10 @@ import json
 import pathlib
 import signal
 import socket
+import subprocess
 
-from client import PATIENCE, Raw, check_error, until
+import server as servers
+from client import PATIENCE, Client, Raw, check_error, until
 
 OPEN_ROUTE = "/cli/validate/apt-dependencies"
 MIB = 1 << 20
@@ -131,6 +133,24 @@ def test_a_crowd_of_connections_keeps_no_key_holder_out(own_server):
     assert sandbox.status()["status"] == "idle"
     for connection in crowd:
         connection.close()
+    server.end()
+
+
+def test_a_crowd_with_one_key_keeps_no_other_out(own_server):
+    """Followers and polls are work under way, and wait for as long as they like: past all connections, whoever has most loses the oldest."""
+    server = own_server(options=["--max-connections", "64", "--parked-one-shot", "0", "--parked-kept", "0"])
+    made = subprocess.run([servers.BURROW, "key", "create", "--data", server.data, "--json"], capture_output=True, text=True, check=True)
+    other = Client(server.port, json.loads(made.stdout)["key"])
+    stream = server.client.new_stream()
+    crowd = [Raw(server.port).send(head("GET", f"/stream/{stream}", key=server.key)) for _ in range(100)]
+    crowd += [Raw(server.port).send(head("GET", f"/stream/{stream}")) for _ in range(100)]
+    try:
+        for _ in range(5):
+            assert other.get("/sandbox").status == 200
+        assert server.client.post(f"/stream/{stream}/complete").status == 200
+    finally:
+        for raw in crowd:
+            raw.close()
     server.end()
 
 

@@ -80,6 +80,31 @@ def test_a_missing_one_is_not_made_anew_unasked(server):
     assert server.sandbox.output("cat file") == "two\n"
 
 
+@pytest.mark.parametrize("length", [0, 1, 50])
+def test_one_that_was_cut_to_nothing_is_not_made_anew_unasked(server, length):
+    """As after a power cut: SQLite takes an empty file for a new database, of which no layer is known."""
+    path = server.data / "burrow.db"
+    whole, there = path.read_bytes(), layers(server)
+    path.write_bytes(whole[:length])
+    assert "burrow repair" in refused(server)
+    assert repaired(server, "--dry-run")["database"] == ("missing" if length < 2 else "damaged")
+    assert path.read_bytes() == whole[:length] and layers(server) == there
+    if length == 0:
+        assert repaired(server)["recovered"] == 3
+    else:
+        path.write_bytes(whole)
+    start(server)
+
+
+def test_one_that_lost_its_end_keeps_the_rest(server):
+    path = server.data / "burrow.db"
+    with path.open("r+b") as file:
+        file.truncate(path.stat().st_size - 4096)
+    report = repaired(server)
+    assert report["database"] == "damaged" and sum(table["rows"] for table in report["tables"].values()) > 0, report
+    start(server)
+
+
 def test_files_without_a_database_become_snapshots(server):
     (server.data / "burrow.db").unlink()
     report = repaired(server)

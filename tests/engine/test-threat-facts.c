@@ -14,8 +14,7 @@ extern const char security_blob_start[] __attribute__((visibility("hidden")));
 
 /* Of the box alone, and so no fact about the host. */
 static const char *const private_paths[] = {
-    "/proc/self/*",     "/proc/sysvipc/*", "/proc/sys/net/*",
-    "/proc/sys/user/*", "/proc/locks",     "/sys/*",
+    "/proc/self/*", "/proc/sysvipc/*", "/proc/sys/net/*", "/proc/sys/user/*", "/sys/*",
 };
 
 struct patterns {

@@ -244,7 +244,7 @@ static void on_request(void *owner, struct http_request *request, struct respons
         return;
     }
     if (strcmp(path, "/vouch") == 0)
-        response_vouch(response);
+        response_vouch(response, 1);
     if (request->is_body_refused)
         (void)response_send(response, 401, NULL, "who are you", 11);
     else if (strcmp(path, "/echo") == 0 || strcmp(path, "/ask") == 0)
