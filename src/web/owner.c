@@ -34,12 +34,14 @@ static uint64_t hash_peer(uint64_t seed, const struct peer *peer)
 }
 
 /* The key that the call has shown, if it was good a moment ago; NULL: none. */
-static const char *key_of(const struct call *call, struct accounts *accounts)
+static const char *key_of(const struct call *call, const struct router_settings *settings)
 {
     const struct front_auth *auth = call->front->auth ? call->front->auth : &auth_by_key;
+    struct accounts *accounts = settings->core ? settings->core->accounts : NULL;
     struct actor ignored = {0};
 
-    if (call->route->access == ACCESS_OPEN || !auth->is_possible(call->request))
+    if (settings->is_open || call->route->access == ACCESS_OPEN ||
+        !auth->is_possible(call->request))
         return NULL;
     enum key_known known = auth->check_quick(accounts, call->request, &ignored);
     return known == KEY_VALID || known == KEY_STALE ? auth->secret(call->request) : NULL;
@@ -59,9 +61,10 @@ static const char *sandbox_of(const struct call *call)
     return NULL;
 }
 
-struct turns_owner owner_of_call(const struct call *call, struct accounts *accounts, uint64_t seed)
+struct turns_owner owner_of_call(const struct call *call, const struct router_settings *settings,
+                                 uint64_t seed)
 {
-    const char *key = key_of(call, accounts), *sandbox = sandbox_of(call);
+    const char *key = key_of(call, settings), *sandbox = sandbox_of(call);
 
     return (struct turns_owner){
         .who = key ? hash(seed, key, strlen(key)) : hash_peer(seed, &call->request->peer),

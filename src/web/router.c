@@ -197,7 +197,7 @@ static int prepare(struct router *router, struct call_work *work, struct error *
         return -1;
     if (call->front->on_call && call->front->on_call(call, err) < 0)
         return -1;
-    call->owner = owner_of_call(call, accounts_of(&router->settings), router->owner_seed);
+    call->owner = owner_of_call(call, &router->settings, router->owner_seed);
     const struct front_auth *auth = auth_of(call->front);
     bool is_possible = router->settings.is_open || auth->is_possible(call->request);
     work->has_actor =
@@ -566,8 +566,7 @@ static void on_ask(void *owner, struct http_request *request, struct response *r
     *question = (struct question){router, find_row(router, request), request, response};
     const struct call call = {
         .front = question->row->front, .route = question->row->route, .request = request};
-    const struct turns_owner who =
-        owner_of_call(&call, accounts_of(&router->settings), router->owner_seed);
+    const struct turns_owner who = owner_of_call(&call, &router->settings, router->owner_seed);
     atomic_fetch_add(&router->running, 1);
     if (workers_submit_for(router->settings.workers, WORKERS_CONTROL, &who, answer_question,
                            question, &err) == 0)

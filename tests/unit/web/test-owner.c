@@ -34,8 +34,10 @@ static uint64_t who(const char *key, unsigned char host)
     struct http_request request = {.query = key};
     struct call call = {.front = &front, .route = &route, .request = &request};
 
+    const struct router_settings settings = {0};
+
     request.peer.address.s6_addr[3] = host;
-    return owner_of_call(&call, NULL, 1).who;
+    return owner_of_call(&call, &settings, 1).who;
 }
 
 TEST(keys_have_turns_of_their_own_wherever_they_come_from)
