@@ -14,7 +14,7 @@ PACKAGES = {
     "qemu-system-x86_64": "qemu-system-x86", "readelf": "binutils", "scdoc": "scdoc", "ssh-keygen": "openssh-client",
     "strace": "strace", "strip": "binutils", "zstd": "zstd", "git": "git",
 }
-REQUIRED = {"apt-cache", "apt-get", "bash", "dpkg-deb", "echo", "fallocate", "hostname", "ldconfig", "ldd", "losetup", "sh", "umount"}
+REQUIRED = {"apt-cache", "apt-get", "bash", "dpkg-deb", "echo", "fallocate", "hostname", "ldconfig", "ldd", "losetup", "mount", "sh", "umount"}
 
 CALLS = [re.compile(call) for call in (
     r"""(?:subprocess\.\w+|run_quietly)\(\s*\[\s*["']([\w.-]+)["']""",  # Python, by a list
