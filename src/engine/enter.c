@@ -189,19 +189,25 @@ static int attach_binds(struct launch *l)
     return 0;
 }
 
+static int configure(int context, const char *const *options)
+{
+    for (; *options; options += 2) {
+        if (sys_fsconfig(context, FSCONFIG_SET_STRING, options[0], options[1], 0) < 0)
+            return -1;
+    }
+    return sys_fsconfig(context, FSCONFIG_CMD_CREATE, NULL, NULL, 0);
+}
+
 static int new_mount(const char *type, const char *const *options, unsigned attributes)
 {
     int context = sys_fsopen(type, FSOPEN_CLOEXEC);
     if (context < 0)
         return -1;
-    for (; *options; options += 2) {
-        if (sys_fsconfig(context, FSCONFIG_SET_STRING, options[0], options[1], 0) < 0)
-            return -1;
-    }
-    if (sys_fsconfig(context, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
-        return -1;
-    int fd = sys_fsmount(context, FSMOUNT_CLOEXEC, attributes);
+    int fd =
+        configure(context, options) < 0 ? -1 : sys_fsmount(context, FSMOUNT_CLOEXEC, attributes);
+    int code = errno;
     (void)sys_close(context);
+    errno = code;
     return fd;
 }
 
@@ -246,21 +252,33 @@ static int open_network(struct launch *l)
     return 0;
 }
 
+/* The kernel's count of terminals is the machine's (kernel.pty.max): no box may take more than its part. */
+static int mount_terminals(struct launch *l)
+{
+    uint32_t group = l->first_id + 5; // tty inside
+    char gid[16];
+    const char *options[] = {"mode",        "0620", "ptmxmode", "0666", "max",
+                             MAX_TERMINALS, "gid",  gid,        NULL};
+
+    (void)snprintf(gid, sizeof gid, "%u", group);
+    int fd = new_mount("devpts", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
+    if (fd >= 0 || errno != EINVAL || group <= INT32_MAX)
+        return fd;
+    options[6] =
+        NULL; // older kernels read a signed number: there a terminal is its opener's group's
+    return new_mount("devpts", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
+}
+
 static int mount_dev(struct launch *l)
 {
-    char gid[16];
-    // The kernel's count of terminals is the machine's (kernel.pty.max): no box may take more than its part.
-    const char *const terminals[] = {"mode", "0620", "ptmxmode",    "0666", "gid",
-                                     gid,    "max",  MAX_TERMINALS, NULL};
     char size[32] = "50%";
     const char *const shared[] = {"mode", "1777", "size", size, NULL};
 
     if (attach(l->dev, "/dev", O_DIRECTORY) < 0)
         return -1;
-    (void)snprintf(gid, sizeof gid, "%u", l->first_id + 5); // group tty inside
     if (l->spec->limits.memory_bytes) // or what is left there could fill the box for good
         (void)snprintf(size, sizeof size, "%" PRId64, l->spec->limits.memory_bytes / 2);
-    int pts = new_mount("devpts", terminals, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
+    int pts = mount_terminals(l);
     if (pts < 0 || attach(pts, "/dev/pts", O_DIRECTORY) < 0)
         return -1;
     int shm = new_mount("tmpfs", shared, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);

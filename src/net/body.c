@@ -135,7 +135,8 @@ bool body_put(struct body *body, const char *data, size_t length)
     if (was_empty && length)
         announce(body);
     bool has_room = available(body) < BODY_BUFFER;
-    body->is_paused = !has_room;
+    body->is_paused |=
+        !has_room; // until on_resume: the connection has stopped, although some was taken since
     return has_room;
 }
 
