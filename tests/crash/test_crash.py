@@ -16,7 +16,7 @@ from client import PATIENCE, Client, Raw, base64_of, together, until, waiting_fo
 from traps import Trap, attempt, crash, local, needs_strace, start_again
 
 SEED = int(os.environ.get("BURROW_CRASH_SEED", "20260131"))
-ROUNDS = int(os.environ.get("BURROW_CRASH_ROUNDS", "6"))
+ROUNDS = int(os.environ.get("BURROW_CRASH_ROUNDS", "4"))
 
 
 # ---- what runs is adopted ----
