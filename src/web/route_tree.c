@@ -15,7 +15,8 @@ struct route_tree {
 
 int route_path_read(const char *path, char *room, struct route_path *out, struct error *err)
 {
-    const char *at = path + (*path == '/'); // one: behind more of them there is an empty segment
+    const char *at =
+        path + strspn(path, "/"); // clients glue a base with a slash at its end to a path
 
     for (out->count = 0;; at++) {
         size_t length = strcspn(at, "/"), used;

@@ -14,7 +14,6 @@
 #include "web/reply.h"
 #include "web/route_tree.h"
 
-#include <ctype.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -382,36 +381,12 @@ static int run_here(struct call_work *work, struct error *err)
     return work->has_actor ? call->route->handle(call, err) : CALL_ELSEWHERE;
 }
 
-/* Clients glue a base with a slash at its end to a path. They are sent to the path that they mean, instead of being served under
- * two, of which whatever stands in front of the server may know only one. */
-static bool redirect_slashes(struct call *call)
-{
-    const struct http_request *request = call->request;
-    const char *path = request->path + strspn(request->path, "/");
-    const char *query = request->query;
-    static const char text[] =
-        "a path begins with one slash: does the URL of the server end with one?\n";
-
-    if (path < request->path + 2 || !isalnum((unsigned char)*path))
-        return false;
-    const struct http_header headers[] = {
-        {"Location", call_print(call, "/%s%s%s", path, query ? "?" : "", query ? query : "")},
-        {"Content-Type", "text/plain"},
-        {0}};
-    (void)response_send(call->response, 308, headers, text, sizeof text - 1);
-    return true;
-}
-
 static void on_request(void *owner, struct http_request *request, struct response *response)
 {
     struct router *router = owner;
     struct call_work *work = work_new(router, request, response);
     struct error err = {0};
 
-    if (redirect_slashes(&work->call)) {
-        work_free(work);
-        return;
-    }
     int status = prepare(router, work, &err);
     if (status == 0)
         status = run_here(work, &err);

@@ -279,14 +279,10 @@ def test_an_organisation_in_the_request_changes_nothing(api, shared):
     assert api.get(f"/sandbox/{shared.id}", headers={"x-agentuity-orgid": "org_whatever"}).data["sandboxId"] == shared.id
 
 
-def test_slashes_before_the_path_lead_to_the_path_with_one(api, shared):
-    """Clients glue base and path; whoever filters paths in front of the server knows each by one name all the same."""
-    for path in (f"//sandbox/{shared.id}?orgId=x", f"////sandbox/status/{shared.id}", "//health"):
-        answer = api.get(path)
-        assert (answer.status, answer.headers["location"]) == (308, "/" + path.lstrip("/")), str(answer)
-        assert b"slash" in answer.body
-    for path in ("//", "///", "//%5Cexample.com", "//.example.com"):
-        assert api.get(path).status == 404
+def test_slashes_before_the_path_count_as_one(api, shared):
+    """Clients glue a base that ends with one to a path; a redirect would lose the bodies that they stream."""
+    assert api.get(f"//sandbox/{shared.id}").data["sandboxId"] == shared.id
+    assert api.get(f"////sandbox/status/{shared.id}").data["sandboxId"] == shared.id
 
 
 def test_an_unknown_sandbox_is_not_found(api):

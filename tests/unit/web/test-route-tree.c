@@ -81,11 +81,10 @@ TEST(a_path_all_of_words_is_no_parameter_whatever_the_method)
     CHECK(found.match.row && found.match.row->route == &table[1]);
 }
 
-TEST(every_slash_counts)
+TEST(slashes_at_the_start_are_one_and_others_count)
 {
-    check_route("GET", "//sandbox/x", NULL);
-    check_route("GET", "///sandbox/x", NULL);
-    check_route("GET", "//", NULL);
+    check_route("GET", "///sandbox/x", &routes[0]);
+    check_route("GET", "//", &routes[5]);
     check_route("GET", "/", &routes[5]);
     check_route("GET", "/sandbox//x", NULL);
     check_route("GET", "/sandbox/x/", NULL);
