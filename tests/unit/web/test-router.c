@@ -31,7 +31,7 @@ TEST(path_parameters_are_decoded)
 {
     autoptr(front_fixture) fixture = front_fixture_new(&open_options);
 
-    check(fixture, "GET /things/a%20b/of/c%2Fd", NULL, 200, "{\"text\":\"a b|c/d\"}");
+    check(fixture, "GET //things/a%20b/of/c%2Fd", NULL, 200, "{\"text\":\"a b|c/d\"}");
     check(
         fixture, "GET /things/a%00/of/b", NULL, 400,
         "{\"kind\":\"invalid\",\"reason\":null,\"route\":null,\"error\":\"the path holds a NUL\"}");
