@@ -189,6 +189,8 @@ static enum turns_added place_work(struct lane *lane, const struct turns_owner *
     static const struct turns_owner nobody = {0};
 
     autolock(&lane->workers->lock);
+    if (lane->workers->is_ending)
+        return TURNS_FULL;
     enum turns_added added = turns_add(lane->turns, owner ? owner : &nobody, work);
     *idler = hand_out(lane);
     return added;
@@ -259,17 +261,26 @@ static void end_threads(struct workers *workers)
     }
 }
 
-void workers_free(struct workers *workers)
+void workers_stop(struct workers *workers)
 {
     if (!workers)
         return;
     end_threads(workers);
     for (int i = 0; i < WORKERS_LANES; i++) {
         struct lane *lane = &workers->lanes[i];
-        for (unsigned t = 0; t < lane->thread_count; t++)
-            (void)pthread_join(lane->threads[t], NULL);
-        free(lane->threads);
-        turns_free(lane->turns);
+        for (; lane->thread_count; lane->thread_count--)
+            (void)pthread_join(lane->threads[lane->thread_count - 1], NULL);
+    }
+}
+
+void workers_free(struct workers *workers)
+{
+    if (!workers)
+        return;
+    workers_stop(workers);
+    for (int i = 0; i < WORKERS_LANES; i++) {
+        free(workers->lanes[i].threads);
+        turns_free(workers->lanes[i].turns);
     }
     lock_condition_clear(&workers->is_idle);
     lock_clear(&workers->lock);

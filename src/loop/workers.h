@@ -52,7 +52,8 @@ void workers_run(struct workers *workers, enum workers_lane lane, void (*fn)(voi
 /* How many wait in a lane now. */
 size_t workers_waiting(struct workers *workers, enum workers_lane lane);
 
-/* Finishes what is queued, including what that queues, then ends the threads. Never from a worker.
- */
+/* Finishes what is queued, including what that queues, then ends the threads; from then on all work is refused. Never from a worker.
+ * Where a loop may submit, workers are stopped first and go after the loop: what is left on it may still ask for one. */
+void workers_stop(struct workers *workers);
 void workers_free(struct workers *workers);
 DEFINE_AUTOPTR(workers)

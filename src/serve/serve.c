@@ -328,12 +328,13 @@ static void close_server(struct server *server)
     loop_watch_free(server->signals);
     http_server_free(server->http);
     run_leftovers(server);
-    workers_free(server->workers);
+    workers_stop(server->workers);
     run_leftovers(server);
     router_free(server->router);
     fronts_free(server->fronts);
     core_free(server->core);
     loop_free(server->loop);
+    workers_free(server->workers);
     closep(&server->signal_fd);
     closep(&server->data_fd);
     config_clear(&server->config);

@@ -90,6 +90,24 @@ TEST(freeing_the_pool_finishes_what_is_queued_and_what_that_queues)
 }
 
 /* Each submit meets a thread that is just becoming idle. Work that is lost is waited for in vain. */
+TEST(workers_that_stopped_refuse_work_and_can_still_be_asked)
+{
+    autoptr(workers) workers = NULL;
+    struct error err = {0};
+    struct gate gate;
+
+    gate_init(&gate);
+    CHECK_OK(workers_new(&(struct workers_settings){.lane = {{1, 1}, {1, 1}}}, &workers, &err),
+             err);
+    CHECK_OK(workers_submit(workers, WORKERS_QUICK, pass, &gate, &err), err);
+    workers_stop(workers);
+    CHECK_INT(atomic_load(&gate.done), 1);
+    CHECK(workers_submit(workers, WORKERS_QUICK, pass, &gate, &err) < 0);
+    CHECK_INT(err.reason, ERROR_FULL);
+    workers_stop(workers);
+    CHECK_INT(atomic_load(&gate.done), 1);
+}
+
 TEST(a_thread_that_is_called_while_it_becomes_idle_does_each_work_once)
 {
     static const struct workers_settings four = {.lane = {{4, WORKERS_UNBOUNDED}, {1, 1}}};

@@ -308,9 +308,10 @@ void front_fixture_free(struct front_fixture *fixture)
         return;
     loop_post(fixture->loop, stop, fixture);
     (void)pthread_join(fixture->thread, NULL);
-    workers_free(fixture->workers);
-    router_free(fixture->router);
+    workers_stop(fixture->workers);
     loop_free(fixture->loop);
+    router_free(fixture->router);
+    workers_free(fixture->workers);
     (void)rmdir(fixture->dir);
     (void)sem_destroy(&fixture->unblock);
     free((void *)fixture->fronts[0]);

@@ -113,9 +113,10 @@ void stage_free(struct stage *stage)
         return;
     loop_post(stage->loop, stop, stage);
     (void)pthread_join(stage->thread, NULL);
-    workers_free(stage->workers);
+    workers_stop(stage->workers);
     loop_free(stage->loop);
     router_free(stage->router);
+    workers_free(stage->workers);
     streams_free(stage->core.streams);
     accounts_free(stage->core.accounts);
     store_free(stage->core.store);
