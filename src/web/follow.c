@@ -34,6 +34,7 @@ static const struct http_header plain_headers[] = {
     {"Content-Type", "application/octet-stream"},
     {"Cache-Control", "no-store"},
     {"X-Content-Type-Options", "nosniff"},
+    {"X-Accel-Buffering", "no"}, // else a proxy keeps the bytes until it has many
     {0},
 };
 

@@ -16,7 +16,10 @@
 extern const struct route api_system_routes[];
 extern const struct route api_runtime_routes[];
 
-void api_front_init(struct front *front);
+struct api_settings; // api_manners.h
+
+/* Texts of `settings` are borrowed for as long as the front is used. */
+void api_front_init(struct front *front, const struct api_settings *settings);
 void api_front_clear(struct front *front); // no router may use it any more
 
 /* Answers in this front's words: application/problem+json. */
