@@ -6,8 +6,9 @@
 #include <string.h>
 
 static const struct route *const tables[] = {
-    api_system_routes,
-    api_runtime_routes,
+    api_system_routes,  api_runtime_routes,    api_ceiling_routes,    api_space_routes,
+    api_finding_routes, api_checkpoint_routes, api_difference_routes, api_snapshot_routes,
+    api_build_routes,   api_transfer_routes,
 };
 
 static struct route *join_tables(void)
