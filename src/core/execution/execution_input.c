@@ -6,6 +6,8 @@
 #include "core/execution/execution.h"
 
 #include "core/execution/executions.h"
+#include "core/execution/input_room.h"
+#include "core/sandbox/monitor.h"
 #include "core/sandbox/registry.h"
 #include "core/sandbox/sandbox_box.h"
 
@@ -69,9 +71,20 @@ static int find_running(struct executions *executions, const struct actor *actor
     return execution_get(executions, actor, id, NULL, &info, err) < 0 ? -1 : refuse_ended(id, err);
 }
 
+/* Somebody has more to send than there is room for. With the input's lock held. */
+static void await_room(struct executions *executions, struct execution *execution)
+{
+    struct sandboxes *sandboxes = executions->sandboxes;
+
+    if (!execution->input_room)
+        execution->input_room = input_room_new(monitor_loop(sandboxes->monitor), sandboxes->hub,
+                                               execution->id, execution->input_fd);
+    input_room_await(execution->input_room);
+}
+
 /* 1: as much as there is room for was sent; 0: it has to be opened first. */
-static int send_input(struct execution *execution, const char *data, size_t length, size_t *taken,
-                      struct error *err)
+static int send_input(struct executions *executions, struct execution *execution, const char *data,
+                      size_t length, size_t *taken, struct error *err)
 {
     autolock(&execution->input_lock);
     if (execution->is_input_over)
@@ -83,8 +96,10 @@ static int send_input(struct execution *execution, const char *data, size_t leng
             send(execution->input_fd, data + *taken, length - *taken, MSG_DONTWAIT | MSG_NOSIGNAL);
         if (sent < 0 && errno == EINTR)
             continue;
-        if (sent < 0 && errno == EAGAIN)
+        if (sent < 0 && errno == EAGAIN) {
+            await_room(executions, execution);
             return 1;
+        }
         if (sent < 0 && *taken == 0)
             return refuse_closed(execution->id, err);
         if (sent < 0)
@@ -147,7 +162,7 @@ int execution_write_input_quick(struct executions *executions, const struct acto
     *taken = 0;
     if (find_quick(executions, actor, id, &kind, &execution, err) < 0)
         return -1;
-    return execution ? send_input(execution, data, length, taken, err) : 0;
+    return execution ? send_input(executions, execution, data, length, taken, err) : 0;
 }
 
 int execution_write_input(struct executions *executions, const struct actor *actor, const char *id,
@@ -159,12 +174,12 @@ int execution_write_input(struct executions *executions, const struct actor *act
     *taken = 0;
     if (find_running(executions, actor, id, &kind, &execution, err) < 0)
         return -1;
-    int sent = send_input(execution, data, length, taken, err);
+    int sent = send_input(executions, execution, data, length, taken, err);
     if (sent != 0)
         return sent < 0 ? -1 : 0;
     if (open_input(executions, execution, err) < 0)
         return -1;
-    return send_input(execution, data, length, taken, err) < 0 ? -1 : 0;
+    return send_input(executions, execution, data, length, taken, err) < 0 ? -1 : 0;
 }
 
 int execution_close_input(struct executions *executions, const struct actor *actor, const char *id,

@@ -3,6 +3,7 @@
 #include "core/execution/execution_object.h"
 
 #include "base/mem.h"
+#include "core/execution/input_room.h"
 #include "core/stream/feed.h"
 
 #include <stdio.h>
@@ -36,6 +37,7 @@ void execution_free(struct execution *execution)
     stream_free(execution->input);
     if (execution->feed)
         feed_stop(execution->feed);
+    input_room_stop(execution->input_room);
     closep(&execution->input_fd);
     execution_record_clear(&execution->record);
     lock_clear(&execution->input_lock);
@@ -46,6 +48,7 @@ void execution_free(struct execution *execution)
 void execution_shut_input(struct execution *execution)
 {
     autolock(&execution->input_lock);
+    input_room_stop(take(execution->input_room));
     closep(&execution->input_fd);
     execution->is_input_over = true;
 }

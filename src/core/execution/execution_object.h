@@ -14,6 +14,7 @@
 #include <stdatomic.h>
 
 struct feed;
+struct input_room;
 struct queue;
 struct stream;
 
@@ -50,9 +51,10 @@ struct execution {
     bool has_input;
     uint16_t rows, cols;
 
-    struct lock input_lock; // guards the next two: execution_input.c
-    int input_fd;           // takes its input; -1: not opened by this server
-    bool is_input_over;     // somebody has closed it
+    struct lock input_lock;        // guards the next three: execution_input.c
+    struct input_room *input_room; // waits until more can be sent; NULL: that was never needed
+    int input_fd;                  // takes its input; -1: not opened by this server
+    bool is_input_over;            // somebody has closed it
 
     _Atomic int64_t stdout_bytes, stderr_bytes; // that it has written, as PID 1 last told
     _Atomic int64_t
