@@ -47,6 +47,7 @@ int64_t execution_info_exit_code(const struct execution_info *info);
 struct execution_infos {
     struct execution_info *items;
     size_t count;
-    int64_t total; // of all pages
+    int64_t total;         // of all pages
+    struct page_mark next; // where the next page begins; see model/page.h
 };
 void execution_infos_clear(struct execution_infos *infos);
