@@ -6,8 +6,7 @@
 #include <string.h>
 
 static const struct route *const tables[] = {
-    api_system_routes,
-    api_runtime_routes,
+    api_system_routes, api_runtime_routes, api_run_routes, api_execution_routes, api_output_routes,
 };
 
 static struct route *join_tables(void)
@@ -69,5 +68,7 @@ int api_sandbox(struct call *call, unsigned index, const char **id, struct error
 
 int api_execution(struct call *call, unsigned index, const char **id, struct error *err)
 {
+    if (strncmp(call->parameters[index], JOB_PREFIX, strlen(JOB_PREFIX)) == 0)
+        return call_id(call, index, JOB_PREFIX, "execution", id, err);
     return call_id(call, index, EXECUTION_PREFIX, "execution", id, err);
 }
