@@ -2,10 +2,14 @@
 """POST /api/v1/run: one call that runs a command and answers with how it ended."""
 import base64
 import hashlib
+import json
+import re
+import subprocess
 
 import pytest
+import server as servers
 
-from client import Raw, base64_of, check_problem, dump, together, until, waiting_for
+from client import PATIENCE, Raw, base64_of, check_problem, dump, together, until, waiting_for
 from records import NDJSON, SSE, Records
 
 RUN = "/api/v1/run"
@@ -61,6 +65,15 @@ def test_other_ends(api, fields, state, code, cause):
         assert ran["signal"] == "SEGV"
     if cause == "timeout":
         assert ran["stdout"]["text"] == "before\n" and ran["timeoutMs"] == 300
+
+
+def test_the_example_of_the_readme_works(api, server):
+    """Its line for curl, with this server and its key."""
+    text = (servers.TOP / "README.md").read_text()
+    line = re.search(r"^\$ (curl .*/api/v1/run .*)$", text, re.M)[1]
+    line = line.replace("brw_…", server.key).replace("http://127.0.0.1:4747", api.url)
+    said = json.loads(subprocess.run(["sh", "-c", f"exec {line} -s"], check=True, capture_output=True, timeout=PATIENCE).stdout)
+    assert (said["exitCode"], said["stdout"]["text"]) == (0, "Linux\n")
 
 
 # ---- what it is given ----
