@@ -127,11 +127,16 @@ int sandbox_delete(struct sandboxes *sandboxes, const struct actor *actor, const
     return 0;
 }
 
-void sandbox_abandon(struct sandboxes *sandboxes, const char *id)
+void sandbox_end_later(struct sandboxes *sandboxes, const char *id, const char *reason)
 {
     autoptr(sandbox) sandbox = registry_find(sandboxes->registry, id);
     if (sandbox && !sandbox_is_over(sandbox))
-        ending_start(sandbox, "undelivered");
+        ending_start(sandbox, reason);
+}
+
+void sandbox_abandon(struct sandboxes *sandboxes, const char *id)
+{
+    sandbox_end_later(sandboxes, id, "undelivered");
 }
 
 static int change_env(const char *const *before, const struct env_change *changes, size_t n_changes,
