@@ -264,6 +264,11 @@ bool pattern_may_begin(struct pattern *pattern, const char *text, size_t length)
 
     pattern_begin(pattern);
     (void)pattern_feed(pattern, text, length, &used);
+    return pattern_may_go_on(pattern);
+}
+
+bool pattern_may_go_on(const struct pattern *pattern)
+{
     return pattern->now != STATE_DEAD;
 }
 

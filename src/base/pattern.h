@@ -38,7 +38,7 @@ DEFINE_AUTOPTR(pattern)
 /* A glob: all of the text matches. Else: something in it does; a newline is a character like others then. */
 bool pattern_matches(struct pattern *pattern, const char *text, size_t length);
 
-/* A glob: whether something that begins with this text could match. */
+/* Whether something that begins with this text could match. */
 bool pattern_may_begin(struct pattern *pattern, const char *text, size_t length);
 
 /* Where the first match in a line begins; false when there is none, or finding it takes too long. */
@@ -46,6 +46,8 @@ bool pattern_locate(struct pattern *pattern, const char *line, size_t length, si
 
 /* A line that comes in pieces. */
 void pattern_begin(struct pattern *pattern);
+/* Whether anything that follows can make it match. */
+bool pattern_may_go_on(const struct pattern *pattern);
 /* True as soon as the line is known to match; then `*used` tells how much of this piece it took. */
 bool pattern_feed(struct pattern *pattern, const char *bytes, size_t length, size_t *used);
 /* The line ends here. */
