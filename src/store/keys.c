@@ -99,6 +99,6 @@ int store_key_list(struct store *store, const char *organisation, const struct p
     query_where_text(&where, "organisation", organisation);
     if (record_list(store, &key_table, &where, "created_at, id", page, PAGE_MAX, &rows, err) < 0)
         return -1;
-    *out = (struct key_list){rows.rows, rows.count, rows.total};
+    *out = (struct key_list){rows.rows, rows.count, rows.total, rows.next};
     return 0;
 }

@@ -29,6 +29,15 @@ enum route_access {
     ACCESS_ANY,  // nobody is refused; whoever has shown a good key is told more (call->is_known)
 };
 
+/* What a key must be allowed to do. A front that names none asks for none. */
+enum route_scope {
+    SCOPE_NONE,
+    SCOPE_READ,   // look at things
+    SCOPE_RUN,    // make, use and end sandboxes; commands and files in them
+    SCOPE_MANAGE, // what outlives sandboxes: snapshots, webhooks, limits, what is kept
+    SCOPE_ADMIN,  // who may what: keys, quotas, organisations, the audit record
+};
+
 enum route_body {
     BODY_NONE,   // whatever comes is read and dropped (at most 1 MiB)
     BODY_JSON,   // call->body; an empty one is an empty map
@@ -57,7 +66,8 @@ struct route {
     const struct parameter *query; // described and checked before the handler; NULL: none
     uint64_t body_limit;           // in bytes; 0: 64 MiB of JSON, or as long as a stream is
     const struct route_answer
-        *answers;  // when all is well, ended by an empty row; NULL: not described
+        *answers;           // when all is well, ended by an empty row; NULL: not described
+    enum route_scope needs; // of the key
     bool is_heavy; // keeps a processor busy for long: one at a time for each sandbox, a few in all
 };
 

@@ -178,10 +178,10 @@ static int get_openapi(struct call *call, struct error *err)
     static const struct http_header headers[] = {{"Content-Type", "application/json"}, {0}};
     size_t length;
 
-    (void)router_openapi(call->router, &length);
+    (void)router_openapi(call->router, NULL, &length);
     (void)response_send_file(
         call->response, 200, headers,
-        &(struct file_range){.fd = router_openapi_file(call->router), .length = length});
+        &(struct file_range){.fd = router_openapi_file(call->router, NULL), .length = length});
     return 0;
 }
 
