@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Manners of burrow's own API: what every route does without its handler knowing."""
 import gzip
+import http.client
+import threading
 
 import pytest
 
-from client import check_problem
+from client import check_problem, pages, until
 
 INFO = "/api/v1/runtimes"
 ORIGIN = "https://app.example.com"
@@ -157,3 +159,41 @@ def test_streams_are_not_kept_back_by_proxies(sandbox, api):
         follower.close()
         sandbox.delete()
 
+
+
+# ---- once ----
+
+
+def test_what_was_asked_for_once_is_there_once_after_a_kill(own_server):
+    """Answered or not, before the server was killed or after: each key has one execution, and every answer names it."""
+    server = own_server()
+    api = server.client
+    sandbox = api.create(timeout={"idle": "1h"})
+    path, body = f"/api/v1/sandboxes/{sandbox.id}/executions", {"command": ["true"]}
+    keys = [f"key-{number}" for number in range(24)]
+    seen = {key: set() for key in keys}
+
+    def send(key, before_kill):
+        try:
+            answer = server.client.post(path, body, headers={"Idempotency-Key": key})
+        except (OSError, http.client.HTTPException):
+            assert before_kill
+            return
+        if answer.status < 300:
+            seen[key].add(answer.json["id"])
+        else:
+            assert before_kill or answer.status == 409, str(answer)
+
+    senders = [threading.Thread(target=send, args=(key, True)) for key in keys]
+    for sender in senders:
+        sender.start()
+    until(lambda: sum(map(len, seen.values())) >= 3, "some answers")
+    server.kill()
+    for sender in senders:
+        sender.join()
+    server.start()
+    for key in keys + keys:
+        until(lambda: send(key, False) or seen[key], f"an answer to {key}")
+    assert all(len(ids) == 1 for ids in seen.values()), seen
+    there, _ = pages(server.client, path, 100)
+    assert sorted(entry["id"] for entry in there) == sorted(id for ids in seen.values() for id in ids)
