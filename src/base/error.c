@@ -38,6 +38,7 @@ static const struct {
     [ERROR_HTTP_VERSION] = {"version", ERROR_INVALID, 505, USAGE},
 
     [ERROR_UNAUTHORIZED] = {"unauthorized", ERROR_DENIED, 401, FAILED},
+    [ERROR_SCOPE] = {"missing scope", ERROR_DENIED, 403, FAILED},
 
     [ERROR_BUSY] = {"busy", ERROR_CONFLICT, 409, FAILED},
     [ERROR_STATE] = {"state", ERROR_CONFLICT, 409, FAILED},
@@ -49,6 +50,7 @@ static const struct {
     [ERROR_COMPLETE] = {"complete", ERROR_CONFLICT, 409, FAILED},
 
     [ERROR_FULL] = {"full", ERROR_LIMIT, 429, FAILED},
+    [ERROR_QUOTA] = {"quota exceeded", ERROR_LIMIT, 429, FAILED},
     [ERROR_TOO_LARGE] = {"too large", ERROR_LIMIT, 413, FAILED},
     [ERROR_DISK_FULL] = {"disk full", ERROR_LIMIT, 413, FAILED},
     [ERROR_NO_SPACE] = {"no space", ERROR_LIMIT, 429, FAILED},

@@ -44,6 +44,7 @@ enum error_reason {
 
     // ERROR_DENIED
     ERROR_UNAUTHORIZED, // who asks is not known
+    ERROR_SCOPE,        // the key has not the scope this needs
 
     // ERROR_CONFLICT
     ERROR_BUSY,      // something is being done with it
@@ -57,6 +58,7 @@ enum error_reason {
 
     // ERROR_LIMIT
     ERROR_FULL,      // as many as there may be
+    ERROR_QUOTA,     // as much as this key or organisation may have
     ERROR_TOO_LARGE, // larger than one may be
     ERROR_DISK_FULL, // the disk a sandbox was given is full
     ERROR_NO_SPACE,  // the server's own disk is full: its capacity, and its operator's to mend

@@ -101,8 +101,8 @@ static int record(struct sandbox *sandbox, const struct limits *limits, struct s
     return 0;
 }
 
-static int change(struct sandbox *sandbox, const struct limits *asked, struct sandbox_info *out,
-                  struct error *err)
+static int change(struct sandbox *sandbox, const struct actor *actor, const struct limits *asked,
+                  struct sandbox_info *out, struct error *err)
 {
     struct error ignored = {0};
     autobox held = sandbox_hold_box(sandbox);
@@ -111,11 +111,13 @@ static int change(struct sandbox *sandbox, const struct limits *asked, struct sa
         return sandbox_refuse_ending(err);
     const struct limits before = sandbox->record.limits; // changed by those who hold the box alone
     const struct limits wanted = limits_or_default(asked, &before);
-    if (check_use(sandbox, &before, &wanted, err) < 0)
+    if (check_use(sandbox, &before, &wanted, err) < 0 ||
+        quota_change(sandbox->sandboxes->accounts, actor, &sandbox->share, &wanted, err) < 0)
         return -1;
     if (apply(sandbox, &wanted, err) == 0 && record(sandbox, &wanted, out, err) == 0)
         return 0;
     (void)apply(sandbox, &before, &ignored); // there was room for it until now
+    (void)quota_change(sandbox->sandboxes->accounts, NULL, &sandbox->share, &before, &ignored);
     return -1;
 }
 
@@ -130,5 +132,5 @@ int sandbox_set_limits(struct sandboxes *sandboxes, const struct actor *actor, c
         lookup_sandbox(sandboxes, actor, id, &sandbox, err) < 0)
         return -1;
     sandbox_touch(sandbox);
-    return change(sandbox, asked, out, err);
+    return change(sandbox, actor, asked, out, err);
 }
