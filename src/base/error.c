@@ -36,9 +36,12 @@ static const struct {
     [ERROR_LONG_HEAD] = {"long head", ERROR_INVALID, 431, USAGE},
     [ERROR_UNKNOWN_HTTP] = {"unknown to http", ERROR_INVALID, 501, USAGE},
     [ERROR_HTTP_VERSION] = {"version", ERROR_INVALID, 505, USAGE},
+    [ERROR_UNKNOWN_FIELD] = {"unknown field", ERROR_INVALID, 400, USAGE},
+    [ERROR_PRECONDITION] = {"precondition", ERROR_INVALID, 412, FAILED},
+    [ERROR_MEDIA_TYPE] = {"media type", ERROR_INVALID, 415, USAGE},
 
     [ERROR_UNAUTHORIZED] = {"unauthorized", ERROR_DENIED, 401, FAILED},
-    [ERROR_SCOPE] = {"missing scope", ERROR_DENIED, 403, FAILED},
+    [ERROR_SCOPE] = {"scope", ERROR_DENIED, 403, FAILED},
 
     [ERROR_BUSY] = {"busy", ERROR_CONFLICT, 409, FAILED},
     [ERROR_STATE] = {"state", ERROR_CONFLICT, 409, FAILED},
@@ -50,9 +53,10 @@ static const struct {
     [ERROR_COMPLETE] = {"complete", ERROR_CONFLICT, 409, FAILED},
 
     [ERROR_FULL] = {"full", ERROR_LIMIT, 429, FAILED},
-    [ERROR_QUOTA] = {"quota exceeded", ERROR_LIMIT, 429, FAILED},
     [ERROR_TOO_LARGE] = {"too large", ERROR_LIMIT, 413, FAILED},
     [ERROR_DISK_FULL] = {"disk full", ERROR_LIMIT, 413, FAILED},
+    [ERROR_RATE] = {"rate", ERROR_LIMIT, 429, FAILED},
+    [ERROR_QUOTA] = {"quota", ERROR_LIMIT, 429, FAILED},
     [ERROR_NO_SPACE] = {"no space", ERROR_LIMIT, 429, FAILED},
 
     [ERROR_SLOW] = {"slow", ERROR_TIMEOUT, 408, FAILED},
@@ -60,6 +64,7 @@ static const struct {
 
     [ERROR_ENDED] = {"ended", ERROR_GONE, 404, FAILED},
     [ERROR_CANCELLED] = {"cancelled", ERROR_GONE, 404, FAILED},
+    [ERROR_EXPIRED] = {"expired", ERROR_GONE, 410, FAILED},
 
     [ERROR_RESTARTING] = {"restarting", ERROR_UNAVAILABLE, 503, FAILED},
     [ERROR_NOT_BUILT] = {"not built", ERROR_UNAVAILABLE, 500, FAILED},
@@ -196,6 +201,12 @@ int error_wrap(struct error *err, const char *format, ...)
 int error_about(struct error *err, const char *noun)
 {
     err->noun = noun;
+    return -1;
+}
+
+int error_field(struct error *err, const char *path)
+{
+    (void)snprintf(err->field, sizeof err->field, "%s", path);
     return -1;
 }
 

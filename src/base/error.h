@@ -33,18 +33,21 @@ enum error_reason {
     ERROR_SYSTEM,      // the kernel or a disk said no
 
     // ERROR_INVALID
-    ERROR_REFUSED,      // an archive that nobody should unpack
-    ERROR_DAMAGED,      // what was sent is cut off or no longer what it was
-    ERROR_METHOD,       // not with this method
-    ERROR_LONG_TARGET,  // the request's target is too long
-    ERROR_EXPECTATION,  // "Expect:" something that is not offered
-    ERROR_LONG_HEAD,    // the request's head is too long
-    ERROR_UNKNOWN_HTTP, // a method or coding that is not known here
-    ERROR_HTTP_VERSION, // a version of HTTP that is not spoken
+    ERROR_REFUSED,       // an archive that nobody should unpack
+    ERROR_DAMAGED,       // what was sent is cut off or no longer what it was
+    ERROR_METHOD,        // not with this method
+    ERROR_LONG_TARGET,   // the request's target is too long
+    ERROR_EXPECTATION,   // "Expect:" something that is not offered
+    ERROR_LONG_HEAD,     // the request's head is too long
+    ERROR_UNKNOWN_HTTP,  // a method or coding that is not known here
+    ERROR_HTTP_VERSION,  // a version of HTTP that is not spoken
+    ERROR_UNKNOWN_FIELD, // a member or parameter that there is not
+    ERROR_PRECONDITION,  // it is not as the caller's If-Match or If-None-Match says
+    ERROR_MEDIA_TYPE,    // a body of a type that is not read here
 
     // ERROR_DENIED
     ERROR_UNAUTHORIZED, // who asks is not known
-    ERROR_SCOPE,        // the key has not the scope this needs
+    ERROR_SCOPE,        // the key may do less than this
 
     // ERROR_CONFLICT
     ERROR_BUSY,      // something is being done with it
@@ -58,9 +61,10 @@ enum error_reason {
 
     // ERROR_LIMIT
     ERROR_FULL,      // as many as there may be
-    ERROR_QUOTA,     // as much as this key or organisation may have
     ERROR_TOO_LARGE, // larger than one may be
     ERROR_DISK_FULL, // the disk a sandbox was given is full
+    ERROR_RATE,      // more requests than the key may send in this time
+    ERROR_QUOTA,     // more than the key's quota allows
     ERROR_NO_SPACE,  // the server's own disk is full: its capacity, and its operator's to mend
 
     // ERROR_TIMEOUT
@@ -70,6 +74,7 @@ enum error_reason {
     // ERROR_GONE
     ERROR_ENDED,     // the sandbox or box has ended
     ERROR_CANCELLED, // given up as asked
+    ERROR_EXPIRED,   // it was kept for some time, which is over
 
     // ERROR_UNAVAILABLE
     ERROR_RESTARTING, // the server is about to end
@@ -88,6 +93,8 @@ struct error {
     int sys;          // errno, or 0
     const char *noun; // what the error is about ("runtime", "sandbox"); a literal, or NULL
     char text[768];
+    char field
+        [96]; // which member of a body or parameter of a query it is about: "env.PATH"; "": none
 };
 
 /* Each returns -1, so that `return error_set(...)` reads as one step. */
@@ -119,6 +126,9 @@ int error_missing(struct error *err, const char *noun, const char *id);
 
 /* Names the thing it is about; must be a literal. */
 int error_about(struct error *err, const char *noun);
+
+/* Says which field of what was asked for it is about: "files[2].path". Returns -1. */
+int error_field(struct error *err, const char *path);
 
 /* Says what an error of a lower layer means in this one's terms: its sentence and errno stay. */
 int error_restate(struct error *err, enum error_reason reason, const char *noun);

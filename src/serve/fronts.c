@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "front/agentuity/agentuity.h"
 #include "front/aionis/aionis.h"
+#include "front/api/api.h"
 #include "front/ops/ops.h"
 
 static int open_agentuity(struct front *front, const struct config *config, struct error *err)
@@ -19,9 +20,18 @@ static int open_aionis(struct front *front, const struct config *config, struct 
     return aionis_front_init(front, &config->aionis, err);
 }
 
+static int open_api(struct front *front, const struct config *config, struct error *err)
+{
+    (void)config;
+    (void)err;
+    api_front_init(front);
+    return 0;
+}
+
 const struct front_entry front_entries[] = {
     {.open = open_agentuity, .close = agentuity_front_clear},
     {.fixed = &ops_front},
+    {.open = open_api, .close = api_front_clear},
     {.open = open_aionis, .close = aionis_front_clear},
     {0},
 };

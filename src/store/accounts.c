@@ -83,7 +83,7 @@ int store_organisation_list(struct store *store, const struct page *page,
     if (record_list(store, &organisation_table, &where, "created_at, id", page, PAGE_MAX, &rows,
                     err) < 0)
         return -1;
-    *out = (struct organisation_list){rows.rows, rows.count, rows.total};
+    *out = (struct organisation_list){rows.rows, rows.count, rows.total, rows.next};
     return 0;
 }
 
@@ -138,6 +138,6 @@ int store_ssh_key_list(struct store *store, const char *organisation, const stru
     if (record_list(store, &ssh_key_table, &where, "created_at, fingerprint", page, PAGE_MAX, &rows,
                     err) < 0)
         return -1;
-    *out = (struct ssh_key_list){rows.rows, rows.count, rows.total};
+    *out = (struct ssh_key_list){rows.rows, rows.count, rows.total, rows.next};
     return 0;
 }

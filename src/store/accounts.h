@@ -29,6 +29,7 @@ struct organisation_list {
     struct organisation_record *rows;
     size_t count;
     int64_t total;
+    struct page_mark next; // where the next page begins; see model/page.h
 };
 void organisation_list_clear(struct organisation_list *list);
 #define autoorganisations __attribute__((cleanup(organisation_list_clear))) struct organisation_list
@@ -50,6 +51,7 @@ struct ssh_key_list {
     struct ssh_key_record *rows;
     size_t count;
     int64_t total;
+    struct page_mark next; // where the next page begins; see model/page.h
 };
 void ssh_key_list_clear(struct ssh_key_list *list);
 #define autosshkeys __attribute__((cleanup(ssh_key_list_clear))) struct ssh_key_list

@@ -89,6 +89,6 @@ int store_event_list(struct store *store, const struct event_filter *filter, str
     if (record_list(store, &event_table, &where, filter->is_descending ? "number DESC" : "number",
                     &filter->page, PAGE_MAX, &rows, err) < 0)
         return -1;
-    *out = (struct event_list){rows.rows, rows.count, rows.total};
+    *out = (struct event_list){rows.rows, rows.count, rows.total, rows.next};
     return 0;
 }

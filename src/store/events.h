@@ -25,6 +25,7 @@ struct event_list {
     struct event_record *rows;
     size_t count;
     int64_t total;
+    struct page_mark next; // where the next page begins; see model/page.h
 };
 void event_list_clear(struct event_list *list);
 #define autoevents __attribute__((cleanup(event_list_clear))) struct event_list

@@ -244,7 +244,7 @@ int store_execution_list(struct store *store, const struct execution_filter *fil
     if (record_list(store, &execution_table, &where, order_of(filter), &filter->page, PAGE_MAX,
                     &rows, err) < 0)
         return -1;
-    *out = (struct execution_list){rows.rows, rows.count, rows.total};
+    *out = (struct execution_list){rows.rows, rows.count, rows.total, rows.next};
     return 0;
 }
 
@@ -259,7 +259,7 @@ int store_execution_list_open(struct store *store, struct execution_list *out, s
     query_add(&tail, " ORDER BY created_at, id");
     if (record_list_all(store, &execution_table, &tail, &rows, err) < 0)
         return -1;
-    *out = (struct execution_list){rows.rows, rows.count, rows.total};
+    *out = (struct execution_list){rows.rows, rows.count, rows.total, rows.next};
     return 0;
 }
 

@@ -73,6 +73,7 @@ struct execution_list {
     struct execution_record *rows;
     size_t count;
     int64_t total;
+    struct page_mark next; // where the next page begins; see model/page.h
 };
 void execution_list_clear(struct execution_list *list);
 #define autoexecutions __attribute__((cleanup(execution_list_clear))) struct execution_list

@@ -141,7 +141,7 @@ int store_key_list_of(struct store *store, const struct owner *owner, const stru
     query_where_that(&where, "sandbox_id IS NULL");
     if (record_list(store, &key_table, &where, "created_at, id", page, PAGE_MAX, &rows, err) < 0)
         return -1;
-    *out = (struct key_list){rows.rows, rows.count, rows.total};
+    *out = (struct key_list){rows.rows, rows.count, rows.total, rows.next};
     return 0;
 }
 

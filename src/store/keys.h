@@ -53,6 +53,7 @@ struct key_list {
     struct key_record *rows;
     size_t count;
     int64_t total;
+    struct page_mark next; // where the next page begins; see model/page.h
 };
 void key_list_clear(struct key_list *list);
 #define autokeys __attribute__((cleanup(key_list_clear))) struct key_list

@@ -6,6 +6,7 @@
 #include "base/strings.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 #define HASH_LENGTH 32
@@ -496,6 +497,112 @@ static int select_page(struct store_call *call, const struct record *record,
     return 0;
 }
 
+/* "created_at DESC, id DESC" → the fields that a mark in this order is made of. */
+struct mark_fields {
+    const struct field *at, *id; // id is NULL: the number is enough
+    bool is_descending;
+};
+
+static const struct field *field_named(const struct record *record, const char *text, size_t length)
+{
+    for (size_t i = 0; i < record->n_fields; i++) {
+        const char *column = record->fields[i].column;
+        if (strlen(column) == length && memcmp(column, text, length) == 0)
+            return &record->fields[i];
+    }
+    return NULL;
+}
+
+static int find_mark(const struct record *record, const char *order, struct mark_fields *out,
+                     struct error *err)
+{
+    const char *second = strchr(order, ',');
+
+    *out = (struct mark_fields){.at = field_named(record, order, strcspn(order, " ,")),
+                                .is_descending = strstr(order, " DESC") != NULL};
+    if (second) {
+        second += strspn(second, ", ");
+        out->id = field_named(record, second, strcspn(second, " "));
+    }
+    bool is_id = !second || (out->id && out->id->kind == FIELD_TEXT);
+    if (out->at && out->at->kind == FIELD_NUMBER && is_id)
+        return 0;
+    return error_set(err, ERROR_INVALID, "in this order there are no pages by cursor");
+}
+
+/* "(created_at, id) < ($4, $5)" */
+static void query_where_mark(struct query *query, const struct mark_fields *fields,
+                             const struct page_mark *after)
+{
+    const char *sign = fields->is_descending ? " < " : " > ";
+
+    query_where_that(query, fields->id ? "(" : "");
+    query_add(query, fields->at->column);
+    if (fields->id) {
+        query_add(query, ", ");
+        query_add(query, fields->id->column);
+        query_add(query, ")");
+    }
+    query_add(query, sign);
+    query_add(query, fields->id ? "(" : "");
+    query_add_value(query, sql_number(after->at));
+    if (fields->id) {
+        query_add(query, ", ");
+        query_add_value(query, sql_text(after->id));
+        query_add(query, ")");
+    }
+}
+
+static void set_mark(const struct record *record, const struct mark_fields *fields, const void *row,
+                     struct page_mark *out)
+{
+    const char *base = row;
+    const struct field *id = fields->id ? fields->id : &record->fields[record->id];
+    const char *text = id->kind == FIELD_TEXT ? *(const char *const *)(base + id->offset) : NULL;
+
+    out->at = *(const int64_t *)(base + fields->at->offset);
+    (void)snprintf(out->id, sizeof out->id, "%s", text && *text ? text : "-");
+}
+
+/* One row more than is asked for tells whether there is another page. */
+static int select_marked(struct store_call *call, const struct record *record,
+                         const struct record_listing *listing, struct record_rows *rows,
+                         struct error *err)
+{
+    const struct page *page = listing->page;
+    int64_t maximum = listing->maximum;
+    int64_t limit = page->limit < 1 ? 1 : page->limit > maximum ? maximum : page->limit;
+    struct mark_fields fields;
+    struct query query;
+
+    if (find_mark(record, listing->order, &fields, err) < 0)
+        return -1;
+    finish_select(record, listing->where, &query);
+    if (*page->after.id)
+        query_where_mark(&query, &fields, &page->after);
+    query_add(&query, " ORDER BY ");
+    query_add(&query, listing->order);
+    query_add(&query, " LIMIT ");
+    query_add_value(&query, sql_number(limit + 1));
+    if (select_rows(call, record, &query, rows, err) < 0)
+        return -1;
+    if ((int64_t)rows->count <= limit)
+        return 0;
+    record_clear(record, (char *)rows->rows + --rows->count * record->size);
+    set_mark(record, &fields, (char *)rows->rows + (rows->count - 1) * record->size, &rows->next);
+    return 0;
+}
+
+static int select_counted(struct store_call *call, const struct record *record,
+                          const struct record_listing *listing, struct record_rows *rows,
+                          struct error *err)
+{
+    // Both of one moment, so that the total fits the page.
+    return count_rows(call, record, listing, &rows->total, err) < 0
+               ? -1
+               : select_page(call, record, listing, rows, err);
+}
+
 int record_list_long(struct store *store, const struct record *record,
                      const struct record_listing *listing, struct record_rows *out,
                      struct error *err)
@@ -503,10 +610,9 @@ int record_list_long(struct store *store, const struct record *record,
     autocall call = {.store = store};
     struct record_rows rows = {0};
 
-    // Both of one moment, so that the total fits the page.
     if (store_call_read(&call, err) < 0 ||
-        count_rows(&call, record, listing, &rows.total, err) < 0 ||
-        select_page(&call, record, listing, &rows, err) < 0)
+        (listing->page->is_marked ? select_marked : select_counted)(&call, record, listing, &rows,
+                                                                    err) < 0)
         return error_wrap(err, "list %s", record->table);
     store_call_clear(&call); // read only: nothing to commit
     *out = rows;

@@ -67,6 +67,7 @@ struct record_rows {
     void *rows; // an array of the record's structs
     size_t count;
     int64_t total;
+    struct page_mark next; // of a page that is marked
 };
 
 /* A list that may be long. */
@@ -76,7 +77,8 @@ struct record_listing {
     const char *order;
     const char *
         reverse; // the same from the other end: what is nearer to that is read from there; NULL: always from this one
-    const struct page *page;
+    const struct page
+        *page; // may be marked where `order` is by a number, and by an id where that is not enough
     int64_t maximum; // of a page
 };
 int record_list_long(struct store *store, const struct record *record,

@@ -226,7 +226,7 @@ int store_sandbox_list(struct store *store, const struct sandbox_filter *filter,
     select_sandboxes(&where, filter);
     if (record_list_long(store, &sandbox_table, &listing, &rows, err) < 0)
         return -1;
-    *out = (struct sandbox_list){rows.rows, rows.count, rows.total};
+    *out = (struct sandbox_list){rows.rows, rows.count, rows.total, rows.next};
     return 0;
 }
 
@@ -241,7 +241,7 @@ int store_sandbox_list_alive(struct store *store, struct sandbox_list *out, stru
     query_add(&tail, " ORDER BY created_at, id");
     if (record_list_all(store, &sandbox_table, &tail, &rows, err) < 0)
         return -1;
-    *out = (struct sandbox_list){rows.rows, rows.count, rows.total};
+    *out = (struct sandbox_list){rows.rows, rows.count, rows.total, rows.next};
     return 0;
 }
 

@@ -108,7 +108,8 @@ int store_sandbox_update(struct store *store, const struct sandbox_record *recor
 struct sandbox_list {
     struct sandbox_record *rows;
     size_t count;
-    int64_t total; // of all pages
+    int64_t total;         // of all pages
+    struct page_mark next; // where the next page begins; see model/page.h
 };
 void sandbox_list_clear(struct sandbox_list *list);
 #define autosandboxes __attribute__((cleanup(sandbox_list_clear))) struct sandbox_list

@@ -169,6 +169,6 @@ int store_snapshot_list(struct store *store, const struct snapshot_filter *filte
     if (record_list(store, &snapshot_table, &where, orders[filter->sort][filter->is_descending],
                     &filter->page, PAGE_MAX, &rows, err) < 0)
         return -1;
-    *out = (struct snapshot_list){rows.rows, rows.count, rows.total};
+    *out = (struct snapshot_list){rows.rows, rows.count, rows.total, rows.next};
     return 0;
 }

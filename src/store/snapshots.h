@@ -79,6 +79,7 @@ struct snapshot_list {
     struct snapshot_record *rows;
     size_t count;
     int64_t total;
+    struct page_mark next; // where the next page begins; see model/page.h
 };
 void snapshot_list_clear(struct snapshot_list *list);
 #define autosnapshots __attribute__((cleanup(snapshot_list_clear))) struct snapshot_list

@@ -157,7 +157,7 @@ int store_stream_list(struct store *store, const struct stream_filter *filter,
     if (record_list(store, &stream_table, &where, orders[filter->sort][filter->is_descending],
                     &filter->page, STREAM_PAGE_MAX, &rows, err) < 0)
         return -1;
-    *out = (struct stream_list){rows.rows, rows.count, rows.total};
+    *out = (struct stream_list){rows.rows, rows.count, rows.total, rows.next};
     return 0;
 }
 
@@ -175,7 +175,7 @@ int store_stream_list_expired(struct store *store, int64_t now, int64_t limit,
     query_add_value(&tail, sql_number(limit));
     if (record_list_all(store, &stream_table, &tail, &rows, err) < 0)
         return -1;
-    *out = (struct stream_list){rows.rows, rows.count, rows.total};
+    *out = (struct stream_list){rows.rows, rows.count, rows.total, rows.next};
     return 0;
 }
 
@@ -186,7 +186,7 @@ static int list_tail(struct store *store, const struct query *tail, struct strea
 
     if (record_list_all(store, &stream_table, tail, &rows, err) < 0)
         return -1;
-    *out = (struct stream_list){rows.rows, rows.count, rows.total};
+    *out = (struct stream_list){rows.rows, rows.count, rows.total, rows.next};
     return 0;
 }
 

@@ -61,6 +61,7 @@ struct stream_list {
     struct stream_record *rows;
     size_t count;
     int64_t total;
+    struct page_mark next; // where the next page begins; see model/page.h
 };
 void stream_list_clear(struct stream_list *list);
 #define autostreams __attribute__((cleanup(stream_list_clear))) struct stream_list

@@ -6,6 +6,7 @@
 #include "base/base64.h"
 #include "base/duration.h"
 #include "base/size.h"
+#include "base/suggest.h"
 #include "base/utf8.h"
 
 #include <errno.h>
@@ -23,8 +24,9 @@ struct reader {
     struct field_faults *list; // NULL: nobody wants them one by one
     char path[256];            // of what is being read: "command.exec[2]"
     size_t path_length;
-    size_t faults; // so far
-    size_t named;  // of them, in `text`
+    char first[sizeof((struct error *)NULL)->field]; // path of the first fault
+    size_t faults;                                   // so far
+    size_t named;                                    // of them, in `text`
     char text[sizeof((struct error *)NULL)->text - sizeof "; and 18446744073709551615 more"];
     size_t text_length;
 };
@@ -64,6 +66,8 @@ static void fault(struct reader *reader, const char *format, ...)
     va_end(args);
     if (reader->list)
         keep(reader, sentence);
+    if (reader->faults == 0)
+        (void)snprintf(reader->first, sizeof reader->first, "%s", reader->path);
     if (reader->named < reader->faults++ || reader->named == NAMED_FAULTS)
         return;
     size_t room = sizeof reader->text - reader->text_length;
@@ -294,6 +298,49 @@ static void read_size(struct reader *reader, const struct data_value *value,
     size->text = text;
 }
 
+/* A text with its unit; false after a fault. */
+static bool parse_unit(struct reader *reader, enum field_type type, const char *text,
+                       uint64_t *number)
+{
+    uint32_t millis = 0;
+    struct error err;
+    int status = type == FIELD_MS       ? duration_parse(text, "", number, &err)
+                 : type == FIELD_AMOUNT ? size_parse(text, "", number, &err)
+                                        : cpu_parse(text, "", &millis, &err);
+
+    if (status < 0)
+        fault_parse(reader, &err);
+    else if (type == FIELD_MILLIS)
+        *number = millis;
+    return status == 0;
+}
+
+static void read_with_unit(struct reader *reader, const struct data_value *value,
+                           const struct field *field, void *into)
+{
+    bool is_bounded = field->minimum != field->maximum;
+    int64_t minimum = is_bounded ? field->minimum : 0,
+            maximum = is_bounded ? field->maximum : INT64_MAX;
+    uint64_t number = 0;
+
+    if (value->kind != VALUE_STRING) {
+        const struct field plain = {.minimum = minimum, .maximum = maximum};
+        if (value->kind != VALUE_NUMBER)
+            fault(reader, "must be a number or a text with a unit, not %s", kind_name(value->kind));
+        else
+            read_integer(reader, value, &plain, into);
+        return;
+    }
+    const char *text = get_text(reader, value, &(struct text_limits){.minimum = 1, .maximum = 64});
+    if (!text || !parse_unit(reader, field->type, text, &number))
+        return;
+    if (number > INT64_MAX || (int64_t)number < minimum || (int64_t)number > maximum)
+        fault(reader, "must be between %" PRId64 " and %" PRId64 ", not '%s'", minimum, maximum,
+              text);
+    else
+        *(int64_t *)into = (int64_t)number;
+}
+
 static void read_bytes(struct reader *reader, const struct data_value *value,
                        const struct field *field, void *into)
 {
@@ -408,11 +455,14 @@ typedef void read_type(struct reader *reader, const struct data_value *value,
                        const struct field *field, void *into);
 
 static read_type *const types[] = {
-    [FIELD_TEXT] = read_text,         [FIELD_TEXTS] = read_strings,     [FIELD_BOOL] = read_bool,
-    [FIELD_INTEGER] = read_integer,   [FIELD_DURATION] = read_duration, [FIELD_SIZE] = read_size,
-    [FIELD_CPU] = read_size,          [FIELD_MAP] = read_struct,        [FIELD_LIST] = read_list,
-    [FIELD_TEXT_MAP] = read_text_map, [FIELD_BYTES] = read_bytes,       [FIELD_VALUE] = read_value,
-    [FIELD_OBJECT] = read_value,
+    [FIELD_TEXT] = read_text,         [FIELD_TEXTS] = read_strings,
+    [FIELD_BOOL] = read_bool,         [FIELD_INTEGER] = read_integer,
+    [FIELD_DURATION] = read_duration, [FIELD_SIZE] = read_size,
+    [FIELD_CPU] = read_size,          [FIELD_MAP] = read_struct,
+    [FIELD_LIST] = read_list,         [FIELD_TEXT_MAP] = read_text_map,
+    [FIELD_BYTES] = read_bytes,       [FIELD_VALUE] = read_value,
+    [FIELD_OBJECT] = read_value,      [FIELD_MS] = read_with_unit,
+    [FIELD_AMOUNT] = read_with_unit,  [FIELD_MILLIS] = read_with_unit,
 };
 
 static bool is_absent(const struct data_value *value, const struct field *field)
@@ -455,12 +505,90 @@ int fields_read_all(const struct data_value *body, const struct field *fields, v
         return 0;
     size_t more = reader.faults - reader.named;
     if (more)
-        return error_set(err, ERROR_INVALID, "%s; and %zu more", reader.text, more);
-    return error_set(err, ERROR_INVALID, "%s", reader.text);
+        (void)error_set(err, ERROR_INVALID, "%s; and %zu more", reader.text, more);
+    else
+        (void)error_set(err, ERROR_INVALID, "%s", reader.text);
+    return error_field(err, reader.first);
 }
 
 int fields_read(const struct data_value *body, const struct field *fields, void *into,
                 struct error *err)
 {
     return fields_read_all(body, fields, into, NULL, err);
+}
+
+// ---- names that there are not ----
+
+static const struct field *field_named(const struct field *fields, const char *name)
+{
+    for (; fields && fields->name; fields++) {
+        if (strcmp(fields->name, name) == 0)
+            return fields;
+    }
+    return NULL;
+}
+
+static int refuse_name(const struct reader *reader, const struct data_value *member,
+                       const struct field *fields, struct error *err)
+{
+    struct suggestion suggestion = {.wanted = member->key};
+
+    for (const struct field *field = fields; field && field->name; field++)
+        suggestion_consider(&suggestion, field->name);
+    if (suggestion.nearest)
+        (void)error_set(err, ERROR_UNKNOWN_FIELD, "%s: there is no such field; did you mean '%s'?",
+                        reader->path, suggestion.nearest);
+    else
+        (void)error_set(err, ERROR_UNKNOWN_FIELD, "%s: there is no such field", reader->path);
+    return error_field(err, reader->path);
+}
+
+static int check_names(struct reader *reader, const struct data_value *map,
+                       const struct field *fields, struct error *err);
+
+static int check_items(struct reader *reader, const struct data_value *list,
+                       const struct field *field, struct error *err)
+{
+    size_t index = 0;
+
+    for (const struct data_value *item = list->first; item; item = item->next) {
+        size_t before = enter(reader, "[%zu]", index++);
+        if (item->kind == VALUE_MAP && check_names(reader, item, field->fields, err) < 0)
+            return -1;
+        leave(reader, before);
+    }
+    return 0;
+}
+
+static int check_member(struct reader *reader, const struct data_value *member,
+                        const struct field *field, struct error *err)
+{
+    if (field->type == FIELD_MAP && member->kind == VALUE_MAP)
+        return check_names(reader, member, field->fields, err);
+    if (field->type == FIELD_LIST && member->kind == VALUE_LIST)
+        return check_items(reader, member, field, err);
+    return 0;
+}
+
+static int check_names(struct reader *reader, const struct data_value *map,
+                       const struct field *fields, struct error *err)
+{
+    for (const struct data_value *member = map->first; member; member = member->next) {
+        size_t before = enter_name(reader, member->key, member->key_length);
+        bool is_whole = strlen(member->key) == member->key_length;
+        const struct field *field = is_whole ? field_named(fields, member->key) : NULL;
+        if (!field)
+            return refuse_name(reader, member, fields, err);
+        if (check_member(reader, member, field, err) < 0)
+            return -1;
+        leave(reader, before);
+    }
+    return 0;
+}
+
+int fields_check_names(const struct data_value *body, const struct field *fields, struct error *err)
+{
+    struct reader reader = {.memory = body->document};
+
+    return check_names(&reader, body, fields, err);
 }

@@ -26,6 +26,10 @@ enum field_type {   // what the struct's member is:
     FIELD_BYTES,    // struct bytes_field: standard base64 with padding, decoded
     FIELD_VALUE,    // const struct data_value *: any JSON
     FIELD_OBJECT,   // const struct data_value *: a JSON object
+    /* int64_t within minimum … maximum (equal: 0 … any): a number in the unit that the name ends with, or a text with its unit. */
+    FIELD_MS,     // "timeoutMs": 30000 or "30s"
+    FIELD_AMOUNT, // "memoryBytes": 536870912 or "512Mi"
+    FIELD_MILLIS, // "cpuMillis": 500 or "500m"; as text "2" is two processors
 };
 
 struct duration_field {
@@ -89,9 +93,16 @@ int fields_read_all(const struct data_value *body, const struct field *fields, v
                     struct field_faults *faults, struct error *err);
 
 /*
+ * Whether every member of the body, and of the objects in it, is in the table: ERROR_UNKNOWN_FIELD for the first that is not, with its
+ * path and the name that it may be a misspelling of. Does not look at values.
+ */
+int fields_check_names(const struct data_value *body, const struct field *fields,
+                       struct error *err);
+
+/*
  * Fills `into` (zeroed or preset by the caller) from a JSON object. Unknown members are ignored. Memory is the
  * document's, taken with value_alloc. ERROR_INVALID names every fault, at most 16 and as many as the error's text has room
- * for, and says how many more there are. `into` is of no use then.
+ * for, and says how many more there are; err->field is the path of the first. `into` is of no use then.
  */
 int fields_read(const struct data_value *body, const struct field *fields, void *into,
                 struct error *err);

@@ -76,7 +76,7 @@ static bool is_body_needed(const struct field *fields)
     return false;
 }
 
-static void put_body(struct json_writer *json, const struct route *route)
+static void put_body(struct json_writer *json, const struct route *route, bool is_strict)
 {
     bool is_json = route->body == BODY_JSON || route->body == BODY_WHOLE;
 
@@ -93,7 +93,7 @@ static void put_body(struct json_writer *json, const struct route *route)
     if (is_json) {
         static const struct field none[] = {{0}};
         json_key(json, "schema");
-        openapi_fields(json, route->fields ? route->fields : none);
+        openapi_fields(json, route->fields ? route->fields : none, is_strict);
     }
     json_map_end(json);
     json_map_end(json);
@@ -148,7 +148,7 @@ static void put_failure(struct json_writer *json, const struct front *front, con
         (void)snprintf(reference, sizeof reference, "#/components/schemas/%s-failure", front->name);
         json_key(json, "content");
         json_map_begin(json);
-        json_key(json, "application/json");
+        json_key(json, front->failure_content ? front->failure_content : "application/json");
         json_map_begin(json);
         json_key(json, "schema");
         json_map_begin(json);
@@ -174,8 +174,10 @@ static void put_answers(struct json_writer *json, const struct front *front,
 /* An empty list of needs takes back what the whole document asks for. */
 static void put_security(struct json_writer *json, const struct route *route)
 {
-    if (route->access == ACCESS_KEY)
+    if (route->access == ACCESS_KEY) {
+        openapi_text(json, "x-required-scope", scope_name(route_needs(route)));
         return;
+    }
     json_key(json, "security");
     json_list_begin(json);
     json_list_end(json);
@@ -203,7 +205,7 @@ static void put_operation(struct json_writer *json, const struct route_row *row,
     put_path_parameters(json, pattern);
     put_query_parameters(json, route->query);
     json_list_end(json);
-    put_body(json, route);
+    put_body(json, route, row->front->is_strict);
     put_answers(json, row->front, route);
     put_security(json, route);
     json_map_end(json);
@@ -268,7 +270,13 @@ static void put_keys(struct json_writer *json)
     json_map_end(json);
 }
 
-static void put_components(struct json_writer *json, const struct front *const *fronts)
+static bool is_described(const struct front *front, const struct front *only)
+{
+    return only ? front == only : !front->has_document;
+}
+
+static void put_components(struct json_writer *json, const struct front *const *fronts,
+                           const struct front *only)
 {
     char name[96];
 
@@ -278,7 +286,7 @@ static void put_components(struct json_writer *json, const struct front *const *
     json_key(json, "schemas");
     json_map_begin(json);
     for (; *fronts; fronts++) {
-        if (!(*fronts)->failure || (*fronts)->hosts)
+        if (!(*fronts)->failure || (*fronts)->hosts || !is_described(*fronts, only))
             continue;
         (void)snprintf(name, sizeof name, "%s-failure", (*fronts)->name);
         json_key(json, name);
@@ -303,11 +311,14 @@ static void put_servers(struct json_writer *json, const char *public_url)
     json_list_end(json);
 }
 
-static void put_tags(struct json_writer *json, const struct front *const *fronts)
+static void put_tags(struct json_writer *json, const struct front *const *fronts,
+                     const struct front *only)
 {
     json_key(json, "tags");
     json_list_begin(json);
     for (; *fronts; fronts++) {
+        if (!is_described(*fronts, only))
+            continue;
         json_map_begin(json);
         openapi_text(json, "name", (*fronts)->name);
         if ((*fronts)->title)
@@ -317,8 +328,9 @@ static void put_tags(struct json_writer *json, const struct front *const *fronts
     json_list_end(json);
 }
 
-int openapi_write(const struct front *const *fronts, const struct route_tree *tree,
-                  const char *public_url, struct buffer *out, struct error *err)
+int openapi_write(const struct front *const *fronts, const struct front *only,
+                  const struct route_tree *tree, const char *public_url, struct buffer *out,
+                  struct error *err)
 {
     struct json_writer json;
 
@@ -326,15 +338,15 @@ int openapi_write(const struct front *const *fronts, const struct route_tree *tr
     json_map_begin(&json);
     put_head(&json);
     put_servers(&json, public_url);
-    put_tags(&json, fronts);
+    put_tags(&json, fronts, only);
     json_key(&json, "paths");
     json_map_begin(&json);
     for (const struct front *const *front = fronts; *front; front++) {
-        if (!(*front)->hosts)
+        if (!(*front)->hosts && is_described(*front, only))
             put_paths(&json, *front, tree);
     }
     json_map_end(&json);
-    put_components(&json, fronts);
+    put_components(&json, fronts, only);
     json_map_end(&json);
     return json_writer_finish(&json, err);
 }

@@ -53,16 +53,16 @@ static void put_string(struct json_writer *json, bool is_nullable)
     json_map_end(json);
 }
 
-static void put_members(struct json_writer *json, const struct field *fields);
+static void put_members(struct json_writer *json, const struct field *fields, bool is_strict);
 
-static void put_items(struct json_writer *json, const struct field *field)
+static void put_items(struct json_writer *json, const struct field *field, bool is_strict)
 {
     if (field->minimum > 0)
         put_integer(json, "minItems", field->minimum);
     put_integer(json, "maxItems", field->maximum > 0 ? field->maximum : FIELD_LIST_MAXIMUM);
     json_key(json, "items");
     if (field->type == FIELD_LIST)
-        openapi_fields(json, field->fields);
+        openapi_fields(json, field->fields, is_strict);
     else
         put_string(json, false);
 }
@@ -96,11 +96,15 @@ static void put_text_limits(struct json_writer *json, const struct field *field)
 static const struct {
     const char *pattern;
     const char *examples[3];
+    int64_t number; // an example without a unit; 0: a unit is needed
 } spellings[] = {
     [FIELD_DURATION] = {"^(0|([0-9]+(\\.[0-9]+)?(ns|us|\xc2\xb5s|ms|s|m|h|d))+)$",
                         {"30s", "1h30m", "7d"}},
     [FIELD_SIZE] = {"^[0-9]+(\\.[0-9]+)?([kKMGTPE]|[KMGTPE]i)?$", {"512Mi", "1.5G", "268435456"}},
     [FIELD_CPU] = {"^[0-9]+(\\.[0-9]+)?m?$", {"500m", "2", "0.5"}},
+    [FIELD_MS] = {"^(0|([0-9]+(\\.[0-9]+)?(ns|us|\xc2\xb5s|ms|s|m|h|d))+)$", {"30s"}, 30000},
+    [FIELD_AMOUNT] = {"^[0-9]+(\\.[0-9]+)?([kKMGTPE]|[KMGTPE]i)?$", {"512Mi"}, 536870912},
+    [FIELD_MILLIS] = {"^[0-9]+(\\.[0-9]+)?m?$", {"500m"}, 500},
 };
 
 static void put_spelling(struct json_writer *json, enum field_type type)
@@ -108,8 +112,12 @@ static void put_spelling(struct json_writer *json, enum field_type type)
     openapi_text(json, "pattern", spellings[type].pattern);
     json_key(json, "examples");
     json_list_begin(json);
-    for (size_t i = 0; i < ARRAY_SIZE(spellings[type].examples); i++)
-        json_string(json, spellings[type].examples[i]);
+    if (spellings[type].number)
+        json_integer(json, spellings[type].number);
+    for (size_t i = 0; i < ARRAY_SIZE(spellings[type].examples); i++) {
+        if (spellings[type].examples[i])
+            json_string(json, spellings[type].examples[i]);
+    }
     json_list_end(json);
 }
 
@@ -118,10 +126,28 @@ static const char *const type_names[] = {
     [FIELD_INTEGER] = "integer", [FIELD_DURATION] = "string", [FIELD_SIZE] = "string",
     [FIELD_CPU] = "string",      [FIELD_MAP] = "object",      [FIELD_LIST] = "array",
     [FIELD_TEXT_MAP] = "object", [FIELD_BYTES] = "string",    [FIELD_VALUE] = NULL,
-    [FIELD_OBJECT] = "object",
+    [FIELD_OBJECT] = "object",   [FIELD_MS] = NULL,           [FIELD_AMOUNT] = NULL,
+    [FIELD_MILLIS] = NULL,
 };
 
-static void put_details(struct json_writer *json, const struct field *field)
+/* A number, or a text with its unit. */
+static void put_with_unit(struct json_writer *json, enum field_type type, bool is_nullable,
+                          int64_t minimum, int64_t maximum)
+{
+    json_key(json, "type");
+    json_list_begin(json);
+    json_string(json, "integer");
+    json_string(json, "string");
+    if (is_nullable)
+        json_string(json, "null");
+    json_list_end(json);
+    put_integer(json, "minimum", minimum != maximum ? minimum : 0);
+    if (minimum != maximum)
+        put_integer(json, "maximum", maximum);
+    put_spelling(json, type);
+}
+
+static void put_details(struct json_writer *json, const struct field *field, bool is_strict)
 {
     switch (field->type) {
     case FIELD_TEXT:
@@ -135,12 +161,17 @@ static void put_details(struct json_writer *json, const struct field *field)
     case FIELD_CPU:
         put_spelling(json, field->type);
         break;
+    case FIELD_MS:
+    case FIELD_AMOUNT:
+    case FIELD_MILLIS:
+        put_with_unit(json, field->type, field->is_nullable, field->minimum, field->maximum);
+        break;
     case FIELD_MAP:
-        put_members(json, field->fields);
+        put_members(json, field->fields, is_strict);
         break;
     case FIELD_LIST:
     case FIELD_TEXTS:
-        put_items(json, field);
+        put_items(json, field, is_strict);
         break;
     case FIELD_TEXT_MAP:
         put_text_map(json, field);
@@ -155,7 +186,7 @@ static void put_details(struct json_writer *json, const struct field *field)
     }
 }
 
-static void put_field(struct json_writer *json, const struct field *field)
+static void put_field(struct json_writer *json, const struct field *field, bool is_strict)
 {
     bool is_nullable = field->is_nullable && field->type != FIELD_TEXT_MAP && !field->words;
 
@@ -164,7 +195,7 @@ static void put_field(struct json_writer *json, const struct field *field)
         put_type(json, type_names[field->type], is_nullable);
     if (field->help)
         openapi_text(json, "description", field->help);
-    put_details(json, field);
+    put_details(json, field, is_strict);
     json_map_end(json);
 }
 
@@ -177,7 +208,7 @@ static bool has_needed(const struct field *fields)
     return false;
 }
 
-static void put_members(struct json_writer *json, const struct field *fields)
+static void put_members(struct json_writer *json, const struct field *fields, bool is_strict)
 {
     if (has_needed(fields)) {
         json_key(json, "required");
@@ -192,16 +223,20 @@ static void put_members(struct json_writer *json, const struct field *fields)
     json_map_begin(json);
     for (const struct field *field = fields; field->name; field++) {
         json_key(json, field->name);
-        put_field(json, field);
+        put_field(json, field, is_strict);
     }
     json_map_end(json);
+    if (is_strict) {
+        json_key(json, "additionalProperties");
+        json_bool(json, false);
+    }
 }
 
-void openapi_fields(struct json_writer *json, const struct field *fields)
+void openapi_fields(struct json_writer *json, const struct field *fields, bool is_strict)
 {
     json_map_begin(json);
     openapi_text(json, "type", "object");
-    put_members(json, fields);
+    put_members(json, fields, is_strict);
     json_map_end(json);
 }
 
@@ -396,11 +431,16 @@ void openapi_parameter(struct json_writer *json, const struct parameter *paramet
     static const char *const names[] = {
         [PARAMETER_TEXT] = "string",  [PARAMETER_INTEGER] = "integer",
         [PARAMETER_BOOL] = "boolean", [PARAMETER_DURATION] = "string",
-        [PARAMETER_WORD] = "string",
+        [PARAMETER_WORD] = "string",  [PARAMETER_MS] = NULL,
+        [PARAMETER_AMOUNT] = NULL,
     };
 
     json_map_begin(json);
-    openapi_text(json, "type", names[parameter->type]);
+    if (names[parameter->type])
+        openapi_text(json, "type", names[parameter->type]);
+    else
+        put_with_unit(json, parameter->type == PARAMETER_MS ? FIELD_MS : FIELD_AMOUNT, false,
+                      parameter->minimum, parameter->maximum);
     if (parameter->type == PARAMETER_WORD)
         put_words(json, parameter->words);
     if (parameter->type == PARAMETER_DURATION)

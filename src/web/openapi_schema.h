@@ -12,8 +12,8 @@
 /* A member that is a string. */
 void openapi_text(struct json_writer *json, const char *key, const char *text);
 
-/* An object with these fields. */
-void openapi_fields(struct json_writer *json, const struct field *fields);
+/* An object with these fields; strict: and no others. */
+void openapi_fields(struct json_writer *json, const struct field *fields, bool is_strict);
 
 /* What a route answers: an object by a table, with what stands around it. */
 void openapi_answer(struct json_writer *json, const struct route_answer *answer);

@@ -3,6 +3,8 @@
 #include "web/query.h"
 
 #include "base/duration.h"
+#include "base/size.h"
+#include "base/suggest.h"
 #include "web/percent.h"
 
 #include <errno.h>
@@ -129,6 +131,52 @@ int64_t query_duration_ms(const struct query *query, const char *name)
     return text && duration_parse(text, name, &ms, &err) == 0 ? (int64_t)ms : -1;
 }
 
+/* A plain number, or one with its unit. */
+static int read_with_unit(enum parameter_type type, const char *text, const char *name,
+                          int64_t *out, struct error *err)
+{
+    uint64_t number = 0;
+
+    if (!text[strspn(text, "0123456789")] && read_integer(text, out))
+        return 0;
+    int status = type == PARAMETER_MS ? duration_parse(text, name, &number, err)
+                                      : size_parse(text, name, &number, err);
+    if (status == 0)
+        *out = number > INT64_MAX ? INT64_MAX : (int64_t)number;
+    return status;
+}
+
+static int64_t query_with_unit(const struct query *query, enum parameter_type type,
+                               const char *name, int64_t absent)
+{
+    const char *text = query_text(query, name);
+    struct error err;
+    int64_t number;
+
+    return text && read_with_unit(type, text, name, &number, &err) == 0 ? number : absent;
+}
+
+int64_t query_ms(const struct query *query, const char *name, int64_t absent)
+{
+    return query_with_unit(query, PARAMETER_MS, name, absent);
+}
+
+int64_t query_amount(const struct query *query, const char *name, int64_t absent)
+{
+    return query_with_unit(query, PARAMETER_AMOUNT, name, absent);
+}
+
+static int check_range(const struct parameter *parameter, int64_t number, const char *text,
+                       struct error *err)
+{
+    if (parameter->minimum == parameter->maximum ||
+        (number >= parameter->minimum && number <= parameter->maximum))
+        return 0;
+    return error_set(err, ERROR_INVALID,
+                     "%s: must be between %" PRId64 " and %" PRId64 ", not '%.40s'",
+                     parameter->name, parameter->minimum, parameter->maximum, text);
+}
+
 static int check_integer(const struct parameter *parameter, const char *text, struct error *err)
 {
     int64_t number;
@@ -136,12 +184,7 @@ static int check_integer(const struct parameter *parameter, const char *text, st
     if (!read_integer(text, &number))
         return error_set(err, ERROR_INVALID, "%s: must be a whole number, not '%.40s'",
                          parameter->name, text);
-    if (parameter->minimum != parameter->maximum &&
-        (number < parameter->minimum || number > parameter->maximum))
-        return error_set(err, ERROR_INVALID,
-                         "%s: must be between %" PRId64 " and %" PRId64 ", not '%.40s'",
-                         parameter->name, parameter->minimum, parameter->maximum, text);
-    return 0;
+    return check_range(parameter, number, text, err);
 }
 
 static int check_word(const struct parameter *parameter, const char *text, struct error *err)
@@ -167,6 +210,7 @@ static int check_word(const struct parameter *parameter, const char *text, struc
 static int check(const struct parameter *parameter, const char *text, struct error *err)
 {
     uint64_t ms;
+    int64_t number;
     bool truth;
 
     switch (parameter->type) {
@@ -183,6 +227,11 @@ static int check(const struct parameter *parameter, const char *text, struct err
         return duration_parse(text, parameter->name, &ms, err);
     case PARAMETER_WORD:
         return check_word(parameter, text, err);
+    case PARAMETER_MS:
+    case PARAMETER_AMOUNT:
+        return read_with_unit(parameter->type, text, parameter->name, &number, err) < 0
+                   ? -1
+                   : check_range(parameter, number, text, err);
     }
     return 0;
 }
@@ -193,7 +242,41 @@ int query_check(const struct query *query, const struct parameter *parameters, s
          parameter++) {
         const char *text = query_text(query, parameter->name);
         if (text && check(parameter, text, err) < 0)
-            return -1;
+            return error_field(err, parameter->name);
+    }
+    return 0;
+}
+
+static int refuse_name(const char *name, const struct parameter *parameters, struct error *err)
+{
+    struct suggestion suggestion = {.wanted = name};
+
+    for (; parameters && parameters->name; parameters++)
+        suggestion_consider(&suggestion, parameters->name);
+    if (suggestion.nearest)
+        (void)error_set(err, ERROR_UNKNOWN_FIELD,
+                        "%.60s: there is no such parameter; did you mean '%s'?", name,
+                        suggestion.nearest);
+    else
+        (void)error_set(err, ERROR_UNKNOWN_FIELD, "%.60s: there is no such parameter", name);
+    return error_field(err, name);
+}
+
+static bool is_parameter(const struct parameter *parameters, const char *name)
+{
+    for (; parameters && parameters->name; parameters++) {
+        if (strcmp(parameters->name, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+int query_check_names(const struct query *query, const struct parameter *parameters,
+                      struct error *err)
+{
+    for (size_t i = 0; i < query->count; i++) {
+        if (!is_parameter(parameters, query->pairs[i].name))
+            return refuse_name(query->pairs[i].name, parameters, err);
     }
     return 0;
 }

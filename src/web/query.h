@@ -15,7 +15,9 @@ enum parameter_type {
     PARAMETER_INTEGER,
     PARAMETER_BOOL,
     PARAMETER_DURATION,
-    PARAMETER_WORD
+    PARAMETER_WORD,
+    PARAMETER_MS,     // "timeoutMs": 30000 or 30s, within the range
+    PARAMETER_AMOUNT, // "limitBytes": 1048576 or 1Mi, within the range
 };
 
 struct parameter {
@@ -23,7 +25,8 @@ struct parameter {
     enum parameter_type type;
     const char *const *words; // PARAMETER_WORD: one of these
     const char *help;
-    int64_t minimum, maximum; // PARAMETER_INTEGER: range (equal: any)
+    int64_t minimum,
+        maximum; // PARAMETER_INTEGER, _MS, _AMOUNT: range (equal: any; of the last two: from 0)
 };
 
 /* A query string, decoded. */
@@ -33,9 +36,15 @@ struct query;
 int query_parse(const char *text, struct arena *arena, struct query **out, struct error *err);
 /* ERROR_INVALID for values that are not of their parameter's type; unknown names are ignored. */
 int query_check(const struct query *query, const struct parameter *parameters, struct error *err);
+/* ERROR_UNKNOWN_FIELD for a name that is not in the table (NULL: none is). */
+int query_check_names(const struct query *query, const struct parameter *parameters,
+                      struct error *err);
 /* Of a name that was given twice the first counts. What is not spelled as its type counts as absent in the calls below. */
 const char *query_text(const struct query *query, const char *name); // NULL: absent or empty
 int64_t query_integer(const struct query *query, const char *name, int64_t absent);
 bool query_bool(const struct query *query, const char *name, bool absent);
+/* Of PARAMETER_MS and PARAMETER_AMOUNT. */
+int64_t query_ms(const struct query *query, const char *name, int64_t absent);
+int64_t query_amount(const struct query *query, const char *name, int64_t absent);
 /* Go's spelling; -1 when absent. */
 int64_t query_duration_ms(const struct query *query, const char *name);

@@ -33,6 +33,13 @@ struct host_routes {
     struct route_tree *tree;
 };
 
+/* An OpenAPI document. */
+struct document {
+    const struct front *front; // NULL: of all that have none of their own
+    struct buffer text;
+    int fd; // the same as a file in memory
+};
+
 struct router {
     struct router_settings settings;
     struct route_tree *tree; // of all fronts that have no hosts of their own
@@ -40,8 +47,8 @@ struct router {
     size_t n_hosts;
     struct request_ids request_ids; // on the loop only
     uint64_t owner_seed;
-    struct buffer openapi;
-    int openapi_fd; // the same as a file in memory
+    struct document *documents; // that of all fronts, then those of fronts that have their own
+    size_t n_documents;
     atomic_bool is_draining;
     atomic_size_t running;
     struct buffer scratch; // for a path; on the loop only
@@ -206,6 +213,9 @@ static int prepare(struct router *router, struct call_work *work, struct error *
     const char *query = call->route->body == BODY_WHOLE ? NULL : call->request->query;
     if (query_parse(query, call->arena, &call->query, err) < 0)
         return -1;
+    if (call->front->is_strict && call->route->body != BODY_WHOLE &&
+        query_check_names(call->query, call->route->query, err) < 0)
+        return -1;
     return query_check(call->query, call->route->query, err);
 }
 
@@ -242,6 +252,8 @@ static int read_json(struct call_work *work, struct error *err)
     buffer_clear(text); // a large one would be in memory twice
     if (work->call.body->kind != VALUE_MAP)
         return error_set(err, ERROR_INVALID, "the body must be a JSON object");
+    if (work->call.front->is_strict)
+        return fields_check_names(work->call.body, work->call.route->fields, err);
     return 0;
 }
 
@@ -249,6 +261,8 @@ static void be_anybody(struct call_work *work)
 {
     if (work->settings->core)
         accounts_local_actor(work->settings->core->accounts, &work->call.actor);
+    else
+        work->call.actor = (struct actor){.scopes = SCOPES_ALL, .is_admin = true};
     work->has_actor = work->call.is_known = true;
 }
 
@@ -284,11 +298,30 @@ static int find_actor(struct call_work *work, struct error *err)
     return 0;
 }
 
+/* What a token can open: its sandbox, or something in it. Whether it is that sandbox, the core sees. */
+static bool is_for_tokens(const struct call *call)
+{
+    const char *pattern = call->route->pattern;
+
+    return call->front->takes_tokens &&
+           (strstr(pattern, "/{sandbox}") || strstr(pattern, "/{execution}"));
+}
+
+/* The one place where a key is held against what a route needs. */
+static int check_scope(const struct call *call, struct error *err)
+{
+    if (call->route->access != ACCESS_KEY)
+        return 0;
+    if (*call->actor.sandbox && !is_for_tokens(call))
+        return actor_refuse_token(&call->actor, "ask for anything else", err);
+    return actor_need(&call->actor, route_needs(call->route), err);
+}
+
 static int run(struct call_work *work, struct error *err)
 {
     struct call *call = &work->call;
 
-    if (find_actor(work, err) < 0)
+    if (find_actor(work, err) < 0 || check_scope(call, err) < 0)
         return -1;
     if (call->request
             ->is_body_refused) // nobody had time to look at the key while the body could still be kept
@@ -376,9 +409,9 @@ static int run_here(struct call_work *work, struct error *err)
             auth_of(call->front)
                 ->check_quick(accounts_of(work->settings), call->request, &call->actor) ==
             KEY_VALID;
-    if (call->request->is_body_refused)
+    if (call->request->is_body_refused || !work->has_actor)
         return CALL_ELSEWHERE;
-    return work->has_actor ? call->route->handle(call, err) : CALL_ELSEWHERE;
+    return check_scope(call, err) < 0 ? -1 : call->route->handle(call, err);
 }
 
 static void on_request(void *owner, struct http_request *request, struct response *response)
@@ -586,12 +619,40 @@ static int add_front(struct router *router, const struct front *front, struct er
     return route_tree_add(host->tree, front, err);
 }
 
+/* `front` NULL: all that have no document of their own. */
+static int describe(struct router *router, const struct front *front, struct error *err)
+{
+    router->documents =
+        xrealloc(router->documents, router->n_documents + 1, sizeof *router->documents);
+    struct document *document = &router->documents[router->n_documents++];
+
+    *document = (struct document){.front = front, .fd = -1};
+    if (openapi_write(router->settings.fronts, front, router->tree, router->settings.public_url,
+                      &document->text, err) < 0)
+        return -1;
+    document->fd = memfd_create("openapi", MFD_CLOEXEC);
+    if (document->fd < 0 ||
+        fd_write_all(document->fd, document->text.data, document->text.length) < 0)
+        return error_sys(err, "keep the description of all routes");
+    return 0;
+}
+
+static int describe_all(struct router *router, struct error *err)
+{
+    if (describe(router, NULL, err) < 0)
+        return -1;
+    for (const struct front *const *front = router->settings.fronts; *front; front++) {
+        if ((*front)->has_document && describe(router, *front, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
 int router_new(const struct router_settings *settings, struct router **out, struct error *err)
 {
     autoptr(router) router = xnew(struct router);
 
     router->settings = *settings;
-    router->openapi_fd = -1;
     router->tree = route_tree_new();
     for (const struct front *const *front = settings->fronts; *front; front++) {
         if (add_front(router, *front, err) < 0)
@@ -599,13 +660,8 @@ int router_new(const struct router_settings *settings, struct router **out, stru
     }
     request_ids_init(&router->request_ids);
     router->owner_seed = owner_new_seed();
-    if (openapi_write(settings->fronts, router->tree, settings->public_url, &router->openapi, err) <
-        0)
+    if (describe_all(router, err) < 0)
         return -1;
-    router->openapi_fd = memfd_create("openapi", MFD_CLOEXEC);
-    if (router->openapi_fd < 0 ||
-        fd_write_all(router->openapi_fd, router->openapi.data, router->openapi.length) < 0)
-        return error_sys(err, "keep the description of all routes");
     *out = take(router);
     return 0;
 }
@@ -618,8 +674,11 @@ void router_free(struct router *router)
     for (size_t i = 0; i < router->n_hosts; i++)
         route_tree_free(router->hosts[i].tree);
     free(router->hosts);
-    buffer_clear(&router->openapi);
-    closep(&router->openapi_fd);
+    for (size_t i = 0; i < router->n_documents; i++) {
+        buffer_clear(&router->documents[i].text);
+        closep(&router->documents[i].fd);
+    }
+    free(router->documents);
     buffer_clear(&router->scratch);
     free(router);
 }
@@ -646,13 +705,24 @@ const struct front *const *router_fronts(const struct router *router)
     return router->settings.fronts;
 }
 
-int router_openapi_file(const struct router *router)
+static const struct document *document_of(const struct router *router, const struct front *front)
 {
-    return router->openapi_fd;
+    for (size_t i = 1; i < router->n_documents; i++) {
+        if (router->documents[i].front == front)
+            return &router->documents[i];
+    }
+    return &router->documents[0];
 }
 
-const char *router_openapi(const struct router *router, size_t *length)
+int router_openapi_file(const struct router *router, const struct front *front)
 {
-    *length = router->openapi.length;
-    return router->openapi.data;
+    return document_of(router, front)->fd;
+}
+
+const char *router_openapi(const struct router *router, const struct front *front, size_t *length)
+{
+    const struct document *document = document_of(router, front);
+
+    *length = document->text.length;
+    return document->text.data;
 }

@@ -38,7 +38,7 @@ size_t router_running(const struct router *router);
 /* NULL-terminated. */
 const struct front *const *router_fronts(const struct router *router);
 
-/* The OpenAPI 3.1 document of all routes, as JSON; the router's. The file is for answers, so that those who ask for it and do not read
+/* The OpenAPI 3.1 document of the front where it has one of its own, else of all others (`front` may be NULL), as JSON; the router's. The file is for answers, so that those who ask for it and do not read
  * it cost no memory. */
-const char *router_openapi(const struct router *router, size_t *length);
-int router_openapi_file(const struct router *router);
+const char *router_openapi(const struct router *router, const struct front *front, size_t *length);
+int router_openapi_file(const struct router *router, const struct front *front);

@@ -22,7 +22,7 @@ class Answer:
 
     @property
     def json(self):
-        assert self.headers.get("content-type", "").startswith("application/json"), f"not JSON: {self}"
+        assert self.headers.get("content-type", "").startswith(("application/json", "application/problem+json")), f"not JSON: {self}"
         return json.loads(self.body)
 
     @property
@@ -371,3 +371,29 @@ def check_error(answer, status, code, *words):
     assert "error" not in answer.json, str(answer)
     for word in words:
         assert word in answer.json["message"], f"{word!r} is not in {answer.json['message']!r}"
+
+
+def check_problem(answer, status, code, *words, field=None):
+    """A failure of burrow's own API; `words` are in its detail."""
+    assert answer.status == status, str(answer)
+    assert answer.headers["content-type"] == "application/problem+json", answer.headers
+    problem = answer.json
+    assert problem["status"] == status and problem["code"] == code, str(answer)
+    assert problem["title"] and problem["detail"] and problem["requestId"] == answer.headers["x-request-id"], str(answer)
+    assert problem.get("field") == field, str(answer)
+    for word in words:
+        assert word in problem["detail"], f"{word!r} is not in {problem['detail']!r}"
+    return problem
+
+
+def pages(client, path, limit):
+    """All items of a list of the own API, page by page; also how many pages that were."""
+    items, count, cursor = [], 0, None
+    while True:
+        answer = client.get(f"{path}{'&' if '?' in path else '?'}{query(limit=limit, cursor=cursor)}")
+        assert answer.status == 200, str(answer)
+        items += answer.json["items"]
+        count += 1
+        cursor = answer.json.get("nextCursor")
+        if cursor is None:
+            return items, count

@@ -78,15 +78,16 @@ class Document:
 
     def check(self, method, path, answer):
         operation = self.operation(method, path)
-        if not operation or not answer.headers.get("content-type", "").startswith("application/json"):
+        content = answer.headers.get("content-type", "").partition(";")[0]
+        if not operation or content not in ("application/json", "application/problem+json"):
             return
         described = operation["responses"]
         found = described.get(str(answer.status), described.get(f"{answer.status // 100}XX"))
         assert found or answer.status >= 300, f"{method} {path}: status {answer.status} is not described"
-        schema = (found or {}).get("content", {}).get("application/json", {}).get("schema")
+        schema = (found or {}).get("content", {}).get(content, {}).get("schema")
         if schema is not None:
             wrong = list(faults(schema, json.loads(answer.body), self.document))
-            assert not wrong, f"{method} {path} is not as /openapi.json says: {wrong}: {answer}"
+            assert not wrong, f"{method} {path} is not as the document says: {wrong}: {answer}"
 
 
 class Checker:
@@ -95,17 +96,19 @@ class Checker:
     def __init__(self):
         self.documents = {}
 
-    def document(self, client):
-        if client.url not in self.documents:
+    def document(self, client, path):
+        """That of burrow's own API, or that of all others."""
+        where = "/api/v1/openapi.json" if path.lstrip("/").startswith("api/v1/") else "/openapi.json"
+        if (client.url, where) not in self.documents:
             connection = http.client.HTTPConnection(client.host, client.port, timeout=60)
             try:
-                connection.request("GET", "/openapi.json")
-                self.documents[client.url] = Document(json.loads(connection.getresponse().read()))
+                connection.request("GET", where)
+                self.documents[client.url, where] = Document(json.loads(connection.getresponse().read()))
             finally:
                 connection.close()
-        return self.documents[client.url]
+        return self.documents[client.url, where]
 
     def __call__(self, client, method, path, answer):
         if answer.status == 503 or method == "HEAD":
             return  # it is on its way out; nothing to look at
-        self.document(client).check(method, path, answer)
+        self.document(client, path).check(method, path, answer)

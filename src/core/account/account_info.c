@@ -49,7 +49,8 @@ void ssh_key_infos_take(struct ssh_key_infos *out, struct ssh_key_list *list)
 {
     *out = (struct ssh_key_infos){.items = xcalloc(list->count + 1, sizeof *out->items),
                                   .count = list->count,
-                                  .total = list->total};
+                                  .total = list->total,
+                                  .next = list->next};
     for (size_t i = 0; i < list->count; i++)
         ssh_key_info_take(&out->items[i], &list->rows[i]);
 }
@@ -105,7 +106,8 @@ void key_infos_take(struct key_infos *out, struct key_list *list)
 {
     *out = (struct key_infos){.items = xcalloc(list->count + 1, sizeof *out->items),
                               .count = list->count,
-                              .total = list->total};
+                              .total = list->total,
+                              .next = list->next};
     for (size_t i = 0; i < list->count; i++)
         key_info_take(&out->items[i], &list->rows[i]);
 }

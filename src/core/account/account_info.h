@@ -5,6 +5,7 @@
  */
 #pragma once
 #include "base/auto.h"
+#include "model/page.h"
 #include "model/quota.h"
 
 #include <stdbool.h>
@@ -24,7 +25,8 @@ void ssh_key_info_clear(struct ssh_key_info *info);
 struct ssh_key_infos {
     struct ssh_key_info *items;
     size_t count;
-    int64_t total; // of all pages
+    int64_t total;         // of all pages
+    struct page_mark next; // where the next page begins; see model/page.h
 };
 void ssh_key_infos_clear(struct ssh_key_infos *infos);
 
@@ -60,6 +62,7 @@ bool key_info_is_in_use(const struct key_info *info); // now: neither revoked no
 struct key_infos {
     struct key_info *items;
     size_t count;
-    int64_t total; // of all pages
+    int64_t total;         // of all pages
+    struct page_mark next; // where the next page begins; see model/page.h
 };
 void key_infos_clear(struct key_infos *infos);

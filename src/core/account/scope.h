@@ -10,10 +10,12 @@
 #include <stddef.h>
 
 enum key_scope {
-    SCOPE_READ = 1 << 0,         // looks at sandboxes, executions, snapshots, events
-    SCOPE_RUN = 1 << 1,          // makes and ends sandboxes, runs commands, changes files
-    SCOPE_MANAGE = 1 << 2,       // snapshots, webhooks, tokens
-    SCOPE_ADMIN = 1 << 3,        // keys, quotas, the organisation, the audit log, the machine
+    SCOPE_NONE = 0,
+    SCOPE_READ = 1 << 0,   // looks at things
+    SCOPE_RUN = 1 << 1,    // makes, uses and ends sandboxes; commands and files in them
+    SCOPE_MANAGE = 1 << 2, // what outlives sandboxes: snapshots, webhooks, tokens, what is kept
+    SCOPE_ADMIN =
+        1 << 3, // who may what: keys, quotas, the organisation, the audit record; the machine
     SCOPE_ORGANISATION = 1 << 4, // sees what is anybody's of the organisation; no route needs it
 };
 #define SCOPES_ALL (SCOPE_READ | SCOPE_RUN | SCOPE_MANAGE | SCOPE_ADMIN | SCOPE_ORGANISATION)

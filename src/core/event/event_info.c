@@ -33,7 +33,8 @@ void event_infos_take(struct event_infos *out, struct event_list *list)
 {
     *out = (struct event_infos){.items = xcalloc(list->count + 1, sizeof *out->items),
                                 .count = list->count,
-                                .total = list->total};
+                                .total = list->total,
+                                .next = list->next};
     for (size_t i = 0; i < list->count; i++)
         event_info_take(&out->items[i], &list->rows[i]);
 }

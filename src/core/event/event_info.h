@@ -23,6 +23,7 @@ struct event_info {
 struct event_infos {
     struct event_info *items;
     size_t count;
-    int64_t total; // of all pages
+    int64_t total;         // of all pages
+    struct page_mark next; // where the next page begins; see model/page.h
 };
 void event_infos_clear(struct event_infos *infos);

@@ -52,7 +52,8 @@ void execution_infos_take(struct execution_infos *out, struct execution_list *li
 {
     *out = (struct execution_infos){.items = xcalloc(list->count + 1, sizeof *out->items),
                                     .count = list->count,
-                                    .total = list->total};
+                                    .total = list->total,
+                                    .next = list->next};
     for (size_t i = 0; i < list->count; i++)
         execution_info_take(&out->items[i], &list->rows[i]);
 }

@@ -43,6 +43,7 @@ static inline bool execution_info_is_over(const struct execution_info *info)
 struct execution_infos {
     struct execution_info *items;
     size_t count;
-    int64_t total; // of all pages
+    int64_t total;         // of all pages
+    struct page_mark next; // where the next page begins; see model/page.h
 };
 void execution_infos_clear(struct execution_infos *infos);

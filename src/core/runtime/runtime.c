@@ -177,6 +177,30 @@ static void entry_clear(struct runtime_entry *entry)
     free((char *)entry->description);
 }
 
+/* The first that is behind the mark, by its name. */
+static size_t find_behind(const struct runtime_list *list, const struct page_mark *mark)
+{
+    size_t i = 0;
+
+    while (i < list->count && *mark->id && strcmp(list->entries[i].name, mark->id) <= 0)
+        i++;
+    return i;
+}
+
+/* In order of names. */
+static struct page unmark(struct runtime_list *list, const struct page *page)
+{
+    struct page plain = {.limit = page->limit, .offset = page->offset};
+
+    if (!page->is_marked)
+        return plain;
+    plain.offset = (int64_t)find_behind(list, &page->after);
+    int64_t end = plain.offset + plain.limit;
+    if (end > 0 && end < (int64_t)list->count)
+        (void)snprintf(list->next.id, sizeof list->next.id, "%s", list->entries[end - 1].name);
+    return plain;
+}
+
 static void cut(struct runtime_list *list, const struct page *page)
 {
     size_t kept = 0;
@@ -194,6 +218,8 @@ int runtime_list(struct runtimes *runtimes, enum runtime_sort sort, bool is_desc
 {
     struct runtime_list list = {0};
 
+    if (page->is_marked && (sort != RUNTIME_BY_NAME || is_descending))
+        return error_set(err, ERROR_INVALID, "in this order there are no pages by cursor");
     if (list_all(runtimes, &list, err) < 0)
         return -1;
     if (list.count)
@@ -201,7 +227,8 @@ int runtime_list(struct runtimes *runtimes, enum runtime_sort sort, bool is_desc
               sort == RUNTIME_BY_NAME ? by_name : by_created);
     if (is_descending)
         reverse(&list);
-    cut(&list, page);
+    const struct page plain = unmark(&list, page);
+    cut(&list, &plain);
     *out = list;
     return 0;
 }

@@ -29,6 +29,7 @@ struct runtime_list {
     struct runtime_entry *entries;
     size_t count;
     size_t total;
+    struct page_mark next; // of a page that is marked, in order of names
 };
 void runtime_list_clear(struct runtime_list *list);
 #define autoruntimes __attribute__((cleanup(runtime_list_clear))) struct runtime_list

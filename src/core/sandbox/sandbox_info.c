@@ -63,7 +63,8 @@ void sandbox_infos_take(struct sandbox_infos *out, struct sandbox_list *list)
 {
     *out = (struct sandbox_infos){.items = xcalloc(list->count + 1, sizeof *out->items),
                                   .count = list->count,
-                                  .total = list->total};
+                                  .total = list->total,
+                                  .next = list->next};
     for (size_t i = 0; i < list->count; i++)
         sandbox_info_take(&out->items[i], &list->rows[i]);
 }

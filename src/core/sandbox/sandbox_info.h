@@ -48,6 +48,7 @@ void sandbox_info_clear(struct sandbox_info *info);
 struct sandbox_infos {
     struct sandbox_info *items;
     size_t count;
-    int64_t total; // of all pages
+    int64_t total;         // of all pages
+    struct page_mark next; // where the next page begins; see model/page.h
 };
 void sandbox_infos_clear(struct sandbox_infos *infos);

@@ -51,7 +51,8 @@ void snapshot_infos_take(struct snapshot_infos *out, struct snapshot_list *list)
 {
     *out = (struct snapshot_infos){.items = xcalloc(list->count + 1, sizeof *out->items),
                                    .count = list->count,
-                                   .total = list->total};
+                                   .total = list->total,
+                                   .next = list->next};
     for (size_t i = 0; i < list->count; i++)
         snapshot_info_take(&out->items[i], &list->rows[i]);
 }

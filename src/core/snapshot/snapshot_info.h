@@ -38,6 +38,7 @@ void snapshot_info_clear(struct snapshot_info *info);
 struct snapshot_infos {
     struct snapshot_info *items;
     size_t count;
-    int64_t total; // of all pages
+    int64_t total;         // of all pages
+    struct page_mark next; // where the next page begins; see model/page.h
 };
 void snapshot_infos_clear(struct snapshot_infos *infos);

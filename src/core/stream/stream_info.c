@@ -40,7 +40,8 @@ void stream_infos_take(struct stream_infos *out, struct stream_list *list)
 {
     *out = (struct stream_infos){.items = xcalloc(list->count + 1, sizeof *out->items),
                                  .count = list->count,
-                                 .total = list->total};
+                                 .total = list->total,
+                                 .next = list->next};
     for (size_t i = 0; i < list->count; i++)
         stream_info_take(&out->items[i], &list->rows[i]);
 }

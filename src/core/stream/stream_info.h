@@ -27,6 +27,7 @@ void stream_info_clear(struct stream_info *info);
 struct stream_infos {
     struct stream_info *items;
     size_t count;
-    int64_t total; // of all pages
+    int64_t total;         // of all pages
+    struct page_mark next; // where the next page begins; see model/page.h
 };
 void stream_infos_clear(struct stream_infos *infos);

@@ -19,7 +19,7 @@ static int read_number(const struct query *query, const char *name, int64_t abse
 
 int page_read(const struct query *query, struct page *out, struct error *err)
 {
-    struct page page;
+    struct page page = {0};
 
     if (read_number(query, "limit", PAGE_LIMIT, &page.limit, err) < 0 ||
         read_number(query, "offset", 0, &page.offset, err) < 0)

@@ -41,7 +41,7 @@ static int list_runtimes(struct call *call, struct error *err)
 {
     const char *sort = query_text(call->query, "sort");
     bool is_by_name = sort && strcmp(sort, "name") == 0;
-    struct page page;
+    struct page page = {0};
     autoruntimes found = {0};
 
     if (page_read(call->query, &page, err) < 0 ||

@@ -101,6 +101,6 @@ const struct route agentuity_transfer_routes[] = {
      "a snapshot as one file, for another machine", .answers = answers_export, .is_heavy = true},
     {"POST", "/sandbox/snapshots/import", ROUTE_QUICK, ACCESS_KEY, BODY_STREAM, import,
      "makes a snapshot of such a file", .query = import_parameters,
-     .answers = answers_snapshot_made},
+     .answers = answers_snapshot_made, .needs = SCOPE_MANAGE},
     {0},
 };

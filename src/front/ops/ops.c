@@ -178,10 +178,10 @@ static int get_openapi(struct call *call, struct error *err)
     static const struct http_header headers[] = {{"Content-Type", "application/json"}, {0}};
     size_t length;
 
-    (void)router_openapi(call->router, &length);
+    (void)router_openapi(call->router, NULL, &length);
     (void)response_send_file(
         call->response, 200, headers,
-        &(struct file_range){.fd = router_openapi_file(call->router), .length = length});
+        &(struct file_range){.fd = router_openapi_file(call->router, NULL), .length = length});
     return 0;
 }
 
@@ -211,10 +211,10 @@ static const struct route routes[] = {
      .summary = "the most that can be asked for on this server", .answers = ops_ceiling_answers},
     {"GET", "/system/df", ROUTE_SLOW, ACCESS_KEY, BODY_NONE, ops_get_space,
      .summary = "what runtimes, snapshots, checkpoints, sandboxes and streams take on the disk",
-     .answers = ops_space_answers},
+     .answers = ops_space_answers, .needs = SCOPE_ADMIN},
     {"POST", "/system/prune", ROUTE_SLOW, ACCESS_KEY, BODY_JSON, ops_prune,
      .summary = "gives back what nothing uses", .fields = ops_prune_fields,
-     .answers = ops_prune_answers},
+     .answers = ops_prune_answers, .needs = SCOPE_ADMIN},
     {0},
 };
 

@@ -144,6 +144,31 @@ TEST(executions_and_jobs_are_listed_apart_newest_first)
     CHECK_INT(oldest.total, 12);
 }
 
+TEST(executions_are_listed_by_marks)
+{
+    struct store *store = store_with_sandbox();
+    struct error err = {0};
+
+    for (int i = 0; i < 12; i++) {
+        autofree char *id = xasprintf("x%02d", 20 - i); // all of the same millisecond
+        add(store, id, EXECUTION_COMMAND);
+    }
+    for (int is_one = 0; is_one < 2; is_one++) {
+        struct execution_filter filter = {.sandbox_id = is_one ? "s" : NULL,
+                                          .page = {.limit = 5, .is_marked = true}};
+        size_t counts[4] = {0}, n = 0;
+        do {
+            autoexecutions list = {0};
+            CHECK_OK(store_execution_list(store, &filter, &list, &err), err);
+            if (n == 0)
+                CHECK_STR(list.rows[0].id, is_one ? "x09" : "x20");
+            counts[n++] = list.count;
+            filter.page.after = list.next;
+        } while (*filter.page.after.id && n < 4);
+        CHECK(n == 3 && counts[0] == 5 && counts[1] == 5 && counts[2] == 2);
+    }
+}
+
 TEST(those_that_had_not_ended_are_found_again)
 {
     struct store *store = store_with_sandbox();

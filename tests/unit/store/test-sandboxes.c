@@ -244,6 +244,76 @@ TEST(pages_hold_everything_once_whatever_the_order)
     }
 }
 
+static void walk_by_marks(struct store *store, bool is_descending, int64_t limit)
+{
+    struct sandbox_filter filter = {.is_descending = is_descending,
+                                    .states = SANDBOX_ANY,
+                                    .page = {.limit = limit, .is_marked = true}};
+    char seen[30] = {0};
+    int64_t last = is_descending ? INT64_MAX : 0;
+    unsigned total = 0;
+
+    do {
+        autosandboxes list = {0};
+        struct error err = {0};
+        CHECK_OK(store_sandbox_list(store, &filter, &list, &err), err);
+        CHECK(list.count > 0 && (int64_t)list.count <= limit && list.total == 0);
+        for (size_t i = 0; i < list.count; i++, total++) {
+            CHECK(!seen[atoi(list.rows[i].id + 1)]++);
+            CHECK(is_descending ? list.rows[i].created_at <= last
+                                : list.rows[i].created_at >= last);
+            last = list.rows[i].created_at;
+        }
+        filter.page.after = list.next;
+    } while (*filter.page.after.id);
+    CHECK_INT(total, 30);
+}
+
+TEST(pages_by_marks_hold_everything_once)
+{
+    struct store *store = thirty();
+
+    for (int64_t limit = 1; limit < 40; limit += 6) {
+        walk_by_marks(store, false, limit);
+        walk_by_marks(store, true, limit);
+    }
+    walk_by_marks(store, true, 30);
+}
+
+TEST(a_mark_stays_where_it_is_while_others_come)
+{
+    struct store *store = thirty();
+    struct sandbox_filter filter = {
+        .is_descending = true, .states = SANDBOX_ANY, .page = {.limit = 7, .is_marked = true}};
+    autosandboxes first = {0}, second = {0};
+    struct error err = {0};
+
+    CHECK_OK(store_sandbox_list(store, &filter, &first, &err), err);
+    struct sandbox_record late = fixture_sandbox("s99");
+    late.mode = SANDBOX_ONE_SHOT;
+    late.created_at = first.rows[0].created_at + 1000;
+    put(store, &late);
+    filter.page.after = first.next;
+    CHECK_OK(store_sandbox_list(store, &filter, &second, &err), err);
+    for (size_t i = 0; i < first.count; i++) {
+        for (size_t k = 0; k < second.count; k++)
+            CHECK(strcmp(first.rows[i].id, second.rows[k].id) != 0);
+    }
+    for (size_t k = 0; k < second.count; k++)
+        CHECK(strcmp(second.rows[k].id, "s99") != 0);
+}
+
+TEST(there_are_no_marks_in_an_order_of_names)
+{
+    struct sandbox_filter filter = {.sort = SANDBOX_BY_NAME,
+                                    .page = {.limit = 7, .is_marked = true}};
+    autosandboxes list = {0};
+    struct error err = {0};
+
+    CHECK(store_sandbox_list(thirty(), &filter, &list, &err) < 0);
+    CHECK_INT(err.reason, ERROR_INVALID);
+}
+
 TEST(pages_have_bounds)
 {
     struct store *store = fixture_store();

@@ -267,3 +267,86 @@ TEST(a_body_that_is_no_object_is_refused)
 {
     check_fault("[]", "the body must be an object, not a list");
 }
+
+struct amounts {
+    int64_t timeout_ms, memory_bytes, cpu_millis;
+};
+static const struct field amount_fields[] = {
+    {"timeoutMs", FIELD_MS, offsetof(struct amounts, timeout_ms)},
+    {"memoryBytes", FIELD_AMOUNT, offsetof(struct amounts, memory_bytes), .minimum = 1024,
+     .maximum = 1 << 30},
+    {"cpuMillis", FIELD_MILLIS, offsetof(struct amounts, cpu_millis)},
+    {0},
+};
+
+static struct amounts read_amounts(const char *text, struct error *err)
+{
+    autoptr(data_document) document = parse(text, strlen(text));
+    struct amounts got = {0};
+
+    (void)fields_read(document->root, amount_fields, &got, err);
+    return got;
+}
+
+TEST(amounts_are_numbers_in_their_unit_or_texts_with_one)
+{
+    struct error err = {0};
+    struct amounts got =
+        read_amounts("{\"timeoutMs\":30000,\"memoryBytes\":536870912,\"cpuMillis\":500}", &err);
+
+    CHECK(got.timeout_ms == 30000 && got.memory_bytes == 536870912 && got.cpu_millis == 500);
+    got = read_amounts("{\"timeoutMs\":\"1m30s\",\"memoryBytes\":\"512Mi\",\"cpuMillis\":\"2\"}",
+                       &err);
+    CHECK(got.timeout_ms == 90000 && got.memory_bytes == 536870912 && got.cpu_millis == 2000);
+    CHECK_INT(err.reason, ERROR_NONE);
+    (void)read_amounts("{\"timeoutMs\":\"soon\"}", &err);
+    CHECK_INT(err.reason, ERROR_INVALID);
+    CHECK_STR(err.field, "timeoutMs");
+    (void)read_amounts("{\"timeoutMs\":-1}", &err);
+    CHECK_STR(err.field, "timeoutMs");
+    (void)read_amounts("{\"memoryBytes\":\"2Gi\"}", &err);
+    CHECK_STR(err.text, "memoryBytes: must be between 1024 and 1073741824, not '2Gi'");
+    (void)read_amounts("{\"memoryBytes\":100}", &err);
+    CHECK_STR(err.text, "memoryBytes: must be between 1024 and 1073741824, not 100");
+    (void)read_amounts("{\"cpuMillis\":true}", &err);
+    CHECK_STR(err.text, "cpuMillis: must be a number or a text with a unit, not true or false");
+}
+
+static void check_name(const char *text, const char *want, const char *field)
+{
+    autoptr(data_document) document = parse(text, strlen(text));
+    struct error err = {0};
+
+    CHECK_INT(fields_check_names(document->root, fields, &err), want ? -1 : 0);
+    if (!want)
+        return;
+    CHECK_INT(err.reason, ERROR_UNKNOWN_FIELD);
+    CHECK_STR(err.text, want);
+    CHECK_STR(err.field, field);
+}
+
+TEST(names_that_there_are_not_are_found_at_any_depth)
+{
+    check_name(
+        "{\"name\":7,\"env\":{\"ANY\":\"x\"},\"metadata\":{\"a\":{\"b\":1}},\"any\":{\"c\":1}}",
+        NULL, NULL);
+    check_name("{\"nane\":\"x\"}", "nane: there is no such field; did you mean 'name'?", "nane");
+    check_name("{\"network\":{\"portt\":1}}",
+               "network.portt: there is no such field; did you mean 'port'?", "network.portt");
+    check_name("{\"command\":{\"files\":[{},{\"pth\":1}]}}",
+               "command.files[1].pth: there is no such field; did you mean 'path'?",
+               "command.files[1].pth");
+    check_name("{\"completelyElse\":1}", "completelyElse: there is no such field",
+               "completelyElse");
+    check_name("{\"name\\u0000\":1}", "name: there is no such field; did you mean 'name'?", "name");
+}
+
+TEST(a_fault_names_its_field)
+{
+    autoptr(data_document) document = parse("{\"command\":{\"exec\":[1,2]}}", 26);
+    struct want got = {0};
+    struct error err = {0};
+
+    CHECK(fields_read(document->root, fields, &got, &err) < 0);
+    CHECK_STR(err.field, "command.exec[0]");
+}

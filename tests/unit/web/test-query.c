@@ -120,3 +120,43 @@ TEST(a_table_checks_what_is_known_and_ignores_the_rest)
     check_checked("wait=soon", "wait 'soon' is not a duration: use numbers with d, h, m, s, ms, "
                                "us, ns (for example 30s, 1h30m or 7d)");
 }
+
+TEST(amounts_are_read_with_and_without_a_unit)
+{
+    static const struct parameter parameters[] = {
+        {"timeoutMs", PARAMETER_MS, .minimum = 0, .maximum = 60000},
+        {"limitBytes", PARAMETER_AMOUNT},
+        {0},
+    };
+    autoarena memory = {0};
+    struct query *query = parse(&memory, "timeoutMs=250&limitBytes=1Ki");
+    struct error err = {0};
+
+    CHECK_INT(query_ms(query, "timeoutMs", -1), 250);
+    CHECK_INT(query_amount(query, "limitBytes", -1), 1024);
+    CHECK_INT(query_ms(query, "missing", 7), 7);
+    CHECK_OK(query_check(query, parameters, &err), err);
+    query = parse(&memory, "timeoutMs=30s&limitBytes=12");
+    CHECK_INT(query_ms(query, "timeoutMs", -1), 30000);
+    CHECK_INT(query_amount(query, "limitBytes", -1), 12);
+    CHECK(query_check(parse(&memory, "timeoutMs=2m"), parameters, &err) < 0);
+    CHECK_STR(err.text, "timeoutMs: must be between 0 and 60000, not '2m'");
+    CHECK_STR(err.field, "timeoutMs");
+    CHECK(query_check(parse(&memory, "timeoutMs=-1"), parameters, &err) < 0);
+    CHECK(query_check(parse(&memory, "limitBytes=x"), parameters, &err) < 0);
+}
+
+TEST(names_that_there_are_not_are_found_where_that_matters)
+{
+    static const struct parameter parameters[] = {{"limit", PARAMETER_INTEGER}, {0}};
+    autoarena memory = {0};
+    struct error err = {0};
+
+    CHECK_OK(query_check_names(parse(&memory, "limit=1&limit=2"), parameters, &err), err);
+    CHECK(query_check_names(parse(&memory, "limt=1"), parameters, &err) < 0);
+    CHECK_INT(err.reason, ERROR_UNKNOWN_FIELD);
+    CHECK_STR(err.text, "limt: there is no such parameter; did you mean 'limit'?");
+    CHECK_STR(err.field, "limt");
+    CHECK(query_check_names(parse(&memory, "x"), NULL, &err) < 0);
+    CHECK_OK(query_check_names(parse(&memory, ""), NULL, &err), err);
+}
