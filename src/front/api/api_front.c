@@ -8,6 +8,8 @@
 static const struct route *const tables[] = {
     api_system_routes,
     api_runtime_routes,
+    api_key_routes,
+    api_quota_routes,
 };
 
 static struct route *join_tables(void)
