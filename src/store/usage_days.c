@@ -26,18 +26,19 @@ int usage_day_add(struct store_call *call, const char *sandbox_id, const char *k
         sql_number(more->egress_bytes),
     };
 
-    if (store_run(call,
-                  "INSERT INTO usage_days (organisation, day_at, sandbox_id, key_id, labels, "
-                  "member, runs, cpu_ms, memory_mib_ms, disk_bytes, egress_bytes) "
-                  "SELECT organisation, CAST($3 AS BIGINT), id, coalesce($2, key_id, ''), '', "
-                  "coalesce(member, ''), CAST($4 AS BIGINT), CAST($5 AS BIGINT), "
-                  "CAST($6 AS BIGINT), 0, CAST($7 AS BIGINT) FROM sandboxes WHERE id = $1 "
-                  "ON CONFLICT (organisation, day_at, sandbox_id, key_id, labels, member) DO "
-                  "UPDATE SET runs = usage_days.runs + excluded.runs, "
-                  "cpu_ms = usage_days.cpu_ms + excluded.cpu_ms, "
-                  "memory_mib_ms = usage_days.memory_mib_ms + excluded.memory_mib_ms, "
-                  "egress_bytes = usage_days.egress_bytes + excluded.egress_bytes",
-                  args, ARRAY_SIZE(args), NULL, NULL, NULL, err) < 0)
+    if (store_run(
+            call,
+            "INSERT INTO usage_days (organisation, day_at, sandbox_id, key_id, labels, "
+            "member, runs, cpu_ms, memory_mib_ms, disk_bytes, egress_bytes) "
+            "SELECT organisation, CAST($3 AS BIGINT), id, coalesce($2, key_id, ''), "
+            "coalesce(labels, ''), coalesce(member, ''), CAST($4 AS BIGINT), CAST($5 AS BIGINT), "
+            "CAST($6 AS BIGINT), 0, CAST($7 AS BIGINT) FROM sandboxes WHERE id = $1 "
+            "ON CONFLICT (organisation, day_at, sandbox_id, key_id, labels, member) DO "
+            "UPDATE SET runs = usage_days.runs + excluded.runs, "
+            "cpu_ms = usage_days.cpu_ms + excluded.cpu_ms, "
+            "memory_mib_ms = usage_days.memory_mib_ms + excluded.memory_mib_ms, "
+            "egress_bytes = usage_days.egress_bytes + excluded.egress_bytes",
+            args, ARRAY_SIZE(args), NULL, NULL, NULL, err) < 0)
         return error_wrap(err, "count usage of the day");
     return 0;
 }

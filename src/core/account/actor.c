@@ -61,3 +61,10 @@ int actor_refuse_token(const struct actor *actor, const char *what, struct error
     return error_refuse(err, ERROR_DENIED, "key",
                         "a token is for one sandbox and cannot %s: use a key", what);
 }
+
+int actor_need_admin(const struct actor *actor, struct error *err)
+{
+    return actor->is_admin ? 0
+                           : error_set(err, ERROR_DENIED,
+                                       "this is for administrators; use an administrator's key");
+}
