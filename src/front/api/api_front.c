@@ -11,6 +11,8 @@
 static const struct route *const tables[] = {
     api_system_routes,
     api_runtime_routes,
+    api_key_routes,
+    api_quota_routes,
     api_ceiling_routes,
     api_space_routes,
     api_finding_routes,
@@ -75,6 +77,7 @@ void api_front_init(struct front *front, const struct api_settings *settings)
         .failure_content = API_FAILURE_CONTENT,
         .is_strict = true,
         .has_document = true,
+        .takes_tokens = true,
         .sandbox_prefix = SANDBOX_PREFIX,
         .settings = manners,
         .on_call = api_manners_on_call,

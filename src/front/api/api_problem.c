@@ -47,7 +47,7 @@ static const struct problem_row {
      "correct the request as the detail says"},
     {ERROR_UNAUTHORIZED, NULL, 0, "unauthorized", "A valid key is needed",
      "send a key: Authorization: Bearer <key>"},
-    {ERROR_SCOPE, NULL, 0, "insufficient_scope", "The key may not do this",
+    {ERROR_SCOPE, NULL, 0, "missing_scope", "The key may not do this",
      "use a key with the scope that the detail names"},
     {ERROR_DENIED, NULL, 0, "forbidden", "Not allowed", NULL},
     {ERROR_NOT_FOUND, "route", 0, "route_not_found", "There is nothing at this path",
