@@ -251,9 +251,9 @@ static const struct {
     [ANSWER_INTEGER] = {"integer"},  [ANSWER_NATURAL] = {"integer"},
     [ANSWER_UNSIGNED] = {"integer"}, [ANSWER_TIME] = {"string", "date-time"},
     [ANSWER_TEXTS] = {"array"},      [ANSWER_JSON] = {NULL},
-    [ANSWER_TEXT_MAP] = {"object"},  [ANSWER_MAP] = {"object"},
-    [ANSWER_MAP_AT] = {"object"},    [ANSWER_LIST] = {"array"},
-    [ANSWER_CUSTOM] = {NULL},
+    [ANSWER_TEXT_MAP] = {"object"},  [ANSWER_PAIRS] = {"object"},
+    [ANSWER_MAP] = {"object"},       [ANSWER_MAP_AT] = {"object"},
+    [ANSWER_LIST] = {"array"},       [ANSWER_CUSTOM] = {NULL},
 };
 
 static bool is_beside(const struct answer_field *field)
@@ -309,7 +309,7 @@ static void put_answer_details(struct json_writer *json, const struct answer_fie
         json_key(json, "items");
         put_string(json, false);
     }
-    if (field->type == ANSWER_TEXT_MAP) {
+    if (field->type == ANSWER_TEXT_MAP || field->type == ANSWER_PAIRS) {
         json_key(json, "additionalProperties");
         put_string(json, false);
     }

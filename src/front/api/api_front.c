@@ -8,6 +8,7 @@
 static const struct route *const tables[] = {
     api_system_routes,
     api_runtime_routes,
+    api_sandbox_routes,
 };
 
 static struct route *join_tables(void)
@@ -60,11 +61,6 @@ int api_answer_empty(struct call *call)
 {
     (void)response_send(call->response, 204, NULL, NULL, 0);
     return 0;
-}
-
-int api_sandbox(struct call *call, unsigned index, const char **id, struct error *err)
-{
-    return call_id(call, index, SANDBOX_PREFIX, "sandbox", id, err);
 }
 
 int api_execution(struct call *call, unsigned index, const char **id, struct error *err)
