@@ -168,7 +168,7 @@ def test_what_is_not_there(api):
     check_problem(api.post(TOP, {"snapshot": "nothing"}), 404, "not_found", field="snapshot")
     for reference in ("nobody", "sbx_", "sbx_nobody", "sbx_" + "0" * 26, "0" * 26, "%2e%2e", "a" * 300, str(uuid.uuid4())):
         for method, path, body in (("GET", "", None), ("DELETE", "", None), ("PATCH", "", {}), ("GET", "/wait", None), ("POST", "/pause", None),
-                                   ("POST", "/resume", None)):
+                                   ("POST", "/resume", None), ("POST", "/fork", {})):
             answer = api.call(method, f"{TOP}/{reference}{path}", **({"json": body} if body is not None else {}))
             check_problem(answer, 404, "not_found")
 
@@ -372,3 +372,65 @@ def test_what_idleness_does(new, behaviour, is_left):
     assert box.wait("paused")["pausedAt"]
     box.change(idleTimeoutMs=0)
     assert box.output("cat f /dev/shm/m 2>/dev/null; true").split() == (["file", "memory"] if is_left else ["file"])
+
+
+# ---- fork ----
+
+def test_a_fork_has_everything_but_the_name(new, api, word):
+    box = new(name=word, labels={"team": "blue"}, env={"COLOUR": "green"}, description="d", metadata={"m": 1}, limits={"memoryBytes": "200Mi"},
+              idleTimeoutMs="3h", onIdle="keepFiles", project="p", files=[{"path": "f", "content": "first\n"}])
+    fork = api.post(f"{TOP}/{word}/fork", {})
+    assert fork.status == 201, str(fork)
+    fork = Box(api, fork.json)
+    try:
+        same = ("labels", "env", "description", "metadata", "limits", "idleTimeoutMs", "onIdle", "project", "runtime", "directory", "mode")
+        assert fork.id != box.id and "name" not in fork.made and {name: fork.made[name] for name in same} == {name: box.made[name] for name in same}
+        assert fork.output("cat f; echo $COLOUR") == "first\ngreen\n"
+        fork.output("echo second >f")
+        assert box.output("cat f") == "first\n"
+        assert api.delete(box.path).status == 204
+        assert fork.output("cat f") == "second\n"  # what both shared stays as long as one needs it
+        assert api.get("/sandbox/snapshots").data["snapshots"] == []
+    finally:
+        api.delete(fork.path)
+
+
+def test_a_fork_can_be_different(new, api, word):
+    box = new(labels={"a": "1", "b": "2"}, env={"A": "1"}, description="d")
+    fork = box.fork(name=word, labels={"a": None, "c": "3"}, env={"B": "2"}, description=None, limits={"memoryBytes": "100Mi"}, idleTimeoutMs=0)
+    try:
+        assert fork.made["name"] == word and fork.made["labels"] == {"b": "2", "c": "3"} and fork.made["env"] == {"A": "1", "B": "2"}
+        assert "description" not in fork.made and fork.made["limits"]["memoryBytes"] == 100 << 20 and fork.made["idleTimeoutMs"] == 0
+        check_problem(api.post(f"{box.path}/fork", {"name": word}), 409, "already_exists", field="name")
+        check_problem(api.post(f"{box.path}/fork", {"limits": {"memoryBytes": "900Ti"}}), 400, "invalid_request", field="limits.memoryBytes")
+        check_problem(api.post(f"{box.path}/fork", {"runtime": "base"}), 400, "unknown_field", field="runtime")
+    finally:
+        api.delete(fork.path)
+
+
+def test_busy_and_paused_ones_can_be_forked(new, api):
+    box = new(command=["sh", "-c", "i=0; while :; do i=$((i+1)); echo $i >count; done"])
+    busy = box.fork()
+    api.post(f"{box.path}/pause")
+    paused = box.fork()
+    again = busy.fork()
+    try:
+        assert box.get()["state"] == "paused" and busy.made["state"] == paused.made["state"] == "idle"
+        for fork in (busy, paused, again):
+            assert fork.output("cat count | wc -l; ps ax 2>/dev/null | grep -c '[w]hile'; true").split()[0] in ("0", "1")
+    finally:
+        for fork in (busy, paused, again):
+            api.delete(fork.path)
+
+
+def test_a_fork_is_made_once_for_a_key(new, api, word):
+    box = new()
+    answers = [api.post(f"{box.path}/fork", {}, headers={"Idempotency-Key": word}) for _ in range(2)]
+    assert [answer.status for answer in answers] == [201, 201] and answers[0].json["id"] == answers[1].json["id"]
+    api.delete(f"{TOP}/{answers[0].json['id']}")
+
+
+def test_an_ended_one_cannot_be_forked(new, api):
+    box = new(command=["true"], mode="oneShot")
+    box.wait("ended")
+    check_problem(api.post(f"{box.path}/fork", {}), 409, "ended")

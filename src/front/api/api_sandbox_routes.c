@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sandboxes: make, list, look at, wait for, pause, wake, delete. */
 #include "base/label.h"
+#include "core/fork.h"
 #include "core/sandbox/sandbox.h"
 #include "front/api/api_page.h"
 #include "front/api/sandbox_answer.h"
@@ -244,6 +245,25 @@ static int change_sandbox(struct call *call, struct error *err)
     return answer_sandbox(call, 200, &info);
 }
 
+// ---- POST /api/v1/sandboxes/{sandbox}/fork ----
+
+static int fork_sandbox(struct call *call, struct error *err)
+{
+    struct sandbox_changes changes;
+    const struct once *once = NULL;
+    autoclear(sandbox_info) info = {0};
+    const char *id;
+
+    if (api_sandbox(call, 0, &id, err) < 0 || sandbox_body_change(call, &changes, err) < 0 ||
+        call_once(call, &once, err) < 0)
+        return -1;
+    if (sandbox_fork(call->core, &call->actor, id, &changes, once, &info, err) < 0)
+        return sandbox_body_fail(err);
+    if (!once)
+        delivery_watch(call, info.id);
+    return answer_sandbox(call, 201, &info);
+}
+
 #define ONE API_TOP "/sandboxes/{sandbox}"
 
 const struct route api_sandbox_routes[] = {
@@ -270,5 +290,9 @@ const struct route api_sandbox_routes[] = {
      .needs = SCOPE_RUN},
     {"POST", ONE "/resume", ROUTE_CONTROL, ACCESS_KEY, BODY_NONE, resume_sandbox,
      .summary = "lets a paused sandbox go on", .answers = one_answers, .needs = SCOPE_RUN},
+    {"POST", ONE "/fork", ROUTE_SLOW, ACCESS_KEY, BODY_JSON, fork_sandbox,
+     .summary = "makes another sandbox with the files that this one has now, and all its settings "
+                "but its name, unless the body says otherwise",
+     .fields = sandbox_change_fields, .answers = created_answers, .needs = SCOPE_RUN},
     {0},
 };
