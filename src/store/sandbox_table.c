@@ -369,6 +369,10 @@ static int purge_once(struct store_call *call, const struct sql_value *args, siz
 {
     if (store_call_begin(call, STORE_FAST, err) < 0 ||
         sandbox_counts_remove(call, PURGED, args, n_args, err) < 0 ||
+        store_run(call,
+                  "DELETE FROM events WHERE sandbox_id IN (" PURGED ") AND serial <= (SELECT "
+                  "forgotten FROM event_numbers)",
+                  args, n_args, NULL, NULL, NULL, err) < 0 ||
         store_run(call, "DELETE FROM sandboxes WHERE id IN (" PURGED ")", args, n_args, NULL, NULL,
                   removed, err) < 0)
         return error_wrap(err, "forget old sandboxes");

@@ -154,9 +154,11 @@ def test_delete(new, api):
     ({"mode": "oneShot"}, "invalid_request", "command"),
     ({"command": []}, "invalid_request", "command"),
     ({"command": [""]}, "invalid_request", "command"),
+    ({"command": ["true"], "script": "true"}, "invalid_request", "script"),
+    ({"directory": "here"}, "invalid_request", "directory"),
     ({"runtime": "base", "snapshot": "x"}, "invalid_request", "snapshot"),
-    ({"files": [{"path": "a"}]}, "invalid_request", "files[0]"),
-    ({"files": [{"path": "a", "content": "x", "contentBase64": ""}]}, "invalid_request", "files[0]"),
+    ({"files": [{"path": "a"}]}, "invalid_request", "files"),
+    ({"files": [{"path": "a", "content": "x", "contentBase64": ""}]}, "invalid_request", "files"),
     ({"network": {"enabled": True}}, "invalid_request", "network.enabled"),
 ])
 def test_what_is_refused(api, body, code, field):

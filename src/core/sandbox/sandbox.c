@@ -148,11 +148,16 @@ int sandbox_delete(struct sandboxes *sandboxes, const struct actor *actor, const
     return 0;
 }
 
-void sandbox_abandon(struct sandboxes *sandboxes, const char *id)
+void sandbox_end_later(struct sandboxes *sandboxes, const char *id, const char *reason)
 {
     autoptr(sandbox) sandbox = registry_find(sandboxes->registry, id);
     if (sandbox && !sandbox_is_over(sandbox))
-        ending_start(sandbox, "undelivered");
+        ending_start(sandbox, reason);
+}
+
+void sandbox_abandon(struct sandboxes *sandboxes, const char *id)
+{
+    sandbox_end_later(sandboxes, id, "undelivered");
 }
 
 int sandbox_set_env(struct sandboxes *sandboxes, const struct actor *actor, const char *id,

@@ -2,7 +2,7 @@
 /*
  * Sandboxes, as a caller may ask for them. What state follows which is in lifecycle.h. Changes of a sandbox's state are told
  * through the hub under its id. create.h makes them.
- * Threads: any but loops; sandbox_status_quick and sandbox_abandon: any.
+ * Threads: any but loops; sandbox_status_quick, sandbox_end_later and sandbox_abandon: any.
  */
 #pragma once
 #include "core/account/actor.h"
@@ -40,6 +40,9 @@ int sandbox_list(struct sandboxes *sandboxes, const struct actor *actor,
 /* Kills everything in it and makes it deleted; an ended one becomes deleted. Returns when it is certain to go. */
 int sandbox_delete(struct sandboxes *sandboxes, const struct actor *actor, const char *id,
                    struct error *err);
+
+/* Ends it in the background, for this reason (a literal), unless it is over. Never fails, does not block: for loops. */
+void sandbox_end_later(struct sandboxes *sandboxes, const char *id, const char *reason);
 
 /* Undoes a create whose answer never reached anybody: ends it, reason "undelivered", unless it has ended by itself. Never
  * fails, does not block: for loops. */

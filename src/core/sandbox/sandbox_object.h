@@ -49,7 +49,8 @@ struct sandbox {
         *executions;       // not ended; each holds a reference. Changed under record_lock too
     uint32_t last_number;  // of an execution
     unsigned n_executions; // begun, about to or queued; without jobs
-    unsigned n_jobs;
+    unsigned n_jobs;       // terminals too, and
+    unsigned n_terminals;  // these alone
     uint64_t
         restore_count; // how often it has begun to go back to a checkpoint; changed under record_lock only
 

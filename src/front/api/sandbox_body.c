@@ -9,23 +9,9 @@
 
 #include <string.h>
 
-#define FILES_MAX 1000
 #define KEPT_MAX ((size_t)1 << 20) // of what is only kept to be given back
 #define LONGEST_MS (INT64_C(3660) * 24 * 3600 * 1000)
 #define MOST_BYTES (INT64_C(1) << 50)
-
-struct file_body {
-    const char *path, *content;
-    struct bytes_field bytes;
-};
-static const struct field file_fields[] = {
-    {"path", FIELD_TEXT, offsetof(struct file_body, path), .is_needed = true, .minimum = 1,
-     .maximum = 4096, .help = "absolute, or relative to the working directory"},
-    {"content", FIELD_TEXT, offsetof(struct file_body, content), .maximum = (int64_t)64 << 20,
-     .help = "text; this or 'contentBase64'"},
-    {"contentBase64", FIELD_BYTES, offsetof(struct file_body, bytes)},
-    {0},
-};
 
 static const char *const mode_words[] = {"interactive", "oneShot", NULL};
 static const char *const on_idle_words[] = {
@@ -119,10 +105,17 @@ const struct field sandbox_create_fields[] = {
      .help = "a name from the list of runtimes"},
     {"snapshot", FIELD_TEXT, AT(snapshot), .minimum = 1, .maximum = 512,
      .help = "id, name:tag, tag or name of a snapshot, instead of a runtime"},
-    {"files", FIELD_LIST, AT(files), .fields = file_fields, .item_size = sizeof(struct file_body),
-     .maximum = FILES_MAX, .help = "written before a command starts"},
-    {"command", FIELD_TEXTS, AT(command), .minimum = 1,
-     .help = "program and arguments, started when it is up"},
+    {"directory", FIELD_TEXT, AT(directory), .maximum = 4096,
+     .help = "where commands start, absolute; made where it is missing. Default: /workspace"},
+    {"user", FIELD_TEXT, AT(user), .minimum = 1, .maximum = 256,
+     .help = "whom they run as: name or number, in the sandbox. Default: root"},
+    {"files", FIELD_LIST, AT(first.files), .fields = command_file_fields,
+     .item_size = sizeof(struct command_file), .maximum = COMMAND_FILES_MAX,
+     .help = "written before a command starts"},
+    {"command", FIELD_TEXTS, AT(first.command), .minimum = 1,
+     .help = "program and arguments, started when it is up; no shell. This or 'script'"},
+    {"script", FIELD_TEXT, AT(first.script), .maximum = COMMAND_SCRIPT_MAX,
+     .help = "text that 'sh -c' runs"},
     {0},
 };
 const struct field sandbox_change_fields[] = {SETTING_FIELDS(true), {0}};
@@ -208,26 +201,19 @@ static int check_variables(const struct field_list *pairs, struct error *err)
     return 0;
 }
 
-static int fill_files(struct call *call, const struct field_list *list, struct sandbox_request *out,
+/* Its files, and what it starts with; without a command the files alone. */
+static int fill_first(struct call *call, const struct sandbox_body *body,
+                      struct sandbox_request *out, struct execution_request *command,
                       struct error *err)
 {
-    const struct file_body *from = list->items;
-    struct sandbox_file *files = list->count ? call_alloc(call, list->count * sizeof *files) : NULL;
-
-    for (size_t i = 0; i < list->count; i++) {
-        bool is_text = from[i].content != NULL;
-        if (is_text == (from[i].bytes.data != NULL))
-            return fault(err, call_print(call, "files[%zu]", i),
-                         "has either 'content', which is text, or 'contentBase64'");
-        files[i] = (struct sandbox_file){
-            .path = from[i].path,
-            .data = is_text ? from[i].content : from[i].bytes.data,
-            .length = is_text ? strlen(from[i].content) : from[i].bytes.length,
-        };
+    if (!body->first.command && !body->first.script) {
+        if (out->mode == SANDBOX_ONE_SHOT)
+            return fault(err, "command", "is needed: a sandbox of mode oneShot ends with it");
+        return command_body_files(call, &body->first.files, &out->files, &out->n_files, err);
     }
-    out->files = files;
-    out->n_files = list->count;
-    return 0;
+    *command = (struct execution_request){.kind = EXECUTION_COMMAND};
+    out->command = command;
+    return command_body_fill(call, &body->first, command, err);
 }
 
 static int fill_origin(struct call *call, const struct sandbox_body *body,
@@ -299,19 +285,14 @@ int sandbox_body_create(struct call *call, struct sandbox_request *out,
     fill_times(&body, out);
     out->usual.env = join_pairs(call, &body.env);
     call->actor.project = body.project;
-    if (body.command) {
-        if (!*body.command[0])
-            return fault(err, "command", "must name a program");
-        *command = (struct execution_request){.kind = EXECUTION_COMMAND,
-                                              .command = {.argv = (const char *const *)body.command,
-                                                          .timeout_ms = EXECUTION_DEFAULT}};
-        out->command = command;
-    } else if (out->mode == SANDBOX_ONE_SHOT) {
-        return fault(err, "command", "is needed: a sandbox of mode oneShot ends with it");
-    }
+    if (body.directory && *body.directory != '/')
+        return fault(err, "directory", "must be an absolute path");
+    if (body.directory)
+        out->usual.directory = body.directory;
+    out->usual.user = body.user;
     if (write_metadata(call, body.metadata, &out->metadata, err) < 0 ||
         write_scopes(call, body.scopes, &out->scopes, err) < 0 ||
-        fill_files(call, &body.files, out, err) < 0)
+        fill_first(call, &body, out, command, err) < 0)
         return -1;
     return fill_origin(call, &body, out, err);
 }

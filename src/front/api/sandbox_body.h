@@ -6,14 +6,17 @@
 #pragma once
 #include "core/create.h"
 #include "core/sandbox/sandbox_modify.h"
+#include "front/api/command_body.h"
 #include "web/call.h"
 #include "web/fields.h"
 
 struct sandbox_body {
     const char *name, *description, *project, *mode, *runtime, *snapshot, *expires_at, *on_idle;
     const struct data_value *metadata;
-    struct field_list labels, env, files;
-    const char **scopes, **command;
+    const char *directory, *user;
+    struct field_list labels, env;
+    const char **scopes;
+    struct command_body first; // its command, and files
     struct limits limits;
     int64_t idle_timeout_ms, execution_timeout_ms, paused_timeout_ms;
     bool has_idle_timeout, has_execution_timeout, has_paused_timeout;
