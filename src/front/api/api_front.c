@@ -13,6 +13,7 @@ static const struct route *const tables[] = {
     api_runtime_routes,
     api_key_routes,
     api_quota_routes,
+    api_sandbox_routes,
     api_ceiling_routes,
     api_space_routes,
     api_finding_routes,
@@ -108,11 +109,6 @@ int api_answer_empty(struct call *call)
 {
     (void)response_send(call->response, 204, NULL, NULL, 0);
     return 0;
-}
-
-int api_sandbox(struct call *call, unsigned index, const char **id, struct error *err)
-{
-    return call_id(call, index, SANDBOX_PREFIX, "sandbox", id, err);
 }
 
 int api_execution(struct call *call, unsigned index, const char **id, struct error *err)

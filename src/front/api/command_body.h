@@ -54,3 +54,6 @@ int command_body_fill(struct call *call, const struct command_body *body,
 /* The variables as the core wants them. */
 int command_body_env(struct call *call, const struct field_list *pairs, const char *const **out,
                      struct error *err);
+/* A list of files, by command_file_fields. */
+int command_body_files(struct call *call, const struct field_list *list,
+                       const struct sandbox_file **out, size_t *count, struct error *err);
