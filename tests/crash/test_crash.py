@@ -235,7 +235,7 @@ def test_a_run_with_a_key_is_one_run_wherever_it_is_cut(server, call, number):
     name, key = f"run-{uuid.uuid4().hex}", {"Idempotency-Key": str(uuid.uuid4())}
     body = {"command": ["sh", "-c", "echo ran; exit 4"], "name": name}
     trap = Trap(server, call, number)
-    first = attempt(lambda: server.client.post("/api/v1/run", body, headers=key, timeout=20, may_fail=True))
+    first = attempt(lambda: server.client.post("/api/v1/run", body, headers=key, timeout=4, may_fail=True))
     if not trap.end():
         server.kill()
     start_again(server)
