@@ -5,9 +5,23 @@
 
 #include <string.h>
 
+// clang-format off: a line each
 static const struct route *const tables[] = {
-    api_system_routes, api_runtime_routes, api_run_routes, api_execution_routes, api_output_routes,
+    api_system_routes,
+    api_runtime_routes,
+    api_ceiling_routes,
+    api_space_routes,
+    api_finding_routes,
+    api_checkpoint_routes,
+    api_difference_routes,
+    api_snapshot_routes,
+    api_build_routes,
+    api_transfer_routes,
+    api_run_routes,
+    api_execution_routes,
+    api_output_routes,
 };
+// clang-format on
 
 static struct route *join_tables(void)
 {
