@@ -26,6 +26,7 @@ extern const struct route api_transfer_routes[];
 extern const struct route api_run_routes[];
 extern const struct route api_execution_routes[];
 extern const struct route api_output_routes[];
+extern const struct route api_input_routes[];
 
 void api_front_init(struct front *front);
 void api_front_clear(struct front *front); // no router may use it any more
