@@ -82,8 +82,14 @@ int api_sandbox(struct call *call, unsigned index, const char **id, struct error
     return call_id(call, index, SANDBOX_PREFIX, "sandbox", id, err);
 }
 
+/* Aionis' clients know theirs as UUIDs. */
 int api_execution(struct call *call, unsigned index, const char **id, struct error *err)
 {
+    char *same = call_alloc(call, ID_TEXT);
+
+    *id = same;
+    if (id_from_uuid(call->parameters[index], same))
+        return 0;
     if (strncmp(call->parameters[index], JOB_PREFIX, strlen(JOB_PREFIX)) == 0)
         return call_id(call, index, JOB_PREFIX, "execution", id, err);
     return call_id(call, index, EXECUTION_PREFIX, "execution", id, err);
