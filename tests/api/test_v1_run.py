@@ -2,6 +2,7 @@
 """POST /api/v1/run: one call that runs a command and answers with how it ended."""
 import base64
 import hashlib
+import http.client
 import json
 import re
 import subprocess
@@ -256,6 +257,30 @@ def test_what_runs_in_a_kept_sandbox_goes_on_without_its_client(api, sandbox):
     sandbox.write_all({"/workspace/go": b""})
     ended = api.get(f"/api/v1/executions/{running[0]['id']}?waitMs=60s&maxOutputBytes=100").json
     assert (ended["state"], ended["stdout"]["text"]) == ("completed", "done\n")
+
+
+def test_a_server_that_stops_says_where_it_goes_on(own_server):
+    server = own_server()
+    raw = send(server.client, {"script": f"{waiting_for('/tmp/go')}; echo over", "name": "waited-for"})
+    with Records(server.client, "POST", RUN, {"script": f"echo on; {waiting_for('/tmp/go')}; echo over"}) as records:
+        started = records.next().data
+        records.until("stdout", b"on")
+        until(lambda: find(server.client, "waited-for"), "it to run")
+        server.stop()
+        try:
+            records.rest()
+        except http.client.IncompleteRead:
+            pass  # cut, so that it cannot be taken for the end
+        assert records.seen[-1].event == "stdout"
+    problem = check_problem(raw.answer("POST"), 503, "restarting", "goes on as execution")
+    raw.close()
+    server.start()
+    api = server.client
+    for id in (started["id"], re.search(r"exe_\w+", problem["detail"])[0]):
+        running = api.get(f"/api/v1/executions/{id}").json
+        api.sandbox(running["sandboxId"]).write_all({"/tmp/go": b""})
+        ended = api.get(f"/api/v1/executions/{id}?waitMs=1m&maxOutputBytes=100").json
+        assert ended["exitCode"] == 0 and ended["stdout"]["text"].endswith("over\n")
 
 
 # ---- once ----
