@@ -25,6 +25,7 @@ static const struct route *const tables[] = {
     api_run_routes,
     api_execution_routes,
     api_output_routes,
+    api_input_routes,
 };
 // clang-format on
 
@@ -111,8 +112,19 @@ int api_answer_empty(struct call *call)
     return 0;
 }
 
+int api_sandbox(struct call *call, unsigned index, const char **id, struct error *err)
+{
+    return call_id(call, index, SANDBOX_PREFIX, "sandbox", id, err);
+}
+
+/* Aionis' clients know theirs as UUIDs. */
 int api_execution(struct call *call, unsigned index, const char **id, struct error *err)
 {
+    char *same = call_alloc(call, ID_TEXT);
+
+    *id = same;
+    if (id_from_uuid(call->parameters[index], same))
+        return 0;
     if (strncmp(call->parameters[index], JOB_PREFIX, strlen(JOB_PREFIX)) == 0)
         return call_id(call, index, JOB_PREFIX, "execution", id, err);
     return call_id(call, index, EXECUTION_PREFIX, "execution", id, err);
