@@ -5,7 +5,8 @@
 
 #include <string.h>
 
-// clang-format off: a line each
+// a line each
+// clang-format off
 static const struct route *const tables[] = {
     api_system_routes,
     api_runtime_routes,
