@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 /* `sh -c script` at a terminal. */
@@ -321,4 +322,59 @@ CORE_TEST(a_terminal_goes_on_after_a_pause_and_without_its_files_for_a_while)
     CHECK_OK(sandbox_resume(core->sandboxes, &actor, id, &err), err);
     await_execution(first.id, &end);
     CHECK_STR(content_of(end.stdout_stream), "up\r\ntyped\r\nback typed\r\n");
+}
+
+struct told {
+    char id[ID_TEXT];
+    char stream[ID_TEXT];
+};
+
+/* A server of its own, until it is killed. */
+_Noreturn static void serve_terminal(const char *sandbox, int tell_fd)
+{
+    autoclear(execution_info) first = {0};
+    struct told told = {0};
+
+    open_core_again();
+    open_terminal(sandbox, "while read a; do echo got $a; stty size; done; echo ended", &first);
+    type(first.id, "one\n");
+    await_text(first.stdout_stream, "got one\r\n");
+    (void)snprintf(told.id, sizeof told.id, "%s", first.id);
+    (void)snprintf(told.stream, sizeof told.stream, "%s", first.stdout_stream);
+    type(first.id, "last words\n");
+    CHECK_INT(write(tell_fd, &told, sizeof told), sizeof told);
+    for (;;)
+        (void)pause();
+}
+
+CORE_TEST(a_terminal_goes_on_after_kill_9)
+{
+    char id[ID_TEXT];
+    autoclear(execution_info) end = {0};
+    struct error err = {0};
+    struct told told = {0};
+    int ends[2];
+
+    make_sandbox(id);
+    core_free(take(core));
+    CHECK_INT(pipe(ends), 0);
+    pid_t child = fork();
+    if (child == 0)
+        serve_terminal(id, ends[1]);
+    (void)close(ends[1]);
+    CHECK_INT(read(ends[0], &told, sizeof told), sizeof told);
+    CHECK_INT(kill(child, SIGKILL), 0);
+    CHECK_INT(waitpid(child, NULL, 0), child);
+    (void)close(ends[0]);
+    open_core_again();
+    await_text(told.stream, "got last words\r\n");
+    CHECK_OK(
+        execution_resize(core->executions, &actor, told.id, (struct terminal_size){9, 33}, &err),
+        err);
+    type(told.id, "two\n");
+    await_text(told.stream, "got two\r\n9 33\r\n");
+    close_input(told.id);
+    await_execution(told.id, &end);
+    CHECK_INT(end.state, EXECUTION_COMPLETED);
+    CHECK(strstr(content_of(end.stdout_stream), "ended\r\n"));
 }
