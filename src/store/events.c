@@ -9,8 +9,8 @@
 
 #define AT(member) offsetof(struct event_record, member)
 static const struct field fields[] = {
+    {"id", FIELD_TEXT, 0, AT(id)}, // first: what failures name
     {"serial", FIELD_NUMBER, 0, AT(serial)},
-    {"id", FIELD_TEXT, 0, AT(id)},
     {"sandbox_id", FIELD_TEXT, 0, AT(sandbox_id)},
     {"number", FIELD_NUMBER, 0, AT(number)},
     {"organisation", FIELD_TEXT, 0, AT(owner.organisation)},
