@@ -197,7 +197,7 @@ static const talk_verb verbs[FILES_TYPES] = {
     [FILES_MKDIR] = do_mkdir,         [FILES_REMOVE] = files_do_remove,
     [FILES_RENAME] = do_rename,       [FILES_CHMOD] = do_chmod,
     [FILES_CHOWN] = do_chown,         [FILES_EXPORT] = files_do_export,
-    [FILES_IMPORT] = files_do_import,
+    [FILES_IMPORT] = files_do_import, [FILES_WATCH] = files_do_watch,
 };
 
 /* Sends the one answer that ends a request, then drops what the asker still sends for it. */
