@@ -15,6 +15,7 @@
 /* One table a file, each ended by an empty row. */
 extern const struct route api_system_routes[];
 extern const struct route api_runtime_routes[];
+extern const struct route api_attach_routes[];
 extern const struct route api_ceiling_routes[];
 extern const struct route api_space_routes[];
 extern const struct route api_finding_routes[];
@@ -32,6 +33,8 @@ void api_front_clear(struct front *front); // no router may use it any more
 
 /* Answers in this front's words: application/problem+json. */
 void api_on_error(struct call *call, const struct error *err);
+/* The word for programs that a failure has there. */
+const char *api_problem_code(const struct error *err);
 extern const struct answer_field api_failure_fields[];
 #define API_FAILURE_CONTENT "application/problem+json"
 

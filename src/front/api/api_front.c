@@ -10,6 +10,7 @@
 static const struct route *const tables[] = {
     api_system_routes,
     api_runtime_routes,
+    api_attach_routes,
     api_ceiling_routes,
     api_space_routes,
     api_finding_routes,
