@@ -28,7 +28,10 @@ extern const struct route api_run_routes[];
 extern const struct route api_execution_routes[];
 extern const struct route api_output_routes[];
 
-void api_front_init(struct front *front);
+struct api_settings; // api_manners.h
+
+/* Texts of `settings` are borrowed for as long as the front is used. */
+void api_front_init(struct front *front, const struct api_settings *settings);
 void api_front_clear(struct front *front); // no router may use it any more
 
 /* Answers in this front's words: application/problem+json. */
