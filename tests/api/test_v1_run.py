@@ -88,6 +88,21 @@ def test_files_environment_directory_and_user(api):
     assert (ran["directory"], ran["user"], ran["timeoutMs"]) == ("/work/here", "1000", 30000)
 
 
+@pytest.mark.parametrize("size", [0, 5, 65536, 65537, 3 * MIB])
+def test_its_input_is_all_there(api, sandbox, size):
+    """What a pipe holds, and what goes through a stream."""
+    content = bytes(number % 251 for number in range(251)) * (size // 251 + 1)
+    for place in ({}, {"sandbox": sandbox.id}):
+        ran = run(api, "sha256sum", stdinBase64=base64_of(content[:size]), **place)
+        assert ran["stdout"]["text"].split()[0] == hashlib.sha256(content[:size]).hexdigest()
+
+
+def test_input_as_text_and_none(api):
+    assert run(api, "cat", stdin="grüße\n")["stdout"]["text"] == "grüße\n"
+    assert run(api, "cat")["stdout"]["bytes"] == 0
+    assert run(api, "true", stdin="x" * MIB)["exitCode"] == 0  # that nobody reads it is no failure
+
+
 def test_limits_hold_and_text_and_numbers_mean_the_same(api):
     for memory, cpu in ((64 * MIB, 500), ("64Mi", "500m")):
         ran = script(api, "cat /sys/fs/cgroup/memory.max 2>/dev/null || grep MemTotal /proc/meminfo",
@@ -269,6 +284,7 @@ def test_the_same_key_runs_it_once(api, sandbox):
     ({"command": ["true"], "files": [{"path": "x", "content": "a", "contentBase64": "YQ=="}]}, "files", "content"),
     ({"command": ["true"], "files": [{"path": "x", "contentBase64": "?"}]}, "files[0].contentBase64", "base64"),
     ({"command": ["true"], "files": [{"path": "x", "content": "a", "mode": "rwx"}]}, "files[0].mode", "octal"),
+    ({"command": ["cat"], "stdin": "a", "stdinBase64": "YQ=="}, "stdinBase64", "stdin"),
     ({"command": ["true"], "network": {"enabled": True}}, "network.enabled", "not available"),
     ({"command": ["true"], "runtime": "base", "snapshot": "x"}, "snapshot", "runtime"),
     ({"command": ["true"], "sandbox": "sbx_x", "runtime": "base"}, "runtime", "its own"),

@@ -27,6 +27,7 @@ extern const struct route api_transfer_routes[];
 extern const struct route api_run_routes[];
 extern const struct route api_execution_routes[];
 extern const struct route api_output_routes[];
+extern const struct route api_input_routes[];
 
 struct api_settings; // api_manners.h
 

@@ -23,6 +23,7 @@ static const struct route *const tables[] = {
     api_run_routes,
     api_execution_routes,
     api_output_routes,
+    api_input_routes,
 };
 // clang-format on
 

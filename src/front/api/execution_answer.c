@@ -16,6 +16,7 @@
 static const char *const kinds[] = {
     [EXECUTION_COMMAND] = "command",
     [EXECUTION_JOB] = "job",
+    [EXECUTION_TERMINAL] = "terminal",
 };
 static const char *const causes[] = {
     [EXECUTION_EXITED] = "exited",   [EXECUTION_TIMEOUT] = "timeout",
