@@ -18,6 +18,7 @@ extern const struct route api_runtime_routes[];
 extern const struct route api_key_routes[];
 extern const struct route api_quota_routes[];
 extern const struct route api_sandbox_routes[];
+extern const struct route api_attach_routes[];
 extern const struct route api_ceiling_routes[];
 extern const struct route api_space_routes[];
 extern const struct route api_finding_routes[];
@@ -39,6 +40,8 @@ void api_front_clear(struct front *front); // no router may use it any more
 
 /* Answers in this front's words: application/problem+json. */
 void api_on_error(struct call *call, const struct error *err);
+/* The word for programs that a failure has there. */
+const char *api_problem_code(const struct error *err);
 extern const struct answer_field api_failure_fields[];
 #define API_FAILURE_CONTENT "application/problem+json"
 
