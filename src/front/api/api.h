@@ -15,6 +15,7 @@
 /* One table a file, each ended by an empty row. */
 extern const struct route api_system_routes[];
 extern const struct route api_runtime_routes[];
+extern const struct route api_event_routes[];
 
 void api_front_init(struct front *front);
 void api_front_clear(struct front *front); // no router may use it any more
@@ -22,6 +23,8 @@ void api_front_clear(struct front *front); // no router may use it any more
 /* Answers in this front's words: application/problem+json. */
 void api_on_error(struct call *call, const struct error *err);
 extern const struct answer_field api_failure_fields[];
+/* Answers 410 for a place among events of which some were forgotten since; `oldest` is the first there is. Returns 1. */
+int api_refuse_cursor(struct call *call, int64_t after, int64_t oldest, struct error *err);
 #define API_FAILURE_CONTENT "application/problem+json"
 
 /* Answers with one thing; returns 0. */

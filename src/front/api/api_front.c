@@ -8,6 +8,7 @@
 static const struct route *const tables[] = {
     api_system_routes,
     api_runtime_routes,
+    api_event_routes,
 };
 
 static struct route *join_tables(void)
