@@ -33,6 +33,7 @@ static const struct {
     [ERROR_METHOD] = {"method not allowed", ERROR_INVALID, 405, USAGE},
     [ERROR_LONG_TARGET] = {"long target", ERROR_INVALID, 414, USAGE},
     [ERROR_EXPECTATION] = {"expectation", ERROR_INVALID, 417, USAGE},
+    [ERROR_UPGRADE] = {"upgrade required", ERROR_INVALID, 426, USAGE},
     [ERROR_LONG_HEAD] = {"long head", ERROR_INVALID, 431, USAGE},
     [ERROR_UNKNOWN_HTTP] = {"unknown to http", ERROR_INVALID, 501, USAGE},
     [ERROR_HTTP_VERSION] = {"version", ERROR_INVALID, 505, USAGE},

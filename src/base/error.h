@@ -38,6 +38,7 @@ enum error_reason {
     ERROR_METHOD,        // not with this method
     ERROR_LONG_TARGET,   // the request's target is too long
     ERROR_EXPECTATION,   // "Expect:" something that is not offered
+    ERROR_UPGRADE,       // only as a WebSocket
     ERROR_LONG_HEAD,     // the request's head is too long
     ERROR_UNKNOWN_HTTP,  // a method or coding that is not known here
     ERROR_HTTP_VERSION,  // a version of HTTP that is not spoken

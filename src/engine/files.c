@@ -20,7 +20,11 @@ struct ask {
     uint64_t allowed;    // EXPORT: bytes of all further records
     files_on_item on_item;
     files_on_data on_data;
+    files_on_match on_match;
     void *data;
+    struct files_patience patience;
+    const char *last; // FIND: the path before, in `last_path`
+    char *last_path;
     struct files_total total;
     uint8_t *buffer; // of the receiver
     uint8_t *out;    // of the sender, for WRITE and IMPORT
@@ -30,6 +34,7 @@ static void ask_clear(struct ask *ask)
 {
     free(ask->buffer);
     free(ask->out);
+    free(ask->last_path);
 }
 #define autoask __attribute__((cleanup(ask_clear))) struct ask
 
@@ -92,25 +97,40 @@ static int check_path(const char *path, struct error *err)
     return 0;
 }
 
-static int ask_begin(struct ask *ask, const struct files_request_wire *request, unsigned flags,
-                     const char *path, const char *second, struct error *err)
+/* The two other strings of a request may be empty. */
+static int ask_begin_strings(struct ask *ask, const struct files_request_wire *request,
+                             unsigned flags, const char *path, const char *second,
+                             const char *third, struct error *err)
 {
     struct files_request_wire fixed = *request;
-    if (check_path(path, err) < 0 || (second && check_path(second, err) < 0))
+    if (check_path(path, err) < 0 || (*second && check_path(second, err) < 0))
         return -1;
-    if (!second)
-        second = "";
+    if (strlen(third) >= FILES_MAX_RECORD_PATH)
+        return error_set(err, ERROR_INVALID, "path '%.64s...' is longer than %u bytes", third,
+                         FILES_MAX_RECORD_PATH - 1);
     fixed.path_size = (uint16_t)(strlen(path) + 1);
     fixed.second_size = (uint16_t)(strlen(second) + 1);
+    fixed.third_size = (uint16_t)(strlen(third) + 1);
     struct iovec parts[] = {
         {&fixed, sizeof fixed},
         {(void *)path, fixed.path_size},
         {(void *)second, fixed.second_size},
+        {(void *)third, fixed.third_size},
     };
+    if (ask->patience.on_alive)
+        flags |= FILES_PATIENT;
     ask->buffer = xcalloc(1, FILES_MAX_FRAME);
-    if (files_frame_send(ask->conv, ask->type, (uint16_t)flags, parts, 3) < 0)
+    if (files_frame_send(ask->conv, ask->type, (uint16_t)flags, parts, 4) < 0)
         return lost(ask, err);
     return 0;
+}
+
+static int ask_begin(struct ask *ask, const struct files_request_wire *request, unsigned flags,
+                     const char *path, const char *second, struct error *err)
+{
+    if (second && check_path(second, err) < 0)
+        return -1;
+    return ask_begin_strings(ask, request, flags, path, second ? second : "", "", err);
 }
 
 /* The sentence came from the box: control characters would reach a terminal. */
@@ -156,6 +176,8 @@ static bool is_good_item(const struct ask *ask, const struct files_item *item)
         return ask->bytes_left == 0 && item->size <= ask->allowed && is_good_record(item);
     case FILES_LIST:
         return files_path_is_plain(item->path);
+    case FILES_FIND: // each behind the one before, so that paging ends
+        return files_path_is_plain(item->path) && files_path_compare(ask->last, item->path) < 0;
     default:
         return item->path[0] == '\0';
     }
@@ -176,8 +198,28 @@ static int take_items(struct ask *ask, const struct files_frame *frame, struct e
         }
         if (ask->on_item(ask->data, &item, err) < 0)
             return stopped(ask);
+        if (ask->type == FILES_FIND)
+            ask->last = memcpy(ask->last_path, item.path, strlen(item.path) + 1);
     }
     return 0;
+}
+
+static int take_match(struct ask *ask, const struct files_frame *frame, struct error *err)
+{
+    struct files_match match;
+    if (!ask->on_match || ask->items_left == 0 || !files_match_parse(frame, &match) ||
+        (match.path[0] && !files_path_is_plain(match.path)))
+        return broken(ask, err);
+    ask->items_left--;
+    ask->total.items++;
+    return ask->on_match(ask->data, &match, err) < 0 ? stopped(ask) : 0;
+}
+
+static int take_alive(struct ask *ask, const struct files_frame *frame, struct error *err)
+{
+    if (frame->length || !ask->patience.on_alive)
+        return broken(ask, err);
+    return ask->patience.on_alive(ask->patience.data, err) < 0 ? stopped(ask) : 0;
 }
 
 static int take_data(struct ask *ask, const struct files_frame *frame, struct error *err)
@@ -197,6 +239,10 @@ static int take_end(struct ask *ask, const struct files_frame *frame, struct err
     if (!files_total_parse(frame, &said) || (ask->type == FILES_EXPORT && ask->bytes_left))
         return broken(ask, err);
     ask->total.skipped = said.skipped;
+    if (ask->type == FILES_COPY || ask->type == FILES_SEARCH)
+        ask->total.bytes = said.bytes;
+    if (ask->type == FILES_COPY)
+        ask->total.items = said.items;
     ask->total.is_truncated = said.is_truncated != 0;
     return 0;
 }
@@ -215,6 +261,12 @@ static int ask_finish(struct ask *ask, struct error *err)
             break;
         case FILES_DATA:
             result = take_data(ask, &frame, err);
+            break;
+        case FILES_MATCH:
+            result = take_match(ask, &frame, err);
+            break;
+        case FILES_ALIVE:
+            result = take_alive(ask, &frame, err);
             break;
         case FILES_END:
             return take_end(ask, &frame, err);
@@ -306,6 +358,82 @@ int files_list(int conv, const char *path, bool is_recursive, uint64_t maximum,
     if (total)
         *total = ask.total;
     return 0;
+}
+
+int files_find(int conv, const char *path, const struct files_find *what,
+               const struct files_patience *patience, files_on_item on_item, void *data,
+               struct files_total *total, struct error *err)
+{
+    autoask ask = {.conv = conv, .type = FILES_FIND, .items_left = what->maximum};
+    ask.on_item = on_item;
+    ask.data = data;
+    ask.patience = patience ? *patience : (struct files_patience){0};
+    ask.last = what->after;
+    ask.last_path = xcalloc(1, FILES_MAX_RECORD_PATH);
+    struct files_request_wire request = {
+        .maximum = what->maximum, .depth = what->depth, .kinds = what->kinds};
+    if (ask_begin_strings(&ask, &request, 0, path, what->pattern, what->after, err) < 0 ||
+        ask_finish(&ask, err) < 0)
+        return -1;
+    if (total)
+        *total = ask.total;
+    return 0;
+}
+
+int files_search(int conv, const char *path, const struct files_search *what,
+                 const struct files_patience *patience, files_on_match on_match, void *data,
+                 struct files_total *total, struct error *err)
+{
+    autoask ask = {.conv = conv, .type = FILES_SEARCH, .items_left = what->maximum};
+    ask.on_match = on_match;
+    ask.data = data;
+    ask.patience = patience ? *patience : (struct files_patience){0};
+    struct files_request_wire request = {.maximum = what->maximum,
+                                         .depth = what->depth,
+                                         .file_bytes = what->file_bytes,
+                                         .line_bytes = what->line_bytes};
+    if (ask_begin_strings(&ask, &request, what->flags, path, what->pattern, what->names, err) < 0 ||
+        ask_finish(&ask, err) < 0)
+        return -1;
+    if (total)
+        *total = ask.total;
+    return 0;
+}
+
+/* For as long as it takes. */
+static int ask_patiently(struct ask *ask, const struct files_patience *patience, unsigned flags,
+                         const char *path, const char *second, struct error *err)
+{
+    struct files_request_wire request = {0};
+    ask->patience = patience ? *patience : (struct files_patience){0};
+    if (ask_begin_strings(ask, &request, flags, path, second, "", err) < 0)
+        return -1;
+    return ask_finish(ask, err);
+}
+
+int files_copy(int conv, const char *from, const char *to, unsigned flags,
+               const struct files_patience *patience, struct files_total *total, struct error *err)
+{
+    autoask ask = {.conv = conv, .type = FILES_COPY};
+    if (check_path(to, err) < 0 || ask_patiently(&ask, patience, flags, from, to, err) < 0)
+        return -1;
+    if (total)
+        *total = ask.total;
+    return 0;
+}
+
+int files_move(int conv, const char *from, const char *to, unsigned flags,
+               const struct files_patience *patience, struct error *err)
+{
+    autoask ask = {.conv = conv, .type = FILES_RENAME};
+    return check_path(to, err) < 0 ? -1 : ask_patiently(&ask, patience, flags, from, to, err);
+}
+
+int files_remove_if(int conv, const char *path, unsigned flags, const char *condition,
+                    const struct files_patience *patience, struct error *err)
+{
+    autoask ask = {.conv = conv, .type = FILES_REMOVE};
+    return ask_patiently(&ask, patience, flags, path, condition, err);
 }
 
 int files_stat(int conv, const char *path, bool is_followed, struct files_item *item, char *target,
@@ -427,6 +555,26 @@ int files_write(int conv, const char *path, uint32_t mode, unsigned flags, files
         return -1;
     int result = send_data(&ask, fill, data, UINT64_MAX, false, err);
     return finish_sending(&ask, result < 0 ? -1 : 0, err);
+}
+
+int files_save(int conv, const char *path, const struct files_save *how, files_fill fill,
+               void *data, struct files_item *item, struct error *err)
+{
+    struct one_item one = {0};
+    autoask ask = {.conv = conv, .type = FILES_SAVE, .items_left = 1};
+    ask.on_item = keep_item;
+    ask.data = &one;
+    struct files_request_wire request = {.mode = how->mode, .uid = how->uid, .gid = how->gid};
+    if (ask_begin_strings(&ask, &request, how->flags, path, how->condition, "", err) < 0)
+        return -1;
+    int result = send_data(&ask, fill, data, UINT64_MAX, false, err);
+    if (finish_sending(&ask, result < 0 ? -1 : 0, err) < 0)
+        return -1;
+    if (ask.items_left)
+        return broken(&ask, err);
+    if (item)
+        *item = one.item;
+    return 0;
 }
 
 struct bytes {

@@ -32,6 +32,16 @@ typedef int (*files_on_data)(void *data, const void *bytes, size_t length, struc
 /* Gives up to `size` bytes; 0 at the end, -1 with *err. */
 typedef ssize_t (*files_fill)(void *data, void *bytes, size_t size, struct error *err);
 
+/* Asked now and then while the box works without a word: 0 to go on, or -1 with *err filled. */
+typedef int (*files_on_alive)(void *data, struct error *err);
+typedef int (*files_on_match)(void *data, const struct files_match *match, struct error *err);
+
+/* For work that may last: with it, a wait goes on as long as there are signs of life. NULL: nobody is asked. */
+struct files_patience {
+    files_on_alive on_alive;
+    void *data;
+};
+
 /* *item is filled (its strings are ""); total->is_truncated when the file has more than `maximum`
  * from offset. */
 int files_read(int conv, const char *path, uint64_t offset, uint64_t maximum,
@@ -52,6 +62,57 @@ int files_write_buffer(int conv, const char *path, uint32_t mode, unsigned flags
                        size_t length, struct error *err);
 int files_write_from_fd(int conv, const char *path, uint32_t mode, unsigned flags, int fd,
                         struct error *err);
+
+/* How a whole file is written. */
+struct files_save {
+    uint32_t mode;         // FILES_KEEP_MODE: as it is, or 0644
+    uint32_t uid, gid;     // FILES_KEEP_ID: as they are, or the user's
+    unsigned flags;        // FILES_PARENTS, FILES_UNLESS, FILES_APPEND
+    const char *condition; // tags (files_item_tag) with ',' between, or "*"; "": none
+};
+/*
+ * All or nothing: written beside and renamed over what is there (with FILES_APPEND in place, behind it). A condition that does not
+ * hold is ERROR_CONFLICT with ESTALE; of two with the same tag one succeeds. *item is what is there now, its strings are "".
+ */
+int files_save(int conv, const char *path, const struct files_save *how, files_fill fill,
+               void *data, struct files_item *item, struct error *err);
+
+/* Which entries of a tree are told. */
+struct files_find {
+    const char *pattern; // a glob for paths below the directory; "": any
+    const char *after;   // those behind this path; "": from the first on
+    uint32_t depth;      // levels of directories; 0: all
+    uint32_t kinds;      // FILES_KIND_…
+    uint64_t maximum;    // 1 to 1000; fewer where paths are long
+};
+/* In the order of files_path_compare; total->is_truncated when there are, or may be, more behind the last one. */
+int files_find(int conv, const char *path, const struct files_find *what,
+               const struct files_patience *patience, files_on_item on_item, void *data,
+               struct files_total *total, struct error *err);
+
+/* Which lines are told. */
+struct files_search {
+    const char *pattern; // see base/pattern.h
+    const char *names;   // a glob for paths below the directory; "": any
+    unsigned flags;      // FILES_FIXED, FILES_IGNORE_CASE
+    uint32_t depth;      // as above
+    uint32_t line_bytes; // of a line, at most 8 KiB
+    uint64_t file_bytes; // larger files are passed over, as those that seem no text
+    uint64_t maximum;    // matches
+};
+/* In no order of files, if `path` is a directory; else in it alone. total->bytes are those that were read. */
+int files_search(int conv, const char *path, const struct files_search *what,
+                 const struct files_patience *patience, files_on_match on_match, void *data,
+                 struct files_total *total, struct error *err);
+
+/* Flags: FILES_PARENTS, FILES_EXCLUSIVE. A file replaces a file; a directory nothing but an empty one. All or nothing. */
+int files_copy(int conv, const char *from, const char *to, unsigned flags,
+               const struct files_patience *patience, struct files_total *total, struct error *err);
+/* files_rename and files_remove, for as long as they take; a removal under a condition as in files_save. */
+int files_move(int conv, const char *from, const char *to, unsigned flags,
+               const struct files_patience *patience, struct error *err);
+int files_remove_if(int conv, const char *path, unsigned flags, const char *condition,
+                    const struct files_patience *patience, struct error *err);
 
 /* Entries in no order, without "." and ".."; with is_recursive, paths relative to `path`. At most
  * `maximum` are given. */

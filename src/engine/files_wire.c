@@ -3,6 +3,7 @@
 #include "engine/files_wire.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -97,11 +98,12 @@ static bool take_fixed(const struct files_frame *frame, size_t *at, void *out, s
 bool files_request_parse(const struct files_frame *frame, struct files_request *out)
 {
     size_t at = 0;
-    if (frame->type > FILES_IMPORT)
+    if (frame->type > FILES_COPY)
         return false;
     return take_fixed(frame, &at, &out->fixed, sizeof out->fixed) &&
            take_string(frame, &at, out->fixed.path_size, FILES_MAX_PATH, &out->path) &&
            take_string(frame, &at, out->fixed.second_size, FILES_MAX_PATH, &out->second) &&
+           take_string(frame, &at, out->fixed.third_size, FILES_MAX_RECORD_PATH, &out->third) &&
            at == frame->length;
 }
 
@@ -127,7 +129,10 @@ bool files_item_next(const struct files_frame *frame, size_t *at, struct files_i
         return false;
     *out = (struct files_item){
         .size = fixed.size,
+        .disk_bytes = fixed.disk_bytes,
         .mtime_ns = fixed.mtime_ns,
+        .ctime_ns = fixed.ctime_ns,
+        .atime_ns = fixed.atime_ns,
         .inode = fixed.inode,
         .mode = fixed.mode,
         .uid = fixed.uid,
@@ -150,7 +155,10 @@ size_t files_item_write(const struct files_item *item, uint8_t *room)
     size_t path_size = strlen(item->path) + 1, target_size = strlen(item->target) + 1;
     struct files_item_wire fixed = {
         .size = item->size,
+        .disk_bytes = item->disk_bytes,
         .mtime_ns = item->mtime_ns,
+        .ctime_ns = item->ctime_ns,
+        .atime_ns = item->atime_ns,
         .inode = item->inode,
         .mode = item->mode,
         .uid = item->uid,
@@ -164,6 +172,45 @@ size_t files_item_write(const struct files_item *item, uint8_t *room)
     memcpy(room + sizeof fixed, item->path, path_size);
     memcpy(room + sizeof fixed + path_size, item->target, target_size);
     return sizeof fixed + path_size + target_size;
+}
+
+bool files_match_parse(const struct files_frame *frame, struct files_match *out)
+{
+    struct files_match_wire fixed;
+    size_t at = 0;
+
+    if (frame->type != FILES_MATCH || !take_fixed(frame, &at, &fixed, sizeof fixed) ||
+        !take_string(frame, &at, fixed.path_size, FILES_MAX_RECORD_PATH, &out->path) ||
+        fixed.text_size != frame->length - at || fixed.line == 0 ||
+        fixed.column > fixed.text_size + 1)
+        return false;
+    out->line = fixed.line;
+    out->offset = fixed.offset;
+    out->column = fixed.column;
+    out->is_cut = fixed.is_cut != 0;
+    out->text = (const char *)frame->payload + at;
+    out->text_size = fixed.text_size;
+    return true;
+}
+
+const char *files_item_tag(const struct files_item *item, char tag[FILES_TAG_SIZE])
+{
+    (void)snprintf(tag, FILES_TAG_SIZE, "%llx-%llx-%llx-%llx", (unsigned long long)item->inode,
+                   (unsigned long long)item->size, (unsigned long long)item->mtime_ns,
+                   (unsigned long long)item->ctime_ns);
+    return tag;
+}
+
+int files_path_compare(const char *a, const char *b)
+{
+    while (*a && *a == *b) {
+        a++;
+        b++;
+    }
+    // a slash ends a name, so it comes before all that may stand in one
+    int left = *a == '/' ? 1 : *a ? (uint8_t)*a + 1 : 0;
+    int right = *b == '/' ? 1 : *b ? (uint8_t)*b + 1 : 0;
+    return left - right;
 }
 
 bool files_path_is_plain(const char *path)

@@ -9,11 +9,14 @@
  *   READ            ITEM, DATA..., END
  *   STAT            ITEM, END
  *   LIST            ITEM... (several entries a frame), END
+ *   FIND            the same, in the order of files_path_compare
+ *   SEARCH          MATCH..., END
  *   EXPORT          ITEM (one record), DATA... (item.size bytes), ITEM, ..., END
+ *   SAVE            the asker sends DATA..., then COMMIT or ABORT; ITEM (what is there now), END
  *   WRITE, IMPORT   the asker sends DATA..., or ITEM and its DATA..., then COMMIT or ABORT; END
  *   others          END
- * An ERROR for WRITE and IMPORT may come early; the asker's frames are then dropped until COMMIT or
- * ABORT.
+ * An ERROR for SAVE, WRITE and IMPORT may come early; the asker's frames are then dropped until COMMIT or
+ * ABORT. Work that takes long without a word says ALIVE from time to time, where the asker wants that.
  *
  * Threads: plain values.
  */
@@ -43,23 +46,33 @@ enum files_type {
     FILES_CHOWN,
     FILES_EXPORT,
     FILES_IMPORT,
+    FILES_SAVE,   // a whole file, beside and then in the place of what is there; or behind it
+    FILES_FIND,   // a listing in order, by a pattern, from a place on
+    FILES_SEARCH, // lines of files by a pattern
+    FILES_COPY,
     FILES_ITEM,   // struct files_item_wire and strings, one or more
     FILES_DATA,   // bytes
     FILES_COMMIT, // the asker has sent everything
     FILES_ABORT,  // the asker gives up: what it began is taken back where that is possible
     FILES_END,    // struct files_total
     FILES_ERROR,  // struct files_failure and a sentence
+    FILES_MATCH,  // struct files_match_wire, path and text
+    FILES_ALIVE,  // nothing: the work goes on
     FILES_TYPES
 };
 
 /* Flags of requests. */
-#define FILES_PARENTS 1u // WRITE, MKDIR, RENAME, IMPORT: make missing directories
-#define FILES_EXCLUSIVE                                                                            \
-    2u // WRITE: the file must be new; RENAME: nothing may stand there; MKDIR: must be new
+#define FILES_PARENTS 1u     // WRITE, SAVE, MKDIR, RENAME, COPY, IMPORT: make missing directories
+#define FILES_EXCLUSIVE 2u   // WRITE, MKDIR: it must be new; RENAME, COPY: nothing may stand there
 #define FILES_RECURSIVE 4u   // LIST, REMOVE: with everything below
 #define FILES_FOLLOW 8u      // STAT, CHOWN: of what a link leads to
 #define FILES_MISSING_OK 16u // REMOVE
 #define FILES_OWNERS 32u     // IMPORT: give files to the ids in the records
+#define FILES_UNLESS 64u     // SAVE, REMOVE: only if none of the tags is the file's
+#define FILES_APPEND 128u    // SAVE: behind what is there, which stays the same file
+#define FILES_FIXED 256u     // SEARCH: the pattern is a text and no expression
+#define FILES_IGNORE_CASE 512u // SEARCH
+#define FILES_PATIENT 1024u    // COPY, FIND, REMOVE, RENAME, SEARCH: signs of life are wanted
 
 struct files_header {
     uint16_t type;
@@ -67,20 +80,44 @@ struct files_header {
     uint32_t length; // of the payload
 };
 
-/* Payload of every request; the path and, for RENAME, the second path stand behind it. */
+/* FIND: what is told of. */
+#define FILES_KIND_FILE 1u
+#define FILES_KIND_DIRECTORY 2u
+#define FILES_KIND_LINK 4u
+#define FILES_KIND_OTHER 8u
+#define FILES_KIND_ANY 15u
+
+#define FILES_KEEP_MODE UINT32_MAX // SAVE: as it is; 0644 for what is new
+
+/*
+ * Payload of every request; the path stands behind it, then two more strings that may be empty:
+ *   RENAME, COPY   where to
+ *   SAVE, REMOVE   tags of which the file must have one, with ',' between; "*": any; "": no condition
+ *   FIND           a glob, for paths below `path`; and the path behind which to begin
+ *   SEARCH         an expression or a text; and a glob for paths below `path`
+ */
 struct files_request_wire {
-    uint64_t offset;  // READ
-    uint64_t maximum; // READ, EXPORT: bytes; LIST: items
-    uint32_t mode;    // WRITE and MKDIR (of what is new), CHMOD
-    uint32_t uid;     // CHOWN
+    uint64_t offset;     // READ
+    uint64_t maximum;    // READ, EXPORT: bytes; LIST, FIND: items; SEARCH: matches
+    uint64_t file_bytes; // SEARCH: larger files are passed over
+    uint32_t mode;       // WRITE and MKDIR (of what is new), SAVE, CHMOD
+    uint32_t uid;        // CHOWN, SAVE: FILES_KEEP_ID leaves it, or is the user's
     uint32_t gid;
-    uint16_t path_size; // with NUL
+    uint32_t depth;      // FIND, SEARCH: how many levels of directories; 0: all
+    uint32_t kinds;      // FIND
+    uint32_t line_bytes; // SEARCH: of a line that are told
+    uint16_t path_size;  // with NUL
     uint16_t second_size;
+    uint16_t third_size;
+    uint16_t pad;
 };
 
 struct files_item_wire {
     uint64_t size;
+    uint64_t disk_bytes;
     int64_t mtime_ns;
+    int64_t ctime_ns;
+    int64_t atime_ns;
     uint64_t inode;
     uint32_t mode; // type and permissions, as stat(2) has them
     uint32_t uid;
@@ -89,6 +126,16 @@ struct files_item_wire {
     uint16_t path_size;    // with NUL
     uint16_t target_size;  // with NUL
     uint32_t is_hard_link; // a record for a file seen earlier: the target is its path
+};
+
+struct files_match_wire {
+    uint64_t line;   // from 1
+    uint64_t offset; // of the text in the file
+    uint32_t column; // of the match in the text, in bytes, from 1; 0: not known
+    uint32_t is_cut; // the text is a part of the line
+    uint32_t text_size;
+    uint16_t path_size; // with NUL
+    uint16_t pad;
 };
 
 struct files_total {
@@ -115,11 +162,22 @@ struct files_request {
     struct files_request_wire fixed;
     const char *path;
     const char *second; // "" when there is none
+    const char *third;
+};
+
+struct files_match {
+    uint64_t line, offset;
+    uint32_t column;
+    bool is_cut;
+    const char *path; // below what was searched; "": that itself
+    const char *text; // without its newline; any bytes
+    size_t text_size;
 };
 
 struct files_item {
     uint64_t size;
-    int64_t mtime_ns;
+    uint64_t disk_bytes; // that it takes; less than size where it has holes
+    int64_t mtime_ns, ctime_ns, atime_ns;
     uint64_t inode;
     uint32_t mode, uid, gid, links;
     bool is_hard_link;
@@ -153,6 +211,15 @@ bool files_item_next(const struct files_frame *frame, size_t *at, struct files_i
 /* Bytes the item needs in a frame, and its writing there (`room` must be enough). */
 size_t files_item_size(const struct files_item *item);
 size_t files_item_write(const struct files_item *item, uint8_t *room);
+
+bool files_match_parse(const struct files_frame *frame, struct files_match *out);
+
+/* What a file is known by as long as nobody touches it: changes with its content, owner, mode and place. */
+#define FILES_TAG_SIZE 80
+const char *files_item_tag(const struct files_item *item, char tag[FILES_TAG_SIZE]);
+
+/* A directory comes before what is in it, and that before what follows the directory. <0, 0, >0. */
+int files_path_compare(const char *a, const char *b);
 
 /* A path that stays below where it starts by its spelling: relative, no empty, "." or ".." part,
  * not too long. */

@@ -13,10 +13,6 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
-#ifndef RENAME_NOREPLACE
-#define RENAME_NOREPLACE 1
-#endif
-
 /* Everything by raw system calls: libc's would change all threads of PID 1. */
 static int become(const struct files_user *who)
 {
@@ -140,22 +136,6 @@ static int do_mkdir(struct talk *talk, struct error *err)
     return error_path(err, "make directory " INSIDE_SHOWN, talk->path);
 }
 
-static int do_rename(struct talk *talk, struct error *err)
-{
-    char from_name[256], to_name[256];
-    bool is_made = talk->flags & FILES_PARENTS;
-    unsigned flags = talk->flags & FILES_EXCLUSIVE ? RENAME_NOREPLACE : 0;
-    autofd from = inside_parent(talk->base, talk->path, false, from_name, err);
-    if (from < 0)
-        return -1;
-    autofd to = inside_parent(talk->base, talk->second, is_made, to_name, err);
-    if (to < 0)
-        return -1;
-    if (syscall(SYS_renameat2, from, from_name, to, to_name, flags) < 0)
-        return error_path(err, "rename '%.200s' to '%.200s'", talk->path, talk->second);
-    return 0;
-}
-
 static int do_chmod(struct talk *talk, struct error *err)
 {
     struct stat info;
@@ -195,9 +175,11 @@ static const talk_verb verbs[FILES_TYPES] = {
     [FILES_READ] = do_read,           [FILES_WRITE] = files_do_write,
     [FILES_LIST] = files_do_list,     [FILES_STAT] = do_stat,
     [FILES_MKDIR] = do_mkdir,         [FILES_REMOVE] = files_do_remove,
-    [FILES_RENAME] = do_rename,       [FILES_CHMOD] = do_chmod,
+    [FILES_RENAME] = files_do_rename, [FILES_CHMOD] = do_chmod,
     [FILES_CHOWN] = do_chown,         [FILES_EXPORT] = files_do_export,
-    [FILES_IMPORT] = files_do_import,
+    [FILES_IMPORT] = files_do_import, [FILES_SAVE] = files_do_save,
+    [FILES_FIND] = files_do_find,     [FILES_SEARCH] = files_do_search,
+    [FILES_COPY] = files_do_copy,
 };
 
 /* Sends the one answer that ends a request, then drops what the asker still sends for it. */

@@ -8,6 +8,7 @@
  */
 #include "base/auto.h"
 #include "base/fd.h"
+#include "init/below.h"
 #include "init/files_talk.h"
 #include "init/inside.h"
 
@@ -17,7 +18,6 @@
 #include <string.h>
 
 #define BELOW (RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS)
-#define CHUNK 4000       // of a path, for one system call
 #define REPLACE_TRIES 16 // somebody else makes the same name again
 
 struct import {
@@ -30,86 +30,6 @@ struct import {
     bool has_holes;
     struct files_item item;
 };
-
-/* The end of the longest beginning of `path` that fits one call and ends at a part. */
-static size_t chunk_length(const char *path, size_t length)
-{
-    if (length <= CHUNK)
-        return length;
-    size_t end = CHUNK;
-    while (path[end] != '/')
-        end--;
-    return end;
-}
-
-/* One step of open_below: makes it when it is missing. */
-static int open_made(int at, const char *part)
-{
-    int fd = inside_openat(at, part, O_PATH | O_DIRECTORY, 0, BELOW);
-    if (fd >= 0 || errno != ENOENT)
-        return fd;
-    if (inside_is_kernel(at)) {
-        errno = EPERM;
-        return -1;
-    }
-    if (mkdirat(at, part, 0755) < 0 && errno != EEXIST)
-        return -1;
-    return inside_openat(at, part, O_PATH | O_DIRECTORY, 0, BELOW);
-}
-
-/* Goes down `length` bytes of path from `at`, part by part, making what is missing. */
-static int make_below(int at, const char *path, size_t length)
-{
-    char part[256];
-    autofd fd = inside_openat(at, ".", O_PATH | O_DIRECTORY, 0, 0);
-    while (fd >= 0 && length > 0) {
-        size_t size = strcspn(path, "/");
-        if (size > length)
-            size = length;
-        memcpy(part, path, size);
-        part[size] = '\0';
-        int next = open_made(fd, part);
-        closep(&fd);
-        fd = next;
-        size_t used = size < length ? size + 1 : size;
-        path += used;
-        length -= used;
-    }
-    return take_fd(fd);
-}
-
-/* The directory at the first `length` bytes of a plain path below root; -1 with errno. */
-static int open_below(int root, const char *path, size_t length, bool is_made)
-{
-    char chunk[CHUNK + 1];
-    autofd at = inside_openat(root, ".", O_PATH | O_DIRECTORY, 0, 0);
-    while (at >= 0 && length > 0) {
-        size_t size = chunk_length(path, length);
-        memcpy(chunk, path, size);
-        chunk[size] = '\0';
-        int next = inside_openat(at, chunk, O_PATH | O_DIRECTORY, 0, BELOW);
-        if (next < 0 && errno == ENOENT && is_made)
-            return make_below(at, path, length);
-        closep(&at);
-        at = next;
-        size_t used = size < length ? size + 1 : size;
-        path += used;
-        length -= used;
-    }
-    return take_fd(at);
-}
-
-static size_t parent_length(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? (size_t)(slash - path) : 0;
-}
-
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
 
 static int failed(const struct import *import, const char *doing, struct error *err)
 {
@@ -124,7 +44,7 @@ static int failed(const struct import *import, const char *doing, struct error *
 static int find_parent(struct import *import, const char *path, struct error *err)
 {
     char *kept = import->talk->item_path;
-    size_t length = parent_length(path);
+    size_t length = below_parent_length(path);
     bool is_same =
         import->parent >= 0 && import->parent_length == length && memcmp(kept, path, length) == 0;
 
@@ -133,7 +53,7 @@ static int find_parent(struct import *import, const char *path, struct error *er
     if (is_same)
         return 0;
     closep(&import->parent);
-    import->parent = open_below(import->root, kept, length, true);
+    import->parent = below_open(import->root, kept, length, true);
     import->parent_length = length;
     if (import->parent < 0)
         return failed(import, "make the directories of", err);
@@ -170,7 +90,7 @@ static int set_time(const struct import *import, int fd, const char *name, int f
 
 static int import_dir(struct import *import, struct error *err)
 {
-    const char *name = base_name(import->item.path);
+    const char *name = below_name(import->item.path);
     uint32_t mode = safe_mode(import) | 0700;
     if (mkdirat(import->parent, name, mode) < 0 && errno != EEXIST)
         return failed(import, "make directory", err);
@@ -189,7 +109,7 @@ static int import_dir(struct import *import, struct error *err)
 /* Runs `make` until it finds its place free, clearing it each time. */
 static int replace(struct import *import, int (*make)(struct import *, const char *name))
 {
-    const char *name = base_name(import->item.path);
+    const char *name = below_name(import->item.path);
     for (int tries = 0; tries < REPLACE_TRIES; tries++) {
         if (make(import, name) == 0)
             return 0;
@@ -209,7 +129,7 @@ static int make_link(struct import *import, const char *name)
 
 static int import_link(struct import *import, struct error *err)
 {
-    const char *name = base_name(import->item.path);
+    const char *name = below_name(import->item.path);
     if (replace(import, make_link) < 0)
         return failed(import, "make link", err);
     if (set_owner(import, import->parent, name, AT_SYMLINK_NOFOLLOW) < 0)
@@ -222,16 +142,16 @@ static int make_hard_link(struct import *import, const char *name)
 {
     const char *target = import->item.target;
     struct stat info;
-    autofd dir = open_below(import->root, target, parent_length(target), false);
+    autofd dir = below_open(import->root, target, below_parent_length(target), false);
     if (dir < 0)
         return -1;
-    if (inside_is_kernel(dir) || fstatat(dir, base_name(target), &info, AT_SYMLINK_NOFOLLOW) < 0)
+    if (inside_is_kernel(dir) || fstatat(dir, below_name(target), &info, AT_SYMLINK_NOFOLLOW) < 0)
         return -1;
     if (!S_ISREG(info.st_mode)) {
         errno = EPERM;
         return -1;
     }
-    return linkat(dir, base_name(target), import->parent, name, 0);
+    return linkat(dir, below_name(target), import->parent, name, 0);
 }
 
 static int import_hard_link(struct import *import, struct error *err)

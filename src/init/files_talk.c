@@ -4,6 +4,7 @@
 
 #include <poll.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 int talk_next(struct talk *talk)
@@ -17,11 +18,14 @@ int talk_next(struct talk *talk)
     talk->request = request.fixed;
     talk->type = frame.type;
     talk->flags = frame.flags;
-    talk->is_taking = frame.type == FILES_WRITE || frame.type == FILES_IMPORT;
+    talk->is_taking =
+        frame.type == FILES_WRITE || frame.type == FILES_IMPORT || frame.type == FILES_SAVE;
     talk->total = (struct files_total){0};
     talk->out_used = 0;
     memcpy(talk->path, request.path, request.fixed.path_size);
     memcpy(talk->second, request.second, request.fixed.second_size);
+    memcpy(talk->third, request.third, request.fixed.third_size);
+    talk->spoke_at = time(NULL);
     return 0;
 }
 
@@ -52,13 +56,20 @@ int talk_send_error(struct talk *talk, const struct error *error)
     return files_frame_send(talk->sock, FILES_ERROR, 0, parts, 2) < 0 ? TALK_OVER : 0;
 }
 
+static int64_t nanoseconds(const struct timespec *time)
+{
+    return (int64_t)((uint64_t)time->tv_sec * 1000000000u + (uint64_t)time->tv_nsec);
+}
+
 void talk_describe(struct talk *talk, int dir, const char *name, const char *path,
                    const struct stat *info, struct files_item *out)
 {
     *out = (struct files_item){
         .size = info->st_size > 0 ? (uint64_t)info->st_size : 0,
-        .mtime_ns = (int64_t)((uint64_t)info->st_mtim.tv_sec * 1000000000u +
-                              (uint64_t)info->st_mtim.tv_nsec),
+        .disk_bytes = (uint64_t)info->st_blocks * 512,
+        .mtime_ns = nanoseconds(&info->st_mtim),
+        .ctime_ns = nanoseconds(&info->st_ctim),
+        .atime_ns = nanoseconds(&info->st_atim),
         .inode = info->st_ino,
         .mode = info->st_mode,
         .uid = info->st_uid,
@@ -91,6 +102,17 @@ int talk_flush(struct talk *talk)
     size_t length = talk->out_used;
     talk->out_used = 0;
     return length ? talk_send(talk, FILES_ITEM, talk->out, length) : 0;
+}
+
+int talk_alive(struct talk *talk)
+{
+    time_t now = time(NULL);
+    if (talk_is_over(talk))
+        return TALK_OVER;
+    if (now == talk->spoke_at || !(talk->flags & FILES_PATIENT))
+        return 0;
+    talk->spoke_at = now;
+    return talk_send(talk, FILES_ALIVE, NULL, 0);
 }
 
 bool talk_is_over(const struct talk *talk)

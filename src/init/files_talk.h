@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <sys/stat.h>
+#include <time.h>
 
 /* Result of functions here when the other end is gone: nothing is left to say. */
 #define TALK_OVER (-2)
@@ -22,8 +23,10 @@ struct talk {
     bool is_taking;           // the asker's frames are under way until COMMIT or ABORT
     struct files_total total; // goes into END
     size_t out_used;          // bytes of items gathered in `out`
+    time_t spoke_at;          // the last sign of life
     char path[FILES_MAX_PATH];
     char second[FILES_MAX_PATH];
+    char third[FILES_MAX_RECORD_PATH];
     char target[FILES_MAX_PATH];
     char item_path[FILES_MAX_RECORD_PATH];
     uint8_t in[FILES_MAX_FRAME];
@@ -38,6 +41,23 @@ int files_do_export(struct talk *talk, struct error *err);
 int files_do_remove(struct talk *talk, struct error *err);
 int files_do_write(struct talk *talk, struct error *err);
 int files_do_import(struct talk *talk, struct error *err);
+int files_do_save(struct talk *talk, struct error *err);
+int files_do_find(struct talk *talk, struct error *err);
+int files_do_search(struct talk *talk, struct error *err);
+int files_do_copy(struct talk *talk, struct error *err);
+int files_do_rename(struct talk *talk, struct error *err);
+
+/* Writes the asker's DATA to a file. 1: committed; 0: given up by the asker; else as a verb. */
+int files_take_data(struct talk *talk, int fd, struct error *err);
+
+/* An entry of a directory with all below it. A `talk` of NULL: done whether anybody waits or not. */
+int files_remove_tree(struct talk *talk, int parent, const char *name, struct error *err);
+
+/* Whether the request's condition (talk->second, FILES_UNLESS) holds for a file as it is; NULL: there is none. Where it may
+ * change meanwhile, under the lock. */
+int files_check_condition(struct talk *talk, const struct stat *info, struct error *err);
+struct lock;
+struct lock *files_lock_changes(void); // taken; lock_release
 
 /* The next request; fields are set from it. 0, or TALK_OVER. */
 int talk_next(struct talk *talk);
@@ -57,6 +77,9 @@ void talk_describe(struct talk *talk, int dir, const char *name, const char *pat
 /* Gathers items, a frame goes out when it is full; talk_flush sends the rest. 0, or TALK_OVER. */
 int talk_item(struct talk *talk, const struct files_item *item);
 int talk_flush(struct talk *talk);
+
+/* Says each second that the work goes on, to an asker that wants it; call it often. 0, or TALK_OVER. */
+int talk_alive(struct talk *talk);
 
 /* True when the other end hung up: long work without words stops then. */
 bool talk_is_over(const struct talk *talk);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The verbs about whole directories: listing, exporting, removing. */
 #include "base/auto.h"
+#include "base/lock.h"
 #include "init/files_talk.h"
 #include "init/inside.h"
 #include "init/walk.h"
@@ -25,7 +26,7 @@ static int open_top(struct talk *talk, struct walk *walk, bool is_removing, stru
 
 static int walk_broke(const struct talk *talk, const char *doing, struct error *err)
 {
-    return error_path(err, "%s " INSIDE_SHOWN, doing, talk->path);
+    return error_path(err, "%s " INSIDE_SHOWN, doing, talk ? talk->path : "what is left");
 }
 
 /* Paths longer than a record may have are not entered; neither is what cannot be opened. */
@@ -243,7 +244,7 @@ static int remove_walk(struct talk *talk, struct walk *walk, dev_t device, struc
             step == WALK_LEAVE ? remove_left(walk, &tries, err) : remove_entry(walk, device, err);
         if (result < 0)
             return result;
-        if (++count % CHECK_EVERY == 0 && talk_is_over(talk))
+        if (++count % CHECK_EVERY == 0 && talk && talk_alive(talk) < 0)
             return TALK_OVER;
     }
 }
@@ -263,7 +264,7 @@ static int remove_below(struct talk *talk, int parent, const char *name, struct 
     return result;
 }
 
-static int remove_one(struct talk *talk, int parent, const char *name)
+static int remove_one(int parent, const char *name)
 {
     if (unlinkat(parent, name, 0) == 0)
         return 0;
@@ -274,22 +275,53 @@ static int remove_one(struct talk *talk, int parent, const char *name)
         if (errno == ENOTDIR)
             errno = saved;
     }
-    return errno == ENOENT && talk->flags & FILES_MISSING_OK ? 0 : -1;
+    return -1;
+}
+
+int files_remove_tree(struct talk *talk, int parent, const char *name, struct error *err)
+{
+    for (unsigned tries = 0;; tries++) {
+        if (remove_one(parent, name) == 0)
+            return 0;
+        if (errno != ENOTEMPTY || tries == REMOVE_TRIES)
+            return error_path(err, "remove " INSIDE_SHOWN, talk ? talk->path : name);
+        int result = remove_below(talk, parent, name, err);
+        if (result < 0)
+            return result;
+    }
+}
+
+/* Only what is as the asker knows it. */
+static int check_removed(struct talk *talk, int parent, const char *name, struct error *err)
+{
+    struct stat info;
+
+    if (fstatat(parent, name, &info, AT_SYMLINK_NOFOLLOW) < 0)
+        return errno == ENOENT ? files_check_condition(talk, NULL, err)
+                               : error_path(err, "look at " INSIDE_SHOWN, talk->path);
+    return files_check_condition(talk, &info, err);
+}
+
+static int remove_entry_of(struct talk *talk, int parent, const char *name, struct error *err)
+{
+    if (talk->flags & FILES_RECURSIVE)
+        return files_remove_tree(talk, parent, name, err);
+    if (remove_one(parent, name) < 0)
+        return error_path(err, "remove " INSIDE_SHOWN, talk->path);
+    return 0;
 }
 
 int files_do_remove(struct talk *talk, struct error *err)
 {
     char name[256];
+    bool may_be_missing = talk->flags & FILES_MISSING_OK;
     autofd parent = inside_parent(talk->base, talk->path, false, name, err);
     if (parent < 0)
-        return err->sys == ENOENT && talk->flags & FILES_MISSING_OK ? 0 : -1;
-    for (unsigned tries = 0;; tries++) {
-        if (remove_one(talk, parent, name) == 0)
-            return 0;
-        if (errno != ENOTEMPTY || !(talk->flags & FILES_RECURSIVE) || tries == REMOVE_TRIES)
-            return error_path(err, "remove " INSIDE_SHOWN, talk->path);
-        int result = remove_below(talk, parent, name, err);
-        if (result < 0)
-            return result;
-    }
+        return err->sys == ENOENT && may_be_missing ? 0 : -1;
+    __attribute__((cleanup(lock_releasep))) struct lock *held =
+        talk->second[0] ? files_lock_changes() : NULL;
+    if (held && check_removed(talk, parent, name, err) < 0)
+        return -1;
+    int result = remove_entry_of(talk, parent, name, err);
+    return result == -1 && err->sys == ENOENT && may_be_missing ? 0 : result;
 }

@@ -85,8 +85,7 @@ static int open_target(struct talk *talk, struct target *target, struct error *e
     return create_through_link(talk, target, err);
 }
 
-/* 1: committed; 0: given up by the asker; else as a verb. */
-static int take_data(struct talk *talk, int fd, struct error *err)
+int files_take_data(struct talk *talk, int fd, struct error *err)
 {
     struct files_frame frame;
     for (;;) {
@@ -118,7 +117,7 @@ int files_do_write(struct talk *talk, struct error *err)
     struct target target = {.fd = -1, .parent = -1};
     if (open_target(talk, &target, err) < 0)
         return -1;
-    int result = take_data(talk, target.fd, err);
+    int result = files_take_data(talk, target.fd, err);
     if (result <= 0)
         take_back(&target);
     if (result == 0)

@@ -12,6 +12,7 @@
 static const char *const kind_names[] = {
     [EXECUTION_COMMAND] = "execution",
     [EXECUTION_JOB] = "job",
+    [EXECUTION_TERMINAL] = "terminal",
     NULL,
 };
 static const char *const cause_names[] = {

@@ -57,13 +57,57 @@ static void say_all(int sock, const uint8_t *data, size_t size)
     }
 }
 
+static int on_match(void *data, const struct files_match *match, struct error *err)
+{
+    struct seen *seen = data;
+    uint8_t last = 0;
+    seen->items++;
+    if (match->text_size) // it lies in memory of ours
+        last = (uint8_t)match->text[match->text_size - 1];
+    if (match->path[0] && !files_path_is_plain(match->path))
+        __builtin_trap();
+    return last == 0xff ? error_set(err, ERROR_INVALID, "enough") : 0;
+}
+
+static int on_alive(void *data, struct error *err)
+{
+    return 0;
+}
+
+static ssize_t fill_nothing(void *data, void *bytes, size_t size, struct error *err)
+{
+    return 0;
+}
+
+static int ask_more(int conv, int verb, struct seen *seen, struct error *err)
+{
+    const struct files_patience patience = {.on_alive = on_alive};
+    const struct files_find find = {
+        .pattern = "", .after = "", .kinds = FILES_KIND_ANY, .maximum = MAXIMUM};
+    const struct files_search search = {
+        .pattern = "a", .names = "", .line_bytes = 100, .file_bytes = 100, .maximum = MAXIMUM};
+    const struct files_save save = {
+        .mode = FILES_KEEP_MODE, .uid = FILES_KEEP_ID, .gid = FILES_KEEP_ID, .condition = "*"};
+    struct files_item item;
+    switch (verb) {
+    case 5:
+        return files_find(conv, "x", &find, &patience, on_item, seen, NULL, err);
+    case 6:
+        return files_search(conv, "x", &search, NULL, on_match, seen, NULL, err);
+    case 7:
+        return files_save(conv, "x", &save, fill_nothing, NULL, &item, err);
+    default:
+        return files_copy(conv, "x", "y", 0, &patience, NULL, err);
+    }
+}
+
 static void ask(int conv, uint8_t verb, struct error *err)
 {
-    struct seen seen = {.is_export = verb % 5 == 0};
+    struct seen seen = {.is_export = verb % 9 == 0};
     struct files_item item;
     char target[FILES_MAX_PATH];
     int result = -1;
-    switch (verb % 5) {
+    switch (verb % 9) {
     case 0:
         result = files_export(conv, "x", MAXIMUM, on_item, on_data, &seen, NULL, err);
         break;
@@ -76,8 +120,11 @@ static void ask(int conv, uint8_t verb, struct error *err)
     case 3:
         result = files_stat(conv, "x", true, &item, target, err);
         break;
-    default:
+    case 4:
         result = files_write_buffer(conv, "x", 0600, 0, "abc", 3, err);
+        break;
+    default:
+        result = ask_more(conv, verb % 9, &seen, err);
     }
     if (seen.items > MAXIMUM && !seen.is_export)
         __builtin_trap();

@@ -48,6 +48,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct files_frame frame;
     struct files_request request;
     struct files_total total;
+    struct files_match match;
     struct files_failure failure;
     const char *text = NULL;
 
@@ -58,6 +59,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (files_request_parse(&frame, &request)) {
         check_text(&frame, request.path, FILES_MAX_PATH);
         check_text(&frame, request.second, FILES_MAX_PATH);
+        check_text(&frame, request.third, FILES_MAX_RECORD_PATH);
+    }
+    if (files_match_parse(&frame, &match)) {
+        check_text(&frame, match.path, FILES_MAX_RECORD_PATH);
+        if (match.text + match.text_size != (const char *)frame.payload + frame.length)
+            __builtin_trap();
     }
     if (files_failure_parse(&frame, &failure, &text))
         check_text(&frame, text, FILES_MAX_TEXT);

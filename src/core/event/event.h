@@ -27,7 +27,7 @@ struct store;
 #define EVENT_RESUME "resume"
 #define EVENT_CHECKPOINT "checkpoint"         // reason: created, restored, deleted
 #define EVENT_SNAPSHOT "snapshot"             // reason: created, deleted
-#define EVENT_CHANGED "changed"               // reason: what of it
+#define EVENT_CHANGE "change"                 // facts: what is different now
 #define EVENT_LIMITS "limits"                 // facts: what they are now
 #define EVENT_PROCESSES_LOST "processes_lost" // the files are still there
 #define EVENT_KEY "key"                       // reason: created, revoked; of no sandbox

@@ -27,7 +27,7 @@ static const struct {
     {EVENT_PAUSE, NULL, "sandbox.paused"},
     {EVENT_RESUME, NULL, "sandbox.resumed"},
     {EVENT_LIMITS, NULL, "sandbox.changed"},
-    {EVENT_CHANGED, NULL, "sandbox.changed"},
+    {EVENT_CHANGE, NULL, "sandbox.changed"},
     {EVENT_PROCESSES_LOST, NULL, "sandbox.processes_lost"},
     {EVENT_CHECKPOINT, "restored", "checkpoint.restored"},
     {EVENT_CHECKPOINT, "deleted", "checkpoint.deleted"},

@@ -16,6 +16,17 @@
 extern const struct route api_system_routes[];
 extern const struct route api_runtime_routes[];
 extern const struct route api_event_routes[];
+extern const struct route api_ceiling_routes[];
+extern const struct route api_space_routes[];
+extern const struct route api_finding_routes[];
+extern const struct route api_checkpoint_routes[];
+extern const struct route api_difference_routes[];
+extern const struct route api_snapshot_routes[];
+extern const struct route api_build_routes[];
+extern const struct route api_transfer_routes[];
+extern const struct route api_run_routes[];
+extern const struct route api_execution_routes[];
+extern const struct route api_output_routes[];
 
 void api_front_init(struct front *front);
 void api_front_clear(struct front *front); // no router may use it any more

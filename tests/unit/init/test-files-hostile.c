@@ -557,12 +557,12 @@ TEST(malformed_requests_end_the_conversation)
         char strings[8];
     } good =
         {
-            .header = {.type = FILES_STAT, .length = sizeof good.fixed + 3},
-            .fixed = {.path_size = 2, .second_size = 1},
+            .header = {.type = FILES_STAT, .length = sizeof good.fixed + 4},
+            .fixed = {.path_size = 2, .second_size = 1, .third_size = 1},
             .strings = ".",
         },
-      bad[6];
-    size_t size = sizeof good.header + sizeof good.fixed + 3;
+      bad[7];
+    size_t size = sizeof good.header + sizeof good.fixed + 4;
     for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
         bad[i] = good;
     bad[0].header.length++;
@@ -571,6 +571,7 @@ TEST(malformed_requests_end_the_conversation)
     bad[3].strings[1] = 'x';         // no NUL
     bad[4].header.type = FILES_DATA; // no request
     bad[5].fixed.second_size = 0;
+    bad[6].fixed.third_size = 2;
     for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
         RIG(rig);
         CHECK_INT(answer_to(&rig, &good, size), FILES_ITEM);
@@ -590,11 +591,12 @@ TEST(data_beyond_or_short_of_its_record_is_refused)
     struct files_frame frame;
     for (int more = 0; more < 2; more++) {
         struct files_item item = {.path = "f", .target = "", .mode = S_IFREG, .size = 2};
-        struct files_request_wire request = {.path_size = 2, .second_size = 1};
-        struct iovec ask[] = {{&request, sizeof request}, {(void *)".", 2}, {(void *)"", 1}};
+        struct files_request_wire request = {.path_size = 2, .second_size = 1, .third_size = 1};
+        struct iovec ask[] = {
+            {&request, sizeof request}, {(void *)".", 2}, {(void *)"", 1}, {(void *)"", 1}};
         struct iovec record = {room, files_item_write(&item, room)};
         struct iovec data = {(void *)"abc", more ? 3 : 1};
-        CHECK(files_frame_send(rig.conv, FILES_IMPORT, 0, ask, 3) == 0);
+        CHECK(files_frame_send(rig.conv, FILES_IMPORT, 0, ask, 4) == 0);
         CHECK(files_frame_send(rig.conv, FILES_ITEM, 0, &record, 1) == 0);
         CHECK(files_frame_send(rig.conv, FILES_DATA, 0, &data, 1) == 0);
         CHECK(files_frame_send(rig.conv, FILES_COMMIT, 0, NULL, 0) == 0);

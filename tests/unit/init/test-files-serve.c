@@ -133,11 +133,12 @@ TEST(a_conversation_cut_off_takes_a_new_file_back)
 {
     RIG(rig);
     const char path[] = "new";
-    struct files_request_wire request = {.mode = 0600, .path_size = sizeof path, .second_size = 1};
+    struct files_request_wire request = {
+        .mode = 0600, .path_size = sizeof path, .second_size = 1, .third_size = 1};
     struct iovec parts[] = {
-        {&request, sizeof request}, {(void *)path, sizeof path}, {(void *)"", 1}};
+        {&request, sizeof request}, {(void *)path, sizeof path}, {(void *)"", 1}, {(void *)"", 1}};
     struct iovec data = {(void *)"abc", 3};
-    CHECK(files_frame_send(rig.conv, FILES_WRITE, 0, parts, 3) == 0);
+    CHECK(files_frame_send(rig.conv, FILES_WRITE, 0, parts, 4) == 0);
     CHECK(files_frame_send(rig.conv, FILES_DATA, 0, &data, 1) == 0);
     rig_stop(&rig);
     CHECK(!is_there(rig.fd, "new"));
