@@ -125,28 +125,49 @@ static int run_execute(struct caller *caller, struct error *err)
     return see_to_the_end(caller, err);
 }
 
+/* burrow's own API: one call is the whole run, outputs and all. */
+static int run_run(struct caller *caller, struct error *err)
+{
+    char body[256];
+
+    (void)snprintf(body, sizeof body, "{\"runtime\":\"%s\",\"command\":[\"/bin/true\"]}",
+                   caller->runtime);
+    if (call(caller, "/api/v1/run", body, err) < 0)
+        return -1;
+    if (!strstr(caller->clients[CALLS].body, "\"exitCode\":0"))
+        return error_set(err, ERROR_SYSTEM, "it did not end well: %.300s",
+                         caller->clients[CALLS].body);
+    return 0;
+}
+
 static const struct row {
     const char *name;
     int (*run)(struct caller *caller, struct error *err);
+    bool may_be_absent; // earlier servers have no such route
 } rows[] = {
     {"posix_spawn", run_spawn},
     {"one-shot", run_one_shot},
+    {"run", run_run, .may_be_absent = true},
     {"execute", run_execute},
 };
+#define N_ROWS (sizeof rows / sizeof *rows)
 
 static int rounds(struct caller *caller, unsigned count, unsigned gap_ms, const char *only,
                   struct error *err)
 {
     const struct timespec gap = {gap_ms / 1000, (long)(gap_ms % 1000) * 1000000};
+    bool is_absent[N_ROWS] = {0};
 
     for (unsigned round = 0; round < count + 2; round++) {
-        for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++) {
-            if (only && strcmp(only, rows[i].name) != 0)
+        for (unsigned i = 0; i < N_ROWS; i++) {
+            if (is_absent[i] || (only && strcmp(only, rows[i].name) != 0))
                 continue;
             if (gap_ms)
                 (void)nanosleep(&gap, NULL);
             uint64_t start = now_ns();
-            if (rows[i].run(caller, err) < 0)
+            bool is_done = rows[i].run(caller, err) == 0;
+            is_absent[i] = !is_done && round == 0 && rows[i].may_be_absent;
+            if (!is_done && !is_absent[i])
                 return error_wrap(err, "%s", rows[i].name);
             if (round >= 2) // the first ones warm up
                 (void)printf("round\t%s\t%llu\n", rows[i].name,

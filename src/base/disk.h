@@ -19,5 +19,13 @@ struct disk_room {
 /* Of the file system that `fd` is on. -1 with errno. Fit for PID 1. */
 int disk_room(int fd, struct disk_room *out);
 
+/*
+ * Of a terminal's output the oldest goes, in holes that end at multiples of this; readers keep as far away from one again, so that
+ * what they begin to read is not taken away under them.
+ */
+#define DISK_HOLE (1u << 20)
+/* Where the hole at the beginning of a file of this size ends; 0: it has none. */
+uint64_t disk_hole_end(int fd, uint64_t size);
+
 /* Whether output may be appended to a file: also where nobody can tell. */
 bool disk_has_room(int fd);

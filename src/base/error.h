@@ -38,12 +38,14 @@ enum error_reason {
     ERROR_METHOD,        // not with this method
     ERROR_LONG_TARGET,   // the request's target is too long
     ERROR_EXPECTATION,   // "Expect:" something that is not offered
+    ERROR_UPGRADE,       // only as a WebSocket
     ERROR_LONG_HEAD,     // the request's head is too long
     ERROR_UNKNOWN_HTTP,  // a method or coding that is not known here
     ERROR_HTTP_VERSION,  // a version of HTTP that is not spoken
     ERROR_UNKNOWN_FIELD, // a member or parameter that there is not
     ERROR_PRECONDITION,  // it is not as the caller's If-Match or If-None-Match says
     ERROR_MEDIA_TYPE,    // a body of a type that is not read here
+    ERROR_RANGE,         // a part that is not there
 
     // ERROR_DENIED
     ERROR_UNAUTHORIZED, // who asks is not known

@@ -14,13 +14,14 @@ enum lock_rank {
     LOCK_SANDBOX_RECORD, // the right to change a sandbox's records
     LOCK_STORE_WRITER,   // the database's one writer
     // Held for memory work only: nothing below blocks.
-    LOCK_SANDBOX,    // what readers see of a sandbox
-    LOCK_EXECUTION,  // what readers see of an execution
-    LOCK_QUEUE,      // executions that wait
-    LOCK_EXECUTIONS, // executions by id
-    LOCK_REGISTRY,   // sandboxes by id
-    LOCK_ENDINGS,    // sandboxes whose box is to be removed
-    LOCK_MAILBOX,    // what is to be done for a sandbox, in order
+    LOCK_SANDBOX,         // what readers see of a sandbox
+    LOCK_EXECUTION,       // what readers see of an execution
+    LOCK_EXECUTION_INPUT, // the socket that takes an execution's input
+    LOCK_QUEUE,           // executions that wait
+    LOCK_EXECUTIONS,      // executions by id
+    LOCK_REGISTRY,        // sandboxes by id
+    LOCK_ENDINGS,         // sandboxes whose box is to be removed
+    LOCK_MAILBOX,         // what is to be done for a sandbox, in order
     LOCK_POOL,
     LOCK_RUNTIMES,
     LOCK_LIST_CACHE,

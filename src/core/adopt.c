@@ -8,6 +8,7 @@
 #include "base/strings.h"
 #include "base/log_ids.h"
 #include "core/execution/execution_end.h"
+#include "core/execution/execution_start.h"
 #include "core/execution/executions.h"
 #include "core/sandbox/registry.h"
 #include "core/stream/streams.h"
@@ -94,10 +95,7 @@ static int revive(struct sandbox *sandbox, const struct execution_record *record
     execution->is_input_cut = execution->input != NULL;
     if (record->stop_at)
         execution->kill_ms = (int64_t)clock_monotonic_ms();
-    if (record->kind == EXECUTION_JOB)
-        sandbox->n_jobs++;
-    else
-        sandbox->n_executions++;
+    execution_occupy(sandbox, record->kind);
     execution->next = sandbox->executions;
     sandbox->executions = execution_ref(execution);
     executions_add(sandbox->sandboxes->executions, execution);

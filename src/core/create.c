@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/descriptors.h"
+#include "base/label.h"
 #include "base/mem.h"
 #include "core/core.h"
 #include "core/execution/execution_info_impl.h"
@@ -14,6 +15,7 @@
 #include "core/sandbox/registry.h"
 #include "core/sandbox/sandbox.h"
 #include "core/sandbox/sandbox_box.h"
+#include "core/sandbox/sandbox_modify.h"
 #include "core/sandbox/ending.h"
 #include "core/sandbox/file_impl.h"
 #include "core/sandbox/file_work.h"
@@ -51,6 +53,7 @@ struct creation {
 /* The row of a sandbox that is kept goes to the disk while its box is launched. */
 struct put {
     const struct sandbox_record *record;
+    bool is_name_unique;
     sem_t done;
     int result;
     struct error err;
@@ -67,7 +70,12 @@ static int check(const struct core *core, const struct sandbox_request *request,
 {
     const struct ceilings *most = &core->settings.ceilings;
 
-    if (strings_check_env(request->usual.env, err) < 0)
+    const char *fault =
+        request->is_name_unique && request->name ? sandbox_name_fault(request->name) : NULL;
+
+    if (fault)
+        return error_refuse(err, ERROR_INVALID, "name", "name: %s", fault);
+    if (strings_check_env(request->usual.env, err) < 0 || labels_check(request->labels, err) < 0)
         return -1;
     if (request->mode == SANDBOX_ONE_SHOT && !request->command)
         return error_set(err, ERROR_INVALID, "a one-shot sandbox needs a command");
@@ -125,6 +133,7 @@ static struct sandbox_record describe(const struct creation *creation, const cha
         .metadata = request->metadata,
         .scopes = request->scopes,
         .asked = request->asked,
+        .labels = request->labels,
         .mode = request->mode,
         .runtime = runtime,
         .snapshot = creation->snapshot.id,
@@ -196,6 +205,16 @@ static int hold_layers(struct creation *creation, struct error *err)
     return result;
 }
 
+/* Before it gets a box; asked again when it is written. */
+static int check_name(struct creation *creation, const struct sandbox_record *record,
+                      struct error *err)
+{
+    if (!creation->request->is_name_unique || !record->name)
+        return 0;
+    lookup_settle_named(creation->core->sandboxes, &record->owner, record->name);
+    return store_sandbox_check_name(creation->core->store, record, err);
+}
+
 static int reserve(struct creation *creation, struct error *err)
 {
     const struct sandbox_request *request = creation->request;
@@ -208,6 +227,8 @@ static int reserve(struct creation *creation, struct error *err)
     if (descriptors_check(err) < 0)
         return -1;
     struct sandbox_record record = describe(creation, id_make(id), &env, runtime);
+    if (check_name(creation, &record, err) < 0)
+        return -1;
     creation->sandbox = sandbox_new(creation->core->sandboxes, &record);
     if (registry_add(creation->core->sandboxes->registry, creation->sandbox,
                      creation->core->settings.max_sandboxes,
@@ -227,10 +248,27 @@ static int reserve(struct creation *creation, struct error *err)
     return 0;
 }
 
+/* With a name that nobody else has, from here on. */
+static int put_named(struct store *store, const struct sandbox_record *record, struct error *err)
+{
+    autotransaction together = {0};
+    bool is_put;
+
+    do
+        is_put = store_begin(store, STORE_DURABLE, &together, err) == 0 &&
+                 store_sandbox_check_name(store, record, err) == 0 &&
+                 store_sandbox_put(store, record, err) == 0 && store_commit(&together, err) == 0;
+    while (!is_put && store_again(&together, err));
+    return is_put ? 0 : -1;
+}
+
 static void put_row(struct sandbox *sandbox, void *data)
 {
+    struct store *store = sandbox->sandboxes->store;
     struct put *put = data;
-    put->result = store_sandbox_put(sandbox->sandboxes->store, put->record, &put->err);
+
+    put->result = put->is_name_unique ? put_named(store, put->record, &put->err)
+                                      : store_sandbox_put(store, put->record, &put->err);
     (void)sem_post(&put->done);
 }
 
@@ -282,13 +320,14 @@ static int take_box(struct creation *creation, struct error *err)
     return result;
 }
 
-/* Box and row, side by side where there is a row to write that early. */
+/* Box and row, side by side where there is a row to write that early: of one that is kept, or has a name that nobody else may have. */
 static int make_box(struct creation *creation, struct error *err)
 {
-    struct put put = {0};
+    const struct sandbox_request *request = creation->request;
+    struct put put = {.is_name_unique = request->is_name_unique && request->name};
     struct error later = {0};
 
-    if (creation->request->mode == SANDBOX_ONE_SHOT)
+    if (request->mode == SANDBOX_ONE_SHOT && !put.is_name_unique)
         return take_box(creation, err);
     autosandbox early = {0}; // the live one gets its box's fields meanwhile
     sandbox_record_copy(&early, &creation->sandbox->record);

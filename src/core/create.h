@@ -19,6 +19,8 @@ struct sandbox_request {
     const char *metadata; // JSON, not read here; likewise scopes and asked
     const char *scopes;
     const char *asked;
+    const char *const *labels; // "name=value", NULL-terminated
+    bool is_name_unique; // ERROR_EXISTS, noun "name", when a living sandbox of the owner has it
     enum sandbox_mode mode;
     const char *runtime;  // name or name:tag; NULL: the server's
     const char *snapshot; // an id; its runtime and environment count then. NULL: none

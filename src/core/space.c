@@ -17,13 +17,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static int admins_only(const struct actor *actor, struct error *err)
-{
-    return actor->is_admin ? 0
-                           : error_set(err, ERROR_DENIED,
-                                       "this is for administrators; use an administrator's key");
-}
-
 static void add(struct space_use *use, uint64_t count, uint64_t bytes)
 {
     use->count += count;
@@ -72,7 +65,7 @@ int space_get(struct core *core, const struct actor *actor, struct space *out, s
     struct store_space stored;
     struct volume_space volume;
 
-    if (admins_only(actor, err) < 0 ||
+    if (actor_need_admin(actor, err) < 0 ||
         volume_space(engine_volume(core->engine), &volume, err) < 0 ||
         store_space_get(core->store, &stored, err) < 0 ||
         runtime_measure(core->runtimes, &found.parts[SPACE_RUNTIMES].count,
@@ -96,7 +89,7 @@ int space_prune(struct core *core, const struct actor *actor, const struct space
     struct layers_freed layers = {0};
     struct store_space stored;
 
-    if (admins_only(actor, err) < 0)
+    if (actor_need_admin(actor, err) < 0)
         return -1;
     if (pruning->is_trial) {
         if (store_space_get(core->store, &stored, err) < 0)

@@ -34,6 +34,7 @@
 #define FROZEN_PATIENCE_MS 200
 #define SKIPPED_IDS 8 // of processes that were never started
 #define HELLO_PATIENCE_MS 10000
+#define INPUT_PATIENCE_MS 10000
 
 static int gone(const struct box *box, struct error *err)
 {
@@ -62,6 +63,11 @@ static void leaf_name(uint32_t id, char *name, size_t size)
     (void)snprintf(name, size, "%" PRIu32, id);
 }
 
+static bool is_terminal(const struct process_spec *spec)
+{
+    return spec->output == OUTPUT_TTY || spec->output == OUTPUT_TTY_SPOOL;
+}
+
 /* The fds of a SPAWN in the order of enum link_spawn_fd, and the bits that say which are there. */
 static unsigned gather_fds(const struct process_spec *spec, const struct cgroup_leaf *leaf,
                            int answer, int *fds, uint32_t *bits)
@@ -80,7 +86,9 @@ static unsigned gather_fds(const struct process_spec *spec, const struct cgroup_
     unsigned count = 0;
     *bits = 0;
     for (unsigned i = 0; i < SPAWN_FDS; i++) {
-        if (spec->output == OUTPUT_TTY && i <= SPAWN_STDERR)
+        if (is_terminal(spec) && (i == SPAWN_STDIN || i == SPAWN_STDERR))
+            continue;
+        if (spec->output == OUTPUT_TTY && i == SPAWN_STDOUT)
             continue;
         if (wanted[i] >= 0) {
             fds[count++] = wanted[i];
@@ -106,7 +114,7 @@ static int describe_spawn(struct box *box, const struct process_spec *spec, uint
 {
     struct link_spawn spawn = {
         .fds = fd_bits,
-        .output = spec->output,
+        .output = is_terminal(spec) ? OUTPUT_TTY : spec->output, // one with a file has SPAWN_STDOUT
         .rows = spec->rows,
         .cols = spec->cols,
         .timeout_ms = (uint64_t)spec->command.timeout_ms,
@@ -117,6 +125,7 @@ static int describe_spawn(struct box *box, const struct process_spec *spec, uint
     const char *directory = command->directory ? command->directory : "";
 
     spawn.flags |= spec->has_timestamps ? SPAWN_TIMESTAMPS : 0;
+    spawn.flags |= spec->has_input ? SPAWN_INPUT : 0;
     spawn.flags |=
         spec->stderr_fd >= 0 && spec->stderr_fd == spec->stdout_fd ? SPAWN_ONE_OUTPUT : 0;
     if (buffer_add(payload, &spawn, sizeof spawn, err) < 0 ||
@@ -442,6 +451,47 @@ int box_resize(struct box *box, uint32_t id, uint16_t rows, uint16_t cols, struc
 {
     struct link_resize request = {.rows = rows, .cols = cols};
     return tell(box, LINK_RESIZE, 0, id, &request, sizeof request, NULL, 0, err);
+}
+
+/* PID 1 says at once whether the process takes input. */
+static int await_input(struct box *box, int sock, uint32_t id, struct error *err)
+{
+    struct pollfd ready = {.fd = sock, .events = POLLIN};
+    char answer = 0;
+    int count;
+
+    do
+        count = poll(&ready, 1, INPUT_PATIENCE_MS);
+    while (count < 0 && errno == EINTR);
+    if (count == 0)
+        return error_set(err, ERROR_TIMEOUT, "PID 1 of sandbox '%s' does not answer", box->name);
+    if (recv(sock, &answer, 1, MSG_DONTWAIT) == 1 && answer == INPUT_IS_OPEN)
+        return 0;
+    return error_set(err, ERROR_COMPLETE, "process %" PRIu32 " takes no input", id);
+}
+
+int box_open_input(struct box *box, uint32_t id, int *out_fd, struct error *err)
+{
+    const int room = BOX_INPUT_BYTES;
+    int pair[2];
+
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+        return error_sys(err, "make a socket pair");
+    autofd own = pair[0];
+    autofd peer = pair[1];
+    (void)setsockopt(own, SOL_SOCKET, SO_SNDBUF, &room, sizeof room);
+    if (tell(box, LINK_INPUT, 0, id, NULL, 0, &peer, 1, err) < 0)
+        return -1;
+    closep(&peer);
+    if (await_input(box, own, id, err) < 0)
+        return -1;
+    *out_fd = take_fd(own);
+    return 0;
+}
+
+int box_end_input(struct box *box, uint32_t id, struct error *err)
+{
+    return tell(box, LINK_END_INPUT, 0, id, NULL, 0, NULL, 0, err);
 }
 
 int box_freeze(struct box *box, struct error *err)

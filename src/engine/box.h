@@ -156,6 +156,7 @@ enum process_output {
     OUTPUT_PIPE,  // stdout/stderr_fd are write ends of pipes of ours; the reader relays
     OUTPUT_SPOOL, // stdout/stderr_fd are files PID 1 appends to
     OUTPUT_TTY,   // a terminal made in the box; box_spawn gives its other end
+    OUTPUT_TTY_SPOOL, // the same, but what it shows is appended to the file stdout_fd by PID 1, which keeps the other end
 };
 
 struct process_spec {
@@ -167,12 +168,17 @@ struct process_spec {
      */
     struct command command;
     enum process_output output;
-    int stdin_fd;              // read end of a pipe or socket of ours; -1: /dev/null
-    int stdout_fd;             // -1: /dev/null
-    int stderr_fd;             // may equal stdout_fd; -1: /dev/null
-    uint16_t rows, cols;       // OUTPUT_TTY
-    bool has_timestamps;       // OUTPUT_SPOOL: each line is prefixed with its time
-    uint64_t output_cap_bytes; // OUTPUT_SPOOL: per stream, the rest is dropped and counted; 0: none
+    int stdin_fd;        // read end of a pipe or socket of ours; -1: /dev/null
+    bool has_input;      // instead of stdin_fd: a pipe made in the box, for box_open_input
+    int stdout_fd;       // -1: /dev/null
+    int stderr_fd;       // may equal stdout_fd; -1: /dev/null
+    uint16_t rows, cols; // of a terminal
+    bool has_timestamps; // OUTPUT_SPOOL: each line is prefixed with its time
+    /*
+     * OUTPUT_SPOOL: per stream, the rest is dropped and counted; 0: none. OUTPUT_TTY_SPOOL: at least so many of the newest are kept; what
+     * is older becomes a hole, so offsets stay as they are.
+     */
+    uint64_t output_cap_bytes;
 };
 
 enum process_cause {
@@ -240,6 +246,17 @@ int box_collect(struct box *box, uint32_t id, struct error *err);
 /* To the process's group, or (is_whole_tree) to all it started. SIGKILL to the whole tree cannot be escaped. */
 int box_signal(struct box *box, uint32_t id, int signal, bool is_whole_tree, struct error *err);
 int box_resize(struct box *box, uint32_t id, uint16_t rows, uint16_t cols, struct error *err);
+
+/*
+ * The input of a process with OUTPUT_TTY_SPOOL or has_input: a stream socket that PID 1 moves into it. Send with MSG_DONTWAIT: it takes
+ * as much as it has room for (BOX_INPUT_BYTES, about), while the process does not read. EPIPE: nobody will. Closing it ends nothing: PID 1 holds the
+ * input, and whoever adopts the box opens it again; what was sent before comes first. ERROR_COMPLETE when the process has
+ * no input, or has it no longer; ERROR_TIMEOUT when PID 1 does not answer.
+ */
+#define BOX_INPUT_BYTES 65536
+int box_open_input(struct box *box, uint32_t id, int *out_fd, struct error *err);
+/* No more comes behind what was sent. In a terminal that is its end-of-file character, as from Ctrl-D, and the input stays open. */
+int box_end_input(struct box *box, uint32_t id, struct error *err);
 
 int box_freeze(struct box *box, struct error *err);
 int box_thaw(struct box *box, struct error *err);

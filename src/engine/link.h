@@ -34,6 +34,8 @@ enum link_type {
     LINK_RESIZE,   // engine: struct link_resize
     LINK_COLLECT,  // engine: forget process
     LINK_FILES,    // engine: serve files on the attached socket (payload: user)
+    LINK_INPUT, // engine: what comes on the attached socket is the process's input; INPUT_IS_OPEN comes back on it, or it is closed
+    LINK_END_INPUT, // engine: behind what came there, no more
     LINK_TYPES
 };
 
@@ -81,7 +83,7 @@ enum link_spawn_fd {
     SPAWN_LEAF_TASKS,   // v1
     SPAWN_LEAF_FREEZER, // v1
     SPAWN_LEAF_PROCS,   // v1
-    SPAWN_ANSWER,       // a socket for LINK_STARTED, with OUTPUT_TTY instead of the first three
+    SPAWN_ANSWER,       // a socket for LINK_STARTED, with OUTPUT_TTY and no SPAWN_STDOUT
     SPAWN_FDS
 };
 
@@ -98,6 +100,9 @@ struct link_spawn {
 };
 #define SPAWN_TIMESTAMPS 1u
 #define SPAWN_ONE_OUTPUT 2u // stderr goes where stdout goes; no own fd attached
+#define SPAWN_INPUT 4u      // its input is a pipe of PID 1's, for LINK_INPUT
+
+#define INPUT_IS_OPEN 'y'
 
 struct link_exit {
     uint32_t cause; // enum process_cause

@@ -33,6 +33,18 @@ struct output {
     bool is_disk_low;  // found so before the present bytes
     bool is_truncated; // at the cap
     bool is_lost;      // some of it, for want of room on the disk
+    bool is_terminal;  // past the cap the oldest goes, not the newest
+    uint64_t dropped;  // of a terminal: all before this
+};
+
+/* Bytes on their way from the engine to a process: what the socket holds is all that waits. */
+struct input {
+    int sink_fd;  // write end of its pipe, or its terminal; not blocking; -1: it takes none
+    int sock_fd;  // where they come from; -1: nobody sends any now
+    int later_fd; // of the next engine, until all of the one before is through
+    bool is_full; // the process has to read first
+    bool is_ending;
+    bool is_terminal;
 };
 
 struct spawn; // spawn.c: what a child reads until it executes
@@ -44,7 +56,9 @@ struct process {
     uint64_t started_us;
     uint64_t deadline_us; // 0: none
     struct output outputs[2];
-    int terminal_fd;          // our copy of the master, for resizing; -1: none
+    struct input input;
+    int terminal_fd; // our copy of the master, for resizing; -1: none
+    int screen_fd; // the other end of a terminal with a spool, so that it does not hang up while its process lives
     int kill_fd;              // v2 leaf
     int freezer_fd, procs_fd; // v1 leaf
     struct spawn *spawn;      // until it has executed or ended
@@ -95,6 +109,15 @@ void spawn_settle(struct init *init);
 bool output_pump(struct output *output);
 void output_drain(struct output *output);
 void output_close(struct output *output);
+
+/* process_input.c */
+/* Takes the socket; false when the process takes no input. */
+bool input_attach(struct input *input, int sock);
+/* Moves what is there and fits. */
+void input_pump(struct input *input);
+/* No more will come behind what is there. */
+void input_end(struct input *input);
+void input_close(struct input *input);
 
 /* process.c */
 struct process *process_find(struct init *init, uint32_t id);

@@ -14,7 +14,7 @@
 #include <time.h>
 
 #define LAST_WISHES 1024
-#define MAX_POLLED (2 * INIT_MAX_PROCESSES + 2)
+#define MAX_POLLED (4 * INIT_MAX_PROCESSES + 2)
 
 static volatile sig_atomic_t has_dead_children;
 
@@ -89,8 +89,8 @@ static void accept_engine(struct init *init)
 
 struct polled {
     struct pollfd fds[MAX_POLLED];
-    struct output *outputs[MAX_POLLED];
-    struct process *owners[MAX_POLLED];
+    struct output *outputs[MAX_POLLED]; // or NULL: then it is about the owner's input
+    struct process *owners[MAX_POLLED]; // or NULL: the engine
     unsigned count;
 };
 
@@ -104,6 +104,18 @@ static void watch(struct polled *p, int fd, short events, struct process *owner,
     p->outputs[p->count++] = output;
 }
 
+/* A process with a pipe may close its end at any time; one with a terminal has it until it ends. */
+static void watch_input(struct polled *p, struct process *process)
+{
+    const struct input *input = &process->input;
+    if (input->sink_fd < 0)
+        return;
+    if (input->is_full || !input->is_terminal)
+        watch(p, input->sink_fd, input->is_full ? POLLOUT : 0, process, NULL);
+    if (!input->is_full)
+        watch(p, input->sock_fd, POLLIN, process, NULL);
+}
+
 static void gather(struct init *init, struct polled *p)
 {
     p->count = 0;
@@ -112,6 +124,7 @@ static void gather(struct init *init, struct polled *p)
     for (struct process *process = init->processes; process; process = process->next) {
         for (int i = 0; i < 2; i++)
             watch(p, process->outputs[i].pipe_fd, POLLIN, process, &process->outputs[i]);
+        watch_input(p, process);
     }
 }
 
@@ -149,11 +162,23 @@ static void enforce_deadlines(struct init *init)
     }
 }
 
+static void pump_input(struct input *input, const struct pollfd *polled)
+{
+    if (polled->fd == input->sink_fd && polled->revents & (POLLERR | POLLNVAL))
+        input_close(input); // nobody reads it any more
+    else if (polled->fd == input->sink_fd || polled->fd == input->sock_fd)
+        input_pump(input);
+}
+
 static void pump(struct polled *p)
 {
     for (unsigned i = 0; i < p->count; i++) {
-        if (!p->outputs[i] || !p->fds[i].revents)
+        if (!p->owners[i] || !p->fds[i].revents)
             continue;
+        if (!p->outputs[i]) {
+            pump_input(&p->owners[i]->input, &p->fds[i]);
+            continue;
+        }
         uint64_t before = p->outputs[i]->produced;
         if (!output_pump(p->outputs[i]))
             closep(&p->outputs[i]->pipe_fd);

@@ -32,6 +32,8 @@ void process_remove(struct init *init, struct process *process)
     }
     output_close(&process->outputs[0]);
     output_close(&process->outputs[1]);
+    input_close(&process->input);
+    closep(&process->screen_fd);
     closep(&process->terminal_fd);
     closep(&process->kill_fd);
     closep(&process->freezer_fd);
@@ -170,6 +172,8 @@ static void end_process(struct init *init, struct process *process, int status,
     process->deadline_us = 0;
     if (!spawn_finish(init, process))
         describe_end(init, process, status, used);
+    input_close(&process->input);
+    closep(&process->screen_fd);
     for (int i = 0; i < 2; i++) {
         output_drain(&process->outputs[i]);
         if (process->outputs[i].is_truncated)

@@ -23,7 +23,7 @@ static size_t room(const struct output *output, size_t wanted)
 {
     if (output->spool_fd < 0)
         return 0;
-    if (output->cap == 0)
+    if (output->cap == 0 || output->is_terminal)
         return wanted;
     uint64_t left = output->cap > output->written ? output->cap - output->written : 0;
     return left < wanted ? (size_t)left : wanted;
@@ -46,6 +46,25 @@ static void append(struct output *output, const char *data, size_t length)
         output->offset += (uint64_t)wrote;
         output->written += (uint64_t)wrote;
     }
+}
+
+/*
+ * What a terminal showed long ago makes room for what it shows now: that becomes a hole in the file. Readers are told to begin one DISK_HOLE
+ * behind it (core/stream), so what they begin to read stays for as long as it takes to write as much again.
+ */
+static void drop_oldest(struct output *output)
+{
+    if (!output->is_terminal || output->cap == 0 ||
+        output->offset - output->dropped < output->cap + 3 * (uint64_t)DISK_HOLE)
+        return;
+    uint64_t until = output->offset - output->cap - DISK_HOLE;
+    until -= until % DISK_HOLE;
+    output->is_truncated = true;
+    if (fallocate(output->spool_fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                  (off_t)output->dropped, (off_t)(until - output->dropped)) == 0)
+        output->dropped = until;
+    else
+        output->is_terminal = false; // a disk that cannot: the newest goes, as with other outputs
 }
 
 static void append_stamp(struct output *output)
@@ -88,6 +107,7 @@ static ssize_t copy_some(struct output *output)
         append_lines(output, chunk, (size_t)got);
     else
         append(output, chunk, (size_t)got);
+    drop_oldest(output);
     return got;
 }
 
@@ -97,8 +117,8 @@ static ssize_t splice_some(struct output *output)
     size_t fits = room(output, PUMP_BYTES);
     // What is left below the floor is for the server to record how things end.
     output->is_disk_low = fits > 0 && !disk_has_room(output->spool_fd);
-    if (output->has_timestamps || fits == 0 || output->is_disk_low)
-        return copy_some(output);
+    if (output->has_timestamps || output->is_terminal || fits == 0 || output->is_disk_low)
+        return copy_some(output); // a terminal is no pipe
     ssize_t moved = splice(output->pipe_fd, NULL, output->spool_fd, &at, fits, SPLICE_F_NONBLOCK);
     if (moved < 0 && errno != EAGAIN && errno != EINTR)
         return copy_some(output);

@@ -18,7 +18,9 @@ static struct process *new_process(struct init *init, uint32_t id)
     if (!process)
         return NULL;
     process->id = id;
-    process->terminal_fd = process->kill_fd = process->freezer_fd = process->procs_fd = -1;
+    process->terminal_fd = process->screen_fd = -1;
+    process->kill_fd = process->freezer_fd = process->procs_fd = -1;
+    process->input = (struct input){.sink_fd = -1, .sock_fd = -1, .later_fd = -1};
     for (int i = 0; i < 2; i++)
         process->outputs[i] = (struct output){.pipe_fd = -1, .spool_fd = -1};
     process->next = init->processes;
@@ -82,6 +84,20 @@ static void on_resize(struct init *init, const struct link_message *message)
     (void)ioctl(process->terminal_fd, TIOCSWINSZ, &size);
 }
 
+static void on_input(struct init *init, struct link_message *message)
+{
+    struct process *process = process_find(init, message->header.process);
+    if (process && message->n_fds == 1 && input_attach(&process->input, message->fds[0]))
+        message->fds[0] = -1;
+}
+
+static void on_end_input(struct init *init, const struct link_message *message)
+{
+    struct process *process = process_find(init, message->header.process);
+    if (process)
+        input_end(&process->input);
+}
+
 static void on_collect(struct init *init, const struct link_message *message)
 {
     struct process *process = process_find(init, message->header.process);
@@ -127,6 +143,12 @@ int serve_control(struct init *init)
         break;
     case LINK_FILES:
         on_files(&message);
+        break;
+    case LINK_INPUT:
+        on_input(init, &message);
+        break;
+    case LINK_END_INPUT:
+        on_end_input(init, &message);
         break;
     default:
         break;

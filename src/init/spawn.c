@@ -325,6 +325,39 @@ static int open_terminal(struct process *process, const struct link_spawn *spawn
     return slave;
 }
 
+/* What a terminal shows goes to the spool, and what the engine sends into the terminal. */
+static bool spool_terminal(struct process *process, const struct link_spawn *spawn, int slave,
+                           int spool_fd)
+{
+    int master = process->terminal_fd;
+    off_t end = lseek(spool_fd, 0, SEEK_END);
+
+    process->outputs[0] = (struct output){
+        .pipe_fd = fcntl(master, F_DUPFD_CLOEXEC, 3),
+        .spool_fd = spool_fd,
+        .offset = end < 0 ? 0 : (uint64_t)end,
+        .cap = spawn->output_cap_bytes,
+        .is_terminal = true,
+    };
+    process->input.sink_fd = fcntl(master, F_DUPFD_CLOEXEC, 3);
+    process->input.is_terminal = true;
+    process->screen_fd = fcntl(slave, F_DUPFD_CLOEXEC, 3);
+    return fcntl(master, F_SETFL, O_NONBLOCK) == 0 && process->outputs[0].pipe_fd >= 0 &&
+           process->input.sink_fd >= 0 && process->screen_fd >= 0;
+}
+
+/* A pipe that PID 1 fills from what the engine sends; the read end, or -1. */
+static int open_input(struct process *process)
+{
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return -1;
+    (void)fchmod(ends[0], 0666); // whoever it runs as can open it again, as /dev/stdin
+    (void)fcntl(ends[1], F_SETFL, O_NONBLOCK);
+    process->input.sink_fd = ends[1];
+    return ends[0];
+}
+
 /* A pipe whose read end PID 1 pumps into the spool; the write end, or -1. */
 static int spool_through_pipe(struct output *output, const struct link_spawn *spawn, int spool_fd)
 {
@@ -347,18 +380,31 @@ static int spool_through_pipe(struct output *output, const struct link_spawn *sp
     return ends[1];
 }
 
+static bool open_screen(struct process *process, struct link_message *message,
+                        const struct link_spawn *spawn, struct spawn *s)
+{
+    autofd spool = link_spawn_take(message, spawn->fds, SPAWN_STDOUT);
+
+    s->has_terminal = true;
+    s->stdio[0] = open_terminal(process, spawn, s->user.uid);
+    if (s->stdio[0] < 0)
+        return false;
+    if (spool >= 0 && !spool_terminal(process, spawn, s->stdio[0], take_fd(spool)))
+        return false;
+    s->stdio[1] = fcntl(s->stdio[0], F_DUPFD_CLOEXEC, 3);
+    s->stdio[2] = fcntl(s->stdio[0], F_DUPFD_CLOEXEC, 3);
+    return s->stdio[2] >= 0;
+}
+
 static bool open_stdio(struct process *process, struct link_message *message,
                        const struct link_spawn *spawn, struct spawn *s)
 {
-    s->stdio[0] = link_spawn_take(message, spawn->fds, SPAWN_STDIN);
-    if (spawn->output == OUTPUT_TTY) {
-        closep(&s->stdio[0]);
-        s->has_terminal = true;
-        s->stdio[0] = open_terminal(process, spawn, s->user.uid);
-        s->stdio[1] = fcntl(s->stdio[0], F_DUPFD_CLOEXEC, 3);
-        s->stdio[2] = fcntl(s->stdio[0], F_DUPFD_CLOEXEC, 3);
-        return s->stdio[2] >= 0;
-    }
+    if (spawn->output == OUTPUT_TTY)
+        return open_screen(process, message, spawn, s);
+    s->stdio[0] = spawn->flags & SPAWN_INPUT ? open_input(process)
+                                             : link_spawn_take(message, spawn->fds, SPAWN_STDIN);
+    if (s->stdio[0] < 0 && spawn->flags & SPAWN_INPUT)
+        return false;
     for (int i = 1; i < 3; i++) {
         int fd = link_spawn_take(message, spawn->fds, i == 1 ? SPAWN_STDOUT : SPAWN_STDERR);
         if (fd >= 0 && spawn->output == OUTPUT_SPOOL) {

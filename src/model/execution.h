@@ -12,8 +12,15 @@
 
 enum execution_kind {
     EXECUTION_COMMAND,
-    EXECUTION_JOB, // outlives its caller, does not make the sandbox busy
+    EXECUTION_JOB,      // outlives its caller, does not make the sandbox busy
+    EXECUTION_TERMINAL, // the same with a terminal; what that shows is its stdout
 };
+
+/* What people call it. */
+static inline const char *execution_kind_noun(enum execution_kind kind)
+{
+    return kind == EXECUTION_TERMINAL ? "terminal" : kind == EXECUTION_JOB ? "job" : "execution";
+}
 
 enum execution_state {
     EXECUTION_QUEUED,
@@ -61,7 +68,7 @@ struct execution_exit {
 struct execution_filter {
     const char *sandbox_id;
     struct owner owner;
-    const enum execution_kind *kind; // NULL: both
+    const enum execution_kind *kind; // NULL: all
     unsigned states;                 // 0: all
     bool is_ascending;               // else newest first
     struct page page;

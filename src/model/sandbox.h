@@ -59,14 +59,17 @@ enum sandbox_sort {
     SANDBOX_BY_EXECUTIONS,
 };
 
+struct label_selector; // base/label.h
+
 struct sandbox_filter {
     struct owner owner;
     const char *name;
     const char *runtime;
     const char *snapshot;
-    const enum sandbox_mode *mode; // NULL: both
-    unsigned states;               // 0: all but deleted
-    int64_t created_from;          // at or after; 0: from the beginning
+    const enum sandbox_mode *mode;       // NULL: both
+    const struct label_selector *labels; // NULL: any
+    unsigned states;                     // 0: all but deleted
+    int64_t created_from;                // at or after; 0: from the beginning
     enum sandbox_sort sort;
     bool is_descending;
     struct page page;

@@ -2,6 +2,7 @@
 /* Reading requests, handing them out, writing answers, and ending without losing what was written.
  */
 #include "net/connection.h"
+#include "net/connection_impl.h"
 
 #include "base/decimal.h"
 #include "base/mem.h"
@@ -20,57 +21,6 @@
 #define SLOW_BODY_BYTES_A_SECOND 16384
 #define YOUNG_MS 50
 #define LINGER_BYTES (256u << 10)
-
-/* What the timer is set for. */
-enum waiting {
-    WAITING_NOTHING,
-    WAITING_REQUEST,  // idle
-    WAITING_HEAD,     // the rest of one
-    WAITING_BODY,     // the rest of one that is gathered
-    WAITING_DEADLINE, // of an answer that is waited for
-    WAITING_WRITE,    // until the client takes more
-    WAITING_LINGER,   // for the client to close
-    WAITING_CONFIRM,  // for the client's machine to take the last bytes
-};
-
-struct connection {
-    struct connection_home *home;
-    struct connection_place places[CONNECTION_ORDERS];
-    int fd;
-    struct loop_watch *watch;
-    struct loop_timer timer;
-    enum waiting waiting;
-    struct http1 http;
-    struct peer peer;
-
-    struct response *response;    // of the request under way; NULL: none
-    struct http_request *request; // while its body is gathered
-    struct body *body;            // while it is streamed
-    uint64_t body_limit, body_bytes, body_ms;
-    uint64_t since_ms;       // gathering, or confirming
-    uint64_t opened_ms, who; // who: the number of the key it has shown
-    struct output output;
-    uint64_t blocked_ms, blocked_at; // since when not all is taken, and what was by then
-    char *pending;                   // read, but of the next request
-    size_t pending_length;
-
-    bool is_idle;
-    bool is_known;       // has shown a key
-    bool is_held;        // nothing is read until it was decided what to do with the body
-    bool is_skipped;     // the body is thrown away as it comes
-    bool is_complete;    // the request has been read to its end
-    bool is_handed_out;  // somebody is to answer it
-    bool is_bad;         // and that is on_bad_request
-    bool is_last;        // close after the answer
-    bool is_body_full;   // the consumer is behind
-    bool is_half_closed; // the client sends no more
-    bool is_hung_up;     // the same, but there may still be bytes to read
-    bool is_blocked;     // the client takes no more for now
-    bool is_finished;    // the answer is in the output as a whole
-    bool is_cut;         // as far as it goes, that is
-    bool ends_by_close;
-    bool is_ended; // the answer was sent; lingering or confirming
-};
 
 struct connection_place *connection_place(struct connection *connection,
                                           enum connection_order order)
@@ -142,8 +92,7 @@ static void set_known(struct connection *connection, uint64_t who)
         connection->home->on_known(connection->home, connection, who);
 }
 
-/* Asks the loop for what the connection can use now. */
-static void watch(struct connection *connection)
+void connection_watch(struct connection *connection)
 {
     unsigned events = 0;
     bool is_waiting = connection->pending_length > 0 || connection->is_held;
@@ -151,7 +100,8 @@ static void watch(struct connection *connection)
 
     if (!connection->is_half_closed && !has_no_room)
         events |= LOOP_READABLE;
-    else if (is_waiting && !connection->is_half_closed && !connection->is_hung_up)
+    else if ((is_waiting || connection->is_upgraded) && !connection->is_half_closed &&
+             !connection->is_hung_up)
         events |= LOOP_HANGUP;
     if (connection->is_blocked)
         events |= LOOP_WRITABLE;
@@ -204,7 +154,8 @@ static void cut(struct connection *connection)
 }
 
 static void on_response_change(void *data);
-static const struct response_link response_link = {.on_change = on_response_change};
+static const struct response_link response_link = {.on_change = on_response_change,
+                                                   .on_upgrade = connection_upgrade};
 
 static void start_response(struct connection *connection, const struct http_request *request)
 {
@@ -280,7 +231,7 @@ static void on_body_resume(void *data)
 {
     struct connection *connection = data;
     connection->is_body_full = false;
-    watch(connection);
+    connection_watch(connection);
 }
 
 /* A slow sender without a key is given up sooner. */
@@ -418,6 +369,8 @@ static void feed(struct connection *connection, const char *data, size_t length)
         keep(connection, NULL, 0);
         connection->is_complete = false;
         refuse(connection, &fault);
+    } else if (connection->is_upgraded) { // within the feed
+        connection_take(connection, data + used, length - (size_t)used);
     } else {
         keep(connection, data + used, length - (size_t)used);
     }
@@ -427,7 +380,7 @@ static void feed(struct connection *connection, const char *data, size_t length)
     }
     connection->is_blocked |=
         connection->output.first != NULL; // 100 Continue goes out in the next turn
-    watch(connection);
+    connection_watch(connection);
 }
 
 static void feed_pending(struct connection *connection)
@@ -456,7 +409,7 @@ static void continue_request(struct connection *connection)
         refuse(connection, &fault);
     }
     feed_pending(connection);
-    watch(connection);
+    connection_watch(connection);
 }
 
 /* Ready for a request, which may have come already. */
@@ -477,7 +430,7 @@ static void start_request(struct connection *connection)
         return;
     set_idle(connection, true);
     wait_for_request(connection);
-    watch(connection);
+    connection_watch(connection);
 }
 
 /* Closing a socket with unread bytes in it would reset it and might take the answer along. */
@@ -491,7 +444,7 @@ static void linger(struct connection *connection)
     }
     keep(connection, NULL, 0);
     wait_for(connection, WAITING_LINGER, connection->home->limits.linger_ms);
-    watch(connection);
+    connection_watch(connection);
 }
 
 /*
@@ -513,7 +466,7 @@ static void confirm(struct connection *connection)
         if (now - connection->since_ms < connection->home->limits.linger_ms) {
             connection->is_ended = true;
             wait_for(connection, WAITING_CONFIRM, CONFIRM_EVERY_MS);
-            watch(connection);
+            connection_watch(connection);
             return;
         }
         code = ETIMEDOUT;
@@ -556,7 +509,9 @@ static void add_head(struct connection *connection, struct segment *head)
 
     connection->is_last |=
         connection->ends_by_close || !connection->is_complete || connection->home->is_draining;
-    if (connection->is_last)
+    if (connection->is_upgraded)
+        end = stpcpy(line, "Connection: Upgrade");
+    else if (connection->is_last)
         end = stpcpy(line, "Connection: close");
     else {
         end = stpcpy(line, "Connection: keep-alive\r\nKeep-Alive: timeout=");
@@ -647,7 +602,7 @@ static void pump(struct connection *connection)
     }
     if (connection->response)
         response_set_waiting(connection->response, &connection->output);
-    watch(connection);
+    connection_watch(connection);
 }
 
 static void on_response_change(void *data)
@@ -670,7 +625,7 @@ static void on_no_more(struct connection *connection)
         return;
     }
     response_set_gone(connection->response);
-    watch(connection);
+    connection_watch(connection);
 }
 
 /* What comes behind an early answer is read for the client's sake, so that it gets to the answer. A stranger who sends on and on is
@@ -681,7 +636,7 @@ static void drop_useless(struct connection *connection, size_t length)
     if (connection->is_known || connection->body_bytes <= LINGER_BYTES)
         return;
     connection->is_body_full = true;
-    watch(connection);
+    connection_watch(connection);
 }
 
 static void read_some(struct connection *connection)
@@ -700,9 +655,11 @@ static void read_some(struct connection *connection)
         on_no_more(connection);
     } else if (connection->is_ended || connection->http.part == HTTP1_DEAD) {
         drop_useless(connection, (size_t)length);
+    } else if (connection->is_upgraded) {
+        connection_take(connection, scratch, (size_t)length);
     } else if (connection->response && connection->is_complete) {
         keep(connection, scratch, (size_t)length);
-        watch(connection);
+        connection_watch(connection);
     } else {
         feed(connection, scratch, (size_t)length);
     }
@@ -727,7 +684,7 @@ static void on_socket(void *data, unsigned events)
         connection->is_hung_up = true;
         if (connection->response)
             response_set_gone(connection->response);
-        watch(connection);
+        connection_watch(connection);
     }
 }
 

@@ -233,7 +233,7 @@ static bool begin(struct response *response, int status, const struct http_heade
     bool is_open = has_body && length == RESPONSE_LENGTH_UNKNOWN;
     response->stage = STAGE_BEGUN;
     response->status = status;
-    response->is_muted = response->is_head || !has_body;
+    response->is_muted = response->is_head || (!has_body && status != 101);
     response->is_chunked = is_open && response->minor > 0;
     response->ends_by_close = is_open && response->minor == 0 && !response->is_head;
     response->left = length;
@@ -252,23 +252,31 @@ static bool begin(struct response *response, int status, const struct http_heade
 #define CHUNK_LINE 24 // its length in hexadecimal and CR LF, at the longest
 
 /* With the lock held. Drops what nobody reads. */
-static void add_bytes(struct response *response, const void *data, size_t length)
+static void add_parts(struct response *response, const void *first, size_t first_length,
+                      const void *data, size_t rest)
 {
+    size_t length = first_length + rest;
+
     if (response->is_muted || response->has_ended || length == 0)
         return;
     response->sent += length;
-    if (!response->is_chunked) {
-        output_add_copy(&response->added, data, length);
-        return;
-    }
     struct segment *chunk = segment_new(CHUNK_LINE + length + 2);
-    char *at = segment_data(chunk);
-    size_t used = (size_t)snprintf(at, CHUNK_LINE, "%zx\r\n", length);
-    memcpy(at + used, data, length);
-    at[used + length] = '\r';
-    at[used + length + 1] = '\n';
-    segment_trim(chunk, used + length + 2);
+    char *at = segment_data(chunk), *start = at;
+    if (response->is_chunked)
+        at += snprintf(at, CHUNK_LINE, "%zx\r\n", length);
+    if (first_length)
+        at = mempcpy(at, first, first_length);
+    if (rest)
+        at = mempcpy(at, data, rest);
+    if (response->is_chunked)
+        at = mempcpy(at, "\r\n", 2);
+    segment_trim(chunk, (size_t)(at - start));
     output_add(&response->added, chunk);
+}
+
+static void add_bytes(struct response *response, const void *data, size_t length)
+{
+    add_parts(response, NULL, 0, data, length);
 }
 
 static void add_range(struct response *response, const struct file_range *range)
@@ -386,6 +394,44 @@ enum response_room response_append_file(struct response *response, const struct 
         post(response);
     }
     return room;
+}
+
+enum response_room response_append_parts(struct response *response, const void *first,
+                                         size_t first_length, const void *data, size_t length)
+{
+    autolock(&response->lock);
+    enum response_room room = look_for_room(response, first_length + length, 0);
+    if (room == RESPONSE_TAKEN && first_length + length) {
+        add_parts(response, first, first_length, data, length);
+        post(response);
+    }
+    return room;
+}
+
+enum response_room response_append_file_behind(struct response *response, const void *first,
+                                               size_t length, const struct file_range *range)
+{
+    autolock(&response->lock);
+    enum response_room room = look_for_room(response, length, 1);
+    if (room == RESPONSE_TAKEN) {
+        add_bytes(response, first, length);
+        add_range(response, range);
+        post(response);
+    }
+    return room;
+}
+
+struct body *response_upgrade(struct response *response, const struct http_header *headers)
+{
+    assert_on_loop(response->loop);
+    bool is_first;
+    {
+        autolock(&response->lock);
+        is_first = !response->has_ended && begin(response, 101, headers, RESPONSE_LENGTH_UNKNOWN);
+        if (is_first)
+            post(response);
+    }
+    return is_first ? response->link->on_upgrade(response->connection) : NULL;
 }
 
 bool response_is_drained(struct response *response)

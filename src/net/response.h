@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct body;
 struct response;
 
 struct response_events {
@@ -110,6 +111,18 @@ enum response_room {
 #define RESPONSE_RANGES 4
 enum response_room response_append(struct response *response, const void *data, size_t length);
 enum response_room response_append_file(struct response *response, const struct file_range *range);
+/* Both parts in a row, or neither. */
+enum response_room response_append_parts(struct response *response, const void *first,
+                                         size_t first_length, const void *data, size_t length);
+enum response_room response_append_file_behind(struct response *response, const void *first,
+                                               size_t length, const struct file_range *range);
+
+/*
+ * Answers 101 with `Connection: Upgrade` and gives the connection over to the caller: what is appended goes out as it is, and what the
+ * client sends from now on, or has sent behind its request, comes out of the body that is returned, a reference. response_finish ends
+ * it. NULL: somebody was faster, or the client is gone. On the loop, for requests of HTTP/1.1 without a body.
+ */
+struct body *response_upgrade(struct response *response, const struct http_header *headers);
 
 /* Whether all that was appended so far has gone to the socket. */
 bool response_is_drained(struct response *response);

@@ -12,6 +12,7 @@ static const struct {
     int status;
     const char *text;
 } reasons[] = {
+    {101, "Switching Protocols"},
     {200, "OK"},
     {201, "Created"},
     {202, "Accepted"},

@@ -11,6 +11,8 @@
 struct response_link {
     /* Something was added, finished, cut or given a deadline. */
     void (*on_change)(void *connection);
+    /* From now on everything that is read is put into the body that is returned, a reference. */
+    struct body *(*on_upgrade)(void *connection);
 };
 
 /* With one reference for the connection, which does not count as somebody who could still answer.

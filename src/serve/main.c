@@ -2,6 +2,8 @@
 /* Program burrow-server: what of burrow needs libraries. People call it as 'burrow serve', 'burrow key' and 'burrow repair'. */
 #include "serve/serve.h"
 
+#include "core/findings.h"
+
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,7 +16,13 @@ static const struct subcommand {
     {"serve", serve_command},
     {"key", key_command},
     {"repair", repair_command},
+    {"probes", probes_command},
 };
+
+int probes_command(int argc, char **argv)
+{
+    return argc == 2 ? findings_print(argv[1], STDOUT_FILENO) : 2;
+}
 
 int serve_exit_code(const struct error *err)
 {

@@ -12,6 +12,7 @@
 static const char *const kind_names[] = {
     [EXECUTION_COMMAND] = "execution",
     [EXECUTION_JOB] = "job",
+    [EXECUTION_TERMINAL] = "terminal",
     NULL,
 };
 static const char *const cause_names[] = {
@@ -104,12 +105,15 @@ static int take_number(struct store_call *call, const struct execution_record *r
                                sql_number(record->kind == EXECUTION_COMMAND),
                                sql_number(record->number)};
 
+    // Not by RETURNING, for which SQLite makes a table.
     *number = 0;
     if (store_run(call,
                   "UPDATE sandboxes SET process_count = CASE WHEN $3 > process_count THEN $3 "
                   "ELSE process_count + 1 END, execution_count = execution_count + $2 "
-                  "WHERE id = $1 RETURNING process_count",
-                  args, ARRAY_SIZE(args), store_take_number, number, NULL, err) < 0)
+                  "WHERE id = $1",
+                  args, ARRAY_SIZE(args), NULL, NULL, NULL, err) < 0 ||
+        store_run(call, "SELECT process_count FROM sandboxes WHERE id = $1", args, 1,
+                  store_take_number, number, NULL, err) < 0)
         return -1;
     if (*number != 0 && record->number != 0)
         *number = record->number;
@@ -350,7 +354,8 @@ static int purge_once(struct store_call *call, const struct past *past, int64_t 
         store_run(call,
                   "DELETE FROM events WHERE sandbox_id = $1 AND number IN (SELECT number FROM "
                   "events WHERE sandbox_id = $1 AND type IN ('started', 'completed') AND "
-                  "created_at < $2 ORDER BY number LIMIT $3)",
+                  "created_at < $2 AND serial <= (SELECT forgotten FROM event_numbers) ORDER BY "
+                  "number LIMIT $3)",
                   events, ARRAY_SIZE(events), NULL, NULL, NULL, err) < 0 ||
         store_run(call,
                   "DELETE FROM executions WHERE id IN " OLDEST " AND NOT EXISTS (SELECT 1 FROM "

@@ -628,15 +628,22 @@ int record_list(struct store *store, const struct record *record, const struct q
     return record_list_long(store, record, &listing, out, err);
 }
 
+int record_select(struct store_call *call, const struct record *record, const struct query *tail,
+                  struct record_rows *out, struct error *err)
+{
+    struct query query;
+
+    finish_select(record, tail, &query);
+    return select_rows(call, record, &query, out, err);
+}
+
 int record_list_all(struct store *store, const struct record *record, const struct query *tail,
                     struct record_rows *out, struct error *err)
 {
     autocall call = {.store = store};
     struct record_rows rows = {0};
-    struct query query;
 
-    finish_select(record, tail, &query);
-    if (store_call_read(&call, err) < 0 || select_rows(&call, record, &query, &rows, err) < 0)
+    if (store_call_read(&call, err) < 0 || record_select(&call, record, tail, &rows, err) < 0)
         return error_wrap(err, "list %s", record->table);
     rows.total = (int64_t)rows.count;
     *out = rows;

@@ -93,6 +93,10 @@ int record_list(struct store *store, const struct record *record, const struct q
 int record_list_all(struct store *store, const struct record *record, const struct query *tail,
                     struct record_rows *out, struct error *err);
 
+/* The same in the caller's transaction; total is left alone. */
+int record_select(struct store_call *call, const struct record *record, const struct query *tail,
+                  struct record_rows *out, struct error *err);
+
 void record_clear(const struct record *record, void *object);
 /* A copy with strings of its own; `to` is written over. */
 void record_copy(const struct record *record, const void *from, void *to);

@@ -63,7 +63,7 @@ bool sandbox_counts_select(const struct sandbox_filter *filter, struct query *ou
     unsigned living = states & SANDBOX_ALIVE;
     unsigned over = states & SANDBOX_OVER;
 
-    if (filter->name || filter->runtime || filter->snapshot || filter->mode ||
+    if (filter->name || filter->runtime || filter->snapshot || filter->mode || filter->labels ||
         filter->created_from || (living != 0 && living != SANDBOX_ALIVE))
         return false;
     query_init(out);

@@ -4,8 +4,11 @@
 
 #include "store/record.h"
 #include "store/sandbox_counts.h"
+#include "store/sandbox_labels.h"
 #include "store/tables.h"
 
+#include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 static const char *const mode_names[] = {
@@ -38,6 +41,7 @@ static const struct field fields[] = {
     {"name", FIELD_TEXT, SANDBOX_PART_ABOUT, AT(name)},
     {"description", FIELD_TEXT, SANDBOX_PART_ABOUT, AT(description)},
     {"metadata", FIELD_TEXT, SANDBOX_PART_ABOUT, AT(metadata)},
+    {"labels", FIELD_STRINGS, SANDBOX_PART_LABELS, AT(labels)},
     {"scopes", FIELD_TEXT, 0, AT(scopes)},
     {"dependencies", FIELD_TEXT, 0, AT(dependencies)},
     {"packages", FIELD_TEXT, 0, AT(packages)},
@@ -121,6 +125,7 @@ static int put_once(struct store_call *call, const struct sandbox_record *record
 
     if (store_call_begin(call, is_kept ? STORE_DURABLE : STORE_FAST, err) < 0 ||
         record_insert(call, &sandbox_table, record, err) < 0 ||
+        sandbox_labels_put(call, record->id, record->labels, err) < 0 ||
         sandbox_counts_add(call, record->id, class_of(record), 1, err) < 0)
         return -1;
     return store_call_done(call, err);
@@ -161,18 +166,103 @@ static int end_once(struct store_call *call, const struct sandbox_record *record
     return store_call_done(call, err);
 }
 
+static int relabel_once(struct store_call *call, const struct sandbox_record *record,
+                        unsigned parts, unsigned from, struct error *err)
+{
+    if (store_call_begin(call, STORE_FAST, err) < 0 ||
+        record_update_in(call, &sandbox_table, record, parts, from, err) < 0 ||
+        sandbox_labels_replace(call, record->id, record->labels, err) < 0)
+        return -1;
+    return store_call_done(call, err);
+}
+
 int store_sandbox_update(struct store *store, const struct sandbox_record *record, unsigned parts,
                          unsigned from, struct error *err)
 {
+    bool is_end = (parts & SANDBOX_PART_STATE) && record->ended_at != 0;
+    bool is_relabelled = (parts & SANDBOX_PART_LABELS) != 0;
     autocall call = {.store = store};
     int result;
 
-    if (!(parts & SANDBOX_PART_STATE) || record->ended_at == 0)
+    assert(!is_end || !is_relabelled); // nobody does both
+    if (!is_end && !is_relabelled)
         return record_update(store, STORE_FAST, &sandbox_table, record, parts, from, err);
     do
-        result = end_once(&call, record, parts, from, err);
+        result = is_end ? end_once(&call, record, parts, from, err)
+                        : relabel_once(&call, record, parts, from, err);
     while (result < 0 && store_call_again(&call, err));
     return result;
+}
+
+/* Living ones of the owner that have the name, the query being filled from its WHERE on. */
+static void where_name(struct query *query, const struct owner *owner, const char *name)
+{
+    struct owner all_projects = *owner;
+
+    all_projects.project = NULL;
+    query_where_owner(query, &all_projects);
+    query_where_that(query, "ended_at = 0 AND name IS NOT NULL");
+    query_where_text(query, "name", name);
+}
+
+int store_sandbox_check_name(struct store *store, const struct sandbox_record *record,
+                             struct error *err)
+{
+    autocall call = {.store = store};
+    struct query query;
+    int64_t count = 0;
+
+    if (!record->name)
+        return 0;
+    query_init(&query);
+    query_add(&query, "SELECT count(*) FROM sandboxes");
+    where_name(&query, &record->owner, record->name);
+    query_where(&query, "id <>", sql_text(record->id));
+    if (store_call_begin(&call, STORE_FAST, err) < 0 ||
+        store_run(&call, query.text, query.args, query.n_args, store_take_number, &count, NULL,
+                  err) < 0)
+        return error_wrap(err, "look for sandbox '%.80s'", record->name);
+    if (count > 0)
+        return error_refuse(err, ERROR_EXISTS, "name",
+                            "name: another sandbox that is alive is called '%.80s'", record->name);
+    return store_call_done(&call, err);
+}
+
+struct named {
+    char *id; // ID_TEXT
+    int64_t count;
+};
+
+static int take_named(void *data, const struct sql_value *row, size_t n_columns, struct error *err)
+{
+    struct named *named = data;
+
+    (void)n_columns;
+    (void)err;
+    named->count++;
+    (void)snprintf(named->id, ID_TEXT, "%s", row[0].data);
+    return 0;
+}
+
+int store_sandbox_find_name(struct store *store, const struct owner *owner, const char *name,
+                            char id[ID_TEXT], struct error *err)
+{
+    struct named named = {.id = id};
+    struct query query;
+    struct sql *sql = NULL;
+
+    query_init(&query);
+    query_add(&query, "SELECT id FROM sandboxes");
+    where_name(&query, owner, name);
+    query_add(&query, " LIMIT 2");
+    if (store_connection(store, &sql, err) < 0 ||
+        sql_run(sql, query.text, query.args, query.n_args, take_named, &named, NULL, err) < 0)
+        return error_wrap(err, "look for sandbox '%.80s'", name);
+    if (named.count > 1)
+        return error_refuse(
+            err, ERROR_AMBIGUOUS, "sandbox",
+            "several sandboxes that are alive are called '%.80s': use the id of one", name);
+    return named.count == 1 ? 0 : record_missing(&sandbox_table, name, err);
 }
 
 static const char *const orders[][2] = {
@@ -192,6 +282,7 @@ static void select_sandboxes(struct query *query, const struct sandbox_filter *f
     query_where_text(query, "runtime", filter->runtime);
     query_where_text(query, "snapshot", filter->snapshot);
     query_where_text(query, "mode", filter->mode ? mode_names[*filter->mode] : NULL);
+    query_where_labels(query, filter->labels);
     if (filter->created_from)
         query_where(query, "created_at >=", sql_number(filter->created_from));
     // By what the indexes know, where that says the same.
@@ -278,6 +369,10 @@ static int purge_once(struct store_call *call, const struct sql_value *args, siz
 {
     if (store_call_begin(call, STORE_FAST, err) < 0 ||
         sandbox_counts_remove(call, PURGED, args, n_args, err) < 0 ||
+        store_run(call,
+                  "DELETE FROM events WHERE sandbox_id IN (" PURGED ") AND serial <= (SELECT "
+                  "forgotten FROM event_numbers)",
+                  args, n_args, NULL, NULL, NULL, err) < 0 ||
         store_run(call, "DELETE FROM sandboxes WHERE id IN (" PURGED ")", args, n_args, NULL, NULL,
                   removed, err) < 0)
         return error_wrap(err, "forget old sandboxes");

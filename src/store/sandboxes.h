@@ -5,6 +5,7 @@
  */
 #pragma once
 #include "base/command.h"
+#include "base/id.h"
 #include "base/limits.h"
 #include "model/sandbox.h"
 #include "store/store.h"
@@ -20,7 +21,8 @@ struct sandbox_record {
     // As asked for. SANDBOX_PART_ABOUT
     const char *name;
     const char *description;
-    const char *metadata; // JSON
+    const char *metadata;      // JSON
+    const char *const *labels; // "name=value", NULL-terminated, or NULL. SANDBOX_PART_LABELS
     // As asked for, never changed.
     const char *scopes;       // JSON
     const char *dependencies; // JSON; nobody writes it yet
@@ -96,6 +98,7 @@ enum sandbox_part {
     SANDBOX_PART_ABOUT = 1 << 6,
     // The state of one that lives before and after: STATE without the times of its end, whose indexes would be written too.
     SANDBOX_PART_LIVING = 1 << 7,
+    SANDBOX_PART_LABELS = 1 << 8,
 };
 
 /*
@@ -104,6 +107,15 @@ enum sandbox_part {
  */
 int store_sandbox_update(struct store *store, const struct sandbox_record *record, unsigned parts,
                          unsigned from, struct error *err);
+
+/* ERROR_EXISTS, noun "name", when another living sandbox of the owner (project or not) has the record's name. In the caller's transaction, so that it is
+ * still true when what it writes next is there. */
+int store_sandbox_check_name(struct store *store, const struct sandbox_record *record,
+                             struct error *err);
+
+/* Which living sandbox of the owner's has this name. ERROR_NOT_FOUND; ERROR_AMBIGUOUS when several have. */
+int store_sandbox_find_name(struct store *store, const struct owner *owner, const char *name,
+                            char id[ID_TEXT], struct error *err);
 
 struct sandbox_list {
     struct sandbox_record *rows;

@@ -28,6 +28,9 @@ struct store {
     // All writes go through one connection, a transaction at a time: one that alone writes keeps its pages and statements,
     // where a connection to each thread would read them again after every commit of another.
     struct sql *writer;
+    bool has_events; // in the transaction that is open: whoever writes has it
+    void (*on_events)(void *data);
+    void *on_events_data;
     char node[ID_TEXT];
     pthread_key_t key;
     struct lock lock; // guards the list
@@ -205,6 +208,29 @@ static enum sql_step begin_of(enum store_durability durability)
     return durability == STORE_DURABLE ? SQL_BEGIN_DURABLE : SQL_BEGIN;
 }
 
+void store_on_events(struct store *store, void (*fn)(void *data), void *data)
+{
+    store->on_events_data = data;
+    store->on_events = fn;
+}
+
+void store_has_events(struct store *store)
+{
+    store->has_events = true;
+}
+
+/* The caller writes; behind it, it does not any more. */
+static int end_writing(struct store *store, enum sql_step step, struct error *err)
+{
+    bool has_events = store->has_events;
+
+    store->has_events = false;
+    int result = sql_transaction(store->writer, step, err);
+    if (has_events && store->on_events) // also when nobody knows what became of it
+        store->on_events(store->on_events_data);
+    return result;
+}
+
 int store_begin(struct store *store, enum store_durability durability,
                 struct store_transaction *out, struct error *err)
 {
@@ -242,7 +268,7 @@ int store_commit(struct store_transaction *transaction, struct error *err)
     struct store *store = transaction->store;
     connection->is_open = false;
     transaction->store = NULL;
-    return sql_transaction(store->writer, SQL_COMMIT, err);
+    return end_writing(store, SQL_COMMIT, err);
 }
 
 void store_rollback(struct store_transaction *transaction)
@@ -256,7 +282,7 @@ void store_rollback(struct store_transaction *transaction)
     struct store *store = transaction->store;
     connection->is_open = false;
     transaction->store = NULL;
-    (void)sql_transaction(store->writer, SQL_ROLLBACK, &ignored);
+    (void)end_writing(store, SQL_ROLLBACK, &ignored);
 }
 
 int store_call_begin(struct store_call *call, enum store_durability durability, struct error *err)
@@ -298,12 +324,18 @@ static void end_call(struct store_call *call)
     call->is_own = false;
 }
 
+static int end_transaction(struct store_call *call, enum sql_step step, struct error *err)
+{
+    return call->sql == call->store->writer ? end_writing(call->store, step, err)
+                                            : sql_transaction(call->sql, step, err);
+}
+
 int store_call_done(struct store_call *call, struct error *err)
 {
     bool is_own = call->is_own;
 
     end_call(call);
-    return is_own ? sql_transaction(call->sql, SQL_COMMIT, err) : 0;
+    return is_own ? end_transaction(call, SQL_COMMIT, err) : 0;
 }
 
 bool store_call_again(struct store_call *call, const struct error *err)
@@ -319,7 +351,7 @@ void store_call_clear(struct store_call *call)
     if (!call->is_own)
         return;
     end_call(call);
-    (void)sql_transaction(call->sql, SQL_ROLLBACK, &ignored);
+    (void)end_transaction(call, SQL_ROLLBACK, &ignored);
 }
 
 int store_run(struct store_call *call, const char *text, const struct sql_value *args,

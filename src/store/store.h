@@ -91,5 +91,8 @@ void store_rollback(struct store_transaction *transaction);
 bool store_again(struct store_transaction *transaction, const struct error *err);
 #define autotransaction __attribute__((cleanup(store_rollback))) struct store_transaction
 
+/* Calls fn(data) after each commit that has events in it, on the thread that commits; it must be quick. Before any thread writes. */
+void store_on_events(struct store *store, void (*fn)(void *data), void *data);
+
 bool store_is_retry(const struct error *err);
 bool store_is_lost(const struct error *err);

@@ -51,6 +51,9 @@ int store_run_alone(struct store *store, enum store_durability durability, const
 /* An on_row for a single number: data is an int64_t. */
 int store_take_number(void *data, const struct sql_value *row, size_t n_columns, struct error *err);
 
+/* The transaction that is open has events in it: whoever is told of them (store_on_events) is, once it is committed. */
+void store_has_events(struct store *store);
+
 /* Opens without bringing the tables up to date. */
 int store_open_bare(const char *directory, struct store **out, struct error *err);
 

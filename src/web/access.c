@@ -106,9 +106,11 @@ void access_set_route(struct access *access, const struct front *front, const st
 {
     const struct front_auth *auth = front->auth ? front->auth : &auth_by_key;
 
+    struct auth_room room;
+
     access->pattern = route->pattern;
     if (route->access == ACCESS_KEY)
-        keep_key(access, auth->secret(request));
+        keep_key(access, auth->secret(request, &room));
     for (unsigned i = 0; i < ROUTE_PARAMETERS; i++) {
         if (is_sandbox(front, parameters[i]))
             access_set_sandbox(access, "", parameters[i]);

@@ -3,6 +3,7 @@
 #include "web/answer_table.h"
 
 #include "base/auto.h"
+#include "base/base64.h"
 #include "base/clock.h"
 #include "data/json.h"
 
@@ -138,6 +139,40 @@ static bool write_strings(struct json_writer *json, const struct answer_field *f
     return true;
 }
 
+static bool write_bytes(struct json_writer *json, const struct answer_field *field,
+                        const void *member)
+{
+    const struct answer_bytes *bytes = member;
+
+    if (!bytes->data)
+        return false;
+    json_key(json, field->name);
+    json_bytes(json, bytes->data, bytes->length);
+    return true;
+}
+
+#define BASE64_PIECE 3072 // bytes: whole groups of three
+
+static bool write_base64(struct json_writer *json, const struct answer_field *field,
+                         const void *member)
+{
+    const struct answer_bytes *bytes = member;
+    char text[BASE64_PIECE / 3 * 4 + 1];
+
+    if (!bytes->data)
+        return false;
+    json_key(json, field->name);
+    json_string_begin(json);
+    for (size_t at = 0; at < bytes->length; at += BASE64_PIECE) {
+        size_t rest = bytes->length - at;
+        size_t length = rest < BASE64_PIECE ? rest : BASE64_PIECE;
+        base64_encode((const char *)bytes->data + at, length, text);
+        json_string_piece(json, text, base64_length(length));
+    }
+    json_string_end(json);
+    return true;
+}
+
 static struct data_document *read_json(const char *text)
 {
     struct data_document *document = NULL;
@@ -239,7 +274,8 @@ static write_type *const types[] = {
     [ANSWER_BOOL] = write_bool,         [ANSWER_TRUTH] = write_truth,
     [ANSWER_INTEGER] = write_integer,   [ANSWER_NATURAL] = write_natural,
     [ANSWER_UNSIGNED] = write_unsigned, [ANSWER_TIME] = write_time,
-    [ANSWER_TEXTS] = write_strings,     [ANSWER_JSON] = write_json,
+    [ANSWER_TEXTS] = write_strings,     [ANSWER_BYTES] = write_bytes,
+    [ANSWER_BASE64] = write_base64,     [ANSWER_JSON] = write_json,
     [ANSWER_TEXT_MAP] = write_text_map, [ANSWER_MAP] = write_map,
     [ANSWER_MAP_AT] = write_map_at,     [ANSWER_LIST] = write_list,
     [ANSWER_BESIDE] = write_beside,     [ANSWER_BESIDE_AT] = write_beside_at,

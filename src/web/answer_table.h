@@ -23,6 +23,8 @@ enum answer_type {   // what the struct's member is, and what leaves it out:
     ANSWER_UNSIGNED, // unsigned
     ANSWER_TIME,     // int64_t: ms since 1970, as RFC 3339; 0
     ANSWER_TEXTS,    // const char *const *, ended by NULL; NULL
+    ANSWER_BYTES,    // struct answer_bytes, as a string; no data. What is not UTF-8 gets U+FFFD
+    ANSWER_BASE64,   // struct answer_bytes, in base64; no data
     ANSWER_JSON,     // const char *: any JSON, as text; NULL, and what is none
     ANSWER_TEXT_MAP, // const char *: a JSON object, as text, of which the strings are written; likewise
     ANSWER_MAP,      // a struct inside the struct, by `fields`
@@ -35,6 +37,10 @@ enum answer_type {   // what the struct's member is, and what leaves it out:
 
 struct answer_joined {
     const char *first, *last;
+};
+struct answer_bytes {
+    const void *data;
+    size_t length;
 };
 struct answer_list {
     const void *items;

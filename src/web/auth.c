@@ -2,6 +2,10 @@
 /* Who sends a request; see auth.h. */
 #include "web/auth.h"
 
+#include "base/base64.h"
+#include "web/tokens.h"
+#include "web/upgrade.h"
+
 #include <string.h>
 #include <strings.h>
 
@@ -18,12 +22,50 @@ static const char *find_bearer(const struct http_request *request)
     return key > text && *key ? key : NULL;
 }
 
-static const char *find_key(const struct http_request *request)
+/* base64url without padding; NULL: it is none, or too long. */
+static const char *decode(const char *text, size_t length, struct auth_room *room)
+{
+    char padded[AUTH_SECRET];
+    size_t bad, size = (length + 3) / 4 * 4;
+
+    if (size >= sizeof padded)
+        return NULL;
+    for (size_t i = 0; i < size; i++) {
+        char c = '=';
+        if (i < length)
+            c = text[i] == '-' ? '+' : text[i] == '_' ? '/' : text[i];
+        padded[i] = c;
+    }
+    ssize_t used = base64_decode(padded, size, room->text, &bad);
+    if (used <= 0 || memchr(room->text, 0, (size_t)used))
+        return NULL;
+    room->text[used] = '\0';
+    return room->text;
+}
+
+/* Of a WebSocket, whose subprotocols are all a browser's page can say. */
+static const char *find_offered(const struct http_request *request, struct auth_room *room)
+{
+    static const char prefix[] = "burrow.key.";
+    const char *at = http_request_header(request, "Sec-WebSocket-Protocol");
+    const char *token;
+    size_t length, skip = sizeof prefix - 1;
+
+    if (!at || !upgrade_is_asked(request))
+        return NULL;
+    while ((token = tokens_next(&at, &length))) {
+        if (length > skip && strncmp(token, prefix, skip) == 0)
+            return decode(token + skip, length - skip, room);
+    }
+    return NULL;
+}
+
+static const char *find_key(const struct http_request *request, struct auth_room *room)
 {
     const char *bearer = find_bearer(request);
     const char *key = bearer ? bearer : http_request_header(request, "X-Api-Key");
 
-    return key && *key ? key : NULL;
+    return key && *key ? key : find_offered(request, room);
 }
 
 /* The kernel says who is at the other end of a Unix socket: root, or whoever runs the server, needs no key. */
@@ -34,7 +76,9 @@ static bool is_own(const struct peer *peer)
 
 static bool is_possible(const struct http_request *request)
 {
-    return is_own(&request->peer) || find_key(request);
+    struct auth_room room;
+
+    return is_own(&request->peer) || find_key(request, &room);
 }
 
 static int missing(struct error *err)
@@ -47,7 +91,8 @@ static int missing(struct error *err)
 static int check(struct accounts *accounts, const struct http_request *request, struct actor *out,
                  struct error *err)
 {
-    const char *key = find_key(request);
+    struct auth_room room;
+    const char *key = find_key(request, &room);
 
     if (key)
         return key_check(accounts, key, out, err);
@@ -60,7 +105,8 @@ static int check(struct accounts *accounts, const struct http_request *request, 
 static enum key_known check_quick(struct accounts *accounts, const struct http_request *request,
                                   struct actor *out)
 {
-    const char *key = find_key(request);
+    struct auth_room room;
+    const char *key = find_key(request, &room);
 
     if (key)
         return key_check_quick(accounts, key, out);

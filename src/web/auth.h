@@ -9,6 +9,12 @@
 #include "core/account/key.h"
 #include "net/request.h"
 
+/* Where a secret is decoded to. */
+#define AUTH_SECRET 512
+struct auth_room {
+    char text[AUTH_SECRET];
+};
+
 /* One way to tell who is asking. */
 struct front_auth {
     /* Whether it can be anybody at all, by the head alone: whoever cannot is refused before the body is read. On the loop. */
@@ -21,10 +27,11 @@ struct front_auth {
                                   struct actor *out);
     /* The failure of a request that cannot be anybody's. Returns -1. */
     int (*missing)(struct error *err);
-    /* The secret that was sent, of which the log tells the beginning; NULL: none. */
-    const char *(*secret)(const struct http_request *request);
+    /* The secret that was sent, of which the log tells the beginning; NULL: none. `room` is for one that has to be decoded. */
+    const char *(*secret)(const struct http_request *request, struct auth_room *room);
     const char *challenge; // WWW-Authenticate of a 401; NULL: none
 };
 
-/* "Authorization: Bearer KEY", "X-Api-Key: KEY", or root and whoever runs the server over the local socket. */
+/* "Authorization: Bearer KEY", "X-Api-Key: KEY", or root and whoever runs the server over the local socket. Browsers can send neither
+ * header with a WebSocket: there, a subprotocol "burrow.key.KEY" says it, KEY being in base64url. */
 extern const struct front_auth auth_by_key;

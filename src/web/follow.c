@@ -30,12 +30,15 @@ struct follow {
     bool is_over;     // the response has ended
 };
 
-static const struct http_header plain_headers[] = {
-    {"Content-Type", "application/octet-stream"},
-    {"Cache-Control", "no-store"},
-    {"X-Content-Type-Options", "nosniff"},
-    {0},
-};
+#define PLAIN_HEADERS                                                                              \
+    {"Content-Type", "application/octet-stream"}, {"Cache-Control", "no-store"},                   \
+    {                                                                                              \
+        "X-Content-Type-Options", "nosniff"                                                        \
+    }
+#define N_PLAIN 3
+static const struct http_header plain_headers[] = {PLAIN_HEADERS, {0}};
+/* What comes bit by bit is to arrive so: nginx would gather it. */
+static const struct http_header flow_headers[] = {PLAIN_HEADERS, {"X-Accel-Buffering", "no"}, {0}};
 
 static void finish(struct follow *follow, bool is_whole)
 {
@@ -147,7 +150,7 @@ static void begin(void *data)
 {
     struct follow *follow = data;
 
-    (void)response_begin(follow->response, 200, plain_headers, RESPONSE_LENGTH_UNKNOWN);
+    (void)response_begin(follow->response, 200, flow_headers, RESPONSE_LENGTH_UNKNOWN);
     follow->watch = hub_watch(follow->hub, stream_id(follow->stream), on_hub, follow);
     response_watch(follow->response, &events, follow);
     advance(follow);
@@ -208,10 +211,23 @@ static void send_range(const struct follow_request *request, const struct stream
     send_part(request, &(struct part){206, headers, first, length});
 }
 
+/* What there is from the offset on. */
+static void send_rest(const struct follow_request *request, const struct stream_progress *progress)
+{
+    struct http_header headers[N_PLAIN + FOLLOW_HEADERS + 1] = {PLAIN_HEADERS};
+    uint64_t rest = progress->size_bytes - request->offset;
+    bool is_cut = request->length && request->length < rest;
+
+    for (size_t i = 0; request->headers && request->headers[i].name && i < FOLLOW_HEADERS; i++)
+        headers[N_PLAIN + i] = request->headers[i];
+    send_part(request,
+              &(struct part){200, headers, request->offset, is_cut ? request->length : rest});
+}
+
 /* If-Range names a version; streams have none, so it never fits. */
 static const char *wanted_range(const struct follow_request *request)
 {
-    if (request->offset || request->request->is_head ||
+    if (request->offset || request->length || request->request->is_head ||
         http_request_header(request->request, "If-Range"))
         return NULL;
     return http_request_header(request->request, "Range");
@@ -219,7 +235,7 @@ static const char *wanted_range(const struct follow_request *request)
 
 static void send_head(struct response *response)
 {
-    (void)response_begin(response, 200, plain_headers, RESPONSE_LENGTH_UNKNOWN);
+    (void)response_begin(response, 200, flow_headers, RESPONSE_LENGTH_UNKNOWN);
     response_finish(response, true);
 }
 
@@ -235,9 +251,8 @@ void follow_start(const struct follow_request *request)
         send_outside(request->response, progress.size_bytes);
     else if (range == RANGE_PART)
         send_range(request, &progress, first, length);
-    else if (progress.is_complete)
-        send_part(request, &(struct part){200, plain_headers, request->offset,
-                                          progress.size_bytes - request->offset});
+    else if (progress.is_complete || request->is_now)
+        send_rest(request, &progress);
     else if (request->request->is_head)
         send_head(request->response);
     else if (loop_is_here(request->loop))

@@ -11,6 +11,9 @@
 #include "net/request.h"
 #include "net/response.h"
 
+#include <stdbool.h>
+#include <stdint.h>
+
 struct router;
 
 struct follow_request {
@@ -20,8 +23,13 @@ struct follow_request {
     struct stream *stream;     // borrowed, like all here; held for as long as it is read
     struct response *response; // must not be watched by anybody else
     const struct http_request *request;
-    uint64_t offset; // of the first byte that is wanted
+    uint64_t offset;                   // of the first byte that is wanted
+    bool is_now;                       // what is there now, whether it is complete or not
+    uint64_t length;                   // of that, or of a complete one, at most so much; 0: all
+    const struct http_header *headers; // beside its own, unless it is followed; NULL: none
 };
+
+#define FOLLOW_HEADERS 4 // at most
 
 /*
  * Answers: 200 with everything from `offset`, with its length where the stream is complete, else in chunks as it comes (the head

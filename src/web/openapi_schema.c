@@ -245,14 +245,24 @@ void openapi_fields(struct json_writer *json, const struct field *fields, bool i
 static const struct {
     const char *type, *format;
 } answer_types[] = {
-    [ANSWER_TEXT] = {"string"},      [ANSWER_ID] = {"string"},
-    [ANSWER_JOINED] = {"string"},    [ANSWER_WORD] = {"string"},
-    [ANSWER_BOOL] = {"boolean"},     [ANSWER_TRUTH] = {"boolean"},
-    [ANSWER_INTEGER] = {"integer"},  [ANSWER_NATURAL] = {"integer"},
-    [ANSWER_UNSIGNED] = {"integer"}, [ANSWER_TIME] = {"string", "date-time"},
-    [ANSWER_TEXTS] = {"array"},      [ANSWER_JSON] = {NULL},
-    [ANSWER_TEXT_MAP] = {"object"},  [ANSWER_MAP] = {"object"},
-    [ANSWER_MAP_AT] = {"object"},    [ANSWER_LIST] = {"array"},
+    [ANSWER_TEXT] = {"string"},
+    [ANSWER_ID] = {"string"},
+    [ANSWER_JOINED] = {"string"},
+    [ANSWER_WORD] = {"string"},
+    [ANSWER_BOOL] = {"boolean"},
+    [ANSWER_TRUTH] = {"boolean"},
+    [ANSWER_INTEGER] = {"integer"},
+    [ANSWER_NATURAL] = {"integer"},
+    [ANSWER_UNSIGNED] = {"integer"},
+    [ANSWER_TIME] = {"string", "date-time"},
+    [ANSWER_TEXTS] = {"array"},
+    [ANSWER_BYTES] = {"string"},
+    [ANSWER_BASE64] = {"string", "byte"},
+    [ANSWER_JSON] = {NULL},
+    [ANSWER_TEXT_MAP] = {"object"},
+    [ANSWER_MAP] = {"object"},
+    [ANSWER_MAP_AT] = {"object"},
+    [ANSWER_LIST] = {"array"},
     [ANSWER_CUSTOM] = {NULL},
 };
 

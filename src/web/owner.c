@@ -34,7 +34,8 @@ static uint64_t hash_peer(uint64_t seed, const struct peer *peer)
 }
 
 /* The key that the call has shown, if it was good a moment ago; NULL: none. */
-static const char *key_of(const struct call *call, const struct router_settings *settings)
+static const char *key_of(const struct call *call, const struct router_settings *settings,
+                          struct auth_room *room)
 {
     const struct front_auth *auth = call->front->auth ? call->front->auth : &auth_by_key;
     struct accounts *accounts = settings->core ? settings->core->accounts : NULL;
@@ -44,7 +45,7 @@ static const char *key_of(const struct call *call, const struct router_settings 
         !auth->is_possible(call->request))
         return NULL;
     enum key_known known = auth->check_quick(accounts, call->request, &ignored);
-    return known == KEY_VALID || known == KEY_STALE ? auth->secret(call->request) : NULL;
+    return known == KEY_VALID || known == KEY_STALE ? auth->secret(call->request, room) : NULL;
 }
 
 /* The sandbox that the path names; NULL: none. */
@@ -64,7 +65,8 @@ static const char *sandbox_of(const struct call *call)
 struct turns_owner owner_of_call(const struct call *call, const struct router_settings *settings,
                                  uint64_t seed)
 {
-    const char *key = key_of(call, settings), *sandbox = sandbox_of(call);
+    struct auth_room room;
+    const char *key = key_of(call, settings, &room), *sandbox = sandbox_of(call);
 
     return (struct turns_owner){
         .who = key ? hash(seed, key, strlen(key)) : hash_peer(seed, &call->request->peer),

@@ -173,13 +173,24 @@ static void on_retry(void *data)
     look_again(data);
 }
 
-/* The time is up; or the client sends no more, which mostly means that it is gone: whatever it is told now ends the poll. */
+/* The time is up: whatever is told now ends the poll. */
 static void on_last(void *data)
 {
     struct waiter *waiter = data;
 
     waiter->is_last = true;
     look_again(waiter);
+}
+
+/* The client sends no more, which mostly means that it is gone. */
+static void on_gone(void *data)
+{
+    struct waiter *waiter = data;
+    struct call call;
+    struct poll poll = poll_of(waiter, &call);
+
+    if (waiter->is_over || !waiter->kind->on_gone || !waiter->kind->on_gone(&poll))
+        on_last(waiter);
 }
 
 static void on_end(void *data, bool is_delivered)
@@ -193,7 +204,7 @@ static void on_end(void *data, bool is_delivered)
 }
 
 static const struct response_events waiter_events = {
-    .on_gone = on_last,
+    .on_gone = on_gone,
     .on_deadline = on_last,
     .on_end = on_end,
 };

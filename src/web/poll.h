@@ -35,6 +35,9 @@ struct poll_kind {
     enum poll_look (*look_quick)(const struct poll *poll, bool is_last);
     /* On a worker. An enum poll_look, or -1: the front answers with the error. */
     int (*look)(const struct poll *poll, bool is_last, struct error *err);
+    /* On the loop, at most once: the client is gone while the call waits. True: what is waited for will end because of that, and
+     * is still waited for; else this ends the poll. NULL: it does. */
+    bool (*on_gone)(const struct poll *poll);
 };
 
 /*

@@ -121,7 +121,7 @@ def test_every_failure_says_what_its_request_is_called(api):
     answer = api.get("/sandbox/sbx_x", headers=named("mine-1"))
     check_error(answer, 404, "SANDBOX_NOT_FOUND")
     assert answer.json["requestId"] == "mine-1"
-    assert api.get("/system/df", key=None, headers=named("mine-2")).json["requestId"] == "mine-2"
+    assert api.get("/api/v1/system/df", key=None, headers=named("mine-2")).json["requestId"] == "mine-2"
     assert api.post("/v1/memory/sandbox/sessions", [], headers=named("mine-3")).json["request_id"] == "mine-3"
 
 

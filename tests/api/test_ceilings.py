@@ -62,7 +62,7 @@ def test_a_default_comes_down_to_its_ceiling(own):
 
 
 def test_by_default_the_machine_is_the_ceiling(api):
-    limits = api.get("/system/limits").data
+    limits = api.get("/api/v1/system/limits").data
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     assert 0 < limits["sandbox"]["memoryBytes"] < memory
     assert limits["together"]["memoryBytes"] == limits["sandbox"]["memoryBytes"]
@@ -72,7 +72,7 @@ def test_by_default_the_machine_is_the_ceiling(api):
 
 
 def test_ceilings_are_told(low):
-    limits = low.client.get("/system/limits").data
+    limits = low.client.get("/api/v1/system/limits").data
     assert limits["sandbox"]["memoryBytes"] == 300 * MEBI
     assert limits["sandbox"]["cpuMillicores"] == 1500
     assert limits["sandbox"]["diskBytes"] == 1 << 30

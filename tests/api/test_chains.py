@@ -14,7 +14,7 @@ def layers_of(server, id):
 
 
 def diff(sandbox, start, end):
-    answer = sandbox.client.get(f"/sandbox/{sandbox.id}/diff?{query(**{'from': start, 'to': end})}").data
+    answer = sandbox.client.get(f"/api/v1/sandboxes/{sandbox.id}/diff?{query(**{'from': start, 'to': end})}").data
     return {entry["path"]: entry["change"] for entry in answer["entries"]}
 
 
@@ -40,10 +40,10 @@ def test_a_long_chain_is_merged_and_nobody_notices(server, api, new):
         assert new(snapshot=made[20]).output("ls") == "last\nlevel-18\nlevel-19\nlevel-20\n"
         lineage = api.get(f"/sandbox/snapshots/lineage?snapshot={made[-1]}&limit=100").data["lineage"]
         assert [entry["snapshotId"] for entry in lineage] == made[::-1]
-        moved = api.post("/sandbox/snapshots/import?name=moved", body=api.get(f"/sandbox/snapshots/{made[-1]}/export").body,
+        moved = api.post("/api/v1/snapshots/import?name=moved", body=api.get(f"/api/v1/snapshots/{made[-1]}/export").body,
                          headers={"Content-Type": "application/octet-stream"})
         assert moved.status == 201, str(moved)
-        made.append(moved.data["snapshotId"])
+        made.append(moved.data["id"])
         assert new(snapshot=made[-1]).output("cat last; ls") == copy.output("cat last; ls")
         copy.output("rm last")
         assert diff(copy, "base", "now") == {"/home/agentuity/last": "removed"}

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Differences: which files were added, changed, removed between two moments of a sandbox."""
 import pytest
-from client import check_error, nulls, query
+from client import check_problem, nulls, query
 
 HOME = "/home/agentuity"
 
 
 def diff(sandbox, **fields):
-    answer = sandbox.client.get(f"/sandbox/{sandbox.id}/diff?{query(**fields)}")
+    answer = sandbox.client.get(f"/api/v1/sandboxes/{sandbox.id}/diff?{query(**fields)}")
     assert answer.status == 200, str(answer)
     assert not nulls(answer.data)
     return answer.data
@@ -40,7 +40,7 @@ def test_between_the_base_and_now(sandbox):
     assert brief(found) == [("added", "added"), ("added", "dir"), ("added", "dir/in"), ("added", "link")]
     assert entry(found, "/etc/profile")["change"] == "changed"
     assert entry(found, "/usr/share/doc")["change"] == "removed"
-    assert entry(found, "added")["after"] == {"type": "file", "mode": "0644", "size": 2} and "before" not in entry(found, "added")
+    assert entry(found, "added")["after"] == {"type": "file", "mode": "0644", "sizeBytes": 2} and "before" not in entry(found, "added")
     assert entry(found, "link")["after"]["type"] == "link" and entry(found, "dir")["after"]["type"] == "directory"
     assert "after" not in entry(found, "/usr/share/doc") and entry(found, "/usr/share/doc")["before"]["type"] == "directory"
     assert [found["added"], found["changed"], found["removed"]] == [
@@ -62,7 +62,7 @@ def test_between_two_checkpoints(sandbox, by):
     assert brief(found) == [("added", "comes"), ("added", "renamed"), ("added", "renamed/x"), ("changed", "changes"), ("removed", "goes"),
                             ("removed", "tree")]
     changed = entry(found, "changes")
-    assert (changed["before"]["size"], changed["after"]["size"]) == (2, 3)
+    assert (changed["before"]["sizeBytes"], changed["after"]["sizeBytes"]) == (2, 3)
 
 
 def test_the_other_way_round(sandbox):
@@ -182,22 +182,22 @@ def test_odd_names_are_told(sandbox):
 
 def test_bad_questions(api, sandbox, shared):
     for name in ("none", "ckpt_none", "ckpt_" + "0" * 26):
-        check_error(api.get(f"/sandbox/{shared.id}/diff?from={name}"), 404, "CHECKPOINT_NOT_FOUND")
-        check_error(api.get(f"/sandbox/{shared.id}/diff?to={name}"), 404, "CHECKPOINT_NOT_FOUND")
+        check_problem(api.get(f"/api/v1/sandboxes/{shared.id}/diff?from={name}"), 404, "not_found")
+        check_problem(api.get(f"/api/v1/sandboxes/{shared.id}/diff?to={name}"), 404, "not_found")
     for bad in ("limit=x", "limit=-1", "patch=perhaps", "limit=99999999"):
-        check_error(api.get(f"/sandbox/{shared.id}/diff?{bad}"), 400, "INVALID_ARGUMENT", bad.split("=")[0])
-    check_error(api.get("/sandbox/sbx_none/diff"), 404, "SANDBOX_NOT_FOUND")
-    check_error(api.get(f"/sandbox/{shared.id}/diff", key=None), 401, "UNAUTHORIZED")
+        check_problem(api.get(f"/api/v1/sandboxes/{shared.id}/diff?{bad}"), 400, "invalid_request", field=bad.split("=")[0])
+    check_problem(api.get("/api/v1/sandboxes/sbx_none/diff"), 404, "not_found")
+    check_problem(api.get(f"/api/v1/sandboxes/{shared.id}/diff", key=None), 401, "unauthorized")
     made = checkpoint(sandbox, "gone")
     assert api.delete(f"/sandbox/{sandbox.id}/checkpoint/gone").status == 200
     for name in ("gone", made["id"]):
-        check_error(api.get(f"/sandbox/{sandbox.id}/diff?from={name}"), 404, "CHECKPOINT_NOT_FOUND")
+        check_problem(api.get(f"/api/v1/sandboxes/{sandbox.id}/diff?from={name}"), 404, "not_found")
 
 
 def test_of_destroyed_and_ended_sandboxes(api):
     deleted = api.create()
     deleted.delete()
-    check_error(api.get(f"/sandbox/{deleted.id}/diff"), 404, "SANDBOX_NOT_FOUND")
+    check_problem(api.get(f"/api/v1/sandboxes/{deleted.id}/diff"), 404, "not_found")
     ended = api.create_one_shot("true")
     ended.wait_status("terminated")
-    check_error(api.get(f"/sandbox/{ended.id}/diff"), 404, "SANDBOX_TERMINATED")
+    check_problem(api.get(f"/api/v1/sandboxes/{ended.id}/diff"), 409, "ended")

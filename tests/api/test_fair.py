@@ -207,7 +207,7 @@ def test_slow_readers_have_so_much_room_and_no_more(own_server):
 def test_differences_of_many_files_are_looked_for_one_at_a_time(fair, other, send):
     sandbox = fair.client.create()
     sandbox.output("mkdir d && cd d && seq 1 30000 | xargs touch")
-    asked = [send("GET", f"/sandbox/{sandbox.id}/diff?from=base&to=now&limit=1") for _ in range(MANY)]
+    asked = [send("GET", f"/api/v1/sandboxes/{sandbox.id}/diff?from=base&to=now&limit=1") for _ in range(MANY)]
     works(other)
     assert answered(asked) < MANY / 2
     answer = asked[0].answer()

@@ -118,7 +118,7 @@ ROUTES = [
     ("POST", "/fs/rm/{id}"), ("POST", "/fs/rmdir/{id}"), ("GET", "/fs/list/{id}"), ("GET", "/fs/download/{id}?path=."),
     ("POST", "/fs/upload/{id}?path=."), ("GET", "/cli/sandbox/{id}"), ("POST", "/sandbox/{id}/pause"), ("POST", "/sandbox/{id}/resume"),
     ("POST", "/sandbox/{id}/snapshot"), ("POST", "/sandbox/{id}/checkpoint"), ("GET", "/sandbox/checkpoints/{id}"),
-    ("POST", "/sandbox/{id}/checkpoint/x/restore"), ("DELETE", "/sandbox/{id}/checkpoint/x"), ("GET", "/sandbox/{id}/diff"),
+    ("POST", "/sandbox/{id}/checkpoint/x/restore"), ("DELETE", "/sandbox/{id}/checkpoint/x"), ("GET", "/api/v1/sandboxes/{id}/diff"),
 ]
 BODIES = {"/checkpoint": {"name": "x"}, "/sandbox/env": {"env": {}}, "/execute": {"command": ["true"]}, "/jobs": {"command": ["true"]}, "/fs/mkdir": {"path": "x"},
           "/fs/rm/": {"path": "x"}, "/fs/rmdir": {"path": "x"}, "/fs/": {"files": []}}

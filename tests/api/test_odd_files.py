@@ -142,17 +142,17 @@ def test_back_to_a_checkpoint(api, new, odd):
 def test_through_export_and_import(api, new, odd):
     """Pipes do not travel, nor the times of directories that are otherwise the runtime's."""
     _, before, snapshot = odd
-    archive = api.get(f"/sandbox/snapshots/{snapshot}/export")
+    archive = api.get(f"/api/v1/snapshots/{snapshot}/export")
     assert archive.status == 200 and len(archive.body) < 20 << 20
-    answer = api.post("/sandbox/snapshots/import", body=archive.body)
+    answer = api.post("/api/v1/snapshots/import", body=archive.body)
     assert answer.status == 201, str(answer)
     try:
-        sandbox = new(snapshot=answer.data["snapshotId"])
+        sandbox = new(snapshot=answer.data["id"])
         found = differences({path: seen for path, seen in before.items() if path != "/home/agentuity/tree/fifo"}, tree(sandbox))
         assert set(found) <= {"/etc", "/etc/apt", "/usr/share"} and all(one[:5] == other[:5] for one, other in found.values()), found
         assert int(sandbox.output(BLOCKS)) < 1000
     finally:
-        api.delete(f"/sandbox/snapshots/{answer.data['snapshotId']}")
+        api.delete(f"/sandbox/snapshots/{answer.data['id']}")
 
 
 def test_extended_attributes(api, new):
@@ -191,11 +191,11 @@ def test_a_hundred_thousand_entries(api, new):
     assert api.get(f"/sandbox/snapshots/{snapshot}").data["fileCount"] == 100000
     assert api.post(f"/sandbox/{sandbox.id}/checkpoint/a/restore").status == 200
     assert sandbox.output(count) == before
-    archive = api.get(f"/sandbox/snapshots/{snapshot}/export").body
-    back = api.post("/sandbox/snapshots/import", body=archive)
+    archive = api.get(f"/api/v1/snapshots/{snapshot}/export").body
+    back = api.post("/api/v1/snapshots/import", body=archive)
     assert back.status == 201, str(back)
-    assert new(snapshot=back.data["snapshotId"]).output(count) == before
-    for id in (snapshot, back.data["snapshotId"]):
+    assert new(snapshot=back.data["id"]).output(count) == before
+    for id in (snapshot, back.data["id"]):
         api.delete(f"/sandbox/snapshots/{id}")
 
 

@@ -152,8 +152,8 @@ def test_checkpoints_and_differences_beside_a_guest_that_exchanges_all(race, api
     for turn, _ in enumerate(race.rounds(3)):
         race.check(api.post(path, {"name": f"c{turn}"}), "checkpoint")
         for start in ("base", "first", f"c{turn}"):
-            race.check(api.get(f"/sandbox/{base}/diff?{query(**{'from': start, 'to': 'now', 'patch': 1})}"), "diff")
-        race.check(api.get(f"/sandbox/{base}/diff?{query(**{'from': 'first', 'to': f'c{turn}', 'patch': 1})}"), "diff")
+            race.check(api.get(f"/api/v1/sandboxes/{base}/diff?{query(**{'from': start, 'to': 'now', 'patch': 1})}"), "diff")
+        race.check(api.get(f"/api/v1/sandboxes/{base}/diff?{query(**{'from': 'first', 'to': f'c{turn}', 'patch': 1})}"), "diff")
         race.check(api.delete(f"{path}/c{turn}"), "forget")
     race.end("checkpoint", "diff", "forget")
     assert race.check(api.post(f"{path}/first/restore"), "restore").status == 200
@@ -165,7 +165,7 @@ def test_snapshots_and_their_archives_beside_a_guest_that_exchanges_all(race, ap
         answer = race.check(api.post(f"/sandbox/{race.sandbox.id}/snapshot", {"name": f"raced{turn}"}), "snapshot")
         made.append(answer.data["snapshotId"])
         race.check(api.get(f"/sandbox/snapshots/{made[-1]}"), "files")
-        exported = race.check(api.get(f"/sandbox/snapshots/{made[-1]}/export"), "export")
+        exported = race.check(api.get(f"/api/v1/snapshots/{made[-1]}/export"), "export")
         if shutil.which("zstd"):
             plain = subprocess.run(["zstd", "-q", "-dc"], input=exported.body, stdout=subprocess.PIPE, check=True).stdout
             assert b"inside" in plain

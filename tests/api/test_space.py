@@ -5,14 +5,14 @@ import subprocess
 import pytest
 import server as servers
 from archives import member, tar_of
-from client import check_error, until
+from client import check_problem, until
 
 PARTS = {"runtimes", "snapshots", "checkpoints", "sandboxes", "streams", "database", "unused"}
 MEGA = 1 << 20
 
 
 def df(api):
-    answer = api.get("/system/df")
+    answer = api.get("/api/v1/system/df")
     assert answer.status == 200, str(answer)
     return answer.data
 
@@ -22,7 +22,7 @@ def part(api, name):
 
 
 def prune(api, **fields):
-    answer = api.post("/system/prune", fields)
+    answer = api.post("/api/v1/system/prune", fields)
     assert answer.status == 200, str(answer)
     return answer.data
 
@@ -48,20 +48,20 @@ def test_the_answer(api):
 
 
 def test_a_key_is_needed_and_it_must_be_an_admins(api, server):
-    for answer in (api.get("/system/df", key=None), api.post("/system/prune", {}, key=None)):
-        check_error(answer, 401, "UNAUTHORIZED", "key")
+    for answer in (api.get("/api/v1/system/df", key=None), api.post("/api/v1/system/prune", {}, key=None)):
+        check_problem(answer, 401, "unauthorized", "key")
     made = subprocess.run([servers.BURROW, "key", "create", "--data", server.data, "--json", "--name", "plain"], capture_output=True, text=True, check=True)
     import json
     key = next(value for value in json.loads(made.stdout).values() if isinstance(value, str) and value.startswith("brw_"))
-    for answer in (api.get("/system/df", key=key), api.post("/system/prune", {}, key=key)):
+    for answer in (api.get("/api/v1/system/df", key=key), api.post("/api/v1/system/prune", {}, key=key)):
         assert answer.status == 403, str(answer)
 
 
 def test_bad_bodies(api):
     for body in ({"dryRun": "yes"}, {"dryRun": 1}):
-        answer = api.post("/system/prune", body)
-        assert answer.status == 400 and "dryRun" in answer.json["message"]
-    assert api.call("POST", "/system/prune", body=b"{", headers={"Content-Type": "application/json"}).status == 400
+        answer = api.post("/api/v1/system/prune", body)
+        assert answer.status == 400 and "dryRun" in answer.json["detail"]
+    assert api.call("POST", "/api/v1/system/prune", body=b"{", headers={"Content-Type": "application/json"}).status == 400
 
 
 def test_each_part_grows_with_what_it_is_for(own):
@@ -129,4 +129,4 @@ def test_pruning_frees_nothing_that_is_used(own):
 def test_pruning_twice_frees_nothing_more(own):
     prune(own)
     assert prune(own)["freedBytes"] == 0
-    assert own.post("/system/prune").status == 200, "without a body"
+    assert own.post("/api/v1/system/prune").status == 200, "without a body"

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import pytest
 from archives import member, tar_of
-from client import check_error, query, together, until
+from client import check_error, check_problem, query, together, until
 
 UNKNOWN = "snp_" + "0" * 26
 needs_zstd = pytest.mark.skipif(not shutil.which("zstd"), reason="zstd is not installed")
@@ -28,15 +28,15 @@ def look(api, reference, **kwargs):
 
 
 def export(api, reference):
-    return api.get(f"/sandbox/snapshots/{reference}/export")
+    return api.get(f"/api/v1/snapshots/{reference}/export")
 
 
 def bring(api, body, **fields):
-    return api.post(f"/sandbox/snapshots/import?{query(**fields)}", body=body, headers={"Content-Type": "application/zstd"})
+    return api.post(f"/api/v1/snapshots/import?{query(**fields)}", body=body, headers={"Content-Type": "application/zstd"})
 
 
 def diff(sandbox, **fields):
-    return sandbox.client.get(f"/sandbox/{sandbox.id}/diff?{query(**fields)}")
+    return sandbox.client.get(f"/api/v1/sandboxes/{sandbox.id}/diff?{query(**fields)}")
 
 
 def checkpoint(sandbox, name):
@@ -86,7 +86,7 @@ def test_a_file_of_exabytes_is_listed_in_time(api, endless, made):
 @needs_zstd
 def test_a_file_of_exabytes_is_not_exported_and_that_is_said(api, endless, made):
     id = take(api, made, endless, name="endless")["snapshotId"]
-    check_error(export(api, id), 413, "TOO_LARGE", "snapshot")
+    check_problem(export(api, id), 413, "too_large", "snapshot")
 
 
 def test_files_of_exabytes_are_compared_in_time(endless):
@@ -115,8 +115,8 @@ def test_a_name_with_a_newline_forges_no_other_entry(api, sandbox, made):
 @needs_zstd
 def test_a_list_of_sums_of_nothing_but_newlines_takes_no_memory(api, server):
     before = peak(server)
-    check_error(bring(api, archive(sums=b"\n" * (127 << 20))), 400, "INVALID_ARGUMENT")
-    check_error(bring(api, archive("burrow-snapshot 1\nname: x\nruntime: base:latest\n" + "\n" * (3 << 20))), 400, "INVALID_ARGUMENT")
+    check_problem(bring(api, archive(sums=b"\n" * (127 << 20))), 400, ("damaged", "refused"))
+    check_problem(bring(api, archive("burrow-snapshot 1\nname: x\nruntime: base:latest\n" + "\n" * (3 << 20))), 400, ("damaged", "refused"))
     assert peak(server) - before < 600 << 20
 
 
@@ -219,7 +219,7 @@ def test_pausing_and_resuming_beside_everything_else(sandbox, api, made):
                            lambda: api.post(f"/sandbox/{sandbox.id}/execute", {"command": ["true"]}), lambda: diff(sandbox),
                            lambda: api.post(f"/sandbox/{sandbox.id}/checkpoint", {"name": f"d{i}"}))
         for answer in answers:
-            failed(answer, "INVALID_STATE", "SANDBOX_BUSY")
+            failed(answer, "INVALID_STATE", "SANDBOX_BUSY", "conflict", "busy")
         if answers[3].status == 201:
             made.append(answers[3].data["snapshotId"])
         failed(api.post(f"/sandbox/{sandbox.id}/resume"), "INVALID_STATE")
@@ -237,7 +237,7 @@ def test_a_snapshot_deleted_while_it_is_started_from_listed_and_exported(api, sa
                                   lambda: api.patch(f"/sandbox/snapshots/{id}", {"tag": "x"}), lambda: api.delete(f"/sandbox/snapshots/{id}"))
         assert gone.status == 200, str(gone)
         for answer in answers:
-            failed(answer, "SNAPSHOT_NOT_FOUND", "INVALID_STATE")
+            failed(answer, "SNAPSHOT_NOT_FOUND", "INVALID_STATE", "not_found")
         if answers[0].status < 300:
             started = api.sandbox(answers[0].data["sandboxId"])
             assert started.output("cat a") == "kept\n"
@@ -251,7 +251,7 @@ def test_a_diff_of_a_checkpoint_that_goes(sandbox):
         sandbox.write(a=f"not {i}")
         answer, gone = together(lambda: diff(sandbox, **{"from": f"c{i}", "patch": 1}), lambda: forget(sandbox, f"c{i}"))
         assert gone.status == 200
-        failed(answer, "CHECKPOINT_NOT_FOUND")
+        failed(answer, "not_found")
 
 
 def test_nothing_of_a_deleted_snapshot_is_left(api, server, sandbox, made):
@@ -398,7 +398,7 @@ def test_what_is_only_kept_cannot_make_lists_too_long(api, made):
 def test_imported_metadata_breaks_no_public_list(api, made, metadata):
     answer = bring(api, archive(lines=[f"metadata: {metadata}"]), public="true")
     assert answer.status == 201, str(answer)
-    made.append(answer.data["snapshotId"])
+    made.append(answer.data["id"])
     [seen] = [entry for entry in api.get("/sandbox/snapshots/public?limit=100", key=None).data["snapshots"] if entry["snapshotId"] == made[-1]]
     assert all(isinstance(value, str) for value in seen.get("userMetadata", {}).values())
 
@@ -520,7 +520,7 @@ def test_attributes_of_an_import_do_not_come_along(api, new, made):
     body = archive(files=[xattrs(entry("etc", type=tarfile.DIRTYPE, mode=0o755), **marks), xattrs(entry("home/agentuity/a", b"a", mode=0o755), **marks)])
     answer = bring(api, body)
     assert answer.status == 201, str(answer)
-    made.append(answer.data["snapshotId"])
+    made.append(answer.data["id"])
     sandbox = new(snapshot=made[-1])
     assert sandbox.output("test -s /etc/passwd && cat a; (getcap a || getfattr -m - -d a) 2>/dev/null; true") == "a"
 
@@ -556,12 +556,12 @@ def test_odd_entries_are_taken_or_refused_and_never_our_fault(api, new, made, fi
     answer = bring(api, archive(files=files))
     assert answer.status in ((201,) if is_taken else (400, 403) if is_taken is False else (201, 400, 403)), str(answer)
     if answer.status == 201:
-        made.append(answer.data["snapshotId"])
+        made.append(answer.data["id"])
         sandbox = new(snapshot=made[-1])
         assert sandbox.output("echo well") == "well\n"
         assert look(api, made[-1]).status == 200
     else:
-        assert "/tmp/" not in answer.json["message"] and "/volume" not in answer.json["message"], str(answer)
+        assert "/tmp/" not in answer.json["detail"] and "/volume" not in answer.json["detail"], str(answer)
     assert new().output("test -s /etc/passwd && test ! -e /etc/evil && echo clean") == "clean\n"
 
 
@@ -576,7 +576,7 @@ def test_odd_lines_of_a_manifest(api, made, lines, status):
     answer = bring(api, archive(lines=lines))
     assert answer.status == status, str(answer)
     if answer.status == 201:
-        made.append(answer.data["snapshotId"])
+        made.append(answer.data["id"])
 
 
 @needs_zstd
@@ -591,7 +591,7 @@ def test_more_environment_than_fits_is_said_to_be_too_long(api, new, made):
     answer = bring(api, archive(lines=[f"env: A{i}=" + "x" * 60000 for i in range(60)]))
     assert answer.status in (201, 400, 413), str(answer)
     if answer.status == 201:
-        made.append(answer.data["snapshotId"])
+        made.append(answer.data["id"])
         ran = new(snapshot=made[-1]).run("echo", "well")
         assert ran.exit_code == 0 or "Argument list too long" in ran.state["error"], ran
 
@@ -652,7 +652,7 @@ def test_nothing_of_the_machine_is_changed_by_an_import(api):
             answer = bring(api, archive(files=files))
             assert answer.status in (201, 400, 403), str(answer)
             if answer.status == 201:
-                assert api.delete(f"/sandbox/snapshots/{answer.data['snapshotId']}").status == 200
+                assert api.delete(f"/sandbox/snapshots/{answer.data['id']}").status == 200
     assert pathlib.Path("/proc/sys/kernel/core_pattern").read_bytes() == pattern
     assert sorted(os.listdir("/dev")) == devices and not os.path.exists("/run/burrow-evil") and not os.path.exists("/sys/evil")
 

@@ -8,8 +8,9 @@ import tarfile
 
 import pytest
 from archives import member, tar_of
-from client import check_error, nulls, query
+from client import ANY, check_problem, nulls, query
 
+BAD_ARCHIVE = ("invalid_request", "damaged", "refused")
 UNKNOWN = "snp_" + "0" * 26
 
 pytestmark = pytest.mark.skipif(not shutil.which("zstd"), reason="zstd is not installed")
@@ -45,7 +46,7 @@ def forge(members, name, data):
 
 
 def export(api, reference, **kwargs):
-    return api.get(f"/sandbox/snapshots/{reference}/export", **kwargs)
+    return api.get(f"/api/v1/snapshots/{reference}/export", **kwargs)
 
 
 def export_ok(api, reference):
@@ -55,7 +56,7 @@ def export_ok(api, reference):
 
 
 def bring(api, body, **fields):
-    return api.post(f"/sandbox/snapshots/import?{query(**fields)}", body=body, headers={"Content-Type": "application/zstd"})
+    return api.post(f"/api/v1/snapshots/import?{query(**fields)}", body=body, headers={"Content-Type": "application/zstd"})
 
 
 @pytest.fixture
@@ -77,8 +78,8 @@ TREE = ("cd /home/agentuity; find . ! -type d -printf '%P %y %m %n %s %l %U %G %
 def bring_ok(api, made, body, **fields):
     answer = bring(api, body, **fields)
     assert answer.status == 201, str(answer)
-    made.append(answer.data["snapshotId"])
-    return answer.data
+    made.append(answer.data["id"])
+    return api.get(f"/sandbox/snapshots/{made[-1]}").data
 
 
 # ---- there and back ----
@@ -164,16 +165,16 @@ def test_variables_and_metadata_of_a_build_move_too(api, new, made):
 
 def test_unknown_snapshots(api, taken):
     for reference in (UNKNOWN, "snp_none", "none", "none%3Anone"):
-        check_error(export(api, reference), 404, "SNAPSHOT_NOT_FOUND")
-    check_error(export(api, taken["snapshotId"], key=None), 401, "UNAUTHORIZED")
-    check_error(api.post("/sandbox/snapshots/import", body=b"x", key=None), 401, "UNAUTHORIZED")
+        check_problem(export(api, reference), 404, "not_found", "snapshot")
+    check_problem(export(api, taken["snapshotId"], key=None), 401, "unauthorized")
+    check_problem(api.post("/api/v1/snapshots/import", body=b"x", key=None), 401, "unauthorized")
     api.delete(f"/sandbox/snapshots/{taken['snapshotId']}")
-    check_error(export(api, taken["snapshotId"]), 404, "SNAPSHOT_NOT_FOUND")
+    check_problem(export(api, taken["snapshotId"]), 404, "not_found", "snapshot")
 
 
 @pytest.mark.parametrize("fields, where", [({"name": "a b"}, "name"), ({"tag": ".x"}, "tag"), ({"public": "perhaps"}, "public"), ({"force": "x"}, "force")])
 def test_bad_parameters(api, taken, fields, where):
-    check_error(bring(api, export_ok(api, taken["snapshotId"]), **fields), 400, "INVALID_ARGUMENT", where)
+    check_problem(bring(api, export_ok(api, taken["snapshotId"]), **fields), 400, "invalid_request", where, field=ANY)
 
 
 # ---- corrupt ----
@@ -184,7 +185,7 @@ def total(api):
 
 def refused(api, body, *words):
     before = total(api)
-    check_error(bring(api, body, name="bad"), 400, "INVALID_ARGUMENT", *words)
+    check_problem(bring(api, body, name="bad"), 400, BAD_ARCHIVE, *words)
     assert total(api) == before, "nothing of it is left"
 
 
@@ -210,10 +211,10 @@ def test_flipped_bytes_are_noticed_but_for_those_of_times(api, new, made, taken)
         before = total(api)
         answer = bring(api, flipped, name="bad")
         if answer.status == 201:
-            made.append(answer.data["snapshotId"])
+            made.append(answer.data["id"])
             assert new(snapshot=made[-1]).output(SHOWN) == new(snapshot=taken["snapshotId"]).output(SHOWN), at
         else:
-            check_error(answer, 400, "INVALID_ARGUMENT")
+            check_problem(answer, 400, BAD_ARCHIVE)
             assert total(api) == before, "nothing of it is left"
 
 
@@ -279,7 +280,7 @@ def test_a_runtime_that_is_not_here(api, taken):
     members = unpacked(export_ok(api, taken["snapshotId"]))
     forge(members, "burrow-snapshot", members["burrow-snapshot"][1].replace(b"runtime: base:latest", b"runtime: nonsense:1"))
     answer = bring(api, packed(members), name="bad")
-    check_error(answer, 404, "RUNTIME_NOT_FOUND", "nonsense")
+    check_problem(answer, 404, "not_found", "runtime", "nonsense")
 
 
 def test_another_build_of_the_runtime_needs_force(api, taken, made):
@@ -288,7 +289,7 @@ def test_another_build_of_the_runtime_needs_force(api, taken, made):
     lines = [b"runtime-hash: " + b"0" * 64 if line.startswith(b"runtime-hash: ") else line for line in data.splitlines()]
     forge(members, "burrow-snapshot", b"\n".join(lines) + b"\n")
     body = packed(members)
-    check_error(bring(api, body, name="forced"), 409, "RUNTIME_DIFFERS", "base:latest")
+    check_problem(bring(api, body, name="forced"), 409, "conflict", "base:latest")
     bring_ok(api, made, body, name="forced", force="1")
 
 
@@ -306,6 +307,6 @@ def test_an_import_that_breaks_off_leaves_nothing(api, server):
     from client import Raw
     before = total(api)
     with Raw(server.port) as raw:
-        raw.send(f"POST /sandbox/snapshots/import HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {api.key}\r\nContent-Length: 1000000\r\n\r\n".encode() + b"x" * 1000)
+        raw.send(f"POST /api/v1/snapshots/import HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {api.key}\r\nContent-Length: 1000000\r\n\r\n".encode() + b"x" * 1000)
         raw.reset()
     assert total(api) == before

@@ -365,8 +365,8 @@ def test_a_build_is_finished(server, call, number):
 @at(("openat", 3), ("clone3", 1), ("sendmsg", 1), ("pwrite64", 1))
 def test_a_snapshot_is_exported(server, call, number):
     id = snap(with_file(server.client), name="exported")
-    killed_at(server, call, number, lambda: server.client.get(f"/sandbox/snapshots/{id}/export"))
-    assert server.client.get(f"/sandbox/snapshots/{id}/export").status == 200
+    killed_at(server, call, number, lambda: server.client.get(f"/api/v1/snapshots/{id}/export"))
+    assert server.client.get(f"/api/v1/snapshots/{id}/export").status == 200
     has_file(server.client, id)
 
 
@@ -374,11 +374,11 @@ def test_a_snapshot_is_exported(server, call, number):
     ("fdatasync", 1), ("unlinkat", 1))
 def test_a_snapshot_is_imported(server, call, number):
     id = snap(with_file(server.client), name="moved", tag="v1")
-    archive = server.client.get(f"/sandbox/snapshots/{id}/export").body
-    answer = killed_at(server, call, number, lambda: server.client.post("/sandbox/snapshots/import", body=archive))
+    archive = server.client.get(f"/api/v1/snapshots/{id}/export").body
+    answer = killed_at(server, call, number, lambda: server.client.post("/api/v1/snapshots/import", body=archive))
     tags = {entry["snapshotId"]: entry.get("tag") for entry in snapshots(server.client, "moved")}
     new = set(tags) - {id}
-    assert id in tags and len(new) <= 1 and (answer is None or new == {answer.data["snapshotId"]})
+    assert id in tags and len(new) <= 1 and (answer is None or new == {answer.data["id"]})
     assert [one for one, tag in tags.items() if tag == "v1"] == (list(new) or [id])
     has_file(server.client, "moved:v1")
     has_file(server.client, id)
@@ -392,9 +392,9 @@ def test_pruning(server, call, number):
     begun = begin(server.client, name="pruned")
     assert upload(server.client, begun).status == 200
     (server.data / "builds" / "0123456789abcdefghijklmnop").write_bytes(b"x" * 10000)
-    killed_at(server, call, number, lambda: server.client.post("/system/prune", {}))
+    killed_at(server, call, number, lambda: server.client.post("/api/v1/system/prune", {}))
     client = sandbox.client = server.client
-    assert client.post("/system/prune", {}).status == 200
+    assert client.post("/api/v1/system/prune", {}).status == 200
     assert client.post(f"/sandbox/{sandbox.id}/checkpoint/a/restore").status == 200 and sandbox.output("cat file") == "one\n"
     assert finish(client, begun).status == 200 and is_built(client, begun)
     has_file(client, id)

@@ -14,7 +14,7 @@
 #include "base/utf8.h"
 #include "front/agentuity/content_type.h"
 #include "front/agentuity/instant.h"
-#include "front/agentuity/reference.h"
+#include "web/reference.h"
 #include "web/range.h"
 #include "web/request_id.h"
 

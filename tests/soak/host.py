@@ -161,7 +161,7 @@ class Host:
         while snapshots := self.server.client.get("/sandbox/snapshots?limit=100").data["snapshots"]:
             for snapshot in snapshots:
                 self.server.client.delete(f"/sandbox/snapshots/{snapshot['snapshotId']}")
-        assert self.server.client.post("/system/prune", {}).status == 200
+        assert self.server.client.post("/api/v1/system/prune", {}).status == 200
 
     def forget(self):
         self.server.stop()

@@ -31,3 +31,10 @@ struct owner actor_filter(const struct actor *actor)
     owner.project = NULL;
     return owner;
 }
+
+int actor_need_admin(const struct actor *actor, struct error *err)
+{
+    return actor->is_admin ? 0
+                           : error_set(err, ERROR_DENIED,
+                                       "this is for administrators; use an administrator's key");
+}

@@ -28,6 +28,9 @@ struct actor {
 /* Whether a row of this owner exists for the actor. */
 bool actor_sees(const struct actor *actor, const struct owner *owner);
 
+/* ERROR_DENIED unless it is an administrator. */
+int actor_need_admin(const struct actor *actor, struct error *err);
+
 /* Whose its new rows are. Texts are borrowed from the actor. */
 struct owner actor_owner(const struct actor *actor);
 

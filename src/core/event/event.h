@@ -26,6 +26,7 @@ struct store;
 #define EVENT_RESUME "resume"
 #define EVENT_CHECKPOINT "checkpoint" // reason: created, restored
 #define EVENT_SNAPSHOT "snapshot"
+#define EVENT_CHANGE "change"                 // facts: what is different now
 #define EVENT_LIMITS "limits"                 // facts: what they are now
 #define EVENT_PROCESSES_LOST "processes_lost" // the files are still there
 

@@ -25,16 +25,17 @@
 
 static const char *noun_of(const enum execution_kind *kind)
 {
-    return kind && *kind == EXECUTION_JOB ? "job" : "execution";
+    return kind ? execution_kind_noun(*kind) : "execution";
 }
 
 static int check_waiting(const struct execution_request *request, struct error *err)
 {
-    if (request->n_files || request->stdin_stream || request->once ||
-        request->standard_output.target != OUTPUT_TO_NEW ||
+    if (request->n_files || request->stdin_stream || request->has_input || request->once ||
+        request->kind == EXECUTION_TERMINAL || request->standard_output.target != OUTPUT_TO_NEW ||
         request->standard_error.target != OUTPUT_TO_NEW)
-        return error_set(err, ERROR_INVALID,
-                         "a command that waits has no files, input or streams of the user's");
+        return error_set(
+            err, ERROR_INVALID,
+            "a command that waits has no files, input, terminal or streams of the user's");
     return 0;
 }
 
@@ -294,7 +295,9 @@ static int stop_running(struct sandbox *sandbox, struct execution *execution, bo
     autobox held = sandbox_use_box(sandbox, err);
     if (!held)
         return 0; // it ends with its sandbox
-    return box_signal(sandbox->box, execution->number, is_forced ? SIGKILL : SIGTERM, is_forced,
+    // A shell at a terminal ignores SIGTERM; that its terminal hangs up it does not.
+    int gentle = execution->record.kind == EXECUTION_TERMINAL ? SIGHUP : SIGTERM;
+    return box_signal(sandbox->box, execution->number, is_forced ? SIGKILL : gentle, is_forced,
                       err);
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Executions and jobs: commands in a sandbox. Both are the same but for two things: a job does not make its sandbox busy,
- * and counts apart. Changes of an execution are told through the hub under its id.
- * Threads: any but loops; execution_get_quick: any.
+ * Executions, jobs and terminals: commands in a sandbox. They are the same but for this: a job does not make its sandbox busy, and
+ * counts apart; a terminal is a job whose command has a terminal made in the box, what that shows being its stdout. Changes of an execution are told through the hub under its id.
+ * Threads: any but loops; execution_get_quick, execution_write_input_quick: any.
  */
 #pragma once
 #include "core/account/actor.h"
@@ -27,7 +27,12 @@ struct output_request {
     const char *stream_id;
 };
 
-#define EXECUTION_DEFAULT (-1) // the sandbox's
+#define EXECUTION_DEFAULT (-1)     // the sandbox's; of a terminal: none
+#define EXECUTION_MAX_TERMINALS 32 // of a sandbox; programs in it may open as many again
+
+struct terminal_size {
+    uint16_t rows, cols;
+};
 
 struct execution_request {
     enum execution_kind kind;
@@ -36,12 +41,15 @@ struct execution_request {
     const struct sandbox_file *files; // written before it starts
     size_t n_files;
     struct output_request standard_output, standard_error; // the same stream twice: interleaved
-    const char *stdin_stream; // its content is the input as it arrives; NULL: none
+    const char *stdin_stream;      // its content is the input as it arrives; NULL: none
+    bool has_input;                // instead of stdin_stream: open until execution_close_input
+    struct terminal_size terminal; // EXECUTION_TERMINAL; 0: 24 rows, 80 columns
     bool has_timestamps;
-    int64_t output_cap_bytes; // per stream; 0: the server's
-    const char *metadata;     // JSON, not read here; or NULL
-    const char *asked;        // JSON: what the front wants to say back; or NULL
-    const struct once *once;  // or NULL
+    int64_t
+        output_cap_bytes; // per stream; 0: the server's. A terminal goes on past it: of what it showed, the newest is kept
+    const char *metadata;    // JSON, not read here; or NULL
+    const char *asked;       // JSON: what the front wants to say back; or NULL
+    const struct once *once; // or NULL
     const char *
         refused; // why it may not run: it is recorded as failed with this error, and never started; NULL: it may
 };
@@ -97,6 +105,34 @@ int execution_stop(struct executions *executions, const struct actor *actor, con
  */
 int execution_cancel(struct executions *executions, const struct actor *actor, const char *id,
                      const char *reason, struct execution_info *out, struct error *err);
+
+/*
+ * Input of a terminal, or of a command or job that was started with has_input; both after a restart of the server too. *taken says how much of it was taken, in
+ * order: less than all while the process does not read (about 64 KiB wait for it), and then the hub announces the execution once there
+ * is room again: send the rest then. ERROR_ENDED, noun "execution"; ERROR_STATE when it has not begun; ERROR_COMPLETE, noun "execution", when it
+ * takes no input: started without, closed, or its process reads no more.
+ */
+int execution_write_input(struct executions *executions, const struct actor *actor, const char *id,
+                          const void *data, size_t length, size_t *taken, struct error *err);
+/* The same from memory alone, without blocking: 1, or 0 (nothing taken) where a worker has to call the other one first, or -1. */
+int execution_write_input_quick(struct executions *executions, const struct actor *actor,
+                                const char *id, const void *data, size_t length, size_t *taken,
+                                struct error *err);
+/* Its input ends behind what was taken; again is no error. In a terminal it is as if Ctrl-D were typed, and the input stays open. */
+int execution_close_input(struct executions *executions, const struct actor *actor, const char *id,
+                          struct error *err);
+
+/* The terminal's size; its programs get SIGWINCH. ERROR_STATE, noun "execution", when it has none; ERROR_INVALID for a size of 0. */
+int execution_resize(struct executions *executions, const struct actor *actor, const char *id,
+                     struct terminal_size size, struct error *err);
+
+/*
+ * To the process's group, or (is_whole_tree) to all it started. What a keyboard would send to the foreground (Ctrl-C …) is a byte of input instead.
+ * Nothing is recorded: it ends as its process does. In a paused sandbox it acts when that is resumed, SIGKILL perhaps at once.
+ * ERROR_ENDED or ERROR_STATE as for input; ERROR_INVALID: no such signal.
+ */
+int execution_signal(struct executions *executions, const struct actor *actor, const char *id,
+                     int signal, bool is_whole_tree, struct error *err);
 
 /* How the actor's went that were made at or after `since`; all scopes of its tenant. */
 int execution_count(struct executions *executions, const struct actor *actor, int64_t since,

@@ -157,7 +157,7 @@ static void log_loss(const struct execution *execution, const struct process_exi
 static int put_event(struct sandbox *sandbox, const struct execution_record *ended,
                      struct error *err)
 {
-    const char *noun = ended->kind == EXECUTION_JOB ? "job" : "execution";
+    const char *noun = execution_kind_noun(ended->kind);
     struct event event = {.type = EVENT_COMPLETED, .reason = noun, .now = ended->ended_at};
 
     event_fact(&event, noun, ended->id);
@@ -233,6 +233,7 @@ static void let_go(struct sandbox *sandbox, struct execution *execution)
 
     if (execution->feed)
         feed_stop(take(execution->feed));
+    execution_shut_input(execution);
     give_up(sandbox->sandboxes, held.output, execution->is_output_new);
     give_up(sandbox->sandboxes, held.error, execution->is_error_new);
     stream_free(held.input);

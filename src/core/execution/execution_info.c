@@ -65,3 +65,18 @@ void execution_infos_clear(struct execution_infos *infos)
     free(infos->items);
     *infos = (struct execution_infos){0};
 }
+
+int64_t execution_info_exit_code(const struct execution_info *info)
+{
+    if (info->exit.code >= 0)
+        return info->exit.code;
+    if (info->exit.signal > 0)
+        return 128 + info->exit.signal;
+    if (info->exit.cause == EXECUTION_NOT_FOUND)
+        return 127;
+    if (info->exit.cause == EXECUTION_NOT_RUN)
+        return 126;
+    if (info->state == EXECUTION_TIMED_OUT)
+        return 124;
+    return info->state == EXECUTION_CANCELLED ? 137 : 1;
+}

@@ -40,6 +40,10 @@ static inline bool execution_info_is_over(const struct execution_info *info)
     return info->state >= EXECUTION_COMPLETED;
 }
 
+/* The code it ended with; where it gave none, what a shell would say: 128 + its signal, 127 not found, 126 not to be run, 124
+ * after a timeout, 137 when it was stopped, else 1. For one that is over. */
+int64_t execution_info_exit_code(const struct execution_info *info);
+
 struct execution_infos {
     struct execution_info *items;
     size_t count;

@@ -19,6 +19,22 @@
 #include <string.h>
 
 #define MAX_TIMEOUT_MS ((int64_t)366 * 24 * 3600 * 1000)
+#define TERMINAL_BYTES ((int64_t)8 << 20) // of what it showed, unless asked otherwise
+#define USUAL_ROWS 24
+#define USUAL_COLS 80
+
+static int check_terminal(const struct execution_request *request, struct error *err)
+{
+    if (request->has_input && request->stdin_stream)
+        return error_set(err, ERROR_INVALID, "a command has one input: a stream, or an open one");
+    if (request->kind != EXECUTION_TERMINAL)
+        return 0;
+    if (request->stdin_stream || request->has_timestamps ||
+        request->standard_output.target != OUTPUT_TO_NEW)
+        return error_set(err, ERROR_INVALID,
+                         "a terminal has its own input and output, without timestamps");
+    return 0;
+}
 
 static int check(const struct sandbox *sandbox, const struct execution_request *request,
                  struct error *err)
@@ -27,8 +43,20 @@ static int check(const struct sandbox *sandbox, const struct execution_request *
         return -1;
     if (request->command.timeout_ms > MAX_TIMEOUT_MS)
         return error_set(err, ERROR_INVALID, "a command's timeout is at most a year");
+    if (check_terminal(request, err) < 0)
+        return -1;
     return ceiling_check_time("execution-timeout", request->command.timeout_ms,
                               sandbox->sandboxes->settings->ceilings.execution_timeout_ms, err);
+}
+
+static int64_t output_cap(const struct execution_request *request,
+                          const struct core_settings *settings)
+{
+    if (request->output_cap_bytes)
+        return request->output_cap_bytes;
+    return request->kind == EXECUTION_TERMINAL && settings->output_cap_bytes > TERMINAL_BYTES
+               ? TERMINAL_BYTES
+               : settings->output_cap_bytes;
 }
 
 static const char *copy(const char *text)
@@ -52,8 +80,7 @@ static void describe(struct sandbox *sandbox, const struct actor *actor,
         .command = command_copy(&request->command),
         .metadata = copy(request->metadata),
         .asked = copy(request->asked),
-        .output_cap_bytes =
-            request->output_cap_bytes ? request->output_cap_bytes : settings->output_cap_bytes,
+        .output_cap_bytes = output_cap(request, settings),
         .has_timestamps = request->has_timestamps,
         .state = EXECUTION_RUNNING,
         .exit.code = NO_EXIT_CODE,
@@ -61,6 +88,8 @@ static void describe(struct sandbox *sandbox, const struct actor *actor,
         .created_at = now,
         .updated_at = now,
     };
+    if (out->command.timeout_ms == EXECUTION_DEFAULT && request->kind == EXECUTION_TERMINAL)
+        out->command.timeout_ms = 0;
     if (out->command.timeout_ms == EXECUTION_DEFAULT)
         out->command.timeout_ms = row->command.timeout_ms;
     out->command.timeout_ms =
@@ -116,8 +145,9 @@ static int open_streams(struct sandbox *sandbox, const struct actor *actor,
     place.kind = STREAM_STDERR;
     if (is_same_stream(request))
         execution->error = execution->output;
-    else if (open_output(sandbox, actor, &request->standard_error, &place, &execution->error, err) <
-             0)
+    else if (request->kind != EXECUTION_TERMINAL &&
+             open_output(sandbox, actor, &request->standard_error, &place, &execution->error, err) <
+                 0)
         return -1;
     place.kind = STREAM_STDIN;
     return request->stdin_stream
@@ -177,7 +207,11 @@ int execution_prepare(struct sandbox *sandbox, const struct actor *actor,
     describe(sandbox, actor, request, &execution->record);
     execution->record.id = xstrdup(id);
     execution->is_output_new = request->standard_output.target == OUTPUT_TO_NEW;
-    execution->is_error_new = request->standard_error.target == OUTPUT_TO_NEW;
+    execution->is_error_new =
+        request->standard_error.target == OUTPUT_TO_NEW && request->kind != EXECUTION_TERMINAL;
+    execution->has_input = request->has_input;
+    execution->rows = request->terminal.rows ? request->terminal.rows : USUAL_ROWS;
+    execution->cols = request->terminal.cols ? request->terminal.cols : USUAL_COLS;
     if (open_streams(sandbox, actor, request, execution, err) < 0) {
         drop_streams(sandbox, execution);
         return -1;
@@ -238,11 +272,18 @@ int execution_equip(struct sandbox *sandbox, struct execution *execution, struct
     return 0;
 }
 
-/* Environment: the runtime's, HOME, the sandbox's, the command's; later ones win. */
+/* Environment: a terminal's kind, the runtime's, HOME, the sandbox's, the command's; later ones win. */
 static void gather_env(struct sandbox *sandbox, const struct execution *execution,
                        struct strings *out)
 {
-    for (const char *const *entry = sandbox->runtime_env; entry && *entry; entry++)
+    const char *const *runtime = sandbox->runtime_env;
+    bool has_terminal = execution->record.kind == EXECUTION_TERMINAL;
+
+    if (has_terminal) {
+        strings_add(out, "TERM=xterm-256color");
+        strings_merge(out, runtime);
+    }
+    for (const char *const *entry = runtime; entry && *entry && !has_terminal; entry++)
         strings_add(out, *entry);
     autolock(&sandbox->lock); // the sandbox's can be changed
     if (sandbox->record.home)
@@ -279,8 +320,11 @@ int execution_spawn(struct sandbox *sandbox, struct execution *execution, struct
     struct process_spec spec = {
         .id = execution->number,
         .command = record->command, // borrowed
-        .output = OUTPUT_SPOOL,
+        .output = record->kind == EXECUTION_TERMINAL ? OUTPUT_TTY_SPOOL : OUTPUT_SPOOL,
+        .rows = execution->rows,
+        .cols = execution->cols,
         .stdin_fd = input,
+        .has_input = execution->has_input,
         .stdout_fd = execution->output ? stream_write_fd(execution->output) : -1,
         .stderr_fd = execution->error ? stream_write_fd(execution->error) : -1,
         .has_timestamps = record->has_timestamps,

@@ -3,6 +3,7 @@
 #include "core/execution/execution_object.h"
 
 #include "base/mem.h"
+#include "core/execution/input_room.h"
 #include "core/stream/feed.h"
 
 #include <stdio.h>
@@ -15,6 +16,8 @@ struct execution *execution_new(const char *id)
     (void)snprintf(execution->id, sizeof execution->id, "%s", id);
     execution->known = (struct id_entry){.id = execution->id, .hash = id_hash(execution->id)};
     lock_init(&execution->lock, LOCK_EXECUTION);
+    lock_init(&execution->input_lock, LOCK_EXECUTION_INPUT);
+    execution->input_fd = -1;
     return execution;
 }
 
@@ -34,9 +37,20 @@ void execution_free(struct execution *execution)
     stream_free(execution->input);
     if (execution->feed)
         feed_stop(execution->feed);
+    input_room_stop(execution->input_room);
+    closep(&execution->input_fd);
     execution_record_clear(&execution->record);
+    lock_clear(&execution->input_lock);
     lock_clear(&execution->lock);
     free(execution);
+}
+
+void execution_shut_input(struct execution *execution)
+{
+    autolock(&execution->input_lock);
+    input_room_stop(take(execution->input_room));
+    closep(&execution->input_fd);
+    execution->is_input_over = true;
 }
 
 void execution_copy(struct execution *execution, struct execution_record *out)

@@ -14,6 +14,7 @@
 #include <stdatomic.h>
 
 struct feed;
+struct input_room;
 struct queue;
 struct stream;
 
@@ -46,6 +47,15 @@ struct execution {
     bool is_waiting;
     bool is_input_cut; // a restart of the server cut its input
 
+    // What it is started with.
+    bool has_input;
+    uint16_t rows, cols;
+
+    struct lock input_lock;        // guards the next three: execution_input.c
+    struct input_room *input_room; // waits until more can be sent; NULL: that was never needed
+    int input_fd;                  // takes its input; -1: not opened by this server
+    bool is_input_over;            // somebody has closed it
+
     _Atomic int64_t stdout_bytes, stderr_bytes; // that it has written, as PID 1 last told
     _Atomic int64_t
         kill_ms; // asked to stop: when patience ends, on the monotonic clock; 0: not asked, or done
@@ -68,4 +78,6 @@ void execution_copy(struct execution *execution, struct execution_record *out);
  * holds record_lock, where its sandbox is alive.
  */
 void execution_set(struct execution *execution, const struct execution_record *record);
+/* Nothing more is sent into it from here. */
+void execution_shut_input(struct execution *execution);
 bool execution_is_cancelled(struct execution *execution); // somebody has asked for its end

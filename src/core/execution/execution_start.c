@@ -29,6 +29,13 @@ static bool is_restless(const struct sandbox *sandbox)
     return sandbox->record.state == SANDBOX_PAUSING || sandbox->record.state == SANDBOX_RESUMING;
 }
 
+void execution_occupy(struct sandbox *sandbox, enum execution_kind kind)
+{
+    sandbox->n_executions += kind == EXECUTION_COMMAND;
+    sandbox->n_jobs += kind != EXECUTION_COMMAND;
+    sandbox->n_terminals += kind == EXECUTION_TERMINAL;
+}
+
 /* Takes a place in the sandbox, or says why there is none; 1: not now, it is on its way to another state. */
 static int reserve(struct sandbox *sandbox, enum execution_kind kind, uint64_t *restore_count,
                    struct error *err)
@@ -47,10 +54,13 @@ static int reserve(struct sandbox *sandbox, enum execution_kind kind, uint64_t *
         result =
             error_refuse(err, ERROR_BUSY, "sandbox", "a one-shot sandbox runs one command only");
     }
-    if (result == 0) {
-        sandbox->n_executions += kind == EXECUTION_COMMAND;
-        sandbox->n_jobs += kind == EXECUTION_JOB;
-    }
+    if (result == 0 && kind == EXECUTION_TERMINAL &&
+        sandbox->n_terminals >= EXECUTION_MAX_TERMINALS)
+        result = error_refuse(err, ERROR_FULL, "terminal",
+                              "the sandbox has %d terminals already; end one of them",
+                              EXECUTION_MAX_TERMINALS);
+    if (result == 0)
+        execution_occupy(sandbox, kind);
     return result;
 }
 
@@ -74,7 +84,8 @@ void execution_leave(struct sandbox *sandbox, enum execution_kind kind)
 {
     autolock(&sandbox->lock);
     sandbox->n_executions -= kind == EXECUTION_COMMAND;
-    sandbox->n_jobs -= kind == EXECUTION_JOB;
+    sandbox->n_jobs -= kind != EXECUTION_COMMAND;
+    sandbox->n_terminals -= kind == EXECUTION_TERMINAL;
 }
 
 static int write_files(struct sandbox *sandbox, const struct execution_request *request,
@@ -99,16 +110,16 @@ static int write_files(struct sandbox *sandbox, const struct execution_request *
 static int put_start(const struct start *start, struct sandbox_record *next, struct error *err)
 {
     struct sandboxes *sandboxes = start->sandbox->sandboxes;
-    bool is_job = start->request->kind == EXECUTION_JOB;
+    enum execution_kind kind = start->request->kind;
     struct event event = {.type = EVENT_STARTED,
-                          .reason = is_job ? "job" : "execution",
+                          .reason = execution_kind_noun(kind),
                           .now = start->execution->record.started_at};
     autotransaction together = {0};
     bool is_put;
 
-    event_fact(&event, is_job ? "job" : "execution", start->execution->id);
+    event_fact(&event, execution_kind_noun(kind), start->execution->id);
     sandbox_copy(start->sandbox, next);
-    if (!is_job && lifecycle_take(next, STEP_BEGIN, NULL, event.now, err) < 0)
+    if (kind == EXECUTION_COMMAND && lifecycle_take(next, STEP_BEGIN, NULL, event.now, err) < 0)
         return -1;
     next->updated_at = next->active_at = event.now;
     do

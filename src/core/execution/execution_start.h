@@ -10,6 +10,8 @@
 /* Takes a place in the sandbox, which is woken where it is paused. ERROR_BUSY or ERROR_STATE, noun "sandbox". */
 int execution_enter(struct sandbox *sandbox, enum execution_kind kind, uint64_t *restore_count,
                     bool *was_paused, struct error *err);
+/* Counts it, whatever its state: after a restart, or with the sandbox's lock held. */
+void execution_occupy(struct sandbox *sandbox, enum execution_kind kind);
 /* Gives it back. */
 void execution_leave(struct sandbox *sandbox, enum execution_kind kind);
 

@@ -123,8 +123,8 @@ static int write_one(const struct file_work *work, const struct sandbox_file *fi
 {
     struct sending sending = {work, file->length ? file->data : "", file->length};
 
-    return files_write(work->conversation, file->path, 0644, FILES_PARENTS, send_some, &sending,
-                       err);
+    return files_write(work->conversation, file->path, file->mode ? file->mode : 0644,
+                       FILES_PARENTS, send_some, &sending, err);
 }
 
 int file_write_all(const struct file_work *work, const struct sandbox_file *files, size_t count,

@@ -20,6 +20,7 @@ struct sandbox_file {
     const char *path; // relative to the working directory, or absolute in the sandbox
     const void *data;
     size_t length;
+    uint32_t mode; // permissions; 0: 0644
 };
 
 /* All of them, making parents; existing ones are replaced. Stops at the first that fails: *written tells how many are there. */

@@ -19,8 +19,8 @@ _Static_assert(FILE_KEEP == FILES_KEEP_ID && FILE_KEEP == FILES_KEEP_MODE, "the 
 
 // ---- what all of them share ----
 
-int access_begin(struct file_access *access, struct sandboxes *sandboxes, const struct actor *actor,
-                 const struct file_place *place, struct error *err)
+int file_access_begin(struct file_access *access, struct sandboxes *sandboxes,
+                      const struct actor *actor, const struct file_place *place, struct error *err)
 {
     access->sandboxes = sandboxes;
     access->place = place;
@@ -29,7 +29,7 @@ int access_begin(struct file_access *access, struct sandboxes *sandboxes, const 
     return file_work_begin_as(&access->work, sandboxes, actor, place->sandbox_id, place->user, err);
 }
 
-void access_clear(struct file_access *access)
+void file_access_clear(struct file_access *access)
 {
     file_work_clear(&access->work);
 }
@@ -59,7 +59,7 @@ static enum error_reason reason_of(const struct error *err)
     }
 }
 
-int access_failed(const struct file_access *access, struct error *err)
+int file_access_failed(const struct file_access *access, struct error *err)
 {
     if (err->noun)
         return -1;
@@ -69,11 +69,11 @@ int access_failed(const struct file_access *access, struct error *err)
 }
 
 /* Where a directory is needed, what is none is in the way. */
-int access_failed_tree(const struct file_access *access, struct error *err)
+int file_access_failed_tree(const struct file_access *access, struct error *err)
 {
     bool is_no_directory = err->sys == ENOTDIR;
 
-    (void)access_failed(access, err);
+    (void)file_access_failed(access, err);
     return is_no_directory ? error_restate(err, ERROR_CONFLICT, "file") : -1;
 }
 
@@ -84,12 +84,12 @@ static int on_alive(void *data, struct error *err)
     return file_work_check(&access->work, err);
 }
 
-struct files_patience access_patience(struct file_access *access)
+struct files_patience file_access_patience(struct file_access *access)
 {
     return (struct files_patience){on_alive, access};
 }
 
-void access_fill_info(struct file_info *info, const struct files_item *item)
+void file_access_fill_info(struct file_info *info, const struct files_item *item)
 {
     *info = (struct file_info){
         .size_bytes = item->size,
@@ -114,15 +114,15 @@ void file_info_clear(struct file_info *info)
 }
 
 /* Over a conversation that goes on. */
-int access_stat(const struct file_access *access, const char *path, bool is_followed,
-                struct file_info *out, struct error *err)
+int file_access_stat(const struct file_access *access, const char *path, bool is_followed,
+                     struct file_info *out, struct error *err)
 {
     struct files_item item;
     autofree char *target = xcalloc(1, FILES_MAX_PATH);
 
     if (files_stat(access->work.conversation, path, is_followed, &item, target, err) < 0)
-        return access_failed(access, err);
-    access_fill_info(out, &item);
+        return file_access_failed(access, err);
+    file_access_fill_info(out, &item);
     if (S_ISLNK(item.mode))
         out->target = xstrdup(target);
     return 0;
@@ -134,9 +134,9 @@ int file_stat(struct sandboxes *sandboxes, const struct actor *actor,
 {
     autoaccess access = {.work = {.conversation = -1}};
 
-    if (access_begin(&access, sandboxes, actor, place, err) < 0)
+    if (file_access_begin(&access, sandboxes, actor, place, err) < 0)
         return -1;
-    return access_stat(&access, place->path, is_followed, out, err);
+    return file_access_stat(&access, place->path, is_followed, out, err);
 }
 
 // ---- out of the box ----
@@ -181,10 +181,10 @@ static int fetch_part(struct file_access *access, const struct actor *actor, uin
     struct fetching fetching = {access, content};
     if (files_read(access->work.conversation, access->place->path, offset, length, &item,
                    fetch_some, &fetching, NULL, err) < 0)
-        return access_failed(access, err);
+        return file_access_failed(access, err);
     if (temporary_finish(content, err) < 0)
         return -1;
-    access_fill_info(info, &item);
+    file_access_fill_info(info, &item);
     *out = take(content);
     return 0;
 }
@@ -207,8 +207,8 @@ int file_fetch(struct sandboxes *sandboxes, const struct actor *actor,
     uint64_t offset = 0, length = 0;
 
     *out = NULL;
-    if (access_begin(&access, sandboxes, actor, place, err) < 0 ||
-        access_stat(&access, place->path, true, info, err) < 0)
+    if (file_access_begin(&access, sandboxes, actor, place, err) < 0 ||
+        file_access_stat(&access, place->path, true, info, err) < 0)
         return -1;
     for (int tries = 1;; tries++) {
         autoptr(temporary) content = NULL;
@@ -266,13 +266,13 @@ int file_save(struct sandboxes *sandboxes, const struct actor *actor,
         .condition = how->condition ? how->condition : "",
     };
 
-    if (access_begin(&access, sandboxes, actor, place, err) < 0)
+    if (file_access_begin(&access, sandboxes, actor, place, err) < 0)
         return -1;
     struct sending sending = {.access = &access, .fd = content_fd};
     if (files_save(access.work.conversation, place->path, &save, send_some, &sending, &item, err) <
         0)
-        return access_failed(&access, err);
-    access_fill_info(out, &item);
+        return file_access_failed(&access, err);
+    file_access_fill_info(out, &item);
     return 0;
 }
 
@@ -284,12 +284,14 @@ int file_make_directory(struct sandboxes *sandboxes, const struct actor *actor,
 {
     autoaccess access = {.work = {.conversation = -1}};
 
-    if (access_begin(&access, sandboxes, actor, place, err) < 0)
+    if (file_access_begin(&access, sandboxes, actor, place, err) < 0)
         return -1;
-    if (files_mkdir(access.work.conversation, place->path, mode,
-                    makes_parents ? FILES_PARENTS : FILES_EXCLUSIVE, err) < 0)
-        return access_failed_tree(&access, err);
-    return access_stat(&access, place->path, true, out, err);
+    bool is_made = files_mkdir(access.work.conversation, place->path, mode,
+                               makes_parents ? FILES_PARENTS : FILES_EXCLUSIVE, err) == 0;
+    // "/", "." and the like have no name to be made by, and are there
+    if (!is_made && !(makes_parents && error_is(err, ERROR_INVALID)))
+        return file_access_failed_tree(&access, err);
+    return file_access_stat(&access, place->path, true, out, err);
 }
 
 static unsigned flags_of(const struct file_target *target)
@@ -304,13 +306,13 @@ int file_move(struct sandboxes *sandboxes, const struct actor *actor,
 {
     autoaccess access = {.work = {.conversation = -1}};
 
-    if (access_begin(&access, sandboxes, actor, place, err) < 0)
+    if (file_access_begin(&access, sandboxes, actor, place, err) < 0)
         return -1;
-    struct files_patience patience = access_patience(&access);
+    struct files_patience patience = file_access_patience(&access);
     if (files_move(access.work.conversation, place->path, target->to, flags_of(target), &patience,
                    err) < 0)
-        return access_failed(&access, err);
-    return access_stat(&access, target->to, false, out, err);
+        return file_access_failed(&access, err);
+    return file_access_stat(&access, target->to, false, out, err);
 }
 
 int file_copy(struct sandboxes *sandboxes, const struct actor *actor,
@@ -320,15 +322,15 @@ int file_copy(struct sandboxes *sandboxes, const struct actor *actor,
     autoaccess access = {.work = {.conversation = -1}};
     struct files_total total;
 
-    if (access_begin(&access, sandboxes, actor, place, err) < 0)
+    if (file_access_begin(&access, sandboxes, actor, place, err) < 0)
         return -1;
-    struct files_patience patience = access_patience(&access);
+    struct files_patience patience = file_access_patience(&access);
     if (files_copy(access.work.conversation, place->path, target->to, flags_of(target), &patience,
                    &total, err) < 0)
-        return access_failed(&access, err);
+        return file_access_failed(&access, err);
     *out = (struct file_copied){
         .entries = total.items, .bytes = total.bytes, .skipped = total.skipped};
-    return access_stat(&access, target->to, false, &out->info, err);
+    return file_access_stat(&access, target->to, false, &out->info, err);
 }
 
 int file_delete(struct sandboxes *sandboxes, const struct actor *actor,
@@ -338,11 +340,11 @@ int file_delete(struct sandboxes *sandboxes, const struct actor *actor,
     autoaccess access = {.work = {.conversation = -1}};
     unsigned flags = (is_recursive ? FILES_RECURSIVE : 0) | (is_unless ? FILES_UNLESS : 0);
 
-    if (access_begin(&access, sandboxes, actor, place, err) < 0)
+    if (file_access_begin(&access, sandboxes, actor, place, err) < 0)
         return -1;
-    struct files_patience patience = access_patience(&access);
+    struct files_patience patience = file_access_patience(&access);
     if (files_remove_if(access.work.conversation, place->path, flags, condition ? condition : "",
                         &patience, err) < 0)
-        return access_failed(&access, err);
+        return file_access_failed(&access, err);
     return 0;
 }

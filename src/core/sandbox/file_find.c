@@ -30,7 +30,7 @@ static int find_one(void *data, const struct files_item *item, struct error *err
     if (file_work_check(&finding->access->work, err) < 0)
         return -1;
     struct file_info *info = &infos->items[infos->count++]; // as many as were asked for
-    access_fill_info(info, item);
+    file_access_fill_info(info, item);
     info->path = xstrdup(item->path);
     if (S_ISLNK(item->mode))
         info->target = xstrdup(item->target);
@@ -61,14 +61,14 @@ int file_find(struct sandboxes *sandboxes, const struct actor *actor,
         .maximum = maximum,
     };
 
-    if (access_begin(&access, sandboxes, actor, place, err) < 0)
+    if (file_access_begin(&access, sandboxes, actor, place, err) < 0)
         return -1;
     finding.infos.items = xcalloc(maximum, sizeof *finding.infos.items);
-    struct files_patience patience = access_patience(&access);
+    struct files_patience patience = file_access_patience(&access);
     if (files_find(access.work.conversation, place->path, &what, &patience, find_one, &finding,
                    &total, err) < 0) {
         file_infos_clear(&finding.infos);
-        return access_failed_tree(&access, err);
+        return file_access_failed_tree(&access, err);
     }
     finding.infos.has_more = total.is_truncated;
     finding.infos.skipped = total.skipped;
@@ -148,15 +148,15 @@ int file_search(struct sandboxes *sandboxes, const struct actor *actor,
         .maximum = grep->maximum,
     };
 
-    if (access_begin(&access, sandboxes, actor, place, err) < 0)
+    if (file_access_begin(&access, sandboxes, actor, place, err) < 0)
         return -1;
     searching.matches.items = xcalloc(grep->maximum, sizeof *searching.matches.items);
-    struct files_patience patience = access_patience(&access);
+    struct files_patience patience = file_access_patience(&access);
     int result = files_search(access.work.conversation, place->path, &what, &patience, search_one,
                               &searching, &total, err);
     if (result < 0 && !searching.matches.is_cut) {
         file_matches_clear(&searching.matches);
-        return access_failed(&access, err);
+        return file_access_failed(&access, err);
     }
     searching.matches.is_cut |= total.is_truncated != 0;
     searching.matches.skipped = total.skipped;

@@ -30,6 +30,20 @@ void lookup_settle(struct sandboxes *sandboxes, const char *id)
         sandbox_settle(sandbox);
 }
 
+void lookup_settle_named(struct sandboxes *sandboxes, const struct owner *owner, const char *name)
+{
+    struct sandbox_filter filter = {
+        .owner = *owner, .name = name, .states = SANDBOX_ALIVE, .page.limit = PAGE_MAX};
+    autosandboxes found = {0};
+    struct error ignored = {0}; // whoever asks next is told
+
+    filter.owner.project = NULL; // which owns nothing
+    if (store_sandbox_list(sandboxes->store, &filter, &found, &ignored) < 0)
+        return;
+    for (size_t i = 0; i < found.count; i++)
+        lookup_settle(sandboxes, found.rows[i].id);
+}
+
 /* It is not alive: why? */
 static int not_alive(struct sandboxes *sandboxes, const struct actor *actor, const char *id,
                      struct error *err)

@@ -15,6 +15,9 @@ int lookup_record(struct sandboxes *sandboxes, const struct actor *actor, const 
 /* Lets the store come up with what was told of the sandbox, for calls that read of it there. Not under record_lock. */
 void lookup_settle(struct sandboxes *sandboxes, const char *id);
 
+/* The same for all that are recorded as alive and called so, for calls that go by a name. */
+void lookup_settle_named(struct sandboxes *sandboxes, const struct owner *owner, const char *name);
+
 /* One that is up (waits while it is being created); a reference. ERROR_ENDED, noun "sandbox", when it has ended. */
 int lookup_sandbox(struct sandboxes *sandboxes, const struct actor *actor, const char *id,
                    struct sandbox **out, struct error *err);

@@ -11,14 +11,14 @@
 #include "core/sandbox/measure.h"
 #include "core/sandbox/sandbox_event.h"
 #include "core/sandbox/sandbox_info_impl.h"
+#include "core/sandbox/sandbox_modify.h"
 #include "base/strings.h"
 #include "engine/files.h"
 #include "core/sandbox/registry.h"
 
-#include <string.h>
+#include <stdio.h>
 #include <stdlib.h>
-
-#define ENV_MAX (256u << 10)
+#include <string.h>
 
 int sandbox_get(struct sandboxes *sandboxes, const struct actor *actor, const char *id,
                 bool with_deleted, struct sandbox_info *out, struct error *err)
@@ -37,6 +37,37 @@ int sandbox_get(struct sandboxes *sandboxes, const struct actor *actor, const ch
     if (sandbox && sandbox->is_registered)
         record.memory_mib_ms += measure_pending(sandbox, 0, 0);
     sandbox_info_take(out, &record);
+    return 0;
+}
+
+/* Whether what the store says of it is what everybody was told. */
+static bool is_living(struct sandboxes *sandboxes, const char *id)
+{
+    autoptr(sandbox) sandbox = registry_find(sandboxes->registry, id);
+    return !sandbox || !sandbox_is_over(sandbox);
+}
+
+static int find_name(struct sandboxes *sandboxes, const struct actor *actor, const char *name,
+                     char id[ID_TEXT], struct error *err)
+{
+    const struct owner seen = actor_filter(actor);
+
+    if (store_sandbox_find_name(sandboxes->store, &seen, name, id, err) == 0) {
+        if (is_living(sandboxes, id))
+            return 0;
+    } else if (!error_is(err, ERROR_AMBIGUOUS)) {
+        return -1;
+    }
+    lookup_settle_named(sandboxes, &seen, name);
+    return store_sandbox_find_name(sandboxes->store, &seen, name, id, err);
+}
+
+int sandbox_resolve(struct sandboxes *sandboxes, const struct actor *actor, const char *reference,
+                    char id[ID_TEXT], struct error *err)
+{
+    if (!id_is_valid(reference))
+        return find_name(sandboxes, actor, reference, id, err);
+    (void)snprintf(id, ID_TEXT, "%s", reference);
     return 0;
 }
 
@@ -127,69 +158,22 @@ int sandbox_delete(struct sandboxes *sandboxes, const struct actor *actor, const
     return 0;
 }
 
-void sandbox_abandon(struct sandboxes *sandboxes, const char *id)
+void sandbox_end_later(struct sandboxes *sandboxes, const char *id, const char *reason)
 {
     autoptr(sandbox) sandbox = registry_find(sandboxes->registry, id);
     if (sandbox && !sandbox_is_over(sandbox))
-        ending_start(sandbox, "undelivered");
+        ending_start(sandbox, reason);
 }
 
-static int change_env(const char *const *before, const struct env_change *changes, size_t n_changes,
-                      const char *const **out, struct error *err)
+void sandbox_abandon(struct sandboxes *sandboxes, const char *id)
 {
-    autostrings env = {0};
-
-    for (; before && *before; before++)
-        strings_add(&env, *before);
-    for (size_t i = 0; i < n_changes; i++) {
-        if (!*changes[i].name || strchr(changes[i].name, '='))
-            return error_set(err, ERROR_INVALID, "'%.80s' cannot be the name of a variable",
-                             changes[i].name);
-        strings_set(&env, changes[i].name, changes[i].value);
-    }
-    autofree char *packed = strings_pack((const char *const *)env.items);
-    if (strlen(packed) > ENV_MAX)
-        return error_set(err, ERROR_INVALID, "the environment is at most %u KiB", ENV_MAX >> 10);
-    *out = strings_list(packed);
-    return 0;
-}
-
-static void show_env(struct sandbox *sandbox, const char *const *env)
-{
-    autolock(&sandbox->lock);
-    free((void *)sandbox->record.command.env);
-    sandbox->record.command.env = strings_copy(env);
-}
-
-static int put_env(struct sandbox *sandbox, const struct env_change *changes, size_t n_changes,
-                   struct sandbox_info *out, struct error *err)
-{
-    autosandbox next = {0};
-    const char *const *env = NULL;
-
-    autolock(&sandbox->record_lock);
-    sandbox_copy(sandbox, &next);
-    if (change_env(next.command.env, changes, n_changes, &env, err) < 0)
-        return -1;
-    free((void *)next.command.env);
-    next.command.env = env;
-    next.updated_at = (int64_t)clock_wall_ms();
-    if (store_sandbox_update(sandbox->sandboxes->store, &next, SANDBOX_PART_ENV, SANDBOX_ALIVE,
-                             err) < 0)
-        return -1;
-    show_env(sandbox, env);
-    sandbox_info_take(out, &next);
-    return 0;
+    sandbox_end_later(sandboxes, id, "undelivered");
 }
 
 int sandbox_set_env(struct sandboxes *sandboxes, const struct actor *actor, const char *id,
                     const struct env_change *changes, size_t n_changes, struct sandbox_info *out,
                     struct error *err)
 {
-    autoptr(sandbox) sandbox = NULL;
-
-    if (lookup_sandbox(sandboxes, actor, id, &sandbox, err) < 0)
-        return -1;
-    sandbox_touch(sandbox);
-    return put_env(sandbox, changes, n_changes, out, err);
+    const struct sandbox_changes all = {.env = changes, .n_env = n_changes};
+    return sandbox_modify(sandboxes, actor, id, &all, out, err);
 }

@@ -2,7 +2,7 @@
 /*
  * Sandboxes, as a caller may ask for them. What state follows which is in lifecycle.h. Changes of a sandbox's state are told
  * through the hub under its id. create.h makes them.
- * Threads: any but loops; sandbox_status_quick and sandbox_abandon: any.
+ * Threads: any but loops; sandbox_status_quick, sandbox_end_later and sandbox_abandon: any.
  */
 #pragma once
 #include "core/account/actor.h"
@@ -14,6 +14,13 @@ struct sandboxes;
 /* ERROR_NOT_FOUND, noun "sandbox"; deleted ones only with with_deleted. */
 int sandbox_get(struct sandboxes *sandboxes, const struct actor *actor, const char *id,
                 bool with_deleted, struct sandbox_info *out, struct error *err);
+
+/*
+ * The id that a reference stands for: an id itself, or the name of exactly one living sandbox that the actor sees. ERROR_NOT_FOUND, or ERROR_AMBIGUOUS
+ * when several have the name; noun "sandbox". What is spelled like an id is taken for one, whether there is such a sandbox or not.
+ */
+int sandbox_resolve(struct sandboxes *sandboxes, const struct actor *actor, const char *reference,
+                    char id[ID_TEXT], struct error *err);
 
 /* What a poll needs. */
 struct sandbox_status {
@@ -36,6 +43,9 @@ int sandbox_list(struct sandboxes *sandboxes, const struct actor *actor,
 /* Kills everything in it and makes it deleted; an ended one becomes deleted. Returns when it is certain to go. */
 int sandbox_delete(struct sandboxes *sandboxes, const struct actor *actor, const char *id,
                    struct error *err);
+
+/* Ends it in the background, for this reason (a literal), unless it is over. Never fails, does not block: for loops. */
+void sandbox_end_later(struct sandboxes *sandboxes, const char *id, const char *reason);
 
 /* Undoes a create whose answer never reached anybody: ends it, reason "undelivered", unless it has ended by itself. Never
  * fails, does not block: for loops. */

@@ -14,6 +14,7 @@ void sandbox_info_take(struct sandbox_info *out, struct sandbox_record *record)
         .description = take(record->description),
         .metadata = take(record->metadata),
         .scopes = take(record->scopes),
+        .labels = take(record->labels),
         .asked = take(record->asked),
         .mode = record->mode,
         .runtime = take(record->runtime),
@@ -54,6 +55,7 @@ void sandbox_info_clear(struct sandbox_info *info)
 
     for (size_t i = 0; i < ARRAY_SIZE(strings); i++)
         free((char *)strings[i]);
+    free((void *)info->labels);
     owner_clear(&info->owner);
     command_clear(&info->command);
     *info = (struct sandbox_info){0};

@@ -19,7 +19,8 @@ struct sandbox_info {
     const char *description;
     const char *metadata; // JSON, as it was given; likewise scopes
     const char *scopes;
-    const char *asked; // JSON: what the front wanted to say back
+    const char *const *labels; // "name=value", NULL-terminated
+    const char *asked;         // JSON: what the front wanted to say back
     enum sandbox_mode mode;
     const char *runtime;
     const char *snapshot;   // the id of what it was made from

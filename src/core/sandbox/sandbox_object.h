@@ -44,12 +44,13 @@ struct sandbox {
     struct lock lock;
     struct lock_condition changed; // the state
     struct sandbox_record
-        record; // strings are ours; those that no state changes (id, owner, command …) are read freely
+        record; // strings are ours; those that nobody changes (id, owner, argv, home …) are read freely
     struct execution
         *executions;       // not ended; each holds a reference. Changed under record_lock too
     uint32_t last_number;  // of an execution
     unsigned n_executions; // begun, about to or queued; without jobs
-    unsigned n_jobs;
+    unsigned n_jobs;       // terminals too, and
+    unsigned n_terminals;  // these alone
     uint64_t
         restore_count; // how often it has begun to go back to a checkpoint; changed under record_lock only
 
@@ -57,7 +58,7 @@ struct sandbox {
     // Times on the monotonic clock: a step of the wall clock ends nothing, and lets nothing live for ever.
     _Atomic int64_t active_ms; // when it was used last
     int64_t paused_ms;         // since when it is paused; under the lock
-    int64_t expires_ms;        // when its record says that it expires; never changed
+    int64_t expires_ms;        // when its record says that it expires; likewise
     int64_t created_ms;
     _Atomic int64_t sample_ms; // when its use is measured next
     _Atomic int64_t

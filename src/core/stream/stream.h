@@ -50,7 +50,9 @@ int stream_fd(
     const struct stream *stream); // for reading at offsets; valid as long as the stream is held
 struct stream_progress {
     uint64_t size_bytes; // readable now
-    bool is_complete;    // no more will come. Complete and size are of one moment
+    uint64_t
+        first_bytes; // all before this offset is gone: 0, but for a terminal that has shown more than is kept of it
+    bool is_complete; // no more will come. Complete and size are of one moment
 };
 void stream_progress(struct stream *stream, struct stream_progress *out);
 

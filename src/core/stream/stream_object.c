@@ -2,6 +2,7 @@
 /* Streams in memory; see stream_object.h. */
 #include "core/stream/stream_object.h"
 
+#include "base/disk.h"
 #include "base/id.h"
 #include "base/mem.h"
 #include "core/stream/history.h"
@@ -251,6 +252,16 @@ static uint64_t size_now(const struct stream *stream)
     return is_growing ? file_size(stream) : stream->size_bytes;
 }
 
+/* Readers stay away from the hole, which grows while they read. */
+static uint64_t first_of(const struct stream *stream, uint64_t size)
+{
+    uint64_t hole = stream->fd >= 0 ? disk_hole_end(stream->fd, size) : 0;
+
+    if (hole == 0)
+        return 0;
+    return hole + DISK_HOLE < size ? hole + DISK_HOLE : size;
+}
+
 void stream_freeze(struct stream *stream)
 {
     stream->size_bytes = size_now(stream);
@@ -259,7 +270,8 @@ void stream_freeze(struct stream *stream)
 void stream_progress(struct stream *stream, struct stream_progress *out)
 {
     autolock(&stream->lock);
-    *out = (struct stream_progress){size_now(stream), stream->is_complete};
+    uint64_t size = size_now(stream);
+    *out = (struct stream_progress){size, first_of(stream, size), stream->is_complete};
 }
 
 static void complete(struct stream *stream)

@@ -13,12 +13,12 @@ const struct agentuity_settings agentuity_settings_default = {
 };
 
 static const struct route *const tables[] = {
-    agentuity_create_routes,     agentuity_sandbox_routes,    agentuity_execution_routes,
-    agentuity_job_routes,        agentuity_event_routes,      agentuity_runtime_routes,
-    agentuity_stats_routes,      agentuity_account_routes,    agentuity_ssh_key_routes,
-    agentuity_stream_routes,     agentuity_file_routes,       agentuity_pause_routes,
-    agentuity_checkpoint_routes, agentuity_snapshot_routes,   agentuity_snapshot_build_routes,
-    agentuity_transfer_routes,   agentuity_difference_routes,
+    agentuity_create_routes,     agentuity_sandbox_routes,  agentuity_execution_routes,
+    agentuity_job_routes,        agentuity_event_routes,    agentuity_runtime_routes,
+    agentuity_stats_routes,      agentuity_account_routes,  agentuity_ssh_key_routes,
+    agentuity_stream_routes,     agentuity_file_routes,     agentuity_pause_routes,
+    agentuity_checkpoint_routes, agentuity_snapshot_routes, agentuity_snapshot_build_routes,
+
 };
 
 static struct route *join_tables(void)

@@ -8,7 +8,7 @@
 #include "front/agentuity/answers.h"
 #include "front/agentuity/envelope.h"
 #include "front/agentuity/member.h"
-#include "front/agentuity/reference.h"
+#include "web/reference.h"
 #include "web/call.h"
 #include "web/route.h"
 
@@ -28,8 +28,6 @@ extern const struct route agentuity_pause_routes[];
 extern const struct route agentuity_checkpoint_routes[];
 extern const struct route agentuity_snapshot_routes[];
 extern const struct route agentuity_snapshot_build_routes[];
-extern const struct route agentuity_transfer_routes[];
-extern const struct route agentuity_difference_routes[];
 
 /* The core's ids are bare; these are put in front where a client sees them (call_id takes them off again). */
 #define SANDBOX_PREFIX "sbx_"

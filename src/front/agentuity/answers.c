@@ -30,7 +30,6 @@ const struct answer_field answers_failure[] = {
 
 const struct route_answer answers_bare[] = {{200, NULL, &answers_flat}, {0}};
 const struct route_answer answers_bytes[] = {{200, .content = "application/octet-stream"}, {0}};
-const struct route_answer answers_export[] = {{200, .content = "application/zstd"}, {0}};
 
 // ---- sandboxes and commands ----
 
@@ -86,8 +85,6 @@ static const struct answer_field lineage_fields[] = {
 const struct route_answer answers_checkpoint[] = {{201, render_checkpoint_fields, &answers_data},
                                                   {0}};
 const struct route_answer answers_checkpoints[] = {{200, checkpoints_fields, &answers_data}, {0}};
-const struct route_answer answers_difference[] = {{200, render_difference_fields, &answers_data},
-                                                  {0}};
 const struct route_answer answers_snapshot_made[] = {{201, render_snapshot_fields, &answers_data},
                                                      {0}};
 const struct route_answer answers_snapshot[] = {{200, render_snapshot_fields, &answers_data}, {0}};

@@ -13,13 +13,13 @@ extern const struct answer_wrap answers_data, answers_flat;
 /* {"success":true} alone. */
 extern const struct route_answer answers_bare[];
 /* Bytes. */
-extern const struct route_answer answers_bytes[], answers_export[];
+extern const struct route_answer answers_bytes[];
 
 extern const struct route_answer answers_sandbox[], answers_sandboxes[], answers_state[],
     answers_env[], answers_paused[];
 extern const struct route_answer answers_execution[], answers_executions[], answers_job_made[],
     answers_job[], answers_jobs[], answers_events[];
-extern const struct route_answer answers_checkpoint[], answers_checkpoints[], answers_difference[];
+extern const struct route_answer answers_checkpoint[], answers_checkpoints[];
 extern const struct route_answer answers_snapshot_made[], answers_snapshot[], answers_snapshots[],
     answers_lineage[];
 extern const struct route_answer answers_written[], answers_found[], answers_files[];

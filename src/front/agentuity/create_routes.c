@@ -201,8 +201,10 @@ static int fill_snapshot(struct call *call, const struct create_body *body,
         return error_set(err, ERROR_INVALID, "snapshot: cannot be given together with a runtime");
     if (!body->snapshot[0])
         return error_set(err, ERROR_INVALID, "snapshot: must not be empty");
-    if (snapshot_resolve(call->core->snapshots, &call->actor,
-                         reference_of_snapshot(call, body->snapshot), &info, err) < 0)
+    if (snapshot_resolve(
+            call->core->snapshots, &call->actor,
+            reference_of_snapshot(call, body->snapshot, SNAPSHOT_PREFIX, ORGANISATION_PREFIX),
+            &info, err) < 0)
         return -1;
     out->snapshot = call_print(call, "%s", info.id);
     return 0;

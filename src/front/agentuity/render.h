@@ -7,7 +7,6 @@
 #include "core/execution/execution.h"
 #include "core/account/account.h"
 #include "core/snapshot/checkpoint.h"
-#include "core/snapshot/difference.h"
 #include "core/event/event.h"
 #include "core/event/event_info.h"
 #include "core/execution/execution_info.h"
@@ -72,10 +71,6 @@ void render_paused(struct json_writer *json, const struct sandbox_info *info);
 
 void render_checkpoint(struct json_writer *json, const struct checkpoint_info *info);
 
-/* Between two moments, as the client named them. */
-void render_difference(struct json_writer *json, const char *from, const char *to,
-                       const struct difference *difference);
-
 /* The key that something was made with, for render_user_fields. */
 struct named render_user(const char *key_id);
 
@@ -93,4 +88,4 @@ extern const struct answer_field render_sandbox_fields[], render_entry_fields[],
     render_paused_fields[], render_state_fields[], render_organisation_fields[],
     render_user_fields[], render_execution_fields[], render_job_fields[], render_snapshot_fields[],
     render_ancestor_fields[], render_origin_fields[], render_checkpoint_fields[],
-    render_event_fields[], render_difference_fields[];
+    render_event_fields[];

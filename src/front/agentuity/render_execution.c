@@ -31,22 +31,6 @@ static const char *job_status(const struct execution_info *info)
     }
 }
 
-/* What stands for a code where the command never gave one: clients take a missing one for 0. */
-static int64_t exit_code_of(const struct execution_info *info)
-{
-    if (info->exit.code >= 0)
-        return info->exit.code;
-    if (info->exit.signal > 0)
-        return 128 + info->exit.signal;
-    if (info->exit.cause == EXECUTION_NOT_FOUND)
-        return 127;
-    if (info->exit.cause == EXECUTION_NOT_RUN)
-        return 126;
-    if (info->state == EXECUTION_TIMED_OUT)
-        return 124;
-    return info->state == EXECUTION_CANCELLED ? 137 : 1;
-}
-
 // ---- tables ----
 
 struct stream_urls {
@@ -92,7 +76,7 @@ static struct outcome outcome_of(const struct execution_info *info, const char *
     return (struct outcome){
         .command = info->command.argv,
         .is_over = execution_info_is_over(info),
-        .exit_code = exit_code_of(info),
+        .exit_code = execution_info_exit_code(info), // clients take a missing one for 0
         .started_at = info->started_at,
         .ended_at = info->ended_at,
         .error = info->error,

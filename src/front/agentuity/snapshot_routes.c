@@ -187,7 +187,7 @@ static int list_public_snapshots(struct call *call, struct error *err)
 static int get_snapshot(struct call *call, struct error *err)
 {
     const char *text = call->parameters[0];
-    const char *reference = reference_of_snapshot(call, text);
+    const char *reference = reference_of_snapshot(call, text, SNAPSHOT_PREFIX, ORGANISATION_PREFIX);
     autoclear(snapshot_info) named = {0};
     autoclear(snapshot_info) info = {0};
 
@@ -203,7 +203,8 @@ static int get_snapshot(struct call *call, struct error *err)
 /* GET /sandbox/snapshots/public/{ref} */
 static int get_public_snapshot(struct call *call, struct error *err)
 {
-    const char *reference = reference_of_snapshot(call, call->parameters[0]);
+    const char *reference =
+        reference_of_snapshot(call, call->parameters[0], SNAPSHOT_PREFIX, ORGANISATION_PREFIX);
     autoclear(snapshot_info) named = {0};
     autoclear(snapshot_info) info = {0};
 
@@ -287,7 +288,8 @@ int snapshot_id_named(struct call *call, const char *text, const char **id, stru
         *id = reference_of(text, SNAPSHOT_PREFIX);
         return 0;
     }
-    if (snapshot_resolve(call->core->snapshots, &call->actor, reference_of_snapshot(call, text),
+    if (snapshot_resolve(call->core->snapshots, &call->actor,
+                         reference_of_snapshot(call, text, SNAPSHOT_PREFIX, ORGANISATION_PREFIX),
                          &info, err) < 0)
         return -1;
     *id = call_print(call, "%s", info.id);

@@ -15,12 +15,27 @@
 /* One table a file, each ended by an empty row. */
 extern const struct route api_system_routes[];
 extern const struct route api_runtime_routes[];
+extern const struct route api_file_routes[];
+extern const struct route api_tree_routes[];
+extern const struct route api_ceiling_routes[];
+extern const struct route api_space_routes[];
+extern const struct route api_finding_routes[];
+extern const struct route api_checkpoint_routes[];
+extern const struct route api_difference_routes[];
+extern const struct route api_snapshot_routes[];
+extern const struct route api_build_routes[];
+extern const struct route api_transfer_routes[];
+extern const struct route api_run_routes[];
+extern const struct route api_execution_routes[];
+extern const struct route api_output_routes[];
 
 void api_front_init(struct front *front);
 void api_front_clear(struct front *front); // no router may use it any more
 
 /* Answers in this front's words: application/problem+json. */
 void api_on_error(struct call *call, const struct error *err);
+/* The same with a header more. */
+void api_on_error_with(struct call *call, const struct error *err, const struct http_header *more);
 extern const struct answer_field api_failure_fields[];
 #define API_FAILURE_CONTENT "application/problem+json"
 

@@ -5,10 +5,26 @@
 
 #include <string.h>
 
+// a line each
+// clang-format off
 static const struct route *const tables[] = {
     api_system_routes,
     api_runtime_routes,
+    api_file_routes,
+    api_tree_routes,
+    api_ceiling_routes,
+    api_space_routes,
+    api_finding_routes,
+    api_checkpoint_routes,
+    api_difference_routes,
+    api_snapshot_routes,
+    api_build_routes,
+    api_transfer_routes,
+    api_run_routes,
+    api_execution_routes,
+    api_output_routes,
 };
+// clang-format on
 
 static struct route *join_tables(void)
 {
@@ -69,5 +85,7 @@ int api_sandbox(struct call *call, unsigned index, const char **id, struct error
 
 int api_execution(struct call *call, unsigned index, const char **id, struct error *err)
 {
+    if (strncmp(call->parameters[index], JOB_PREFIX, strlen(JOB_PREFIX)) == 0)
+        return call_id(call, index, JOB_PREFIX, "execution", id, err);
     return call_id(call, index, EXECUTION_PREFIX, "execution", id, err);
 }

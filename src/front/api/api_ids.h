@@ -7,6 +7,7 @@
 
 #define SANDBOX_PREFIX "sbx_"
 #define EXECUTION_PREFIX "exe_"
+#define JOB_PREFIX "job_" // of executions in the background
 #define SNAPSHOT_PREFIX "snp_"
 #define CHECKPOINT_PREFIX "ckpt_"
 #define STREAM_PREFIX "stream_"

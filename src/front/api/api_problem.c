@@ -38,6 +38,8 @@ static const struct problem_row {
      "read it again, and repeat the request with the new ETag"},
     {ERROR_MEDIA_TYPE, NULL, 0, "unsupported_media_type", "A body of this type is not read here",
      "send the body as the type that the document names"},
+    {ERROR_RANGE, NULL, 0, "range_not_satisfiable", "There is nothing in this range",
+     "ask for a part that the file has; the header Content-Range says how long it is"},
     {ERROR_LONG_TARGET, NULL, 0, "target_too_long", "The request's target is too long", NULL},
     {ERROR_LONG_HEAD, NULL, 0, "head_too_long", "The request's head is too long", NULL},
     {ERROR_UNKNOWN_HTTP, NULL, 0, "not_implemented", "This is not spoken here", NULL},
@@ -105,7 +107,13 @@ static const struct problem_row *row_of(const struct error *err)
 
 void api_on_error(struct call *call, const struct error *err)
 {
-    static const struct http_header headers[] = {{"Content-Type", API_FAILURE_CONTENT}, {0}};
+    api_on_error_with(call, err, NULL);
+}
+
+void api_on_error_with(struct call *call, const struct error *err, const struct http_header *more)
+{
+    const struct http_header headers[] = {
+        {"Content-Type", API_FAILURE_CONTENT}, more ? *more : (struct http_header){0}, {0}};
     const struct problem_row *row = row_of(err);
     const struct problem problem = {
         .type = "about:blank",

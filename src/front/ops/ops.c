@@ -2,33 +2,11 @@
 /* The server about itself; see ops.h. */
 #include "front/ops/ops.h"
 
-#include "front/ops/ops_impl.h"
 #include "web/call.h"
 #include "web/reply.h"
 #include "web/router.h"
 
 // ---- answers and failures ----
-
-static const struct answer_field success_fields[] = {
-    {"success", ANSWER_BOOL, .help = "always true"},
-    {0},
-};
-const struct answer_wrap ops_wrap = {.members = success_fields, .slot = "data"};
-
-int ops_answer(struct call *call, const struct answer_field *fields, const void *from)
-{
-    autoreply reply = {0};
-
-    reply_init(&reply);
-    json_map_begin(&reply.json);
-    json_key(&reply.json, "success");
-    json_bool(&reply.json, true);
-    json_key(&reply.json, "data");
-    answer_write(&reply.json, fields, from);
-    json_map_end(&reply.json);
-    reply_send(&reply, call->response, 200);
-    return 0;
-}
 
 struct failure {
     bool is_success; // false
@@ -207,14 +185,6 @@ static const struct route routes[] = {
      .summary = "which version this is", .answers = version_answers},
     {"GET", "/openapi.json", ROUTE_LOOP, ACCESS_OPEN, BODY_NONE, get_openapi,
      .summary = "this document", .answers = openapi_answers},
-    {"GET", "/system/limits", ROUTE_LOOP, ACCESS_KEY, BODY_NONE, ops_get_ceilings,
-     .summary = "the most that can be asked for on this server", .answers = ops_ceiling_answers},
-    {"GET", "/system/df", ROUTE_SLOW, ACCESS_KEY, BODY_NONE, ops_get_space,
-     .summary = "what runtimes, snapshots, checkpoints, sandboxes and streams take on the disk",
-     .answers = ops_space_answers},
-    {"POST", "/system/prune", ROUTE_SLOW, ACCESS_KEY, BODY_JSON, ops_prune,
-     .summary = "gives back what nothing uses", .fields = ops_prune_fields,
-     .answers = ops_prune_answers},
     {0},
 };
 

@@ -2,7 +2,7 @@
 #include "front/agentuity/render.h"
 
 #include "front/agentuity/content_type.h"
-#include "front/agentuity/reference.h"
+#include "web/reference.h"
 #include "test.h"
 
 #include <sys/stat.h>
@@ -170,41 +170,6 @@ TEST(the_first_checkpoint_has_an_empty_parent)
     info.parent = "before";
     CHECK_JSON(render_checkpoint(json, &info), "{\"id\":\"ckpt_" ID "\",\"name\":\"n\"," CREATED
                                                ",\"parent\":\"before\",\"sizeBytes\":9}");
-}
-
-TEST(a_difference_counts_what_it_leaves_out)
-{
-    struct difference_entry entries[] = {
-        {.kind = DIFFERENCE_ADDED,
-         .path = "/a",
-         .after = {S_IFREG | 0644, 2},
-         .patch = "+x\n",
-         .patch_length = 3},
-        {.kind = DIFFERENCE_CHANGED,
-         .path = "/b",
-         .before = {S_IFREG | 0600, 1},
-         .after = {S_IFLNK | 0777, 9},
-         .is_binary = true},
-        {.kind = DIFFERENCE_REMOVED, .path = "/c", .before = {S_IFDIR | 0755, 0}},
-    };
-    struct difference difference = {.entries = entries, .count = 3, .totals = {1, 1, 1}};
-
-    CHECK_JSON(render_difference(json, "base", "now", &difference),
-               "{\"from\":\"base\",\"to\":\"now\",\"added\":1,\"changed\":1,\"removed\":1,"
-               "\"entries\":[{\"path\":\"/a\",\"change\":\"added\",\"after\":{\"type\":\"file\","
-               "\"mode\":\"0644\",\"size\":2},\"patch\":\"+x\\n\"},"
-               "{\"path\":\"/b\",\"change\":\"changed\",\"before\":{\"type\":\"file\",\"mode\":"
-               "\"0600\",\"size\":1},\"after\":{\"type\":\"link\",\"mode\":\"0777\"},"
-               "\"binary\":true},{\"path\":\"/c\",\"change\":\"removed\",\"before\":{\"type\":"
-               "\"directory\",\"mode\":\"0755\"}}]}");
-    difference.count = 1;
-    difference.totals[DIFFERENCE_REMOVED] = 5;
-    autobuffer text = {0};
-    struct json_writer json;
-    json_writer_init(&json, &text);
-    render_difference(&json, "base", "now", &difference);
-    CHECK(strstr(text.data, "\"removed\":5"));
-    CHECK(strstr(text.data, "\"truncated\":true"));
 }
 
 TEST(only_what_is_spelled_as_an_id_is_one)

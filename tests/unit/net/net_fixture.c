@@ -239,6 +239,11 @@ static void on_request(void *owner, struct http_request *request, struct respons
         follow(job);
         return;
     }
+    if (strcmp(path, "/socket") == 0) {
+        fixture->on_socket(fixture, response_ref(response));
+        job_free(job);
+        return;
+    }
     if (strcmp(path, "/half") == 0) {
         answer_half(job);
         return;

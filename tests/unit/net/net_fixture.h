@@ -30,6 +30,8 @@ struct fixture {
     atomic_int parked_count;
     struct http_request *question; // of /ask, until it is decided
     struct response *questioner;
+    /* What /socket does; takes the response. On the loop. */
+    void (*on_socket)(struct fixture *fixture, struct response *response);
 };
 #define FILE_BYTES (32u << 20)
 

@@ -460,6 +460,7 @@ TEST(the_past_of_a_sandbox_that_lives_goes_when_it_is_old)
     stream.expires_at = 0;
     CHECK_OK(store_stream_put(store, &stream, NULL, 0, &err), err);
 
+    CHECK_OK(store_event_purge(store, NOW + 11, 0, 100, &removed, &err), err);
     CHECK_OK(store_execution_purge(store, NOW + 1010, 10, &removed, &err), err);
     CHECK_INT(removed, 0);
     // First its stream expires, then it goes.

@@ -141,6 +141,8 @@ TEST(every_field_of_a_sandbox_comes_back)
     struct error err = {0};
 
     fill(&sandbox_table, &put, 1);
+    free((void *)put.labels); // each is a row too
+    put.labels = strings_copy((const char *const[]){"a=1", "b=two\nlines \\ \xc3\xa9", NULL});
     put.state = SANDBOX_DELETED; // with ended_at and deleted_at
     CHECK_OK(store_sandbox_put(store, &put, &err), err);
     CHECK_OK(store_sandbox_get(store, put.id, &got, &err), err);

@@ -466,6 +466,8 @@ TEST(old_ones_are_forgotten_once_their_streams_are_gone)
     CHECK_INT(removed, 1);
     CHECK_INT(fixture_number(store, "SELECT count(*) FROM sandboxes"), 27);
     CHECK_INT(fixture_number(store, "SELECT count(*) FROM executions"), 0);
+    CHECK_INT(fixture_number(store, "SELECT count(*) FROM events"), 1); // for those who follow
+    CHECK_OK(store_event_purge(store, NOW + 1, 0, 100, &removed, &err), err);
     CHECK_INT(fixture_number(store, "SELECT count(*) FROM events"), 0);
 }
 

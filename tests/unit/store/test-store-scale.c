@@ -124,6 +124,15 @@ TEST(a_hundred_thousand_rows_are_listed_by_index)
                "ORDER BY created_at DESC, id DESC LIMIT 50",
                "INDEX sandboxes_alive");
     check_plan(store, "SELECT * FROM sandboxes WHERE ended_at = 0", "INDEX sandboxes_alive");
+    check_plan(store,
+               "SELECT id FROM sandboxes WHERE organisation = 'o' AND ended_at = 0 AND "
+               "name IS NOT NULL AND name = 'n' LIMIT 2",
+               "INDEX sandboxes_by_name");
+    check_plan(store,
+               "SELECT count(*) FROM sandboxes WHERE organisation = 'o' AND deleted_at = 0 AND "
+               "id IN (SELECT sandbox_id FROM sandbox_labels WHERE sandbox_labels.name = 'n' AND "
+               "sandbox_labels.value IN ('v', 'w'))",
+               "INDEX sandbox_labels_by_name");
     check_plan(store, "SELECT * FROM executions WHERE ended_at = 0 ORDER BY created_at, id",
                "INDEX executions_open");
     check_plan(store,

@@ -10,6 +10,7 @@
 #include "web/reply.h"
 #include "net/body.h"
 #include "test.h"
+#include "web/upgrade.h"
 
 #include <arpa/inet.h>
 #include <stdio.h>
@@ -179,6 +180,18 @@ static int whoami(struct call *call, struct error *err)
         call, call_print(call, "%s of %s", *actor->key_id ? "key" : "local", actor->organisation));
 }
 
+/* What the 101 would say. */
+static int upgrade(struct call *call, struct error *err)
+{
+    struct upgrade upgrade;
+
+    if (upgrade_check(call, "https://good.example, http://dev.example:3000", &upgrade, err) < 0)
+        return -1;
+    const struct http_header *protocol = &upgrade.headers[2];
+    return answer_text(
+        call, call_print(call, "%s %s", upgrade.accept, protocol->name ? protocol->value : "-"));
+}
+
 static const struct parameter list_query[] = {
     {"limit", PARAMETER_INTEGER, .help = "how many", .minimum = 0, .maximum = 100},
     {"colour", PARAMETER_WORD, .words = colours},
@@ -207,6 +220,7 @@ static const struct route routes[] = {
     {"GET", "/block", ROUTE_SLOW, ACCESS_OPEN, BODY_NONE, block, "waits"},
     {"GET", "/url", ROUTE_LOOP, ACCESS_OPEN, BODY_NONE, get_url, "where it was reached"},
     {"POST", "/once", ROUTE_QUICK, ACCESS_OPEN, BODY_JSON, once, "an Idempotency-Key"},
+    {"GET", "/upgrade", ROUTE_QUICK, ACCESS_OPEN, BODY_NONE, upgrade, "would be a WebSocket"},
     {"GET", "/whoami", ROUTE_LOOP, ACCESS_KEY, BODY_NONE, whoami, "who asks"},
     {0},
 };

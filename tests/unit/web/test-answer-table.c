@@ -75,6 +75,29 @@ static void check_written(const struct answer_field *fields, const void *from, c
     CHECK_STR(text.data, want);
 }
 
+TEST(bytes_are_written_as_text_or_in_base64_whatever_their_length)
+{
+    static const struct answer_field fields[] = {
+        {"text", ANSWER_BYTES, 0},
+        {"base64", ANSWER_BASE64, sizeof(struct answer_bytes)},
+        {0},
+    };
+    struct answer_bytes pair[2] = {{"a\0b\n", 4}, {"\xff\0", 2}};
+    char many[3073] = {0};
+
+    check_written(fields, pair, "{\"text\":\"a\\u0000b\\n\",\"base64\":\"/wA=\"}");
+    check_written(fields, (struct answer_bytes[2]){{"", 0}, {"", 0}},
+                  "{\"text\":\"\",\"base64\":\"\"}");
+    check_written(fields, (struct answer_bytes[2]){{0}, {0}}, "{}");
+
+    autobuffer text = {0};
+    struct json_writer json;
+    json_writer_init(&json, &text);
+    answer_write(&json, fields, (struct answer_bytes[2]){{0}, {many, sizeof many}});
+    CHECK(text.length == strlen("{\"base64\":\"\"}") + 4100); // one text, padded once
+    CHECK(strchr(text.data, '=') == text.data + text.length - 4);
+}
+
 TEST(all_that_is_there_is_written_in_the_order_of_the_table)
 {
     static const char *const words[] = {"a", "b\n", NULL};

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "web/auth.h"
 
+#include "base/base64.h"
 #include "base/fd.h"
 #include "base/mem.h"
 #include "store/store.h"
@@ -64,6 +65,36 @@ TEST(a_key_says_who_asks_however_the_scheme_is_spelled)
     stage_init(&stage);
     check_whoami(&stage, "Authorization: Bearer %s\r\n", 200, "{\"text\":\"key of ");
     check_whoami(&stage, "authorization: bEARER   %s  \r\n", 200, "{\"text\":\"key of ");
+}
+
+/* The key as a browser can say it, with `more` around it. */
+static void check_offered(struct stage *stage, const char *before, const char *key,
+                          const char *after, int status)
+{
+    char text[256], header[512];
+
+    base64_encode(key, strlen(key), text);
+    text[strcspn(text, "=")] = '\0';
+    for (char *at = text; *at; at++)
+        *at = *at == '+' ? '-' : *at == '/' ? '_' : *at;
+    (void)snprintf(header, sizeof header, "%s%s%s", before, text, after);
+    check_whoami(stage, header, status, status == 200 ? "key of" : "unauthorized");
+}
+
+TEST(a_websocket_may_say_the_key_as_a_subprotocol)
+{
+    static const char socket[] = "Connection: keep-alive, Upgrade\r\nUpgrade: websocket\r\n"
+                                 "Sec-WebSocket-Protocol: burrow.v1, burrow.key.";
+    autostage stage = {0};
+
+    stage_init(&stage);
+    for (int i = 0; i < 2; i++) { // asked of the database, then known
+        check_offered(&stage, socket, stage.key, "\r\n", 200);
+        check_offered(&stage, socket, stage.key, ", more\r\n", 200);
+        check_offered(&stage, socket, "brw_wrong", "\r\n", 401);
+        check_offered(&stage, socket, stage.key, "!\r\n", 401);
+        check_offered(&stage, "Sec-WebSocket-Protocol: burrow.key.", stage.key, "\r\n", 401);
+    }
 }
 
 TEST(a_missing_and_a_wrong_key_are_401)

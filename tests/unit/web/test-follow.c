@@ -47,6 +47,7 @@ TEST(the_head_comes_before_any_byte)
     CHECK_STR(client_header(client, "Content-Type", value, sizeof value),
               "application/octet-stream");
     CHECK_STR(client_header(client, "Cache-Control", value, sizeof value), "no-store");
+    CHECK_STR(client_header(client, "X-Accel-Buffering", value, sizeof value), "no");
     stage_complete(stage, id);
     CHECK(client_gets_all(client, ""));
 }

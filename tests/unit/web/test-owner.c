@@ -11,7 +11,7 @@ static bool is_possible(const struct http_request *request)
     return request->query != NULL;
 }
 
-static const char *secret(const struct http_request *request)
+static const char *secret(const struct http_request *request, struct auth_room *room)
 {
     return request->query; // where this test has its keys
 }

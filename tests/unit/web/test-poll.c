@@ -17,7 +17,8 @@ struct rig {
     atomic_bool is_there;   // the condition
     atomic_bool is_broken;  // looking fails
     atomic_bool is_unknown; // the quick look cannot tell
-    atomic_int quick_looks, looks, last_looks;
+    atomic_bool is_kept;    // it goes on when its client has gone
+    atomic_int quick_looks, looks, last_looks, gone;
 };
 
 static void answer(const struct poll *poll, const struct rig *rig)
@@ -60,6 +61,17 @@ static int look(const struct poll *poll, bool is_last, struct error *err)
 static const struct poll_kind kind = {.look_quick = look_quick, .look = look};
 static const struct poll_kind slow_kind = {.look = look};
 
+/* Nobody wants it any more, so it ends. */
+static bool end_it(const struct poll *poll)
+{
+    struct rig *rig = poll->call->settings;
+
+    atomic_fetch_add(&rig->gone, 1);
+    return !atomic_load(&rig->is_kept);
+}
+static const struct poll_kind ending_kind = {
+    .look_quick = look_quick, .look = look, .on_gone = end_it};
+
 static int wait_quick(struct call *call, struct error *err)
 {
     return poll_call(call, &kind, "thing", query_integer(call->query, "ms", 0), "data", 5, err);
@@ -69,6 +81,11 @@ static int wait_slow(struct call *call, struct error *err)
 {
     return poll_call(call, &slow_kind, "thing", query_integer(call->query, "ms", 0), "data", 5,
                      err);
+}
+
+static int wait_alone(struct call *call, struct error *err)
+{
+    return poll_call(call, &ending_kind, "thing", 60000, "data", 5, err);
 }
 
 static sem_t *block_gate(void)
@@ -93,6 +110,7 @@ static int block(struct call *call, struct error *err)
 static const struct route routes[] = {
     {"GET", "/wait", ROUTE_LOOP, ACCESS_OPEN, BODY_NONE, wait_quick, "on the loop"},
     {"GET", "/wait/slow", ROUTE_QUICK, ACCESS_OPEN, BODY_NONE, wait_slow, "on a worker"},
+    {"GET", "/wait/alone", ROUTE_LOOP, ACCESS_OPEN, BODY_NONE, wait_alone, "ends with its client"},
     {"GET", "/block", ROUTE_QUICK, ACCESS_OPEN, BODY_NONE, block, "waits"},
     {0},
 };
@@ -276,6 +294,28 @@ TEST(a_client_that_only_stops_sending_gets_what_is)
     fixture_wait(&rig.quick_looks, 2);
     CHECK(shutdown(fd, SHUT_WR) == 0);
     check(fd, 200, "thing data http://h:1 not yet");
+}
+
+TEST(what_ends_with_its_client_is_waited_for)
+{
+    autorig rig = {0};
+
+    rig_start(&rig);
+    autofd fd = say(&rig, "/wait/alone");
+    fixture_wait(&rig.quick_looks, 2);
+    CHECK(shutdown(fd, SHUT_WR) == 0);
+    fixture_wait(&rig.gone, 1);
+    CHECK_INT(atomic_load(&rig.last_looks), 0);
+    make_true(&rig);
+    check(fd, 200, "thing data http://h:1 there");
+
+    atomic_store(&rig.is_there, false);
+    atomic_store(&rig.is_kept, true);
+    autofd other = say(&rig, "/wait/alone");
+    fixture_wait(&rig.quick_looks, 5);
+    CHECK(shutdown(other, SHUT_WR) == 0);
+    check(other, 200, "thing data http://h:1 not yet");
+    CHECK_INT(atomic_load(&rig.gone), 2);
 }
 
 TEST(busy_workers_delay_an_answer_and_do_not_refuse_it)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The most that can be asked for on this server. */
-#include "front/ops/ops_impl.h"
+#include "front/api/api.h"
 #include "web/call.h"
 
 #define AT(member) offsetof(struct core_settings, member)
@@ -52,10 +52,18 @@ static const struct answer_field ceiling_fields[] = {
      .fields = organisation_fields, .help = "the most that one organisation can have"},
     {0},
 };
-const struct route_answer ops_ceiling_answers[] = {{200, ceiling_fields, &ops_wrap}, {0}};
+static const struct route_answer ceiling_answers[] = {{200, ceiling_fields}, {0}};
 
-int ops_get_ceilings(struct call *call, struct error *err)
+/* GET /api/v1/system/limits */
+static int get_ceilings(struct call *call, struct error *err)
 {
     (void)err;
-    return ops_answer(call, ceiling_fields, &call->core->settings);
+    return api_answer(call, 200, ceiling_fields, &call->core->settings);
 }
+
+const struct route api_ceiling_routes[] = {
+    {"GET", API_TOP "/system/limits", ROUTE_LOOP, ACCESS_KEY, BODY_NONE, get_ceilings,
+     .summary = "the most that can be asked for on this server", .answers = ceiling_answers,
+     .needs = SCOPE_READ},
+    {0},
+};

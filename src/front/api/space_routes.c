@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the server's data takes on the disk, and giving back what nobody uses. */
 #include "core/space.h"
-#include "front/ops/ops_impl.h"
+#include "front/api/api.h"
 #include "web/call.h"
 
 static const struct answer_field use_fields[] = {
@@ -31,7 +31,7 @@ static uint64_t sum_of(const struct space_use parts[SPACE_PARTS])
     return sum;
 }
 
-// ---- GET /system/df ----
+// ---- GET /api/v1/system/df ----
 
 struct space_answer {
     struct space space;
@@ -50,24 +50,24 @@ static const struct answer_field space_fields[] = {
     {"usedBytes", ANSWER_NATURAL, offsetof(struct space_answer, used_bytes)},
     {0},
 };
-const struct route_answer ops_space_answers[] = {{200, space_fields, &ops_wrap}, {0}};
+static const struct route_answer space_answers[] = {{200, space_fields}, {0}};
 
-int ops_get_space(struct call *call, struct error *err)
+static int get_space(struct call *call, struct error *err)
 {
     struct space_answer answer = {0};
 
     if (space_get(call->core, &call->actor, &answer.space, err) < 0)
         return -1;
     answer.used_bytes = sum_of(answer.space.parts);
-    return ops_answer(call, space_fields, &answer);
+    return api_answer(call, 200, space_fields, &answer);
 }
 
-// ---- POST /system/prune ----
+// ---- POST /api/v1/system/prune ----
 
 struct prune_body {
     bool is_trial;
 };
-const struct field ops_prune_fields[] = {
+static const struct field prune_body_fields[] = {
     {"dryRun", FIELD_BOOL, offsetof(struct prune_body, is_trial), .is_nullable = true,
      .help = "only tell what would go"},
     {0},
@@ -85,19 +85,29 @@ static const struct answer_field prune_fields[] = {
     {"freedBytes", ANSWER_NATURAL, offsetof(struct prune_answer, freed_bytes)},
     {0},
 };
-const struct route_answer ops_prune_answers[] = {{200, prune_fields, &ops_wrap}, {0}};
+static const struct route_answer prune_answers[] = {{200, prune_fields}, {0}};
 
-int ops_prune(struct call *call, struct error *err)
+static int prune(struct call *call, struct error *err)
 {
     struct prune_body body = {0};
     struct prune_answer answer = {0};
 
-    if (fields_read(call->body, ops_prune_fields, &body, err) < 0)
+    if (fields_read(call->body, prune_body_fields, &body, err) < 0)
         return -1;
     struct space_pruning pruning = {.is_trial = body.is_trial};
     if (space_prune(call->core, &call->actor, &pruning, answer.freed, err) < 0)
         return -1;
     answer.is_trial = body.is_trial;
     answer.freed_bytes = sum_of(answer.freed);
-    return ops_answer(call, prune_fields, &answer);
+    return api_answer(call, 200, prune_fields, &answer);
 }
+
+const struct route api_space_routes[] = {
+    {"GET", API_TOP "/system/df", ROUTE_SLOW, ACCESS_KEY, BODY_NONE, get_space,
+     .summary = "what runtimes, snapshots, checkpoints, sandboxes and streams take on the disk",
+     .answers = space_answers, .needs = SCOPE_ADMIN},
+    {"POST", API_TOP "/system/prune", ROUTE_SLOW, ACCESS_KEY, BODY_JSON, prune,
+     .summary = "gives back what nothing uses", .fields = prune_body_fields,
+     .answers = prune_answers, .needs = SCOPE_ADMIN},
+    {0},
+};

@@ -2,20 +2,20 @@
 /* Snapshots from one machine to another, as one file. */
 #include "core/snapshot/snapshot_archive.h"
 #include "base/mem.h"
-#include "front/agentuity/snapshot_impl.h"
+#include "front/api/api_snapshot.h"
 #include "web/client_watch.h"
 #include "web/collect.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* GET /sandbox/snapshots/{snapshotId}/export */
+/* GET /api/v1/snapshots/{snapshot}/export */
 static int export(struct call *call, struct error *err)
 {
     struct temporary *file = NULL;
     const char *id;
 
-    if (snapshot_id_named(call, call->parameters[0], &id, err) < 0)
+    if (api_snapshot(call, &id, err) < 0)
         return -1;
     client_watch_start(call);
     if (snapshot_export(call->core->snapshots, &call->actor, id,
@@ -68,10 +68,10 @@ static void on_collected_snapshot(void *data, struct collected *body, const stru
         return;
     }
     struct call call = waiting_call_get(waiting);
-    (void)snapshot_answer(&call, 201, &info);
+    (void)api_snapshot_answer(&call, 201, &info);
 }
 
-/* POST /sandbox/snapshots/import */
+/* POST /api/v1/snapshots/import */
 static int import(struct call *call, struct error *err)
 {
     const char *name = query_text(call->query, "name");
@@ -96,11 +96,14 @@ static const struct parameter import_parameters[] = {
     {0},
 };
 
-const struct route agentuity_transfer_routes[] = {
-    {"GET", "/sandbox/snapshots/{snapshotId}/export", ROUTE_SLOW, ACCESS_KEY, BODY_NONE, export,
-     "a snapshot as one file, for another machine", .answers = answers_export, .is_heavy = true},
-    {"POST", "/sandbox/snapshots/import", ROUTE_QUICK, ACCESS_KEY, BODY_STREAM, import,
-     "makes a snapshot of such a file", .query = import_parameters,
-     .answers = answers_snapshot_made},
+static const struct route_answer export_answers[] = {{200, .content = "application/zstd"}, {0}};
+
+const struct route api_transfer_routes[] = {
+    {"GET", API_TOP "/snapshots/{snapshot}/export", ROUTE_SLOW, ACCESS_KEY, BODY_NONE, export,
+     .summary = "a snapshot as one file, for another machine", .answers = export_answers,
+     .needs = SCOPE_READ, .is_heavy = true},
+    {"POST", API_TOP "/snapshots/import", ROUTE_QUICK, ACCESS_KEY, BODY_STREAM, import,
+     .summary = "makes a snapshot of such a file", .query = import_parameters,
+     .answers = api_snapshot_made_answers, .needs = SCOPE_MANAGE},
     {0},
 };

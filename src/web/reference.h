@@ -12,5 +12,6 @@
 bool reference_is_id(const char *text, const char *prefix);
 /* Without the prefix where it is an id; else as it is. */
 const char *reference_of(const char *text, const char *prefix);
-/* The same for snapshots, whose names may have an organisation in front: "@org_…/name:tag". */
-const char *reference_of_snapshot(struct call *call, const char *text);
+/* The same for snapshots, whose names may have an organisation in front: "@org_…/name:tag", given the prefixes of both. */
+const char *reference_of_snapshot(struct call *call, const char *text, const char *prefix,
+                                  const char *organisation_prefix);

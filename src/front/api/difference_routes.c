@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What has changed in a sandbox's files between two moments. */
-#include "core/snapshot/difference.h"
+#include "front/api/api.h"
+#include "front/api/difference_answer.h"
+#include "web/reference.h"
 #include "web/client_watch.h"
-#include "front/agentuity/agentuity_impl.h"
-#include "front/agentuity/render.h"
 
 #define ENTRIES 10000      // when no limit is given
 #define ENTRIES_MAX 100000 // and at the most
 #define PATCH_BYTES ((size_t)16 << 20)
 
-/* GET /sandbox/{id}/diff */
+// ---- GET /api/v1/sandboxes/{sandbox}/diff ----
+
 static int get_difference(struct call *call, struct error *err)
 {
     const char *from = query_text(call->query, "from");
@@ -22,18 +23,18 @@ static int get_difference(struct call *call, struct error *err)
         .max_patch_bytes = PATCH_BYTES,
     };
     autodifference found = {0};
-    autoreply reply = {0};
     const char *id;
 
     client_watch_start(call);
-    if (call_id(call, 0, SANDBOX_PREFIX, "sandbox", &id, err) < 0 ||
+    if (api_sandbox(call, 0, &id, err) < 0 ||
         difference_get(call->core->snapshots, &call->actor, id, &want, &found, err) < 0)
         return -1;
-    envelope_data(&reply);
-    render_difference(&reply.json, from ? from : want.from, to ? to : want.to, &found);
-    return envelope_send(&reply, call->response, 200);
+    struct difference_answer answer = {from ? from : want.from, to ? to : want.to};
+    difference_answer_init(&answer, call->arena, &found);
+    return api_answer(call, 200, difference_answer_fields, &answer);
 }
 
+static const struct route_answer answers[] = {{200, difference_answer_fields}, {0}};
 static const struct parameter get_parameters[] = {
     {"from", PARAMETER_TEXT, NULL,
      "id or name of a checkpoint; or 'base', what the sandbox was started from, as when not given"},
@@ -43,9 +44,9 @@ static const struct parameter get_parameters[] = {
     {0},
 };
 
-const struct route agentuity_difference_routes[] = {
-    {"GET", "/sandbox/{id}/diff", ROUTE_SLOW, ACCESS_KEY, BODY_NONE, get_difference,
-     "files that were added, changed or removed between two moments", .query = get_parameters,
-     .answers = answers_difference, .is_heavy = true},
+const struct route api_difference_routes[] = {
+    {"GET", API_TOP "/sandboxes/{sandbox}/diff", ROUTE_SLOW, ACCESS_KEY, BODY_NONE, get_difference,
+     .summary = "files that were added, changed or removed between two moments",
+     .query = get_parameters, .answers = answers, .needs = SCOPE_READ, .is_heavy = true},
     {0},
 };

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One call that runs a command, in a sandbox of its own or in one that is there, and answers with how it ended. */
+#include "core/create.h"
+#include "core/execution/execution.h"
+#include "core/snapshot/snapshot.h"
+#include "front/api/api.h"
+#include "front/api/command_body.h"
+#include "front/api/execution_answer.h"
+#include "front/api/execution_wait.h"
+#include "front/api/output_follow.h"
+
+#include <string.h>
+
+#define WAIT_MS ((int64_t)366 * 24 * 3600 * 1000) // longer than any command takes
+
+struct limits_body {
+    int64_t memory_bytes, cpu_millis, disk_bytes, max_processes;
+};
+static const struct field limits_fields[] = {
+    {"memoryBytes", FIELD_AMOUNT, offsetof(struct limits_body, memory_bytes)},
+    {"cpuMillis", FIELD_MILLIS, offsetof(struct limits_body, cpu_millis),
+     .help = "thousandths of a processor"},
+    {"diskBytes", FIELD_AMOUNT, offsetof(struct limits_body, disk_bytes)},
+    {"maxProcesses", FIELD_INTEGER, offsetof(struct limits_body, max_processes), .minimum = 1,
+     .maximum = 4000000},
+    {0},
+};
+
+struct network_body {
+    bool is_enabled;
+};
+static const struct field network_fields[] = {
+    {"enabled", FIELD_BOOL, offsetof(struct network_body, is_enabled), .help = "not available yet"},
+    {0},
+};
+
+struct run_body {
+    struct command_body command;
+    const char *sandbox, *runtime, *snapshot, *name;
+    struct limits_body limits;
+    bool has_limits;
+    struct network_body network;
+    bool has_changes;
+    int64_t output_bytes;
+};
+static const struct field run_fields[] = {
+    COMMAND_FIELDS(struct run_body, command),
+    {"sandbox", FIELD_TEXT, offsetof(struct run_body, sandbox), .maximum = 256,
+     .help =
+         "a sandbox that is there: its id or name. Default: one of its own, which ends with the "
+         "command"},
+    {"runtime", FIELD_TEXT, offsetof(struct run_body, runtime), .maximum = 256,
+     .help = "what its own sandbox starts from"},
+    {"snapshot", FIELD_TEXT, offsetof(struct run_body, snapshot), .maximum = 512,
+     .help = "id, name:tag, tag or name of a snapshot, instead of a runtime"},
+    {"name", FIELD_TEXT, offsetof(struct run_body, name), .maximum = 256,
+     .help = "of its own sandbox"},
+    {"limits", FIELD_MAP, offsetof(struct run_body, limits), .fields = limits_fields,
+     .has_offset = offsetof(struct run_body, has_limits), .help = "of its own sandbox"},
+    {"network", FIELD_MAP, offsetof(struct run_body, network), .fields = network_fields},
+    {"filesChanged", FIELD_BOOL, offsetof(struct run_body, has_changes),
+     .help = "whether the answer lists the files that differ from what the sandbox started from"},
+    {"maxOutputBytes", FIELD_AMOUNT, offsetof(struct run_body, output_bytes), .minimum = 0,
+     .maximum = EXECUTION_OUTPUT_MAX,
+     .help = "of stdout and of stderr in the answer; default 1Mi. The rest has an address"},
+    {0},
+};
+
+static int fault(struct error *err, const char *field, const char *text)
+{
+    error_set(err, ERROR_INVALID, "%s: %s", field, text);
+    return error_field(err, field);
+}
+
+/* What is for a sandbox of its own cannot be changed of one that is there. */
+static int check_body(const struct run_body *body, struct error *err)
+{
+    static const char words[] = "is for a run in a sandbox of its own, not for one in 'sandbox'";
+
+    if (body->network.is_enabled)
+        return fault(err, "network.enabled", "outbound network is not available yet");
+    if (body->snapshot && body->runtime)
+        return fault(err, "snapshot", "cannot be given together with 'runtime'");
+    if (!body->sandbox)
+        return 0;
+    if (body->runtime)
+        return fault(err, "runtime", words);
+    if (body->snapshot)
+        return fault(err, "snapshot", words);
+    if (body->name)
+        return fault(err, "name", words);
+    return body->has_limits ? fault(err, "limits", words) : 0;
+}
+
+// ---- starting ----
+
+struct run {
+    const struct run_body *body;
+    struct execution_request command;
+    struct execution_info execution;
+    bool ends_with_client;
+};
+
+static void run_clear(struct run *run)
+{
+    execution_info_clear(&run->execution);
+}
+#define autorun __attribute__((cleanup(run_clear))) struct run
+
+/* The core's id of a sandbox that a body names. */
+static int find_sandbox(const char *text, const char **id, struct error *err)
+{
+    const size_t length = strlen(SANDBOX_PREFIX);
+
+    if (strncmp(text, SANDBOX_PREFIX, length) != 0)
+        return error_missing(err, "sandbox", text);
+    *id = text + length;
+    return 0;
+}
+
+static int start_there(struct call *call, struct run *run, struct error *err)
+{
+    const char *id = NULL;
+
+    if (find_sandbox(run->body->sandbox, &id, err) < 0)
+        return -1;
+    return execution_start(call->core->executions, &call->actor, id, &run->command, &run->execution,
+                           err);
+}
+
+static int find_snapshot(struct call *call, const char *text, const char **id, struct error *err)
+{
+    autoclear(snapshot_info) info = {0};
+    const size_t length = strlen(SNAPSHOT_PREFIX);
+
+    if (!text)
+        return 0;
+    if (snapshot_resolve(call->core->snapshots, &call->actor,
+                         strncmp(text, SNAPSHOT_PREFIX, length) == 0 ? text + length : text, &info,
+                         err) < 0)
+        return -1;
+    *id = call_print(call, "%s", info.id);
+    return 0;
+}
+
+/* The core knows limits by their bare names: "memory: a sandbox needs at least 4Mi", about "memory". */
+static int fail_create(struct error *err)
+{
+    static const struct {
+        const char *name, *field;
+    } names[] = {
+        {"memory", "limits.memoryBytes"},
+        {"cpu", "limits.cpuMillis"},
+        {"disk", "limits.diskBytes"},
+        {"max-processes", "limits.maxProcesses"},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+        if (error_is_about(err, names[i].name))
+            return error_field(err, names[i].field);
+    }
+    return -1;
+}
+
+/* Its files are gone with a one-shot sandbox: one whose files are looked at afterwards is ended by whoever looks. */
+static int start_alone(struct call *call, struct run *run, struct error *err)
+{
+    const struct run_body *body = run->body;
+    struct sandbox_request want = {
+        .name = body->name,
+        .mode = body->has_changes ? SANDBOX_INTERACTIVE : SANDBOX_ONE_SHOT,
+        .runtime = body->runtime,
+        .usual = {.directory = "/workspace", .timeout_ms = SANDBOX_DEFAULT},
+        .idle_timeout_ms = SANDBOX_DEFAULT,
+        .paused_timeout_ms = SANDBOX_DEFAULT,
+        .limits = {.memory_bytes = body->limits.memory_bytes,
+                   .cpu_millicores = body->limits.cpu_millis,
+                   .disk_bytes = body->limits.disk_bytes,
+                   .max_processes = body->limits.max_processes},
+        .command = &run->command,
+        .once = run->command.once,
+    };
+    autoclear(sandbox_info) info = {0};
+
+    run->command.once = NULL;
+    run->ends_with_client = !want.once;
+    if (find_snapshot(call, body->snapshot, &want.snapshot, err) < 0)
+        return -1;
+    if (sandbox_create(call->core, &call->actor, &want, &info, &run->execution, err) < 0)
+        return fail_create(err);
+    return 0;
+}
+
+// ---- answering ----
+
+static int follow(struct call *call, const struct run *run, enum event_format format,
+                  struct error *err)
+{
+    const struct output_follow_request request = {
+        .info = &run->execution,
+        .format = format,
+        .tells_start = true,
+        .has_changes = run->body->has_changes,
+        .is_alone = !run->body->sandbox,
+        .ends_with_client = run->ends_with_client,
+    };
+
+    return output_follow_start(call, &request, err);
+}
+
+static int answer(struct call *call, const struct run *run, struct error *err)
+{
+    const struct execution_wait how = {
+        .has_output = true,
+        .output_bytes = (size_t)run->body->output_bytes,
+        .has_changes = run->body->has_changes,
+        .is_alone = !run->body->sandbox,
+        .ends_with_client = run->ends_with_client,
+        .is_patient = true,
+    };
+
+    return execution_wait(call, run->execution.id, WAIT_MS, &how, err);
+}
+
+/* POST /api/v1/run */
+static int run_command(struct call *call, struct error *err)
+{
+    struct run_body body = {.output_bytes = EXECUTION_OUTPUT_USUAL};
+    autorun run = {.body = &body, .command.kind = EXECUTION_COMMAND};
+    enum event_format format = event_format_wanted(call);
+
+    if (fields_read(call->body, run_fields, &body, err) < 0 || check_body(&body, err) < 0 ||
+        command_body_fill(call, &body.command, &run.command, err) < 0 ||
+        call_once(call, &run.command.once, err) < 0)
+        return -1;
+    if ((body.sandbox ? start_there : start_alone)(call, &run, err) < 0)
+        return -1;
+    call_about_sandbox(call, SANDBOX_PREFIX, run.execution.sandbox_id);
+    return format == EVENT_FORMAT_NONE ? answer(call, &run, err) : follow(call, &run, format, err);
+}
+
+static const struct route_answer run_answers[] = {
+    {200, execution_answer_fields},
+    {0},
+};
+
+const struct route api_run_routes[] = {
+    {"POST", API_TOP "/run", ROUTE_SLOW, ACCESS_KEY, BODY_JSON, run_command,
+     .summary = "runs a command and answers when it has ended, or streams what it writes",
+     .fields = run_fields, .answers = run_answers, .needs = SCOPE_RUN},
+    {0},
+};
