@@ -17,6 +17,7 @@ extern const struct route api_system_routes[];
 extern const struct route api_runtime_routes[];
 extern const struct route api_key_routes[];
 extern const struct route api_quota_routes[];
+extern const struct route api_token_routes[];
 extern const struct route api_ceiling_routes[];
 extern const struct route api_space_routes[];
 extern const struct route api_finding_routes[];

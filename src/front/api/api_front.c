@@ -12,6 +12,7 @@ static const struct route *const tables[] = {
     api_runtime_routes,
     api_key_routes,
     api_quota_routes,
+    api_token_routes,
     api_ceiling_routes,
     api_space_routes,
     api_finding_routes,
@@ -81,7 +82,11 @@ int api_answer_empty(struct call *call)
 
 int api_sandbox(struct call *call, unsigned index, const char **id, struct error *err)
 {
-    return call_id(call, index, SANDBOX_PREFIX, "sandbox", id, err);
+    if (call_id(call, index, SANDBOX_PREFIX, "sandbox", id, err) < 0)
+        return -1;
+    if (*call->actor.sandbox && strcmp(call->actor.sandbox, *id) != 0)
+        return error_missing(err, "sandbox", *id); // of a token: the core would say the same
+    return 0;
 }
 
 int api_execution(struct call *call, unsigned index, const char **id, struct error *err)
