@@ -46,7 +46,7 @@ static const struct field fields[] = {
     {"scopes", FIELD_TEXT, 0, AT(scopes)},
     {"dependencies", FIELD_TEXT, 0, AT(dependencies)},
     {"packages", FIELD_TEXT, 0, AT(packages)},
-    {"asked", FIELD_TEXT, 0, AT(asked)},
+    {"asked", FIELD_TEXT, SANDBOX_PART_ASKED, AT(asked)},
     {"mode", FIELD_NAME, 0, AT(mode), mode_names},
     {"runtime", FIELD_TEXT, 0, AT(runtime)},
     {"snapshot", FIELD_TEXT, 0, AT(snapshot)},

@@ -221,8 +221,10 @@ static void put_paths(struct json_writer *json, const struct front *front,
             continue;
         json_key(json, route->pattern);
         json_map_begin(json);
-        for (const struct route_row *row = node->rows; row; row = row->next)
-            put_operation(json, row, route->pattern);
+        for (const struct route_row *row = node->rows; row; row = row->next) {
+            if (!row->route->is_undescribed)
+                put_operation(json, row, route->pattern);
+        }
         json_map_end(json);
     }
 }

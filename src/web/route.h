@@ -61,6 +61,7 @@ struct route {
     const struct route_answer
         *answers;         // when all is well, ended by an empty row; NULL: not described
     enum key_scope needs; // of the key, checked before the handler; none said: see route_needs
+    bool is_undescribed;  // it is in no document
     bool is_heavy; // keeps a processor busy for long: one at a time for each sandbox, a few in all
 };
 

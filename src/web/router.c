@@ -293,6 +293,22 @@ static int find_actor(struct call_work *work, struct error *err)
     return 0;
 }
 
+/* Who asks is known: once for each call. */
+static int meet_actor(struct call_work *work, struct error *err)
+{
+    struct call *call = &work->call;
+
+    if (work->has_met || !call->front->on_actor)
+        return 0;
+    work->has_met = true;
+    return call->front->on_actor(call, err);
+}
+
+static bool is_post(const struct call *call)
+{
+    return call->front->on_post && strcmp(call->route->method, "POST") == 0;
+}
+
 /* What a token can open: its sandbox, or something in it. Whether it is that sandbox, the core sees. */
 static bool is_for_tokens(const struct call *call)
 {
@@ -316,7 +332,7 @@ static int run(struct call_work *work, struct error *err)
 {
     struct call *call = &work->call;
 
-    if (find_actor(work, err) < 0 || check_scope(call, err) < 0)
+    if (find_actor(work, err) < 0 || meet_actor(work, err) < 0 || check_scope(call, err) < 0)
         return -1;
     if (call->request
             ->is_body_refused) // nobody had time to look at the key while the body could still be kept
@@ -324,6 +340,11 @@ static int run(struct call_work *work, struct error *err)
                             "too much is waiting for the key to be checked: try again shortly");
     if (call->route->body == BODY_JSON && !call->body && read_json(work, err) < 0)
         return -1;
+    if (call->tries == 0 && is_post(call)) {
+        int answered = call->front->on_post(call, err);
+        if (answered != 0)
+            return answered < 0 ? -1 : 0;
+    }
     int status = call->route->handle(call, err);
     call->tries++;
     return status;
@@ -395,7 +416,7 @@ static int run_here(struct call_work *work, struct error *err)
 {
     struct call *call = &work->call;
 
-    if (call->route->lane != ROUTE_LOOP || is_read_whole(call->route))
+    if (call->route->lane != ROUTE_LOOP || is_read_whole(call->route) || is_post(call))
         return CALL_ELSEWHERE;
     if (!work->has_actor && work->settings->is_open)
         be_anybody(work);
@@ -406,7 +427,9 @@ static int run_here(struct call_work *work, struct error *err)
             KEY_VALID;
     if (call->request->is_body_refused || !work->has_actor)
         return CALL_ELSEWHERE;
-    return check_scope(call, err) < 0 ? -1 : call->route->handle(call, err);
+    if (meet_actor(work, err) < 0 || check_scope(call, err) < 0)
+        return -1;
+    return call->route->handle(call, err);
 }
 
 static void on_request(void *owner, struct http_request *request, struct response *response)

@@ -33,6 +33,12 @@ static struct idempotency_record describe(const struct actor *actor, const struc
     return record;
 }
 
+static int refuse_pending(const struct once *once, struct error *err)
+{
+    return error_refuse(err, ERROR_PENDING, "request",
+                        "a request with the idempotency key '%s' is still under way", once->key);
+}
+
 int once_claim(struct accounts *accounts, const struct actor *actor, const struct once *once,
                bool *is_new, char subject[ID_TEXT], struct error *err)
 {
@@ -48,11 +54,36 @@ int once_claim(struct accounts *accounts, const struct actor *actor, const struc
     if (*is_new)
         return 0;
     if (earlier.state == IDEMPOTENCY_PENDING || !earlier.subject_id)
-        return error_refuse(err, ERROR_PENDING, "request",
-                            "a request with the idempotency key '%s' is still under way",
-                            once->key);
+        return refuse_pending(once, err);
     (void)snprintf(subject, ID_TEXT, "%s", earlier.subject_id);
     return 0;
+}
+
+int once_claim_answer(struct accounts *accounts, const struct actor *actor, const struct once *once,
+                      bool *is_new, char **answer, struct error *err)
+{
+    autoidempotency earlier = {0};
+    char name[NAME_TEXT];
+    struct idempotency_record record = describe(actor, once, name);
+
+    if (store_idempotency_claim(accounts->store, &record, is_new, &earlier, err) < 0)
+        return -1;
+    if (*is_new)
+        return 0;
+    if (earlier.state == IDEMPOTENCY_PENDING || !earlier.answer)
+        return refuse_pending(once, err);
+    *answer = (char *)(uintptr_t)take(earlier.answer);
+    return 0;
+}
+
+int once_finish_answer(struct accounts *accounts, const struct actor *actor,
+                       const struct once *once, const char *answer, struct error *err)
+{
+    char name[NAME_TEXT];
+    struct idempotency_record record = describe(actor, once, name);
+
+    record.answer = answer;
+    return store_idempotency_finish(accounts->store, &record, err);
 }
 
 int once_finish(struct accounts *accounts, const struct actor *actor, const struct once *once,

@@ -30,8 +30,9 @@ static const char *noun_of(const enum execution_kind *kind)
 
 static int check_waiting(const struct execution_request *request, struct error *err)
 {
-    if (request->n_files || request->stdin_stream || request->has_input || request->once ||
-        request->kind == EXECUTION_TERMINAL || request->standard_output.target != OUTPUT_TO_NEW ||
+    if (request->n_files || request->stdin_stream || request->input || request->has_input ||
+        request->once || request->kind == EXECUTION_TERMINAL ||
+        request->standard_output.target != OUTPUT_TO_NEW ||
         request->standard_error.target != OUTPUT_TO_NEW)
         return error_set(
             err, ERROR_INVALID,

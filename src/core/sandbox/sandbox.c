@@ -16,7 +16,6 @@
 #include "engine/files.h"
 #include "core/sandbox/registry.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,8 +46,8 @@ static bool is_living(struct sandboxes *sandboxes, const char *id)
     return !sandbox || !sandbox_is_over(sandbox);
 }
 
-static int find_name(struct sandboxes *sandboxes, const struct actor *actor, const char *name,
-                     char id[ID_TEXT], struct error *err)
+int sandbox_find_name(struct sandboxes *sandboxes, const struct actor *actor, const char *name,
+                      char id[ID_TEXT], struct error *err)
 {
     const struct owner seen = actor_filter(actor);
 
@@ -60,15 +59,6 @@ static int find_name(struct sandboxes *sandboxes, const struct actor *actor, con
     }
     lookup_settle_named(sandboxes, &seen, name);
     return store_sandbox_find_name(sandboxes->store, &seen, name, id, err);
-}
-
-int sandbox_resolve(struct sandboxes *sandboxes, const struct actor *actor, const char *reference,
-                    char id[ID_TEXT], struct error *err)
-{
-    if (!id_is_valid(reference))
-        return find_name(sandboxes, actor, reference, id, err);
-    (void)snprintf(id, ID_TEXT, "%s", reference);
-    return 0;
 }
 
 int sandbox_status_quick(struct sandboxes *sandboxes, const struct actor *actor, const char *id,

@@ -184,9 +184,14 @@ int sandbox_changes_apply(const struct core_settings *settings,
     if (apply_about(changes, record, parts, err) < 0 ||
         apply_labels(changes, record, parts, err) < 0 ||
         apply_env(changes, record, parts, err) < 0 ||
-        apply_limits(settings, changes, record, parts, err) < 0)
+        apply_limits(settings, changes, record, parts, err) < 0 ||
+        apply_deadlines(settings, changes, record, parts, err) < 0)
         return -1;
-    return apply_deadlines(settings, changes, record, parts, err);
+    if (record->asked && (*parts & (SANDBOX_PART_LIMITS | SANDBOX_PART_DEADLINES))) {
+        free((char *)take(record->asked)); // how it was spelled once is not what it is any more
+        *parts |= SANDBOX_PART_ASKED;
+    }
+    return 0;
 }
 
 // ---- to one that lives ----
@@ -288,6 +293,7 @@ static void show(struct sandbox *sandbox, struct sandbox_record *next)
     swap_text(&record->name, &next->name);
     swap_text(&record->description, &next->description);
     swap_text(&record->metadata, &next->metadata);
+    swap_text(&record->asked, &next->asked);
     swap_list(&record->labels, &next->labels);
     swap_list(&record->command.env, &next->command.env);
     record->limits = next->limits;
