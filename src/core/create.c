@@ -27,6 +27,7 @@
 #include "core/snapshot/merge.h"
 #include "core/sandbox/sandbox_event.h"
 #include "core/account/ceiling.h"
+#include "core/account/key.h"
 #include "core/account/once.h"
 #include "core/sandbox/pool.h"
 #include "core/runtime/runtime.h"
@@ -230,11 +231,13 @@ static int reserve(struct creation *creation, struct error *err)
     strings_merge(&env, request->usual.env);
     if (descriptors_check(err) < 0)
         return -1;
+    if (key_rules_check(creation->core->accounts, creation->actor, runtime, false, err) < 0)
+        return -1;
     struct sandbox_record record = describe(creation, id_make(id), &env, runtime);
     if (check_name(creation, &record, err) < 0)
         return -1;
     creation->sandbox = sandbox_new(creation->core->sandboxes, &record);
-    if (registry_add(creation->core->sandboxes->registry, creation->sandbox,
+    if (registry_add(creation->core->sandboxes->registry, creation->sandbox, creation->actor,
                      creation->core->settings.max_sandboxes,
                      creation->core->settings.ceilings.organisation.sandboxes, err) < 0)
         return -1;
@@ -542,7 +545,7 @@ int sandbox_create(struct core *core, const struct actor *actor,
     char earlier[ID_TEXT];
     bool is_new = false;
 
-    if (check(core, request, err) < 0 ||
+    if (check(core, request, err) < 0 || actor_refuse_token(actor, "make sandboxes", err) < 0 ||
         (request->runtime && runtime_check(core->runtimes, request->runtime, err) < 0) ||
         once_claim(core->accounts, actor, request->once, &is_new, earlier, err) < 0)
         return -1;

@@ -36,6 +36,7 @@ static const struct field fields[] = {
     {"tenant", FIELD_TEXT, 0, AT(owner.tenant)},
     {"scope", FIELD_TEXT, 0, AT(owner.scope)},
     {"project", FIELD_TEXT, 0, AT(owner.project)},
+    {"member", FIELD_TEXT, 0, AT(owner.member)},
     {"key_id", FIELD_TEXT, 0, AT(key_id)},
     {"node", FIELD_NODE, 0, AT(node)},
     {"name", FIELD_TEXT, SANDBOX_PART_ABOUT, AT(name)},

@@ -66,7 +66,7 @@ int sandbox_status_quick(struct sandboxes *sandboxes, const struct actor *actor,
 {
     autoptr(sandbox) sandbox = registry_find(sandboxes->registry, id);
 
-    if (!sandbox || !actor_sees(actor, &sandbox->record.owner))
+    if (!sandbox || !actor_sees_in(actor, &sandbox->record.owner, id))
         return 0;
     autolock(&sandbox->lock);
     *out = (struct sandbox_status){sandbox->record.state, sandbox->record.mode,
@@ -140,7 +140,7 @@ int sandbox_delete(struct sandboxes *sandboxes, const struct actor *actor, const
 
     if (!sandbox)
         return delete_record(sandboxes, actor, id, err);
-    if (!actor_sees(actor, &sandbox->record.owner))
+    if (!actor_sees_in(actor, &sandbox->record.owner, id))
         return error_missing(err, "sandbox", id);
     if (sandbox_await_calm(sandbox, err) < 0 ||
         ending_run(sandbox, STEP_DELETE, "deleted", err) < 0)

@@ -15,8 +15,11 @@
 /* One table a file, each ended by an empty row. */
 extern const struct route api_system_routes[];
 extern const struct route api_runtime_routes[];
+extern const struct route api_key_routes[];
+extern const struct route api_quota_routes[];
 extern const struct route api_sandbox_routes[];
 extern const struct route api_log_routes[];
+extern const struct route api_attach_routes[];
 extern const struct route api_ceiling_routes[];
 extern const struct route api_space_routes[];
 extern const struct route api_finding_routes[];
@@ -28,12 +31,18 @@ extern const struct route api_transfer_routes[];
 extern const struct route api_run_routes[];
 extern const struct route api_execution_routes[];
 extern const struct route api_output_routes[];
+extern const struct route api_input_routes[];
 
-void api_front_init(struct front *front);
+struct api_settings; // api_manners.h
+
+/* Texts of `settings` are borrowed for as long as the front is used. */
+void api_front_init(struct front *front, const struct api_settings *settings);
 void api_front_clear(struct front *front); // no router may use it any more
 
 /* Answers in this front's words: application/problem+json. */
 void api_on_error(struct call *call, const struct error *err);
+/* The word for programs that a failure has there. */
+const char *api_problem_code(const struct error *err);
 extern const struct answer_field api_failure_fields[];
 #define API_FAILURE_CONTENT "application/problem+json"
 

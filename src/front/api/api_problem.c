@@ -38,6 +38,8 @@ static const struct problem_row {
      "read it again, and repeat the request with the new ETag"},
     {ERROR_MEDIA_TYPE, NULL, 0, "unsupported_media_type", "A body of this type is not read here",
      "send the body as the type that the document names"},
+    {ERROR_UPGRADE, NULL, 0, "upgrade_required", "Only as a WebSocket",
+     "ask with 'Connection: Upgrade', 'Upgrade: websocket' and version 13"},
     {ERROR_LONG_TARGET, NULL, 0, "target_too_long", "The request's target is too long", NULL},
     {ERROR_LONG_HEAD, NULL, 0, "head_too_long", "The request's head is too long", NULL},
     {ERROR_UNKNOWN_HTTP, NULL, 0, "not_implemented", "This is not spoken here", NULL},
@@ -47,8 +49,10 @@ static const struct problem_row {
      "correct the request as the detail says"},
     {ERROR_UNAUTHORIZED, NULL, 0, "unauthorized", "A valid key is needed",
      "send a key: Authorization: Bearer <key>"},
-    {ERROR_SCOPE, NULL, 0, "insufficient_scope", "The key may not do this",
+    {ERROR_SCOPE, NULL, 0, "missing_scope", "The key may not do this",
      "use a key with the scope that the detail names"},
+    {ERROR_DENIED, "origin", 0, "origin_not_allowed", "Pages of this origin may not do this",
+     "whoever runs the server names the origins that may"},
     {ERROR_DENIED, NULL, 0, "forbidden", "Not allowed", NULL},
     {ERROR_NOT_FOUND, "route", 0, "route_not_found", "There is nothing at this path",
      "/api/v1/openapi.json lists all paths"},
@@ -101,6 +105,11 @@ static const struct problem_row *row_of(const struct error *err)
             return &rows[i];
     }
     return &fault;
+}
+
+const char *api_problem_code(const struct error *err)
+{
+    return row_of(err)->code;
 }
 
 void api_on_error(struct call *call, const struct error *err)
