@@ -31,6 +31,7 @@ enum lock_rank {
     LOCK_STREAM_TABLE,
     LOCK_STREAM_SPARES,
     LOCK_STREAM_RECENT,
+    LOCK_CHANNEL, // the newest events
     LOCK_HUB,
     LOCK_FRONT,
     LOCK_BODY,

@@ -63,7 +63,8 @@ int once_claim_answer(struct accounts *accounts, const struct actor *actor, cons
                       bool *is_new, char **answer, struct error *err)
 {
     autoidempotency earlier = {0};
-    struct idempotency_record record = describe(actor, once);
+    char name[NAME_TEXT];
+    struct idempotency_record record = describe(actor, once, name);
 
     if (store_idempotency_claim(accounts->store, &record, is_new, &earlier, err) < 0)
         return -1;
@@ -78,7 +79,8 @@ int once_claim_answer(struct accounts *accounts, const struct actor *actor, cons
 int once_finish_answer(struct accounts *accounts, const struct actor *actor,
                        const struct once *once, const char *answer, struct error *err)
 {
-    struct idempotency_record record = describe(actor, once);
+    char name[NAME_TEXT];
+    struct idempotency_record record = describe(actor, once, name);
 
     record.answer = answer;
     return store_idempotency_finish(accounts->store, &record, err);

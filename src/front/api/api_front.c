@@ -16,6 +16,7 @@ static const struct route *const tables[] = {
     api_sandbox_routes,
     api_log_routes,
     api_attach_routes,
+    api_event_routes,
     api_ceiling_routes,
     api_space_routes,
     api_finding_routes,

@@ -9,8 +9,8 @@
 #include "test.h"
 
 static const struct record *const tables[] = {
-    &organisation_table, &key_table,        &ssh_key_table, &sandbox_table,
-    &execution_table,    &stream_table,     &event_table,   &idempotency_table,
+    &organisation_table, &key_table,        &ssh_key_table, &sandbox_table,  &execution_table,
+    &stream_table,       &event_table,      &webhook_table, &delivery_table, &idempotency_table,
     &snapshot_table,     &checkpoint_table, &layer_table,
 };
 
