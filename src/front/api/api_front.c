@@ -17,6 +17,8 @@ static const struct route *const tables[] = {
     api_log_routes,
     api_attach_routes,
     api_event_routes,
+    api_file_routes,
+    api_tree_routes,
     api_ceiling_routes,
     api_space_routes,
     api_finding_routes,
