@@ -15,6 +15,7 @@ static const struct route *const tables[] = {
     api_quota_routes,
     api_token_routes,
     api_sandbox_routes,
+    api_log_routes,
     api_attach_routes,
     api_event_routes,
     api_file_routes,
