@@ -10,7 +10,7 @@ import subprocess
 import pytest
 import server as servers
 
-from client import PATIENCE, Raw, base64_of, check_problem, dump, together, until, waiting_for
+from client import ANY, PATIENCE, Raw, base64_of, check_problem, dump, together, until, waiting_for
 from records import NDJSON, SSE, Records
 
 RUN = "/api/v1/run"
@@ -113,8 +113,8 @@ def test_limits_hold_and_text_and_numbers_mean_the_same(api):
 
 
 def test_a_name_is_the_sandboxes(api):
-    ran = run(api, "true", name="named by a run")
-    assert api.get(f"/sandbox/{ran['sandboxId']}").data["name"] == "named by a run"
+    ran = run(api, "true", name="named-by-a-run")
+    assert api.get(f"/sandbox/{ran['sandboxId']}").data["name"] == "named-by-a-run"
 
 
 def test_in_a_sandbox_that_is_there(api, sandbox):
@@ -335,4 +335,4 @@ def test_what_is_not_there(api):
     missing = "sbx_" + "0" * 26
     for body, noun in (({"sandbox": missing}, "sandbox"), ({"sandbox": "nobody"}, "sandbox"),
                        ({"runtime": "none:such"}, "runtime"), ({"snapshot": "none"}, "snapshot")):
-        check_problem(api.post(RUN, {"command": ["true"], **body}), 404, "not_found", noun)
+        check_problem(api.post(RUN, {"command": ["true"], **body}), 404, "not_found", noun, field=ANY)

@@ -273,13 +273,15 @@ static enum step send_bytes(struct output_follow *follow, unsigned index, const 
 
 static enum step send_piece(struct output_follow *follow, unsigned index)
 {
-    const struct side *side = &follow->sides[index];
+    struct side *side = &follow->sides[index];
     struct stream_progress progress;
     char bytes[PIECE];
 
     if (!side->stream)
         return STEP_NOTHING;
     stream_progress(side->stream, &progress);
+    if (side->offset < progress.first_bytes) // of a terminal: gone, and the records' offsets tell
+        side->offset = progress.first_bytes;
     if (side->offset >= progress.size_bytes)
         return STEP_NOTHING;
     uint64_t rest = progress.size_bytes - side->offset;
