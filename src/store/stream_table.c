@@ -25,6 +25,7 @@ static const struct field fields[] = {
     {"tenant", FIELD_TEXT, 0, AT(owner.tenant)},
     {"scope", FIELD_TEXT, 0, AT(owner.scope)},
     {"project", FIELD_TEXT, 0, AT(owner.project)},
+    {"member", FIELD_TEXT, 0, AT(owner.member)},
     {"kind", FIELD_NAME, STREAM_PART_PLACE, AT(kind), kind_names},
     {"name", FIELD_TEXT, 0, AT(name)},
     {"metadata", FIELD_TEXT, 0, AT(metadata)},

@@ -82,6 +82,7 @@ static void describe(struct stream *stream, const struct stream_place *place)
     record->owner.tenant = copy(place->owner.tenant);
     record->owner.scope = copy(place->owner.scope);
     record->owner.project = copy(place->owner.project);
+    record->owner.member = copy(place->owner.member);
     record->kind = place->kind;
     record->name = xstrdup(names[place->kind]);
     record->file = xstrdup(spool_path(record->id, path));

@@ -490,12 +490,18 @@ static void on_beat(void *data)
     loop_timer_set(&follow->beat, EVENT_KEEP_ALIVE_MS);
 }
 
+/* The client went before the end. Not so when this server stops: then the command goes on, and its client finds it at the next one. */
+static void abandon(const struct output_follow *follow)
+{
+    if (!follow->is_finished && follow->ends_with_client)
+        sandbox_abandon(follow->waiting.core->sandboxes, follow->sandbox_id);
+}
+
 static void on_gone(void *data)
 {
     struct output_follow *follow = data;
 
-    if (follow->ends_with_client)
-        sandbox_abandon(follow->waiting.core->sandboxes, follow->sandbox_id);
+    abandon(follow);
     finish(follow, false);
 }
 
@@ -503,8 +509,8 @@ static void on_end(void *data, bool is_delivered)
 {
     struct output_follow *follow = data;
 
-    if (!is_delivered && follow->ends_with_client)
-        sandbox_abandon(follow->waiting.core->sandboxes, follow->sandbox_id);
+    (void)is_delivered;
+    abandon(follow);
     follow->is_finished = true;
     loop_timer_clear(&follow->beat);
     loop_timer_clear(&follow->retry);
