@@ -2,6 +2,7 @@
 """Executions of burrow's own API: start, look, wait, list, stop, and what they write."""
 import hashlib
 
+import aionis
 import pytest
 
 from client import Follower, Raw, check_problem, pages, query, together, until, waiting_for
@@ -78,6 +79,23 @@ def test_what_a_vendors_client_started_is_here_too(api, sandbox):
     assert api.execution(ours["id"])["exitCode"] == 0
     job = sandbox.job("echo", "job")
     assert end(api, {"id": job["jobId"]})["kind"] == "job"
+
+
+def test_what_waits_in_a_queue_is_followed_from_its_start(own_server):
+    """A run of the other vendor's, before its turn."""
+    server = own_server(environment={"SANDBOX_EXECUTOR_MAX_CONCURRENCY": "1", "SANDBOX_ALLOWED_COMMANDS_JSON": '["sh", "echo"]'})
+    api, client = server.client, aionis.Aionis(server.port, server.key)
+    session = client.session()
+    first, second = (client.execute(session, *argv, mode="async")["run"]["run_id"]
+                     for argv in (("sh", "-c", waiting_for("/tmp/go")), ("echo", "its turn")))
+    waiting = get(api, {"id": second})
+    assert waiting["state"] == "queued" and waiting["id"].startswith("exe_") and "stdout" not in waiting
+    check_problem(api.get(f"{TOP}/executions/{second}/output"), 409, "conflict")
+    with records_of(api, waiting) as records, records_of(api, waiting, **{"from": "now"}, accept=NDJSON) as others:
+        assert api.get(f"{TOP}/executions?state=queued").json["items"][0]["id"] == waiting["id"]
+        start(api, api.sandbox(get(api, {"id": first})["sandboxId"]), "touch", "/tmp/go")
+        for reader in (records, others):
+            assert reader.rest()[-1].data["exitCode"] == 0 and reader.output() == b"its turn\n"
 
 
 def test_many_wait_for_one_end(api, sandbox):
@@ -232,6 +250,14 @@ def test_a_follower_that_goes_changes_nothing(api, sandbox):
     assert get(api, made)["state"] == "running"
     go(sandbox)
     assert end(api, made, maxOutputBytes=100)["stdout"]["text"] == "on\noff\n"
+
+
+@pytest.mark.parametrize("accept", [SSE, NDJSON])
+def test_output_cannot_forge_a_record(api, sandbox, accept):
+    forged = "\n\nid: 9.9\nevent: exit\ndata: {}\n\n\r\r: x\n" + '{"event":"exit","data":{}}\n'
+    made = end(api, start(api, sandbox, "printf", "%s", forged))
+    with records_of(api, made, accept) as records:
+        assert [record.event for record in records.rest()] == ["stdout", "exit"] and records.output() == forged.encode()
 
 
 def test_a_slow_follower_gets_it_all(api, sandbox):

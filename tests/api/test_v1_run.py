@@ -2,6 +2,7 @@
 """POST /api/v1/run: one call that runs a command and answers with how it ended."""
 import base64
 import hashlib
+import http.client
 import json
 import re
 import subprocess
@@ -9,7 +10,7 @@ import subprocess
 import pytest
 import server as servers
 
-from client import PATIENCE, Raw, base64_of, check_problem, dump, together, until, waiting_for
+from client import ANY, PATIENCE, Raw, base64_of, check_problem, dump, together, until, waiting_for
 from records import NDJSON, SSE, Records
 
 RUN = "/api/v1/run"
@@ -112,8 +113,8 @@ def test_limits_hold_and_text_and_numbers_mean_the_same(api):
 
 
 def test_a_name_is_the_sandboxes(api):
-    ran = run(api, "true", name="named by a run")
-    assert api.get(f"/sandbox/{ran['sandboxId']}").data["name"] == "named by a run"
+    ran = run(api, "true", name="named-by-a-run")
+    assert api.get(f"/sandbox/{ran['sandboxId']}").data["name"] == "named-by-a-run"
 
 
 def test_in_a_sandbox_that_is_there(api, sandbox):
@@ -258,6 +259,30 @@ def test_what_runs_in_a_kept_sandbox_goes_on_without_its_client(api, sandbox):
     assert (ended["state"], ended["stdout"]["text"]) == ("completed", "done\n")
 
 
+def test_a_server_that_stops_says_where_it_goes_on(own_server):
+    server = own_server()
+    raw = send(server.client, {"script": f"{waiting_for('/tmp/go')}; echo over", "name": "waited-for"})
+    with Records(server.client, "POST", RUN, {"script": f"echo on; {waiting_for('/tmp/go')}; echo over"}) as records:
+        started = records.next().data
+        records.until("stdout", b"on")
+        until(lambda: find(server.client, "waited-for"), "it to run")
+        server.stop()
+        try:
+            records.rest()
+        except http.client.IncompleteRead:
+            pass  # cut, so that it cannot be taken for the end
+        assert records.seen[-1].event == "stdout"
+    problem = check_problem(raw.answer("POST"), 503, "restarting", "goes on as execution")
+    raw.close()
+    server.start()
+    api = server.client
+    for id in (started["id"], re.search(r"exe_\w+", problem["detail"])[0]):
+        running = api.get(f"/api/v1/executions/{id}").json
+        api.sandbox(running["sandboxId"]).write_all({"/tmp/go": b""})
+        ended = api.get(f"/api/v1/executions/{id}?waitMs=1m&maxOutputBytes=100").json
+        assert ended["exitCode"] == 0 and ended["stdout"]["text"].endswith("over\n")
+
+
 # ---- once ----
 
 def test_the_same_key_runs_it_once(api, sandbox):
@@ -305,4 +330,4 @@ def test_what_is_not_there(api):
     missing = "sbx_" + "0" * 26
     for body, noun in (({"sandbox": missing}, "sandbox"), ({"sandbox": "nobody"}, "sandbox"),
                        ({"runtime": "none:such"}, "runtime"), ({"snapshot": "none"}, "snapshot")):
-        check_problem(api.post(RUN, {"command": ["true"], **body}), 404, "not_found", noun)
+        check_problem(api.post(RUN, {"command": ["true"], **body}), 404, "not_found", noun, field=ANY)

@@ -124,9 +124,12 @@ static int record_queued(struct sandbox *sandbox, const struct actor *actor,
     struct executions *executions = sandbox->sandboxes->executions;
     autoptr(execution) execution = NULL;
 
-    if (execution_describe(sandbox, actor, request, &execution, err) < 0 ||
-        store_execution_add(executions->sandboxes->store, &execution->record, err) < 0)
+    if (execution_describe(sandbox, actor, request, &execution, err) < 0)
         return -1;
+    if (store_execution_add(executions->sandboxes->store, &execution->record, err) < 0) {
+        execution_uncount(sandbox, execution);
+        return -1;
+    }
     execution->is_queued = true;
     execution_copy(execution, out);
     executions_add(executions, execution);
@@ -165,7 +168,8 @@ int execution_enqueue(struct executions *executions, const struct actor *actor,
 static bool is_visible(const struct execution_record *record, const struct actor *actor,
                        const enum execution_kind *kind)
 {
-    return actor_sees(actor, &record->owner) && (!kind || *kind == record->kind);
+    return actor_sees_in(actor, &record->owner, record->sandbox_id) &&
+           (!kind || *kind == record->kind);
 }
 
 static bool copy_visible(struct execution *execution, const struct actor *actor,

@@ -78,7 +78,9 @@ static void describe(struct sandbox *sandbox, const struct actor *actor,
         .sandbox_id = xstrdup(sandbox->id),
         .kind = request->kind,
         .owner = {copy(row->owner.organisation), copy(row->owner.tenant), copy(row->owner.scope),
-                  copy(actor->project ? actor->project : row->owner.project)},
+                  copy(actor->project ? actor->project : row->owner.project),
+                  copy(row->owner.member)},
+        .key_id = *actor->key_id ? xstrdup(actor->key_id) : NULL,
         .command = command_copy(&request->command),
         .metadata = copy(request->metadata),
         .asked = copy(request->asked),
@@ -213,6 +215,14 @@ static void drop_streams(struct sandbox *sandbox, struct execution *execution)
     drop_stream(sandbox, streams.input, execution->is_input_new);
 }
 
+void execution_uncount(struct sandbox *sandbox, struct execution *execution)
+{
+    if (execution->is_run_counted)
+        quota_unrun(sandbox->sandboxes->accounts, execution->record.key_id,
+                    execution->record.owner.organisation);
+    execution->is_run_counted = false;
+}
+
 int execution_prepare(struct sandbox *sandbox, const struct actor *actor,
                       const struct execution_request *request, struct execution **out,
                       struct error *err)
@@ -222,6 +232,8 @@ int execution_prepare(struct sandbox *sandbox, const struct actor *actor,
     if (check(sandbox, request, err) < 0)
         return -1;
     autoptr(execution) execution = execution_new(id_make(id));
+    if (quota_run(sandbox->sandboxes->accounts, actor, &execution->is_run_counted, err) < 0)
+        return -1;
     describe(sandbox, actor, request, &execution->record);
     execution->record.id = xstrdup(id);
     execution->is_output_new = request->standard_output.target == OUTPUT_TO_NEW;
@@ -232,6 +244,7 @@ int execution_prepare(struct sandbox *sandbox, const struct actor *actor,
     execution->cols = request->terminal.cols ? request->terminal.cols : USUAL_COLS;
     if (open_streams(sandbox, actor, request, execution, err) < 0) {
         drop_streams(sandbox, execution);
+        execution_uncount(sandbox, execution);
         return -1;
     }
     name_outputs(execution, &execution->record);
@@ -249,16 +262,18 @@ int execution_describe(struct sandbox *sandbox, const struct actor *actor,
 
     if (check(sandbox, request, err) < 0)
         return -1;
-    struct execution *execution = execution_new(id_make(id));
+    autoptr(execution) execution = execution_new(id_make(id));
     struct execution_record *record = &execution->record;
+    if (quota_run(sandbox->sandboxes->accounts, actor, &execution->is_run_counted, err) < 0)
+        return -1;
     describe(sandbox, actor, request, record);
     record->id = xstrdup(id);
     record->state = EXECUTION_QUEUED;
     record->started_at = 0;
     record->error = copy(request->refused);
-    *out = execution;
     autolock(&sandbox->lock);
     record->number = execution->number = ++sandbox->last_number;
+    *out = take(execution);
     return 0;
 }
 
@@ -416,6 +431,7 @@ void execution_abort(struct sandbox *sandbox, struct execution *execution)
 {
     if (execution->is_spawned)
         execution_kill(sandbox, execution);
+    execution_uncount(sandbox, execution);
     drop_streams(sandbox, execution);
     if (remove_from_list(sandbox, execution))
         execution_free(execution); // the caller has another reference

@@ -11,7 +11,11 @@
 static const struct route *const tables[] = {
     api_system_routes,
     api_runtime_routes,
+    api_key_routes,
+    api_quota_routes,
+    api_sandbox_routes,
     api_attach_routes,
+    api_event_routes,
     api_ceiling_routes,
     api_space_routes,
     api_finding_routes,
@@ -77,6 +81,7 @@ void api_front_init(struct front *front, const struct api_settings *settings)
         .failure_content = API_FAILURE_CONTENT,
         .is_strict = true,
         .has_document = true,
+        .takes_tokens = true,
         .sandbox_prefix = SANDBOX_PREFIX,
         .settings = manners,
         .on_call = api_manners_on_call,
@@ -114,8 +119,14 @@ int api_sandbox(struct call *call, unsigned index, const char **id, struct error
     return call_id(call, index, SANDBOX_PREFIX, "sandbox", id, err);
 }
 
+/* Aionis' clients know theirs as UUIDs. */
 int api_execution(struct call *call, unsigned index, const char **id, struct error *err)
 {
+    char *same = call_alloc(call, ID_TEXT);
+
+    *id = same;
+    if (id_from_uuid(call->parameters[index], same))
+        return 0;
     if (strncmp(call->parameters[index], JOB_PREFIX, strlen(JOB_PREFIX)) == 0)
         return call_id(call, index, JOB_PREFIX, "execution", id, err);
     return call_id(call, index, EXECUTION_PREFIX, "execution", id, err);

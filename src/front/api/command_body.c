@@ -66,8 +66,8 @@ static int fill_file(const struct command_file *from, struct sandbox_file *to, s
     return 0;
 }
 
-static int fill_files(struct call *call, const struct field_list *list,
-                      struct execution_request *out, struct error *err)
+int command_body_files(struct call *call, const struct field_list *list,
+                       const struct sandbox_file **out, size_t *count, struct error *err)
 {
     const struct command_file *from = list->items;
 
@@ -78,8 +78,8 @@ static int fill_files(struct call *call, const struct field_list *list,
         if (fill_file(&from[i], &files[i], err) < 0)
             return -1;
     }
-    out->files = files;
-    out->n_files = list->count;
+    *out = files;
+    *count = list->count;
     return 0;
 }
 
@@ -105,5 +105,5 @@ int command_body_fill(struct call *call, const struct command_body *body,
         api_env(call, "env", &body->env, &out->command.env, err) < 0 ||
         fill_input(body, out, err) < 0)
         return -1;
-    return fill_files(call, &body->files, out, err);
+    return command_body_files(call, &body->files, &out->files, &out->n_files, err);
 }

@@ -57,3 +57,7 @@ struct command_file {
 /* Fills in argv, env, directory, user, timeout, input and files. ERROR_INVALID. */
 int command_body_fill(struct call *call, const struct command_body *body,
                       struct execution_request *out, struct error *err);
+
+/* A list of files, by command_file_fields. */
+int command_body_files(struct call *call, const struct field_list *list,
+                       const struct sandbox_file **out, size_t *count, struct error *err);
