@@ -19,6 +19,7 @@ extern const struct route api_key_routes[];
 extern const struct route api_quota_routes[];
 extern const struct route api_sandbox_routes[];
 extern const struct route api_attach_routes[];
+extern const struct route api_watch_routes[];
 extern const struct route api_event_routes[];
 extern const struct route api_ceiling_routes[];
 extern const struct route api_space_routes[];

@@ -15,6 +15,7 @@ static const struct route *const tables[] = {
     api_quota_routes,
     api_sandbox_routes,
     api_attach_routes,
+    api_watch_routes,
     api_event_routes,
     api_ceiling_routes,
     api_space_routes,
