@@ -124,7 +124,7 @@ static void put_success(struct json_writer *json, const struct route *route)
         json_key(json, status);
         json_map_begin(json);
         openapi_text(json, "description", text);
-        if (answer->status != 204)
+        if (answer->status != 204 && answer->status != 304)
             put_schema(json, answer);
         json_map_end(json);
     }

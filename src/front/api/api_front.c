@@ -17,6 +17,8 @@ static const struct route *const tables[] = {
     api_attach_routes,
     api_watch_routes,
     api_event_routes,
+    api_file_routes,
+    api_tree_routes,
     api_ceiling_routes,
     api_space_routes,
     api_finding_routes,
@@ -113,11 +115,6 @@ int api_answer_empty(struct call *call)
 {
     (void)response_send(call->response, 204, NULL, NULL, 0);
     return 0;
-}
-
-int api_sandbox(struct call *call, unsigned index, const char **id, struct error *err)
-{
-    return call_id(call, index, SANDBOX_PREFIX, "sandbox", id, err);
 }
 
 /* Aionis' clients know theirs as UUIDs. */
