@@ -17,6 +17,7 @@ static const struct route *const tables[] = {
     api_sandbox_routes,
     api_log_routes,
     api_attach_routes,
+    api_watch_routes,
     api_event_routes,
     api_file_routes,
     api_tree_routes,
