@@ -12,6 +12,7 @@
 #include "core/core.h"
 #include "front/agentuity/agentuity.h"
 #include "front/aionis/aionis.h"
+#include "front/api/api_manners.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -42,6 +43,8 @@ struct config {
     uint64_t temporary_bytes; // 0: as the free space allows
     uint64_t temporary_key_bytes;
     uint64_t keep_ms;
+    uint64_t event_keep_ms;
+    int64_t max_events;
     int64_t max_sandboxes;
     int64_t spare_one_shot;
     int64_t spare_kept;
@@ -51,6 +54,7 @@ struct config {
     int64_t slow_workers;
     struct agentuity_settings agentuity;
     struct aionis_settings aionis;
+    struct api_settings api;
     struct data_document *document; // owns the file's strings
     char *default_data_dir;
     char **kept; // strings that were made while reading

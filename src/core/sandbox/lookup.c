@@ -14,7 +14,7 @@ int lookup_record(struct sandboxes *sandboxes, const struct actor *actor, const 
 
     if (store_sandbox_get(sandboxes->store, id, &record, err) < 0)
         return error_is(err, ERROR_NOT_FOUND) ? error_missing(err, "sandbox", id) : -1;
-    if (!actor_sees(actor, &record.owner))
+    if (!actor_sees_in(actor, &record.owner, id))
         return error_missing(err, "sandbox", id);
     *out = record;
     record = (struct sandbox_record){0};
@@ -77,7 +77,7 @@ int lookup_sandbox(struct sandboxes *sandboxes, const struct actor *actor, const
 
     if (!sandbox)
         return not_alive(sandboxes, actor, id, err);
-    if (!actor_sees(actor, &sandbox->record.owner))
+    if (!actor_sees_in(actor, &sandbox->record.owner, id))
         return error_missing(err, "sandbox", id);
     if (sandbox_await_calm(sandbox, err) < 0)
         return -1;

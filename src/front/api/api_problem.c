@@ -4,7 +4,8 @@
 
 struct problem {
     const char *type, *title, *code, *detail, *field, *remedy, *request_id;
-    int64_t status;
+    int64_t status, oldest;
+    bool has_oldest;
 };
 #define AT(member) offsetof(struct problem, member)
 const struct answer_field api_failure_fields[] = {
@@ -19,6 +20,9 @@ const struct answer_field api_failure_fields[] = {
     {"remedy", ANSWER_TEXT, AT(remedy), .help = "what can be done about it"},
     {"requestId", ANSWER_TEXT, AT(request_id), .is_needed = true,
      .help = "what the server's log calls the request"},
+    {"oldest", ANSWER_INTEGER, AT(oldest), .has_offset = AT(has_oldest),
+     .help = "of cursor_expired: the number of the oldest event there is; one less is a good place "
+             "to go on from"},
     {0},
 };
 #undef AT
@@ -40,6 +44,8 @@ static const struct problem_row {
      "send the body as the type that the document names"},
     {ERROR_RANGE, NULL, 0, "range_not_satisfiable", "There is nothing in this range",
      "ask for a part that the file has; the header Content-Range says how long it is"},
+    {ERROR_UPGRADE, NULL, 0, "upgrade_required", "Only as a WebSocket",
+     "ask with 'Connection: Upgrade', 'Upgrade: websocket' and version 13"},
     {ERROR_LONG_TARGET, NULL, 0, "target_too_long", "The request's target is too long", NULL},
     {ERROR_LONG_HEAD, NULL, 0, "head_too_long", "The request's head is too long", NULL},
     {ERROR_UNKNOWN_HTTP, NULL, 0, "not_implemented", "This is not spoken here", NULL},
@@ -49,13 +55,17 @@ static const struct problem_row {
      "correct the request as the detail says"},
     {ERROR_UNAUTHORIZED, NULL, 0, "unauthorized", "A valid key is needed",
      "send a key: Authorization: Bearer <key>"},
-    {ERROR_SCOPE, NULL, 0, "insufficient_scope", "The key may not do this",
+    {ERROR_SCOPE, NULL, 0, "missing_scope", "The key may not do this",
      "use a key with the scope that the detail names"},
+    {ERROR_DENIED, "origin", 0, "origin_not_allowed", "Pages of this origin may not do this",
+     "whoever runs the server names the origins that may"},
     {ERROR_DENIED, NULL, 0, "forbidden", "Not allowed", NULL},
     {ERROR_NOT_FOUND, "route", 0, "route_not_found", "There is nothing at this path",
      "/api/v1/openapi.json lists all paths"},
     {ERROR_NOT_FOUND, NULL, 0, "not_found", "There is no such thing",
      "check the id or name; what was deleted is forgotten"},
+    {ERROR_EXPIRED, "event", 0, "cursor_expired", "Events behind this place are forgotten",
+     "look at what there is now, and go on behind the number before oldest"},
     {ERROR_EXPIRED, NULL, 0, "expired", "It is no longer kept", NULL},
     {ERROR_CANCELLED, NULL, 409, "cancelled", "It was given up as asked", NULL},
     {ERROR_GONE, NULL, 409, "ended", "It has ended", "make a new one"},
@@ -105,12 +115,14 @@ static const struct problem_row *row_of(const struct error *err)
     return &fault;
 }
 
-void api_on_error(struct call *call, const struct error *err)
+const char *api_problem_code(const struct error *err)
 {
-    api_on_error_with(call, err, NULL);
+    return row_of(err)->code;
 }
 
-void api_on_error_with(struct call *call, const struct error *err, const struct http_header *more)
+/* `more`: a header beside; NULL: none. */
+static void answer_problem(struct call *call, const struct error *err, int64_t oldest,
+                           const struct http_header *more)
 {
     const struct http_header headers[] = {
         {"Content-Type", API_FAILURE_CONTENT}, more ? *more : (struct http_header){0}, {0}};
@@ -124,6 +136,8 @@ void api_on_error_with(struct call *call, const struct error *err, const struct 
         .field = err->field[0] ? err->field : NULL,
         .remedy = row->remedy,
         .request_id = call_request_id(call),
+        .oldest = oldest,
+        .has_oldest = oldest > 0,
     };
     autoreply reply = {0};
     struct error ignored;
@@ -133,4 +147,24 @@ void api_on_error_with(struct call *call, const struct error *err, const struct 
     if (json_writer_finish(&reply.json, &ignored) == 0)
         (void)response_send(call->response, (int)problem.status, headers, reply.text.data,
                             reply.text.length);
+}
+
+void api_on_error(struct call *call, const struct error *err)
+{
+    answer_problem(call, err, 0, NULL);
+}
+
+void api_on_error_with(struct call *call, const struct error *err, const struct http_header *more)
+{
+    answer_problem(call, err, 0, more);
+}
+
+int api_refuse_cursor(struct call *call, int64_t after, int64_t oldest, struct error *err)
+{
+    (void)error_refuse(err, ERROR_EXPIRED, "event",
+                       "after: events behind number %lld are forgotten: the oldest there is has "
+                       "number %lld",
+                       (long long)after, (long long)oldest);
+    answer_problem(call, err, oldest, NULL);
+    return 1;
 }
