@@ -42,10 +42,10 @@ static const struct problem_row {
      "read it again, and repeat the request with the new ETag"},
     {ERROR_MEDIA_TYPE, NULL, 0, "unsupported_media_type", "A body of this type is not read here",
      "send the body as the type that the document names"},
-    {ERROR_RANGE, NULL, 0, "range_not_satisfiable", "There is nothing in this range",
-     "ask for a part that the file has; the header Content-Range says how long it is"},
     {ERROR_UPGRADE, NULL, 0, "upgrade_required", "Only as a WebSocket",
      "ask with 'Connection: Upgrade', 'Upgrade: websocket' and version 13"},
+    {ERROR_RANGE, NULL, 0, "range_not_satisfiable", "There is nothing in this range",
+     "ask for a part that the file has; the header Content-Range says how long it is"},
     {ERROR_LONG_TARGET, NULL, 0, "target_too_long", "The request's target is too long", NULL},
     {ERROR_LONG_HEAD, NULL, 0, "head_too_long", "The request's head is too long", NULL},
     {ERROR_UNKNOWN_HTTP, NULL, 0, "not_implemented", "This is not spoken here", NULL},
@@ -120,7 +120,6 @@ const char *api_problem_code(const struct error *err)
     return row_of(err)->code;
 }
 
-/* `more`: a header beside; NULL: none. */
 static void answer_problem(struct call *call, const struct error *err, int64_t oldest,
                            const struct http_header *more)
 {
