@@ -16,6 +16,7 @@
 extern const struct route api_system_routes[];
 extern const struct route api_runtime_routes[];
 extern const struct route api_event_routes[];
+extern const struct route api_webhook_routes[];
 extern const struct route api_ceiling_routes[];
 extern const struct route api_space_routes[];
 extern const struct route api_finding_routes[];

@@ -11,6 +11,7 @@ static const struct route *const tables[] = {
     api_system_routes,
     api_runtime_routes,
     api_event_routes,
+    api_webhook_routes,
     api_ceiling_routes,
     api_space_routes,
     api_finding_routes,
