@@ -20,6 +20,7 @@ enum lock_rank {
     LOCK_QUEUE,           // executions that wait
     LOCK_EXECUTIONS,      // executions by id
     LOCK_REGISTRY,        // sandboxes by id
+    LOCK_QUOTAS,          // what keys and organisations have in use
     LOCK_ENDINGS,         // sandboxes whose box is to be removed
     LOCK_MAILBOX,         // what is to be done for a sandbox, in order
     LOCK_POOL,

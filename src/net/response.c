@@ -14,6 +14,7 @@
 #include <string.h>
 
 enum stage { STAGE_WAITING, STAGE_BEGUN, STAGE_FINISHED };
+enum filter_stage { FILTER_NONE, FILTER_READY, FILTER_BUSY };
 
 struct response {
     struct loop *loop;
@@ -25,9 +26,12 @@ struct response {
     bool is_head;
     const struct response_observer *observer; // NULL: none
     void *observer_data;
+    const struct response_filter *filter; // NULL: none; set once, like its data
+    void *filter_data;
 
     struct lock lock; // guards all below
     enum stage stage;
+    enum filter_stage filter_stage;
     bool is_posted;
     bool is_chunked;
     bool ends_by_close;
@@ -78,6 +82,8 @@ static void let_go(struct response *response)
         return;
     if (response->observer)
         response->observer->on_free(response->observer_data);
+    if (response->filter)
+        response->filter->on_free(response->filter_data);
     output_clear(&response->added);
     free(response->head);
     http_request_free(response->decided);
@@ -309,23 +315,84 @@ static void finish(struct response *response, bool is_whole)
     post(response);
 }
 
-bool response_send(struct response *response, int status, const struct http_header *headers,
-                   const void *body, size_t length)
+void response_set_filter(struct response *response, const struct response_filter *filter,
+                         void *data)
 {
     autolock(&response->lock);
-    bool is_first = begin(response, status, headers, length);
+    assert(!response->filter);
+    response->filter = filter;
+    response->filter_data = data;
+    response->filter_stage = FILTER_READY;
+}
+
+void *response_filter_data(const struct response *response, const struct response_filter *filter)
+{
+    return response->filter == filter ? response->filter_data : NULL;
+}
+
+/* Whether somebody's answer is with the filter, which makes it the first; else takes the filter, where there is one. */
+static bool is_taken(struct response *response, bool *has_filter)
+{
+    autolock(&response->lock);
+    *has_filter = response->filter_stage == FILTER_READY && response->stage == STAGE_WAITING;
+    if (*has_filter)
+        response->filter_stage = FILTER_BUSY;
+    return !*has_filter && response->filter_stage == FILTER_BUSY;
+}
+
+static bool send_now(struct response *response, const struct response_answer *answer)
+{
+    autolock(&response->lock);
+    response->filter_stage = FILTER_NONE;
+    bool is_first = begin(response, answer->status, answer->headers, answer->length);
     if (is_first) {
-        add_bytes(response, body, length);
+        add_bytes(response, answer->body, answer->length);
         response->left = 0;
         finish(response, true);
     }
     return is_first;
 }
 
+bool response_send(struct response *response, int status, const struct http_header *headers,
+                   const void *body, size_t length)
+{
+    struct response_answer answer = {
+        .status = status, .headers = headers, .body = body, .length = length};
+    bool has_filter;
+
+    if (is_taken(response, &has_filter))
+        return false;
+    if (has_filter && response->filter->on_answer(response->filter_data, response, &answer))
+        return true;
+    bool is_first = send_now(response, &answer);
+    free(answer.owned);
+    return is_first;
+}
+
+void response_send_filtered(struct response *response, const struct response_answer *answer)
+{
+    (void)send_now(response, answer);
+}
+
+/* Before an answer that the filter does not see. False: somebody was faster. */
+static bool pass_filter(struct response *response)
+{
+    bool has_filter;
+
+    if (is_taken(response, &has_filter))
+        return false;
+    if (has_filter && response->filter->on_pieces)
+        response->filter->on_pieces(response->filter_data);
+    return true;
+}
+
 bool response_send_file(struct response *response, int status, const struct http_header *headers,
                         const struct file_range *range)
 {
+    if (!pass_filter(response))
+        return false;
     autolock(&response->lock);
+    response->filter_stage = FILTER_NONE;
     bool is_first = begin(response, status, headers, range->length);
     if (is_first) {
         add_range(response, range);
@@ -338,7 +405,10 @@ bool response_send_file(struct response *response, int status, const struct http
 bool response_begin(struct response *response, int status, const struct http_header *headers,
                     uint64_t length)
 {
+    if (!pass_filter(response))
+        return false;
     autolock(&response->lock);
+    response->filter_stage = FILTER_NONE;
     bool is_first = begin(response, status, headers, length);
     if (is_first)
         post(response);

@@ -76,6 +76,37 @@ void response_set_deadline(struct response *response, uint64_t after_ms);
 bool response_send(struct response *response, int status, const struct http_header *headers,
                    const void *body, size_t length);
 
+/* A whole answer on its way to response_send's copy. */
+struct response_answer {
+    int status;
+    const struct http_header *headers; // may be NULL
+    const void *body;
+    size_t length;
+    void *owned; // what a filter put there is freed once the answer was copied
+};
+
+/* Somebody who may change a whole answer before it is given, whoever gives it. */
+struct response_filter {
+    /*
+     * At most once, without a lock, on the thread of whoever answers. False: the answer goes out as it is now. True: the
+     * filter copied it, holds a reference to the response, and gives it later by response_send_filtered; until then nobody else can
+     * answer.
+     */
+    bool (*on_answer)(void *data, struct response *response, struct response_answer *answer);
+    /* Instead: the answer comes in pieces, or is a file. The same thread, at most once. */
+    void (*on_pieces)(void *data);
+    /* Nobody holds the response any more. Any thread. */
+    void (*on_free)(void *data);
+};
+
+/* Once, before anybody can answer; `filter` must stay. */
+void response_set_filter(struct response *response, const struct response_filter *filter,
+                         void *data);
+/* What that one was given; NULL: it is not this response's. */
+void *response_filter_data(const struct response *response, const struct response_filter *filter);
+/* For a filter that took the answer. */
+void response_send_filtered(struct response *response, const struct response_answer *answer);
+
 /* Headers that the answer gets beside its own, whoever gives it. Borrowed until it has begun; NULL
  * takes them back. */
 void response_set_headers(struct response *response, const struct http_header *headers);

@@ -50,6 +50,13 @@ static const struct option_row rows[] = {
         "came)"),
     ROW("region", OPTION_TEXT, agentuity.region, "NAME", "BURROW_REGION", 0, 0,
         "what this machine is called where a protocol wants a region (default local)"),
+    ROW("api-origins", OPTION_TEXT, api.origins, "ORIGINS", "BURROW_API_ORIGINS", 0, 0,
+        "web pages of these origins may call /api/v1, several with commas between, as "
+        "https://app.example.com; '*' is any (default: none)"),
+    ROW("api-rate", OPTION_INTEGER, api.rate, "N", "BURROW_API_RATE", 0, 1000000,
+        "requests a second to /api/v1 that one key may send; 0 is any number (default 0)"),
+    ROW("api-burst", OPTION_INTEGER, api.burst, "N", "BURROW_API_BURST", 0, 1000000,
+        "how many of them may come at once; 0 is ten seconds' worth (default 0)"),
     ROW("log", OPTION_TEXT, log, "FORMAT", "BURROW_LOG", 0, 0,
         "lines of text or json, on stderr (default text)"),
     ROW("log-level", OPTION_TEXT, log_level, "LEVEL", "BURROW_LOG_LEVEL", 0, 0,

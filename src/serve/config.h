@@ -12,6 +12,7 @@
 #include "core/core.h"
 #include "front/agentuity/agentuity.h"
 #include "front/aionis/aionis.h"
+#include "front/api/api_manners.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -55,6 +56,7 @@ struct config {
     int64_t slow_workers;
     struct agentuity_settings agentuity;
     struct aionis_settings aionis;
+    struct api_settings api;
     struct data_document *document; // owns the file's strings
     char *default_data_dir;
     char **kept; // strings that were made while reading

@@ -22,9 +22,8 @@ static int open_aionis(struct front *front, const struct config *config, struct 
 
 static int open_api(struct front *front, const struct config *config, struct error *err)
 {
-    (void)config;
     (void)err;
-    api_front_init(front);
+    api_front_init(front, &config->api);
     return 0;
 }
 

@@ -9,14 +9,15 @@
 
 #define AT(member) offsetof(struct event_record, member)
 static const struct field fields[] = {
+    {"id", FIELD_TEXT, 0, AT(id)}, // first: what failures name
     {"serial", FIELD_NUMBER, 0, AT(serial)},
-    {"id", FIELD_TEXT, 0, AT(id)},
     {"sandbox_id", FIELD_TEXT, 0, AT(sandbox_id)},
     {"number", FIELD_NUMBER, 0, AT(number)},
     {"organisation", FIELD_TEXT, 0, AT(owner.organisation)},
     {"tenant", FIELD_TEXT, 0, AT(owner.tenant)},
     {"scope", FIELD_TEXT, 0, AT(owner.scope)},
     {"project", FIELD_TEXT, 0, AT(owner.project)},
+    {"member", FIELD_TEXT, 0, AT(owner.member)},
     {"type", FIELD_TEXT, 0, AT(type)},
     {"reason", FIELD_TEXT, 0, AT(reason)},
     {"detail", FIELD_TEXT, 0, AT(detail)},

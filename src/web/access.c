@@ -19,8 +19,8 @@ struct access {
     uint64_t started_us;
     const char *pattern; // of the route; NULL: none was found
     struct peer peer;
-    struct http_header headers[3]; // of the answer: the request's id, perhaps one more
-    atomic_flag has_sandbox;       // somebody said which
+    struct http_header headers[ACCESS_HEADERS + 2]; // of the answer: the request's id, and more
+    atomic_flag has_sandbox;                        // somebody said which
     _Atomic(const char *) sandbox; // `sandbox_text`, once it is all there; NULL: none
     char sandbox_text[SANDBOX_SHOWN];
     char method[METHOD_SHOWN]; // "": what came was no request
@@ -120,7 +120,13 @@ void access_set_route(struct access *access, const struct front *front, const st
 void access_set_header(struct access *access, struct response *response, const char *name,
                        const char *value)
 {
-    access->headers[1] = (struct http_header){name, value};
+    unsigned at = 1;
+
+    while (access->headers[at].name && strcmp(access->headers[at].name, name) != 0)
+        at++;
+    if (at > ACCESS_HEADERS)
+        return;
+    access->headers[at] = (struct http_header){name, value};
     response_set_headers(response, access->headers);
 }
 

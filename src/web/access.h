@@ -19,7 +19,9 @@ struct access *access_begin(struct request_ids *ids, const struct http_request *
 void access_set_route(struct access *access, const struct front *front, const struct route *route,
                       const char *const *parameters, const struct http_request *request);
 
-/* One more header for the answer, in place of the last one given here; borrowed until the answer has begun. */
+/* One more header for the answer, in place of one of the same name that was given here; borrowed until the answer has begun. At most
+ * ACCESS_HEADERS; what is more is dropped. */
+#define ACCESS_HEADERS 10
 void access_set_header(struct access *access, struct response *response, const char *name,
                        const char *value);
 

@@ -14,6 +14,7 @@ struct call_work {
     const struct router_settings *settings;
     struct data_document *body_memory; // of a JSON body
     bool has_actor;
+    bool has_met; // front->on_actor was called
     struct loop_timer again;
     unsigned char
         request_hash[32]; // with an Idempotency-Key and a JSON body, which is gone once it was read

@@ -21,6 +21,8 @@ struct front_defaults {
     unsigned queue_length;  // that may wait in it
 };
 
+#define FRONT_ANSWERED 1
+
 struct front {
     const char *name; // "agentuity"
     const char *title;
@@ -42,11 +44,19 @@ struct front {
     bool is_strict;
     /* Its routes are described in a document of their own (router_openapi), and not in that of all other fronts. */
     bool has_document;
+    /* Tokens of one sandbox open those of its routes whose path names a {sandbox} or an {execution}; else they open none. */
+    bool takes_tokens;
     const char *sandbox_prefix; // of its sandboxes' ids in paths: "sbx_", for the log; NULL: none
     struct front_defaults defaults;
     void *settings; // the front's own; call->settings
     /* Where not NULL: before anything else of a call is looked at, its key too. On the loop. -1 refuses it. */
     int (*on_call)(struct call *call, struct error *err);
+    /* Where not NULL: once it is known who asks, before the body is read as JSON. Any thread; does not block. -1 refuses it. */
+    int (*on_actor)(struct call *call, struct error *err);
+    /* Where not NULL: before the handler of a POST is called for the first time, all else being read. A worker. FRONT_ANSWERED: the
+     * handler is not called. */
+    int (*on_post)(struct call *call, struct error *err);
+    bool is_once_by_key; // an Idempotency-Key is its key's alone, not its organisation's
     /* Where not NULL: adds members to what the server says of its health. On the loop. */
     void (*on_health)(const struct front *front, struct core *core, struct json_writer *json);
 };

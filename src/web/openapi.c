@@ -124,7 +124,7 @@ static void put_success(struct json_writer *json, const struct route *route)
         json_key(json, status);
         json_map_begin(json);
         openapi_text(json, "description", text);
-        if (answer->status != 204)
+        if (answer->status != 204 && answer->status != 304)
             put_schema(json, answer);
         json_map_end(json);
     }
@@ -174,8 +174,10 @@ static void put_answers(struct json_writer *json, const struct front *front,
 /* An empty list of needs takes back what the whole document asks for. */
 static void put_security(struct json_writer *json, const struct route *route)
 {
-    if (route->access == ACCESS_KEY)
+    if (route->access == ACCESS_KEY) {
+        openapi_text(json, "x-required-scope", scope_name(route_needs(route)));
         return;
+    }
     json_key(json, "security");
     json_list_begin(json);
     json_list_end(json);
@@ -219,8 +221,10 @@ static void put_paths(struct json_writer *json, const struct front *front,
             continue;
         json_key(json, route->pattern);
         json_map_begin(json);
-        for (const struct route_row *row = node->rows; row; row = row->next)
-            put_operation(json, row, route->pattern);
+        for (const struct route_row *row = node->rows; row; row = row->next) {
+            if (!row->route->is_undescribed)
+                put_operation(json, row, route->pattern);
+        }
         json_map_end(json);
     }
 }

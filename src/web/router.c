@@ -261,6 +261,8 @@ static void be_anybody(struct call_work *work)
 {
     if (work->settings->core)
         accounts_local_actor(work->settings->core->accounts, &work->call.actor);
+    else
+        work->call.actor = (struct actor){.scopes = SCOPES_ALL, .is_admin = true};
     work->has_actor = work->call.is_known = true;
 }
 
@@ -296,11 +298,46 @@ static int find_actor(struct call_work *work, struct error *err)
     return 0;
 }
 
+/* Who asks is known: once for each call. */
+static int meet_actor(struct call_work *work, struct error *err)
+{
+    struct call *call = &work->call;
+
+    if (work->has_met || !call->front->on_actor)
+        return 0;
+    work->has_met = true;
+    return call->front->on_actor(call, err);
+}
+
+static bool is_post(const struct call *call)
+{
+    return call->front->on_post && strcmp(call->route->method, "POST") == 0;
+}
+
+/* What a token can open: its sandbox, or something in it. Whether it is that sandbox, the core sees. */
+static bool is_for_tokens(const struct call *call)
+{
+    const char *pattern = call->route->pattern;
+
+    return call->front->takes_tokens &&
+           (strstr(pattern, "/{sandbox}") || strstr(pattern, "/{execution}"));
+}
+
+/* The one place where a key is held against what a route needs. */
+static int check_scope(const struct call *call, struct error *err)
+{
+    if (call->route->access != ACCESS_KEY)
+        return 0;
+    if (*call->actor.sandbox && !is_for_tokens(call))
+        return actor_refuse_token(&call->actor, "ask for anything else", err);
+    return actor_need(&call->actor, route_needs(call->route), err);
+}
+
 static int run(struct call_work *work, struct error *err)
 {
     struct call *call = &work->call;
 
-    if (find_actor(work, err) < 0)
+    if (find_actor(work, err) < 0 || meet_actor(work, err) < 0 || check_scope(call, err) < 0)
         return -1;
     if (call->request
             ->is_body_refused) // nobody had time to look at the key while the body could still be kept
@@ -308,6 +345,11 @@ static int run(struct call_work *work, struct error *err)
                             "too much is waiting for the key to be checked: try again shortly");
     if (call->route->body == BODY_JSON && !call->body && read_json(work, err) < 0)
         return -1;
+    if (call->tries == 0 && is_post(call)) {
+        int answered = call->front->on_post(call, err);
+        if (answered != 0)
+            return answered < 0 ? -1 : 0;
+    }
     int status = call->route->handle(call, err);
     call->tries++;
     return status;
@@ -379,7 +421,7 @@ static int run_here(struct call_work *work, struct error *err)
 {
     struct call *call = &work->call;
 
-    if (call->route->lane != ROUTE_LOOP || is_read_whole(call->route))
+    if (call->route->lane != ROUTE_LOOP || is_read_whole(call->route) || is_post(call))
         return CALL_ELSEWHERE;
     if (!work->has_actor && work->settings->is_open)
         be_anybody(work);
@@ -388,9 +430,11 @@ static int run_here(struct call_work *work, struct error *err)
             auth_of(call->front)
                 ->check_quick(accounts_of(work->settings), call->request, &call->actor) ==
             KEY_VALID;
-    if (call->request->is_body_refused)
+    if (call->request->is_body_refused || !work->has_actor)
         return CALL_ELSEWHERE;
-    return work->has_actor ? call->route->handle(call, err) : CALL_ELSEWHERE;
+    if (meet_actor(work, err) < 0 || check_scope(call, err) < 0)
+        return -1;
+    return call->route->handle(call, err);
 }
 
 static void on_request(void *owner, struct http_request *request, struct response *response)

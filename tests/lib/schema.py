@@ -3,6 +3,7 @@
 
 Stricter than a client should be: a member that the document does not name is a fault, unless it says that there may be others.
 """
+import gzip
 import http.client
 import json
 import re
@@ -86,7 +87,8 @@ class Document:
         assert found or answer.status >= 300, f"{method} {path}: status {answer.status} is not described"
         schema = (found or {}).get("content", {}).get(content, {}).get("schema")
         if schema is not None:
-            wrong = list(faults(schema, json.loads(answer.body), self.document))
+            body = gzip.decompress(answer.body) if answer.headers.get("content-encoding") == "gzip" else answer.body
+            wrong = list(faults(schema, json.loads(body), self.document))
             assert not wrong, f"{method} {path} is not as the document says: {wrong}: {answer}"
 
 

@@ -24,6 +24,12 @@ struct once {
  */
 int once_claim(struct accounts *accounts, const struct actor *actor, const struct once *once,
                bool *is_new, char subject[ID_TEXT], struct error *err);
+/* The same for a request whose answer is kept: not new: `*answer` is that of the earlier one, to be freed. */
+int once_claim_answer(struct accounts *accounts, const struct actor *actor, const struct once *once,
+                      bool *is_new, char **answer, struct error *err);
+/* Keeps the answer: UTF-8 without NUL. */
+int once_finish_answer(struct accounts *accounts, const struct actor *actor,
+                       const struct once *once, const char *answer, struct error *err);
 /* In the transaction that records what was made. */
 int once_finish(struct accounts *accounts, const struct actor *actor, const struct once *once,
                 const char *subject, struct error *err);

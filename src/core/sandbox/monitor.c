@@ -253,7 +253,7 @@ static void check_deadlines(struct sandbox *sandbox, int64_t now)
 
     if (sandbox->is_copied)
         reason = NULL; // not now; ending it would wait for the copy
-    if (reason == REASON_IDLE && sandbox->record.on_idle == SANDBOX_IDLE_DROPS_BOX)
+    if (reason == REASON_IDLE && sandbox->record.on_idle != SANDBOX_IDLE_ENDS)
         sandbox_rest(sandbox);
     else if (reason)
         ending_start(sandbox, reason);

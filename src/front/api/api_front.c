@@ -2,6 +2,7 @@
 /* All routes of burrow's own API, joined from the tables of its files, and what these share; see api.h. */
 #include "base/mem.h"
 #include "front/api/api.h"
+#include "front/api/api_manners.h"
 
 #include <string.h>
 
@@ -10,8 +11,14 @@
 static const struct route *const tables[] = {
     api_system_routes,
     api_runtime_routes,
+    api_key_routes,
+    api_quota_routes,
+    api_sandbox_routes,
+    api_attach_routes,
     api_event_routes,
     api_webhook_routes,
+    api_file_routes,
+    api_tree_routes,
     api_ceiling_routes,
     api_space_routes,
     api_finding_routes,
@@ -23,41 +30,73 @@ static const struct route *const tables[] = {
     api_run_routes,
     api_execution_routes,
     api_output_routes,
+    api_input_routes,
 };
 // clang-format on
 
-static struct route *join_tables(void)
+/* Behind the first row of each path one that answers a preflight. */
+static size_t add_preflight(struct route *routes, size_t total)
+{
+    const char *pattern = routes[total - 1].pattern;
+
+    for (size_t i = 0; i + 1 < total; i++) {
+        if (strcmp(routes[i].pattern, pattern) == 0)
+            return total;
+    }
+    routes[total] = (struct route){.method = "OPTIONS",
+                                   .pattern = pattern,
+                                   .lane = ROUTE_LOOP,
+                                   .access = ACCESS_OPEN,
+                                   .handle = api_manners_preflight,
+                                   .is_undescribed = true};
+    return total + 1;
+}
+
+static struct route *join_tables(bool has_origins)
 {
     struct route *routes = NULL;
     size_t total = 0;
 
     for (size_t i = 0; i < ARRAY_SIZE(tables); i++) {
         size_t count = route_count(tables[i]);
-        routes = xrealloc(routes, total + count + 1, sizeof *routes);
-        memcpy(routes + total, tables[i], (count + 1) * sizeof *routes);
-        total += count;
+        routes = xrealloc(routes, total + 2 * count + 1, sizeof *routes);
+        for (size_t row = 0; row < count; row++) {
+            routes[total++] = tables[i][row];
+            if (has_origins)
+                total = add_preflight(routes, total);
+        }
+        routes[total] = (struct route){0};
     }
     return routes;
 }
 
-void api_front_init(struct front *front)
+void api_front_init(struct front *front, const struct api_settings *settings)
 {
+    struct api_manners *manners = api_manners_new(settings);
+
     *front = (struct front){
         .name = "api",
         .title = "burrow's own API",
-        .routes = join_tables(),
+        .routes = join_tables(api_manners_has_origins(manners)),
         .top = API_TOP "/",
         .on_error = api_on_error,
         .failure = api_failure_fields,
         .failure_content = API_FAILURE_CONTENT,
         .is_strict = true,
         .has_document = true,
+        .takes_tokens = true,
         .sandbox_prefix = SANDBOX_PREFIX,
+        .settings = manners,
+        .on_call = api_manners_on_call,
+        .on_actor = api_manners_on_actor,
+        .on_post = api_manners_on_post,
+        .is_once_by_key = true,
     };
 }
 
 void api_front_clear(struct front *front)
 {
+    api_manners_free(front->settings);
     free((void *)(uintptr_t)front->routes);
     *front = (struct front){0};
 }
@@ -78,13 +117,14 @@ int api_answer_empty(struct call *call)
     return 0;
 }
 
-int api_sandbox(struct call *call, unsigned index, const char **id, struct error *err)
-{
-    return call_id(call, index, SANDBOX_PREFIX, "sandbox", id, err);
-}
-
+/* Aionis' clients know theirs as UUIDs. */
 int api_execution(struct call *call, unsigned index, const char **id, struct error *err)
 {
+    char *same = call_alloc(call, ID_TEXT);
+
+    *id = same;
+    if (id_from_uuid(call->parameters[index], same))
+        return 0;
     if (strncmp(call->parameters[index], JOB_PREFIX, strlen(JOB_PREFIX)) == 0)
         return call_id(call, index, JOB_PREFIX, "execution", id, err);
     return call_id(call, index, EXECUTION_PREFIX, "execution", id, err);

@@ -42,6 +42,10 @@ static const struct problem_row {
      "read it again, and repeat the request with the new ETag"},
     {ERROR_MEDIA_TYPE, NULL, 0, "unsupported_media_type", "A body of this type is not read here",
      "send the body as the type that the document names"},
+    {ERROR_UPGRADE, NULL, 0, "upgrade_required", "Only as a WebSocket",
+     "ask with 'Connection: Upgrade', 'Upgrade: websocket' and version 13"},
+    {ERROR_RANGE, NULL, 0, "range_not_satisfiable", "There is nothing in this range",
+     "ask for a part that the file has; the header Content-Range says how long it is"},
     {ERROR_LONG_TARGET, NULL, 0, "target_too_long", "The request's target is too long", NULL},
     {ERROR_LONG_HEAD, NULL, 0, "head_too_long", "The request's head is too long", NULL},
     {ERROR_UNKNOWN_HTTP, NULL, 0, "not_implemented", "This is not spoken here", NULL},
@@ -51,8 +55,10 @@ static const struct problem_row {
      "correct the request as the detail says"},
     {ERROR_UNAUTHORIZED, NULL, 0, "unauthorized", "A valid key is needed",
      "send a key: Authorization: Bearer <key>"},
-    {ERROR_SCOPE, NULL, 0, "insufficient_scope", "The key may not do this",
+    {ERROR_SCOPE, NULL, 0, "missing_scope", "The key may not do this",
      "use a key with the scope that the detail names"},
+    {ERROR_DENIED, "origin", 0, "origin_not_allowed", "Pages of this origin may not do this",
+     "whoever runs the server names the origins that may"},
     {ERROR_DENIED, NULL, 0, "forbidden", "Not allowed", NULL},
     {ERROR_NOT_FOUND, "route", 0, "route_not_found", "There is nothing at this path",
      "/api/v1/openapi.json lists all paths"},
@@ -109,9 +115,16 @@ static const struct problem_row *row_of(const struct error *err)
     return &fault;
 }
 
-static void answer_problem(struct call *call, const struct error *err, int64_t oldest)
+const char *api_problem_code(const struct error *err)
 {
-    static const struct http_header headers[] = {{"Content-Type", API_FAILURE_CONTENT}, {0}};
+    return row_of(err)->code;
+}
+
+static void answer_problem(struct call *call, const struct error *err, int64_t oldest,
+                           const struct http_header *more)
+{
+    const struct http_header headers[] = {
+        {"Content-Type", API_FAILURE_CONTENT}, more ? *more : (struct http_header){0}, {0}};
     const struct problem_row *row = row_of(err);
     const struct problem problem = {
         .type = "about:blank",
@@ -137,7 +150,12 @@ static void answer_problem(struct call *call, const struct error *err, int64_t o
 
 void api_on_error(struct call *call, const struct error *err)
 {
-    answer_problem(call, err, 0);
+    answer_problem(call, err, 0, NULL);
+}
+
+void api_on_error_with(struct call *call, const struct error *err, const struct http_header *more)
+{
+    answer_problem(call, err, 0, more);
 }
 
 int api_refuse_cursor(struct call *call, int64_t after, int64_t oldest, struct error *err)
@@ -146,6 +164,6 @@ int api_refuse_cursor(struct call *call, int64_t after, int64_t oldest, struct e
                        "after: events behind number %lld are forgotten: the oldest there is has "
                        "number %lld",
                        (long long)after, (long long)oldest);
-    answer_problem(call, err, oldest);
+    answer_problem(call, err, oldest, NULL);
     return 1;
 }

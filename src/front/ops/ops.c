@@ -2,6 +2,8 @@
 /* The server about itself; see ops.h. */
 #include "front/ops/ops.h"
 
+#include "front/ops/ops_impl.h"
+
 #include "web/call.h"
 #include "web/reply.h"
 #include "web/router.h"
@@ -122,14 +124,6 @@ static int get_health(struct call *call, struct error *err)
     return 0;
 }
 
-/* GET /: whoever tries a browser first is told where to look. */
-static int get_nothing(struct call *call, struct error *err)
-{
-    return error_refuse(err, ERROR_NOT_FOUND, "route",
-                        "there is no page here: this is burrow " BURROW_VERSION
-                        ", and /openapi.json describes what can be asked");
-}
-
 struct version {
     const char *version;
 };
@@ -171,14 +165,14 @@ static const struct answer_field document_fields[] = {
     {"security", ANSWER_JSON, .is_needed = true}, {0},
 };
 
-static const struct route_answer nothing_answers[] = {{200, NULL}, {0}}; // it is never well
 static const struct route_answer health_answers[] = {{200, health_fields, .is_open = true}, {0}};
 static const struct route_answer version_answers[] = {{200, version_fields}, {0}};
 static const struct route_answer openapi_answers[] = {{200, document_fields}, {0}};
 
 static const struct route routes[] = {
-    {"GET", "/", ROUTE_LOOP, ACCESS_OPEN, BODY_NONE, get_nothing,
-     .summary = "nothing: says where to look", .answers = nothing_answers},
+    {"GET", "/", ROUTE_LOOP, ACCESS_OPEN, BODY_NONE, ops_get_welcome,
+     .summary = "what this is, for people (text/html) and programs",
+     .answers = ops_welcome_answers},
     {"GET", "/health", ROUTE_LOOP, ACCESS_ANY, BODY_NONE, get_health,
      .summary = "whether the server is well", .answers = health_answers},
     {"GET", "/version", ROUTE_LOOP, ACCESS_OPEN, BODY_NONE, get_version,
