@@ -5,7 +5,7 @@
  */
 #pragma once
 #include "base/buffer.h"
-#include "core/webhook/delivery.h"
+#include "core/webhook/webhook_delivery.h"
 
 struct event_channel;
 struct post;

@@ -5,7 +5,7 @@
 #include "core/event/channel.h"
 #include "core/event/event.h"
 #include "core/settings.h"
-#include "core/webhook/delivery.h"
+#include "core/webhook/webhook_delivery.h"
 #include "core/webhook/webhook.h"
 #include "core/webhook/webhook_url.h"
 #include "../../store/fixture.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What webhooks are told, and what becomes of it; see delivery.h. */
-#include "core/webhook/delivery.h"
+/* What webhooks are told, and what becomes of it; see webhook_delivery.h. */
+#include "core/webhook/webhook_delivery.h"
 
 #include "base/clock.h"
 #include "base/lock.h"
