@@ -503,3 +503,32 @@ def test_a_log_that_is_empty_or_asked_for_wrongly(shared, api):
         check_problem(api.get(f"{shared.path}/logs?cursor={bad}"), 400, "invalid_request", field="cursor")
     check_problem(api.get(f"{shared.path}/logs?limitBytes=1Gi"), 400, "invalid_request", field="limitBytes")
     check_problem(api.get(f"{shared.path}/logs?stream=stdin"), 400, "invalid_request", field="stream")
+
+
+# ---- changes that meet ----
+
+def test_a_change_can_be_for_what_was_read(new, api):
+    box = new()
+    box.output("true")
+    box.wait("idle")
+    read = api.get(box.path)
+    tag = read.headers["etag"]
+    assert api.get(box.path).headers["etag"] == tag  # what it uses grows meanwhile
+    assert api.get(box.path, headers={"If-None-Match": tag}).status == 304
+    changed = api.patch(box.path, {"description": "first"}, headers={"If-Match": tag})
+    assert changed.status == 200 and changed.headers["etag"] != tag
+    check_problem(api.patch(box.path, {"description": "late"}, headers={"If-Match": tag}), 412, "precondition_failed")
+    assert api.get(box.path, headers={"If-None-Match": tag}).json["description"] == "first"
+    assert api.patch(box.path, {"description": "any"}, headers={"If-Match": "*"}).status == 200
+    assert api.patch(box.path, {"description": "one of"}, headers={"If-Match": f'"x", {api.get(box.path).headers["etag"]}'}).status == 200
+
+
+def test_of_many_who_change_what_they_read_one_succeeds(new, api):
+    box = new()
+    for _ in range(3):
+        tag = api.get(box.path).headers["etag"]
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            answers = list(pool.map(lambda i: api.patch(box.path, {"labels": {"who": str(i)}}, headers={"If-Match": tag}), range(6)))
+        assert sorted(answer.status for answer in answers) == [200] + [412] * 5
+        winner, = (answer.json for answer in answers if answer.status == 200)
+        assert box.get()["labels"] == winner["labels"]
