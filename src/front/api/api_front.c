@@ -119,15 +119,6 @@ int api_answer_empty(struct call *call)
     return 0;
 }
 
-int api_sandbox(struct call *call, unsigned index, const char **id, struct error *err)
-{
-    if (call_id(call, index, SANDBOX_PREFIX, "sandbox", id, err) < 0)
-        return -1;
-    if (*call->actor.sandbox && strcmp(call->actor.sandbox, *id) != 0)
-        return error_missing(err, "sandbox", *id); // of a token: the core would say the same
-    return 0;
-}
-
 /* Aionis' clients know theirs as UUIDs. */
 int api_execution(struct call *call, unsigned index, const char **id, struct error *err)
 {
