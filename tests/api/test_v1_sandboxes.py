@@ -426,6 +426,21 @@ def test_busy_and_paused_ones_can_be_forked(new, api):
             api.delete(fork.path)
 
 
+def test_a_fork_is_no_twin(new, api):
+    """Files are copied, and nothing that lives: no process, no memory, no random numbers, no way back to the first one."""
+    box = new(command=["sh", "-c", "echo secret >/dev/shm/m; exec 3>/tmp/held; sleep 1000"])
+    until(lambda: "m" in box.output("ls /dev/shm"), "something in its memory")
+    fork = box.fork()
+    script = "head -c 16 /dev/urandom | od -An -tx1; ls /dev/shm; cat /proc/[0-9]*/comm | grep -c sleep; true"
+    try:
+        first, second = box.output(script).split("\n"), fork.output(script).split("\n")
+        assert first[0] != second[0] and first[1:3] == ["m", "1"] and second[1] == "0"
+        fork.output("rm -rf /tmp/held; echo changed >/workspace/of-the-fork")
+        assert box.output("ls /tmp/held; ls /workspace") == "/tmp/held\n"
+    finally:
+        api.delete(fork.path)
+
+
 def test_a_fork_is_made_once_for_a_key(new, api, word):
     box = new()
     answers = [api.post(f"{box.path}/fork", {}, headers={"Idempotency-Key": word}) for _ in range(2)]
