@@ -25,6 +25,7 @@ extern const struct route api_watch_routes[];
 extern const struct route api_event_routes[];
 extern const struct route api_file_routes[];
 extern const struct route api_tree_routes[];
+extern const struct route api_webhook_routes[];
 extern const struct route api_ceiling_routes[];
 extern const struct route api_space_routes[];
 extern const struct route api_finding_routes[];

@@ -21,6 +21,7 @@ static const struct route *const tables[] = {
     api_event_routes,
     api_file_routes,
     api_tree_routes,
+    api_webhook_routes,
     api_ceiling_routes,
     api_space_routes,
     api_finding_routes,
