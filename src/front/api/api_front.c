@@ -114,11 +114,6 @@ int api_answer_empty(struct call *call)
     return 0;
 }
 
-int api_sandbox(struct call *call, unsigned index, const char **id, struct error *err)
-{
-    return call_id(call, index, SANDBOX_PREFIX, "sandbox", id, err);
-}
-
 /* Aionis' clients know theirs as UUIDs. */
 int api_execution(struct call *call, unsigned index, const char **id, struct error *err)
 {
