@@ -117,7 +117,7 @@ static const struct route_answer *put_contents(struct json_writer *json,
 {
     int status = answer->status;
 
-    if (status == 204)
+    if (status == 204 || status == 304)
         return answer + 1;
     json_key(json, "content");
     json_map_begin(json);

@@ -37,7 +37,7 @@ struct execution {
     struct stream *input, *output,
         *error; // held; error may be output. Changed under the sandbox's lock too
     struct feed *feed;
-    bool is_run_counted; // for its key and organisation: account/quota.h
+    bool is_run_counted;                            // for its key and organisation: account/quota.h
     bool is_input_new, is_output_new, is_error_new; // made for it, not a user's own
     bool is_spawned;
     bool is_queued;     // is in the store, as queued

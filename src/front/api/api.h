@@ -17,9 +17,14 @@ extern const struct route api_system_routes[];
 extern const struct route api_runtime_routes[];
 extern const struct route api_key_routes[];
 extern const struct route api_quota_routes[];
+extern const struct route api_token_routes[];
 extern const struct route api_sandbox_routes[];
+extern const struct route api_log_routes[];
 extern const struct route api_attach_routes[];
+extern const struct route api_watch_routes[];
 extern const struct route api_event_routes[];
+extern const struct route api_file_routes[];
+extern const struct route api_tree_routes[];
 extern const struct route api_ceiling_routes[];
 extern const struct route api_space_routes[];
 extern const struct route api_finding_routes[];
@@ -43,6 +48,8 @@ void api_front_clear(struct front *front); // no router may use it any more
 void api_on_error(struct call *call, const struct error *err);
 /* The word for programs that a failure has there. */
 const char *api_problem_code(const struct error *err);
+/* The same with a header more. */
+void api_on_error_with(struct call *call, const struct error *err, const struct http_header *more);
 extern const struct answer_field api_failure_fields[];
 /* Answers 410 for a place among events of which some were forgotten since; `oldest` is the first there is. Returns 1. */
 int api_refuse_cursor(struct call *call, int64_t after, int64_t oldest, struct error *err);

@@ -44,6 +44,8 @@ static const struct problem_row {
      "send the body as the type that the document names"},
     {ERROR_UPGRADE, NULL, 0, "upgrade_required", "Only as a WebSocket",
      "ask with 'Connection: Upgrade', 'Upgrade: websocket' and version 13"},
+    {ERROR_RANGE, NULL, 0, "range_not_satisfiable", "There is nothing in this range",
+     "ask for a part that the file has; the header Content-Range says how long it is"},
     {ERROR_LONG_TARGET, NULL, 0, "target_too_long", "The request's target is too long", NULL},
     {ERROR_LONG_HEAD, NULL, 0, "head_too_long", "The request's head is too long", NULL},
     {ERROR_UNKNOWN_HTTP, NULL, 0, "not_implemented", "This is not spoken here", NULL},
@@ -118,9 +120,11 @@ const char *api_problem_code(const struct error *err)
     return row_of(err)->code;
 }
 
-static void answer_problem(struct call *call, const struct error *err, int64_t oldest)
+static void answer_problem(struct call *call, const struct error *err, int64_t oldest,
+                           const struct http_header *more)
 {
-    static const struct http_header headers[] = {{"Content-Type", API_FAILURE_CONTENT}, {0}};
+    const struct http_header headers[] = {
+        {"Content-Type", API_FAILURE_CONTENT}, more ? *more : (struct http_header){0}, {0}};
     const struct problem_row *row = row_of(err);
     const struct problem problem = {
         .type = "about:blank",
@@ -146,7 +150,12 @@ static void answer_problem(struct call *call, const struct error *err, int64_t o
 
 void api_on_error(struct call *call, const struct error *err)
 {
-    answer_problem(call, err, 0);
+    answer_problem(call, err, 0, NULL);
+}
+
+void api_on_error_with(struct call *call, const struct error *err, const struct http_header *more)
+{
+    answer_problem(call, err, 0, more);
 }
 
 int api_refuse_cursor(struct call *call, int64_t after, int64_t oldest, struct error *err)
@@ -155,6 +164,6 @@ int api_refuse_cursor(struct call *call, int64_t after, int64_t oldest, struct e
                        "after: events behind number %lld are forgotten: the oldest there is has "
                        "number %lld",
                        (long long)after, (long long)oldest);
-    answer_problem(call, err, oldest);
+    answer_problem(call, err, oldest, NULL);
     return 1;
 }
