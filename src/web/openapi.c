@@ -100,10 +100,8 @@ static void put_body(struct json_writer *json, const struct route *route, bool i
     json_map_end(json);
 }
 
-static void put_schema(struct json_writer *json, const struct route_answer *answer)
+static void put_content(struct json_writer *json, const struct route_answer *answer)
 {
-    json_key(json, "content");
-    json_map_begin(json);
     json_key(json, answer->content ? answer->content : "application/json");
     json_map_begin(json);
     if (!answer->content) {
@@ -111,7 +109,22 @@ static void put_schema(struct json_writer *json, const struct route_answer *answ
         openapi_answer(json, answer);
     }
     json_map_end(json);
+}
+
+/* Rows of one status, which stand together, are its types. Returns the row behind them. */
+static const struct route_answer *put_contents(struct json_writer *json,
+                                               const struct route_answer *answer)
+{
+    int status = answer->status;
+
+    if (status == 204 || status == 304)
+        return answer + 1;
+    json_key(json, "content");
+    json_map_begin(json);
+    for (; answer->status == status; answer++)
+        put_content(json, answer);
     json_map_end(json);
+    return answer;
 }
 
 static void put_success(struct json_writer *json, const struct route *route)
@@ -119,13 +132,12 @@ static void put_success(struct json_writer *json, const struct route *route)
     const char *text = route->summary ? route->summary : "done";
     char status[16];
 
-    for (const struct route_answer *answer = route->answers; answer && answer->status; answer++) {
+    for (const struct route_answer *answer = route->answers; answer && answer->status;) {
         (void)snprintf(status, sizeof status, "%d", answer->status);
         json_key(json, status);
         json_map_begin(json);
         openapi_text(json, "description", text);
-        if (answer->status != 204 && answer->status != 304)
-            put_schema(json, answer);
+        answer = put_contents(json, answer);
         json_map_end(json);
     }
     if (route->answers)

@@ -13,8 +13,11 @@ static const struct route *const tables[] = {
     api_runtime_routes,
     api_key_routes,
     api_quota_routes,
+    api_token_routes,
     api_sandbox_routes,
+    api_log_routes,
     api_attach_routes,
+    api_watch_routes,
     api_event_routes,
     api_file_routes,
     api_tree_routes,
@@ -113,6 +116,15 @@ int api_answer(struct call *call, int status, const struct answer_field *fields,
 int api_answer_empty(struct call *call)
 {
     (void)response_send(call->response, 204, NULL, NULL, 0);
+    return 0;
+}
+
+int api_sandbox(struct call *call, unsigned index, const char **id, struct error *err)
+{
+    if (call_id(call, index, SANDBOX_PREFIX, "sandbox", id, err) < 0)
+        return -1;
+    if (*call->actor.sandbox && strcmp(call->actor.sandbox, *id) != 0)
+        return error_missing(err, "sandbox", *id); // of a token: the core would say the same
     return 0;
 }
 
