@@ -644,7 +644,7 @@ static int describe_all(struct router *router, struct error *err)
     if (describe(router, NULL, err) < 0)
         return -1;
     for (const struct front *const *front = router->settings.fronts; *front; front++) {
-        if ((*front)->has_document && describe(router, *front, err) < 0)
+        if ((*front)->document && describe(router, *front, err) < 0)
             return -1;
     }
     return 0;
