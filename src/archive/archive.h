@@ -15,6 +15,8 @@ enum archive_format {
     ARCHIVE_TAR_GZIP, // unpacking: also a tar that is not compressed
     ARCHIVE_ZIP,
     ARCHIVE_TAR_ZSTD, // owners, set-id bits and parts of a second are kept; unpacking: also gzip, or not compressed
+    ARCHIVE_TAR,  // not compressed; unpacking: as ARCHIVE_TAR_GZIP
+    ARCHIVE_ZSTD, // ARCHIVE_TAR_ZSTD without owners, as all others are
 };
 
 /* One archive to be unpacked or made. */

@@ -61,7 +61,10 @@ static int set_format(struct archive *archive, enum archive_format format)
             return -1;
         return archive_write_set_format_option(archive, "zip", "compression-level", LEVEL);
     }
-    if (format == ARCHIVE_TAR_ZSTD) // the restricted form has no parts of a second
+    if (format == ARCHIVE_TAR)
+        return archive_write_set_format_pax_restricted(archive);
+    if (format == ARCHIVE_TAR_ZSTD ||
+        format == ARCHIVE_ZSTD) // the restricted form has no parts of a second
         return archive_write_set_format_pax(archive) == ARCHIVE_OK
                    ? archive_write_add_filter_zstd(archive)
                    : -1;

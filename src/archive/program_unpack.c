@@ -249,7 +249,8 @@ static int open_reader(struct program *program, struct archive *archive, struct 
     // a zip is what its directory at the end says, as all other readers of zip see it
     int result = is_zip ? archive_read_support_format_zip_seekable(archive)
                         : archive_read_support_format_tar(archive);
-    if (program->format == ARCHIVE_TAR_ZSTD && result == ARCHIVE_OK)
+    bool is_zstd = program->format == ARCHIVE_TAR_ZSTD || program->format == ARCHIVE_ZSTD;
+    if (is_zstd && result == ARCHIVE_OK)
         result = archive_read_support_filter_zstd(archive);
     if (result != ARCHIVE_OK || archive_read_set_read_callback(archive, on_read) != ARCHIVE_OK ||
         archive_read_set_seek_callback(archive, on_seek) != ARCHIVE_OK ||

@@ -40,6 +40,7 @@ static const struct {
     [ERROR_UNKNOWN_FIELD] = {"unknown field", ERROR_INVALID, 400, USAGE},
     [ERROR_PRECONDITION] = {"precondition", ERROR_INVALID, 412, FAILED},
     [ERROR_MEDIA_TYPE] = {"media type", ERROR_INVALID, 415, USAGE},
+    [ERROR_RANGE] = {"range", ERROR_INVALID, 416, USAGE},
 
     [ERROR_UNAUTHORIZED] = {"unauthorized", ERROR_DENIED, 401, FAILED},
     [ERROR_SCOPE] = {"scope", ERROR_DENIED, 403, FAILED},

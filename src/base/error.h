@@ -45,6 +45,7 @@ enum error_reason {
     ERROR_UNKNOWN_FIELD, // a member or parameter that there is not
     ERROR_PRECONDITION,  // it is not as the caller's If-Match or If-None-Match says
     ERROR_MEDIA_TYPE,    // a body of a type that is not read here
+    ERROR_RANGE,         // a part that is not there
 
     // ERROR_DENIED
     ERROR_UNAUTHORIZED, // who asks is not known

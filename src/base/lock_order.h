@@ -20,6 +20,7 @@ enum lock_rank {
     LOCK_QUEUE,           // executions that wait
     LOCK_EXECUTIONS,      // executions by id
     LOCK_REGISTRY,        // sandboxes by id
+    LOCK_QUOTAS,          // what keys and organisations have in use
     LOCK_ENDINGS,         // sandboxes whose box is to be removed
     LOCK_MAILBOX,         // what is to be done for a sandbox, in order
     LOCK_POOL,
@@ -30,6 +31,7 @@ enum lock_rank {
     LOCK_STREAM_TABLE,
     LOCK_STREAM_SPARES,
     LOCK_STREAM_RECENT,
+    LOCK_CHANNEL, // the newest events
     LOCK_HUB,
     LOCK_FRONT,
     LOCK_BODY,

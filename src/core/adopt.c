@@ -299,7 +299,7 @@ static int adopt_one(struct adoption *adoption, const struct sandbox_record *rec
     autoptr(sandbox) sandbox = sandbox_new(core->sandboxes, record);
 
     sandbox_touch(sandbox);
-    if (registry_add(core->sandboxes->registry, sandbox, UINT32_MAX, 0, err) < 0 ||
+    if (registry_add(core->sandboxes->registry, sandbox, NULL, UINT32_MAX, 0, err) < 0 ||
         revive_commands(adoption, sandbox, err) < 0)
         return -1;
     if (record->state == SANDBOX_CREATING) {

@@ -7,6 +7,7 @@
 #include "core/ceilings.h"
 #include "core/data_lock.h"
 #include "core/repair.h"
+#include "core/event/channel.h"
 #include "core/execution/executions.h"
 #include "core/execution/queue.h"
 #include "core/runtime/runtimes.h"
@@ -85,7 +86,8 @@ static int open_rooms(struct core *core, struct error *err)
 {
     core->hub = hub_new();
     core->temporaries = temporaries_new(&core->settings);
-    if (accounts_open(core->store, &core->accounts, err) < 0 || open_streams(core, err) < 0 ||
+    if (event_channel_open(core->store, core->hub, &core->events, err) < 0 ||
+        accounts_open(core->store, &core->accounts, err) < 0 || open_streams(core, err) < 0 ||
         runtimes_open(core->settings.data_dir, core->settings.default_runtime, &core->runtimes,
                       err) < 0 ||
         start_workers(core, err) < 0 || background_new(&core->background, err) < 0)
@@ -122,7 +124,10 @@ static int open_data(struct core *core, struct error *err)
     if (data_lock_take(core->settings.data_dir, &core->lock_fd, err) < 0 ||
         ceilings_settle(core, err) < 0 || repair_check(core->settings.data_dir, err) < 0)
         return -1;
-    return store_open(core->settings.data_dir, &core->store, err);
+    return store_open(core->settings.data_dir, &core->store, err) < 0 ||
+                   event_resume(core->store, err) < 0
+               ? -1
+               : 0;
 }
 
 int core_open(const struct core_settings *settings, struct core **out, struct error *err)
@@ -173,6 +178,7 @@ void core_free(struct core *core)
     runtimes_free(core->runtimes);
     accounts_free(core->accounts);
     temporaries_free(core->temporaries);
+    event_channel_free(core->events);
     hub_free(core->hub);
     store_free(core->store);
     engine_free(core->engine);

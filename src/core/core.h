@@ -17,6 +17,7 @@
 
 struct background;
 struct engine;
+struct event_channel;
 struct executions;
 struct layers;
 struct runtimes;
@@ -31,6 +32,7 @@ struct workers;
 struct core {
     struct core_settings settings; // strings are ours
     struct hub *hub;
+    struct event_channel *events;
     struct accounts *accounts;
     struct streams *streams;
     struct runtimes *runtimes;

@@ -7,6 +7,7 @@
 #include "base/label.h"
 #include "base/mem.h"
 #include "core/core.h"
+#include "core/fork_files.h"
 #include "core/execution/execution_info_impl.h"
 #include "core/execution/execution_end.h"
 #include "core/execution/execution_launch.h"
@@ -26,6 +27,7 @@
 #include "core/snapshot/merge.h"
 #include "core/sandbox/sandbox_event.h"
 #include "core/account/ceiling.h"
+#include "core/account/key.h"
 #include "core/account/once.h"
 #include "core/sandbox/pool.h"
 #include "core/runtime/runtime.h"
@@ -44,6 +46,7 @@ struct creation {
     const struct actor *actor;
     const struct sandbox_request *request;
     struct snapshot_record snapshot; // what it starts from; id NULL: nothing but its runtime
+    struct fork_files fork;          // or these; "" as layer: none
     struct sandbox *sandbox;
     struct execution *execution; // of the first command, or NULL
     bool is_known;               // in the registry
@@ -136,8 +139,8 @@ static struct sandbox_record describe(const struct creation *creation, const cha
         .labels = request->labels,
         .mode = request->mode,
         .runtime = runtime,
-        .snapshot = creation->snapshot.id,
-        .layers = creation->snapshot.layers,
+        .snapshot = request->fork_of ? creation->fork.snapshot : creation->snapshot.id,
+        .layers = request->fork_of ? creation->fork.layers : creation->snapshot.layers,
         .command = {.argv = request->command ? request->command->command.argv : NULL,
                     .env = (const char *const *)env->items,
                     .directory = request->usual.directory,
@@ -194,6 +197,8 @@ static int hold_layers(struct creation *creation, struct error *err)
     autotransaction together = {0};
     int result;
 
+    if (creation->request->fork_of)
+        return fork_files_hold(&creation->fork, creation->sandbox->id, err);
     if (!creation->snapshot.id)
         return 0;
     if (merge_for_start(creation->core->snapshots, creation->snapshot.id, creation->snapshot.layers,
@@ -226,11 +231,13 @@ static int reserve(struct creation *creation, struct error *err)
     strings_merge(&env, request->usual.env);
     if (descriptors_check(err) < 0)
         return -1;
+    if (key_rules_check(creation->core->accounts, creation->actor, runtime, false, err) < 0)
+        return -1;
     struct sandbox_record record = describe(creation, id_make(id), &env, runtime);
     if (check_name(creation, &record, err) < 0)
         return -1;
     creation->sandbox = sandbox_new(creation->core->sandboxes, &record);
-    if (registry_add(creation->core->sandboxes->registry, creation->sandbox,
+    if (registry_add(creation->core->sandboxes->registry, creation->sandbox, creation->actor,
                      creation->core->settings.max_sandboxes,
                      creation->core->settings.ceilings.organisation.sandboxes, err) < 0)
         return -1;
@@ -396,6 +403,7 @@ static int put_events(struct creation *creation, int64_t now, struct error *err)
     struct event started = {.type = EVENT_STARTED, .reason = "created", .now = now};
 
     event_fact(&created, "runtime", creation->sandbox->record.runtime);
+    event_fact(&created, "fork_of", creation->request->fork_of);
     if (creation->execution)
         event_fact(&started, "execution", creation->execution->id);
     if (event_put(creation->sandbox, &created, err) < 0)
@@ -486,7 +494,7 @@ static void abandon(struct creation *creation, const struct error *why)
     if (creation->execution)
         execution_abort(sandbox, creation->execution);
     ending_abandon(sandbox, creation->is_put, creation->is_known, why->text);
-    if (creation->snapshot.id &&
+    if ((creation->snapshot.id || creation->fork.is_held) &&
         store_layer_release(creation->core->store, sandbox->id, &ignored) == 0)
         layers_remove_unused_later(creation->core->layers);
 }
@@ -496,6 +504,7 @@ static void creation_clear(struct creation *creation)
     execution_free(creation->execution);
     sandbox_free(creation->sandbox);
     snapshot_record_clear(&creation->snapshot);
+    fork_files_clear(&creation->fork);
 }
 
 /* The same request was answered before. */
@@ -514,6 +523,19 @@ static int recall(struct core *core, const struct actor *actor, const char *id,
     return 0;
 }
 
+/* What lies below its own files, where that is more than its runtime. */
+static int find_origin(struct creation *creation, struct error *err)
+{
+    const struct sandbox_request *request = creation->request;
+    struct core *core = creation->core;
+
+    if (request->fork_of)
+        return fork_files_take(&creation->fork, core, creation->actor, request->fork_of, err);
+    return request->snapshot ? snapshot_find_ready(core->snapshots, creation->actor,
+                                                   request->snapshot, &creation->snapshot, err)
+                             : 0;
+}
+
 int sandbox_create(struct core *core, const struct actor *actor,
                    const struct sandbox_request *request, struct sandbox_info *out,
                    struct execution_info *first, struct error *err)
@@ -523,14 +545,13 @@ int sandbox_create(struct core *core, const struct actor *actor,
     char earlier[ID_TEXT];
     bool is_new = false;
 
-    if (check(core, request, err) < 0 ||
+    if (check(core, request, err) < 0 || actor_refuse_token(actor, "make sandboxes", err) < 0 ||
         (request->runtime && runtime_check(core->runtimes, request->runtime, err) < 0) ||
         once_claim(core->accounts, actor, request->once, &is_new, earlier, err) < 0)
         return -1;
     if (!is_new)
         return recall(core, actor, earlier, out, first, err);
-    if (request->snapshot && snapshot_find_ready(core->snapshots, actor, request->snapshot,
-                                                 &creation.snapshot, err) < 0) {
+    if (find_origin(&creation, err) < 0) {
         once_release(core->accounts, actor, request->once);
         return -1;
     }

@@ -24,6 +24,7 @@ struct sandbox_request {
     enum sandbox_mode mode;
     const char *runtime;  // name or name:tag; NULL: the server's
     const char *snapshot; // an id; its runtime and environment count then. NULL: none
+    const char *fork_of;  // an id: starts with the files of this one, see fork.h; NULL: none
     const char *home;     // absolute; becomes HOME; made
     /* What its commands start with, but for argv. The directory is made; timeout_ms may be SANDBOX_DEFAULT. */
     struct command usual;

@@ -47,6 +47,8 @@ struct core_settings {
     int64_t temporary_bytes;     // of all files on their way; 0: as the free space allows
     int64_t temporary_key_bytes; // of those of one key; 0: half of that
     int64_t keep_ms;             // how long an ended sandbox's streams and records are kept
+    int64_t event_keep_ms;       // how long events can be followed from
+    int64_t max_events;          // and how many; 0: any number
     unsigned max_sandboxes;      // alive at once
     unsigned queue_at_once;      // executions from the queue that run at once
     unsigned queue_length;       // that may wait in it

@@ -465,7 +465,9 @@ static int await_input(struct box *box, int sock, uint32_t id, struct error *err
     while (count < 0 && errno == EINTR);
     if (count == 0)
         return error_set(err, ERROR_TIMEOUT, "PID 1 of sandbox '%s' does not answer", box->name);
-    if (recv(sock, &answer, 1, MSG_DONTWAIT) == 1 && answer == INPUT_IS_OPEN)
+    ssize_t got = recv(sock, &answer, 1, MSG_DONTWAIT);
+    (void)shutdown(sock, SHUT_RD); // nothing else ever comes back
+    if (got == 1 && answer == INPUT_IS_OPEN)
         return 0;
     return error_set(err, ERROR_COMPLETE, "process %" PRIu32 " takes no input", id);
 }

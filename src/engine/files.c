@@ -668,3 +668,49 @@ int files_import(int conv, const char *path, unsigned flags, files_next_item nex
         *total = ask.total;
     return 0;
 }
+
+int files_watch(int conv, const char *path, bool is_recursive, unsigned directories,
+                struct error *err)
+{
+    autoask ask = {.conv = conv, .type = FILES_WATCH};
+    const struct files_request_wire request = {.maximum = directories};
+    struct files_frame frame;
+    struct files_event event;
+    size_t at = 0;
+
+    if (ask_begin(&ask, &request, is_recursive ? FILES_RECURSIVE : 0, path, NULL, err) < 0 ||
+        receive(&ask, &frame, err) < 0)
+        return -1;
+    if (frame.type == FILES_ERROR)
+        return take_error(&ask, &frame, err);
+    if (frame.type != FILES_EVENT || !files_event_next(&frame, &at, &event) ||
+        event.kind != FILES_STARTED || at != frame.length)
+        return broken(&ask, err);
+    return 0;
+}
+
+int files_take_events(int conv, void *buffer, files_on_event on_event, void *data,
+                      struct error *err)
+{
+    const struct ask ask = {.conv = conv};
+    struct files_frame frame;
+    struct files_event event;
+    int got = files_frame_receive(conv, buffer, &frame, MSG_DONTWAIT);
+
+    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+        return 0;
+    if (got == 0)
+        errno = ECONNRESET;
+    if (got <= 0)
+        return lost(&ask, err);
+    if (frame.type == FILES_END)
+        return error_set(err, ERROR_NOT_FOUND, "the directory is there no more");
+    if (frame.type == FILES_ERROR)
+        return take_error(&ask, &frame, err);
+    for (size_t at = 0; at < frame.length;) {
+        if (frame.type != FILES_EVENT || !files_event_next(&frame, &at, &event))
+            return broken(&ask, err);
+        on_event(data, &event);
+    }
+    return 1;
+}

@@ -156,3 +156,19 @@ typedef int (*files_next_item)(void *data, struct files_item *item, struct error
  */
 int files_import(int conv, const char *path, unsigned flags, files_next_item next_item,
                  files_fill fill, void *data, struct files_total *total, struct error *err);
+
+/*
+ * Watches a directory, with `is_recursive` also those below it (at most `directories`, ERROR_LIMIT; 0: as many as PID 1 allows). When it
+ * returns, nothing that happens from then on is missed, and the conversation is for files_take_events alone, until it is closed.
+ */
+int files_watch(int conv, const char *path, bool is_recursive, unsigned directories,
+                struct error *err);
+
+/*
+ * Tells what has happened, a frame at most, without waiting. 1: it did; 0: nothing has happened; -1: it is over, because the directory
+ * is gone (ERROR_NOT_FOUND) or the box (ERROR_GONE). `buffer`: FILES_MAX_FRAME bytes. Strings are valid during the call. Any thread, also
+ * a loop's.
+ */
+typedef void (*files_on_event)(void *data, const struct files_event *event);
+int files_take_events(int conv, void *buffer, files_on_event on_event, void *data,
+                      struct error *err);

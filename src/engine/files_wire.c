@@ -98,7 +98,7 @@ static bool take_fixed(const struct files_frame *frame, size_t *at, void *out, s
 bool files_request_parse(const struct files_frame *frame, struct files_request *out)
 {
     size_t at = 0;
-    if (frame->type > FILES_COPY)
+    if (frame->type >= FILES_ITEM)
         return false;
     return take_fixed(frame, &at, &out->fixed, sizeof out->fixed) &&
            take_string(frame, &at, out->fixed.path_size, FILES_MAX_PATH, &out->path) &&
@@ -172,6 +172,53 @@ size_t files_item_write(const struct files_item *item, uint8_t *room)
     memcpy(room + sizeof fixed, item->path, path_size);
     memcpy(room + sizeof fixed + path_size, item->target, target_size);
     return sizeof fixed + path_size + target_size;
+}
+
+static bool has_path(enum files_event_kind kind)
+{
+    return kind != FILES_STARTED && kind != FILES_OVERFLOW;
+}
+
+/* Whether there is a path where there has to be one, and none else. */
+static bool is_path_right(const char *path, bool is_wanted)
+{
+    return is_wanted ? files_path_is_plain(path) : *path == '\0';
+}
+
+bool files_event_next(const struct files_frame *frame, size_t *at, struct files_event *out)
+{
+    struct files_event_wire fixed;
+
+    if (*at > frame->length || !take_fixed(frame, at, &fixed, sizeof fixed) || fixed.kind == 0 ||
+        fixed.kind >= FILES_EVENT_KINDS)
+        return false;
+    out->kind = fixed.kind;
+    out->is_directory = fixed.is_directory != 0;
+    return take_string(frame, at, fixed.path_size, FILES_MAX_RECORD_PATH, &out->path) &&
+           take_string(frame, at, fixed.second_size, FILES_MAX_RECORD_PATH, &out->second) &&
+           is_path_right(out->path, has_path(out->kind)) &&
+           is_path_right(out->second, out->kind == FILES_MOVED);
+}
+
+size_t files_event_size(const struct files_event *event)
+{
+    return sizeof(struct files_event_wire) + strlen(event->path) + 1 + strlen(event->second) + 1;
+}
+
+size_t files_event_write(const struct files_event *event, uint8_t *room)
+{
+    size_t path_size = strlen(event->path) + 1, second_size = strlen(event->second) + 1;
+    struct files_event_wire fixed = {
+        .kind = (uint16_t)event->kind,
+        .is_directory = event->is_directory,
+        .path_size = (uint16_t)path_size,
+        .second_size = (uint16_t)second_size,
+    };
+
+    memcpy(room, &fixed, sizeof fixed);
+    memcpy(room + sizeof fixed, event->path, path_size);
+    memcpy(room + sizeof fixed + path_size, event->second, second_size);
+    return sizeof fixed + path_size + second_size;
 }
 
 bool files_match_parse(const struct files_frame *frame, struct files_match *out)

@@ -14,6 +14,8 @@
  *   EXPORT          ITEM (one record), DATA... (item.size bytes), ITEM, ..., END
  *   SAVE            the asker sends DATA..., then COMMIT or ABORT; ITEM (what is there now), END
  *   WRITE, IMPORT   the asker sends DATA..., or ITEM and its DATA..., then COMMIT or ABORT; END
+ *   WATCH           EVENT (FILES_STARTED), EVENT... as things happen; END when the directory is gone. The asker ends it by
+ *                   closing the conversation
  *   others          END
  * An ERROR for SAVE, WRITE and IMPORT may come early; the asker's frames are then dropped until COMMIT or
  * ABORT. Work that takes long without a word says ALIVE from time to time, where the asker wants that.
@@ -50,6 +52,7 @@ enum files_type {
     FILES_FIND,   // a listing in order, by a pattern, from a place on
     FILES_SEARCH, // lines of files by a pattern
     FILES_COPY,
+    FILES_WATCH,  // a directory, until the asker goes
     FILES_ITEM,   // struct files_item_wire and strings, one or more
     FILES_DATA,   // bytes
     FILES_COMMIT, // the asker has sent everything
@@ -58,13 +61,14 @@ enum files_type {
     FILES_ERROR,  // struct files_failure and a sentence
     FILES_MATCH,  // struct files_match_wire, path and text
     FILES_ALIVE,  // nothing: the work goes on
+    FILES_EVENT,  // struct files_event_wire and strings, one or more
     FILES_TYPES
 };
 
 /* Flags of requests. */
 #define FILES_PARENTS 1u     // WRITE, SAVE, MKDIR, RENAME, COPY, IMPORT: make missing directories
 #define FILES_EXCLUSIVE 2u   // WRITE, MKDIR: it must be new; RENAME, COPY: nothing may stand there
-#define FILES_RECURSIVE 4u   // LIST, REMOVE: with everything below
+#define FILES_RECURSIVE 4u   // LIST, REMOVE, WATCH: with everything below
 #define FILES_FOLLOW 8u      // STAT, CHOWN: of what a link leads to
 #define FILES_MISSING_OK 16u // REMOVE
 #define FILES_OWNERS 32u     // IMPORT: give files to the ids in the records
@@ -97,8 +101,8 @@ struct files_header {
  *   SEARCH         an expression or a text; and a glob for paths below `path`
  */
 struct files_request_wire {
-    uint64_t offset;     // READ
-    uint64_t maximum;    // READ, EXPORT: bytes; LIST, FIND: items; SEARCH: matches
+    uint64_t offset;  // READ
+    uint64_t maximum; // READ, EXPORT: bytes; LIST, FIND: items; SEARCH: matches; WATCH: directories
     uint64_t file_bytes; // SEARCH: larger files are passed over
     uint32_t mode;       // WRITE and MKDIR (of what is new), SAVE, CHMOD
     uint32_t uid;        // CHOWN, SAVE: FILES_KEEP_ID leaves it, or is the user's
@@ -126,6 +130,25 @@ struct files_item_wire {
     uint16_t path_size;    // with NUL
     uint16_t target_size;  // with NUL
     uint32_t is_hard_link; // a record for a file seen earlier: the target is its path
+};
+
+/* What has happened in a directory that is watched. */
+enum files_event_kind {
+    FILES_STARTED = 1, // from now on; no paths
+    FILES_CREATED,     // or moved in from elsewhere
+    FILES_CHANGED,     // its content
+    FILES_ATTRIBUTES,  // its mode, owner or times
+    FILES_REMOVED,     // or moved away
+    FILES_MOVED,       // from `path` to `second`, both in what is watched
+    FILES_OVERFLOW,    // something happened that could not be told: look again; no paths
+    FILES_EVENT_KINDS
+};
+
+struct files_event_wire {
+    uint16_t kind;
+    uint16_t is_directory;
+    uint16_t path_size;   // with NUL
+    uint16_t second_size; // with NUL
 };
 
 struct files_match_wire {
@@ -185,6 +208,14 @@ struct files_item {
     const char *target; // of a link; else ""
 };
 
+struct files_event {
+    enum files_event_kind kind;
+    bool is_directory;
+    const char *
+        path; // relative to what is watched, plain (files_path_is_plain); "" where the kind has none
+    const char *second; // likewise
+};
+
 /* Sends one frame made of the parts. -1 with errno (EMSGSIZE when too large). Never raises SIGPIPE.
  */
 int files_frame_send(int sock, uint16_t type, uint16_t flags, const struct iovec *parts,
@@ -211,6 +242,11 @@ bool files_item_next(const struct files_frame *frame, size_t *at, struct files_i
 /* Bytes the item needs in a frame, and its writing there (`room` must be enough). */
 size_t files_item_size(const struct files_item *item);
 size_t files_item_write(const struct files_item *item, uint8_t *room);
+
+/* The same for events. */
+bool files_event_next(const struct files_frame *frame, size_t *at, struct files_event *out);
+size_t files_event_size(const struct files_event *event);
+size_t files_event_write(const struct files_event *event, uint8_t *room);
 
 bool files_match_parse(const struct files_frame *frame, struct files_match *out);
 

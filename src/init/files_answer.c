@@ -179,7 +179,7 @@ static const talk_verb verbs[FILES_TYPES] = {
     [FILES_CHOWN] = do_chown,         [FILES_EXPORT] = files_do_export,
     [FILES_IMPORT] = files_do_import, [FILES_SAVE] = files_do_save,
     [FILES_FIND] = files_do_find,     [FILES_SEARCH] = files_do_search,
-    [FILES_COPY] = files_do_copy,
+    [FILES_COPY] = files_do_copy,     [FILES_WATCH] = files_do_watch,
 };
 
 /* Sends the one answer that ends a request, then drops what the asker still sends for it. */

@@ -29,7 +29,7 @@ struct talk {
     char third[FILES_MAX_RECORD_PATH];
     char target[FILES_MAX_PATH];
     char item_path[FILES_MAX_RECORD_PATH];
-    uint8_t in[FILES_MAX_FRAME];
+    uint8_t in[FILES_MAX_FRAME] __attribute__((aligned(8))); // WATCH: the kernel's events
     uint8_t out[FILES_MAX_FRAME];
 };
 
@@ -41,6 +41,7 @@ int files_do_export(struct talk *talk, struct error *err);
 int files_do_remove(struct talk *talk, struct error *err);
 int files_do_write(struct talk *talk, struct error *err);
 int files_do_import(struct talk *talk, struct error *err);
+int files_do_watch(struct talk *talk, struct error *err);
 int files_do_save(struct talk *talk, struct error *err);
 int files_do_find(struct talk *talk, struct error *err);
 int files_do_search(struct talk *talk, struct error *err);

@@ -9,6 +9,7 @@
 #include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
 
@@ -216,8 +217,8 @@ int inside_parent(int dir, const char *path, bool is_made, char *name, struct er
     return open_dir(dir, above, is_made, path, err);
 }
 
-/* Kernels before 6.6: an O_PATH fd is reached by its own name in a proc that really is one. */
-static int chmod_by_proc(int fd, mode_t mode)
+/* Where an fd is reached by its own name, in a proc that really is one. -1 with errno. */
+static int open_own_fds(void)
 {
     char name[32];
     struct statfs info;
@@ -229,6 +230,27 @@ static int chmod_by_proc(int fd, mode_t mode)
         errno = EOPNOTSUPP;
         return -1;
     }
+    return take_fd(proc);
+}
+
+int inside_watch(int inotify, int fd, uint32_t mask)
+{
+    char name[48];
+    autofd proc = open_own_fds();
+    if (proc < 0)
+        return -1;
+    // Guests mount nothing: what stood there a moment ago still does.
+    (void)snprintf(name, sizeof name, "/proc/%d/fd/%d", (int)getpid(), fd);
+    return inotify_add_watch(inotify, name, mask);
+}
+
+/* Kernels before 6.6. */
+static int chmod_by_proc(int fd, mode_t mode)
+{
+    char name[16];
+    autofd proc = open_own_fds();
+    if (proc < 0)
+        return -1;
     (void)snprintf(name, sizeof name, "%d", fd);
     return fchmodat(proc, name, mode, 0);
 }

@@ -48,5 +48,8 @@ int inside_dir(int dir, const char *path, bool is_made, struct error *err);
  */
 int inside_parent(int dir, const char *path, bool is_made, char *name, struct error *err);
 
+/* Has the inotify instance watch the directory that an fd stands for: its number, or -1 with errno. */
+int inside_watch(int inotify, int fd, uint32_t mask);
+
 /* Changes the mode of what an O_PATH fd stands for. -1 with errno. */
 int inside_chmod(int fd, mode_t mode);

@@ -180,6 +180,8 @@ static void end_process(struct init *init, struct process *process, int status,
             process->end.truncation |= OUTPUT_IS_CUT;
         if (process->outputs[i].is_lost)
             process->end.truncation |= OUTPUT_IS_LOST;
+        if (process->outputs[i].is_terminal) // whoever still writes there has lost its terminal
+            output_close(&process->outputs[i]);
     }
     process->end.stdout_bytes = process->outputs[0].produced;
     process->end.stderr_bytes = process->outputs[1].produced;

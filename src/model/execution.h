@@ -21,6 +21,11 @@ static inline const char *execution_kind_noun(enum execution_kind kind)
 {
     return kind == EXECUTION_TERMINAL ? "terminal" : kind == EXECUTION_JOB ? "job" : "execution";
 }
+/* Under which name events tell its id: that of jobs has a name of its own. */
+static inline const char *execution_id_noun(enum execution_kind kind)
+{
+    return kind == EXECUTION_JOB ? "job" : "execution";
+}
 
 enum execution_state {
     EXECUTION_QUEUED,

@@ -12,6 +12,7 @@ struct owner {
     const char *tenant;
     const char *scope;
     const char *project;
+    const char *member; // a person or service of the organisation: whose key made it
 };
 
 /* For one that owns its strings. */
@@ -21,6 +22,7 @@ static inline void owner_clear(struct owner *owner)
     free((char *)owner->tenant);
     free((char *)owner->scope);
     free((char *)owner->project);
+    free((char *)owner->member);
     *owner = (struct owner){0};
 }
 

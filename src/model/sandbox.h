@@ -45,7 +45,7 @@ extern const char *const sandbox_state_names[]; // by state; ended by NULL
 enum sandbox_on_idle {
     SANDBOX_IDLE_ENDS,
     SANDBOX_IDLE_DROPS_BOX, // the files are kept, the next command gets a new box
-    SANDBOX_IDLE_PAUSES,    // nobody asks for it yet
+    SANDBOX_IDLE_PAUSES,    // as if somebody had paused it
 };
 
 #define NO_EXIT_CODE (-1)

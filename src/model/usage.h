@@ -12,3 +12,20 @@ struct usage_total {
     int64_t memory_mib_ms; // MiB × ms
     int64_t egress_bytes;
 };
+
+/* What usage is told by. */
+enum usage_group {
+    USAGE_BY_DAY,
+    USAGE_BY_SANDBOX, // "" where it is so old that sandboxes were added up
+    USAGE_BY_KEY,     // "": no key
+    USAGE_BY_LABEL,   // a set of labels as its sandboxes have them; "": none
+    USAGE_GROUPS,
+};
+
+/* What one of them used. */
+struct usage_group_total {
+    char *id;       // NULL with USAGE_BY_DAY
+    int64_t day_at; // the first day it used something
+    struct usage_total used;
+    int64_t disk_bytes; // the most there was at once
+};

@@ -115,6 +115,10 @@ static const struct option_row rows[] = {
     ROW("keep", OPTION_DURATION, keep_ms, "DURATION", "BURROW_KEEP", 60000, 100 * YEAR_MS,
         "how long records and streams of ended sandboxes are kept, and output of commands that "
         "ended in others (default 24h)"),
+    ROW("keep-events", OPTION_DURATION, event_keep_ms, "DURATION", "BURROW_KEEP_EVENTS", 60000,
+        100 * YEAR_MS, "how long events can be followed from (default 72h)"),
+    ROW("max-events", OPTION_INTEGER, max_events, "N", "BURROW_MAX_EVENTS", 0, 1000000000,
+        "how many of them are kept at most; 0 is any number (default 1000000)"),
     ROW("max-sandboxes", OPTION_INTEGER, max_sandboxes, "N", "BURROW_MAX_SANDBOXES", 1, 100000,
         "how many may be alive at once; more are refused with 429 (default 10000)"),
     COUNT_OPTION("organisation-sandboxes", organisation.sandboxes, "ORGANISATION_SANDBOXES",
@@ -220,6 +224,8 @@ void config_init(struct config *config)
         .file_bytes = (uint64_t)core->file_limit_bytes,
         .file_timeout_ms = (uint64_t)core->file_timeout_ms,
         .keep_ms = (uint64_t)core->keep_ms,
+        .event_keep_ms = (uint64_t)core->event_keep_ms,
+        .max_events = core->max_events,
         .max_sandboxes = core->max_sandboxes,
         .spare_one_shot = core->spare_one_shot,
         .spare_kept = core->spare_kept,
@@ -471,6 +477,8 @@ void config_core(const struct config *config, struct core_settings *out)
     out->temporary_bytes = (int64_t)config->temporary_bytes;
     out->temporary_key_bytes = (int64_t)config->temporary_key_bytes;
     out->keep_ms = (int64_t)config->keep_ms;
+    out->event_keep_ms = (int64_t)config->event_keep_ms;
+    out->max_events = config->max_events;
     out->max_sandboxes = (unsigned)config->max_sandboxes;
     out->spare_one_shot = (unsigned)config->spare_one_shot;
     out->spare_kept = (unsigned)config->spare_kept;

@@ -43,6 +43,8 @@ struct config {
     uint64_t temporary_bytes; // 0: as the free space allows
     uint64_t temporary_key_bytes;
     uint64_t keep_ms;
+    uint64_t event_keep_ms;
+    int64_t max_events;
     int64_t max_sandboxes;
     int64_t spare_one_shot;
     int64_t spare_kept;

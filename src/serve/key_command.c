@@ -8,6 +8,7 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "base/options.h"
+#include "base/strings.h"
 #include "base/suggest.h"
 #include "core/account/key.h"
 #include "core/repair.h"
@@ -25,6 +26,11 @@ struct request {
     const char *name;
     const char *expires;
     const char *which; // revoke: the operand
+    const char *owner;
+    const char *scopes;   // separated by commas
+    const char *runtimes; // likewise
+    struct quota quota;
+    bool has_no_network;
     bool is_admin;
     bool is_json;
     bool with_revoked;
@@ -45,6 +51,23 @@ static const struct option_row create_rows[] = {
     ROW("expires", OPTION_TEXT, expires, "DURATION", NULL,
         "stops working after this time, such as 30d, 12h or 90m (default never)"),
     ROW("admin", OPTION_FLAG, is_admin, NULL, NULL, "may also manage keys"),
+    ROW("owner", OPTION_TEXT, owner, "NAME", NULL,
+        "whose it is: a person or a service, who sees its own sandboxes (default nobody's, sees "
+        "all)"),
+    ROW("scopes", OPTION_TEXT, scopes, "LIST", NULL,
+        "what it may do: read, run, manage, admin, organisation, separated by commas"),
+    ROW("runtimes", OPTION_TEXT, runtimes, "LIST", NULL,
+        "runtimes it may start sandboxes from, separated by commas (default all)"),
+    ROW("no-network", OPTION_FLAG, has_no_network, NULL, NULL, "its sandboxes get no network"),
+    ROW("max-sandboxes", OPTION_INTEGER, quota.sandboxes, "N", NULL,
+        "sandboxes it may have at once (default any number)"),
+    ROW("max-memory", OPTION_SIZE, quota.memory_bytes, "SIZE", NULL,
+        "memory of all its sandboxes together"),
+    ROW("max-cpu", OPTION_CPU, quota.cpu_millicores, "CPU", NULL,
+        "processors of all its sandboxes together"),
+    ROW("max-disk", OPTION_SIZE, quota.disk_bytes, "SIZE", NULL,
+        "disk of all its sandboxes together"),
+    ROW("max-runs", OPTION_INTEGER, quota.runs_per_day, "N", NULL, "commands it may run in a day"),
     JSON_ROW,
     DATA_ROW,
     {0},
@@ -74,9 +97,49 @@ static void write_text(struct json_writer *json, const char *name, const char *t
     json_string(json, text);
 }
 
+// NULL is null.
+static void write_list(struct json_writer *json, const char *name, const char *const *items)
+{
+    json_key(json, name);
+    if (!items) {
+        json_null(json);
+        return;
+    }
+    json_list_begin(json);
+    for (; *items; items++)
+        json_string(json, *items);
+    json_list_end(json);
+}
+
+// Without those that are not bounded.
+static void write_quota(struct json_writer *json, const struct quota *quota)
+{
+    const struct {
+        const char *name;
+        int64_t bound;
+    } figures[] = {
+        {"sandboxes", quota->sandboxes},          {"memoryBytes", quota->memory_bytes},
+        {"cpuMillicores", quota->cpu_millicores}, {"diskBytes", quota->disk_bytes},
+        {"runsPerDay", quota->runs_per_day},
+    };
+
+    json_key(json, "quotas");
+    json_map_begin(json);
+    for (size_t i = 0; i < ARRAY_SIZE(figures); i++) {
+        if (!figures[i].bound)
+            continue;
+        json_key(json, figures[i].name);
+        json_integer(json, figures[i].bound);
+    }
+    json_map_end(json);
+}
+
 // `text` is the key itself, or NULL.
 static void write_key(struct json_writer *json, const struct key_info *key, const char *text)
 {
+    const char *scopes[SCOPES_MADE + 1];
+
+    scopes_list(key->scopes, scopes);
     json_map_begin(json);
     write_text(json, "id", key->id);
     if (text)
@@ -85,6 +148,12 @@ static void write_key(struct json_writer *json, const struct key_info *key, cons
     write_text(json, "name", key->name && *key->name ? key->name : NULL);
     json_key(json, "admin");
     json_bool(json, key->is_admin);
+    write_text(json, "owner", key->member);
+    write_list(json, "scopes", scopes);
+    write_list(json, "runtimes", key->runtimes);
+    json_key(json, "network");
+    json_bool(json, !key->has_no_network);
+    write_quota(json, &key->quota);
     json_key(json, "inUse");
     json_bool(json, key_info_is_in_use(key));
     write_time(json, "createdAt", key->created_at);
@@ -117,12 +186,36 @@ static int parse_expiry(const char *text, int64_t *out, struct error *err)
     return 0;
 }
 
+// What stands between commas; NULL is nothing.
+static void split(const char *text, struct strings *out)
+{
+    while (text && *text) {
+        size_t length = strcspn(text, ",");
+        autofree char *item = xstrndup(text, length);
+        if (length)
+            strings_add(out, item);
+        text += length + (text[length] == ',');
+    }
+}
+
 static int create_key(struct accounts *accounts, const struct request *request, struct error *err)
 {
-    struct key_request wanted = {.name = request->name, .is_admin = request->is_admin};
+    struct key_request wanted = {.name = request->name,
+                                 .is_admin = request->is_admin,
+                                 .member = request->owner,
+                                 .has_no_network = request->has_no_network,
+                                 .quota = request->quota};
     char text[KEY_TEXT];
     autoclear(key_info) key = {0};
+    autostrings scopes = {0};
+    autostrings runtimes = {0};
 
+    split(request->scopes, &scopes);
+    split(request->runtimes, &runtimes);
+    if (runtimes.count)
+        wanted.runtimes = (const char *const *)runtimes.items;
+    if (scopes.count && scopes_of((const char *const *)scopes.items, &wanted.scopes, err) < 0)
+        return -1;
     if (request->expires && parse_expiry(request->expires, &wanted.expires_at, err) < 0)
         return -1;
     if (key_create(accounts, &wanted, text, &key, err) < 0)
@@ -160,7 +253,7 @@ static const char *day_of(int64_t when, char text[CLOCK_TEXT])
 
 static void show(const struct listing *listing, const struct key_info *key)
 {
-    char created[CLOCK_TEXT], used[CLOCK_TEXT], expires[CLOCK_TEXT];
+    char created[CLOCK_TEXT], used[CLOCK_TEXT], expires[CLOCK_TEXT], scopes[SCOPES_TEXT];
     const char *state = key->revoked_at           ? "revoked"
                         : key_info_is_in_use(key) ? "in use"
                                                   : "expired";
@@ -170,9 +263,11 @@ static void show(const struct listing *listing, const struct key_info *key)
     if (listing->json)
         write_key(listing->json, key, NULL);
     else
-        (void)printf("%-26s  %-12s  %-7s  %-16s  %-16s  %-16s  %s\n", key->id, key->prefix, state,
-                     day_of(key->created_at, created), day_of(key->used_at, used),
-                     day_of(key->expires_at, expires), key->name ? key->name : "");
+        (void)printf("%-26s  %-12s  %-7s  %-16s  %-16s  %-16s  %-12s  %-34s  %s\n", key->id,
+                     key->prefix, state, day_of(key->created_at, created),
+                     day_of(key->used_at, used), day_of(key->expires_at, expires),
+                     key->member ? key->member : "-", scopes_write(key->scopes, scopes),
+                     key->name ? key->name : "");
 }
 
 static int show_all(struct accounts *accounts, const struct listing *listing, struct error *err)
@@ -199,8 +294,8 @@ static int list_keys(struct accounts *accounts, const struct request *request, s
     struct json_writer json;
 
     if (!request->is_json) {
-        (void)printf("%-26s  %-12s  %-7s  %-16s  %-16s  %-16s  %s\n", "ID", "KEY", "STATE", "MADE",
-                     "USED", "EXPIRES", "NAME");
+        (void)printf("%-26s  %-12s  %-7s  %-16s  %-16s  %-16s  %-12s  %-34s  %s\n", "ID", "KEY",
+                     "STATE", "MADE", "USED", "EXPIRES", "OWNER", "SCOPES", "NAME");
         return show_all(accounts, &listing, err);
     }
     listing.json = &json;
@@ -248,7 +343,8 @@ static const struct action {
      true,
      {"burrow key create", "[options]", "make a key and print it, this once", NULL, create_rows,
       EXAMPLES("$ burrow key create --name laptop",
-               "$ export AGENTUITY_SDK_KEY=$(burrow key create --name ci --expires 30d)")}},
+               "$ export AGENTUITY_SDK_KEY=$(burrow key create --name ci --expires 30d)",
+               "$ burrow key create --owner alice --scopes read,run --max-sandboxes 5")}},
     {"list",
      list_keys,
      false,

@@ -7,8 +7,13 @@
 #define AT(member) offsetof(struct organisation_record, member)
 static const struct field organisation_fields[] = {
     {"id", FIELD_TEXT, 0, AT(id)},
-    {"name", FIELD_TEXT, 0, AT(name)},
+    {"name", FIELD_TEXT, 1, AT(name)},
     {"created_at", FIELD_NUMBER, 0, AT(created_at)},
+    {"max_sandboxes", FIELD_NUMBER, 1, AT(ceilings.sandboxes)},
+    {"max_memory_bytes", FIELD_NUMBER, 1, AT(ceilings.memory_bytes)},
+    {"max_cpu_millicores", FIELD_NUMBER, 1, AT(ceilings.cpu_millicores)},
+    {"max_disk_bytes", FIELD_NUMBER, 1, AT(ceilings.disk_bytes)},
+    {"max_runs_per_day", FIELD_NUMBER, 1, AT(ceilings.runs_per_day)},
 };
 #undef AT
 
@@ -53,6 +58,12 @@ int store_organisation_put(struct store *store, const struct organisation_record
                            struct error *err)
 {
     return record_put(store, STORE_DURABLE, &organisation_table, record, err);
+}
+
+int store_organisation_change(struct store *store, const struct organisation_record *record,
+                              struct error *err)
+{
+    return record_update(store, STORE_DURABLE, &organisation_table, record, 1, 0, err);
 }
 
 int store_organisation_get(struct store *store, const char *id, struct organisation_record *out,

@@ -4,12 +4,14 @@
  * Threads: any but loops.
  */
 #pragma once
+#include "model/quota.h"
 #include "store/store.h"
 
 struct organisation_record {
     const char *id;
-    const char *name;
+    const char *name; // this and the ceilings: what store_organisation_change writes
     int64_t created_at;
+    struct quota ceilings; // 0: none
 };
 void organisation_record_clear(struct organisation_record *record);
 #define autoorganisation                                                                           \
@@ -19,6 +21,9 @@ int store_organisation_put(struct store *store, const struct organisation_record
                            struct error *err);
 int store_organisation_get(struct store *store, const char *id, struct organisation_record *out,
                            struct error *err);
+
+int store_organisation_change(struct store *store, const struct organisation_record *record,
+                              struct error *err);
 
 struct organisation_list {
     struct organisation_record *rows;

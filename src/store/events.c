@@ -17,6 +17,7 @@ static const struct field fields[] = {
     {"tenant", FIELD_TEXT, 0, AT(owner.tenant)},
     {"scope", FIELD_TEXT, 0, AT(owner.scope)},
     {"project", FIELD_TEXT, 0, AT(owner.project)},
+    {"member", FIELD_TEXT, 0, AT(owner.member)},
     {"type", FIELD_TEXT, 0, AT(type)},
     {"reason", FIELD_TEXT, 0, AT(reason)},
     {"detail", FIELD_TEXT, 0, AT(detail)},

@@ -39,6 +39,8 @@ static const struct field fields[] = {
     {"tenant", FIELD_TEXT, 0, AT(owner.tenant)},
     {"scope", FIELD_TEXT, 0, AT(owner.scope)},
     {"project", FIELD_TEXT, 0, AT(owner.project)},
+    {"member", FIELD_TEXT, 0, AT(owner.member)},
+    {"key_id", FIELD_TEXT, 0, AT(key_id)},
     {"command", FIELD_STRINGS, 0, AT(command.argv)},
     {"env", FIELD_STRINGS, 0, AT(command.env)},
     {"box_user", FIELD_TEXT, 0, AT(command.user)},
@@ -134,8 +136,7 @@ static int add_once(struct store_call *call, const struct execution_record *reco
     if (record_insert(call, &execution_table, &added, err) < 0)
         return -1;
     if (record->kind == EXECUTION_COMMAND &&
-        usage_count(call, record->owner.organisation, record->owner.project, record->created_at,
-                    &one, err) < 0)
+        usage_count(call, &record->owner, record->created_at, &one, err) < 0)
         return -1;
     *number = added.number;
     return store_call_done(call, err);
@@ -162,9 +163,37 @@ int store_execution_get(struct store *store, const char *id, struct execution_re
     return record_get(store, &execution_table, "id = $1", &arg, 1, id, out, err);
 }
 
+static int end_once(struct store_call *call, const struct execution_record *record, unsigned parts,
+                    unsigned from, struct error *err)
+{
+    struct usage_total one = {.executions = 1};
+
+    if (store_call_begin(call, STORE_FAST, err) < 0 ||
+        record_update_in(call, &execution_table, record, parts, from, err) < 0 ||
+        usage_day_add(call, record->sandbox_id, record->key_id ? record->key_id : "",
+                      record->created_at, &one, err) < 0)
+        return -1;
+    return store_call_done(call, err);
+}
+
+/* It has run, and counts among the runs of its day. */
+static int end_execution(struct store *store, const struct execution_record *record, unsigned parts,
+                         unsigned from, struct error *err)
+{
+    autocall call = {.store = store};
+    int result;
+
+    do
+        result = end_once(&call, record, parts, from, err);
+    while (result < 0 && store_call_again(&call, err));
+    return result;
+}
+
 int store_execution_update(struct store *store, const struct execution_record *record,
                            unsigned parts, unsigned from, struct error *err)
 {
+    if ((parts & EXECUTION_PART_STATE) && record->ended_at && record->started_at)
+        return end_execution(store, record, parts, from, err);
     return record_update(store, STORE_FAST, &execution_table, record, parts, from, err);
 }
 

@@ -15,6 +15,7 @@ struct execution_record {
     enum execution_kind kind;
     int64_t number; // its process in the box; 0: store_execution_add gives the next one
     struct owner owner;
+    const char *key_id; // by which it was run
 
     // As asked for, never changed.
     struct command command; // its env is beside the sandbox's

@@ -4,10 +4,13 @@
 
 #include <string.h>
 
-#define OWNER "organisation, coalesce(tenant, ''), coalesce(scope, ''), coalesce(project, '')"
-#define ADD_TO "INSERT INTO sandbox_counts (organisation, tenant, scope, project, class, n) "
+#define OWNER                                                                                      \
+    "organisation, coalesce(tenant, ''), coalesce(scope, ''), coalesce(project, ''), "             \
+    "coalesce(member, '')"
+#define ADD_TO                                                                                     \
+    "INSERT INTO sandbox_counts (organisation, tenant, scope, project, member, class, n) "
 #define OR_CHANGE                                                                                  \
-    " ON CONFLICT (organisation, tenant, scope, project, class) DO UPDATE SET "                    \
+    " ON CONFLICT (organisation, tenant, scope, project, member, class) DO UPDATE SET "            \
     "n = sandbox_counts.n + excluded.n"
 
 int sandbox_counts_add(struct store_call *call, const char *id, const char *class, int64_t n,
@@ -33,7 +36,7 @@ int sandbox_counts_remove(struct store_call *call, const char *ids, const struct
     query_add(&query,
               ADD_TO "SELECT " OWNER ", " COUNT_CLASS ", -count(*) FROM sandboxes WHERE id IN (");
     query_add(&query, ids);
-    query_add(&query, ") GROUP BY 1, 2, 3, 4, 5" OR_CHANGE);
+    query_add(&query, ") GROUP BY 1, 2, 3, 4, 5, 6" OR_CHANGE);
     return store_run(call, query.text, args, n_args, NULL, NULL, NULL, err);
 }
 

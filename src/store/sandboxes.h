@@ -27,7 +27,9 @@ struct sandbox_record {
     const char *scopes;       // JSON
     const char *dependencies; // JSON; nobody writes it yet
     const char *packages;     // likewise
-    const char *asked;        // JSON: what a front says back word for word (sizes, durations)
+    // SANDBOX_PART_ASKED
+    const char *asked; // JSON: what a front says back word for word (sizes, durations)
+    // Never changed.
     enum sandbox_mode mode;
     const char *runtime;
     const char *snapshot;
@@ -99,6 +101,7 @@ enum sandbox_part {
     // The state of one that lives before and after: STATE without the times of its end, whose indexes would be written too.
     SANDBOX_PART_LIVING = 1 << 7,
     SANDBOX_PART_LABELS = 1 << 8,
+    SANDBOX_PART_ASKED = 1 << 9,
 };
 
 /*

@@ -20,6 +20,7 @@ static const struct field fields[] = {
     {"tenant", FIELD_TEXT, 0, AT(owner.tenant)},
     {"scope", FIELD_TEXT, 0, AT(owner.scope)},
     {"project", FIELD_TEXT, 0, AT(owner.project)},
+    {"member", FIELD_TEXT, 0, AT(owner.member)},
     {"key_id", FIELD_TEXT, 0, AT(key_id)},
     {"node", FIELD_NODE, 0, AT(node)},
     {"name", FIELD_TEXT, SNAPSHOT_PART_ABOUT, AT(name)},
@@ -129,13 +130,15 @@ int store_snapshot_take_tag(struct store *store, const struct snapshot_record *r
                                sql_text(record->id),
                                sql_number(record->updated_at),
                                sql_text(record->owner.tenant),
-                               sql_text(record->owner.scope)};
+                               sql_text(record->owner.scope),
+                               sql_text(record->owner.member)};
 
     if (store_run_alone(
             store, STORE_DURABLE,
             "UPDATE snapshots SET tag = NULL, updated_at = $5 WHERE organisation = $1 AND "
             "name = $2 AND tag = $3 AND id <> $4 AND state = 'ready' AND "
-            "tenant IS NOT DISTINCT FROM $6 AND scope IS NOT DISTINCT FROM $7",
+            "tenant IS NOT DISTINCT FROM $6 AND scope IS NOT DISTINCT FROM $7 AND "
+            "member IS NOT DISTINCT FROM $8",
             args, ARRAY_SIZE(args), NULL, err) < 0)
         return error_wrap(err, "give snapshot '%s' its tag", record->id);
     return 0;

@@ -73,15 +73,16 @@ int store_space_get(struct store *store, struct store_space *out, struct error *
     autocall call = {.store = store};
 
     if (store_call_read(&call, err) < 0 ||
-        store_run(&call,
-                  "SELECT (SELECT count(*) FROM snapshots WHERE state = 'ready' AND node = $1), "
-                  "(SELECT count(*) FROM checkpoints WHERE sandbox_id IN (SELECT id FROM sandboxes "
-                  "WHERE node = $1)), "
-                  "(SELECT count(*) FROM sandboxes WHERE ended_at = 0 AND node = $1), "
-                  "(SELECT count(*) FROM streams WHERE node = $1), "
-                  "(SELECT CAST(coalesce(sum(size_bytes), 0) AS BIGINT) FROM streams WHERE node = "
-                  "$1)",
-                  &node, 1, take_counts, &found, NULL, err) < 0 ||
+        store_run(
+            &call,
+            "SELECT (SELECT count(*) FROM snapshots WHERE state = 'ready' AND node = $1), "
+            "(SELECT count(*) FROM checkpoints WHERE sandbox_id IN (SELECT id FROM sandboxes "
+            "WHERE node = $1)), "
+            "(SELECT count(*) FROM sandboxes WHERE ended_at = 0 AND node = $1), "
+            "(SELECT count(*) FROM streams WHERE node = $1), "
+            "(SELECT CAST(coalesce(sum(size_bytes - dropped_bytes), 0) AS BIGINT) FROM streams "
+            "WHERE node = $1)",
+            &node, 1, take_counts, &found, NULL, err) < 0 ||
         store_run(&call,
                   "SELECT need, count(*), CAST(sum(size_bytes) AS BIGINT) FROM (SELECT size_bytes, "
                   "CASE WHEN EXISTS (SELECT 1 FROM layer_uses, snapshots WHERE layer_uses.layer = "

@@ -73,6 +73,7 @@ void query_where_owner(struct query *query, const struct owner *owner)
     query_where_text(query, "tenant", owner->tenant);
     query_where_text(query, "scope", owner->scope);
     query_where_text(query, "project", owner->project);
+    query_where_text(query, "member", owner->member);
 }
 
 void query_where_names(struct query *query, const char *column, const char *const *names,

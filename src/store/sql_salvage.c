@@ -241,9 +241,10 @@ static int drop_orphans(sqlite3 *fresh, struct salvage *out, struct error *err)
 
 // As migrations/0005-counts.sql does: of what is there now.
 #define COUNT_SANDBOXES                                                                            \
-    "INSERT INTO sandbox_counts (organisation, tenant, scope, project, class, n) SELECT "          \
-    "organisation, coalesce(tenant, ''), coalesce(scope, ''), coalesce(project, ''), CASE WHEN "   \
-    "ended_at = 0 THEN 'alive' ELSE state END, count(*) FROM sandboxes GROUP BY 1, 2, 3, 4, 5"
+    "INSERT INTO sandbox_counts (organisation, tenant, scope, project, member, class, n) SELECT "  \
+    "organisation, coalesce(tenant, ''), coalesce(scope, ''), coalesce(project, ''), "             \
+    "coalesce(member, ''), CASE WHEN ended_at = 0 THEN 'alive' ELSE state END, count(*) "          \
+    "FROM sandboxes GROUP BY 1, 2, 3, 4, 5, 6"
 
 static int copy_all(sqlite3 *old, const char *path, struct salvage *out, struct error *err)
 {

@@ -25,6 +25,7 @@ static const struct field fields[] = {
     {"tenant", FIELD_TEXT, 0, AT(owner.tenant)},
     {"scope", FIELD_TEXT, 0, AT(owner.scope)},
     {"project", FIELD_TEXT, 0, AT(owner.project)},
+    {"member", FIELD_TEXT, 0, AT(owner.member)},
     {"kind", FIELD_NAME, STREAM_PART_PLACE, AT(kind), kind_names},
     {"name", FIELD_TEXT, 0, AT(name)},
     {"metadata", FIELD_TEXT, 0, AT(metadata)},
@@ -32,6 +33,7 @@ static const struct field fields[] = {
     {"file", FIELD_TEXT, 0, AT(file)},
     {"completed_at", FIELD_NUMBER, STREAM_PART_STATE, AT(completed_at)},
     {"size_bytes", FIELD_NUMBER, STREAM_PART_SIZE, AT(size_bytes)},
+    {"dropped_bytes", FIELD_NUMBER, STREAM_PART_SIZE, AT(dropped_bytes)},
     {"is_truncated", FIELD_FLAG, STREAM_PART_SIZE, AT(is_truncated)},
     {"expires_at", FIELD_NUMBER, STREAM_PART_EXPIRY, AT(expires_at)},
     {"created_at", FIELD_NUMBER, 0, AT(created_at)},
@@ -222,8 +224,9 @@ int store_stream_list_aged(struct store *store, int64_t completed_before, int64_
 
 /* The newest is never too much, however large it is. */
 #define EXCESS(partition)                                                                          \
-    "id IN (SELECT id FROM (SELECT streams.id AS id, streams.size_bytes AS own, "                  \
-    "CAST(sum(streams.size_bytes) OVER (" partition                                                \
+    "id IN (SELECT id FROM (SELECT streams.id AS id, streams.size_bytes - streams.dropped_bytes "  \
+    "AS own, "                                                                                     \
+    "CAST(sum(streams.size_bytes - streams.dropped_bytes) OVER (" partition                        \
     "ORDER BY streams.completed_at DESC, streams.id) AS BIGINT) AS so_far FROM streams "           \
     "JOIN sandboxes ON sandboxes.id = streams.sandbox_id WHERE streams.completed_at <> 0) "        \
     "AS summed WHERE own > 0 AND so_far - own >= "
@@ -268,8 +271,9 @@ int store_stream_used(struct store *store, int64_t *commands_bytes, int64_t *use
 
     if (store_connection(store, &sql, err) < 0 ||
         sql_run(sql,
-                "SELECT CAST(coalesce(sum(CASE WHEN sandbox_id IS NULL THEN 0 ELSE size_bytes "
-                "END), 0) AS BIGINT), CAST(coalesce(sum(CASE WHEN sandbox_id IS NULL THEN "
+                "SELECT CAST(coalesce(sum(CASE WHEN sandbox_id IS NULL THEN 0 ELSE size_bytes - "
+                "dropped_bytes END), 0) AS BIGINT), CAST(coalesce(sum(CASE WHEN sandbox_id IS NULL "
+                "THEN "
                 "size_bytes ELSE 0 END), 0) AS BIGINT) FROM streams WHERE node = $1",
                 &node, 1, take_used, used, NULL, err) < 0)
         return error_wrap(err, "add up the streams");

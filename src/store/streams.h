@@ -25,6 +25,7 @@ struct stream_record {
     int64_t completed_at;
     // STREAM_PART_SIZE
     int64_t size_bytes;
+    int64_t dropped_bytes; // of these, the first ones, which are gone
     bool is_truncated;
     // STREAM_PART_EXPIRY
     int64_t expires_at;

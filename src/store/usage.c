@@ -16,20 +16,24 @@ static int64_t minute_of(int64_t ms)
     return ms - ms % MINUTE_MS;
 }
 
-int usage_count(struct store_call *call, const char *organisation, const char *project, int64_t now,
+int usage_count(struct store_call *call, const struct owner *owner, int64_t now,
                 const struct usage_total *more, struct error *err)
 {
     struct sql_value args[] = {
-        sql_text(organisation),         sql_text(project ? project : ""),
-        sql_number(minute_of(now)),     sql_number(more->executions),
-        sql_number(more->cpu_ms),       sql_number(more->memory_mib_ms),
+        sql_text(owner->organisation),
+        sql_text(owner->project ? owner->project : ""),
+        sql_text(owner->member ? owner->member : ""),
+        sql_number(minute_of(now)),
+        sql_number(more->executions),
+        sql_number(more->cpu_ms),
+        sql_number(more->memory_mib_ms),
         sql_number(more->egress_bytes),
     };
 
     if (store_run(call,
-                  "INSERT INTO usage (organisation, project, minute_at, executions, cpu_ms, "
-                  "memory_mib_ms, egress_bytes) VALUES ($1, $2, $3, $4, $5, $6, $7) "
-                  "ON CONFLICT (organisation, project, minute_at) DO UPDATE SET "
+                  "INSERT INTO usage (organisation, project, member, minute_at, executions, "
+                  "cpu_ms, memory_mib_ms, egress_bytes) VALUES ($1, $2, $3, $4, $5, $6, $7, $8) "
+                  "ON CONFLICT (organisation, project, member, minute_at) DO UPDATE SET "
                   "executions = usage.executions + excluded.executions, "
                   "cpu_ms = usage.cpu_ms + excluded.cpu_ms, "
                   "memory_mib_ms = usage.memory_mib_ms + excluded.memory_mib_ms, "
@@ -43,6 +47,7 @@ int usage_count(struct store_call *call, const char *organisation, const char *p
 struct payer {
     char organisation[128];
     char project[256];
+    char member[128];
     bool is_found;
 };
 
@@ -50,11 +55,14 @@ static int take_payer(void *data, const struct sql_value *row, size_t n_columns,
 {
     struct payer *payer = data;
 
-    if (row[0].length >= sizeof payer->organisation || row[1].length >= sizeof payer->project)
+    if (row[0].length >= sizeof payer->organisation || row[1].length >= sizeof payer->project ||
+        row[2].length >= sizeof payer->member)
         return error_set(err, ERROR_SYSTEM, "an organisation or project with too long a name");
     memcpy(payer->organisation, row[0].data, row[0].length + 1);
     if (row[1].type == SQL_TEXT)
         memcpy(payer->project, row[1].data, row[1].length + 1);
+    if (row[2].type == SQL_TEXT)
+        memcpy(payer->member, row[2].data, row[2].length + 1);
     payer->is_found = true;
     return 0;
 }
@@ -72,7 +80,7 @@ static int charge_sandbox(struct store_call *call, const struct usage_sample *sa
         call,
         "UPDATE sandboxes SET cpu_ms = cpu_ms + $2, memory_mib_ms = memory_mib_ms + $3, "
         "egress_bytes = egress_bytes + $4, counted_cpu_ms = $5, counted_at = $6 "
-        "WHERE id = $1 RETURNING organisation, project",
+        "WHERE id = $1 RETURNING organisation, project, member",
         args, ARRAY_SIZE(args), take_payer, payer, NULL, err);
 }
 
@@ -86,17 +94,17 @@ static int spread(struct store_call *call, const struct usage_sample *sample,
     int64_t since = sample->since > 0 && sample->since < sample->now ? sample->since : sample->now;
     int64_t hours = (sample->now - since) / HOUR_MS;
     struct usage_total rest = sample->more;
+    const struct owner owner = {payer->organisation, NULL, NULL, payer->project, payer->member};
     const struct usage_total hourly = {.memory_mib_ms = rest.memory_mib_ms / (hours + 1)};
 
     if (hours > MOST_HOURS)
         hours = MOST_HOURS;
     for (int64_t i = hours; i > 0; i--) {
-        if (usage_count(call, payer->organisation, payer->project, sample->now - i * HOUR_MS,
-                        &hourly, err) < 0)
+        if (usage_count(call, &owner, sample->now - i * HOUR_MS, &hourly, err) < 0)
             return -1;
         rest.memory_mib_ms -= hourly.memory_mib_ms;
     }
-    return usage_count(call, payer->organisation, payer->project, sample->now, &rest, err);
+    return usage_count(call, &owner, sample->now, &rest, err);
 }
 
 static int add_once(struct store_call *call, const struct usage_sample *sample, struct error *err)
@@ -108,7 +116,8 @@ static int add_once(struct store_call *call, const struct usage_sample *sample, 
         return error_wrap(err, "count usage of sandbox '%s'", sample->sandbox_id);
     if (!payer.is_found)
         return record_missing(&sandbox_table, sample->sandbox_id, err);
-    if (spread(call, sample, &payer, err) < 0)
+    if (spread(call, sample, &payer, err) < 0 ||
+        usage_day_add(call, sample->sandbox_id, NULL, sample->now, &sample->more, err) < 0)
         return -1;
     return store_call_done(call, err);
 }
@@ -148,6 +157,7 @@ int store_usage_sum(struct store *store, const struct owner *owner, int64_t from
                       "CAST(coalesce(sum(egress_bytes), 0) AS BIGINT) FROM usage");
     query_where_text(&query, "organisation", owner->organisation);
     query_where_text(&query, "project", owner->project);
+    query_where_text(&query, "member", owner->member);
     query_where(&query, "minute_at >=", sql_number(minute_of(from)));
     if (to)
         query_where(&query, "minute_at <", sql_number(to));

@@ -20,7 +20,7 @@ struct usage_sample {
 /* ERROR_NOT_FOUND, noun "sandbox", without one. */
 int store_usage_add(struct store *store, const struct usage_sample *sample, struct error *err);
 
-/* From the minute `from` is in, before `to` (0: until now). Organisation and project NULL: of all.
+/* From the minute `from` is in, before `to` (0: until now). Organisation, project and member NULL: of all.
  */
 int store_usage_sum(struct store *store, const struct owner *owner, int64_t from, int64_t to,
                     struct usage_total *out, struct error *err);

@@ -214,6 +214,26 @@ static bool write_text_map(struct json_writer *json, const struct answer_field *
     return true;
 }
 
+static bool write_pairs(struct json_writer *json, const struct answer_field *field,
+                        const void *member)
+{
+    const char *const *pairs = *(const char *const *const *)member;
+
+    if (!pairs)
+        return false;
+    json_key(json, field->name);
+    json_map_begin(json);
+    for (; *pairs; pairs++) {
+        size_t length = strcspn(*pairs, "=");
+        if (!(*pairs)[length])
+            continue;
+        json_key_exact(json, *pairs, length);
+        json_string(json, *pairs + length + 1);
+    }
+    json_map_end(json);
+    return true;
+}
+
 static bool write_map(struct json_writer *json, const struct answer_field *field,
                       const void *member)
 {
@@ -269,16 +289,27 @@ static bool write_custom(struct json_writer *json, const struct answer_field *fi
 }
 
 static write_type *const types[] = {
-    [ANSWER_TEXT] = write_text,         [ANSWER_ID] = write_id,
-    [ANSWER_JOINED] = write_joined,     [ANSWER_WORD] = write_word,
-    [ANSWER_BOOL] = write_bool,         [ANSWER_TRUTH] = write_truth,
-    [ANSWER_INTEGER] = write_integer,   [ANSWER_NATURAL] = write_natural,
-    [ANSWER_UNSIGNED] = write_unsigned, [ANSWER_TIME] = write_time,
-    [ANSWER_TEXTS] = write_strings,     [ANSWER_BYTES] = write_bytes,
-    [ANSWER_BASE64] = write_base64,     [ANSWER_JSON] = write_json,
-    [ANSWER_TEXT_MAP] = write_text_map, [ANSWER_MAP] = write_map,
-    [ANSWER_MAP_AT] = write_map_at,     [ANSWER_LIST] = write_list,
-    [ANSWER_BESIDE] = write_beside,     [ANSWER_BESIDE_AT] = write_beside_at,
+    [ANSWER_TEXT] = write_text,
+    [ANSWER_ID] = write_id,
+    [ANSWER_JOINED] = write_joined,
+    [ANSWER_WORD] = write_word,
+    [ANSWER_BOOL] = write_bool,
+    [ANSWER_TRUTH] = write_truth,
+    [ANSWER_INTEGER] = write_integer,
+    [ANSWER_NATURAL] = write_natural,
+    [ANSWER_UNSIGNED] = write_unsigned,
+    [ANSWER_TIME] = write_time,
+    [ANSWER_TEXTS] = write_strings,
+    [ANSWER_BYTES] = write_bytes,
+    [ANSWER_BASE64] = write_base64,
+    [ANSWER_JSON] = write_json,
+    [ANSWER_TEXT_MAP] = write_text_map,
+    [ANSWER_PAIRS] = write_pairs,
+    [ANSWER_MAP] = write_map,
+    [ANSWER_MAP_AT] = write_map_at,
+    [ANSWER_LIST] = write_list,
+    [ANSWER_BESIDE] = write_beside,
+    [ANSWER_BESIDE_AT] = write_beside_at,
     [ANSWER_CUSTOM] = write_custom,
 };
 

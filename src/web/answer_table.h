@@ -27,7 +27,8 @@ enum answer_type {   // what the struct's member is, and what leaves it out:
     ANSWER_BASE64,   // struct answer_bytes, in base64; no data
     ANSWER_JSON,     // const char *: any JSON, as text; NULL, and what is none
     ANSWER_TEXT_MAP, // const char *: a JSON object, as text, of which the strings are written; likewise
-    ANSWER_MAP,      // a struct inside the struct, by `fields`
+    ANSWER_PAIRS,  // const char *const *: "NAME=VALUE", ended by NULL, as an object; NULL
+    ANSWER_MAP,    // a struct inside the struct, by `fields`
     ANSWER_MAP_AT, // const void *: a struct elsewhere, by `fields`; NULL
     ANSWER_LIST,   // struct answer_list of structs, by `fields`
     ANSWER_BESIDE, // a struct inside the struct, whose members stand beside the others; name is ""

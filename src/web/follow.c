@@ -16,6 +16,8 @@
 #define SMALL_BYTES                                                                                \
     (16u << 10) // copied: one packet with its head, where a part of a file takes three
 #define READ_AHEAD (4u << 20)
+#define PIECE_BYTES                                                                                \
+    (256u << 10) // at once: what waits for a slow client may go from a terminal's stream meanwhile
 
 struct follow {
     struct loop *loop;
@@ -26,6 +28,7 @@ struct follow {
     struct watch *watch; // while more may come
     uint64_t offset;     // of the next byte to hand over
     atomic_bool is_posted;
+    bool is_moved;    // what was asked for first is there no longer
     bool is_finished; // nothing more will be appended
     bool is_over;     // the response has ended
 };
@@ -39,6 +42,13 @@ struct follow {
 static const struct http_header plain_headers[] = {PLAIN_HEADERS, {0}};
 /* What comes bit by bit is to arrive so: nginx would gather it. */
 static const struct http_header flow_headers[] = {PLAIN_HEADERS, {"X-Accel-Buffering", "no"}, {0}};
+
+/* Where the body begins, when what was asked for is there no longer. */
+static struct http_header offset_header(uint64_t offset, char text[24])
+{
+    (void)snprintf(text, 24, "%llu", (unsigned long long)offset);
+    return (struct http_header){"Output-Offset", text};
+}
 
 static void finish(struct follow *follow, bool is_whole)
 {
@@ -71,10 +81,14 @@ static void advance(struct follow *follow)
     if (follow->is_finished)
         return;
     stream_progress(follow->stream, &progress);
-    if (follow->offset < progress.size_bytes) {
-        if (append(follow, progress.size_bytes - follow->offset) != RESPONSE_TAKEN)
+    if (follow->offset < progress.first_bytes)
+        follow->offset = progress.first_bytes;
+    while (follow->offset < progress.size_bytes) {
+        uint64_t left = progress.size_bytes - follow->offset;
+        uint64_t length = left < PIECE_BYTES ? left : PIECE_BYTES;
+        if (append(follow, length) != RESPONSE_TAKEN)
             return;
-        follow->offset = progress.size_bytes;
+        follow->offset += length;
     }
     if (progress.is_complete)
         finish(follow, true);
@@ -150,7 +164,12 @@ static void begin(void *data)
 {
     struct follow *follow = data;
 
-    (void)response_begin(follow->response, 200, flow_headers, RESPONSE_LENGTH_UNKNOWN);
+    char offset[24];
+    const struct http_header moved[] = {
+        PLAIN_HEADERS, flow_headers[N_PLAIN], offset_header(follow->offset, offset), {0}};
+
+    (void)response_begin(follow->response, 200, follow->is_moved ? moved : flow_headers,
+                         RESPONSE_LENGTH_UNKNOWN);
     follow->watch = hub_watch(follow->hub, stream_id(follow->stream), on_hub, follow);
     response_watch(follow->response, &events, follow);
     advance(follow);
@@ -212,14 +231,19 @@ static void send_range(const struct follow_request *request, const struct stream
 }
 
 /* What there is from the offset on. */
-static void send_rest(const struct follow_request *request, const struct stream_progress *progress)
+static void send_rest(const struct follow_request *request, const struct stream_progress *progress,
+                      bool is_moved)
 {
-    struct http_header headers[N_PLAIN + FOLLOW_HEADERS + 1] = {PLAIN_HEADERS};
+    struct http_header headers[N_PLAIN + FOLLOW_HEADERS + 2] = {PLAIN_HEADERS};
+    char offset[24];
     uint64_t rest = progress->size_bytes - request->offset;
     bool is_cut = request->length && request->length < rest;
 
-    for (size_t i = 0; request->headers && request->headers[i].name && i < FOLLOW_HEADERS; i++)
-        headers[N_PLAIN + i] = request->headers[i];
+    size_t n = 0;
+    for (; request->headers && request->headers[n].name && n < FOLLOW_HEADERS; n++)
+        headers[N_PLAIN + n] = request->headers[n];
+    if (is_moved)
+        headers[N_PLAIN + n] = offset_header(request->offset, offset);
     send_part(request,
               &(struct part){200, headers, request->offset, is_cut ? request->length : rest});
 }
@@ -239,24 +263,50 @@ static void send_head(struct response *response)
     response_finish(response, true);
 }
 
-void follow_start(const struct follow_request *request)
+/* A range without what is there no longer; false: nothing of it is. */
+static bool cut_range(const struct stream_progress *progress, uint64_t *first, uint64_t *length)
 {
+    if (*first >= progress->first_bytes)
+        return true;
+    if (*first + *length <= progress->first_bytes)
+        return false;
+    *length -= progress->first_bytes - *first;
+    *first = progress->first_bytes;
+    return true;
+}
+
+static void follow_on(const struct follow_request *request, bool is_moved)
+{
+    struct follow *follow = follow_new(request);
+
+    follow->is_moved = is_moved;
+    if (loop_is_here(request->loop))
+        begin(follow);
+    else
+        loop_post(request->loop, begin, follow);
+}
+
+void follow_start(const struct follow_request *asked)
+{
+    struct follow_request request = *asked;
     struct stream_progress progress;
     uint64_t first = 0, length = 0;
 
-    response_vouch(request->response, 0); // who names a stream is no stranger
-    stream_progress(request->stream, &progress);
-    enum range range = range_read(wanted_range(request), progress.size_bytes, &first, &length);
-    if (range == RANGE_OUTSIDE || request->offset > progress.size_bytes)
-        send_outside(request->response, progress.size_bytes);
+    response_vouch(request.response, 0); // who names a stream is no stranger
+    stream_progress(request.stream, &progress);
+    enum range range = range_read(wanted_range(&request), progress.size_bytes, &first, &length);
+    bool is_moved = request.offset < progress.first_bytes;
+    if (is_moved)
+        request.offset = progress.first_bytes;
+    if (range == RANGE_OUTSIDE || request.offset > progress.size_bytes ||
+        (range == RANGE_PART && !cut_range(&progress, &first, &length)))
+        send_outside(request.response, progress.size_bytes);
     else if (range == RANGE_PART)
-        send_range(request, &progress, first, length);
-    else if (progress.is_complete || request->is_now)
-        send_rest(request, &progress);
-    else if (request->request->is_head)
-        send_head(request->response);
-    else if (loop_is_here(request->loop))
-        begin(follow_new(request));
+        send_range(&request, &progress, first, length);
+    else if (progress.is_complete || request.is_now)
+        send_rest(&request, &progress, is_moved);
+    else if (request.request->is_head)
+        send_head(request.response);
     else
-        loop_post(request->loop, begin, follow_new(request));
+        follow_on(&request, is_moved);
 }

@@ -34,7 +34,8 @@ struct follow_request {
 /*
  * Answers: 200 with everything from `offset`, with its length where the stream is complete, else in chunks as it comes (the head
  * at once). Past the end: 416. A Range is answered from what is there now and never waited for: 206 or 416; it counts where
- * offset is 0. HEAD gets the head alone. A client that goes away ends it. When the router drains, the client gets what is there,
+ * offset is 0. What a terminal's stream has no longer is left out: it begins, or goes on for a client that is far behind, with the first byte
+ * there is; Output-Offset says where it begins. HEAD gets the head alone. A client that goes away ends it. When the router drains, the client gets what is there,
  * and then no last chunk: so it can tell that from the end, and go on from there at the next server. Any thread.
  */
 void follow_start(const struct follow_request *request);

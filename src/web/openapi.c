@@ -234,7 +234,7 @@ static void put_success(struct json_writer *json, const struct front *front,
         json_map_begin(json);
         openapi_text(json, "description", text);
         put_told(json, front, route);
-        if (answer->status != 204 && answer->status >= 200)
+        if (answer->status != 204 && answer->status != 304 && answer->status >= 200)
             put_contents(json, answer);
         json_map_end(json);
     }
@@ -309,21 +309,18 @@ static void put_need(struct json_writer *json, const char *scheme, const char *s
     json_map_end(json);
 }
 
-static const char *const scope_names[] = {
-    [SCOPE_NONE] = NULL,       [SCOPE_READ] = "read",   [SCOPE_RUN] = "run",
-    [SCOPE_MANAGE] = "manage", [SCOPE_ADMIN] = "admin",
-};
-
 /* An empty list of needs takes back what the whole document asks for. */
-static void put_security(struct json_writer *json, const struct route *route)
+static void put_security(struct json_writer *json, const struct route *route, bool is_own)
 {
-    if (route->access == ACCESS_KEY && route->needs == SCOPE_NONE)
+    if (route->access == ACCESS_KEY)
+        openapi_text(json, "x-required-scope", scope_name(route_needs(route)));
+    if (route->access == ACCESS_KEY && !is_own)
         return;
     json_key(json, "security");
     json_list_begin(json);
     if (route->access == ACCESS_KEY) {
-        put_need(json, "bearer", scope_names[route->needs]);
-        put_need(json, "header", scope_names[route->needs]);
+        put_need(json, "bearer", scope_name(route_needs(route)));
+        put_need(json, "header", scope_name(route_needs(route)));
     }
     json_list_end(json);
 }
@@ -354,7 +351,7 @@ static void put_operation(struct json_writer *json, const struct route_row *row,
     json_list_end(json);
     put_body(json, route, row->front->is_strict);
     put_answers(json, row->front, route);
-    put_security(json, route);
+    put_security(json, route, row->front->document != NULL);
     json_map_end(json);
 }
 

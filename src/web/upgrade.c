@@ -94,11 +94,18 @@ static int check_origin(const struct http_request *request, const char *origins,
             return error_set(err, ERROR_INVALID, "there is more than one Origin");
         origin = request->headers[i].value;
     }
-    if (!origin || is_own(origin, request->host) || (*origin && tokens_have(origins, origin)))
+    if (!origin || is_own(origin, request->host) || tokens_have(origins, "*") ||
+        (*origin && tokens_have(origins, origin)))
         return 0;
     return error_refuse(
         err, ERROR_DENIED, "origin",
         "pages of '%.200s' may not open a socket here: the operator names those that may", origin);
+}
+
+void upgrade_copy(struct upgrade *to, const struct upgrade *from)
+{
+    *to = *from;
+    to->headers[1].value = to->accept;
 }
 
 int upgrade_check(struct call *call, const char *origins, struct upgrade *out, struct error *err)

@@ -23,5 +23,8 @@ struct upgrade {
  */
 int upgrade_check(struct call *call, const char *origins, struct upgrade *out, struct error *err);
 
+/* Of one that is kept: its headers are its own. */
+void upgrade_copy(struct upgrade *to, const struct upgrade *from);
+
 /* Whether the request asks for a WebSocket at all. */
 bool upgrade_is_asked(const struct http_request *request);

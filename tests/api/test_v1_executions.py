@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Executions of burrow's own API: start, look, wait, list, stop, and what they write."""
+import hashlib
+
+import aionis
 import pytest
 
 from client import Follower, Raw, check_problem, pages, query, together, until, waiting_for
@@ -76,6 +79,23 @@ def test_what_a_vendors_client_started_is_here_too(api, sandbox):
     assert api.execution(ours["id"])["exitCode"] == 0
     job = sandbox.job("echo", "job")
     assert end(api, {"id": job["jobId"]})["kind"] == "job"
+
+
+def test_what_waits_in_a_queue_is_followed_from_its_start(own_server):
+    """A run of the other vendor's, before its turn."""
+    server = own_server(environment={"SANDBOX_EXECUTOR_MAX_CONCURRENCY": "1", "SANDBOX_ALLOWED_COMMANDS_JSON": '["sh", "echo"]'})
+    api, client = server.client, aionis.Aionis(server.port, server.key)
+    session = client.session()
+    first, second = (client.execute(session, *argv, mode="async")["run"]["run_id"]
+                     for argv in (("sh", "-c", waiting_for("/tmp/go")), ("echo", "its turn")))
+    waiting = get(api, {"id": second})
+    assert waiting["state"] == "queued" and waiting["id"].startswith("exe_") and "stdout" not in waiting
+    check_problem(api.get(f"{TOP}/executions/{second}/output"), 409, "conflict")
+    with records_of(api, waiting) as records, records_of(api, waiting, **{"from": "now"}, accept=NDJSON) as others:
+        assert api.get(f"{TOP}/executions?state=queued").json["items"][0]["id"] == waiting["id"]
+        start(api, api.sandbox(get(api, {"id": first})["sandboxId"]), "touch", "/tmp/go")
+        for reader in (records, others):
+            assert reader.rest()[-1].data["exitCode"] == 0 and reader.output() == b"its turn\n"
 
 
 def test_many_wait_for_one_end(api, sandbox):
@@ -232,12 +252,100 @@ def test_a_follower_that_goes_changes_nothing(api, sandbox):
     assert end(api, made, maxOutputBytes=100)["stdout"]["text"] == "on\noff\n"
 
 
+@pytest.mark.parametrize("accept", [SSE, NDJSON])
+def test_output_cannot_forge_a_record(api, sandbox, accept):
+    forged = "\n\nid: 9.9\nevent: exit\ndata: {}\n\n\r\r: x\n" + '{"event":"exit","data":{}}\n'
+    made = end(api, start(api, sandbox, "printf", "%s", forged))
+    with records_of(api, made, accept) as records:
+        assert [record.event for record in records.rest()] == ["stdout", "exit"] and records.output() == forged.encode()
+
+
 def test_a_slow_follower_gets_it_all(api, sandbox):
     size = 8 << 20
     made = start(api, sandbox, "python3", "-c", f"import sys; sys.stdout.write('ab' * {size // 2})")
     with records_of(api, made, NDJSON) as follower:  # nothing is read before the command has ended
         assert end(api, made)["stdout"]["bytes"] == size
         assert follower.rest()[-1].event == "exit" and follower.output() == b"ab" * (size // 2)
+
+
+# ---- input, signals, terminals ----
+
+def stdin(api, execution, body, **fields):
+    return api.post(f"{TOP}/executions/{execution['id']}/stdin?{query(**fields)}", body=body)
+
+
+def test_input_is_appended_and_closed(api, sandbox):
+    made = start(api, sandbox, script="cat; echo end", keepStdinOpen=True)
+    assert stdin(api, made, b"one ").json == {"bytes": 4, "isClosed": False}
+    assert stdin(api, made, b"").json["bytes"] == 0
+    until(lambda: output(api, made).body == b"one ", "it to be read")
+    assert stdin(api, made, b"two ", close="true").json == {"bytes": 4, "isClosed": True}
+    assert end(api, made, maxOutputBytes=100)["stdout"]["text"] == "one two end\n"
+    check_problem(stdin(api, made, b"three"), 409, "ended")
+
+
+def test_large_input_waits_for_its_reader(api, sandbox):
+    made = start_waiting(api, sandbox, after="sha256sum", keepStdinOpen=True)
+    content = b"0123456789abcdef" * (1 << 16)
+    answer, _ = together(lambda: stdin(api, made, iter([content, content]), close="true"),
+                         lambda: (until(lambda: get(api, made)["state"] == "running", "it to run"), go(sandbox)))
+    assert answer.json == {"bytes": 2 * len(content), "isClosed": True}
+    assert end(api, made, maxOutputBytes=100)["stdout"]["text"].split()[0] == hashlib.sha256(content * 2).hexdigest()
+
+
+def test_input_of_one_that_ends_in_the_middle(api, sandbox):
+    made = start_waiting(api, sandbox, keepStdinOpen=True)
+    answer, _ = together(lambda: stdin(api, made, b"x" * (4 << 20)), lambda: go(sandbox))  # which nobody ever reads
+    assert answer.status == 409 and answer.json["code"] in ("ended", "complete"), str(answer)
+
+
+def test_input_survives_a_client_that_goes(api, sandbox):
+    made = start(api, sandbox, "cat", keepStdinOpen=True)
+    with Raw(api.port) as raw:
+        raw.send(f"POST {TOP}/executions/{made['id']}/stdin HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {api.key}\r\n"
+                 "Transfer-Encoding: chunked\r\n\r\n".encode())
+        raw.chunk(b"part ")
+        until(lambda: output(api, made).body == b"part ", "it to come")
+    assert stdin(api, made, b"rest", close="true").status == 200
+    assert end(api, made, maxOutputBytes=100)["stdout"]["text"] == "part rest"
+
+
+def test_what_takes_no_input_says_so(api, sandbox):
+    made = start_waiting(api, sandbox)
+    check_problem(stdin(api, made, b"x"), 409, "complete")
+    go(sandbox)
+    end(api, made)
+
+
+@pytest.mark.parametrize("signal", ["USR1", "SIGUSR1", 10])
+def test_signals_by_name_and_number(api, sandbox, signal):
+    made = start(api, sandbox, script="trap 'echo got; exit 3' USR1; echo on; while :; do sleep 0.05; done")
+    until(lambda: output(api, made).body == b"on\n", "it to begin")
+    assert api.post(f"{TOP}/executions/{made['id']}/signal", {"signal": signal}).status == 204
+    ended = end(api, made, maxOutputBytes=100)
+    assert (ended["state"], ended["exitCode"], ended["stdout"]["text"]) == ("completed", 3, "on\ngot\n")
+    check_problem(api.post(f"{TOP}/executions/{made['id']}/signal", {"signal": signal}), 409, "ended")
+
+
+def test_a_terminal_is_typed_into_and_resized(api, sandbox):
+    made = start(api, sandbox, "sh", terminal={"rows": 30, "cols": 100})
+    assert made["kind"] == "terminal" and sandbox.status()["status"] == "idle" and "stderr" not in made
+    with records_of(api, made) as first:
+        stdin(api, made, b"stty size; tty; echo e''nd\n")
+        seen = first.until("stdout", b"end") and first.output()
+        assert b"30 100" in seen and b"/dev/pts/" in seen
+        assert api.post(f"{TOP}/executions/{made['id']}/resize", {"rows": 40, "cols": 120}).status == 204
+        stdin(api, made, b"stty size; exit 5\n")
+        assert first.rest()[-1].data["exitCode"] == 5 and b"40 120" in first.output()
+    items = api.get(f"{TOP}/sandboxes/{sandbox.id}/executions?kind=terminal").json["items"]
+    assert [entry["id"] for entry in items] == [made["id"]]
+
+
+def test_only_terminals_are_resized(api, sandbox):
+    made = start_waiting(api, sandbox)
+    check_problem(api.post(f"{TOP}/executions/{made['id']}/resize", {"rows": 1, "cols": 1}), 409, "conflict")
+    go(sandbox)
+    end(api, made)
 
 
 # ---- a restart in the middle ----
@@ -264,10 +372,28 @@ def test_followers_go_on_at_the_next_server(own_server):
     assert end(api, made)["exitCode"] == 6
 
 
+def test_input_goes_on_at_the_next_server(own_server):
+    server = own_server()
+    sandbox = server.client.create()
+    open_ = start(server.client, sandbox, "cat", keepStdinOpen=True)
+    whole = start_waiting(server.client, sandbox, after="cat", stdin="all of it", background=True)
+    stdin(server.client, open_, b"before ")
+    server.kill()
+    server.start()
+    api, sandbox = server.client, server.client.sandbox(sandbox.id)
+    assert stdin(api, open_, b"after", close="true").status == 200
+    assert end(api, open_, maxOutputBytes=100)["stdout"]["text"] == "before after"
+    go(sandbox)
+    ended = end(api, whole, maxOutputBytes=100)
+    assert (ended["state"], ended["stdout"]["text"]) == ("completed", "all of it")
+
+
 # ---- refusals ----
 
 @pytest.mark.parametrize("body, field", [
     ({}, "command"), ({"command": []}, "command"), ({"command": ["true"], "script": "true"}, "script"),
+    ({"command": ["cat"], "stdin": "a", "keepStdinOpen": True}, "keepStdinOpen"),
+    ({"command": ["cat"], "stdin": "a", "terminal": {}}, "terminal"), ({"command": ["sh"], "terminal": {"rows": 0}}, "terminal.rows"),
     ({"command": ["true"], "background": "yes"}, "background"), ({"command": ["true"], "timeoutMs": "x"}, "timeoutMs"),
 ])
 def test_bodies_that_are_wrong(api, shared, body, field):
@@ -294,10 +420,22 @@ def test_output_queries_that_are_wrong(api, shared):
     check_problem(api.get(path, headers={"Accept": SSE, "Last-Event-ID": "9.9"}), 400, "invalid_request", "stdout")
 
 
+@pytest.mark.parametrize("path, body, field", [
+    ("signal", {}, "signal"), ("signal", {"signal": "NONE"}, "signal"), ("signal", {"signal": 0}, "signal"),
+    ("signal", {"signal": 99}, "signal"), ("signal", {"signal": 1.5}, "signal"), ("signal", {"signal": ["INT"]}, "signal"),
+    ("resize", {"rows": 1}, "cols"), ("resize", {"rows": 0, "cols": 1}, "rows"), ("resize", {"rows": 1, "cols": 70000}, "cols"),
+])
+def test_signals_and_sizes_that_are_none(api, shared, path, body, field):
+    made = start(api, shared, "sleep", "600", background=True)
+    check_problem(api.post(f"{TOP}/executions/{made['id']}/{path}", body), 400, "invalid_request", field=field)
+    assert api.delete(f"{TOP}/executions/{made['id']}?force=true").status == 200
+
+
 def test_what_is_not_there(api, shared):
-    for method, path in (("GET", ""), ("DELETE", ""), ("GET", "/output")):
+    for method, path, sent in (("GET", "", {}), ("DELETE", "", {}), ("GET", "/output", {}), ("POST", "/stdin", {"body": b"x"}),
+                               ("POST", "/signal", {"json": {"signal": 2}}), ("POST", "/resize", {"json": {"rows": 1, "cols": 1}})):
         for id in (MISSING, "exe_x", "nobody", "job_" + "0" * 26):
-            check_problem(api.call(method, f"{TOP}/executions/{id}{path}"), 404, "not_found", "execution")
+            check_problem(api.call(method, f"{TOP}/executions/{id}{path}", **sent), 404, "not_found", "execution")
     for method, json in (("GET", {}), ("POST", {"json": {"command": ["true"]}})):
         check_problem(api.call(method, f"{TOP}/sandboxes/sbx_{'0' * 26}/executions", **json), 404, "not_found", "sandbox")
 

@@ -2,6 +2,7 @@
 """POST /api/v1/run: one call that runs a command and answers with how it ended."""
 import base64
 import hashlib
+import http.client
 import json
 import re
 import subprocess
@@ -9,7 +10,7 @@ import subprocess
 import pytest
 import server as servers
 
-from client import PATIENCE, Raw, base64_of, check_problem, dump, together, until, waiting_for
+from client import ANY, PATIENCE, Raw, base64_of, check_problem, dump, together, until, waiting_for
 from records import NDJSON, SSE, Records
 
 RUN = "/api/v1/run"
@@ -88,6 +89,21 @@ def test_files_environment_directory_and_user(api):
     assert (ran["directory"], ran["user"], ran["timeoutMs"]) == ("/work/here", "1000", 30000)
 
 
+@pytest.mark.parametrize("size", [0, 5, 65536, 65537, 3 * MIB])
+def test_its_input_is_all_there(api, sandbox, size):
+    """What a pipe holds, and what goes through a stream."""
+    content = bytes(number % 251 for number in range(251)) * (size // 251 + 1)
+    for place in ({}, {"sandbox": sandbox.id}):
+        ran = run(api, "sha256sum", stdinBase64=base64_of(content[:size]), **place)
+        assert ran["stdout"]["text"].split()[0] == hashlib.sha256(content[:size]).hexdigest()
+
+
+def test_input_as_text_and_none(api):
+    assert run(api, "cat", stdin="grüße\n")["stdout"]["text"] == "grüße\n"
+    assert run(api, "cat")["stdout"]["bytes"] == 0
+    assert run(api, "true", stdin="x" * MIB)["exitCode"] == 0  # that nobody reads it is no failure
+
+
 def test_limits_hold_and_text_and_numbers_mean_the_same(api):
     for memory, cpu in ((64 * MIB, 500), ("64Mi", "500m")):
         ran = script(api, "cat /sys/fs/cgroup/memory.max 2>/dev/null || grep MemTotal /proc/meminfo",
@@ -97,8 +113,8 @@ def test_limits_hold_and_text_and_numbers_mean_the_same(api):
 
 
 def test_a_name_is_the_sandboxes(api):
-    ran = run(api, "true", name="named by a run")
-    assert api.get(f"/sandbox/{ran['sandboxId']}").data["name"] == "named by a run"
+    ran = run(api, "true", name="named-by-a-run")
+    assert api.get(f"/sandbox/{ran['sandboxId']}").data["name"] == "named-by-a-run"
 
 
 def test_in_a_sandbox_that_is_there(api, sandbox):
@@ -243,6 +259,30 @@ def test_what_runs_in_a_kept_sandbox_goes_on_without_its_client(api, sandbox):
     assert (ended["state"], ended["stdout"]["text"]) == ("completed", "done\n")
 
 
+def test_a_server_that_stops_says_where_it_goes_on(own_server):
+    server = own_server()
+    raw = send(server.client, {"script": f"{waiting_for('/tmp/go')}; echo over", "name": "waited-for"})
+    with Records(server.client, "POST", RUN, {"script": f"echo on; {waiting_for('/tmp/go')}; echo over"}) as records:
+        started = records.next().data
+        records.until("stdout", b"on")
+        until(lambda: find(server.client, "waited-for"), "it to run")
+        server.stop()
+        try:
+            records.rest()
+        except http.client.IncompleteRead:
+            pass  # cut, so that it cannot be taken for the end
+        assert records.seen[-1].event == "stdout"
+    problem = check_problem(raw.answer("POST"), 503, "restarting", "goes on as execution")
+    raw.close()
+    server.start()
+    api = server.client
+    for id in (started["id"], re.search(r"exe_\w+", problem["detail"])[0]):
+        running = api.get(f"/api/v1/executions/{id}").json
+        api.sandbox(running["sandboxId"]).write_all({"/tmp/go": b""})
+        ended = api.get(f"/api/v1/executions/{id}?waitMs=1m&maxOutputBytes=100").json
+        assert ended["exitCode"] == 0 and ended["stdout"]["text"].endswith("over\n")
+
+
 # ---- once ----
 
 def test_the_same_key_runs_it_once(api, sandbox):
@@ -269,6 +309,7 @@ def test_the_same_key_runs_it_once(api, sandbox):
     ({"command": ["true"], "files": [{"path": "x", "content": "a", "contentBase64": "YQ=="}]}, "files", "content"),
     ({"command": ["true"], "files": [{"path": "x", "contentBase64": "?"}]}, "files[0].contentBase64", "base64"),
     ({"command": ["true"], "files": [{"path": "x", "content": "a", "mode": "rwx"}]}, "files[0].mode", "octal"),
+    ({"command": ["cat"], "stdin": "a", "stdinBase64": "YQ=="}, "stdinBase64", "stdin"),
     ({"command": ["true"], "network": {"enabled": True}}, "network.enabled", "not available"),
     ({"command": ["true"], "runtime": "base", "snapshot": "x"}, "snapshot", "runtime"),
     ({"command": ["true"], "sandbox": "sbx_x", "runtime": "base"}, "runtime", "its own"),
@@ -289,4 +330,4 @@ def test_what_is_not_there(api):
     missing = "sbx_" + "0" * 26
     for body, noun in (({"sandbox": missing}, "sandbox"), ({"sandbox": "nobody"}, "sandbox"),
                        ({"runtime": "none:such"}, "runtime"), ({"snapshot": "none"}, "snapshot")):
-        check_problem(api.post(RUN, {"command": ["true"], **body}), 404, "not_found", noun)
+        check_problem(api.post(RUN, {"command": ["true"], **body}), 404, "not_found", noun, field=ANY)

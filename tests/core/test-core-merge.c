@@ -6,6 +6,7 @@
 #include "loop/background.h"
 #include "engine/box.h"
 #include "core/snapshot/difference.h"
+#include "core/fork.h"
 #include "core/snapshot/merge.h"
 #include "core/snapshot/snapshot_impl.h"
 #include "state_fixture.h"
@@ -408,4 +409,24 @@ CORE_TEST(no_box_takes_so_many_layers_but_a_sandbox_starts)
     make_sandbox_from(ids[149], sandbox);
     CHECK_STR(shell_in(sandbox, "ls /many | wc -l"), "159\n");
     CHECK(is_short(ids[149]));
+}
+
+CORE_TEST(a_fork_on_more_layers_than_a_box_takes_stands_on_fewer)
+{
+    enum { MOST = 48 };
+    const struct sandbox_changes none = {0};
+    autoclear(sandbox_info) fork = {0}, twin = {0};
+    char ids[MOST][ID_TEXT];
+    char sandbox[ID_TEXT];
+    struct error err = {0};
+
+    make_chain(ids, MOST, 3);
+    make_sandbox_from(ids[MOST - 1], sandbox);
+    (void)shell_in(sandbox, "echo top >top");
+    CHECK_OK(sandbox_fork(core, &actor, sandbox, &none, NULL, &fork, &err), err);
+    CHECK_STR(shell_in(fork.id, "ls /many | wc -l; cat top"), "50\ntop\n");
+    CHECK_INT(count_merged(), 1);
+    CHECK_OK(sandbox_fork(core, &actor, sandbox, &none, NULL, &twin, &err), err);
+    CHECK_INT(count_merged(), 1); // the same one
+    (void)shell_in(twin.id, "[ -e /many/0-2 ] && [ -e /many/47-0 ]");
 }

@@ -229,22 +229,20 @@ CORE_TEST(a_name_stands_for_an_id_while_one_living_sandbox_has_it)
     char id[ID_TEXT] = "";
 
     CHECK_OK(create_named("box", SANDBOX_INTERACTIVE, &info, &err), err);
-    CHECK_OK(sandbox_resolve(core->sandboxes, &actor, "box", id, &err), err);
-    CHECK_STR(id, info.id);
-    CHECK_OK(sandbox_resolve(core->sandboxes, &actor, info.id, id, &err), err);
+    CHECK_OK(sandbox_find_name(core->sandboxes, &actor, "box", id, &err), err);
     CHECK_STR(id, info.id);
     stranger.tenant = "somebody";
-    CHECK(sandbox_resolve(core->sandboxes, &stranger, "box", id, &err) < 0);
+    CHECK(sandbox_find_name(core->sandboxes, &stranger, "box", id, &err) < 0);
     CHECK_INT(err.reason, ERROR_NOT_FOUND);
     CHECK(create_named("box", SANDBOX_ONE_SHOT, &refused, &err) < 0);
     CHECK_INT(err.reason, ERROR_EXISTS);
     CHECK_OK(sandbox_create(core, &actor, &vendors, &second, NULL, &err), err);
-    CHECK(sandbox_resolve(core->sandboxes, &actor, "box", id, &err) < 0);
+    CHECK(sandbox_find_name(core->sandboxes, &actor, "box", id, &err) < 0);
     CHECK_INT(err.reason, ERROR_AMBIGUOUS);
     CHECK_OK(sandbox_delete(core->sandboxes, &actor, info.id, &err), err);
-    CHECK_OK(sandbox_resolve(core->sandboxes, &actor, "box", id, &err), err);
+    CHECK_OK(sandbox_find_name(core->sandboxes, &actor, "box", id, &err), err);
     CHECK_STR(id, second.id);
     CHECK_OK(create_named("shot", SANDBOX_ONE_SHOT, &once, &err), err);
     await_state(once.id, SANDBOX_ENDED);
-    CHECK(sandbox_resolve(core->sandboxes, &actor, "shot", id, &err) < 0);
+    CHECK(sandbox_find_name(core->sandboxes, &actor, "shot", id, &err) < 0);
 }

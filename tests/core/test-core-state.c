@@ -178,7 +178,7 @@ CORE_TEST(going_back_to_a_checkpoint_brings_the_files_back_and_ends_what_runs)
 /* An actor of another organisation, which is called so. */
 static struct actor make_stranger(const char *name)
 {
-    struct actor stranger = {.is_admin = true};
+    struct actor stranger = {.is_admin = true, .scopes = SCOPES_ALL};
     struct error err = {0};
     const struct organisation_record other = {
         .id = id_make(stranger.organisation), .name = name, .created_at = (int64_t)clock_wall_ms()};

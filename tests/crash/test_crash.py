@@ -229,6 +229,40 @@ def test_killed_in_the_middle_of_a_create_an_execute_and_a_delete(server, call, 
 
 
 @needs_strace
+@pytest.mark.parametrize("call, number", [("pwrite64", 1), ("pwrite64", 2), ("writev", 1)])
+def test_a_run_with_a_key_is_one_run_wherever_it_is_cut(server, call, number):
+    """Sent again to the next server, it is answered with the same run, or with the first that came to be."""
+    name, key = f"run-{uuid.uuid4().hex}", {"Idempotency-Key": str(uuid.uuid4())}
+    body = {"command": ["sh", "-c", "echo ran; exit 4"], "name": name}
+    trap = Trap(server, call, number)
+    first = attempt(lambda: server.client.post("/api/v1/run", body, headers=key, timeout=4, may_fail=True))
+    if not trap.end():
+        server.kill()
+    start_again(server)
+    again = server.client.post("/api/v1/run", body, headers=key)
+    assert again.status == 200 and again.json["exitCode"] == 4 and again.json["stdout"]["text"] == "ran\n", str(again)
+    if first and first.status == 200:
+        assert again.json["id"] == first.json["id"]
+    made = server.client.get(f"/sandbox?name={name}").data["sandboxes"]
+    assert [entry["sandboxId"] for entry in made if entry["status"] != "failed"] == [again.json["sandboxId"]]
+
+
+def test_a_run_that_is_under_way_is_waited_for_at_the_next_server(server):
+    name, key = f"run-{uuid.uuid4().hex}", {"Idempotency-Key": str(uuid.uuid4())}
+    body = {"script": f"{waiting_for('/tmp/go')}; echo lived; exit 5", "name": name}
+    thread = threading.Thread(target=attempt, args=(lambda: server.client.post("/api/v1/run", body, headers=key),))
+    thread.start()
+    found = until(lambda: server.client.get(f"/sandbox?name={name}").data["sandboxes"], "it to run")
+    client = crash(server)
+    thread.join()
+    assert client.get(f"/sandbox/status/{found[0]['sandboxId']}").data["status"] == "running"
+    again, _ = together(lambda: client.post("/api/v1/run", body, headers=key),
+                        lambda: client.sandbox(found[0]["sandboxId"]).release("/tmp/go"))
+    assert (again.json["exitCode"], again.json["stdout"]["text"]) == (5, "lived\n")
+    assert again.json["sandboxId"] == found[0]["sandboxId"]
+
+
+@needs_strace
 @pytest.mark.parametrize("call, number", [("pwrite64", 1), ("pwrite64", 4), ("pwrite64", 12), ("fdatasync", 1), ("unlinkat", 2), ("rmdir", 1),
                                           ("umount2", 1), ("connect", 1), ("connect", 2)])
 def test_killed_while_it_starts_and_takes_over(server, call, number):

@@ -43,6 +43,25 @@ static void take_items(const struct files_frame *frame)
     }
 }
 
+/* Paths that a server joins to others stay below where they start. */
+static void take_events(const struct files_frame *frame)
+{
+    static uint8_t room[FILES_MAX_FRAME];
+    for (size_t at = 0; at < frame->length;) {
+        struct files_event event;
+        size_t from = at;
+        if (!files_event_next(frame, &at, &event))
+            return;
+        if (at <= from || at > frame->length || (*event.path && !files_path_is_plain(event.path)) ||
+            (*event.second && !files_path_is_plain(event.second)))
+            __builtin_trap();
+        check_text(frame, event.path, FILES_MAX_RECORD_PATH);
+        check_text(frame, event.second, FILES_MAX_RECORD_PATH);
+        if (files_event_size(&event) != at - from || files_event_write(&event, room) != at - from)
+            __builtin_trap();
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct files_frame frame;
@@ -70,5 +89,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         check_text(&frame, text, FILES_MAX_TEXT);
     (void)files_total_parse(&frame, &total);
     take_items(&frame);
+    take_events(&frame);
     return 0;
 }

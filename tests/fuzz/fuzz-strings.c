@@ -13,7 +13,7 @@
 #include "base/strings.h"
 #include "base/utf8.h"
 #include "front/agentuity/content_type.h"
-#include "front/agentuity/instant.h"
+#include "web/instant.h"
 #include "web/reference.h"
 #include "web/range.h"
 #include "web/request_id.h"

@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "core/account/account_impl.h"
 #include "core/account/account_info_impl.h"
+#include "core/account/quota.h"
 #include "core/account/ssh_key.h"
 
 #include <stdio.h>
@@ -25,6 +26,7 @@ static int find_or_make(struct accounts *accounts, struct store_transaction *tog
         return -1;
     if (list.count) {
         (void)snprintf(accounts->organisation, ID_TEXT, "%s", list.rows[0].id);
+        quotas_set_ceilings(accounts->quotas, &list.rows[0].ceilings);
         return 0; // nothing was written
     }
     (void)id_make(accounts->organisation);
@@ -49,6 +51,7 @@ int accounts_open(struct store *store, struct accounts **out, struct error *err)
     autoptr(accounts) accounts = xnew(struct accounts);
 
     accounts->store = store;
+    accounts->quotas = quotas_new();
     if (find_organisation(accounts, err) < 0 || key_checks_new(store, &accounts->checks, err) < 0)
         return -1;
     *out = take(accounts);
@@ -60,12 +63,13 @@ void accounts_free(struct accounts *accounts)
     if (!accounts)
         return;
     key_checks_free(accounts->checks);
+    quotas_free(accounts->quotas);
     free(accounts);
 }
 
 void accounts_local_actor(const struct accounts *accounts, struct actor *out)
 {
-    *out = (struct actor){.is_admin = true};
+    *out = (struct actor){.is_admin = true, .scopes = SCOPES_ALL};
     memcpy(out->organisation, accounts->organisation, sizeof out->organisation);
 }
 
@@ -78,6 +82,24 @@ int account_organisation(struct accounts *accounts, const struct actor *actor,
         return -1;
     organisation_info_take(out, &record);
     return 0;
+}
+
+int account_change(struct accounts *accounts, const struct actor *actor, const char *name,
+                   const struct quota *ceilings, struct organisation_info *out, struct error *err)
+{
+    autoorganisation record = {0};
+
+    if (store_organisation_get(accounts->store, actor->organisation, &record, err) < 0)
+        return -1;
+    struct organisation_record next = record; // borrows what stays
+    if (name)
+        next.name = name;
+    if (ceilings)
+        next.ceilings = *ceilings;
+    if (store_organisation_change(accounts->store, &next, err) < 0)
+        return -1;
+    quotas_set_ceilings(accounts->quotas, &next.ceilings);
+    return account_organisation(accounts, actor, out, err);
 }
 
 int account_ssh_key_add(struct accounts *accounts, const struct actor *actor, const char *line,

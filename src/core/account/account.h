@@ -23,6 +23,10 @@ void accounts_local_actor(const struct accounts *accounts, struct actor *out);
 int account_organisation(struct accounts *accounts, const struct actor *actor,
                          struct organisation_info *out, struct error *err);
 
+/* NULL: stays as it is. */
+int account_change(struct accounts *accounts, const struct actor *actor, const char *name,
+                   const struct quota *ceilings, struct organisation_info *out, struct error *err);
+
 /* `line` is as in authorized_keys without options: type, base64, comment. ERROR_INVALID says what is wrong with it. */
 int account_ssh_key_add(struct accounts *accounts, const struct actor *actor, const char *line,
                         struct ssh_key_info *out, bool *is_new, struct error *err);

@@ -12,7 +12,15 @@ struct accounts {
     struct store *store;
     char organisation[ID_TEXT];
     struct key_checks *checks;
+    struct quotas *quotas; // quota.h
 };
+
+#define KEY_MAXIMUM 256 // characters of a key
+/* SHA-256 of the text. */
+void key_hash(const struct accounts *accounts, const char *text, unsigned char hash[32]);
+
+/* A secret behind its four characters of prefix, such as "brw_". */
+void key_make_text(const char prefix[5], char text[64]);
 
 int key_checks_new(struct store *store, struct key_checks **out, struct error *err);
 /* Returns when the uses that wait are recorded. */

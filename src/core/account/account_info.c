@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "core/account/scope.h"
 
 #include <string.h>
 
@@ -12,6 +13,7 @@ void organisation_info_take(struct organisation_info *out, struct organisation_r
     *out = (struct organisation_info){
         .id = take(record->id),
         .name = take(record->name),
+        .ceilings = record->ceilings,
         .created_at = record->created_at,
     };
 }
@@ -21,11 +23,6 @@ void organisation_info_clear(struct organisation_info *info)
     free((char *)info->id);
     free((char *)info->name);
     *info = (struct organisation_info){0};
-}
-
-bool key_record_is_admin(const struct key_record *record)
-{
-    return strcmp(record->scopes, KEY_SCOPES_ADMIN) == 0;
 }
 
 static void ssh_key_info_take(struct ssh_key_info *out, struct ssh_key_record *record)
@@ -72,7 +69,15 @@ void key_info_take(struct key_info *out, struct key_record *record)
         .id = take(record->id),
         .prefix = take(record->prefix),
         .name = take(record->name),
-        .is_admin = key_record_is_admin(record),
+        .member = take(record->member),
+        .made_by = take(record->made_by),
+        .sandbox_id = take(record->sandbox_id),
+        .scopes = scopes_read(record->scopes),
+        .is_admin = (scopes_read(record->scopes) & SCOPE_ADMIN) != 0,
+        .runtimes = take(record->runtimes),
+        .has_no_network = record->has_no_network,
+        .selector = take(record->selector),
+        .quota = record->quota,
         .created_at = record->created_at,
         .used_at = record->used_at,
         .expires_at = record->expires_at,
@@ -82,7 +87,10 @@ void key_info_take(struct key_info *out, struct key_record *record)
 
 void key_info_clear(struct key_info *info)
 {
-    const char *const strings[] = {info->id, info->prefix, info->name};
+    const char *const strings[] = {info->id,      info->prefix,     info->name,    info->member,
+                                   info->made_by, info->sandbox_id, info->selector};
+
+    free((void *)info->runtimes);
 
     for (size_t i = 0; i < ARRAY_SIZE(strings); i++)
         free((char *)strings[i]);

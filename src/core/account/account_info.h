@@ -6,6 +6,7 @@
 #pragma once
 #include "base/auto.h"
 #include "model/page.h"
+#include "model/quota.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -32,6 +33,7 @@ void ssh_key_infos_clear(struct ssh_key_infos *infos);
 struct organisation_info {
     const char *id;
     const char *name;
+    struct quota ceilings; // 0: none
     int64_t created_at;
 };
 void organisation_info_clear(struct organisation_info *info);
@@ -40,7 +42,15 @@ struct key_info {
     const char *id;
     const char *prefix; // what lists show of the key
     const char *name;
-    bool is_admin; // may manage keys
+    const char *member;          // whose it is; NULL: nobody's in particular
+    const char *made_by;         // the id of a key; NULL: none
+    const char *sandbox_id;      // of a token
+    unsigned scopes;             // scope.h
+    bool is_admin;               // has SCOPE_ADMIN
+    const char *const *runtimes; // that it may start sandboxes from; NULL: all
+    bool has_no_network;
+    const char *selector; // NULL: all sandboxes
+    struct quota quota;
     int64_t created_at;
     int64_t used_at;    // to the minute
     int64_t expires_at; // 0: never

@@ -12,6 +12,3 @@ void ssh_key_infos_take(struct ssh_key_infos *out, struct ssh_key_list *list);
 void organisation_info_take(struct organisation_info *out, struct organisation_record *record);
 void key_info_take(struct key_info *out, struct key_record *record);
 void key_infos_take(struct key_infos *out, struct key_list *list);
-
-bool key_record_is_admin(const struct key_record *record);
-#define KEY_SCOPES_ADMIN "admin" // what the record of an administrator's key says

@@ -7,16 +7,25 @@
 #include "base/auto.h"
 #include "base/error.h"
 #include "base/id.h"
+#include "core/account/scope.h"
 #include "model/owner.h"
+#include "model/quota.h"
 
 #include <stdbool.h>
 
 struct cancel; // base/cancel.h
 
+#define MEMBER_TEXT 65 // a name of 64 bytes
+
 struct actor {
     char key_id[ID_TEXT]; // "": no key (the machine's own root, over the local socket)
     char organisation[ID_TEXT];
-    bool is_admin; // may manage keys
+    char member[MEMBER_TEXT]; // whose key it is; "": nobody's in particular
+    char sandbox[ID_TEXT];    // of a token: the one sandbox it opens; "": any
+    unsigned scopes;          // scope.h
+    bool is_admin;            // has SCOPE_ADMIN
+    bool has_rules;           // the key's record says more of what it may make: key_rules_check
+    struct quota quota;       // of the key; 0: no bound
     const char *
         tenant; // NULL: sees every tenant of the organisation; else this one alone. Borrowed, like those below
     const char *scope;   // likewise
@@ -25,8 +34,15 @@ struct actor {
         *cancel; // says that it does not wait for the answer any more; NULL: it cannot. Borrowed
 };
 
-/* Whether a row of this owner exists for the actor. */
+/* Whether a row of this owner exists for the actor. A token sees none this way: see below. */
 bool actor_sees(const struct actor *actor, const struct owner *owner);
+/* The same of a row that belongs to a sandbox (or is one), which is what a token may see. */
+bool actor_sees_in(const struct actor *actor, const struct owner *owner, const char *sandbox_id);
+
+/* ERROR_SCOPE, naming it, unless the actor has the scope. */
+int actor_need(const struct actor *actor, enum key_scope scope, struct error *err);
+/* ERROR_DENIED for a token, which is for its own sandbox alone. */
+int actor_refuse_token(const struct actor *actor, const char *what, struct error *err);
 
 /* ERROR_DENIED unless it is an administrator. */
 int actor_need_admin(const struct actor *actor, struct error *err);

@@ -6,16 +6,24 @@
 #pragma once
 #include "core/account/account.h"
 
-/* "brw_" and 52 letters and digits: 260 random bits. */
+/* "brw_" and 52 letters and digits: 260 random bits. A token begins with "brt_". */
 #define KEY_TEXT 64
 #define KEY_MINIMUM 20 // of one that a person chose
 
 struct key_request {
+    const struct actor
+        *maker; // who asks for it, which bounds what it can be; NULL: the machine's own root
     const char *name;
     const char
         *text; // chosen by a person; NULL: make one. ERROR_INVALID when shorter than KEY_MINIMUM
-    bool is_admin;
-    int64_t expires_at; // 0: never
+    bool is_admin;               // adds SCOPE_ADMIN
+    const char *member;          // whose it is; NULL: the maker's, or nobody's in particular
+    unsigned scopes;             // 0: read, run and manage; also organisation where it is nobody's
+    const char *const *runtimes; // that it may start sandboxes from, ended by NULL; NULL: all
+    bool has_no_network;
+    const char *selector; // labels of the sandboxes it sees; NULL: all
+    struct quota quota;   // 0: no bound
+    int64_t expires_at;   // 0: never
 };
 
 /* How many of the first characters of what was sent as a key lists and logs show; 0 of what can be none. At most KEY_SHOWN. */
@@ -25,14 +33,43 @@ size_t key_shown(const char *text);
 /* Whether a person may choose this one: ERROR_INVALID, noun "key". */
 int key_check_chosen(const char *text, struct error *err);
 
-/* `text` (KEY_TEXT bytes) gets the key when it was made; it is told nowhere else. A chosen one that exists
- * already is no error. */
+/*
+ * `text` (KEY_TEXT bytes) gets the key when it was made; it is told nowhere else. A chosen one that exists
+ * already is no error. ERROR_DENIED when it would be mightier than its maker.
+ */
 int key_create(struct accounts *accounts, const struct key_request *request, char *text,
                struct key_info *out, struct error *err);
 /* By id or by an unambiguous prefix as lists show it. ERROR_NOT_FOUND, ERROR_CONFLICT when ambiguous or revoked. */
 int key_revoke(struct accounts *accounts, const char *id, struct error *err);
 int key_list(struct accounts *accounts, const struct page *page, struct key_infos *out,
              struct error *err);
+
+/* The same for one that asks: those it may see are its member's, or with SCOPE_ORGANISATION all. */
+int key_get(struct accounts *accounts, const struct actor *actor, const char *id,
+            struct key_info *out, struct error *err);
+int key_list_own(struct accounts *accounts, const struct actor *actor, const struct page *page,
+                 struct key_infos *out, struct error *err);
+int key_revoke_own(struct accounts *accounts, const struct actor *actor, const char *id,
+                   struct error *err);
+
+/* What is to be otherwise; what has no mark stays. */
+struct key_change {
+    bool has_name, has_scopes, has_runtimes, has_network, has_selector, has_quota, has_expiry;
+    const char *name;
+    unsigned scopes;
+    const char *const *runtimes;
+    bool has_no_network;
+    const char *selector;
+    struct quota quota;
+    int64_t expires_at;
+};
+/* ERROR_DENIED when the key is mightier than who asks, or would be. */
+int key_change(struct accounts *accounts, const struct actor *actor, const char *id,
+               const struct key_change *change, struct key_info *out, struct error *err);
+
+/* ERROR_DENIED when the actor's key is not for this runtime, or not for sandboxes with a network. */
+int key_rules_check(struct accounts *accounts, const struct actor *actor, const char *runtime,
+                    bool has_network, struct error *err);
 
 /* Whose a key is. ERROR_UNAUTHORIZED for every kind of wrong one, in the same time and words. */
 int key_check(struct accounts *accounts, const char *text, struct actor *out, struct error *err);

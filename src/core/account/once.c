@@ -9,12 +9,24 @@
 #include <stdio.h>
 #include <string.h>
 
-static struct idempotency_record describe(const struct actor *actor, const struct once *once)
+#define NAME_TEXT (MEMBER_TEXT + 512) // longer ones are cut: no front takes any
+
+/* Each member of an organisation has keys of its own: "alice\tk1". */
+static const char *name_of(const struct actor *actor, const struct once *once, char name[NAME_TEXT])
+{
+    if (!*actor->member)
+        return once->key;
+    (void)snprintf(name, NAME_TEXT, "%s\t%s", actor->member, once->key);
+    return name;
+}
+
+static struct idempotency_record describe(const struct actor *actor, const struct once *once,
+                                          char name[NAME_TEXT])
 {
     struct idempotency_record record = {
         .organisation = actor->organisation,
         .realm = once->realm,
-        .key = once->key,
+        .key = name_of(actor, once, name),
         .created_at = (int64_t)clock_wall_ms(),
     };
     memcpy(record.request_hash, once->request_hash, sizeof record.request_hash);
@@ -31,11 +43,12 @@ int once_claim(struct accounts *accounts, const struct actor *actor, const struc
                bool *is_new, char subject[ID_TEXT], struct error *err)
 {
     autoidempotency earlier = {0};
+    char name[NAME_TEXT];
 
     *is_new = true;
     if (!once)
         return 0;
-    struct idempotency_record record = describe(actor, once);
+    struct idempotency_record record = describe(actor, once, name);
     if (store_idempotency_claim(accounts->store, &record, is_new, &earlier, err) < 0)
         return -1;
     if (*is_new)
@@ -50,7 +63,8 @@ int once_claim_answer(struct accounts *accounts, const struct actor *actor, cons
                       bool *is_new, char **answer, struct error *err)
 {
     autoidempotency earlier = {0};
-    struct idempotency_record record = describe(actor, once);
+    char name[NAME_TEXT];
+    struct idempotency_record record = describe(actor, once, name);
 
     if (store_idempotency_claim(accounts->store, &record, is_new, &earlier, err) < 0)
         return -1;
@@ -65,7 +79,8 @@ int once_claim_answer(struct accounts *accounts, const struct actor *actor, cons
 int once_finish_answer(struct accounts *accounts, const struct actor *actor,
                        const struct once *once, const char *answer, struct error *err)
 {
-    struct idempotency_record record = describe(actor, once);
+    char name[NAME_TEXT];
+    struct idempotency_record record = describe(actor, once, name);
 
     record.answer = answer;
     return store_idempotency_finish(accounts->store, &record, err);
@@ -74,9 +89,11 @@ int once_finish_answer(struct accounts *accounts, const struct actor *actor,
 int once_finish(struct accounts *accounts, const struct actor *actor, const struct once *once,
                 const char *subject, struct error *err)
 {
+    char name[NAME_TEXT];
+
     if (!once)
         return 0;
-    struct idempotency_record record = describe(actor, once);
+    struct idempotency_record record = describe(actor, once, name);
     record.subject_id = subject;
     return store_idempotency_finish(accounts->store, &record, err);
 }
@@ -84,7 +101,9 @@ int once_finish(struct accounts *accounts, const struct actor *actor, const stru
 void once_release(struct accounts *accounts, const struct actor *actor, const struct once *once)
 {
     struct error ignored = {0};
+    char name[NAME_TEXT];
+
     if (once)
         (void)store_idempotency_release(accounts->store, actor->organisation, once->realm,
-                                        once->key, &ignored);
+                                        name_of(actor, once, name), &ignored);
 }

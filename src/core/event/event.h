@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What happened to a sandbox: a type, a reason, a few facts, written in order and readable for as long as the sandbox is remembered.
+ * What happened: a type, a reason, a few facts, written in order. Most happen to a sandbox, and can be read with it for as long as that is remembered;
+ * all are in the channel (channel.h) for as long as the server keeps events.
  * Threads: any but loops; an event being filled is its maker's.
  */
 #pragma once
@@ -24,11 +25,13 @@ struct store;
 #define EVENT_DESTROY "destroy"
 #define EVENT_PAUSE "pause"
 #define EVENT_RESUME "resume"
-#define EVENT_CHECKPOINT "checkpoint" // reason: created, restored
-#define EVENT_SNAPSHOT "snapshot"
+#define EVENT_CHECKPOINT "checkpoint"         // reason: created, restored, deleted
+#define EVENT_SNAPSHOT "snapshot"             // reason: created, deleted
 #define EVENT_CHANGE "change"                 // facts: what is different now
 #define EVENT_LIMITS "limits"                 // facts: what they are now
 #define EVENT_PROCESSES_LOST "processes_lost" // the files are still there
+#define EVENT_KEY "key"                       // reason: created, revoked; of no sandbox
+#define EVENT_WEBHOOK "webhook"               // reason: disabled; likewise
 
 #define EVENT_FACTS 6
 #define EVENT_FACT 160
@@ -45,6 +48,6 @@ struct event {
 void event_fact(struct event *event, const char *name, const char *value);
 void event_number(struct event *event, const char *name, int64_t value);
 
-/* Writes it for a sandbox of this owner, in the caller's transaction. */
+/* Writes it for a sandbox of this owner, or for none (NULL), in the caller's transaction. */
 int event_write(struct store *store, const char *sandbox_id, const struct owner *owner,
                 const struct event *event, struct error *err);

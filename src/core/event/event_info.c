@@ -9,23 +9,26 @@
 static void event_info_take(struct event_info *out, struct event_record *record)
 {
     *out = (struct event_info){
+        .serial = record->serial,
         .id = take(record->id),
         .sandbox_id = take(record->sandbox_id),
         .type = take(record->type),
         .reason = take(record->reason),
         .facts = strings_list(record->detail),
         .number = record->number,
+        .owner = owner_take(&record->owner),
         .created_at = record->created_at,
     };
 }
 
-static void event_info_clear(struct event_info *info)
+void event_info_clear(struct event_info *info)
 {
     const char *const strings[] = {info->id, info->sandbox_id, info->type, info->reason};
 
     for (size_t i = 0; i < ARRAY_SIZE(strings); i++)
         free((char *)strings[i]);
     free((void *)info->facts);
+    owner_clear(&info->owner);
     *info = (struct event_info){0};
 }
 

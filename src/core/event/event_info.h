@@ -11,14 +11,18 @@
 
 /* Owns what it points to. NULL is what was not given; times are milliseconds since 1970, 0 for never. */
 struct event_info {
+    int64_t serial; // among all events of the server, in the order of their commits
     const char *id;
-    const char *sandbox_id;
+    const char *sandbox_id;   // NULL: of none
     int64_t number;           // 1, 2, 3 … in its sandbox
+    struct owner owner;       // whose it is, also when the sandbox is forgotten
     const char *type;         // one of event.h
     const char *reason;       // a word
     const char *const *facts; // NAME=VALUE, NULL-terminated
     int64_t created_at;
 };
+
+void event_info_clear(struct event_info *info);
 
 struct event_infos {
     struct event_info *items;

@@ -30,8 +30,9 @@ static const char *noun_of(const enum execution_kind *kind)
 
 static int check_waiting(const struct execution_request *request, struct error *err)
 {
-    if (request->n_files || request->stdin_stream || request->has_input || request->once ||
-        request->kind == EXECUTION_TERMINAL || request->standard_output.target != OUTPUT_TO_NEW ||
+    if (request->n_files || request->stdin_stream || request->input || request->has_input ||
+        request->once || request->kind == EXECUTION_TERMINAL ||
+        request->standard_output.target != OUTPUT_TO_NEW ||
         request->standard_error.target != OUTPUT_TO_NEW)
         return error_set(
             err, ERROR_INVALID,
@@ -123,9 +124,12 @@ static int record_queued(struct sandbox *sandbox, const struct actor *actor,
     struct executions *executions = sandbox->sandboxes->executions;
     autoptr(execution) execution = NULL;
 
-    if (execution_describe(sandbox, actor, request, &execution, err) < 0 ||
-        store_execution_add(executions->sandboxes->store, &execution->record, err) < 0)
+    if (execution_describe(sandbox, actor, request, &execution, err) < 0)
         return -1;
+    if (store_execution_add(executions->sandboxes->store, &execution->record, err) < 0) {
+        execution_uncount(sandbox, execution);
+        return -1;
+    }
     execution->is_queued = true;
     execution_copy(execution, out);
     executions_add(executions, execution);
@@ -164,7 +168,8 @@ int execution_enqueue(struct executions *executions, const struct actor *actor,
 static bool is_visible(const struct execution_record *record, const struct actor *actor,
                        const enum execution_kind *kind)
 {
-    return actor_sees(actor, &record->owner) && (!kind || *kind == record->kind);
+    return actor_sees_in(actor, &record->owner, record->sandbox_id) &&
+           (!kind || *kind == record->kind);
 }
 
 static bool copy_visible(struct execution *execution, const struct actor *actor,

@@ -41,7 +41,9 @@ struct execution_request {
     const struct sandbox_file *files; // written before it starts
     size_t n_files;
     struct output_request standard_output, standard_error; // the same stream twice: interleaved
-    const char *stdin_stream;      // its content is the input as it arrives; NULL: none
+    const char *stdin_stream; // its content is the input as it arrives; NULL: none
+    const void *input;        // instead: all of its input; NULL: none
+    size_t input_length;
     bool has_input;                // instead of stdin_stream: open until execution_close_input
     struct terminal_size terminal; // EXECUTION_TERMINAL; 0: 24 rows, 80 columns
     bool has_timestamps;

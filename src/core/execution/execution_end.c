@@ -160,7 +160,7 @@ static int put_event(struct sandbox *sandbox, const struct execution_record *end
     const char *noun = execution_kind_noun(ended->kind);
     struct event event = {.type = EVENT_COMPLETED, .reason = noun, .now = ended->ended_at};
 
-    event_fact(&event, noun, ended->id);
+    event_fact(&event, execution_id_noun(ended->kind), ended->id);
     event_number(&event, "exit_code", ended->exit.code);
     event_fact(&event, "state", execution_state_name(ended->state));
     if (ended->error && strcmp(ended->error, OUTPUT_LOST) == 0)

@@ -31,7 +31,7 @@ static int look(struct execution *execution, const struct actor *actor, enum exe
                 enum execution_kind *kind, struct error *err)
 {
     autolock(&execution->lock);
-    if (!actor_sees(actor, &execution->record.owner))
+    if (!actor_sees_in(actor, &execution->record.owner, execution->record.sandbox_id))
         return error_missing(err, "execution", execution->id);
     *state = execution->record.state;
     *kind = execution->record.kind;

@@ -7,6 +7,7 @@
 #include "core/stream/streams.h"
 #include "core/sandbox/sandbox_box.h"
 #include "core/execution/execution_end.h"
+#include "core/execution/input_content.h"
 #include "base/mem.h"
 #include "core/stream/feed.h"
 #include "core/sandbox/monitor.h"
@@ -25,11 +26,12 @@
 
 static int check_terminal(const struct execution_request *request, struct error *err)
 {
-    if (request->has_input && request->stdin_stream)
-        return error_set(err, ERROR_INVALID, "a command has one input: a stream, or an open one");
+    if (request->has_input + (request->stdin_stream != NULL) + (request->input != NULL) > 1)
+        return error_set(err, ERROR_INVALID,
+                         "a command has one input: a stream, all of it, or an open one");
     if (request->kind != EXECUTION_TERMINAL)
         return 0;
-    if (request->stdin_stream || request->has_timestamps ||
+    if (request->stdin_stream || request->input || request->has_timestamps ||
         request->standard_output.target != OUTPUT_TO_NEW)
         return error_set(err, ERROR_INVALID,
                          "a terminal has its own input and output, without timestamps");
@@ -76,7 +78,9 @@ static void describe(struct sandbox *sandbox, const struct actor *actor,
         .sandbox_id = xstrdup(sandbox->id),
         .kind = request->kind,
         .owner = {copy(row->owner.organisation), copy(row->owner.tenant), copy(row->owner.scope),
-                  copy(actor->project ? actor->project : row->owner.project)},
+                  copy(actor->project ? actor->project : row->owner.project),
+                  copy(row->owner.member)},
+        .key_id = *actor->key_id ? xstrdup(actor->key_id) : NULL,
         .command = command_copy(&request->command),
         .metadata = copy(request->metadata),
         .asked = copy(request->asked),
@@ -129,6 +133,25 @@ static bool is_same_stream(const struct execution_request *request)
            strcmp(request->standard_output.stream_id, request->standard_error.stream_id) == 0;
 }
 
+static int open_stdin(struct sandbox *sandbox, const struct actor *actor,
+                      const struct execution_request *request, const struct stream_place *place,
+                      struct execution *execution, struct error *err)
+{
+    struct streams *streams = sandbox->sandboxes->streams;
+
+    if (request->stdin_stream)
+        return streams_take(streams, actor, request->stdin_stream, place, &execution->input, err);
+    if (!request->input)
+        return 0;
+    int is_longer =
+        input_content_pipe(request->input, request->input_length, &execution->input_pipe, err);
+    if (is_longer <= 0)
+        return is_longer;
+    execution->is_input_new = true;
+    return input_content_stream(streams, actor, place, request->input, request->input_length,
+                                &execution->input, err);
+}
+
 static int open_streams(struct sandbox *sandbox, const struct actor *actor,
                         const struct execution_request *request, struct execution *execution,
                         struct error *err)
@@ -150,10 +173,7 @@ static int open_streams(struct sandbox *sandbox, const struct actor *actor,
                  0)
         return -1;
     place.kind = STREAM_STDIN;
-    return request->stdin_stream
-               ? streams_take(sandbox->sandboxes->streams, actor, request->stdin_stream, &place,
-                              &execution->input, err)
-               : 0;
+    return open_stdin(sandbox, actor, request, &place, execution, err);
 }
 
 static void name_outputs(const struct execution *execution, struct execution_record *record)
@@ -192,7 +212,15 @@ static void drop_streams(struct sandbox *sandbox, struct execution *execution)
     struct execution_streams streams = execution_take_streams(sandbox, execution);
     drop_stream(sandbox, streams.error, execution->is_error_new);
     drop_stream(sandbox, streams.output, execution->is_output_new);
-    drop_stream(sandbox, streams.input, false);
+    drop_stream(sandbox, streams.input, execution->is_input_new);
+}
+
+void execution_uncount(struct sandbox *sandbox, struct execution *execution)
+{
+    if (execution->is_run_counted)
+        quota_unrun(sandbox->sandboxes->accounts, execution->record.key_id,
+                    execution->record.owner.organisation);
+    execution->is_run_counted = false;
 }
 
 int execution_prepare(struct sandbox *sandbox, const struct actor *actor,
@@ -204,6 +232,8 @@ int execution_prepare(struct sandbox *sandbox, const struct actor *actor,
     if (check(sandbox, request, err) < 0)
         return -1;
     autoptr(execution) execution = execution_new(id_make(id));
+    if (quota_run(sandbox->sandboxes->accounts, actor, &execution->is_run_counted, err) < 0)
+        return -1;
     describe(sandbox, actor, request, &execution->record);
     execution->record.id = xstrdup(id);
     execution->is_output_new = request->standard_output.target == OUTPUT_TO_NEW;
@@ -214,10 +244,11 @@ int execution_prepare(struct sandbox *sandbox, const struct actor *actor,
     execution->cols = request->terminal.cols ? request->terminal.cols : USUAL_COLS;
     if (open_streams(sandbox, actor, request, execution, err) < 0) {
         drop_streams(sandbox, execution);
+        execution_uncount(sandbox, execution);
         return -1;
     }
     name_outputs(execution, &execution->record);
-    execution->record.stdin_stream = copy(request->stdin_stream);
+    execution->record.stdin_stream = copy(execution->input ? stream_id(execution->input) : NULL);
     add_to_list(sandbox, execution);
     *out = take(execution);
     return 0;
@@ -231,16 +262,18 @@ int execution_describe(struct sandbox *sandbox, const struct actor *actor,
 
     if (check(sandbox, request, err) < 0)
         return -1;
-    struct execution *execution = execution_new(id_make(id));
+    autoptr(execution) execution = execution_new(id_make(id));
     struct execution_record *record = &execution->record;
+    if (quota_run(sandbox->sandboxes->accounts, actor, &execution->is_run_counted, err) < 0)
+        return -1;
     describe(sandbox, actor, request, record);
     record->id = xstrdup(id);
     record->state = EXECUTION_QUEUED;
     record->started_at = 0;
     record->error = copy(request->refused);
-    *out = execution;
     autolock(&sandbox->lock);
     record->number = execution->number = ++sandbox->last_number;
+    *out = take(execution);
     return 0;
 }
 
@@ -297,6 +330,8 @@ static int open_input(struct sandbox *sandbox, struct execution *execution, int 
                       struct error *err)
 {
     int ends[2];
+
+    *read_end = take_fd(execution->input_pipe);
     if (!execution->input)
         return 0;
     if (pipe2(ends, O_CLOEXEC) < 0)
@@ -371,6 +406,8 @@ int execution_put(struct sandbox *sandbox, struct execution *execution, struct e
     if ((execution->is_queued ? put_queued(sandboxes, execution, err)
                               : store_execution_add(sandboxes->store, &execution->record, err)) < 0)
         return -1;
+    if (execution->is_input_new && streams_put(sandboxes->streams, execution->input, err) < 0)
+        return -1;
     if (execution->is_output_new && streams_put(sandboxes->streams, execution->output, err) < 0)
         return -1;
     return execution->is_error_new ? streams_put(sandboxes->streams, execution->error, err) : 0;
@@ -394,6 +431,7 @@ void execution_abort(struct sandbox *sandbox, struct execution *execution)
 {
     if (execution->is_spawned)
         execution_kill(sandbox, execution);
+    execution_uncount(sandbox, execution);
     drop_streams(sandbox, execution);
     if (remove_from_list(sandbox, execution))
         execution_free(execution); // the caller has another reference

@@ -35,6 +35,9 @@ int execution_spawn(struct sandbox *sandbox, struct execution *execution, struct
 /* Its rows, in the caller's transaction, under record_lock. */
 int execution_put(struct sandbox *sandbox, struct execution *execution, struct error *err);
 
+/* It will not run: it does not count among the runs of its day. */
+void execution_uncount(struct sandbox *sandbox, struct execution *execution);
+
 /* It will not be: kills what was started, and drops all that was made. */
 void execution_abort(struct sandbox *sandbox, struct execution *execution);
 

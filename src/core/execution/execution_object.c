@@ -17,7 +17,7 @@ struct execution *execution_new(const char *id)
     execution->known = (struct id_entry){.id = execution->id, .hash = id_hash(execution->id)};
     lock_init(&execution->lock, LOCK_EXECUTION);
     lock_init(&execution->input_lock, LOCK_EXECUTION_INPUT);
-    execution->input_fd = -1;
+    execution->input_pipe = execution->input_fd = -1;
     return execution;
 }
 
@@ -39,6 +39,7 @@ void execution_free(struct execution *execution)
         feed_stop(execution->feed);
     input_room_stop(execution->input_room);
     closep(&execution->input_fd);
+    closep(&execution->input_pipe);
     execution_record_clear(&execution->record);
     lock_clear(&execution->input_lock);
     lock_clear(&execution->lock);

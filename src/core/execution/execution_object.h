@@ -37,7 +37,8 @@ struct execution {
     struct stream *input, *output,
         *error; // held; error may be output. Changed under the sandbox's lock too
     struct feed *feed;
-    bool is_output_new, is_error_new; // made for it, not a user's own
+    bool is_run_counted;                            // for its key and organisation: account/quota.h
+    bool is_input_new, is_output_new, is_error_new; // made for it, not a user's own
     bool is_spawned;
     bool is_queued;     // is in the store, as queued
     bool is_renumbered; // and its number there is no longer its own
@@ -48,6 +49,7 @@ struct execution {
     bool is_input_cut; // a restart of the server cut its input
 
     // What it is started with.
+    int input_pipe; // has all of its input; -1: none, or given to PID 1
     bool has_input;
     uint16_t rows, cols;
 

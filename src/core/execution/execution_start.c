@@ -117,7 +117,7 @@ static int put_start(const struct start *start, struct sandbox_record *next, str
     autotransaction together = {0};
     bool is_put;
 
-    event_fact(&event, execution_kind_noun(kind), start->execution->id);
+    event_fact(&event, execution_id_noun(kind), start->execution->id);
     sandbox_copy(start->sandbox, next);
     if (kind == EXECUTION_COMMAND && lifecycle_take(next, STEP_BEGIN, NULL, event.now, err) < 0)
         return -1;

@@ -3,6 +3,7 @@
 #include "archive/packer.h"
 #include "archive/unpacker.h"
 #include "core/sandbox/file.h"
+#include "core/sandbox/file_access.h"
 #include "core/sandbox/file_impl.h"
 #include "core/sandbox/file_work.h"
 #include "core/sandbox/temporary.h"
@@ -10,6 +11,7 @@
 
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define MAX_ENTRIES 1000000
 #define TIMEOUT_MS 30000 // without a word from burrow-archive
@@ -74,13 +76,23 @@ static int pack_data(void *data, const void *bytes, size_t length, struct error 
                              err);
 }
 
+static int begin(struct file_work *work, struct sandboxes *sandboxes, const struct actor *actor,
+                 const struct file_place *place, bool is_own_user, struct error *err)
+{
+    return is_own_user
+               ? file_work_begin(work, sandboxes, actor, place->sandbox_id, err)
+               : file_work_begin_as(work, sandboxes, actor, place->sandbox_id, place->user, err);
+}
+
 /* The records of `path` in the packer. The conversation is over when it returns: what follows has nothing to do with the box. */
-static int collect(struct sandboxes *sandboxes, const struct actor *actor, const char *sandbox_id,
-                   const char *path, struct packing *packing, struct error *err)
+static int collect(struct sandboxes *sandboxes, const struct actor *actor,
+                   const struct file_place *place, bool is_own_user, struct packing *packing,
+                   struct error *err)
 {
     uint64_t maximum = (uint64_t)sandboxes->settings->file_limit_bytes;
+    const char *path = place->path, *sandbox_id = place->sandbox_id;
     autofilework work = {.conversation = -1};
-    if (file_work_begin(&work, sandboxes, actor, sandbox_id, err) < 0)
+    if (begin(&work, sandboxes, actor, place, is_own_user, err) < 0)
         return -1;
     packing->work = &work;
     if (files_export(work.conversation, path, maximum, pack_item, pack_data, packing, NULL, err) ==
@@ -101,9 +113,9 @@ static int finish(struct packer *packer, struct temporary *archive, struct error
     return temporary_settle(archive, err);
 }
 
-int file_pack(struct sandboxes *sandboxes, const struct actor *actor, const char *sandbox_id,
-              const char *path, enum archive_format format, struct temporary **out,
-              struct error *err)
+static int pack(struct sandboxes *sandboxes, const struct actor *actor,
+                const struct file_place *place, bool is_own_user, enum archive_format format,
+                struct temporary **out, struct error *err)
 {
     char program[PATH_MAX];
     autoptr(temporary) spool = NULL;
@@ -118,11 +130,27 @@ int file_pack(struct sandboxes *sandboxes, const struct actor *actor, const char
     task.cancel = actor->cancel;
     autoptr(packer) packer = packer_new(&task, take_fd(spool->fd)); // its room stays ours
     struct packing packing = {.packer = packer, .spool = spool};
-    if (collect(sandboxes, actor, sandbox_id, path, &packing, err) < 0 ||
+    if (collect(sandboxes, actor, place, is_own_user, &packing, err) < 0 ||
         finish(packer, archive, err) < 0)
         return -1;
     *out = take(archive);
     return 0;
+}
+
+int file_pack(struct sandboxes *sandboxes, const struct actor *actor, const char *sandbox_id,
+              const char *path, enum archive_format format, struct temporary **out,
+              struct error *err)
+{
+    const struct file_place place = {.sandbox_id = sandbox_id, .path = path};
+
+    return pack(sandboxes, actor, &place, true, format, out, err);
+}
+
+int file_pack_as(struct sandboxes *sandboxes, const struct actor *actor,
+                 const struct file_place *place, enum archive_format format, struct temporary **out,
+                 struct error *err)
+{
+    return pack(sandboxes, actor, place, false, format, out, err);
 }
 
 /* A directory on its way into the box. */
@@ -177,4 +205,27 @@ int file_unpack(struct sandboxes *sandboxes, const struct actor *actor, const ch
     if (file_work_begin(&work, sandboxes, actor, sandbox_id, err) < 0)
         return -1;
     return file_unpack_here(sandboxes, sandbox_id, &work, path, format, archive_fd, err);
+}
+
+static bool is_zstd(int fd)
+{
+    static const uint8_t mark[4] = {0x28, 0xb5, 0x2f, 0xfd};
+    uint8_t first[4];
+
+    return pread(fd, first, sizeof first, 0) == sizeof first &&
+           memcmp(first, mark, sizeof mark) == 0;
+}
+
+int file_unpack_as(struct sandboxes *sandboxes, const struct actor *actor,
+                   const struct file_place *place, enum archive_format format, int archive_fd,
+                   struct error *err)
+{
+    autofilework work = {.conversation = -1};
+
+    if (begin(&work, sandboxes, actor, place, false, err) < 0)
+        return -1;
+    if (format == ARCHIVE_ANY && is_zstd(archive_fd))
+        format = ARCHIVE_ZSTD;
+    return file_unpack_here(sandboxes, place->sandbox_id, &work, place->path, format, archive_fd,
+                            err);
 }

@@ -71,21 +71,45 @@ static void give_back_cpu(struct sandbox *sandbox)
         set_more_cpu(sandbox, 0);
 }
 
+/* With a conversation that has been opened; takes it. */
+static int start_work(struct file_work *work, struct sandbox *sandbox, int conversation,
+                      struct error *err)
+{
+    autofd fd = conversation;
+
+    if (files_set_timeout(fd, SILENCE_MS, err) < 0)
+        return -1;
+    take_more_cpu(work, sandbox);
+    work->conversation = take_fd(fd);
+    cancel_add_socket(work->cancel, work->conversation);
+    return 0;
+}
+
 int file_work_begin(struct file_work *work, struct sandboxes *sandboxes, const struct actor *actor,
                     const char *sandbox_id, struct error *err)
 {
     autoptr(sandbox) sandbox = NULL;
-    autofd conversation = -1;
+    int conversation = -1;
 
     file_work_init(work, sandboxes, actor);
     if (file_work_check(work, err) < 0 || // it may have waited for its turn for long
-        lookup_files(sandboxes, actor, sandbox_id, &sandbox, &conversation, err) < 0 ||
-        files_set_timeout(conversation, SILENCE_MS, err) < 0)
+        lookup_files(sandboxes, actor, sandbox_id, &sandbox, &conversation, err) < 0)
         return -1;
-    take_more_cpu(work, sandbox);
-    work->conversation = take_fd(conversation);
-    cancel_add_socket(work->cancel, work->conversation);
-    return 0;
+    return start_work(work, sandbox, conversation, err);
+}
+
+int file_work_begin_as(struct file_work *work, struct sandboxes *sandboxes,
+                       const struct actor *actor, const char *sandbox_id, const char *user,
+                       struct error *err)
+{
+    autoptr(sandbox) sandbox = NULL;
+    int conversation = -1;
+
+    file_work_init(work, sandboxes, actor);
+    if (file_work_check(work, err) < 0 ||
+        lookup_files_as(sandboxes, actor, sandbox_id, user, &sandbox, &conversation, err) < 0)
+        return -1;
+    return start_work(work, sandbox, conversation, err);
 }
 
 void file_work_clear(struct file_work *work)

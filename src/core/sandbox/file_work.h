@@ -27,6 +27,10 @@ void file_work_init(struct file_work *work, const struct sandboxes *sandboxes,
 /* lookup_files, with its timeouts. */
 int file_work_begin(struct file_work *work, struct sandboxes *sandboxes, const struct actor *actor,
                     const char *sandbox_id, struct error *err);
+/* lookup_files_as, likewise. */
+int file_work_begin_as(struct file_work *work, struct sandboxes *sandboxes,
+                       const struct actor *actor, const char *sandbox_id, const char *user,
+                       struct error *err);
 void file_work_clear(struct file_work *work);
 #define autofilework __attribute__((cleanup(file_work_clear))) struct file_work
 

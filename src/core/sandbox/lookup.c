@@ -14,7 +14,7 @@ int lookup_record(struct sandboxes *sandboxes, const struct actor *actor, const 
 
     if (store_sandbox_get(sandboxes->store, id, &record, err) < 0)
         return error_is(err, ERROR_NOT_FOUND) ? error_missing(err, "sandbox", id) : -1;
-    if (!actor_sees(actor, &record.owner))
+    if (!actor_sees_in(actor, &record.owner, id))
         return error_missing(err, "sandbox", id);
     *out = record;
     record = (struct sandbox_record){0};
@@ -77,7 +77,7 @@ int lookup_sandbox(struct sandboxes *sandboxes, const struct actor *actor, const
 
     if (!sandbox)
         return not_alive(sandboxes, actor, id, err);
-    if (!actor_sees(actor, &sandbox->record.owner))
+    if (!actor_sees_in(actor, &sandbox->record.owner, id))
         return error_missing(err, "sandbox", id);
     if (sandbox_await_calm(sandbox, err) < 0)
         return -1;
@@ -87,22 +87,24 @@ int lookup_sandbox(struct sandboxes *sandboxes, const struct actor *actor, const
     return 0;
 }
 
-/* From `directory`, as its user. */
-static int open_conversation(struct sandbox *sandbox, const char *directory, int *conversation,
-                             struct error *err)
+/* From `directory`, as `user`. */
+static int open_conversation(struct sandbox *sandbox, const char *user, const char *directory,
+                             int *conversation, struct error *err)
 {
     autobox held = sandbox_use_box(sandbox, err);
 
     if (!held)
         return -1;
-    if (box_files(sandbox->box, sandbox->record.command.user, directory, conversation, err) == 0)
+    if (box_files(sandbox->box, user, directory, conversation, err) == 0)
         return 0;
     return error_is(err, ERROR_GONE) ? error_restate(err, ERROR_ENDED, "sandbox") : -1;
 }
 
 int sandbox_files(struct sandbox *sandbox, int *conversation, struct error *err)
 {
-    return open_conversation(sandbox, sandbox->record.command.directory, conversation, err);
+    const struct command *command = &sandbox->record.command;
+
+    return open_conversation(sandbox, command->user, command->directory, conversation, err);
 }
 
 /* A one-shot sandbox gets its directory with its command, and the command may not have come to that yet. */
@@ -113,10 +115,25 @@ static int make_directory(struct sandbox *sandbox, struct error *err)
 
     if (sandbox->record.mode != SANDBOX_ONE_SHOT || !path)
         return 0;
-    if (open_conversation(sandbox, "/", &conversation, err) < 0 ||
+    if (open_conversation(sandbox, sandbox->record.command.user, "/", &conversation, err) < 0 ||
         files_set_timeout(conversation, FILE_TIMEOUT_MS, err) < 0)
         return -1;
     return files_mkdir(conversation, path, 0755, FILES_PARENTS, err);
+}
+
+/* One that is alive and has a box; counts as used. */
+static int lookup_boxed(struct sandboxes *sandboxes, const struct actor *actor,
+                        const char *sandbox_id, struct sandbox **out, struct error *err)
+{
+    autoptr(sandbox) sandbox = NULL;
+
+    if (lookup_sandbox(sandboxes, actor, sandbox_id, &sandbox, err) < 0)
+        return -1;
+    sandbox_touch(sandbox);
+    if (sandbox_ensure_box(sandbox, err) < 0 || make_directory(sandbox, err) < 0)
+        return -1;
+    *out = take(sandbox);
+    return 0;
 }
 
 int lookup_files(struct sandboxes *sandboxes, const struct actor *actor, const char *sandbox_id,
@@ -124,11 +141,22 @@ int lookup_files(struct sandboxes *sandboxes, const struct actor *actor, const c
 {
     autoptr(sandbox) sandbox = NULL;
 
-    if (lookup_sandbox(sandboxes, actor, sandbox_id, &sandbox, err) < 0)
-        return -1;
-    sandbox_touch(sandbox);
-    if (sandbox_ensure_box(sandbox, err) < 0 || make_directory(sandbox, err) < 0 ||
+    if (lookup_boxed(sandboxes, actor, sandbox_id, &sandbox, err) < 0 ||
         sandbox_files(sandbox, conversation, err) < 0)
+        return -1;
+    *out = take(sandbox);
+    return 0;
+}
+
+int lookup_files_as(struct sandboxes *sandboxes, const struct actor *actor, const char *sandbox_id,
+                    const char *user, struct sandbox **out, int *conversation, struct error *err)
+{
+    autoptr(sandbox) sandbox = NULL;
+
+    if (lookup_boxed(sandboxes, actor, sandbox_id, &sandbox, err) < 0)
+        return -1;
+    const char *directory = sandbox->record.command.directory;
+    if (open_conversation(sandbox, user, directory, conversation, err) < 0)
         return -1;
     *out = take(sandbox);
     return 0;

@@ -31,3 +31,7 @@ int sandbox_files(struct sandbox *sandbox, int *conversation, struct error *err)
  */
 int lookup_files(struct sandboxes *sandboxes, const struct actor *actor, const char *sandbox_id,
                  struct sandbox **out, int *conversation, struct error *err);
+
+/* The same as another user of the sandbox; NULL: its root. */
+int lookup_files_as(struct sandboxes *sandboxes, const struct actor *actor, const char *sandbox_id,
+                    const char *user, struct sandbox **out, int *conversation, struct error *err);

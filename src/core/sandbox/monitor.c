@@ -16,6 +16,7 @@
 #include "core/stream/streams.h"
 #include "store/idempotency.h"
 #include "store/sandboxes.h"
+#include "store/events.h"
 #include "store/usage.h"
 
 #include <stdatomic.h>
@@ -252,7 +253,7 @@ static void check_deadlines(struct sandbox *sandbox, int64_t now)
 
     if (sandbox->is_copied)
         reason = NULL; // not now; ending it would wait for the copy
-    if (reason == REASON_IDLE && sandbox->record.on_idle == SANDBOX_IDLE_DROPS_BOX)
+    if (reason == REASON_IDLE && sandbox->record.on_idle != SANDBOX_IDLE_ENDS)
         sandbox_rest(sandbox);
     else if (reason)
         ending_start(sandbox, reason);
@@ -278,7 +279,7 @@ static void on_tick(void *data)
 /* What one round of purging has removed, or all rounds together. */
 struct purged {
     unsigned streams;
-    int64_t executions, sandboxes, requests;
+    int64_t executions, sandboxes, requests, events;
 };
 
 /* A bounded number of each, in transactions of their own. */
@@ -293,7 +294,9 @@ static int purge_round(struct sandboxes *sandboxes, struct purged *out, struct e
             0 ||
         store_idempotency_purge(sandboxes->store, now - DAY_MS, PURGE_AT_ONCE, &here.requests,
                                 err) < 0 ||
-        store_usage_purge(sandboxes->store, now - USAGE_KEPT_DAYS * DAY_MS, &minutes, err) < 0)
+        store_usage_purge(sandboxes->store, now - USAGE_KEPT_DAYS * DAY_MS, &minutes, err) < 0 ||
+        store_event_purge(sandboxes->store, now - sandboxes->settings->event_keep_ms,
+                          sandboxes->settings->max_events, PURGE_AT_ONCE, &here.events, err) < 0)
         return -1;
     *out = here;
     return 0;
@@ -304,7 +307,7 @@ static bool is_behind(const struct purged *round)
 {
     const int64_t many = PURGE_AT_ONCE / 2;
     return round->streams >= many || round->executions >= many || round->sandboxes >= many ||
-           round->requests >= many;
+           round->requests >= many || round->events >= many;
 }
 
 static void purge(struct monitor *monitor)

@@ -141,20 +141,43 @@ static void forget_slot(struct sandbox *sandbox)
     sandbox->record.box_slot = SANDBOX_NO_SLOT;
 }
 
+/* Its files stay, and nothing else. */
+static void drop_box(struct sandbox *sandbox, const struct event *event)
+{
+    struct error err = {0};
+
+    ending_drop_box(sandbox);
+    forget_slot(sandbox);
+    if (settle(sandbox, false, event, &err) < 0 && !sandbox_is_in(sandbox, SANDBOX_ENDING)) {
+        log_warn("a sandbox without processes could not be recorded as paused",
+                 F_SANDBOX(sandbox->id), F("error", (const char *)err.text));
+        (void)sandbox_pass(sandbox, STEP_READY, &err); // it gets a box when it is used
+    }
+}
+
+/* Where it cannot be paused it is awake, and tried again soon. */
+static void doze(struct sandbox *sandbox, const struct event *event)
+{
+    struct error err = {0};
+    struct error later = {0};
+
+    if (freeze(sandbox, &err) == 0 && settle(sandbox, false, event, &err) == 0)
+        return;
+    (void)thaw(sandbox, &later);
+    sandbox_pass_back(sandbox);
+    if (!sandbox_is_in(sandbox, SANDBOX_ENDING))
+        log_warn("an idle sandbox could not be paused", F_SANDBOX(sandbox->id),
+                 F("error", (const char *)err.text));
+}
+
 static void rest(void *data)
 {
     autoptr(sandbox) sandbox = data;
     struct event event = {.type = EVENT_PAUSE, .reason = "idle", .now = (int64_t)clock_wall_ms()};
-    struct error err = {0};
 
     if (begin_rest(sandbox)) {
-        ending_drop_box(sandbox);
-        forget_slot(sandbox);
-        if (settle(sandbox, false, &event, &err) < 0 && !sandbox_is_in(sandbox, SANDBOX_ENDING)) {
-            log_warn("a sandbox without processes could not be recorded as paused",
-                     F_SANDBOX(sandbox->id), F("error", (const char *)err.text));
-            (void)sandbox_pass(sandbox, STEP_READY, &err); // it gets a box when it is used
-        }
+        bool keeps_box = sandbox->record.on_idle == SANDBOX_IDLE_PAUSES; // it may be changed later
+        (keeps_box ? doze : drop_box)(sandbox, &event);
     }
     sandbox->is_resting = false;
 }

@@ -7,6 +7,7 @@
 #include "core/sandbox/watchlist.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #define REMEMBERED 1024 // that have ended
@@ -116,10 +117,28 @@ static enum added add_below(struct registry *registry, struct sandbox *sandbox, 
     return ADDED;
 }
 
-int registry_add(struct registry *registry, struct sandbox *sandbox, unsigned maximum,
-                 int64_t organisation_maximum, struct error *err)
+static void set_share(struct sandbox *sandbox)
 {
-    switch (add_below(registry, sandbox, maximum, organisation_maximum)) {
+    const struct sandbox_record *record = &sandbox->record;
+    struct quota_share *share = &sandbox->share;
+
+    *share = (struct quota_share){.limits = record->limits};
+    (void)snprintf(share->key_id, ID_TEXT, "%s", record->key_id ? record->key_id : "");
+    (void)snprintf(share->organisation, ID_TEXT, "%s", record->owner.organisation);
+}
+
+int registry_add(struct registry *registry, struct sandbox *sandbox, const struct actor *actor,
+                 unsigned maximum, int64_t organisation_maximum, struct error *err)
+{
+    struct accounts *accounts = sandbox->sandboxes->accounts;
+
+    set_share(sandbox);
+    if (accounts && quota_take(accounts, actor, &sandbox->share, err) < 0)
+        return -1;
+    enum added added = add_below(registry, sandbox, maximum, organisation_maximum);
+    if (accounts && added != ADDED)
+        quota_give(accounts, &sandbox->share);
+    switch (added) {
     case ADDED:
         break;
     case ALL_FULL:
@@ -160,6 +179,8 @@ static struct sandbox *end(struct registry *registry, struct sandbox *sandbox, b
 
 void registry_end(struct registry *registry, struct sandbox *sandbox, bool is_forgotten)
 {
+    if (sandbox->sandboxes->accounts)
+        quota_give(sandbox->sandboxes->accounts, &sandbox->share);
     sandbox_free(end(registry, sandbox, is_forgotten));
 }
 

@@ -16,7 +16,6 @@
 #include "engine/files.h"
 #include "core/sandbox/registry.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,8 +46,8 @@ static bool is_living(struct sandboxes *sandboxes, const char *id)
     return !sandbox || !sandbox_is_over(sandbox);
 }
 
-static int find_name(struct sandboxes *sandboxes, const struct actor *actor, const char *name,
-                     char id[ID_TEXT], struct error *err)
+int sandbox_find_name(struct sandboxes *sandboxes, const struct actor *actor, const char *name,
+                      char id[ID_TEXT], struct error *err)
 {
     const struct owner seen = actor_filter(actor);
 
@@ -62,21 +61,12 @@ static int find_name(struct sandboxes *sandboxes, const struct actor *actor, con
     return store_sandbox_find_name(sandboxes->store, &seen, name, id, err);
 }
 
-int sandbox_resolve(struct sandboxes *sandboxes, const struct actor *actor, const char *reference,
-                    char id[ID_TEXT], struct error *err)
-{
-    if (!id_is_valid(reference))
-        return find_name(sandboxes, actor, reference, id, err);
-    (void)snprintf(id, ID_TEXT, "%s", reference);
-    return 0;
-}
-
 int sandbox_status_quick(struct sandboxes *sandboxes, const struct actor *actor, const char *id,
                          struct sandbox_status *out)
 {
     autoptr(sandbox) sandbox = registry_find(sandboxes->registry, id);
 
-    if (!sandbox || !actor_sees(actor, &sandbox->record.owner))
+    if (!sandbox || !actor_sees_in(actor, &sandbox->record.owner, id))
         return 0;
     autolock(&sandbox->lock);
     *out = (struct sandbox_status){sandbox->record.state, sandbox->record.mode,
@@ -150,7 +140,7 @@ int sandbox_delete(struct sandboxes *sandboxes, const struct actor *actor, const
 
     if (!sandbox)
         return delete_record(sandboxes, actor, id, err);
-    if (!actor_sees(actor, &sandbox->record.owner))
+    if (!actor_sees_in(actor, &sandbox->record.owner, id))
         return error_missing(err, "sandbox", id);
     if (sandbox_await_calm(sandbox, err) < 0 ||
         ending_run(sandbox, STEP_DELETE, "deleted", err) < 0)

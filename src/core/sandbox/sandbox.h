@@ -15,12 +15,9 @@ struct sandboxes;
 int sandbox_get(struct sandboxes *sandboxes, const struct actor *actor, const char *id,
                 bool with_deleted, struct sandbox_info *out, struct error *err);
 
-/*
- * The id that a reference stands for: an id itself, or the name of exactly one living sandbox that the actor sees. ERROR_NOT_FOUND, or ERROR_AMBIGUOUS
- * when several have the name; noun "sandbox". What is spelled like an id is taken for one, whether there is such a sandbox or not.
- */
-int sandbox_resolve(struct sandboxes *sandboxes, const struct actor *actor, const char *reference,
-                    char id[ID_TEXT], struct error *err);
+/* The id of the one living sandbox that the actor sees and that has this name. ERROR_NOT_FOUND, or ERROR_AMBIGUOUS when several have it; noun "sandbox". */
+int sandbox_find_name(struct sandboxes *sandboxes, const struct actor *actor, const char *name,
+                      char id[ID_TEXT], struct error *err);
 
 /* What a poll needs. */
 struct sandbox_status {

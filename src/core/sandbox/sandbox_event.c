@@ -14,7 +14,7 @@ int event_list(struct sandboxes *sandboxes, const struct actor *actor,
     lookup_settle(sandboxes, filter->sandbox_id);
     if (store_sandbox_get(sandboxes->store, filter->sandbox_id, &row, err) < 0)
         return -1;
-    if (!actor_sees(actor, &row.owner))
+    if (!actor_sees_in(actor, &row.owner, row.id))
         return error_missing(err, "sandbox", filter->sandbox_id);
     if (store_event_list(sandboxes->store, filter, &found, err) < 0)
         return -1;

@@ -184,9 +184,14 @@ int sandbox_changes_apply(const struct core_settings *settings,
     if (apply_about(changes, record, parts, err) < 0 ||
         apply_labels(changes, record, parts, err) < 0 ||
         apply_env(changes, record, parts, err) < 0 ||
-        apply_limits(settings, changes, record, parts, err) < 0)
+        apply_limits(settings, changes, record, parts, err) < 0 ||
+        apply_deadlines(settings, changes, record, parts, err) < 0)
         return -1;
-    return apply_deadlines(settings, changes, record, parts, err);
+    if (record->asked && (*parts & (SANDBOX_PART_LIMITS | SANDBOX_PART_DEADLINES))) {
+        free((char *)take(record->asked)); // how it was spelled once is not what it is any more
+        *parts |= SANDBOX_PART_ASKED;
+    }
+    return 0;
 }
 
 // ---- to one that lives ----
@@ -288,6 +293,7 @@ static void show(struct sandbox *sandbox, struct sandbox_record *next)
     swap_text(&record->name, &next->name);
     swap_text(&record->description, &next->description);
     swap_text(&record->metadata, &next->metadata);
+    swap_text(&record->asked, &next->asked);
     swap_list(&record->labels, &next->labels);
     swap_list(&record->command.env, &next->command.env);
     record->limits = next->limits;
@@ -342,9 +348,11 @@ static int record_changes(struct sandbox *sandbox, const struct sandbox_changes 
 }
 
 /* Limits are set in the box first, where they may be refused, and set back when the rest fails. */
-static int modify_with_limits(struct sandbox *sandbox, const struct sandbox_changes *changes,
-                              struct sandbox_info *out, struct error *err)
+static int modify_with_limits(struct sandbox *sandbox, const struct actor *actor,
+                              const struct sandbox_changes *changes, struct sandbox_info *out,
+                              struct error *err)
 {
+    struct accounts *accounts = sandbox->sandboxes->accounts;
     struct error ignored = {0};
     autobox held = sandbox_hold_box(sandbox);
 
@@ -352,12 +360,14 @@ static int modify_with_limits(struct sandbox *sandbox, const struct sandbox_chan
         return sandbox_refuse_ending(err);
     const struct limits before = sandbox->record.limits; // changed by those who hold the box alone
     const struct limits wanted = limits_or_default(&changes->limits, &before);
-    if (sandbox_limits_check_use(sandbox, &before, &wanted, err) < 0)
+    if (sandbox_limits_check_use(sandbox, &before, &wanted, err) < 0 ||
+        quota_change(accounts, actor, &sandbox->share, &wanted, err) < 0)
         return -1;
     if (sandbox_limits_apply(sandbox, &wanted, err) == 0 &&
         record_changes(sandbox, changes, out, err) == 0)
         return 0;
     (void)sandbox_limits_apply(sandbox, &before, &ignored); // there was room for it until now
+    (void)quota_change(accounts, NULL, &sandbox->share, &before, &ignored);
     return -1;
 }
 
@@ -376,7 +386,7 @@ int sandbox_modify(struct sandboxes *sandboxes, const struct actor *actor, const
     sandbox_touch(sandbox);
     int result = limits_equal(&changes->limits, &none)
                      ? record_changes(sandbox, changes, out, err)
-                     : modify_with_limits(sandbox, changes, out, err);
+                     : modify_with_limits(sandbox, actor, changes, out, err);
     sandbox_touch(sandbox); // so that the monitor looks at its deadlines as they are now
     if (result == 0)
         hub_announce(sandboxes->hub, sandbox->id);

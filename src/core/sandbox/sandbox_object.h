@@ -13,6 +13,7 @@
 #include "base/id.h"
 #include "base/id_table.h"
 #include "base/lock.h"
+#include "core/account/quota.h"
 #include "core/sandbox/lifecycle.h"
 #include "core/sandbox/sandboxes.h"
 #include "loop/loop.h"
@@ -53,6 +54,8 @@ struct sandbox {
     unsigned n_terminals;  // these alone
     uint64_t
         restore_count; // how often it has begun to go back to a checkpoint; changed under record_lock only
+
+    struct quota_share share; // what is counted for it; account/quota.h
 
     const char *const *runtime_env; // of its runtime, in one allocation; never changed; or NULL
     // Times on the monotonic clock: a step of the wall clock ends nothing, and lets nothing live for ever.

@@ -4,12 +4,15 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/mem.h"
 #include "loop/background.h"
 #include "base/log_ids.h"
 #include "core/layer/layers.h"
 #include "store/chains.h"
 #include "store/snapshots.h"
 #include "core/snapshot/snapshots.h"
+
+#include <stdio.h>
 
 #define MOST_OF_A_BOX 48 // saved layers that every kernel takes, beside a runtime's own
 #define TRIES 3          // against others who change the same
@@ -162,4 +165,71 @@ int merge_for_start(struct snapshots *snapshots, const char *id, const char *lay
                     struct error *err)
 {
     return has_more(layers, MOST_OF_A_BOX) ? merge_all(snapshots, id, NULL, err) : 0;
+}
+
+/* One layer of those that are pinned, with a row of its own. */
+static int make_pinned(struct merging *merging, struct layers_pin *pin, char name[LAYER_NAME],
+                       struct error *err)
+{
+    struct snapshots *snapshots = merging->snapshots;
+    struct error ignored = {0};
+    autotransaction together = {0};
+    uint64_t bytes = 0;
+    bool is_put;
+
+    if (layer_merge(snapshots->volume, merging->names, LAYER_MERGE_AT, layers_name(name), &bytes,
+                    NULL, err) < 0)
+        return -1;
+    const struct layer_record layer = {.name = name,
+                                       .merged_of = merging->merged_of,
+                                       .size_bytes = (int64_t)bytes,
+                                       .created_at = (int64_t)clock_wall_ms()};
+    do
+        is_put = store_begin(snapshots->store, STORE_DURABLE, &together, err) == 0 &&
+                 store_layer_put(snapshots->store, &layer, err) == 0 &&
+                 store_layer_use(snapshots->store, name, pin->user, err) == 0 &&
+                 store_commit(&together, err) == 0;
+    while (!is_put && store_again(&together, err));
+    if (!is_put)
+        (void)layer_remove(snapshots->volume, name, &ignored); // else swept
+    return is_put ? 0 : -1;
+}
+
+/* The one there is, if it can be pinned before somebody removes it. */
+static int find_pinned(struct merging *merging, struct layers_pin *pin, char name[LAYER_NAME],
+                       struct error *err)
+{
+    autolayer layer = {0};
+
+    if (store_chain_find(merging->snapshots->store, merging->merged_of, &layer, err) < 0)
+        return -1;
+    const char *one[] = {layer.name, NULL};
+    autofree char *packed = strings_pack(one);
+    (void)snprintf(name, LAYER_NAME, "%s", layer.name);
+    return layers_pin(pin, packed, err);
+}
+
+int merge_stack(struct snapshots *snapshots, const char *layers, struct layers_pin *pin, char **out,
+                struct error *err)
+{
+    __attribute__((cleanup(merging_clear))) struct merging merging = {.snapshots = snapshots};
+    char name[LAYER_NAME];
+
+    strings_unpack(layers, &merging.stack);
+    if (merging.stack.count <= MOST_OF_A_BOX) {
+        *out = xstrdup(layers);
+        return 0;
+    }
+    size_t kept = merging.stack.count - LAYER_MERGE_AT;
+    merging.names = (const char *const *)merging.stack.items + kept;
+    merging.merged_of = strings_pack(merging.names);
+    if (find_pinned(&merging, pin, name, err) < 0 &&
+        (!error_is(err, ERROR_NOT_FOUND) || make_pinned(&merging, pin, name, err) < 0))
+        return -1;
+    autostrings shorter = {0};
+    for (size_t i = 0; i < kept; i++)
+        strings_add(&shorter, merging.stack.items[i]);
+    strings_add(&shorter, name);
+    *out = strings_pack((const char *const *)shorter.items);
+    return 0;
 }

@@ -8,7 +8,8 @@
 #pragma once
 #include "base/error.h"
 
-struct snapshots; // snapshots.h
+struct layers_pin; // core/layer/layers.h
+struct snapshots;  // snapshots.h
 
 /* Shortens the stack of a snapshot, where it is too long. Blocks for as long as it takes: a background_fn. */
 void merge_snapshot(void *snapshots, const char *id);
@@ -19,3 +20,10 @@ int merge_for_start(struct snapshots *snapshots, const char *id, const char *lay
 
 /* For a new snapshot: shortens its stack in the background, where needed. Does not block. `layers` is packed. */
 void merge_later(struct snapshots *snapshots, const char *id, const char *layers);
+
+/*
+ * The same for a stack that is no snapshot's, whose lower layers exist: *out is what to start on instead, or a copy of `layers`, and the caller's to free. A layer that
+ * had to be made stays as long as it is pinned, or used by somebody else.
+ */
+int merge_stack(struct snapshots *snapshots, const char *layers, struct layers_pin *pin, char **out,
+                struct error *err);

@@ -92,7 +92,7 @@ int stream_get(struct streams *streams, const struct actor *actor, const char *i
         return stream_missing(id, err);
     if (store_stream_get(streams->store, id, &record, err) < 0)
         return -1;
-    if (!actor_sees(actor, &record.owner))
+    if (!actor_sees_in(actor, &record.owner, record.sandbox_id))
         return stream_missing(id, err);
     fill_size(streams, &record);
     stream_info_take(out, &record);

@@ -196,6 +196,8 @@ static int load(struct stream *stream, struct error *err)
     // What came after the end is not part of it; what a power cut took is not there.
     if (stream->is_complete && (uint64_t)record.size_bytes < stream->size_bytes)
         stream->size_bytes = (uint64_t)record.size_bytes;
+    if (record.dropped_bytes > 0 && (uint64_t)record.dropped_bytes < stream->size_bytes)
+        stream->dropped_bytes = (uint64_t)record.dropped_bytes;
     return 0;
 }
 
@@ -252,26 +254,34 @@ static uint64_t size_now(const struct stream *stream)
     return is_growing ? file_size(stream) : stream->size_bytes;
 }
 
-/* Readers stay away from the hole, which grows while they read. */
-static uint64_t first_of(const struct stream *stream, uint64_t size)
+static uint64_t dropped_now(const struct stream *stream, uint64_t size)
 {
-    uint64_t hole = stream->fd >= 0 ? disk_hole_end(stream->fd, size) : 0;
-
-    if (hole == 0)
-        return 0;
-    return hole + DISK_HOLE < size ? hole + DISK_HOLE : size;
+    bool is_growing = stream_is_commands(stream) && !stream_is_frozen(stream);
+    return is_growing && stream->fd >= 0 ? disk_hole_end(stream->fd, size) : stream->dropped_bytes;
 }
 
 void stream_freeze(struct stream *stream)
 {
-    stream->size_bytes = size_now(stream);
+    uint64_t size = size_now(stream);
+
+    stream->dropped_bytes = dropped_now(stream, size);
+    stream->size_bytes = size;
 }
 
 void stream_progress(struct stream *stream, struct stream_progress *out)
 {
     autolock(&stream->lock);
     uint64_t size = size_now(stream);
-    *out = (struct stream_progress){size, first_of(stream, size), stream->is_complete};
+    uint64_t dropped = dropped_now(stream, size);
+    uint64_t first = dropped > 0 ? dropped + DISK_HOLE : 0; // away from what goes next
+
+    *out = (struct stream_progress){size, first < size ? first : size, stream->is_complete};
+}
+
+/* What it takes on the disk. */
+static int64_t kept_bytes(const struct stream *stream)
+{
+    return (int64_t)(stream->size_bytes - stream->dropped_bytes);
 }
 
 static void complete(struct stream *stream)
@@ -279,7 +289,7 @@ static void complete(struct stream *stream)
     autolock(&stream->lock);
     stream_freeze(stream);
     if (!stream->is_complete && stream_is_commands(stream))
-        history_count(stream, (int64_t)stream->size_bytes);
+        history_count(stream, kept_bytes(stream));
     stream->is_complete = true;
 }
 
@@ -297,7 +307,7 @@ static bool mark_removed(struct stream *stream, enum stream_erase why)
         return false;
     stream_freeze(stream);
     if (why != STREAM_ERASE_UNUSED && !stream->is_removed)
-        history_count(stream, -(int64_t)stream->size_bytes);
+        history_count(stream, -kept_bytes(stream));
     stream->is_complete = stream->is_removed = true;
     return true;
 }

@@ -25,6 +25,7 @@ struct stream {
     struct stream_record record;    // as in the store, but for state and size; strings are ours
     uint64_t
         size_bytes; // what readers see, unless a command writes: then the file's size counts until it is frozen
+    uint64_t dropped_bytes; // likewise: of these, the first ones, which are a hole in the file
     bool is_appending;
     bool is_ending;  // streams_put_end has fixed the size
     unsigned enders; // calls of stream_complete that are fixing it

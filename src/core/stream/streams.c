@@ -82,6 +82,7 @@ static void describe(struct stream *stream, const struct stream_place *place)
     record->owner.tenant = copy(place->owner.tenant);
     record->owner.scope = copy(place->owner.scope);
     record->owner.project = copy(place->owner.project);
+    record->owner.member = copy(place->owner.member);
     record->kind = place->kind;
     record->name = xstrdup(names[place->kind]);
     record->file = xstrdup(spool_path(record->id, path));
@@ -366,6 +367,7 @@ static void describe_end(struct stream *stream, bool is_truncated, int64_t now,
     row->state = STREAM_COMPLETE;
     row->completed_at = row->updated_at = now;
     row->size_bytes = (int64_t)stream->size_bytes;
+    row->dropped_bytes = (int64_t)stream->dropped_bytes;
     row->is_truncated = is_truncated;
     if (row->expires_at != 0 && row->expires_at < expires_at)
         row->expires_at = expires_at;

@@ -84,13 +84,13 @@ static int delete_checkpoint(struct call *call, struct error *err)
 const struct route agentuity_checkpoint_routes[] = {
     {"POST", "/sandbox/{id}/checkpoint", ROUTE_SLOW, ACCESS_KEY, BODY_JSON, create_checkpoint,
      "keeps a sandbox's files as they are now", .fields = checkpoint_fields,
-     .answers = answers_checkpoint},
+     .answers = answers_checkpoint, .needs = SCOPE_MANAGE},
     {"GET", "/sandbox/checkpoints/{id}", ROUTE_QUICK, ACCESS_KEY, BODY_NONE, list_checkpoints,
      "checkpoints of a sandbox, the oldest first", .answers = answers_checkpoints},
     {"POST", "/sandbox/{id}/checkpoint/{ref}/restore", ROUTE_SLOW, ACCESS_KEY, BODY_NONE,
      restore_checkpoint, "ends what runs in a sandbox and gives it the files of a checkpoint",
-     .answers = answers_bare},
+     .answers = answers_bare, .needs = SCOPE_MANAGE},
     {"DELETE", "/sandbox/{id}/checkpoint/{ref}", ROUTE_SLOW, ACCESS_KEY, BODY_NONE,
-     delete_checkpoint, "removes a checkpoint", .answers = answers_bare},
+     delete_checkpoint, "removes a checkpoint", .answers = answers_bare, .needs = SCOPE_MANAGE},
     {0},
 };

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* POST /sandbox: makes a sandbox with everything asked for, and starts its first command. */
-#include "base/mem.h"
 #include "core/runtime/runtime.h"
 #include "core/create.h"
 #include "core/sandbox/sandbox.h"
@@ -8,6 +7,7 @@
 #include "front/agentuity/agentuity_impl.h"
 #include "front/agentuity/body_parts.h"
 #include "front/agentuity/render.h"
+#include "web/delivery.h"
 
 #include <string.h>
 
@@ -283,32 +283,6 @@ static int fill_request(struct call *call, const struct create_body *body,
                           : fill_runtime(call, body, out, err);
 }
 
-/* Without a key of its own, a request that is sent again makes another sandbox: one whose answer nobody got must not stay. */
-struct delivery {
-    struct core *core;
-    char *id;
-};
-
-static void on_answer_end(void *data, bool is_delivered)
-{
-    struct delivery *delivery = data;
-
-    if (!is_delivered)
-        sandbox_abandon(delivery->core->sandboxes, delivery->id);
-    free(delivery->id);
-    free(delivery);
-}
-
-static const struct response_events delivery_events = {.on_end = on_answer_end};
-
-static void watch_delivery(struct call *call, const char *id)
-{
-    struct delivery *delivery = xnew(struct delivery);
-
-    *delivery = (struct delivery){.core = call->core, .id = xstrdup(id)};
-    response_watch(call->response, &delivery_events, delivery);
-}
-
 /* The core knows limits by their bare names: "memory: a sandbox needs at least 4Mi", about "memory". */
 static int fail_create(struct error *err)
 {
@@ -379,7 +353,7 @@ static int create_sandbox(struct call *call, struct error *err)
         return fail_create(err);
     call_about_sandbox(call, SANDBOX_PREFIX, info.id);
     if (!want.once)
-        watch_delivery(call, info.id);
+        delivery_watch(call, info.id);
     return answer_create(call, &info, want.command ? &first : NULL);
 }
 

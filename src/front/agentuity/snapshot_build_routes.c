@@ -301,15 +301,16 @@ static int finish_build(struct call *call, struct error *err)
 
 const struct route agentuity_snapshot_build_routes[] = {
     {"POST", "/sandbox/snapshots/build", ROUTE_SLOW, ACCESS_KEY, BODY_JSON, begin_build,
-     "announces a snapshot that is made of files", .fields = begin_fields,
-     .answers = answers_build},
+     "announces a snapshot that is made of files", .fields = begin_fields, .answers = answers_build,
+     .needs = SCOPE_MANAGE},
     {"PUT", "/sandbox/snapshots/{snapshotId}/upload", ROUTE_QUICK, ACCESS_KEY, BODY_STREAM,
-     upload_by_key, "the files of an announced snapshot, as a tar.gz", .answers = answers_upload},
+     upload_by_key, "the files of an announced snapshot, as a tar.gz", .answers = answers_upload,
+     .needs = SCOPE_MANAGE},
     {"PUT", "/sandbox/snapshots/{snapshotId}/upload/{secret}", ROUTE_QUICK, ACCESS_OPEN,
      BODY_STREAM, upload_by_secret, "the same by whoever was given this URL",
      .answers = answers_upload},
     {"POST", "/sandbox/snapshots/{snapshotId}/finalize", ROUTE_SLOW, ACCESS_KEY, BODY_JSON,
      finish_build, "makes the snapshot of what was uploaded", .fields = finish_fields,
-     .answers = answers_snapshot},
+     .answers = answers_snapshot, .needs = SCOPE_MANAGE},
     {0},
 };

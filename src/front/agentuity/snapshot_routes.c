@@ -341,7 +341,7 @@ static const struct parameter lineage_parameters[] = {
 const struct route agentuity_snapshot_routes[] = {
     {"POST", "/sandbox/{id}/snapshot", ROUTE_SLOW, ACCESS_KEY, BODY_JSON, create_snapshot,
      "keeps a sandbox's files to start others from", .fields = create_fields,
-     .answers = answers_snapshot_made},
+     .answers = answers_snapshot_made, .needs = SCOPE_MANAGE},
     {"GET", "/sandbox/snapshots", ROUTE_SLOW, ACCESS_KEY, BODY_NONE, list_snapshots, "snapshots",
      .query = list_parameters, .answers = answers_snapshots},
     {"GET", "/sandbox/snapshots/public", ROUTE_QUICK, ACCESS_OPEN, BODY_NONE, list_public_snapshots,
@@ -355,9 +355,9 @@ const struct route agentuity_snapshot_routes[] = {
      "a snapshot with its files", .answers = answers_snapshot},
     {"PATCH", "/sandbox/snapshots/{snapshotId}", ROUTE_QUICK, ACCESS_KEY, BODY_JSON,
      set_snapshot_tag, "gives a snapshot a tag or takes it away", .fields = tag_fields,
-     .answers = answers_snapshot},
+     .answers = answers_snapshot, .needs = SCOPE_MANAGE},
     {"DELETE", "/sandbox/snapshots/{snapshotId}", ROUTE_SLOW, ACCESS_KEY, BODY_NONE,
-     delete_snapshot, "deletes a snapshot; sandboxes made from it live on",
-     .answers = answers_bare},
+     delete_snapshot, "deletes a snapshot; sandboxes made from it live on", .answers = answers_bare,
+     .needs = SCOPE_MANAGE},
     {0},
 };

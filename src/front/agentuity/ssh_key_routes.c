@@ -107,8 +107,8 @@ const struct route agentuity_ssh_key_routes[] = {
     {"GET", "/cli/auth/ssh-keys", ROUTE_QUICK, ACCESS_KEY, BODY_NONE, list_ssh_keys,
      "public keys to log in with", .answers = answers_keys},
     {"POST", "/cli/auth/ssh-keys", ROUTE_QUICK, ACCESS_KEY, BODY_JSON, add_ssh_key, "adds one",
-     .fields = add_fields, .answers = answers_added},
+     .fields = add_fields, .answers = answers_added, .needs = SCOPE_MANAGE},
     {"DELETE", "/cli/auth/ssh-keys", ROUTE_QUICK, ACCESS_KEY, BODY_JSON, remove_ssh_key,
-     "removes one", .fields = remove_fields, .answers = answers_removed},
+     "removes one", .fields = remove_fields, .answers = answers_removed, .needs = SCOPE_MANAGE},
     {0},
 };

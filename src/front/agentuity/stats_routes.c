@@ -2,7 +2,7 @@
 /* Statistics of the organisation's sandboxes: what they do now, and what they have used within a time. */
 #include "core/sandbox/statistics.h"
 #include "front/agentuity/agentuity_impl.h"
-#include "front/agentuity/instant.h"
+#include "web/instant.h"
 #include "front/agentuity/render.h"
 
 #include <string.h>

@@ -233,19 +233,20 @@ static int cancel_run(struct call *call, struct error *err)
     return answer_send(&reply, call->response, &call_state(call)->head);
 }
 
-#define ROUTE(path, lane, handler, summary, table, answer)                                         \
+#define ROUTE(path, lane, scope, handler, summary, table, answer)                                  \
     {                                                                                              \
         "POST", "/v1/memory/sandbox/runs/" path, lane, ACCESS_KEY, BODY_WHOLE, handler, summary,   \
-            .fields = table, .answers = answer, .body_limit = AIONIS_BODY_MAX                      \
+            .fields = table, .answers = answer, .body_limit = AIONIS_BODY_MAX, .needs = scope      \
     }
 
 const struct route aionis_run_routes[] = {
-    ROUTE("get", ROUTE_QUICK, get_run, "a run's record", get_fields, aionis_run_answers),
-    ROUTE("logs", ROUTE_QUICK, get_run_logs, "the end of what a run wrote", logs_fields,
+    ROUTE("get", ROUTE_QUICK, SCOPE_READ, get_run, "a run's record", get_fields,
+          aionis_run_answers),
+    ROUTE("logs", ROUTE_QUICK, SCOPE_READ, get_run_logs, "the end of what a run wrote", logs_fields,
           aionis_logs_answers),
-    ROUTE("artifact", ROUTE_QUICK, get_run_artifact, "a run's record as a bundle of hashed objects",
-          artifact_fields, aionis_artifact_answers),
-    ROUTE("cancel", ROUTE_CONTROL, cancel_run, "asks for a run's end", cancel_fields,
+    ROUTE("artifact", ROUTE_QUICK, SCOPE_READ, get_run_artifact,
+          "a run's record as a bundle of hashed objects", artifact_fields, aionis_artifact_answers),
+    ROUTE("cancel", ROUTE_CONTROL, SCOPE_RUN, cancel_run, "asks for a run's end", cancel_fields,
           aionis_cancel_answers),
     {0},
 };

@@ -15,6 +15,13 @@
 /* One table a file, each ended by an empty row. */
 extern const struct route api_system_routes[];
 extern const struct route api_runtime_routes[];
+extern const struct route api_key_routes[];
+extern const struct route api_quota_routes[];
+extern const struct route api_sandbox_routes[];
+extern const struct route api_attach_routes[];
+extern const struct route api_event_routes[];
+extern const struct route api_file_routes[];
+extern const struct route api_tree_routes[];
 extern const struct route api_ceiling_routes[];
 extern const struct route api_space_routes[];
 extern const struct route api_finding_routes[];
@@ -26,6 +33,7 @@ extern const struct route api_transfer_routes[];
 extern const struct route api_run_routes[];
 extern const struct route api_execution_routes[];
 extern const struct route api_output_routes[];
+extern const struct route api_input_routes[];
 
 struct api_settings; // api_manners.h
 
@@ -35,13 +43,33 @@ void api_front_clear(struct front *front); // no router may use it any more
 
 /* Answers in this front's words: application/problem+json. */
 void api_on_error(struct call *call, const struct error *err);
+/* The word for programs that a failure has there. */
+const char *api_problem_code(const struct error *err);
+/* The same with a header more. */
+void api_on_error_with(struct call *call, const struct error *err, const struct http_header *more);
 extern const struct answer_field api_failure_fields[];
+/* Answers 410 for a place among events of which some were forgotten since; `oldest` is the first there is. Returns 1. */
+int api_refuse_cursor(struct call *call, int64_t after, int64_t oldest, struct error *err);
+/* For an answer that has only a status: its body, to be freed. */
+void *api_problem_of_status(int status, const char *request_id, size_t *length);
 #define API_FAILURE_CONTENT "application/problem+json"
 
 /* Answers with one thing; returns 0. */
 int api_answer(struct call *call, int status, const struct answer_field *fields, const void *from);
 int api_answer_empty(struct call *call); // 204
 
-/* The core's id of what a parameter of the path names. ERROR_NOT_FOUND for what cannot be one. */
+/*
+ * The core's id of what a parameter of the path names. ERROR_NOT_FOUND for what cannot be one. A sandbox can be named by its id, or by the name of exactly one
+ * living one (ERROR_AMBIGUOUS); on the loop a name is CALL_ELSEWHERE.
+ */
 int api_sandbox(struct call *call, unsigned index, const char **id, struct error *err);
+int api_sandbox_of(struct call *call, const char *text, const char **id, struct error *err);
 int api_execution(struct call *call, unsigned index, const char **id, struct error *err);
+
+/* A text that may be an id, without its prefix then: for references that can be names too. */
+const char *api_reference(const char *text, const char *prefix);
+#define API_NAME_MAX 256 // bytes
+
+/* What sandboxes of this front are unless something else is asked for: root, /workspace, any number of commands at once. Sets nothing else. */
+struct sandbox_request;
+void api_sandbox_defaults(struct sandbox_request *request);

@@ -10,14 +10,31 @@
 
 // ---- start ----
 
+struct terminal_body {
+    int64_t rows, cols;
+};
+static const struct field terminal_fields[] = {
+    {"rows", FIELD_INTEGER, offsetof(struct terminal_body, rows), .minimum = 1,
+     .maximum = UINT16_MAX, .help = "default 24"},
+    {"cols", FIELD_INTEGER, offsetof(struct terminal_body, cols), .minimum = 1,
+     .maximum = UINT16_MAX, .help = "default 80"},
+    {0},
+};
+
 struct start_body {
     struct command_body command;
-    bool is_background;
+    bool is_background, keeps_input_open, has_terminal;
+    struct terminal_body terminal;
 };
 static const struct field start_fields[] = {
     COMMAND_FIELDS(struct start_body, command),
     {"background", FIELD_BOOL, offsetof(struct start_body, is_background),
      .help = "a job: it does not make the sandbox busy, and has no timeout unless one is given"},
+    {"keepStdinOpen", FIELD_BOOL, offsetof(struct start_body, keeps_input_open),
+     .help = "its standard input is what is sent to …/stdin, until that is closed"},
+    {"terminal", FIELD_MAP, offsetof(struct start_body, terminal), .fields = terminal_fields,
+     .has_offset = offsetof(struct start_body, has_terminal),
+     .help = "it runs in a terminal of this size, what that shows being its stdout; a job as well"},
     {0},
 };
 
@@ -27,6 +44,34 @@ static int answer_execution(struct call *call, int status, const struct executio
 
     execution_answer_init(&answer, info, call_base_url(call));
     return api_answer(call, status, execution_answer_fields, &answer);
+}
+
+static int fault(struct error *err, const char *field, const char *text)
+{
+    error_set(err, ERROR_INVALID, "%s: %s", field, text);
+    return error_field(err, field);
+}
+
+static int fill_start(struct call *call, const struct start_body *body,
+                      struct execution_request *out, struct error *err)
+{
+    bool is_behind = body->is_background || body->has_terminal;
+
+    if (command_body_fill(call, &body->command, out, err) < 0)
+        return -1;
+    if (body->keeps_input_open && out->input)
+        return fault(err, "keepStdinOpen", "cannot be given together with 'stdin'");
+    if (body->has_terminal && out->input)
+        return fault(err, "terminal", "cannot be given together with 'stdin': it is typed into");
+    out->kind = body->has_terminal    ? EXECUTION_TERMINAL
+                : body->is_background ? EXECUTION_JOB
+                                      : EXECUTION_COMMAND;
+    out->has_input = body->keeps_input_open && !body->has_terminal;
+    out->terminal =
+        (struct terminal_size){(uint16_t)body->terminal.rows, (uint16_t)body->terminal.cols};
+    if (is_behind && !body->command.has_timeout)
+        out->command.timeout_ms = 0;
+    return call_once(call, &out->once, err);
 }
 
 /* POST /api/v1/sandboxes/{sandbox}/executions */
@@ -39,13 +84,8 @@ static int start(struct call *call, struct error *err)
 
     if (api_sandbox(call, 0, &id, err) < 0 ||
         fields_read(call->body, start_fields, &body, err) < 0 ||
-        command_body_fill(call, &body.command, &want, err) < 0 ||
-        call_once(call, &want.once, err) < 0)
-        return -1;
-    want.kind = body.is_background ? EXECUTION_JOB : EXECUTION_COMMAND;
-    if (body.is_background && !body.command.has_timeout)
-        want.command.timeout_ms = 0;
-    if (execution_start(call->core->executions, &call->actor, id, &want, &info, err) < 0)
+        fill_start(call, &body, &want, err) < 0 ||
+        execution_start(call->core->executions, &call->actor, id, &want, &info, err) < 0)
         return -1;
     return answer_execution(call, 201, &info);
 }
@@ -78,7 +118,10 @@ static int get(struct call *call, struct error *err)
 /* The states by their names, and two words for several. */
 static const char *const state_words[] = {
     "queued", "running", "completed", "failed", "timed_out", "cancelled", "active", "ended", NULL};
-static const char *const kind_words[] = {"command", "job", NULL};
+static const char *const kind_words[] = {[EXECUTION_COMMAND] = "command",
+                                         [EXECUTION_JOB] = "job",
+                                         [EXECUTION_TERMINAL] = "terminal",
+                                         NULL};
 
 static const struct parameter list_parameters[] = {
     API_PAGE_PARAMETERS,
@@ -104,6 +147,15 @@ static unsigned read_states(const char *word)
     return 0;
 }
 
+static enum execution_kind read_kind(const char *word)
+{
+    unsigned kind = EXECUTION_COMMAND;
+
+    while (word && kind_words[kind] && strcmp(kind_words[kind], word) != 0)
+        kind++;
+    return kind;
+}
+
 static const struct answer_field list_fields[] = {
     API_LIST_FIELDS(execution_answer_fields, struct execution_answer), {0}};
 
@@ -122,8 +174,7 @@ static int answer_list(struct call *call, const struct execution_infos *found)
 static int list(struct call *call, const char *sandbox_id, struct error *err)
 {
     const char *kind_word = query_text(call->query, "kind");
-    enum execution_kind kind =
-        kind_word && strcmp(kind_word, "job") == 0 ? EXECUTION_JOB : EXECUTION_COMMAND;
+    enum execution_kind kind = read_kind(kind_word);
     struct execution_filter filter = {
         .sandbox_id = sandbox_id,
         .kind = kind_word ? &kind : NULL,

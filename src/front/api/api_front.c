@@ -12,6 +12,13 @@
 static const struct route *const tables[] = {
     api_system_routes,
     api_runtime_routes,
+    api_key_routes,
+    api_quota_routes,
+    api_sandbox_routes,
+    api_attach_routes,
+    api_event_routes,
+    api_file_routes,
+    api_tree_routes,
     api_ceiling_routes,
     api_space_routes,
     api_finding_routes,
@@ -23,6 +30,7 @@ static const struct route *const tables[] = {
     api_run_routes,
     api_execution_routes,
     api_output_routes,
+    api_input_routes,
 };
 // clang-format on
 
@@ -76,6 +84,7 @@ void api_front_init(struct front *front, const struct api_settings *settings)
         .failure_content = API_FAILURE_CONTENT,
         .is_strict = true,
         .document = &api_document,
+        .takes_tokens = true,
         .sandbox_prefix = SANDBOX_PREFIX,
         .settings = manners,
         .on_call = api_manners_on_call,
@@ -108,13 +117,14 @@ int api_answer_empty(struct call *call)
     return 0;
 }
 
-int api_sandbox(struct call *call, unsigned index, const char **id, struct error *err)
-{
-    return call_id(call, index, SANDBOX_PREFIX, "sandbox", id, err);
-}
-
+/* Aionis' clients know theirs as UUIDs. */
 int api_execution(struct call *call, unsigned index, const char **id, struct error *err)
 {
+    char *same = call_alloc(call, ID_TEXT);
+
+    *id = same;
+    if (id_from_uuid(call->parameters[index], same))
+        return 0;
     if (strncmp(call->parameters[index], JOB_PREFIX, strlen(JOB_PREFIX)) == 0)
         return call_id(call, index, JOB_PREFIX, "execution", id, err);
     return call_id(call, index, EXECUTION_PREFIX, "execution", id, err);

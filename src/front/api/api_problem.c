@@ -11,6 +11,8 @@
     ROW(ERROR_METHOD, NULL, 0, "method_not_allowed", "Not with this method", "use a method that the header Allow names") \
     ROW(ERROR_PRECONDITION, NULL, 0, "precondition_failed", "It has changed", "read it again, and repeat the request with the new ETag") \
     ROW(ERROR_MEDIA_TYPE, NULL, 0, "unsupported_media_type", "A body of this type is not read here", "send the body as the type that the document names") \
+    ROW(ERROR_UPGRADE, NULL, 0, "upgrade_required", "Only as a WebSocket", "ask with 'Connection: Upgrade', 'Upgrade: websocket' and version 13") \
+    ROW(ERROR_RANGE, NULL, 0, "range_not_satisfiable", "There is nothing in this range", "ask for a part that the file has; the header Content-Range says how long it is") \
     ROW(ERROR_LONG_TARGET, NULL, 0, "target_too_long", "The request's target is too long", NULL) \
     ROW(ERROR_LONG_HEAD, NULL, 0, "head_too_long", "The request's head is too long", NULL) \
     ROW(ERROR_UNKNOWN_HTTP, NULL, 0, "not_implemented", "This is not spoken here", NULL) \
@@ -18,10 +20,12 @@
     ROW(ERROR_REFUSED, NULL, 0, "refused", "This archive is not unpacked", NULL) \
     ROW(ERROR_INVALID, NULL, 0, "invalid_request", "The request cannot be understood", "correct the request as the detail says") \
     ROW(ERROR_UNAUTHORIZED, NULL, 0, "unauthorized", "A valid key is needed", "send a key: Authorization: Bearer <key>") \
-    ROW(ERROR_SCOPE, NULL, 0, "insufficient_scope", "The key may not do this", "use a key with the scope that the detail names") \
+    ROW(ERROR_SCOPE, NULL, 0, "missing_scope", "The key may not do this", "use a key with the scope that the detail names") \
+    ROW(ERROR_DENIED, "origin", 0, "origin_not_allowed", "Pages of this origin may not do this", "whoever runs the server names the origins that may") \
     ROW(ERROR_DENIED, NULL, 0, "forbidden", "Not allowed", NULL) \
     ROW(ERROR_NOT_FOUND, "route", 0, "route_not_found", "There is nothing at this path", "/api/v1/openapi.json lists all paths") \
     ROW(ERROR_NOT_FOUND, NULL, 0, "not_found", "There is no such thing", "check the id or name; what was deleted is forgotten") \
+    ROW(ERROR_EXPIRED, "event", 0, "cursor_expired", "Events behind this place are forgotten", "look at what there is now, and go on behind the number before oldest") \
     ROW(ERROR_EXPIRED, NULL, 0, "expired", "It is no longer kept", NULL) \
     ROW(ERROR_CANCELLED, NULL, 409, "cancelled", "It was given up as asked", NULL) \
     ROW(ERROR_GONE, NULL, 409, "ended", "It has ended", "make a new one") \
@@ -58,7 +62,8 @@ static const char *const codes[] = {PROBLEMS(PROBLEM_CODE) "internal_error"};
 
 struct problem {
     const char *type, *title, *code, *detail, *field, *remedy, *request_id;
-    int64_t status;
+    int64_t status, oldest;
+    bool has_oldest;
 };
 #define AT(member) offsetof(struct problem, member)
 const struct answer_field api_failure_fields[] = {
@@ -74,6 +79,9 @@ const struct answer_field api_failure_fields[] = {
     {"remedy", ANSWER_TEXT, AT(remedy), .help = "what can be done about it"},
     {"requestId", ANSWER_TEXT, AT(request_id), .is_needed = true,
      .help = "what the server's log calls the request"},
+    {"oldest", ANSWER_INTEGER, AT(oldest), .has_offset = AT(has_oldest),
+     .help = "of cursor_expired: the number of the oldest event there is; one less is a good place "
+             "to go on from"},
     {0},
 };
 #undef AT
@@ -93,9 +101,15 @@ static const struct problem_row *row_of(const struct error *err)
     return &fault;
 }
 
-void api_on_error(struct call *call, const struct error *err)
+const char *api_problem_code(const struct error *err)
 {
-    static const struct http_header headers[] = {{"Content-Type", API_FAILURE_CONTENT}, {0}};
+    return row_of(err)->code;
+}
+
+/* The status; the text is written into the reply. */
+static int write_problem(const struct error *err, const char *request_id, int64_t oldest,
+                         struct reply *reply)
+{
     const struct problem_row *row = row_of(err);
     const struct problem problem = {
         .type = "about:blank",
@@ -105,17 +119,66 @@ void api_on_error(struct call *call, const struct error *err)
         .detail = err->text,
         .field = err->field[0] ? err->field : NULL,
         .remedy = row->remedy,
-        .request_id = call_request_id(call),
+        .request_id = request_id,
+        .oldest = oldest,
+        .has_oldest = oldest > 0,
     };
+
+    reply_init(reply);
+    answer_write(&reply->json, api_failure_fields, &problem);
+    return (int)problem.status;
+}
+
+static void answer_problem(struct call *call, const struct error *err, int64_t oldest,
+                           const struct http_header *more)
+{
+    const struct http_header headers[] = {
+        {"Content-Type", API_FAILURE_CONTENT}, more ? *more : (struct http_header){0}, {0}};
     autoreply reply = {0};
     struct error ignored;
+    int status = write_problem(err, call_request_id(call), oldest, &reply);
 
-    reply_init(&reply);
-    answer_write(&reply.json, api_failure_fields, &problem);
     if (json_writer_finish(&reply.json, &ignored) == 0)
-        (void)response_send(call->response, (int)problem.status, headers, reply.text.data,
-                            reply.text.length);
+        (void)response_send(call->response, status, headers, reply.text.data, reply.text.length);
 }
+
+void api_on_error(struct call *call, const struct error *err)
+{
+    answer_problem(call, err, 0, NULL);
+}
+
+void api_on_error_with(struct call *call, const struct error *err, const struct http_header *more)
+{
+    answer_problem(call, err, 0, more);
+}
+
+int api_refuse_cursor(struct call *call, int64_t after, int64_t oldest, struct error *err)
+{
+    (void)error_refuse(err, ERROR_EXPIRED, "event",
+                       "after: events behind number %lld are forgotten: the oldest there is has "
+                       "number %lld",
+                       (long long)after, (long long)oldest);
+    answer_problem(call, err, oldest, NULL);
+    return 1;
+}
+
+void *api_problem_of_status(int status, const char *request_id, size_t *length)
+{
+    autoreply reply = {0};
+    struct error err, ignored;
+
+    (void)reply_error(status,
+                      status == 416 ? "what is asked for begins behind the end of what there is"
+                                    : "the request cannot be served",
+                      &err);
+    (void)write_problem(&err, request_id, 0, &reply);
+    if (json_writer_finish(&reply.json, &ignored) < 0)
+        return NULL;
+    *length = reply.text.length;
+    return take(reply.text.data);
+}
+
+// ---- for the document ----
 
 static void put_problem(struct json_writer *json, const struct problem_row *row, int status)
 {

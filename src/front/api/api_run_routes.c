@@ -8,6 +8,7 @@
 #include "front/api/execution_answer.h"
 #include "front/api/execution_wait.h"
 #include "front/api/output_follow.h"
+#include "front/api/sandbox_body.h"
 
 #include <string.h>
 
@@ -107,22 +108,11 @@ static void run_clear(struct run *run)
 }
 #define autorun __attribute__((cleanup(run_clear))) struct run
 
-/* The core's id of a sandbox that a body names. */
-static int find_sandbox(const char *text, const char **id, struct error *err)
-{
-    const size_t length = strlen(SANDBOX_PREFIX);
-
-    if (strncmp(text, SANDBOX_PREFIX, length) != 0)
-        return error_missing(err, "sandbox", text);
-    *id = text + length;
-    return 0;
-}
-
 static int start_there(struct call *call, struct run *run, struct error *err)
 {
     const char *id = NULL;
 
-    if (find_sandbox(run->body->sandbox, &id, err) < 0)
+    if (api_sandbox_of(call, run->body->sandbox, &id, err) < 0)
         return -1;
     return execution_start(call->core->executions, &call->actor, id, &run->command, &run->execution,
                            err);
@@ -131,35 +121,14 @@ static int start_there(struct call *call, struct run *run, struct error *err)
 static int find_snapshot(struct call *call, const char *text, const char **id, struct error *err)
 {
     autoclear(snapshot_info) info = {0};
-    const size_t length = strlen(SNAPSHOT_PREFIX);
 
     if (!text)
         return 0;
-    if (snapshot_resolve(call->core->snapshots, &call->actor,
-                         strncmp(text, SNAPSHOT_PREFIX, length) == 0 ? text + length : text, &info,
-                         err) < 0)
+    if (snapshot_resolve(call->core->snapshots, &call->actor, api_reference(text, SNAPSHOT_PREFIX),
+                         &info, err) < 0)
         return -1;
     *id = call_print(call, "%s", info.id);
     return 0;
-}
-
-/* The core knows limits by their bare names: "memory: a sandbox needs at least 4Mi", about "memory". */
-static int fail_create(struct error *err)
-{
-    static const struct {
-        const char *name, *field;
-    } names[] = {
-        {"memory", "limits.memoryBytes"},
-        {"cpu", "limits.cpuMillis"},
-        {"disk", "limits.diskBytes"},
-        {"max-processes", "limits.maxProcesses"},
-    };
-
-    for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-        if (error_is_about(err, names[i].name))
-            return error_field(err, names[i].field);
-    }
-    return -1;
 }
 
 /* Its files are gone with a one-shot sandbox: one whose files are looked at afterwards is ended by whoever looks. */
@@ -168,11 +137,9 @@ static int start_alone(struct call *call, struct run *run, struct error *err)
     const struct run_body *body = run->body;
     struct sandbox_request want = {
         .name = body->name,
+        .is_name_unique = true,
         .mode = body->has_changes ? SANDBOX_INTERACTIVE : SANDBOX_ONE_SHOT,
         .runtime = body->runtime,
-        .usual = {.directory = "/workspace", .timeout_ms = SANDBOX_DEFAULT},
-        .idle_timeout_ms = SANDBOX_DEFAULT,
-        .paused_timeout_ms = SANDBOX_DEFAULT,
         .limits = {.memory_bytes = body->limits.memory_bytes,
                    .cpu_millicores = body->limits.cpu_millis,
                    .disk_bytes = body->limits.disk_bytes,
@@ -182,12 +149,13 @@ static int start_alone(struct call *call, struct run *run, struct error *err)
     };
     autoclear(sandbox_info) info = {0};
 
+    api_sandbox_defaults(&want);
     run->command.once = NULL;
     run->ends_with_client = !want.once;
     if (find_snapshot(call, body->snapshot, &want.snapshot, err) < 0)
         return -1;
     if (sandbox_create(call->core, &call->actor, &want, &info, &run->execution, err) < 0)
-        return fail_create(err);
+        return sandbox_body_fail(err);
     return 0;
 }
 

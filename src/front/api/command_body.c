@@ -2,6 +2,8 @@
 /* Bodies that run a command; see command_body.h. */
 #include "front/api/command_body.h"
 
+#include "front/api/api_body.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -51,23 +53,6 @@ static int fill_argv(struct call *call, const struct command_body *body,
     return *body->command[0] ? 0 : fault(err, "command", "must name a program");
 }
 
-int command_body_env(struct call *call, const struct field_list *pairs, const char *const **out,
-                     struct error *err)
-{
-    const struct text_pair *pair = pairs->items;
-
-    if (pairs->count == 0)
-        return 0;
-    const char **list = call_alloc(call, (pairs->count + 1) * sizeof *list);
-    for (size_t i = 0; i < pairs->count; i++) {
-        if (!*pair[i].name || strchr(pair[i].name, '='))
-            return fault(err, "env", "a name must not be empty or contain '='");
-        list[i] = call_print(call, "%s=%s", pair[i].name, pair[i].value);
-    }
-    *out = list;
-    return 0;
-}
-
 static int fill_file(const struct command_file *from, struct sandbox_file *to, struct error *err)
 {
     if (!from->content == !from->bytes.data)
@@ -81,8 +66,8 @@ static int fill_file(const struct command_file *from, struct sandbox_file *to, s
     return 0;
 }
 
-static int fill_files(struct call *call, const struct field_list *list,
-                      struct execution_request *out, struct error *err)
+int command_body_files(struct call *call, const struct field_list *list,
+                       const struct sandbox_file **out, size_t *count, struct error *err)
 {
     const struct command_file *from = list->items;
 
@@ -93,8 +78,18 @@ static int fill_files(struct call *call, const struct field_list *list,
         if (fill_file(&from[i], &files[i], err) < 0)
             return -1;
     }
-    out->files = files;
-    out->n_files = list->count;
+    *out = files;
+    *count = list->count;
+    return 0;
+}
+
+static int fill_input(const struct command_body *body, struct execution_request *out,
+                      struct error *err)
+{
+    if (body->input && body->input_bytes.data)
+        return fault(err, "stdinBase64", "cannot be given together with 'stdin'");
+    out->input = body->input ? body->input : body->input_bytes.data;
+    out->input_length = body->input ? strlen(body->input) : body->input_bytes.length;
     return 0;
 }
 
@@ -107,7 +102,8 @@ int command_body_fill(struct call *call, const struct command_body *body,
     if (body->directory && *body->directory != '/')
         return fault(err, "directory", "must be an absolute path");
     if (fill_argv(call, body, out, err) < 0 ||
-        command_body_env(call, &body->env, &out->command.env, err) < 0)
+        api_env(call, "env", &body->env, &out->command.env, err) < 0 ||
+        fill_input(body, out, err) < 0)
         return -1;
-    return fill_files(call, &body->files, out, err);
+    return command_body_files(call, &body->files, &out->files, &out->n_files, err);
 }

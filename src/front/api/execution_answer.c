@@ -16,6 +16,7 @@
 static const char *const kinds[] = {
     [EXECUTION_COMMAND] = "command",
     [EXECUTION_JOB] = "job",
+    [EXECUTION_TERMINAL] = "terminal",
 };
 static const char *const causes[] = {
     [EXECUTION_EXITED] = "exited",   [EXECUTION_TIMEOUT] = "timeout",
@@ -87,7 +88,7 @@ const struct answer_field execution_answer_fields[] = {
 };
 #undef AT
 
-static const char *prefix_of(enum execution_kind kind)
+const char *execution_answer_prefix(enum execution_kind kind)
 {
     return kind == EXECUTION_JOB ? JOB_PREFIX : EXECUTION_PREFIX;
 }
@@ -101,7 +102,7 @@ static void output_init(struct output_answer *output, const struct execution_inf
     output->has_bytes = execution_info_is_over(info);
     output->bytes = bytes;
     output->url = xasprintf("%s/api/v1/executions/%s%s/output?stream=%s", base_url,
-                            prefix_of(info->kind), info->id, name);
+                            execution_answer_prefix(info->kind), info->id, name);
 }
 
 /* One stream may have both. */
@@ -118,7 +119,7 @@ void execution_answer_init(struct execution_answer *answer, const struct executi
     const struct execution_exit *exit = &info->exit;
 
     *answer = (struct execution_answer){
-        .id = {prefix_of(info->kind), info->id},
+        .id = {execution_answer_prefix(info->kind), info->id},
         .sandbox_id = info->sandbox_id,
         .kind = info->kind,
         .state = info->state,

@@ -51,6 +51,9 @@ void execution_answer_clear(struct execution_answer *answer);
 
 extern const struct answer_field execution_answer_fields[];
 
+/* Of its id. */
+const char *execution_answer_prefix(enum execution_kind kind);
+
 /* What is known of it, without a byte of what it wrote. `info` is borrowed. */
 void execution_answer_init(struct execution_answer *answer, const struct execution_info *info,
                            const char *base_url);

@@ -36,6 +36,15 @@ static enum poll_look tell(const struct poll *poll, const struct execution_info 
     return POLL_ANSWERED;
 }
 
+/* This server stops, and the command does not. */
+static int go_on(const struct execution_info *info, struct error *err)
+{
+    return error_refuse(err, ERROR_RESTARTING, "execution",
+                        "the server stops while the command runs: it goes on as execution '%s%s', "
+                        "which the next server knows",
+                        execution_answer_prefix(info->kind), info->id);
+}
+
 static int look(const struct poll *poll, bool is_last, struct error *err)
 {
     autoclear(execution_info) info = {0};
@@ -43,8 +52,11 @@ static int look(const struct poll *poll, bool is_last, struct error *err)
     if (execution_get(poll->call->core->executions, &poll->call->actor, poll->id, NULL, &info,
                       err) < 0)
         return -1;
+    const struct execution_wait *how = poll->data;
     if (!is_last && !execution_info_is_over(&info))
         return POLL_WAITS;
+    if (how->is_patient && !execution_info_is_over(&info))
+        return go_on(&info, err);
     return (int)tell(poll, &info, false);
 }
 
@@ -56,8 +68,11 @@ static enum poll_look look_quick(const struct poll *poll, bool is_last)
     if (execution_get_quick(poll->call->core->executions, &poll->call->actor, poll->id, NULL, &info,
                             &ignored) != 1)
         return POLL_ELSEWHERE;
+    const struct execution_wait *how = poll->data;
     if (!is_last && !execution_info_is_over(&info))
         return POLL_WAITS;
+    if (how->is_patient && !execution_info_is_over(&info))
+        return POLL_ELSEWHERE;
     return tell(poll, &info, true);
 }
 

@@ -18,7 +18,8 @@ struct execution_wait {
     bool has_changes;      // with the files that were changed
     bool is_alone;         // the sandbox is for this alone, and ends with it
     bool ends_with_client; // and when the client goes away
-    bool is_patient;       // it is waited for however long it takes
+    bool
+        is_patient; // it is waited for however long it takes: ERROR_RESTARTING when the server stops before
 };
 
 /* Answers the call when the execution has ended, or after wait_ms with what is. */

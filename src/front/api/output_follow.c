@@ -273,13 +273,15 @@ static enum step send_bytes(struct output_follow *follow, unsigned index, const 
 
 static enum step send_piece(struct output_follow *follow, unsigned index)
 {
-    const struct side *side = &follow->sides[index];
+    struct side *side = &follow->sides[index];
     struct stream_progress progress;
     char bytes[PIECE];
 
     if (!side->stream)
         return STEP_NOTHING;
     stream_progress(side->stream, &progress);
+    if (side->offset < progress.first_bytes) // of a terminal: gone, and the records' offsets tell
+        side->offset = progress.first_bytes;
     if (side->offset >= progress.size_bytes)
         return STEP_NOTHING;
     uint64_t rest = progress.size_bytes - side->offset;
@@ -488,12 +490,18 @@ static void on_beat(void *data)
     loop_timer_set(&follow->beat, EVENT_KEEP_ALIVE_MS);
 }
 
+/* The client went before the end. Not so when this server stops: then the command goes on, and its client finds it at the next one. */
+static void abandon(const struct output_follow *follow)
+{
+    if (!follow->is_finished && follow->ends_with_client)
+        sandbox_abandon(follow->waiting.core->sandboxes, follow->sandbox_id);
+}
+
 static void on_gone(void *data)
 {
     struct output_follow *follow = data;
 
-    if (follow->ends_with_client)
-        sandbox_abandon(follow->waiting.core->sandboxes, follow->sandbox_id);
+    abandon(follow);
     finish(follow, false);
 }
 
@@ -501,8 +509,8 @@ static void on_end(void *data, bool is_delivered)
 {
     struct output_follow *follow = data;
 
-    if (!is_delivered && follow->ends_with_client)
-        sandbox_abandon(follow->waiting.core->sandboxes, follow->sandbox_id);
+    (void)is_delivered;
+    abandon(follow);
     follow->is_finished = true;
     loop_timer_clear(&follow->beat);
     loop_timer_clear(&follow->retry);

@@ -3,3 +3,6 @@ ALTER TABLE executions ADD COLUMN next_kind TEXT NOT NULL DEFAULT 'execution' CH
 UPDATE executions SET next_kind = kind;
 ALTER TABLE executions DROP COLUMN kind;
 ALTER TABLE executions RENAME COLUMN next_kind TO kind;
+
+-- Of what a terminal showed the oldest goes: a hole at the beginning of its file.
+ALTER TABLE streams ADD COLUMN dropped_bytes BIGINT NOT NULL DEFAULT 0;

@@ -34,5 +34,5 @@ static inline struct core *rig_core(void)
 /* Somebody of the fixture's organisation. */
 static inline struct actor rig_actor(void)
 {
-    return (struct actor){.organisation = ORGANISATION};
+    return (struct actor){.organisation = ORGANISATION, .scopes = SCOPES_ALL};
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "front/agentuity/envelope.h"
-#include "front/agentuity/instant.h"
+#include "web/instant.h"
 
 #include "web/reply.h"
 #include "test.h"

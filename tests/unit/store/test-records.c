@@ -9,8 +9,8 @@
 #include "test.h"
 
 static const struct record *const tables[] = {
-    &organisation_table, &key_table,        &ssh_key_table, &sandbox_table,
-    &execution_table,    &stream_table,     &event_table,   &idempotency_table,
+    &organisation_table, &key_table,        &ssh_key_table, &sandbox_table,  &execution_table,
+    &stream_table,       &event_table,      &webhook_table, &delivery_table, &idempotency_table,
     &snapshot_table,     &checkpoint_table, &layer_table,
 };
 
@@ -184,11 +184,14 @@ TEST(every_field_of_a_stream_comes_back)
 TEST(every_field_of_a_key_comes_back)
 {
     struct store *store = fixture_store();
+    struct sandbox_record sandbox = fixture_sandbox("s");
     autokey put = {0}, got = {0};
     struct error err = {0};
 
+    CHECK_OK(store_sandbox_put(store, &sandbox, &err), err);
     fill(&key_table, &put, 4);
     replace(&put.organisation, ORGANISATION);
+    replace(&put.sandbox_id, "s");
     CHECK_OK(store_key_put(store, &put, &err), err);
     CHECK_OK(store_key_get(store, put.id, &got, &err), err);
     compare(&key_table, &put, &got);

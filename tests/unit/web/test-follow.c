@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reading streams over HTTP: replayed, live, in parts, slowly and by many. */
+#include "base/disk.h"
 #include "base/mem.h"
 #include "test.h"
 #include "unit/web/stage.h"
 
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 
@@ -115,6 +119,59 @@ TEST(a_reader_may_begin_anywhere)
     client_ask(client, "GET", id, "?offset=12", "");
     CHECK_INT(client_head(client), 200);
     CHECK(client_gets_all(client, ""));
+}
+
+/* The output of a terminal of which only the last part is kept; what is there begins with "begin". */
+static struct stream *stage_terminal(struct stage *stage, char id[ID_TEXT])
+{
+    struct stream_place place = {.owner = actor_owner(&stage->actor), .kind = STREAM_STDOUT};
+    struct stream *stream = NULL;
+    struct error err = {0};
+    autofree char *data = xcalloc(1, 4 * DISK_HOLE);
+
+    CHECK_OK(streams_prepare(stage->core.streams, &place, &stream, &err), err);
+    (void)snprintf(id, ID_TEXT, "%s", stream_id(stream));
+    memset(data, 'o', 4 * DISK_HOLE);
+    memcpy(data + 3 * DISK_HOLE, "begin", 5);
+    int fd = stream_write_fd(stream);
+    CHECK_INT(write(fd, data, 3 * DISK_HOLE + 5), 3 * DISK_HOLE + 5);
+    CHECK_INT(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 2 * DISK_HOLE), 0);
+    return stream;
+}
+
+TEST(what_a_terminal_has_no_longer_is_left_out)
+{
+    autoptr(stage) stage = stage_new();
+    autoptr(client) client = client_new(stage);
+    char id[ID_TEXT], value[64];
+    struct stream *stream = stage_terminal(stage, id);
+
+    client_ask(client, "GET", id, "", "");
+    CHECK_INT(client_head(client), 200);
+    CHECK_STR(client_header(client, "Output-Offset", value, sizeof value), "3145728");
+    CHECK(client_gets(client, "begin"));
+    CHECK_INT(write(stream_write_fd(stream), "more", 4), 4);
+    streams_announce(stage->core.streams, stream);
+    CHECK(client_gets(client, "more"));
+    streams_end(stage->core.streams, stream);
+    CHECK(client_gets_all(client, ""));
+    client_ask(client, "GET", id, "?offset=7", ""); // complete
+    CHECK_INT(client_head(client), 200);
+    CHECK_STR(client_header(client, "Output-Offset", value, sizeof value), "3145728");
+    CHECK(client_gets_all(client, "beginmore"));
+    client_ask(client, "GET", id, "?offset=3145733", "");
+    CHECK_INT(client_head(client), 200);
+    CHECK(client_header(client, "Output-Offset", value, sizeof value) == NULL);
+    CHECK(client_gets_all(client, "more"));
+    client_ask(client, "GET", id, "", "Range: bytes=10-3145729\r\n");
+    CHECK_INT(client_head(client), 206);
+    CHECK_STR(client_header(client, "Content-Range", value, sizeof value),
+              "bytes 3145728-3145729/3145737");
+    CHECK(client_gets_all(client, "be"));
+    client_ask(client, "GET", id, "", "Range: bytes=10-20\r\n");
+    CHECK_INT(client_head(client), 416);
+    CHECK(client_gets_all(client, ""));
+    streams_discard(stage->core.streams, stream);
 }
 
 static void check_range(struct client *client, const char *id, const char *lines, int status,

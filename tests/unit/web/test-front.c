@@ -92,6 +92,7 @@ static enum key_known check_quick(struct accounts *accounts, const struct http_r
                                   struct actor *out)
 {
     (void)snprintf(out->organisation, sizeof out->organisation, "%s", find_badge(request));
+    out->scopes = SCOPES_ALL;
     return KEY_VALID;
 }
 

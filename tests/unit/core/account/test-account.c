@@ -87,7 +87,7 @@ TEST(ssh_keys_belong_to_an_organisation)
 {
     struct core *core = rig_core();
     struct organisation_record second = {"org2", "Them", NOW};
-    struct actor us = rig_actor(), them = {.organisation = "org2"};
+    struct actor us = rig_actor(), them = {.organisation = "org2", .scopes = SCOPES_ALL};
     struct ssh_key_info key = {0}, again = {0};
     struct page page = {10, 0};
     autoclear(ssh_key_infos) ours = {0}, theirs = {0};

@@ -41,8 +41,8 @@ static enum error_reason list(struct core *core, const struct actor *actor, cons
 TEST(events_are_for_those_who_see_the_sandbox)
 {
     struct core *core = rig_core();
-    struct actor us = rig_actor(), them = {.organisation = "org2"};
-    struct actor tenant = {.organisation = ORGANISATION, .tenant = "t1"};
+    struct actor us = rig_actor(), them = {.organisation = "org2", .scopes = SCOPES_ALL};
+    struct actor tenant = {.organisation = ORGANISATION, .tenant = "t1", .scopes = SCOPES_ALL};
 
     put_sandbox(core, "s1", SANDBOX_IDLE, NULL);
     put_sandbox(core, "s2", SANDBOX_IDLE, "t1");
@@ -66,7 +66,7 @@ TEST(events_of_a_deleted_sandbox_stay_readable)
 TEST(statistics_count_states_and_add_up_what_was_used)
 {
     struct core *core = rig_core();
-    struct actor us = rig_actor(), them = {.organisation = "org2"};
+    struct actor us = rig_actor(), them = {.organisation = "org2", .scopes = SCOPES_ALL};
     struct usage_sample sample = {
         "s2", {.cpu_ms = 40, .memory_mib_ms = 5000, .egress_bytes = 7}, 40, NOW};
     struct statistics statistics;

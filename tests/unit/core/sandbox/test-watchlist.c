@@ -41,7 +41,7 @@ static struct sandbox *add(const char *id)
     struct sandbox *sandbox = sandbox_new(&room, &record);
     struct error err = {0};
 
-    CHECK_OK(registry_add(room.registry, sandbox, 10, 0, &err), err);
+    CHECK_OK(registry_add(room.registry, sandbox, NULL, 10, 0, &err), err);
     return sandbox;
 }
 

@@ -6,8 +6,8 @@
 #include "store/sandboxes.h"
 #include "test.h"
 
-const struct actor one_of_us = {.organisation = ORGANISATION};
-const struct actor stranger = {.organisation = "org2"};
+const struct actor one_of_us = {.organisation = ORGANISATION, .scopes = SCOPES_ALL};
+const struct actor stranger = {.organisation = "org2", .scopes = SCOPES_ALL};
 
 static struct core *current;
 static char directory[128];

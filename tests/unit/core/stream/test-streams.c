@@ -2,6 +2,8 @@
 /* Tests of src/core/streams.c: streams that commands write and read, restarts, and what is removed. */
 #include "core/stream/streams.h"
 
+#include "base/disk.h"
+#include "base/mem.h"
 #include "base/clock.h"
 #include "stream_fixture.h"
 #include "test.h"
@@ -565,5 +567,46 @@ TEST(files_that_no_row_knows_are_swept_after_an_hour)
     CHECK(access(stream_file(known), F_OK) == 0);
     CHECK(access(stream_file(stream_id(held)), F_OK) == 0);
     streams_discard(core->streams, take(held));
+    stream_core_end();
+}
+
+/* What PID 1 does with a terminal that has shown more than is kept: all before `end` becomes a hole. */
+static void drop_before(struct stream *stream, off_t end)
+{
+    CHECK_INT(
+        fallocate(stream_write_fd(stream), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, end), 0);
+}
+
+TEST(of_a_terminals_stream_readers_are_told_what_is_there_and_limits_count_that)
+{
+    const size_t size = 6 * DISK_HOLE + 100;
+    autofree char *data = xcalloc(1, size);
+    struct core *core = stream_core();
+    struct stream *stream = prepare(core, STREAM_STDOUT);
+    struct error err = {0};
+    char id[ID_TEXT];
+    int64_t commands = 0, users = 0;
+
+    (void)snprintf(id, sizeof id, "%s", stream_id(stream));
+    memset(data, 'x', size);
+    CHECK_OK(streams_put(core->streams, stream, &err), err);
+    CHECK_INT(write(stream_write_fd(stream), data, size), size);
+    CHECK_INT(progress_of(stream).first_bytes, 0);
+    drop_before(stream, 4 * DISK_HOLE);
+    CHECK_INT(progress_of(stream).first_bytes, 5 * DISK_HOLE);
+    CHECK_INT(progress_of(stream).size_bytes, size);
+    CHECK_OK(streams_put_end(core->streams, stream, true, 1, &err), err);
+    streams_end(core->streams, stream);
+    CHECK_INT(progress_of(stream).first_bytes, 5 * DISK_HOLE);
+    stream_free(stream);
+    CHECK_INT(row_number(core, "size_bytes", id), size);
+    CHECK_INT(row_number(core, "dropped_bytes", id), 4 * DISK_HOLE);
+    CHECK_OK(store_stream_used(core->store, &commands, &users, &err), err);
+    CHECK_INT(commands, size - 4 * DISK_HOLE);
+    core = stream_core_again();
+    autoptr(stream) later = NULL;
+    CHECK_OK(stream_open(core->streams, id, &later, &err), err);
+    CHECK_INT(progress_of(later).first_bytes, 5 * DISK_HOLE);
+    stream_free(take(later));
     stream_core_end();
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Points in time; see instant.h. */
-#include "front/agentuity/instant.h"
+#include "web/instant.h"
 
 #include <stdbool.h>
 #include <string.h>

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whose a key is, mostly from memory; and when keys were used; see key.h. */
+#include "core/account/key.h"
+
+#include "core/account/account_info_impl.h"
+#include "base/clock.h"
+#include "base/lock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/thread.h"
+#include "core/account/account_impl.h"
+
+#include <errno.h>
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define KNOWN_MS 1000
+#define KNOWN_ROWS 512 // answers in memory, of each kind
+#define USED_EVERY_MS 60000
+#define USES 32 // keys whose use waits to be recorded
+
+// What key_check found out.
+struct answer {
+    unsigned char hash[KEY_HASH];
+    uint64_t until_ms; // monotonic; 0: empty
+    int64_t expires_at;
+    unsigned scopes;
+    bool has_rules;
+    char key_id[ID_TEXT];  // of a token: of the key that made it
+    char used_id[ID_TEXT]; // its own
+    char sandbox[ID_TEXT];
+    char member[MEMBER_TEXT];
+    struct quota quota;
+};
+
+struct key_checks {
+    struct store *store;
+    EVP_MD *sha256;   // asking OpenSSL for it each time takes longer than the hash
+    struct lock lock; // guards all below
+    // Two tables, so that a flood of wrong keys does not push out the good ones. A row is found by the hash's first bytes.
+    struct answer good[KNOWN_ROWS], bad[KNOWN_ROWS];
+    unsigned n_forgotten; // how often all answers were: what was asked for before that is not kept
+    char used[USES][ID_TEXT]; // keys whose use is to be recorded
+    size_t n_used;
+    bool is_closing;
+    struct lock_condition changed; // n_used or is_closing
+    pthread_t recorder;
+};
+
+// ---- when keys were used ----
+
+// Waits for a key whose use is to be recorded; false: there will be none.
+static bool next_use(struct key_checks *checks, char id[ID_TEXT])
+{
+    autolock(&checks->lock);
+    while (!checks->n_used && !checks->is_closing)
+        (void)lock_condition_wait(&checks->changed, &checks->lock, 0);
+    if (!checks->n_used)
+        return false;
+    memcpy(id, checks->used[--checks->n_used], ID_TEXT);
+    return true;
+}
+
+static void *record_uses(void *data)
+{
+    struct key_checks *checks = data;
+    char id[ID_TEXT];
+
+    thread_set_name("key uses");
+    while (next_use(checks, id)) {
+        struct error err = {0};
+        if (store_key_used(checks->store, id, (int64_t)clock_wall_ms(), &err) < 0)
+            log_debug("use of a key not recorded", F("id", id), F("error", err.text));
+    }
+    return NULL;
+}
+
+// Under the lock. What finds no room is recorded at the next use.
+static void add_use(struct key_checks *checks, const char *id)
+{
+    if (checks->n_used == USES)
+        return;
+    for (size_t i = 0; i < checks->n_used; i++)
+        if (strcmp(checks->used[i], id) == 0)
+            return;
+    (void)snprintf(checks->used[checks->n_used++], ID_TEXT, "%s", id);
+    lock_condition_wake(&checks->changed);
+}
+
+int key_checks_new(struct store *store, struct key_checks **out, struct error *err)
+{
+    struct key_checks *checks = xnew(struct key_checks);
+
+    checks->store = store;
+    checks->sha256 = EVP_MD_fetch(NULL, "SHA256", NULL);
+    lock_init(&checks->lock, LOCK_KEYS);
+    lock_condition_init(&checks->changed);
+    int code =
+        checks->sha256 ? pthread_create(&checks->recorder, NULL, record_uses, checks) : ENOMEM;
+    if (code) {
+        lock_condition_clear(&checks->changed);
+        lock_clear(&checks->lock);
+        EVP_MD_free(checks->sha256);
+        free(checks);
+        return error_sys_code(err, code, "start the check of keys");
+    }
+    *out = checks;
+    return 0;
+}
+
+static void close_checks(struct key_checks *checks)
+{
+    autolock(&checks->lock);
+    checks->is_closing = true;
+    lock_condition_wake(&checks->changed);
+}
+
+void key_checks_free(struct key_checks *checks)
+{
+    if (!checks)
+        return;
+    close_checks(checks);
+    (void)pthread_join(checks->recorder, NULL);
+    lock_condition_clear(&checks->changed);
+    lock_clear(&checks->lock);
+    EVP_MD_free(checks->sha256);
+    OPENSSL_cleanse(checks, sizeof *checks);
+    free(checks);
+}
+
+// ---- checking ----
+
+static struct answer *row_of(struct answer *table, const unsigned char hash[KEY_HASH])
+{
+    return &table[(hash[0] | hash[1] << 8) % KNOWN_ROWS];
+}
+
+// Under the lock.
+static const struct answer *look_up(struct answer *table, const unsigned char hash[KEY_HASH])
+{
+    const struct answer *row = row_of(table, hash);
+
+    if (row->until_ms <= clock_monotonic_ms() || CRYPTO_memcmp(row->hash, hash, KEY_HASH) != 0)
+        return NULL;
+    return !row->expires_at || row->expires_at > (int64_t)clock_wall_ms() ? row : NULL;
+}
+
+static void fill_actor(const struct accounts *accounts, const struct answer *answer,
+                       struct actor *out)
+{
+    *out = (struct actor){
+        .scopes = answer->scopes,
+        .is_admin = (answer->scopes & SCOPE_ADMIN) != 0,
+        .has_rules = answer->has_rules,
+        .quota = answer->quota,
+    };
+    memcpy(out->key_id, answer->key_id, sizeof out->key_id);
+    memcpy(out->member, answer->member, sizeof out->member);
+    memcpy(out->sandbox, answer->sandbox, sizeof out->sandbox);
+    memcpy(out->organisation, accounts->organisation, sizeof out->organisation);
+}
+
+static int refuse(struct error *err)
+{
+    return error_refuse(err, ERROR_UNAUTHORIZED, "key", "the API key is missing or not valid");
+}
+
+// Under the lock: a good one, however old.
+static const struct answer *find_old(struct key_checks *checks, const unsigned char hash[KEY_HASH])
+{
+    const struct answer *row = row_of(checks->good, hash);
+
+    return row->until_ms && CRYPTO_memcmp(row->hash, hash, KEY_HASH) == 0 ? row : NULL;
+}
+
+static enum key_known recall(struct accounts *accounts, const unsigned char hash[KEY_HASH],
+                             struct actor *out)
+{
+    struct key_checks *checks = accounts->checks;
+
+    autolock(&checks->lock);
+    const struct answer *answer = look_up(checks->good, hash);
+    bool is_valid = answer != NULL;
+    if (!answer && look_up(checks->bad, hash))
+        return KEY_WRONG;
+    if (!answer)
+        answer = find_old(checks, hash);
+    if (!answer)
+        return KEY_UNKNOWN;
+    fill_actor(accounts, answer, out);
+    return is_valid ? KEY_VALID : KEY_STALE;
+}
+
+static void remember(struct key_checks *checks, const struct answer *answer, bool is_good,
+                     bool is_use_new, unsigned n_forgotten)
+{
+    autolock(&checks->lock);
+    if (checks->n_forgotten != n_forgotten)
+        return;
+    if (!is_good && find_old(checks, answer->hash))
+        *row_of(checks->good, answer->hash) = (struct answer){0};
+    *row_of(is_good ? checks->good : checks->bad, answer->hash) = *answer;
+    if (is_good && is_use_new)
+        add_use(checks, answer->used_id);
+}
+
+static bool is_usable(const struct accounts *accounts, const struct key_record *key, int64_t now)
+{
+    return !key->revoked_at && (!key->expires_at || key->expires_at > now) &&
+           strcmp(key->organisation, accounts->organisation) == 0;
+}
+
+static void copy_text(char *to, size_t size, const char *from)
+{
+    (void)snprintf(to, size, "%s", from ? from : "");
+}
+
+static bool has_rules(const struct key_record *key)
+{
+    return key->runtimes || key->has_no_network || key->selector;
+}
+
+static void take_key(struct answer *answer, const struct key_record *key)
+{
+    answer->expires_at = key->expires_at;
+    answer->scopes = scopes_read(key->scopes);
+    answer->has_rules = has_rules(key);
+    answer->quota = key->quota;
+    copy_text(answer->key_id, sizeof answer->key_id, key->id);
+    copy_text(answer->used_id, sizeof answer->used_id, key->id);
+    copy_text(answer->member, sizeof answer->member, key->member);
+}
+
+// A token acts for the key that made it, in one sandbox, as long as both are there.
+static int take_token(struct accounts *accounts, struct answer *answer,
+                      const struct key_record *token, int64_t now, bool *is_good, struct error *err)
+{
+    bool is_alive = false;
+    autokey maker = {0};
+
+    if (store_token_is_alive(accounts->store, token->sandbox_id, &is_alive, err) < 0)
+        return -1;
+    if (token->made_by && store_key_get(accounts->store, token->made_by, &maker, err) < 0)
+        return error_is(err, ERROR_NOT_FOUND) ? (*is_good = false, 0) : -1;
+    *is_good = is_alive && (!token->made_by || is_usable(accounts, &maker, now));
+    if (token->made_by)
+        take_key(answer, &maker);
+    answer->expires_at = token->expires_at;
+    answer->scopes = scopes_read(token->scopes) | SCOPE_ORGANISATION; // whosever the sandbox is
+    copy_text(answer->used_id, sizeof answer->used_id, token->id);
+    copy_text(answer->sandbox, sizeof answer->sandbox, token->sandbox_id);
+    return 0;
+}
+
+// From the database. Revoked, expired and unknown are the same answer.
+static int ask(struct accounts *accounts, struct answer *answer, bool *is_good, bool *is_use_new,
+               struct error *err)
+{
+    int64_t now = (int64_t)clock_wall_ms();
+    autokey key = {0};
+
+    *is_good = false;
+    if (store_key_find(accounts->store, answer->hash, &key, err) < 0)
+        return error_is(err, ERROR_NOT_FOUND) ? 0 : error_wrap(err, "check the API key");
+    *is_good =
+        CRYPTO_memcmp(key.hash, answer->hash, KEY_HASH) == 0 && is_usable(accounts, &key, now);
+    *is_use_new = key.used_at + USED_EVERY_MS <= now;
+    if (!*is_good)
+        return 0;
+    if (!key.sandbox_id) {
+        take_key(answer, &key);
+        return 0;
+    }
+    return take_token(accounts, answer, &key, now, is_good, err) < 0
+               ? error_wrap(err, "check the token")
+               : 0;
+}
+
+static unsigned count_forgotten(struct key_checks *checks)
+{
+    autolock(&checks->lock);
+    return checks->n_forgotten;
+}
+
+int key_check(struct accounts *accounts, const char *text, struct actor *out, struct error *err)
+{
+    struct answer answer = {0};
+    bool is_good, is_use_new = false;
+
+    if (!text || strlen(text) > KEY_MAXIMUM)
+        return refuse(err);
+    key_hash(accounts, text, answer.hash);
+    enum key_known known = recall(accounts, answer.hash, out);
+    if (known == KEY_VALID || known == KEY_WRONG)
+        return known == KEY_VALID ? 0 : refuse(err);
+    unsigned n_forgotten = count_forgotten(accounts->checks);
+    answer.until_ms = clock_monotonic_ms() + KNOWN_MS; // counted from before the database was asked
+    if (ask(accounts, &answer, &is_good, &is_use_new, err) < 0)
+        return -1;
+    remember(accounts->checks, &answer, is_good, is_use_new, n_forgotten);
+    if (!is_good)
+        return refuse(err);
+    fill_actor(accounts, &answer, out);
+    return 0;
+}
+
+enum key_known key_check_quick(struct accounts *accounts, const char *text, struct actor *out)
+{
+    unsigned char hash[KEY_HASH];
+
+    if (!text || strlen(text) > KEY_MAXIMUM)
+        return KEY_WRONG;
+    key_hash(accounts, text, hash);
+    return recall(accounts, hash, out);
+}
+
+void key_forget_checks(struct accounts *accounts)
+{
+    struct key_checks *checks = accounts->checks;
+
+    autolock(&checks->lock);
+    memset(checks->good, 0, sizeof checks->good);
+    memset(checks->bad, 0, sizeof checks->bad);
+    checks->n_forgotten++;
+}
+
+void key_hash(const struct accounts *accounts, const char *text, unsigned char hash[KEY_HASH])
+{
+    if (EVP_Digest(text, strlen(text), hash, NULL, accounts->checks->sha256, NULL) != 1)
+        abort(); // out of memory
+}

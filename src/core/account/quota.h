@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What keys and organisations have in use, counted in memory, and what they may have: asked for and taken in one step, so that no two can take
+ * the last of something. Sandboxes count from when they are registered until they are over, commands from when they are accepted, by the day (UTC).
+ * Private to the core, but for quota_get.
+ * Threads: any but loops; quota_take, quota_give and quota_change: any, memory work only.
+ */
+#pragma once
+#include "base/limits.h"
+#include "core/account/account.h"
+
+/* What one sandbox takes, of whom. */
+struct quota_share {
+    char key_id[ID_TEXT]; // "": no key's
+    char organisation[ID_TEXT];
+    struct limits limits; // this and is_taken: under the lock of the counts, once it was taken
+    bool is_taken;
+};
+
+/* ERROR_QUOTA names the figure, the bound and what is used. actor NULL: it is there already and is only counted. */
+int quota_take(struct accounts *accounts, const struct actor *actor, struct quota_share *share,
+               struct error *err);
+/* Of one that is not taken: nothing. */
+void quota_give(struct accounts *accounts, struct quota_share *share);
+/* A living sandbox gets other limits. `share` has them afterwards, and when it fails as before. */
+int quota_change(struct accounts *accounts, const struct actor *actor, struct quota_share *share,
+                 const struct limits *limits, struct error *err);
+
+/* One command more, today. Without a bound on them nothing is counted; *is_counted says whether to give it back when it cannot run. */
+int quota_run(struct accounts *accounts, const struct actor *actor, bool *is_counted,
+              struct error *err);
+void quota_unrun(struct accounts *accounts, const char *key_id, const char *organisation);
+
+/* What the caller's key and organisation may have, and have. Of no key, all figures are 0. */
+struct quota_state {
+    struct quota bounds, used;
+};
+int quota_get(struct accounts *accounts, const struct actor *actor, struct quota_state *key,
+              struct quota_state *organisation, struct error *err);
+
+struct quotas;
+struct quotas *quotas_new(void);
+void quotas_free(struct quotas *quotas);
+/* What the organisation may have from now on. */
+void quotas_set_ceilings(struct quotas *quotas, const struct quota *ceilings);

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sandboxes by id or name, and what those of this front have in common; see api.h. */
+#include "base/thread.h"
+#include "core/create.h"
+#include "core/sandbox/sandbox.h"
+#include "front/api/api.h"
+
+#include <string.h>
+
+#define DIRECTORY "/workspace"
+
+static bool is_id(const char *text, const char *prefix)
+{
+    size_t length = strlen(prefix);
+
+    return strncmp(text, prefix, length) == 0 && id_is_valid(text + length);
+}
+
+const char *api_reference(const char *text, const char *prefix)
+{
+    return is_id(text, prefix) ? text + strlen(prefix) : text;
+}
+
+/* Aionis' clients know theirs as UUIDs. */
+static int find(struct call *call, const char *text, char id[ID_TEXT], struct error *err)
+{
+    struct error ignored = {0};
+
+    if (sandbox_find_name(call->core->sandboxes, &call->actor, text, id, err) == 0)
+        return 0;
+    if (!error_is(err, ERROR_NOT_FOUND) || !id_from_uuid(text, id))
+        return -1;
+    *err = ignored;
+    return 0;
+}
+
+int api_sandbox_of(struct call *call, const char *text, const char **id, struct error *err)
+{
+    char *found;
+
+    *id = "";
+    if (!text || strlen(text) > API_NAME_MAX)
+        return error_refuse(err, ERROR_NOT_FOUND, "sandbox", "there is no sandbox '%.80s'",
+                            text ? text : "");
+    if (is_id(text, SANDBOX_PREFIX)) {
+        *id = text + strlen(SANDBOX_PREFIX);
+        return 0;
+    }
+    if (thread_is_loop())
+        return CALL_ELSEWHERE;
+    found = call_alloc(call, ID_TEXT);
+    if (find(call, text, found, err) < 0)
+        return -1;
+    *id = found;
+    call_about_sandbox(call, SANDBOX_PREFIX, found);
+    return 0;
+}
+
+int api_sandbox(struct call *call, unsigned index, const char **id, struct error *err)
+{
+    return api_sandbox_of(call, call->parameters[index], id, err);
+}
+
+void api_sandbox_defaults(struct sandbox_request *request)
+{
+    request->usual.directory = DIRECTORY;
+    request->usual.timeout_ms = SANDBOX_DEFAULT;
+    request->idle_timeout_ms = SANDBOX_DEFAULT;
+    request->paused_timeout_ms = SANDBOX_DEFAULT;
+    request->on_idle = SANDBOX_IDLE_ENDS;
+    request->max_executions = 0;
+}

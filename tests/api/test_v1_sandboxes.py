@@ -1,0 +1,438 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sandboxes of burrow's own API: every operation and every refusal."""
+import concurrent.futures
+import datetime
+import time
+import uuid
+
+import pytest
+
+from client import PATIENCE, check_problem, pages, query
+
+TOP = "/api/v1/sandboxes"
+
+
+class Box:
+    """A sandbox; commands in it go over another wire, which knows it by the same id."""
+
+    def __init__(self, api, made):
+        self.api, self.made, self.id = api, made, made["id"]
+        self.path = f"{TOP}/{self.id}"
+
+    def get(self):
+        answer = self.api.get(self.path)
+        assert answer.status == 200, str(answer)
+        return answer.json
+
+    def change(self, **fields):
+        answer = self.api.patch(self.path, fields)
+        assert answer.status == 200, str(answer)
+        return answer.json
+
+    def fork(self, **fields):
+        answer = self.api.post(f"{self.path}/fork", fields)
+        assert answer.status == 201, str(answer)
+        return Box(self.api, answer.json)
+
+    def wait(self, *states):
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            answer = self.api.get(f"{self.path}/wait?state={','.join(states)}&timeoutMs=20s")
+            assert answer.status == 200, str(answer)
+            if answer.json["reached"]:
+                return answer.json
+            assert time.monotonic() < deadline, answer
+
+    def output(self, script):
+        return self.api.sandbox(self.id).output(script)
+
+
+@pytest.fixture
+def new(api):
+    made = []
+
+    def make(**fields):
+        answer = api.post(TOP, fields)
+        assert answer.status == 201, str(answer)
+        made.append(Box(api, answer.json))
+        return made[-1]
+
+    yield make
+    for box in made:
+        api.delete(box.path)
+
+
+@pytest.fixture(scope="module")
+def shared(api):
+    """One that no test changes."""
+    box = Box(api, api.post(TOP, {}).json)
+    yield box
+    api.delete(box.path)
+
+
+@pytest.fixture
+def word():
+    """A name that nobody else has."""
+    return f"n-{uuid.uuid4().hex[:12]}"
+
+
+# ---- make, look at, delete ----
+
+def test_one_that_asks_for_nothing(shared):
+    made = shared.get()
+    assert made["state"] == "idle" and made["mode"] == "interactive" and made["labels"] == {} and made["env"] == {}
+    assert made["idleTimeoutMs"] == 600_000 and made["onIdle"] == "end" and made["network"] == {"enabled": False}
+    assert made["limits"]["memoryBytes"] > 0 and "name" not in made and "expiresAt" not in made
+    assert shared.output("id -u; pwd") == "0\n/workspace\n"
+
+
+def test_everything_that_can_be_asked_for_comes_back(new, api, word):
+    asked = {
+        "name": word, "description": "what it is for", "labels": {"team": "blue", "tier": ""}, "metadata": {"a": [1, {"b": None}]},
+        "env": {"COLOUR": "green", "EMPTY": ""}, "project": "p1", "mode": "interactive", "scopes": ["x", "y"], "runtime": "host:latest",
+        "limits": {"memoryBytes": "256Mi", "cpuMillis": "500m", "diskBytes": 1 << 30, "maxProcesses": 100},
+        "idleTimeoutMs": "1h", "executionTimeoutMs": 60_000, "pausedTimeoutMs": "2h", "onIdle": "keepFiles",
+        "expiresAt": "2099-01-02T03:04:05Z", "network": {"enabled": False},
+        "files": [{"path": "a/b.txt", "content": "text"}, {"path": "/etc/c.bin", "contentBase64": "AAEC"}],
+    }
+    made = new(**asked).get()
+    for name in ("name", "description", "labels", "metadata", "env", "project", "mode", "scopes", "runtime", "onIdle", "network"):
+        assert made[name] == asked[name], name
+    assert made["limits"] == {"memoryBytes": 256 << 20, "cpuMillis": 500, "diskBytes": 1 << 30, "maxProcesses": 100}
+    assert (made["idleTimeoutMs"], made["executionTimeoutMs"], made["pausedTimeoutMs"]) == (3_600_000, 60_000, 7_200_000)
+    assert made["expiresAt"].startswith("2099-01-02T03:04:05")
+    inside = api.sandbox(made["id"]).output('cat a/b.txt; od -An -tx1 /etc/c.bin; echo "$COLOUR" "$EMPTY."')
+    assert inside.split() == ["text", "00", "01", "02", "green", "."]
+
+
+def test_a_command_is_started_with_it(new, api):
+    made = new(command=["sh", "-c", "echo begun; exit 3"], mode="oneShot").made
+    assert made["mode"] == "oneShot" and made["executionId"].startswith("exe_")
+    ended = Box(api, made).wait("ended")
+    assert ended["state"] == "ended" and ended["exitCode"] == 3 and ended["endedAt"] and ended["executions"] == 1
+
+
+def test_several_commands_run_at_once(new):
+    box = new(command=["sleep", "1000"])
+    assert box.get()["state"] == "running"
+    assert box.output("echo beside") == "beside\n"
+
+
+def test_delete(new, api):
+    box = new()
+    assert api.delete(box.path).status == 204
+    check_problem(api.get(box.path), 404, "not_found", box.id[4:])
+    check_problem(api.delete(box.path), 404, "not_found")
+    check_problem(api.patch(box.path, {"description": "x"}), 404, "not_found")
+    assert api.get(f"{box.path}/wait").json["state"] == "deleted"
+
+
+@pytest.mark.parametrize("body, code, field", [
+    ({"nome": "x"}, "unknown_field", "nome"),
+    ({"limits": {"memory": 1}}, "unknown_field", "limits.memory"),
+    ({"files": [{"path": "a", "data": "x"}]}, "unknown_field", "files[0].data"),
+    ({"name": "a b"}, "invalid_request", "name"),
+    ({"name": ""}, "invalid_request", "name"),
+    ({"name": "sbx_x"}, "invalid_request", "name"),
+    ({"name": "a" * 129}, "invalid_request", "name"),
+    ({"name": None}, "invalid_request", "name"),
+    ({"labels": {"a b": "x"}}, "invalid_request", "labels"),
+    ({"labels": {"a": "x" * 256}}, "invalid_request", "labels"),
+    ({"labels": {"a": 1}}, "invalid_request", "labels.a"),
+    ({"labels": {"a": None}}, "invalid_request", "labels.a"),
+    ({"labels": {f"l{i}": "" for i in range(65)}}, "invalid_request", "labels"),
+    ({"metadata": []}, "invalid_request", "metadata"),
+    ({"env": {"A=B": "x"}}, "invalid_request", "env"),
+    ({"limits": {"memoryBytes": "1Ki"}}, "invalid_request", "limits.memoryBytes"),
+    ({"limits": {"memoryBytes": "900Ti"}}, "invalid_request", "limits.memoryBytes"),
+    ({"limits": {"memoryBytes": 0}}, "invalid_request", "limits.memoryBytes"),
+    ({"limits": {"cpuMillis": "x"}}, "invalid_request", "limits.cpuMillis"),
+    ({"idleTimeoutMs": -1}, "invalid_request", "idleTimeoutMs"),
+    ({"idleTimeoutMs": "soon"}, "invalid_request", "idleTimeoutMs"),
+    ({"onIdle": "sleep"}, "invalid_request", "onIdle"),
+    ({"expiresAt": "tomorrow"}, "invalid_request", "expiresAt"),
+    ({"mode": "oneShot"}, "invalid_request", "command"),
+    ({"command": []}, "invalid_request", "command"),
+    ({"command": [""]}, "invalid_request", "command"),
+    ({"command": ["true"], "script": "true"}, "invalid_request", "script"),
+    ({"directory": "here"}, "invalid_request", "directory"),
+    ({"runtime": "base", "snapshot": "x"}, "invalid_request", "snapshot"),
+    ({"files": [{"path": "a"}]}, "invalid_request", "files"),
+    ({"files": [{"path": "a", "content": "x", "contentBase64": ""}]}, "invalid_request", "files"),
+    ({"network": {"enabled": True}}, "invalid_request", "network.enabled"),
+])
+def test_what_is_refused(api, body, code, field):
+    check_problem(api.post(TOP, body), 400, code, field=field)
+
+
+def test_what_is_not_there(api):
+    check_problem(api.post(TOP, {"runtime": "nothing:like-it"}), 404, "not_found", "nothing", field="runtime")
+    check_problem(api.post(TOP, {"snapshot": "nothing"}), 404, "not_found", field="snapshot")
+    for reference in ("nobody", "sbx_", "sbx_nobody", "sbx_" + "0" * 26, "0" * 26, "%2e%2e", "a" * 300, str(uuid.uuid4())):
+        for method, path, body in (("GET", "", None), ("DELETE", "", None), ("PATCH", "", {}), ("GET", "/wait", None), ("POST", "/pause", None),
+                                   ("POST", "/resume", None), ("POST", "/fork", {})):
+            answer = api.call(method, f"{TOP}/{reference}{path}", **({"json": body} if body is not None else {}))
+            check_problem(answer, 404, "not_found")
+
+
+# ---- states ----
+
+def test_pause_and_resume(new, api):
+    box = new()
+    assert api.post(f"{box.path}/pause").json["state"] == "paused"
+    check_problem(api.post(f"{box.path}/pause"), 409, "conflict", "paused")
+    assert box.get()["pausedAt"]
+    assert api.post(f"{box.path}/resume").json["state"] == "idle"
+    check_problem(api.post(f"{box.path}/resume"), 409, "conflict", "idle")
+
+
+def test_waiting(new, api):
+    box = new()
+    assert api.get(f"{box.path}/wait?state=idle").json["reached"] is True
+    assert api.get(f"{box.path}/wait?state=paused&timeoutMs=1").json["reached"] is False
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        waits = [pool.submit(api.get, f"{box.path}/wait?state={states}&timeoutMs=60s") for states in ("paused", "ended,paused", "ended")]
+        api.post(f"{box.path}/pause")
+        assert [wait.result().json["state"] for wait in waits[:2]] == ["paused", "paused"]
+        api.delete(box.path)
+        assert waits[2].result().json["state"] == "deleted" and waits[2].result().json["reached"] is True
+    check_problem(api.get(f"{box.path}/wait?state=asleep"), 400, "invalid_request", "asleep", field="state")
+    check_problem(api.get(f"{box.path}/wait?timeoutMs=1h"), 400, "invalid_request", field="timeoutMs")
+
+
+# ---- lists ----
+
+def names(answer):
+    assert answer.status == 200, str(answer)
+    return [item.get("name") for item in answer.json["items"]]
+
+
+@pytest.fixture(scope="module")
+def fleet(api):
+    """Some with labels, all of one project."""
+    project = f"fleet-{uuid.uuid4().hex[:8]}"
+    made = {}
+    for name, labels in {"a": {}, "b": {"team": "blue"}, "c": {"team": "red", "tier": "web"}, "d": {"team": "blue", "note": "x, y"}}.items():
+        answer = api.post(TOP, {"name": f"{project}-{name}", "project": project, "labels": labels, "runtime": "host:latest"})
+        made[name] = Box(api, answer.json)
+    yield project, made
+    for box in made.values():
+        api.delete(box.path)
+
+
+@pytest.mark.parametrize("selector, found", [
+    ("team=blue", "db"), ("team!=blue", "ca"), ("team", "dcb"), ("!team", "a"), ("team in (blue,red)", "dcb"), ("team notin (blue)", "ca"),
+    ("team=blue,!note", "b"), ('note="x, y"', "d"), ("team=green", ""), ("", "dcba"),
+])
+def test_selectors(api, fleet, selector, found):
+    project, _ = fleet
+    listed = names(api.get(f"{TOP}?{query(project=project, labels=selector)}"))
+    assert listed == [f"{project}-{name}" for name in found]
+
+
+def test_bad_selectors(api):
+    for bad in ("=", "a=b c", "a in", "a,", '"', "a!", ",".join(["a"] * 17), "a in (" + ",".join(["b"] * 33) + ")"):
+        check_problem(api.get(f"{TOP}?{query(labels=bad)}"), 400, "invalid_request", "selector", field="labels")
+
+
+def test_other_filters(api, fleet):
+    project, made = fleet
+    listing = f"{TOP}?project={project}"
+    assert names(api.get(f"{listing}&name={project}-b")) == [f"{project}-b"]
+    assert len(names(api.get(f"{listing}&runtime=host:latest"))) == 4 and names(api.get(f"{listing}&runtime=base:latest")) == []
+    assert len(names(api.get(f"{listing}&state=idle,running"))) == 4 and names(api.get(f"{listing}&state=ended")) == []
+    since = query(since=made["c"].made["createdAt"])
+    assert f"{project}-a" not in names(api.get(f"{listing}&{since}")) or made["a"].made["createdAt"] >= made["c"].made["createdAt"]
+    assert f"{project}-d" in names(api.get(f"{listing}&{since}"))
+    check_problem(api.get(f"{TOP}?since=then"), 400, "invalid_request", "then", field="since")
+    check_problem(api.get(f"{TOP}?state=idle,asleep"), 400, "invalid_request", "asleep", field="state")
+    check_problem(api.get(f"{TOP}?stat=idle"), 400, "unknown_field", "did you mean 'state'", field="stat")
+
+
+def test_a_list_has_no_secrets(api, new, word):
+    new(name=word, env={"SECRET": "s"}, metadata={"m": 1})
+    item, = api.get(f"{TOP}?name={word}").json["items"]
+    assert "env" not in item and "metadata" not in item
+
+
+def test_pages_under_change(api, fleet):
+    project, made = fleet
+    listing = f"{TOP}?project={project}"
+    items, count = pages(api, listing, 3)
+    assert [item["id"] for item in items] == [made[name].id for name in "dcba"] and count == 2
+    first = api.get(f"{listing}&limit=2").json
+    extra = Box(api, api.post(TOP, {"project": project}).json)  # comes before the place that the cursor marks
+    rest = api.get(f"{listing}&limit=2&cursor={first['nextCursor']}").json
+    assert [item["id"] for item in first["items"] + rest["items"]] == [made[name].id for name in "dcba"] and "nextCursor" not in rest
+    api.delete(extra.path)
+    assert [item["id"] for item in api.get(f"{listing}&limit=2&cursor={first['nextCursor']}").json["items"]] == [made[name].id for name in "ba"]
+
+
+# ---- names ----
+
+def test_a_name_stands_for_the_id(new, api, word):
+    box = new(name=word)
+    assert api.get(f"{TOP}/{word}").json["id"] == box.id
+    assert api.post(f"{TOP}/{word}/pause").json["id"] == box.id
+    assert api.post(f"{TOP}/{word}/resume").json["id"] == box.id
+    assert api.get(f"{TOP}/{word}/wait?state=idle").json["id"] == box.id
+    check_problem(api.post(TOP, {"name": word}), 409, "already_exists", word, field="name")
+    other = new()
+    check_problem(api.patch(other.path, {"name": word}), 409, "already_exists", word, field="name")
+    assert api.patch(f"{TOP}/{word}", {"name": word, "description": "its own"}).status == 200
+    assert api.delete(f"{TOP}/{word}").status == 204
+    check_problem(api.get(f"{TOP}/{word}"), 404, "not_found")
+    assert other.change(name=word)["name"] == word
+    assert "name" not in other.change(name=None)
+    new(name=word)
+
+
+def test_vendors_give_names_twice(new, api, word):
+    box = new(name=word)
+    twin = api.create(name=word)
+    check_problem(api.get(f"{TOP}/{word}"), 409, "ambiguous", word, "id")
+    assert api.get(box.path).status == 200
+    twin.delete()
+    assert api.get(f"{TOP}/{word}").json["id"] == box.id
+    only = api.create(name=f"{word} with spaces")
+    assert api.get(f"{TOP}/{word}%20with%20spaces").json["id"] == only.id
+    only.delete()
+
+
+def test_of_many_who_want_a_name_one_gets_it(api, word):
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        bodies = [{"name": word}] * 3 + [{"name": word, "mode": "oneShot", "command": ["sleep", "1000"]}] * 3
+        answers = list(pool.map(lambda body: api.post(TOP, body), bodies))
+    assert sorted(answer.status for answer in answers) == [201] + [409] * 5
+    assert api.delete(f"{TOP}/{word}").status == 204
+
+
+# ---- change ----
+
+def test_everything_is_changed_at_once(new, word):
+    box = new(labels={"a": "1", "b": "2"}, env={"KEPT": "x", "GONE": "y"}, description="old", metadata={"m": 1})
+    changed = box.change(name=word, description=None, metadata=None, labels={"b": None, "c": "3"}, env={"GONE": None, "NEW": "z"},
+                         limits={"memoryBytes": "128Mi", "maxProcesses": 77}, idleTimeoutMs="2h", executionTimeoutMs=1000, pausedTimeoutMs=0,
+                         onIdle="pause", expiresAt="2099-01-01T00:00:00Z")
+    assert changed == box.get()
+    assert changed["name"] == word and "description" not in changed and "metadata" not in changed
+    assert changed["labels"] == {"a": "1", "c": "3"} and changed["env"] == {"KEPT": "x", "NEW": "z"}
+    assert changed["limits"]["memoryBytes"] == 128 << 20 and changed["limits"]["maxProcesses"] == 77
+    assert changed["limits"]["cpuMillis"] == box.made["limits"]["cpuMillis"]
+    assert changed["idleTimeoutMs"] == 7_200_000 and changed["executionTimeoutMs"] == 1000 and changed["pausedTimeoutMs"] == 0
+    assert changed["onIdle"] == "pause" and changed["expiresAt"].startswith("2099-01-01")
+    assert changed["updatedAt"] >= box.made["updatedAt"]
+    assert box.output('cat /sys/fs/cgroup/memory.max; echo "$KEPT$GONE$NEW"').split() == [str(128 << 20), "xz"]
+    assert "expiresAt" not in box.change(expiresAt=None)
+    assert box.change()["labels"] == {"a": "1", "c": "3"}
+
+
+def test_a_refused_change_changes_nothing(new, api):
+    box = new(labels={"a": "1"})
+    before = box.get()
+    for body, status, code, field in (
+            ({"labels": {"b": "2"}, "limits": {"memoryBytes": 1}}, 400, "invalid_request", "limits.memoryBytes"),
+            ({"labels": {"b": "2", "c d": "x"}}, 400, "invalid_request", "labels"),
+            ({"description": "x", "name": "a b"}, 400, "invalid_request", "name"),
+            ({"description": "x", "expiresAt": "2001-01-01T00:00:00Z"}, 400, "invalid_request", "expiresAt"),
+            ({"description": "x", "runtime": "base"}, 400, "unknown_field", "runtime"),
+            ({"network": {"enabled": True}}, 400, "invalid_request", "network.enabled"),
+            ({"limits": {"diskBytes": "900Ti"}}, 400, "invalid_request", "limits.diskBytes")):
+        check_problem(api.patch(box.path, body), status, code, field=field)
+    after = box.get()
+    after["usage"] = before["usage"]
+    assert after == before
+
+
+def test_an_ended_one_cannot_be_changed(new, api):
+    box = new(command=["true"], mode="oneShot")
+    box.wait("ended")
+    check_problem(api.patch(box.path, {"description": "x"}), 409, "ended")
+    check_problem(api.post(f"{box.path}/pause"), 409, "ended")
+
+
+def test_a_moved_deadline_is_kept(new):
+    box, other = new(), new(idleTimeoutMs=0)
+    box.change(idleTimeoutMs=1)
+    other.change(expiresAt=(datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=1)).isoformat())
+    assert box.wait("ended")["reason"] == "idle" and other.wait("ended")["reason"] == "expired"
+
+
+def test_labels_of_others_are_not_seen_by_changes(new, api, word):
+    box = new(labels={"team": word})
+    assert [item["id"] for item in api.get(f"{TOP}?{query(labels=f'team={word}')}").json["items"]] == [box.id]
+    box.change(labels={"team": f"{word}-2"})
+    assert api.get(f"{TOP}?{query(labels=f'team={word}')}").json["items"] == []
+    assert [item["id"] for item in api.get(f"{TOP}?{query(labels=f'team={word}-2')}").json["items"]] == [box.id]
+
+
+@pytest.mark.parametrize("behaviour, is_left", [("pause", True), ("keepFiles", False)])
+def test_what_idleness_does(new, behaviour, is_left):
+    box = new(idleTimeoutMs=0, onIdle=behaviour)
+    box.output("echo memory >/dev/shm/m; echo file >f")
+    box.change(idleTimeoutMs=1)
+    assert box.wait("paused")["pausedAt"]
+    box.change(idleTimeoutMs=0)
+    assert box.output("cat f /dev/shm/m 2>/dev/null; true").split() == (["file", "memory"] if is_left else ["file"])
+
+
+# ---- fork ----
+
+def test_a_fork_has_everything_but_the_name(new, api, word):
+    box = new(name=word, labels={"team": "blue"}, env={"COLOUR": "green"}, description="d", metadata={"m": 1}, limits={"memoryBytes": "200Mi"},
+              idleTimeoutMs="3h", onIdle="keepFiles", project="p", files=[{"path": "f", "content": "first\n"}])
+    fork = api.post(f"{TOP}/{word}/fork", {})
+    assert fork.status == 201, str(fork)
+    fork = Box(api, fork.json)
+    try:
+        same = ("labels", "env", "description", "metadata", "limits", "idleTimeoutMs", "onIdle", "project", "runtime", "directory", "mode")
+        assert fork.id != box.id and "name" not in fork.made and {name: fork.made[name] for name in same} == {name: box.made[name] for name in same}
+        assert fork.output("cat f; echo $COLOUR") == "first\ngreen\n"
+        fork.output("echo second >f")
+        assert box.output("cat f") == "first\n"
+        assert api.delete(box.path).status == 204
+        assert fork.output("cat f") == "second\n"  # what both shared stays as long as one needs it
+        assert api.get("/sandbox/snapshots").data["snapshots"] == []
+    finally:
+        api.delete(fork.path)
+
+
+def test_a_fork_can_be_different(new, api, word):
+    box = new(labels={"a": "1", "b": "2"}, env={"A": "1"}, description="d")
+    fork = box.fork(name=word, labels={"a": None, "c": "3"}, env={"B": "2"}, description=None, limits={"memoryBytes": "100Mi"}, idleTimeoutMs=0)
+    try:
+        assert fork.made["name"] == word and fork.made["labels"] == {"b": "2", "c": "3"} and fork.made["env"] == {"A": "1", "B": "2"}
+        assert "description" not in fork.made and fork.made["limits"]["memoryBytes"] == 100 << 20 and fork.made["idleTimeoutMs"] == 0
+        check_problem(api.post(f"{box.path}/fork", {"name": word}), 409, "already_exists", field="name")
+        check_problem(api.post(f"{box.path}/fork", {"limits": {"memoryBytes": "900Ti"}}), 400, "invalid_request", field="limits.memoryBytes")
+        check_problem(api.post(f"{box.path}/fork", {"runtime": "base"}), 400, "unknown_field", field="runtime")
+    finally:
+        api.delete(fork.path)
+
+
+def test_busy_and_paused_ones_can_be_forked(new, api):
+    box = new(command=["sh", "-c", "i=0; while :; do i=$((i+1)); echo $i >count; done"])
+    busy = box.fork()
+    api.post(f"{box.path}/pause")
+    paused = box.fork()
+    again = busy.fork()
+    try:
+        assert box.get()["state"] == "paused" and busy.made["state"] == paused.made["state"] == "idle"
+        for fork in (busy, paused, again):
+            assert fork.output("cat count | wc -l; ps ax 2>/dev/null | grep -c '[w]hile'; true").split()[0] in ("0", "1")
+    finally:
+        for fork in (busy, paused, again):
+            api.delete(fork.path)
+
+
+def test_a_fork_is_made_once_for_a_key(new, api, word):
+    box = new()
+    answers = [api.post(f"{box.path}/fork", {}, headers={"Idempotency-Key": word}) for _ in range(2)]
+    assert [answer.status for answer in answers] == [201, 201] and answers[0].json["id"] == answers[1].json["id"]
+    api.delete(f"{TOP}/{answers[0].json['id']}")
+
+
+def test_an_ended_one_cannot_be_forked(new, api):
+    box = new(command=["true"], mode="oneShot")
+    box.wait("ended")
+    check_problem(api.post(f"{box.path}/fork", {}), 409, "ended")
