@@ -66,7 +66,11 @@ int api_sandbox_of(struct call *call, const char *text, const char **id, struct 
 
 int api_sandbox(struct call *call, unsigned index, const char **id, struct error *err)
 {
-    return api_sandbox_of(call, call->parameters[index], id, err);
+    int result = api_sandbox_of(call, call->parameters[index], id, err);
+
+    if (result == 0 && *call->actor.sandbox && strcmp(call->actor.sandbox, *id) != 0)
+        return error_missing(err, "sandbox", *id); // of a token: the core would say the same
+    return result;
 }
 
 void api_sandbox_defaults(struct sandbox_request *request)
