@@ -15,6 +15,7 @@
 
 #define BURST_SECONDS 10
 #define BUCKET_TTL_MS (10 * 60 * 1000)
+#define HEADERS 6   // of a refusal
 #define RETRY_MS 20 // where no worker is free to keep an answer
 
 struct api_manners {
@@ -29,9 +30,11 @@ struct manners {
     struct replay replay;
     struct workers *workers;
     struct loop *loop;
+    const char *request_id;    // as long as the response
     struct response *response; // while an answer waits to be kept
     struct response_answer answer;
     struct loop_timer retry;
+    struct http_header headers[HEADERS + 1];
     char rate[3][24], retry_after[24];
 };
 
@@ -152,12 +155,35 @@ static struct response_answer copy_answer(const struct response_answer *answer)
         .status = answer->status, .headers = headers, .body = at, .length = answer->length};
 }
 
+/* What knows no front, as ranges of streams, refuses with a status alone. */
+static void word_refusal(struct manners *manners, struct response_answer *answer)
+{
+    unsigned count = 0;
+    size_t length;
+    void *body = answer->status >= 400 && answer->length == 0
+                     ? api_problem_of_status(answer->status, manners->request_id, &length)
+                     : NULL;
+
+    if (!body)
+        return;
+    manners->headers[count++] = (struct http_header){"Content-Type", API_FAILURE_CONTENT};
+    for (const struct http_header *h = answer->headers; h && h->name && count < HEADERS; h++) {
+        if (strcmp(h->name, "Content-Type") != 0)
+            manners->headers[count++] = *h;
+    }
+    answer->headers = manners->headers;
+    answer->body = answer->owned = body;
+    answer->length = length;
+}
+
 static bool on_answer(void *data, struct response *response, struct response_answer *answer)
 {
     struct manners *manners = data;
 
+    word_refusal(manners, answer);
     if (manners->replay.is_claimed && thread_is_loop()) { // the store may not be asked from here
         manners->answer = copy_answer(answer);
+        free(answer->owned);
         manners->response = response_ref(response);
         submit(manners);
         return true;
@@ -278,6 +304,7 @@ int api_manners_on_call(struct call *call, struct error *err)
 
     (void)err;
     representation_init(&manners->representation, call->request);
+    manners->request_id = call_request_id(call);
     manners->workers = call_workers(call);
     manners->loop = call_loop(call);
     response_set_filter(call->response, &filter, manners);
