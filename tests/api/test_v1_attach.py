@@ -140,7 +140,7 @@ def test_much_output_and_a_client_that_is_behind(api, sandbox):
 
 
 def test_input_that_nobody_takes_is_not_read_and_none_of_it_is_lost(api, sandbox):
-    size = 4 << 20
+    size = 64 << 20  # far more than the kernel keeps for both ends
     made = start(api, sandbox, script=f"cd /workspace; {waiting_for('go')}; wc -c", keepStdinOpen=True)
     with Attached(api, made) as client:
         client.read_text("started")
