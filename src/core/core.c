@@ -18,6 +18,7 @@
 #include "core/sandbox/temporary.h"
 #include "core/snapshot/snapshot_impl.h"
 #include "core/stream/streams.h"
+#include "core/webhook/webhook.h"
 #include "loop/background.h"
 #include "runtime/catalog.h"
 #include "core/layer/layers.h"
@@ -35,6 +36,8 @@ static void copy_settings(struct core *core, const struct core_settings *setting
         settings->spare_directory ? xstrdup(settings->spare_directory) : NULL;
     core->settings.archive_program =
         settings->archive_program ? xstrdup(settings->archive_program) : NULL;
+    core->settings.webhook_networks =
+        settings->webhook_networks ? xstrdup(settings->webhook_networks) : NULL;
     core->settings.fail_file = settings->fail_file ? xstrdup(settings->fail_file) : NULL;
 }
 
@@ -110,6 +113,7 @@ static int open_rooms(struct core *core, struct error *err)
     if (sandboxes_open(&parts, &core->sandboxes, err) < 0)
         return -1;
     open_snapshots(core);
+    core->webhooks = webhooks_new(&core->settings, core->store, core->events);
     return executions_open(core->sandboxes, &core->executions, err);
 }
 
@@ -178,6 +182,7 @@ void core_free(struct core *core)
     runtimes_free(core->runtimes);
     accounts_free(core->accounts);
     temporaries_free(core->temporaries);
+    webhooks_free(core->webhooks);
     event_channel_free(core->events);
     hub_free(core->hub);
     store_free(core->store);
@@ -187,6 +192,7 @@ void core_free(struct core *core)
     free((char *)core->settings.default_runtime);
     free((char *)core->settings.spare_directory);
     free((char *)core->settings.archive_program);
+    free((char *)core->settings.webhook_networks);
     free((char *)core->settings.fail_file);
     free(core);
 }

@@ -26,6 +26,7 @@ struct snapshots;
 struct store;
 struct streams;
 struct temporaries;
+struct webhooks;
 struct workers;
 
 /* The core is its rooms: a caller asks each through the headers in its folder. */
@@ -40,6 +41,7 @@ struct core {
     struct sandboxes *sandboxes;
     struct executions *executions;
     struct snapshots *snapshots;
+    struct webhooks *webhooks;
     struct temporaries *temporaries;
     // What the rooms share; no front knows what is in these.
     int lock_fd; // one server per data directory

@@ -45,6 +45,8 @@ struct config {
     uint64_t keep_ms;
     uint64_t event_keep_ms;
     int64_t max_events;
+    const char *webhook_networks;
+    const char *webhook_http;
     int64_t max_sandboxes;
     int64_t spare_one_shot;
     int64_t spare_kept;

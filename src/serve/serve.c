@@ -10,6 +10,8 @@
 #include "base/thread.h"
 #include "core/core.h"
 #include "engine/box.h"
+#include "front/api/event_text.h"
+#include "hook/sender.h"
 #include "web/router.h"
 #include "loop/loop.h"
 #include "loop/workers.h"
@@ -54,6 +56,7 @@ struct server {
     struct fronts *fronts;
     struct router *router;
     struct http_server *http;
+    struct sender *sender;
     int data_fd; // where the local socket's path is too long, else -1
     int signal_fd;
     struct loop_watch *signals;
@@ -287,6 +290,39 @@ static int check_runtime(const struct config *config, struct error *err)
     return 0;
 }
 
+// ---- keys that end ----
+
+struct ended_key {
+    struct server *server;
+    uint64_t number, mask;
+};
+
+static void end_connections(void *data)
+{
+    struct ended_key *ended = data;
+
+    if (ended->server->http)
+        http_server_end_key(ended->server->http, ended->number, ended->mask);
+    free(ended);
+}
+
+// Whoever follows something with it is cut off.
+static void on_key_ended(void *data, const char *key_id, const char *token_id)
+{
+    struct ended_key *ended = xnew(struct ended_key);
+
+    *ended = (struct ended_key){data, auth_number(key_id, token_id),
+                                token_id ? AUTH_NUMBER_ALL : AUTH_NUMBER_KEY};
+    loop_post(ended->server->loop, end_connections, ended);
+}
+
+static int open_sender(struct server *server, struct error *err)
+{
+    const struct sender_settings settings = {.core = server->core, .render = event_text_json};
+
+    return sender_new(&settings, &server->sender, err);
+}
+
 static int open_server(struct server *server, char first_key[KEY_TEXT], struct error *err)
 {
     struct core_settings settings;
@@ -304,10 +340,12 @@ static int open_server(struct server *server, char first_key[KEY_TEXT], struct e
     // The key comes last: a start that fails, as where the port is taken, makes none. Nobody is answered before the loop runs.
     if (core_open(&settings, &server->core, err) < 0 || loop_new(&server->loop, err) < 0 ||
         open_front(server, err) < 0 || open_network(server, err) < 0 ||
+        open_sender(server, err) < 0 ||
         loop_watch_new(server->loop, server->signal_fd, on_signal, server, &server->signals, err) <
             0 ||
         first_key_prepare(server->core->accounts, &server->config, first_key, err) < 0)
         return -1;
+    key_watch_ends(server->core->accounts, on_key_ended, server);
     loop_watch_set(server->signals, LOOP_READABLE);
     return 0;
 }
@@ -325,11 +363,14 @@ static void close_server(struct server *server)
 {
     (void)signal(SIGALRM, on_alarm);
     (void)alarm(GIVE_UP_S);
+    if (server->core)
+        key_watch_ends(server->core->accounts, NULL, NULL);
     loop_watch_free(server->signals);
-    http_server_free(server->http);
+    http_server_free(take(server->http));
     run_leftovers(server);
     workers_stop(server->workers);
     run_leftovers(server);
+    sender_free(server->sender);
     router_free(server->router);
     fronts_free(server->fronts);
     core_free(server->core);

@@ -267,14 +267,9 @@ static void be_anybody(struct call_work *work)
     work->has_actor = work->call.is_known = true;
 }
 
-/* By which net knows a key. Not 0 but for nobody's. */
 static uint64_t key_number(const struct actor *actor)
 {
-    uint64_t number = 0;
-
-    for (const char *at = actor->key_id; *at; at++)
-        number = (number ^ (unsigned char)*at) * 0x100000001b3u; // FNV-1a
-    return number;
+    return auth_number(actor->key_id, actor->token_id);
 }
 
 /* Blocks for the database. */

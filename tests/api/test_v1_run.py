@@ -200,6 +200,11 @@ def test_records_come_as_it_happens(api, accept):
         assert end.data["id"] == started.data["id"] and end.data["stdout"]["bytes"] == 3 and "text" not in end.data["stdout"]
 
 
+def test_the_document_has_all_types_of_the_answer(api):
+    document = api.get("/api/v1/openapi.json").json
+    assert set(document["paths"][RUN]["post"]["responses"]["200"]["content"]) == {"application/json", SSE, NDJSON}
+
+
 def test_a_character_is_never_cut_in_records(api):
     text = "printf '\\303'; sleep 0.2; printf '\\244'; printf '\\342\\202'"
     with Records(api, "POST", RUN, {"script": text}) as records:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sandboxes of burrow's own API: every operation and every refusal."""
+import base64
 import concurrent.futures
 import datetime
 import time
@@ -7,7 +8,7 @@ import uuid
 
 import pytest
 
-from client import PATIENCE, check_problem, pages, query
+from client import PATIENCE, check_problem, pages, query, until
 
 TOP = "/api/v1/sandboxes"
 
@@ -170,7 +171,7 @@ def test_what_is_not_there(api):
     check_problem(api.post(TOP, {"snapshot": "nothing"}), 404, "not_found", field="snapshot")
     for reference in ("nobody", "sbx_", "sbx_nobody", "sbx_" + "0" * 26, "0" * 26, "%2e%2e", "a" * 300, str(uuid.uuid4())):
         for method, path, body in (("GET", "", None), ("DELETE", "", None), ("PATCH", "", {}), ("GET", "/wait", None), ("POST", "/pause", None),
-                                   ("POST", "/resume", None), ("POST", "/fork", {})):
+                                   ("POST", "/resume", None), ("POST", "/fork", {}), ("GET", "/logs", None)):
             answer = api.call(method, f"{TOP}/{reference}{path}", **({"json": body} if body is not None else {}))
             check_problem(answer, 404, "not_found")
 
@@ -436,3 +437,69 @@ def test_an_ended_one_cannot_be_forked(new, api):
     box = new(command=["true"], mode="oneShot")
     box.wait("ended")
     check_problem(api.post(f"{box.path}/fork", {}), 409, "ended")
+
+
+# ---- logs ----
+
+def log(box, **parameters):
+    answer = box.api.get(f"{box.path}/logs?{query(**parameters)}")
+    assert answer.status == 200, str(answer)
+    return answer.json
+
+
+def told(pages):
+    """(command, stream, bytes) as they came, pieces of one stream joined."""
+    joined = []
+    for piece in (piece for page in pages for piece in page["items"]):
+        content = piece["text"].encode() if piece["encoding"] == "utf-8" else base64.b64decode(piece["base64"])
+        assert len(content) == piece["bytes"]
+        if joined and joined[-1][:2] == [piece["executionId"], piece["stream"]]:
+            assert piece["offset"] == len(joined[-1][2])
+            joined[-1][2] += content
+        else:
+            joined.append([piece["executionId"], piece["stream"], content])
+    return joined
+
+
+def test_the_log_has_all_commands_in_order(new, api):
+    box = new()
+    other = api.sandbox(box.id)
+    first = other.sh("echo one; echo bad >&2; printf 'ü%.0s' $(seq 100)")
+    other.run("true")
+    job = other.job("printf", "\\377\\000x")
+    other.wait_job(job["jobId"])
+    wanted = [[first.started["executionId"], "stdout", "one\n".encode() + "ü".encode() * 100], [first.started["executionId"], "stderr", b"bad\n"],
+              [job["jobId"], "stdout", b"\xff\x00x"]]
+    whole = log(box)
+    assert told([whole]) == wanted and "nextCursor" not in whole
+    assert told([log(box, stream="stderr")]) == [wanted[1]]
+    pages, cursor = [], None
+    while not pages or cursor:
+        pages.append(log(box, limitBytes=65, cursor=cursor))
+        assert all(piece["bytes"] <= 65 and ("text" in piece or piece["executionId"] == job["jobId"]) for piece in pages[-1]["items"])
+        cursor = pages[-1].get("nextCursor")
+    assert len(pages) == 4 and told(pages) == wanted
+    later = other.sh("echo later")
+    assert told([log(box, cursor=whole["endCursor"])]) == [[later.started["executionId"], "stdout", b"later\n"]]
+    api.delete(box.path)
+
+
+def test_the_log_of_a_command_that_runs_goes_on(new, api):
+    box = new()
+    started = api.sandbox(box.id).execute("sh", "-c", "echo begun; until [ -e go ]; do sleep 0.01; done; echo over; echo done >&2")
+    until(lambda: log(box)["items"], "its first line")
+    page = log(box)
+    assert told([page]) == [[started["executionId"], "stdout", b"begun\n"]] and "nextCursor" not in page
+    api.sandbox(box.id).release()
+    api.wait_execution(started["executionId"])
+    rest = log(box, cursor=page["endCursor"])
+    assert [(piece["stream"], piece["text"], piece["offset"]) for piece in rest["items"]] == [("stdout", "over\n", 6), ("stderr", "done\n", 0)]
+    assert log(box, cursor=rest["endCursor"])["items"] == []
+
+
+def test_a_log_that_is_empty_or_asked_for_wrongly(shared, api):
+    assert api.get(f"{shared.path}/logs?cursor=").status == 200
+    for bad in ("x", "MQ", "MSAx", "LTEgMC4w"):
+        check_problem(api.get(f"{shared.path}/logs?cursor={bad}"), 400, "invalid_request", field="cursor")
+    check_problem(api.get(f"{shared.path}/logs?limitBytes=1Gi"), 400, "invalid_request", field="limitBytes")
+    check_problem(api.get(f"{shared.path}/logs?stream=stdin"), 400, "invalid_request", field="stream")

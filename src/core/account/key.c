@@ -157,6 +157,7 @@ int key_revoke(struct accounts *accounts, const char *id, struct error *err)
     if (store_key_revoke(accounts->store, id, (int64_t)clock_wall_ms(), err) < 0)
         return -1;
     key_forget_checks(accounts);
+    key_look_for_ended(accounts);
     return 0;
 }
 

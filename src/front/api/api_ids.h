@@ -18,5 +18,6 @@
 #define ORGANISATION_PREFIX "org_"
 #define USER_PREFIX "user_"
 #define KEY_PREFIX "key_"
+#define TOKEN_PREFIX "tok_"
 #define WEBHOOK_PREFIX "whk_"
 #define DELIVERY_PREFIX "dlv_"

@@ -19,7 +19,8 @@
 #define RETRY_MS 20 // where no worker is free to keep an answer
 
 struct api_manners {
-    char **origins; // ended by NULL
+    char **origins;           // ended by NULL
+    const char *origins_text; // borrowed: the same as it was given
     struct rate_limiter *limiter;
 };
 
@@ -61,6 +62,7 @@ struct api_manners *api_manners_new(const struct api_settings *settings)
     int64_t burst = settings->burst > 0 ? settings->burst : settings->rate * BURST_SECONDS;
 
     read_origins(manners, settings->origins);
+    manners->origins_text = settings->origins;
     if (settings->rate > 0)
         manners->limiter = rate_limiter_new(&(struct rate_limits){
             .of = {{(double)settings->rate, burst}}, .ttl_ms = BUCKET_TTL_MS});
@@ -81,6 +83,11 @@ void api_manners_free(struct api_manners *manners)
 bool api_manners_has_origins(const struct api_manners *manners)
 {
     return manners->origins[0] != NULL;
+}
+
+const char *api_manners_origins(const struct api_manners *manners)
+{
+    return manners->origins_text;
 }
 
 // ---- the answer, when somebody gives it ----

@@ -209,6 +209,8 @@ static int run_command(struct call *call, struct error *err)
 
 static const struct route_answer run_answers[] = {
     {200, execution_answer_fields},
+    {200, .content = "text/event-stream"},
+    {200, .content = "application/x-ndjson"},
     {0},
 };
 
