@@ -13,6 +13,7 @@ static const struct field fields[] = {
     {"tenant", FIELD_TEXT, 0, AT(owner.tenant)},
     {"scope", FIELD_TEXT, 0, AT(owner.scope)},
     {"project", FIELD_TEXT, 0, AT(owner.project)},
+    {"member", FIELD_TEXT, 0, AT(owner.member)},
     {"key_id", FIELD_TEXT, 0, AT(key_id)},
     {"name", FIELD_TEXT, 0, AT(name)},
     {"url", FIELD_TEXT, 0, AT(url)},

@@ -426,6 +426,21 @@ def test_busy_and_paused_ones_can_be_forked(new, api):
             api.delete(fork.path)
 
 
+def test_a_fork_is_no_twin(new, api):
+    """Files are copied, and nothing that lives: no process, no memory, no random numbers, no way back to the first one."""
+    box = new(command=["sh", "-c", "echo secret >/dev/shm/m; exec 3>/tmp/held; sleep 1000"])
+    until(lambda: "m" in box.output("ls /dev/shm"), "something in its memory")
+    fork = box.fork()
+    script = "head -c 16 /dev/urandom | od -An -tx1; ls /dev/shm; cat /proc/[0-9]*/comm | grep -c sleep; true"
+    try:
+        first, second = box.output(script).split("\n"), fork.output(script).split("\n")
+        assert first[0] != second[0] and first[1:3] == ["m", "1"] and second[1] == "0"
+        fork.output("rm -rf /tmp/held; echo changed >/workspace/of-the-fork")
+        assert box.output("ls /tmp/held; ls /workspace") == "/tmp/held\n"
+    finally:
+        api.delete(fork.path)
+
+
 def test_a_fork_is_made_once_for_a_key(new, api, word):
     box = new()
     answers = [api.post(f"{box.path}/fork", {}, headers={"Idempotency-Key": word}) for _ in range(2)]
@@ -503,3 +518,32 @@ def test_a_log_that_is_empty_or_asked_for_wrongly(shared, api):
         check_problem(api.get(f"{shared.path}/logs?cursor={bad}"), 400, "invalid_request", field="cursor")
     check_problem(api.get(f"{shared.path}/logs?limitBytes=1Gi"), 400, "invalid_request", field="limitBytes")
     check_problem(api.get(f"{shared.path}/logs?stream=stdin"), 400, "invalid_request", field="stream")
+
+
+# ---- changes that meet ----
+
+def test_a_change_can_be_for_what_was_read(new, api):
+    box = new()
+    box.output("true")
+    box.wait("idle")
+    read = api.get(box.path)
+    tag = read.headers["etag"]
+    assert api.get(box.path).headers["etag"] == tag  # what it uses grows meanwhile
+    assert api.get(box.path, headers={"If-None-Match": tag}).status == 304
+    changed = api.patch(box.path, {"description": "first"}, headers={"If-Match": tag})
+    assert changed.status == 200 and changed.headers["etag"] != tag
+    check_problem(api.patch(box.path, {"description": "late"}, headers={"If-Match": tag}), 412, "precondition_failed")
+    assert api.get(box.path, headers={"If-None-Match": tag}).json["description"] == "first"
+    assert api.patch(box.path, {"description": "any"}, headers={"If-Match": "*"}).status == 200
+    assert api.patch(box.path, {"description": "one of"}, headers={"If-Match": f'"x", {api.get(box.path).headers["etag"]}'}).status == 200
+
+
+def test_of_many_who_change_what_they_read_one_succeeds(new, api):
+    box = new()
+    for _ in range(3):
+        tag = api.get(box.path).headers["etag"]
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            answers = list(pool.map(lambda i: api.patch(box.path, {"labels": {"who": str(i)}}, headers={"If-Match": tag}), range(6)))
+        assert sorted(answer.status for answer in answers) == [200] + [412] * 5
+        winner, = (answer.json for answer in answers if answer.status == 200)
+        assert box.get()["labels"] == winner["labels"]

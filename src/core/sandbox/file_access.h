@@ -151,7 +151,7 @@ int file_copy(struct sandboxes *sandboxes, const struct actor *actor,
               const struct file_place *place, const struct file_target *target,
               struct file_copied *out, struct error *err);
 
-/* The condition is as in file_change; for what is no directory only. */
+/* The condition is as in file_change. */
 int file_delete(struct sandboxes *sandboxes, const struct actor *actor,
                 const struct file_place *place, bool is_recursive, const char *condition,
                 bool is_unless, struct error *err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What webhooks are told, and what becomes of it; see delivery.h. */
+/* What webhooks are told, and what becomes of it; see webhook_delivery.h. */
 #include "core/webhook/webhook_delivery.h"
 
 #include "base/clock.h"
@@ -57,7 +57,8 @@ static bool may_see(const struct owner *filter, const struct owner *owner)
 {
     return is_same_or_any(filter->organisation, owner->organisation) &&
            is_same_or_any(filter->tenant, owner->tenant) &&
-           is_same_or_any(filter->scope, owner->scope);
+           is_same_or_any(filter->scope, owner->scope) &&
+           is_same_or_any(filter->member, owner->member);
 }
 
 static bool is_test_of(const struct webhook_info *hook, const struct event_info *event)

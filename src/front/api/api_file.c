@@ -80,10 +80,22 @@ int api_file_place(struct call *call, const char *absent, struct file_place *out
     return error_field(err, "path");
 }
 
+/* The box says in a sentence that it has no such user. */
+static bool is_about_user(const struct error *err)
+{
+    static const char *const beginnings[] = {"no user '", "no group '", "user '", "group '"};
+
+    for (size_t i = 0; i < ARRAY_SIZE(beginnings); i++) {
+        if (strncmp(err->text, beginnings[i], strlen(beginnings[i])) == 0)
+            return true;
+    }
+    return false;
+}
+
 int api_file_failed(struct error *err)
 {
     if (error_is_about(err, "file") && !err->field[0])
-        (void)error_field(err, "path");
+        (void)error_field(err, is_about_user(err) ? "user" : "path");
     return -1;
 }
 

@@ -6,6 +6,7 @@ CREATE TABLE webhooks (
     tenant TEXT,
     scope TEXT,
     project TEXT,
+    member TEXT,
     key_id TEXT,
     name TEXT,
     url TEXT NOT NULL,

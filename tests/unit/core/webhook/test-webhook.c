@@ -166,6 +166,7 @@ TEST(it_is_told_of_what_its_maker_may_see_and_wants)
 {
     const struct webhook_info all = {.id = "w", .owner = {.organisation = "o"}};
     const struct webhook_info tenants = {.id = "w", .owner = {.organisation = "o", .tenant = "t"}};
+    const struct webhook_info members = {.id = "w", .owner = {.organisation = "o", .member = "n"}};
     const struct webhook_info some = {.id = "w",
                                       .owner = {.organisation = "o"},
                                       .kinds = (const char *const[]){"execution.*", NULL},
@@ -175,6 +176,11 @@ TEST(it_is_told_of_what_its_maker_may_see_and_wants)
     CHECK(webhook_wants(&all, &event));
     CHECK(!webhook_wants(&tenants, &event));
     CHECK(!webhook_wants(&some, &event));
+    event.owner.member = "m";
+    CHECK(webhook_wants(&all, &event));
+    CHECK(!webhook_wants(&members, &event));
+    event.owner.member = "n";
+    CHECK(webhook_wants(&members, &event));
     event.owner.tenant = "t";
     CHECK(webhook_wants(&all, &event));
     CHECK(webhook_wants(&tenants, &event));
