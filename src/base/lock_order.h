@@ -31,7 +31,8 @@ enum lock_rank {
     LOCK_STREAM_TABLE,
     LOCK_STREAM_SPARES,
     LOCK_STREAM_RECENT,
-    LOCK_CHANNEL, // the newest events
+    LOCK_WEBHOOKS, // who is told of their changes
+    LOCK_CHANNEL,  // the newest events
     LOCK_HUB,
     LOCK_FRONT,
     LOCK_BODY,

@@ -19,6 +19,7 @@
 #include "core/sandbox/temporary.h"
 #include "core/snapshot/snapshot_impl.h"
 #include "core/stream/streams.h"
+#include "core/webhook/webhook.h"
 #include "loop/background.h"
 #include "runtime/catalog.h"
 #include "core/layer/layers.h"
@@ -36,6 +37,8 @@ static void copy_settings(struct core *core, const struct core_settings *setting
         settings->spare_directory ? xstrdup(settings->spare_directory) : NULL;
     core->settings.archive_program =
         settings->archive_program ? xstrdup(settings->archive_program) : NULL;
+    core->settings.webhook_networks =
+        settings->webhook_networks ? xstrdup(settings->webhook_networks) : NULL;
     core->settings.fail_file = settings->fail_file ? xstrdup(settings->fail_file) : NULL;
 }
 
@@ -113,6 +116,7 @@ static int open_rooms(struct core *core, struct error *err)
     if (sandboxes_open(&parts, &core->sandboxes, err) < 0)
         return -1;
     open_snapshots(core);
+    core->webhooks = webhooks_new(&core->settings, core->store, core->events);
     return executions_open(core->sandboxes, &core->executions, err);
 }
 
@@ -182,6 +186,7 @@ void core_free(struct core *core)
     audit_free(core->audit);
     accounts_free(core->accounts);
     temporaries_free(core->temporaries);
+    webhooks_free(core->webhooks);
     event_channel_free(core->events);
     hub_free(core->hub);
     store_free(core->store);
@@ -191,6 +196,7 @@ void core_free(struct core *core)
     free((char *)core->settings.default_runtime);
     free((char *)core->settings.spare_directory);
     free((char *)core->settings.archive_program);
+    free((char *)core->settings.webhook_networks);
     free((char *)core->settings.fail_file);
     free(core);
 }

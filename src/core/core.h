@@ -27,6 +27,7 @@ struct snapshots;
 struct store;
 struct streams;
 struct temporaries;
+struct webhooks;
 struct workers;
 
 /* The core is its rooms: a caller asks each through the headers in its folder. */
@@ -42,6 +43,7 @@ struct core {
     struct sandboxes *sandboxes;
     struct executions *executions;
     struct snapshots *snapshots;
+    struct webhooks *webhooks;
     struct temporaries *temporaries;
     // What the rooms share; no front knows what is in these.
     int lock_fd; // one server per data directory

@@ -6,6 +6,7 @@
 #pragma once
 #include "base/limits.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* How many there may be; 0: no limit. */
@@ -57,7 +58,9 @@ struct core_settings {
     unsigned spare_one_shot;     // boxes made ahead; 0: none
     unsigned spare_kept;
     const char *spare_directory; // made ahead in them: where the fronts' commands start; NULL: none
-    const char *archive_program; // path of burrow-archive; NULL: next to this program
-    const char *fail_file;       // tests: as engine_options has it; NULL
+    const char *webhook_networks; // that webhooks may be in beside public ones; NULL: none
+    bool is_webhook_http_allowed; // else https alone
+    const char *archive_program;  // path of burrow-archive; NULL: next to this program
+    const char *fail_file;        // tests: as engine_options has it; NULL
 };
 extern const struct core_settings core_settings_default;

@@ -2,6 +2,7 @@
 /* What the server is told; see config.h. */
 #include "serve/config.h"
 
+#include "base/address.h"
 #include "base/data_dir.h"
 #include "base/mem.h"
 #include "data/json_writer.h"
@@ -123,6 +124,12 @@ static const struct option_row rows[] = {
         24 * 3600 * 1000, 100 * YEAR_MS, "how long it is known what was used (default 400d)"),
     ROW("max-events", OPTION_INTEGER, max_events, "N", "BURROW_MAX_EVENTS", 0, 1000000000,
         "how many of them are kept at most; 0 is any number (default 1000000)"),
+    ROW("webhook-networks", OPTION_TEXT, webhook_networks, "NETWORKS", "BURROW_WEBHOOK_NETWORKS", 0,
+        0,
+        "networks that webhooks may be in beside public ones, several with commas between: "
+        "10.0.0.0/8 (default: none)"),
+    ROW("webhook-http", OPTION_TEXT, webhook_http, "WORD", "BURROW_WEBHOOK_HTTP", 0, 0,
+        "yes: webhooks may have http:// addresses too (default no: https:// alone)"),
     ROW("max-sandboxes", OPTION_INTEGER, max_sandboxes, "N", "BURROW_MAX_SANDBOXES", 1, 100000,
         "how many may be alive at once; more are refused with 429 (default 10000)"),
     COUNT_OPTION("organisation-sandboxes", organisation.sandboxes, "ORGANISATION_SANDBOXES",
@@ -215,6 +222,7 @@ void config_init(struct config *config)
     *config = (struct config){
         .listen = "127.0.0.1:4747",
         .log = "text",
+        .webhook_http = "no",
         .log_level = "info",
         .runtime = core->default_runtime,
         .limits = core->limits,
@@ -387,6 +395,16 @@ static int check_listen(const struct config *config, struct error *err)
     return i ? 0 : error_set(err, ERROR_INVALID, "listen names no address: write 127.0.0.1:4747");
 }
 
+static int check_networks(const char *text, struct error *err)
+{
+    struct networks networks = {0};
+
+    if (networks_read(text, &networks, err) < 0)
+        return error_wrap(err, "webhook-networks");
+    networks_clear(&networks);
+    return 0;
+}
+
 static int check_url(const char *url, struct error *err)
 {
     size_t length = strlen(url);
@@ -403,13 +421,16 @@ static int check_url(const char *url, struct error *err)
 static int check(const struct config *config, struct error *err)
 {
     static const char *const formats[] = {"text", "json", NULL};
+    static const char *const yes_or_no[] = {"no", "yes", NULL};
     static const char *const levels[] = {"error", "warn", "info", "debug", NULL};
     struct runtime_reference reference;
 
     if (check_word("log", config->log, formats, err) < 0 ||
         check_word("log-level", config->log_level, levels, err) < 0 ||
+        check_word("webhook-http", config->webhook_http, yes_or_no, err) < 0 ||
         check_listen(config, err) < 0 ||
         (config->public_url && check_url(config->public_url, err) < 0) ||
+        check_networks(config->webhook_networks, err) < 0 ||
         runtime_reference_parse(config->runtime, &reference, err) < 0)
         return -1;
     if (!*config->agentuity.region || !*config->data_dir)
@@ -487,6 +508,8 @@ void config_core(const struct config *config, struct core_settings *out)
     out->audit_keep_ms = (int64_t)config->audit_keep_ms;
     out->usage_keep_ms = (int64_t)config->usage_keep_ms;
     out->max_events = config->max_events;
+    out->webhook_networks = config->webhook_networks;
+    out->is_webhook_http_allowed = config->webhook_http && strcmp(config->webhook_http, "yes") == 0;
     out->max_sandboxes = (unsigned)config->max_sandboxes;
     out->spare_one_shot = (unsigned)config->spare_one_shot;
     out->spare_kept = (unsigned)config->spare_kept;

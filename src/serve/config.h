@@ -47,6 +47,8 @@ struct config {
     uint64_t audit_keep_ms;
     uint64_t usage_keep_ms;
     int64_t max_events;
+    const char *webhook_networks;
+    const char *webhook_http;
     int64_t max_sandboxes;
     int64_t spare_one_shot;
     int64_t spare_kept;

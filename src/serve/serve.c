@@ -10,6 +10,8 @@
 #include "base/thread.h"
 #include "core/core.h"
 #include "engine/box.h"
+#include "front/api/event_text.h"
+#include "hook/sender.h"
 #include "web/router.h"
 #include "loop/loop.h"
 #include "loop/workers.h"
@@ -54,6 +56,7 @@ struct server {
     struct fronts *fronts;
     struct router *router;
     struct http_server *http;
+    struct sender *sender;
     int data_fd; // where the local socket's path is too long, else -1
     int signal_fd;
     struct loop_watch *signals;
@@ -313,6 +316,13 @@ static void on_key_ended(void *data, const char *key_id, const char *token_id)
     loop_post(ended->server->loop, end_connections, ended);
 }
 
+static int open_sender(struct server *server, struct error *err)
+{
+    const struct sender_settings settings = {.core = server->core, .render = event_text_json};
+
+    return sender_new(&settings, &server->sender, err);
+}
+
 static int open_server(struct server *server, char first_key[KEY_TEXT], struct error *err)
 {
     struct core_settings settings;
@@ -330,6 +340,7 @@ static int open_server(struct server *server, char first_key[KEY_TEXT], struct e
     // The key comes last: a start that fails, as where the port is taken, makes none. Nobody is answered before the loop runs.
     if (core_open(&settings, &server->core, err) < 0 || loop_new(&server->loop, err) < 0 ||
         open_front(server, err) < 0 || open_network(server, err) < 0 ||
+        open_sender(server, err) < 0 ||
         loop_watch_new(server->loop, server->signal_fd, on_signal, server, &server->signals, err) <
             0 ||
         first_key_prepare(server->core->accounts, &server->config, first_key, err) < 0)
@@ -359,6 +370,7 @@ static void close_server(struct server *server)
     run_leftovers(server);
     workers_stop(server->workers);
     run_leftovers(server);
+    sender_free(server->sender);
     router_free(server->router);
     fronts_free(server->fronts);
     core_free(server->core);

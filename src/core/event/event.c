@@ -22,8 +22,8 @@ void event_number(struct event *event, const char *name, int64_t value)
         (void)snprintf(event->facts[event->n_facts++], EVENT_FACT, "%s=%" PRId64, name, value);
 }
 
-int event_write(struct store *store, const char *sandbox_id, const struct owner *owner,
-                const struct event *event, struct error *err)
+int event_write_numbered(struct store *store, const char *sandbox_id, const struct owner *owner,
+                         const struct event *event, int64_t *serial, struct error *err)
 {
     const char *facts[EVENT_FACTS + 1] = {0};
     char id[ID_TEXT];
@@ -40,5 +40,16 @@ int event_write(struct store *store, const char *sandbox_id, const struct owner 
         .detail = detail,
         .created_at = event->now,
     };
-    return store_event_add(store, &record, err);
+    if (store_event_add(store, &record, err) < 0)
+        return -1;
+    *serial = record.serial;
+    return 0;
+}
+
+int event_write(struct store *store, const char *sandbox_id, const struct owner *owner,
+                const struct event *event, struct error *err)
+{
+    int64_t serial;
+
+    return event_write_numbered(store, sandbox_id, owner, event, &serial, err);
 }

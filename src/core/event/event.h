@@ -31,7 +31,7 @@ struct store;
 #define EVENT_LIMITS "limits"                 // facts: what they are now
 #define EVENT_PROCESSES_LOST "processes_lost" // the files are still there
 #define EVENT_KEY "key"                       // reason: created, revoked; of no sandbox
-#define EVENT_WEBHOOK "webhook"               // reason: disabled; likewise
+#define EVENT_WEBHOOK "webhook"               // reason: disabled, test; likewise
 
 #define EVENT_FACTS 6
 #define EVENT_FACT 160
@@ -51,3 +51,6 @@ void event_number(struct event *event, const char *name, int64_t value);
 /* Writes it for a sandbox of this owner, or for none (NULL), in the caller's transaction. */
 int event_write(struct store *store, const char *sandbox_id, const struct owner *owner,
                 const struct event *event, struct error *err);
+/* The same, and says its number among all. */
+int event_write_numbered(struct store *store, const char *sandbox_id, const struct owner *owner,
+                         const struct event *event, int64_t *serial, struct error *err);

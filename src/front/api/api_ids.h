@@ -5,6 +5,8 @@
  */
 #pragma once
 
+#define EXAMPLE_ID "0123456789abcdefghjkmnpqrs" // in examples of the document, behind a prefix
+
 #define SANDBOX_PREFIX "sbx_"
 #define EXECUTION_PREFIX "exe_"
 #define JOB_PREFIX "job_" // of executions in the background

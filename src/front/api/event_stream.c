@@ -110,8 +110,9 @@ static bool gather(struct event_stream *stream, struct shared_event **events, in
 
     for (int i = 0; i < count && piece->length < PIECE; i++) {
         size_t length = 0;
-        if (actor_sees(&stream->waiting.actor, &events[i]->info.owner) &&
-            is_wanted(stream, &events[i]->info)) {
+        const struct event_info *info = &events[i]->info;
+        if (actor_sees_in(&stream->waiting.actor, &info->owner, info->sandbox_id) &&
+            is_wanted(stream, info)) {
             const char *text = shared_text(events[i], stream->format, &length);
             if (!text || buffer_add(piece, text, length, &ignored) < 0)
                 return false;

@@ -220,11 +220,10 @@ TEST(events_of_an_earlier_version_get_numbers_by_their_age)
     fixture_fresh();
     CHECK_OK(store_open_bare(fixture_directory(), &store, &err), err);
     CHECK_OK(store_migrate(store, earlier, &err), err);
-    struct organisation_record organisation = {.id = ORGANISATION, .name = "o", .created_at = NOW};
-    CHECK_OK(store_organisation_put(store, &organisation, &err), err);
     CHECK_OK(
         store_run_alone(
             store, STORE_FAST,
+            "INSERT INTO organisations (id, name, created_at) VALUES ('org1', 'o', 1); "
             "INSERT INTO sandboxes (id, organisation, mode, runtime, memory_bytes, cpu_millicores, "
             "disk_bytes, max_processes, env, has_network, port, idle_timeout_ms, "
             "execution_timeout_ms, paused_timeout_ms, max_executions, on_idle, state, exit_code, "

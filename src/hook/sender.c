@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The thread that sends to webhooks; see sender.h. */
+#include "hook/sender.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/thread.h"
+#include "core/core.h"
+#include "core/event/channel.h"
+#include "hook/post.h"
+#include "hook/signature.h"
+#include "hook/target.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#define AT_ONCE 32       // deliveries under way
+#define PASS_MS 60000    // how often it is recorded that there was nothing to tell
+#define LONGEST_MS 60000 // between two looks
+#define PATIENCE_MS 1000 // after a failure of our own
+#define BODY_MAXIMUM (64u << 10)
+#define GONE 410
+
+struct sender {
+    struct sender_settings settings;
+    struct post_limits limits;
+    CURLM *multi;
+    pthread_t thread;
+    atomic_bool is_stopping;
+    struct watch *watch;
+    // The thread's:
+    struct target **targets;
+    size_t n_targets;
+    size_t first; // whose turn is first: all get theirs
+    unsigned version;
+    bool is_loaded, is_joined;
+    unsigned n_sending;
+    int64_t try_again_at; // after a failure of our own
+};
+
+/* From any thread: there may be something to do. */
+static void wake(void *data)
+{
+    struct sender *sender = data;
+
+    (void)curl_multi_wakeup(sender->multi);
+}
+
+static struct event_channel *channel_of(const struct sender *sender)
+{
+    return sender->settings.core->events;
+}
+
+static struct webhooks *webhooks_of(const struct sender *sender)
+{
+    return sender->settings.core->webhooks;
+}
+
+static void note_failure(struct sender *sender, const char *what, const struct error *err)
+{
+    sender->try_again_at = (int64_t)clock_wall_ms() + PATIENCE_MS;
+    log_warn(what, F("error", (const char *)err->text));
+}
+
+// ---- which webhooks there are ----
+
+static struct target *find_target(struct sender *sender, const char *id)
+{
+    for (size_t i = 0; i < sender->n_targets; i++) {
+        if (strcmp(sender->targets[i]->hook.id, id) == 0)
+            return sender->targets[i];
+    }
+    return NULL;
+}
+
+static void free_target(struct sender *sender, struct target *target)
+{
+    if (target->post)
+        sender->n_sending--;
+    target_clear(target);
+    free(target);
+}
+
+/* Takes the webhook as it is now. One that has changed is begun anew: what is under way to where it was is given up, and told again. */
+static void put_target(struct sender *sender, struct webhook_info *hook)
+{
+    struct target *target = find_target(sender, hook->id);
+
+    if (!target) {
+        sender->targets = xrealloc(sender->targets, sender->n_targets + 1, sizeof *sender->targets);
+        target = sender->targets[sender->n_targets++] = xnew(struct target);
+        target->place = hook->event_cursor;
+        target->passed_at = (int64_t)clock_wall_ms();
+    } else if (target->hook.updated_at != hook->updated_at) {
+        if (target->post)
+            sender->n_sending--;
+        post_free(take(target->post));
+        target->place = hook->event_cursor;
+    } else {
+        target->is_kept = true;
+        return;
+    }
+    webhook_info_clear(&target->hook);
+    target->hook = *hook;
+    target->is_kept = true;
+    *hook = (struct webhook_info){0};
+}
+
+static void drop_others(struct sender *sender)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < sender->n_targets; i++) {
+        struct target *target = sender->targets[i];
+        if (target->is_kept)
+            sender->targets[kept++] = target;
+        else
+            free_target(sender, target);
+    }
+    sender->n_targets = kept;
+}
+
+static void join_or_leave(struct sender *sender)
+{
+    bool is_wanted = sender->n_targets > 0;
+
+    if (is_wanted == sender->is_joined)
+        return;
+    (is_wanted ? event_channel_join : event_channel_leave)(channel_of(sender));
+    sender->is_joined = is_wanted;
+}
+
+static void load(struct sender *sender)
+{
+    autoclear(webhook_infos) found = {0};
+    struct error err = {0};
+
+    if (sender->is_loaded && sender->version == webhooks_version(webhooks_of(sender)))
+        return;
+    if (webhooks_enabled(webhooks_of(sender), &found, &sender->version, &err) < 0) {
+        note_failure(sender, "webhooks could not be read", &err);
+        return;
+    }
+    sender->is_loaded = true;
+    for (size_t i = 0; i < sender->n_targets; i++)
+        sender->targets[i]->is_kept = false;
+    for (size_t i = 0; i < found.count; i++)
+        put_target(sender, &found.items[i]);
+    drop_others(sender);
+    join_or_leave(sender);
+}
+
+// ---- sending ----
+
+static int send_body(struct sender *sender, struct target *target, const struct buffer *body,
+                     struct error *err)
+{
+    char id[DELIVERY_ID], text[SIGNATURE_TEXT];
+    char delivery[DELIVERY_ID + 32], signature[SIGNATURE_TEXT + 32], kind[96];
+    int64_t now = (int64_t)clock_wall_ms();
+
+    (void)snprintf(delivery, sizeof delivery, "Burrow-Delivery: dlv_%s",
+                   delivery_id(&target->hook, id));
+    (void)snprintf(kind, sizeof kind, "Burrow-Event: %s", target->event_kind);
+    (void)snprintf(signature, sizeof signature, "Burrow-Signature: %s",
+                   signature_make(target->hook.secret, now / 1000, body->data, body->length, text));
+    const struct post_request request = {
+        .url = target->hook.url,
+        .body = body->data,
+        .length = body->length,
+        .headers = (const char *const[]){"Content-Type: application/json",
+                                         "User-Agent: burrow/" BURROW_VERSION,
+                                         "Accept:", "Expect:", delivery, kind, signature, NULL},
+        .limits = &sender->limits,
+        .data = target,
+    };
+    target->started_at = now;
+    if (post_new(sender->multi, &request, &target->post, err) < 0)
+        return -1;
+    sender->n_sending++;
+    return 0;
+}
+
+static int record_pass(struct sender *sender, struct target *target, int64_t now, struct error *err)
+{
+    if (target->place <= target->hook.event_cursor || now - target->passed_at < PASS_MS)
+        return 0;
+    target->passed_at = now;
+    return webhook_pass(webhooks_of(sender), &target->hook, target->place, false, err);
+}
+
+/* 1: it may have more to do at once. */
+static int begin_next(struct sender *sender, struct target *target, int64_t now, struct error *err)
+{
+    autobuffer body = {.maximum = BODY_MAXIMUM};
+    bool is_more = false;
+    int found = target_next(target, channel_of(sender), webhooks_of(sender),
+                            sender->settings.render, &body, &is_more, err);
+
+    if (found < 0)
+        return -1;
+    if (found == 0)
+        return record_pass(sender, target, now, err) < 0 ? -1 : is_more;
+    return send_body(sender, target, &body, err);
+}
+
+/* Begins what is due. Returns when to look again. */
+static int64_t begin_all(struct sender *sender)
+{
+    int64_t now = (int64_t)clock_wall_ms(), next = now + LONGEST_MS;
+    struct error err = {0};
+
+    if (sender->try_again_at > now)
+        return sender->try_again_at;
+    for (size_t i = 0; i < sender->n_targets; i++) {
+        struct target *target = sender->targets[(sender->first + i) % sender->n_targets];
+        if (target->post || !target->hook.is_enabled)
+            continue;
+        if (target->hook.next_at > now || sender->n_sending >= AT_ONCE) {
+            if (target->hook.next_at > now && target->hook.next_at < next)
+                next = target->hook.next_at;
+            continue;
+        }
+        int result = begin_next(sender, target, now, &err);
+        if (result < 0) {
+            note_failure(sender, "a webhook could not be served", &err);
+            return sender->try_again_at;
+        }
+        if (result > 0)
+            next = now;
+    }
+    sender->first++;
+    return next;
+}
+
+static void settle(struct sender *sender, struct target *target, const struct post_result *result)
+{
+    int64_t now = (int64_t)clock_wall_ms();
+    const struct delivery_attempt attempt = {
+        .event_number = target->event_number,
+        .event_kind = target->event_kind,
+        .is_delivered = result->is_delivered,
+        .is_final = result->status == GONE,
+        .status = result->status,
+        .error = *result->error ? result->error : NULL,
+        .started_at = target->started_at,
+        .duration_ms = now - target->started_at,
+    };
+    struct error err = {0};
+
+    // Not recorded: told again, from where it was.
+    if (webhook_settle(webhooks_of(sender), &target->hook, &attempt, &err) < 0) {
+        target->hook.next_at = now + PATIENCE_MS;
+        log_warn("a delivery could not be recorded", F("error", (const char *)err.text));
+    } else if (result->is_delivered && target->place < target->event_number) {
+        target->place = target->event_number;
+    }
+    if (!target->hook.is_enabled)
+        log_warn("a webhook was turned off", F("webhook", target->hook.id),
+                 F("error", (const char *)result->error));
+}
+
+static void collect(struct sender *sender)
+{
+    CURLMsg *message;
+    int left;
+
+    while ((message = curl_multi_info_read(sender->multi, &left))) {
+        struct post_result result;
+        if (message->msg != CURLMSG_DONE)
+            continue;
+        struct post *post = post_of(message->easy_handle);
+        struct target *target = post_data(post);
+        post_finish(post, message->data.result, &result);
+        post_free(take(target->post));
+        sender->n_sending--;
+        settle(sender, target, &result);
+    }
+}
+
+static void work(struct sender *sender)
+{
+    int running = 0;
+
+    load(sender);
+    int64_t next = begin_all(sender);
+    (void)curl_multi_perform(sender->multi, &running);
+    unsigned before = sender->n_sending;
+    collect(sender);
+    int64_t wait = before == sender->n_sending ? next - (int64_t)clock_wall_ms() : 0;
+    if (wait > 0)
+        (void)curl_multi_poll(sender->multi, NULL, 0, (int)(wait < LONGEST_MS ? wait : LONGEST_MS),
+                              NULL);
+}
+
+static void record_passes(struct sender *sender)
+{
+    struct error ignored;
+
+    for (size_t i = 0; i < sender->n_targets; i++)
+        (void)record_pass(sender, sender->targets[i], INT64_MAX, &ignored); // best effort
+}
+
+static void *run(void *data)
+{
+    struct sender *sender = data;
+
+    thread_set_name("webhooks");
+    while (!atomic_load(&sender->is_stopping))
+        work(sender);
+    record_passes(sender);
+    while (sender->n_targets)
+        free_target(sender, sender->targets[--sender->n_targets]);
+    join_or_leave(sender);
+    free(sender->targets);
+    return NULL;
+}
+
+// ---- start and end ----
+
+/* Signals are the main thread's; libcurl's threads for names have what this one has. */
+static int start_thread(struct sender *sender, struct error *err)
+{
+    sigset_t all, before;
+
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_BLOCK, &all, &before);
+    int code = pthread_create(&sender->thread, NULL, run, sender);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return code ? error_sys_code(err, code, "start the thread for webhooks") : 0;
+}
+
+static void clear(struct sender *sender)
+{
+    if (sender->multi)
+        (void)curl_multi_cleanup(sender->multi);
+    networks_clear(&sender->limits.networks);
+    free(sender);
+}
+
+int sender_new(const struct sender_settings *settings, struct sender **out, struct error *err)
+{
+    const struct core_settings *wanted = &settings->core->settings;
+    struct sender *sender = xnew(struct sender);
+
+    sender->settings = *settings;
+    sender->limits.is_http_allowed = wanted->is_webhook_http_allowed;
+    if (networks_read(wanted->webhook_networks, &sender->limits.networks, err) < 0) {
+        clear(sender);
+        return error_wrap(err, "setting webhook-networks");
+    }
+    if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK || !(sender->multi = curl_multi_init())) {
+        clear(sender);
+        return error_set(err, ERROR_SYSTEM, "libcurl cannot be used");
+    }
+    if (start_thread(sender, err) < 0) {
+        clear(sender);
+        return -1;
+    }
+    webhooks_on_change(settings->core->webhooks, wake, sender);
+    sender->watch = hub_watch(settings->core->hub, EVENT_CHANNEL_ID, wake, sender);
+    *out = sender;
+    return 0;
+}
+
+void sender_free(struct sender *sender)
+{
+    if (!sender)
+        return;
+    webhooks_on_change(sender->settings.core->webhooks, NULL, NULL);
+    watch_free(sender->watch);
+    atomic_store(&sender->is_stopping, true);
+    wake(sender);
+    (void)pthread_join(sender->thread, NULL);
+    clear(sender);
+}
