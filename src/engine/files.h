@@ -68,11 +68,11 @@ struct files_save {
     uint32_t mode;         // FILES_KEEP_MODE: as it is, or 0644
     uint32_t uid, gid;     // FILES_KEEP_ID: as they are, or the user's
     unsigned flags;        // FILES_PARENTS, FILES_UNLESS, FILES_APPEND
-    const char *condition; // tags (files_item_tag) with ',' between, or "*"; "": none
+    const char *condition; // etags (files_item_etag) with ',' between, or "*"; "": none
 };
 /*
  * All or nothing: written beside and renamed over what is there (with FILES_APPEND in place, behind it). A condition that does not
- * hold is ERROR_CONFLICT with ESTALE; of two with the same tag one succeeds. *item is what is there now, its strings are "".
+ * hold is ERROR_CONFLICT with ESTALE; of two with the same etag one succeeds. *item is what is there now, its strings are "".
  */
 int files_save(int conv, const char *path, const struct files_save *how, files_fill fill,
                void *data, struct files_item *item, struct error *err);

@@ -240,12 +240,12 @@ bool files_match_parse(const struct files_frame *frame, struct files_match *out)
     return true;
 }
 
-const char *files_item_tag(const struct files_item *item, char tag[FILES_TAG_SIZE])
+const char *files_item_etag(const struct files_item *item, char etag[FILES_ETAG_SIZE])
 {
-    (void)snprintf(tag, FILES_TAG_SIZE, "%llx-%llx-%llx-%llx", (unsigned long long)item->inode,
+    (void)snprintf(etag, FILES_ETAG_SIZE, "%llx-%llx-%llx-%llx", (unsigned long long)item->inode,
                    (unsigned long long)item->size, (unsigned long long)item->mtime_ns,
                    (unsigned long long)item->ctime_ns);
-    return tag;
+    return etag;
 }
 
 int files_path_compare(const char *a, const char *b)

@@ -72,7 +72,7 @@ enum files_type {
 #define FILES_FOLLOW 8u      // STAT, CHOWN: of what a link leads to
 #define FILES_MISSING_OK 16u // REMOVE
 #define FILES_OWNERS 32u     // IMPORT: give files to the ids in the records
-#define FILES_UNLESS 64u     // SAVE, REMOVE: only if none of the tags is the file's
+#define FILES_UNLESS 64u     // SAVE, REMOVE: only if none of the etags is the file's
 #define FILES_APPEND 128u    // SAVE: behind what is there, which stays the same file
 #define FILES_FIXED 256u     // SEARCH: the pattern is a text and no expression
 #define FILES_IGNORE_CASE 512u // SEARCH
@@ -96,7 +96,7 @@ struct files_header {
 /*
  * Payload of every request; the path stands behind it, then two more strings that may be empty:
  *   RENAME, COPY   where to
- *   SAVE, REMOVE   tags of which the file must have one, with ',' between; "*": any; "": no condition
+ *   SAVE, REMOVE   etags of which the file must have one, with ',' between; "*": any; "": no condition
  *   FIND           a glob, for paths below `path`; and the path behind which to begin
  *   SEARCH         an expression or a text; and a glob for paths below `path`
  */
@@ -251,8 +251,8 @@ size_t files_event_write(const struct files_event *event, uint8_t *room);
 bool files_match_parse(const struct files_frame *frame, struct files_match *out);
 
 /* What a file is known by as long as nobody touches it: changes with its content, owner, mode and place. */
-#define FILES_TAG_SIZE 80
-const char *files_item_tag(const struct files_item *item, char tag[FILES_TAG_SIZE]);
+#define FILES_ETAG_SIZE 80
+const char *files_item_etag(const struct files_item *item, char etag[FILES_ETAG_SIZE]);
 
 /* A directory comes before what is in it, and that before what follows the directory. <0, 0, >0. */
 int files_path_compare(const char *a, const char *b);

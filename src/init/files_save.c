@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A whole file at once. What comes is written to a new file beside the old one, which takes its place by one rename when all is there:
- * whoever opens it sees the old content or the new, and a write that is cut off leaves nothing. A condition (tags of
- * files_item_tag) is looked at before anything is taken, and again right before the rename, under a lock that all such changes in
- * this box take: of two that name the same tag one succeeds. A guest that writes to the file itself in the moment between look and rename
+ * whoever opens it sees the old content or the new, and a write that is cut off leaves nothing. A condition (etags of
+ * files_item_etag) is looked at before anything is taken, and again right before the rename, under a lock that all such changes in
+ * this box take: of two that name the same etag one succeeds. A guest that writes to the file itself in the moment between look and rename
  * is not seen.
  *
  * A link is followed: the file it leads to is replaced. Owner and mode stay unless told otherwise, but for set-id bits;
@@ -106,12 +106,12 @@ static int check_type(struct save *save, struct error *err)
     return inside_check(fd, S_IFREG, save->talk->path, &info, err);
 }
 
-static bool is_among(const char *tag, const char *tags)
+static bool is_among(const char *etag, const char *etags)
 {
-    size_t length = strlen(tag);
-    for (const char *at = tags; *at;) {
+    size_t length = strlen(etag);
+    for (const char *at = etags; *at;) {
         size_t size = strcspn(at, ",");
-        if ((size == length && memcmp(at, tag, size) == 0) || (size == 1 && *at == '*'))
+        if ((size == length && memcmp(at, etag, size) == 0) || (size == 1 && *at == '*'))
             return true;
         at += size + (at[size] == ',');
     }
@@ -120,7 +120,7 @@ static bool is_among(const char *tag, const char *tags)
 
 int files_check_condition(struct talk *talk, const struct stat *info, struct error *err)
 {
-    char tag[FILES_TAG_SIZE] = "";
+    char etag[FILES_ETAG_SIZE] = "";
     struct files_item item;
     bool is_unless = talk->flags & FILES_UNLESS;
 
@@ -128,16 +128,16 @@ int files_check_condition(struct talk *talk, const struct stat *info, struct err
         return 0;
     if (info) {
         talk_describe(talk, -1, "", "", info, &item);
-        (void)files_item_tag(&item, tag);
+        (void)files_item_etag(&item, etag);
     }
-    bool is_it = info && is_among(tag, talk->second);
+    bool is_it = info && is_among(etag, talk->second);
     if (is_it != is_unless)
         return 0;
     if (!info)
         (void)error_set(err, ERROR_CONFLICT, INSIDE_SHOWN " is not there", talk->path);
     else
-        (void)error_set(err, ERROR_CONFLICT, INSIDE_SHOWN " is %s: its tag is '%s'", talk->path,
-                        is_unless ? "there already" : "not what it was", tag);
+        (void)error_set(err, ERROR_CONFLICT, INSIDE_SHOWN " is %s: its etag is '%s'", talk->path,
+                        is_unless ? "there already" : "not what it was", etag);
     err->sys = ESTALE; // by which the asker knows this from other conflicts
     return -1;
 }
@@ -207,7 +207,7 @@ static int set_mode(const struct save *save, struct error *err)
     return fchmod(save->fd, mode) < 0 ? failed(save, "set the mode of", err) : 0;
 }
 
-/* Under the lock, so that nobody else who names a tag comes between look and rename. */
+/* Under the lock, so that nobody else who names an etag comes between look and rename. */
 static int put_in_place(struct save *save, struct error *err)
 {
     __attribute__((cleanup(lock_releasep), unused)) struct lock *held = files_lock_changes();

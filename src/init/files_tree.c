@@ -291,7 +291,6 @@ int files_remove_tree(struct talk *talk, int parent, const char *name, struct er
     }
 }
 
-/* Only what is as the asker knows it. */
 static int check_removed(struct talk *talk, int parent, const char *name, struct error *err)
 {
     struct stat info;
@@ -302,10 +301,16 @@ static int check_removed(struct talk *talk, int parent, const char *name, struct
     return files_check_condition(talk, &info, err);
 }
 
-static int remove_entry_of(struct talk *talk, int parent, const char *name, struct error *err)
+/* Only what is as the asker knows it, with nobody between look and removal. A tree takes too long for that. */
+static int remove_known(struct talk *talk, int parent, const char *name, struct error *err)
 {
+    __attribute__((cleanup(lock_releasep), unused)) struct lock *held =
+        talk->second[0] ? files_lock_changes() : NULL;
+
+    if (talk->second[0] && check_removed(talk, parent, name, err) < 0)
+        return -1;
     if (talk->flags & FILES_RECURSIVE)
-        return files_remove_tree(talk, parent, name, err);
+        return 0;
     if (remove_one(parent, name) < 0)
         return error_path(err, "remove " INSIDE_SHOWN, talk->path);
     return 0;
@@ -318,10 +323,10 @@ int files_do_remove(struct talk *talk, struct error *err)
     autofd parent = inside_parent(talk->base, talk->path, false, name, err);
     if (parent < 0)
         return err->sys == ENOENT && may_be_missing ? 0 : -1;
-    __attribute__((cleanup(lock_releasep))) struct lock *held =
-        talk->second[0] ? files_lock_changes() : NULL;
-    if (held && check_removed(talk, parent, name, err) < 0)
-        return -1;
-    int result = remove_entry_of(talk, parent, name, err);
+    int result = talk->second[0] || !(talk->flags & FILES_RECURSIVE)
+                     ? remove_known(talk, parent, name, err)
+                     : 0;
+    if (result == 0 && talk->flags & FILES_RECURSIVE)
+        result = files_remove_tree(talk, parent, name, err);
     return result == -1 && err->sys == ENOENT && may_be_missing ? 0 : result;
 }

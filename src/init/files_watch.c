@@ -20,8 +20,9 @@
 
 #define MAX_WATCHERS 8 // of a box
 #define MAX_DIRECTORIES 8192
-#define SETTLE_MS 10 // between two looks: what is repeated meanwhile becomes one event
-#define PAIR_MS 20   // the second half of a move comes with the first, but for bad luck
+#define MAX_TOLD (16u << 10) // in a frame, where one event is not larger
+#define SETTLE_MS 10         // between two looks: what is repeated meanwhile becomes one event
+#define PAIR_MS 20           // the second half of a move comes with the first, but for bad luck
 #define EVENTS                                                                                     \
     (IN_CREATE | IN_MODIFY | IN_ATTRIB | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO |                 \
      IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR | IN_EXCL_UNLINK)
@@ -76,7 +77,7 @@ static int tell(struct watcher *watcher, const struct files_event *event)
 
     if (talk->out_used && is_repeated(watcher, event, size))
         return 0;
-    if (talk->out_used + size > FILES_MAX_DATA && flush(watcher) < 0)
+    if (talk->out_used && talk->out_used + size > MAX_TOLD && flush(watcher) < 0)
         return TALK_OVER;
     watcher->last = talk->out_used;
     talk->out_used += files_event_write(event, talk->out + talk->out_used);

@@ -391,6 +391,17 @@ void http_server_drain(struct http_server *server, uint64_t within_ms,
     loop_timer_set(&server->drain_timer, server->home.under_way ? within_ms : 0);
 }
 
+void http_server_end_key(struct http_server *server, uint64_t number, uint64_t mask)
+{
+    struct connection *next;
+
+    for (struct connection *at = server->connections.first; at; at = next) {
+        next = connection_after(at, CONNECTION_ALL);
+        if (connection_is_known(at) && (connection_group(at) & mask) == (number & mask))
+            connection_close(at);
+    }
+}
+
 void http_server_free(struct http_server *server)
 {
     if (!server)

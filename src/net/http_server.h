@@ -73,6 +73,9 @@ struct http_stats {
 };
 void http_server_stats(const struct http_server *server, struct http_stats *out);
 
+/* Closes the connections of whoever has shown a key whose number is this one under the mask (response_vouch). */
+void http_server_end_key(struct http_server *server, uint64_t number, uint64_t mask);
+
 /* From now on each answer is the last of its connection. New connections are still accepted, and whoever asks is answered, so that
  * the handler can say why it does nothing more. on_drained comes when no request is under way, or after the time (then with some
  * still open); what is open then goes with http_server_free. */

@@ -123,7 +123,7 @@ static const struct option_row rows[] = {
     ROW("webhook-networks", OPTION_TEXT, webhook_networks, "NETWORKS", "BURROW_WEBHOOK_NETWORKS", 0,
         0,
         "networks that webhooks may be in beside public ones, several with commas between: "
-        "10.0.0.0/8 (default none)"),
+        "10.0.0.0/8 (default: none)"),
     ROW("webhook-http", OPTION_TEXT, webhook_http, "WORD", "BURROW_WEBHOOK_HTTP", 0, 0,
         "yes: webhooks may have http:// addresses too (default no: https:// alone)"),
     ROW("max-sandboxes", OPTION_INTEGER, max_sandboxes, "N", "BURROW_MAX_SANDBOXES", 1, 100000,

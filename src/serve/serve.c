@@ -290,6 +290,32 @@ static int check_runtime(const struct config *config, struct error *err)
     return 0;
 }
 
+// ---- keys that end ----
+
+struct ended_key {
+    struct server *server;
+    uint64_t number, mask;
+};
+
+static void end_connections(void *data)
+{
+    struct ended_key *ended = data;
+
+    if (ended->server->http)
+        http_server_end_key(ended->server->http, ended->number, ended->mask);
+    free(ended);
+}
+
+// Whoever follows something with it is cut off.
+static void on_key_ended(void *data, const char *key_id, const char *token_id)
+{
+    struct ended_key *ended = xnew(struct ended_key);
+
+    *ended = (struct ended_key){data, auth_number(key_id, token_id),
+                                token_id ? AUTH_NUMBER_ALL : AUTH_NUMBER_KEY};
+    loop_post(ended->server->loop, end_connections, ended);
+}
+
 static int open_sender(struct server *server, struct error *err)
 {
     const struct sender_settings settings = {.core = server->core, .render = event_text_json};
@@ -319,6 +345,7 @@ static int open_server(struct server *server, char first_key[KEY_TEXT], struct e
             0 ||
         first_key_prepare(server->core->accounts, &server->config, first_key, err) < 0)
         return -1;
+    key_watch_ends(server->core->accounts, on_key_ended, server);
     loop_watch_set(server->signals, LOOP_READABLE);
     return 0;
 }
@@ -336,8 +363,10 @@ static void close_server(struct server *server)
 {
     (void)signal(SIGALRM, on_alarm);
     (void)alarm(GIVE_UP_S);
+    if (server->core)
+        key_watch_ends(server->core->accounts, NULL, NULL);
     loop_watch_free(server->signals);
-    http_server_free(server->http);
+    http_server_free(take(server->http));
     run_leftovers(server);
     workers_stop(server->workers);
     run_leftovers(server);

@@ -164,7 +164,27 @@ int store_token_list(struct store *store, const char *sandbox_id, int64_t now,
     query_where(&where, "expires_at >", sql_number(now));
     if (record_list(store, &key_table, &where, "created_at, id", page, PAGE_MAX, &rows, err) < 0)
         return -1;
-    *out = (struct key_list){rows.rows, rows.count, rows.total};
+    *out = (struct key_list){rows.rows, rows.count, rows.total, rows.next};
+    return 0;
+}
+
+int store_key_list_ended(struct store *store, int64_t since, int64_t now, struct key_list *out,
+                         struct error *err)
+{
+    struct record_rows rows;
+    struct query tail;
+
+    query_init(&tail);
+    query_where_that(&tail, "(revoked_at > ");
+    query_add_value(&tail, sql_number(since));
+    query_add(&tail, " OR (expires_at > ");
+    query_add_value(&tail, sql_number(since));
+    query_add(&tail, " AND expires_at <= ");
+    query_add_value(&tail, sql_number(now));
+    query_add(&tail, ")) LIMIT 1000");
+    if (record_list_all(store, &key_table, &tail, &rows, err) < 0)
+        return -1;
+    *out = (struct key_list){.rows = rows.rows, .count = rows.count};
     return 0;
 }
 

@@ -79,7 +79,7 @@ struct answer_wrap {
     const char *slot;                   // where the answer stands; NULL: its members beside these
 };
 
-/* What a route answers with one status. */
+/* What a route answers with one status; with one of several types where rows of that status follow each other. */
 struct route_answer {
     int status;                        // 0 ends a table
     const struct answer_field *fields; // NULL: no members of its own

@@ -124,3 +124,18 @@ const struct front_auth auth_by_key = {
     .secret = find_key,
     .challenge = "Bearer",
 };
+
+/* FNV-1a. 0 for "". */
+static uint32_t number_of(const char *id)
+{
+    uint32_t number = 0;
+
+    for (; id && *id; id++)
+        number = (number ^ (unsigned char)*id) * 0x01000193u;
+    return number;
+}
+
+uint64_t auth_number(const char *key_id, const char *token_id)
+{
+    return (uint64_t)number_of(key_id) << 32 | number_of(token_id);
+}

@@ -35,3 +35,11 @@ struct front_auth {
 /* "Authorization: Bearer KEY", "X-Api-Key: KEY", or root and whoever runs the server over the local socket. Browsers can send neither
  * header with a WebSocket: there, a subprotocol "burrow.key.KEY" says it, KEY being in base64url. */
 extern const struct front_auth auth_by_key;
+
+/*
+ * The number by which net knows who has shown a key: that of the key in its upper half, of the token (0: none) in the lower one. 0 for nobody's.
+ * ended keys take their connections with them by it (http_server_end_key).
+ */
+#define AUTH_NUMBER_KEY 0xffffffff00000000u
+#define AUTH_NUMBER_ALL 0xffffffffffffffffu
+uint64_t auth_number(const char *key_id, const char *token_id);

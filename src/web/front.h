@@ -23,6 +23,44 @@ struct front_defaults {
 
 #define FRONT_ANSWERED 1
 
+/* Which operations something in a front's document is for. */
+enum front_when {
+    FRONT_ALWAYS,
+    FRONT_WITH_KEY,
+    FRONT_WITH_PATH, // a parameter in the path
+    FRONT_ON_GET,
+    FRONT_ON_WRITE, // all but GET
+    FRONT_ON_POST,
+    FRONT_WITH_BODY,
+};
+
+/* A header of requests or answers. */
+struct front_header {
+    const char *name; // NULL ends a table
+    const char *help;
+    enum front_when when;
+    const char *example;
+};
+
+/* A way to fail. */
+struct front_failure {
+    int status; // 0 ends a table
+    const char *help;
+    enum front_when when;
+};
+
+/* What the document of a front says beside its routes. */
+struct front_document {
+    const char *title, *description;
+    const struct parameter *path; // what names in paths stand for; those without a row are texts
+    const struct front_header *asked; // headers of requests
+    const struct front_header *told;  // headers of answers that were well
+    const struct front_failure *failures;
+    const char *const *tags; // pairs of a name and what it is about, ended by NULL
+    void (*put_components)(
+        struct json_writer *json); // more members "x-…" of its components; or NULL
+};
+
 struct front {
     const char *name; // "agentuity"
     const char *title;
@@ -42,8 +80,8 @@ struct front {
     const char *failure_content;        // its type; NULL: application/json
     /* Members of bodies and names in queries that are in no table are errors. */
     bool is_strict;
-    /* Its routes are described in a document of their own (router_openapi), and not in that of all other fronts. */
-    bool has_document;
+    /* Its routes are described in a document of their own (router_openapi); NULL: in that of all such fronts. */
+    const struct front_document *document;
     /* Tokens of one sandbox open those of its routes whose path names a {sandbox} or an {execution}; else they open none. */
     bool takes_tokens;
     const char *sandbox_prefix; // of its sandboxes' ids in paths: "sbx_", for the log; NULL: none

@@ -2,6 +2,7 @@
 /* The OpenAPI document; see openapi.h. */
 #include "web/openapi.h"
 
+#include "web/openapi_names.h"
 #include "web/openapi_schema.h"
 
 #include <ctype.h>
@@ -21,12 +22,18 @@ static void put_truth(struct json_writer *json, const char *key)
 }
 
 /* "post_sandbox_id_execute": one for each operation, since methods and paths are. */
-static void put_operation_id(struct json_writer *json, const struct route *route,
-                             const char *pattern)
+static void put_operation_id(struct json_writer *json, const struct front *front,
+                             const struct route *route, const char *pattern)
 {
+    char name[OPENAPI_NAME];
     char id[256];
     size_t used = 0;
 
+    if (front->document) {
+        openapi_text(json, "operationId",
+                     openapi_operation_name(route->method, pattern, front->top, name));
+        return;
+    }
     for (const char *at = route->method; *at && used < sizeof id; at++)
         id[used++] = (char)tolower((unsigned char)*at);
     for (const char *at = pattern; *at && used < sizeof id; at++) {
@@ -38,7 +45,64 @@ static void put_operation_id(struct json_writer *json, const struct route *route
     put_name(json, "operationId", id, used);
 }
 
-static void put_path_parameters(struct json_writer *json, const char *pattern)
+/* Whether what is said for some operations is said for this one. */
+static bool is_for(enum front_when when, const struct route *route)
+{
+    bool is_get = strcmp(route->method, "GET") == 0;
+
+    switch (when) {
+    case FRONT_WITH_KEY:
+        return route->access == ACCESS_KEY;
+    case FRONT_WITH_PATH:
+        return strchr(route->pattern, '{') != NULL;
+    case FRONT_ON_GET:
+        return is_get;
+    case FRONT_ON_WRITE:
+        return !is_get;
+    case FRONT_ON_POST:
+        return strcmp(route->method, "POST") == 0;
+    case FRONT_WITH_BODY:
+        return route->body != BODY_NONE;
+    case FRONT_ALWAYS:
+        break;
+    }
+    return true;
+}
+
+static void put_reference(struct json_writer *json, const char *where, const char *name)
+{
+    char text[160];
+
+    (void)snprintf(text, sizeof text, "#/components/%s/%s", where, name);
+    json_map_begin(json);
+    openapi_text(json, "$ref", text);
+    json_map_end(json);
+}
+
+static void put_header_parameters(struct json_writer *json, const struct front *front,
+                                  const struct route *route)
+{
+    const struct front_header *header = front->document ? front->document->asked : NULL;
+
+    for (; header && header->name; header++) {
+        if (is_for(header->when, route))
+            put_reference(json, "parameters", header->name);
+    }
+}
+
+static const struct parameter *path_row(const struct front *front, const char *name, size_t length)
+{
+    const struct parameter *row = front->document ? front->document->path : NULL;
+
+    for (; row && row->name; row++) {
+        if (strlen(row->name) == length && memcmp(row->name, name, length) == 0)
+            return row;
+    }
+    return NULL;
+}
+
+static void put_path_parameters(struct json_writer *json, const struct front *front,
+                                const char *pattern)
 {
     for (const char *at = strchr(pattern, '{'); at; at = strchr(at, '{')) {
         size_t length = strcspn(++at, "}");
@@ -46,8 +110,13 @@ static void put_path_parameters(struct json_writer *json, const char *pattern)
         put_name(json, "name", at, length);
         openapi_text(json, "in", "path");
         put_truth(json, "required");
+        const struct parameter *row = path_row(front, at, length);
+        if (row && row->help)
+            openapi_text(json, "description", row->help);
         json_key(json, "schema");
         openapi_parameter(json, &(struct parameter){.type = PARAMETER_TEXT});
+        if (row && row->example)
+            openapi_text(json, "example", row->example);
         json_map_end(json);
     }
 }
@@ -63,6 +132,8 @@ static void put_query_parameters(struct json_writer *json, const struct paramete
             openapi_text(json, "description", parameter->help);
         json_key(json, "schema");
         openapi_parameter(json, parameter);
+        if (parameter->example)
+            openapi_text(json, "example", parameter->example);
         json_map_end(json);
     }
 }
@@ -94,38 +165,77 @@ static void put_body(struct json_writer *json, const struct route *route, bool i
         static const struct field none[] = {{0}};
         json_key(json, "schema");
         openapi_fields(json, route->fields ? route->fields : none, is_strict);
+        if (route->example) {
+            json_key(json, "example");
+            json_raw(json, route->example, strlen(route->example));
+        }
     }
     json_map_end(json);
     json_map_end(json);
     json_map_end(json);
 }
 
-static void put_schema(struct json_writer *json, const struct route_answer *answer)
+/* All types that there are with the status of the first. */
+static void put_contents(struct json_writer *json, const struct route_answer *first)
 {
     json_key(json, "content");
     json_map_begin(json);
-    json_key(json, answer->content ? answer->content : "application/json");
-    json_map_begin(json);
-    if (!answer->content) {
-        json_key(json, "schema");
-        openapi_answer(json, answer);
+    for (const struct route_answer *answer = first; answer->status; answer++) {
+        if (answer->status != first->status)
+            continue;
+        json_key(json, answer->content ? answer->content : "application/json");
+        json_map_begin(json);
+        if (!answer->content) {
+            json_key(json, "schema");
+            openapi_answer(json, answer);
+        }
+        json_map_end(json);
     }
-    json_map_end(json);
     json_map_end(json);
 }
 
-static void put_success(struct json_writer *json, const struct route *route)
+static bool is_repeated(const struct route *route, const struct route_answer *answer)
+{
+    for (const struct route_answer *before = route->answers; before < answer; before++) {
+        if (before->status == answer->status)
+            return true;
+    }
+    return false;
+}
+
+static void put_told(struct json_writer *json, const struct front *front, const struct route *route)
+{
+    const struct front_header *header = front->document ? front->document->told : NULL;
+
+    if (!header)
+        return;
+    json_key(json, "headers");
+    json_map_begin(json);
+    for (; header->name; header++) {
+        if (is_for(header->when, route)) {
+            json_key(json, header->name);
+            put_reference(json, "headers", header->name);
+        }
+    }
+    json_map_end(json);
+}
+
+static void put_success(struct json_writer *json, const struct front *front,
+                        const struct route *route)
 {
     const char *text = route->summary ? route->summary : "done";
     char status[16];
 
     for (const struct route_answer *answer = route->answers; answer && answer->status; answer++) {
+        if (is_repeated(route, answer))
+            continue;
         (void)snprintf(status, sizeof status, "%d", answer->status);
         json_key(json, status);
         json_map_begin(json);
         openapi_text(json, "description", text);
-        if (answer->status != 204 && answer->status != 304)
-            put_schema(json, answer);
+        put_told(json, front, route);
+        if (answer->status != 204 && answer->status != 304 && answer->status >= 200)
+            put_contents(json, answer);
         json_map_end(json);
     }
     if (route->answers)
@@ -160,26 +270,58 @@ static void put_failure(struct json_writer *json, const struct front *front, con
     json_map_end(json);
 }
 
+static void put_known_failures(struct json_writer *json, const struct front *front,
+                               const struct route *route)
+{
+    const struct front_failure *failure = front->document ? front->document->failures : NULL;
+    char status[16];
+
+    for (; failure && failure->status; failure++) {
+        if (!is_for(failure->when, route))
+            continue;
+        (void)snprintf(status, sizeof status, "%d", failure->status);
+        json_key(json, status);
+        put_reference(json, "responses", status);
+    }
+}
+
 static void put_answers(struct json_writer *json, const struct front *front,
                         const struct route *route)
 {
     json_key(json, "responses");
     json_map_begin(json);
-    put_success(json, route);
+    put_success(json, front, route);
+    put_known_failures(json, front, route);
     put_failure(json, front, "4XX", "the request cannot be served; the body says why");
     put_failure(json, front, "5XX", "the server failed; the body says why");
     json_map_end(json);
 }
 
-/* An empty list of needs takes back what the whole document asks for. */
-static void put_security(struct json_writer *json, const struct route *route)
+/* `scope` may be NULL: any. */
+static void put_need(struct json_writer *json, const char *scheme, const char *scope)
 {
-    if (route->access == ACCESS_KEY) {
+    json_map_begin(json);
+    json_key(json, scheme);
+    json_list_begin(json);
+    if (scope)
+        json_string(json, scope);
+    json_list_end(json);
+    json_map_end(json);
+}
+
+/* An empty list of needs takes back what the whole document asks for. */
+static void put_security(struct json_writer *json, const struct route *route, bool is_own)
+{
+    if (route->access == ACCESS_KEY)
         openapi_text(json, "x-required-scope", scope_name(route_needs(route)));
+    if (route->access == ACCESS_KEY && !is_own)
         return;
-    }
     json_key(json, "security");
     json_list_begin(json);
+    if (route->access == ACCESS_KEY) {
+        put_need(json, "bearer", scope_name(route_needs(route)));
+        put_need(json, "header", scope_name(route_needs(route)));
+    }
     json_list_end(json);
 }
 
@@ -187,27 +329,29 @@ static void put_operation(struct json_writer *json, const struct route_row *row,
                           const char *pattern)
 {
     const struct route *route = row->route;
-    char method[16] = "";
+    char method[16] = "", tag[OPENAPI_NAME];
 
     for (size_t i = 0; route->method[i] && i + 1 < sizeof method; i++)
         method[i] = (char)tolower((unsigned char)route->method[i]);
     json_key(json, method);
     json_map_begin(json);
-    put_operation_id(json, route, pattern);
+    put_operation_id(json, row->front, route, pattern);
     json_key(json, "tags");
     json_list_begin(json);
-    json_string(json, row->front->name);
+    json_string(json, row->front->document ? openapi_tag(pattern, row->front->top, tag)
+                                           : row->front->name);
     json_list_end(json);
     if (route->summary)
         openapi_text(json, "summary", route->summary);
     json_key(json, "parameters");
     json_list_begin(json);
-    put_path_parameters(json, pattern);
+    put_path_parameters(json, row->front, pattern);
     put_query_parameters(json, route->query);
+    put_header_parameters(json, row->front, route);
     json_list_end(json);
     put_body(json, route, row->front->is_strict);
     put_answers(json, row->front, route);
-    put_security(json, route);
+    put_security(json, route, row->front->document != NULL);
     json_map_end(json);
 }
 
@@ -229,14 +373,21 @@ static void put_paths(struct json_writer *json, const struct front *front,
     }
 }
 
-static void put_head(struct json_writer *json)
+static void put_head(struct json_writer *json, const struct front_document *document)
 {
     openapi_text(json, "openapi", "3.1.0");
     json_key(json, "info");
     json_map_begin(json);
-    openapi_text(json, "title", "burrow");
-    openapi_text(json, "description", "Sandboxes for untrusted code, on a machine of your own.");
+    openapi_text(json, "title", document ? document->title : "burrow");
+    openapi_text(json, "description",
+                 document ? document->description
+                          : "Sandboxes for untrusted code, on a machine of your own.");
     openapi_text(json, "version", BURROW_VERSION);
+    json_key(json, "license");
+    json_map_begin(json);
+    openapi_text(json, "name", "Apache-2.0");
+    openapi_text(json, "identifier", "Apache-2.0");
+    json_map_end(json);
     json_map_end(json);
 }
 
@@ -249,19 +400,11 @@ static void put_scheme(struct json_writer *json, const char *name, const char *c
     json_map_end(json);
 }
 
-static void put_need(struct json_writer *json, const char *scheme)
-{
-    json_map_begin(json);
-    json_key(json, scheme);
-    json_list_begin(json);
-    json_list_end(json);
-    json_map_end(json);
-}
-
 /* One of the two is enough. */
 static void put_keys(struct json_writer *json)
 {
-    static const char *const bearer[] = {"type", "http", "scheme", "bearer", NULL};
+    static const char *const bearer[] = {
+        "type", "http", "scheme", "bearer", "description", "Authorization: Bearer KEY", NULL};
     static const char *const header[] = {"type", "apiKey",    "in", "header",
                                          "name", "X-Api-Key", NULL};
 
@@ -274,7 +417,52 @@ static void put_keys(struct json_writer *json)
 
 static bool is_described(const struct front *front, const struct front *only)
 {
-    return only ? front == only : !front->has_document;
+    return only ? front == only : !front->document;
+}
+
+static void put_header(struct json_writer *json, const struct front_header *header, bool is_asked)
+{
+    json_key(json, header->name);
+    json_map_begin(json);
+    if (is_asked) {
+        openapi_text(json, "name", header->name);
+        openapi_text(json, "in", "header");
+    }
+    openapi_text(json, "description", header->help);
+    json_key(json, "schema");
+    openapi_parameter(json, &(struct parameter){.type = PARAMETER_TEXT});
+    if (header->example)
+        openapi_text(json, "example", header->example);
+    json_map_end(json);
+}
+
+static void put_headers(struct json_writer *json, const char *key,
+                        const struct front_header *headers, bool is_asked)
+{
+    json_key(json, key);
+    json_map_begin(json);
+    for (; headers && headers->name; headers++)
+        put_header(json, headers, is_asked);
+    json_map_end(json);
+}
+
+/* What the operations of a front with a document of its own refer to. */
+static void put_shared(struct json_writer *json, const struct front *front)
+{
+    const struct front_document *document = front->document;
+    char status[16];
+
+    put_headers(json, "parameters", document->asked, true);
+    put_headers(json, "headers", document->told, false);
+    json_key(json, "responses");
+    json_map_begin(json);
+    for (const struct front_failure *row = document->failures; row && row->status; row++) {
+        (void)snprintf(status, sizeof status, "%d", row->status);
+        put_failure(json, front, status, row->help);
+    }
+    json_map_end(json);
+    if (document->put_components)
+        document->put_components(json);
 }
 
 static void put_components(struct json_writer *json, const struct front *const *fronts,
@@ -295,11 +483,13 @@ static void put_components(struct json_writer *json, const struct front *const *
         openapi_answer(json, &(struct route_answer){.fields = (*fronts)->failure});
     }
     json_map_end(json);
+    if (only)
+        put_shared(json, only);
     json_map_end(json);
     json_key(json, "security");
     json_list_begin(json);
-    put_need(json, "bearer");
-    put_need(json, "header");
+    put_need(json, "bearer", NULL);
+    put_need(json, "header", NULL);
     json_list_end(json);
 }
 
@@ -313,19 +503,28 @@ static void put_servers(struct json_writer *json, const char *public_url)
     json_list_end(json);
 }
 
+static void put_tag(struct json_writer *json, const char *name, const char *help)
+{
+    json_map_begin(json);
+    openapi_text(json, "name", name);
+    if (help)
+        openapi_text(json, "description", help);
+    json_map_end(json);
+}
+
+/* A tag for each front, or for each noun of the front that has a document of its own. */
 static void put_tags(struct json_writer *json, const struct front *const *fronts,
                      const struct front *only)
 {
+    const char *const *tag = only ? only->document->tags : NULL;
+
     json_key(json, "tags");
     json_list_begin(json);
-    for (; *fronts; fronts++) {
-        if (!is_described(*fronts, only))
-            continue;
-        json_map_begin(json);
-        openapi_text(json, "name", (*fronts)->name);
-        if ((*fronts)->title)
-            openapi_text(json, "description", (*fronts)->title);
-        json_map_end(json);
+    for (; tag && *tag; tag += 2)
+        put_tag(json, tag[0], tag[1]);
+    for (; !only && *fronts; fronts++) {
+        if (is_described(*fronts, only))
+            put_tag(json, (*fronts)->name, (*fronts)->title);
     }
     json_list_end(json);
 }
@@ -338,7 +537,7 @@ int openapi_write(const struct front *const *fronts, const struct front *only,
 
     json_writer_init(&json, out);
     json_map_begin(&json);
-    put_head(&json);
+    put_head(&json, only ? only->document : NULL);
     put_servers(&json, public_url);
     put_tags(&json, fronts, only);
     json_key(&json, "paths");

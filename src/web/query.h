@@ -27,6 +27,7 @@ struct parameter {
     const char *help;
     int64_t minimum,
         maximum; // PARAMETER_INTEGER, _MS, _AMOUNT: range (equal: any; of the last two: from 0)
+    const char *example; // as text; may be NULL
 };
 
 /* A query string, decoded. */

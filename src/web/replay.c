@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "base/utf8.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,6 +26,20 @@ static int format(const struct response_answer *answer, struct buffer *out, stru
         buffer_add(out, answer->body, answer->length, err) < 0)
         return -1;
     return buffer_add(out, "", 1, err);
+}
+
+/* Keys and tokens are told once and kept nowhere: all but what lists show of them becomes stars. */
+static void hide_keys(char *text)
+{
+    char key[KEY_TEXT];
+
+    while ((text = strstr(text, "\"br"))) {
+        size_t length = strcspn(++text, "\"");
+        (void)snprintf(key, sizeof key, "%.*s", length < KEY_TEXT ? (int)length : 0, text);
+        if (key_shown(key) == KEY_SHOWN)
+            memset(text + KEY_SHOWN, '*', length - KEY_SHOWN);
+        text += length;
+    }
 }
 
 /* Cuts the text in place. */
@@ -60,7 +75,8 @@ int replay_begin(struct replay *replay, struct call *call, struct error *err)
         return 0;
     *replay = (struct replay){
         .accounts = call->core->accounts,
-        .once = {.realm = xasprintf("%s answer %s", call->front->name, call->actor.key_id),
+        .once = {.realm = xasprintf("%s answer %s%s", call->front->name, call->actor.key_id,
+                                    call->actor.token_id),
                  .key = xstrdup(once->key)},
     };
     memcpy(replay->actor.organisation, call->actor.organisation, sizeof call->actor.organisation);
@@ -94,6 +110,7 @@ void replay_end(struct replay *replay, const struct response_answer *answer)
         return;
     }
     replay->is_claimed = false;
+    hide_keys(text.data);
     if (once_finish_answer(replay->accounts, &replay->actor, &replay->once, text.data, &err) < 0)
         log_warn("an answer could not be kept for its idempotency key",
                  F("error", (const char *)err.text));

@@ -174,18 +174,21 @@ void representation_apply(struct representation *representation, struct response
 {
     const char *type = header_of(answer->headers, "Content-Type");
     bool is_json = type && strcmp(type, "application/json") == 0;
-    bool is_tagged = representation->is_get && !header_of(answer->headers, "ETag");
+    const char *own = header_of(answer->headers, "ETag");
 
     if (!is_json || answer->status < 200 || answer->status >= 300 ||
         header_of(answer->headers, "Content-Encoding"))
         return;
     take_headers(representation, answer);
     add_header(representation, "Vary", "Accept-Encoding");
-    if (is_tagged && answer->status == 200) {
-        make_tag(answer, representation->tag);
-        add_header(representation, "ETag", representation->tag);
+    if (representation->is_get && answer->status == 200) {
+        if (!own) {
+            make_tag(answer, representation->tag);
+            add_header(representation, "ETag", representation->tag);
+        }
         if (representation->if_none_match &&
-            representation_has_tag(representation->if_none_match, representation->tag)) {
+            representation_has_tag(representation->if_none_match,
+                                   own ? own : representation->tag)) {
             answer->status = 304;
             answer->length = 0;
             return;

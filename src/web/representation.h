@@ -27,7 +27,7 @@ struct representation {
 void representation_init(struct representation *representation, const struct http_request *request);
 void representation_clear(struct representation *representation);
 
-/* Changes an answer of type application/json that was well: adds ETag and Vary, makes it 304 or compresses it. Leaves all others alone. */
+/* Changes an answer of type application/json that was well: adds ETag, where it has none of its own, and Vary, makes it 304 or compresses it. Leaves all others alone. */
 void representation_apply(struct representation *representation, struct response_answer *answer);
 
 /* Whether the value of Accept-Encoding takes gzip. */

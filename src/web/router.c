@@ -174,6 +174,7 @@ static int find_route(struct router *router, struct call *call, struct error *er
     struct route_path pieces;
     struct route_match match;
 
+    give_to(call, host.front); // words a path that cannot be read
     if (route_path_read(path, call_alloc(call, strlen(path) + 1), &pieces, err) < 0)
         return -1;
     route_tree_match(host.tree, method_of(call->request), &pieces, &match);
@@ -266,14 +267,9 @@ static void be_anybody(struct call_work *work)
     work->has_actor = work->call.is_known = true;
 }
 
-/* By which net knows a key. Not 0 but for nobody's. */
 static uint64_t key_number(const struct actor *actor)
 {
-    uint64_t number = 0;
-
-    for (const char *at = actor->key_id; *at; at++)
-        number = (number ^ (unsigned char)*at) * 0x100000001b3u; // FNV-1a
-    return number;
+    return auth_number(actor->key_id, actor->token_id);
 }
 
 /* Blocks for the database. */
@@ -665,7 +661,7 @@ static int describe_all(struct router *router, struct error *err)
     if (describe(router, NULL, err) < 0)
         return -1;
     for (const struct front *const *front = router->settings.fronts; *front; front++) {
-        if ((*front)->has_document && describe(router, *front, err) < 0)
+        if ((*front)->document && describe(router, *front, err) < 0)
             return -1;
     }
     return 0;

@@ -104,6 +104,14 @@ def test_parts_of_a_file(box):
         assert box.get("/tmp/range", headers={"Range": "bytes=0-1", "If-Range": version}).status == status, version
 
 
+def test_more_than_is_read_at_once_is_read_by_parts(box):
+    box.sh("truncate -s 1T /tmp/terabyte")
+    check_problem(box.get("/tmp/terabyte"), 413, "too_large", "Range", field="path")
+    assert box.api.call("HEAD", box.url(path="/tmp/terabyte")).headers["content-length"] == str(1 << 40)
+    part = box.get("/tmp/terabyte", headers={"Range": "bytes=-4"})
+    assert (part.status, part.body, part.headers["content-range"]) == (206, bytes(4), f"bytes {(1 << 40) - 4}-{(1 << 40) - 1}/{1 << 40}")
+
+
 def test_only_what_has_changed_is_read(box):
     box.put("/tmp/cond", b"one")
     first = box.get("/tmp/cond")
@@ -116,7 +124,8 @@ def test_only_what_has_changed_is_read(box):
         answer = box.get("/tmp/cond", headers=headers)
         assert answer.status == status, headers
         assert answer.headers["etag"] == etag and (answer.body == b"") == (status == 304)
-    check_problem(box.get("/tmp/cond", headers={"If-Match": '"x"'}), 412, "precondition_failed", field="path")
+    for other in ('"x"', f"W/{etag}"):
+        check_problem(box.get("/tmp/cond", headers={"If-Match": other}), 412, "precondition_failed", field="path")
 
 
 def test_head_has_the_length_and_no_bytes(box):
@@ -171,7 +180,8 @@ def test_owners_and_users(box):
     assert box.get("/tmp/owned", user="12").body == b"y"
     assert fine(box.put("/tmp/mine", b"x", user="1000:1001"))["gid"] == 1001
     check_problem(box.put("/etc/new", b"x", user="1000"), 403, "forbidden", field="path")
-    check_problem(box.get("/tmp/owned", user="nobody-here"), 400, "invalid_request", "nobody-here", field="path")
+    check_problem(box.get("/tmp/owned", user="nobody-here"), 400, "invalid_request", "nobody-here", field="user")
+    check_problem(box.ask("list", path="/tmp", user="a b"), 400, "invalid_request", field="user")
 
 
 def test_links_are_followed_inside(box):

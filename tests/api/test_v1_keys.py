@@ -54,6 +54,16 @@ def test_a_key_is_told_once(api, make):
     assert info["key"] not in str(items)
 
 
+def test_a_repeated_request_does_not_tell_the_key_again(api, server):
+    """Nor is it kept anywhere, as answers of other requests are."""
+    first, again = [api.post("/api/v1/keys", {"name": "once"}, headers={"Idempotency-Key": "make-a-key"}).json for _ in range(2)]
+    key = first["key"]
+    assert again["id"] == first["id"] and again["key"] == key[:12] + "*" * 44
+    for file in server.data.glob("burrow.db*"):
+        assert key.encode() not in file.read_bytes(), file
+    api.delete(f"/api/v1/keys/{first['id']}")
+
+
 def test_without_a_word_a_key_can_do_what_its_maker_can_but_manage_keys(api, make):
     assert make().info["scopes"] == ["read", "run", "manage", "organisation"]
     assert make(owner="carol").info["scopes"] == ["read", "run", "manage"]

@@ -200,6 +200,11 @@ def test_records_come_as_it_happens(api, accept):
         assert end.data["id"] == started.data["id"] and end.data["stdout"]["bytes"] == 3 and "text" not in end.data["stdout"]
 
 
+def test_the_document_has_all_types_of_the_answer(api):
+    document = api.get("/api/v1/openapi.json").json
+    assert set(document["paths"][RUN]["post"]["responses"]["200"]["content"]) == {"application/json", SSE, NDJSON}
+
+
 def test_a_character_is_never_cut_in_records(api):
     text = "printf '\\303'; sleep 0.2; printf '\\244'; printf '\\342\\202'"
     with Records(api, "POST", RUN, {"script": text}) as records:
@@ -313,6 +318,8 @@ def test_the_same_key_runs_it_once(api, sandbox):
     ({"command": ["true"], "network": {"enabled": True}}, "network.enabled", "not available"),
     ({"command": ["true"], "runtime": "base", "snapshot": "x"}, "snapshot", "runtime"),
     ({"command": ["true"], "sandbox": "sbx_x", "runtime": "base"}, "runtime", "its own"),
+    ({"command": ["true"], "sandbox": "sbx_x", "labels": {"a": "b"}}, "labels", "its own"),
+    ({"command": ["true"], "labels": {"a b": "c"}}, "labels", ""),
     ({"command": ["true"], "sandbox": "sbx_x", "limits": {"memoryBytes": "1Gi"}}, "limits", "its own"),
     ({"command": ["true"], "maxOutputBytes": "5Mi"}, "maxOutputBytes", ""),
     ({"command": ["true"], "limits": {"memoryBytes": "1Ki"}}, "limits.memoryBytes", "4Mi"),

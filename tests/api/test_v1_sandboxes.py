@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sandboxes of burrow's own API: every operation and every refusal."""
+import base64
 import concurrent.futures
 import datetime
 import time
@@ -7,7 +8,7 @@ import uuid
 
 import pytest
 
-from client import PATIENCE, check_problem, pages, query
+from client import PATIENCE, check_problem, pages, query, until
 
 TOP = "/api/v1/sandboxes"
 
@@ -170,7 +171,7 @@ def test_what_is_not_there(api):
     check_problem(api.post(TOP, {"snapshot": "nothing"}), 404, "not_found", field="snapshot")
     for reference in ("nobody", "sbx_", "sbx_nobody", "sbx_" + "0" * 26, "0" * 26, "%2e%2e", "a" * 300, str(uuid.uuid4())):
         for method, path, body in (("GET", "", None), ("DELETE", "", None), ("PATCH", "", {}), ("GET", "/wait", None), ("POST", "/pause", None),
-                                   ("POST", "/resume", None), ("POST", "/fork", {})):
+                                   ("POST", "/resume", None), ("POST", "/fork", {}), ("GET", "/logs", None)):
             answer = api.call(method, f"{TOP}/{reference}{path}", **({"json": body} if body is not None else {}))
             check_problem(answer, 404, "not_found")
 
@@ -425,6 +426,21 @@ def test_busy_and_paused_ones_can_be_forked(new, api):
             api.delete(fork.path)
 
 
+def test_a_fork_is_no_twin(new, api):
+    """Files are copied, and nothing that lives: no process, no memory, no random numbers, no way back to the first one."""
+    box = new(command=["sh", "-c", "echo secret >/dev/shm/m; exec 3>/tmp/held; sleep 1000"])
+    until(lambda: "m" in box.output("ls /dev/shm"), "something in its memory")
+    fork = box.fork()
+    script = "head -c 16 /dev/urandom | od -An -tx1; ls /dev/shm; cat /proc/[0-9]*/comm | grep -c sleep; true"
+    try:
+        first, second = box.output(script).split("\n"), fork.output(script).split("\n")
+        assert first[0] != second[0] and first[1:3] == ["m", "1"] and second[1] == "0"
+        fork.output("rm -rf /tmp/held; echo changed >/workspace/of-the-fork")
+        assert box.output("ls /tmp/held; ls /workspace") == "/tmp/held\n"
+    finally:
+        api.delete(fork.path)
+
+
 def test_a_fork_is_made_once_for_a_key(new, api, word):
     box = new()
     answers = [api.post(f"{box.path}/fork", {}, headers={"Idempotency-Key": word}) for _ in range(2)]
@@ -436,3 +452,98 @@ def test_an_ended_one_cannot_be_forked(new, api):
     box = new(command=["true"], mode="oneShot")
     box.wait("ended")
     check_problem(api.post(f"{box.path}/fork", {}), 409, "ended")
+
+
+# ---- logs ----
+
+def log(box, **parameters):
+    answer = box.api.get(f"{box.path}/logs?{query(**parameters)}")
+    assert answer.status == 200, str(answer)
+    return answer.json
+
+
+def told(pages):
+    """(command, stream, bytes) as they came, pieces of one stream joined."""
+    joined = []
+    for piece in (piece for page in pages for piece in page["items"]):
+        content = piece["text"].encode() if piece["encoding"] == "utf-8" else base64.b64decode(piece["base64"])
+        assert len(content) == piece["bytes"]
+        if joined and joined[-1][:2] == [piece["executionId"], piece["stream"]]:
+            assert piece["offset"] == len(joined[-1][2])
+            joined[-1][2] += content
+        else:
+            joined.append([piece["executionId"], piece["stream"], content])
+    return joined
+
+
+def test_the_log_has_all_commands_in_order(new, api):
+    box = new()
+    other = api.sandbox(box.id)
+    first = other.sh("echo one; echo bad >&2; printf 'ü%.0s' $(seq 100)")
+    other.run("true")
+    job = other.job("printf", "\\377\\000x")
+    other.wait_job(job["jobId"])
+    wanted = [[first.started["executionId"], "stdout", "one\n".encode() + "ü".encode() * 100], [first.started["executionId"], "stderr", b"bad\n"],
+              [job["jobId"], "stdout", b"\xff\x00x"]]
+    whole = log(box)
+    assert told([whole]) == wanted and "nextCursor" not in whole
+    assert told([log(box, stream="stderr")]) == [wanted[1]]
+    pages, cursor = [], None
+    while not pages or cursor:
+        pages.append(log(box, limitBytes=65, cursor=cursor))
+        assert all(piece["bytes"] <= 65 and ("text" in piece or piece["executionId"] == job["jobId"]) for piece in pages[-1]["items"])
+        cursor = pages[-1].get("nextCursor")
+    assert len(pages) == 4 and told(pages) == wanted
+    later = other.sh("echo later")
+    assert told([log(box, cursor=whole["endCursor"])]) == [[later.started["executionId"], "stdout", b"later\n"]]
+    api.delete(box.path)
+
+
+def test_the_log_of_a_command_that_runs_goes_on(new, api):
+    box = new()
+    started = api.sandbox(box.id).execute("sh", "-c", "echo begun; until [ -e go ]; do sleep 0.01; done; echo over; echo done >&2")
+    until(lambda: log(box)["items"], "its first line")
+    page = log(box)
+    assert told([page]) == [[started["executionId"], "stdout", b"begun\n"]] and "nextCursor" not in page
+    api.sandbox(box.id).release()
+    api.wait_execution(started["executionId"])
+    rest = log(box, cursor=page["endCursor"])
+    assert [(piece["stream"], piece["text"], piece["offset"]) for piece in rest["items"]] == [("stdout", "over\n", 6), ("stderr", "done\n", 0)]
+    assert log(box, cursor=rest["endCursor"])["items"] == []
+
+
+def test_a_log_that_is_empty_or_asked_for_wrongly(shared, api):
+    assert api.get(f"{shared.path}/logs?cursor=").status == 200
+    for bad in ("x", "MQ", "MSAx", "LTEgMC4w"):
+        check_problem(api.get(f"{shared.path}/logs?cursor={bad}"), 400, "invalid_request", field="cursor")
+    check_problem(api.get(f"{shared.path}/logs?limitBytes=1Gi"), 400, "invalid_request", field="limitBytes")
+    check_problem(api.get(f"{shared.path}/logs?stream=stdin"), 400, "invalid_request", field="stream")
+
+
+# ---- changes that meet ----
+
+def test_a_change_can_be_for_what_was_read(new, api):
+    box = new()
+    box.output("true")
+    box.wait("idle")
+    read = api.get(box.path)
+    tag = read.headers["etag"]
+    assert api.get(box.path).headers["etag"] == tag  # what it uses grows meanwhile
+    assert api.get(box.path, headers={"If-None-Match": tag}).status == 304
+    changed = api.patch(box.path, {"description": "first"}, headers={"If-Match": tag})
+    assert changed.status == 200 and changed.headers["etag"] != tag
+    check_problem(api.patch(box.path, {"description": "late"}, headers={"If-Match": tag}), 412, "precondition_failed")
+    assert api.get(box.path, headers={"If-None-Match": tag}).json["description"] == "first"
+    assert api.patch(box.path, {"description": "any"}, headers={"If-Match": "*"}).status == 200
+    assert api.patch(box.path, {"description": "one of"}, headers={"If-Match": f'"x", {api.get(box.path).headers["etag"]}'}).status == 200
+
+
+def test_of_many_who_change_what_they_read_one_succeeds(new, api):
+    box = new()
+    for _ in range(3):
+        tag = api.get(box.path).headers["etag"]
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            answers = list(pool.map(lambda i: api.patch(box.path, {"labels": {"who": str(i)}}, headers={"If-Match": tag}), range(6)))
+        assert sorted(answer.status for answer in answers) == [200] + [412] * 5
+        winner, = (answer.json for answer in answers if answer.status == 200)
+        assert box.get()["labels"] == winner["labels"]

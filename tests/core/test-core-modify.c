@@ -7,10 +7,6 @@
 #include "base/label.h"
 #include "core/sandbox/sandbox_modify.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
-#include <string.h>
-
 #define MIB ((int64_t)1 << 20)
 #define HOUR_MS ((int64_t)3600 * 1000)
 
@@ -68,7 +64,7 @@ CORE_TEST(everything_is_changed_in_one_call_and_stays_over_a_restart)
     const struct env_change env[] = {{"COLOUR", "green"}, {"NEVER", NULL}};
     int64_t expires_at = (int64_t)clock_wall_ms() + HOUR_MS;
     struct event_filter filter = {.page.limit = 100};
-    autoclear(sandbox_info) info = {0};
+    autoclear(sandbox_info) info = {0}, hurried = {0};
     autoclear(event_infos) events = {0};
     struct error err = {0};
 
@@ -98,8 +94,12 @@ CORE_TEST(everything_is_changed_in_one_call_and_stays_over_a_restart)
                         .on_idle = SANDBOX_IDLE_DROPS_BOX,
                     });
     check_all(info.id, expires_at);
+    CHECK_OK(create_named("hurried", SANDBOX_INTERACTIVE, &hurried, &err), err);
+    CHECK_INT(hurried.idle_timeout_ms, 0);
+    modify(hurried.id, (struct sandbox_changes){.has_idle_timeout = true, .idle_timeout_ms = 1});
     reopen_core();
     check_all(info.id, expires_at);
+    await_state(hurried.id, SANDBOX_ENDED);
     filter.sandbox_id = info.id;
     CHECK_OK(event_list(core->sandboxes, &actor, &filter, &events, &err), err);
     CHECK(events.count >= 4);
@@ -110,26 +110,16 @@ CORE_TEST(everything_is_changed_in_one_call_and_stays_over_a_restart)
     CHECK_STR(events.items[events.count - 1].type, EVENT_LIMITS);
 }
 
-CORE_TEST(a_deadline_that_was_moved_is_kept)
+static int refuse(void *data, const struct sandbox_info *now, struct error *err)
 {
-    autoclear(sandbox_info) idle = {0}, expiring = {0}, restarted = {0};
-    struct error err = {0};
-
-    CHECK_OK(create_named("idle", SANDBOX_INTERACTIVE, &idle, &err), err);
-    CHECK_OK(create_named("expiring", SANDBOX_INTERACTIVE, &expiring, &err), err);
-    CHECK_OK(create_named("restarted", SANDBOX_INTERACTIVE, &restarted, &err), err);
-    modify(restarted.id, (struct sandbox_changes){.has_idle_timeout = true, .idle_timeout_ms = 1});
-    reopen_core();
-    modify(idle.id, (struct sandbox_changes){.has_idle_timeout = true, .idle_timeout_ms = 1});
-    modify(expiring.id, (struct sandbox_changes){.has_expires_at = true,
-                                                 .expires_at = (int64_t)clock_wall_ms() + 200});
-    await_state(restarted.id, SANDBOX_ENDED);
-    await_state(idle.id, SANDBOX_ENDED);
-    await_state(expiring.id, SANDBOX_ENDED);
+    CHECK_STR(now->name, data);
+    return error_set(err, ERROR_DIFFERS, "not this one");
 }
 
 CORE_TEST(a_change_that_is_refused_changes_nothing)
 {
+    struct sandbox_changes unwanted = {
+        .has_name = true, .name = "other", .check = refuse, .check_data = "mine"};
     const struct env_change bad_env = {"A=B", "x"};
     const struct env_change bad_label = {"a b", "x"};
     struct sandbox_changes all = {.has_description = true,
@@ -159,6 +149,8 @@ CORE_TEST(a_change_that_is_refused_changes_nothing)
     CHECK(sandbox_modify(core->sandboxes, &actor, info.id, &label, &out, &err) < 0);
     CHECK_STR(err.noun, "labels");
     CHECK(sandbox_modify(core->sandboxes, &actor, info.id, &large, &out, &err) < 0);
+    CHECK(sandbox_modify(core->sandboxes, &actor, info.id, &unwanted, &out, &err) < 0);
+    CHECK_INT(err.reason, ERROR_DIFFERS);
     get(info.id, &after);
     CHECK_STR(after.name, "mine");
     CHECK(after.description == NULL);
@@ -167,82 +159,4 @@ CORE_TEST(a_change_that_is_refused_changes_nothing)
     CHECK_OK(sandbox_delete(core->sandboxes, &actor, other.id, &err), err);
     CHECK(sandbox_modify(core->sandboxes, &actor, other.id, &past, &out, &err) < 0);
     CHECK(error_is(&err, ERROR_NOT_FOUND));
-}
-
-static int refuse(void *data, const struct sandbox_info *now, struct error *err)
-{
-    CHECK_STR(now->name, data);
-    return error_set(err, ERROR_DIFFERS, "not this one");
-}
-
-CORE_TEST(who_changes_it_can_look_first)
-{
-    struct sandbox_changes changes = {
-        .has_name = true, .name = "other", .check = refuse, .check_data = "mine"};
-    autoclear(sandbox_info) info = {0}, after = {0}, out = {0};
-    struct error err = {0};
-
-    CHECK_OK(create_named("mine", SANDBOX_INTERACTIVE, &info, &err), err);
-    CHECK(sandbox_modify(core->sandboxes, &actor, info.id, &changes, &out, &err) < 0);
-    CHECK_INT(err.reason, ERROR_DIFFERS);
-    get(info.id, &after);
-    CHECK_STR(after.name, "mine");
-}
-
-#define RIVALS 6
-static _Atomic int n_made, n_refused;
-
-static void *rival(void *data)
-{
-    const enum sandbox_mode *mode = data;
-    autoclear(sandbox_info) info = {0};
-    struct error err = {0};
-
-    if (create_named("prize", *mode, &info, &err) == 0)
-        n_made++;
-    else if (err.reason == ERROR_EXISTS && error_is_about(&err, "name"))
-        n_refused++;
-    return NULL;
-}
-
-CORE_TEST(of_many_who_want_a_name_at_once_one_gets_it)
-{
-    enum sandbox_mode mode = SANDBOX_INTERACTIVE;
-    pthread_t threads[RIVALS];
-
-    n_made = n_refused = 0;
-    for (unsigned i = 0; i < RIVALS; i++)
-        CHECK_INT(pthread_create(&threads[i], NULL, rival, &mode), 0);
-    for (unsigned i = 0; i < RIVALS; i++)
-        (void)pthread_join(threads[i], NULL);
-    CHECK_INT(n_made, 1);
-    CHECK_INT(n_refused, RIVALS - 1);
-}
-
-CORE_TEST(a_name_stands_for_an_id_while_one_living_sandbox_has_it)
-{
-    const struct sandbox_request vendors = {
-        .name = "box", .mode = SANDBOX_INTERACTIVE, .usual.directory = "/workspace"};
-    autoclear(sandbox_info) info = {0}, second = {0}, refused = {0}, once = {0};
-    struct actor stranger = actor;
-    struct error err = {0};
-    char id[ID_TEXT] = "";
-
-    CHECK_OK(create_named("box", SANDBOX_INTERACTIVE, &info, &err), err);
-    CHECK_OK(sandbox_find_name(core->sandboxes, &actor, "box", id, &err), err);
-    CHECK_STR(id, info.id);
-    stranger.tenant = "somebody";
-    CHECK(sandbox_find_name(core->sandboxes, &stranger, "box", id, &err) < 0);
-    CHECK_INT(err.reason, ERROR_NOT_FOUND);
-    CHECK(create_named("box", SANDBOX_ONE_SHOT, &refused, &err) < 0);
-    CHECK_INT(err.reason, ERROR_EXISTS);
-    CHECK_OK(sandbox_create(core, &actor, &vendors, &second, NULL, &err), err);
-    CHECK(sandbox_find_name(core->sandboxes, &actor, "box", id, &err) < 0);
-    CHECK_INT(err.reason, ERROR_AMBIGUOUS);
-    CHECK_OK(sandbox_delete(core->sandboxes, &actor, info.id, &err), err);
-    CHECK_OK(sandbox_find_name(core->sandboxes, &actor, "box", id, &err), err);
-    CHECK_STR(id, second.id);
-    CHECK_OK(create_named("shot", SANDBOX_ONE_SHOT, &once, &err), err);
-    await_state(once.id, SANDBOX_ENDED);
-    CHECK(sandbox_find_name(core->sandboxes, &actor, "shot", id, &err) < 0);
 }

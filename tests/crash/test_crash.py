@@ -52,6 +52,22 @@ def test_a_flood_goes_on_while_there_is_no_server(server):
     assert state["exitCode"] == len(lines) % 100
 
 
+def test_a_terminal_is_typed_into_by_one_server_after_the_other(server):
+    sandbox = server.client.create()
+    executions = f"/api/v1/sandboxes/{sandbox.id}/executions"
+    script = "stty -echo; echo ready; while read line; do echo got-$line; done; echo done"
+    made = server.client.post(executions, {"script": script, "terminal": {"rows": 24, "cols": 80}}).json
+    top = f"/api/v1/executions/{made['id']}"
+    shown = lambda: server.client.get(f"{top}/output?stream=stdout").body.decode()  # noqa: E731
+    until(lambda: "ready" in shown(), "the terminal to be ready")
+    for n in range(3):
+        server.client.post(f"{top}/stdin", body=f"line{n}\n".encode())
+        sandbox.client = crash(server)
+    server.client.post(f"{top}/stdin?close=true", body=b"last\n")
+    until(lambda: server.client.get(top).json["state"] == "completed", "the terminal to end")
+    assert shown() == "ready\r\ngot-line0\r\ngot-line1\r\ngot-line2\r\ngot-last\r\ndone\r\n"
+
+
 def test_what_ends_while_there_is_no_server_is_found(server):
     sandbox = server.client.create()
     started = sandbox.execute("sh", "-c", f"{waiting_for('/tmp/go')}; echo ended; exit 9")

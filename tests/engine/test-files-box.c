@@ -155,6 +155,12 @@ TEST(files_go_in_and_out_of_a_box_with_the_users_rights)
     CHECK_OK(files_rename(conv, "etc/own", "etc/other", 0, &err), err);
     CHECK_OK(files_remove(conv, "home/agent/a", FILES_RECURSIVE, &err), err);
     CHECK(files_remove(conv, "usr/bin", FILES_RECURSIVE, &err) < 0);
+    // a directory of a layer below, which the kernel does not rename
+    CHECK_OK(files_move(conv, "home", "moved", FILES_EXCLUSIVE, NULL, &err), err);
+    CHECK_OK(files_stat(conv, "moved/agent", false, &item, NULL, &err), err);
+    CHECK_INT(item.uid, 1000);
+    CHECK(files_stat(conv, "home", false, &item, NULL, &err) < 0);
+    CHECK_OK(files_copy(conv, "moved", "home", FILES_EXCLUSIVE, NULL, NULL, &err), err);
     CHECK_OK(box_files(box, "nobody", NULL, &nobody, &err), err);
     CHECK(files_stat(nobody, "/", true, NULL, NULL, &err) < 0);
     CHECK_STR(err.text, "no user 'nobody' in the sandbox's /etc/passwd");
@@ -176,6 +182,35 @@ static int give_link(void *data, struct files_item *item, struct error *err)
     const char **target = data;
     *item = (struct files_item){.path = "link", .mode = S_IFLNK | 0777, .target = *target};
     return take(*target) != NULL;
+}
+
+static ssize_t give_nothing(void *data, void *bytes, size_t size, struct error *err)
+{
+    return 0;
+}
+
+static int ignore_match(void *data, const struct files_match *match, struct error *err)
+{
+    return 0;
+}
+
+/* Whole files, search and copies of what must not be reached. */
+static void check_new_verbs(const char *at)
+{
+    static const struct files_find all = {
+        .pattern = "", .after = "", .kinds = FILES_KIND_ANY, .maximum = 9};
+    static const struct files_search any = {
+        .pattern = ".", .names = "", .line_bytes = 99, .file_bytes = 1 << 20, .maximum = 9};
+    struct files_save save = {
+        .mode = 0600, .uid = FILES_KEEP_ID, .gid = FILES_KEEP_ID, .condition = ""};
+    struct error err = {0};
+    CHECK(files_save(conv, at, &save, give_nothing, NULL, NULL, &err) < 0);
+    save.flags = FILES_APPEND;
+    CHECK(files_save(conv, at, &save, give_nothing, NULL, NULL, &err) < 0);
+    CHECK(files_find(conv, at, &all, NULL, ignore_item, NULL, NULL, &err) < 0);
+    CHECK(files_search(conv, at, &any, NULL, ignore_match, NULL, NULL, &err) < 0);
+    CHECK(files_copy(conv, at, "/workspace/copy", 0, NULL, NULL, &err) < 0);
+    CHECK(!error_is(&err, ERROR_GONE));
 }
 
 TEST(nothing_of_pid_1_can_be_reached)
@@ -205,6 +240,7 @@ TEST(nothing_of_pid_1_can_be_reached)
             CHECK(files_list(conv, at, true, 9, ignore_item, NULL, NULL, &err) < 0);
             CHECK(files_stat(conv, at, true, NULL, NULL, &err) < 0);
             CHECK(files_chmod(conv, at, 0777, &err) < 0);
+            check_new_verbs(at);
         }
     }
 }

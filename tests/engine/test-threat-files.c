@@ -28,6 +28,22 @@ static int on_item(void *data, const struct files_item *item, struct error *err)
     return 0;
 }
 
+static int on_match(void *data, const struct files_match *match, struct error *err)
+{
+    return on_data(data, match->text, match->text_size, err);
+}
+
+static ssize_t fill_once(void *data, void *bytes, size_t size, struct error *err)
+{
+    bool *is_done = data;
+    (void)err;
+    if (*is_done || size < 7)
+        return 0;
+    *is_done = true;
+    memcpy(bytes, "planted", 7);
+    return 7;
+}
+
 static int talk_to(struct box *box, const char *user)
 {
     struct error err = {0};
@@ -35,6 +51,37 @@ static int talk_to(struct box *box, const char *user)
     CHECK_OK(box_files(box, user, "/workspace", &conv, &err), err);
     CHECK_OK(files_set_timeout(conv, PATIENCE_MS, &err), err);
     return conv;
+}
+
+/* Whole files, search and copies. */
+static void use_later_verbs(int conv, const char *way, const char *path, const char *other,
+                            struct gathered *got)
+{
+    static const struct files_find all = {
+        .pattern = "**", .after = "", .kinds = FILES_KIND_ANY, .maximum = 1000};
+    static const struct files_search any = {.pattern = ".",
+                                            .names = "",
+                                            .line_bytes = 100,
+                                            .file_bytes = 1 << 20,
+                                            .maximum = 1000,
+                                            .depth = 3};
+    struct files_save save = {.mode = 0666,
+                              .uid = FILES_KEEP_ID,
+                              .gid = FILES_KEEP_ID,
+                              .flags = FILES_PARENTS,
+                              .condition = ""};
+    struct error err = {0};
+    bool is_done = false, is_appended = false;
+    (void)files_save(conv, path, &save, fill_once, &is_done, NULL, &err);
+    save.flags |= FILES_APPEND;
+    (void)files_save(conv, path, &save, fill_once, &is_appended, NULL, &err);
+    (void)files_find(conv, way, &all, NULL, on_item, got, NULL, &err);
+    (void)files_search(conv, way, &any, NULL, on_match, got, NULL, &err);
+    (void)files_copy(conv, path, other, 0, NULL, NULL, &err);
+    (void)files_copy(conv, way, "/workspace/copy", FILES_EXCLUSIVE, NULL, NULL, &err);
+    (void)files_move(conv, other, path, 0, NULL, &err);
+    (void)files_search(conv, "/workspace/copy", &any, NULL, on_match, got, NULL, &err);
+    (void)files_remove_if(conv, "/workspace/copy", FILES_RECURSIVE, "*", NULL, &err);
 }
 
 /* Every verb there is, on paths that lead through `way`; what works and what does not changes from
@@ -55,6 +102,7 @@ static void use_all_verbs(int conv, const char *way, struct gathered *got)
     (void)files_rename(conv, path, other, 0, &err);
     (void)files_export(conv, way, 1 << 20, on_item, on_data, got, NULL, &err);
     (void)files_remove(conv, other, FILES_RECURSIVE, &err);
+    use_later_verbs(conv, way, path, other, got);
 }
 
 /* CVE-2018-15664, CVE-2026-42306 and the audit of file APIs: a directory that is a link every other

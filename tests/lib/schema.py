@@ -84,6 +84,8 @@ class Document:
             return
         described = operation["responses"]
         found = described.get(str(answer.status), described.get(f"{answer.status // 100}XX"))
+        if found and "$ref" in found:
+            found = find(self.document, found["$ref"])
         assert found or answer.status >= 300, f"{method} {path}: status {answer.status} is not described"
         schema = (found or {}).get("content", {}).get(content, {}).get("schema")
         if schema is not None:

@@ -19,6 +19,9 @@ struct accounts {
 /* SHA-256 of the text. */
 void key_hash(const struct accounts *accounts, const char *text, unsigned char hash[32]);
 
+/* Some key has just been ended: whoever watches is told soon. */
+void key_look_for_ended(struct accounts *accounts);
+
 /* A secret behind its four characters of prefix, such as "brw_". */
 void key_make_text(const char prefix[5], char text[64]);
 

@@ -18,7 +18,9 @@ struct cancel; // base/cancel.h
 #define MEMBER_TEXT 65 // a name of 64 bytes
 
 struct actor {
-    char key_id[ID_TEXT]; // "": no key (the machine's own root, over the local socket)
+    char key_id
+        [ID_TEXT]; // "": no key (the machine's own root, over the local socket). Of a token: of the key that made it
+    char token_id[ID_TEXT]; // "": it is no token
     char organisation[ID_TEXT];
     char member[MEMBER_TEXT]; // whose key it is; "": nobody's in particular
     char sandbox[ID_TEXT];    // of a token: the one sandbox it opens; "": any

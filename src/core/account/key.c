@@ -201,6 +201,7 @@ int key_revoke(struct accounts *accounts, const char *id, struct error *err)
     if (put_revoked(accounts, id, err) < 0)
         return -1;
     key_forget_checks(accounts);
+    key_look_for_ended(accounts);
     return 0;
 }
 

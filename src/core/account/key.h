@@ -81,5 +81,13 @@ enum key_known {
     KEY_WRONG,
 };
 enum key_known key_check_quick(struct accounts *accounts, const char *text, struct actor *out);
+/*
+ * Tells of keys and tokens that were revoked, by whomever, or have expired, within seconds; token_id NULL: a key, and its tokens with it. NULL: no longer.
+ * The callback must not block, and may take no lock that stands above LOCK_KEYS.
+ */
+void key_watch_ends(struct accounts *accounts,
+                    void (*on_ended)(void *data, const char *key_id, const char *token_id),
+                    void *data);
+
 /* Forgets what it remembers of checks. */
 void key_forget_checks(struct accounts *accounts);

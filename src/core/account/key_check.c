@@ -20,7 +20,9 @@
 #define KNOWN_MS 1000
 #define KNOWN_ROWS 512 // answers in memory, of each kind
 #define USED_EVERY_MS 60000
-#define USES 32 // keys whose use waits to be recorded
+#define USES 32            // keys whose use waits to be recorded
+#define LOOK_EVERY_MS 5000 // for keys that were ended by others, as by `burrow key`, or by time
+#define LOOK_AFTER_MS 300  // one was ended here: the answer that tells so may have come with it
 
 // What key_check found out.
 struct answer {
@@ -46,33 +48,75 @@ struct key_checks {
     char used[USES][ID_TEXT]; // keys whose use is to be recorded
     size_t n_used;
     bool is_closing;
-    struct lock_condition changed; // n_used or is_closing
+    uint64_t look_ms; // when to look for keys that have ended; 0: not before LOOK_EVERY_MS
+    void (*on_ended)(void *data, const char *key_id, const char *token_id);
+    void *on_ended_data;
+    struct lock_condition changed; // n_used, is_closing, look_ms or on_ended
+    int64_t looked_at;             // the recorder's own
     pthread_t recorder;
 };
 
 // ---- when keys were used ----
 
-// Waits for a key whose use is to be recorded; false: there will be none.
-static bool next_use(struct key_checks *checks, char id[ID_TEXT])
+// Waits for a key whose use is to be recorded ("": none), or for the time to look for those that have ended; false: it is all over.
+static bool next_use(struct key_checks *checks, char id[ID_TEXT], bool *is_look_due)
 {
     autolock(&checks->lock);
-    while (!checks->n_used && !checks->is_closing)
-        (void)lock_condition_wait(&checks->changed, &checks->lock, 0);
-    if (!checks->n_used)
-        return false;
-    memcpy(id, checks->used[--checks->n_used], ID_TEXT);
-    return true;
+    uint64_t every_ms = clock_monotonic_ms() + LOOK_EVERY_MS;
+
+    *is_look_due = false;
+    while (!checks->n_used && !checks->is_closing && !*is_look_due) {
+        uint64_t until_ms = !checks->on_ended ? 0 : checks->look_ms ? checks->look_ms : every_ms;
+        *is_look_due = !lock_condition_wait(&checks->changed, &checks->lock, until_ms);
+    }
+    if (*is_look_due)
+        checks->look_ms = 0;
+    id[0] = '\0';
+    if (checks->n_used)
+        memcpy(id, checks->used[--checks->n_used], ID_TEXT);
+    return *id || !checks->is_closing;
+}
+
+// Under the lock, so that nobody is told who has asked to be told no more.
+static void tell_ended(struct key_checks *checks, const struct key_list *ended)
+{
+    autolock(&checks->lock);
+    for (size_t i = 0; checks->on_ended && i < ended->count; i++) {
+        const struct key_record *key = &ended->rows[i];
+        bool is_token = key->sandbox_id != NULL;
+        checks->on_ended(checks->on_ended_data, is_token ? key->made_by : key->id,
+                         is_token ? key->id : NULL);
+    }
+}
+
+// Keys that have been revoked or have expired since the last look.
+static void look_for_ended(struct key_checks *checks)
+{
+    int64_t now = (int64_t)clock_wall_ms();
+    autokeys ended = {0};
+    struct error err = {0};
+
+    if (store_key_list_ended(checks->store, checks->looked_at, now, &ended, &err) < 0) {
+        log_debug("keys that have ended not found", F("error", err.text));
+        return;
+    }
+    checks->looked_at = now - 1000; // what was being written then
+    tell_ended(checks, &ended);
 }
 
 static void *record_uses(void *data)
 {
     struct key_checks *checks = data;
     char id[ID_TEXT];
+    bool is_look_due;
 
     thread_set_name("key uses");
-    while (next_use(checks, id)) {
+    checks->looked_at = (int64_t)clock_wall_ms();
+    while (next_use(checks, id, &is_look_due)) {
         struct error err = {0};
-        if (store_key_used(checks->store, id, (int64_t)clock_wall_ms(), &err) < 0)
+        if (is_look_due)
+            look_for_ended(checks);
+        if (*id && store_key_used(checks->store, id, (int64_t)clock_wall_ms(), &err) < 0)
             log_debug("use of a key not recorded", F("id", id), F("error", err.text));
     }
     return NULL;
@@ -160,6 +204,8 @@ static void fill_actor(const struct accounts *accounts, const struct answer *ans
     memcpy(out->key_id, answer->key_id, sizeof out->key_id);
     memcpy(out->member, answer->member, sizeof out->member);
     memcpy(out->sandbox, answer->sandbox, sizeof out->sandbox);
+    if (*answer->sandbox)
+        memcpy(out->token_id, answer->used_id, sizeof out->token_id);
     memcpy(out->organisation, accounts->organisation, sizeof out->organisation);
 }
 
@@ -325,6 +371,25 @@ void key_forget_checks(struct accounts *accounts)
     memset(checks->good, 0, sizeof checks->good);
     memset(checks->bad, 0, sizeof checks->bad);
     checks->n_forgotten++;
+}
+
+void key_watch_ends(struct accounts *accounts,
+                    void (*on_ended)(void *data, const char *key_id, const char *token_id),
+                    void *data)
+{
+    struct key_checks *checks = accounts->checks;
+
+    autolock(&checks->lock);
+    checks->on_ended = on_ended;
+    checks->on_ended_data = data;
+    lock_condition_wake(&checks->changed);
+}
+
+void key_look_for_ended(struct accounts *accounts)
+{
+    autolock(&accounts->checks->lock);
+    accounts->checks->look_ms = clock_monotonic_ms() + LOOK_AFTER_MS;
+    lock_condition_wake(&accounts->checks->changed);
 }
 
 void key_hash(const struct accounts *accounts, const char *text, unsigned char hash[KEY_HASH])

@@ -14,7 +14,7 @@
 
 #define FETCH_TRIES 3 // a file that changes between look and read
 
-_Static_assert(FILE_TAG >= FILES_TAG_SIZE, "a tag fits");
+_Static_assert(FILE_ETAG >= FILES_ETAG_SIZE, "an etag fits");
 _Static_assert(FILE_KEEP == FILES_KEEP_ID && FILE_KEEP == FILES_KEEP_MODE, "the same to the box");
 
 // ---- what all of them share ----
@@ -103,7 +103,7 @@ void file_access_fill_info(struct file_info *info, const struct files_item *item
         .gid = item->gid,
         .links = item->links,
     };
-    (void)files_item_tag(item, info->tag);
+    (void)files_item_etag(item, info->etag);
 }
 
 void file_info_clear(struct file_info *info)
@@ -219,10 +219,10 @@ int file_fetch(struct sandboxes *sandboxes, const struct actor *actor,
             return 0;
         if (fetch_part(&access, actor, offset, length, &opened, &content, err) < 0)
             return -1;
-        bool is_same = strcmp(opened.tag, info->tag) == 0;
+        bool is_same = strcmp(opened.etag, info->etag) == 0;
         if (is_same || tries == FETCH_TRIES) {
             if (!is_same) // somebody writes to it all the time: what came is what there was
-                info->tag[0] = '\0';
+                info->etag[0] = '\0';
             *out = take(content);
             return 0;
         }

@@ -26,14 +26,14 @@ struct file_place {
     const char *path; // absolute, or from the sandbox's directory on
 };
 
-#define FILE_TAG 80
+#define FILE_ETAG 80
 
 struct file_info {
     uint64_t size_bytes, disk_bytes, inode;
     int64_t modified_ns, changed_ns, accessed_ns; // since 1970
     uint32_t mode;                                // type and permissions, as stat(2) has them
     uint32_t uid, gid, links;
-    char tag[FILE_TAG]; // changes with content, owner, mode and place; "": it did not stand still
+    char etag[FILE_ETAG]; // changes with content, owner, mode and place; "": it did not stand still
     char *path;   // below what was listed; any bytes but '/' and NUL. NULL where one was asked for
     char *target; // of a link; NULL: it is none
 };
@@ -63,7 +63,7 @@ int file_fetch(struct sandboxes *sandboxes, const struct actor *actor,
 struct file_change {
     uint32_t mode, uid, gid;
     bool makes_parents, is_append;
-    const char *condition; // tags with ',' between, or "*"; NULL: none
+    const char *condition; // etags with ',' between, or "*"; NULL: none
     bool is_unless;        // only if none of them is the file's
 };
 
@@ -151,7 +151,7 @@ int file_copy(struct sandboxes *sandboxes, const struct actor *actor,
               const struct file_place *place, const struct file_target *target,
               struct file_copied *out, struct error *err);
 
-/* The condition is as in file_change; for what is no directory only. */
+/* The condition is as in file_change. */
 int file_delete(struct sandboxes *sandboxes, const struct actor *actor,
                 const struct file_place *place, bool is_recursive, const char *condition,
                 bool is_unless, struct error *err);

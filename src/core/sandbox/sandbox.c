@@ -46,11 +46,26 @@ static bool is_living(struct sandboxes *sandboxes, const char *id)
     return !sandbox || !sandbox_is_over(sandbox);
 }
 
+/* A token is told of its own sandbox alone, also where others are called the same. */
+static int find_own(struct sandboxes *sandboxes, const struct actor *token, const char *name,
+                    char id[ID_TEXT], struct error *err)
+{
+    autosandbox record = {0};
+
+    if (lookup_record(sandboxes, token, token->sandbox, &record, err) < 0 || record.ended_at != 0 ||
+        !record.name || strcmp(record.name, name) != 0)
+        return error_missing(err, "sandbox", name);
+    memcpy(id, token->sandbox, ID_TEXT);
+    return 0;
+}
+
 int sandbox_find_name(struct sandboxes *sandboxes, const struct actor *actor, const char *name,
                       char id[ID_TEXT], struct error *err)
 {
     const struct owner seen = actor_filter(actor);
 
+    if (*actor->sandbox)
+        return find_own(sandboxes, actor, name, id, err);
     if (store_sandbox_find_name(sandboxes->store, &seen, name, id, err) == 0) {
         if (is_living(sandboxes, id))
             return 0;

@@ -337,7 +337,8 @@ static int record_changes(struct sandbox *sandbox, const struct sandbox_changes 
         sandbox_changes_apply(settings, changes, &next, &parts, err) < 0)
         return -1;
     if (parts) {
-        next.updated_at = (int64_t)clock_wall_ms();
+        int64_t now = (int64_t)clock_wall_ms(); // every change has a time of its own
+        next.updated_at = now > next.updated_at ? now : next.updated_at + 1;
         if (put(sandbox, changes, &next, parts, err) < 0)
             return -1;
         show(sandbox, &next);

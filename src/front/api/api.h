@@ -17,8 +17,11 @@ extern const struct route api_system_routes[];
 extern const struct route api_runtime_routes[];
 extern const struct route api_key_routes[];
 extern const struct route api_quota_routes[];
+extern const struct route api_token_routes[];
 extern const struct route api_sandbox_routes[];
+extern const struct route api_log_routes[];
 extern const struct route api_attach_routes[];
+extern const struct route api_watch_routes[];
 extern const struct route api_event_routes[];
 extern const struct route api_webhook_routes[];
 extern const struct route api_file_routes[];
@@ -51,6 +54,8 @@ void api_on_error_with(struct call *call, const struct error *err, const struct 
 extern const struct answer_field api_failure_fields[];
 /* Answers 410 for a place among events of which some were forgotten since; `oldest` is the first there is. Returns 1. */
 int api_refuse_cursor(struct call *call, int64_t after, int64_t oldest, struct error *err);
+/* For an answer that has only a status: its body, to be freed. */
+void *api_problem_of_status(int status, const char *request_id, size_t *length);
 #define API_FAILURE_CONTENT "application/problem+json"
 
 /* Answers with one thing; returns 0. */

@@ -80,10 +80,22 @@ int api_file_place(struct call *call, const char *absent, struct file_place *out
     return error_field(err, "path");
 }
 
+/* The box says in a sentence that it has no such user. */
+static bool is_about_user(const struct error *err)
+{
+    static const char *const beginnings[] = {"no user '", "no group '", "user '", "group '"};
+
+    for (size_t i = 0; i < ARRAY_SIZE(beginnings); i++) {
+        if (strncmp(err->text, beginnings[i], strlen(beginnings[i])) == 0)
+            return true;
+    }
+    return false;
+}
+
 int api_file_failed(struct error *err)
 {
     if (error_is_about(err, "file") && !err->field[0])
-        (void)error_field(err, "path");
+        (void)error_field(err, is_about_user(err) ? "user" : "path");
     return -1;
 }
 
@@ -147,9 +159,9 @@ void api_describe_file(struct call *call, const char *path, const struct file_in
         .accessed_at = ms_of(info->accessed_ns),
     };
     (void)snprintf(out->mode, sizeof out->mode, "%04o", info->mode & 07777);
-    (void)snprintf(out->etag, sizeof out->etag, "\"%s\"", info->tag);
+    (void)snprintf(out->etag, sizeof out->etag, "\"%s\"", info->etag);
     out->mode_text = out->mode;
-    out->etag_text = info->tag[0] ? out->etag : NULL;
+    out->etag_text = info->etag[0] ? out->etag : NULL;
 }
 
 int api_answer_file(struct call *call, int status, const char *path, const struct file_info *info)
@@ -197,26 +209,26 @@ static bool is_any(const char *header)
     return *header == '*' && !header[1 + strspn(header + 1, " \t")];
 }
 
-bool api_etag_is_among(const char *header, const char *tag)
+bool api_etag_is_among(const char *header, const char *etag, bool is_strong)
 {
     size_t length = 0;
     bool is_weak = false, is_bad = false;
 
-    if (!header || !tag[0])
+    if (!header || !etag[0])
         return false;
     if (is_any(header))
         return true;
-    for (const char *etag; (etag = next_etag(&header, &length, &is_weak, &is_bad));) {
-        if (strlen(tag) == length && memcmp(etag, tag, length) == 0)
+    for (const char *next; (next = next_etag(&header, &length, &is_weak, &is_bad));) {
+        if (strlen(etag) == length && memcmp(next, etag, length) == 0 && !(is_strong && is_weak))
             return true;
     }
     return false;
 }
 
-/* Our tags are of few letters: others match nothing, and do not reach the box. */
+/* Our etags are of few letters: others match nothing, and do not reach the box. */
 static bool is_ours(const char *etag, size_t length)
 {
-    return length > 0 && length < FILE_TAG && strspn(etag, "0123456789abcdef-") >= length;
+    return length > 0 && length < FILE_ETAG && strspn(etag, "0123456789abcdef-") >= length;
 }
 
 static int join_etags(struct call *call, const char *name, const char *header, const char **out,
@@ -256,7 +268,7 @@ int api_read_condition(struct call *call, struct api_condition *out, struct erro
     if (!match && !none)
         return 0;
     out->is_unless = none;
-    return join_etags(call, none ? "If-None-Match" : "If-Match", none ? none : match, &out->tags,
+    return join_etags(call, none ? "If-None-Match" : "If-Match", none ? none : match, &out->etags,
                       err);
 }
 

@@ -39,7 +39,7 @@ int api_file_failed(struct error *err);
 /* How a file is told. */
 struct file_answer {
     const char *path, *path_base64, *kind, *target, *target_base64;
-    char mode[8], etag[FILE_TAG + 4];
+    char mode[8], etag[FILE_ETAG + 4];
     const char *mode_text, *etag_text;
     uint64_t size_bytes, disk_bytes;
     unsigned uid, gid, links;
@@ -54,12 +54,12 @@ int api_answer_file(struct call *call, int status, const char *path, const struc
 
 /* If-Match and If-None-Match as the core wants them. Goes with the call. */
 struct api_condition {
-    const char *tags; // NULL: none
+    const char *etags; // NULL: none
     bool is_unless;
 };
 int api_read_condition(struct call *call, struct api_condition *out, struct error *err);
-/* Whether one of a header's ETags is this, or "*"; false without one. */
-bool api_etag_is_among(const char *header, const char *tag);
+/* Whether one of a header's ETags is this, or "*"; false without one. `is_strong`: those marked as weak do not count. */
+bool api_etag_is_among(const char *header, const char *etag, bool is_strong);
 
 /* "0644": ERROR_INVALID, field "mode", for what is no mode. NULL: `absent`. */
 int api_read_mode(const char *text, uint32_t absent, uint32_t *out, struct error *err);

@@ -41,7 +41,7 @@ static bool is_unchanged(const struct call *call, const struct file_info *info)
     const char *none = call_header(call, "If-None-Match");
 
     if (none)
-        return api_etag_is_among(none, info->tag);
+        return api_etag_is_among(none, info->etag, false);
     int64_t since = read_http_date(call_header(call, "If-Modified-Since"));
     return since >= 0 && info->modified_ns / 1000000000 <= since;
 }
@@ -54,7 +54,7 @@ static bool is_range_meant(const struct call *call, const struct file_info *info
     if (!version)
         return true;
     if (version[0] == '"')
-        return api_etag_is_among(version, info->tag);
+        return api_etag_is_among(version, info->etag, true);
     return read_http_date(version) == info->modified_ns / 1000000000;
 }
 
@@ -70,18 +70,18 @@ static bool choose_part(void *data, const struct file_info *info, uint64_t *offs
     *length = info->size_bytes;
     if (range && is_range_meant(call, info))
         part = range_read(range, info->size_bytes, offset, length);
-    download->status = match && !api_etag_is_among(match, info->tag) ? 412
-                       : is_unchanged(call, info)                    ? 304
-                       : part == RANGE_OUTSIDE                       ? 416
-                       : part == RANGE_PART                          ? 206
-                                                                     : 200;
+    download->status = match && !api_etag_is_among(match, info->etag, true) ? 412
+                       : is_unchanged(call, info)                           ? 304
+                       : part == RANGE_OUTSIDE                              ? 416
+                       : part == RANGE_PART                                 ? 206
+                                                                            : 200;
     download->offset = *offset;
     download->length = *length;
     return download->status < 300 && !call->request->is_head;
 }
 
 struct download_headers {
-    char etag[FILE_TAG + 4], modified[CLOCK_HTTP_TEXT], range[80];
+    char etag[FILE_ETAG + 4], modified[CLOCK_HTTP_TEXT], range[80];
     struct http_header list[8];
 };
 
@@ -102,8 +102,8 @@ static void make_headers(const struct download *download, const struct file_info
     add_header(out, &count, "Cache-Control", "no-cache");
     add_header(out, &count, "Accept-Ranges", "bytes");
     add_header(out, &count, "Last-Modified", clock_format_http((uint64_t)ms, out->modified));
-    if (info->tag[0]) {
-        (void)snprintf(out->etag, sizeof out->etag, "\"%s\"", info->tag);
+    if (info->etag[0]) {
+        (void)snprintf(out->etag, sizeof out->etag, "\"%s\"", info->etag);
         add_header(out, &count, "ETag", out->etag);
     }
     if (download->status == 206) {
@@ -217,7 +217,7 @@ static int read_change(struct call *call, bool is_append, struct file_change *ou
     if (api_read_mode(query_text(call->query, "mode"), FILE_KEEP, &out->mode, err) < 0 ||
         api_read_condition(call, &condition, err) < 0)
         return -1;
-    out->condition = condition.tags;
+    out->condition = condition.etags;
     out->is_unless = condition.is_unless;
     return 0;
 }
@@ -271,7 +271,7 @@ static int delete_file(struct call *call, struct error *err)
         api_read_condition(call, &condition, err) < 0)
         return -1;
     client_watch_start(call);
-    if (file_delete(call->core->sandboxes, &call->actor, &place, is_recursive, condition.tags,
+    if (file_delete(call->core->sandboxes, &call->actor, &place, is_recursive, condition.etags,
                     condition.is_unless, err) < 0)
         return api_file_failed(err);
     return api_answer_empty(call);

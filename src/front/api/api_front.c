@@ -2,6 +2,7 @@
 /* All routes of burrow's own API, joined from the tables of its files, and what these share; see api.h. */
 #include "base/mem.h"
 #include "front/api/api.h"
+#include "front/api/api_document.h"
 #include "front/api/api_manners.h"
 
 #include <string.h>
@@ -13,8 +14,11 @@ static const struct route *const tables[] = {
     api_runtime_routes,
     api_key_routes,
     api_quota_routes,
+    api_token_routes,
     api_sandbox_routes,
+    api_log_routes,
     api_attach_routes,
+    api_watch_routes,
     api_event_routes,
     api_webhook_routes,
     api_file_routes,
@@ -83,7 +87,7 @@ void api_front_init(struct front *front, const struct api_settings *settings)
         .failure = api_failure_fields,
         .failure_content = API_FAILURE_CONTENT,
         .is_strict = true,
-        .has_document = true,
+        .document = &api_document,
         .takes_tokens = true,
         .sandbox_prefix = SANDBOX_PREFIX,
         .settings = manners,

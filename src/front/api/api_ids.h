@@ -5,6 +5,8 @@
  */
 #pragma once
 
+#define EXAMPLE_ID "0123456789abcdefghjkmnpqrs" // in examples of the document, behind a prefix
+
 #define SANDBOX_PREFIX "sbx_"
 #define EXECUTION_PREFIX "exe_"
 #define JOB_PREFIX "job_" // of executions in the background
@@ -16,5 +18,6 @@
 #define ORGANISATION_PREFIX "org_"
 #define USER_PREFIX "user_"
 #define KEY_PREFIX "key_"
+#define TOKEN_PREFIX "tok_"
 #define WEBHOOK_PREFIX "whk_"
 #define DELIVERY_PREFIX "dlv_"

@@ -15,10 +15,12 @@
 
 #define BURST_SECONDS 10
 #define BUCKET_TTL_MS (10 * 60 * 1000)
+#define HEADERS 6   // of a refusal
 #define RETRY_MS 20 // where no worker is free to keep an answer
 
 struct api_manners {
-    char **origins; // ended by NULL
+    char **origins;           // ended by NULL
+    const char *origins_text; // borrowed: the same as it was given
     struct rate_limiter *limiter;
 };
 
@@ -28,9 +30,11 @@ struct manners {
     struct replay replay;
     struct workers *workers;
     struct loop *loop;
+    const char *request_id;    // as long as the response
     struct response *response; // while an answer waits to be kept
     struct response_answer answer;
     struct loop_timer retry;
+    struct http_header headers[HEADERS + 1];
     char rate[3][24], retry_after[24];
 };
 
@@ -58,6 +62,7 @@ struct api_manners *api_manners_new(const struct api_settings *settings)
     int64_t burst = settings->burst > 0 ? settings->burst : settings->rate * BURST_SECONDS;
 
     read_origins(manners, settings->origins);
+    manners->origins_text = settings->origins;
     if (settings->rate > 0)
         manners->limiter = rate_limiter_new(&(struct rate_limits){
             .of = {{(double)settings->rate, burst}}, .ttl_ms = BUCKET_TTL_MS});
@@ -78,6 +83,11 @@ void api_manners_free(struct api_manners *manners)
 bool api_manners_has_origins(const struct api_manners *manners)
 {
     return manners->origins[0] != NULL;
+}
+
+const char *api_manners_origins(const struct api_manners *manners)
+{
+    return manners->origins_text;
 }
 
 // ---- the answer, when somebody gives it ----
@@ -145,12 +155,35 @@ static struct response_answer copy_answer(const struct response_answer *answer)
         .status = answer->status, .headers = headers, .body = at, .length = answer->length};
 }
 
+/* What knows no front, as ranges of streams, refuses with a status alone. */
+static void word_refusal(struct manners *manners, struct response_answer *answer)
+{
+    unsigned count = 0;
+    size_t length;
+    void *body = answer->status >= 400 && answer->length == 0
+                     ? api_problem_of_status(answer->status, manners->request_id, &length)
+                     : NULL;
+
+    if (!body)
+        return;
+    manners->headers[count++] = (struct http_header){"Content-Type", API_FAILURE_CONTENT};
+    for (const struct http_header *h = answer->headers; h && h->name && count < HEADERS; h++) {
+        if (strcmp(h->name, "Content-Type") != 0)
+            manners->headers[count++] = *h;
+    }
+    answer->headers = manners->headers;
+    answer->body = answer->owned = body;
+    answer->length = length;
+}
+
 static bool on_answer(void *data, struct response *response, struct response_answer *answer)
 {
     struct manners *manners = data;
 
+    word_refusal(manners, answer);
     if (manners->replay.is_claimed && thread_is_loop()) { // the store may not be asked from here
         manners->answer = copy_answer(answer);
+        free(answer->owned);
         manners->response = response_ref(response);
         submit(manners);
         return true;
@@ -271,6 +304,7 @@ int api_manners_on_call(struct call *call, struct error *err)
 
     (void)err;
     representation_init(&manners->representation, call->request);
+    manners->request_id = call_request_id(call);
     manners->workers = call_workers(call);
     manners->loop = call_loop(call);
     response_set_filter(call->response, &filter, manners);

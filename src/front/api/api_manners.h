@@ -18,6 +18,8 @@ struct api_manners; // of one front
 struct api_manners *api_manners_new(const struct api_settings *settings);
 void api_manners_free(struct api_manners *manners);
 bool api_manners_has_origins(const struct api_manners *manners);
+/* As the settings name them; NULL: none. */
+const char *api_manners_origins(const struct api_manners *manners);
 
 /* Callbacks of struct front; call->settings is the front's struct api_manners. */
 int api_manners_on_call(struct call *call, struct error *err);

@@ -1,6 +1,64 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Failures as application/problem+json (RFC 9457), by one table; see api.h. */
 #include "front/api/api.h"
+#include "front/api/api_document.h"
+#include "web/openapi_schema.h"
+
+/* The first row that fits: of this reason or kind, and about this noun (NULL: any). A status of 0 is the reason's own. */
+// clang-format off
+#define PROBLEMS(ROW) \
+    ROW(ERROR_UNKNOWN_FIELD, NULL, 0, "unknown_field", "There is no such field", "correct the name, or leave the field out") \
+    ROW(ERROR_METHOD, NULL, 0, "method_not_allowed", "Not with this method", "use a method that the header Allow names") \
+    ROW(ERROR_PRECONDITION, NULL, 0, "precondition_failed", "It has changed", "read it again, and repeat the request with the new ETag") \
+    ROW(ERROR_MEDIA_TYPE, NULL, 0, "unsupported_media_type", "A body of this type is not read here", "send the body as the type that the document names") \
+    ROW(ERROR_UPGRADE, NULL, 0, "upgrade_required", "Only as a WebSocket", "ask with 'Connection: Upgrade', 'Upgrade: websocket' and version 13") \
+    ROW(ERROR_RANGE, NULL, 0, "range_not_satisfiable", "There is nothing in this range", "ask for a part that the file has; the header Content-Range says how long it is") \
+    ROW(ERROR_LONG_TARGET, NULL, 0, "target_too_long", "The request's target is too long", NULL) \
+    ROW(ERROR_LONG_HEAD, NULL, 0, "head_too_long", "The request's head is too long", NULL) \
+    ROW(ERROR_UNKNOWN_HTTP, NULL, 0, "not_implemented", "This is not spoken here", NULL) \
+    ROW(ERROR_DAMAGED, NULL, 0, "damaged", "What was sent is damaged", "send it again") \
+    ROW(ERROR_REFUSED, NULL, 0, "refused", "This archive is not unpacked", NULL) \
+    ROW(ERROR_INVALID, NULL, 0, "invalid_request", "The request cannot be understood", "correct the request as the detail says") \
+    ROW(ERROR_UNAUTHORIZED, NULL, 0, "unauthorized", "A valid key is needed", "send a key: Authorization: Bearer <key>") \
+    ROW(ERROR_SCOPE, NULL, 0, "missing_scope", "The key may not do this", "use a key with the scope that the detail names") \
+    ROW(ERROR_DENIED, "origin", 0, "origin_not_allowed", "Pages of this origin may not do this", "whoever runs the server names the origins that may") \
+    ROW(ERROR_DENIED, NULL, 0, "forbidden", "Not allowed", NULL) \
+    ROW(ERROR_NOT_FOUND, "route", 0, "route_not_found", "There is nothing at this path", "/api/v1/openapi.json lists all paths") \
+    ROW(ERROR_NOT_FOUND, NULL, 0, "not_found", "There is no such thing", "check the id or name; what was deleted is forgotten") \
+    ROW(ERROR_EXPIRED, "event", 0, "cursor_expired", "Events behind this place are forgotten", "look at what there is now, and go on behind the number before oldest") \
+    ROW(ERROR_EXPIRED, NULL, 0, "expired", "It is no longer kept", NULL) \
+    ROW(ERROR_CANCELLED, NULL, 409, "cancelled", "It was given up as asked", NULL) \
+    ROW(ERROR_GONE, NULL, 409, "ended", "It has ended", "make a new one") \
+    ROW(ERROR_BUSY, NULL, 0, "busy", "Something is being done with it", "try again in a moment") \
+    ROW(ERROR_EXISTS, NULL, 0, "already_exists", "There is one already", "choose another name, or use the one there is") \
+    ROW(ERROR_MISMATCH, NULL, 422, "idempotency_mismatch", "The Idempotency-Key was used for another request", "use a new key for a new request") \
+    ROW(ERROR_PENDING, NULL, 0, "idempotency_pending", "The same request is being answered", "try again in a moment with the same key") \
+    ROW(ERROR_AMBIGUOUS, NULL, 0, "ambiguous", "Several are meant", "name it by its id") \
+    ROW(ERROR_COMPLETE, NULL, 0, "complete", "It takes nothing more", NULL) \
+    ROW(ERROR_CONFLICT, NULL, 0, "conflict", "Not in its present state", "look at its state, and act on that") \
+    ROW(ERROR_TOO_LARGE, NULL, 0, "too_large", "Larger than one may be", "send or ask for less") \
+    ROW(ERROR_DISK_FULL, NULL, 0, "disk_full", "The sandbox's disk is full", "remove files in the sandbox, or give it a larger disk") \
+    ROW(ERROR_NO_SPACE, NULL, 507, "no_space", "The server's disk is full", "whoever runs the server has to make room") \
+    ROW(ERROR_RATE, NULL, 0, "rate_limited", "Too many requests", "wait for as long as the header Retry-After says") \
+    ROW(ERROR_QUOTA, NULL, 0, "quota_exceeded", "More than the quota allows", "end or remove something, or ask for a larger quota") \
+    ROW(ERROR_LIMIT, NULL, 0, "limit_reached", "More than there is room for", "end or remove something, or try again later") \
+    ROW(ERROR_SLOW, NULL, 0, "request_too_slow", "The request took too long to arrive", NULL) \
+    ROW(ERROR_TIMEOUT, NULL, 504, "timeout", "It took too long", "look at its state before trying again") \
+    ROW(ERROR_RESTARTING, NULL, 0, "restarting", "The server is restarting", "try again shortly") \
+    ROW(ERROR_UNAVAILABLE, NULL, 503, "unavailable", "Not possible at the moment", "try again later; the detail says what is missing") \
+    ROW(ERROR_LOST, NULL, 0, "outcome_unknown", "It may have been done, or not", "look before doing it again")
+// clang-format on
+
+#define PROBLEM_ROW(...) {__VA_ARGS__},
+static const struct problem_row {
+    enum error_reason reason;
+    const char *noun;
+    int status;
+    const char *code, *title, *remedy;
+} rows[] = {PROBLEMS(PROBLEM_ROW)};
+
+#define PROBLEM_CODE(reason, noun, status, code, title, remedy) code,
+static const char *const codes[] = {PROBLEMS(PROBLEM_CODE) "internal_error"};
 
 struct problem {
     const char *type, *title, *code, *detail, *field, *remedy, *request_id;
@@ -13,7 +71,8 @@ const struct answer_field api_failure_fields[] = {
      .help = "about:blank: the code says what it is"},
     {"title", ANSWER_TEXT, AT(title), .is_needed = true, .help = "what the code means"},
     {"status", ANSWER_INTEGER, AT(status), .help = "the HTTP status"},
-    {"code", ANSWER_TEXT, AT(code), .is_needed = true, .help = "a word for programs"},
+    {"code", ANSWER_TEXT, AT(code), .is_needed = true, .words = codes, .n_words = ARRAY_SIZE(codes),
+     .help = "a word for programs; x-problems has them all"},
     {"detail", ANSWER_TEXT, AT(detail), .is_needed = true, .help = "a sentence for people"},
     {"field", ANSWER_TEXT, AT(field),
      .help = "which member of the body or parameter of the query it is about: \"files[2].path\""},
@@ -27,79 +86,6 @@ const struct answer_field api_failure_fields[] = {
 };
 #undef AT
 
-/* The first row that fits: of this reason or kind, and about this noun (NULL: any). A status of 0 is the reason's own. */
-static const struct problem_row {
-    enum error_reason reason;
-    const char *noun;
-    int status;
-    const char *code, *title, *remedy;
-} rows[] = {
-    {ERROR_UNKNOWN_FIELD, NULL, 0, "unknown_field", "There is no such field",
-     "correct the name, or leave the field out"},
-    {ERROR_METHOD, NULL, 0, "method_not_allowed", "Not with this method",
-     "use a method that the header Allow names"},
-    {ERROR_PRECONDITION, NULL, 0, "precondition_failed", "It has changed",
-     "read it again, and repeat the request with the new ETag"},
-    {ERROR_MEDIA_TYPE, NULL, 0, "unsupported_media_type", "A body of this type is not read here",
-     "send the body as the type that the document names"},
-    {ERROR_UPGRADE, NULL, 0, "upgrade_required", "Only as a WebSocket",
-     "ask with 'Connection: Upgrade', 'Upgrade: websocket' and version 13"},
-    {ERROR_RANGE, NULL, 0, "range_not_satisfiable", "There is nothing in this range",
-     "ask for a part that the file has; the header Content-Range says how long it is"},
-    {ERROR_LONG_TARGET, NULL, 0, "target_too_long", "The request's target is too long", NULL},
-    {ERROR_LONG_HEAD, NULL, 0, "head_too_long", "The request's head is too long", NULL},
-    {ERROR_UNKNOWN_HTTP, NULL, 0, "not_implemented", "This is not spoken here", NULL},
-    {ERROR_DAMAGED, NULL, 0, "damaged", "What was sent is damaged", "send it again"},
-    {ERROR_REFUSED, NULL, 0, "refused", "This archive is not unpacked", NULL},
-    {ERROR_INVALID, NULL, 0, "invalid_request", "The request cannot be understood",
-     "correct the request as the detail says"},
-    {ERROR_UNAUTHORIZED, NULL, 0, "unauthorized", "A valid key is needed",
-     "send a key: Authorization: Bearer <key>"},
-    {ERROR_SCOPE, NULL, 0, "missing_scope", "The key may not do this",
-     "use a key with the scope that the detail names"},
-    {ERROR_DENIED, "origin", 0, "origin_not_allowed", "Pages of this origin may not do this",
-     "whoever runs the server names the origins that may"},
-    {ERROR_DENIED, NULL, 0, "forbidden", "Not allowed", NULL},
-    {ERROR_NOT_FOUND, "route", 0, "route_not_found", "There is nothing at this path",
-     "/api/v1/openapi.json lists all paths"},
-    {ERROR_NOT_FOUND, NULL, 0, "not_found", "There is no such thing",
-     "check the id or name; what was deleted is forgotten"},
-    {ERROR_EXPIRED, "event", 0, "cursor_expired", "Events behind this place are forgotten",
-     "look at what there is now, and go on behind the number before oldest"},
-    {ERROR_EXPIRED, NULL, 0, "expired", "It is no longer kept", NULL},
-    {ERROR_CANCELLED, NULL, 409, "cancelled", "It was given up as asked", NULL},
-    {ERROR_GONE, NULL, 409, "ended", "It has ended", "make a new one"},
-    {ERROR_BUSY, NULL, 0, "busy", "Something is being done with it", "try again in a moment"},
-    {ERROR_EXISTS, NULL, 0, "already_exists", "There is one already",
-     "choose another name, or use the one there is"},
-    {ERROR_MISMATCH, NULL, 422, "idempotency_mismatch",
-     "The Idempotency-Key was used for another request", "use a new key for a new request"},
-    {ERROR_PENDING, NULL, 0, "idempotency_pending", "The same request is being answered",
-     "try again in a moment with the same key"},
-    {ERROR_AMBIGUOUS, NULL, 0, "ambiguous", "Several are meant", "name it by its id"},
-    {ERROR_COMPLETE, NULL, 0, "complete", "It takes nothing more", NULL},
-    {ERROR_CONFLICT, NULL, 0, "conflict", "Not in its present state",
-     "look at its state, and act on that"},
-    {ERROR_TOO_LARGE, NULL, 0, "too_large", "Larger than one may be", "send or ask for less"},
-    {ERROR_DISK_FULL, NULL, 0, "disk_full", "The sandbox's disk is full",
-     "remove files in the sandbox, or give it a larger disk"},
-    {ERROR_NO_SPACE, NULL, 507, "no_space", "The server's disk is full",
-     "whoever runs the server has to make room"},
-    {ERROR_RATE, NULL, 0, "rate_limited", "Too many requests",
-     "wait for as long as the header Retry-After says"},
-    {ERROR_QUOTA, NULL, 0, "quota_exceeded", "More than the quota allows",
-     "end or remove something, or ask for a larger quota"},
-    {ERROR_LIMIT, NULL, 0, "limit_reached", "More than there is room for",
-     "end or remove something, or try again later"},
-    {ERROR_SLOW, NULL, 0, "request_too_slow", "The request took too long to arrive", NULL},
-    {ERROR_TIMEOUT, NULL, 504, "timeout", "It took too long",
-     "look at its state before trying again"},
-    {ERROR_RESTARTING, NULL, 0, "restarting", "The server is restarting", "try again shortly"},
-    {ERROR_UNAVAILABLE, NULL, 503, "unavailable", "Not possible at the moment",
-     "try again later; the detail says what is missing"},
-    {ERROR_LOST, NULL, 0, "outcome_unknown", "It may have been done, or not",
-     "look before doing it again"},
-};
 static const struct problem_row fault = {
     .code = "internal_error",
     .title = "The server failed",
@@ -120,11 +106,10 @@ const char *api_problem_code(const struct error *err)
     return row_of(err)->code;
 }
 
-static void answer_problem(struct call *call, const struct error *err, int64_t oldest,
-                           const struct http_header *more)
+/* The status; the text is written into the reply. */
+static int write_problem(const struct error *err, const char *request_id, int64_t oldest,
+                         struct reply *reply)
 {
-    const struct http_header headers[] = {
-        {"Content-Type", API_FAILURE_CONTENT}, more ? *more : (struct http_header){0}, {0}};
     const struct problem_row *row = row_of(err);
     const struct problem problem = {
         .type = "about:blank",
@@ -134,18 +119,27 @@ static void answer_problem(struct call *call, const struct error *err, int64_t o
         .detail = err->text,
         .field = err->field[0] ? err->field : NULL,
         .remedy = row->remedy,
-        .request_id = call_request_id(call),
+        .request_id = request_id,
         .oldest = oldest,
         .has_oldest = oldest > 0,
     };
+
+    reply_init(reply);
+    answer_write(&reply->json, api_failure_fields, &problem);
+    return (int)problem.status;
+}
+
+static void answer_problem(struct call *call, const struct error *err, int64_t oldest,
+                           const struct http_header *more)
+{
+    const struct http_header headers[] = {
+        {"Content-Type", API_FAILURE_CONTENT}, more ? *more : (struct http_header){0}, {0}};
     autoreply reply = {0};
     struct error ignored;
+    int status = write_problem(err, call_request_id(call), oldest, &reply);
 
-    reply_init(&reply);
-    answer_write(&reply.json, api_failure_fields, &problem);
     if (json_writer_finish(&reply.json, &ignored) == 0)
-        (void)response_send(call->response, (int)problem.status, headers, reply.text.data,
-                            reply.text.length);
+        (void)response_send(call->response, status, headers, reply.text.data, reply.text.length);
 }
 
 void api_on_error(struct call *call, const struct error *err)
@@ -166,4 +160,46 @@ int api_refuse_cursor(struct call *call, int64_t after, int64_t oldest, struct e
                        (long long)after, (long long)oldest);
     answer_problem(call, err, oldest, NULL);
     return 1;
+}
+
+void *api_problem_of_status(int status, const char *request_id, size_t *length)
+{
+    autoreply reply = {0};
+    struct error err, ignored;
+
+    (void)reply_error(status,
+                      status == 416 ? "what is asked for begins behind the end of what there is"
+                                    : "the request cannot be served",
+                      &err);
+    (void)write_problem(&err, request_id, 0, &reply);
+    if (json_writer_finish(&reply.json, &ignored) < 0)
+        return NULL;
+    *length = reply.text.length;
+    return take(reply.text.data);
+}
+
+// ---- for the document ----
+
+static void put_problem(struct json_writer *json, const struct problem_row *row, int status)
+{
+    json_map_begin(json);
+    openapi_text(json, "code", row->code);
+    json_key(json, "status");
+    json_integer(json, status);
+    openapi_text(json, "title", row->title);
+    if (row->remedy)
+        openapi_text(json, "remedy", row->remedy);
+    json_map_end(json);
+}
+
+void api_put_problems(struct json_writer *json)
+{
+    json_key(json, "x-problems");
+    json_list_begin(json);
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        const struct error err = {.reason = rows[i].reason};
+        put_problem(json, &rows[i], rows[i].status ? rows[i].status : error_status(&err));
+    }
+    put_problem(json, &fault, 500);
+    json_list_end(json);
 }

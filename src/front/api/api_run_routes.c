@@ -10,22 +10,7 @@
 #include "front/api/output_follow.h"
 #include "front/api/sandbox_body.h"
 
-#include <string.h>
-
 #define WAIT_MS ((int64_t)366 * 24 * 3600 * 1000) // longer than any command takes
-
-struct limits_body {
-    int64_t memory_bytes, cpu_millis, disk_bytes, max_processes;
-};
-static const struct field limits_fields[] = {
-    {"memoryBytes", FIELD_AMOUNT, offsetof(struct limits_body, memory_bytes)},
-    {"cpuMillis", FIELD_MILLIS, offsetof(struct limits_body, cpu_millis),
-     .help = "thousandths of a processor"},
-    {"diskBytes", FIELD_AMOUNT, offsetof(struct limits_body, disk_bytes)},
-    {"maxProcesses", FIELD_INTEGER, offsetof(struct limits_body, max_processes), .minimum = 1,
-     .maximum = 4000000},
-    {0},
-};
 
 struct network_body {
     bool is_enabled;
@@ -38,7 +23,8 @@ static const struct field network_fields[] = {
 struct run_body {
     struct command_body command;
     const char *sandbox, *runtime, *snapshot, *name;
-    struct limits_body limits;
+    struct field_list labels;
+    struct limits limits;
     bool has_limits;
     struct network_body network;
     bool has_changes;
@@ -56,7 +42,9 @@ static const struct field run_fields[] = {
      .help = "id, name:tag, tag or name of a snapshot, instead of a runtime"},
     {"name", FIELD_TEXT, offsetof(struct run_body, name), .maximum = 256,
      .help = "of its own sandbox"},
-    {"limits", FIELD_MAP, offsetof(struct run_body, limits), .fields = limits_fields,
+    {"labels", FIELD_TEXT_MAP, offsetof(struct run_body, labels), .maximum = 256,
+     .help = "of its own sandbox, to find it by"},
+    {"limits", FIELD_MAP, offsetof(struct run_body, limits), .fields = sandbox_limits_fields,
      .has_offset = offsetof(struct run_body, has_limits), .help = "of its own sandbox"},
     {"network", FIELD_MAP, offsetof(struct run_body, network), .fields = network_fields},
     {"filesChanged", FIELD_BOOL, offsetof(struct run_body, has_changes),
@@ -90,6 +78,8 @@ static int check_body(const struct run_body *body, struct error *err)
         return fault(err, "snapshot", words);
     if (body->name)
         return fault(err, "name", words);
+    if (body->labels.count)
+        return fault(err, "labels", words);
     return body->has_limits ? fault(err, "limits", words) : 0;
 }
 
@@ -138,12 +128,10 @@ static int start_alone(struct call *call, struct run *run, struct error *err)
     struct sandbox_request want = {
         .name = body->name,
         .is_name_unique = true,
+        .labels = sandbox_body_pairs(call, &body->labels),
         .mode = body->has_changes ? SANDBOX_INTERACTIVE : SANDBOX_ONE_SHOT,
         .runtime = body->runtime,
-        .limits = {.memory_bytes = body->limits.memory_bytes,
-                   .cpu_millicores = body->limits.cpu_millis,
-                   .disk_bytes = body->limits.disk_bytes,
-                   .max_processes = body->limits.max_processes},
+        .limits = body->limits,
         .command = &run->command,
         .once = run->command.once,
     };
@@ -209,6 +197,8 @@ static int run_command(struct call *call, struct error *err)
 
 static const struct route_answer run_answers[] = {
     {200, execution_answer_fields},
+    {200, .content = "text/event-stream"},
+    {200, .content = "application/x-ndjson"},
     {0},
 };
 

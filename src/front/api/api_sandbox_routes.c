@@ -9,16 +9,39 @@
 #include "web/delivery.h"
 #include "web/instant.h"
 #include "web/poll.h"
+#include "web/representation.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #define WAIT_USUAL_MS 30000
 
+/* Of all that is told but for what it has used, which grows by itself. */
+#define TAG_TEXT 40
+static const char *tag_of(const struct sandbox_info *info, char tag[TAG_TEXT])
+{
+    (void)snprintf(tag, TAG_TEXT, "\"%" PRIx64 "-%x\"", (uint64_t)info->updated_at,
+                   (unsigned)info->state);
+    return tag;
+}
+
 static int answer_sandbox(struct call *call, int status, const struct sandbox_info *info)
 {
     const struct sandbox_answer answer = sandbox_answer_of(info);
-    return api_answer(call, status, sandbox_answer_fields, &answer);
+    char tag[TAG_TEXT];
+    const struct http_header headers[] = {
+        {"Content-Type", "application/json"}, {"ETag", tag_of(info, tag)}, {0}};
+    struct error err = {0};
+    autoreply reply = {0};
+
+    reply_init(&reply);
+    answer_write(&reply.json, sandbox_answer_fields, &answer);
+    if (json_writer_finish(&reply.json, &err) < 0)
+        reply_send(&reply, call->response, 500);
+    else
+        (void)response_send(call->response, status, headers, reply.text.data, reply.text.length);
+    return 0;
 }
 static const struct route_answer one_answers[] = {{200, sandbox_answer_fields}, {0}};
 static const struct route_answer created_answers[] = {{201, sandbox_answer_fields}, {0}};
@@ -232,6 +255,17 @@ static int resume_sandbox(struct call *call, struct error *err)
 
 // ---- PATCH /api/v1/sandboxes/{sandbox} ----
 
+/* If-Match: nothing is changed when somebody else was quicker. */
+static int check_tag(void *data, const struct sandbox_info *now, struct error *err)
+{
+    char tag[TAG_TEXT];
+
+    if (representation_has_tag(data, tag_of(now, tag)))
+        return 0;
+    return error_refuse(err, ERROR_PRECONDITION, "sandbox",
+                        "the sandbox is no longer as If-Match says");
+}
+
 static int change_sandbox(struct call *call, struct error *err)
 {
     struct sandbox_changes changes;
@@ -240,6 +274,8 @@ static int change_sandbox(struct call *call, struct error *err)
 
     if (api_sandbox(call, 0, &id, err) < 0 || sandbox_body_change(call, &changes, err) < 0)
         return -1;
+    changes.check_data = (void *)(uintptr_t)call_header(call, "If-Match");
+    changes.check = changes.check_data ? check_tag : NULL;
     if (sandbox_modify(call->core->sandboxes, &call->actor, id, &changes, &info, err) < 0)
         return sandbox_body_fail(err);
     return answer_sandbox(call, 200, &info);

@@ -2,6 +2,7 @@
 /* Attaching to an execution: both directions over one WebSocket. */
 #include "core/execution/execution.h"
 #include "front/api/api.h"
+#include "front/api/api_manners.h"
 #include "front/api/attach_session.h"
 #include "front/api/output_follow.h"
 
@@ -41,7 +42,8 @@ static int attach(struct call *call, struct error *err)
     struct attach_request request = {.info = &info, .upgrade = &upgrade};
     const char *id;
 
-    if (upgrade_check(call, NULL, &upgrade, err) < 0 || api_execution(call, 0, &id, err) < 0 ||
+    if (upgrade_check(call, api_manners_origins(call->settings), &upgrade, err) < 0 ||
+        api_execution(call, 0, &id, err) < 0 ||
         read_from(query_text(call->query, "from"), request.offsets, err) < 0 ||
         execution_get(call->core->executions, &call->actor, id, NULL, &info, err) < 0)
         return -1;

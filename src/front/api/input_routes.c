@@ -3,6 +3,7 @@
 #include "core/execution/execution.h"
 #include "front/api/api.h"
 #include "front/api/input_pump.h"
+#include "front/api/signal_name.h"
 
 #include <signal.h>
 #include <string.h>
@@ -26,19 +27,6 @@ static const struct field signal_fields[] = {
      .help = "to all processes it started, instead of its process group"},
     {0},
 };
-
-/* 0: there is no such name. */
-static int signal_of_name(const char *name)
-{
-    if (strncmp(name, "SIG", 3) == 0)
-        name += 3;
-    for (int number = 1; number < NSIG; number++) {
-        const char *known = sigabbrev_np(number);
-        if (known && strcmp(known, name) == 0)
-            return number;
-    }
-    return 0;
-}
 
 static int read_signal(const struct data_value *value, int *out, struct error *err)
 {

@@ -168,6 +168,8 @@ static int get_output(struct call *call, struct error *err)
 
 static const struct route_answer output_answers[] = {
     {200, .content = "application/octet-stream"},
+    {200, .content = "text/event-stream"},
+    {200, .content = "application/x-ndjson"},
     {206, .content = "application/octet-stream"},
     {0},
 };

@@ -32,7 +32,7 @@ static const char *check_time(const char *text)
 
 #define AT(member) offsetof(struct sandbox_body, member)
 #define LIMIT_AT(member) offsetof(struct limits, member)
-static const struct field limits_fields[] = {
+const struct field sandbox_limits_fields[] = {
     {"memoryBytes", FIELD_AMOUNT, LIMIT_AT(memory_bytes), .minimum = 1, .maximum = MOST_BYTES},
     {"cpuMillis", FIELD_MILLIS, LIMIT_AT(cpu_millicores), .minimum = 1, .maximum = 1024000,
      .help = "thousandths of a processor"},
@@ -73,7 +73,7 @@ static const struct field network_fields[] = {
         {"env", FIELD_TEXT_MAP, AT(env), .is_nullable = (is_change),                                 \
          .help = (is_change) ? "variables of commands started afterwards; null removes one"          \
                              : "variables of all its commands"},                                     \
-        {"limits", FIELD_MAP, AT(limits), .fields = limits_fields},                                  \
+        {"limits", FIELD_MAP, AT(limits), .fields = sandbox_limits_fields},                          \
         TIME_FIELD("idleTimeoutMs", idle_timeout,                                                    \
                    "how long it may be unused; 0: for ever. Default: ten minutes, unless the "       \
                    "server is set otherwise"),                                                       \
@@ -178,7 +178,7 @@ static int write_scopes(struct call *call, const char **scopes, const char **out
 }
 
 /* "NAME=VALUE", ended by NULL; NULL for none. */
-static const char *const *join_pairs(struct call *call, const struct field_list *pairs)
+const char *const *sandbox_body_pairs(struct call *call, const struct field_list *pairs)
 {
     const struct text_pair *pair = pairs->items;
 
@@ -275,7 +275,7 @@ int sandbox_body_create(struct call *call, struct sandbox_request *out,
         .name = body.name,
         .is_name_unique = true,
         .description = body.description,
-        .labels = join_pairs(call, &body.labels),
+        .labels = sandbox_body_pairs(call, &body.labels),
         .mode = body.mode && strcmp(body.mode, mode_words[SANDBOX_ONE_SHOT]) == 0
                     ? SANDBOX_ONE_SHOT
                     : SANDBOX_INTERACTIVE,
@@ -283,7 +283,7 @@ int sandbox_body_create(struct call *call, struct sandbox_request *out,
     };
     api_sandbox_defaults(out);
     fill_times(&body, out);
-    out->usual.env = join_pairs(call, &body.env);
+    out->usual.env = sandbox_body_pairs(call, &body.env);
     call->actor.project = body.project;
     if (body.directory && *body.directory != '/')
         return fault(err, "directory", "must be an absolute path");

@@ -23,6 +23,7 @@ struct sandbox_body {
     bool is_network_enabled;
 };
 
+extern const struct field sandbox_limits_fields[]; // of a struct limits
 extern const struct field sandbox_create_fields[];
 extern const struct field sandbox_change_fields[]; // also of a fork: what is to be different
 
@@ -31,6 +32,9 @@ int sandbox_body_create(struct call *call, struct sandbox_request *out,
                         struct execution_request *command, struct error *err);
 /* The same for a change. */
 int sandbox_body_change(struct call *call, struct sandbox_changes *out, struct error *err);
+
+/* "NAME=VALUE", ended by NULL; NULL for none. */
+const char *const *sandbox_body_pairs(struct call *call, const struct field_list *pairs);
 
 /* The core knows limits by other names than this front: says which field an error of it is about. Returns -1. */
 int sandbox_body_fail(struct error *err);

@@ -137,7 +137,7 @@ TEST(a_condition_is_held_to)
     RIG(rig);
     struct error err = {0};
     struct files_item item = {0};
-    char tag[FILES_TAG_SIZE], list[FILES_TAG_SIZE + 16];
+    char etag[FILES_ETAG_SIZE], list[FILES_ETAG_SIZE + 16];
     struct files_save how = plain;
 
     how.condition = "*";
@@ -149,7 +149,7 @@ TEST(a_condition_is_held_to)
     CHECK(save(&rig, "a", "x", &how, NULL, &err) < 0); // there now
     CHECK_INT(err.sys, ESTALE);
 
-    (void)snprintf(list, sizeof list, "1-2-3-4,%s,9", files_item_tag(&item, tag));
+    (void)snprintf(list, sizeof list, "1-2-3-4,%s,9", files_item_etag(&item, etag));
     how.flags = 0;
     how.condition = list;
     CHECK_OK(save(&rig, "a", "second", &how, NULL, &err), err);
@@ -159,23 +159,23 @@ TEST(a_condition_is_held_to)
     CHECK(files_remove_if(rig.conv, "a", 0, list, NULL, &err) < 0);
     CHECK_INT(err.sys, ESTALE);
     CHECK_OK(files_stat(rig.conv, "a", false, &item, NULL, &err), err);
-    CHECK_OK(files_remove_if(rig.conv, "a", 0, files_item_tag(&item, tag), NULL, &err), err);
+    CHECK_OK(files_remove_if(rig.conv, "a", 0, files_item_etag(&item, etag), NULL, &err), err);
     CHECK(!is_there(rig.fd, "a"));
 }
 
-TEST(the_tag_changes_with_content_mode_and_place)
+TEST(the_etag_changes_with_content_mode_and_place)
 {
     RIG(rig);
     struct error err = {0};
     struct files_item before = {0}, after = {0};
-    char first[FILES_TAG_SIZE], second[FILES_TAG_SIZE];
+    char first[FILES_ETAG_SIZE], second[FILES_ETAG_SIZE];
     const struct timespec old[2] = {{1, 0}, {1, 0}};
     put_file(rig.fd, "a", "text", 0644);
 
     CHECK_OK(files_stat(rig.conv, "a", false, &before, NULL, &err), err);
     CHECK(utimensat(rig.fd, "a", old, 0) == 0); // a guest that hides its write by the time
     CHECK_OK(files_stat(rig.conv, "a", false, &after, NULL, &err), err);
-    CHECK(strcmp(files_item_tag(&before, first), files_item_tag(&after, second)) != 0);
+    CHECK(strcmp(files_item_etag(&before, first), files_item_etag(&after, second)) != 0);
     CHECK_INT(before.disk_bytes % 512, 0);
     CHECK(before.ctime_ns > 0 && before.atime_ns > 0);
 }
@@ -183,7 +183,7 @@ TEST(the_tag_changes_with_content_mode_and_place)
 /* Two writers who have seen the same file: exactly one wins, each time. */
 struct racer {
     struct rig rig;
-    const char *tag;
+    const char *etag;
     pthread_barrier_t *barrier;
     bool has_won;
 };
@@ -193,13 +193,13 @@ static void *race(void *data)
     struct racer *racer = data;
     struct files_save how = plain;
     struct error err = {0};
-    how.condition = racer->tag;
+    how.condition = racer->etag;
     (void)pthread_barrier_wait(racer->barrier);
     racer->has_won = save(&racer->rig, "a", "mine", &how, NULL, &err) == 0;
     return NULL;
 }
 
-TEST(of_two_writers_with_the_same_tag_one_wins)
+TEST(of_two_writers_with_the_same_etag_one_wins)
 {
     RIG(rig);
     struct error err = {0};
@@ -214,11 +214,11 @@ TEST(of_two_writers_with_the_same_tag_one_wins)
     }
     for (int round = 0; round < 200; round++) {
         struct files_item item;
-        char tag[FILES_TAG_SIZE];
+        char etag[FILES_ETAG_SIZE];
         pthread_t threads[2];
         CHECK_OK(files_stat(rig.conv, "a", false, &item, NULL, &err), err);
         for (int i = 0; i < 2; i++) {
-            racers[i].tag = files_item_tag(&item, tag);
+            racers[i].etag = files_item_etag(&item, etag);
             CHECK(pthread_create(&threads[i], NULL, race, &racers[i]) == 0);
         }
         for (int i = 0; i < 2; i++)

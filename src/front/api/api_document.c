@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the document of this API says beside its routes; see api_document.h. */
+#include "front/api/api_document.h"
+
+#include "front/api/api_ids.h"
+
+static const char description[] =
+    "Everything burrow can do: sandboxes for untrusted code, on a machine of your own.\n\n"
+    "**Keys.** Every call but this document needs a key: `Authorization: Bearer KEY`, or "
+    "`X-Api-Key: KEY`. What a key may do is its scopes; the security of an operation names the one "
+    "it needs.\n\n"
+    "**Lists** are `{\"items\": [...], \"nextCursor\": \"...\"}`. Send `nextCursor` as `cursor` "
+    "for "
+    "the next page; at the end there is none. Nothing is told twice or left out while things come "
+    "and go.\n\n"
+    "**Numbers with a unit** have it in their name (`memoryBytes`, `timeoutMs`, `cpuMillis`) and "
+    "are also taken as text: `\"512Mi\"`, `\"30s\"`, `\"500m\"`. Times are RFC 3339, in UTC.\n\n"
+    "**Failures** are `application/problem+json` with a `code` for programs, a sentence "
+    "(`detail`), "
+    "the `field` it is about, what can be done (`remedy`) and the request's id. `x-problems` below "
+    "`components` has all codes. Fields and parameters that there are not are failures too.\n\n"
+    "**Again.** Send an `Idempotency-Key` with a POST, and the same request sent again gets the "
+    "same "
+    "answer for a day and is not done twice.\n\n"
+    "**v1** stays as it is: members, parameters, operations and codes are added, none is taken "
+    "away "
+    "or changes its meaning. Clients must ignore members that they do not know.";
+
+static const struct parameter path_parameters[] = {
+    {"sandbox", .help = "id or name of a sandbox", .example = SANDBOX_PREFIX EXAMPLE_ID},
+    {"execution", .help = "id of an execution", .example = EXECUTION_PREFIX EXAMPLE_ID},
+    {"snapshot", .help = "id, or name and tag, of a snapshot",
+     .example = SNAPSHOT_PREFIX EXAMPLE_ID},
+    {"checkpoint", .help = "id or name of a checkpoint", .example = CHECKPOINT_PREFIX EXAMPLE_ID},
+    {"key", .help = "id of a key", .example = KEY_PREFIX EXAMPLE_ID},
+    {"organisation", .help = "id of an organisation", .example = ORGANISATION_PREFIX EXAMPLE_ID},
+    {"webhook", .help = "id of a webhook", .example = WEBHOOK_PREFIX EXAMPLE_ID},
+    {"delivery", .help = "id of a delivery", .example = DELIVERY_PREFIX EXAMPLE_ID},
+    {0},
+};
+
+static const struct front_header asked[] = {
+    {"X-Request-Id",
+     "what the request is called in its answer and in the server's log; 1 to 127 "
+     "printable characters",
+     FRONT_ALWAYS, "my-request-17"},
+    {"Idempotency-Key",
+     "sent again with the same request, the answer is the same and nothing is "
+     "done twice; at most 255 bytes, kept for a day",
+     FRONT_ON_POST, "5f0c4e1e-run-17"},
+    {"If-None-Match", "the ETag of an answer: 304 where it is still the same", FRONT_ON_GET, NULL},
+    {0},
+};
+
+static const struct front_header told[] = {
+    {"X-Request-Id", "what the request is called", FRONT_ALWAYS, NULL},
+    {"ETag", "of answers that are whole: names these bytes", FRONT_ON_GET, NULL},
+    {"Idempotency-Replayed", "true: this answer was given before", FRONT_ON_POST, NULL},
+    {"RateLimit-Limit",
+     "requests that may come at once; where the operator set a rate, like the "
+     "next two",
+     FRONT_WITH_KEY, NULL},
+    {"RateLimit-Remaining", "how many may come now", FRONT_WITH_KEY, NULL},
+    {"RateLimit-Reset", "seconds until as many as at the beginning may come", FRONT_WITH_KEY, NULL},
+    {0},
+};
+
+static const struct front_failure failures[] = {
+    {400, "the request cannot be understood, or names a field that there is not", FRONT_ALWAYS},
+    {401, "there is no key, or it is not valid", FRONT_WITH_KEY},
+    {403, "the key may not do this", FRONT_WITH_KEY},
+    {404, "there is no such thing, or the key does not see it", FRONT_WITH_PATH},
+    {409, "not in the state it is in", FRONT_ON_WRITE},
+    {413, "the body, or what it asks for, is too large", FRONT_WITH_BODY},
+    {422, "the Idempotency-Key came with another request before", FRONT_ON_POST},
+    {429, "more than there is room for, or than the key's rate or quota allows", FRONT_WITH_KEY},
+    {503, "the server is restarting, or cannot do this at the moment", FRONT_ALWAYS},
+    {0},
+};
+
+static const char *const tags[] = {
+    "run",
+    "one call: a command, and how it ended",
+    "sandboxes",
+    "where commands run: made, changed, paused, forked, ended",
+    "executions",
+    "commands in sandboxes, their input and output",
+    "files",
+    "files in a sandbox",
+    "checkpoints",
+    "a sandbox's files as they were, to go back to",
+    "snapshots",
+    "files to start other sandboxes from",
+    "runtimes",
+    "what sandboxes can be started from",
+    "events",
+    "what happened, as it happens",
+    "webhooks",
+    "events that are sent to you",
+    "keys",
+    "who may do what",
+    "tokens",
+    "short-lived keys for one sandbox",
+    "quotas",
+    "how much a key may have",
+    "organisations",
+    "who owns things",
+    "audit",
+    "who changed what",
+    "usage",
+    "what was used, by whom",
+    "system",
+    "the server itself",
+    "openapi.json",
+    "this document",
+    NULL,
+};
+
+const struct front_document api_document = {
+    .title = "burrow API",
+    .description = description,
+    .path = path_parameters,
+    .asked = asked,
+    .told = told,
+    .failures = failures,
+    .tags = tags,
+    .put_components = api_put_problems,
+};

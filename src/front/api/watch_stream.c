@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Watched directories as records. Everything of one is touched on the loop only, but for is_posted: whoever changes the sandbox posts once,
+ * and not again until the loop has looked.
+ */
+#include "front/api/watch_stream.h"
+
+#include "base/mem.h"
+#include "front/api/api.h"
+#include "web/router.h"
+#include "web/waiting_call.h"
+
+#include <stdatomic.h>
+
+#define LARGE_BYTES (4u << 10) // of records: others get their turn before more are made
+#define PAUSE_MS 20
+
+struct watch_stream {
+    struct waiting_call waiting;
+    enum event_format format;
+    struct file_watch *files;
+    struct loop_watch *ready; // NULL: it is over
+    struct watch *sandbox;    // for the end of the server
+    struct loop_timer beat, pause;
+    atomic_uint refs; // the response until its end, a post
+    atomic_bool is_posted;
+    struct buffer text; // records that wait for room
+    bool is_broken;     // the loop tells no more, but there may be records before the end
+    bool is_over;       // those are the last
+    bool is_finished;
+};
+
+static void stream_unref(struct watch_stream *stream)
+{
+    if (atomic_fetch_sub(&stream->refs, 1) != 1)
+        return;
+    file_watch_free(stream->files);
+    buffer_clear(&stream->text);
+    waiting_call_clear(&stream->waiting);
+    free(stream);
+}
+
+static void finish(struct watch_stream *stream, bool is_whole)
+{
+    if (stream->is_finished)
+        return;
+    stream->is_finished = true;
+    response_finish(stream->waiting.response, is_whole);
+}
+
+// ---- records ----
+
+struct record {
+    const char *path, *from, *to, *type, *reason, *detail;
+    bool is_attributes;
+};
+#define AT(member) offsetof(struct record, member)
+static const char *const types[] = {"file", "directory"};
+const struct answer_field watch_stream_fields[] = {
+    {"path", ANSWER_TEXT, AT(path), .help = "relative to the watched directory"},
+    {"from", ANSWER_TEXT, AT(from), .help = "moved: where it was"},
+    {"to", ANSWER_TEXT, AT(to), .help = "moved: where it is"},
+    {"type", ANSWER_TEXT, AT(type), .words = types, .n_words = ARRAY_SIZE(types),
+     .help = "a directory, or anything else"},
+    {"attributes", ANSWER_TRUTH, AT(is_attributes),
+     .help = "changed: its mode, owner or times, and not its content"},
+    {"reason", ANSWER_TEXT, AT(reason), .help = "ended: why"},
+    {"detail", ANSWER_TEXT, AT(detail), .help = "overflow, ended: a sentence"},
+    {0},
+};
+#undef AT
+
+static void add_record(struct watch_stream *stream, const char *event, const struct record *record)
+{
+    autobuffer data = {0};
+    struct json_writer json;
+    struct error ignored = {0};
+
+    json_writer_init(&json, &data);
+    answer_write(&json, watch_stream_fields, record);
+    if (json_writer_finish(&json, &ignored) < 0)
+        return; // there is nothing in it that could not be written
+    struct event_record told = {NULL, event, data.data, data.length};
+    (void)event_format_add(stream->format, &told, &stream->text, &ignored);
+}
+
+static void on_event(void *data, const struct files_event *event)
+{
+    static const char *const names[FILES_EVENT_KINDS] = {
+        [FILES_CREATED] = "created", [FILES_CHANGED] = "changed", [FILES_ATTRIBUTES] = "changed",
+        [FILES_REMOVED] = "removed", [FILES_MOVED] = "moved",     [FILES_OVERFLOW] = "overflow",
+    };
+    bool is_move = event->kind == FILES_MOVED, is_lost = event->kind == FILES_OVERFLOW;
+    const struct record record = {
+        .path = is_move || is_lost ? NULL : event->path,
+        .from = is_move ? event->path : NULL,
+        .to = is_move ? event->second : NULL,
+        .type = is_lost ? NULL : types[event->is_directory],
+        .is_attributes = event->kind == FILES_ATTRIBUTES,
+        .detail = is_lost ? "more happened than could be told: list the directory again" : NULL,
+    };
+
+    if (names[event->kind])
+        add_record(data, names[event->kind], &record);
+}
+
+// ---- the loop ----
+
+static void look(struct watch_stream *stream);
+
+/* Whether all records are out. */
+static bool send_text(struct watch_stream *stream)
+{
+    struct buffer *text = &stream->text;
+
+    if (text->length == 0)
+        return true;
+    if (response_append(stream->waiting.response, text->data, text->length) != RESPONSE_TAKEN)
+        return false;
+    text->length = 0;
+    return true;
+}
+
+static void stop_looking(struct watch_stream *stream)
+{
+    loop_watch_free(take(stream->ready));
+}
+
+static void end(struct watch_stream *stream, const struct error *err)
+{
+    stop_looking(stream);
+    stream->is_over = true;
+    add_record(stream, "ended",
+               &(struct record){.reason = api_problem_code(err), .detail = err->text});
+}
+
+/* Tells what has happened, and waits for more. Behind a client that is behind, on_room goes on. */
+static void look(struct watch_stream *stream)
+{
+    struct error err = {0};
+    size_t made = 0;
+
+    if (stream->is_finished)
+        return;
+    if (stream->ready && send_text(stream)) {
+        int taken = file_watch_take(stream->files, on_event, stream, &err);
+        if (taken < 0)
+            end(stream, &err);
+        made = stream->text.length;
+    }
+    bool is_sent = send_text(stream);
+    if (is_sent && stream->is_over)
+        finish(stream, true);
+    else if (router_is_draining(stream->waiting.router))
+        finish(stream, false);
+    if (!stream->ready)
+        return;
+    bool is_paused = made > LARGE_BYTES;
+    if (is_paused || (is_sent && stream->is_broken))
+        loop_timer_set(&stream->pause, is_paused ? PAUSE_MS : 0);
+    loop_watch_set(stream->ready, is_sent && !is_paused ? LOOP_READABLE : 0);
+}
+
+static void on_files(void *data, unsigned events)
+{
+    struct watch_stream *stream = data;
+
+    stream->is_broken |= (events & LOOP_FAILED) != 0;
+    look(stream);
+}
+
+static void on_pause(void *data)
+{
+    struct watch_stream *stream = data;
+
+    look(stream);
+}
+
+static void on_change(void *data)
+{
+    struct watch_stream *stream = data;
+
+    atomic_store(&stream->is_posted, false);
+    look(stream);
+    stream_unref(stream);
+}
+
+/* From the hub, on any thread. */
+static void on_hub(void *data)
+{
+    struct watch_stream *stream = data;
+
+    if (atomic_exchange(&stream->is_posted, true))
+        return;
+    atomic_fetch_add(&stream->refs, 1);
+    loop_post(stream->waiting.loop, on_change, stream);
+}
+
+static void on_beat(void *data)
+{
+    struct watch_stream *stream = data;
+    autobuffer text = {0};
+    struct error ignored = {0};
+
+    if (stream->is_finished)
+        return;
+    if (response_is_drained(stream->waiting.response) &&
+        event_format_add_keep_alive(stream->format, &text, &ignored) == 0)
+        (void)response_append(stream->waiting.response, text.data, text.length);
+    loop_timer_set(&stream->beat, EVENT_KEEP_ALIVE_MS);
+}
+
+static void on_room(void *data)
+{
+    look(data);
+}
+
+static void on_gone(void *data)
+{
+    finish(data, false);
+}
+
+static void on_end(void *data, bool is_delivered)
+{
+    struct watch_stream *stream = data;
+
+    (void)is_delivered;
+    stream->is_finished = true;
+    loop_timer_clear(&stream->beat);
+    loop_timer_clear(&stream->pause);
+    watch_free(take(stream->sandbox));
+    stop_looking(stream);
+    stream_unref(stream);
+}
+
+static const struct response_events events = {
+    .on_gone = on_gone, .on_room = on_room, .on_end = on_end};
+
+struct beginning {
+    struct watch_stream *stream;
+    char sandbox_id[ID_TEXT];
+};
+
+/* On the loop. */
+static void begin(void *data)
+{
+    autofree struct beginning *beginning = data;
+    struct watch_stream *stream = beginning->stream;
+    struct waiting_call *waiting = &stream->waiting;
+    struct error err = {0};
+
+    loop_timer_init(&stream->beat, waiting->loop, on_beat, stream);
+    loop_timer_init(&stream->pause, waiting->loop, on_pause, stream);
+    if (loop_watch_new(waiting->loop, file_watch_fd(stream->files), on_files, stream,
+                       &stream->ready, &err) < 0) {
+        waiting_call_fail(waiting, &err);
+        stream_unref(stream);
+        return;
+    }
+    (void)response_begin(waiting->response, 200, event_format_headers(stream->format),
+                         RESPONSE_LENGTH_UNKNOWN);
+    loop_timer_set(&stream->beat, EVENT_KEEP_ALIVE_MS);
+    stream->sandbox = hub_watch(waiting->core->hub, beginning->sandbox_id, on_hub, stream);
+    response_watch(waiting->response, &events, stream);
+    add_record(stream, "started", &(struct record){0});
+    look(stream);
+}
+
+void watch_stream_start(struct call *call, const char *sandbox_id, enum event_format format,
+                        struct file_watch *watch)
+{
+    struct beginning *beginning = xnew(struct beginning);
+    struct watch_stream *stream = xnew(struct watch_stream);
+
+    waiting_call_init(&stream->waiting, call);
+    stream->format = format;
+    stream->files = watch;
+    atomic_init(&stream->refs, 1);
+    beginning->stream = stream;
+    (void)snprintf(beginning->sandbox_id, sizeof beginning->sandbox_id, "%s", sandbox_id);
+    loop_post(stream->waiting.loop, begin, beginning);
+}
