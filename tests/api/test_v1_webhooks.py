@@ -4,6 +4,9 @@ import hashlib
 import hmac
 import http.server
 import json
+import os
+import pathlib
+import signal
 import socket
 import ssl
 import subprocess
@@ -227,6 +230,35 @@ def test_it_can_be_changed(hooked, hooks, receiver):
     assert hooked.client.delete(f"{HOOKS}/{hook['id']}").status == 204
     check_problem(hooked.client.get(f"{HOOKS}/{hook['id']}"), 404, "not_found")
     other.close()
+
+
+def couriers(server):
+    """Children of the server that make requests."""
+    found = []
+    for task in pathlib.Path(f"/proc/{server.pid}/task").iterdir():
+        for pid in (task / "children").read_text().split():
+            if pathlib.Path(f"/proc/{pid}/comm").read_text().strip() == "burrow-courier":
+                found.append(int(pid))
+    return found
+
+
+def test_what_makes_the_requests_has_no_rights(hooked, hooks, receiver):
+    assert not couriers(hooked)  # nobody has a webhook
+    hook = hooks(receiver.url(), kinds=["sandbox.created"])
+    hooked.client.post(f"{HOOKS}/{hook['id']}/test", {})
+    until(lambda: receiver.told, "the test")
+    [pid] = couriers(hooked)
+    status = dict(line.split(":\t", 1) for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines() if ":\t" in line)
+    assert status["Uid"].split() == status["Gid"].split() == ["65534"] * 4 and status["Groups"].strip() == ""
+    assert all(int(status[name], 16) == 0 for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")) and status["NoNewPrivs"] == "1"
+    assert pathlib.Path(f"/proc/{pid}/environ").read_bytes() == b""
+    # It ends: what it was doing is tried again, by another one.
+    os.kill(pid, signal.SIGKILL)
+    hooked.client.create().delete()
+    until(lambda: any(e["kind"] == "sandbox.created" for e in receiver.events()), "the next event")
+    assert couriers(hooked) != [pid]
+    hooked.client.delete(f"{HOOKS}/{hook['id']}")
+    until(lambda: not couriers(hooked), "it to end with the last webhook")
 
 
 def error_of(client, hook):
