@@ -7,7 +7,7 @@ import threading
 import pytest
 
 import server as servers
-from client import PATIENCE, Raw, check_problem, until
+from client import Client, PATIENCE, Raw, check_problem, until
 
 SSE, NDJSON = "text/event-stream", "application/x-ndjson"
 
@@ -201,6 +201,33 @@ def test_a_follower_goes_on_from_where_it_was(api, new):
     of_one = Events(api, "kind=execution.*&after=0", path=f"/api/v1/sandboxes/{sandbox.id}/events")
     assert [of_one.next()["kind"] for _ in range(4)] == ["execution.started", "execution.ended"] * 2
     of_one.close()
+
+
+def test_a_key_is_told_of_what_it_may_see(api):
+    """By list, by stream and by sandbox: of one's own, and of nobody else's."""
+    made = {owner: api.post("/api/v1/keys", {"owner": owner}).json for owner in ("event-alice", "event-bob")}
+    alice, bob = (Client(api.port, key["key"]) for key in made.values())
+    before = last_number(api)
+    followers = [Events(client, f"after={before}") for client in (alice, bob, api)]
+    boxes = [alice.create(), bob.create()]
+    ids = [box.id for box in boxes]
+    for box in boxes:
+        box.run("true")
+        box.delete()
+    seen = [follower.until(lambda e: e["kind"] == "sandbox.deleted" and e["sandboxId"] in wanted)
+            for follower, wanted in zip(followers, ([ids[0]], [ids[1]], [ids[1]]))]
+    assert {e.get("sandboxId") for e in seen[0]} == {ids[0]} and {e.get("sandboxId") for e in seen[1]} == {ids[1]}
+    assert {e.get("sandboxId") for e in seen[2]} >= set(ids)
+    assert listed(alice, after=before) == seen[0]
+    assert listed(alice, f"sandbox={ids[1]}", after=before) == []
+    check_problem(alice.get(f"/api/v1/sandboxes/{ids[1]}/events"), 404, "not_found")
+    # Behind the memory, too: the store's filter is the same.
+    again = Events(alice, f"after={before}&kind=sandbox.deleted")
+    assert again.next()["sandboxId"] == ids[0]
+    for follower in (*followers, again):
+        follower.close()
+    for key in made.values():
+        api.delete(f"/api/v1/keys/{key['id']}")
 
 
 def test_many_followers_of_a_flood_miss_nothing_and_slow_ones_neither(api):

@@ -15,7 +15,7 @@ import threading
 import pytest
 
 import server as servers
-from client import check_problem, until
+from client import Client, check_problem, until
 
 HOOKS = "/api/v1/webhooks"
 
@@ -139,6 +139,24 @@ def test_it_is_told_of_what_it_wants_alone(hooked, hooks, receiver):
     assert [e["kind"] for e in receiver.events()] == ["execution.started", "execution.ended", "webhook.test"]
     assert receiver.events()[-1]["number"] == number and receiver.events()[-1]["data"]["webhookId"] == test["id"]
     assert {e.get("sandboxId") for e in receiver.events()[:2]} == {first.id}
+
+
+def test_it_is_told_of_what_its_maker_may_see(hooked, receiver):
+    key = hooked.client.post("/api/v1/keys", {"owner": "hook-alice"}).json
+    alice = Client(hooked.port, key["key"])
+    hook = alice.post(HOOKS, {"url": receiver.url(), "kinds": ["sandbox.*"]}).json
+    hooked.client.create().delete()
+    own = alice.create()
+    own.delete()
+    until(lambda: any(e["kind"] == "sandbox.deleted" for e in receiver.events()), "her own")
+    assert {e["sandboxId"] for e in receiver.events()} == {own.id}
+    other = Client(hooked.port, hooked.client.post("/api/v1/keys", {"owner": "hook-bob"}).json["key"])
+    check_problem(other.get(f"{HOOKS}/{hook['id']}"), 404, "not_found")
+    check_problem(other.delete(f"{HOOKS}/{hook['id']}"), 404, "not_found")
+    assert other.get(HOOKS).json["items"] == []
+    reader = Client(hooked.port, hooked.client.post("/api/v1/keys", {"owner": "hook-carol", "scopes": ["read", "run"]}).json["key"])
+    check_problem(reader.post(HOOKS, {"url": receiver.url()}), 403, "missing_scope")
+    assert hooked.client.delete(f"{HOOKS}/{hook['id']}").status == 204
 
 
 def test_what_fails_is_tried_again_and_the_order_stays(hooked, hooks, receiver):
