@@ -224,10 +224,14 @@ def test_a_key_is_told_of_what_it_may_see(api):
     # Behind the memory, too: the store's filter is the same.
     again = Events(alice, f"after={before}&kind=sandbox.deleted")
     assert again.next()["sandboxId"] == ids[0]
+    # And for as long as it is a key.
+    for key in made.values():
+        assert api.delete(f"/api/v1/keys/{key['id']}").status == 204
+    while (last := followers[0].next()) is not None:
+        assert last["kind"] == "key.revoked"
+    assert again.next() is None
     for follower in (*followers, again):
         follower.close()
-    for key in made.values():
-        api.delete(f"/api/v1/keys/{key['id']}")
 
 
 def test_many_followers_of_a_flood_miss_nothing_and_slow_ones_neither(api):
