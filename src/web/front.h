@@ -49,6 +49,15 @@ struct front_failure {
     enum front_when when;
 };
 
+/* What is said of one operation beside its row: what it is called where its path does not tell, and an example that works. */
+struct front_operation {
+    const char
+        *operation;    // "POST /sandboxes", without what all paths begin with; NULL ends a table
+    const char *name;  // NULL: made from method and path
+    const char *body;  // JSON; NULL: none
+    const char *query; // "path=/workspace/a"; NULL: none
+};
+
 /* What the document of a front says beside its routes. */
 struct front_document {
     const char *title, *description;
@@ -56,6 +65,7 @@ struct front_document {
     const struct front_header *asked; // headers of requests
     const struct front_header *told;  // headers of answers that were well
     const struct front_failure *failures;
+    const struct front_operation *operations;
     const char *const *tags; // pairs of a name and what it is about, ended by NULL
     void (*put_components)(
         struct json_writer *json); // more members "x-…" of its components; or NULL

@@ -21,6 +21,21 @@ static void put_truth(struct json_writer *json, const char *key)
     json_bool(json, true);
 }
 
+/* What is said of it beside its row; NULL: nothing. */
+static const struct front_operation *find_operation(const struct front *front,
+                                                    const struct route *route)
+{
+    const struct front_operation *row = front->document ? front->document->operations : NULL;
+    size_t length = strlen(route->method), top = row ? strlen(front->top) - 1 : 0;
+
+    for (; row && row->operation; row++) {
+        if (strncmp(row->operation, route->method, length) == 0 && row->operation[length] == ' ' &&
+            strcmp(row->operation + length + 1, route->pattern + top) == 0)
+            return row;
+    }
+    return NULL;
+}
+
 /* "post_sandbox_id_execute": one for each operation, since methods and paths are. */
 static void put_operation_id(struct json_writer *json, const struct front *front,
                              const struct route *route, const char *pattern)
@@ -30,8 +45,11 @@ static void put_operation_id(struct json_writer *json, const struct front *front
     size_t used = 0;
 
     if (front->document) {
+        const struct front_operation *operation = find_operation(front, route);
         openapi_text(json, "operationId",
-                     openapi_operation_name(route->method, pattern, front->top, name));
+                     operation && operation->name
+                         ? operation->name
+                         : openapi_operation_name(route->method, pattern, front->top, name));
         return;
     }
     for (const char *at = route->method; *at && used < sizeof id; at++)
@@ -121,8 +139,40 @@ static void put_path_parameters(struct json_writer *json, const struct front *fr
     }
 }
 
-static void put_query_parameters(struct json_writer *json, const struct parameter *parameters)
+/* As the JSON that its schema asks for. */
+static void put_example(struct json_writer *json, const struct parameter *parameter,
+                        const char *value, size_t length)
 {
+    bool is_plain = parameter->type == PARAMETER_INTEGER || parameter->type == PARAMETER_BOOL;
+
+    json_key(json, "example");
+    if (is_plain)
+        json_raw(json, value, length);
+    else
+        json_bytes(json, value, length);
+}
+
+/* The value of a name in "a=1&b=2"; NULL: it is not there. */
+static const char *find_value(const char *query, const char *name, size_t *length)
+{
+    size_t wanted = strlen(name);
+
+    for (const char *at = query; at && *at; at += *at == '&') {
+        size_t whole = strcspn(at, "&");
+        if (whole > wanted && memcmp(at, name, wanted) == 0 && at[wanted] == '=') {
+            *length = whole - wanted - 1;
+            return at + wanted + 1;
+        }
+        at += whole;
+    }
+    return NULL;
+}
+
+static void put_query_parameters(struct json_writer *json, const struct parameter *parameters,
+                                 const char *example)
+{
+    size_t length;
+
     for (const struct parameter *parameter = parameters; parameter && parameter->name;
          parameter++) {
         json_map_begin(json);
@@ -132,8 +182,9 @@ static void put_query_parameters(struct json_writer *json, const struct paramete
             openapi_text(json, "description", parameter->help);
         json_key(json, "schema");
         openapi_parameter(json, parameter);
-        if (parameter->example)
-            openapi_text(json, "example", parameter->example);
+        const char *value = find_value(example, parameter->name, &length);
+        if (value)
+            put_example(json, parameter, value, length);
         json_map_end(json);
     }
 }
@@ -147,7 +198,8 @@ static bool is_body_needed(const struct field *fields)
     return false;
 }
 
-static void put_body(struct json_writer *json, const struct route *route, bool is_strict)
+static void put_body(struct json_writer *json, const struct route *route,
+                     const struct front_operation *operation, bool is_strict)
 {
     bool is_json = route->body == BODY_JSON || route->body == BODY_WHOLE;
 
@@ -165,9 +217,9 @@ static void put_body(struct json_writer *json, const struct route *route, bool i
         static const struct field none[] = {{0}};
         json_key(json, "schema");
         openapi_fields(json, route->fields ? route->fields : none, is_strict);
-        if (route->example) {
+        if (operation && operation->body) {
             json_key(json, "example");
-            json_raw(json, route->example, strlen(route->example));
+            json_raw(json, operation->body, strlen(operation->body));
         }
     }
     json_map_end(json);
@@ -329,6 +381,7 @@ static void put_operation(struct json_writer *json, const struct route_row *row,
                           const char *pattern)
 {
     const struct route *route = row->route;
+    const struct front_operation *operation = find_operation(row->front, route);
     char method[16] = "", tag[OPENAPI_NAME];
 
     for (size_t i = 0; route->method[i] && i + 1 < sizeof method; i++)
@@ -346,10 +399,10 @@ static void put_operation(struct json_writer *json, const struct route_row *row,
     json_key(json, "parameters");
     json_list_begin(json);
     put_path_parameters(json, row->front, pattern);
-    put_query_parameters(json, route->query);
+    put_query_parameters(json, route->query, operation ? operation->query : NULL);
     put_header_parameters(json, row->front, route);
     json_list_end(json);
-    put_body(json, route, row->front->is_strict);
+    put_body(json, route, operation, row->front->is_strict);
     put_answers(json, row->front, route);
     put_security(json, route, row->front->document != NULL);
     json_map_end(json);
@@ -512,6 +565,17 @@ static void put_tag(struct json_writer *json, const char *name, const char *help
     json_map_end(json);
 }
 
+static bool is_tag_used(const struct front *front, const char *tag)
+{
+    char name[OPENAPI_NAME];
+
+    for (const struct route *route = front->routes; route->method; route++) {
+        if (strcmp(openapi_tag(route->pattern, front->top, name), tag) == 0)
+            return true;
+    }
+    return false;
+}
+
 /* A tag for each front, or for each noun of the front that has a document of its own. */
 static void put_tags(struct json_writer *json, const struct front *const *fronts,
                      const struct front *only)
@@ -520,8 +584,10 @@ static void put_tags(struct json_writer *json, const struct front *const *fronts
 
     json_key(json, "tags");
     json_list_begin(json);
-    for (; tag && *tag; tag += 2)
-        put_tag(json, tag[0], tag[1]);
+    for (; tag && *tag; tag += 2) {
+        if (is_tag_used(only, tag[0]))
+            put_tag(json, tag[0], tag[1]);
+    }
     for (; !only && *fronts; fronts++) {
         if (is_described(*fronts, only))
             put_tag(json, (*fronts)->name, (*fronts)->title);

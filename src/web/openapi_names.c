@@ -129,6 +129,7 @@ const char *openapi_tag(const char *pattern, const char *top, char out[OPENAPI_N
     read_words(pattern, top, &words);
     bool is_below =
         words.count > 1 && strcmp(words.text[0], "sandboxes") == 0 && is_plural(words.text[1]);
-    (void)snprintf(out, OPENAPI_NAME, "%s", words.text[is_below ? 1 : 0]);
+    const char *word = words.text[is_below ? 1 : 0];
+    (void)snprintf(out, OPENAPI_NAME, "%s", strchr(word, '.') ? "document" : word);
     return out;
 }

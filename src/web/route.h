@@ -62,7 +62,6 @@ struct route {
         *answers;         // when all is well, ended by an empty row; NULL: not described
     enum key_scope needs; // of the key, checked before the handler; none said: see route_needs
     bool is_undescribed;  // it is in no document
-    const char *example;  // of its JSON body, one that works; NULL: none
     bool is_heavy; // keeps a processor busy for long: one at a time for each sandbox, a few in all
 };
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What all of burrow's own API shares: its document, failures, pages and strictness."""
+import pathlib
+import re
+
 import pytest
 
 from client import Client, check_problem, pages
@@ -32,6 +35,42 @@ def test_every_operation_says_what_it_answers(document):
             assert fine and "2XX" not in fine, f"{method} {path} does not say what it answers"
             for status in ("4XX", "5XX"):
                 assert "$ref" in responses[status]["content"]["application/problem+json"]["schema"], f"{method} {path}"
+
+
+def every(document):
+    return [(method, path, item[method]) for path, item in document["paths"].items() for method in set(item) & METHODS]
+
+
+def test_operations_have_names_and_tags_of_their_own(document):
+    names = [operation["operationId"] for _, _, operation in every(document)]
+    assert len(set(names)) == len(names) and all(name.isalpha() for name in names)
+    listed = [tag["name"] for tag in document["tags"]]
+    assert {tag for _, _, operation in every(document) for tag in operation["tags"]} == set(listed) and len(set(listed)) == len(listed)
+    assert all(tag["description"] for tag in document["tags"])
+
+
+def test_what_is_said_of_operations_beside_their_rows_is_said_of_ones_that_there_are(document):
+    table = (pathlib.Path(__file__).resolve().parents[2] / "src/front/api/api_document.c").read_text()
+    said = re.findall(r'^    \{"([A-Z]+ /[^"]*)", ', table, re.M)
+    assert len(said) > 20 and len(set(said)) == len(said)
+    there = {f"{method.upper()} {path.removeprefix('/api/v1')}" for method, path, _ in every(document)}
+    assert set(said) <= there, set(said) - there
+
+
+def test_all_codes_are_listed_with_what_they_mean(document):
+    problems = document["components"]["x-problems"]
+    codes = document["components"]["schemas"]["api-failure"]["properties"]["code"]["enum"]
+    assert [problem["code"] for problem in problems] == codes and len(codes) > 30
+    assert all(400 <= problem["status"] < 600 and problem["title"] for problem in problems)
+
+
+def test_each_operation_says_how_it_can_fail(document):
+    for method, path, operation in every(document):
+        responses = set(operation["responses"])
+        assert {"400", "503", "4XX", "5XX"} <= responses, f"{method} {path}"
+        assert operation.get("security") == [] or {"401", "403", "429"} <= responses, f"{method} {path}"
+        assert method != "post" or {"409", "422"} <= responses, f"{method} {path}"
+        assert "{" not in path or "404" in responses, f"{method} {path}"
 
 
 def test_only_the_document_needs_no_key(api, document):

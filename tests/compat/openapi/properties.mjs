@@ -69,7 +69,7 @@ function request(path, method, operation) {
         path: fc.tuple(...inPath.map((parameter) => part(parameter.name))),
         query: fc.record(Object.fromEntries(inQuery.map((parameter) => [parameter.name, value(parameter.schema)])), { requiredKeys: [] }),
         body,
-        once: fc.option(fc.constantFrom("a", "b", "k".repeat(300)), { freq: 6 }),
+        once: fc.oneof({ weight: 8, arbitrary: fc.constant(null) }, { weight: 1, arbitrary: fc.constantFrom("a", "b", "k".repeat(300)) }),
     }).map((chosen) => {
         let index = 0;
         const place = path.replace(/\{\w+\}/g, () => encodeURIComponent(String(chosen.path[index++]).toWellFormed()));
@@ -112,6 +112,9 @@ function check(answer) {
 }
 
 const operations = Object.entries(document.paths).flatMap(([path, item]) => Object.entries(item).map(([method, operation]) => [path, method, operation]));
+// What ends things comes last, and keys after all else.
+const rank = ([path, method]) => (method === "delete" ? 2 : 0) + (/\/(keys|tokens|organisations)/.test(path) ? 3 : 0);
+operations.sort((a, b) => rank(a) - rank(b));
 const round = Math.max(1, Math.floor((Number(seconds) * 1000) / operations.length));
 let failed = 0;
 
