@@ -38,6 +38,7 @@ enum lock_rank {
     LOCK_BODY,
     LOCK_GATHER, // memory that bodies take
     LOCK_RESPONSE,
+    LOCK_AUDIT,       // the ring of changes that are to be recorded
     LOCK_TEMPORARIES, // the room that files on their way take
     LOCK_CANCEL,      // sockets of work that may be given up
     LOCK_ENGINE,      // the engine's own lists, one at a time

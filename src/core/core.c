@@ -3,6 +3,7 @@
 #include "core/core.h"
 
 #include "base/mem.h"
+#include "core/account/audit.h"
 #include "core/adopt.h"
 #include "core/ceilings.h"
 #include "core/data_lock.h"
@@ -90,7 +91,9 @@ static int open_rooms(struct core *core, struct error *err)
     core->hub = hub_new();
     core->temporaries = temporaries_new(&core->settings);
     if (event_channel_open(core->store, core->hub, &core->events, err) < 0 ||
-        accounts_open(core->store, &core->accounts, err) < 0 || open_streams(core, err) < 0 ||
+        accounts_open(core->store, &core->accounts, err) < 0 ||
+        audit_open(core->settings.data_dir, core->store, &core->audit, err) < 0 ||
+        open_streams(core, err) < 0 ||
         runtimes_open(core->settings.data_dir, core->settings.default_runtime, &core->runtimes,
                       err) < 0 ||
         start_workers(core, err) < 0 || background_new(&core->background, err) < 0)
@@ -180,6 +183,7 @@ void core_free(struct core *core)
     snapshots_free(core->snapshots);
     layers_free(core->layers);
     runtimes_free(core->runtimes);
+    audit_free(core->audit);
     accounts_free(core->accounts);
     temporaries_free(core->temporaries);
     webhooks_free(core->webhooks);

@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct audit;
 struct background;
 struct engine;
 struct event_channel;
@@ -35,6 +36,7 @@ struct core {
     struct hub *hub;
     struct event_channel *events;
     struct accounts *accounts;
+    struct audit *audit;
     struct streams *streams;
     struct runtimes *runtimes;
     struct layers *layers;

@@ -50,6 +50,8 @@ struct core_settings {
     int64_t keep_ms;             // how long an ended sandbox's streams and records are kept
     int64_t event_keep_ms;       // how long events can be followed from
     int64_t max_events;          // and how many; 0: any number
+    int64_t audit_keep_ms;       // how long it is known who changed what
+    int64_t usage_keep_ms;       // how long it is known what was used
     unsigned max_sandboxes;      // alive at once
     unsigned queue_at_once;      // executions from the queue that run at once
     unsigned queue_length;       // that may wait in it

@@ -98,7 +98,7 @@ static bool take_fixed(const struct files_frame *frame, size_t *at, void *out, s
 bool files_request_parse(const struct files_frame *frame, struct files_request *out)
 {
     size_t at = 0;
-    if (frame->type >= FILES_ITEM)
+    if (frame->type >= FILES_REQUESTS)
         return false;
     return take_fixed(frame, &at, &out->fixed, sizeof out->fixed) &&
            take_string(frame, &at, out->fixed.path_size, FILES_MAX_PATH, &out->path) &&

@@ -52,16 +52,17 @@ enum files_type {
     FILES_FIND,   // a listing in order, by a pattern, from a place on
     FILES_SEARCH, // lines of files by a pattern
     FILES_COPY,
-    FILES_WATCH,  // a directory, until the asker goes
-    FILES_ITEM,   // struct files_item_wire and strings, one or more
-    FILES_DATA,   // bytes
-    FILES_COMMIT, // the asker has sent everything
-    FILES_ABORT,  // the asker gives up: what it began is taken back where that is possible
-    FILES_END,    // struct files_total
-    FILES_ERROR,  // struct files_failure and a sentence
-    FILES_MATCH,  // struct files_match_wire, path and text
-    FILES_ALIVE,  // nothing: the work goes on
-    FILES_EVENT,  // struct files_event_wire and strings, one or more
+    FILES_WATCH, // a directory, until the asker goes
+    FILES_REQUESTS,
+    FILES_ITEM = 32, // struct files_item_wire and strings, one or more
+    FILES_DATA,      // bytes
+    FILES_COMMIT,    // the asker has sent everything
+    FILES_ABORT,     // the asker gives up: what it began is taken back where that is possible
+    FILES_END,       // struct files_total
+    FILES_ERROR,     // struct files_failure and a sentence
+    FILES_MATCH,     // struct files_match_wire, path and text
+    FILES_ALIVE,     // nothing: the work goes on
+    FILES_EVENT,     // struct files_event_wire and strings, one or more
     FILES_TYPES
 };
 

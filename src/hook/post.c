@@ -19,7 +19,7 @@ struct post {
     CURL *easy;
     struct curl_slist *headers;
     const struct post_limits *limits;
-    void *data;
+    uint64_t id;
     size_t body_read, head_read;
     bool is_refused; // the address
     bool is_long;    // more of an answer than is read
@@ -123,7 +123,7 @@ int post_new(CURLM *multi, const struct post_request *request, struct post **out
     struct post *post = xnew(struct post);
 
     post->limits = request->limits;
-    post->data = request->data;
+    post->id = request->id;
     post->easy = curl_easy_init();
     if (post->easy && add_headers(post, request) && set_where(post->easy, request) &&
         set_bounds(post->easy) && set_callbacks(post->easy, post) &&
@@ -156,9 +156,9 @@ struct post *post_of(CURL *easy)
     return post;
 }
 
-void *post_data(const struct post *post)
+uint64_t post_id(const struct post *post)
 {
-    return post->data;
+    return post->id;
 }
 
 static void say(struct post_result *out, const char *text)

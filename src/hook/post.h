@@ -2,7 +2,7 @@
 /*
  * One POST to a stranger's server, by libcurl: where it may connect to is decided by the address it really connects to, so that no name, however it
  * resolves, leads anywhere else. No redirects, no proxies, no cookies; certificates are checked; of the answer only the status counts.
- * Threads: one per object; all of them on the thread that has their CURLM.
+ * Threads: one thread.
  */
 #pragma once
 #include "base/address.h"
@@ -25,7 +25,7 @@ struct post_request {
     size_t length;
     const char *const *headers;       // "Name: value", ended by NULL
     const struct post_limits *limits; // must stay
-    void *data;                       // the caller's
+    uint64_t id;                      // the caller's
 };
 
 /* Begins it. ERROR_SYSTEM where libcurl cannot. */
@@ -35,7 +35,7 @@ void post_free(struct post *post); // also ends it
 
 /* Of a handle that CURLMSG_DONE came for. */
 struct post *post_of(CURL *easy);
-void *post_data(const struct post *post);
+uint64_t post_id(const struct post *post);
 
 struct post_result {
     bool is_delivered; // status 2xx

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The thread that sends to webhooks; see sender.h. */
+/* The thread that tells webhooks of events; see sender.h. */
 #include "hook/sender.h"
 
 #include "base/clock.h"
@@ -8,16 +8,18 @@
 #include "base/thread.h"
 #include "core/core.h"
 #include "core/event/channel.h"
-#include "hook/post.h"
+#include "hook/courier.h"
 #include "hook/signature.h"
 #include "hook/target.h"
 
 #include <inttypes.h>
+#include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #define AT_ONCE 32       // deliveries under way
 #define PASS_MS 60000    // how often it is recorded that there was nothing to tell
@@ -28,8 +30,7 @@
 
 struct sender {
     struct sender_settings settings;
-    struct post_limits limits;
-    CURLM *multi;
+    int wake_fd;
     pthread_t thread;
     atomic_bool is_stopping;
     struct watch *watch;
@@ -39,6 +40,8 @@ struct sender {
     size_t first; // whose turn is first: all get theirs
     unsigned version;
     bool is_loaded, is_joined;
+    struct courier *courier; // NULL: there is nothing to send
+    uint64_t posts;          // that were handed to it
     unsigned n_sending;
     int64_t try_again_at; // after a failure of our own
 };
@@ -48,7 +51,7 @@ static void wake(void *data)
 {
     struct sender *sender = data;
 
-    (void)curl_multi_wakeup(sender->multi);
+    (void)eventfd_write(sender->wake_fd, 1);
 }
 
 static struct event_channel *channel_of(const struct sender *sender)
@@ -80,7 +83,7 @@ static struct target *find_target(struct sender *sender, const char *id)
 
 static void free_target(struct sender *sender, struct target *target)
 {
-    if (target->post)
+    if (target->post_id)
         sender->n_sending--;
     target_clear(target);
     free(target);
@@ -97,9 +100,9 @@ static void put_target(struct sender *sender, struct webhook_info *hook)
         target->place = hook->event_cursor;
         target->passed_at = (int64_t)clock_wall_ms();
     } else if (target->hook.updated_at != hook->updated_at) {
-        if (target->post)
+        if (target->post_id)
             sender->n_sending--;
-        post_free(take(target->post));
+        target->post_id = 0;
         target->place = hook->event_cursor;
     } else {
         target->is_kept = true;
@@ -153,35 +156,44 @@ static void load(struct sender *sender)
         put_target(sender, &found.items[i]);
     drop_others(sender);
     join_or_leave(sender);
+    if (sender->n_targets == 0)
+        courier_free(take(sender->courier));
 }
 
 // ---- sending ----
 
+static int ensure_courier(struct sender *sender, struct error *err)
+{
+    const struct core_settings *wanted = &sender->settings.core->settings;
+    const struct courier_settings settings = {.networks = wanted->webhook_networks,
+                                              .is_http_allowed = wanted->is_webhook_http_allowed};
+
+    return sender->courier ? 0 : courier_new(&settings, &sender->courier, err);
+}
+
 static int send_body(struct sender *sender, struct target *target, const struct buffer *body,
                      struct error *err)
 {
-    char id[DELIVERY_ID], text[SIGNATURE_TEXT];
-    char delivery[DELIVERY_ID + 32], signature[SIGNATURE_TEXT + 32], kind[96];
+    char id[DELIVERY_ID], text[SIGNATURE_TEXT], headers[512];
     int64_t now = (int64_t)clock_wall_ms();
 
-    (void)snprintf(delivery, sizeof delivery, "Burrow-Delivery: dlv_%s",
-                   delivery_id(&target->hook, id));
-    (void)snprintf(kind, sizeof kind, "Burrow-Event: %s", target->event_kind);
-    (void)snprintf(signature, sizeof signature, "Burrow-Signature: %s",
+    (void)snprintf(headers, sizeof headers,
+                   "Content-Type: application/json\nUser-Agent: burrow/" BURROW_VERSION
+                   "\nAccept:\nExpect:\nBurrow-Delivery: dlv_%s\nBurrow-Event: "
+                   "%s\nBurrow-Signature: %s\n",
+                   delivery_id(&target->hook, id), target->event_kind,
                    signature_make(target->hook.secret, now / 1000, body->data, body->length, text));
-    const struct post_request request = {
+    const struct courier_post post = {
+        .id = ++sender->posts,
         .url = target->hook.url,
+        .headers = headers,
         .body = body->data,
         .length = body->length,
-        .headers = (const char *const[]){"Content-Type: application/json",
-                                         "User-Agent: burrow/" BURROW_VERSION,
-                                         "Accept:", "Expect:", delivery, kind, signature, NULL},
-        .limits = &sender->limits,
-        .data = target,
     };
-    target->started_at = now;
-    if (post_new(sender->multi, &request, &target->post, err) < 0)
+    if (ensure_courier(sender, err) < 0 || courier_send(sender->courier, &post, err) < 0)
         return -1;
+    target->started_at = now;
+    target->post_id = post.id;
     sender->n_sending++;
     return 0;
 }
@@ -219,7 +231,7 @@ static int64_t begin_all(struct sender *sender)
         return sender->try_again_at;
     for (size_t i = 0; i < sender->n_targets; i++) {
         struct target *target = sender->targets[(sender->first + i) % sender->n_targets];
-        if (target->post || !target->hook.is_enabled)
+        if (target->post_id || !target->hook.is_enabled)
             continue;
         if (target->hook.next_at > now || sender->n_sending >= AT_ONCE) {
             if (target->hook.next_at > now && target->hook.next_at < next)
@@ -238,9 +250,13 @@ static int64_t begin_all(struct sender *sender)
     return next;
 }
 
-static void settle(struct sender *sender, struct target *target, const struct post_result *result)
+static void settle(struct sender *sender, struct target *target,
+                   const struct courier_result *result)
 {
     int64_t now = (int64_t)clock_wall_ms();
+
+    target->post_id = 0;
+    sender->n_sending--;
     const struct delivery_attempt attempt = {
         .event_number = target->event_number,
         .event_kind = target->event_kind,
@@ -265,37 +281,64 @@ static void settle(struct sender *sender, struct target *target, const struct po
                  F("error", (const char *)result->error));
 }
 
+static struct target *find_post(struct sender *sender, uint64_t id)
+{
+    for (size_t i = 0; i < sender->n_targets; i++) {
+        if (sender->targets[i]->post_id == id)
+            return sender->targets[i];
+    }
+    return NULL;
+}
+
+/* What it was sending has failed, whatever ended it; another one is started when there is something to send. */
+static void replace_courier(struct sender *sender)
+{
+    static const struct courier_result lost = {.error = "the program that sends has ended"};
+
+    log_warn("burrow-courier has ended", F("deliveries", (int64_t)sender->n_sending));
+    courier_free(take(sender->courier));
+    sender->try_again_at = (int64_t)clock_wall_ms() + PATIENCE_MS;
+    for (size_t i = 0; i < sender->n_targets; i++) {
+        if (sender->targets[i]->post_id)
+            settle(sender, sender->targets[i], &lost);
+    }
+}
+
 static void collect(struct sender *sender)
 {
-    CURLMsg *message;
-    int left;
+    struct courier_result result;
+    int got = 0;
 
-    while ((message = curl_multi_info_read(sender->multi, &left))) {
-        struct post_result result;
-        if (message->msg != CURLMSG_DONE)
-            continue;
-        struct post *post = post_of(message->easy_handle);
-        struct target *target = post_data(post);
-        post_finish(post, message->data.result, &result);
-        post_free(take(target->post));
-        sender->n_sending--;
-        settle(sender, target, &result);
+    while (sender->courier && (got = courier_receive(sender->courier, &result)) > 0) {
+        struct target *target = result.id ? find_post(sender, result.id) : NULL;
+        if (target) // else it has changed since, and is told again
+            settle(sender, target, &result);
     }
+    if (got < 0)
+        replace_courier(sender);
+}
+
+static void wait_for_work(struct sender *sender, int64_t until)
+{
+    struct pollfd ready[] = {
+        {.fd = sender->wake_fd, .events = POLLIN},
+        {.fd = sender->courier ? courier_fd(sender->courier) : -1, .events = POLLIN},
+    };
+    int64_t wait = until - (int64_t)clock_wall_ms();
+    eventfd_t ignored;
+
+    (void)poll(ready, ARRAY_SIZE(ready),
+               wait <= 0           ? 0
+               : wait < LONGEST_MS ? (int)wait
+                                   : LONGEST_MS);
+    (void)eventfd_read(sender->wake_fd, &ignored);
 }
 
 static void work(struct sender *sender)
 {
-    int running = 0;
-
     load(sender);
-    int64_t next = begin_all(sender);
-    (void)curl_multi_perform(sender->multi, &running);
-    unsigned before = sender->n_sending;
+    wait_for_work(sender, begin_all(sender));
     collect(sender);
-    int64_t wait = before == sender->n_sending ? next - (int64_t)clock_wall_ms() : 0;
-    if (wait > 0)
-        (void)curl_multi_poll(sender->multi, NULL, 0, (int)(wait < LONGEST_MS ? wait : LONGEST_MS),
-                              NULL);
 }
 
 static void record_passes(struct sender *sender)
@@ -317,48 +360,34 @@ static void *run(void *data)
     while (sender->n_targets)
         free_target(sender, sender->targets[--sender->n_targets]);
     join_or_leave(sender);
+    courier_free(sender->courier);
     free(sender->targets);
     return NULL;
 }
 
 // ---- start and end ----
 
-/* Signals are the main thread's; libcurl's threads for names have what this one has. */
-static int start_thread(struct sender *sender, struct error *err)
-{
-    sigset_t all, before;
-
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_BLOCK, &all, &before);
-    int code = pthread_create(&sender->thread, NULL, run, sender);
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return code ? error_sys_code(err, code, "start the thread for webhooks") : 0;
-}
-
 static void clear(struct sender *sender)
 {
-    if (sender->multi)
-        (void)curl_multi_cleanup(sender->multi);
-    networks_clear(&sender->limits.networks);
+    closep(&sender->wake_fd);
     free(sender);
+}
+
+static int start(struct sender *sender, struct error *err)
+{
+    sender->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (sender->wake_fd < 0)
+        return error_sys(err, "make a descriptor for webhooks");
+    int code = pthread_create(&sender->thread, NULL, run, sender);
+    return code ? error_sys_code(err, code, "start the thread for webhooks") : 0;
 }
 
 int sender_new(const struct sender_settings *settings, struct sender **out, struct error *err)
 {
-    const struct core_settings *wanted = &settings->core->settings;
     struct sender *sender = xnew(struct sender);
 
     sender->settings = *settings;
-    sender->limits.is_http_allowed = wanted->is_webhook_http_allowed;
-    if (networks_read(wanted->webhook_networks, &sender->limits.networks, err) < 0) {
-        clear(sender);
-        return error_wrap(err, "setting webhook-networks");
-    }
-    if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK || !(sender->multi = curl_multi_init())) {
-        clear(sender);
-        return error_set(err, ERROR_SYSTEM, "libcurl cannot be used");
-    }
-    if (start_thread(sender, err) < 0) {
+    if (start(sender, err) < 0) {
         clear(sender);
         return -1;
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tells webhooks of events: a thread that takes what each is to be told next, in order, sends it, and has the core record what became of it. A slow receiver
+ * Tells webhooks of events: a thread that takes what each is to be told next, in order, has burrow-courier send it, and the core record what became of it. A slow receiver
  * delays nobody but itself.
  * Threads: any.
  */
@@ -19,7 +19,7 @@ struct sender_settings {
     int (*render)(const struct event_info *event, struct buffer *out, struct error *err);
 };
 
-/* Starts the thread. ERROR_INVALID: the setting webhook-networks has something that is no network. */
+/* Starts the thread. */
 int sender_new(const struct sender_settings *settings, struct sender **out, struct error *err);
 /* What is under way is told again by the next server. */
 void sender_free(struct sender *sender);

@@ -4,7 +4,6 @@
 
 #include "core/event/channel.h"
 #include "core/event/event_kind.h"
-#include "hook/post.h"
 
 #include <stdio.h>
 
@@ -13,7 +12,6 @@
 
 void target_clear(struct target *target)
 {
-    post_free(target->post);
     webhook_info_clear(&target->hook);
     *target = (struct target){0};
 }

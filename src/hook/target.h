@@ -8,7 +8,6 @@
 #include "core/webhook/webhook_delivery.h"
 
 struct event_channel;
-struct post;
 
 struct target {
     struct webhook_info hook;
@@ -16,7 +15,7 @@ struct target {
     int64_t passed_at; // when that was recorded last
     bool is_kept;      // while reading again which there are
     // What is being sent:
-    struct post *post; // NULL: nothing
+    uint64_t post_id; // 0: nothing
     int64_t event_number;
     char event_kind[64];
     int64_t started_at;

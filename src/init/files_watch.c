@@ -159,55 +159,67 @@ static bool is_directory_at(int fd, const struct dirent *entry)
     return fstatat(fd, entry->d_name, &info, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(info.st_mode);
 }
 
-/* Adds the directory of this name, to be scanned behind `last`. Returns what is last then. */
-static struct watched_dir *add_below(struct watcher *watcher, struct watched_dir *parent, int fd,
-                                     const char *name, struct watched_dir *last)
+/* How directories are gone through. */
+struct scan {
+    struct watcher *watcher;
+    struct watched_dir *last; // of those that are still to be looked at
+    bool is_silent;           // what is there was there before anybody asked
+};
+
+/* A directory below another, to be gone through behind the others. One that is known is, too, where it is below this one and no other: its
+ * own may have been missed. */
+static void scan_below(struct scan *scan, struct watched_dir *parent, int fd, const char *name)
 {
+    struct watcher *watcher = scan->watcher;
+    unsigned known = watcher->dirs.count;
     autofd below = inside_openat(fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0,
                                  RESOLVE_NO_SYMLINKS | RESOLVE_BENEATH);
-    unsigned known = watcher->dirs.count;
-    struct watched_dir *dir = below < 0 ? NULL : look_at(watcher, parent, below, name);
+    struct watched_dir *dir = below < 0 ? NULL : watched_child(parent, name);
 
-    if (!dir || watcher->dirs.count == known) // the same directory can be seen at several places
-        return last;
-    last->to_scan = dir;
-    return dir;
+    if (below >= 0 && !dir)
+        dir = look_at(watcher, parent, below, name);
+    if (!dir || dir->parent != parent || dir->to_scan || dir == scan->last)
+        return;
+    dir->is_new |= watcher->dirs.count > known;
+    scan->last->to_scan = dir;
+    scan->last = dir;
 }
 
-/* The entries of one directory. */
-static int scan_one(struct watcher *watcher, struct watched_dir *dir, bool is_told,
-                    struct watched_dir **last)
+/* The entries of one directory. It stays new where it cannot be opened: it has moved, and the kernel will say so. */
+static int scan_one(struct scan *scan, struct watched_dir *dir)
 {
-    int fd = open_dir(watcher, dir);
+    int fd = open_dir(scan->watcher, dir);
     DIR *entries = fd < 0 ? NULL : fdopendir(fd);
+    bool is_told = dir->is_new && !scan->is_silent;
     int result = 0;
 
     if (!entries) {
         closep(&fd);
         return 0;
     }
+    dir->is_new = false;
     for (struct dirent *entry; result == 0 && (entry = readdir(entries));) {
         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
             continue;
         bool is_directory = is_directory_at(fd, entry);
         if (is_told)
-            result = tell_entry(watcher, FILES_CREATED, is_directory, dir, entry->d_name);
+            result = tell_entry(scan->watcher, FILES_CREATED, is_directory, dir, entry->d_name);
         if (is_directory)
-            *last = add_below(watcher, dir, fd, entry->d_name, *last);
+            scan_below(scan, dir, fd, entry->d_name);
     }
     (void)closedir(entries);
     return result;
 }
 
-/* All directories below; with is_told, what is in them came before they were looked at. */
-static int scan(struct watcher *watcher, struct watched_dir *start, bool is_told)
+/* Looks at all directories below, and tells what is in those that are new: it came before they were looked at. */
+static int scan(struct watcher *watcher, struct watched_dir *start, bool is_silent)
 {
-    struct watched_dir *last = start;
+    struct scan scan = {watcher, start, is_silent};
     int result = 0;
 
     for (struct watched_dir *at = start, *next; at; at = next) {
         if (result == 0)
-            result = scan_one(watcher, at, is_told, &last);
+            result = scan_one(&scan, at);
         next = at->to_scan;
         at->to_scan = NULL;
     }
@@ -215,17 +227,19 @@ static int scan(struct watcher *watcher, struct watched_dir *start, bool is_told
 }
 
 /* A directory has appeared. */
-static int follow_new(struct watcher *watcher, struct watched_dir *parent, const char *name,
-                      bool is_told)
+static int follow_new(struct watcher *watcher, struct watched_dir *parent, const char *name)
 {
+    unsigned known = watcher->dirs.count;
     autofd above = open_dir(watcher, parent);
     autofd fd = above < 0 ? -1
                           : inside_openat(above, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0,
                                           RESOLVE_NO_SYMLINKS | RESOLVE_BENEATH);
-    unsigned known = watcher->dirs.count;
     struct watched_dir *dir = fd < 0 ? NULL : look_at(watcher, parent, fd, name);
 
-    return dir && watcher->dirs.count > known ? scan(watcher, dir, is_told) : 0;
+    if (!dir || watcher->dirs.count == known) // one can be seen at several places
+        return 0;
+    dir->is_new = true;
+    return scan(watcher, dir, false);
 }
 
 /* ---- what the kernel says ---- */
@@ -268,7 +282,7 @@ static int finish_move(struct watcher *watcher, struct watched_dir *dir,
     if (!watcher->is_moving || watcher->cookie != event->cookie) {
         int result = tell_entry(watcher, FILES_CREATED, is_directory, dir, event->name);
         return result == 0 && is_directory && watcher->is_recursive
-                   ? follow_new(watcher, dir, event->name, true)
+                   ? follow_new(watcher, dir, event->name)
                    : result;
     }
     watcher->is_moving = false;
@@ -281,9 +295,10 @@ static int finish_move(struct watcher *watcher, struct watched_dir *dir,
     }
     int result =
         tell(watcher, &(struct files_event){FILES_MOVED, is_directory, watcher->from, path});
-    return result == 0 && is_directory && !moved && watcher->is_recursive
-               ? follow_new(watcher, dir, event->name, false)
-               : result;
+    if (result < 0 || !is_directory || !watcher->is_recursive)
+        return result;
+    // What could not be opened by its way before is found by the new one.
+    return moved ? scan(watcher, moved, false) : follow_new(watcher, dir, event->name);
 }
 
 static int on_entry(struct watcher *watcher, struct watched_dir *dir,
@@ -299,7 +314,7 @@ static int on_entry(struct watcher *watcher, struct watched_dir *dir,
     if (event->mask & IN_CREATE) {
         result = tell_entry(watcher, FILES_CREATED, is_directory, dir, event->name);
         if (result == 0 && is_directory && watcher->is_recursive)
-            result = follow_new(watcher, dir, event->name, true);
+            result = follow_new(watcher, dir, event->name);
     } else if (event->mask & IN_DELETE) {
         result = tell_entry(watcher, FILES_REMOVED, is_directory, dir, event->name);
     } else if (event->mask & IN_MODIFY) {
@@ -321,7 +336,7 @@ static int start_over(struct watcher *watcher)
         return 0;
     while (top->children)
         watched_remove(&watcher->dirs, top->children);
-    return watcher->is_recursive ? scan(watcher, top, false) : 0;
+    return watcher->is_recursive ? scan(watcher, top, true) : 0;
 }
 
 static int on_event(struct watcher *watcher, const struct inotify_event *event)
@@ -420,7 +435,7 @@ static int start(struct watcher *watcher, struct error *err)
     struct watched_dir *top = watched_add(&watcher->dirs, number, NULL, "");
     if (!top)
         return error_sys(err, "watch " INSIDE_SHOWN, talk->path);
-    if (watcher->is_recursive && scan(watcher, top, false) < 0)
+    if (watcher->is_recursive && scan(watcher, top, true) < 0)
         return TALK_OVER;
     if (watcher->is_lost)
         return error_set(err, ERROR_LIMIT,

@@ -17,6 +17,7 @@ struct watched_dir {
     struct watched_dir *children, *sibling;
     struct watched_dir *next;    // in its chain
     struct watched_dir *to_scan; // behind it, while its entries are to be looked at
+    bool is_new;                 // what was in it when it was first looked at has not been told
     char *name;                  // in its parent
 };
 

@@ -239,6 +239,8 @@ static bool begin(struct response *response, int status, const struct http_heade
     bool is_open = has_body && length == RESPONSE_LENGTH_UNKNOWN;
     response->stage = STAGE_BEGUN;
     response->status = status;
+    if (response->observer && response->observer->on_begin)
+        response->observer->on_begin(response->observer_data, status);
     response->is_muted = response->is_head || (!has_body && status != 101);
     response->is_chunked = is_open && response->minor > 0;
     response->ends_by_close = is_open && response->minor == 0 && !response->is_head;

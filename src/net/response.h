@@ -44,6 +44,8 @@ struct response_outcome {
 
 /* Somebody who only looks on, beside whoever watches: for a log. */
 struct response_observer {
+    /* An answer begins, of which nothing has gone out yet. Any thread, at most once, with the response locked: must not block. NULL: not told. */
+    void (*on_begin)(void *data, int status);
     /* On the loop, exactly once, when the response has ended. */
     void (*on_end)(void *data, const struct response_outcome *outcome);
     /* Nobody holds the response any more. Any thread. */

@@ -118,6 +118,10 @@ static const struct option_row rows[] = {
         "ended in others (default 24h)"),
     ROW("keep-events", OPTION_DURATION, event_keep_ms, "DURATION", "BURROW_KEEP_EVENTS", 60000,
         100 * YEAR_MS, "how long events can be followed from (default 72h)"),
+    ROW("keep-audit", OPTION_DURATION, audit_keep_ms, "DURATION", "BURROW_KEEP_AUDIT", 60000,
+        100 * YEAR_MS, "how long it is known who changed what (default 90d)"),
+    ROW("keep-usage", OPTION_DURATION, usage_keep_ms, "DURATION", "BURROW_KEEP_USAGE",
+        24 * 3600 * 1000, 100 * YEAR_MS, "how long it is known what was used (default 400d)"),
     ROW("max-events", OPTION_INTEGER, max_events, "N", "BURROW_MAX_EVENTS", 0, 1000000000,
         "how many of them are kept at most; 0 is any number (default 1000000)"),
     ROW("webhook-networks", OPTION_TEXT, webhook_networks, "NETWORKS", "BURROW_WEBHOOK_NETWORKS", 0,
@@ -233,6 +237,8 @@ void config_init(struct config *config)
         .file_timeout_ms = (uint64_t)core->file_timeout_ms,
         .keep_ms = (uint64_t)core->keep_ms,
         .event_keep_ms = (uint64_t)core->event_keep_ms,
+        .audit_keep_ms = (uint64_t)core->audit_keep_ms,
+        .usage_keep_ms = (uint64_t)core->usage_keep_ms,
         .max_events = core->max_events,
         .max_sandboxes = core->max_sandboxes,
         .spare_one_shot = core->spare_one_shot,
@@ -499,6 +505,8 @@ void config_core(const struct config *config, struct core_settings *out)
     out->temporary_key_bytes = (int64_t)config->temporary_key_bytes;
     out->keep_ms = (int64_t)config->keep_ms;
     out->event_keep_ms = (int64_t)config->event_keep_ms;
+    out->audit_keep_ms = (int64_t)config->audit_keep_ms;
+    out->usage_keep_ms = (int64_t)config->usage_keep_ms;
     out->max_events = config->max_events;
     out->webhook_networks = config->webhook_networks;
     out->is_webhook_http_allowed = config->webhook_http && strcmp(config->webhook_http, "yes") == 0;

@@ -44,6 +44,8 @@ struct config {
     uint64_t temporary_key_bytes;
     uint64_t keep_ms;
     uint64_t event_keep_ms;
+    uint64_t audit_keep_ms;
+    uint64_t usage_keep_ms;
     int64_t max_events;
     const char *webhook_networks;
     const char *webhook_http;

@@ -8,5 +8,6 @@
 
 extern const struct record sandbox_table, execution_table, stream_table, event_table, key_table;
 extern const struct record organisation_table, ssh_key_table, idempotency_table;
+extern const struct record audit_table;
 extern const struct record snapshot_table, checkpoint_table, layer_table;
 extern const struct record webhook_table, delivery_table;

@@ -6,6 +6,8 @@
 #include "base/id.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "core/account/audit.h"
+#include "web/call.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -26,6 +28,11 @@ struct access {
     char method[METHOD_SHOWN]; // "": what came was no request
     char key[KEY_SHOWN + 1];   // the beginning of it; "": none was sent
     char request_id[REQUEST_ID_TEXT];
+    // What the record of changes says of it; audit NULL: nothing.
+    struct audit *audit;
+    const char *front;
+    char organisation[ID_TEXT], key_id[ID_TEXT], token_id[ID_TEXT], member[MEMBER_TEXT];
+    char subject[AUDIT_SUBJECT];
 };
 
 static const char *or_null(const char *text)
@@ -63,7 +70,33 @@ void access_log_failure(const struct access *access, const struct error *err)
                   F("request", (const char *)access->request_id));
 }
 
-static const struct response_observer observer = {.on_end = on_end, .on_free = free};
+/* A change is recorded before its answer goes out. */
+static void on_begin(void *data, int status)
+{
+    struct access *access = data;
+    char peer[PEER_TEXT];
+
+    if (!access->audit || status >= 300)
+        return;
+    const char *sandbox = atomic_load(&access->sandbox);
+    const struct audit_entry entry = {
+        .organisation = access->organisation,
+        .member = access->member,
+        .key_id = access->key_id,
+        .token_id = access->token_id,
+        .front = access->front,
+        .method = access->method,
+        .route = access->pattern,
+        .subject = *access->subject ? access->subject : sandbox,
+        .peer = peer_format(&access->peer, peer),
+        .request_id = access->request_id,
+        .status = status,
+    };
+    audit_add(access->audit, &entry);
+}
+
+static const struct response_observer observer = {
+    .on_begin = on_begin, .on_end = on_end, .on_free = free};
 
 struct access *access_begin(struct request_ids *ids, const struct http_request *request,
                             struct response *response)
@@ -115,6 +148,40 @@ void access_set_route(struct access *access, const struct front *front, const st
         if (is_sandbox(front, parameters[i]))
             access_set_sandbox(access, "", parameters[i]);
     }
+}
+
+/* What the path names, joined; nothing where naming it is the right to it. */
+static void keep_subject(struct access *access, const struct call *call)
+{
+    size_t length = 0;
+
+    for (unsigned i = 0; i < ROUTE_PARAMETERS && call->parameters[i]; i++) {
+        if (length < sizeof access->subject)
+            length += (size_t)snprintf(access->subject + length, sizeof access->subject - length,
+                                       "%s%s", i ? "/" : "", call->parameters[i]);
+    }
+}
+
+void access_set_audit(struct access *access, struct audit *audit, const struct call *call)
+{
+    const struct actor *actor = &call->actor;
+
+    if (!audit || strcmp(call->route->method, "GET") == 0)
+        return;
+    access->front = call->front->name;
+    memcpy(access->organisation, actor->organisation, sizeof access->organisation);
+    memcpy(access->key_id, actor->key_id, sizeof access->key_id);
+    memcpy(access->token_id, actor->token_id, sizeof access->token_id);
+    memcpy(access->member, actor->member, sizeof access->member);
+    if (call->route->access == ACCESS_KEY)
+        keep_subject(access, call);
+    access->audit = audit;
+}
+
+void access_set_subject(struct access *access, const char *prefix, const char *id)
+{
+    if (access)
+        (void)snprintf(access->subject, sizeof access->subject, "%s%s", prefix, id);
 }
 
 void access_set_header(struct access *access, struct response *response, const char *name,

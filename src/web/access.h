@@ -9,6 +9,9 @@
 #include "web/request_id.h"
 #include "net/response.h"
 
+struct audit; // core/account/audit.h
+struct call;
+
 struct access; // lives as long as its response
 
 /* Looks on from now on. `request` is NULL where what came was none. */
@@ -18,6 +21,11 @@ struct access *access_begin(struct request_ids *ids, const struct http_request *
 /* Once the route is known: its pattern, the beginning of the key, and the sandbox where the path names one. */
 void access_set_route(struct access *access, const struct front *front, const struct route *route,
                       const char *const *parameters, const struct http_request *request);
+
+/* Once it is known who asks, and before the handler: what is answered well, unless with GET, is recorded there. `audit` NULL: not. */
+void access_set_audit(struct access *access, struct audit *audit, const struct call *call);
+/* What the call has made or changed, for that record, where its path does not say. Before it is answered. */
+void access_set_subject(struct access *access, const char *prefix, const char *id);
 
 /* One more header for the answer, in place of one of the same name that was given here; borrowed until the answer has begun. At most
  * ACCESS_HEADERS; what is more is dropped. */

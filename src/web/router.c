@@ -322,6 +322,8 @@ static bool is_for_tokens(const struct call *call)
 /* The one place where a key is held against what a route needs. */
 static int check_scope(const struct call *call, struct error *err)
 {
+    if (call->core)
+        access_set_audit(call->access, call->core->audit, call);
     if (call->route->access != ACCESS_KEY)
         return 0;
     if (*call->actor.sandbox && !is_for_tokens(call))

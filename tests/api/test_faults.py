@@ -6,7 +6,7 @@ import aionis
 import audit
 import pytest
 import server as servers
-from client import check_error
+from client import check_error, check_problem
 
 # One that the server takes, one in the child before it has let go of anything, and later ones.
 STEPS = ["scratch.make", "root.mount", "init.execute"]
@@ -72,6 +72,15 @@ def test_a_create(fault, step, code):
 def test_a_one_shot(fault, step):
     body = {"command": {"exec": ["echo"], "mode": "oneshot"}}
     check_fault(fault, lambda: fault.api.post("/sandbox", body, may_fail=True), step, errno.ENOENT)
+
+
+@pytest.mark.parametrize("accept", ["application/json", "text/event-stream"])
+def test_a_run_of_the_own_api(fault, accept):
+    """No record has come before, so a client that wants records is told by a status too."""
+    fault.fail(STEPS[1], errno.ENOENT)
+    answer = fault.api.post("/api/v1/run", {"command": ["echo"]}, headers={"Accept": accept}, may_fail=True)
+    fault.work()
+    check_problem(answer, 500, "internal_error", STEPS[1])
 
 
 @pytest.mark.parametrize("step", STEPS)

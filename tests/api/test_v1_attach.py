@@ -4,10 +4,11 @@ import base64
 import json
 
 import pytest
+import websocket  # somebody else's client
 
 import server as servers
-from client import check_problem, until, waiting_for
-from websocket import BINARY, TEXT, Refused, WebSocket
+from client import PATIENCE, check_problem, until, waiting_for
+from socket_client import BINARY, TEXT, Refused, WebSocket
 
 TOP = "/api/v1"
 MISSING = "exe_" + "0" * 26
@@ -140,7 +141,7 @@ def test_much_output_and_a_client_that_is_behind(api, sandbox):
 
 
 def test_input_that_nobody_takes_is_not_read_and_none_of_it_is_lost(api, sandbox):
-    size = 4 << 20
+    size = 64 << 20  # far more than the kernel keeps for both ends
     made = start(api, sandbox, script=f"cd /workspace; {waiting_for('go')}; wc -c", keepStdinOpen=True)
     with Attached(api, made) as client:
         client.read_text("started")
@@ -226,6 +227,31 @@ def test_what_is_no_websocket_is_refused(api, shared):
         with pytest.raises(Refused) as refused:
             Attached(api, {"id": id})
         assert refused.value.status == 404
+
+
+def test_somebody_elses_client_is_at_home(api, sandbox):
+    made = start(api, sandbox, "sh", "-c", "head -c 300000 /dev/zero; cat", keepStdinOpen=True)
+    key = base64.urlsafe_b64encode(api.key.encode()).decode().rstrip("=")
+    client = websocket.create_connection(f"ws://127.0.0.1:{api.port}{TOP}/executions/{made['id']}/attach", timeout=PATIENCE,
+                                         subprotocols=["burrow.v1", f"burrow.key.{key}"], origin=f"http://127.0.0.1:{api.port}")
+    assert client.getsubprotocol() == "burrow.v1" and json.loads(client.recv())["type"] == "started"
+    client.ping("are you there")
+    seen = b""
+    while len(seen) < 300000:
+        seen += client.recv()[1:]
+    for text in ("h\u00e9llo", "x" * 70000):  # lengths of one, two and eight bytes
+        client.send_binary(b"\0" + text.encode())
+        back = b""
+        while len(back) < len(text.encode()):
+            back += client.recv()[1:]
+        assert back == text.encode()
+    client.send(json.dumps({"type": "closeStdin"}))
+    assert json.loads(client.recv())["exitCode"] == 0
+    assert client.recv_data() == (websocket.ABNF.OPCODE_CLOSE, b"\x03\xe8it has ended")
+    client.close()
+    with pytest.raises(websocket.WebSocketBadStatusException) as refused:
+        websocket.create_connection(f"ws://127.0.0.1:{api.port}{TOP}/executions/{made['id']}/attach", origin="https://evil.example")
+    assert refused.value.status_code in (401, 403)
 
 
 def test_rude_clients_are_closed_with_a_code(api, sandbox):

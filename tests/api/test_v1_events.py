@@ -7,7 +7,7 @@ import threading
 import pytest
 
 import server as servers
-from client import PATIENCE, Raw, check_problem, until
+from client import Client, PATIENCE, Raw, check_problem, until
 
 SSE, NDJSON = "text/event-stream", "application/x-ndjson"
 
@@ -114,6 +114,23 @@ def test_what_happens_to_a_sandbox_is_listed_in_order(api, new):
     assert listed(api, f"sandbox={sandbox.id}") == events
 
 
+def test_snapshots_checkpoints_and_keys_are_told_too(api, new):
+    before = last_number(api)
+    sandbox = new()
+    snapshot = api.post(f"/sandbox/{sandbox.id}/snapshot", {"name": "told"}).data["snapshotId"]
+    assert api.delete(f"/sandbox/snapshots/{snapshot}").status == 200
+    assert api.post(f"/sandbox/{sandbox.id}/checkpoint", {"name": "one"}).status in (200, 201)
+    assert api.delete(f"/sandbox/{sandbox.id}/checkpoint/one").status in (200, 204)
+    key = api.post("/api/v1/keys", {"name": "told"})
+    assert key.status == 201, str(key)
+    assert api.delete(f"/api/v1/keys/{key.json['id']}").status == 204
+    events = [e for e in listed(api, "kind=snapshot.*,checkpoint.*,key.*", after=before)]
+    assert [e["kind"] for e in events] == ["snapshot.created", "snapshot.deleted", "checkpoint.created", "checkpoint.deleted", "key.created",
+                                           "key.revoked"]
+    assert events[1]["data"]["snapshotId"] == snapshot and "sandboxId" not in events[1] and events[2]["sandboxId"] == sandbox.id
+    assert events[4]["data"]["keyId"] == key.json["id"]
+
+
 def test_a_list_comes_in_pages_while_more_happens(api, new):
     sandbox = new()
     for _ in range(3):
@@ -184,6 +201,37 @@ def test_a_follower_goes_on_from_where_it_was(api, new):
     of_one = Events(api, "kind=execution.*&after=0", path=f"/api/v1/sandboxes/{sandbox.id}/events")
     assert [of_one.next()["kind"] for _ in range(4)] == ["execution.started", "execution.ended"] * 2
     of_one.close()
+
+
+def test_a_key_is_told_of_what_it_may_see(api):
+    """By list, by stream and by sandbox: of one's own, and of nobody else's."""
+    made = {owner: api.post("/api/v1/keys", {"owner": owner}).json for owner in ("event-alice", "event-bob")}
+    alice, bob = (Client(api.port, key["key"]) for key in made.values())
+    before = last_number(api)
+    followers = [Events(client, f"after={before}") for client in (alice, bob, api)]
+    boxes = [alice.create(), bob.create()]
+    ids = [box.id for box in boxes]
+    for box in boxes:
+        box.run("true")
+        box.delete()
+    seen = [follower.until(lambda e: e["kind"] == "sandbox.deleted" and e["sandboxId"] in wanted)
+            for follower, wanted in zip(followers, ([ids[0]], [ids[1]], [ids[1]]))]
+    assert {e.get("sandboxId") for e in seen[0]} == {ids[0]} and {e.get("sandboxId") for e in seen[1]} == {ids[1]}
+    assert {e.get("sandboxId") for e in seen[2]} >= set(ids)
+    assert listed(alice, after=before) == seen[0]
+    assert listed(alice, f"sandbox={ids[1]}", after=before) == []
+    check_problem(alice.get(f"/api/v1/sandboxes/{ids[1]}/events"), 404, "not_found")
+    # Behind the memory, too: the store's filter is the same.
+    again = Events(alice, f"after={before}&kind=sandbox.deleted")
+    assert again.next()["sandboxId"] == ids[0]
+    # And for as long as it is a key.
+    for key in made.values():
+        assert api.delete(f"/api/v1/keys/{key['id']}").status == 204
+    while (last := followers[0].next()) is not None:
+        assert last["kind"] == "key.revoked"
+    assert again.next() is None
+    for follower in (*followers, again):
+        follower.close()
 
 
 def test_many_followers_of_a_flood_miss_nothing_and_slow_ones_neither(api):
@@ -273,7 +321,8 @@ def test_a_place_that_is_forgotten_says_what_there_is(tmp_path):
         assert going_on.next()["number"] == problem["oldest"]
         going_on.close()
         # Its own list is complete for as long as it is known.
-        assert api.get(f"/api/v1/sandboxes/{sandbox.id}/events?limit=100").json["items"][:len(events)] == events
+        of_it = [event for event in events if event.get("sandboxId") == sandbox.id]
+        assert api.get(f"/api/v1/sandboxes/{sandbox.id}/events?limit=100").json["items"][:len(of_it)] == of_it
         server.end()
     finally:
         server.abandon()

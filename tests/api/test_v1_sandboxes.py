@@ -9,6 +9,7 @@ import uuid
 import pytest
 
 from client import PATIENCE, check_problem, pages, query, until
+from records import NDJSON, SSE, Records
 
 TOP = "/api/v1/sandboxes"
 
@@ -510,6 +511,77 @@ def test_the_log_of_a_command_that_runs_goes_on(new, api):
     rest = log(box, cursor=page["endCursor"])
     assert [(piece["stream"], piece["text"], piece["offset"]) for piece in rest["items"]] == [("stdout", "over\n", 6), ("stderr", "done\n", 0)]
     assert log(box, cursor=rest["endCursor"])["items"] == []
+
+
+def follow(box, accept=NDJSON, last=None, **parameters):
+    return Records(box.api, "GET", f"{box.path}/logs?{query(**parameters)}", accept=accept, headers={"Last-Event-ID": last} if last else None)
+
+
+def by_command(records):
+    """Bytes by command and stream; what is told again is the same."""
+    found = {}
+    for record in records:
+        if record.event == "end":
+            continue
+        content = found.setdefault((record.data["executionId"], record.event), b"")
+        offset = record.data["offset"]
+        assert offset <= len(content), "something was left out"
+        assert content[offset:] == record.bytes[:len(content) - offset]
+        found[record.data["executionId"], record.event] = content[:offset] + record.bytes
+    return found
+
+
+@pytest.mark.parametrize("accept", [SSE, NDJSON])
+def test_a_log_is_followed_until_the_sandbox_has_ended(new, api, accept):
+    box = new()
+    other = api.sandbox(box.id)
+    before = other.sh("echo before")
+    with follow(box, accept) as all, follow(box, accept, stream="stderr") as errors:
+        assert all.until("stdout").bytes == b"before\n"
+        slow = other.job("sh", "-c", "echo slow; until [ -e go ]; do sleep 0.01; done; echo over; echo bad >&2")
+        all.until("stdout", b"slow")
+        quick = other.sh("echo quick")  # beside one that still runs
+        place = all.until("stdout", b"quick").id
+        other.release()
+        all.until("stderr", b"bad")
+        with follow(box, accept, last=place) as again:  # as after a broken connection
+            again.until("stderr", b"bad")
+            assert b"before" not in again.output() and b"quick" not in again.output() and again.output().endswith(b"over\n")
+        api.delete(box.path)
+        for follower in (all, errors):
+            assert follower.rest()[-1].event == "end" and follower.seen[-1].data == {"state": "deleted"}
+    assert by_command(all.seen) == {(before.started["executionId"], "stdout"): b"before\n", (slow["jobId"], "stdout"): b"slow\nover\n",
+                                    (slow["jobId"], "stderr"): b"bad\n", (quick.started["executionId"], "stdout"): b"quick\n"}
+    assert by_command(errors.seen) == {(slow["jobId"], "stderr"): b"bad\n"}
+
+
+def test_followers_of_many_who_write_much_get_it_all(new, api):
+    box = new()
+    other = api.sandbox(box.id)
+    jobs = [other.job("sh", "-c", f"head -c 300000 /dev/zero | tr '\\0' {letter}") for letter in "abcdefghijklmnopqrst"]
+    followers = [follow(box) for _ in range(3)]
+    for job in jobs:
+        other.wait_job(job["jobId"])
+    box.change(idleTimeoutMs=1)
+    for follower in followers:
+        assert follower.rest()[-1].data == {"state": "ended"}
+        assert by_command(follower.seen) == {(job["jobId"], "stdout"): letter.encode() * 300000 for job, letter in zip(jobs, "abcdefghijklmnopqrst")}
+        half = follower.seen[len(follower.seen) // 2]
+        follower.close()
+        with follow(box, last=half.id) as rest:  # nothing is left out, wherever it begins
+            told = by_command(follower.seen[:follower.seen.index(half) + 1] + rest.rest())
+            assert told == by_command(follower.seen)
+
+
+def test_a_follower_that_is_no_good(shared, api):
+    for bad in ("x", "-1", "1;", "1;2.3", "1;2.3.4;", "1;2.3.x", "99999999999999999999", "1" + ";1.1.1" * 17):
+        answer = api.get(f"{shared.path}/logs", headers={"Accept": NDJSON, "Last-Event-ID": bad})
+        check_problem(answer, 400, "invalid_request", field="Last-Event-ID")
+    check_problem(api.get(f"{shared.path}/logs?cursor=MQ", headers={"Accept": SSE}), 400, "invalid_request", field="cursor")
+    check_problem(api.get(f"{TOP}/sbx_{'0' * 26}/logs", headers={"Accept": SSE}), 404, "not_found")
+    for how in ("close", "reset"):
+        follower = follow(shared)
+        getattr(follower.raw, how)()
 
 
 def test_a_log_that_is_empty_or_asked_for_wrongly(shared, api):

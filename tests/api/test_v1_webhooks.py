@@ -4,6 +4,9 @@ import hashlib
 import hmac
 import http.server
 import json
+import os
+import pathlib
+import signal
 import socket
 import ssl
 import subprocess
@@ -12,7 +15,7 @@ import threading
 import pytest
 
 import server as servers
-from client import check_problem, until
+from client import Client, check_problem, until
 
 HOOKS = "/api/v1/webhooks"
 
@@ -138,6 +141,24 @@ def test_it_is_told_of_what_it_wants_alone(hooked, hooks, receiver):
     assert {e.get("sandboxId") for e in receiver.events()[:2]} == {first.id}
 
 
+def test_it_is_told_of_what_its_maker_may_see(hooked, receiver):
+    key = hooked.client.post("/api/v1/keys", {"owner": "hook-alice"}).json
+    alice = Client(hooked.port, key["key"])
+    hook = alice.post(HOOKS, {"url": receiver.url(), "kinds": ["sandbox.*"]}).json
+    hooked.client.create().delete()
+    own = alice.create()
+    own.delete()
+    until(lambda: any(e["kind"] == "sandbox.deleted" for e in receiver.events()), "her own")
+    assert {e["sandboxId"] for e in receiver.events()} == {own.id}
+    other = Client(hooked.port, hooked.client.post("/api/v1/keys", {"owner": "hook-bob"}).json["key"])
+    check_problem(other.get(f"{HOOKS}/{hook['id']}"), 404, "not_found")
+    check_problem(other.delete(f"{HOOKS}/{hook['id']}"), 404, "not_found")
+    assert other.get(HOOKS).json["items"] == []
+    reader = Client(hooked.port, hooked.client.post("/api/v1/keys", {"owner": "hook-carol", "scopes": ["read", "run"]}).json["key"])
+    check_problem(reader.post(HOOKS, {"url": receiver.url()}), 403, "missing_scope")
+    assert hooked.client.delete(f"{HOOKS}/{hook['id']}").status == 204
+
+
 def test_what_fails_is_tried_again_and_the_order_stays(hooked, hooks, receiver):
     receiver.answers = [500, 302]
     receiver.more = {"Location": receiver.url(path="/elsewhere")}
@@ -227,6 +248,35 @@ def test_it_can_be_changed(hooked, hooks, receiver):
     assert hooked.client.delete(f"{HOOKS}/{hook['id']}").status == 204
     check_problem(hooked.client.get(f"{HOOKS}/{hook['id']}"), 404, "not_found")
     other.close()
+
+
+def couriers(server):
+    """Children of the server that make requests."""
+    found = []
+    for task in pathlib.Path(f"/proc/{server.pid}/task").iterdir():
+        for pid in (task / "children").read_text().split():
+            if pathlib.Path(f"/proc/{pid}/comm").read_text().strip() == "burrow-courier":
+                found.append(int(pid))
+    return found
+
+
+def test_what_makes_the_requests_has_no_rights(hooked, hooks, receiver):
+    assert not couriers(hooked)  # nobody has a webhook
+    hook = hooks(receiver.url(), kinds=["sandbox.created"])
+    hooked.client.post(f"{HOOKS}/{hook['id']}/test", {})
+    until(lambda: receiver.told, "the test")
+    [pid] = couriers(hooked)
+    status = dict(line.split(":\t", 1) for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines() if ":\t" in line)
+    assert status["Uid"].split() == status["Gid"].split() == ["65534"] * 4 and status["Groups"].strip() == ""
+    assert all(int(status[name], 16) == 0 for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")) and status["NoNewPrivs"] == "1"
+    assert pathlib.Path(f"/proc/{pid}/environ").read_bytes() == b""
+    # It ends: what it was doing is tried again, by another one.
+    os.kill(pid, signal.SIGKILL)
+    hooked.client.create().delete()
+    until(lambda: any(e["kind"] == "sandbox.created" for e in receiver.events()), "the next event")
+    assert couriers(hooked) != [pid]
+    hooked.client.delete(f"{HOOKS}/{hook['id']}")
+    until(lambda: not couriers(hooked), "it to end with the last webhook")
 
 
 def error_of(client, hook):

@@ -13,6 +13,7 @@
 #include "base/strings.h"
 #include "base/utf8.h"
 #include "front/agentuity/content_type.h"
+#include "front/api/log_follow.h"
 #include "web/instant.h"
 #include "web/reference.h"
 #include "web/range.h"
@@ -107,6 +108,19 @@ static void read_others(const char *text, size_t length)
         check(strlen(text) == ID_TEXT - 1);
 }
 
+/* Where a follower of a log goes on: written again it says the same. */
+static void read_log_state(const char *text)
+{
+    struct log_state state, again;
+    char written[LOG_STATE_TEXT];
+
+    if (!log_state_read(text, &state))
+        return;
+    check(state.n_open <= LOG_FOLLOWED && state.next >= 0);
+    check(log_state_read(log_state_write(&state, written), &again));
+    check(memcmp(&state, &again, sizeof state) == 0);
+}
+
 /* Between quotes it is one line of JSON; scrubbed it is one line for a terminal. */
 static void quote(const char *text, size_t length)
 {
@@ -128,6 +142,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     read_range(text);
     read_reference(text);
     read_request_id(text);
+    read_log_state(text);
     pack(text);
     read_others(text, size);
     quote((const char *)data, size);

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "core/account/account_impl.h"
+#include "core/event/event.h"
 #include "core/account/account_info_impl.h"
 #include "core/account/key_bounds.h"
 
@@ -75,13 +76,56 @@ static int take_known(struct accounts *accounts, const unsigned char hash[KEY_HA
     return 0;
 }
 
+static int put_event(struct accounts *accounts, const struct key_record *record, const char *reason,
+                     int64_t now, struct error *err)
+{
+    const struct owner owner = {.organisation = record->organisation, .member = record->member};
+    struct event event = {.type = EVENT_KEY, .reason = reason, .now = now};
+
+    event_fact(&event, "key", record->id);
+    event_fact(&event, "name", record->name);
+    return event_write(accounts->store, NULL, &owner, &event, err);
+}
+
+static int put_new(struct accounts *accounts, const struct key_record *record, struct error *err)
+{
+    autotransaction together = {0};
+    bool is_put;
+
+    do
+        is_put = store_begin(accounts->store, STORE_DURABLE, &together, err) == 0 &&
+                 store_key_put(accounts->store, record, err) == 0 &&
+                 put_event(accounts, record, "created", record->created_at, err) == 0 &&
+                 store_commit(&together, err) == 0;
+    while (!is_put && store_again(&together, err));
+    return is_put ? 0 : -1;
+}
+
+static int put_revoked(struct accounts *accounts, const char *id, struct error *err)
+{
+    int64_t now = (int64_t)clock_wall_ms();
+    autotransaction together = {0};
+    autokey record = {0};
+    bool is_put;
+
+    if (store_key_get(accounts->store, id, &record, err) < 0)
+        return -1;
+    do
+        is_put = store_begin(accounts->store, STORE_DURABLE, &together, err) == 0 &&
+                 store_key_revoke(accounts->store, id, now, err) == 0 &&
+                 put_event(accounts, &record, "revoked", now, err) == 0 &&
+                 store_commit(&together, err) == 0;
+    while (!is_put && store_again(&together, err));
+    return is_put ? 0 : -1;
+}
+
 // What was just made, or was there already.
 static int put_key(struct accounts *accounts, const struct key_record *record, bool is_chosen,
                    struct key_info *out, struct error *err)
 {
     autokey kept = {0};
 
-    int result = store_key_put(accounts->store, record, err);
+    int result = put_new(accounts, record, err);
     if (result < 0 && error_is(err, ERROR_CONFLICT) && is_chosen)
         result = take_known(accounts, record->hash, &kept, err);
     else if (result == 0)
@@ -154,7 +198,7 @@ int key_revoke(struct accounts *accounts, const char *id, struct error *err)
             return -1;
         id = shown;
     }
-    if (store_key_revoke(accounts->store, id, (int64_t)clock_wall_ms(), err) < 0)
+    if (put_revoked(accounts, id, err) < 0)
         return -1;
     key_forget_checks(accounts);
     key_look_for_ended(accounts);

@@ -14,9 +14,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#define RING 4096     // events in memory
-#define BATCH 512     // read at once
-#define GATHER_MS 10  // between two looks: under a flood, many are read and announced together
+#define RING 2048 // events in memory
+#define BATCH 512 // read at once
+// Between two looks: under a flood many events are read and announced together, the more so the more readers each announcement wakes.
+#define GATHER_MS 10
+#define GATHER_READERS 4 // a millisecond more for so many
+#define GATHER_MOST_MS 100
 #define LOOK_MS 1000  // so often without being told: what another process has written
 #define PATIENCE 1000 // ms, after a failure
 
@@ -138,6 +141,13 @@ static bool wait_for_events(struct event_channel *channel, uint64_t not_before)
     return false;
 }
 
+static uint64_t gather_ms(const struct event_channel *channel)
+{
+    uint64_t wanted = GATHER_MS + atomic_load(&channel->n_joined) / GATHER_READERS;
+
+    return wanted < GATHER_MOST_MS ? wanted : GATHER_MOST_MS;
+}
+
 static void *run(void *data)
 {
     struct event_channel *channel = data;
@@ -148,7 +158,8 @@ static void *run(void *data)
         struct error err = {0};
         bool is_more = false;
         int result = channel->is_warm ? look(channel, &is_more, &err) : warm_up(channel, &err);
-        not_before = is_more ? 0 : clock_monotonic_ms() + (result < 0 ? PATIENCE : GATHER_MS);
+        not_before =
+            is_more ? 0 : clock_monotonic_ms() + (result < 0 ? PATIENCE : gather_ms(channel));
         if (is_more || result < 0)
             atomic_store(&channel->is_told, true);
         if (result < 0)

@@ -16,14 +16,14 @@
 
 struct reading {
     struct streams *streams;
+    const struct log_request *request;
     struct execution_log *log;
-    const enum log_side *side;
-    size_t maximum;
 };
 
 void execution_log_clear(struct execution_log *log)
 {
     free(log->pieces);
+    free(log->open);
     buffer_clear(&log->bytes);
     *log = (struct execution_log){0};
 }
@@ -53,7 +53,7 @@ static size_t read_bytes(struct reading *reading, struct stream *stream, uint64_
                          uint64_t there, struct error *err)
 {
     struct buffer *bytes = &reading->log->bytes;
-    size_t room = reading->maximum - bytes->length;
+    size_t room = reading->request->maximum - bytes->length;
     bool is_cut = there > room;
     size_t wanted = is_cut ? room + 1 : (size_t)there;
 
@@ -96,7 +96,7 @@ static bool read_side(struct reading *reading, const struct execution_info *info
     struct stream_progress progress;
     struct error ignored = {0}; // what is no longer kept is passed over
 
-    if (!id || (reading->side && *reading->side != side) ||
+    if (!id || (reading->request->side && *reading->request->side != side) ||
         stream_open(reading->streams, id, &stream, &ignored) < 0)
         return true;
     stream_progress(stream, &progress);
@@ -104,7 +104,7 @@ static bool read_side(struct reading *reading, const struct execution_info *info
         *offset = progress.first_bytes;
     if (*offset >= progress.size_bytes)
         return true;
-    if (log->count == LOG_PIECES || log->bytes.length >= reading->maximum)
+    if (log->count == LOG_PIECES || log->bytes.length >= reading->request->maximum)
         return false;
     uint64_t there = progress.size_bytes - *offset;
     size_t length = read_bytes(reading, stream, *offset, there, &ignored);
@@ -114,47 +114,82 @@ static bool read_side(struct reading *reading, const struct execution_info *info
     return length == there;
 }
 
+static void add_open(struct execution_log *log, const struct execution_info *info)
+{
+    log->open = xrealloc(log->open, log->n_open + 1, sizeof *log->open);
+    struct log_open *open = &log->open[log->n_open++];
+    *open = (struct log_open){.place = log->next};
+    for (unsigned side = 0; side < LOG_SIDES; side++) {
+        const char *id = stream_of(info, side);
+        (void)snprintf(open->streams[side], ID_TEXT, "%s", id ? id : "");
+    }
+}
+
 /* False: there is no room for all of it. */
 static bool read_execution(struct reading *reading, const struct execution_info *info)
 {
-    struct log_place *next = &reading->log->next;
+    struct execution_log *log = reading->log;
 
-    if (next->number != info->number)
-        *next = (struct log_place){.number = info->number};
+    if (log->next.number != info->number)
+        log->next = (struct log_place){.number = info->number};
     if (info->kind == EXECUTION_TERMINAL)
         return true;
-    return read_side(reading, info, LOG_STDOUT) && read_side(reading, info, LOG_STDERR);
+    if (!read_side(reading, info, LOG_STDOUT) || !read_side(reading, info, LOG_STDERR))
+        return false;
+    if (!execution_info_is_over(info))
+        add_open(log, info);
+    return true;
 }
 
 /* Those with this number and behind. */
-static struct execution_filter filter_from(const char *sandbox_id, int64_t number)
+static struct execution_filter filter_of(const struct log_request *request)
 {
     struct execution_filter filter = {
-        .sandbox_id = sandbox_id,
+        .sandbox_id = request->sandbox_id,
         .is_ascending = true,
-        .page = {.limit = PAGE_MAX, .is_marked = true, .after = {.at = number - 1}},
+        .page = {.limit = request->is_one ? 1 : PAGE_MAX,
+                 .is_marked = true,
+                 .after = {.at = request->from.number - 1}},
     };
 
     (void)snprintf(filter.page.after.id, sizeof filter.page.after.id, LAST_ID);
     return filter;
 }
 
+/* All of these, or until there is no room. Whether all were read. */
+static bool read_all(struct reading *reading, const struct execution_infos *found)
+{
+    const struct log_request *request = reading->request;
+    struct execution_log *log = reading->log;
+
+    for (size_t i = 0; i < found->count; i++) {
+        if (request->is_one && found->items[i].number != request->from.number)
+            return false; // it is not there any more
+        if (request->max_open && log->n_open == request->max_open)
+            return false;
+        log->is_cut = !read_execution(reading, &found->items[i]);
+        log->unread = found->items[i].number + !log->is_cut;
+        if (log->is_cut)
+            return false;
+    }
+    return true;
+}
+
 int execution_log_read(struct executions *executions, const struct actor *actor,
-                       const char *sandbox_id, const struct log_place *from,
-                       const enum log_side *side, size_t maximum, struct execution_log *out,
+                       const struct log_request *request, struct execution_log *out,
                        struct error *err)
 {
-    const struct execution_filter filter = filter_from(sandbox_id, from->number);
-    struct execution_log log = {.next = *from, .bytes.maximum = maximum + 1};
-    struct reading reading = {executions->sandboxes->streams, &log, side, maximum};
+    const struct execution_filter filter = filter_of(request);
+    struct execution_log log = {.next = request->from,
+                                .unread = request->from.number,
+                                .bytes.maximum = request->maximum + 1};
+    struct reading reading = {executions->sandboxes->streams, request, &log};
     autoclear(execution_infos) found = {0};
 
     if (execution_list(executions, actor, &filter, &found, err) < 0)
         return -1;
-    for (size_t i = 0; i < found.count && !log.is_cut; i++)
-        log.is_cut = !read_execution(&reading, &found.items[i]);
-    if (!log.is_cut && found.next.id[0]) { // more commands than were looked at
-        log.next = (struct log_place){.number = found.next.at + 1};
+    if (read_all(&reading, &found) && found.next.id[0] && !request->is_one) {
+        log.next = (struct log_place){.number = found.next.at + 1}; // more than were looked at
         log.is_cut = true;
     }
     *out = log;

@@ -29,21 +29,38 @@ struct log_piece {
     int64_t started_at;
 };
 
+/* One that has not ended: so much of it was read, and there it goes on. */
+struct log_open {
+    struct log_place place;
+    char streams[LOG_SIDES][ID_TEXT]; // "": none
+};
+
 struct execution_log {
     struct log_piece *pieces;
     size_t count;
     struct buffer bytes;
     struct log_place next; // behind all that is here
+    int64_t unread;        // number of the first execution that was not read, or only in part
     bool is_cut;           // there is more now
+    struct log_open *open; // of those that were read
+    size_t n_open;
 };
 void execution_log_clear(struct execution_log *log);
 
+struct log_request {
+    const char *sandbox_id;
+    struct log_place from;
+    const enum log_side *side; // NULL: both
+    size_t maximum;            // bytes
+    bool is_one;               // nothing behind that execution
+    size_t max_open;           // stops before there are more; 0: any number
+};
+
 /*
  * What there is from a place on, at most `maximum` bytes and LOG_PIECES pieces; a character of UTF-8 is not cut in two where more follows. Output that is no longer kept is
- * passed over, and so is what a command writes that was started before the place. ERROR_NOT_FOUND, noun "sandbox". `side` NULL: both.
+ * passed over, and so is what a command writes that was started before the place. ERROR_NOT_FOUND, noun "sandbox".
  */
 #define LOG_PIECES 200
 int execution_log_read(struct executions *executions, const struct actor *actor,
-                       const char *sandbox_id, const struct log_place *from,
-                       const enum log_side *side, size_t maximum, struct execution_log *out,
+                       const struct log_request *request, struct execution_log *out,
                        struct error *err);

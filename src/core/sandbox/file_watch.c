@@ -4,24 +4,27 @@
 
 #include "base/cancel.h"
 #include "base/mem.h"
-#include "core/sandbox/file_work.h"
+#include "core/sandbox/file_access_impl.h"
 
 struct file_watch {
     int conversation;
 };
 
-int file_watch_open(struct sandboxes *sandboxes, const struct actor *actor, const char *sandbox_id,
-                    const char *path, bool is_recursive, struct file_watch **out, struct error *err)
+int file_watch_open(struct sandboxes *sandboxes, const struct actor *actor,
+                    const struct file_place *place, bool is_recursive, struct file_watch **out,
+                    struct error *err)
 {
-    autofilework work = {.conversation = -1};
+    autoaccess access = {.work = {.conversation = -1}};
+    struct file_work *work = &access.work;
 
-    if (file_work_begin(&work, sandboxes, actor, sandbox_id, err) < 0)
+    if (file_access_begin(&access, sandboxes, actor, place, err) < 0)
         return -1;
-    if (files_watch(work.conversation, path, is_recursive, 0, err) < 0)
-        return file_work_failed(&work, sandboxes, sandbox_id, err);
-    cancel_forget_socket(work.cancel, work.conversation); // from here on it is no work
+    if (files_watch(work->conversation, place->path, is_recursive, 0, err) < 0)
+        return err->reason == ERROR_LIMIT ? error_about(err, "file")
+                                          : file_access_failed_tree(&access, err);
+    cancel_forget_socket(work->cancel, work->conversation); // from here on it is no work
     struct file_watch *watch = xnew(struct file_watch);
-    watch->conversation = take_fd(work.conversation);
+    watch->conversation = take_fd(work->conversation);
     *out = watch;
     return 0;
 }

@@ -6,19 +6,17 @@
  * Threads: one per object; file_watch_open blocks, the others do not.
  */
 #pragma once
-#include "core/account/actor.h"
+#include "core/sandbox/file_access.h"
 #include "engine/files.h"
 
-struct sandboxes;
 struct file_watch;
 
 /*
- * `path` as in file.h; is_recursive: also what is below, in directories that come later too. Whatever happens once it has returned is
- * told. Fails as file.h says; noun "file": ERROR_INVALID, not a directory; ERROR_LIMIT, more directories than are watched at once, or
- * more watchers than a sandbox may have.
+ * is_recursive: also what is below, in directories that come later too. Whatever happens once it has returned is told. Fails as
+ * file_access.h says; noun "file": ERROR_LIMIT, more directories than are watched at once, or more watchers than a sandbox may have.
  */
-int file_watch_open(struct sandboxes *sandboxes, const struct actor *actor, const char *sandbox_id,
-                    const char *path, bool is_recursive, struct file_watch **out,
+int file_watch_open(struct sandboxes *sandboxes, const struct actor *actor,
+                    const struct file_place *place, bool is_recursive, struct file_watch **out,
                     struct error *err);
 void file_watch_free(struct file_watch *watch);
 DEFINE_AUTOPTR(file_watch)

@@ -17,7 +17,10 @@
 #include "store/idempotency.h"
 #include "store/sandboxes.h"
 #include "store/events.h"
+#include "store/audit_table.h"
+#include "store/keys.h"
 #include "store/usage.h"
+#include "store/usage_days.h"
 
 #include <stdatomic.h>
 #include <string.h>
@@ -32,6 +35,8 @@
 #define PURGE_AT_ONCE 500
 #define DAY_MS ((int64_t)24 * 3600 * 1000)
 #define USAGE_KEPT_DAYS 400
+#define USAGE_DETAIL_DAYS 31 // for so long it is known by sandbox
+#define AUDIT_MOST 1000000   // changes that are known
 
 static const char REASON_IDLE[] = "idle";
 
@@ -283,6 +288,20 @@ struct purged {
 };
 
 /* A bounded number of each, in transactions of their own. */
+/* What is kept for long, and never much of it at a time. */
+static int purge_accounts(struct sandboxes *sandboxes, int64_t now, struct error *err)
+{
+    const struct core_settings *settings = sandboxes->settings;
+    int64_t count = 0;
+
+    if (store_token_purge(sandboxes->store, now - DAY_MS, PURGE_AT_ONCE, &count, err) < 0 ||
+        store_audit_purge(sandboxes->store, now - settings->audit_keep_ms, AUDIT_MOST,
+                          PURGE_AT_ONCE, &count, err) < 0)
+        return -1;
+    return store_usage_merge(sandboxes->store, now - USAGE_DETAIL_DAYS * DAY_MS,
+                             now - settings->usage_keep_ms, &count, err);
+}
+
 static int purge_round(struct sandboxes *sandboxes, struct purged *out, struct error *err)
 {
     int64_t now = (int64_t)clock_wall_ms(), keep_ms = sandboxes->settings->keep_ms, minutes = 0;
@@ -296,7 +315,8 @@ static int purge_round(struct sandboxes *sandboxes, struct purged *out, struct e
                                 err) < 0 ||
         store_usage_purge(sandboxes->store, now - USAGE_KEPT_DAYS * DAY_MS, &minutes, err) < 0 ||
         store_event_purge(sandboxes->store, now - sandboxes->settings->event_keep_ms,
-                          sandboxes->settings->max_events, PURGE_AT_ONCE, &here.events, err) < 0)
+                          sandboxes->settings->max_events, PURGE_AT_ONCE, &here.events, err) < 0 ||
+        purge_accounts(sandboxes, now, err) < 0)
         return -1;
     *out = here;
     return 0;

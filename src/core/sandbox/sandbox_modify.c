@@ -384,6 +384,8 @@ int sandbox_modify(struct sandboxes *sandboxes, const struct actor *actor, const
                           true, err) < 0 ||
         lookup_sandbox(sandboxes, actor, id, &sandbox, err) < 0)
         return -1;
+    if (changes->has_name && changes->name) // of one whose end was told the name is free
+        lookup_settle_named(sandboxes, &sandbox->record.owner, changes->name);
     sandbox_touch(sandbox);
     int result = limits_equal(&changes->limits, &none)
                      ? record_changes(sandbox, changes, out, err)

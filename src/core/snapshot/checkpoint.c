@@ -196,10 +196,15 @@ int checkpoint_remove(struct snapshots *snapshots, const struct actor *actor,
         return -1;
     if (row.state == SANDBOX_PAUSED)
         return refuse_paused(err);
+    struct event event = {
+        .type = EVENT_CHECKPOINT, .reason = "deleted", .now = (int64_t)clock_wall_ms()};
+    event_fact(&event, "checkpoint", record.id);
+    event_fact(&event, "name", record.name);
     do
         is_gone = store_begin(snapshots->store, STORE_DURABLE, &together, err) == 0 &&
                   store_layer_release(snapshots->store, record.id, err) == 0 &&
                   store_checkpoint_remove(snapshots->store, record.id, err) == 0 &&
+                  event_write(snapshots->store, sandbox_id, &row.owner, &event, err) == 0 &&
                   store_commit(&together, err) == 0;
     while (!is_gone && store_again(&together, err));
     if (!is_gone)

@@ -400,11 +400,15 @@ int snapshot_delete(struct snapshots *snapshots, const struct actor *actor, cons
         return -1;
     record.state = SNAPSHOT_DELETED;
     record.deleted_at = record.updated_at = (int64_t)clock_wall_ms();
+    struct event event = {.type = EVENT_SNAPSHOT, .reason = "deleted", .now = record.deleted_at};
+    event_fact(&event, "snapshot", id);
+    event_fact(&event, "name", record.name);
     do
         is_gone =
             store_begin(snapshots->store, STORE_DURABLE, &together, err) == 0 &&
             store_snapshot_update(snapshots->store, &record, SNAPSHOT_PART_STATE, 0, err) == 0 &&
             store_layer_release(snapshots->store, id, err) == 0 &&
+            event_write(snapshots->store, NULL, &record.owner, &event, err) == 0 &&
             store_commit(&together, err) == 0;
     while (!is_gone && store_again(&together, err));
     if (!is_gone)

@@ -18,6 +18,8 @@ extern const struct route api_runtime_routes[];
 extern const struct route api_key_routes[];
 extern const struct route api_quota_routes[];
 extern const struct route api_token_routes[];
+extern const struct route api_audit_routes[];
+extern const struct route api_usage_routes[];
 extern const struct route api_sandbox_routes[];
 extern const struct route api_log_routes[];
 extern const struct route api_attach_routes[];

@@ -15,6 +15,8 @@ static const struct route *const tables[] = {
     api_key_routes,
     api_quota_routes,
     api_token_routes,
+    api_audit_routes,
+    api_usage_routes,
     api_sandbox_routes,
     api_log_routes,
     api_attach_routes,

@@ -37,7 +37,7 @@ struct execution_answer {
     int64_t created_at, started_at, ended_at, stop_at;
     int64_t duration_ms, exit_code;
     enum execution_cause cause;
-    const char *signal, *error, *stop_reason, *metadata;
+    const char *signal, *error, *stop_reason;
     struct output_answer output, errors;
     struct {
         int64_t cpu_user_us, cpu_system_us, max_memory_bytes;

@@ -4,6 +4,7 @@
 #include "core/account/key.h"
 #include "front/api/api_page.h"
 #include "front/api/quota_answer.h"
+#include "web/access.h"
 
 #include <openssl/crypto.h>
 #include <string.h>
@@ -169,6 +170,7 @@ static int create_key(struct call *call, struct error *err)
     quota_body_apply(&body.quotas, &request.quota);
     if (key_create(call->core->accounts, &request, text, &info, err) < 0)
         return -1;
+    access_set_subject(call->access, KEY_PREFIX, info.id);
     struct key_answer answer = answer_of(call, &info);
     answer.key = text;
     int result = api_answer(call, 201, key_fields, &answer);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What all commands of a sandbox wrote, in the order they were started. */
 #include "core/execution/execution_log.h"
+#include "core/sandbox/sandbox.h"
 #include "front/api/api_page.h"
-#include "front/api/execution_answer.h"
+#include "front/api/log_answer.h"
+#include "front/api/log_follow.h"
 #include "front/api/output_follow.h"
 
 #include <inttypes.h>
@@ -13,48 +15,28 @@
 #define MOST_BYTES ((int64_t)4 << 20)
 #define LEAST_BYTES 64 // of which one character is never all
 
-static const char *const stream_names[] = {"stdout", "stderr", NULL}; // by enum log_side
-
-struct piece_answer {
-    struct answer_joined execution;
-    const char *stream;
-    int64_t offset, length, started_at;
-    const char *encoding;
-    struct answer_bytes text, base64;
-};
-static const char *const encodings[] = {"utf-8", "base64"};
-#define AT(member) offsetof(struct piece_answer, member)
-static const struct answer_field piece_fields[] = {
-    {"executionId", ANSWER_JOINED, AT(execution), .is_needed = true, .prefix = "",
-     .help = "whose it is"},
-    {"startedAt", ANSWER_TIME, AT(started_at), .help = "when that was started"},
-    {"stream", ANSWER_TEXT, AT(stream), .is_needed = true, .words = stream_names, .n_words = 2},
-    {"offset", ANSWER_INTEGER, AT(offset), .help = "of the first byte, in the stream"},
-    {"bytes", ANSWER_INTEGER, AT(length)},
-    {"encoding", ANSWER_TEXT, AT(encoding), .is_needed = true, .words = encodings, .n_words = 2},
-    {"text", ANSWER_BYTES, AT(text), .help = "what was written, where that is UTF-8"},
-    {"base64", ANSWER_BASE64, AT(base64), .help = "else the same in base64"},
-    {0},
-};
-#undef AT
-
 struct log_answer {
     struct api_list list;
     const char *end_cursor;
 };
 static const struct answer_field log_fields[] = {
-    API_LIST_FIELDS(piece_fields, struct piece_answer),
+    API_LIST_FIELDS(log_piece_fields, struct log_piece_answer),
     {"endCursor", ANSWER_TEXT, offsetof(struct log_answer, end_cursor), .is_needed = true,
      .help = "goes on behind all that is here: for what is written later"},
     {0},
 };
-static const struct route_answer log_answers[] = {{200, log_fields}, {0}};
+static const struct route_answer log_answers[] = {
+    {200, log_fields},
+    {200, .content = "text/event-stream"},
+    {200, .content = "application/x-ndjson"},
+    {0},
+};
 
 static const struct parameter log_parameters[] = {
     {"cursor", PARAMETER_TEXT, NULL, "nextCursor or endCursor of an answer before"},
     {"limitBytes", PARAMETER_AMOUNT, NULL, "at most so much; default 256Ki", .minimum = LEAST_BYTES,
      .maximum = MOST_BYTES},
-    {"stream", PARAMETER_WORD, stream_names, "which of the two; default both"},
+    {"stream", PARAMETER_WORD, log_side_names, "which of the two; default both"},
     {0},
 };
 
@@ -83,55 +65,67 @@ static int read_cursor(struct call *call, struct log_place *out, struct error *e
     return error_field(err, "cursor");
 }
 
-static struct piece_answer answer_of(const struct execution_log *log, const struct log_piece *piece)
-{
-    const struct answer_bytes bytes = {log->bytes.data + piece->start, piece->length};
-    bool is_text = output_text_length(bytes.data, bytes.length) == bytes.length;
-
-    return (struct piece_answer){
-        .execution = {piece->kind == EXECUTION_JOB ? JOB_PREFIX : EXECUTION_PREFIX,
-                      piece->execution_id},
-        .stream = stream_names[piece->side],
-        .offset = (int64_t)piece->offset,
-        .length = (int64_t)piece->length,
-        .started_at = piece->started_at,
-        .encoding = encodings[!is_text],
-        .text = is_text ? bytes : (struct answer_bytes){0},
-        .base64 = is_text ? (struct answer_bytes){0} : bytes,
-    };
-}
-
 static int answer_log(struct call *call, const struct execution_log *log)
 {
-    struct piece_answer *items = call_alloc(call, (log->count + 1) * sizeof *items);
+    struct log_piece_answer *items = call_alloc(call, (log->count + 1) * sizeof *items);
     const char *end = write_cursor(call, &log->next);
 
     for (size_t i = 0; i < log->count; i++)
-        items[i] = answer_of(log, &log->pieces[i]);
+        items[i] = log_piece_answer_of(log, &log->pieces[i]);
     const struct log_answer answer = {{{items, log->count}, log->is_cut ? end : NULL}, end};
     return api_answer(call, 200, log_fields, &answer);
+}
+
+/* As records, from the beginning or from where an earlier one ended. */
+static int follow_log(struct call *call, const char *id, enum event_format format,
+                      const enum log_side *side, struct error *err)
+{
+    const char *last = call_header(call, "Last-Event-ID");
+    struct sandbox_status status;
+    struct log_state state = {0};
+
+    if (query_text(call->query, "cursor") || query_text(call->query, "limitBytes")) {
+        const char *field = query_text(call->query, "cursor") ? "cursor" : "limitBytes";
+        (void)error_set(err, ERROR_INVALID, "%s: is for pages, not for records", field);
+        return error_field(err, field);
+    }
+    if (last && *last && !log_state_read(last, &state)) {
+        (void)error_set(err, ERROR_INVALID, "Last-Event-ID: is not the id of a record of a log");
+        return error_field(err, "Last-Event-ID");
+    }
+    if (sandbox_status(call->core->sandboxes, &call->actor, id, &status, err) < 0)
+        return -1;
+    log_follow_start(call, id, format, &state, side);
+    return 0;
 }
 
 /* GET /api/v1/sandboxes/{sandbox}/logs */
 static int get_log(struct call *call, struct error *err)
 {
-    size_t maximum = (size_t)query_amount(call->query, "limitBytes", USUAL_BYTES);
     const char *name = query_text(call->query, "stream");
     const enum log_side side = name && strcmp(name, "stderr") == 0 ? LOG_STDERR : LOG_STDOUT;
-    struct log_place from = {0};
+    enum event_format format = event_format_wanted(call);
+    struct log_request request = {
+        .side = name ? &side : NULL,
+        .maximum = (size_t)query_amount(call->query, "limitBytes", USUAL_BYTES),
+    };
     autoclear(execution_log) log = {0};
-    const char *id;
 
-    if (api_sandbox(call, 0, &id, err) < 0 || read_cursor(call, &from, err) < 0 ||
-        execution_log_read(call->core->executions, &call->actor, id, &from, name ? &side : NULL,
-                           maximum, &log, err) < 0)
+    if (api_sandbox(call, 0, &request.sandbox_id, err) < 0)
+        return -1;
+    if (format != EVENT_FORMAT_NONE)
+        return follow_log(call, request.sandbox_id, format, request.side, err);
+    if (read_cursor(call, &request.from, err) < 0 ||
+        execution_log_read(call->core->executions, &call->actor, &request, &log, err) < 0)
         return -1;
     return answer_log(call, &log);
 }
 
 const struct route api_log_routes[] = {
     {"GET", API_TOP "/sandboxes/{sandbox}/logs", ROUTE_QUICK, ACCESS_KEY, BODY_NONE, get_log,
-     .summary = "what all commands of a sandbox wrote, in the order they were started",
+     .summary = "what all commands of a sandbox wrote, in the order they were started; as records "
+                "(Accept: text/event-stream or application/x-ndjson) also what they write until "
+                "the sandbox has ended",
      .query = log_parameters, .answers = log_answers, .needs = SCOPE_READ},
     {0},
 };

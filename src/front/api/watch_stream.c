@@ -6,11 +6,13 @@
 #include "front/api/watch_stream.h"
 
 #include "base/mem.h"
+#include "base/utf8.h"
 #include "front/api/api.h"
 #include "web/router.h"
 #include "web/waiting_call.h"
 
 #include <stdatomic.h>
+#include <string.h>
 
 #define LARGE_BYTES (4u << 10) // of records: others get their turn before more are made
 #define PAUSE_MS 20
@@ -52,14 +54,18 @@ static void finish(struct watch_stream *stream, bool is_whole)
 
 struct record {
     const char *path, *from, *to, *type, *reason, *detail;
+    struct answer_bytes odd_path, odd_from, odd_to; // those that are not UTF-8
     bool is_attributes;
 };
 #define AT(member) offsetof(struct record, member)
 static const char *const types[] = {"file", "directory"};
 const struct answer_field watch_stream_fields[] = {
     {"path", ANSWER_TEXT, AT(path), .help = "relative to the watched directory"},
+    {"pathBase64", ANSWER_BASE64, AT(odd_path), .help = "where the path is not UTF-8"},
     {"from", ANSWER_TEXT, AT(from), .help = "moved: where it was"},
+    {"fromBase64", ANSWER_BASE64, AT(odd_from)},
     {"to", ANSWER_TEXT, AT(to), .help = "moved: where it is"},
+    {"toBase64", ANSWER_BASE64, AT(odd_to)},
     {"type", ANSWER_TEXT, AT(type), .words = types, .n_words = ARRAY_SIZE(types),
      .help = "a directory, or anything else"},
     {"attributes", ANSWER_TRUTH, AT(is_attributes),
@@ -84,6 +90,14 @@ static void add_record(struct watch_stream *stream, const char *event, const str
     (void)event_format_add(stream->format, &told, &stream->text, &ignored);
 }
 
+static struct answer_bytes odd_bytes(const char *path)
+{
+    size_t length = path ? strlen(path) : 0;
+
+    return length && !utf8_is_valid(path, length) ? (struct answer_bytes){path, length}
+                                                  : (struct answer_bytes){0};
+}
+
 static void on_event(void *data, const struct files_event *event)
 {
     static const char *const names[FILES_EVENT_KINDS] = {
@@ -91,7 +105,7 @@ static void on_event(void *data, const struct files_event *event)
         [FILES_REMOVED] = "removed", [FILES_MOVED] = "moved",     [FILES_OVERFLOW] = "overflow",
     };
     bool is_move = event->kind == FILES_MOVED, is_lost = event->kind == FILES_OVERFLOW;
-    const struct record record = {
+    struct record record = {
         .path = is_move || is_lost ? NULL : event->path,
         .from = is_move ? event->path : NULL,
         .to = is_move ? event->second : NULL,
@@ -100,6 +114,9 @@ static void on_event(void *data, const struct files_event *event)
         .detail = is_lost ? "more happened than could be told: list the directory again" : NULL,
     };
 
+    record.odd_path = odd_bytes(record.path);
+    record.odd_from = odd_bytes(record.from);
+    record.odd_to = odd_bytes(record.to);
     if (names[event->kind])
         add_record(data, names[event->kind], &record);
 }

@@ -134,6 +134,31 @@ TEST(a_move_is_one_event_and_takes_the_directory_along)
     wait_for(&rig, &told, " +b/a2/deep/file");
 }
 
+TEST(what_moves_before_it_was_looked_at_is_found_where_it_is)
+{
+    RIG(rig);
+    autotold told = {0};
+    char from[32], to[32], file[64];
+
+    watch(&rig, ".", true);
+    for (int i = 0; i < 50; i++) {
+        (void)snprintf(from, sizeof from, "a%d", i);
+        (void)snprintf(to, sizeof to, "z%d", i);
+        (void)snprintf(file, sizeof file, "a%d/b", i);
+        CHECK(mkdirat(rig.fd, from, 0755) == 0 && mkdirat(rig.fd, file, 0755) == 0);
+        (void)snprintf(file, sizeof file, "a%d/b/c", i);
+        put_file(rig.fd, file, "1", 0644);
+        CHECK(renameat(rig.fd, from, rig.fd, to) == 0);
+        (void)snprintf(file, sizeof file, "z%d/b/d", i);
+        put_file(rig.fd, file, "1", 0644);
+        (void)snprintf(file, sizeof file, "+z%d/b/d", i);
+        wait_for(&rig, &told, file);
+        (void)snprintf(file, sizeof file, "%d/b/c", i);
+        wait_for(&rig, &told, file);
+        told.text.length = 0;
+    }
+}
+
 TEST(what_moves_out_has_gone_and_what_moves_in_has_come)
 {
     RIG(rig);

@@ -150,7 +150,7 @@ TEST(the_memory_has_an_end)
     }
     int64_t last = expect(first + 4999, 1);
     CHECK_INT(last, first + 5000);
-    CHECK_INT(event_channel_next(channel, first, one, 1), -1); // 4,096 at most
+    CHECK_INT(event_channel_next(channel, first, one, 1), -1); // 2,048 at most
     event_channel_leave(channel);
     close_channel();
 }
