@@ -119,7 +119,7 @@ static void write_quota(struct json_writer *json, const struct quota *quota)
         int64_t bound;
     } figures[] = {
         {"sandboxes", quota->sandboxes},          {"memoryBytes", quota->memory_bytes},
-        {"cpuMillicores", quota->cpu_millicores}, {"diskBytes", quota->disk_bytes},
+        {"cpuMillis", quota->cpu_millicores}, {"diskBytes", quota->disk_bytes},
         {"runsPerDay", quota->runs_per_day},
     };
 
