@@ -240,6 +240,36 @@ def test_a_key_for_some_runtimes(make):
     check_error(key.post("/sandbox", {}), 403, "FORBIDDEN", "runtime 'base:latest'")
 
 
+def test_a_key_for_sandboxes_with_some_labels(api, make):
+    key = make(selector="team=blue")
+    ours, theirs = [api.post("/api/v1/sandboxes", {"labels": {"team": team}}).json["id"] for team in ("blue", "red")]
+    try:
+        assert [item["id"] for item in key.get("/api/v1/sandboxes").json["items"]] == [ours]
+        assert key.get("/api/v1/sandboxes?labels=team%3Dred").json["items"] == []
+        assert key.get(f"/api/v1/sandboxes/{ours}").status == 200
+        check_problem(key.get(f"/api/v1/sandboxes/{theirs}"), 404, "not_found")
+        check_problem(key.post("/api/v1/run", {"sandbox": theirs, "command": ["true"]}), 404, "not_found")
+        ran, alien = [by.post(f"/api/v1/sandboxes/{id}/executions", {"command": ["true"]}).json["id"] for by, id in ((key, ours), (api, theirs))]
+        assert key.get(f"/api/v1/executions/{ran}").status == 200
+        for path in (f"/api/v1/executions/{alien}", f"/api/v1/executions/{alien}/output?stream=stdout"):
+            check_problem(key.get(path), 404, "not_found")
+        check_problem(key.delete(f"/api/v1/sandboxes/{theirs}"), 404, "not_found")
+        # What it makes must be such a sandbox too; and what shows all of them is not for it.
+        check_problem(key.post("/api/v1/sandboxes", {"labels": {"team": "red"}}), 403, "forbidden", "team=blue")
+        check_problem(key.post("/api/v1/run", {"command": ["true"]}), 403, "forbidden", "team=blue")
+        made = key.post("/api/v1/sandboxes", {"labels": {"team": "blue"}})
+        assert made.status == 201, str(made)
+        assert key.delete(f"/api/v1/sandboxes/{made.json['id']}").status in (200, 204)
+        for path in ("/api/v1/executions", "/api/v1/events", "/api/v1/snapshots", "/api/v1/usage", "/sandbox", f"/sandbox/{ours}"):
+            answer = key.get(path)
+            assert answer.status == 403 and b"some labels alone" in answer.body, f"{path}: {answer}"
+        check_problem(key.post(f"/api/v1/sandboxes/{ours}/fork", {"labels": {"team": "red"}}), 403, "forbidden", "team=blue")
+    finally:
+        for id in (ours, theirs):
+            api.delete(f"/api/v1/sandboxes/{id}")
+    check_problem(api.post("/api/v1/keys", {"selector": "team=("}), 400, "invalid_request")
+
+
 # ---- quotas ----
 
 def test_quotas_of_a_key(make):

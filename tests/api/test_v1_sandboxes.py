@@ -153,6 +153,7 @@ def test_delete(new, api):
     ({"idleTimeoutMs": "soon"}, "invalid_request", "idleTimeoutMs"),
     ({"onIdle": "sleep"}, "invalid_request", "onIdle"),
     ({"expiresAt": "tomorrow"}, "invalid_request", "expiresAt"),
+    ({"expiresAt": "2001-01-01T00:00:00Z"}, "invalid_request", "expiresAt"),
     ({"mode": "oneShot"}, "invalid_request", "command"),
     ({"command": []}, "invalid_request", "command"),
     ({"command": [""]}, "invalid_request", "command"),

@@ -67,9 +67,15 @@ struct key_change {
 int key_change(struct accounts *accounts, const struct actor *actor, const char *id,
                const struct key_change *change, struct key_info *out, struct error *err);
 
-/* ERROR_DENIED when the actor's key is not for this runtime, or not for sandboxes with a network. */
-int key_rules_check(struct accounts *accounts, const struct actor *actor, const char *runtime,
-                    bool has_network, struct error *err);
+/* What a new sandbox would be. */
+struct key_wish {
+    const char *runtime;
+    const char *const *labels; // "name=value"; NULL: none
+    bool has_network;
+};
+/* ERROR_DENIED when the actor's key is not for such sandboxes. */
+int key_rules_check(struct accounts *accounts, const struct actor *actor,
+                    const struct key_wish *wish, struct error *err);
 
 /* Whose a key is. ERROR_UNAUTHORIZED for every kind of wrong one, in the same time and words. */
 int key_check(struct accounts *accounts, const char *text, struct actor *out, struct error *err);

@@ -35,6 +35,7 @@ struct answer {
     char used_id[ID_TEXT]; // its own
     char sandbox[ID_TEXT];
     char member[MEMBER_TEXT];
+    char selector[SELECTOR_TEXT];
     struct quota quota;
 };
 
@@ -204,6 +205,7 @@ static void fill_actor(const struct accounts *accounts, const struct answer *ans
     memcpy(out->key_id, answer->key_id, sizeof out->key_id);
     memcpy(out->member, answer->member, sizeof out->member);
     memcpy(out->sandbox, answer->sandbox, sizeof out->sandbox);
+    memcpy(out->selector, answer->selector, sizeof out->selector);
     if (*answer->sandbox)
         memcpy(out->token_id, answer->used_id, sizeof out->token_id);
     memcpy(out->organisation, accounts->organisation, sizeof out->organisation);
@@ -278,6 +280,7 @@ static void take_key(struct answer *answer, const struct key_record *key)
     copy_text(answer->key_id, sizeof answer->key_id, key->id);
     copy_text(answer->used_id, sizeof answer->used_id, key->id);
     copy_text(answer->member, sizeof answer->member, key->member);
+    copy_text(answer->selector, sizeof answer->selector, key->selector);
 }
 
 // A token acts for the key that made it, in one sandbox, as long as both are there.
