@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from client import check_problem, pages, until
+from client import check_problem, pages, until, waiting_for
 
 INFO = "/api/v1/runtimes"
 ORIGIN = "https://app.example.com"
@@ -150,7 +150,7 @@ def test_people_get_a_page_and_programs_json(api):
 
 
 def test_streams_are_not_kept_back_by_proxies(sandbox, api):
-    started = sandbox.execute("sh", "-c", "echo now; cat")
+    started = sandbox.execute("sh", "-c", f"echo now; {waiting_for()}")
     follower = api.follow(started["stdoutStreamUrl"])
     try:
         assert follower.response.getheader("X-Accel-Buffering") == "no"
