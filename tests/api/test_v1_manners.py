@@ -101,6 +101,8 @@ def test_a_page_of_a_named_origin_may_call(polite):
     refused = api.get(INFO, key=None, headers={"Origin": ORIGIN})
     check_problem(refused, 401, "unauthorized")
     assert refused.headers["access-control-allow-origin"] == ORIGIN  # a page can say why
+    for answer in (api.get("/api/v1/nowhere", headers={"Origin": ORIGIN}), api.delete(INFO, headers={"Origin": ORIGIN}), api.get("/api/v1/%00", headers={"Origin": ORIGIN})):
+        assert answer.status in (400, 404, 405) and answer.headers["access-control-allow-origin"] == ORIGIN, str(answer)
 
 
 @pytest.mark.parametrize("origin", ["https://evil.example.com", "null", "https://app.example.com.evil.com", "https://APP.example.com", "*"])

@@ -282,6 +282,12 @@ static void allow_origin(struct call *call)
                       "RateLimit-Remaining, RateLimit-Reset, Retry-After, X-Request-Id");
 }
 
+void api_manners_on_refusal(struct call *call)
+{
+    if (call->request && call->access && !manners_of(call))
+        allow_origin(call);
+}
+
 int api_manners_preflight(struct call *call, struct error *err)
 {
     static const struct http_header allowed[] = {
