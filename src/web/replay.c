@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/utf8.h"
+#include "core/webhook/webhook.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,16 +56,26 @@ static int format(const struct response_answer *answer, struct buffer *out, stru
     return buffer_add(out, "", 1, err);
 }
 
-/* Keys and tokens are told once and kept nowhere: all but what lists show of them becomes stars. */
-static void hide_keys(char *text)
+/* How much of it may be told again. */
+static size_t shown_of(const char *text, size_t length)
 {
+    static const char webhook[] = WEBHOOK_SECRET_PREFIX;
     char key[KEY_TEXT];
 
-    while ((text = strstr(text, "\"br"))) {
-        size_t length = strcspn(++text, "\"");
-        (void)snprintf(key, sizeof key, "%.*s", length < KEY_TEXT ? (int)length : 0, text);
-        if (key_shown(key) == KEY_SHOWN)
-            memset(text + KEY_SHOWN, '*', length - KEY_SHOWN);
+    (void)snprintf(key, sizeof key, "%.*s", length < KEY_TEXT ? (int)length : 0, text);
+    if (key_shown(key) == KEY_SHOWN)
+        return KEY_SHOWN;
+    bool is_webhook = length == strlen(webhook) + WEBHOOK_SECRET_LETTERS &&
+                      strncmp(text, webhook, strlen(webhook)) == 0;
+    return is_webhook ? strlen(webhook) : length;
+}
+
+/* Keys, tokens and the secrets of webhooks are told once: all but what lists show of them becomes stars. */
+static void hide_secrets(char *text)
+{
+    while ((text = strchr(text, '"'))) {
+        size_t length = strcspn(++text, "\""), shown = shown_of(text, length);
+        memset(text + shown, '*', length - shown);
         text += length;
     }
 }
@@ -140,7 +151,7 @@ void replay_end(struct replay *replay, const struct response_answer *answer)
         return;
     }
     replay->is_claimed = false;
-    hide_keys(text.data);
+    hide_secrets(text.data);
     if (once_finish_answer(replay->accounts, &replay->actor, &replay->once, text.data, &err) < 0)
         log_warn("an answer could not be kept for its idempotency key",
                  F("error", (const char *)err.text));
