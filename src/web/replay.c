@@ -3,6 +3,7 @@
 #include "web/replay.h"
 
 #include "base/buffer.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/utf8.h"
@@ -13,6 +14,32 @@
 #include <string.h>
 
 #define REPLAY_HEADERS 6
+
+#define DAY_MS (24 * 3600 * 1000)
+
+void replay_budget_init(struct replay_budget *budget)
+{
+    *budget = (struct replay_budget){0};
+    lock_init(&budget->lock, LOCK_FRONT);
+}
+
+void replay_budget_clear(struct replay_budget *budget)
+{
+    lock_clear(&budget->lock);
+}
+
+bool replay_budget_take(struct replay_budget *budget, uint64_t now_ms, uint64_t bytes)
+{
+    autolock(&budget->lock);
+    if (now_ms - budget->since_ms >= DAY_MS) {
+        budget->since_ms = now_ms;
+        budget->bytes = 0;
+    }
+    if (bytes > REPLAY_DAY_BYTES - budget->bytes)
+        return false;
+    budget->bytes += bytes;
+    return true;
+}
 
 /* "201\nContent-Type: application/json\n\n{…}" */
 static int format(const struct response_answer *answer, struct buffer *out, struct error *err)
@@ -74,7 +101,8 @@ static void send_again(struct call *call, char *text)
     (void)response_send(call->response, status, headers, text, strlen(text));
 }
 
-int replay_begin(struct replay *replay, struct call *call, struct error *err)
+int replay_begin(struct replay *replay, struct replay_budget *budget, struct call *call,
+                 struct error *err)
 {
     const struct once *once;
     autofree char *answer = NULL;
@@ -86,6 +114,7 @@ int replay_begin(struct replay *replay, struct call *call, struct error *err)
         return 0;
     *replay = (struct replay){
         .accounts = call->core->accounts,
+        .budget = budget,
         .once = {.realm = xasprintf("%s answer %s%s", call->front->name, call->actor.key_id,
                                     call->actor.token_id),
                  .key = xstrdup(once->key)},
@@ -116,7 +145,8 @@ void replay_end(struct replay *replay, const struct response_answer *answer)
 
     if (!replay->is_claimed)
         return;
-    if (!is_worth_keeping(answer) || format(answer, &text, &err) < 0) {
+    if (!is_worth_keeping(answer) || format(answer, &text, &err) < 0 ||
+        !replay_budget_take(replay->budget, clock_monotonic_ms(), text.length)) {
         replay_give_up(replay);
         return;
     }
