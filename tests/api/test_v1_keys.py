@@ -281,6 +281,13 @@ def test_a_key_for_sandboxes_with_some_labels(api, make):
             answer = key.get(path)
             assert answer.status == 403 and b"some labels alone" in answer.body, f"{path}: {answer}"
         check_problem(key.post(f"/api/v1/sandboxes/{ours}/fork", {"labels": {"team": "red"}}), 403, "forbidden", "team=blue")
+        # Nor is one of its own made somebody else's, or the id of another told by its name.
+        check_problem(key.patch(f"/api/v1/sandboxes/{ours}", {"labels": {"team": "red"}}), 403, "forbidden", "team=blue")
+        assert key.patch(f"/api/v1/sandboxes/{ours}", {"labels": {"tier": "one"}}).status == 200
+        api.patch(f"/api/v1/sandboxes/{theirs}", {"name": "of-the-reds"})
+        answer = key.get("/api/v1/sandboxes/of-the-reds")
+        check_problem(answer, 404, "not_found", "of-the-reds")
+        assert theirs.removeprefix("sbx_") not in answer.body.decode()
     finally:
         for id in (ours, theirs):
             api.delete(f"/api/v1/sandboxes/{id}")
