@@ -7,6 +7,9 @@
 #include "store/keys.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <unistd.h>
 
 static struct accounts *open_keys(void)
 {
@@ -168,6 +171,40 @@ TEST(a_key_revoked_here_stops_at_once)
     CHECK_INT(check(accounts, text), ERROR_DENIED);
     CHECK(key_revoke(accounts, id, &err) < 0);
     CHECK_INT(error_kind(&err), ERROR_CONFLICT);
+}
+
+struct awaited {
+    char id[ID_TEXT];
+    atomic_bool is_told;
+};
+
+static void on_ended(void *data, const char *key_id, const char *token_id)
+{
+    struct awaited *awaited = data;
+
+    if (!token_id && strcmp(key_id, awaited->id) == 0)
+        atomic_store(&awaited->is_told, true);
+}
+
+TEST(ends_of_other_keys_do_not_put_off_that_one_is_told_of)
+{
+    autoptr(accounts) accounts = open_keys();
+    struct awaited awaited = {0};
+    struct error err = {0};
+    char text[KEY_TEXT], id[ID_TEXT];
+
+    make(accounts, "a", text, awaited.id);
+    key_watch_ends(accounts, on_ended, &awaited);
+    CHECK_OK(key_revoke(accounts, awaited.id, &err), err);
+    uint64_t deadline = clock_monotonic_ms() + 60000;
+    for (uint64_t pause; !atomic_load(&awaited.is_told) && clock_monotonic_ms() < deadline;) {
+        make(accounts, "another", text, id);
+        CHECK_OK(key_revoke(accounts, id, &err), err);
+        for (pause = clock_monotonic_ms() + 50; clock_monotonic_ms() < pause;)
+            (void)usleep(1000);
+    }
+    CHECK(atomic_load(&awaited.is_told));
+    key_watch_ends(accounts, NULL, NULL);
 }
 
 TEST(a_key_is_revoked_by_what_lists_show_of_it)
