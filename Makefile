@@ -38,6 +38,12 @@ load: all
 soak: all
 	BURROW_TEST_CACHE=$(BUILD)/test-cache tests/soak/soak
 
+# The reference of burrow's own API, as pages in docs/api, from the document that a server answers with.
+reference: $(BUILD)/build.ninja
+	ninja -C $(BUILD) src/api-document
+	$(BUILD)/src/api-document >$(BUILD)/api.json
+	tools/api-reference $(BUILD)/api.json docs/api
+
 format:
 	git ls-files '*.[ch]' | xargs clang-format -i
 
@@ -52,4 +58,4 @@ install: burrow
 clean:
 	rm -rf build build-*
 
-.PHONY: all burrow test check compat coverage fuzz bench load soak format install clean
+.PHONY: all burrow test check compat coverage fuzz bench load soak reference format install clean

@@ -231,7 +231,8 @@ static int reserve(struct creation *creation, struct error *err)
     strings_merge(&env, request->usual.env);
     if (descriptors_check(err) < 0)
         return -1;
-    if (key_rules_check(creation->core->accounts, creation->actor, runtime, false, err) < 0)
+    const struct key_wish wish = {.runtime = runtime, .labels = request->labels};
+    if (key_rules_check(creation->core->accounts, creation->actor, &wish, err) < 0)
         return -1;
     struct sandbox_record record = describe(creation, id_make(id), &env, runtime);
     if (check_name(creation, &record, err) < 0)

@@ -25,7 +25,7 @@
 #include <unistd.h>
 
 #define NOBODY 65534
-#define FILES 256
+#define FILES 512
 #define MEMORY_BYTES ((rlim_t)1 << 30)
 #define WAIT_MS 60000
 #define HEADERS 16

@@ -21,10 +21,11 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#define AT_ONCE 32       // deliveries under way
-#define PASS_MS 60000    // how often it is recorded that there was nothing to tell
-#define LONGEST_MS 60000 // between two looks
-#define PATIENCE_MS 1000 // after a failure of our own
+#define AT_ONCE 64        // deliveries under way
+#define AT_ONCE_OF_ONE 16 // of one organisation: its slow receivers are nobody else's trouble
+#define PASS_MS 60000     // how often it is recorded that there was nothing to tell
+#define LONGEST_MS 60000  // between two looks
+#define PATIENCE_MS 1000  // after a failure of our own
 #define BODY_MAXIMUM (64u << 10)
 #define GONE 410
 
@@ -221,6 +222,20 @@ static int begin_next(struct sender *sender, struct target *target, int64_t now,
     return send_body(sender, target, &body, err);
 }
 
+static bool has_room(const struct sender *sender, const struct target *target)
+{
+    unsigned of_one = 0;
+
+    if (sender->n_sending < AT_ONCE_OF_ONE)
+        return true;
+    for (size_t i = 0; i < sender->n_targets; i++) {
+        const struct target *other = sender->targets[i];
+        of_one += other->post_id &&
+                  strcmp(other->hook.owner.organisation, target->hook.owner.organisation) == 0;
+    }
+    return sender->n_sending < AT_ONCE && of_one < AT_ONCE_OF_ONE;
+}
+
 /* Begins what is due. Returns when to look again. */
 static int64_t begin_all(struct sender *sender)
 {
@@ -233,11 +248,12 @@ static int64_t begin_all(struct sender *sender)
         struct target *target = sender->targets[(sender->first + i) % sender->n_targets];
         if (target->post_id || !target->hook.is_enabled)
             continue;
-        if (target->hook.next_at > now || sender->n_sending >= AT_ONCE) {
-            if (target->hook.next_at > now && target->hook.next_at < next)
-                next = target->hook.next_at;
+        if (target->hook.next_at > now) {
+            next = target->hook.next_at < next ? target->hook.next_at : next;
             continue;
         }
+        if (!has_room(sender, target))
+            continue; // when one of the others is done
         int result = begin_next(sender, target, now, &err);
         if (result < 0) {
             note_failure(sender, "a webhook could not be served", &err);

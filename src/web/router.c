@@ -319,6 +319,21 @@ static bool is_for_tokens(const struct call *call)
            (strstr(pattern, "/{sandbox}") || strstr(pattern, "/{execution}"));
 }
 
+/* A key for sandboxes with some labels gets to them through paths that name them, where their labels are looked at; and to what is no sandbox's. */
+static bool is_for_selected(const struct call *call)
+{
+    static const char *const others[] = {"/sandboxes", "/run",          "/quotas",
+                                         "/runtimes",  "/organisation", "/system/info"};
+    const char *pattern = call->route->pattern;
+
+    if (is_for_tokens(call))
+        return true;
+    for (size_t i = 0; call->front->takes_tokens && i < ARRAY_SIZE(others); i++)
+        if (strcmp(pattern + strlen(call->front->top) - 1, others[i]) == 0)
+            return true;
+    return false;
+}
+
 /* The one place where a key is held against what a route needs. */
 static int check_scope(const struct call *call, struct error *err)
 {
@@ -328,6 +343,9 @@ static int check_scope(const struct call *call, struct error *err)
         return 0;
     if (*call->actor.sandbox && !is_for_tokens(call))
         return actor_refuse_token(&call->actor, "ask for anything else", err);
+    if (*call->actor.selector && !is_for_selected(call))
+        return error_refuse(err, ERROR_DENIED, "key",
+                            "your key is for sandboxes with some labels alone, and not for this");
     return actor_need(&call->actor, route_needs(call->route), err);
 }
 
@@ -428,8 +446,8 @@ static int run_here(struct call_work *work, struct error *err)
             auth_of(call->front)
                 ->check_quick(accounts_of(work->settings), call->request, &call->actor) ==
             KEY_VALID;
-    if (call->request->is_body_refused || !work->has_actor)
-        return CALL_ELSEWHERE;
+    if (call->request->is_body_refused || !work->has_actor || *call->actor.selector)
+        return CALL_ELSEWHERE; // to look at labels takes the store
     if (meet_actor(work, err) < 0 || check_scope(call, err) < 0)
         return -1;
     return call->route->handle(call, err);

@@ -200,7 +200,8 @@ def test_builds(small):
         assert not api.get("/sandbox/snapshots").data["snapshots"]
     servers.delete_all(api)
     until(lambda: small.free() > 150 * MEGA, "the space to come back")
-    assert api.post(f"/sandbox/snapshots/{begun['snapshotId']}/finalize", FINAL).status == 200
+    answer = api.post(f"/sandbox/snapshots/{begun['snapshotId']}/finalize", FINAL)
+    assert answer.status == 200, str(answer)
     assert api.create(snapshot="built").output("cat file; stat -c %s bulk") == f"built\n{40 * MEGA}\n"
 
 

@@ -229,6 +229,22 @@ def test_what_is_no_websocket_is_refused(api, shared):
         assert refused.value.status == 404
 
 
+def test_a_key_that_is_revoked_takes_its_sockets_along(api, sandbox):
+    made = start(api, sandbox, "cat", keepStdinOpen=True)
+    other = api.post(f"{TOP}/keys", {"name": "short", "scopes": ["run", "organisation"]}).json
+    reader = api.post(f"{TOP}/keys", {"name": "reader", "scopes": ["read", "organisation"]}).json
+    with Attached(api, made, key=False, headers={"Authorization": f"Bearer {other['key']}"}) as theirs, Attached(api, made) as ours:
+        theirs.type(b"in\n").read_until(b"in\n")
+        assert api.delete(f"{TOP}/keys/{other['id']}").status == 204
+        theirs.read_all()
+        ours.type(b"still\n").read_until(b"still\n")
+        assert b"still" not in theirs.output[1]
+    with pytest.raises(Refused) as refused:  # who may only look cannot type
+        Attached(api, made, key=False, headers={"Authorization": f"Bearer {reader['key']}"})
+    assert refused.value.status == 403 and refused.value.json["code"] == "missing_scope"
+    assert api.delete(f"{TOP}/keys/{reader['id']}").status == 204
+
+
 def test_somebody_elses_client_is_at_home(api, sandbox):
     made = start(api, sandbox, "sh", "-c", "head -c 300000 /dev/zero; cat", keepStdinOpen=True)
     key = base64.urlsafe_b64encode(api.key.encode()).decode().rstrip("=")

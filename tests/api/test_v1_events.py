@@ -277,7 +277,7 @@ def test_nothing_is_lost_or_told_twice_when_the_server_is_killed(tmp_path):
         threads = [threading.Thread(target=target) for target in (follow, make, make)]
         for thread in threads:
             thread.start()
-        for _ in range(3):
+        for _ in range(2):
             some = len(seen)
             until(lambda: len(seen) > some + 10, "events to come")
             server.kill()

@@ -124,6 +124,8 @@ def test_only_what_has_changed_is_read(box):
         answer = box.get("/tmp/cond", headers=headers)
         assert answer.status == status, headers
         assert answer.headers["etag"] == etag and (answer.body == b"") == (status == 304)
+    stat = box.api.get(box.url("stat", path="/tmp/cond"), headers={"If-None-Match": etag})
+    assert (stat.status, stat.headers["etag"]) == (304, etag)
     for other in ('"x"', f"W/{etag}"):
         check_problem(box.get("/tmp/cond", headers={"If-Match": other}), 412, "precondition_failed", field="path")
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from client import Client, check_error, check_problem, pages, together, until
+from client import Client, Raw, check_error, check_problem, pages, together, until
 
 ALL = ["read", "run", "manage", "admin", "organisation"]
 
@@ -228,6 +228,23 @@ def test_a_revoked_key_is_refused_at_once(api, make):
     check_problem(api.get("/api/v1/keys/key_00000000000000000000000000"), 404, "not_found")
 
 
+def test_who_follows_with_a_key_that_may_less_is_cut_off(api, make):
+    key = make(owner="alice", scopes=["read", "run"])
+    raw = Raw(api.port)
+    raw.send(f"GET /api/v1/events HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\nAuthorization: Bearer {key.key}\r\n\r\n".encode())
+    assert raw.response().status == 200
+    assert api.patch(f"/api/v1/keys/{key.info['id']}", {"scopes": ["run"]}).status == 200
+    raw.all()  # returns when the server has closed it
+    raw.close()
+
+
+def test_an_administrator_of_one_owner_is_none_of_the_machine(make):
+    key = make(owner="alice", scopes=["read", "run", "manage", "admin"])
+    for path in ("df", "doctor"):
+        check_problem(key.get(f"/api/v1/system/{path}"), 403, "forbidden", "organisation")
+    check_problem(key.post("/api/v1/system/prune", {"dryRun": True}), 403, "forbidden", "organisation")
+
+
 def test_a_key_expires(make):
     key = make(owner="alice", expiresInMs=1)
     until(lambda: key.get("/api/v1/quotas").status == 401, "the key to expire")
@@ -238,6 +255,36 @@ def test_a_key_expires(make):
 def test_a_key_for_some_runtimes(make):
     key = make(owner="alice", runtimes=["host"])
     check_error(key.post("/sandbox", {}), 403, "FORBIDDEN", "runtime 'base:latest'")
+
+
+def test_a_key_for_sandboxes_with_some_labels(api, make):
+    key = make(selector="team=blue")
+    ours, theirs = [api.post("/api/v1/sandboxes", {"labels": {"team": team}}).json["id"] for team in ("blue", "red")]
+    try:
+        assert [item["id"] for item in key.get("/api/v1/sandboxes").json["items"]] == [ours]
+        assert key.get("/api/v1/sandboxes?labels=team%3Dred").json["items"] == []
+        assert key.get(f"/api/v1/sandboxes/{ours}").status == 200
+        check_problem(key.get(f"/api/v1/sandboxes/{theirs}"), 404, "not_found")
+        check_problem(key.post("/api/v1/run", {"sandbox": theirs, "command": ["true"]}), 404, "not_found")
+        ran, alien = [by.post(f"/api/v1/sandboxes/{id}/executions", {"command": ["true"]}).json["id"] for by, id in ((key, ours), (api, theirs))]
+        assert key.get(f"/api/v1/executions/{ran}").status == 200
+        for path in (f"/api/v1/executions/{alien}", f"/api/v1/executions/{alien}/output?stream=stdout"):
+            check_problem(key.get(path), 404, "not_found")
+        check_problem(key.delete(f"/api/v1/sandboxes/{theirs}"), 404, "not_found")
+        # What it makes must be such a sandbox too; and what shows all of them is not for it.
+        check_problem(key.post("/api/v1/sandboxes", {"labels": {"team": "red"}}), 403, "forbidden", "team=blue")
+        check_problem(key.post("/api/v1/run", {"command": ["true"]}), 403, "forbidden", "team=blue")
+        made = key.post("/api/v1/sandboxes", {"labels": {"team": "blue"}})
+        assert made.status == 201, str(made)
+        assert key.delete(f"/api/v1/sandboxes/{made.json['id']}").status in (200, 204)
+        for path in ("/api/v1/executions", "/api/v1/events", "/api/v1/snapshots", "/api/v1/usage", "/sandbox", f"/sandbox/{ours}"):
+            answer = key.get(path)
+            assert answer.status == 403 and b"some labels alone" in answer.body, f"{path}: {answer}"
+        check_problem(key.post(f"/api/v1/sandboxes/{ours}/fork", {"labels": {"team": "red"}}), 403, "forbidden", "team=blue")
+    finally:
+        for id in (ours, theirs):
+            api.delete(f"/api/v1/sandboxes/{id}")
+    check_problem(api.post("/api/v1/keys", {"selector": "team=("}), 400, "invalid_request")
 
 
 # ---- quotas ----

@@ -153,6 +153,7 @@ def test_delete(new, api):
     ({"idleTimeoutMs": "soon"}, "invalid_request", "idleTimeoutMs"),
     ({"onIdle": "sleep"}, "invalid_request", "onIdle"),
     ({"expiresAt": "tomorrow"}, "invalid_request", "expiresAt"),
+    ({"expiresAt": "2001-01-01T00:00:00Z"}, "invalid_request", "expiresAt"),
     ({"mode": "oneShot"}, "invalid_request", "command"),
     ({"command": []}, "invalid_request", "command"),
     ({"command": [""]}, "invalid_request", "command"),
@@ -175,6 +176,15 @@ def test_what_is_not_there(api):
                                    ("POST", "/resume", None), ("POST", "/fork", {}), ("GET", "/logs", None)):
             answer = api.call(method, f"{TOP}/{reference}{path}", **({"json": body} if body is not None else {}))
             check_problem(answer, 404, "not_found")
+
+
+def test_a_name_never_stands_in_front_of_an_id(api):
+    """A vendor's wire takes any name, also one that looks like the id of somebody else's sandbox; with that, whoever sees both is led astray."""
+    looks = str(uuid.uuid4())
+    sandbox = api.create(name=looks)
+    check_problem(api.get(f"{TOP}/{looks}"), 404, "not_found")
+    check_problem(api.post(TOP, {"name": looks}), 400, "invalid_request", field="name")
+    sandbox.delete()
 
 
 # ---- states ----

@@ -15,19 +15,21 @@
 
 struct cancel; // base/cancel.h
 
-#define MEMBER_TEXT 65 // a name of 64 bytes
+#define MEMBER_TEXT 65    // a name of 64 bytes
+#define SELECTOR_TEXT 129 // of 128 bytes
 
 struct actor {
     char key_id
         [ID_TEXT]; // "": no key (the machine's own root, over the local socket). Of a token: of the key that made it
     char token_id[ID_TEXT]; // "": it is no token
     char organisation[ID_TEXT];
-    char member[MEMBER_TEXT]; // whose key it is; "": nobody's in particular
-    char sandbox[ID_TEXT];    // of a token: the one sandbox it opens; "": any
-    unsigned scopes;          // scope.h
-    bool is_admin;            // has SCOPE_ADMIN
-    bool has_rules;           // the key's record says more of what it may make: key_rules_check
-    struct quota quota;       // of the key; 0: no bound
+    char member[MEMBER_TEXT];     // whose key it is; "": nobody's in particular
+    char sandbox[ID_TEXT];        // of a token: the one sandbox it opens; "": any
+    unsigned scopes;              // scope.h
+    bool is_admin;                // has SCOPE_ADMIN
+    char selector[SELECTOR_TEXT]; // labels of the sandboxes it may see (base/label.h); "": all
+    bool has_rules;               // the key's record says more of what it may make: key_rules_check
+    struct quota quota;           // of the key; 0: no bound
     const char *
         tenant; // NULL: sees every tenant of the organisation; else this one alone. Borrowed, like those below
     const char *scope;   // likewise
@@ -41,12 +43,15 @@ bool actor_sees(const struct actor *actor, const struct owner *owner);
 /* The same of a row that belongs to a sandbox (or is one), which is what a token may see. */
 bool actor_sees_in(const struct actor *actor, const struct owner *owner, const char *sandbox_id);
 
+/* Whether its key is for sandboxes with these labels, "name=value" (NULL: none). */
+bool actor_selects(const struct actor *actor, const char *const *labels);
+
 /* ERROR_SCOPE, naming it, unless the actor has the scope. */
 int actor_need(const struct actor *actor, enum key_scope scope, struct error *err);
 /* ERROR_DENIED for a token, which is for its own sandbox alone. */
 int actor_refuse_token(const struct actor *actor, const char *what, struct error *err);
 
-/* ERROR_DENIED unless it is an administrator. */
+/* ERROR_DENIED unless it is an administrator of the whole server: one of a single owner's things is not. */
 int actor_need_admin(const struct actor *actor, struct error *err);
 
 /* Whose its new rows are. Texts are borrowed from the actor. */

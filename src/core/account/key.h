@@ -67,9 +67,15 @@ struct key_change {
 int key_change(struct accounts *accounts, const struct actor *actor, const char *id,
                const struct key_change *change, struct key_info *out, struct error *err);
 
-/* ERROR_DENIED when the actor's key is not for this runtime, or not for sandboxes with a network. */
-int key_rules_check(struct accounts *accounts, const struct actor *actor, const char *runtime,
-                    bool has_network, struct error *err);
+/* What a new sandbox would be. */
+struct key_wish {
+    const char *runtime;
+    const char *const *labels; // "name=value"; NULL: none
+    bool has_network;
+};
+/* ERROR_DENIED when the actor's key is not for such sandboxes. */
+int key_rules_check(struct accounts *accounts, const struct actor *actor,
+                    const struct key_wish *wish, struct error *err);
 
 /* Whose a key is. ERROR_UNAUTHORIZED for every kind of wrong one, in the same time and words. */
 int key_check(struct accounts *accounts, const char *text, struct actor *out, struct error *err);
@@ -82,7 +88,8 @@ enum key_known {
 };
 enum key_known key_check_quick(struct accounts *accounts, const char *text, struct actor *out);
 /*
- * Tells of keys and tokens that were revoked, by whomever, or have expired, within seconds; token_id NULL: a key, and its tokens with it. NULL: no longer.
+ * Tells of keys and tokens that were revoked, by whomever, or have expired, or may less than before, within seconds; token_id NULL: a key, and its tokens
+ * with it. NULL: no longer.
  * The callback must not block, and may take no lock that stands above LOCK_KEYS.
  */
 void key_watch_ends(struct accounts *accounts,

@@ -2,7 +2,7 @@
 /* What a key can be; see key_bounds.h. */
 #include "core/account/key_bounds.h"
 
-#include "base/clock.h"
+#include "base/label.h"
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "core/account/account_impl.h"
@@ -15,6 +15,7 @@
 
 #define NAME_MAXIMUM 200
 #define RUNTIMES_MAXIMUM 64
+#define SELECTOR_MOST 16 // names and values
 
 static int deny(struct error *err, const char *why)
 {
@@ -74,10 +75,33 @@ static int check_runtimes(const char *const *runtimes, struct error *err)
     return 0;
 }
 
+static int check_selector(const char *text, struct error *err)
+{
+    autoselector selector = {0};
+
+    if (!text)
+        return 0;
+    if (strlen(text) >= SELECTOR_TEXT)
+        return error_refuse(err, ERROR_INVALID, "labels", "a key's selector has at most %d bytes",
+                            SELECTOR_TEXT - 1);
+    if (label_selector_parse(text, &selector, err) < 0)
+        return -1;
+    size_t count =
+        selector.count; // together with what a list is asked for there must be room in a statement
+    for (size_t i = 0; i < selector.count; i++)
+        count += selector.terms[i].n_values;
+    return count <= SELECTOR_MOST
+               ? 0
+               : error_refuse(err, ERROR_INVALID, "labels",
+                              "a key's selector has at most %d names and values", SELECTOR_MOST);
+}
+
 static int check_values(const struct key_record *record, struct error *err)
 {
     if (check_name(record->name, err) < 0 || check_quota(&record->quota, err) < 0 ||
         check_runtimes(record->runtimes, err) < 0)
+        return -1;
+    if (check_selector(record->selector, err) < 0)
         return -1;
     return record->member ? check_member(record->member, err) : 0;
 }
@@ -212,13 +236,30 @@ static bool allows(const char *const *allowed, const char *runtime)
     return false;
 }
 
-int key_rules_check(struct accounts *accounts, const struct actor *actor, const char *runtime,
-                    bool has_network, struct error *err)
+bool actor_selects(const struct actor *actor, const char *const *labels)
 {
+    autoselector selector = {0};
+    struct error ignored = {0};
+
+    if (!*actor->selector)
+        return true;
+    return label_selector_parse(actor->selector, &selector, &ignored) == 0 &&
+           label_selector_matches(&selector, labels);
+}
+
+int key_rules_check(struct accounts *accounts, const struct actor *actor,
+                    const struct key_wish *wish, struct error *err)
+{
+    const char *runtime = wish->runtime;
+    bool has_network = wish->has_network;
     autokey key = {0};
 
     if (!actor->has_rules)
         return 0;
+    if (!actor_selects(actor, wish->labels))
+        return error_refuse(err, ERROR_DENIED, "key",
+                            "your key is for sandboxes with the labels '%s' alone: give it those",
+                            actor->selector);
     if (store_key_get(accounts->store, actor->key_id, &key, err) < 0)
         return -1;
     if (key.runtimes && !allows(key.runtimes, runtime))

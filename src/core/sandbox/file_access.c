@@ -15,7 +15,7 @@
 #define FETCH_TRIES 3 // a file that changes between look and read
 
 _Static_assert(FILE_ETAG >= FILES_ETAG_SIZE, "an etag fits");
-_Static_assert(FILE_KEEP == FILES_KEEP_ID && FILE_KEEP == FILES_KEEP_MODE, "the same to the box");
+_Static_assert(FILE_KEEP == FILES_KEEP_ID && FILE_KEEP == FILES_KEEP_MODE, "the same to PID 1");
 
 // ---- what all of them share ----
 

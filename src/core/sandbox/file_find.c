@@ -13,7 +13,7 @@
 
 _Static_assert(FILE_KIND_FILE == FILES_KIND_FILE && FILE_KIND_OTHER == FILES_KIND_OTHER &&
                    FILE_KIND_DIRECTORY == FILES_KIND_DIRECTORY && FILE_KIND_LINK == FILES_KIND_LINK,
-               "the same to the box");
+               "the same to PID 1");
 
 // ---- listings ----
 

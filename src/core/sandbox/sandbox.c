@@ -3,6 +3,7 @@
 #include "core/sandbox/sandbox.h"
 
 #include "base/clock.h"
+#include "base/label.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "core/sandbox/ending.h"
@@ -59,6 +60,18 @@ static int find_own(struct sandboxes *sandboxes, const struct actor *token, cons
     return 0;
 }
 
+int sandbox_check_selected(struct sandboxes *sandboxes, const struct actor *actor, const char *id,
+                           struct error *err)
+{
+    autosandbox record = {0};
+
+    if (!*actor->selector)
+        return 0;
+    if (lookup_record(sandboxes, actor, id, &record, err) < 0)
+        return -1;
+    return actor_selects(actor, record.labels) ? 0 : error_missing(err, "sandbox", id);
+}
+
 int sandbox_find_name(struct sandboxes *sandboxes, const struct actor *actor, const char *name,
                       char id[ID_TEXT], struct error *err)
 {
@@ -102,14 +115,35 @@ int sandbox_status(struct sandboxes *sandboxes, const struct actor *actor, const
     return 0;
 }
 
+/* What both choose. Borrows their texts. */
+static struct label_selector join(const struct label_selector *a, const struct label_selector *b)
+{
+    size_t more = b ? b->count : 0;
+    struct label_selector both = {.terms = xcalloc(a->count + more + 1, sizeof *both.terms),
+                                  .count = a->count + more};
+
+    memcpy(both.terms, a->terms, a->count * sizeof *both.terms);
+    if (more)
+        memcpy(both.terms + a->count, b->terms, more * sizeof *both.terms);
+    return both;
+}
+
 int sandbox_list(struct sandboxes *sandboxes, const struct actor *actor,
                  const struct sandbox_filter *filter, struct sandbox_infos *out, struct error *err)
 {
     struct sandbox_filter own = *filter;
     autosandboxes found = {0};
+    autoselector selector = {0};
+    autoselector both = {0};
 
     own.owner = actor_filter(actor);
     own.owner.project = filter->owner.project;
+    if (*actor->selector && label_selector_parse(actor->selector, &selector, err) < 0)
+        return -1;
+    if (*actor->selector) {
+        both = join(&selector, filter->labels);
+        own.labels = &both;
+    }
     if (store_sandbox_list(sandboxes->store, &own, &found, err) < 0)
         return -1;
     sandbox_infos_take(out, &found);

@@ -15,6 +15,10 @@ struct sandboxes;
 int sandbox_get(struct sandboxes *sandboxes, const struct actor *actor, const char *id,
                 bool with_deleted, struct sandbox_info *out, struct error *err);
 
+/* ERROR_NOT_FOUND where the actor's key is not for sandboxes with its labels. Of other keys nothing is looked at. */
+int sandbox_check_selected(struct sandboxes *sandboxes, const struct actor *actor, const char *id,
+                           struct error *err);
+
 /* The id of the one living sandbox that the actor sees and that has this name. ERROR_NOT_FOUND, or ERROR_AMBIGUOUS when several have it; noun "sandbox". */
 int sandbox_find_name(struct sandboxes *sandboxes, const struct actor *actor, const char *name,
                       char id[ID_TEXT], struct error *err);

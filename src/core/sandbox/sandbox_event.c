@@ -22,6 +22,11 @@ int event_list(struct sandboxes *sandboxes, const struct actor *actor,
     return 0;
 }
 
+void event_settle(struct sandboxes *sandboxes, const char *sandbox_id)
+{
+    lookup_settle(sandboxes, sandbox_id);
+}
+
 int event_put(struct sandbox *sandbox, const struct event *event, struct error *err)
 {
     return event_write(sandbox->sandboxes->store, sandbox->id, &sandbox->record.owner, event, err);

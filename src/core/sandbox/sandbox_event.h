@@ -15,5 +15,8 @@ struct sandbox;
 int event_list(struct sandboxes *sandboxes, const struct actor *actor,
                const struct event_filter *filter, struct event_infos *out, struct error *err);
 
+/* What was shown of the sandbox, such as the end of a command, is recorded with its event when this returns. */
+void event_settle(struct sandboxes *sandboxes, const char *sandbox_id);
+
 /* Writes one of a sandbox in memory, in the caller's transaction. */
 int event_put(struct sandbox *sandbox, const struct event *event, struct error *err);

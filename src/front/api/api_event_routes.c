@@ -2,6 +2,7 @@
 /* Events: what happens on the server, as a list or as it happens. */
 #include "core/event/channel.h"
 #include "core/sandbox/sandbox.h"
+#include "core/sandbox/sandbox_event.h"
 #include "front/api/api_page.h"
 #include "front/api/event_stream.h"
 #include "front/api/event_text.h"
@@ -186,6 +187,8 @@ static int answer_events(struct call *call, struct event_wish *wish, struct erro
         read_after(call, &page, &wish->after, &is_given, err) < 0 ||
         read_kinds(call, &wish->kinds, err) < 0)
         return -1;
+    if (wish->sandbox_id)
+        event_settle(call->core->sandboxes, wish->sandbox_id);
     int result = check_place(call, wish, is_given, format != EVENT_FORMAT_NONE, err);
     if (result != 0)
         return result < 0 ? -1 : 0;

@@ -288,7 +288,13 @@ static int stat_file(struct call *call, struct error *err)
     if (file_stat(call->core->sandboxes, &call->actor, &place,
                   query_bool(call->query, "follow", true), &info, err) < 0)
         return api_file_failed(err);
-    return api_answer_file(call, 200, place.path, &info);
+    if (!api_etag_is_among(call_header(call, "If-None-Match"), info.etag, false))
+        return api_answer_file(call, 200, place.path, &info);
+    char etag[FILE_ETAG + 4];
+    (void)snprintf(etag, sizeof etag, "\"%s\"", info.etag);
+    const struct http_header headers[] = {{"ETag", etag}, {0}};
+    (void)response_send(call->response, 304, headers, NULL, 0);
+    return 0;
 }
 
 // ---- the table ----
@@ -320,6 +326,7 @@ static const struct route_answer bytes_answers[] = {
     {0},
 };
 static const struct route_answer file_answers[] = {{200, api_file_fields}, {0}};
+static const struct route_answer stat_answers[] = {{200, api_file_fields}, {304}, {0}};
 static const struct route_answer empty_answers[] = {{204}, {0}};
 
 const struct route api_file_routes[] = {
@@ -334,10 +341,11 @@ const struct route api_file_routes[] = {
      .summary = "removes a file or a directory; If-Match is heeded", .query = delete_query,
      .answers = empty_answers, .needs = SCOPE_RUN},
     {"POST", API_FILES "/append", ROUTE_QUICK, ACCESS_KEY, BODY_STREAM, append_file,
-     .summary = "writes behind the end of a file, which is made where it is missing",
+     .summary = "writes behind the end of a file, which is made where it is missing. Repeated with "
+                "its Idempotency-Key after the server broke off, it may be there twice",
      .query = write_query, .answers = file_answers, .needs = SCOPE_RUN},
     {"GET", API_FILES "/stat", ROUTE_SLOW, ACCESS_KEY, BODY_NONE, stat_file,
-     .summary = "what is known of a file", .query = stat_query, .answers = file_answers,
+     .summary = "what is known of a file", .query = stat_query, .answers = stat_answers,
      .needs = SCOPE_READ},
     {0},
 };

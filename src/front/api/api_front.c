@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* All routes of burrow's own API, joined from the tables of its files, and what these share; see api.h. */
 #include "base/mem.h"
+#include "core/execution/execution.h"
+#include "core/sandbox/sandbox.h"
 #include "front/api/api.h"
 #include "front/api/api_document.h"
 #include "front/api/api_manners.h"
@@ -124,7 +126,7 @@ int api_answer_empty(struct call *call)
 }
 
 /* Aionis' clients know theirs as UUIDs. */
-int api_execution(struct call *call, unsigned index, const char **id, struct error *err)
+static int read_execution(struct call *call, unsigned index, const char **id, struct error *err)
 {
     char *same = call_alloc(call, ID_TEXT);
 
@@ -134,4 +136,25 @@ int api_execution(struct call *call, unsigned index, const char **id, struct err
     if (strncmp(call->parameters[index], JOB_PREFIX, strlen(JOB_PREFIX)) == 0)
         return call_id(call, index, JOB_PREFIX, "execution", id, err);
     return call_id(call, index, EXECUTION_PREFIX, "execution", id, err);
+}
+
+/* Whether the key is for sandboxes with the labels of the one that it is in. */
+static int check_selected(struct call *call, const char *id, struct error *err)
+{
+    autoclear(execution_info) info = {0};
+
+    if (!*call->actor.selector)
+        return 0;
+    if (execution_get(call->core->executions, &call->actor, id, NULL, &info, err) < 0)
+        return -1;
+    return sandbox_check_selected(call->core->sandboxes, &call->actor, info.sandbox_id, err) < 0
+               ? error_missing(err, "execution", id)
+               : 0;
+}
+
+int api_execution(struct call *call, unsigned index, const char **id, struct error *err)
+{
+    if (read_execution(call, index, id, err) < 0)
+        return -1;
+    return check_selected(call, *id, err);
 }

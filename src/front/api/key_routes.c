@@ -112,9 +112,12 @@ struct key_body {
          .help = "that it may start sandboxes from; an empty list is all"},                        \
         {"network", FIELD_BOOL, AT(has_network), .has_offset = AT(is_network_set),                 \
          .help = "whether its sandboxes may have one"},                                            \
-        {"selector",      FIELD_TEXT,                                                              \
-         AT(selector),    .has_offset = AT(has_selector),                                          \
-         .maximum = 1000, .help = "labels of the sandboxes it sees: \"team=blue\"; empty is all"}, \
+        {"selector",                                                                               \
+         FIELD_TEXT,                                                                               \
+         AT(selector),                                                                             \
+         .has_offset = AT(has_selector),                                                           \
+         .maximum = SELECTOR_TEXT - 1,                                                             \
+         .help = "labels of the sandboxes it sees: \"team=blue\"; empty is all"},                  \
         {"quotas", FIELD_MAP, AT(quotas), .fields = quota_body_fields},                            \
     {                                                                                              \
         "expiresInMs", FIELD_MS, AT(expires_in_ms), .has_offset = AT(has_expiry),                  \

@@ -2,6 +2,7 @@
 /* Bodies of sandboxes; see sandbox_body.h. */
 #include "front/api/sandbox_body.h"
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "core/snapshot/snapshot.h"
 #include "front/api/api.h"
@@ -287,6 +288,8 @@ int sandbox_body_create(struct call *call, struct sandbox_request *out,
     call->actor.project = body.project;
     if (body.directory && *body.directory != '/')
         return fault(err, "directory", "must be an absolute path");
+    if (body.expires_at && out->expires_at <= (int64_t)clock_wall_ms())
+        return fault(err, "expiresAt", "must be to come");
     if (body.directory)
         out->usual.directory = body.directory;
     out->usual.user = body.user;

@@ -21,25 +21,22 @@ const char *api_reference(const char *text, const char *prefix)
     return is_id(text, prefix) ? text + strlen(prefix) : text;
 }
 
-/* Aionis' clients know theirs as UUIDs. */
+/* Aionis' clients know theirs as UUIDs, which are ids also where somebody has given one to another sandbox as its name. */
 static int find(struct call *call, const char *text, char id[ID_TEXT], struct error *err)
 {
-    struct error ignored = {0};
-
-    if (sandbox_find_name(call->core->sandboxes, &call->actor, text, id, err) == 0)
+    if (id_from_uuid(text, id))
         return 0;
-    if (!error_is(err, ERROR_NOT_FOUND) || !id_from_uuid(text, id))
-        return -1;
-    *err = ignored;
-    return 0;
+    return sandbox_find_name(call->core->sandboxes, &call->actor, text, id, err);
 }
 
-/* A token is for one sandbox; of others the core would say the same. */
-static int check_token(const struct call *call, const char *id, struct error *err)
+/* A token is for one sandbox; of others the core would say the same. A key may be for sandboxes with some labels. */
+static int check_seen(const struct call *call, const char *id, struct error *err)
 {
     const char *only = call->actor.sandbox;
 
-    return *only && strcmp(only, id) != 0 ? error_missing(err, "sandbox", id) : 0;
+    if (*only && strcmp(only, id) != 0)
+        return error_missing(err, "sandbox", id);
+    return sandbox_check_selected(call->core->sandboxes, &call->actor, id, err);
 }
 
 int api_sandbox_of(struct call *call, const char *text, const char **id, struct error *err)
@@ -52,12 +49,12 @@ int api_sandbox_of(struct call *call, const char *text, const char **id, struct 
                             text ? text : "");
     if (is_id(text, SANDBOX_PREFIX)) {
         *id = text + strlen(SANDBOX_PREFIX);
-        return check_token(call, *id, err);
+        return check_seen(call, *id, err);
     }
     if (thread_is_loop())
         return CALL_ELSEWHERE;
     found = call_alloc(call, ID_TEXT);
-    if (find(call, text, found, err) < 0 || check_token(call, found, err) < 0)
+    if (find(call, text, found, err) < 0 || check_seen(call, found, err) < 0)
         return -1;
     *id = found;
     call_about_sandbox(call, SANDBOX_PREFIX, found);
@@ -66,11 +63,7 @@ int api_sandbox_of(struct call *call, const char *text, const char **id, struct 
 
 int api_sandbox(struct call *call, unsigned index, const char **id, struct error *err)
 {
-    int result = api_sandbox_of(call, call->parameters[index], id, err);
-
-    if (result == 0 && *call->actor.sandbox && strcmp(call->actor.sandbox, *id) != 0)
-        return error_missing(err, "sandbox", *id); // of a token: the core would say the same
-    return result;
+    return api_sandbox_of(call, call->parameters[index], id, err);
 }
 
 void api_sandbox_defaults(struct sandbox_request *request)
