@@ -12,11 +12,10 @@
 #include "front/api/attach_order.h"
 #include "front/api/execution_answer.h"
 #include "net/websocket.h"
-#include "web/router.h"
 #include "web/follower.h"
+#include "web/router.h"
 
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -28,21 +27,13 @@
 static const struct websocket_limits limits = {
     .message_bytes = 16u << 20, .text_bytes = 4096, .fragments = 4096, .ping_ms = 30000};
 
-static const char *const names[ATTACH_SIDES] = {"stdout", "stderr"};
-
-struct side {
-    struct stream *stream; // NULL: none, or not yet
-    struct watch *watch;
-    uint64_t offset; // of the next byte to send
-};
-
 struct attach {
     struct follower base;
     char *base_url;
     char id[ID_TEXT];
     struct upgrade upgrade;
     struct websocket *socket; // NULL before and after
-    struct side sides[ATTACH_SIDES];
+    struct output_sides sides;
     unsigned next; // the side whose turn it is
     struct watch *watch;
     struct buffer start;   // the first text; empty: sent
@@ -69,8 +60,7 @@ static void attach_free(void *data)
 {
     struct attach *attach = data;
 
-    for (unsigned i = 0; i < ATTACH_SIDES; i++)
-        stream_free(attach->sides[i].stream);
+    output_sides_clear(&attach->sides);
     free(attach->base_url);
     buffer_clear(&attach->start);
     buffer_clear(&attach->problem);
@@ -123,8 +113,8 @@ static void write_state(struct attach *attach, const char *type, const struct ex
     struct text_answer answer = {.type = type, .has_offsets = true, .execution = &execution};
 
     execution_answer_init(&execution, info, attach->base_url);
-    answer.offsets.out = attach->sides[ATTACH_STDOUT].offset;
-    answer.offsets.errors = attach->sides[ATTACH_STDERR].offset;
+    answer.offsets.out = attach->sides.at[OUTPUT_STDOUT].offset;
+    answer.offsets.errors = attach->sides.at[OUTPUT_STDERR].offset;
     write_text(&answer, out);
 }
 
@@ -151,51 +141,6 @@ static void tell_failure(struct attach *attach, const struct error *err)
 
 // ---- looking at the execution ----
 
-/* Whether there is one more that may have grown before it was watched. */
-static bool watch_sides(struct attach *attach)
-{
-    bool is_new = false;
-
-    for (unsigned i = 0; i < ATTACH_SIDES; i++) {
-        struct side *side = &attach->sides[i];
-        if (!side->stream || side->watch)
-            continue;
-        side->watch = hub_watch(attach->base.waiting.core->hub, stream_id(side->stream),
-                                follower_wake, attach);
-        is_new = true;
-    }
-    return is_new;
-}
-
-static struct stream *open_side(struct attach *attach, const char *id, bool is_quick)
-{
-    struct streams *streams = attach->base.waiting.core->streams;
-    struct stream *stream = NULL;
-    struct error ignored = {0};
-
-    if (is_quick)
-        return stream_open_quick(streams, id);
-    (void)stream_open(streams, id, &stream, &ignored); // it may have expired
-    return stream;
-}
-
-/* Streams that it has got since. False: is_quick, and there is one that could not be opened. */
-static bool open_sides(struct attach *attach, const struct execution_info *info, bool is_quick)
-{
-    const char *ids[ATTACH_SIDES] = {info->stdout_stream, info->stderr_stream};
-
-    if (ids[0] && ids[1] && strcmp(ids[0], ids[1]) == 0)
-        ids[1] = NULL; // sent once
-    for (unsigned i = 0; i < ATTACH_SIDES; i++) {
-        if (attach->sides[i].stream || !ids[i])
-            continue;
-        attach->sides[i].stream = open_side(attach, ids[i], is_quick);
-        if (!attach->sides[i].stream && is_quick)
-            return false;
-    }
-    return true;
-}
-
 /* False: a worker has to. */
 static bool look(struct attach *attach, bool is_quick)
 {
@@ -210,7 +155,7 @@ static bool look(struct attach *attach, bool is_quick)
         attach->is_failed = true;
         return true;
     }
-    if (!open_sides(attach, &info, is_quick))
+    if (!output_sides_open(&attach->sides, attach->base.waiting.core->streams, &info, is_quick))
         return false;
     if (execution_info_is_over(&info))
         write_state(attach, "exit", &info, &attach->end);
@@ -368,7 +313,7 @@ enum step { STEP_NOTHING, STEP_SENT, STEP_STUCK };
 
 static enum step send_piece(struct attach *attach, unsigned index)
 {
-    struct side *side = &attach->sides[index];
+    struct output_place *side = &attach->sides.at[index];
     const struct websocket_message message = {
         .opcode = WEBSOCKET_BINARY, .prefix = &(uint8_t){(uint8_t)(index + 1)}, .prefix_length = 1};
     struct stream_progress progress;
@@ -401,27 +346,15 @@ static enum step send_piece(struct attach *attach, unsigned index)
 /* Of either side in turn. */
 static enum step send_next(struct attach *attach)
 {
-    for (unsigned i = 0; i < ATTACH_SIDES; i++) {
-        unsigned index = (attach->next + i) % ATTACH_SIDES;
+    for (unsigned i = 0; i < OUTPUT_SIDES; i++) {
+        unsigned index = (attach->next + i) % OUTPUT_SIDES;
         enum step step = send_piece(attach, index);
         if (step == STEP_NOTHING)
             continue;
-        attach->next = step == STEP_SENT ? (index + 1) % ATTACH_SIDES : index;
+        attach->next = step == STEP_SENT ? (index + 1) % OUTPUT_SIDES : index;
         return step;
     }
     return STEP_NOTHING;
-}
-
-static bool is_all_sent(struct attach *attach)
-{
-    for (unsigned i = 0; i < ATTACH_SIDES; i++) {
-        struct stream_progress progress = {.is_complete = true};
-        if (attach->sides[i].stream)
-            stream_progress(attach->sides[i].stream, &progress);
-        if (!progress.is_complete || attach->sides[i].offset < progress.size_bytes)
-            return false;
-    }
-    return true;
 }
 
 /* All that is there has been sent. */
@@ -434,11 +367,12 @@ static void settle(struct attach *attach)
         work(attach, on_look_worker);
         return;
     }
-    if (watch_sides(attach)) {
+    if (output_sides_watch(&attach->sides, attach->base.waiting.core->hub, follower_wake, attach)) {
         follower_wake(attach);
         return;
     }
-    bool is_over = attach->end.length && is_all_sent(attach); // else the rest is announced
+    bool is_over =
+        attach->end.length && output_sides_are_told(&attach->sides); // else the rest is announced
     if (attach->is_failed)
         websocket_close(attach->socket, WEBSOCKET_FAILED, "the execution is known no more");
     else if (is_over && send_text(attach, &attach->end))
@@ -498,8 +432,7 @@ static void on_end(void *data)
 
     attach->socket = NULL;
     watch_free(take(attach->watch));
-    for (unsigned i = 0; i < ATTACH_SIDES; i++)
-        watch_free(take(attach->sides[i].watch));
+    output_sides_unwatch(&attach->sides);
     follower_end(&attach->base);
 }
 
@@ -525,31 +458,23 @@ static void begin(void *data)
         return;
     }
     attach->watch = hub_watch(waiting->core->hub, attach->id, follower_wake, attach);
-    (void)watch_sides(attach);
+    (void)output_sides_watch(&attach->sides, waiting->core->hub, follower_wake, attach);
     advance(attach);
 }
 
 // ---- starting ----
 
-static int place(struct side *side, uint64_t wanted, const char *name, struct error *err)
+static void read_ahead(struct output_place *side)
 {
     struct stream_progress progress = {0};
 
     if (side->stream)
         stream_progress(side->stream, &progress);
-    if (wanted != ATTACH_FROM_NOW && wanted > progress.size_bytes) {
-        (void)error_refuse(err, ERROR_INVALID, "output",
-                           "there is no byte %" PRIu64 " of %s yet: it has %" PRIu64, wanted, name,
-                           progress.size_bytes);
-        return error_field(err, "from");
-    }
-    side->offset = wanted == ATTACH_FROM_NOW ? progress.size_bytes : wanted;
     if (side->offset < progress.first_bytes)
         side->offset = progress.first_bytes;
     if (side->offset < progress.size_bytes)
         (void)posix_fadvise(stream_fd(side->stream), (off_t)side->offset, READ_AHEAD,
                             POSIX_FADV_WILLNEED);
-    return 0;
 }
 
 static struct attach *attach_new(struct call *call, const struct attach_request *request)
@@ -567,13 +492,13 @@ int attach_start(struct call *call, const struct attach_request *request, struct
 {
     struct attach *attach = attach_new(call, request);
 
-    (void)open_sides(attach, request->info, false);
-    for (unsigned i = 0; i < ATTACH_SIDES; i++) {
-        if (place(&attach->sides[i], request->offsets[i], names[i], err) < 0) {
-            follower_unref(&attach->base);
-            return -1;
-        }
+    (void)output_sides_open(&attach->sides, call->core->streams, request->info, false);
+    if (output_sides_place(&attach->sides, request->offsets, err) < 0) {
+        follower_unref(&attach->base);
+        return error_field(err, "from");
     }
+    for (unsigned i = 0; i < OUTPUT_SIDES; i++)
+        read_ahead(&attach->sides.at[i]);
     write_state(attach, "started", request->info, &attach->start);
     loop_post(attach->base.waiting.loop, begin, attach);
     return 0;

@@ -9,8 +9,8 @@
 #include "base/strings.h"
 #include "core/event/channel.h"
 #include "front/api/event_text.h"
-#include "web/router.h"
 #include "web/follower.h"
+#include "web/router.h"
 
 #include <string.h>
 

@@ -9,8 +9,8 @@
 #include "core/event/hub.h"
 #include "core/sandbox/sandbox.h"
 #include "front/api/log_answer.h"
-#include "web/router.h"
 #include "web/follower.h"
+#include "web/router.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -13,8 +13,8 @@
 #include "core/stream/stream.h"
 #include "front/api/api.h"
 #include "front/api/execution_answer.h"
-#include "web/router.h"
 #include "web/follower.h"
+#include "web/router.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -25,15 +25,6 @@
 
 #define PIECE (16u << 10)
 #define PIECES 4 // at most, before others get their turn
-
-static const char *const names[OUTPUT_SIDES] = {"stdout", "stderr"};
-
-struct side {
-    struct stream *stream; // NULL: none, or not yet
-    struct watch *watch;
-    uint64_t offset; // of the next byte to tell
-    bool is_left_out;
-};
 
 /* Bytes that a worker has read. */
 struct ahead {
@@ -49,7 +40,7 @@ struct output_follow {
     enum event_format format;
     char id[ID_TEXT], sandbox_id[ID_TEXT];
     bool has_changes, is_alone, ends_with_client;
-    struct side sides[OUTPUT_SIDES];
+    struct output_sides sides;
     unsigned next; // the side whose turn it is
     struct watch *watch;
     struct loop_timer beat;
@@ -65,8 +56,7 @@ static void follow_free(void *data)
 {
     struct output_follow *follow = data;
 
-    for (unsigned i = 0; i < OUTPUT_SIDES; i++)
-        stream_free(follow->sides[i].stream);
+    output_sides_clear(&follow->sides);
     free(follow->ahead.bytes);
     free(follow->base_url);
     buffer_clear(&follow->start);
@@ -103,8 +93,8 @@ static void write_record(const struct output_follow *follow, const char *event,
     struct error ignored = {0};
     char id[48];
 
-    (void)snprintf(id, sizeof id, "%" PRIu64 ".%" PRIu64, follow->sides[OUTPUT_STDOUT].offset,
-                   follow->sides[OUTPUT_STDERR].offset);
+    (void)snprintf(id, sizeof id, "%" PRIu64 ".%" PRIu64, follow->sides.at[OUTPUT_STDOUT].offset,
+                   follow->sides.at[OUTPUT_STDERR].offset);
     json_writer_init(&json, &data);
     answer_write(&json, fields, from);
     if (json_writer_finish(&json, &ignored) < 0)
@@ -136,44 +126,6 @@ static void write_end(struct output_follow *follow, const struct execution_info 
 
 // ---- looking at the execution ----
 
-static void watch_side(struct output_follow *follow, struct side *side)
-{
-    if (side->stream && !side->watch)
-        side->watch = hub_watch(follow->base.waiting.core->hub, stream_id(side->stream),
-                                follower_wake, follow);
-}
-
-static struct stream *open_side(struct output_follow *follow, const char *id, bool is_quick)
-{
-    struct streams *streams = follow->base.waiting.core->streams;
-    struct stream *stream = NULL;
-    struct error ignored = {0};
-
-    if (is_quick)
-        return stream_open_quick(streams, id);
-    (void)stream_open(streams, id, &stream, &ignored); // it may have expired
-    return stream;
-}
-
-/* Streams that it has got since. False: is_quick, and there is one that could not be opened. */
-static bool open_sides(struct output_follow *follow, const struct execution_info *info,
-                       bool is_quick)
-{
-    const char *ids[OUTPUT_SIDES] = {info->stdout_stream, info->stderr_stream};
-
-    if (ids[0] && ids[1] && strcmp(ids[0], ids[1]) == 0)
-        ids[1] = NULL; // told once
-    for (unsigned i = 0; i < OUTPUT_SIDES; i++) {
-        struct side *side = &follow->sides[i];
-        if (side->stream || side->is_left_out || !ids[i])
-            continue;
-        side->stream = open_side(follow, ids[i], is_quick);
-        if (!side->stream && is_quick)
-            return false;
-    }
-    return true;
-}
-
 enum look { LOOK_DONE, LOOK_ELSEWHERE };
 
 static enum look look(struct output_follow *follow, bool is_quick)
@@ -190,7 +142,8 @@ static enum look look(struct output_follow *follow, bool is_quick)
         return LOOK_DONE;
     }
     bool is_over = execution_info_is_over(&info);
-    if (!open_sides(follow, &info, is_quick) || (is_over && follow->has_changes && is_quick))
+    if (!output_sides_open(&follow->sides, follow->base.waiting.core->streams, &info, is_quick) ||
+        (is_over && follow->has_changes && is_quick))
         return LOOK_ELSEWHERE;
     if (is_over)
         write_end(follow, &info);
@@ -213,7 +166,7 @@ static ssize_t read_here(int fd, void *bytes, size_t length, uint64_t offset)
 static size_t get_bytes(struct output_follow *follow, unsigned index, char bytes[PIECE],
                         size_t wanted)
 {
-    const struct side *side = &follow->sides[index];
+    const struct output_place *side = &follow->sides.at[index];
     struct ahead *ahead = &follow->ahead;
 
     if (ahead->length && ahead->side == index && ahead->offset == side->offset) {
@@ -249,7 +202,7 @@ static size_t shape(const char *bytes, size_t length, bool is_last, struct piece
 static enum step send_bytes(struct output_follow *follow, unsigned index, const char *bytes,
                             size_t length, bool is_last)
 {
-    struct side *side = &follow->sides[index];
+    struct output_place *side = &follow->sides.at[index];
     struct piece piece = {.offset = side->offset};
     autobuffer record = {0};
     size_t told = shape(bytes, length, is_last, &piece);
@@ -257,7 +210,7 @@ static enum step send_bytes(struct output_follow *follow, unsigned index, const 
     if (told == 0)
         return STEP_NOTHING;
     side->offset += told; // the record's id is of behind it
-    write_record(follow, names[index], piece_fields, &piece, &record);
+    write_record(follow, output_side_names[index], piece_fields, &piece, &record);
     if (response_append(follow->base.waiting.response, record.data, record.length) ==
         RESPONSE_TAKEN)
         return STEP_TOLD;
@@ -267,7 +220,7 @@ static enum step send_bytes(struct output_follow *follow, unsigned index, const 
 
 static enum step send_piece(struct output_follow *follow, unsigned index)
 {
-    struct side *side = &follow->sides[index];
+    struct output_place *side = &follow->sides.at[index];
     struct stream_progress progress;
     char bytes[PIECE];
 
@@ -304,7 +257,7 @@ static enum step send_next(struct output_follow *follow)
 
 static void read_ahead(struct output_follow *follow)
 {
-    struct side *side = &follow->sides[follow->next];
+    struct output_place *side = &follow->sides.at[follow->next];
     struct ahead *ahead = &follow->ahead;
 
     if (!ahead->bytes)
@@ -332,18 +285,6 @@ static void on_look_worker(void *data)
 }
 
 // ---- the loop ----
-
-static bool is_all_complete(struct output_follow *follow)
-{
-    for (unsigned i = 0; i < OUTPUT_SIDES; i++) {
-        struct stream_progress progress = {.is_complete = true};
-        if (follow->sides[i].stream)
-            stream_progress(follow->sides[i].stream, &progress);
-        if (!progress.is_complete || follow->sides[i].offset < progress.size_bytes)
-            return false;
-    }
-    return true;
-}
 
 /* Whether the record is out. */
 static bool send_record(struct output_follow *follow, struct buffer *record)
@@ -375,15 +316,14 @@ static bool learn(struct output_follow *follow)
 static void settle(struct output_follow *follow)
 {
     bool is_draining = router_is_draining(follow->base.waiting.router);
-    bool was_complete = is_all_complete(follow);
+    bool was_complete = output_sides_are_told(&follow->sides);
 
     if (was_complete && !learn(follow))
         return;
-    for (unsigned i = 0; i < OUTPUT_SIDES; i++)
-        watch_side(follow, &follow->sides[i]);
+    (void)output_sides_watch(&follow->sides, follow->base.waiting.core->hub, follower_wake, follow);
     if (follow->is_failed) {
         finish(follow, false);
-    } else if (was_complete && !is_all_complete(follow)) {
+    } else if (was_complete && !output_sides_are_told(&follow->sides)) {
         buffer_clear(&follow->end); // what has come goes first
         follower_wake(follow);
     } else if (follow->end.length) {
@@ -455,8 +395,7 @@ static void on_end(void *data, bool is_delivered)
     follow->is_finished = true;
     loop_timer_clear(&follow->beat);
     watch_free(take(follow->watch));
-    for (unsigned i = 0; i < OUTPUT_SIDES; i++)
-        watch_free(take(follow->sides[i].watch));
+    output_sides_unwatch(&follow->sides);
     follower_end(&follow->base);
 }
 
@@ -474,8 +413,7 @@ static void begin(void *data)
     loop_timer_init(&follow->beat, follow->base.waiting.loop, on_beat, follow);
     loop_timer_set(&follow->beat, EVENT_KEEP_ALIVE_MS);
     follow->watch = hub_watch(follow->base.waiting.core->hub, follow->id, follower_wake, follow);
-    for (unsigned i = 0; i < OUTPUT_SIDES; i++)
-        watch_side(follow, &follow->sides[i]);
+    (void)output_sides_watch(&follow->sides, follow->base.waiting.core->hub, follower_wake, follow);
     response_watch(response, &events, follow);
     advance(follow);
 }
@@ -496,22 +434,8 @@ static struct output_follow *follow_new(struct call *call,
     (void)snprintf(follow->id, sizeof follow->id, "%s", request->info->id);
     (void)snprintf(follow->sandbox_id, sizeof follow->sandbox_id, "%s", request->info->sandbox_id);
     for (unsigned i = 0; i < OUTPUT_SIDES; i++)
-        follow->sides[i].is_left_out = request->is_left_out[i];
+        follow->sides.at[i].is_left_out = request->is_left_out[i];
     return follow;
-}
-
-static int place(struct side *side, uint64_t wanted, const char *name, struct error *err)
-{
-    struct stream_progress progress = {0};
-
-    if (side->stream)
-        stream_progress(side->stream, &progress);
-    if (wanted != OUTPUT_FROM_NOW && wanted > progress.size_bytes)
-        return error_refuse(err, ERROR_INVALID, "output",
-                            "there is no byte %" PRIu64 " of %s yet: it has %" PRIu64, wanted, name,
-                            progress.size_bytes);
-    side->offset = wanted == OUTPUT_FROM_NOW ? progress.size_bytes : wanted;
-    return 0;
 }
 
 int output_follow_start(struct call *call, const struct output_follow_request *request,
@@ -519,12 +443,10 @@ int output_follow_start(struct call *call, const struct output_follow_request *r
 {
     struct output_follow *follow = follow_new(call, request);
 
-    (void)open_sides(follow, request->info, false);
-    for (unsigned i = 0; i < OUTPUT_SIDES; i++) {
-        if (place(&follow->sides[i], request->offsets[i], names[i], err) < 0) {
-            follower_unref(&follow->base);
-            return -1;
-        }
+    (void)output_sides_open(&follow->sides, call->core->streams, request->info, false);
+    if (output_sides_place(&follow->sides, request->offsets, err) < 0) {
+        follower_unref(&follow->base);
+        return -1;
     }
     if (request->tells_start)
         write_start(follow, request->info);

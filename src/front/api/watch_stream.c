@@ -7,8 +7,8 @@
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "front/api/api.h"
-#include "web/router.h"
 #include "web/follower.h"
+#include "web/router.h"
 
 #include <string.h>
 
