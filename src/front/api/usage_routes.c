@@ -5,7 +5,7 @@
 #include "core/core.h"
 #include "core/sandbox/usage_report.h"
 #include "front/api/api.h"
-#include "web/instant.h"
+#include "front/api/api_query.h"
 
 #include <string.h>
 
@@ -78,38 +78,23 @@ static const struct parameter report_parameters[] = {
     {0},
 };
 
-static int read_time(struct call *call, const char *name, int64_t *out, struct error *err)
-{
-    const char *text = query_text(call->query, name);
-
-    return text && instant_parse(text, name, out, err) < 0 ? error_field(err, name) : 0;
-}
-
-static const char *read_id(struct call *call, const char *name, const char *prefix)
-{
-    const char *text = query_text(call->query, name);
-    size_t length = strlen(prefix);
-
-    return text && strncmp(text, prefix, length) == 0 ? text + length : text;
-}
-
 static int read_usage_query(struct call *call, struct usage_query *query, struct error *err)
 {
     const char *by = query_text(call->query, "by");
 
     *query = (struct usage_query){
         .to = (int64_t)clock_wall_ms(),
-        .sandbox_id = read_id(call, "sandbox", SANDBOX_PREFIX),
-        .key_id = read_id(call, "key", KEY_PREFIX),
+        .sandbox_id = api_query_id(call, "sandbox", SANDBOX_PREFIX),
+        .key_id = api_query_id(call, "key", KEY_PREFIX),
         .limit = ENTRIES + 1,
     };
     for (unsigned i = 0; by && groups[i]; i++)
         if (strcmp(by, groups[i]) == 0)
             query->by = i;
-    if (read_time(call, "to", &query->to, err) < 0)
+    if (api_query_time(call, "to", &query->to, err) < 0)
         return -1;
     query->from = query->to - USUAL_DAYS * DAY_MS;
-    return read_time(call, "from", &query->from, err);
+    return api_query_time(call, "from", &query->from, err);
 }
 
 /* A MiB for a millisecond is 1048.576 bytes for a second. */
