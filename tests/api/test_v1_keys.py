@@ -117,6 +117,18 @@ def test_a_key_sees_its_owners_sandboxes_and_no_others(api, alice, bob, make):
         theirs.delete()
 
 
+def test_a_name_is_ones_own_before_it_is_anybodys(api, alice):
+    """Else whoever may make a sandbox could block the names of those who see all, or be given what was meant for theirs."""
+    top = "/api/v1/sandboxes"
+    hers = alice.post(top, {"name": "wanted"}).json["id"]
+    assert api.get(f"{top}/wanted").json["id"] == hers
+    made = api.post(top, {"name": "wanted"})
+    assert made.status == 201, str(made)
+    assert api.get(f"{top}/wanted").json["id"] == made.json["id"] and alice.get(f"{top}/wanted").json["id"] == hers
+    for id in (hers, made.json["id"]):
+        api.delete(f"{top}/{id}")
+
+
 def test_snapshots_and_streams_are_their_owners(api, alice, bob):
     sandbox = alice.create()
     stream = alice.new_stream("notes")
