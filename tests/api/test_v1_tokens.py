@@ -131,7 +131,9 @@ def test_a_token_has_no_more_than_its_key_has_left(api, boxes, make):
     made = api.post("/api/v1/keys", {"owner": "dora", "scopes": ["read", "run", "manage", "organisation"]}).json
     token = make(by=Client(api.port, made["key"]), scopes=["read", "run"])
     path = f"/api/v1/keys/{made['id']}"
-    assert token.post(executions(boxes[0]), {"command": ["true"]}).status == 201
+    started = token.post(executions(boxes[0]), {"command": ["true"]})
+    assert started.status == 201, str(started)
+    api.wait_execution(started.json["id"])
     assert api.patch(path, {"scopes": ["read", "organisation"]}).status == 200
     check_problem(token.post(executions(boxes[0]), {"command": ["true"]}), 403, "missing_scope")
     assert token.get(executions(boxes[0])).status == 200
