@@ -181,7 +181,7 @@ int store_key_list_ended(struct store *store, int64_t since, int64_t now, struct
     query_add_value(&tail, sql_number(since));
     query_add(&tail, " AND expires_at <= ");
     query_add_value(&tail, sql_number(now));
-    query_add(&tail, ")) LIMIT 1000");
+    query_add(&tail, ")) ORDER BY CASE WHEN sandbox_id IS NULL THEN 0 ELSE 1 END, id LIMIT 1000");
     if (record_list_all(store, &key_table, &tail, &rows, err) < 0)
         return -1;
     *out = (struct key_list){.rows = rows.rows, .count = rows.count};

@@ -67,7 +67,7 @@ int store_key_list_of(struct store *store, const struct owner *owner, const stru
 /* The tokens of one sandbox that are neither revoked nor expired at `now`, oldest first. */
 int store_token_list(struct store *store, const char *sandbox_id, int64_t now,
                      const struct page *page, struct key_list *out, struct error *err);
-/* Keys and tokens that were revoked or expired after `since`, by `now`; at most 1000. */
+/* Keys and tokens that were revoked or expired after `since`, by `now`; at most 1000. Keys come first: with one end all its tokens. */
 int store_key_list_ended(struct store *store, int64_t since, int64_t now, struct key_list *out,
                          struct error *err);
 /* Whether its sandbox still lives. */

@@ -35,6 +35,23 @@ TEST(a_key_is_found_by_its_hash)
     CHECK_STR(err.noun, "key");
 }
 
+TEST(tokens_that_end_do_not_crowd_out_a_key)
+{
+    struct store *store = fixture_store();
+    struct key_record key = key_of("k1", 1), token = key_of("a1", 2);
+    autokeys ended = {0};
+    struct error err = {0};
+
+    token.sandbox_id = "s";
+    token.expires_at = NOW + 5;
+    CHECK_OK(store_key_put(store, &token, &err), err);
+    CHECK_OK(store_key_put(store, &key, &err), err);
+    CHECK_OK(store_key_revoke(store, "k1", NOW + 6, &err), err);
+    CHECK_OK(store_key_list_ended(store, NOW, NOW + 10, &ended, &err), err);
+    CHECK_INT(ended.count, 2);
+    CHECK_STR(ended.rows[0].id, "k1");
+}
+
 TEST(a_hash_belongs_to_one_key_and_a_key_to_an_organisation)
 {
     struct store *store = fixture_store();
