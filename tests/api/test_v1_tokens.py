@@ -140,6 +140,12 @@ def test_a_token_has_no_more_than_its_key_has_left(api, boxes, make):
     api.delete(path)
 
 
+def test_a_token_has_idempotency_keys_of_its_own(api, boxes, make):
+    headers = {"Idempotency-Key": "shared-by-chance"}
+    assert make().post(executions(boxes[0]), {"command": ["false"]}, headers=headers).status == 201
+    assert api.post(executions(boxes[0]), {"command": ["true"]}, headers=headers).status == 201
+
+
 def test_tokens_end_with_their_sandbox(api, make):
     sandbox = api.create()
     token = make(sandbox=sandbox)
