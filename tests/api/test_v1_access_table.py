@@ -145,7 +145,7 @@ def test_what_is_anothers_is_not_there(table, owned):
     assert sum(status == 404 for status in seen.values()) >= 15, seen
 
 
-@pytest.mark.parametrize("path", ["/api/v1/sandboxes", "/api/v1/executions", "/api/v1/snapshots", "/api/v1/events?sandbox={sandbox}", "/sandbox", "/sandbox/snapshots",
+@pytest.mark.parametrize("path", ["/api/v1/sandboxes", "/api/v1/executions", "/api/v1/snapshots", "/api/v1/events?sandboxId={sandbox}", "/sandbox", "/sandbox/snapshots",
                                   "/cli/sandbox"])
 def test_lists_show_what_is_ones_own(owned, path):
     clients, values = owned

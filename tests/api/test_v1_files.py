@@ -319,15 +319,15 @@ def test_lines_by_their_text(box, tree):
     check_problem(box.ask("grep", path=tree, pattern="a(b"), 400, "invalid_request", "')' is missing", field="pattern")
     check_problem(box.ask("grep", path=tree), 400, "invalid_request", field="pattern")
     check_problem(box.ask("grep", path=f"{tree}/none", pattern="x"), 404, "not_found", field="path")
-    check_problem(box.ask("grep", path=tree, pattern="x", lineBytes=10000), 400, "invalid_request", field="lineBytes")
+    check_problem(box.ask("grep", path=tree, pattern="x", maxLineBytes=10000), 400, "invalid_request", field="maxLineBytes")
 
 
 def test_a_hostile_pattern_ends(box):
     box.sh("head -c 300000 /dev/zero | tr '\\0' a > /tmp/aaa")
     assert fine(box.ask("grep", path="/tmp/aaa", pattern="(a*)*(a|aa)+$b"))["items"] == []
     check_problem(box.ask("grep", path="/tmp/aaa", pattern="((x{100}){100}){100}"), 400, "invalid_request", "too large", field="pattern")
-    long = fine(box.ask("grep", path="/tmp/aaa", pattern="a$", lineBytes=100))["items"][0]
-    assert long["textCut"] is True and len(long["text"]) <= 100
+    long = fine(box.ask("grep", path="/tmp/aaa", pattern="a$", maxLineBytes=100))["items"][0]
+    assert long["textTruncated"] is True and len(long["text"]) <= 100
 
 
 def test_directories_are_made(box):
