@@ -207,7 +207,8 @@ static int find_entry(struct find *find)
     }
     if (!S_ISDIR(info.st_mode) || !may_hold_matches(find))
         return 0;
-    if (strlen(walk->path) + 257 >= FILES_MAX_RECORD_PATH || walk_enter(walk) < 0)
+    // behind that no request could name an entry, nor ask for the page behind one
+    if (strlen(walk->path) + 257 >= FILES_MAX_PATH || walk_enter(walk) < 0)
         find->talk->total.skipped++;
     return 0;
 }

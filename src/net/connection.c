@@ -100,9 +100,8 @@ void connection_watch(struct connection *connection)
 
     if (!connection->is_half_closed && !has_no_room)
         events |= LOOP_READABLE;
-    else if ((is_waiting || connection->is_upgraded) && !connection->is_half_closed &&
-             !connection->is_hung_up)
-        events |= LOOP_HANGUP;
+    else if (!connection->is_half_closed && !connection->is_hung_up)
+        events |= LOOP_HANGUP; // also while a body is not read on: nobody may ever do that
     if (connection->is_blocked)
         events |= LOOP_WRITABLE;
     loop_watch_set(connection->watch, events);

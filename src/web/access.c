@@ -166,7 +166,8 @@ void access_set_audit(struct access *access, struct audit *audit, const struct c
 {
     const struct actor *actor = &call->actor;
 
-    if (!audit || strcmp(call->route->method, "GET") == 0)
+    bool is_read = strcmp(call->route->method, "GET") == 0 && route_needs(call->route) != SCOPE_RUN;
+    if (!audit || is_read)
         return;
     access->front = call->front->name;
     memcpy(access->organisation, actor->organisation, sizeof access->organisation);

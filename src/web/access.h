@@ -22,7 +22,7 @@ struct access *access_begin(struct request_ids *ids, const struct http_request *
 void access_set_route(struct access *access, const struct front *front, const struct route *route,
                       const char *const *parameters, const struct http_request *request);
 
-/* Once it is known who asks, and before the handler: what is answered well, unless with GET, is recorded there. `audit` NULL: not. */
+/* Once it is known who asks, and before the handler: what is answered well, unless with a GET that only reads, is recorded there. `audit` NULL: not. */
 void access_set_audit(struct access *access, struct audit *audit, const struct call *call);
 /* What the call has made or changed, for that record, where its path does not say. Before it is answered. */
 void access_set_subject(struct access *access, const char *prefix, const char *id);

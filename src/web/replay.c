@@ -3,15 +3,43 @@
 #include "web/replay.h"
 
 #include "base/buffer.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/utf8.h"
+#include "core/webhook/webhook.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define REPLAY_HEADERS 6
+
+#define DAY_MS (24 * 3600 * 1000)
+
+void replay_budget_init(struct replay_budget *budget)
+{
+    *budget = (struct replay_budget){0};
+    lock_init(&budget->lock, LOCK_FRONT);
+}
+
+void replay_budget_clear(struct replay_budget *budget)
+{
+    lock_clear(&budget->lock);
+}
+
+bool replay_budget_take(struct replay_budget *budget, uint64_t now_ms, uint64_t bytes)
+{
+    autolock(&budget->lock);
+    if (now_ms - budget->since_ms >= DAY_MS) {
+        budget->since_ms = now_ms;
+        budget->bytes = 0;
+    }
+    if (bytes > REPLAY_DAY_BYTES - budget->bytes)
+        return false;
+    budget->bytes += bytes;
+    return true;
+}
 
 /* "201\nContent-Type: application/json\n\n{…}" */
 static int format(const struct response_answer *answer, struct buffer *out, struct error *err)
@@ -28,16 +56,26 @@ static int format(const struct response_answer *answer, struct buffer *out, stru
     return buffer_add(out, "", 1, err);
 }
 
-/* Keys and tokens are told once and kept nowhere: all but what lists show of them becomes stars. */
-static void hide_keys(char *text)
+/* How much of it may be told again. */
+static size_t shown_of(const char *text, size_t length)
 {
+    static const char webhook[] = WEBHOOK_SECRET_PREFIX;
     char key[KEY_TEXT];
 
-    while ((text = strstr(text, "\"br"))) {
-        size_t length = strcspn(++text, "\"");
-        (void)snprintf(key, sizeof key, "%.*s", length < KEY_TEXT ? (int)length : 0, text);
-        if (key_shown(key) == KEY_SHOWN)
-            memset(text + KEY_SHOWN, '*', length - KEY_SHOWN);
+    (void)snprintf(key, sizeof key, "%.*s", length < KEY_TEXT ? (int)length : 0, text);
+    if (key_shown(key) == KEY_SHOWN)
+        return KEY_SHOWN;
+    bool is_webhook = length == strlen(webhook) + WEBHOOK_SECRET_LETTERS &&
+                      strncmp(text, webhook, strlen(webhook)) == 0;
+    return is_webhook ? strlen(webhook) : length;
+}
+
+/* Keys, tokens and the secrets of webhooks are told once: all but what lists show of them becomes stars. */
+static void hide_secrets(char *text)
+{
+    while ((text = strchr(text, '"'))) {
+        size_t length = strcspn(++text, "\""), shown = shown_of(text, length);
+        memset(text + shown, '*', length - shown);
         text += length;
     }
 }
@@ -63,7 +101,8 @@ static void send_again(struct call *call, char *text)
     (void)response_send(call->response, status, headers, text, strlen(text));
 }
 
-int replay_begin(struct replay *replay, struct call *call, struct error *err)
+int replay_begin(struct replay *replay, struct replay_budget *budget, struct call *call,
+                 struct error *err)
 {
     const struct once *once;
     autofree char *answer = NULL;
@@ -75,6 +114,7 @@ int replay_begin(struct replay *replay, struct call *call, struct error *err)
         return 0;
     *replay = (struct replay){
         .accounts = call->core->accounts,
+        .budget = budget,
         .once = {.realm = xasprintf("%s answer %s%s", call->front->name, call->actor.key_id,
                                     call->actor.token_id),
                  .key = xstrdup(once->key)},
@@ -105,12 +145,13 @@ void replay_end(struct replay *replay, const struct response_answer *answer)
 
     if (!replay->is_claimed)
         return;
-    if (!is_worth_keeping(answer) || format(answer, &text, &err) < 0) {
+    if (!is_worth_keeping(answer) || format(answer, &text, &err) < 0 ||
+        !replay_budget_take(replay->budget, clock_monotonic_ms(), text.length)) {
         replay_give_up(replay);
         return;
     }
     replay->is_claimed = false;
-    hide_keys(text.data);
+    hide_secrets(text.data);
     if (once_finish_answer(replay->accounts, &replay->actor, &replay->once, text.data, &err) < 0)
         log_warn("an answer could not be kept for its idempotency key",
                  F("error", (const char *)err.text));

@@ -3,7 +3,7 @@
 import pytest
 
 import server as servers
-from client import Client, check_problem, pages
+from client import Client, Raw, check_problem, pages
 
 
 def entries(client, query=""):
@@ -54,6 +54,21 @@ def test_what_was_only_looked_at_or_refused_is_not_there(api, alice):
     api.post("/sandbox", {}, key="brw_wrong_wrong_wrong_wrong", headers={"X-Request-Id": "audit-nothing"})
     api.post("/api/v1/keys", {"scopes": ["fly"]}, headers={"X-Request-Id": "audit-nothing"})
     assert by_request(api, "audit-nothing") == []
+
+
+def test_who_has_attached_to_what_is_there(api, alice):
+    """Also a GET, and it writes."""
+    sandbox = alice.create()
+    started = alice.post(f"/api/v1/sandboxes/{sandbox.id}/executions", {"command": ["cat"]}).json
+    lines = {"Host": "x", "Authorization": f"Bearer {alice.key}", "X-Request-Id": "audit-attach", "Connection": "Upgrade", "Upgrade": "websocket",
+             "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "MDAwMDAwMDAwMDAwMDAwMA=="}
+    with Raw(api.port) as raw:
+        path = f"/api/v1/executions/{started['id']}/attach"
+        raw.send("\r\n".join([f"GET {path} HTTP/1.1", *(f"{name}: {value}" for name, value in lines.items()), "", ""]).encode())
+        assert raw.response().status == 101
+        [entry] = by_request(api, "audit-attach")
+    assert (entry["keyId"], entry["route"], entry["subject"]) == (alice.info["id"], "/api/v1/executions/{execution}/attach", started["id"])
+    sandbox.delete()
 
 
 def test_tokens_are_told_apart_from_their_key(api, alice):

@@ -93,6 +93,15 @@ def test_what_is_not_there(api):
     assert "GET" in answer.headers["allow"]
 
 
+def test_other_methods_are_refused_on_every_path(api, document):
+    for path, item in document["paths"].items():
+        others = sorted(METHODS - set(item))
+        answer = api.call(others[0].upper(), path.replace("{", "").replace("}", ""), body=b"")
+        check_problem(answer, 405, "method_not_allowed")
+        allowed = set(answer.headers["allow"].lower().split(", "))
+        assert allowed - {"head"} == set(item) and ("head" in allowed) == ("get" in item), f"{path}: {answer.headers}"
+
+
 def test_the_request_id_is_the_clients(api):
     answer = api.get("/api/v1/nowhere", headers={"X-Request-Id": "mine-7"})
     assert check_problem(answer, 404, "route_not_found")["requestId"] == "mine-7"

@@ -57,6 +57,14 @@ def make_world(api, document):
     }
 
 
+def check_get(api, target, answer):
+    """What every GET can do: HEAD says the same without a body, and JSON has a tag."""
+    head = api.call("HEAD", target)
+    assert (head.status, head.body) == (answer.status, b"") and head.headers["content-type"] == answer.headers["content-type"], f"HEAD {target}: {head}"
+    if answer.headers["content-type"] == "application/json" and not target.endswith("openapi.json"):
+        assert answer.headers["etag"].startswith('"') and "etag" in head.headers, f"{target}: {answer.headers}"
+
+
 def send(api, world, entry, exported):
     name, method, path, operation = entry
     parameters = [parameter for parameter in operation["parameters"] if "$ref" not in parameter]
@@ -70,7 +78,10 @@ def send(api, world, entry, exported):
     content = operation.get("requestBody", {}).get("content", {})
     if "application/json" in content:
         return api.call(method, target, example_of(operation))
-    return api.call(method, target, body=exported if name == "importSnapshot" else archive() if content else None)
+    answer = api.call(method, target, body=exported if name == "importSnapshot" else archive() if content else None)
+    if method == "GET" and answer.status == 200:
+        check_get(api, target, answer)
+    return answer
 
 
 def test_every_operation_with_a_json_body_has_an_example(api):

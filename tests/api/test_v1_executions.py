@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Executions of burrow's own API: start, look, wait, list, stop, and what they write."""
 import hashlib
+import pathlib
+import socket
+import struct
 
 import aionis
 import pytest
@@ -308,6 +311,28 @@ def test_input_survives_a_client_that_goes(api, sandbox):
         until(lambda: output(api, made).body == b"part ", "it to come")
     assert stdin(api, made, b"rest", close="true").status == 200
     assert end(api, made, maxOutputBytes=100)["stdout"]["text"] == "part rest"
+
+
+def has_connection(port, client_port):
+    lines = pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]
+    return any([int(end.split(":")[1], 16) for end in line.split()[1:3]] == [port, client_port] for line in lines)
+
+
+def test_input_that_nobody_reads_goes_with_its_client(api, sandbox):
+    made = start_waiting(api, sandbox, keepStdinOpen=True)
+    with Raw(api.port) as raw:
+        client_port = raw.socket.getsockname()[1]
+        raw.send(f"POST {TOP}/executions/{made['id']}/stdin HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {api.key}\r\n"
+                 "Content-Length: 100000000\r\n\r\n".encode())
+        raw.socket.settimeout(0.2)
+        with pytest.raises(TimeoutError):  # all that is kept on the way is full
+            while True:
+                raw.socket.send(b"x" * (1 << 20))
+        assert has_connection(api.port, client_port)
+        raw.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # a reset: nothing can be sent before the end
+    until(lambda: not has_connection(api.port, client_port), "the server to let go of it")
+    go(sandbox)
+    end(api, made)
 
 
 def test_what_takes_no_input_says_so(api, sandbox):

@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from client import Raw, check_problem
+from client import Raw, check_problem, pages
 
 
 @pytest.fixture(scope="module")
@@ -295,6 +295,13 @@ def test_pages_stay_right_while_files_come_and_go(box):
         rest += [item["path"] for item in page["items"]]
         cursor = page.get("nextCursor")
     assert rest == ["f1095"] + [f"f{i}" for i in range(110, 140) if i != 120] + ["g"]
+
+
+def test_paths_that_no_request_can_name_end_no_listing(box):
+    box.sh("mkdir -p /deep/z && cd /deep && python3 -c 'import os; [(os.mkdir(\"a\" * 200), os.chdir(\"a\" * 200)) for _ in range(40)]'")
+    found, _ = pages(box.api, box.url("list", path="/deep", recursive="true"), 8)
+    assert found[-1]["path"] == "z", "what is behind was not reached"
+    assert 15 < len(found) < 41 and max(len(entry["path"]) for entry in found) <= 4096
 
 
 def test_files_by_their_names(box, tree):

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from client import Client, check_error, check_problem, pages, together, until
+from client import Client, Raw, check_error, check_problem, pages, together, until
 
 ALL = ["read", "run", "manage", "admin", "organisation"]
 
@@ -226,6 +226,23 @@ def test_a_revoked_key_is_refused_at_once(api, make):
     check_problem(api.delete(path), 409, "conflict")
     check_problem(api.patch(path, {"name": "x"}), 409, "conflict")
     check_problem(api.get("/api/v1/keys/key_00000000000000000000000000"), 404, "not_found")
+
+
+def test_who_follows_with_a_key_that_may_less_is_cut_off(api, make):
+    key = make(owner="alice", scopes=["read", "run"])
+    raw = Raw(api.port)
+    raw.send(f"GET /api/v1/events HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\nAuthorization: Bearer {key.key}\r\n\r\n".encode())
+    assert raw.response().status == 200
+    assert api.patch(f"/api/v1/keys/{key.info['id']}", {"scopes": ["run"]}).status == 200
+    raw.all()  # returns when the server has closed it
+    raw.close()
+
+
+def test_an_administrator_of_one_owner_is_none_of_the_machine(make):
+    key = make(owner="alice", scopes=["read", "run", "manage", "admin"])
+    for path in ("df", "doctor"):
+        check_problem(key.get(f"/api/v1/system/{path}"), 403, "forbidden", "organisation")
+    check_problem(key.post("/api/v1/system/prune", {"dryRun": True}), 403, "forbidden", "organisation")
 
 
 def test_a_key_expires(make):

@@ -178,6 +178,15 @@ def test_what_is_not_there(api):
             check_problem(answer, 404, "not_found")
 
 
+def test_a_name_never_stands_in_front_of_an_id(api):
+    """A vendor's wire takes any name, also one that looks like the id of somebody else's sandbox; with that, whoever sees both is led astray."""
+    looks = str(uuid.uuid4())
+    sandbox = api.create(name=looks)
+    check_problem(api.get(f"{TOP}/{looks}"), 404, "not_found")
+    check_problem(api.post(TOP, {"name": looks}), 400, "invalid_request", field="name")
+    sandbox.delete()
+
+
 # ---- states ----
 
 def test_pause_and_resume(new, api):

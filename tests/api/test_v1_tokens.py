@@ -120,6 +120,26 @@ def test_tokens_end_with_the_key_that_made_them(api, boxes, make):
     check_problem(token.get(executions(boxes[0])), 401, "unauthorized")
 
 
+def test_a_token_makes_no_snapshots(api, boxes, make):
+    """They outlive the sandbox, and a name with a tag that is taken already would become another thing for everybody."""
+    token = make(scopes=["read", "run", "manage"])
+    check_problem(token.post(f"/api/v1/sandboxes/{boxes[0].id}/snapshots", {"name": "by-a-token"}), 403, "forbidden", "token")
+    assert "by-a-token" not in str(api.get("/api/v1/snapshots").json)
+
+
+def test_a_token_has_no_more_than_its_key_has_left(api, boxes, make):
+    made = api.post("/api/v1/keys", {"owner": "dora", "scopes": ["read", "run", "manage", "organisation"]}).json
+    token = make(by=Client(api.port, made["key"]), scopes=["read", "run"])
+    path = f"/api/v1/keys/{made['id']}"
+    assert token.post(executions(boxes[0]), {"command": ["true"]}).status == 201
+    assert api.patch(path, {"scopes": ["read", "organisation"]}).status == 200
+    check_problem(token.post(executions(boxes[0]), {"command": ["true"]}), 403, "missing_scope")
+    assert token.get(executions(boxes[0])).status == 200
+    assert api.patch(path, {"scopes": ["read"]}).status == 200  # which is for what dora owns
+    check_problem(token.get(executions(boxes[0])), 404, "not_found")
+    api.delete(path)
+
+
 def test_tokens_end_with_their_sandbox(api, make):
     sandbox = api.create()
     token = make(sandbox=sandbox)

@@ -125,6 +125,12 @@ def test_a_receiver_is_told_of_events_in_order_and_can_prove_who_told_it(hooked,
     assert [h["id"] for h in hooked.client.get(HOOKS).json["items"]] == [hook["id"]]
 
 
+def test_a_repeated_request_does_not_tell_the_secret_again(api):
+    first, again = [api.post(HOOKS, {"url": "https://example.com/"}, headers={"Idempotency-Key": "make-a-webhook"}).json for _ in range(2)]
+    assert again == {**first, "secret": "whsec_" + "*" * 52}
+    api.delete(f"{HOOKS}/{first['id']}")
+
+
 def test_it_is_told_of_what_it_wants_alone(hooked, hooks, receiver):
     first, second = hooked.client.create(), hooked.client.create()
     hooks(receiver.url(), kinds=["execution.*"], sandboxId=first.id)

@@ -143,3 +143,29 @@ def test_burrow_alone_says_where_it_looked_for_the_server(tmp_path):
     server.parent.mkdir(parents=True)
     server.symlink_to(BURROW.parent / "burrow-server")
     assert subprocess.run([alone, "key", "--help"], capture_output=True, timeout=60).returncode == 0
+
+
+def test_a_key_with_an_owner_scopes_and_quotas(key):
+    done = key("create", "--json", "--owner", "alice", "--scopes", "read,run", "--runtimes", "base,host", "--no-network", "--max-sandboxes", "5",
+               "--max-memory", "2Gi", "--max-cpu", "1500m", "--max-disk", "10Gi", "--max-runs", "100")
+    assert done.returncode == 0, done.stderr
+    made = json.loads(done.stdout)
+    assert (made["owner"], made["scopes"], made["runtimes"], made["network"], made["admin"]) == ("alice", ["read", "run"], ["base", "host"], False, False)
+    assert made["quotas"] == {"sandboxes": 5, "memoryBytes": 2 << 30, "cpuMillis": 1500, "diskBytes": 10 << 30, "runsPerDay": 100}
+    listed = key("list").stdout
+    assert "alice" in listed and "read run" in listed
+    [entry] = [entry for entry in json.loads(key("list", "--json").stdout) if entry["id"] == made["id"]]
+    assert entry["owner"] == "alice" and "key" not in entry
+
+
+def test_without_options_a_key_can_do_everything_but_manage_keys(key):
+    made = json.loads(key("create", "--json").stdout)
+    assert (made["owner"], made["scopes"], made["quotas"]) == (None, ["read", "run", "manage", "organisation"], {})
+    assert json.loads(key("create", "--json", "--admin").stdout)["scopes"] == ["read", "run", "manage", "admin", "organisation"]
+
+
+def test_scopes_that_make_no_sense(key):
+    done = key("create", "--scopes", "fly")
+    assert done.returncode == 2 and "there is no scope 'fly'" in done.stderr
+    done = key("create", "--scopes", "read")
+    assert done.returncode == 2 and "owner" in done.stderr

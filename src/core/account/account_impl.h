@@ -21,6 +21,8 @@ void key_hash(const struct accounts *accounts, const char *text, unsigned char h
 
 /* Some key has just been ended: whoever watches is told soon. */
 void key_look_for_ended(struct accounts *accounts);
+/* This key may less than before: whoever watches is told so too, soon. */
+void key_cut_off(struct accounts *accounts, const char *id);
 
 /* A secret behind its four characters of prefix, such as "brw_". */
 void key_make_text(const char prefix[5], char text[64]);

@@ -64,7 +64,9 @@ int actor_refuse_token(const struct actor *actor, const char *what, struct error
 
 int actor_need_admin(const struct actor *actor, struct error *err)
 {
-    return actor->is_admin ? 0
-                           : error_set(err, ERROR_DENIED,
-                                       "this is for administrators; use an administrator's key");
+    if (actor->is_admin && (actor->scopes & SCOPE_ORGANISATION))
+        return 0;
+    return error_set(err, ERROR_DENIED,
+                     "this is for administrators of everything: use a key with the scopes 'admin' "
+                     "and 'organisation'");
 }

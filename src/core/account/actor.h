@@ -51,7 +51,7 @@ int actor_need(const struct actor *actor, enum key_scope scope, struct error *er
 /* ERROR_DENIED for a token, which is for its own sandbox alone. */
 int actor_refuse_token(const struct actor *actor, const char *what, struct error *err);
 
-/* ERROR_DENIED unless it is an administrator. */
+/* ERROR_DENIED unless it is an administrator of the whole server: one of a single owner's things is not. */
 int actor_need_admin(const struct actor *actor, struct error *err);
 
 /* Whose its new rows are. Texts are borrowed from the actor. */

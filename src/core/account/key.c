@@ -284,5 +284,8 @@ int key_change(struct accounts *accounts, const struct actor *actor, const char 
         store_key_change(accounts->store, &next, err) < 0)
         return -1;
     key_forget_checks(accounts);
+    // What it may see less of now, it may be following.
+    if (change->has_selector || (scopes_read(key.scopes) & ~scopes_read(next.scopes)))
+        key_cut_off(accounts, id);
     return key_get(accounts, actor, id, out, err);
 }

@@ -88,7 +88,8 @@ enum key_known {
 };
 enum key_known key_check_quick(struct accounts *accounts, const char *text, struct actor *out);
 /*
- * Tells of keys and tokens that were revoked, by whomever, or have expired, within seconds; token_id NULL: a key, and its tokens with it. NULL: no longer.
+ * Tells of keys and tokens that were revoked, by whomever, or have expired, or may less than before, within seconds; token_id NULL: a key, and its tokens
+ * with it. NULL: no longer.
  * The callback must not block, and may take no lock that stands above LOCK_KEYS.
  */
 void key_watch_ends(struct accounts *accounts,

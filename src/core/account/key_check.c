@@ -23,6 +23,7 @@
 #define USES 32            // keys whose use waits to be recorded
 #define LOOK_EVERY_MS 5000 // for keys that were ended by others, as by `burrow key`, or by time
 #define LOOK_AFTER_MS 300  // one was ended here: the answer that tells so may have come with it
+#define LOOK_LATEST_MS 1000
 
 // What key_check found out.
 struct answer {
@@ -49,7 +50,10 @@ struct key_checks {
     char used[USES][ID_TEXT]; // keys whose use is to be recorded
     size_t n_used;
     bool is_closing;
-    uint64_t look_ms; // when to look for keys that have ended; 0: not before LOOK_EVERY_MS
+    uint64_t look_ms;          // when to look for keys that have ended
+    uint64_t asked_ms;         // when somebody first asked for that since the last look; 0: nobody
+    char (*narrowed)[ID_TEXT]; // keys that may less than before, until the next look
+    size_t n_narrowed;
     void (*on_ended)(void *data, const char *key_id, const char *token_id);
     void *on_ended_data;
     struct lock_condition changed; // n_used, is_closing, look_ms or on_ended
@@ -59,19 +63,23 @@ struct key_checks {
 
 // ---- when keys were used ----
 
+// Under the lock.
+static bool is_time_to_look(const struct key_checks *checks)
+{
+    return checks->on_ended && clock_monotonic_ms() >= checks->look_ms;
+}
+
 // Waits for a key whose use is to be recorded ("": none), or for the time to look for those that have ended; false: it is all over.
 static bool next_use(struct key_checks *checks, char id[ID_TEXT], bool *is_look_due)
 {
     autolock(&checks->lock);
-    uint64_t every_ms = clock_monotonic_ms() + LOOK_EVERY_MS;
-
-    *is_look_due = false;
-    while (!checks->n_used && !checks->is_closing && !*is_look_due) {
-        uint64_t until_ms = !checks->on_ended ? 0 : checks->look_ms ? checks->look_ms : every_ms;
-        *is_look_due = !lock_condition_wait(&checks->changed, &checks->lock, until_ms);
+    while (!(*is_look_due = is_time_to_look(checks)) && !checks->n_used && !checks->is_closing)
+        (void)lock_condition_wait(&checks->changed, &checks->lock,
+                                  checks->on_ended ? checks->look_ms : 0);
+    if (*is_look_due) {
+        checks->look_ms = clock_monotonic_ms() + LOOK_EVERY_MS;
+        checks->asked_ms = 0;
     }
-    if (*is_look_due)
-        checks->look_ms = 0;
     id[0] = '\0';
     if (checks->n_used)
         memcpy(id, checks->used[--checks->n_used], ID_TEXT);
@@ -88,9 +96,13 @@ static void tell_ended(struct key_checks *checks, const struct key_list *ended)
         checks->on_ended(checks->on_ended_data, is_token ? key->made_by : key->id,
                          is_token ? key->id : NULL);
     }
+    for (size_t i = 0; checks->on_ended && i < checks->n_narrowed; i++)
+        checks->on_ended(checks->on_ended_data, checks->narrowed[i], NULL);
+    free(take(checks->narrowed));
+    checks->n_narrowed = 0;
 }
 
-// Keys that have been revoked or have expired since the last look.
+// Keys that have been revoked or have expired since the last look, or may less.
 static void look_for_ended(struct key_checks *checks)
 {
     int64_t now = (int64_t)clock_wall_ms();
@@ -172,6 +184,7 @@ void key_checks_free(struct key_checks *checks)
     lock_condition_clear(&checks->changed);
     lock_clear(&checks->lock);
     EVP_MD_free(checks->sha256);
+    free(checks->narrowed);
     OPENSSL_cleanse(checks, sizeof *checks);
     free(checks);
 }
@@ -297,8 +310,11 @@ static int take_token(struct accounts *accounts, struct answer *answer,
     *is_good = is_alive && (!token->made_by || is_usable(accounts, &maker, now));
     if (token->made_by)
         take_key(answer, &maker);
+    else
+        answer->scopes = SCOPES_ALL;
     answer->expires_at = token->expires_at;
-    answer->scopes = scopes_read(token->scopes) | SCOPE_ORGANISATION; // whosever the sandbox is
+    // What the key has lost since, the token has not either; whose sandboxes it sees is the key's.
+    answer->scopes &= scopes_read(token->scopes) | SCOPE_ORGANISATION;
     copy_text(answer->used_id, sizeof answer->used_id, token->id);
     copy_text(answer->sandbox, sizeof answer->sandbox, token->sandbox_id);
     return 0;
@@ -385,14 +401,38 @@ void key_watch_ends(struct accounts *accounts,
     autolock(&checks->lock);
     checks->on_ended = on_ended;
     checks->on_ended_data = data;
+    checks->look_ms = clock_monotonic_ms() + LOOK_EVERY_MS;
+    lock_condition_wake(&checks->changed);
+}
+
+// Under the lock. Whoever asks again and again does not put it off.
+static void look_soon(struct key_checks *checks)
+{
+    uint64_t now = clock_monotonic_ms();
+
+    if (!checks->asked_ms)
+        checks->asked_ms = now;
+    uint64_t latest = checks->asked_ms + LOOK_LATEST_MS;
+    checks->look_ms = now + LOOK_AFTER_MS < latest ? now + LOOK_AFTER_MS : latest;
     lock_condition_wake(&checks->changed);
 }
 
 void key_look_for_ended(struct accounts *accounts)
 {
     autolock(&accounts->checks->lock);
-    accounts->checks->look_ms = clock_monotonic_ms() + LOOK_AFTER_MS;
-    lock_condition_wake(&accounts->checks->changed);
+    look_soon(accounts->checks);
+}
+
+void key_cut_off(struct accounts *accounts, const char *id)
+{
+    struct key_checks *checks = accounts->checks;
+
+    autolock(&checks->lock);
+    if (!checks->on_ended)
+        return;
+    checks->narrowed = xrealloc(checks->narrowed, checks->n_narrowed + 1, sizeof *checks->narrowed);
+    (void)snprintf(checks->narrowed[checks->n_narrowed++], ID_TEXT, "%s", id);
+    look_soon(checks);
 }
 
 void key_hash(const struct accounts *accounts, const char *text, unsigned char hash[KEY_HASH])

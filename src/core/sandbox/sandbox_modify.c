@@ -25,6 +25,7 @@
 const char *sandbox_name_fault(const char *name)
 {
     size_t length = strlen(name);
+    char id[ID_TEXT];
 
     for (size_t i = 0; i < length; i++) {
         if (!isalnum((unsigned char)name[i]) && !strchr("._-", name[i]))
@@ -33,7 +34,8 @@ const char *sandbox_name_fault(const char *name)
     if (length == 0 || length > NAME_MOST || !isalnum((unsigned char)name[0]))
         return "must be 1 to 128 letters, digits, '.', '_' and '-', and start with a letter or a "
                "digit";
-    return strncmp(name, ID_PREFIX, strlen(ID_PREFIX)) == 0 ? "must not look like an id" : NULL;
+    bool is_id = strncmp(name, ID_PREFIX, strlen(ID_PREFIX)) == 0 || id_from_uuid(name, id);
+    return is_id ? "must not look like an id" : NULL;
 }
 
 // ---- to a record ----

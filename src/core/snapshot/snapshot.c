@@ -176,7 +176,8 @@ int snapshot_create(struct snapshots *snapshots, const struct actor *actor, cons
     char id[ID_TEXT];
     bool is_new = false;
 
-    if (snapshot_check_words(request->name, request->tag, err) < 0 ||
+    if (actor_refuse_token(actor, "make snapshots", err) < 0 ||
+        snapshot_check_words(request->name, request->tag, err) < 0 ||
         lookup_sandbox(snapshots->sandboxes, actor, sandbox_id, &sandbox, err) < 0 ||
         once_claim(snapshots->accounts, actor, request->once, &is_new, id, err) < 0)
         return -1;

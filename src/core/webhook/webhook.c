@@ -15,9 +15,6 @@
 
 #include <string.h>
 
-#define SECRET_PREFIX "whsec_"
-#define SECRET_LETTERS 52 // 260 random bits
-
 struct webhooks *webhooks_new(const struct core_settings *settings, struct store *store,
                               struct event_channel *events)
 {
@@ -95,10 +92,10 @@ static int check_room(struct webhooks *webhooks, const char *organisation, struc
         own < WEBHOOKS_OF_ORGANISATION ? WEBHOOKS_OF_ALL : WEBHOOKS_OF_ORGANISATION);
 }
 
-static void make_secret(char secret[sizeof SECRET_PREFIX + SECRET_LETTERS])
+static void make_secret(char secret[sizeof WEBHOOK_SECRET_PREFIX + WEBHOOK_SECRET_LETTERS])
 {
-    memcpy(secret, SECRET_PREFIX, sizeof SECRET_PREFIX);
-    id_make_letters(secret + sizeof SECRET_PREFIX - 1, SECRET_LETTERS);
+    memcpy(secret, WEBHOOK_SECRET_PREFIX, sizeof WEBHOOK_SECRET_PREFIX);
+    id_make_letters(secret + sizeof WEBHOOK_SECRET_PREFIX - 1, WEBHOOK_SECRET_LETTERS);
 }
 
 static const char *none_if_empty(const char *text)
@@ -112,7 +109,7 @@ int webhook_create(struct webhooks *webhooks, const struct actor *actor,
                    const struct webhook_request *request, struct webhook_info *out,
                    struct error *err)
 {
-    char id[ID_TEXT], secret[sizeof SECRET_PREFIX + SECRET_LETTERS];
+    char id[ID_TEXT], secret[sizeof WEBHOOK_SECRET_PREFIX + WEBHOOK_SECRET_LETTERS];
     int64_t now = (int64_t)clock_wall_ms();
     struct event_range range;
     autowebhook stored = {0};
@@ -188,7 +185,7 @@ int webhook_change(struct webhooks *webhooks, const struct actor *actor, const c
                    const struct webhook_request *request, struct webhook_info *out,
                    struct error *err)
 {
-    char secret[sizeof SECRET_PREFIX + SECRET_LETTERS];
+    char secret[sizeof WEBHOOK_SECRET_PREFIX + WEBHOOK_SECRET_LETTERS];
     autowebhook record = {0};
 
     if (find(webhooks, actor, id, &record, err) < 0 || check(webhooks, request, err) < 0)

@@ -21,6 +21,8 @@ struct webhooks;
 #define WEBHOOK_NAME 128    // bytes
 #define WEBHOOK_URL 2048    //
 #define DELIVERIES_KEPT 100 // of each
+#define WEBHOOK_SECRET_PREFIX "whsec_"
+#define WEBHOOK_SECRET_LETTERS 52 // 260 random bits
 
 struct webhooks *webhooks_new(const struct core_settings *settings, struct store *store,
                               struct event_channel *events);

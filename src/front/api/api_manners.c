@@ -22,6 +22,7 @@ struct api_manners {
     char **origins;           // ended by NULL
     const char *origins_text; // borrowed: the same as it was given
     struct rate_limiter *limiter;
+    struct replay_budget budget;
 };
 
 /* Of one call; goes with its response. */
@@ -62,6 +63,7 @@ struct api_manners *api_manners_new(const struct api_settings *settings)
     int64_t burst = settings->burst > 0 ? settings->burst : settings->rate * BURST_SECONDS;
 
     read_origins(manners, settings->origins);
+    replay_budget_init(&manners->budget);
     manners->origins_text = settings->origins;
     if (settings->rate > 0)
         manners->limiter = rate_limiter_new(&(struct rate_limits){
@@ -77,6 +79,7 @@ void api_manners_free(struct api_manners *manners)
         free(*origin);
     free(manners->origins);
     rate_limiter_free(manners->limiter);
+    replay_budget_clear(&manners->budget);
     free(manners);
 }
 
@@ -279,6 +282,12 @@ static void allow_origin(struct call *call)
                       "RateLimit-Remaining, RateLimit-Reset, Retry-After, X-Request-Id");
 }
 
+void api_manners_on_refusal(struct call *call)
+{
+    if (call->request && call->access && !manners_of(call))
+        allow_origin(call);
+}
+
 int api_manners_preflight(struct call *call, struct error *err)
 {
     static const struct http_header allowed[] = {
@@ -346,7 +355,8 @@ int api_manners_on_actor(struct call *call, struct error *err)
 int api_manners_on_post(struct call *call, struct error *err)
 {
     struct manners *manners = manners_of(call);
-    int status = manners ? replay_begin(&manners->replay, call, err) : 0;
+    struct api_manners *settings = call->settings;
+    int status = manners ? replay_begin(&manners->replay, &settings->budget, call, err) : 0;
 
     return status > 0 ? FRONT_ANSWERED : status;
 }

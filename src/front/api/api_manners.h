@@ -26,5 +26,8 @@ int api_manners_on_call(struct call *call, struct error *err);
 int api_manners_on_actor(struct call *call, struct error *err);
 int api_manners_on_post(struct call *call, struct error *err);
 
+/* Before a call is refused for which there was no route, and so no on_call: pages may read that too. */
+void api_manners_on_refusal(struct call *call);
+
 /* OPTIONS: where another page's script asks first whether it may. */
 int api_manners_preflight(struct call *call, struct error *err);

@@ -2,6 +2,7 @@
 /* Failures as application/problem+json (RFC 9457), by one table; see api.h. */
 #include "front/api/api.h"
 #include "front/api/api_document.h"
+#include "front/api/api_manners.h"
 #include "web/openapi_schema.h"
 
 /* The first row that fits: of this reason or kind, and about this noun (NULL: any). A status of 0 is the reason's own. */
@@ -144,6 +145,7 @@ static void answer_problem(struct call *call, const struct error *err, int64_t o
 
 void api_on_error(struct call *call, const struct error *err)
 {
+    api_manners_on_refusal(call);
     answer_problem(call, err, 0, NULL);
 }
 

@@ -28,7 +28,9 @@ struct pump {
     // On the loop:
     bool is_working; // a turn is queued or under way
     bool is_told;    // something changed meanwhile
-    bool is_over;    // nothing but on_change has it any more
+    bool is_gone;    // nobody waits for the answer
+    bool has_ended;  // nothing of it is used by the response any more
+    bool is_over;    // nothing but the response and on_change has it any more
     // The turn's:
     char piece[PIECE];
     size_t length, sent; // of the piece
@@ -149,14 +151,30 @@ static void wake(struct pump *pump)
     loop_timer_set(&pump->retry, RETRY_MS);
 }
 
+/* Once nobody has it any more. */
+static void free_unused(struct pump *pump)
+{
+    if (pump->is_over && pump->has_ended && !atomic_load(&pump->is_posted))
+        pump_free(pump);
+}
+
 static void end(struct pump *pump)
 {
     body_watch(pump->waiting.body, NULL, NULL);
     loop_timer_clear(&pump->retry);
     watch_free(take(pump->watch));
     pump->is_over = true;
-    if (!atomic_load(&pump->is_posted)) // else that frees it
-        pump_free(pump);
+    free_unused(pump);
+}
+
+/* What could be moved was. The rest would be kept for as long as the execution does not read, and so would that of the next who goes. */
+static void give_up(struct pump *pump)
+{
+    struct error err = {0};
+
+    (void)error_set(&err, ERROR_GONE, "the client went away before its input was taken");
+    fail(pump, &err);
+    end(pump);
 }
 
 static void on_turned(void *data)
@@ -168,17 +186,36 @@ static void on_turned(void *data)
         end(pump);
     else if (pump->is_told || pump->has_more)
         wake(pump);
+    else if (pump->is_gone)
+        give_up(pump);
 }
+
+static void on_gone(void *data)
+{
+    struct pump *pump = data;
+
+    pump->is_gone = true;
+    wake(pump); // a last turn
+}
+
+static void on_end(void *data, bool is_delivered)
+{
+    struct pump *pump = data;
+
+    (void)is_delivered;
+    pump->has_ended = true;
+    free_unused(pump);
+}
+
+static const struct response_events events = {.on_gone = on_gone, .on_end = on_end};
 
 static void on_change(void *data)
 {
     struct pump *pump = data;
 
     atomic_store(&pump->is_posted, false);
-    if (pump->is_over)
-        pump_free(pump);
-    else
-        wake(pump);
+    wake(pump);
+    free_unused(pump);
 }
 
 /* From the hub, on any thread: there is room, or it has ended. */
@@ -202,6 +239,7 @@ static void begin(void *data)
     loop_timer_init(&pump->retry, pump->waiting.loop, on_wake, pump);
     pump->watch = hub_watch(pump->waiting.core->hub, pump->id, on_hub, pump);
     body_watch(pump->waiting.body, on_wake, pump);
+    response_watch(pump->waiting.response, &events, pump);
     wake(pump); // it may have ended before it was watched
 }
 

@@ -21,17 +21,12 @@ const char *api_reference(const char *text, const char *prefix)
     return is_id(text, prefix) ? text + strlen(prefix) : text;
 }
 
-/* Aionis' clients know theirs as UUIDs. */
+/* Aionis' clients know theirs as UUIDs, which are ids also where somebody has given one to another sandbox as its name. */
 static int find(struct call *call, const char *text, char id[ID_TEXT], struct error *err)
 {
-    struct error ignored = {0};
-
-    if (sandbox_find_name(call->core->sandboxes, &call->actor, text, id, err) == 0)
+    if (id_from_uuid(text, id))
         return 0;
-    if (!error_is(err, ERROR_NOT_FOUND) || !id_from_uuid(text, id))
-        return -1;
-    *err = ignored;
-    return 0;
+    return sandbox_find_name(call->core->sandboxes, &call->actor, text, id, err);
 }
 
 /* A token is for one sandbox; of others the core would say the same. A key may be for sandboxes with some labels. */

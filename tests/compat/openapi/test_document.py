@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-SECONDS = os.environ.get("BURROW_PROPERTY_SECONDS", "6")
+SECONDS = os.environ.get("BURROW_PROPERTY_SECONDS", "4")
 
 
 @pytest.fixture(scope="module")

@@ -316,6 +316,21 @@ TEST(what_is_too_long_or_in_pieces_is_not_kept)
     check_not_kept("/pieces", 200);
 }
 
+TEST(answers_of_a_day_have_a_limit_together)
+{
+    struct replay_budget budget;
+    const uint64_t day = 24 * 3600 * 1000;
+
+    replay_budget_init(&budget);
+    CHECK(replay_budget_take(&budget, 5, REPLAY_DAY_BYTES - 10));
+    CHECK(!replay_budget_take(&budget, 6, 11));
+    CHECK(replay_budget_take(&budget, 7, 10));
+    CHECK(!replay_budget_take(&budget, day - 1, 1));
+    CHECK(replay_budget_take(&budget, day, 1));
+    CHECK(!replay_budget_take(&budget, day + 1, UINT64_MAX));
+    replay_budget_clear(&budget);
+}
+
 TEST(only_POST_has_keys)
 {
     autorig rig = {0};

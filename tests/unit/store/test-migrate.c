@@ -75,6 +75,34 @@ TEST(every_earlier_version_comes_up_to_date)
     }
 }
 
+TEST(keys_from_before_there_were_scopes_do_what_they_did)
+{
+    struct embedded_file earlier[64] = {0};
+    struct error err = {0};
+
+    for (size_t i = 0; strncmp(store_migrations[i].name, "0011-keys", 9) != 0; i++)
+        earlier[i] = store_migrations[i];
+    fixture_fresh();
+    struct store *store = open_bare();
+    CHECK_OK(store_migrate(store, earlier, &err), err);
+    CHECK_OK(
+        store_run_alone(store, STORE_FAST,
+                        "INSERT INTO organisations (id, name, created_at) VALUES ('o', 'o', 1);"
+                        "INSERT INTO keys (id, hash, prefix, name, organisation, scopes, "
+                        "created_at, used_at, expires_at, revoked_at) "
+                        "VALUES ('a', zeroblob(32), 'p', '', 'o', 'admin', 1, 0, 0, 0), "
+                        "('b', randomblob(32), 'p', '', 'o', '', 1, 0, 0, 0)",
+                        NULL, 0, NULL, &err),
+        err);
+    store = fixture_open();
+    CHECK_INT(fixture_number(store, "SELECT count(*) FROM keys WHERE id = 'a' AND scopes = "
+                                    "'read run manage admin organisation' AND member IS NULL"),
+              1);
+    CHECK_INT(fixture_number(store, "SELECT count(*) FROM keys WHERE id = 'b' AND scopes = "
+                                    "'read run manage organisation' AND max_sandboxes = 0"),
+              1);
+}
+
 TEST(a_step_at_a_time_gives_what_all_at_once_gives)
 {
     struct error err = {0};

@@ -7,6 +7,9 @@
 #include "store/keys.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <unistd.h>
 
 static struct accounts *open_keys(void)
 {
@@ -170,6 +173,40 @@ TEST(a_key_revoked_here_stops_at_once)
     CHECK_INT(error_kind(&err), ERROR_CONFLICT);
 }
 
+struct awaited {
+    char id[ID_TEXT];
+    atomic_bool is_told;
+};
+
+static void on_ended(void *data, const char *key_id, const char *token_id)
+{
+    struct awaited *awaited = data;
+
+    if (!token_id && strcmp(key_id, awaited->id) == 0)
+        atomic_store(&awaited->is_told, true);
+}
+
+TEST(ends_of_other_keys_do_not_put_off_that_one_is_told_of)
+{
+    autoptr(accounts) accounts = open_keys();
+    struct awaited awaited = {0};
+    struct error err = {0};
+    char text[KEY_TEXT], id[ID_TEXT];
+
+    make(accounts, "a", text, awaited.id);
+    key_watch_ends(accounts, on_ended, &awaited);
+    CHECK_OK(key_revoke(accounts, awaited.id, &err), err);
+    uint64_t deadline = clock_monotonic_ms() + 60000;
+    for (uint64_t pause; !atomic_load(&awaited.is_told) && clock_monotonic_ms() < deadline;) {
+        make(accounts, "another", text, id);
+        CHECK_OK(key_revoke(accounts, id, &err), err);
+        for (pause = clock_monotonic_ms() + 50; clock_monotonic_ms() < pause;)
+            (void)usleep(1000);
+    }
+    CHECK(atomic_load(&awaited.is_told));
+    key_watch_ends(accounts, NULL, NULL);
+}
+
 TEST(a_key_is_revoked_by_what_lists_show_of_it)
 {
     autoptr(accounts) accounts = open_keys();
@@ -306,4 +343,65 @@ TEST(threads_check_good_and_wrong_keys_at_once)
         CHECK(pthread_join(threads[i], NULL) == 0);
     for (int i = 0; i < 4; i++)
         CHECK_INT(checking[i].wrong, 0);
+}
+
+static enum error_reason make_by(struct accounts *accounts, const struct actor *maker,
+                                 const char *member, unsigned scopes)
+{
+    struct key_request request = {.maker = maker, .member = member, .scopes = scopes};
+    autoclear(key_info) key = {0};
+    char text[KEY_TEXT];
+    struct error err = {0};
+
+    return key_create(accounts, &request, text, &key, &err) < 0 ? err.reason : ERROR_NONE;
+}
+
+TEST(a_key_makes_none_mightier_than_itself)
+{
+    autoptr(accounts) accounts = open_keys();
+    struct actor root, lesser;
+
+    accounts_local_actor(accounts, &root);
+    lesser = root;
+    (void)snprintf(lesser.member, sizeof lesser.member, "alice");
+    lesser.scopes = SCOPE_READ | SCOPE_ADMIN;
+    CHECK_INT(make_by(accounts, &root, "bob", SCOPES_ALL), ERROR_NONE);
+    CHECK_INT(make_by(accounts, &lesser, NULL, SCOPE_READ), ERROR_NONE);
+    CHECK_INT(make_by(accounts, &lesser, NULL, SCOPE_READ | SCOPE_RUN), ERROR_DENIED);
+    CHECK_INT(make_by(accounts, &lesser, NULL, SCOPE_ORGANISATION), ERROR_DENIED);
+    CHECK_INT(make_by(accounts, &lesser, "bob", SCOPE_READ), ERROR_DENIED);
+    lesser.quota.sandboxes = 1;
+    CHECK_INT(make_by(accounts, &lesser, NULL, SCOPE_READ), ERROR_DENIED);
+    lesser.quota.sandboxes = 0;
+    (void)snprintf(lesser.sandbox, sizeof lesser.sandbox, "s");
+    CHECK_INT(make_by(accounts, &lesser, NULL, SCOPE_READ), ERROR_DENIED);
+    CHECK_INT(make_by(accounts, &root, NULL, SCOPE_READ), ERROR_INVALID); // it would see nothing
+}
+
+TEST(what_a_key_may_do_changes_at_once)
+{
+    autoptr(accounts) accounts = open_keys();
+    struct key_request request = {.member = "alice", .scopes = SCOPE_READ};
+    struct key_change change = {
+        .has_scopes = true, .scopes = SCOPE_RUN, .has_quota = true, .quota = {.sandboxes = 3}};
+    autoclear(key_info) key = {0};
+    autoclear(key_info) changed = {0};
+    char text[KEY_TEXT];
+    struct actor root, actor;
+    struct error err = {0};
+
+    accounts_local_actor(accounts, &root);
+    CHECK_OK(key_create(accounts, &request, text, &key, &err), err);
+    CHECK_OK(key_check(accounts, text, &actor, &err), err);
+    CHECK_INT(actor.scopes, SCOPE_READ);
+    CHECK_STR(actor.member, "alice");
+    CHECK_OK(key_change(accounts, &root, key.id, &change, &changed, &err), err);
+    CHECK_INT(key_check_quick(accounts, text, &actor), KEY_UNKNOWN);
+    CHECK_OK(key_check(accounts, text, &actor, &err), err);
+    CHECK_INT(actor.scopes, SCOPE_RUN);
+    CHECK_INT(actor.quota.sandboxes, 3);
+    CHECK(!actor.is_admin);
+    CHECK_OK(key_revoke(accounts, key.id, &err), err);
+    CHECK(key_change(accounts, &root, key.id, &change, &changed, &err) < 0);
+    CHECK_INT(error_kind(&err), ERROR_CONFLICT);
 }
