@@ -40,7 +40,7 @@ def test_between_the_base_and_now(sandbox):
     assert brief(found) == [("added", "added"), ("added", "dir"), ("added", "dir/in"), ("added", "link")]
     assert entry(found, "/etc/profile")["change"] == "changed"
     assert entry(found, "/usr/share/doc")["change"] == "removed"
-    assert entry(found, "added")["after"] == {"type": "file", "mode": "0644", "sizeBytes": 2} and "before" not in entry(found, "added")
+    assert entry(found, "added")["after"] == {"kind": "file", "mode": "0644", "sizeBytes": 2} and "before" not in entry(found, "added")
     assert entry(found, "link")["after"]["kind"] == "link" and entry(found, "dir")["after"]["kind"] == "directory"
     assert "after" not in entry(found, "/usr/share/doc") and entry(found, "/usr/share/doc")["before"]["kind"] == "directory"
     assert [found["added"], found["changed"], found["removed"]] == [
