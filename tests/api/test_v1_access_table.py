@@ -175,8 +175,8 @@ def test_a_token_opens_paths_of_its_sandbox_alone(api, table, owned):
     other = clients["alice"].create()
     try:
         for method, path, scope in table:
-            if path.startswith("/api/v1/") and ("{sandbox}" in path or "{execution}" in path):
-                continue
+            if path.startswith("/api/v1/") and ("{sandbox}" in path or "{execution}" in path) or path == "/api/v1/run":
+                continue  # a run names its sandbox in the body: test_v1_tokens.py
             answer = ask(token, method, fill(path, **values))
             assert answer.status == 403 and b"a token is for one sandbox" in answer.body, f"{method} {path}: {answer}"
         for method, path, scope in table:

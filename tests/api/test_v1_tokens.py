@@ -56,6 +56,16 @@ def test_a_token_opens_its_sandbox(boxes, make):
     assert token.get(f"{one}/output?stream=stdout&follow=true").body == b"hello\n"
 
 
+def test_a_token_runs_commands_in_its_sandbox_and_nowhere_else(boxes, make):
+    token = make()
+    ran = token.post("/api/v1/run", {"sandbox": boxes[0].id, "command": ["echo", "hello"]})
+    assert (ran.status, ran.json["stdout"]["text"], ran.json["sandboxId"]) == (200, "hello\n", boxes[0].id)
+    check_problem(token.post("/api/v1/run", {"sandbox": boxes[1].id, "command": ["true"]}), 404, "not_found")
+    for elsewhere in ({}, {"runtime": "host:latest"}, {"snapshot": "some:tag"}):
+        check_problem(token.post("/api/v1/run", {**elsewhere, "command": ["true"]}), 403, "forbidden", "'sandbox'")
+    check_problem(make(scopes=["read"]).post("/api/v1/run", {"sandbox": boxes[0].id, "command": ["true"]}), 403, "missing_scope")
+
+
 def test_a_token_opens_nothing_else(api, boxes, make):
     token = make(scopes=["read", "run", "manage"])
     other = boxes[1]
