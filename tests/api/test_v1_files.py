@@ -137,6 +137,13 @@ def test_head_has_the_length_and_no_bytes(box):
     assert answer.headers["etag"] == box.get("/tmp/head").headers["etag"]
 
 
+def test_what_is_told_of_a_file_begins_with_its_path(box):
+    assert fine(box.put("/tmp/told", b"x"))["path"] == "/tmp/told"
+    assert fine(box.api.call("POST", box.url("append", path="/tmp/told"), body=b"y"))["path"] == "/tmp/told"
+    odd = base64.b64encode(b"/tmp/told\xff").decode()
+    assert fine(box.api.put(box.url(pathBase64=odd), body=b"z"))["pathBase64"] == odd
+
+
 def test_writes_under_conditions(box):
     first = box.put("/tmp/if", b"one", headers={"If-None-Match": "*"})
     assert first.status == 200
