@@ -295,8 +295,8 @@ TEST(amounts_are_numbers_in_their_unit_or_texts_with_one)
         read_amounts("{\"timeoutMs\":30000,\"memoryBytes\":536870912,\"cpuMillicores\":500}", &err);
 
     CHECK(got.timeout_ms == 30000 && got.memory_bytes == 536870912 && got.cpu_millis == 500);
-    got = read_amounts("{\"timeoutMs\":\"1m30s\",\"memoryBytes\":\"512Mi\",\"cpuMillicores\":\"2\"}",
-                       &err);
+    got = read_amounts(
+        "{\"timeoutMs\":\"1m30s\",\"memoryBytes\":\"512Mi\",\"cpuMillicores\":\"2\"}", &err);
     CHECK(got.timeout_ms == 90000 && got.memory_bytes == 536870912 && got.cpu_millis == 2000);
     CHECK_INT(err.reason, ERROR_NONE);
     (void)read_amounts("{\"timeoutMs\":\"soon\"}", &err);
