@@ -43,8 +43,10 @@ int api_sandbox_of(struct call *call, const char *text, const char **id, struct 
     if (thread_is_loop())
         return CALL_ELSEWHERE;
     found = call_alloc(call, ID_TEXT);
-    if (find(call, text, found, err) < 0 || check_seen(call, found, err) < 0)
+    if (find(call, text, found, err) < 0)
         return -1;
+    if (check_seen(call, found, err) < 0) // whose id a name does not tell
+        return error_is(err, ERROR_NOT_FOUND) ? error_missing(err, "sandbox", text) : -1;
     *id = found;
     call_about_sandbox(call, SANDBOX_PREFIX, found);
     return 0;
