@@ -13,6 +13,12 @@ struct usage_total {
     int64_t egress_bytes;
 };
 
+/* A MiB for a millisecond is 1048.576 bytes for a second. */
+static inline int64_t usage_byte_seconds(int64_t mib_ms)
+{
+    return (int64_t)((double)mib_ms * 1048.576);
+}
+
 /* What usage is told by. */
 enum usage_group {
     USAGE_BY_DAY,

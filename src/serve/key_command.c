@@ -118,8 +118,8 @@ static void write_quota(struct json_writer *json, const struct quota *quota)
         const char *name;
         int64_t bound;
     } figures[] = {
-        {"sandboxes", quota->sandboxes},      {"memoryBytes", quota->memory_bytes},
-        {"cpuMillis", quota->cpu_millicores}, {"diskBytes", quota->disk_bytes},
+        {"sandboxes", quota->sandboxes},          {"memoryBytes", quota->memory_bytes},
+        {"cpuMillicores", quota->cpu_millicores}, {"diskBytes", quota->disk_bytes},
         {"runsPerDay", quota->runs_per_day},
     };
 

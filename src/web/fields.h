@@ -29,7 +29,7 @@ enum field_type {   // what the struct's member is:
     /* int64_t within minimum … maximum (equal: 0 … any): a number in the unit that the name ends with, or a text with its unit. */
     FIELD_MS,     // "timeoutMs": 30000 or "30s"
     FIELD_AMOUNT, // "memoryBytes": 536870912 or "512Mi"
-    FIELD_MILLIS, // "cpuMillis": 500 or "500m"; as text "2" is two processors
+    FIELD_MILLIS, // "cpuMillicores": 500 or "500m"; as text "2" is two processors
 };
 
 struct duration_field {

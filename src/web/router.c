@@ -310,26 +310,30 @@ static bool is_post(const struct call *call)
     return call->front->on_post && strcmp(call->route->method, "POST") == 0;
 }
 
-/* What a token can open: its sandbox, or something in it. Whether it is that sandbox, the core sees. */
+static bool is_route(const struct call *call, const char *below)
+{
+    return strcmp(call->route->pattern + strlen(call->front->top) - 1, below) == 0;
+}
+
+/* What a token can open: its sandbox, or something in it; a run names it in its body. Whether it is that sandbox, the core sees. */
 static bool is_for_tokens(const struct call *call)
 {
     const char *pattern = call->route->pattern;
 
-    return call->front->takes_tokens &&
-           (strstr(pattern, "/{sandbox}") || strstr(pattern, "/{execution}"));
+    return call->front->takes_tokens && (strstr(pattern, "/{sandbox}") ||
+                                         strstr(pattern, "/{execution}") || is_route(call, "/run"));
 }
 
 /* A key for sandboxes with some labels gets to them through paths that name them, where their labels are looked at; and to what is no sandbox's. */
 static bool is_for_selected(const struct call *call)
 {
-    static const char *const others[] = {"/sandboxes", "/run",          "/quotas",
-                                         "/runtimes",  "/organisation", "/system/info"};
-    const char *pattern = call->route->pattern;
+    static const char *const others[] = {"/sandboxes", "/quotas", "/runtimes", "/organisation",
+                                         "/system/info"};
 
     if (is_for_tokens(call))
         return true;
     for (size_t i = 0; call->front->takes_tokens && i < ARRAY_SIZE(others); i++)
-        if (strcmp(pattern + strlen(call->front->top) - 1, others[i]) == 0)
+        if (is_route(call, others[i]))
             return true;
     return false;
 }

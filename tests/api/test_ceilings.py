@@ -65,7 +65,7 @@ def test_by_default_the_machine_is_the_ceiling(api):
     limits = api.get("/api/v1/system/limits").data
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     assert 0 < limits["sandbox"]["memoryBytes"] < memory
-    assert limits["together"]["memoryBytes"] == limits["sandbox"]["memoryBytes"]
+    assert limits["server"]["memoryBytes"] == limits["sandbox"]["memoryBytes"]
     assert limits["sandbox"]["cpuMillicores"] == len(os.sched_getaffinity(0)) * 1000
     for name, asked in {"memory": "500000Gi", "cpu": "1000", "disk": "900000Gi"}.items():
         check_error(api.post("/sandbox", {"resources": {name: asked}}), 400, "INVALID_ARGUMENT", f"{name} {asked} is more than this server gives one sandbox")
@@ -76,8 +76,8 @@ def test_ceilings_are_told(low):
     assert limits["sandbox"]["memoryBytes"] == 300 * MEBI
     assert limits["sandbox"]["cpuMillicores"] == 1500
     assert limits["sandbox"]["diskBytes"] == 1 << 30
-    assert limits["sandbox"]["processes"] == limits["together"]["processes"] == 400
-    assert limits["together"]["memoryBytes"] == TOGETHER
+    assert limits["sandbox"]["maxProcesses"] == limits["server"]["maxProcesses"] == 400
+    assert limits["server"]["memoryBytes"] == TOGETHER
     assert limits["organisation"] == {"sandboxes": 6, "streams": 3, "snapshots": 2, "checkpoints": 2}
     assert (limits["idleTimeoutMs"], limits["executionTimeoutMs"]) == (3600000, 60000)
     assert "the most that one sandbox can ask for memory=300Mi" in low.log

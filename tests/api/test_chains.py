@@ -15,7 +15,7 @@ def layers_of(server, id):
 
 def diff(sandbox, start, end):
     answer = sandbox.client.get(f"/api/v1/sandboxes/{sandbox.id}/diff?{query(**{'from': start, 'to': end})}").data
-    return {entry["path"]: entry["change"] for entry in answer["entries"]}
+    return {entry["path"]: entry["change"] for entry in answer["items"]}
 
 
 def test_a_long_chain_is_merged_and_nobody_notices(server, api, new):

@@ -15,11 +15,11 @@ def diff(sandbox, **fields):
 
 def brief(found):
     """Below the working directory, as sorted (change, name)."""
-    return sorted((entry["change"], entry["path"].removeprefix(f"{HOME}/")) for entry in found["entries"] if entry["path"].startswith(f"{HOME}/"))
+    return sorted((entry["change"], entry["path"].removeprefix(f"{HOME}/")) for entry in found["items"] if entry["path"].startswith(f"{HOME}/"))
 
 
 def entry(found, path):
-    [one] = [entry for entry in found["entries"] if entry["path"] == (path if path.startswith("/") else f"{HOME}/{path}")]
+    [one] = [entry for entry in found["items"] if entry["path"] == (path if path.startswith("/") else f"{HOME}/{path}")]
     return one
 
 
@@ -40,14 +40,14 @@ def test_between_the_base_and_now(sandbox):
     assert brief(found) == [("added", "added"), ("added", "dir"), ("added", "dir/in"), ("added", "link")]
     assert entry(found, "/etc/profile")["change"] == "changed"
     assert entry(found, "/usr/share/doc")["change"] == "removed"
-    assert entry(found, "added")["after"] == {"type": "file", "mode": "0644", "sizeBytes": 2} and "before" not in entry(found, "added")
-    assert entry(found, "link")["after"]["type"] == "link" and entry(found, "dir")["after"]["type"] == "directory"
-    assert "after" not in entry(found, "/usr/share/doc") and entry(found, "/usr/share/doc")["before"]["type"] == "directory"
+    assert entry(found, "added")["after"] == {"kind": "file", "mode": "0644", "sizeBytes": 2} and "before" not in entry(found, "added")
+    assert entry(found, "link")["after"]["kind"] == "link" and entry(found, "dir")["after"]["kind"] == "directory"
+    assert "after" not in entry(found, "/usr/share/doc") and entry(found, "/usr/share/doc")["before"]["kind"] == "directory"
     assert [found["added"], found["changed"], found["removed"]] == [
-        sum(entry["change"] == change for entry in found["entries"]) for change in ("added", "changed", "removed")]
-    paths = [entry["path"] for entry in found["entries"]]
-    assert paths == sorted(paths) and "truncated" not in found
-    assert diff(sandbox, **{"from": "base", "to": "now"})["entries"] == found["entries"]
+        sum(entry["change"] == change for entry in found["items"]) for change in ("added", "changed", "removed")]
+    paths = [entry["path"] for entry in found["items"]]
+    assert paths == sorted(paths) and found["truncated"] is False
+    assert diff(sandbox, **{"from": "base", "to": "now"})["items"] == found["items"]
 
 
 @pytest.mark.parametrize("by", ["name", "id"])
@@ -73,7 +73,7 @@ def test_the_other_way_round(sandbox):
     assert brief(diff(sandbox, **{"from": "full", "to": "empty"})) == [("removed", "file")]
     assert brief(diff(sandbox, **{"from": "now", "to": "empty"})) == [("removed", "file")]
     for moment in ("empty", "full", "now", "base"):
-        assert diff(sandbox, **{"from": moment, "to": moment})["entries"] == []
+        assert diff(sandbox, **{"from": moment, "to": moment})["items"] == []
 
 
 def test_since_a_checkpoint(sandbox):
@@ -99,7 +99,7 @@ def test_modes_types_and_touches(sandbox):
     sandbox.output("chmod 600 mode; rm type; mkdir type; touch touched; echo x >rewritten; rm -r replaced; mkdir replaced; echo y >replaced/other")
     found = diff(sandbox, **{"from": "then"})
     assert ("changed", "mode") in brief(found) and entry(found, "mode")["after"]["mode"] == "0600"
-    assert entry(found, "type")["before"]["type"] == "file" and entry(found, "type")["after"]["type"] == "directory"
+    assert entry(found, "type")["before"]["kind"] == "file" and entry(found, "type")["after"]["kind"] == "directory"
     assert not [line for line in brief(found) if line[1] in ("touched", "rewritten")], "what has the same content has not changed"
     assert ("removed", "replaced/in") in brief(found) and ("added", "replaced/other") in brief(found)
 
@@ -137,7 +137,7 @@ def test_patches_of_texts(sandbox):
     assert entry(found, "end")["patch"].endswith("-no newline\n\\ No newline at end of file\n+no newline at all\n\\ No newline at end of file\n")
     assert entry(found, "binary")["binary"] is True and "patch" not in entry(found, "binary")
     assert "+new\n" in entry(found, "comes")["patch"] and "-old\n" in entry(found, "goes")["patch"]
-    assert all("patch" not in entry for entry in diff(sandbox, **{"from": "then"})["entries"])
+    assert all("patch" not in entry for entry in diff(sandbox, **{"from": "then"})["items"])
 
 
 def test_a_patch_can_be_applied(sandbox, tmp_path):
@@ -168,11 +168,11 @@ def test_many_are_counted_and_cut(sandbox):
     checkpoint(sandbox, "then")
     sandbox.output("mkdir many; cd many; seq 1000 | xargs touch")
     found = diff(sandbox, **{"from": "then"})
-    assert found["added"] >= 1001 and "truncated" not in found
+    assert found["added"] >= 1001 and found["truncated"] is False
     cut = diff(sandbox, **{"from": "then", "limit": 10})
-    assert len(cut["entries"]) == 10 and cut["truncated"] is True and cut["added"] == found["added"]
-    assert cut["entries"] == found["entries"][:10]
-    assert diff(sandbox, **{"from": "then", "limit": 0})["entries"] == []
+    assert len(cut["items"]) == 10 and cut["truncated"] is True and cut["added"] == found["added"]
+    assert cut["items"] == found["items"][:10]
+    assert diff(sandbox, **{"from": "then", "limit": 0})["items"] == []
 
 
 def test_odd_names_are_told(sandbox):

@@ -93,10 +93,10 @@ def test_files_of_exabytes_are_compared_in_time(endless):
     checkpoint(endless, "before")
     endless.output("printf x | dd of=endless bs=1 seek=1000000000000 conv=notrunc 2>/dev/null; touch -d @1 small")
     found = diff(endless, **{"from": "before", "patch": 1}).data
-    assert [entry["path"] for entry in found["entries"]] == ["/home/agentuity/endless"]
+    assert [entry["path"] for entry in found["items"]] == ["/home/agentuity/endless"]
     checkpoint(endless, "after")
     endless.output("touch endless")
-    assert diff(endless, **{"from": "after"}).data["entries"] == []
+    assert diff(endless, **{"from": "after"}).data["items"] == []
 
 
 # ---- names that lie ----
@@ -474,7 +474,7 @@ def test_marks_that_a_guest_forges_mean_nothing(api, sandbox, new, made):
     assert {"f", ".wh.f", "d/.wh.below", "d/.wh..wh..opq", "d/below/x"} <= names
     other = new(snapshot=id)
     assert other.output("cat f d/below/x; ls -A d; ls / | grep -c '^etc$'") == "fx\n.wh..wh..opq\n.wh.below\nbelow\n1\n".replace("fx", other.output("cat f") + "x")
-    told = [entry["path"] for entry in diff(sandbox, **{"from": "c"}).data["entries"]]
+    told = [entry["path"] for entry in diff(sandbox, **{"from": "c"}).data["items"]]
     assert told == []
 
 
@@ -484,10 +484,10 @@ def test_a_diff_follows_no_link_and_opens_no_pipe(sandbox):
     checkpoint(sandbox, "c")
     sandbox.output("rm link up pipe; ln -s /etc/passwd link; mkfifo up; mkfifo pipe; rm -r sub; ln -s /etc sub; printf 'a\\0c' > binary; echo y >> long;"
                    "rm -r door; ln -s /proc/1/root door; cp /etc/passwd copied")
-    found = {entry["path"].removeprefix("/home/agentuity/"): entry for entry in diff(sandbox, **{"from": "c", "patch": 1}).data["entries"]}
+    found = {entry["path"].removeprefix("/home/agentuity/"): entry for entry in diff(sandbox, **{"from": "c", "patch": 1}).data["items"]}
     assert found["binary"]["binary"] is True and "patch" not in found["binary"]
     assert "patch" not in found["long"] and "patch" not in found["link"] and "patch" not in found["sub"] and "patch" not in found["door"]
-    assert found["sub"]["after"]["type"] == "link" and found["sub"]["before"]["type"] == "directory"
+    assert found["sub"]["after"]["kind"] == "link" and found["sub"]["before"]["kind"] == "directory"
     assert "root:" in found["copied"]["patch"]
     assert all("root:" not in entry.get("patch", "") for path, entry in found.items() if path != "copied")
 

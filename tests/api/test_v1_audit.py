@@ -32,7 +32,7 @@ def test_every_change_is_there_with_who_and_where(api, alice):
     assert (entry["owner"], entry["keyId"]) == ("alice", alice.info["id"])
     assert (entry["front"], entry["method"], entry["route"]) == ("agentuity", "POST", "/sandbox")
     assert entry["subject"] == id and entry["status"] == made.status and entry["peer"].startswith("127.0.0.1:")
-    assert made.json and entry["at"].endswith("Z")
+    assert made.json and entry["createdAt"].endswith("Z")
     alice.delete(f"/sandbox/{id}", headers={"X-Request-Id": "audit-delete"})
     [entry] = by_request(api, "audit-delete")
     assert (entry["method"], entry["route"], entry["subject"]) == ("DELETE", "/sandbox/{id}", id)
@@ -84,14 +84,14 @@ def test_tokens_are_told_apart_from_their_key(api, alice):
 def test_filters_and_pages(api, alice):
     for _ in range(3):
         alice.delete(f"/api/v1/keys/{alice.post('/api/v1/keys', {}).json['id']}")
-    mine = entries(api, f"?key={alice.info['id']}&limit=100")
+    mine = entries(api, f"?keyId={alice.info['id']}&limit=100")
     assert len(mine) >= 6 and {entry["owner"] for entry in mine} == {"alice"}
     assert [entry["number"] for entry in mine] == sorted((entry["number"] for entry in mine), reverse=True)
-    paged, count = pages(api, f"/api/v1/audit?key={alice.info['id']}", 2)
+    paged, count = pages(api, f"/api/v1/audit?keyId={alice.info['id']}", 2)
     assert paged[-len(mine):] == mine[-len(paged):] and count > 2
     assert {entry["method"] for entry in entries(api, "?method=DELETE")} == {"DELETE"}
-    first = mine[-1]["at"]
-    assert all(entry["at"] >= first for entry in entries(api, f"?from={first}"))
+    first = mine[-1]["createdAt"]
+    assert all(entry["createdAt"] >= first for entry in entries(api, f"?from={first}"))
     assert entries(api, "?to=2020-01-01T00:00:00Z") == []
     check_problem(api.get("/api/v1/audit?from=yesterday"), 400, "invalid_request", field="from")
 

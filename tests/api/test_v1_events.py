@@ -100,7 +100,7 @@ def run(client, sandbox):
     """A command to its end, and to the record of it, which comes a moment later."""
     ran = sandbox.run("true")
     assert ran.exit_code == 0
-    until(lambda: ran.started["executionId"] in [event["data"]["executionId"] for event in listed(client, f"sandbox={sandbox.id}&kind=execution.ended")],
+    until(lambda: ran.started["executionId"] in [event["data"]["executionId"] for event in listed(client, f"sandboxId={sandbox.id}&kind=execution.ended")],
           "the end to be recorded")
 
 
@@ -119,7 +119,7 @@ def test_what_happens_to_a_sandbox_is_listed_in_order(api, new):
     assert ended["id"].startswith("evt_") and ended["createdAt"].endswith("Z")
     of_it = api.get(f"/api/v1/sandboxes/{sandbox.id}/events").json["items"]
     assert of_it == events
-    assert listed(api, f"sandbox={sandbox.id}") == events
+    assert listed(api, f"sandboxId={sandbox.id}") == events
 
 
 def test_snapshots_checkpoints_and_keys_are_told_too(api, new):
@@ -143,12 +143,12 @@ def test_a_list_comes_in_pages_while_more_happens(api, new):
     sandbox = new()
     for _ in range(3):
         run(api, sandbox)
-    first = api.get(f"/api/v1/events?sandbox={sandbox.id}&limit=3").json
+    first = api.get(f"/api/v1/events?sandboxId={sandbox.id}&limit=3").json
     assert len(first["items"]) == 3
     run(api, sandbox)
     rest, cursor = [], first["nextCursor"]
     while cursor:
-        page = api.get(f"/api/v1/events?sandbox={sandbox.id}&limit=3&cursor={cursor}").json
+        page = api.get(f"/api/v1/events?sandboxId={sandbox.id}&limit=3&cursor={cursor}").json
         rest += page["items"]
         cursor = page.get("nextCursor")
     together = numbers(first["items"] + rest)
@@ -160,7 +160,7 @@ def test_kinds_are_chosen_by_name_or_by_what_they_are_about(api, new):
     run(api, sandbox)
 
     def kinds(query):
-        return {event["kind"] for event in listed(api, f"sandbox={sandbox.id}&{query}")}
+        return {event["kind"] for event in listed(api, f"sandboxId={sandbox.id}&{query}")}
     assert kinds("kind=execution.ended") == {"execution.ended"}
     assert kinds("kind=sandbox.*") == {"sandbox.created", "sandbox.started"}
     assert kinds("kind=execution.started,sandbox.created") == {"execution.started", "sandbox.created"}
@@ -177,7 +177,7 @@ def test_places_that_cannot_be(api):
     for bad in ("-1", "x", "+1", " ", "9" * 30, str(beyond)):
         assert api.get("/api/v1/events", headers={"Last-Event-ID": bad}).status == (400 if bad.strip() else 200)
     check_problem(api.get("/api/v1/events?cursor=rubbish"), 400, "invalid_request", field="cursor")
-    check_problem(api.get("/api/v1/events?sandbox=rubbish"), 400, "invalid_request", field="sandbox")
+    check_problem(api.get("/api/v1/events?sandboxId=rubbish"), 400, "invalid_request", field="sandboxId")
     check_problem(api.get("/api/v1/events?sandboxes=x"), 400, "unknown_field", field="sandboxes")
     check_problem(api.get("/api/v1/sandboxes/sbx_nobody/events"), 404, "not_found")
 
@@ -191,21 +191,21 @@ def test_events_come_as_they_happen(api, new, accept):
     seen = follower.until(lambda e: e["kind"] == "execution.ended" and e["sandboxId"] == sandbox.id)
     assert kinds_of(seen, sandbox) == ["sandbox.created", "sandbox.started", "execution.started", "execution.ended"]
     assert numbers(seen) == sorted(set(numbers(seen)))
-    assert seen[-1] == listed(api, f"sandbox={sandbox.id}")[-1]  # the same words everywhere
+    assert seen[-1] == listed(api, f"sandboxId={sandbox.id}")[-1]  # the same words everywhere
     follower.close()
 
 
 def test_a_follower_goes_on_from_where_it_was(api, new):
     sandbox = new()
     run(api, sandbox)
-    all_of_it = listed(api, f"sandbox={sandbox.id}")
+    all_of_it = listed(api, f"sandboxId={sandbox.id}")
     # Last-Event-ID is newer than what the address says.
-    follower = Events(api, f"sandbox={sandbox.id}&after={all_of_it[0]['number'] - 1}", {"Last-Event-ID": all_of_it[1]["number"]})
+    follower = Events(api, f"sandboxId={sandbox.id}&after={all_of_it[0]['number'] - 1}", {"Last-Event-ID": all_of_it[1]["number"]})
     assert [follower.next() for _ in range(2)] == all_of_it[2:]
     sandbox.run("true")
     later = follower.until(lambda e: e["kind"] == "execution.ended")
     follower.close()
-    assert all_of_it[2:] + later == listed(api, f"sandbox={sandbox.id}", after=all_of_it[1]["number"])
+    assert all_of_it[2:] + later == listed(api, f"sandboxId={sandbox.id}", after=all_of_it[1]["number"])
     of_one = Events(api, "kind=execution.*&after=0", path=f"/api/v1/sandboxes/{sandbox.id}/events")
     assert [of_one.next()["kind"] for _ in range(4)] == ["execution.started", "execution.ended"] * 2
     of_one.close()
@@ -227,7 +227,7 @@ def test_a_key_is_told_of_what_it_may_see(api):
     assert {e.get("sandboxId") for e in seen[0]} == {ids[0]} and {e.get("sandboxId") for e in seen[1]} == {ids[1]}
     assert {e.get("sandboxId") for e in seen[2]} >= set(ids)
     assert listed(alice, after=before) == seen[0]
-    assert listed(alice, f"sandbox={ids[1]}", after=before) == []
+    assert listed(alice, f"sandboxId={ids[1]}", after=before) == []
     check_problem(alice.get(f"/api/v1/sandboxes/{ids[1]}/events"), 404, "not_found")
     # Behind the memory, too: the store's filter is the same.
     again = Events(alice, f"after={before}&kind=sandbox.deleted")

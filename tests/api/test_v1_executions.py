@@ -279,10 +279,10 @@ def stdin(api, execution, body, **fields):
 
 def test_input_is_appended_and_closed(api, sandbox):
     made = start(api, sandbox, script="cat; echo end", keepStdinOpen=True)
-    assert stdin(api, made, b"one ").json == {"bytes": 4, "isClosed": False}
+    assert stdin(api, made, b"one ").json == {"bytes": 4, "closed": False}
     assert stdin(api, made, b"").json["bytes"] == 0
     until(lambda: output(api, made).body == b"one ", "it to be read")
-    assert stdin(api, made, b"two ", close="true").json == {"bytes": 4, "isClosed": True}
+    assert stdin(api, made, b"two ", close="true").json == {"bytes": 4, "closed": True}
     assert end(api, made, maxOutputBytes=100)["stdout"]["text"] == "one two end\n"
     check_problem(stdin(api, made, b"three"), 409, "ended")
 
@@ -292,7 +292,7 @@ def test_large_input_waits_for_its_reader(api, sandbox):
     content = b"0123456789abcdef" * (1 << 16)
     answer, _ = together(lambda: stdin(api, made, iter([content, content]), close="true"),
                          lambda: (until(lambda: get(api, made)["state"] == "running", "it to run"), go(sandbox)))
-    assert answer.json == {"bytes": 2 * len(content), "isClosed": True}
+    assert answer.json == {"bytes": 2 * len(content), "closed": True}
     assert end(api, made, maxOutputBytes=100)["stdout"]["text"].split()[0] == hashlib.sha256(content * 2).hexdigest()
 
 

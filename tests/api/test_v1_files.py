@@ -137,6 +137,13 @@ def test_head_has_the_length_and_no_bytes(box):
     assert answer.headers["etag"] == box.get("/tmp/head").headers["etag"]
 
 
+def test_what_is_told_of_a_file_begins_with_its_path(box):
+    assert fine(box.put("/tmp/told", b"x"))["path"] == "/tmp/told"
+    assert fine(box.api.call("POST", box.url("append", path="/tmp/told"), body=b"y"))["path"] == "/tmp/told"
+    odd = base64.b64encode(b"/tmp/told\xff").decode()
+    assert fine(box.api.put(box.url(pathBase64=odd), body=b"z"))["pathBase64"] == odd
+
+
 def test_writes_under_conditions(box):
     first = box.put("/tmp/if", b"one", headers={"If-None-Match": "*"})
     assert first.status == 200
@@ -326,15 +333,15 @@ def test_lines_by_their_text(box, tree):
     check_problem(box.ask("grep", path=tree, pattern="a(b"), 400, "invalid_request", "')' is missing", field="pattern")
     check_problem(box.ask("grep", path=tree), 400, "invalid_request", field="pattern")
     check_problem(box.ask("grep", path=f"{tree}/none", pattern="x"), 404, "not_found", field="path")
-    check_problem(box.ask("grep", path=tree, pattern="x", lineBytes=10000), 400, "invalid_request", field="lineBytes")
+    check_problem(box.ask("grep", path=tree, pattern="x", maxLineBytes=10000), 400, "invalid_request", field="maxLineBytes")
 
 
 def test_a_hostile_pattern_ends(box):
     box.sh("head -c 300000 /dev/zero | tr '\\0' a > /tmp/aaa")
     assert fine(box.ask("grep", path="/tmp/aaa", pattern="(a*)*(a|aa)+$b"))["items"] == []
     check_problem(box.ask("grep", path="/tmp/aaa", pattern="((x{100}){100}){100}"), 400, "invalid_request", "too large", field="pattern")
-    long = fine(box.ask("grep", path="/tmp/aaa", pattern="a$", lineBytes=100))["items"][0]
-    assert long["textCut"] is True and len(long["text"]) <= 100
+    long = fine(box.ask("grep", path="/tmp/aaa", pattern="a$", maxLineBytes=100))["items"][0]
+    assert long["textTruncated"] is True and len(long["text"]) <= 100
 
 
 def test_directories_are_made(box):

@@ -37,13 +37,13 @@ def bob(make):
 
 
 def test_a_key_is_told_once(api, make):
-    key = make(name="ci", owner="ci", scopes=["read", "run"], quotas={"sandboxes": 3, "memoryBytes": "1Gi", "cpuMillis": "2"},
+    key = make(name="ci", owner="ci", scopes=["read", "run"], quotas={"sandboxes": 3, "memoryBytes": "1Gi", "cpuMillicores": "2"},
                runtimes=["base"], network=False, expiresInMs="1h")
     info = key.info
     assert re.fullmatch(r"brw_[0-9a-z]{52}", info["key"]) and info["key"].startswith(info["prefix"])
     assert re.fullmatch(r"key_[0-9a-z]{26}", info["id"])
     assert (info["name"], info["owner"], info["scopes"]) == ("ci", "ci", ["read", "run"])
-    assert info["quotas"] == {"sandboxes": 3, "memoryBytes": 1 << 30, "cpuMillis": 2000}
+    assert info["quotas"] == {"sandboxes": 3, "memoryBytes": 1 << 30, "cpuMillicores": 2000}
     assert (info["runtimes"], info["network"], info["inUse"]) == (["base"], False, True)
     assert info["expiresAt"] > info["createdAt"]
     again = api.get(f"/api/v1/keys/{info['id']}").json
@@ -182,7 +182,7 @@ def test_a_key_makes_none_mightier_than_itself(api, make):
     check_problem(lesser.post("/api/v1/keys", {"scopes": ["read", "organisation"]}), 403, "forbidden", "scope 'organisation'")
     check_problem(lesser.post("/api/v1/keys", {"scopes": ["read"], "owner": "bob"}), 403, "forbidden", "owner")
     child = make(by=lesser, scopes=["read"])
-    assert (child.info["owner"], child.info["madeBy"]) == ("alice", lesser.info["id"])
+    assert (child.info["owner"], child.info["createdBy"]) == ("alice", lesser.info["id"])
     # Nor by a change, of itself or of another.
     for key in (lesser, child):
         check_problem(lesser.patch(f"/api/v1/keys/{key.info['id']}", {"scopes": ALL}), 403, "forbidden", "scope")
@@ -274,7 +274,7 @@ def test_a_key_for_sandboxes_with_some_labels(api, make):
     ours, theirs = [api.post("/api/v1/sandboxes", {"labels": {"team": team}}).json["id"] for team in ("blue", "red")]
     try:
         assert [item["id"] for item in key.get("/api/v1/sandboxes").json["items"]] == [ours]
-        assert key.get("/api/v1/sandboxes?labels=team%3Dred").json["items"] == []
+        assert key.get("/api/v1/sandboxes?selector=team%3Dred").json["items"] == []
         assert key.get(f"/api/v1/sandboxes/{ours}").status == 200
         check_problem(key.get(f"/api/v1/sandboxes/{theirs}"), 404, "not_found")
         check_problem(key.post("/api/v1/run", {"sandbox": theirs, "command": ["true"]}), 404, "not_found")
@@ -309,11 +309,11 @@ def test_a_key_for_sandboxes_with_some_labels(api, make):
 # ---- quotas ----
 
 def test_quotas_of_a_key(make):
-    key = make(owner="alice", quotas={"sandboxes": 2, "memoryBytes": "600Mi", "cpuMillis": 1500, "diskBytes": "3Gi"})
+    key = make(owner="alice", quotas={"sandboxes": 2, "memoryBytes": "600Mi", "cpuMillicores": 1500, "diskBytes": "3Gi"})
     small = {"resources": {"memory": "200Mi", "cpu": "500m", "disk": "1Gi"}}
     first = key.create(**small)
     used = key.get("/api/v1/quotas").json["key"]["used"]
-    assert used == {"sandboxes": 1, "memoryBytes": 200 << 20, "cpuMillis": 500, "diskBytes": 1 << 30, "runsToday": 0}
+    assert used == {"sandboxes": 1, "memoryBytes": 200 << 20, "cpuMillicores": 500, "diskBytes": 1 << 30, "runsToday": 0}
     for more, word in (({"memory": "401Mi"}, "memory"), ({"cpu": "1100m"}, "cpu"), ({"disk": "2500Mi"}, "disk")):
         answer = key.post("/sandbox", {"resources": {**small["resources"], **more}})
         assert answer.status == 429 and word in answer.json["message"] and "in use" in answer.json["message"], str(answer)
@@ -325,7 +325,7 @@ def test_quotas_of_a_key(make):
     key.create(**small).delete()
     second.delete()
     until(lambda: key.get("/api/v1/quotas").json["key"]["used"]
-          == {"sandboxes": 0, "memoryBytes": 0, "cpuMillis": 0, "diskBytes": 0, "runsToday": 0}, "nothing to be counted")
+          == {"sandboxes": 0, "memoryBytes": 0, "cpuMillicores": 0, "diskBytes": 0, "runsToday": 0}, "nothing to be counted")
 
 
 def test_the_last_place_is_taken_once(make):

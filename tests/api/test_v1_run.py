@@ -36,8 +36,8 @@ def test_one_call_has_it_all(api):
     assert (ran["state"], ran["exitCode"], ran["cause"]) == ("completed", 3, "exited")
     assert ran["command"] == ["sh", "-c", "echo out; echo err >&2; exit 3"] and ran["kind"] == "command"
     out, err = ran["stdout"], ran["stderr"]
-    assert (out["text"], out["encoding"], out["bytes"], out["isTruncated"]) == ("out\n", "utf-8", 4, False)
-    assert err["text"] == "err\n" and "base64" not in err
+    assert (out["text"], out["bytes"], out["truncated"]) == ("out\n", 4, False)
+    assert err["text"] == "err\n" and "textBase64" not in err
     assert ran["durationMs"] >= 0 and ran["resources"]["maxMemoryBytes"] > 0 and ran["resources"]["cpuUserUs"] >= 0
     assert ran["id"].startswith("exe_") and ran["sandboxId"].startswith("sbx_")
     assert "signal" not in ran and "error" not in ran and "filesChanged" not in ran
@@ -107,7 +107,7 @@ def test_input_as_text_and_none(api):
 def test_limits_hold_and_text_and_numbers_mean_the_same(api):
     for memory, cpu in ((64 * MIB, 500), ("64Mi", "500m")):
         ran = script(api, "cat /sys/fs/cgroup/memory.max 2>/dev/null || grep MemTotal /proc/meminfo",
-                     limits={"memoryBytes": memory, "cpuMillis": cpu, "diskBytes": "64Mi", "maxProcesses": 64})
+                     limits={"memoryBytes": memory, "cpuMillicores": cpu, "diskBytes": "64Mi", "maxProcesses": 64})
         seen = api.get(f"/sandbox/{ran['sandboxId']}").data["resources"]
         assert seen["memory"] == "64Mi" and seen["cpu"] == "500m", seen
 
@@ -136,16 +136,16 @@ def test_from_a_snapshot(api, sandbox, made):
 def test_which_files_were_changed(api, server, sandbox):
     ran = script(api, "mkdir d; echo 1 > d/new; echo >> /etc/hostname.new; rm /etc/issue", filesChanged=True)
     changes = ran["filesChanged"]
-    found = {entry["path"]: entry["change"] for entry in changes["entries"]}
+    found = {entry["path"]: entry["change"] for entry in changes["items"]}
     assert found["/workspace/d/new"] == "added" and found["/etc/issue"] == "removed", found
-    assert changes["added"] >= 3 and changes["removed"] == 1 and changes["isTruncated"] is False
+    assert changes["added"] >= 3 and changes["removed"] == 1 and changes["truncated"] is False
     until(lambda: api.get(f"/sandbox/{ran['sandboxId']}").data["status"] == "terminated", "its sandbox to end")
     assert api.get(ran["stdout"]["url"]).status == 200
 
     many = script(api, "mkdir m; cd m; seq 1500 | xargs touch", filesChanged=True)["filesChanged"]
-    assert many["isTruncated"] is True and len(many["entries"]) == 1000 and many["added"] > 1500
+    assert many["truncated"] is True and len(many["items"]) == 1000 and many["added"] > 1500
     inside = script(api, "echo > /workspace/x", sandbox=sandbox.id, filesChanged=True)
-    assert "/workspace/x" in [entry["path"] for entry in inside["filesChanged"]["entries"]]
+    assert "/workspace/x" in [entry["path"] for entry in inside["filesChanged"]["items"]]
     assert sandbox.status()["status"] == "idle"
 
 
@@ -153,7 +153,7 @@ def test_which_files_were_changed(api, server, sandbox):
 
 def test_bytes_that_are_no_text_come_in_base64(api):
     ran = run(api, "python3", "-c", "import os; os.write(1, bytes(range(256))); os.write(2, 'naïve \\0 ü'.encode())")
-    assert ran["stdout"]["encoding"] == "base64" and base64.b64decode(ran["stdout"]["base64"]) == bytes(range(256))
+    assert "text" not in ran["stdout"] and base64.b64decode(ran["stdout"]["textBase64"]) == bytes(range(256))
     assert "text" not in ran["stdout"] and ran["stderr"]["text"] == "naïve \0 ü"
 
 
@@ -161,16 +161,16 @@ def test_an_answer_carries_so_much_and_says_where_the_rest_is(api):
     size = 3 * MIB + 1
     ran = run(api, "python3", "-c", f"import sys; sys.stdout.write('abc' * {MIB} + 'd')")
     out = ran["stdout"]
-    assert (len(out["text"]), out["bytes"], out["isTruncated"]) == (MIB, size, True)
+    assert (len(out["text"]), out["bytes"], out["truncated"]) == (MIB, size, True)
     rest = api.get(f"{out['url']}&offset={MIB}")
     assert rest.headers["output-bytes"] == str(size) and rest.headers["output-complete"] == "true"
     assert out["text"].encode() + rest.body == b"abc" * MIB + b"d"
     small = run(api, "echo", "äöü", maxOutputBytes=3)["stdout"]
-    assert (small["text"], small["bytes"], small["isTruncated"]) == ("ä", 7, True)  # no half characters
+    assert (small["text"], small["bytes"], small["truncated"]) == ("ä", 7, True)  # no half characters
     none = run(api, "echo", "x", maxOutputBytes=0)["stdout"]
-    assert (none["text"], none["bytes"], none["isTruncated"]) == ("", 2, True)
+    assert (none["text"], none["bytes"], none["truncated"]) == ("", 2, True)
     whole = run(api, "python3", "-c", f"import sys; sys.stdout.write('abc' * {MIB} + 'd')", maxOutputBytes="4Mi")["stdout"]
-    assert len(whole["text"]) == size and whole["isTruncated"] is False
+    assert len(whole["text"]) == size and whole["truncated"] is False
 
 
 def test_many_at_once(api):
@@ -195,7 +195,7 @@ def test_records_come_as_it_happens(api, accept):
         assert first == {"stdout", "stderr"} and records.output() == "ä".encode()
         api.sandbox(started.data["sandboxId"]).write_all({"/workspace/go": b""})
         *_, last, end = records.rest()
-        assert last.event == "stdout" and last.data == {"base64": "/w==", "offset": 2}
+        assert last.event == "stdout" and last.data == {"textBase64": "/w==", "offset": 2}
         assert end.event == "exit" and end.data["exitCode"] == 4 and end.id == "3.4"
         assert end.data["id"] == started.data["id"] and end.data["stdout"]["bytes"] == 3 and "text" not in end.data["stdout"]
 
@@ -209,7 +209,7 @@ def test_a_character_is_never_cut_in_records(api):
     text = "printf '\\303'; sleep 0.2; printf '\\244'; printf '\\342\\202'"
     with Records(api, "POST", RUN, {"script": text}) as records:
         pieces = [record for record in records.rest() if record.event == "stdout"]
-    assert pieces[0].data["text"] == "ä" and pieces[-1].bytes.endswith(b"\xe2\x82") and "base64" in pieces[-1].data
+    assert pieces[0].data["text"] == "ä" and pieces[-1].bytes.endswith(b"\xe2\x82") and "textBase64" in pieces[-1].data
 
 
 def test_large_output_is_all_there_in_records(api):
@@ -225,7 +225,7 @@ def test_large_output_is_all_there_in_records(api):
 def test_changed_files_are_in_the_last_record(api):
     with Records(api, "POST", RUN, {"script": "echo > new", "filesChanged": True}) as records:
         end = records.rest()[-1]
-    assert "/workspace/new" in [entry["path"] for entry in end.data["filesChanged"]["entries"]]
+    assert "/workspace/new" in [entry["path"] for entry in end.data["filesChanged"]["items"]]
     until(lambda: api.get(f"/sandbox/{end.data['sandboxId']}").data["status"] == "terminated", "its sandbox to end")
 
 

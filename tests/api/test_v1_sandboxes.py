@@ -39,7 +39,7 @@ class Box:
     def wait(self, *states):
         deadline = time.monotonic() + PATIENCE
         while True:
-            answer = self.api.get(f"{self.path}/wait?state={','.join(states)}&timeoutMs=20s")
+            answer = self.api.get(f"{self.path}/wait?state={','.join(states)}&waitMs=20s")
             assert answer.status == 200, str(answer)
             if answer.json["reached"]:
                 return answer.json
@@ -92,15 +92,15 @@ def test_everything_that_can_be_asked_for_comes_back(new, api, word):
     asked = {
         "name": word, "description": "what it is for", "labels": {"team": "blue", "tier": ""}, "metadata": {"a": [1, {"b": None}]},
         "env": {"COLOUR": "green", "EMPTY": ""}, "project": "p1", "mode": "interactive", "scopes": ["x", "y"], "runtime": "host:latest",
-        "limits": {"memoryBytes": "256Mi", "cpuMillis": "500m", "diskBytes": 1 << 30, "maxProcesses": 100},
-        "idleTimeoutMs": "1h", "executionTimeoutMs": 60_000, "pausedTimeoutMs": "2h", "onIdle": "keepFiles",
+        "limits": {"memoryBytes": "256Mi", "cpuMillicores": "500m", "diskBytes": 1 << 30, "maxProcesses": 100},
+        "idleTimeoutMs": "1h", "executionTimeoutMs": 60_000, "pausedTimeoutMs": "2h", "onIdle": "keep_files",
         "expiresAt": "2099-01-02T03:04:05Z", "network": {"enabled": False},
         "files": [{"path": "a/b.txt", "content": "text"}, {"path": "/etc/c.bin", "contentBase64": "AAEC"}],
     }
     made = new(**asked).get()
     for name in ("name", "description", "labels", "metadata", "env", "project", "mode", "scopes", "runtime", "onIdle", "network"):
         assert made[name] == asked[name], name
-    assert made["limits"] == {"memoryBytes": 256 << 20, "cpuMillis": 500, "diskBytes": 1 << 30, "maxProcesses": 100}
+    assert made["limits"] == {"memoryBytes": 256 << 20, "cpuMillicores": 500, "diskBytes": 1 << 30, "maxProcesses": 100}
     assert (made["idleTimeoutMs"], made["executionTimeoutMs"], made["pausedTimeoutMs"]) == (3_600_000, 60_000, 7_200_000)
     assert made["expiresAt"].startswith("2099-01-02T03:04:05")
     inside = api.sandbox(made["id"]).output('cat a/b.txt; od -An -tx1 /etc/c.bin; echo "$COLOUR" "$EMPTY."')
@@ -108,8 +108,8 @@ def test_everything_that_can_be_asked_for_comes_back(new, api, word):
 
 
 def test_a_command_is_started_with_it(new, api):
-    made = new(command=["sh", "-c", "echo begun; exit 3"], mode="oneShot").made
-    assert made["mode"] == "oneShot" and made["executionId"].startswith("exe_")
+    made = new(command=["sh", "-c", "echo begun; exit 3"], mode="one_shot").made
+    assert made["mode"] == "one_shot" and made["executionId"].startswith("exe_")
     ended = Box(api, made).wait("ended")
     assert ended["state"] == "ended" and ended["exitCode"] == 3 and ended["endedAt"] and ended["executions"] == 1
 
@@ -148,13 +148,13 @@ def test_delete(new, api):
     ({"limits": {"memoryBytes": "1Ki"}}, "invalid_request", "limits.memoryBytes"),
     ({"limits": {"memoryBytes": "900Ti"}}, "invalid_request", "limits.memoryBytes"),
     ({"limits": {"memoryBytes": 0}}, "invalid_request", "limits.memoryBytes"),
-    ({"limits": {"cpuMillis": "x"}}, "invalid_request", "limits.cpuMillis"),
+    ({"limits": {"cpuMillicores": "x"}}, "invalid_request", "limits.cpuMillicores"),
     ({"idleTimeoutMs": -1}, "invalid_request", "idleTimeoutMs"),
     ({"idleTimeoutMs": "soon"}, "invalid_request", "idleTimeoutMs"),
     ({"onIdle": "sleep"}, "invalid_request", "onIdle"),
     ({"expiresAt": "tomorrow"}, "invalid_request", "expiresAt"),
     ({"expiresAt": "2001-01-01T00:00:00Z"}, "invalid_request", "expiresAt"),
-    ({"mode": "oneShot"}, "invalid_request", "command"),
+    ({"mode": "one_shot"}, "invalid_request", "command"),
     ({"command": []}, "invalid_request", "command"),
     ({"command": [""]}, "invalid_request", "command"),
     ({"command": ["true"], "script": "true"}, "invalid_request", "script"),
@@ -201,15 +201,15 @@ def test_pause_and_resume(new, api):
 def test_waiting(new, api):
     box = new()
     assert api.get(f"{box.path}/wait?state=idle").json["reached"] is True
-    assert api.get(f"{box.path}/wait?state=paused&timeoutMs=1").json["reached"] is False
+    assert api.get(f"{box.path}/wait?state=paused&waitMs=1").json["reached"] is False
     with concurrent.futures.ThreadPoolExecutor() as pool:
-        waits = [pool.submit(api.get, f"{box.path}/wait?state={states}&timeoutMs=60s") for states in ("paused", "ended,paused", "ended")]
+        waits = [pool.submit(api.get, f"{box.path}/wait?state={states}&waitMs=60s") for states in ("paused", "ended,paused", "ended")]
         api.post(f"{box.path}/pause")
         assert [wait.result().json["state"] for wait in waits[:2]] == ["paused", "paused"]
         api.delete(box.path)
         assert waits[2].result().json["state"] == "deleted" and waits[2].result().json["reached"] is True
     check_problem(api.get(f"{box.path}/wait?state=asleep"), 400, "invalid_request", "asleep", field="state")
-    check_problem(api.get(f"{box.path}/wait?timeoutMs=1h"), 400, "invalid_request", field="timeoutMs")
+    check_problem(api.get(f"{box.path}/wait?waitMs=1h"), 400, "invalid_request", field="waitMs")
 
 
 # ---- lists ----
@@ -238,13 +238,13 @@ def fleet(api):
 ])
 def test_selectors(api, fleet, selector, found):
     project, _ = fleet
-    listed = names(api.get(f"{TOP}?{query(project=project, labels=selector)}"))
+    listed = names(api.get(f"{TOP}?{query(project=project, selector=selector)}"))
     assert listed == [f"{project}-{name}" for name in found]
 
 
 def test_bad_selectors(api):
     for bad in ("=", "a=b c", "a in", "a,", '"', "a!", ",".join(["a"] * 17), "a in (" + ",".join(["b"] * 33) + ")"):
-        check_problem(api.get(f"{TOP}?{query(labels=bad)}"), 400, "invalid_request", "selector", field="labels")
+        check_problem(api.get(f"{TOP}?{query(selector=bad)}"), 400, "invalid_request", "selector", field="selector")
 
 
 def test_other_filters(api, fleet):
@@ -253,10 +253,10 @@ def test_other_filters(api, fleet):
     assert names(api.get(f"{listing}&name={project}-b")) == [f"{project}-b"]
     assert len(names(api.get(f"{listing}&runtime=host:latest"))) == 4 and names(api.get(f"{listing}&runtime=base:latest")) == []
     assert len(names(api.get(f"{listing}&state=idle,running"))) == 4 and names(api.get(f"{listing}&state=ended")) == []
-    since = query(since=made["c"].made["createdAt"])
+    since = query(**{"from": made["c"].made["createdAt"]})
     assert f"{project}-a" not in names(api.get(f"{listing}&{since}")) or made["a"].made["createdAt"] >= made["c"].made["createdAt"]
     assert f"{project}-d" in names(api.get(f"{listing}&{since}"))
-    check_problem(api.get(f"{TOP}?since=then"), 400, "invalid_request", "then", field="since")
+    check_problem(api.get(f"{TOP}?from=then"), 400, "invalid_request", "then", field="from")
     check_problem(api.get(f"{TOP}?state=idle,asleep"), 400, "invalid_request", "asleep", field="state")
     check_problem(api.get(f"{TOP}?stat=idle"), 400, "unknown_field", "did you mean 'state'", field="stat")
 
@@ -313,7 +313,7 @@ def test_vendors_give_names_twice(new, api, word):
 
 def test_of_many_who_want_a_name_one_gets_it(api, word):
     with concurrent.futures.ThreadPoolExecutor() as pool:
-        bodies = [{"name": word}] * 3 + [{"name": word, "mode": "oneShot", "command": ["sleep", "1000"]}] * 3
+        bodies = [{"name": word}] * 3 + [{"name": word, "mode": "one_shot", "command": ["sleep", "1000"]}] * 3
         answers = list(pool.map(lambda body: api.post(TOP, body), bodies))
     assert sorted(answer.status for answer in answers) == [201] + [409] * 5
     assert api.delete(f"{TOP}/{word}").status == 204
@@ -330,7 +330,7 @@ def test_everything_is_changed_at_once(new, word):
     assert changed["name"] == word and "description" not in changed and "metadata" not in changed
     assert changed["labels"] == {"a": "1", "c": "3"} and changed["env"] == {"KEPT": "x", "NEW": "z"}
     assert changed["limits"]["memoryBytes"] == 128 << 20 and changed["limits"]["maxProcesses"] == 77
-    assert changed["limits"]["cpuMillis"] == box.made["limits"]["cpuMillis"]
+    assert changed["limits"]["cpuMillicores"] == box.made["limits"]["cpuMillicores"]
     assert changed["idleTimeoutMs"] == 7_200_000 and changed["executionTimeoutMs"] == 1000 and changed["pausedTimeoutMs"] == 0
     assert changed["onIdle"] == "pause" and changed["expiresAt"].startswith("2099-01-01")
     assert changed["updatedAt"] >= box.made["updatedAt"]
@@ -357,7 +357,7 @@ def test_a_refused_change_changes_nothing(new, api):
 
 
 def test_an_ended_one_cannot_be_changed(new, api):
-    box = new(command=["true"], mode="oneShot")
+    box = new(command=["true"], mode="one_shot")
     box.wait("ended")
     check_problem(api.patch(box.path, {"description": "x"}), 409, "ended")
     check_problem(api.post(f"{box.path}/pause"), 409, "ended")
@@ -372,13 +372,13 @@ def test_a_moved_deadline_is_kept(new):
 
 def test_labels_of_others_are_not_seen_by_changes(new, api, word):
     box = new(labels={"team": word})
-    assert [item["id"] for item in api.get(f"{TOP}?{query(labels=f'team={word}')}").json["items"]] == [box.id]
+    assert [item["id"] for item in api.get(f"{TOP}?{query(selector=f'team={word}')}").json["items"]] == [box.id]
     box.change(labels={"team": f"{word}-2"})
-    assert api.get(f"{TOP}?{query(labels=f'team={word}')}").json["items"] == []
-    assert [item["id"] for item in api.get(f"{TOP}?{query(labels=f'team={word}-2')}").json["items"]] == [box.id]
+    assert api.get(f"{TOP}?{query(selector=f'team={word}')}").json["items"] == []
+    assert [item["id"] for item in api.get(f"{TOP}?{query(selector=f'team={word}-2')}").json["items"]] == [box.id]
 
 
-@pytest.mark.parametrize("behaviour, is_left", [("pause", True), ("keepFiles", False)])
+@pytest.mark.parametrize("behaviour, is_left", [("pause", True), ("keep_files", False)])
 def test_what_idleness_does(new, behaviour, is_left):
     box = new(idleTimeoutMs=0, onIdle=behaviour)
     box.output("echo memory >/dev/shm/m; echo file >f")
@@ -392,7 +392,7 @@ def test_what_idleness_does(new, behaviour, is_left):
 
 def test_a_fork_has_everything_but_the_name(new, api, word):
     box = new(name=word, labels={"team": "blue"}, env={"COLOUR": "green"}, description="d", metadata={"m": 1}, limits={"memoryBytes": "200Mi"},
-              idleTimeoutMs="3h", onIdle="keepFiles", project="p", files=[{"path": "f", "content": "first\n"}])
+              idleTimeoutMs="3h", onIdle="keep_files", project="p", files=[{"path": "f", "content": "first\n"}])
     fork = api.post(f"{TOP}/{word}/fork", {})
     assert fork.status == 201, str(fork)
     fork = Box(api, fork.json)
@@ -460,7 +460,7 @@ def test_a_fork_is_made_once_for_a_key(new, api, word):
 
 
 def test_an_ended_one_cannot_be_forked(new, api):
-    box = new(command=["true"], mode="oneShot")
+    box = new(command=["true"], mode="one_shot")
     box.wait("ended")
     check_problem(api.post(f"{box.path}/fork", {}), 409, "ended")
 
@@ -477,7 +477,7 @@ def told(pages):
     """(command, stream, bytes) as they came, pieces of one stream joined."""
     joined = []
     for piece in (piece for page in pages for piece in page["items"]):
-        content = piece["text"].encode() if piece["encoding"] == "utf-8" else base64.b64decode(piece["base64"])
+        content = piece["text"].encode() if "text" in piece else base64.b64decode(piece["textBase64"])
         assert len(content) == piece["bytes"]
         if joined and joined[-1][:2] == [piece["executionId"], piece["stream"]]:
             assert piece["offset"] == len(joined[-1][2])
@@ -501,7 +501,7 @@ def test_the_log_has_all_commands_in_order(new, api):
     assert told([log(box, stream="stderr")]) == [wanted[1]]
     pages, cursor = [], None
     while not pages or cursor:
-        pages.append(log(box, limitBytes=65, cursor=cursor))
+        pages.append(log(box, maxBytes=65, cursor=cursor))
         assert all(piece["bytes"] <= 65 and ("text" in piece or piece["executionId"] == job["jobId"]) for piece in pages[-1]["items"])
         cursor = pages[-1].get("nextCursor")
     assert len(pages) == 4 and told(pages) == wanted
@@ -598,7 +598,7 @@ def test_a_log_that_is_empty_or_asked_for_wrongly(shared, api):
     assert api.get(f"{shared.path}/logs?cursor=").status == 200
     for bad in ("x", "MQ", "MSAx", "LTEgMC4w"):
         check_problem(api.get(f"{shared.path}/logs?cursor={bad}"), 400, "invalid_request", field="cursor")
-    check_problem(api.get(f"{shared.path}/logs?limitBytes=1Gi"), 400, "invalid_request", field="limitBytes")
+    check_problem(api.get(f"{shared.path}/logs?maxBytes=1Gi"), 400, "invalid_request", field="maxBytes")
     check_problem(api.get(f"{shared.path}/logs?stream=stdin"), 400, "invalid_request", field="stream")
 
 

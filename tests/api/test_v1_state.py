@@ -73,21 +73,21 @@ def test_tags_move_and_go(api, sandbox, snapshot, made):
 def test_lists_of_snapshots(api, sandbox, made):
     ids = [api.post(f"{V1}/sandboxes/{sandbox.id}/snapshots", {"name": f"n{i}", "public": i == 1}).json["id"] for i in range(5)]
     made.extend(ids)
-    found, count = pages(api, f"{V1}/snapshots?sandbox={sandbox.id}", 2)
+    found, count = pages(api, f"{V1}/snapshots?sandboxId={sandbox.id}", 2)
     assert [one["id"] for one in found] == ids[::-1] and count == 3
     assert [one["id"] for one in api.get(f"{V1}/snapshots?public=true").json["items"] if one["id"] in ids] == [ids[1]]
-    check_problem(api.get(f"{V1}/snapshots?public=true&sandbox={sandbox.id}"), 400, "invalid_request", "sandbox")
+    check_problem(api.get(f"{V1}/snapshots?public=true&sandboxId={sandbox.id}"), 400, "invalid_request", "sandbox")
     check_problem(api.get(f"{V1}/snapshots?limit=0"), 400, "invalid_request", field="limit")
 
 
 def test_a_page_goes_on_where_it_ended_while_snapshots_go(api, sandbox, made):
     ids = [api.post(f"{V1}/sandboxes/{sandbox.id}/snapshots", {"name": f"p{i}"}).json["id"] for i in range(4)]
     made.extend(ids)
-    first = api.get(f"{V1}/snapshots?{query(sandbox=sandbox.id, limit=2)}").json
+    first = api.get(f"{V1}/snapshots?{query(sandboxId=sandbox.id, limit=2)}").json
     assert [one["id"] for one in first["items"]] == [ids[3], ids[2]]
     assert api.delete(f"{V1}/snapshots/{ids[2]}").status == 204
     made.append(api.post(f"{V1}/sandboxes/{sandbox.id}/snapshots", {"name": "later"}).json["id"])
-    rest = api.get(f"{V1}/snapshots?{query(sandbox=sandbox.id, limit=2, cursor=first['nextCursor'])}").json
+    rest = api.get(f"{V1}/snapshots?{query(sandboxId=sandbox.id, limit=2, cursor=first['nextCursor'])}").json
     assert [one["id"] for one in rest["items"]] == [ids[1], ids[0]] and "nextCursor" not in rest
 
 

@@ -36,7 +36,7 @@ def executions(sandbox):
 
 
 def test_a_token_is_told_once(api, boxes, make):
-    token = make(name="for the browser", ttlMs="10m")
+    token = make(name="for the browser", expiresInMs="10m")
     info = token.info
     assert re.fullmatch(r"brt_[0-9a-z]{52}", info["token"]) and info["token"].startswith(info["prefix"])
     assert (info["sandboxId"], info["scopes"], info["name"]) == (boxes[0].id, ["read", "run"], "for the browser")
@@ -54,6 +54,16 @@ def test_a_token_opens_its_sandbox(boxes, make):
     one = f"/api/v1/executions/{started.json['id']}"
     assert token.get(one).status == 200
     assert token.get(f"{one}/output?stream=stdout&follow=true").body == b"hello\n"
+
+
+def test_a_token_runs_commands_in_its_sandbox_and_nowhere_else(boxes, make):
+    token = make()
+    ran = token.post("/api/v1/run", {"sandbox": boxes[0].id, "command": ["echo", "hello"]})
+    assert (ran.status, ran.json["stdout"]["text"], ran.json["sandboxId"]) == (200, "hello\n", boxes[0].id)
+    check_problem(token.post("/api/v1/run", {"sandbox": boxes[1].id, "command": ["true"]}), 404, "not_found")
+    for elsewhere in ({}, {"runtime": "host:latest"}, {"snapshot": "some:tag"}):
+        check_problem(token.post("/api/v1/run", {**elsewhere, "command": ["true"]}), 403, "forbidden", "'sandbox'")
+    check_problem(make(scopes=["read"]).post("/api/v1/run", {"sandbox": boxes[0].id, "command": ["true"]}), 403, "missing_scope")
 
 
 def test_a_token_opens_nothing_else(api, boxes, make):
@@ -95,7 +105,7 @@ def test_nobody_gives_a_token_more_than_it_has(api, boxes):
     api.delete(f"/api/v1/keys/{made['id']}")
 
 
-@pytest.mark.parametrize("fields, field", [({"ttlMs": "25h"}, "ttlMs"), ({"ttlMs": 1}, "ttlMs"), ({"scopes": ["fly"]}, "scopes"), ({"scopes": []}, "scopes")])
+@pytest.mark.parametrize("fields, field", [({"expiresInMs": "25h"}, "expiresInMs"), ({"expiresInMs": 1}, "expiresInMs"), ({"scopes": ["fly"]}, "scopes"), ({"scopes": []}, "scopes")])
 def test_what_cannot_be_a_token(api, boxes, fields, field):
     check_problem(api.post(tokens(boxes[0]), fields), 400, "invalid_request", field=field)
 
@@ -115,7 +125,7 @@ def test_tokens_end_with_the_key_that_made_them(api, boxes, make):
     made = api.post("/api/v1/keys", {}).json
     key = Client(api.port, made["key"])
     token = make(by=key)
-    assert token.info["madeBy"] == made["id"] and token.get(executions(boxes[0])).status == 200
+    assert token.info["createdBy"] == made["id"] and token.get(executions(boxes[0])).status == 200
     api.delete(f"/api/v1/keys/{made['id']}")
     check_problem(token.get(executions(boxes[0])), 401, "unauthorized")
 

@@ -51,7 +51,7 @@ def test_by_sandbox(alice, used):
     assert {item["sandboxId"] for item in items} == set(used)
     assert all(item["runs"] == 2 and item["cpuMs"] > 0 and item["memoryByteSeconds"] > 0 for item in items)
     assert [item["cpuMs"] for item in items] == sorted((item["cpuMs"] for item in items), reverse=True)
-    [one] = usage(alice, f"?by=sandbox&sandbox={used[0]}")
+    [one] = usage(alice, f"?by=sandbox&sandboxId={used[0]}")
     assert one["sandboxId"] == used[0]
 
 
@@ -64,7 +64,7 @@ def test_by_day_key_and_label_are_the_same_sum(alice, used):
     assert key["keyId"] == alice.info["id"]
     labels = [item["labels"] for item in usage(alice, "?by=label")]
     assert sorted(labels, key=str) == sorted([{"team": "blue"}, {"team": "red"}, {}], key=str)
-    assert usage(alice, f"?key={alice.info['id']}")[0]["runs"] == 6
+    assert usage(alice, f"?keyId={alice.info['id']}")[0]["runs"] == 6
     assert "egressBytes" not in str(usage(alice))  # there is no network yet: no figure is better than a wrong one
 
 
@@ -81,7 +81,7 @@ def test_days(api, alice, used):
 def test_what_others_used_is_theirs(api, alice, used):
     bob = make_key(api, "usage-bob")
     assert usage(bob, "?by=sandbox") == [] and usage(bob) == []
-    assert usage(bob, f"?by=sandbox&sandbox={used[0]}") == []
+    assert usage(bob, f"?by=sandbox&sandboxId={used[0]}") == []
     assert set(used) <= {item["sandboxId"] for item in usage(api, "?by=sandbox")}
     # Statistics of the vendor's wire are one's own too.
     assert bob.get("/services/stats/x").data["services"]["sandbox"]["totalExecutions"] == 0
@@ -92,8 +92,8 @@ def test_runs_by_anothers_key_are_that_keys(api, alice):
     """The sandbox is alice's, the command was run with the organisation's key."""
     made = alice.post("/api/v1/sandboxes", {}).json["id"]
     assert api.post("/api/v1/run", {"sandbox": made, "command": ["true"]}).status == 200
-    until(lambda: usage(api, f"?by=key&sandbox={made}"), "the run to be counted")
-    keys = {item.get("keyId"): item["runs"] for item in usage(api, f"?by=key&sandbox={made}")}
+    until(lambda: usage(api, f"?by=key&sandboxId={made}"), "the run to be counted")
+    keys = {item.get("keyId"): item["runs"] for item in usage(api, f"?by=key&sandboxId={made}")}
     assert keys.pop(alice.info["id"], 0) == 0 and list(keys.values()) == [1]
     alice.delete(f"/api/v1/sandboxes/{made}")
 
@@ -113,11 +113,11 @@ def test_use_outlives_the_sandbox_and_the_server(tmp_path):
     try:
         client = server.start().client
         id = run(client)
-        until(lambda: usage(client, f"?sandbox={id}") and usage(client, f"?sandbox={id}")[0]["cpuMs"] > 0, "its use to be known")
-        before = usage(client, f"?by=sandbox&sandbox={id}")
+        until(lambda: usage(client, f"?sandboxId={id}") and usage(client, f"?sandboxId={id}")[0]["cpuMs"] > 0, "its use to be known")
+        before = usage(client, f"?by=sandbox&sandboxId={id}")
         server.kill()
         client = server.start().client
-        assert usage(client, f"?by=sandbox&sandbox={id}") == before
+        assert usage(client, f"?by=sandbox&sandboxId={id}") == before
         server.end()
     finally:
         server.abandon()

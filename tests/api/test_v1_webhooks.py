@@ -228,7 +228,7 @@ def test_nothing_is_lost_when_the_server_is_killed(hooked, hooks, receiver):
     for _ in range(5):
         sandbox.run("true")
     wanted = [e["number"] for e in
-              hooked.client.get(f"/api/v1/events?kind=execution.ended&sandbox={sandbox.id}&after={hook['lastEvent']}").json["items"]]
+              hooked.client.get(f"/api/v1/events?kind=execution.ended&sandboxId={sandbox.id}&after={hook['lastEvent']}").json["items"]]
     until(lambda: wanted[-1] in [e["number"] for e in receiver.events()], "the last one")
     told = [e["number"] for e in receiver.events()]
     assert sorted(set(told)) == wanted and told == sorted(told)

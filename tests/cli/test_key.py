@@ -151,7 +151,7 @@ def test_a_key_with_an_owner_scopes_and_quotas(key):
     assert done.returncode == 0, done.stderr
     made = json.loads(done.stdout)
     assert (made["owner"], made["scopes"], made["runtimes"], made["network"], made["admin"]) == ("alice", ["read", "run"], ["base", "host"], False, False)
-    assert made["quotas"] == {"sandboxes": 5, "memoryBytes": 2 << 30, "cpuMillis": 1500, "diskBytes": 10 << 30, "runsPerDay": 100}
+    assert made["quotas"] == {"sandboxes": 5, "memoryBytes": 2 << 30, "cpuMillicores": 1500, "diskBytes": 10 << 30, "runsPerDay": 100}
     listed = key("list").stdout
     assert "alice" in listed and "read run" in listed
     [entry] = [entry for entry in json.loads(key("list", "--json").stdout) if entry["id"] == made["id"]]

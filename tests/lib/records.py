@@ -15,7 +15,7 @@ class Record:
     @property
     def bytes(self):
         """Of a piece of output."""
-        return self.data["text"].encode() if "text" in self.data else base64.b64decode(self.data["base64"], validate=True)
+        return self.data["text"].encode() if "text" in self.data else base64.b64decode(self.data["textBase64"], validate=True)
 
     def __repr__(self):
         return f"{self.event}({self.id}): {self.data}"

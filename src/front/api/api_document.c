@@ -13,7 +13,8 @@ static const char description[] =
     "for "
     "the next page; at the end there is none. Nothing is told twice or left out while things come "
     "and go.\n\n"
-    "**Numbers with a unit** have it in their name (`memoryBytes`, `timeoutMs`, `cpuMillis`) and "
+    "**Numbers with a unit** have it in their name (`memoryBytes`, `timeoutMs`, `cpuMillicores`) "
+    "and "
     "are also taken as text: `\"512Mi\"`, `\"30s\"`, `\"500m\"`. Times are RFC 3339, in UTC.\n\n"
     "**Failures** are `application/problem+json` with a `code` for programs, a sentence "
     "(`detail`), "
@@ -123,10 +124,10 @@ static const char *const tags[] = {
 // clang-format off
 static const struct front_operation operations[] = {
     {"POST /run", "runCommand", "{\"command\": [\"echo\", \"hello\"], \"timeoutMs\": \"30s\"}", NULL},
-    {"POST /sandboxes", NULL, "{\"name\": \"example\", \"labels\": {\"team\": \"blue\"}, \"env\": {\"MODE\": \"test\"}, \"limits\": {\"memoryBytes\": \"256Mi\", \"cpuMillis\": 500}, \"idleTimeoutMs\": \"10m\", \"files\": [{\"path\": \"/workspace/hello.txt\", \"content\": \"hello\\n\"}]}", NULL},
-    {"GET /sandboxes", NULL, NULL, "limit=20&labels=team=blue"},
+    {"POST /sandboxes", NULL, "{\"name\": \"example\", \"labels\": {\"team\": \"blue\"}, \"env\": {\"MODE\": \"test\"}, \"limits\": {\"memoryBytes\": \"256Mi\", \"cpuMillicores\": 500}, \"idleTimeoutMs\": \"10m\", \"files\": [{\"path\": \"/workspace/hello.txt\", \"content\": \"hello\\n\"}]}", NULL},
+    {"GET /sandboxes", NULL, NULL, "limit=20&selector=team=blue"},
     {"PATCH /sandboxes/{sandbox}", NULL, "{\"labels\": {\"team\": \"red\"}, \"idleTimeoutMs\": 3600000}", NULL},
-    {"GET /sandboxes/{sandbox}/wait", "waitForSandbox", NULL, "state=idle&timeoutMs=1s"},
+    {"GET /sandboxes/{sandbox}/wait", "waitForSandbox", NULL, "state=idle&waitMs=1s"},
     {"POST /sandboxes/{sandbox}/fork", NULL, "{\"labels\": {\"team\": \"green\"}}", NULL},
     {"GET /sandboxes/{sandbox}/diff", "diffSandbox", NULL, NULL},
     {"POST /sandboxes/{sandbox}/executions", "startExecution", "{\"command\": [\"sh\", \"-c\", \"echo $GREETING\"], \"env\": {\"GREETING\": \"hello\"}, \"timeoutMs\": 60000}", NULL},
@@ -160,12 +161,14 @@ static const struct front_operation operations[] = {
     {"GET /snapshots/{snapshot}/export", "exportSnapshot", NULL, NULL},
     {"POST /keys", NULL, "{\"name\": \"for the build\", \"owner\": \"build\", \"scopes\": [\"read\", \"run\"], \"quotas\": {\"sandboxes\": 5}}", NULL},
     {"PATCH /keys/{key}", NULL, "{\"name\": \"renamed\"}", NULL},
-    {"POST /sandboxes/{sandbox}/tokens", NULL, "{\"name\": \"for the browser\", \"scopes\": [\"read\"], \"ttlMs\": \"15m\"}", NULL},
+    {"POST /sandboxes/{sandbox}/tokens", NULL, "{\"name\": \"for the browser\", \"scopes\": [\"read\"], \"expiresInMs\": \"15m\"}", NULL},
     {"POST /webhooks", NULL, "{\"url\": \"https://93.184.215.14/hook\", \"name\": \"ends\", \"kinds\": [\"sandbox.*\"], \"enabled\": false}", NULL},
     {"PATCH /webhooks/{webhook}", NULL, "{\"name\": \"ends of sandboxes\"}", NULL},
     {"POST /webhooks/{webhook}/test", NULL, "{}", NULL},
     {"PATCH /organisation", NULL, "{\"quotas\": {\"sandboxes\": 100}}", NULL},
     {"GET /events", NULL, NULL, "limit=10"},
+    {"GET /audit", "listAudit", NULL, NULL},
+    {"GET /quotas", "getQuotas", NULL, NULL},
     {"GET /system/df", "getDiskUse", NULL, NULL},
     {"POST /system/prune", "prune", "{\"dryRun\": true}", NULL},
     {"GET /system/doctor", "getFindings", NULL, NULL},

@@ -28,13 +28,18 @@
 
 static const struct parameter all_parameters[] = {
     EVENT_PARAMETERS,
-    {"sandbox", PARAMETER_TEXT, .help = "only what happens to this sandbox, also after its end"},
+    {"sandboxId", PARAMETER_TEXT, .help = "only what happens to this sandbox, also after its end"},
     {0}};
 static const struct parameter sandbox_parameters[] = {EVENT_PARAMETERS, {0}};
 
 static const struct answer_field list_fields[] = {
     API_LIST_FIELDS(event_answer_fields, struct event_answer), {0}};
-static const struct route_answer list_answers[] = {{200, list_fields}, {0}};
+static const struct route_answer list_answers[] = {
+    {200, list_fields},
+    {200, .content = "text/event-stream"},
+    {200, .content = "application/x-ndjson"},
+    {0},
+};
 
 // ---- what is wanted ----
 
@@ -205,12 +210,12 @@ static int answer_events(struct call *call, struct event_wish *wish, struct erro
 /* GET /api/v1/events. The sandbox may be forgotten by now: what its events say of their owner counts. */
 static int get_events(struct call *call, struct error *err)
 {
-    const char *sandbox = query_text(call->query, "sandbox");
+    const char *sandbox = query_text(call->query, "sandboxId");
     struct event_wish wish = {0};
 
     if (sandbox && strncmp(sandbox, SANDBOX_PREFIX, sizeof SANDBOX_PREFIX - 1) != 0) {
-        (void)error_set(err, ERROR_INVALID, "sandbox: '%.60s' is no id of a sandbox", sandbox);
-        return error_field(err, "sandbox");
+        (void)error_set(err, ERROR_INVALID, "sandboxId: '%.60s' is no id of a sandbox", sandbox);
+        return error_field(err, "sandboxId");
     }
     if (sandbox)
         wish.sandbox_id = sandbox + sizeof SANDBOX_PREFIX - 1;

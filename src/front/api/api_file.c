@@ -105,7 +105,7 @@ static const char *const kind_words[] = {"file", "directory", "link", "other"};
 
 #define AT(member) offsetof(struct file_answer, member)
 const struct answer_field api_file_fields[] = {
-    {"path", ANSWER_TEXT, AT(path),
+    {"path", ANSWER_TEXT, AT(path), .is_needed = true,
      .help = "as it was asked for; in a list, below the directory that is listed"},
     {"pathBase64", ANSWER_TEXT, AT(path_base64),
      .help = "the exact bytes of a path that is not UTF-8; path has U+FFFD for the others"},

@@ -188,6 +188,7 @@ static void on_content(void *data, struct collected *body, const struct error *f
     autoptr(writing) writing = data;
     struct waiting_call *waiting = &writing->waiting;
     autofileinfo info = {0};
+    autoarena arena = {0};
     struct error err = {0};
 
     if (!failure && file_save(waiting->core->sandboxes, &waiting->actor, &writing->place,
@@ -200,7 +201,8 @@ static void on_content(void *data, struct collected *body, const struct error *f
         return;
     }
     struct call call = waiting_call_get(waiting);
-    (void)api_answer_file(&call, 200, NULL, &info);
+    call.arena = &arena;
+    (void)api_answer_file(&call, 200, writing->place.path, &info);
 }
 
 static int read_change(struct call *call, bool is_append, struct file_change *out,

@@ -187,6 +187,9 @@ static int run_command(struct call *call, struct error *err)
     enum event_format format = event_format_wanted(call);
 
     if (fields_read(call->body, run_fields, &body, err) < 0 || check_body(&body, err) < 0 ||
+        (!body.sandbox &&
+         actor_refuse_token(&call->actor, "run anything elsewhere (name it as 'sandbox')", err) <
+             0) ||
         command_body_fill(call, &body.command, &run.command, err) < 0 ||
         call_once(call, &run.command.once, err) < 0)
         return -1;

@@ -93,13 +93,13 @@ static int read_states(const char *text, const char *field, unsigned *out, struc
 static const struct parameter list_parameters[] = {
     API_PAGE_PARAMETERS,
     {"state", PARAMETER_TEXT, NULL, "one or several of the states, separated by commas"},
-    {"labels", PARAMETER_TEXT, NULL,
+    {"selector", PARAMETER_TEXT, NULL,
      "a selector: team=blue, team!=blue, team, !team, team in (blue,red), team notin (blue,red); "
      "several are separated by commas, and all must hold"},
     {"name", PARAMETER_TEXT, NULL, "called exactly so"},
     {"runtime", PARAMETER_TEXT, NULL, "started from this runtime, with its tag"},
     {"project", PARAMETER_TEXT, NULL, "of this project"},
-    {"since", PARAMETER_TEXT, NULL, "made at this time or later"},
+    {"from", PARAMETER_TEXT, NULL, "made at this time or later"},
     {0},
 };
 static const struct answer_field list_fields[] = {
@@ -109,8 +109,8 @@ static const struct route_answer list_answers[] = {{200, list_fields}, {0}};
 static int read_filter(struct call *call, struct sandbox_filter *out,
                        struct label_selector *selector, struct error *err)
 {
-    const char *labels = query_text(call->query, "labels");
-    const char *since = query_text(call->query, "since");
+    const char *text = query_text(call->query, "selector");
+    const char *from = query_text(call->query, "from");
 
     *out = (struct sandbox_filter){
         .owner.project = query_text(call->query, "project"),
@@ -119,11 +119,11 @@ static int read_filter(struct call *call, struct sandbox_filter *out,
         .sort = SANDBOX_BY_CREATED,
         .is_descending = true,
     };
-    if (since && instant_parse(since, "since", &out->created_from, err) < 0)
-        return error_field(err, "since");
-    if (labels && label_selector_parse(labels, selector, err) < 0)
-        return error_field(err, "labels");
-    out->labels = labels ? selector : NULL;
+    if (from && instant_parse(from, "from", &out->created_from, err) < 0)
+        return error_field(err, "from");
+    if (text && label_selector_parse(text, selector, err) < 0)
+        return error_field(err, "selector");
+    out->labels = text ? selector : NULL;
     if (read_states(query_text(call->query, "state"), "state", &out->states, err) < 0)
         return -1;
     return api_page_read(call, &out->page, err);
@@ -173,7 +173,7 @@ static const struct parameter wait_parameters[] = {
     {"state", PARAMETER_TEXT, NULL,
      "one or several of the states, separated by commas; default: ended. Whatever it is, the end "
      "is waited for too, and ended stands for failed and deleted as well"},
-    {"timeoutMs", PARAMETER_MS, NULL, "for at most so long; default 30s", .minimum = 0,
+    {"waitMs", PARAMETER_MS, NULL, "for at most so long; default 30s", .minimum = 0,
      .maximum = POLL_MAX_MS},
     {0},
 };
@@ -216,7 +216,7 @@ static const struct poll_kind wait_kind = {.look_quick = look_quick, .look = loo
 
 static int wait_for_sandbox(struct call *call, struct error *err)
 {
-    int64_t wait_ms = query_ms(call->query, "timeoutMs", WAIT_USUAL_MS);
+    int64_t wait_ms = query_ms(call->query, "waitMs", WAIT_USUAL_MS);
     unsigned states = 0;
     const char *id;
 

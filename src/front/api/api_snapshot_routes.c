@@ -172,7 +172,7 @@ static const struct answer_field list_fields[] = {
 static const struct route_answer list_answers[] = {{200, list_fields}, {0}};
 static const struct parameter list_parameters[] = {
     API_PAGE_PARAMETERS,
-    {"sandbox", PARAMETER_TEXT, .help = "taken of the sandbox with this id"},
+    {"sandboxId", PARAMETER_TEXT, .help = "taken of the sandbox with this id"},
     {"public", PARAMETER_BOOL, .help = "public ones, of all organisations"},
     {0},
 };
@@ -188,7 +188,7 @@ static int answer_list(struct call *call, const struct snapshot_infos *found)
 
 static int list_snapshots(struct call *call, struct error *err)
 {
-    const char *sandbox = query_text(call->query, "sandbox");
+    const char *sandbox = query_text(call->query, "sandboxId");
     bool is_public = query_bool(call->query, "public", false);
     struct snapshot_filter filter = {
         .sandbox_id = sandbox ? reference_of(sandbox, SANDBOX_PREFIX) : NULL,
@@ -199,7 +199,7 @@ static int list_snapshots(struct call *call, struct error *err)
     autoclear(snapshot_infos) found = {0};
 
     if (is_public && sandbox)
-        return error_set(err, ERROR_INVALID, "sandbox: not together with public");
+        return error_set(err, ERROR_INVALID, "sandboxId: not together with public");
     if (api_page_read(call, &filter.page, err) < 0 ||
         snapshot_list(call->core->snapshots, is_public ? NULL : &call->actor, &filter, &found,
                       err) < 0)

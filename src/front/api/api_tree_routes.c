@@ -142,10 +142,11 @@ static const struct answer_field match_fields[] = {
     {"line", ANSWER_NATURAL, AT(line), .help = "from 1"},
     {"column", ANSWER_UNSIGNED, AT(column), .has_offset = AT(has_column),
      .help = "where in the text the first match begins: in bytes, from 1"},
-    {"offsetBytes", ANSWER_NATURAL, AT(offset_bytes), .help = "of the text in the file"},
+    {"offset", ANSWER_NATURAL, AT(offset_bytes), .help = "of the text in the file"},
     {"text", ANSWER_TEXT, AT(text), .is_needed = true},
     {"textBase64", ANSWER_TEXT, AT(text_base64), .help = "its bytes, where they are not UTF-8"},
-    {"textCut", ANSWER_TRUTH, AT(is_cut), .help = "it is a part of the line, around the match"},
+    {"textTruncated", ANSWER_TRUTH, AT(is_cut),
+     .help = "it is a part of the line, around the match"},
     {0},
 };
 #undef AT
@@ -198,8 +199,8 @@ static int grep_files(struct call *call, struct error *err)
         .is_fixed = query_bool(call->query, "fixed", false),
         .ignores_case = query_bool(call->query, "ignoreCase", false),
         .depth = (uint32_t)query_integer(call->query, "depth", 0),
-        .line_bytes = (uint32_t)query_amount(call->query, "lineBytes", GREP_LINE_BYTES),
-        .file_bytes = (uint64_t)query_amount(call->query, "fileBytes", GREP_FILE_BYTES),
+        .line_bytes = (uint32_t)query_amount(call->query, "maxLineBytes", GREP_LINE_BYTES),
+        .file_bytes = (uint64_t)query_amount(call->query, "maxFileBytes", GREP_FILE_BYTES),
         .maximum = (size_t)query_integer(call->query, "limit", GREP_MATCHES),
     };
 
@@ -498,9 +499,9 @@ static const struct parameter grep_query[] = {
      .minimum = 1, .maximum = 10000},
     {"limit", PARAMETER_INTEGER, .help = "at most so many matches; 100 when not given",
      .minimum = 1, .maximum = GREP_MATCHES_MAX},
-    {"lineBytes", PARAMETER_AMOUNT, .help = "of a line that are told; 500 when not given",
+    {"maxLineBytes", PARAMETER_AMOUNT, .help = "of a line that are told; 500 when not given",
      .minimum = 1, .maximum = GREP_LINE_BYTES_MAX},
-    {"fileBytes", PARAMETER_AMOUNT, .help = "larger files are passed over; 16Mi when not given",
+    {"maxFileBytes", PARAMETER_AMOUNT, .help = "larger files are passed over; 16Mi when not given",
      .minimum = 1, .maximum = GREP_FILE_BYTES_MAX},
     {0},
 };

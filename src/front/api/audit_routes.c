@@ -11,7 +11,7 @@ struct audit_answer {
 #define AT(member) offsetof(struct audit_answer, member)
 static const struct answer_field audit_fields[] = {
     {"number", ANSWER_INTEGER, AT(number), .help = "in the order of the answers"},
-    {"at", ANSWER_TIME, AT(at), .is_needed = true},
+    {"createdAt", ANSWER_TIME, AT(at), .is_needed = true},
     {"owner", ANSWER_TEXT, AT(owner), .help = "of the key; not there: nobody in particular"},
     {"keyId", ANSWER_ID, AT(key_id), .prefix = KEY_PREFIX,
      .help = "not there: none was needed, as over the local socket"},
@@ -35,7 +35,7 @@ static const struct parameter list_parameters[] = {
     API_PAGE_PARAMETERS,
     {"from", PARAMETER_TEXT, .help = "at or after this time; RFC 3339"},
     {"to", PARAMETER_TEXT, .help = "before this time; RFC 3339"},
-    {"key", PARAMETER_TEXT, .help = "by this key"},
+    {"keyId", PARAMETER_TEXT, .help = "by this key"},
     {"subject", PARAMETER_TEXT, .help = "of this, as the entries have it"},
     {"requestId", PARAMETER_TEXT, .help = "with this request id"},
     {"method", PARAMETER_TEXT, .help = "POST, PUT, PATCH or DELETE"},
@@ -46,7 +46,7 @@ static const struct parameter list_parameters[] = {
 static int list_audit(struct call *call, struct error *err)
 {
     struct audit_query query = {
-        .key_id = api_query_id(call, "key", KEY_PREFIX),
+        .key_id = api_query_id(call, "keyId", KEY_PREFIX),
         .subject = query_text(call->query, "subject"),
         .request_id = query_text(call->query, "requestId"),
         .method = query_text(call->query, "method"),

@@ -12,13 +12,13 @@ static const struct answer_field limit_fields[] = {
     LIMIT("memoryBytes", memory_bytes, "0 is no limit; likewise the others"),
     LIMIT("cpuMillicores", cpu_millicores, "thousandths of a processor"),
     LIMIT("diskBytes", disk_bytes, NULL),
-    LIMIT("processes", max_processes, NULL),
+    LIMIT("maxProcesses", max_processes, NULL),
     {0},
 };
 
 static const struct answer_field together_fields[] = {
     {"memoryBytes", ANSWER_INTEGER, AT(boxes_memory_bytes)},
-    {"processes", ANSWER_INTEGER, AT(boxes_processes)},
+    {"maxProcesses", ANSWER_INTEGER, AT(boxes_processes)},
     {"cpuWeight", ANSWER_INTEGER, AT(boxes_cpu_weight), .help = "others on the machine have 100"},
     {"sandboxes", ANSWER_UNSIGNED, AT(max_sandboxes), .help = "alive at once"},
     {"streams", ANSWER_INTEGER, AT(ceilings.total.streams),
@@ -38,7 +38,7 @@ static const struct answer_field organisation_fields[] = {
 };
 
 static const struct answer_field ceiling_fields[] = {
-    {"usual", ANSWER_MAP, AT(limits), .is_needed = true, .fields = limit_fields,
+    {"defaults", ANSWER_MAP, AT(limits), .is_needed = true, .fields = limit_fields,
      .help = "what a sandbox gets that asks for nothing"},
     {"sandbox", ANSWER_MAP, AT(ceilings.sandbox), .is_needed = true, .fields = limit_fields,
      .help = "the most that one can ask for"},
@@ -46,7 +46,7 @@ static const struct answer_field ceiling_fields[] = {
      .help = "the longest that one can ask for; 0 is any; likewise the next two"},
     {"executionTimeoutMs", ANSWER_INTEGER, AT(ceilings.execution_timeout_ms)},
     {"lifetimeMs", ANSWER_INTEGER, AT(ceilings.lifetime_ms)},
-    {"together", ANSWER_MAP, 0, .is_needed = true, .fields = together_fields,
+    {"server", ANSWER_MAP, 0, .is_needed = true, .fields = together_fields,
      .help = "the most that all sandboxes, or all organisations, can have together"},
     {"organisation", ANSWER_MAP, AT(ceilings.organisation), .is_needed = true,
      .fields = organisation_fields, .help = "the most that one organisation can have"},

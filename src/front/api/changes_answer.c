@@ -21,9 +21,9 @@ const struct answer_field changes_answer_fields[] = {
     {"added", ANSWER_NATURAL, AT(added), .help = "how many; likewise below"},
     {"changed", ANSWER_NATURAL, AT(changed)},
     {"removed", ANSWER_NATURAL, AT(removed)},
-    {"entries", ANSWER_LIST, AT(entries), .is_needed = true, .fields = entry_fields,
+    {"items", ANSWER_LIST, AT(entries), .is_needed = true, .fields = entry_fields,
      .item_size = sizeof(struct difference_entry), .help = "by path; at most 1000"},
-    {"isTruncated", ANSWER_BOOL, AT(is_truncated), .help = "whether some are left out"},
+    {"truncated", ANSWER_BOOL, AT(is_truncated), .help = "whether some are left out"},
     {0},
 };
 #undef AT

@@ -13,7 +13,7 @@ static const char *const kinds[DIFFERENCE_KINDS] = {
     [DIFFERENCE_CHANGED] = "changed",
     [DIFFERENCE_REMOVED] = "removed",
 };
-static const char *const types[] = {"file", "directory", "link", "special"};
+static const char *const types[] = {"file", "directory", "link", "other"};
 
 struct side_answer {
     const char *type, *mode;
@@ -23,7 +23,7 @@ struct side_answer {
 };
 #define AT(member) offsetof(struct side_answer, member)
 static const struct answer_field side_fields[] = {
-    {"type", ANSWER_TEXT, AT(type), .is_needed = true, .words = types,
+    {"kind", ANSWER_TEXT, AT(type), .is_needed = true, .words = types,
      .n_words = ARRAY_SIZE(types)},
     {"mode", ANSWER_TEXT, AT(mode), .is_needed = true, .help = "permissions, octal"},
     {"sizeBytes", ANSWER_NATURAL, AT(size), .has_offset = AT(has_size), .help = "of a file"},
@@ -66,9 +66,9 @@ const struct answer_field difference_answer_fields[] = {
     {"added", ANSWER_NATURAL, AT(totals[DIFFERENCE_ADDED])},
     {"changed", ANSWER_NATURAL, AT(totals[DIFFERENCE_CHANGED])},
     {"removed", ANSWER_NATURAL, AT(totals[DIFFERENCE_REMOVED])},
-    {"entries", ANSWER_LIST, AT(entries), .is_needed = true, .fields = entry_fields,
+    {"items", ANSWER_LIST, AT(entries), .is_needed = true, .fields = entry_fields,
      .item_size = sizeof(struct entry_answer)},
-    {"truncated", ANSWER_TRUTH, AT(is_truncated), .help = "there are more than `entries` has"},
+    {"truncated", ANSWER_BOOL, AT(is_truncated), .help = "there are more than `items` has"},
     {0},
 };
 #undef AT
@@ -79,7 +79,7 @@ static const char *type_of(uint32_t mode)
         return "directory";
     if (S_ISLNK(mode))
         return "link";
-    return S_ISREG(mode) ? "file" : "special";
+    return S_ISREG(mode) ? "file" : "other";
 }
 
 static const struct side_answer *side_of(struct arena *arena, const struct difference_side *side)

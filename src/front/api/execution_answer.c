@@ -24,17 +24,15 @@ static const char *const causes[] = {
     [EXECUTION_NOT_RUN] = "not_run", [EXECUTION_BOX_ENDED] = "sandbox_ended",
     [EXECUTION_STOPPED] = "stopped",
 };
-static const char *const encodings[] = {"utf-8", "base64"};
 
 #define AT(member) offsetof(struct output_answer, member)
 static const struct answer_field output_fields[] = {
-    {"encoding", ANSWER_TEXT, AT(encoding), .words = encodings, .n_words = ARRAY_SIZE(encodings),
-     .help = "which of the next two is there; neither while it runs, nor in lists"},
-    {"text", ANSWER_BYTES, AT(text), .help = "what was written, where that is UTF-8"},
-    {"base64", ANSWER_BASE64, AT(base64), .help = "the same where it is not"},
+    {"text", ANSWER_BYTES, AT(text),
+     .help = "what was written, where that is UTF-8; not while it runs, nor in lists"},
+    {"textBase64", ANSWER_BASE64, AT(base64), .help = "instead of text, where it is not UTF-8"},
     {"bytes", ANSWER_INTEGER, AT(bytes), .has_offset = AT(has_bytes),
      .help = "how much was written in all; once it has ended"},
-    {"isTruncated", ANSWER_BOOL, AT(is_truncated), .has_offset = AT(has_content),
+    {"truncated", ANSWER_BOOL, AT(is_truncated), .has_offset = AT(has_content),
      .help = "whether there is more than what is told here"},
     {"url", ANSWER_TEXT, AT(url), .is_needed = true, .help = "where all that is kept can be read"},
     {0},
@@ -71,9 +69,9 @@ const struct answer_field execution_answer_fields[] = {
     {"resources", ANSWER_MAP, AT(resources), .has_offset = AT(is_over), .fields = resource_fields},
     {"filesChanged", ANSWER_MAP_AT, AT(changes), .fields = changes_answer_fields,
      .help = "of the sandbox, against what it was started from; where that was asked for"},
-    {"isOutputLost", ANSWER_TRUTH, AT(is_output_lost),
+    {"outputLost", ANSWER_TRUTH, AT(is_output_lost),
      .help = "it wrote more than is kept of one command"},
-    {"isOutputExpired", ANSWER_TRUTH, AT(is_output_expired),
+    {"outputExpired", ANSWER_TRUTH, AT(is_output_expired),
      .help = "what it wrote was kept for as long as it is, or gave way to newer output"},
     {"command", ANSWER_TEXTS, AT(command.argv), .is_needed = true},
     {"directory", ANSWER_TEXT, AT(command.directory), .help = "where not the sandbox's"},
@@ -196,12 +194,10 @@ static void show_content(struct output_answer *output)
     output->has_content = true;
     // A character that is cut at the end is left out where there is more; else it is part of what was written.
     if (length == bytes.length || (length != NO_TEXT && is_cut)) {
-        output->encoding = encodings[0];
         output->text = (struct answer_bytes){bytes.data, length};
         output->is_truncated = is_cut;
         return;
     }
-    output->encoding = encodings[1];
     output->base64 = bytes;
     output->is_truncated = is_cut;
 }

@@ -15,11 +15,10 @@
 
 /* What is told of stdout or stderr. */
 struct output_answer {
-    bool is_told;      // there is such a stream
-    bool has_bytes;    // it is known how much there is of it
-    bool has_content;  // its beginning is here
-    bool is_truncated; // and that is not all
-    const char *encoding;
+    bool is_told;                     // there is such a stream
+    bool has_bytes;                   // it is known how much there is of it
+    bool has_content;                 // its beginning is here
+    bool is_truncated;                // and that is not all
     struct answer_bytes text, base64; // one of them
     int64_t bytes;
     char *url; // ours

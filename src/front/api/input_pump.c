@@ -45,7 +45,7 @@ struct pumped {
 };
 const struct answer_field input_pump_fields[] = {
     {"bytes", ANSWER_NATURAL, offsetof(struct pumped, bytes), .help = "that were taken"},
-    {"isClosed", ANSWER_BOOL, offsetof(struct pumped, is_closed)},
+    {"closed", ANSWER_BOOL, offsetof(struct pumped, is_closed)},
     {0},
 };
 

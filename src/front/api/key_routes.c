@@ -33,7 +33,7 @@ static const struct answer_field key_fields[] = {
     {"network", ANSWER_BOOL, AT(has_network), .help = "whether its sandboxes may have one"},
     {"selector", ANSWER_TEXT, AT(selector), .help = "labels of the sandboxes it sees"},
     {"quotas", ANSWER_MAP, AT(quotas), .is_needed = true, .fields = quota_bound_fields},
-    {"madeBy", ANSWER_ID, AT(made_by), .prefix = KEY_PREFIX, .help = "the key that made it"},
+    {"createdBy", ANSWER_ID, AT(made_by), .prefix = KEY_PREFIX, .help = "the key that made it"},
     {"inUse", ANSWER_BOOL, AT(is_in_use), .help = "neither revoked nor expired"},
     {"createdAt", ANSWER_TIME, AT(created_at), .is_needed = true},
     {"usedAt", ANSWER_TIME, AT(used_at), .help = "to the minute"},

@@ -6,7 +6,6 @@
 #include "front/api/execution_answer.h"
 
 const char *const log_side_names[] = {"stdout", "stderr", NULL};
-static const char *const encodings[] = {"utf-8", "base64"};
 
 #define AT(member) offsetof(struct log_piece_answer, member)
 const struct answer_field log_piece_fields[] = {
@@ -16,9 +15,8 @@ const struct answer_field log_piece_fields[] = {
     {"stream", ANSWER_TEXT, AT(stream), .is_needed = true, .words = log_side_names, .n_words = 2},
     {"offset", ANSWER_INTEGER, AT(offset), .help = "of the first byte, in the stream"},
     {"bytes", ANSWER_INTEGER, AT(length)},
-    {"encoding", ANSWER_TEXT, AT(encoding), .is_needed = true, .words = encodings, .n_words = 2},
     {"text", ANSWER_BYTES, AT(text), .help = "what was written, where that is UTF-8"},
-    {"base64", ANSWER_BASE64, AT(base64), .help = "else the same in base64"},
+    {"textBase64", ANSWER_BASE64, AT(base64), .help = "instead of text, where it is not UTF-8"},
     {0},
 };
 #undef AT
@@ -36,7 +34,6 @@ struct log_piece_answer log_piece_answer_of(const struct execution_log *log,
         .offset = (int64_t)piece->offset,
         .length = (int64_t)piece->length,
         .started_at = piece->started_at,
-        .encoding = encodings[!is_text],
         .text = is_text ? bytes : (struct answer_bytes){0},
         .base64 = is_text ? (struct answer_bytes){0} : bytes,
     };

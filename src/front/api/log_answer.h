@@ -11,7 +11,6 @@ struct log_piece_answer {
     struct answer_joined execution;
     const char *stream;
     int64_t offset, length, started_at;
-    const char *encoding;
     struct answer_bytes text, base64;
 };
 extern const struct answer_field log_piece_fields[];

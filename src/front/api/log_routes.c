@@ -34,7 +34,7 @@ static const struct route_answer log_answers[] = {
 
 static const struct parameter log_parameters[] = {
     {"cursor", PARAMETER_TEXT, NULL, "nextCursor or endCursor of an answer before"},
-    {"limitBytes", PARAMETER_AMOUNT, NULL, "at most so much; default 256Ki", .minimum = LEAST_BYTES,
+    {"maxBytes", PARAMETER_AMOUNT, NULL, "at most so much; default 256Ki", .minimum = LEAST_BYTES,
      .maximum = MOST_BYTES},
     {"stream", PARAMETER_WORD, log_side_names, "which of the two; default both"},
     {0},
@@ -84,8 +84,8 @@ static int follow_log(struct call *call, const char *id, enum event_format forma
     struct sandbox_status status;
     struct log_state state = {0};
 
-    if (query_text(call->query, "cursor") || query_text(call->query, "limitBytes")) {
-        const char *field = query_text(call->query, "cursor") ? "cursor" : "limitBytes";
+    if (query_text(call->query, "cursor") || query_text(call->query, "maxBytes")) {
+        const char *field = query_text(call->query, "cursor") ? "cursor" : "maxBytes";
         (void)error_set(err, ERROR_INVALID, "%s: is for pages, not for records", field);
         return error_field(err, field);
     }
@@ -107,7 +107,7 @@ static int get_log(struct call *call, struct error *err)
     enum event_format format = event_format_wanted(call);
     struct log_request request = {
         .side = name ? &side : NULL,
-        .maximum = (size_t)query_amount(call->query, "limitBytes", USUAL_BYTES),
+        .maximum = (size_t)query_amount(call->query, "maxBytes", USUAL_BYTES),
     };
     autoclear(execution_log) log = {0};
 

@@ -80,7 +80,7 @@ struct piece {
 };
 static const struct answer_field piece_fields[] = {
     {"text", ANSWER_BYTES, offsetof(struct piece, text)},
-    {"base64", ANSWER_BASE64, offsetof(struct piece, base64)},
+    {"textBase64", ANSWER_BASE64, offsetof(struct piece, base64)},
     {"offset", ANSWER_NATURAL, offsetof(struct piece, offset)},
     {0},
 };

@@ -6,17 +6,18 @@
 #include "front/api/api_ids.h"
 
 static const char *const modes[] = {
-    [SANDBOX_INTERACTIVE] = "interactive", [SANDBOX_ONE_SHOT] = "oneShot"};
+    [SANDBOX_INTERACTIVE] = "interactive", [SANDBOX_ONE_SHOT] = "one_shot"};
 static const char *const on_idle[] = {
     [SANDBOX_IDLE_ENDS] = "end",
-    [SANDBOX_IDLE_DROPS_BOX] = "keepFiles",
+    [SANDBOX_IDLE_DROPS_BOX] = "keep_files",
     [SANDBOX_IDLE_PAUSES] = "pause",
 };
 
 #define LIMIT_AT(member) offsetof(struct limits, member)
 static const struct answer_field limits_fields[] = {
     {"memoryBytes", ANSWER_INTEGER, LIMIT_AT(memory_bytes), .help = "0: none; likewise the others"},
-    {"cpuMillis", ANSWER_INTEGER, LIMIT_AT(cpu_millicores), .help = "thousandths of a processor"},
+    {"cpuMillicores", ANSWER_INTEGER, LIMIT_AT(cpu_millicores),
+     .help = "thousandths of a processor"},
     {"diskBytes", ANSWER_INTEGER, LIMIT_AT(disk_bytes)},
     {"maxProcesses", ANSWER_INTEGER, LIMIT_AT(max_processes)},
     {0},
@@ -59,11 +60,11 @@ const struct answer_field sandbox_entry_fields[] = {
 };
 #undef AT
 
-#define USED_AT(member) offsetof(struct usage_total, member)
+#define USED_AT(member) offsetof(struct sandbox_usage, member)
 static const struct answer_field usage_fields[] = {
     {"cpuMs", ANSWER_INTEGER, USED_AT(cpu_ms)},
-    {"memoryMibMs", ANSWER_INTEGER, USED_AT(memory_mib_ms),
-     .help = "MiB times milliseconds: memory over time"},
+    {"memoryByteSeconds", ANSWER_INTEGER, USED_AT(memory_byte_seconds),
+     .help = "bytes of memory, for each second in which they were used"},
     {"egressBytes", ANSWER_INTEGER, USED_AT(egress_bytes)},
     {0},
 };
@@ -136,6 +137,7 @@ struct sandbox_answer sandbox_answer_of(const struct sandbox_info *info)
         .directory = info->command.directory,
         .user = info->command.user,
         .has_network = info->has_network,
-        .used = info->used,
+        .used = {info->used.cpu_ms, usage_byte_seconds(info->used.memory_mib_ms),
+                 info->used.egress_bytes},
     };
 }

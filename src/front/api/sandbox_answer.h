@@ -22,6 +22,10 @@ struct sandbox_entry {
     int64_t exit_code, executions;
 };
 
+struct sandbox_usage {
+    int64_t cpu_ms, memory_byte_seconds, egress_bytes;
+};
+
 struct sandbox_answer {
     struct sandbox_entry entry;
     bool is_reached; // of a wait
@@ -29,7 +33,7 @@ struct sandbox_answer {
     const char *const *env;
     const char *directory, *user;
     bool has_network;
-    struct usage_total used;
+    struct sandbox_usage used;
 };
 
 /* Strings are borrowed. */

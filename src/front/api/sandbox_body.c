@@ -15,10 +15,10 @@
 #define LONGEST_MS (INT64_C(3660) * 24 * 3600 * 1000)
 #define MOST_BYTES (INT64_C(1) << 50)
 
-static const char *const mode_words[] = {"interactive", "oneShot", NULL};
+static const char *const mode_words[] = {"interactive", "one_shot", NULL};
 static const char *const on_idle_words[] = {
     [SANDBOX_IDLE_ENDS] = "end",
-    [SANDBOX_IDLE_DROPS_BOX] = "keepFiles",
+    [SANDBOX_IDLE_DROPS_BOX] = "keep_files",
     [SANDBOX_IDLE_PAUSES] = "pause",
     NULL,
 };
@@ -36,7 +36,7 @@ static const char *check_time(const char *text)
 #define LIMIT_AT(member) offsetof(struct limits, member)
 const struct field sandbox_limits_fields[] = {
     {"memoryBytes", FIELD_AMOUNT, LIMIT_AT(memory_bytes), .minimum = 1, .maximum = MOST_BYTES},
-    {"cpuMillis", FIELD_MILLIS, LIMIT_AT(cpu_millicores), .minimum = 1, .maximum = 1024000,
+    {"cpuMillicores", FIELD_MILLIS, LIMIT_AT(cpu_millicores), .minimum = 1, .maximum = 1024000,
      .help = "thousandths of a processor"},
     {"diskBytes", FIELD_AMOUNT, LIMIT_AT(disk_bytes), .minimum = 1, .maximum = MOST_BYTES,
      .help = "how much it may write"},
@@ -101,7 +101,7 @@ const struct field sandbox_create_fields[] = {
     {"project", FIELD_TEXT, AT(project), .minimum = 1, .maximum = 256,
      .help = "to filter lists by"},
     {"mode", FIELD_TEXT, AT(mode), .words = mode_words,
-     .help = "oneShot: it ends with its command. Default: interactive"},
+     .help = "one_shot: it ends with its command. Default: interactive"},
     {"scopes", FIELD_TEXTS, AT(scopes), .maximum = 1000, .help = "kept and given back"},
     {"runtime", FIELD_TEXT, AT(runtime), .minimum = 1, .maximum = 256,
      .help = "a name from the list of runtimes"},
@@ -210,7 +210,7 @@ static int fill_first(struct call *call, const struct sandbox_body *body,
 {
     if (!body->first.command && !body->first.script) {
         if (out->mode == SANDBOX_ONE_SHOT)
-            return fault(err, "command", "is needed: a sandbox of mode oneShot ends with it");
+            return fault(err, "command", "is needed: a sandbox of mode one_shot ends with it");
         return command_body_files(call, &body->first.files, &out->files, &out->n_files, err);
     }
     *command = (struct execution_request){.kind = EXECUTION_COMMAND};
@@ -349,7 +349,7 @@ int sandbox_body_fail(struct error *err)
         const char *noun, *field;
     } names[] = {
         {"memory", "limits.memoryBytes"},
-        {"cpu", "limits.cpuMillis"},
+        {"cpu", "limits.cpuMillicores"},
         {"disk", "limits.diskBytes"},
         {"max-processes", "limits.maxProcesses"},
         {"labels", "labels"},

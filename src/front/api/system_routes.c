@@ -25,8 +25,8 @@ static const struct answer_field info_fields[] = {
     {"runtimeReady", ANSWER_BOOL, AT(health.is_default_runtime_ready),
      .help = "whether that has been built"},
     {"sandboxes", ANSWER_UNSIGNED, AT(health.sandboxes), .help = "that are alive"},
-    {"spareBoxes", ANSWER_UNSIGNED, AT(health.spares), .help = "made ahead"},
-    {"commands", ANSWER_UNSIGNED, AT(health.commands), .help = "that run now"},
+    {"spareSandboxes", ANSWER_UNSIGNED, AT(health.spares), .help = "made ahead"},
+    {"executions", ANSWER_UNSIGNED, AT(health.commands), .help = "that run now"},
     {"queued", ANSWER_UNSIGNED, AT(health.queued), .help = "commands that wait"},
     {0},
 };

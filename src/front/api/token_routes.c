@@ -19,7 +19,7 @@ static const struct answer_field token_fields[] = {
     {"sandboxId", ANSWER_ID, AT(sandbox_id), .is_needed = true, .prefix = SANDBOX_PREFIX,
      .help = "the one sandbox it opens"},
     {"scopes", ANSWER_TEXTS, AT(scopes), .is_needed = true},
-    {"madeBy", ANSWER_ID, AT(made_by), .prefix = KEY_PREFIX,
+    {"createdBy", ANSWER_ID, AT(made_by), .prefix = KEY_PREFIX,
      .help = "the key it acts for, and ends with"},
     {"createdAt", ANSWER_TIME, AT(created_at), .is_needed = true},
     {"usedAt", ANSWER_TIME, AT(used_at), .help = "to the minute"},
@@ -43,7 +43,7 @@ static const struct field token_body_fields[] = {
     {"name", FIELD_TEXT, AT(name), .maximum = 200, .help = "what lists call it"},
     {"scopes", FIELD_TEXTS, AT(scopes), .is_filled = true, .minimum = 1, .maximum = 8,
      .help = "of read, run and manage; not said: read and run"},
-    {"ttlMs", FIELD_MS, AT(ttl_ms), .minimum = 1000, .maximum = TOKEN_MOST_MS,
+    {"expiresInMs", FIELD_MS, AT(ttl_ms), .minimum = 1000, .maximum = TOKEN_MOST_MS,
      .help = "how long it works: one hour when not said, a day at most"},
     {0},
 };

@@ -73,8 +73,8 @@ static const struct parameter report_parameters[] = {
     {"from", PARAMETER_TEXT,
      .help = "from that day on (UTC), RFC 3339; 30 days ago when not given"},
     {"to", PARAMETER_TEXT, .help = "before this time, RFC 3339; now when not given"},
-    {"sandbox", PARAMETER_TEXT, .help = "of this sandbox alone, by its id"},
-    {"key", PARAMETER_TEXT, .help = "of this key alone"},
+    {"sandboxId", PARAMETER_TEXT, .help = "of this sandbox alone"},
+    {"keyId", PARAMETER_TEXT, .help = "of this key alone"},
     {0},
 };
 
@@ -84,8 +84,8 @@ static int read_usage_query(struct call *call, struct usage_query *query, struct
 
     *query = (struct usage_query){
         .to = (int64_t)clock_wall_ms(),
-        .sandbox_id = api_query_id(call, "sandbox", SANDBOX_PREFIX),
-        .key_id = api_query_id(call, "key", KEY_PREFIX),
+        .sandbox_id = api_query_id(call, "sandboxId", SANDBOX_PREFIX),
+        .key_id = api_query_id(call, "keyId", KEY_PREFIX),
         .limit = ENTRIES + 1,
     };
     for (unsigned i = 0; by && groups[i]; i++)
@@ -95,12 +95,6 @@ static int read_usage_query(struct call *call, struct usage_query *query, struct
         return -1;
     query->from = query->to - USUAL_DAYS * DAY_MS;
     return api_query_time(call, "from", &query->from, err);
-}
-
-/* A MiB for a millisecond is 1048.576 bytes for a second. */
-static int64_t byte_seconds(int64_t mib_ms)
-{
-    return (int64_t)((double)mib_ms * 1048.576);
 }
 
 /* Of a text as the store has it. Goes with the call. */
@@ -125,7 +119,7 @@ static struct usage_answer answer_of(struct call *call, const struct usage_group
         .labels = by == USAGE_BY_LABEL ? labels_of(call, total->id) : NULL,
         .runs = total->used.executions,
         .cpu_ms = total->used.cpu_ms,
-        .memory_byte_seconds = byte_seconds(total->used.memory_mib_ms),
+        .memory_byte_seconds = usage_byte_seconds(total->used.memory_mib_ms),
         .disk_bytes = total->disk_bytes,
         .has_disk = total->disk_bytes != 0,
     };

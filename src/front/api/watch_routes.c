@@ -26,7 +26,11 @@ static int watch(struct call *call, struct error *err)
     return 0;
 }
 
-static const struct route_answer watch_answers[] = {{200, .content = "application/x-ndjson"}, {0}};
+static const struct route_answer watch_answers[] = {
+    {200, .content = "application/x-ndjson"},
+    {200, .content = "text/event-stream"},
+    {0},
+};
 
 const struct route api_watch_routes[] = {
     {"GET", API_FILES "/watch", ROUTE_SLOW, ACCESS_KEY, BODY_NONE, watch,

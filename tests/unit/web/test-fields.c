@@ -275,7 +275,7 @@ static const struct field amount_fields[] = {
     {"timeoutMs", FIELD_MS, offsetof(struct amounts, timeout_ms)},
     {"memoryBytes", FIELD_AMOUNT, offsetof(struct amounts, memory_bytes), .minimum = 1024,
      .maximum = 1 << 30},
-    {"cpuMillis", FIELD_MILLIS, offsetof(struct amounts, cpu_millis)},
+    {"cpuMillicores", FIELD_MILLIS, offsetof(struct amounts, cpu_millis)},
     {0},
 };
 
@@ -292,11 +292,11 @@ TEST(amounts_are_numbers_in_their_unit_or_texts_with_one)
 {
     struct error err = {0};
     struct amounts got =
-        read_amounts("{\"timeoutMs\":30000,\"memoryBytes\":536870912,\"cpuMillis\":500}", &err);
+        read_amounts("{\"timeoutMs\":30000,\"memoryBytes\":536870912,\"cpuMillicores\":500}", &err);
 
     CHECK(got.timeout_ms == 30000 && got.memory_bytes == 536870912 && got.cpu_millis == 500);
-    got = read_amounts("{\"timeoutMs\":\"1m30s\",\"memoryBytes\":\"512Mi\",\"cpuMillis\":\"2\"}",
-                       &err);
+    got = read_amounts(
+        "{\"timeoutMs\":\"1m30s\",\"memoryBytes\":\"512Mi\",\"cpuMillicores\":\"2\"}", &err);
     CHECK(got.timeout_ms == 90000 && got.memory_bytes == 536870912 && got.cpu_millis == 2000);
     CHECK_INT(err.reason, ERROR_NONE);
     (void)read_amounts("{\"timeoutMs\":\"soon\"}", &err);
@@ -308,8 +308,8 @@ TEST(amounts_are_numbers_in_their_unit_or_texts_with_one)
     CHECK_STR(err.text, "memoryBytes: must be between 1024 and 1073741824, not '2Gi'");
     (void)read_amounts("{\"memoryBytes\":100}", &err);
     CHECK_STR(err.text, "memoryBytes: must be between 1024 and 1073741824, not 100");
-    (void)read_amounts("{\"cpuMillis\":true}", &err);
-    CHECK_STR(err.text, "cpuMillis: must be a number or a text with a unit, not true or false");
+    (void)read_amounts("{\"cpuMillicores\":true}", &err);
+    CHECK_STR(err.text, "cpuMillicores: must be a number or a text with a unit, not true or false");
 }
 
 static void check_name(const char *text, const char *want, const char *field)
