@@ -39,9 +39,11 @@ TEST(tokens_that_end_do_not_crowd_out_a_key)
 {
     struct store *store = fixture_store();
     struct key_record key = key_of("k1", 1), token = key_of("a1", 2);
+    struct sandbox_record sandbox = fixture_sandbox("s");
     autokeys ended = {0};
     struct error err = {0};
 
+    CHECK_OK(store_sandbox_put(store, &sandbox, &err), err);
     token.sandbox_id = "s";
     token.expires_at = NOW + 5;
     CHECK_OK(store_key_put(store, &token, &err), err);
