@@ -4,13 +4,13 @@
 #include "archive/records.h"
 #include "base/auto.h"
 #include "base/cancel.h"
+#include "base/child.h"
 #include "base/mem.h"
 #include "base/quote.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
-#include <spawn.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -54,37 +54,6 @@ static int make_pair(const struct archive_task *task, int pair[2], struct error 
     return 0;
 }
 
-/* 0 or an error number. The child has these three files, no environment, and signals as they are by default. */
-static int spawn(const char *program, char *const *argv, int sock, int archive_fd, pid_t *pid)
-{
-    posix_spawn_file_actions_t files;
-    posix_spawnattr_t attributes;
-    sigset_t none, all;
-    char *env[] = {NULL};
-
-    (void)sigemptyset(&none);
-    (void)sigfillset(&all);
-    int code = posix_spawn_file_actions_init(&files);
-    if (code)
-        return code;
-    code = posix_spawnattr_init(&attributes);
-    if (!code) {
-        (void)posix_spawnattr_setsigmask(&attributes, &none);
-        (void)posix_spawnattr_setsigdefault(&attributes, &all);
-        (void)posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-        code = posix_spawn_file_actions_adddup2(&files, sock, 0);
-        if (!code)
-            code = posix_spawn_file_actions_adddup2(&files, archive_fd, 1);
-        if (!code)
-            code = posix_spawn_file_actions_addopen(&files, 2, "/dev/null", O_WRONLY, 0);
-        if (!code)
-            code = posix_spawn(pid, program, &files, &attributes, argv, env);
-        (void)posix_spawnattr_destroy(&attributes);
-    }
-    (void)posix_spawn_file_actions_destroy(&files);
-    return code;
-}
-
 static int await_ready(struct archiver *archiver, struct error *err)
 {
     struct files_frame frame;
@@ -120,7 +89,8 @@ int archiver_start(struct archiver *archiver, const char *mode, const struct arc
                     bytes,
                     entries,
                     NULL};
-    int code = spawn(task->program, argv, theirs, file, &archiver->pid);
+    const struct child child = {task->program, argv, NULL, {theirs, file, CHILD_NOTHING}};
+    int code = child_start(&child, &archiver->pid);
     if (code) {
         archiver->pid = 0;
         (void)error_sys_code(err, code, "start '%s'", task->program);

@@ -2,15 +2,13 @@
 /* Findings of the doctor; see findings.h. They travel as one packed list of strings, so many a finding. */
 #include "core/findings.h"
 
+#include "base/child.h"
 #include "base/fd.h"
 #include "base/mem.h"
 #include "core/core.h"
 #include "core/runtime/runtimes.h"
 #include "engine/probe.h"
 
-#include <fcntl.h>
-#include <signal.h>
-#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -56,32 +54,14 @@ int findings_print(const char *data_dir, int fd)
 
 // ---- in the server ----
 
+/* 0 or an error number. What it complains of goes where our own errors go. */
 static int spawn_probes(const char *data_dir, int out, pid_t *pid)
 {
     char *argv[] = {(char *)"burrow-server", (char *)"probes", (char *)data_dir, NULL};
     char *env[] = {(char *)"PATH=/usr/sbin:/usr/bin:/sbin:/bin", NULL};
-    posix_spawn_file_actions_t files;
-    posix_spawnattr_t attributes;
-    sigset_t none, all;
+    const struct child child = {"/proc/self/exe", argv, env, {CHILD_NOTHING, out, STDERR_FILENO}};
 
-    (void)sigemptyset(&none);
-    (void)sigfillset(&all);
-    int code = posix_spawn_file_actions_init(&files);
-    if (code)
-        return code;
-    code = posix_spawnattr_init(&attributes);
-    if (!code) {
-        (void)posix_spawnattr_setsigmask(&attributes, &none);
-        (void)posix_spawnattr_setsigdefault(&attributes, &all);
-        (void)posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-        (void)posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-        code = posix_spawn_file_actions_adddup2(&files, out, STDOUT_FILENO);
-        if (!code)
-            code = posix_spawn(pid, "/proc/self/exe", &files, &attributes, argv, env);
-        (void)posix_spawnattr_destroy(&attributes);
-    }
-    (void)posix_spawn_file_actions_destroy(&files);
-    return code;
+    return child_start(&child, pid);
 }
 
 static int run_probes(const char *data_dir, int out, struct error *err)

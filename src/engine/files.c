@@ -59,10 +59,44 @@ static int broken(const struct ask *ask, struct error *err)
     return error_set(err, ERROR_GONE, "the sandbox sent an answer about files that makes no sense");
 }
 
+/* The sentence came from the box: control characters would reach a terminal. */
+static int take_error(const struct ask *ask, const struct files_frame *frame, struct error *err)
+{
+    struct files_failure failure;
+    const char *text = NULL;
+    if (!files_failure_parse(frame, &failure, &text))
+        return broken(ask, err);
+    bool is_known = failure.kind > ERROR_NONE && failure.kind <= ERROR_SYSTEM;
+    bool is_full = failure.sys == ENOSPC || failure.sys == EDQUOT;
+    error_set(err,
+              is_full    ? ERROR_DISK_FULL
+              : is_known ? (enum error_reason)failure.kind
+                         : ERROR_SYSTEM,
+              "%s", text);
+    err->sys = failure.sys > 0 && failure.sys < 4096 ? failure.sys : 0;
+    quote_scrub(err->text);
+    return -1;
+}
+
+/* PID 1 that serves nobody says why before it closes; a reset may come in front of that. */
+static bool has_refused(const struct ask *ask, struct error *err)
+{
+    struct files_frame frame;
+
+    for (int i = 0; i < 2; i++) {
+        if (files_frame_receive(ask->conv, ask->buffer, &frame, MSG_DONTWAIT) == 1)
+            return frame.type == FILES_ERROR && take_error(ask, &frame, err) < 0;
+    }
+    return false;
+}
+
 static int lost(const struct ask *ask, struct error *err)
 {
     int code = errno;
+    bool is_told = (code == EPIPE || code == ECONNRESET) && has_refused(ask, err);
     end_conversation(ask);
+    if (is_told)
+        return -1;
     if (code == EAGAIN || code == EWOULDBLOCK)
         return error_set(err, ERROR_SLOW_SANDBOX,
                          "the sandbox took too long to answer about files");
@@ -131,25 +165,6 @@ static int ask_begin(struct ask *ask, const struct files_request_wire *request, 
     if (second && check_path(second, err) < 0)
         return -1;
     return ask_begin_strings(ask, request, flags, path, second ? second : "", "", err);
-}
-
-/* The sentence came from the box: control characters would reach a terminal. */
-static int take_error(const struct ask *ask, const struct files_frame *frame, struct error *err)
-{
-    struct files_failure failure;
-    const char *text = NULL;
-    if (!files_failure_parse(frame, &failure, &text))
-        return broken(ask, err);
-    bool is_known = failure.kind > ERROR_NONE && failure.kind <= ERROR_SYSTEM;
-    bool is_full = failure.sys == ENOSPC || failure.sys == EDQUOT;
-    error_set(err,
-              is_full    ? ERROR_DISK_FULL
-              : is_known ? (enum error_reason)failure.kind
-                         : ERROR_SYSTEM,
-              "%s", text);
-    err->sys = failure.sys > 0 && failure.sys < 4096 ? failure.sys : 0;
-    quote_scrub(err->text);
-    return -1;
 }
 
 static int stopped(const struct ask *ask)
@@ -692,7 +707,7 @@ int files_watch(int conv, const char *path, bool is_recursive, unsigned director
 int files_take_events(int conv, void *buffer, files_on_event on_event, void *data,
                       struct error *err)
 {
-    const struct ask ask = {.conv = conv};
+    const struct ask ask = {.conv = conv, .buffer = buffer};
     struct files_frame frame;
     struct files_event event;
     int got = files_frame_receive(conv, buffer, &frame, MSG_DONTWAIT);

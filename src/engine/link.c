@@ -188,7 +188,10 @@ int link_receive(int sock, void *buffer, size_t size, struct link_message *out, 
     if (out->mapped)
         (void)munmap(out->mapped, out->header.length);
     *out = (struct link_message){0};
-    errno = EPROTO;
+    bool is_short = message.msg_flags & MSG_CTRUNC && (size_t)got >= sizeof out->header;
+    if (is_short)
+        memcpy(&out->header, buffer, sizeof out->header);
+    errno = is_short ? EMFILE : EPROTO;
     return -1;
 }
 

@@ -146,7 +146,8 @@ int link_send(int sock, uint16_t type, uint16_t flags, uint32_t process, const v
 
 /*
  * Receives one message into `buffer` (LINK_MAX_MESSAGE + header). 1: a message; 0: end; -1 with errno (EAGAIN;
- * EPROTO for anything malformed). All received fds are close-on-exec and the message's.
+ * EPROTO for anything malformed; EMFILE where there was no room for its fds: then *out has its header and nothing else).
+ * All received fds are close-on-exec and the message's.
  */
 int link_receive(int sock, void *buffer, size_t size, struct link_message *out, int recv_flags);
 

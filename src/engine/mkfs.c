@@ -3,12 +3,11 @@
 #include "engine/mkfs.h"
 
 #include "base/auto.h"
+#include "base/child.h"
 #include "base/fd.h"
 #include "base/quote.h"
 
 #include <fcntl.h>
-#include <signal.h>
-#include <spawn.h>
 #include <string.h>
 #include <sys/wait.h>
 
@@ -36,24 +35,9 @@ static int spawn(const char *program, const char *path, int errors, pid_t *pid)
                           (char *)"burrow",      (char *)"--",
                           (char *)path,          NULL};
     char *const env[] = {(char *)"PATH=/usr/sbin:/usr/bin:/sbin:/bin", (char *)"LC_ALL=C", NULL};
-    posix_spawn_file_actions_t actions;
-    posix_spawnattr_t attributes;
-    sigset_t none, all;
+    const struct child child = {program, argv, env, {CHILD_NOTHING, CHILD_NOTHING, errors}};
 
-    (void)sigemptyset(&none);
-    (void)sigfillset(&all);
-    posix_spawnattr_init(&attributes);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-    posix_spawnattr_setsigmask(&attributes, &none);
-    posix_spawnattr_setsigdefault(&attributes, &all);
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDWR, 0);
-    posix_spawn_file_actions_adddup2(&actions, 0, 1);
-    posix_spawn_file_actions_adddup2(&actions, errors, 2);
-    int code = posix_spawn(pid, program, &actions, &attributes, argv, env);
-    posix_spawn_file_actions_destroy(&actions);
-    posix_spawnattr_destroy(&attributes);
-    return code;
+    return child_start(&child, pid);
 }
 
 /* The first line, with nothing in it that a terminal would act on. */

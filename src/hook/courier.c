@@ -2,14 +2,13 @@
 /* Starting burrow-courier and speaking with it; see courier.h. */
 #include "hook/courier.h"
 
+#include "base/child.h"
 #include "base/mem.h"
 #include "base/quote.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,35 +39,6 @@ static int find_program(const char *given, char out[PATH_MAX], struct error *err
     return 0;
 }
 
-/* 0 or an error number. The child has the socket, no environment, and signals as they are by default. */
-static int spawn(const char *program, char *const *argv, int sock, pid_t *pid)
-{
-    posix_spawn_file_actions_t files;
-    posix_spawnattr_t attributes;
-    sigset_t none, all;
-    char *env[] = {NULL};
-
-    (void)sigemptyset(&none);
-    (void)sigfillset(&all);
-    int code = posix_spawn_file_actions_init(&files);
-    if (code)
-        return code;
-    code = posix_spawnattr_init(&attributes);
-    if (!code) {
-        (void)posix_spawnattr_setsigmask(&attributes, &none);
-        (void)posix_spawnattr_setsigdefault(&attributes, &all);
-        (void)posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-        code = posix_spawn_file_actions_adddup2(&files, sock, 0);
-        for (int fd = 1; fd <= 2 && !code; fd++)
-            code = posix_spawn_file_actions_addopen(&files, fd, "/dev/null", O_WRONLY, 0);
-        if (!code)
-            code = posix_spawn(pid, program, &files, &attributes, argv, env);
-        (void)posix_spawnattr_destroy(&attributes);
-    }
-    (void)posix_spawn_file_actions_destroy(&files);
-    return code;
-}
-
 static int start(struct courier *courier, const struct courier_settings *settings,
                  struct error *err)
 {
@@ -85,7 +55,8 @@ static int start(struct courier *courier, const struct courier_settings *setting
                      sizeof room); // else fewer at once
     char *argv[] = {(char *)PROGRAM, (char *)(settings->networks ? settings->networks : ""),
                     (char *)(settings->is_http_allowed ? "http" : "https"), NULL};
-    int code = spawn(program, argv, theirs, &courier->pid);
+    const struct child child = {program, argv, NULL, {theirs, CHILD_NOTHING, CHILD_NOTHING}};
+    int code = child_start(&child, &courier->pid);
     if (code) {
         courier->pid = 0;
         (void)error_sys_code(err, code, "start '%s'", program);

@@ -3,6 +3,8 @@
 #include "init/conversation.h"
 
 #include "base/auto.h"
+#include "base/error.h"
+#include "engine/files_wire.h"
 #include "init/files_answer.h"
 #include "init/users.h"
 
@@ -46,16 +48,29 @@ static void *converse(void *data)
     return NULL;
 }
 
+/* Says why nobody serves, in a frame that a fresh socket has room for, and closes it: the asker reads that behind the end. */
+static void refuse(int sock, enum error_reason reason, const char *sentence)
+{
+    struct files_failure failure = {.kind = (uint32_t)reason};
+    struct iovec parts[] = {{&failure, sizeof failure}, {(void *)sentence, strlen(sentence) + 1}};
+
+    (void)files_frame_send(sock, FILES_ERROR, 0, parts, 2);
+    (void)close(sock);
+}
+
 void conversation_start(int sock, const char *user, const char *base)
 {
     pthread_attr_t attributes;
     pthread_t thread;
     struct conversation *c = NULL;
 
-    if (strlen(user) >= sizeof c->name || strlen(base) >= sizeof c->base ||
-        atomic_fetch_add(&n_conversations, 1) >= MAX_CONVERSATIONS || !(c = calloc(1, sizeof *c))) {
+    if (strlen(user) >= sizeof c->name || strlen(base) >= sizeof c->base) {
+        refuse(sock, ERROR_INVALID, "user '...' is too long, or the directory is");
+        return;
+    }
+    if (atomic_fetch_add(&n_conversations, 1) >= MAX_CONVERSATIONS || !(c = calloc(1, sizeof *c))) {
         atomic_fetch_sub(&n_conversations, 1);
-        (void)close(sock);
+        refuse(sock, ERROR_CONFLICT, "too much is done with files of the sandbox; try again");
         return;
     }
     c->sock = sock;
@@ -65,7 +80,9 @@ void conversation_start(int sock, const char *user, const char *base)
     (void)pthread_attr_setstacksize(&attributes, STACK_SIZE);
     (void)pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     if (pthread_create(&thread, &attributes, converse, c) != 0) {
-        (void)close(sock);
+        refuse(sock, ERROR_CONFLICT,
+               "the sandbox has reached its limit of processes or memory, so that nothing can be "
+               "done with its files; end something in it");
         free(c);
         atomic_fetch_sub(&n_conversations, 1);
     }

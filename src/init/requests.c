@@ -6,6 +6,7 @@
 #include "init/conversation.h"
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -36,6 +37,14 @@ static void answer_started(struct process *process, int sock)
                     process->terminal_fd >= 0 ? 1 : 0);
 }
 
+static void refuse_spawn(struct init *init, uint32_t id, int sys, const char *text)
+{
+    struct link_exit end = {.cause = CAUSE_NOT_RUN, .code = 126, .sys = sys};
+
+    (void)snprintf(end.text, sizeof end.text, "%s", text);
+    (void)link_send(init->control, LINK_EXITED, 0, id, &end, sizeof end, NULL, 0);
+}
+
 static void on_spawn(struct init *init, struct link_message *message)
 {
     struct link_spawn_view view;
@@ -45,13 +54,8 @@ static void on_spawn(struct init *init, struct link_message *message)
     struct process *process =
         init->n_processes < INIT_MAX_PROCESSES ? new_process(init, message->header.process) : NULL;
     if (!process) {
-        struct link_exit end = {.cause = CAUSE_NOT_RUN,
-                                .code = 126,
-                                .sys = ENOMEM,
-                                .text =
-                                    "the sandbox has too many processes that were not collected"};
-        (void)link_send(init->control, LINK_EXITED, 0, message->header.process, &end, sizeof end,
-                        NULL, 0);
+        refuse_spawn(init, message->header.process, ENOMEM,
+                     "the sandbox has too many processes that were not collected");
         return;
     }
     spawn_start(init, process, message, &view);
@@ -118,6 +122,16 @@ static void on_files(struct link_message *message)
     conversation_start(sock, user, base);
 }
 
+/* What it was to be started with could not be received. Of other messages the other end sees that what it sent along was closed. */
+static int on_too_many_files(struct init *init, const struct link_header *header)
+{
+    if (header->type == LINK_SPAWN && !process_find(init, header->process))
+        refuse_spawn(init, header->process, EMFILE,
+                     "the sandbox has too many executions: their outputs take all files that PID 1 "
+                     "may open");
+    return 1;
+}
+
 int serve_control(struct init *init)
 {
     static char buffer[LINK_MAX_MESSAGE + sizeof(struct link_header)] __attribute__((aligned(16)));
@@ -126,6 +140,8 @@ int serve_control(struct init *init)
     int got = link_receive(init->control, buffer, sizeof buffer, &message, MSG_DONTWAIT);
     if (got == 0)
         return -1;
+    if (got < 0 && errno == EMFILE)
+        return on_too_many_files(init, &message.header);
     if (got < 0)
         return errno == EAGAIN ? 0 : errno == EPROTO ? 1 : -1;
     switch (message.header.type) {

@@ -171,7 +171,7 @@ static int end_once(struct store_call *call, const struct execution_record *reco
     if (store_call_begin(call, STORE_FAST, err) < 0 ||
         record_update_in(call, &execution_table, record, parts, from, err) < 0 ||
         usage_day_add(call, record->sandbox_id, record->key_id ? record->key_id : "",
-                      record->created_at, &one, err) < 0)
+                      record->created_at, &one, 0, err) < 0)
         return -1;
     return store_call_done(call, err);
 }

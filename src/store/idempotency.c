@@ -159,16 +159,18 @@ int store_idempotency_release_all(struct store *store, int64_t *released, struct
     return 0;
 }
 
-int store_idempotency_purge(struct store *store, int64_t before, int64_t limit, int64_t *removed,
-                            struct error *err)
+int store_idempotency_purge(struct store *store, int64_t before, int64_t most, int64_t limit,
+                            int64_t *removed, struct error *err)
 {
-    struct sql_value args[] = {sql_number(before), sql_number(limit), sql_text(store_node(store))};
+    struct sql_value args[] = {sql_number(before), sql_number(limit), sql_text(store_node(store)),
+                               sql_number(most)};
 
     if (store_run_alone(
             store, STORE_FAST,
             "DELETE FROM idempotency WHERE (organisation, realm, key) IN (SELECT organisation, "
-            "realm, key FROM idempotency WHERE created_at < $1 AND node = $3 ORDER BY created_at "
-            "LIMIT $2)",
+            "realm, key FROM idempotency WHERE node = $3 AND (created_at < $1 OR created_at < "
+            "(SELECT created_at FROM idempotency WHERE node = $3 ORDER BY created_at DESC LIMIT 1 "
+            "OFFSET $4)) ORDER BY created_at LIMIT $2)",
             args, ARRAY_SIZE(args), removed, err) < 0)
         return error_wrap(err, "forget old idempotency keys");
     return 0;

@@ -50,6 +50,6 @@ int store_idempotency_release(struct store *store, const char *organisation, con
 /* After a restart: gives back all of this node that nobody will finish any more. */
 int store_idempotency_release_all(struct store *store, int64_t *released, struct error *err);
 
-/* Forgets up to `limit` of this node's that are older than `before`. */
-int store_idempotency_purge(struct store *store, int64_t before, int64_t limit, int64_t *removed,
-                            struct error *err);
+/* Forgets up to `limit` of this node's that are older than `before`, or than the newest `most` and one. */
+int store_idempotency_purge(struct store *store, int64_t before, int64_t most, int64_t limit,
+                            int64_t *removed, struct error *err);

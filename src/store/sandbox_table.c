@@ -206,6 +206,14 @@ static void where_name(struct query *query, const struct owner *owner, const cha
     query_where_text(query, "name", name);
 }
 
+/* Of this member's alone, who may be nobody. */
+static void where_own_name(struct query *query, const struct owner *owner, const char *name)
+{
+    where_name(query, owner, name);
+    if (!owner->member)
+        query_where_that(query, "member IS NULL");
+}
+
 int store_sandbox_check_name(struct store *store, const struct sandbox_record *record,
                              struct error *err)
 {
@@ -217,7 +225,7 @@ int store_sandbox_check_name(struct store *store, const struct sandbox_record *r
         return 0;
     query_init(&query);
     query_add(&query, "SELECT count(*) FROM sandboxes");
-    where_name(&query, &record->owner, record->name);
+    where_own_name(&query, &record->owner, record->name);
     query_where(&query, "id <>", sql_text(record->id));
     if (store_call_begin(&call, STORE_FAST, err) < 0 ||
         store_run(&call, query.text, query.args, query.n_args, store_take_number, &count, NULL,
@@ -245,25 +253,43 @@ static int take_named(void *data, const struct sql_value *row, size_t n_columns,
     return 0;
 }
 
-int store_sandbox_find_name(struct store *store, const struct owner *owner, const char *name,
-                            char id[ID_TEXT], struct error *err)
+static int find_named(struct store *store, struct query *query, const char *name, char id[ID_TEXT],
+                      struct error *err)
 {
     struct named named = {.id = id};
-    struct query query;
     struct sql *sql = NULL;
 
-    query_init(&query);
-    query_add(&query, "SELECT id FROM sandboxes");
-    where_name(&query, owner, name);
-    query_add(&query, " LIMIT 2");
+    query_add(query, " LIMIT 2");
     if (store_connection(store, &sql, err) < 0 ||
-        sql_run(sql, query.text, query.args, query.n_args, take_named, &named, NULL, err) < 0)
+        sql_run(sql, query->text, query->args, query->n_args, take_named, &named, NULL, err) < 0)
         return error_wrap(err, "look for sandbox '%.80s'", name);
     if (named.count > 1)
         return error_refuse(
             err, ERROR_AMBIGUOUS, "sandbox",
             "several sandboxes that are alive are called '%.80s': use the id of one", name);
     return named.count == 1 ? 0 : record_missing(&sandbox_table, name, err);
+}
+
+int store_sandbox_find_name(struct store *store, const struct owner *owner, const char *name,
+                            char id[ID_TEXT], struct error *err)
+{
+    struct query query;
+
+    query_init(&query);
+    query_add(&query, "SELECT id FROM sandboxes");
+    where_name(&query, owner, name);
+    return find_named(store, &query, name, id, err);
+}
+
+int store_sandbox_find_own_name(struct store *store, const struct owner *owner, const char *name,
+                                char id[ID_TEXT], struct error *err)
+{
+    struct query query;
+
+    query_init(&query);
+    query_add(&query, "SELECT id FROM sandboxes");
+    where_own_name(&query, owner, name);
+    return find_named(store, &query, name, id, err);
 }
 
 static const char *const orders[][2] = {

@@ -116,9 +116,12 @@ int store_sandbox_update(struct store *store, const struct sandbox_record *recor
 int store_sandbox_check_name(struct store *store, const struct sandbox_record *record,
                              struct error *err);
 
-/* Which living sandbox of the owner's has this name. ERROR_NOT_FOUND; ERROR_AMBIGUOUS when several have. */
+/* Which living sandbox of the owner's has this name. ERROR_NOT_FOUND; ERROR_AMBIGUOUS when several have. An owner without a member: of anybody's. */
 int store_sandbox_find_name(struct store *store, const struct owner *owner, const char *name,
                             char id[ID_TEXT], struct error *err);
+/* The same, but an owner without a member has what is nobody's alone. */
+int store_sandbox_find_own_name(struct store *store, const struct owner *owner, const char *name,
+                                char id[ID_TEXT], struct error *err);
 
 struct sandbox_list {
     struct sandbox_record *rows;

@@ -117,7 +117,8 @@ static int add_once(struct store_call *call, const struct usage_sample *sample, 
     if (!payer.is_found)
         return record_missing(&sandbox_table, sample->sandbox_id, err);
     if (spread(call, sample, &payer, err) < 0 ||
-        usage_day_add(call, sample->sandbox_id, NULL, sample->now, &sample->more, err) < 0)
+        usage_day_add(call, sample->sandbox_id, NULL, sample->now, &sample->more,
+                      sample->disk_bytes, err) < 0)
         return -1;
     return store_call_done(call, err);
 }

@@ -15,6 +15,7 @@ struct usage_sample {
     int64_t now;
     int64_t
         since; // when the last one was: memory is spread over the hours from then on. 0: all of it is of now
+    int64_t disk_bytes; // that its files take; 0: not known
 };
 
 /* ERROR_NOT_FOUND, noun "sandbox", without one. */

@@ -18,12 +18,12 @@ static int64_t day_of(int64_t ms)
 }
 
 int usage_day_add(struct store_call *call, const char *sandbox_id, const char *key_id, int64_t now,
-                  const struct usage_total *more, struct error *err)
+                  const struct usage_total *more, int64_t disk_bytes, struct error *err)
 {
     struct sql_value args[] = {
         sql_text(sandbox_id),           sql_text(key_id),         sql_number(day_of(now)),
         sql_number(more->executions),   sql_number(more->cpu_ms), sql_number(more->memory_mib_ms),
-        sql_number(more->egress_bytes),
+        sql_number(more->egress_bytes), sql_number(disk_bytes),
     };
 
     if (store_run(
@@ -32,11 +32,14 @@ int usage_day_add(struct store_call *call, const char *sandbox_id, const char *k
             "member, runs, cpu_ms, memory_mib_ms, disk_bytes, egress_bytes) "
             "SELECT organisation, CAST($3 AS BIGINT), id, coalesce($2, key_id, ''), "
             "coalesce(labels, ''), coalesce(member, ''), CAST($4 AS BIGINT), CAST($5 AS BIGINT), "
-            "CAST($6 AS BIGINT), 0, CAST($7 AS BIGINT) FROM sandboxes WHERE id = $1 "
+            "CAST($6 AS BIGINT), CAST($8 AS BIGINT), CAST($7 AS BIGINT) FROM sandboxes WHERE id = "
+            "$1 "
             "ON CONFLICT (organisation, day_at, sandbox_id, key_id, labels, member) DO "
             "UPDATE SET runs = usage_days.runs + excluded.runs, "
             "cpu_ms = usage_days.cpu_ms + excluded.cpu_ms, "
             "memory_mib_ms = usage_days.memory_mib_ms + excluded.memory_mib_ms, "
+            "disk_bytes = CASE WHEN excluded.disk_bytes > usage_days.disk_bytes THEN "
+            "excluded.disk_bytes ELSE usage_days.disk_bytes END, "
             "egress_bytes = usage_days.egress_bytes + excluded.egress_bytes",
             args, ARRAY_SIZE(args), NULL, NULL, NULL, err) < 0)
         return error_wrap(err, "count usage of the day");

@@ -13,4 +13,4 @@ int usage_count(struct store_call *call, const struct owner *owner, int64_t now,
 
 /* Adds to the day of `now` for a sandbox whose row is there; key_id NULL: of the key that made it. */
 int usage_day_add(struct store_call *call, const char *sandbox_id, const char *key_id, int64_t now,
-                  const struct usage_total *more, struct error *err);
+                  const struct usage_total *more, int64_t disk_bytes, struct error *err);

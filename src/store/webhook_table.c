@@ -129,32 +129,26 @@ int store_webhook_list_enabled(struct store *store, struct webhook_list *out, st
     return 0;
 }
 
-struct counts {
-    int64_t *all, *own;
-};
-
 static int take_counts(void *data, const struct sql_value *row, size_t n_columns, struct error *err)
 {
-    struct counts *counts = data;
-
-    *counts->all = row[0].number;
-    *counts->own = row[1].number;
+    *(struct webhook_counts *)data =
+        (struct webhook_counts){row[0].number, row[1].number, row[2].number};
     return 0;
 }
 
-int store_webhook_count(struct store *store, const char *organisation, int64_t *all, int64_t *own,
+int store_webhook_count(struct store *store, const struct owner *owner, struct webhook_counts *out,
                         struct error *err)
 {
-    struct sql_value arg = sql_text(organisation);
-    struct counts counts = {all, own};
+    struct sql_value args[] = {sql_text(owner->organisation), sql_text(owner->member)};
     struct sql *sql = NULL;
 
     if (store_connection(store, &sql, err) < 0)
         return -1;
     return sql_run(sql,
-                   "SELECT count(*), (SELECT count(*) FROM webhooks WHERE organisation = $1) FROM "
+                   "SELECT count(*), (SELECT count(*) FROM webhooks WHERE organisation = $1), "
+                   "(SELECT count(*) FROM webhooks WHERE organisation = $1 AND member = $2) FROM "
                    "webhooks",
-                   &arg, 1, take_counts, &counts, NULL, err);
+                   args, ARRAY_SIZE(args), take_counts, out, NULL, err);
 }
 
 int store_webhook_change(struct store *store, const struct webhook_record *record,

@@ -44,8 +44,11 @@ int store_webhook_list(struct store *store, const struct owner *owner, const str
                        struct webhook_list *out, struct error *err);
 /* All of this node that are enabled. */
 int store_webhook_list_enabled(struct store *store, struct webhook_list *out, struct error *err);
-/* How many there are: *all, and *own of the organisation. */
-int store_webhook_count(struct store *store, const char *organisation, int64_t *all, int64_t *own,
+/* How many there are: in all, of the owner's organisation, and of its member (NULL: of nobody). */
+struct webhook_counts {
+    int64_t all, organisation, member;
+};
+int store_webhook_count(struct store *store, const struct owner *owner, struct webhook_counts *out,
                         struct error *err);
 /* Writes what a user may change, and that it has not failed so far. */
 int store_webhook_change(struct store *store, const struct webhook_record *record,

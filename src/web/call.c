@@ -127,9 +127,10 @@ int call_once(struct call *call, const struct once **out, struct error *err)
                          "the Idempotency-Key must be a text of at most %d bytes",
                          ONCE_KEY_MAXIMUM);
     struct once *once = call_alloc(call, sizeof *once);
-    once->realm = call_print(call, "%s %s %s%s%s", call->front->name, call->route->method,
-                             call->route->pattern, call->front->is_once_by_key ? " " : "",
-                             call->front->is_once_by_key ? call->actor.key_id : "");
+    once->realm =
+        call_print(call, "%s %s %s%s%s%s", call->front->name, call->route->method,
+                   call->route->pattern, call->front->is_once_by_key ? " " : "",
+                   call->front->is_once_by_key ? call->actor.key_id : "", call->actor.token_id);
     once->key = header;
     if (call->route->body == BODY_JSON)
         memcpy(once->request_hash, work_of(call)->request_hash, sizeof once->request_hash);

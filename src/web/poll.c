@@ -3,29 +3,22 @@
 #include "web/poll.h"
 
 #include "base/mem.h"
-#include "web/waiting_call.h"
+#include "web/follower.h"
 #include "web/router.h"
 
-#include <stdatomic.h>
 #include <string.h>
 
-#define RETRY_MS 25 // before asking again for a worker when all are busy
-
 struct waiter {
-    struct waiting_call waiting;
+    struct follower base;
     const struct poll_kind *kind;
     char *id;
     void *data;
     char *base_url;
     struct watch *watch;
-    atomic_uint refs;      // the response until its end, a post, a worker
-    atomic_bool is_posted; // a wake-up is on its way to the loop
     // On the loop:
-    struct loop_timer retry;
-    bool is_last;    // the time is up, or nobody waits any more
-    bool is_looking; // a worker has it
-    bool is_told;    // something changed meanwhile
-    bool is_over;    // answered
+    bool is_last; // the time is up, or nobody waits any more
+    bool is_told; // something changed while a worker has it
+    bool is_over; // answered
     // The worker's while it has it:
     bool is_last_look;
     int seen;
@@ -36,12 +29,14 @@ const char *poll_base_url(const struct poll *poll)
     return poll->base_url ? poll->base_url : call_base_url(poll->call);
 }
 
+static const struct follower_kind waiter_kind;
+
 static struct waiter *waiter_new(struct call *call, const struct poll_kind *kind, const char *id,
                                  const void *data, size_t size)
 {
     struct waiter *waiter = xnew(struct waiter);
 
-    waiting_call_init(&waiter->waiting, call);
+    follower_init(&waiter->base, call, &waiter_kind);
     waiter->kind = kind;
     waiter->id = xstrdup(id);
     waiter->base_url = xstrdup(call_base_url(call));
@@ -49,20 +44,13 @@ static struct waiter *waiter_new(struct call *call, const struct poll_kind *kind
         waiter->data = xcalloc(1, size);
         memcpy(waiter->data, data, size);
     }
-    atomic_init(&waiter->refs, 1);
     return waiter;
 }
 
-static void waiter_ref(struct waiter *waiter)
+static void waiter_free(void *data)
 {
-    atomic_fetch_add(&waiter->refs, 1);
-}
+    struct waiter *waiter = data;
 
-static void waiter_unref(struct waiter *waiter)
-{
-    if (atomic_fetch_sub(&waiter->refs, 1) != 1)
-        return;
-    waiting_call_clear(&waiter->waiting);
     free(waiter->id);
     free(waiter->data);
     free(waiter->base_url);
@@ -71,7 +59,7 @@ static void waiter_unref(struct waiter *waiter)
 
 static struct poll poll_of(const struct waiter *waiter, struct call *call)
 {
-    *call = waiting_call_get(&waiter->waiting);
+    *call = waiting_call_get(&waiter->base.waiting);
     return (struct poll){
         .call = call, .id = waiter->id, .data = waiter->data, .base_url = waiter->base_url};
 }
@@ -83,16 +71,14 @@ static void on_looked(void *data)
 {
     struct waiter *waiter = data;
 
-    waiter->is_looking = false;
     waiter->is_over |= waiter->seen == POLL_ANSWERED;
     if (waiter->is_told)
         look_again(waiter);
-    waiter_unref(waiter);
 }
 
 static int fail(const struct waiter *waiter, const struct error *err)
 {
-    waiting_call_fail(&waiter->waiting, err);
+    waiting_call_fail(&waiter->base.waiting, err);
     return POLL_ANSWERED;
 }
 
@@ -106,23 +92,6 @@ static void on_worker(void *data)
     waiter->seen = waiter->kind->look(&poll, waiter->is_last_look, &err);
     if (waiter->seen < 0)
         waiter->seen = fail(waiter, &err);
-    loop_post(waiter->waiting.loop, on_looked, waiter);
-}
-
-static void look_elsewhere(struct waiter *waiter)
-{
-    struct error err = {0};
-
-    waiter_ref(waiter);
-    waiter->is_looking = true;
-    waiter->is_last_look = waiter->is_last;
-    if (workers_submit_for(waiter->waiting.workers, WORKERS_QUICK, &waiter->waiting.owner,
-                           on_worker, waiter, &err) == 0)
-        return;
-    // Full: the condition will still hold in a moment, and a refusal would cost the client its command's result.
-    waiter->is_looking = false;
-    loop_timer_set(&waiter->retry, RETRY_MS);
-    waiter_unref(waiter);
 }
 
 static enum poll_look look_here(struct waiter *waiter)
@@ -138,40 +107,32 @@ static enum poll_look look_here(struct waiter *waiter)
 /* On the loop: something changed, or the time is up. */
 static void look_again(struct waiter *waiter)
 {
-    waiter->is_told = waiter->is_looking;
-    if (waiter->is_over || waiter->is_looking)
+    waiter->is_told = waiter->base.is_working;
+    if (waiter->is_over || waiter->base.is_working)
         return;
     enum poll_look seen = look_here(waiter);
     waiter->is_over = seen == POLL_ANSWERED;
-    if (seen == POLL_ELSEWHERE)
-        look_elsewhere(waiter);
+    if (seen != POLL_ELSEWHERE)
+        return;
+    waiter->is_last_look = waiter->is_last;
+    (void)follower_work(&waiter->base, on_worker);
 }
 
 static void on_wake(void *data)
 {
     struct waiter *waiter = data;
 
-    atomic_store(&waiter->is_posted, false);
-    waiter->is_last |= router_is_draining(waiter->waiting.router);
+    waiter->is_last |= router_is_draining(waiter->base.waiting.router);
     look_again(waiter);
-    waiter_unref(waiter);
-}
-
-/* From the hub, on any thread. */
-static void on_change(void *data)
-{
-    struct waiter *waiter = data;
-
-    if (atomic_exchange(&waiter->is_posted, true))
-        return;
-    waiter_ref(waiter);
-    loop_post(waiter->waiting.loop, on_wake, waiter);
 }
 
 static void on_retry(void *data)
 {
     look_again(data);
 }
+
+static const struct follower_kind waiter_kind = {
+    .on_wake = on_wake, .on_worked = on_looked, .on_retry = on_retry, .free = waiter_free};
 
 /* The time is up: whatever is told now ends the poll. */
 static void on_last(void *data)
@@ -198,9 +159,8 @@ static void on_end(void *data, bool is_delivered)
     struct waiter *waiter = data;
 
     waiter->is_over = true;
-    loop_timer_clear(&waiter->retry);
     watch_free(waiter->watch);
-    waiter_unref(waiter);
+    follower_end(&waiter->base);
 }
 
 static const struct response_events waiter_events = {
@@ -212,15 +172,14 @@ static const struct response_events waiter_events = {
 /* Watches first and then looks, so that no change is missed. From response_watch on, the loop may be done with it at any time. */
 static void wait_for_change(struct waiter *waiter, uint64_t wait_ms)
 {
-    struct response *response = waiter->waiting.response;
+    struct response *response = waiter->base.waiting.response;
 
-    waiter_ref(waiter);
-    loop_timer_init(&waiter->retry, waiter->waiting.loop, on_retry, waiter);
-    waiter->watch = hub_watch(waiter->waiting.core->hub, waiter->id, on_change, waiter);
+    follower_ref(&waiter->base);
+    waiter->watch = hub_watch(waiter->base.waiting.core->hub, waiter->id, follower_wake, waiter);
     response_watch(response, &waiter_events, waiter);
     response_set_deadline(response, wait_ms);
-    on_change(waiter);
-    waiter_unref(waiter);
+    follower_wake(waiter);
+    follower_unref(&waiter->base);
 }
 
 static int look_first(const struct poll *poll, const struct poll_kind *kind, bool is_last,

@@ -96,10 +96,18 @@ def kinds_of(events, sandbox):
     return [event["kind"] for event in events if event.get("sandboxId") == sandbox.id]
 
 
+def run(client, sandbox):
+    """A command to its end, and to the record of it, which comes a moment later."""
+    ran = sandbox.run("true")
+    assert ran.exit_code == 0
+    until(lambda: ran.started["executionId"] in [event["data"]["executionId"] for event in listed(client, f"sandboxId={sandbox.id}&kind=execution.ended")],
+          "the end to be recorded")
+
+
 def test_what_happens_to_a_sandbox_is_listed_in_order(api, new):
     before = last_number(api)
     sandbox = new()
-    assert sandbox.run("true").exit_code == 0
+    run(api, sandbox)
     sandbox.delete()
     until(lambda: "sandbox.deleted" in kinds_of(listed(api, after=before), sandbox), "the end")
     events = [event for event in listed(api, after=before) if event.get("sandboxId") == sandbox.id]
@@ -134,10 +142,10 @@ def test_snapshots_checkpoints_and_keys_are_told_too(api, new):
 def test_a_list_comes_in_pages_while_more_happens(api, new):
     sandbox = new()
     for _ in range(3):
-        sandbox.run("true")
+        run(api, sandbox)
     first = api.get(f"/api/v1/events?sandboxId={sandbox.id}&limit=3").json
     assert len(first["items"]) == 3
-    sandbox.run("true")
+    run(api, sandbox)
     rest, cursor = [], first["nextCursor"]
     while cursor:
         page = api.get(f"/api/v1/events?sandboxId={sandbox.id}&limit=3&cursor={cursor}").json
@@ -149,7 +157,7 @@ def test_a_list_comes_in_pages_while_more_happens(api, new):
 
 def test_kinds_are_chosen_by_name_or_by_what_they_are_about(api, new):
     sandbox = new()
-    sandbox.run("true")
+    run(api, sandbox)
 
     def kinds(query):
         return {event["kind"] for event in listed(api, f"sandboxId={sandbox.id}&{query}")}
@@ -189,7 +197,7 @@ def test_events_come_as_they_happen(api, new, accept):
 
 def test_a_follower_goes_on_from_where_it_was(api, new):
     sandbox = new()
-    sandbox.run("true")
+    run(api, sandbox)
     all_of_it = listed(api, f"sandboxId={sandbox.id}")
     # Last-Event-ID is newer than what the address says.
     follower = Events(api, f"sandboxId={sandbox.id}&after={all_of_it[0]['number'] - 1}", {"Last-Event-ID": all_of_it[1]["number"]})

@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from client import Raw, check_problem, pages
+from client import Raw, check_problem, pages, until
 
 
 @pytest.fixture(scope="module")
@@ -452,6 +452,21 @@ def test_a_full_disk_names_the_limit(api):
         fine(small.put("/tmp/fits", b"x"))
     finally:
         small.sandbox.delete()
+
+
+def test_a_guest_that_leaves_no_process_is_named_as_the_reason(api):
+    made = api.post("/api/v1/sandboxes", {"limits": {"maxProcesses": 12}}).json
+    fill = "import os, sys, time\ntry:\n  while os.fork(): pass\nexcept OSError: print('full', flush=True)\ntime.sleep(1000)"
+    filling = api.post(f"/api/v1/sandboxes/{made['id']}/executions", {"command": ["python3", "-c", fill]}).json
+    until(lambda: api.get(f"/api/v1/executions/{filling['id']}/output").body == b"full\n", "no process to be left")
+    files = f"/api/v1/sandboxes/{made['id']}/files"
+    for verb in ("", "/list", "/watch"):
+        check_problem(api.get(f"{files}{verb}?path=/etc"), 409, "conflict", "its limit of processes", field="path")
+    api.delete(f"/api/v1/sandboxes/{made['id']}")
+
+
+def test_a_user_that_is_too_long_is_one_that_cannot_be(box):
+    check_problem(box.get("/etc/hostname", user="x" * 400), 400, "invalid_request", field="user")
 
 
 def test_files_of_a_paused_sandbox_stay_usable(api):

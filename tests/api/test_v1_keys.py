@@ -117,6 +117,18 @@ def test_a_key_sees_its_owners_sandboxes_and_no_others(api, alice, bob, make):
         theirs.delete()
 
 
+def test_a_name_is_ones_own_before_it_is_anybodys(api, alice):
+    """Else whoever may make a sandbox could block the names of those who see all, or be given what was meant for theirs."""
+    top = "/api/v1/sandboxes"
+    hers = alice.post(top, {"name": "wanted"}).json["id"]
+    assert api.get(f"{top}/wanted").json["id"] == hers
+    made = api.post(top, {"name": "wanted"})
+    assert made.status == 201, str(made)
+    assert api.get(f"{top}/wanted").json["id"] == made.json["id"] and alice.get(f"{top}/wanted").json["id"] == hers
+    for id in (hers, made.json["id"]):
+        api.delete(f"{top}/{id}")
+
+
 def test_snapshots_and_streams_are_their_owners(api, alice, bob):
     sandbox = alice.create()
     stream = alice.new_stream("notes")
@@ -281,6 +293,13 @@ def test_a_key_for_sandboxes_with_some_labels(api, make):
             answer = key.get(path)
             assert answer.status == 403 and b"some labels alone" in answer.body, f"{path}: {answer}"
         check_problem(key.post(f"/api/v1/sandboxes/{ours}/fork", {"labels": {"team": "red"}}), 403, "forbidden", "team=blue")
+        # Nor is one of its own made somebody else's, or the id of another told by its name.
+        check_problem(key.patch(f"/api/v1/sandboxes/{ours}", {"labels": {"team": "red"}}), 403, "forbidden", "team=blue")
+        assert key.patch(f"/api/v1/sandboxes/{ours}", {"labels": {"tier": "one"}}).status == 200
+        api.patch(f"/api/v1/sandboxes/{theirs}", {"name": "of-the-reds"})
+        answer = key.get("/api/v1/sandboxes/of-the-reds")
+        check_problem(answer, 404, "not_found", "of-the-reds")
+        assert theirs.removeprefix("sbx_") not in answer.body.decode()
     finally:
         for id in (ours, theirs):
             api.delete(f"/api/v1/sandboxes/{id}")

@@ -141,13 +141,25 @@ def test_a_token_has_no_more_than_its_key_has_left(api, boxes, make):
     made = api.post("/api/v1/keys", {"owner": "dora", "scopes": ["read", "run", "manage", "organisation"]}).json
     token = make(by=Client(api.port, made["key"]), scopes=["read", "run"])
     path = f"/api/v1/keys/{made['id']}"
-    assert token.post(executions(boxes[0]), {"command": ["true"]}).status == 201
+    started = token.post(executions(boxes[0]), {"command": ["true"]})
+    assert started.status == 201, str(started)
+    api.wait_execution(started.json["id"])
     assert api.patch(path, {"scopes": ["read", "organisation"]}).status == 200
     check_problem(token.post(executions(boxes[0]), {"command": ["true"]}), 403, "missing_scope")
     assert token.get(executions(boxes[0])).status == 200
     assert api.patch(path, {"scopes": ["read"]}).status == 200  # which is for what dora owns
     check_problem(token.get(executions(boxes[0])), 404, "not_found")
     api.delete(path)
+
+
+def test_a_token_has_idempotency_keys_of_its_own(api, boxes, make):
+    headers = {"Idempotency-Key": "shared-by-chance"}
+    started = make().post(executions(boxes[0]), {"command": ["false"]}, headers=headers)
+    assert started.status == 201, str(started)
+    api.wait_execution(started.json["id"])
+    again = api.post(executions(boxes[0]), {"command": ["true"]}, headers=headers)
+    assert again.status == 201 and again.json["id"] != started.json["id"], str(again)
+    api.wait_execution(again.json["id"])
 
 
 def test_tokens_end_with_their_sandbox(api, make):

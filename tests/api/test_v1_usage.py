@@ -98,6 +98,16 @@ def test_runs_by_anothers_key_are_that_keys(api, alice):
     alice.delete(f"/api/v1/sandboxes/{made}")
 
 
+def test_disk(alice):
+    made = alice.post("/api/v1/sandboxes", {}).json["id"]
+    try:
+        alice.post("/api/v1/run", {"sandbox": made, "command": ["dd", "if=/dev/urandom", "of=file", "bs=1M", "count=5"]})
+        alice.post(f"/api/v1/sandboxes/{made}/executions", {"command": ["sh", "-c", "while :; do :; done"]})  # something to measure
+        until(lambda: any(item.get("diskBytes", 0) > 0 for item in usage(alice, f"?by=sandbox&sandbox={made}")), "its disk to be known")
+    finally:
+        alice.delete(f"/api/v1/sandboxes/{made}")
+
+
 def test_use_outlives_the_sandbox_and_the_server(tmp_path):
     server = servers.Server(tmp_path / "data")
     try:

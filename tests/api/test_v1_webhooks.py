@@ -131,6 +131,22 @@ def test_a_repeated_request_does_not_tell_the_secret_again(api):
     api.delete(f"{HOOKS}/{first['id']}")
 
 
+def test_one_owner_leaves_room_for_others(api):
+    keys = [api.post("/api/v1/keys", {"owner": owner}).json for owner in ("ann", "ben")]
+    ann, ben = [Client(api.port, key["key"]) for key in keys]
+    made = [ann.post(HOOKS, {"url": "https://example.com/", "enabled": False}) for _ in range(9)]
+    assert [answer.status for answer in made[:8]] == [201] * 8
+    check_problem(made[8], made[8].status, "limit_reached", "8")
+    made.append(ben.post(HOOKS, {"url": "https://example.com/", "enabled": False}))
+    assert made[9].status == 201
+    # Whoever ends a key that somebody else has got hold of finds what it leaves behind.
+    assert [hook["madeBy"] for hook in api.get(f"{HOOKS}?limit=100").json["items"]].count(keys[0]["id"]) == 8
+    for answer in made[:8] + made[9:]:
+        api.delete(f"{HOOKS}/{answer.json['id']}")
+    for key in keys:
+        api.delete(f"/api/v1/keys/{key['id']}")
+
+
 def test_it_is_told_of_what_it_wants_alone(hooked, hooks, receiver):
     first, second = hooked.client.create(), hooked.client.create()
     hooks(receiver.url(), kinds=["execution.*"], sandboxId=first.id)

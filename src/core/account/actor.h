@@ -45,6 +45,8 @@ bool actor_sees_in(const struct actor *actor, const struct owner *owner, const c
 
 /* Whether its key is for sandboxes with these labels, "name=value" (NULL: none). */
 bool actor_selects(const struct actor *actor, const char *const *labels);
+/* ERROR_DENIED unless it is. */
+int actor_need_labels(const struct actor *actor, const char *const *labels, struct error *err);
 
 /* ERROR_SCOPE, naming it, unless the actor has the scope. */
 int actor_need(const struct actor *actor, enum key_scope scope, struct error *err);

@@ -247,6 +247,15 @@ bool actor_selects(const struct actor *actor, const char *const *labels)
            label_selector_matches(&selector, labels);
 }
 
+int actor_need_labels(const struct actor *actor, const char *const *labels, struct error *err)
+{
+    if (actor_selects(actor, labels))
+        return 0;
+    return error_refuse(err, ERROR_DENIED, "key",
+                        "your key is for sandboxes with the labels '%s' alone: give it those",
+                        actor->selector);
+}
+
 int key_rules_check(struct accounts *accounts, const struct actor *actor,
                     const struct key_wish *wish, struct error *err)
 {
@@ -256,10 +265,8 @@ int key_rules_check(struct accounts *accounts, const struct actor *actor,
 
     if (!actor->has_rules)
         return 0;
-    if (!actor_selects(actor, wish->labels))
-        return error_refuse(err, ERROR_DENIED, "key",
-                            "your key is for sandboxes with the labels '%s' alone: give it those",
-                            actor->selector);
+    if (actor_need_labels(actor, wish->labels, err) < 0)
+        return -1;
     if (store_key_get(accounts->store, actor->key_id, &key, err) < 0)
         return -1;
     if (key.runtimes && !allows(key.runtimes, runtime))

@@ -74,6 +74,7 @@ int measure_put(struct sandbox *sandbox, const struct measure *measure, struct e
         .counted_cpu_ms = measure->counted_cpu_ms,
         .since = measure->since,
         .now = measure->now,
+        .disk_bytes = measure->disk_bytes,
     };
     return store_usage_add(sandbox->sandboxes->store, &sample, err);
 }
@@ -140,13 +141,29 @@ static bool try_measure(struct sandbox *sandbox, struct measure *measure)
     return true;
 }
 
+/* What its own files take now; 0: not known. */
+static int64_t measure_disk(struct sandbox *sandbox)
+{
+    autofree char *scratch = sandbox_scratch(sandbox);
+    struct error ignored = {0};
+    uint64_t bytes = 0;
+
+    if (!scratch || volume_scratch_usage(engine_volume(sandbox->sandboxes->engine), scratch, false,
+                                         &bytes, &ignored) < 0)
+        return 0;
+    return (int64_t)bytes;
+}
+
 static void sample(struct sandbox *sandbox, void *data)
 {
     struct measure measure = {0};
     struct error err = {0};
 
     (void)data;
-    if (try_measure(sandbox, &measure) && measure_put(sandbox, &measure, &err) < 0)
+    bool is_worth_it = try_measure(sandbox, &measure);
+    if (is_worth_it)
+        measure.disk_bytes = measure_disk(sandbox);
+    if (is_worth_it && measure_put(sandbox, &measure, &err) < 0)
         log_warn("what a sandbox uses could not be recorded", F_SANDBOX(sandbox->id),
                  F("error", (const char *)err.text));
     sandbox->is_sample_posted = false;

@@ -23,6 +23,7 @@ struct measure {
     struct usage_total more;
     int64_t counted_cpu_ms;
     int64_t since, now; // on the wall clock
+    int64_t disk_bytes; // that its files take; 0: not looked at
 };
 int measure_take(struct sandbox *sandbox, struct measure *out, struct error *err);
 int measure_put(struct sandbox *sandbox, const struct measure *measure, struct error *err);

@@ -37,6 +37,7 @@
 #define USAGE_KEPT_DAYS 400
 #define USAGE_DETAIL_DAYS 31 // for so long it is known by sandbox
 #define AUDIT_MOST 1000000   // changes that are known
+#define REQUESTS_MOST 100000 // that happen once, with their answers
 
 static const char REASON_IDLE[] = "idle";
 
@@ -311,8 +312,8 @@ static int purge_round(struct sandboxes *sandboxes, struct purged *out, struct e
         store_execution_purge(sandboxes->store, now, PURGE_AT_ONCE, &here.executions, err) < 0 ||
         store_sandbox_purge(sandboxes->store, now, keep_ms, PURGE_AT_ONCE, &here.sandboxes, err) <
             0 ||
-        store_idempotency_purge(sandboxes->store, now - DAY_MS, PURGE_AT_ONCE, &here.requests,
-                                err) < 0 ||
+        store_idempotency_purge(sandboxes->store, now - DAY_MS, REQUESTS_MOST, PURGE_AT_ONCE,
+                                &here.requests, err) < 0 ||
         store_usage_purge(sandboxes->store, now - USAGE_KEPT_DAYS * DAY_MS, &minutes, err) < 0 ||
         store_event_purge(sandboxes->store, now - sandboxes->settings->event_keep_ms,
                           sandboxes->settings->max_events, PURGE_AT_ONCE, &here.events, err) < 0 ||

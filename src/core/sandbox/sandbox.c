@@ -72,6 +72,22 @@ int sandbox_check_selected(struct sandboxes *sandboxes, const struct actor *acto
     return actor_selects(actor, record.labels) ? 0 : error_missing(err, "sandbox", id);
 }
 
+/* One's own comes before those of others, who choose their names too. */
+static int find_seen(struct sandboxes *sandboxes, const struct actor *actor, const char *name,
+                     char id[ID_TEXT], struct error *err)
+{
+    const struct owner own = actor_owner(actor), seen = actor_filter(actor);
+    struct error missing = {0};
+
+    if (store_sandbox_find_own_name(sandboxes->store, &own, name, id, &missing) == 0)
+        return 0;
+    if (!error_is(&missing, ERROR_NOT_FOUND)) {
+        *err = missing;
+        return -1;
+    }
+    return store_sandbox_find_name(sandboxes->store, &seen, name, id, err);
+}
+
 int sandbox_find_name(struct sandboxes *sandboxes, const struct actor *actor, const char *name,
                       char id[ID_TEXT], struct error *err)
 {
@@ -79,14 +95,14 @@ int sandbox_find_name(struct sandboxes *sandboxes, const struct actor *actor, co
 
     if (*actor->sandbox)
         return find_own(sandboxes, actor, name, id, err);
-    if (store_sandbox_find_name(sandboxes->store, &seen, name, id, err) == 0) {
+    if (find_seen(sandboxes, actor, name, id, err) == 0) {
         if (is_living(sandboxes, id))
             return 0;
     } else if (!error_is(err, ERROR_AMBIGUOUS)) {
         return -1;
     }
     lookup_settle_named(sandboxes, &seen, name);
-    return store_sandbox_find_name(sandboxes->store, &seen, name, id, err);
+    return find_seen(sandboxes, actor, name, id, err);
 }
 
 int sandbox_status_quick(struct sandboxes *sandboxes, const struct actor *actor, const char *id,

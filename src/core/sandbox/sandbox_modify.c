@@ -323,8 +323,9 @@ static int check_asked(struct sandbox *sandbox, const struct sandbox_changes *ch
 }
 
 /* The caller holds the box, where limits change. */
-static int record_changes(struct sandbox *sandbox, const struct sandbox_changes *changes,
-                          struct sandbox_info *out, struct error *err)
+static int record_changes(struct sandbox *sandbox, const struct actor *actor,
+                          const struct sandbox_changes *changes, struct sandbox_info *out,
+                          struct error *err)
 {
     const struct core_settings *settings = sandbox->sandboxes->settings;
     autosandbox next = {0};
@@ -336,7 +337,8 @@ static int record_changes(struct sandbox *sandbox, const struct sandbox_changes 
         return sandbox_refuse_ending(err);
     sandbox_copy(sandbox, &next);
     if (check_asked(sandbox, changes, err) < 0 ||
-        sandbox_changes_apply(settings, changes, &next, &parts, err) < 0)
+        sandbox_changes_apply(settings, changes, &next, &parts, err) < 0 ||
+        actor_need_labels(actor, next.labels, err) < 0)
         return -1;
     if (parts) {
         int64_t now = (int64_t)clock_wall_ms(); // every change has a time of its own
@@ -367,7 +369,7 @@ static int modify_with_limits(struct sandbox *sandbox, const struct actor *actor
         quota_change(accounts, actor, &sandbox->share, &wanted, err) < 0)
         return -1;
     if (sandbox_limits_apply(sandbox, &wanted, err) == 0 &&
-        record_changes(sandbox, changes, out, err) == 0)
+        record_changes(sandbox, actor, changes, out, err) == 0)
         return 0;
     (void)sandbox_limits_apply(sandbox, &before, &ignored); // there was room for it until now
     (void)quota_change(accounts, NULL, &sandbox->share, &before, &ignored);
@@ -390,7 +392,7 @@ int sandbox_modify(struct sandboxes *sandboxes, const struct actor *actor, const
         lookup_settle_named(sandboxes, &sandbox->record.owner, changes->name);
     sandbox_touch(sandbox);
     int result = limits_equal(&changes->limits, &none)
-                     ? record_changes(sandbox, changes, out, err)
+                     ? record_changes(sandbox, actor, changes, out, err)
                      : modify_with_limits(sandbox, actor, changes, out, err);
     sandbox_touch(sandbox); // so that the monitor looks at its deadlines as they are now
     if (result == 0)

@@ -155,6 +155,17 @@ struct stream *stream_open_quick(struct streams *streams, const char *id)
     return streams_find(streams, id);
 }
 
+struct stream *stream_open_kept(struct streams *streams, const char *id, bool is_quick)
+{
+    struct stream *stream = NULL;
+    struct error ignored = {0};
+
+    if (is_quick)
+        return stream_open_quick(streams, id);
+    (void)stream_open(streams, id, &stream, &ignored);
+    return stream;
+}
+
 static int refuse_complete(const char *id, struct error *err)
 {
     return error_refuse(err, ERROR_COMPLETE, "stream",

@@ -40,6 +40,8 @@ int stream_remove(struct streams *streams, const struct actor *actor, const char
 int stream_open(struct streams *streams, const char *id, struct stream **out, struct error *err);
 /* The same from memory alone, without blocking; NULL where the store would have to be asked. */
 struct stream *stream_open_quick(struct streams *streams, const char *id);
+/* One of the two; NULL also where it has expired. */
+struct stream *stream_open_kept(struct streams *streams, const char *id, bool is_quick);
 struct stream *stream_ref(struct stream *stream);
 void stream_free(struct stream *stream); // gives up one reference
 DEFINE_AUTOPTR(stream)

@@ -78,18 +78,25 @@ static int check(const struct webhooks *webhooks, const struct webhook_request *
     return check_kinds(request->kinds, err);
 }
 
-static int check_room(struct webhooks *webhooks, const char *organisation, struct error *err)
+static int refuse_more(int64_t count, int64_t most, struct error *err)
 {
-    int64_t all = 0, own = 0;
+    return error_refuse(err, ERROR_FULL, "webhook",
+                        "there are %lld webhooks already, and may be %lld: remove one",
+                        (long long)count, (long long)most);
+}
 
-    if (store_webhook_count(webhooks->store, organisation, &all, &own, err) < 0)
+/* One owner leaves room for others. */
+static int check_room(struct webhooks *webhooks, const struct owner *owner, struct error *err)
+{
+    struct webhook_counts counts = {0};
+
+    if (store_webhook_count(webhooks->store, owner, &counts, err) < 0)
         return -1;
-    if (all < WEBHOOKS_OF_ALL && own < WEBHOOKS_OF_ORGANISATION)
-        return 0;
-    return error_refuse(
-        err, ERROR_FULL, "webhook", "there are %lld webhooks already, and may be %d: remove one",
-        (long long)(own < WEBHOOKS_OF_ORGANISATION ? all : own),
-        own < WEBHOOKS_OF_ORGANISATION ? WEBHOOKS_OF_ALL : WEBHOOKS_OF_ORGANISATION);
+    if (counts.member >= WEBHOOKS_OF_OWNER)
+        return refuse_more(counts.member, WEBHOOKS_OF_OWNER, err);
+    if (counts.organisation >= WEBHOOKS_OF_ORGANISATION)
+        return refuse_more(counts.organisation, WEBHOOKS_OF_ORGANISATION, err);
+    return counts.all < WEBHOOKS_OF_ALL ? 0 : refuse_more(counts.all, WEBHOOKS_OF_ALL, err);
 }
 
 static void make_secret(char secret[sizeof WEBHOOK_SECRET_PREFIX + WEBHOOK_SECRET_LETTERS])
@@ -114,13 +121,15 @@ int webhook_create(struct webhooks *webhooks, const struct actor *actor,
     struct event_range range;
     autowebhook stored = {0};
 
-    if (check(webhooks, request, err) < 0 || check_room(webhooks, actor->organisation, err) < 0 ||
+    const struct owner owner = actor_filter(actor);
+
+    if (check(webhooks, request, err) < 0 || check_room(webhooks, &owner, err) < 0 ||
         event_range(webhooks->events, &range, err) < 0)
         return -1;
     make_secret(secret);
     const struct webhook_record record = {
         .id = id_make(id),
-        .owner = actor_filter(actor),
+        .owner = owner,
         .key_id = none_if_empty(actor->key_id),
         .name = request->name,
         .url = request->url,

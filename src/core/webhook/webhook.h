@@ -15,6 +15,7 @@ struct event_channel;
 struct store;
 struct webhooks;
 
+#define WEBHOOKS_OF_OWNER 8
 #define WEBHOOKS_OF_ORGANISATION 32
 #define WEBHOOKS_OF_ALL 1000
 #define WEBHOOK_KINDS 32

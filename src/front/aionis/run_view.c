@@ -162,17 +162,6 @@ static int read_bytes(struct stream *stream, uint64_t most, struct buffer *out)
     return 0;
 }
 
-static struct stream *open_stream(struct core *core, const char *id, bool is_quick)
-{
-    struct stream *stream = NULL;
-    struct error ignored = {0};
-
-    if (is_quick)
-        return stream_open_quick(core->streams, id);
-    (void)stream_open(core->streams, id, &stream, &ignored);
-    return stream;
-}
-
 /* `produced` is how much there was of it, once that is known. A character that the cap or the moment cut in two is left out. */
 static bool read_output(struct core *core, const struct execution_info *info, const char *id,
                         int64_t produced, bool is_quick, struct buffer *out)
@@ -181,7 +170,7 @@ static bool read_output(struct core *core, const struct execution_info *info, co
 
     if (!id)
         return true;
-    autoptr(stream) stream = open_stream(core, id, is_quick);
+    autoptr(stream) stream = stream_open_kept(core->streams, id, is_quick);
     if (!stream)
         return !is_quick;
     if (read_bytes(stream, (uint64_t)info->output_cap_bytes, &bytes) < 0)

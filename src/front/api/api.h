@@ -72,8 +72,6 @@ int api_sandbox(struct call *call, unsigned index, const char **id, struct error
 int api_sandbox_of(struct call *call, const char *text, const char **id, struct error *err);
 int api_execution(struct call *call, unsigned index, const char **id, struct error *err);
 
-/* A text that may be an id, without its prefix then: for references that can be names too. */
-const char *api_reference(const char *text, const char *prefix);
 #define API_NAME_MAX 256 // bytes
 
 /* What sandboxes of this front are unless something else is asked for: root, /workspace, any number of commands at once. Sets nothing else. */

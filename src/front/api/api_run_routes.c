@@ -9,6 +9,7 @@
 #include "front/api/execution_wait.h"
 #include "front/api/output_follow.h"
 #include "front/api/sandbox_body.h"
+#include "web/reference.h"
 
 #define WAIT_MS ((int64_t)366 * 24 * 3600 * 1000) // longer than any command takes
 
@@ -114,7 +115,7 @@ static int find_snapshot(struct call *call, const char *text, const char **id, s
 
     if (!text)
         return 0;
-    if (snapshot_resolve(call->core->snapshots, &call->actor, api_reference(text, SNAPSHOT_PREFIX),
+    if (snapshot_resolve(call->core->snapshots, &call->actor, reference_of(text, SNAPSHOT_PREFIX),
                          &info, err) < 0)
         return -1;
     *id = call_print(call, "%s", info.id);

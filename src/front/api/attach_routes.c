@@ -16,15 +16,15 @@ static const struct parameter attach_parameters[] = {
     {0},
 };
 
-static int read_from(const char *text, uint64_t offsets[ATTACH_SIDES], struct error *err)
+static int read_from(const char *text, uint64_t offsets[OUTPUT_SIDES], struct error *err)
 {
     char pair[64];
 
-    offsets[ATTACH_STDOUT] = offsets[ATTACH_STDERR] = 0;
+    offsets[OUTPUT_STDOUT] = offsets[OUTPUT_STDERR] = 0;
     if (!text || strcmp(text, "start") == 0)
         return 0;
     if (strcmp(text, "now") == 0) {
-        offsets[ATTACH_STDOUT] = offsets[ATTACH_STDERR] = ATTACH_FROM_NOW;
+        offsets[OUTPUT_STDOUT] = offsets[OUTPUT_STDERR] = OUTPUT_FROM_NOW;
         return 0;
     }
     (void)snprintf(pair, sizeof pair, "%.40s%s", text, strchr(text, '.') ? "" : ".0");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Attached clients. Everything of a session is touched on the loop only, but for what a worker has while is_working, and is_posted:
- * whoever changes something posts once, and not again until the loop has looked.
+ * Attached clients. Everything of a session is touched on the loop only, but for what a worker has
+ * meanwhile; see follower.h.
  */
 #include "front/api/attach_session.h"
 
@@ -12,44 +12,30 @@
 #include "front/api/attach_order.h"
 #include "front/api/execution_answer.h"
 #include "net/websocket.h"
+#include "web/follower.h"
 #include "web/router.h"
-#include "web/waiting_call.h"
 
 #include <fcntl.h>
-#include <inttypes.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
 #define SMALL_BYTES (16u << 10)    // copied: one packet with its head
 #define MESSAGE_BYTES (256u << 10) // of output in one message at most
 #define PIECES 8                   // sent before others get their turn
-#define RETRY_MS 25
 #define READ_AHEAD (4u << 20)
 
 static const struct websocket_limits limits = {
     .message_bytes = 16u << 20, .text_bytes = 4096, .fragments = 4096, .ping_ms = 30000};
 
-static const char *const names[ATTACH_SIDES] = {"stdout", "stderr"};
-
-struct side {
-    struct stream *stream; // NULL: none, or not yet
-    struct watch *watch;
-    uint64_t offset; // of the next byte to send
-};
-
 struct attach {
-    struct waiting_call waiting;
+    struct follower base;
     char *base_url;
     char id[ID_TEXT];
     struct upgrade upgrade;
     struct websocket *socket; // NULL before and after
-    struct side sides[ATTACH_SIDES];
+    struct output_sides sides;
     unsigned next; // the side whose turn it is
     struct watch *watch;
-    struct loop_timer retry;
-    atomic_uint refs; // the socket until its end, a post, a worker
-    atomic_bool is_posted;
     struct buffer start;   // the first text; empty: sent
     struct buffer problem; // a failure that is to be told; likewise
     struct buffer end;     // the last text, once it is known
@@ -61,29 +47,25 @@ struct attach {
     bool has_order;
     struct attach_order order;
 
-    bool is_working;  // a worker has it
-    bool has_looked;  // and that was to look at the execution
+    bool has_looked;  // a worker has looked at the execution
     bool is_failed;   // it could not
     int input_status; // what came of a worker's write; 0: there was none
     size_t input_taken;
     struct error failure; // of that or of an order; none: ERROR_NONE
 };
 
-static void on_hub(void *data);
 static void advance(struct attach *attach);
 
-static void attach_unref(struct attach *attach)
+static void attach_free(void *data)
 {
-    if (atomic_fetch_sub(&attach->refs, 1) != 1)
-        return;
-    for (unsigned i = 0; i < ATTACH_SIDES; i++)
-        stream_free(attach->sides[i].stream);
+    struct attach *attach = data;
+
+    output_sides_clear(&attach->sides);
     free(attach->base_url);
     buffer_clear(&attach->start);
     buffer_clear(&attach->problem);
     buffer_clear(&attach->end);
     buffer_clear(&attach->input);
-    waiting_call_clear(&attach->waiting);
     free(attach);
 }
 
@@ -131,8 +113,8 @@ static void write_state(struct attach *attach, const char *type, const struct ex
     struct text_answer answer = {.type = type, .has_offsets = true, .execution = &execution};
 
     execution_answer_init(&execution, info, attach->base_url);
-    answer.offsets.out = attach->sides[ATTACH_STDOUT].offset;
-    answer.offsets.errors = attach->sides[ATTACH_STDERR].offset;
+    answer.offsets.out = attach->sides.at[OUTPUT_STDOUT].offset;
+    answer.offsets.errors = attach->sides.at[OUTPUT_STDERR].offset;
     write_text(&answer, out);
 }
 
@@ -159,55 +141,11 @@ static void tell_failure(struct attach *attach, const struct error *err)
 
 // ---- looking at the execution ----
 
-/* Whether there is one more that may have grown before it was watched. */
-static bool watch_sides(struct attach *attach)
-{
-    bool is_new = false;
-
-    for (unsigned i = 0; i < ATTACH_SIDES; i++) {
-        struct side *side = &attach->sides[i];
-        if (!side->stream || side->watch)
-            continue;
-        side->watch = hub_watch(attach->waiting.core->hub, stream_id(side->stream), on_hub, attach);
-        is_new = true;
-    }
-    return is_new;
-}
-
-static struct stream *open_side(struct attach *attach, const char *id, bool is_quick)
-{
-    struct streams *streams = attach->waiting.core->streams;
-    struct stream *stream = NULL;
-    struct error ignored = {0};
-
-    if (is_quick)
-        return stream_open_quick(streams, id);
-    (void)stream_open(streams, id, &stream, &ignored); // it may have expired
-    return stream;
-}
-
-/* Streams that it has got since. False: is_quick, and there is one that could not be opened. */
-static bool open_sides(struct attach *attach, const struct execution_info *info, bool is_quick)
-{
-    const char *ids[ATTACH_SIDES] = {info->stdout_stream, info->stderr_stream};
-
-    if (ids[0] && ids[1] && strcmp(ids[0], ids[1]) == 0)
-        ids[1] = NULL; // sent once
-    for (unsigned i = 0; i < ATTACH_SIDES; i++) {
-        if (attach->sides[i].stream || !ids[i])
-            continue;
-        attach->sides[i].stream = open_side(attach, ids[i], is_quick);
-        if (!attach->sides[i].stream && is_quick)
-            return false;
-    }
-    return true;
-}
-
 /* False: a worker has to. */
 static bool look(struct attach *attach, bool is_quick)
 {
-    struct executions *executions = attach->waiting.core->executions;
-    const struct actor *actor = &attach->waiting.actor;
+    struct executions *executions = attach->base.waiting.core->executions;
+    const struct actor *actor = &attach->base.waiting.actor;
     autoclear(execution_info) info = {0};
     struct error err = {0};
 
@@ -217,7 +155,7 @@ static bool look(struct attach *attach, bool is_quick)
         attach->is_failed = true;
         return true;
     }
-    if (!open_sides(attach, &info, is_quick))
+    if (!output_sides_open(&attach->sides, attach->base.waiting.core->streams, &info, is_quick))
         return false;
     if (execution_info_is_over(&info))
         write_state(attach, "exit", &info, &attach->end);
@@ -234,7 +172,6 @@ static void on_worked(void *data)
     struct attach *attach = data;
     int input_status = attach->input_status;
 
-    attach->is_working = false;
     attach->input_status = 0;
     if (attach->socket && input_status)
         end_input(attach, input_status, attach->input_taken, &attach->failure);
@@ -243,7 +180,6 @@ static void on_worked(void *data)
     attach->failure = (struct error){0};
     if (attach->socket)
         advance(attach);
-    attach_unref(attach);
 }
 
 static void on_look_worker(void *data)
@@ -252,7 +188,6 @@ static void on_look_worker(void *data)
 
     (void)look(attach, false);
     attach->has_looked = true;
-    loop_post(attach->waiting.loop, on_worked, attach);
 }
 
 static void on_input_worker(void *data)
@@ -261,39 +196,27 @@ static void on_input_worker(void *data)
     const struct buffer *input = &attach->input;
 
     attach->input_taken = 0;
-    int status =
-        execution_write_input(attach->waiting.core->executions, &attach->waiting.actor, attach->id,
-                              input->data + attach->input_at, input->length - attach->input_at,
-                              &attach->input_taken, &attach->failure);
+    int status = execution_write_input(
+        attach->base.waiting.core->executions, &attach->base.waiting.actor, attach->id,
+        input->data + attach->input_at, input->length - attach->input_at, &attach->input_taken,
+        &attach->failure);
     attach->input_status = status < 0 ? -1 : 1;
-    loop_post(attach->waiting.loop, on_worked, attach);
 }
 
 static void on_order_worker(void *data)
 {
     struct attach *attach = data;
 
-    (void)attach_order_run(attach->waiting.core, &attach->waiting.actor, attach->id, &attach->order,
+    (void)attach_order_run(attach->base.waiting.core, &attach->base.waiting.actor, attach->id,
+                           &attach->order,
                            &attach->failure); // what fails is told
     attach->has_order = false;
-    loop_post(attach->waiting.loop, on_worked, attach);
 }
 
 static void work(struct attach *attach, void (*fn)(void *data))
 {
-    struct waiting_call *waiting = &attach->waiting;
-    struct error ignored = {0};
-
-    if (attach->is_working)
-        return; // on_worked comes back to it
-    atomic_fetch_add(&attach->refs, 1);
-    attach->is_working = true;
-    if (workers_submit_for(waiting->workers, WORKERS_QUICK, &waiting->owner, fn, attach,
-                           &ignored) == 0)
-        return;
-    attach->is_working = false; // full: there will be a place in a moment
-    loop_timer_set(&attach->retry, RETRY_MS);
-    attach_unref(attach);
+    if (!attach->base.is_working) // else on_worked comes back to it
+        (void)follower_work(&attach->base, fn);
 }
 
 // ---- what the client sends ----
@@ -328,10 +251,10 @@ static void push_input(struct attach *attach)
     struct error err = {0};
     size_t taken = 0;
 
-    if (input->length == 0 || attach->is_working)
+    if (input->length == 0 || attach->base.is_working)
         return;
     int status = execution_write_input_quick(
-        attach->waiting.core->executions, &attach->waiting.actor, attach->id,
+        attach->base.waiting.core->executions, &attach->base.waiting.actor, attach->id,
         input->data + attach->input_at, input->length - attach->input_at, &taken, &err);
     if (status == 0)
         work(attach, on_input_worker);
@@ -390,7 +313,7 @@ enum step { STEP_NOTHING, STEP_SENT, STEP_STUCK };
 
 static enum step send_piece(struct attach *attach, unsigned index)
 {
-    struct side *side = &attach->sides[index];
+    struct output_place *side = &attach->sides.at[index];
     const struct websocket_message message = {
         .opcode = WEBSOCKET_BINARY, .prefix = &(uint8_t){(uint8_t)(index + 1)}, .prefix_length = 1};
     struct stream_progress progress;
@@ -423,27 +346,15 @@ static enum step send_piece(struct attach *attach, unsigned index)
 /* Of either side in turn. */
 static enum step send_next(struct attach *attach)
 {
-    for (unsigned i = 0; i < ATTACH_SIDES; i++) {
-        unsigned index = (attach->next + i) % ATTACH_SIDES;
+    for (unsigned i = 0; i < OUTPUT_SIDES; i++) {
+        unsigned index = (attach->next + i) % OUTPUT_SIDES;
         enum step step = send_piece(attach, index);
         if (step == STEP_NOTHING)
             continue;
-        attach->next = step == STEP_SENT ? (index + 1) % ATTACH_SIDES : index;
+        attach->next = step == STEP_SENT ? (index + 1) % OUTPUT_SIDES : index;
         return step;
     }
     return STEP_NOTHING;
-}
-
-static bool is_all_sent(struct attach *attach)
-{
-    for (unsigned i = 0; i < ATTACH_SIDES; i++) {
-        struct stream_progress progress = {.is_complete = true};
-        if (attach->sides[i].stream)
-            stream_progress(attach->sides[i].stream, &progress);
-        if (!progress.is_complete || attach->sides[i].offset < progress.size_bytes)
-            return false;
-    }
-    return true;
 }
 
 /* All that is there has been sent. */
@@ -456,16 +367,17 @@ static void settle(struct attach *attach)
         work(attach, on_look_worker);
         return;
     }
-    if (watch_sides(attach)) {
-        on_hub(attach);
+    if (output_sides_watch(&attach->sides, attach->base.waiting.core->hub, follower_wake, attach)) {
+        follower_wake(attach);
         return;
     }
-    bool is_over = attach->end.length && is_all_sent(attach); // else the rest is announced
+    bool is_over =
+        attach->end.length && output_sides_are_told(&attach->sides); // else the rest is announced
     if (attach->is_failed)
         websocket_close(attach->socket, WEBSOCKET_FAILED, "the execution is known no more");
     else if (is_over && send_text(attach, &attach->end))
         websocket_close(attach->socket, WEBSOCKET_NORMAL, "it has ended");
-    else if (router_is_draining(attach->waiting.router))
+    else if (router_is_draining(attach->base.waiting.router))
         websocket_close(attach->socket, WEBSOCKET_GOING_AWAY, "the server is restarting");
 }
 
@@ -478,7 +390,7 @@ static void send_output(struct attach *attach)
     for (unsigned i = 0; i < PIECES && step == STEP_SENT; i++)
         step = send_next(attach);
     if (step == STEP_SENT)
-        on_hub(attach);
+        follower_wake(attach);
     else if (step == STEP_NOTHING)
         settle(attach);
 }
@@ -486,13 +398,13 @@ static void send_output(struct attach *attach)
 /* Behind STEP_STUCK, on_room goes on, or on_end comes. What a worker has is left alone until it is back. */
 static void advance(struct attach *attach)
 {
-    if (attach->is_working)
+    if (attach->base.is_working)
         return;
     push_input(attach);
     if (attach->has_order)
         work(attach, on_order_worker);
     resume(attach);
-    if (attach->is_working)
+    if (attach->base.is_working)
         return;
     send_output(attach);
     resume(attach);
@@ -502,21 +414,8 @@ static void on_change(void *data)
 {
     struct attach *attach = data;
 
-    atomic_store(&attach->is_posted, false);
     if (attach->socket)
         advance(attach);
-    attach_unref(attach);
-}
-
-/* From the hub, on any thread. */
-static void on_hub(void *data)
-{
-    struct attach *attach = data;
-
-    if (atomic_exchange(&attach->is_posted, true))
-        return;
-    atomic_fetch_add(&attach->refs, 1);
-    loop_post(attach->waiting.loop, on_change, attach);
 }
 
 static void on_room(void *data)
@@ -524,16 +423,17 @@ static void on_room(void *data)
     advance(data);
 }
 
+static const struct follower_kind kind = {
+    .on_wake = on_change, .on_worked = on_worked, .on_retry = on_room, .free = attach_free};
+
 static void on_end(void *data)
 {
     struct attach *attach = data;
 
     attach->socket = NULL;
-    loop_timer_clear(&attach->retry);
     watch_free(take(attach->watch));
-    for (unsigned i = 0; i < ATTACH_SIDES; i++)
-        watch_free(take(attach->sides[i].watch));
-    attach_unref(attach);
+    output_sides_unwatch(&attach->sides);
+    follower_end(&attach->base);
 }
 
 static const struct websocket_events events = {
@@ -543,9 +443,8 @@ static const struct websocket_events events = {
 static void begin(void *data)
 {
     struct attach *attach = data;
-    struct waiting_call *waiting = &attach->waiting;
+    struct waiting_call *waiting = &attach->base.waiting;
 
-    loop_timer_init(&attach->retry, waiting->loop, on_room, attach);
     attach->socket = websocket_open(&(struct websocket_request){
         .loop = waiting->loop,
         .response = waiting->response,
@@ -555,46 +454,37 @@ static void begin(void *data)
         .data = attach,
     });
     if (!attach->socket) {
-        attach_unref(attach);
+        follower_unref(&attach->base);
         return;
     }
-    attach->watch = hub_watch(waiting->core->hub, attach->id, on_hub, attach);
-    (void)watch_sides(attach);
+    attach->watch = hub_watch(waiting->core->hub, attach->id, follower_wake, attach);
+    (void)output_sides_watch(&attach->sides, waiting->core->hub, follower_wake, attach);
     advance(attach);
 }
 
 // ---- starting ----
 
-static int place(struct side *side, uint64_t wanted, const char *name, struct error *err)
+static void read_ahead(struct output_place *side)
 {
     struct stream_progress progress = {0};
 
     if (side->stream)
         stream_progress(side->stream, &progress);
-    if (wanted != ATTACH_FROM_NOW && wanted > progress.size_bytes) {
-        (void)error_refuse(err, ERROR_INVALID, "output",
-                           "there is no byte %" PRIu64 " of %s yet: it has %" PRIu64, wanted, name,
-                           progress.size_bytes);
-        return error_field(err, "from");
-    }
-    side->offset = wanted == ATTACH_FROM_NOW ? progress.size_bytes : wanted;
     if (side->offset < progress.first_bytes)
         side->offset = progress.first_bytes;
     if (side->offset < progress.size_bytes)
         (void)posix_fadvise(stream_fd(side->stream), (off_t)side->offset, READ_AHEAD,
                             POSIX_FADV_WILLNEED);
-    return 0;
 }
 
 static struct attach *attach_new(struct call *call, const struct attach_request *request)
 {
     struct attach *attach = xnew(struct attach);
 
-    waiting_call_init(&attach->waiting, call);
+    follower_init(&attach->base, call, &kind);
     attach->base_url = xstrdup(call_base_url(call));
     (void)snprintf(attach->id, sizeof attach->id, "%s", request->info->id);
     upgrade_copy(&attach->upgrade, request->upgrade);
-    atomic_init(&attach->refs, 1);
     return attach;
 }
 
@@ -602,14 +492,14 @@ int attach_start(struct call *call, const struct attach_request *request, struct
 {
     struct attach *attach = attach_new(call, request);
 
-    (void)open_sides(attach, request->info, false);
-    for (unsigned i = 0; i < ATTACH_SIDES; i++) {
-        if (place(&attach->sides[i], request->offsets[i], names[i], err) < 0) {
-            attach_unref(attach);
-            return -1;
-        }
+    (void)output_sides_open(&attach->sides, call->core->streams, request->info, false);
+    if (output_sides_place(&attach->sides, request->offsets, err) < 0) {
+        follower_unref(&attach->base);
+        return error_field(err, "from");
     }
+    for (unsigned i = 0; i < OUTPUT_SIDES; i++)
+        read_ahead(&attach->sides.at[i]);
     write_state(attach, "started", request->info, &attach->start);
-    loop_post(attach->waiting.loop, begin, attach);
+    loop_post(attach->base.waiting.loop, begin, attach);
     return 0;
 }

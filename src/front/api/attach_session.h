@@ -9,18 +9,15 @@
  * Threads: any.
  */
 #pragma once
-#include "core/execution/execution_info.h"
+#include "front/api/output_sides.h"
 #include "web/call.h"
 #include "web/upgrade.h"
-
-enum { ATTACH_STDOUT, ATTACH_STDERR, ATTACH_SIDES };
-#define ATTACH_FROM_NOW UINT64_MAX
 
 struct attach_request {
     const struct execution_info *info;
     const struct upgrade *upgrade; // copied
     uint64_t offsets
-        [ATTACH_SIDES]; // of the first byte that is wanted; ATTACH_FROM_NOW: the next that comes
+        [OUTPUT_SIDES]; // of the first byte that is wanted; OUTPUT_FROM_NOW: the next that comes
 };
 
 /* Answers the call, later, with 101. ERROR_INVALID for an offset past what there is. Blocks. */

@@ -2,9 +2,7 @@
 /* The record of changes: who, with which key, from where, what, when. */
 #include "core/account/audit.h"
 #include "front/api/api_page.h"
-#include "web/instant.h"
-
-#include <string.h>
+#include "front/api/api_query.h"
 
 struct audit_answer {
     int64_t number, at, status;
@@ -44,25 +42,11 @@ static const struct parameter list_parameters[] = {
     {0},
 };
 
-static int read_time(struct call *call, const char *name, int64_t *out, struct error *err)
-{
-    const char *text = query_text(call->query, name);
-
-    return text && instant_parse(text, name, out, err) < 0 ? error_field(err, name) : 0;
-}
-
-static const char *without_prefix(const char *text, const char *prefix)
-{
-    size_t length = strlen(prefix);
-
-    return text && strncmp(text, prefix, length) == 0 ? text + length : text;
-}
-
 /* GET /api/v1/audit: newest first. */
 static int list_audit(struct call *call, struct error *err)
 {
     struct audit_query query = {
-        .key_id = without_prefix(query_text(call->query, "keyId"), KEY_PREFIX),
+        .key_id = api_query_id(call, "keyId", KEY_PREFIX),
         .subject = query_text(call->query, "subject"),
         .request_id = query_text(call->query, "requestId"),
         .method = query_text(call->query, "method"),
@@ -70,8 +54,8 @@ static int list_audit(struct call *call, struct error *err)
     autoclear(audit_infos) found = {0};
 
     if (api_page_read(call, &query.page, err) < 0 ||
-        read_time(call, "from", &query.from, err) < 0 ||
-        read_time(call, "to", &query.to, err) < 0 ||
+        api_query_time(call, "from", &query.from, err) < 0 ||
+        api_query_time(call, "to", &query.to, err) < 0 ||
         audit_list(call->core->audit, &call->actor, &query, &found, err) < 0)
         return -1;
     struct audit_answer *items = call_alloc(call, found.count * sizeof *items);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Followers of events. Everything of one is touched on the loop only, but for what a worker reads from the store while it has it, and is_posted:
- * whoever announces new events posts once, and not again until the loop has looked.
+ * Followers of events. Everything of one is touched on the loop only, but for what a worker reads from the store
+ * meanwhile; see follower.h.
  */
 #include "front/api/event_stream.h"
 
@@ -9,30 +9,25 @@
 #include "base/strings.h"
 #include "core/event/channel.h"
 #include "front/api/event_text.h"
+#include "web/follower.h"
 #include "web/router.h"
-#include "web/waiting_call.h"
 
-#include <stdatomic.h>
 #include <string.h>
 
 #define AT_ONCE 256              // events that are taken from the memory for one piece
 #define SCANNED 256              // that a worker looks at in one turn
 #define PIECE (48u << 10)        // bytes of a piece, from the memory
 #define BATCH_MAXIMUM (4u << 20) // of what a worker reads: SCANNED events of the largest kind fit
-#define RETRY_MS 25              // before asking again for a worker when all are busy
 
 struct event_stream {
-    struct waiting_call waiting;
+    struct follower base;
     enum event_format format;
     char *sandbox_id;
     const char *const *kinds;
     struct watch *watch;
-    atomic_uint refs; // the response until its end, a post, a worker
-    atomic_bool is_posted;
     // On the loop:
-    struct loop_timer retry, quiet;
+    struct loop_timer quiet;
     int64_t place;       // the last number that was looked at, and told where it was wanted
-    bool is_reading;     // a worker has it
     bool is_finished;    // nothing more will be appended
     struct buffer batch; // what a worker read and the client has no room for yet
     int64_t batch_place; // where it is with that
@@ -43,16 +38,10 @@ struct event_stream {
 
 static void advance(struct event_stream *stream);
 
-static void stream_ref(struct event_stream *stream)
+static void event_stream_free(void *data)
 {
-    atomic_fetch_add(&stream->refs, 1);
-}
+    struct event_stream *stream = data;
 
-static void stream_unref(struct event_stream *stream)
-{
-    if (atomic_fetch_sub(&stream->refs, 1) != 1)
-        return;
-    waiting_call_clear(&stream->waiting);
     buffer_clear(&stream->batch);
     free(stream->sandbox_id);
     free((void *)stream->kinds);
@@ -64,11 +53,10 @@ static void finish(struct event_stream *stream, bool is_whole)
     if (stream->is_finished)
         return;
     stream->is_finished = true;
-    response_finish(stream->waiting.response, is_whole);
+    response_finish(stream->base.waiting.response, is_whole);
     watch_free(take(stream->watch));
-    loop_timer_clear(&stream->retry);
     loop_timer_clear(&stream->quiet);
-    event_channel_leave(stream->waiting.core->events);
+    event_channel_leave(stream->base.waiting.core->events);
 }
 
 static bool is_wanted(const struct event_stream *stream, const struct event_info *info)
@@ -111,7 +99,7 @@ static bool gather(struct event_stream *stream, struct shared_event **events, in
     for (int i = 0; i < count && piece->length < PIECE; i++) {
         size_t length = 0;
         const struct event_info *info = &events[i]->info;
-        if (actor_sees_in(&stream->waiting.actor, &info->owner, info->sandbox_id) &&
+        if (actor_sees_in(&stream->base.waiting.actor, &info->owner, info->sandbox_id) &&
             is_wanted(stream, info)) {
             const char *text = shared_text(events[i], stream->format, &length);
             if (!text || buffer_add(piece, text, length, &ignored) < 0)
@@ -129,7 +117,8 @@ static enum step send_from_memory(struct event_stream *stream)
     struct shared_event *events[AT_ONCE];
     autobuffer piece = {0};
     int64_t place = stream->place;
-    int count = event_channel_next(stream->waiting.core->events, stream->place, events, AT_ONCE);
+    int count =
+        event_channel_next(stream->base.waiting.core->events, stream->place, events, AT_ONCE);
 
     if (count < 0)
         return STEP_BEHIND;
@@ -141,7 +130,7 @@ static enum step send_from_memory(struct event_stream *stream)
         return STEP_WAIT;
     }
     if (piece.length &&
-        response_append(stream->waiting.response, piece.data, piece.length) != RESPONSE_TAKEN)
+        response_append(stream->base.waiting.response, piece.data, piece.length) != RESPONSE_TAKEN)
         return STEP_WAIT; // on_room goes on, from the same place
     stream->place = place;
     return count > 0 ? STEP_ON : STEP_WAIT;
@@ -151,7 +140,7 @@ static enum step send_from_memory(struct event_stream *stream)
 
 static int read_batch(struct event_stream *stream, struct error *err)
 {
-    struct waiting_call *waiting = &stream->waiting;
+    struct waiting_call *waiting = &stream->base.waiting;
     const struct event_scan scan = {.owner = actor_filter(&waiting->actor),
                                     .sandbox_id = stream->sandbox_id,
                                     .after = stream->place,
@@ -176,7 +165,7 @@ static int read_batch(struct event_stream *stream, struct error *err)
 /* Sends what a worker has read. False: there is no room. */
 static bool send_batch(struct event_stream *stream)
 {
-    if (stream->batch.length && response_append(stream->waiting.response, stream->batch.data,
+    if (stream->batch.length && response_append(stream->base.waiting.response, stream->batch.data,
                                                 stream->batch.length) != RESPONSE_TAKEN)
         return false;
     buffer_clear(&stream->batch);
@@ -191,11 +180,9 @@ static void on_read(void *data)
 {
     struct event_stream *stream = data;
 
-    stream->is_reading = false;
     if (stream->has_failed)
         finish(stream, false);
     advance(stream);
-    stream_unref(stream);
 }
 
 static void on_worker(void *data)
@@ -203,21 +190,6 @@ static void on_worker(void *data)
     struct event_stream *stream = data;
 
     stream->has_failed = read_batch(stream, &stream->failure) < 0;
-    loop_post(stream->waiting.loop, on_read, stream);
-}
-
-static void read_elsewhere(struct event_stream *stream)
-{
-    struct error err = {0};
-
-    stream_ref(stream);
-    stream->is_reading = true;
-    if (workers_submit_for(stream->waiting.workers, WORKERS_QUICK, &stream->waiting.owner,
-                           on_worker, stream, &err) == 0)
-        return;
-    stream->is_reading = false;
-    loop_timer_set(&stream->retry, RETRY_MS);
-    stream_unref(stream);
 }
 
 // ---- on the loop ----
@@ -228,7 +200,7 @@ static void advance(struct event_stream *stream)
     enum step step = STEP_ON;
     int64_t before = stream->place;
 
-    if (stream->is_finished || stream->is_reading)
+    if (stream->is_finished || stream->base.is_working)
         return;
     if (!send_batch(stream))
         step = STEP_WAIT;
@@ -238,36 +210,19 @@ static void advance(struct event_stream *stream)
         return;
     if (stream->place != before)
         loop_timer_set(&stream->quiet, EVENT_KEEP_ALIVE_MS);
-    if (router_is_draining(stream->waiting.router))
+    if (router_is_draining(stream->base.waiting.router))
         finish(stream, false);
     else if (step == STEP_BEHIND)
-        read_elsewhere(stream);
+        (void)follower_work(&stream->base, on_worker);
 }
 
-static void on_change(void *data)
-{
-    struct event_stream *stream = data;
-
-    atomic_store(&stream->is_posted, false);
-    advance(stream);
-    stream_unref(stream);
-}
-
-/* From the hub, on any thread. */
-static void on_hub(void *data)
-{
-    struct event_stream *stream = data;
-
-    if (atomic_exchange(&stream->is_posted, true))
-        return;
-    stream_ref(stream);
-    loop_post(stream->waiting.loop, on_change, stream);
-}
-
-static void on_retry(void *data)
+static void go_on(void *data)
 {
     advance(data);
 }
+
+static const struct follower_kind kind = {
+    .on_wake = go_on, .on_worked = on_read, .on_retry = go_on, .free = event_stream_free};
 
 /* Nothing was told for a while. */
 static void on_quiet(void *data)
@@ -276,15 +231,10 @@ static void on_quiet(void *data)
     autobuffer text = {0};
     struct error ignored;
 
-    if (!stream->is_reading &&
+    if (!stream->base.is_working &&
         event_text_place(stream->format, stream->place, &text, &ignored) == 0)
-        (void)response_append(stream->waiting.response, text.data, text.length);
+        (void)response_append(stream->base.waiting.response, text.data, text.length);
     loop_timer_set(&stream->quiet, EVENT_KEEP_ALIVE_MS);
-}
-
-static void on_room(void *data)
-{
-    advance(data);
 }
 
 static void on_gone(void *data)
@@ -294,25 +244,26 @@ static void on_gone(void *data)
 
 static void on_end(void *data, bool is_delivered)
 {
+    struct event_stream *stream = data;
+
     (void)is_delivered;
-    finish(data, false);
-    stream_unref(data);
+    finish(stream, false);
+    follower_end(&stream->base);
 }
 
 static const struct response_events events = {
-    .on_gone = on_gone, .on_room = on_room, .on_end = on_end};
+    .on_gone = on_gone, .on_room = go_on, .on_end = on_end};
 
 /* On the loop. */
 static void begin(void *data)
 {
     struct event_stream *stream = data;
-    struct waiting_call *waiting = &stream->waiting;
+    struct waiting_call *waiting = &stream->base.waiting;
 
-    loop_timer_init(&stream->retry, waiting->loop, on_retry, stream);
     loop_timer_init(&stream->quiet, waiting->loop, on_quiet, stream);
     loop_timer_set(&stream->quiet, EVENT_KEEP_ALIVE_MS);
     event_channel_join(waiting->core->events);
-    stream->watch = hub_watch(waiting->core->hub, EVENT_CHANNEL_ID, on_hub, stream);
+    stream->watch = hub_watch(waiting->core->hub, EVENT_CHANNEL_ID, follower_wake, stream);
     (void)response_begin(waiting->response, 200, event_format_headers(stream->format),
                          RESPONSE_LENGTH_UNKNOWN);
     response_watch(waiting->response, &events, stream);
@@ -323,12 +274,11 @@ void event_stream_start(struct call *call, enum event_format format, const struc
 {
     struct event_stream *stream = xnew(struct event_stream);
 
-    waiting_call_init(&stream->waiting, call);
-    atomic_init(&stream->refs, 1);
+    follower_init(&stream->base, call, &kind);
     stream->format = format;
     stream->sandbox_id = wish->sandbox_id ? xstrdup(wish->sandbox_id) : NULL;
     stream->kinds = wish->kinds ? strings_copy(wish->kinds) : NULL;
     stream->place = wish->after;
     stream->batch.maximum = BATCH_MAXIMUM;
-    loop_post(stream->waiting.loop, begin, stream);
+    loop_post(stream->base.waiting.loop, begin, stream);
 }

@@ -171,17 +171,6 @@ size_t output_text_length(const char *bytes, size_t length)
     return at;
 }
 
-static struct stream *open_stream(struct core *core, const char *id, bool is_quick)
-{
-    struct stream *stream = NULL;
-    struct error ignored = {0};
-
-    if (is_quick)
-        return stream_open_quick(core->streams, id);
-    (void)stream_open(core->streams, id, &stream, &ignored); // it may have expired
-    return stream;
-}
-
 static void read_stream(struct stream *stream, size_t most, struct buffer *out)
 {
     struct stream_progress progress;
@@ -218,7 +207,7 @@ static bool output_read(struct output_answer *output, struct core *core, const c
 {
     if (!output->is_told)
         return true;
-    autoptr(stream) stream = open_stream(core, id, is_quick);
+    autoptr(stream) stream = stream_open_kept(core->streams, id, is_quick);
     if (!stream && is_quick)
         return false;
     if (stream)

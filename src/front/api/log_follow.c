@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Followers of logs; see log_follow.h. Everything of one is touched on the loop only, but for what a worker has while is_reading, and is_posted: whoever
- * announces something posts once, and not again until the loop has looked.
+ * Followers of logs; see log_follow.h. Everything of one is touched on the loop only, but for what a worker has
+ * meanwhile; see follower.h.
  */
 #include "front/api/log_follow.h"
 
@@ -9,36 +9,31 @@
 #include "core/event/hub.h"
 #include "core/sandbox/sandbox.h"
 #include "front/api/log_answer.h"
+#include "web/follower.h"
 #include "web/router.h"
-#include "web/waiting_call.h"
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define PIECE (32u << 10)        // bytes of output in one turn of a worker
 #define BATCH_MAXIMUM (1u << 20) // the same as records
-#define RETRY_MS 25              // before asking again for a worker when all are busy
 
 struct log_follow {
-    struct waiting_call waiting;
+    struct follower base;
     enum event_format format;
     char sandbox_id[ID_TEXT];
     enum log_side side;
     bool has_side;
-    atomic_uint refs; // the response until its end, a post, a worker
-    atomic_bool is_posted;
     // On the loop:
-    struct loop_timer retry, quiet;
+    struct loop_timer quiet;
     struct watch *watch;                             // of the sandbox
     struct watch *watches[LOG_FOLLOWED * LOG_SIDES]; // of streams
     char watched[LOG_FOLLOWED * LOG_SIDES][ID_TEXT];
     size_t n_watches;
     bool is_changed;  // something has happened since a worker looked
-    bool is_reading;  // a worker has it
     bool is_finished; // nothing more will be appended
     // The worker's while it has it:
     struct log_state state;
@@ -138,8 +133,8 @@ static int read_log(struct log_follow *follow, const struct log_place *from, boo
         .max_open = is_one ? 0 : LOG_FOLLOWED - follow->state.n_open,
     };
 
-    return execution_log_read(follow->waiting.core->executions, &follow->waiting.actor, &request,
-                              out, err);
+    return execution_log_read(follow->base.waiting.core->executions, &follow->base.waiting.actor,
+                              &request, out, err);
 }
 
 /* More of one that had not ended. It leaves the list when it has, and all of it was read. */
@@ -196,7 +191,7 @@ static const struct answer_field end_fields[] = {
 
 static int read_batch(struct log_follow *follow, struct error *err)
 {
-    struct waiting_call *waiting = &follow->waiting;
+    struct waiting_call *waiting = &follow->base.waiting;
     struct sandbox_status status;
     size_t i = 0;
 
@@ -222,16 +217,10 @@ static int read_batch(struct log_follow *follow, struct error *err)
 
 static void advance(struct log_follow *follow);
 
-static void follow_ref(struct log_follow *follow)
+static void follow_free(void *data)
 {
-    atomic_fetch_add(&follow->refs, 1);
-}
+    struct log_follow *follow = data;
 
-static void follow_unref(struct log_follow *follow)
-{
-    if (atomic_fetch_sub(&follow->refs, 1) != 1)
-        return;
-    waiting_call_clear(&follow->waiting);
     buffer_clear(&follow->batch);
     free(follow);
 }
@@ -241,12 +230,11 @@ static void finish(struct log_follow *follow, bool is_whole)
     if (follow->is_finished)
         return;
     follow->is_finished = true;
-    response_finish(follow->waiting.response, is_whole);
+    response_finish(follow->base.waiting.response, is_whole);
     watch_free(take(follow->watch));
     for (size_t i = 0; i < follow->n_watches; i++)
         watch_free(follow->watches[i]);
     follow->n_watches = 0;
-    loop_timer_clear(&follow->retry);
     loop_timer_clear(&follow->quiet);
 }
 
@@ -254,21 +242,8 @@ static void on_change(void *data)
 {
     struct log_follow *follow = data;
 
-    atomic_store(&follow->is_posted, false);
     follow->is_changed = true;
     advance(follow);
-    follow_unref(follow);
-}
-
-/* From the hub, on any thread. */
-static void on_hub(void *data)
-{
-    struct log_follow *follow = data;
-
-    if (atomic_exchange(&follow->is_posted, true))
-        return;
-    follow_ref(follow);
-    loop_post(follow->waiting.loop, on_change, follow);
 }
 
 static bool is_watched(const struct log_follow *follow, const char *id)
@@ -309,7 +284,7 @@ static void watch_open(struct log_follow *follow)
             continue;
         memcpy(follow->watched[follow->n_watches], id, ID_TEXT);
         follow->watches[follow->n_watches++] =
-            hub_watch(follow->waiting.core->hub, id, on_hub, follow);
+            hub_watch(follow->base.waiting.core->hub, id, follower_wake, follow);
         follow->is_changed = true;
     }
 }
@@ -319,13 +294,11 @@ static void on_read(void *data)
 {
     struct log_follow *follow = data;
 
-    follow->is_reading = false;
     if (follow->has_failed)
         finish(follow, false);
     if (!follow->is_finished)
         watch_open(follow);
     advance(follow);
-    follow_unref(follow);
 }
 
 static void on_worker(void *data)
@@ -334,23 +307,6 @@ static void on_worker(void *data)
     struct error err = {0};
 
     follow->has_failed = read_batch(follow, &err) < 0;
-    loop_post(follow->waiting.loop, on_read, follow);
-}
-
-static void read_elsewhere(struct log_follow *follow)
-{
-    struct error err = {0};
-
-    follow_ref(follow);
-    follow->is_reading = true;
-    follow->is_changed = false;
-    if (workers_submit_for(follow->waiting.workers, WORKERS_QUICK, &follow->waiting.owner,
-                           on_worker, follow, &err) == 0)
-        return;
-    follow->is_reading = false;
-    follow->is_changed = true;
-    loop_timer_set(&follow->retry, RETRY_MS);
-    follow_unref(follow);
 }
 
 /* Sends what a worker has read. False: there is no room. */
@@ -358,7 +314,7 @@ static bool send_batch(struct log_follow *follow)
 {
     if (follow->batch.length == 0)
         return true;
-    if (response_append(follow->waiting.response, follow->batch.data, follow->batch.length) !=
+    if (response_append(follow->base.waiting.response, follow->batch.data, follow->batch.length) !=
         RESPONSE_TAKEN)
         return false;
     buffer_clear(&follow->batch);
@@ -370,30 +326,30 @@ static bool send_batch(struct log_follow *follow)
 /* Behind a full response on_room goes on; behind one that is gone, on_end comes. */
 static void advance(struct log_follow *follow)
 {
-    if (follow->is_finished || follow->is_reading || !send_batch(follow))
+    if (follow->is_finished || follow->base.is_working || !send_batch(follow))
         return;
     if (follow->is_over)
         finish(follow, true);
-    else if (router_is_draining(follow->waiting.router))
+    else if (router_is_draining(follow->base.waiting.router))
         finish(follow, false);
     else if (follow->is_changed || follow->is_cut)
-        read_elsewhere(follow);
+        follow->is_changed = !follower_work(&follow->base, on_worker);
 }
 
-static void on_timer(void *data)
+static void go_on(void *data)
 {
     advance(data);
 }
+
+static const struct follower_kind kind = {
+    .on_wake = on_change, .on_worked = on_read, .on_retry = go_on, .free = follow_free};
 
 /* Nothing was told for a while. */
 static void on_quiet(void *data)
 {
     struct log_follow *follow = data;
-    autobuffer text = {0};
-    struct error ignored = {0};
 
-    if (event_format_add_keep_alive(follow->format, &text, &ignored) == 0)
-        (void)response_append(follow->waiting.response, text.data, text.length);
+    follower_keep_alive(&follow->base, follow->format);
     loop_timer_set(&follow->quiet, EVENT_KEEP_ALIVE_MS);
     follow->is_changed = true; // what nobody announced, as the start of one that was queued
     advance(follow);
@@ -406,23 +362,24 @@ static void on_gone(void *data)
 
 static void on_end(void *data, bool is_delivered)
 {
+    struct log_follow *follow = data;
+
     (void)is_delivered;
-    finish(data, false);
-    follow_unref(data);
+    finish(follow, false);
+    follower_end(&follow->base);
 }
 
 static const struct response_events events = {
-    .on_gone = on_gone, .on_room = on_timer, .on_end = on_end};
+    .on_gone = on_gone, .on_room = go_on, .on_end = on_end};
 
 static void begin(void *data)
 {
     struct log_follow *follow = data;
-    struct waiting_call *waiting = &follow->waiting;
+    struct waiting_call *waiting = &follow->base.waiting;
 
-    loop_timer_init(&follow->retry, waiting->loop, on_timer, follow);
     loop_timer_init(&follow->quiet, waiting->loop, on_quiet, follow);
     loop_timer_set(&follow->quiet, EVENT_KEEP_ALIVE_MS);
-    follow->watch = hub_watch(waiting->core->hub, follow->sandbox_id, on_hub, follow);
+    follow->watch = hub_watch(waiting->core->hub, follow->sandbox_id, follower_wake, follow);
     follow->is_changed = true;
     (void)response_begin(waiting->response, 200, event_format_headers(follow->format),
                          RESPONSE_LENGTH_UNKNOWN);
@@ -435,13 +392,12 @@ void log_follow_start(struct call *call, const char *sandbox_id, enum event_form
 {
     struct log_follow *follow = xnew(struct log_follow);
 
-    waiting_call_init(&follow->waiting, call);
-    atomic_init(&follow->refs, 1);
+    follower_init(&follow->base, call, &kind);
     follow->format = format;
     (void)snprintf(follow->sandbox_id, sizeof follow->sandbox_id, "%s", sandbox_id);
     follow->has_side = side != NULL;
     follow->side = side ? *side : LOG_STDOUT;
     follow->state = *state;
     follow->batch.maximum = BATCH_MAXIMUM;
-    loop_post(follow->waiting.loop, begin, follow);
+    loop_post(follow->base.waiting.loop, begin, follow);
 }

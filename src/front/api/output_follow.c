@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Executions as records. Everything of a follower is touched on the loop only, but for what a worker has while is_working, and
- * is_posted: whoever changes something posts once, and not again until the loop has looked. Bytes are read on the loop where they are in
+ * Executions as records. Everything of a follower is touched on the loop only, but for what a worker has
+ * meanwhile; see follower.h. Bytes are read on the loop where they are in
  * memory, and else by a worker.
  */
 #include "front/api/output_follow.h"
@@ -13,12 +13,11 @@
 #include "core/stream/stream.h"
 #include "front/api/api.h"
 #include "front/api/execution_answer.h"
+#include "web/follower.h"
 #include "web/router.h"
-#include "web/waiting_call.h"
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,16 +25,6 @@
 
 #define PIECE (16u << 10)
 #define PIECES 4 // at most, before others get their turn
-#define RETRY_MS 25
-
-static const char *const names[OUTPUT_SIDES] = {"stdout", "stderr"};
-
-struct side {
-    struct stream *stream; // NULL: none, or not yet
-    struct watch *watch;
-    uint64_t offset; // of the next byte to tell
-    bool is_left_out;
-};
 
 /* Bytes that a worker has read. */
 struct ahead {
@@ -46,37 +35,32 @@ struct ahead {
 };
 
 struct output_follow {
-    struct waiting_call waiting;
+    struct follower base;
     char *base_url;
     enum event_format format;
     char id[ID_TEXT], sandbox_id[ID_TEXT];
     bool has_changes, is_alone, ends_with_client;
-    struct side sides[OUTPUT_SIDES];
+    struct output_sides sides;
     unsigned next; // the side whose turn it is
     struct watch *watch;
-    struct loop_timer beat, retry;
-    atomic_uint refs; // the response until its end, a post, a worker
-    atomic_bool is_posted;
+    struct loop_timer beat;
     struct ahead ahead;
     struct buffer start; // the first record; empty: none, or told
     struct buffer end;   // the last record, once it is known
-    bool is_working;     // a worker has it
-    bool has_looked;     // and that was to look at the execution
+    bool has_looked;     // a worker has looked at the execution
     bool is_failed;      // it could not
     bool is_finished;
 };
 
-static void follow_unref(struct output_follow *follow)
+static void follow_free(void *data)
 {
-    if (atomic_fetch_sub(&follow->refs, 1) != 1)
-        return;
-    for (unsigned i = 0; i < OUTPUT_SIDES; i++)
-        stream_free(follow->sides[i].stream);
+    struct output_follow *follow = data;
+
+    output_sides_clear(&follow->sides);
     free(follow->ahead.bytes);
     free(follow->base_url);
     buffer_clear(&follow->start);
     buffer_clear(&follow->end);
-    waiting_call_clear(&follow->waiting);
     free(follow);
 }
 
@@ -85,7 +69,7 @@ static void finish(struct output_follow *follow, bool is_whole)
     if (follow->is_finished)
         return;
     follow->is_finished = true;
-    response_finish(follow->waiting.response, is_whole);
+    response_finish(follow->base.waiting.response, is_whole);
 }
 
 // ---- records ----
@@ -109,8 +93,8 @@ static void write_record(const struct output_follow *follow, const char *event,
     struct error ignored = {0};
     char id[48];
 
-    (void)snprintf(id, sizeof id, "%" PRIu64 ".%" PRIu64, follow->sides[OUTPUT_STDOUT].offset,
-                   follow->sides[OUTPUT_STDERR].offset);
+    (void)snprintf(id, sizeof id, "%" PRIu64 ".%" PRIu64, follow->sides.at[OUTPUT_STDOUT].offset,
+                   follow->sides.at[OUTPUT_STDERR].offset);
     json_writer_init(&json, &data);
     answer_write(&json, fields, from);
     if (json_writer_finish(&json, &ignored) < 0)
@@ -130,11 +114,11 @@ static void write_start(struct output_follow *follow, const struct execution_inf
 static void write_end(struct output_follow *follow, const struct execution_info *info)
 {
     autoexecutionanswer answer = {0};
-    struct core *core = follow->waiting.core;
+    struct core *core = follow->base.waiting.core;
 
     execution_answer_init(&answer, info, follow->base_url);
     if (follow->has_changes)
-        execution_answer_compare(&answer, core, &follow->waiting.actor, info);
+        execution_answer_compare(&answer, core, &follow->base.waiting.actor, info);
     if (follow->has_changes && follow->is_alone) // it is no one-shot sandbox, for its files' sake
         sandbox_end_later(core->sandboxes, info->sandbox_id, "one_shot");
     write_record(follow, "exit", execution_answer_fields, &answer, &follow->end);
@@ -142,51 +126,12 @@ static void write_end(struct output_follow *follow, const struct execution_info 
 
 // ---- looking at the execution ----
 
-static void on_hub(void *data);
-
-static void watch_side(struct output_follow *follow, struct side *side)
-{
-    if (side->stream && !side->watch)
-        side->watch = hub_watch(follow->waiting.core->hub, stream_id(side->stream), on_hub, follow);
-}
-
-static struct stream *open_side(struct output_follow *follow, const char *id, bool is_quick)
-{
-    struct streams *streams = follow->waiting.core->streams;
-    struct stream *stream = NULL;
-    struct error ignored = {0};
-
-    if (is_quick)
-        return stream_open_quick(streams, id);
-    (void)stream_open(streams, id, &stream, &ignored); // it may have expired
-    return stream;
-}
-
-/* Streams that it has got since. False: is_quick, and there is one that could not be opened. */
-static bool open_sides(struct output_follow *follow, const struct execution_info *info,
-                       bool is_quick)
-{
-    const char *ids[OUTPUT_SIDES] = {info->stdout_stream, info->stderr_stream};
-
-    if (ids[0] && ids[1] && strcmp(ids[0], ids[1]) == 0)
-        ids[1] = NULL; // told once
-    for (unsigned i = 0; i < OUTPUT_SIDES; i++) {
-        struct side *side = &follow->sides[i];
-        if (side->stream || side->is_left_out || !ids[i])
-            continue;
-        side->stream = open_side(follow, ids[i], is_quick);
-        if (!side->stream && is_quick)
-            return false;
-    }
-    return true;
-}
-
 enum look { LOOK_DONE, LOOK_ELSEWHERE };
 
 static enum look look(struct output_follow *follow, bool is_quick)
 {
-    struct executions *executions = follow->waiting.core->executions;
-    const struct actor *actor = &follow->waiting.actor;
+    struct executions *executions = follow->base.waiting.core->executions;
+    const struct actor *actor = &follow->base.waiting.actor;
     autoclear(execution_info) info = {0};
     struct error err = {0};
 
@@ -197,7 +142,8 @@ static enum look look(struct output_follow *follow, bool is_quick)
         return LOOK_DONE;
     }
     bool is_over = execution_info_is_over(&info);
-    if (!open_sides(follow, &info, is_quick) || (is_over && follow->has_changes && is_quick))
+    if (!output_sides_open(&follow->sides, follow->base.waiting.core->streams, &info, is_quick) ||
+        (is_over && follow->has_changes && is_quick))
         return LOOK_ELSEWHERE;
     if (is_over)
         write_end(follow, &info);
@@ -220,7 +166,7 @@ static ssize_t read_here(int fd, void *bytes, size_t length, uint64_t offset)
 static size_t get_bytes(struct output_follow *follow, unsigned index, char bytes[PIECE],
                         size_t wanted)
 {
-    const struct side *side = &follow->sides[index];
+    const struct output_place *side = &follow->sides.at[index];
     struct ahead *ahead = &follow->ahead;
 
     if (ahead->length && ahead->side == index && ahead->offset == side->offset) {
@@ -256,7 +202,7 @@ static size_t shape(const char *bytes, size_t length, bool is_last, struct piece
 static enum step send_bytes(struct output_follow *follow, unsigned index, const char *bytes,
                             size_t length, bool is_last)
 {
-    struct side *side = &follow->sides[index];
+    struct output_place *side = &follow->sides.at[index];
     struct piece piece = {.offset = side->offset};
     autobuffer record = {0};
     size_t told = shape(bytes, length, is_last, &piece);
@@ -264,8 +210,9 @@ static enum step send_bytes(struct output_follow *follow, unsigned index, const 
     if (told == 0)
         return STEP_NOTHING;
     side->offset += told; // the record's id is of behind it
-    write_record(follow, names[index], piece_fields, &piece, &record);
-    if (response_append(follow->waiting.response, record.data, record.length) == RESPONSE_TAKEN)
+    write_record(follow, output_side_names[index], piece_fields, &piece, &record);
+    if (response_append(follow->base.waiting.response, record.data, record.length) ==
+        RESPONSE_TAKEN)
         return STEP_TOLD;
     side->offset -= told;
     return STEP_STUCK;
@@ -273,7 +220,7 @@ static enum step send_bytes(struct output_follow *follow, unsigned index, const 
 
 static enum step send_piece(struct output_follow *follow, unsigned index)
 {
-    struct side *side = &follow->sides[index];
+    struct output_place *side = &follow->sides.at[index];
     struct stream_progress progress;
     char bytes[PIECE];
 
@@ -308,21 +255,9 @@ static enum step send_next(struct output_follow *follow)
 
 // ---- workers ----
 
-static void advance(struct output_follow *follow);
-
-static void on_worked(void *data)
-{
-    struct output_follow *follow = data;
-
-    follow->is_working = false;
-    if (!follow->is_finished)
-        advance(follow);
-    follow_unref(follow);
-}
-
 static void read_ahead(struct output_follow *follow)
 {
-    struct side *side = &follow->sides[follow->next];
+    struct output_place *side = &follow->sides.at[follow->next];
     struct ahead *ahead = &follow->ahead;
 
     if (!ahead->bytes)
@@ -339,7 +274,6 @@ static void on_read_worker(void *data)
     struct output_follow *follow = data;
 
     read_ahead(follow);
-    loop_post(follow->waiting.loop, on_worked, follow);
 }
 
 static void on_look_worker(void *data)
@@ -348,44 +282,17 @@ static void on_look_worker(void *data)
 
     (void)look(follow, false);
     follow->has_looked = true;
-    loop_post(follow->waiting.loop, on_worked, follow);
-}
-
-static void work(struct output_follow *follow, void (*fn)(void *data))
-{
-    struct waiting_call *waiting = &follow->waiting;
-    struct error ignored = {0};
-
-    atomic_fetch_add(&follow->refs, 1);
-    follow->is_working = true;
-    if (workers_submit_for(waiting->workers, WORKERS_QUICK, &waiting->owner, fn, follow,
-                           &ignored) == 0)
-        return;
-    follow->is_working = false; // full: there will be a place in a moment
-    loop_timer_set(&follow->retry, RETRY_MS);
-    follow_unref(follow);
 }
 
 // ---- the loop ----
-
-static bool is_all_complete(struct output_follow *follow)
-{
-    for (unsigned i = 0; i < OUTPUT_SIDES; i++) {
-        struct stream_progress progress = {.is_complete = true};
-        if (follow->sides[i].stream)
-            stream_progress(follow->sides[i].stream, &progress);
-        if (!progress.is_complete || follow->sides[i].offset < progress.size_bytes)
-            return false;
-    }
-    return true;
-}
 
 /* Whether the record is out. */
 static bool send_record(struct output_follow *follow, struct buffer *record)
 {
     if (record->length == 0)
         return true;
-    if (response_append(follow->waiting.response, record->data, record->length) != RESPONSE_TAKEN)
+    if (response_append(follow->base.waiting.response, record->data, record->length) !=
+        RESPONSE_TAKEN)
         return false;
     buffer_clear(record);
     return true;
@@ -401,25 +308,24 @@ static bool learn(struct output_follow *follow)
         return true;
     if (look(follow, true) == LOOK_DONE)
         return true;
-    work(follow, on_look_worker);
+    (void)follower_work(&follow->base, on_look_worker);
     return false;
 }
 
 /* All that is there has been told. */
 static void settle(struct output_follow *follow)
 {
-    bool is_draining = router_is_draining(follow->waiting.router);
-    bool was_complete = is_all_complete(follow);
+    bool is_draining = router_is_draining(follow->base.waiting.router);
+    bool was_complete = output_sides_are_told(&follow->sides);
 
     if (was_complete && !learn(follow))
         return;
-    for (unsigned i = 0; i < OUTPUT_SIDES; i++)
-        watch_side(follow, &follow->sides[i]);
+    (void)output_sides_watch(&follow->sides, follow->base.waiting.core->hub, follower_wake, follow);
     if (follow->is_failed) {
         finish(follow, false);
-    } else if (was_complete && !is_all_complete(follow)) {
+    } else if (was_complete && !output_sides_are_told(&follow->sides)) {
         buffer_clear(&follow->end); // what has come goes first
-        on_hub(follow);
+        follower_wake(follow);
     } else if (follow->end.length) {
         if (send_record(follow, &follow->end))
             finish(follow, true);
@@ -429,11 +335,12 @@ static void settle(struct output_follow *follow)
 }
 
 /* Tells what there is. Behind STEP_STUCK, on_room goes on, or on_end comes. */
-static void advance(struct output_follow *follow)
+static void advance(void *data)
 {
+    struct output_follow *follow = data;
     enum step step = STEP_TOLD;
 
-    if (follow->is_finished || follow->is_working)
+    if (follow->is_finished || follow->base.is_working)
         return;
     if (follow->is_failed) {
         finish(follow, false);
@@ -444,49 +351,23 @@ static void advance(struct output_follow *follow)
     for (unsigned i = 0; i < PIECES && step == STEP_TOLD; i++)
         step = send_next(follow);
     if (step == STEP_TOLD)
-        on_hub(follow);
+        follower_wake(follow);
     else if (step == STEP_ELSEWHERE)
-        work(follow, on_read_worker);
+        (void)follower_work(&follow->base, on_read_worker);
     else if (step == STEP_NOTHING)
         settle(follow);
 }
 
-static void on_change(void *data)
-{
-    struct output_follow *follow = data;
-
-    atomic_store(&follow->is_posted, false);
-    advance(follow);
-    follow_unref(follow);
-}
-
-/* From the hub, on any thread. */
-static void on_hub(void *data)
-{
-    struct output_follow *follow = data;
-
-    if (atomic_exchange(&follow->is_posted, true))
-        return;
-    atomic_fetch_add(&follow->refs, 1);
-    loop_post(follow->waiting.loop, on_change, follow);
-}
-
-static void on_retry(void *data)
-{
-    advance(data);
-}
+static const struct follower_kind kind = {
+    .on_wake = advance, .on_worked = advance, .on_retry = advance, .free = follow_free};
 
 static void on_beat(void *data)
 {
     struct output_follow *follow = data;
-    autobuffer text = {0};
-    struct error ignored = {0};
 
     if (follow->is_finished)
         return;
-    if (response_is_drained(follow->waiting.response) &&
-        event_format_add_keep_alive(follow->format, &text, &ignored) == 0)
-        (void)response_append(follow->waiting.response, text.data, text.length);
+    follower_keep_alive(&follow->base, follow->format);
     loop_timer_set(&follow->beat, EVENT_KEEP_ALIVE_MS);
 }
 
@@ -494,7 +375,7 @@ static void on_beat(void *data)
 static void abandon(const struct output_follow *follow)
 {
     if (!follow->is_finished && follow->ends_with_client)
-        sandbox_abandon(follow->waiting.core->sandboxes, follow->sandbox_id);
+        sandbox_abandon(follow->base.waiting.core->sandboxes, follow->sandbox_id);
 }
 
 static void on_gone(void *data)
@@ -513,30 +394,26 @@ static void on_end(void *data, bool is_delivered)
     abandon(follow);
     follow->is_finished = true;
     loop_timer_clear(&follow->beat);
-    loop_timer_clear(&follow->retry);
     watch_free(take(follow->watch));
-    for (unsigned i = 0; i < OUTPUT_SIDES; i++)
-        watch_free(take(follow->sides[i].watch));
-    follow_unref(follow);
+    output_sides_unwatch(&follow->sides);
+    follower_end(&follow->base);
 }
 
 static const struct response_events events = {
-    .on_gone = on_gone, .on_room = on_retry, .on_end = on_end};
+    .on_gone = on_gone, .on_room = advance, .on_end = on_end};
 
 /* On the loop. Watches first, then looks. */
 static void begin(void *data)
 {
     struct output_follow *follow = data;
-    struct response *response = follow->waiting.response;
+    struct response *response = follow->base.waiting.response;
 
     (void)response_begin(response, 200, event_format_headers(follow->format),
                          RESPONSE_LENGTH_UNKNOWN);
-    loop_timer_init(&follow->beat, follow->waiting.loop, on_beat, follow);
-    loop_timer_init(&follow->retry, follow->waiting.loop, on_retry, follow);
+    loop_timer_init(&follow->beat, follow->base.waiting.loop, on_beat, follow);
     loop_timer_set(&follow->beat, EVENT_KEEP_ALIVE_MS);
-    follow->watch = hub_watch(follow->waiting.core->hub, follow->id, on_hub, follow);
-    for (unsigned i = 0; i < OUTPUT_SIDES; i++)
-        watch_side(follow, &follow->sides[i]);
+    follow->watch = hub_watch(follow->base.waiting.core->hub, follow->id, follower_wake, follow);
+    (void)output_sides_watch(&follow->sides, follow->base.waiting.core->hub, follower_wake, follow);
     response_watch(response, &events, follow);
     advance(follow);
 }
@@ -548,7 +425,7 @@ static struct output_follow *follow_new(struct call *call,
 {
     struct output_follow *follow = xnew(struct output_follow);
 
-    waiting_call_init(&follow->waiting, call);
+    follower_init(&follow->base, call, &kind);
     follow->base_url = xstrdup(call_base_url(call));
     follow->format = request->format;
     follow->has_changes = request->has_changes;
@@ -557,23 +434,8 @@ static struct output_follow *follow_new(struct call *call,
     (void)snprintf(follow->id, sizeof follow->id, "%s", request->info->id);
     (void)snprintf(follow->sandbox_id, sizeof follow->sandbox_id, "%s", request->info->sandbox_id);
     for (unsigned i = 0; i < OUTPUT_SIDES; i++)
-        follow->sides[i].is_left_out = request->is_left_out[i];
-    atomic_init(&follow->refs, 1);
+        follow->sides.at[i].is_left_out = request->is_left_out[i];
     return follow;
-}
-
-static int place(struct side *side, uint64_t wanted, const char *name, struct error *err)
-{
-    struct stream_progress progress = {0};
-
-    if (side->stream)
-        stream_progress(side->stream, &progress);
-    if (wanted != OUTPUT_FROM_NOW && wanted > progress.size_bytes)
-        return error_refuse(err, ERROR_INVALID, "output",
-                            "there is no byte %" PRIu64 " of %s yet: it has %" PRIu64, wanted, name,
-                            progress.size_bytes);
-    side->offset = wanted == OUTPUT_FROM_NOW ? progress.size_bytes : wanted;
-    return 0;
 }
 
 int output_follow_start(struct call *call, const struct output_follow_request *request,
@@ -581,16 +443,14 @@ int output_follow_start(struct call *call, const struct output_follow_request *r
 {
     struct output_follow *follow = follow_new(call, request);
 
-    (void)open_sides(follow, request->info, false);
-    for (unsigned i = 0; i < OUTPUT_SIDES; i++) {
-        if (place(&follow->sides[i], request->offsets[i], names[i], err) < 0) {
-            follow_unref(follow);
-            return -1;
-        }
+    (void)output_sides_open(&follow->sides, call->core->streams, request->info, false);
+    if (output_sides_place(&follow->sides, request->offsets, err) < 0) {
+        follower_unref(&follow->base);
+        return -1;
     }
     if (request->tells_start)
         write_start(follow, request->info);
-    loop_post(follow->waiting.loop, begin, follow);
+    loop_post(follow->base.waiting.loop, begin, follow);
     return 0;
 }
 

@@ -5,11 +5,9 @@
  * Threads: any.
  */
 #pragma once
-#include "core/execution/execution_info.h"
+#include "front/api/output_sides.h"
 #include "web/call.h"
 #include "web/event_format.h"
-
-enum output_side { OUTPUT_STDOUT, OUTPUT_STDERR, OUTPUT_SIDES };
 
 struct output_follow_request {
     const struct execution_info *info;
@@ -22,7 +20,6 @@ struct output_follow_request {
     bool is_alone;         // the sandbox is for this alone, and ends with it
     bool ends_with_client; // and when the client goes away
 };
-#define OUTPUT_FROM_NOW UINT64_MAX
 
 /*
  * Answers the call: started (where asked for), stdout and stderr, exit. ERROR_INVALID, about the stream's name, for an offset past what

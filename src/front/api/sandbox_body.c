@@ -7,6 +7,7 @@
 #include "core/snapshot/snapshot.h"
 #include "front/api/api.h"
 #include "web/instant.h"
+#include "web/reference.h"
 
 #include <string.h>
 
@@ -228,7 +229,7 @@ static int fill_origin(struct call *call, const struct sandbox_body *body,
     if (body->runtime)
         return fault(err, "snapshot", "cannot be given together with 'runtime'");
     if (snapshot_resolve(call->core->snapshots, &call->actor,
-                         api_reference(body->snapshot, SNAPSHOT_PREFIX), &info, err) < 0)
+                         reference_of(body->snapshot, SNAPSHOT_PREFIX), &info, err) < 0)
         return error_field(err, "snapshot");
     out->snapshot = call_print(call, "%s", info.id);
     return 0;

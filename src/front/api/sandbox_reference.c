@@ -4,22 +4,11 @@
 #include "core/create.h"
 #include "core/sandbox/sandbox.h"
 #include "front/api/api.h"
+#include "web/reference.h"
 
 #include <string.h>
 
 #define DIRECTORY "/workspace"
-
-static bool is_id(const char *text, const char *prefix)
-{
-    size_t length = strlen(prefix);
-
-    return strncmp(text, prefix, length) == 0 && id_is_valid(text + length);
-}
-
-const char *api_reference(const char *text, const char *prefix)
-{
-    return is_id(text, prefix) ? text + strlen(prefix) : text;
-}
 
 /* Aionis' clients know theirs as UUIDs, which are ids also where somebody has given one to another sandbox as its name. */
 static int find(struct call *call, const char *text, char id[ID_TEXT], struct error *err)
@@ -47,15 +36,17 @@ int api_sandbox_of(struct call *call, const char *text, const char **id, struct 
     if (!text || strlen(text) > API_NAME_MAX)
         return error_refuse(err, ERROR_NOT_FOUND, "sandbox", "there is no sandbox '%.80s'",
                             text ? text : "");
-    if (is_id(text, SANDBOX_PREFIX)) {
+    if (reference_is_id(text, SANDBOX_PREFIX)) {
         *id = text + strlen(SANDBOX_PREFIX);
         return check_seen(call, *id, err);
     }
     if (thread_is_loop())
         return CALL_ELSEWHERE;
     found = call_alloc(call, ID_TEXT);
-    if (find(call, text, found, err) < 0 || check_seen(call, found, err) < 0)
+    if (find(call, text, found, err) < 0)
         return -1;
+    if (check_seen(call, found, err) < 0) // whose id a name does not tell
+        return error_is(err, ERROR_NOT_FOUND) ? error_missing(err, "sandbox", text) : -1;
     *id = found;
     call_about_sandbox(call, SANDBOX_PREFIX, found);
     return 0;

@@ -5,7 +5,7 @@
 #include "core/core.h"
 #include "core/sandbox/usage_report.h"
 #include "front/api/api.h"
-#include "web/instant.h"
+#include "front/api/api_query.h"
 
 #include <string.h>
 
@@ -25,7 +25,8 @@ struct usage_answer {
     int64_t day_at;
     const char *sandbox_id, *key_id;
     const char *const *labels; // NULL: not asked for
-    int64_t runs, cpu_ms, memory_byte_seconds;
+    int64_t runs, cpu_ms, memory_byte_seconds, disk_bytes;
+    bool has_disk;
 };
 
 #define AT(member) offsetof(struct usage_answer, member)
@@ -41,6 +42,9 @@ static const struct answer_field usage_fields[] = {
     {"cpuMs", ANSWER_INTEGER, AT(cpu_ms), .help = "of all processors together"},
     {"memoryByteSeconds", ANSWER_INTEGER, AT(memory_byte_seconds),
      .help = "memory in use, over time"},
+    {"diskBytes", ANSWER_INTEGER, AT(disk_bytes), .has_offset = AT(has_disk),
+     .help = "the most that files of one sandbox took when that was looked at; not there: it never "
+             "was"},
     {0},
 };
 #undef AT
@@ -74,38 +78,23 @@ static const struct parameter report_parameters[] = {
     {0},
 };
 
-static int read_time(struct call *call, const char *name, int64_t *out, struct error *err)
-{
-    const char *text = query_text(call->query, name);
-
-    return text && instant_parse(text, name, out, err) < 0 ? error_field(err, name) : 0;
-}
-
-static const char *read_id(struct call *call, const char *name, const char *prefix)
-{
-    const char *text = query_text(call->query, name);
-    size_t length = strlen(prefix);
-
-    return text && strncmp(text, prefix, length) == 0 ? text + length : text;
-}
-
 static int read_usage_query(struct call *call, struct usage_query *query, struct error *err)
 {
     const char *by = query_text(call->query, "by");
 
     *query = (struct usage_query){
         .to = (int64_t)clock_wall_ms(),
-        .sandbox_id = read_id(call, "sandboxId", SANDBOX_PREFIX),
-        .key_id = read_id(call, "keyId", KEY_PREFIX),
+        .sandbox_id = api_query_id(call, "sandboxId", SANDBOX_PREFIX),
+        .key_id = api_query_id(call, "keyId", KEY_PREFIX),
         .limit = ENTRIES + 1,
     };
     for (unsigned i = 0; by && groups[i]; i++)
         if (strcmp(by, groups[i]) == 0)
             query->by = i;
-    if (read_time(call, "to", &query->to, err) < 0)
+    if (api_query_time(call, "to", &query->to, err) < 0)
         return -1;
     query->from = query->to - USUAL_DAYS * DAY_MS;
-    return read_time(call, "from", &query->from, err);
+    return api_query_time(call, "from", &query->from, err);
 }
 
 /* Of a text as the store has it. Goes with the call. */
@@ -131,6 +120,8 @@ static struct usage_answer answer_of(struct call *call, const struct usage_group
         .runs = total->used.executions,
         .cpu_ms = total->used.cpu_ms,
         .memory_byte_seconds = usage_byte_seconds(total->used.memory_mib_ms),
+        .disk_bytes = total->disk_bytes,
+        .has_disk = total->disk_bytes != 0,
     };
 }
 

@@ -1,44 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Watched directories as records. Everything of one is touched on the loop only, but for is_posted: whoever changes the sandbox posts once,
- * and not again until the loop has looked.
+ * Watched directories as records. Everything of one is touched on the loop only.
  */
 #include "front/api/watch_stream.h"
 
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "front/api/api.h"
+#include "web/follower.h"
 #include "web/router.h"
-#include "web/waiting_call.h"
 
-#include <stdatomic.h>
 #include <string.h>
 
 #define LARGE_BYTES (4u << 10) // of records: others get their turn before more are made
 #define PAUSE_MS 20
 
 struct watch_stream {
-    struct waiting_call waiting;
+    struct follower base; // has no worker
     enum event_format format;
     struct file_watch *files;
     struct loop_watch *ready; // NULL: it is over
     struct watch *sandbox;    // for the end of the server
     struct loop_timer beat, pause;
-    atomic_uint refs; // the response until its end, a post
-    atomic_bool is_posted;
     struct buffer text; // records that wait for room
     bool is_broken;     // the loop tells no more, but there may be records before the end
     bool is_over;       // those are the last
     bool is_finished;
 };
 
-static void stream_unref(struct watch_stream *stream)
+static void watch_stream_free(void *data)
 {
-    if (atomic_fetch_sub(&stream->refs, 1) != 1)
-        return;
+    struct watch_stream *stream = data;
+
     file_watch_free(stream->files);
     buffer_clear(&stream->text);
-    waiting_call_clear(&stream->waiting);
     free(stream);
 }
 
@@ -47,7 +42,7 @@ static void finish(struct watch_stream *stream, bool is_whole)
     if (stream->is_finished)
         return;
     stream->is_finished = true;
-    response_finish(stream->waiting.response, is_whole);
+    response_finish(stream->base.waiting.response, is_whole);
 }
 
 // ---- records ----
@@ -132,7 +127,7 @@ static bool send_text(struct watch_stream *stream)
 
     if (text->length == 0)
         return true;
-    if (response_append(stream->waiting.response, text->data, text->length) != RESPONSE_TAKEN)
+    if (response_append(stream->base.waiting.response, text->data, text->length) != RESPONSE_TAKEN)
         return false;
     text->length = 0;
     return true;
@@ -168,7 +163,7 @@ static void look(struct watch_stream *stream)
     bool is_sent = send_text(stream);
     if (is_sent && stream->is_over)
         finish(stream, true);
-    else if (router_is_draining(stream->waiting.router))
+    else if (router_is_draining(stream->base.waiting.router))
         finish(stream, false);
     if (!stream->ready)
         return;
@@ -186,50 +181,21 @@ static void on_files(void *data, unsigned events)
     look(stream);
 }
 
-static void on_pause(void *data)
+static void go_on(void *data)
 {
-    struct watch_stream *stream = data;
-
-    look(stream);
+    look(data);
 }
 
-static void on_change(void *data)
-{
-    struct watch_stream *stream = data;
-
-    atomic_store(&stream->is_posted, false);
-    look(stream);
-    stream_unref(stream);
-}
-
-/* From the hub, on any thread. */
-static void on_hub(void *data)
-{
-    struct watch_stream *stream = data;
-
-    if (atomic_exchange(&stream->is_posted, true))
-        return;
-    atomic_fetch_add(&stream->refs, 1);
-    loop_post(stream->waiting.loop, on_change, stream);
-}
+static const struct follower_kind kind = {.on_wake = go_on, .free = watch_stream_free};
 
 static void on_beat(void *data)
 {
     struct watch_stream *stream = data;
-    autobuffer text = {0};
-    struct error ignored = {0};
 
     if (stream->is_finished)
         return;
-    if (response_is_drained(stream->waiting.response) &&
-        event_format_add_keep_alive(stream->format, &text, &ignored) == 0)
-        (void)response_append(stream->waiting.response, text.data, text.length);
+    follower_keep_alive(&stream->base, stream->format);
     loop_timer_set(&stream->beat, EVENT_KEEP_ALIVE_MS);
-}
-
-static void on_room(void *data)
-{
-    look(data);
 }
 
 static void on_gone(void *data)
@@ -247,11 +213,11 @@ static void on_end(void *data, bool is_delivered)
     loop_timer_clear(&stream->pause);
     watch_free(take(stream->sandbox));
     stop_looking(stream);
-    stream_unref(stream);
+    follower_end(&stream->base);
 }
 
 static const struct response_events events = {
-    .on_gone = on_gone, .on_room = on_room, .on_end = on_end};
+    .on_gone = on_gone, .on_room = go_on, .on_end = on_end};
 
 struct beginning {
     struct watch_stream *stream;
@@ -263,21 +229,21 @@ static void begin(void *data)
 {
     autofree struct beginning *beginning = data;
     struct watch_stream *stream = beginning->stream;
-    struct waiting_call *waiting = &stream->waiting;
+    struct waiting_call *waiting = &stream->base.waiting;
     struct error err = {0};
 
     loop_timer_init(&stream->beat, waiting->loop, on_beat, stream);
-    loop_timer_init(&stream->pause, waiting->loop, on_pause, stream);
+    loop_timer_init(&stream->pause, waiting->loop, go_on, stream);
     if (loop_watch_new(waiting->loop, file_watch_fd(stream->files), on_files, stream,
                        &stream->ready, &err) < 0) {
         waiting_call_fail(waiting, &err);
-        stream_unref(stream);
+        follower_unref(&stream->base);
         return;
     }
     (void)response_begin(waiting->response, 200, event_format_headers(stream->format),
                          RESPONSE_LENGTH_UNKNOWN);
     loop_timer_set(&stream->beat, EVENT_KEEP_ALIVE_MS);
-    stream->sandbox = hub_watch(waiting->core->hub, beginning->sandbox_id, on_hub, stream);
+    stream->sandbox = hub_watch(waiting->core->hub, beginning->sandbox_id, follower_wake, stream);
     response_watch(waiting->response, &events, stream);
     add_record(stream, "started", &(struct record){0});
     look(stream);
@@ -289,11 +255,10 @@ void watch_stream_start(struct call *call, const char *sandbox_id, enum event_fo
     struct beginning *beginning = xnew(struct beginning);
     struct watch_stream *stream = xnew(struct watch_stream);
 
-    waiting_call_init(&stream->waiting, call);
+    follower_init(&stream->base, call, &kind);
     stream->format = format;
     stream->files = watch;
-    atomic_init(&stream->refs, 1);
     beginning->stream = stream;
     (void)snprintf(beginning->sandbox_id, sizeof beginning->sandbox_id, "%s", sandbox_id);
-    loop_post(stream->waiting.loop, begin, beginning);
+    loop_post(stream->base.waiting.loop, begin, beginning);
 }

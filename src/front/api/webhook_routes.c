@@ -10,7 +10,7 @@
 
 struct webhook_answer {
     const struct webhook_info *info;
-    const char *id, *name, *url, *secret, *sandbox_id, *disabled_reason;
+    const char *id, *name, *url, *secret, *sandbox_id, *disabled_reason, *made_by;
     const char *const *kinds;
     int64_t last_event, attempts, failing_since, next_at, created_at, updated_at;
     bool is_enabled;
@@ -35,6 +35,8 @@ static const struct answer_field webhook_fields[] = {
      .help = "attempts that failed since the last delivery"},
     {"failingSince", ANSWER_TIME, AT(failing_since)},
     {"nextAttemptAt", ANSWER_TIME, AT(next_at)},
+    {"madeBy", ANSWER_ID, AT(made_by), .prefix = KEY_PREFIX,
+     .help = "the key that made it; it goes on when that key has ended"},
     {"createdAt", ANSWER_TIME, AT(created_at), .is_needed = true},
     {"updatedAt", ANSWER_TIME, AT(updated_at), .is_needed = true},
     {0},
@@ -55,6 +57,7 @@ static struct webhook_answer tell(const struct webhook_info *info, bool with_sec
         .secret = with_secret ? info->secret : NULL,
         .sandbox_id = info->sandbox_id,
         .disabled_reason = info->disabled_reason,
+        .made_by = info->key_id,
         .kinds = info->kinds ? info->kinds : none,
         .last_event = info->event_cursor,
         .attempts = info->attempts,

@@ -7,6 +7,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 static char buffer[LINK_MAX_MESSAGE + sizeof(struct link_header)] __attribute__((aligned(16)));
@@ -104,6 +105,35 @@ TEST(memory_that_is_not_sealed_is_refused_and_its_files_closed)
     CHECK_INT(errno, EPROTO);
     int after = dup(0);
     CHECK_INT(after, next);
+    (void)close(after);
+}
+
+TEST(a_receiver_without_room_for_files_knows_what_it_was_about)
+{
+    int pair[2];
+    struct link_message message;
+    struct rlimit before, none;
+    make_pair(pair);
+    autofd left = pair[0];
+    autofd right = pair[1];
+    const int fds[] = {0, 1};
+
+    CHECK(link_send(left, LINK_SPAWN, 0, 77, "x", 1, fds, 2) == 0);
+    int next = dup(0);
+    (void)close(next);
+    CHECK(getrlimit(RLIMIT_NOFILE, &before) == 0);
+    none = (struct rlimit){(rlim_t)next + 1, before.rlim_max};
+    CHECK(setrlimit(RLIMIT_NOFILE, &none) == 0);
+    int got = link_receive(right, buffer, sizeof buffer, &message, 0);
+    int code = errno;
+    CHECK(setrlimit(RLIMIT_NOFILE, &before) == 0);
+    CHECK_INT(got, -1);
+    CHECK_INT(code, EMFILE);
+    CHECK_INT(message.header.type, LINK_SPAWN);
+    CHECK_INT(message.header.process, 77);
+    CHECK_INT(message.n_fds, 0);
+    int after = dup(0);
+    CHECK_INT(after, next); // the one there was room for was closed
     (void)close(after);
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "fixture.h"
+#include "store/usage_days.h"
 #include "store/usage.h"
 #include "store/store_impl.h"
 #include "test.h"
@@ -549,4 +550,47 @@ TEST(an_ended_sandbox_is_kept_for_its_own_time)
     CHECK_INT(removed, 0);
     CHECK_OK(store_sandbox_purge(store, NOW + 1001, 1, 10, &removed, &err), err);
     CHECK_INT(removed, 1);
+}
+
+TEST(days_are_added_up_when_they_are_old_and_forgotten_later)
+{
+    const int64_t day = 86400000;
+    struct store *store = fixture_store();
+    struct usage_filter filter = {.owner = {.organisation = ORGANISATION},
+                                  .to = 100 * day,
+                                  .by = USAGE_BY_SANDBOX,
+                                  .limit = 10};
+    autousages before = {0}, after = {0}, days = {0};
+    int64_t changed = 0, runs = 0;
+    struct error err = {0};
+
+    CHECK_OK(store_run_alone(
+                 store, STORE_FAST,
+                 "DELETE FROM usage_days; INSERT INTO usage_days (organisation, day_at, "
+                 "sandbox_id, key_id, "
+                 "labels, member, runs, cpu_ms, memory_mib_ms, disk_bytes, egress_bytes) VALUES "
+                 "('" ORGANISATION "', 0, 's1', 'k', '', '', 1, 1, 1, 1, 0), "
+                 "('" ORGANISATION "', 864000000, 's1', 'k', '', '', 1, 10, 1, 5, 0), "
+                 "('" ORGANISATION "', 864000000, 's2', 'k', '', '', 2, 20, 1, 7, 0), "
+                 "('" ORGANISATION "', 1728000000, 's3', 'k', '', '', 4, 40, 1, 9, 0)",
+                 NULL, 0, NULL, &err),
+             err);
+    CHECK_OK(store_usage_list(store, &filter, &before, &err), err);
+    CHECK_INT(before.count, 3);
+    CHECK_OK(store_usage_merge(store, 15 * day, day, &changed, &err), err);
+    CHECK_OK(store_usage_list(store, &filter, &after, &err), err);
+    CHECK_INT(after.count,
+              2); // the first day is forgotten, and of the second nobody knows whose it was
+    CHECK_STR(after.rows[0].id, "s3");
+    CHECK_STR(after.rows[1].id, "");
+    CHECK_INT(after.rows[1].used.executions, 3);
+    CHECK_INT(after.rows[1].used.cpu_ms, 30);
+    CHECK_INT(after.rows[1].disk_bytes, 7);
+    CHECK_OK(store_usage_merge(store, 15 * day, day, &changed, &err), err);
+    CHECK_INT(changed, 0);
+    filter.by = USAGE_BY_DAY;
+    CHECK_OK(store_usage_list(store, &filter, &days, &err), err);
+    CHECK_INT(days.count, 2);
+    CHECK_OK(store_usage_runs(store, ORGANISATION, "k", 20 * day, &runs, &err), err);
+    CHECK_INT(runs, 4);
 }

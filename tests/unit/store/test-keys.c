@@ -238,10 +238,31 @@ TEST(old_requests_are_forgotten)
     CHECK(claim(store, &a, IDEMPOTENCY_PENDING));
     CHECK(claim(store, &b, IDEMPOTENCY_PENDING));
     CHECK(claim(store, &c, IDEMPOTENCY_PENDING));
-    CHECK_OK(store_idempotency_purge(store, NOW + 5, 1, &removed, &err), err);
+    CHECK_OK(store_idempotency_purge(store, NOW + 5, 100, 1, &removed, &err), err);
     CHECK_INT(removed, 1);
-    CHECK_OK(store_idempotency_purge(store, NOW + 5, 10, &removed, &err), err);
+    CHECK_OK(store_idempotency_purge(store, NOW + 5, 100, 10, &removed, &err), err);
     CHECK_INT(removed, 1);
     CHECK(claim(store, &a, IDEMPOTENCY_PENDING));
     CHECK(!claim(store, &c, IDEMPOTENCY_PENDING));
+}
+
+TEST(no_more_than_so_many_requests_are_kept)
+{
+    struct store *store = fixture_store();
+    int64_t removed = 0;
+    struct error err = {0};
+
+    for (int64_t i = 0; i < 9; i++) {
+        const char name[] = {(char)('a' + i), '\0'};
+        struct idempotency_record record = request(name, 1);
+        record.created_at = NOW + i;
+        CHECK(claim(store, &record, IDEMPOTENCY_PENDING));
+    }
+    CHECK_OK(store_idempotency_purge(store, NOW, 9, 100, &removed, &err), err);
+    CHECK_INT(removed, 0);
+    CHECK_OK(store_idempotency_purge(store, NOW, 3, 2, &removed, &err), err);
+    CHECK_INT(removed, 2);
+    CHECK_OK(store_idempotency_purge(store, NOW, 3, 100, &removed, &err), err);
+    CHECK_INT(removed, 3);
+    CHECK_INT(fixture_number(store, "SELECT min(created_at) FROM idempotency"), NOW + 5);
 }

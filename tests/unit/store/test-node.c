@@ -267,7 +267,7 @@ TEST(nothing_of_another_node_is_forgotten_or_given_back)
     CHECK_OK(store_idempotency_release_all(store, &removed, &err), err);
     CHECK_INT(removed, 1);
     claim(store, "again");
-    CHECK_OK(store_idempotency_purge(store, NOW + day, 100, &removed, &err), err);
+    CHECK_OK(store_idempotency_purge(store, NOW + day, 100, 100, &removed, &err), err);
     CHECK_INT(removed, 1);
     CHECK_INT(fixture_number(store, ROWS_OF("= '" OTHER "'")), before);
     CHECK(fixture_number(store, ROWS_OF("<> '" OTHER "'")) < own);

@@ -115,12 +115,15 @@ TEST(they_are_counted_and_listed_by_their_owner)
     const struct owner owner = {.organisation = ORGANISATION}, nobody = {.organisation = "else"};
     const struct page page = {.limit = 100};
     autowebhooks own = {0}, none = {0};
-    int64_t all = 0, here = 0;
+    struct webhook_counts counts = {0};
     struct error err = {0};
 
-    CHECK_OK(store_webhook_count(store, "else", &all, &here, &err), err);
-    CHECK_INT(all, 1);
-    CHECK_INT(here, 0);
+    CHECK_OK(store_webhook_count(store, &nobody, &counts, &err), err);
+    CHECK_INT(counts.all, 1);
+    CHECK_INT(counts.organisation, 0);
+    CHECK_OK(store_webhook_count(store, &owner, &counts, &err), err);
+    CHECK_INT(counts.organisation, 1);
+    CHECK_INT(counts.member, 0);
     CHECK_OK(store_webhook_list(store, &owner, &page, &own, &err), err);
     CHECK_INT(own.count, 1);
     CHECK_OK(store_webhook_list(store, &nobody, &page, &none, &err), err);
