@@ -70,3 +70,10 @@ def test_times_end_in_at_and_times_alone(named):
     times = {(name, where) for name, schema, where in named if schema.get("format") == "date-time" and not name.endswith("At")}
     assert {name for name, _ in times} <= {"from", "to", "day", "failingSince"}
     assert sorted({(name, where) for name, schema, where in named if name.endswith("At") and "string" not in str(schema.get("type"))}) == []
+
+
+def test_what_a_sandbox_was_made_of_is_told_by_its_id(api, sandbox):
+    taken = api.post(f"/api/v1/sandboxes/{sandbox.id}/snapshots", {"name": "named"}).json
+    made = api.post("/api/v1/sandboxes", {"snapshot": "named"}).json
+    assert made["snapshotId"] == taken["id"]
+    assert api.delete(f"/api/v1/sandboxes/{made['id']}").status == api.delete(f"/api/v1/snapshots/{taken['id']}").status == 204
