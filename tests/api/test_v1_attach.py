@@ -70,7 +70,7 @@ def test_both_directions_of_a_command(api, sandbox):
         assert (started["id"], started["state"], started["offsets"]) == (made["id"], "running", {"stdout": 0, "stderr": 0})
         cat.type(b"hello\n").read_until(b"hello\n")
         cat.type(b"\xff\0raw").read_until(b"\xff\0raw")
-        cat.send_json(type="closeStdin")
+        cat.send_json(type="close_stdin")
         cat.read_all()
         end = cat.texts[-1]
         assert (end["type"], end["exitCode"], end["cause"], cat.output[2]) == ("exit", 3, "exited", b"end\n")
@@ -155,7 +155,7 @@ def test_input_that_nobody_takes_is_not_read_and_none_of_it_is_lost(api, sandbox
     # The message that was cut with the connection is of no use; the rest was taken as far as it was read.
     with Attached(api, made, "?from=now") as client:
         sandbox.write_all({"/workspace/go": b""})
-        client.send_json(type="closeStdin")
+        client.send_json(type="close_stdin")
         client.read_all()
         assert 0 < int(client.output[1]) <= sent and client.texts[-1]["exitCode"] == 0
 
@@ -261,7 +261,7 @@ def test_somebody_elses_client_is_at_home(api, sandbox):
         while len(back) < len(text.encode()):
             back += client.recv()[1:]
         assert back == text.encode()
-    client.send(json.dumps({"type": "closeStdin"}))
+    client.send(json.dumps({"type": "close_stdin"}))
     assert json.loads(client.recv())["exitCode"] == 0
     assert client.recv_data() == (websocket.ABNF.OPCODE_CLOSE, b"\x03\xe8it has ended")
     client.close()

@@ -103,7 +103,7 @@ def test_disk(alice):
     try:
         alice.post("/api/v1/run", {"sandbox": made, "command": ["dd", "if=/dev/urandom", "of=file", "bs=1M", "count=5"]})
         alice.post(f"/api/v1/sandboxes/{made}/executions", {"command": ["sh", "-c", "while :; do :; done"]})  # something to measure
-        until(lambda: any(item.get("diskBytes", 0) > 0 for item in usage(alice, f"?by=sandbox&sandbox={made}")), "its disk to be known")
+        until(lambda: any(item.get("diskBytes", 0) > 0 for item in usage(alice, f"?by=sandbox&sandboxId={made}")), "its disk to be known")
     finally:
         alice.delete(f"/api/v1/sandboxes/{made}")
 

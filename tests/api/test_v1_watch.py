@@ -57,12 +57,12 @@ def test_what_happens_in_a_directory_is_told(api, sandbox, accept):
     with Watch(api, sandbox, accept, path="/tmp/w") as watch:
         assert watch.response.headers["Content-Type"].startswith(accept)
         run(api, sandbox, "cd /tmp/w && echo 1 >new && echo 2 >>old && chmod 600 old && mv old older && rm new && mkdir dir && echo x >sub/unseen")
-        assert watch.until("created").data == {"path": "new", "type": "file"}
+        assert watch.until("created").data == {"path": "new", "kind": "file"}
         watch.until("changed", path="old")
         assert watch.until("changed", path="old", attributes=True)
-        assert watch.until("moved").data == {"from": "old", "to": "older", "type": "file"}
+        assert watch.until("moved").data == {"from": "old", "to": "older", "kind": "file"}
         watch.until("removed", path="new")
-        watch.until("created", path="dir", type="directory")
+        watch.until("created", path="dir", kind="directory")
         api.delete(f"{TOP}/sandboxes/{sandbox.id}")
         last = watch.until("ended")
         assert last.data["reason"] == "ended" and watch.next() is None
@@ -72,7 +72,7 @@ def test_what_happens_in_a_directory_is_told(api, sandbox, accept):
 def test_directories_below_are_followed_also_when_they_move(api, sandbox):
     with Watch(api, sandbox, path="/tmp", recursive="true") as watch:
         run(api, sandbox, "cd /tmp && mkdir -p a/b && echo 1 >a/b/c")
-        watch.until("created", path="a", type="directory")
+        watch.until("created", path="a", kind="directory")
         watch.until("created", path="a/b/c")
         run(api, sandbox, "cd /tmp && mv a z && echo 2 >z/b/d")
         watch.until("moved", to="z")

@@ -140,7 +140,7 @@ def test_one_owner_leaves_room_for_others(api):
     made.append(ben.post(HOOKS, {"url": "https://example.com/", "enabled": False}))
     assert made[9].status == 201
     # Whoever ends a key that somebody else has got hold of finds what it leaves behind.
-    assert [hook["madeBy"] for hook in api.get(f"{HOOKS}?limit=100").json["items"]].count(keys[0]["id"]) == 8
+    assert [hook["createdBy"] for hook in api.get(f"{HOOKS}?limit=100").json["items"]].count(keys[0]["id"]) == 8
     for answer in made[:8] + made[9:]:
         api.delete(f"{HOOKS}/{answer.json['id']}")
     for key in keys:

@@ -36,7 +36,7 @@ static const struct parameter path_parameters[] = {
     {"key", .help = "id of a key", .example = KEY_PREFIX EXAMPLE_ID},
     {"organisation", .help = "id of an organisation", .example = ORGANISATION_PREFIX EXAMPLE_ID},
     {"webhook", .help = "id of a webhook", .example = WEBHOOK_PREFIX EXAMPLE_ID},
-    {"token", .help = "id of a token", .example = KEY_PREFIX EXAMPLE_ID},
+    {"token", .help = "id of a token", .example = TOKEN_PREFIX EXAMPLE_ID},
     {"delivery", .help = "id of a delivery", .example = DELIVERY_PREFIX EXAMPLE_ID},
     {0},
 };

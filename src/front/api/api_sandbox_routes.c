@@ -313,7 +313,7 @@ const struct route api_sandbox_routes[] = {
     {"GET", ONE, ROUTE_CONTROL, ACCESS_KEY, BODY_NONE, get_sandbox,
      .summary = "everything about a sandbox", .answers = one_answers, .needs = SCOPE_READ},
     {"PATCH", ONE, ROUTE_SLOW, ACCESS_KEY, BODY_JSON, change_sandbox,
-     .summary = "changes a living sandbox: all that is said, or nothing",
+     .summary = "changes a living sandbox: all that is said, or nothing; If-Match is heeded",
      .fields = sandbox_change_fields, .answers = one_answers, .needs = SCOPE_RUN},
     {"DELETE", ONE, ROUTE_CONTROL, ACCESS_KEY, BODY_NONE, delete_sandbox,
      .summary = "ends everything in a sandbox and deletes it", .answers = empty_answers,

@@ -41,7 +41,7 @@ static const struct {
 } orders[] = {
     {"resize", ATTACH_RESIZE, resize_fields},
     {"signal", ATTACH_SIGNAL, signal_fields},
-    {"closeStdin", ATTACH_CLOSE_INPUT, plain_fields},
+    {"close_stdin", ATTACH_CLOSE_INPUT, plain_fields},
 };
 
 static int fill(const struct order_body *body, struct attach_order *out, struct error *err)
@@ -74,7 +74,7 @@ static int read_order(const struct data_value *value, struct attach_order *out, 
         return fill(&body, out, err);
     }
     (void)error_set(err, ERROR_INVALID,
-                    "type: must be 'resize', 'signal' or 'closeStdin', not '%.40s'", body.type);
+                    "type: must be 'resize', 'signal' or 'close_stdin', not '%.40s'", body.type);
     return error_field(err, "type");
 }
 

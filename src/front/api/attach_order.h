@@ -19,7 +19,7 @@ struct attach_order {
 /*
  * {"type":"resize","rows":24,"cols":80}
  * {"type":"signal","signal":"INT","wholeTree":false}
- * {"type":"closeStdin"}
+ * {"type":"close_stdin"}
  * ERROR_INVALID; ERROR_UNKNOWN_FIELD.
  */
 int attach_order_read(const char *text, size_t length, struct attach_order *out, struct error *err);

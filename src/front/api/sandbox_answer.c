@@ -37,7 +37,7 @@ const struct answer_field sandbox_entry_fields[] = {
     {"mode", ANSWER_WORD, AT(mode), .is_needed = true, .words = modes,
      .n_words = ARRAY_SIZE(modes)},
     {"runtime", ANSWER_TEXT, AT(runtime), .is_needed = true},
-    {"snapshot", ANSWER_ID, AT(snapshot), .prefix = SNAPSHOT_PREFIX,
+    {"snapshotId", ANSWER_ID, AT(snapshot), .prefix = SNAPSHOT_PREFIX,
      .help = "what it was made from, where that was a snapshot"},
     {"limits", ANSWER_MAP, AT(limits), .is_needed = true, .fields = limits_fields},
     {"idleTimeoutMs", ANSWER_INTEGER, AT(idle_timeout_ms), .help = "0: never; likewise the others"},

@@ -61,7 +61,7 @@ const struct answer_field watch_stream_fields[] = {
     {"fromBase64", ANSWER_BASE64, AT(odd_from)},
     {"to", ANSWER_TEXT, AT(to), .help = "moved: where it is"},
     {"toBase64", ANSWER_BASE64, AT(odd_to)},
-    {"type", ANSWER_TEXT, AT(type), .words = types, .n_words = ARRAY_SIZE(types),
+    {"kind", ANSWER_TEXT, AT(type), .words = types, .n_words = ARRAY_SIZE(types),
      .help = "a directory, or anything else"},
     {"attributes", ANSWER_TRUTH, AT(is_attributes),
      .help = "changed: its mode, owner or times, and not its content"},

@@ -35,7 +35,7 @@ static const struct answer_field webhook_fields[] = {
      .help = "attempts that failed since the last delivery"},
     {"failingSince", ANSWER_TIME, AT(failing_since)},
     {"nextAttemptAt", ANSWER_TIME, AT(next_at)},
-    {"madeBy", ANSWER_ID, AT(made_by), .prefix = KEY_PREFIX,
+    {"createdBy", ANSWER_ID, AT(made_by), .prefix = KEY_PREFIX,
      .help = "the key that made it; it goes on when that key has ended"},
     {"createdAt", ANSWER_TIME, AT(created_at), .is_needed = true},
     {"updatedAt", ANSWER_TIME, AT(updated_at), .is_needed = true},

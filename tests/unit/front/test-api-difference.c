@@ -47,12 +47,12 @@ TEST(a_difference_counts_what_it_leaves_out)
 
     CHECK_JSON(write_difference(json, &difference),
                "{\"from\":\"base\",\"to\":\"now\",\"added\":1,\"changed\":1,\"removed\":1,"
-               "\"entries\":[{\"path\":\"/a\",\"change\":\"added\",\"after\":{\"type\":\"file\","
+               "\"items\":[{\"path\":\"/a\",\"change\":\"added\",\"after\":{\"kind\":\"file\","
                "\"mode\":\"0644\",\"sizeBytes\":2},\"patch\":\"+x\\n\"},"
-               "{\"path\":\"/b\",\"change\":\"changed\",\"before\":{\"type\":\"file\",\"mode\":"
-               "\"0600\",\"sizeBytes\":1},\"after\":{\"type\":\"link\",\"mode\":\"0777\"},"
-               "\"binary\":true},{\"path\":\"/c\",\"change\":\"removed\",\"before\":{\"type\":"
-               "\"directory\",\"mode\":\"0755\"}}]}");
+               "{\"path\":\"/b\",\"change\":\"changed\",\"before\":{\"kind\":\"file\",\"mode\":"
+               "\"0600\",\"sizeBytes\":1},\"after\":{\"kind\":\"link\",\"mode\":\"0777\"},"
+               "\"binary\":true},{\"path\":\"/c\",\"change\":\"removed\",\"before\":{\"kind\":"
+               "\"directory\",\"mode\":\"0755\"}}],\"truncated\":false}");
     difference.count = 1;
     difference.totals[DIFFERENCE_REMOVED] = 5;
     autobuffer text = {0};
