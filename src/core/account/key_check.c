@@ -124,7 +124,6 @@ static void *record_uses(void *data)
     bool is_look_due;
 
     thread_set_name("key uses");
-    checks->looked_at = (int64_t)clock_wall_ms();
     while (next_use(checks, id, &is_look_due)) {
         struct error err = {0};
         if (is_look_due)
@@ -152,6 +151,7 @@ int key_checks_new(struct store *store, struct key_checks **out, struct error *e
     struct key_checks *checks = xnew(struct key_checks);
 
     checks->store = store;
+    checks->looked_at = (int64_t)clock_wall_ms(); // here: the recorder may be late
     checks->sha256 = EVP_MD_fetch(NULL, "SHA256", NULL);
     lock_init(&checks->lock, LOCK_KEYS);
     lock_condition_init(&checks->changed);

@@ -10,6 +10,7 @@
 #include "net/body.h"
 #include "test.h"
 
+#include <signal.h>
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -318,6 +319,7 @@ static const struct http_handler handler = {.on_head = on_head,
 
 static void *run_loop(void *data)
 {
+    (void)signal(SIGPIPE, SIG_IGN); // as in the server: sendfile has no flag for it
     loop_run(((struct fixture *)data)->loop);
     return NULL;
 }

@@ -12,6 +12,7 @@
 #include "test.h"
 #include "web/upgrade.h"
 
+#include <signal.h>
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <string.h>
@@ -243,6 +244,7 @@ static void on_error(struct call *call, const struct error *err)
 
 static void *run_loop(void *data)
 {
+    (void)signal(SIGPIPE, SIG_IGN); // as in the server: sendfile has no flag for it
     loop_run(((struct front_fixture *)data)->loop);
     return NULL;
 }

@@ -9,6 +9,7 @@
 #include "front/agentuity/agentuity_impl.h"
 #include "test.h"
 
+#include <signal.h>
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -31,6 +32,7 @@ static void remove_directory(void)
 
 static void *run_loop(void *data)
 {
+    (void)signal(SIGPIPE, SIG_IGN); // as in the server: sendfile has no flag for it
     loop_run(((struct stage *)data)->loop);
     return NULL;
 }
