@@ -92,8 +92,6 @@ struct front {
     bool is_strict;
     /* Its routes are described in a document of their own (router_openapi); NULL: in that of all such fronts. */
     const struct front_document *document;
-    /* Tokens of one sandbox open those of its routes whose path names a {sandbox} or an {execution}; else they open none. */
-    bool takes_tokens;
     const char *sandbox_prefix; // of its sandboxes' ids in paths: "sbx_", for the log; NULL: none
     struct front_defaults defaults;
     void *settings; // the front's own; call->settings

@@ -31,6 +31,13 @@ enum route_access {
     ACCESS_ANY,  // nobody is refused; whoever has shown a good key is told more (call->is_known)
 };
 
+/* Who gets to it at all of those that may not have everything. */
+enum route_reach {
+    REACH_ALL,    // nobody else
+    REACH_COMMON, // keys for sandboxes with some labels: it is of no single sandbox
+    REACH_SANDBOX, // those, and tokens: it names a sandbox or something in one, and the core sees which
+};
+
 enum route_body {
     BODY_NONE,   // whatever comes is read and dropped (at most 1 MiB)
     BODY_JSON,   // call->body; an empty one is an empty map
@@ -62,6 +69,7 @@ struct route {
         *answers;         // when all is well, ended by an empty row; NULL: not described
     enum key_scope needs; // of the key, checked before the handler; none said: see route_needs
     bool is_undescribed;  // it is in no document
+    enum route_reach reach;
     bool is_heavy; // keeps a processor busy for long: one at a time for each sandbox, a few in all
 };
 

@@ -310,34 +310,6 @@ static bool is_post(const struct call *call)
     return call->front->on_post && strcmp(call->route->method, "POST") == 0;
 }
 
-static bool is_route(const struct call *call, const char *below)
-{
-    return strcmp(call->route->pattern + strlen(call->front->top) - 1, below) == 0;
-}
-
-/* What a token can open: its sandbox, or something in it; a run names it in its body. Whether it is that sandbox, the core sees. */
-static bool is_for_tokens(const struct call *call)
-{
-    const char *pattern = call->route->pattern;
-
-    return call->front->takes_tokens && (strstr(pattern, "/{sandbox}") ||
-                                         strstr(pattern, "/{execution}") || is_route(call, "/run"));
-}
-
-/* A key for sandboxes with some labels gets to them through paths that name them, where their labels are looked at; and to what is no sandbox's. */
-static bool is_for_selected(const struct call *call)
-{
-    static const char *const others[] = {"/sandboxes", "/quotas", "/runtimes", "/organisation",
-                                         "/system/info"};
-
-    if (is_for_tokens(call))
-        return true;
-    for (size_t i = 0; call->front->takes_tokens && i < ARRAY_SIZE(others); i++)
-        if (is_route(call, others[i]))
-            return true;
-    return false;
-}
-
 /* The one place where a key is held against what a route needs. */
 static int check_scope(const struct call *call, struct error *err)
 {
@@ -345,9 +317,9 @@ static int check_scope(const struct call *call, struct error *err)
         access_set_audit(call->access, call->core->audit, call);
     if (call->route->access != ACCESS_KEY)
         return 0;
-    if (*call->actor.sandbox && !is_for_tokens(call))
+    if (*call->actor.sandbox && call->route->reach != REACH_SANDBOX)
         return actor_refuse_token(&call->actor, "ask for anything else", err);
-    if (*call->actor.selector && !is_for_selected(call))
+    if (*call->actor.selector && call->route->reach == REACH_ALL)
         return error_refuse(err, ERROR_DENIED, "key",
                             "your key is for sandboxes with some labels alone, and not for this");
     return actor_need(&call->actor, route_needs(call->route), err);

@@ -60,6 +60,23 @@ static size_t add_preflight(struct route *routes, size_t total)
     return total + 1;
 }
 
+/* A run names its sandbox in the body. */
+static enum route_reach reach_of(const char *pattern)
+{
+    static const char *const common[] = {API_TOP "/sandboxes", API_TOP "/quotas",
+                                         API_TOP "/runtimes", API_TOP "/organisation",
+                                         API_TOP "/system/info"};
+
+    if (strstr(pattern, "/{sandbox}") || strstr(pattern, "/{execution}") ||
+        strcmp(pattern, API_TOP "/run") == 0)
+        return REACH_SANDBOX;
+    for (size_t i = 0; i < ARRAY_SIZE(common); i++) {
+        if (strcmp(pattern, common[i]) == 0)
+            return REACH_COMMON;
+    }
+    return REACH_ALL;
+}
+
 static struct route *join_tables(bool has_origins)
 {
     struct route *routes = NULL;
@@ -69,7 +86,9 @@ static struct route *join_tables(bool has_origins)
         size_t count = route_count(tables[i]);
         routes = xrealloc(routes, total + 2 * count + 1, sizeof *routes);
         for (size_t row = 0; row < count; row++) {
-            routes[total++] = tables[i][row];
+            routes[total] = tables[i][row];
+            routes[total].reach = reach_of(routes[total].pattern);
+            total++;
             if (has_origins)
                 total = add_preflight(routes, total);
         }
@@ -92,7 +111,6 @@ void api_front_init(struct front *front, const struct api_settings *settings)
         .failure_content = API_FAILURE_CONTENT,
         .is_strict = true,
         .document = &api_document,
-        .takes_tokens = true,
         .sandbox_prefix = SANDBOX_PREFIX,
         .settings = manners,
         .on_call = api_manners_on_call,
