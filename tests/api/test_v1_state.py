@@ -120,6 +120,16 @@ def test_a_snapshot_is_built_of_files(api, new, made):
     check_problem(api.put(f"{V1}/snapshots/snp_{UNKNOWN}/upload", b""), 404, "not_found", "snapshot")
 
 
+def test_builds_and_imports_are_told(api, made):
+    begun = api.post(f"{V1}/snapshots/builds", {"runtime": "base:latest", "name": "told"}).json
+    made.append(begun["id"])
+    assert api.put(begun["uploadUrl"], tar_of(member("a", b""))).status == 204
+    assert api.post(f"{V1}/snapshots/{begun['id']}/finish", {}).status == 200
+    made.append(api.post(f"{V1}/snapshots/import?name=arrived", body=api.get(f"{V1}/snapshots/{begun['id']}/export").body).json["id"])
+    events, _ = pages(api, f"{V1}/events?kind=snapshot.created", 100)
+    assert {("told", made[-2]), ("arrived", made[-1])} <= {(event["data"]["name"], event["data"]["snapshotId"]) for event in events}
+
+
 def test_what_the_doctor_finds(api):
     items = {one["name"]: one for one in api.get(f"{V1}/system/doctor").json["items"]}
     assert items["root"]["state"] == "fine" and "fix" not in items["root"] and items["kernel"]["detail"]

@@ -94,16 +94,31 @@ int snapshot_put(struct snapshots *snapshots, const struct snapshot_record *reco
     return record->tag ? store_snapshot_take_tag(snapshots->store, record, err) : 0;
 }
 
+static struct event made_event(const struct snapshot_record *record)
+{
+    struct event event = {.type = EVENT_SNAPSHOT, .reason = "created", .now = record->updated_at};
+
+    event_fact(&event, "snapshot", record->id);
+    event_fact(&event, "name", record->name);
+    return event;
+}
+
+int snapshot_tell_made(struct snapshots *snapshots, const struct snapshot_record *record,
+                       struct error *err)
+{
+    struct event event = made_event(record);
+
+    return event_write(snapshots->store, NULL, &record->owner, &event, err);
+}
+
 static int put_all(struct snapshots *snapshots, struct sandbox *sandbox, const struct actor *actor,
                    const struct snapshot_record *record, const char *layer, uint64_t bytes,
                    const struct once *once, struct error *err)
 {
-    struct event event = {.type = EVENT_SNAPSHOT, .reason = "created", .now = record->created_at};
+    struct event event = made_event(record);
     autotransaction together = {0};
     bool is_put;
 
-    event_fact(&event, "snapshot", record->id);
-    event_fact(&event, "name", record->name);
     do
         is_put = store_begin(snapshots->store, STORE_DURABLE, &together, err) == 0 &&
                  snapshot_put(snapshots, record, layer, bytes, err) == 0 &&

@@ -215,6 +215,7 @@ static int finish(struct build_box *build_box, struct snapshot_record *record, c
                  store_snapshot_update(snapshots->store, record, parts,
                                        snapshot_in(SNAPSHOT_BUILDING), err) == 0 &&
                  store_snapshot_take_tag(snapshots->store, record, err) == 0 &&
+                 snapshot_tell_made(snapshots, record, err) == 0 &&
                  store_commit(&together, err) == 0;
     while (!is_put && store_again(&together, err));
     return is_put ? 0 : -1;

@@ -22,6 +22,10 @@ int snapshot_find_ready(struct snapshots *snapshots, const struct actor *actor, 
 int snapshot_put(struct snapshots *snapshots, const struct snapshot_record *record,
                  const char *layer, uint64_t bytes, struct error *err);
 
+/* That there is a new one, of no sandbox: in the same transaction. */
+int snapshot_tell_made(struct snapshots *snapshots, const struct snapshot_record *record,
+                       struct error *err);
+
 /* Where the uploads of builds are. Each file is named by its snapshot's id; while it arrives, a dot and more follow. The caller frees it. */
 char *snapshot_build_directory(struct snapshots *snapshots);
 /* Removes what was uploaded. */

@@ -345,6 +345,7 @@ static int put(struct snapshots *snapshots, const struct snapshot_record *record
     do
         is_put = store_begin(snapshots->store, STORE_DURABLE, &together, err) == 0 &&
                  snapshot_put(snapshots, record, layer, (uint64_t)record->size_bytes, err) == 0 &&
+                 snapshot_tell_made(snapshots, record, err) == 0 &&
                  store_commit(&together, err) == 0;
     while (!is_put && store_again(&together, err));
     return is_put ? 0 : -1;
