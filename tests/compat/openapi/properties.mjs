@@ -72,7 +72,7 @@ function request(path, method, operation) {
         once: fc.oneof({ weight: 8, arbitrary: fc.constant(null) }, { weight: 1, arbitrary: fc.constantFrom("a", "b", "k".repeat(300)) }),
     }).map((chosen) => {
         let index = 0;
-        const place = path.replace(/\{\w+\}/g, () => encodeURIComponent(String(chosen.path[index++]).toWellFormed()));
+        const place = path.replace(/\{\w+\}/g, () => encodeURIComponent(Buffer.from(String(chosen.path[index++])).toString()));
         const query = new URLSearchParams(Object.entries(chosen.query).map(([name, item]) => [name, typeof item === "object" ? JSON.stringify(item) : String(item)]));
         return {
             method: method.toUpperCase(),
