@@ -2,17 +2,13 @@
 /* Changed files as JSON; see changes_answer.h. */
 #include "front/api/changes_answer.h"
 
-static const char *const kinds[DIFFERENCE_KINDS] = {
-    [DIFFERENCE_ADDED] = "added",
-    [DIFFERENCE_CHANGED] = "changed",
-    [DIFFERENCE_REMOVED] = "removed",
-};
+#include "front/api/difference_answer.h"
 
 static const struct answer_field entry_fields[] = {
     {"path", ANSWER_TEXT, offsetof(struct difference_entry, path), .is_needed = true,
      .help = "absolute in the sandbox; a directory that was removed stands for all in it"},
     {"change", ANSWER_WORD, offsetof(struct difference_entry, kind), .is_needed = true,
-     .words = kinds, .n_words = DIFFERENCE_KINDS},
+     .words = difference_words, .n_words = DIFFERENCE_KINDS},
     {0},
 };
 

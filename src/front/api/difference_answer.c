@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static const char *const kinds[DIFFERENCE_KINDS] = {
+const char *const difference_words[DIFFERENCE_KINDS] = {
     [DIFFERENCE_ADDED] = "added",
     [DIFFERENCE_CHANGED] = "changed",
     [DIFFERENCE_REMOVED] = "removed",
@@ -47,7 +47,7 @@ struct entry_answer {
 #define AT(member) offsetof(struct entry_answer, member)
 static const struct answer_field entry_fields[] = {
     {"path", ANSWER_TEXT, AT(path), .is_needed = true},
-    {"change", ANSWER_TEXT, AT(change), .is_needed = true, .words = kinds,
+    {"change", ANSWER_TEXT, AT(change), .is_needed = true, .words = difference_words,
      .n_words = DIFFERENCE_KINDS},
     {"before", ANSWER_MAP_AT, AT(before), .fields = side_fields},
     {"after", ANSWER_MAP_AT, AT(after), .fields = side_fields},
@@ -114,7 +114,7 @@ static struct entry_answer entry_of(struct arena *arena, const struct difference
     return (struct entry_answer){
         .entry = entry,
         .path = entry->path,
-        .change = kinds[entry->kind],
+        .change = difference_words[entry->kind],
         .before = side_of(arena, &entry->before),
         .after = side_of(arena, &entry->after),
         .is_binary = entry->is_binary,

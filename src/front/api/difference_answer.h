@@ -14,6 +14,7 @@ struct difference_answer {
     struct answer_list entries;
     bool is_truncated;
 };
+extern const char *const difference_words[DIFFERENCE_KINDS]; // "added" …
 extern const struct answer_field difference_answer_fields[];
 
 /* All but `from` and `to`. Borrows from what was found; its own memory is the arena's. */

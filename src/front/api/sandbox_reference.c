@@ -4,11 +4,10 @@
 #include "core/create.h"
 #include "core/sandbox/sandbox.h"
 #include "front/api/api.h"
+#include "front/api/api_body.h"
 #include "web/reference.h"
 
 #include <string.h>
-
-#define DIRECTORY "/workspace"
 
 /* Aionis' clients know theirs as UUIDs, which are ids also where somebody has given one to another sandbox as its name. */
 static int find(struct call *call, const char *text, char id[ID_TEXT], struct error *err)
@@ -59,7 +58,7 @@ int api_sandbox(struct call *call, unsigned index, const char **id, struct error
 
 void api_sandbox_defaults(struct sandbox_request *request)
 {
-    request->usual.directory = DIRECTORY;
+    request->usual.directory = API_DIRECTORY;
     request->usual.timeout_ms = SANDBOX_DEFAULT;
     request->idle_timeout_ms = SANDBOX_DEFAULT;
     request->paused_timeout_ms = SANDBOX_DEFAULT;
