@@ -110,3 +110,26 @@ def test_no_character_but_the_star_is_special_in_a_list(tmp_path):
 def test_a_list_with_a_line_that_is_no_entry_is_refused(tmp_path):
     for line in ("x: b", "x: b | c | often | y", "x: b | c | always | "):
         assert with_known(tmp_path, line + "\n", "1..1\nok 1 - a\n")[2] != 0
+
+
+def test_what_passes_when_tried_again_is_told(tmp_path):
+    first = meson(tmp_path, stdout="1..2\nok 1 - a\nnot ok 2 - b\n", returncode=1, result="FAIL")
+    second = tmp_path / "again.json"
+    for result, last in (("ok", ("2 passed, 0 failed, 0 skipped", 0)), ("not ok", ("1 passed, 1 failed, 0 skipped", 1))):
+        second.write_text(json.dumps({"name": "t", "returncode": 0, "result": "OK", "stdout": f"1..2\nok 1 - a\n{result} 2 - b\n"}) + "\n")
+        done = subprocess.run([TALLY, "--again", second, first], capture_output=True, text=True)
+        assert (done.stdout.splitlines()[-1], done.returncode) == last
+        assert ("again: x: t: b: failed, then passed" in done.stdout) == (result == "ok")
+
+
+def test_a_case_that_a_program_tried_again_is_told(tmp_path):
+    log = tap(tmp_path, "# again: f.py::b\nok 1 - f.py::b\n1..1\n")
+    done = subprocess.run([TALLY, log], capture_output=True, text=True)
+    assert "again: x: f.py::b: failed, then passed" in done.stdout and done.returncode == 0
+
+
+def test_programs_to_try_again_are_named(tmp_path):
+    log = meson(tmp_path, stdout="1..1\nnot ok 1 - b\n", returncode=1, result="FAIL")
+    assert subprocess.run([TALLY, "--failed", log], capture_output=True, text=True).stdout == "t\n"
+    log = meson(tmp_path, stdout="1..1\nnot ok 1 - f.py::b\n", returncode=1, result="FAIL")  # of pytest, which tried it twice
+    assert subprocess.run([TALLY, "--failed", log], capture_output=True, text=True).stdout == ""
