@@ -203,7 +203,7 @@ def test_taken_while_commands_write(api, new, sandbox):
     """As a power cut would have left it: what was written before what is there is there too, and renamed files are whole."""
     sandbox.job("python3", "-c", "import os\nn = 0\nwhile not os.path.exists('go'):\n    n += 1\n    open('new', 'w').write(f'{n}\\n' * 1000)\n"
                                  "    os.rename('new', f'whole-{n % 7}')\n    open('log', 'a').write(f'{n}\\n')")
-    until(lambda: sandbox.read("log").status == 200, "it to write")
+    until(lambda: sandbox.read("log").body.startswith(b"1\n"), "it to write")  # the file is there before its first line
     ids = [api.post(f"/sandbox/{sandbox.id}/snapshot", {"name": f"busy-{n}"}).data["snapshotId"] for n in range(5)]
     sandbox.release()
     seen = []
