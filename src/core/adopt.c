@@ -19,6 +19,7 @@
 #include "core/sandbox/monitor.h"
 #include "core/layer/layers.h"
 #include "core/sandbox/sandbox_event.h"
+#include "core/sandbox/sandbox_network.h"
 #include "core/sandbox/pool.h"
 #include "core/execution/queue.h"
 #include "core/snapshot/snapshot_impl.h"
@@ -232,6 +233,8 @@ static int take_over(struct adoption *adoption, struct sandbox *sandbox, struct 
         return error_set(err, ERROR_GONE, "its processes are gone");
     if (box_adopt(adoption->core->engine, (unsigned)record->box_slot, record->scratch,
                   &sandbox->box, err) < 0)
+        return -1;
+    if (sandbox_admit(sandbox, err) < 0)
         return -1;
     set_asleep_or_awake(sandbox);
     file_work_restore_cpu(sandbox);

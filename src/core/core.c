@@ -11,6 +11,7 @@
 #include "core/event/channel.h"
 #include "core/execution/executions.h"
 #include "core/execution/queue.h"
+#include "core/network/outlet.h"
 #include "core/runtime/runtimes.h"
 #include "core/sandbox/monitor.h"
 #include "core/sandbox/pool.h"
@@ -28,6 +29,30 @@
 #define REAPERS 2
 #define REMOVERS 2
 
+/* Where the strings of these settings are. */
+static const char **network_strings(struct network_settings *network, size_t i)
+{
+    const char **const strings[] = {&network->addresses,   &network->dns,
+                                    &network->proxy,       &network->allow_always,
+                                    &network->deny_always, &network->baseline};
+
+    return i < ARRAY_SIZE(strings) ? strings[i] : NULL;
+}
+
+static void copy_network(struct network_settings *network)
+{
+    for (size_t i = 0; network_strings(network, i); i++) {
+        const char **text = network_strings(network, i);
+        *text = *text && **text ? xstrdup(*text) : NULL;
+    }
+}
+
+static void free_network(struct network_settings *network)
+{
+    for (size_t i = 0; network_strings(network, i); i++)
+        free((char *)*network_strings(network, i));
+}
+
 static void copy_settings(struct core *core, const struct core_settings *settings)
 {
     core->settings = *settings;
@@ -39,6 +64,7 @@ static void copy_settings(struct core *core, const struct core_settings *setting
         settings->archive_program ? xstrdup(settings->archive_program) : NULL;
     core->settings.webhook_networks =
         settings->webhook_networks ? xstrdup(settings->webhook_networks) : NULL;
+    copy_network(&core->settings.network);
     core->settings.fail_file = settings->fail_file ? xstrdup(settings->fail_file) : NULL;
 }
 
@@ -99,6 +125,7 @@ static int open_rooms(struct core *core, struct error *err)
         start_workers(core, err) < 0 || background_new(&core->background, err) < 0)
         return -1;
     core->layers = layers_new(core->store, engine_volume(core->engine), core->remover);
+    core->outlets = outlets_new(&core->settings, core->engine);
     const struct sandboxes parts = {
         .settings = &core->settings,
         .store = core->store,
@@ -109,6 +136,7 @@ static int open_rooms(struct core *core, struct error *err)
         .runtimes = core->runtimes,
         .layers = core->layers,
         .temporaries = core->temporaries,
+        .outlets = core->outlets,
         .recorders = core->recorders,
         .reaper = core->reaper,
         .remover = core->remover,
@@ -160,6 +188,8 @@ static void stop_rooms(struct core *core)
         pool_stop(core->sandboxes->pool);
         monitor_stop(core->sandboxes->monitor); // first, since it gives the others work
     }
+    if (core->outlets)
+        outlets_stop(core->outlets);
     if (core->executions)
         queue_stop(core->executions->queue);
     background_stop(core->background);
@@ -179,6 +209,7 @@ void core_free(struct core *core)
     executions_free(core->executions);
     background_free(core->background);
     sandboxes_free(core->sandboxes);
+    outlets_free(core->outlets);
     streams_free(core->streams);
     snapshots_free(core->snapshots);
     layers_free(core->layers);
@@ -197,6 +228,7 @@ void core_free(struct core *core)
     free((char *)core->settings.spare_directory);
     free((char *)core->settings.archive_program);
     free((char *)core->settings.webhook_networks);
+    free_network(&core->settings.network);
     free((char *)core->settings.fail_file);
     free(core);
 }

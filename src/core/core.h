@@ -21,6 +21,7 @@ struct engine;
 struct event_channel;
 struct executions;
 struct layers;
+struct outlets;
 struct runtimes;
 struct sandboxes;
 struct snapshots;
@@ -40,6 +41,7 @@ struct core {
     struct streams *streams;
     struct runtimes *runtimes;
     struct layers *layers;
+    struct outlets *outlets;
     struct sandboxes *sandboxes;
     struct executions *executions;
     struct snapshots *snapshots;

@@ -26,6 +26,9 @@
 #include "core/sandbox/sandbox_info_impl.h"
 #include "core/snapshot/merge.h"
 #include "core/sandbox/sandbox_event.h"
+#include "core/sandbox/sandbox_network.h"
+#include "core/network/network_wish.h"
+#include "core/network/outlet.h"
 #include "core/account/ceiling.h"
 #include "core/account/key.h"
 #include "core/account/once.h"
@@ -49,8 +52,9 @@ struct creation {
     struct fork_files fork;          // or these; "" as layer: none
     struct sandbox *sandbox;
     struct execution *execution; // of the first command, or NULL
-    bool is_known;               // in the registry
-    bool is_put;                 // has a row
+    struct network_wish network;
+    bool is_known; // in the registry
+    bool is_put;   // has a row
 };
 
 /* The row of a sandbox that is kept goes to the disk while its box is launched. */
@@ -151,6 +155,7 @@ static struct sandbox_record describe(const struct creation *creation, const cha
         .max_executions = request->max_executions,
         .home = request->home,
         .limits = limits_or_default(&request->limits, &settings->limits),
+        .network = creation->network,
         .idle_timeout_ms = ceiling_time(either(request->idle_timeout_ms, settings->idle_timeout_ms),
                                         settings->ceilings.idle_timeout_ms),
         .paused_timeout_ms = either(request->paused_timeout_ms, 0),
@@ -231,7 +236,8 @@ static int reserve(struct creation *creation, struct error *err)
     strings_merge(&env, request->usual.env);
     if (descriptors_check(err) < 0)
         return -1;
-    const struct key_wish wish = {.runtime = runtime, .labels = request->labels};
+    const struct key_wish wish = {
+        .runtime = runtime, .labels = request->labels, .has_network = creation->network.is_enabled};
     if (key_rules_check(creation->core->accounts, creation->actor, &wish, err) < 0)
         return -1;
     struct sandbox_record record = describe(creation, id_make(id), &env, runtime);
@@ -307,6 +313,8 @@ static int set_box(struct creation *creation, struct pooled *pooled, struct erro
 
     sandbox->box = pooled->box;
     sandbox->runtime_env = pooled->env;
+    if (sandbox_admit(sandbox, err) < 0)
+        return -1;
     if (!creation->execution)
         box_prepare(sandbox->box, sandbox_next_number(sandbox));
     return monitor_watch(sandbox->sandboxes->monitor, sandbox, err);
@@ -506,6 +514,7 @@ static void creation_clear(struct creation *creation)
     sandbox_free(creation->sandbox);
     snapshot_record_clear(&creation->snapshot);
     fork_files_clear(&creation->fork);
+    network_wish_clear(&creation->network);
 }
 
 /* The same request was answered before. */
@@ -537,6 +546,24 @@ static int find_origin(struct creation *creation, struct error *err)
                              : 0;
 }
 
+/* Secrets are not inherited. */
+static int want_network(struct creation *creation, struct error *err)
+{
+    const struct sandbox_request *request = creation->request;
+    struct network_change change =
+        request->network ? *request->network : (struct network_change){0};
+
+    if (request->network_like)
+        network_wish_copy(&creation->network, request->network_like);
+    else if (!change.has_enabled && network_change_says(&change))
+        change.has_enabled = change.is_enabled = true; // whoever names a host wants to get there
+    if ((request->network_like || request->network) &&
+        network_wish_change(&creation->core->settings, &change, &creation->network, err) < 0)
+        return -1;
+    return creation->network.is_enabled ? outlets_ready(creation->core->sandboxes->outlets, err)
+                                        : 0;
+}
+
 int sandbox_create(struct core *core, const struct actor *actor,
                    const struct sandbox_request *request, struct sandbox_info *out,
                    struct execution_info *first, struct error *err)
@@ -546,7 +573,8 @@ int sandbox_create(struct core *core, const struct actor *actor,
     char earlier[ID_TEXT];
     bool is_new = false;
 
-    if (check(core, request, err) < 0 || actor_refuse_token(actor, "make sandboxes", err) < 0 ||
+    if (check(core, request, err) < 0 || want_network(&creation, err) < 0 ||
+        actor_refuse_token(actor, "make sandboxes", err) < 0 ||
         (request->runtime && runtime_check(core->runtimes, request->runtime, err) < 0) ||
         once_claim(core->accounts, actor, request->once, &is_new, earlier, err) < 0)
         return -1;

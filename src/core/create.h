@@ -7,6 +7,7 @@
 #pragma once
 #include "core/account/actor.h"
 #include "core/execution/execution.h"
+#include "core/network/network_change.h"
 #include "core/sandbox/sandbox_info.h"
 
 struct core;
@@ -39,8 +40,11 @@ struct sandbox_request {
     const struct sandbox_file *files;
     size_t n_files;
     const struct execution_request
-        *command;            // the first execution; NULL: none. Needed for SANDBOX_ONE_SHOT
-    const struct once *once; // or NULL
+        *command; // the first execution; NULL: none. Needed for SANDBOX_ONE_SHOT
+    const struct network_wish
+        *network_like;                    // as another one has it, without its secrets; NULL: none
+    const struct network_change *network; // over that; NULL: nothing
+    const struct once *once;              // or NULL
 };
 
 /*

@@ -28,6 +28,7 @@ static struct sandbox_request request_of(const struct sandbox_record *record)
         .on_idle = record->on_idle,
         .expires_at = record->expires_at,
         .keep_ms = record->keep_ms,
+        .network_like = &record->network,
     };
 }
 
@@ -36,6 +37,7 @@ static void copy_source(struct sandbox *source, struct sandbox_record *out)
 {
     sandbox_copy(source, out);
     free((char *)take(out->name));
+    free((void *)take(out->network.secrets)); // of the first one alone
 }
 
 int sandbox_fork(struct core *core, const struct actor *actor, const char *id,

@@ -16,6 +16,7 @@ const struct core_settings core_settings_default = {
             .total = {.streams = 100000, .snapshots = 10000, .checkpoints = 10000},
             .organisation = {.streams = 10000, .snapshots = 1000, .checkpoints = 1000},
         },
+    .network = {.is_allowed = true},
     .boxes_cpu_weight = 100,
     .idle_timeout_ms = 10 * 60 * 1000,
     .execution_timeout_ms = 0,

@@ -27,6 +27,18 @@ struct ceilings {
     struct counts organisation; // of each
 };
 
+/* What sandboxes may reach. Rules are texts with commas between (policy/policy.h); NULL: none. */
+struct network_settings {
+    bool is_allowed;          // whether there may be a network at all
+    const char *addresses;    // that the sandboxes have; NULL: as engine/hub.h says
+    const char *dns;          // whom names are asked for; NULL: as the machine does
+    const char *proxy;        // that all connections go through; NULL: none
+    const char *allow_always; // before the rules of their owners
+    const char *deny_always;  // before those
+    const char *baseline;     // "deny X, allow Y": behind the rules of their owners
+    int64_t rate_bytes;       // out of each, a second, at most; 0: any
+};
+
 /* core_settings_default is where to start from. */
 struct core_settings {
     const char *data_dir;
@@ -60,7 +72,8 @@ struct core_settings {
     const char *spare_directory; // made ahead in them: where the fronts' commands start; NULL: none
     const char *webhook_networks; // that webhooks may be in beside public ones; NULL: none
     bool is_webhook_http_allowed; // else https alone
-    const char *archive_program;  // path of burrow-archive; NULL: next to this program
-    const char *fail_file;        // tests: as engine_options has it; NULL
+    struct network_settings network;
+    const char *archive_program; // path of burrow-archive; NULL: next to this program
+    const char *fail_file;       // tests: as engine_options has it; NULL
 };
 extern const struct core_settings core_settings_default;

@@ -5,6 +5,7 @@
 #include "base/address.h"
 #include "base/data_dir.h"
 #include "base/mem.h"
+#include "core/network/network_wish.h"
 #include "data/json_writer.h"
 #include "data/yaml.h"
 #include "net/http_server.h"
@@ -130,6 +131,28 @@ static const struct option_row rows[] = {
         "10.0.0.0/8 (default: none)"),
     ROW("webhook-http", OPTION_TEXT, webhook_http, "WORD", "BURROW_WEBHOOK_HTTP", 0, 0,
         "yes: webhooks may have http:// addresses too (default no: https:// alone)"),
+    ROW("network", OPTION_TEXT, network, "WORD", "BURROW_NETWORK", 0, 0,
+        "no: sandboxes get no network, whatever they ask for (default yes: those that ask for it)"),
+    ROW("network-allow-always", OPTION_TEXT, network_settings.allow_always, "RULES",
+        "BURROW_NETWORK_ALLOW_ALWAYS", 0, 0,
+        "where every sandbox with a network may go, whatever its own rules say; opens private "
+        "addresses and host:PORT too. Several with commas between (default: nowhere)"),
+    ROW("network-deny-always", OPTION_TEXT, network_settings.deny_always, "RULES",
+        "BURROW_NETWORK_DENY_ALWAYS", 0, 0, "where none may go (default: nowhere)"),
+    ROW("network-baseline", OPTION_TEXT, network_settings.baseline, "RULES",
+        "BURROW_NETWORK_BASELINE", 0, 0,
+        "'deny RULE' and 'allow RULE' with commas between: where a sandbox's own rules say "
+        "nothing (default: none)"),
+    ROW("network-addresses", OPTION_TEXT, network_settings.addresses, "NETWORK",
+        "BURROW_NETWORK_ADDRESSES", 0, 0,
+        "the addresses that sandboxes have; of no use elsewhere on the machine (default "
+        "10.213.0.0/16)"),
+    ROW("network-dns", OPTION_TEXT, network_settings.dns, "ADDRESSES", "BURROW_NETWORK_DNS", 0, 0,
+        "whom names are asked for (default: as the machine does)"),
+    ROW("network-proxy", OPTION_TEXT, network_settings.proxy, "URL", "BURROW_NETWORK_PROXY", 0, 0,
+        "an HTTP proxy that connections of sandboxes with rules go through (default: none)"),
+    ROW("network-rate", OPTION_SIZE, network_settings.rate_bytes, "SIZE", "BURROW_NETWORK_RATE", 0,
+        1024 * TIB, "out of each sandbox, a second; 0 is any (default 0)"),
     ROW("max-sandboxes", OPTION_INTEGER, max_sandboxes, "N", "BURROW_MAX_SANDBOXES", 1, 100000,
         "how many may be alive at once; more are refused with 429 (default 10000)"),
     COUNT_OPTION("organisation-sandboxes", organisation.sandboxes, "ORGANISATION_SANDBOXES",
@@ -223,6 +246,7 @@ void config_init(struct config *config)
         .listen = "127.0.0.1:4747",
         .log = "text",
         .webhook_http = "no",
+        .network = "yes",
         .log_level = "info",
         .runtime = core->default_runtime,
         .limits = core->limits,
@@ -405,6 +429,14 @@ static int check_networks(const char *text, struct error *err)
     return 0;
 }
 
+/* The addresses and the proxy are checked by those who use them. */
+static int check_network(const struct config *config, struct error *err)
+{
+    const struct core_settings settings = {.network = config->network_settings};
+
+    return network_settings_check(&settings, err);
+}
+
 static int check_url(const char *url, struct error *err)
 {
     size_t length = strlen(url);
@@ -428,7 +460,8 @@ static int check(const struct config *config, struct error *err)
     if (check_word("log", config->log, formats, err) < 0 ||
         check_word("log-level", config->log_level, levels, err) < 0 ||
         check_word("webhook-http", config->webhook_http, yes_or_no, err) < 0 ||
-        check_listen(config, err) < 0 ||
+        check_word("network", config->network, yes_or_no, err) < 0 ||
+        check_network(config, err) < 0 || check_listen(config, err) < 0 ||
         (config->public_url && check_url(config->public_url, err) < 0) ||
         check_networks(config->webhook_networks, err) < 0 ||
         runtime_reference_parse(config->runtime, &reference, err) < 0)
@@ -510,6 +543,8 @@ void config_core(const struct config *config, struct core_settings *out)
     out->max_events = config->max_events;
     out->webhook_networks = config->webhook_networks;
     out->is_webhook_http_allowed = config->webhook_http && strcmp(config->webhook_http, "yes") == 0;
+    out->network = config->network_settings;
+    out->network.is_allowed = !config->network || strcmp(config->network, "yes") == 0;
     out->max_sandboxes = (unsigned)config->max_sandboxes;
     out->spare_one_shot = (unsigned)config->spare_one_shot;
     out->spare_kept = (unsigned)config->spare_kept;

@@ -49,6 +49,8 @@ struct config {
     int64_t max_events;
     const char *webhook_networks;
     const char *webhook_http;
+    const char *network; // yes or no
+    struct network_settings network_settings;
     int64_t max_sandboxes;
     int64_t spare_one_shot;
     int64_t spare_kept;

@@ -23,6 +23,13 @@ static const char *const on_idle_names[] = {
     NULL,
 };
 
+static const char *const default_names[] = {
+    [NETWORK_UNSAID] = "unsaid",
+    [NETWORK_ALLOW] = "allow",
+    [NETWORK_DENY] = "deny",
+    NULL,
+};
+
 #define AT(member) offsetof(struct sandbox_record, member)
 #define LIMIT_FIELD(member, ...)                                                                   \
     {                                                                                              \
@@ -59,7 +66,14 @@ static const struct field fields[] = {
     {"working_directory", FIELD_TEXT, 0, AT(command.directory)},
     LIMITS_ROWS(LIMIT_FIELD),
     {"env", FIELD_STRINGS, SANDBOX_PART_ENV, AT(command.env)},
-    {"has_network", FIELD_FLAG, SANDBOX_PART_NETWORK, AT(has_network)},
+    {"has_network", FIELD_FLAG, SANDBOX_PART_NETWORK, AT(network.is_enabled)},
+    {"network_allow", FIELD_STRINGS, SANDBOX_PART_NETWORK, AT(network.allow)},
+    {"network_deny", FIELD_STRINGS, SANDBOX_PART_NETWORK, AT(network.deny)},
+    {"network_default", FIELD_NAME, SANDBOX_PART_NETWORK, AT(network.otherwise), default_names},
+    {"network_observe", FIELD_FLAG, SANDBOX_PART_NETWORK, AT(network.is_observed)},
+    {"network_rate", FIELD_NUMBER, SANDBOX_PART_NETWORK, AT(network.rate_bytes)},
+    {"network_secrets", FIELD_STRINGS, SANDBOX_PART_NETWORK, AT(network.secrets)},
+    {"network_generation", FIELD_NUMBER, SANDBOX_PART_NETWORK, AT(network_generation)},
     {"port", FIELD_NUMBER, SANDBOX_PART_NETWORK, AT(port)},
     {"idle_timeout_ms", FIELD_NUMBER, SANDBOX_PART_DEADLINES, AT(idle_timeout_ms)},
     {"execution_timeout_ms", FIELD_NUMBER, SANDBOX_PART_DEADLINES, AT(command.timeout_ms)},
@@ -83,7 +97,9 @@ static const struct field fields[] = {
     {"cpu_ms", FIELD_NUMBER, 0, AT(cpu_ms)},
     {"memory_mib_ms", FIELD_NUMBER, 0, AT(memory_mib_ms)},
     {"egress_bytes", FIELD_NUMBER, 0, AT(egress_bytes)},
+    {"network_refused", FIELD_NUMBER, 0, AT(network_refused)},
     {"counted_cpu_ms", FIELD_NUMBER, 0, AT(counted_cpu_ms)},
+    {"counted_egress_bytes", FIELD_NUMBER, 0, AT(counted_egress_bytes)},
     {"counted_at", FIELD_NUMBER, 0, AT(counted_at)},
     {"created_at", FIELD_NUMBER, 0, AT(created_at)},
     {"updated_at", FIELD_NUMBER, EVERY_PART, AT(updated_at)},

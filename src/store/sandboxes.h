@@ -7,6 +7,7 @@
 #include "base/command.h"
 #include "base/id.h"
 #include "base/limits.h"
+#include "model/network.h"
 #include "model/sandbox.h"
 #include "store/store.h"
 
@@ -44,8 +45,9 @@ struct sandbox_record {
     // SANDBOX_PART_LIMITS; 0: none
     struct limits limits;
     // SANDBOX_PART_NETWORK
-    bool has_network;
-    int64_t port; // 0: none; nobody writes it yet
+    struct network_wish network;
+    int64_t network_generation; // how often it was changed
+    int64_t port;               // 0: none; nobody writes it yet
 
     // SANDBOX_PART_DEADLINES; timeouts of 0: never
     int64_t idle_timeout_ms;
@@ -73,7 +75,9 @@ struct sandbox_record {
     int64_t cpu_ms;
     int64_t memory_mib_ms; // MiB × ms: the integral of memory in use over time
     int64_t egress_bytes;
-    int64_t counted_cpu_ms; // how much of its present box's own counter is in cpu_ms
+    int64_t network_refused;      // counted by store_network_note
+    int64_t counted_cpu_ms;       // how much of its present box's own counter is in cpu_ms
+    int64_t counted_egress_bytes; // likewise in egress_bytes
     int64_t counted_at;
 
     int64_t created_at;

@@ -11,3 +11,4 @@ extern const struct record organisation_table, ssh_key_table, idempotency_table;
 extern const struct record audit_table;
 extern const struct record snapshot_table, checkpoint_table, layer_table;
 extern const struct record webhook_table, delivery_table;
+extern const struct record network_seen_table;

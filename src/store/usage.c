@@ -71,15 +71,20 @@ static int charge_sandbox(struct store_call *call, const struct usage_sample *sa
                           struct payer *payer, struct error *err)
 {
     struct sql_value args[] = {
-        sql_text(sample->sandbox_id),           sql_number(sample->more.cpu_ms),
-        sql_number(sample->more.memory_mib_ms), sql_number(sample->more.egress_bytes),
-        sql_number(sample->counted_cpu_ms),     sql_number(sample->now),
+        sql_text(sample->sandbox_id),
+        sql_number(sample->more.cpu_ms),
+        sql_number(sample->more.memory_mib_ms),
+        sql_number(sample->more.egress_bytes),
+        sql_number(sample->counted_cpu_ms),
+        sql_number(sample->now),
+        sql_number(sample->counted_egress_bytes),
     };
 
     return store_run(
         call,
         "UPDATE sandboxes SET cpu_ms = cpu_ms + $2, memory_mib_ms = memory_mib_ms + $3, "
-        "egress_bytes = egress_bytes + $4, counted_cpu_ms = $5, counted_at = $6 "
+        "egress_bytes = egress_bytes + $4, counted_cpu_ms = $5, counted_at = $6, "
+        "counted_egress_bytes = $7 "
         "WHERE id = $1 RETURNING organisation, project, member",
         args, ARRAY_SIZE(args), take_payer, payer, NULL, err);
 }

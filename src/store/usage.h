@@ -12,6 +12,7 @@ struct usage_sample {
     const char *sandbox_id;
     struct usage_total more; // since the last sample; executions are counted by store_execution_add
     int64_t counted_cpu_ms;  // its box's own counter at this sample
+    int64_t counted_egress_bytes; // likewise
     int64_t now;
     int64_t
         since; // when the last one was: memory is spread over the hours from then on. 0: all of it is of now

@@ -30,8 +30,10 @@ struct store;
 #define EVENT_CHANGE "change"                 // facts: what is different now
 #define EVENT_LIMITS "limits"                 // facts: what they are now
 #define EVENT_PROCESSES_LOST "processes_lost" // the files are still there
-#define EVENT_KEY "key"                       // reason: created, revoked; of no sandbox
-#define EVENT_WEBHOOK "webhook"               // reason: disabled, test; likewise
+#define EVENT_NETWORK                                                                              \
+    "network"           // reason: changed, refused, observed (let through, see model/network.h)
+#define EVENT_KEY "key" // reason: created, revoked; of no sandbox
+#define EVENT_WEBHOOK "webhook" // reason: disabled, test; likewise
 
 #define EVENT_FACTS 6
 #define EVENT_FACT 160

@@ -2,6 +2,7 @@
 /* How sandboxes end; see ending.h. */
 #include "core/sandbox/ending.h"
 
+#include "core/network/outlet.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -125,6 +126,7 @@ static void remove_box(struct sandbox *sandbox, struct last_words *words)
     if (sandbox->box && !sandbox->is_box_over) {
         hear_last_words(sandbox, words);
         monitor_unwatch(sandbox->sandboxes->monitor, sandbox);
+        outlet_remove(sandbox->sandboxes->outlets, box_slot(sandbox->box));
         if (box_end(sandbox->box, &err) < 0)
             log_error("a sandbox was not removed whole", F_SANDBOX(sandbox->id),
                       F("error", (const char *)err.text));

@@ -7,6 +7,7 @@
 #include "base/log_ids.h"
 #include "core/sandbox/mailbox.h"
 #include "core/sandbox/sandbox_box.h"
+#include "core/network/outlet.h"
 
 #include <string.h>
 
@@ -35,23 +36,38 @@ static int64_t integral(const struct sandbox *sandbox, const struct cgroup_usage
     return mib_ms((before + (double)usage->memory_bytes) / 2, now - sandbox->sampled_ms);
 }
 
+/* Of the box so far; where it cannot be read, what was read last. */
+static int64_t egress_bytes(struct sandbox *sandbox)
+{
+    struct error ignored = {0};
+    int64_t bytes = sandbox->counted_egress_bytes;
+
+    if (outlet_is_there(sandbox->sandboxes->outlets, box_slot(sandbox->box)))
+        (void)outlet_bytes(sandbox->sandboxes->outlets, box_slot(sandbox->box), &bytes, &ignored);
+    return bytes > sandbox->counted_egress_bytes ? bytes : sandbox->counted_egress_bytes;
+}
+
 static void take_usage(struct sandbox *sandbox, const struct cgroup_usage *usage,
                        struct measure *out)
 {
     int64_t now = (int64_t)clock_monotonic_ms();
     int64_t cpu_ms = (int64_t)(usage->cpu_usec / 1000);
+    int64_t egress = egress_bytes(sandbox);
 
     if (sandbox->sampled_ms == 0)
         sandbox->sampled_ms = sandbox->created_ms;
     int64_t wall = (int64_t)clock_wall_ms();
     *out = (struct measure){
         .more = {.cpu_ms = cpu_ms - sandbox->counted_cpu_ms,
-                 .memory_mib_ms = integral(sandbox, usage, now)},
+                 .memory_mib_ms = integral(sandbox, usage, now),
+                 .egress_bytes = egress - sandbox->counted_egress_bytes},
         .counted_cpu_ms = cpu_ms,
+        .counted_egress_bytes = egress,
         .since = wall - (now - sandbox->sampled_ms),
         .now = wall,
     };
     sandbox->counted_cpu_ms = cpu_ms;
+    sandbox->counted_egress_bytes = egress;
     sandbox->sampled_memory = usage->memory_bytes;
     sandbox->sampled_ms = now;
 }
@@ -72,6 +88,7 @@ int measure_put(struct sandbox *sandbox, const struct measure *measure, struct e
         .sandbox_id = sandbox->id,
         .more = measure->more,
         .counted_cpu_ms = measure->counted_cpu_ms,
+        .counted_egress_bytes = measure->counted_egress_bytes,
         .since = measure->since,
         .now = measure->now,
         .disk_bytes = measure->disk_bytes,

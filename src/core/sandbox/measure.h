@@ -21,7 +21,7 @@ int64_t measure_pending(const struct sandbox *sandbox, int64_t from, int64_t to)
 /* The last time, before the box goes. The caller has its box_lock. *out is for measure_put. */
 struct measure {
     struct usage_total more;
-    int64_t counted_cpu_ms;
+    int64_t counted_cpu_ms, counted_egress_bytes;
     int64_t since, now; // on the wall clock
     int64_t disk_bytes; // that its files take; 0: not looked at
 };

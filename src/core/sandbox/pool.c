@@ -224,6 +224,7 @@ struct pool_request pool_request_of(const struct sandbox_record *record)
     return (struct pool_request){
         .runtime = record->runtime,
         .is_one_shot = record->mode == SANDBOX_ONE_SHOT,
+        .has_network = record->network.is_enabled,
         .limits = record->limits,
         .layers = record->layers,
     };

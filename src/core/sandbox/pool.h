@@ -20,6 +20,7 @@ void pool_free(struct pool *pool);
 struct pool_request {
     const char *runtime; // name:tag
     bool is_one_shot;
+    bool has_network;
     struct limits limits;
     const char *layers;  // packed strings: what lies over the runtime; NULL: nothing
     const char *scratch; // its files are there already; NULL: a new one

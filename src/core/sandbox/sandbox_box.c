@@ -7,6 +7,8 @@
 #include "core/layer/layers.h"
 #include "core/sandbox/monitor.h"
 #include "core/sandbox/pool.h"
+#include "core/sandbox/sandbox_network.h"
+#include "core/network/outlet.h"
 
 #include <stdlib.h>
 
@@ -88,6 +90,7 @@ static void set_box(struct sandbox *sandbox, struct pooled *pooled)
     sandbox->sampled_ms = (int64_t)clock_monotonic_ms();
     sandbox->sampled_memory = 0;
     sandbox->counted_cpu_ms = 0;
+    sandbox->counted_egress_bytes = 0;
     if (!sandbox->runtime_env)
         sandbox->runtime_env = take(pooled->env);
     pooled_clear(pooled);
@@ -104,9 +107,10 @@ int sandbox_launch_again(struct sandbox *sandbox, struct error *err)
     if (pool_launch_record(sandbox->sandboxes->pool, &record, &pooled, err) < 0)
         return -1;
     set_box(sandbox, &pooled);
-    if ((!is_paused || box_freeze(sandbox->box, err) == 0) && put_box(sandbox, err) == 0 &&
-        monitor_watch(sandbox->sandboxes->monitor, sandbox, err) == 0)
+    if (sandbox_admit(sandbox, err) == 0 && (!is_paused || box_freeze(sandbox->box, err) == 0) &&
+        put_box(sandbox, err) == 0 && monitor_watch(sandbox->sandboxes->monitor, sandbox, err) == 0)
         return 0;
+    outlet_remove(sandbox->sandboxes->outlets, box_slot(sandbox->box));
     (void)box_end(sandbox->box, &ignored);
     box_free(take(sandbox->box));
     return -1;

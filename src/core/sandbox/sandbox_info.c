@@ -24,7 +24,14 @@ void sandbox_info_take(struct sandbox_info *out, struct sandbox_record *record)
         .execution_id = take(record->execution_id),
         .max_executions = record->max_executions,
         .limits = record->limits,
-        .has_network = record->has_network,
+        .network = {.is_enabled = record->network.is_enabled,
+                    .allow = take(record->network.allow),
+                    .deny = take(record->network.deny),
+                    .otherwise = record->network.otherwise,
+                    .is_observed = record->network.is_observed,
+                    .rate_bytes = record->network.rate_bytes},
+        .network_generation = record->network_generation,
+        .network_refused = record->network_refused,
         .idle_timeout_ms = record->idle_timeout_ms,
         .paused_timeout_ms = record->paused_timeout_ms,
         .on_idle = record->on_idle,
@@ -56,6 +63,8 @@ void sandbox_info_clear(struct sandbox_info *info)
     for (size_t i = 0; i < ARRAY_SIZE(strings); i++)
         free((char *)strings[i]);
     free((void *)info->labels);
+    free((void *)info->network.allow);
+    free((void *)info->network.deny);
     owner_clear(&info->owner);
     command_clear(&info->command);
     *info = (struct sandbox_info){0};

@@ -7,6 +7,7 @@
 #include "base/auto.h"
 #include "base/command.h"
 #include "base/limits.h"
+#include "model/network.h"
 #include "model/sandbox.h"
 #include "model/usage.h"
 
@@ -29,7 +30,9 @@ struct sandbox_info {
     const char *execution_id; // of its first command
     int64_t max_executions;   // at once; 0: any number
     struct limits limits;
-    bool has_network;
+    struct network_wish network; // without secrets
+    int64_t network_generation;
+    int64_t network_refused; // how often it was refused a way
 
     int64_t idle_timeout_ms; // timeouts of 0: never
     int64_t paused_timeout_ms;

@@ -7,12 +7,15 @@
 #include "base/mem.h"
 #include "base/strings.h"
 #include "core/account/ceiling.h"
+#include "core/account/key.h"
 #include "core/event/hub.h"
+#include "core/network/outlet.h"
 #include "core/sandbox/lookup.h"
 #include "core/sandbox/sandbox_box.h"
 #include "core/sandbox/sandbox_event.h"
 #include "core/sandbox/sandbox_info_impl.h"
 #include "core/sandbox/sandbox_limits_impl.h"
+#include "core/sandbox/sandbox_network.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -178,6 +181,19 @@ static int apply_deadlines(const struct core_settings *settings,
     return 0;
 }
 
+static int apply_network(const struct core_settings *settings,
+                         const struct sandbox_changes *changes, struct sandbox_record *record,
+                         unsigned *parts, struct error *err)
+{
+    if (!network_change_says(changes->network))
+        return 0;
+    if (network_wish_change(settings, changes->network, &record->network, err) < 0)
+        return -1;
+    record->network_generation++;
+    *parts |= SANDBOX_PART_NETWORK;
+    return 0;
+}
+
 int sandbox_changes_apply(const struct core_settings *settings,
                           const struct sandbox_changes *changes, struct sandbox_record *record,
                           unsigned *parts, struct error *err)
@@ -187,7 +203,8 @@ int sandbox_changes_apply(const struct core_settings *settings,
         apply_labels(changes, record, parts, err) < 0 ||
         apply_env(changes, record, parts, err) < 0 ||
         apply_limits(settings, changes, record, parts, err) < 0 ||
-        apply_deadlines(settings, changes, record, parts, err) < 0)
+        apply_deadlines(settings, changes, record, parts, err) < 0 ||
+        apply_network(settings, changes, record, parts, err) < 0)
         return -1;
     if (record->asked && (*parts & (SANDBOX_PART_LIMITS | SANDBOX_PART_DEADLINES))) {
         free((char *)take(record->asked)); // how it was spelled once is not what it is any more
@@ -233,17 +250,43 @@ static void list_changes(const struct sandbox_changes *changes, char out[EVENT_F
         used += (size_t)snprintf(out + used, EVENT_FACT - used, "%s%s", i ? "," : "", names[i]);
 }
 
-/* One that tells what is different now; limits have an event of their own, with figures. */
+static int64_t count_rules(const char *const *rules)
+{
+    int64_t count = 0;
+
+    while (rules && rules[count])
+        count++;
+    return count;
+}
+
+static int put_network_event(struct sandbox *sandbox, const struct sandbox_record *next,
+                             struct error *err)
+{
+    struct event event = {.type = EVENT_NETWORK, .reason = "changed", .now = next->updated_at};
+
+    event_fact(&event, "enabled", next->network.is_enabled ? "true" : "false");
+    event_number(&event, "generation", next->network_generation);
+    event_number(&event, "allow", count_rules(next->network.allow));
+    event_number(&event, "deny", count_rules(next->network.deny));
+    event_fact(&event, "default", network_default_allows(&next->network) ? "allow" : "deny");
+    event_fact(&event, "observe", next->network.is_observed ? "true" : "false");
+    return event_put(sandbox, &event, err);
+}
+
+/* One that tells what is different now; limits and the network have an event of their own, with figures. */
 static int put_events(struct sandbox *sandbox, const struct sandbox_changes *changes,
                       const struct sandbox_record *next, unsigned parts, struct error *err)
 {
     struct event changed = {.type = EVENT_CHANGE, .reason = "asked", .now = next->updated_at};
     struct event limits = {.type = EVENT_LIMITS, .reason = "changed", .now = next->updated_at};
     char names[EVENT_FACT];
+    const unsigned own = SANDBOX_PART_LIMITS | SANDBOX_PART_NETWORK;
 
     list_changes(changes, names);
     event_fact(&changed, "changed", names);
-    if ((parts & ~(unsigned)SANDBOX_PART_LIMITS) && event_put(sandbox, &changed, err) < 0)
+    if ((parts & ~own) && event_put(sandbox, &changed, err) < 0)
+        return -1;
+    if ((parts & SANDBOX_PART_NETWORK) && put_network_event(sandbox, next, err) < 0)
         return -1;
     if (!(parts & SANDBOX_PART_LIMITS))
         return 0;
@@ -299,6 +342,10 @@ static void show(struct sandbox *sandbox, struct sandbox_record *next)
     swap_list(&record->labels, &next->labels);
     swap_list(&record->command.env, &next->command.env);
     record->limits = next->limits;
+    const struct network_wish network = record->network;
+    record->network = next->network;
+    next->network = network;
+    record->network_generation = next->network_generation;
     record->command.timeout_ms = next->command.timeout_ms;
     record->idle_timeout_ms = next->idle_timeout_ms;
     record->paused_timeout_ms = next->paused_timeout_ms;
@@ -352,28 +399,90 @@ static int record_changes(struct sandbox *sandbox, const struct actor *actor,
     return 0;
 }
 
+/* What it would be; the caller holds the box. */
+static int want_network(struct sandbox *sandbox, const struct actor *actor,
+                        const struct sandbox_changes *changes, struct network_wish *wanted,
+                        struct error *err)
+{
+    struct sandboxes *sandboxes = sandbox->sandboxes;
+    autosandbox now = {0};
+
+    sandbox_copy(sandbox, &now);
+    network_wish_copy(wanted, &now.network);
+    if (network_wish_change(sandboxes->settings, changes->network, wanted, err) < 0)
+        return -1;
+    if (!wanted->is_enabled || now.network.is_enabled)
+        return 0;
+    const struct key_wish wish = {now.runtime, now.labels, true};
+    if (key_rules_check(sandboxes->accounts, actor, &wish, err) < 0)
+        return -1;
+    if (!sandbox->box || outlet_is_there(sandboxes->outlets, box_slot(sandbox->box)))
+        return outlets_ready(sandboxes->outlets, err);
+    return error_refuse(err, ERROR_STATE, "network.enabled",
+                        "network.enabled: the sandbox was started without a network, and a living "
+                        "one cannot get one: fork it with network.enabled, or make another");
+}
+
+/*
+ * In force first, where it may fail, then recorded: a change that nobody was told of may be lost, one that was told is in force. Where it fails, what was
+ * there before is in force again, or nothing at all. The caller holds the box.
+ */
+static int modify_network(struct sandbox *sandbox, const struct actor *actor,
+                          const struct sandbox_changes *changes, struct sandbox_info *out,
+                          struct error *err)
+{
+    struct outlets *outlets = sandbox->sandboxes->outlets;
+    struct error ignored = {0};
+    autowish wanted = {0};
+
+    if (!network_change_says(changes->network))
+        return record_changes(sandbox, actor, changes, out, err);
+    if (want_network(sandbox, actor, changes, &wanted, err) < 0)
+        return -1;
+    bool has_outlet =
+        sandbox->box && !sandbox->is_box_over && outlet_is_there(outlets, box_slot(sandbox->box));
+    bool begins_to_observe = wanted.is_observed && !sandbox->record.network.is_observed;
+    if ((!has_outlet || outlet_admit(outlets, box_slot(sandbox->box), sandbox->id, &wanted,
+                                     sandbox->record.network_generation + 1, err) == 0) &&
+        record_changes(sandbox, actor, changes, out, err) == 0) {
+        if (begins_to_observe)
+            sandbox_network_forget(sandbox);
+        return 0;
+    }
+    if (has_outlet && sandbox_admit(sandbox, &ignored) < 0)
+        outlet_remove(outlets, box_slot(sandbox->box));
+    return -1;
+}
+
 /* Limits are set in the box first, where they may be refused, and set back when the rest fails. */
-static int modify_with_limits(struct sandbox *sandbox, const struct actor *actor,
-                              const struct sandbox_changes *changes, struct sandbox_info *out,
-                              struct error *err)
+static int modify_limits(struct sandbox *sandbox, const struct actor *actor,
+                         const struct sandbox_changes *changes, struct sandbox_info *out,
+                         struct error *err)
 {
     struct accounts *accounts = sandbox->sandboxes->accounts;
     struct error ignored = {0};
-    autobox held = sandbox_hold_box(sandbox);
-
-    if (sandbox_is_in(sandbox, SANDBOX_ENDING))
-        return sandbox_refuse_ending(err);
     const struct limits before = sandbox->record.limits; // changed by those who hold the box alone
     const struct limits wanted = limits_or_default(&changes->limits, &before);
     if (sandbox_limits_check_use(sandbox, &before, &wanted, err) < 0 ||
         quota_change(accounts, actor, &sandbox->share, &wanted, err) < 0)
         return -1;
     if (sandbox_limits_apply(sandbox, &wanted, err) == 0 &&
-        record_changes(sandbox, actor, changes, out, err) == 0)
+        modify_network(sandbox, actor, changes, out, err) == 0)
         return 0;
     (void)sandbox_limits_apply(sandbox, &before, &ignored); // there was room for it until now
     (void)quota_change(accounts, NULL, &sandbox->share, &before, &ignored);
     return -1;
+}
+
+static int modify_box(struct sandbox *sandbox, const struct actor *actor,
+                      const struct sandbox_changes *changes, bool has_limits,
+                      struct sandbox_info *out, struct error *err)
+{
+    autobox held = sandbox_hold_box(sandbox);
+
+    if (sandbox_is_in(sandbox, SANDBOX_ENDING))
+        return sandbox_refuse_ending(err);
+    return (has_limits ? modify_limits : modify_network)(sandbox, actor, changes, out, err);
 }
 
 int sandbox_modify(struct sandboxes *sandboxes, const struct actor *actor, const char *id,
@@ -381,6 +490,7 @@ int sandbox_modify(struct sandboxes *sandboxes, const struct actor *actor, const
                    struct error *err)
 {
     const struct limits none = {0};
+    bool has_limits = !limits_equal(&changes->limits, &none);
     autoptr(sandbox) sandbox = NULL;
 
     if (limits_check(&changes->limits, err) < 0 ||
@@ -391,9 +501,9 @@ int sandbox_modify(struct sandboxes *sandboxes, const struct actor *actor, const
     if (changes->has_name && changes->name) // of one whose end was told the name is free
         lookup_settle_named(sandboxes, &sandbox->record.owner, changes->name);
     sandbox_touch(sandbox);
-    int result = limits_equal(&changes->limits, &none)
-                     ? record_changes(sandbox, actor, changes, out, err)
-                     : modify_with_limits(sandbox, actor, changes, out, err);
+    int result = has_limits || network_change_says(changes->network)
+                     ? modify_box(sandbox, actor, changes, has_limits, out, err)
+                     : record_changes(sandbox, actor, changes, out, err);
     sandbox_touch(sandbox); // so that the monitor looks at its deadlines as they are now
     if (result == 0)
         hub_announce(sandboxes->hub, sandbox->id);

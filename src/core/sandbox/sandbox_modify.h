@@ -5,6 +5,7 @@
  */
 #pragma once
 #include "core/account/actor.h"
+#include "core/network/network_change.h"
 #include "core/sandbox/sandbox.h"
 
 struct core_settings;
@@ -25,6 +26,7 @@ struct sandbox_changes {
     int64_t idle_timeout_ms, execution_timeout_ms, paused_timeout_ms; // 0: never
     int64_t expires_at;                                               // 0: never
     enum sandbox_on_idle on_idle;
+    const struct network_change *network; // NULL: stays as it is; see sandbox_network.h
     /* Where not NULL: called with the sandbox as it is while nobody else changes it; -1 with *err refuses. */
     int (*check)(void *data, const struct sandbox_info *now, struct error *err);
     void *check_data;

@@ -59,6 +59,7 @@ struct sandbox *sandbox_new(struct sandboxes *sandboxes, const struct sandbox_re
     sandbox_record_copy(&sandbox->record, record);
     sandbox->last_number = (uint32_t)record->process_count;
     sandbox->counted_cpu_ms = record->counted_cpu_ms;
+    sandbox->counted_egress_bytes = record->counted_egress_bytes;
     sandbox->n_noticed = 1;
     set_deadlines(sandbox);
     if (record->counted_at >

@@ -68,6 +68,7 @@ struct sandbox {
         sampled_ms; // when it was measured last; 0: not yet. Changed under box_lock, and
     _Atomic uint64_t sampled_memory; // bytes then
     int64_t counted_cpu_ms;          // of the box's own counter
+    int64_t counted_egress_bytes;    // likewise
 
     // See watchlist.h.
     struct sandbox *next_noticed;

@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "core/sandbox/monitor.h"
+#include "core/sandbox/network_refusal.h"
 #include "core/sandbox/pool.h"
 #include "core/sandbox/registry.h"
 
@@ -15,6 +16,7 @@ int sandboxes_open(const struct sandboxes *parts, struct sandboxes **out, struct
     lock_init(&sandboxes->endings.lock, LOCK_ENDINGS);
     lock_condition_init(&sandboxes->endings.removed);
     sandboxes->registry = registry_new();
+    sandboxes->refusals = refusals_new(sandboxes);
     if (pool_new(sandboxes, &sandboxes->pool, err) < 0 ||
         monitor_new(sandboxes, &sandboxes->monitor, err) < 0)
         return -1;
@@ -28,6 +30,7 @@ void sandboxes_free(struct sandboxes *sandboxes)
         return;
     pool_free(sandboxes->pool);
     registry_free(sandboxes->registry);
+    refusals_free(sandboxes->refusals);
     monitor_free(sandboxes->monitor); // what was posted to its loop is run here
     lock_condition_clear(&sandboxes->endings.removed);
     lock_clear(&sandboxes->endings.lock);

@@ -19,6 +19,8 @@ struct accounts;
 struct executions;
 struct hub;
 struct layers;
+struct outlets;
+struct refusals;
 struct runtimes;
 struct monitor;
 struct pool;
@@ -65,6 +67,7 @@ struct sandboxes {
     struct runtimes *runtimes;
     struct layers *layers;
     struct temporaries *temporaries;
+    struct outlets *outlets;
     struct workers *recorders; // work through the mailboxes
     struct workers *reaper;    // ends sandboxes and their boxes
     struct workers *remover;   // removes trees of files, which takes as long as it takes
@@ -76,6 +79,7 @@ struct sandboxes {
     struct registry *registry;
     struct pool *pool;
     struct monitor *monitor;
+    struct refusals *refusals;
     struct watchlist *watchlist; // the monitor's; NULL: there is none
     // Sandboxes that are over and still have a box. The reaper removes those, and whoever needs a new one when there are many.
     struct {

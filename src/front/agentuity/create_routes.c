@@ -26,7 +26,7 @@ struct network_body {
     int64_t port;
 };
 static const struct field network_fields[] = {
-    {"enabled", FIELD_BOOL, offsetof(struct network_body, is_enabled), .help = "not available yet"},
+    {"enabled", FIELD_BOOL, offsetof(struct network_body, is_enabled), .help = "a way out"},
     {"port", FIELD_INTEGER, offsetof(struct network_body, port), .minimum = 1024, .maximum = 65535,
      .help = "not available yet"},
     {0},
@@ -110,9 +110,6 @@ static const struct field create_fields[] = {
 /* What this server cannot do must not be passed over in silence: the sandbox would not be what was asked for. */
 static int refuse_unavailable(const struct create_body *body, struct error *err)
 {
-    if (body->network.is_enabled)
-        return error_set(err, ERROR_INVALID,
-                         "network.enabled: outbound network is not available yet");
     if (body->network.port)
         return error_set(err, ERROR_INVALID, "network.port: exposing a port is not available yet");
     if (body->dependencies && body->dependencies[0])
@@ -236,6 +233,14 @@ static int64_t limit_of(const struct size_field *field)
     return field->value ? (int64_t)field->value : -1;
 }
 
+static const struct network_change *network_of(struct call *call, const struct create_body *body)
+{
+    struct network_change *change = call_alloc(call, sizeof *change);
+
+    *change = (struct network_change){.has_enabled = true, .is_enabled = true};
+    return body->network.is_enabled ? change : NULL;
+}
+
 static void fill_limits(const struct create_body *body, struct sandbox_request *out)
 {
     out->limits.memory_bytes = limit_of(&body->resources.memory);
@@ -274,6 +279,7 @@ static int fill_request(struct call *call, const struct create_body *body,
         .usual.directory = AGENTUITY_HOME,
     };
     fill_limits(body, out);
+    out->network = network_of(call, body);
     body_files(call, &body->files, &body->command.files, &out->files, &out->n_files);
     if (write_metadata(call, body->metadata, &out->metadata, err) < 0 ||
         write_scopes(call, body->scopes, &out->scopes, err) < 0 ||

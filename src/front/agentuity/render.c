@@ -298,7 +298,7 @@ static void fill_entry(struct sandbox_entry *out, const struct sandbox_view *vie
         .description = info->description,
         .region = view->region,
         .has_snapshot = info->snapshot != NULL,
-        .has_network = info->has_network,
+        .has_network = info->network.is_enabled,
         .has_command = info->command.argv != NULL,
         .has_organisation = view->organisation != NULL,
         .view = view,

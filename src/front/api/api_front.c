@@ -23,6 +23,7 @@ static const struct route *const tables[] = {
     api_log_routes,
     api_attach_routes,
     api_watch_routes,
+    api_network_routes,
     api_event_routes,
     api_webhook_routes,
     api_file_routes,

@@ -13,14 +13,6 @@
 
 #define WAIT_MS ((int64_t)366 * 24 * 3600 * 1000) // longer than any command takes
 
-struct network_body {
-    bool is_enabled;
-};
-static const struct field network_fields[] = {
-    {"enabled", FIELD_BOOL, offsetof(struct network_body, is_enabled), .help = "not available yet"},
-    {0},
-};
-
 struct run_body {
     struct command_body command;
     const char *sandbox, *runtime, *snapshot, *name;
@@ -28,6 +20,7 @@ struct run_body {
     struct limits limits;
     bool has_limits;
     struct network_body network;
+    bool has_network;
     bool has_changes;
     int64_t output_bytes;
 };
@@ -47,7 +40,8 @@ static const struct field run_fields[] = {
      .help = "of its own sandbox, to find it by"},
     {"limits", FIELD_MAP, offsetof(struct run_body, limits), .fields = sandbox_limits_fields,
      .has_offset = offsetof(struct run_body, has_limits), .help = "of its own sandbox"},
-    {"network", FIELD_MAP, offsetof(struct run_body, network), .fields = network_fields},
+    {"network", FIELD_MAP, offsetof(struct run_body, network), .fields = network_body_fields,
+     .has_offset = offsetof(struct run_body, has_network), .help = "of its own sandbox"},
     {"filesChanged", FIELD_BOOL, offsetof(struct run_body, has_changes),
      .help = "whether the answer lists the files that differ from what the sandbox started from"},
     {"maxOutputBytes", FIELD_AMOUNT, offsetof(struct run_body, output_bytes), .minimum = 0,
@@ -67,8 +61,6 @@ static int check_body(const struct run_body *body, struct error *err)
 {
     static const char words[] = "is for a run in a sandbox of its own, not for one in 'sandbox'";
 
-    if (body->network.is_enabled)
-        return fault(err, "network.enabled", "outbound network is not available yet");
     if (body->snapshot && body->runtime)
         return fault(err, "snapshot", "cannot be given together with 'runtime'");
     if (!body->sandbox)
@@ -81,6 +73,8 @@ static int check_body(const struct run_body *body, struct error *err)
         return fault(err, "name", words);
     if (body->labels.count)
         return fault(err, "labels", words);
+    if (body->has_network)
+        return fault(err, "network", words);
     return body->has_limits ? fault(err, "limits", words) : 0;
 }
 
@@ -133,6 +127,7 @@ static int start_alone(struct call *call, struct run *run, struct error *err)
         .mode = body->has_changes ? SANDBOX_INTERACTIVE : SANDBOX_ONE_SHOT,
         .runtime = body->runtime,
         .limits = body->limits,
+        .network = network_body_change(call, &body->network, false),
         .command = &run->command,
         .once = run->command.once,
     };

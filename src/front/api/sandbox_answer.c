@@ -136,7 +136,7 @@ struct sandbox_answer sandbox_answer_of(const struct sandbox_info *info)
         .env = info->command.env ? info->command.env : none,
         .directory = info->command.directory,
         .user = info->command.user,
-        .has_network = info->has_network,
+        .has_network = info->network.is_enabled,
         .used = {info->used.cpu_ms, usage_byte_seconds(info->used.memory_mib_ms),
                  info->used.egress_bytes},
     };

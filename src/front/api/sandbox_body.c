@@ -45,12 +45,6 @@ const struct field sandbox_limits_fields[] = {
     {0},
 };
 
-/* Offsets are of what stands around it. */
-static const struct field network_fields[] = {
-    {"enabled", FIELD_BOOL, 0, .help = "not available yet"},
-    {0},
-};
-
 #define TIME_FIELD(name_, member, help_)                                                           \
     {                                                                                              \
         name_, FIELD_MS, AT(member##_ms), .has_offset = AT(has_##member), .minimum = 0,            \
@@ -93,7 +87,7 @@ static const struct field network_fields[] = {
          .check = check_time,                                                                        \
          .help = "when it ends, once no command runs in it"},                                        \
     {                                                                                                \
-        "network", FIELD_MAP, AT(is_network_enabled), .fields = network_fields                       \
+        "network", FIELD_MAP, AT(network), .fields = network_body_fields                             \
     }
 
 const struct field sandbox_create_fields[] = {
@@ -133,16 +127,6 @@ static int fault(struct error *err, const char *field, const char *text)
 static bool is_said(const struct call *call, const char *name)
 {
     return value_get(call->body, name) != NULL;
-}
-
-/* What this server cannot do must not be passed over in silence: the sandbox would not be what was asked for. */
-static int read_body(struct call *call, struct sandbox_body *body, struct error *err)
-{
-    if (fields_read(call->body, call->route->fields, body, err) < 0)
-        return -1;
-    return body->is_network_enabled
-               ? fault(err, "network.enabled", "outbound network is not available yet")
-               : 0;
 }
 
 static int write_metadata(struct call *call, const struct data_value *value, const char **out,
@@ -271,7 +255,8 @@ int sandbox_body_create(struct call *call, struct sandbox_request *out,
 {
     struct sandbox_body body = {.on_idle = on_idle_words[SANDBOX_IDLE_ENDS]};
 
-    if (read_body(call, &body, err) < 0 || check_variables(&body.env, err) < 0)
+    if (fields_read(call->body, call->route->fields, &body, err) < 0 ||
+        check_variables(&body.env, err) < 0)
         return -1;
     *out = (struct sandbox_request){
         .name = body.name,
@@ -282,6 +267,7 @@ int sandbox_body_create(struct call *call, struct sandbox_request *out,
                     ? SANDBOX_ONE_SHOT
                     : SANDBOX_INTERACTIVE,
         .limits = body.limits,
+        .network = network_body_change(call, &body.network, false),
     };
     api_sandbox_defaults(out);
     fill_times(&body, out);
@@ -315,7 +301,8 @@ int sandbox_body_change(struct call *call, struct sandbox_changes *out, struct e
 {
     struct sandbox_body body = {0};
 
-    if (read_body(call, &body, err) < 0 || check_variables(&body.env, err) < 0)
+    if (fields_read(call->body, call->route->fields, &body, err) < 0 ||
+        check_variables(&body.env, err) < 0)
         return -1;
     *out = (struct sandbox_changes){
         .has_name = is_said(call, "name"),
@@ -339,6 +326,7 @@ int sandbox_body_change(struct call *call, struct sandbox_changes *out, struct e
         .expires_at = time_of(body.expires_at),
         .has_on_idle = body.on_idle != NULL,
         .on_idle = on_idle_of(body.on_idle),
+        .network = network_body_change(call, &body.network, false),
     };
     return write_metadata(call, body.metadata, &out->metadata, err);
 }
@@ -357,6 +345,10 @@ int sandbox_body_fail(struct error *err)
         {"env", "env"},
         {"runtime", "runtime"},
         {"expiresAt", "expiresAt"},
+        {"network.enabled", "network.enabled"},
+        {"network.allow", "network.allow"},
+        {"network.deny", "network.deny"},
+        {"network.secrets", "network.secrets"},
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(names); i++) {

@@ -7,6 +7,7 @@
 #include "core/create.h"
 #include "core/sandbox/sandbox_modify.h"
 #include "front/api/command_body.h"
+#include "front/api/network_body.h"
 #include "web/call.h"
 #include "web/fields.h"
 
@@ -20,7 +21,7 @@ struct sandbox_body {
     struct limits limits;
     int64_t idle_timeout_ms, execution_timeout_ms, paused_timeout_ms;
     bool has_idle_timeout, has_execution_timeout, has_paused_timeout;
-    bool is_network_enabled;
+    struct network_body network;
 };
 
 extern const struct field sandbox_limits_fields[]; // of a struct limits
