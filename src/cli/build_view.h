@@ -11,6 +11,7 @@
 
 struct build_view {
     const char *data_dir;
+    const char *registry;
     const char *mirror; // or NULL
     bool is_forced;
     bool is_json;  // progress and result as JSON lines on stdout

@@ -5,6 +5,7 @@
 #include "base/auto.h"
 #include "base/buffer.h"
 #include "base/options.h"
+#include "base/size.h"
 #include "base/suggest.h"
 #include "cli/build_view.h"
 #include "cli/exit.h"
@@ -21,6 +22,7 @@
 struct request {
     const char *data_dir;
     const char *mirror;
+    const char *registry;
     bool is_json;
     bool is_forced;
     struct runtime_reference reference;          // of the runtime that was named
@@ -45,6 +47,8 @@ static const struct option_row build_rows[] = {
     {"mirror", 0, OPTION_TEXT, offsetof(struct request, mirror), "URL",
      "Debian mirror to use (default: the machine's own); behind a comma its security archive",
      "BURROW_DEBIAN_MIRROR"},
+    {"registry", 0, OPTION_TEXT, offsetof(struct request, registry), "URL",
+     "npm registry to use (default: npm's own)", "BURROW_NPM_REGISTRY"},
     {"force", 'f', OPTION_FLAG, offsetof(struct request, is_forced), NULL,
      "build it also when it is ready", NULL},
     {"json", 0, OPTION_FLAG, offsetof(struct request, is_json), NULL,
@@ -75,6 +79,55 @@ static void write_strings(struct json_writer *json, const char *key, const char 
     json_list_end(json);
 }
 
+static void write_requirements(struct json_writer *json, const struct runtime_requirements *needs)
+{
+    char text[SIZE_TEXT];
+
+    json_key(json, "requirements");
+    json_map_begin(json);
+    if (needs->memory_bytes) {
+        json_key(json, "memory");
+        json_string(json, size_format(needs->memory_bytes, text));
+    }
+    if (needs->cpu_millicores) {
+        (void)snprintf(text, sizeof text, "%um", needs->cpu_millicores);
+        json_key(json, "cpu");
+        json_string(json, text);
+    }
+    if (needs->disk_bytes) {
+        json_key(json, "disk");
+        json_string(json, size_format(needs->disk_bytes, text));
+    }
+    json_key(json, "networkEnabled");
+    json_bool(json, needs->needs_network);
+    json_map_end(json);
+}
+
+static void write_text(struct json_writer *json, const char *key, const char *text)
+{
+    if (!text)
+        return;
+    json_key(json, key);
+    json_string(json, text);
+}
+
+static void write_more(struct json_writer *json, const struct runtime_definition *definition)
+{
+    write_text(json, "from", definition->from_name);
+    write_strings(json, "packages", definition->packages);
+    write_strings(json, "npm", definition->npm);
+    write_strings(json, "aliases", definition->aliases);
+    write_strings(json, "categories", definition->categories);
+    write_strings(json, "keys", definition->keys);
+    write_strings(json, "command", definition->command);
+    write_strings(json, "env", definition->env);
+    write_text(json, "iconUrl", definition->icon);
+    write_text(json, "brandColor", definition->color);
+    write_text(json, "url", definition->url);
+    write_text(json, "readme", definition->readme);
+    write_requirements(json, &definition->requirements);
+}
+
 static void write_definition(struct json_writer *json, const struct runtime_definition *definition,
                              const struct runtime_status *status)
 {
@@ -98,8 +151,7 @@ static void write_definition(struct json_writer *json, const struct runtime_defi
     json_string(json, *status->made ? status->made : NULL);
     json_key(json, "definedIn");
     json_string(json, definition->file);
-    write_strings(json, "packages", definition->packages);
-    write_strings(json, "env", definition->env);
+    write_more(json, definition);
     json_map_end(json);
 }
 
@@ -130,7 +182,7 @@ static int list(struct request *request, int *code, struct error *err)
 
     if (request->is_json)
         return list_json(request, err);
-    printf("%-20s %-10s %9s  %-10s  %s\n", "RUNTIME", "STATE", "SIZE", "MADE", "DESCRIPTION");
+    printf("%-24s %-10s %9s  %-10s  %s\n", "RUNTIME", "STATE", "SIZE", "MADE", "DESCRIPTION");
     for (size_t i = 0; (definition = catalog_at(request->catalog, i)); i++) {
         char name[2 * RUNTIME_NAME], size[32] = "";
 
@@ -138,7 +190,7 @@ static int list(struct request *request, int *code, struct error *err)
         (void)snprintf(name, sizeof name, "%s:%s", definition->name, definition->tags[0]);
         if (status.bytes)
             (void)snprintf(size, sizeof size, "%.1f MiB", (double)status.bytes / (1 << 20));
-        printf("%-20s %-10s %9s  %-10.10s  %s\n", name, state_name(&status), size, status.made,
+        printf("%-24s %-10s %9s  %-10.10s  %s\n", name, state_name(&status), size, status.made,
                definition->description);
     }
     return 0;
@@ -158,6 +210,23 @@ static void print_text(const char *name, const char *text)
 {
     if (text && *text)
         printf("%-12s %s\n", name, text);
+}
+
+static void print_requirements(const struct runtime_requirements *needs)
+{
+    char memory[SIZE_TEXT], disk[SIZE_TEXT];
+
+    if (!needs->memory_bytes && !needs->cpu_millicores && !needs->disk_bytes &&
+        !needs->needs_network)
+        return;
+    printf("%-12s", "requires");
+    if (needs->memory_bytes)
+        printf(" memory %s", size_format(needs->memory_bytes, memory));
+    if (needs->cpu_millicores)
+        printf(" cpu %um", needs->cpu_millicores);
+    if (needs->disk_bytes)
+        printf(" disk %s", size_format(needs->disk_bytes, disk));
+    puts(needs->needs_network ? " network" : "");
 }
 
 static int show_json(const struct request *request, const struct runtime_status *status,
@@ -187,8 +256,16 @@ static int show(struct request *request, int *code, struct error *err)
     print_text("description", definition->description);
     print_text("defined in", definition->file);
     print_text("kind", runtime_kind_name(definition->kind));
+    print_text("stands on", definition->from_name);
     print_text("suite", definition->suite);
     print_strings("packages", definition->packages);
+    print_strings("npm", definition->npm);
+    print_strings("aliases", definition->aliases);
+    print_strings("categories", definition->categories);
+    print_text("url", definition->url);
+    print_strings("needs keys", definition->keys);
+    print_requirements(&definition->requirements);
+    print_strings("command", definition->command);
     print_strings("env", definition->env);
     printf("%-12s %s%s\n", "state", state_name(&status), status.is_used ? ", in use" : "");
     if (status.state == RUNTIME_READY || status.state == RUNTIME_OUTDATED)
@@ -196,6 +273,8 @@ static int show(struct request *request, int *code, struct error *err)
                " files\n%-12s %s\n%-12s %s/runtimes/%s/%s/rootfs\n",
                "size", status.bytes >> 20, status.files, "made", status.made, "path",
                request->data_dir, definition->name, definition->tags[0]);
+    if (definition->readme)
+        printf("\n%s", definition->readme);
     return 0;
 }
 
@@ -206,6 +285,7 @@ static int build(struct request *request, int *code, struct error *err)
     struct build_view view = {
         .data_dir = request->data_dir,
         .mirror = request->mirror && *request->mirror ? request->mirror : NULL,
+        .registry = request->registry && *request->registry ? request->registry : NULL,
         .is_forced = request->is_forced,
         .is_json = request->is_json,
     };

@@ -48,8 +48,10 @@ struct creation {
     struct core *core;
     const struct actor *actor;
     const struct sandbox_request *request;
-    struct snapshot_record snapshot; // what it starts from; id NULL: nothing but its runtime
-    struct fork_files fork;          // or these; "" as layer: none
+    struct snapshot_record snapshot;      // what it starts from; id NULL: nothing but its runtime
+    struct fork_files fork;               // or these; "" as layer: none
+    char runtime[RUNTIME_REFERENCE_TEXT]; // that was asked for, as it is recorded; "": none was
+    struct limits needed;                 // by that
     struct sandbox *sandbox;
     struct execution *execution; // of the first command, or NULL
     struct network_wish network;
@@ -116,11 +118,28 @@ static int64_t last_moment(const struct creation *creation, int64_t now)
 
 static char *name_runtime(const struct creation *creation)
 {
-    const char *asked =
-        creation->snapshot.id ? creation->snapshot.runtime : creation->request->runtime;
+    const char *asked = creation->snapshot.id ? creation->snapshot.runtime
+                        : *creation->runtime  ? creation->runtime
+                                              : NULL;
     const char *name = asked ? asked : creation->core->settings.default_runtime;
 
     return runtime_full_name(name);
+}
+
+/* What nothing was said about is at least what its runtime needs. */
+static struct limits limits_of(const struct creation *creation)
+{
+    const struct limits *asked = &creation->request->limits, *needed = &creation->needed;
+    struct limits limits = limits_or_default(asked, &creation->core->settings.limits);
+
+    if (!asked->memory_bytes && limits.memory_bytes && limits.memory_bytes < needed->memory_bytes)
+        limits.memory_bytes = needed->memory_bytes;
+    if (!asked->cpu_millicores && limits.cpu_millicores &&
+        limits.cpu_millicores < needed->cpu_millicores)
+        limits.cpu_millicores = needed->cpu_millicores;
+    if (!asked->disk_bytes && limits.disk_bytes && limits.disk_bytes < needed->disk_bytes)
+        limits.disk_bytes = needed->disk_bytes;
+    return limits;
 }
 
 /* Strings are borrowed. */
@@ -154,7 +173,7 @@ static struct sandbox_record describe(const struct creation *creation, const cha
                         settings->ceilings.execution_timeout_ms)},
         .max_executions = request->max_executions,
         .home = request->home,
-        .limits = limits_or_default(&request->limits, &settings->limits),
+        .limits = limits_of(creation),
         .network = creation->network,
         .idle_timeout_ms = ceiling_time(either(request->idle_timeout_ms, settings->idle_timeout_ms),
                                         settings->ceilings.idle_timeout_ms),
@@ -564,6 +583,26 @@ static int want_network(struct creation *creation, struct error *err)
                                         : 0;
 }
 
+static int check_runtime(struct creation *creation, struct error *err)
+{
+    const struct sandbox_request *request = creation->request;
+    struct runtime_wish wish = {.name = request->runtime,
+                                .has_network = creation->network.is_enabled,
+                                .memory_bytes = request->limits.memory_bytes,
+                                .cpu_millicores = request->limits.cpu_millicores,
+                                .disk_bytes = request->limits.disk_bytes};
+
+    if (!request->runtime)
+        return 0;
+    if (runtime_check(creation->core->runtimes, &wish, creation->runtime, err) < 0)
+        return -1;
+    creation->needed = (struct limits){.memory_bytes = wish.memory_bytes,
+                                       .cpu_millicores = wish.cpu_millicores,
+                                       .disk_bytes = wish.disk_bytes};
+    return limits_check_most(&creation->needed, &creation->core->settings.ceilings.sandbox,
+                             "this server", true, err);
+}
+
 int sandbox_create(struct core *core, const struct actor *actor,
                    const struct sandbox_request *request, struct sandbox_info *out,
                    struct execution_info *first, struct error *err)
@@ -574,8 +613,7 @@ int sandbox_create(struct core *core, const struct actor *actor,
     bool is_new = false;
 
     if (check(core, request, err) < 0 || want_network(&creation, err) < 0 ||
-        actor_refuse_token(actor, "make sandboxes", err) < 0 ||
-        (request->runtime && runtime_check(core->runtimes, request->runtime, err) < 0) ||
+        actor_refuse_token(actor, "make sandboxes", err) < 0 || check_runtime(&creation, err) < 0 ||
         once_claim(core->accounts, actor, request->once, &is_new, earlier, err) < 0)
         return -1;
     if (!is_new)

@@ -25,6 +25,7 @@ static const struct {
 } kinds[] = {
     [RUNTIME_DEBIAN] = {make_debian, 1200ULL << 20, 50000},
     [RUNTIME_HOST] = {make_host, 32ULL << 20, 4000},
+    [RUNTIME_LAYER] = {make_layer, 1000ULL << 20, 30000},
 };
 
 // ---- for makers ----
@@ -123,6 +124,11 @@ static void fill_manifest(struct making *making, char made[32], char dir[RUNTIME
     manifest->definition = definition->hash;
     manifest->made = made;
     manifest->dir = dir;
+    for (const char **word = definition->command; *word; word++) {
+        manifest->command =
+            xrealloc(manifest->command, manifest->n_command + 1, sizeof *manifest->command);
+        manifest->command[manifest->n_command++] = (char *)*word;
+    }
     for (const char **pair = definition->env; *pair; pair++) {
         manifest->env = xrealloc(manifest->env, manifest->n_env + 1, sizeof *manifest->env);
         manifest->env[manifest->n_env++] = (char *)*pair;
@@ -187,7 +193,7 @@ static int build_locked(const struct runtime_definition *definition,
     autofree char *name = xasprintf(".building-%s-%s", definition->name, definition->tags[0]);
     autofree char *work = xasprintf("%s/%s", builds->path, name);
     autoptr(manifest) manifest = xnew(struct manifest);
-    struct making making = {
+    __attribute__((cleanup(making_clear))) struct making making = {
         .definition = definition, .options = options, .manifest = manifest, .root_fd = -1};
 
     if (fd_remove_tree(AT_FDCWD, work, err) < 0 || check_space(&making, builds->path, err) < 0)
@@ -225,6 +231,18 @@ static bool is_current(const struct runtime_definition *definition, const struct
     return true;
 }
 
+// What is ready and unchanged stays as it is, whatever is forced.
+static int build_below(const struct runtime_definition *definition,
+                       const struct runtime_build_options *options, struct error *err)
+{
+    struct runtime_build_options plain = *options;
+
+    plain.is_forced = false;
+    if (definition->from && runtime_build(definition->from, &plain, NULL, err) < 0)
+        return -1;
+    return definition->with ? runtime_build(definition->with, &plain, NULL, err) : 0;
+}
+
 int runtime_build(const struct runtime_definition *definition,
                   const struct runtime_build_options *options, bool *was_ready, struct error *err)
 {
@@ -233,6 +251,8 @@ int runtime_build(const struct runtime_definition *definition,
     bool is_ready = !options->is_forced && is_current(definition, builds);
 
     if (!is_ready) {
+        if (build_below(definition, options, err) < 0)
+            return -1;
         if (fd_make_dirs(builds->path, 0755, err) < 0 ||
             making_lock(options, builds->lock_path, &lock_fd, err) < 0)
             return error_wrap(err, "build runtime '%s:%s'", definition->name, definition->tags[0]);

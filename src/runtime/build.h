@@ -3,7 +3,7 @@
  * Makes, checks and removes runtimes under <data>/runtimes. A build happens in .building-NAME-TAG,
  * is measured, synced and moved to NAME/.TAG-ID; then the tags (links) point at it: it is there
  * whole or not at all. Package files are kept in <data>/cache/apt, so an interrupted build goes on
- * where it was. Two builds of one runtime wait for each other. Blocks; forks (see tool.h); silent but
+ * where it was. Two builds of one runtime wait for each other. What a runtime stands on is made first. Blocks; forks (see tool.h); silent but
  * for the callbacks.
  * Threads: any but loops.
  */
@@ -15,9 +15,10 @@
 
 struct runtime_build_options {
     const char *data_dir;
-    const char *mirror; // for RUNTIME_DEBIAN: instead of the machine's sources; or NULL
-    bool is_forced;     // also when it is ready and its definition unchanged
-    int cancel_fd;      // readable: stop, clean up, fail with ERROR_GONE; -1: never
+    const char *mirror;   // for RUNTIME_DEBIAN: instead of the machine's sources; or NULL
+    const char *registry; // for RUNTIME_LAYER: of npm, instead of npm's own; or NULL
+    bool is_forced; // also when it is ready and its definition unchanged; what it stands on is not
+    int cancel_fd;  // readable: stop, clean up, fail with ERROR_GONE; -1: never
     void (*on_progress)(void *data, const struct runtime_progress *progress); // or NULL
     void (*on_wait)(void *data); // once, when another process builds the same; or NULL
     void *data;

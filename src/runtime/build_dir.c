@@ -6,6 +6,7 @@
 #include "base/mem.h"
 
 #include <fcntl.h>
+#include <dirent.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -78,6 +79,42 @@ int build_dir_put(const struct build_dir *builds, const char *work, const char *
     return 0;
 }
 
+// ---- who stands on what ----
+
+static bool names_build(const char *path, const char *build, char *user, size_t size)
+{
+    autoptr(manifest) manifest = NULL;
+    autofd fd = -1;
+    struct error ignored;
+
+    if (manifest_open(path, 0, &fd, &manifest, &ignored) < 0)
+        return false;
+    for (size_t i = 0; i < manifest->n_layers; i++)
+        if (strcmp(manifest->layers[i], build) == 0) {
+            (void)snprintf(user, size, "%s:%s", manifest->name, manifest->tag);
+            return true;
+        }
+    return false;
+}
+
+bool build_dir_is_named(const char *path, const char *build, char *user, size_t size)
+{
+    autodir names = opendir(path);
+    bool is_named = false;
+
+    for (struct dirent *name; names && !is_named && (name = readdir(names));) {
+        autofree char *below = xasprintf("%s/%s", path, name->d_name);
+        bool is_place = name->d_name[0] != '.' || strcmp(name->d_name, ".layers") == 0;
+        autodir builds = is_place ? opendir(below) : NULL;
+        for (struct dirent *entry; builds && !is_named && (entry = readdir(builds));) {
+            autofree char *manifest = xasprintf("%s/%s/manifest", below, entry->d_name);
+            is_named = strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
+                       names_build(manifest, build, user, size);
+        }
+    }
+    return is_named;
+}
+
 // ---- removing ----
 
 static bool points_at(int dir_fd, const char *tag, const char *dir)
@@ -123,15 +160,19 @@ static int remove_build(int dir_fd, const char *dir, struct error *err)
     return fd_remove_tree(dir_fd, dir, err);
 }
 
-static void sweep_build(int dir_fd, const char *dir)
+static void sweep_build(const struct build_dir *builds, int dir_fd, const char *dir)
 {
     autofree char *path = xasprintf("%s/manifest", dir);
+    autofree char *build = xasprintf("%s/%s", builds->name, dir);
     struct error ignored;
+    char user[160];
 
     if (unlinkat(dir_fd, dir, 0) == 0 || for_tags(dir_fd, dir, say_yes))
         return; // a link that was to become a tag; or a build that has tags
     autofd fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC);
     if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0)
+        return;
+    if (build_dir_is_named(builds->path, build, user, sizeof user))
         return;
     (void)remove_build(dir_fd, dir, &ignored);
 }
@@ -145,7 +186,7 @@ void build_dir_sweep(const struct build_dir *builds)
     for (struct dirent *entry; list && (entry = readdir(list));)
         if (entry->d_name[0] == '.' && strcmp(entry->d_name, ".") != 0 &&
             strcmp(entry->d_name, "..") != 0)
-            sweep_build(dir_fd, entry->d_name);
+            sweep_build(builds, dir_fd, entry->d_name);
 }
 
 // What the tag points at, locked against users.
@@ -166,6 +207,12 @@ static int lock_build(const struct build_dir *builds, int dir_fd, const char *ta
         return error_refuse(err, ERROR_BUSY, "runtime",
                             "runtime '%s:%s' is in use by a sandbox; end that first", builds->name,
                             tag);
+    autofree char *build = xasprintf("%s/%s", builds->name, dir);
+    char user[160];
+    if (build_dir_is_named(builds->path, build, user, sizeof user))
+        return error_refuse(err, ERROR_BUSY, "runtime",
+                            "runtime '%s:%s' is what '%s' stands on; remove that first",
+                            builds->name, tag, user);
     *out_fd = take_fd(fd);
     return 0;
 }

@@ -27,6 +27,10 @@ int build_dir_open(const struct build_dir *builds, const char *tag, int lock, in
 int build_dir_put(const struct build_dir *builds, const char *work, const char *dir,
                   const char **tags, struct error *err);
 
+/* Whether another build or layer of the data directory stands on `build` ("base/.latest-12ab"); who it is, in `user`. Reads all
+ * manifests. */
+bool build_dir_is_named(const char *path, const char *build, char *user, size_t size);
+
 /* Removes builds that no tag points at, unless they are used. Best effort; the caller holds the name's lock. */
 void build_dir_sweep(const struct build_dir *builds);
 

@@ -6,17 +6,14 @@
 #include "base/mem.h"
 #include "base/suggest.h"
 #include "data/yaml.h"
+#include "runtime/definition.h"
 #include "runtime/digest.h"
 
 #include <dirent.h>
 #include <stdio.h>
 #include <string.h>
 
-// Raised when the making itself changes, so that what older programs made counts as outdated.
-#define MAKING_VERSION 1
-
-#define LOWER "abcdefghijklmnopqrstuvwxyz0123456789"
-#define UPPER "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+#define DEEPEST 8 // how many may stand on each other
 
 extern const struct embedded_file runtime_embedded[];
 
@@ -31,19 +28,13 @@ struct catalog {
 
 // ---- references ----
 
-static bool is_name(const char *text, size_t length, const char *letters)
-{
-    if (length == 0 || length >= RUNTIME_NAME || strchr("._-", *text))
-        return false;
-    return strspn(text, letters) >= length;
-}
-
 int runtime_reference_parse(const char *text, struct runtime_reference *out, struct error *err)
 {
     size_t length = strcspn(text, ":");
     const char *tag = text[length] ? text + length + 1 : "latest";
 
-    if (!is_name(text, length, LOWER "._-") || !is_name(tag, strlen(tag), LOWER UPPER "._-"))
+    if (!definition_is_name(text, length, LOWER "._-") ||
+        !definition_is_name(tag, strlen(tag), LOWER UPPER "._-"))
         return error_refuse(
             err, ERROR_INVALID, "runtime",
             "'%.100s' does not name a runtime; write name or name:tag in lower-case letters, "
@@ -60,159 +51,6 @@ char *runtime_full_name(const char *text)
     return xasprintf("%s%s", text, strchr(text, ':') ? "" : ":latest");
 }
 
-static const char *const kind_names[] = {
-    [RUNTIME_DEBIAN] = "debian",
-    [RUNTIME_HOST] = "host",
-};
-
-const char *runtime_kind_name(enum runtime_kind kind)
-{
-    return kind_names[kind];
-}
-
-// ---- one file ----
-
-static int read_kind(const struct data_value *build, enum runtime_kind *out, struct error *err)
-{
-    const char *name = NULL;
-
-    if (value_get_string(build, "kind", true, &name, err) < 0)
-        return -1;
-    for (size_t i = 0; i < ARRAY_SIZE(kind_names); i++)
-        if (strcmp(name, kind_names[i]) == 0) {
-            *out = (enum runtime_kind)i;
-            return 0;
-        }
-    return value_error(value_get(build, "kind"), err, "must be debian or host, not '%.60s'", name);
-}
-
-static int check_words(const struct data_value *map, const char *key, const char **words,
-                       const char *letters, struct error *err)
-{
-    for (; words && *words; words++)
-        if (!is_name(*words, strlen(*words), letters))
-            return value_error(value_get(map, key), err, "'%.60s' is not a name", *words);
-    return 0;
-}
-
-static int read_debian(const struct data_value *build, struct runtime_definition *definition,
-                       struct error *err)
-{
-    static const char *const known[] = {"kind", "suite", "packages", "components", "mirror", NULL};
-    static const char *main_only[] = {"main", NULL};
-    static const char *none[] = {NULL};
-    const char *letters = LOWER UPPER "._-+:=~";
-
-    definition->components = main_only;
-    definition->packages = none;
-    if (value_check_keys(build, known, err) < 0 ||
-        value_get_string(build, "suite", true, &definition->suite, err) < 0 ||
-        value_get_strings(build, "packages", false, &definition->packages, err) < 0 ||
-        value_get_strings(build, "components", false, &definition->components, err) < 0 ||
-        value_get_string(build, "mirror", false, &definition->mirror, err) < 0)
-        return -1;
-    if (!is_name(definition->suite, strlen(definition->suite), LOWER "-"))
-        return value_error(value_get(build, "suite"), err, "must be a suite such as bookworm");
-    if (check_words(build, "packages", definition->packages, letters, err) < 0)
-        return -1;
-    return check_words(build, "components", definition->components, LOWER "-", err);
-}
-
-static int read_build(const struct data_value *root, struct runtime_definition *definition,
-                      struct error *err)
-{
-    static const char *const host_fields[] = {"kind", NULL};
-    struct data_value *build = NULL;
-
-    if (value_get_map(root, "build", true, &build, err) < 0 ||
-        read_kind(build, &definition->kind, err) < 0)
-        return -1;
-    if (definition->kind == RUNTIME_DEBIAN)
-        return read_debian(build, definition, err);
-    return value_check_keys(build, host_fields, err);
-}
-
-static int read_env(const struct data_value *root, struct runtime_definition *definition,
-                    struct error *err)
-{
-    struct data_value *env = NULL;
-    size_t i = 0;
-
-    if (value_get_map(root, "env", false, &env, err) < 0)
-        return -1;
-    definition->env = value_alloc(root->document, ((env ? env->count : 0) + 1) * sizeof(char *));
-    for (struct data_value *v = env ? env->first : NULL; v; v = v->next) {
-        const char *text = NULL;
-        if (value_get_string(env, v->key, true, &text, err) < 0)
-            return -1;
-        if (!*v->key || strpbrk(v->key, "=\n") || strchr(text, '\n'))
-            return value_error(v, err,
-                               "a name needs to be without '=', and both without line breaks");
-        size_t size = v->key_length + strlen(text) + 2;
-        char *pair = value_alloc(root->document, size);
-        (void)snprintf(pair, size, "%s=%s", v->key, text);
-        definition->env[i++] = pair;
-    }
-    return 0;
-}
-
-static int read_names(const struct data_value *root, struct runtime_definition *definition,
-                      struct error *err)
-{
-    static const char *latest[] = {"latest", NULL};
-
-    definition->tags = latest;
-    definition->description = "";
-    if (value_get_string(root, "name", true, &definition->name, err) < 0 ||
-        value_get_strings(root, "tags", false, &definition->tags, err) < 0 ||
-        value_get_string(root, "description", false, &definition->description, err) < 0)
-        return -1;
-    if (!is_name(definition->name, strlen(definition->name), LOWER "._-"))
-        return value_error(value_get(root, "name"), err,
-                           "must be made of lower-case letters, digits, '.', '_' and '-'");
-    if (!definition->tags[0])
-        return value_error(value_get(root, "tags"), err, "must name at least one tag");
-    return check_words(root, "tags", definition->tags, LOWER UPPER "._-", err);
-}
-
-static void hash_value(struct digest *digest, const struct data_value *value)
-{
-    unsigned char head[2] = {(unsigned char)value->kind, value->truth};
-
-    digest_add(digest, head, sizeof head);
-    digest_add_text(digest, value->key ? value->key : "");
-    if (value->text)
-        digest_add_text(digest, value->text);
-    for (const struct data_value *child = value->first; child; child = child->next)
-        hash_value(digest, child);
-}
-
-static uint64_t hash_definition(const struct data_value *root)
-{
-    struct digest digest = {0};
-    unsigned char version = MAKING_VERSION;
-
-    digest_add(&digest, &version, 1);
-    hash_value(&digest, value_get(root, "build"));
-    if (value_get(root, "env"))
-        hash_value(&digest, value_get(root, "env"));
-    return digest_end(&digest);
-}
-
-static int read_definition(struct data_document *document, struct runtime_definition *definition,
-                           struct error *err)
-{
-    static const char *const known[] = {"name", "tags", "description", "build", "env", NULL};
-    const struct data_value *root = document->root;
-
-    if (value_check_keys(root, known, err) < 0 || read_names(root, definition, err) < 0 ||
-        read_build(root, definition, err) < 0 || read_env(root, definition, err) < 0)
-        return -1;
-    definition->file = document->name;
-    definition->hash = hash_definition(root);
-    return 0;
-}
-
 // ---- all of them ----
 
 static bool has_tag(const struct runtime_definition *definition, const char *tag)
@@ -220,6 +58,20 @@ static bool has_tag(const struct runtime_definition *definition, const char *tag
     for (const char **t = definition->tags; *t; t++)
         if (strcmp(*t, tag) == 0)
             return true;
+    return false;
+}
+
+static bool has_alias(const struct runtime_definition *definition,
+                      const struct runtime_reference *reference)
+{
+    char text[2 * RUNTIME_NAME];
+
+    (void)snprintf(text, sizeof text, "%s:%s", reference->name, reference->tag);
+    for (const char **alias = definition->aliases; *alias; alias++) {
+        autofree char *full = runtime_full_name(*alias);
+        if (strcmp(full, text) == 0)
+            return true;
+    }
     return false;
 }
 
@@ -258,7 +110,7 @@ static int add_document(struct catalog *catalog, struct data_document *document,
     catalog->documents =
         xrealloc(catalog->documents, catalog->n_documents + 1, sizeof *catalog->documents);
     catalog->documents[catalog->n_documents++] = document;
-    if (read_definition(document, definition, err) < 0)
+    if (definition_read(document, definition, err) < 0)
         return -1;
     add_definition(catalog, take(definition));
     return 0;
@@ -299,6 +151,106 @@ static void add_directory(struct catalog *catalog, const char *dir)
     free(entries);
 }
 
+// ---- what stands on what ----
+
+// The one with this name and tag, else the one with this alias; NULL: none.
+static struct runtime_definition *look_up(const struct catalog *catalog,
+                                          const struct runtime_reference *reference)
+{
+    for (size_t i = 0; i < catalog->n_definitions; i++)
+        if (strcmp(catalog->definitions[i]->name, reference->name) == 0 &&
+            has_tag(catalog->definitions[i], reference->tag))
+            return catalog->definitions[i];
+    for (size_t i = 0; i < catalog->n_definitions; i++)
+        if (has_alias(catalog->definitions[i], reference))
+            return catalog->definitions[i];
+    return NULL;
+}
+
+static int find_below(const struct catalog *catalog, const struct runtime_definition *definition,
+                      const char *name, const struct runtime_definition **out, struct error *err)
+{
+    struct runtime_reference reference;
+
+    if (!name)
+        return 0;
+    if (runtime_reference_parse(name, &reference, err) < 0)
+        return error_wrap(err, "%s", definition->file);
+    *out = look_up(catalog, &reference);
+    if (!*out)
+        return error_set(err, ERROR_INVALID, "%s: it stands on '%.100s', which is not there",
+                         definition->file, name);
+    return 0;
+}
+
+// A change of what it stands on changes it too. -1 when it stands on itself.
+static int hash_chain(const struct runtime_definition *definition, unsigned depth,
+                      struct digest *digest)
+{
+    if (depth > DEEPEST)
+        return -1;
+    digest_mix(digest, definition->hash);
+    if (definition->from && hash_chain(definition->from, depth + 1, digest) < 0)
+        return -1;
+    return definition->with ? hash_chain(definition->with, depth + 1, digest) : 0;
+}
+
+static int link_definition(const struct catalog *catalog, struct runtime_definition *definition,
+                           struct error *err)
+{
+    if (find_below(catalog, definition, definition->from_name, &definition->from, err) < 0)
+        return -1;
+    return find_below(catalog, definition, definition->with_name, &definition->with, err);
+}
+
+static void drop_definition(struct catalog *catalog, size_t at)
+{
+    free(catalog->definitions[at]);
+    catalog->n_definitions--;
+    memmove(catalog->definitions + at, catalog->definitions + at + 1,
+            (catalog->n_definitions - at) * sizeof *catalog->definitions);
+}
+
+// Those that stand on nothing go, and then those that stand on these.
+static void link_all(struct catalog *catalog)
+{
+    for (size_t i = 0; i < catalog->n_definitions; i++) {
+        struct error err = {0};
+        if (link_definition(catalog, catalog->definitions[i], &err) == 0)
+            continue;
+        add_fault(catalog, &err);
+        drop_definition(catalog, i);
+        i = (size_t)-1; // from the start
+    }
+    for (size_t i = 0; i < catalog->n_definitions; i++) {
+        struct digest digest = {0};
+        struct error err = {0};
+        if (hash_chain(catalog->definitions[i], 0, &digest) == 0)
+            continue;
+        error_set(&err, ERROR_INVALID, "%s: it stands on itself, or on more than %d others",
+                  catalog->definitions[i]->file, DEEPEST);
+        add_fault(catalog, &err);
+        drop_definition(catalog, i);
+        link_all(catalog);
+        return;
+    }
+}
+
+// Once all are linked. The own hash stays where nothing is below.
+static void hash_all(struct catalog *catalog)
+{
+    autofree uint64_t *hashes = xcalloc(catalog->n_definitions + 1, sizeof *hashes);
+
+    for (size_t i = 0; i < catalog->n_definitions; i++) {
+        struct digest digest = {0};
+        (void)hash_chain(catalog->definitions[i], 0, &digest);
+        hashes[i] =
+            catalog->definitions[i]->from ? digest_end(&digest) : catalog->definitions[i]->hash;
+    }
+    for (size_t i = 0; i < catalog->n_definitions; i++)
+        catalog->definitions[i]->hash = hashes[i];
+}
+
 int catalog_load(const char *data_dir, const char *etc_dir, struct catalog **out, struct error *err)
 {
     autoptr(catalog) catalog = xnew(struct catalog);
@@ -313,6 +265,8 @@ int catalog_load(const char *data_dir, const char *etc_dir, struct catalog **out
     }
     add_directory(catalog, etc_dir ? etc_dir : "/etc/burrow/runtimes");
     add_directory(catalog, own);
+    link_all(catalog);
+    hash_all(catalog);
     *out = take(catalog);
     return 0;
 }
@@ -345,14 +299,15 @@ const char *catalog_fault_at(const struct catalog *catalog, size_t index)
 
 // ---- finding ----
 
-// "base:latest, base:bookworm, host:latest" as far as there is room.
+// "base:latest, base:bookworm, host:latest" as far as there is room, without those that only others are made with.
 static void list_known(const struct catalog *catalog, char *text, size_t size)
 {
     size_t used = 0;
 
     *text = '\0';
     for (size_t i = 0; i < catalog->n_definitions; i++)
-        for (const char **tag = catalog->definitions[i]->tags; *tag && used < size; tag++)
+        for (const char **tag = catalog->definitions[i]->tags;
+             !catalog->definitions[i]->is_internal && *tag && used < size; tag++)
             used += (size_t)snprintf(text + used, size - used, "%s%s:%s", used ? ", " : "",
                                      catalog->definitions[i]->name, *tag);
 }
@@ -383,13 +338,9 @@ int catalog_find(const struct catalog *catalog, const struct runtime_reference *
 {
     char known[400], near[2 * RUNTIME_NAME];
 
-    for (size_t i = 0; i < catalog->n_definitions; i++) {
-        const struct runtime_definition *definition = catalog->definitions[i];
-        if (strcmp(definition->name, reference->name) == 0 && has_tag(definition, reference->tag)) {
-            *out = definition;
-            return 0;
-        }
-    }
+    *out = look_up(catalog, reference);
+    if (*out)
+        return 0;
     list_known(catalog, known, sizeof known);
     find_nearest(catalog, reference, near, sizeof near);
     return error_refuse(err, ERROR_NOT_FOUND, "runtime", "unknown runtime '%s:%s'; %s%s%sknown: %s",

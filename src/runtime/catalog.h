@@ -10,6 +10,7 @@
 #include "base/auto.h"
 #include "base/error.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -28,21 +29,44 @@ char *runtime_full_name(const char *text);
 enum runtime_kind {
     RUNTIME_DEBIAN, // packages of a Debian suite, by mmdebstrap
     RUNTIME_HOST,   // a view of this machine's /usr
+    RUNTIME_LAYER,  // another runtime, and packages over it
 };
 const char *runtime_kind_name(enum runtime_kind kind);
 
+/* What a sandbox needs to be of use with it; 0: nothing in particular. */
+struct runtime_requirements {
+    uint64_t memory_bytes;
+    uint32_t cpu_millicores;
+    uint64_t disk_bytes;
+    bool needs_network;
+};
+
 struct runtime_definition {
     const char *name;
-    const char **tags; // at least one; the first names the build, the others point at it
+    const char **tags;    // at least one; the first names the build, the others point at it
+    const char **aliases; // "nodejs:latest": other names for it, NULL-terminated
     const char *description;
+    const char *icon, *color, *url; // for people's eyes; or NULL
+    const char **categories;        // "language", NULL-terminated
+    const char **keys;              // variables its tool wants a secret in, NULL-terminated
+    const char *readme;             // or NULL
+    const char **command;           // what runs where nothing was asked for; empty: none
+    struct runtime_requirements requirements;
+    bool is_internal; // others are made with it; no list over HTTP has it
     const char *file; // where it is written down
     uint64_t hash; // of what decides the result; differs when the definition was changed in earnest
-    const char **env; // KEY=VALUE, NULL-terminated
+    const char **env; // KEY=VALUE, NULL-terminated; over those of the one below
     enum runtime_kind kind;
-    const char *suite; // the rest is for RUNTIME_DEBIAN
+    const char *suite; // this and the next four: RUNTIME_DEBIAN
     const char **components;
-    const char **packages;
-    const char *mirror; // or NULL: the machine's own
+    const char **packages;  // RUNTIME_LAYER too: of the suite below
+    const char *mirror;     // or NULL: the machine's own
+    bool is_expiry_ignored; // the suite's lists may be older than they say; signatures still count
+    const char *from_name;  // RUNTIME_LAYER: the one below, and the one whose npm is used; or NULL
+    const char *with_name;
+    const struct runtime_definition *from, *with; // the same, found
+    const char **npm;                             // packages, "{arch}" being x64 or arm64
+    const char **users;                           // made in it, with a home each
 };
 
 struct catalog;
@@ -60,6 +84,6 @@ const struct runtime_definition *catalog_at(const struct catalog *catalog, size_
 /* What was wrong with files that were left out, a sentence each, NULL after the last one. */
 const char *catalog_fault_at(const struct catalog *catalog, size_t index);
 
-/* ERROR_NOT_FOUND names the nearest and the known ones. */
+/* By name and tag, or by an alias. ERROR_NOT_FOUND names the nearest and the known ones. */
 int catalog_find(const struct catalog *catalog, const struct runtime_reference *reference,
                  const struct runtime_definition **out, struct error *err);

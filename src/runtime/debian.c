@@ -4,6 +4,7 @@
 #include "base/buffer.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "runtime/install_log.h"
 #include "runtime/make.h"
 #include "runtime/skeleton.h"
 #include "runtime/sources.h"
@@ -28,63 +29,6 @@ static const char *const apt_options[] = {
     "APT::Sandbox::User \"root\"", // a box has no other boundary inside it to guard
     "Acquire::Languages \"none\"",
 };
-
-// ---- what went wrong ----
-
-struct watching {
-    const struct making *making;
-    struct progress_reader progress;
-    const struct complaint *complaint; // the first one met
-    char line[200];                    // that brought it
-};
-
-#define WAY_OUT                                                                                    \
-    "name a mirror with --mirror or BURROW_DEBIAN_MIRROR, or use the runtime host:latest"
-
-static const struct complaint {
-    const char *text; // in a line of output
-    const char *sentence;
-} complaints[] = {
-    {"No space left on device", "the disk is full; free some space and build again"},
-    {"NO_PUBKEY",
-     "the mirror's signature cannot be checked; install the package debian-archive-keyring"},
-    {"is not signed",
-     "the mirror's signature cannot be checked; install the package debian-archive-keyring"},
-    {"is not valid yet", "this machine's clock is behind; set it and build again"},
-    {"Release file for", "the mirror is out of date; " WAY_OUT},
-    {"Unable to locate package", "a package of the runtime does not exist"},
-    {"does not have a Release file", "the mirror does not have this suite; " WAY_OUT},
-    {"Could not resolve", "no package mirror can be reached; " WAY_OUT},
-    {"Temporary failure resolving", "no package mirror can be reached; " WAY_OUT},
-    {"Could not connect", "no package mirror can be reached; " WAY_OUT},
-    {"Cannot initiate the connection", "no package mirror can be reached; " WAY_OUT},
-    {"Connection failed", "no package mirror can be reached; " WAY_OUT},
-    {"Failed to fetch", "the mirror failed; build again, or " WAY_OUT},
-};
-
-static void on_line(void *data, const char *line)
-{
-    struct watching *watching = data;
-    const struct runtime_build_options *options = watching->making->options;
-
-    if (progress_read(&watching->progress, line) && options->on_progress)
-        options->on_progress(options->data, &watching->progress.now);
-    for (size_t i = 0; i < ARRAY_SIZE(complaints) && !watching->complaint; i++)
-        if (strstr(line, complaints[i].text)) {
-            watching->complaint = &complaints[i];
-            (void)snprintf(watching->line, sizeof watching->line, "%s", line + strspn(line, " "));
-        }
-}
-
-static int explain(const struct watching *watching, struct error *err)
-{
-    if (error_is(err, ERROR_GONE))
-        return -1;
-    if (watching->complaint)
-        return error_refuse(err, ERROR_TOOL, "runtime", "%s (%s)", watching->complaint->sentence,
-                            watching->line);
-    return error_restate(err, ERROR_TOOL, "runtime");
-}
 
 // ---- mmdebstrap ----
 
@@ -135,6 +79,8 @@ static void put_arguments(struct arguments *arguments, const char *program,
     arguments->argv[arguments->count++] = program;
     for (size_t i = 0; i < ARRAY_SIZE(fixed); i++)
         arguments->argv[arguments->count++] = fixed[i];
+    if (definition->is_expiry_ignored)
+        arguments->argv[arguments->count++] = "--aptopt=Acquire::Check-Valid-Until \"false\"";
     for (size_t i = 0; i < ARRAY_SIZE(apt_options); i++)
         add_argument(arguments, xasprintf("--aptopt=%s", apt_options[i]));
     for (size_t i = 0; i < ARRAY_SIZE(dpkg_options); i++)
@@ -155,13 +101,13 @@ static int bootstrap(struct making *making, const char *program, const char *sou
     autofree char *lock = xasprintf("%s.lock", cache);
     autofree char *archives = xasprintf("%s/%s", making->root, place[0].path);
     __attribute__((cleanup(arguments_clear))) struct arguments arguments = {0};
-    struct watching watching = {.making = making};
+    struct install_log log = {.making = making};
     autofd lock_fd = -1;
 
     if (fd_make_dirs(cache, 0755, err) < 0 || tree_write(making->root_fd, place, err) < 0 ||
         making_lock(making->options, lock, &lock_fd, err) < 0)
         return -1;
-    progress_start(&watching.progress);
+    progress_start(&log.progress);
     put_arguments(&arguments, program, making);
     struct tool_spec spec = {
         .argv = arguments.argv,
@@ -170,10 +116,10 @@ static int bootstrap(struct making *making, const char *program, const char *sou
         .bind_to = archives,
         .log_fd = making->log_fd,
         .cancel_fd = making->options->cancel_fd,
-        .on_line = on_line,
-        .data = &watching,
+        .on_line = install_log_line,
+        .data = &log,
     };
-    return tool_run(&spec, err) < 0 ? explain(&watching, err) : 0;
+    return tool_run(&spec, err) < 0 ? install_log_explain(&log, err) : 0;
 }
 
 // ---- fitting the root ----

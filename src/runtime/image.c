@@ -8,6 +8,7 @@
 #include "runtime/build_dir.h"
 
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 
@@ -20,24 +21,30 @@ void runtime_image_free(struct runtime_image *image)
         free(image->layers[i]);
     free(image->layers);
     free(image->binds);
+    free((char *)image->build);
     manifest_free(image->memory);
     free(image);
 }
 
-// Takes the manifest and the lock.
-static struct runtime_image *make_image(const struct build_dir *builds, struct manifest *manifest,
+// Takes the manifest and the lock. `build` is where it stands below `top`.
+static struct runtime_image *make_image(const char *top, char *build, struct manifest *manifest,
                                         int lock_fd)
 {
     struct runtime_image *image = xnew(struct runtime_image);
 
     image->memory = manifest;
     image->lock_fd = lock_fd;
+    image->build = build;
     image->name = (char *)manifest->name;
     image->tag = (char *)manifest->tag;
     image->env = manifest->env;
-    image->layers = xcalloc(1, sizeof *image->layers);
-    image->layers[image->n_layers++] =
-        xasprintf("%s/%s/%s/rootfs", builds->path, builds->name, manifest->dir);
+    image->command = manifest->command;
+    image->user = manifest->user;
+    image->directory = manifest->directory;
+    image->layers = xcalloc(manifest->n_layers + 1, sizeof *image->layers);
+    image->layers[image->n_layers++] = xasprintf("%s/%s/rootfs", top, build);
+    for (size_t i = 0; i < manifest->n_layers; i++)
+        image->layers[image->n_layers++] = xasprintf("%s/%s/rootfs", top, manifest->layers[i]);
     image->binds = xcalloc(manifest->n_binds + 1, sizeof *image->binds);
     for (; image->n_binds < manifest->n_binds; image->n_binds++)
         image->binds[image->n_binds] = (struct runtime_bind){manifest->binds[image->n_binds].host,
@@ -56,12 +63,13 @@ static int open_built(const struct build_dir *builds, const char *tag, struct ru
         return -1;
     if (manifest_is_stale(manifest))
         return error_set(err, ERROR_NOT_FOUND, "out of date");
-    *out = make_image(builds, take(manifest), take_fd(fd));
+    char *build = xasprintf("%s/%s", builds->name, manifest->dir);
+    *out = make_image(builds->path, build, take(manifest), take_fd(fd));
     return 0;
 }
 
-static int make_ready(const char *data_dir, const struct runtime_reference *reference,
-                      struct error *err)
+// *reference becomes what it is built as, where it was an alias.
+static int make_ready(const char *data_dir, struct runtime_reference *reference, struct error *err)
 {
     struct runtime_build_options options = {.data_dir = data_dir, .cancel_fd = -1};
     const struct runtime_definition *definition;
@@ -70,8 +78,15 @@ static int make_ready(const char *data_dir, const struct runtime_reference *refe
     if (catalog_load(data_dir, NULL, &catalog, err) < 0 ||
         catalog_find(catalog, reference, &definition, err) < 0)
         return -1;
-    if (definition->kind == RUNTIME_HOST)
-        return runtime_build(definition, &options, NULL, err);
+    if (definition->kind == RUNTIME_HOST && runtime_build(definition, &options, NULL, err) < 0)
+        return -1;
+    bool is_alias = strcmp(definition->name, reference->name) != 0;
+    if (is_alias) {
+        (void)snprintf(reference->name, sizeof reference->name, "%s", definition->name);
+        (void)snprintf(reference->tag, sizeof reference->tag, "%s", definition->tags[0]);
+    }
+    if (is_alias || definition->kind == RUNTIME_HOST)
+        return 0;
     return error_refuse(
         err, ERROR_NOT_BUILT, "runtime",
         "runtime '%s:%s' is not built in the data directory '%.100s' yet; run 'burrow runtime "
@@ -91,9 +106,27 @@ int runtime_image_open(const char *data_dir, const char *reference, struct runti
         return 0;
     if (!error_is(err, ERROR_NOT_FOUND))
         return error_wrap(err, "open runtime '%s:%s'", parsed.name, parsed.tag);
+    const struct runtime_reference asked = parsed;
     if (make_ready(data_dir, &parsed, err) < 0)
         return -1;
-    return open_built(builds, parsed.tag, out, err);
+    if (strcmp(asked.name, parsed.name) == 0)
+        return open_built(builds, parsed.tag, out, err);
+    autofree char *known = xasprintf("%s:%s", parsed.name, parsed.tag);
+    return runtime_image_open(data_dir, known, out, err);
+}
+
+int runtime_image_open_at(const char *data_dir, const char *build, struct runtime_image **out,
+                          struct error *err)
+{
+    autofree char *top = xasprintf("%s/runtimes", data_dir);
+    autofree char *path = xasprintf("%s/%s/manifest", top, build);
+    autoptr(manifest) manifest = NULL;
+    autofd fd = -1;
+
+    if (manifest_open(path, LOCK_SH, &fd, &manifest, err) < 0)
+        return -1;
+    *out = make_image(top, xstrdup(build), take(manifest), take_fd(fd));
+    return 0;
 }
 
 bool runtime_image_is_current(const char *data_dir, const char *reference,

@@ -25,9 +25,13 @@ struct runtime_image {
     size_t n_layers;
     struct runtime_bind *binds; // over the root the layers make
     size_t n_binds;
-    char **env;   // KEY=VALUE, NULL-terminated
-    int lock_fd;  // the runtime stays while this, or a copy of it, is open
-    void *memory; // owns the strings
+    char **env;       // KEY=VALUE, NULL-terminated
+    char **command;   // what runs where nothing was asked for, NULL-terminated; empty: nothing
+    const char *user; // whose it is and where it starts; or NULL
+    const char *directory;
+    const char *build; // "node/.latest-12ab": which build it is
+    int lock_fd;       // the runtime stays while this, or a copy of it, is open
+    void *memory;      // owns the strings
 };
 
 /*
@@ -43,3 +47,7 @@ void runtime_image_free(struct runtime_image *image);
 bool runtime_image_is_current(const char *data_dir, const char *reference,
                               const struct runtime_image *image);
 DEFINE_AUTOPTR(runtime_image)
+
+/* A build or layer by its place below <data>/runtimes, such as ".layers/dep-12ab". ERROR_NOT_FOUND. */
+int runtime_image_open_at(const char *data_dir, const char *build, struct runtime_image **out,
+                          struct error *err);

@@ -4,6 +4,7 @@
  * Threads: one per object.
  */
 #pragma once
+#include "base/strings.h"
 #include "runtime/build.h"
 #include "runtime/manifest.h"
 
@@ -14,10 +15,14 @@ struct making {
     int root_fd;
     int log_fd;
     struct manifest *manifest; // makers add binds and watches; strings there must be literals
+    struct below *below;       // packages.c: what it stands on, kept there until all is done
+    struct strings env;        // owns what a maker put into the manifest
 };
+void making_clear(struct making *making);
 
 int make_debian(struct making *making, struct error *err);
 int make_host(struct making *making, struct error *err);
+int make_layer(struct making *making, struct error *err);
 
 /* Tells the caller's callback, if there is one. */
 void making_tell(const struct making *making, const char *phase, unsigned permille);

@@ -19,6 +19,8 @@ void manifest_free(struct manifest *manifest)
     if (!manifest)
         return;
     free(manifest->env);
+    free(manifest->layers);
+    free(manifest->command);
     free(manifest->binds);
     free(manifest->watches);
     free(manifest->text);
@@ -114,12 +116,35 @@ static bool read_watch(struct manifest *manifest, char *text)
     return true;
 }
 
-static bool read_env(struct manifest *manifest, char *text)
+static void add_text(char ***list, size_t *count, char *text)
 {
-    manifest->env = xrealloc(manifest->env, manifest->n_env + 2, sizeof *manifest->env);
-    manifest->env[manifest->n_env++] = text;
-    manifest->env[manifest->n_env] = NULL;
-    return strchr(text, '=') != NULL;
+    *list = xrealloc(*list, *count + 2, sizeof **list);
+    (*list)[(*count)++] = text;
+    (*list)[*count] = NULL;
+}
+
+// "base/.latest-12ab" or ".layers/sha256-12ab": two names, and no way out of the directory.
+static bool is_layer(const char *text)
+{
+    const char *slash = strchr(text, '/');
+
+    return slash && slash != text && slash[1] && !strchr(slash + 1, '/') && !strstr(text, "..");
+}
+
+static bool read_listed(struct manifest *manifest, const char *word, char *text)
+{
+    if (strcmp(word, "env") == 0) {
+        add_text(&manifest->env, &manifest->n_env, text);
+        return strchr(text, '=') != NULL;
+    }
+    if (strcmp(word, "layer") == 0) {
+        add_text(&manifest->layers, &manifest->n_layers, text);
+        return is_layer(text);
+    }
+    if (strcmp(word, "command") != 0)
+        return false;
+    add_text(&manifest->command, &manifest->n_command, text);
+    return true;
 }
 
 static bool read_line(struct manifest *manifest, const char *word, char *text)
@@ -130,11 +155,17 @@ static bool read_line(struct manifest *manifest, const char *word, char *text)
         uint64_t *number;
         int base;
     } fields[] = {
-        {"name", &manifest->name, NULL, 0},      {"tag", &manifest->tag, NULL, 0},
-        {"kind", &manifest->kind, NULL, 0},      {"dir", &manifest->dir, NULL, 0},
-        {"made", &manifest->made, NULL, 0},      {"definition", NULL, &manifest->definition, 16},
-        {"files", NULL, &manifest->files, 10},   {"bytes", NULL, &manifest->bytes, 10},
+        {"name", &manifest->name, NULL, 0},
+        {"tag", &manifest->tag, NULL, 0},
+        {"kind", &manifest->kind, NULL, 0},
+        {"dir", &manifest->dir, NULL, 0},
+        {"made", &manifest->made, NULL, 0},
+        {"definition", NULL, &manifest->definition, 16},
+        {"files", NULL, &manifest->files, 10},
+        {"bytes", NULL, &manifest->bytes, 10},
         {"digest", NULL, &manifest->digest, 16},
+        {"user", &manifest->user, NULL, 0},
+        {"directory", &manifest->directory, NULL, 0},
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(fields); i++) {
@@ -144,11 +175,39 @@ static bool read_line(struct manifest *manifest, const char *word, char *text)
             *fields[i].text = text;
         return fields[i].text || read_number(text, fields[i].base, fields[i].number);
     }
-    if (strcmp(word, "env") == 0)
-        return read_env(manifest, text);
     if (strcmp(word, "bind") == 0)
         return read_bind(manifest, text);
-    return strcmp(word, "watch") == 0 && read_watch(manifest, text);
+    if (strcmp(word, "watch") == 0)
+        return read_watch(manifest, text);
+    return strcmp(word, "note") == 0 || read_listed(manifest, word, text);
+}
+
+// "env% A=x%0Ay": a text with line breaks. In place; what is no code stays as it is.
+static void decode(char *text)
+{
+    char *to = text;
+
+    for (const char *at = text; *at; to++) {
+        unsigned code;
+        if (*at == '%' && sscanf(at + 1, "%2x", &code) == 1 && code && at[1] && at[2]) {
+            *to = (char)code;
+            at += 3;
+        } else {
+            *to = *at++;
+        }
+    }
+    *to = '\0';
+}
+
+// Without the sign at the end of the word, where it has one.
+static void decode_line(char *word, char *text)
+{
+    size_t length = strlen(word);
+
+    if (length == 0 || word[length - 1] != '%')
+        return;
+    word[length - 1] = '\0';
+    decode(text);
 }
 
 int manifest_parse(char *text, struct manifest **out, struct error *err)
@@ -164,8 +223,10 @@ int manifest_parse(char *text, struct manifest **out, struct error *err)
     while ((line = strtok_r(NULL, "\n", &rest))) {
         char *space = strchr(line, ' ');
         number++;
-        if (space)
+        if (space) {
             *space++ = '\0';
+            decode_line(line, space);
+        }
         if (!space || !read_line(manifest, line, space))
             return error_set(err, ERROR_INVALID, "line %u of the manifest is damaged", number);
     }
@@ -173,11 +234,35 @@ int manifest_parse(char *text, struct manifest **out, struct error *err)
         return error_set(err, ERROR_INVALID, "the manifest is cut short");
     if (!manifest->env)
         manifest->env = xcalloc(1, sizeof *manifest->env);
+    if (!manifest->command)
+        manifest->command = xcalloc(1, sizeof *manifest->command);
     *out = take(manifest);
     return 0;
 }
 
 // ---- writing ----
+
+static int add_line(struct buffer *out, const char *word, const char *text, struct error *err)
+{
+    if (!strchr(text, '\n'))
+        return buffer_addf(out, err, "%s %s\n", word, text);
+    if (buffer_addf(out, err, "%s%% ", word) < 0)
+        return -1;
+    for (; *text; text++)
+        if ((*text == '\n' || *text == '%' ? buffer_addf(out, err, "%%%02X", *text)
+                                           : buffer_add(out, text, 1, err)) < 0)
+            return -1;
+    return buffer_add_text(out, "\n", err);
+}
+
+static int add_lines(struct buffer *out, const char *word, char **strings, size_t count,
+                     struct error *err)
+{
+    for (size_t i = 0; i < count; i++)
+        if (add_line(out, word, strings[i], err) < 0)
+            return -1;
+    return 0;
+}
 
 int manifest_format(const struct manifest *manifest, struct buffer *out, struct error *err)
 {
@@ -187,9 +272,14 @@ int manifest_format(const struct manifest *manifest, struct buffer *out, struct 
                     manifest->name, manifest->tag, manifest->kind, manifest->dir, manifest->made,
                     manifest->definition, manifest->files, manifest->bytes, manifest->digest) < 0)
         return -1;
-    for (size_t i = 0; i < manifest->n_env; i++)
-        if (buffer_addf(out, err, "env %s\n", manifest->env[i]) < 0)
-            return -1;
+    if (add_lines(out, "env", manifest->env, manifest->n_env, err) < 0 ||
+        add_lines(out, "layer", manifest->layers, manifest->n_layers, err) < 0 ||
+        add_lines(out, "command", manifest->command, manifest->n_command, err) < 0)
+        return -1;
+    if (manifest->user && buffer_addf(out, err, "user %s\n", manifest->user) < 0)
+        return -1;
+    if (manifest->directory && buffer_addf(out, err, "directory %s\n", manifest->directory) < 0)
+        return -1;
     for (size_t i = 0; i < manifest->n_binds; i++)
         if (buffer_addf(out, err, "bind %s\t%s\n", manifest->binds[i].host,
                         manifest->binds[i].box) < 0)

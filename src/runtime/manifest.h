@@ -40,6 +40,13 @@ struct manifest {
     uint64_t files, bytes, digest;
     char **env; // KEY=VALUE, NULL-terminated
     size_t n_env;
+    // Builds and layers below its own rootfs, top first, relative to <data>/runtimes ("base/.latest-12ab"): PATH/rootfs has the files.
+    char **layers;
+    size_t n_layers;
+    char **command; // what runs where nothing was asked for, NULL-terminated
+    size_t n_command;
+    const char *user; // whose command that is, and where it starts; or NULL
+    const char *directory;
     struct manifest_bind *binds;
     size_t n_binds;
     struct manifest_watch *watches;

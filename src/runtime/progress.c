@@ -19,6 +19,8 @@ static const struct {
     {"I: extracting archives", "extracting essential packages", 110, 0},
     {"I: installing essential packages", "installing essential packages", 220, 2},
     {"I: installing remaining packages", "installing packages", 420, 3},
+    {"I: downloading npm packages", "downloading npm packages", 845, 0},
+    {"I: setting npm packages up", "setting npm packages up", 848, 0},
     {"I: cleaning package lists", "cleaning up", 850, 0},
 };
 

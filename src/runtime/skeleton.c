@@ -3,6 +3,7 @@
 #include "runtime/skeleton.h"
 
 #include "base/fd.h"
+#include "base/mem.h"
 #include "runtime/tree.h"
 
 #include <fcntl.h>
@@ -96,4 +97,56 @@ int skeleton_write(int root_fd, struct error *err)
         if (tree_empty(root_fd, emptied[i], err) < 0)
             return -1;
     return tree_write(root_fd, common, err);
+}
+
+// The file as the layers show it, into the top one.
+static int bring_up(int root_fd, const char *top, const char *const *layers, size_t n_layers,
+                    const char *path, mode_t mode, struct error *err)
+{
+    autobuffer text = {.maximum = 1 << 20};
+
+    if (faccessat(root_fd, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+        return 0;
+    for (size_t i = 0; i < n_layers; i++) {
+        autofree char *full = xasprintf("%s/%s/rootfs/%s", top, layers[i], path);
+        autofd fd = open(full, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+        if (fd < 0)
+            continue;
+        if (fd_read_buffer(fd, &text, err) < 0)
+            return error_wrap(err, "read '%s'", full);
+        const struct tree_entry entries[] = {
+            {path, S_IFREG | mode, text.data ? text.data : ""},
+            {0},
+        };
+        return tree_write(root_fd, entries, err);
+    }
+    return error_set(err, ERROR_INVALID, "it stands on no users: there is no '/%s'", path);
+}
+
+static int add_one(int root_fd, const char *name, unsigned id, struct error *err)
+{
+    autofree char *user = xasprintf("%s:x:%u:%u:%s:/home/%s:/bin/bash\n", name, id, id, name, name);
+    autofree char *group = xasprintf("%s:x:%u:\n", name, id);
+    autofree char *shadow = xasprintf("%s:*:19000:0:99999:7:::\n", name);
+    autofree char *home = xasprintf("home/%s", name);
+    const struct tree_entry entries[] = {{home, S_IFDIR | 0755, NULL, id}, {0}};
+
+    if (append_line(root_fd, "etc/passwd", user, err) < 0 ||
+        append_line(root_fd, "etc/group", group, err) < 0 ||
+        append_line(root_fd, "etc/shadow", shadow, err) < 0)
+        return -1;
+    return tree_write(root_fd, entries, err);
+}
+
+int skeleton_add_users(int root_fd, const char *top, const char *const *layers, size_t n_layers,
+                       const char **added, struct error *err)
+{
+    if (bring_up(root_fd, top, layers, n_layers, "etc/passwd", 0644, err) < 0 ||
+        bring_up(root_fd, top, layers, n_layers, "etc/group", 0644, err) < 0 ||
+        bring_up(root_fd, top, layers, n_layers, "etc/shadow", 0640, err) < 0)
+        return -1;
+    for (unsigned id = 1001; *added; added++, id++)
+        if (add_one(root_fd, *added, id, err) < 0)
+            return -1;
+    return 0;
 }

@@ -3,6 +3,7 @@
 #include "runtime/tool.h"
 
 #include "base/fd.h"
+#include "runtime/tool_root.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -90,7 +91,10 @@ static void serve_namespace(const struct tool_spec *spec, int alive_fd)
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
     if (poll(&alive, 1, 0) != 0)
         _exit(125);
-    if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
+    const char *fault = spec->root ? tool_root_enter(spec->root) : NULL;
+    if (fault)
+        die(fault);
+    if (!spec->root && mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
         die("mount /proc");
     pid_t program = fork();
     if (program < 0)

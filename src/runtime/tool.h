@@ -11,13 +11,16 @@
 
 #include <stddef.h>
 
+struct tool_root;
+
 struct tool_spec {
     const char *const *argv; // argv[0] is an absolute path
     const char *input;       // its standard input; NULL: empty
     const char *bind_from;   // seen at bind_to while it runs; NULL: nothing
     const char *bind_to;
-    int log_fd;    // gets all its output; -1: none
-    int cancel_fd; // readable: kill it and fail with ERROR_GONE; -1: never
+    const struct tool_root *root; // where it runs, see tool_root.h; NULL: the machine's own
+    int log_fd;                   // gets all its output; -1: none
+    int cancel_fd;                // readable: kill it and fail with ERROR_GONE; -1: never
     void (*on_line)(void *data, const char *line); // each line of output, without its end
     void *data;
 };

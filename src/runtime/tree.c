@@ -86,7 +86,7 @@ static int measure_entry(int dir_fd, const char *name, struct measuring *m, stru
     } else if (S_ISLNK(info.st_mode)) {
         if (add_target(dir_fd, name, m, &digest, err) < 0)
             return -1;
-    } else if (!S_ISDIR(info.st_mode)) {
+    } else if (!S_ISDIR(info.st_mode) && !(S_ISCHR(info.st_mode) && info.st_rdev == 0)) {
         return error_set(err, ERROR_INVALID,
                          "'%s' is a device, socket or pipe, which no runtime may hold", m->path);
     }

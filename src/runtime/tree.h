@@ -17,7 +17,8 @@ struct tree_totals {
     uint64_t digest; // of names, modes, owners and contents, in any order
 };
 
-/* Walks all below `dir_fd`. Device nodes, sockets and pipes are refused: no runtime has any. */
+/* Walks all below `dir_fd`. Device nodes, sockets and pipes are refused: no runtime has any but the marks with which
+ * a layer says that something below it is gone. */
 int tree_measure(int dir_fd, struct tree_totals *out, struct error *err);
 
 /* One thing to put into a tree. Missing directories above it are made (0755, root). */

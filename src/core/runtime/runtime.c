@@ -3,6 +3,7 @@
 #include "core/runtime/runtime.h"
 
 #include "base/mem.h"
+#include "base/size.h"
 #include "core/runtime/runtimes.h"
 #include "runtime/build.h"
 #include "runtime/catalog.h"
@@ -16,59 +17,90 @@
 
 // ---- which ones a caller may have ----
 
-// In the catalog of every machine.
-static const char *const built_in[] = {"base", "host"};
-
-// Known to clients, and to come; until then a machine's own catalog may have them.
-static const char *const promised[] = {"amp", "bun", "claude-code", "node", "opencode", "python"};
-
-static bool is_among(const char *name, const char *const *names, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        if (strcmp(names[i], name) == 0)
-            return true;
-    return false;
-}
-
-#define ADVICE "use base:latest or host:latest"
-
-static int refuse(enum error_reason kind, const struct runtime_reference *reference,
-                  const char *why, struct error *err)
-{
-    return error_refuse(err, kind, "runtime", "runtime '%s:%s' %s; " ADVICE, reference->name,
-                        reference->tag, why);
-}
+// In the catalog of every machine, and in need of nothing.
+static const char *const built_in[] = {"base:latest", "host:latest"};
 
 static int load(struct runtimes *runtimes, struct catalog **out, struct error *err)
 {
     return catalog_load(runtimes_data_dir(runtimes), NULL, out, err);
 }
 
-int runtime_check(struct runtimes *runtimes, const char *name, struct error *err)
+static int check_need(const char *limit, int64_t asked, uint64_t needed, const char *spelled,
+                      const struct runtime_definition *definition, struct error *err)
+{
+    if (asked <= 0 || (uint64_t)asked >= needed)
+        return 0;
+    return error_refuse(err, ERROR_INVALID, limit,
+                        "%s: the runtime '%s:%s' needs at least %s; ask for more, or for nothing",
+                        limit, definition->name, definition->tags[0], spelled);
+}
+
+static int check_needs(const struct runtime_wish *wish, const struct runtime_definition *definition,
+                       struct error *err)
+{
+    const struct runtime_requirements *needs = &definition->requirements;
+    char memory[SIZE_TEXT], disk[SIZE_TEXT], cpu[SIZE_TEXT];
+
+    (void)snprintf(cpu, sizeof cpu, "%um", needs->cpu_millicores);
+    if (check_need("memory", wish->memory_bytes, needs->memory_bytes,
+                   size_format(needs->memory_bytes, memory), definition, err) < 0 ||
+        check_need("cpu", wish->cpu_millicores, needs->cpu_millicores, cpu, definition, err) < 0)
+        return -1;
+    if (check_need("disk", wish->disk_bytes, needs->disk_bytes,
+                   size_format(needs->disk_bytes, disk), definition, err) < 0)
+        return -1;
+    if (needs->needs_network && !wish->has_network)
+        return error_refuse(err, ERROR_INVALID, "network",
+                            "network: the runtime '%s:%s' needs it; ask for a sandbox with network",
+                            definition->name, definition->tags[0]);
+    return 0;
+}
+
+// Without reading files, for what nearly everybody asks for.
+static bool is_plain(struct runtimes *runtimes, const char *full)
 {
     const char *standard = runtimes_default(runtimes);
+
+    for (size_t i = 0; i < ARRAY_SIZE(built_in); i++)
+        if (strcmp(built_in[i], full) == 0)
+            return true;
+    return standard && strcmp(full, standard) == 0;
+}
+
+int runtime_check(struct runtimes *runtimes, struct runtime_wish *wish, char *name,
+                  struct error *err)
+{
     const struct runtime_definition *definition;
     struct runtime_reference reference;
     autoptr(catalog) catalog = NULL;
-    struct error ignored = {0};
 
-    if (!name)
+    if (!wish->name)
         return 0;
-    if (runtime_reference_parse(name, &reference, err) < 0)
+    if (runtime_reference_parse(wish->name, &reference, err) < 0)
         return -1;
-    autofree char *full = runtime_full_name(name);
-    if (standard && strcmp(full, standard) == 0)
+    autofree char *full = runtime_full_name(wish->name);
+    if (name)
+        (void)snprintf(name, RUNTIME_REFERENCE_TEXT, "%s", full);
+    if (is_plain(runtimes, full)) {
+        *wish = (struct runtime_wish){.name = wish->name};
         return 0;
-    if (is_among(reference.name, built_in, ARRAY_SIZE(built_in)) &&
-        strcmp(reference.tag, "latest") == 0)
-        return 0; // what nearly everybody asks for, without reading files
-    if (load(runtimes, &catalog, err) < 0)
+    }
+    if (load(runtimes, &catalog, err) < 0 ||
+        catalog_find(catalog, &reference, &definition, err) < 0)
         return -1;
-    if (catalog_find(catalog, &reference, &definition, &ignored) == 0)
-        return 0;
-    if (is_among(reference.name, promised, ARRAY_SIZE(promised)))
-        return refuse(ERROR_INVALID, &reference, "is not available yet", err);
-    return refuse(ERROR_NOT_FOUND, &reference, "does not exist", err);
+    if (definition->is_internal)
+        return error_refuse(err, ERROR_NOT_FOUND, "runtime",
+                            "runtime '%s' is only there to make others with", full);
+    if (name)
+        (void)snprintf(name, RUNTIME_REFERENCE_TEXT, "%s:%s", definition->name,
+                       definition->tags[0]);
+    if (check_needs(wish, definition, err) < 0)
+        return -1;
+    const struct runtime_requirements *needs = &definition->requirements;
+    wish->memory_bytes = (int64_t)needs->memory_bytes;
+    wish->cpu_millicores = needs->cpu_millicores;
+    wish->disk_bytes = (int64_t)needs->disk_bytes;
+    return 0;
 }
 
 int runtime_digest(struct runtimes *runtimes, const char *name, char digest[RUNTIME_DIGEST],
@@ -116,18 +148,47 @@ static bool is_built(const struct runtime_status *status)
     return status->state == RUNTIME_READY || status->state == RUNTIME_OUTDATED;
 }
 
+static const char *state_name(const struct runtime_status *status)
+{
+    static const char *const names[] = {
+        [RUNTIME_ABSENT] = "not built",
+        [RUNTIME_READY] = "ready",
+        [RUNTIME_OUTDATED] = "outdated",
+        [RUNTIME_DAMAGED] = "damaged",
+    };
+    return names[status->state];
+}
+
 static void describe(struct runtimes *runtimes, const struct runtime_definition *definition,
                      struct runtime_entry *out)
 {
+    const struct runtime_requirements *needs = &definition->requirements;
     struct runtime_status status;
 
     runtime_status(runtimes_data_dir(runtimes), definition, &status);
     *out = (struct runtime_entry){
-        .name = xasprintf("%s:%s", definition->name, definition->tags[0]),
-        .description = xstrdup(definition->description ? definition->description : ""),
+        .description = definition->description,
+        .icon = definition->icon,
+        .color = definition->color,
+        .url = definition->url,
+        .readme = definition->readme,
+        .tags = (const char *const *)definition->categories,
+        .keys = (const char *const *)definition->keys,
+        .needs_network = needs->needs_network,
+        .kind = runtime_kind_name(definition->kind),
+        .state = state_name(&status),
         .created_at = time_of(status.made),
+        .size_bytes = (int64_t)status.bytes,
         .is_built = is_built(&status),
+        .is_used = status.is_used,
     };
+    if (needs->memory_bytes)
+        (void)size_format(needs->memory_bytes, out->memory);
+    if (needs->disk_bytes)
+        (void)size_format(needs->disk_bytes, out->disk);
+    if (needs->cpu_millicores)
+        (void)snprintf(out->cpu, sizeof out->cpu, "%um", needs->cpu_millicores);
+    (void)snprintf(out->name, sizeof out->name, "%s:%s", definition->name, definition->tags[0]);
     runtime_id(out->name, out->id);
 }
 
@@ -150,11 +211,12 @@ static int by_created(const void *left, const void *right)
 static int list_all(struct runtimes *runtimes, struct runtime_list *out, struct error *err)
 {
     const struct runtime_definition *definition;
-    autoptr(catalog) catalog = NULL;
 
-    if (load(runtimes, &catalog, err) < 0)
+    if (load(runtimes, &out->catalog, err) < 0)
         return -1;
-    for (size_t i = 0; (definition = catalog_at(catalog, i)); i++) {
+    for (size_t i = 0; (definition = catalog_at(out->catalog, i)); i++) {
+        if (definition->is_internal)
+            continue;
         out->entries = xrealloc(out->entries, out->count + 1, sizeof *out->entries);
         describe(runtimes, definition, &out->entries[out->count++]);
     }
@@ -169,12 +231,6 @@ static void reverse(struct runtime_list *list)
         list->entries[i] = list->entries[list->count - 1 - i];
         list->entries[list->count - 1 - i] = kept;
     }
-}
-
-static void entry_clear(struct runtime_entry *entry)
-{
-    free((char *)entry->name);
-    free((char *)entry->description);
 }
 
 /* The first that is behind the mark, by its name. */
@@ -208,8 +264,6 @@ static void cut(struct runtime_list *list, const struct page *page)
     for (size_t i = 0; i < list->count; i++)
         if ((int64_t)i >= page->offset && (int64_t)i - page->offset < page->limit)
             list->entries[kept++] = list->entries[i];
-        else
-            entry_clear(&list->entries[i]);
     list->count = kept;
 }
 
@@ -220,8 +274,10 @@ int runtime_list(struct runtimes *runtimes, enum runtime_sort sort, bool is_desc
 
     if (page->is_marked && (sort != RUNTIME_BY_NAME || is_descending))
         return error_set(err, ERROR_INVALID, "in this order there are no pages by cursor");
-    if (list_all(runtimes, &list, err) < 0)
+    if (list_all(runtimes, &list, err) < 0) {
+        runtime_list_clear(&list);
         return -1;
+    }
     if (list.count)
         qsort(list.entries, list.count, sizeof *list.entries,
               sort == RUNTIME_BY_NAME ? by_name : by_created);
@@ -235,9 +291,8 @@ int runtime_list(struct runtimes *runtimes, enum runtime_sort sort, bool is_desc
 
 void runtime_list_clear(struct runtime_list *list)
 {
-    for (size_t i = 0; i < list->count; i++)
-        entry_clear(&list->entries[i]);
     free(list->entries);
+    catalog_free(list->catalog);
     *list = (struct runtime_list){0};
 }
 
@@ -253,6 +308,26 @@ int runtime_resolve(struct runtimes *runtimes, const char *id, char *name, struc
             return 0;
         }
     return error_missing(err, "runtime", id);
+}
+
+int runtime_get(struct runtimes *runtimes, const char *reference, struct runtime_list *out,
+                struct error *err)
+{
+    const struct runtime_definition *definition;
+    struct runtime_reference parsed;
+    char name[RUNTIME_REFERENCE_TEXT];
+    struct error ignored;
+
+    if (runtime_resolve(runtimes, reference, name, &ignored) == 0)
+        reference = name;
+    if (runtime_reference_parse(reference, &parsed, err) < 0 ||
+        load(runtimes, &out->catalog, err) < 0 ||
+        catalog_find(out->catalog, &parsed, &definition, err) < 0)
+        return -1;
+    out->entries = xcalloc(1, sizeof *out->entries);
+    out->count = out->total = 1;
+    describe(runtimes, definition, out->entries);
+    return 0;
 }
 
 int runtime_measure(struct runtimes *runtimes, uint64_t *count, uint64_t *bytes, struct error *err)

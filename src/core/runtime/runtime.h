@@ -11,7 +11,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct catalog;
 struct runtimes; // runtimes.h
+
+#define RUNTIME_REFERENCE_TEXT 136
 
 /* The hash of the files of a runtime that is built, as text: it tells two builds of the same name apart. */
 #define RUNTIME_DIGEST 17
@@ -19,17 +22,27 @@ int runtime_digest(struct runtimes *runtimes, const char *name, char digest[RUNT
                    struct error *err);
 
 struct runtime_entry {
-    char id[24];      // the same on every machine: made from the name
-    const char *name; // "base:latest"
+    char id[24];                       // the same on every machine: made from the name
+    char name[RUNTIME_REFERENCE_TEXT]; // "base:latest"
     const char *description;
+    const char *icon, *color, *url, *readme; // or NULL
+    const char *const *tags;                 // "language"; NULL-terminated, likewise keys
+    const char *const *keys;                 // variables its tool wants a secret in
+    char memory[24], cpu[24], disk[24];      // that it needs at least; "": nothing in particular
+    bool needs_network;
+    const char *kind;
+    const char *state;  // "ready", "not built" ...
     int64_t created_at; // when it was built; 0: not built
+    int64_t size_bytes; // of its own layer
     bool is_built;
+    bool is_used; // by a sandbox, or another runtime stands on it
 };
 struct runtime_list {
     struct runtime_entry *entries;
     size_t count;
     size_t total;
-    struct page_mark next; // of a page that is marked, in order of names
+    struct page_mark next;   // of a page that is marked, in order of names
+    struct catalog *catalog; // owns the texts
 };
 void runtime_list_clear(struct runtime_list *list);
 #define autoruntimes __attribute__((cleanup(runtime_list_clear))) struct runtime_list
@@ -38,14 +51,25 @@ enum runtime_sort { RUNTIME_BY_CREATED, RUNTIME_BY_NAME };
 int runtime_list(struct runtimes *runtimes, enum runtime_sort sort, bool is_descending,
                  const struct page *page, struct runtime_list *out, struct error *err);
 
+/* What is asked of a sandbox, held against what its runtime needs; 0: nothing was. After the check: what the runtime needs. */
+struct runtime_wish {
+    const char *name; // NULL: the default one
+    int64_t memory_bytes, cpu_millicores, disk_bytes;
+    bool has_network;
+};
 /*
- * Whether a sandbox may be started from the runtime of this name (NULL: the default one, from which one always may). ERROR_INVALID for
- * one that is planned, ERROR_NOT_FOUND for others, both noun "runtime".
+ * Whether a sandbox may be started from this runtime; `name` (of RUNTIME_REFERENCE_TEXT bytes, or NULL) gets the one under which it is recorded:
+ * an alias, or a second tag, becomes the first. ERROR_NOT_FOUND names the nearest; ERROR_INVALID when less is asked for than it needs.
+ * All of noun "runtime", but the last: that of the limit.
  */
-int runtime_check(struct runtimes *runtimes, const char *name, struct error *err);
+int runtime_check(struct runtimes *runtimes, struct runtime_wish *wish, char *name,
+                  struct error *err);
+
+/* One of the catalog, by name or id ("srt_" left away); the list holds it alone. */
+int runtime_get(struct runtimes *runtimes, const char *reference, struct runtime_list *out,
+                struct error *err);
 
 /* The name of a runtime given by its id; ERROR_NOT_FOUND, noun "runtime". `name` is of RUNTIME_REFERENCE_TEXT bytes. */
-#define RUNTIME_REFERENCE_TEXT 136
 int runtime_resolve(struct runtimes *runtimes, const char *id, char *name, struct error *err);
 /* The id of the runtime of this name ("base" is "base:latest"). */
 void runtime_id(const char *name, char id[24]);

@@ -65,9 +65,11 @@ int snapshot_build_begin(struct snapshots *snapshots, const struct actor *actor,
     char secret[ID_TEXT];
     char made_up[32];
     int64_t now = (int64_t)clock_wall_ms();
+    struct runtime_wish wish = {.name = build->runtime};
+    char known[RUNTIME_REFERENCE_TEXT];
 
     if (snapshot_check_words(build->name, build->tag, err) < 0 ||
-        runtime_check(snapshots->runtimes, build->runtime, err) < 0 ||
+        runtime_check(snapshots->runtimes, &wish, known, err) < 0 ||
         find_unchanged(snapshots, actor, build, is_unchanged, &begun, err) < 0)
         return -1;
     if (*is_unchanged) {
@@ -75,7 +77,7 @@ int snapshot_build_begin(struct snapshots *snapshots, const struct actor *actor,
         return 0;
     }
     autofree char *runtime =
-        runtime_full_name(build->runtime ? build->runtime : snapshots->settings->default_runtime);
+        runtime_full_name(build->runtime ? known : snapshots->settings->default_runtime);
     (void)snprintf(made_up, sizeof made_up, "snapshot-%.8s", id_make(id));
     const struct snapshot_record record = {
         .id = id,

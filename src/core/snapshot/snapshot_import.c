@@ -440,7 +440,8 @@ static int begin(struct importing *importing, const struct snapshot_import_reque
                              about_get(&importing->about, "tag"), err) < 0)
         return -1;
     const char *runtime = about_get(&importing->about, "runtime");
-    if (runtime_check(importing->snapshots->runtimes, runtime, err) < 0)
+    struct runtime_wish wish = {.name = runtime};
+    if (runtime_check(importing->snapshots->runtimes, &wish, NULL, err) < 0)
         return no_runtime(runtime, err);
     if (build_box_open(&importing->build_box, runtime, room, err) < 0)
         return -1;

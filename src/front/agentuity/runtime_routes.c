@@ -6,24 +6,47 @@
 
 #include <string.h>
 
-static const struct answer_field requirement_fields[] = {{"networkEnabled", ANSWER_BOOL}, {0}};
+struct requirements_answer {
+    const char *memory, *cpu, *disk;
+    bool needs_network;
+};
+#define AT(member) offsetof(struct requirements_answer, member)
+static const struct answer_field requirement_fields[] = {
+    {"memory", ANSWER_TEXT, AT(memory), .help = "what a sandbox needs at least"},
+    {"cpu", ANSWER_TEXT, AT(cpu)},
+    {"disk", ANSWER_TEXT, AT(disk)},
+    {"networkEnabled", ANSWER_BOOL, AT(needs_network)},
+    {0},
+};
+#undef AT
 
 struct runtime_answer {
-    const char *id, *name, *description;
+    const char *id, *name, *description, *icon, *color, *url, *readme;
+    const char *const *tags;
     int64_t created_at;
-    bool needs_network;
+    struct requirements_answer requirements;
 };
 #define AT(member) offsetof(struct runtime_answer, member)
 static const struct answer_field runtime_fields[] = {
     {"id", ANSWER_ID, AT(id), .is_needed = true, .prefix = RUNTIME_PREFIX},
     {"name", ANSWER_TEXT, AT(name), .is_needed = true},
     {"description", ANSWER_TEXT, AT(description)},
+    {"iconUrl", ANSWER_TEXT, AT(icon)},
+    {"brandColor", ANSWER_TEXT, AT(color)},
+    {"url", ANSWER_TEXT, AT(url)},
+    {"tags", ANSWER_TEXTS, AT(tags), .help = "what it is for: language, agent"},
+    {"readme", ANSWER_TEXT, AT(readme)},
     {"createdAt", ANSWER_TIME, AT(created_at)},
-    {"requirements", ANSWER_MAP, AT(needs_network), .is_needed = true,
-     .fields = requirement_fields},
+    {"requirements", ANSWER_MAP, AT(requirements), .is_needed = true, .fields = requirement_fields},
     {0},
 };
 #undef AT
+
+static const char *text_or_none(const char *text)
+{
+    return *text ? text : NULL;
+}
+
 struct runtimes_answer {
     struct answer_list runtimes;
     int64_t total;
@@ -51,8 +74,19 @@ static int list_runtimes(struct call *call, struct error *err)
     struct runtime_answer *items = call_alloc(call, found.count * sizeof *items);
     for (size_t i = 0; i < found.count; i++) {
         const struct runtime_entry *entry = &found.entries[i];
-        items[i] = (struct runtime_answer){entry->id, entry->name, entry->description,
-                                           entry->created_at, false};
+        items[i] = (struct runtime_answer){
+            .id = entry->id,
+            .name = entry->name,
+            .description = entry->description,
+            .icon = entry->icon,
+            .color = entry->color,
+            .url = entry->url,
+            .readme = entry->readme,
+            .tags = entry->tags[0] ? entry->tags : NULL,
+            .created_at = entry->created_at,
+            .requirements = {text_or_none(entry->memory), text_or_none(entry->cpu),
+                             text_or_none(entry->disk), entry->needs_network},
+        };
     }
     struct runtimes_answer answer = {{items, found.count}, (int64_t)found.total};
     return envelope_answer(call, 200, runtimes_fields, &answer);

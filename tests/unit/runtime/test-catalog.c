@@ -142,8 +142,43 @@ TEST(adding_a_runtime_is_adding_a_file)
     CHECK_STR(node->packages[0], "nodejs");
     CHECK_STR(node->env[0] ? node->env[0] : "none", "none");
     CHECK(strstr(node->file, "/catalog/node.yaml"));
-    CHECK(catalog_at(catalog, 2) == node);
-    CHECK(catalog_at(catalog, 3) == NULL);
+    CHECK(find(catalog, "node:20") == node);
+    put(&place, "more.yaml",
+        "name: more\nbuild: {kind: layer, from: 'node:20', npm: ['@a/b@1', 'c-{arch}']}\n");
+    put(&place, "loop.yaml", "name: loop\nbuild: {kind: layer, from: 'loop:latest'}\n");
+    put(&place, "lost.yaml", "name: lost\nbuild: {kind: layer, from: 'nothing:1'}\n");
+    autoptr(catalog) again = load(&place);
+    const struct runtime_definition *more = find(again, "more");
+    CHECK(more->from == find(again, "node:20"));
+    CHECK_STR(more->npm[0], "@a/b@1");
+    CHECK(strstr(catalog_fault_at(again, 0), "it stands on 'nothing:1', which is not there"));
+    CHECK(strstr(catalog_fault_at(again, 1), "it stands on itself"));
+    uint64_t before = more->hash;
+    put(&place, "node.yaml",
+        "name: node\ntags: ['20']\nbuild: {kind: debian, suite: trixie, packages: [nodejs, x]}\n");
+    autoptr(catalog) changed = load(&place);
+    CHECK(find(changed, "more")->hash != before);
+}
+
+TEST(a_file_says_how_a_runtime_looks_and_what_it_needs)
+{
+    autoplace place = make_place();
+    put(&place, "full.yaml",
+        "name: full\naliases: [whole, 'all:1']\nicon: i\ncolor: '#00ff00'\nurl: u\n"
+        "categories: [agent]\nkeys: [A_KEY]\nreadme: |\n  text\ncommand: [sh, -c, 'true']\n"
+        "requirements: {memory: 1Gi, cpu: 500m, disk: 2Gi, network: true}\nbuild: {kind: host}\n");
+    autoptr(catalog) catalog = load(&place);
+    const struct runtime_definition *full = find(catalog, "full");
+
+    CHECK(find(catalog, "whole") == full);
+    CHECK(find(catalog, "all:1") == full);
+    CHECK_STR(full->color, "#00ff00");
+    CHECK_STR(full->keys[0], "A_KEY");
+    CHECK_STR(full->categories[0], "agent");
+    CHECK_STR(full->command[2], "true");
+    CHECK_INT(full->requirements.memory_bytes, 1 << 30);
+    CHECK_INT(full->requirements.cpu_millicores, 500);
+    CHECK(full->requirements.needs_network);
 }
 
 TEST(an_own_file_replaces_a_shipped_one)
@@ -153,7 +188,10 @@ TEST(an_own_file_replaces_a_shipped_one)
     autoptr(catalog) catalog = load(&place);
 
     CHECK_STR(find(catalog, "base")->suite, "trixie");
-    CHECK(catalog_at(catalog, 2) == NULL);
+    size_t count = 0;
+    for (size_t i = 0; catalog_at(catalog, i); i++)
+        count += strcmp(catalog_at(catalog, i)->name, "base") == 0;
+    CHECK_INT(count, 1);
 }
 
 TEST(only_what_decides_the_result_changes_the_hash)
@@ -176,7 +214,15 @@ TEST(a_broken_file_is_told_and_the_others_still_count)
         const char *text, *fault;
     } cases[] = {
         {"name: x\nbuild: {kind: debian}\n", "build: 'suite' is missing"},
-        {"name: x\nbuild: {kind: oci}\n", "build.kind: must be debian or host, not 'oci'"},
+        {"name: x\nbuild: {kind: magic}\n",
+         "build.kind: must be debian, host or layer, not 'magic'"},
+        {"name: x\ncolor: red\nbuild: {kind: host}\n", "color: must be a colour"},
+        {"name: x\nrequirements: {memory: much}\nbuild: {kind: host}\n",
+         "requirements.memory: must be a size"},
+        {"name: x\nbuild: {kind: layer, from: base, npm: ['x;y']}\n",
+         "build.npm: 'x;y' is not a package of npm"},
+        {"name: x\naliases: ['../y']\nbuild: {kind: host}\n",
+         "aliases: '../y' does not name a runtime"},
         {"name: x\nbuld: {kind: host}\n", "buld: unknown field; did you mean 'build'?"},
         {"name: ../x\nbuild: {kind: host}\n", "name: must be made of lower-case letters"},
         {"name: x\ntags: [a, b/c]\nbuild: {kind: host}\n", "tags: 'b/c' is not a name"},
@@ -211,12 +257,12 @@ TEST(an_unknown_runtime_gets_the_nearest_and_the_known_ones)
 
     CHECK_OK(runtime_reference_parse("pyton:3", &reference, &err), err);
     CHECK(catalog_find(catalog, &reference, &definition, &err) < 0);
-    CHECK_STR(err.text, "unknown runtime 'pyton:3'; did you mean 'python:3'? known: base:latest, "
-                        "base:bookworm, host:latest, python:3");
+    CHECK(strstr(err.text, "unknown runtime 'pyton:3'; did you mean 'python:3'? known: "));
+    CHECK(strstr(err.text, "base:latest, base:bookworm"));
+    CHECK(!strstr(err.text, "npm-tool"));
     CHECK_INT(error_kind(&err), ERROR_NOT_FOUND);
     CHECK_STR(err.noun, "runtime");
     CHECK_OK(runtime_reference_parse("zzz", &reference, &err), err);
     CHECK(catalog_find(catalog, &reference, &definition, &err) < 0);
-    CHECK_STR(err.text, "unknown runtime 'zzz:latest'; known: base:latest, base:bookworm, "
-                        "host:latest, python:3");
+    CHECK(strstr(err.text, "unknown runtime 'zzz:latest'; known: "));
 }
