@@ -17,21 +17,22 @@ static const struct {
     const char *base;
     unsigned bits;
 } special_v4[] = {
-    {"0.0.0.0", 8},       // this network
-    {"10.0.0.0", 8},      // private
-    {"100.64.0.0", 10},   // shared, of providers; metadata in some clouds
-    {"127.0.0.0", 8},     // loopback
-    {"169.254.0.0", 16},  // link-local; metadata
-    {"172.16.0.0", 12},   // private
-    {"192.0.0.0", 24},    // of protocols
-    {"192.0.2.0", 24},    // documentation
-    {"192.88.99.0", 24},  // relays of 6to4
-    {"192.168.0.0", 16},  // private
-    {"198.18.0.0", 15},   // benchmarks
-    {"198.51.100.0", 24}, // documentation
-    {"203.0.113.0", 24},  // documentation
-    {"224.0.0.0", 4},     // multicast
-    {"240.0.0.0", 4},     // reserved, broadcast
+    {"0.0.0.0", 8},        // this network
+    {"10.0.0.0", 8},       // private
+    {"100.64.0.0", 10},    // shared, of providers; metadata in some clouds
+    {"127.0.0.0", 8},      // loopback
+    {"168.63.129.16", 32}, // metadata of a cloud
+    {"169.254.0.0", 16},   // link-local; metadata
+    {"172.16.0.0", 12},    // private
+    {"192.0.0.0", 24},     // of protocols
+    {"192.0.2.0", 24},     // documentation
+    {"192.88.99.0", 24},   // relays of 6to4
+    {"192.168.0.0", 16},   // private
+    {"198.18.0.0", 15},    // benchmarks
+    {"198.51.100.0", 24},  // documentation
+    {"203.0.113.0", 24},   // documentation
+    {"224.0.0.0", 4},      // multicast
+    {"240.0.0.0", 4},      // reserved, broadcast
 };
 
 /* Of those in 2000::/3; whatever is outside of that is not public. */

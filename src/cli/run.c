@@ -9,6 +9,7 @@
 #include "base/path.h"
 #include "cli/exit.h"
 #include "cli/relay.h"
+#include "cli/run_network.h"
 #include "cli/run_report.h"
 #include "cli/terminal.h"
 #include "engine/box.h"
@@ -53,6 +54,8 @@ static const struct option_row rows[] = {
      "working directory (default /workspace)", NULL, 0, 0},
     {"user", 'u', OPTION_TEXT, offsetof(struct run_options, user), "USER[:GROUP]",
      "run as this user of the sandbox (default root)", NULL, 0, 0},
+    {"network", 0, OPTION_FLAG, offsetof(struct run_options, has_network), NULL,
+     "let it reach the Internet; never this machine, its networks or other sandboxes", NULL, 0, 0},
     {"tty", 't', OPTION_FLAG, offsetof(struct run_options, has_tty), NULL, "give it a terminal",
      NULL, 0, 0},
     {"quiet", 'q', OPTION_FLAG, offsetof(struct run_options, is_quiet), NULL,
@@ -191,6 +194,7 @@ static int launch(struct run *run, struct error *err)
         .limits = o->limits,
         .owner_loss = BOX_END,
         .is_one_shot = true,
+        .has_network = o->has_network,
     };
 
     if (image->n_binds > ARRAY_SIZE(binds))
@@ -199,7 +203,9 @@ static int launch(struct run *run, struct error *err)
         binds[i] = (struct box_bind){image->binds[i].host, image->binds[i].box};
     if (engine_open(&engine, &run->engine, err) < 0 || check_disk(run->engine, &o->limits, err) < 0)
         return -1;
-    return box_launch(run->engine, &spec, &run->box, err);
+    if (box_launch(run->engine, &spec, &run->box, err) < 0)
+        return -1;
+    return o->has_network ? run_connect(o, run->engine, run->box, err) : 0;
 }
 
 static int put_files(struct run *run, struct error *err)

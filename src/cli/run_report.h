@@ -16,6 +16,8 @@ struct run_options {
     const char *runtime, *directory, *user, *data_dir;
     struct option_list env, files;
     bool has_tty, is_quiet, is_json, has_timestamps;
+    bool has_network;
+    struct option_list allow, deny; // rules of the network
 };
 
 struct run_result {

@@ -634,6 +634,7 @@ int box_adopt(struct engine *engine, unsigned slot, const char *scratch, struct 
                         .slot_fd = -1,
                         .control = -1,
                         .owner_loss = BOX_STAY,
+                        .has_network = true,
                         .is_scratch_kept = scratch != NULL};
     if (engine_open_run_dir(engine, err) < 0)
         return -1;
@@ -754,6 +755,8 @@ int box_end(struct box *box, struct error *err)
         first = later;
     if (!box->is_scratch_kept &&
         volume_scratch_remove(box->engine->volume, box->scratch, &later) < 0 && !first.reason)
+        first = later;
+    if (box_leave_network(box, &later) < 0 && !first.reason)
         first = later;
     if (box->owner_loss == BOX_STAY)
         listener_drop(box->engine, box->slot);

@@ -33,6 +33,9 @@ struct box;
 struct engine_options {
     const char *data_dir; // made when missing
     struct volume_options volume;
+    const char *
+        network_addresses; // of the gateway (gateway.h), as soon as a box with network is launched; NULL: the usual ones
+    const char *network_uplink; // likewise
     bool is_long_lived;    // a server or benchmark: prepares what pays off only over many launches
     const char *fail_step; // tests: the launch step of this name fails
     int fail_errno;        // with this; 0: EIO
@@ -47,6 +50,13 @@ void engine_free(struct engine *engine);
 
 /* Makes ready network namespaces until `count` wait (64 at most); each launch takes one (or makes its own). */
 int engine_fill_networks(struct engine *engine, unsigned count, struct error *err);
+
+/* The same for boxes with network; needs the gateway. */
+int engine_fill_wires(struct engine *engine, unsigned count, struct error *err);
+
+struct gateway;
+/* The way out of boxes with network, opened (and made where there is none) by the first who asks; the engine's. */
+int engine_gateway(struct engine *engine, struct gateway **out, struct error *err);
 
 /*
  * From now on what no guest can reach goes from box to box: the sockets on which PID 1 waits for another engine, and emptied version 1
@@ -112,7 +122,9 @@ struct box_spec {
     uint32_t max_files;   // per process; 0: 4096
     const char *hostname; // NULL: "burrow"
     enum box_owner_loss owner_loss;
-    bool is_one_shot;    // one process, then the end: no leaves, no care for fsync
+    bool is_one_shot; // one process, then the end: no leaves, no care for fsync
+    bool
+        has_network; // an interface that ends in the gateway, through which nothing goes before gateway_admit; else loopback alone
     const char *scratch; // name of a scratch to keep; NULL: a fresh one, removed with the box
 };
 

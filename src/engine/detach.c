@@ -4,6 +4,7 @@
 
 #include "base/fd.h"
 #include "base/mem.h"
+#include "engine/gateway.h"
 #include "engine/occupants.h"
 
 #include <fcntl.h>
@@ -42,7 +43,8 @@ static int release(struct engine *engine, struct error *err)
     struct error ignored = {0};
 
     if (engine_open_places(engine, err) < 0 || engine_sweep(engine, err) < 0 ||
-        refuse(engine, err) < 0 || cgroup_root_remove(engine->cgroups, err) < 0)
+        refuse(engine, err) < 0 || gateway_remove(engine->data_dir, err) < 0 ||
+        cgroup_root_remove(engine->cgroups, err) < 0)
         return -1;
     for (size_t i = 0; i < engine->n_other_cgroups; i++)
         cgroup_root_retire(engine->other_cgroups[i], engine->cgroups, 0);

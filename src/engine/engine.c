@@ -7,6 +7,7 @@
 #include "base/machine.h"
 #include "base/mem.h"
 #include "engine/fixtures.h"
+#include "engine/gateway.h"
 #include "engine/init_blob.h"
 #include "engine/kernel.h"
 #include "engine/box_listener.h"
@@ -244,6 +245,10 @@ int engine_open(const struct engine_options *options, struct engine **out, struc
     autoptr(engine) engine = xnew(struct engine);
     lock_init(&engine->lock, LOCK_ENGINE);
     engine->data_dir = xstrdup(options->data_dir);
+    if (options->network_addresses)
+        engine->gateway_addresses = xstrdup(options->network_addresses);
+    if (options->network_uplink)
+        engine->gateway_uplink = xstrdup(options->network_uplink);
     engine->slots_fd = engine->init_fd = engine->mount_parent_fd = engine->network_parent_fd = -1;
     engine->holder_fd = -1;
     engine->run_fd = -1;
@@ -306,6 +311,11 @@ void engine_free(struct engine *engine)
     free(engine->first_network);
     for (unsigned i = 0; i < engine->n_networks; i++)
         (void)close(engine->networks[i]);
+    for (unsigned i = 0; i < engine->n_wires; i++)
+        (void)close(engine->wires[i].network_fd);
+    gateway_free(engine->gateway);
+    free(engine->gateway_addresses);
+    free(engine->gateway_uplink);
     listener_close_all(engine);
     closep(&engine->slots_fd);
     closep(&engine->holder_fd);
@@ -345,6 +355,88 @@ int engine_fill_networks(struct engine *engine, unsigned count, struct error *er
         autolock(&engine->lock);
         if (engine->n_networks < count) // another thread may fill too
             engine->networks[engine->n_networks++] = take_fd(made);
+    }
+    return 0;
+}
+
+struct gateway *engine_keep_gateway(struct engine *engine, struct gateway *opened)
+{
+    autolock(&engine->lock);
+    if (!engine->gateway)
+        engine->gateway = opened;
+    return engine->gateway;
+}
+
+int engine_gateway(struct engine *engine, struct gateway **out, struct error *err)
+{
+    const struct gateway_options options = {.addresses = engine->gateway_addresses,
+                                            .uplink = engine->gateway_uplink};
+    struct gateway *opened = NULL;
+
+    *out = engine_keep_gateway(engine, NULL);
+    if (*out)
+        return 0;
+    if (gateway_open(engine->data_dir, &options, &opened, err) < 0)
+        return -1;
+    *out = engine_keep_gateway(engine, opened);
+    if (*out != opened) // another thread was faster
+        gateway_free(opened);
+    return 0;
+}
+
+int engine_make_wire(struct engine *engine, struct wire *out, struct error *err)
+{
+    struct gateway *gateway = NULL;
+    autofd made = -1;
+
+    if (engine_gateway(engine, &gateway, err) < 0 ||
+        network_create(engine->network_parent_fd, &made, err) < 0 ||
+        gateway_wire(gateway, made, &out->index, err) < 0)
+        return -1;
+    out->network_fd = take_fd(made);
+    return 0;
+}
+
+/* The interface goes with the namespace. Of an adopted box the gateway may have nothing. */
+int box_leave_network(struct box *box, struct error *err)
+{
+    struct error ignored = {0};
+    autoptr(gateway) found = NULL;
+
+    if (!box->has_network)
+        return 0;
+    struct gateway *gateway = engine_keep_gateway(box->engine, NULL);
+    if (!gateway && gateway_find(box->engine->data_dir, &found, &ignored) < 0)
+        return 0;
+    return gateway_dismiss(gateway ? gateway : found, box->slot, err);
+}
+
+static bool wants_wire(struct engine *engine, unsigned count)
+{
+    autolock(&engine->lock);
+    return engine->n_wires < count;
+}
+
+/* False: another thread was faster. */
+static bool keep_wire(struct engine *engine, const struct wire *wire, unsigned count)
+{
+    autolock(&engine->lock);
+    bool has_place = engine->n_wires < count;
+    if (has_place)
+        engine->wires[engine->n_wires++] = *wire;
+    return has_place;
+}
+
+int engine_fill_wires(struct engine *engine, unsigned count, struct error *err)
+{
+    if (count > ARRAY_SIZE(engine->wires))
+        count = ARRAY_SIZE(engine->wires);
+    while (wants_wire(engine, count)) {
+        struct wire wire = {-1, 0};
+        if (engine_make_wire(engine, &wire, err) < 0)
+            return -1;
+        if (!keep_wire(engine, &wire, count))
+            closep(&wire.network_fd);
     }
     return 0;
 }
@@ -391,6 +483,24 @@ static int sweep_sockets(struct sweep *sweep, struct error *err)
     return 0;
 }
 
+static bool is_slot_owned(unsigned slot, void *data)
+{
+    char name[16];
+    (void)snprintf(name, sizeof name, "%u", slot);
+    return slot_name_is_owned(name, data);
+}
+
+/* What the gateway has of boxes that are gone; most data directories have none. */
+static int sweep_gateway(struct sweep *sweep, struct error *err)
+{
+    struct error ignored = {0};
+    autoptr(gateway) gateway = NULL;
+
+    if (gateway_find(sweep->engine->data_dir, &gateway, &ignored) < 0)
+        return 0;
+    return gateway_sweep(gateway, is_slot_owned, sweep, err);
+}
+
 /* Another data directory has a box in the slot, so what is kept of ours there is not to be had by the lock. */
 static bool is_slot_others(const char *name, void *data)
 {
@@ -416,6 +526,8 @@ int engine_sweep(struct engine *engine, struct error *err)
     }
     if (result == 0)
         result = sweep_sockets(&sweep, err);
+    if (result == 0)
+        result = sweep_gateway(&sweep, err);
     sweep.prefix = "run-";
     if (result == 0)
         result = volume_sweep(engine->volume, slot_name_is_owned, &sweep, err);

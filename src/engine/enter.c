@@ -243,11 +243,13 @@ static int write_setting(int dir, const char *name, const char *text)
  */
 static int open_network(struct launch *l)
 {
-    (void)l;
     int dir = sys_openat(AT_FDCWD, "/proc/sys/net/ipv4", O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (dir < 0 || write_setting(dir, "ip_unprivileged_port_start", "0") < 0)
         return -1;
     (void)write_setting(dir, "ping_group_range", "0 2147483647");
+    if (l->spec
+            ->has_network) // the gateway speaks version 4 alone; where there is no other, there is nothing to turn off
+        (void)write_setting(dir, "../ipv6/conf/eth0/disable_ipv6", "1");
     (void)sys_close(dir);
     return 0;
 }

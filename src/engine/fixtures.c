@@ -172,12 +172,13 @@ int fixtures_open(int data_fd, int own_fd, struct fixtures **out, struct error *
     autoptr(fixtures) fixtures = xnew(struct fixtures);
     autofd dir = -1;
 
-    *fixtures = (struct fixtures){-1, -1, -1};
+    *fixtures = (struct fixtures){-1, -1, -1, -1};
     if (open_made(own_fd < 0 ? data_fd : own_fd, FIXTURES, fill_fixtures, NULL, &dir, err) < 0 ||
         open_made(data_fd, MOUNTS, fill_mounts, NULL, &fixtures->mounts_fd, err) < 0 ||
         open_dir(dir, "dev", &fixtures->dev_fd, err) < 0 ||
         open_dir(dir, "views", &fixtures->views_fd, err) < 0)
         return -1;
+    fixtures->dir_fd = take_fd(dir);
     *out = take(fixtures);
     return 0;
 }
@@ -186,6 +187,7 @@ void fixtures_free(struct fixtures *fixtures)
 {
     if (!fixtures)
         return;
+    closep(&fixtures->dir_fd);
     closep(&fixtures->dev_fd);
     closep(&fixtures->mounts_fd);
     closep(&fixtures->views_fd);
@@ -334,6 +336,25 @@ int fixtures_view(struct fixtures *fixtures, const struct limits *limits, unsign
     if (fd_remove_tree(fixtures->views_fd, name, err) < 0)
         return -1;
     return open_made(fixtures->views_fd, name, fill_view, &view, out_fd, err);
+}
+
+static int fill_resolver(int fd, const void *text, struct error *err)
+{
+    const struct item folder = {"etc", DIRECTORY, 0755};
+    const struct item file = {"etc/resolv.conf", TEXT, 0644, text};
+
+    return make_item(fd, &folder, err) < 0 ? -1 : make_item(fd, &file, err);
+}
+
+int fixtures_resolver(struct fixtures *fixtures, uint32_t address, int *out_fd, struct error *err)
+{
+    char name[32];
+    char text[64];
+
+    (void)snprintf(name, sizeof name, "resolver-%08" PRIx32, address);
+    (void)snprintf(text, sizeof text, "nameserver %u.%u.%u.%u\n", address >> 24,
+                   address >> 16 & 255, address >> 8 & 255, address & 255);
+    return open_made(fixtures->dir_fd, name, fill_resolver, text, out_fd, err);
 }
 
 int fixtures_make_sys(const struct limits *limits, unsigned have_cpus, int *out_fd,

@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 struct fixtures {
-    int dev_fd, views_fd, mounts_fd;
+    int dir_fd, dev_fd, views_fd, mounts_fd;
 };
 
 /* Below `own_fd`, a directory whose path tells nothing of the host (-1: below `data_fd` too). */
@@ -35,6 +35,9 @@ int fixtures_view(struct fixtures *fixtures, const struct limits *limits, unsign
 /* The same where the view is, or may be, kept for everybody; else ERROR_LIMIT. */
 int fixtures_shared_view(struct fixtures *fixtures, const struct limits *limits, unsigned have_cpus,
                          int *out_fd, struct error *err);
+
+/* A layer with an /etc/resolv.conf that names this address (in the machine's order), and nothing else. */
+int fixtures_resolver(struct fixtures *fixtures, uint32_t address, int *out_fd, struct error *err);
 
 /* The view's /sys alone, in memory, attached nowhere, with its meminfo as '.meminfo'; for where fixtures_make_dev is needed. */
 int fixtures_make_sys(const struct limits *limits, unsigned have_cpus, int *out_fd,

@@ -5,6 +5,7 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "engine/fixtures.h"
+#include "engine/gateway.h"
 #include "engine/idmap.h"
 #include "engine/kernel.h"
 #include "engine/layer_impl.h"
@@ -42,9 +43,10 @@ static int check_spec(struct launch *l, struct error *err)
     const struct box_spec *spec = l->spec;
     const char *hostname = spec->hostname ? spec->hostname : "burrow";
 
-    if (spec->n_layers == 0 || spec->n_layers + spec->n_saved > LAUNCH_MAX_LAYERS - 1)
-        return error_set(err, ERROR_INVALID, "a sandbox has 1 to %d layers, not %zu",
-                         LAUNCH_MAX_LAYERS - 1, spec->n_layers + spec->n_saved);
+    const unsigned most = LAUNCH_MAX_LAYERS - (spec->has_network ? 2 : 1); // some are ours
+    if (spec->n_layers == 0 || spec->n_layers + spec->n_saved > most)
+        return error_set(err, ERROR_INVALID, "a sandbox has 1 to %u layers, not %zu", most,
+                         spec->n_layers + spec->n_saved);
     if (spec->n_binds > LAUNCH_MAX_BINDS)
         return error_set(err, ERROR_INVALID, "a sandbox has at most %d binds, not %zu",
                          LAUNCH_MAX_BINDS, spec->n_binds);
@@ -66,6 +68,7 @@ static int take_slot(struct launch *l, struct error *err)
                   err) < 0)
         return -1;
     box->has_slot = true;
+    l->is_slot_dirty = is_dirty;
     if (is_dirty)
         l->engine->has_leftovers = true;
     l->first_id = slot_first_id(box->slot);
@@ -181,9 +184,38 @@ static void close_ids(struct launch *l)
     engine_keep_ids(l->engine, l->box->slot, &l->userns_fd);
 }
 
+static bool take_wire(struct engine *engine, struct wire *out)
+{
+    autolock(&engine->lock);
+    if (engine->n_wires == 0)
+        return false;
+    *out = engine->wires[--engine->n_wires];
+    return true;
+}
+
+/* One with a wire, and the slot's address on it. What a box before had in the slot, when its owner died, is not this one's. */
+static int take_wired_network(struct launch *l, struct error *err)
+{
+    struct engine *engine = l->engine;
+    struct gateway *gateway = NULL;
+    struct wire wire = {-1, 0};
+
+    if (engine_gateway(engine, &gateway, err) < 0)
+        return -1;
+    if (l->is_slot_dirty && gateway_dismiss(gateway, l->box->slot, err) < 0)
+        return -1;
+    if (!take_wire(engine, &wire) && engine_make_wire(engine, &wire, err) < 0)
+        return -1;
+    l->network_fd = wire.network_fd;
+    l->box->has_network = true;
+    return gateway_claim(gateway, wire.network_fd, wire.index, l->box->slot, err);
+}
+
 static int take_network(struct launch *l, struct error *err)
 {
     struct engine *engine = l->engine;
+    if (l->spec->has_network)
+        return take_wired_network(l, err);
     autofree struct network_maker *maker = NULL;
 
     {
@@ -293,10 +325,27 @@ static int clone_all_saved(struct launch *l, struct error *err)
     return 0;
 }
 
+/* Over the runtime's own: who answers for names is the gateway. Under what the box wrote. */
+static int clone_resolver(struct launch *l, struct error *err)
+{
+    struct gateway *gateway = NULL;
+    autofd dir = -1;
+
+    if (!l->spec->has_network)
+        return 0;
+    if (engine_gateway(l->engine, &gateway, err) < 0 ||
+        fixtures_resolver(l->engine->fixtures, gateway_address(gateway), &dir, err) < 0 ||
+        clone_mount(dir, "", LAYER_FLAGS, 0, l->userns_fd, &l->layers[l->n_layers], err) < 0)
+        return -1;
+    l->n_layers++;
+    return 0;
+}
+
 static int clone_layers(struct launch *l, struct error *err)
 {
-    if (clone_all_saved(l, err) < 0 || clone_mount(l->view, "root", LAYER_FLAGS, 0, l->userns_fd,
-                                                   &l->layers[l->n_layers], err) < 0)
+    if (clone_all_saved(l, err) < 0 || clone_resolver(l, err) < 0 ||
+        clone_mount(l->view, "root", LAYER_FLAGS, 0, l->userns_fd, &l->layers[l->n_layers], err) <
+            0)
         return -1;
     l->n_layers++;
     for (size_t i = 0; i < l->spec->n_layers; i++) {

@@ -27,6 +27,12 @@
 
 struct fixtures;
 
+/* A network namespace with an interface that ends in the gateway, made ahead. */
+struct wire {
+    int network_fd;
+    uint32_t index; // of the gateway's end
+};
+
 /* The socket of a slot whose box stayed until it ended: the next box there gets it. */
 struct kept_listener {
     unsigned slot;
@@ -52,10 +58,14 @@ struct engine {
     int mount_parent_fd;   // a mount namespace with next to nothing in it, or -1
     int network_parent_fd; // a network namespace to make others from, or -1
     struct low_fds *low;   // of a long-lived engine; or NULL
-    struct lock lock;      // guards these five; held for memory work only
+    struct lock lock;      // guards these eight; held for memory work only
     int networks[64];      // made ahead
     unsigned n_networks;
-    struct network_maker *first_network; // being made since engine_open; or NULL
+    struct wire wires[64]; // the same for boxes with network
+    unsigned n_wires;
+    struct gateway *gateway;                  // or NULL: until it is needed
+    char *gateway_addresses, *gateway_uplink; // as the settings have them; or NULL
+    struct network_maker *first_network;      // being made since engine_open; or NULL
     struct kept_listener listeners[ENGINE_RECYCLED];
     unsigned n_listeners;
     _Atomic unsigned max_recycled; // of each kind of thing that goes from box to box
@@ -89,6 +99,7 @@ struct box {
     char scratch[80]; // its scratch
     bool is_scratch_kept;
     bool is_one_shot;
+    bool has_network; // of an adopted box: it may have
     enum box_owner_loss owner_loss;
     struct cgroup *cgroup;
     int control; // to PID 1
@@ -120,6 +131,7 @@ struct launch {
     uint32_t first_id;
     int userns_fd;
     int network_fd;
+    bool is_slot_dirty; // something of a box before may be left
     int scratch_fd;
     bool is_scratch_made; // by this launch
     int control_peer;     // PID 1's end
@@ -152,6 +164,15 @@ bool launch_step_begins(struct launch *launch, const char *name, unsigned index)
 
 /* How many steps the host half has. */
 extern const unsigned launch_host_steps;
+
+/* What the gateway has of a box goes; nothing where it has none. */
+int box_leave_network(struct box *box, struct error *err);
+
+/* The gateway if there is one, else this one from now on (NULL: none). */
+struct gateway *engine_keep_gateway(struct engine *engine, struct gateway *opened);
+
+/* A wire for one box, not from those made ahead. */
+int engine_make_wire(struct engine *engine, struct wire *out, struct error *err);
 
 /* Opens (makes) the directory of sockets, unless it is open. */
 int engine_open_run_dir(struct engine *engine, struct error *err);
