@@ -15,8 +15,9 @@ enum archive_format {
     ARCHIVE_TAR_GZIP, // unpacking: also a tar that is not compressed
     ARCHIVE_ZIP,
     ARCHIVE_TAR_ZSTD, // owners, set-id bits and parts of a second are kept; unpacking: also gzip, or not compressed
-    ARCHIVE_TAR,  // not compressed; unpacking: as ARCHIVE_TAR_GZIP
-    ARCHIVE_ZSTD, // ARCHIVE_TAR_ZSTD without owners, as all others are
+    ARCHIVE_TAR,   // not compressed; unpacking: as ARCHIVE_TAR_GZIP
+    ARCHIVE_ZSTD,  // ARCHIVE_TAR_ZSTD without owners, as all others are
+    ARCHIVE_LAYER, // unpacking: of an image (oci_layer.h), compressed in any of these ways. Owners, set-id bits and some attributes are kept
 };
 
 /* One archive to be unpacked or made. */

@@ -19,6 +19,7 @@
 static const char *const format_names[] = {
     [ARCHIVE_ANY] = "any",          [ARCHIVE_TAR_GZIP] = "tar.gz", [ARCHIVE_ZIP] = "zip",
     [ARCHIVE_TAR_ZSTD] = "tar.zst", [ARCHIVE_TAR] = "tar",         [ARCHIVE_ZSTD] = "zst",
+    [ARCHIVE_LAYER] = "layer",
 };
 
 /* Above the three that the child gets, so that no dup2 of its start overwrites another's source. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * burrow-archive: unpacks or makes one archive for the server, without any right.
- * usage: burrow-archive unpack|pack any|tar.gz|zip|tar.zst MAX-BYTES MAX-ENTRIES     fd 0: records, fd 1: the archive
+ * usage: burrow-archive unpack|pack any|tar.gz|zip|tar.zst|tar|zst|layer MAX-BYTES MAX-ENTRIES     fd 0: records, fd 1: the archive
  */
 #include "archive/confine.h"
 #include "archive/program.h"
@@ -37,8 +37,8 @@ static bool read_number(const char *text, uint64_t *out)
 
 static int read_arguments(struct program *program, int argc, char **argv, struct error *err)
 {
-    static const char *const formats[] = {"any",     "tar.gz", "zip",
-                                          "tar.zst", "tar",    "zst"}; // by enum archive_format
+    static const char *const formats[] = {"any", "tar.gz", "zip",  "tar.zst",
+                                          "tar", "zst",    "layer"}; // by enum archive_format
     if (argc != 5)
         return error_set(err, ERROR_INVALID, "burrow-archive is started by burrow's server");
     program->is_unpacking = strcmp(argv[1], "unpack") == 0;

@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#define LAYER_NOBODY 65534
+
 struct source {
     struct gunzip *gunzip;
     struct error err; // why reading failed; kind ERROR_NONE: it did not
@@ -50,12 +52,12 @@ static int refuse(const char *name, const char *why, struct error *err)
     return error_set(err, ERROR_INVALID, "entry '%.300s' of the archive %s", name, why);
 }
 
-/* Writes `name` as a plain path: no empty or "." parts. "" for the directory itself. */
-static int make_plain(const char *name, const char *entry, char out[FILES_MAX_RECORD_PATH],
-                      struct error *err)
+/* Writes `name` as a plain path: no empty or "." parts. "" for the directory itself. In a layer an absolute one starts there too. */
+static int make_plain(const char *name, const char *entry, bool is_layer,
+                      char out[FILES_MAX_RECORD_PATH], struct error *err)
 {
     size_t used = 0;
-    if (name[0] == '/')
+    if (name[0] == '/' && !is_layer)
         return refuse(entry, "has an absolute path", err);
     for (const char *part = name; *part;) {
         size_t length = strcspn(part, "/");
@@ -101,10 +103,10 @@ static int describe_link(struct archive_entry *entry, struct files_item *item, c
     return 0;
 }
 
-static int describe_hard_link(const char *target, struct files_item *item, struct names *names,
-                              const char *name, struct error *err)
+static int describe_hard_link(const char *target, bool is_layer, struct files_item *item,
+                              struct names *names, const char *name, struct error *err)
 {
-    if (make_plain(target, name, names->target, err) < 0)
+    if (make_plain(target, name, is_layer, names->target, err) < 0)
         return -1;
     if (!names->target[0])
         return refuse(name, "is a hard link to the directory itself", err);
@@ -129,6 +131,19 @@ static int describe_file(const struct program *program, struct archive_entry *en
     return 0;
 }
 
+/* Ids that no sandbox has are nobody's; that there were any is told at the end. */
+static void describe_layer_owner(struct program *program, struct archive_entry *entry,
+                                 struct files_item *item)
+{
+    int64_t uid = archive_entry_uid(entry), gid = archive_entry_gid(entry);
+    bool is_uid = uid >= 0 && uid <= FILES_MAX_ID, is_gid = gid >= 0 && gid <= FILES_MAX_ID;
+
+    item->uid = is_uid ? (uint32_t)uid : LAYER_NOBODY;
+    item->gid = is_gid ? (uint32_t)gid : LAYER_NOBODY;
+    if (!is_uid || !is_gid)
+        program->total.is_truncated = 1;
+}
+
 static int describe_owner(struct archive_entry *entry, struct files_item *item, const char *name,
                           struct error *err)
 {
@@ -141,23 +156,26 @@ static int describe_owner(struct archive_entry *entry, struct files_item *item, 
 }
 
 /* item->path is "" for an entry that stands for the directory itself. */
-static int describe(const struct program *program, struct archive_entry *entry,
-                    struct files_item *item, struct names *names, struct error *err)
+static int describe(struct program *program, struct archive_entry *entry, struct files_item *item,
+                    struct names *names, struct error *err)
 {
     const char *name = archive_entry_pathname(entry), *hard = archive_entry_hardlink(entry);
     if (!name || !name[0])
         return refuse("", "has no name that can be read", err);
-    if (make_plain(name, name, names->path, err) < 0)
+    bool is_layer = program->format == ARCHIVE_LAYER;
+    if (make_plain(name, name, is_layer, names->path, err) < 0)
         return -1;
     *item = (struct files_item){.path = names->path, .target = "", .links = 1};
     item->mtime_ns = time_of(entry);
     item->mode = (archive_entry_filetype(entry) & S_IFMT) | (archive_entry_perm(entry) & 07777);
     if (program->format == ARCHIVE_TAR_ZSTD && describe_owner(entry, item, name, err) < 0)
         return -1;
+    if (is_layer)
+        describe_layer_owner(program, entry, item);
     if (!names->path[0] && (hard || !S_ISDIR(item->mode)))
         return refuse(name, "has the name of the directory itself", err);
     if (hard)
-        return describe_hard_link(hard, item, names, name, err);
+        return describe_hard_link(hard, is_layer, item, names, name, err);
     switch (item->mode & S_IFMT) {
     case S_IFDIR:
         return 0;
@@ -190,10 +208,42 @@ static int send_content(struct program *program, struct archive *archive, struct
     }
 }
 
+/* Other attributes are the machine's business where the image was made, or would change what is seen here. */
+static void send_attributes(struct program *program, struct archive_entry *entry)
+{
+    size_t left = RECORDS_MAX_ATTRIBUTES, size = 0;
+    const char *name = NULL;
+    const void *value = NULL;
+
+    (void)archive_entry_xattr_reset(entry);
+    while (archive_entry_xattr_next(entry, &name, &value, &size) == ARCHIVE_OK) {
+        size_t length = name ? strlen(name) + 1 : 0;
+        if (!length || !records_is_attribute(name) || size > FILES_MAX_DATA - length ||
+            length + size > left)
+            continue;
+        memcpy(program->out, name, length);
+        if (size)
+            memcpy(program->out + length, value, size);
+        program_send(RECORDS_ATTRIBUTE, program->out, length + size);
+        left -= length + size;
+    }
+}
+
+static bool is_left_out(struct archive_entry *entry)
+{
+    mode_t type = archive_entry_filetype(entry) & S_IFMT;
+    return !archive_entry_hardlink(entry) &&
+           (type == S_IFCHR || type == S_IFBLK || type == S_IFIFO || type == S_IFSOCK);
+}
+
 static int send_entry(struct program *program, struct archive *archive, struct source *source,
                       struct archive_entry *entry, struct names *names, struct error *err)
 {
     struct files_item item = {.path = "", .target = ""};
+    if (program->format == ARCHIVE_LAYER && is_left_out(entry)) {
+        program->total.skipped++;
+        return 0;
+    }
     if (describe(program, entry, &item, names, err) < 0)
         return -1;
     if (!item.path[0])
@@ -202,6 +252,8 @@ static int send_entry(struct program *program, struct archive *archive, struct s
         return error_set(err, ERROR_LIMIT, "the archive has more than %llu entries",
                          (unsigned long long)program->max_entries);
     program->total.items++;
+    if (program->format == ARCHIVE_LAYER && !item.is_hard_link)
+        send_attributes(program, entry);
     program_send(FILES_ITEM, program->out, files_item_write(&item, program->out));
     if (!S_ISREG(item.mode) || item.is_hard_link)
         return 0;
@@ -249,7 +301,8 @@ static int open_reader(struct program *program, struct archive *archive, struct 
     // a zip is what its directory at the end says, as all other readers of zip see it
     int result = is_zip ? archive_read_support_format_zip_seekable(archive)
                         : archive_read_support_format_tar(archive);
-    bool is_zstd = program->format == ARCHIVE_TAR_ZSTD || program->format == ARCHIVE_ZSTD;
+    bool is_zstd = program->format == ARCHIVE_TAR_ZSTD || program->format == ARCHIVE_ZSTD ||
+                   program->format == ARCHIVE_LAYER;
     if (is_zstd && result == ARCHIVE_OK)
         result = archive_read_support_filter_zstd(archive);
     if (result != ARCHIVE_OK || archive_read_set_read_callback(archive, on_read) != ARCHIVE_OK ||

@@ -2,6 +2,7 @@
 /* Checks of received records; see records.h. */
 #include "archive/records.h"
 
+#include <string.h>
 #include <sys/stat.h>
 
 bool record_is_good(const struct files_item *item)
@@ -30,8 +31,31 @@ bool records_take_item(struct records *records, const struct files_frame *frame,
     records->entries--;
     records->bytes -= item.size;
     records->data_left = item.size;
+    records->attributes = 0;
     *out = item;
     return true;
+}
+
+bool records_is_attribute(const char *name)
+{
+    return strlen(name) < 256 && ((strncmp(name, "user.", 5) == 0 && name[5]) ||
+                                  strcmp(name, "security.capability") == 0);
+}
+
+bool records_take_attribute(struct records *records, const struct files_frame *frame,
+                            const char **name, const void **value, size_t *size)
+{
+    const uint8_t *nul =
+        frame->length ? (const uint8_t *)memchr(frame->payload, 0, frame->length) : NULL;
+
+    if (frame->type != RECORDS_ATTRIBUTE || records->data_left || !nul ||
+        frame->length > RECORDS_MAX_ATTRIBUTES - records->attributes)
+        return false;
+    records->attributes += frame->length;
+    *name = (const char *)frame->payload;
+    *value = nul + 1;
+    *size = frame->length - (size_t)(nul + 1 - frame->payload);
+    return records_is_attribute(*name);
 }
 
 bool records_take_data(struct records *records, const struct files_frame *frame)

@@ -14,6 +14,12 @@ struct unpacker {
     size_t used;              // of its bytes, when it is DATA
     bool is_waiting;          // the frame is not looked at yet
     bool is_over;
+    bool is_layer;
+    struct files_total total;
+    struct unpacker_attribute *attributes;
+    size_t n_attributes;
+    uint8_t *room; // their names and values
+    size_t n_room;
 };
 
 static int next_frame(struct unpacker *unpacker, struct error *err)
@@ -27,6 +33,7 @@ int unpacker_open(const struct archive_task *task, int archive_fd, struct unpack
 {
     autoptr(unpacker) unpacker = xnew(struct unpacker);
     unpacker->archiver.sock = -1;
+    unpacker->is_layer = task->format == ARCHIVE_LAYER;
     unpacker->records = (struct records){.entries = task->max_entries, .bytes = task->max_bytes};
     if (archiver_start(&unpacker->archiver, "unpack", task, archive_fd, err) < 0 ||
         next_frame(unpacker, err) < 0)
@@ -34,6 +41,43 @@ int unpacker_open(const struct archive_task *task, int archive_fd, struct unpack
     unpacker->is_waiting = true;
     *out = take(unpacker);
     return 0;
+}
+
+/* Frames of attributes up to the record that they belong to. */
+static int gather_attributes(struct unpacker *unpacker, struct error *err)
+{
+    struct unpacker_attribute given;
+
+    unpacker->n_attributes = unpacker->n_room = 0;
+    while (unpacker->is_layer && unpacker->frame.type == RECORDS_ATTRIBUTE) {
+        if (!records_take_attribute(&unpacker->records, &unpacker->frame, &given.name, &given.value,
+                                    &given.size))
+            return archiver_lied(err);
+        if (!unpacker->room)
+            unpacker->room = xcalloc(1, RECORDS_MAX_ATTRIBUTES);
+        uint8_t *at = unpacker->room + unpacker->n_room;
+        memcpy(at, unpacker->frame.payload, unpacker->frame.length);
+        unpacker->n_room += unpacker->frame.length;
+        given.name = (const char *)at;
+        given.value = at + strlen(given.name) + 1;
+        unpacker->attributes = xrealloc(unpacker->attributes, unpacker->n_attributes + 1,
+                                        sizeof *unpacker->attributes);
+        unpacker->attributes[unpacker->n_attributes++] = given;
+        if (next_frame(unpacker, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+const struct unpacker_attribute *unpacker_attributes(const struct unpacker *unpacker, size_t *count)
+{
+    *count = unpacker->n_attributes;
+    return unpacker->attributes;
+}
+
+const struct files_total *unpacker_total(const struct unpacker *unpacker)
+{
+    return &unpacker->total;
 }
 
 int unpacker_next(void *data, struct files_item *item, struct error *err)
@@ -44,9 +88,13 @@ int unpacker_next(void *data, struct files_item *item, struct error *err)
     if (!unpacker->is_waiting && next_frame(unpacker, err) < 0)
         return -1;
     unpacker->is_waiting = false;
+    if (gather_attributes(unpacker, err) < 0)
+        return -1;
     unpacker->is_over = records_take_end(&unpacker->records, &unpacker->frame);
-    if (unpacker->is_over)
+    if (unpacker->is_over) {
+        (void)files_total_parse(&unpacker->frame, &unpacker->total);
         return 0;
+    }
     return records_take_item(&unpacker->records, &unpacker->frame, item) ? 1 : archiver_lied(err);
 }
 
@@ -73,7 +121,10 @@ pid_t unpacker_pid(const struct unpacker *unpacker)
 
 void unpacker_free(struct unpacker *unpacker)
 {
-    if (unpacker)
-        archiver_clear(&unpacker->archiver);
+    if (!unpacker)
+        return;
+    archiver_clear(&unpacker->archiver);
+    free(unpacker->attributes);
+    free(unpacker->room);
     free(unpacker);
 }

@@ -28,6 +28,17 @@ int unpacker_open(const struct archive_task *task, int archive_fd, struct unpack
 int unpacker_next(void *unpacker, struct files_item *item, struct error *err);
 ssize_t unpacker_fill(void *unpacker, void *bytes, size_t size, struct error *err);
 
+/* Of the entry that unpacker_next gave last, when the format is ARCHIVE_LAYER; valid until the next one. */
+struct unpacker_attribute {
+    const char *name;
+    const void *value;
+    size_t size;
+};
+const struct unpacker_attribute *unpacker_attributes(const struct unpacker *unpacker,
+                                                     size_t *count);
+/* What it counted, once unpacker_next has given 0. */
+const struct files_total *unpacker_total(const struct unpacker *unpacker);
+
 pid_t unpacker_pid(const struct unpacker *unpacker); // of its burrow-archive
 void unpacker_free(struct unpacker *unpacker);
 DEFINE_AUTOPTR(unpacker)

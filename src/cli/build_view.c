@@ -114,6 +114,15 @@ static void on_wait(void *data)
                       showing->definition->name, showing->definition->tags[0]);
 }
 
+static void on_note(void *data, const char *note)
+{
+    const struct showing *showing = data;
+
+    clear_bar(showing);
+    (void)fprintf(stderr, "%s:%s: %s\n", showing->definition->name, showing->definition->tags[0],
+                  note);
+}
+
 static void tell_result(const struct showing *showing, bool was_ready)
 {
     const struct runtime_definition *definition = showing->definition;
@@ -189,6 +198,7 @@ int build_view_run(const struct build_view *view, const struct runtime_definitio
         .is_forced = view->is_forced,
         .on_progress = view->is_quiet ? NULL : on_progress,
         .on_wait = view->is_quiet ? NULL : on_wait,
+        .on_note = on_note,
         .data = &showing,
     };
     sigset_t before;

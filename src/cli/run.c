@@ -51,9 +51,9 @@ static const struct option_row rows[] = {
     {"file", 'f', OPTION_LIST, offsetof(struct run_options, files), "PATH:LOCAL",
      "put the local file LOCAL at PATH in the sandbox first (repeatable)", NULL, 0, 0},
     {"workdir", 'w', OPTION_TEXT, offsetof(struct run_options, directory), "PATH",
-     "working directory (default /workspace)", NULL, 0, 0},
+     "working directory (default /workspace, or the image's own)", NULL, 0, 0},
     {"user", 'u', OPTION_TEXT, offsetof(struct run_options, user), "USER[:GROUP]",
-     "run as this user of the sandbox (default root)", NULL, 0, 0},
+     "run as this user of the sandbox (default root, or the image's own)", NULL, 0, 0},
     {"network", 0, OPTION_FLAG, offsetof(struct run_options, has_network), NULL,
      "let it reach the Internet; never this machine, its networks or other sandboxes", NULL, 0, 0},
     {"tty", 't', OPTION_FLAG, offsetof(struct run_options, has_tty), NULL, "give it a terminal",
@@ -145,7 +145,8 @@ static int check_options(struct run_options *o, struct error *err)
 {
     if (limits_check(&o->limits, err) < 0 || check_machine(&o->limits, err) < 0)
         return -1;
-    if (path_check_absolute(o->directory, strlen(o->directory), "the working directory", err) < 0)
+    if (o->directory &&
+        path_check_absolute(o->directory, strlen(o->directory), "the working directory", err) < 0)
         return -1;
     if (o->has_tty && (o->is_json || o->has_timestamps))
         return error_set(err, ERROR_INVALID, "--tty goes with neither --json nor --timestamps");
@@ -512,6 +513,31 @@ static int execute(struct run *run, char **command, struct error *err)
     return result;
 }
 
+/* What was not asked for is as the runtime says: an image has a user, a directory and a command of its own. */
+static void take_defaults(struct run *run, char ***command)
+{
+    struct run_options *o = &run->options;
+    const struct runtime_image *image = run->image;
+
+    if (!o->directory)
+        o->directory = image->directory ? image->directory : "/workspace";
+    if (!o->user)
+        o->user = image->user;
+    if (!**command)
+        *command = image->command;
+}
+
+/* Whether the runtime says what to run; one that cannot be opened says nothing. */
+static bool has_own_command(const struct run_options *o)
+{
+    autoptr(runtime_image) image = NULL;
+    autofree char *name = runtime_full_name(o->runtime);
+    struct error ignored;
+
+    return geteuid() == 0 && runtime_image_open(o->data_dir, name, &image, &ignored) == 0 &&
+           image->command && *image->command;
+}
+
 static int do_run(struct run *run, char **command, struct error *err)
 {
     if (engine_need_root(err) < 0 || check_files(&run->options, err) < 0)
@@ -522,6 +548,7 @@ static int do_run(struct run *run, char **command, struct error *err)
     run->options.runtime = run->runtime = runtime_full_name(run->options.runtime);
     if (runtime_image_open(run->options.data_dir, run->options.runtime, &run->image, err) < 0)
         return -1;
+    take_defaults(run, &command);
     if (launch(run, err) < 0)
         return -1;
     return execute(run, command, err);
@@ -556,7 +583,6 @@ int cli_run(int argc, char **argv)
     struct run run = {
         .options = {.limits = LIMITS_DEFAULT,
                     .runtime = "base:latest",
-                    .directory = "/workspace",
                     .data_dir = CLI_DEFAULT_DATA},
         .terminal = {.fd = -1},
     };
@@ -568,7 +594,8 @@ int cli_run(int argc, char **argv)
         options_help(&option_set, stdout);
         return EXIT_DONE;
     }
-    if (parsed == 0 && operands >= argc)
+    // argv ends with a NULL: such a command is the runtime's own
+    if (parsed == 0 && operands >= argc && !has_own_command(&run.options))
         parsed = error_set(&err, ERROR_INVALID,
                            "run needs a command: burrow run [options] -- COMMAND [ARGUMENT...]");
     if (parsed < 0 || check_options(&run.options, &err) < 0) {

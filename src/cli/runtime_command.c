@@ -4,6 +4,7 @@
 
 #include "base/auto.h"
 #include "base/buffer.h"
+#include "base/mem.h"
 #include "base/options.h"
 #include "base/size.h"
 #include "base/suggest.h"
@@ -12,6 +13,7 @@
 #include "data/json_writer.h"
 #include "engine/box.h"
 #include "runtime/catalog.h"
+#include "runtime/oci_add.h"
 
 #include <inttypes.h>
 #include <stdbool.h>
@@ -23,6 +25,7 @@ struct request {
     const char *data_dir;
     const char *mirror;
     const char *registry;
+    const char *from;
     bool is_json;
     bool is_forced;
     struct runtime_reference reference;          // of the runtime that was named
@@ -51,6 +54,15 @@ static const struct option_row build_rows[] = {
      "npm registry to use (default: npm's own)", "BURROW_NPM_REGISTRY"},
     {"force", 'f', OPTION_FLAG, offsetof(struct request, is_forced), NULL,
      "build it also when it is ready", NULL},
+    {"json", 0, OPTION_FLAG, offsetof(struct request, is_json), NULL,
+     "print progress and result as JSON lines", NULL},
+    DATA_ROW,
+    {0},
+};
+
+static const struct option_row add_rows[] = {
+    {"from", 0, OPTION_TEXT, offsetof(struct request, from), "IMAGE",
+     "docker://REGISTRY/NAME:TAG, oci:DIR[:NAME], oci-archive:FILE or docker-archive:FILE", NULL},
     {"json", 0, OPTION_FLAG, offsetof(struct request, is_json), NULL,
      "print progress and result as JSON lines", NULL},
     DATA_ROW,
@@ -151,6 +163,10 @@ static void write_definition(struct json_writer *json, const struct runtime_defi
     json_string(json, *status->made ? status->made : NULL);
     json_key(json, "definedIn");
     json_string(json, definition->file);
+    if (definition->image) {
+        json_key(json, "image");
+        json_string(json, definition->image);
+    }
     write_more(json, definition);
     json_map_end(json);
 }
@@ -258,6 +274,7 @@ static int show(struct request *request, int *code, struct error *err)
     print_text("kind", runtime_kind_name(definition->kind));
     print_text("stands on", definition->from_name);
     print_text("suite", definition->suite);
+    print_text("image", definition->image);
     print_strings("packages", definition->packages);
     print_strings("npm", definition->npm);
     print_strings("aliases", definition->aliases);
@@ -298,6 +315,40 @@ static int build(struct request *request, int *code, struct error *err)
     return -1;
 }
 
+// ---- images ----
+
+/* A path of the caller's is meant from where he stands. */
+static char *absolute_source(const char *source)
+{
+    const char *colon = strchr(source, ':');
+    autofree char *here = colon && colon[1] != '/' ? getcwd(NULL, 0) : NULL;
+
+    if (!here)
+        return xstrdup(source);
+    return xasprintf("%.*s:%s/%s", (int)(colon - source), source, here, colon + 1);
+}
+
+static int add(struct request *request, int *code, struct error *err)
+{
+    struct build_view view = {
+        .data_dir = request->data_dir, .is_forced = true, .is_json = request->is_json};
+    const struct runtime_definition *definition;
+    autoptr(catalog) catalog = NULL;
+    int signal = 0;
+
+    if (!request->from)
+        return error_set(err, ERROR_INVALID,
+                         "burrow runtime add needs an image: --from docker://REGISTRY/NAME:TAG");
+    autofree char *source = absolute_source(request->from);
+    if (oci_define(request->data_dir, &request->reference, source, &catalog, &definition, err) < 0)
+        return -1;
+    if (build_view_run(&view, definition, &signal, err) == 0)
+        return oci_keep_definition(request->data_dir, definition, err);
+    if (error_is(err, ERROR_GONE) && signal)
+        *code = EXIT_SIGNAL + signal;
+    return -1;
+}
+
 static int verify(struct request *request, int *code, struct error *err)
 {
     struct runtime_status status;
@@ -309,9 +360,17 @@ static int verify(struct request *request, int *code, struct error *err)
     return 0;
 }
 
+/* An image that was added goes from the catalog too. */
 static int remove_it(struct request *request, int *code, struct error *err)
 {
-    return runtime_remove(request->data_dir, &request->reference, err);
+    const struct runtime_definition *definition = NULL;
+    struct error missing = {0};
+    bool is_known = catalog_find(request->catalog, &request->reference, &definition, &missing) == 0;
+
+    if (runtime_remove(request->data_dir, &request->reference, err) < 0 &&
+        !(is_known && definition->kind == RUNTIME_OCI && error_is(err, ERROR_NOT_FOUND)))
+        return -1;
+    return is_known ? runtime_forget(request->data_dir, definition, err) : 0;
 }
 
 // ---- the commands ----
@@ -322,6 +381,10 @@ static const char *const build_examples[] = {
     "$ sudo burrow runtime build base",
     "$ sudo burrow runtime build --mirror http://mirror.example/debian base:latest",
     "$ sudo burrow runtime build --force host", NULL};
+static const char *const add_examples[] = {
+    "$ sudo burrow runtime add alpine --from docker://registry.example/alpine:3.20",
+    "$ sudo burrow runtime add mine:v2 --from oci:./layout",
+    "$ sudo burrow runtime add mine --from docker-archive:saved.tar", NULL};
 static const char *const show_examples[] = {"$ burrow runtime show base", NULL};
 static const char *const verify_examples[] = {"$ sudo burrow runtime verify base", NULL};
 static const char *const remove_examples[] = {"$ sudo burrow runtime remove base:latest", NULL};
@@ -354,6 +417,16 @@ static const struct subcommand {
       "build goes on where it was. A build replaces the old one when it is whole; sandboxes that\n"
       "use the old one keep it.",
       build_rows, build_examples}},
+    {"add",
+     add,
+     true,
+     false,
+     {"burrow runtime add", "--from IMAGE [options] NAME[:TAG]", "make a runtime of an image",
+      "Images of registries come through skopeo, with the passwords of the usual auth file. "
+      "Layers\n"
+      "are unpacked once, however many images have them. One that was added before is made anew;\n"
+      "sandboxes that use the old one keep it.",
+      add_rows, add_examples}},
     {"verify",
      verify,
      true,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For layer*.c only: copying entries of trees, and stacks of trees read as overlay reads them.
+ * For layer*.c, and for runtime/oci_*.c, whose layers are read likewise: copying entries of trees, and stacks of trees read as overlay reads them.
  * Threads: one per object.
  */
 #pragma once
@@ -52,6 +52,7 @@ struct layer_copy {
     struct layer_links links;
     uint64_t bytes; // that copied files take
     bool cannot_share;
+    bool is_lowest; // merging: nothing lies below, so that nothing has to be hidden
     const atomic_bool *is_cancelled;
 };
 /* One more name at the end of the path: its old length, for layer_copy_leave; -1 with *err when it gets too long. */

@@ -111,6 +111,10 @@ int layer_merge_into(struct layer_copy *copy, const int *fds, size_t count, int 
         return error_sys(err, "look at a layer");
     if (layer_dir_root(fds, count, &root, err) < 0)
         return -1;
+    if (copy->is_lowest) {
+        free(root.below);
+        root.below = NULL;
+    }
     int result = merge_dir(&merge, &root, to_fd, 0, err);
     layer_dir_clear(&root);
     return result < 0 ? -1 : layer_copy_attributes(fds[0], to_fd, &info, false, err);

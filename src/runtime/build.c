@@ -5,6 +5,7 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "runtime/make.h"
+#include "runtime/oci_store.h"
 #include "runtime/build_dir.h"
 #include "runtime/tree.h"
 
@@ -26,16 +27,30 @@ static const struct {
     [RUNTIME_DEBIAN] = {make_debian, 1200ULL << 20, 50000},
     [RUNTIME_HOST] = {make_host, 32ULL << 20, 4000},
     [RUNTIME_LAYER] = {make_layer, 1000ULL << 20, 30000},
+    [RUNTIME_OCI] = {make_oci, 64ULL << 20, 1000},
 };
 
 // ---- for makers ----
 
-void making_tell(const struct making *making, const char *phase, unsigned permille)
+void making_tell_detail(const struct making *making, const char *phase, const char *detail,
+                        unsigned permille)
 {
-    struct runtime_progress progress = {.phase = phase, .detail = "", .permille = permille};
+    struct runtime_progress progress = {.phase = phase, .detail = detail, .permille = permille};
 
     if (making->options->on_progress)
         making->options->on_progress(making->options->data, &progress);
+}
+
+void making_tell(const struct making *making, const char *phase, unsigned permille)
+{
+    making_tell_detail(making, phase, "", permille);
+}
+
+void making_note(const struct making *making, const char *note)
+{
+    (void)dprintf(making->log_fd, "burrow: %s\n", note);
+    if (making->options->on_note)
+        making->options->on_note(making->options->data, note);
 }
 
 void making_bind(struct making *making, const char *host, const char *box)
@@ -207,6 +222,7 @@ static int build_locked(const struct runtime_definition *definition,
         struct error ignored; // what is left is removed by the next build
         (void)fd_remove_tree(AT_FDCWD, work, &ignored);
     }
+    oci_store_free(making.layers);
     return result;
 }
 
@@ -261,11 +277,35 @@ int runtime_build(const struct runtime_definition *definition,
     }
     if (!is_ready && build_locked(definition, options, builds, err) < 0)
         return error_wrap(err, "build runtime '%s:%s'", definition->name, definition->tags[0]);
-    if (!is_ready)
+    if (!is_ready) {
         build_dir_sweep(builds);
+        oci_store_sweep(options->data_dir); // what only the old one had
+    }
     if (was_ready)
         *was_ready = is_ready;
     return 0;
+}
+
+/* Those that only images have; a build below is one of its own in the list, and verified by its own name. */
+static bool is_unnamed(const char *layer)
+{
+    return strncmp(layer, OCI_STORE "/", strlen(OCI_STORE "/")) == 0;
+}
+
+/* What the layers of a build say of themselves. */
+static void add_layers(const struct build_dir *builds, const struct manifest *manifest,
+                       struct runtime_status *out)
+{
+    for (size_t i = 0; i < manifest->n_layers; i++) {
+        autofree char *path = xasprintf("%s/%s/manifest", builds->path, manifest->layers[i]);
+        autoptr(manifest) layer = NULL;
+        autofd fd = -1;
+        struct error ignored;
+        if (!is_unnamed(manifest->layers[i]) || manifest_open(path, 0, &fd, &layer, &ignored) < 0)
+            continue;
+        out->files += layer->files;
+        out->bytes += layer->bytes;
+    }
 }
 
 void runtime_status(const char *data_dir, const struct runtime_definition *definition,
@@ -286,6 +326,7 @@ void runtime_status(const char *data_dir, const struct runtime_definition *defin
     out->files = manifest->files;
     out->bytes = manifest->bytes;
     (void)snprintf(out->made, sizeof out->made, "%s", manifest->made);
+    add_layers(builds, manifest, out);
 }
 
 static int compare(const struct manifest *manifest, const struct tree_totals *totals,
@@ -304,6 +345,24 @@ static int compare(const struct manifest *manifest, const struct tree_totals *to
                      (unsigned long long)manifest->files, (unsigned long long)manifest->bytes);
 }
 
+static int verify_layer(const struct build_dir *builds, const char *name, struct error *err)
+{
+    autofree char *path = xasprintf("%s/%s/manifest", builds->path, name);
+    autofree char *root = xasprintf("%s/%s/rootfs", builds->path, name);
+    autoptr(manifest) manifest = NULL;
+    autofd fd = -1;
+    struct tree_totals totals;
+
+    if (manifest_open(path, LOCK_SH, &fd, &manifest, err) < 0)
+        return -1;
+    autofd root_fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (root_fd < 0)
+        return error_sys(err, "open '%s'", root);
+    if (tree_measure(root_fd, &totals, err) < 0 || compare(manifest, &totals, err) < 0)
+        return error_wrap(err, "layer '%s'", name);
+    return 0;
+}
+
 static int verify(const struct build_dir *builds, const char *tag, struct runtime_status *out,
                   struct error *err)
 {
@@ -319,8 +378,12 @@ static int verify(const struct build_dir *builds, const char *tag, struct runtim
         return error_sys(err, "open '%s'", root);
     if (tree_measure(root_fd, &totals, err) < 0 || compare(manifest, &totals, err) < 0)
         return -1;
+    for (size_t i = 0; i < manifest->n_layers; i++)
+        if (is_unnamed(manifest->layers[i]) && verify_layer(builds, manifest->layers[i], err) < 0)
+            return -1;
     *out = (struct runtime_status){
         .state = RUNTIME_READY, .files = totals.files, .bytes = totals.bytes};
+    add_layers(builds, manifest, out);
     (void)snprintf(out->made, sizeof out->made, "%s", manifest->made);
     return 0;
 }
@@ -344,5 +407,8 @@ int runtime_remove(const char *data_dir, const struct runtime_reference *referen
 {
     autoptr(build_dir) builds = build_dir_new(data_dir, reference->name);
 
-    return build_dir_remove(builds, reference->tag, err);
+    if (build_dir_remove(builds, reference->tag, err) < 0)
+        return -1;
+    oci_store_sweep(data_dir);
+    return 0;
 }

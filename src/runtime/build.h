@@ -21,6 +21,7 @@ struct runtime_build_options {
     int cancel_fd;  // readable: stop, clean up, fail with ERROR_GONE; -1: never
     void (*on_progress)(void *data, const struct runtime_progress *progress); // or NULL
     void (*on_wait)(void *data); // once, when another process builds the same; or NULL
+    void (*on_note)(void *data, const char *note); // something was left out, in a sentence; or NULL
     void *data;
 };
 

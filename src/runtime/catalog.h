@@ -30,6 +30,7 @@ enum runtime_kind {
     RUNTIME_DEBIAN, // packages of a Debian suite, by mmdebstrap
     RUNTIME_HOST,   // a view of this machine's /usr
     RUNTIME_LAYER,  // another runtime, and packages over it
+    RUNTIME_OCI,    // an image, by skopeo
 };
 const char *runtime_kind_name(enum runtime_kind kind);
 
@@ -67,6 +68,7 @@ struct runtime_definition {
     const struct runtime_definition *from, *with; // the same, found
     const char **npm;                             // packages, "{arch}" being x64 or arm64
     const char **users;                           // made in it, with a home each
+    const char *image;                            // RUNTIME_OCI: where it comes from
 };
 
 struct catalog;

@@ -4,6 +4,7 @@
 
 #include "base/size.h"
 #include "runtime/digest.h"
+#include "runtime/oci_fetch.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -19,6 +20,7 @@ static const char *const kind_names[] = {
     [RUNTIME_DEBIAN] = "debian",
     [RUNTIME_HOST] = "host",
     [RUNTIME_LAYER] = "layer",
+    [RUNTIME_OCI] = "oci",
 };
 
 const char *runtime_kind_name(enum runtime_kind kind)
@@ -44,8 +46,8 @@ static int read_kind(const struct data_value *build, enum runtime_kind *out, str
             *out = (enum runtime_kind)i;
             return 0;
         }
-    return value_error(value_get(build, "kind"), err, "must be debian, host or layer, not '%.60s'",
-                       name);
+    return value_error(value_get(build, "kind"), err,
+                       "must be debian, host, layer or oci, not '%.60s'", name);
 }
 
 static int check_words(const struct data_value *map, const char *key, const char **words,
@@ -128,6 +130,20 @@ static int read_layer(const struct data_value *build, struct runtime_definition 
     return check_words(build, "users", definition->users, LOWER "_-", err);
 }
 
+static int read_oci(const struct data_value *build, struct runtime_definition *definition,
+                    struct error *err)
+{
+    static const char *const known[] = {"kind", "image", NULL};
+    struct error why;
+
+    if (value_check_keys(build, known, err) < 0 ||
+        value_get_string(build, "image", true, &definition->image, err) < 0)
+        return -1;
+    if (oci_check_source(definition->image, &why) < 0)
+        return value_error(value_get(build, "image"), err, "%s", why.text);
+    return 0;
+}
+
 static int read_build(const struct data_value *root, struct runtime_definition *definition,
                       struct error *err)
 {
@@ -139,6 +155,8 @@ static int read_build(const struct data_value *root, struct runtime_definition *
         return -1;
     if (definition->kind == RUNTIME_DEBIAN)
         return read_debian(build, definition, err);
+    if (definition->kind == RUNTIME_OCI)
+        return read_oci(build, definition, err);
     if (definition->kind == RUNTIME_LAYER)
         return read_layer(build, definition, err);
     return value_check_keys(build, host_fields, err);

@@ -10,7 +10,7 @@ TESTS = TOP / "tests"
 # Programs the tests start by name, and the package of each. What Debian marks as required is on every machine.
 PACKAGES = {
     "btrfs": "btrfs-progs",
-    "busybox": "busybox-static", "cpio": "cpio", "curl": "curl", "gcc": "gcc", "mkfs.btrfs": "btrfs-progs", "mkfs.ext4": "e2fsprogs",
+    "busybox": "busybox-static", "cpio": "cpio", "curl": "curl", "docker-registry": "docker-registry", "skopeo": "skopeo", "podman": "podman", "gcc": "gcc", "mkfs.btrfs": "btrfs-progs", "mkfs.ext4": "e2fsprogs",
     "mkfs.xfs": "xfsprogs", "mmdebstrap": "mmdebstrap", "node": "nodejs", "npm": "npm", "openssl": "openssl", "patch": "patch", "python3": "python3",
     "qemu-system-x86_64": "qemu-system-x86", "readelf": "binutils", "scdoc": "scdoc", "ssh-keygen": "openssh-client",
     "strace": "strace", "strip": "binutils", "zstd": "zstd", "git": "git",

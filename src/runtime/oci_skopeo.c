@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Runs skopeo, and says in our words what went wrong; see oci_skopeo.h. */
+#include "runtime/oci_skopeo.h"
+
+#include "base/auto.h"
+#include "base/mem.h"
+#include "base/quote.h"
+#include "runtime/tool.h"
+
+#include <ctype.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct copying {
+    const struct making *making;
+    unsigned n_blobs;
+    char fault[300]; // the last that skopeo said went wrong
+};
+
+// ---- what it says ----
+
+/* "Copying blob sha256:…", "Copying config …", "Writing manifest …". How many blobs there are it does not say. */
+static void on_line(void *data, const char *line)
+{
+    static const char blob[] = "Copying blob ", fatal[] = "level=fatal msg=\"";
+    struct copying *copying = data;
+    const char *found = strstr(line, fatal);
+
+    if (strncmp(line, blob, sizeof blob - 1) == 0) {
+        char detail[32];
+        copying->n_blobs++;
+        (void)snprintf(detail, sizeof detail, "%u", copying->n_blobs);
+        making_tell_detail(copying->making, "fetching layers", detail,
+                           40 + 360 * copying->n_blobs / (copying->n_blobs + 4));
+    } else if (strncmp(line, "Writing manifest", 16) == 0) {
+        making_tell(copying->making, "checking the image", 400);
+    }
+    if (!found)
+        return;
+    size_t used = 0;
+    for (const char *at = found + sizeof fatal - 1; *at && used + 1 < sizeof copying->fault; at++) {
+        at += *at == '\\' && at[1]; // it quotes quotes
+        copying->fault[used++] = *at;
+    }
+    used -= used && copying->fault[used - 1] == '"';
+    copying->fault[used] = '\0';
+    quote_scrub(copying->fault);
+}
+
+static int tell(const struct copying *copying, const char *source, struct error *err)
+{
+    static const struct {
+        const char *said;
+        enum error_reason reason;
+    } faults[] = {
+        {"manifest unknown", ERROR_NOT_FOUND},
+        {"name unknown", ERROR_NOT_FOUND},
+        {"repository name not known", ERROR_NOT_FOUND},
+        {"no such file or directory", ERROR_NOT_FOUND},
+        {"no image found", ERROR_NOT_FOUND},
+        {"unauthorized", ERROR_DENIED},
+        {"authentication required", ERROR_DENIED},
+        {"denied", ERROR_DENIED},
+        {"no space left", ERROR_NO_SPACE},
+        {"invalid reference format", ERROR_INVALID},
+        {"repository name must be", ERROR_INVALID},
+        {"unsupported schema", ERROR_INVALID},
+        {"digest", ERROR_DAMAGED},
+    };
+
+    if (!*copying->fault)
+        return error_wrap(err, "fetch '%.200s'", source);
+    for (size_t i = 0; i < ARRAY_SIZE(faults); i++)
+        if (strstr(copying->fault, faults[i].said))
+            return error_refuse(err, faults[i].reason, "image", "fetch '%.200s': %s", source,
+                                copying->fault);
+    return error_refuse(err, ERROR_UNAVAILABLE, "image", "fetch '%.200s': %s", source,
+                        copying->fault);
+}
+
+// ---- how it is called ----
+
+/* Where containers' tools keep passwords, if it is not where skopeo looks by itself. */
+static char *find_passwords(void)
+{
+    const char *named = getenv("REGISTRY_AUTH_FILE"), *run = getenv("XDG_RUNTIME_DIR"),
+               *home = getenv("HOME");
+    char *places[] = {
+        named && *named ? xstrdup(named) : NULL,
+        run && *run == '/' ? xasprintf("%s/containers/auth.json", run) : NULL,
+        xasprintf("/run/containers/%u/auth.json", (unsigned)getuid()),
+        home && *home == '/' ? xasprintf("%s/.config/containers/auth.json", home) : NULL,
+        home && *home == '/' ? xasprintf("%s/.docker/config.json", home) : NULL,
+    };
+    char *found = NULL;
+
+    for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
+        if (!found && places[i] && access(places[i], R_OK) == 0)
+            found = take(places[i]);
+        free(places[i]);
+    }
+    return found;
+}
+
+/* A registry on this machine is spoken with in the clear, as Docker does. */
+static bool is_on_loopback(const char *source)
+{
+    static const char prefix[] = "docker://";
+    const char *host = source + sizeof prefix - 1;
+
+    if (strncmp(source, prefix, sizeof prefix - 1) != 0)
+        return false;
+    size_t length = strcspn(host, "/");
+    return (strncmp(host, "localhost", 9) == 0 && strspn(host + 9, ":0123456789") == length - 9) ||
+           (strncmp(host, "127.", 4) == 0 && strspn(host, ".:0123456789") == length) ||
+           strncmp(host, "[::1]", 5) == 0;
+}
+
+int skopeo_copy(const struct making *making, const char *source, const char *layout,
+                const char *blobs, struct error *err)
+{
+    struct copying copying = {.making = making};
+    autofree char *passwords = find_passwords();
+    autofree char *target = xasprintf("oci:%s:image", layout);
+    char program[PATH_MAX];
+    const char *argv[24] = {program};
+    size_t n = 1;
+
+    if (tool_find("skopeo", program, sizeof program) < 0)
+        return error_set(err, ERROR_UNAVAILABLE,
+                         "skopeo is not installed; run 'apt-get install skopeo', or name a layout "
+                         "that is on this machine: oci:DIR");
+    if (access("/etc/containers/policy.json", R_OK) < 0)
+        argv[n++] = "--insecure-policy"; // there is none to be kept; digests are compared here
+    argv[n++] = "copy";
+    argv[n++] = "--retry-times=2";
+    argv[n++] = "--dest-oci-accept-uncompressed-layers";
+    argv[n++] = "--dest-shared-blob-dir";
+    argv[n++] = blobs;
+    if (passwords) {
+        argv[n++] = "--src-authfile";
+        argv[n++] = passwords;
+    }
+    if (is_on_loopback(source))
+        argv[n++] = "--src-tls-verify=false";
+    argv[n++] = source;
+    argv[n++] = target;
+    const struct tool_spec spec = {
+        .argv = argv,
+        .log_fd = making->log_fd,
+        .cancel_fd = making->options->cancel_fd,
+        .on_line = on_line,
+        .data = &copying,
+    };
+    making_tell(making, "asking for the image", 20);
+    if (tool_run(&spec, err) == 0)
+        return 0;
+    return error_is(err, ERROR_GONE) ? -1 : tell(&copying, source, err);
+}
