@@ -2,12 +2,14 @@
 /* Opens and closes the core; see core.h. */
 #include "core/core.h"
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "core/account/audit.h"
 #include "core/adopt.h"
 #include "core/ceilings.h"
 #include "core/data_lock.h"
 #include "core/repair.h"
+#include "core/seal.h"
 #include "core/event/channel.h"
 #include "core/execution/executions.h"
 #include "core/execution/queue.h"
@@ -171,8 +173,9 @@ int core_open(const struct core_settings *settings, struct core **out, struct er
 
     core->lock_fd = -1;
     copy_settings(core, settings);
-    if (open_data(core, err) < 0 || open_rooms(core, err) < 0 || adopt_all(core, err) < 0 ||
-        monitor_start(core->sandboxes->monitor, err) < 0)
+    core->opened_at = (int64_t)clock_wall_ms();
+    if (open_data(core, err) < 0 || seal_open(core, err) < 0 || open_rooms(core, err) < 0 ||
+        adopt_all(core, err) < 0 || monitor_start(core->sandboxes->monitor, err) < 0)
         return -1;
     queue_start(core->executions->queue);
     snapshot_resume_work(core->snapshots);

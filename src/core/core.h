@@ -48,7 +48,9 @@ struct core {
     struct webhooks *webhooks;
     struct temporaries *temporaries;
     // What the rooms share; no front knows what is in these.
-    int lock_fd; // one server per data directory
+    int lock_fd;            // one server per data directory
+    unsigned char seed[32]; // seal.h
+    int64_t opened_at;      // on the wall clock
     struct store *store;
     struct engine *engine;
     struct background *background;

@@ -40,7 +40,9 @@
 #include "engine/files.h"
 #include "runtime/catalog.h"
 
+#include <inttypes.h>
 #include <semaphore.h>
+#include <stdio.h>
 #include <string.h>
 
 /* A sandbox on its way. */
@@ -180,6 +182,8 @@ static struct sandbox_record describe(const struct creation *creation, const cha
         .paused_timeout_ms = either(request->paused_timeout_ms, 0),
         .on_idle = request->on_idle,
         .expires_at = last_moment(creation, now),
+        .on_expiry = request->on_expiry,
+        .front_data = request->front_data,
         .keep_ms = request->keep_ms,
         .active_at = now,
         .state = SANDBOX_CREATING,
@@ -375,17 +379,44 @@ static int make_box(struct creation *creation, struct error *err)
     return result;
 }
 
-static int make_dir(int conversation, const char *path, struct error *err)
-{
-    return path ? files_mkdir(conversation, path, 0755, FILES_PARENTS, err) : 0;
-}
-
 /* From the root, since the working directory may not be there yet. */
-static int open_root(struct creation *creation, int *conversation, struct error *err)
+static int open_root(struct creation *creation, const char *user, int *conversation,
+                     struct error *err)
 {
     autobox held = sandbox_use_box(creation->sandbox, err);
 
-    return held ? box_files(held->box, creation->request->usual.user, "/", conversation, err) : -1;
+    return held ? box_files(held->box, user, "/", conversation, err) : -1;
+}
+
+/* A user by numbers, "1000:1000": its home can be made for it, whatever the runtime has. */
+static bool read_ids(const char *user, uint32_t *uid, uint32_t *gid)
+{
+    char rest;
+
+    return user && sscanf(user, "%" SCNu32 ":%" SCNu32 "%c", uid, gid, &rest) == 2;
+}
+
+/* By the box's root, where the user itself may not. */
+static int make_for(struct creation *creation, const char *path, struct error *err)
+{
+    autofd conversation = -1;
+    uint32_t uid, gid;
+
+    if (!read_ids(creation->request->usual.user, &uid, &gid))
+        return -1;
+    if (open_root(creation, NULL, &conversation, err) < 0 ||
+        files_set_timeout(conversation, FILE_TIMEOUT_MS, err) < 0 ||
+        files_mkdir(conversation, path, 0755, FILES_PARENTS, err) < 0)
+        return -1;
+    return files_chown(conversation, path, uid, gid, 0, err);
+}
+
+static int make_dir(struct creation *creation, int conversation, const char *path,
+                    struct error *err)
+{
+    if (!path || files_mkdir(conversation, path, 0755, FILES_PARENTS, err) == 0)
+        return 0;
+    return error_is(err, ERROR_DENIED) ? make_for(creation, path, err) : -1;
 }
 
 /* Starting a command makes its directory; everything else needs files to be talked about. */
@@ -398,10 +429,10 @@ static int put_files(struct creation *creation, struct error *err)
 
     if (request->mode == SANDBOX_ONE_SHOT && request->n_files + n_more == 0)
         return 0;
-    if (open_root(creation, &conversation, err) < 0 ||
+    if (open_root(creation, request->usual.user, &conversation, err) < 0 ||
         files_set_timeout(conversation, FILE_TIMEOUT_MS, err) < 0 ||
-        make_dir(conversation, request->home, err) < 0 ||
-        make_dir(conversation, request->usual.directory, err) < 0)
+        make_dir(creation, conversation, request->home, err) < 0 ||
+        make_dir(creation, conversation, request->usual.directory, err) < 0)
         return -1;
     if (request->n_files + n_more == 0)
         return 0;

@@ -34,7 +34,9 @@ struct sandbox_request {
     int64_t idle_timeout_ms; // 0: never; SANDBOX_DEFAULT: the server's
     int64_t paused_timeout_ms;
     enum sandbox_on_idle on_idle;
-    int64_t expires_at; // ends then, or when the last command behind that has ended; 0: never
+    int64_t expires_at; // when its time is up; 0: never
+    enum sandbox_on_expiry on_expiry;
+    const char *front_data; // JSON, not read here: what a front keeps with it; NULL: nothing
     int64_t
         keep_ms; // how long records of the past are kept; 0: as long as the server keeps those of other sandboxes
     const struct sandbox_file *files;

@@ -27,6 +27,8 @@ static struct sandbox_request request_of(const struct sandbox_record *record)
         .paused_timeout_ms = record->paused_timeout_ms,
         .on_idle = record->on_idle,
         .expires_at = record->expires_at,
+        .on_expiry = record->on_expiry,
+        .front_data = record->front_data,
         .keep_ms = record->keep_ms,
         .network_like = &record->network,
     };

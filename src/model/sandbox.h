@@ -48,6 +48,14 @@ enum sandbox_on_idle {
     SANDBOX_IDLE_PAUSES,    // as if somebody had paused it
 };
 
+/* When its time is up. */
+enum sandbox_on_expiry {
+    SANDBOX_EXPIRY_WAITS,     // it ends when the last command behind that has ended
+    SANDBOX_EXPIRY_ENDS,      // it ends, whatever runs in it; a paused one does not
+    SANDBOX_EXPIRY_PAUSES,    // it is paused, whatever runs in it
+    SANDBOX_EXPIRY_DROPS_BOX, // the same, but its files are all that is kept
+};
+
 #define NO_EXIT_CODE (-1)
 
 enum sandbox_sort {

@@ -51,6 +51,12 @@ static const struct option_row rows[] = {
         "came)"),
     ROW("region", OPTION_TEXT, agentuity.region, "NAME", "BURROW_REGION", 0, 0,
         "what this machine is called where a protocol wants a region (default local)"),
+    ROW("e2b-runtime", OPTION_TEXT, e2b.runtime, "NAME", "BURROW_E2B_RUNTIME", 0, 0,
+        "the runtime of E2B's templates 'base' and 'code-interpreter-v1' (default "
+        "code-interpreter:latest)"),
+    ROW("e2b-domain", OPTION_TEXT, e2b.domain, "NAME", "BURROW_E2B_DOMAIN", 0, 0,
+        "below which E2B's clients look for names of sandboxes, with a port if need be (default: "
+        "as the client calls this server)"),
     ROW("api-origins", OPTION_TEXT, api.origins, "ORIGINS", "BURROW_API_ORIGINS", 0, 0,
         "web pages of these origins may call /api/v1, several with commas between, as "
         "https://app.example.com; '*' is any (default: none)"),
@@ -272,6 +278,7 @@ void config_init(struct config *config)
         .workers = 8,
         .slow_workers = 32,
         .agentuity = agentuity_settings_default,
+        .e2b = e2b_settings_default,
         .aionis = aionis_settings_default,
         .default_data_dir = default_data_dir(),
     };

@@ -13,6 +13,7 @@
 #include "front/agentuity/agentuity.h"
 #include "front/aionis/aionis.h"
 #include "front/api/api_manners.h"
+#include "front/e2b/e2b.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -61,6 +62,7 @@ struct config {
     struct agentuity_settings agentuity;
     struct aionis_settings aionis;
     struct api_settings api;
+    struct e2b_settings e2b;
     struct data_document *document; // owns the file's strings
     char *default_data_dir;
     char **kept; // strings that were made while reading

@@ -6,6 +6,7 @@
 #include "front/agentuity/agentuity.h"
 #include "front/aionis/aionis.h"
 #include "front/api/api.h"
+#include "front/e2b/e2b.h"
 #include "front/ops/ops.h"
 
 static int open_agentuity(struct front *front, const struct config *config, struct error *err)
@@ -27,11 +28,27 @@ static int open_api(struct front *front, const struct config *config, struct err
     return 0;
 }
 
+static int open_e2b(struct front *front, const struct config *config, struct error *err)
+{
+    (void)err;
+    e2b_front_init(front, &config->e2b);
+    return 0;
+}
+
+static int open_e2b_envd(struct front *front, const struct config *config, struct error *err)
+{
+    (void)err;
+    e2b_envd_front_init(front, &config->e2b);
+    return 0;
+}
+
 const struct front_entry front_entries[] = {
     {.open = open_agentuity, .close = agentuity_front_clear},
     {.fixed = &ops_front},
     {.open = open_api, .close = api_front_clear},
     {.open = open_aionis, .close = aionis_front_clear},
+    {.open = open_e2b, .close = e2b_front_clear},
+    {.open = open_e2b_envd, .close = e2b_front_clear},
     {0},
 };
 

@@ -13,6 +13,7 @@
 #include "core/account/key.h"
 #include "core/repair.h"
 #include "data/json_writer.h"
+#include "front/e2b/e2b_key.h"
 #include "store/store.h"
 #include "engine/box.h"
 #include "serve/config.h"
@@ -32,6 +33,7 @@ struct request {
     struct quota quota;
     bool has_no_network;
     bool is_admin;
+    bool is_e2b;
     bool is_json;
     bool with_revoked;
 };
@@ -51,6 +53,8 @@ static const struct option_row create_rows[] = {
     ROW("expires", OPTION_TEXT, expires, "DURATION", NULL,
         "stops working after this time, such as 30d, 12h or 90m (default never)"),
     ROW("admin", OPTION_FLAG, is_admin, NULL, NULL, "may also manage keys"),
+    ROW("e2b", OPTION_FLAG, is_e2b, NULL, NULL,
+        "spell it as E2B's clients want keys; both spellings open the same"),
     ROW("owner", OPTION_TEXT, owner, "NAME", NULL,
         "whose it is: a person or a service, who sees its own sandboxes (default nobody's, sees "
         "all)"),
@@ -205,7 +209,7 @@ static int create_key(struct accounts *accounts, const struct request *request, 
                                  .member = request->owner,
                                  .has_no_network = request->has_no_network,
                                  .quota = request->quota};
-    char text[KEY_TEXT];
+    char text[E2B_KEY_TEXT], made[KEY_TEXT];
     autoclear(key_info) key = {0};
     autostrings scopes = {0};
     autostrings runtimes = {0};
@@ -218,8 +222,10 @@ static int create_key(struct accounts *accounts, const struct request *request, 
         return -1;
     if (request->expires && parse_expiry(request->expires, &wanted.expires_at, err) < 0)
         return -1;
-    if (key_create(accounts, &wanted, text, &key, err) < 0)
+    if (key_create(accounts, &wanted, made, &key, err) < 0)
         return -1;
+    if (!request->is_e2b || !e2b_key_spell(made, text))
+        (void)snprintf(text, sizeof text, "%s", made);
     if (!request->is_json) {
         (void)puts(text);
         (void)fflush(stdout);
@@ -344,6 +350,7 @@ static const struct action {
      {"burrow key create", "[options]", "make a key and print it, this once", NULL, create_rows,
       EXAMPLES("$ burrow key create --name laptop",
                "$ export AGENTUITY_SDK_KEY=$(burrow key create --name ci --expires 30d)",
+               "$ export E2B_API_KEY=$(burrow key create --e2b)",
                "$ burrow key create --owner alice --scopes read,run --max-sandboxes 5")}},
     {"list",
      list_keys,

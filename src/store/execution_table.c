@@ -47,6 +47,7 @@ static const struct field fields[] = {
     {"working_directory", FIELD_TEXT, 0, AT(command.directory)},
     {"metadata", FIELD_TEXT, 0, AT(metadata)},
     {"asked", FIELD_TEXT, 0, AT(asked)},
+    {"tag", FIELD_TEXT, 0, AT(tag)},
     {"timeout_ms", FIELD_NUMBER, 0, AT(command.timeout_ms)},
     {"output_cap_bytes", FIELD_NUMBER, 0, AT(output_cap_bytes)},
     {"has_timestamps", FIELD_FLAG, 0, AT(has_timestamps)},

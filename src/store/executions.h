@@ -21,6 +21,7 @@ struct execution_record {
     struct command command; // its env is beside the sandbox's
     const char *metadata;   // JSON
     const char *asked;      // JSON: what a front says back
+    const char *tag;        // what its caller calls it
     int64_t output_cap_bytes;
     bool has_timestamps;
     const char *stdin_stream; // NULL: none

@@ -29,6 +29,13 @@ static const char *const default_names[] = {
     [NETWORK_DENY] = "deny",
     NULL,
 };
+static const char *const on_expiry_names[] = {
+    [SANDBOX_EXPIRY_WAITS] = "wait",
+    [SANDBOX_EXPIRY_ENDS] = "end",
+    [SANDBOX_EXPIRY_PAUSES] = "pause",
+    [SANDBOX_EXPIRY_DROPS_BOX] = "drop_box",
+    NULL,
+};
 
 #define AT(member) offsetof(struct sandbox_record, member)
 #define LIMIT_FIELD(member, ...)                                                                   \
@@ -54,6 +61,7 @@ static const struct field fields[] = {
     {"dependencies", FIELD_TEXT, 0, AT(dependencies)},
     {"packages", FIELD_TEXT, 0, AT(packages)},
     {"asked", FIELD_TEXT, SANDBOX_PART_ASKED, AT(asked)},
+    {"front_data", FIELD_TEXT, SANDBOX_PART_FRONT, AT(front_data)},
     {"mode", FIELD_NAME, 0, AT(mode), mode_names},
     {"runtime", FIELD_TEXT, 0, AT(runtime)},
     {"snapshot", FIELD_TEXT, 0, AT(snapshot)},
@@ -81,6 +89,7 @@ static const struct field fields[] = {
     {"on_idle", FIELD_NAME, SANDBOX_PART_DEADLINES, AT(on_idle), on_idle_names},
     {"active_at", FIELD_NUMBER, SANDBOX_PART_DEADLINES, AT(active_at)},
     {"expires_at", FIELD_NUMBER, SANDBOX_PART_DEADLINES, AT(expires_at)},
+    {"on_expiry", FIELD_NAME, SANDBOX_PART_DEADLINES, AT(on_expiry), on_expiry_names},
     {"keep_ms", FIELD_NUMBER, 0, AT(keep_ms)},
     {"reason", FIELD_TEXT, SANDBOX_PART_STATE | SANDBOX_PART_LIVING, AT(reason)},
     {"error", FIELD_TEXT, SANDBOX_PART_STATE | SANDBOX_PART_LIVING, AT(error)},

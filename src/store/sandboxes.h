@@ -30,6 +30,8 @@ struct sandbox_record {
     const char *packages;     // likewise
     // SANDBOX_PART_ASKED
     const char *asked; // JSON: what a front says back word for word (sizes, durations)
+    // SANDBOX_PART_FRONT
+    const char *front_data; // JSON: what a front keeps with it
     // Never changed.
     enum sandbox_mode mode;
     const char *runtime;
@@ -55,6 +57,7 @@ struct sandbox_record {
     enum sandbox_on_idle on_idle;
     int64_t active_at;  // when it was last used
     int64_t expires_at; // fixed end of its time
+    enum sandbox_on_expiry on_expiry;
     int64_t
         keep_ms; // how long its records and streams are kept once they are of the past; 0: the server's
 
@@ -106,6 +109,7 @@ enum sandbox_part {
     SANDBOX_PART_LIVING = 1 << 7,
     SANDBOX_PART_LABELS = 1 << 8,
     SANDBOX_PART_ASKED = 1 << 9,
+    SANDBOX_PART_FRONT = 1 << 12,
 };
 
 /*

@@ -3,6 +3,7 @@
 #include "web/auth.h"
 
 #include "base/base64.h"
+#include "core/core.h"
 #include "web/tokens.h"
 #include "web/upgrade.h"
 
@@ -88,31 +89,31 @@ static int missing(struct error *err)
         "this needs a key: send it as 'Authorization: Bearer KEY' or as 'X-Api-Key: KEY'");
 }
 
-static int check(struct accounts *accounts, const struct http_request *request, struct actor *out,
+static int check(struct core *core, const struct http_request *request, struct actor *out,
                  struct error *err)
 {
     struct auth_room room;
     const char *key = find_key(request, &room);
 
     if (key)
-        return key_check(accounts, key, out, err);
+        return key_check(core->accounts, key, out, err);
     if (!is_own(&request->peer))
         return missing(err);
-    accounts_local_actor(accounts, out);
+    accounts_local_actor(core->accounts, out);
     return 0;
 }
 
-static enum key_known check_quick(struct accounts *accounts, const struct http_request *request,
+static enum key_known check_quick(struct core *core, const struct http_request *request,
                                   struct actor *out)
 {
     struct auth_room room;
     const char *key = find_key(request, &room);
 
     if (key)
-        return key_check_quick(accounts, key, out);
+        return key_check_quick(core->accounts, key, out);
     if (!is_own(&request->peer))
         return KEY_WRONG;
-    accounts_local_actor(accounts, out);
+    accounts_local_actor(core->accounts, out);
     return KEY_VALID;
 }
 

@@ -15,15 +15,17 @@ struct auth_room {
     char text[AUTH_SECRET];
 };
 
-/* One way to tell who is asking. */
+struct core;
+
+/* One way to tell who is asking. `core` is NULL in a server that has none. */
 struct front_auth {
     /* Whether it can be anybody at all, by the head alone: whoever cannot is refused before the body is read. On the loop. */
     bool (*is_possible)(const struct http_request *request);
     /* ERROR_UNAUTHORIZED. Blocks as key_check does. */
-    int (*check)(struct accounts *accounts, const struct http_request *request, struct actor *out,
+    int (*check)(struct core *core, const struct http_request *request, struct actor *out,
                  struct error *err);
     /* The same without blocking: KEY_UNKNOWN when it cannot be said that way. On the loop. */
-    enum key_known (*check_quick)(struct accounts *accounts, const struct http_request *request,
+    enum key_known (*check_quick)(struct core *core, const struct http_request *request,
                                   struct actor *out);
     /* The failure of a request that cannot be anybody's. Returns -1. */
     int (*missing)(struct error *err);

@@ -78,6 +78,9 @@ struct front {
     /* "api.example.com", "*.example.com" (any name below it), NULL-terminated: requests for these are this front's alone, and
      * only those are. NULL: any host; the routes of all such fronts are one space. */
     const char *const *hosts;
+    /* Where not NULL: requests that this says yes to, by their head alone, are this front's alone, whatever their path; and only those are,
+     * and those for its hosts. On the loop; does not block. */
+    bool (*claims)(const struct http_request *request);
     const char
         *top; // "/v1/memory/": what no route was found for is its to answer below this; or NULL
     const struct front_auth *auth; // how it tells who is asking; NULL: auth_by_key

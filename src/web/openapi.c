@@ -529,7 +529,8 @@ static void put_components(struct json_writer *json, const struct front *const *
     json_key(json, "schemas");
     json_map_begin(json);
     for (; *fronts; fronts++) {
-        if (!(*fronts)->failure || (*fronts)->hosts || !is_described(*fronts, only))
+        if (!(*fronts)->failure || (*fronts)->hosts || (*fronts)->claims ||
+            !is_described(*fronts, only))
             continue;
         (void)snprintf(name, sizeof name, "%s-failure", (*fronts)->name);
         json_key(json, name);
@@ -609,7 +610,7 @@ int openapi_write(const struct front *const *fronts, const struct front *only,
     json_key(&json, "paths");
     json_map_begin(&json);
     for (const struct front *const *front = fronts; *front; front++) {
-        if (!(*front)->hosts && is_described(*front, only))
+        if (!(*front)->hosts && !(*front)->claims && is_described(*front, only))
             put_paths(&json, *front, tree);
     }
     json_map_end(&json);

@@ -38,13 +38,12 @@ static const char *key_of(const struct call *call, const struct router_settings 
                           struct auth_room *room)
 {
     const struct front_auth *auth = call->front->auth ? call->front->auth : &auth_by_key;
-    struct accounts *accounts = settings->core ? settings->core->accounts : NULL;
     struct actor ignored = {0};
 
     if (settings->is_open || call->route->access == ACCESS_OPEN ||
         !auth->is_possible(call->request))
         return NULL;
-    enum key_known known = auth->check_quick(accounts, call->request, &ignored);
+    enum key_known known = auth->check_quick(settings->core, call->request, &ignored);
     return known == KEY_VALID || known == KEY_STALE ? auth->secret(call->request, room) : NULL;
 }
 

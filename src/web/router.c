@@ -27,7 +27,7 @@
 #define LARGE_BODY_BYTES                                                                           \
     ((size_t)1 << 20) // reading it takes longer than the quick lane should wait
 
-/* The routes of one front that has hosts of its own. */
+/* The routes of one front that has hosts, or a claim, of its own. */
 struct host_routes {
     const struct front *front;
     struct route_tree *tree;
@@ -42,7 +42,7 @@ struct document {
 
 struct router {
     struct router_settings settings;
-    struct route_tree *tree; // of all fronts that have no hosts of their own
+    struct route_tree *tree; // of all fronts that have neither hosts nor a claim of their own
     struct host_routes *hosts;
     size_t n_hosts;
     struct request_ids request_ids; // on the loop only
@@ -140,11 +140,13 @@ static void give_to(struct call *call, const struct front *front)
     call->settings = front->settings;
 }
 
-/* Where a request for its host is looked up. A front that has the host for itself also words what it has no route for. */
+/* Where a request is looked up: by its host, or by what its head says otherwise. A front that has it for itself also words what it has no
+ * route for. */
 static struct host_routes find_host(const struct router *router, const struct http_request *request)
 {
     for (size_t i = 0; i < router->n_hosts; i++) {
-        if (front_has_host(router->hosts[i].front, request->host))
+        const struct front *front = router->hosts[i].front;
+        if (front_has_host(front, request->host) || (front->claims && front->claims(request)))
             return router->hosts[i];
     }
     return (struct host_routes){front_of(router, request->path), router->tree};
@@ -185,12 +187,6 @@ static int find_route(struct router *router, struct call *call, struct error *er
     memcpy(call->parameters, match.parameters, sizeof call->parameters);
     access_set_route(call->access, call->front, call->route, call->parameters, call->request);
     return 0;
-}
-
-/* NULL where there is no core: then a front tells by itself who is asking. */
-static struct accounts *accounts_of(const struct router_settings *settings)
-{
-    return settings->core ? settings->core->accounts : NULL;
 }
 
 /* Everything that can be said without waiting: whoever is refused here has not been read from. */
@@ -282,7 +278,7 @@ static int find_actor(struct call_work *work, struct error *err)
     if (work->has_actor)
         return 0;
     int status =
-        auth_of(call->front)->check(accounts_of(work->settings), call->request, &call->actor, err);
+        auth_of(call->front)->check(work->settings->core, call->request, &call->actor, err);
     if (status < 0 && call->route->access != ACCESS_ANY)
         return -1;
     call->is_known = status == 0;
@@ -419,8 +415,7 @@ static int run_here(struct call_work *work, struct error *err)
         be_anybody(work);
     if (!work->has_actor)
         work->has_actor = call->is_known =
-            auth_of(call->front)
-                ->check_quick(accounts_of(work->settings), call->request, &call->actor) ==
+            auth_of(call->front)->check_quick(work->settings->core, call->request, &call->actor) ==
             KEY_VALID;
     if (call->request->is_body_refused || !work->has_actor || *call->actor.selector)
         return CALL_ELSEWHERE; // to look at labels takes the store
@@ -506,7 +501,6 @@ static void plan_request(struct router *router, const struct http_request *reque
                          const struct route_row *row, struct http_plan *plan)
 {
     const struct front_auth *auth = auth_of(row->front);
-    struct accounts *accounts = accounts_of(&router->settings);
     struct actor actor = {0};
 
     plan_body(router, row->route, plan);
@@ -517,8 +511,9 @@ static void plan_request(struct router *router, const struct http_request *reque
     plan->who = GATHER_STRANGER;
     if (row->route->access != ACCESS_KEY)
         return;
-    enum key_known known =
-        auth->is_possible(request) ? auth->check_quick(accounts, request, &actor) : KEY_WRONG;
+    enum key_known known = auth->is_possible(request)
+                               ? auth->check_quick(router->settings.core, request, &actor)
+                               : KEY_WRONG;
     if (known == KEY_VALID || known == KEY_STALE) // a worker looks again before anything is done
         plan_actor(&actor, plan);
     else if (known == KEY_WRONG)
@@ -569,8 +564,7 @@ static void answer_question(void *data)
     struct error err = {0};
 
     plan_body(question->router, question->row->route, &plan);
-    if (auth_of(question->row->front)
-            ->check(accounts_of(settings), question->request, &actor, &err) == 0)
+    if (auth_of(question->row->front)->check(settings->core, question->request, &actor, &err) == 0)
         plan_actor(&actor, &plan);
     else
         plan_refusal(&plan);
@@ -626,7 +620,7 @@ const struct http_handler router_handler = {.on_head = on_head,
 /* One tree for each front with hosts of its own, and one for all others. */
 static int add_front(struct router *router, const struct front *front, struct error *err)
 {
-    if (!front->hosts)
+    if (!front->hosts && !front->claims)
         return route_tree_add(router->tree, front, err);
     router->hosts = xrealloc(router->hosts, router->n_hosts + 1, sizeof *router->hosts);
     struct host_routes *host = &router->hosts[router->n_hosts++];

@@ -236,6 +236,51 @@ int execution_get(struct executions *executions, const struct actor *actor, cons
     return 0;
 }
 
+/* One page, from which the one that is meant is taken; -1 in *chosen: it is not there. */
+static void choose(const struct execution_infos *list, const struct execution_selector *selector,
+                   ssize_t *chosen)
+{
+    *chosen = -1;
+    for (size_t i = 0; i < list->count; i++) {
+        const struct execution_info *info = &list->items[i];
+        if (selector->number ? info->number != selector->number
+                             : !info->tag || strcmp(info->tag, selector->tag) != 0)
+            continue;
+        if (!execution_info_is_over(info)) {
+            *chosen = (ssize_t)i;
+            return;
+        }
+        if (*chosen < 0)
+            *chosen = (ssize_t)i;
+    }
+}
+
+int execution_find(struct executions *executions, const struct actor *actor, const char *sandbox_id,
+                   const struct execution_selector *selector, struct execution_info *out,
+                   struct error *err)
+{
+    struct execution_filter filter = {.sandbox_id = sandbox_id, .page = {.limit = PAGE_MAX}};
+    autoclear(execution_infos) list = {0};
+    ssize_t chosen;
+
+    if (selector->number) { // they are listed in this order
+        filter.is_ascending = true;
+        filter.page =
+            (struct page){.limit = 1,
+                          .is_marked = true,
+                          .after = {.at = selector->number - 1, .id = "~"}}; // behind every id
+    }
+    if (execution_list(executions, actor, &filter, &list, err) < 0)
+        return -1;
+    choose(&list, selector, &chosen);
+    if (chosen < 0)
+        return error_refuse(err, ERROR_NOT_FOUND, "execution",
+                            "there is no such command in the sandbox");
+    *out = list.items[chosen];
+    list.items[chosen] = (struct execution_info){0};
+    return 0;
+}
+
 int execution_list(struct executions *executions, const struct actor *actor,
                    const struct execution_filter *filter, struct execution_infos *out,
                    struct error *err)

@@ -51,6 +51,7 @@ struct execution_request {
         output_cap_bytes; // per stream; 0: the server's. A terminal goes on past it: of what it showed, the newest is kept
     const char *metadata;    // JSON, not read here; or NULL
     const char *asked;       // JSON: what the front wants to say back; or NULL
+    const char *tag;         // what its caller calls it, for execution_find; or NULL
     const struct once *once; // or NULL
     const char *
         refused; // why it may not run: it is recorded as failed with this error, and never started; NULL: it may
@@ -86,6 +87,16 @@ int execution_get(struct executions *executions, const struct actor *actor, cons
 int execution_get_quick(struct executions *executions, const struct actor *actor, const char *id,
                         const enum execution_kind *kind, struct execution_info *out,
                         struct error *err);
+
+/* Which command of a sandbox is meant: by its process's number, or by its tag (of several, the newest that has not ended). */
+struct execution_selector {
+    int64_t number; // 0: by the tag
+    const char *tag;
+};
+/* Also of one that has ended, as long as it is among the newest. ERROR_NOT_FOUND, noun "execution" or "sandbox". */
+int execution_find(struct executions *executions, const struct actor *actor, const char *sandbox_id,
+                   const struct execution_selector *selector, struct execution_info *out,
+                   struct error *err);
 
 /* Of one sandbox, or (filter->sandbox_id NULL) of all the actor sees. ERROR_NOT_FOUND, noun "sandbox". */
 int execution_list(struct executions *executions, const struct actor *actor,

@@ -15,6 +15,7 @@ void execution_info_take(struct execution_info *out, struct execution_record *re
         .command = command_take(&record->command),
         .metadata = take(record->metadata),
         .asked = take(record->asked),
+        .tag = take(record->tag),
         .output_cap_bytes = record->output_cap_bytes,
         .has_timestamps = record->has_timestamps,
         .stdin_stream = take(record->stdin_stream),
@@ -36,8 +37,9 @@ void execution_info_take(struct execution_info *out, struct execution_record *re
 void execution_info_clear(struct execution_info *info)
 {
     const char *const strings[] = {
-        info->id,          info->sandbox_id,   info->metadata,      info->asked,
-        info->error,       info->stdin_stream, info->stdout_stream, info->stderr_stream,
+        info->id,           info->sandbox_id,    info->metadata,
+        info->asked,        info->tag,           info->error,
+        info->stdin_stream, info->stdout_stream, info->stderr_stream,
         info->stop_reason,
     };
 

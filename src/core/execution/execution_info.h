@@ -19,6 +19,7 @@ struct execution_info {
     struct command command; // its environment is beside the sandbox's
     const char *metadata;   // JSON, as it was given
     const char *asked;      // JSON: what the front wanted to say back
+    const char *tag;        // what its caller calls it
     int64_t output_cap_bytes;
     bool has_timestamps;
     const char *stdin_stream;

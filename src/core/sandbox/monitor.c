@@ -40,6 +40,7 @@
 #define REQUESTS_MOST 100000 // that happen once, with their answers
 
 static const char REASON_IDLE[] = "idle";
+static const char REASON_EXPIRED[] = "expired";
 
 struct monitor {
     struct sandboxes *sandboxes;
@@ -210,6 +211,18 @@ static int64_t end_of_life(const struct sandbox *sandbox)
     return lifetime_ms > 0 ? sandbox->created_ms + lifetime_ms : INT64_MAX;
 }
 
+/* When its time is up; INT64_MAX: never. A command that was let in at the last moment has its place when the grace is over. Under its lock. */
+static int64_t expiry_of(const struct sandbox *sandbox)
+{
+    const struct sandbox_record *record = &sandbox->record;
+
+    if (record->expires_at == 0)
+        return INT64_MAX;
+    if (record->on_expiry == SANDBOX_EXPIRY_WAITS)
+        return sandbox->expires_ms + EXPIRY_GRACE_MS;
+    return record->state == SANDBOX_PAUSED ? INT64_MAX : sandbox->expires_ms;
+}
+
 /* When it has to be looked at again, on the monotonic clock; 0: all the time. */
 static int64_t next_look(struct sandbox *sandbox)
 {
@@ -227,13 +240,13 @@ static int64_t next_look(struct sandbox *sandbox)
         first = sandbox->active_ms + record->idle_timeout_ms;
     if (record->state == SANDBOX_PAUSED && record->paused_timeout_ms > 0)
         first = sandbox->paused_ms + record->paused_timeout_ms;
-    if (record->expires_at > 0 && sandbox->expires_ms + EXPIRY_GRACE_MS < first)
-        first = sandbox->expires_ms + EXPIRY_GRACE_MS;
+    int64_t expires_ms = expiry_of(sandbox);
+    if (expires_ms < first)
+        first = expires_ms;
     return first < last ? first : last;
 }
 
-/* Why it is to end now, or NULL. Times are on the monotonic clock. A command that still runs may finish; one that was let in at the
- * last moment before it expires has its place when the grace is over. */
+/* Why it is to end now, or NULL. Times are on the monotonic clock. */
 static const char *reason_to_end(struct sandbox *sandbox, int64_t now)
 {
     autolock(&sandbox->lock);
@@ -248,8 +261,8 @@ static const char *reason_to_end(struct sandbox *sandbox, int64_t now)
         return "paused";
     if (end_of_life(sandbox) <= now)
         return "lifetime";
-    if (record->expires_at > 0 && is_unused && sandbox->expires_ms + EXPIRY_GRACE_MS <= now)
-        return "expired";
+    if (expiry_of(sandbox) <= now && (is_unused || record->on_expiry != SANDBOX_EXPIRY_WAITS))
+        return REASON_EXPIRED;
     return !sandbox->is_being_ended ? sandbox->end_reason : NULL; // an earlier try failed
 }
 
@@ -261,6 +274,8 @@ static void check_deadlines(struct sandbox *sandbox, int64_t now)
         reason = NULL; // not now; ending it would wait for the copy
     if (reason == REASON_IDLE && sandbox->record.on_idle != SANDBOX_IDLE_ENDS)
         sandbox_rest(sandbox);
+    else if (reason == REASON_EXPIRED && sandbox->record.on_expiry > SANDBOX_EXPIRY_ENDS)
+        sandbox_rest_expired(sandbox);
     else if (reason)
         ending_start(sandbox, reason);
     sandbox->sandboxes->execution_ops->check_deadlines(sandbox, now);

@@ -25,6 +25,8 @@ static int put(struct sandbox *sandbox, enum lifecycle_step step, const struct e
     if (lifecycle_take(next, step, NULL, event->now, err) < 0)
         return -1;
     next->updated_at = next->active_at = event->now;
+    if (step == STEP_PAUSED && next->on_expiry != SANDBOX_EXPIRY_WAITS)
+        next->expires_at = 0; // whoever wakes it says for how long
     do
         is_put =
             store_begin(sandbox->sandboxes->store, STORE_DURABLE, &together, err) == 0 &&
@@ -43,6 +45,13 @@ static enum lifecycle_step awake_step(const struct sandbox *sandbox)
     return sandbox->sandboxes->execution_ops->is_running(sandbox) ? STEP_BEGIN : STEP_READY;
 }
 
+static void set_expiry(struct sandbox *sandbox, int64_t expires_at)
+{
+    autolock(&sandbox->lock);
+    sandbox->record.expires_at = expires_at;
+    sandbox->expires_ms = clock_monotonic_at(expires_at);
+}
+
 /* Writes the state down and shows it. */
 static int settle(struct sandbox *sandbox, bool is_awake, const struct event *event,
                   struct error *err)
@@ -52,6 +61,7 @@ static int settle(struct sandbox *sandbox, bool is_awake, const struct event *ev
     autolock(&sandbox->record_lock);
     if (put(sandbox, is_awake ? awake_step(sandbox) : STEP_PAUSED, event, &next, err) < 0)
         return -1;
+    set_expiry(sandbox, next.expires_at);
     sandbox_change(sandbox, &next);
     hub_announce(sandbox->sandboxes->hub, sandbox->id);
     return 0;
@@ -186,6 +196,59 @@ void sandbox_rest(struct sandbox *sandbox)
 {
     if (!atomic_exchange(&sandbox->is_resting, true))
         workers_run(sandbox->sandboxes->reaper, WORKERS_SLOW, rest, sandbox_ref(sandbox));
+}
+
+static bool is_expired(struct sandbox *sandbox)
+{
+    const unsigned awake = sandbox_in(SANDBOX_IDLE) | sandbox_in(SANDBOX_RUNNING);
+
+    autolock(&sandbox->lock);
+    return (sandbox_in(sandbox->record.state) & awake) && sandbox->record.expires_at > 0 &&
+           sandbox->expires_ms <= (int64_t)clock_monotonic_ms();
+}
+
+/* Takes the step to sleep if its time has not been made longer meanwhile. */
+static bool begin_expired(struct sandbox *sandbox)
+{
+    struct error ignored = {0};
+
+    autolock(&sandbox->record_lock);
+    return is_expired(sandbox) && sandbox_take_step(sandbox, STEP_PAUSE, NULL, &ignored) == 0;
+}
+
+static void rest_expired(void *data)
+{
+    autoptr(sandbox) sandbox = data;
+    struct event event = {
+        .type = EVENT_PAUSE, .reason = "expired", .now = (int64_t)clock_wall_ms()};
+
+    if (begin_expired(sandbox)) {
+        bool keeps_box = sandbox->record.on_expiry == SANDBOX_EXPIRY_PAUSES;
+        (keeps_box ? doze : drop_box)(sandbox, &event);
+    }
+    sandbox->is_resting = false;
+}
+
+void sandbox_rest_expired(struct sandbox *sandbox)
+{
+    if (!atomic_exchange(&sandbox->is_resting, true))
+        workers_run(sandbox->sandboxes->reaper, WORKERS_SLOW, rest_expired, sandbox_ref(sandbox));
+}
+
+int sandbox_pause_files(struct sandboxes *sandboxes, const struct actor *actor, const char *id,
+                        struct error *err)
+{
+    struct event event = {.type = EVENT_PAUSE, .reason = "asked", .now = (int64_t)clock_wall_ms()};
+    autoptr(sandbox) sandbox = NULL;
+
+    if (lookup_sandbox(sandboxes, actor, id, &sandbox, err) < 0)
+        return -1;
+    if (sandbox->record.mode == SANDBOX_ONE_SHOT)
+        return error_refuse(err, ERROR_STATE, "sandbox", "a one-shot sandbox cannot be paused");
+    if (sandbox_pass(sandbox, STEP_PAUSE, err) < 0)
+        return -1;
+    drop_box(sandbox, &event);
+    return 0;
 }
 
 /* Wakes one that is paused. ERROR_CONFLICT, noun "sandbox", reason "state", unless it is. */

@@ -67,6 +67,9 @@ int sandbox_set_env(struct sandboxes *sandboxes, const struct actor *actor, cons
  */
 int sandbox_pause(struct sandboxes *sandboxes, const struct actor *actor, const char *id,
                   struct sandbox_info *out, struct error *err);
+/* The same, but its files are all that is kept: what runs in it ends. */
+int sandbox_pause_files(struct sandboxes *sandboxes, const struct actor *actor, const char *id,
+                        struct error *err);
 /* Goes on; ERROR_CONFLICT unless it is paused. After a restart of the machine only its files are left, and an event says so. */
 int sandbox_resume(struct sandboxes *sandboxes, const struct actor *actor, const char *id,
                    struct error *err);

@@ -16,6 +16,7 @@ void sandbox_info_take(struct sandbox_info *out, struct sandbox_record *record)
         .scopes = take(record->scopes),
         .labels = take(record->labels),
         .asked = take(record->asked),
+        .front_data = take(record->front_data),
         .mode = record->mode,
         .runtime = take(record->runtime),
         .snapshot = take(record->snapshot),
@@ -36,6 +37,7 @@ void sandbox_info_take(struct sandbox_info *out, struct sandbox_record *record)
         .paused_timeout_ms = record->paused_timeout_ms,
         .on_idle = record->on_idle,
         .expires_at = record->expires_at,
+        .on_expiry = record->on_expiry,
         .keep_ms = record->keep_ms,
         .state = record->state,
         .reason = take(record->reason),
@@ -57,7 +59,7 @@ void sandbox_info_clear(struct sandbox_info *info)
     const char *const strings[] = {
         info->id,     info->key_id, info->name,         info->description, info->metadata,
         info->scopes, info->asked,  info->runtime,      info->snapshot,    info->home,
-        info->reason, info->error,  info->execution_id,
+        info->reason, info->error,  info->execution_id, info->front_data,
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(strings); i++)

@@ -22,6 +22,7 @@ struct sandbox_info {
     const char *scopes;
     const char *const *labels; // "name=value", NULL-terminated
     const char *asked;         // JSON: what the front wanted to say back
+    const char *front_data;    // JSON: what a front keeps with it
     enum sandbox_mode mode;
     const char *runtime;
     const char *snapshot;   // the id of what it was made from
@@ -38,6 +39,7 @@ struct sandbox_info {
     int64_t paused_timeout_ms;
     enum sandbox_on_idle on_idle;
     int64_t expires_at;
+    enum sandbox_on_expiry on_expiry;
     int64_t keep_ms; // how long records of the past are kept; 0: the server's
 
     enum sandbox_state state;

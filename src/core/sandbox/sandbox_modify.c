@@ -175,6 +175,11 @@ static int apply_deadlines(const struct core_settings *settings,
     }
     if (changes->has_on_idle)
         record->on_idle = changes->on_idle;
+    if (changes->front_data) {
+        free((char *)record->front_data);
+        record->front_data = xstrdup(changes->front_data);
+        *parts |= SANDBOX_PART_FRONT;
+    }
     if (changes->has_idle_timeout || changes->has_execution_timeout ||
         changes->has_paused_timeout || changes->has_expires_at || changes->has_on_idle)
         *parts |= SANDBOX_PART_DEADLINES;
@@ -339,6 +344,7 @@ static void show(struct sandbox *sandbox, struct sandbox_record *next)
     swap_text(&record->description, &next->description);
     swap_text(&record->metadata, &next->metadata);
     swap_text(&record->asked, &next->asked);
+    swap_text(&record->front_data, &next->front_data);
     swap_list(&record->labels, &next->labels);
     swap_list(&record->command.env, &next->command.env);
     record->limits = next->limits;

@@ -27,6 +27,7 @@ struct sandbox_changes {
     int64_t expires_at;                                               // 0: never
     enum sandbox_on_idle on_idle;
     const struct network_change *network; // NULL: stays as it is; see sandbox_network.h
+    const char *front_data;               // NULL: stays as it is
     /* Where not NULL: called with the sandbox as it is while nobody else changes it; -1 with *err refuses. */
     int (*check)(void *data, const struct sandbox_info *now, struct error *err);
     void *check_data;

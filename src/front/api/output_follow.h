@@ -5,7 +5,7 @@
  * Threads: any.
  */
 #pragma once
-#include "front/api/output_sides.h"
+#include "web/output_sides.h"
 #include "web/call.h"
 #include "web/event_format.h"
 

@@ -88,7 +88,7 @@ static bool is_possible(const struct http_request *request)
     return find_badge(request) != NULL;
 }
 
-static enum key_known check_quick(struct accounts *accounts, const struct http_request *request,
+static enum key_known check_quick(struct core *core, const struct http_request *request,
                                   struct actor *out)
 {
     (void)snprintf(out->organisation, sizeof out->organisation, "%s", find_badge(request));
@@ -96,10 +96,10 @@ static enum key_known check_quick(struct accounts *accounts, const struct http_r
     return KEY_VALID;
 }
 
-static int check(struct accounts *accounts, const struct http_request *request, struct actor *out,
+static int check(struct core *core, const struct http_request *request, struct actor *out,
                  struct error *err)
 {
-    return check_quick(accounts, request, out) == KEY_VALID ? 0 : -1;
+    return check_quick(core, request, out) == KEY_VALID ? 0 : -1;
 }
 
 static int missing(struct error *err)

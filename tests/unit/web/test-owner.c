@@ -16,10 +16,10 @@ static const char *secret(const struct http_request *request, struct auth_room *
     return request->query; // where this test has its keys
 }
 
-static enum key_known check_quick(struct accounts *accounts, const struct http_request *request,
+static enum key_known check_quick(struct core *core, const struct http_request *request,
                                   struct actor *out)
 {
-    (void)accounts;
+    (void)core;
     (void)out;
     return strncmp(request->query, "good", 4) == 0 ? KEY_VALID : KEY_UNKNOWN;
 }

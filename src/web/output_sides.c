@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Places in output; see output_sides.h. */
-#include "front/api/output_sides.h"
+#include "web/output_sides.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* All routes of the two fronts, joined from the tables of their files; see e2b.h. */
+#include "base/mem.h"
+#include "core/core.h"
+#include "core/seal.h"
+#include "front/e2b/e2b_impl.h"
+
+#include <string.h>
+
+const struct e2b_settings e2b_settings_default = {.runtime = "code-interpreter:latest"};
+
+static const struct route *const control_tables[] = {
+    e2b_sandbox_routes,
+    e2b_list_routes,
+    NULL,
+};
+
+static const struct route *const envd_tables[] = {
+    envd_process_routes,
+    envd_input_routes,
+    envd_health_routes,
+    NULL,
+};
+
+static struct route *join_tables(const struct route *const *tables)
+{
+    struct route *routes = NULL;
+    size_t total = 0;
+
+    for (; *tables; tables++) {
+        size_t count = route_count(*tables);
+        routes = xrealloc(routes, total + count + 1, sizeof *routes);
+        memcpy(routes + total, *tables, (count + 1) * sizeof *routes);
+        total += count;
+    }
+    return routes;
+}
+
+void e2b_front_init(struct front *front, const struct e2b_settings *settings)
+{
+    *front = (struct front){
+        .name = "e2b",
+        .title = "E2B's control plane",
+        .routes = join_tables(control_tables),
+        .auth = &e2b_key_auth,
+        .on_error = e2b_on_error,
+        .settings = (void *)(uintptr_t)settings, // handlers only read it
+    };
+}
+
+/* Before anything else: what is sent to another port than envd's is not envd's to answer. */
+static int on_envd_call(struct call *call, struct error *err)
+{
+    struct e2b_target target;
+
+    e2b_target_read(call->request, &target);
+    if (target.is_wrong)
+        return error_refuse(err, ERROR_INVALID, "target",
+                            "send both E2b-Sandbox-Id and E2b-Sandbox-Port, the port as a number");
+    if (target.port == E2B_ENVD_PORT)
+        return 0;
+    return error_refuse(err, ERROR_ENDED, "sandbox", "The sandbox is running but port is not open");
+}
+
+void e2b_envd_front_init(struct front *front, const struct e2b_settings *settings)
+{
+    *front = (struct front){
+        .name = "e2b-envd",
+        .title = "What E2B's clients find in a sandbox",
+        .routes = join_tables(envd_tables),
+        .claims = e2b_target_claims,
+        .auth = &e2b_token_auth,
+        .on_call = on_envd_call,
+        .on_error = envd_on_error,
+        .settings = (void *)(uintptr_t)settings,
+    };
+}
+
+void e2b_front_clear(struct front *front)
+{
+    free((void *)(uintptr_t)front->routes);
+    *front = (struct front){0};
+}

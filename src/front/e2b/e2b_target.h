@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which sandbox a request is for, and who may send it: by headers, by the host's first label, by the sandbox's token, or by a signature.
+ * Threads: any; nothing blocks.
+ */
+#pragma once
+#include "base/id.h"
+#include "net/request.h"
+#include "web/auth.h"
+
+#define E2B_ENVD_PORT 49983
+#define E2B_CODE_PORT 49999
+#define E2B_TOKEN_TEXT 91 // a sandbox's id and 64 digits
+
+struct core;
+
+/* Where it goes. */
+struct e2b_target {
+    char id[ID_TEXT]; // "": nothing names the sandbox but a signature
+    unsigned port;
+    bool is_wrong; // what names it cannot be read
+};
+void e2b_target_read(const struct http_request *request, struct e2b_target *out);
+
+/* Whether the request is for a sandbox at all. On the loop. */
+bool e2b_target_claims(const struct http_request *request);
+
+/* The secret of a sandbox that opens envd; and that for its other ports, where they are not for everybody. */
+void e2b_token_make(const struct core *core, const char *sandbox_id, char out[E2B_TOKEN_TEXT]);
+#define E2B_TRAFFIC_PURPOSE "e2b-traffic"
+
+/* Keys of the control plane, in either spelling; and what opens envd. */
+extern const struct front_auth e2b_key_auth;
+extern const struct front_auth e2b_token_auth;

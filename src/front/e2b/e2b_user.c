@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Users and paths of sandboxes as E2B's clients name them; see e2b_impl.h. */
+#include "base/base64.h"
+#include "front/e2b/e2b_impl.h"
+
+#include <ctype.h>
+#include <string.h>
+#include <strings.h>
+
+/* By numbers, so that a runtime need not know the name. */
+static const struct e2b_user known[] = {
+    {"user", E2B_HOME, "1000:1000"},
+    {"root", "/root", NULL},
+};
+
+void e2b_user_find(struct call *call, const char *name, struct e2b_user *out)
+{
+    *out = known[0];
+    if (!name || !*name)
+        return;
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        if (strcmp(known[i].name, name) == 0) {
+            *out = known[i];
+            return;
+        }
+    }
+    *out = (struct e2b_user){.name = call_print(call, "%s", name),
+                             .home = call_print(call, "/home/%s", name)};
+    ((struct e2b_user *)out)->box_user = out->name;
+}
+
+static int refuse(struct error *err)
+{
+    return error_refuse(err, ERROR_UNAUTHORIZED, "user", "the user in 'Authorization' is none");
+}
+
+static bool is_name(const char *text, size_t length)
+{
+    for (size_t i = 0; i < length; i++) {
+        if (!isalnum((unsigned char)text[i]) && !strchr("._-", text[i]))
+            return false;
+    }
+    return length > 0 && length <= 32;
+}
+
+int e2b_user_of_call(struct call *call, struct e2b_user *out, struct error *err)
+{
+    static const char scheme[] = "Basic ";
+    const char *text = call_header(call, "Authorization");
+    size_t bad;
+
+    if (!text || strncasecmp(text, scheme, sizeof scheme - 1) != 0) {
+        e2b_user_find(call, NULL, out);
+        return 0;
+    }
+    text += sizeof scheme - 1;
+    size_t length = strlen(text);
+    if (length > 256)
+        return refuse(err);
+    char *name = call_alloc(call, base64_room(length) + 1);
+    ssize_t used = base64_decode(text, length, name, &bad);
+    if (used < 0)
+        return refuse(err);
+    name[used] = '\0';
+    char *colon = strchr(name, ':');
+    if (colon)
+        *colon = '\0';
+    if (*name && !is_name(name, strlen(name)))
+        return refuse(err);
+    e2b_user_find(call, name, out);
+    return 0;
+}
+
+/* Without "//", "." and "..", in place. */
+static void clean(char *path)
+{
+    char *to = path;
+
+    for (const char *at = path; *at;) {
+        at += strspn(at, "/");
+        size_t length = strcspn(at, "/");
+        if (length == 2 && strncmp(at, "..", 2) == 0) {
+            while (to > path && *--to != '/')
+                ;
+        } else if (length && !(length == 1 && *at == '.')) {
+            *to++ = '/';
+            memmove(to, at, length);
+            to += length;
+        }
+        at += length;
+    }
+    if (to == path)
+        *to++ = '/';
+    *to = '\0';
+}
+
+int e2b_path(struct call *call, const struct e2b_user *user, const char *path, const char **out,
+             struct error *err)
+{
+    const char *from = path ? path : "";
+    char *made;
+
+    if (from[0] == '~' && from[1] && from[1] != '/')
+        return error_refuse(err, ERROR_INVALID, "file",
+                            "path '%.80s': the home of another user has to be named in full", from);
+    if (from[0] == '/')
+        made = call_print(call, "/%s", from);
+    else
+        made = call_print(call, "%s/%s", user->home, from[0] == '~' ? from + 1 : from);
+    clean(made);
+    *out = made;
+    return 0;
+}
