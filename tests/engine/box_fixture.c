@@ -8,6 +8,7 @@
 #include "box_stock.h"
 #include "cgroup_world.h"
 #include "engine/cgroup_impl.h"
+#include "engine/gateway.h"
 #include "engine/launch.h"
 
 #include <fcntl.h>
@@ -202,6 +203,8 @@ static void remove_everything(void)
         struct place *place = &places[i - 1];
         if (!*place->name)
             continue;
+        if (gateway_remove(place->dir, &err) < 0)
+            printf("# left behind: %s\n", err.text);
         remove_groups(place->name);
         detach(place->dir);
         remove_run(place->name);

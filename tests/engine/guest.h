@@ -11,6 +11,7 @@ struct command {
 
 extern const struct command hungry_commands[];  // guest_hungry.c: take memory, disk, CPU, processes
 extern const struct command hostile_commands[]; // guest_hostile.c: go for PID 1
+extern const struct command network_commands[]; // guest_network.c: connect, send, forge
 
 /* Writes a line to stdout at once. */
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
