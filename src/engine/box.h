@@ -281,6 +281,9 @@ int box_disk_usage(struct box *box, uint64_t *bytes, struct error *err);
  */
 int box_set_limits(struct box *box, const struct limits *limits, struct error *err);
 
+/* So many bytes a second at most that leave a box with network; 0: as many as there are. */
+int box_set_network_rate(struct box *box, uint64_t bytes_per_second, struct error *err);
+
 /* The limit of the CPU alone, and not what programs are told of it: for a moment in which PID 1 needs more than its guests leave it. */
 int box_set_cpu(struct box *box, int64_t millicores, struct error *err);
 

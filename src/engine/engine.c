@@ -411,6 +411,17 @@ int box_leave_network(struct box *box, struct error *err)
     return gateway_dismiss(gateway ? gateway : found, box->slot, err);
 }
 
+int box_set_network_rate(struct box *box, uint64_t bytes_per_second, struct error *err)
+{
+    char path[32];
+
+    (void)snprintf(path, sizeof path, "/proc/%d/ns/net", (int)box->pid);
+    autofd network = open(path, O_RDONLY | O_CLOEXEC);
+    if (network < 0)
+        return error_sys(err, "open the network of the sandbox in slot %u", box->slot);
+    return gateway_limit(network, bytes_per_second, err);
+}
+
 static bool wants_wire(struct engine *engine, unsigned count)
 {
     autolock(&engine->lock);

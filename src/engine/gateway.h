@@ -53,6 +53,8 @@ int gateway_slot_of(const struct gateway *gateway, uint32_t address);
 int gateway_wire(struct gateway *gateway, int network_fd, uint32_t *index, struct error *err);
 int gateway_claim(struct gateway *gateway, int network_fd, uint32_t index, unsigned slot,
                   struct error *err);
+/* So many bytes a second at most out of a namespace with a wire; 0: as many as there are. */
+int gateway_limit(int network_fd, uint64_t bytes_per_second, struct error *err);
 
 /*
  * Lets a box out, or changes what it may, at once and whole. Until then all of it is refused, as the boxes whose owner died are. Where there was a class before, its

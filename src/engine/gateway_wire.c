@@ -7,6 +7,7 @@
 #include <endian.h>
 #include <fcntl.h>
 #include <linux/if_link.h>
+#include <linux/pkt_sched.h>
 #include <linux/rtnetlink.h>
 #include <linux/veth.h>
 #include <net/if.h>
@@ -225,4 +226,43 @@ int wire_remove(int ns_fd, const char *name)
     message_begin(&messages, RTM_DELLINK, NLM_F_ACK, &header, sizeof header);
     message_put_text(&messages, IFLA_IFNAME, name);
     return netlink_ask(ns_fd, NETLINK_ROUTE, &messages, NULL, NULL);
+}
+
+#define BURST_LEAST 65536 // a packet as large as the kernel makes them fits
+
+static void put_tbf(struct messages *messages, uint64_t rate)
+{
+    uint64_t burst = rate / 20 > BURST_LEAST ? rate / 20 : BURST_LEAST;
+    struct tc_tbf_qopt options = {
+        .limit = (uint32_t)(burst > INT32_MAX / 4 ? INT32_MAX / 4 : burst) * 2};
+
+    options.rate.linklayer = TC_LINKLAYER_ETHERNET;
+    options.rate.rate = rate > UINT32_MAX ? UINT32_MAX : (uint32_t)rate;
+    message_put_text(messages, TCA_KIND, "tbf");
+    size_t outer = message_open(messages, TCA_OPTIONS);
+    message_put(messages, TCA_TBF_PARMS, &options, sizeof options);
+    message_put(messages, TCA_TBF_RATE64, &rate, sizeof rate);
+    message_put_u32(messages, TCA_TBF_BURST, (uint32_t)(burst > INT32_MAX ? INT32_MAX : burst));
+    message_close(messages, outer);
+}
+
+int gateway_limit(int network_fd, uint64_t bytes_per_second, struct error *err)
+{
+    const struct tcmsg header = {
+        .tcm_family = AF_UNSPEC, .tcm_ifindex = INNER_INDEX, .tcm_parent = TC_H_ROOT};
+    automessages messages = {0};
+
+    message_begin(&messages, bytes_per_second ? RTM_NEWQDISC : RTM_DELQDISC,
+                  NLM_F_ACK | (bytes_per_second ? NLM_F_CREATE | NLM_F_REPLACE : 0), &header,
+                  sizeof header);
+    if (bytes_per_second)
+        put_tbf(&messages, bytes_per_second);
+    int code = netlink_ask(network_fd, NETLINK_ROUTE, &messages, NULL, NULL);
+    if (!bytes_per_second && (code == ENOENT || code == EINVAL))
+        return 0; // there was none
+    if (code == ENOENT || code == EOPNOTSUPP)
+        return error_set(err, ERROR_UNAVAILABLE,
+                         "a rate of the network needs sch_tbf, which this kernel has not: load "
+                         "the module sch_tbf, or ask for no rate");
+    return code ? error_sys_code(err, code, "limit the rate of a sandbox's network") : 0;
 }

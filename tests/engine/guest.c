@@ -554,7 +554,7 @@ static const struct command plain_commands[] = {
 int main(int argc, char **argv)
 {
     const struct command *tables[] = {plain_commands, hungry_commands, hostile_commands,
-                                       network_commands};
+                                      network_commands};
     for (size_t i = 0; argc > 1 && i < sizeof tables / sizeof *tables; i++) {
         for (const struct command *at = tables[i]; at->name; at++) {
             if (strcmp(at->name, argv[1]) == 0)

@@ -81,6 +81,20 @@ static int run_datagram(int argc, char **argv)
     return 0;
 }
 
+/* Many at once, without an answer. */
+static int run_flood(int argc, char **argv)
+{
+    char text[1200] = "flood";
+    int sock = -1;
+
+    (void)argc;
+    if (open_to(argv, SOCK_DGRAM, &sock) != 0)
+        return 1;
+    for (int left = atoi(argv[3]); left > 0; left--)
+        (void)send(sock, text, sizeof text, MSG_DONTWAIT);
+    return 0;
+}
+
 /* Sends and gets back a byte for as long as it can; says when that ends. */
 static int run_hold(int argc, char **argv)
 {
@@ -164,6 +178,7 @@ static int run_forge(int argc, char **argv)
 const struct command network_commands[] = {
     {"connect", run_connect, "ADDRESS PORT"},
     {"datagram", run_datagram, "ADDRESS PORT WORD"},
+    {"flood", run_flood, "ADDRESS PORT COUNT"},
     {"hold", run_hold, "ADDRESS PORT"},
     {"serve", run_serve, "PORT"},
     {"ping", run_ping, "ADDRESS"},

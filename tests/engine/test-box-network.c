@@ -304,6 +304,25 @@ BOX_TEST(bytes_and_refusals_are_counted_and_refusals_told)
     end(other);
 }
 
+BOX_TEST(a_rate_holds_and_can_be_lifted)
+{
+    struct error err = {0};
+
+    world_open();
+    struct box *box = launch_wired();
+    admit_open(box);
+    CHECK_OK(box_set_network_rate(box, 0, &err), err);
+    CHECK_OK(box_set_network_rate(box, 1000, &err), err);
+    run_well(box, "flood " WORLD_SERVER " 8000 1000"); // for 20 minutes, at that rate
+    CHECK_OK(box_set_network_rate(box, 0, &err), err);
+    CHECK_STR(says(box, "datagram " WORLD_SERVER " 8000 then"), "then\n");
+    unsigned before = world_heard("flood");
+    CHECK(before > 0 && before < 500);
+    CHECK_OK(box_set_network_rate(box, 10000000000, &err), err);
+    CHECK_STR(says(box, "datagram " WORLD_SERVER " 8000 fast"), "fast\n");
+    end(box);
+}
+
 BOX_TEST(networks_and_boxes_with_wires_are_made_ahead)
 {
     struct limits no_limits = {0};
