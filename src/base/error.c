@@ -69,7 +69,7 @@ static const struct {
     [ERROR_EXPIRED] = {"expired", ERROR_GONE, 410, FAILED},
 
     [ERROR_RESTARTING] = {"restarting", ERROR_UNAVAILABLE, 503, FAILED},
-    [ERROR_NOT_BUILT] = {"not built", ERROR_UNAVAILABLE, 500, FAILED},
+    [ERROR_NOT_BUILT] = {"not built", ERROR_UNAVAILABLE, 503, FAILED},
     [ERROR_TOOL] = {"tool", ERROR_UNAVAILABLE, 500, FAILED},
     [ERROR_RETRY] = {"try again", ERROR_UNAVAILABLE, 500, FAILED},
 

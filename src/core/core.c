@@ -29,6 +29,8 @@
 
 #define RECORDERS 4 // threads
 #define REAPERS 2
+#define MAKERS 8 // they wait for the most part
+#define MAKERS_QUEUE 256
 #define REMOVERS 2
 
 /* Where the strings of these settings are. */
@@ -66,6 +68,9 @@ static void copy_settings(struct core *core, const struct core_settings *setting
         settings->archive_program ? xstrdup(settings->archive_program) : NULL;
     core->settings.webhook_networks =
         settings->webhook_networks ? xstrdup(settings->webhook_networks) : NULL;
+    core->settings.debian_mirror =
+        settings->debian_mirror ? xstrdup(settings->debian_mirror) : NULL;
+    core->settings.npm_registry = settings->npm_registry ? xstrdup(settings->npm_registry) : NULL;
     copy_network(&core->settings.network);
     core->settings.fail_file = settings->fail_file ? xstrdup(settings->fail_file) : NULL;
 }
@@ -107,9 +112,12 @@ static int start_workers(struct core *core, struct error *err)
         .lane = {[WORKERS_SLOW] = {REAPERS, WORKERS_UNBOUNDED, "reaper"}}};
     const struct workers_settings remover = {
         .lane = {[WORKERS_SLOW] = {REMOVERS, WORKERS_UNBOUNDED, "remover"}}};
+    const struct workers_settings makers = {
+        .lane = {[WORKERS_SLOW] = {MAKERS, MAKERS_QUEUE, "maker"}}};
 
     if (workers_new(&recorders, &core->recorders, err) < 0 ||
-        workers_new(&reaper, &core->reaper, err) < 0)
+        workers_new(&reaper, &core->reaper, err) < 0 ||
+        workers_new(&makers, &core->makers, err) < 0)
         return -1;
     return workers_new(&remover, &core->remover, err);
 }
@@ -126,6 +134,7 @@ static int open_rooms(struct core *core, struct error *err)
                       err) < 0 ||
         start_workers(core, err) < 0 || background_new(&core->background, err) < 0)
         return -1;
+    runtimes_set_places(core->runtimes, core->settings.debian_mirror, core->settings.npm_registry);
     core->layers = layers_new(core->store, engine_volume(core->engine), core->remover);
     core->outlets = outlets_new(&core->settings, core->engine);
     const struct sandboxes parts = {
@@ -187,6 +196,9 @@ int core_open(const struct core_settings *settings, struct core **out, struct er
 /* Ends what works by itself, in an order in which nobody gives work to one that has ended. */
 static void stop_rooms(struct core *core)
 {
+    if (core->runtimes)
+        runtimes_stop(core->runtimes); // whoever waits for one waits no longer
+    workers_free(core->makers);
     if (core->sandboxes) {
         pool_stop(core->sandboxes->pool);
         monitor_stop(core->sandboxes->monitor); // first, since it gives the others work
@@ -231,6 +243,8 @@ void core_free(struct core *core)
     free((char *)core->settings.spare_directory);
     free((char *)core->settings.archive_program);
     free((char *)core->settings.webhook_networks);
+    free((char *)core->settings.debian_mirror);
+    free((char *)core->settings.npm_registry);
     free_network(&core->settings.network);
     free((char *)core->settings.fail_file);
     free(core);

@@ -57,6 +57,7 @@ struct core {
     struct workers *recorders; // work through the mailboxes of sandboxes
     struct workers *reaper;    // ends sandboxes and their boxes
     struct workers *remover;   // removes trees of files
+    struct workers *makers;    // make sandboxes whose runtime has to be built first
 };
 
 /*

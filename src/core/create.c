@@ -5,9 +5,13 @@
 #include "base/clock.h"
 #include "base/descriptors.h"
 #include "base/label.h"
+#include "base/log.h"
+#include "base/log_ids.h"
 #include "base/mem.h"
 #include "core/core.h"
+#include "core/create_impl.h"
 #include "core/fork_files.h"
+#include "core/event/hub.h"
 #include "core/execution/execution_info_impl.h"
 #include "core/execution/execution_end.h"
 #include "core/execution/execution_launch.h"
@@ -34,6 +38,7 @@
 #include "core/account/once.h"
 #include "core/sandbox/pool.h"
 #include "core/runtime/runtime.h"
+#include "core/runtime/runtimes.h"
 #include "core/snapshot/snapshot_impl.h"
 #include "base/strings.h"
 #include "store/checkpoints.h"
@@ -44,22 +49,6 @@
 #include <semaphore.h>
 #include <stdio.h>
 #include <string.h>
-
-/* A sandbox on its way. */
-struct creation {
-    struct core *core;
-    const struct actor *actor;
-    const struct sandbox_request *request;
-    struct snapshot_record snapshot;      // what it starts from; id NULL: nothing but its runtime
-    struct fork_files fork;               // or these; "" as layer: none
-    char runtime[RUNTIME_REFERENCE_TEXT]; // that was asked for, as it is recorded; "": none was
-    struct limits needed;                 // by that
-    struct sandbox *sandbox;
-    struct execution *execution; // of the first command, or NULL
-    struct network_wish network;
-    bool is_known; // in the registry
-    bool is_put;   // has a row
-};
 
 /* The row of a sandbox that is kept goes to the disk while its box is launched. */
 struct put {
@@ -248,7 +237,7 @@ static int check_name(struct creation *creation, const struct sandbox_record *re
     return store_sandbox_check_name(creation->core->store, record, err);
 }
 
-static int reserve(struct creation *creation, struct error *err)
+int creation_reserve(struct creation *creation, struct error *err)
 {
     const struct sandbox_request *request = creation->request;
     char id[ID_TEXT];
@@ -343,7 +332,7 @@ static int set_box(struct creation *creation, struct pooled *pooled, struct erro
     return monitor_watch(sandbox->sandboxes->monitor, sandbox, err);
 }
 
-static int take_box(struct creation *creation, struct error *err)
+int creation_take_box(struct creation *creation, struct error *err)
 {
     struct sandbox *sandbox = creation->sandbox;
     const struct pool_request wanted = pool_request_of(&sandbox->record);
@@ -367,11 +356,11 @@ static int make_box(struct creation *creation, struct error *err)
     struct error later = {0};
 
     if (request->mode == SANDBOX_ONE_SHOT && !put.is_name_unique)
-        return take_box(creation, err);
+        return creation_take_box(creation, err);
     autosandbox early = {0}; // the live one gets its box's fields meanwhile
     sandbox_record_copy(&early, &creation->sandbox->record);
     start_put(creation->sandbox, &early, &put);
-    int result = take_box(creation, err);
+    int result = creation_take_box(creation, err);
     if (await_put(creation, &put, &later) < 0 && result == 0) {
         *err = later;
         result = -1;
@@ -528,10 +517,11 @@ static int record_all(struct creation *creation, struct sandbox_info *out,
     return 0;
 }
 
-static int create(struct creation *creation, struct sandbox_info *out, struct execution_info *first,
-                  struct error *err)
+/* Once there is a box. */
+int creation_finish(struct creation *creation, struct sandbox_info *out,
+                    struct execution_info *first, struct error *err)
 {
-    if (reserve(creation, err) < 0 || make_box(creation, err) < 0 || populate(creation, err) < 0)
+    if (populate(creation, err) < 0)
         return -1;
     if (creation->execution && execution_spawn(creation->sandbox, creation->execution, err) < 0)
         return -1;
@@ -542,8 +532,16 @@ static int create(struct creation *creation, struct sandbox_info *out, struct ex
     return 0;
 }
 
+static int create(struct creation *creation, struct sandbox_info *out, struct execution_info *first,
+                  struct error *err)
+{
+    if (creation_reserve(creation, err) < 0 || make_box(creation, err) < 0)
+        return -1;
+    return creation_finish(creation, out, first, err);
+}
+
 /* What had got a row stays known as failed; nothing else is left. */
-static void abandon(struct creation *creation, const struct error *why)
+void creation_abandon(struct creation *creation, const struct error *why)
 {
     struct sandbox *sandbox = creation->sandbox;
     struct error ignored = {0};
@@ -558,13 +556,60 @@ static void abandon(struct creation *creation, const struct error *why)
         layers_remove_unused_later(creation->core->layers);
 }
 
-static void creation_clear(struct creation *creation)
+void creation_clear(struct creation *creation)
 {
     execution_free(creation->execution);
     sandbox_free(creation->sandbox);
     snapshot_record_clear(&creation->snapshot);
     fork_files_clear(&creation->fork);
     network_wish_clear(&creation->network);
+}
+
+/* The row, and that this is the answer to the request: whoever sends it again gets the same. */
+int creation_put_early(struct creation *creation, struct error *err)
+{
+    struct sandbox *sandbox = creation->sandbox;
+    struct put put = {.is_name_unique =
+                          creation->request->is_name_unique && creation->request->name};
+    struct core *core = creation->core;
+    autotransaction together = {0};
+    autosandbox early = {0};
+    bool is_put;
+
+    sandbox_copy(sandbox, &early);
+    start_put(sandbox, &early, &put);
+    if (await_put(creation, &put, err) < 0)
+        return -1;
+    do
+        is_put = store_begin(core->store, STORE_FAST, &together, err) == 0 &&
+                 once_finish(core->accounts, creation->actor, creation->request->once, sandbox->id,
+                             err) == 0 &&
+                 store_commit(&together, err) == 0;
+    while (!is_put && store_again(&together, err));
+    return is_put ? 0 : -1;
+}
+
+static int refuse_unbuilt(const char *runtime, const char *state, struct error *err)
+{
+    return error_refuse(err, ERROR_NOT_BUILT, "runtime",
+                        "runtime '%s' is being made (%s); try again in a moment", runtime, state);
+}
+
+/* As its runtime is: now, later, or not yet. */
+static int create_when_built(struct creation *creation, struct sandbox_info *out,
+                             struct execution_info *first, struct error *err)
+{
+    autofree char *runtime = name_runtime(creation);
+    char state[IMAGE_STATE] = "";
+    bool is_ready = true;
+
+    if (image_begin(creation->core->runtimes, runtime, NULL, &is_ready, state, err) < 0)
+        return -1;
+    if (is_ready)
+        return create(creation, out, first, err);
+    if (creation->request->when_unbuilt == CREATE_GO_ON)
+        return create_later(creation, out, first, err);
+    return refuse_unbuilt(runtime, state, err);
 }
 
 /* The same request was answered before. */
@@ -653,9 +698,9 @@ int sandbox_create(struct core *core, const struct actor *actor,
         once_release(core->accounts, actor, request->once);
         return -1;
     }
-    if (create(&creation, out, first, err) == 0)
+    if (create_when_built(&creation, out, first, err) == 0)
         return 0;
-    abandon(&creation, err);
+    creation_abandon(&creation, err);
     once_release(core->accounts, actor, request->once);
     return -1;
 }

@@ -47,10 +47,15 @@ struct sandbox_request {
         *network_like;                    // as another one has it, without its secrets; NULL: none
     const struct network_change *network; // over that; NULL: nothing
     const struct once *once;              // or NULL
+    /* When its runtime has to be built first, which takes minutes. */
+    enum {
+        CREATE_TRY_AGAIN, // ERROR_NOT_BUILT, and the building goes on: for callers that want one that is ready
+        CREATE_GO_ON, // it is there as SANDBOX_CREATING, and becomes ready or fails
+    } when_unbuilt;
 };
 
 /*
- * Makes a sandbox; returns once it is up, its files are there, its command is started, and all of it is in the database.
+ * Makes a sandbox; returns once it is up (but see when_unbuilt), its files are there, its command is started, and all of it is in the database.
  * `first` is filled when there is a command (may be NULL). On failure nothing is left but, where it had got a record, that
  * with state FAILED. ERROR_INVALID; ERROR_NOT_FOUND, noun "runtime"; ERROR_FULL, noun "sandbox".
  */

@@ -34,4 +34,6 @@ const struct core_settings core_settings_default = {
     .queue_length = 10000,
     .spare_one_shot = 16,
     .spare_kept = 4,
+    .spare_memory_bytes = 64 << 20,
+    .packages_keep_ms = 14 * 24 * HOUR_MS,
 };

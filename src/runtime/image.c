@@ -144,5 +144,8 @@ bool runtime_image_is_current(const char *data_dir, const char *reference,
     if (length < 0)
         return false;
     dir[length] = '\0';
-    return strcmp(dir, manifest->dir) == 0 && !manifest_is_stale(manifest);
+    const char *build = manifest->dir;
+    if (strcmp(manifest->kind, RUNTIME_PACKAGES) == 0 && manifest->n_layers)
+        build = strchr(manifest->layers[0], '/') + 1; // of the runtime that the packages are over
+    return strcmp(dir, build) == 0 && !manifest_is_stale(manifest);
 }

@@ -48,6 +48,9 @@ bool runtime_image_is_current(const char *data_dir, const char *reference,
                               const struct runtime_image *image);
 DEFINE_AUTOPTR(runtime_image)
 
+/* The kind of a layer of packages over a runtime, in its manifest. */
+#define RUNTIME_PACKAGES "packages"
+
 /* A build or layer by its place below <data>/runtimes, such as ".layers/dep-12ab". ERROR_NOT_FOUND. */
 int runtime_image_open_at(const char *data_dir, const char *build, struct runtime_image **out,
                           struct error *err);

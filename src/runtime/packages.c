@@ -82,6 +82,7 @@ static const char npm_script[] =
     "cafile=/etc/ssl/certs/ca-certificates.crt\n"
     "export HOME=/tmp NPM_CONFIG_CACHE=/tmp/npm NPM_CONFIG_UPDATE_NOTIFIER=false\n"
     "export NPM_CONFIG_PREFIX=/usr/local NPM_CONFIG_FETCH_RETRIES=3 NPM_CONFIG_LOGLEVEL=http\n"
+    "export NPM_CONFIG_FETCH_RETRY_MINTIMEOUT=1000 NPM_CONFIG_FETCH_RETRY_MAXTIMEOUT=4000\n"
     "if [ -s $cafile ]; then export NPM_CONFIG_CAFILE=$cafile NODE_EXTRA_CA_CERTS=$cafile; fi\n"
     "if [ -s /tmp/input/registry ]; then NPM_CONFIG_REGISTRY=$(cat /tmp/input/registry); export "
     "NPM_CONFIG_REGISTRY; fi\n"

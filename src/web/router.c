@@ -23,6 +23,7 @@
 #define OPEN_BODY_BYTES ((uint64_t)64 << 10) // where nobody has to show a key
 #define RETRY_AFTER_S                                                                              \
     "1" // of a queue that is full: it moves on all the time; and of a server that ends
+#define RETRY_BUILD_S "5" // of a runtime that is being made
 #define DROPPED_BODY_BYTES ((uint64_t)1 << 20)
 #define LARGE_BODY_BYTES                                                                           \
     ((size_t)1 << 20) // reading it takes longer than the quick lane should wait
@@ -109,6 +110,8 @@ static void tell_failure(struct call *call, const struct error *err)
                    (error_is(err, ERROR_FULL) && error_is_about(err, "queue"));
     if (is_soon)
         access_set_header(call->access, call->response, "Retry-After", RETRY_AFTER_S);
+    if (error_is(err, ERROR_NOT_BUILT))
+        access_set_header(call->access, call->response, "Retry-After", RETRY_BUILD_S);
     if (challenge && error_status(err) == 401)
         access_set_header(call->access, call->response, "WWW-Authenticate", challenge);
     call->front->on_error(call, err);

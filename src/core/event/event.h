@@ -19,6 +19,7 @@ struct store;
  */
 #define EVENT_CREATE "create"
 #define EVENT_STARTED "started"
+#define EVENT_PROGRESS "progress" // its runtime is being made; facts runtime, phase, percent
 #define EVENT_COMPLETED "completed"
 #define EVENT_FAILED "failed"
 #define EVENT_TERMINATED "terminated"

@@ -14,6 +14,7 @@ static const struct {
     const char *type, *reason, *kind;
 } rows[] = {
     {EVENT_CREATE, NULL, "sandbox.created"},
+    {EVENT_PROGRESS, NULL, "sandbox.progress"},
     {EVENT_STARTED, "created", "sandbox.started"},
     {EVENT_STARTED, "job", "job.started"},
     {EVENT_STARTED, "terminal", "terminal.started"},
@@ -45,6 +46,7 @@ static const struct {
 
 const char *const event_kinds[] = {
     "sandbox.created",
+    "sandbox.progress",
     "sandbox.started",
     "sandbox.changed",
     "sandbox.paused",

@@ -15,6 +15,7 @@
 #include <sys/eventfd.h>
 
 #define REFERENCE_TEXT (2 * RUNTIME_NAME)
+#define WATCH_MS 250 // how often whoever watches is asked whether it still does
 
 struct image {
     atomic_uint references;
@@ -26,17 +27,24 @@ struct image {
 struct entry {
     struct runtimes *runtimes;
     char reference[REFERENCE_TEXT]; // name:tag
+    char *additions;                // packed; NULL: none
     struct image *image;            // NULL: not opened yet
     bool is_opening;
     bool is_logged;       // nobody waits for the failure
     unsigned attempts;    // that have ended
     struct error failure; // of the last one
+    bool is_failure_told; // to somebody
+    char phase[64];       // of the attempt under way; "": not known
+    unsigned percent;
+    unsigned n_phases; // how often that has changed
     struct entry *next;
 };
 
 struct runtimes {
     char *data_dir;
-    char *default_runtime;        // NULL: none
+    char *default_runtime;   // NULL: none
+    char *mirror, *registry; // NULL: the machine's and npm's own
+    struct image_installer installer;
     int cancel_fd;                // readable: give up building
     struct lock lock;             // guards all below, and the entries
     struct lock_condition opened; // an attempt has ended
@@ -68,37 +76,86 @@ const struct runtime_image *image_runtime(const struct image *image)
 
 // ---- opening, in the entry's thread ----
 
-static int build(const struct runtimes *runtimes, const char *reference, struct error *err)
+// A new phase is told to all who watch.
+static void set_phase(struct entry *entry, const char *phase, unsigned percent)
 {
+    struct runtimes *runtimes = entry->runtimes;
+
+    autolock(&runtimes->lock);
+    entry->percent = percent;
+    if (strcmp(entry->phase, phase) == 0)
+        return;
+    (void)snprintf(entry->phase, sizeof entry->phase, "%s", phase);
+    entry->n_phases++;
+    lock_condition_wake(&runtimes->opened);
+}
+
+static void on_build(void *data, const struct runtime_progress *progress)
+{
+    set_phase(data, progress->phase, progress->permille / 10);
+}
+
+static int on_install(void *data, const char *phase, unsigned percent)
+{
+    if (phase)
+        set_phase(data, phase, percent);
+    return 0;
+}
+
+static int build(struct entry *entry, struct error *err)
+{
+    const struct runtimes *runtimes = entry->runtimes;
     struct runtime_build_options options = {.data_dir = runtimes->data_dir,
-                                            .cancel_fd = runtimes->cancel_fd};
+                                            .mirror = runtimes->mirror,
+                                            .registry = runtimes->registry,
+                                            .cancel_fd = runtimes->cancel_fd,
+                                            .on_progress = on_build,
+                                            .data = entry};
     const struct runtime_definition *definition;
     struct runtime_reference parsed;
     autoptr(catalog) catalog = NULL;
     uint64_t since = clock_monotonic_ms();
 
-    if (runtime_reference_parse(reference, &parsed, err) < 0 ||
+    if (runtime_reference_parse(entry->reference, &parsed, err) < 0 ||
         catalog_load(runtimes->data_dir, NULL, &catalog, err) < 0 ||
         catalog_find(catalog, &parsed, &definition, err) < 0)
         return -1;
-    log_info("building runtime", F("runtime", reference));
+    log_info("building runtime", F("runtime", (const char *)entry->reference));
     if (runtime_build(definition, &options, NULL, err) < 0)
         return -1;
-    log_info("runtime built", F("runtime", reference), F("ms", clock_monotonic_ms() - since));
+    log_info("runtime built", F("runtime", (const char *)entry->reference),
+             F("ms", clock_monotonic_ms() - since));
     return 0;
 }
 
-static int open_runtime(const struct runtimes *runtimes, const char *reference,
-                        struct runtime_image **out, struct error *err)
+static int open_plain(struct entry *entry, struct runtime_image **out, struct error *err)
 {
-    if (runtime_image_open(runtimes->data_dir, reference, out, err) == 0)
+    const char *data_dir = entry->runtimes->data_dir;
+
+    if (runtime_image_open(data_dir, entry->reference, out, err) == 0)
         return 0;
     if (!error_is(err, ERROR_NOT_BUILT))
         return -1;
     *err = (struct error){0};
-    if (build(runtimes, reference, err) < 0)
+    if (build(entry, err) < 0)
         return -1;
-    return runtime_image_open(runtimes->data_dir, reference, out, err);
+    return runtime_image_open(data_dir, entry->reference, out, err);
+}
+
+static int open_runtime(struct entry *entry, struct runtime_image **out, struct error *err)
+{
+    const struct runtimes *runtimes = entry->runtimes;
+    const struct image_watch watch = {on_install, entry};
+    autoptr(runtime_image) plain = NULL;
+
+    if (!entry->additions)
+        return open_plain(entry, out, err);
+    if (!runtimes->installer.install)
+        return error_set(err, ERROR_UNAVAILABLE, "packages cannot be installed here");
+    if (open_plain(entry, &plain, err) < 0)
+        return -1;
+    return runtimes->installer.install(runtimes->installer.data, plain, entry->additions,
+                                       runtimes->cancel_fd, &watch, out, err);
 }
 
 // Returns whether a failure is to be logged. *old is what `fresh` takes the place of.
@@ -113,6 +170,8 @@ static bool put_result(struct entry *entry, struct image *fresh, const struct er
         entry->image = fresh;
     }
     entry->failure = *failure;
+    entry->is_failure_told = false;
+    entry->phase[0] = '\0';
     entry->attempts++;
     entry->is_opening = false;
     lock_condition_wake(&runtimes->opened);
@@ -137,7 +196,7 @@ static void *run_opener(void *data)
     struct error err = {0};
 
     thread_set_name("runtime opener");
-    if (open_runtime(runtimes, entry->reference, &runtime, &err) == 0) {
+    if (open_runtime(entry, &runtime, &err) == 0) {
         fresh = xnew(struct image);
         fresh->runtime = runtime;
         atomic_init(&fresh->references, 1);
@@ -184,7 +243,18 @@ int runtimes_open(const char *data_dir, const char *default_runtime, struct runt
     return 0;
 }
 
-static void stop_openers(struct runtimes *runtimes)
+void runtimes_set_places(struct runtimes *runtimes, const char *mirror, const char *registry)
+{
+    runtimes->mirror = mirror && *mirror ? xstrdup(mirror) : NULL;
+    runtimes->registry = registry && *registry ? xstrdup(registry) : NULL;
+}
+
+void runtimes_set_installer(struct runtimes *runtimes, const struct image_installer *installer)
+{
+    runtimes->installer = *installer;
+}
+
+void runtimes_stop(struct runtimes *runtimes)
 {
     autolock(&runtimes->lock);
     runtimes->is_closing = true;
@@ -197,32 +267,43 @@ void runtimes_free(struct runtimes *runtimes)
 {
     if (!runtimes)
         return;
-    stop_openers(runtimes);
+    runtimes_stop(runtimes);
     for (struct entry *entry = runtimes->entries, *next; entry; entry = next) {
         next = entry->next;
         image_free(entry->image);
+        free(entry->additions);
         free(entry);
     }
     lock_condition_clear(&runtimes->opened);
     lock_clear(&runtimes->lock);
     (void)close(runtimes->cancel_fd);
     free(runtimes->default_runtime);
+    free(runtimes->mirror);
+    free(runtimes->registry);
     free(runtimes->data_dir);
     free(runtimes);
 }
 
+static bool is_same_list(const char *one, const char *other)
+{
+    return one && other ? strcmp(one, other) == 0 : one == other;
+}
+
 // Under the lock.
-static struct entry *find_entry(struct runtimes *runtimes, const char *reference)
+static struct entry *find_entry(struct runtimes *runtimes, const char *reference,
+                                const char *additions)
 {
     struct entry *entry = runtimes->entries;
 
-    while (entry && strcmp(entry->reference, reference) != 0)
+    while (entry &&
+           (strcmp(entry->reference, reference) != 0 || !is_same_list(entry->additions, additions)))
         entry = entry->next;
     if (entry)
         return entry;
     entry = xnew(struct entry);
     entry->runtimes = runtimes;
     (void)snprintf(entry->reference, sizeof entry->reference, "%s", reference);
+    entry->additions = additions ? xstrdup(additions) : NULL;
     entry->next = runtimes->entries;
     runtimes->entries = entry;
     return entry;
@@ -240,55 +321,134 @@ static int spell(const char *reference, char out[REFERENCE_TEXT], struct error *
 }
 
 // A reference, or NULL.
-static struct image *find_open(struct runtimes *runtimes, const char *reference)
+static struct image *find_open(struct runtimes *runtimes, const char *reference,
+                               const char *additions)
 {
     autolock(&runtimes->lock);
-    struct entry *entry = find_entry(runtimes, reference);
+    struct entry *entry = find_entry(runtimes, reference, additions);
     return entry->image ? image_ref(entry->image) : NULL;
 }
 
 // Looks without the lock: it is a few system calls. NULL when there is none, or it is not what its tag names any more.
-static struct image *find_current(struct runtimes *runtimes, const char *reference)
+static struct image *find_current(struct runtimes *runtimes, const char *reference,
+                                  const char *additions)
 {
-    autoptr(image) image = find_open(runtimes, reference);
+    autoptr(image) image = find_open(runtimes, reference, additions);
 
     if (image && runtime_image_is_current(runtimes->data_dir, reference, image->runtime))
         return take(image);
     return NULL;
 }
 
+// Under the lock, which is given back while the watcher is told. -1: it waits no longer.
+static int tell_watcher(struct runtimes *runtimes, const struct entry *entry,
+                        const struct image_watch *watch, unsigned *n_told)
+{
+    char phase[sizeof entry->phase];
+    unsigned percent = entry->percent;
+    bool is_new = entry->n_phases != *n_told && entry->phase[0];
+
+    *n_told = entry->n_phases;
+    memcpy(phase, entry->phase, sizeof phase);
+    lock_release(&runtimes->lock);
+    int result = watch->on_progress(watch->data, is_new ? phase : NULL, percent);
+    (void)lock_take(&runtimes->lock);
+    return result ? -1 : 0;
+}
+
 // Waits for an attempt that began after the call, or was under way.
-static int wait_opened(struct runtimes *runtimes, const char *reference, struct image **out,
-                       struct error *err)
+static int wait_opened(struct runtimes *runtimes, const char *reference, const char *additions,
+                       const struct image_watch *watch, struct image **out, struct error *err)
 {
     autolock(&runtimes->lock);
-    struct entry *entry = find_entry(runtimes, reference);
-    unsigned attempt = entry->attempts;
+    struct entry *entry = find_entry(runtimes, reference, additions);
+    unsigned attempt = entry->attempts, n_told = 0;
     if (runtimes->is_closing)
         return error_set(err, ERROR_GONE, "the server is stopping");
     if (start_opener(entry, err) < 0)
         return -1;
-    while (entry->attempts == attempt)
-        (void)lock_condition_wait(&runtimes->opened, &runtimes->lock, 0);
+    while (entry->attempts == attempt) {
+        uint64_t until_ms = watch ? clock_monotonic_ms() + WATCH_MS : 0;
+        (void)lock_condition_wait(&runtimes->opened, &runtimes->lock, until_ms);
+        if (watch && entry->attempts == attempt &&
+            tell_watcher(runtimes, entry, watch, &n_told) < 0)
+            return error_set(err, ERROR_CANCELLED, "nobody waits for it any more");
+    }
     if (!error_is(&entry->failure, ERROR_NONE)) {
         *err = entry->failure;
+        entry->is_failure_told = true;
         return -1;
     }
     *out = image_ref(entry->image);
     return 0;
 }
 
-int image_get(struct runtimes *runtimes, const char *reference, struct image **out,
-              struct error *err)
+int image_get_with(struct runtimes *runtimes, const char *reference, const char *additions,
+                   const struct image_watch *watch, struct image **out, struct error *err)
 {
     char name[REFERENCE_TEXT];
 
     if (spell(reference, name, err) < 0)
         return -1;
-    struct image *image = find_current(runtimes, name);
+    struct image *image = find_current(runtimes, name, additions);
     if (!image)
-        return wait_opened(runtimes, name, out, err);
+        return wait_opened(runtimes, name, additions, watch, out, err);
     *out = image;
+    return 0;
+}
+
+int image_get(struct runtimes *runtimes, const char *reference, struct image **out,
+              struct error *err)
+{
+    return image_get_with(runtimes, reference, NULL, NULL, out, err);
+}
+
+// One that is there has only to be opened; one of this machine's files is made in a moment.
+static bool is_there(const struct runtimes *runtimes, const char *reference)
+{
+    const struct runtime_definition *definition;
+    struct runtime_reference parsed;
+    autoptr(catalog) catalog = NULL;
+    struct error ignored = {0};
+
+    if (runtime_reference_parse(reference, &parsed, &ignored) < 0)
+        return true; // opening it says why not
+    autofree char *manifest =
+        xasprintf("%s/runtimes/%s/%s/manifest", runtimes->data_dir, parsed.name, parsed.tag);
+    if (access(manifest, F_OK) == 0)
+        return true;
+    return catalog_load(runtimes->data_dir, NULL, &catalog, &ignored) < 0 ||
+           catalog_find(catalog, &parsed, &definition, &ignored) < 0 ||
+           definition->kind == RUNTIME_HOST;
+}
+
+int image_begin(struct runtimes *runtimes, const char *reference, const char *additions,
+                bool *is_ready, char state[IMAGE_STATE], struct error *err)
+{
+    char name[REFERENCE_TEXT];
+
+    *is_ready = true;
+    if (spell(reference, name, err) < 0)
+        return -1;
+    autoptr(image) image = find_current(runtimes, name, additions);
+    if (image || (!additions && is_there(runtimes, name)))
+        return 0;
+    *is_ready = false;
+    autolock(&runtimes->lock);
+    struct entry *entry = find_entry(runtimes, name, additions);
+    if (runtimes->is_closing)
+        return error_set(err, ERROR_GONE, "the server is stopping");
+    if (!entry->is_opening && !error_is(&entry->failure, ERROR_NONE) && !entry->is_failure_told) {
+        entry->is_failure_told = true;
+        *err = entry->failure;
+        return -1;
+    }
+    if (start_opener(entry, err) < 0)
+        return -1;
+    if (entry->phase[0])
+        (void)snprintf(state, IMAGE_STATE, "%s, %u %%", entry->phase, entry->percent);
+    else
+        (void)snprintf(state, IMAGE_STATE, "begun just now");
     return 0;
 }
 
@@ -302,7 +462,7 @@ void runtimes_prefetch(struct runtimes *runtimes, const char *reference)
         return;
     }
     autolock(&runtimes->lock);
-    struct entry *entry = find_entry(runtimes, name);
+    struct entry *entry = find_entry(runtimes, name, NULL);
     entry->is_logged = true;
     if (!entry->image && !runtimes->is_closing)
         (void)start_opener(entry, &err); // whoever asks next tries again
@@ -316,7 +476,7 @@ bool runtimes_is_ready(struct runtimes *runtimes, const char *reference)
     if (spell(reference, name, &err) < 0)
         return false;
     autolock(&runtimes->lock);
-    return find_entry(runtimes, name)->image != NULL;
+    return find_entry(runtimes, name, NULL)->image != NULL;
 }
 
 const char *runtimes_data_dir(const struct runtimes *runtimes)

@@ -17,6 +17,8 @@ struct image; // an open runtime; shared, counted
 /* `default_runtime` ("name:tag") is what a sandbox starts from that asks for nothing. Both are copied. */
 int runtimes_open(const char *data_dir, const char *default_runtime, struct runtimes **out,
                   struct error *err);
+/* Where packages come from: a Debian mirror and an npm registry; NULL: the machine's and npm's own. Copied; set before the first build. */
+void runtimes_set_places(struct runtimes *runtimes, const char *mirror, const char *registry);
 /* Builds under way are given up; an image with references stays valid. Blocks until the builders have cleaned up. */
 void runtimes_free(struct runtimes *runtimes);
 DEFINE_AUTOPTR(runtimes)
@@ -28,6 +30,38 @@ DEFINE_AUTOPTR(runtimes)
  */
 int image_get(struct runtimes *runtimes, const char *reference, struct image **out,
               struct error *err);
+
+/*
+ * The same with packages over it, "apt git" or "npm typescript" each, packed (base/strings.h); NULL: none. What was installed for the same build and
+ * the same list before is there at once. `watch` (or NULL) hears how far it is.
+ */
+struct image_watch {
+    /* At each step, and a few times a second with `phase` NULL. Not 0: stop waiting, ERROR_CANCELLED; the building goes on. */
+    int (*on_progress)(void *data, const char *phase, unsigned percent);
+    void *data;
+};
+int image_get_with(struct runtimes *runtimes, const char *reference, const char *additions,
+                   const struct image_watch *watch, struct image **out, struct error *err);
+
+/*
+ * Whether image_get_with would answer without building or installing. If not, that is begun, and `state` says how far it is. Fails once with the
+ * error of an attempt that has ended badly; whoever asks then begins another.
+ */
+#define IMAGE_STATE 120
+int image_begin(struct runtimes *runtimes, const char *reference, const char *additions,
+                bool *is_ready, char state[IMAGE_STATE], struct error *err);
+
+/* Who installs packages over a runtime: gives the image with them. Set before the first call. */
+struct image_installer {
+    int (*install)(void *data, const struct runtime_image *image, const char *additions,
+                   int cancel_fd, const struct image_watch *watch, struct runtime_image **out,
+                   struct error *err);
+    void *data;
+};
+void runtimes_set_installer(struct runtimes *runtimes, const struct image_installer *installer);
+
+/* Gives up all that is under way; from here on everything fails. For whoever has waiting threads of its own to end. */
+void runtimes_stop(struct runtimes *runtimes);
 struct image *image_ref(struct image *image);
 void image_free(struct image *image); // gives up one reference
 DEFINE_AUTOPTR(image)

@@ -207,8 +207,13 @@ int sandbox_delete(struct sandboxes *sandboxes, const struct actor *actor, const
         return delete_record(sandboxes, actor, id, err);
     if (!actor_sees_in(actor, &sandbox->record.owner, id))
         return error_missing(err, "sandbox", id);
-    if (sandbox_await_calm(sandbox, err) < 0 ||
-        ending_run(sandbox, STEP_DELETE, "deleted", err) < 0)
+    bool was_creating = sandbox_is_in(sandbox, sandbox_in(SANDBOX_CREATING));
+    sandbox->is_unwanted = was_creating; // one that waits for its runtime waits no longer
+    if (sandbox_await_calm(sandbox, err) < 0)
+        return -1;
+    if (was_creating && sandbox_is_over(sandbox))
+        return delete_record(sandboxes, actor, id, err);
+    if (ending_run(sandbox, STEP_DELETE, "deleted", err) < 0)
         return error_is(err, ERROR_GONE) ? error_missing(err, "sandbox", id) : -1;
     return 0;
 }

@@ -87,6 +87,7 @@ struct sandbox {
     _Atomic bool is_sample_posted;  // to the mailbox
     _Atomic bool is_check_posted;   // ends that could not be recorded are looked at soon
     _Atomic bool is_being_ended;    // somebody is at it
+    _Atomic bool is_unwanted;       // it was deleted while it was being made
     _Atomic bool is_resting;        // likewise: see sandbox_rest
     const char *_Atomic end_reason; // why, of the last try
 };

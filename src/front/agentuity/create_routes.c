@@ -277,6 +277,7 @@ static int fill_request(struct call *call, const struct create_body *body,
         .mode = is_one_shot ? SANDBOX_ONE_SHOT : SANDBOX_INTERACTIVE,
         .home = AGENTUITY_HOME,
         .usual.directory = AGENTUITY_HOME,
+        .when_unbuilt = CREATE_GO_ON,
     };
     fill_limits(body, out);
     out->network = network_of(call, body);

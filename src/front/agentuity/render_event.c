@@ -14,6 +14,7 @@ static const struct {
     {EVENT_DESTROY, "destroy"},
     {EVENT_PAUSE, "pause"},
     {EVENT_RESUME, "resume"},
+    {EVENT_PROGRESS, "lifecycle:progress"},
     {EVENT_STARTED, "lifecycle:started"},
     {EVENT_COMPLETED, "lifecycle:completed"},
     {EVENT_FAILED, "lifecycle:failed"},
