@@ -43,6 +43,21 @@ static void notes_path(char *path, size_t size)
     (void)snprintf(path, size, NOTES "-%llu", (unsigned long long)info.st_ino);
 }
 
+static bool is_noted(const char *name)
+{
+    char path[64];
+    char line[64];
+
+    notes_path(path, sizeof path);
+    autofile notes = fopen(path, "re");
+    while (notes && fgets(line, sizeof line, notes)) {
+        line[strcspn(line, "\n")] = '\0';
+        if (strcmp(line, name) == 0)
+            return true;
+    }
+    return false;
+}
+
 static void note(const char *name)
 {
     char path[64];
@@ -73,10 +88,13 @@ static int guard(const char *name, struct error *err)
 
 static int open_one(const char *name, struct error *err)
 {
-    if (is_forwarding(name))
+    // Where it was turned on by us, the guard may have been flushed since.
+    if (is_forwarding(name) && (is_ours(name) || !is_noted(name)))
         return 0;
     if (!is_ours(name) && guard(name, err) < 0)
         return -1;
+    if (is_forwarding(name))
+        return 0;
     if (set_forwarding(name, "1", err) < 0)
         return error_wrap(err, "turn on forwarding of the interface '%s'", name);
     if (!is_ours(name))
@@ -115,7 +133,7 @@ int forwarding_open(const struct gateway *gateway, struct error *err)
                          "this machine has no interface '%s', which the setting network-uplink "
                          "names: name one of those that 'ip link' lists",
                          gateway->uplink);
-    if (open_one(own, err) < 0)
+    if (open_one(own, err) < 0 || forward_policy_open(err) < 0)
         return -1;
     int count = find_uplinks(gateway, names, 8);
     for (int i = 0; i < count; i++) {
@@ -125,7 +143,7 @@ int forwarding_open(const struct gateway *gateway, struct error *err)
     return 0;
 }
 
-static bool has_gateways(void)
+bool forwarding_is_needed(void)
 {
     struct if_nameindex *all = if_nameindex();
     bool found = false;
@@ -143,7 +161,7 @@ void forwarding_close(void)
     char path[64];
     char line[64];
 
-    if (has_gateways())
+    if (forwarding_is_needed())
         return;
     notes_path(path, sizeof path);
     autofile notes = fopen(path, "re");

@@ -291,11 +291,26 @@ static int lock_place(const struct place *place, int *out, struct error *err)
     return 0;
 }
 
+/* All but rules of the host. */
+static bool has_end(const struct place *place, struct gateway *gateway)
+{
+    char name[GATEWAY_LINK_TEXT];
+
+    if (gateway->ns_fd < 0 || !is_namespace(gateway->ns_fd) || read_settings(place, gateway) < 0)
+        return false;
+    gateway_link_name(gateway, name);
+    return if_nametoindex(name) != 0;
+}
+
 /* Under the lock: one that is there and fits, or else a new one. */
 static int open_or_build(const struct place *place, const struct gateway *wanted,
                          const struct gateway_options *options, struct gateway *gateway,
                          struct error *err)
 {
+    struct error ignored = {0};
+
+    if (!open_whole(place, gateway) && has_end(place, gateway))
+        (void)gateway_reconnect(gateway, &ignored);
     if (open_whole(place, gateway)) {
         if (is_as_wanted(gateway, wanted, options))
             return 0;

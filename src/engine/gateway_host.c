@@ -25,11 +25,31 @@ uint32_t gateway_own_end(const struct gateway *gateway)
     return gateway_host_end(gateway) + 1;
 }
 
+static bool has_table(const char *name)
+{
+    const struct nfgenmsg header = {.nfgen_family = AF_INET, .version = NFNETLINK_V0};
+    automessages messages = {0};
+
+    message_begin(&messages, NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_GETTABLE, NLM_F_ACK, &header,
+                  sizeof header);
+    message_put_text(&messages, NFTA_TABLE_NAME, name);
+    return netlink_ask(-1, NETLINK_NETFILTER, &messages, NULL, NULL) == 0;
+}
+
 bool gateway_is_connected(const struct gateway *gateway)
 {
     char name[GATEWAY_LINK_TEXT];
     gateway_link_name(gateway, name);
-    return if_nametoindex(name) != 0;
+    return if_nametoindex(name) != 0 && has_table(name) && forward_policy_is_open();
+}
+
+int gateway_reconnect(const struct gateway *gateway, struct error *err)
+{
+    char name[GATEWAY_LINK_TEXT];
+    gateway_link_name(gateway, name);
+    if (!has_table(name) && gateway_load_host_rules(gateway, err) < 0)
+        return -1;
+    return forwarding_open(gateway, err);
 }
 
 /* The first number that no gateway of this machine has. */
@@ -102,6 +122,8 @@ void gateway_disconnect(const struct gateway *gateway)
     gateway_link_name(gateway, name);
     (void)wire_remove(-1, name); // and with it the end in the gateway
     remove_table(name);
+    if (!forwarding_is_needed())
+        forward_policy_close();
     forwarding_close();
 }
 

@@ -44,12 +44,22 @@ int gateway_connect(struct gateway *gateway, const char *alias, struct error *er
 void gateway_disconnect(const struct gateway *gateway);
 /* The same of every way with this alias: of one that was not made whole. */
 void gateway_disconnect_named(const char *alias);
-/* Whether the host's end is there. */
+/* Whether the host's end is there, with its rules. */
 bool gateway_is_connected(const struct gateway *gateway);
+/* Where the end is there and the rest is not: somebody may have flushed all rules, or set others. */
+int gateway_reconnect(const struct gateway *gateway, struct error *err);
 
 /* The host forwards for it; given back when the last gateway of the machine is gone. */
 int forwarding_open(const struct gateway *gateway, struct error *err);
 void forwarding_close(void);
+/* There is a gateway on this machine. */
+bool forwarding_is_needed(void);
+
+/* A chain of others on the host that drops what is forwarded, in the place where iptables has it; whether it lets gateways through. */
+bool forward_policy_drops(void);
+bool forward_policy_is_open(void);
+int forward_policy_open(struct error *err);
+void forward_policy_close(void);
 
 /* Runs the nft program on a script, in a network namespace (-1: the caller's). ERROR_UNAVAILABLE when it is not installed. */
 int nft_run(int ns_fd, const char *script, struct error *err);

@@ -165,6 +165,8 @@ static void make_world(void)
     CHECK(heard != MAP_FAILED);
     CHECK(unshare(CLONE_NEWNET) == 0);
     raise_loopback();
+    CHECK_OK(fd_write_knob(AT_FDCWD, "/proc/sys/net/ipv4/ip_forward", "0", &err),
+             err); // whatever the machine has
     CHECK_OK(network_create(-1, &far_fd, &err), err);
     set_addresses(far_fd);
 }

@@ -439,6 +439,33 @@ BOX_TEST(a_way_that_somebody_took_down_is_made_again)
     gateway_free(again);
 }
 
+BOX_TEST(rules_of_others_that_drop_are_opened_and_given_back)
+{
+    struct error err = {0};
+
+    world_open();
+    CHECK_INT(system("nft add table ip filter; nft 'add chain ip filter FORWARD { type filter hook "
+                     "forward priority 0; policy drop; }'; nft add rule ip filter FORWARD counter"),
+              0);
+    struct box *box = launch_wired();
+    admit_open(box);
+    CHECK_STR(says(box, TO(WORLD_SERVER)), "hello\n");
+    // everything flushed, and such a chain there again: the next who opens it mends it, and the box lives on
+    CHECK_INT(system("nft flush ruleset; nft add table ip filter; nft 'add chain ip filter FORWARD "
+                     "{ type filter hook forward priority 0; policy drop; }'"),
+              0);
+    struct gateway *again = NULL;
+    CHECK_OK(gateway_open(data_dir, NULL, &again, &err), err);
+    gateway_free(again);
+    CHECK_STR(says(box, TO(WORLD_SERVER)), "hello\n");
+    CHECK_STR(says(box, "connect " WORLD_HOST " 8001"), REFUSED);
+    end(box);
+    CHECK_OK(gateway_remove(data_dir, &err), err);
+    CHECK_INT(system("nft list chain ip filter FORWARD | grep -q burrow"), 256);
+    CHECK_STR(world_leftovers(), "");
+    CHECK_INT(system("nft delete table ip filter"), 0);
+}
+
 BOX_TEST(settings_that_cannot_be_are_refused_by_a_sentence)
 {
     struct error err = {0};
