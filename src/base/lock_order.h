@@ -12,6 +12,7 @@ enum lock_rank {
     // Held across system calls, the engine or the database, by workers only: never on a loop.
     LOCK_SANDBOX_BOX,    // the right to use a sandbox's box
     LOCK_SANDBOX_RECORD, // the right to change a sandbox's records
+    LOCK_EGRESS,         // one call to burrow-egress at a time
     LOCK_STORE_WRITER,   // the database's one writer
     // Held for memory work only: nothing below blocks.
     LOCK_SANDBOX,         // what readers see of a sandbox
