@@ -33,7 +33,7 @@ static const char *const *strings_in(const void *object, const struct field *fie
 
 /* Lists as their columns hold them, until the statement has been run. */
 struct packs {
-    char *columns[4];
+    char *columns[12];
     size_t count;
 };
 

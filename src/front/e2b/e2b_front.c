@@ -4,6 +4,7 @@
 #include "core/core.h"
 #include "core/seal.h"
 #include "front/e2b/e2b_impl.h"
+#include "front/e2b/envd_watch.h"
 
 #include <string.h>
 
@@ -19,6 +20,9 @@ static const struct route *const envd_tables[] = {
     envd_process_routes,
     envd_input_routes,
     envd_health_routes,
+    envd_file_routes,
+    envd_filesystem_routes,
+    envd_watch_routes,
     NULL,
 };
 
@@ -38,13 +42,16 @@ static struct route *join_tables(const struct route *const *tables)
 
 void e2b_front_init(struct front *front, const struct e2b_settings *settings)
 {
+    struct e2b *e2b = xnew(struct e2b);
+
+    e2b->settings = settings;
     *front = (struct front){
         .name = "e2b",
         .title = "E2B's control plane",
         .routes = join_tables(control_tables),
         .auth = &e2b_key_auth,
         .on_error = e2b_on_error,
-        .settings = (void *)(uintptr_t)settings, // handlers only read it
+        .settings = e2b,
     };
 }
 
@@ -64,6 +71,10 @@ static int on_envd_call(struct call *call, struct error *err)
 
 void e2b_envd_front_init(struct front *front, const struct e2b_settings *settings)
 {
+    struct e2b *e2b = xnew(struct e2b);
+
+    e2b->settings = settings;
+    e2b->watchers = envd_watchers_new();
     *front = (struct front){
         .name = "e2b-envd",
         .title = "What E2B's clients find in a sandbox",
@@ -72,12 +83,17 @@ void e2b_envd_front_init(struct front *front, const struct e2b_settings *setting
         .auth = &e2b_token_auth,
         .on_call = on_envd_call,
         .on_error = envd_on_error,
-        .settings = (void *)(uintptr_t)settings,
+        .settings = e2b,
     };
 }
 
 void e2b_front_clear(struct front *front)
 {
+    struct e2b *e2b = front->settings;
+
+    if (e2b)
+        envd_watchers_free(e2b->watchers);
+    free(e2b);
     free((void *)(uintptr_t)front->routes);
     *front = (struct front){0};
 }

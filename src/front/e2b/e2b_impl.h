@@ -27,9 +27,18 @@ extern const struct route envd_health_routes[];
 #define E2B_ENVD_VERSION "0.6.13"
 #define E2B_MESSAGE_BYTES ((uint64_t)64 << 20) // of one request to a service
 
-static inline const struct e2b_settings *e2b_settings_of(const struct call *call)
+/* What both fronts have. */
+struct e2b {
+    const struct e2b_settings *settings;
+    struct envd_watchers *watchers; // of envd; NULL: none
+};
+static inline const struct e2b *e2b_of(const struct call *call)
 {
     return call->settings;
+}
+static inline const struct e2b_settings *e2b_settings_of(const struct call *call)
+{
+    return e2b_of(call)->settings;
 }
 
 /* Failures of the control plane and of envd's plain HTTP: {"code": 404, "message": "..."}; and of envd's services. */

@@ -6,6 +6,8 @@
 #include "test.h"
 
 #include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
 
 #define FILE_OF(name, text)                                                                        \
     {                                                                                              \
@@ -50,12 +52,11 @@ TEST(opening_again_changes_nothing)
     CHECK_INT(fixture_number(fixture_open(), "SELECT max(applied_at) FROM migrations"), first);
 }
 
-TEST(shipped_migrations_are_numbered_without_gaps)
+TEST(shipped_migrations_are_numbered_in_order)
 {
     for (int i = 0; store_migrations[i].name; i++) {
-        char number[8];
-        (void)snprintf(number, sizeof number, "%04d-", i + 1);
-        CHECK(strncmp(store_migrations[i].name, number, 5) == 0);
+        CHECK(strspn(store_migrations[i].name, "0123456789") == 4);
+        CHECK(i == 0 || atoi(store_migrations[i].name) > atoi(store_migrations[i - 1].name));
     }
 }
 
