@@ -73,10 +73,9 @@ static int run_next(struct store_call *call, struct history *history, bool *is_d
     *is_done = !next->name;
     if (*is_done)
         return store_call_done(call, err);
-    // Their numbers ascend; some may be left out.
-    if (history->count > 0 && atoll(next->name) <= atoll(next[-1].name))
-        return error_set(err, ERROR_SYSTEM, "migration '%s' stands behind '%s'", next->name,
-                         next[-1].name);
+    if (atoll(next->name) != history->count + 1)
+        return error_set(err, ERROR_SYSTEM, "migration '%s' is not number %lld", next->name,
+                         (long long)history->count + 1);
     struct sql_value args[] = {sql_number(history->count + 1), sql_text(next->name),
                                sql_number((int64_t)clock_wall_ms())};
     autofree char *text = fill_in(next->data, store_node(call->store));
