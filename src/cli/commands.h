@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The commands of burrow: each takes its own argv (argv[0] is its name) and returns the exit code.
+ * The commands of burrow. Those with arguments of their own take their own argv (argv[0] is its name) and return the exit code; all others are rows
+ * of tables (command_tree.h).
  * Threads: one thread.
  */
 #pragma once
 #include "base/data_dir.h"
+#include "cli/command_tree.h"
 
 int cli_run(int argc, char **argv);
 int cli_runtime(int argc, char **argv);
@@ -13,6 +15,11 @@ int cli_detach(int argc, char **argv);
 int cli_serve(int argc, char **argv);
 int cli_key(int argc, char **argv);
 int cli_repair(int argc, char **argv);
+
+/* Each ended by an empty row; command_list.c lists them. */
+extern const struct cli_command sandbox_commands[];
+extern const struct cli_command execution_commands[];
+extern const struct cli_command context_commands[];
 
 /* Where everything is kept unless --data or BURROW_DATA says otherwise. */
 #define CLI_DEFAULT_DATA DATA_DIR_DEFAULT

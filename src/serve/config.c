@@ -113,6 +113,9 @@ static const struct option_row rows[] = {
     ROW("file-timeout", OPTION_DURATION, file_timeout_ms, "DURATION", "BURROW_FILE_TIMEOUT", 0,
         YEAR_MS,
         "how long one request may work on files in a sandbox; 0 is any time (default 10m)"),
+    ROW("end-when-quiet", OPTION_DURATION, quiet_ms, "DURATION", "BURROW_END_WHEN_QUIET", 0,
+        YEAR_MS,
+        "end by itself after so long without a request and a sandbox; 0 is never (default 0)"),
     ROW("temporary-limit", OPTION_SIZE, temporary_bytes, "SIZE", "BURROW_TEMPORARY_LIMIT", 0,
         1024 * TIB,
         "the room for files on their way into sandboxes and out of them, in the data directory "

@@ -41,6 +41,7 @@ struct config {
     uint64_t spool_bytes;
     uint64_t file_bytes;
     uint64_t file_timeout_ms;
+    uint64_t quiet_ms;        // after which the server ends where nobody needs it; 0: never
     uint64_t temporary_bytes; // 0: as the free space allows
     uint64_t temporary_key_bytes;
     uint64_t keep_ms;

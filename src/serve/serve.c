@@ -60,6 +60,8 @@ struct server {
     int data_fd; // where the local socket's path is too long, else -1
     int signal_fd;
     struct loop_watch *signals;
+    struct loop_timer quiet; // set where the server ends by itself
+    uint64_t requests, quiet_since_ms;
     bool is_draining;
 };
 
@@ -120,6 +122,44 @@ static void stop(struct server *server, const char *why)
     notify_send("STOPPING=1");
     router_drain(server->router);
     http_server_drain(server->http, DRAIN_MS, on_drained, server);
+}
+
+// ---- ending by itself ----
+
+#define QUIET_STEP_MS 1000
+
+/* A request, one that is still being answered, or a sandbox: somebody needs the server. */
+static void on_quiet(void *data)
+{
+    struct server *server = data;
+    uint64_t now = clock_monotonic_ms(), rest = QUIET_STEP_MS;
+    struct core_health health;
+    struct http_stats stats;
+
+    if (server->is_draining)
+        return;
+    core_health(server->core, &health);
+    http_server_stats(server->http, &stats);
+    if (health.sandboxes || stats.requests != server->requests ||
+        stats.connections > stats.idle + stats.strangers)
+        server->quiet_since_ms = now;
+    server->requests = stats.requests;
+    if (now - server->quiet_since_ms >= server->config.quiet_ms) {
+        stop(server, "quiet");
+        return;
+    }
+    if (server->config.quiet_ms < rest)
+        rest = server->config.quiet_ms;
+    loop_timer_set(&server->quiet, rest);
+}
+
+static void watch_quiet(struct server *server)
+{
+    if (!server->config.quiet_ms)
+        return;
+    server->quiet_since_ms = clock_monotonic_ms();
+    loop_timer_init(&server->quiet, server->loop, on_quiet, server);
+    loop_timer_set(&server->quiet, QUIET_STEP_MS);
 }
 
 // How much is logged can be changed while running; the rest at the next start.
@@ -425,7 +465,9 @@ static int run(struct server *server, struct error *err)
     log_info("ready", F("version", BURROW_VERSION), F("data", server->data_dir),
              F("pid", (int64_t)getpid()), F("ms", clock_monotonic_ms() - since));
     notify_send("READY=1");
+    watch_quiet(server);
     loop_run(server->loop);
+    loop_timer_clear(&server->quiet);
     return 0;
 }
 

@@ -35,6 +35,7 @@ def test_every_command_is_in_the_manual():
     assert commands()
     for command in commands():
         assert f"*{command}*" in page("burrow")
+    for command in ("run", "serve", "key", "runtime", "detach", "repair", "doctor"):
         assert (MAN / f"burrow-{command}.1.scd").exists()
 
 

@@ -21,11 +21,15 @@ struct run_body {
     bool has_limits;
     struct network_body network;
     bool has_network;
-    bool has_changes;
+    bool has_changes, keeps_input_open;
     int64_t output_bytes;
 };
 static const struct field run_fields[] = {
     COMMAND_FIELDS(struct run_body, command),
+    {"keepStdinOpen", FIELD_BOOL, offsetof(struct run_body, keeps_input_open),
+     .help =
+         "its standard input is what is sent to …/stdin of the execution, until that is closed; "
+         "for answers that are streamed, whose first record names it"},
     {"sandbox", FIELD_TEXT, offsetof(struct run_body, sandbox), .maximum = 256,
      .help =
          "a sandbox that is there: its id or name. Default: one of its own, which ends with the "
@@ -63,6 +67,8 @@ static int check_body(const struct run_body *body, struct error *err)
 
     if (body->snapshot && body->runtime)
         return fault(err, "snapshot", "cannot be given together with 'runtime'");
+    if (body->keeps_input_open && (body->command.input || body->command.input_bytes.data))
+        return fault(err, "keepStdinOpen", "cannot be given together with 'stdin'");
     if (!body->sandbox)
         return 0;
     if (body->runtime)
@@ -188,6 +194,10 @@ static int run_command(struct call *call, struct error *err)
         command_body_fill(call, &body.command, &run.command, err) < 0 ||
         call_once(call, &run.command.once, err) < 0)
         return -1;
+    if (body.keeps_input_open && format == EVENT_FORMAT_NONE)
+        return fault(err, "keepStdinOpen",
+                     "needs an answer that is streamed: Accept: application/x-ndjson");
+    run.command.has_input = body.keeps_input_open;
     if ((body.sandbox ? start_there : start_alone)(call, &run, err) < 0)
         return -1;
     call_about_sandbox(call, SANDBOX_PREFIX, run.execution.sandbox_id);

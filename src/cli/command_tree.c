@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tree of commands: finds the one that is meant, reads its words, connects, runs it, tells how it failed; see command_tree.h. */
+#include "cli/command_tree.h"
+
+#include "base/auto.h"
+#include "base/suggest.h"
+#include "cli/endpoint.h"
+#include "cli/exit.h"
+#include "cli/invocation.h"
+#include "cli/say.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define ROWS_MAX 64
+
+// ---- names ----
+
+bool command_has_name(const char *names, const char *name)
+{
+    size_t length = strlen(name);
+
+    for (const char *at = names; *at;) {
+        size_t word = strcspn(at, " ");
+        if (word == length && memcmp(at, name, length) == 0)
+            return true;
+        at += word;
+        at += strspn(at, " ");
+    }
+    return false;
+}
+
+const char *command_name(const char *names, char text[32])
+{
+    (void)snprintf(text, 32, "%.*s", (int)strcspn(names, " "), names);
+    return text;
+}
+
+static const struct command_group *find_group(const char *name)
+{
+    for (const struct command_group *group = command_groups; group->names; group++) {
+        if (command_has_name(group->names, name))
+            return group;
+    }
+    return NULL;
+}
+
+static const struct cli_command *find_command(const char *group, const char *name)
+{
+    for (const struct cli_command *const *table = command_tables; *table; table++) {
+        for (const struct cli_command *command = *table; command->names; command++) {
+            if (strcmp(command->group, group) == 0 && command_has_name(command->names, name))
+                return command;
+        }
+    }
+    return NULL;
+}
+
+// ---- options ----
+
+static const struct option_row shared_rows[] = {
+    OPTION("url", 0, OPTION_TEXT, url, "URL",
+           "the server's address (default: BURROW_URL, else 'burrow context')"),
+    OPTION("context", 0, OPTION_TEXT, context, "NAME", "a server that 'burrow context' knows"),
+    OPTION("api-key", 0, OPTION_TEXT, api_key, "KEY",
+           "for it (default: BURROW_API_KEY; an option is seen by others on the machine)"),
+    OPTION("data", 0, OPTION_TEXT, data_dir, "DIR",
+           "data directory of the local server (default: BURROW_DATA)"),
+    OPTION("org-id", 0, OPTION_TEXT, org_id, "ID",
+           "taken for compatibility: the key says which organisation"),
+};
+static const struct option_row json_row =
+    OPTION("json", 0, OPTION_FLAG, is_json, NULL, "print one JSON value instead");
+
+static void join_rows(const struct cli_command *command, struct option_row rows[ROWS_MAX])
+{
+    size_t n = 0;
+
+    for (const struct option_row *row = command->rows; row && row->name && n < ROWS_MAX - 8; row++)
+        rows[n++] = *row;
+    if (!(command->flags & COMMAND_NO_JSON))
+        rows[n++] = json_row;
+    for (size_t i = 0; command->flags & COMMAND_SERVER && i < ARRAY_SIZE(shared_rows); i++)
+        rows[n++] = shared_rows[i];
+    rows[n] = (struct option_row){0};
+}
+
+const struct option_set *command_options(const struct cli_command *command)
+{
+    static struct option_row rows[ROWS_MAX];
+    static char name[80], usage[200];
+    static struct option_set set;
+    char first[32];
+
+    join_rows(command, rows);
+    (void)snprintf(name, sizeof name, "burrow %s%s%s", command->group, *command->group ? " " : "",
+                   command_name(command->names, first));
+    (void)snprintf(usage, sizeof usage, "%s%s[options]%s", command->operands,
+                   *command->operands ? " " : "",
+                   command->flags & COMMAND_WORDS ? " [--] COMMAND [ARGUMENT...]" : "");
+    set = (struct option_set){
+        name, usage, command->summary, command->description, rows, command->examples};
+    return &set;
+}
+
+// ---- help ----
+
+static void list_commands(const char *group, FILE *out)
+{
+    char name[32];
+
+    for (const struct cli_command *const *table = command_tables; *table; table++) {
+        for (const struct cli_command *command = *table; command->names; command++) {
+            if (strcmp(command->group, group) == 0 && !(command->flags & COMMAND_HIDDEN))
+                (void)fprintf(out, "  %-11s %s\n", command_name(command->names, name),
+                              command->summary);
+        }
+    }
+}
+
+static void list_groups(FILE *out)
+{
+    char name[32];
+
+    for (const struct command_group *group = command_groups; group->names; group++)
+        (void)fprintf(out, "  %-11s %s\n", command_name(group->names, name), group->summary);
+}
+
+static void print_help(FILE *out)
+{
+    (void)fputs("burrow runs untrusted code in isolated Linux sandboxes.\n\n"
+                "Usage: burrow COMMAND [options]\n\nCommands:\n",
+                out);
+    list_commands("", out);
+    list_groups(out);
+    (void)fputs(
+        "\nOptions:\n"
+        "  --version  say which version this is\n"
+        "  --help     say this; 'burrow COMMAND --help' tells more, with examples\n\n"
+        "'burrow cloud sandbox COMMAND', 'burrow sandbox COMMAND' and 'burrow sb COMMAND' are the "
+        "same\n"
+        "as 'burrow COMMAND'. Most take --json. Where a sandbox is wanted, its name will do.\n\n"
+        "Examples:\n"
+        "  $ burrow run --runtime host:latest -- echo hello\n"
+        "  $ burrow create --name work\n"
+        "  $ burrow exec work -- python3 -c 'print(6 * 7)'\n"
+        "  $ burrow fs cp ./data.csv work:/workspace/\n"
+        "  $ burrow doctor\n",
+        out);
+}
+
+static void print_group_help(const struct command_group *group, FILE *out)
+{
+    char name[32];
+    const char *rest = group->names + strcspn(group->names, " ");
+
+    (void)command_name(group->names, name);
+    (void)fprintf(out, "burrow %s: %s\n\nusage: burrow %s COMMAND [options]\n", name,
+                  group->summary, name);
+    if (*rest)
+        (void)fprintf(out, "also called:%s\n", rest);
+    (void)fputs("\ncommands:\n", out);
+    list_commands(name, out);
+    (void)fprintf(out, "\n'burrow %s COMMAND --help' tells more, with examples.\n", name);
+}
+
+static void print_command_help(const struct cli_command *command)
+{
+    const char *rest = command->names + strcspn(command->names, " ");
+
+    options_help(command_options(command), stdout);
+    if (*rest)
+        (void)printf("\nalso called:%s\n", rest);
+}
+
+// ---- what is not there ----
+
+static void consider_names(struct suggestion *near, const char *names, char (*room)[32],
+                           unsigned *n, unsigned most)
+{
+    for (const char *at = names; *at && *n < most;) {
+        size_t word = strcspn(at, " ");
+        (void)snprintf(room[*n], 32, "%.*s", (int)word, at);
+        suggestion_consider(near, room[(*n)++]);
+        at += word;
+        at += strspn(at, " ");
+    }
+}
+
+static int refuse(const char *group, const char *name)
+{
+    static char room[256][32];
+    struct suggestion near = {.wanted = name};
+    unsigned n = 0;
+
+    for (const struct cli_command *const *table = command_tables; *table; table++) {
+        for (const struct cli_command *command = *table; command->names; command++) {
+            if (strcmp(command->group, group) == 0)
+                consider_names(&near, command->names, room, &n, ARRAY_SIZE(room));
+        }
+    }
+    for (const struct command_group *each = command_groups; !*group && each->names; each++)
+        consider_names(&near, each->names, room, &n, ARRAY_SIZE(room));
+    autofree char *clean = say_clean(name);
+    const char *blank = *group ? " " : "";
+    if (near.nearest)
+        (void)fprintf(stderr, "burrow: unknown command '%s%s%s'; did you mean '%s%s%s'?\n", group,
+                      blank, clean, group, blank, near.nearest);
+    else
+        (void)fprintf(stderr, "burrow: unknown command '%s%s%s'; 'burrow %s%s--help' lists them\n",
+                      group, blank, clean, group, blank);
+    return EXIT_USAGE;
+}
+
+// ---- running ----
+
+static int fail(const struct cli_command *command, const struct burrow_error *err, bool is_json)
+{
+    int code = say_error(err, is_json);
+    bool is_ours = command->flags & COMMAND_RUNNING && code != EXIT_USAGE && code < EXIT_SIGNAL;
+
+    return is_ours ? EXIT_BURROW : code;
+}
+
+static int run_invocation(struct invocation *invocation, int argc, char **argv)
+{
+    const struct cli_command *command = invocation->command;
+    struct burrow_error err = {0};
+    int read = invocation_read(invocation, argc, argv, &err);
+
+    if (read == OPTIONS_HELP) {
+        print_command_help(command);
+        return EXIT_DONE;
+    }
+    if (read < 0) {
+        (void)say_error(&err, invocation->is_json);
+        return EXIT_USAGE;
+    }
+    if (command->flags & COMMAND_SERVER && endpoint_connect(invocation, ENDPOINT_START, &err) < 0)
+        return fail(command, &err, invocation->is_json);
+    int code = command->run(invocation, &err);
+    if (code >= 0 && fflush(stdout) != 0)
+        code = say_fail_sys(&err, "write to standard output");
+    return code < 0 ? fail(command, &err, invocation->is_json) : code;
+}
+
+static int run_command(const struct cli_command *command, int argc, char **argv)
+{
+    struct invocation invocation;
+
+    if (command->own)
+        return command->own(argc, argv);
+    invocation_init(&invocation, command);
+    int code = run_invocation(&invocation, argc, argv);
+    invocation_clear(&invocation);
+    return code;
+}
+
+static bool is_help(const char *word)
+{
+    return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0;
+}
+
+/* argv[0] is the group's name. */
+static int run_in_group(const struct command_group *group, int argc, char **argv)
+{
+    char name[32];
+
+    if (group->own)
+        return group->own(argc, argv);
+    if (argc < 2 || is_help(argv[1])) {
+        print_group_help(group, argc < 2 ? stderr : stdout);
+        return argc < 2 ? EXIT_USAGE : EXIT_DONE;
+    }
+    const struct cli_command *command = find_command(command_name(group->names, name), argv[1]);
+    return command ? run_command(command, argc - 1, argv + 1) : refuse(name, argv[1]);
+}
+
+/* "burrow help fs cp" is "burrow fs cp --help". */
+static int help_about(int argc, char **argv)
+{
+    char *words[4] = {0};
+    int n = 0;
+
+    for (; n < argc && n < 2; n++)
+        words[n] = argv[n];
+    words[n++] = (char *)"--help";
+    const struct command_group *group = find_group(argv[0]);
+    if (group)
+        return run_in_group(group, n, words);
+    const struct cli_command *command = find_command("", argv[0]);
+    words[1] = (char *)"--help";
+    return command ? run_command(command, 2, words) : refuse("", argv[0]);
+}
+
+int tree_run(int argc, char **argv)
+{
+    int at = 1;
+
+    if (at < argc && strcmp(argv[at], "cloud") == 0)
+        at++;
+    if (at < argc && (strcmp(argv[at], "sandbox") == 0 || strcmp(argv[at], "sb") == 0))
+        at++;
+    argc -= at;
+    argv += at;
+    if (argc < 1) {
+        print_help(stderr);
+        return EXIT_USAGE;
+    }
+    const struct command_group *group = find_group(argv[0]);
+    if (group)
+        return run_in_group(group, argc, argv);
+    const struct cli_command *command = find_command("", argv[0]);
+    if (command)
+        return run_command(command, argc, argv);
+    if (is_help(argv[0])) {
+        if (argc > 1 && strcmp(argv[0], "help") == 0)
+            return help_about(argc - 1, argv + 1);
+        print_help(stdout);
+        return EXIT_DONE;
+    }
+    if (strcmp(argv[0], "--version") == 0 || strcmp(argv[0], "version") == 0) {
+        (void)printf("burrow %s\n", BURROW_VERSION);
+        return EXIT_DONE;
+    }
+    return refuse("", argv[0]);
+}

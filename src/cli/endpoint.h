@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which server a command talks to: --url or BURROW_URL, a context (--context, BURROW_CONTEXT, the current one), the socket of the local
+ * server; where there is none of these, one is started in the background.
+ * Threads: one thread.
+ */
+#pragma once
+#include "cli/invocation.h"
+
+enum endpoint_patience {
+    ENDPOINT_LOOK, // fails with BURROW_UNREACHABLE where nothing is configured and no local server runs
+    ENDPOINT_START, // starts one then
+};
+
+/* Makes invocation->client. */
+int endpoint_connect(struct invocation *invocation, enum endpoint_patience patience,
+                     struct burrow_error *err);
+/* The local server's data directory. */
+const char *endpoint_data_dir(const struct invocation *invocation);
+/* A descriptor that becomes readable at the first Ctrl-C (SIGINT, SIGTERM, SIGHUP); at the second the process ends. */
+int endpoint_cancel_fd(void);
+/* From here on Ctrl-C is the command's own business: signals are no longer taken. */
+void endpoint_give_signals_back(void);

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a sandbox is to be, from options to the body of a request; and small things the commands of a server share.
+ * Threads: one thread.
+ */
+#pragma once
+#include "cli/invocation.h"
+
+/* Options that `create` and `run` have in common. */
+#define SANDBOX_ROWS                                                                               \
+    OPTION("memory", 'm', OPTION_SIZE, memory_bytes, "SIZE", "memory: 512Mi, 1Gi"),                \
+        OPTION("cpu", 0, OPTION_CPU, cpu_millicores, "CPU", "processors: 500m, 1000m, 2"),         \
+        OPTION("disk", 0, OPTION_SIZE, disk_bytes, "SIZE", "how much it may write"),               \
+        OPTION("max-processes", 0, OPTION_INTEGER, max_processes, "N", "processes and threads"),   \
+        OPTION("network", 0, OPTION_FLAG, has_network, NULL, "let it connect outwards"),           \
+        OPTION("snapshot", 0, OPTION_TEXT, snapshot, "ID-OR-TAG", "start from this snapshot"),     \
+        OPTION("runtime", 'r', OPTION_TEXT, runtime, "NAME",                                       \
+               "start from this runtime ('burrow runtime list')"),                                 \
+        OPTION("runtime-id", 0, OPTION_TEXT, runtime_id, "ID", "the same by its id: srt_…"),       \
+        OPTION("dependency", 0, OPTION_LIST, dependencies, "PACKAGE",                              \
+               "Debian package to install (repeatable)"),                                          \
+        OPTION("env", 'e', OPTION_LIST, env, "KEY=VALUE",                                          \
+               "set a variable; KEY alone takes yours (repeatable)"),                              \
+        OPTION("file", 'f', OPTION_LIST, files, "PATH:LOCAL",                                      \
+               "put the local file LOCAL at PATH in it (repeatable)"),                             \
+        OPTION("scope", 0, OPTION_LIST, scopes, "SCOPE", "kept with it (repeatable)"),             \
+        OPTION("project-id", 0, OPTION_TEXT, project_id, "ID", "which project it belongs to")
+
+/* The body of POST /sandboxes; `words`: a command to start with, or NULL. */
+int sandbox_options_write(struct invocation *invocation, char **words, struct buffer *to,
+                          struct burrow_error *err);
+/* The same limits, runtime, snapshot and so on into a map that is begun. */
+int sandbox_options_put(struct invocation *invocation, struct json_writer *json,
+                        struct burrow_error *err);
+
+/* For people: the fields of a sandbox. */
+void sandbox_print(const struct burrow_value *value);
+
+static inline void burrow_answer_freep(struct burrow_answer **answer)
+{
+    burrow_answer_free(*answer);
+}
+#define autoanswer __attribute__((cleanup(burrow_answer_freep))) struct burrow_answer *
