@@ -23,7 +23,7 @@
 #include <sys/vfs.h>
 
 #define RUN_DIR "/run/burrow"
-#define VERSION 1 // of the rules: another number for another content
+#define VERSION 2 // of the rules: another number for another content
 #define BACKLOG 4096
 #define OWN_INTERFACES 2 // loopback and the uplink: no box
 

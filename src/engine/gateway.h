@@ -71,7 +71,7 @@ int gateway_pin(struct gateway *gateway, unsigned slot, uint32_t address, unsign
                 uint16_t port, uint32_t seconds, struct error *err);
 /* Of all of a box's; its connections are judged again. */
 int gateway_unpin_all(struct gateway *gateway, unsigned slot, struct error *err);
-/* Forgets its connections: each next packet is judged as the first of one. */
+/* Its connections are judged again, by the next packet that it sends on each: what is not allowed any more is reset. */
 int gateway_cut(struct gateway *gateway, unsigned slot, struct error *err);
 
 struct gateway_counters {

@@ -17,7 +17,8 @@
 struct entry {
     bool is_there;
     char chain[NFT_NAME_MAXLEN];
-    uint32_t tag; // of its pins and connections; 0: none
+    uint32_t tag;  // of its pins; 0: none
+    uint32_t mark; // of its connections
     bool is_judged, is_named;
 };
 
@@ -41,6 +42,8 @@ static int look_up(struct gateway *gateway, unsigned slot, struct entry *out)
     (void)snprintf(out->chain, sizeof out->chain, "%s", found.chain);
     if (nft_find(gateway->ns_fd, "tags", &key, &found) == 0)
         out->tag = found.mark;
+    if (nft_find(gateway->ns_fd, "marks", &key, &found) == 0)
+        out->mark = found.mark;
     out->is_judged = nft_find(gateway->ns_fd, "judged", &key, &found) == 0;
     out->is_named = nft_find(gateway->ns_fd, "named", &key, &found) == 0;
     return 0;
@@ -52,6 +55,47 @@ static uint32_t make_tag(void)
     while (getrandom(&tag, sizeof tag, 0) != sizeof tag || tag == 0)
         ;
     return tag;
+}
+
+/* The slot, by which all of its are found at its end, and what tells those from now on from others. */
+#define MARK_BITS 17
+#define MARK_MASK (UINT32_MAX << MARK_BITS)
+
+static uint32_t mark_of(unsigned slot)
+{
+    return (slot + 1) << MARK_BITS;
+}
+
+static uint32_t make_mark(unsigned slot, uint32_t before)
+{
+    uint32_t mark = before;
+    while (mark == before)
+        mark = mark_of(slot) | (make_tag() & ~MARK_MASK);
+    return mark;
+}
+
+static struct nft_key connections_of(const struct gateway *gateway, unsigned slot, uint32_t mark)
+{
+    struct nft_key key = key_of(gateway, slot);
+    nft_key_add_mark(&key, mark);
+    return key;
+}
+
+/* Connections that were let through before are judged again. */
+static void put_mark(struct messages *messages, const struct gateway *gateway, unsigned slot,
+                     uint32_t before)
+{
+    const struct nft_key key = key_of(gateway, slot);
+    const struct nft_element value = {.mark = make_mark(slot, before)};
+    const struct nft_key old = connections_of(gateway, slot, before);
+    const struct nft_key now = connections_of(gateway, slot, value.mark);
+
+    if (before) {
+        nft_remove_element(messages, "marks", &key);
+        nft_remove_element(messages, "current", &old);
+    }
+    nft_put_element(messages, "marks", &key, &value, 0);
+    nft_put_element(messages, "current", &now, NULL, 0);
 }
 
 /* Where a packet goes that no rule of a box decides. */
@@ -134,6 +178,7 @@ static int admit(struct gateway *gateway, unsigned slot, const struct policy_ker
         const struct nft_element tag = {.mark = make_tag()};
         nft_put_element(&messages, "tags", &key, &tag, 0);
     }
+    put_mark(&messages, gateway, slot, old.mark);
     if (!old.is_there) {
         nft_put_element(&messages, "bytes", &key, NULL, 0);
         nft_put_element(&messages, "refused", &key, NULL, 0);
@@ -146,21 +191,15 @@ static int admit(struct gateway *gateway, unsigned slot, const struct policy_ker
 int gateway_admit(struct gateway *gateway, unsigned slot, const struct policy_kernel *kernel,
                   uint32_t generation, struct error *err)
 {
-    struct entry old;
-
     if (kernel->count > GATEWAY_MAX_RULES)
         return error_set(err, ERROR_LIMIT, "a sandbox has at most %d rules for addresses, not %zu",
                          GATEWAY_MAX_RULES, kernel->count);
     if (kernel->class == POLICY_CLASS_OFF)
         return gateway_dismiss(gateway, slot, err);
-    int code = look_up(gateway, slot, &old);
-    if (code == 0)
-        code = admit(gateway, slot, kernel, generation);
-    if (code == EALREADY)
-        return 0; // this very change was made
-    if (code)
+    int code = admit(gateway, slot, kernel, generation);
+    if (code && code != EALREADY) // else this very change was made
         return error_sys_code(err, code, "set what the sandbox in slot %u may connect to", slot);
-    return old.is_there ? gateway_cut(gateway, slot, err) : 0;
+    return 0;
 }
 
 static int dismiss(struct gateway *gateway, unsigned slot, const struct entry *entry)
@@ -176,20 +215,25 @@ static int dismiss(struct gateway *gateway, unsigned slot, const struct entry *e
     nft_remove_element(&messages, "refused", &key);
     if (entry->tag)
         nft_remove_element(&messages, "tags", &key);
+    if (entry->mark) {
+        const struct nft_key connections = connections_of(gateway, slot, entry->mark);
+        nft_remove_element(&messages, "marks", &key);
+        nft_remove_element(&messages, "current", &connections);
+    }
     put_membership(&messages, "judged", &key, entry->is_judged, false);
     put_membership(&messages, "named", &key, entry->is_named, false);
     return batch_send(gateway->ns_fd, &messages);
 }
 
-static int forget_connections(struct gateway *gateway, uint32_t tag)
+static int forget_connections(struct gateway *gateway, unsigned slot)
 {
     const struct nfgenmsg header = {.nfgen_family = AF_INET, .version = NFNETLINK_V0};
     automessages messages = {0};
 
     message_begin(&messages, NFNL_SUBSYS_CTNETLINK << 8 | IPCTNL_MSG_CT_DELETE, NLM_F_ACK, &header,
                   sizeof header);
-    message_put_be32(&messages, CTA_MARK, tag);
-    message_put_be32(&messages, CTA_MARK_MASK, UINT32_MAX);
+    message_put_be32(&messages, CTA_MARK, mark_of(slot));
+    message_put_be32(&messages, CTA_MARK_MASK, MARK_MASK);
     return netlink_ask(gateway->ns_fd, NETLINK_NETFILTER, &messages, NULL, NULL);
 }
 
@@ -206,19 +250,23 @@ int gateway_dismiss(struct gateway *gateway, unsigned slot, struct error *err)
     if (code == 0)
         code = dismiss(gateway, slot, &entry);
     // Looking for connections is a walk through the machine's table: not for those that never had one.
-    if (code == 0 && entry.tag && counters.sent_packets > 0)
-        code = forget_connections(gateway, entry.tag);
+    if (code == 0 && counters.sent_packets > 0)
+        code = forget_connections(gateway, slot);
     return code ? error_sys_code(err, code, "take the sandbox in slot %u off the network", slot)
                 : 0;
 }
 
 int gateway_cut(struct gateway *gateway, unsigned slot, struct error *err)
 {
+    automessages messages = {0};
     struct entry entry;
 
     int code = look_up(gateway, slot, &entry);
-    if (code == 0 && entry.tag)
-        code = forget_connections(gateway, entry.tag);
+    if (code == 0 && entry.is_there) {
+        batch_begin(&messages);
+        put_mark(&messages, gateway, slot, entry.mark);
+        code = batch_send(gateway->ns_fd, &messages);
+    }
     return code ? error_sys_code(err, code, "cut connections of the sandbox in slot %u", slot) : 0;
 }
 
@@ -236,9 +284,8 @@ int gateway_unpin_all(struct gateway *gateway, unsigned slot, struct error *err)
         if (entry.tag)
             nft_remove_element(&messages, "tags", &key);
         nft_put_element(&messages, "tags", &key, &tag, 0);
+        put_mark(&messages, gateway, slot, entry.mark);
         code = batch_send(gateway->ns_fd, &messages);
-        if (code == 0 && entry.tag)
-            code = forget_connections(gateway, entry.tag);
     }
     return code ? error_sys_code(err, code, "forget the pins of the sandbox in slot %u", slot) : 0;
 }

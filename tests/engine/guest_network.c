@@ -8,6 +8,7 @@
 #include <netinet/in.h>
 #include <netinet/ip_icmp.h>
 #include <poll.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -114,6 +115,25 @@ static int run_hold(int argc, char **argv)
     }
 }
 
+/* Asks for much, and then only reads; says when that ends. */
+static int run_read(int argc, char **argv)
+{
+    static char bytes[65536];
+    int sock = -1;
+
+    (void)argc;
+    if (open_to(argv, SOCK_STREAM, &sock) != 0 || recv(sock, bytes, sizeof bytes, 0) <= 0 ||
+        send(sock, "more", 4, 0) != 4)
+        return 1;
+    bool is_begun = false;
+    for (ssize_t got; (got = recv(sock, bytes, sizeof bytes, 0)) > 0; is_begun = true) {
+        if (!is_begun)
+            say("ready");
+    }
+    say("cut");
+    return 0;
+}
+
 /* Says hello to whoever connects. */
 static int run_serve(int argc, char **argv)
 {
@@ -180,6 +200,7 @@ const struct command network_commands[] = {
     {"datagram", run_datagram, "ADDRESS PORT WORD"},
     {"flood", run_flood, "ADDRESS PORT COUNT"},
     {"hold", run_hold, "ADDRESS PORT"},
+    {"read", run_read, "ADDRESS PORT"},
     {"serve", run_serve, "PORT"},
     {"ping", run_ping, "ADDRESS"},
     {"forge", run_forge, "SOURCE ADDRESS PORT"},

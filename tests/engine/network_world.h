@@ -11,7 +11,7 @@
 #define WORLD_OTHER "93.184.1.2"  // the same one's
 #define WORLD_METADATA "169.254.169.254"
 #define WORLD_LAN "10.9.9.9"
-#define WORLD_PORT 8000 // TCP: says "hello", then echoes; UDP: echoes
+#define WORLD_PORT 8000 // TCP: says "hello", then echoes, to "more" without an end; UDP: echoes
 
 /* At the beginning of each test: who answers ends with it, the rest with the program. */
 void world_open(void);

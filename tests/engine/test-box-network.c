@@ -250,12 +250,17 @@ BOX_TEST(a_change_cuts_what_is_no_longer_allowed_and_nothing_else)
     admit(box, both, false);
     uint32_t stays = start_ready(box, NULL, "hold " WORLD_SERVER " 8000");
     uint32_t goes = start_ready(box, NULL, "hold " WORLD_OTHER " 8000");
+    uint32_t reads = start_ready(box, NULL, "read " WORLD_OTHER " 8000");
+    uint32_t reads_on = start_ready(box, NULL, "read " WORLD_SERVER " 8000");
     admit(box, one, false);
     await_output(goes, "cut\n");
     CHECK_INT(finish(box, goes).code, 0);
+    await_output(reads, "cut\n"); // in the middle of a download
+    CHECK_INT(finish(box, reads).code, 0);
     admit(box, one, false);
     CHECK_STR(says(box, TO(WORLD_SERVER)), "hello\n");
     CHECK_STR(output_of(stays), "ready\n");
+    CHECK_STR(output_of(reads_on), "ready\n");
     end(box);
 }
 
