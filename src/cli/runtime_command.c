@@ -14,6 +14,7 @@
 #include "engine/box.h"
 #include "runtime/catalog.h"
 #include "runtime/oci_add.h"
+#include "runtime/oci_export.h"
 
 #include <inttypes.h>
 #include <stdbool.h>
@@ -26,6 +27,7 @@ struct request {
     const char *mirror;
     const char *registry;
     const char *from;
+    const char *target; // of an export
     bool is_json;
     bool is_forced;
     struct runtime_reference reference;          // of the runtime that was named
@@ -349,6 +351,17 @@ static int add(struct request *request, int *code, struct error *err)
     return -1;
 }
 
+static int export_it(struct request *request, int *code, struct error *err)
+{
+    autofree char *reference = xasprintf("%s:%s", request->reference.name, request->reference.tag);
+    autofree char *target = absolute_source(request->target);
+
+    if (runtime_export(request->data_dir, reference, target, err) < 0)
+        return -1;
+    printf("%s is in %s\n", reference, target);
+    return 0;
+}
+
 static int verify(struct request *request, int *code, struct error *err)
 {
     struct runtime_status status;
@@ -385,6 +398,9 @@ static const char *const add_examples[] = {
     "$ sudo burrow runtime add alpine --from docker://registry.example/alpine:3.20",
     "$ sudo burrow runtime add mine:v2 --from oci:./layout",
     "$ sudo burrow runtime add mine --from docker-archive:saved.tar", NULL};
+static const char *const export_examples[] = {
+    "$ sudo burrow runtime export base oci:./base-image",
+    "$ sudo podman run --rm oci:./base-image python3 --version", NULL};
 static const char *const show_examples[] = {"$ burrow runtime show base", NULL};
 static const char *const verify_examples[] = {"$ sudo burrow runtime verify base", NULL};
 static const char *const remove_examples[] = {"$ sudo burrow runtime remove base:latest", NULL};
@@ -393,6 +409,7 @@ static const struct subcommand {
     const char *name;
     int (*run)(struct request *request, int *code, struct error *err);
     bool takes_name;
+    bool takes_target;     // behind it
     bool needs_definition; // else a runtime that left the catalog will do
     struct option_set options;
 } commands[] = {
@@ -400,17 +417,20 @@ static const struct subcommand {
      list,
      false,
      false,
+     false,
      {"burrow runtime list", "[options]", "list the runtimes there are, and whether they are built",
       NULL, json_rows, list_examples}},
     {"show",
      show,
      true,
+     false,
      true,
      {"burrow runtime show", "[options] NAME[:TAG]", "say what a runtime is made of", NULL,
       json_rows, show_examples}},
     {"build",
      build,
      true,
+     false,
      true,
      {"burrow runtime build", "[options] NAME[:TAG]", "make a runtime ready to use",
       "Packages come from the machine's own Debian mirror and are kept, so that an interrupted\n"
@@ -421,21 +441,33 @@ static const struct subcommand {
      add,
      true,
      false,
+     false,
      {"burrow runtime add", "--from IMAGE [options] NAME[:TAG]", "make a runtime of an image",
       "Images of registries come through skopeo, with the passwords of the usual auth file. "
       "Layers\n"
       "are unpacked once, however many images have them. One that was added before is made anew;\n"
       "sandboxes that use the old one keep it.",
       add_rows, add_examples}},
+    {"export",
+     export_it,
+     true,
+     true,
+     false,
+     {"burrow runtime export", "[options] NAME[:TAG] oci:DIR", "write a runtime as an image",
+      "The directory, which must be empty or not there yet, becomes an image layout that podman,\n"
+      "docker and skopeo read. Each layer of the runtime is one of the image's.",
+      plain_rows, export_examples}},
     {"verify",
      verify,
      true,
+     false,
      false,
      {"burrow runtime verify", "[options] NAME[:TAG]",
       "compare every file of a runtime with what was built", NULL, plain_rows, verify_examples}},
     {"remove",
      remove_it,
      true,
+     false,
      false,
      {"burrow runtime remove", "[options] NAME[:TAG]", "remove a built runtime, unless it is used",
       NULL, plain_rows, remove_examples}},
@@ -471,7 +503,7 @@ static const struct subcommand *find_command(const char *name, struct error *err
 static int read_arguments(const struct subcommand *command, struct request *request, int argc,
                           char **argv, struct error *err)
 {
-    const char *name = command->options.command, *operand = NULL;
+    const char *name = command->options.command, *operand = NULL, *target = NULL;
 
     for (;;) {
         int at = 0;
@@ -481,10 +513,10 @@ static int read_arguments(const struct subcommand *command, struct request *requ
             return parsed;
         if (at >= argc)
             break;
-        if (operand || !command->takes_name)
+        if (!command->takes_name || (operand && (target || !command->takes_target)))
             return error_set(err, ERROR_INVALID, "%s does not take '%.100s': see %s --help", name,
                              argv[at], name);
-        operand = argv[at];
+        *(operand ? &target : &operand) = argv[at];
         argc -= at;
         argv += at;
     }
@@ -493,6 +525,9 @@ static int read_arguments(const struct subcommand *command, struct request *requ
     if (!operand)
         return error_set(err, ERROR_INVALID, "%s needs the name of a runtime, such as base:latest",
                          name);
+    if (command->takes_target && !target)
+        return error_set(err, ERROR_INVALID, "%s needs a place behind the name: oci:DIR", name);
+    request->target = target;
     return runtime_reference_parse(operand, &request->reference, err);
 }
 

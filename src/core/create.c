@@ -679,6 +679,42 @@ static int check_runtime(struct creation *creation, struct error *err)
                              "this server", true, err);
 }
 
+/* What a sandbox is told by its runtime where nobody asked: an image has a user and a directory of its own. */
+struct defaults {
+    struct image
+        *open; // one of these, or none where it is not built yet: that is not waited for here
+    struct runtime_image *built;
+};
+
+static void defaults_clear(struct defaults *defaults)
+{
+    image_free(defaults->open);
+    runtime_image_free(defaults->built);
+}
+
+static void take_defaults(const struct creation *creation, struct sandbox_request *own,
+                          struct defaults *defaults)
+{
+    struct runtimes *runtimes = creation->core->runtimes;
+    autofree char *name = name_runtime(creation);
+    const struct runtime_image *runtime = NULL;
+    struct error ignored = {0};
+
+    if (runtimes_is_ready(runtimes, name)) {
+        if (image_get(runtimes, name, &defaults->open, &ignored) == 0)
+            runtime = image_runtime(defaults->open);
+    } else if (runtime_image_open(runtimes_data_dir(runtimes), name, &defaults->built, &ignored) ==
+               0) {
+        runtime = defaults->built;
+    }
+    if (runtime && !own->usual.user)
+        own->usual.user = runtime->user;
+    if (runtime && !own->usual.directory)
+        own->usual.directory = runtime->directory;
+    if (!own->usual.directory)
+        own->usual.directory = own->else_directory;
+}
+
 int sandbox_create(struct core *core, const struct actor *actor,
                    const struct sandbox_request *request, struct sandbox_info *out,
                    struct execution_info *first, struct error *err)
@@ -698,6 +734,10 @@ int sandbox_create(struct core *core, const struct actor *actor,
         once_release(core->accounts, actor, request->once);
         return -1;
     }
+    struct sandbox_request own = *request;
+    autoclear(defaults) defaults = {0};
+    take_defaults(&creation, &own, &defaults);
+    creation.request = &own;
     if (create_when_built(&creation, out, first, err) == 0)
         return 0;
     creation_abandon(&creation, err);

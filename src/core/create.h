@@ -29,9 +29,10 @@ struct sandbox_request {
     const char *home;     // absolute; becomes HOME; made
     /* What its commands start with, but for argv. The directory is made; timeout_ms may be SANDBOX_DEFAULT. */
     struct command usual;
-    struct limits limits;    // 0 is the server's default
-    int64_t max_executions;  // at once; 0: any number
-    int64_t idle_timeout_ms; // 0: never; SANDBOX_DEFAULT: the server's
+    const char *else_directory; // where neither that nor the runtime, as an image does, says one
+    struct limits limits;       // 0 is the server's default
+    int64_t max_executions;     // at once; 0: any number
+    int64_t idle_timeout_ms;    // 0: never; SANDBOX_DEFAULT: the server's
     int64_t paused_timeout_ms;
     enum sandbox_on_idle on_idle;
     int64_t expires_at; // when its time is up; 0: never

@@ -7,6 +7,7 @@
 #include "engine/layer_impl.h"
 #include "runtime/oci_fetch.h"
 #include "runtime/oci_store.h"
+#include "runtime/oci_user.h"
 #include "runtime/tree.h"
 
 #include <fcntl.h>
@@ -119,8 +120,50 @@ static int add_needed(const struct making *making, const struct layer_dir *root,
     return 0;
 }
 
+#define MAX_USERS ((size_t)4 << 20) // bytes of passwd or group
+
+/* A file of the image's etc, as its layers show it; "" where there is none, or one that nobody could mean. */
+static int read_etc(const struct layer_dir *root, const char *name, struct buffer *out,
+                    struct error *err)
+{
+    struct layer_entry etc, entry = {.parent_fd = -1};
+    int result = layer_lookup(root, root, "etc", &etc, err);
+
+    if (result < 0)
+        return -1;
+    buffer_init(out, MAX_USERS);
+    if (etc.kind == ENTRY_DIR)
+        result = layer_lookup(root, &etc.dir, name, &entry, err);
+    if (result == 0 && entry.kind == ENTRY_FILE && S_ISREG(entry.info.st_mode)) {
+        autofd fd = openat(entry.parent_fd, entry.name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+        struct error ignored;
+        if (fd >= 0 && fd_read_buffer(fd, out, &ignored) < 0)
+            buffer_clear(out);
+    }
+    layer_entry_clear(&entry);
+    layer_entry_clear(&etc);
+    return result;
+}
+
+/* A name that is in no file stays one: whoever runs a command as that is told so. */
+static int resolve_user(const struct layer_dir *root, const char *user, char out[OCI_USER_TEXT],
+                        struct error *err)
+{
+    autobuffer passwd = {0};
+    autobuffer group = {0};
+
+    if (!user)
+        return 0;
+    if (read_etc(root, "passwd", &passwd, err) < 0 || read_etc(root, "group", &group, err) < 0)
+        return -1;
+    if (!oci_user_resolve(user, passwd.data ? passwd.data : "", group.data ? group.data : "", out))
+        out[0] = '\0';
+    return 0;
+}
+
 static int fit(const struct making *making, const struct oci_store *store,
-               char names[][OCI_LAYER_NAME], size_t count, struct error *err)
+               char names[][OCI_LAYER_NAME], size_t count, const char *user,
+               char ids[OCI_USER_TEXT], struct error *err)
 {
     int fds[OCI_KEPT_LAYERS], result = 0;
     struct layer_dir root = {0};
@@ -134,6 +177,8 @@ static int fit(const struct making *making, const struct oci_store *store,
         result = layer_dir_root(fds, n_fds, &root, err);
     if (result == 0)
         result = add_needed(making, &root, err);
+    if (result == 0)
+        result = resolve_user(&root, user, ids, err);
     layer_dir_clear(&root);
     while (n_fds)
         closep(&fds[--n_fds]);
@@ -237,6 +282,7 @@ static int make_from(struct making *making, struct oci_fetched *fetched, struct 
 {
     char names[OCI_KEPT_LAYERS][OCI_LAYER_NAME];
     struct oci_layer_report report = {0};
+    char ids[OCI_USER_TEXT] = "";
     size_t count = 0;
 
     if (unpack_layers(making, fetched, store, &report, err) < 0)
@@ -244,11 +290,13 @@ static int make_from(struct making *making, struct oci_fetched *fetched, struct 
     if (fetched->manifest.n_layers > OCI_KEPT_LAYERS)
         making_tell(making, "merging layers", 800);
     if (oci_store_merge(store, &fetched->manifest, names, &count, err) < 0 ||
-        fit(making, store, names, count, err) < 0)
+        fit(making, store, names, count, fetched->config.user, ids, err) < 0)
         return -1;
     making_tell(making, "writing layers to disk", 840);
     if (oci_store_keep(store, err) < 0)
         return -1;
+    if (ids[0])
+        fetched->config.user = ids; // copied
     describe(making, &fetched->config, names, count);
     tell_left_out(making, &report);
     return 0;

@@ -281,6 +281,15 @@ static int merge_lowest(struct oci_store *store, char names[][OCI_LAYER_NAME], s
     return 0;
 }
 
+/* Whatever a layer says of a name, its last occurrence says too, over all that lies between; and overlay takes no directory twice. */
+static bool comes_again(const struct oci_manifest *manifest, size_t index)
+{
+    for (size_t i = index + 1; i < manifest->n_layers; i++)
+        if (strcmp(manifest->layers[i].hex, manifest->layers[index].hex) == 0)
+            return true;
+    return false;
+}
+
 int oci_store_merge(struct oci_store *store, const struct oci_manifest *manifest,
                     char names[][OCI_LAYER_NAME], size_t *count, struct error *err)
 {
@@ -288,7 +297,8 @@ int oci_store_merge(struct oci_store *store, const struct oci_manifest *manifest
     size_t n = 0;
 
     for (size_t i = 0; i < manifest->n_layers; i++)
-        (void)snprintf(all[n++], OCI_LAYER_NAME, ONE "%s", manifest->layers[i].hex);
+        if (!comes_again(manifest, i))
+            (void)snprintf(all[n++], OCI_LAYER_NAME, ONE "%s", manifest->layers[i].hex);
     while (n > OCI_KEPT_LAYERS) {
         size_t group = n < GROUP ? n : GROUP;
         if (merge_lowest(store, all, group, err) < 0)

@@ -169,6 +169,16 @@ def test_damage_is_found(data, tmp_path):
     assert "have changed since it was built" in data("runtime", "verify", "whole", code=FAILS)
 
 
+def test_a_layer_that_comes_twice_counts_once(shared, tmp_path):
+    empty, again = layer(), layer(entry("file", "again"), entry("d"), entry("d/again", "x"), entry(".wh.other", ""))
+    layers = [layer(*system(), entry("other", "x")), empty, again, layer(entry("file", "between"), entry("d/.wh.again", "")),
+              empty, again, empty]
+    layout = oci.Layout(tmp_path / "image")
+    shared.add("twice", layout.index(layout.image(layers)))
+    assert shared.sh("twice", "cat /file; ls /d; ls /other 2>/dev/null || echo gone").split() == ["againagain", "gone"]
+    shared("runtime", "remove", "twice")
+
+
 # ---- many layers ----
 
 @pytest.mark.parametrize("count", [10, 60])

@@ -22,7 +22,7 @@ INDEX = "application/vnd.oci.image.index.v1+json"
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 CONFIG = "application/vnd.oci.image.config.v1+json"
 LAYER = "application/vnd.oci.image.layer.v1.tar"
-TOOLS = ["sh", "cat", "ls", "id", "env", "pwd", "stat", "echo", "mkdir", "rm", "touch", "true", "readlink", "wc", "find", "sleep"]
+TOOLS = ["sh", "cat", "ls", "id", "env", "pwd", "stat", "echo", "mkdir", "ln", "rm", "touch", "true", "readlink", "wc", "find", "sleep"]
 
 
 def entry(name, data=None, *, kind=None, mode=None, uid=0, gid=0, link="", attributes=None, mtime=1000000000, device=(0, 0)):
@@ -140,5 +140,6 @@ def registry(path):
 
 def push(source, target):
     """With skopeo, to a registry on loopback."""
-    subprocess.run(["skopeo", "--insecure-policy", "copy", "-q", "--src-tls-verify=false", "--dest-tls-verify=false", source, target], check=True,
+    clear = ["--src-tls-verify=false", "--dest-tls-verify=false"]
+    subprocess.run(["skopeo", "--insecure-policy", "copy", "-q", *clear, source, target], check=True,
                    env={**os.environ, "HOME": "/nonexistent"}, timeout=120)

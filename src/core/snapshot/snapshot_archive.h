@@ -33,6 +33,13 @@ uint64_t snapshot_archive_room(struct snapshots *snapshots);
 int snapshot_export(struct snapshots *snapshots, const struct actor *actor, const char *id,
                     uint64_t maximum, struct temporary **out, struct error *err);
 
+/*
+ * The same as an image, with its runtime: a layout in a tar (what podman and skopeo call oci-archive), each layer of the runtime one of
+ * its, and over them one with all that the snapshot changed. ERROR_INVALID, noun "runtime", for one that shows parts of this machine.
+ */
+int snapshot_export_image(struct snapshots *snapshots, const struct actor *actor, const char *id,
+                          uint64_t maximum, struct temporary **out, struct error *err);
+
 struct snapshot_import_request {
     const char *name; // and below: instead of what the archive says; NULL: as it says
     const char *tag;

@@ -58,7 +58,7 @@ int api_sandbox(struct call *call, unsigned index, const char **id, struct error
 
 void api_sandbox_defaults(struct sandbox_request *request)
 {
-    request->usual.directory = API_DIRECTORY;
+    request->else_directory = API_DIRECTORY;
     request->usual.timeout_ms = SANDBOX_DEFAULT;
     request->idle_timeout_ms = SANDBOX_DEFAULT;
     request->paused_timeout_ms = SANDBOX_DEFAULT;

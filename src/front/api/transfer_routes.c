@@ -9,22 +9,36 @@
 #include <stdio.h>
 #include <string.h>
 
+enum export_format { EXPORT_SNAPSHOT, EXPORT_IMAGE };
+static const char *const export_words[] = {"snapshot", "oci", NULL};
+static const struct {
+    int (*make)(struct snapshots *snapshots, const struct actor *actor, const char *id,
+                uint64_t maximum, struct temporary **out, struct error *err);
+    const char *type, *suffix;
+} export_formats[] = {
+    [EXPORT_SNAPSHOT] = {snapshot_export, "application/zstd", "tar.zst"},
+    [EXPORT_IMAGE] = {snapshot_export_image, "application/x-tar", "oci.tar"},
+};
+
 /* GET /api/v1/snapshots/{snapshot}/export */
 static int export(struct call *call, struct error *err)
 {
+    const char *word = query_text(call->query, "format");
+    enum export_format format = word && strcmp(word, "oci") == 0 ? EXPORT_IMAGE : EXPORT_SNAPSHOT;
     struct temporary *file = NULL;
     const char *id;
 
     if (api_snapshot(call, &id, err) < 0)
         return -1;
     client_watch_start(call);
-    if (snapshot_export(call->core->snapshots, &call->actor, id,
-                        snapshot_archive_room(call->core->snapshots), &file, err) < 0)
+    if (export_formats[format].make(call->core->snapshots, &call->actor, id,
+                                    snapshot_archive_room(call->core->snapshots), &file, err) < 0)
         return -1;
     const struct http_header headers[] = {
-        {"Content-Type", "application/zstd"},
+        {"Content-Type", export_formats[format].type},
         {"Content-Disposition",
-         call_print(call, "attachment; filename=\"" SNAPSHOT_PREFIX "%s.tar.zst\"", id)},
+         call_print(call, "attachment; filename=\"" SNAPSHOT_PREFIX "%s.%s\"", id,
+                    export_formats[format].suffix)},
         {"Cache-Control", "no-store"},
         {0},
     };
@@ -96,12 +110,18 @@ static const struct parameter import_parameters[] = {
     {0},
 };
 
-static const struct route_answer export_answers[] = {{200, .content = "application/zstd"}, {0}};
+static const struct parameter export_parameters[] = {
+    {"format", PARAMETER_WORD, export_words,
+     "snapshot (the default), for burrow's import; or oci, an image with its runtime, in a tar"},
+    {0},
+};
+static const struct route_answer export_answers[] = {
+    {200, .content = "application/zstd"}, {200, .content = "application/x-tar"}, {0}};
 
 const struct route api_transfer_routes[] = {
     {"GET", API_TOP "/snapshots/{snapshot}/export", ROUTE_SLOW, ACCESS_KEY, BODY_NONE, export,
-     .summary = "a snapshot as one file, for another machine", .answers = export_answers,
-     .needs = SCOPE_READ, .is_heavy = true},
+     .summary = "a snapshot as one file, for another machine", .query = export_parameters,
+     .answers = export_answers, .needs = SCOPE_READ, .is_heavy = true},
     {"POST", API_TOP "/snapshots/import", ROUTE_QUICK, ACCESS_KEY, BODY_STREAM, import,
      .summary = "makes a snapshot of such a file", .query = import_parameters,
      .answers = api_snapshot_made_answers, .needs = SCOPE_MANAGE},

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sandboxes of images, and their snapshots as images: added, run, changed, snapshotted, exported, added again, run by podman."""
+import io
+import json
+import shutil
+import subprocess
+import tarfile
+
+import pytest
+
+import oci
+import server as servers
+from client import check_problem
+from oci import entry, layer
+
+pytestmark = pytest.mark.skipif(not oci.BUSYBOX.exists(), reason="busybox-static is not installed")
+PODMAN = {name: shutil.which(name) for name in ("podman", "runc")}  # Debian's, where there is one
+
+
+def burrow(data, *words):
+    done = subprocess.run([servers.BURROW, *words, "--data", data], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A server whose data directory has a runtime of an image, and no other."""
+    top = tmp_path_factory.mktemp("images")
+    data = top / "data"
+    data.mkdir()
+    second = layer(entry("srv", uid=4711, gid=4712), entry("srv/first", "1", uid=4711, gid=4712), entry("gone", "x"),
+                   entry("kept", "k"), entry("etc/old", "x"))
+    image = oci.simple(top / "image", second,
+                       Env=["COLOUR=blue", "PATH=/bin"], User="worker", WorkingDir="/srv", Cmd=["/bin/cat", "/srv/first"])
+    burrow(data, "runtime", "add", "little", "--from", str(image))
+    server = servers.Server(data, options=["--runtime", "little:latest"])
+    server.top = top
+    try:
+        yield server.start()
+        server.end()
+    finally:
+        server.abandon()
+
+
+def run(api, script, **fields):
+    answer = api.post("/api/v1/run", {"command": ["/bin/sh", "-c", script], **fields})
+    assert answer.status == 200, str(answer)
+    assert answer.json["exitCode"] == 0, answer.json
+    return answer.json["stdout"]["text"]
+
+
+@pytest.fixture(scope="module")
+def snapshot(place):
+    """Of a sandbox of the image, with files added, changed and removed."""
+    api = place.client
+    made = api.post("/api/v1/sandboxes", {"runtime": "little", "env": {"SIZE": "large"}})
+    assert made.status == 201, str(made)
+    id = made.json["id"]
+    run(api, "echo 2 >/srv/second; echo changed >/srv/first; mkdir -p /srv/tree/deep; ln -s second /srv/link; ln /srv/second /srv/hard",
+        sandbox=id)
+    run(api, "rm /gone; rm /etc/old; echo other >/kept", sandbox=id, user="root")
+    taken = api.post(f"/api/v1/sandboxes/{id}/snapshots", {"name": "changed"})
+    assert taken.status == 201, str(taken)
+    yield taken.json["id"]
+    assert api.delete(f"/api/v1/sandboxes/{id}").status in (200, 204)
+
+
+STATE = "id -u; pwd; echo $COLOUR; cat first second hard link /kept; ls -d tree/deep; ls /gone /etc/old 2>/dev/null; stat -c %h second"
+EXPECTED = ["4711", "/srv", "blue", "changed", "2", "2", "2", "other", "tree/deep", "2"]
+
+
+@pytest.fixture(scope="module")
+def exported(place, snapshot):
+    answer = place.client.get(f"/api/v1/snapshots/{snapshot}/export?format=oci")
+    assert answer.status == 200, str(answer)
+    assert answer.headers["content-type"] == "application/x-tar"
+    assert answer.headers["content-disposition"].endswith('.oci.tar"')
+    path = place.top / "exported.tar"
+    path.write_bytes(answer.body)
+    return path
+
+
+def test_a_sandbox_is_as_the_image_says(place):
+    api = place.client
+    assert run(api, "id -u; id -g; pwd; echo $COLOUR; cat first", runtime="little").split() == ["4711", "4712", "/srv", "blue", "1"]
+    assert run(api, "id -u; pwd", runtime="little", user="root", directory="/etc").split() == ["0", "/etc"]
+
+
+def test_an_exported_snapshot_is_an_image(exported):
+    with tarfile.open(exported) as tar:
+        names = tar.getnames()
+        index = json.load(tar.extractfile("index.json"))
+        read = {name: tar.extractfile(name).read() for name in names if name.startswith("blobs/")}
+    assert all(oci.digest(data)[7:] == name.rsplit("/", 1)[1] for name, data in read.items()), "each blob is what it is called"
+    manifest = json.loads(read["blobs/sha256/" + index["manifests"][0]["digest"][7:]])
+    assert len(manifest["layers"]) == 4  # two of the image, what every box needs, what the snapshot changed
+    with tarfile.open(fileobj=io.BytesIO(read["blobs/sha256/" + manifest["layers"][-1]["digest"][7:]])) as tar:
+        changes = {info.name: info for info in tar}
+    assert {".wh.gone", "etc/.wh.old", "kept", "srv/first", "srv/second"} <= set(changes)
+    assert changes["srv/second"].uid == 4711 or changes["srv/hard"].uid == 4711
+    assert {changes[name].type for name in ("srv/second", "srv/hard")} == {tarfile.REGTYPE, tarfile.LNKTYPE}
+
+
+def test_what_was_exported_comes_back(place, exported):
+    directory = place.top / "unpacked"
+    with tarfile.open(exported) as tar:
+        tar.extractall(directory)
+    burrow(place.data, "runtime", "add", "back", "--from", f"oci:{directory}")
+    assert run(place.client, "echo $SIZE; " + STATE, runtime="back").split() == EXPECTED
+    again = place.top / "again"
+    burrow(place.data, "runtime", "export", "back", f"oci:{again}")
+    burrow(place.data, "runtime", "add", "twice", "--from", f"oci:{again}")
+    assert run(place.client, STATE, runtime="twice").split() == EXPECTED
+    for name in ("back", "twice"):
+        shown = json.loads(burrow(place.data, "runtime", "show", name, "--json"))
+        assert shown["state"] == "ready"
+
+
+@pytest.mark.skipif(not all(PODMAN.values()), reason="podman and runc are not installed")
+def test_podman_runs_what_was_exported(place, exported):
+    words = [PODMAN["podman"], "--root", place.top / "podman", "--runroot", place.top / "podman-run", "--runtime", PODMAN["runc"]]
+    limits = ["--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1024:1024", "--network", "none"]
+    try:
+        done = subprocess.run([*words, "run", "--rm", *limits, f"oci-archive:{exported}", "/bin/sh", "-c", STATE],
+                              capture_output=True, text=True, timeout=300)
+        if done.returncode and "OCI runtime" in done.stderr:
+            pytest.skip(f"podman starts nothing here: {done.stderr[-200:]}")
+        assert done.stdout.split() == EXPECTED, done.stderr
+    finally:
+        subprocess.run([*words, "rmi", "-af"], capture_output=True, timeout=300)
+        subprocess.run(["umount", "-l", place.top / "podman/overlay"], capture_output=True)
+
+
+def test_a_view_of_the_machine_is_not_exported(api, new, made):
+    sandbox = new(runtime="host:latest")
+    taken = api.post(f"/sandbox/{sandbox.id}/snapshot", {"name": "hosted"}).data
+    made.append(taken["snapshotId"])
+    answer = api.get(f"/api/v1/snapshots/{taken['snapshotId']}/export?format=oci")
+    check_problem(answer, 400, "invalid_request", "shows directories of this machine")
+
+
+def test_formats_have_names(place, snapshot):
+    check_problem(place.client.get(f"/api/v1/snapshots/{snapshot}/export?format=zip"), 400, "invalid_request", "snapshot' or 'oci", field="format")
