@@ -154,6 +154,7 @@ static int take_snapshot(struct snapshots *snapshots, struct sandbox *sandbox,
         return error_wrap(err, "keep the files of the sandbox");
     autofree char *chain = layers_on_top(layer, row->layers);
     find_parent(snapshots, row->snapshot, &parent);
+    autofree char *env = request->env ? strings_pack(request->env) : NULL;
     int64_t now = (int64_t)clock_wall_ms();
     (void)snprintf(made_up, sizeof made_up, "snapshot-%.8s", id);
     struct snapshot_record record = {
@@ -168,7 +169,9 @@ static int take_snapshot(struct snapshots *snapshots, struct sandbox *sandbox,
         .description = request->description,
         .is_public = request->is_public,
         .layers = chain,
-        .env = parent.env ? parent.env : "",
+        .env = env          ? env
+               : parent.env ? parent.env
+                            : "",
         .state = SNAPSHOT_READY,
         .size_bytes = (int64_t)bytes + parent.size_bytes,
         .file_count = SNAPSHOT_NOT_COUNTED,

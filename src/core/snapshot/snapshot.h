@@ -16,6 +16,8 @@ struct snapshot_request {
     const char *tag;  // NULL: "latest"
     const char *description;
     bool is_public;
+    const char *const
+        *env; // NAME=VALUE: of sandboxes made from it; NULL: that of the snapshot before
     const struct once *once; // or NULL
 };
 

@@ -11,19 +11,13 @@
 const struct e2b_settings e2b_settings_default = {.runtime = "code-interpreter:latest"};
 
 static const struct route *const control_tables[] = {
-    e2b_sandbox_routes,
-    e2b_list_routes,
-    NULL,
+    e2b_sandbox_routes, e2b_list_routes,    e2b_snapshot_routes,
+    e2b_metrics_routes, e2b_refused_routes, NULL,
 };
 
 static const struct route *const envd_tables[] = {
-    envd_process_routes,
-    envd_input_routes,
-    envd_health_routes,
-    envd_file_routes,
-    envd_filesystem_routes,
-    envd_watch_routes,
-    NULL,
+    envd_process_routes,    envd_input_routes, envd_health_routes,  envd_file_routes,
+    envd_filesystem_routes, envd_watch_routes, envd_metrics_routes, NULL,
 };
 
 static struct route *join_tables(const struct route *const *tables)

@@ -22,6 +22,8 @@ const char *e2b_network_keep(struct call *call, const struct data_value *network
 /* What a new sandbox is asked for; network NULL: nothing was said. ERROR_INVALID. */
 int e2b_network_ask(struct call *call, bool internet, const struct e2b_network_body *network,
                     struct sandbox_request *request, struct error *err);
-/* Of one that lives; blocks. */
-int e2b_network_change(struct call *call, const char *sandbox_id,
+/* Whether a create failed because its key, the operator or the machine gives no network. */
+bool e2b_network_is_refused(const struct error *err);
+/* Of one that lives: all of it anew; blocks. */
+int e2b_network_change(struct call *call, const struct sandbox_info *info,
                        const struct e2b_network_body *network, struct error *err);

@@ -229,8 +229,15 @@ static int make(struct call *call, int64_t usual_timeout_s, struct error *err)
         .front_data = e2b_kept_write(call, &kept),
     };
     if (e2b_network_ask(call, body.internet, body.has_network ? &body.network : NULL, &request,
-                        err) < 0 ||
-        sandbox_create(call->core, &call->actor, &request, &info, NULL, err) < 0)
+                        err) < 0)
+        return -1;
+    int result = sandbox_create(call->core, &call->actor, &request, &info, NULL, err);
+    if (result < 0 && !body.has_network && e2b_network_is_refused(err)) {
+        request.network = NULL; // nobody has asked for one: these clients always have it
+        *err = (struct error){0};
+        result = sandbox_create(call->core, &call->actor, &request, &info, NULL, err);
+    }
+    if (result < 0)
         return -1;
     delivery_watch(call, info.id);
     return e2b_answer_sandbox(call, 201, &info);

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a sandbox uses now; see gauge.h. */
+#include "core/sandbox/gauge.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "core/sandbox/lookup.h"
+#include "core/sandbox/sandbox_box.h"
+#include "engine/box.h"
+#include "engine/volume.h"
+
+#include <time.h>
+
+#define MOMENT_MS 20
+
+/* False: it has no box now. */
+static bool look(struct sandbox *sandbox, struct cgroup_usage *out)
+{
+    struct error ignored = {0};
+    autobox held = sandbox_share_box(sandbox);
+
+    return sandbox->box && box_usage(sandbox->box, out, &ignored) == 0;
+}
+
+static int64_t disk_of(struct sandbox *sandbox)
+{
+    autofree char *scratch = sandbox_scratch(sandbox);
+    struct error ignored = {0};
+    uint64_t bytes = 0;
+
+    if (scratch)
+        (void)volume_scratch_usage(engine_volume(sandbox->sandboxes->engine), scratch, false,
+                                   &bytes, &ignored);
+    return (int64_t)bytes;
+}
+
+int sandbox_gauge(struct sandboxes *sandboxes, const struct actor *actor, const char *id,
+                  struct sandbox_gauge *out, struct error *err)
+{
+    const struct timespec moment = {.tv_nsec = MOMENT_MS * 1000000};
+    struct cgroup_usage before = {0}, usage = {0};
+    autoptr(sandbox) sandbox = NULL;
+
+    if (lookup_sandbox(sandboxes, actor, id, &sandbox, err) < 0)
+        return -1;
+    *out = (struct sandbox_gauge){.disk_bytes = disk_of(sandbox)};
+    uint64_t since_us = clock_monotonic_us();
+    if (look(sandbox, &before)) {
+        (void)nanosleep(&moment, NULL);
+        if (look(sandbox, &usage)) {
+            double us = (double)(clock_monotonic_us() - since_us);
+            out->cpu_us = (int64_t)usage.cpu_usec;
+            out->cpu_percent = 100.0 * (double)(usage.cpu_usec - before.cpu_usec) / us;
+            out->memory_bytes = (int64_t)usage.memory_bytes;
+        }
+    }
+    out->now = (int64_t)clock_wall_ms();
+    return 0;
+}

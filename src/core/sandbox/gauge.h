@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a sandbox uses at this moment.
+ * Threads: any but loops.
+ */
+#pragma once
+#include "core/account/actor.h"
+
+struct sandboxes;
+
+struct sandbox_gauge {
+    int64_t now;          // on the wall clock, in ms
+    int64_t cpu_us;       // since its box was made
+    double cpu_percent;   // of one processor, over a moment
+    int64_t memory_bytes; // 0 with no box, like those before
+    int64_t disk_bytes;   // that its files take
+};
+
+/* Looks twice, a moment apart, for the use of processors. ERROR_NOT_FOUND, ERROR_ENDED, noun "sandbox". */
+int sandbox_gauge(struct sandboxes *sandboxes, const struct actor *actor, const char *id,
+                  struct sandbox_gauge *out, struct error *err);
