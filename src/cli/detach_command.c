@@ -5,6 +5,7 @@
 #include "base/auto.h"
 #include "base/options.h"
 #include "cli/exit.h"
+#include "egress/egress.h"
 #include "engine/box.h"
 
 #include <fcntl.h>
@@ -79,7 +80,7 @@ static int detach(const struct detach_options *options, struct error *err)
          engine_end_boxes(options->data_dir, err) < 0))
         return -1;
     if (engine_detach(options->data_dir, err) == 0)
-        return 0;
+        return egress_stop(options->data_dir, err); // no box is left that it could be for
     if (error_is(err, ERROR_BUSY) && error_is_about(err, "sandbox")) {
         struct error why = *err;
         error_refuse(err, why.reason, why.noun, "%.700s; --end-sandboxes ends them", why.text);

@@ -137,8 +137,10 @@ int box_set(struct worker *worker, const char *data, size_t length)
     box->class = kernel.class;
     policy_kernel_clear(&kernel);
     drop_pins(box);
-    resolver_repin(worker, box);
+    // Resets go out while the kernel still knows the connections; what stays allowed is opened again before this is answered.
     flows_judge(worker, box->slot);
+    (void)worker_ask(worker, EGRESS_UNPIN, &message.slot, sizeof message.slot);
+    resolver_repin(worker, box);
     resolver_forget_box(worker, box->slot);
     return 0;
 }

@@ -36,6 +36,7 @@ enum condition {
     ALWAYS,
     FIRST_IS,    // argument 0 equals `value`
     THIRD_LACKS, // argument 2 has no bit of `value`
+    NEVER,       // fails; libraries look for files, of which there are none
 };
 
 static const struct rule {
@@ -77,6 +78,8 @@ static const struct rule {
     {SYS_rt_sigreturn, ALWAYS, 0},
     {SYS_restart_syscall, ALWAYS, 0}, // after a stop
     {SYS_exit_group, ALWAYS, 0},
+    {SYS_openat, NEVER, 0},
+    {SYS_newfstatat, NEVER, 0},
 };
 
 #define LOAD(field) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, field))
@@ -97,8 +100,9 @@ static void add(struct code *code, struct sock_filter instruction)
 /* The kernel takes families and protections as 32 bits, so the lower halves are all there is to compare (little-endian). */
 static void add_rule(struct code *code, const struct rule *rule)
 {
-    add(code, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, rule->number, 0,
-                                           rule->condition == ALWAYS ? 1 : 4));
+    add(code, (struct sock_filter)BPF_JUMP(
+                  BPF_JMP | BPF_JEQ | BPF_K, rule->number, 0,
+                  rule->condition == ALWAYS || rule->condition == NEVER ? 1 : 4));
     if (rule->condition == FIRST_IS) {
         add(code, (struct sock_filter)LOAD(args[0]));
         add(code, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, rule->value, 1, 0));
@@ -109,7 +113,8 @@ static void add_rule(struct code *code, const struct rule *rule)
         add(code, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, rule->value, 0, 1));
         add(code, (struct sock_filter)RETURN(SECCOMP_RET_KILL_PROCESS));
     }
-    add(code, (struct sock_filter)RETURN(SECCOMP_RET_ALLOW));
+    add(code, (struct sock_filter)RETURN(rule->condition == NEVER ? SECCOMP_RET_ERRNO | ENOENT
+                                                                  : SECCOMP_RET_ALLOW));
 }
 
 static int filter_calls(struct error *err)

@@ -26,6 +26,7 @@ enum egress_message {
     EGRESS_FAILED,  // a sentence
     EGRESS_REFUSAL, // struct egress_refusal
     // worker to supervisor
+    EGRESS_UNPIN,      // uint32_t slot: all of it, once its connections were reset
     EGRESS_PIN,        // struct egress_pin_message, then so many struct egress_pin
     EGRESS_DIAL_HOST,  // struct egress_dial_message: a service on the host's loopback
     EGRESS_DIAL_DNS,   // the same: a resolver, by its index in `port`

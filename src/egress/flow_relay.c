@@ -344,6 +344,29 @@ static uint32_t interest(const struct leg *leg, bool has_room)
     return (!leg->is_eof && has_room ? EPOLLIN : 0) | (leg->out.length ? EPOLLOUT : 0);
 }
 
+/* Both ways, until neither end has anything more to give or to take. False: the flow has ended. */
+static bool move_all(struct worker *worker, struct box *box, struct flow *flow)
+{
+    struct leg *client = &flow->client, *server = &flow->server;
+    size_t before, after;
+
+    do {
+        before = client->in.length + client->out.length + server->in.length + server->out.length;
+        if (!take_requests(worker, box, flow) || !take_answers(worker, flow))
+            return false;
+        if (client->is_eof && !client->in.length && flow->is_connected)
+            server->is_ending = true;
+        if (server->is_eof && !server->in.length)
+            client->is_ending = true;
+        if (!leg_flush(client) || (flow->is_connected && !leg_flush(server))) {
+            flow_reset(worker, flow);
+            return false;
+        }
+        after = client->in.length + client->out.length + server->in.length + server->out.length;
+    } while (after < before && (client->in.length || server->in.length));
+    return true;
+}
+
 void relay_step(struct worker *worker, struct flow *flow)
 {
     struct box *box = box_at(worker, flow->slot);
@@ -353,18 +376,10 @@ void relay_step(struct worker *worker, struct flow *flow)
         flow_reset(worker, flow);
         return;
     }
-    if (!take_requests(worker, box, flow) || !take_answers(worker, flow))
+    if (!move_all(worker, box, flow))
         return;
-    if (client->is_eof && !client->in.length && flow->is_connected)
-        server->is_ending = true;
     if (client->is_eof && !flow->relay->has_dialled) { // it went without a request
         flow_free(worker, flow);
-        return;
-    }
-    if (server->is_eof && !server->in.length)
-        client->is_ending = true;
-    if (!leg_flush(client) || (flow->is_connected && !leg_flush(server))) {
-        flow_reset(worker, flow);
         return;
     }
     if (server->is_eof && client->is_ended) {

@@ -6,8 +6,8 @@
 
 #include <string.h>
 
-#define HELD 256       // kinds of refusals that are being counted
-#define QUIET_MS 10000 // one like another is told once in this time, with a count
+#define HELD 256      // kinds of refusals that are being counted
+#define QUIET_MS 3000 // one like another is told once in this time, with a count
 #define RATE 20
 #define BURST 50
 

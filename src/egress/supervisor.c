@@ -131,15 +131,16 @@ static void set_box(struct supervisor *supervisor, int client, const struct fram
         return;
     }
     struct kept *old = take_box(supervisor, kept->slot);
-    bool is_same = old && old->message.length == kept->message.length &&
+    bool is_same = old && supervisor->worker.sock >= 0 &&
+                   old->message.length == kept->message.length &&
                    memcmp(old->message.data, kept->message.data, kept->message.length) == 0;
     if (old)
         kept_free(old);
     kept->next = supervisor->boxes;
     supervisor->boxes = kept;
-    // What is still allowed is pinned again by the worker, before it says that it is done.
-    if (!is_same && gateway_unpin_all(supervisor->gateway, kept->slot, &err) < 0) {
-        fail(supervisor, client, frame->head.serial, err.text);
+    if (is_same) {
+        (void)exchange_send(&supervisor->clients[client].frames, EGRESS_DONE, frame->head.serial,
+                            NULL, 0, -1);
         return;
     }
     struct frame told = *frame;
@@ -303,6 +304,9 @@ static void tick(struct supervisor *supervisor)
         supervisor->idle_since_ms = now;
     else if (now - supervisor->idle_since_ms >= IDLE_MS)
         supervisor->is_ending = true;
+    autofree char *path = xasprintf("%s/" EGRESS_SOCKET, supervisor->data_dir);
+    if (access(path, F_OK) < 0 && errno == ENOENT)
+        supervisor->is_ending = true; // the data directory has gone
 }
 
 static short wanted(const struct exchange *frames)

@@ -133,6 +133,18 @@ static uint32_t pin_all(struct supervisor *supervisor, const struct frame *frame
     return 1;
 }
 
+static void unpin(struct supervisor *supervisor, const struct frame *frame)
+{
+    struct error err = {0};
+    uint32_t slot;
+
+    if (frame->head.length != sizeof slot)
+        return;
+    memcpy(&slot, frame->data, sizeof slot);
+    if (find_box(supervisor, slot))
+        (void)gateway_unpin_all(supervisor->gateway, slot, &err);
+}
+
 /* A worker that was taken over could ask for any port: only what a policy allows is dialled. */
 static int dial_host(struct supervisor *supervisor, const struct egress_dial_message *dial)
 {
@@ -260,6 +272,9 @@ static void take_frame(struct supervisor *supervisor, struct frame *frame)
         break;
     case EGRESS_REFUSAL:
         tell_followers(supervisor, frame);
+        break;
+    case EGRESS_UNPIN:
+        unpin(supervisor, frame);
         break;
     case EGRESS_PIN:
         is_done = pin_all(supervisor, frame);

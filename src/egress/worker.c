@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #define EVENTS 256
@@ -209,13 +210,20 @@ static _Noreturn void run(struct worker *worker)
 /* Before the files are out of reach. */
 static void load_roots(struct worker *worker)
 {
+    static const char *const bundles[] = {"/etc/ssl/certs/ca-certificates.crt",
+                                          "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem"};
+
+    (void)setenv("TZ", "UTC0", 1); // else libc looks for a file of it when certificates are checked
+    tzset();
     worker->upstream = SSL_CTX_new(TLS_client_method());
     if (!worker->upstream)
         return;
     (void)SSL_CTX_set_min_proto_version(worker->upstream, TLS1_2_VERSION);
-    (void)SSL_CTX_set_default_verify_paths(worker->upstream);
     SSL_CTX_set_verify(worker->upstream, SSL_VERIFY_PEER, NULL);
-    (void)SSL_CTX_load_verify_file(worker->upstream, "/etc/ssl/certs/ca-certificates.crt");
+    for (size_t i = 0; i < ARRAY_SIZE(bundles); i++) {
+        if (SSL_CTX_load_verify_file(worker->upstream, bundles[i]) == 1)
+            return;
+    }
 }
 
 /* usage: burrow-egress --worker GATEWAY FIRST-ADDRESS proxy|direct; descriptors as in worker.h */

@@ -50,15 +50,24 @@ def read(reply):
     return {"code": flags & 15, "cut": bool(flags & 0x200), "name": name.decode("latin-1"), "addresses": addresses, "extended": extended}
 
 
-def dns(name, kind=1, server=None, edns=True, raw=None):
-    """Over UDP; None: no answer came."""
+def dns(name, kind=1, server=None, edns=True, options=""):
+    """Over UDP."""
     sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    sock.settimeout(PATIENCE if raw is None else 2)
-    sock.sendto(bytes.fromhex(raw) if raw is not None else query(name, kind, edns), (server or resolver(), 53))
-    try:
-        return read(sock.recv(4096))
-    except socket.timeout:
-        return None
+    sock.settimeout(PATIENCE)
+    sock.sendto(query(name, kind, edns, bytes.fromhex(options)), (server or resolver(), 53))
+    return read(sock.recv(4096))
+
+
+def dns_after(raw, name):
+    """Sends these bytes and then a question: all that is answered until that is."""
+    sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    sock.settimeout(PATIENCE)
+    sock.sendto(bytes.fromhex(raw), (resolver(), 53))
+    sock.sendto(query(name, identity=7), (resolver(), 53))
+    replies = []
+    while not replies or replies[-1][:2] != b"\0\7":
+        replies.append(sock.recv(4096))
+    return [read(reply) for reply in replies]
 
 
 def dns_tcp(names, server=None):
