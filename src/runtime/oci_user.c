@@ -63,6 +63,8 @@ bool oci_user_resolve(const char *user, const char *passwd, const char *group,
     const char *of = user[length] ? user + length + 1 : "";
     uint32_t uid, gid = 0, named;
 
+    if (length == 0)
+        return false;
     if (!look_up(passwd, 0, user, length, &uid, &gid)) {
         if (!read_id(user, length, &uid))
             return false;

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """burrow runtime add: images built here by hand become runtimes; hostile ones harm nobody."""
+import base64
 import json
 import os
 import pathlib
@@ -499,3 +500,76 @@ def test_from_a_registry(shared, tmp_path):
     assert shared("run", "--runtime", "saved") == "from a registry"
     for name in ("pulled", "saved"):
         shared("runtime", "remove", name)
+
+
+# The word "secret", as bcrypt has it at its least cost.
+WORKER = "worker:$2b$05$abcdefghijklmnopqrstuuOQiyCxlgf/oeuTqixKmWdcYUh4Hjl0a\n"
+
+
+@needs_registry
+def test_passwords_come_from_the_usual_file(data, tmp_path):
+    image = oci.simple(tmp_path / "image")
+    auth = tmp_path / "auth.json"
+    home = tmp_path / "home/.docker"
+    home.mkdir(parents=True)
+    with oci.registry(tmp_path, WORKER) as address:
+        reference = f"docker://{address}/closed:latest"
+        oci.push(str(image), reference, "--dest-creds", "worker:secret")
+        known = json.dumps({"auths": {address: {"auth": base64.b64encode(b"worker:secret").decode()}}})
+        nobody = {"HOME": "/nonexistent", "XDG_RUNTIME_DIR": "/nonexistent", "REGISTRY_AUTH_FILE": ""}
+        assert "unauthorized" in data.add("closed", reference, code=FAILS, **nobody)
+        assert data.is_clean()
+        auth.write_text(known)
+        data.add("closed", reference, **{**nobody, "REGISTRY_AUTH_FILE": str(auth)})
+        (home / "config.json").write_text(known)
+        data.add("closed", reference, **{**nobody, "HOME": str(home.parent)})
+        auth.write_text(known.replace(base64.b64encode(b"worker:secret").decode(), base64.b64encode(b"worker:guess").decode()))
+        assert "unauthorized" in data.add("other", reference, code=FAILS, **{**nobody, "REGISTRY_AUTH_FILE": str(auth)})
+    assert data.names() >= {"closed"} and "other" not in data.names()
+    for log in (data.path / "runtimes").glob("*.log"):
+        assert "secret" not in log.read_text(), "a password is in no log"
+
+
+@needs_registry
+def test_a_registry_that_goes_leaves_nothing_and_what_came_stays(data, tmp_path):
+    """Layers that came whole are not fetched again."""
+    image = oci.simple(tmp_path / "image", *[layer(entry(f"big{i}", os.urandom(1 << 20))) for i in range(4)])
+    with oci.registry(tmp_path) as address:
+        reference = f"docker://{address}/cut:latest"
+        oci.push(str(image), reference)
+        blobs = sorted((tmp_path / "registry").rglob("blobs/sha256/*/*/data"), key=lambda path: path.stat().st_size)
+        broken = blobs[-1].read_bytes()
+        blobs[-1].write_bytes(broken[:1000])  # of one layer only a part is served
+        data.add("cut", reference, code=FAILS)
+        assert data.is_clean()
+        blobs[-1].write_bytes(bytes(len(broken)))  # another content
+        data.add("cut", reference, code=FAILS)
+        assert data.is_clean()
+        blobs[-1].write_bytes(broken)
+        data.add("cut", reference)
+    assert "is as it was built" in data("runtime", "verify", "cut")
+    assert not list((data.path / "cache/images").glob("blobs/sha256/*"))
+
+
+def test_a_full_disk_is_said_and_leaves_nothing(data, tmp_path):
+    image = oci.simple(tmp_path / "image", layer(entry("big", os.urandom(8 << 20))), layer(entry("big2", os.urandom(40 << 20))))
+    data.path.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=110m", "tmpfs", data.path], check=True)
+    try:
+        said = data.add("full", image, code=FAILS)
+        assert "more than" in said or "full" in said or "No space" in said
+        assert data.is_clean()
+    finally:
+        subprocess.run(["umount", data.path], check=True)
+
+
+@pytest.mark.parametrize("words, sentence", [
+    (["runtime", "add", "x"], "burrow runtime add needs an image"),
+    (["runtime", "export", "x"], "burrow runtime export needs a place behind the name: oci:DIR"),
+    (["runtime", "export", "host", "oci:/tmp/x", "y"], "does not take 'y'"),
+    (["runtime", "export", "host", "/tmp/x"], "is no place for an image"),
+    (["runtime", "export", "host", "oci:/tmp/burrow-not-there"], "shows directories of this machine"),
+])
+def test_wrong_words_are_one_sentence(data, words, sentence):
+    assert sentence in data(*words, code=FAILS)
+    shutil.rmtree("/tmp/burrow-not-there", ignore_errors=True)

@@ -14,6 +14,7 @@ import socket
 import subprocess
 import tarfile
 import time
+import urllib.error
 import urllib.request
 
 BUSYBOX = pathlib.Path("/bin/busybox")  # busybox-static
@@ -114,22 +115,30 @@ def simple(path, *layers, compression="gzip", **config):
 
 
 @contextlib.contextmanager
-def registry(path):
-    """Debian's docker-registry on a free port of loopback; its address."""
+def registry(path, users=None):
+    """Debian's docker-registry on a free port of loopback; its address. `users` is a text as of htpasswd(1)."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     config = path / "registry.yml"
     config.write_text(f"version: 0.1\nstorage:\n  filesystem:\n    rootdirectory: {path}/registry\n  delete:\n    enabled: true\n"
                       f"http:\n  addr: 127.0.0.1:{port}\n")
+    if users:
+        (path / "htpasswd").write_text(users)
+        with open(config, "a", encoding="ascii") as more:
+            more.write(f"auth:\n  htpasswd:\n    realm: test\n    path: {path}/htpasswd\n")
     with open(path / "registry.log", "wb") as log:
         server = subprocess.Popen([shutil.which("docker-registry"), "serve", config], stdout=log, stderr=log)
     try:
         deadline = time.monotonic() + 60
         while True:
-            with contextlib.suppress(OSError):
+            try:
                 urllib.request.urlopen(f"http://127.0.0.1:{port}/v2/", timeout=10).close()
                 break
+            except urllib.error.HTTPError:  # it wants a password
+                break
+            except OSError:
+                pass
             assert server.poll() is None and time.monotonic() < deadline, (path / "registry.log").read_text()
             time.sleep(0.05)
         yield f"127.0.0.1:{port}"
@@ -138,8 +147,8 @@ def registry(path):
         server.wait(60)
 
 
-def push(source, target):
+def push(source, target, *words):
     """With skopeo, to a registry on loopback."""
     clear = ["--src-tls-verify=false", "--dest-tls-verify=false"]
-    subprocess.run(["skopeo", "--insecure-policy", "copy", "-q", *clear, source, target], check=True,
+    subprocess.run(["skopeo", "--insecure-policy", "copy", "-q", *clear, *words, source, target], check=True,
                    env={**os.environ, "HOME": "/nonexistent"}, timeout=120)
