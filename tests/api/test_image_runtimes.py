@@ -10,7 +10,7 @@ import pytest
 
 import oci
 import server as servers
-from client import check_problem
+from client import check_problem, until
 from oci import entry, layer
 
 pytestmark = pytest.mark.skipif(not oci.BUSYBOX.exists(), reason="busybox-static is not installed")
@@ -85,6 +85,20 @@ def test_a_sandbox_is_as_the_image_says(place):
     api = place.client
     assert run(api, "id -u; id -g; pwd; echo $COLOUR; cat first", runtime="little").split() == ["4711", "4712", "/srv", "blue", "1"]
     assert run(api, "id -u; pwd", runtime="little", user="root", directory="/etc").split() == ["0", "/etc"]
+
+
+def test_an_image_in_the_catalog_is_made_when_it_is_asked_for(place):
+    """By the server itself, with the rights it has kept: whiteouts and owners are made, too."""
+    image = oci.simple(place.top / "later", layer(entry("old", "x")), layer(entry(".wh.old", ""), entry("mine", "m", uid=4711)))
+    (place.data / "catalog/later.yaml").write_text(f'name: later\nbuild:\n  kind: oci\n  image: "{image}"\n')
+
+    def answer():
+        command = ["/bin/sh", "-c", "stat -c %u /mine; ls -d /old"]
+        got = place.client.post("/api/v1/run", {"runtime": "later", "command": command}, may_fail=True)
+        assert got.status in (200, 503), str(got)  # 503: it is being made
+        return got.status == 200 and got
+    ran = until(answer, "the image to be made").json
+    assert (ran["stdout"]["text"], ran["exitCode"]) == ("4711\n", 1), ran
 
 
 def test_an_exported_snapshot_is_an_image(exported):
