@@ -10,6 +10,7 @@ enum lock_rank {
     LOCK_NONE,
     LOCK_INIT_FILES, // in PID 1 of a box: looking at a file and replacing it
     // Held across system calls, the engine or the database, by workers only: never on a loop.
+    LOCK_CONTEXTS,       // starting an interpreter in a sandbox
     LOCK_SANDBOX_BOX,    // the right to use a sandbox's box
     LOCK_SANDBOX_RECORD, // the right to change a sandbox's records
     LOCK_EGRESS,         // one call to burrow-egress at a time

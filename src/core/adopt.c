@@ -195,9 +195,9 @@ static void end_missing(struct sandbox *sandbox, const struct box_report *report
             return;
         struct process_exit exit = {.id = execution->number, .cause = CAUSE_NOT_RUN, .code = 126};
         (void)snprintf(exit.text, sizeof exit.text, "the server stopped before it was started");
-        size_t before = sandbox->n_executions + sandbox->n_jobs;
+        size_t before = sandbox->n_executions + sandbox->n_jobs + sandbox->n_contexts;
         execution_ended(sandbox, &exit);
-        if (sandbox->n_executions + sandbox->n_jobs == before)
+        if (sandbox->n_executions + sandbox->n_jobs + sandbox->n_contexts == before)
             return; // could not be recorded: the monitor tries again
     }
 }

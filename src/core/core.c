@@ -7,6 +7,7 @@
 #include "core/account/audit.h"
 #include "core/adopt.h"
 #include "core/ceilings.h"
+#include "core/code/code.h"
 #include "core/data_lock.h"
 #include "core/repair.h"
 #include "core/seal.h"
@@ -156,7 +157,10 @@ static int open_rooms(struct core *core, struct error *err)
         return -1;
     open_snapshots(core);
     core->webhooks = webhooks_new(&core->settings, core->store, core->events);
-    return executions_open(core->sandboxes, &core->executions, err);
+    if (executions_open(core->sandboxes, &core->executions, err) < 0)
+        return -1;
+    core->contexts = contexts_new(core->executions);
+    return 0;
 }
 
 static int open_data(struct core *core, struct error *err)
@@ -223,6 +227,7 @@ void core_free(struct core *core)
     stop_rooms(core);
     executions_free(core->executions);
     background_free(core->background);
+    contexts_free(core->contexts);
     sandboxes_free(core->sandboxes);
     outlets_free(core->outlets);
     streams_free(core->streams);

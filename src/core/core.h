@@ -17,6 +17,7 @@
 
 struct audit;
 struct background;
+struct contexts;
 struct engine;
 struct event_channel;
 struct executions;
@@ -44,6 +45,7 @@ struct core {
     struct outlets *outlets;
     struct sandboxes *sandboxes;
     struct executions *executions;
+    struct contexts *contexts;
     struct snapshots *snapshots;
     struct webhooks *webhooks;
     struct temporaries *temporaries;

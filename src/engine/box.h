@@ -288,6 +288,16 @@ int box_set_network_rate(struct box *box, uint64_t bytes_per_second, struct erro
 int box_set_cpu(struct box *box, int64_t millicores, struct error *err);
 
 /*
+ * A socket of the box's own network to this port of its loopback, whether or not it has a way out; non-blocking, connected or about to
+ * be. BOX_NOBODY_LISTENS: nobody does, and *out is left alone. ERROR_GONE when it has ended. Does not wait: for loops too. The calling
+ * thread is in the box's network for a moment.
+ */
+#define BOX_NOBODY_LISTENS 1
+int box_connect(struct box *box, uint16_t port, int *out, struct error *err);
+/* The same to a local socket of this name, which is in no file system: up to 107 bytes, filled up with NUL. */
+int box_connect_name(struct box *box, const char *name, int *out, struct error *err);
+
+/*
  * Opens a conversation about files inside, with `user`'s rights (NULL: root); relative paths start at `base`
  * (NULL: the user's home). engine/files.h speaks it.
  */

@@ -104,6 +104,7 @@ struct box {
     struct cgroup *cgroup;
     int control; // to PID 1
     pid_t pid;
+    _Atomic pid_t init_pid;  // the same of an adopted box, once somebody had to know; else 0
     bool is_child;           // of this process: must be reaped
     ino_t ids_file;          // of its user namespace, by which it is known again; 0: not to be kept
     ino_t listener_file;     // likewise of its listener

@@ -14,12 +14,15 @@ enum execution_kind {
     EXECUTION_COMMAND,
     EXECUTION_JOB,      // outlives its caller, does not make the sandbox busy
     EXECUTION_TERMINAL, // the same with a terminal; what that shows is its stdout
+    EXECUTION_CONTEXT, // an interpreter that waits for code; what merely waits does not keep a sandbox from being idle
 };
 
 /* What people call it. */
 static inline const char *execution_kind_noun(enum execution_kind kind)
 {
-    return kind == EXECUTION_TERMINAL ? "terminal" : kind == EXECUTION_JOB ? "job" : "execution";
+    static const char *const nouns[] = {"execution", "job", "terminal", "context"};
+
+    return nouns[kind];
 }
 /* Under which name events tell its id: that of jobs has a name of its own. */
 static inline const char *execution_id_noun(enum execution_kind kind)

@@ -13,6 +13,7 @@ static const char *const kind_names[] = {
     [EXECUTION_COMMAND] = "execution",
     [EXECUTION_JOB] = "job",
     [EXECUTION_TERMINAL] = "terminal",
+    [EXECUTION_CONTEXT] = "context",
     NULL,
 };
 static const char *const cause_names[] = {

@@ -11,7 +11,7 @@ METHODS = ("get", "put", "post", "delete", "patch")
 SCOPES = ("read", "run", "manage", "admin")
 NOBODYS = "0" * 26
 PREFIXES = {"sandbox": "sbx_", "execution": "exe_", "snapshot": "snp_", "key": "key_", "token": "tok_", "webhook": "whk_", "delivery": "dlv_",
-            "checkpoint": "ckpt_"}
+            "checkpoint": "ckpt_", "context": "ctx_"}
 
 
 def operations(api):

@@ -13,7 +13,7 @@ STREAMS = {"attachExecution", "watchFiles"}
 # The webhook of the example is not enabled, so that no test speaks to strangers.
 REFUSED = {"testWebhook": 409}
 # What ends or changes things for all others comes last, in this order.
-LAST = ["moveFile", "deleteFile", "restoreSandboxCheckpoint", "pauseSandbox", "resumeSandbox", "stopExecution", "deleteSandboxCheckpoint", "deleteSandboxToken",
+LAST = ["moveFile", "deleteFile", "restoreSandboxCheckpoint", "pauseSandbox", "resumeSandbox", "stopExecution", "deleteSandboxContext", "deleteSandboxCheckpoint", "deleteSandboxToken",
         "deleteSnapshot", "deleteWebhook", "deleteKey", "deleteSandbox"]
 
 
@@ -50,6 +50,7 @@ def make_world(api, document):
         "sandbox": sandbox,
         "execution": make("/sandboxes/{sandbox}/executions", {"command": ["cat"], "terminal": {"rows": 24, "cols": 80}}, sandbox=sandbox),
         "snapshot": make("/sandboxes/{sandbox}/snapshots", {"name": "first", "tag": "first"}, sandbox=sandbox),
+        "context": make("/sandboxes/{sandbox}/contexts", sandbox=sandbox),
         "checkpoint": make("/sandboxes/{sandbox}/checkpoints", {"name": "first"}, sandbox=sandbox),
         "key": make("/keys"),
         "token": make("/sandboxes/{sandbox}/tokens", sandbox=sandbox),

@@ -32,7 +32,8 @@ static bool is_restless(const struct sandbox *sandbox)
 void execution_occupy(struct sandbox *sandbox, enum execution_kind kind)
 {
     sandbox->n_executions += kind == EXECUTION_COMMAND;
-    sandbox->n_jobs += kind != EXECUTION_COMMAND;
+    sandbox->n_jobs += kind == EXECUTION_JOB || kind == EXECUTION_TERMINAL;
+    sandbox->n_contexts += kind == EXECUTION_CONTEXT;
     sandbox->n_terminals += kind == EXECUTION_TERMINAL;
 }
 
@@ -84,7 +85,8 @@ void execution_leave(struct sandbox *sandbox, enum execution_kind kind)
 {
     autolock(&sandbox->lock);
     sandbox->n_executions -= kind == EXECUTION_COMMAND;
-    sandbox->n_jobs -= kind != EXECUTION_COMMAND;
+    sandbox->n_jobs -= kind == EXECUTION_JOB || kind == EXECUTION_TERMINAL;
+    sandbox->n_contexts -= kind == EXECUTION_CONTEXT;
     sandbox->n_terminals -= kind == EXECUTION_TERMINAL;
 }
 

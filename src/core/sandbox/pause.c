@@ -132,7 +132,7 @@ static bool is_idle(struct sandbox *sandbox)
 {
     autolock(&sandbox->lock);
     return sandbox->record.state == SANDBOX_IDLE && sandbox->n_executions == 0 &&
-           sandbox->n_jobs == 0 &&
+           sandbox->n_jobs == 0 && sandbox->n_contexts == 0 &&
            sandbox->active_ms + sandbox->record.idle_timeout_ms <= (int64_t)clock_monotonic_ms();
 }
 

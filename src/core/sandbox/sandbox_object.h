@@ -52,6 +52,7 @@ struct sandbox {
     unsigned n_executions; // begun, about to or queued; without jobs
     unsigned n_jobs;       // terminals too, and
     unsigned n_terminals;  // these alone
+    unsigned n_contexts;   // interpreters: in none of the above
     uint64_t
         restore_count; // how often it has begun to go back to a checkpoint; changed under record_lock only
 

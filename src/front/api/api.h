@@ -33,6 +33,7 @@ extern const struct route api_ceiling_routes[];
 extern const struct route api_space_routes[];
 extern const struct route api_finding_routes[];
 extern const struct route api_checkpoint_routes[];
+extern const struct route api_code_routes[];
 extern const struct route api_difference_routes[];
 extern const struct route api_snapshot_routes[];
 extern const struct route api_build_routes[];

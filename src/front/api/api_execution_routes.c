@@ -121,6 +121,7 @@ static const char *const state_words[] = {
 static const char *const kind_words[] = {[EXECUTION_COMMAND] = "command",
                                          [EXECUTION_JOB] = "job",
                                          [EXECUTION_TERMINAL] = "terminal",
+                                         [EXECUTION_CONTEXT] = "context",
                                          NULL};
 
 static const struct parameter list_parameters[] = {

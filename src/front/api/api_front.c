@@ -32,6 +32,7 @@ static const struct route *const tables[] = {
     api_space_routes,
     api_finding_routes,
     api_checkpoint_routes,
+    api_code_routes,
     api_difference_routes,
     api_snapshot_routes,
     api_build_routes,

@@ -12,6 +12,7 @@
 #define JOB_PREFIX "job_" // of executions in the background
 #define SNAPSHOT_PREFIX "snp_"
 #define CHECKPOINT_PREFIX "ckpt_"
+#define CONTEXT_PREFIX "ctx_"
 #define STREAM_PREFIX "stream_"
 #define EVENT_PREFIX "evt_"
 #define RUNTIME_PREFIX "srt_"

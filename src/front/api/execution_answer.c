@@ -17,6 +17,7 @@ static const char *const kinds[] = {
     [EXECUTION_COMMAND] = "command",
     [EXECUTION_JOB] = "job",
     [EXECUTION_TERMINAL] = "terminal",
+    [EXECUTION_CONTEXT] = "context",
 };
 static const char *const causes[] = {
     [EXECUTION_EXITED] = "exited",   [EXECUTION_TIMEOUT] = "timeout",

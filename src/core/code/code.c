@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Runs of code in contexts; see code.h. */
+#include "core/code/code.h"
+
+#include "core/code/code_impl.h"
+#include "core/execution/executions.h"
+#include "core/sandbox/lookup.h"
+#include "core/sandbox/sandbox_object.h"
+
+#include <string.h>
+#include <unistd.h>
+
+static int put(struct buffer *out, const char *name, const void *data, size_t length,
+               struct error *err)
+{
+    if (buffer_addf(out, err, "%s %zu\n", name, length) < 0 ||
+        buffer_add(out, data, length, err) < 0)
+        return -1;
+    return buffer_add(out, "\n", 1, err);
+}
+
+static int put_env(struct buffer *out, const char *const *env, struct error *err)
+{
+    autobuffer text = {0};
+
+    for (size_t i = 0; env && env[i]; i++) {
+        if (buffer_add(&text, env[i], strlen(env[i]) + 1, err) < 0)
+            return -1;
+    }
+    return text.length ? put(out, "env", text.data, text.length, err) : 0;
+}
+
+static int write_request(const struct code_request *request, const struct context_info *context,
+                         struct buffer *out, struct error *err)
+{
+    if (put(out, "code", request->code, request->length, err) < 0 ||
+        put_env(out, request->env, err) < 0 ||
+        (context->language == CODE_TYPESCRIPT && put(out, "typed", "1", 1, err) < 0))
+        return -1;
+    return buffer_add(out, "\n", 1, err);
+}
+
+/* It is in use, whatever its idle timeout says. */
+static void hold(struct sandbox *sandbox, int by)
+{
+    autolock(&sandbox->lock);
+    sandbox->n_jobs += (unsigned)by;
+}
+
+int code_start(struct contexts *contexts, const struct actor *actor, const char *sandbox_id,
+               const struct code_request *request, struct code_run *out, struct error *err)
+{
+    autoptr(sandbox) sandbox = NULL;
+
+    *out = (struct code_run){.fd = -1};
+    if (request->length > CODE_LENGTH) {
+        error_set(err, ERROR_TOO_LARGE, "code: has %zu bytes; %u are taken at most",
+                  request->length, CODE_LENGTH);
+        return error_field(err, "code");
+    }
+    if (lookup_sandbox(contexts->executions->sandboxes, actor, sandbox_id, &sandbox, err) < 0)
+        return -1;
+    sandbox_touch(sandbox);
+    if (context_ensure(contexts, actor, sandbox, request, &out->context, err) < 0 ||
+        context_connect(contexts, actor, sandbox, &out->context, &out->fd, err) < 0 ||
+        write_request(request, &out->context, &out->request, err) < 0) {
+        code_run_clear(out);
+        return -1;
+    }
+    hold(sandbox, 1);
+    out->sandbox = sandbox_ref(sandbox);
+    return 0;
+}
+
+void code_run_clear(struct code_run *run)
+{
+    if (run->sandbox) {
+        hold(run->sandbox, -1);
+        sandbox_touch(run->sandbox);
+        sandbox_free(run->sandbox);
+    }
+    if (run->fd >= 0)
+        (void)close(run->fd);
+    buffer_clear(&run->request);
+    context_info_clear(&run->context);
+    *run = (struct code_run){.fd = -1};
+}

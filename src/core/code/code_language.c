@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of languages; see code_language.h. */
+#include "core/code/code_language.h"
+
+#include "base/embedded.h"
+
+#include <string.h>
+#include <strings.h>
+
+extern const struct embedded_file code_drivers[]; // made of drivers/ by the build
+
+const char *const code_language_names[] = {
+    [CODE_PYTHON] = "python", [CODE_JAVASCRIPT] = "javascript", [CODE_TYPESCRIPT] = "typescript",
+    [CODE_BASH] = "bash",     [CODE_LANGUAGES] = NULL,
+};
+
+static const struct {
+    const char *name;
+    enum code_language language;
+} others[] = {
+    {"py", CODE_PYTHON},       {"python3", CODE_PYTHON}, {"js", CODE_JAVASCRIPT},
+    {"node", CODE_JAVASCRIPT}, {"ts", CODE_TYPESCRIPT},  {"sh", CODE_BASH},
+    {"shell", CODE_BASH},
+};
+
+static const struct {
+    const char *program, *word, *file;
+} drivers[] = {
+    [CODE_PYTHON] = {"python3", NULL, "python.py"},
+    [CODE_JAVASCRIPT] = {"node", NULL, "node.js"},
+    [CODE_TYPESCRIPT] = {"node", NULL, "node.js"},
+    [CODE_BASH] = {"python3", "bash", "python.py"},
+};
+
+bool code_language_find(const char *name, enum code_language *out)
+{
+    for (unsigned i = 0; i < CODE_LANGUAGES; i++) {
+        if (strcasecmp(name, code_language_names[i]) == 0) {
+            *out = i;
+            return true;
+        }
+    }
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        if (strcasecmp(name, others[i].name) == 0) {
+            *out = others[i].language;
+            return true;
+        }
+    }
+    return false;
+}
+
+struct code_driver code_language_driver(enum code_language language)
+{
+    struct code_driver driver = {drivers[language].program, drivers[language].word, NULL, 0};
+
+    for (const struct embedded_file *file = code_drivers; file->name; file++) {
+        if (strcmp(file->name, drivers[language].file) == 0) {
+            driver.script = file->data;
+            driver.length = file->length;
+        }
+    }
+    return driver;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Languages that code can be run in, and what runs them inside a box: a script of ours for a program of the runtime (drivers/).
+ * Threads: plain values.
+ */
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+
+enum code_language {
+    CODE_PYTHON,
+    CODE_JAVASCRIPT,
+    CODE_TYPESCRIPT,
+    CODE_BASH,
+    CODE_LANGUAGES,
+};
+
+struct code_driver {
+    const char *program; // found in the PATH of the box
+    const char *word;    // that the script is started with; NULL: none
+    const char *script;
+    size_t length;
+};
+
+extern const char *const code_language_names[]; // by language; ended by NULL
+
+/* By a name, or what others call it ("js", "node", "shell" …). False: there is no such language. */
+bool code_language_find(const char *name, enum code_language *out);
+
+struct code_driver code_language_driver(enum code_language language);

@@ -1,0 +1,544 @@
+# SPDX-License-Identifier: Apache-2.0
+# Runs Python, or a shell, for one context, inside the box: a request a connection, answered by lines of JSON. See
+# docs/internals/code.md.
+# usage: python3 -c THIS NAME [bash]     (listens on the abstract socket NAME)
+import sys, os, socket, select, json, ast, signal, _thread, builtins
+
+
+class Driver:
+    def __init__(self):
+        self.count = 0
+        self.connection = None  # of the one who waits for the code that runs
+        self.lock = _thread.allocate_lock()  # of the connection and of the pipes
+        self.space = {"__name__": "__main__", "__builtins__": builtins, "display": self.display}
+        self.loop = None
+        self.is_running = False
+        self.pipes = {}
+        self.wakes, self.waker = os.pipe()
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        for name, fd in (("stdout", 1), ("stderr", 2)):
+            out, into = os.pipe()
+            os.dup2(into, fd)
+            os.close(into)
+            os.set_blocking(out, False)
+            self.pipes[out] = [name, b""]
+        sys.stdout = os.fdopen(1, "w", buffering=1, encoding="utf-8", errors="replace", closefd=False)
+        sys.stderr = os.fdopen(2, "w", buffering=1, encoding="utf-8", errors="replace", closefd=False)
+        module = type(sys)("__main__")
+        module.__dict__.update(self.space)
+        self.space = module.__dict__
+        sys.modules["__main__"] = module
+        sys.argv = [""]
+        os.environ.setdefault("MPLBACKEND", "module://_burrow_figures")
+        sys.meta_path.insert(0, FigureFinder(self))
+
+    # ---- what goes out ----
+
+    def put(self, message):
+        """The caller has the lock."""
+        if self.connection is None:
+            return
+        try:
+            self.connection.sendall(json.dumps(message, default=str, ensure_ascii=True).encode() + b"\n")
+        except OSError:
+            self.connection = None
+
+    def send(self, message):
+        with self.lock:
+            self.drain()
+            self.put(message)
+
+    def drain(self, is_last=False):
+        """What was written so far, by this process or its children. The caller has the lock."""
+        for fd, pipe in self.pipes.items():
+            while True:
+                try:
+                    data = os.read(fd, 65536)
+                except BlockingIOError:
+                    break
+                if not data:
+                    break
+                data, pipe[1] = pipe[1] + data, b""
+                data, pipe[1] = whole(data)
+                if data:
+                    self.put({"type": pipe[0], "text": data.decode("utf-8", "replace")})
+            if is_last and pipe[1]:
+                self.put({"type": pipe[0], "text": pipe[1].decode("utf-8", "replace")})
+                pipe[1] = b""
+
+    def listen(self):
+        """A thread: output as it comes, and a client that goes."""
+        hang_up = select.POLLRDHUP | select.POLLHUP | select.POLLERR
+        while True:
+            poll = select.poll()
+            for fd in self.pipes:
+                poll.register(fd, select.POLLIN)
+            poll.register(self.wakes, select.POLLIN)
+            connection = self.connection
+            if connection is not None:
+                try:
+                    poll.register(connection.fileno(), hang_up)
+                except ValueError:
+                    connection = None
+            has_output = False
+            for fd, events in poll.poll():
+                if fd == self.wakes:
+                    os.read(fd, 4096)
+                elif fd in self.pipes:
+                    has_output = True
+                elif connection is not None and connection is self.connection and events & hang_up:
+                    with self.lock:
+                        if self.connection is connection:
+                            self.connection = None
+                            if self.is_running:
+                                os.kill(os.getpid(), signal.SIGINT)
+            if has_output:
+                with self.lock:
+                    self.drain()
+
+    # ---- values ----
+
+    def display(self, *values, **_):
+        for value in values:
+            self.send({"type": "result", "main": False, **bundle(value)})
+
+    def show_figures(self):
+        pyplot = sys.modules.get("matplotlib.pyplot")
+        if pyplot is None or not hasattr(pyplot, "get_fignums"):
+            return
+        try:
+            numbers = pyplot.get_fignums()
+        except Exception:
+            return
+        for number in numbers:
+            figure = pyplot.figure(number)
+            if figure.get_axes() or figure.texts or figure.images:
+                self.send({"type": "result", "main": False, **bundle(figure)})
+            pyplot.close(figure)
+
+    # ---- code ----
+
+    def compile(self, code, name):
+        flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+        try:
+            tree = compile(code, name, "exec", flags | ast.PyCF_ONLY_AST)
+        except SyntaxError as error:
+            other = with_shell_lines(code)
+            if other == code:
+                raise error
+            tree = compile(other, name, "exec", flags | ast.PyCF_ONLY_AST)
+        last = None
+        if tree.body and isinstance(tree.body[-1], ast.Expr) and not code.rstrip().endswith(";"):
+            last = ast.Expression(tree.body.pop().value)
+        parts = []
+        if tree.body:
+            parts.append((compile(tree, name, "exec", flags), False))
+        if last is not None:
+            parts.append((compile(last, name, "eval", flags), True))
+        return parts
+
+    def run_part(self, part):
+        if not part.co_flags & 0x80:  # CO_COROUTINE: it awaits
+            return eval(part, self.space)
+        import asyncio
+        if self.loop is None:
+            self.loop = asyncio.new_event_loop()
+        asyncio.set_event_loop(self.loop)
+        return self.loop.run_until_complete(eval(part, self.space))
+
+    def execute(self, code):
+        name = f"<cell {self.count}>"
+        import linecache
+        linecache.cache[name] = (len(code), None, code.splitlines(True), name)
+        for part, is_value in self.compile(code, name):
+            value = self.run_part(part)
+            if is_value and value is not None:
+                self.space["_"] = value
+                sys.stdout.flush()
+                if not is_shown_later(value):
+                    self.send({"type": "result", "main": True, **bundle(value)})
+        self.show_figures()
+
+    def run(self, request):
+        code = request["code"]
+        changed = {}
+        for line in request.get("env", "").split("\0"):
+            name, is_pair, value = line.partition("=")
+            if is_pair:
+                changed[name] = os.environ.get(name)
+                os.environ[name] = value
+        self.count += 1
+        self.send({"type": "started", "count": self.count})
+        with self.lock:
+            self.is_running = self.connection is not None
+        try:
+            try:
+                if self.is_running:
+                    self.execute(code)
+            finally:
+                self.is_running = False
+        except BaseException as error:
+            self.is_running = False
+            self.send(failure(error))
+        for name, value in changed.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+        for stream in (sys.stdout, sys.stderr):
+            try:
+                stream.flush()
+            except Exception:
+                pass
+        with self.lock:
+            self.drain(True)
+            self.put({"type": "end", "count": self.count})
+
+    def serve(self, name):
+        server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        server.bind(("\0" + name).ljust(108, "\0"))  # Node fills names up
+        server.listen(16)
+        _thread.start_new_thread(self.listen, ())
+        while True:
+            try:
+                connection, _ = server.accept()
+                request = read_request(connection)
+                if request is None:
+                    connection.close()
+                    continue
+                with self.lock:
+                    self.drain(True)  # what came in between is nobody's
+                    self.connection = connection
+                os.write(self.waker, b"x")
+                self.run(request)
+                with self.lock:
+                    self.connection = None
+                try:
+                    connection.shutdown(socket.SHUT_RDWR)  # the listener may be holding it
+                except OSError:
+                    pass
+                connection.close()
+            except KeyboardInterrupt:  # came a moment late
+                self.is_running = False
+
+
+class ShellDriver(Driver):
+    """One shell for all requests, so that its directory, variables and functions stay."""
+
+    LOOP = "trap : INT; while IFS= read -r -d '' code <&4; do eval \"$code\" 4<&- 3>&-; echo $? >&3; done"
+
+    def __init__(self):
+        super().__init__()
+        self.shell = None
+
+    def start(self):
+        import subprocess
+        ends, ended = os.pipe()
+        code, codes = os.pipe()
+        for number, fd in ((3, ended), (4, code)):
+            if fd in (3, 4):
+                raise RuntimeError("descriptors are taken")
+
+        def place():
+            os.dup2(ended, 3)
+            os.dup2(code, 4)
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+        self.shell = subprocess.Popen(["bash", "-c", self.LOOP, "bash"], stdin=subprocess.DEVNULL, preexec_fn=place, pass_fds=(3, 4), start_new_session=True)
+        os.close(ended)
+        os.close(code)
+        self.ends, self.codes = ends, codes
+
+    def stop(self):
+        try:
+            os.killpg(self.shell.pid, signal.SIGKILL)
+        except OSError:
+            pass
+        self.shell.wait()
+        os.close(self.ends)
+        os.close(self.codes)
+        self.shell = None
+
+    def wait_for_status(self, seconds):
+        ready, _, _ = select.select([self.ends], [], [], seconds)
+        return os.read(self.ends, 64) if ready else None
+
+    def execute(self, code):
+        if self.shell is None:
+            self.start()
+        data = code.replace("\0", "").encode("utf-8", "surrogateescape") + b"\0"
+        try:
+            while data:  # a pipe's worth at a time, as the shell reads
+                data = data[os.write(self.codes, data):]
+            status = self.wait_for_status(None)
+        except KeyboardInterrupt:
+            os.killpg(self.shell.pid, signal.SIGINT)
+            if self.wait_for_status(1) is None:
+                self.stop()
+            raise
+        if status:
+            status = int(status)
+        else:
+            status = self.shell.wait()  # the code has ended its shell: the next one is new
+            self.stop()
+        if status != 0:
+            self.send({"type": "error", "name": "ExitStatus", "value": str(status), "traceback": ""})
+
+
+def whole(data):
+    """Bytes up to the last whole character, and the rest."""
+    for back in range(1, min(4, len(data)) + 1):
+        byte = data[-back]
+        if byte >= 0xC0:
+            need = 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
+            return (data[:-back], data[-back:]) if need > back else (data, b"")
+        if byte < 0x80:
+            break
+    return data, b""
+
+
+def read_request(connection):
+    """NAME SIZE and so many bytes, line by line, up to an empty line."""
+    file = connection.makefile("rb")
+    request = {}
+    while True:
+        head = file.readline(256)
+        if head == b"\n":
+            return request
+        if not head.endswith(b"\n"):
+            return None
+        name, _, size = head.decode().partition(" ")
+        if not size.strip().isdigit():
+            return None
+        data = file.read(int(size))
+        if len(data) != int(size) or file.read(1) != b"\n":
+            return None
+        request[name] = data.decode("utf-8", "surrogateescape")
+
+
+def with_shell_lines(code):
+    """Lines that begin with '!' or '%pip' are for the shell, as in a notebook."""
+    lines = []
+    for line in code.splitlines():
+        bare = line.lstrip()
+        start = line[:len(line) - len(bare)]
+        command = bare[1:] if bare.startswith("!") else "python3 -m " + bare[1:] if bare.startswith("%pip") else None
+        lines.append(line if command is None else f"{start}__import__('subprocess').run({command!r}, shell=True, check=False);")
+    return "\n".join(lines)
+
+
+def failure(error):
+    import traceback
+    trace = error.__traceback__
+    while trace is not None and not trace.tb_frame.f_code.co_filename.startswith("<cell "):
+        trace = trace.tb_next
+    try:
+        text = "".join(traceback.format_exception(type(error), error, trace))
+    except Exception:
+        text = ""
+    try:
+        value = str(error)
+    except Exception:
+        value = ""
+    return {"type": "error", "name": type(error).__name__, "value": value, "traceback": text}
+
+
+# ---- what a value looks like ----
+
+METHODS = (("text/html", "_repr_html_"), ("text/markdown", "_repr_markdown_"), ("image/svg+xml", "_repr_svg_"), ("image/png", "_repr_png_"),
+           ("image/jpeg", "_repr_jpeg_"), ("application/pdf", "_repr_pdf_"), ("text/latex", "_repr_latex_"), ("application/json", "_repr_json_"),
+           ("application/javascript", "_repr_javascript_"))
+
+
+def encoded(value):
+    if isinstance(value, (bytes, bytearray)):
+        import base64
+        return base64.b64encode(value).decode()
+    return value
+
+
+def bundle(value):
+    data = {}
+    module = type(value).__module__ or ""
+    if module.startswith("matplotlib.") and hasattr(value, "savefig"):
+        return figure_bundle(value)
+    whole_bundle = getattr(type(value), "_repr_mimebundle_", None)
+    if whole_bundle is not None:
+        try:
+            found = value._repr_mimebundle_(include=None, exclude=None)
+            found = found[0] if isinstance(found, tuple) else found
+            data.update({str(kind): encoded(one) for kind, one in (found or {}).items()})
+        except Exception:
+            pass
+    if not isinstance(value, type):
+        for kind, method in METHODS:
+            function = getattr(value, method, None)
+            if kind in data or not callable(function):
+                continue
+            try:
+                one = function()
+            except Exception:
+                continue
+            one = one[0] if isinstance(one, tuple) and one else one
+            if one is not None:
+                data[kind] = encoded(one)
+    if "text/plain" not in data:
+        try:
+            data["text/plain"] = value if isinstance(value, str) else repr(value)
+        except Exception as error:
+            data["text/plain"] = f"<{type(value).__name__} whose repr failed: {error}>"
+    told = {"data": data}
+    if module.startswith("pandas.") and type(value).__name__ == "DataFrame":
+        try:
+            told["table"] = json.loads(value.head(10000).to_json(orient="split", date_format="iso"))
+        except Exception:
+            pass
+    if isinstance(value, (dict, list)) and "application/json" not in data:
+        try:
+            data["application/json"] = json.loads(json.dumps(value, allow_nan=False))
+        except (TypeError, ValueError, RecursionError):
+            pass
+    return told
+
+
+def is_shown_later(value):
+    """What plotting functions return is noise in front of the figure."""
+    module = type(value).__module__ or ""
+    if isinstance(value, dict) and "matplotlib.pyplot" in sys.modules and set(value) >= {"whiskers", "caps", "boxes"}:
+        return True
+    if isinstance(value, (list, tuple)) and value:
+        return all((type(one).__module__ or "").startswith("matplotlib.") for one in value)
+    return module.startswith("matplotlib.") and not hasattr(value, "savefig")
+
+
+def figure_bundle(figure):
+    import io
+    file = io.BytesIO()
+    figure.savefig(file, format="png", bbox_inches="tight")
+    told = {"data": {"text/plain": repr(figure), "image/png": encoded(file.getvalue())}}
+    try:
+        charts = [chart for chart in map(chart_of, figure.get_axes()) if chart]
+    except Exception:
+        charts = []
+    if len(charts) == 1:
+        told["chart"] = charts[0]
+    elif charts:
+        title = figure._suptitle.get_text() if getattr(figure, "_suptitle", None) else None
+        told["chart"] = {"type": "superchart", "title": title, "elements": charts}
+    return told
+
+
+def plain(value):
+    """A number or a text, as JSON has them."""
+    if hasattr(value, "item"):
+        value = value.item()
+    if hasattr(value, "isoformat"):
+        return value.isoformat()
+    if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
+        return None
+    return value if isinstance(value, (int, float, str, bool, type(None))) else str(value)
+
+
+def axis_facts(axes, name):
+    axis = getattr(axes, name + "axis")
+    label = axis.get_label().get_text() or None
+    unit = None
+    if label and label.endswith(")") and "(" in label:
+        unit = label[label.rindex("(") + 1:-1]
+    scale = axis.get_scale()
+    return {f"{name}_label": label, f"{name}_unit": unit, f"{name}_ticks": [plain(one) for one in axis.get_ticklocs()],
+            f"{name}_tick_labels": [one.get_text() for one in axis.get_ticklabels()], f"{name}_scale": "linear" if scale == "linear" else scale}
+
+
+def chart_of(axes):
+    from matplotlib.patches import Wedge, Rectangle, PathPatch
+    title = axes.get_title() or None
+    wedges = [one for one in axes.patches if isinstance(one, Wedge)]
+    if wedges:
+        texts = [text.get_text() for text in axes.texts]
+        labels = [one.get_label() if not one.get_label().startswith("_") else (texts[i] if i < len(texts) else "") for i, one in enumerate(wedges)]
+        return {"type": "pie", "title": title, "elements": [
+            {"label": label, "angle": plain(abs(one.theta2 - one.theta1)), "radius": plain(one.r)} for label, one in zip(labels, wedges)]}
+    facts = {"title": title, **axis_facts(axes, "x"), **axis_facts(axes, "y")}
+    boxes = [one for one in axes.patches if isinstance(one, PathPatch)]
+    lines = axes.get_lines()
+    box_lines = [one for one in lines if len(one.get_xdata()) == 5]
+    if (boxes or box_lines) and len(lines) >= 5 * max(1, len(boxes or box_lines)) and not axes.get_legend():
+        return {"type": "box_and_whisker", **facts, "elements": box_elements(axes, boxes or box_lines, lines)}
+    containers = [one for one in axes.containers if type(one).__name__ == "BarContainer"]
+    if containers:
+        return {"type": "bar", **facts, "elements": bar_elements(axes, containers)}
+    points = [one for one in axes.collections if type(one).__name__ == "PathCollection"]
+    if points and not [one for one in lines if len(one.get_xdata()) > 1]:
+        return {"type": "scatter", **facts, "elements": [
+            {"label": label_of(one, i), "points": [[plain(x), plain(y)] for x, y in one.get_offsets()]} for i, one in enumerate(points)]}
+    if lines:
+        return {"type": "line", **facts, "elements": [
+            {"label": label_of(one, i), "points": [[plain(x), plain(y)] for x, y in zip(one.get_xdata(), one.get_ydata())]} for i, one in enumerate(lines)]}
+    rectangles = [one for one in axes.patches if isinstance(one, Rectangle)]
+    if rectangles or axes.images:
+        return {"type": "unknown", "title": title, "elements": []}
+    return None
+
+
+def label_of(artist, index):
+    label = str(artist.get_label())
+    return f"{index}" if label.startswith("_") else label
+
+
+def bar_elements(axes, containers):
+    elements = []
+    names = {round(float(at), 6): text.get_text() for at, text in zip(axes.get_xticks(), axes.get_xticklabels())}
+    sides = {round(float(at), 6): text.get_text() for at, text in zip(axes.get_yticks(), axes.get_yticklabels())}
+    for index, container in enumerate(containers):
+        is_flat = getattr(container, "orientation", "vertical") == "horizontal"
+        for bar in container:
+            middle = bar.get_y() + bar.get_height() / 2 if is_flat else bar.get_x() + bar.get_width() / 2
+            label = (sides if is_flat else names).get(round(float(middle), 6))
+            elements.append({"label": label or str(plain(middle)), "group": label_of(container, index),
+                             "value": plain(bar.get_width() if is_flat else bar.get_height())})
+    return elements
+
+
+def box_elements(axes, boxes, lines):
+    labels = [text.get_text() for text in axes.get_xticklabels()]
+    elements = []
+    for index, box in enumerate(boxes):
+        ys = sorted(float(y) for y in (box.get_path().vertices[:, 1] if hasattr(box, "get_path") and not hasattr(box, "get_ydata") else box.get_ydata()) if y == y)
+        xs = sorted(float(x) for x in (box.get_path().vertices[:, 0] if not hasattr(box, "get_xdata") else box.get_xdata()))
+        low, high = ys[0], ys[-1]
+        inside = [one for one in lines if one is not box and len(one.get_xdata()) == 2 and xs[0] - 1e-9 <= min(one.get_xdata()) and max(one.get_xdata()) <= xs[-1] + 1e-9]
+        ends = [float(y) for one in inside for y in one.get_ydata()]
+        middle = [float(one.get_ydata()[0]) for one in inside if one.get_ydata()[0] == one.get_ydata()[1]
+                  and max(one.get_xdata()) - min(one.get_xdata()) > 0.9 * (xs[-1] - xs[0])]
+        outliers = [plain(y) for one in lines if one.get_linestyle() == "None" and len(one.get_xdata()) and xs[0] <= one.get_xdata()[0] <= xs[-1] for y in one.get_ydata()]
+        elements.append({"label": labels[index] if index < len(labels) else str(index), "min": min(ends + [low]), "first_quartile": low,
+                         "median": middle[0] if middle else low, "third_quartile": high, "max": max(ends + [high]), "outliers": outliers})
+    return elements
+
+
+class FigureFinder:
+    """The backend that matplotlib is told to use: draws in memory, and shows by sending."""
+
+    def __init__(self, driver):
+        self.driver = driver
+
+    def find_spec(self, name, path=None, target=None):
+        if name != "_burrow_figures":
+            return None
+        from importlib.machinery import ModuleSpec
+        return ModuleSpec(name, self)
+
+    def create_module(self, spec):
+        return None
+
+    def exec_module(self, module):
+        from matplotlib.backends import backend_agg
+        module.FigureCanvas = backend_agg.FigureCanvasAgg
+        module.FigureManager = getattr(backend_agg, "FigureManagerBase", None) or __import__("matplotlib.backend_bases", fromlist=["x"]).FigureManagerBase
+        driver = self.driver
+        module.show = lambda *_, **__: driver.show_figures()
+
+
+NAME, KIND = sys.argv[1], sys.argv[2:3]
+(ShellDriver if KIND == ["bash"] else Driver)().serve(NAME)

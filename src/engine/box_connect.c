@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Connections into a box: sockets that are made in its network namespace by a thread that is there for a moment. */
+#include "engine/launch.h"
+
+#include "base/fd.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#define HOME "/proc/thread-self/ns/net"
+#define TRIES 1000 // to come back: the kernel may be out of memory for a moment
+
+/* PID 1 holds the other end of this for as long as it lives. */
+static bool is_alive(const struct box *box)
+{
+    struct pollfd control = {.fd = box->control};
+
+    return poll(&control, 1, 0) >= 0 && !(control.revents & (POLLHUP | POLLERR | POLLNVAL));
+}
+
+struct init_search {
+    pid_t found;
+};
+
+/* PID 1 of a namespace below ours: "NSpid:\t4711\t1". */
+static void look_at(pid_t pid, void *data)
+{
+    struct init_search *search = data;
+    char path[40], text[4096];
+    struct error ignored = {0};
+
+    (void)snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+    if (search->found || fd_read_knob(AT_FDCWD, path, text, sizeof text, &ignored) < 0)
+        return;
+    const char *line = strstr(text, "\nNSpid:");
+    size_t length = line ? strcspn(line + 1, "\n") : 0;
+    if (length > 2 && line[length] == '1' && line[length - 1] == '\t')
+        search->found = pid;
+}
+
+/* Of an adopted box it has to be looked for: among its processes, of which no other can be in a namespace of its own. */
+static pid_t find_init(struct box *box)
+{
+    struct init_search search = {0};
+    struct error ignored = {0};
+
+    if (box->pid || box->init_pid)
+        return box->pid ? box->pid : box->init_pid;
+    (void)cgroup_each_process(box->cgroup, look_at, &search, &ignored);
+    box->init_pid = search.found;
+    return search.found;
+}
+
+/* Once it is open, a PID 1 that still lives proves that the number was its own. */
+static int open_network(struct box *box, int *out, struct error *err)
+{
+    char path[40];
+
+    (void)snprintf(path, sizeof path, "/proc/%d/ns/net", (int)find_init(box));
+    autofd fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (!is_alive(box))
+        return error_set(err, ERROR_GONE, "the box has ended");
+    if (fd < 0)
+        return error_sys(err, "open %s", path);
+    *out = take_fd(fd);
+    return 0;
+}
+
+static void come_home(int home)
+{
+    for (int i = 0; setns(home, CLONE_NEWNET) < 0; i++) {
+        if (i == TRIES)
+            abort(); // what this thread opened next would be in a guest's network
+        (void)sched_yield();
+    }
+}
+
+static int start(const struct sockaddr *address, socklen_t length)
+{
+    int on = 1;
+    int fd = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return -errno;
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    int code = connect(fd, address, length) == 0 ? 0 : errno;
+    // Within one machine the answer is there as soon as the call returns.
+    socklen_t size = sizeof code;
+    if (code == EINPROGRESS)
+        (void)getsockopt(fd, SOL_SOCKET, SO_ERROR, &code, &size);
+    if (code == 0)
+        return fd;
+    (void)close(fd);
+    return -code;
+}
+
+/* A descriptor, or an errno below 0. Servers that name no address are at one of the two. */
+static int connect_here(uint16_t port)
+{
+    const struct sockaddr_in four = {
+        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    const struct sockaddr_in6 six = {
+        .sin6_family = AF_INET6, .sin6_port = htons(port), .sin6_addr = IN6ADDR_LOOPBACK_INIT};
+    int fd = start((const struct sockaddr *)&four, sizeof four);
+
+    if (fd != -ECONNREFUSED)
+        return fd;
+    fd = start((const struct sockaddr *)&six, sizeof six);
+    return fd >= 0 ? fd : -ECONNREFUSED;
+}
+
+/* Goes into the box's network for a moment and connects there by `make`, which gives a descriptor or an errno below 0. */
+static int connect_inside(struct box *box, int (*make)(const void *to), const void *to, int *out,
+                          struct error *err)
+{
+    autofd home = open(HOME, O_RDONLY | O_CLOEXEC);
+    autofd there = -1;
+
+    if (home < 0)
+        return error_sys(err, "open " HOME);
+    if (open_network(box, &there, err) < 0)
+        return -1;
+    if (setns(there, CLONE_NEWNET) < 0)
+        return error_sys(err, "enter a box's network");
+    int fd = make(to);
+    come_home(home);
+    if (fd == -ECONNREFUSED)
+        return BOX_NOBODY_LISTENS;
+    if (fd < 0)
+        return error_sys_code(err, -fd, "connect to a box");
+    *out = fd;
+    return 0;
+}
+
+static int connect_port(const void *to)
+{
+    return connect_here(*(const uint16_t *)to);
+}
+
+int box_connect(struct box *box, uint16_t port, int *out, struct error *err)
+{
+    return connect_inside(box, connect_port, &port, out, err);
+}
+
+static int connect_name(const void *to)
+{
+    int fd = start(to, sizeof(struct sockaddr_un));
+
+    return fd == -EAGAIN ? -ECONNREFUSED : fd; // its queue is full: not now
+}
+
+int box_connect_name(struct box *box, const char *name, int *out, struct error *err)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+
+    (void)snprintf(address.sun_path + 1, sizeof address.sun_path - 1, "%s", name);
+    return connect_inside(box, connect_name, &address, out, err);
+}

@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Code in sandboxes: contexts and runs, in the languages of the test runtime."""
+import shutil
+
+import pytest
+from client import check_problem, together, until
+from records import NDJSON, SSE, Records
+
+TOP = "/api/v1"
+needs_node = pytest.mark.skipif(not shutil.which("node", path="/usr/bin:/bin:/usr/local/bin"), reason="no node in /usr for a guest")
+
+
+def run(api, sandbox, code, **fields):
+    answer = api.post(f"{TOP}/sandboxes/{sandbox.id}/code", {"code": code, **fields})
+    assert answer.status == 200, str(answer)
+    return answer.json
+
+
+def value(told):
+    """The main result as text."""
+    assert "error" not in told, told
+    return [one for one in told["results"] if one["main"]][0]["data"]["text/plain"]
+
+
+def test_python_keeps_what_code_defines(api, sandbox):
+    first = run(api, sandbox, "import os\nx = 40\nprint('hello', x)\nos.system('echo out; echo err >&2')\nx + 2")
+    assert value(first) == "42" and first["count"] == 1 and first["language"] == "python"
+    assert "hello 40\n" in first["stdout"] and "out\n" in first["stdout"] and first["stderr"] == "err\n" and not first["truncated"]
+    second = run(api, sandbox, "x *= 2\n{'x': x}")
+    assert second["context"] == first["context"] and second["count"] == 2 and second["stdout"] == ""
+    assert second["results"][0]["data"] == {"text/plain": "{'x': 80}", "application/json": {"x": 80}}
+    assert run(api, sandbox, "None")["results"] == [] and run(api, sandbox, "x;")["results"] == []
+
+
+def test_errors_have_a_traceback_and_the_context_goes_on(api, sandbox):
+    told = run(api, sandbox, "def f():\n    return 1 / 0\nf()")
+    assert told["error"]["name"] == "ZeroDivisionError" and told["error"]["value"] == "division by zero"
+    assert "return 1 / 0" in told["error"]["traceback"] and "line 2, in f" in told["error"]["traceback"]
+    assert run(api, sandbox, "def f(")["error"]["name"] == "SyntaxError"
+    assert run(api, sandbox, "raise SystemExit(3)")["error"]["name"] == "SystemExit"
+    assert value(run(api, sandbox, "f.__name__")) == "f"
+
+
+def test_rich_values(api, sandbox):
+    told = run(api, sandbox, "class A:\n def _repr_html_(self): return '<b>x</b>'\n def _repr_png_(self): return b'png'\n"
+                             " def _repr_latex_(self): return '$x$'\ndisplay(A())\nA()")
+    assert [one["main"] for one in told["results"]] == [False, True]
+    assert told["results"][1]["data"].items() >= {"text/html": "<b>x</b>", "image/png": "cG5n", "text/latex": "$x$"}.items()
+    assert value(run(api, sandbox, "import asyncio\nawait asyncio.sleep(0)\n'awaited'")) == "awaited"
+    assert run(api, sandbox, "!echo from a shell")["stdout"] == "from a shell\n"
+
+
+def test_env_is_for_one_run(api, sandbox):
+    assert value(run(api, sandbox, "import os; os.environ['A']", env={"A": "b"})) == "b"
+    assert run(api, sandbox, "os.environ['A']")["error"]["name"] == "KeyError"
+
+
+@pytest.mark.parametrize("format", [NDJSON, SSE])
+def test_lines_come_as_they_are_written(api, sandbox, format):
+    code = "import os, time\nprint('first', flush=True)\nwhile not os.path.exists('/tmp/go'): time.sleep(0.01)\n7"
+    records = Records(api, "POST", f"{TOP}/sandboxes/{sandbox.id}/code", {"code": code}, accept=format)
+    assert records.status == 200 and records.next().event == "started"
+    assert records.next().data["text"] == "first\n"  # while it still runs
+    sandbox.write_all({"/tmp/go": b""})
+    seen = []
+    while record := records.next():
+        seen.append((record.event, record.data.get("data")))
+    assert seen == [("result", {"text/plain": "7"}), ("end", None)]
+
+
+def test_a_client_that_goes_interrupts(api, sandbox):
+    code = "import time\ntry:\n    print('on', flush=True)\n    time.sleep(1000)\nexcept KeyboardInterrupt:\n    was_interrupted = True\n    raise"
+    records = Records(api, "POST", f"{TOP}/sandboxes/{sandbox.id}/code", {"code": code}, accept=NDJSON)
+    assert records.next().event == "started" and records.next().data["text"] == "on\n"
+    records.raw.close()
+    assert value(run(api, sandbox, "was_interrupted")) == "True"  # waits for its turn
+
+
+def test_time_is_bounded(api, sandbox):
+    told = run(api, sandbox, "y = 1\nwhile True: pass", timeoutMs=300)
+    assert told["error"]["name"] == "TimeoutError" and "300 ms" in told["error"]["value"]
+    assert value(run(api, sandbox, "y")) == "1"
+
+
+def test_contexts_are_apart(api, sandbox):
+    path = f"{TOP}/sandboxes/{sandbox.id}/contexts"
+    made = [api.post(path, {"directory": "/tmp"}).json for _ in range(2)]
+    assert [one["language"] for one in made] == ["python"] * 2 and made[0]["directory"] == "/tmp" and made[0]["running"]
+    run(api, sandbox, "z = 1", context=made[0]["id"])
+    assert value(run(api, sandbox, "import os; os.getcwd()", context=made[0]["id"])) == "/tmp"
+    assert run(api, sandbox, "z", context=made[1]["id"])["error"]["name"] == "NameError"
+    assert {one["id"] for one in api.get(path).json["items"]} == {one["id"] for one in made}
+    assert api.post(f"{path}/{made[0]['id']}/restart").status == 204
+    assert run(api, sandbox, "z", context=made[0]["id"])["error"]["name"] == "NameError"
+    assert api.delete(f"{path}/{made[1]['id']}").status == 204
+    check_problem(api.post(f"{TOP}/sandboxes/{sandbox.id}/code", {"code": "1", "context": made[1]["id"]}), 404, "not_found", made[1]["id"][4:])
+    assert api.get(f"{path}/{made[0]['id']}").json["id"] == made[0]["id"]
+
+
+def test_an_interpreter_that_dies_says_why_and_a_new_one_comes(api, sandbox):
+    first = run(api, sandbox, "import os\nos._exit(9)")
+    assert first["error"]["name"] == "ContextEnded" and "exit code 9" in first["error"]["value"]
+    assert value(run(api, sandbox, "1 + 1")) == "2"
+
+
+def test_interrupt(api, sandbox):
+    path = f"{TOP}/sandboxes/{sandbox.id}"
+    context = api.post(f"{path}/contexts", {}).json["id"]
+    records = Records(api, "POST", f"{path}/code", {"code": "print(1, flush=True)\nwhile True: pass", "context": context}, accept=NDJSON)
+    assert records.next().event == "started" and records.next().event == "stdout"
+    assert api.post(f"{path}/contexts/{context}/interrupt").status == 204
+    assert records.next().data["name"] == "KeyboardInterrupt" and records.next().event == "end"
+
+
+def test_bash_keeps_its_directory_and_variables(api, sandbox):
+    assert run(api, sandbox, "cd /tmp; X=5; f() { echo in f; }", language="bash")["results"] == []
+    assert run(api, sandbox, "pwd; echo $X; f", language="shell")["stdout"] == "/tmp\n5\nin f\n"
+    assert run(api, sandbox, "false", language="bash")["error"]["value"] == "1"
+    assert run(api, sandbox, "sleep 1000", language="bash", timeoutMs=200)["error"]["name"] == "TimeoutError"
+    assert run(api, sandbox, "echo still here", language="bash")["stdout"] == "still here\n"
+
+
+@needs_node
+def test_javascript(api, new):
+    sandbox = new(runtime="host:latest")
+    assert value(run(api, sandbox, "const a = 20; console.log('hi'); a + 1", language="javascript")) == "21"
+    told = run(api, sandbox, "const a = await Promise.resolve({b: 2}); a", language="js")
+    assert told["results"][0]["data"]["application/json"] == {"b": 2}
+    assert run(api, sandbox, "throw new TypeError('no')", language="node")["error"]["value"] == "no"
+    assert value(run(api, sandbox, "import fs from 'fs'; fs.existsSync('/')", language="js")) == "true"
+    assert run(api, sandbox, "while (true) {}", language="js", timeoutMs=300)["error"]["name"] == "TimeoutError"
+    assert value(run(api, sandbox, "a.b", language="js")) == "2"
+
+
+def test_runs_of_one_context_take_turns(api, sandbox):
+    told = together(*[lambda i=i: run(api, sandbox, f"import time\ntime.sleep(0.01)\n{i}") for i in range(8)])
+    assert sorted(value(one) for one in told) == [str(i) for i in range(8)] and len({one["context"] for one in told}) == 1
+
+
+def test_contexts_outlive_the_server(own_server):
+    server = own_server()
+    sandbox = server.client.create()
+    first = run(server.client, sandbox, "kept = 'kept'")
+    server.kill()
+    server.start()
+    again = run(server.client, sandbox, "kept")
+    assert value(again) == "kept" and again["context"] == first["context"]
+    assert server.client.delete(f"/sandbox/{sandbox.id}").status == 200
+    server.end()
+
+
+def test_a_context_waits_without_keeping_a_sandbox_alive(api, new):
+    sandbox = new(timeout={"idle": "2s"})
+    run(api, sandbox, "1")
+    until(lambda: api.get(f"{TOP}/sandboxes/{sandbox.id}").json.get("state") in ("ended", "terminated", None) or
+          api.get(f"{TOP}/sandboxes/{sandbox.id}").status != 200, "it to end")
+
+
+def test_a_language_that_the_runtime_lacks(api, sandbox):
+    check_problem(api.post(f"{TOP}/sandboxes/{sandbox.id}/code", {"code": "1", "language": "js"}), 400, "invalid_request", "'node'", "code-interpreter:latest")
+
+
+def test_bad_input(api, sandbox):
+    path = f"{TOP}/sandboxes/{sandbox.id}"
+    check_problem(api.post(f"{path}/code", {}), 400, "invalid_request", field="code")
+    check_problem(api.post(f"{path}/code", {"code": "1", "language": "cobol"}), 400, "invalid_request", "cobol", "python", field="language")
+    check_problem(api.post(f"{path}/code", {"code": "1", "language": "python", "context": "ctx_" + "0" * 26}), 400, "invalid_request", field="language")
+    check_problem(api.post(f"{path}/code", {"code": "1", "context": "ctx_" + "0" * 26}), 404, "not_found")
+    check_problem(api.post(f"{path}/code", {"code": "1", "directory": "here"}), 400, "invalid_request", field="directory")
+    check_problem(api.post(f"{TOP}/sandboxes/sbx_{'0' * 26}/code", {"code": "1"}), 404, "not_found")
+
+
+def test_there_are_so_many_contexts_and_no_more(api, sandbox):
+    path = f"{TOP}/sandboxes/{sandbox.id}/contexts"
+    for _ in range(16):
+        assert api.post(path, {}).status == 201
+    check_problem(api.post(path, {}), 429, ("limit_reached", "full", "too_many"), "16 contexts")
+
+
+def test_a_guest_that_plays_the_interpreter_cheats_itself_alone(api, sandbox):
+    """It sends what is no JSON, what is no record, and lines without end: the server drops, bounds and goes on."""
+    first = run(api, sandbox, "1")
+    code = ("import os\nc = DRIVER if 'DRIVER' in globals() else None\nimport gc, socket\n"
+            "s = [one for one in gc.get_objects() if isinstance(one, socket.socket) and one.fileno() > 2 and not one.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)][0]\n"
+            "s.sendall(b'garbage\\n{\"type\": 5}\\n[]\\n\\n{\"type\":\"stdout\",\"text\":7}\\n{\"type\":\"nonsense\"}\\n')\n"
+            "s.sendall(b'{\"type\":\"stdout\",\"text\":\"' + b'x' * (20 << 20))\n")
+    told = run(api, sandbox, code)
+    assert told["error"]["name"] in ("ContextEnded", "KeyboardInterrupt", "BrokenPipeError"), told
+    assert value(run(api, sandbox, "2", context=first["context"])) == "2"
