@@ -1,5 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """E2B's control plane and process service, by hand."""
+import base64
+import gzip
+import hashlib
+import json
+import re
+import subprocess
+import time
+import urllib.parse
+
 import pytest
 
 import e2b as protocol
@@ -43,3 +52,303 @@ def test_a_sandbox_is_made_used_and_ended(e2b, new):
     assert sandbox.http("GET", "/health").status == 502
     again = sandbox.kill()
     assert again.status == 404 and again.json["code"] == 404
+
+
+# ---- what old clients and the Python one send ----
+
+def test_older_clients_make_connect_and_resume(e2b, new):
+    sandbox = new(version="", secure=True, autoPause=False, allow_internet_access=False, timeout=300)
+    assert e2b.post(f"/sandboxes/{sandbox.id}/connect", {"timeout": 60}).status == 200
+    assert e2b.post(f"/sandboxes/{sandbox.id}/resume", {"timeout": 60}).status == 409
+    assert e2b.post(f"/sandboxes/{sandbox.id}/refreshes", {"duration": 3600}).status == 204
+    assert e2b.post(f"/sandboxes/{sandbox.id}/pause").status == 204
+    assert e2b.post(f"/sandboxes/{sandbox.id}/pause").status == 409
+    refused = e2b.post(f"/sandboxes/{sandbox.id}/timeout", {"timeout": 60})
+    assert refused.status == 404 and refused.json["code"] == 404
+    assert sandbox.id not in [item["sandboxID"] for item in e2b.get("/sandboxes").json]
+    assert e2b.post(f"/sandboxes/{sandbox.id}/resume", {"timeout": 60}).status == 201
+    # Requests for files that only the token names.
+    answer = sandbox.http("POST", "/files?path=old", {"E2b-Sandbox-Id": None, "E2b-Sandbox-Port": None, "Content-Type": "application/octet-stream"}, body=b"1")
+    assert answer.status == 200 and answer.json == [{"path": "/home/user/old", "name": "old", "type": "file"}]
+    assert sandbox.run("cat old").out["stdout"] == b"1"
+    # A pause that keeps the files alone.
+    assert e2b.post(f"/sandboxes/{sandbox.id}/pause", {"memory": False}).status == 204
+    assert e2b.post(f"/v2/sandboxes/{sandbox.id}/connect", {}).status == 201
+    assert sandbox.run("cat old").out["stdout"] == b"1"
+    assert sandbox.unary("process.Process/List")["processes"] == []
+
+
+def test_watchers_are_asked(shared):
+    shared.run("mkdir -p asked/sub")
+    id = shared.unary("filesystem.Filesystem/CreateWatcher", {"path": "asked", "recursive": True})["watcherId"]
+    shared.run("echo 1 > asked/sub/x; rm asked/sub/x")
+    seen = []
+
+    def has_all():
+        told = shared.unary("filesystem.Filesystem/GetWatcherEvents", {"watcherId": id}).get("events", [])
+        seen.extend((event["name"], event["type"]) for event in told)
+        return ("sub/x", "EVENT_TYPE_CREATE") in seen and ("sub/x", "EVENT_TYPE_REMOVE") in seen
+    until(has_all, "the events")
+    assert shared.unary("filesystem.Filesystem/RemoveWatcher", {"watcherId": id}) == {}
+    with pytest.raises(protocol.Failed) as failed:
+        shared.unary("filesystem.Filesystem/GetWatcherEvents", {"watcherId": id})
+    assert failed.value.code == "not_found" and failed.value.status == 404
+
+
+def test_too_many_watchers_are_refused_and_leave_nothing(e2b, new):
+    sandbox = new()
+    refused = None
+    for _ in range(300):
+        try:
+            sandbox.unary("filesystem.Filesystem/CreateWatcher", {"path": "/tmp"})
+        except protocol.Failed as failed:
+            refused = failed
+            break
+    assert refused and refused.code == "resource_exhausted" and refused.status == 429
+    assert sandbox.run("echo fine").out["stdout"] == b"fine\n"
+
+
+def test_commands_are_found_by_tag(shared):
+    running = shared.start("read line; echo got $line", tag="the tag")
+    listed = shared.unary("process.Process/List")["processes"]
+    assert [item["config"]["args"] for item in listed if item.get("tag") == "the tag"] == [["-l", "-c", "read line; echo got $line"]]
+    follower = shared.connect(tag="the tag")
+    assert follower.pid == running.pid
+    shared.send(running.pid, b"x\n")
+    assert follower.wait().out["stdout"] == running.wait().out["stdout"] == b"got x\n"
+    # One that has just ended still tells how.
+    assert shared.connect(pid=running.pid).wait().end["exitCode"] == 0
+
+
+def test_quiet_commands_show_that_they_live_and_calls_end_in_time(shared):
+    running = shared.start("sleep 1000", headers={"Keepalive-Ping-Interval": "1"})
+    assert running.step() == {"keepalive": {}}
+    with pytest.raises(protocol.Failed) as failed:
+        shared.connect(timeout_ms=200, pid=running.pid).wait()
+    assert failed.value.code == "deadline_exceeded"
+    shared.unary("process.Process/SendSignal", {"process": {"pid": running.pid}, "signal": "SIGNAL_SIGTERM"})
+    end = running.wait().end
+    assert end["exitCode"] == -1 and not end["exited"] and end["status"] == "signal: terminated"
+
+
+# ---- what must not be ----
+
+def test_envd_opens_for_its_own_token_alone(e2b, new, shared):
+    other = new()
+    wrong = [{"X-Access-Token": other.token}, {"X-Access-Token": None}, {"X-Access-Token": e2b.key}, {"X-Access-Token": ""},
+             {"X-Access-Token": shared.token[:-1] + ("0" if shared.token[-1] != "0" else "1")}]
+    for headers in wrong:
+        for call in (lambda: shared.unary("process.Process/List", {}, headers=headers, may_fail=True),
+                     lambda: shared.http("GET", "/files?path=/etc/passwd", headers),
+                     lambda: shared.http("GET", "/envs", headers)):
+            answer = call()
+            assert answer.status == 401, (headers, str(answer))
+    # With the key as well.
+    answer = shared.http("GET", "/files?path=/etc/passwd", {"X-Access-Token": None, "X-API-KEY": e2b.key, "Authorization": f"Bearer {e2b.key}"})
+    assert answer.status == 401
+    # A token of one names the other by header: the header counts.
+    assert shared.http("GET", "/files?path=x", {"E2b-Sandbox-Id": other.id}).status == 401
+    # The token opens nothing of the control plane.
+    assert e2b.get("/v2/sandboxes", key=shared.token).status == 401
+
+
+def test_sandboxes_that_are_not_there_answer_502(shared, e2b):
+    for headers in ({"E2b-Sandbox-Id": "0" * 26}, {"E2b-Sandbox-Id": "nonsense"}, {"E2b-Sandbox-Id": "../../etc"}):
+        for path in ("/health", "/files?path=x", "/envs"):
+            answer = shared.http("GET", path, headers)
+            assert answer.status == 502 and answer.json["code"] == 502, (headers, path, str(answer))
+    assert shared.http("GET", "/health", {"E2b-Sandbox-Port": None}).status == 400
+    assert shared.http("GET", "/health", {"E2b-Sandbox-Port": "x"}).status == 400
+    assert shared.http("GET", "/", {"E2b-Sandbox-Port": "1"}).status == 502
+    # By the name of a host.
+    host = {"E2b-Sandbox-Id": None, "E2b-Sandbox-Port": None}
+    assert shared.http("GET", "/health", {**host, "Host": f"49983-{shared.id}.example.com"}).status == 204
+    assert shared.http("GET", "/health", {**host, "X-Access-Token": None, "Host": f"49983-{'0' * 26}.example.com:80"}).status == 502
+
+
+def sign(token, path, operation, user="", expiration=None):
+    text = f"{path}:{operation}:{user}:{token}" + (f":{expiration}" if expiration is not None else "")
+    return "v1_" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode().rstrip("=")
+
+
+def test_signatures_open_one_file_for_one_thing_for_their_time(e2b, shared):
+    shared.run("echo -n content > signed")
+    now = int(time.time())
+
+    def get(method="GET", **parameters):
+        query = urllib.parse.urlencode({name: value for name, value in parameters.items() if value is not None})
+        return e2b.call(method, f"/files?{query}", key=None, body=b"x" if method == "POST" else None,
+                        headers={"Content-Type": "application/octet-stream"} if method == "POST" else {})
+    good = sign(shared.token, "signed", "read")
+    assert get(path="signed", signature=good).body == b"content"
+    timed = sign(shared.token, "signed", "read", "root", now + 600)
+    assert get(path="signed", username="root", signature=timed, signature_expiration=now + 600).status == 404  # in /root
+    bad = [
+        dict(path="other", signature=good), dict(path="signed", signature=good, username="root"),
+        dict(path="signed", signature=good[:-1] + "A" if good[-1] != "A" else good[:-1] + "B"),
+        dict(path="signed", signature=good, signature_expiration=now + 600), dict(path="signed", signature=""), dict(path="signed"),
+        dict(path="signed", signature=sign(shared.token, "signed", "read", "", now - 5), signature_expiration=now - 5),
+        dict(path="signed", signature=sign(shared.token, "signed", "read", "", "soon"), signature_expiration="soon"),
+        dict(path="signed", signature=sign(shared.token, "signed", "write")), dict(path="signed", signature=sign("", "signed", "read")),
+    ]
+    for parameters in bad:
+        answer = get(**parameters)
+        assert answer.status == 401 and answer.json["code"] == 401, (parameters, str(answer))
+    assert get("POST", path="signed", signature=good).status == 401
+    assert get("POST", path="signed", signature=sign(shared.token, "signed", "write")).status == 200
+    assert get(path="signed", signature=good).body == b"x"
+
+
+def test_messages_that_are_none(shared):
+    stream, unary = "process.Process/Start", "process.Process/List"
+    whole = protocol.envelope({"process": {"cmd": "true"}})
+    bad = [b"", b"\0", whole[:4], whole[:-1], whole + b"x", whole + whole, b"\1" + whole[1:], b"\2" + whole[1:], b"\x7f" + whole[1:],
+           b"\0\xff\xff\xff\xff{}", protocol.envelope(b"{"), protocol.envelope(b"[]"), protocol.envelope(b"null"), protocol.envelope(b"\xff\xfe"),
+           protocol.envelope(b'{"process":1}'), protocol.envelope({"process": {"cmd": 1}}), protocol.envelope({"process": {"cmd": "x", "args": "y"}}),
+           protocol.envelope({"process": {"cmd": "x"}, "pty": {"size": {"cols": -1, "rows": 70000}}}), protocol.envelope({}),
+           protocol.envelope({"process": {"cmd": "a\0b"}})]
+    for body in bad:
+        with pytest.raises(protocol.Failed) as failed:
+            next(shared.stream(stream, None, body=body))
+        assert failed.value.code == "invalid_argument", (body[:40], str(failed.value))
+    with pytest.raises(protocol.Failed) as failed:
+        next(shared.stream(stream, None, body=protocol.envelope(b"[" * 100000)))
+    assert failed.value.code == "resource_exhausted"
+    for body in (b"{", b"[]", b'"x"', b"\xff"):
+        answer = shared.unary(unary, body=body, may_fail=True)
+        assert answer.status == 400 and answer.json["code"] == "invalid_argument"
+    answer = shared.unary(unary, body=b"{}", headers={"Content-Type": "application/proto"}, may_fail=True)
+    assert answer.status == 415
+    with pytest.raises(protocol.Failed) as failed:
+        shared.stream(stream, None, body=whole, headers={"Content-Type": "application/json"})
+    assert failed.value.status == 415
+    assert shared.unary("process.Process/NoSuch", may_fail=True).json["code"] == "unimplemented"
+    running = shared.start("cat")
+    for text in ("%%%", "YQ", "YQ==YQ==", "ä"):
+        answer = shared.unary("process.Process/SendInput", {"process": {"pid": running.pid}, "input": {"stdin": text}}, may_fail=True)
+        assert answer.status == 400 and answer.json["code"] == "invalid_argument"
+    for message, code in (({"process": {"pid": running.pid}, "input": {"pty": "YQ=="}}, "internal"), ({"process": {}, "input": {"stdin": ""}}, "unimplemented"),
+                          ({"process": {"pid": 4000000000}, "input": {"stdin": ""}}, "not_found"), ({"process": {"pid": -1}}, "invalid_argument")):
+        answer = shared.unary("process.Process/SendInput", message, may_fail=True)
+        assert answer.json["code"] == code, (message, str(answer))
+    shared.unary("process.Process/CloseStdin", {"process": {"pid": running.pid}})
+    assert running.wait().end["exitCode"] == 0
+
+
+def test_a_message_that_is_too_large_is_refused(shared):
+    answer = shared.unary("process.Process/List", body=b"x" * (65 << 20), may_fail=True)
+    assert answer.status in (413, 429) and answer.json["code"] == "resource_exhausted"
+
+
+def test_commands_that_cannot_be_run(shared):
+    for command, code in (({"cmd": "/no/such/program"}, "invalid_argument"), ({"cmd": "/etc/passwd"}, "invalid_argument")):
+        with pytest.raises(protocol.Failed) as failed:
+            shared.run(command)
+        assert failed.value.code == code
+    with pytest.raises(protocol.Failed) as failed:
+        shared.run("true", cwd="/no/such")
+    assert failed.value.code == "invalid_argument"
+    with pytest.raises(protocol.Failed) as failed:
+        shared.run("true", cwd="~root/x")
+    assert failed.value.code == "invalid_argument"
+
+
+def test_a_stream_that_is_left_leaves_the_command_running_until_its_time(shared):
+    running = shared.start("echo $$ > left; sleep 1000 & wait", timeout_ms=3000)
+    running.stream.close()
+    assert running.pid in [item["pid"] for item in shared.unary("process.Process/List")["processes"]]
+    until(lambda: running.pid not in [item["pid"] for item in shared.unary("process.Process/List")["processes"]], "its time to be over")
+
+
+def form(parts, boundary="xyz", end=True):
+    text = b""
+    for name, filename, content in parts:
+        extra = f'; filename="{filename}"' if filename is not None else ""
+        text += f'--{boundary}\r\nContent-Disposition: form-data; name="{name}"{extra}\r\n\r\n'.encode() + content + b"\r\n"
+    return text + (f"--{boundary}--\r\n".encode() if end else b"")
+
+
+def test_forms_that_are_none(shared):
+    type = "multipart/form-data; boundary=xyz"
+
+    def send(body, content_type=type, path=None, **headers):
+        return shared.http("POST", "/files" + (f"?path={path}" if path else ""), {"Content-Type": content_type, **headers}, body=body)
+    good = form([("note", None, b"skipped"), ("file", "f1", b"one"), ("file", "d/f2", b"\r\n--xy not yet\r\n")])
+    assert [item["path"] for item in send(good).json] == ["/home/user/f1", "/home/user/d/f2"]
+    assert shared.http("GET", "/files?path=d/f2").body == b"\r\n--xy not yet\r\n"
+    packed = gzip.compress(good)
+    assert send(packed, **{"Content-Encoding": "gzip"}).status == 200
+    bad = [
+        (form([("file", "a", b"")], end=False), type), (b"", type), (b"nothing", type), (good, "multipart/form-data"), (good, "text/plain"),
+        (good, "multipart/form-data; boundary=" + "x" * 200), (form([("note", None, b"")]), type), (form([("file", None, b"")]), type),
+        (form([("file", "same", b"1"), ("file", "./same", b"2")]), type), (form([("file", "~root/x", b"")]), type),
+        (b"--xyz\r\n\r\nno head\r\n--xyz--\r\n", type), (b"--xyz\r\n" + b"X: y\r\n" * 3000, type), (b"--xyzz\r\n", type),
+    ]
+    for body, content_type in bad:
+        answer = send(body, content_type)
+        assert answer.status in (400, 413, 429), (body[:60], str(answer))
+        assert answer.json["code"] == answer.status
+    for body in (packed[:-5], b"no gzip", packed[:20] + b"\0\0\0" + packed[23:]):
+        assert send(body, **{"Content-Encoding": "gzip"}).status == 400
+    assert send(good, **{"Content-Encoding": "br"}).status == 400
+    assert send(b"x", "application/octet-stream").status == 400  # without a path
+    assert shared.http("GET", "/files?path=same").status == 404
+    assert shared.http("GET", "/files?path=/etc/shadow", ).status in (403, 404, 500)
+
+
+def test_create_refuses_what_cannot_be(e2b):
+    for body in ({}, {"templateID": 1}, {"templateID": "base", "timeout": 0}, {"templateID": "base", "timeout": -1}, {"templateID": "base", "timeout": "x"},
+                 {"templateID": "base", "envVars": {"A": 1}}, {"templateID": "base", "envVars": {"A=B": "1"}}, {"templateID": "base", "metadata": [1]},
+                 {"templateID": "base", "autoPauseMemory": False}, {"templateID": "base", "autoPause": True, "autoPauseMemory": False, "autoResume": {"enabled": True}},
+                 {"templateID": "base", "mcp": {"x": {}}}, {"templateID": "base", "volumeMounts": [{"name": "v"}]}, {"templateID": "base", "network": {"rules": {"a": []}}},
+                 {"templateID": "base", "network": {"allowOut": ["1.1.1.1"], "denyOut": ["8.8.8.8"]}}):
+        answer = e2b.post("/v2/sandboxes", body)
+        assert answer.status == 400 and answer.json["code"] == 400, (body, str(answer))
+    assert e2b.post("/v2/sandboxes", body=b"{").status == 400
+    assert e2b.post("/v2/sandboxes", {"templateID": "nowhere"}).status == 404
+    for path in ("/sandboxes/x", "/sandboxes/" + "0" * 26, "/sandboxes/%2e%2e"):
+        answer = e2b.get(path)
+        assert answer.status == 404 and answer.json["code"] == 404
+    assert e2b.get("/v2/sandboxes?limit=0").status == 400 and e2b.get("/v2/sandboxes?state=x").status == 400
+    assert e2b.get("/v2/sandboxes?nextToken=x").status == 400 and e2b.get("/v2/sandboxes?metadata=%25zz").status == 400
+    for path in ("/volumes", "/secrets", "/templates"):
+        answer = e2b.get(path, may_fail=True)
+        assert answer.status == 501 and answer.json["code"] == 501
+    assert e2b.post("/v2/sandboxes", {"templateID": "base"}, key=None).status == 401
+
+
+def test_bodies_may_come_in_chunks(e2b):
+    text = json.dumps({"templateID": "base"}).encode()
+    answer = e2b.post("/v2/sandboxes", body=(text[i:i + 1] for i in range(len(text))), headers={"Content-Type": "application/json"})
+    assert answer.status == 201
+    assert e2b.delete(f"/sandboxes/{answer.json['sandboxID']}").status == 204
+
+
+def test_keys_are_spelled_either_way(server, e2b):
+    made = subprocess.run([server.burrow, "key", "create", "--e2b", "--data", server.data], check=True, capture_output=True, text=True).stdout.strip()
+    assert re.fullmatch(r"e2b_[0-9a-f]{65}", made)
+    assert e2b.get("/v2/sandboxes", key=made).status == 200
+    bits = int(made[4:], 16)
+    usual = "brw_" + "".join("0123456789abcdefghjkmnpqrstvwxyz"[bits >> 5 * i & 31] for i in reversed(range(52)))
+    assert e2b.get("/v2/sandboxes", key=usual).status == 200
+    assert e2b.get("/v2/sandboxes", key=made[:-1] + ("0" if made[-1] != "0" else "1")).status == 401
+
+
+# ---- a restart ----
+
+def test_a_command_goes_on_over_a_restart_and_no_byte_is_lost(own_server):
+    server = own_server(environment={"BURROW_E2B_RUNTIME": "base:latest"})
+    sandbox = protocol.E2b(server.port, server.key).create(timeout=600)
+    running = sandbox.start("for i in $(seq 1 2000); do echo $i; done; while [ ! -e go ]; do sleep 0.05; done; seq 2001 4000")
+    running.until(b"10\n")
+    listen = f"127.0.0.1:{server.port}"
+    server.kill()
+    running.stream.close()
+    server.listen = listen
+    server.start()
+    sandbox.e2b = protocol.E2b(server.port, server.key)
+    again = sandbox.connect(pid=running.pid)
+    sandbox.run("touch go")
+    assert again.wait().out["stdout"] == b"".join(b"%d\n" % i for i in range(1, 4001))
+    assert again.end["exitCode"] == 0
+    sandbox.kill()

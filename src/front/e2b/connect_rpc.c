@@ -114,7 +114,7 @@ void rpc_on_error(struct call *call, const struct error *err)
 {
     enum rpc_code code = rpc_code_of(err);
 
-    if (!call->route) {
+    if (!call->route && error_is_about(err, "route")) {
         autoreply reply = {0};
         reply_init(&reply);
         write_failure(&reply.json, RPC_UNIMPLEMENTED, err->text);

@@ -102,9 +102,20 @@ static void answer_absent(struct call *call, const struct error *err)
     reply_send(&reply, call->response, 502);
 }
 
+/* Whatever has no row is asked of a port in which nothing listens. */
+static bool is_closed_port(const struct call *call, const struct error *err)
+{
+    struct e2b_target target;
+
+    if (call->route || !call->request || !error_is_about(err, "route"))
+        return false;
+    e2b_target_read(call->request, &target);
+    return target.port != E2B_ENVD_PORT;
+}
+
 void envd_on_error(struct call *call, const struct error *err)
 {
-    if (is_absent(err))
+    if (is_absent(err) || is_closed_port(call, err))
         answer_absent(call, err);
     else if (rpc_is_service(call))
         rpc_on_error(call, err);

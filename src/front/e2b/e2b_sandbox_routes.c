@@ -164,14 +164,20 @@ static int check_create(const struct create_body *body, struct error *err)
 }
 
 /* "NAME=VALUE", NULL-terminated. */
-static const char *const *env_of(struct call *call, const struct field_list *list)
+static int env_of(struct call *call, const struct field_list *list, const char *const **out,
+                  struct error *err)
 {
     const struct text_pair *pairs = list->items;
     const char **env = call_alloc(call, (list->count + 1) * sizeof *env);
 
-    for (size_t i = 0; i < list->count; i++)
+    for (size_t i = 0; i < list->count; i++) {
+        if (!*pairs[i].name || strchr(pairs[i].name, '='))
+            return error_set(err, ERROR_INVALID, "envVars: '%.80s' is no name of a variable",
+                             pairs[i].name);
         env[i] = call_print(call, "%s=%s", pairs[i].name, pairs[i].value);
-    return env;
+    }
+    *out = env;
+    return 0;
 }
 
 static int metadata_of(struct call *call, const struct field_list *list, const char **out,
@@ -198,10 +204,12 @@ static int make(struct call *call, int64_t usual_timeout_s, struct error *err)
     struct e2b_template template = {0};
     autoclear(sandbox_info) info = {0};
     const char *metadata = NULL;
+    const char *const *env = NULL;
 
     if (fields_read(call->body, create_fields, &body, err) < 0 || check_create(&body, err) < 0 ||
         e2b_template_find(call, body.template, &template, err) < 0 ||
-        metadata_of(call, &body.metadata, &metadata, err) < 0)
+        metadata_of(call, &body.metadata, &metadata, err) < 0 ||
+        env_of(call, &body.env, &env, err) < 0)
         return -1;
     int64_t timeout_s = body.has_timeout ? body.timeout : usual_timeout_s;
     const struct e2b_kept kept = {
@@ -220,7 +228,7 @@ static int make(struct call *call, int64_t usual_timeout_s, struct error *err)
         .runtime = template.runtime,
         .snapshot = template.snapshot,
         .home = E2B_HOME,
-        .usual = {.env = env_of(call, &body.env), .directory = E2B_HOME, .user = "1000:1000"},
+        .usual = {.env = env, .directory = E2B_HOME, .user = "1000:1000"},
         .paused_timeout_ms = 0,
         .expires_at = (int64_t)clock_wall_ms() + timeout_s * 1000,
         .on_expiry = !body.pauses                                  ? SANDBOX_EXPIRY_ENDS

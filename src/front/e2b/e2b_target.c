@@ -214,22 +214,20 @@ static int check_token(struct core *core, const struct http_request *request, st
     if (target.is_wrong)
         return error_refuse(err, ERROR_INVALID, "target",
                             "send both E2b-Sandbox-Id and E2b-Sandbox-Port");
-    if (target.id[0] && !seal_actor(core, target.id, out, NULL))
+    bool is_named = http_request_header(request, "E2b-Sandbox-Id") != NULL;
+    if (target.id[0] ? !seal_actor(core, target.id, out, NULL) : is_named)
         return gone(err);
     if (token) {
         if (target.id[0] && strncmp(token, target.id, ID_LENGTH) == 0 &&
             seal_is(core, PURPOSE, target.id, token + ID_LENGTH))
             return 0;
         *out = (struct actor){0};
-        bool names_sandbox = http_request_header(request, "E2b-Sandbox-Id") || target.id[0];
-        return names_sandbox ? missing_token(err) : gone(err);
+        return target.id[0] ? missing_token(err) : gone(err);
     }
     if (strcmp(request->path, "/files") == 0 && find_signer(core, request, &target) &&
         seal_actor(core, target.id, out, NULL))
         return 0;
     *out = (struct actor){0};
-    if (!target.id[0] && http_request_header(request, "E2b-Sandbox-Id"))
-        return gone(err);
     return missing_token(err);
 }
 
