@@ -56,6 +56,17 @@ static const struct option_row rows[] = {
      "run as this user of the sandbox (default root, or the image's own)", NULL, 0, 0},
     {"network", 0, OPTION_FLAG, offsetof(struct run_options, has_network), NULL,
      "let it reach the Internet; never this machine, its networks or other sandboxes", NULL, 0, 0},
+    {"allow", 0, OPTION_LIST, offsetof(struct run_options, allow), "RULE",
+     "a network with this and no more: example.com, *.example.com:443, 9.9.9.0/24:53/udp "
+     "(repeatable)",
+     NULL, 0, 0},
+    {"deny", 0, OPTION_LIST, offsetof(struct run_options, deny), "RULE",
+     "a network without this, whatever --allow says (repeatable)", NULL, 0, 0},
+    {"network-dns", 0, OPTION_TEXT, offsetof(struct run_options, network_dns), "ADDRESSES",
+     "ask these for names, with commas between (default: those of /etc/resolv.conf)",
+     "BURROW_NETWORK_DNS", 0, 0},
+    {"network-rate", 0, OPTION_SIZE, offsetof(struct run_options, network_rate), "SIZE",
+     "let it send at most so many bytes a second (default: no limit)", NULL, 0, 0},
     {"tty", 't', OPTION_FLAG, offsetof(struct run_options, has_tty), NULL, "give it a terminal",
      NULL, 0, 0},
     {"quiet", 'q', OPTION_FLAG, offsetof(struct run_options, is_quiet), NULL,
@@ -80,6 +91,7 @@ static const char *const examples[] = {
     "$ burrow run --file /workspace/a.py:./a.py -- python3 a.py",
     "$ echo hello | burrow run -- tr a-z A-Z",
     "$ burrow run --json -- uname -a",
+    "$ burrow run --allow 'deb.debian.org' -- apt-get update",
     NULL,
 };
 
@@ -103,6 +115,7 @@ struct run {
     struct engine *engine;
     struct runtime_image *image;
     struct box *box;
+    struct run_network network;
     char *runtime; // its full name, which the options name from then on
     struct relay relay;
     bool has_relay;
@@ -206,7 +219,7 @@ static int launch(struct run *run, struct error *err)
         return -1;
     if (box_launch(run->engine, &spec, &run->box, err) < 0)
         return -1;
-    return o->has_network ? run_connect(o, run->engine, run->box, err) : 0;
+    return o->has_network ? run_network_open(&run->network, o, run->engine, run->box, err) : 0;
 }
 
 static int put_files(struct run *run, struct error *err)
@@ -569,6 +582,7 @@ static void end_run(struct run *run)
 static void free_run(struct run *run)
 {
     box_free(run->box);
+    run_network_clear(&run->network);
     engine_free(run->engine);
     runtime_image_free(run->image);
     free(run->runtime);
@@ -576,6 +590,8 @@ static void free_run(struct run *run)
         relay_clear(&run->relay);
     option_list_clear(&run->options.env);
     option_list_clear(&run->options.files);
+    option_list_clear(&run->options.allow);
+    option_list_clear(&run->options.deny);
 }
 
 int cli_run(int argc, char **argv)
@@ -598,7 +614,8 @@ int cli_run(int argc, char **argv)
     if (parsed == 0 && operands >= argc && !has_own_command(&run.options))
         parsed = error_set(&err, ERROR_INVALID,
                            "run needs a command: burrow run [options] -- COMMAND [ARGUMENT...]");
-    if (parsed < 0 || check_options(&run.options, &err) < 0) {
+    if (parsed < 0 || check_options(&run.options, &err) < 0 ||
+        run_network_read(&run.options, &run.network, &err) < 0) {
         exit_tell(&err);
         return EXIT_USAGE;
     }

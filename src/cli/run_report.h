@@ -18,6 +18,8 @@ struct run_options {
     bool has_tty, is_quiet, is_json, has_timestamps;
     bool has_network;
     struct option_list allow, deny; // rules of the network
+    const char *network_dns;        // or NULL
+    uint64_t network_rate;          // bytes a second; 0: no limit
 };
 
 struct run_result {
