@@ -33,6 +33,7 @@ bench: all
 # The server under load; see tests/load/soak.
 load: all
 	BURROW_TEST_CACHE=$(BUILD)/test-cache tests/load/soak
+	BUILD=$(BUILD) tests/load/networks
 
 # An hour of bad days (SOAK_MINUTES), and what they leave; see tests/soak/soak.
 soak: all

@@ -115,5 +115,5 @@ void forward_policy_close(void)
         message_put_text(&messages, NFTA_RULE_CHAIN, CHAIN);
         message_put_be64(&messages, NFTA_RULE_HANDLE, chain.ours[i]);
     }
-    (void)batch_send(-1, &messages); // best effort
+    (void)batch_send(NULL, &messages); // best effort
 }

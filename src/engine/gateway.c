@@ -23,7 +23,7 @@
 #include <sys/vfs.h>
 
 #define RUN_DIR "/run/burrow"
-#define VERSION 2 // of the rules: another number for another content
+#define VERSION 3 // of the rules: another number for another content
 #define BACKLOG 4096
 #define OWN_INTERFACES 2 // loopback and the uplink: no box
 
@@ -81,7 +81,10 @@ void gateway_free(struct gateway *gateway)
 {
     if (!gateway)
         return;
+    while (gateway->n_idle > 0)
+        closep(&gateway->idle[--gateway->n_idle]);
     closep(&gateway->ns_fd);
+    lock_clear(&gateway->lock);
     free(gateway);
 }
 
@@ -320,10 +323,10 @@ static int open_or_build(const struct place *place, const struct gateway *wanted
                                 "than the settings say, and sandboxes use it: end them first");
     }
     take_down(place);
-    int ns_fd = take_fd(gateway->ns_fd);
-    closep(&ns_fd);
-    *gateway = *wanted;
-    gateway->ns_fd = -1;
+    closep(&gateway->ns_fd);
+    gateway->base = wanted->base;
+    gateway->bits = wanted->bits;
+    (void)snprintf(gateway->uplink, sizeof gateway->uplink, "%s", wanted->uplink);
     if (build(place, gateway, err) < 0) {
         take_down(place);
         return -1;
@@ -331,15 +334,22 @@ static int open_or_build(const struct place *place, const struct gateway *wanted
     return 0;
 }
 
+static struct gateway *make_handle(void)
+{
+    struct gateway *gateway = xnew(struct gateway);
+    lock_init(&gateway->lock, LOCK_ENGINE);
+    gateway->ns_fd = -1;
+    return gateway;
+}
+
 int gateway_open(const char *data_dir, const struct gateway_options *options, struct gateway **out,
                  struct error *err)
 {
-    autoptr(gateway) gateway = xnew(struct gateway);
+    autoptr(gateway) gateway = make_handle();
     struct gateway wanted;
     struct place place;
     autofd lock = -1;
 
-    gateway->ns_fd = -1;
     if (read_options(options, &wanted, err) < 0 || find_place(data_dir, &place, err) < 0)
         return -1;
     if (!open_whole(&place, gateway) || !is_as_wanted(gateway, &wanted, options)) {
@@ -353,10 +363,9 @@ int gateway_open(const char *data_dir, const struct gateway_options *options, st
 
 int gateway_find(const char *data_dir, struct gateway **out, struct error *err)
 {
-    autoptr(gateway) gateway = xnew(struct gateway);
+    autoptr(gateway) gateway = make_handle();
     struct place place;
 
-    gateway->ns_fd = -1;
     if (find_place(data_dir, &place, err) < 0)
         return -1;
     if (!open_whole(&place, gateway))

@@ -13,12 +13,18 @@
 #include <sys/random.h>
 #include <sys/socket.h>
 
+/*
+ * What most boxes have is a number in a map. A chain of a box's own costs a look at all those of the others when it is set, because the kernel follows
+ * every jump there is.
+ */
+enum class { CLASS_NONE, CLASS_OPEN, CLASS_NAMED, CLASS_OWN };
+
 /* What is known of a box that was admitted. */
 struct entry {
-    bool is_there;
-    char chain[NFT_NAME_MAXLEN];
-    uint32_t tag;  // of its pins; 0: none
-    uint32_t mark; // of its connections
+    enum class class;
+    char chain[NFT_NAME_MAXLEN]; // of CLASS_OWN
+    uint32_t tag;                // of its pins; 0: none
+    uint32_t mark;               // of its connections
     bool is_judged, is_named;
 };
 
@@ -33,19 +39,20 @@ static int look_up(struct gateway *gateway, unsigned slot, struct entry *out)
     struct nft_element found;
 
     *out = (struct entry){0};
-    int code = nft_find(gateway->ns_fd, "class", &key, &found);
+    int code = nft_find(gateway, "class", &key, &found);
     if (code == ENOENT)
         return 0;
     if (code)
         return code;
-    out->is_there = true;
-    (void)snprintf(out->chain, sizeof out->chain, "%s", found.chain);
-    if (nft_find(gateway->ns_fd, "tags", &key, &found) == 0)
+    out->class = found.mark;
+    if (out->class == CLASS_OWN && nft_find(gateway, "own", &key, &found) == 0)
+        (void)snprintf(out->chain, sizeof out->chain, "%s", found.chain);
+    if (nft_find(gateway, "tags", &key, &found) == 0)
         out->tag = found.mark;
-    if (nft_find(gateway->ns_fd, "marks", &key, &found) == 0)
+    if (nft_find(gateway, "marks", &key, &found) == 0)
         out->mark = found.mark;
-    out->is_judged = nft_find(gateway->ns_fd, "judged", &key, &found) == 0;
-    out->is_named = nft_find(gateway->ns_fd, "named", &key, &found) == 0;
+    out->is_judged = nft_find(gateway, "judged", &key, &found) == 0;
+    out->is_named = nft_find(gateway, "named", &key, &found) == 0;
     return 0;
 }
 
@@ -135,9 +142,11 @@ static void put_chain(struct messages *messages, const char *chain,
     nft_put_goto(messages, chain, default_chain(kernel));
 }
 
-static bool needs_chain(const struct policy_kernel *kernel)
-{
-    return kernel->class != POLICY_CLASS_OPEN || kernel->count > 0 || !kernel->is_default_allow;
+static enum class class_of(const struct policy_kernel *kernel) {
+    if (kernel->count > 0 || kernel->is_observing) return CLASS_OWN;
+    if (kernel->class == POLICY_CLASS_OPEN && kernel->is_default_allow) return CLASS_OPEN;
+    if (kernel->class == POLICY_CLASS_NAMES && !kernel->is_default_allow) return CLASS_NAMED;
+    return CLASS_OWN;
 }
 
 static void put_membership(struct messages *messages, const char *set, const struct nft_key *key,
@@ -149,11 +158,32 @@ static void put_membership(struct messages *messages, const char *set, const str
         nft_put_element(messages, set, key, NULL, 0);
 }
 
+static void remove_class(struct messages *messages, const struct nft_key *key,
+                         const struct entry *old)
+{
+    if (old->class == CLASS_NONE)
+        return;
+    nft_remove_element(messages, "class", key);
+    if (*old->chain) {
+        nft_remove_element(messages, "own", key);
+        nft_remove_chain(messages, old->chain);
+    }
+}
+
+static void put_class(struct messages *messages, const struct nft_key *key, const struct entry *old,
+                      const struct nft_element *class, const struct nft_element *own)
+{
+    remove_class(messages, key, old);
+    nft_put_element(messages, "class", key, class, 0);
+    if (*own->chain)
+        nft_put_element(messages, "own", key, own, 0);
+}
+
 static int admit(struct gateway *gateway, unsigned slot, const struct policy_kernel *kernel,
                  uint32_t generation)
 {
     const struct nft_key key = key_of(gateway, slot);
-    struct nft_element value = {0};
+    struct nft_element own = {0};
     struct entry old;
     automessages messages = {0};
 
@@ -161,31 +191,26 @@ static int admit(struct gateway *gateway, unsigned slot, const struct policy_ker
     if (code)
         return code;
     batch_begin(&messages);
-    if (needs_chain(kernel)) {
-        (void)snprintf(value.chain, sizeof value.chain, "b%u.%u", slot, generation);
-        if (old.is_there && strcmp(old.chain, value.chain) == 0)
+    const struct nft_element class = {.mark = class_of(kernel)};
+    if (class.mark == CLASS_OWN) {
+        (void)snprintf(own.chain, sizeof own.chain, "b%u.%u", slot, generation);
+        if (strcmp(old.chain, own.chain) == 0)
             return EALREADY;
-        put_chain(&messages, value.chain, kernel);
-    } else {
-        (void)snprintf(value.chain, sizeof value.chain, "open");
+        put_chain(&messages, own.chain, kernel);
     }
-    if (old.is_there)
-        nft_remove_element(&messages, "class", &key);
-    nft_put_element(&messages, "class", &key, &value, 0);
-    if (old.is_there && strchr(old.chain, '.'))
-        nft_remove_chain(&messages, old.chain);
+    put_class(&messages, &key, &old, &class, &own);
     if (!old.tag) {
         const struct nft_element tag = {.mark = make_tag()};
         nft_put_element(&messages, "tags", &key, &tag, 0);
     }
     put_mark(&messages, gateway, slot, old.mark);
-    if (!old.is_there) {
+    if (old.class == CLASS_NONE) {
         nft_put_element(&messages, "bytes", &key, NULL, 0);
         nft_put_element(&messages, "refused", &key, NULL, 0);
     }
     put_membership(&messages, "judged", &key, old.is_judged, kernel->class != POLICY_CLASS_OPEN);
     put_membership(&messages, "named", &key, old.is_named, kernel->class == POLICY_CLASS_NAMES);
-    return batch_send(gateway->ns_fd, &messages);
+    return batch_send(gateway, &messages);
 }
 
 int gateway_admit(struct gateway *gateway, unsigned slot, const struct policy_kernel *kernel,
@@ -208,9 +233,7 @@ static int dismiss(struct gateway *gateway, unsigned slot, const struct entry *e
     automessages messages = {0};
 
     batch_begin(&messages);
-    nft_remove_element(&messages, "class", &key);
-    if (strchr(entry->chain, '.'))
-        nft_remove_chain(&messages, entry->chain);
+    remove_class(&messages, &key, entry);
     nft_remove_element(&messages, "bytes", &key);
     nft_remove_element(&messages, "refused", &key);
     if (entry->tag)
@@ -222,7 +245,7 @@ static int dismiss(struct gateway *gateway, unsigned slot, const struct entry *e
     }
     put_membership(&messages, "judged", &key, entry->is_judged, false);
     put_membership(&messages, "named", &key, entry->is_named, false);
-    return batch_send(gateway->ns_fd, &messages);
+    return batch_send(gateway, &messages);
 }
 
 static int forget_connections(struct gateway *gateway, unsigned slot)
@@ -234,7 +257,7 @@ static int forget_connections(struct gateway *gateway, unsigned slot)
                   sizeof header);
     message_put_be32(&messages, CTA_MARK, mark_of(slot));
     message_put_be32(&messages, CTA_MARK_MASK, MARK_MASK);
-    return netlink_ask(gateway->ns_fd, NETLINK_NETFILTER, &messages, NULL, NULL);
+    return gateway_ask(gateway, &messages, NULL, NULL);
 }
 
 int gateway_dismiss(struct gateway *gateway, unsigned slot, struct error *err)
@@ -243,7 +266,7 @@ int gateway_dismiss(struct gateway *gateway, unsigned slot, struct error *err)
     struct gateway_counters counters = {0};
 
     int code = look_up(gateway, slot, &entry);
-    if (code == 0 && !entry.is_there)
+    if (code == 0 && entry.class == CLASS_NONE)
         return 0;
     if (code == 0)
         (void)gateway_counters(gateway, slot, &counters, err);
@@ -262,10 +285,10 @@ int gateway_cut(struct gateway *gateway, unsigned slot, struct error *err)
     struct entry entry;
 
     int code = look_up(gateway, slot, &entry);
-    if (code == 0 && entry.is_there) {
+    if (code == 0 && entry.class != CLASS_NONE) {
         batch_begin(&messages);
         put_mark(&messages, gateway, slot, entry.mark);
-        code = batch_send(gateway->ns_fd, &messages);
+        code = batch_send(gateway, &messages);
     }
     return code ? error_sys_code(err, code, "cut connections of the sandbox in slot %u", slot) : 0;
 }
@@ -279,13 +302,13 @@ int gateway_unpin_all(struct gateway *gateway, unsigned slot, struct error *err)
     automessages messages = {0};
 
     int code = look_up(gateway, slot, &entry);
-    if (code == 0 && entry.is_there) {
+    if (code == 0 && entry.class != CLASS_NONE) {
         batch_begin(&messages);
         if (entry.tag)
             nft_remove_element(&messages, "tags", &key);
         nft_put_element(&messages, "tags", &key, &tag, 0);
         put_mark(&messages, gateway, slot, entry.mark);
-        code = batch_send(gateway->ns_fd, &messages);
+        code = batch_send(gateway, &messages);
     }
     return code ? error_sys_code(err, code, "forget the pins of the sandbox in slot %u", slot) : 0;
 }
@@ -315,7 +338,7 @@ int gateway_pin(struct gateway *gateway, unsigned slot, uint32_t address, unsign
     struct nft_element tag;
     automessages messages = {0};
 
-    int code = nft_find(gateway->ns_fd, "tags", &key, &tag);
+    int code = nft_find(gateway, "tags", &key, &tag);
     if (code == ENOENT)
         return error_set(err, ERROR_NOT_FOUND, "no sandbox in slot %u has network", slot);
     batch_begin(&messages);
@@ -325,7 +348,7 @@ int gateway_pin(struct gateway *gateway, unsigned slot, uint32_t address, unsign
                     all[i].protocol, port, timeout_ms);
     }
     if (code == 0)
-        code = batch_send(gateway->ns_fd, &messages);
+        code = batch_send(gateway, &messages);
     return code ? error_sys_code(err, code, "pin an address for the sandbox in slot %u", slot) : 0;
 }
 
@@ -337,9 +360,9 @@ int gateway_counters(struct gateway *gateway, unsigned slot, struct gateway_coun
     struct nft_element refused = {0};
 
     *out = (struct gateway_counters){0};
-    int code = nft_find(gateway->ns_fd, "bytes", &key, &sent);
+    int code = nft_find(gateway, "bytes", &key, &sent);
     if (code == 0)
-        code = nft_find(gateway->ns_fd, "refused", &key, &refused);
+        code = nft_find(gateway, "refused", &key, &refused);
     if (code == ENOENT)
         return 0;
     if (code)
@@ -371,7 +394,7 @@ int gateway_sweep(struct gateway *gateway, bool (*is_owned)(unsigned slot, void 
     struct found found = {.gateway = gateway};
     int result = 0;
 
-    int code = nft_list(gateway->ns_fd, "class", add_slot, &found);
+    int code = nft_list(gateway, "class", add_slot, &found);
     if (code)
         result = error_sys_code(err, code, "list what the network has of sandboxes");
     for (size_t i = 0; result == 0 && i < found.count; i++) {

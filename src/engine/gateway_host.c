@@ -112,7 +112,7 @@ static void remove_table(const char *name)
     batch_begin(&messages);
     batch_message(&messages, NFT_MSG_DELTABLE, 0);
     message_put_text(&messages, NFTA_TABLE_NAME, name);
-    (void)batch_send(-1, &messages);
+    (void)batch_send(NULL, &messages);
 }
 
 void gateway_disconnect(const struct gateway *gateway)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Private to the gateway's files: what is known of one, and how its parts are made.
- * Threads: any; the fields do not change once it is open.
+ * Threads: any; fields without a lock do not change once it is open.
  */
 #pragma once
+#include "base/lock.h"
 #include "engine/gateway.h"
 #include "engine/netlink.h"
 
@@ -14,7 +15,12 @@
 
 enum { GATEWAY_FIRST_UPLINK = 2, GATEWAY_FIRST_BOX = 16384, GATEWAY_MAX_UPLINKS = 8000 };
 
+#define GATEWAY_IDLE_SOCKETS 8
+
 struct gateway {
+    struct lock lock; // guards these two; held for memory work only
+    int idle[GATEWAY_IDLE_SOCKETS];
+    unsigned n_idle;
     int ns_fd;
     uint32_t base; // the first of its addresses
     unsigned bits;
@@ -67,5 +73,11 @@ int nft_run(int ns_fd, const char *script, struct error *err);
 /* Messages to nftables: all or nothing. */
 void batch_begin(struct messages *messages);
 void batch_message(struct messages *messages, uint16_t type, uint16_t flags);
-/* 0 or an error number. In a network namespace (-1: the caller's). */
-int batch_send(int ns_fd, struct messages *messages);
+/* 0 or an error number. In a gateway, or (NULL) in the caller's own network. */
+int batch_send(struct gateway *gateway, struct messages *messages);
+
+/*
+ * Asks netfilter in a gateway; 0 or an error number. By a socket that is kept for the next question: the kernel lets go of one only when everything that
+ * any transaction before has removed is really gone, which takes milliseconds.
+ */
+int gateway_ask(struct gateway *gateway, struct messages *messages, on_message *fn, void *data);

@@ -38,8 +38,37 @@ void batch_message(struct messages *messages, uint16_t type, uint16_t flags)
     begin(messages, type, flags);
 }
 
+static int take_socket(struct gateway *gateway)
+{
+    {
+        autolock(&gateway->lock);
+        if (gateway->n_idle > 0)
+            return gateway->idle[--gateway->n_idle];
+    }
+    return netlink_socket_in(gateway->ns_fd, AF_NETLINK, SOCK_RAW, NETLINK_NETFILTER);
+}
+
+static void keep_socket(struct gateway *gateway, int *sock)
+{
+    autolock(&gateway->lock);
+    if (gateway->n_idle < GATEWAY_IDLE_SOCKETS)
+        gateway->idle[gateway->n_idle++] = take_fd(*sock);
+}
+
+int gateway_ask(struct gateway *gateway, struct messages *messages, on_message *fn, void *data)
+{
+    autofd sock = take_socket(gateway);
+    if (sock < 0)
+        return errno;
+    int code = netlink_talk(sock, messages, fn, data);
+    // More answers than one may wait where something was refused; of what is not there, it is the only one.
+    if (code == 0 || code == ENOENT)
+        keep_socket(gateway, &sock);
+    return code;
+}
+
 /* The last message of the batch is the one whose answer is awaited; the end itself is never answered. */
-int batch_send(int ns_fd, struct messages *messages)
+int batch_send(struct gateway *gateway, struct messages *messages)
 {
     struct nlmsghdr *last = (struct nlmsghdr *)(void *)(messages->data + messages->begun);
     uint32_t awaited = last->nlmsg_seq;
@@ -47,7 +76,9 @@ int batch_send(int ns_fd, struct messages *messages)
     last->nlmsg_flags |= NLM_F_ACK;
     put_bound(messages, NFNL_MSG_BATCH_END);
     messages->sequence = awaited;
-    return netlink_ask(ns_fd, NETLINK_NETFILTER, messages, NULL, NULL);
+    if (!gateway)
+        return netlink_ask(-1, NETLINK_NETFILTER, messages, NULL, NULL);
+    return gateway_ask(gateway, messages, NULL, NULL);
 }
 
 static void add_field(struct nft_key *key, const void *data, size_t length)
@@ -216,25 +247,26 @@ static void keep(const struct nft_element *element, void *data)
     *(struct nft_element *)data = *element;
 }
 
-int nft_find(int ns_fd, const char *set, const struct nft_key *key, struct nft_element *out)
+int nft_find(struct gateway *gateway, const char *set, const struct nft_key *key,
+             struct nft_element *out)
 {
     struct reader reader = {keep, out};
     automessages messages = {0};
 
     begin(&messages, NFT_MSG_GETSETELEM, NLM_F_ACK);
     put_list(&messages, set, key, NULL, 0);
-    return netlink_ask(ns_fd, NETLINK_NETFILTER, &messages, read_elements, &reader);
+    return gateway_ask(gateway, &messages, read_elements, &reader);
 }
 
-int nft_list(int ns_fd, const char *set, void (*fn)(const struct nft_element *element, void *data),
-             void *data)
+int nft_list(struct gateway *gateway, const char *set,
+             void (*fn)(const struct nft_element *element, void *data), void *data)
 {
     struct reader reader = {fn, data};
     automessages messages = {0};
 
     begin(&messages, NFT_MSG_GETSETELEM, NLM_F_DUMP);
     put_list(&messages, set, NULL, NULL, 0);
-    return netlink_ask(ns_fd, NETLINK_NETFILTER, &messages, read_elements, &reader);
+    return gateway_ask(gateway, &messages, read_elements, &reader);
 }
 
 void nft_put_chain(struct messages *messages, const char *chain)

@@ -10,6 +10,8 @@
 
 #include <linux/netfilter/nf_tables.h>
 
+struct gateway;
+
 /* What an element is found by: fields of four bytes, as the kernel compares them. */
 struct nft_key {
     uint8_t bytes[20];
@@ -35,9 +37,10 @@ void nft_put_element(struct messages *messages, const char *set, const struct nf
                      const struct nft_element *value, uint64_t timeout_ms);
 void nft_remove_element(struct messages *messages, const char *set, const struct nft_key *key);
 /* ENOENT: there is none. */
-int nft_find(int ns_fd, const char *set, const struct nft_key *key, struct nft_element *out);
-int nft_list(int ns_fd, const char *set, void (*fn)(const struct nft_element *element, void *data),
-             void *data);
+int nft_find(struct gateway *gateway, const char *set, const struct nft_key *key,
+             struct nft_element *out);
+int nft_list(struct gateway *gateway, const char *set,
+             void (*fn)(const struct nft_element *element, void *data), void *data);
 
 void nft_put_chain(struct messages *messages, const char *chain);
 void nft_remove_chain(struct messages *messages, const char *chain);
